@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: MIT
+# Everything is made from here, into build/. Sources are found by wildcards: adding a file is adding a file.
+# `make help` lists the targets. Variables for the command line:
+#   CC CFLAGS LDFLAGS   as ever              V=1     show whole commands
+#   SAN=address,undefined or SAN=thread: build with sanitizers, in a folder of their own
+#   WERROR=1            warnings are errors  ONLY=…  the tests whose names contain this
+#   PREFIX DESTDIR      where to install     DEPS=:  do not look for packages
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+CFLAGS := -O2 -g
+LDFLAGS :=
+PREFIX := /usr/local
+DESTDIR :=
+FUZZ_SECONDS := 60
+FUZZ_CC := clang
+FOR := build
+DEPS := scripts/deps
+
+# As many jobs as there are processors, unless the command line says something else.
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
+comma := ,
+B := build$(if $(SAN),/san-$(subst $(comma),-,$(SAN)))
+
+STD := -std=c17 -D_GNU_SOURCE
+WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wundef -Wcast-qual \
+	-Wformat=2 $(if $(WERROR),-Werror)
+INCLUDE := -Iinclude -Isrc -I.
+SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+COMPILE = $(CC) $(STD) $(WARN) $(CFLAGS) $(SANITIZE) $(INCLUDE)
+LINK = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
+LIBS := -lzstd -lxxhash -lpthread -lm
+
+# ---- what there is ----
+
+# What runs inside subjects and inside QEMU is no part of the library.
+LIB_C := $(filter-out src/capture/rt/% src/capture/qemu/%,$(shell find src -name '*.c' | LC_ALL=C sort))
+# libpeet.a, for everybody, reads and writes traces; the rest is for peet alone.
+OPEN_C := $(filter src/base/% src/format/%,$(LIB_C))
+CLI_C := $(sort $(wildcard cli/*.c))
+UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
+# Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, bench/x.c is build/bench/x.
+HELPER_C := $(sort $(wildcard tests/cli/*.c tests/golden/*.c tests/oracle/*.c tests/e2e/*.c bench/*.c))
+FUZZ_C := $(sort $(wildcard tests/fuzz/*.c))
+WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
+ALL_C := $(LIB_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
+ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
+SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench 2>/dev/null | LC_ALL=C sort)
+
+LIB := $(B)/libpeet.a
+REST := $(B)/obj/librest.a
+PEET := $(B)/peet
+UNIT := $(UNIT_C:tests/unit/%.c=$(B)/tests/%)
+HELPERS := $(HELPER_C:%.c=$(B)/%)
+WORKLOADS := $(WORKLOAD_C:workloads/%.c=$(B)/workloads/plain/%)
+PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
+FUZZERS := $(FUZZ_C:tests/fuzz/%.c=$(B)/fuzz/%)
+
+object = $(1:%.c=$(B)/obj/%.o)
+fuzz_object = $(1:%.c=$(B)/fuzz/obj/%.o)
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
+
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: FORCE all man everything deps demo test bench fuzz tidy format install clean help
+.PHONY: lint lint-deps lint-format lint-gcc lint-clang lint-cppcheck lint-scripts
+.DEFAULT_GOAL := all
+
+# ---- targets for people: a line with two hashes is their description ----
+
+all: $(PEET) $(LIB) $(WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
+
+man: $(PAGES)
+	@command -v scdoc >/dev/null || echo '  note   no manual pages: they need scdoc (make deps)'
+
+everything: all $(UNIT) $(HELPERS) $(call object,$(FUZZ_C))
+
+deps: ## install the packages that are missing (FOR="build lint fuzz": those for lint and fuzz, too)
+	@$(DEPS) $(if $(filter deps,$(MAKECMDGOALS)),,--quiet) $(FOR)
+
+demo: all ## the best that peet can do in two minutes
+	@PEET_BUILD=$(abspath $(B)) scripts/demo
+
+test: all $(UNIT) $(HELPERS) ## all tests; ends with "N passed, N failed"
+	@CC='$(CC)' SAN='$(SAN)' PEET_BUILD=$(abspath $(B)) tests/run $(ONLY)
+
+bench: all $(HELPERS) ## measure what is claimed about speed, one script after the other
+	@status=0; for f in bench/*; do if [ -f $$f ] && [ -x $$f ]; then \
+	  echo "== $$f"; PEET_BUILD=$(abspath $(B)) $$f || { echo "$$f failed with status $$?"; status=1; }; \
+	fi; done; exit $$status
+
+fuzz: $(FUZZERS) ## run every fuzz target for FUZZ_SECONDS=60
+	@status=0; for f in $(FUZZERS); do n=$${f##*/}; c=$(B)/fuzz/corpus/$$n; mkdir -p $$c; \
+	  seeds=; for s in tests/fuzz/seeds/$$n tests/golden; do [ -d $$s ] && seeds="$$seeds $$s"; done; \
+	  echo "== $$n for $(FUZZ_SECONDS) s"; \
+	  if $$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+	    -artifact_prefix=$(B)/fuzz/$$n- $$c $$seeds >$(B)/fuzz/$$n.log 2>&1; \
+	  then sed -n 's/^stat::number_of_executed_units: */   nothing found; runs: /p' $(B)/fuzz/$$n.log; \
+	  else tail -n 60 $(B)/fuzz/$$n.log; status=1; fi; done; exit $$status
+
+lint: lint-format lint-gcc lint-clang lint-cppcheck lint-scripts ## format, warnings as errors (gcc, clang), cppcheck, shellcheck
+	@echo 'lint: clean'
+
+lint-deps:
+	@$(DEPS) --quiet build lint
+lint-format lint-gcc lint-clang lint-cppcheck lint-scripts: | lint-deps
+
+lint-format:
+	$(call say,FORMAT,$(words $(ALL_C) $(ALL_H)) files)
+	$(Q)clang-format --dry-run -Werror $(ALL_C) $(ALL_H)
+
+lint-gcc lint-clang: lint-%:
+	+$(Q)$(MAKE) --no-print-directory B=build/lint-$* CC=$* SAN= WERROR=1 DEPS=: everything
+
+lint-cppcheck:
+	$(call say,CHECK,$(words $(CHECKED_C)) files)
+	@mkdir -p build/cppcheck
+	$(Q)cppcheck -q -j $$(nproc) --std=c11 --enable=warning,performance,portability --inline-suppr --error-exitcode=1 \
+	  $(addprefix --suppress=,$(CPPCHECK_NOT)) -D_GNU_SOURCE -D__linux__ -D__x86_64__ \
+	  --cppcheck-build-dir=build/cppcheck $(INCLUDE) $(CHECKED_C)
+
+lint-scripts:
+	$(call say,SHELL,$(words $(SCRIPTS)) files)
+	$(Q)if command -v shellcheck >/dev/null; then shellcheck -x -S warning $(SCRIPTS); else echo '  skipped: needs shellcheck'; fi
+
+# The unit tests' header has a _Generic, which cppcheck cannot read.
+CHECKED_C := $(filter-out tests/%,$(ALL_C))
+# Not for cppcheck: it takes the address of a variable for its value (the compilers' and the sanitizers' work anyway), and
+# it does not know that every compiler here shifts signed numbers arithmetically.
+CPPCHECK_NOT := missingIncludeSystem uninitvar legacyUninitvar shiftTooManyBitsSigned normalCheckLevelMaxBranches
+
+# Slow, and often wrong. One file per call (version 14 reports falsely in batches); clean files are not looked at again.
+tidy: $(patsubst %.c,$(B)/tidy/%.ok,$(LIB_C) $(CLI_C)) ## what clang-tidy thinks: advice, minutes long; use with -k
+
+$(B)/tidy/%.ok: %.c $(ALL_H)
+	$(call say,TIDY,$<)
+	@mkdir -p $(@D)
+	$(Q)clang-tidy --quiet --warnings-as-errors='*' --checks='$(TIDY_CHECKS)' $< -- $(STD) $(INCLUDE) >$@.log 2>&1 || \
+	  { cat $@.log; exit 1; }
+	@touch $@
+
+TIDY_CHECKS := -*,clang-analyzer-*,bugprone-*,-clang-analyzer-optin.performance.*,-clang-analyzer-deadcode.*,$\
+  -clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling,-bugprone-easily-swappable-parameters,$\
+  -bugprone-reserved-identifier,-bugprone-narrowing-conversions,-bugprone-implicit-widening-of-multiplication-result,$\
+  -bugprone-assignment-in-if-condition,-bugprone-macro-parentheses,-bugprone-branch-clone,$\
+  -bugprone-suspicious-string-compare,-bugprone-multi-level-implicit-pointer-conversion,-bugprone-switch-missing-default-case
+
+format: ## give every C file its standard form
+	$(Q)clang-format -i $(ALL_C) $(ALL_H)
+
+# For others: one object that shows only peet_*, so that our names do not meet theirs.
+$(B)/install/libpeet.a: $(LIB)
+	$(call say,AR,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)rm -f $@
+	$(Q)ld -r -o $(@D)/peet.o --whole-archive $<
+	$(Q)objcopy --wildcard --keep-global-symbol='peet_*' $(@D)/peet.o
+	$(Q)$(AR) rcs $@ $(@D)/peet.o
+
+install: all $(B)/install/libpeet.a ## install into DESTDIR/PREFIX (/usr/local)
+	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib include/peet share/man/man1 share/doc/peet)
+	$(Q)install -m 755 $(PEET) $(DESTDIR)$(PREFIX)/bin
+	$(Q)install -m 644 $(B)/install/libpeet.a $(DESTDIR)$(PREFIX)/lib
+	$(Q)install -m 644 include/peet/*.h $(DESTDIR)$(PREFIX)/include/peet
+	$(Q)install -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/peet
+	$(Q)for p in $(PAGES); do [ ! -f $$p ] || \
+	  install -D -m 644 $$p $(DESTDIR)$(PREFIX)/share/man/man$${p##*.}/$${p##*/} || exit 1; done
+	$(Q)[ ! -f cli/completion.bash ] || \
+	  install -D -m 644 cli/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/peet
+	$(call say,DONE,$(DESTDIR)$(PREFIX))
+
+clean: ## remove everything that was made
+	rm -rf build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{ printf "make %-8s %s\n", $$1, $$2 } /^#   /{ v = v "\n" substr($$0, 3) } \
+	  END { print v }' Makefile
+
+# ---- rules ----
+
+# Packages come before the first compilation, where the goal is one that installs them.
+ifneq ($(filter deps demo test bench,$(MAKECMDGOALS)),)
+$(B)/flags: | deps
+$(PAGES): | deps
+endif
+ifneq ($(filter fuzz,$(MAKECMDGOALS)),)
+$(B)/flags: | deps
+deps: FOR := build fuzz
+endif
+
+# Other flags than last time, or other files, make what depends on them anew.
+define remember
+@mkdir -p $(@D)
+@printf '%s\n' '$(1)' | cmp -s - $@ || printf '%s\n' '$(1)' >$@
+endef
+
+$(B)/flags: FORCE
+	$(call remember,$(COMPILE) / $(LINK) $(LIBS) / $(FUZZ_CC))
+$(B)/lib.files: FORCE
+	$(call remember,$(LIB_C))
+$(B)/cli.files: FORCE
+	$(call remember,$(CLI_C))
+
+$(B)/obj/%.o: %.c $(B)/flags
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+
+$(LIB): $(call object,$(OPEN_C)) $(B)/lib.files
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $(filter %.o,$^)
+
+$(REST): $(call object,$(filter-out $(OPEN_C),$(LIB_C))) $(B)/lib.files
+	$(call say,AR,$@)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $(filter %.o,$^)
+
+$(PEET): $(call object,$(CLI_C)) $(REST) $(LIB) $(B)/cli.files
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(REST) $(LIB) $(LIBS)
+
+$(B)/tests/test_%: $(B)/obj/tests/unit/test_%.o $(REST) $(LIB)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
+
+$(HELPERS): $(B)/%: $(B)/obj/%.o $(REST) $(LIB)
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) -o $@ $^ $(LIBS)
+
+$(WORKLOADS): $(B)/workloads/plain/%: $(B)/obj/workloads/%.o $(B)/obj/workloads/common.o
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) -o $@ $^ -lpthread -lm
+
+$(B)/man/%: docs/man/%.scd
+	@mkdir -p $(@D)
+	$(Q)! command -v scdoc >/dev/null || scdoc <$< >$@
+
+FUZZ_SANITIZE := address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+$(B)/fuzz/obj/%.o: %.c $(B)/flags
+	$(call say,FUZZCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(FUZZ_CC) $(STD) $(WARN) -O1 -g -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZE) $(INCLUDE) -MMD -MP -c -o $@ $<
+
+$(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C))
+	$(call say,LINK,$@)
+	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
+
+-include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading and writing traces; the file format is docs/trace-format.md.
+ *
+ * Reading: open a trace, open a cursor per thread, take batches until there are none. A trace that lacks its end or
+ * has damaged parts opens all the same; peet_trace_problems tells what is missing, and a cursor that comes to a damaged
+ * chunk returns PEET_ERR_DAMAGED once and goes on behind it with the next call.
+ * Threading: an open trace is constant; cursors of one trace may be used at the same time, each by one thread.
+ * A trace that is read from a pipe is not constant: it knows what has come so far, and has one cursor, for all threads.
+ *
+ * Writing: open a writer, define what runs, open a stream per thread and put items into it. Definitions may be made by
+ * any thread at any time; streams do not wait for each other. What has been handed to the file survives a crash. */
+#ifndef PEET_TRACE_H
+#define PEET_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "peet/err.h"
+#include "peet/record.h"
+#include "peet/schema.h"
+
+#define PEET_FORMAT_VERSION 1
+
+/* ---- reading ---- */
+
+struct peet_trace;
+struct peet_cursor;
+
+/* What the chunks of one thread add up to. Instructions and references are those recorded, gaps not counted. */
+struct peet_totals {
+    uint64_t instructions, references, events, chunks, bytes;
+    bool whole; /* its last chunk is there */
+};
+
+/* Opens the trace at path; "-" is standard input. A file is opened through its index, or by a scan when it lacks one. */
+int peet_trace_open(const char *path, struct peet_trace **ret, struct peet_err *err);
+void peet_trace_free(struct peet_trace *t);
+
+/* Problems found so far, one line each; NULL at the end. They are warnings: everything that is whole can be read. */
+const char *peet_trace_problem(const struct peet_trace *t, size_t i);
+
+/* Everything below lives as long as the trace. Meta data: pairs of key and value; NULL at the end. */
+const char *peet_trace_path(const struct peet_trace *t);
+bool peet_trace_is_pipe(const struct peet_trace *t);
+uint64_t peet_trace_bytes(const struct peet_trace *t);
+uint64_t peet_trace_time_chunks(const struct peet_trace *t);
+const char *peet_trace_meta(const struct peet_trace *t, size_t i, const char **ret_value);
+const char *peet_trace_meta_get(const struct peet_trace *t, const char *key);        /* NULL when there is none */
+const struct peet_process *peet_trace_process(const struct peet_trace *t, size_t i); /* these: NULL at the end */
+const struct peet_module *peet_trace_module(const struct peet_trace *t, size_t i);
+const struct peet_range *peet_trace_range(const struct peet_trace *t, size_t i);
+const struct peet_thread *peet_trace_thread(const struct peet_trace *t, size_t i);
+int peet_trace_totals(const struct peet_trace *t, uint32_t thread, struct peet_totals *ret); /* -1: no such thread */
+
+/* The schema by number. Items are numbered from 1; an item is exactly one of the three. */
+uint32_t peet_trace_items(const struct peet_trace *t); /* one more than the greatest number */
+uint32_t peet_trace_insns(const struct peet_trace *t);
+const struct peet_block *peet_trace_block(const struct peet_trace *t, uint32_t item); /* NULL when it is no block */
+const struct peet_loop *peet_trace_loop(const struct peet_trace *t, uint32_t item);
+const struct peet_event_item *peet_trace_event(const struct peet_trace *t, uint32_t item);
+const struct peet_insn *peet_trace_insn(const struct peet_trace *t, uint32_t number);
+const struct peet_block *peet_trace_insn_block(const struct peet_trace *t, uint32_t number);
+const char *peet_trace_string(const struct peet_trace *t, uint64_t number); /* NULL when there is none */
+
+/* The symbol that covers addr in a process, or NULL. */
+const struct peet_symbol *peet_trace_symbol(const struct peet_trace *t, uint32_t process, uint64_t addr);
+
+enum {
+    PEET_WANT_LOOPS = 1, /* loops come whole, as PEET_LOOP records, instead of expanded */
+    PEET_WANT_PHYSICAL = 2,
+    PEET_WANT_VALUES = 4,
+};
+
+/* All threads, chunk by chunk in the order of the file: the only way to read a pipe. A batch never mixes threads. */
+#define PEET_ALL_THREADS UINT32_MAX
+
+int peet_cursor_open(struct peet_trace *t, uint32_t thread, unsigned want, struct peet_cursor **ret,
+                     struct peet_err *err);
+void peet_cursor_free(struct peet_cursor *c);
+
+/* The next batch: 1 and *batch, 0 at the end, or an error. After PEET_ERR_DAMAGED the cursor can go on. */
+int peet_cursor_next(struct peet_cursor *c, struct peet_batch *batch, struct peet_err *err);
+
+/* Not for PEET_ALL_THREADS. Goes to the block that holds instruction n of the thread (from 0), or to the first behind it; 0, or an error. */
+int peet_cursor_seek(struct peet_cursor *c, uint64_t n, struct peet_err *err);
+
+/* The next item as it was written, unexpanded: 1, 0 at the end, or an error. Not to be mixed with peet_cursor_next. */
+int peet_cursor_item(struct peet_cursor *c, uint32_t *ret_item, const uint64_t **ret_slots, struct peet_err *err);
+const uint64_t *peet_cursor_registers(const struct peet_cursor *c); /* before the item that was handed out last */
+uint32_t peet_cursor_thread(const struct peet_cursor *c);           /* whose item that was */
+uint64_t peet_cursor_position(const struct peet_cursor *c);         /* its thread's instructions before it */
+
+/* The timing stream: before instruction `position`, on processor `cpu`, at `ns` since the start of the recording. */
+struct peet_time {
+    uint64_t position, ns;
+    uint32_t cpu;
+};
+int peet_trace_times(struct peet_trace *t, uint32_t thread, struct peet_time **ret, size_t *ret_count,
+                     struct peet_err *err);
+
+/* One loop execution, block by block: init, then next until it returns NULL. Values and counts are copied. */
+struct peet_loop_walk {
+    const struct peet_trace *trace;
+    const struct peet_loop *loop;
+    uint64_t value[PEET_SLOTS], counts[PEET_SLOTS], slot[PEET_SLOTS], left[PEET_LOOP_DEPTH];
+    uint16_t node, open[PEET_LOOP_DEPTH];
+    int depth;
+};
+void peet_loop_walk_init(struct peet_loop_walk *w, const struct peet_trace *t, const struct peet_loop_run *run);
+const struct peet_block *peet_loop_walk_next(struct peet_loop_walk *w, const uint64_t **ret_slots);
+
+/* ---- writing ---- */
+
+struct peet_writer;
+struct peet_stream;
+
+struct peet_writer_config {
+    size_t chunk_words; /* words of a stream that make a chunk; 0: 131072 */
+    int level;          /* zstd; 0: 1 */
+};
+
+/* Creates the trace at path ("-": standard output). Nothing is left behind at path when this fails. */
+int peet_writer_open(const char *path, const struct peet_writer_config *config, struct peet_writer **ret,
+                     struct peet_err *err);
+int peet_writer_open_fd(int fd, const struct peet_writer_config *config, struct peet_writer **ret,
+                        struct peet_err *err);
+
+/* Writes the index and closes; streams that are still open are closed as cut off. The first error of the whole life of
+ * the writer is reported here. Frees the writer also when it fails. */
+int peet_writer_close(struct peet_writer *w, struct peet_err *err);
+
+int peet_writer_meta(struct peet_writer *w, const char *key, const char *value, struct peet_err *err);
+int peet_writer_process(struct peet_writer *w, const struct peet_process *p, struct peet_err *err);
+int peet_writer_module(struct peet_writer *w, const struct peet_module *m, struct peet_err *err);
+int peet_writer_range(struct peet_writer *w, const struct peet_range *r, struct peet_err *err);
+int peet_writer_string(struct peet_writer *w, const char *s, uint32_t *ret_number, struct peet_err *err);
+
+/* These check what they are given, set *ret_item and ignore the id inside. Blocks of a loop must be defined before it. */
+int peet_writer_block(struct peet_writer *w, const struct peet_block *b, uint32_t *ret_item, struct peet_err *err);
+int peet_writer_loop(struct peet_writer *w, const struct peet_loop *l, uint32_t *ret_item, struct peet_err *err);
+int peet_writer_event(struct peet_writer *w, uint32_t kind, uint64_t site, uint32_t *ret_item, struct peet_err *err);
+
+int peet_stream_open(struct peet_writer *w, const struct peet_thread *thread, struct peet_stream **ret,
+                     struct peet_err *err);
+int peet_stream_put(struct peet_stream *s, uint32_t item, const uint64_t *slots, struct peet_err *err);
+/* Many at once: words holds item number, slots, item number, slots … */
+int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t count, struct peet_err *err);
+/* The number of the chunk that the next item goes to. What `page` events say holds to the end of their chunk only, so
+ * that every chunk can be read alone: a producer of physical addresses says them anew when this number changes. */
+uint64_t peet_stream_chunk(const struct peet_stream *s);
+int peet_stream_time(struct peet_stream *s, const struct peet_time *time, struct peet_err *err);
+int peet_stream_flush(struct peet_stream *s, struct peet_err *err); /* hands to the file what there is */
+int peet_stream_close(struct peet_stream *s, struct peet_err *err); /* the thread is at its end; frees s */
+
+#endif

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLAB ((size_t)64 << 10)
+
+struct arena_slab {
+    struct arena_slab *next;
+    size_t size;
+    _Alignas(16) unsigned char data[];
+};
+
+/* Goes on to a slab with room for bytes: one that is left from before a reset, or a new one. */
+static int next_slab(struct arena *a, size_t bytes)
+{
+    struct arena_slab **link = a->now ? &a->now->next : &a->first;
+
+    while (*link && (*link)->size < bytes) {
+        struct arena_slab *small = *link;
+        *link = small->next;
+        free(small);
+    }
+    if (!*link) {
+        size_t size = bytes > SLAB ? bytes : SLAB;
+        struct arena_slab *s = malloc(sizeof *s + size);
+        if (!s)
+            return -1;
+        s->next = NULL;
+        s->size = size;
+        *link = s;
+    }
+    a->now = *link;
+    a->used = 0;
+    return 0;
+}
+
+void *arena_alloc(struct arena *a, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2)
+        return NULL;
+    bytes = (bytes + 15) & ~(size_t)15;
+    if ((!a->now || a->now->size - a->used < bytes) && next_slab(a, bytes) < 0)
+        return NULL;
+    void *p = a->now->data + a->used;
+    a->used += bytes;
+    return memset(p, 0, bytes);
+}
+
+char *arena_string(struct arena *a, const char *s, size_t n)
+{
+    char *copy = arena_alloc(a, n + 1);
+
+    return copy && n ? memcpy(copy, s, n) : copy;
+}
+
+void arena_reset(struct arena *a)
+{
+    a->now = NULL;
+    a->used = 0;
+}
+
+void arena_release(struct arena *a)
+{
+    for (struct arena_slab *s = a->first, *next; s; s = next) {
+        next = s->next;
+        free(s);
+    }
+    *a = (struct arena){ 0 };
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/mem.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *sure(void *p)
+{
+    assert(p && "no memory");
+    return p;
+}
+
+void *mem_alloc(size_t count, size_t size)
+{
+    return sure(calloc(count ? count : 1, size ? size : 1));
+}
+
+char *mem_string(const char *s)
+{
+    return sure(strdup(s));
+}
+
+char *mem_vformat(const char *format, va_list ap)
+{
+    char *s = NULL;
+
+    if (vasprintf(&s, format, ap) < 0)
+        s = NULL;
+    return sure(s);
+}
+
+char *mem_format(const char *format, ...)
+{
+    va_list ap;
+
+    va_start(ap, format);
+    char *s = mem_vformat(format, ap);
+    va_end(ap);
+    return s;
+}
+
+void *mem_room(void *array, size_t count, size_t size)
+{
+    if (count & (count - 1)) /* 0 and powers of two are full */
+        return array;
+    size_t capacity = count ? 2 * count : 1;
+    if (capacity <= count || capacity > SIZE_MAX / size)
+        sure(NULL);
+    return sure(realloc(array, capacity * size));
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* A line that says how far long work has come. It appears only on a terminal, only when the work takes longer than half a
+ * second, and changes at most five times a second. Who does the work gets it from cli/, and may get NULL instead. */
+#ifndef BASE_PROGRESS_H
+#define BASE_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct progress {
+    FILE *out;
+    const char *what; /* "reading run.peet"; borrowed */
+    uint64_t total;   /* 0: nobody knows */
+    const char *unit; /* "instructions" */
+    bool active, shown;
+    uint64_t start, last; /* ns */
+};
+
+void progress_init(struct progress *p, FILE *out, const char *what, uint64_t total, const char *unit);
+void progress_total(struct progress *p, uint64_t total); /* when it becomes known later */
+void progress_at(struct progress *p, uint64_t done);     /* cheap enough for every batch */
+void progress_release(struct progress *p);               /* takes the line away */
+
+#endif

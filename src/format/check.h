@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether a trace is well-formed: whether some execution of some program can have been like that.
+ *
+ * The order of events of different threads is unknown. What concerns several threads is therefore judged by counts over
+ * the whole trace, and only if the trace is whole. A stream is read once (those of a file twice, if there are memory
+ * ranges to collect), and what is kept of it does not grow with its length. */
+#ifndef FORMAT_CHECK_H
+#define FORMAT_CHECK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/progress.h"
+#include "peet/trace.h"
+
+/* X(name, what it asks). A new rule is one line here, and code in the family (check_family.h) that sees to it. */
+/* clang-format off */
+#define CHECK_RULES(X) \
+    X(block,     "the instructions of a block follow each other, and only the last one transfers control") \
+    X(flow,      "a block begins where the one before it lets control go") \
+    X(return,    "a return goes back to where its call was") \
+    X(lock,      "only a thread that holds a lock gives it back") \
+    X(condition, "who waits for a condition holds its lock") \
+    X(held,      "a thread that ends holds no lock") \
+    X(region,    "regions end in the reverse order of their beginnings") \
+    X(doall,     "parallel loops and their iterations begin and end in pairs") \
+    X(barrier,   "all who meet at a barrier agree on their number, and all of them come") \
+    X(semaphore, "a semaphore is not taken more often than it was given") \
+    X(thread,    "a thread is created, starts, and is joined or detached, each once") \
+    X(end,       "thread_end is the last record of a whole stream, and of no other") \
+    X(free,      "memory is freed as often as it was allocated, at most") \
+    X(mapped,    "references lie in memory that the program had")
+/* clang-format on */
+
+enum check_rule {
+#define X(name, summary) CHECK_##name,
+    CHECK_RULES(X) CHECK_RULE_COUNT
+#undef X
+};
+
+const char *check_rule_name(enum check_rule rule);
+const char *check_rule_summary(enum check_rule rule);
+
+enum check_severity {
+    CHECK_WARNING,   /* strange, or wrong unless what is missing explains it */
+    CHECK_VIOLATION, /* no execution is like that */
+    CHECK_SEVERITIES
+};
+
+#define CHECK_NO_THREAD UINT32_MAX
+
+struct check_finding {
+    enum check_rule rule;
+    enum check_severity severity;
+    uint32_t thread;   /* CHECK_NO_THREAD: it concerns several */
+    uint64_t position; /* instructions of the thread before it */
+    bool has_addr;
+    uint64_t addr;
+    const char *text; /* borrowed until the call-back returns */
+};
+
+struct check_config {
+    uint64_t most; /* findings of each rule and severity that are told one by one */
+    void (*found)(const struct check_finding *f, void *context);
+    void (*note)(const char *text, void *context); /* what was not checked, and why */
+    void *context;
+    struct progress *progress; /* may be NULL */
+};
+
+struct check_totals {
+    uint64_t threads, instructions, references, events;
+    uint64_t damaged; /* chunks that could not be read */
+    uint64_t found[CHECK_RULE_COUNT][CHECK_SEVERITIES];
+};
+
+/* Fails only when the trace cannot be read; findings and damaged parts are in *ret. */
+int check_trace(struct peet_trace *t, const struct check_config *config, struct check_totals *ret,
+                struct peet_err *err);
+
+#endif

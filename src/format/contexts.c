@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* The contexts of a chunk, for encoder and decoder alike: they must find the same ones in the same order. */
+#include "format/contexts.h"
+
+#include <stdlib.h>
+
+int contexts_init(struct contexts *x)
+{
+    *x = (struct contexts){ .none = calloc(1, sizeof(struct context)) };
+    if (!x->none)
+        return -1;
+    for (int i = 0; i < RANKS; i++)
+        x->none->next[i] = x->none;
+    x->none->number = UINT64_MAX;
+    x->none->special = SPECIAL_STATE;
+    return 0;
+}
+
+void contexts_release(struct contexts *x)
+{
+    arena_release(&x->arena);
+    free(x->of);
+    free(x->used);
+    free(x->none);
+    *x = (struct contexts){ 0 };
+}
+
+void contexts_forget(struct contexts *x)
+{
+    for (size_t i = 0; i < x->used_count; i++)
+        x->of[x->used[i]->number] = NULL;
+    x->used_count = 0;
+    arena_reset(&x->arena);
+    for (int i = 0; i < RANKS; i++)
+        x->none->next[i] = x->none;
+    x->none->executions = 0;
+}
+
+static int make_room(struct contexts *x, uint64_t number)
+{
+    if (number >= x->room) {
+        size_t room = (number + 1) * 2;
+        struct context **of = realloc(x->of, room * sizeof(struct context *));
+        if (!of)
+            return -1;
+        memset(of + x->room, 0, (room - x->room) * sizeof(struct context *));
+        x->of = of;
+        x->room = room;
+    }
+    if (x->used_count == x->used_room) {
+        size_t room = x->used_room * 2 + 64;
+        struct context **used = realloc(x->used, room * sizeof(struct context *));
+        if (!used)
+            return -1;
+        x->used = used;
+        x->used_room = room;
+    }
+    return 0;
+}
+
+static unsigned special(const struct item *item)
+{
+    bool state = item->kind == ITEM_LOOP || item->dynamic || item->effects
+                 || (item->kind == ITEM_EVENT && item->event->kind == PEET_EV_set_register);
+    bool other = item->kind != ITEM_BLOCK || item->block->computes > 0;
+
+    return (state ? SPECIAL_STATE : 0u) | (other ? SPECIAL_OTHER : 0u);
+}
+
+struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_t number)
+{
+    if (number < x->room && x->of[number])
+        return x->of[number];
+    const struct item *item = schema_item(s, number);
+    if (!item || make_room(x, number) < 0)
+        return NULL;
+    uint32_t padded = (item->slots + SLOT_PAD - 1u) / SLOT_PAD * SLOT_PAD;
+    struct context *c = arena_alloc(&x->arena, sizeof *c + 2 * padded * sizeof(uint64_t));
+    if (!c)
+        return NULL;
+    for (int i = 0; i < RANKS; i++)
+        c->next[i] = x->none;
+    c->item = item;
+    c->number = number;
+    c->slots = item->slots;
+    c->padded = padded;
+    c->special = (uint16_t)special(item);
+    if (item->kind == ITEM_BLOCK) {
+        c->operands = item->block->operands;
+        c->plan = item->plan;
+        c->head = block_record(item->block);
+    }
+    x->of[number] = x->used[x->used_count++] = c;
+    return c;
+}

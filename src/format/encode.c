@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "format/contexts.h"
+
+/* The most bytes that one item can add to each of the first four planes, apart from whole 255s of a long run. */
+static const size_t PER_ITEM[4] = { 1, 1, 4, 8 };
+
+int encoder_init(struct encoder *e, const struct schema *s, size_t chunk_words, struct peet_err *err)
+{
+    size_t words = chunk_words + PEET_SLOTS + 2;
+
+    *e = (struct encoder){ .schema = s, .limit = chunk_words };
+    if (contexts_init(&e->contexts) < 0)
+        goto no_memory;
+    for (int i = 0; i < 4; i++)
+        if (!(e->room[i] = malloc(words * PER_ITEM[i] + words / 255 + 16)))
+            goto no_memory;
+    if (!(e->difference = malloc(words * sizeof *e->difference)))
+        goto no_memory;
+    encoder_next_chunk(e);
+    return 0;
+no_memory:
+    encoder_release(e);
+    return err_set(err, PEET_ERR_MEMORY, "no memory for a stream of %zu words a chunk", chunk_words);
+}
+
+void encoder_release(struct encoder *e)
+{
+    contexts_release(&e->contexts);
+    for (int i = 0; i < 4; i++)
+        free(e->room[i]);
+    free(e->difference);
+    *e = (struct encoder){ 0 };
+}
+
+void encoder_next_chunk(struct encoder *e)
+{
+    contexts_forget(&e->contexts);
+    e->now = e->contexts.none;
+    e->run = e->items = 0;
+    e->words = 0;
+    for (int i = 0; i < 4; i++)
+        e->end[i] = e->room[i];
+    e->difference_end = e->difference;
+    e->instructions = e->references = e->events = 0;
+    memcpy(e->at_start, e->src + PEET_SRC_REGISTER, sizeof e->at_start);
+}
+
+static void put_run(struct encoder *e)
+{
+    for (; e->run >= 255; e->run -= 255)
+        *e->end[PLANE_RUNS]++ = 255;
+    *e->end[PLANE_RUNS]++ = (uint8_t)e->run;
+    e->run = 0;
+}
+
+/* The item or its misses are not as foreseen. */
+static __attribute__((noinline)) void exception(struct encoder *e, struct context *c, uint64_t missed)
+{
+    struct context *from = e->now;
+    unsigned rank = 0;
+
+    while (rank < RANKS && from->next[rank] != c)
+        rank++;
+    put_run(e);
+    *e->end[PLANE_TOKENS]++ = (uint8_t)(rank | (missed != c->missed ? TOKEN_MASK : 0));
+    if (rank == TOKEN_NEW)
+        e->end[PLANE_ITEMS] = leb_put(e->end[PLANE_ITEMS], c->number);
+    if (missed != c->missed) {
+        for (unsigned i = 0; i < c->slots; i += 8)
+            *e->end[PLANE_MASKS]++ = (uint8_t)(missed >> i);
+        c->missed = missed;
+    }
+    contexts_promote(from, c, rank);
+}
+
+/* What counting executions does not cover. The slots are not encoded yet, so that an error leaves the chunk whole. */
+static int special(struct encoder *e, const struct context *c, const uint64_t *slots, struct peet_err *err)
+{
+    const struct item *item = c->item;
+    uint64_t insns, references;
+
+    if (item->kind == ITEM_LOOP) {
+        if (!loop_totals(e->schema, item->loop, slots + item->loop->values, &insns, &references)
+            || (e->instructions + insns) >> 62 || (e->references + references) >> 62)
+            return err_set(err, PEET_ERR_LIMIT, "loop %" PRIu64 ": its trip counts multiply to more than 2^62",
+                           c->number);
+        e->instructions += insns;
+        e->references += references;
+        return 0;
+    }
+    if (item->kind == ITEM_EVENT) {
+        if (slots[0] >= PEET_REGISTERS)
+            return err_set(err, PEET_ERR_USAGE, "set_register: there is no register %" PRIu64, slots[0]);
+        e->src[PEET_SRC_REGISTER + slots[0]] = slots[1];
+        return 0;
+    }
+    memcpy(e->src + PEET_SRC_SLOT, slots, c->slots * sizeof *slots);
+    block_compute(item->block, e->src);
+    if (item->dynamic) {
+        int64_t n = block_references(item->block, e->src);
+        if (n < 0)
+            return err_set(err, PEET_ERR_LIMIT, "block %" PRIu64 ": an operand of 4 GiB or more; split it", c->number);
+        e->references += (uint64_t)n;
+    }
+    block_effects(item->block, e->src);
+    return 0;
+}
+
+int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used, struct peet_err *err)
+{
+    const uint64_t *p = words, *end = words + n;
+    uint64_t *out = e->difference_end;
+    int r = 0;
+
+    while (p < end && e->words < e->limit) {
+        struct context *c = e->now->next[0];
+        if (c->number != *p && !(c = contexts_get(&e->contexts, e->schema, *p))) {
+            r = err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " is not defined", *p);
+            break;
+        }
+        if ((size_t)(end - p) <= c->slots) {
+            r = err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " has %u slots, %zd words are left", *p, c->slots,
+                        end - p - 1);
+            break;
+        }
+        if (c->special & SPECIAL_STATE
+            && (r = c->item ? special(e, c, p + 1, err) : err_set(err, PEET_ERR_USAGE, "no such item")) < 0)
+            break;
+        uint64_t *last = c->word, *stride = c->word + c->padded, before = c->missed, missed = 0;
+        p++;
+        for (uint32_t i = 0; i < c->slots; i++) {
+            uint64_t by = p[i] - last[i], miss = by != stride[i];
+            last[i] = p[i];
+            *out = zigzag((int64_t)by);
+            out += miss;
+            missed |= miss << i;
+            stride[i] = miss & (before >> i) ? by : stride[i];
+        }
+        c->executions++;
+        if (c == e->now->next[0] && missed == before)
+            e->run++;
+        else
+            exception(e, c, missed);
+        e->now = c;
+        e->items++;
+        p += c->slots;
+        e->words += c->slots + 1;
+    }
+    e->difference_end = out;
+    *ret_used = (size_t)(p - words);
+    return r;
+}
+
+/* Spreads the differences over their planes. */
+static void split(const struct encoder *e, uint8_t *base, struct encoded *ret)
+{
+    size_t n = (size_t)(e->difference_end - e->difference);
+    uint8_t *classes = base, *b0 = classes + (n + 3) / 4, *b1 = b0 + n, *b2 = b1 + n, *b3 = b2 + n, *high = b3 + n;
+    uint8_t *p2 = b2, *p3 = b3, *p4 = high;
+
+    memset(classes, 0, (n + 3) / 4);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t v = e->difference[i];
+        unsigned more2 = v >> 16 != 0, more3 = v >> 24 != 0, more4 = v >> 32 != 0;
+        classes[i / 4] |= (uint8_t)((more2 + more3 + more4) << i % 4 * 2);
+        b0[i] = (uint8_t)v;
+        b1[i] = (uint8_t)(v >> 8);
+        *p2 = (uint8_t)(v >> 16);
+        p2 += more2;
+        *p3 = (uint8_t)(v >> 24);
+        p3 += more3;
+        put_le32(p4, (uint32_t)(v >> 32));
+        p4 += 4 * more4;
+    }
+    const uint8_t *start[] = { classes, b0, b1, b2, b3, high }, *end[] = { b0, b1, b2, p2, p3, p4 };
+    for (int i = 0; i < 6; i++) {
+        ret->plane[PLANE_CLASSES + i] = start[i];
+        ret->size[PLANE_CLASSES + i] = (size_t)(end[i] - start[i]);
+    }
+}
+
+int encoder_finish(struct encoder *e, struct buf *scratch, struct encoded *ret, struct peet_err *err)
+{
+    size_t n = (size_t)(e->difference_end - e->difference);
+
+    scratch->size = 0;
+    if (!buf_room(scratch, (n + 3) / 4 + 8 * n + 16))
+        return err_set(err, PEET_ERR_MEMORY, "no memory to lay out a chunk of %zu words", e->words);
+    put_run(e);
+    *ret = (struct encoded){ .items = e->items, .instructions = e->instructions, .references = e->references };
+    for (int i = 0; i < 4; i++) {
+        ret->plane[i] = e->room[i];
+        ret->size[i] = (size_t)(e->end[i] - e->room[i]);
+    }
+    split(e, scratch->data, ret);
+    for (size_t i = 0; i < e->contexts.used_count; i++) {
+        const struct context *c = e->contexts.used[i];
+        ret->instructions += c->executions * c->item->insns;
+        ret->references += c->item->dynamic ? 0 : c->executions * c->item->references;
+        ret->events += c->item->kind == ITEM_EVENT && !(c->special & SPECIAL_STATE)
+                           ? c->executions
+                           : 0; /* set_register is for the decoder */
+    }
+    return 0;
+}

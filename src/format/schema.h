@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* The schema in memory: everything that has been defined so far, for the writer and for the reader alike.
+ *
+ * Definitions are checked, copied and never move or change again. One thread at a time may add; others may look up
+ * items meanwhile (the writer's streams do). */
+#ifndef FORMAT_SCHEMA_H
+#define FORMAT_SCHEMA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/bytes.h"
+#include "peet/err.h"
+#include "peet/schema.h"
+
+enum { BLOCK_MAX_INSNS = 4096, BLOCK_MAX_OPERANDS = 1024, LOOP_MAX_NODES = 256, ITEM_SEGMENT = 4096 };
+#define SCHEMA_MAX_ITEMS ((uint32_t)1 << 26)
+#define OPERAND_MAX_BYTES ((uint64_t)1 << 32)
+
+enum item_kind { ITEM_NONE, ITEM_BLOCK, ITEM_LOOP, ITEM_EVENT };
+
+/* An operand made ready for expansion: addr = src[base] + (src[index] << scale) + disp, the rest is copied. */
+struct plan_op {
+    int64_t disp;
+    uint32_t insn;
+    uint32_t size_kind; /* the last word of a peet_record */
+    uint8_t base, index, scale;
+};
+
+struct item {
+    uint8_t kind;
+    bool dynamic; /* block: how many references it makes depends on its slots */
+    bool effects; /* block: it changes registers */
+    uint16_t slots;
+    uint32_t insns, references; /* of a block, references only where not dynamic */
+    union {
+        const struct peet_block *block;
+        const struct peet_loop *loop;
+        const struct peet_event_item *event;
+    };
+    const struct plan_op *plan; /* block: one per operand */
+};
+
+struct schema {
+    struct arena arena;
+    struct item *_Atomic segment[SCHEMA_MAX_ITEMS / ITEM_SEGMENT];
+    _Atomic uint32_t items; /* one more than the greatest number */
+    uint32_t insns;
+    struct vector {
+        void **at;
+        size_t count, room;
+    } blocks, metas, processes, modules, ranges, threads, strings;
+};
+
+struct schema *schema_new(void); /* NULL: no memory */
+void schema_free(struct schema *s);
+
+/* NULL when there is no such item. */
+static inline const struct item *schema_item(const struct schema *s, uint64_t number)
+{
+    if (number >= atomic_load_explicit(&s->items, memory_order_acquire))
+        return NULL;
+    const struct item *segment = atomic_load_explicit(&s->segment[number / ITEM_SEGMENT], memory_order_acquire);
+    if (!segment || segment[number % ITEM_SEGMENT].kind == ITEM_NONE)
+        return NULL;
+    return &segment[number % ITEM_SEGMENT];
+}
+
+/* These check and copy. The number of an item is the id inside. */
+int schema_add_block(struct schema *s, const struct peet_block *b, struct peet_err *err);
+int schema_add_loop(struct schema *s, const struct peet_loop *l, struct peet_err *err);
+int schema_add_event(struct schema *s, const struct peet_event_item *e, struct peet_err *err);
+int schema_add_process(struct schema *s, const struct peet_process *p, struct peet_err *err);
+int schema_add_module(struct schema *s, const struct peet_module *m, struct peet_err *err);
+int schema_add_range(struct schema *s, const struct peet_range *r, struct peet_err *err);
+int schema_add_thread(struct schema *s, const struct peet_thread *t, struct peet_err *err);
+int schema_add_meta(struct schema *s, const char *key, const char *value, struct peet_err *err);
+int schema_add_string(struct schema *s, uint32_t number, const char *text, struct peet_err *err);
+
+struct meta {
+    const char *key, *value;
+};
+
+/* The thread with this number, or NULL. */
+const struct peet_thread *schema_thread(const struct schema *s, uint32_t id);
+
+/* Instructions and references of one execution of a loop; false when they do not fit into 63 bits. */
+bool loop_totals(const struct schema *s, const struct peet_loop *l, const uint64_t *counts, uint64_t *ret_insns,
+                 uint64_t *ret_references);
+
+/* Definition records as bytes (docs/trace-format.md, section 6). */
+void defs_put_block(struct buf *out, const struct peet_block *b);
+void defs_put_loop(struct buf *out, const struct peet_loop *l);
+void defs_put_event(struct buf *out, const struct peet_event_item *e);
+void defs_put_process(struct buf *out, const struct peet_process *p);
+void defs_put_module(struct buf *out, const struct peet_module *m);
+void defs_put_range(struct buf *out, const struct peet_range *r);
+void defs_put_thread(struct buf *out, const struct peet_thread *t);
+void defs_put_meta(struct buf *out, const char *key, const char *value);
+void defs_put_string(struct buf *out, uint32_t number, const char *text);
+
+/* Adds all the records in bytes to the schema. Records of unknown kinds are passed over. */
+int defs_read(struct schema *s, const uint8_t *bytes, size_t n, struct peet_err *err);
+
+/* ---- executing a block: src has PEET_SOURCES words, its slots are in place ---- */
+
+static inline struct peet_record block_record(const struct peet_block *b)
+{
+    return (struct peet_record){ .addr = b->insn[0].addr, .id = b->id, .size = b->insns, .kind = PEET_BLOCK };
+}
+
+void block_compute(const struct peet_block *b, uint64_t *src);
+
+static inline void block_effects(const struct peet_block *b, uint64_t *src)
+{
+    for (unsigned i = 0; i < b->effects; i++)
+        src[PEET_SRC_REGISTER + b->effect[i].reg] = src[b->effect[i].src] + (uint64_t)b->effect[i].add;
+}
+
+/* Bytes that an operand moves: 0 for none; OPERAND_MAX_BYTES or more is not allowed. */
+static inline uint64_t operand_bytes(const struct peet_operand *o, const uint64_t *src)
+{
+    uint64_t bytes = o->size;
+
+    if (o->predicate && !(src[o->predicate] >> o->predicate_bit & 1))
+        return 0;
+    if (o->size_src && __builtin_mul_overflow(bytes, src[o->size_src], &bytes))
+        return OPERAND_MAX_BYTES;
+    return bytes;
+}
+
+/* The references that a dynamic block makes; -1 when an operand is too large. Computes must have been done. */
+int64_t block_references(const struct peet_block *b, const uint64_t *src);
+
+#endif

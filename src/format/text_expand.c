@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* The slots of a part, in order: per operand its address, its element count if it has one, the words of its value;
+ * then, if there are predicates, one slot with a bit for each predicated operand, from bit 0 on. */
+#include "format/text_expand.h"
+
+#include <inttypes.h>
+
+#include "base/err.h"
+#include "format/schema.h"
+
+static unsigned value_words(const struct peet_operand *o)
+{
+    return o->value ? (o->size + 7) / 8 : 0;
+}
+
+/* Slots of the operands [first, end) of b. */
+static unsigned slots_of(const struct peet_block *b, unsigned first, unsigned end)
+{
+    unsigned slots = 0, mask = 0;
+
+    for (unsigned i = first; i < end; i++) {
+        const struct peet_operand *o = &b->operand[i];
+        slots += 1u + (o->size_src != 0) + value_words(o);
+        mask |= o->predicate != 0;
+    }
+    return slots + mask;
+}
+
+/* The first operand that does not belong to the first `insns` instructions, not looking in front of `from`. */
+static unsigned operands_before(const struct peet_block *b, unsigned from, unsigned insns)
+{
+    while (from < b->operands && b->operand[from].insn < insns)
+        from++;
+    return from;
+}
+
+/* How many instructions from number `first` on fit into a part; 0: not even one. */
+static unsigned part_length(const struct peet_block *b, unsigned first, unsigned first_operand)
+{
+    unsigned n = 0, end = first_operand;
+
+    while (first + n < b->insns) {
+        end = operands_before(b, end, first + n + 1);
+        if (slots_of(b, first_operand, end) > PEET_SLOTS)
+            break;
+        n++;
+    }
+    return n;
+}
+
+static int make_part(const struct peet_block *b, unsigned first, unsigned insns, unsigned first_operand,
+                     struct arena *arena, struct text_part *ret, struct peet_err *err)
+{
+    unsigned end = operands_before(b, first_operand, first + insns), slot = PEET_SRC_SLOT;
+    uint8_t bit = 0;
+    struct peet_operand *operand = arena_alloc(arena, (end - first_operand) * sizeof *operand);
+
+    if (!operand)
+        return err_set(err, PEET_ERR_MEMORY, "no memory to write a block as text");
+    for (unsigned i = first_operand; i < end; i++) {
+        const struct peet_operand *o = &b->operand[i];
+        struct peet_operand n = {
+            .insn = (uint16_t)(o->insn - first), .kind = o->kind, .size = o->size, .down = o->down
+        };
+        n.base = (uint8_t)slot++;
+        if (o->size_src)
+            n.size_src = (uint8_t)slot++;
+        if (o->value)
+            n.value = (uint8_t)slot;
+        slot += value_words(o);
+        operand[i - first_operand] = n;
+    }
+    for (unsigned i = first_operand; i < end; i++)
+        if (b->operand[i].predicate) {
+            operand[i - first_operand].predicate = (uint8_t)slot;
+            operand[i - first_operand].predicate_bit = bit++;
+        }
+    slot += bit > 0;
+    ret->first_operand = (uint16_t)first_operand;
+    ret->block = (struct peet_block){
+        .insns = (uint16_t)insns,
+        .operands = (uint16_t)(end - first_operand),
+        .slots = (uint16_t)(slot - PEET_SRC_SLOT),
+        .insn = b->insn + first,
+        .operand = operand,
+    };
+    return 0;
+}
+
+int text_expand(const struct peet_block *b, struct arena *arena, struct text_expansion *ret, struct peet_err *err)
+{
+    struct text_expansion e = { 0 };
+    unsigned first_operand = 0, n;
+
+    for (unsigned first = 0; first < b->insns; first += n, e.parts++) {
+        n = part_length(b, first, first_operand);
+        if (n == 0)
+            return err_set(err, PEET_ERR_LIMIT,
+                           "the instruction at 0x%" PRIx64
+                           " needs more than %d addresses and values: use the compact form",
+                           b->insn[first].addr, PEET_SLOTS);
+        first_operand = operands_before(b, first_operand, first + n);
+    }
+    e.part = arena_alloc(arena, e.parts * sizeof *e.part);
+    if (!e.part)
+        return err_set(err, PEET_ERR_MEMORY, "no memory to write a block as text");
+    first_operand = 0;
+    for (unsigned i = 0, first = 0; i < e.parts; i++, first += n) {
+        n = part_length(b, first, first_operand);
+        int r = make_part(b, first, n, first_operand, arena, &e.part[i], err);
+        if (r < 0)
+            return r;
+        first_operand += e.part[i].block.operands;
+    }
+    *ret = e;
+    return 0;
+}
+
+void text_expand_slots(const struct peet_block *b, const struct text_part *part, const uint64_t *src,
+                       uint64_t *ret_slots)
+{
+    for (unsigned i = 0; i < part->block.slots; i++)
+        ret_slots[i] = 0;
+    for (unsigned i = 0; i < part->block.operands; i++) {
+        const struct peet_operand *o = &b->operand[part->first_operand + i], *n = &part->block.operand[i];
+        if (n->value)
+            for (unsigned j = 0; j < value_words(o); j++)
+                ret_slots[n->value - PEET_SRC_SLOT + j] = src[o->value + j];
+        if (n->predicate && src[o->predicate] >> o->predicate_bit & 1)
+            ret_slots[n->predicate - PEET_SRC_SLOT] |= (uint64_t)1 << n->predicate_bit;
+        if (operand_bytes(o, src) == 0)
+            continue;
+        ret_slots[n->base - PEET_SRC_SLOT] = src[o->base] + (src[o->index] << o->scale) + (uint64_t)o->disp;
+        if (n->size_src)
+            ret_slots[n->size_src - PEET_SRC_SLOT] = src[o->size_src];
+    }
+}

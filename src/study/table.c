@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#include "study/table.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct table *result_table(struct result *r, const char *name, const char *title, const struct column *columns)
+{
+    struct table *t = mem_alloc(1, sizeof *t);
+
+    for (const struct table *other = r->first; other; other = other->next)
+        assert(strcmp(other->name, name) != 0);
+    t->name = mem_string(name);
+    t->title = mem_string(title);
+    t->column = columns;
+    while (columns[t->columns].name)
+        t->columns++;
+    assert(t->columns);
+    if (r->last)
+        r->last->next = t;
+    else
+        r->first = t;
+    r->last = t;
+    return t;
+}
+
+static void table_free(struct table *t)
+{
+    for (size_t i = 0; i < t->rows * t->columns + t->filled; i++)
+        if (t->column[i % t->columns].type == CELL_TEXT)
+            free(t->cell[i].text);
+    for (size_t i = 0; i < t->notes; i++)
+        free(t->note[i]);
+    free(t->cell);
+    free(t->note);
+    free(t->name);
+    free(t->title);
+    free(t);
+}
+
+void result_release(struct result *r)
+{
+    while (r->first) {
+        struct table *next = r->first->next;
+        table_free(r->first);
+        r->first = next;
+    }
+    r->last = NULL;
+}
+
+static void add(struct table *t, struct cell cell)
+{
+    if (!t->filled)
+        t->cell = mem_room(t->cell, t->rows, t->columns * sizeof *t->cell);
+    t->cell[t->rows * t->columns + t->filled] = cell;
+    if (++t->filled == t->columns) {
+        t->filled = 0;
+        t->rows++;
+    }
+}
+
+static enum cell_type type(const struct table *t)
+{
+    return t->column[t->filled].type;
+}
+
+void table_text(struct table *t, const char *text)
+{
+    assert(type(t) == CELL_TEXT);
+    add(t, (struct cell){ .text = text ? mem_string(text) : NULL, .empty = !text });
+}
+
+void table_count(struct table *t, uint64_t count)
+{
+    assert(type(t) == CELL_COUNT || type(t) == CELL_HEX || type(t) == CELL_BYTES);
+    add(t, (struct cell){ .count = count });
+}
+
+void table_real(struct table *t, double real)
+{
+    assert(type(t) == CELL_REAL || type(t) == CELL_PERCENT);
+    add(t, (struct cell){ .real = real });
+}
+
+void table_none(struct table *t)
+{
+    add(t, (struct cell){ .text = NULL, .empty = true });
+}
+
+void table_note(struct table *t, const char *format, ...)
+{
+    va_list ap;
+
+    t->note = mem_room(t->note, t->notes, sizeof *t->note);
+    va_start(ap, format);
+    t->note[t->notes++] = mem_vformat(format, ap);
+    va_end(ap);
+}

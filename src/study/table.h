@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* The result table: what every study yields and every view shows. Studies know nothing of text, JSON or HTML.
+ *
+ * A result is a list of named tables; a table has typed columns and rows of cells. Strings are copied. */
+#ifndef STUDY_TABLE_H
+#define STUDY_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cell_type {
+    CELL_TEXT,
+    CELL_COUNT,   /* uint64_t, shown with thousands separators in text */
+    CELL_HEX,     /* uint64_t: an address */
+    CELL_REAL,    /* double */
+    CELL_PERCENT, /* double, 0.25 is 25 % */
+    CELL_BYTES,   /* uint64_t, shown as 1.5 MiB in text */
+};
+
+struct column {
+    const char *name;  /* a key for JSON and CSV: lower case, words joined by '_' */
+    const char *title; /* for people */
+    enum cell_type type;
+    bool fold; /* text leaves the column out when it says the same in every row: the file, the process */
+};
+
+struct cell {
+    union {
+        char *text;
+        uint64_t count;
+        double real;
+    };
+    bool empty;
+};
+
+struct table {
+    char *name, *title;
+    char **note; /* what a reader must know: assumptions, error bars */
+    size_t notes;
+    const struct column *column;
+    size_t columns;
+    struct cell *cell; /* rows × columns, row by row */
+    size_t rows;
+    size_t filled; /* cells of the row that is being made */
+    bool records;  /* text shows each row as a list of "title  value" lines; to be set by who makes the table */
+    struct table *next;
+};
+
+struct result {
+    struct table *first, *last;
+};
+
+/* Adds a table; columns ends with an entry whose name is NULL and must outlive the result. The name is a key like those
+ * of columns, and no other table of the result has it. Start with an empty result, { 0 }. */
+struct table *result_table(struct result *r, const char *name, const char *title, const struct column *columns);
+void result_release(struct result *r);
+
+/* Fill a row cell by cell, from left to right; the type must be the column's. */
+void table_text(struct table *t, const char *text); /* NULL: an empty cell */
+void table_count(struct table *t, uint64_t count);  /* also for hex and bytes */
+void table_real(struct table *t, double real);      /* also for percent */
+void table_none(struct table *t);                   /* an empty cell */
+void table_note(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* CSV as in RFC 4180, but lines end in a newline alone, which awk and cut need and every reader takes.
+ *
+ * A result of one table is a header and its rows. In a result of several tables each has its own header, an empty line
+ * stands between tables, and the first column of every line, "table", is the table's name: `grep ^threads,` finds
+ * the rows of one of them. Addresses are 0x…, percentages fractions of 1, numbers have no separators; empty cells, NaN
+ * and infinity are empty, and an empty text is "". Notes are left out: they are in the text and in JSON. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "view/view.h"
+
+static void string(const char *s, FILE *out)
+{
+    size_t n = strlen(s);
+
+    if (n && !strpbrk(s, ",\"\r\n") && !isspace((unsigned char)s[0]) && !isspace((unsigned char)s[n - 1])) {
+        fputs(s, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *s; s++) {
+        if (*s == '"')
+            fputc('"', out);
+        fputc(*s, out);
+    }
+    fputc('"', out);
+}
+
+static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
+{
+    char buffer[32];
+
+    if (c->empty)
+        return;
+    switch (type) {
+    case CELL_TEXT: string(c->text, out); break;
+    case CELL_COUNT:
+    case CELL_BYTES: fprintf(out, "%" PRIu64, c->count); break;
+    case CELL_HEX: fprintf(out, "0x%" PRIx64, c->count); break;
+    case CELL_REAL:
+    case CELL_PERCENT: fputs(view_real(c->real, buffer), out); break;
+    }
+}
+
+static void table_show(const struct table *t, bool alone, FILE *out)
+{
+    fputs(alone ? "" : "table,", out);
+    for (size_t i = 0; i < t->columns; i++) {
+        fputs(i ? "," : "", out);
+        string(t->column[i].name, out);
+    }
+    fputc('\n', out);
+    for (size_t row = 0; row < t->rows; row++) {
+        if (!alone) {
+            string(t->name, out);
+            fputc(',', out);
+        }
+        for (size_t i = 0; i < t->columns; i++) {
+            fputs(i ? "," : "", out);
+            cell_show(&t->cell[row * t->columns + i], t->column[i].type, out);
+        }
+        fputc('\n', out);
+    }
+}
+
+static int show(const struct result *r, const struct view_style *style, FILE *out, struct peet_err *err)
+{
+    (void)style;
+    (void)err;
+    for (const struct table *t = r->first; t; t = t->next) {
+        table_show(t, r->first == r->last, out);
+        fputs(t->next ? "\n" : "", out);
+    }
+    return 0;
+}
+
+const struct view view_csv = {
+    .name = "csv",
+    .summary = "comma-separated values, for spreadsheets and scripts",
+    .show = show,
+};

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "view/view.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+static const struct view *const views[] = {
+#define X(name) &view_##name,
+    VIEWS(X)
+#undef X
+};
+
+#define X(name) +1
+enum { COUNT = VIEWS(X) };
+#undef X
+
+const struct view *view_at(size_t i)
+{
+    return i < COUNT ? views[i] : NULL;
+}
+
+const struct view *view_find(const char *name)
+{
+    for (size_t i = 0; view_at(i); i++)
+        if (!strcmp(view_at(i)->name, name))
+            return view_at(i);
+    return NULL;
+}
+
+static int columns_of(int fd)
+{
+    const char *text = getenv("COLUMNS");
+    struct winsize size;
+    char *end;
+
+    if (text && *text) {
+        long columns = strtol(text, &end, 10);
+        if (!*end && columns > 0 && columns < 100000)
+            return (int)columns;
+    }
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+struct view_style view_style_of(FILE *out)
+{
+    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
+    int fd = fileno(out);
+
+    if (fd < 0 || !isatty(fd))
+        return (struct view_style){ 0 };
+    return (struct view_style){
+        .colour = !(no_color && *no_color) && !(term && !strcmp(term, "dumb")),
+        .width = columns_of(fd),
+    };
+}
+
+int view_show(const char *name, const struct result *r, FILE *out, struct peet_err *err)
+{
+    const struct view *v = view_find(name);
+    struct view_style style = view_style_of(out);
+
+    if (!v)
+        return err_set(err, PEET_ERR_USAGE, "there is no output format '%s'", name);
+    for (const struct table *t = r->first; t; t = t->next)
+        assert(!t->filled);
+    int code = v->show(r, &style, out, err);
+    if (code < 0)
+        return code;
+    errno = EIO; /* for an error that happened earlier, of which only the flag is left */
+    if (fflush(out) || ferror(out))
+        return err_sys(err, errno, "cannot write the result");
+    return 0;
+}
+
+const char *view_real(double real, char buffer[32])
+{
+    if (!isfinite(real))
+        return "";
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(buffer, 32, "%.*g", digits, real);
+        if (strtod(buffer, NULL) == real)
+            break;
+    }
+    return buffer;
+}

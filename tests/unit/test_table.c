@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+/* The result table and its views. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "study/table.h"
+#include "tests/unit/check.h"
+#include "view/view.h"
+
+static const struct column COLUMNS[] = {
+    { "file", "file", CELL_TEXT, true },     { "name", "name", CELL_TEXT, false },
+    { "count", "count", CELL_COUNT, false }, { "addr", "address", CELL_HEX, false },
+    { "real", "real", CELL_REAL, false },    { "rate", "rate", CELL_PERCENT, false },
+    { "bytes", "size", CELL_BYTES, false },  { 0 },
+};
+
+static const struct column PAIR[] = { { "key", "key", CELL_TEXT, false },
+                                      { "value", "value", CELL_COUNT, false },
+                                      { 0 } };
+
+static void row(struct table *t, const char *file, const char *name, uint64_t n, double x)
+{
+    table_text(t, file);
+    table_text(t, name);
+    table_count(t, n);
+    table_count(t, n);
+    table_real(t, x);
+    table_real(t, x);
+    table_count(t, n);
+}
+
+/* What a view makes of a result; to be freed. */
+static char *shown(const char *view, const struct result *r, int width)
+{
+    struct view_style style = { .width = width };
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+
+    CHECK_EQ(view_find(view)->show(r, &style, f, NULL), 0);
+    fclose(f);
+    return text;
+}
+
+static void shows(const char *view, const struct result *r, int width, const char *expected)
+{
+    char *text = shown(view, r, width);
+
+    CHECK_EQ(text, expected);
+    free(text);
+}
+
+static struct result pair(const char *key, uint64_t value)
+{
+    struct result r = { 0 };
+    struct table *t = result_table(&r, "pairs", "Pairs", PAIR);
+
+    table_text(t, key);
+    table_count(t, value);
+    return r;
+}
+
+static void rows_are_filled_from_left_to_right(void)
+{
+    struct result r = { 0 };
+    struct table *t = result_table(&r, "t", "T", PAIR);
+
+    for (uint64_t i = 0; i < 1000; i++) {
+        i % 3 ? table_text(t, "x") : table_none(t);
+        CHECK_EQ(t->filled, 1);
+        table_count(t, i);
+    }
+    CHECK_EQ(t->rows, 1000);
+    CHECK_EQ(t->filled, 0);
+    for (uint64_t i = 0; i < 1000; i++) {
+        CHECK_EQ(t->cell[2 * i].empty, i % 3 == 0);
+        CHECK_EQ(t->cell[2 * i + 1].count, i);
+    }
+    table_text(t, "half a row is freed, too");
+    result_release(&r);
+    CHECK(!r.first && !r.last);
+}
+
+static void text_is_aligned_and_has_separators(void)
+{
+    struct result r = { 0 };
+    struct table *t = result_table(&r, "t", "Things", COLUMNS);
+
+    row(t, "f", "a", 1234567, 0.25);
+    row(t, "f", "long name", 12, NAN);
+    table_note(t, "seen %d", 2);
+    shows("text", &r, 0,
+          "Things\n"
+          "  name           count   address   real     rate     size\n"
+          "  a          1,234,567  0x12d687  0.250  25.00 %  1.2 MiB\n"
+          "  long name         12       0xc      -        -     12 B\n"
+          "  note: seen 2\n");
+    result_release(&r);
+}
+
+static void text_shows_a_folding_column_only_when_rows_differ_in_it(void)
+{
+    struct result r = { 0 };
+    struct table *t = result_table(&r, "t", "Things", COLUMNS);
+
+    row(t, "f", "a", 1, 1);
+    row(t, "g", "a", 1, 1);
+    char *text = shown("text", &r, 0);
+    CHECK(strstr(text, "  file  name"));
+    free(text);
+    result_release(&r);
+}
+
+static void text_leaves_out_columns_that_are_empty_throughout(void)
+{
+    struct result r = pair(NULL, 5);
+
+    shows("text", &r, 0, "Pairs\n  value\n      5\n");
+    result_release(&r);
+}
+
+static void text_shows_records_as_lines_and_says_when_there_is_nothing(void)
+{
+    struct result r = pair("k", 4096);
+
+    r.first->records = true;
+    result_table(&r, "more", "More", PAIR);
+    shows("text", &r, 0, "Pairs\n  key    k\n  value  4,096\n\nMore: none\n");
+    result_release(&r);
+}
+
+static void text_makes_controls_visible_and_knows_wide_characters(void)
+{
+    struct result r = pair("a\x1b[1m\n\xff\u202e", 1);
+
+    table_text(r.first, "日本 é e\u0301");
+    table_count(r.first, 2);
+    shows("text", &r, 0,
+          "Pairs\n"
+          "  key                     value\n"
+          "  a\\x1b[1m\\n\\xff\\u{202e}      1\n"
+          "  日本 é e\u0301                    2\n");
+    result_release(&r);
+}
+
+static void a_narrow_terminal_cuts_text_but_no_numbers(void)
+{
+    struct result r = pair("a text that is much longer than the terminal", 123456789);
+
+    shows("text", &r, 40,
+          "Pairs\n"
+          "  key                              value\n"
+          "  a text that is much long…  123,456,789\n");
+    result_release(&r);
+}
+
+static void sizes_round_to_the_unit_that_people_say(void)
+{
+    static const struct {
+        uint64_t bytes;
+        const char *text;
+    } cases[] = {
+        { 0, "0 B" },
+        { 1023, "1023 B" },
+        { 1024, "1.0 KiB" },
+        { 1536, "1.5 KiB" },
+        { (1 << 20) - 1, "1.0 MiB" },
+        { 5ull << 30, "5.0 GiB" },
+        { UINT64_MAX, "16.0 EiB" },
+    };
+    static const struct column SIZE[] = { { "size", "size", CELL_BYTES, false }, { 0 } };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct result r = { 0 };
+        table_count(result_table(&r, "t", "T", SIZE), cases[i].bytes);
+        r.first->records = true;
+        char expected[40];
+        snprintf(expected, sizeof expected, "T\n  size  %s\n", cases[i].text);
+        shows("text", &r, 0, expected);
+        result_release(&r);
+    }
+}
+
+static void json_escapes_everything_and_keeps_every_digit(void)
+{
+    struct result r = { 0 };
+    struct table *t = result_table(&r, "t", "T", COLUMNS);
+
+    row(t, "a\"b\\c\n\x01", "\xff€\xed\xa0\x80", UINT64_MAX, 0.1);
+    row(t, "", NULL, 0, INFINITY);
+    table_note(t, "say \"hi\"");
+    result_table(&r, "u", "U", PAIR);
+    shows("json", &r, 0,
+          "{\n"
+          "  \"t\": {\n"
+          "    \"notes\": [\"say \\\"hi\\\"\"],\n"
+          "    \"rows\": [\n"
+          "      {\"file\": \"a\\\"b\\\\c\\n\\u0001\", \"name\": \"\\ufffd€\\ufffd\\ufffd\\ufffd\","
+          " \"count\": 18446744073709551615, \"addr\": \"0xffffffffffffffff\", \"real\": 0.1, \"rate\": 0.1,"
+          " \"bytes\": 18446744073709551615},\n"
+          "      {\"file\": \"\", \"name\": null, \"count\": 0, \"addr\": \"0x0\", \"real\": null, \"rate\": null,"
+          " \"bytes\": 0}\n"
+          "    ]\n"
+          "  },\n"
+          "  \"u\": {\n"
+          "    \"notes\": [],\n"
+          "    \"rows\": []\n"
+          "  }\n"
+          "}\n");
+    result_release(&r);
+}
+
+static void csv_of_one_table_is_a_header_and_its_rows(void)
+{
+    struct result r = pair("a,b", 1000000);
+
+    table_text(r.first, "say \"hi\"\n");
+    table_count(r.first, 2);
+    table_text(r.first, "");
+    table_none(r.first);
+    table_none(r.first);
+    table_count(r.first, 3);
+    shows("csv", &r, 0, "key,value\n\"a,b\",1000000\n\"say \"\"hi\"\"\n\",2\n\"\",\n,3\n");
+    result_release(&r);
+}
+
+static void csv_of_several_tables_names_the_table_in_each_line(void)
+{
+    struct result r = pair("a", 1);
+    struct table *t = result_table(&r, "more", "More", PAIR);
+
+    table_text(t, "b");
+    table_count(t, 2);
+    shows("csv", &r, 0, "table,key,value\npairs,a,1\n\ntable,key,value\nmore,b,2\n");
+    result_release(&r);
+}
+
+static void reals_read_back_as_they_were(void)
+{
+    uint64_t state = 1;
+    char buffer[32];
+
+    for (int i = 0; i < 100000; i++) {
+        double x;
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        memcpy(&x, &state, sizeof x);
+        if (isfinite(x) && !CHECK(strtod(view_real(x, buffer), NULL) == x))
+            return;
+    }
+    CHECK_EQ(view_real(0.1, buffer), "0.1");
+    CHECK_EQ(view_real(NAN, buffer), "");
+}
+
+static void every_view_is_found_by_its_name_and_has_a_summary(void)
+{
+    for (size_t i = 0; view_at(i); i++) {
+        CHECK(view_find(view_at(i)->name) == view_at(i));
+        CHECK(view_at(i)->summary[0] && view_at(i)->show);
+    }
+    CHECK(!view_find("zebra"));
+}
+
+static void a_result_that_cannot_be_written_is_an_error(void)
+{
+    struct result r = pair("a", 1);
+    struct peet_err err;
+    FILE *f = fopen("/dev/full", "w");
+
+    if (f)
+        CHECK_EQ(view_show("json", &r, f, &err), PEET_ERR_IO);
+    CHECK_EQ(view_show("zebra", &r, stdout, &err), PEET_ERR_USAGE);
+    if (f)
+        fclose(f);
+    result_release(&r);
+}
+
+int main(void)
+{
+    RUN(rows_are_filled_from_left_to_right);
+    RUN(text_is_aligned_and_has_separators);
+    RUN(text_shows_a_folding_column_only_when_rows_differ_in_it);
+    RUN(text_leaves_out_columns_that_are_empty_throughout);
+    RUN(text_shows_records_as_lines_and_says_when_there_is_nothing);
+    RUN(text_makes_controls_visible_and_knows_wide_characters);
+    RUN(a_narrow_terminal_cuts_text_but_no_numbers);
+    RUN(sizes_round_to_the_unit_that_people_say);
+    RUN(json_escapes_everything_and_keeps_every_digit);
+    RUN(csv_of_one_table_is_a_header_and_its_rows);
+    RUN(csv_of_several_tables_names_the_table_in_each_line);
+    RUN(reals_read_back_as_they_were);
+    RUN(every_view_is_found_by_its_name_and_has_a_summary);
+    RUN(a_result_that_cannot_be_written_is_an_error);
+    return check_done();
+}
