@@ -4,7 +4,7 @@
 
 #include "base/progress.h"
 #include "cli/cli.h"
-#include "format/check.h"
+#include "format/check/check.h"
 #include "view/view.h"
 
 enum { PROBLEMS_SHOWN = 20 };

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "format/text.h"
+#include "format/text/text.h"
 
 enum { PROBLEMS_SHOWN = 20 };
 

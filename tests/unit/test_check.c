@@ -3,7 +3,7 @@
  * but is none. Traces are made from text. */
 #include <stdlib.h>
 
-#include "format/check.h"
+#include "format/check/check.h"
 #include "tests/unit/text.h"
 
 /* ---- running ---- */

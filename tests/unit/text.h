@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "format/text.h"
+#include "format/text/text.h"
 #include "tests/unit/check.h"
 
 static char folder[200];

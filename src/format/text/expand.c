@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The slots of a part, in order: per operand its address, its element count if it has one, the words of its value;
  * then, if there are predicates, one slot with a bit for each predicated operand, from bit 0 on. */
-#include "format/text_expand.h"
+#include "format/text/expand.h"
 
 #include <inttypes.h>
 

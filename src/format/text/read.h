@@ -9,8 +9,8 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "format/text_def.h"
-#include "format/text_scan.h"
+#include "format/text/def.h"
+#include "format/text/scan.h"
 #include "peet/trace.h"
 
 struct text_thread {

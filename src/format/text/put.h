@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words and lines of the text form, as they are written. The other side of text_scan.h and text_def.c. */
+/* The words and lines of the text form, as they are written. The other side of scan.h and block.c. */
 #ifndef FORMAT_TEXT_PUT_H
 #define FORMAT_TEXT_PUT_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Leads the records of a trace past all families of rules. */
-#include "format/check.h"
+#include "format/check/check.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "format/check_family.h"
+#include "format/check/family.h"
 
 static const struct check_family *const FAMILIES[] = {
 #define X(name) &check_family_##name,

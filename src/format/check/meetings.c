@@ -4,7 +4,7 @@
  * barrier then has as many counts as it was initialised with. */
 #include <inttypes.h>
 
-#include "format/check_family.h"
+#include "format/check/family.h"
 
 enum { COUNTS = 4 }; /* different counts of one barrier that are kept apart */
 

@@ -9,7 +9,7 @@
 #include "base/arena.h"
 #include "base/map.h"
 #include "format/schema.h"
-#include "format/text_scan.h"
+#include "format/text/scan.h"
 
 /* A node of a loop, as far as counting its instructions goes. */
 struct text_size {

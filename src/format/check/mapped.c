@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "format/check_family.h"
+#include "format/check/family.h"
 
 #define PAGE ((uint64_t)4096)
 

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/map.h"
-#include "format/check.h"
+#include "format/check/check.h"
 
 #define CHECK_FAMILIES(X) X(flow) X(locks) X(nesting) X(meetings) X(threads) X(heap) X(mapped)
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "format/text_def.h"
+#include "format/text/def.h"
 
 /* Instructions of one trip through nodes [first, end); UINT64_MAX when there are too many. */
 static uint64_t body_insns(const struct text_item *l, unsigned first, unsigned end, const uint64_t *counts)

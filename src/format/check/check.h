@@ -13,7 +13,7 @@
 #include "base/progress.h"
 #include "peet/trace.h"
 
-/* X(name, what it asks). A new rule is one line here, and code in the family (check_family.h) that sees to it. */
+/* X(name, what it asks). A new rule is one line here, and code in the family (family.h) that sees to it. */
 /* clang-format off */
 #define CHECK_RULES(X) \
     X(block,     "the instructions of a block follow each other, and only the last one transfers control") \

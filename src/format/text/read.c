@@ -5,15 +5,15 @@
  * of --calls, --from, a damaged trace): a `gap` event takes its place, so that nobody takes the trace for a whole one.
  * `page` events hold in text until they are said otherwise, but in a trace to the end of their chunk: they are said
  * again before a block that needs them. That is left to the text itself where addresses depend on registers. */
-#include "format/text.h"
+#include "format/text/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
-#include "format/text_put.h"
-#include "format/text_read.h"
+#include "format/text/put.h"
+#include "format/text/read.h"
 
 enum { PAGE_BITS = 12 }; /* of a `page` event: 4 KiB */
 

@@ -5,7 +5,7 @@
  * A process that was forked may free what its maker allocated; such processes are left out. */
 #include <inttypes.h>
 
-#include "format/check_family.h"
+#include "format/check/family.h"
 
 struct balance {
     uint64_t allocated, freed; /* one of the two is 0 */

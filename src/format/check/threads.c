@@ -2,7 +2,7 @@
 /* The lives of threads: created once, started as their creator, joined or detached once, and silent after their end. */
 #include <inttypes.h>
 
-#include "format/check_family.h"
+#include "format/check/family.h"
 
 /* What the trace says about a thread; by its number. */
 struct life {

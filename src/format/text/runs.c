@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "format/text_read.h"
+#include "format/text/read.h"
 
 int text_no_memory(struct text_reader *r)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/check_family.h"
+#include "format/check/family.h"
 
 enum { STACK_MAX = 1 << 20, SIGNALS_MAX = 64 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/text_scan.h"
+#include "format/text/scan.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -5,7 +5,7 @@
  * back as often. That two threads do not hold one lock at a time is not checked, for their order is unknown. */
 #include <inttypes.h>
 
-#include "format/check_family.h"
+#include "format/check/family.h"
 
 enum lock_kind { MUTEX, RWLOCK, SPIN };
 

@@ -5,7 +5,7 @@
  * Names are given in the order of first use, so that text that is read back and written again is the same text.
  * Left out: times of traces that come through a pipe. The expanded form also leaves out a `page` event that says what
  * its thread has said before: traces repeat them for each chunk, and text has no chunks. */
-#include "format/text.h"
+#include "format/text/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,8 +16,8 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "format/schema.h"
-#include "format/text_expand.h"
-#include "format/text_put.h"
+#include "format/text/expand.h"
+#include "format/text/put.h"
 
 /* A thread whose lines are being written. */
 struct thread_out {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format/check_family.h"
+#include "format/check/family.h"
 
 enum nest { REGIONS, LOOPS, ITERATIONS, NESTS };
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "format/text_def.h"
-#include "format/text_put.h"
+#include "format/text/def.h"
+#include "format/text/put.h"
 
 static const char *const CLASSES[] = {
 #define X(name) #name,

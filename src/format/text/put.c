@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "format/text_put.h"
+#include "format/text/put.h"
 
 #include <inttypes.h>
 #include <string.h>
