@@ -31,8 +31,9 @@ static void help(const char *summary, const struct wl_option *options)
     printf("\n\n  -p  threads, 1 to %d (4)\n", WL_MAX_THREADS);
     for (const struct wl_option *o = options; o->letter; o++)
         printf("  -%c  %s (%lld)\n", o->letter, o->help, (long long)*o->value);
-    printf("\nNumbers may end in k, m or g. "
-           "The exit status is 0 when the self-check holds, 1 when not, 2 for wrong usage, 3 when\nmemory or threads are lacking.\n");
+    printf(
+        "\nNumbers may end in k, m or g. "
+        "The exit status is 0 when the self-check holds, 1 when not, 2 for wrong usage, 3 when\nmemory or threads are lacking.\n");
     exit(0);
 }
 
