@@ -174,7 +174,11 @@ static uint64_t compare_thread(struct synthetic *s, struct peet_trace *trace, ui
         for (size_t i = 0; i < count; i++, at++, records++) {
             if (at == b.count) {
                 int r = peet_cursor_next(c, &b, &err);
-                check(r == 0 ? -1 : r, r == 0 ? &(struct peet_err){ .text = "it ends early" } : &err);
+                if (r == 0) {
+                    fprintf(stderr, "roundtrip: thread %u ends early\n", thread);
+                    exit(1);
+                }
+                check(r, &err);
                 at = 0;
             }
             const struct peet_record *got = &b.records[at], *want = &expected[i];
