@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "cli/cli.h"
@@ -9,6 +10,7 @@
 enum { PROBLEMS_SHOWN = 20 };
 
 static struct opt_list threads;
+static const char *format = "text";
 static struct text_options text = { .count = UINT64_MAX };
 
 /* The list of --thread as numbers: 0, or an exit code. */
@@ -55,6 +57,8 @@ static int run(int operands, char **operand)
 
     if (operands != 1)
         return usage_error(&cmd_dump, operands ? "only one trace can be printed at a time" : "no trace given");
+    if (strcmp(format, "text") && (text.compact || text.symbols))
+        return usage_error(&cmd_dump, "--compact and --symbols are for --format text");
     if ((code = read_threads(&id)) != 0)
         return code;
     text.thread = id;
@@ -62,7 +66,9 @@ static int run(int operands, char **operand)
     if (peet_trace_open(operand[0], &t, &err) < 0) {
         code = fail(&err);
     } else {
-        code = text_write(t, &text, stdout, &damaged, &err) < 0 ? fail(&err) : tell_problems(t, damaged);
+        int r = !strcmp(format, "text") ? text_write(t, &text, stdout, &damaged, &err)
+                                        : text_records(t, &text, !strcmp(format, "json"), stdout, &damaged, &err);
+        code = r < 0 ? fail(&err) : tell_problems(t, damaged);
         peet_trace_free(t);
     }
     opt_list_release(&threads);
@@ -112,6 +118,8 @@ static const char *const examples[] = {
     "the calls and returns of thread 1",
     "peet dump fft.peet | peet import -o copy.peet",
     "to text and back",
+    "peet dump --format csv fft.peet | awk -F, '$3 == \"store\"'",
+    "the stores, as rows; --format json: an object a line",
     NULL,
 };
 
@@ -121,5 +129,6 @@ const struct command cmd_dump = {
     .operands = "TRACE",
     .options = options,
     .examples = examples,
+    .format = &format,
     .run = run,
 };

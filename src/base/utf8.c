@@ -103,3 +103,27 @@ size_t utf8_show(const char *s, size_t limit, FILE *out)
     }
     return columns;
 }
+
+void utf8_json(const char *s, FILE *out)
+{
+    uint32_t c;
+
+    fputc('"', out);
+    while (*s) {
+        size_t n = utf8_decode(s, &c);
+        if (!n)
+            fputs("\\ufffd", out);
+        else if (c == '"' || c == '\\')
+            fprintf(out, "\\%c", (int)c);
+        else if (c == '\n')
+            fputs("\\n", out);
+        else if (c == '\t')
+            fputs("\\t", out);
+        else if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029)
+            fprintf(out, "\\u%04x", (unsigned)c);
+        else
+            fwrite(s, 1, n, out);
+        s += n ? n : 1;
+    }
+    fputc('"', out);
+}

@@ -15,4 +15,7 @@ size_t utf8_decode(const char *s, uint32_t *ret);
  * out it only counts. */
 size_t utf8_show(const char *s, size_t limit, FILE *out);
 
+/* Writes s as a string of JSON, quotes included; a byte that is no UTF-8 becomes U+FFFD. */
+void utf8_json(const char *s, FILE *out);
+
 #endif

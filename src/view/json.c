@@ -8,30 +8,6 @@
 #include "base/utf8.h"
 #include "view/view.h"
 
-static void string(const char *s, FILE *out)
-{
-    uint32_t c;
-
-    fputc('"', out);
-    while (*s) {
-        size_t n = utf8_decode(s, &c);
-        if (!n)
-            fputs("\\ufffd", out);
-        else if (c == '"' || c == '\\')
-            fprintf(out, "\\%c", (int)c);
-        else if (c == '\n')
-            fputs("\\n", out);
-        else if (c == '\t')
-            fputs("\\t", out);
-        else if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x2028 || c == 0x2029)
-            fprintf(out, "\\u%04x", (unsigned)c);
-        else
-            fwrite(s, 1, n, out);
-        s += n ? n : 1;
-    }
-    fputc('"', out);
-}
-
 static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
 {
     char buffer[32];
@@ -42,7 +18,7 @@ static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
         return;
     }
     switch (type) {
-    case CELL_TEXT: string(c->text, out); break;
+    case CELL_TEXT: utf8_json(c->text, out); break;
     case CELL_COUNT:
     case CELL_BYTES: fprintf(out, "%" PRIu64, c->count); break;
     case CELL_HEX: fprintf(out, "\"0x%" PRIx64 "\"", c->count); break;
@@ -58,7 +34,7 @@ static void row_show(const struct table *t, size_t row, FILE *out)
 {
     for (size_t i = 0; i < t->columns; i++) {
         fputs(i ? ", " : "{", out);
-        string(t->column[i].name, out);
+        utf8_json(t->column[i].name, out);
         fputs(": ", out);
         cell_show(&t->cell[row * t->columns + i], t->column[i].type, out);
     }
@@ -68,11 +44,11 @@ static void row_show(const struct table *t, size_t row, FILE *out)
 static void table_show(const struct table *t, FILE *out)
 {
     fputs("  ", out);
-    string(t->name, out);
+    utf8_json(t->name, out);
     fputs(": {\n    \"notes\": [", out);
     for (size_t i = 0; i < t->notes; i++) {
         fputs(i ? ", " : "", out);
-        string(t->note[i], out);
+        utf8_json(t->note[i], out);
     }
     fputs("],\n    \"rows\": [", out);
     for (size_t i = 0; i < t->rows; i++) {

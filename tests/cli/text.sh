@@ -138,6 +138,17 @@ ends "text cannot become itself" 2 "$peet" import "$dir/a.txt" -o "$dir/a.txt"
 same "and is still there" "$dir/a.txt" "$dir/b.txt"
 ends "output to a full disk is told" 3 bash -c "'$peet' dump '$dir/a.peet' >/dev/full"
 
+# ---- rows ----
+
+"$peet" dump --format csv "$dir/a.peet" | tail -n +2 | awk -F, '{ print $1, $2, $3, $4 }' >"$dir/csv"
+"$peet" dump --format json "$dir/a.peet" |
+    sed 's/^{"thread":\([0-9]*\),"position":\([0-9]*\),"kind":"\([a-z_]*\)","pc":\([0-9]*\)[,}].*/\1 \2 \3 \4/' >"$dir/json"
+same "CSV and JSON have the same rows" "$dir/csv" "$dir/json"
+rows() { awk -v k="$1" '$3 ~ k' "$dir/csv" | wc -l; }
+"$peet" info --counts --format csv "$dir/a.peet" >"$dir/info"
+says "as many references as info counts" "$dir/info" "(^|,)$(rows '^(load|store|update|prefetch)$')(,|\$)"
+ends "what is for text only is refused" 2 "$peet" dump --format csv --compact "$dir/a.peet"
+
 # ---- check ----
 
 ends "check of a good trace ends with 0" 0 "$peet" check "$dir/a.peet"

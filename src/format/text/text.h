@@ -26,6 +26,10 @@ struct text_options {
 int text_write(struct peet_trace *t, const struct text_options *o, FILE *out, uint64_t *ret_damaged,
                struct peet_err *err);
 
+/* The same records as rows: CSV with a header, or one JSON object a line. `compact` and `symbols` do not apply. */
+int text_records(struct peet_trace *t, const struct text_options *o, bool json, FILE *out, uint64_t *ret_damaged,
+                 struct peet_err *err);
+
 /* Reads text from in, which errors call `name`, and writes what it says to w. The streams of threads whose last event
  * is thread_end are closed; all others are left open, so that peet_writer_close marks them as cut off. After an error
  * what w has written is of no use: streams are open, and the caller closes w and removes its file. */

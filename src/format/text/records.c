@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* The records of a trace as rows, for programs that want to read them with what they have at hand: CSV, or one JSON object
+ * a line. Numbers are numbers; nothing here can be read back as a trace.
+ *
+ * Columns: thread; position, the instructions of the thread before; kind of record, or name of the event; pc, the
+ * instruction (of an event: the call); addr, the first byte, or the first argument; size, bytes, or instructions of a
+ * block; and the arguments of an event, in CSV as numbers in a row, in JSON by name, with strings in full. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/utf8.h"
+#include "format/text/put.h"
+#include "format/text/text.h"
+
+static const char *const KINDS[PEET_KINDS] = { "block", "load", "store", "update", "prefetch", "event", "loop" };
+
+struct rows {
+    struct peet_trace *trace;
+    const struct text_options *o;
+    bool json;
+    FILE *out;
+    uint64_t limit;
+};
+
+static void put_arguments(const struct rows *x, const struct peet_event *e)
+{
+    const char *name = peet_event_args(e->kind);
+
+    for (unsigned i = 0; i < e->args; i++) {
+        int n = (int)strcspn(name, " ");
+        const char *text = i == 0 && text_event_has_string(e->kind) ? peet_trace_string(x->trace, e->arg[i]) : NULL;
+        if (x->json)
+            fprintf(x->out, "%s\"%.*s\":", i ? "," : "", n, name);
+        else if (i)
+            putc(' ', x->out);
+        if (x->json && text)
+            utf8_json(text, x->out);
+        else
+            fprintf(x->out, "%" PRIu64, e->arg[i]);
+        name += n + (name[n] == ' ');
+    }
+}
+
+static void put_row(const struct rows *x, const struct peet_batch *b, const struct peet_record *r, uint64_t position)
+{
+    const struct peet_event *e = r->kind == PEET_EVENT ? &b->events[r->id] : NULL;
+    const char *kind = e ? peet_event_name(e->kind) : KINDS[r->kind];
+    uint64_t pc = e ? e->site : r->kind == PEET_BLOCK ? r->addr : peet_trace_insn(x->trace, r->id)->addr;
+
+    if (x->json) {
+        fprintf(x->out, "{\"thread\":%" PRIu32 ",\"position\":%" PRIu64 ",\"kind\":\"%s\",\"pc\":%" PRIu64, b->thread,
+                position, kind, pc);
+        if (!e)
+            fprintf(x->out, ",\"addr\":%" PRIu64 ",\"size\":%u", r->addr, r->size);
+        if (e)
+            fputs(",\"arguments\":{", x->out), put_arguments(x, e), putc('}', x->out);
+        fputs("}\n", x->out);
+    } else {
+        fprintf(x->out, "%" PRIu32 ",%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 ",%u,", b->thread, position, kind, pc,
+                r->addr, r->size);
+        if (e)
+            put_arguments(x, e);
+        putc('\n', x->out);
+    }
+}
+
+/* Whether a block ends in a call or a return. */
+static bool is_call(const struct rows *x, const struct peet_record *r)
+{
+    const struct peet_block *b = peet_trace_block(x->trace, r->id);
+    unsigned class = b->insn[b->insns - 1].class;
+
+    return class == PEET_CL_call || class == PEET_CL_call_indirect || class == PEET_CL_return;
+}
+
+/* Everything of a batch that is wanted; false when the thread has no more of it. */
+static bool put_batch(const struct rows *x, const struct peet_batch *b)
+{
+    uint64_t position = b->position, at = position;
+    bool wanted = false;
+
+    for (size_t i = 0; i < b->count; i++) {
+        const struct peet_record *r = &b->records[i];
+        if (r->kind == PEET_BLOCK || r->kind == PEET_EVENT) {
+            at = position;
+            if (at >= x->limit)
+                return false;
+            wanted = r->kind == PEET_EVENT || (!x->o->events && (!x->o->calls || is_call(x, r)));
+            wanted &= r->kind == PEET_EVENT ? at >= x->o->from : at + r->size > x->o->from;
+            position += r->kind == PEET_BLOCK ? r->size : 0;
+        }
+        if (wanted)
+            put_row(x, b, r, at);
+    }
+    return true;
+}
+
+static bool is_wanted(const struct text_options *o, uint32_t thread)
+{
+    for (size_t i = 0; i < o->threads; i++)
+        if (o->thread[i] == thread)
+            return true;
+    return o->threads == 0;
+}
+
+static int put_cursor(const struct rows *x, uint32_t thread, uint64_t *damaged, struct peet_err *err)
+{
+    struct peet_cursor *c;
+    struct peet_batch b;
+    int r = peet_cursor_open(x->trace, thread, 0, &c, err);
+
+    if (r == 0 && thread != PEET_ALL_THREADS && x->o->from)
+        r = peet_cursor_seek(c, x->o->from, err);
+    if (r < 0)
+        return r;
+    for (;;) {
+        r = peet_cursor_next(c, &b, err);
+        *damaged += r == PEET_ERR_DAMAGED;
+        if (r == PEET_ERR_DAMAGED)
+            continue;
+        if (r <= 0)
+            break;
+        if (is_wanted(x->o, b.thread) && !put_batch(x, &b) && thread != PEET_ALL_THREADS)
+            break;
+    }
+    peet_cursor_free(c);
+    return r < 0 ? r : 0;
+}
+
+int text_records(struct peet_trace *t, const struct text_options *o, bool json, FILE *out, uint64_t *ret_damaged,
+                 struct peet_err *err)
+{
+    struct rows x = { t, o, json, out, o->count > UINT64_MAX - o->from ? UINT64_MAX : o->from + o->count };
+    const struct peet_thread *thread;
+    uint64_t damaged = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < o->threads && !peet_trace_is_pipe(t); i++) {
+        struct peet_totals totals;
+        if (peet_trace_totals(t, o->thread[i], &totals) < 0)
+            return err_set(err, PEET_ERR_USAGE, "%s: there is no thread %" PRIu32, peet_trace_path(t), o->thread[i]);
+    }
+    if (!json)
+        fputs("thread,position,kind,pc,addr,size,arguments\n", out);
+    if (peet_trace_is_pipe(t))
+        r = put_cursor(&x, PEET_ALL_THREADS, &damaged, err);
+    for (size_t i = 0; r == 0 && !peet_trace_is_pipe(t) && (thread = peet_trace_thread(t, i)); i++)
+        if (is_wanted(o, thread->id))
+            r = put_cursor(&x, thread->id, &damaged, err);
+    if (r == 0 && (fflush(out) < 0 || ferror(out)))
+        r = err_sys(err, errno, "cannot write");
+    *ret_damaged = damaged;
+    return r;
+}
