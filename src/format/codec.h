@@ -34,7 +34,7 @@ enum plane {
     PLANES
 };
 
-enum { RANKS = 3, TOKEN_NEW = 3, TOKEN_MASK = 4, SLOT_PAD = 4 };
+enum { RANKS = 3, TOKEN_NEW = 3, TOKEN_MASK = 4, SLOT_PAD = 2 };
 
 #define CHUNK_MAX_WORDS ((size_t)1 << 22) /* items and slots in a chunk */
 
