@@ -46,7 +46,7 @@ static inline int peet_is_reference(const struct peet_record *r)
     X(thread_exit,      1, "value",               "the thread's function returned or called exit") \
     X(thread_join,      1, "child",               "waited for the end of a thread") \
     X(thread_detach,    1, "child",               "nobody will join that thread") \
-    X(thread_end,       2, "how code",            "last record of every whole stream: how is an enum peet_end") \
+    X(thread_end,       2, "how code",            "last record of every whole stream; how: enum peet_end") \
     X(mutex_init,       1, "lock",                "") \
     X(mutex_destroy,    1, "lock",                "") \
     X(mutex_lock,       1, "lock",                "the lock was taken") \

@@ -130,6 +130,8 @@ int peet_writer_open_fd(int fd, const struct peet_writer_config *config, struct 
  * the writer is reported here. Frees the writer also when it fails. */
 int peet_writer_close(struct peet_writer *w, struct peet_err *err);
 
+void peet_writer_totals(struct peet_writer *w, struct peet_totals *ret); /* of what is in the file so far */
+
 int peet_writer_meta(struct peet_writer *w, const char *key, const char *value, struct peet_err *err);
 int peet_writer_process(struct peet_writer *w, const struct peet_process *p, struct peet_err *err);
 int peet_writer_module(struct peet_writer *w, const struct peet_module *m, struct peet_err *err);
@@ -146,6 +148,15 @@ int peet_stream_open(struct peet_writer *w, const struct peet_thread *thread, st
 int peet_stream_put(struct peet_stream *s, uint32_t item, const uint64_t *slots, struct peet_err *err);
 /* Many at once: words holds item number, slots, item number, slots … */
 int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t count, struct peet_err *err);
+/* The same, for words that hold names of the producer's own in place of item numbers. `item` tells which item a name stands
+ * for, again and again; a name that is a pointer costs little, for the last names of an item's successors are remembered.
+ * In one stream a name must not change its item. */
+struct peet_names {
+    int (*item)(void *context, uint64_t name, uint32_t *ret_item, struct peet_err *err);
+    void *context;
+};
+int peet_stream_put_named(struct peet_stream *s, const uint64_t *words, size_t count, const struct peet_names *names,
+                          struct peet_err *err);
 /* The number of the chunk that the next item goes to. What `page` events say holds to the end of their chunk only, so
  * that every chunk can be read alone: a producer of physical addresses says them anew when this number changes. */
 uint64_t peet_stream_chunk(const struct peet_stream *s);

@@ -75,8 +75,10 @@ void chunk_header_encode(const struct chunk_header *h, uint8_t out[CHUNK_HEADER_
 
 static bool header_is_sane(const struct chunk_header *h)
 {
-    return h->type > 0 && h->type < CHUNK_TYPES && h->payload <= CHUNK_MAX_PAYLOAD
-           && h->first <= UINT64_MAX - h->instructions;
+    bool has_thread = h->type == CHUNK_STREAM || h->type == CHUNK_TIME;
+
+    return h->type > 0 && h->type < CHUNK_TYPES && !(has_thread && h->thread == UINT32_MAX)
+           && h->payload <= CHUNK_MAX_PAYLOAD && h->first <= UINT64_MAX - h->instructions;
 }
 
 bool chunk_header_decode(const uint8_t in[CHUNK_HEADER_BYTES], struct chunk_header *ret)

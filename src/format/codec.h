@@ -18,6 +18,7 @@
 #include "base/bytes.h"
 #include "format/schema.h"
 #include "peet/err.h"
+#include "peet/trace.h"
 
 /* The planes: what is alike lies together, which suits the compressor. */
 enum plane {
@@ -56,7 +57,8 @@ struct context {
     const struct plan_op *plan;
     struct peet_record head; /* the record of a block */
     uint64_t executions;
-    uint64_t number;
+    uint64_t number;              /* of the item, */
+    uint64_t name;                /*   and what words said for it last */
     _Alignas(16) uint64_t word[]; /* padded last values, then padded strides */
 };
 
@@ -80,6 +82,7 @@ struct encoder {
     uint64_t at_start[PEET_REGISTERS];     /* registers when the chunk began */
     uint64_t src[PEET_SOURCES];
     uint64_t instructions, references, events; /* those that are not counted by executions */
+    const struct peet_names *names;            /* what stands in the words in place of item numbers; NULL: nothing */
 };
 
 int encoder_init(struct encoder *e, const struct schema *s, size_t chunk_words, struct peet_err *err);

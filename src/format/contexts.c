@@ -11,7 +11,7 @@ int contexts_init(struct contexts *x)
         return -1;
     for (int i = 0; i < RANKS; i++)
         x->none->next[i] = x->none;
-    x->none->number = UINT64_MAX;
+    x->none->number = x->none->name = UINT64_MAX;
     x->none->special = SPECIAL_STATE;
     return 0;
 }
@@ -81,7 +81,7 @@ struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_
     for (int i = 0; i < RANKS; i++)
         c->next[i] = x->none;
     c->item = item;
-    c->number = number;
+    c->number = c->name = number;
     c->slots = item->slots;
     c->padded = padded;
     c->special = (uint16_t)special(item);

@@ -330,6 +330,8 @@ static int put_special(struct peet_cursor *c, const struct item *item, struct pe
     if (item->kind == ITEM_LOOP)
         return put_loop(c, item, err);
     if (item->kind == ITEM_EVENT) {
+        if (item->event->kind >= PEET_EVENT_KINDS)
+            return 0; /* of a later version: its definition has been told */
         if (item->event->kind != PEET_EV_set_register)
             return put_event(c, item, err);
         if (src[PEET_SRC_SLOT] >= PEET_REGISTERS)
@@ -588,7 +590,7 @@ int peet_cursor_item(struct peet_cursor *c, uint32_t *ret_item, const uint64_t *
             c->position += x->item->insns;
         if (c->skipping && (c->position > c->skip_to || c->item_position >= c->skip_to))
             c->skipping = false;
-        if (c->skipping)
+        if (c->skipping || (x->item->kind == ITEM_EVENT && x->item->event->kind >= PEET_EVENT_KINDS))
             continue;
         *ret_item = (uint32_t)x->number;
         *ret_slots = x->word;

@@ -376,22 +376,26 @@ static int read_loop(struct schema *s, struct scratch *x, struct peet_err *err)
     return x->w.bad ? 0 : schema_add_loop(s, &l, err);
 }
 
-/* Kinds go by name, so that a reader can tell an event of a later version from a damaged one. */
+/* Kinds go by name, so that a reader can tell an event of a later version from a damaged one: it is kept as an item, so
+ * that streams which use it can be read, and told as an error. */
 static int read_event(struct schema *s, struct scratch *x, struct peet_err *err)
 {
     struct peet_event_item e = { .id = word(x) };
     const char *name = string(x);
-    uint64_t arity = window_leb(&x->w);
+    uint64_t arity = number(x, PEET_SLOTS);
     int kind = peet_event_find(name);
 
     e.site = window_leb(&x->w);
     if (x->w.bad)
         return 0;
-    if (kind < 0 || arity != (uint64_t)peet_event_arity((uint32_t)kind))
-        return err_set(err, PEET_ERR_FORMAT, "item %" PRIu32 ": unknown event '%s' with %" PRIu64 " arguments", e.id,
-                       name, arity);
-    e.kind = (uint32_t)kind;
-    return schema_add_event(s, &e, err);
+    bool known = kind >= 0 && arity == (uint64_t)peet_event_arity((uint32_t)kind);
+    e.kind = known ? (uint32_t)kind : PEET_EVENT_KINDS;
+    int r = schema_add_event(s, &e, (unsigned)arity, err);
+    if (r == 0 && !known)
+        return err_set(err, PEET_ERR_FORMAT,
+                       "item %" PRIu32 ": event '%s' with %" PRIu64 " arguments is not known; passed over", e.id, name,
+                       arity);
+    return r;
 }
 
 static int read_module(struct schema *s, struct scratch *x, struct peet_err *err)
@@ -482,21 +486,26 @@ int defs_read(struct schema *s, const uint8_t *bytes, size_t n, struct peet_err 
 {
     struct window w = { bytes, bytes + n, 0 };
     struct scratch x = { 0 };
-    int r = 0;
+    struct peet_err why;
+    int first = 0;
 
-    while (r == 0 && w.p < w.end) {
+    while (first != PEET_ERR_MEMORY && w.p < w.end) {
         size_t at = (size_t)(w.p - bytes);
         uint64_t kind = window_leb(&w), length = window_leb(&w);
         const uint8_t *body = window_bytes(&w, length);
+        int r = 0;
         if (body && kind < sizeof READERS / sizeof *READERS && READERS[kind]) {
             x.w = (struct window){ body, body + length, 0 };
-            r = READERS[kind](s, &x, err);
+            r = READERS[kind](s, &x, &why);
         }
         if (r == 0 && (w.bad || x.w.bad))
-            r = err_set(err, PEET_ERR_DAMAGED, "definition record at byte %zu (kind %" PRIu64 ") makes no sense", at,
+            r = err_set(&why, PEET_ERR_DAMAGED, "definition record at byte %zu (kind %" PRIu64 ") makes no sense", at,
                         kind);
+        if (r < 0 && (first == 0 || r == PEET_ERR_MEMORY))
+            first = err_set(err, r, "%s", why.text);
+        x.w.bad = 0;
         arena_reset(&x.arena);
     }
     arena_release(&x.arena);
-    return r;
+    return first;
 }

@@ -98,6 +98,14 @@ static int special(struct encoder *e, const struct context *c, const uint64_t *s
         e->src[PEET_SRC_REGISTER + slots[0]] = slots[1];
         return 0;
     }
+    if (item->block->computes == 0 && !item->dynamic) { /* all that most blocks do is to move the stack pointer */
+        for (unsigned i = 0; i < item->block->effects; i++) {
+            const struct peet_effect *f = &item->block->effect[i];
+            uint64_t from = f->src < PEET_SRC_SLOT ? e->src[f->src] : slots[f->src - PEET_SRC_SLOT];
+            e->src[PEET_SRC_REGISTER + f->reg] = from + (uint64_t)f->add;
+        }
+        return 0;
+    }
     memcpy(e->src + PEET_SRC_SLOT, slots, c->slots * sizeof *slots);
     block_compute(item->block, e->src);
     if (item->dynamic) {
@@ -110,6 +118,39 @@ static int special(struct encoder *e, const struct context *c, const uint64_t *s
     return 0;
 }
 
+/* The context of what a word says, which is not the likeliest successor. */
+static __attribute__((noinline)) struct context *find(struct encoder *e, uint64_t name, struct peet_err *err)
+{
+    struct context *c = NULL;
+    uint32_t number;
+
+    for (unsigned rank = 1; rank < RANKS; rank++)
+        if (e->now->next[rank]->name == name)
+            return e->now->next[rank];
+    if (!e->names)
+        c = contexts_get(&e->contexts, e->schema, name);
+    else if (e->names->item(e->names->context, name, &number, err) < 0)
+        return NULL;
+    else
+        c = contexts_get(&e->contexts, e->schema, number);
+    if (c)
+        c->name = name;
+    else
+        err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " is not defined", name);
+    return c;
+}
+
+/* Whether all slots are where their strides take them. */
+static inline bool is_foreseen(const struct context *c, const uint64_t *slots)
+{
+    const uint64_t *last = c->word, *stride = c->word + c->padded;
+    uint64_t off = 0;
+
+    for (uint32_t i = 0; i < c->slots; i++)
+        off |= (slots[i] - last[i]) ^ stride[i];
+    return off == 0;
+}
+
 int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used, struct peet_err *err)
 {
     const uint64_t *p = words, *end = words + n;
@@ -118,8 +159,8 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
 
     while (p < end && e->words < e->limit) {
         struct context *c = e->now->next[0];
-        if (c->number != *p && !(c = contexts_get(&e->contexts, e->schema, *p))) {
-            r = err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " is not defined", *p);
+        if (c->name != *p && !(c = find(e, *p, err))) {
+            r = err->code;
             break;
         }
         if ((size_t)(end - p) <= c->slots) {
@@ -132,14 +173,18 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
             break;
         uint64_t *last = c->word, *stride = c->word + c->padded, before = c->missed, missed = 0;
         p++;
-        for (uint32_t i = 0; i < c->slots; i++) {
-            uint64_t by = p[i] - last[i], miss = by != stride[i];
-            last[i] = p[i];
-            *out = zigzag((int64_t)by);
-            out += miss;
-            missed |= miss << i;
-            stride[i] = miss & (before >> i) ? by : stride[i];
-        }
+        if (before == 0 && is_foreseen(c, p)) { /* again */
+            for (uint32_t i = 0; i < c->slots; i++)
+                last[i] = p[i];
+        } else
+            for (uint32_t i = 0; i < c->slots; i++) {
+                uint64_t by = p[i] - last[i], miss = by != stride[i];
+                last[i] = p[i];
+                *out = zigzag((int64_t)by);
+                out += miss;
+                missed |= miss << i;
+                stride[i] = miss & (before >> i) ? by : stride[i];
+            }
         c->executions++;
         if (c == e->now->next[0] && missed == before)
             e->run++;

@@ -346,19 +346,19 @@ bool loop_totals(const struct schema *s, const struct peet_loop *l, const uint64
 
 /* ---- the rest ---- */
 
-int schema_add_event(struct schema *s, const struct peet_event_item *e, struct peet_err *err)
+int schema_add_event(struct schema *s, const struct peet_event_item *e, unsigned arguments, struct peet_err *err)
 {
     struct item *item;
     int r = place(s, e->id, &item, err);
 
     if (r < 0)
         return r;
-    if (e->kind >= PEET_EVENT_KINDS)
+    if (e->kind > PEET_EVENT_KINDS)
         return err_set(err, PEET_ERR_FORMAT, "item %" PRIu32 ": no event kind %" PRIu32, e->id, e->kind);
     const struct peet_event_item *n = copy(s, e, sizeof *e);
     if (!n)
         return no_memory(err);
-    *item = (struct item){ .kind = ITEM_EVENT, .slots = (uint16_t)peet_event_arity(e->kind), .event = n };
+    *item = (struct item){ .kind = ITEM_EVENT, .slots = (uint16_t)arguments, .event = n };
     publish(s, e->id);
     return 0;
 }

@@ -72,7 +72,8 @@ static inline const struct item *schema_item(const struct schema *s, uint64_t nu
 /* These check and copy. The number of an item is the id inside. */
 int schema_add_block(struct schema *s, const struct peet_block *b, struct peet_err *err);
 int schema_add_loop(struct schema *s, const struct peet_loop *l, struct peet_err *err);
-int schema_add_event(struct schema *s, const struct peet_event_item *e, struct peet_err *err);
+/* The kind PEET_EVENT_KINDS stands for one that is not known; readers pass over it. */
+int schema_add_event(struct schema *s, const struct peet_event_item *e, unsigned arguments, struct peet_err *err);
 int schema_add_process(struct schema *s, const struct peet_process *p, struct peet_err *err);
 int schema_add_module(struct schema *s, const struct peet_module *m, struct peet_err *err);
 int schema_add_range(struct schema *s, const struct peet_range *r, struct peet_err *err);
@@ -102,7 +103,8 @@ void defs_put_thread(struct buf *out, const struct peet_thread *t);
 void defs_put_meta(struct buf *out, const char *key, const char *value);
 void defs_put_string(struct buf *out, uint32_t number, const char *text);
 
-/* Adds all the records in bytes to the schema. Records of unknown kinds are passed over. */
+/* Adds all the records in bytes to the schema. Records of unknown kinds are passed over; so are those that make no sense,
+ * and the first of them is told. */
 int defs_read(struct schema *s, const uint8_t *bytes, size_t n, struct peet_err *err);
 
 /* ---- executing a block: src has PEET_SOURCES words, its slots are in place ---- */

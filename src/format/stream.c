@@ -131,12 +131,14 @@ static int flush_times(struct peet_stream *s, struct peet_err *err)
     return r;
 }
 
-int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t count, struct peet_err *err)
+int peet_stream_put_named(struct peet_stream *s, const uint64_t *words, size_t count, const struct peet_names *names,
+                          struct peet_err *err)
 {
     struct peet_err own;
     int r;
 
     err = err ? err : &own;
+    s->encoder.names = names;
     if (atomic_load_explicit(&s->writer->failed, memory_order_relaxed))
         return writer_failed(s->writer, err);
     while (count > 0) {
@@ -149,6 +151,11 @@ int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t c
             return writer_remember(s->writer, err);
     }
     return 0;
+}
+
+int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t count, struct peet_err *err)
+{
+    return peet_stream_put_named(s, words, count, NULL, err);
 }
 
 int peet_stream_put(struct peet_stream *s, uint32_t item, const uint64_t *slots, struct peet_err *err)

@@ -46,7 +46,8 @@ int trace_load(const struct peet_trace *t, const struct chunk_ref *r, struct buf
         return e;
     if (!chunk_header_decode(head, &h) || h.type != r->header.type || h.thread != r->header.thread
         || h.sequence != r->header.sequence || h.payload != r->header.payload || h.first != r->header.first
-        || h.instructions != r->header.instructions)
+        || h.instructions != r->header.instructions || h.references != r->header.references
+        || h.events != r->header.events || h.flags != r->header.flags)
         return err_set(err, PEET_ERR_DAMAGED, "the chunk's header is damaged");
     into->size = 0;
     uint8_t *room = buf_room(into, h.payload);
@@ -112,7 +113,7 @@ int trace_count(struct peet_trace *t, const struct chunk_ref *r, struct peet_err
     x->totals.events += r->header.events;
     x->totals.chunks++;
     x->totals.bytes += CHUNK_HEADER_BYTES + r->header.payload + chunk_padding(r->header.payload);
-    x->totals.whole |= (r->header.flags & CHUNK_LAST) != 0;
+    x->totals.whole = (r->header.flags & CHUNK_LAST) != 0; /* they come in the order of their sequence */
     return 0;
 }
 
@@ -244,11 +245,16 @@ static int open_file(struct peet_trace *t, struct peet_err *err)
         if ((r = trace_scan(t, &defs, &count, err)) < 0)
             return r;
     }
+    for (size_t i = 0; i < count; i++) /* they were written in the order of their sequence */
+        if (defs[i].header.sequence != i) {
+            trace_problem(t, "some definitions are missing");
+            break;
+        }
     for (size_t i = 0; r == 0 && i < count; i++) {
         if (trace_load(t, &defs[i], &payload, &why) < 0 || trace_add_defs(t, &payload, &why) < 0) {
             if (why.code == PEET_ERR_MEMORY || why.code == PEET_ERR_IO)
                 r = err_set(err, why.code, "%s", why.text);
-            trace_problem(t, "definitions are lost: byte %" PRIu64 ": %s", defs[i].offset, why.text);
+            trace_problem(t, "definitions at byte %" PRIu64 ": %s", defs[i].offset, why.text);
         }
     }
     buf_release(&payload);
@@ -397,8 +403,11 @@ int trace_pipe_next(struct peet_trace *t, struct chunk_ref *ret, struct buf *int
         }
         if ((r = pipe_chunk(t, &ref, into, err)) < 0)
             return r;
-        if (ref.header.type == CHUNK_DEFS && (r = trace_add_defs(t, into, err)) < 0)
-            return err_prefix(err, "%s: byte %" PRIu64, t->path, ref.offset);
+        if (ref.header.type == CHUNK_DEFS && (r = trace_add_defs(t, into, err)) < 0) {
+            if (r == PEET_ERR_MEMORY)
+                return r;
+            trace_problem(t, "definitions at byte %" PRIu64 ": %s", ref.offset, err->text);
+        }
         if (ref.header.type == CHUNK_STREAM) {
             if ((r = trace_count(t, &ref, err)) < 0)
                 return r;

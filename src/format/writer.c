@@ -75,6 +75,11 @@ static int index_add(struct peet_writer *w, const struct chunk_ref *r, struct pe
         w->index_room = room;
     }
     w->index[w->index_count++] = *r;
+    w->totals.instructions += r->header.instructions;
+    w->totals.references += r->header.references;
+    w->totals.events += r->header.events;
+    w->totals.chunks++;
+    w->totals.bytes += CHUNK_HEADER_BYTES + r->header.payload;
     return 0;
 }
 
@@ -259,7 +264,8 @@ int peet_writer_event(struct peet_writer *w, uint32_t kind, uint64_t site, uint3
         return 0;
     }
     struct peet_event_item e = { w->next_item, kind, site };
-    r = schema_add_event(w->schema, &e, err);
+    r = kind < PEET_EVENT_KINDS ? schema_add_event(w->schema, &e, (unsigned)peet_event_arity(kind), err)
+                                : err_set(err, PEET_ERR_FORMAT, "no event kind %" PRIu32, kind);
     if (r == 0) {
         defs_put_event(&w->defs, &e);
         w->next_item++;
@@ -268,6 +274,13 @@ int peet_writer_event(struct peet_writer *w, uint32_t kind, uint64_t site, uint3
         *ret_item = e.id;
     }
     return writer_end(w, r, err);
+}
+
+void peet_writer_totals(struct peet_writer *w, struct peet_totals *ret)
+{
+    pthread_mutex_lock(&w->lock);
+    *ret = w->totals;
+    pthread_mutex_unlock(&w->lock);
 }
 
 /* ---- opening and closing ---- */

@@ -33,6 +33,7 @@ struct peet_writer {
     uint32_t next_item, next_string;
     struct chunk_ref *index;
     size_t index_count, index_room;
+    struct peet_totals totals;   /* of the index */
     struct peet_stream *streams; /* those that are open */
 };
 

@@ -301,8 +301,8 @@ def compute(operation, a, b, shift, width, immediate):
 
 class Execution:
     """Makes lines of what a chunk executes."""
-    def __init__(self, thread, registers):
-        self.thread, self.registers, self.lines, self.counts = thread, registers, [], [0, 0, 0]
+    def __init__(self, chunk, registers):
+        self.chunk, self.thread, self.registers, self.lines, self.counts = chunk, chunk.thread, registers, [], [0, 0, 0]
 
     def item(self, item, slots):
         if item.kind == "block":
@@ -321,6 +321,7 @@ class Execution:
         for operation, a, b, *rest in block.computes:
             sources.append(compute(operation, sources[a], sources[b], *rest))
         self.counts[0] += len(block.insns)
+        must(self.counts[0] <= self.chunk.counts[0], "it has more instructions than its header says")
         self.lines.append(f"{self.thread} b {block.number} {block.insns[0]:#x} {len(block.insns)}")
         for insn, kind, size, (base, index, scale, displacement), count, downwards, predicate in block.operands:
             if predicate and not sources[predicate[0]] >> predicate[1] & 1:
@@ -352,7 +353,6 @@ class Execution:
 
 # ---- the whole ----
 def show(path, complain):
-    """Prints a trace, and tells complain what is wrong with it."""
     data, items, threads, chains = open(path, "rb").read(), {}, set(), {}
     for chunk in read_chunks(data, complain):
         chains.setdefault((chunk.type, chunk.thread), []).append(chunk)
@@ -373,7 +373,7 @@ def show(path, complain):
 
     def execute(chunk, payload):
         registers, executed = decode(payload, items)
-        execution = Execution(chunk.thread, registers)
+        execution = Execution(chunk, registers)
         for item, slots in executed:
             execution.item(item, slots)
         must(execution.counts == chunk.counts, "its header counts otherwise")
