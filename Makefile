@@ -33,7 +33,7 @@ INCLUDE := -Iinclude -Isrc -I.
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 COMPILE = $(CC) $(STD) $(WARN) $(CFLAGS) $(SANITIZE) $(INCLUDE)
 LINK = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
-LIBS := -lzstd -lxxhash -lpthread -lm
+LIBS := -lzstd -lxxhash -lZydis -lelf -lpthread -lm
 
 # ---- what there is ----
 
@@ -42,12 +42,13 @@ LIB_C := $(filter-out src/capture/rt/% src/capture/qemu/%,$(shell find src -name
 # libpeet.a, for everybody, reads and writes traces; the rest is for peet alone.
 OPEN_C := $(filter src/base/% src/format/%,$(LIB_C))
 CLI_C := $(sort $(wildcard cli/*.c))
+RT_C := $(sort $(wildcard src/capture/rt/*.c))
 UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
 # Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, bench/x.c is build/bench/x.
 HELPER_C := $(sort $(wildcard tests/cli/*.c tests/golden/*.c tests/oracle/*.c tests/e2e/*.c bench/*.c))
 FUZZ_C := $(sort $(wildcard tests/fuzz/*.c))
 WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
-ALL_C := $(LIB_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
+ALL_C := $(LIB_C) $(RT_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
 ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
 SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench 2>/dev/null | LC_ALL=C sort)
 
@@ -57,6 +58,9 @@ PEET := $(B)/peet
 UNIT := $(UNIT_C:tests/unit/%.c=$(B)/tests/%)
 HELPERS := $(HELPER_C:%.c=$(B)/%)
 WORKLOADS := $(WORKLOAD_C:workloads/%.c=$(B)/workloads/plain/%)
+RT := $(B)/lib/peet/libpeet-rt.a
+# Made by peet cc, once there is a runtime to link.
+PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
 FUZZERS := $(FUZZ_C:tests/fuzz/%.c=$(B)/fuzz/%)
 
@@ -74,7 +78,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 # ---- targets for people: a line with two hashes is their description ----
 
-all: $(PEET) $(LIB) $(WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
+all: $(PEET) $(B)/lib/peet/as $(RT) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
 
 man: $(PAGES)
 	@command -v scdoc >/dev/null || echo '  note   no manual pages: they need scdoc (make deps)'
@@ -166,6 +170,10 @@ $(B)/install/libpeet.a: $(LIB)
 install: all $(B)/install/libpeet.a ## install into DESTDIR/PREFIX (/usr/local)
 	$(Q)install -d $(addprefix $(DESTDIR)$(PREFIX)/,bin lib include/peet share/man/man1 share/doc/peet)
 	$(Q)install -m 755 $(PEET) $(DESTDIR)$(PREFIX)/bin
+	$(Q)install -d $(DESTDIR)$(PREFIX)/lib/peet
+	$(Q)sed 's|/peet" as|/bin/peet" as|' $(B)/lib/peet/as >$(DESTDIR)$(PREFIX)/lib/peet/as
+	$(Q)chmod 755 $(DESTDIR)$(PREFIX)/lib/peet/as
+	$(Q)install -m 644 $(RT) $(DESTDIR)$(PREFIX)/lib/peet
 	$(Q)install -m 644 $(B)/install/libpeet.a $(DESTDIR)$(PREFIX)/lib
 	$(Q)install -m 644 include/peet/*.h $(DESTDIR)$(PREFIX)/include/peet
 	$(Q)install -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/peet
@@ -240,6 +248,35 @@ $(WORKLOADS): $(B)/workloads/plain/%: $(B)/obj/workloads/%.o $(B)/obj/workloads/
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(LINK) -o $@ $^ -lpthread -lm
+
+# What runs inside subjects: no sanitizers, no help from the compiler that calls functions which it stands in front of, and
+# one object whose names are its own, but for those that it wraps.
+RT_COMPILE = $(CC) $(STD) $(WARN) -O2 -g -fPIC -fvisibility=hidden -fno-builtin -fno-stack-protector -fno-lto -U_FORTIFY_SOURCE \
+	$(INCLUDE)
+$(B)/obj/src/capture/rt/%.o: src/capture/rt/%.c $(B)/flags
+	$(call say,RTCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(RT_COMPILE) -MMD -MP -c -o $@ $<
+
+$(RT): $(call object,$(RT_C))
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)rm -f $@
+	$(Q)ld -r -o $(B)/obj/peet-rt.o $^
+	$(Q)objcopy --localize-hidden $(B)/obj/peet-rt.o
+	$(Q)$(AR) rcs $@ $(B)/obj/peet-rt.o
+
+# What GCC calls when peet cc tells it to look here for its assembler.
+$(B)/lib/peet/as: Makefile
+	@mkdir -p $(@D)
+	$(Q)printf '#!/bin/sh\nexec "$${0%%/*}/../../peet" as "$$@"\n' >$@
+	$(Q)chmod +x $@
+
+$(PEET_WORKLOADS): $(B)/workloads/peet/%: workloads/%.c workloads/common.c workloads/common.h $(PEET) $(B)/lib/peet/as \
+    $(B)/lib/peet/libpeet-rt.a
+	$(call say,PEETCC,$@)
+	@mkdir -p $(@D)
+	$(Q)$(PEET) cc -O2 -g $(STD) -Iinclude -Isrc -I. -o $@ $(filter %.c,$^) -lpthread -lm
 
 $(B)/man/%: docs/man/%.scd
 	@mkdir -p $(@D)

@@ -10,7 +10,7 @@
 #include "base/opt.h"
 #include "peet/err.h"
 
-#define COMMANDS(X) X(info) X(dump) X(check) X(import) X(help)
+#define COMMANDS(X) X(cc) X(cxx) X(fortran) X(as) X(record) X(info) X(dump) X(check) X(import) X(help)
 
 /* Exit codes, the same for every verb. */
 enum {
@@ -30,6 +30,7 @@ struct command {
     const struct opt *options;   /* ends with a NULL name; --help and --format are added where they apply */
     const char *const *examples; /* pairs: command line, what it does; ends with NULL */
     const char **format;         /* not NULL: the verb has --format, and this is where the choice goes */
+    bool passes_on;              /* all arguments are operands, but for a --help that stands alone */
     int (*run)(int operands, char **operand); /* operand[0 …]; returns an exit code */
 };
 

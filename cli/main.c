@@ -55,6 +55,10 @@ static int run(const struct command *c, int argc, char **argv)
     struct peet_err err;
     struct opt *options = command_options(c, &help);
 
+    if (c->passes_on && !(argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))) {
+        free(options);
+        return c->run(argc - 1, argv + 1);
+    }
     if (c->format)
         *c->format = "text";
     int r = opt_parse(options, argc, argv, &operands, &err);

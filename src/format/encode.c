@@ -151,6 +151,29 @@ static inline bool is_foreseen(const struct context *c, const uint64_t *slots)
     return off == 0;
 }
 
+/* Takes the slots of an execution: those that are not where their strides take them leave their differences at *out. Returns
+ * their mask. */
+static inline uint64_t take_slots(struct context *c, const uint64_t *slots, uint64_t **out)
+{
+    uint64_t *last = c->word, *stride = c->word + c->padded, before = c->missed, missed = 0, *o = *out;
+
+    if (before == 0 && is_foreseen(c, slots)) { /* again */
+        for (uint32_t i = 0; i < c->slots; i++)
+            last[i] = slots[i];
+        return 0;
+    }
+    for (uint32_t i = 0; i < c->slots; i++) {
+        uint64_t by = slots[i] - last[i], miss = by != stride[i];
+        last[i] = slots[i];
+        *o = zigzag((int64_t)by);
+        o += miss;
+        missed |= miss << i;
+        stride[i] = miss & (before >> i) ? by : stride[i];
+    }
+    *out = o;
+    return missed;
+}
+
 int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used, struct peet_err *err)
 {
     const uint64_t *p = words, *end = words + n;
@@ -171,20 +194,7 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
         if (c->special & SPECIAL_STATE
             && (r = c->item ? special(e, c, p + 1, err) : err_set(err, PEET_ERR_USAGE, "no such item")) < 0)
             break;
-        uint64_t *last = c->word, *stride = c->word + c->padded, before = c->missed, missed = 0;
-        p++;
-        if (before == 0 && is_foreseen(c, p)) { /* again */
-            for (uint32_t i = 0; i < c->slots; i++)
-                last[i] = p[i];
-        } else
-            for (uint32_t i = 0; i < c->slots; i++) {
-                uint64_t by = p[i] - last[i], miss = by != stride[i];
-                last[i] = p[i];
-                *out = zigzag((int64_t)by);
-                out += miss;
-                missed |= miss << i;
-                stride[i] = miss & (before >> i) ? by : stride[i];
-            }
+        uint64_t before = c->missed, missed = take_slots(c, ++p, &out);
         c->executions++;
         if (c == e->now->next[0] && missed == before)
             e->run++;

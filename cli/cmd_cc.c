@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* The verbs that stand in for a compiler and for its assembler: cc, c++, fortran, as. All arguments are theirs, but for
+ * those that begin with --peet. */
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/asm/asm.h"
+#include "cli/cli.h"
+
+static void say_warning(const char *text)
+{
+    warn("%s", text);
+}
+
+static bool is_set(const char *variable)
+{
+    const char *value = getenv(variable);
+
+    return value && *value && strcmp(value, "0") != 0;
+}
+
+static const char *chosen(const char *variable, const char *otherwise)
+{
+    const char *value = getenv(variable);
+
+    return value && *value ? value : otherwise;
+}
+
+/* Where `as` and the runtime are: beside the command in a build, or installed. To be freed. */
+static char *find_folder(struct peet_err *err)
+{
+    static const char *const places[] = { "lib/peet", "../lib/peet" };
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    if (n < 0) {
+        err_sys(err, errno, "/proc/self/exe");
+        return NULL;
+    }
+    self[n] = 0;
+    const char *here = dirname(self);
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        char *as = mem_format("%s/%s/as", here, places[i]);
+        bool found = access(as, X_OK) == 0;
+        free(as);
+        if (found)
+            return mem_format("%s/%s", here, places[i]);
+    }
+    err_set(err, PEET_ERR_IO, "there is no lib/peet/as near '%s': peet is not completely built or installed", here);
+    return NULL;
+}
+
+/* Takes --peet-brute out of the arguments. */
+static int take_own(int operands, char **operand, bool *brute)
+{
+    int n = 0;
+
+    for (int i = 0; i < operands; i++)
+        if (!strcmp(operand[i], "--peet-brute"))
+            *brute = true;
+        else
+            operand[n++] = operand[i];
+    return n;
+}
+
+static int compile(const char *compiler, int operands, char **operand)
+{
+    struct peet_err err;
+    struct asm_driver d = { .compiler = compiler, .brute = is_set("PEET_AS_BRUTE"), .warn = say_warning };
+    char **list, *folder = find_folder(&err);
+
+    if (!folder)
+        return fail(&err);
+    d.folder = folder;
+    operands = take_own(operands, operand, &d.brute);
+    int r = asm_driver_arguments(&d, operands, operand, &list, &err);
+    free(folder);
+    if (r < 0)
+        return fail(&err);
+    execvp(list[0], list);
+    err_sys(&err, errno, "cannot run '%s'", list[0]);
+    asm_arguments_free(list);
+    err.code = PEET_ERR_IO;
+    return fail(&err);
+}
+
+static int run_cc(int operands, char **operand)
+{
+    return compile(chosen("PEET_CC", "gcc"), operands, operand);
+}
+
+static int run_cxx(int operands, char **operand)
+{
+    return compile(chosen("PEET_CXX", "g++"), operands, operand);
+}
+
+static int run_fortran(int operands, char **operand)
+{
+    return compile(chosen("PEET_FC", "gfortran"), operands, operand);
+}
+
+static int run_as(int operands, char **operand)
+{
+    struct peet_err err;
+    struct asm_options o = { .assembler = chosen("PEET_AS", "as"),
+                             .brute = is_set("PEET_AS_BRUTE"),
+                             .warn = say_warning };
+    int r = asm_run_as(operands, operand, &o, &err);
+
+    return r < 0 ? fail(&err) : r;
+}
+
+/* For help alone: main hands all arguments over. */
+static bool nowhere;
+
+static const struct opt options[] = {
+    { .name = "peet-brute",
+      .type = OPT_FLAG,
+      .value = &nowhere,
+      .help = "record every address, to check the reconstruction" },
+    { 0 },
+};
+
+static const struct opt as_options[] = {
+    { .name = "peet-brute",
+      .type = OPT_FLAG,
+      .value = &nowhere,
+      .help = "record every address, to check the reconstruction" },
+    { .name = "peet-library", .type = OPT_FLAG, .value = &nowhere, .help = "the code is for a shared library" },
+    { .name = "peet-absolute",
+      .type = OPT_FLAG,
+      .value = &nowhere,
+      .help = "the code is for an executable at a fixed address" },
+    { 0 },
+};
+
+static const char *const cc_examples[] = {
+    "peet cc -O2 -g -o prog prog.c",
+    "a program that can be recorded",
+    "make CC='peet cc' CXX='peet c++'",
+    "a whole project",
+    NULL,
+};
+static const char *const cxx_examples[] = { "peet c++ -O2 -g -o prog prog.cc", "a program that can be recorded", NULL };
+static const char *const fortran_examples[] = { "peet fortran -O2 -g -o prog prog.f90",
+                                                "a program that can be recorded", NULL };
+static const char *const as_examples[] = { "gcc -S -ffixed-r14 -ffixed-r15 prog.c && peet as -o prog.o prog.s",
+                                           "what peet cc does, step by step", NULL };
+
+const struct command cmd_cc = {
+    .name = "cc",
+    .summary = "compile C so that the program can be recorded",
+    .operands = "[GCC'S ARGUMENTS…]",
+    .options = options,
+    .examples = cc_examples,
+    .passes_on = true,
+    .run = run_cc,
+};
+
+const struct command cmd_cxx = {
+    .name = "c++",
+    .summary = "compile C++ so that the program can be recorded",
+    .operands = "[G++'S ARGUMENTS…]",
+    .options = options,
+    .examples = cxx_examples,
+    .passes_on = true,
+    .run = run_cxx,
+};
+
+const struct command cmd_fortran = {
+    .name = "fortran",
+    .summary = "compile Fortran so that the program can be recorded",
+    .operands = "[GFORTRAN'S ARGUMENTS…]",
+    .options = options,
+    .examples = fortran_examples,
+    .passes_on = true,
+    .run = run_fortran,
+};
+
+const struct command cmd_as = {
+    .name = "as",
+    .summary = "assemble what GCC wrote so that the program can be recorded",
+    .operands = "[ARGUMENTS OF AS…]",
+    .options = as_options,
+    .examples = as_examples,
+    .passes_on = true,
+    .run = run_as,
+};

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/mem.h"
+#include "base/progress.h"
+#include "capture/producer.h"
+#include "cli/cli.h"
+
+static const char *output;
+static bool values, aslr;
+static uint64_t most;
+
+/* One flag per producer. */
+static struct {
+#define X(name, summary) bool name;
+    PRODUCERS(X)
+#undef X
+} chosen;
+
+/* As a shell tells it. */
+static int exit_code(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static const char *plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+static void sum_up(const struct recording *r, const char *path)
+{
+    struct stat st;
+    uint64_t bytes = stat(path, &st) == 0 && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
+    char processes[40] = "";
+
+    if (r->processes > 1)
+        snprintf(processes, sizeof processes, "%" PRIu64 " processes, ", r->processes);
+    fprintf(stderr,
+            "peet: %s: %s%" PRIu64 " thread%s, %" PRIu64 " instruction%s, %" PRIu64 " reference%s, %" PRIu64
+            " bytes, %.1f s\n",
+            path, processes, r->threads, plural(r->threads), r->instructions, plural(r->instructions), r->references,
+            plural(r->references), bytes, r->seconds);
+}
+
+/* What the user should know about a recording that went well. */
+static void tell(const struct recording *r)
+{
+    if (r->moved)
+        warn("this system did not let us switch address space randomization off; two recordings will differ");
+    if (r->unknown)
+        warn("%" PRIu64 " executed instruction%s could not be decoded; what %s memory is not recorded", r->unknown,
+             plural(r->unknown), r->unknown == 1 ? "it did to" : "they did to");
+    if (r->foreign)
+        warn("%" PRIu64 " thread%s of code for 32 bits, which cannot be recorded", r->foreign, plural(r->foreign));
+    if (r->stopped)
+        warn("stopped recording after %" PRIu64 " instructions; the program went on without", r->instructions);
+}
+
+static int record(const struct producer *producer, char **argv, const char *path)
+{
+    struct progress progress;
+    struct recording recording;
+    struct peet_err err;
+
+    progress_init(&progress, stderr, argv[0], most, "instructions");
+    struct producer_config config = {
+        .argv = argv, .max = most, .values = values, .aslr = aslr, .progress = &progress
+    };
+    int r = record_trace(producer, &config, path, &recording, &err);
+    progress_release(&progress);
+    if (!recording.ran)
+        return fail(&err);
+    int code = exit_code(recording.status);
+    if (r < 0) {
+        complain("%s", err.text);
+        warn("the recording ends there; the program went on without");
+        return code ? code : EXIT_FAILED;
+    }
+    tell(&recording);
+    sum_up(&recording, path);
+    return code;
+}
+
+static int run(int operands, char **operand)
+{
+    const struct producer *producer = NULL;
+    int choices = 0;
+
+#define X(name, summary) \
+    if (chosen.name) \
+        producer = &producer_##name; \
+    choices += chosen.name;
+    PRODUCERS(X)
+#undef X
+    if (operands == 0)
+        return usage_error(&cmd_record, "no program given: -- PROGRAM [ARGUMENT…]");
+    if (choices == 0)
+        producer = &producer_live;
+    if (choices > 1)
+        return usage_error(&cmd_record, "more than one way to record given");
+    if (output && !strcmp(output, "-"))
+        return usage_error(&cmd_record, "standard output is the program's; -o needs the name of a file");
+    operand[operands] = NULL; /* argv has room: it held the verb, at least */
+    const char *slash = strrchr(operand[0], '/');
+    char *own = mem_format("%s.peet", slash ? slash + 1 : operand[0]);
+    int code = record(producer, operand, output ? output : own);
+    free(own);
+    return code;
+}
+
+static const struct opt options[] = {
+#define X(name_, summary) { .name = #name_, .type = OPT_FLAG, .value = &chosen.name_, .help = summary },
+    PRODUCERS(X)
+#undef X
+        { .name = "output",
+          .letter = 'o',
+          .type = OPT_STRING,
+          .arg = "FILE",
+          .value = &output,
+          .help = "where the trace goes (PROGRAM.peet)" },
+    { .name = "values",
+      .type = OPT_FLAG,
+      .value = &values,
+      .help = "record also the values that are loaded and stored" },
+    { .name = "max",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &most,
+      .help = "stop recording after N instructions; the program goes on" },
+    { .name = "aslr", .type = OPT_FLAG, .value = &aslr, .help = "leave address space randomization on" },
+    { 0 },
+};
+
+static const char *const examples[] = {
+    "peet record --step -- ./fft -m 6 -p 2",
+    "fft.peet holds what each thread did",
+    "peet record --step -o ls.peet -- ls -l",
+    "any program can be stepped through",
+    "peet record --step --max 1m -- ./long",
+    "only the beginning",
+    NULL,
+};
+
+const struct command cmd_record = {
+    .name = "record",
+    .summary = "run a program and record what it does",
+    .operands = "[OPTION…] -- PROGRAM [ARGUMENT…]",
+    .options = options,
+    .examples = examples,
+    .run = run,
+};

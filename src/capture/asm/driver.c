@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/* The verbs cc, c++ and fortran: a compiler's command line, with what it takes to call `peet as` and to link the runtime.
+ * Whether the compiler will link has to be guessed from its options, as itself does. */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/asm/asm.h"
+
+enum { DEEPEST = 8 }; /* response files in response files */
+
+struct line {
+    char **word;
+    size_t words;
+    bool has_input, stops_early, is_shared, is_part, has_lto, is_other_machine, is_absolute, is_library, has_no_plt;
+};
+
+static void add_take(struct line *l, char *text)
+{
+    l->word = mem_room(l->word, l->words + 1, sizeof *l->word);
+    l->word[l->words++] = text;
+    l->word[l->words] = NULL;
+}
+
+static void add(struct line *l, const char *text)
+{
+    add_take(l, mem_string(text));
+}
+
+static bool is_one_of(const char *text, const char *const *list)
+{
+    for (; *list; list++)
+        if (!strcmp(text, *list))
+            return true;
+    return false;
+}
+
+static bool begins(const char *text, const char *with)
+{
+    return !strncmp(text, with, strlen(with));
+}
+
+static bool takes_value(const char *option)
+{
+    static const char *const those[] = {
+        "-o",
+        "-I",
+        "-x",
+        "-include",
+        "-L",
+        "-D",
+        "-U",
+        "-T",
+        "-u",
+        "-z",
+        "-Xlinker",
+        "-MF",
+        "-MT",
+        "-MQ",
+        "-isystem",
+        "-idirafter",
+        "-iquote",
+        "-imacros",
+        "-iprefix",
+        "--param",
+        "-l",
+        "-aux-info",
+        "-Xassembler",
+        "-isysroot",
+        "-e",
+        "-A",
+        "-B",
+        "-wrapper",
+        "-J",
+        "-G",
+        "--sysroot",
+        "-imultilib",
+        "-dumpbase",
+        "-dumpdir",
+        "-dumpbase-ext",
+        "-Xpreprocessor",
+        NULL,
+    };
+
+    return is_one_of(option, those);
+}
+
+static void note_position(struct line *l, const char *option)
+{
+    static const char *const library[] = { "-fPIC", "-fpic", NULL }, *const executable[] = { "-fPIE", "-fpie", NULL };
+    static const char *const neither[] = { "-fno-pic", "-fno-PIC", "-fno-pie", "-fno-PIE", NULL };
+
+    if (!is_one_of(option, library) && !is_one_of(option, executable) && !is_one_of(option, neither))
+        return;
+    l->is_library = is_one_of(option, library);
+    l->is_absolute = is_one_of(option, neither);
+}
+
+static void note_option(struct line *l, const char *option)
+{
+    static const char *const early[] = { "-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", NULL };
+    static const char *const other[] = { "-m32", "-mx32", "-m16", NULL };
+
+    l->stops_early |= is_one_of(option, early);
+    l->is_shared |= !strcmp(option, "-shared");
+    l->is_part |= !strcmp(option, "-r");
+    l->has_no_plt |= !strcmp(option, "-fno-plt");
+    l->is_other_machine |= is_one_of(option, other);
+    if (begins(option, "-flto"))
+        l->has_lto = true;
+    else if (!strcmp(option, "-fno-lto"))
+        l->has_lto = false;
+    note_position(l, option);
+}
+
+static void note_file(struct line *l, const char *path, unsigned depth);
+
+/* Notes one word; returns whether the next one is its value. */
+static bool note_word(struct line *l, const char *word, unsigned depth)
+{
+    if (word[0] == '@' && depth < DEEPEST)
+        note_file(l, word + 1, depth + 1);
+    else if (word[0] != '-' || !word[1])
+        l->has_input = true;
+    else
+        note_option(l, word);
+    return takes_value(word);
+}
+
+/* The words of a response file, with its quotes and backslashes. */
+static void note_file(struct line *l, const char *path, unsigned depth)
+{
+    FILE *in = fopen(path, "r");
+    char word[4096], quote = 0;
+    size_t n = 0;
+    bool is_word = false, is_value = false;
+
+    for (int c = 0; in && c != EOF;) {
+        c = getc(in);
+        if (c == EOF || (!quote && isspace(c))) {
+            word[n] = 0;
+            if (is_word)
+                is_value = !is_value && note_word(l, word, depth);
+            n = 0;
+            is_word = false;
+        } else if (quote ? c == quote : c == '"' || c == '\'') {
+            quote = quote ? 0 : (char)c;
+            is_word = true;
+        } else {
+            if (c == '\\' && (c = getc(in)) == EOF)
+                break;
+            if (n + 1 < sizeof word)
+                word[n++] = (char)c;
+            is_word = true;
+        }
+    }
+    if (in)
+        fclose(in);
+}
+
+/* Clang has an assembler of its own, and does not leave out registers. */
+static int refuse_clang(const char *compiler, struct peet_err *err)
+{
+    const char *path = getenv("PATH"), *slash = strrchr(compiler, '/');
+    char *real = strchr(compiler, '/') ? realpath(compiler, NULL) : NULL;
+
+    for (const char *p = path ? path : ""; !real && *p && !slash; p += p[strcspn(p, ":")] == ':') {
+        size_t n = strcspn(p, ":");
+        char *name = mem_format("%.*s/%s", (int)n, p, compiler);
+        real = access(name, X_OK) == 0 ? realpath(name, NULL) : NULL;
+        free(name);
+        p += n;
+    }
+    const char *base = real ? strrchr(real, '/') + 1 : compiler;
+    int r =
+        strstr(base, "clang") || strstr(slash ? slash : compiler, "clang")
+            ? err_set(err, PEET_ERR_USAGE, "'%s' is Clang, which cannot leave registers free: GCC is needed", compiler)
+            : 0;
+    free(real);
+    return r;
+}
+
+/* Between blanks: a wrapper, the compiler, its own arguments. */
+static int add_compiler(struct line *l, const char *compiler, struct peet_err *err)
+{
+    for (const char *p = compiler; *(p += strspn(p, " "));) {
+        size_t n = strcspn(p, " ");
+        char *word = mem_format("%.*s", (int)n, p);
+        add(l, word);
+        int r = *word == '-' ? 0 : refuse_clang(word, err);
+        free(word);
+        if (r < 0)
+            return r;
+        p += n;
+    }
+    return l->words ? 0 : err_set(err, PEET_ERR_USAGE, "no compiler is named");
+}
+
+static void add_options(struct line *l, const struct asm_driver *d)
+{
+    static const char *const compile[] = { "-ffixed-r14", "-ffixed-r15", "-fident", "-masm=att" };
+
+    for (size_t i = 0; i < sizeof compile / sizeof *compile; i++)
+        add(l, compile[i]);
+    if (!l->has_no_plt) /* there linkers need the other kind, for thread-local variables */
+        add(l, "-Wa,-mrelax-relocations=no");
+    if (l->is_library || l->is_absolute)
+        add(l, l->is_library ? "-Wa,--peet-library" : "-Wa,--peet-absolute");
+    if (d->brute)
+        add(l, "-Wa,--peet-brute");
+    if (l->has_lto)
+        add(l, "-fno-lto");
+    if (l->stops_early || l->is_part)
+        return;
+    add(l, "-Wl,--no-relax");
+    if (l->is_shared)
+        return;
+    /* For the linker alone: a file would be read as -x says. */
+    add_take(l, mem_format("-Wl,--whole-archive,%s/libpeet-rt.a,--no-whole-archive", d->folder));
+    add(l, "-Wl,--export-dynamic-symbol=peet_rt_*");
+    add(l, "-lpthread");
+    add(l, "-ldl");
+}
+
+int asm_driver_arguments(const struct asm_driver *d, int arguments, char **argument, char ***ret, struct peet_err *err)
+{
+    struct line l = { 0 };
+    bool is_value = false;
+    int r = add_compiler(&l, d->compiler, err);
+
+    if (r < 0) {
+        asm_arguments_free(l.word);
+        return r;
+    }
+    add_take(&l, mem_format("-B%s", d->folder));
+    for (int i = 0; i < arguments; i++) {
+        is_value = !is_value && note_word(&l, argument[i], 0);
+        add(&l, argument[i]);
+    }
+    if (l.is_other_machine)
+        d->warn("nothing is recorded: only x86-64 code can be");
+    else if (l.has_input) {
+        if (l.has_lto)
+            d->warn("-flto is left out: code must pass through the assembler");
+        add_options(&l, d);
+    }
+    *ret = l.word;
+    return 0;
+}
+
+void asm_arguments_free(char **list)
+{
+    for (char **p = list; p && *p; p++)
+        free(*p);
+    free(list);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/* The new text. A block begins with its key, has its slots written in front of the instructions that need them, and moves
+ * the cursor behind its last word. Inserted are mov and lea alone, but at entries, where flags mean nothing. */
+#include <assert.h>
+#include <string.h>
+
+#include "capture/asm/unit.h"
+#include "capture/rt/raw.h"
+
+static const char *const NAMES[X86_GPRS] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+                                             "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15" };
+
+struct emitter {
+    const struct asm_unit *u;
+    FILE *out;
+    uint32_t entered;    /* the function whose label has just been written, or ASM_NONE */
+    bool lands, falls;   /* a landing pad's label has just been written; control comes from the instruction before */
+    uint32_t call_group; /* the last instruction of a sequence around an opaque call */
+};
+
+static void emit(struct emitter *e, const struct asm_statement *s)
+{
+    fprintf(e->out, "%s%.*s\n", s->kind == ASM_LABEL ? "" : "\t", (int)s->length, s->text);
+}
+
+/* ---- addresses ---- */
+
+/* The memory operand that the text shows, up to its closing parenthesis; NULL: none, it is implicit. */
+static const char *shown_operand(const struct asm_unit *u, const struct asm_insn *in, size_t *ret_length)
+{
+    const struct asm_statement *s = &u->text.statement[in->statement];
+    const char *p = s->text, *end = s->text + s->length;
+
+    if (in->target != ASM_NONE)
+        return NULL;
+    p += asm_operands(s);
+    for (int depth = 0; p < end; p++) {
+        while (p < end && (*p == ' ' || *p == '\t' || *p == '*'))
+            p++;
+        const char *start = p;
+        for (; p < end && (depth || *p != ','); p++)
+            depth += (*p == '(') - (*p == ')');
+        bool is_memory = *start == '%' ? p - start > 3 && start[3] == ':' : *start != '$' && *start != '{';
+        const char *close = memrchr(start, ')', (size_t)(p - start));
+        *ret_length = (size_t)((close ? close + 1 : p) - start);
+        if (is_memory && p > start && (close || memchr(start, ':', (size_t)(p - start)) || in->x.memories))
+            return start;
+    }
+    return NULL;
+}
+
+/* "disp(base,index,scale)" with the base of %fs in %r14: two steps, as an address has only two registers. */
+static void emit_fs_address(const char *text, size_t length, FILE *out)
+{
+    const char *open = memchr(text, '(', length), *end = text + length;
+    const char *comma = open ? memchr(open, ',', (size_t)(end - open)) : NULL;
+    size_t disp = (size_t)((open ? open : end) - text);
+
+    fputs("\tmovq\t%fs:0, %r14\n", out);
+    if (open && open[1] == '%')
+        fprintf(out, "\tleaq\t%.*s(%%r14,%.*s), %%r14\n", (int)disp, text, (int)((comma ? comma : end - 1) - open - 1),
+                open + 1);
+    else
+        fprintf(out, "\tleaq\t%.*s(%%r14), %%r14\n", (int)disp, text);
+    if (comma)
+        fprintf(out, "\tleaq\t(%%r14%.*s, %%r14\n", (int)(end - comma), comma);
+}
+
+void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsigned memory, FILE *out)
+{
+    const struct x86_memory *m = &in->x.memory[memory];
+    const struct asm_statement *s = &u->text.statement[in->statement];
+    size_t length = 0;
+    const char *text = in->x.repeats ? NULL : shown_operand(u, in, &length);
+    /* push, call and pop have another one on the stack */
+    bool is_pop = s->length > 3 && !memcmp(s->text, "pop", 3);
+    bool is_implicit = in->x.memories == 2 && m->base == X86_RSP && m->kind == (is_pop ? PEET_LOAD : PEET_STORE);
+
+    if (!text || is_implicit || (is_pop && m->base == X86_RSP)) {
+        assert(m->base != X86_NONE && m->index == X86_NONE);
+        fprintf(out, "\tleaq\t%lld(%%%s), %%r14\n", (long long)m->disp, NAMES[m->base]);
+    } else if (m->segment == X86_FS) {
+        assert(length > 4 && text[3] == ':');
+        emit_fs_address(text + 4, length - 4, out);
+    } else if (m->narrow) {
+        fprintf(out, "\tleal\t%.*s, %%r14d\n", (int)length, text);
+    } else {
+        fprintf(out, "\tleaq\t%.*s, %%r14\n", (int)length, text);
+    }
+}
+
+/* ---- blocks ---- */
+
+static void emit_fill(struct emitter *e, const struct asm_insn *in, const struct x86_fill *f, unsigned slot)
+{
+    unsigned offset = 8 * (slot + 1);
+
+    switch (f->kind) {
+    case X86_FILL_REGISTER: fprintf(e->out, "\tmovq\t%%%s, %u(%%r15)\n", NAMES[f->which], offset); return;
+    case X86_FILL_ADDRESS: asm_emit_address(e->u, in, f->memory, e->out); break;
+    case X86_FILL_COUNT:
+        fprintf(e->out, in->x.narrow_count ? "\tmovl\t%%ecx, %%r14d\n" : "\tmovq\t%%rcx, %%r14\n");
+        break;
+    default: assert(false); /* such instructions are opaque */
+    }
+    fprintf(e->out, "\tmovq\t%%r14, %u(%%r15)\n", offset);
+}
+
+/* What stands in front of an instruction: the key, its slots, and behind the block's last word the cursor moves. */
+static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t number)
+{
+    const struct asm_block *b = &e->u->block[in->block];
+    const struct x86_node *n = in->node;
+    bool is_first = number == b->first;
+
+    if (is_first && e->u->options->model == ASM_ABSOLUTE)
+        fprintf(e->out, "\tmovq\t$.LpeetS%u, (%%r15)\n", in->block);
+    else if (is_first)
+        fprintf(e->out, "\tleaq\t.LpeetS%u(%%rip), %%r14\n\tmovq\t%%r14, (%%r15)\n", in->block);
+    for (unsigned i = 0; i < n->own_slots; i++)
+        emit_fill(e, in, &n->fill[i], n->slots - n->own_slots + i);
+    if (n->slots == b->node->slots && (is_first || n->own_slots))
+        fprintf(e->out, "\tleaq\t%u(%%r15), %%r15\n", 8 * (n->slots + 1u));
+}
+
+/* ---- control ---- */
+
+/* A direct call or jump to a function of this file goes behind the check at its entry. */
+static void emit_transfer(struct emitter *e, const struct asm_statement *s, uint32_t own)
+{
+    size_t n = s->length;
+
+    if (own == ASM_NONE) {
+        emit(e, s);
+        return;
+    }
+    while (s->text[n - 1] != ' ' && s->text[n - 1] != '\t')
+        n--;
+    fprintf(e->out, "\t%.*s.LpeetB%u\n", (int)n, s->text, own);
+}
+
+/* Whether control leaves for a place that looks for the cursor in memory. */
+static bool leaves(const struct asm_unit *u, const struct asm_insn *in, uint32_t own, bool *ret_for_callee)
+{
+    const struct asm_symbol *y = in->target == ASM_NONE ? NULL : &u->text.symbol[in->target];
+
+    *ret_for_callee = true;
+    switch (in->x.insn.class) {
+    case PEET_CL_call: return own == ASM_NONE;
+    case PEET_CL_call_indirect:
+    case PEET_CL_jump_indirect: return true;
+    case PEET_CL_return: *ret_for_callee = false; return true;
+    case PEET_CL_branch:
+    case PEET_CL_jump:
+        if (own != ASM_NONE)
+            return false;
+        if (!y || y->statement == ASM_NONE || (y->function != ASM_NONE && !u->function[y->function].is_part))
+            return true;
+        *ret_for_callee = false;
+        return y->landing;
+    default: return false;
+    }
+}
+
+static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t number)
+{
+    const struct asm_statement *s = &e->u->text.statement[in->statement];
+    uint32_t own = in->target == ASM_NONE ? ASM_NONE : asm_own_target(e->u, in->target);
+    bool for_callee;
+
+    emit_words(e, in, number);
+    if (leaves(e->u, in, own, &for_callee))
+        asm_emit_spill(e->u, e->out, for_callee);
+    fprintf(e->out, ".LpeetI%u:\n", number);
+    emit_transfer(e, s, own);
+    if (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect)
+        asm_emit_reload(e->u, e->out);
+}
+
+/* As it is; the instructions of a sequence that ends with a call stay together. */
+static void emit_opaque(struct emitter *e, const struct asm_insn *in, uint32_t number)
+{
+    bool is_call = !in->foreign && (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect);
+
+    if (in->opaque_call && e->call_group == ASM_NONE)
+        asm_emit_spill(e->u, e->out, true);
+    e->call_group = in->opaque_call && !is_call ? number : ASM_NONE;
+    emit(e, &e->u->text.statement[in->statement]);
+    if (is_call)
+        asm_emit_reload(e->u, e->out);
+}
+
+/* What is owed to a label before control can come from elsewhere. */
+static void settle(struct emitter *e)
+{
+    if (e->entered != ASM_NONE)
+        asm_emit_entry(e->u, e->entered, e->out);
+    if (e->lands)
+        asm_emit_reload(e->u, e->out);
+    e->entered = ASM_NONE;
+    e->lands = false;
+}
+
+static void emit_insn(struct emitter *e, const struct asm_statement *s)
+{
+    const struct asm_insn *in = &e->u->insn[s->insn];
+
+    settle(e);
+    e->falls = false;
+    if (!asm_is_recorded(e->u, in->function)) {
+        emit(e, s);
+        return;
+    }
+    if (in->opaque)
+        emit_opaque(e, in, s->insn);
+    else
+        emit_recorded(e, in, s->insn);
+    e->falls = asm_following(e->u, s->insn) != ASM_NONE;
+}
+
+static void emit_label(struct emitter *e, const struct asm_statement *s)
+{
+    const struct asm_symbol *y = &e->u->text.symbol[s->symbol];
+    uint32_t f = y->function;
+
+    if (!e->u->text.section[s->section].code || (!y->leads && !y->landing && f == ASM_NONE)) {
+        emit(e, s);
+        return;
+    }
+    settle(e);
+    if (y->landing && f == ASM_NONE && e->falls)
+        asm_emit_spill(e->u, e->out, false);
+    emit(e, s);
+    if (f != ASM_NONE && asm_is_recorded(e->u, f) && !e->u->function[f].is_part)
+        e->entered = f;
+    e->lands = y->landing && f == ASM_NONE;
+}
+
+/* Behind the function that ends here. */
+static void emit_stub_of(struct emitter *e, uint32_t statement)
+{
+    const struct asm_statement *s = &e->u->text.statement[statement];
+    const char *at = s->text + asm_word(s);
+    size_t length;
+    const char *name = asm_next_name(&at, s->text + s->length, &length);
+    uint32_t symbol = name ? asm_symbol_find(&e->u->text, name, length) : ASM_NONE;
+    uint32_t f = symbol == ASM_NONE ? ASM_NONE : e->u->text.symbol[symbol].function;
+
+    if (f != ASM_NONE && e->u->function[f].end == statement && e->u->function[f].has_stub)
+        asm_emit_stub(e->u, f, e->out);
+}
+
+void asm_unit_emit(struct asm_unit *u, FILE *out)
+{
+    struct emitter e = { .u = u, .out = out, .entered = ASM_NONE, .call_group = ASM_NONE };
+
+    for (size_t i = 0; i < u->text.statements; i++) {
+        const struct asm_statement *s = &u->text.statement[i];
+        if (asm_is_recorded(u, s->row_begins)) {
+            settle(&e);
+            asm_emit_spill(u, out, true);
+        }
+        if (s->insn != ASM_NONE)
+            emit_insn(&e, s);
+        else if (s->kind == ASM_LABEL)
+            emit_label(&e, s);
+        else
+            emit(&e, s);
+        if (asm_is_recorded(u, s->row_ends))
+            asm_emit_reload(u, out);
+        if (s->kind == ASM_DIRECTIVE && asm_is(s, ".size") && u->text.section[s->section].code)
+            emit_stub_of(&e, (uint32_t)i);
+    }
+    asm_emit_schema(u, out);
+}

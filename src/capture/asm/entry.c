@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* Where instrumented code and others meet (the protocol of capture/rt/raw.h), and the schema. */
+#include "capture/asm/unit.h"
+#include "capture/rt/raw.h"
+
+#define CURSOR "%fs:peet_rt_cursor@tpoff"
+#define CURSOR_OFFSET "peet_rt_cursor@gottpoff(%rip)"
+
+void asm_emit_spill(const struct asm_unit *u, FILE *out, bool for_callee)
+{
+    if (u->options->model == ASM_LIBRARY)
+        fputs("\tmovq\t" CURSOR_OFFSET ", %r14\n\tmovq\t%r15, %fs:(%r14)\n", out);
+    else
+        fputs("\tmovq\t%r15, " CURSOR "\n", out);
+    if (for_callee)
+        fputs("\tmovq\t%r15, %r14\n", out);
+}
+
+void asm_emit_reload(const struct asm_unit *u, FILE *out)
+{
+    if (u->options->model == ASM_LIBRARY)
+        fputs("\tmovq\t" CURSOR_OFFSET ", %r15\n\tmovq\t%fs:(%r15), %r15\n", out);
+    else
+        fputs("\tmovq\t" CURSOR ", %r15\n", out);
+}
+
+void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
+{
+    if (u->function[function].has_stub) {
+        fprintf(out, "\tcmpq\t%%r14, %%r15\n\tjne\t.LpeetF%u\n", function);
+        if (u->options->model == ASM_LIBRARY)
+            fprintf(out,
+                    "\tmovq\tpeet_rt_cursor@gottpoff(%%rip), %%r14\n\tcmpq\t%%r15, %%fs:(%%r14)\n\tjne\t.LpeetG%u\n",
+                    function);
+        else
+            fprintf(out, "\tcmpq\t%%r15, %%fs:peet_rt_cursor@tpoff\n\tjne\t.LpeetF%u\n", function);
+    }
+    fprintf(out, ".LpeetB%u:\n", function);
+}
+
+/* The caller is foreign: its %r14 and %r15 are kept, and what may be arguments on the stack stands where the function
+ * looks for it. The stack pointer has the alignment that it has in a function's entry. */
+void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
+{
+    fprintf(out, "\t.cfi_startproc\n.LpeetG%u:\n", function);
+    if (u->options->model == ASM_LIBRARY)
+        fputs("\tmovq\t%r15, %r14\n", out);
+    fprintf(out,
+            ".LpeetF%u:\n"
+            "\tpushq\t%%rbp\n"
+            "\t.cfi_def_cfa_offset 16\n"
+            "\t.cfi_offset 6, -16\n"
+            "\tmovq\t%%rsp, %%rbp\n"
+            "\t.cfi_def_cfa_register 6\n"
+            "\tpushq\t%%r14\n"
+            "\tpushq\t%%r15\n"
+            "\t.cfi_offset 14, -24\n"
+            "\t.cfi_offset 15, -32\n"
+            "\tsubq\t$%d, %%rsp\n",
+            function, RAW_STACK_ARGUMENTS);
+    for (int i = 0; i < RAW_STACK_ARGUMENTS; i += 8)
+        fprintf(out, "\tmovq\t%d(%%rbp), %%r14\n\tmovq\t%%r14, %d(%%rsp)\n", 16 + i, i);
+    asm_emit_reload(u, out);
+    fprintf(out,
+            "\tcall\t.LpeetB%u\n"
+            "\tmovq\t-16(%%rbp), %%r15\n"
+            "\tmovq\t-8(%%rbp), %%r14\n"
+            "\tleave\n"
+            "\t.cfi_def_cfa 7, 8\n"
+            "\tret\n"
+            "\t.cfi_endproc\n",
+            function);
+}
+
+/* ---- the schema ---- */
+
+/* A section of its own for each of the code, in the same group, so that linkers keep or drop both. */
+static void emit_section(const struct asm_unit *u, uint32_t section, FILE *out)
+{
+    const struct asm_section *s = &u->text.section[section];
+
+    if (s->group)
+        fprintf(out, "\t.section\t" RAW_SECTION ",\"aG\",@progbits,%.*s,comdat,unique,%u\n", (int)s->group_length,
+                s->group, section + 1);
+    else
+        fprintf(out, "\t.section\t" RAW_SECTION ",\"a\",@progbits,unique,%u\n", section + 1);
+}
+
+static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
+{
+    const struct asm_block *b = &u->block[number];
+    unsigned flags = (b->carried ? RAW_CARRIED : 0u) | (u->options->brute ? RAW_BRUTE : 0u);
+
+    fprintf(out, "\t.balign %d\n.LpeetS%u:\n\t.long %d, .LpeetI%u-.\n\t.value %u, %u\n\t.long %u\n", RAW_ALIGN, number,
+            RAW_BLOCK, b->first, b->count, b->node->slots, flags);
+    for (uint32_t i = b->first; i < b->first + b->count; i++)
+        fprintf(out, "\t.uleb128 .LpeetI%u-.LpeetI%u\n", i, b->first);
+    for (uint32_t i = 0; i < b->count; i++) {
+        const struct x86_node *n = u->insn[b->first + i].node;
+        for (unsigned k = 0; k < n->own_slots; k++)
+            fprintf(out, "\t.uleb128 %u\n\t.byte %u, %u, %u\n", i, n->fill[k].kind, n->fill[k].memory,
+                    n->fill[k].which);
+    }
+}
+
+void asm_emit_schema(const struct asm_unit *u, FILE *out)
+{
+    uint32_t section = ASM_NONE;
+
+    for (uint32_t i = 0; i < u->blocks; i++) {
+        uint32_t of = u->text.statement[u->insn[u->block[i].first].statement].section;
+        if (of != section)
+            emit_section(u, of, out);
+        section = of;
+        emit_block(u, i, out);
+    }
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions, what is known of symbols, and where control comes from. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "capture/asm/unit.h"
+
+static const char DATA[] =
+    " .byte .2byte .4byte .8byte .value .short .hword .word .long .int .quad .octa .dc.a .uleb128 .sleb128 "
+    ".ascii .asciz .string .zero .skip .space .fill .float .double ";
+
+bool asm_is_recorded(const struct asm_unit *u, uint32_t function)
+{
+    return function != ASM_NONE && !u->function[u->function[function].family].why_not;
+}
+
+static void leave(struct asm_unit *u, uint32_t function, const char *why)
+{
+    struct asm_function *head = &u->function[u->function[function].family];
+
+    if (!head->why_not)
+        head->why_not = why;
+}
+
+/* ---- functions ---- */
+
+/* The function that "name.cold" is the cold part of: it stands in front, as GCC writes it. */
+static uint32_t family_of(struct asm_unit *u, uint32_t symbol)
+{
+    const struct asm_symbol *y = &u->text.symbol[symbol];
+    const char *cold = memmem(y->name, y->length, ".cold", 5);
+    uint32_t whole = cold ? asm_symbol_find(&u->text, y->name, (size_t)(cold - y->name)) : ASM_NONE;
+
+    return whole == ASM_NONE ? ASM_NONE : u->text.symbol[whole].function;
+}
+
+static uint32_t add_function(struct asm_unit *u, uint32_t symbol)
+{
+    uint32_t number = (uint32_t)u->functions, family = family_of(u, symbol);
+
+    u->function = mem_room(u->function, u->functions, sizeof *u->function);
+    u->function[u->functions++] = (struct asm_function){
+        .symbol = symbol, .end = ASM_NONE, .family = family == ASM_NONE ? number : family, .is_part = family != ASM_NONE
+    };
+    u->text.symbol[symbol].function = number;
+    return number;
+}
+
+/* The instructions from the one that asks for a thread's variable to the call. */
+static bool is_tls_begin(const struct asm_statement *s)
+{
+    static const char *const marks[] = { "@tlsgd", "@tlsld", "@tlsdesc", "@TLSGD", "@TLSLD", "@TLSDESC" };
+
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (memmem(s->text, s->length, marks[i], strlen(marks[i])))
+            return true;
+    return false;
+}
+
+/* Why an instruction is not recorded although its function is; NULL: it is. */
+static const char *why_opaque(const struct asm_unit *u, const struct asm_insn *in)
+{
+    const struct x86_insn *x = &in->x;
+
+    if (u->options->brute && asm_is_rewritten_by_linkers(u, in))
+        return "linkers may rewrite it";
+    for (unsigned i = 0; i < x->memories; i++) {
+        const struct x86_memory *m = &x->memory[i];
+        if (m->form == X86_MASKED || m->form == X86_GATHERED || m->form == X86_BIT || m->form == X86_BYTE)
+            return "its operands cannot be told by lea and mov";
+        if (m->segment == X86_GS)
+            return "it uses %gs";
+    }
+    uint8_t opcode = x->bytes[x->insn.length - 1] & 0xfe;
+    if (x->repeats && (opcode == 0xa6 || opcode == 0xae)) /* cmps, scas */
+        return "how often it repeats is known only afterwards";
+    return NULL;
+}
+
+bool asm_is_rewritten_by_linkers(const struct asm_unit *u, const struct asm_insn *in)
+{
+    const struct asm_statement *s = &u->text.statement[in->statement];
+
+    return memmem(s->text, s->length, "@gottpoff", 9) || memmem(s->text, s->length, "@GOTTPOFF", 9);
+}
+
+static void note_target(struct asm_unit *u, struct asm_insn *in, const struct asm_statement *s)
+{
+    const char *end = s->text + s->length, *at = end;
+    size_t length;
+    uint8_t class = in->x.insn.class;
+
+    if (class != PEET_CL_branch && class != PEET_CL_jump && class != PEET_CL_call)
+        return;
+    while (at > s->text && at[-1] != ' ' && at[-1] != '\t')
+        at--;
+    bool is_sum = memchr(at, '+', (size_t)(end - at)) || memchr(at, '-', (size_t)(end - at));
+    const char *name = asm_next_name(&at, end, &length);
+    if (!name || is_sum)
+        leave(u, in->function, "a jump or call goes to an address that is not a label");
+    else
+        in->target = asm_symbol_at(&u->text, name, length);
+}
+
+/* ---- asm statements of the program ---- */
+
+/* Whether a statement can be treated like the compiler's own. */
+static bool is_understood(const struct asm_unit *u, const struct asm_statement *s)
+{
+    if (s->insn == ASM_NONE) /* the compiler's notes for debuggers stand here, too */
+        return asm_is(s, ".loc") || (s->length > 4 && !memcmp(s->text, ".cfi", 4))
+               || (s->kind == ASM_LABEL && s->length > 2 && !memcmp(s->text, ".L", 2));
+    const struct x86_insn *x = &u->insn[s->insn].x;
+    bool transfers = x->insn.class >= PEET_CL_branch && x->insn.class <= PEET_CL_return;
+    return x->special != X86_UNKNOWN && !transfers && !memchr(s->text, '\n', s->length);
+}
+
+/* A jump out of it, to a label of the compiler: asm goto. */
+static bool jumps_out(const struct asm_unit *u, const struct asm_statement *s)
+{
+    uint8_t class = s->insn == ASM_NONE ? PEET_CL_plain : u->insn[s->insn].x.insn.class;
+
+    return (class == PEET_CL_branch || class == PEET_CL_jump) && memmem(s->text, s->length, ".L", 2);
+}
+
+/* A row of statements from the program that begins in a function. If one of them is a riddle, so are all. */
+static void look_at_row(struct asm_unit *u, uint32_t first, uint32_t function)
+{
+    struct asm_statement *s = u->text.statement;
+    uint32_t end = first;
+    bool understood = true;
+
+    for (; end < u->text.statements && s[end].app; end++) {
+        understood &= is_understood(u, &s[end]);
+        if (jumps_out(u, &s[end]))
+            leave(u, function, "its inline assembly jumps to labels outside");
+    }
+    if (understood)
+        return;
+    s[first].row_begins = s[end - 1].row_ends = function;
+    for (uint32_t i = first; i < end; i++)
+        if (s[i].insn != ASM_NONE)
+            u->insn[s[i].insn].opaque = u->insn[s[i].insn].foreign = true;
+}
+
+/* ---- all functions ---- */
+
+static void note_insn(struct asm_unit *u, struct asm_statement *s, uint32_t function, bool *in_tls)
+{
+    struct asm_insn *in = &u->insn[s->insn];
+
+    in->statement = (uint32_t)(s - u->text.statement);
+    in->function = function;
+    in->target = in->block = ASM_NONE;
+    if (function == ASM_NONE || in->foreign)
+        return;
+    if (in->x.special == X86_UNKNOWN)
+        leave(u, function, "it has an instruction that is not known");
+    note_target(u, in, s);
+    *in_tls |= is_tls_begin(s);
+    in->opaque = in->opaque_call = *in_tls;
+    *in_tls &= in->x.insn.class != PEET_CL_call && in->x.insn.class != PEET_CL_call_indirect;
+}
+
+/* Walks over the statements: each section has at most one function open. */
+void asm_unit_find_functions(struct asm_unit *u)
+{
+    uint32_t *open = mem_alloc(u->text.sections, sizeof *open);
+    bool in_tls = false;
+
+    memset(open, 0xff, u->text.sections * sizeof *open);
+    for (uint32_t i = 0; i < u->text.statements; i++) {
+        struct asm_statement *s = &u->text.statement[i];
+        uint32_t *now = &open[s->section];
+        if (!u->text.section[s->section].code)
+            continue;
+        if (s->kind == ASM_LABEL && u->text.symbol[s->symbol].is_function) {
+            *now = add_function(u, s->symbol);
+        } else if (s->kind == ASM_DIRECTIVE && asm_is(s, ".size") && *now != ASM_NONE) {
+            u->function[*now].end = i;
+            *now = ASM_NONE;
+        }
+        if (s->app && *now != ASM_NONE && (i == 0 || !s[-1].app))
+            look_at_row(u, i, *now);
+        if (s->insn != ASM_NONE)
+            note_insn(u, s, *now, &in_tls);
+        else if (*now != ASM_NONE && !in_tls && !s->app && s->kind == ASM_DIRECTIVE && asm_is_one_of(s, DATA))
+            leave(u, *now, "it has data between its instructions");
+    }
+    for (size_t i = 0; i < u->functions; i++)
+        if (u->function[i].end == ASM_NONE)
+            leave(u, (uint32_t)i, "it has no .size");
+    free(open);
+}
+
+/* ---- references ---- */
+
+/* A symbol is mentioned by something that is not a direct call or jump of an instrumented function. */
+static void take(struct asm_unit *u, const char *at, const char *end, bool from_code)
+{
+    const char *name;
+    size_t length;
+
+    while ((name = asm_next_name(&at, end, &length))) {
+        uint32_t symbol = asm_symbol_find(&u->text, name, length);
+        if (symbol == ASM_NONE)
+            continue;
+        struct asm_symbol *y = &u->text.symbol[symbol];
+        y->taken = y->leads = true;
+        y->landing |= from_code && !y->is_function; /* for __builtin_longjmp; jumps to such labels spill */
+        if (y->alias != ASM_NONE)
+            u->text.symbol[y->alias].taken = true;
+    }
+}
+
+/* In a table of call sites the first name of "landing pad - function" counts; those of ranges have names of their own. */
+static void take_landing(struct asm_unit *u, const struct asm_statement *s)
+{
+    const char *at = s->text + asm_word(s), *name;
+    size_t length;
+
+    if (!(name = asm_next_name(&at, s->text + s->length, &length)) || (length > 4 && !memcmp(name, ".LEH", 4)))
+        return;
+    uint32_t symbol = asm_symbol_find(&u->text, name, length);
+    if (symbol != ASM_NONE)
+        u->text.symbol[symbol].landing = u->text.symbol[symbol].leads = true;
+}
+
+static void refer_insn(struct asm_unit *u, const struct asm_statement *s)
+{
+    const struct asm_insn *in = &u->insn[s->insn];
+    const char *operands = s->text + asm_operands(s), *end = s->text + s->length;
+
+    if (in->target == ASM_NONE || !asm_is_recorded(u, in->function)) {
+        take(u, operands, end, asm_is_recorded(u, in->function));
+        return;
+    }
+    struct asm_symbol *y = &u->text.symbol[in->target];
+    y->leads = true;
+    if (y->alias != ASM_NONE)
+        u->text.symbol[y->alias].taken = true;
+}
+
+void asm_unit_find_references(struct asm_unit *u)
+{
+    for (size_t i = 0; i < u->text.symbols; i++)
+        if (u->text.symbol[i].alias != ASM_NONE) {
+            struct asm_symbol *to = &u->text.symbol[u->text.symbol[i].alias];
+            to->taken = to->leads = true;
+            if (u->text.symbol[i].indirect && to->function != ASM_NONE)
+                leave(u, to->function, "it chooses among functions before the program begins");
+        }
+    for (size_t i = 0; i < u->text.statements; i++) {
+        const struct asm_statement *s = &u->text.statement[i];
+        const struct asm_section *in = &u->text.section[s->section];
+        if (s->insn != ASM_NONE)
+            refer_insn(u, s);
+        else if (s->kind == ASM_DIRECTIVE && in->exceptions && asm_is(s, ".uleb128"))
+            take_landing(u, s);
+        else if (s->kind == ASM_DIRECTIVE && !in->debug && !in->exceptions && asm_is_one_of(s, DATA))
+            take(u, s->text + asm_word(s), s->text + s->length, false);
+    }
+    for (size_t i = 0; i < u->functions; i++) {
+        struct asm_function *f = &u->function[i];
+        const struct asm_symbol *y = &u->text.symbol[f->symbol];
+        f->has_stub = asm_is_recorded(u, (uint32_t)i) && !f->is_part && (y->is_global || y->is_weak || y->taken);
+    }
+    for (size_t i = 0; i < u->text.insns; i++)
+        if (why_opaque(u, &u->insn[i]))
+            u->insn[i].opaque = true;
+}
+
+uint32_t asm_own_target(const struct asm_unit *u, uint32_t symbol)
+{
+    const struct asm_symbol *y = &u->text.symbol[symbol];
+
+    if (y->function == ASM_NONE || u->function[y->function].is_part || !asm_is_recorded(u, y->function))
+        return ASM_NONE;
+    if (y->is_weak || (y->is_global && u->options->model == ASM_LIBRARY))
+        return ASM_NONE; /* another definition may win */
+    return y->function;
+}

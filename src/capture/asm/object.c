@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* What the real assembler makes of each instruction. A copy of the text gets a label in front of every instruction and
+ * one behind it; the labels' places in the object say where the bytes are. So there is no table of instructions here. */
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/asm/unit.h"
+
+extern char **environ;
+
+int asm_run(char *const *argv, struct peet_err *err)
+{
+    pid_t pid;
+    int status, r = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
+
+    if (r)
+        return err_sys(err, r, "cannot run '%s'", argv[0]);
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return err_sys(err, errno, "cannot wait for '%s'", argv[0]);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void write_copy(const struct asm_unit *u, FILE *out)
+{
+    for (size_t i = 0; i < u->text.statements; i++) {
+        const struct asm_statement *s = &u->text.statement[i];
+        if (u->text.section[s->section].debug || asm_is(s, ".loc"))
+            continue; /* not of interest, and they take time */
+        if (s->insn == ASM_NONE)
+            fprintf(out, "%.*s\n", (int)s->length, s->text);
+        else
+            fprintf(out, ".LpeetI%u: %.*s\n.LpeetE%u:\n", s->insn, (int)s->length, s->text, s->insn);
+    }
+}
+
+/* One of our labels: the beginning or end of instruction *ret_insn. */
+static bool parse_label(const char *name, size_t insns, bool *ret_end, uint32_t *ret_insn)
+{
+    char *end;
+
+    if (strncmp(name, ".LpeetI", 7) != 0 && strncmp(name, ".LpeetE", 7) != 0)
+        return false;
+    uint64_t n = strtoull(name + 7, &end, 10);
+    *ret_end = name[6] == 'E';
+    *ret_insn = (uint32_t)n;
+    return *end == 0 && n < insns;
+}
+
+struct place {
+    uint64_t start, end;
+    size_t section;
+};
+
+static void find_places(const struct asm_unit *u, Elf *elf, struct place *place)
+{
+    Elf_Scn *scn = NULL;
+    GElf_Shdr head;
+    GElf_Sym symbol;
+    bool is_end;
+    uint32_t insn;
+
+    while ((scn = elf_nextscn(elf, scn))) {
+        Elf_Data *data = elf_getdata(scn, NULL);
+        if (!gelf_getshdr(scn, &head) || head.sh_type != SHT_SYMTAB || !data || !head.sh_entsize)
+            continue;
+        for (size_t i = 0; i < head.sh_size / head.sh_entsize && gelf_getsym(data, (int)i, &symbol); i++) {
+            const char *name = elf_strptr(elf, head.sh_link, symbol.st_name);
+            if (!name || !parse_label(name, u->text.insns, &is_end, &insn))
+                continue;
+            *(is_end ? &place[insn].end : &place[insn].start) = symbol.st_value;
+            place[insn].section = symbol.st_shndx;
+        }
+    }
+}
+
+/* An instruction that is not what it seems, a macro for example, becomes an unknown one. */
+static void decode(struct asm_insn *insn, Elf *elf, const struct place *place)
+{
+    Elf_Scn *scn = place->section ? elf_getscn(elf, place->section) : NULL;
+    Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
+    bool inside = data && data->d_buf && place->start < place->end && place->end <= data->d_size;
+
+    x86_decode(inside ? (const uint8_t *)data->d_buf + place->start : (const uint8_t *)"",
+               inside ? place->end - place->start : 0, place->start, &insn->x);
+    if (!inside || insn->x.insn.length != place->end - place->start)
+        insn->x.special = X86_UNKNOWN;
+}
+
+static int read_object(struct asm_unit *u, const char *path, struct peet_err *err)
+{
+    int r = 0, fd = open(path, O_RDONLY | O_CLOEXEC);
+    Elf *elf;
+
+    if (fd < 0)
+        return err_sys(err, errno, "%s", path);
+    elf_version(EV_CURRENT);
+    if (!(elf = elf_begin(fd, ELF_C_READ_MMAP, NULL))) {
+        r = err_set(err, PEET_ERR_FORMAT, "%s: %s", path, elf_errmsg(-1));
+    } else {
+        struct place *place = mem_alloc(u->text.insns + 1, sizeof *place);
+        find_places(u, elf, place);
+        for (size_t i = 0; i < u->text.insns; i++)
+            decode(&u->insn[i], elf, &place[i]);
+        free(place);
+        elf_end(elf);
+    }
+    close(fd);
+    return r;
+}
+
+int asm_unit_assemble(struct asm_unit *u, struct peet_err *err)
+{
+    char source[] = "/tmp/peet-as-XXXXXX.s", object[sizeof source];
+    int fd = mkstemps(source, 2);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+
+    if (!out)
+        return err_sys(err, errno, "cannot make a temporary file");
+    memcpy(object, source, sizeof object);
+    object[sizeof object - 2] = 'o';
+    write_copy(u, out);
+    char *argv[] = {
+        mem_string(u->options->assembler), mem_string("--64"), mem_string("-L"), mem_string("-o"), object, source, NULL
+    };
+    int r = fclose(out) ? err_sys(err, errno, "%s", source) : asm_run(argv, err);
+    if (r > 0)
+        r = err_set(err, PEET_ERR_FORMAT, "%s: %s cannot assemble a copy of it with labels", u->text.file, argv[0]);
+    if (r == 0)
+        r = read_object(u, object, err);
+    for (unsigned i = 0; i < 4; i++)
+        free(argv[i]);
+    unlink(source);
+    unlink(object);
+    return r;
+}

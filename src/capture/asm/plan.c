@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks and their slots. A block ends at a label to which control may come, behind what transfers it, in front of and
+ * behind what is not recorded, where capture/x86/layout has no more room, and behind an instruction that linkers may
+ * rewrite so that more would be known of a register than is known here. */
+#include <assert.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/asm/unit.h"
+
+/* Whether a label between these two instructions, or in front of the first one, lets control in. */
+static bool leads_in(const struct asm_unit *u, uint32_t insn)
+{
+    uint32_t section = u->text.statement[u->insn[insn].statement].section;
+
+    for (uint32_t i = u->insn[insn].statement; i-- > 0;) {
+        const struct asm_statement *s = &u->text.statement[i];
+        if (s->section != section)
+            continue;
+        if (s->insn != ASM_NONE)
+            return false;
+        if (s->kind == ASM_LABEL && (u->text.symbol[s->symbol].leads || u->text.symbol[s->symbol].is_function))
+            return true;
+    }
+    return true;
+}
+
+static bool is_landing(const struct asm_unit *u, uint32_t insn)
+{
+    uint32_t section = u->text.statement[u->insn[insn].statement].section;
+
+    for (uint32_t i = u->insn[insn].statement; i-- > 0;) {
+        const struct asm_statement *s = &u->text.statement[i];
+        if (s->section != section)
+            continue;
+        if (s->insn != ASM_NONE)
+            return false;
+        if (s->kind == ASM_LABEL && u->text.symbol[s->symbol].landing)
+            return true;
+    }
+    return false;
+}
+
+static bool is_entry(const struct asm_unit *u, uint32_t insn)
+{
+    const struct asm_function *f = &u->function[u->insn[insn].function];
+    uint32_t label = u->text.symbol[f->symbol].statement;
+
+    if (f->is_part)
+        return false;
+    while (u->text.statement[++label].insn == ASM_NONE || u->insn[u->text.statement[label].insn].function == ASM_NONE)
+        ;
+    return u->text.statement[label].insn == insn;
+}
+
+static bool same_place(const struct asm_unit *u, uint32_t a, uint32_t b)
+{
+    return u->insn[a].function == u->insn[b].function
+           && u->text.statement[u->insn[a].statement].section == u->text.statement[u->insn[b].statement].section;
+}
+
+uint32_t asm_following(const struct asm_unit *u, uint32_t insn)
+{
+    uint8_t class = u->insn[insn].x.insn.class;
+
+    if (class == PEET_CL_jump || class == PEET_CL_jump_indirect || class == PEET_CL_return || class == PEET_CL_trap)
+        return ASM_NONE;
+    for (uint32_t i = insn + 1; i < u->text.insns && u->insn[i].function != ASM_NONE; i++)
+        if (same_place(u, insn, i))
+            return i;
+    return ASM_NONE;
+}
+
+static bool comes_from_call(const struct asm_unit *u, uint32_t insn)
+{
+    if (insn == 0 || !same_place(u, insn, insn - 1))
+        return false;
+    uint8_t class = u->insn[insn - 1].x.insn.class;
+    return class == PEET_CL_call || class == PEET_CL_call_indirect || u->insn[insn - 1].opaque;
+}
+
+/* ---- cutting ---- */
+
+static struct asm_block *add_block(struct asm_unit *u, uint32_t first)
+{
+    u->block = mem_room(u->block, u->blocks, sizeof *u->block);
+    u->block[u->blocks] = (struct asm_block){ .first = first };
+    return &u->block[u->blocks++];
+}
+
+/* Goes over the instructions with all slots that a block can need, %rsp's included. */
+static int cut(struct asm_unit *u, struct peet_err *err)
+{
+    struct asm_block *b = NULL;
+    struct x86_node *node = NULL;
+
+    for (uint32_t i = 0; i < u->text.insns; i++) {
+        struct asm_insn *in = &u->insn[i];
+        if (!asm_is_recorded(u, in->function) || in->opaque) {
+            b = NULL;
+            continue;
+        }
+        if (b
+            && (u->insn[i - 1].x.ends || asm_is_rewritten_by_linkers(u, &u->insn[i - 1]) || !same_place(u, i, i - 1)
+                || leads_in(u, i)))
+            b = NULL;
+        int r = b ? x86_layout_step(&u->layout, node, &in->x, 0, &node) : 0;
+        if (r == 0) {
+            b = add_block(u, i);
+            r = x86_layout_step(&u->layout, NULL, &in->x, X86_STACK_SLOT, &node);
+        }
+        if (r < 0)
+            return err_set(err, r, "no memory for the blocks of %s", u->text.file);
+        in->block = (uint32_t)u->blocks - 1;
+        b->count++;
+        b->knows_stack = node->track[X86_RSP].known;
+    }
+    return 0;
+}
+
+/* ---- where the stack pointer is known ---- */
+
+static void comes(struct asm_unit *u, const struct asm_block *from, uint32_t insn)
+{
+    struct asm_block *to = insn == ASM_NONE || u->insn[insn].block == ASM_NONE ? NULL : &u->block[u->insn[insn].block];
+
+    if (to) {
+        to->before++;
+        to->arrives |= !from->knows_stack;
+    }
+}
+
+/* The first instruction behind a symbol's label, or ASM_NONE. */
+static uint32_t insn_behind(const struct asm_unit *u, const struct asm_symbol *y)
+{
+    if (y->statement == ASM_NONE || !u->text.section[u->text.statement[y->statement].section].code)
+        return ASM_NONE;
+    uint32_t section = u->text.statement[y->statement].section;
+    for (uint32_t i = y->statement; i < u->text.statements; i++)
+        if (u->text.statement[i].insn != ASM_NONE && u->text.statement[i].section == section)
+            return u->text.statement[i].insn;
+    return ASM_NONE;
+}
+
+/* An indirect jump may go to every label of its function whose address something holds. */
+static void follow_indirect(struct asm_unit *u, const struct asm_block *b)
+{
+    uint32_t family = u->function[u->insn[b->first].function].family;
+
+    for (size_t i = 0; i < u->text.symbols; i++) {
+        uint32_t insn = u->text.symbol[i].taken ? insn_behind(u, &u->text.symbol[i]) : ASM_NONE;
+        if (insn != ASM_NONE && u->insn[insn].function != ASM_NONE
+            && u->function[u->insn[insn].function].family == family)
+            comes(u, b, insn);
+    }
+}
+
+static void follow(struct asm_unit *u)
+{
+    for (size_t i = 0; i < u->blocks; i++) {
+        struct asm_block *b = &u->block[i];
+        uint32_t last = b->first + b->count - 1;
+        const struct asm_insn *in = &u->insn[last];
+        uint8_t class = in->x.insn.class;
+        b->entry = is_entry(u, b->first);
+        b->arrives |= b->entry || is_landing(u, b->first) || comes_from_call(u, b->first);
+        comes(u, b, asm_following(u, last));
+        if (class == PEET_CL_jump_indirect)
+            follow_indirect(u, b);
+        else if (in->target != ASM_NONE && class != PEET_CL_call)
+            comes(u, b, insn_behind(u, &u->text.symbol[in->target]));
+    }
+}
+
+int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
+{
+    struct x86_node *node = NULL;
+
+    u->layout.addresses = u->options->brute;
+    if (cut(u, err) < 0)
+        return err->code;
+    follow(u);
+    for (size_t i = 0; i < u->blocks; i++) {
+        struct asm_block *b = &u->block[i];
+        b->carried = !b->arrives && b->before > 0;
+        for (uint32_t k = 0; k < b->count; k++) {
+            unsigned variant = k > 0 ? 0 : b->carried ? X86_STACK_CARRIED : X86_STACK_SLOT;
+            int r = x86_layout_step(&u->layout, k > 0 ? node : NULL, &u->insn[b->first + k].x, variant, &node);
+            if (r < 0)
+                return err_set(err, r, "no memory for the blocks of %s", u->text.file);
+            assert(r == 1); /* with one slot less, or as many, there is room */
+            u->insn[b->first + k].node = node;
+        }
+        b->node = node;
+    }
+    return 0;
+}

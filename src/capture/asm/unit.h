@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/* A compiler's assembly file on its way to an instrumented one: text (text.c), the instructions' bytes, which the real
+ * assembler knows (object.c), functions and blocks (flow.c), slots (plan.c), new text (emit.c, entry.c). */
+#ifndef CAPTURE_ASM_UNIT_H
+#define CAPTURE_ASM_UNIT_H
+
+#include <stdio.h>
+
+#include "capture/asm/asm.h"
+#include "capture/asm/text.h"
+#include "capture/x86/layout.h"
+
+/* An instruction of an executable section. */
+struct asm_insn {
+    struct x86_insn x;
+    uint32_t statement;
+    uint32_t function; /* in which it stands, or ASM_NONE */
+    uint32_t target;   /* the symbol that a direct call or jump goes to, or ASM_NONE */
+    uint32_t block;    /* that records it, or ASM_NONE */
+    const struct x86_node *node;
+    bool opaque;      /* stays as it is, unrecorded: control comes and goes only at its ends */
+    bool foreign;     /* part of inline assembly that is not understood */
+    bool opaque_call; /* it or its like up to the next call calls a foreign function */
+};
+
+/* A symbol of the type function, from its label to its .size. A cold part belongs to its function's family. */
+struct asm_function {
+    uint32_t symbol, end; /* end: the statement .size, or ASM_NONE */
+    uint32_t family;      /* a function: itself, but for cold parts */
+    bool is_part;         /* cold part: nobody calls it */
+    bool has_stub;        /* foreign code may call it */
+    const char *why_not;  /* it stays as it is, for this reason; of the family's head */
+};
+
+struct asm_block {
+    uint32_t first, count; /* instructions */
+    bool entry;            /* a function's first */
+    bool arrives;          /* control comes from where %rsp is not known to the trace */
+    bool carried;
+    bool knows_stack; /* %rsp at its end follows from %rsp at its beginning */
+    uint32_t before;  /* how many blocks come here */
+    const struct x86_node *node;
+};
+
+struct asm_unit {
+    const struct asm_options *options;
+    struct asm_text text;
+    struct asm_insn *insn;
+    struct asm_function *function;
+    struct asm_block *block;
+    size_t functions, blocks;
+    struct x86_layout layout;
+};
+
+/* The bytes of all instructions, by assembling a copy of the text with labels around them. */
+int asm_unit_assemble(struct asm_unit *u, struct peet_err *err);
+
+void asm_unit_find_functions(struct asm_unit *u);
+void asm_unit_find_references(struct asm_unit *u);
+
+/* A thread-local variable's offset, which may come from the instruction itself in the end. */
+bool asm_is_rewritten_by_linkers(const struct asm_unit *u, const struct asm_insn *in);
+
+/* Cuts what is to be recorded into blocks. */
+int asm_unit_plan(struct asm_unit *u, struct peet_err *err);
+
+/* The instruction that is executed behind this one if it does not jump, or ASM_NONE. */
+uint32_t asm_following(const struct asm_unit *u, uint32_t insn);
+
+void asm_unit_emit(struct asm_unit *u, FILE *out);
+
+bool asm_is_recorded(const struct asm_unit *u, uint32_t function); /* ASM_NONE: no */
+
+/* The function of this file that a call or jump to the symbol certainly reaches, and that is instrumented; or ASM_NONE. */
+uint32_t asm_own_target(const struct asm_unit *u, uint32_t symbol);
+
+/* What an instrumented function does with the cursor; see capture/rt/raw.h. */
+void asm_emit_spill(const struct asm_unit *u, FILE *out, bool for_callee); /* for_callee: %r14 tells it, too */
+void asm_emit_reload(const struct asm_unit *u, FILE *out);
+void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out);
+void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out);
+
+/* The address of a memory operand goes to %r14. */
+void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsigned memory, FILE *out);
+
+/* The entries of all blocks. */
+void asm_emit_schema(const struct asm_unit *u, FILE *out);
+
+/* Runs a program with these arguments, looked up in PATH, and waits; its exit status, 128 + signal, or an error. */
+int asm_run(char *const *argv, struct peet_err *err);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/* From keys to items. A block is planned anew from the bytes that the linker made, and has to come out as the assembler
+ * planned it: then its slots are what the program writes.
+ *
+ * Between the instructions of a block, and between blocks, stand inserted ones. Addresses in the trace are those of the
+ * file, so that symbols and lines can be found; an instruction's length reaches to the next one, so that control still
+ * goes from each to the next, and a jump to inserted code goes to the block behind it. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/live/live.h"
+
+enum { LENGTH_MAX = 255 };
+
+void code_release(struct live_code *c)
+{
+    for (size_t i = 0; i < c->modules; i++)
+        module_free(c->module[i]);
+    free(c->module);
+    x86_layout_release(&c->layout);
+    x86_layout_release(&c->brute);
+    arena_release(&c->arena);
+    map_release(&c->events);
+}
+
+/* ---- modules ---- */
+
+static bool has(struct live_module **module, size_t count, const struct live_module *m)
+{
+    for (size_t i = 0; i < count; i++)
+        if (module[i] == m)
+            return true;
+    return false;
+}
+
+/* The same file at the same place is one module, whoever has it. */
+static struct live_module *share(struct live_code *c, struct live_module *m)
+{
+    for (size_t i = 0; i < c->modules; i++) {
+        struct live_module *old = c->module[i];
+        if (old->device == m->device && old->inode == m->inode && old->bias == m->bias && old->size == m->size) {
+            module_free(m);
+            return old;
+        }
+    }
+    c->module = mem_room(c->module, c->modules, sizeof *c->module);
+    return c->module[c->modules++] = m;
+}
+
+int code_scan(struct live_code *c, pid_t pid, const struct mappings *m, struct live_module ***modules, size_t *count,
+              struct peet_err *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < m->count; i++) {
+        struct live_module *found;
+        if (!(m->at[i].protection & 1) || m->at[i].name[0] != '/')
+            continue;
+        r = module_open(pid, &m->at[i], &found, err);
+        if (r < 0 || !found)
+            continue;
+        found = share(c, found);
+        if (has(*modules, *count, found))
+            continue;
+        *modules = mem_room(*modules, *count, sizeof **modules);
+        (*modules)[(*count)++] = found;
+    }
+    return r;
+}
+
+/* ---- addresses ---- */
+
+/* The block that begins at or behind an address, if nothing but inserted code stands between; or 0. */
+static uint64_t next_start(const struct live_module *m, uint64_t address)
+{
+    size_t low = 0, high = m->row_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (m->rows[middle].start < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == m->row_count || (low > 0 && m->rows[low - 1].last >= address))
+        return 0;
+    uint64_t start = m->rows[low].start;
+    size_t first = 0, last = m->function_count;
+    while (first < last) { /* the number of functions that begin at or in front of start */
+        size_t middle = (first + last) / 2;
+        if (m->functions[middle] <= start)
+            first = middle + 1;
+        else
+            last = middle;
+    }
+    return first > 0 && m->functions[first - 1] > address ? 0 : start;
+}
+
+static bool goes_on(uint8_t class)
+{
+    return class != PEET_CL_jump && class != PEET_CL_jump_indirect && class != PEET_CL_return && class != PEET_CL_trap;
+}
+
+/* The length up to where the next instruction begins. */
+static void reach(struct peet_insn *in, uint64_t next)
+{
+    if (next > in->addr && next - in->addr <= LENGTH_MAX)
+        in->length = (uint8_t)(next - in->addr);
+}
+
+/* ---- blocks ---- */
+
+static int no_sense(const struct live_module *m, uint64_t address, const char *what, struct peet_err *err)
+{
+    return err_set(err, PEET_ERR_FORMAT,
+                   "%s: the block at 0x%" PRIx64 ": %s; was the file changed, or made by another peet?", m->path,
+                   address - m->bias, what);
+}
+
+/* The instructions of an entry; *w is then where its slots are described. */
+static int decode(struct live_code *c, const struct live_module *m, const struct live_entry *e, struct window *w,
+                  struct x86_insn **ret, struct peet_err *err)
+{
+    struct x86_insn *insn = arena_alloc(&c->arena, e->insns * sizeof *insn);
+
+    if (!insn)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for blocks");
+    for (unsigned i = 0; i < e->insns; i++) {
+        size_t left;
+        uint64_t at = e->start + window_leb(w);
+        const uint8_t *bytes = w->bad ? NULL : module_bytes(m, at, &left);
+        if (!bytes)
+            return no_sense(m, e->start, "it is not in the file", err);
+        x86_decode(bytes, left < X86_MAX_BYTES ? left : X86_MAX_BYTES, at, &insn[i]);
+        if (insn[i].special == X86_UNKNOWN)
+            return no_sense(m, at, "it has an instruction that is not known", err);
+        if (i > 0)
+            reach(&insn[i - 1].insn, at);
+    }
+    struct peet_insn *last = &insn[e->insns - 1].insn;
+    uint64_t target = last->target ? next_start(m, last->target) : 0;
+    if (target)
+        last->target = target;
+    if (goes_on(last->class))
+        reach(last, next_start(m, last->addr + last->length));
+    *ret = insn;
+    return 0;
+}
+
+/* Plans the block: 1 and *ret, 0 when it is not what the entry says, or an error. */
+static int plan(struct x86_layout *l, const struct live_entry *e, const struct x86_insn *insn, struct window w,
+                struct x86_node **ret)
+{
+    struct x86_node *n = NULL;
+    unsigned slots = 0;
+
+    for (unsigned i = 0; i < e->insns; i++) {
+        unsigned variant = i > 0 ? 0 : e->flags & RAW_CARRIED ? X86_STACK_CARRIED : X86_STACK_SLOT;
+        int r = x86_layout_step(l, n, &insn[i], variant, &n);
+        if (r <= 0)
+            return r;
+        for (unsigned k = 0; k < n->own_slots; k++, slots++) {
+            uint64_t before = window_leb(&w);
+            const uint8_t *told = window_bytes(&w, 3);
+            const struct x86_fill *f = &n->fill[k];
+            if (slots >= e->slots || !told || before != i || told[0] != f->kind || told[1] != f->memory
+                || told[2] != f->which)
+                return 0;
+        }
+    }
+    *ret = n;
+    return slots == e->slots;
+}
+
+int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct live_item *ret, struct peet_err *err)
+{
+    struct live_entry e;
+    struct x86_insn *insn = NULL;
+    struct x86_node *n = NULL;
+
+    if (!module_entry(m, key, &e))
+        return err_set(err, PEET_ERR_FORMAT, "%s: there is no block at 0x%" PRIx64 " of the schema", m->path,
+                       key - m->schema);
+    struct window w = { e.rest, e.end, 0 };
+    int r = decode(c, m, &e, &w, &insn, err);
+    if (r < 0)
+        return r;
+    c->brute.addresses = true;
+    r = plan(&c->layout, &e, insn, w, &n);
+    if (r == 0)
+        r = plan(&c->brute, &e, insn, w, &n);
+    if (r < 0)
+        return err_set(err, r, "no memory for blocks");
+    if (r == 0)
+        return no_sense(m, e.start, "its slots are not as they should be", err);
+    if ((r = x86_layout_define(&c->layout, n, c->writer, err)) < 0)
+        return err_prefix(err, "%s: the block at 0x%" PRIx64, m->path, e.start - m->bias);
+    *ret = (struct live_item){ n->item, e.slots };
+    return 0;
+}
+
+int code_event(struct live_code *c, uint64_t key, uint32_t *ret_item, struct peet_err *err)
+{
+    uint32_t kind = (uint32_t)(key >> 48 & 0x7fff);
+
+    if (kind >= PEET_EVENT_KINDS)
+        return err_set(err, PEET_ERR_FORMAT, "0x%016" PRIx64 " is no event", key);
+    c->events.value_size = sizeof(uint32_t);
+    uint32_t *known = map_put(&c->events, key, 0);
+    if (!known)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for events");
+    if (!*known) {
+        int r = peet_writer_event(c->writer, kind, key & 0xffffffffffff, known, err);
+        if (r < 0)
+            return r;
+    }
+    *ret_item = *known;
+    return 0;
+}

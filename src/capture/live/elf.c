@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* The files of instrumented programs: schema, bytes of the code, and where functions begin. Everything in them is input:
+ * what makes no sense is an error or ignored, never trusted. */
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/live/live.h"
+
+enum { PATH_ROOM = 4200, ENTRY_HEAD = 16 };
+
+void module_free(struct live_module *m)
+{
+    if (!m)
+        return;
+    if (m->image)
+        munmap(m->image, m->size);
+    free(m->path);
+    free(m->items);
+    free(m->rows);
+    free(m->functions);
+    free(m);
+}
+
+const uint8_t *module_bytes(const struct live_module *m, uint64_t address, size_t *ret_left)
+{
+    const Elf64_Ehdr *e = (const void *)m->image;
+    uint64_t at = address - m->bias;
+
+    if (e->e_phoff > m->size || e->e_phentsize != sizeof(Elf64_Phdr)
+        || (m->size - e->e_phoff) / sizeof(Elf64_Phdr) < e->e_phnum)
+        return NULL;
+    for (unsigned i = 0; i < e->e_phnum; i++) {
+        Elf64_Phdr p;
+        memcpy(&p, m->image + e->e_phoff + i * sizeof p, sizeof p);
+        if (p.p_type == PT_LOAD && p.p_offset <= m->size && p.p_filesz <= m->size - p.p_offset && at >= p.p_vaddr
+            && at - p.p_vaddr < p.p_filesz) {
+            *ret_left = (size_t)(p.p_filesz - (at - p.p_vaddr));
+            return m->image + p.p_offset + (at - p.p_vaddr);
+        }
+    }
+    return NULL;
+}
+
+/* ---- entries ---- */
+
+bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *ret)
+{
+    if (key < m->schema || key >= m->schema_end || (key - m->schema) % RAW_ALIGN || m->schema_end - key < ENTRY_HEAD)
+        return false;
+    const uint8_t *p = m->entries + (key - m->schema);
+    if (get_le32(p) != RAW_BLOCK)
+        return false;
+    *ret = (struct live_entry){ .start = key + 4 + (uint64_t)(int64_t)(int32_t)get_le32(p + 4),
+                                .insns = (unsigned)(p[8] | p[9] << 8),
+                                .slots = (unsigned)(p[10] | p[11] << 8),
+                                .flags = get_le32(p + 12),
+                                .rest = p + ENTRY_HEAD,
+                                .end = m->entries + (m->schema_end - m->schema) };
+    return ret->insns > 0 && ret->slots <= PEET_SLOTS;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct live_row *x = a, *y = b;
+
+    return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static int compare_addresses(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return *x < *y ? -1 : *x > *y;
+}
+
+/* Where all blocks are: entries stand behind each other, each at its alignment. */
+static void find_rows(struct live_module *m)
+{
+    for (uint64_t key = m->schema; key + ENTRY_HEAD <= m->schema_end;) {
+        struct live_entry e;
+        uint64_t next = key + RAW_ALIGN;
+        if (module_entry(m, key, &e)) {
+            struct window w = { e.rest, e.end, 0 };
+            uint64_t offset = 0;
+            for (unsigned i = 0; i < e.insns; i++)
+                offset = window_leb(&w);
+            for (unsigned i = 0; i < e.slots; i++) {
+                window_leb(&w);
+                window_bytes(&w, 3);
+            }
+            if (!w.bad) {
+                m->rows = mem_room(m->rows, m->row_count, sizeof *m->rows);
+                m->rows[m->row_count++] = (struct live_row){ e.start, e.start + offset };
+                uint64_t used = (uint64_t)(w.p - (e.rest - ENTRY_HEAD));
+                next = key + (used + RAW_ALIGN - 1) / RAW_ALIGN * RAW_ALIGN;
+            }
+        }
+        key = next;
+    }
+    if (m->row_count)
+        qsort(m->rows, m->row_count, sizeof *m->rows, compare_rows);
+}
+
+/* ---- the file ---- */
+
+static void add_functions(struct live_module *m, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+{
+    Elf_Data *data = elf_getdata(section, NULL);
+    GElf_Sym sym;
+
+    for (int i = 0; data && header->sh_entsize && i < (int)(header->sh_size / header->sh_entsize); i++) {
+        if (!gelf_getsym(data, i, &sym) || GELF_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF)
+            continue;
+        m->functions = mem_room(m->functions, m->function_count, sizeof *m->functions);
+        m->functions[m->function_count++] = sym.st_value + m->bias;
+    }
+    (void)elf;
+}
+
+/* False: there is no schema in it. */
+static bool read_sections(struct live_module *m, Elf *elf)
+{
+    size_t names;
+    GElf_Shdr h;
+
+    if (elf_getshdrstrndx(elf, &names) != 0)
+        return false;
+    for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
+        if (!gelf_getshdr(s, &h))
+            continue;
+        const char *name = elf_strptr(elf, names, h.sh_name);
+        if (h.sh_type == SHT_SYMTAB || h.sh_type == SHT_DYNSYM)
+            add_functions(m, elf, s, &h);
+        if (name && !strcmp(name, RAW_SECTION) && h.sh_type == SHT_PROGBITS && h.sh_offset <= m->size
+            && h.sh_size <= m->size - h.sh_offset) {
+            m->schema = h.sh_addr + m->bias;
+            m->schema_end = m->schema + h.sh_size;
+            m->entries = m->image + h.sh_offset;
+        }
+    }
+    if (m->function_count)
+        qsort(m->functions, m->function_count, sizeof *m->functions, compare_addresses);
+    return m->entries != NULL;
+}
+
+static bool find_bias(struct live_module *m, Elf *elf, const struct mapping *code)
+{
+    GElf_Phdr p;
+    size_t n;
+
+    if (elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 || elf_getphdrnum(elf, &n) != 0)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_LOAD && (p.p_flags & PF_X)
+            && code->offset >= (p.p_offset & ~(uint64_t)4095) && code->offset < p.p_offset + p.p_filesz) {
+            m->bias = code->start - (p.p_vaddr + code->offset - p.p_offset);
+            return true;
+        }
+    return false;
+}
+
+static bool map_file(struct live_module *m, int fd)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size < (off_t)sizeof(Elf64_Ehdr))
+        return false;
+    void *image = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+    if (image == MAP_FAILED)
+        return false;
+    m->image = image;
+    m->size = (size_t)st.st_size;
+    m->device = st.st_dev;
+    m->inode = st.st_ino;
+    return true;
+}
+
+static bool read_module(struct live_module *m, const struct mapping *code)
+{
+    Elf *elf = elf_memory((char *)m->image, m->size);
+    bool ok = elf && find_bias(m, elf, code) && read_sections(m, elf);
+
+    elf_end(elf);
+    if (ok)
+        find_rows(m);
+    return ok;
+}
+
+int module_open(pid_t pid, const struct mapping *code, struct live_module **ret, struct peet_err *err)
+{
+    char path[PATH_ROOM];
+
+    *ret = NULL;
+    if ((size_t)snprintf(path, sizeof path, "/proc/%d/root%s", (int)pid, code->name) >= sizeof path)
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    struct live_module *m = mem_alloc(1, sizeof *m);
+    elf_version(EV_CURRENT);
+    bool ok = map_file(m, fd) && read_module(m, code);
+    close(fd);
+    if (ok) {
+        m->path = mem_string(code->name);
+        m->items = calloc((size_t)(m->schema_end - m->schema) / RAW_ALIGN + 1, sizeof *m->items);
+        if (m->items) {
+            *ret = m;
+            return 0;
+        }
+        module_free(m);
+        return err_set(err, PEET_ERR_MEMORY, "%s: no memory for its schema", code->name);
+    }
+    module_free(m);
+    return 0;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/* Records instrumented programs while they run: takes the words that they leave in shared memory (capture/rt/raw.h) and
+ * makes streams of them.
+ *
+ * One loop does everything, in this order: threads that have begun, full buffers, threads that have ended. A thread that
+ * only waits for children to end rings the bell like everybody else. Whatever goes wrong here, the program runs on: it is
+ * told to stop recording (`stop`), and waited for. */
+#ifndef CAPTURE_LIVE_LIVE_H
+#define CAPTURE_LIVE_LIVE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "capture/modules.h"
+#include "capture/producer.h"
+#include "capture/rt/raw.h"
+#include "capture/x86/layout.h"
+
+/* ---- code.c: what keys stand for ---- */
+
+/* A block as the program knows it; by the address of its schema entry. */
+struct live_item {
+    uint32_t item; /* of the trace; 0: not defined yet */
+    uint32_t slots;
+};
+
+struct live_row { /* where a block begins and where its last instruction stands, at run time */
+    uint64_t start, last;
+};
+
+/* A file with instrumented code, at one place in memory; of all processes that have it there. */
+struct live_module {
+    char *path;
+    uint64_t device, inode, bias;
+    uint8_t *image; /* the whole file */
+    size_t size;
+    uint64_t schema, schema_end; /* run-time addresses */
+    const uint8_t *entries;
+    struct live_item *items; /* one for each RAW_ALIGN bytes of the section */
+    struct live_row *rows;   /* rising */
+    size_t row_count;
+    uint64_t *functions; /* where functions begin, rising */
+    size_t function_count;
+};
+
+struct live_code {
+    struct peet_writer *writer;
+    struct live_module **module;
+    size_t modules;
+    struct x86_layout layout, brute; /* with as few slots as possible; with all addresses */
+    struct arena arena;
+    struct map events; /* uint32_t: items, by their keys */
+};
+
+/* Adds what is new among the mappings of a process to the modules that it can use. */
+int code_scan(struct live_code *c, pid_t pid, const struct mappings *m, struct live_module ***modules, size_t *count,
+              struct peet_err *err);
+void code_release(struct live_code *c);
+
+/* Defines the block of an entry. */
+int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct live_item *ret, struct peet_err *err);
+int code_event(struct live_code *c, uint64_t key, uint32_t *ret_item, struct peet_err *err);
+
+/* ---- elf.c: what stands in a file ---- */
+
+int module_open(pid_t pid, const struct mapping *code, struct live_module **ret,
+                struct peet_err *err); /* NULL: not ours */
+void module_free(struct live_module *m);
+const uint8_t *module_bytes(const struct live_module *m, uint64_t address, size_t *ret_left);
+
+/* An entry of the schema, as it stands there. */
+struct live_entry {
+    uint64_t start;
+    unsigned insns, slots, flags;
+    const uint8_t *rest, *end; /* offsets of instructions, then slots */
+};
+bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *ret);
+
+/* ---- drain.c: from buffers to streams ---- */
+
+struct live_process {
+    uint32_t number;
+    pid_t pid;
+    struct live_module **module;
+    size_t modules;
+    struct modules told;
+    bool ending;
+    uint64_t stack_low, stack_high; /* of the first thread, at most */
+};
+
+struct live_thread {
+    uint32_t number; /* 0: nobody is in this place */
+    unsigned turn;
+    bool began; /* has said something */
+    struct producer_state *recorder;
+    struct live_process *process;
+    struct peet_stream *stream;
+    struct live_module *last; /* where its last key was found */
+};
+
+struct live_subject { /* a child of ours that has ended */
+    pid_t pid;
+    int status;
+};
+
+struct producer_state {
+    const struct producer_config *config;
+    struct peet_writer *writer;
+    struct recording *ret;
+    struct peet_err *err; /* the first error */
+    int failed;           /* its code */
+    pid_t pid;
+    int fd;
+    struct raw_header *header;
+    char *data;
+    size_t bytes;
+    struct live_code code;
+    struct live_process **process;
+    size_t processes;
+    struct live_thread thread[RAW_THREADS];
+    bool moved;
+    uint32_t strings;     /* that the trace knows */
+    pthread_mutex_t lock; /* for what follows */
+    struct live_subject *ended;
+    size_t ended_count;
+    bool main_ended;
+};
+
+uint64_t *live_buffer(struct producer_state *s, uint32_t place, unsigned i);
+
+/* Looks at every place of the table once; true: something was there to be done. */
+bool drain_all(struct producer_state *s);
+/* What is left of threads whose processes are gone, or all: when we go first. */
+void drain_rest(struct producer_state *s, bool all);
+/* Whether a recorded process still runs. */
+bool drain_anybody(struct producer_state *s);
+void drain_release(struct producer_state *s);
+
+/* Nothing more is recorded; the program is not to wait for us. */
+void live_stop(struct producer_state *s, int code);
+
+/* ---- start.c ---- */
+
+#define LIVE_NAME "peet-record"
+#define LIVE_MEMORY "/memfd:" LIVE_NAME /* what the kernel calls it in the program's mappings */
+
+int live_start(struct producer_state *s, struct peet_err *err);
+void live_let_go(struct producer_state *s);
+
+#endif

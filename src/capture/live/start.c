@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/* The subject, up to the point where its program is in memory and nothing of it has run: it asks to be traced, which stops
+ * it behind exec, and is let go when the trace is open. What keeps it from exec comes back through a pipe that exec closes. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "capture/live/live.h"
+
+enum { SAYS_ASLR = -1 };
+
+static int share_memory(struct producer_state *s, struct peet_err *err)
+{
+    s->bytes = RAW_DATA_OFFSET + (size_t)RAW_THREADS * RAW_BUFFERS * RAW_BUFFER_BYTES;
+    s->fd = memfd_create(LIVE_NAME, MFD_CLOEXEC);
+    if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
+        return err_sys(err, errno, "no memory to share with the program");
+    void *p = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, s->fd, 0);
+    if (p == MAP_FAILED)
+        return err_sys(err, errno, "cannot map memory to share with the program");
+    s->header = p;
+    s->data = (char *)p + RAW_DATA_OFFSET;
+    s->header->magic = RAW_MAGIC;
+    s->header->version = RAW_VERSION;
+    s->header->recorder = (int32_t)getpid();
+    return 0;
+}
+
+static _Noreturn void become(const struct producer_config *config, const char *file, int say)
+{
+    int word = SAYS_ASLR;
+
+    if (!config->aslr && personality(ADDR_NO_RANDOMIZE | (unsigned long)personality(0xffffffff)) < 0)
+        (void)!write(say, &word, sizeof word);
+    if (setenv(RAW_VARIABLE, file, 1) == 0 && ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
+        execvp(config->argv[0], config->argv);
+    word = errno;
+    (void)!write(say, &word, sizeof word);
+    for (;;)
+        kill(getpid(), SIGKILL); /* the library never exits; this is not its program any more */
+}
+
+/* Until the child has become the program: 0, or -1 when it has ended instead. */
+static int await_exec(pid_t pid)
+{
+    int status;
+
+    for (;;) {
+        if (waitpid(pid, &status, 0) < 0) {
+            if (errno == EINTR)
+                continue;
+            return -1;
+        }
+        if (!WIFSTOPPED(status))
+            return -1;
+        if (WSTOPSIG(status) == SIGTRAP)
+            return 0;
+        ptrace(PTRACE_CONT, pid, 0, WSTOPSIG(status));
+    }
+}
+
+static int start_child(struct producer_state *s, struct peet_err *err)
+{
+    int fd[2], word, failure = 0;
+    char file[64];
+    const char *name = s->config->argv[0];
+
+    snprintf(file, sizeof file, "/proc/%d/fd/%d", (int)getpid(), s->fd);
+    if (pipe2(fd, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "%s: cannot be started", name);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(s->config, file, fd[1]);
+    close(fd[1]);
+    if (pid < 0) {
+        close(fd[0]);
+        return err_sys(err, errno, "%s: cannot be started", name);
+    }
+    int r = await_exec(pid);
+    while (read(fd[0], &word, sizeof word) == sizeof word) {
+        s->moved |= word == SAYS_ASLR;
+        failure = word == SAYS_ASLR ? failure : word;
+    }
+    close(fd[0]);
+    if (r == 0) {
+        s->pid = pid;
+        return 0;
+    }
+    if (failure)
+        return err_sys(err, failure, "%s: cannot be run", name);
+    return err_set(err, PEET_ERR_IO, "%s: was killed before it could begin", name);
+}
+
+int live_start(struct producer_state *s, struct peet_err *err)
+{
+    int r = share_memory(s, err);
+
+    return r < 0 ? r : start_child(s, err);
+}
+
+void live_let_go(struct producer_state *s)
+{
+    ptrace(PTRACE_DETACH, s->pid, 0, 0);
+}

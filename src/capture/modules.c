@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/modules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+#define PAGE ((uint64_t)4096)
+
+enum { PATH_ROOM = 4400, VDSO_MAX = 1 << 20, BUILD_ID_MAX = 64 };
+
+/* ---- /proc/PID/maps ---- */
+
+static bool parse(char *line, struct mappings *m, struct mapping *ret)
+{
+    char access[5];
+    int name = 0;
+
+    if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %*s %n", &ret->start, &ret->end, access, &ret->offset,
+               &name)
+            < 4
+        || !name)
+        return false;
+    line[strcspn(line, "\n")] = '\0';
+    ret->protection = (access[0] == 'r' ? 4u : 0u) | (access[1] == 'w' ? 2u : 0u) | (access[2] == 'x' ? 1u : 0u);
+    ret->shared = access[3] == 's';
+    ret->name = arena_string(&m->names, line + name, strlen(line + name));
+    return ret->name != NULL;
+}
+
+int mappings_read(pid_t pid, struct mappings *ret, struct peet_err *err)
+{
+    struct mappings m = { 0 };
+    struct mapping next;
+    char path[64];
+    char *line = NULL;
+    size_t room = 0;
+
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return err_sys(err, errno, "%s: cannot open", path);
+    while (getline(&line, &room, f) > 0)
+        if (parse(line, &m, &next)) {
+            m.at = mem_room(m.at, m.count, sizeof *m.at);
+            m.at[m.count++] = next;
+        }
+    free(line);
+    fclose(f);
+    *ret = m;
+    return 0;
+}
+
+void mappings_release(struct mappings *m)
+{
+    free(m->at);
+    arena_release(&m->names);
+    *m = (struct mappings){ 0 };
+}
+
+/* ---- ELF ---- */
+
+/* A module on its way. */
+struct reading {
+    Elf *elf;
+    uint64_t bias;
+    struct peet_segment *segment;
+    struct peet_symbol *symbol;
+    size_t segments, symbols;
+    char build_id[2 * BUILD_ID_MAX + 1];
+};
+
+static int compare_symbols(const void *a, const void *b)
+{
+    const struct peet_symbol *x = a, *y = b;
+
+    if (x->addr != y->addr)
+        return x->addr < y->addr ? -1 : 1;
+    if (x->size != y->size)
+        return x->size < y->size ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static void add_symbol(struct reading *x, const GElf_Sym *sym, const char *name)
+{
+    unsigned type = GELF_ST_TYPE(sym->st_info);
+
+    if (sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS || !name || !*name)
+        return;
+    if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_OBJECT)
+        return;
+    x->symbol = mem_room(x->symbol, x->symbols, sizeof *x->symbol);
+    x->symbol[x->symbols++] = (struct peet_symbol){ sym->st_value + x->bias, sym->st_size, name, type != STT_OBJECT };
+}
+
+/* The names stay in the file's image, and live as long as x->elf. */
+static void read_symbols(struct reading *x)
+{
+    size_t kept = 0;
+
+    for (Elf_Scn *section = NULL; (section = elf_nextscn(x->elf, section));) {
+        GElf_Shdr header;
+        GElf_Sym sym;
+        if (!gelf_getshdr(section, &header) || (header.sh_type != SHT_SYMTAB && header.sh_type != SHT_DYNSYM))
+            continue;
+        Elf_Data *data = elf_getdata(section, NULL);
+        for (int i = 0; data && gelf_getsym(data, i, &sym); i++)
+            add_symbol(x, &sym, elf_strptr(x->elf, header.sh_link, sym.st_name));
+    }
+    if (x->symbols == 0)
+        return;
+    qsort(x->symbol, x->symbols, sizeof *x->symbol, compare_symbols);
+    for (size_t i = 0; i < x->symbols; i++) /* one that both tables have counts once */
+        if (kept == 0 || compare_symbols(&x->symbol[kept - 1], &x->symbol[i]) != 0)
+            x->symbol[kept++] = x->symbol[i];
+    x->symbols = kept;
+}
+
+static void read_build_id(struct reading *x, const GElf_Phdr *p)
+{
+    Elf_Data *data =
+        elf_getdata_rawchunk(x->elf, (int64_t)p->p_offset, p->p_filesz, p->p_align == 8 ? ELF_T_NHDR8 : ELF_T_NHDR);
+    GElf_Nhdr note;
+    size_t name, content;
+
+    for (size_t at = 0; data && (at = gelf_getnote(data, at, &note, &name, &content)) > 0;) {
+        const uint8_t *bytes = (const uint8_t *)data->d_buf + content;
+        if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4
+            || memcmp((const char *)data->d_buf + name, "GNU", 4) != 0 || note.n_descsz > BUILD_ID_MAX)
+            continue;
+        for (unsigned i = 0; i < note.n_descsz; i++)
+            snprintf(x->build_id + 2 * (size_t)i, 3, "%02x", bytes[i]);
+    }
+}
+
+static void add_segment(struct reading *x, const GElf_Phdr *p)
+{
+    uint32_t protection = (p->p_flags & PF_X ? 1u : 0u) | (p->p_flags & PF_W ? 2u : 0u) | (p->p_flags & PF_R ? 4u : 0u);
+
+    x->segment = mem_room(x->segment, x->segments, sizeof *x->segment);
+    x->segment[x->segments++] = (struct peet_segment){ p->p_vaddr + x->bias, p->p_memsz, p->p_offset, protection };
+}
+
+/* The difference between addresses at run time and in the file, from one mapping of code. */
+static bool find_bias(struct reading *x, const struct mapping *code, bool is_memory)
+{
+    size_t n;
+    GElf_Phdr p;
+
+    if (elf_kind(x->elf) != ELF_K_ELF || elf_getphdrnum(x->elf, &n) != 0)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (!gelf_getphdr(x->elf, (int)i, &p) || p.p_type != PT_LOAD || !(p.p_flags & PF_X))
+            continue;
+        uint64_t offset = is_memory ? p.p_offset : code->offset; /* of what is in memory, all is at its place */
+        if (offset >= (p.p_offset & ~(PAGE - 1)) && offset < p.p_offset + p.p_filesz) {
+            x->bias = code->start + (p.p_offset - offset) - p.p_vaddr;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void read_segments(struct reading *x)
+{
+    size_t n;
+    GElf_Phdr p;
+
+    for (size_t i = 0; elf_getphdrnum(x->elf, &n) == 0 && i < n; i++) {
+        if (!gelf_getphdr(x->elf, (int)i, &p))
+            continue;
+        if (p.p_type == PT_LOAD && p.p_memsz)
+            add_segment(x, &p);
+        if (p.p_type == PT_NOTE && !x->build_id[0])
+            read_build_id(x, &p);
+    }
+}
+
+static void reading_release(struct reading *x)
+{
+    free(x->segment);
+    free(x->symbol);
+    elf_end(x->elf);
+}
+
+/* ---- modules ---- */
+
+void modules_release(struct modules *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        free(m->known[i].path);
+    free(m->known);
+    *m = (struct modules){ 0 };
+}
+
+static bool is_told(const struct modules *m, const char *path, uint64_t bias)
+{
+    for (size_t i = 0; i < m->count; i++)
+        if (m->known[i].bias == bias && !strcmp(m->known[i].path, path))
+            return true;
+    return false;
+}
+
+/* Memory that is spoken for by modules, so that it is no range. */
+struct covered {
+    struct peet_segment *at;
+    size_t count;
+};
+
+static void cover(struct covered *c, const struct reading *x)
+{
+    for (size_t i = 0; i < x->segments; i++) {
+        c->at = mem_room(c->at, c->count, sizeof *c->at);
+        c->at[c->count++] = x->segment[i];
+    }
+}
+
+static bool is_covered(const struct covered *c, const struct mapping *m)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        uint64_t first = c->at[i].start & ~(PAGE - 1), end = (c->at[i].start + c->at[i].size + PAGE - 1) & ~(PAGE - 1);
+        if (m->start >= first && m->end <= end)
+            return true;
+    }
+    return false;
+}
+
+/* One mapping of code, whose file is x->elf. */
+static int tell(struct modules *m, const struct module_scan *scan, const struct mapping *code, struct reading *x,
+                struct covered *covered, struct peet_writer *w, struct peet_err *err)
+{
+    if (!find_bias(x, code, code->name[0] == '['))
+        return 0;
+    read_segments(x);
+    cover(covered, x);
+    if (is_told(m, code->name, x->bias))
+        return 0;
+    read_symbols(x);
+    struct peet_module module = { .process = scan->process,
+                                  .path = code->name,
+                                  .build_id = x->build_id,
+                                  .bias = x->bias,
+                                  .segments = (uint32_t)x->segments,
+                                  .symbols = (uint32_t)x->symbols,
+                                  .segment = x->segment,
+                                  .symbol = x->symbol };
+    int r = peet_writer_module(w, &module, err);
+    if (r < 0)
+        return r;
+    m->known = mem_room(m->known, m->count, sizeof *m->known);
+    m->known[m->count++] = (struct module_key){ mem_string(code->name), x->bias };
+    return 0;
+}
+
+static int tell_file(struct modules *m, const struct module_scan *scan, const struct mapping *code,
+                     struct covered *covered, struct peet_writer *w, struct peet_err *err)
+{
+    char path[PATH_ROOM];
+    struct reading x = { 0 };
+
+    if ((size_t)snprintf(path, sizeof path, "/proc/%d/root%s", (int)scan->pid, code->name) >= sizeof path)
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    x.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    int r = tell(m, scan, code, &x, covered, w, err);
+    reading_release(&x);
+    close(fd);
+    return r;
+}
+
+/* The virtual library that the kernel puts into every process has no file. */
+static int tell_vdso(struct modules *m, const struct module_scan *scan, const struct mapping *code,
+                     struct covered *covered, struct peet_writer *w, struct peet_err *err)
+{
+    size_t size = (size_t)(code->end - code->start);
+    struct reading x = { 0 };
+    int r = 0;
+
+    if (size > VDSO_MAX)
+        return 0;
+    char *image = mem_alloc(1, size);
+    struct iovec to = { image, size }, from = { (void *)(uintptr_t)code->start, size };
+    if (process_vm_readv(scan->pid, &to, 1, &from, 1, 0) == (ssize_t)size) {
+        x.elf = elf_memory(image, size);
+        r = tell(m, scan, code, &x, covered, w, err);
+        reading_release(&x);
+    }
+    free(image);
+    return r;
+}
+
+static int tell_ranges(const struct module_scan *scan, const struct covered *covered, struct peet_writer *w,
+                       struct peet_err *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < scan->mappings->count; i++) {
+        const struct mapping *m = &scan->mappings->at[i];
+        struct peet_range range = { scan->process, m->start, m->end - m->start, m->protection, m->name };
+        if (!is_covered(covered, m))
+            r = peet_writer_range(w, &range, err);
+    }
+    return r;
+}
+
+int modules_tell(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err)
+{
+    struct covered covered = { 0 };
+    int r = 0;
+
+    elf_version(EV_CURRENT);
+    for (size_t i = 0; r == 0 && i < scan->mappings->count; i++) {
+        const struct mapping *code = &scan->mappings->at[i];
+        if (!(code->protection & 1))
+            continue;
+        if (code->name[0] == '/')
+            r = tell_file(m, scan, code, &covered, w, err);
+        else if (!strcmp(code->name, "[vdso]"))
+            r = tell_vdso(m, scan, code, &covered, w, err);
+    }
+    if (r == 0 && scan->ranges)
+        r = tell_ranges(scan, &covered, w, err);
+    free(covered.at);
+    return r;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* What lies where in a running process, from /proc/PID/maps and from the ELF files in it: programs and libraries become
+ * modules of the trace, with build-id and symbols (.symtab and .dynsym), everything else becomes ranges. */
+#ifndef CAPTURE_MODULES_H
+#define CAPTURE_MODULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "peet/trace.h"
+
+struct mapping {
+    uint64_t start, end, offset;
+    uint32_t protection; /* 1 execute, 2 write, 4 read */
+    bool shared;
+    const char *name; /* a path, "[stack]" and the like, or "" */
+};
+
+struct mappings {
+    struct mapping *at; /* rising addresses */
+    size_t count;
+    struct arena names;
+};
+
+int mappings_read(pid_t pid, struct mappings *ret, struct peet_err *err);
+void mappings_release(struct mappings *m);
+
+/* The modules that a trace has been told of, for one process. Begins as zeros. */
+struct modules {
+    struct module_key {
+        char *path;
+        uint64_t bias;
+    } * known;
+    size_t count;
+};
+
+void modules_release(struct modules *m);
+
+/* Tells w the modules among the mappings of process `process` of the trace, which is `pid`, that are new; with `ranges` also
+ * the rest, as ranges. Files that cannot be read, or that are not ELF files, have no symbols and count as the rest. */
+struct module_scan {
+    pid_t pid;
+    uint32_t process;
+    const struct mappings *mappings;
+    bool ranges;
+};
+int modules_tell(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err);
+
+#endif

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/producer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "base/err.h"
+#include "base/version.h"
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int write_meta(const struct producer *producer, const struct producer_config *config, struct peet_writer *w,
+                      struct peet_err *err)
+{
+    struct utsname machine;
+    char by[100];
+    int r;
+
+    snprintf(by, sizeof by, "peet %s record --%s", PEET_VERSION, producer->name);
+    if ((r = peet_writer_meta(w, "producer", by, err)) < 0)
+        return r;
+    if (uname(&machine) == 0 && (r = peet_writer_meta(w, "machine", machine.machine, err)) < 0)
+        return r;
+    return peet_writer_meta(w, "level", config->values ? "values" : "memory", err);
+}
+
+static int run(const struct producer *producer, const struct producer_config *config, struct producer_state *s,
+               const char *out, struct recording *ret, struct peet_err *err)
+{
+    struct peet_writer *w;
+    struct peet_err later;
+    int r = producer->start(s, config, err);
+
+    if (r < 0 || (r = peet_writer_open(out, NULL, &w, err)) < 0)
+        return r;
+    double start = now();
+    if ((r = write_meta(producer, config, w, err)) == 0)
+        r = producer->run(s, w, ret, err);
+    int closed = peet_writer_close(w, &later); /* the first error is the one to tell */
+    if (r == 0 && closed < 0)
+        r = err_set(err, closed, "%s", later.text);
+    ret->seconds = now() - start;
+    return r;
+}
+
+int record_trace(const struct producer *producer, const struct producer_config *config, const char *out,
+                 struct recording *ret, struct peet_err *err)
+{
+    struct producer_state *s = calloc(1, producer->state_size);
+
+    if (!s)
+        return err_set(err, PEET_ERR_MEMORY, "no memory to record");
+    *ret = (struct recording){ 0 };
+    int r = run(producer, config, s, out, ret, err);
+    producer->release(s);
+    free(s);
+    return r;
+}

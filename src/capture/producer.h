@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* What runs a program and writes a trace of it. A new producer is one folder here that defines `const struct producer
+ * producer_NAME`, and one line in PRODUCERS; the verb `record` then has an option --NAME. */
+#ifndef CAPTURE_PRODUCER_H
+#define CAPTURE_PRODUCER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/progress.h"
+#include "peet/trace.h"
+
+/* X(name, summary): the summary is what `peet record --help` says */
+#define PRODUCERS(X) \
+    X(live, "take what a program built with peet cc says of itself (fast; the default)") \
+    X(step, "step through every instruction (any program; exact, and slow)")
+
+struct producer_config {
+    char *const *argv;         /* the program and its arguments; ends with NULL */
+    uint64_t max;              /* stop recording after so many instructions; 0: never */
+    bool values;               /* record the words that references move */
+    bool aslr;                 /* leave the places of stack and libraries to chance */
+    struct progress *progress; /* may be NULL */
+};
+
+/* What came of a recording. */
+struct recording {
+    bool ran;   /* the program did run; all else here is 0 if it did not */
+    int status; /* of the program, as waitpid told it */
+    uint64_t processes, threads, instructions, references;
+    uint64_t unknown; /* executed instructions that nobody could decode: their references are missing */
+    uint64_t foreign; /* threads that were not recorded to their end, because they run code for 32 bits */
+    bool stopped;     /* by `max`; the program went on without being recorded */
+    bool moved;       /* the system did not let us switch ASLR off */
+    double seconds;
+};
+
+struct producer_state; /* a producer's own; begins as zeros */
+
+struct producer {
+    const char *name;
+    size_t state_size;
+    /* Comes first: makes the program ready. Nothing of it has run when this returns, so that the trace can be opened. */
+    int (*start)(struct producer_state *s, const struct producer_config *config, struct peet_err *err);
+    /* Lets it run to its end and writes what it does. When writing fails, the program goes on to its end without being
+     * recorded; *ret is set in any case. */
+    int (*run)(struct producer_state *s, struct peet_writer *w, struct recording *ret, struct peet_err *err);
+    /* Comes last, also when `start` failed: ends a program that has been started and did not run. */
+    void (*release)(struct producer_state *s);
+};
+
+#define X(name, summary) extern const struct producer producer_##name;
+PRODUCERS(X)
+#undef X
+
+/* Runs the program of the config and makes the trace at `out`. If the program cannot be run, nothing happens to the file at
+ * `out`. If the trace cannot be written, the program has run all the same (ret->ran), and the file holds what could be. */
+int record_trace(const struct producer *producer, const struct producer_config *config, const char *out,
+                 struct recording *ret, struct peet_err *err);
+
+#endif

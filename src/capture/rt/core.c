@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+/* The buffers of threads, and the way they go to the recorder.
+ *
+ * Instrumented code does not ask whether there is room: it writes into the guard behind the buffer and faults. The handler
+ * (signal.c) hands the buffer over and lets the instruction write into the next one. Nothing here may fault itself.
+ *
+ * Without a recorder, or when it has stopped, threads write over the same buffer again and again. */
+#include <asm/prctl.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+
+#include "capture/rt/real.h"
+#include "capture/rt/rt.h"
+
+enum { READ_WRITE = PROT_READ | PROT_WRITE, SECOND = 1 };
+enum { SLOT_BYTES = RAW_BUFFER_BYTES + RAW_GUARD }; /* a buffer and its guard */
+enum {
+    SIGNAL_OFFSET = RAW_BUFFERS * SLOT_BYTES,
+    STACK_OFFSET = SIGNAL_OFFSET + RT_SIGNAL_WORDS * 8 + RAW_GUARD,
+    MEMORY_BYTES = STACK_OFFSET + RT_ALTSTACK_BYTES
+};
+
+RT_PUBLIC RT_TLS uint64_t *peet_rt_cursor;
+RT_TLS struct rt_self peet_rt_self;
+struct raw_header *peet_rt_header;
+
+static char file[256];   /* that is shared with the recorder */
+static uint32_t process; /* number of this process */
+static char *discard;    /* a buffer whose content nobody wants, and its guard */
+
+/* ---- memory ---- */
+
+static char *map(void *at, size_t bytes, long protection, int flags, long fd, uint64_t offset)
+{
+    long r = peet_rt_call(SYS_mmap, (long)at, (long)bytes, protection, flags, fd, (long)offset);
+
+    return r < 0 && r > -4096 ? NULL : (char *)r;
+}
+
+static char *map_private(void *at, size_t bytes)
+{
+    return map(at, bytes, READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
+}
+
+static long open_file(void)
+{
+    return file[0]
+               ? peet_rt_call(SYS_openat, -100 /* AT_FDCWD */, (long)file, 02000002 /* O_RDWR | O_CLOEXEC */, 0, 0, 0)
+               : -1;
+}
+
+static void close_file(long fd)
+{
+    if (fd >= 0)
+        peet_rt_call(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+static struct rt_window buffer_at(char *memory, unsigned i)
+{
+    uint64_t *start = (uint64_t *)(void *)(memory + (size_t)i * SLOT_BYTES);
+
+    return (struct rt_window){ start, start + RT_BUFFER_WORDS };
+}
+
+/* Maps the buffers of a place, or one of the thread's own when it has none. False: not even that was possible. */
+static bool map_buffers(struct rt_self *s)
+{
+    char *memory = map(NULL, MEMORY_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    long fd = s->place ? open_file() : -1;
+
+    if (!memory)
+        return false;
+    if (fd < 0)
+        s->place = NULL;
+    for (unsigned i = 0; s->place && i < RAW_BUFFERS; i++) {
+        uint64_t number = (uint64_t)(s->place - peet_rt_header->thread) * RAW_BUFFERS + i;
+        if (!map(memory + (size_t)i * SLOT_BYTES, RAW_BUFFER_BYTES, READ_WRITE, MAP_SHARED | MAP_FIXED, fd,
+                 RAW_DATA_OFFSET + number * RAW_BUFFER_BYTES))
+            s->place = NULL;
+    }
+    close_file(fd);
+    if ((!s->place && !map_private(memory, RAW_BUFFER_BYTES))
+        || !map_private(memory + SIGNAL_OFFSET, RT_SIGNAL_WORDS * 8)
+        || !map_private(memory + STACK_OFFSET, RT_ALTSTACK_BYTES))
+        return false;
+    s->memory = memory;
+    return true;
+}
+
+/* ---- waiting ---- */
+
+static void ring(void)
+{
+    atomic_fetch_add(&peet_rt_header->bell, 1);
+    if (atomic_exchange(&peet_rt_header->listening, 0))
+        peet_rt_call(SYS_futex, (long)&peet_rt_header->bell, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+static bool stopped(void)
+{
+    return atomic_load_explicit(&peet_rt_header->stop, memory_order_relaxed) != 0;
+}
+
+/* Waits while *word is `value`; false: there is nobody to wait for any more. */
+static bool wait_while(_Atomic uint32_t *word, uint32_t value)
+{
+    struct timespec limit = { SECOND, 0 };
+
+    while (atomic_load_explicit(word, memory_order_acquire) == value) {
+        if (stopped())
+            return false;
+        long r = peet_rt_call(SYS_futex, (long)word, FUTEX_WAIT, value, (long)&limit, 0, 0);
+        if (r == -110 /* ETIMEDOUT */
+            && peet_rt_call(SYS_kill, peet_rt_header->recorder, 0, 0, 0, 0, 0) == -3 /* ESRCH */)
+            atomic_store(&peet_rt_header->stop, 1);
+    }
+    return true;
+}
+
+/* ---- buffers ---- */
+
+void peet_rt_turn(uint64_t *upto)
+{
+    struct rt_self *s = &peet_rt_self;
+
+    if (s->handlers > 0) { /* the signal buffer is full */
+        s->lost = true;
+        s->now = (struct rt_window){ (uint64_t *)(void *)discard, (uint64_t *)(void *)discard + RT_BUFFER_WORDS };
+    } else if (s->place && !stopped()) {
+        struct raw_buffer *b = &s->place->buffer[s->turn], *next;
+        b->bytes = (uint32_t)((char *)upto - (char *)s->now.start);
+        atomic_store_explicit(&b->state, RAW_FULL, memory_order_release);
+        ring();
+        s->turn = (s->turn + 1) % RAW_BUFFERS;
+        next = &s->place->buffer[s->turn];
+        if (wait_while(&next->state, RAW_FULL))
+            atomic_store_explicit(&next->state, RAW_FILLING, memory_order_relaxed);
+        s->now = buffer_at(s->memory, s->turn);
+    }
+    peet_rt_cursor = s->now.start;
+}
+
+void peet_rt_drain(void)
+{
+    struct rt_self *s = &peet_rt_self;
+
+    if (!s->place || s->handlers > 0)
+        return;
+    if (s->signal_end != s->signal.start)
+        peet_rt_signals_append();
+    peet_rt_turn(peet_rt_cursor);
+    for (unsigned i = 0; i < RAW_BUFFERS; i++)
+        wait_while(&s->place->buffer[i].state, RAW_FULL);
+}
+
+/* ---- threads ---- */
+
+struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_t of_process)
+{
+    struct raw_header *h = peet_rt_header;
+
+    if (!h || stopped())
+        return NULL;
+    for (uint32_t i = 0; i < RAW_THREADS; i++) {
+        struct raw_thread *t = &h->thread[i];
+        uint32_t none = RAW_FREE;
+        if (!atomic_compare_exchange_strong(&t->life, &none, RAW_TAKEN))
+            continue;
+        uint32_t seen = atomic_load(&h->places);
+        while (seen <= i && !atomic_compare_exchange_weak(&h->places, &seen, i + 1))
+            ;
+        t->number = atomic_fetch_add(&h->threads, 1) + 1;
+        t->parent = parent ? parent : t->number;
+        t->ordinal = ordinal;
+        t->process = of_process ? of_process : t->number;
+        t->how = t->code = 0;
+        t->pid = 0;
+        t->stack_low = t->stack_high = 0;
+        t->program = 0;
+        atomic_store(&t->seen, 0);
+        return t;
+    }
+    atomic_fetch_add(&h->unrecorded, 1);
+    return NULL;
+}
+
+void peet_rt_begin(struct raw_thread *place)
+{
+    struct rt_self *s = &peet_rt_self;
+
+    *s = (struct rt_self){ .place = place, .depth = s->depth };
+    s->value = UINT64_MAX; /* PTHREAD_CANCELED, unless it says something else */
+    if (!map_buffers(s)) {
+        peet_rt_finish();
+        return;
+    }
+    s->now = buffer_at(s->memory, 0);
+    s->signal.start = s->signal_end = (uint64_t *)(void *)(s->memory + SIGNAL_OFFSET);
+    s->signal.end = s->signal.start + RT_SIGNAL_WORDS;
+    stack_t stack = { .ss_sp = s->memory + STACK_OFFSET, .ss_size = RT_ALTSTACK_BYTES };
+    peet_rt_call(SYS_sigaltstack, (long)&stack, 0, 0, 0, 0, 0);
+    if (s->place) {
+        s->number = place->number;
+        place->pid = (int32_t)peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+        place->tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+        peet_rt_call(SYS_arch_prctl, ARCH_GET_FS, (long)&place->thread_pointer, 0, 0, 0, 0);
+        atomic_store(&place->buffer[0].state, RAW_FILLING);
+        atomic_store(&place->life, RAW_LIVE);
+        ring();
+        if (place->process == place->number)
+            wait_while(&place->seen, 0);
+    }
+    peet_rt_cursor = s->now.start;
+}
+
+void peet_rt_finish(void)
+{
+    struct rt_self *s = &peet_rt_self;
+    stack_t none = { .ss_flags = SS_DISABLE };
+
+    if (s->place) {
+        if (s->signal_end != s->signal.start)
+            peet_rt_signals_append();
+        if (!stopped()) {
+            s->place->buffer[s->turn].bytes = (uint32_t)((char *)peet_rt_cursor - (char *)s->now.start);
+            atomic_store_explicit(&s->place->buffer[s->turn].state, RAW_FULL, memory_order_release);
+        }
+        atomic_store(&s->place->life, RAW_ENDED);
+        ring();
+    }
+    s->place = NULL;
+    s->over = true;
+    s->signal_end = s->signal.start = s->signal.end = NULL;
+    s->now = (struct rt_window){ (uint64_t *)(void *)discard, (uint64_t *)(void *)discard + RT_BUFFER_WORDS };
+    peet_rt_cursor = s->now.start;
+    if (s->memory) {
+        peet_rt_call(SYS_sigaltstack, (long)&none, 0, 0, 0, 0, 0);
+        peet_rt_call(SYS_munmap, (long)s->memory, MEMORY_BYTES, 0, 0, 0, 0);
+        s->memory = NULL;
+    }
+}
+
+/* ---- the process ---- */
+
+uint32_t peet_rt_process(void)
+{
+    return process;
+}
+
+void peet_rt_tell_end(int how, uint32_t code)
+{
+    struct raw_header *h = peet_rt_header;
+
+    for (uint32_t i = 0; h && i < atomic_load(&h->places); i++) {
+        struct raw_thread *t = &h->thread[i];
+        uint32_t life = atomic_load(&t->life);
+        if ((life != RAW_LIVE && life != RAW_TAKEN) || t->process != process)
+            continue;
+        t->how = (uint32_t)(how + 1);
+        t->code = code;
+    }
+}
+
+void peet_rt_new_process(struct raw_thread *place)
+{
+    char *old = peet_rt_self.memory;
+
+    process = place ? place->number : 0;
+    if (!place)
+        peet_rt_header = NULL;
+    peet_rt_threads_begin();
+    peet_rt_begin(place); /* with an alternate stack of its own, so that the old memory can go */
+    if (old)
+        peet_rt_call(SYS_munmap, (long)old, MEMORY_BYTES, 0, 0, 0, 0);
+}
+
+/* The last thing that exit calls, for it was the first to be registered. */
+static void at_exit(int status, void *unused)
+{
+    (void)unused;
+    peet_rt_self.depth = 0;
+    peet_rt_tell_end(PEET_END_PROCESS_EXIT, (uint32_t)status);
+    peet_rt_drain();
+}
+
+static void open_header(char **environment)
+{
+    static const char name[] = RAW_VARIABLE "=";
+
+    for (; *environment; environment++) {
+        size_t i = 0;
+        while (name[i] && (*environment)[i] == name[i])
+            i++;
+        if (name[i])
+            continue;
+        const char *value = *environment + i;
+        for (i = 0; i + 1 < sizeof file && value[i]; i++)
+            file[i] = value[i];
+        file[i] = 0;
+    }
+    long fd = open_file();
+    if (fd < 0)
+        return;
+    struct raw_header *h = (void *)map(NULL, RAW_DATA_OFFSET, READ_WRITE, MAP_SHARED, fd, 0);
+    close_file(fd);
+    if (h && h->magic == RAW_MAGIC && h->version == RAW_VERSION)
+        peet_rt_header = h;
+}
+
+static void begin(int argc, char **argv, char **environment)
+{
+    (void)argc;
+    (void)argv;
+    peet_rt_find_all();
+    discard = map(NULL, SLOT_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (discard)
+        map_private(discard, RAW_BUFFER_BYTES);
+    open_header(environment);
+    peet_rt_signals_begin();
+    peet_rt_threads_begin();
+    struct raw_thread *place = peet_rt_take_place(0, 0, 0);
+    process = place ? place->number : 0;
+    peet_rt_begin(place);
+    on_exit(at_exit, NULL);
+}
+
+__attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **, char **) = begin;

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+/* The allocator's events. What it does inside is not recorded; memory that it takes from the system shows up by the blocks
+ * that it hands out. */
+#include "capture/rt/real.h"
+#include "capture/rt/rt.h"
+
+/* For the dynamic linker, while the real functions are being looked for; never freed. */
+static struct {
+    _Alignas(16) char bytes[1 << 16];
+    _Atomic size_t used;
+} early;
+
+static void *early_alloc(size_t size)
+{
+    size_t rounded = (size + 15) & ~(size_t)15;
+    size_t at = atomic_fetch_add(&early.used, rounded + 16);
+
+    if (at + rounded + 16 > sizeof early.bytes)
+        return NULL;
+    *(size_t *)(void *)(early.bytes + at) = size;
+    return early.bytes + at + 16;
+}
+
+static bool is_early(const void *p)
+{
+    return (const char *)p >= early.bytes && (const char *)p < early.bytes + sizeof early.bytes;
+}
+
+RT_PUBLIC void *malloc(size_t size)
+{
+    void *p;
+
+    if (!RT_FOUND(malloc))
+        return early_alloc(size);
+    RT_QUIET(p, RT_REAL(malloc)(size));
+    RT_EVENT(malloc, RT_SITE, RT_ADDR(p), size);
+    return p;
+}
+
+RT_PUBLIC void *calloc(size_t number, size_t size)
+{
+    void *p;
+
+    if (!RT_FOUND(calloc))
+        return early_alloc(number * size);
+    RT_QUIET(p, RT_REAL(calloc)(number, size));
+    RT_EVENT(calloc, RT_SITE, RT_ADDR(p), number, size);
+    return p;
+}
+
+static void *resize(void *old, size_t size, uint64_t site)
+{
+    void *p;
+
+    if (!RT_FOUND(realloc) || is_early(old)) {
+        size_t had = old ? ((size_t *)old)[-2] : 0;
+        if (!(p = RT_REAL(malloc) ? malloc(size) : early_alloc(size)))
+            return NULL;
+        for (size_t i = 0; i < had && i < size; i++)
+            ((char *)p)[i] = ((char *)old)[i];
+        return p;
+    }
+    uint64_t was = RT_ADDR(old);
+    RT_QUIET(p, RT_REAL(realloc)(old, size));
+    RT_EVENT(realloc, site, RT_ADDR(p), was, size);
+    return p;
+}
+
+RT_PUBLIC void *realloc(void *old, size_t size)
+{
+    return resize(old, size, RT_SITE);
+}
+
+RT_PUBLIC void *reallocarray(void *old, size_t number, size_t size)
+{
+    size_t bytes;
+
+    if (__builtin_mul_overflow(number, size, &bytes))
+        bytes = SIZE_MAX; /* which fails as it should */
+    return resize(old, bytes, RT_SITE);
+}
+
+RT_PUBLIC void free(void *p)
+{
+    if (is_early(p) || !RT_FOUND(free))
+        return;
+    if (p)
+        RT_EVENT(free, RT_SITE, RT_ADDR(p));
+    peet_rt_self.depth++;
+    RT_REAL(free)(p);
+    peet_rt_self.depth--;
+}
+
+RT_PUBLIC void *aligned_alloc(size_t align, size_t size)
+{
+    void *p;
+
+    if (!RT_FOUND(aligned_alloc))
+        return NULL;
+    RT_QUIET(p, RT_REAL(aligned_alloc)(align, size));
+    RT_EVENT(memalign, RT_SITE, RT_ADDR(p), align, size);
+    return p;
+}
+
+RT_PUBLIC void *memalign(size_t align, size_t size)
+{
+    void *p;
+
+    if (!RT_FOUND(memalign))
+        return NULL;
+    RT_QUIET(p, RT_REAL(memalign)(align, size));
+    RT_EVENT(memalign, RT_SITE, RT_ADDR(p), align, size);
+    return p;
+}
+
+RT_PUBLIC void *valloc(size_t size)
+{
+    void *p;
+
+    if (!RT_FOUND(valloc))
+        return NULL;
+    RT_QUIET(p, RT_REAL(valloc)(size));
+    RT_EVENT(memalign, RT_SITE, RT_ADDR(p), 4096, size);
+    return p;
+}
+
+RT_PUBLIC int posix_memalign(void **ret, size_t align, size_t size)
+{
+    int r;
+
+    if (!RT_FOUND(posix_memalign))
+        return 12; /* ENOMEM */
+    RT_QUIET(r, RT_REAL(posix_memalign)(ret, align, size));
+    if (r == 0)
+        RT_EVENT(memalign, RT_SITE, RT_ADDR(*ret), align, size);
+    return r;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* What an instrumented program and its recorder say to each other: the words that the program writes, the schema that the
+ * assembler put into it, and the memory that both share.
+ *
+ * WORDS. Each thread of the program fills buffers with 64-bit words: a key, then the slots of what it stands for.
+ *   key 0                  nothing more has been written
+ *   key below 2^63         the address of a schema entry, in the program's memory: a block was executed
+ *   key 2^63 and above     an abstract event: RAW_EVENT | kind << 48 | address of the call (48 bits); its arguments follow
+ *
+ * REGISTERS OF THE PROGRAM. %r15 is the cursor: where the next key goes. %r14 is scratch. Only lea and mov are inserted, so
+ * that flags and the red zone stay as they are. The cursor moves behind a block's words only after all of them are written:
+ * until then it points to the block's key. Instrumented code keeps the cursor in %r15; everybody else finds it in the
+ * thread-local variable peet_rt_cursor:
+ *   before a call that may leave instrumented code (direct calls of functions of other files, indirect calls, tail jumps to
+ *   either): movq %r15,%r14; movq %r15,%fs:peet_rt_cursor@tpoff   and after it: movq %fs:peet_rt_cursor@tpoff,%r15
+ *   before every ret: movq %r15,%fs:peet_rt_cursor@tpoff
+ *   at the entry of a function that others can call (global, or its address is taken): if %r14 == %r15 ==
+ *   %fs:peet_rt_cursor the caller is instrumented, and the body begins. Otherwise the caller is foreign: %r14 and %r15 are
+ *   its own. A stub then saves them (push %rbp; mov %rsp,%rbp; push %r14; push %r15), loads the cursor, copies
+ *   RAW_STACK_ARGUMENTS bytes from above its return address as the arguments that may lie on the stack, calls the body,
+ *   restores and returns; with .cfi, so that unwinding works.
+ * In position-independent code for shared libraries the variable is reached through its GOT entry (@gottpoff).
+ *
+ * SCHEMA. Section .peet.schema ("a"), entries aligned to RAW_ALIGN:
+ *   u32 RAW_BLOCK
+ *   i32 address of the block's first instruction, minus the address of this field
+ *   u16 instructions, u16 slots, u32 flags (RAW_CARRIED, …)
+ *   then, per instruction: uleb128 its offset from the first one (between them stand inserted ones);
+ *   then, per slot: uleb128 index of the instruction before which it is written, u8 kind (enum x86_fill_kind), u8 operand,
+ *   u8 which: as capture/x86/layout plans them; the recorder plans again from the linked bytes and compares.
+ * A block that is RAW_CARRIED finds the stack pointer in register 0 of the trace, as the block before it left it. All others
+ * have %rsp as their first slot (a function's entry, a return point of a call, a landing pad). One that is RAW_BRUTE was planned
+ * with a slot for the address of each operand. */
+#ifndef CAPTURE_RT_RAW_H
+#define CAPTURE_RT_RAW_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum { RAW_BLOCK = 1, RAW_ALIGN = 16, RAW_CARRIED = 1, RAW_BRUTE = 2, RAW_STACK_ARGUMENTS = 128 };
+
+#define RAW_SECTION ".peet.schema"
+#define RAW_EVENT ((uint64_t)1 << 63)
+
+static inline uint64_t raw_event_key(unsigned kind, uint64_t site)
+{
+    return RAW_EVENT | (uint64_t)kind << 48 | (site & 0xffffffffffff);
+}
+
+/* The longest row of words that one block or event can be: the guard behind a buffer is larger. */
+enum { RAW_MAX_WORDS = 80, RAW_GUARD = 65536 };
+
+/* SHARED MEMORY. A file that the recorder makes and names in the environment variable RAW_VARIABLE: a header, a table of
+ * threads, and for each place in it RAW_BUFFERS buffers. The file is sparse; buffers exist once somebody writes to them.
+ * A thread takes the lowest place that is free and a number that no thread had before it, fills its buffers in turn, and
+ * waits only when the recorder has not yet emptied the next one. All buffers are zero when they are handed to a thread, so
+ * that what a killed program has written can be told from what it has not: up to the first key 0, but for the last
+ * block, whose slots may be missing (an event's key is written behind its arguments).
+ * A new program waits until the recorder has looked at its mappings (`seen`), and at its end until its words are taken,
+ * so that keys can be looked up while it exists.
+ * Strings are numbered from 1, by the programs, each text once: the recorder tells them to the trace in this order, so that
+ * words can hold their numbers. */
+#define RAW_VARIABLE "PEET_RECORD"
+#define RAW_MAGIC 0x3174726563657065u /* "epecert1" */
+enum { RAW_VERSION = 1, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
+enum { RAW_STRINGS = 1024, RAW_STRING_BYTES = 128 };
+
+enum raw_state {
+    RAW_EMPTY,
+    RAW_FILLING,
+    RAW_FULL
+}; /* of a buffer; the program makes FULL of FILLING, the recorder EMPTY of FULL */
+
+/* Of a place in the table: the program makes TAKEN of FREE, then LIVE, then ENDED; the recorder FREE of ENDED. */
+enum raw_life { RAW_FREE, RAW_TAKEN, RAW_LIVE, RAW_ENDED };
+
+struct raw_buffer {
+    _Atomic uint32_t state; /* a futex: the program waits for EMPTY here */
+    uint32_t bytes;         /* written, when FULL */
+};
+
+struct raw_thread {
+    _Atomic uint32_t life;
+    _Atomic uint32_t seen; /* a futex: the recorder knows the thread and the mappings of its process */
+    uint32_t number;       /* from 1; the trace's, too */
+    uint32_t parent;       /* number of the thread that made it, or its own: none */
+    uint32_t ordinal;      /* the parent's how-many-th child */
+    uint32_t process;      /* number of the first thread of the process; of a process it is the number in the trace */
+    int32_t pid, tid;
+    uint32_t how;            /* of its end: 1 + enum peet_end, 0: not known (yet) */
+    uint32_t code;           /* exit status */
+    uint64_t thread_pointer; /* %fs */
+    uint64_t stack_low, stack_high;
+    uint32_t program; /* that exec starts: a string */
+    uint32_t reserved;
+    struct raw_buffer buffer[RAW_BUFFERS];
+};
+
+struct raw_header {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t level;               /* how much is recorded; the recorder sets it */
+    int32_t recorder;             /* its process */
+    _Atomic uint32_t threads;     /* numbers that are given out */
+    _Atomic uint32_t places;      /* of the table that have ever been taken */
+    _Atomic uint32_t bell;        /* a futex: counted up when a buffer is FULL, a thread begins or ends, */
+    _Atomic uint32_t listening;   /*   and woken when this is 1 */
+    _Atomic uint32_t stop;        /* the recorder cannot go on: threads record nothing more and wait for nobody */
+    _Atomic uint32_t unrecorded;  /* threads that found no place in the table */
+    _Atomic uint32_t strings;     /* that are numbered */
+    _Atomic uint32_t string_lock; /* held by who makes a new one */
+    uint32_t reserved;
+    char string[RAW_STRINGS][RAW_STRING_BYTES]; /* longer ones lose their ends */
+    struct raw_thread thread[RAW_THREADS];
+};
+
+enum { RAW_DATA_OFFSET = 1 << 20 }; /* where the buffers of place 0 begin; those of place n: n * RAW_BUFFERS further */
+
+_Static_assert(sizeof(struct raw_header) <= RAW_DATA_OFFSET, "the table fits in front of the buffers");
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* The functions that the runtime stands in front of. */
+#ifndef CAPTURE_RT_REAL_H
+#define CAPTURE_RT_REAL_H
+
+#include <malloc.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <threads.h>
+#include <unistd.h>
+
+/* clang-format off */
+#define RT_REALS(X) \
+    X(malloc) X(calloc) X(realloc) X(free) X(aligned_alloc) X(posix_memalign) X(memalign) X(reallocarray) X(valloc) \
+    X(memcpy) X(memmove) X(memset) X(memcmp) X(memchr) X(mempcpy) X(strlen) X(strnlen) X(strcpy) X(strncpy) X(stpcpy) \
+    X(strcat) X(strcmp) X(strncmp) X(strchr) X(strrchr) X(strdup) \
+    X(pthread_create) X(pthread_join) X(pthread_detach) X(pthread_exit) X(pthread_once) \
+    X(pthread_mutex_init) X(pthread_mutex_destroy) X(pthread_mutex_lock) X(pthread_mutex_trylock) \
+    X(pthread_mutex_timedlock) X(pthread_mutex_unlock) \
+    X(pthread_rwlock_rdlock) X(pthread_rwlock_tryrdlock) X(pthread_rwlock_wrlock) X(pthread_rwlock_trywrlock) \
+    X(pthread_rwlock_unlock) X(pthread_spin_lock) X(pthread_spin_trylock) X(pthread_spin_unlock) \
+    X(pthread_cond_wait) X(pthread_cond_timedwait) X(pthread_cond_signal) X(pthread_cond_broadcast) \
+    X(pthread_barrier_init) X(pthread_barrier_wait) X(pthread_barrier_destroy) \
+    X(sem_init) X(sem_wait) X(sem_trywait) X(sem_timedwait) X(sem_post) \
+    X(thrd_create) X(thrd_join) X(thrd_detach) X(thrd_exit) X(call_once) \
+    X(mtx_init) X(mtx_destroy) X(mtx_lock) X(mtx_trylock) X(mtx_timedlock) X(mtx_unlock) \
+    X(cnd_wait) X(cnd_timedwait) X(cnd_signal) X(cnd_broadcast) \
+    X(mmap) X(munmap) X(read) X(write) X(fork) X(execve) X(execvpe) X(fexecve) X(_exit) X(quick_exit) X(abort) \
+    X(sigaction) X(sigprocmask) X(pthread_sigmask) X(sigaltstack) X(longjmp) X(siglongjmp)
+/* clang-format on */
+
+struct peet_rt_real {
+#define X(name) __typeof__(name) *name;
+    RT_REALS(X)
+#undef X
+};
+
+extern struct peet_rt_real peet_rt_real_functions;
+
+/* Finds them all. Safe to call at any time, also while it is at work: then false. */
+bool peet_rt_find_all(void);
+
+/* The real function; on_the_way is what to do while they are being looked for. */
+#define RT_REAL(name) (peet_rt_real_functions.name)
+#define RT_FOUND(name) (__builtin_expect(RT_REAL(name) != NULL, 1) || peet_rt_find_all())
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of the runtime that is linked into instrumented programs.
+ *
+ * It shares a process with code that knows nothing of it: memory comes from mmap, system calls are made directly, and errno
+ * stays as it is. Wrapped functions call the real ones, found by dlsym; what the real ones call in turn makes no events
+ * (`depth`). All names are hidden, and local once the runtime is one object, except for the wrapped functions and
+ * peet_rt_cursor. */
+#ifndef CAPTURE_RT_RT_H
+#define CAPTURE_RT_RT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "capture/rt/raw.h"
+#include "peet/record.h"
+
+#define RT_PUBLIC __attribute__((visibility("default")))
+#define RT_TLS __thread __attribute__((tls_model("initial-exec")))
+#define RT_SITE ((uint64_t)(uintptr_t)__builtin_return_address(0))
+
+enum { RT_BUFFER_WORDS = RAW_BUFFER_BYTES / 8, RT_SIGNAL_WORDS = 1 << 16, RT_ALTSTACK_BYTES = 1 << 16 };
+
+/* Where a thread writes: between start and end; behind end lies a guard. */
+struct rt_window {
+    uint64_t *start, *end;
+};
+
+struct rt_self {
+    struct raw_thread *place; /* NULL: not recorded */
+    struct rt_window now;
+    char *memory; /* all that was mapped for the thread: buffers, signal buffer, alternate stack */
+    unsigned turn;
+    int depth; /* inside wrapped functions */
+    uint32_t number, children;
+    uint64_t value; /* what the thread's function returned */
+    int rounds;     /* of key destructors, at the end */
+    bool over;      /* the thread has ended, for the recorder */
+    int handlers;   /* signal handlers that are running */
+    bool lost;      /* words of signal handlers did not fit */
+    char *handler_frame;
+    struct rt_window stream; /* when the outermost handler came: the window, */
+    uint64_t *interrupted;   /*   and the cursor */
+    struct rt_window signal; /* the signal buffer, */
+    uint64_t *signal_end;    /*   and what it holds that is not in the stream yet: [signal.start, signal_end) */
+};
+
+extern RT_TLS uint64_t *peet_rt_cursor;
+extern RT_TLS struct rt_self peet_rt_self;
+extern struct raw_header *peet_rt_header; /* NULL: nothing is recorded */
+
+/* ---- core.c ---- */
+
+/* A place in the table and a number, for a thread that is about to be; NULL: there is none. */
+struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_t process);
+/* The calling thread begins to write; `place` may be NULL. */
+void peet_rt_begin(struct raw_thread *place);
+/* The calling thread writes nothing more that counts. */
+void peet_rt_finish(void);
+/* Hands over what is in front of `upto` and makes the next buffer the current one; the cursor is its start. */
+void peet_rt_turn(uint64_t *upto);
+/* All words of the calling thread are with the recorder, and it has taken them. */
+void peet_rt_drain(void);
+/* How all threads of this process end; how is an enum peet_end, -1: not yet, after all. */
+void peet_rt_tell_end(int how, uint32_t code);
+void peet_rt_new_process(struct raw_thread *place); /* in the child of a fork */
+uint32_t peet_rt_process(void);
+
+/* ---- signal.c ---- */
+
+void peet_rt_signals_begin(void);
+void peet_rt_signals_append(void); /* puts what handlers wrote into the stream, at the cursor */
+
+/* ---- thread.c ---- */
+
+void peet_rt_threads_begin(void);
+
+/* ---- mark.c ---- */
+
+uint32_t peet_rt_string(const char *text); /* its number; 0: it has none */
+
+/* ---- system calls ---- */
+
+static inline long peet_rt_call(long n, long a, long b, long c, long d, long e, long f)
+{
+    long r;
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    register long r9 __asm__("r9") = f;
+
+    __asm__ volatile("syscall"
+                     : "=a"(r)
+                     : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                     : "rcx", "r11", "memory");
+    return r;
+}
+
+/* ---- events ---- */
+
+/* Whether what the program calls now is an event: it has a cursor, and this is not a call from inside another one. */
+static inline bool peet_rt_listens(void)
+{
+    return peet_rt_cursor && peet_rt_self.depth == 0;
+}
+
+static inline uint64_t *peet_rt_room(unsigned words)
+{
+    if (__builtin_expect(peet_rt_self.signal_end != peet_rt_self.signal.start && peet_rt_self.handlers == 0, 0))
+        peet_rt_signals_append();
+    if (__builtin_expect(peet_rt_self.now.end - peet_rt_cursor < (ptrdiff_t)words, 0))
+        peet_rt_turn(peet_rt_cursor);
+    return peet_rt_cursor;
+}
+
+/* The key comes last: see raw.h about killed programs. */
+static inline void peet_rt_event(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
+{
+    uint64_t *p = peet_rt_room(n + 1);
+
+    for (unsigned i = 0; i < n; i++)
+        p[i + 1] = arg[i];
+    __atomic_store_n(p, raw_event_key(kind, site), __ATOMIC_RELEASE);
+    peet_rt_cursor = p + n + 1;
+}
+
+#define RT_EVENT(name, site, ...) \
+    do { \
+        if (peet_rt_listens()) { \
+            const uint64_t arg_[] = { __VA_ARGS__ }; \
+            peet_rt_event(PEET_EV_##name, site, sizeof arg_ / sizeof *arg_, arg_); \
+        } \
+    } while (0)
+
+#define RT_ADDR(p) ((uint64_t)(uintptr_t)(p))
+
+/* The real function, without events of what it calls. */
+#define RT_QUIET(result, call) \
+    do { \
+        peet_rt_self.depth++; \
+        result = (call); \
+        peet_rt_self.depth--; \
+    } while (0)
+
+#endif

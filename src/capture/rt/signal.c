@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/* Signals: the runtime's own SIGSEGV, and the handlers of the program.
+ *
+ * A handler can interrupt instrumented code in the middle of a block, whose words stand at the cursor, unfinished. So
+ * handlers write into a buffer of their own, and what they wrote is put into the stream, as signal_enter … signal_exit, at
+ * the thread's next event, or where a buffer ends and the block at its end has the stack pointer in a slot. The stream
+ * then tells it a little later than it happened. Handlers that interrupt handlers are not recorded, and neither is what
+ * does not fit; a gap event says so.
+ *
+ * A handler that is left by longjmp takes the unfinished block with it: its words are wiped out.
+ *
+ * SIGSEGV is never blocked, whatever the program asks for, because buffers end with one. */
+#include <errno.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#include "capture/rt/real.h"
+#include "capture/rt/rt.h"
+
+enum { SIGNALS = 65 };
+
+/* What the program wants to be done with each signal. */
+static struct sigaction wish[SIGNALS];
+static stack_t own_stack; /* of the program, for sigaltstack */
+
+/* ---- handlers of the program ---- */
+
+static bool is_in(const struct rt_window *w, const uint64_t *p)
+{
+    return p >= w->start && p <= w->end;
+}
+
+/* The cursor of the interrupted code. In instrumented code it is %r15, and not before the one that was put down last;
+ * elsewhere that one counts, and %r15 holds anything, perhaps an older cursor. */
+static uint64_t *live_cursor(const ucontext_t *u)
+{
+    const struct rt_window *now = &peet_rt_self.now;
+    uint64_t *r15 = (uint64_t *)(uintptr_t)u->uc_mcontext.gregs[REG_R15];
+
+    if (!is_in(now, r15))
+        return peet_rt_cursor;
+    return is_in(now, peet_rt_cursor) && peet_rt_cursor > r15 ? peet_rt_cursor : r15;
+}
+
+static void call_handler(int number, siginfo_t *info, void *context)
+{
+    if (wish[number].sa_flags & SA_SIGINFO)
+        wish[number].sa_sigaction(number, info, context);
+    else
+        wish[number].sa_handler(number);
+}
+
+static void run_handler(int number, siginfo_t *info, void *context)
+{
+    struct rt_self *s = &peet_rt_self;
+    struct rt_window now = s->now;
+    int depth = s->depth;
+    uint64_t *cursor = peet_rt_cursor, *signal_end = s->signal_end;
+    char frame;
+
+    if (s->handlers++ == 0) {
+        s->interrupted = live_cursor(context);
+        s->handler_frame = &frame;
+        s->stream = s->now;
+        s->now = s->signal;
+        peet_rt_cursor = s->signal_end;
+        s->depth = 0;
+        peet_rt_event(PEET_EV_signal_enter, 0, 1, &(uint64_t){ (uint64_t)number });
+    } else {
+        peet_rt_turn(cursor); /* to where nobody reads */
+        s->depth = 0;
+    }
+    call_handler(number, info, context);
+    if (--s->handlers == 0 && !s->over) {
+        if (is_in(&s->signal, peet_rt_cursor) && s->signal.end - peet_rt_cursor >= 2) {
+            peet_rt_cursor[1] = (uint64_t)number;
+            peet_rt_cursor[0] = raw_event_key(PEET_EV_signal_exit, 0);
+            s->signal_end = peet_rt_cursor + 2;
+        } else {
+            s->signal_end = signal_end; /* all of it, or nothing */
+            s->lost = true;
+        }
+    }
+    if (!s->over) {
+        s->now = now;
+        peet_rt_cursor = cursor;
+    }
+    s->depth = depth;
+}
+
+static void on_signal(int number, siginfo_t *info, void *context)
+{
+    uint64_t handler = RT_ADDR(wish[number].sa_handler);
+
+    if (handler == RT_ADDR(SIG_DFL) || handler == RT_ADDR(SIG_IGN))
+        return; /* it was taken away at this moment */
+    if (peet_rt_cursor)
+        run_handler(number, info, context);
+    else
+        call_handler(number, info, context);
+}
+
+void peet_rt_signals_append(void)
+{
+    struct rt_self *s = &peet_rt_self;
+    size_t n = (size_t)(s->signal_end - s->signal.start);
+
+    if (s->now.end - peet_rt_cursor < (ptrdiff_t)n + 3)
+        peet_rt_turn(peet_rt_cursor);
+    uint64_t *to = peet_rt_cursor;
+    for (size_t i = 0; i < n; i++)
+        to[i] = s->signal.start[i];
+    to += n;
+    if (s->lost) {
+        to[0] = raw_event_key(PEET_EV_gap, 0);
+        to[1] = to[2] = 0;
+        to += 3;
+    }
+    s->lost = false;
+    s->signal_end = s->signal.start;
+    peet_rt_cursor = to;
+}
+
+/* ---- SIGSEGV ---- */
+
+/* The word at the beginning of a block is the address of its schema entry: u32, i32, u16, u16, u32 flags. */
+static bool is_carried(uint64_t key)
+{
+    return key == 0 || key >> 63 || (((const uint32_t *)(uintptr_t)key)[3] & RAW_CARRIED);
+}
+
+/* The buffer of the calling thread is full, in the middle of a block at `from`: where the block goes on. */
+static uint64_t *next_buffer(uint64_t *from)
+{
+    struct rt_self *s = &peet_rt_self;
+    uint64_t *end = s->now.end, *at;
+    uint64_t block[RAW_MAX_WORDS + 1];
+    size_t n = (size_t)(end - from);
+
+    for (size_t i = 0; i < n; i++)
+        block[i] = from[i];
+    peet_rt_turn(from);
+    if (s->signal_end != s->signal.start && s->handlers == 0 && n > 0 && !is_carried(block[0]))
+        peet_rt_signals_append();
+    at = peet_rt_cursor;
+    for (size_t i = 0; i < n; i++)
+        at[i] = block[i];
+    return at;
+}
+
+static bool is_own(siginfo_t *info, ucontext_t *u)
+{
+    struct rt_self *s = &peet_rt_self;
+    greg_t *r15 = &u->uc_mcontext.gregs[REG_R15];
+    char *fault = info->si_addr;
+
+    if (info->si_code != SEGV_MAPERR && info->si_code != SEGV_ACCERR)
+        return false;
+    if (!peet_rt_cursor) { /* a thread that came into being behind our back, at its first instrumented block */
+        if (*r15 != 0 || RT_ADDR(fault) >= RAW_GUARD)
+            return false;
+        peet_rt_begin(peet_rt_take_place(0, 0, peet_rt_process()));
+        *r15 = (greg_t)RT_ADDR(peet_rt_cursor);
+        return true;
+    }
+    uint64_t *from = (uint64_t *)(uintptr_t)*r15;
+    if (!is_in(&s->now, from) || s->now.end - from > RAW_MAX_WORDS || fault < (char *)s->now.end
+        || fault >= (char *)s->now.end + RAW_GUARD)
+        return false;
+    *r15 = (greg_t)RT_ADDR(next_buffer(from));
+    return true;
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    ucontext_t *u = context;
+    uint64_t handler = RT_ADDR(wish[SIGSEGV].sa_handler);
+
+    if (is_own(info, u))
+        return;
+    if (handler != RT_ADDR(SIG_DFL) && handler != RT_ADDR(SIG_IGN)) {
+        int flags = wish[SIGSEGV].sa_flags;
+        on_signal(number, info, context);
+        if (flags & (int)SA_RESETHAND)
+            wish[SIGSEGV].sa_handler = SIG_DFL;
+        return;
+    }
+    if (peet_rt_cursor && peet_rt_self.handlers == 0) {
+        peet_rt_cursor = live_cursor(u);
+        peet_rt_drain();
+    }
+    struct sigaction real = { .sa_handler = SIG_DFL };
+    RT_REAL(sigaction)(SIGSEGV, &real, NULL); /* and it happens again */
+    if (info->si_code <= 0)
+        peet_rt_call(SYS_tgkill, peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0), peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0),
+                     SIGSEGV, 0, 0, 0);
+}
+
+void peet_rt_signals_begin(void)
+{
+    struct sigaction own = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
+
+    __builtin_memset(&own.sa_mask, 0xff, sizeof own.sa_mask);
+    sigdelset(&own.sa_mask, SIGSEGV);
+    RT_REAL(sigaction)(SIGSEGV, &own, &wish[SIGSEGV]);
+    sigset_t segv;
+    sigemptyset(&segv);
+    sigaddset(&segv, SIGSEGV);
+    RT_REAL(sigprocmask)(SIG_UNBLOCK, &segv, NULL);
+    own_stack.ss_flags = SS_DISABLE;
+}
+
+/* ---- what the program asks for ---- */
+
+RT_PUBLIC int sigaction(int number, const struct sigaction *new, struct sigaction *old)
+{
+    if (!RT_FOUND(sigaction))
+        return -1;
+    if (number <= 0 || number >= SIGNALS)
+        return RT_REAL(sigaction)(number, new, old);
+    struct sigaction before = wish[number], real;
+    if (number == SIGSEGV) {
+        if (new)
+            wish[number] = *new;
+        if (old)
+            *old = before;
+        return 0;
+    }
+    bool wants_handler = new &&new->sa_handler != SIG_DFL &&new->sa_handler != SIG_IGN;
+    if (new) {
+        real = *new;
+        sigdelset(&real.sa_mask, SIGSEGV);
+        if (wants_handler) {
+            real.sa_sigaction = on_signal;
+            real.sa_flags |= SA_SIGINFO;
+            wish[number] = *new;
+        }
+    }
+    struct sigaction was;
+    int r = RT_REAL(sigaction)(number, new ? &real : NULL, &was);
+    if (r < 0) {
+        wish[number] = before;
+        return r;
+    }
+    if (old)
+        *old = (was.sa_flags & SA_SIGINFO) && was.sa_sigaction == on_signal ? before : was;
+    if (new && !wants_handler)
+        wish[number] = *new;
+    return r;
+}
+
+RT_PUBLIC sighandler_t signal(int number, sighandler_t handler)
+{
+    struct sigaction new = { .sa_handler = handler, .sa_flags = SA_RESTART }, old;
+
+    sigemptyset(&new.sa_mask);
+    return sigaction(number, &new, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+static const sigset_t *without_segv(int how, const sigset_t *set, sigset_t *room)
+{
+    if (!set || how == SIG_UNBLOCK)
+        return set;
+    *room = *set;
+    sigdelset(room, SIGSEGV);
+    return room;
+}
+
+RT_PUBLIC int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+    sigset_t room;
+
+    return RT_FOUND(sigprocmask) ? RT_REAL(sigprocmask)(how, without_segv(how, set, &room), old) : -1;
+}
+
+RT_PUBLIC int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+    sigset_t room;
+
+    return RT_FOUND(pthread_sigmask) ? RT_REAL(pthread_sigmask)(how, without_segv(how, set, &room), old) : EINVAL;
+}
+
+/* The runtime's stack stays, unless the program brings one. */
+RT_PUBLIC int sigaltstack(const stack_t *new, stack_t *old)
+{
+    if (!RT_FOUND(sigaltstack))
+        return -1;
+    stack_t was;
+    int r = RT_REAL(sigaltstack)(new && (new->ss_flags &SS_DISABLE) ? NULL : new, &was);
+    if (r == 0 && old)
+        *old = peet_rt_self.memory && (char *)was.ss_sp > peet_rt_self.memory
+                       && (char *)was.ss_sp < peet_rt_self.memory + (1 << 24)
+                   ? own_stack
+                   : was;
+    return r;
+}
+
+/* ---- leaving handlers ---- */
+
+/* The stack pointer that a jump goes to, from glibc's way to keep it. */
+static char *target_stack(const struct __jmp_buf_tag *buf)
+{
+    uint64_t kept = (uint64_t)buf->__jmpbuf[6], guard;
+
+    __asm__("ror $17, %0\n\txor %%fs:0x30, %0" : "=r"(guard) : "0"(kept));
+    return (char *)(uintptr_t)guard;
+}
+
+static void jump(const struct __jmp_buf_tag *buf, uint64_t site)
+{
+    struct rt_self *s = &peet_rt_self;
+    char here, *to = target_stack(buf);
+
+    if (!peet_rt_cursor)
+        return;
+    if (s->handlers > 0 && !(to >= &here && to < s->handler_frame)) {
+        if (is_in(&s->signal, peet_rt_cursor))
+            s->signal_end = peet_rt_cursor;
+        else
+            s->lost = true;
+        s->handlers = 0;
+        s->now = s->stream;
+        peet_rt_cursor = s->interrupted;
+        for (uint64_t *p = peet_rt_cursor; p < s->now.end && p < peet_rt_cursor + RAW_MAX_WORDS; p++)
+            *p = 0;
+    }
+    s->depth = 0;
+    RT_EVENT(jump, site, 0);
+}
+
+RT_PUBLIC void longjmp(struct __jmp_buf_tag buf[1], int value)
+{
+    jump(buf, RT_SITE);
+    RT_REAL(longjmp)(buf, value);
+    __builtin_unreachable();
+}
+
+RT_PUBLIC void siglongjmp(sigjmp_buf buf, int value)
+{
+    jump(buf, RT_SITE);
+    RT_REAL(siglongjmp)(buf, value);
+    __builtin_unreachable();
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/* Locks, conditions, barriers, semaphores. What takes or waits is told when it is done, what gives is told before: so in
+ * every stream a lock is held between its events. */
+#include <errno.h>
+#include <sys/syscall.h>
+
+#include "capture/rt/real.h"
+#include "capture/rt/rt.h"
+
+/* Not to be seen by the program when it looks at errno: the real functions set it, or do not. */
+
+/* clang-format off */
+
+/* int name(type *object): the event comes behind it when it succeeded. */
+#define TAKES(name, type, event) \
+    RT_PUBLIC int name(type *object) \
+    { \
+        int r; \
+        RT_QUIET(r, RT_REAL(name)(object)); \
+        if (r == 0 || r == EOWNERDEAD) \
+            RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
+        return r; \
+    }
+
+/* The event comes first. */
+#define GIVES(name, type, event) \
+    RT_PUBLIC int name(type *object) \
+    { \
+        int r; \
+        RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
+        RT_QUIET(r, RT_REAL(name)(object)); \
+        return r; \
+    }
+
+/* The event tells the result. */
+#define TRIES(name, type, event) \
+    RT_PUBLIC int name(type *object) \
+    { \
+        int r; \
+        RT_QUIET(r, RT_REAL(name)(object)); \
+        RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
+        return r; \
+    }
+
+TAKES(pthread_mutex_lock, pthread_mutex_t, mutex_lock)
+TRIES(pthread_mutex_trylock, pthread_mutex_t, mutex_trylock)
+GIVES(pthread_mutex_unlock, pthread_mutex_t, mutex_unlock)
+GIVES(pthread_mutex_destroy, pthread_mutex_t, mutex_destroy)
+
+TAKES(pthread_rwlock_rdlock, pthread_rwlock_t, rwlock_rdlock)
+TRIES(pthread_rwlock_tryrdlock, pthread_rwlock_t, rwlock_tryrdlock)
+TAKES(pthread_rwlock_wrlock, pthread_rwlock_t, rwlock_wrlock)
+TRIES(pthread_rwlock_trywrlock, pthread_rwlock_t, rwlock_trywrlock)
+GIVES(pthread_rwlock_unlock, pthread_rwlock_t, rwlock_unlock)
+
+TAKES(pthread_spin_lock, pthread_spinlock_t, spin_lock)
+TRIES(pthread_spin_trylock, pthread_spinlock_t, spin_trylock)
+GIVES(pthread_spin_unlock, pthread_spinlock_t, spin_unlock)
+
+GIVES(pthread_cond_signal, pthread_cond_t, cond_signal)
+GIVES(pthread_cond_broadcast, pthread_cond_t, cond_broadcast)
+
+TAKES(sem_wait, sem_t, sem_wait)
+TRIES(sem_trywait, sem_t, sem_trywait)
+GIVES(sem_post, sem_t, sem_post)
+
+TAKES(mtx_lock, mtx_t, mutex_lock)
+TRIES(mtx_trylock, mtx_t, mutex_trylock)
+GIVES(mtx_unlock, mtx_t, mutex_unlock)
+GIVES(cnd_signal, cnd_t, cond_signal)
+GIVES(cnd_broadcast, cnd_t, cond_broadcast)
+/* clang-format on */
+
+RT_PUBLIC int pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attr)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(pthread_mutex_init)(lock, attr));
+    if (r == 0)
+        RT_EVENT(mutex_init, RT_SITE, RT_ADDR(lock));
+    return r;
+}
+
+RT_PUBLIC int mtx_init(mtx_t *lock, int type)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(mtx_init)(lock, type));
+    if (r == thrd_success)
+        RT_EVENT(mutex_init, RT_SITE, RT_ADDR(lock));
+    return r;
+}
+
+RT_PUBLIC void mtx_destroy(mtx_t *lock)
+{
+    RT_EVENT(mutex_destroy, RT_SITE, RT_ADDR(lock));
+    peet_rt_self.depth++;
+    RT_REAL(mtx_destroy)(lock);
+    peet_rt_self.depth--;
+}
+
+RT_PUBLIC int pthread_mutex_timedlock(pthread_mutex_t *restrict lock, const struct timespec *restrict until)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(pthread_mutex_timedlock)(lock, until));
+    RT_EVENT(mutex_trylock, RT_SITE, RT_ADDR(lock), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r);
+    return r;
+}
+
+RT_PUBLIC int mtx_timedlock(mtx_t *restrict lock, const struct timespec *restrict until)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(mtx_timedlock)(lock, until));
+    RT_EVENT(mutex_trylock, RT_SITE, RT_ADDR(lock), (uint64_t)(unsigned)r);
+    return r;
+}
+
+/* ---- conditions ---- */
+
+RT_PUBLIC int pthread_cond_wait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(pthread_cond_wait)(cond, lock));
+    if (r == 0)
+        RT_EVENT(cond_wait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock));
+    return r;
+}
+
+RT_PUBLIC int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock,
+                                     const struct timespec *restrict until)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(pthread_cond_timedwait)(cond, lock, until));
+    RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
+    return r;
+}
+
+RT_PUBLIC int cnd_wait(cnd_t *cond, mtx_t *lock)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(cnd_wait)(cond, lock));
+    if (r == thrd_success)
+        RT_EVENT(cond_wait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock));
+    return r;
+}
+
+RT_PUBLIC int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict lock, const struct timespec *restrict until)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(cnd_timedwait)(cond, lock, until));
+    RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
+    return r;
+}
+
+/* ---- barriers: how many meet there is known from their beginning ---- */
+
+enum { BARRIERS = 1024 };
+
+static struct barrier {
+    _Atomic uint64_t address;
+    _Atomic uint32_t count;
+} barriers[BARRIERS];
+
+static struct barrier *find_barrier(uint64_t address, bool make)
+{
+    uint32_t first = (uint32_t)(address >> 3) * 2654435761u % BARRIERS;
+
+    for (uint32_t i = 0; i < BARRIERS; i++) {
+        struct barrier *b = &barriers[(first + i) % BARRIERS];
+        uint64_t there = atomic_load(&b->address);
+        if (there == address)
+            return b;
+        if (there == 0) {
+            if (!make)
+                return NULL;
+            if (atomic_compare_exchange_strong(&b->address, &there, address))
+                return b;
+        }
+    }
+    return NULL;
+}
+
+RT_PUBLIC int pthread_barrier_init(pthread_barrier_t *restrict barrier, const pthread_barrierattr_t *restrict attr,
+                                   unsigned count)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(pthread_barrier_init)(barrier, attr, count));
+    if (r == 0) {
+        struct barrier *b = find_barrier(RT_ADDR(barrier), true);
+        if (b)
+            atomic_store(&b->count, count);
+        RT_EVENT(barrier_init, RT_SITE, RT_ADDR(barrier), count);
+    }
+    return r;
+}
+
+RT_PUBLIC int pthread_barrier_wait(pthread_barrier_t *barrier)
+{
+    struct barrier *b = find_barrier(RT_ADDR(barrier), false);
+    uint32_t count = b ? atomic_load(&b->count) : 0; /* now: behind it the barrier may be gone */
+    int r;
+
+    RT_QUIET(r, RT_REAL(pthread_barrier_wait)(barrier));
+    if (r == 0 || r == PTHREAD_BARRIER_SERIAL_THREAD)
+        RT_EVENT(barrier_wait, RT_SITE, RT_ADDR(barrier), count);
+    return r;
+}
+
+GIVES(pthread_barrier_destroy, pthread_barrier_t, barrier_destroy)
+
+/* ---- semaphores ---- */
+
+RT_PUBLIC int sem_init(sem_t *sem, int shared, unsigned value)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(sem_init)(sem, shared, value));
+    if (r == 0)
+        RT_EVENT(sem_init, RT_SITE, RT_ADDR(sem), value);
+    return r;
+}
+
+RT_PUBLIC int sem_timedwait(sem_t *restrict sem, const struct timespec *restrict until)
+{
+    int r;
+
+    RT_QUIET(r, RT_REAL(sem_timedwait)(sem, until));
+    RT_EVENT(sem_trywait, RT_SITE, RT_ADDR(sem), (uint64_t)(unsigned)r);
+    return r;
+}
+
+/* ---- once: the function is the program's, and is recorded ---- */
+
+static RT_TLS struct once {
+    void (*function)(void);
+    bool ran;
+} once;
+
+static void run_once(void)
+{
+    once.ran = true;
+    once.function();
+}
+
+RT_PUBLIC int pthread_once(pthread_once_t *control, void (*function)(void))
+{
+    struct once outer = once;
+    int r;
+
+    once = (struct once){ function, false };
+    r = RT_REAL(pthread_once)(control, run_once);
+    if (r == 0)
+        RT_EVENT(once, RT_SITE, RT_ADDR(control), once.ran);
+    once = outer;
+    return r;
+}
+
+RT_PUBLIC void call_once(once_flag *control, void (*function)(void))
+{
+    struct once outer = once;
+
+    once = (struct once){ function, false };
+    RT_REAL(call_once)(control, run_once);
+    RT_EVENT(once, RT_SITE, RT_ADDR(control), once.ran);
+    once = outer;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* System calls: an event for each, further events for those that change what memory there is, and a new look at the code
+ * when such a call concerns code.
+ *
+ * Two recordings of the same run shall be the same, so process and thread numbers of the system, which differ each time,
+ * are written as the trace's own where a call has them in its first three arguments or its result. Our own number,
+ * which a subject sees as that of its parent, is written as 0, as in a PID namespace. */
+#include <linux/mman.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "capture/step/step.h"
+
+#define PAGE ((uint64_t)4096)
+
+enum { ERRNO_MAX = 4095 };
+
+static bool failed(int64_t result)
+{
+    return result < 0 && result >= -ERRNO_MAX;
+}
+
+/* ---- numbers of processes and threads ---- */
+
+enum role { OTHER, PROCESS, THREAD };
+
+/* Which arguments, and whether the result, are such numbers. */
+static const struct numbered {
+    int call;
+    uint8_t a, b, result; /* enum role */
+} NUMBERED[] = {
+    { SYS_getpid, OTHER, OTHER, PROCESS },    { SYS_getppid, OTHER, OTHER, PROCESS },
+    { SYS_gettid, OTHER, OTHER, THREAD },     { SYS_set_tid_address, OTHER, OTHER, THREAD },
+    { SYS_kill, PROCESS, OTHER, OTHER },      { SYS_tkill, THREAD, OTHER, OTHER },
+    { SYS_tgkill, PROCESS, THREAD, OTHER },   { SYS_wait4, PROCESS, OTHER, PROCESS },
+    { SYS_waitid, OTHER, PROCESS, OTHER },    { SYS_getpgrp, OTHER, OTHER, PROCESS },
+    { SYS_getpgid, PROCESS, OTHER, PROCESS }, { SYS_setpgid, PROCESS, PROCESS, OTHER },
+    { SYS_getsid, PROCESS, OTHER, PROCESS },  { SYS_setsid, OTHER, OTHER, PROCESS },
+    { SYS_prlimit64, PROCESS, OTHER, OTHER }, { SYS_sched_getaffinity, THREAD, OTHER, OTHER },
+};
+
+static uint64_t translate(const struct producer_state *r, uint64_t value, uint8_t role)
+{
+    const struct number *n;
+
+    if (role == OTHER)
+        return value;
+    if (value == (uint64_t)getpid())
+        return 0;
+    n = map_find(&r->numbers, value, 0);
+    return !n ? value : role == PROCESS ? n->process : n->thread;
+}
+
+static int put_call(struct producer_state *r, struct thread *t, uint64_t site, int64_t result)
+{
+    const uint64_t *gpr = t->before.gpr;
+    uint64_t call = gpr[X86_RAX], a = gpr[X86_RDI], b = gpr[X86_RSI], out = (uint64_t)result;
+
+    for (size_t i = 0; i < sizeof NUMBERED / sizeof NUMBERED[0]; i++) {
+        const struct numbered *n = &NUMBERED[i];
+        if ((uint64_t)n->call != call)
+            continue;
+        a = translate(r, a, n->a);
+        b = translate(r, b, n->b);
+        out = translate(r, out, n->result);
+    }
+    return EVENT(r, t, syscall, site, call, a, b, gpr[X86_RDX], out);
+}
+
+/* ---- memory ---- */
+
+static uint64_t whole_pages(uint64_t size)
+{
+    return (size + PAGE - 1) & ~(PAGE - 1);
+}
+
+/* As the trace has it: 1 execute, 2 write, 4 read. */
+static uint64_t protection_of(uint64_t prot)
+{
+    return (prot & PROT_READ ? 4u : 0u) | (prot & PROT_WRITE ? 2u : 0u) | (prot & PROT_EXEC ? 1u : 0u);
+}
+
+static int resized(struct producer_state *r, struct thread *t, uint64_t site, uint64_t old, uint64_t new)
+{
+    if (new > old)
+        return EVENT(r, t, map, site, old, new - old, 6);
+    return new < old ? EVENT(r, t, unmap, site, new, old - new) : 0;
+}
+
+static int moved_break(struct producer_state *r, struct thread *t, uint64_t site, uint64_t to)
+{
+    uint64_t from = t->process->brk;
+
+    t->process->brk = to;
+    return from ? resized(r, t, site, whole_pages(from), whole_pages(to)) : 0;
+}
+
+static int remapped(struct producer_state *r, struct thread *t, uint64_t site, uint64_t to)
+{
+    const uint64_t *gpr = t->before.gpr;
+    uint64_t old = gpr[X86_RDI], old_size = whole_pages(gpr[X86_RSI]), size = whole_pages(gpr[X86_RDX]);
+    int result = 0;
+
+    if (to == old)
+        return resized(r, t, site, old + old_size, old + size);
+    if (!(gpr[10] & MREMAP_DONTUNMAP) && old_size)
+        result = EVENT(r, t, unmap, site, old, old_size);
+    return result < 0 ? result : EVENT(r, t, map, site, to, size, 6);
+}
+
+/* Memory shared the old way: only the mappings know how large it is. */
+static int attached(struct producer_state *r, struct thread *t, uint64_t site, uint64_t at)
+{
+    struct mappings m;
+    int result = 0;
+
+    if (mappings_read(t->process->pid, &m, NULL) < 0)
+        return 0;
+    for (size_t i = 0; i < m.count && result == 0; i++)
+        if (m.at[i].start == at)
+            result = EVENT(r, t, map, site, at, m.at[i].end - at, m.at[i].protection);
+    mappings_release(&m);
+    return result;
+}
+
+static int put_memory(struct producer_state *r, struct thread *t, uint64_t site, int64_t result)
+{
+    const uint64_t *gpr = t->before.gpr;
+
+    switch (gpr[X86_RAX]) {
+    case SYS_mmap:
+        return EVENT(r, t, map, site, (uint64_t)result, whole_pages(gpr[X86_RSI]), protection_of(gpr[X86_RDX]));
+    case SYS_munmap: return EVENT(r, t, unmap, site, gpr[X86_RDI], whole_pages(gpr[X86_RSI]));
+    case SYS_brk: return moved_break(r, t, site, (uint64_t)result);
+    case SYS_mremap: return remapped(r, t, site, (uint64_t)result);
+    case SYS_shmat: return attached(r, t, site, (uint64_t)result);
+    default: return 0;
+    }
+}
+
+/* Whether what the call did may concern code. */
+static bool touches_code(const struct thread *t, int64_t result)
+{
+    const struct process *p = t->process;
+    const uint64_t *gpr = t->before.gpr;
+    bool executable = (gpr[X86_RDX] & PROT_EXEC) != 0;
+
+    switch (gpr[X86_RAX]) {
+    case SYS_mmap: return executable || process_has_code(p, (uint64_t)result, gpr[X86_RSI]);
+    case SYS_mprotect:
+    case SYS_pkey_mprotect: return executable || process_has_code(p, gpr[X86_RDI], gpr[X86_RSI]);
+    case SYS_munmap: return process_has_code(p, gpr[X86_RDI], gpr[X86_RSI]);
+    case SYS_mremap:
+        return process_has_code(p, gpr[X86_RDI], gpr[X86_RSI]) || process_has_code(p, (uint64_t)result, gpr[X86_RDX]);
+    case SYS_shmat:
+    case SYS_remap_file_pages: return true;
+    default: return false;
+    }
+}
+
+int call_done(struct producer_state *r, struct thread *t, uint64_t site, int64_t result)
+{
+    int done = put_call(r, t, site, result);
+
+    if (done < 0 || failed(result))
+        return done;
+    if ((done = put_memory(r, t, site, result)) < 0)
+        return done;
+    return touches_code(t, result) ? process_scan(r, t->process, false) : 0;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes of the subject: those that it forked, and what they became by exec. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/step/step.h"
+
+enum { COMMAND_MAX = 1 << 16 };
+
+/* ---- names ---- */
+
+char *process_program(pid_t pid)
+{
+    char link[64], path[4096];
+
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    return mem_string(path);
+}
+
+/* The words of the command line, with blanks between them. */
+static char *command_of(pid_t pid)
+{
+    char path[64];
+    char *text = mem_alloc(1, COMMAND_MAX + 1);
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, COMMAND_MAX);
+    if (fd >= 0)
+        close(fd);
+    for (ssize_t i = 0; i + 1 < n; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+    return text;
+}
+
+/* ---- memory ---- */
+
+bool process_has_code(const struct process *p, uint64_t start, uint64_t size)
+{
+    for (size_t i = 0; i < p->codes; i++)
+        if (start < p->code[i].end && size > 0 && start + (size - 1) >= p->code[i].start)
+            return true;
+    return false;
+}
+
+static void find_code(struct process *p, const struct mappings *m)
+{
+    p->codes = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        const struct mapping *x = &m->at[i];
+        if (!(x->protection & 1))
+            continue;
+        p->code = mem_room(p->code, p->codes, sizeof *p->code);
+        p->code[p->codes++] = (struct area){ x->start, x->end, x->shared || x->protection & 2 };
+    }
+    p->generation++;
+}
+
+/* The stack grows by itself, down to its limit or to what lies below it. */
+static void find_stack(struct process *p, const struct mappings *m)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        struct rlimit limit;
+        if (strcmp(m->at[i].name, "[stack]") != 0)
+            continue;
+        p->stack_low = m->at[i].start;
+        p->stack_limit = i ? m->at[i - 1].end : 0;
+        if (prlimit(p->pid, RLIMIT_STACK, NULL, &limit) == 0 && limit.rlim_cur < m->at[i].end - p->stack_limit)
+            p->stack_limit = m->at[i].end - limit.rlim_cur;
+    }
+}
+
+int process_scan(struct producer_state *r, struct process *p, bool is_new)
+{
+    struct mappings m;
+    int result = mappings_read(p->pid, &m, r->err);
+
+    if (result < 0)
+        return 0; /* it is gone; its end is on its way to us */
+    find_code(p, &m);
+    if (is_new)
+        find_stack(p, &m);
+    struct module_scan scan = { p->pid, p->id, &m, is_new };
+    result = modules_tell(&p->modules, &scan, r->writer, r->err);
+    mappings_release(&m);
+    return result;
+}
+
+/* ---- life ---- */
+
+int process_new(struct producer_state *r, pid_t pid, uint32_t parent, struct process **ret)
+{
+    char path[64];
+    struct process *p = mem_alloc(1, sizeof *p);
+    char *program = process_program(pid), *command = command_of(pid);
+
+    p->pid = pid;
+    p->id = r->next_process++;
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+    p->memory = open(path, O_RDWR | O_CLOEXEC);
+    struct peet_process defined = { p->id, parent ? parent : p->id, program, command };
+    int result = peet_writer_process(r->writer, &defined, r->err);
+    free(program);
+    free(command);
+    if (result == 0)
+        result = process_scan(r, p, true);
+    r->processes.value_size = sizeof p;
+    struct process **place = result == 0 ? map_put(&r->processes, (uint64_t)pid, 0) : NULL;
+    if (result == 0 && !place)
+        result = err_set(r->err, PEET_ERR_MEMORY, "no memory for a process");
+    if (result < 0) {
+        process_free(p);
+        return result;
+    }
+    *place = *ret = p;
+    r->ret->processes++;
+    return 0;
+}
+
+void process_free(struct process *p)
+{
+    if (!p)
+        return;
+    if (p->memory >= 0)
+        close(p->memory);
+    map_release(&p->seen);
+    modules_release(&p->modules);
+    free(p->code);
+    free(p);
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+/* From bytes to struct x86_insn, by Zydis. What Zydis leaves open is added here: where on the stack a push goes, how many
+ * elements a gather has, which mask it uses, the index of xlat, the registers that string instructions move. */
+#include <Zydis/Zydis.h>
+#include <string.h>
+
+#include "capture/x86/insn.h"
+
+/* An instruction on its way. */
+struct decoding {
+    ZydisDecodedInstruction in;
+    ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+    struct x86_insn *ret;
+};
+
+/* The number of the general register that holds reg, or X86_NONE. */
+static uint8_t gpr_of(ZydisRegister reg)
+{
+    ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+    if (ZydisRegisterGetClass(whole) != ZYDIS_REGCLASS_GPR64)
+        return X86_NONE;
+    return (uint8_t)ZydisRegisterGetId(whole);
+}
+
+static bool is_gpr64(const ZydisDecodedOperand *op)
+{
+    return op->type == ZYDIS_OPERAND_TYPE_REGISTER && ZydisRegisterGetClass(op->reg.value) == ZYDIS_REGCLASS_GPR64;
+}
+
+static uint8_t vector_of(const ZydisDecodedOperand *op)
+{
+    return (uint8_t)ZydisRegisterGetId(op->reg.value);
+}
+
+static unsigned register_bytes(ZydisRegister reg)
+{
+    return ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) / 8u;
+}
+
+/* ---- memory operands ---- */
+
+static bool is_reference(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op)
+{
+    if (op->type != ZYDIS_OPERAND_TYPE_MEMORY || op->actions == 0 || op->size == 0)
+        return false;
+    if (op->mem.type != ZYDIS_MEMOP_TYPE_MEM && op->mem.type != ZYDIS_MEMOP_TYPE_VSIB)
+        return false;
+    switch (in->mnemonic) {
+    case ZYDIS_MNEMONIC_NOP:
+    case ZYDIS_MNEMONIC_CLFLUSH:
+    case ZYDIS_MNEMONIC_CLFLUSHOPT:
+    case ZYDIS_MNEMONIC_CLWB:
+    case ZYDIS_MNEMONIC_CLDEMOTE: return false;
+    default: return in->meta.category != ZYDIS_CATEGORY_WIDENOP;
+    }
+}
+
+static uint8_t kind_of(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op)
+{
+    if (in->meta.category == ZYDIS_CATEGORY_PREFETCH || in->meta.category == ZYDIS_CATEGORY_PREFETCHWT1)
+        return PEET_PREFETCH;
+    if (!(op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+        return PEET_LOAD;
+    return op->actions & ZYDIS_OPERAND_ACTION_MASK_READ ? PEET_UPDATE : PEET_STORE;
+}
+
+static struct x86_memory plain(const struct decoding *d, const ZydisDecodedOperand *op)
+{
+    const ZydisDecodedOperandMem *mem = &op->mem;
+    struct x86_memory m = { .disp = mem->disp.value, .size = op->size / 8u, .kind = kind_of(&d->in, op) };
+
+    m.base = gpr_of(mem->base);
+    m.index = mem->index == ZYDIS_REGISTER_NONE ? X86_NONE : gpr_of(mem->index);
+    for (unsigned scale = mem->scale; scale > 1; scale /= 2)
+        m.scale++;
+    m.narrow =
+        d->in.address_width == 32 && ZydisRegisterGetClass(mem->base) != ZYDIS_REGCLASS_GPR64; /* the stack never is */
+    if (mem->base == ZYDIS_REGISTER_RIP || mem->base == ZYDIS_REGISTER_EIP)
+        m.disp += (int64_t)(d->ret->insn.addr + d->in.length);
+    if (mem->segment == ZYDIS_REGISTER_FS)
+        m.segment = X86_FS;
+    if (mem->segment == ZYDIS_REGISTER_GS)
+        m.segment = X86_GS;
+    if (m.kind == PEET_PREFETCH)
+        m.size = 1; /* it is about a line, whatever its size: one that holds this byte */
+    return m;
+}
+
+/* The stack pointer moves before it stores, and after it loads; a pop to memory computes the address in between. */
+static void adjust_stack(const struct decoding *d, const ZydisDecodedOperand *op, struct x86_memory *m)
+{
+    bool is_implicit = op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && op->mem.base == ZYDIS_REGISTER_RSP;
+
+    if (is_implicit && m->kind == PEET_STORE)
+        m->disp -= (int64_t)m->size;
+    if (d->in.mnemonic == ZYDIS_MNEMONIC_POP && !is_implicit && m->base == X86_RSP)
+        m->disp += (int64_t)m->size;
+}
+
+static void set_mask(const struct decoding *d, const ZydisDecodedOperand *vector, struct x86_memory *m)
+{
+    if (d->in.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX) {
+        m->mask_kind = X86_MASK_K;
+        m->mask = (uint8_t)ZydisRegisterGetId(d->in.avx.mask.reg);
+    } else {
+        m->mask_kind = ZydisRegisterGetClass(vector->reg.value) == ZYDIS_REGCLASS_MMX ? X86_MASK_MM : X86_MASK_SIGNS;
+        m->mask = vector_of(vector);
+    }
+}
+
+static void set_gather(const struct decoding *d, const ZydisDecodedOperand *op, struct x86_memory *m)
+{
+    const ZydisDecodedOperand *data = &d->op[op == &d->op[0] ? 2 : 0]; /* scatters begin with the memory */
+    unsigned indices = register_bytes(op->mem.index), values = register_bytes(data->reg.value) / m->size;
+
+    switch (d->in.mnemonic) {
+    case ZYDIS_MNEMONIC_VPGATHERQD:
+    case ZYDIS_MNEMONIC_VPGATHERQQ:
+    case ZYDIS_MNEMONIC_VGATHERQPS:
+    case ZYDIS_MNEMONIC_VGATHERQPD:
+    case ZYDIS_MNEMONIC_VPSCATTERQD:
+    case ZYDIS_MNEMONIC_VPSCATTERQQ:
+    case ZYDIS_MNEMONIC_VSCATTERQPS:
+    case ZYDIS_MNEMONIC_VSCATTERQPD: m->index_size = 8; break;
+    default: m->index_size = 4;
+    }
+    indices /= m->index_size;
+    m->form = X86_GATHERED;
+    m->index = (uint8_t)ZydisRegisterGetId(op->mem.index);
+    m->elements = (uint8_t)(indices < values ? indices : values);
+    set_mask(d, &d->op[2], m);
+}
+
+static void set_elements(struct x86_memory *m, unsigned element_bytes)
+{
+    m->form = X86_MASKED;
+    m->elements = (uint8_t)(m->size / element_bytes);
+    m->size = element_bytes;
+}
+
+static void set_masked(const struct decoding *d, const ZydisDecodedOperand *op, struct x86_memory *m)
+{
+    switch (d->in.mnemonic) {
+    case ZYDIS_MNEMONIC_VMASKMOVPS:
+    case ZYDIS_MNEMONIC_VMASKMOVPD:
+    case ZYDIS_MNEMONIC_VPMASKMOVD:
+    case ZYDIS_MNEMONIC_VPMASKMOVQ: set_elements(m, op->element_size / 8u); break;
+    case ZYDIS_MNEMONIC_MASKMOVQ:
+    case ZYDIS_MNEMONIC_MASKMOVDQU:
+    case ZYDIS_MNEMONIC_VMASKMOVDQU: set_elements(m, 1); break;
+    default:
+        if (d->in.encoding != ZYDIS_INSTRUCTION_ENCODING_EVEX || d->in.avx.mask.reg == ZYDIS_REGISTER_K0
+            || d->in.avx.mask.reg == ZYDIS_REGISTER_NONE || d->in.meta.category != ZYDIS_CATEGORY_DATAXFER
+            || op->element_count < 2)
+            return;
+        set_elements(m, op->element_size / 8u);
+    }
+    set_mask(d, &d->op[1], m);
+}
+
+static void set_form(const struct decoding *d, const ZydisDecodedOperand *op, struct x86_memory *m)
+{
+    if (d->ret->repeats) {
+        m->form = X86_REPEATED;
+    } else if (op->mem.type == ZYDIS_MEMOP_TYPE_VSIB) {
+        set_gather(d, op, m);
+    } else if (d->in.mnemonic == ZYDIS_MNEMONIC_XLAT) {
+        m->form = X86_BYTE;
+        m->index = X86_RAX;
+    } else if ((d->in.mnemonic == ZYDIS_MNEMONIC_BT || d->in.mnemonic == ZYDIS_MNEMONIC_BTS
+                || d->in.mnemonic == ZYDIS_MNEMONIC_BTR || d->in.mnemonic == ZYDIS_MNEMONIC_BTC)
+               && d->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+        m->form = X86_BIT;
+        m->bit = gpr_of(d->op[1].reg.value);
+    } else {
+        set_masked(d, op, m);
+    }
+}
+
+/* Loads first, and stores last. */
+static int rank(const struct x86_memory *m)
+{
+    return m->kind == PEET_STORE ? 2 : m->kind == PEET_UPDATE ? 1 : 0;
+}
+
+static void add_memories(struct decoding *d)
+{
+    struct x86_insn *x = d->ret;
+
+    for (unsigned i = 0; i < d->in.operand_count && x->memories < X86_MAX_MEMORIES; i++) {
+        if (!is_reference(&d->in, &d->op[i]))
+            continue;
+        struct x86_memory m = plain(d, &d->op[i]);
+        adjust_stack(d, &d->op[i], &m);
+        set_form(d, &d->op[i], &m);
+        x->wants_vectors |= m.form == X86_MASKED || m.form == X86_GATHERED;
+        x->memory[x->memories++] = m;
+    }
+    if (x->memories == 2 && rank(&x->memory[0]) > rank(&x->memory[1])) {
+        struct x86_memory swap = x->memory[0];
+        x->memory[0] = x->memory[1];
+        x->memory[1] = swap;
+    }
+}
+
+/* ---- registers ---- */
+
+static void add_move(struct x86_insn *x, uint8_t to, uint8_t from, int64_t add)
+{
+    x->move[x->moves++] = (struct x86_move){ add, to, from };
+}
+
+/* How far push and pop move the stack pointer. */
+static int64_t stack_step(const struct decoding *d)
+{
+    for (unsigned i = 0; i < d->in.operand_count; i++) {
+        const ZydisDecodedOperand *op = &d->op[i];
+        if (op->type == ZYDIS_OPERAND_TYPE_MEMORY && op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
+            return op->size / 8;
+    }
+    return 0;
+}
+
+static void add_stack_moves(struct decoding *d)
+{
+    struct x86_insn *x = d->ret;
+
+    switch (d->in.mnemonic) {
+    case ZYDIS_MNEMONIC_LEAVE: add_move(x, X86_RSP, X86_RBP, 8); return;
+    case ZYDIS_MNEMONIC_ENTER:
+        if (d->op[1].imm.value.u == 0) {
+            add_move(x, X86_RBP, X86_RSP, -8);
+            add_move(x, X86_RSP, X86_RSP, -8 - (int64_t)d->op[0].imm.value.u);
+        }
+        return;
+    default: break;
+    }
+    if (d->in.meta.category == ZYDIS_CATEGORY_PUSH)
+        add_move(x, X86_RSP, X86_RSP, -stack_step(d));
+    else if (d->in.meta.category == ZYDIS_CATEGORY_POP
+             && !(d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER
+                  && d->op[0].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT && gpr_of(d->op[0].reg.value) == X86_RSP))
+        add_move(x, X86_RSP, X86_RSP, stack_step(d));
+}
+
+static void add_lea(struct decoding *d)
+{
+    const ZydisDecodedOperandMem *mem = &d->op[1].mem;
+
+    if (d->in.address_width != 64 || mem->index != ZYDIS_REGISTER_NONE)
+        return;
+    struct x86_memory m = plain(d, &d->op[1]);
+    add_move(d->ret, gpr_of(d->op[0].reg.value), m.base, m.disp);
+}
+
+static void add_moves(struct decoding *d)
+{
+    const ZydisDecodedOperand *to = &d->op[0], *from = &d->op[1];
+    bool has_immediate = d->in.operand_count_visible == 2 && from->type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+    uint8_t reg = to->type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr_of(to->reg.value) : X86_NONE;
+
+    if (d->in.mnemonic == ZYDIS_MNEMONIC_XOR && reg != X86_NONE && to->size >= 32
+        && from->type == ZYDIS_OPERAND_TYPE_REGISTER && from->reg.value == to->reg.value)
+        add_move(d->ret, reg, X86_NONE, 0);
+    if (d->in.mnemonic == ZYDIS_MNEMONIC_MOV && reg != X86_NONE && to->size == 32 && has_immediate)
+        add_move(d->ret, reg, X86_NONE, (int64_t)(uint32_t)from->imm.value.u);
+    if (!is_gpr64(to) || d->ret->moves)
+        return;
+    switch (d->in.mnemonic) {
+    case ZYDIS_MNEMONIC_MOV:
+        if (has_immediate)
+            add_move(d->ret, reg, X86_NONE, from->imm.value.s);
+        else if (is_gpr64(from))
+            add_move(d->ret, reg, gpr_of(from->reg.value), 0);
+        break;
+    case ZYDIS_MNEMONIC_ADD:
+        if (has_immediate)
+            add_move(d->ret, reg, reg, from->imm.value.s);
+        break;
+    case ZYDIS_MNEMONIC_SUB:
+        if (has_immediate)
+            add_move(d->ret, reg, reg, -from->imm.value.s);
+        break;
+    case ZYDIS_MNEMONIC_INC: add_move(d->ret, reg, reg, 1); break;
+    case ZYDIS_MNEMONIC_DEC: add_move(d->ret, reg, reg, -1); break;
+    case ZYDIS_MNEMONIC_LEA: add_lea(d); break;
+    default: break;
+    }
+}
+
+static void add_changes(struct decoding *d)
+{
+    struct x86_insn *x = d->ret;
+    unsigned changes = 0;
+
+    for (unsigned i = 0; i < d->in.operand_count; i++) {
+        const ZydisDecodedOperand *op = &d->op[i];
+        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE
+            && gpr_of(op->reg.value) != X86_NONE)
+            changes |= 1u << gpr_of(op->reg.value);
+    }
+    if (d->in.meta.category == ZYDIS_CATEGORY_STRINGOP || d->in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP)
+        changes |= 1u << X86_RSI | 1u << X86_RDI | 1u << X86_RCX;
+    for (unsigned i = 0; i < x->moves; i++)
+        changes |= 1u << x->move[i].to;
+    x->changes = (uint16_t)changes;
+}
+
+/* ---- all of it ---- */
+
+static uint8_t special_of(const struct decoding *d)
+{
+    switch (d->in.mnemonic) {
+    case ZYDIS_MNEMONIC_SYSCALL: return X86_SYSCALL;
+    case ZYDIS_MNEMONIC_PUSHF:
+    case ZYDIS_MNEMONIC_PUSHFD:
+    case ZYDIS_MNEMONIC_PUSHFQ: return X86_PUSHF;
+    case ZYDIS_MNEMONIC_INT3:
+    case ZYDIS_MNEMONIC_INT1: return X86_TRAP_SIGNAL;
+    case ZYDIS_MNEMONIC_INT: return d->op[0].imm.value.u == 3 ? X86_TRAP_SIGNAL : X86_ORDINARY;
+    default: return X86_ORDINARY;
+    }
+}
+
+/* Control goes elsewhere behind it, an event may have to stand behind it, or what segments mean changes. */
+static bool ends_block(const struct decoding *d)
+{
+    if (d->ret->insn.class >= PEET_CL_branch && d->ret->insn.class <= PEET_CL_syscall)
+        return true;
+    return d->ret->insn.class == PEET_CL_trap || d->in.meta.category == ZYDIS_CATEGORY_RDWRFSGS
+           || (d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && d->in.operand_count > 0
+               && ZydisRegisterGetClass(d->op[0].reg.value) == ZYDIS_REGCLASS_SEGMENT);
+}
+
+static void fill_in(struct decoding *d)
+{
+    struct x86_insn *x = d->ret;
+    const ZydisInstructionAttributes any_rep = ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE;
+
+    x86_classify(&d->in, d->op, &x->insn);
+    x->repeats = d->in.meta.category == ZYDIS_CATEGORY_STRINGOP && d->in.attributes & any_rep;
+    x->narrow_count = x->repeats && d->in.address_width == 32;
+    if (x->repeats)
+        x->insn.flags |= PEET_FL_STRING;
+    x->special = special_of(d);
+    x->ends = ends_block(d);
+    add_memories(d);
+    add_stack_moves(d);
+    add_moves(d);
+    add_changes(d);
+}
+
+void x86_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct x86_insn *ret)
+{
+    ZydisDecoder decoder;
+    ZydisDecoderContext context;
+    struct decoding d = { .ret = ret };
+
+    *ret = (struct x86_insn){ .insn = { .addr = addr, .length = 1, .class = PEET_CL_trap },
+                              .special = X86_UNKNOWN,
+                              .ends = true };
+    memcpy(ret->bytes, bytes, n < X86_MAX_BYTES ? n : X86_MAX_BYTES);
+    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+    if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, n, &d.in))
+        || ZYAN_FAILED(ZydisDecoderDecodeOperands(&decoder, &context, &d.in, d.op, d.in.operand_count)))
+        return;
+    ret->insn.length = d.in.length;
+    fill_in(&d);
+}

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/x86/layout.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+enum { MAX_INSNS = 4096, MAX_OPERANDS = 1024, DRAFT_OPERANDS = X86_MAX_MEMORIES * X86_MAX_ELEMENTS, DRAFT_SLOTS = 255 };
+
+/* A node on its way. */
+struct draft {
+    const struct x86_insn *insn;
+    bool values, addresses;
+    unsigned depth, first_slot, slots, operands;
+    uint8_t count; /* the source that holds the number of elements; 0: none yet */
+    struct x86_track track[X86_GPRS];
+    struct peet_operand operand[DRAFT_OPERANDS];
+    struct x86_fill fill[DRAFT_SLOTS];
+};
+
+void x86_layout_release(struct x86_layout *l)
+{
+    arena_release(&l->arena);
+    map_release(&l->roots);
+    free(l->insns);
+    free(l->operands);
+    *l = (struct x86_layout){ 0 };
+}
+
+/* ---- operands ---- */
+
+/* A new slot; returns its source. When there are too many, the draft comes to nothing, whatever stands in it. */
+static uint8_t add_slot(struct draft *d, enum x86_fill_kind kind, unsigned memory, unsigned which)
+{
+    assert(d->slots < DRAFT_SLOTS);
+    d->fill[d->slots] = (struct x86_fill){ (uint8_t)kind, (uint8_t)memory, (uint8_t)which };
+    return (uint8_t)(PEET_SRC_SLOT + d->first_slot + d->slots++);
+}
+
+/* What is known of a register, if need be from now on; X86_NONE is 0. */
+static struct x86_track look(struct draft *d, uint8_t reg)
+{
+    if (reg == X86_NONE)
+        return (struct x86_track){ .known = true };
+    if (!d->track[reg].known)
+        d->track[reg] = (struct x86_track){ 0, add_slot(d, X86_FILL_REGISTER, 0, reg), true };
+    return d->track[reg];
+}
+
+static bool is_known(const struct draft *d, uint8_t reg)
+{
+    return reg == X86_NONE || d->track[reg].known;
+}
+
+/* Whether a register's value comes from anything but constants, once it is known. */
+static bool is_variable(const struct draft *d, uint8_t reg)
+{
+    return reg != X86_NONE && (!d->track[reg].known || d->track[reg].source != PEET_SRC_ZERO);
+}
+
+/* An operand has two sources, so that its address may have to be a slot; and one slot is better than two. */
+static bool needs_address(const struct draft *d, const struct x86_memory *m)
+{
+    int sources = is_variable(d, m->base) + is_variable(d, m->index) + (m->segment == X86_FS);
+
+    if (d->addresses || m->form == X86_BIT || m->form == X86_BYTE || m->narrow || m->segment == X86_GS || sources > 2)
+        return true;
+    return !is_known(d, m->base) && !is_known(d, m->index) && m->base != m->index;
+}
+
+/* Base, index, scale and displacement of where m begins. */
+static struct peet_operand make_operand(struct draft *d, unsigned number)
+{
+    const struct x86_memory *m = &d->insn->memory[number];
+    struct peet_operand o = { .size = m->size, .insn = (uint16_t)(d->depth - 1), .kind = m->kind };
+
+    if (needs_address(d, m)) {
+        o.base = add_slot(d, X86_FILL_ADDRESS, number, 0);
+        return o;
+    }
+    struct x86_track base = look(d, m->base), index = look(d, m->index);
+    o.disp = (int64_t)((uint64_t)m->disp + (uint64_t)base.add + ((uint64_t)index.add << m->scale));
+    o.base = base.source;
+    if (index.source != PEET_SRC_ZERO) {
+        o.index = index.source;
+        o.scale = m->scale;
+    }
+    if (m->segment == X86_FS) {
+        uint8_t *free_source = o.base == PEET_SRC_ZERO ? &o.base : &o.index;
+        assert(*free_source == PEET_SRC_ZERO);
+        *free_source = PEET_SRC_REGISTER + X86_FS_REGISTER;
+    }
+    return o;
+}
+
+static void add_value(struct draft *d, unsigned number, struct peet_operand *o)
+{
+    unsigned words = (o->size + 7) / 8;
+
+    if (!d->values || o->kind == PEET_PREFETCH || words > X86_VALUE_WORDS)
+        return;
+    for (unsigned i = 0; i < words; i++) {
+        uint8_t source = add_slot(d, X86_FILL_VALUE, number, i);
+        o->value = o->value ? o->value : source;
+    }
+}
+
+static void add_gathered(struct draft *d, unsigned number)
+{
+    const struct x86_memory *m = &d->insn->memory[number];
+    uint8_t mask = add_slot(d, X86_FILL_MASK, number, 0);
+
+    for (unsigned i = 0; i < m->elements; i++)
+        d->operand[d->operands++] = (struct peet_operand){ .size = m->size,
+                                                           .insn = (uint16_t)(d->depth - 1),
+                                                           .kind = m->kind,
+                                                           .base = add_slot(d, X86_FILL_ELEMENT, number, i),
+                                                           .predicate = mask,
+                                                           .predicate_bit = (uint8_t)i };
+}
+
+static void add_masked(struct draft *d, unsigned number)
+{
+    const struct x86_memory *m = &d->insn->memory[number];
+    struct peet_operand o = make_operand(d, number);
+
+    o.predicate = add_slot(d, X86_FILL_MASK, number, 0);
+    for (unsigned i = 0; i < m->elements; i++, o.disp += m->size) {
+        o.predicate_bit = (uint8_t)i;
+        d->operand[d->operands++] = o;
+    }
+}
+
+static void add_operands(struct draft *d, unsigned number, unsigned variant)
+{
+    const struct x86_memory *m = &d->insn->memory[number];
+
+    if (m->form == X86_GATHERED) {
+        add_gathered(d, number);
+    } else if (m->form == X86_MASKED) {
+        add_masked(d, number);
+    } else {
+        struct peet_operand o = make_operand(d, number);
+        if (m->form == X86_REPEATED) {
+            if (!d->count)
+                d->count = add_slot(d, X86_FILL_COUNT, 0, 0);
+            o.size_src = d->count;
+            o.down = (variant & X86_DOWN) != 0;
+        } else {
+            add_value(d, number, &o);
+        }
+        d->operand[d->operands++] = o;
+    }
+}
+
+static struct x86_track look_at(const struct draft *d, uint8_t reg)
+{
+    static const struct x86_track ZERO = { .known = true };
+
+    return reg == X86_NONE ? ZERO : d->track[reg];
+}
+
+/* What is known of the registers behind the instruction. */
+static void track(struct draft *d)
+{
+    struct x86_track moved[X86_MAX_MOVES];
+
+    for (unsigned i = 0; i < d->insn->moves; i++) {
+        const struct x86_move *m = &d->insn->move[i];
+        moved[i] = look_at(d, m->from);
+        moved[i].add = (int64_t)((uint64_t)moved[i].add + (uint64_t)m->add);
+    }
+    for (unsigned i = 0; i < X86_GPRS; i++)
+        if (d->insn->changes >> i & 1)
+            d->track[i].known = false;
+    for (unsigned i = 0; i < d->insn->moves; i++)
+        d->track[d->insn->move[i].to] = moved[i];
+}
+
+/* What a block knows of %rsp from its beginning. */
+static void begin(struct draft *d, unsigned variant)
+{
+    if (variant & X86_STACK_CARRIED)
+        d->track[X86_RSP] = (struct x86_track){ 0, PEET_SRC_REGISTER + X86_STACK_REGISTER, true };
+    if (variant & X86_STACK_SLOT)
+        look(d, X86_RSP);
+}
+
+/* ---- the tree ---- */
+
+static struct x86_node *keep(struct x86_layout *l, const struct draft *d, struct x86_node *from, unsigned variant)
+{
+    struct x86_node *n = arena_alloc(&l->arena, sizeof *n);
+    struct peet_operand *operand = arena_alloc(&l->arena, d->operands * sizeof *operand);
+    struct x86_fill *fill = arena_alloc(&l->arena, d->slots * sizeof *fill);
+
+    if (!n || !operand || !fill)
+        return NULL;
+    memcpy(operand, d->operand, d->operands * sizeof *operand);
+    memcpy(fill, d->fill, d->slots * sizeof *fill);
+    *n = (struct x86_node){ .insn = d->insn,
+                            .parent = from,
+                            .sibling = from ? from->child : NULL,
+                            .depth = (uint16_t)d->depth,
+                            .operands = (uint16_t)((from ? from->operands : 0) + d->operands),
+                            .variant = (uint8_t)variant,
+                            .slots = (uint8_t)(d->first_slot + d->slots),
+                            .own_operands = (uint8_t)d->operands,
+                            .own_slots = (uint8_t)d->slots,
+                            .operand = operand,
+                            .fill = fill };
+    memcpy(n->track, d->track, sizeof n->track);
+    return n;
+}
+
+/* A new node behind `from`: 1, 0 when there is no room, or an error. */
+static int grow(struct x86_layout *l, struct x86_node *from, const struct x86_insn *insn, unsigned variant,
+                struct x86_node **ret)
+{
+    struct draft d = { .insn = insn, .values = l->values, .addresses = l->addresses, .depth = 1 };
+
+    if (from) {
+        d.depth = from->depth + 1u;
+        d.first_slot = from->slots;
+        memcpy(d.track, from->track, sizeof d.track);
+    } else {
+        begin(&d, variant);
+    }
+    for (unsigned i = 0; i < insn->memories; i++)
+        add_operands(&d, i, variant);
+    if (d.depth > MAX_INSNS || d.first_slot + d.slots > PEET_SLOTS
+        || (from ? from->operands : 0) + d.operands > MAX_OPERANDS) {
+        assert(from); /* one instruction has room in any block */
+        return 0;
+    }
+    track(&d);
+    *ret = keep(l, &d, from, variant);
+    return *ret ? 1 : PEET_ERR_MEMORY;
+}
+
+int x86_layout_step(struct x86_layout *l, struct x86_node *from, const struct x86_insn *insn, unsigned variant,
+                    struct x86_node **ret)
+{
+    struct x86_node *n;
+    int r;
+
+    if (from) {
+        for (n = from->child; n && (n->insn != insn || n->variant != variant); n = n->sibling)
+            ;
+        if (!n) {
+            if ((r = grow(l, from, insn, variant, &n)) <= 0)
+                return r;
+            from->child = n;
+        }
+    } else {
+        l->roots.value_size = sizeof n;
+        struct x86_node **root = map_put(&l->roots, (uintptr_t)insn, variant);
+        if (!root)
+            return PEET_ERR_MEMORY;
+        if (!*root && (r = grow(l, NULL, insn, variant, root)) < 0)
+            return r;
+        n = *root;
+    }
+    *ret = n;
+    return 1;
+}
+
+/* ---- executions ---- */
+
+static uint64_t fill_value(const struct x86_node *n, const struct x86_fill *f, const struct x86_moment *m)
+{
+    const struct x86_memory *memory = &n->insn->memory[f->memory];
+
+    switch (f->kind) {
+    case X86_FILL_REGISTER: return m->before->gpr[f->which];
+    case X86_FILL_ADDRESS: return x86_address(memory, m->before);
+    case X86_FILL_COUNT: return m->count;
+    case X86_FILL_MASK: return x86_mask(memory, m->vectors);
+    case X86_FILL_VALUE: return m->value[f->memory][f->which];
+    default:
+        /* Where nothing is referenced, the address does not matter; 0 is the same in every recording. */
+        return x86_mask(memory, m->vectors) >> f->which & 1 ? x86_element(memory, m->before, m->vectors, f->which) : 0;
+    }
+}
+
+static uint64_t source_value(uint8_t source, const struct x86_moment *m, const uint64_t *slots)
+{
+    if (source == PEET_SRC_ZERO)
+        return 0;
+    if (source < PEET_SRC_SLOT)
+        return m->before->fs_base;
+    return slots[source - PEET_SRC_SLOT];
+}
+
+/* One operand: whether it is referenced, and whether the address is what the registers say. */
+static bool refer(const struct x86_memory *memory, const struct peet_operand *o, unsigned element,
+                  const struct x86_moment *m, const uint64_t *slots, uint64_t *ret)
+{
+    uint64_t addr =
+        source_value(o->base, m, slots) + (source_value(o->index, m, slots) << o->scale) + (uint64_t)o->disp;
+
+    if (o->predicate && !(source_value(o->predicate, m, slots) >> o->predicate_bit & 1))
+        return false;
+    if (o->size_src && m->count == 0)
+        return false;
+    assert(addr
+           == (memory->form == X86_GATHERED ? x86_element(memory, m->before, m->vectors, element)
+                                            : x86_address(memory, m->before) + (uint64_t)element * memory->size));
+    *ret = addr;
+    return true;
+}
+
+struct x86_touched x86_node_fill(const struct x86_node *n, const struct x86_moment *m, uint64_t *slots)
+{
+    struct x86_touched t = { 0, UINT64_MAX };
+    const struct peet_operand *o = n->operand;
+    uint64_t addr;
+
+    for (unsigned i = 0; i < n->own_slots; i++)
+        slots[n->slots - n->own_slots + i] = fill_value(n, &n->fill[i], m);
+    for (unsigned i = 0; i < n->insn->memories; i++) {
+        const struct x86_memory *memory = &n->insn->memory[i];
+        unsigned elements = memory->form == X86_MASKED || memory->form == X86_GATHERED ? memory->elements : 1;
+        for (unsigned j = 0; j < elements; j++, o++)
+            if (refer(memory, o, j, m, slots, &addr)) {
+                t.references += o->size_src ? (m->count * o->size + PEET_MAX_SIZE - 1) / PEET_MAX_SIZE : 1;
+                t.lowest = addr < t.lowest ? addr : t.lowest;
+            }
+    }
+    return t;
+}
+
+/* ---- definition ---- */
+
+static void describe(struct x86_layout *l, const struct x86_node *n, struct peet_block *b)
+{
+    unsigned operands = n->operands;
+    const struct x86_node *root = n;
+
+    *b = (struct peet_block){
+        .insns = n->depth, .operands = n->operands, .slots = n->slots, .insn = l->insns, .operand = l->operands
+    };
+    while (root->parent)
+        root = root->parent;
+    if (root->variant & (X86_STACK_SLOT | X86_STACK_CARRIED) && n->track[X86_RSP].known) {
+        const struct x86_track *rsp = &n->track[X86_RSP];
+        l->effect = (struct peet_effect){ .add = rsp->add, .reg = X86_STACK_REGISTER, .src = rsp->source };
+        b->effects =
+            rsp->add != 0 || rsp->source != PEET_SRC_REGISTER + X86_STACK_REGISTER; /* else it stays as it is */
+        b->effect = &l->effect;
+    }
+    for (; n; n = n->parent) {
+        struct peet_insn *in = &l->insns[n->depth - 1];
+        *in = n->insn->insn;
+        if (n->variant & X86_CUT)
+            in->class = PEET_CL_trap; /* control goes where a signal takes it, perhaps back here */
+        operands -= n->own_operands;
+        memcpy(&l->operands[operands], n->operand, n->own_operands * sizeof *n->operand);
+    }
+}
+
+int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, struct peet_err *err)
+{
+    struct peet_block b;
+
+    if (n->item)
+        return 0;
+    if (!l->insns)
+        l->insns = calloc(MAX_INSNS, sizeof *l->insns);
+    if (!l->operands)
+        l->operands = calloc(MAX_OPERANDS, sizeof *l->operands);
+    if (!l->insns || !l->operands)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for a block");
+    describe(l, n, &b);
+    return peet_writer_block(w, &b, &n->item, err);
+}

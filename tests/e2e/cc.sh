@@ -1,0 +1,103 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What `peet cc` makes does what the plain compiler's does, at every level and in every model of code; its recording is
+# well-formed, and the addresses that follow from its slots are those that --peet-brute records one by one.
+set -u
+. tests/lib.sh
+peet=$PEET_BUILD/peet
+subjects=tests/e2e/subjects
+
+# Complaints where a program behaves otherwise than the plain one, alone or recorded.
+differs() { # PLAIN INSTRUMENTED
+    timeout 60 "$1" all >"$TMP/expected" 2>&1
+    timeout 60 "$2" all >"$TMP/got" 2>&1 || echo "status $?"
+    cmp "$TMP/expected" "$TMP/got" 2>&1
+    timeout 60 "$1" >"$TMP/expected" 2>&1
+    timeout 120 "$peet" record -o "$TMP/t.peet" -- "$2" >"$TMP/got" 2>"$TMP/err" || { echo "recorded: status $?"; cat "$TMP/err"; }
+    cmp "$TMP/expected" "$TMP/got" 2>&1
+    "$peet" check "$TMP/t.peet" >"$TMP/check" 2>&1 || grep -E '^  (violation|warning)|^peet' "$TMP/check" | head -n 5
+}
+
+for options in -O0 -O2 "-O3 -march=native" -Os "-O2 -fno-pie -no-pie" "-O2 -fPIC" "-O1 -g -fcf-protection -ffunction-sections"; do
+    # shellcheck disable=SC2086
+    verdict "C built with $options does what it should" "$(
+        gcc $options -w -o "$TMP/plain" $subjects/calls.c -lpthread 2>&1 | grep -v 'executable stack'
+        "$peet" cc $options -w -o "$TMP/peet" $subjects/calls.c -lpthread 2>&1 | grep -vE 'executable stack|decl|removed in a future'
+        differs "$TMP/plain" "$TMP/peet"
+    )"
+done
+
+# Its indirect tail jumps into the C library look to peet check like jumps that stay: no recording here.
+verdict "code without a procedure linkage table does what it should" "$(
+    gcc -O2 -w -o "$TMP/plain" $subjects/calls.c -lpthread 2>&1 | grep -v 'executable stack'
+    "$peet" cc -O2 -fPIC -fno-plt -w -o "$TMP/peet" $subjects/calls.c -lpthread >/dev/null 2>&1
+    "$TMP/plain" all >"$TMP/expected"
+    "$TMP/peet" all | cmp - "$TMP/expected" 2>&1
+)"
+
+property="C++ with exceptions does what it should"
+if needs "$property" g++; then
+    verdict "$property" "$(
+        for options in -O0 -O2; do
+            g++ $options -w -o "$TMP/plain" $subjects/throws.cc -lpthread
+            "$peet" c++ $options -w -o "$TMP/peet" $subjects/throws.cc -lpthread 2>&1
+            differs "$TMP/plain" "$TMP/peet"
+        done
+    )"
+fi
+
+verdict "a shared library takes the executable's runtime, and works in one that is not instrumented" "$(
+    mkdir "$TMP/plain-lib" "$TMP/peet-lib"
+    gcc -O2 -fPIC -shared -DLIBRARY -o "$TMP/plain-lib/libx.so" $subjects/library.c
+    gcc -O2 -o "$TMP/plain" $subjects/library.c -L"$TMP/plain-lib" -lx
+    "$peet" cc -O2 -fPIC -shared -DLIBRARY -o "$TMP/peet-lib/libx.so" $subjects/library.c 2>&1
+    "$peet" cc -O2 -o "$TMP/peet" $subjects/library.c -L"$TMP/peet-lib" -lx 2>&1
+    for with in plain peet; do
+        LD_LIBRARY_PATH=$TMP/plain-lib "$TMP/plain" >"$TMP/expected"
+        LD_LIBRARY_PATH=$TMP/$with-lib "$TMP/peet" 2>&1 | cmp - "$TMP/expected" 2>&1
+    done
+)"
+
+# The references of the first thread, without addresses of code and constants: those differ.
+references() { "$peet" dump --thread 1 --format csv "$1" | awk -F, '$3 ~ /^(load|store|update|prefetch)$/ { print $3, $5 < 268435456 ? 0 : $5, $6 }'; }
+verdict "slots say the same addresses as recording each" "$(
+    for brute in "" --peet-brute; do
+        # shellcheck disable=SC2086
+        "$peet" cc -O2 $brute -w -no-pie -Wl,-Tdata=0x10000000 -o "$TMP/same" $subjects/calls.c -lpthread >/dev/null 2>&1
+        "$peet" record -o "$TMP/same$brute.peet" -- "$TMP/same" >/dev/null 2>&1
+        references "$TMP/same$brute.peet" >"$TMP/same$brute.txt"
+    done
+    [ -s "$TMP/same.txt" ] || echo "there are none"
+    cmp "$TMP/same.txt" "$TMP/same--peet-brute.txt" 2>&1
+)"
+
+# ---- the command line ----
+
+says() { # PATTERN COMMAND…
+    local pattern=$1 text
+    shift
+    text=$("$@" 2>&1)
+    # shellcheck disable=SC2053
+    [[ $text == $pattern ]] || printf '%s\nsays: %s\nexpected: %s\n' "$*" "$text" "$pattern"
+}
+echo 'int main(void) { return 0; }' >"$TMP/m.c"
+echo '.globl f
+f: ret' >"$TMP/f.s"
+echo "-O1 -c -o \"$TMP/m.o\" $TMP/m.c" >"$TMP/list"
+verdict "options reach the compiler: -E, -S, -c, -M, --version, @file, -pipe" "$(
+    says "*int main*" "$peet" cc -E "$TMP/m.c"
+    "$peet" cc -S -o - "$TMP/m.c" | grep -q 'main:' || echo no assembly
+    says "m.o: *m.c*" "$peet" cc -M "$TMP/m.c"
+    says "$(gcc --version)" "$peet" cc --version
+    "$peet" cc "@$TMP/list" 2>&1 && readelf -SW "$TMP/m.o" | grep -q peet.schema || echo "no schema from @file"
+    "$peet" cc -pipe -c -o "$TMP/p.o" "$TMP/m.c" 2>&1 && readelf -SW "$TMP/p.o" | grep -q peet.schema || echo "no schema with -pipe"
+)"
+verdict "what cannot be recorded is told" "$(
+    says "*warning: *f.s: not recorded: GCC did not write it" "$peet" cc -c -o "$TMP/f.o" "$TMP/f.s"
+    says "*warning: -flto is left out*" "$peet" cc -flto -c -o "$TMP/l.o" "$TMP/m.c"
+    says "*Clang*" env PEET_CC=clang "$peet" cc -c "$TMP/m.c"
+    says "*cannot run*" env PEET_CC=no-such-compiler "$peet" cc -c "$TMP/m.c"
+    echo 'int f(int x) { __asm__("movl %0, %%r14d" :: "r"(x) : "r14"); return x; }' >"$TMP/r.c"
+    says "*uses %r14 or %r15*" "$peet" cc -c -o "$TMP/r.o" "$TMP/r.c"
+)"
+exit $status

@@ -1,0 +1,91 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Programs built by `peet cc` live and end in many ways while `peet record` looks on: what they do and return stays as it
+# was, and the trace is well-formed.
+set -u
+. tests/lib.sh
+peet=$PEET_BUILD/peet
+
+if ! "$peet" cc -O2 -g -fno-tree-vectorize -o "$TMP/lives" tests/e2e/subjects/lives.c 2>"$TMP/cc.err"; then
+    verdict "peet cc builds the subject" "$(cat "$TMP/cc.err")"
+    exit $status
+fi
+${CC:-gcc} -O2 -o "$TMP/plain" tests/e2e/subjects/lives.c || exit 1
+
+# Records the program as it lives in one WAY; its trace is in $TMP/WAY.peet, its exit code in $code.
+record() { # WAY
+    timeout 60 "$peet" record -o "$TMP/$1.peet" -- "$TMP/lives" "$1" >"$TMP/out" 2>"$TMP/err"
+    code=$?
+}
+
+# The events of a trace, "thread event arguments", one a line.
+events() { # WAY
+    "$peet" dump --events "$TMP/$1.peet" | awk '/^[0-9]/ { $2 = ""; print }'
+}
+
+complaints() { # WAY: where the recorded program differs from the plain one, and what the check says
+    (timeout 60 "$TMP/plain" "$1" >/dev/null 2>&1)
+    expected=$?
+    record "$1"
+    [ "$code" = "$expected" ] || { echo "exit code $code, expected $expected"; cat "$TMP/err"; }
+    "$peet" check "$TMP/$1.peet" >"$TMP/check" 2>&1 || grep -v 'at 0x10 is outside' "$TMP/check" | grep -E '^  (violation|warning)'
+}
+
+for way in return exit _exit quick_exit abort crash kill term many cancel left_behind c11 alarm jump own_fault fork orphan \
+    exec system sort; do
+    verdict "a program that ends or lives by '$way' is recorded as it is" "$(complaints $way 2>/dev/null)"
+done
+
+ends() { # WAY PATTERN: what thread_end has to be in the first thread
+    events "$1" | grep -q "^1  *thread_end $2" || { echo "expected: 1 thread_end $2"; events "$1" | tail -n 3; }
+}
+verdict "thread_end tells the exit status" "$(ends return '1 7'; ends _exit '1 7')"
+verdict "thread_end tells the signal that killed" "$(ends kill '2 9'; ends term '2 15'; ends abort '2 6'; ends crash '2 11')"
+verdict "thread_end tells of exec, and exec of the program" \
+    "$(ends exec '3 0'; events exec | grep -q "exec \"$TMP/lives\"" || echo 'no exec event')"
+
+number() { # WAY EVENT: how often it is there
+    events "$1" | awk -v e="$2" '$2 == e { n++ } END { print n + 0 }'
+}
+equals() { # WAY EVENT NUMBER
+    n=$(number "$1" "$2")
+    [ "$n" = "$3" ] || echo "$1: $n $2, expected $3"
+}
+verdict "every thread is created, starts and is joined or detached, each once" \
+    "$(equals many thread_create 900; equals many thread_start 900; equals many thread_join 600; equals many thread_detach 300)"
+verdict "signal handlers are in the stream, whole" \
+    "$(equals alarm signal_exit "$(number alarm signal_enter)"; [ "$(number alarm signal_enter)" -ge 50 ] || echo too few)"
+
+# Recording twice gives the same stream, and as much as the program did: work() makes 200 rounds over 4096 words.
+record return
+cp "$TMP/return.peet" "$TMP/first.peet"
+record return
+for t in first return; do "$peet" dump --thread 1 "$TMP/$t.peet" | grep '^1' >"$TMP/$t.txt"; done
+verdict "two recordings are the same" "$(cmp "$TMP/first.txt" "$TMP/return.txt" 2>&1)"
+updates=$("$peet" dump --format csv "$TMP/return.peet" | awk -F, '$3 == "update" || $3 == "store" { n++ } END { print n }')
+verdict "all references of a loop are there" "$([ "$updates" -ge 819200 ] && [ "$updates" -lt 819300 ] || echo "$updates stores")"
+
+# What goes wrong.
+"$peet" record -o "$TMP/no.peet" -- "$TMP/plain" return >"$TMP/out" 2>"$TMP/err"
+verdict "a program that is not instrumented runs, and the user is told" \
+    "$([ $? = 7 ] && grep -q 'not built with peet cc' "$TMP/err" || cat "$TMP/err")"
+"$peet" record -o /dev/full -- "$TMP/lives" sort >"$TMP/out" 2>"$TMP/err"
+code=$?
+verdict "a full disk does not stop the program" "$([ $code = 7 ] || [ $code = 3 ] || echo "exit code $code"; \
+    grep -q 'No space left' "$TMP/err" || cat "$TMP/err")"
+"$peet" record --max 1m -o "$TMP/max.peet" -- "$TMP/lives" sort >"$TMP/out" 2>"$TMP/err"
+verdict "--max stops recording, not the program" \
+    "$([ $? = 7 ] || echo 'exit code'; "$peet" check "$TMP/max.peet" >"$TMP/check" || cat "$TMP/check"; ends max '4 0')"
+
+# The recorder is killed: the program goes on.
+("$peet" record -o "$TMP/killed.peet" -- sh -c 'for i in 1 2 3 4 5 6 7 8; do "$0" many; done; echo $? >"$1"' "$TMP/lives" "$TMP/status" & echo $! >"$TMP/pid"; wait) \
+    >/dev/null 2>&1 &
+sleep 0.5
+kill -9 "$(cat "$TMP/pid")"
+waited=0
+while [ ! -s "$TMP/status" ] && [ $waited -lt 20 ]; do
+    sleep 1
+    waited=$((waited + 1))
+done
+verdict "a program outlives its recorder" "$([ "$(cat "$TMP/status" 2>&1)" = 7 ] || cat "$TMP/status" 2>&1)"
+exit $status

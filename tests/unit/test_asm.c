@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/* The instrumenting assembler: how text is cut, how a compiler is called, and that schema and code agree. Whether
+ * programs still work is for tests/e2e/cc.sh. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "capture/asm/unit.h"
+#include "tests/unit/check.h"
+
+static void scan(struct asm_text *t, const char *text)
+{
+    asm_text_scan(t, "x.s", text, strlen(text));
+}
+
+static bool is_text(const struct asm_statement *s, const char *text)
+{
+    return s->length == strlen(text) && !memcmp(s->text, text, s->length);
+}
+
+static void text_is_cut_at_newlines_semicolons_and_behind_labels(void)
+{
+    struct asm_text t;
+
+    scan(&t, "\t.text\nf: nop; ret # what; not\n\t.string \"a;b#\\\"c:\"\n#APP\n\tlock; incl (%rax)\n#NO_APP\n");
+    if (!CHECK_EQ(t.statements, 6))
+        return;
+    CHECK_EQ(t.statement[1].kind, ASM_LABEL);
+    CHECK(is_text(&t.statement[2], "nop"));
+    CHECK(is_text(&t.statement[3], "ret"));
+    CHECK_EQ(t.statement[4].kind, ASM_DIRECTIVE);
+    CHECK(is_text(&t.statement[5], "lock; incl (%rax)"));
+    CHECK(t.statement[5].app && !t.statement[3].app);
+    CHECK_EQ(t.insns, 3);
+    asm_text_release(&t);
+}
+
+static void names_are_told_from_registers_numbers_and_modifiers(void)
+{
+    const char text[] = "foo@PLT, %fs:bar@tpoff(%rax), $.L5-0x1f, 12(%rip), .", *at = text, *name;
+    const char *const expected[] = { "foo", "bar", ".L5" };
+    size_t length, n = 0;
+
+    while ((name = asm_next_name(&at, text + strlen(text), &length))) {
+        if (!CHECK(n < 3))
+            return;
+        CHECK(length == strlen(expected[n]) && !memcmp(name, expected[n], length));
+        n++;
+    }
+    CHECK_EQ(n, 3);
+}
+
+static void symbols_and_sections_are_as_directives_say(void)
+{
+    struct asm_text t;
+
+    scan(&t, "\t.section .text._Zf,\"axG\",@progbits,_Zf,comdat\n\t.weak _Zf\n\t.type _Zf, @function\n_Zf:\n\tret\n"
+             "\t.data\nd:\t.quad _Zf\n\t.text\n\t.type i, @gnu_indirect_function\n\t.set i, r\n\t.ident \"GCC: 12\"\n");
+    const struct asm_symbol *f = &t.symbol[asm_symbol_find(&t, "_Zf", 3)], *i = &t.symbol[asm_symbol_find(&t, "i", 1)];
+    CHECK(f->is_function && f->is_weak && f->is_global && f->statement != ASM_NONE);
+    CHECK(i->indirect && i->alias == asm_symbol_find(&t, "r", 1));
+    CHECK_EQ(asm_symbol_find(&t, "none", 4), ASM_NONE);
+    const struct asm_section *s = &t.section[t.statement[f->statement].section];
+    CHECK(s->code && s->group && s->group_length == 3);
+    CHECK(t.is_gcc && !t.uses_registers && !t.other_syntax);
+    asm_text_release(&t);
+}
+
+/* ---- planning ---- */
+
+static void ignore(const char *text)
+{
+    (void)text;
+}
+
+static const char LOOP[] =
+    "\t.text\n\t.globl f\n\t.type f, @function\nf:\n\tpushq %rbx\n\tmovq %rdi, %rbx\n.L2:\n\tmovl (%rbx), %eax\n"
+    "\taddl 4(%rbx), %eax\n\taddq $8, %rbx\n\tcmpq %rsi, %rbx\n\tjne .L2\n\tcall g\n\tpopq %rbx\n\tret\n"
+    "\t.size f, .-f\n\t.ident \"GCC: 12\"\n";
+
+static bool plan(struct asm_unit *u, const char *text)
+{
+    struct peet_err err = { 0 };
+
+    scan(&u->text, text);
+    u->insn = calloc(u->text.insns + 1, sizeof *u->insn);
+    if (!CHECK(u->insn) || !CHECK_EQ(asm_unit_assemble(u, &err), 0))
+        return false;
+    asm_unit_find_functions(u);
+    asm_unit_find_references(u);
+    return CHECK_EQ(asm_unit_plan(u, &err), 0);
+}
+
+static void release(struct asm_unit *u)
+{
+    asm_text_release(&u->text);
+    x86_layout_release(&u->layout);
+    free(u->insn);
+    free(u->function);
+    free(u->block);
+}
+
+static void blocks_end_at_labels_jumps_and_calls_and_carry_the_stack_pointer(void)
+{
+    static const uint32_t first[] = { 0, 2, 7, 8 }, slots[] = { 1, 1, 0, 1 };
+    static const bool carried[] = { false, true, true, false };
+    struct asm_options o = { .assembler = "as", .warn = ignore };
+    struct asm_unit u = { .options = &o };
+
+    if (plan(&u, LOOP) && CHECK_EQ(u.blocks, 4))
+        for (unsigned i = 0; i < 4; i++) {
+            CHECK_EQ(u.block[i].first, first[i]);
+            CHECK_EQ(u.block[i].carried, carried[i]);
+            CHECK_EQ(u.block[i].node->slots, slots[i]);
+        }
+    CHECK_EQ(u.functions, 1);
+    CHECK(u.function && u.function[0].has_stub);
+    release(&u);
+}
+
+static void brute_force_has_a_slot_for_each_operand(void)
+{
+    struct asm_options o = { .assembler = "as", .warn = ignore, .brute = true };
+    struct asm_unit u = { .options = &o };
+
+    if (plan(&u, LOOP) && CHECK_EQ(u.blocks, 4)) {
+        CHECK_EQ(u.block[0].node->slots, 2);
+        CHECK_EQ(u.block[1].node->slots, 2);
+        CHECK_EQ(u.block[2].node->slots, 1);
+        CHECK_EQ(u.block[3].node->slots, 3);
+    }
+    release(&u);
+}
+
+static void every_label_that_is_used_is_written_once(void)
+{
+    struct asm_options o = { .assembler = "as", .warn = ignore };
+    struct asm_unit u = { .options = &o };
+    char *text = NULL, label[32];
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (plan(&u, LOOP) && CHECK(out)) {
+        asm_unit_emit(&u, out);
+        fclose(out);
+        for (unsigned i = 0; i < u.text.insns; i++) {
+            snprintf(label, sizeof label, "\n.LpeetI%u:\n", i);
+            const char *at = strstr(text, label);
+            CHECK(at && !strstr(at + 1, label));
+        }
+        CHECK(strstr(text, "\tmovq\t%rbx, 8(%r15)\n\tleaq\t16(%r15), %r15\n.LpeetI2:\n"));
+        CHECK(strstr(text, "\tmovq\t%r15, %fs:peet_rt_cursor@tpoff\n.LpeetI9:\n\tret\n"));
+    }
+    free(text);
+    release(&u);
+}
+
+/* ---- the driver ---- */
+
+static bool has(char **list, const char *word)
+{
+    for (; *list; list++)
+        if (strstr(*list, word))
+            return true;
+    return false;
+}
+
+static char **drive(const char *compiler, int n, const char *const *word)
+{
+    struct asm_driver d = { .compiler = compiler, .folder = "/lib/peet", .warn = ignore };
+    char *argument[8], **list = NULL;
+    struct peet_err err;
+
+    for (int i = 0; i < n; i++)
+        argument[i] = strdup(word[i]);
+    int r = asm_driver_arguments(&d, n, argument, &list, &err);
+    for (int i = 0; i < n; i++)
+        free(argument[i]);
+    CHECK(r == 0 || (r == PEET_ERR_USAGE && !list));
+    return list;
+}
+
+#define DRIVE(...) \
+    drive("gcc", (int)(sizeof(const char *[]){ __VA_ARGS__ } / sizeof(char *)), (const char *[]){ __VA_ARGS__ })
+
+static void the_runtime_is_linked_where_the_compiler_links_an_executable(void)
+{
+    char **links = DRIVE("-O2", "x.c", "-o", "x"), **compiles = DRIVE("-c", "x.c"),
+         **shares = DRIVE("-shared", "-fPIC", "x.c");
+    char **asks = DRIVE("-o", "x", "--version");
+
+    CHECK(has(links, "libpeet-rt.a") && has(links, "-ffixed-r15") && has(links, "-B/lib/peet"));
+    CHECK(!has(compiles, "libpeet-rt.a") && has(compiles, "-ffixed-r14"));
+    CHECK(!has(shares, "libpeet-rt.a") && has(shares, "--peet-library"));
+    CHECK(!has(asks, "libpeet-rt.a") && !has(asks, "-Wl"));
+    asm_arguments_free(links);
+    asm_arguments_free(compiles);
+    asm_arguments_free(shares);
+    asm_arguments_free(asks);
+}
+
+static void the_last_option_about_the_kind_of_code_wins(void)
+{
+    char **library = DRIVE("-fno-pie", "-fPIC", "x.c"), **absolute = DRIVE("-fPIC", "-fno-pic", "x.c"),
+         **lto = DRIVE("-flto=4", "x.c");
+
+    CHECK(has(library, "--peet-library") && !has(library, "--peet-absolute"));
+    CHECK(has(absolute, "--peet-absolute") && !has(absolute, "--peet-library"));
+    CHECK(has(lto, "-fno-lto"));
+    asm_arguments_free(library);
+    asm_arguments_free(absolute);
+    asm_arguments_free(lto);
+}
+
+static void clang_is_refused(void)
+{
+    CHECK(!drive("/usr/bin/clang-14", 1, (const char *[]){ "x.c" }));
+    CHECK(!drive("ccache clang", 1, (const char *[]){ "x.c" }));
+}
+
+int main(void)
+{
+    RUN(text_is_cut_at_newlines_semicolons_and_behind_labels);
+    RUN(names_are_told_from_registers_numbers_and_modifiers);
+    RUN(symbols_and_sections_are_as_directives_say);
+    RUN(blocks_end_at_labels_jumps_and_calls_and_carry_the_stack_pointer);
+    RUN(brute_force_has_a_slot_for_each_operand);
+    RUN(every_label_that_is_used_is_written_once);
+    RUN(the_runtime_is_linked_where_the_compiler_links_an_executable);
+    RUN(the_last_option_about_the_kind_of_code_wins);
+    RUN(clang_is_refused);
+    return check_done();
+}
