@@ -37,7 +37,7 @@ static int item_of_name(void *context, uint64_t name, uint32_t *ret_item, struct
             return 0;
         }
     err->code = PEET_ERR_FORMAT;
-    strcpy(err->text, "no such name");
+    snprintf(err->text, sizeof err->text, "no such name");
     return PEET_ERR_FORMAT;
 }
 

@@ -33,23 +33,27 @@ static _Noreturn void become(const struct producer_config *config, int go, int s
         kill(getpid(), SIGKILL); /* the library never exits; this is not its program any more */
 }
 
-/* Lets the child go on until it has become the program: 0, or -1 when it has ended instead. */
+/* Lets the child go on until it has become the program: 0, or -1 when it has ended instead. A sanitizer may have given it
+ * threads, whose ends exec waits for, and we have to take notice of. */
 static int await_exec(pid_t pid)
 {
     int status;
+    pid_t tid;
 
     for (;;) {
-        if (waitpid(pid, &status, __WALL) < 0) {
+        if ((tid = waitpid(-1, &status, __WALL)) < 0) {
             if (errno == EINTR)
                 continue;
             return -1;
         }
-        if (!WIFSTOPPED(status))
+        if (!WIFSTOPPED(status) && tid == pid)
             return -1;
+        if (!WIFSTOPPED(status))
+            continue;
         if (status >> 16 == PTRACE_EVENT_EXEC)
             return 0;
         /* A signal that came early is for the program; nobody is there yet who could handle it. */
-        ptrace(PTRACE_CONT, pid, 0, status >> 16 ? 0 : WSTOPSIG(status));
+        ptrace(PTRACE_CONT, tid, 0, status >> 16 ? 0 : WSTOPSIG(status));
     }
 }
 
