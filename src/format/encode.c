@@ -174,6 +174,27 @@ static inline uint64_t take_slots(struct context *c, const uint64_t *slots, uint
     return missed;
 }
 
+/* How often, from p on and at most `most` times, c is executed again with every slot where its stride takes it: what loops
+ * do. Its execution before stands in front of p. */
+static size_t count_again(struct context *c, const uint64_t *p, const uint64_t *end, size_t most)
+{
+    const uint64_t *stride = c->word + c->padded;
+    size_t words = c->slots + 1u, n = 0;
+
+    if ((size_t)(end - p) / words < most)
+        most = (size_t)(end - p) / words;
+    for (; n < most && *p == c->name; n++, p += words) {
+        uint64_t off = 0;
+        for (size_t i = 0; i + 1 < words; i++)
+            off |= (p[1 + i] - p[1 + i - words]) ^ stride[i];
+        if (off)
+            break;
+    }
+    if (n)
+        memcpy(c->word, p - words + 1, (words - 1) * sizeof *p);
+    return n;
+}
+
 int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used, struct peet_err *err)
 {
     const uint64_t *p = words, *end = words + n;
@@ -204,6 +225,14 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
         e->items++;
         p += c->slots;
         e->words += c->slots + 1;
+        if (c->next[0] == c && c->missed == 0 && !(c->special & SPECIAL_STATE) && e->words < e->limit) {
+            size_t again = count_again(c, p, end, (e->limit - e->words - 1) / (c->slots + 1) + 1);
+            e->run += again;
+            e->items += again;
+            c->executions += again;
+            p += again * (c->slots + 1);
+            e->words += again * (c->slots + 1);
+        }
     }
     e->difference_end = out;
     *ret_used = (size_t)(p - words);
