@@ -37,6 +37,32 @@ static bool parse(char *line, struct mappings *m, struct mapping *ret)
     return ret->name != NULL;
 }
 
+char *process_program(pid_t pid)
+{
+    char link[64], path[4096];
+
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = '\0';
+    return mem_string(path);
+}
+
+char *process_command(pid_t pid)
+{
+    enum { MOST = 1 << 16 };
+    char path[64], *text = mem_alloc(1, MOST + 1);
+
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, MOST);
+    if (fd >= 0)
+        close(fd);
+    for (ssize_t i = 0; i + 1 < n; i++)
+        if (text[i] == '\0')
+            text[i] = ' ';
+    return text;
+}
+
 int mappings_read(pid_t pid, struct mappings *ret, struct peet_err *err)
 {
     struct mappings m = { 0 };

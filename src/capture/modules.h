@@ -25,6 +25,11 @@ struct mappings {
     struct arena names;
 };
 
+/* The program that a process runs, and the words of its command line with blanks between them; "" when it is gone. To be
+ * freed. */
+char *process_program(pid_t pid);
+char *process_command(pid_t pid);
+
 int mappings_read(pid_t pid, struct mappings *ret, struct peet_err *err);
 void mappings_release(struct mappings *m);
 

@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "capture/live/live.h"
 
-enum { COMMAND_MAX = 1 << 16, WORDS = RAW_BUFFER_BYTES / 8 };
+enum { WORDS = RAW_BUFFER_BYTES / 8 };
 
 uint64_t *live_buffer(struct producer_state *s, uint32_t place, unsigned i)
 {
@@ -38,31 +38,6 @@ void live_stop(struct producer_state *s, int code)
 }
 
 /* ---- processes ---- */
-
-static char *read_link(pid_t pid)
-{
-    char link[64], path[4096];
-
-    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
-    ssize_t n = readlink(link, path, sizeof path - 1);
-    path[n > 0 ? n : 0] = '\0';
-    return mem_string(path);
-}
-
-static char *read_command(pid_t pid)
-{
-    char path[64], *text = mem_alloc(1, COMMAND_MAX + 1);
-
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, COMMAND_MAX);
-    if (fd >= 0)
-        close(fd);
-    for (ssize_t i = 0; i + 1 < n; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
-    return text;
-}
 
 /* The stack grows by itself, down to its limit or to what lies below it. */
 static void find_stack(struct live_process *p, const struct mappings *m)
@@ -125,7 +100,7 @@ static uint32_t process_of_thread(struct producer_state *s, uint32_t number)
 static int add_process(struct producer_state *s, const struct raw_thread *t)
 {
     struct live_process *p = mem_alloc(1, sizeof *p);
-    char *program = read_link(t->pid), *command = read_command(t->pid);
+    char *program = process_program(t->pid), *command = process_command(t->pid);
     uint32_t parent = t->parent != t->number ? process_of_thread(s, t->parent) : 0;
 
     p->number = t->number;

@@ -12,37 +12,6 @@
 #include "base/mem.h"
 #include "capture/step/step.h"
 
-enum { COMMAND_MAX = 1 << 16 };
-
-/* ---- names ---- */
-
-char *process_program(pid_t pid)
-{
-    char link[64], path[4096];
-
-    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
-    ssize_t n = readlink(link, path, sizeof path - 1);
-    path[n > 0 ? n : 0] = '\0';
-    return mem_string(path);
-}
-
-/* The words of the command line, with blanks between them. */
-static char *command_of(pid_t pid)
-{
-    char path[64];
-    char *text = mem_alloc(1, COMMAND_MAX + 1);
-
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? 0 : read(fd, text, COMMAND_MAX);
-    if (fd >= 0)
-        close(fd);
-    for (ssize_t i = 0; i + 1 < n; i++)
-        if (text[i] == '\0')
-            text[i] = ' ';
-    return text;
-}
-
 /* ---- memory ---- */
 
 bool process_has_code(const struct process *p, uint64_t start, uint64_t size)
@@ -102,7 +71,7 @@ int process_new(struct producer_state *r, pid_t pid, uint32_t parent, struct pro
 {
     char path[64];
     struct process *p = mem_alloc(1, sizeof *p);
-    char *program = process_program(pid), *command = command_of(pid);
+    char *program = process_program(pid), *command = process_command(pid);
 
     p->pid = pid;
     p->id = r->next_process++;

@@ -136,7 +136,6 @@ int process_new(struct producer_state *r, pid_t pid, uint32_t parent, struct pro
 void process_free(struct process *p);
 int process_scan(struct producer_state *r, struct process *p, bool is_new); /* looks at the mappings again */
 bool process_has_code(const struct process *p, uint64_t start, uint64_t size);
-char *process_program(pid_t pid); /* to be freed */
 
 /* thread.c: kinds of events and their arguments are those of peet/record.h. */
 struct family {

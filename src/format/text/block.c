@@ -8,24 +8,6 @@
 #include "format/text/def.h"
 #include "format/text/put.h"
 
-static const char *const CLASSES[] = {
-#define X(name) #name,
-    PEET_CLASSES(X)
-#undef X
-};
-
-static const char *const FLAGS[] = {
-#define X(name) #name,
-    TEXT_FLAGS(X)
-#undef X
-};
-
-static const char *const OPS[] = {
-#define X(name) #name,
-    PEET_OPS(X)
-#undef X
-};
-
 /* base + index * 2^scale + add */
 struct sum {
     uint8_t base, index, scale;
@@ -219,7 +201,7 @@ static int scan_flags(struct text_scan *s, struct peet_insn *in)
     uint64_t flags;
     int flag;
 
-    while ((flag = scan_choice(s, FLAGS, sizeof FLAGS / sizeof *FLAGS)) >= 0)
+    while ((flag = scan_choice(s, TEXT_FLAG_NAMES, TEXT_FLAG_COUNT)) >= 0)
         in->flags = (uint16_t)(in->flags | 1u << flag);
     if (text_scan_take(s, "flags")) {
         int r = text_scan_number(s, UINT16_MAX, "flags", &flags);
@@ -242,7 +224,7 @@ static int insn_line(struct text_scan *s, struct text_block_def *b)
         || (r = text_scan_number(s, UINT8_MAX, "an instruction's length", &length)) < 0)
         return r;
     in.length = (uint8_t)length;
-    if ((class = scan_choice(s, CLASSES, PEET_CLASS_COUNT)) < 0)
+    if ((class = scan_choice(s, TEXT_CLASS_NAMES, PEET_CLASS_COUNT)) < 0)
         return text_scan_expected(s, "an instruction's class (plain, branch, call ...)");
     in.class = (uint8_t) class;
     if ((r = scan_flags(s, &in)) < 0)
@@ -271,7 +253,7 @@ static int compute_line(struct text_scan *s, struct text_block_def *b, uint64_t 
                                b->computes);
     if ((r = text_scan_need(s, "=")) < 0)
         return r;
-    if ((op = scan_choice(s, OPS, PEET_OP_COUNT)) < 0)
+    if ((op = scan_choice(s, TEXT_OP_NAMES, PEET_OP_COUNT)) < 0)
         return text_scan_expected(s, "an operation (add, sub, and, shl ...)");
     if ((r = need_source(s, b, &c.a)) < 0 || (r = scan_sum(s, b, &sum)) < 0)
         return r;

@@ -158,19 +158,19 @@ void text_put_thread(FILE *out, const struct peet_thread *t)
 
 /* ---- blocks ---- */
 
-static const char *const CLASSES[] = {
+const char *const TEXT_CLASS_NAMES[PEET_CLASS_COUNT] = {
 #define X(name) #name,
     PEET_CLASSES(X)
 #undef X
 };
 
-static const char *const FLAGS[] = {
+const char *const TEXT_FLAG_NAMES[TEXT_FLAG_COUNT] = {
 #define X(name) #name,
     TEXT_FLAGS(X)
 #undef X
 };
 
-static const char *const OPS[] = {
+const char *const TEXT_OP_NAMES[PEET_OP_COUNT] = {
 #define X(name) #name,
     PEET_OPS(X)
 #undef X
@@ -178,12 +178,12 @@ static const char *const OPS[] = {
 
 static void put_insn(FILE *out, const struct peet_insn *in)
 {
-    enum { NAMED = sizeof FLAGS / sizeof *FLAGS };
+    enum { NAMED = TEXT_FLAG_COUNT };
 
-    fprintf(out, "  0x%" PRIx64 " %u %s", in->addr, in->length, CLASSES[in->class]);
+    fprintf(out, "  0x%" PRIx64 " %u %s", in->addr, in->length, TEXT_CLASS_NAMES[in->class]);
     for (unsigned i = 0; i < NAMED; i++)
         if (in->flags >> i & 1)
-            fprintf(out, " %s", FLAGS[i]);
+            fprintf(out, " %s", TEXT_FLAG_NAMES[i]);
     if (in->flags >> NAMED)
         fprintf(out, " flags 0x%x", (unsigned)(in->flags >> NAMED << NAMED));
     if (in->target)
@@ -219,7 +219,7 @@ static void put_operand(FILE *out, const struct peet_operand *o)
 
 static void put_compute(FILE *out, const struct peet_compute *c, unsigned number)
 {
-    fprintf(out, "  t%u = %s ", number, OPS[c->op]);
+    fprintf(out, "  t%u = %s ", number, TEXT_OP_NAMES[c->op]);
     put_source(out, c->a);
     putc(' ', out);
     put_sum(out, c->shift ? 0 : c->b, c->shift ? c->b : 0, c->shift, c->imm);

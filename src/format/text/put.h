@@ -18,6 +18,16 @@ void text_put_decimal(FILE *out, uint64_t v);
 void text_put_hex(FILE *out, uint64_t v); /* 0x1f */
 void text_put_quoted(FILE *out, const char *s);
 
+/* The words of the language, by number. */
+enum {
+#define X(name) TEXT_FLAG_##name,
+    TEXT_FLAGS(X) TEXT_FLAG_COUNT
+#undef X
+};
+extern const char *const TEXT_CLASS_NAMES[PEET_CLASS_COUNT];
+extern const char *const TEXT_FLAG_NAMES[TEXT_FLAG_COUNT]; /* bit i of an instruction's flags */
+extern const char *const TEXT_OP_NAMES[PEET_OP_COUNT];
+
 /* One line each, or one and those that belong to it. */
 void text_put_meta(FILE *out, const char *key, const char *value);
 void text_put_process(FILE *out, const struct peet_process *p);
