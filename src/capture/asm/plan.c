@@ -9,36 +9,46 @@
 #include "base/mem.h"
 #include "capture/asm/unit.h"
 
-/* Whether a label between these two instructions, or in front of the first one, lets control in. */
-static bool leads_in(const struct asm_unit *u, uint32_t insn)
+/* The label in front of statement `from` that is nearest to it, with no instruction of its section between them; ASM_NONE
+ * when there is none, and then *ret_start says whether the section begins there. */
+static uint32_t label_before(const struct asm_unit *u, uint32_t from, bool *ret_start)
 {
-    uint32_t section = u->text.statement[u->insn[insn].statement].section;
+    uint32_t section = u->text.statement[from].section;
 
-    for (uint32_t i = u->insn[insn].statement; i-- > 0;) {
+    *ret_start = false;
+    for (uint32_t i = from; i-- > 0;) {
         const struct asm_statement *s = &u->text.statement[i];
         if (s->section != section)
             continue;
         if (s->insn != ASM_NONE)
-            return false;
-        if (s->kind == ASM_LABEL && (u->text.symbol[s->symbol].leads || u->text.symbol[s->symbol].is_function))
+            return ASM_NONE;
+        if (s->kind == ASM_LABEL)
+            return i;
+    }
+    *ret_start = true;
+    return ASM_NONE;
+}
+
+/* Whether a label in front of the instruction, or the beginning of its section, lets control in. */
+static bool leads_in(const struct asm_unit *u, uint32_t insn)
+{
+    bool start;
+
+    for (uint32_t i = u->insn[insn].statement; (i = label_before(u, i, &start)) != ASM_NONE;) {
+        const struct asm_symbol *symbol = &u->text.symbol[u->text.statement[i].symbol];
+        if (symbol->leads || symbol->is_function)
             return true;
     }
-    return true;
+    return start;
 }
 
 static bool is_landing(const struct asm_unit *u, uint32_t insn)
 {
-    uint32_t section = u->text.statement[u->insn[insn].statement].section;
+    bool start;
 
-    for (uint32_t i = u->insn[insn].statement; i-- > 0;) {
-        const struct asm_statement *s = &u->text.statement[i];
-        if (s->section != section)
-            continue;
-        if (s->insn != ASM_NONE)
-            return false;
-        if (s->kind == ASM_LABEL && u->text.symbol[s->symbol].landing)
+    for (uint32_t i = u->insn[insn].statement; (i = label_before(u, i, &start)) != ASM_NONE;)
+        if (u->text.symbol[u->text.statement[i].symbol].landing)
             return true;
-    }
     return false;
 }
 
