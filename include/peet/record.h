@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The record: the one thing that producers, simulators and studies all speak.
  *
- * A thread's stream is a sequence of records in program order. A block record says that a basic block was executed;
- * the references of its instructions follow it, in order. Abstract events (a lock, a barrier, an allocation) are one
+ * A thread's stream is a sequence of records in program order. A block record says that a row of instructions was
+ * executed, one or several basic blocks; their references follow it, in order. Abstract events (a lock, a barrier, an allocation) are one
  * record each and stand for all the instructions inside them. Nothing here has a time or a processor number.
  *
  * Records travel in batches. A batch and all that it points to is valid until the next call on its cursor. */

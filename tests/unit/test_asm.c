@@ -102,7 +102,7 @@ static void release(struct asm_unit *u)
 
 static void blocks_end_at_labels_jumps_and_calls_and_carry_the_stack_pointer(void)
 {
-    static const uint32_t first[] = { 0, 2, 7, 8 }, slots[] = { 1, 1, 0, 1 };
+    static const uint32_t first[] = { 0, 2, 7, 8 }, slots[] = { 1, 1, 1, 1 };
     static const bool carried[] = { false, true, true, false };
     struct asm_options o = { .assembler = "as", .warn = ignore };
     struct asm_unit u = { .options = &o };
@@ -111,6 +111,7 @@ static void blocks_end_at_labels_jumps_and_calls_and_carry_the_stack_pointer(voi
         for (unsigned i = 0; i < 4; i++) {
             CHECK_EQ(u.block[i].first, first[i]);
             CHECK_EQ(u.block[i].carried, carried[i]);
+            CHECK_EQ(u.block[i].parent, i == 2 ? 1 : ASM_NONE);
             CHECK_EQ(u.block[i].node->slots, slots[i]);
         }
     CHECK_EQ(u.functions, 1);
@@ -126,7 +127,7 @@ static void brute_force_has_a_slot_for_each_operand(void)
     if (plan(&u, LOOP) && CHECK_EQ(u.blocks, 4)) {
         CHECK_EQ(u.block[0].node->slots, 2);
         CHECK_EQ(u.block[1].node->slots, 2);
-        CHECK_EQ(u.block[2].node->slots, 1);
+        CHECK_EQ(u.block[2].node->slots, 3);
         CHECK_EQ(u.block[3].node->slots, 3);
     }
     release(&u);

@@ -118,8 +118,14 @@ static void blocks_hold_instructions_that_follow_each_other(void)
     good(THREAD1 "block b1\n 0x1000 4 plain\n 0x1004 2 syscall\n 0x1006 2 jump -> 0x1000\n1 0 b1\n1 3 b1\n" END1);
     bad(CHECK_block, CHECK_VIOLATION, 1, 0,
         THREAD1 "block b1\n 0x1000 4 plain\n 0x1005 2 jump -> 0x1000\n1 0 b1\n1 2 b1\n" END1);
+    good(THREAD1 "block b1\n 0x1000 4 branch -> 0x2000\n 0x1004 2 jump -> 0x3000\n 0x3000 2 plain\n1 0 b1\n" END1);
+    good(THREAD1 "block b1\n 0x1000 4 branch -> 0x2000\n 0x2000 2 plain\n1 0 b1\n" END1);
     bad(CHECK_block, CHECK_VIOLATION, 1, 0,
-        THREAD1 "block b1\n 0x1000 4 branch -> 0x1000\n 0x1004 2 plain\n1 0 b1\n" END1);
+        THREAD1 "block b1\n 0x1000 4 branch -> 0x2000\n 0x3000 2 plain\n1 0 b1\n" END1);
+    bad(CHECK_block, CHECK_VIOLATION, 1, 0,
+        THREAD1 "block b1\n 0x1000 4 jump -> 0x2000\n 0x1004 2 plain\n1 0 b1\n" END1);
+    bad(CHECK_block, CHECK_VIOLATION, 1, 0,
+        THREAD1 "block b1\n 0x1000 4 call -> 0x1004\n 0x1004 2 plain\n1 0 b1\n" END1);
 }
 
 static void control_continues_from_block_to_block(void)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The new text. A block begins with its key, has its slots written in front of the instructions that need them, and moves
- * the cursor behind its last word. Inserted are mov and lea alone, but at entries, where flags mean nothing. */
+/* The new text. A root begins with its key, a block has its slots written in front of the instructions that need them, and
+ * moves the cursor behind its last word. A block that goes on in the record of another puts its key in the place of that
+ * one's when its slots are there. Inserted are mov and lea alone, but at entries, where flags mean nothing. */
 #include <assert.h>
 #include <string.h>
 
@@ -91,36 +92,54 @@ void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsig
 
 /* ---- blocks ---- */
 
-static void emit_fill(struct emitter *e, const struct asm_insn *in, const struct x86_fill *f, unsigned slot)
+/* Bytes of the record that stand in front of the cursor when the block begins. */
+static int bytes_before(const struct asm_unit *u, const struct asm_block *b)
 {
-    unsigned offset = 8 * (slot + 1);
+    return b->parent == ASM_NONE ? 0 : 8 * (u->block[b->parent].node->slots + 1);
+}
 
+static void emit_fill(struct emitter *e, const struct asm_insn *in, const struct x86_fill *f, int offset)
+{
     switch (f->kind) {
-    case X86_FILL_REGISTER: fprintf(e->out, "\tmovq\t%%%s, %u(%%r15)\n", NAMES[f->which], offset); return;
+    case X86_FILL_REGISTER: fprintf(e->out, "\tmovq\t%%%s, %d(%%r15)\n", NAMES[f->which], offset); return;
     case X86_FILL_ADDRESS: asm_emit_address(e->u, in, f->memory, e->out); break;
     case X86_FILL_COUNT:
         fprintf(e->out, in->x.narrow_count ? "\tmovl\t%%ecx, %%r14d\n" : "\tmovq\t%%rcx, %%r14\n");
         break;
     default: assert(false); /* such instructions are opaque */
     }
-    fprintf(e->out, "\tmovq\t%%r14, %u(%%r15)\n", offset);
+    fprintf(e->out, "\tmovq\t%%r14, %d(%%r15)\n", offset);
 }
 
-/* What stands in front of an instruction: the key, its slots, and behind the block's last word the cursor moves. */
+static void emit_key(struct emitter *e, uint32_t block, int offset)
+{
+    if (e->u->options->model == ASM_ABSOLUTE)
+        fprintf(e->out, "\tmovq\t$.LpeetS%u, %d(%%r15)\n", block, offset);
+    else
+        fprintf(e->out, "\tleaq\t.LpeetS%u(%%rip), %%r14\n\tmovq\t%%r14, %d(%%r15)\n", block, offset);
+}
+
+/* What stands in front of an instruction: the key, its slots, and behind the block's last word the cursor moves. A root looks
+ * at the last word that its tree may come to, so that a buffer never ends behind its key. */
 static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[in->block];
     const struct x86_node *n = in->node;
-    bool is_first = number == b->first;
+    bool is_first = number == b->first, is_root = b->parent == ASM_NONE;
+    int before = bytes_before(e->u, b), after = 8 * (b->node->slots + 1);
 
-    if (is_first && e->u->options->model == ASM_ABSOLUTE)
-        fprintf(e->out, "\tmovq\t$.LpeetS%u, (%%r15)\n", in->block);
-    else if (is_first)
-        fprintf(e->out, "\tleaq\t.LpeetS%u(%%rip), %%r14\n\tmovq\t%%r14, (%%r15)\n", in->block);
+    if (is_first && is_root)
+        emit_key(e, in->block, 0);
+    if (is_first && is_root && b->reach > b->node->slots)
+        fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->reach);
     for (unsigned i = 0; i < n->own_slots; i++)
-        emit_fill(e, in, &n->fill[i], n->slots - n->own_slots + i);
-    if (n->slots == b->node->slots && (is_first || n->own_slots))
-        fprintf(e->out, "\tleaq\t%u(%%r15), %%r15\n", 8 * (n->slots + 1u));
+        emit_fill(e, in, &n->fill[i], 8 * (n->slots - n->own_slots + (int)i + 1) - before);
+    if (n->slots < b->node->slots || !(is_first || n->own_slots))
+        return;
+    if (!is_root)
+        emit_key(e, in->block, -before);
+    if (after != before)
+        fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", after - before);
 }
 
 /* ---- control ---- */

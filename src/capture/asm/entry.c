@@ -90,9 +90,16 @@ static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
     unsigned flags = (b->carried ? RAW_CARRIED : 0u) | (u->options->brute ? RAW_BRUTE : 0u);
+    unsigned slots = b->node->slots;
 
+    if (b->parent != ASM_NONE)
+        slots -= u->block[b->parent].node->slots;
     fprintf(out, "\t.balign %d\n.LpeetS%u:\n\t.long %d, .LpeetI%u-.\n\t.value %u, %u\n\t.long %u\n", RAW_ALIGN, number,
-            RAW_BLOCK, b->first, b->count, b->node->slots, flags);
+            RAW_BLOCK, b->first, b->count, slots, flags);
+    if (b->parent == ASM_NONE)
+        fputs("\t.long 0\n", out);
+    else
+        fprintf(out, "\t.long .LpeetS%u-.LpeetS%u\n", b->parent, number);
     for (uint32_t i = b->first; i < b->first + b->count; i++)
         fprintf(out, "\t.uleb128 .LpeetI%u-.LpeetI%u\n", i, b->first);
     for (uint32_t i = 0; i < b->count; i++) {

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks and their slots. A block ends at a label to which control may come, behind what transfers it, in front of and
  * behind what is not recorded, where capture/x86/layout has no more room, and behind an instruction that linkers may
- * rewrite so that more would be known of a register than is known here. */
+ * rewrite so that more would be known of a register than is known here.
+ *
+ * Blocks to which one way leads only make trees, so that what a block knows of the registers serves those behind it. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/asm/unit.h"
+
+enum { MAX_DEPTH = 24 };
+enum asm_planned { PLAN_NOT, PLAN_BEGUN, PLAN_DONE };
 
 /* The label in front of statement `from` that is nearest to it, with no instruction of its section between them; ASM_NONE
  * when there is none, and then *ret_start says whether the section begins there. */
@@ -95,7 +100,7 @@ static bool comes_from_call(const struct asm_unit *u, uint32_t insn)
 static struct asm_block *add_block(struct asm_unit *u, uint32_t first)
 {
     u->block = mem_room(u->block, u->blocks, sizeof *u->block);
-    u->block[u->blocks] = (struct asm_block){ .first = first };
+    u->block[u->blocks] = (struct asm_block){ .first = first, .from = ASM_NONE, .parent = ASM_NONE };
     return &u->block[u->blocks++];
 }
 
@@ -129,7 +134,7 @@ static int cut(struct asm_unit *u, struct peet_err *err)
     return 0;
 }
 
-/* ---- where the stack pointer is known ---- */
+/* ---- where control comes from ---- */
 
 static void comes(struct asm_unit *u, const struct asm_block *from, uint32_t insn)
 {
@@ -137,6 +142,7 @@ static void comes(struct asm_unit *u, const struct asm_block *from, uint32_t ins
 
     if (to) {
         to->before++;
+        to->from = (uint32_t)(from - u->block);
         to->arrives |= !from->knows_stack;
     }
 }
@@ -166,6 +172,17 @@ static void follow_indirect(struct asm_unit *u, const struct asm_block *b)
     }
 }
 
+/* Labels that something holds the address of: control may come in ways that are not seen here. */
+static void mark_taken(struct asm_unit *u)
+{
+    for (size_t i = 0; i < u->text.symbols; i++) {
+        const struct asm_symbol *y = &u->text.symbol[i];
+        uint32_t insn = y->taken || y->landing || y->is_global ? insn_behind(u, y) : ASM_NONE;
+        if (insn != ASM_NONE && u->insn[insn].block != ASM_NONE)
+            u->block[u->insn[insn].block].indirect = true;
+    }
+}
+
 static void follow(struct asm_unit *u)
 {
     for (size_t i = 0; i < u->blocks; i++) {
@@ -181,28 +198,75 @@ static void follow(struct asm_unit *u)
         else if (in->target != ASM_NONE && class != PEET_CL_call)
             comes(u, b, insn_behind(u, &u->text.symbol[in->target]));
     }
+    mark_taken(u);
+}
+
+/* Whether a block may go on in the record of the one block that leads to it. */
+static bool goes_on(const struct asm_unit *u, const struct asm_block *b)
+{
+    if (!b->carried || b->indirect || b->before != 1)
+        return false;
+    const struct asm_block *from = &u->block[b->from];
+    uint32_t last = from->first + from->count - 1;
+    return from != b && same_place(u, b->first, last) && !asm_is_rewritten_by_linkers(u, &u->insn[last]);
+}
+
+/* ---- slots ---- */
+
+/* Plans a block's instructions behind a node: 1, 0 when there is no room for all of them, or an error. */
+static int plan_insns(struct asm_unit *u, struct asm_block *b, struct x86_node *node)
+{
+    for (uint32_t k = 0; k < b->count; k++) {
+        unsigned variant = node ? 0 : b->carried ? X86_STACK_CARRIED : X86_STACK_SLOT;
+        int r = x86_layout_step(&u->layout, node, &u->insn[b->first + k].x, variant, &node);
+        if (r <= 0)
+            return r;
+        u->insn[b->first + k].node = node;
+    }
+    b->node = node;
+    return 1;
+}
+
+static int plan_block(struct asm_unit *u, uint32_t number)
+{
+    struct asm_block *b = &u->block[number], *parent = goes_on(u, b) ? &u->block[b->from] : NULL;
+    int r = 0;
+
+    if (b->planned != PLAN_NOT)
+        return 1;
+    b->planned = PLAN_BEGUN;
+    if (parent && (r = plan_block(u, b->from)) < 0)
+        return r;
+    if (parent && parent->planned == PLAN_DONE && parent->depth < MAX_DEPTH
+        && (r = plan_insns(u, b, parent->node)) > 0) {
+        b->parent = b->from;
+        b->depth = (uint8_t)(parent->depth + 1);
+    }
+    if (r >= 0 && b->parent == ASM_NONE) {
+        r = plan_insns(u, b, NULL);
+        assert(r != 0); /* with one slot less, or as many, there is room */
+    }
+    b->planned = PLAN_DONE;
+    for (struct asm_block *p = b; r > 0; p = &u->block[p->parent]) {
+        p->reach = p->reach < b->node->slots ? b->node->slots : p->reach;
+        if (p->parent == ASM_NONE)
+            break;
+    }
+    return r;
 }
 
 int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
 {
-    struct x86_node *node = NULL;
-
     u->layout.addresses = u->options->brute;
     if (cut(u, err) < 0)
         return err->code;
     follow(u);
-    for (size_t i = 0; i < u->blocks; i++) {
-        struct asm_block *b = &u->block[i];
-        b->carried = !b->arrives && b->before > 0;
-        for (uint32_t k = 0; k < b->count; k++) {
-            unsigned variant = k > 0 ? 0 : b->carried ? X86_STACK_CARRIED : X86_STACK_SLOT;
-            int r = x86_layout_step(&u->layout, k > 0 ? node : NULL, &u->insn[b->first + k].x, variant, &node);
-            if (r < 0)
-                return err_set(err, r, "no memory for the blocks of %s", u->text.file);
-            assert(r == 1); /* with one slot less, or as many, there is room */
-            u->insn[b->first + k].node = node;
-        }
-        b->node = node;
+    for (size_t i = 0; i < u->blocks; i++)
+        u->block[i].carried = !u->block[i].arrives && u->block[i].before > 0;
+    for (uint32_t i = 0; i < u->blocks; i++) {
+        int r = plan_block(u, i);
+        if (r < 0)
+            return err_set(err, r, "no memory for the blocks of %s", u->text.file);
     }
     return 0;
 }

@@ -32,14 +32,23 @@ struct asm_function {
     const char *why_not;  /* it stays as it is, for this reason; of the family's head */
 };
 
+/* A row of instructions that are executed one after the other. If control comes to it from one other block only, it may go on
+ * in that one's record instead of beginning its own: then that one is its parent, and what is recorded is the way from the
+ * root of this tree down to the block that is left. */
 struct asm_block {
     uint32_t first, count; /* instructions */
     bool entry;            /* a function's first */
     bool arrives;          /* control comes from where %rsp is not known to the trace */
     bool carried;
     bool knows_stack; /* %rsp at its end follows from %rsp at its beginning */
-    uint32_t before;  /* how many blocks come here */
-    const struct x86_node *node;
+    bool indirect;    /* control may come by an indirect jump */
+    uint8_t planned;  /* enum asm_planned */
+    uint8_t depth;    /* blocks from the root to here */
+    uint32_t before;  /* how many blocks come here, */
+    uint32_t from;    /*   and the last one of them */
+    uint32_t parent;  /* or ASM_NONE: it is a root */
+    unsigned reach;   /* slots of the longest way that goes through here */
+    struct x86_node *node;
 };
 
 struct asm_unit {

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "capture/live/live.h"
 
-enum { LENGTH_MAX = 255 };
+enum { LENGTH_MAX = 255, DEPTH_MAX = 64 };
 
 void code_release(struct live_code *c)
 {
@@ -151,15 +151,15 @@ static int decode(struct live_code *c, const struct live_module *m, const struct
     return 0;
 }
 
-/* Plans the block: 1 and *ret, 0 when it is not what the entry says, or an error. */
+/* Plans the instructions of an entry behind *node: 1 and *node, 0 when it is not what the entry says, or an error. */
 static int plan(struct x86_layout *l, const struct live_entry *e, const struct x86_insn *insn, struct window w,
-                struct x86_node **ret)
+                struct x86_node **node)
 {
-    struct x86_node *n = NULL;
+    struct x86_node *n = *node;
     unsigned slots = 0;
 
     for (unsigned i = 0; i < e->insns; i++) {
-        unsigned variant = i > 0 ? 0 : e->flags & RAW_CARRIED ? X86_STACK_CARRIED : X86_STACK_SLOT;
+        unsigned variant = n ? 0 : e->flags & RAW_CARRIED ? X86_STACK_CARRIED : X86_STACK_SLOT;
         int r = x86_layout_step(l, n, &insn[i], variant, &n);
         if (r <= 0)
             return r;
@@ -172,35 +172,52 @@ static int plan(struct x86_layout *l, const struct live_entry *e, const struct x
                 return 0;
         }
     }
-    *ret = n;
+    *node = n;
     return slots == e->slots;
 }
 
-int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct live_item *ret, struct peet_err *err)
+/* Plans the entry, and before it those that lead to it. */
+static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, unsigned depth, struct peet_err *err)
 {
     struct live_entry e;
     struct x86_insn *insn = NULL;
     struct x86_node *n = NULL;
+    int r;
 
-    if (!module_entry(m, key, &e))
+    if (!module_entry(m, key, &e) || depth > DEPTH_MAX)
         return err_set(err, PEET_ERR_FORMAT, "%s: there is no block at 0x%" PRIx64 " of the schema", m->path,
                        key - m->schema);
+    struct live_item *item = &m->items[(key - m->schema) / RAW_ALIGN];
+    if (item->node)
+        return 0;
+    if (e.parent) {
+        if ((r = plan_entry(c, m, e.parent, depth + 1, err)) < 0)
+            return r;
+        n = m->items[(e.parent - m->schema) / RAW_ALIGN].node;
+    }
     struct window w = { e.rest, e.end, 0 };
-    int r = decode(c, m, &e, &w, &insn, err);
-    if (r < 0)
+    if ((r = decode(c, m, &e, &w, &insn, err)) < 0)
         return r;
     c->brute.addresses = true;
-    r = plan(&c->layout, &e, insn, w, &n);
-    if (r == 0)
-        r = plan(&c->brute, &e, insn, w, &n);
+    r = plan(e.flags & RAW_BRUTE ? &c->brute : &c->layout, &e, insn, w, &n);
     if (r < 0)
         return err_set(err, r, "no memory for blocks");
     if (r == 0)
         return no_sense(m, e.start, "its slots are not as they should be", err);
-    if ((r = x86_layout_define(&c->layout, n, c->writer, err)) < 0)
-        return err_prefix(err, "%s: the block at 0x%" PRIx64, m->path, e.start - m->bias);
-    *ret = (struct live_item){ n->item, e.slots };
+    item->node = n;
+    item->slots = n->slots;
     return 0;
+}
+
+int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct live_item *ret, struct peet_err *err)
+{
+    int r = plan_entry(c, m, key, 0, err);
+
+    if (r == 0 && (r = x86_layout_define(&c->layout, ret->node, c->writer, err)) < 0)
+        err_prefix(err, "%s: the block at 0x%" PRIx64 " of the schema", m->path, key - m->schema);
+    if (r == 0)
+        ret->item = ret->node->item;
+    return r;
 }
 
 int code_event(struct live_code *c, uint64_t key, uint32_t *ret_item, struct peet_err *err)

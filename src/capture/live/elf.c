@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "capture/live/live.h"
 
-enum { PATH_ROOM = 4200, ENTRY_HEAD = 16 };
+enum { PATH_ROOM = 4200, ENTRY_HEAD = 20 };
 
 void module_free(struct live_module *m)
 {
@@ -65,6 +65,7 @@ bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *
                                 .insns = (unsigned)(p[8] | p[9] << 8),
                                 .slots = (unsigned)(p[10] | p[11] << 8),
                                 .flags = get_le32(p + 12),
+                                .parent = get_le32(p + 16) ? key + (uint64_t)(int64_t)(int32_t)get_le32(p + 16) : 0,
                                 .rest = p + ENTRY_HEAD,
                                 .end = m->entries + (m->schema_end - m->schema) };
     return ret->insns > 0 && ret->slots <= PEET_SLOTS;

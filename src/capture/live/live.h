@@ -21,10 +21,11 @@
 
 /* ---- code.c: what keys stand for ---- */
 
-/* A block as the program knows it; by the address of its schema entry. */
+/* A block as the program knows it, with those that lead to it; by the address of its schema entry. */
 struct live_item {
     uint32_t item; /* of the trace; 0: not defined yet */
     uint32_t slots;
+    struct x86_node *node; /* NULL: not planned yet */
 };
 
 struct live_row { /* where a block begins and where its last instruction stands, at run time */
@@ -73,7 +74,7 @@ const uint8_t *module_bytes(const struct live_module *m, uint64_t address, size_
 
 /* An entry of the schema, as it stands there. */
 struct live_entry {
-    uint64_t start;
+    uint64_t start, parent; /* parent: the key of another entry, or 0 */
     unsigned insns, slots, flags;
     const uint8_t *rest, *end; /* offsets of instructions, then slots */
 };

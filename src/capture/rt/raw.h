@@ -4,12 +4,16 @@
  *
  * WORDS. Each thread of the program fills buffers with 64-bit words: a key, then the slots of what it stands for.
  *   key 0                  nothing more has been written
- *   key below 2^63         the address of a schema entry, in the program's memory: a block was executed
+ *   key below 2^63         the address of a schema entry, in the program's memory: a block was executed, and before it those
+ *                          that lead to it from the root of its tree
  *   key 2^63 and above     an abstract event: RAW_EVENT | kind << 48 | address of the call (48 bits); its arguments follow
  *
  * REGISTERS OF THE PROGRAM. %r15 is the cursor: where the next key goes. %r14 is scratch. Only lea and mov are inserted, so
  * that flags and the red zone stay as they are. The cursor moves behind a block's words only after all of them are written:
- * until then it points to the block's key. Instrumented code keeps the cursor in %r15; everybody else finds it in the
+ * until then it points to the block's key. A block that is not the root of its tree is reached from its parent only, with the
+ * cursor behind the parent's words: it writes its own slots there, then its key in the place of the parent's, and moves the
+ * cursor. So what stands in front of the cursor is whole at any time. Before that, a root looks at the last word that its tree
+ * can come to: if a buffer ends in front of it, it ends in front of the whole record. Instrumented code keeps the cursor in %r15; everybody else finds it in the
  * thread-local variable peet_rt_cursor:
  *   before a call that may leave instrumented code (direct calls of functions of other files, indirect calls, tail jumps to
  *   either): movq %r15,%r14; movq %r15,%fs:peet_rt_cursor@tpoff   and after it: movq %fs:peet_rt_cursor@tpoff,%r15
@@ -25,6 +29,7 @@
  *   u32 RAW_BLOCK
  *   i32 address of the block's first instruction, minus the address of this field
  *   u16 instructions, u16 slots, u32 flags (RAW_CARRIED, …)
+ *   i32 address of the parent's entry, minus the address of this one; 0: it is a root
  *   then, per instruction: uleb128 its offset from the first one (between them stand inserted ones);
  *   then, per slot: uleb128 index of the instruction before which it is written, u8 kind (enum x86_fill_kind), u8 operand,
  *   u8 which: as capture/x86/layout plans them; the recorder plans again from the linked bytes and compares.
@@ -62,7 +67,7 @@ enum { RAW_MAX_WORDS = 80, RAW_GUARD = 65536 };
  * words can hold their numbers. */
 #define RAW_VARIABLE "PEET_RECORD"
 #define RAW_MAGIC 0x3174726563657065u /* "epecert1" */
-enum { RAW_VERSION = 1, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
+enum { RAW_VERSION = 2, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
 enum { RAW_STRINGS = 1024, RAW_STRING_BYTES = 128 };
 
 enum raw_state {

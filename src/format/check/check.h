@@ -16,7 +16,7 @@
 /* X(name, what it asks). A new rule is one line here, and code in the family (family.h) that sees to it. */
 /* clang-format off */
 #define CHECK_RULES(X) \
-    X(block,     "the instructions of a block follow each other, and only the last one transfers control") \
+    X(block,     "inside a block control goes from each instruction to the next, by branches and jumps at most") \
     X(flow,      "a block begins where the one before it lets control go") \
     X(return,    "a return goes back to where its call was") \
     X(lock,      "only a thread that holds a lock gives it back") \

@@ -65,23 +65,35 @@ static const char *const CLASSES[] = {
 
 /* ---- blocks ---- */
 
-static bool transfers(uint8_t class)
+/* Control leaves by these for places that are not known, or comes back. */
+static bool ends_block(uint8_t class)
 {
-    return class == PEET_CL_branch || class == PEET_CL_jump || class == PEET_CL_jump_indirect || class == PEET_CL_call
-           || class == PEET_CL_call_indirect || class == PEET_CL_return;
+    return class == PEET_CL_jump_indirect || class == PEET_CL_call || class == PEET_CL_call_indirect
+           || class == PEET_CL_return;
+}
+
+/* Whether the instruction `next` can be executed behind `in`. */
+static bool follows(const struct peet_insn *in, const struct peet_insn *next)
+{
+    bool jumps = in->class == PEET_CL_branch || in->class == PEET_CL_jump;
+
+    if (jumps && next->addr == in->target)
+        return true;
+    return in->class != PEET_CL_jump && next->addr == in->addr + in->length;
 }
 
 static void check_shape(struct check *c, struct check_where where, const struct peet_block *b)
 {
     for (unsigned i = 0; i + 1 < b->insns; i++) {
         const struct peet_insn *in = &b->insn[i], *next = in + 1;
-        if (transfers(in->class))
+        if (ends_block(in->class))
             check_found_at(c, CHECK_block, CHECK_VIOLATION, where, in->addr,
                            "a %s stands inside a block, not at its end", CLASSES[in->class]);
-        if (in->addr + in->length != next->addr)
+        else if (!follows(in, next))
             check_found_at(c, CHECK_block, CHECK_VIOLATION, where, next->addr,
-                           "inside a block the instruction at 0x%" PRIx64
-                           " of %u bytes is followed by one at 0x%" PRIx64,
+                           "inside a block the %s at 0x%" PRIx64 " of %u bytes is followed by one at 0x%" PRIx64,
+                           in->class == PEET_CL_branch || in->class == PEET_CL_jump ? CLASSES[in->class]
+                                                                                    : "instruction",
                            in->addr, in->length, next->addr);
     }
 }
