@@ -184,22 +184,24 @@ static inline void synthetic_loop(uint64_t *r, struct synthetic *s, unsigned num
         while (s->block[l->block[i]].def.slots == 0);
     }
     l->node[0] = (struct peet_loop_node){ .end = 4, .assigns = 2, .enters = 1, .counted = 1, .trips = 0 };
-    l->assign[0][0] = (struct peet_assign){ 16, 2, PEET_LOOP_ZERO };
-    l->assign[0][1] = (struct peet_assign){ 4096, 0, 0 };
+    l->assign[0][0] = (struct peet_assign){ 16, 2, PEET_LOOP_ZERO, 0 };
+    l->assign[0][1] = (struct peet_assign){ 4096, 0, 0, 0 };
     l->node[1] = (struct peet_loop_node){ .block = 1 };
     l->node[2] = (struct peet_loop_node){ .end = 4,
                                           .assigns = 2,
                                           .enters = 1,
                                           .counted = number % 2 == 0,
                                           .trips = number % 2 == 0 ? 1 : synthetic_below(r, 9) };
-    l->assign[2][0] = (struct peet_assign){ 8, 1, 0 };
-    l->assign[2][1] = (struct peet_assign){ 8 * (int64_t)(1 + synthetic_below(r, 4)), 1, 1 };
+    l->assign[2][0] = (struct peet_assign){ 8, 1, 0, 0 };
+    l->assign[2][1] = (struct peet_assign){ 8 * (int64_t)(1 + synthetic_below(r, 4)), 1, 1, number % 3 ? 0 : 3 };
     l->node[3] = (struct peet_loop_node){ .block = 1 };
     for (int i = 0; i < 2; i++) {
         unsigned n = (unsigned)i * 2 + 1, slots = s->block[l->block[i]].def.slots;
         l->node[n].assigns = (uint16_t)slots;
         for (unsigned j = 0; j < slots; j++)
-            l->assign[n][j] = (struct peet_assign){ (int64_t)j * 64, (uint8_t)j, (uint8_t)synthetic_below(r, values) };
+            l->assign[n][j] =
+                (struct peet_assign){ (int64_t)j * 64, (uint8_t)j, (uint8_t)synthetic_below(r, values),
+                                      (uint8_t)(synthetic_below(r, 3) ? 0 : 1 + synthetic_below(r, values)) };
     }
     for (int i = 0; i < 4; i++)
         l->node[i].assign = l->assign[i];
@@ -406,10 +408,10 @@ static inline size_t synthetic_run_loop(struct synthetic_thread *t, const struct
             for (uint64_t j = 0; j < trips; j++) {
                 const struct peet_assign *a = l->assign[body * 2 + 1];
                 for (unsigned k = 0; k < b->def.slots; k++)
-                    slot[k] = value[a[k].src] + (uint64_t)a[k].add;
+                    slot[k] = value[a[k].src] + (a[k].plus ? value[a[k].plus - 1] : 0) + (uint64_t)a[k].add;
                 n += synthetic_run_block(t, trace, b, slot, out + n);
                 if (body)
-                    value[1] += (uint64_t)l->assign[2][1].add;
+                    value[1] += (uint64_t)l->assign[2][1].add + (l->assign[2][1].plus ? value[2] : 0);
             }
         }
         value[0] += 4096;

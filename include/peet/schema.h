@@ -50,9 +50,9 @@ enum {
 struct peet_insn {
     uint64_t addr;
     uint64_t target; /* of a direct branch, jump or call; else 0 */
-    uint8_t length;
-    uint8_t class; /* enum peet_class */
+    uint16_t length; /* up to where control goes on, what a producer has put behind it included */
     uint16_t flags;
+    uint8_t class; /* enum peet_class */
 };
 
 /* addr = base + (index << scale) + disp. The values of all sources are those at the block's entry. */
@@ -105,10 +105,10 @@ struct peet_block {
  * of its own. Value number PEET_LOOP_ZERO is the constant 0. */
 enum { PEET_LOOP_ZERO = 255, PEET_LOOP_DEPTH = 8 };
 
-/* value[dst] = value[src] + add; in a block node: slot[dst] = … */
+/* value[dst] = value[src] + value[plus - 1] + add, plus being 0 for none; in a block node: slot[dst] = … */
 struct peet_assign {
     int64_t add;
-    uint8_t dst, src;
+    uint8_t dst, src, plus;
 };
 
 struct peet_loop_node {

@@ -124,7 +124,7 @@ void defs_put_loop(struct buf *out, const struct peet_loop *l)
         buf_leb(&b, n->assigns);
         for (unsigned j = 0; j < n->assigns; j++) {
             buf_leb(&b, n->assign[j].dst);
-            buf_leb(&b, n->assign[j].src);
+            buf_leb(&b, (uint64_t)n->assign[j].plus << 8 | n->assign[j].src);
             buf_sleb(&b, n->assign[j].add);
         }
     }
@@ -283,7 +283,7 @@ static struct peet_insn *read_insns(struct scratch *x, uint16_t n)
     for (unsigned i = 0; i < n && !x->w.bad; i++) {
         struct peet_insn *in = &insn[i];
         in->addr = expected + (uint64_t)window_sleb(&x->w);
-        in->length = byte(x);
+        in->length = half(x);
         in->class = byte(x);
         in->flags = half(x);
         if (number(x, 1))
@@ -367,8 +367,9 @@ static int read_loop(struct schema *s, struct scratch *x, struct peet_err *err)
         n->assigns = half(x);
         struct peet_assign *assign = array(x, n->assigns, sizeof *assign);
         for (unsigned j = 0; j < n->assigns && !x->w.bad; j++) {
-            uint8_t dst = byte(x), src = byte(x);
-            assign[j] = (struct peet_assign){ window_sleb(&x->w), dst, src };
+            uint8_t dst = byte(x);
+            uint16_t src = half(x);
+            assign[j] = (struct peet_assign){ window_sleb(&x->w), dst, (uint8_t)src, (uint8_t)(src >> 8) };
         }
         n->assign = assign;
     }

@@ -10,10 +10,15 @@ static uint64_t trips_of(const struct peet_loop_walk *w, const struct peet_loop_
     return n->counted ? w->counts[n->trips] : n->trips;
 }
 
+static uint64_t assigned(const struct peet_loop_walk *w, const struct peet_assign *a)
+{
+    return (a->src == PEET_LOOP_ZERO ? 0 : w->value[a->src]) + (a->plus ? w->value[a->plus - 1] : 0) + (uint64_t)a->add;
+}
+
 static void assign(struct peet_loop_walk *w, const struct peet_assign *a, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        w->value[a[i].dst] = (a[i].src == PEET_LOOP_ZERO ? 0 : w->value[a[i].src]) + (uint64_t)a[i].add;
+        w->value[a[i].dst] = assigned(w, &a[i]);
 }
 
 void peet_loop_walk_init(struct peet_loop_walk *w, const struct peet_trace *t, const struct peet_loop_run *run)
@@ -58,7 +63,7 @@ void loop_settle(struct peet_loop_walk *w)
 static void set_slots(const struct peet_loop_walk *w, const struct peet_loop_node *n, uint64_t *slot)
 {
     for (unsigned i = 0; i < n->assigns; i++)
-        slot[i] = (n->assign[i].src == PEET_LOOP_ZERO ? 0 : w->value[n->assign[i].src]) + (uint64_t)n->assign[i].add;
+        slot[i] = assigned(w, &n->assign[i]);
 }
 
 const struct peet_block *peet_loop_walk_next(struct peet_loop_walk *w, const uint64_t **ret_slots)
@@ -75,14 +80,27 @@ const struct peet_block *peet_loop_walk_next(struct peet_loop_walk *w, const uin
 
 /* ---- many trips at once ---- */
 
-/* Each value steps by itself, and all nodes are blocks without computes. */
+/* Whether each value steps by itself, and by as much in each trip; step has this, then. */
+static bool find_steps(const struct peet_loop_walk *w, const struct peet_loop_node *outer, uint64_t *step)
+{
+    memset(step, 0, w->loop->values * sizeof *step);
+    for (unsigned i = outer->enters; i < outer->assigns; i++) {
+        const struct peet_assign *a = &outer->assign[i];
+        if (a->dst != a->src)
+            return false;
+        step[a->dst] += (uint64_t)a->add + (a->plus ? w->value[a->plus - 1] : 0);
+    }
+    for (unsigned i = outer->enters; i < outer->assigns; i++)
+        if (outer->assign[i].plus && step[outer->assign[i].plus - 1] != 0)
+            return false;
+    return true;
+}
+
+/* Whether all nodes are blocks without computes. */
 static bool is_flat(const struct peet_loop_walk *w, const struct peet_loop_node *outer, size_t *ret_records)
 {
     size_t records = 0;
 
-    for (unsigned i = outer->enters; i < outer->assigns; i++)
-        if (outer->assign[i].dst != outer->assign[i].src)
-            return false;
     for (unsigned i = w->node; i < outer->end; i++) {
         if (!w->loop->node[i].block)
             return false;
@@ -104,7 +122,8 @@ static void add_block(const struct peet_loop_walk *w, const struct peet_loop_nod
 
     set_slots(w, n, src + PEET_SRC_SLOT);
     for (unsigned i = 0; i < n->assigns; i++)
-        slot_step[i] = n->assign[i].src == PEET_LOOP_ZERO ? 0 : step[n->assign[i].src];
+        slot_step[i] = (n->assign[i].src == PEET_LOOP_ZERO ? 0 : step[n->assign[i].src])
+                       + (n->assign[i].plus ? step[n->assign[i].plus - 1] : 0);
     f->record[f->records] = block_record(item->block);
     f->step[f->records++] = 0;
     f->instructions += item->insns;
@@ -128,19 +147,16 @@ bool loop_flatten(struct peet_loop_walk *w, uint64_t *src, struct flat_loop *f)
     if (w->depth == 0 || w->node != w->open[w->depth - 1] + 1)
         return false;
     const struct peet_loop_node *outer = &w->loop->node[w->open[w->depth - 1]];
-    if (!is_flat(w, outer, &records))
+    if (!is_flat(w, outer, &records) || !find_steps(w, outer, step))
         return false;
-    memset(step, 0, w->loop->values * sizeof *step);
-    for (unsigned i = outer->enters; i < outer->assigns; i++)
-        step[outer->assign[i].dst] += (uint64_t)outer->assign[i].add;
     f->records = 0;
     f->instructions = 0;
     f->trips = w->left[w->depth - 1];
     for (unsigned i = w->node; i < outer->end; i++)
         add_block(w, &w->loop->node[i], step, src, f);
     /* leave the walk where it will be when the trips are done */
-    for (unsigned i = outer->enters; i < outer->assigns; i++)
-        w->value[outer->assign[i].dst] += (uint64_t)outer->assign[i].add * f->trips;
+    for (unsigned i = 0; i < w->loop->values; i++)
+        w->value[i] += step[i] * f->trips;
     w->node = outer->end;
     w->depth--;
     return true;

@@ -224,6 +224,11 @@ int schema_add_block(struct schema *s, const struct peet_block *b, struct peet_e
 
 /* ---- loops ---- */
 
+static bool is_from_values(const struct peet_loop *l, const struct peet_assign *a)
+{
+    return (a->src < l->values || a->src == PEET_LOOP_ZERO) && a->plus <= l->values;
+}
+
 static const char *block_node_fault(const struct schema *s, const struct peet_loop *l, const struct peet_loop_node *n)
 {
     const struct item *item = schema_item(s, n->block);
@@ -235,7 +240,7 @@ static const char *block_node_fault(const struct schema *s, const struct peet_lo
     if (n->assigns != item->slots)
         return "it does not set each of its block's slots";
     for (unsigned i = 0; i < n->assigns; i++)
-        if (n->assign[i].dst != i || (n->assign[i].src >= l->values && n->assign[i].src != PEET_LOOP_ZERO))
+        if (n->assign[i].dst != i || !is_from_values(l, &n->assign[i]))
             return "it sets its block's slots out of order or from unknown values";
     return NULL;
 }
@@ -250,7 +255,7 @@ static const char *loop_node_fault(const struct peet_loop *l, const struct peet_
     if (n->enters > n->assigns)
         return "it has more assignments on entry than assignments";
     for (unsigned i = 0; i < n->assigns; i++)
-        if (n->assign[i].dst >= l->values || (n->assign[i].src >= l->values && n->assign[i].src != PEET_LOOP_ZERO))
+        if (n->assign[i].dst >= l->values || !is_from_values(l, &n->assign[i]))
             return "it assigns to or from an unknown value";
     return NULL;
 }

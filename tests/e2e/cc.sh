@@ -60,16 +60,23 @@ verdict "a shared library takes the executable's runtime, and works in one that 
 
 # The references of the first thread, without addresses of code and constants: those differ.
 references() { "$peet" dump --thread 1 --format csv "$1" | awk -F, '$3 ~ /^(load|store|update|prefetch)$/ { print $3, $5 < 268435456 ? 0 : $5, $6 }'; }
-verdict "slots say the same addresses as recording each" "$(
+# SUBJECT OPTIONS: where the recording of every address and the other one differ.
+differ_from_brute() {
     for brute in "" --peet-brute; do
         # shellcheck disable=SC2086
-        "$peet" cc -O2 $brute -w -no-pie -Wl,-Tdata=0x10000000 -o "$TMP/same" $subjects/calls.c -lpthread >/dev/null 2>&1
-        "$peet" record -o "$TMP/same$brute.peet" -- "$TMP/same" >/dev/null 2>&1
+        "$peet" cc $2 $brute -w -no-pie -Wl,-Tdata=0x10000000 -o "$TMP/same$brute" "$subjects/$1" -lpthread -lm >/dev/null 2>&1
+        mv "$TMP/same$brute" "$TMP/same" # programs of other names have other stacks
+        "$peet" record -o "$TMP/same$brute.peet" -- "$TMP/same" >"$TMP/same$brute.out" 2>&1
         references "$TMP/same$brute.peet" >"$TMP/same$brute.txt"
     done
     [ -s "$TMP/same.txt" ] || echo "there are none"
     cmp "$TMP/same.txt" "$TMP/same--peet-brute.txt" 2>&1
-)"
+}
+verdict "slots say the same addresses as recording each" "$(differ_from_brute calls.c -O2)"
+for options in -O0 -O1 -O2 "-O3 -march=native" "-O2 -funroll-loops" "-Os -fno-ivopts"; do
+    verdict "loops of all kinds, built with $options, say the same addresses as recording each" "$(differ_from_brute loops.c "$options")"
+    verdict "their recording is well-formed, with $options" "$("$peet" check "$TMP/same.peet" 2>&1 | grep -E '^  (violation|warning)' | head -n 5)"
+done
 
 # ---- the command line ----
 

@@ -38,10 +38,10 @@ static uint32_t define_nest(struct peet_writer *w)
         { .insn = 0, .kind = PEET_LOAD, .size = 4, .base = PEET_SRC_SLOT },
         { .insn = 1, .kind = PEET_STORE, .size = 16, .base = PEET_SRC_REGISTER + 3, .index = PEET_SRC_SLOT + 1 },
     };
-    const struct peet_assign outer[] = { { 5, 1, 0 }, { 1, 0, 1 }, { 8, 0, 1 }, { -1, 1, 0 } };
-    const struct peet_assign middle[] = { { 7, 1, PEET_LOOP_ZERO }, { 256, 0, 1 } };
-    const struct peet_assign inner[] = { { 64, 0, 0 }, { 64, 1, 0 } };
-    const struct peet_assign slots[] = { { 0, 0, 0 }, { 32, 1, 1 } };
+    const struct peet_assign outer[] = { { 5, 1, 0, 0 }, { 1, 0, 1, 0 }, { 8, 0, 1, 0 }, { -1, 1, 0, 0 } };
+    const struct peet_assign middle[] = { { 7, 1, PEET_LOOP_ZERO, 0 }, { 256, 0, 1, 0 } };
+    const struct peet_assign inner[] = { { 64, 0, 0, 2 }, { 64, 1, 0, 0 } };
+    const struct peet_assign slots[] = { { 0, 0, 0, 0 }, { 32, 1, 1, 0 } };
     struct peet_loop_node node[] = {
         { .end = 7, .counted = 1, .assigns = 4, .enters = 2, .assign = outer },
         { .assigns = 2, .assign = slots },

@@ -192,7 +192,8 @@ def read_loop(f, items):
             must(depth > 1 and block and block.kind == "block", "a node that is neither loop nor block")
             must(not block.effects and all(o[4] is o[6] is None for o in block.operands), "a block not for loops")
         assignments = [(f.leb(), f.leb(), f.sleb()) for _ in range(f.leb(entry, 2**16 - 1))]
-        must(all(source < values or source == 255 for _, source, _ in assignments), "a value that is not there")
+        must(all((source & 255 < values or source & 255 == 255) and source >> 8 <= values for _, source, _ in assignments),
+             "a value that is not there")
         must(all(to == i if block else to < values for i, (to, _, _) in enumerate(assignments)), "a wrong assignment")
         while taken < end:
             body.append(node(end, depth + 1))
@@ -341,7 +342,8 @@ class Execution:
     def loop(self, node, slots):
         def assign(assignments, to):
             for destination, source, addend in assignments:
-                to[destination] = ((0 if source == 255 else slots[source]) + addend) & MASK
+                first, second = 0 if source & 255 == 255 else slots[source & 255], slots[(source >> 8) - 1] if source >> 8 else 0
+                to[destination] = (first + second + addend) & MASK
             return to
         if node.block:
             return self.block(node.block, assign(node.step, [0] * node.block.slots))

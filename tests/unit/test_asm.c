@@ -102,7 +102,7 @@ static void release(struct asm_unit *u)
 
 static void blocks_end_at_labels_jumps_and_calls_and_carry_the_stack_pointer(void)
 {
-    static const uint32_t first[] = { 0, 2, 7, 8 }, slots[] = { 1, 1, 1, 1 };
+    static const uint32_t first[] = { 0, 2, 7, 8 }, slots[] = { 1, 1, 0, 1 };
     static const bool carried[] = { false, true, true, false };
     struct asm_options o = { .assembler = "as", .warn = ignore };
     struct asm_unit u = { .options = &o };
@@ -111,7 +111,8 @@ static void blocks_end_at_labels_jumps_and_calls_and_carry_the_stack_pointer(voi
         for (unsigned i = 0; i < 4; i++) {
             CHECK_EQ(u.block[i].first, first[i]);
             CHECK_EQ(u.block[i].carried, carried[i]);
-            CHECK_EQ(u.block[i].parent, i == 2 ? 1 : ASM_NONE);
+            CHECK_EQ(u.block[i].parent, ASM_NONE);
+            CHECK_EQ(u.block[i].loop != NULL, i == 1);
             CHECK_EQ(u.block[i].node->slots, slots[i]);
         }
     CHECK_EQ(u.functions, 1);
@@ -149,11 +150,80 @@ static void every_label_that_is_used_is_written_once(void)
             const char *at = strstr(text, label);
             CHECK(at && !strstr(at + 1, label));
         }
-        CHECK(strstr(text, "\tmovq\t%rbx, 8(%r15)\n\tleaq\t16(%r15), %r15\n.LpeetI2:\n"));
+        CHECK(strstr(text, "\tmovq\t%rbx, 8(%r15)\n.LpeetI2:\n"));
+        CHECK(strstr(text, "\tjne .LpeetL1\n.LpeetX1:\n\tmovq\t%rbx, 24(%r15)\n\tleaq\t32(%r15), %r15\n"));
         CHECK(strstr(text, "\tmovq\t%r15, %fs:peet_rt_cursor@tpoff\n.LpeetI9:\n\tret\n"));
     }
     free(text);
     release(&u);
+}
+
+static void blocks_that_one_way_leads_to_go_on_in_a_record(void)
+{
+    static const char text[] =
+        "\t.text\n\t.globl f\n\t.type f, @function\nf:\n\tmovl (%rdi), %eax\n\ttestl %eax, %eax\n\tje .L2\n"
+        "\tmovl 4(%rdi), %eax\n\tmovl (%rsi), %ecx\n.L3:\n\tret\n.L2:\n\tmovl 8(%rdi), %eax\n\tjmp .L3\n"
+        "\t.size f, .-f\n\t.ident \"GCC: 12\"\n";
+    static const uint32_t parent[] = { ASM_NONE, 0, ASM_NONE, 0 };
+    static const unsigned slots[] = { 2, 3, 0, 2 }, reach[] = { 3, 3, 0, 2 };
+    struct asm_options o = { .assembler = "as", .warn = ignore };
+    struct asm_unit u = { .options = &o };
+
+    if (plan(&u, text) && CHECK_EQ(u.blocks, 4))
+        for (unsigned i = 0; i < 4; i++) {
+            CHECK_EQ(u.block[i].parent, parent[i]);
+            CHECK_EQ(u.block[i].node->slots, slots[i]);
+            CHECK_EQ(u.block[i].reach, reach[i]);
+        }
+    release(&u);
+}
+
+/* Whether a loop of these instructions is summarised, and if so how many values it says. */
+static int values_of_loop(const char *body)
+{
+    struct asm_options o = { .assembler = "as", .warn = ignore };
+    struct asm_unit u = { .options = &o };
+    char text[1024];
+    int values = -1;
+
+    snprintf(
+        text, sizeof text,
+        "\t.text\n\t.globl f\n\t.type f, @function\nf:\n\tnop\n.L2:\n%s\tret\n\t.size f, .-f\n\t.ident \"GCC: 12\"\n",
+        body);
+    if (plan(&u, text) && CHECK_EQ(u.blocks, 3))
+        values = u.block[1].loop ? (int)u.block[1].loop->values : 0;
+    release(&u);
+    return values;
+}
+
+static void loops_are_summarised_if_all_that_they_do_grows_by_as_much_in_each_trip(void)
+{
+    static const struct {
+        int values; /* 0: it is not summarised */
+        const char *body;
+    } LOOPS[] = {
+        { 2, "\taddl (%rdi), %eax\n\taddq $4, %rdi\n\tcmpq %rsi, %rdi\n\tjne .L2\n" },
+        { 2, "\taddq $4, %rdi\n\taddl -4(%rdi), %eax\n\tsubl $1, %ecx\n\tjne .L2\n" }, /* rdi counts */
+        { 2, "\taddl (%rdi), %eax\n\tsubl $1, %ecx\n\tjne .L2\n" },
+        { 3, "\taddl (%rdi), %eax\n\taddq %rdx, %rdi\n\tdecq %rcx\n\tjne .L2\n" },
+        { 3, "\taddl (%rdi,%rdx,8), %eax\n\taddq %rsi, %rdx\n\taddq $1, %rcx\n\tcmpq %rcx, %r8\n\tjne .L2\n" },
+        { 2, "\tmovq 8(%rsp), %r8\n\taddl (%r8,%rcx,4), %eax\n\taddq $1, %rcx\n\tcmpq %rsi, %rcx\n\tjne .L2\n" },
+        { 0, "\tmovq (%rsi), %r8\n\taddl (%r8,%rcx,4), %eax\n\taddq $1, %rcx\n\tcmpq %rsi, %rcx\n\tjne .L2\n" },
+        { 0, "\tmovq %rcx, 8(%rsp)\n\tmovq 8(%rsp), %r8\n\taddl (%r8), %eax\n\tdecq %rcx\n\tjne .L2\n" },
+        { 0, "\tmovl (%rdi), %eax\n\ttestl %eax, %eax\n\tje .L2\n" },                  /* waits */
+        { 0, "\taddq $1, %rdx\n\tmovl (%rdi), %eax\n\ttestl %eax, %eax\n\tje .L2\n" }, /* and counts besides */
+        { 0, "\taddq $1, %rdx\n\tcmpl $0, (%rdi)\n\tje .L2\n" },
+        { 0, "\taddq $1, %rdx\n\tpause\n\tcmpq %rdx, %rsi\n\tjne .L2\n" },
+        { 0, "\tmovq (%rdi), %rdi\n\tdecq %rcx\n\tjne .L2\n" }, /* follows pointers */
+        { 0, "\tlock addl $1, (%rdi)\n\tdecq %rcx\n\tjne .L2\n" },
+        { 0, "\tpushq %rcx\n\tdecq %rcx\n\tjne .L2\n" },
+        { 0, "\taddl (%rdi), %eax\n\timulq $3, %rdi\n\tdecq %rcx\n\tjne .L2\n" },
+        { 0, "\taddl (%rdi), %eax\n\taddq %rdi, %rdi\n\tdecq %rcx\n\tjne .L2\n" },
+    };
+
+    for (size_t i = 0; i < sizeof LOOPS / sizeof *LOOPS; i++)
+        if (!CHECK_EQ(values_of_loop(LOOPS[i].body), LOOPS[i].values))
+            printf("# the loop: %s\n", LOOPS[i].body);
 }
 
 /* ---- the driver ---- */
@@ -226,6 +296,8 @@ int main(void)
     RUN(symbols_and_sections_are_as_directives_say);
     RUN(blocks_end_at_labels_jumps_and_calls_and_carry_the_stack_pointer);
     RUN(brute_force_has_a_slot_for_each_operand);
+    RUN(blocks_that_one_way_leads_to_go_on_in_a_record);
+    RUN(loops_are_summarised_if_all_that_they_do_grows_by_as_much_in_each_trip);
     RUN(every_label_that_is_used_is_written_once);
     RUN(the_runtime_is_linked_where_the_compiler_links_an_executable);
     RUN(the_last_option_about_the_kind_of_code_wins);

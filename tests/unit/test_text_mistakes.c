@@ -66,7 +66,7 @@ static const struct { const char *text, *error; } MISTAKES[] = {
       "in:3: block b1 uses s1, but says that it has 1 slots" },
     { HEAD "block b1\nend\n", "in:3: block" },
     { HEAD "block b1\n  0x1000 4 plane\n", "in:4: 'plane' found, an instruction's class" },
-    { HEAD "block b1\n  0x1000 400 plain\n", "in:4: '400' found, an instruction's length, at most 255, expected" },
+    { HEAD "block b1\n  0x1000 70000 plain\n", "in:4: '70000' found, an instruction's length, at most 65535, expected" },
     { HEAD "block b1\n  0x1000 4 plain load 8 [s0]\n",
       "in:4: 'load' found, a flag, '->', ',' or the end of the line expected" },
     { HEAD "block b1\n  0x1000 4 plain, lode 8 [s0]\n",

@@ -382,7 +382,7 @@ static void define_tripper(struct peet_writer *w, struct tripper *x)
     struct peet_insn insn = { .addr = 0x1000, .length = 4 };
     struct peet_operand operand = { .size = 8, .kind = PEET_LOAD, .base = PEET_SRC_SLOT };
     struct peet_block block = { .insns = 1, .operands = 1, .slots = 1, .insn = &insn, .operand = &operand };
-    struct peet_assign same = { 0, 0, 0 }, step = { 8, 0, 0 };
+    struct peet_assign same = { 0, 0, 0, 0 }, step = { 8, 0, 0, 0 };
     struct peet_loop_node node[] = { { .end = 2, .counted = 1, .assigns = 1, .assign = &step },
                                      { .assigns = 1, .assign = &same } };
     struct peet_err err;
@@ -616,7 +616,7 @@ static void a_wrong_definition_is_refused_with_its_reason(void)
     CHECK(strstr(err.text, "item 77 is not defined") != NULL);
     fine(peet_writer_block(w, &good, &item, &err), &err);
     CHECK_EQ(peet_stream_put_words(stream, (uint64_t[]){ item }, 1, &err), PEET_ERR_USAGE);
-    struct peet_assign assign = { 0, 0, 0 };
+    struct peet_assign assign = { 0, 0, 0, 0 };
     struct peet_loop_node node[] = { { .end = 2, .trips = 3 }, { .block = item, .assigns = 1, .assign = &assign } };
     struct peet_loop loop = { .values = 1, .nodes = 2, .node = node };
     fine(peet_writer_loop(w, &loop, &item, &err), &err);

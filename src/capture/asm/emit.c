@@ -119,6 +119,37 @@ static void emit_key(struct emitter *e, uint32_t block, int offset)
         fprintf(e->out, "\tleaq\t.LpeetS%u(%%rip), %%r14\n\tmovq\t%%r14, %d(%%r15)\n", block, offset);
 }
 
+/* A loop has two copies: one for the first trip, which writes its slots, and one for all others, which is as it was. Behind it,
+ * the register is written that tells how often. */
+static void emit_loop_registers(struct emitter *e, const struct asm_block *b)
+{
+    for (unsigned i = b->loop->slots; i < b->loop->values; i++)
+        fprintf(e->out, "\tmovq\t%%%s, %u(%%r15)\n", NAMES[b->loop->value[i].reg], 8 * (i + 1));
+}
+
+static void emit_to(struct emitter *e, const struct asm_statement *s, const char *label, uint32_t number)
+{
+    size_t n = s->length;
+
+    while (s->text[n - 1] != ' ' && s->text[n - 1] != '\t')
+        n--;
+    fprintf(e->out, "\t%.*s%s%u\n", (int)n, s->text, label, number);
+}
+
+static void emit_loop_end(struct emitter *e, const struct asm_block *b, uint32_t number)
+{
+    const struct asm_statement *branch = &e->u->text.statement[e->u->insn[b->first + b->count - 1].statement];
+    unsigned end = 8 * (b->loop->values + 1);
+
+    emit_to(e, branch, ".LpeetL", number);
+    fprintf(e->out, "\tjmp\t.LpeetX%u\n\t.p2align 4,,10\n.LpeetL%u:\n", number, number);
+    for (uint32_t i = b->first; i + 1 < b->first + b->count; i++)
+        emit(e, &e->u->text.statement[e->u->insn[i].statement]);
+    emit_to(e, branch, ".LpeetL", number);
+    fprintf(e->out, ".LpeetX%u:\n\tmovq\t%%%s, %u(%%r15)\n\tleaq\t%u(%%r15), %%r15\n", number, NAMES[b->loop->counter],
+            end, end + 8);
+}
+
 /* What stands in front of an instruction: the key, its slots, and behind the block's last word the cursor moves. A root looks
  * at the last word that its tree may come to, so that a buffer never ends behind its key. */
 static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t number)
@@ -130,11 +161,13 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
 
     if (is_first && is_root)
         emit_key(e, in->block, 0);
-    if (is_first && is_root && b->reach > b->node->slots)
+    if (is_first && b->loop)
+        emit_loop_registers(e, b);
+    else if (is_first && is_root && b->reach > b->node->slots)
         fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->reach);
     for (unsigned i = 0; i < n->own_slots; i++)
         emit_fill(e, in, &n->fill[i], 8 * (n->slots - n->own_slots + (int)i + 1) - before);
-    if (n->slots < b->node->slots || !(is_first || n->own_slots))
+    if (b->loop || n->slots < b->node->slots || !(is_first || n->own_slots))
         return;
     if (!is_root)
         emit_key(e, in->block, -before);
@@ -144,18 +177,18 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
 
 /* ---- control ---- */
 
-/* A direct call or jump to a function of this file goes behind the check at its entry. */
-static void emit_transfer(struct emitter *e, const struct asm_statement *s, uint32_t own)
+/* A direct call or jump to a function of this file goes behind the check at its entry, and a loop's branch to its other copy. */
+static void emit_transfer(struct emitter *e, const struct asm_statement *s, const struct asm_insn *in, uint32_t own)
 {
-    size_t n = s->length;
+    const struct asm_block *b = &e->u->block[in->block];
 
-    if (own == ASM_NONE) {
+    if (b->loop && s->insn == b->first + b->count - 1) {
+        emit_loop_end(e, b, in->block);
+    } else if (own != ASM_NONE) {
+        emit_to(e, s, ".LpeetB", own);
+    } else {
         emit(e, s);
-        return;
     }
-    while (s->text[n - 1] != ' ' && s->text[n - 1] != '\t')
-        n--;
-    fprintf(e->out, "\t%.*s.LpeetB%u\n", (int)n, s->text, own);
 }
 
 /* Whether control leaves for a place that looks for the cursor in memory. */
@@ -191,7 +224,7 @@ static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t
     if (leaves(e->u, in, own, &for_callee))
         asm_emit_spill(e->u, e->out, for_callee);
     fprintf(e->out, ".LpeetI%u:\n", number);
-    emit_transfer(e, s, own);
+    emit_transfer(e, s, in, own);
     if (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect)
         asm_emit_reload(e->u, e->out);
 }

@@ -89,13 +89,14 @@ static void emit_section(const struct asm_unit *u, uint32_t section, FILE *out)
 static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
-    unsigned flags = (b->carried ? RAW_CARRIED : 0u) | (u->options->brute ? RAW_BRUTE : 0u);
+    unsigned flags =
+        (b->carried ? RAW_CARRIED : 0u) | (u->options->brute ? RAW_BRUTE : 0u) | (b->private_stack ? RAW_PRIVATE : 0u);
     unsigned slots = b->node->slots;
 
     if (b->parent != ASM_NONE)
         slots -= u->block[b->parent].node->slots;
     fprintf(out, "\t.balign %d\n.LpeetS%u:\n\t.long %d, .LpeetI%u-.\n\t.value %u, %u\n\t.long %u\n", RAW_ALIGN, number,
-            RAW_BLOCK, b->first, b->count, slots, flags);
+            b->loop ? RAW_LOOP : RAW_BLOCK, b->first, b->count, slots, flags);
     if (b->parent == ASM_NONE)
         fputs("\t.long 0\n", out);
     else

@@ -201,6 +201,15 @@ static void follow(struct asm_unit *u)
     mark_taken(u);
 }
 
+/* Whether a block's branch goes back to its beginning. */
+static bool is_loop(const struct asm_unit *u, const struct asm_block *b)
+{
+    const struct asm_insn *last = &u->insn[b->first + b->count - 1];
+
+    return last->x.insn.class == PEET_CL_branch && last->target != ASM_NONE
+           && insn_behind(u, &u->text.symbol[last->target]) == b->first;
+}
+
 /* Whether a block may go on in the record of the one block that leads to it. */
 static bool goes_on(const struct asm_unit *u, const struct asm_block *b)
 {
@@ -227,6 +236,46 @@ static int plan_insns(struct asm_unit *u, struct asm_block *b, struct x86_node *
     return 1;
 }
 
+/* Functions whose stack nobody else can know: none of their instructions lets its address go. */
+static void find_open_stacks(struct asm_unit *u)
+{
+    for (uint32_t i = 0; i < u->text.insns; i++) {
+        const struct asm_insn *in = &u->insn[i];
+        if (in->function != ASM_NONE && (in->opaque || in->x.takes_stack || !asm_is_recorded(u, in->function)))
+            u->function[u->function[in->function].family].open_stack = true;
+    }
+}
+
+/* Whether linkers may change by how much an instruction moves a register. */
+static bool moves_by_symbol(const struct asm_unit *u, const struct asm_insn *in)
+{
+    const struct asm_statement *s = &u->text.statement[in->statement];
+    const char *at = s->text + asm_operands(s);
+    size_t length;
+
+    return in->x.moves > 0 && asm_next_name(&at, s->text + s->length, &length);
+}
+
+static int find_loop(struct asm_unit *u, struct asm_block *b)
+{
+    const struct asm_function *f = &u->function[u->function[u->insn[b->first].function].family];
+    struct x86_affine a;
+
+    if (u->options->brute || b->parent != ASM_NONE || b->indirect || !is_loop(u, b))
+        return 1;
+    for (uint32_t i = 0; i < b->count; i++)
+        if (moves_by_symbol(u, &u->insn[b->first + i]))
+            return 1;
+    b->private_stack = !f->open_stack;
+    if (!x86_affine_find(b->node, b->private_stack, &a))
+        return 1;
+    b->loop = arena_alloc(&u->layout.arena, sizeof a);
+    if (!b->loop)
+        return PEET_ERR_MEMORY;
+    *b->loop = a;
+    return 1;
+}
+
 static int plan_block(struct asm_unit *u, uint32_t number)
 {
     struct asm_block *b = &u->block[number], *parent = goes_on(u, b) ? &u->block[b->from] : NULL;
@@ -237,7 +286,7 @@ static int plan_block(struct asm_unit *u, uint32_t number)
     b->planned = PLAN_BEGUN;
     if (parent && (r = plan_block(u, b->from)) < 0)
         return r;
-    if (parent && parent->planned == PLAN_DONE && parent->depth < MAX_DEPTH
+    if (parent && parent->planned == PLAN_DONE && !parent->loop && parent->depth < MAX_DEPTH
         && (r = plan_insns(u, b, parent->node)) > 0) {
         b->parent = b->from;
         b->depth = (uint8_t)(parent->depth + 1);
@@ -247,6 +296,8 @@ static int plan_block(struct asm_unit *u, uint32_t number)
         assert(r != 0); /* with one slot less, or as many, there is room */
     }
     b->planned = PLAN_DONE;
+    if (r > 0 && (r = find_loop(u, b)) < 0)
+        return r;
     for (struct asm_block *p = b; r > 0; p = &u->block[p->parent]) {
         p->reach = p->reach < b->node->slots ? b->node->slots : p->reach;
         if (p->parent == ASM_NONE)
@@ -261,6 +312,7 @@ int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
     if (cut(u, err) < 0)
         return err->code;
     follow(u);
+    find_open_stacks(u);
     for (size_t i = 0; i < u->blocks; i++)
         u->block[i].carried = !u->block[i].arrives && u->block[i].before > 0;
     for (uint32_t i = 0; i < u->blocks; i++) {

@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "capture/live/live.h"
 
-enum { LENGTH_MAX = 255, DEPTH_MAX = 64 };
+enum { LENGTH_MAX = UINT16_MAX, DEPTH_MAX = 64 };
 
 void code_release(struct live_code *c)
 {
@@ -109,7 +109,7 @@ static bool goes_on(uint8_t class)
 static void reach(struct peet_insn *in, uint64_t next)
 {
     if (next > in->addr && next - in->addr <= LENGTH_MAX)
-        in->length = (uint8_t)(next - in->addr);
+        in->length = (uint16_t)(next - in->addr);
 }
 
 /* ---- blocks ---- */
@@ -142,7 +142,7 @@ static int decode(struct live_code *c, const struct live_module *m, const struct
             reach(&insn[i - 1].insn, at);
     }
     struct peet_insn *last = &insn[e->insns - 1].insn;
-    uint64_t target = last->target ? next_start(m, last->target) : 0;
+    uint64_t target = e->kind == RAW_LOOP ? e->start : last->target ? next_start(m, last->target) : 0;
     if (target)
         last->target = target;
     if (goes_on(last->class))
@@ -204,20 +204,33 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
         return err_set(err, r, "no memory for blocks");
     if (r == 0)
         return no_sense(m, e.start, "its slots are not as they should be", err);
-    item->node = n;
     item->slots = n->slots;
+    if (e.kind == RAW_LOOP) {
+        if (!(item->loop = arena_alloc(&c->arena, sizeof *item->loop)))
+            return err_set(err, PEET_ERR_MEMORY, "no memory for loops");
+        if (e.parent || !x86_affine_find(n, e.flags & RAW_PRIVATE, item->loop))
+            return no_sense(m, e.start, "it is no loop", err);
+        item->slots = item->loop->values + 1;
+    }
+    item->node = n;
     return 0;
 }
 
 int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct live_item *ret, struct peet_err *err)
 {
     int r = plan_entry(c, m, key, 0, err);
+    uint32_t item = 0;
 
-    if (r == 0 && (r = x86_layout_define(&c->layout, ret->node, c->writer, err)) < 0)
-        err_prefix(err, "%s: the block at 0x%" PRIx64 " of the schema", m->path, key - m->schema);
-    if (r == 0)
-        ret->item = ret->node->item;
-    return r;
+    if (r < 0)
+        return r;
+    if (ret->loop)
+        r = x86_affine_define(ret->loop, &c->layout, ret->node, c->writer, &item, err);
+    else if ((r = x86_layout_define(&c->layout, ret->node, c->writer, err)) == 0)
+        item = ret->node->item;
+    if (r < 0)
+        return err_prefix(err, "%s: the block at 0x%" PRIx64 " of the schema", m->path, key - m->schema);
+    ret->item = item;
+    return 0;
 }
 
 int code_event(struct live_code *c, uint64_t key, uint32_t *ret_item, struct peet_err *err)

@@ -165,6 +165,17 @@ static int item_of_key(void *context, uint64_t key, uint32_t *ret_item, struct p
     return r;
 }
 
+/* A loop left the register that counts: its trips follow. */
+static void count_trips(void *context, uint64_t key, uint64_t *slots)
+{
+    const struct live_thread *t = context;
+    const struct live_module *m = t->last;
+
+    if (!m || key < m->schema || key >= m->schema_end)
+        m = find_module(context, key);
+    x86_affine_settle(m->items[(key - m->schema) / RAW_ALIGN].loop, slots);
+}
+
 /* How many words of a buffer in which a program was interrupted are whole: up to the first key 0, and not the last block,
  * which may lack slots. */
 static size_t whole_words(struct producer_state *s, struct live_thread *t, const uint64_t *words)
@@ -203,7 +214,7 @@ static int tell_strings(struct producer_state *s)
 
 static void put(struct producer_state *s, struct live_thread *t, const uint64_t *words, size_t n)
 {
-    const struct peet_names names = { item_of_key, t };
+    const struct peet_names names = { .item = item_of_key, .context = t, .loop = count_trips };
     struct peet_totals totals;
 
     if (s->failed || s->ret->stopped)

@@ -59,9 +59,10 @@ bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *
     if (key < m->schema || key >= m->schema_end || (key - m->schema) % RAW_ALIGN || m->schema_end - key < ENTRY_HEAD)
         return false;
     const uint8_t *p = m->entries + (key - m->schema);
-    if (get_le32(p) != RAW_BLOCK)
+    if (get_le32(p) != RAW_BLOCK && get_le32(p) != RAW_LOOP)
         return false;
-    *ret = (struct live_entry){ .start = key + 4 + (uint64_t)(int64_t)(int32_t)get_le32(p + 4),
+    *ret = (struct live_entry){ .kind = get_le32(p),
+                                .start = key + 4 + (uint64_t)(int64_t)(int32_t)get_le32(p + 4),
                                 .insns = (unsigned)(p[8] | p[9] << 8),
                                 .slots = (unsigned)(p[10] | p[11] << 8),
                                 .flags = get_le32(p + 12),

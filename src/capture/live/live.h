@@ -17,6 +17,7 @@
 #include "capture/modules.h"
 #include "capture/producer.h"
 #include "capture/rt/raw.h"
+#include "capture/x86/affine.h"
 #include "capture/x86/layout.h"
 
 /* ---- code.c: what keys stand for ---- */
@@ -25,7 +26,8 @@
 struct live_item {
     uint32_t item; /* of the trace; 0: not defined yet */
     uint32_t slots;
-    struct x86_node *node; /* NULL: not planned yet */
+    struct x86_node *node;   /* NULL: not planned yet */
+    struct x86_affine *loop; /* NULL: it is a block */
 };
 
 struct live_row { /* where a block begins and where its last instruction stands, at run time */
@@ -75,7 +77,7 @@ const uint8_t *module_bytes(const struct live_module *m, uint64_t address, size_
 /* An entry of the schema, as it stands there. */
 struct live_entry {
     uint64_t start, parent; /* parent: the key of another entry, or 0 */
-    unsigned insns, slots, flags;
+    unsigned kind, insns, slots, flags;
     const uint8_t *rest, *end; /* offsets of instructions, then slots */
 };
 bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *ret);

@@ -26,7 +26,7 @@
  * In position-independent code for shared libraries the variable is reached through its GOT entry (@gottpoff).
  *
  * SCHEMA. Section .peet.schema ("a"), entries aligned to RAW_ALIGN:
- *   u32 RAW_BLOCK
+ *   u32 RAW_BLOCK or RAW_LOOP
  *   i32 address of the block's first instruction, minus the address of this field
  *   u16 instructions, u16 slots, u32 flags (RAW_CARRIED, …)
  *   i32 address of the parent's entry, minus the address of this one; 0: it is a root
@@ -35,14 +35,25 @@
  *   u8 which: as capture/x86/layout plans them; the recorder plans again from the linked bytes and compares.
  * A block that is RAW_CARRIED finds the stack pointer in register 0 of the trace, as the block before it left it. All others
  * have %rsp as their first slot (a function's entry, a return point of a call, a landing pad). One that is RAW_BRUTE was planned
- * with a slot for the address of each operand. */
+ * with a slot for the address of each operand.
+ * A block that is a RAW_LOOP goes back to itself as often as it likes: its words are the slots of the first trip, the registers
+ * that capture/x86/affine asks for as they were before it, and the one that counts as it was when the loop was left. With
+ * RAW_PRIVATE no pointer leads to the stack of its function. */
 #ifndef CAPTURE_RT_RAW_H
 #define CAPTURE_RT_RAW_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { RAW_BLOCK = 1, RAW_ALIGN = 16, RAW_CARRIED = 1, RAW_BRUTE = 2, RAW_STACK_ARGUMENTS = 128 };
+enum {
+    RAW_BLOCK = 1,
+    RAW_LOOP = 2,
+    RAW_ALIGN = 16,
+    RAW_CARRIED = 1,
+    RAW_BRUTE = 2,
+    RAW_PRIVATE = 4,
+    RAW_STACK_ARGUMENTS = 128
+};
 
 #define RAW_SECTION ".peet.schema"
 #define RAW_EVENT ((uint64_t)1 << 63)

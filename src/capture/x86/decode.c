@@ -208,7 +208,7 @@ static void add_memories(struct decoding *d)
 
 static void add_move(struct x86_insn *x, uint8_t to, uint8_t from, int64_t add)
 {
-    x->move[x->moves++] = (struct x86_move){ add, to, from };
+    x->move[x->moves++] = (struct x86_move){ .add = add, .to = to, .from = from, .other = X86_NONE };
 }
 
 /* How far push and pop move the stack pointer. */
@@ -244,14 +244,59 @@ static void add_stack_moves(struct decoding *d)
         add_move(x, X86_RSP, X86_RSP, stack_step(d));
 }
 
+static void add_sum(struct decoding *d, uint8_t to, uint8_t from, uint8_t other, unsigned shift)
+{
+    add_move(d->ret, to, from, 0);
+    d->ret->move[d->ret->moves - 1].other = other;
+    d->ret->move[d->ret->moves - 1].shift = (uint8_t)shift;
+}
+
 static void add_lea(struct decoding *d)
 {
-    const ZydisDecodedOperandMem *mem = &d->op[1].mem;
-
-    if (d->in.address_width != 64 || mem->index != ZYDIS_REGISTER_NONE)
+    if (d->in.address_width != 64)
         return;
     struct x86_memory m = plain(d, &d->op[1]);
-    add_move(d->ret, gpr_of(d->op[0].reg.value), m.base, m.disp);
+    add_sum(d, gpr_of(d->op[0].reg.value), m.base, m.index, m.scale);
+    d->ret->move[d->ret->moves - 1].add = m.disp;
+}
+
+/* Of two registers, or one that is multiplied. */
+static void add_sums(struct decoding *d, uint8_t reg)
+{
+    const ZydisDecodedOperand *from = &d->op[1];
+
+    switch (d->in.mnemonic) {
+    case ZYDIS_MNEMONIC_ADD:
+    case ZYDIS_MNEMONIC_SUB:
+        if (is_gpr64(from)) {
+            add_sum(d, reg, reg, gpr_of(from->reg.value), 0);
+            d->ret->move[d->ret->moves - 1].minus = d->in.mnemonic == ZYDIS_MNEMONIC_SUB;
+        }
+        break;
+    case ZYDIS_MNEMONIC_SHL:
+        if (from->type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+            add_sum(d, reg, X86_NONE, reg, from->imm.value.u & 63);
+        break;
+    default: break;
+    }
+}
+
+/* Counting in 32 bits. */
+static void add_narrow_move(struct decoding *d, uint8_t reg, bool has_immediate)
+{
+    int64_t add = 0;
+
+    switch (d->in.mnemonic) {
+    case ZYDIS_MNEMONIC_ADD: add = has_immediate ? d->op[1].imm.value.s : 0; break;
+    case ZYDIS_MNEMONIC_SUB: add = has_immediate ? -d->op[1].imm.value.s : 0; break;
+    case ZYDIS_MNEMONIC_INC: add = 1; break;
+    case ZYDIS_MNEMONIC_DEC: add = -1; break;
+    default: break;
+    }
+    if (add == 0)
+        return;
+    add_move(d->ret, reg, reg, add);
+    d->ret->move[d->ret->moves - 1].narrow = true;
 }
 
 static void add_moves(struct decoding *d)
@@ -265,6 +310,8 @@ static void add_moves(struct decoding *d)
         add_move(d->ret, reg, X86_NONE, 0);
     if (d->in.mnemonic == ZYDIS_MNEMONIC_MOV && reg != X86_NONE && to->size == 32 && has_immediate)
         add_move(d->ret, reg, X86_NONE, (int64_t)(uint32_t)from->imm.value.u);
+    if (reg != X86_NONE && to->size == 32 && !d->ret->moves)
+        add_narrow_move(d, reg, has_immediate);
     if (!is_gpr64(to) || d->ret->moves)
         return;
     switch (d->in.mnemonic) {
@@ -287,24 +334,63 @@ static void add_moves(struct decoding *d)
     case ZYDIS_MNEMONIC_LEA: add_lea(d); break;
     default: break;
     }
+    if (!d->ret->moves)
+        add_sums(d, reg);
 }
 
 static void add_changes(struct decoding *d)
 {
     struct x86_insn *x = d->ret;
-    unsigned changes = 0;
+    unsigned changes = 0, reads = 0;
 
     for (unsigned i = 0; i < d->in.operand_count; i++) {
         const ZydisDecodedOperand *op = &d->op[i];
-        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE
-            && gpr_of(op->reg.value) != X86_NONE)
-            changes |= 1u << gpr_of(op->reg.value);
+        uint8_t reg = op->type == ZYDIS_OPERAND_TYPE_REGISTER ? gpr_of(op->reg.value) : X86_NONE;
+        if (reg != X86_NONE && op->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+            changes |= 1u << reg;
+        if (reg != X86_NONE && op->actions & ZYDIS_OPERAND_ACTION_MASK_READ)
+            reads |= 1u << reg;
     }
     if (d->in.meta.category == ZYDIS_CATEGORY_STRINGOP || d->in.meta.category == ZYDIS_CATEGORY_IOSTRINGOP)
         changes |= 1u << X86_RSI | 1u << X86_RDI | 1u << X86_RCX;
     for (unsigned i = 0; i < x->moves; i++)
         changes |= 1u << x->move[i].to;
     x->changes = (uint16_t)changes;
+    x->reads = (uint16_t)reads;
+}
+
+static bool sets_flags(const struct decoding *d)
+{
+    static const ZydisAccessedFlagsMask STATUS =
+        ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF;
+    const ZydisAccessedFlags *f = d->in.cpu_flags;
+
+    return f && (f->modified | f->set_0 | f->set_1 | f->undefined) & STATUS;
+}
+
+/* Whether something but the stack pointer gets the stack pointer's value, or one that is made of it. */
+static bool takes_stack(const struct decoding *d)
+{
+    bool moves_stack = d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(d->op[0].reg.value) == X86_RSP;
+
+    for (unsigned i = 0; i < d->in.operand_count_visible; i++) {
+        const ZydisDecodedOperand *op = &d->op[i];
+        if (op->type == ZYDIS_OPERAND_TYPE_REGISTER && op->actions & ZYDIS_OPERAND_ACTION_MASK_READ
+            && gpr_of(op->reg.value) == X86_RSP && !moves_stack)
+            return true;
+        if (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && op->type == ZYDIS_OPERAND_TYPE_MEMORY && !moves_stack
+            && (gpr_of(op->mem.base) == X86_RSP || gpr_of(op->mem.index) == X86_RSP))
+            return true;
+    }
+    return false;
+}
+
+static uint8_t loaded(const struct decoding *d)
+{
+    bool is_load = d->in.mnemonic == ZYDIS_MNEMONIC_MOV && d->ret->memories == 1 && is_gpr64(&d->op[0]);
+
+    return is_load && d->ret->memory[0].kind == PEET_LOAD && d->ret->memory[0].size == 8 ? gpr_of(d->op[0].reg.value)
+                                                                                         : X86_NONE;
 }
 
 /* ---- all of it ---- */
@@ -349,6 +435,9 @@ static void fill_in(struct decoding *d)
     add_stack_moves(d);
     add_moves(d);
     add_changes(d);
+    x->sets_flags = sets_flags(d);
+    x->takes_stack = takes_stack(d);
+    x->loaded = loaded(d);
 }
 
 void x86_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct x86_insn *ret)
@@ -359,6 +448,7 @@ void x86_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct x86_insn *
 
     *ret = (struct x86_insn){ .insn = { .addr = addr, .length = 1, .class = PEET_CL_trap },
                               .special = X86_UNKNOWN,
+                              .loaded = X86_NONE,
                               .ends = true };
     memcpy(ret->bytes, bytes, n < X86_MAX_BYTES ? n : X86_MAX_BYTES);
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);

@@ -73,10 +73,12 @@ struct x86_memory {
     uint8_t mask, mask_kind;    /* number of the register, enum x86_mask */
 };
 
-/* A change that is known: to = from + add, with the value of `from` before the instruction (X86_NONE: 0). */
+/* A change that is known: to = from + (other << shift) + add, or with - in front of other; with the values of registers before
+ * the instruction (X86_NONE: 0). A narrow one is known of the lower 32 bits; the upper ones are 0 then. */
 struct x86_move {
     int64_t add;
-    uint8_t to, from;
+    uint8_t to, from, other, shift;
+    bool minus, narrow;
 };
 
 /* What a tracer has to know of some instructions. */
@@ -92,6 +94,10 @@ struct x86_insn {
     bool narrow_count;            /* repeats, counting in ecx */
     uint8_t memories, moves;
     uint16_t changes; /* a bit for each general register that it may change, those in `move` included */
+    uint16_t reads;   /* and for each that it reads, apart from addresses */
+    bool sets_flags;  /* those that branches look at */
+    bool takes_stack; /* it may put an address of the stack into another register than %rsp, or into memory */
+    uint8_t loaded;   /* the general register that gets all 64 bits from memory[0] as they are, or X86_NONE */
     struct x86_memory memory[X86_MAX_MEMORIES];
     struct x86_move move[X86_MAX_MOVES];
 };

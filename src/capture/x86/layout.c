@@ -176,7 +176,8 @@ static void track(struct draft *d)
         if (d->insn->changes >> i & 1)
             d->track[i].known = false;
     for (unsigned i = 0; i < d->insn->moves; i++)
-        d->track[d->insn->move[i].to] = moved[i];
+        if (!d->insn->move[i].narrow && d->insn->move[i].other == X86_NONE)
+            d->track[d->insn->move[i].to] = moved[i];
 }
 
 /* What a block knows of %rsp from its beginning. */

@@ -221,9 +221,9 @@ static int insn_line(struct text_scan *s, struct text_block_def *b)
     if (b->insns == BLOCK_MAX_INSNS)
         return text_scan_wrong(s, "block b%" PRIu64 " has more than %d instructions", b->name, BLOCK_MAX_INSNS);
     if ((r = text_scan_number(s, UINT64_MAX, "an address", &in.addr)) < 0
-        || (r = text_scan_number(s, UINT8_MAX, "an instruction's length", &length)) < 0)
+        || (r = text_scan_number(s, UINT16_MAX, "an instruction's length", &length)) < 0)
         return r;
-    in.length = (uint8_t)length;
+    in.length = (uint16_t)length;
     if ((class = scan_choice(s, TEXT_CLASS_NAMES, PEET_CLASS_COUNT)) < 0)
         return text_scan_expected(s, "an instruction's class (plain, branch, call ...)");
     in.class = (uint8_t) class;

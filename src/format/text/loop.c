@@ -47,11 +47,46 @@ int text_loop_begin(struct text_scan *s, struct text_loop_def *l)
     return text_scan_end(s);
 }
 
-/* "v1 = v0+8", of which the left side begins with the letter. */
+/* The number of a value, if there is one. */
+static int scan_value(struct text_scan *s, uint64_t *ret, bool *ret_there)
+{
+    *ret_there = text_scan_name(s, 'v', ret);
+    if (*ret_there && *ret >= PEET_SLOTS)
+        return text_scan_wrong(s, "v%" PRIu64 " found, v0 to v%d expected", *ret, PEET_SLOTS - 1);
+    return 0;
+}
+
+/* What may stand behind the first value: "+v2+8", "+8", "-8", or nothing. */
+static int scan_addends(struct text_scan *s, struct peet_assign *a)
+{
+    uint64_t add = 0, plus;
+    bool negative = text_scan_take(s, "-"), there;
+    int r;
+
+    if (!negative && !text_scan_take(s, "+"))
+        return 0;
+    if (!negative) {
+        if ((r = scan_value(s, &plus, &there)) < 0)
+            return r;
+        if (there) {
+            a->plus = (uint8_t)(plus + 1);
+            negative = text_scan_take(s, "-");
+            if (!negative && !text_scan_take(s, "+"))
+                return 0;
+        }
+    }
+    if ((r = text_scan_number(s, UINT64_MAX, "a number", &add)) < 0)
+        return r;
+    a->add = (int64_t)(negative ? -add : add);
+    return 0;
+}
+
+/* "v1 = v0+8" or "v1 = v0+v2+8", of which the left side begins with the letter. */
 static int scan_assign(struct text_scan *s, char letter, struct peet_assign *ret)
 {
     struct peet_assign a = { .src = PEET_LOOP_ZERO };
     uint64_t dst, src, add = 0;
+    bool there;
     int r;
 
     if (!text_scan_name(s, letter, &dst) || dst >= PEET_SLOTS)
@@ -59,20 +94,17 @@ static int scan_assign(struct text_scan *s, char letter, struct peet_assign *ret
     if ((r = text_scan_need(s, "=")) < 0)
         return r;
     a.dst = (uint8_t)dst;
-    if (text_scan_name(s, 'v', &src)) {
-        if (src >= PEET_SLOTS)
-            return text_scan_wrong(s, "v%" PRIu64 " found, v0 to v%d expected", src, PEET_SLOTS - 1);
-        a.src = (uint8_t)src;
-        bool negative = text_scan_take(s, "-");
-        if ((negative || text_scan_take(s, "+")) && (r = text_scan_number(s, UINT64_MAX, "a number", &add)) < 0)
-            return r;
-        add = negative ? -add : add;
-    } else if ((r = text_scan_word64(s, "a value or a number", &add)) < 0) {
+    if ((r = scan_value(s, &src, &there)) < 0)
         return r;
+    if (there) {
+        a.src = (uint8_t)src;
+        r = scan_addends(s, &a);
+    } else if ((r = text_scan_word64(s, "a value or a number", &add)) == 0) {
+        a.add = (int64_t)add;
     }
-    a.add = (int64_t)add;
-    *ret = a;
-    return 0;
+    if (r == 0)
+        *ret = a;
+    return r;
 }
 
 /* The assignments of a node, up to the end of the line; *ret_enters of a loop's are done on entry. */

@@ -256,12 +256,20 @@ void text_put_block(FILE *out, const struct peet_block *b, uint32_t name, const 
 /* "v1 = v0+8"; the letter is that of what is assigned to. */
 static void put_assign(FILE *out, char letter, const struct peet_assign *a)
 {
+    uint8_t first = a->src, second = a->plus;
+
     fprintf(out, "%c%u = ", letter, a->dst);
-    if (a->src == PEET_LOOP_ZERO) {
+    if (first == PEET_LOOP_ZERO && second) {
+        first = (uint8_t)(second - 1);
+        second = 0;
+    }
+    if (first == PEET_LOOP_ZERO) {
         text_put_hex(out, (uint64_t)a->add);
         return;
     }
-    fprintf(out, "v%u", a->src);
+    fprintf(out, "v%u", first);
+    if (second)
+        fprintf(out, "+v%u", second - 1u);
     put_addend(out, a->add);
 }
 

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+/* Loops of many kinds, with trip counts from one up: what `peet cc` makes of them has to be what each trip does. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define APART __attribute__((noinline, noclone))
+enum { N = 256 };
+
+static double a[N][N], b[N][N], c[N];
+static int32_t small[N * 4];
+static uint64_t sum;
+
+static void take(double x)
+{
+    sum = sum * 31 + (uint64_t)(int64_t)(x * 64);
+}
+
+APART static double up(const double *p, long n)
+{
+    double s = 0;
+    for (long i = 0; i < n; i++)
+        s += p[i];
+    return s;
+}
+
+APART static void down(double *p, long n)
+{
+    while (n-- > 0)
+        p[n] += 1;
+}
+
+APART static double by_stride(const double *p, long n, long stride)
+{
+    double s = 0;
+    for (long i = 0; i < n; i++, p += stride)
+        s += *p;
+    return s;
+}
+
+APART static double two_strides(const double *p, const double *q, long n, long u, long v)
+{
+    double s = 0;
+    for (long i = 0; i < n; i++)
+        s += p[i * u] * q[i * v];
+    return s;
+}
+
+APART static int32_t counts_in_ints(const int32_t *p, int n)
+{
+    int32_t s = 0;
+    for (int i = 0; i < n; i += 3)
+        s += p[i] ^ i;
+    return s;
+}
+
+APART static unsigned counts_unsigned(const int32_t *p, unsigned from, unsigned n)
+{
+    unsigned s = 0;
+    do
+        s += (unsigned)p[from & 1023] + from;
+    while (++from != n);
+    return s;
+}
+
+APART static void stencil(double *to, const double *from, long n)
+{
+    long before = n - 1;
+    for (long i = 0; i < n; i++) {
+        to[i] = from[i] + 0.5 * from[before];
+        before = i;
+    }
+}
+
+APART static void multiply(long n)
+{
+    for (long i = 0; i < n; i++)
+        for (long j = 0; j < n; j++) {
+            double s = 0;
+            for (long k = 0; k < n; k++)
+                s += a[i][k] * b[k][j];
+            c[j] += s;
+        }
+}
+
+APART static void triangle(double m[N][N], long n)
+{
+    for (long k = 0; k < n; k++)
+        for (long i = k + 1; i < n; i++) {
+            double f = m[i][k] / (m[k][k] + 3);
+            for (long j = k; j < n; j++)
+                m[i][j] -= f * m[k][j];
+        }
+}
+
+APART static long chase(const int32_t *next, long at, long n)
+{
+    while (n-- > 0)
+        at = next[at] & (N - 1);
+    return at;
+}
+
+APART static long until(const int32_t *p, int32_t what)
+{
+    long i = 0;
+    while (p[i] != what)
+        i++;
+    return i;
+}
+
+APART static double many(double *p, double *q, double *r, double *s, double *t, double *u, long n)
+{
+    double x = 0;
+    for (long i = 1; i < n; i++) {
+        p[i] = q[i] + r[i - 1] * s[i] - t[i];
+        u[i] += p[i] + p[i - 1] + q[i - 1];
+        x += u[i];
+    }
+    return x;
+}
+
+APART static void bounded_by_memory(int32_t *p, const int32_t *bound)
+{
+    for (int32_t i = 0; i < *bound; i++)
+        p[i + 1] = i;
+}
+
+APART static void copies(char *to, const char *from, long n)
+{
+    for (long i = 0; i < n; i += 16)
+        __builtin_memcpy(to + i, from + n - 16 - i, 16);
+}
+
+/* A pointer that the loop itself changes, through another one. */
+APART static double changed_meanwhile(double *p, long n)
+{
+    double s = 0, *q = p, **hold = &q;
+    for (long i = 0; i < n; i++) {
+        s += **(double *volatile *)hold;
+        q = p + (i * 7 & 31);
+    }
+    return s;
+}
+
+int main(int argc, char **argv)
+{
+    long rounds = argc > 1 ? atol(argv[1]) : 3;
+
+    for (long i = 0; i < N; i++)
+        for (long j = 0; j < N; j++) {
+            a[i][j] = (double)(i * 3 % 7 + j);
+            b[i][j] = (double)(j * 5 % 11 - i);
+        }
+    for (long i = 0; i < N * 4; i++)
+        small[i] = (int32_t)(i * 37 % 251 + 1);
+    for (long r = 1; r <= rounds; r++)
+        for (long n = 1; n < 40; n = n * 3 / 2 + 1) {
+            take(up(a[n], n) + up(b[r], 1));
+            down(a[r], n);
+            take(by_stride(a[0], n, r) + by_stride(a[9] + 200, n, -r) + by_stride(a[1], n, 0));
+            take(two_strides(a[0], b[0], n, r, 3 * r + 1));
+            take(counts_in_ints(small, (int)n * 5));
+            take(counts_unsigned(small, (unsigned)-n, (unsigned)n));
+            stencil(c, a[n], n);
+            multiply(n);
+            triangle(b, n);
+            take((double)chase(small, r, n));
+            small[n * 2] = -1;
+            take((double)until(small, -1));
+            take(many(a[1], a[2], a[3], b[1], b[2], c, n + 1));
+            int32_t bound = (int32_t)n;
+            bounded_by_memory(small, &bound);
+            bounded_by_memory(small + n, small + n + 1 + n / 2);
+            copies((char *)a[5], (const char *)b[6], n * 16);
+            take(changed_meanwhile(a[7], n));
+        }
+    for (long i = 0; i < N; i++)
+        take(c[i] + a[i][i] + b[1][i] + small[i]);
+    printf("%016llx\n", (unsigned long long)sum);
+    return 0;
+}
