@@ -16,6 +16,7 @@ struct draft {
     unsigned depth, first_slot, slots, operands;
     uint8_t count; /* the source that holds the number of elements; 0: none yet */
     struct x86_track track[X86_GPRS];
+    struct x86_pair pair[X86_PAIRS];
     struct peet_operand operand[DRAFT_OPERANDS];
     struct x86_fill fill[DRAFT_SLOTS];
 };
@@ -70,6 +71,25 @@ static bool needs_address(const struct draft *d, const struct x86_memory *m)
     return !is_known(d, m->base) && !is_known(d, m->index) && m->base != m->index;
 }
 
+/* An address that is a slot, or follows from one that was, because the same registers made it. */
+static void set_address(struct draft *d, unsigned number, struct peet_operand *o)
+{
+    const struct x86_memory *m = &d->insn->memory[number];
+    bool is_plain = !d->addresses && m->form == X86_PLAIN && !m->narrow && m->segment == X86_FLAT;
+
+    for (unsigned i = 0; is_plain && i < X86_PAIRS && d->pair[i].source; i++)
+        if (d->pair[i].base == m->base && d->pair[i].index == m->index && d->pair[i].scale == m->scale) {
+            o->base = d->pair[i].source;
+            o->disp = (int64_t)((uint64_t)m->disp + (uint64_t)d->pair[i].add);
+            return;
+        }
+    o->base = add_slot(d, X86_FILL_ADDRESS, number, 0);
+    if (!is_plain)
+        return;
+    memmove(d->pair + 1, d->pair, (X86_PAIRS - 1) * sizeof *d->pair);
+    d->pair[0] = (struct x86_pair){ (int64_t)(0 - (uint64_t)m->disp), m->base, m->index, m->scale, o->base };
+}
+
 /* Base, index, scale and displacement of where m begins. */
 static struct peet_operand make_operand(struct draft *d, unsigned number)
 {
@@ -77,7 +97,7 @@ static struct peet_operand make_operand(struct draft *d, unsigned number)
     struct peet_operand o = { .size = m->size, .insn = (uint16_t)(d->depth - 1), .kind = m->kind };
 
     if (needs_address(d, m)) {
-        o.base = add_slot(d, X86_FILL_ADDRESS, number, 0);
+        set_address(d, number, &o);
         return o;
     }
     struct x86_track base = look(d, m->base), index = look(d, m->index);
@@ -162,6 +182,36 @@ static struct x86_track look_at(const struct draft *d, uint8_t reg)
     return reg == X86_NONE ? ZERO : d->track[reg];
 }
 
+/* By how much the instruction moves a register; false: it is not known. */
+static bool moves_by(const struct x86_insn *insn, uint8_t reg, uint64_t *ret)
+{
+    *ret = 0;
+    if (reg == X86_NONE || !(insn->changes >> reg & 1))
+        return true;
+    for (unsigned i = 0; i < insn->moves; i++) {
+        const struct x86_move *m = &insn->move[i];
+        *ret = (uint64_t)m->add;
+        if (m->to == reg)
+            return m->from == reg && m->other == X86_NONE && !m->narrow;
+    }
+    return false;
+}
+
+static void track_pairs(struct draft *d)
+{
+    unsigned kept = 0;
+
+    for (unsigned i = 0; i < X86_PAIRS && d->pair[i].source; i++) {
+        struct x86_pair p = d->pair[i];
+        uint64_t base, index;
+        if (!moves_by(d->insn, p.base, &base) || !moves_by(d->insn, p.index, &index))
+            continue;
+        p.add = (int64_t)((uint64_t)p.add + base + (index << p.scale));
+        d->pair[kept++] = p;
+    }
+    memset(d->pair + kept, 0, (X86_PAIRS - kept) * sizeof *d->pair);
+}
+
 /* What is known of the registers behind the instruction. */
 static void track(struct draft *d)
 {
@@ -213,6 +263,7 @@ static struct x86_node *keep(struct x86_layout *l, const struct draft *d, struct
                             .operand = operand,
                             .fill = fill };
     memcpy(n->track, d->track, sizeof n->track);
+    memcpy(n->pair, d->pair, sizeof n->pair);
     return n;
 }
 
@@ -226,6 +277,7 @@ static int grow(struct x86_layout *l, struct x86_node *from, const struct x86_in
         d.depth = from->depth + 1u;
         d.first_slot = from->slots;
         memcpy(d.track, from->track, sizeof d.track);
+        memcpy(d.pair, from->pair, sizeof d.pair);
     } else {
         begin(&d, variant);
     }
@@ -237,6 +289,7 @@ static int grow(struct x86_layout *l, struct x86_node *from, const struct x86_in
         return 0;
     }
     track(&d);
+    track_pairs(&d);
     *ret = keep(l, &d, from, variant);
     return *ret ? 1 : PEET_ERR_MEMORY;
 }

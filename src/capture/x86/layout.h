@@ -7,7 +7,8 @@
  * that has been executed, and the same address with other bytes is another node.
  *
  * Slots are registers rather than addresses where that is as short: an operand whose registers are in slots already, or
- * differ from such a value by a constant that the instructions between them say, needs no slot of its own. Each execution
+ * differ from such a value by a constant that the instructions between them say, needs no slot of its own. Of two registers of
+ * which neither is in a slot, the address is one; it serves other operands with the same two. Each execution
  * compares the addresses that follow from its slots with those that follow from the registers, by assertion. */
 #ifndef CAPTURE_X86_LAYOUT_H
 #define CAPTURE_X86_LAYOUT_H
@@ -52,6 +53,13 @@ struct x86_track {
     bool known;
 };
 
+/* What is known of two registers of which nothing else is: base + (index << scale) = source + add. */
+struct x86_pair {
+    int64_t add;
+    uint8_t base, index, scale, source;
+};
+enum { X86_PAIRS = 6 };
+
 struct x86_node {
     const struct x86_insn *insn;
     struct x86_node *parent, *child, *sibling; /* child: the newest; sibling: the one before it */
@@ -62,6 +70,7 @@ struct x86_node {
     const struct peet_operand *operand; /* own */
     const struct x86_fill *fill;        /* own, slot by slot */
     struct x86_track track[X86_GPRS];   /* behind it */
+    struct x86_pair pair[X86_PAIRS];    /* the newest first; source 0: none */
 };
 
 struct x86_layout {
