@@ -77,12 +77,24 @@ static __attribute__((noinline)) void exception(struct encoder *e, struct contex
     contexts_promote(from, c, rank);
 }
 
+/* The slots of a loop as they are to be written. */
+static const uint64_t *loop_slots(struct encoder *e, const struct context *c, const uint64_t *slots)
+{
+    if (c->item->kind != ITEM_LOOP || !e->names || !e->names->loop)
+        return slots;
+    memcpy(e->changed, slots, c->slots * sizeof *slots);
+    e->names->loop(e->names->context, c->name, e->changed);
+    return e->changed;
+}
+
 /* What counting executions does not cover. The slots are not encoded yet, so that an error leaves the chunk whole. */
 static int special(struct encoder *e, const struct context *c, const uint64_t *slots, struct peet_err *err)
 {
     const struct item *item = c->item;
     uint64_t insns, references;
 
+    if (!item)
+        return err_set(err, PEET_ERR_USAGE, "no such item");
     if (item->kind == ITEM_LOOP) {
         if (!loop_totals(e->schema, item->loop, slots + item->loop->values, &insns, &references)
             || (e->instructions + insns) >> 62 || (e->references + references) >> 62)
@@ -212,10 +224,13 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
                         end - p - 1);
             break;
         }
-        if (c->special & SPECIAL_STATE
-            && (r = c->item ? special(e, c, p + 1, err) : err_set(err, PEET_ERR_USAGE, "no such item")) < 0)
-            break;
-        uint64_t before = c->missed, missed = take_slots(c, ++p, &out);
+        const uint64_t *slots = p + 1;
+        if (c->special & SPECIAL_STATE) {
+            slots = c->item ? loop_slots(e, c, slots) : slots;
+            if ((r = special(e, c, slots, err)) < 0)
+                break;
+        }
+        uint64_t before = c->missed, missed = take_slots(c, slots, &out);
         c->executions++;
         if (c == e->now->next[0] && missed == before)
             e->run++;
@@ -223,7 +238,7 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
             exception(e, c, missed);
         e->now = c;
         e->items++;
-        p += c->slots;
+        p += c->slots + 1;
         e->words += c->slots + 1;
         if (c->next[0] == c && c->missed == 0 && !(c->special & SPECIAL_STATE) && e->words < e->limit) {
             size_t again = count_again(c, p, end, (e->limit - e->words - 1) / (c->slots + 1) + 1);

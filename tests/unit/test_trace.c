@@ -350,6 +350,91 @@ static void whole_loops_walk_to_what_expanded_ones_hold(void)
     free(s);
 }
 
+enum { TRIPS_NAME = 1000, TRIPS_LOOPS = 300 };
+
+struct tripper {
+    uint32_t block, loop;
+    unsigned calls;
+};
+
+static int tripper_item(void *context, uint64_t name, uint32_t *ret_item, struct peet_err *err)
+{
+    const struct tripper *x = context;
+
+    (void)err;
+    *ret_item = name == TRIPS_NAME ? x->loop : x->block;
+    return 0;
+}
+
+/* The words say where the counter ended; the trip count is how far it came from value 0, in steps of 8. */
+static void tripper_loop(void *context, uint64_t name, uint64_t *slots)
+{
+    struct tripper *x = context;
+
+    CHECK_EQ(name, TRIPS_NAME);
+    slots[1] = (slots[1] - slots[0]) / 8;
+    x->calls++;
+}
+
+/* A loop of one load, whose address steps by 8. */
+static void define_tripper(struct peet_writer *w, struct tripper *x)
+{
+    struct peet_insn insn = { .addr = 0x1000, .length = 4 };
+    struct peet_operand operand = { .size = 8, .kind = PEET_LOAD, .base = PEET_SRC_SLOT };
+    struct peet_block block = { .insns = 1, .operands = 1, .slots = 1, .insn = &insn, .operand = &operand };
+    struct peet_assign same = { 0, 0, 0 }, step = { 8, 0, 0 };
+    struct peet_loop_node node[] = { { .end = 2, .counted = 1, .assigns = 1, .assign = &step },
+                                     { .assigns = 1, .assign = &same } };
+    struct peet_err err;
+
+    fine(peet_writer_block(w, &block, &x->block, &err), &err);
+    node[1].block = x->block;
+    fine(peet_writer_loop(w, &(struct peet_loop){ .values = 1, .counts = 1, .nodes = 2, .node = node }, &x->loop, &err),
+         &err);
+}
+
+static void a_producer_can_change_the_words_of_each_loop(void)
+{
+    struct tripper x = { 0 };
+    struct peet_names names = { tripper_item, &x, tripper_loop };
+    uint64_t word[5 * TRIPS_LOOPS], *p = word, total = 0;
+    struct peet_err err;
+    struct peet_writer *w;
+    struct peet_stream *stream;
+
+    fine(peet_writer_open(path, &(struct peet_writer_config){ .chunk_words = 100 }, &w, &err), &err);
+    define_tripper(w, &x);
+    fine(peet_stream_open(w, &(struct peet_thread){ .name = "x" }, &stream, &err), &err);
+    for (uint64_t i = 0; i < TRIPS_LOOPS; i++) {
+        uint64_t start = 0x70000000 + 4096 * i, said[] = { TRIPS_NAME, start, start + 8 * (i % 7), 1, 64 * i };
+        memcpy(p, said, sizeof said);
+        p += 5;
+        total += i % 7 + 1;
+    }
+    fine(peet_stream_put_named(stream, word, 5 * TRIPS_LOOPS, &names, &err), &err);
+    CHECK_EQ(x.calls, TRIPS_LOOPS);
+    CHECK_EQ(word[5 * 8 + 2], 0x70000000 + 4096 * 8 + 8 * (8 % 7)); /* what it changes is a copy */
+    fine(peet_stream_close(stream, &err), &err);
+    fine(peet_writer_close(w, &err), &err);
+
+    struct peet_trace *t = open_trace(0);
+    struct peet_totals totals;
+    struct reader r = { 0 };
+    const struct peet_record *a;
+    peet_trace_totals(t, 0, &totals);
+    CHECK_EQ(totals.references, total);
+    fine(peet_cursor_open(t, 0, 0, &r.c, &r.err), &r.err);
+    for (uint64_t i = 0; i < TRIPS_LOOPS; i++)
+        for (uint64_t k = 0; k < i % 7 + 1; k++) {
+            uint64_t expected = k < i % 7 ? 0x70000000 + 4096 * i + 8 * k : 64 * i;
+            CHECK((a = next_record(&r)) && a->kind == PEET_BLOCK);
+            CHECK((a = next_record(&r)) && a->addr == expected);
+        }
+    CHECK(next_record(&r) == NULL);
+    peet_cursor_free(r.c);
+    peet_trace_free(t);
+}
+
 static void values_physical_addresses_and_times_come_back(void)
 {
     struct peet_insn insn = { .addr = 0x1000, .length = 4 };
@@ -568,6 +653,7 @@ int main(void)
     RUN(threads_can_write_one_trace_together);
     RUN(a_seek_to_any_instruction_continues_like_a_read_from_the_start);
     RUN(whole_loops_walk_to_what_expanded_ones_hold);
+    RUN(a_producer_can_change_the_words_of_each_loop);
     RUN(values_physical_addresses_and_times_come_back);
     RUN(definitions_come_back);
     RUN(a_trace_goes_through_a_pipe);
