@@ -11,11 +11,13 @@
 #ifndef FORMAT_CODEC_H
 #define FORMAT_CODEC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/bytes.h"
+#include "format/difference.h"
 #include "format/schema.h"
 #include "peet/err.h"
 #include "peet/trace.h"
@@ -35,7 +37,7 @@ enum plane {
     PLANES
 };
 
-enum { RANKS = 3, TOKEN_NEW = 3, TOKEN_MASK = 4, SLOT_PAD = 2 };
+enum { RANKS = 3, TOKEN_NEW = 3, TOKEN_MASK = 4, SLOT_PAD = 4, NAMES = 256, DIFFERENCES = 1024 };
 
 #define CHUNK_MAX_WORDS ((size_t)1 << 22) /* items and slots in a chunk */
 
@@ -45,22 +47,35 @@ enum special {
     SPECIAL_OTHER = 2, /* an event, or computes */
 };
 
-/* What is remembered of an item within a chunk. */
+/* What is remembered of an item within a chunk. What every execution looks at stands first: it is one cache line. */
 struct context {
     struct context *next[RANKS]; /* successors, the latest first */
-    const struct item *item;
-    uint64_t missed;        /* the mask of the last execution, */
-    uint32_t misses;        /*   and how many bits it has */
-    uint32_t slots, padded; /* padded to a multiple of SLOT_PAD */
-    uint16_t special;       /* enum special */
+    uint64_t name;               /* what words said for it last */
+    uint64_t missed;             /* the mask of the last execution */
+    uint64_t executions;
+    uint16_t slots, padded; /* padded to a multiple of SLOT_PAD */
     uint16_t operands;      /* of a block */
+    uint8_t special;        /* enum special */
+    bool indexed;           /* some operand has an index */
+    uint32_t leb;           /* the item's number in LEB128: at most four bytes, */
+    uint8_t leb_bytes;      /*   and how many they are */
+    uint8_t mask_bytes;     /* of a mask of its slots */
     const struct plan_op *plan;
     struct peet_record head; /* the record of a block */
-    uint64_t executions;
-    uint64_t number;              /* of the item, */
-    uint64_t name;                /*   and what words said for it last */
+    const struct item *item;
+    uint64_t number;              /* of the item */
+    uint64_t all, mask_room;      /* a mask with all slots, and one with all bits of its bytes */
     _Alignas(16) uint64_t word[]; /* padded last values, then padded strides */
 };
+
+/* Makes `c` the latest successor of `from`; `rank` is where it stood, TOKEN_NEW if it was none of them. There is no branch in it,
+ * for ranks cannot be foreseen. */
+static inline void contexts_promote(struct context *from, struct context *c, unsigned rank)
+{
+    from->next[2] = rank >= 2 ? from->next[1] : from->next[2];
+    from->next[1] = rank >= 1 ? from->next[0] : from->next[1];
+    from->next[0] = c;
+}
 
 struct contexts {
     struct arena arena;
@@ -68,22 +83,24 @@ struct contexts {
     size_t room;
     struct context **used;
     size_t used_count, used_room;
-    struct context *none; /* stands where there is no item: before the first, and as unknown successor */
+    struct context *by_name[NAMES]; /* that were looked for last, by a hash; NULL: none */
+    struct context *none;           /* stands where there is no item: before the first, and as unknown successor */
 };
 
 struct encoder {
     const struct schema *schema;
     struct contexts contexts;
     struct context *now;
-    uint64_t run, items;
+    uint64_t run;
     size_t words, limit;
-    uint8_t *room[4], *end[4];             /* of the first four planes */
-    uint64_t *difference, *difference_end; /* zigzag */
-    uint64_t at_start[PEET_REGISTERS];     /* registers when the chunk began */
+    uint8_t *room[PLANES], *end[PLANES];
+    uint64_t *difference_end;          /* of those that are not in their planes yet */
+    uint64_t at_start[PEET_REGISTERS]; /* registers when the chunk began */
     uint64_t src[PEET_SOURCES];
     uint64_t instructions, references, events; /* those that are not counted by executions */
     const struct peet_names *names;            /* what stands in the words in place of item numbers; NULL: nothing */
     uint64_t changed[PEET_SLOTS];              /* slots of a loop, as names->loop has made them */
+    uint64_t difference[DIFFERENCES + PEET_SLOTS]; /* zigzag */
 };
 
 int encoder_init(struct encoder *e, const struct schema *s, size_t chunk_words, struct peet_err *err);
@@ -97,13 +114,13 @@ static inline int encoder_is_full(const struct encoder *e)
     return e->words >= e->limit;
 }
 
-/* Ends the chunk: sums up what is in it and lays out the planes, which stay valid until encoder_next_chunk. */
+/* Ends the chunk and sums up what is in it. The planes stay valid until encoder_next_chunk. */
 struct encoded {
     const uint8_t *plane[PLANES];
     size_t size[PLANES];
     uint64_t items, instructions, references, events;
 };
-int encoder_finish(struct encoder *e, struct buf *scratch, struct encoded *ret, struct peet_err *err);
+void encoder_finish(struct encoder *e, struct encoded *ret);
 void encoder_next_chunk(struct encoder *e);
 
 struct decoder {
@@ -112,8 +129,10 @@ struct decoder {
     struct context *now;
     uint64_t run, left; /* items left in the chunk */
     struct window plane[4];
-    uint64_t *difference, *difference_now, *difference_end; /* signed again */
-    size_t difference_room;
+    struct difference_in in;                     /* differences that are still in their planes, */
+    size_t in_planes;                            /*   and how many they are */
+    const uint64_t *difference, *difference_end; /* the next one, and where those end that have been put together */
+    uint64_t differences[DIFFERENCES + PEET_SLOTS + SLOT_PAD]; /* signed again */
     uint64_t src[PEET_SOURCES + SLOT_PAD];
     const char *fault; /* what made decoder_next stop early */
 };
@@ -121,48 +140,126 @@ struct decoder {
 int decoder_init(struct decoder *d, const struct schema *s, struct peet_err *err);
 void decoder_release(struct decoder *d);
 
-/* Begins a chunk; the planes must stay in place while it is decoded. */
+/* Begins a chunk; the planes must stay in place while it is decoded, and may be read up to 8 bytes past their ends. */
 int decoder_begin(struct decoder *d, uint64_t items, const uint8_t *const plane[PLANES], const size_t size[PLANES],
                   struct peet_err *err);
 
-/* Handles what was not foreseen; NULL sets fault. */
-struct context *decoder_exception(struct decoder *d, uint64_t *ret_missed, uint64_t *ret_missed_before);
+/* Parts of decoder_next that are rare. NULL and false set fault. */
+struct context *decoder_stop(struct decoder *d, const char *fault);
+struct context *decoder_new(struct decoder *d);          /* an item that has not occurred in this chunk */
+bool decoder_refill(struct decoder *d, uint64_t missed); /* differences for all that missed */
+bool decoder_long_run(struct decoder *d);                /* the run is 255 and more */
 
-typedef uint64_t slot_vector __attribute__((vector_size(8 * SLOT_PAD)));
+/* The context of the next number of PLANE_ITEMS; none is longer than four bytes, but they need not be in their shortest form. */
+static inline __attribute__((always_inline)) struct context *decoder_item(struct decoder *d)
+{
+    struct window *w = &d->plane[PLANE_ITEMS];
+    uint32_t bytes = get_le32(w->p), last = ~bytes & 0x80808080;
+    size_t n = (size_t)__builtin_ctz(last | 1u << 31) / 8 + 1;
+
+    bytes &= last ^ (last - 1);
+    uint32_t number = (bytes & 0x7f) | (bytes >> 1 & 0x3f80) | (bytes >> 2 & 0x1fc000) | (bytes >> 3 & 0xfe00000);
+    if (__builtin_expect(!last || (size_t)(w->end - w->p) < n || number >= d->contexts.room, 0))
+        return decoder_new(d);
+    struct context *c = d->contexts.of[number];
+    if (__builtin_expect(!c, 0))
+        return decoder_new(d);
+    w->p += n;
+    return c;
+}
+
+/* Handles what was not foreseen. There are few branches in it, for they could not be foreseen either. */
+static inline __attribute__((always_inline)) struct context *decoder_exception(struct decoder *d, uint64_t *ret_missed,
+                                                                               uint64_t *ret_before)
+{
+    struct window *tokens = &d->plane[PLANE_TOKENS], *masks = &d->plane[PLANE_MASKS], *runs = &d->plane[PLANE_RUNS];
+    struct context *now = d->now;
+
+    if (__builtin_expect(tokens->p == tokens->end || runs->p == runs->end, 0))
+        return decoder_stop(d, "it has fewer exceptions or runs than items need");
+    unsigned token = *tokens->p++, rank = token & 3;
+    struct context *c = rank == TOKEN_NEW ? decoder_item(d) : now->next[rank];
+    if (__builtin_expect(!c || !c->item || token > (TOKEN_MASK | 3), 0))
+        return decoder_stop(d, "it executes an item that is not defined");
+    uint64_t said = get_le64(masks->p) & c->mask_room, before = c->missed;
+    size_t bytes = token & TOKEN_MASK ? c->mask_bytes : 0;
+    uint64_t missed = token & TOKEN_MASK ? said : before;
+    if (__builtin_expect((size_t)(masks->end - masks->p) < bytes || missed & ~c->all, 0))
+        return decoder_stop(d, "a mask has bits for slots that are not there");
+    masks->p += bytes;
+    c->missed = missed;
+    contexts_promote(now, c, rank);
+    d->run = *runs->p++;
+    if (__builtin_expect(d->run == 255, 0) && !decoder_long_run(d))
+        return NULL;
+    *ret_missed = missed;
+    *ret_before = before;
+    return c;
+}
+
+/* Slots are added in groups of SLOT_PAD, by two vectors. */
+typedef uint64_t slot_pair __attribute__((vector_size(16)));
+struct slot_group {
+    slot_pair low, high;
+};
+
+static inline __attribute__((always_inline)) struct slot_group slots_at(const uint64_t *from)
+{
+    struct slot_group g;
+
+    memcpy(&g.low, from, sizeof g.low);
+    memcpy(&g.high, from + 2, sizeof g.high);
+    return g;
+}
+
+static inline __attribute__((always_inline)) void slots_put(uint64_t *to, const struct slot_group *g)
+{
+    memcpy(to, &g->low, sizeof g->low);
+    memcpy(to + 2, &g->high, sizeof g->high);
+}
+
+/* last + by, to two places. */
+static inline __attribute__((always_inline)) void slots_step(uint64_t *last, const struct slot_group *by, uint64_t *src)
+{
+    struct slot_group value = slots_at(last);
+
+    value.low += by->low;
+    value.high += by->high;
+    slots_put(last, &value);
+    slots_put(src, &value);
+}
 
 /* Some slots missed: they take a difference from the plane instead of their stride. */
 static inline __attribute__((always_inline)) void decoder_misses(struct decoder *d, struct context *c, uint64_t missed,
                                                                  uint64_t before)
 {
-    uint64_t *last = c->word, *stride = c->word + c->padded;
-    uint64_t *difference = d->difference_now;
+    uint64_t *last = c->word, *stride = c->word + c->padded, *src = d->src + PEET_SRC_SLOT;
+    const uint64_t *difference = d->difference;
 
-    if (c->misses == c->slots && missed == before) { /* all of them, again */
-        for (uint32_t i = 0; i < c->slots; i++) {
-            stride[i] = difference[i];
-            last[i] += difference[i];
-            d->src[PEET_SRC_SLOT + i] = last[i];
+    if (missed == c->all && before == missed) { /* all of them, again */
+        for (uint32_t i = 0; i < c->padded; i += SLOT_PAD) {
+            struct slot_group by = slots_at(difference + i);
+            slots_put(stride + i, &by);
+            slots_step(last + i, &by, src + i);
         }
-        d->difference_now = difference + c->slots;
+        d->difference += c->slots;
         return;
     }
-    for (uint32_t i = 0; i < c->slots; i++) {
-        uint64_t by = stride[i];
-        if (missed >> i & 1) {
-            by = *difference++;
-            stride[i] = before >> i & 1 ? by : stride[i];
-        }
-        last[i] += by;
-        d->src[PEET_SRC_SLOT + i] = last[i];
+    for (uint32_t i = 0; i < c->slots; i++) { /* all of it is computed, for a branch would be a guess */
+        uint64_t miss = missed >> i & 1, other = *difference ^ stride[i];
+        last[i] += stride[i] ^ (other & (0 - miss));
+        src[i] = last[i];
+        stride[i] ^= other & (0 - (miss & before >> i));
+        difference += miss;
     }
-    d->difference_now = difference;
+    d->difference = difference;
 }
 
 /* The next item, its slots in src; NULL at the end of the chunk or on a fault. */
 static inline __attribute__((always_inline)) struct context *decoder_next(struct decoder *d)
 {
     struct context *c;
-    uint64_t missed, before;
+    uint64_t missed = 0, before = 0;
 
     if (d->left == 0)
         return NULL;
@@ -179,19 +276,12 @@ static inline __attribute__((always_inline)) struct context *decoder_next(struct
     d->now = c;
     if (__builtin_expect(missed == 0, 1)) {
         for (uint32_t i = 0; i < c->padded; i += SLOT_PAD) {
-            slot_vector last, stride;
-            memcpy(&last, c->word + i, sizeof last);
-            memcpy(&stride, c->word + c->padded + i, sizeof stride);
-            last += stride;
-            memcpy(c->word + i, &last, sizeof last);
-            memcpy(d->src + PEET_SRC_SLOT + i, &last, sizeof last);
+            struct slot_group stride = slots_at(c->word + c->padded + i);
+            slots_step(c->word + i, &stride, d->src + PEET_SRC_SLOT + i);
         }
     } else {
-        if (__builtin_expect(d->difference_end - d->difference_now < c->misses, 0)) {
-            d->fault = "it has fewer differences than misses";
-            d->left = 0;
+        if (__builtin_expect(d->difference_end - d->difference < c->slots, 0) && !decoder_refill(d, missed))
             return NULL;
-        }
         decoder_misses(d, c, missed, before);
     }
     return c;

@@ -30,6 +30,7 @@ void contexts_forget(struct contexts *x)
     for (size_t i = 0; i < x->used_count; i++)
         x->of[x->used[i]->number] = NULL;
     x->used_count = 0;
+    memset(x->by_name, 0, sizeof x->by_name);
     arena_reset(&x->arena);
     for (int i = 0; i < RANKS; i++)
         x->none->next[i] = x->none;
@@ -67,6 +68,19 @@ static unsigned special(const struct item *item)
     return (state ? SPECIAL_STATE : 0u) | (other ? SPECIAL_OTHER : 0u);
 }
 
+static uint64_t low_bits(unsigned n)
+{
+    return n < 64 ? ((uint64_t)1 << n) - 1 : UINT64_MAX;
+}
+
+static void put_number(struct context *c, uint64_t number)
+{
+    uint8_t bytes[10] = { 0 };
+
+    c->leb_bytes = (uint8_t)(leb_put(bytes, number) - bytes);
+    c->leb = get_le32(bytes);
+}
+
 struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_t number)
 {
     if (number < x->room && x->of[number])
@@ -83,10 +97,15 @@ struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_
     c->item = item;
     c->number = c->name = number;
     c->slots = item->slots;
-    c->padded = padded;
-    c->special = (uint16_t)special(item);
+    c->padded = (uint16_t)padded;
+    c->special = (uint8_t)special(item);
+    c->mask_bytes = (uint8_t)((item->slots + 7) / 8);
+    c->all = low_bits(item->slots);
+    c->mask_room = low_bits(8u * c->mask_bytes);
+    put_number(c, number);
     if (item->kind == ITEM_BLOCK) {
         c->operands = item->block->operands;
+        c->indexed = item->indexed;
         c->plan = item->plan;
         c->head = block_record(item->block);
     }

@@ -149,19 +149,22 @@ static int unpack(struct peet_cursor *c, struct peet_err *err)
 {
     struct window w = { c->payload.data, c->payload.data + c->payload.size, 0 };
     const uint8_t *plane[PLANES];
-    size_t at[PLANES], size[PLANES];
+    struct part part[PLANES];
+    size_t size[PLANES];
     uint64_t items = window_leb(&w), used = window_leb(&w);
 
     for (int i = 0; i < PEET_REGISTERS; i++)
         c->decoder.src[PEET_SRC_REGISTER + i] = used >> i & 1 ? window_leb(&w) : 0;
     c->planes.size = 0;
     for (int i = 0; i < PLANES; i++) {
-        int r = unpacker_take(c->unpacker, &w, PACK_MAX_PLANE, &c->planes, &at[i], &size[i], err);
+        int r = unpacker_part(c->unpacker, &w, PACK_MAX_PLANE, &c->planes, &part[i], err);
         if (r < 0)
             return r;
     }
-    for (int i = 0; i < PLANES; i++)
-        plane[i] = c->planes.data + at[i];
+    for (int i = 0; i < PLANES; i++) {
+        plane[i] = part[i].raw ? part[i].raw : c->planes.data + part[i].at;
+        size[i] = part[i].n;
+    }
     if (w.bad || used >> PEET_REGISTERS)
         return err_set(err, PEET_ERR_DAMAGED, "its head makes no sense");
     return decoder_begin(&c->decoder, items, plane, size, err);
@@ -215,31 +218,42 @@ static int close_chunk(struct peet_cursor *c, struct peet_err *err)
     c->position = end;
     if (d->fault)
         return damaged(c, d->fault, err);
-    if (at != end || d->difference_now != d->difference_end)
+    if (at != end || d->in_planes || d->difference != d->difference_end)
         return damaged(c, "it holds more or less than its header says", err);
     return 0;
 }
 
 /* ---- expansion ---- */
 
-static inline void put_records(struct peet_cursor *c, struct peet_record head, const struct plan_op *op,
-                               unsigned operands)
+/* Records are written in groups of PLAN_PAD, also where there are fewer operands: what is too much is written over later. */
+static inline __attribute__((always_inline)) void put_operands(const struct plan_op *op, unsigned operands,
+                                                               const uint64_t *src, bool indexed, struct peet_record *r)
 {
-    const uint64_t *src = c->decoder.src;
+    for (unsigned i = 0; i < operands; i += PLAN_PAD) {
+        plan_put(&op[i], src, indexed, &r[i]);
+        plan_put(&op[i + 1], src, indexed, &r[i + 1]);
+        plan_put(&op[i + 2], src, indexed, &r[i + 2]);
+        plan_put(&op[i + 3], src, indexed, &r[i + 3]);
+    }
+}
+
+static inline void put_records(struct peet_cursor *c, struct peet_record head, const struct plan_op *op,
+                               unsigned operands, bool indexed)
+{
     struct peet_record *r = c->record + c->count;
 
     *r++ = head;
-    for (unsigned i = 0; i < operands; i++, op++, r++) {
-        r->addr = src[op->base] + (src[op->index] << op->scale) + (uint64_t)op->disp;
-        memcpy((char *)r + 8, &op->insn, 8);
-    }
+    if (indexed)
+        put_operands(op, operands, c->decoder.src, true, r);
+    else
+        put_operands(op, operands, c->decoder.src, false, r);
     c->count += 1u + operands;
     c->position += head.size;
 }
 
 static void put_block(struct peet_cursor *c, const struct item *item)
 {
-    put_records(c, block_record(item->block), item->plan, item->block->operands);
+    put_records(c, block_record(item->block), item->plan, item->block->operands, item->indexed);
 }
 
 /* A block some of whose operands vary in size or do not happen at all. */
@@ -473,7 +487,7 @@ static int run(struct peet_cursor *c, struct peet_err *err)
             int r = put_special(c, x->item, err);
             return r < 0 ? r : 1;
         }
-        put_records(c, x->head, x->plan, x->operands);
+        put_records(c, x->head, x->plan, x->operands, x->indexed);
     }
     return 1;
 }

@@ -132,8 +132,7 @@ static void add_block(const struct peet_loop_walk *w, const struct peet_loop_nod
         struct peet_record *r = &f->record[f->records];
         uint64_t base = op->base >= PEET_SRC_SLOT ? slot_step[op->base - PEET_SRC_SLOT] : 0;
         uint64_t index = op->index >= PEET_SRC_SLOT ? slot_step[op->index - PEET_SRC_SLOT] : 0;
-        r->addr = src[op->base] + (src[op->index] << op->scale) + (uint64_t)op->disp;
-        memcpy((char *)r + 8, &op->insn, 8);
+        plan_put(op, src, true, r);
         f->step[f->records++] = base + (index << op->scale);
     }
 }

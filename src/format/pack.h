@@ -12,6 +12,10 @@
 
 enum pack_method { PACK_RAW = 0, PACK_ZSTD = 1 };
 
+enum {
+    PACK_SLACK = 8
+}; /* what is unpacked may be read this much past its end; so may chunks, where parts stay in place */
+
 #define PACK_MAX_PLANE ((uint64_t)1 << 25) /* unpacked bytes of one plane */
 
 struct packer; /* compresses; belongs to one thread */
@@ -26,8 +30,16 @@ struct unpacker;
 struct unpacker *unpacker_new(void);
 void unpacker_free(struct unpacker *u);
 
-/* Takes what packer_put appended from w and appends it, unpacked, to out: *ret_n bytes from *ret_at on. A part that
- * claims to be larger than `most` is refused. */
+/* Takes what packer_put appended from w. Bytes that were left as they are stay where they are: `raw`; others are appended
+ * to out, from `at` on, and raw is NULL. A part that claims to be larger than `most` is refused. */
+struct part {
+    const uint8_t *raw;
+    size_t at, n;
+};
+int unpacker_part(struct unpacker *u, struct window *w, uint64_t most, struct buf *out, struct part *ret,
+                  struct peet_err *err);
+
+/* The same, but whatever it is is appended to out: *ret_n bytes from *ret_at on. */
 int unpacker_take(struct unpacker *u, struct window *w, uint64_t most, struct buf *out, size_t *ret_at, size_t *ret_n,
                   struct peet_err *err);
 

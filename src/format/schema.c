@@ -174,13 +174,18 @@ static int check_machine(const struct peet_block *b, struct peet_err *err)
 
 static struct plan_op *make_plan(struct schema *s, const struct peet_block *b)
 {
-    struct plan_op *plan = arena_alloc(&s->arena, b->operands * sizeof *plan);
+    unsigned padded = (b->operands + PLAN_PAD - 1u) / PLAN_PAD * PLAN_PAD;
+    struct plan_op *plan = arena_alloc(&s->arena, padded * sizeof *plan);
 
     for (unsigned i = 0; plan && i < b->operands; i++) {
         const struct peet_operand *o = &b->operand[i];
-        struct peet_record r = { .size = o->size & PEET_MAX_SIZE, .kind = o->kind };
-        plan[i] = (struct plan_op){ o->disp, b->first_insn + o->insn, 0, o->base, o->index, o->scale };
-        memcpy(&plan[i].size_kind, (char *)&r + 12, 4);
+        plan[i] = (struct plan_op){ .record = { .addr = (uint64_t)o->disp,
+                                                .id = b->first_insn + o->insn,
+                                                .size = o->size & PEET_MAX_SIZE,
+                                                .kind = o->kind },
+                                    .base = o->base,
+                                    .index = o->index,
+                                    .scale = o->scale };
     }
     return plan;
 }
@@ -210,8 +215,10 @@ int schema_add_block(struct schema *s, const struct peet_block *b, struct peet_e
                          .effects = b->effects > 0,
                          .block = n,
                          .plan = make_plan(s, n) };
-    for (unsigned i = 0; i < b->operands; i++)
+    for (unsigned i = 0; i < b->operands; i++) {
         made.dynamic |= b->operand[i].size_src || b->operand[i].predicate;
+        made.indexed |= b->operand[i].index != 0;
+    }
     if (!n->insn || !n->operand || !n->compute || !n->effect || !made.plan)
         return no_memory(err);
     if ((r = push(&s->blocks, n, err)) < 0)

@@ -10,30 +10,33 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/bytes.h"
 #include "peet/err.h"
+#include "peet/record.h"
 #include "peet/schema.h"
 
-enum { BLOCK_MAX_INSNS = 4096, BLOCK_MAX_OPERANDS = 1024, LOOP_MAX_NODES = 256, ITEM_SEGMENT = 4096 };
+enum { BLOCK_MAX_INSNS = 4096, BLOCK_MAX_OPERANDS = 1024, LOOP_MAX_NODES = 256, ITEM_SEGMENT = 4096, PLAN_PAD = 4 };
 #define SCHEMA_MAX_ITEMS ((uint32_t)1 << 26)
 #define OPERAND_MAX_BYTES ((uint64_t)1 << 32)
 
 enum item_kind { ITEM_NONE, ITEM_BLOCK, ITEM_LOOP, ITEM_EVENT };
 
-/* An operand made ready for expansion: addr = src[base] + (src[index] << scale) + disp, the rest is copied. */
+/* An operand made ready for expansion: a record that holds the displacement, to which src[base] + (src[index] << scale) is
+ * added. */
 struct plan_op {
-    int64_t disp;
-    uint32_t insn;
-    uint32_t size_kind; /* the last word of a peet_record */
-    uint8_t base, index, scale;
+    _Alignas(16) struct peet_record record;
+    uint16_t base, index;
+    uint8_t scale;
 };
 
 struct item {
     uint8_t kind;
     bool dynamic; /* block: how many references it makes depends on its slots */
     bool effects; /* block: it changes registers */
+    bool indexed; /* block: some operand has an index */
     uint16_t slots;
     uint32_t insns, references; /* of a block, references only where not dynamic */
     union {
@@ -41,7 +44,7 @@ struct item {
         const struct peet_loop *loop;
         const struct peet_event_item *event;
     };
-    const struct plan_op *plan; /* block: one per operand */
+    const struct plan_op *plan; /* block: one per operand, and zeroes up to a multiple of PLAN_PAD */
 };
 
 struct schema {
@@ -112,6 +115,19 @@ int defs_read(struct schema *s, const uint8_t *bytes, size_t n, struct peet_err 
 static inline struct peet_record block_record(const struct peet_block *b)
 {
     return (struct peet_record){ .addr = b->insn[0].addr, .id = b->id, .size = b->insns, .kind = PEET_BLOCK };
+}
+
+typedef uint64_t record_vector __attribute__((vector_size(16)));
+
+/* The record of one operand. */
+static inline __attribute__((always_inline)) void plan_put(const struct plan_op *op, const uint64_t *src, bool indexed,
+                                                           struct peet_record *out)
+{
+    record_vector v;
+
+    memcpy(&v, &op->record, sizeof v);
+    v += (record_vector){ src[op->base] + (indexed ? src[op->index] << op->scale : 0), 0 };
+    memcpy(out, &v, sizeof v);
 }
 
 void block_compute(const struct peet_block *b, uint64_t *src);

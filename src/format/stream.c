@@ -15,7 +15,7 @@ struct peet_stream {
     uint32_t thread;
     struct encoder encoder;
     struct packer *packer;
-    struct buf scratch, payload, times;
+    struct buf payload, times;
     uint64_t sequence, position;
     uint64_t time_sequence, last_position, last_ns;
     size_t times_count;
@@ -25,7 +25,6 @@ static void stream_free(struct peet_stream *s)
 {
     encoder_release(&s->encoder);
     packer_free(s->packer);
-    buf_release(&s->scratch);
     buf_release(&s->payload);
     buf_release(&s->times);
     free(s);
@@ -88,11 +87,10 @@ static int flush_items(struct peet_stream *s, bool last, struct peet_err *err)
 {
     struct encoded x;
 
-    if (s->encoder.items == 0 && !last)
+    if (s->encoder.words == 0 && !last)
         return 0;
-    int r = encoder_finish(&s->encoder, &s->scratch, &x, err);
-    if (r == 0)
-        r = lay_out(s, &x, err);
+    encoder_finish(&s->encoder, &x);
+    int r = lay_out(s, &x, err);
     if (r == 0) {
         struct chunk_header h = {
             .type = CHUNK_STREAM,

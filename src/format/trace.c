@@ -50,7 +50,7 @@ int trace_load(const struct peet_trace *t, const struct chunk_ref *r, struct buf
         || h.events != r->header.events || h.flags != r->header.flags)
         return err_set(err, PEET_ERR_DAMAGED, "the chunk's header is damaged");
     into->size = 0;
-    uint8_t *room = buf_room(into, h.payload);
+    uint8_t *room = buf_room(into, h.payload + PACK_SLACK);
     if (!room)
         return err_set(err, PEET_ERR_MEMORY, "%s: no memory for a chunk of %" PRIu64 " bytes", t->path, h.payload);
     if ((e = trace_read_at(t, r->offset + CHUNK_HEADER_BYTES, room, h.payload, err)) < 0)
@@ -365,7 +365,7 @@ static int pipe_chunk(struct peet_trace *t, struct chunk_ref *ref, struct buf *i
     size_t n;
 
     into->size = 0;
-    if (!buf_room(into, bytes))
+    if (!buf_room(into, bytes + PACK_SLACK))
         return err_set(err, PEET_ERR_MEMORY, "%s: no memory for a chunk of %" PRIu64 " bytes", t->path, bytes);
     int r = read_pipe(t, into->data, bytes, &n, err);
     if (r < 0)

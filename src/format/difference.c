@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+/* Four at a time, for these share a byte of classes: most often all four have 2 bytes, or all have 4, and then their bytes
+ * change places as a matrix does. Else each goes by itself, without a branch, for there is nothing to foresee. */
+#include "format/difference.h"
+
+#include "base/bytes.h"
+
+enum { ALL_2_BYTES = 0x00, ALL_4_BYTES = 0xaa };
+
+/* Rows become columns: byte k of row i goes to byte i of row k. */
+static inline void transpose(uint32_t row[4])
+{
+    static const uint32_t EVEN = 0x00ff00ff, LOW = 0xffff;
+    uint32_t a = (row[0] & EVEN) | (row[1] & EVEN) << 8, b = (row[0] >> 8 & EVEN) | (row[1] & ~EVEN);
+    uint32_t c = (row[2] & EVEN) | (row[3] & EVEN) << 8, d = (row[2] >> 8 & EVEN) | (row[3] & ~EVEN);
+
+    row[0] = (a & LOW) | c << 16;
+    row[1] = (b & LOW) | d << 16;
+    row[2] = a >> 16 | (c & ~LOW);
+    row[3] = b >> 16 | (d & ~LOW);
+}
+
+/* ---- to planes ---- */
+
+static inline unsigned class_of(uint64_t v)
+{
+    return (unsigned)(v >> 16 != 0) + (v >> 24 != 0) + (v >> 32 != 0);
+}
+
+static inline void split_one(uint64_t v, unsigned class, struct difference_out *to)
+{
+    *to->b0++ = (uint8_t)v;
+    *to->b1++ = (uint8_t)(v >> 8);
+    *to->b2 = (uint8_t)(v >> 16);
+    to->b2 += class > 0;
+    *to->b3 = (uint8_t)(v >> 24);
+    to->b3 += class > 1;
+    put_le32(to->high, (uint32_t)(v >> 32));
+    to->high += class > 2 ? 4 : 0;
+}
+
+static inline void split_four(const uint64_t *v, unsigned classes, struct difference_out *to)
+{
+    uint32_t row[4] = { (uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3] };
+
+    transpose(row);
+    put_le32(to->b0, row[0]);
+    put_le32(to->b1, row[1]);
+    to->b0 += 4;
+    to->b1 += 4;
+    if (classes == ALL_4_BYTES) {
+        put_le32(to->b2, row[2]);
+        put_le32(to->b3, row[3]);
+        to->b2 += 4;
+        to->b3 += 4;
+    }
+}
+
+void differences_split(const uint64_t *zigzag, size_t n, struct difference_out *to)
+{
+    struct difference_out o = *to;
+
+    for (; n >= 4; n -= 4, zigzag += 4) {
+        unsigned class0 = class_of(zigzag[0]), class1 = class_of(zigzag[1]), class2 = class_of(zigzag[2]);
+        unsigned class3 = class_of(zigzag[3]), classes = class0 | class1 << 2 | class2 << 4 | class3 << 6;
+        *o.classes++ = (uint8_t)classes;
+        if (classes == ALL_2_BYTES || classes == ALL_4_BYTES) {
+            split_four(zigzag, classes, &o);
+            continue;
+        }
+        split_one(zigzag[0], class0, &o);
+        split_one(zigzag[1], class1, &o);
+        split_one(zigzag[2], class2, &o);
+        split_one(zigzag[3], class3, &o);
+    }
+    if (n > 0)
+        *o.classes++ = 0;
+    for (size_t i = 0; i < n; i++) {
+        o.classes[-1] |= (uint8_t)(class_of(zigzag[i]) << 2 * i);
+        split_one(zigzag[i], class_of(zigzag[i]), &o);
+    }
+    *to = o;
+}
+
+/* ---- and back ---- */
+
+/* How many of the n differences have more than 2, 3 and 4 bytes. */
+static void count_classes(const uint8_t *classes, size_t n, size_t count[3])
+{
+    static const uint64_t LOW = 0x5555555555555555;
+
+    count[0] = count[1] = count[2] = 0;
+    for (size_t i = 0; i < n; i += 32) {
+        uint8_t bytes[8] = { 0 };
+        size_t rest = n - i < 32 ? n - i : 32;
+        memcpy(bytes, classes + i / 4, (rest + 3) / 4);
+        uint64_t word = get_le64(bytes) & (rest < 32 ? ((uint64_t)1 << 2 * rest) - 1 : UINT64_MAX);
+        uint64_t low = word & LOW, high = word >> 1 & LOW;
+        count[0] += (size_t)__builtin_popcountll(low | high);
+        count[1] += (size_t)__builtin_popcountll(high);
+        count[2] += (size_t)__builtin_popcountll(low & high);
+    }
+}
+
+bool differences_fit(const struct difference_in *from, const size_t size[DIFFERENCE_PLANES], size_t n)
+{
+    size_t count[3];
+
+    if (size[0] != (n + 3) / 4 || size[1] != n || size[2] != n)
+        return false;
+    count_classes(from->classes, n, count);
+    return size[3] == count[0] && size[4] == count[1] && size[5] == 4 * count[2];
+}
+
+static inline uint64_t join_one(unsigned class, struct difference_in *from)
+{
+    uint64_t more2 = class > 0, more3 = class > 1, more4 = class > 2;
+    uint64_t v = *from->b0++ | (uint64_t)*from->b1++ << 8 | (*from->b2 & (0 - more2)) << 16
+                 | (*from->b3 & (0 - more3)) << 24 | (get_le32(from->high) & (0 - more4)) << 32;
+
+    from->b2 += more2;
+    from->b3 += more3;
+    from->high += 4 * more4;
+    return (uint64_t)unzigzag(v);
+}
+
+/* Eight at a time, by vectors. */
+typedef uint8_t bytes_8 __attribute__((vector_size(8)));
+typedef uint8_t bytes_16 __attribute__((vector_size(16)));
+typedef uint16_t halves_8 __attribute__((vector_size(16)));
+typedef int32_t words_4 __attribute__((vector_size(16)));
+
+static inline bytes_16 pairs(const uint8_t *low, const uint8_t *high)
+{
+    bytes_8 a, b;
+
+    memcpy(&a, low, 8);
+    memcpy(&b, high, 8);
+    return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
+}
+
+static inline void put_signed(words_4 v, uint64_t *out)
+{
+    words_4 zero = { 0 }, sign;
+
+    v = (v >> 1 & 0x7fffffff) ^ (zero - (v & 1));
+    sign = v < zero;
+    words_4 low = __builtin_shufflevector(v, sign, 0, 4, 1, 5), high = __builtin_shufflevector(v, sign, 2, 6, 3, 7);
+    memcpy(out, &low, sizeof low);
+    memcpy(out + 2, &high, sizeof high);
+}
+
+static inline void join_eight(struct difference_in *from, uint64_t *out)
+{
+    halves_8 low = (halves_8)pairs(from->b0, from->b1), high = (halves_8)pairs(from->b2, from->b3);
+
+    put_signed((words_4)__builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11), out);
+    put_signed((words_4)__builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15), out + 4);
+    from->b0 += 8;
+    from->b1 += 8;
+    from->b2 += 8;
+    from->b3 += 8;
+}
+
+static inline void join_four(unsigned classes, struct difference_in *from, uint64_t *out)
+{
+    uint32_t row[4] = { get_le32(from->b0), get_le32(from->b1), 0, 0 };
+
+    from->b0 += 4;
+    from->b1 += 4;
+    if (classes == ALL_4_BYTES) {
+        row[2] = get_le32(from->b2);
+        row[3] = get_le32(from->b3);
+        from->b2 += 4;
+        from->b3 += 4;
+    }
+    transpose(row);
+    out[0] = (uint64_t)unzigzag(row[0]);
+    out[1] = (uint64_t)unzigzag(row[1]);
+    out[2] = (uint64_t)unzigzag(row[2]);
+    out[3] = (uint64_t)unzigzag(row[3]);
+}
+
+void differences_join(struct difference_in *from, size_t n, uint64_t *out)
+{
+    struct difference_in in = *from;
+
+    for (; n >= 4; n -= 4, out += 4) {
+        if (n >= 8 && in.classes[0] == ALL_4_BYTES && in.classes[1] == ALL_4_BYTES) {
+            join_eight(&in, out);
+            in.classes += 2;
+            n -= 4;
+            out += 4;
+            continue;
+        }
+        unsigned classes = *in.classes++;
+        if (classes == ALL_2_BYTES || classes == ALL_4_BYTES) {
+            join_four(classes, &in, out);
+            continue;
+        }
+        out[0] = join_one(classes & 3, &in);
+        out[1] = join_one(classes >> 2 & 3, &in);
+        out[2] = join_one(classes >> 4 & 3, &in);
+        out[3] = join_one(classes >> 6 & 3, &in);
+    }
+    unsigned classes = n > 0 ? *in.classes++ : 0;
+    for (size_t i = 0; i < n; i++)
+        out[i] = join_one(classes >> 2 * i & 3, &in);
+    *from = in;
+}
