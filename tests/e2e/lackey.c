@@ -10,6 +10,7 @@
  *   libraries    everything elsewhere
  * Three things lackey counts otherwise: each element of a repeated string instruction is a reference, or two; a locked instruction
  * is a load and an update; bt and kin put the register that they test into memory. Differences in these are told apart.
+ * Where the program faults, as it does at the end of each of its buffers, lackey may lose a few references before the fault.
  * Prints a table and the instructions that differ most; status 1 when the sums of recorded code differ by more than 0.5 %. */
 #include <inttypes.h>
 #include <math.h>
@@ -38,7 +39,7 @@ static uint32_t process;
 static struct map places = { .value_size = sizeof(struct place) };
 static struct map functions = { .value_size = 1 }; /* that have recorded instructions */
 static uint64_t instructions[GROUPS], references[GROUPS];
-static uint64_t low, high; /* the executable */
+static const struct peet_module *executable;
 
 static void read_schema(void)
 {
@@ -59,10 +60,8 @@ static void read_schema(void)
             map_put(&functions, y->addr, 0);
     }
     for (size_t i = 0; p && (m = peet_trace_module(trace, i)); i++)
-        for (uint32_t k = 0; !strcmp(m->path, p->program) && k < m->segments; k++) {
-            low = low && low < m->segment[k].start ? low : m->segment[k].start;
-            high = high > m->segment[k].start + m->segment[k].size ? high : m->segment[k].start + m->segment[k].size;
-        }
+        if (!strcmp(m->path, p->program))
+            executable = m;
 }
 
 static int read_trace(void)
@@ -108,11 +107,19 @@ static bool is_bit_test(uint64_t addr)
     return bytes[i + 1] == 0xba || (bytes[i + 1] & 0xe7) == 0xa3;
 }
 
+static bool is_executable(uint64_t addr)
+{
+    for (uint32_t i = 0; executable && i < executable->segments; i++)
+        if (addr - executable->segment[i].start < executable->segment[i].size)
+            return true;
+    return false;
+}
+
 static enum group group_of(uint64_t addr, const struct place *at)
 {
     if (at && at->is_known)
         return RECORDED;
-    if (addr < low || addr >= high)
+    if (!is_executable(addr))
         return LIBRARIES;
     const struct peet_symbol *y = peet_trace_symbol(trace, process, addr);
     return y && map_find(&functions, y->addr, 0) ? INSERTED : RUNTIME;

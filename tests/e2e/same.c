@@ -536,7 +536,7 @@ static bool differ(const char *name, const char *what)
 
 static inline bool same_reference(const struct peet_record *r, const struct peet_record *o)
 {
-    return r->kind == o->kind && r->size == o->size && (r->addr == o->addr || option.moved)
+    return r->kind == o->kind && r->size == o->size && (r->addr == o->addr || option.moved || stacks)
            && same_data(r->addr, o->addr);
 }
 
