@@ -6,8 +6,7 @@
 # nobody disturbs, others beside busy loops, at low priority and on one processor, have the same instructions, references and
 # events in every thread. The stacks of threads may stand elsewhere, as a whole; with --strict they may not.
 set -u
-. tests/lib.sh
-peet=$PEET_BUILD/peet same=$PEET_BUILD/tests/e2e/same
+. tests/soak/lib.sh
 stacks=--stacks
 [ "${1:-}" != --strict ] || stacks=
 
@@ -17,11 +16,10 @@ stop() {
     wait 2>/dev/null
     busy=()
 }
-trap stop EXIT
-load() { # NUMBER: of loops that do nothing, fast
+load() { # NUMBER: of loops that do nothing, fast, and not for ever
     local i
     for ((i = 0; i < $1; i++)); do
-        (while :; do :; done) &
+        timeout 100 bash -c 'while :; do :; done' &
         busy+=($!)
     done
 }
@@ -30,14 +28,15 @@ record() { # TRACE NAME [ARGUMENT…], with the words of $how in front
     local trace=$1 name=$2
     shift 2
     # shellcheck disable=SC2086
-    timeout 120 $how "$peet" record -o "$TMP/$trace.peet" -- "$PEET_BUILD/workloads/peet/$name" "$@" >"$TMP/out" 2>"$TMP/err" ||
-        { echo "$how: status $?"; cat "$TMP/err"; }
-    grep -q "^$name: ok: " "$TMP/out" || cat "$TMP/out"
+    timeout 120 $how "${steady[@]}" "$peet" record -o "$work/$trace.peet" -- "$build/workloads/peet/$name" "$@" >"$work/out" 2>"$work/err" ||
+        { echo "$how: status $?"; cat "$work/err"; }
+    grep -q "^$name: ok: " "$work/out" || cat "$work/out"
 }
 
 while read -r name args; do
     # shellcheck disable=SC2086
     verdict "$name does the same on an idle machine and on a loaded one" "$(
+        trap stop EXIT
         how=
         record idle "$name" $args -p 4
         load 4
@@ -46,10 +45,9 @@ while read -r name args; do
             *"-c 1") [ "$(nproc)" -gt 1 ] || continue ;;
             esac
             record loaded "$name" $args -p 4
-            "$same" $stacks "$TMP/idle.peet" "$TMP/loaded.peet" >"$TMP/said" 2>&1 ||
-                { echo "loaded${how:+, $how}:"; head -n 12 "$TMP/said"; }
+            "$same" $stacks "$work/idle.peet" "$work/loaded.peet" >"$work/said" 2>&1 ||
+                { echo "loaded${how:+, $how}:"; head -n 12 "$work/said"; }
         done
-        stop
     )"
 done <<'END'
 lu-con -n 64
