@@ -12,6 +12,8 @@
  *                knows. Events are not compared. What was executed of B's functions and is neither known nor inserted (that is, uses
  *                %r14 or %r15) nor a nop is a difference, too.
  *   --stacks     stacks of threads may stand elsewhere; what is in them may not have moved in them
+ *   --arenas     the same for what the C library's malloc gives to threads other than the first: which thread gets which of its
+ *                arenas (64 MiB, at multiples of that) is a race in the C library
  *   --prefix     each thread of A may end anywhere, and threads of B may be missing in A
  *   --no-code    where instructions stand is not compared
  *   --no-events  events are not compared
@@ -35,11 +37,11 @@
 #include "peet/trace.h"
 #include "tests/e2e/code.h"
 
-enum { SKIPPED = UINT32_MAX, DISTANCES = 16, SHOWN = 6, NAME = 200 };
+enum { SKIPPED = UINT32_MAX, ARENA = 1 << 26, DISTANCES = 16, SHOWN = 6, NAME = 200 };
 enum item { ITEM_END, ITEM_INSN, ITEM_EVENT };
 
 static struct {
-    bool moved, within, stacks, prefix, no_code, no_events, functions;
+    bool moved, within, stacks, arenas, prefix, no_code, no_events, functions;
 } option;
 
 struct side {
@@ -735,7 +737,7 @@ static bool all_known(void)
     return ok;
 }
 
-/* ---- stacks ---- */
+/* ---- stacks and arenas ---- */
 
 /* The stack of a thread that another one made: the map event among its first. */
 static bool read_stack(struct side *s, const struct peet_thread *t, struct stack *ret)
@@ -754,6 +756,46 @@ static bool read_stack(struct side *s, const struct peet_thread *t, struct stack
     return found;
 }
 
+static void add_stack(struct stack x, uint64_t other)
+{
+    if (x.low == other)
+        return;
+    x.by = other - x.low;
+    stack = mem_room(stack, stacks, sizeof *stack);
+    stack[stacks++] = x;
+}
+
+/* The address that the next allocation gives, or 0. */
+static uint64_t next_allocation(struct side *s)
+{
+    const struct peet_record *r;
+
+    for (; (r = side_peek(s)); s->at++) {
+        const struct peet_event *e = r->kind == PEET_EVENT ? &s->batch.events[r->id] : NULL;
+        if (e && e->arg[0]
+            && (e->kind == PEET_EV_malloc || e->kind == PEET_EV_calloc || e->kind == PEET_EV_realloc
+                || e->kind == PEET_EV_memalign)) {
+            s->at++;
+            return e->arg[0];
+        }
+    }
+    return 0;
+}
+
+static void find_arenas(const struct peet_thread *t, const struct peet_thread *u)
+{
+    const uint64_t within = ARENA - 1;
+    uint64_t x, y;
+
+    side_begin(&a, t->id, t->process);
+    side_begin(&b, u->id, u->process);
+    while ((x = next_allocation(&a)) && (y = next_allocation(&b)))
+        if ((x & within) == (y & within) && !find_stack(x))
+            add_stack((struct stack){ x & ~within, (x & ~within) + ARENA, 0 }, y & ~within);
+    peet_cursor_free(a.cursor);
+    peet_cursor_free(b.cursor);
+}
+
 static void find_stacks(void)
 {
     const struct peet_thread *t, *u;
@@ -763,11 +805,12 @@ static void find_stacks(void)
     for (size_t i = 0; (t = peet_trace_thread(a.trace, i)); i++) {
         name_thread(&a, t->id, name, sizeof name);
         u = find_name(&b, name);
-        if (!u || !read_stack(&a, t, &x) || !read_stack(&b, u, &y) || x.low == y.low)
+        if (!u || !read_stack(&a, t, &x) || !read_stack(&b, u, &y))
             continue;
-        x.by = y.low - x.low;
-        stack = mem_room(stack, stacks, sizeof *stack);
-        stack[stacks++] = x;
+        if (option.stacks)
+            add_stack(x, y.low);
+        if (option.arenas)
+            find_arenas(t, u);
     }
 }
 
@@ -778,13 +821,15 @@ static void take_options(int argc, char **argv)
     static const struct option LONG[] = { { "moved", 0, NULL, 'm' },     { "within", 0, NULL, 'w' },
                                           { "prefix", 0, NULL, 'p' },    { "no-code", 0, NULL, 'c' },
                                           { "no-events", 0, NULL, 'e' }, { "functions", 0, NULL, 'f' },
-                                          { "stacks", 0, NULL, 's' },    { NULL, 0, NULL, 0 } };
+                                          { "stacks", 0, NULL, 's' },    { "arenas", 0, NULL, 'a' },
+                                          { NULL, 0, NULL, 0 } };
     int o;
 
     while ((o = getopt_long(argc, argv, "", LONG, NULL)) != -1) {
         option.moved |= o == 'm';
         option.within |= o == 'w';
         option.stacks |= o == 's';
+        option.arenas |= o == 'a';
         option.prefix |= o == 'p';
         option.no_code |= o == 'c';
         option.no_events |= o == 'e' || o == 'w';
@@ -819,7 +864,7 @@ int main(int argc, char **argv)
     pair = mem_alloc(peet_trace_items(a.trace) + 1, sizeof *pair);
     if (option.within)
         restrict_to_known();
-    if (option.stacks)
+    if (option.stacks || option.arenas)
         find_stacks();
     clock_gettime(CLOCK_MONOTONIC, &start);
     for (size_t i = 0; !option.prefix && (t = peet_trace_thread(b.trace, i)); i++) {
@@ -858,7 +903,7 @@ int main(int argc, char **argv)
            ok ? "the same" : "different", threads, instructions, references, events, (double)instructions / s / 1e6,
            (double)references / s / 1e6);
     if (stacks)
-        printf("# stacks that stand elsewhere: %zu\n", stacks);
+        printf("# stacks and arenas that stand elsewhere: %zu\n", stacks);
     for (unsigned i = 0; i < distances; i++)
         printf("# from 0x%" PRIx64 " to 0x%" PRIx64 " of %s: %+" PRId64 " bytes in %s\n", moved[i].low, moved[i].high,
                a.path, (int64_t)moved[i].by, b.path);
