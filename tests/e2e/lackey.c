@@ -203,5 +203,6 @@ int main(int argc, char **argv)
                y ? by[i] - y->addr : 0, at->ours, at->theirs);
     }
     printf("%" PRIu64 " instructions differ\n", differing);
+    free(by);
     return fabs(apart) > TOLERANCE || theirs == 0 ? 1 : 0;
 }
