@@ -576,6 +576,49 @@ static void run_pairs(void)
     }
 }
 
+/* Whether the record is a reference of the instruction. */
+static inline bool is_of(const struct peet_record *r, uint32_t insn)
+{
+    return r->id == insn && peet_is_reference(r);
+}
+
+/* Both stand in blocks: goes on to the end of one of them, through instructions that have met before, up to what same_thread has
+ * to look at. */
+static void run_insns(void)
+{
+    const struct peet_record *r = a.at, *o = b.at;
+    uint32_t x = a.now, y = b.now;
+    uint64_t done = 0, references = 0;
+
+    while (x < a.last && y < b.last) {
+        uint32_t p = a.uid[x];
+        if (p == SKIPPED)
+            break;
+        if (option.within && !a.mate[p]) {
+            while (r < a.end && is_of(r, x))
+                r++;
+            if (r == a.end)
+                break;
+            a.skipped[p] = true;
+            x++;
+            continue;
+        }
+        if (a.mate[p] != b.uid[y] + 1)
+            break;
+        while (r < a.end && o < b.end && is_of(r, x) && is_of(o, y) && same_reference(r, o))
+            r++, o++, references++;
+        if (r == a.end || o == b.end || is_of(r, x) || is_of(o, y))
+            break;
+        a.before = x++;
+        b.before = y++;
+        done++;
+    }
+    a.at = r, b.at = o;
+    a.now = x, b.now = y;
+    a.instructions += done, b.instructions += done;
+    a.references += references, b.references += references;
+}
+
 /* Remembers that the blocks in front of both are the same, if they are. */
 static void learn_pair(void)
 {
@@ -600,6 +643,8 @@ static bool same_thread(const char *name)
             learn_pair();
             run_pairs();
         }
+        if (a.now < a.last && b.now < b.last)
+            run_insns();
         enum item x = side_item(&a), y = side_item(&b);
         if (option.prefix
             && (x == ITEM_END || (x == ITEM_EVENT && a.batch.events[a.at->id].kind == PEET_EV_thread_end)))
