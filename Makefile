@@ -72,7 +72,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all man everything deps demo test bench fuzz tidy format install clean help
+.PHONY: FORCE all man everything deps demo test soak bench fuzz tidy format install clean help
 .PHONY: lint lint-deps lint-format lint-gcc lint-clang lint-cppcheck lint-scripts
 .DEFAULT_GOAL := all
 
@@ -93,6 +93,11 @@ demo: all ## the best that peet can do in two minutes
 
 test: all $(UNIT) $(HELPERS) ## all tests; ends with "N passed, N failed"
 	@CC='$(CC)' SAN='$(SAN)' PEET_BUILD=$(abspath $(B)) tests/run $(ONLY)
+
+soak: all $(HELPERS) ## the long tests, one after the other: hours; ONLY=equal runs those with equal in their names
+	@status=0; for f in tests/soak/*$(ONLY)*; do if [ -f $$f ] && [ -x $$f ]; then \
+	  echo "== $$f"; PEET_BUILD=$(abspath $(B)) $$f || { echo "$$f failed with status $$?"; status=1; }; \
+	fi; done; exit $$status
 
 bench: all $(HELPERS) ## measure what is claimed about speed, one script after the other
 	@status=0; for f in bench/*; do if [ -f $$f ] && [ -x $$f ]; then \
@@ -193,7 +198,7 @@ help: ## this list
 # ---- rules ----
 
 # Packages come before the first compilation, where the goal is one that installs them.
-ifneq ($(filter deps demo test bench,$(MAKECMDGOALS)),)
+ifneq ($(filter deps demo test soak bench,$(MAKECMDGOALS)),)
 $(B)/flags: | deps
 $(PAGES): | deps
 endif
