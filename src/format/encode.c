@@ -88,6 +88,12 @@ static int special(struct encoder *e, const struct context *c, const uint64_t *s
     uint64_t insns, references;
 
     if (item->kind == ITEM_LOOP) {
+        uint64_t trips = slots[item->loop->values + (item->only ? item->loop->node[0].trips : 0)];
+        if (item->only && trips >> 32 == 0) {
+            e->instructions += trips * item->only->insns;
+            e->references += trips * item->only->references;
+            return 0;
+        }
         if (!loop_totals(e->schema, item->loop, slots + item->loop->values, &insns, &references)
             || (e->instructions + insns) >> 62 || (e->references + references) >> 62)
             return err_set(err, PEET_ERR_LIMIT, "loop %" PRIu64 ": its trip counts multiply to more than 2^62",

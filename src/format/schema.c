@@ -314,7 +314,10 @@ int schema_add_loop(struct schema *s, const struct peet_loop *l, struct peet_err
         if (!(nodes[i].assign = copy(s, l->node[i].assign, l->node[i].assigns * sizeof *l->node[i].assign)))
             return no_memory(err);
     n->node = nodes;
-    *item = (struct item){ .kind = ITEM_LOOP, .slots = (uint16_t)(l->values + l->counts), .loop = n };
+    *item = (struct item){ .kind = ITEM_LOOP,
+                           .slots = (uint16_t)(l->values + l->counts),
+                           .loop = n,
+                           .only = l->nodes == 2 && l->node[0].counted ? schema_item(s, l->node[1].block) : NULL };
     publish(s, l->id);
     return 0;
 }

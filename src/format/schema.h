@@ -45,6 +45,7 @@ struct item {
         const struct peet_event_item *event;
     };
     const struct plan_op *plan; /* block: one per operand, and zeroes up to a multiple of PLAN_PAD */
+    const struct item *only;    /* loop: its one block, if it is no nest; else NULL */
 };
 
 struct schema {

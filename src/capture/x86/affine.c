@@ -277,6 +277,9 @@ static bool choose_counter(struct search *s)
                 continue;
             a->counter = r;
             a->narrow = way == 2;
+            uint64_t by = (int64_t)g->step < 0 ? -g->step : g->step;
+            a->exact = g->times == 0 && (by & (by - 1)) == 0;
+            a->shift = (uint8_t)(by ? __builtin_ctzll(by) : 0);
             return set_growth(s, &a->value[a->counted], g);
         }
     return false;
@@ -317,7 +320,12 @@ void x86_affine_settle(const struct x86_affine *a, uint64_t *words)
     uint64_t way = words[a->values] - words[a->counted], by = (uint64_t)counted->step;
 
     for (unsigned i = a->slots; i < a->values; i++)
-        words[i] *= a->value[i].times;
+        words[i] *= a->value[i].times; /* the counter's is 1 */
+    if (a->exact) {
+        way = counted->step < 0 ? -way : way;
+        words[a->values] = (a->narrow ? (uint32_t)way : way) >> a->shift;
+        return;
+    }
     if (counted->plus)
         by += words[counted->plus - 1];
     if ((int64_t)by < 0) {

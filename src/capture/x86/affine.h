@@ -23,6 +23,8 @@ struct x86_affine {
     uint8_t counter; /* the register that tells how often; value[counted] is where it began */
     uint8_t counted;
     bool narrow; /* it counts in 32 bits */
+    bool exact;  /* a trip takes 1 << shift, up or down */
+    uint8_t shift;
 };
 
 /* Whether the block that ends at n is such a loop, if its branch goes back to its beginning. private_stack: no pointer leads to
