@@ -89,8 +89,8 @@ static void emit_section(const struct asm_unit *u, uint32_t section, FILE *out)
 static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
-    unsigned flags =
-        (b->carried ? RAW_CARRIED : 0u) | (u->options->brute ? RAW_BRUTE : 0u) | (b->private_stack ? RAW_PRIVATE : 0u);
+    unsigned flags = (b->carried ? RAW_CARRIED : 0u) | (u->options->brute ? RAW_BRUTE : 0u)
+                     | (b->private_words << RAW_PRIVATE_SHIFT);
     unsigned slots = b->node->slots;
 
     if (b->parent != ASM_NONE)

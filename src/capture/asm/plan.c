@@ -10,6 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/asm/unit.h"
+#include "capture/rt/raw.h"
 
 enum { MAX_DEPTH = 24 };
 enum asm_planned { PLAN_NOT, PLAN_BEGUN, PLAN_DONE };
@@ -236,14 +237,51 @@ static int plan_insns(struct asm_unit *u, struct asm_block *b, struct x86_node *
     return 1;
 }
 
-/* Functions whose stack nobody else can know: none of their instructions lets its address go. */
+/* Whether a block moves the stack pointer otherwise than functions do at their beginnings and ends. */
+static bool moves_stack(const struct asm_unit *u, const struct asm_block *b)
+{
+    uint8_t last = u->insn[b->first + b->count - 1].x.insn.class;
+    bool may = b->entry || last == PEET_CL_return;
+
+    for (uint32_t i = b->first; !may && i < b->first + b->count; i++) {
+        const struct asm_insn *in = &u->insn[i];
+        bool calls = in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect;
+        if (in->x.changes >> X86_RSP & 1 && !calls)
+            return true;
+    }
+    return false;
+}
+
+/* What of the functions' stacks nobody else can know. Compilers put what they keep in registers otherwise below the
+ * variables that have addresses, so what lies below all addresses that are taken is theirs; unless the stack pointer moves,
+ * and addresses with it. */
 static void find_open_stacks(struct asm_unit *u)
 {
+    for (uint32_t i = 0; i < u->functions; i++)
+        u->function[i].taken = INT64_MAX;
     for (uint32_t i = 0; i < u->text.insns; i++) {
         const struct asm_insn *in = &u->insn[i];
-        if (in->function != ASM_NONE && (in->opaque || in->x.takes_stack || !asm_is_recorded(u, in->function)))
-            u->function[u->function[in->function].family].open_stack = true;
+        struct asm_function *f = in->function == ASM_NONE ? NULL : &u->function[u->function[in->function].family];
+        if (f && (in->opaque || !asm_is_recorded(u, in->function)))
+            f->open_stack = true;
+        if (f && in->x.takes_stack && in->x.taken < f->taken)
+            f->taken = in->x.taken;
+        for (unsigned k = 0; f && k < in->x.memories; k++) { /* arrays */
+            const struct x86_memory *m = &in->x.memory[k];
+            if ((m->base == X86_RSP && m->index != X86_NONE) || m->index == X86_RSP)
+                f->taken = f->taken < 0 ? f->taken : 0;
+        }
     }
+    for (size_t i = 0; i < u->blocks; i++)
+        if (moves_stack(u, &u->block[i]))
+            u->function[u->function[u->insn[u->block[i].first].function].family].open_stack = true;
+}
+
+static uint32_t private_words(const struct asm_function *f)
+{
+    if (f->open_stack || f->taken < 0)
+        return 0;
+    return f->taken / 8 < RAW_PRIVATE_MAX ? (uint32_t)(f->taken / 8) : RAW_PRIVATE_MAX;
 }
 
 /* Whether linkers may change by how much an instruction moves a register. */
@@ -266,8 +304,8 @@ static int find_loop(struct asm_unit *u, struct asm_block *b)
     for (uint32_t i = 0; i < b->count; i++)
         if (moves_by_symbol(u, &u->insn[b->first + i]))
             return 1;
-    b->private_stack = !f->open_stack;
-    if (!x86_affine_find(b->node, b->private_stack, &a))
+    b->private_words = private_words(f);
+    if (!x86_affine_find(b->node, 8 * (uint64_t)b->private_words, &a))
         return 1;
     b->loop = arena_alloc(&u->layout.arena, sizeof a);
     if (!b->loop)

@@ -30,7 +30,8 @@ struct asm_function {
     uint32_t family;      /* a function: itself, but for cold parts */
     bool is_part;         /* cold part: nobody calls it */
     bool has_stub;        /* foreign code may call it */
-    bool open_stack;      /* something may hold an address of its stack; of the family's head */
+    bool open_stack;      /* anything may lead to its stack; of the family's head */
+    int64_t taken;        /* if not, what does leads to %rsp plus this, or more; of the family's head */
     const char *why_not;  /* it stays as it is, for this reason; of the family's head */
 };
 
@@ -42,15 +43,15 @@ struct asm_block {
     bool entry;            /* a function's first */
     bool arrives;          /* control comes from where %rsp is not known to the trace */
     bool carried;
-    bool knows_stack;   /* %rsp at its end follows from %rsp at its beginning */
-    bool indirect;      /* control may come by an indirect jump */
-    bool private_stack; /* of its function; if it is a loop */
-    uint8_t planned;    /* enum asm_planned */
-    uint8_t depth;      /* blocks from the root to here */
-    uint32_t before;    /* how many blocks come here, */
-    uint32_t from;      /*   and the last one of them */
-    uint32_t parent;    /* or ASM_NONE: it is a root */
-    unsigned reach;     /* slots of the longest way that goes through here */
+    bool knows_stack;       /* %rsp at its end follows from %rsp at its beginning */
+    bool indirect;          /* control may come by an indirect jump */
+    uint32_t private_words; /* of the stack, from %rsp up, to which no pointer leads; if it is a loop */
+    uint8_t planned;        /* enum asm_planned */
+    uint8_t depth;          /* blocks from the root to here */
+    uint32_t before;        /* how many blocks come here, */
+    uint32_t from;          /*   and the last one of them */
+    uint32_t parent;        /* or ASM_NONE: it is a root */
+    unsigned reach;         /* slots of the longest way that goes through here */
     struct x86_node *node;
     struct x86_affine *loop; /* NULL, or: it goes back to itself, and is told in a few words */
 };

@@ -208,7 +208,7 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
     if (e.kind == RAW_LOOP) {
         if (!(item->loop = arena_alloc(&c->arena, sizeof *item->loop)))
             return err_set(err, PEET_ERR_MEMORY, "no memory for loops");
-        if (e.parent || !x86_affine_find(n, e.flags & RAW_PRIVATE, item->loop))
+        if (e.parent || !x86_affine_find(n, 8 * (uint64_t)(e.flags >> RAW_PRIVATE_SHIFT & RAW_PRIVATE_MAX), item->loop))
             return no_sense(m, e.start, "it is no loop", err);
         item->slots = item->loop->values + 1;
     }

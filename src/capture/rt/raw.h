@@ -37,8 +37,8 @@
  * have %rsp as their first slot (a function's entry, a return point of a call, a landing pad). One that is RAW_BRUTE was planned
  * with a slot for the address of each operand.
  * A block that is a RAW_LOOP goes back to itself as often as it likes: its words are the slots of the first trip, the registers
- * that capture/x86/affine asks for as they were before it, and the one that counts as it was when the loop was left. With
- * RAW_PRIVATE no pointer leads to the stack of its function. */
+ * that capture/x86/affine asks for as they were before it, and the one that counts as it was when the loop was left. Bits 8 to
+ * 23 of its flags: so many words of the stack, from %rsp up, are its function's own, no pointer leads there. */
 #ifndef CAPTURE_RT_RAW_H
 #define CAPTURE_RT_RAW_H
 
@@ -51,7 +51,8 @@ enum {
     RAW_ALIGN = 16,
     RAW_CARRIED = 1,
     RAW_BRUTE = 2,
-    RAW_PRIVATE = 4,
+    RAW_PRIVATE_SHIFT = 8,
+    RAW_PRIVATE_MAX = 0xffff,
     RAW_STACK_ARGUMENTS = 128
 };
 

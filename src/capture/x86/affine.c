@@ -22,7 +22,7 @@ struct growth {
 struct search {
     const struct x86_node *row[MAX_INSNS]; /* the block's instructions */
     unsigned insns;
-    bool private_stack;
+    uint64_t private_bytes;
     bool looks_at_memory;      /* the branch at the end does */
     int64_t word[STACK_WORDS]; /* what the symbols stand for: words at this distance from %rsp */
     unsigned words;
@@ -69,8 +69,8 @@ static unsigned stack_word(struct search *s, const struct x86_insn *in)
 {
     const struct x86_memory *m = &in->memory[0];
 
-    if (!s->private_stack || in->loaded == X86_NONE || m->base != X86_RSP || m->index != X86_NONE
-        || m->form != X86_PLAIN || m->segment != X86_FLAT || m->narrow)
+    if (in->loaded == X86_NONE || m->disp < 0 || (uint64_t)m->disp + 8 > s->private_bytes || m->base != X86_RSP
+        || m->index != X86_NONE || m->form != X86_PLAIN || m->segment != X86_FLAT || m->narrow)
         return SYMBOLS;
     for (unsigned i = 0; i < s->insns; i++)
         for (unsigned k = 0; k < s->row[i]->insn->memories; k++) {
@@ -291,9 +291,9 @@ static bool is_simple(const struct x86_insn *in)
            && !(in->changes >> X86_RSP & 1);
 }
 
-bool x86_affine_find(const struct x86_node *n, bool private_stack, struct x86_affine *ret)
+bool x86_affine_find(const struct x86_node *n, uint64_t private_bytes, struct x86_affine *ret)
 {
-    struct search s = { .insns = n->depth, .private_stack = private_stack, .ret = ret };
+    struct search s = { .insns = n->depth, .private_bytes = private_bytes, .ret = ret };
 
     if (n->depth > MAX_INSNS || n->slots + 1 >= PEET_SLOTS)
         return false;

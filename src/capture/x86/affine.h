@@ -27,9 +27,9 @@ struct x86_affine {
     uint8_t shift;
 };
 
-/* Whether the block that ends at n is such a loop, if its branch goes back to its beginning. private_stack: no pointer leads to
- * the stack of its function, so that what is stored through pointers does not change what it keeps there. */
-bool x86_affine_find(const struct x86_node *n, bool private_stack, struct x86_affine *ret);
+/* Whether the block that ends at n is such a loop, if its branch goes back to its beginning. No pointer leads to the first
+ * private_bytes of the stack, from %rsp up: what is stored through pointers does not change what is kept there. */
+bool x86_affine_find(const struct x86_node *n, uint64_t private_bytes, struct x86_affine *ret);
 
 /* The words of an execution as the trace has them: in place of the counter's last value the number of trips. */
 void x86_affine_settle(const struct x86_affine *a, uint64_t *words);

@@ -369,7 +369,7 @@ static bool sets_flags(const struct decoding *d)
 }
 
 /* Whether something but the stack pointer gets the stack pointer's value, or one that is made of it. */
-static bool takes_stack(const struct decoding *d)
+static bool takes_stack(const struct decoding *d, int64_t *ret_taken)
 {
     bool moves_stack = d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(d->op[0].reg.value) == X86_RSP;
 
@@ -379,8 +379,10 @@ static bool takes_stack(const struct decoding *d)
             && gpr_of(op->reg.value) == X86_RSP && !moves_stack)
             return true;
         if (d->in.mnemonic == ZYDIS_MNEMONIC_LEA && op->type == ZYDIS_OPERAND_TYPE_MEMORY && !moves_stack
-            && (gpr_of(op->mem.base) == X86_RSP || gpr_of(op->mem.index) == X86_RSP))
+            && (gpr_of(op->mem.base) == X86_RSP || gpr_of(op->mem.index) == X86_RSP)) {
+            *ret_taken = op->mem.index == ZYDIS_REGISTER_NONE ? op->mem.disp.value : 0;
             return true;
+        }
     }
     return false;
 }
@@ -436,7 +438,7 @@ static void fill_in(struct decoding *d)
     add_moves(d);
     add_changes(d);
     x->sets_flags = sets_flags(d);
-    x->takes_stack = takes_stack(d);
+    x->takes_stack = takes_stack(d, &x->taken);
     x->loaded = loaded(d);
 }
 
