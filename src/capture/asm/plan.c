@@ -237,24 +237,26 @@ static int plan_insns(struct asm_unit *u, struct asm_block *b, struct x86_node *
     return 1;
 }
 
-/* Whether a block moves the stack pointer otherwise than functions do at their beginnings and ends. */
-static bool moves_stack(const struct asm_unit *u, const struct asm_block *b)
+/* How far at most a block lets the stack grow, otherwise than functions do at their beginnings; INT64_MAX: nobody knows. */
+static int64_t grows_stack(const struct asm_unit *u, const struct asm_block *b)
 {
-    uint8_t last = u->insn[b->first + b->count - 1].x.insn.class;
-    bool may = b->entry || last == PEET_CL_return;
+    bool may = b->entry || u->insn[b->first + b->count - 1].x.insn.class == PEET_CL_return;
+    int64_t sum = 0;
 
     for (uint32_t i = b->first; !may && i < b->first + b->count; i++) {
-        const struct asm_insn *in = &u->insn[i];
-        bool calls = in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect;
-        if (in->x.changes >> X86_RSP & 1 && !calls)
-            return true;
+        const struct x86_insn *x = &u->insn[i].x;
+        if (!(x->changes >> X86_RSP & 1) || x->insn.class == PEET_CL_call || x->insn.class == PEET_CL_call_indirect)
+            continue;
+        if (x->moves != 1 || x->move[0].from != X86_RSP || x->move[0].other != X86_NONE)
+            return INT64_MAX;
+        sum += x->move[0].add < 0 ? -x->move[0].add : 0;
     }
-    return false;
+    return sum;
 }
 
 /* What of the functions' stacks nobody else can know. Compilers put what they keep in registers otherwise below the
- * variables that have addresses, so what lies below all addresses that are taken is theirs; unless the stack pointer moves,
- * and addresses with it. */
+ * variables that have addresses, so what lies below all addresses that are taken is theirs. Where arguments have been pushed, an
+ * address is lower than it looks. */
 static void find_open_stacks(struct asm_unit *u)
 {
     for (uint32_t i = 0; i < u->functions; i++)
@@ -272,9 +274,12 @@ static void find_open_stacks(struct asm_unit *u)
                 f->taken = f->taken < 0 ? f->taken : 0;
         }
     }
-    for (size_t i = 0; i < u->blocks; i++)
-        if (moves_stack(u, &u->block[i]))
-            u->function[u->function[u->insn[u->block[i].first].function].family].open_stack = true;
+    for (size_t i = 0; i < u->blocks; i++) {
+        struct asm_function *f = &u->function[u->function[u->insn[u->block[i].first].function].family];
+        int64_t by = grows_stack(u, &u->block[i]);
+        f->open_stack |= by == INT64_MAX;
+        f->taken -= f->open_stack ? 0 : by;
+    }
 }
 
 static uint32_t private_words(const struct asm_function *f)
