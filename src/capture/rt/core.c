@@ -156,6 +156,12 @@ void peet_rt_drain(void)
         wait_while(&s->place->buffer[i].state, RAW_FULL);
 }
 
+RT_PUBLIC void peet_rt_tell(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
+{
+    if (peet_rt_listens())
+        peet_rt_event(kind, site, n, arg);
+}
+
 /* ---- threads ---- */
 
 struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_t of_process)
@@ -314,13 +320,15 @@ static void begin(int argc, char **argv, char **environment)
 {
     (void)argc;
     (void)argv;
-    peet_rt_find_all();
     discard = map(NULL, SLOT_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (discard)
-        map_private(discard, RAW_BUFFER_BYTES);
+    if (discard && map_private(discard, RAW_BUFFER_BYTES))
+        peet_rt_cursor =
+            (uint64_t *)(void *)discard; /* the dynamic linker may call an allocator that is instrumented */
+    peet_rt_find_all();
     open_header(environment);
     peet_rt_signals_begin();
     peet_rt_threads_begin();
+    peet_rt_processes_begin();
     struct raw_thread *place = peet_rt_take_place(0, 0, 0);
     process = place ? place->number : 0;
     peet_rt_begin(place);

@@ -212,7 +212,7 @@ void peet_rt_signals_begin(void)
 
 /* ---- what the program asks for ---- */
 
-RT_PUBLIC int sigaction(int number, const struct sigaction *new, struct sigaction *old)
+RT_WRAPPER int sigaction(int number, const struct sigaction *new, struct sigaction *old)
 {
     if (!RT_FOUND(sigaction))
         return -1;
@@ -249,7 +249,7 @@ RT_PUBLIC int sigaction(int number, const struct sigaction *new, struct sigactio
     return r;
 }
 
-RT_PUBLIC sighandler_t signal(int number, sighandler_t handler)
+RT_WRAPPER sighandler_t signal(int number, sighandler_t handler)
 {
     struct sigaction new = { .sa_handler = handler, .sa_flags = SA_RESTART }, old;
 
@@ -266,14 +266,14 @@ static const sigset_t *without_segv(int how, const sigset_t *set, sigset_t *room
     return room;
 }
 
-RT_PUBLIC int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+RT_WRAPPER int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
     sigset_t room;
 
     return RT_FOUND(sigprocmask) ? RT_REAL(sigprocmask)(how, without_segv(how, set, &room), old) : -1;
 }
 
-RT_PUBLIC int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+RT_WRAPPER int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
     sigset_t room;
 
@@ -281,7 +281,7 @@ RT_PUBLIC int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 }
 
 /* The runtime's stack stays, unless the program brings one. */
-RT_PUBLIC int sigaltstack(const stack_t *new, stack_t *old)
+RT_WRAPPER int sigaltstack(const stack_t *new, stack_t *old)
 {
     if (!RT_FOUND(sigaltstack))
         return -1;
@@ -328,14 +328,28 @@ static void jump(const struct __jmp_buf_tag *buf, uint64_t site)
     RT_EVENT(jump, site, 0);
 }
 
-RT_PUBLIC void longjmp(struct __jmp_buf_tag buf[1], int value)
+RT_WRAPPER void longjmp(struct __jmp_buf_tag buf[1], int value)
 {
     jump(buf, RT_SITE);
     RT_REAL(longjmp)(buf, value);
     __builtin_unreachable();
 }
 
-RT_PUBLIC void siglongjmp(sigjmp_buf buf, int value)
+RT_WRAPPER void _longjmp(struct __jmp_buf_tag buf[1], int value)
+{
+    jump(buf, RT_SITE);
+    RT_REAL(_longjmp)(buf, value);
+    __builtin_unreachable();
+}
+
+RT_WRAPPER void __longjmp_chk(struct __jmp_buf_tag buf[1], int value)
+{
+    jump(buf, RT_SITE);
+    RT_REAL(__longjmp_chk)(buf, value);
+    __builtin_unreachable();
+}
+
+RT_WRAPPER void siglongjmp(sigjmp_buf buf, int value)
 {
     jump(buf, RT_SITE);
     RT_REAL(siglongjmp)(buf, value);

@@ -275,6 +275,37 @@ static int orphan(char **argv)
     return 7;
 }
 
+static void in_child(void)
+{
+    free(malloc((size_t)work(100) % 1000)); /* more than one buffer is left of its parent's */
+}
+
+static int atfork(char **argv)
+{
+    pthread_atfork(NULL, NULL, in_child);
+    return forks(argv);
+}
+
+static int daemons(char **argv)
+{
+    int status, pipes[2];
+    char word = 0;
+
+    (void)argv;
+    if (pipe(pipes) < 0)
+        return 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        work(10);
+        if (daemon(1, 1) < 0)
+            exit(1);
+        word = work(100) ? 'x' : 0;
+        exit(write(pipes[1], &word, 1) == 1 ? 0 : 1);
+    }
+    waitpid(pid, &status, 0);
+    return read(pipes[0], &word, 1) == 1 && word == 'x' ? 7 : 1;
+}
+
 static int execs(char **argv)
 {
     work(100);
@@ -331,6 +362,8 @@ static const struct {
     { "own_fault", own_fault },
     { "fork", forks },
     { "orphan", orphan },
+    { "atfork", atfork },
+    { "daemon", daemons },
     { "exec", execs },
     { "system", spawns },
     { "sort", sorts },
