@@ -7,7 +7,7 @@ commands=gfortran
 build() {
     sed -e "s|^FC = .*|FC = $FC|" -e "s|^CC = .*|CC = $CC|" -e 's|^FFLAGS = .*|FFLAGS = -O2 -frecursive -fopenmp|' \
         -e 's|^LDFLAGS =.*|LDFLAGS = -fopenmp|' -e 's|^BLASLIB .*|BLASLIB = $(TOPSRCDIR)/librefblas.a|' make.inc.example >make.inc
-    make -j2 -C BLAS/SRC double && make -C BLAS/SRC && make -C INSTALL slamch.o dlamch.o second_INT_ETIME.o dsecnd_INT_ETIME.o &&
+    make -j2 -C BLAS/SRC double && make -C INSTALL slamch.o dlamch.o second_INT_ETIME.o dsecnd_INT_ETIME.o &&
         make -j2 -C SRC double && make -j2 -C TESTING/MATGEN double && make -j2 -C TESTING/EIG double
 }
 run_eig() { # INPUT…

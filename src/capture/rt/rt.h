@@ -31,7 +31,8 @@ struct rt_self {
     struct rt_window now;
     char *memory; /* all that was mapped for the thread: buffers, signal buffer, alternate stack */
     unsigned turn;
-    int depth; /* inside wrapped functions */
+    int depth;     /* inside wrapped functions */
+    void *waiting; /* one of them in which it may be cancelled: where that is registered */
     uint32_t number, children;
     uint64_t value; /* what the thread's function returned */
     int rounds;     /* of key destructors, at the end */
@@ -153,12 +154,15 @@ static inline void peet_rt_event(unsigned kind, uint64_t site, unsigned n, const
     } while (0)
 
 /* The same for functions in which a thread may be cancelled: the program's clean-up handlers make events again. For files
- * that include pthread.h. */
+ * that include pthread.h, whose name for the buffer is __cancel_buf. */
 #define RT_QUIET_WAIT(result, call) \
     do { \
+        void *outer_ = peet_rt_self.waiting; \
         peet_rt_self.depth++; \
         pthread_cleanup_push(peet_rt_left, NULL); \
+        peet_rt_self.waiting = &__cancel_buf; \
         result = (call); \
+        peet_rt_self.waiting = outer_; \
         pthread_cleanup_pop(1); \
     } while (0)
 

@@ -19,6 +19,9 @@
 
 enum { SIGNALS = 65 };
 
+/* pthread.h declares it where it is used. */
+extern void __pthread_unregister_cancel(__pthread_unwind_buf_t *buf);
+
 /* What the program wants to be done with each signal. */
 static struct sigaction wish[SIGNALS];
 static stack_t own_stack; /* of the program, for sigaltstack */
@@ -323,6 +326,10 @@ static void jump(const struct __jmp_buf_tag *buf, uint64_t site)
         peet_rt_cursor = s->interrupted;
         for (uint64_t *p = peet_rt_cursor; p < s->now.end && p < peet_rt_cursor + RAW_MAX_WORDS; p++)
             *p = 0;
+    }
+    if (s->waiting && to > (char *)s->waiting) { /* out of a function that nobody will be cancelled in any more */
+        __pthread_unregister_cancel(s->waiting);
+        s->waiting = NULL;
     }
     s->depth = 0;
     RT_EVENT(jump, site, 0);

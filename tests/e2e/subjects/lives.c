@@ -248,6 +248,39 @@ static int own_fault(char **argv)
     return ticks == 10 ? 7 : 1;
 }
 
+/* Out of a function in which a thread may be cancelled; then it ends as if it were. */
+static void *reads(void *argument)
+{
+    char word;
+
+    for (volatile int i = 0; i < 3; i++)
+        if (sigsetjmp(out, 1) == 0) {
+            ticks++;
+            (void)!read(*(int *)argument, &word, 1);
+        }
+    pthread_exit(argument);
+}
+
+static int jump_read(char **argv)
+{
+    pthread_t thread;
+    int pipes[2];
+    void *value;
+
+    (void)argv;
+    signal(SIGUSR1, leave);
+    if (pipe(pipes) < 0 || pthread_create(&thread, NULL, reads, pipes) != 0)
+        return 1;
+    for (int i = 0; i < 3; i++) {
+        while (ticks != 2 * i + 1)
+            usleep(1000);
+        usleep(20000);
+        pthread_kill(thread, SIGUSR1);
+    }
+    pthread_join(thread, &value);
+    return value == pipes ? 7 : 1;
+}
+
 /* ---- processes ---- */
 
 static int forks(char **argv)
@@ -359,6 +392,7 @@ static const struct {
     { "c11", c11 },
     { "alarm", alarmed },
     { "jump", jumps },
+    { "jump_read", jump_read },
     { "own_fault", own_fault },
     { "fork", forks },
     { "orphan", orphan },
