@@ -32,7 +32,7 @@ complaints() { # WAY: where the recorded program differs from the plain one, and
 }
 
 for way in return exit _exit quick_exit abort crash kill term many cancel left_behind c11 alarm jump jump_read own_fault fork orphan \
-    atfork daemon exec system sort; do
+    handler_fork atfork daemon exec system sort; do
     verdict "a program that ends or lives by '$way' is recorded as it is" "$(complaints $way 2>/dev/null)"
 done
 

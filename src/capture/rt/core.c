@@ -272,7 +272,7 @@ void peet_rt_tell_end(int how, uint32_t code)
 
 void peet_rt_new_process(struct raw_thread *place)
 {
-    char *old = peet_rt_self.memory;
+    char *old = peet_rt_self.handlers ? NULL : peet_rt_self.memory; /* a handler may have its stack there */
 
     process = place ? place->number : 0;
     if (!place)

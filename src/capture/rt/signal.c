@@ -53,14 +53,55 @@ static void call_handler(int number, siginfo_t *info, void *context)
         wish[number].sa_handler(number);
 }
 
+/* What the interrupted code needs if its handler returns in the child of a fork, where the buffers are others. */
+struct interruption {
+    char *memory;
+    uint64_t block[RAW_MAX_WORDS]; /* what it has written of its block */
+    size_t words;                  /* 0: it is not in a block */
+};
+
+static void keep_block(struct interruption *i, const ucontext_t *u)
+{
+    const struct rt_self *s = &peet_rt_self;
+    const uint64_t *from = live_cursor(u);
+
+    i->memory = s->memory;
+    i->words = 0;
+    if (RT_ADDR(from) != (uint64_t)u->uc_mcontext.gregs[REG_R15])
+        return;
+    for (; i->words < RAW_MAX_WORDS && from + i->words < s->now.end; i->words++)
+        i->block[i->words] = from[i->words];
+}
+
+/* Whether this is the child of a fork by the handler: the block goes on in the new buffer. */
+static bool is_child(const struct interruption *i, ucontext_t *u, int depth)
+{
+    struct rt_self *s = &peet_rt_self;
+
+    if (s->memory == i->memory || s->over)
+        return false;
+    s->handlers = 0;
+    s->depth = 0;
+    RT_EVENT(jump, 0, 0);
+    uint64_t *to = peet_rt_room(RAW_MAX_WORDS);
+    for (size_t k = 0; k < i->words; k++)
+        to[k] = i->block[k];
+    if (i->words)
+        u->uc_mcontext.gregs[REG_R15] = (greg_t)RT_ADDR(to);
+    s->depth = depth;
+    return true;
+}
+
 static void run_handler(int number, siginfo_t *info, void *context)
 {
     struct rt_self *s = &peet_rt_self;
     struct rt_window now = s->now;
+    struct interruption interruption;
     int depth = s->depth;
     uint64_t *cursor = peet_rt_cursor, *signal_end = s->signal_end;
     char frame;
 
+    keep_block(&interruption, context);
     if (s->handlers++ == 0) {
         s->interrupted = live_cursor(context);
         s->handler_frame = &frame;
@@ -74,6 +115,8 @@ static void run_handler(int number, siginfo_t *info, void *context)
         s->depth = 0;
     }
     call_handler(number, info, context);
+    if (is_child(&interruption, context, depth))
+        return;
     if (--s->handlers == 0 && !s->over) {
         if (is_in(&s->signal, peet_rt_cursor) && s->signal.end - peet_rt_cursor >= 2) {
             peet_rt_cursor[1] = (uint64_t)number;

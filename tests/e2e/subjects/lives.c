@@ -308,6 +308,33 @@ static int orphan(char **argv)
     return 7;
 }
 
+static volatile sig_atomic_t forked = -1;
+
+static void fork_now(int number)
+{
+    (void)number;
+    forked = fork();
+    work(5);
+}
+
+/* The child goes on where the handler interrupted its parent. */
+static int handler_forks(char **argv)
+{
+    struct itimerval soon = { { 0, 0 }, { 0, 3000 } };
+    int status;
+
+    (void)argv;
+    signal(SIGALRM, fork_now);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    while (forked < 0)
+        work(10);
+    work(300);
+    if (forked == 0)
+        exit(5);
+    waitpid(forked, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 5 ? 7 : 1;
+}
+
 static void in_child(void)
 {
     free(malloc((size_t)work(100) % 1000)); /* more than one buffer is left of its parent's */
@@ -396,6 +423,7 @@ static const struct {
     { "own_fault", own_fault },
     { "fork", forks },
     { "orphan", orphan },
+    { "handler_fork", handler_forks },
     { "atfork", atfork },
     { "daemon", daemons },
     { "exec", execs },
