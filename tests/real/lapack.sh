@@ -16,8 +16,8 @@ run_eig() { # INPUT…
         echo "== $i"
         TESTING/EIG/xeigtstd <"TESTING/$i" >out || return 1
         cat out
-        ! grep -qE 'failed|error' out || return 1
+        grep -q 'End of tests' out && ! grep -q 'failed to pass' out || return 1
     done
 }
 suite() { run_eig nep.in sep.in se2.in svd.in dsb.in dsg.in; }
-part() { run_eig se2.in; }
+part() { run_eig dsb.in; }
