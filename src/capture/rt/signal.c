@@ -19,6 +19,10 @@
 
 enum { SIGNALS = 65 };
 
+/* Not in every version of the headers. */
+sighandler_t sysv_signal(int number, sighandler_t handler);
+sighandler_t bsd_signal(int number, sighandler_t handler);
+
 /* pthread.h declares it where it is used. */
 extern void __pthread_unregister_cancel(__pthread_unwind_buf_t *buf);
 
@@ -301,6 +305,44 @@ RT_WRAPPER sighandler_t signal(int number, sighandler_t handler)
 
     sigemptyset(&new.sa_mask);
     return sigaction(number, &new, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+/* What signal is called in strict C, where handlers are for one time. */
+RT_WRAPPER sighandler_t __sysv_signal(int number, sighandler_t handler)
+{
+    struct sigaction new = { .sa_handler = handler, .sa_flags = (int)SA_RESETHAND | SA_NODEFER }, old;
+
+    sigemptyset(&new.sa_mask);
+    return sigaction(number, &new, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+RT_WRAPPER sighandler_t sysv_signal(int number, sighandler_t handler)
+{
+    return __sysv_signal(number, handler);
+}
+
+RT_WRAPPER sighandler_t ssignal(int number, sighandler_t handler)
+{
+    return signal(number, handler);
+}
+
+RT_WRAPPER sighandler_t bsd_signal(int number, sighandler_t handler)
+{
+    return signal(number, handler);
+}
+
+/* What sigset sets it unblocks, too, unless it is told to hold it. */
+RT_WRAPPER sighandler_t sigset(int number, sighandler_t handler)
+{
+    struct sigaction new = { .sa_handler = handler }, old;
+    sigset_t one, before;
+
+    sigemptyset(&new.sa_mask);
+    sigemptyset(&one);
+    if (sigaddset(&one, number) < 0 || sigprocmask(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &one, &before) < 0
+        || sigaction(number, handler == SIG_HOLD ? NULL : &new, &old) < 0)
+        return SIG_ERR;
+    return sigismember(&before, number) ? SIG_HOLD : old.sa_handler;
 }
 
 static const sigset_t *without_segv(int how, const sigset_t *set, sigset_t *room)

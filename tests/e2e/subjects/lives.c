@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: lives WAY: a program that lives and ends in the way that is asked for, for tests/e2e/record.sh. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -248,6 +249,21 @@ static int own_fault(char **argv)
     return ticks == 10 ? 7 : 1;
 }
 
+/* Under the names that old and strict programs know. SIGSEGV is what ends a buffer. */
+static int old_signals(char **argv)
+{
+    sighandler_t (*set[])(int, sighandler_t) = { sysv_signal, ssignal };
+
+    (void)argv;
+    for (int i = 0; i < 2; i++) {
+        set[i](SIGSEGV, leave);
+        set[i](SIGUSR1, tick);
+        work(200);
+        raise(SIGUSR1);
+    }
+    return ticks == 2 && signal(SIGUSR1, SIG_DFL) == tick ? 7 : 1;
+}
+
 /* Out of a function in which a thread may be cancelled; then it ends as if it were. */
 static void *reads(void *argument)
 {
@@ -419,6 +435,7 @@ static const struct {
     { "c11", c11 },
     { "alarm", alarmed },
     { "jump", jumps },
+    { "old_signals", old_signals },
     { "jump_read", jump_read },
     { "own_fault", own_fault },
     { "fork", forks },
