@@ -58,7 +58,8 @@ PEET := $(B)/peet
 UNIT := $(UNIT_C:tests/unit/%.c=$(B)/tests/%)
 HELPERS := $(HELPER_C:%.c=$(B)/%)
 WORKLOADS := $(WORKLOAD_C:workloads/%.c=$(B)/workloads/plain/%)
-RT := $(B)/lib/peet/libpeet-rt.a
+# What is linked into subjects: the runtime, its part for OpenMP, both once more for static programs, the list of --wrap.
+RT := $(addprefix $(B)/lib/peet/,libpeet-rt.a libpeet-omp.a libpeet-rt-static.a libpeet-omp-static.a wrap)
 # Made by peet cc, once there is a runtime to link.
 PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
@@ -72,7 +73,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all man everything deps demo test soak bench fuzz tidy format install clean help
+.PHONY: FORCE all man everything deps demo test test-real soak bench fuzz tidy format install clean help
 .PHONY: lint lint-deps lint-format lint-gcc lint-clang lint-cppcheck lint-scripts
 .DEFAULT_GOAL := all
 
@@ -98,6 +99,9 @@ soak: all $(HELPERS) ## the long tests, one after the other: hours; ONLY=equal r
 	@status=0; for f in tests/soak/*$(ONLY)*; do if [ -f $$f ] && [ -x $$f ]; then \
 	  echo "== $$f"; PEET_BUILD=$(abspath $(B)) $$f || { echo "$$f failed with status $$?"; status=1; }; \
 	fi; done; exit $$status
+
+test-real: all ## real programs from Debian's sources pass their own tests while they are recorded (ONLY=zlib: one); minutes
+	@PEET_BUILD=$(abspath $(B)) tests/real/run $(ONLY)
 
 bench: all $(HELPERS) ## measure what is claimed about speed, one script after the other
 	@status=0; for f in bench/*; do if [ -f $$f ] && [ -x $$f ]; then \
@@ -192,7 +196,7 @@ clean: ## remove everything that was made
 	rm -rf build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{ printf "make %-8s %s\n", $$1, $$2 } /^#   /{ v = v "\n" substr($$0, 3) } \
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "make %-9s %s\n", $$1, $$2 } /^#   /{ v = v "\n" substr($$0, 3) } \
 	  END { print v }' Makefile
 
 # ---- rules ----
@@ -263,13 +267,40 @@ $(B)/obj/src/capture/rt/%.o: src/capture/rt/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(RT_COMPILE) -MMD -MP -c -o $@ $<
 
-$(RT): $(call object,$(RT_C))
-	$(call say,AR,$@)
+$(B)/obj/src/capture/rt/static/%.o: src/capture/rt/%.c $(B)/flags
+	$(call say,RTCC,$< (static))
 	@mkdir -p $(@D)
-	$(Q)rm -f $@
-	$(Q)ld -r -o $(B)/obj/peet-rt.o $^
-	$(Q)objcopy --localize-hidden $(B)/obj/peet-rt.o
-	$(Q)$(AR) rcs $@ $(B)/obj/peet-rt.o
+	$(Q)$(RT_COMPILE) -DRT_STATIC -MMD -MP -c -o $@ $<
+
+RT_O := $(call object,$(RT_C))
+RT_OMP_O := $(B)/obj/src/capture/rt/omp.o
+RT_REST_O := $(filter-out $(RT_OMP_O),$(RT_O))
+# These two know how the real functions are found.
+RT_STATIC_O := $(addprefix $(B)/obj/src/capture/rt/static/,real.o omp.o)
+define one_object
+$(call say,AR,$@)
+@mkdir -p $(@D)
+$(Q)rm -f $@
+$(Q)ld -r -o $(B)/obj/$(basename $(@F)).o $(filter %.o,$^)
+$(Q)objcopy --localize-hidden $(1) $(B)/obj/$(basename $(@F)).o
+$(Q)$(AR) rcs $@ $(B)/obj/$(basename $(@F)).o
+endef
+
+$(B)/lib/peet/libpeet-rt.a: $(RT_REST_O)
+	$(call one_object)
+$(B)/lib/peet/libpeet-omp.a: $(RT_OMP_O)
+	$(call one_object)
+$(B)/lib/peet/libpeet-rt-static.a: $(filter-out %/real.o,$(RT_REST_O)) $(filter %/real.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
+	$(call one_object,--redefine-syms=$(B)/obj/wrap.names)
+$(B)/lib/peet/libpeet-omp-static.a: $(filter %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
+	$(call one_object,--redefine-syms=$(B)/obj/wrap.names)
+
+# Whatever the runtime defines and is not called peet_… it stands in front of.
+$(B)/obj/wrap.names: $(RT_O)
+	$(Q)nm --defined-only --extern-only $^ | awk '$$2 == "W" && $$3 !~ /^peet_/ { print $$3, "__wrap_" $$3 }' >$@
+$(B)/lib/peet/wrap: $(B)/obj/wrap.names
+	@mkdir -p $(@D)
+	$(Q)sed 's/ .*//; s/^/--wrap=/' $< >$@
 
 # What GCC calls when peet cc tells it to look here for its assembler.
 $(B)/lib/peet/as: Makefile
@@ -278,7 +309,7 @@ $(B)/lib/peet/as: Makefile
 	$(Q)chmod +x $@
 
 $(PEET_WORKLOADS): $(B)/workloads/peet/%: workloads/%.c workloads/common.c workloads/common.h $(PEET) $(B)/lib/peet/as \
-    $(B)/lib/peet/libpeet-rt.a
+    $(RT)
 	$(call say,PEETCC,$@)
 	@mkdir -p $(@D)
 	$(Q)$(PEET) cc -O2 -g $(STD) -Iinclude -Isrc -I. -o $@ $(filter %.c,$^) -lpthread -lm
@@ -297,4 +328,4 @@ $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
 
--include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
+-include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(RT_STATIC_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))

@@ -6,7 +6,13 @@
  *     PEET_REGION_END("solve");
  *     PEET_MARK("iteration", i);                         a point, with a number
  *     PEET_NAME_DATA("grid", grid, sizeof *grid * n);    what to call these bytes in a report
+ *
+ * Synchronisation that a program does by itself, with atomic instructions, is told by
+ *
  *     PEET_SPIN_WAIT(&flag);                             this thread has just spun until *(&flag) changed
+ *     PEET_SPIN_LOCK(&lock);                             it has just taken this lock, however long it span
+ *     PEET_SPIN_TRYLOCK(&lock, result);                  it has tried to: 0 is success
+ *     PEET_SPIN_UNLOCK(&lock);                           it is about to give it back
  *
  * Parallel loops that run one iteration after another, and are simulated in parallel:
  *
@@ -48,6 +54,9 @@ enum {
     PEET_RT_DOALL_JOIN,
     PEET_RT_POST,
     PEET_RT_WAIT,
+    PEET_RT_SPIN_LOCK,
+    PEET_RT_SPIN_TRYLOCK,
+    PEET_RT_SPIN_UNLOCK,
 };
 
 #define PEET_SAY(kind, a, b, c) peet_rt_mark(kind, (uint64_t)(a), (uint64_t)(b), (uint64_t)(c))
@@ -63,6 +72,9 @@ enum {
 #define PEET_MARK(name, value) PEET_SAY(PEET_RT_MARK, name, value, 0)
 #define PEET_NAME_DATA(name, addr, bytes) PEET_SAY(PEET_RT_NAME_DATA, name, addr, bytes)
 #define PEET_SPIN_WAIT(addr) PEET_SAY(PEET_RT_SPIN_WAIT, addr, 0, 0)
+#define PEET_SPIN_LOCK(lock) PEET_SAY(PEET_RT_SPIN_LOCK, lock, 0, 0)
+#define PEET_SPIN_TRYLOCK(lock, result) PEET_SAY(PEET_RT_SPIN_TRYLOCK, lock, result, 0)
+#define PEET_SPIN_UNLOCK(lock) PEET_SAY(PEET_RT_SPIN_UNLOCK, lock, 0, 0)
 #define PEET_POST(object, value) PEET_SAY(PEET_RT_POST, object, value, 0)
 #define PEET_WAIT(object, value) PEET_SAY(PEET_RT_WAIT, object, value, 0)
 #define PEET_DOALL_FORK(iterations) PEET_SAY(PEET_RT_DOALL_FORK, iterations, 0, 0)

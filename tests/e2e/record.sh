@@ -31,8 +31,8 @@ complaints() { # WAY: where the recorded program differs from the plain one, and
     "$peet" check "$TMP/$1.peet" >"$TMP/check" 2>&1 || grep -v 'at 0x10 is outside' "$TMP/check" | grep -E '^  (violation|warning)'
 }
 
-for way in return exit _exit quick_exit abort crash kill term many cancel left_behind c11 alarm jump own_fault fork orphan \
-    exec system sort; do
+for way in return exit _exit quick_exit abort crash kill term many cancel left_behind c11 alarm old_signals jump jump_read own_fault fork orphan \
+    handler_fork atfork daemon exec system sort; do
     verdict "a program that ends or lives by '$way' is recorded as it is" "$(complaints $way 2>/dev/null)"
 done
 

@@ -16,7 +16,8 @@ enum { DEEPEST = 8 }; /* response files in response files */
 struct line {
     char **word;
     size_t words;
-    bool has_input, stops_early, is_shared, is_part, has_lto, is_other_machine, is_absolute, is_library, has_no_plt;
+    bool has_input, stops_early, is_shared, is_static, is_static_pie, is_part, has_lto, is_other_machine, is_absolute,
+        is_library, has_no_plt;
 };
 
 static void add_take(struct line *l, char *text)
@@ -104,9 +105,12 @@ static void note_option(struct line *l, const char *option)
 {
     static const char *const early[] = { "-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", NULL };
     static const char *const other[] = { "-m32", "-mx32", "-m16", NULL };
+    static const char *const fixed[] = { "-static", "-static-pie", NULL };
 
     l->stops_early |= is_one_of(option, early);
     l->is_shared |= !strcmp(option, "-shared");
+    l->is_static |= is_one_of(option, fixed);
+    l->is_static_pie |= !strcmp(option, "-static-pie");
     l->is_part |= !strcmp(option, "-r");
     l->has_no_plt |= !strcmp(option, "-fno-plt");
     l->is_other_machine |= is_one_of(option, other);
@@ -200,9 +204,28 @@ static int add_compiler(struct line *l, const char *compiler, struct peet_err *e
     return l->words ? 0 : err_set(err, PEET_ERR_USAGE, "no compiler is named");
 }
 
+/* The runtime, and what stands in front of OpenMP's library where the program has it. For the linker alone: a file would be
+ * read as -x says. */
+static void add_runtime(struct line *l, const char *folder)
+{
+    const char *kind = l->is_static ? "-static" : "";
+
+    add_take(l, mem_format("-Wl,--whole-archive,%s/libpeet-rt%s.a,--no-whole-archive,%s/libpeet-omp%s.a", folder, kind,
+                           folder, kind));
+    if (l->is_static) {
+        add_take(l, mem_format("-Wl,@%s/wrap", folder));
+        if (l->is_static_pie) /* see rt/real.c */
+            add(l, "-Wl,-e,peet_rt_start");
+        return;
+    }
+    add(l, "-Wl,--export-dynamic-symbol=peet_rt_*");
+    add(l, "-lpthread");
+    add(l, "-ldl");
+}
+
 static void add_options(struct line *l, const struct asm_driver *d)
 {
-    static const char *const compile[] = { "-ffixed-r14", "-ffixed-r15", "-fident", "-masm=att" };
+    static const char *const compile[] = { "-ffixed-r14", "-ffixed-r15", "-fident", "-masm=att", "-D__PEET__=1" };
 
     for (size_t i = 0; i < sizeof compile / sizeof *compile; i++)
         add(l, compile[i]);
@@ -217,13 +240,8 @@ static void add_options(struct line *l, const struct asm_driver *d)
     if (l->stops_early || l->is_part)
         return;
     add(l, "-Wl,--no-relax");
-    if (l->is_shared)
-        return;
-    /* For the linker alone: a file would be read as -x says. */
-    add_take(l, mem_format("-Wl,--whole-archive,%s/libpeet-rt.a,--no-whole-archive", d->folder));
-    add(l, "-Wl,--export-dynamic-symbol=peet_rt_*");
-    add(l, "-lpthread");
-    add(l, "-ldl");
+    if (!l->is_shared)
+        add_runtime(l, d->folder);
 }
 
 int asm_driver_arguments(const struct asm_driver *d, int arguments, char **argument, char ***ret, struct peet_err *err)

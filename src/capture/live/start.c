@@ -70,10 +70,13 @@ static int await_exec(pid_t pid)
 static int start_child(struct producer_state *s, struct peet_err *err)
 {
     int fd[2], word, failure = 0;
-    char file[64];
+    char file[64], path[64];
     const char *name = s->config->argv[0];
 
-    snprintf(file, sizeof file, "/proc/%d/fd/%d", (int)getpid(), s->fd);
+    /* as long as ever, for it stands on the program's stack: slashes do not count */
+    int n = snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), s->fd);
+    memset(file, '/', sizeof file);
+    memcpy(file + sizeof file - 1 - n, path, (size_t)n + 1);
     if (pipe2(fd, O_CLOEXEC) < 0)
         return err_sys(err, errno, "%s: cannot be started", name);
     pid_t pid = fork();

@@ -30,6 +30,9 @@ struct raw_header *peet_rt_header;
 static char file[256];   /* that is shared with the recorder */
 static uint32_t process; /* number of this process */
 static char *discard;    /* a buffer whose content nobody wants, and its guard */
+static char *reserved;   /* where each place's memory goes, so that it is not in the way of the program's; or NULL */
+
+#define RESERVED_BYTES ((size_t)RAW_THREADS * MEMORY_BYTES)
 
 /* ---- memory ---- */
 
@@ -43,6 +46,20 @@ static char *map(void *at, size_t bytes, long protection, int flags, long fd, ui
 static char *map_private(void *at, size_t bytes)
 {
     return map(at, bytes, READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
+}
+
+static char *reserve(void *at, size_t bytes)
+{
+    return map(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
+}
+
+/* Gives back what a thread had; its place in the reserve stays. */
+static void unmap(char *memory)
+{
+    if (reserved && memory >= reserved && memory < reserved + RESERVED_BYTES)
+        reserve(memory, MEMORY_BYTES);
+    else
+        peet_rt_call(SYS_munmap, (long)memory, MEMORY_BYTES, 0, 0, 0, 0);
 }
 
 static long open_file(void)
@@ -68,7 +85,8 @@ static struct rt_window buffer_at(char *memory, unsigned i)
 /* Maps the buffers of a place, or one of the thread's own when it has none. False: not even that was possible. */
 static bool map_buffers(struct rt_self *s)
 {
-    char *memory = map(NULL, MEMORY_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char *memory = s->place && reserved ? reserved + (size_t)(s->place - peet_rt_header->thread) * MEMORY_BYTES
+                                        : reserve(NULL, MEMORY_BYTES);
     long fd = s->place ? open_file() : -1;
 
     if (!memory)
@@ -156,6 +174,12 @@ void peet_rt_drain(void)
         wait_while(&s->place->buffer[i].state, RAW_FULL);
 }
 
+RT_PUBLIC void peet_rt_tell(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
+{
+    if (peet_rt_listens())
+        peet_rt_event(kind, site, n, arg);
+}
+
 /* ---- threads ---- */
 
 struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_t of_process)
@@ -238,7 +262,7 @@ void peet_rt_finish(void)
     peet_rt_cursor = s->now.start;
     if (s->memory) {
         peet_rt_call(SYS_sigaltstack, (long)&none, 0, 0, 0, 0, 0);
-        peet_rt_call(SYS_munmap, (long)s->memory, MEMORY_BYTES, 0, 0, 0, 0);
+        unmap(s->memory);
         s->memory = NULL;
     }
 }
@@ -266,7 +290,7 @@ void peet_rt_tell_end(int how, uint32_t code)
 
 void peet_rt_new_process(struct raw_thread *place)
 {
-    char *old = peet_rt_self.memory;
+    char *old = peet_rt_self.handlers ? NULL : peet_rt_self.memory; /* a handler may have its stack there */
 
     process = place ? place->number : 0;
     if (!place)
@@ -274,7 +298,7 @@ void peet_rt_new_process(struct raw_thread *place)
     peet_rt_threads_begin();
     peet_rt_begin(place); /* with an alternate stack of its own, so that the old memory can go */
     if (old)
-        peet_rt_call(SYS_munmap, (long)old, MEMORY_BYTES, 0, 0, 0, 0);
+        unmap(old);
 }
 
 /* The last thing that exit calls, for it was the first to be registered. */
@@ -308,19 +332,23 @@ static void open_header(char **environment)
     close_file(fd);
     if (h && h->magic == RAW_MAGIC && h->version == RAW_VERSION)
         peet_rt_header = h;
+    if (peet_rt_header)
+        reserved = reserve(NULL, RESERVED_BYTES);
 }
 
 static void begin(int argc, char **argv, char **environment)
 {
     (void)argc;
     (void)argv;
+    discard = reserve(NULL, SLOT_BYTES);
+    if (discard && map_private(discard, RAW_BUFFER_BYTES))
+        peet_rt_cursor =
+            (uint64_t *)(void *)discard; /* the dynamic linker may call an allocator that is instrumented */
     peet_rt_find_all();
-    discard = map(NULL, SLOT_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (discard)
-        map_private(discard, RAW_BUFFER_BYTES);
     open_header(environment);
     peet_rt_signals_begin();
     peet_rt_threads_begin();
+    peet_rt_processes_begin();
     struct raw_thread *place = peet_rt_take_place(0, 0, 0);
     process = place ? place->number : 0;
     peet_rt_begin(place);

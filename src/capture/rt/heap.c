@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The allocator's events. What it does inside is not recorded; memory that it takes from the system shows up by the blocks
- * that it hands out. */
+ * that it hands out. An allocation is one whoever asks for it: inside other wrapped functions, too, for others may free it. */
 #include "capture/rt/real.h"
 #include "capture/rt/rt.h"
 
@@ -26,25 +26,25 @@ static bool is_early(const void *p)
     return (const char *)p >= early.bytes && (const char *)p < early.bytes + sizeof early.bytes;
 }
 
-RT_PUBLIC void *malloc(size_t size)
+RT_WRAPPER void *malloc(size_t size)
 {
     void *p;
 
     if (!RT_FOUND(malloc))
         return early_alloc(size);
     RT_QUIET(p, RT_REAL(malloc)(size));
-    RT_EVENT(malloc, RT_SITE, RT_ADDR(p), size);
+    RT_EVENT_ALWAYS(malloc, RT_SITE, RT_ADDR(p), size);
     return p;
 }
 
-RT_PUBLIC void *calloc(size_t number, size_t size)
+RT_WRAPPER void *calloc(size_t number, size_t size)
 {
     void *p;
 
     if (!RT_FOUND(calloc))
         return early_alloc(number * size);
     RT_QUIET(p, RT_REAL(calloc)(number, size));
-    RT_EVENT(calloc, RT_SITE, RT_ADDR(p), number, size);
+    RT_EVENT_ALWAYS(calloc, RT_SITE, RT_ADDR(p), number, size);
     return p;
 }
 
@@ -62,16 +62,16 @@ static void *resize(void *old, size_t size, uint64_t site)
     }
     uint64_t was = RT_ADDR(old);
     RT_QUIET(p, RT_REAL(realloc)(old, size));
-    RT_EVENT(realloc, site, RT_ADDR(p), was, size);
+    RT_EVENT_ALWAYS(realloc, site, RT_ADDR(p), was, size);
     return p;
 }
 
-RT_PUBLIC void *realloc(void *old, size_t size)
+RT_WRAPPER void *realloc(void *old, size_t size)
 {
     return resize(old, size, RT_SITE);
 }
 
-RT_PUBLIC void *reallocarray(void *old, size_t number, size_t size)
+RT_WRAPPER void *reallocarray(void *old, size_t number, size_t size)
 {
     size_t bytes;
 
@@ -80,51 +80,51 @@ RT_PUBLIC void *reallocarray(void *old, size_t number, size_t size)
     return resize(old, bytes, RT_SITE);
 }
 
-RT_PUBLIC void free(void *p)
+RT_WRAPPER void free(void *p)
 {
     if (is_early(p) || !RT_FOUND(free))
         return;
     if (p)
-        RT_EVENT(free, RT_SITE, RT_ADDR(p));
+        RT_EVENT_ALWAYS(free, RT_SITE, RT_ADDR(p));
     peet_rt_self.depth++;
     RT_REAL(free)(p);
     peet_rt_self.depth--;
 }
 
-RT_PUBLIC void *aligned_alloc(size_t align, size_t size)
+RT_WRAPPER void *aligned_alloc(size_t align, size_t size)
 {
     void *p;
 
     if (!RT_FOUND(aligned_alloc))
         return NULL;
     RT_QUIET(p, RT_REAL(aligned_alloc)(align, size));
-    RT_EVENT(memalign, RT_SITE, RT_ADDR(p), align, size);
+    RT_EVENT_ALWAYS(memalign, RT_SITE, RT_ADDR(p), align, size);
     return p;
 }
 
-RT_PUBLIC void *memalign(size_t align, size_t size)
+RT_WRAPPER void *memalign(size_t align, size_t size)
 {
     void *p;
 
     if (!RT_FOUND(memalign))
         return NULL;
     RT_QUIET(p, RT_REAL(memalign)(align, size));
-    RT_EVENT(memalign, RT_SITE, RT_ADDR(p), align, size);
+    RT_EVENT_ALWAYS(memalign, RT_SITE, RT_ADDR(p), align, size);
     return p;
 }
 
-RT_PUBLIC void *valloc(size_t size)
+RT_WRAPPER void *valloc(size_t size)
 {
     void *p;
 
     if (!RT_FOUND(valloc))
         return NULL;
     RT_QUIET(p, RT_REAL(valloc)(size));
-    RT_EVENT(memalign, RT_SITE, RT_ADDR(p), 4096, size);
+    RT_EVENT_ALWAYS(memalign, RT_SITE, RT_ADDR(p), 4096, size);
     return p;
 }
 
-RT_PUBLIC int posix_memalign(void **ret, size_t align, size_t size)
+RT_WRAPPER int posix_memalign(void **ret, size_t align, size_t size)
 {
     int r;
 
@@ -132,6 +132,6 @@ RT_PUBLIC int posix_memalign(void **ret, size_t align, size_t size)
         return 12; /* ENOMEM */
     RT_QUIET(r, RT_REAL(posix_memalign)(ret, align, size));
     if (r == 0)
-        RT_EVENT(memalign, RT_SITE, RT_ADDR(*ret), align, size);
+        RT_EVENT_ALWAYS(memalign, RT_SITE, RT_ADDR(*ret), align, size);
     return r;
 }

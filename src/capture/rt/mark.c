@@ -97,6 +97,9 @@ RT_PUBLIC void peet_rt_mark(unsigned kind, uint64_t a, uint64_t b, uint64_t c)
     case PEET_RT_DOALL_JOIN:   RT_EVENT(doall_join, site, a); break;
     case PEET_RT_POST:         RT_EVENT(post, site, a, b); break;
     case PEET_RT_WAIT:         RT_EVENT(wait, site, a, b); break;
+    case PEET_RT_SPIN_LOCK:    RT_EVENT(spin_lock, site, a); break;
+    case PEET_RT_SPIN_TRYLOCK: RT_EVENT(spin_trylock, site, a, b); break;
+    case PEET_RT_SPIN_UNLOCK:  RT_EVENT(spin_unlock, site, a); break;
     default: break;
     }
 }

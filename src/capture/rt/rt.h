@@ -2,9 +2,8 @@
 /* The inside of the runtime that is linked into instrumented programs.
  *
  * It shares a process with code that knows nothing of it: memory comes from mmap, system calls are made directly, and errno
- * stays as it is. Wrapped functions call the real ones, found by dlsym; what the real ones call in turn makes no events
- * (`depth`). All names are hidden, and local once the runtime is one object, except for the wrapped functions and
- * peet_rt_cursor. */
+ * stays as it is. Wrapped functions call the real ones (real.h); what the real ones call in turn makes no events (`depth`).
+ * All names are hidden, and local once the runtime is one object, except for the wrapped functions and what is RT_PUBLIC. */
 #ifndef CAPTURE_RT_RT_H
 #define CAPTURE_RT_RT_H
 
@@ -16,6 +15,7 @@
 #include "peet/record.h"
 
 #define RT_PUBLIC __attribute__((visibility("default")))
+#define RT_WRAPPER __attribute__((visibility("default"), weak)) /* a program that has its own keeps it */
 #define RT_TLS __thread __attribute__((tls_model("initial-exec")))
 #define RT_SITE ((uint64_t)(uintptr_t)__builtin_return_address(0))
 
@@ -31,7 +31,8 @@ struct rt_self {
     struct rt_window now;
     char *memory; /* all that was mapped for the thread: buffers, signal buffer, alternate stack */
     unsigned turn;
-    int depth; /* inside wrapped functions */
+    int depth;     /* inside wrapped functions */
+    void *waiting; /* one of them in which it may be cancelled: where that is registered */
     uint32_t number, children;
     uint64_t value; /* what the thread's function returned */
     int rounds;     /* of key destructors, at the end */
@@ -66,6 +67,9 @@ void peet_rt_tell_end(int how, uint32_t code);
 void peet_rt_new_process(struct raw_thread *place); /* in the child of a fork */
 uint32_t peet_rt_process(void);
 
+/* An event, for parts of the runtime that are linked on their own. */
+void peet_rt_tell(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg);
+
 /* ---- signal.c ---- */
 
 void peet_rt_signals_begin(void);
@@ -74,6 +78,10 @@ void peet_rt_signals_append(void); /* puts what handlers wrote into the stream, 
 /* ---- thread.c ---- */
 
 void peet_rt_threads_begin(void);
+
+/* ---- system.c ---- */
+
+void peet_rt_processes_begin(void);
 
 /* ---- mark.c ---- */
 
@@ -97,10 +105,11 @@ static inline long peet_rt_call(long n, long a, long b, long c, long d, long e, 
 
 /* ---- events ---- */
 
-/* Whether what the program calls now is an event: it has a cursor, and this is not a call from inside another one. */
+/* Whether what the program calls now is an event: somebody records it, it has a cursor, and this is not a call from inside
+ * another one. The header comes first: in a static program memcpy is called before there are variables of threads. */
 static inline bool peet_rt_listens(void)
 {
-    return peet_rt_cursor && peet_rt_self.depth == 0;
+    return peet_rt_header && peet_rt_cursor && peet_rt_self.depth == 0;
 }
 
 static inline uint64_t *peet_rt_room(unsigned words)
@@ -123,13 +132,16 @@ static inline void peet_rt_event(unsigned kind, uint64_t site, unsigned n, const
     peet_rt_cursor = p + n + 1;
 }
 
-#define RT_EVENT(name, site, ...) \
+#define RT_EVENT_IF(condition, name, site, ...) \
     do { \
-        if (peet_rt_listens()) { \
+        if (condition) { \
             const uint64_t arg_[] = { __VA_ARGS__ }; \
             peet_rt_event(PEET_EV_##name, site, sizeof arg_ / sizeof *arg_, arg_); \
         } \
     } while (0)
+#define RT_EVENT(name, site, ...) RT_EVENT_IF(peet_rt_listens(), name, site, __VA_ARGS__)
+/* Also inside of others. */
+#define RT_EVENT_ALWAYS(name, site, ...) RT_EVENT_IF(peet_rt_header &&peet_rt_cursor, name, site, __VA_ARGS__)
 
 #define RT_ADDR(p) ((uint64_t)(uintptr_t)(p))
 
@@ -140,5 +152,24 @@ static inline void peet_rt_event(unsigned kind, uint64_t site, unsigned n, const
         result = (call); \
         peet_rt_self.depth--; \
     } while (0)
+
+/* The same for functions in which a thread may be cancelled: the program's clean-up handlers make events again. For files
+ * that include pthread.h, whose name for the buffer is __cancel_buf. */
+#define RT_QUIET_WAIT(result, call) \
+    do { \
+        void *outer_ = peet_rt_self.waiting; \
+        peet_rt_self.depth++; \
+        pthread_cleanup_push(peet_rt_left, NULL); \
+        peet_rt_self.waiting = &__cancel_buf; \
+        result = (call); \
+        peet_rt_self.waiting = outer_; \
+        pthread_cleanup_pop(1); \
+    } while (0)
+
+static inline void peet_rt_left(void *unused)
+{
+    (void)unused;
+    peet_rt_self.depth--;
+}
 
 #endif

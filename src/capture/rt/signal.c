@@ -19,6 +19,13 @@
 
 enum { SIGNALS = 65 };
 
+/* Not in every version of the headers. */
+sighandler_t sysv_signal(int number, sighandler_t handler);
+sighandler_t bsd_signal(int number, sighandler_t handler);
+
+/* pthread.h declares it where it is used. */
+extern void __pthread_unregister_cancel(__pthread_unwind_buf_t *buf);
+
 /* What the program wants to be done with each signal. */
 static struct sigaction wish[SIGNALS];
 static stack_t own_stack; /* of the program, for sigaltstack */
@@ -50,14 +57,55 @@ static void call_handler(int number, siginfo_t *info, void *context)
         wish[number].sa_handler(number);
 }
 
+/* What the interrupted code needs if its handler returns in the child of a fork, where the buffers are others. */
+struct interruption {
+    char *memory;
+    uint64_t block[RAW_MAX_WORDS]; /* what it has written of its block */
+    size_t words;                  /* 0: it is not in a block */
+};
+
+static void keep_block(struct interruption *i, const ucontext_t *u)
+{
+    const struct rt_self *s = &peet_rt_self;
+    const uint64_t *from = live_cursor(u);
+
+    i->memory = s->memory;
+    i->words = 0;
+    if (RT_ADDR(from) != (uint64_t)u->uc_mcontext.gregs[REG_R15])
+        return;
+    for (; i->words < RAW_MAX_WORDS && from + i->words < s->now.end; i->words++)
+        i->block[i->words] = from[i->words];
+}
+
+/* Whether this is the child of a fork by the handler: the block goes on in the new buffer. */
+static bool is_child(const struct interruption *i, ucontext_t *u, int depth)
+{
+    struct rt_self *s = &peet_rt_self;
+
+    if (s->memory == i->memory || s->over)
+        return false;
+    s->handlers = 0;
+    s->depth = 0;
+    RT_EVENT(jump, 0, 0);
+    uint64_t *to = peet_rt_room(RAW_MAX_WORDS);
+    for (size_t k = 0; k < i->words; k++)
+        to[k] = i->block[k];
+    if (i->words)
+        u->uc_mcontext.gregs[REG_R15] = (greg_t)RT_ADDR(to);
+    s->depth = depth;
+    return true;
+}
+
 static void run_handler(int number, siginfo_t *info, void *context)
 {
     struct rt_self *s = &peet_rt_self;
     struct rt_window now = s->now;
+    struct interruption interruption;
     int depth = s->depth;
     uint64_t *cursor = peet_rt_cursor, *signal_end = s->signal_end;
     char frame;
 
+    keep_block(&interruption, context);
     if (s->handlers++ == 0) {
         s->interrupted = live_cursor(context);
         s->handler_frame = &frame;
@@ -71,6 +119,8 @@ static void run_handler(int number, siginfo_t *info, void *context)
         s->depth = 0;
     }
     call_handler(number, info, context);
+    if (is_child(&interruption, context, depth))
+        return;
     if (--s->handlers == 0 && !s->over) {
         if (is_in(&s->signal, peet_rt_cursor) && s->signal.end - peet_rt_cursor >= 2) {
             peet_rt_cursor[1] = (uint64_t)number;
@@ -212,7 +262,7 @@ void peet_rt_signals_begin(void)
 
 /* ---- what the program asks for ---- */
 
-RT_PUBLIC int sigaction(int number, const struct sigaction *new, struct sigaction *old)
+RT_WRAPPER int sigaction(int number, const struct sigaction *new, struct sigaction *old)
 {
     if (!RT_FOUND(sigaction))
         return -1;
@@ -249,12 +299,50 @@ RT_PUBLIC int sigaction(int number, const struct sigaction *new, struct sigactio
     return r;
 }
 
-RT_PUBLIC sighandler_t signal(int number, sighandler_t handler)
+RT_WRAPPER sighandler_t signal(int number, sighandler_t handler)
 {
     struct sigaction new = { .sa_handler = handler, .sa_flags = SA_RESTART }, old;
 
     sigemptyset(&new.sa_mask);
     return sigaction(number, &new, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+/* What signal is called in strict C, where handlers are for one time. */
+RT_WRAPPER sighandler_t __sysv_signal(int number, sighandler_t handler)
+{
+    struct sigaction new = { .sa_handler = handler, .sa_flags = (int)SA_RESETHAND | SA_NODEFER }, old;
+
+    sigemptyset(&new.sa_mask);
+    return sigaction(number, &new, &old) < 0 ? SIG_ERR : old.sa_handler;
+}
+
+RT_WRAPPER sighandler_t sysv_signal(int number, sighandler_t handler)
+{
+    return __sysv_signal(number, handler);
+}
+
+RT_WRAPPER sighandler_t ssignal(int number, sighandler_t handler)
+{
+    return signal(number, handler);
+}
+
+RT_WRAPPER sighandler_t bsd_signal(int number, sighandler_t handler)
+{
+    return signal(number, handler);
+}
+
+/* What sigset sets it unblocks, too, unless it is told to hold it. */
+RT_WRAPPER sighandler_t sigset(int number, sighandler_t handler)
+{
+    struct sigaction new = { .sa_handler = handler }, old;
+    sigset_t one, before;
+
+    sigemptyset(&new.sa_mask);
+    sigemptyset(&one);
+    if (sigaddset(&one, number) < 0 || sigprocmask(handler == SIG_HOLD ? SIG_BLOCK : SIG_UNBLOCK, &one, &before) < 0
+        || sigaction(number, handler == SIG_HOLD ? NULL : &new, &old) < 0)
+        return SIG_ERR;
+    return sigismember(&before, number) ? SIG_HOLD : old.sa_handler;
 }
 
 static const sigset_t *without_segv(int how, const sigset_t *set, sigset_t *room)
@@ -266,14 +354,14 @@ static const sigset_t *without_segv(int how, const sigset_t *set, sigset_t *room
     return room;
 }
 
-RT_PUBLIC int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+RT_WRAPPER int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
     sigset_t room;
 
     return RT_FOUND(sigprocmask) ? RT_REAL(sigprocmask)(how, without_segv(how, set, &room), old) : -1;
 }
 
-RT_PUBLIC int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+RT_WRAPPER int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
     sigset_t room;
 
@@ -281,7 +369,7 @@ RT_PUBLIC int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 }
 
 /* The runtime's stack stays, unless the program brings one. */
-RT_PUBLIC int sigaltstack(const stack_t *new, stack_t *old)
+RT_WRAPPER int sigaltstack(const stack_t *new, stack_t *old)
 {
     if (!RT_FOUND(sigaltstack))
         return -1;
@@ -324,18 +412,36 @@ static void jump(const struct __jmp_buf_tag *buf, uint64_t site)
         for (uint64_t *p = peet_rt_cursor; p < s->now.end && p < peet_rt_cursor + RAW_MAX_WORDS; p++)
             *p = 0;
     }
+    if (s->waiting && to > (char *)s->waiting) { /* out of a function that nobody will be cancelled in any more */
+        __pthread_unregister_cancel(s->waiting);
+        s->waiting = NULL;
+    }
     s->depth = 0;
     RT_EVENT(jump, site, 0);
 }
 
-RT_PUBLIC void longjmp(struct __jmp_buf_tag buf[1], int value)
+RT_WRAPPER void longjmp(struct __jmp_buf_tag buf[1], int value)
 {
     jump(buf, RT_SITE);
     RT_REAL(longjmp)(buf, value);
     __builtin_unreachable();
 }
 
-RT_PUBLIC void siglongjmp(sigjmp_buf buf, int value)
+RT_WRAPPER void _longjmp(struct __jmp_buf_tag buf[1], int value)
+{
+    jump(buf, RT_SITE);
+    RT_REAL(_longjmp)(buf, value);
+    __builtin_unreachable();
+}
+
+RT_WRAPPER void __longjmp_chk(struct __jmp_buf_tag buf[1], int value)
+{
+    jump(buf, RT_SITE);
+    RT_REAL(__longjmp_chk)(buf, value);
+    __builtin_unreachable();
+}
+
+RT_WRAPPER void siglongjmp(sigjmp_buf buf, int value)
 {
     jump(buf, RT_SITE);
     RT_REAL(siglongjmp)(buf, value);

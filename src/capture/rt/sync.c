@@ -7,16 +7,14 @@
 #include "capture/rt/real.h"
 #include "capture/rt/rt.h"
 
-/* Not to be seen by the program when it looks at errno: the real functions set it, or do not. */
-
 /* clang-format off */
 
 /* int name(type *object): the event comes behind it when it succeeded. */
-#define TAKES(name, type, event) \
-    RT_PUBLIC int name(type *object) \
+#define TAKES(name, type, event, quiet) \
+    RT_WRAPPER int name(type *object) \
     { \
         int r; \
-        RT_QUIET(r, RT_REAL(name)(object)); \
+        quiet(r, RT_REAL(name)(object)); \
         if (r == 0 || r == EOWNERDEAD) \
             RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
         return r; \
@@ -24,7 +22,7 @@
 
 /* The event comes first. */
 #define GIVES(name, type, event) \
-    RT_PUBLIC int name(type *object) \
+    RT_WRAPPER int name(type *object) \
     { \
         int r; \
         RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
@@ -34,7 +32,7 @@
 
 /* The event tells the result. */
 #define TRIES(name, type, event) \
-    RT_PUBLIC int name(type *object) \
+    RT_WRAPPER int name(type *object) \
     { \
         int r; \
         RT_QUIET(r, RT_REAL(name)(object)); \
@@ -42,36 +40,36 @@
         return r; \
     }
 
-TAKES(pthread_mutex_lock, pthread_mutex_t, mutex_lock)
+TAKES(pthread_mutex_lock, pthread_mutex_t, mutex_lock, RT_QUIET)
 TRIES(pthread_mutex_trylock, pthread_mutex_t, mutex_trylock)
 GIVES(pthread_mutex_unlock, pthread_mutex_t, mutex_unlock)
 GIVES(pthread_mutex_destroy, pthread_mutex_t, mutex_destroy)
 
-TAKES(pthread_rwlock_rdlock, pthread_rwlock_t, rwlock_rdlock)
+TAKES(pthread_rwlock_rdlock, pthread_rwlock_t, rwlock_rdlock, RT_QUIET)
 TRIES(pthread_rwlock_tryrdlock, pthread_rwlock_t, rwlock_tryrdlock)
-TAKES(pthread_rwlock_wrlock, pthread_rwlock_t, rwlock_wrlock)
+TAKES(pthread_rwlock_wrlock, pthread_rwlock_t, rwlock_wrlock, RT_QUIET)
 TRIES(pthread_rwlock_trywrlock, pthread_rwlock_t, rwlock_trywrlock)
 GIVES(pthread_rwlock_unlock, pthread_rwlock_t, rwlock_unlock)
 
-TAKES(pthread_spin_lock, pthread_spinlock_t, spin_lock)
+TAKES(pthread_spin_lock, pthread_spinlock_t, spin_lock, RT_QUIET)
 TRIES(pthread_spin_trylock, pthread_spinlock_t, spin_trylock)
 GIVES(pthread_spin_unlock, pthread_spinlock_t, spin_unlock)
 
 GIVES(pthread_cond_signal, pthread_cond_t, cond_signal)
 GIVES(pthread_cond_broadcast, pthread_cond_t, cond_broadcast)
 
-TAKES(sem_wait, sem_t, sem_wait)
+TAKES(sem_wait, sem_t, sem_wait, RT_QUIET_WAIT)
 TRIES(sem_trywait, sem_t, sem_trywait)
 GIVES(sem_post, sem_t, sem_post)
 
-TAKES(mtx_lock, mtx_t, mutex_lock)
+TAKES(mtx_lock, mtx_t, mutex_lock, RT_QUIET)
 TRIES(mtx_trylock, mtx_t, mutex_trylock)
 GIVES(mtx_unlock, mtx_t, mutex_unlock)
 GIVES(cnd_signal, cnd_t, cond_signal)
 GIVES(cnd_broadcast, cnd_t, cond_broadcast)
 /* clang-format on */
 
-RT_PUBLIC int pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attr)
+RT_WRAPPER int pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attr)
 {
     int r;
 
@@ -81,7 +79,7 @@ RT_PUBLIC int pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_
     return r;
 }
 
-RT_PUBLIC int mtx_init(mtx_t *lock, int type)
+RT_WRAPPER int mtx_init(mtx_t *lock, int type)
 {
     int r;
 
@@ -91,7 +89,7 @@ RT_PUBLIC int mtx_init(mtx_t *lock, int type)
     return r;
 }
 
-RT_PUBLIC void mtx_destroy(mtx_t *lock)
+RT_WRAPPER void mtx_destroy(mtx_t *lock)
 {
     RT_EVENT(mutex_destroy, RT_SITE, RT_ADDR(lock));
     peet_rt_self.depth++;
@@ -99,61 +97,86 @@ RT_PUBLIC void mtx_destroy(mtx_t *lock)
     peet_rt_self.depth--;
 }
 
-RT_PUBLIC int pthread_mutex_timedlock(pthread_mutex_t *restrict lock, const struct timespec *restrict until)
-{
-    int r;
+/* ---- with a limit: like those that try ---- */
 
-    RT_QUIET(r, RT_REAL(pthread_mutex_timedlock)(lock, until));
-    RT_EVENT(mutex_trylock, RT_SITE, RT_ADDR(lock), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r);
-    return r;
-}
+/* clang-format off */
 
-RT_PUBLIC int mtx_timedlock(mtx_t *restrict lock, const struct timespec *restrict until)
-{
-    int r;
+#define LIMITED(name, type, event, quiet) \
+    RT_WRAPPER int name(type *restrict object, const struct timespec *restrict until) \
+    { \
+        int r; \
+        quiet(r, RT_REAL(name)(object, until)); \
+        RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
+        return r; \
+    }
 
-    RT_QUIET(r, RT_REAL(mtx_timedlock)(lock, until));
-    RT_EVENT(mutex_trylock, RT_SITE, RT_ADDR(lock), (uint64_t)(unsigned)r);
-    return r;
-}
+#define LIMITED_BY_CLOCK(name, type, event, quiet) \
+    RT_WRAPPER int name(type *restrict object, clockid_t clock, const struct timespec *restrict until) \
+    { \
+        int r; \
+        quiet(r, RT_REAL(name)(object, clock, until)); \
+        RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
+        return r; \
+    }
+
+LIMITED(pthread_mutex_timedlock, pthread_mutex_t, mutex_trylock, RT_QUIET)
+LIMITED_BY_CLOCK(pthread_mutex_clocklock, pthread_mutex_t, mutex_trylock, RT_QUIET)
+LIMITED(mtx_timedlock, mtx_t, mutex_trylock, RT_QUIET)
+LIMITED(pthread_rwlock_timedrdlock, pthread_rwlock_t, rwlock_tryrdlock, RT_QUIET)
+LIMITED_BY_CLOCK(pthread_rwlock_clockrdlock, pthread_rwlock_t, rwlock_tryrdlock, RT_QUIET)
+LIMITED(pthread_rwlock_timedwrlock, pthread_rwlock_t, rwlock_trywrlock, RT_QUIET)
+LIMITED_BY_CLOCK(pthread_rwlock_clockwrlock, pthread_rwlock_t, rwlock_trywrlock, RT_QUIET)
+LIMITED(sem_timedwait, sem_t, sem_trywait, RT_QUIET_WAIT)
+LIMITED_BY_CLOCK(sem_clockwait, sem_t, sem_trywait, RT_QUIET_WAIT)
+/* clang-format on */
 
 /* ---- conditions ---- */
 
-RT_PUBLIC int pthread_cond_wait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock)
+RT_WRAPPER int pthread_cond_wait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock)
 {
     int r;
 
-    RT_QUIET(r, RT_REAL(pthread_cond_wait)(cond, lock));
+    RT_QUIET_WAIT(r, RT_REAL(pthread_cond_wait)(cond, lock));
     if (r == 0)
         RT_EVENT(cond_wait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock));
     return r;
 }
 
-RT_PUBLIC int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock,
-                                     const struct timespec *restrict until)
+RT_WRAPPER int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock,
+                                      const struct timespec *restrict until)
 {
     int r;
 
-    RT_QUIET(r, RT_REAL(pthread_cond_timedwait)(cond, lock, until));
+    RT_QUIET_WAIT(r, RT_REAL(pthread_cond_timedwait)(cond, lock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
     return r;
 }
 
-RT_PUBLIC int cnd_wait(cnd_t *cond, mtx_t *lock)
+RT_WRAPPER int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock, clockid_t clock,
+                                      const struct timespec *restrict until)
 {
     int r;
 
-    RT_QUIET(r, RT_REAL(cnd_wait)(cond, lock));
+    RT_QUIET_WAIT(r, RT_REAL(pthread_cond_clockwait)(cond, lock, clock, until));
+    RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
+    return r;
+}
+
+RT_WRAPPER int cnd_wait(cnd_t *cond, mtx_t *lock)
+{
+    int r;
+
+    RT_QUIET_WAIT(r, RT_REAL(cnd_wait)(cond, lock));
     if (r == thrd_success)
         RT_EVENT(cond_wait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock));
     return r;
 }
 
-RT_PUBLIC int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict lock, const struct timespec *restrict until)
+RT_WRAPPER int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict lock, const struct timespec *restrict until)
 {
     int r;
 
-    RT_QUIET(r, RT_REAL(cnd_timedwait)(cond, lock, until));
+    RT_QUIET_WAIT(r, RT_REAL(cnd_timedwait)(cond, lock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
     return r;
 }
@@ -186,8 +209,8 @@ static struct barrier *find_barrier(uint64_t address, bool make)
     return NULL;
 }
 
-RT_PUBLIC int pthread_barrier_init(pthread_barrier_t *restrict barrier, const pthread_barrierattr_t *restrict attr,
-                                   unsigned count)
+RT_WRAPPER int pthread_barrier_init(pthread_barrier_t *restrict barrier, const pthread_barrierattr_t *restrict attr,
+                                    unsigned count)
 {
     int r;
 
@@ -201,7 +224,7 @@ RT_PUBLIC int pthread_barrier_init(pthread_barrier_t *restrict barrier, const pt
     return r;
 }
 
-RT_PUBLIC int pthread_barrier_wait(pthread_barrier_t *barrier)
+RT_WRAPPER int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
     struct barrier *b = find_barrier(RT_ADDR(barrier), false);
     uint32_t count = b ? atomic_load(&b->count) : 0; /* now: behind it the barrier may be gone */
@@ -215,24 +238,15 @@ RT_PUBLIC int pthread_barrier_wait(pthread_barrier_t *barrier)
 
 GIVES(pthread_barrier_destroy, pthread_barrier_t, barrier_destroy)
 
-/* ---- semaphores ---- */
+/* ---- semaphores: what they begin with is told of those that no other process can give or take, so not of named ones ---- */
 
-RT_PUBLIC int sem_init(sem_t *sem, int shared, unsigned value)
+RT_WRAPPER int sem_init(sem_t *sem, int shared, unsigned value)
 {
     int r;
 
     RT_QUIET(r, RT_REAL(sem_init)(sem, shared, value));
-    if (r == 0)
+    if (r == 0 && !shared)
         RT_EVENT(sem_init, RT_SITE, RT_ADDR(sem), value);
-    return r;
-}
-
-RT_PUBLIC int sem_timedwait(sem_t *restrict sem, const struct timespec *restrict until)
-{
-    int r;
-
-    RT_QUIET(r, RT_REAL(sem_timedwait)(sem, until));
-    RT_EVENT(sem_trywait, RT_SITE, RT_ADDR(sem), (uint64_t)(unsigned)r);
     return r;
 }
 
@@ -249,7 +263,7 @@ static void run_once(void)
     once.function();
 }
 
-RT_PUBLIC int pthread_once(pthread_once_t *control, void (*function)(void))
+RT_WRAPPER int pthread_once(pthread_once_t *control, void (*function)(void))
 {
     struct once outer = once;
     int r;
@@ -262,7 +276,7 @@ RT_PUBLIC int pthread_once(pthread_once_t *control, void (*function)(void))
     return r;
 }
 
-RT_PUBLIC void call_once(once_flag *control, void (*function)(void))
+RT_WRAPPER void call_once(once_flag *control, void (*function)(void))
 {
     struct once outer = once;
 

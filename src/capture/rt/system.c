@@ -20,7 +20,7 @@ static uint64_t protection_of(int p)
     return (p & PROT_EXEC ? 1u : 0u) | (p & PROT_WRITE ? 2u : 0u) | (p & PROT_READ ? 4u : 0u);
 }
 
-RT_PUBLIC void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+static void *map(void *at, size_t size, int protection, int flags, int fd, off_t offset, uint64_t site)
 {
     void *p;
 
@@ -30,11 +30,39 @@ RT_PUBLIC void *mmap(void *at, size_t size, int protection, int flags, int fd, o
     }
     RT_QUIET(p, RT_REAL(mmap)(at, size, protection, flags, fd, offset));
     if (p != MAP_FAILED)
-        RT_EVENT(map, RT_SITE, RT_ADDR(p), size, protection_of(protection));
+        RT_EVENT(map, site, RT_ADDR(p), size, protection_of(protection));
     return p;
 }
 
-RT_PUBLIC int munmap(void *at, size_t size)
+RT_WRAPPER void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
+{
+    return map(at, size, protection, flags, fd, offset, RT_SITE);
+}
+
+/* What mmap is called where _FILE_OFFSET_BITS is 64. */
+RT_WRAPPER void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset)
+{
+    return map(at, size, protection, flags, fd, offset, RT_SITE);
+}
+
+RT_WRAPPER void *mremap(void *at, size_t size, size_t now, int flags, ...)
+{
+    va_list ap;
+
+    va_start(ap, flags);
+    void *to = flags & MREMAP_FIXED ? va_arg(ap, void *) : NULL, *p;
+    va_end(ap);
+    if (!RT_FOUND(mremap))
+        return MAP_FAILED;
+    RT_QUIET(p, RT_REAL(mremap)(at, size, now, flags, to));
+    if (p != MAP_FAILED) {
+        RT_EVENT(unmap, RT_SITE, RT_ADDR(at), size);
+        RT_EVENT(map, RT_SITE, RT_ADDR(p), now, 6);
+    }
+    return p;
+}
+
+RT_WRAPPER int munmap(void *at, size_t size)
 {
     int r;
 
@@ -45,26 +73,39 @@ RT_PUBLIC int munmap(void *at, size_t size)
     return r;
 }
 
-RT_PUBLIC ssize_t read(int fd, void *to, size_t n)
+RT_WRAPPER ssize_t read(int fd, void *to, size_t n)
 {
     ssize_t r;
 
     if (!RT_FOUND(read))
         return -1;
-    RT_QUIET(r, RT_REAL(read)(fd, to, n));
+    RT_QUIET_WAIT(r, RT_REAL(read)(fd, to, n));
     RT_EVENT(syscall, RT_SITE, SYS_read, (uint64_t)fd, RT_ADDR(to), n, (uint64_t)r);
     if (r > 0)
         RT_EVENT(range_write, RT_SITE, RT_ADDR(to), (uint64_t)r);
     return r;
 }
 
-RT_PUBLIC ssize_t write(int fd, const void *from, size_t n)
+RT_WRAPPER ssize_t __read_chk(int fd, void *to, size_t n, size_t room)
+{
+    ssize_t r;
+
+    if (!RT_FOUND(__read_chk))
+        return -1;
+    RT_QUIET_WAIT(r, RT_REAL(__read_chk)(fd, to, n, room));
+    RT_EVENT(syscall, RT_SITE, SYS_read, (uint64_t)fd, RT_ADDR(to), n, (uint64_t)r);
+    if (r > 0)
+        RT_EVENT(range_write, RT_SITE, RT_ADDR(to), (uint64_t)r);
+    return r;
+}
+
+RT_WRAPPER ssize_t write(int fd, const void *from, size_t n)
 {
     ssize_t r;
 
     if (!RT_FOUND(write))
         return -1;
-    RT_QUIET(r, RT_REAL(write)(fd, from, n));
+    RT_QUIET_WAIT(r, RT_REAL(write)(fd, from, n));
     RT_EVENT(syscall, RT_SITE, SYS_write, (uint64_t)fd, RT_ADDR(from), n, (uint64_t)r);
     if (r > 0)
         RT_EVENT(range_read, RT_SITE, RT_ADDR(from), (uint64_t)r);
@@ -73,40 +114,63 @@ RT_PUBLIC ssize_t write(int fd, const void *from, size_t n)
 
 /* ---- fork ---- */
 
+/* The child of the fork that the calling thread is in. */
+static RT_TLS struct {
+    struct raw_thread *place;
+    uint32_t number;
+    bool is_told; /* by make_child */
+} child;
+
+static void before_fork(void)
+{
+    child.place = peet_rt_self.place ? peet_rt_take_place(peet_rt_self.number, 0, 0) : NULL;
+    child.number = child.place ? child.place->number : 0;
+    if (child.place)
+        child.place->parent = peet_rt_self.number;
+}
+
+static void in_parent(void)
+{
+    if (child.place && !child.is_told)
+        RT_EVENT_ALWAYS(fork, 0, child.number);
+}
+
+static void in_child(void)
+{
+    peet_rt_new_process(child.place);
+}
+
+/* The C library has forks that do not pass through ours (daemon, forkpty); and in the child the program's own handlers come
+ * behind these, which were registered first: they have buffers of their own then. */
+void peet_rt_processes_begin(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
 static pid_t make_child(uint64_t site)
 {
+    pid_t pid;
+
     if (!RT_FOUND(fork))
         return -1;
-    struct raw_thread *place = NULL;
-    if (peet_rt_self.place)
-        place = peet_rt_take_place(peet_rt_self.number, 0, 0);
-    if (place)
-        place->parent = peet_rt_self.number;
-    uint32_t number = place ? place->number : 0;
-    int depth = peet_rt_self.depth;
-    pid_t pid;
+    child.is_told = true;
     RT_QUIET(pid, RT_REAL(fork)());
-    if (pid == 0) {
-        int handlers = peet_rt_self.handlers;
-        peet_rt_new_process(place);
-        peet_rt_self.depth = depth;
-        if (handlers) /* its outermost handler goes on in the child; what it writes is no handler's to the recorder */
-            peet_rt_self.handlers = 0;
-    } else if (pid < 0 && place) {
-        atomic_store(&place->life, RAW_FREE);
-    } else if (place) {
-        place->pid = pid; /* so that the recorder waits for it even if it has not begun */
-        RT_EVENT(fork, site, number);
+    child.is_told = false;
+    if (pid < 0 && child.place) {
+        atomic_store(&child.place->life, RAW_FREE);
+    } else if (pid > 0 && child.place) {
+        child.place->pid = pid; /* so that the recorder waits for it even if it has not begun */
+        RT_EVENT(fork, site, child.number);
     }
     return pid;
 }
 
-RT_PUBLIC pid_t fork(void)
+RT_WRAPPER pid_t fork(void)
 {
     return make_child(RT_SITE);
 }
 
-RT_PUBLIC pid_t vfork(void)
+RT_WRAPPER pid_t vfork(void)
 {
     return make_child(RT_SITE);
 }
@@ -130,7 +194,7 @@ static void after_failed_exec(void)
         peet_rt_tell_end(-1, 0);
 }
 
-RT_PUBLIC int execve(const char *path, char *const argv[], char *const envp[])
+RT_WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
 {
     before_exec(path);
     int r = RT_REAL(execve)(path, argv, envp);
@@ -138,7 +202,7 @@ RT_PUBLIC int execve(const char *path, char *const argv[], char *const envp[])
     return r;
 }
 
-RT_PUBLIC int execvpe(const char *path, char *const argv[], char *const envp[])
+RT_WRAPPER int execvpe(const char *path, char *const argv[], char *const envp[])
 {
     before_exec(path);
     int r = RT_REAL(execvpe)(path, argv, envp);
@@ -146,7 +210,7 @@ RT_PUBLIC int execvpe(const char *path, char *const argv[], char *const envp[])
     return r;
 }
 
-RT_PUBLIC int fexecve(int fd, char *const argv[], char *const envp[])
+RT_WRAPPER int fexecve(int fd, char *const argv[], char *const envp[])
 {
     before_exec(argv[0]);
     int r = RT_REAL(fexecve)(fd, argv, envp);
@@ -154,12 +218,12 @@ RT_PUBLIC int fexecve(int fd, char *const argv[], char *const envp[])
     return r;
 }
 
-RT_PUBLIC int execv(const char *path, char *const argv[])
+RT_WRAPPER int execv(const char *path, char *const argv[])
 {
     return execve(path, argv, environ);
 }
 
-RT_PUBLIC int execvp(const char *path, char *const argv[])
+RT_WRAPPER int execvp(const char *path, char *const argv[])
 {
     return execvpe(path, argv, environ);
 }
@@ -174,7 +238,7 @@ enum { ARGUMENTS = 1024 };
         argv[count_++] = (char *)(uintptr_t)a_; \
     argv[count_] = NULL
 
-RT_PUBLIC int execl(const char *path, const char *first, ...)
+RT_WRAPPER int execl(const char *path, const char *first, ...)
 {
     va_list ap;
 
@@ -184,7 +248,7 @@ RT_PUBLIC int execl(const char *path, const char *first, ...)
     return execve(path, argv, environ);
 }
 
-RT_PUBLIC int execlp(const char *path, const char *first, ...)
+RT_WRAPPER int execlp(const char *path, const char *first, ...)
 {
     va_list ap;
 
@@ -194,7 +258,7 @@ RT_PUBLIC int execlp(const char *path, const char *first, ...)
     return execvpe(path, argv, environ);
 }
 
-RT_PUBLIC int execle(const char *path, const char *first, ...)
+RT_WRAPPER int execle(const char *path, const char *first, ...)
 {
     va_list ap;
 
@@ -214,28 +278,28 @@ static void at_end(uint32_t status)
     peet_rt_drain();
 }
 
-RT_PUBLIC void _exit(int status)
+RT_WRAPPER void _exit(int status)
 {
     at_end((uint32_t)status);
     peet_rt_call(SYS_exit_group, status, 0, 0, 0, 0, 0);
     __builtin_unreachable();
 }
 
-RT_PUBLIC void _Exit(int status)
+RT_WRAPPER void _Exit(int status)
 {
     at_end((uint32_t)status);
     peet_rt_call(SYS_exit_group, status, 0, 0, 0, 0, 0);
     __builtin_unreachable();
 }
 
-RT_PUBLIC void quick_exit(int status)
+RT_WRAPPER void quick_exit(int status)
 {
     at_end((uint32_t)status); /* its handlers are recorded up to the last block */
     RT_REAL(quick_exit)(status);
     __builtin_unreachable();
 }
 
-RT_PUBLIC void abort(void)
+RT_WRAPPER void abort(void)
 {
     peet_rt_drain();
     RT_REAL(abort)();

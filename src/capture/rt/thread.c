@@ -116,8 +116,8 @@ static void begin(struct raw_thread *place)
     find_stack(place);
     if (place)
         remember(RT_ADDR(pthread_self()), place->number);
+    pthread_setspecific(key, &key); /* it may allocate, which nobody is to hear */
     peet_rt_begin(place);
-    pthread_setspecific(key, &key);
     peet_rt_self.depth = 0;
     if (peet_rt_self.place) {
         RT_EVENT(thread_start, 0, place->parent);
@@ -130,9 +130,7 @@ static void *trampoline(void *argument)
 {
     struct start start = *(struct start *)argument;
 
-    peet_rt_self.depth++;
-    free(argument);
-    peet_rt_self.depth--;
+    RT_REAL(free)(argument);
     begin(start.place);
     void *value = start.function ? start.function(start.argument) : (void *)(intptr_t)start.c11(start.argument);
     peet_rt_self.value = RT_ADDR(value);
@@ -147,9 +145,8 @@ static int c11_trampoline(void *argument)
 /* A start for the child; NULL: no memory. */
 static struct start *prepare(struct start start)
 {
-    struct start *p;
+    struct start *p = RT_REAL(malloc)(sizeof *p);
 
-    RT_QUIET(p, RT_REAL(malloc)(sizeof *p));
     if (!p)
         return NULL;
     if (peet_rt_self.place)
@@ -158,6 +155,7 @@ static struct start *prepare(struct start start)
     return p;
 }
 
+/* Libraries make threads while the program waits for something else of theirs: that is an event in any case. */
 static void created(bool ok, uint64_t handle, struct start *start, struct raw_thread *place, uint32_t number,
                     uint64_t site)
 {
@@ -168,11 +166,18 @@ static void created(bool ok, uint64_t handle, struct start *start, struct raw_th
     } else if (place) {
         peet_rt_self.children++;
         remember(handle, number);
-        RT_EVENT(thread_create, site, number);
+        RT_EVENT_ALWAYS(thread_create, site, number);
     }
 }
 
-RT_PUBLIC int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*function)(void *), void *argument)
+static bool is_detached(const pthread_attr_t *attr)
+{
+    int state;
+
+    return attr && pthread_attr_getdetachstate(attr, &state) == 0 && state == PTHREAD_CREATE_DETACHED;
+}
+
+RT_WRAPPER int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(*function)(void *), void *argument)
 {
     if (!RT_FOUND(pthread_create))
         return EAGAIN;
@@ -181,13 +186,16 @@ RT_PUBLIC int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *(
         return EAGAIN;
     struct raw_thread *place = start->place; /* `start` belongs to the child from now on */
     uint32_t number = place ? place->number : 0;
+    bool detached = is_detached(attr);
     int r;
     RT_QUIET(r, RT_REAL(pthread_create)(ret, attr, trampoline, start));
     created(r == 0, r == 0 ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
+    if (r == 0 && number && detached)
+        RT_EVENT_ALWAYS(thread_detach, RT_SITE, number);
     return r;
 }
 
-RT_PUBLIC int thrd_create(thrd_t *ret, thrd_start_t function, void *argument)
+RT_WRAPPER int thrd_create(thrd_t *ret, thrd_start_t function, void *argument)
 {
     if (!RT_FOUND(thrd_create))
         return thrd_error;
@@ -204,29 +212,59 @@ RT_PUBLIC int thrd_create(thrd_t *ret, thrd_start_t function, void *argument)
 
 /* ---- the rest of their lives ---- */
 
-RT_PUBLIC int pthread_join(pthread_t thread, void **ret)
+static int joined(int r, uint32_t number, uint64_t site)
+{
+    if (r == 0 && number) /* 0: thrd_success, too */
+        RT_EVENT(thread_join, site, number);
+    return r;
+}
+
+RT_WRAPPER int pthread_join(pthread_t thread, void **ret)
 {
     uint32_t number = number_of(RT_ADDR(thread));
     int r;
 
-    RT_QUIET(r, RT_REAL(pthread_join)(thread, ret));
-    if (r == 0 && number)
-        RT_EVENT(thread_join, RT_SITE, number);
-    return r;
+    RT_QUIET_WAIT(r, RT_REAL(pthread_join)(thread, ret));
+    return joined(r, number, RT_SITE);
 }
 
-RT_PUBLIC int thrd_join(thrd_t thread, int *ret)
+RT_WRAPPER int pthread_tryjoin_np(pthread_t thread, void **ret)
 {
     uint32_t number = number_of(RT_ADDR(thread));
     int r;
 
-    RT_QUIET(r, RT_REAL(thrd_join)(thread, ret));
-    if (r == thrd_success && number)
-        RT_EVENT(thread_join, RT_SITE, number);
-    return r;
+    RT_QUIET(r, RT_REAL(pthread_tryjoin_np)(thread, ret));
+    return joined(r, number, RT_SITE);
 }
 
-RT_PUBLIC int pthread_detach(pthread_t thread)
+RT_WRAPPER int pthread_timedjoin_np(pthread_t thread, void **ret, const struct timespec *until)
+{
+    uint32_t number = number_of(RT_ADDR(thread));
+    int r;
+
+    RT_QUIET_WAIT(r, RT_REAL(pthread_timedjoin_np)(thread, ret, until));
+    return joined(r, number, RT_SITE);
+}
+
+RT_WRAPPER int pthread_clockjoin_np(pthread_t thread, void **ret, clockid_t clock, const struct timespec *until)
+{
+    uint32_t number = number_of(RT_ADDR(thread));
+    int r;
+
+    RT_QUIET_WAIT(r, RT_REAL(pthread_clockjoin_np)(thread, ret, clock, until));
+    return joined(r, number, RT_SITE);
+}
+
+RT_WRAPPER int thrd_join(thrd_t thread, int *ret)
+{
+    uint32_t number = number_of(RT_ADDR(thread));
+    int r;
+
+    RT_QUIET_WAIT(r, RT_REAL(thrd_join)(thread, ret));
+    return joined(r, number, RT_SITE);
+}
+
+RT_WRAPPER int pthread_detach(pthread_t thread)
 {
     uint32_t number = number_of(RT_ADDR(thread));
     int r;
@@ -237,7 +275,7 @@ RT_PUBLIC int pthread_detach(pthread_t thread)
     return r;
 }
 
-RT_PUBLIC int thrd_detach(thrd_t thread)
+RT_WRAPPER int thrd_detach(thrd_t thread)
 {
     uint32_t number = number_of(RT_ADDR(thread));
     int r;
@@ -248,14 +286,14 @@ RT_PUBLIC int thrd_detach(thrd_t thread)
     return r;
 }
 
-RT_PUBLIC void pthread_exit(void *value)
+RT_WRAPPER void pthread_exit(void *value)
 {
     peet_rt_self.value = RT_ADDR(value);
     RT_REAL(pthread_exit)(value);
     __builtin_unreachable();
 }
 
-RT_PUBLIC void thrd_exit(int value)
+RT_WRAPPER void thrd_exit(int value)
 {
     peet_rt_self.value = (uint64_t)value;
     RT_REAL(thrd_exit)(value);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: lives WAY: a program that lives and ends in the way that is asked for, for tests/e2e/record.sh. */
+#define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -248,6 +249,54 @@ static int own_fault(char **argv)
     return ticks == 10 ? 7 : 1;
 }
 
+/* Under the names that old and strict programs know. SIGSEGV is what ends a buffer. */
+static int old_signals(char **argv)
+{
+    sighandler_t (*set[])(int, sighandler_t) = { sysv_signal, ssignal };
+
+    (void)argv;
+    for (int i = 0; i < 2; i++) {
+        set[i](SIGSEGV, leave);
+        set[i](SIGUSR1, tick);
+        work(200);
+        raise(SIGUSR1);
+    }
+    return ticks == 2 && signal(SIGUSR1, SIG_DFL) == tick ? 7 : 1;
+}
+
+/* Out of a function in which a thread may be cancelled; then it ends as if it were. */
+static void *reads(void *argument)
+{
+    char word;
+
+    for (volatile int i = 0; i < 3; i++)
+        if (sigsetjmp(out, 1) == 0) {
+            ticks++;
+            (void)!read(*(int *)argument, &word, 1);
+        }
+    pthread_exit(argument);
+}
+
+static int jump_read(char **argv)
+{
+    pthread_t thread;
+    int pipes[2];
+    void *value;
+
+    (void)argv;
+    signal(SIGUSR1, leave);
+    if (pipe(pipes) < 0 || pthread_create(&thread, NULL, reads, pipes) != 0)
+        return 1;
+    for (int i = 0; i < 3; i++) {
+        while (ticks != 2 * i + 1)
+            usleep(1000);
+        usleep(20000);
+        pthread_kill(thread, SIGUSR1);
+    }
+    pthread_join(thread, &value);
+    return value == pipes ? 7 : 1;
+}
+
 /* ---- processes ---- */
 
 static int forks(char **argv)
@@ -273,6 +322,64 @@ static int orphan(char **argv)
         exit(5);
     }
     return 7;
+}
+
+static volatile sig_atomic_t forked = -1;
+
+static void fork_now(int number)
+{
+    (void)number;
+    forked = fork();
+    work(5);
+}
+
+/* The child goes on where the handler interrupted its parent. */
+static int handler_forks(char **argv)
+{
+    struct itimerval soon = { { 0, 0 }, { 0, 3000 } };
+    int status;
+
+    (void)argv;
+    signal(SIGALRM, fork_now);
+    setitimer(ITIMER_REAL, &soon, NULL);
+    while (forked < 0)
+        work(10);
+    work(300);
+    if (forked == 0)
+        exit(5);
+    waitpid(forked, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 5 ? 7 : 1;
+}
+
+static void in_child(void)
+{
+    free(malloc((size_t)work(100) % 1000)); /* more than one buffer is left of its parent's */
+}
+
+static int atfork(char **argv)
+{
+    pthread_atfork(NULL, NULL, in_child);
+    return forks(argv);
+}
+
+static int daemons(char **argv)
+{
+    int status, pipes[2];
+    char word = 0;
+
+    (void)argv;
+    if (pipe(pipes) < 0)
+        return 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        work(10);
+        if (daemon(1, 1) < 0)
+            exit(1);
+        word = work(100) ? 'x' : 0;
+        exit(write(pipes[1], &word, 1) == 1 ? 0 : 1);
+    }
+    waitpid(pid, &status, 0);
+    return read(pipes[0], &word, 1) == 1 && word == 'x' ? 7 : 1;
 }
 
 static int execs(char **argv)
@@ -328,9 +435,14 @@ static const struct {
     { "c11", c11 },
     { "alarm", alarmed },
     { "jump", jumps },
+    { "old_signals", old_signals },
+    { "jump_read", jump_read },
     { "own_fault", own_fault },
     { "fork", forks },
     { "orphan", orphan },
+    { "handler_fork", handler_forks },
+    { "atfork", atfork },
+    { "daemon", daemons },
     { "exec", execs },
     { "system", spawns },
     { "sort", sorts },

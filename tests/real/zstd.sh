@@ -1,0 +1,15 @@
+# shellcheck shell=bash disable=SC2034
+# SPDX-License-Identifier: MIT
+# A pool of threads; code with assembly and intrinsics. The short form of its tests takes minutes: of these nothing but a
+# round trip with four threads is recorded.
+package=libzstd
+commands="file"
+build() { make -j2 -C tests zstd datagen; }
+suite() { make -C tests check; }
+part() {
+    tests/datagen -g4M >part.in &&
+        programs/zstd -T4 -5 -q -f -B256K part.in -o part.zst &&
+        programs/zstd -T4 -19 -q -f -B512K part.in -o part.zst19 &&
+        programs/zstd -d -q -f part.zst -o part.out && cmp part.in part.out &&
+        programs/zstd -d -q -f part.zst19 -o part.out && cmp part.in part.out
+}
