@@ -1,14 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# usage: tests/e2e/loaded.sh [--strict]
-#
 # What a thread of a race-free program did does not depend on what else the machine does: recordings with 4 threads, one when
 # nobody disturbs, others beside busy loops, at low priority and on one processor, have the same instructions, references and
-# events in every thread. The stacks of threads may stand elsewhere, as a whole; with --strict they may not.
+# events in every thread.
 set -u
 . tests/soak/lib.sh
-stacks=--stacks
-[ "${1:-}" != --strict ] || stacks=
 
 busy=()
 stop() {
@@ -28,7 +24,7 @@ record() { # TRACE NAME [ARGUMENT…], with the words of $how in front
     local trace=$1 name=$2
     shift 2
     # shellcheck disable=SC2086
-    timeout 120 $how "${steady[@]}" "$peet" record -o "$work/$trace.peet" -- "$build/workloads/peet/$name" "$@" >"$work/out" 2>"$work/err" ||
+    timeout 120 $how "$peet" record -o "$work/$trace.peet" -- "$build/workloads/peet/$name" "$@" >"$work/out" 2>"$work/err" ||
         { echo "$how: status $?"; cat "$work/err"; }
     grep -q "^$name: ok: " "$work/out" || cat "$work/out"
 }
@@ -45,7 +41,7 @@ while read -r name args; do
             *"-c 1") [ "$(nproc)" -gt 1 ] || continue ;;
             esac
             record loaded "$name" $args -p 4
-            "$same" $stacks "$work/idle.peet" "$work/loaded.peet" >"$work/said" 2>&1 ||
+            "$same" "$work/idle.peet" "$work/loaded.peet" >"$work/said" 2>&1 ||
                 { echo "loaded${how:+, $how}:"; head -n 12 "$work/said"; }
         done
     )"

@@ -8,8 +8,3 @@ build=${PEET_BUILD:-$PWD/build}
 peet=$build/peet same=$build/tests/e2e/same
 work=${TMP:-$(mktemp -d "${TMPDIR:-/tmp}/peet-soak.XXXXXX")} || exit 2
 [ -n "${TMP:-}" ] || trap 'rm -rf "$work"' EXIT
-
-# The words before a command whose recordings are to be compared: the recorder names its process in the environment of the program,
-# which lies on its stack, so that one digit more can move all of the stack. With this the environment is as long for all numbers.
-# shellcheck disable=SC2016
-steady=(bash -c 'printf -v PEET_PADDING "%$((12 - ${#$}))s" ""; export PEET_PADDING; exec "$@"' steady)

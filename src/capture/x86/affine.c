@@ -264,6 +264,18 @@ static bool counts_to_its_end(struct search *s)
     return counts;
 }
 
+/* Registers wrap around, and compilers let them: trips is the least number with trips * by = way, in so many bits. An odd
+ * number has an inverse there, which every step of Newton's knows twice as many bits of. */
+static struct x86_counting counting_by(uint64_t by, bool narrow)
+{
+    unsigned shift = (unsigned)__builtin_ctzll(by), bits = (narrow ? 32 : 64) - shift;
+    uint64_t odd = by >> shift, inverse = odd;
+
+    for (int i = 0; i < 5; i++)
+        inverse *= 2 - odd * inverse;
+    return (struct x86_counting){ inverse, bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1, shift };
+}
+
 /* The register whose value at the end tells how often. One that may grow by 0 does only if the loop then ends at once. */
 static bool choose_counter(struct search *s)
 {
@@ -277,9 +289,8 @@ static bool choose_counter(struct search *s)
                 continue;
             a->counter = r;
             a->narrow = way == 2;
-            uint64_t by = (int64_t)g->step < 0 ? -g->step : g->step;
-            a->exact = g->times == 0 && (by & (by - 1)) == 0;
-            a->shift = (uint8_t)(by ? __builtin_ctzll(by) : 0);
+            if (g->times == 0)
+                a->counting = counting_by(g->step, a->narrow);
             return set_growth(s, &a->value[a->counted], g);
         }
     return false;
@@ -317,22 +328,20 @@ bool x86_affine_find(const struct x86_node *n, uint64_t private_bytes, struct x8
 void x86_affine_settle(const struct x86_affine *a, uint64_t *words)
 {
     const struct x86_affine_value *counted = &a->value[a->counted];
-    uint64_t way = words[a->values] - words[a->counted], by = (uint64_t)counted->step;
+    uint64_t way = words[a->values] - words[a->counted];
 
     for (unsigned i = a->slots; i < a->values; i++)
         words[i] *= a->value[i].times; /* the counter's is 1 */
-    if (a->exact) {
-        way = counted->step < 0 ? -way : way;
-        words[a->values] = (a->narrow ? (uint32_t)way : way) >> a->shift;
-        return;
+    struct x86_counting c = a->counting;
+    if (counted->plus) {
+        uint64_t by = (uint64_t)counted->step + words[counted->plus - 1];
+        if (by == 0) { /* then there was one */
+            words[a->values] = 1;
+            return;
+        }
+        c = counting_by(by, false);
     }
-    if (counted->plus)
-        by += words[counted->plus - 1];
-    if ((int64_t)by < 0) {
-        way = -way;
-        by = -by;
-    }
-    words[a->values] = by == 0 ? 1 : (a->narrow ? (uint32_t)way : way) / by;
+    words[a->values] = (way >> c.shift) * c.inverse & c.mask;
 }
 
 int x86_affine_define(const struct x86_affine *a, struct x86_layout *l, struct x86_node *n, struct peet_writer *w,
