@@ -23,6 +23,7 @@
 #include "base/mem.h"
 #include "peet/trace.h"
 #include "tests/e2e/code.h"
+#include "tests/e2e/copies.h"
 
 enum group { RECORDED, INSERTED, RUNTIME, LIBRARIES, GROUPS };
 static const char *const GROUP[] = { "recorded", "inserted", "runtime", "libraries" };
@@ -35,6 +36,7 @@ struct place { /* per address of an instruction */
 };
 
 static struct peet_trace *trace;
+static struct copies copies;
 static uint32_t process;
 static struct map places = { .value_size = sizeof(struct place) };
 static struct map functions = { .value_size = 1 }; /* that have recorded instructions */
@@ -59,6 +61,7 @@ static void read_schema(void)
         if (y)
             map_put(&functions, y->addr, 0);
     }
+    copies_find(&copies, trace);
     for (size_t i = 0; p && (m = peet_trace_module(trace, i)); i++)
         if (!strcmp(m->path, p->program))
             executable = m;
@@ -137,7 +140,7 @@ static void read_lackey(void)
             uint64_t next = strtoull(line + 3, NULL, 16);
             if (next != addr) {
                 addr = next;
-                at = map_find(&places, addr, 0);
+                at = map_find(&places, copies_original(&copies, addr), 0);
                 group = group_of(addr, at);
             }
             instructions[group]++;

@@ -36,6 +36,7 @@
 #include "base/mem.h"
 #include "peet/trace.h"
 #include "tests/e2e/code.h"
+#include "tests/e2e/copies.h"
 
 enum { SKIPPED = UINT32_MAX, ARENA = 1 << 26, DISTANCES = 16, SHOWN = 6, NAME = 200 };
 enum item { ITEM_END, ITEM_INSN, ITEM_EVENT };
@@ -132,6 +133,8 @@ static void find_executable(struct side *s)
         }
 }
 
+static struct copies copies; /* of what b says */
+
 static void side_open(struct side *s, const char *path)
 {
     struct peet_err err;
@@ -145,7 +148,7 @@ static void side_open(struct side *s, const char *path)
     for (uint32_t i = 0; i < n; i++) {
         const struct peet_insn *in = peet_trace_insn(s->trace, i);
         if (in)
-            s->addr[kept++] = in->addr;
+            s->addr[kept++] = copies_original(&copies, in->addr);
     }
     qsort(s->addr, kept, sizeof *s->addr, compare_numbers);
     for (uint32_t i = 0; i < kept; i++)
@@ -156,7 +159,7 @@ static void side_open(struct side *s, const char *path)
     s->skipped = mem_alloc(s->distinct + 1, sizeof *s->skipped);
     for (uint32_t i = 0; i < n; i++) {
         const struct peet_insn *in = peet_trace_insn(s->trace, i);
-        s->uid[i] = in ? find_address(s, in->addr) : SKIPPED;
+        s->uid[i] = in ? find_address(s, copies_original(&copies, in->addr)) : SKIPPED;
         if (in)
             s->sample[s->uid[i]] = i;
     }
@@ -753,7 +756,9 @@ static bool all_known(void)
         const struct peet_symbol *y = a.skipped[i] ? peet_trace_symbol(a.trace, a.process, a.addr[i]) : NULL;
         bool is_next = was_inserted && a.addr[i] == next;
         next = in->addr + in->length;
-        was_inserted = false;
+        was_inserted = copies_is_inserted(&copies, in->addr);
+        if (was_inserted)
+            continue;
         if (!y || !y->code)
             continue;
         if (!map_find(&known, y->addr, 0)) {
@@ -904,8 +909,10 @@ int main(int argc, char **argv)
     bool ok = true;
 
     take_options(argc, argv);
-    side_open(&a, argv[optind]);
     side_open(&b, argv[optind + 1]);
+    if (option.within)
+        copies_find(&copies, b.trace);
+    side_open(&a, argv[optind]);
     pair = mem_alloc(peet_trace_items(a.trace) + 1, sizeof *pair);
     if (option.within)
         restrict_to_known();

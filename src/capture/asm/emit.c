@@ -142,9 +142,12 @@ static void emit_loop_end(struct emitter *e, const struct asm_block *b, uint32_t
     unsigned end = 8 * (b->loop->values + 1);
 
     emit_to(e, branch, ".LpeetL", number);
-    fprintf(e->out, "\tjmp\t.LpeetX%u\n\t.p2align 4,,10\n.LpeetL%u:\n", number, number);
-    for (uint32_t i = b->first; i + 1 < b->first + b->count; i++)
+    fprintf(e->out, ".LpeetJ%u:\n\tjmp\t.LpeetX%u\n\t.p2align 4,,10\n.LpeetL%u:\n", number, number, number);
+    for (uint32_t i = b->first; i + 1 < b->first + b->count; i++) {
+        fprintf(e->out, ".LpeetC%u:\n", i);
         emit(e, &e->u->text.statement[e->u->insn[i].statement]);
+    }
+    fprintf(e->out, ".LpeetC%u:\n", b->first + b->count - 1);
     emit_to(e, branch, ".LpeetL", number);
     fprintf(e->out, ".LpeetX%u:\n\tmovq\t%%%s, %u(%%r15)\n\tleaq\t%u(%%r15), %%r15\n", number, NAMES[b->loop->counter],
             end, end + 8);

@@ -109,6 +109,11 @@ static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
             fprintf(out, "\t.uleb128 %u\n\t.byte %u, %u, %u\n", i, n->fill[k].kind, n->fill[k].memory,
                     n->fill[k].which);
     }
+    if (!b->loop)
+        return;
+    fprintf(out, "\t.uleb128 .LpeetJ%u-.LpeetI%u\n", number, b->first);
+    for (uint32_t i = b->first; i < b->first + b->count; i++)
+        fprintf(out, "\t.uleb128 .LpeetC%u-.LpeetI%u\n", i, b->first);
 }
 
 void asm_emit_schema(const struct asm_unit *u, FILE *out)

@@ -86,29 +86,46 @@ static int compare_addresses(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
+/* Behind an entry's instructions: past its slots, then the offsets of a loop's jump and copy. NULL: it makes no sense. */
+static const uint8_t *entry_end(const struct live_entry *e, struct window *w)
+{
+    for (unsigned i = 0; i < e->slots; i++) {
+        window_leb(w);
+        window_bytes(w, 3);
+    }
+    for (unsigned i = 0; e->kind == RAW_LOOP && i < e->insns + 1; i++)
+        window_leb(w);
+    return w->bad ? NULL : w->p;
+}
+
+bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_entry *ret, uint64_t *ret_last)
+{
+    for (; *key + ENTRY_HEAD <= m->schema_end; *key += RAW_ALIGN) {
+        if (!module_entry(m, *key, ret))
+            continue;
+        struct window w = { ret->rest, ret->end, 0 };
+        *ret_last = ret->start;
+        for (unsigned i = 0; i < ret->insns; i++)
+            *ret_last = ret->start + window_leb(&w);
+        const uint8_t *end = entry_end(ret, &w);
+        if (!end)
+            continue;
+        uint64_t used = (uint64_t)(end - (ret->rest - ENTRY_HEAD));
+        *key += (used + RAW_ALIGN - 1) / RAW_ALIGN * RAW_ALIGN;
+        return true;
+    }
+    return false;
+}
+
 /* Where all blocks are: entries stand behind each other, each at its alignment. */
 static void find_rows(struct live_module *m)
 {
-    for (uint64_t key = m->schema; key + ENTRY_HEAD <= m->schema_end;) {
-        struct live_entry e;
-        uint64_t next = key + RAW_ALIGN;
-        if (module_entry(m, key, &e)) {
-            struct window w = { e.rest, e.end, 0 };
-            uint64_t offset = 0;
-            for (unsigned i = 0; i < e.insns; i++)
-                offset = window_leb(&w);
-            for (unsigned i = 0; i < e.slots; i++) {
-                window_leb(&w);
-                window_bytes(&w, 3);
-            }
-            if (!w.bad) {
-                m->rows = mem_room(m->rows, m->row_count, sizeof *m->rows);
-                m->rows[m->row_count++] = (struct live_row){ e.start, e.start + offset };
-                uint64_t used = (uint64_t)(w.p - (e.rest - ENTRY_HEAD));
-                next = key + (used + RAW_ALIGN - 1) / RAW_ALIGN * RAW_ALIGN;
-            }
-        }
-        key = next;
+    struct live_entry e;
+    uint64_t last;
+
+    for (uint64_t key = m->schema; module_next_entry(m, &key, &e, &last);) {
+        m->rows = mem_room(m->rows, m->row_count, sizeof *m->rows);
+        m->rows[m->row_count++] = (struct live_row){ e.start, last };
     }
     if (m->row_count)
         qsort(m->rows, m->row_count, sizeof *m->rows, compare_rows);

@@ -81,6 +81,8 @@ struct live_entry {
     const uint8_t *rest, *end; /* offsets of instructions, then slots */
 };
 bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *ret);
+/* The first entry at *key or behind it, and where its last instruction stands; *key is then behind it. */
+bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_entry *ret, uint64_t *ret_last);
 
 /* ---- drain.c: from buffers to streams ---- */
 

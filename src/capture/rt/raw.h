@@ -33,6 +33,7 @@
  *   then, per instruction: uleb128 its offset from the first one (between them stand inserted ones);
  *   then, per slot: uleb128 index of the instruction before which it is written, u8 kind (enum x86_fill_kind), u8 operand,
  *   u8 which: as capture/x86/layout plans them; the recorder plans again from the linked bytes and compares.
+ *   and of a RAW_LOOP: uleb128 offset of the jump behind its first trip; per instruction: uleb128 offset of its copy.
  * A block that is RAW_CARRIED finds the stack pointer in register 0 of the trace, as the block before it left it. All others
  * have %rsp as their first slot (a function's entry, a return point of a call, a landing pad). One that is RAW_BRUTE was planned
  * with a slot for the address of each operand.

@@ -125,6 +125,17 @@ APART static void bounded_by_memory(int32_t *p, const int32_t *bound)
         p[i + 1] = i;
 }
 
+/* The compiler may count by what wraps around. */
+APART static uint64_t wraps(uint64_t *p, uint64_t from, long n)
+{
+    uint64_t s = 0;
+    for (long i = 0; i < n; i++) {
+        from += 0x9e3779b97f4a7c15u;
+        s ^= p[i & 15] + from;
+    }
+    return s;
+}
+
 APART static void copies(char *to, const char *from, long n)
 {
     for (long i = 0; i < n; i += 16)
@@ -172,6 +183,7 @@ int main(int argc, char **argv)
             bounded_by_memory(small, &bound);
             bounded_by_memory(small + n, small + n + 1 + n / 2);
             copies((char *)a[5], (const char *)b[6], n * 16);
+            take((double)(wraps((uint64_t *)c, (uint64_t)r << 60, n) >> 40));
             take(changed_meanwhile(a[7], n));
         }
     for (long i = 0; i < N; i++)
