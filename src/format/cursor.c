@@ -12,7 +12,7 @@
 #include "format/loop.h"
 #include "format/trace.h"
 
-enum { PAGE_BITS = 12, BATCH = 4096, BATCH_EVENTS = 1024, BATCH_LOOPS = 64 };
+enum { PAGE_BITS = 12, BATCH = 1024, BATCH_EVENTS = 1024, BATCH_LOOPS = 64 };
 
 struct peet_cursor {
     struct peet_trace *trace;
