@@ -37,14 +37,15 @@ enum plane {
     PLANES
 };
 
-enum { RANKS = 3, TOKEN_NEW = 3, TOKEN_MASK = 4, SLOT_PAD = 4, NAMES = 256, DIFFERENCES = 1024 };
+enum { RANKS = 3, TOKEN_NEW = 3, TOKEN_MASK = 4, SLOT_PAD = 4, NAMES = 256, DIFFERENCES = 1024, STEPS = 128 };
 
 #define CHUNK_MAX_WORDS ((size_t)1 << 22) /* items and slots in a chunk */
 
 /* What makes an item more than a block whose operands are sums. */
 enum special {
-    SPECIAL_STATE = 1, /* loops, registers, varying references: the encoder must look at it, too */
-    SPECIAL_OTHER = 2, /* an event, or computes */
+    SPECIAL_STATE = 1,   /* loops, registers, varying references: the encoder must look at it, too */
+    SPECIAL_MACHINE = 2, /* a block that computes or changes registers */
+    SPECIAL_OTHER = 4,   /* no block, or one with varying references */
 };
 
 /* What is remembered of an item within a chunk. What every execution looks at stands first: it is one cache line. */
@@ -63,8 +64,8 @@ struct context {
     const struct plan_op *plan;
     struct peet_record head; /* the record of a block */
     const struct item *item;
-    uint64_t number;              /* of the item */
-    uint64_t all, mask_room;      /* a mask with all slots, and one with all bits of its bytes */
+    uint64_t all;                 /* a mask with all slots */
+    uint32_t number;              /* of the item */
     _Alignas(16) uint64_t word[]; /* padded last values, then padded strides */
 };
 
@@ -123,11 +124,18 @@ struct encoded {
 void encoder_finish(struct encoder *e, struct encoded *ret);
 void encoder_next_chunk(struct encoder *e);
 
+/* An item to come: what does not hang on its slots. */
+struct decoder_step {
+    struct context *context;
+    uint64_t missed, before;
+};
+
 struct decoder {
     const struct schema *schema;
     struct contexts contexts;
-    struct context *now;
-    uint64_t run, left; /* items left in the chunk */
+    struct context *now;                                /* the last that was looked at */
+    uint64_t run, left;                                 /* items left in the chunk that were not looked at */
+    struct decoder_step *step, *step_end, steps[STEPS]; /* and those that were: the next one, and where they end */
     struct window plane[4];
     struct difference_in in;                     /* differences that are still in their planes, */
     size_t in_planes;                            /*   and how many they are */
@@ -144,89 +152,23 @@ void decoder_release(struct decoder *d);
 int decoder_begin(struct decoder *d, uint64_t items, const uint8_t *const plane[PLANES], const size_t size[PLANES],
                   struct peet_err *err);
 
-/* Parts of decoder_next that are rare. NULL and false set fault. */
-struct context *decoder_stop(struct decoder *d, const char *fault);
-struct context *decoder_new(struct decoder *d);          /* an item that has not occurred in this chunk */
-bool decoder_refill(struct decoder *d, uint64_t missed); /* differences for all that missed */
-bool decoder_long_run(struct decoder *d);                /* the run is 255 and more */
+/* Looks ahead at the next items; false when there are none. Which items come and which of their slots miss does not hang on
+ * values, so this can be known before, and what is then done with them need not wait for it. */
+bool decoder_look(struct decoder *d);
 
-/* The context of the next number of PLANE_ITEMS; none is longer than four bytes, but they need not be in their shortest form. */
-static inline __attribute__((always_inline)) struct context *decoder_item(struct decoder *d)
+/* Puts differences together until there are enough for `missed`; false sets fault. */
+bool decoder_refill(struct decoder *d, uint64_t missed);
+
+typedef uint64_t slot_pair __attribute__((vector_size(16), aligned(8), may_alias));
+
+/* Adds `by` to SLOT_PAD values, which also go to src. */
+static inline __attribute__((always_inline)) void slots_step(uint64_t *last, const uint64_t *by, uint64_t *src)
 {
-    struct window *w = &d->plane[PLANE_ITEMS];
-    uint32_t bytes = get_le32(w->p), last = ~bytes & 0x80808080;
-    size_t n = (size_t)__builtin_ctz(last | 1u << 31) / 8 + 1;
+    slot_pair a = *(slot_pair *)last + *(const slot_pair *)by;
+    slot_pair b = *(slot_pair *)(last + 2) + *(const slot_pair *)(by + 2);
 
-    bytes &= last ^ (last - 1);
-    uint32_t number = (bytes & 0x7f) | (bytes >> 1 & 0x3f80) | (bytes >> 2 & 0x1fc000) | (bytes >> 3 & 0xfe00000);
-    if (__builtin_expect(!last || (size_t)(w->end - w->p) < n || number >= d->contexts.room, 0))
-        return decoder_new(d);
-    struct context *c = d->contexts.of[number];
-    if (__builtin_expect(!c, 0))
-        return decoder_new(d);
-    w->p += n;
-    return c;
-}
-
-/* Handles what was not foreseen. There are few branches in it, for they could not be foreseen either. */
-static inline __attribute__((always_inline)) struct context *decoder_exception(struct decoder *d, uint64_t *ret_missed,
-                                                                               uint64_t *ret_before)
-{
-    struct window *tokens = &d->plane[PLANE_TOKENS], *masks = &d->plane[PLANE_MASKS], *runs = &d->plane[PLANE_RUNS];
-    struct context *now = d->now;
-
-    if (__builtin_expect(tokens->p == tokens->end || runs->p == runs->end, 0))
-        return decoder_stop(d, "it has fewer exceptions or runs than items need");
-    unsigned token = *tokens->p++, rank = token & 3;
-    struct context *c = rank == TOKEN_NEW ? decoder_item(d) : now->next[rank];
-    if (__builtin_expect(!c || !c->item || token > (TOKEN_MASK | 3), 0))
-        return decoder_stop(d, "it executes an item that is not defined");
-    uint64_t said = get_le64(masks->p) & c->mask_room, before = c->missed;
-    size_t bytes = token & TOKEN_MASK ? c->mask_bytes : 0;
-    uint64_t missed = token & TOKEN_MASK ? said : before;
-    if (__builtin_expect((size_t)(masks->end - masks->p) < bytes || missed & ~c->all, 0))
-        return decoder_stop(d, "a mask has bits for slots that are not there");
-    masks->p += bytes;
-    c->missed = missed;
-    contexts_promote(now, c, rank);
-    d->run = *runs->p++;
-    if (__builtin_expect(d->run == 255, 0) && !decoder_long_run(d))
-        return NULL;
-    *ret_missed = missed;
-    *ret_before = before;
-    return c;
-}
-
-/* Slots are added in groups of SLOT_PAD, by two vectors. */
-typedef uint64_t slot_pair __attribute__((vector_size(16)));
-struct slot_group {
-    slot_pair low, high;
-};
-
-static inline __attribute__((always_inline)) struct slot_group slots_at(const uint64_t *from)
-{
-    struct slot_group g;
-
-    memcpy(&g.low, from, sizeof g.low);
-    memcpy(&g.high, from + 2, sizeof g.high);
-    return g;
-}
-
-static inline __attribute__((always_inline)) void slots_put(uint64_t *to, const struct slot_group *g)
-{
-    memcpy(to, &g->low, sizeof g->low);
-    memcpy(to + 2, &g->high, sizeof g->high);
-}
-
-/* last + by, to two places. */
-static inline __attribute__((always_inline)) void slots_step(uint64_t *last, const struct slot_group *by, uint64_t *src)
-{
-    struct slot_group value = slots_at(last);
-
-    value.low += by->low;
-    value.high += by->high;
-    slots_put(last, &value);
-    slots_put(src, &value);
+    *(slot_pair *)last = *(slot_pair *)src = a;
+    *(slot_pair *)(last + 2) = *(slot_pair *)(src + 2) = b;
 }
 
 /* Some slots missed: they take a difference from the plane instead of their stride. */
@@ -238,19 +180,22 @@ static inline __attribute__((always_inline)) void decoder_misses(struct decoder 
 
     if (missed == c->all && before == missed) { /* all of them, again */
         for (uint32_t i = 0; i < c->padded; i += SLOT_PAD) {
-            struct slot_group by = slots_at(difference + i);
-            slots_put(stride + i, &by);
-            slots_step(last + i, &by, src + i);
+            *(slot_pair *)(stride + i) = *(const slot_pair *)(difference + i);
+            *(slot_pair *)(stride + i + 2) = *(const slot_pair *)(difference + i + 2);
+            slots_step(last + i, difference + i, src + i);
         }
         d->difference += c->slots;
         return;
     }
-    for (uint32_t i = 0; i < c->slots; i++) { /* all of it is computed, for a branch would be a guess */
-        uint64_t miss = missed >> i & 1, other = *difference ^ stride[i];
-        last[i] += stride[i] ^ (other & (0 - miss));
-        src[i] = last[i];
-        stride[i] ^= other & (0 - (miss & before >> i));
-        difference += miss;
+    for (uint64_t left = missed; left; left &= left - 1) {
+        unsigned i = (unsigned)__builtin_ctzll(left);
+        uint64_t by = *difference++, then = before >> i & 1 ? by : stride[i];
+        last[i] += by - then;
+        stride[i] = then;
+    }
+    for (uint32_t i = 0; i < c->padded; i += 2) { /* not by vectors: what was just written is read again */
+        src[i] = last[i] += stride[i];
+        src[i + 1] = last[i + 1] += stride[i + 1];
     }
     d->difference = difference;
 }
@@ -258,31 +203,17 @@ static inline __attribute__((always_inline)) void decoder_misses(struct decoder 
 /* The next item, its slots in src; NULL at the end of the chunk or on a fault. */
 static inline __attribute__((always_inline)) struct context *decoder_next(struct decoder *d)
 {
-    struct context *c;
-    uint64_t missed = 0, before = 0;
-
-    if (d->left == 0)
+    if (__builtin_expect(d->step == d->step_end, 0) && !decoder_look(d))
         return NULL;
-    d->left--;
-    if (__builtin_expect(d->run > 0, 1)) {
-        d->run--;
-        c = d->now->next[0];
-        missed = before = c->missed;
+    const struct decoder_step *s = d->step++;
+    struct context *c = s->context;
+    if (__builtin_expect(s->missed == 0, 1)) {
+        for (uint32_t i = 0; i < c->padded; i += SLOT_PAD)
+            slots_step(c->word + i, c->word + c->padded + i, d->src + PEET_SRC_SLOT + i);
     } else {
-        c = decoder_exception(d, &missed, &before);
-        if (!c)
+        if (__builtin_expect(d->difference_end - d->difference < c->slots, 0) && !decoder_refill(d, s->missed))
             return NULL;
-    }
-    d->now = c;
-    if (__builtin_expect(missed == 0, 1)) {
-        for (uint32_t i = 0; i < c->padded; i += SLOT_PAD) {
-            struct slot_group stride = slots_at(c->word + c->padded + i);
-            slots_step(c->word + i, &stride, d->src + PEET_SRC_SLOT + i);
-        }
-    } else {
-        if (__builtin_expect(d->difference_end - d->difference < c->slots, 0) && !decoder_refill(d, missed))
-            return NULL;
-        decoder_misses(d, c, missed, before);
+        decoder_misses(d, c, s->missed, s->before);
     }
     return c;
 }

@@ -11,8 +11,8 @@ int contexts_init(struct contexts *x)
         return -1;
     for (int i = 0; i < RANKS; i++)
         x->none->next[i] = x->none;
-    x->none->number = x->none->name = UINT64_MAX;
-    x->none->special = SPECIAL_STATE;
+    x->none->name = UINT64_MAX;
+    x->none->special = SPECIAL_STATE | SPECIAL_OTHER;
     return 0;
 }
 
@@ -63,9 +63,10 @@ static unsigned special(const struct item *item)
 {
     bool state = item->kind == ITEM_LOOP || item->dynamic || item->effects
                  || (item->kind == ITEM_EVENT && item->event->kind == PEET_EV_set_register);
-    bool other = item->kind != ITEM_BLOCK || item->block->computes > 0;
+    bool machine = item->kind == ITEM_BLOCK && (item->block->computes > 0 || item->effects);
+    bool other = item->kind != ITEM_BLOCK || item->dynamic;
 
-    return (state ? SPECIAL_STATE : 0u) | (other ? SPECIAL_OTHER : 0u);
+    return (state ? SPECIAL_STATE : 0u) | (machine ? SPECIAL_MACHINE : 0u) | (other ? SPECIAL_OTHER : 0u);
 }
 
 static uint64_t low_bits(unsigned n)
@@ -95,13 +96,13 @@ struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_
     for (int i = 0; i < RANKS; i++)
         c->next[i] = x->none;
     c->item = item;
-    c->number = c->name = number;
+    c->number = (uint32_t)number;
+    c->name = number;
     c->slots = item->slots;
     c->padded = (uint16_t)padded;
     c->special = (uint8_t)special(item);
     c->mask_bytes = (uint8_t)((item->slots + 7) / 8);
     c->all = low_bits(item->slots);
-    c->mask_room = low_bits(8u * c->mask_bytes);
     put_number(c, number);
     if (item->kind == ITEM_BLOCK) {
         c->operands = item->block->operands;

@@ -12,7 +12,7 @@
 #include "format/loop.h"
 #include "format/trace.h"
 
-enum { PAGE_BITS = 12, BATCH = 4096, BATCH_EVENTS = 1024, BATCH_LOOPS = 64 };
+enum { PAGE_BITS = 12, BATCH = 1024, BATCH_EVENTS = 1024, BATCH_LOOPS = 64 };
 
 struct peet_cursor {
     struct peet_trace *trace;
@@ -237,56 +237,69 @@ static inline __attribute__((always_inline)) void put_operands(const struct plan
     }
 }
 
-static inline void put_records(struct peet_cursor *c, struct peet_record head, const struct plan_op *op,
-                               unsigned operands, bool indexed)
+/* The records of a block; returns where the next ones go. */
+static inline __attribute__((always_inline)) struct peet_record *put_records(struct peet_record *r,
+                                                                             const struct peet_record *head,
+                                                                             const struct plan_op *op,
+                                                                             unsigned operands, bool indexed,
+                                                                             const uint64_t *src)
 {
-    struct peet_record *r = c->record + c->count;
-
-    *r++ = head;
+    *(record_vector *)r++ = *(const record_vector *)head;
     if (indexed)
-        put_operands(op, operands, c->decoder.src, true, r);
+        put_operands(op, operands, src, true, r);
     else
-        put_operands(op, operands, c->decoder.src, false, r);
-    c->count += 1u + operands;
-    c->position += head.size;
+        put_operands(op, operands, src, false, r);
+    return r + operands;
 }
 
 static void put_block(struct peet_cursor *c, const struct item *item)
 {
-    put_records(c, block_record(item->block), item->plan, item->block->operands, item->indexed);
+    struct peet_record head = block_record(item->block), *r = c->record + c->count;
+
+    put_records(r, &head, item->plan, item->block->operands, item->indexed, c->decoder.src);
+    c->count += 1u + item->block->operands;
+    c->position += item->insns;
 }
 
-/* A block some of whose operands vary in size or do not happen at all. */
+/* A range that is longer than a record can say, in pieces; then there is room for `more`. */
+static int put_pieces(struct peet_cursor *c, const struct peet_record *whole, uint64_t bytes, size_t more,
+                      struct peet_err *err)
+{
+    if (bytes >= OPERAND_MAX_BYTES)
+        return damaged(c, "an operand of 4 GiB or more", err);
+    struct peet_record piece = *whole; /* which reserve may move */
+    int r = reserve(c, bytes / PEET_MAX_SIZE + 1 + more, err);
+    for (; r == 0 && bytes > 0; c->count++) {
+        piece.size = (bytes < PEET_MAX_SIZE ? (uint32_t)bytes : PEET_MAX_SIZE) & PEET_MAX_SIZE;
+        c->record[c->count] = piece;
+        piece.addr += piece.size;
+        bytes -= piece.size;
+    }
+    return r;
+}
+
+/* A block some of whose operands vary in size or do not happen at all: these are written, too, and written over. */
 static int put_dynamic(struct peet_cursor *c, const struct item *item, struct peet_err *err)
 {
     const uint64_t *src = c->decoder.src;
     const struct peet_block *b = item->block;
-    int64_t n = block_references(b, src);
+    int r = 0;
 
-    if (n < 0)
-        return damaged(c, "an operand of 4 GiB or more", err);
-    int r = reserve(c, (size_t)n + 1, err);
-    if (r < 0)
-        return r;
-    c->record[c->count++] =
-        (struct peet_record){ .addr = b->insn[0].addr, .id = b->id, .size = b->insns, .kind = PEET_BLOCK };
-    for (unsigned i = 0; i < b->operands; i++) {
+    c->record[c->count++] = block_record(b);
+    for (unsigned i = 0; r == 0 && i < b->operands; i++) {
         const struct peet_operand *o = &b->operand[i];
+        struct peet_record *to = &c->record[c->count];
         uint64_t bytes = operand_bytes(o, src);
-        uint64_t addr = src[o->base] + (src[o->index] << o->scale) + (uint64_t)o->disp;
-        if (o->down && bytes)
-            addr -= bytes - o->size;
-        while (bytes > 0) {
-            uint32_t piece = bytes < PEET_MAX_SIZE ? (uint32_t)bytes : PEET_MAX_SIZE;
-            c->record[c->count++] = (struct peet_record){
-                .addr = addr, .id = b->first_insn + o->insn, .size = piece & PEET_MAX_SIZE, .kind = o->kind
-            };
-            addr += piece;
-            bytes -= piece;
-        }
+        plan_put(&item->plan[i], src, true, to);
+        to->addr -= o->down && bytes ? bytes - o->size : 0;
+        to->size = (uint32_t)bytes & PEET_MAX_SIZE;
+        if (bytes <= PEET_MAX_SIZE)
+            c->count += bytes > 0;
+        else
+            r = put_pieces(c, to, bytes, b->operands, err);
     }
     c->position += b->insns;
-    return 0;
+    return r;
 }
 
 static int put_event(struct peet_cursor *c, const struct item *item, struct peet_err *err)
@@ -476,20 +489,32 @@ static int step(struct peet_cursor *c, struct peet_err *err)
     return 1;
 }
 
-/* Many items at full speed, as long as they are plain blocks. What stops it is done, too: returns as step does. */
+/* Many items at full speed, as long as they are blocks whose references do not vary. What stops it is done, too: returns as step
+ * does. */
 static int run(struct peet_cursor *c, struct peet_err *err)
 {
-    while (c->count < BATCH) {
-        const struct context *x = decoder_next(&c->decoder);
-        if (!x)
-            return 0;
-        if (__builtin_expect(x->special, 0)) {
-            int r = put_special(c, x->item, err);
-            return r < 0 ? r : 1;
-        }
-        put_records(c, x->head, x->plan, x->operands, x->indexed);
+    struct peet_record *r = c->record + c->count, *full = c->record + BATCH;
+    uint64_t *src = c->decoder.src, instructions = 0;
+    const struct context *x = NULL;
+    unsigned special = 0;
+
+    while (r < full && (x = decoder_next(&c->decoder))) {
+        special = x->special;
+        if (special & SPECIAL_OTHER)
+            break;
+        if (special & SPECIAL_MACHINE)
+            block_compute(x->item->block, src);
+        r = put_records(r, &x->head, x->plan, x->operands, x->indexed, src);
+        instructions += x->head.size;
+        if (special & SPECIAL_STATE)
+            block_effects(x->item->block, src);
     }
-    return 1;
+    c->count = (size_t)(r - c->record);
+    c->position += instructions;
+    if (!x)
+        return 0;
+    int e = special & SPECIAL_OTHER ? put_special(c, x->item, err) : 0;
+    return e < 0 ? e : 1;
 }
 
 /* Fills the batch: 1 when it is full, 0 when the chunk is at its end. */

@@ -96,7 +96,7 @@ static int special(struct encoder *e, const struct context *c, const uint64_t *s
         }
         if (!loop_totals(e->schema, item->loop, slots + item->loop->values, &insns, &references)
             || (e->instructions + insns) >> 62 || (e->references + references) >> 62)
-            return err_set(err, PEET_ERR_LIMIT, "loop %" PRIu64 ": its trip counts multiply to more than 2^62",
+            return err_set(err, PEET_ERR_LIMIT, "loop %" PRIu32 ": its trip counts multiply to more than 2^62",
                            c->number);
         e->instructions += insns;
         e->references += references;
@@ -121,7 +121,7 @@ static int special(struct encoder *e, const struct context *c, const uint64_t *s
     if (item->dynamic) {
         int64_t n = block_references(item->block, e->src);
         if (n < 0)
-            return err_set(err, PEET_ERR_LIMIT, "block %" PRIu64 ": an operand of 4 GiB or more; split it", c->number);
+            return err_set(err, PEET_ERR_LIMIT, "block %" PRIu32 ": an operand of 4 GiB or more; split it", c->number);
         e->references += (uint64_t)n;
     }
     block_effects(item->block, e->src);

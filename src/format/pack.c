@@ -126,9 +126,11 @@ int unpacker_take(struct unpacker *u, struct window *w, uint64_t most, struct bu
     if (r < 0)
         return r;
     if (part.raw) {
-        buf_bytes(out, part.raw, part.n);
-        if (out->failed)
+        uint8_t *to = buf_room(out, part.n + PACK_SLACK);
+        if (!to)
             return err_set(err, PEET_ERR_MEMORY, "no memory to unpack %zu bytes", part.n);
+        memcpy(to, part.raw, part.n);
+        out->size += part.n;
     }
     *ret_at = part.at;
     *ret_n = part.n;

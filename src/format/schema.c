@@ -462,34 +462,24 @@ int schema_add_string(struct schema *s, uint32_t number, const char *text, struc
 
 /* ---- executing a block ---- */
 
-static uint64_t compute_one(const struct peet_compute *c, uint64_t a, uint64_t b)
+uint64_t compute_other(const struct peet_compute *c, uint64_t a, uint64_t b)
 {
-    uint64_t y = b + (uint64_t)c->imm;
+    uint64_t mask = c->width == 4 ? UINT32_MAX : UINT64_MAX, y = (b & mask) + (uint64_t)c->imm;
+    unsigned by = (unsigned)(y & (c->width * 8u - 1));
 
-    if (c->op == PEET_OP_add)
-        return a + (b << c->shift) + (uint64_t)c->imm;
-    unsigned bits = c->width * 8u, by = (unsigned)(y & (bits - 1));
+    a &= mask;
     switch (c->op) {
-    case PEET_OP_sub: return a - y;
-    case PEET_OP_mul: return a * y;
-    case PEET_OP_and: return a & y;
-    case PEET_OP_or: return a | y;
-    case PEET_OP_xor: return a ^ y;
-    case PEET_OP_shl: return a << by;
+    case PEET_OP_add: return (a + ((b & mask) << c->shift) + (uint64_t)c->imm) & mask;
+    case PEET_OP_sub: return (a - y) & mask;
+    case PEET_OP_mul: return (a * y) & mask;
+    case PEET_OP_and: return a & y & mask;
+    case PEET_OP_or: return (a | y) & mask;
+    case PEET_OP_xor: return (a ^ y) & mask;
+    case PEET_OP_shl: return a << by & mask;
     case PEET_OP_shr: return a >> by;
-    case PEET_OP_sar:
-        return c->width == 4 ? (uint64_t)(int64_t)((int32_t)(uint32_t)a >> by) : (uint64_t)((int64_t)a >> by);
-    case PEET_OP_sext: return by ? (uint64_t)((int64_t)(a << (64 - by)) >> (64 - by)) : a;
+    case PEET_OP_sar: return c->width == 4 ? (uint32_t)((int32_t)(uint32_t)a >> by) : (uint64_t)((int64_t)a >> by);
+    case PEET_OP_sext: return (by ? (uint64_t)((int64_t)(a << (64 - by)) >> (64 - by)) : a) & mask;
     default: return by ? a & (((uint64_t)1 << by) - 1) : a; /* zext */
-    }
-}
-
-void block_compute(const struct peet_block *b, uint64_t *src)
-{
-    for (unsigned i = 0; i < b->computes; i++) {
-        const struct peet_compute *c = &b->compute[i];
-        uint64_t mask = c->width == 4 ? UINT32_MAX : UINT64_MAX;
-        src[PEET_SRC_TEMP + i] = compute_one(c, src[c->a] & mask, src[c->b] & mask) & mask;
     }
 }
 

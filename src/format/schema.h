@@ -118,20 +118,29 @@ static inline struct peet_record block_record(const struct peet_block *b)
     return (struct peet_record){ .addr = b->insn[0].addr, .id = b->id, .size = b->insns, .kind = PEET_BLOCK };
 }
 
-typedef uint64_t record_vector __attribute__((vector_size(16)));
+typedef uint64_t record_vector __attribute__((vector_size(16), aligned(8), may_alias));
 
 /* The record of one operand. */
 static inline __attribute__((always_inline)) void plan_put(const struct plan_op *op, const uint64_t *src, bool indexed,
                                                            struct peet_record *out)
 {
-    record_vector v;
+    record_vector by = { src[op->base] + (indexed ? src[op->index] << op->scale : 0), 0 };
 
-    memcpy(&v, &op->record, sizeof v);
-    v += (record_vector){ src[op->base] + (indexed ? src[op->index] << op->scale : 0), 0 };
-    memcpy(out, &v, sizeof v);
+    *(record_vector *)out = *(const record_vector *)&op->record + by;
 }
 
-void block_compute(const struct peet_block *b, uint64_t *src);
+/* Any operation but add of width 8. */
+uint64_t compute_other(const struct peet_compute *c, uint64_t a, uint64_t b);
+
+static inline __attribute__((always_inline)) void block_compute(const struct peet_block *b, uint64_t *src)
+{
+    for (unsigned i = 0; i < b->computes; i++) {
+        const struct peet_compute *c = &b->compute[i];
+        src[PEET_SRC_TEMP + i] = c->op == PEET_OP_add && c->width == 8
+                                     ? src[c->a] + (src[c->b] << c->shift) + (uint64_t)c->imm
+                                     : compute_other(c, src[c->a], src[c->b]);
+    }
+}
 
 static inline void block_effects(const struct peet_block *b, uint64_t *src)
 {
@@ -139,16 +148,15 @@ static inline void block_effects(const struct peet_block *b, uint64_t *src)
         src[PEET_SRC_REGISTER + b->effect[i].reg] = src[b->effect[i].src] + (uint64_t)b->effect[i].add;
 }
 
-/* Bytes that an operand moves: 0 for none; OPERAND_MAX_BYTES or more is not allowed. */
+/* Bytes that an operand moves: 0 for none; OPERAND_MAX_BYTES or more is not allowed. A predicate's bit is a factor, for it
+ * cannot be foreseen. */
 static inline uint64_t operand_bytes(const struct peet_operand *o, const uint64_t *src)
 {
-    uint64_t bytes = o->size;
+    uint64_t bytes = o->size, happens = o->predicate ? src[o->predicate] >> o->predicate_bit & 1 : 1;
 
-    if (o->predicate && !(src[o->predicate] >> o->predicate_bit & 1))
-        return 0;
     if (o->size_src && __builtin_mul_overflow(bytes, src[o->size_src], &bytes))
-        return OPERAND_MAX_BYTES;
-    return bytes;
+        bytes = OPERAND_MAX_BYTES;
+    return bytes & (0 - happens);
 }
 
 /* The references that a dynamic block makes; -1 when an operand is too large. Computes must have been done. */
