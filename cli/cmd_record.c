@@ -13,6 +13,7 @@
 static const char *output, *level;
 static bool values, aslr;
 static uint64_t most;
+static struct opt_list regions;
 
 /* One flag per producer. */
 static struct {
@@ -76,7 +77,7 @@ static int record(const struct producer *producer, char **argv, const char *path
 
     progress_init(&progress, stderr, argv[0], most, "instructions");
     struct producer_config config = {
-        .argv = argv, .max = most, .level = chosen_level(), .aslr = aslr, .progress = &progress
+        .argv = argv, .max = most, .level = chosen_level(), .regions = regions, .aslr = aslr, .progress = &progress
     };
     int r = record_trace(producer, &config, path, &recording, &err);
     progress_release(&progress);
@@ -119,6 +120,7 @@ static int run(int operands, char **operand)
     char *own = mem_format("%s.peet", slash ? slash + 1 : operand[0]);
     int code = record(producer, operand, output ? output : own);
     free(own);
+    opt_list_release(&regions);
     return code;
 }
 
@@ -139,6 +141,11 @@ static const struct opt options[] = {
       .choices = LEVEL_NAMES,
       .help = "how much to record, at most (what the program was built for)" },
     { .name = "values", .type = OPT_FLAG, .value = &values, .help = "the same as --level all" },
+    { .name = "region",
+      .type = OPT_LIST,
+      .arg = "NAME",
+      .value = &regions,
+      .help = "record instructions in regions of this name only, and events everywhere" },
     { .name = "max",
       .type = OPT_NUMBER,
       .arg = "N",
@@ -157,6 +164,8 @@ static const char *const examples[] = {
     "only the beginning",
     "peet record --level events -- ./server",
     "what its threads, locks and allocations do, and no instructions",
+    "peet record --region solve -- ./fft -m 20",
+    "of the program's region 'solve' everything, of the rest events alone",
     NULL,
 };
 

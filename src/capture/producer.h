@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/opt.h"
 #include "base/progress.h"
 #include "capture/level.h"
 #include "peet/trace.h"
@@ -21,6 +22,7 @@ struct producer_config {
     char *const *argv;         /* the program and its arguments; ends with NULL */
     uint64_t max;              /* stop recording after so many instructions; 0: never */
     enum level level;          /* record no more than that; LEVEL_NONE: what there is, but for values */
+    struct opt_list regions;   /* record instructions in regions of these names only; none: everywhere */
     bool aslr;                 /* leave the places of stack and libraries to chance */
     struct progress *progress; /* may be NULL */
 };

@@ -103,6 +103,47 @@ verdict "a program of several levels has them all" "$(
     is references "$(field cut references)" 0
     differ cut mixed instructions)"
 
+# ---- parts of the execution ----
+
+# The rows of a trace without positions and gaps; of the full one, those that a filter keeps: an awk condition for rows that are no events,
+# with `inside` counting the open regions called "solve", whose string is number 1.
+kept() { # TRACE CONDITION
+    "$peet" dump --format csv "$TMP/$1.peet" | awk -F, -v OFS=, 'NR > 1 {
+        if ($3 == "region_end" && $7 == 1) inside[$1]--
+        is_event = $3 !~ /^(block|load|store|update|prefetch)$/
+        if ($3 != "gap" && (is_event || ('"$2"'))) { $2 = ""; print }
+        if ($3 == "region_begin" && $7 == 1) inside[$1]++ }' | sort -s -t, -k1,1n
+}
+# Whether all that is missing in a trace is in its gaps.
+gaps() { # TRACE FULL
+    "$peet" dump --format csv "$TMP/$1.peet" | awk -F, '$3 == "gap" { split($7, n, " "); i += n[1]; r += n[2] } END { print i + 0, r + 0 }' >"$TMP/gaps"
+    read -r instructions references <"$TMP/gaps"
+    is instructions $((instructions + $(field "$1" instructions))) "$(field "$2" instructions)"
+    is references $((references + $(field "$1" references))) "$(field "$2" references)"
+}
+for threads in 1 4; do
+    record all -- "$TMP/memory" $threads >"$TMP/complaints"
+    record solve --region solve -- "$TMP/memory" $threads >>"$TMP/complaints"
+    verdict "a region is recorded as in the whole, and events elsewhere, with $threads threads" "$(
+        cat "$TMP/complaints"
+        [ "$(field solve instructions)" -gt 100000 ] || echo "too little: $(field solve instructions)"
+        cmp <(kept solve 1) <(kept all 'inside[$1] > 0') 2>&1)"
+    verdict "gaps tell how much was left out, with $threads threads" "$(gaps solve all)"
+done
+verdict "regions nest, and several may be asked for" "$(
+    record both --region inner --region solve -- "$TMP/memory" 4
+    differ both solve instructions references
+    record inner --region inner -- "$TMP/memory" 4
+    [ "$(field inner instructions)" -lt "$(field solve instructions)" ] || echo "inner is not less than solve")"
+verdict "a region of less detail is both" "$(
+    record thin --region solve --level blocks -- "$TMP/memory" 4
+    differ thin solve instructions events
+    is references "$(field thin references)" 0)"
+verdict "a region that does not occur is told, with those that do" "$(
+    record wrong --region sovle -- "$TMP/memory" 1
+    says wrong "no region 'sovle'; those that were: solve, inner"
+    is instructions "$(field wrong instructions)" 0)"
+
 # ---- stepping ----
 
 cat >"$TMP/tiny.c" <<'END'
@@ -133,6 +174,7 @@ verdict "what cannot be is refused" "$(
     fails 'values need --step' "$peet" record --level all -o "$TMP/x.peet" -- "$TMP/memory" 1
     fails '--values is --level all' "$peet" record --step --values --level calls -o "$TMP/x.peet" -- "$TMP/memory" 1
     fails "did you mean 'blocks'" "$peet" record --level block -o "$TMP/x.peet" -- "$TMP/memory" 1
+    fails 'not with --step' "$peet" record --step --region solve -o "$TMP/x.peet" -- "$TMP/memory" 1
     fails "no level 'much'" "$peet" cc --peet-level=much -c "$TMP/a.c"
     fails "PEET_LEVEL: there is no level 'much'" env PEET_LEVEL=much "$peet" cc -c "$TMP/a.c"
     fails 'values cannot be recorded' "$peet" cc --peet-level=all -c "$TMP/a.c"

@@ -205,12 +205,14 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
     if (item->node)
         return 0;
     item->begins_here = e.flags & RAW_ENTRY;
+    item->is_carried = e.flags & RAW_CARRIED && !(e.flags & RAW_BARE);
     if (e.parent) {
         if ((r = plan_entry(c, m, e.parent, depth + 1, err)) < 0)
             return r;
         const struct live_item *parent = &m->items[(e.parent - m->schema) / RAW_ALIGN];
         n = parent->node;
         item->begins_here = parent->begins_here;
+        item->is_carried = parent->is_carried;
     }
     struct window w = { e.rest, e.end, 0 };
     if ((r = decode(c, m, &e, &w, &insn, err)) < 0)
@@ -228,6 +230,8 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
             return no_sense(m, e.start, "it is no loop", err);
         item->slots = (uint16_t)(item->loop->values + 1);
     }
+    for (const struct x86_node *i = n; i; i = i->parent)
+        item->has_strings |= i->own_operands > 0 && i->insn->repeats;
     item->node = n;
     return 0;
 }

@@ -321,6 +321,8 @@ static void close_thread(struct producer_state *s, uint32_t place)
     }
     if (!t->began && raw->parent != raw->number)
         put_event(s, t, PEET_EV_thread_start, (uint64_t[]){ raw->parent });
+    if (!s->failed && filter_is_wanted(s) && filter_end(t, s->err) < 0)
+        live_stop(s, s->err->code);
     if (end[0] == PEET_END_EXEC)
         put_event(s, t, PEET_EV_exec, (uint64_t[]){ raw->program });
     put_event(s, t, PEET_EV_thread_end, end);

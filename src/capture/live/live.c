@@ -151,6 +151,7 @@ static void warn_of_all(struct producer_state *s)
         recording_warn(s->ret, "%u thread%s not recorded: there is room for %d at a time", unrecorded,
                        unrecorded == 1 ? " was" : "s were", RAW_THREADS);
     warn_of_levels(s);
+    filter_warn(s);
 }
 
 /* ---- the producer ---- */

@@ -29,6 +29,8 @@ struct live_item {
     uint16_t slots;          /* as the program writes them */
     bool is_defined;         /* the trace knows it */
     bool begins_here;        /* a function does, with the root of its tree */
+    bool is_carried;         /* it looks for %rsp in the trace's register */
+    bool has_strings;        /* how many references it has depends on its slots */
     struct x86_node *node;   /* NULL: not planned yet */
     struct x86_affine *loop; /* NULL: it is a block */
 };
@@ -111,6 +113,9 @@ struct live_process {
 struct live_filter {
     uint64_t *word; /* LIVE_FILTER_WORDS of them */
     size_t words;
+    unsigned inside;                   /* regions that were asked for, and have begun */
+    uint64_t instructions, references; /* that were left out since something was kept */
+    uint64_t stack, told;              /* the trace's register for %rsp: as it is, and as the stream has it */
 };
 
 struct live_thread {
@@ -145,10 +150,11 @@ struct producer_state {
     size_t processes;
     struct live_thread thread[RAW_THREADS];
     bool moved;
-    uint32_t strings;     /* that the trace knows */
-    unsigned levels;      /* that the trace holds, as bits; it has been told */
-    unsigned built;       /* those of the program's modules */
-    pthread_mutex_t lock; /* for what follows */
+    uint32_t strings;            /* that the trace knows */
+    unsigned levels;             /* that the trace holds, as bits; it has been told */
+    unsigned built;              /* those of the program's modules */
+    uint8_t region[RAW_STRINGS]; /* what is known of regions, by the numbers of their names */
+    pthread_mutex_t lock;        /* for what follows */
     struct live_subject *ended;
     size_t ended_count;
     bool main_ended;
@@ -180,6 +186,8 @@ enum { LIVE_ENTRY = 1, LIVE_LAST = 2 }; /* added to a key: one instruction of it
 
 bool filter_is_wanted(const struct producer_state *s);
 int filter_put(struct live_thread *t, const uint64_t *words, size_t n, struct peet_err *err);
+int filter_end(struct live_thread *t, struct peet_err *err); /* nothing more comes: tells the last gap */
+void filter_warn(struct producer_state *s);                  /* of what was asked for and did not occur */
 void filter_release(struct live_filter *f);
 
 /* ---- start.c ---- */

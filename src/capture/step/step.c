@@ -114,6 +114,9 @@ static int begin(struct producer_state *r)
 static int start(struct producer_state *s, const struct producer_config *config, struct peet_err *err)
 {
     bool moved = false;
+    if (config->regions.count)
+        return err_set(err, PEET_ERR_USAGE,
+                       "regions are told by programs that were built with peet cc: not with --step");
     int done = start_subject(config, &s->root, &moved, err);
 
     if (done < 0)

@@ -6,9 +6,12 @@
 #include <stdlib.h>
 #include "peet/mark.h"
 
-enum { SIZE = 2000, ROUNDS = 5 };
+enum { SIZE = 2000, ROUNDS = 5, STACK = 1 << 18 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long total;
+/* Memory of each thread, at places that do not depend on who comes first. */
+static long rows[16][SIZE];
+static _Alignas(4096) char stack[16][STACK];
 
 static __attribute__((noinline)) long tree(long n)
 {
@@ -40,7 +43,7 @@ static __attribute__((noinline)) long solve_row(long *row, long seed)
 
 static void *work(void *argument)
 {
-    long number = *(long *)argument, sum = 0, *row = malloc(SIZE * sizeof *row);
+    long number = *(long *)argument, sum = 0, *row = rows[number];
 
     for (long i = 0; i < ROUNDS; i++) {
         sum += tree(5 + i);
@@ -54,22 +57,26 @@ static void *work(void *argument)
         total += sum;
         pthread_mutex_unlock(&lock);
     }
-    free(row);
     return NULL;
 }
 
 int main(int argc, char **argv)
 {
-    long threads = argc > 1 ? atol(argv[1]) : 1, number[16];
+    long threads = argc > 1 ? atol(argv[1]) : 1, *number = malloc(16 * sizeof *number);
     pthread_t thread[16];
 
     for (long i = 0; i < threads; i++)
         number[i] = i;
-    for (long i = 1; i < threads; i++)
-        pthread_create(&thread[i], NULL, work, &number[i]);
+    for (long i = 1; i < threads; i++) {
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pthread_attr_setstack(&attributes, stack[i], STACK);
+        pthread_create(&thread[i], &attributes, work, &number[i]);
+    }
     work(&number[0]);
     for (long i = 1; i < threads; i++)
         pthread_join(thread[i], NULL);
     printf("%ld\n", total);
+    free(number);
     return 0;
 }
