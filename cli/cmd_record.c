@@ -13,8 +13,7 @@
 static const char *output, *level;
 static bool values, aslr;
 static uint64_t most;
-static struct opt_list regions;
-
+static struct opt_list regions, only, skip;
 /* One flag per producer. */
 static struct {
 #define X(name, summary) bool name;
@@ -76,9 +75,14 @@ static int record(const struct producer *producer, char **argv, const char *path
     struct peet_err err;
 
     progress_init(&progress, stderr, argv[0], most, "instructions");
-    struct producer_config config = {
-        .argv = argv, .max = most, .level = chosen_level(), .regions = regions, .aslr = aslr, .progress = &progress
-    };
+    struct producer_config config = { .argv = argv,
+                                      .max = most,
+                                      .level = chosen_level(),
+                                      .regions = regions,
+                                      .only = only,
+                                      .skip = skip,
+                                      .aslr = aslr,
+                                      .progress = &progress };
     int r = record_trace(producer, &config, path, &recording, &err);
     progress_release(&progress);
     int code = recording.ran ? exit_code(recording.status) : fail(&err);
@@ -121,6 +125,8 @@ static int run(int operands, char **operand)
     int code = record(producer, operand, output ? output : own);
     free(own);
     opt_list_release(&regions);
+    opt_list_release(&only);
+    opt_list_release(&skip);
     return code;
 }
 
@@ -146,6 +152,16 @@ static const struct opt options[] = {
       .arg = "NAME",
       .value = &regions,
       .help = "record instructions in regions of this name only, and events everywhere" },
+    { .name = "only",
+      .type = OPT_LIST,
+      .arg = "FUNCTION",
+      .value = &only,
+      .help = "record instructions of this function only; may be a pattern, as the shell's" },
+    { .name = "skip",
+      .type = OPT_LIST,
+      .arg = "FUNCTION",
+      .value = &skip,
+      .help = "leave out the instructions of this function; may be a pattern" },
     { .name = "max",
       .type = OPT_NUMBER,
       .arg = "N",
@@ -166,6 +182,8 @@ static const char *const examples[] = {
     "what its threads, locks and allocations do, and no instructions",
     "peet record --region solve -- ./fft -m 20",
     "of the program's region 'solve' everything, of the rest events alone",
+    "peet record --only 'solve*' --skip solve_trace -- ./prog",
+    "of these functions everything, of the rest events alone",
     NULL,
 };
 

@@ -19,11 +19,13 @@
     X(step, "step through every instruction (any program; exact, and slow)")
 
 struct producer_config {
-    char *const *argv;         /* the program and its arguments; ends with NULL */
-    uint64_t max;              /* stop recording after so many instructions; 0: never */
-    enum level level;          /* record no more than that; LEVEL_NONE: what there is, but for values */
-    struct opt_list regions;   /* record instructions in regions of these names only; none: everywhere */
-    bool aslr;                 /* leave the places of stack and libraries to chance */
+    char *const *argv;       /* the program and its arguments; ends with NULL */
+    uint64_t max;            /* stop recording after so many instructions; 0: never */
+    enum level level;        /* record no more than that; LEVEL_NONE: what there is, but for values */
+    struct opt_list regions; /* record instructions in regions of these names only; none: everywhere */
+    struct opt_list only,
+        skip;  /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
+    bool aslr; /* leave the places of stack and libraries to chance */
     struct progress *progress; /* may be NULL */
 };
 

@@ -106,12 +106,12 @@ static uint64_t next_start(const struct live_module *m, uint64_t address)
     size_t first = 0, last = m->function_count;
     while (first < last) { /* the number of functions that begin at or in front of start */
         size_t middle = (first + last) / 2;
-        if (m->functions[middle] <= start)
+        if (m->functions[middle].start <= start)
             first = middle + 1;
         else
             last = middle;
     }
-    return first > 0 && m->functions[first - 1] > address ? 0 : start;
+    return first > 0 && m->functions[first - 1].start > address ? 0 : start;
 }
 
 static bool goes_on(uint8_t class)

@@ -79,11 +79,11 @@ static int compare_rows(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static int compare_addresses(const void *a, const void *b)
+static int compare_functions(const void *a, const void *b)
 {
-    const uint64_t *x = a, *y = b;
+    const struct live_function *x = a, *y = b;
 
-    return *x < *y ? -1 : *x > *y;
+    return x->start < y->start ? -1 : x->start > y->start;
 }
 
 /* Behind an entry's instructions: past its slots, then the offsets of a loop's jump and copy. NULL: it makes no sense. */
@@ -134,20 +134,57 @@ static void find_rows(struct live_module *m)
 
 /* ---- the file ---- */
 
+/* A string of the file; "" where there is none. */
+static const char *string_at(const struct live_module *m, Elf *elf, size_t section, uint64_t offset)
+{
+    GElf_Shdr h;
+
+    if (!gelf_getshdr(elf_getscn(elf, section), &h) || h.sh_type != SHT_STRTAB || h.sh_offset > m->size
+        || h.sh_size > m->size - h.sh_offset || offset >= h.sh_size)
+        return "";
+    const char *text = (const char *)m->image + h.sh_offset + offset;
+    return memchr(text, 0, h.sh_size - offset) ? text : "";
+}
+
+/* Libraries that nobody builds with peet cc. */
+static bool is_of_system(const char *library)
+{
+    static const char *const those[] = { "libc.",      "libm.",      "libpthread.", "libdl.",       "librt.",
+                                         "libgcc_s.",  "libstdc++.", "libgomp.",    "libgfortran.", "libquadmath.",
+                                         "libatomic.", "ld-linux",   NULL };
+
+    for (size_t i = 0; those[i]; i++)
+        if (!strncmp(library, those[i], strlen(those[i])))
+            return true;
+    return false;
+}
+
+static void read_dynamic(struct live_module *m, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+{
+    Elf_Data *data = elf_getdata(section, NULL);
+    GElf_Dyn d;
+
+    for (int i = 0; data && gelf_getdyn(data, i, &d); i++)
+        if (d.d_tag == DT_NEEDED && !is_of_system(string_at(m, elf, header->sh_link, d.d_un.d_val)))
+            m->needs_others = true;
+}
+
 static void add_functions(struct live_module *m, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
 {
     Elf_Data *data = elf_getdata(section, NULL);
     GElf_Sym sym;
 
     for (int i = 0; data && header->sh_entsize && i < (int)(header->sh_size / header->sh_entsize); i++) {
-        if (!gelf_getsym(data, i, &sym) || GELF_ST_TYPE(sym.st_info) != STT_FUNC || sym.st_shndx == SHN_UNDEF)
+        if (!gelf_getsym(data, i, &sym) || GELF_ST_TYPE(sym.st_info) != STT_FUNC)
+            continue;
+        const char *name = string_at(m, elf, header->sh_link, sym.st_name);
+        m->needs_others |= sym.st_shndx == SHN_UNDEF && !strcmp(name, "dlopen");
+        if (sym.st_shndx == SHN_UNDEF)
             continue;
         m->functions = mem_room(m->functions, m->function_count, sizeof *m->functions);
-        m->functions[m->function_count++] = sym.st_value + m->bias;
+        m->functions[m->function_count++] = (struct live_function){ sym.st_value + m->bias, sym.st_size, name };
     }
-    (void)elf;
 }
-
 /* False: there is no schema in it. */
 static bool read_sections(struct live_module *m, Elf *elf)
 {
@@ -162,6 +199,8 @@ static bool read_sections(struct live_module *m, Elf *elf)
         const char *name = elf_strptr(elf, names, h.sh_name);
         if (h.sh_type == SHT_SYMTAB || h.sh_type == SHT_DYNSYM)
             add_functions(m, elf, s, &h);
+        if (h.sh_type == SHT_DYNAMIC)
+            read_dynamic(m, elf, s, &h);
         if (name && !strcmp(name, RAW_SECTION) && h.sh_type == SHT_PROGBITS && h.sh_offset <= m->size
             && h.sh_size <= m->size - h.sh_offset) {
             m->schema = h.sh_addr + m->bias;
@@ -170,7 +209,7 @@ static bool read_sections(struct live_module *m, Elf *elf)
         }
     }
     if (m->function_count)
-        qsort(m->functions, m->function_count, sizeof *m->functions, compare_addresses);
+        qsort(m->functions, m->function_count, sizeof *m->functions, compare_functions);
     return m->entries != NULL;
 }
 

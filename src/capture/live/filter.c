@@ -4,6 +4,7 @@
  * Where blocks are left out, a gap event tells how much that was, in front of whatever comes next. Abstract events are never left
  * out. Blocks that find %rsp in a register of the trace need it right: so the effects of blocks that are left out are followed, and
  * the register is set anew in front of the first one that asks for it. */
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,9 @@
 
 bool filter_is_wanted(const struct producer_state *s)
 {
-    return s->code.layout.strips || s->config->regions.count;
+    const struct producer_config *c = s->config;
+
+    return s->code.layout.strips || c->regions.count || c->only.count || c->skip.count;
 }
 
 void filter_release(struct live_filter *f)
@@ -131,10 +134,9 @@ static void take_event(struct live_thread *t, const uint64_t *words, size_t slot
         f->inside -= is_wanted(t->recorder, words[1], 0);
 }
 
-void filter_warn(struct producer_state *s)
+static void warn_of_regions(struct producer_state *s)
 {
     char *there = NULL;
-
     for (uint32_t i = 0; i < RAW_STRINGS; i++) {
         if (!(s->region[i] & REGION_BEGAN))
             continue;
@@ -154,8 +156,138 @@ void filter_warn(struct producer_state *s)
     free(there);
 }
 
-/* ---- words ---- */
+/* ---- functions ---- */
 
+/* A pattern fits a function, or what the compiler made of it: f.cold, f.part.0, f._omp_fn.0. */
+static bool fits(const char *pattern, const char *name)
+{
+    char whole[256];
+    const char *dot = name[0] ? strchr(name + 1, '.') : NULL;
+
+    if (fnmatch(pattern, name, 0) == 0)
+        return true;
+    if (!dot || (size_t)(dot - name) >= sizeof whole)
+        return false;
+    memcpy(whole, name, (size_t)(dot - name));
+    whole[dot - name] = '\0';
+    return fnmatch(pattern, whole, 0) == 0;
+}
+
+/* Whether one of the names that stand for the address fits one of the patterns. */
+static bool is_in(const struct opt_list *patterns, const struct live_module *m, uint64_t address)
+{
+    size_t low = 0, high = m->function_count;
+
+    while (low < high) { /* the number of functions that begin at or in front of it */
+        size_t middle = (low + high) / 2;
+        if (m->functions[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint64_t start = low ? m->functions[low - 1].start : 0;
+    for (; low > 0 && m->functions[low - 1].start == start; low--) {
+        const struct live_function *f = &m->functions[low - 1];
+        for (size_t i = 0; i < patterns->count; i++)
+            if ((f->size == 0 || address < f->start + f->size) && fits(patterns->item[i], f->name))
+                return true;
+    }
+    return false;
+}
+
+static bool is_chosen(const struct producer_state *s, const struct live_module *m, struct live_item *item)
+{
+    const struct producer_config *c = s->config;
+    uint64_t address = item->node->insn->insn.addr; /* all its instructions are in one function */
+
+    if (!item->choice)
+        item->choice = (c->only.count == 0 || is_in(&c->only, m, address)) && !is_in(&c->skip, m, address)
+                           ? LIVE_CHOSEN
+                           : LIVE_SKIPPED;
+    return item->choice == LIVE_CHOSEN;
+}
+
+/* All functions of all modules, for opt_nearest. */
+static const char *function_name(size_t i, const void *context)
+{
+    const struct live_code *c = context;
+    size_t m = 0;
+
+    for (; i >= c->module[m]->function_count; m++)
+        i -= c->module[m]->function_count;
+    return c->module[m]->functions[i].name;
+}
+
+static size_t count_functions(const struct live_code *c)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->modules; i++)
+        n += c->module[i]->function_count;
+    return n;
+}
+
+static bool is_anywhere(const struct live_code *c, const char *pattern)
+{
+    for (size_t i = 0; i < c->modules; i++)
+        for (size_t k = 0; k < c->module[i]->function_count; k++)
+            if (fits(pattern, c->module[i]->functions[k].name))
+                return true;
+    return false;
+}
+
+/* What to say of a pattern that fits nothing; to be freed. */
+static char *describe(const struct live_code *c, const char *option, const char *pattern)
+{
+    const char *nearest = opt_nearest(pattern, count_functions(c), function_name, c);
+
+    return mem_format("%s: the program has no function '%s'%s%s%s", option, pattern, nearest ? "; did you mean '" : "",
+                      nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+static void warn_of_functions(struct producer_state *s, const char *option, const struct opt_list *patterns)
+{
+    for (size_t i = 0; i < patterns->count; i++) {
+        if (is_anywhere(&s->code, patterns->item[i]))
+            continue;
+        char *text = describe(&s->code, option, patterns->item[i]);
+        recording_warn(s->ret, "%s", text);
+        free(text);
+    }
+}
+
+/* A program that is alone, without libraries of ours, has no functions but its own. */
+int filter_foresee(struct producer_state *s, struct peet_err *err)
+{
+    const struct opt_list *only = &s->config->only;
+    struct live_module **module = NULL;
+    struct mappings m;
+    size_t modules = 0;
+
+    if (only->count == 0 || mappings_read(s->pid, &m, err) < 0)
+        return 0;
+    int r = code_scan(&s->code, s->pid, &m, &module, &modules, err);
+    mappings_release(&m);
+    bool knows = r == 0 && modules == 1 && !module[0]->needs_others;
+    for (size_t i = 0; knows && i < only->count; i++)
+        knows = !is_anywhere(&s->code, only->item[i]);
+    free(module);
+    if (r < 0 || !knows)
+        return r;
+    char *text = describe(&s->code, "--only", only->item[0]);
+    r = err_set(err, PEET_ERR_USAGE, "%s", text);
+    free(text);
+    return r;
+}
+
+void filter_warn(struct producer_state *s)
+{
+    warn_of_regions(s);
+    warn_of_functions(s, "--only", &s->config->only);
+    warn_of_functions(s, "--skip", &s->config->skip);
+}
+
+/* ---- words ---- */
 static int take_calls(struct live_thread *t, uint64_t key, struct live_item *item, struct peet_err *err)
 {
     int r = item->is_defined ? 0 : code_define(&t->recorder->code, t->last, key, item, err);
@@ -187,7 +319,7 @@ static int take_block(struct live_thread *t, const uint64_t *words, struct live_
 
     if (level == LEVEL_events)
         return 0;
-    if (s->config->regions.count && !f->inside) {
+    if ((s->config->regions.count && !f->inside) || !is_chosen(s, t->last, item)) {
         leave_out(f, item, words + 1);
         follow_stack(f, item, words + 1);
     } else if (level == LEVEL_calls) {

@@ -26,7 +26,8 @@ static int start(struct producer_state *s, const struct producer_config *config,
     if (config->level == LEVEL_all)
         return err_set(err, PEET_ERR_USAGE, "values need --step: a program does not tell them by itself");
     code_init(&s->code, config->level);
-    return live_start(s, err);
+    int r = live_start(s, err);
+    return r < 0 ? r : filter_foresee(s, err);
 }
 
 /* ---- waiting for children ---- */

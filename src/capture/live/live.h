@@ -31,12 +31,20 @@ struct live_item {
     bool begins_here;        /* a function does, with the root of its tree */
     bool is_carried;         /* it looks for %rsp in the trace's register */
     bool has_strings;        /* how many references it has depends on its slots */
+    uint8_t choice;          /* whether its function was asked for: 0 is not known yet, LIVE_CHOSEN, LIVE_SKIPPED */
     struct x86_node *node;   /* NULL: not planned yet */
     struct x86_affine *loop; /* NULL: it is a block */
 };
 
+enum { LIVE_CHOSEN = 1, LIVE_SKIPPED };
+
 struct live_row { /* where a block begins and where its last instruction stands, at run time */
     uint64_t start, last;
+};
+
+struct live_function {
+    uint64_t start, size;
+    const char *name; /* in the file */
 };
 
 /* A file with instrumented code, at one place in memory; of all processes that have it there. */
@@ -50,9 +58,10 @@ struct live_module {
     struct live_item *items; /* one for each RAW_ALIGN bytes of the section */
     struct live_row *rows;   /* rising */
     size_t row_count;
-    unsigned levels;     /* that its blocks have, as bits */
-    uint64_t *functions; /* where functions begin, rising */
+    unsigned levels;                 /* that its blocks have, as bits */
+    struct live_function *functions; /* rising */
     size_t function_count;
+    bool needs_others; /* libraries that are not of the system */
 };
 
 struct live_code {
@@ -188,6 +197,8 @@ bool filter_is_wanted(const struct producer_state *s);
 int filter_put(struct live_thread *t, const uint64_t *words, size_t n, struct peet_err *err);
 int filter_end(struct live_thread *t, struct peet_err *err); /* nothing more comes: tells the last gap */
 void filter_warn(struct producer_state *s);                  /* of what was asked for and did not occur */
+/* Whether functions that were asked for can be there, before the program runs. */
+int filter_foresee(struct producer_state *s, struct peet_err *err);
 void filter_release(struct live_filter *f);
 
 /* ---- start.c ---- */

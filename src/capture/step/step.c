@@ -114,9 +114,9 @@ static int begin(struct producer_state *r)
 static int start(struct producer_state *s, const struct producer_config *config, struct peet_err *err)
 {
     bool moved = false;
-    if (config->regions.count)
+    if (config->regions.count || config->only.count || config->skip.count)
         return err_set(err, PEET_ERR_USAGE,
-                       "regions are told by programs that were built with peet cc: not with --step");
+                       "--region, --only and --skip are for programs that were built with peet cc, not for --step");
     int done = start_subject(config, &s->root, &moved, err);
 
     if (done < 0)
