@@ -56,16 +56,31 @@ static char *find_folder(struct peet_err *err)
     return NULL;
 }
 
-/* Takes --peet-brute out of the arguments. */
-static int take_own(int operands, char **operand, bool *brute)
+/* The level of this name; 0: there is none, and the user has been told. */
+static enum level find_level(const char *name, const char *where)
 {
+    enum level level = level_find(name);
+
+    if (level == LEVEL_all)
+        complain("%s: values cannot be recorded by compiled code; peet record --step --level all does that", where);
+    else if (!level)
+        complain("%s: there is no level '%s': events, calls, blocks or memory", where, name);
+    return level == LEVEL_all ? LEVEL_NONE : level;
+}
+
+/* Takes --peet-brute and --peet-level=… out of the arguments; -1: they make no sense. */
+static int take_own(int operands, char **operand, struct asm_driver *d)
+{
+    static const char level[] = "--peet-level=";
     int n = 0;
 
     for (int i = 0; i < operands; i++)
         if (!strcmp(operand[i], "--peet-brute"))
-            *brute = true;
-        else
+            d->brute = true;
+        else if (strncmp(operand[i], level, sizeof level - 1) != 0)
             operand[n++] = operand[i];
+        else if (!(d->level = find_level(operand[i] + sizeof level - 1, "--peet-level")))
+            return -1;
     return n;
 }
 
@@ -73,12 +88,16 @@ static int compile(const char *compiler, int operands, char **operand)
 {
     struct peet_err err;
     struct asm_driver d = { .compiler = compiler, .brute = is_set("PEET_AS_BRUTE"), .warn = say_warning };
-    char **list, *folder = find_folder(&err);
+    char **list;
 
+    d.level = find_level(chosen("PEET_LEVEL", "memory"), "PEET_LEVEL");
+    operands = d.level ? take_own(operands, operand, &d) : -1;
+    if (operands < 0)
+        return EXIT_USAGE;
+    char *folder = find_folder(&err);
     if (!folder)
         return fail(&err);
     d.folder = folder;
-    operands = take_own(operands, operand, &d.brute);
     int r = asm_driver_arguments(&d, operands, operand, &list, &err);
     free(folder);
     if (r < 0)
@@ -110,7 +129,10 @@ static int run_as(int operands, char **operand)
     struct peet_err err;
     struct asm_options o = { .assembler = chosen("PEET_AS", "as"),
                              .brute = is_set("PEET_AS_BRUTE"),
+                             .level = find_level(chosen("PEET_LEVEL", "memory"), "PEET_LEVEL"),
                              .warn = say_warning };
+    if (!o.level)
+        return EXIT_USAGE;
     int r = asm_run_as(operands, operand, &o, &err);
 
     return r < 0 ? fail(&err) : r;
@@ -119,7 +141,16 @@ static int run_as(int operands, char **operand)
 /* For help alone: main hands all arguments over. */
 static bool nowhere;
 
+static const char *nothing;
+static const char *const levels[] = { "events", "calls", "blocks", "memory", NULL };
+
 static const struct opt options[] = {
+    { .name = "peet-level",
+      .type = OPT_CHOICE,
+      .arg = "LEVEL",
+      .value = &nothing,
+      .choices = levels,
+      .help = "how much the program says: the less, the faster it is (memory)" },
     { .name = "peet-brute",
       .type = OPT_FLAG,
       .value = &nowhere,
@@ -128,6 +159,12 @@ static const struct opt options[] = {
 };
 
 static const struct opt as_options[] = {
+    { .name = "peet-level",
+      .type = OPT_CHOICE,
+      .arg = "LEVEL",
+      .value = &nothing,
+      .choices = levels,
+      .help = "how much the code says (memory)" },
     { .name = "peet-brute",
       .type = OPT_FLAG,
       .value = &nowhere,
@@ -145,6 +182,8 @@ static const char *const cc_examples[] = {
     "a program that can be recorded",
     "make CC='peet cc' CXX='peet c++'",
     "a whole project",
+    "peet cc --peet-level=events -O2 -o prog prog.c",
+    "a program that says only what its threads, locks and allocations do: as fast as ever",
     NULL,
 };
 static const char *const cxx_examples[] = { "peet c++ -O2 -g -o prog prog.cc", "a program that can be recorded", NULL };

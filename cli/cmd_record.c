@@ -10,9 +10,10 @@
 #include "capture/producer.h"
 #include "cli/cli.h"
 
-static const char *output;
+static const char *output, *level;
 static bool values, aslr;
 static uint64_t most;
+static struct opt_list regions;
 
 /* One flag per producer. */
 static struct {
@@ -59,6 +60,13 @@ static void tell(const struct recording *r)
         warn("%" PRIu64 " thread%s of code for 32 bits, which cannot be recorded", r->foreign, plural(r->foreign));
     if (r->stopped)
         warn("stopped recording after %" PRIu64 " instructions; the program went on without", r->instructions);
+    for (size_t i = 0; i < r->warnings; i++)
+        warn("%s", r->warning[i]);
+}
+
+static enum level chosen_level(void)
+{
+    return values ? LEVEL_all : level ? level_find(level) : LEVEL_NONE;
 }
 
 static int record(const struct producer *producer, char **argv, const char *path)
@@ -69,20 +77,20 @@ static int record(const struct producer *producer, char **argv, const char *path
 
     progress_init(&progress, stderr, argv[0], most, "instructions");
     struct producer_config config = {
-        .argv = argv, .max = most, .values = values, .aslr = aslr, .progress = &progress
+        .argv = argv, .max = most, .level = chosen_level(), .regions = regions, .aslr = aslr, .progress = &progress
     };
     int r = record_trace(producer, &config, path, &recording, &err);
     progress_release(&progress);
-    if (!recording.ran)
-        return fail(&err);
-    int code = exit_code(recording.status);
-    if (r < 0) {
+    int code = recording.ran ? exit_code(recording.status) : fail(&err);
+    if (recording.ran && r < 0) {
         complain("%s", err.text);
         warn("the recording ends there; the program went on without");
-        return code ? code : EXIT_FAILED;
+        code = code ? code : EXIT_FAILED;
+    } else if (recording.ran) {
+        tell(&recording);
+        sum_up(&recording, path);
     }
-    tell(&recording);
-    sum_up(&recording, path);
+    recording_release(&recording);
     return code;
 }
 
@@ -103,6 +111,8 @@ static int run(int operands, char **operand)
         producer = &producer_live;
     if (choices > 1)
         return usage_error(&cmd_record, "more than one way to record given");
+    if (values && level && level_find(level) != LEVEL_all)
+        return usage_error(&cmd_record, "--values is --level all, and --level says something else");
     if (output && !strcmp(output, "-"))
         return usage_error(&cmd_record, "standard output is the program's; -o needs the name of a file");
     operand[operands] = NULL; /* argv has room: it held the verb, at least */
@@ -110,6 +120,7 @@ static int run(int operands, char **operand)
     char *own = mem_format("%s.peet", slash ? slash + 1 : operand[0]);
     int code = record(producer, operand, output ? output : own);
     free(own);
+    opt_list_release(&regions);
     return code;
 }
 
@@ -123,10 +134,18 @@ static const struct opt options[] = {
           .arg = "FILE",
           .value = &output,
           .help = "where the trace goes (PROGRAM.peet)" },
-    { .name = "values",
-      .type = OPT_FLAG,
-      .value = &values,
-      .help = "record also the values that are loaded and stored" },
+    { .name = "level",
+      .type = OPT_CHOICE,
+      .arg = "LEVEL",
+      .value = &level,
+      .choices = LEVEL_NAMES,
+      .help = "how much to record, at most (what the program was built for)" },
+    { .name = "values", .type = OPT_FLAG, .value = &values, .help = "the same as --level all" },
+    { .name = "region",
+      .type = OPT_LIST,
+      .arg = "NAME",
+      .value = &regions,
+      .help = "record instructions in regions of this name only, and events everywhere" },
     { .name = "max",
       .type = OPT_NUMBER,
       .arg = "N",
@@ -143,6 +162,10 @@ static const char *const examples[] = {
     "any program can be stepped through",
     "peet record --step --max 1m -- ./long",
     "only the beginning",
+    "peet record --level events -- ./server",
+    "what its threads, locks and allocations do, and no instructions",
+    "peet record --region solve -- ./fft -m 20",
+    "of the program's region 'solve' everything, of the rest events alone",
     NULL,
 };
 

@@ -1,13 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 #include "capture/producer.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
 #include <time.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/version.h"
+
+void recording_warn(struct recording *r, const char *format, ...)
+{
+    va_list ap;
+
+    r->warning = mem_room(r->warning, r->warnings, sizeof *r->warning);
+    va_start(ap, format);
+    r->warning[r->warnings++] = mem_vformat(format, ap);
+    va_end(ap);
+}
+
+void recording_release(struct recording *r)
+{
+    for (size_t i = 0; i < r->warnings; i++)
+        free(r->warning[i]);
+    free(r->warning);
+    *r = (struct recording){ 0 };
+}
 
 static double now(void)
 {
@@ -17,8 +37,7 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static int write_meta(const struct producer *producer, const struct producer_config *config, struct peet_writer *w,
-                      struct peet_err *err)
+static int write_meta(const struct producer *producer, struct peet_writer *w, struct peet_err *err)
 {
     struct utsname machine;
     char by[100];
@@ -27,9 +46,7 @@ static int write_meta(const struct producer *producer, const struct producer_con
     snprintf(by, sizeof by, "peet %s record --%s", PEET_VERSION, producer->name);
     if ((r = peet_writer_meta(w, "producer", by, err)) < 0)
         return r;
-    if (uname(&machine) == 0 && (r = peet_writer_meta(w, "machine", machine.machine, err)) < 0)
-        return r;
-    return peet_writer_meta(w, "level", config->values ? "values" : "memory", err);
+    return uname(&machine) == 0 ? peet_writer_meta(w, "machine", machine.machine, err) : 0;
 }
 
 static int run(const struct producer *producer, const struct producer_config *config, struct producer_state *s,
@@ -42,7 +59,7 @@ static int run(const struct producer *producer, const struct producer_config *co
     if (r < 0 || (r = peet_writer_open(out, NULL, &w, err)) < 0)
         return r;
     double start = now();
-    if ((r = write_meta(producer, config, w, err)) == 0)
+    if ((r = write_meta(producer, w, err)) == 0)
         r = producer->run(s, w, ret, err);
     int closed = peet_writer_close(w, &later); /* the first error is the one to tell */
     if (r == 0 && closed < 0)
@@ -56,9 +73,9 @@ int record_trace(const struct producer *producer, const struct producer_config *
 {
     struct producer_state *s = calloc(1, producer->state_size);
 
+    *ret = (struct recording){ 0 };
     if (!s)
         return err_set(err, PEET_ERR_MEMORY, "no memory to record");
-    *ret = (struct recording){ 0 };
     int r = run(producer, config, s, out, ret, err);
     producer->release(s);
     free(s);

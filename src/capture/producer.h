@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/opt.h"
 #include "base/progress.h"
+#include "capture/level.h"
 #include "peet/trace.h"
 
 /* X(name, summary): the summary is what `peet record --help` says */
@@ -19,7 +21,8 @@
 struct producer_config {
     char *const *argv;         /* the program and its arguments; ends with NULL */
     uint64_t max;              /* stop recording after so many instructions; 0: never */
-    bool values;               /* record the words that references move */
+    enum level level;          /* record no more than that; LEVEL_NONE: what there is, but for values */
+    struct opt_list regions;   /* record instructions in regions of these names only; none: everywhere */
     bool aslr;                 /* leave the places of stack and libraries to chance */
     struct progress *progress; /* may be NULL */
 };
@@ -34,7 +37,12 @@ struct recording {
     bool stopped;     /* by `max`; the program went on without being recorded */
     bool moved;       /* the system did not let us switch ASLR off */
     double seconds;
+    char **warning; /* what else the user should know */
+    size_t warnings;
 };
+
+void recording_warn(struct recording *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void recording_release(struct recording *r);
 
 struct producer_state; /* a producer's own; begins as zeros */
 
@@ -43,7 +51,7 @@ struct producer {
     size_t state_size;
     /* Comes first: makes the program ready. Nothing of it has run when this returns, so that the trace can be opened. */
     int (*start)(struct producer_state *s, const struct producer_config *config, struct peet_err *err);
-    /* Lets it run to its end and writes what it does. When writing fails, the program goes on to its end without being
+    /* Lets it run to its end and writes what it does, and which levels that is (meta key `level`, once for each). When writing fails, the program goes on to its end without being
      * recorded; *ret is set in any case. */
     int (*run)(struct producer_state *s, struct peet_writer *w, struct recording *ret, struct peet_err *err);
     /* Comes last, also when `start` failed: ends a program that has been started and did not run. */
@@ -55,7 +63,8 @@ PRODUCERS(X)
 #undef X
 
 /* Runs the program of the config and makes the trace at `out`. If the program cannot be run, nothing happens to the file at
- * `out`. If the trace cannot be written, the program has run all the same (ret->ran), and the file holds what could be. */
+ * `out`. If the trace cannot be written, the program has run all the same (ret->ran), and the file holds what could be.
+ * *ret is to be released in any case. */
 int record_trace(const struct producer *producer, const struct producer_config *config, const char *out,
                  struct recording *ret, struct peet_err *err);
 

@@ -15,6 +15,7 @@ static const struct column SUMMARY[] = {
     { "format_version",        "format version",        CELL_COUNT, false },
     { "producer",              "producer",              CELL_TEXT,  false },
     { "machine",               "machine",               CELL_TEXT,  false },
+    { "level",                 "level",                 CELL_TEXT,  false },
     { "command",               "command",               CELL_TEXT,  false },
     { "processes",             "processes",             CELL_COUNT, false },
     { "threads",               "threads",               CELL_COUNT, false },
@@ -362,6 +363,23 @@ static void add_schema(struct table *table, const struct peet_trace *t)
     table_count(table, peet_trace_insns(t));
 }
 
+/* A program that was built in parts may have several. */
+static void add_levels(struct table *table, const struct peet_trace *t)
+{
+    const char *value, *key;
+    char *all = NULL;
+
+    for (size_t i = 0; (key = peet_trace_meta(t, i, &value)); i++) {
+        if (strcmp(key, "level") != 0)
+            continue;
+        char *longer = all ? mem_format("%s, %s", all, value) : mem_string(value);
+        free(all);
+        all = longer;
+    }
+    table_text(table, all);
+    free(all);
+}
+
 static void add_summary(struct info *i, const struct peet_trace *t, const struct decoded *d,
                         const struct peet_totals *sum, size_t problems)
 {
@@ -381,6 +399,7 @@ static void add_summary(struct info *i, const struct peet_trace *t, const struct
     table_count(table, PEET_FORMAT_VERSION); /* the only one that the reader takes */
     table_text(table, peet_trace_meta_get(t, "producer"));
     table_text(table, peet_trace_meta_get(t, "machine"));
+    add_levels(table, t);
     table_text(table, p ? p->command : NULL);
     table_count(table, processes);
     table_count(table, threads);

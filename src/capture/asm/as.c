@@ -40,12 +40,16 @@ static bool takes_value(const char *option)
 /* One of our own options. */
 static bool take_own(struct call *c, const char *option)
 {
+    static const char level[] = "--peet-level=";
+
     if (!strcmp(option, "--peet-brute"))
         c->options.brute = true;
     else if (!strcmp(option, "--peet-library"))
         c->options.model = ASM_LIBRARY;
     else if (!strcmp(option, "--peet-absolute"))
         c->options.model = ASM_ABSOLUTE;
+    else if (!strncmp(option, level, sizeof level - 1) && level_find(option + sizeof level - 1))
+        c->options.level = level_find(option + sizeof level - 1);
     else
         return false;
     return true;
@@ -180,9 +184,9 @@ static int rewrite(const struct call *c, const char *file, const char *text, siz
 
     asm_text_scan(&u.text, file, text, size);
     const char *why = why_not(&u.text);
-    if (why && u.text.insns)
+    if (why && u.text.insns && asm_level(&u) != LEVEL_events)
         warn_about(&u, "%s: not recorded: %s", file, why);
-    if (why || u.text.insns == 0)
+    if (why || u.text.insns == 0 || asm_level(&u) == LEVEL_events)
         fwrite(text, 1, size, out);
     else
         r = instrument(&u, out, err);
@@ -192,17 +196,16 @@ static int rewrite(const struct call *c, const char *file, const char *text, siz
 
 static int assemble(struct call *c, char *file, struct peet_err *err)
 {
-    char path[] = "/tmp/peet-as-XXXXXX.s", *text = NULL;
+    char *path, *text = NULL;
     size_t size = 0;
     int r = read_file(file, &text, &size, err);
 
     if (r < 0)
         return r;
-    int fd = mkstemps(path, 2);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    FILE *out = asm_temporary(&path, err);
     if (!out) {
         free(text);
-        return err_sys(err, errno, "cannot make a temporary file");
+        return err->code;
     }
     r = rewrite(c, file, text, size, out, err);
     free(text);
@@ -219,6 +222,7 @@ static int assemble(struct call *c, char *file, struct peet_err *err)
         rename(path, keep);
     else
         unlink(path);
+    free(path);
     return r;
 }
 

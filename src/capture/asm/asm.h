@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 
+#include "capture/level.h"
 #include "peet/err.h"
 
 /* How code reaches the cursor and its schema. */
@@ -22,6 +23,7 @@ enum asm_model {
 
 struct asm_options {
     enum asm_model model;
+    enum level level;      /* how much the code is to say; LEVEL_NONE: memory */
     bool brute;            /* a slot for each address, to check the planning */
     const char *assembler; /* the real one */
     void (*warn)(const char *text);
@@ -34,6 +36,7 @@ int asm_run_as(int arguments, char **argument, const struct asm_options *options
 struct asm_driver {
     const char *compiler; /* may have arguments of its own, between blanks */
     const char *folder;   /* holds `as` and the runtime */
+    enum level level;     /* LEVEL_NONE: memory; events: the code says nothing, and only the runtime is linked */
     bool brute;
     void (*warn)(const char *text);
 };

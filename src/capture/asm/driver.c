@@ -223,9 +223,10 @@ static void add_runtime(struct line *l, const char *folder)
     add(l, "-ldl");
 }
 
+/* For code that says what it executes. */
 static void add_options(struct line *l, const struct asm_driver *d)
 {
-    static const char *const compile[] = { "-ffixed-r14", "-ffixed-r15", "-fident", "-masm=att", "-D__PEET__=1" };
+    static const char *const compile[] = { "-ffixed-r14", "-ffixed-r15", "-fident", "-masm=att" };
 
     for (size_t i = 0; i < sizeof compile / sizeof *compile; i++)
         add(l, compile[i]);
@@ -233,15 +234,14 @@ static void add_options(struct line *l, const struct asm_driver *d)
         add(l, "-Wa,-mrelax-relocations=no");
     if (l->is_library || l->is_absolute)
         add(l, l->is_library ? "-Wa,--peet-library" : "-Wa,--peet-absolute");
+    if (d->level)
+        add_take(l, mem_format("-Wa,--peet-level=%s", level_name(d->level)));
     if (d->brute)
         add(l, "-Wa,--peet-brute");
     if (l->has_lto)
         add(l, "-fno-lto");
-    if (l->stops_early || l->is_part)
-        return;
-    add(l, "-Wl,--no-relax");
-    if (!l->is_shared)
-        add_runtime(l, d->folder);
+    if (!l->stops_early && !l->is_part)
+        add(l, "-Wl,--no-relax");
 }
 
 int asm_driver_arguments(const struct asm_driver *d, int arguments, char **argument, char ***ret, struct peet_err *err)
@@ -254,7 +254,8 @@ int asm_driver_arguments(const struct asm_driver *d, int arguments, char **argum
         asm_arguments_free(l.word);
         return r;
     }
-    add_take(&l, mem_format("-B%s", d->folder));
+    if (d->level != LEVEL_events)
+        add_take(&l, mem_format("-B%s", d->folder));
     for (int i = 0; i < arguments; i++) {
         is_value = !is_value && note_word(&l, argument[i], 0);
         add(&l, argument[i]);
@@ -262,9 +263,13 @@ int asm_driver_arguments(const struct asm_driver *d, int arguments, char **argum
     if (l.is_other_machine)
         d->warn("nothing is recorded: only x86-64 code can be");
     else if (l.has_input) {
-        if (l.has_lto)
+        if (l.has_lto && d->level != LEVEL_events)
             d->warn("-flto is left out: code must pass through the assembler");
-        add_options(&l, d);
+        add(&l, "-D__PEET__=1"); /* for peet/mark.h */
+        if (d->level != LEVEL_events)
+            add_options(&l, d);
+        if (!l.stops_early && !l.is_part && !l.is_shared)
+            add_runtime(&l, d->folder);
     }
     *ret = l.word;
     return 0;

@@ -183,9 +183,9 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
 /* A direct call or jump to a function of this file goes behind the check at its entry, and a loop's branch to its other copy. */
 static void emit_transfer(struct emitter *e, const struct asm_statement *s, const struct asm_insn *in, uint32_t own)
 {
-    const struct asm_block *b = &e->u->block[in->block];
+    const struct asm_block *b = in->block == ASM_NONE ? NULL : &e->u->block[in->block];
 
-    if (b->loop && s->insn == b->first + b->count - 1) {
+    if (b && b->loop && s->insn == b->first + b->count - 1) {
         emit_loop_end(e, b, in->block);
     } else if (own != ASM_NONE) {
         emit_to(e, s, ".LpeetB", own);
@@ -223,7 +223,8 @@ static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t
     uint32_t own = in->target == ASM_NONE ? ASM_NONE : asm_own_target(e->u, in->target);
     bool for_callee;
 
-    emit_words(e, in, number);
+    if (in->block != ASM_NONE) /* else there is too little in it for the level */
+        emit_words(e, in, number);
     if (leaves(e->u, in, own, &for_callee))
         asm_emit_spill(e->u, e->out, for_callee);
     fprintf(e->out, ".LpeetI%u:\n", number);

@@ -96,12 +96,19 @@ static void emit_section(const struct asm_unit *u, uint32_t section, FILE *out)
         fprintf(out, "\t.section\t" RAW_SECTION ",\"a\",@progbits,unique,%u\n", section + 1);
 }
 
+static unsigned flags_of(const struct asm_unit *u, const struct asm_block *b)
+{
+    enum level level = asm_level(u);
+
+    return (b->carried ? RAW_CARRIED : 0u) | (u->options->brute ? RAW_BRUTE : 0u)
+           | (b->private_words << RAW_PRIVATE_SHIFT) | (level < LEVEL_memory ? RAW_BARE : 0u)
+           | (level < LEVEL_blocks ? RAW_CALLS : 0u) | (b->entry ? RAW_ENTRY : 0u);
+}
+
 static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
-    unsigned flags = (b->carried ? RAW_CARRIED : 0u) | (u->options->brute ? RAW_BRUTE : 0u)
-                     | (b->private_words << RAW_PRIVATE_SHIFT);
-    unsigned slots = b->node->slots;
+    unsigned slots = b->node->slots, flags = flags_of(u, b);
 
     if (b->parent != ASM_NONE)
         slots -= u->block[b->parent].node->slots;

@@ -30,6 +30,22 @@ int asm_run(char *const *argv, struct peet_err *err)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+FILE *asm_temporary(char **ret_path, struct peet_err *err)
+{
+    const char *folder = getenv("TMPDIR");
+    char *path = mem_format("%s/peet-as-XXXXXX.s", folder && *folder ? folder : "/tmp");
+    int fd = mkstemps(path, 2);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+
+    if (!out) {
+        err_sys(err, errno, "cannot make a temporary file '%s'", path);
+        free(path);
+        return NULL;
+    }
+    *ret_path = path;
+    return out;
+}
+
 static void write_copy(const struct asm_unit *u, FILE *out)
 {
     for (size_t i = 0; i < u->text.statements; i++) {
@@ -120,14 +136,13 @@ static int read_object(struct asm_unit *u, const char *path, struct peet_err *er
 
 int asm_unit_assemble(struct asm_unit *u, struct peet_err *err)
 {
-    char source[] = "/tmp/peet-as-XXXXXX.s", object[sizeof source];
-    int fd = mkstemps(source, 2);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    char *source;
+    FILE *out = asm_temporary(&source, err);
 
     if (!out)
-        return err_sys(err, errno, "cannot make a temporary file");
-    memcpy(object, source, sizeof object);
-    object[sizeof object - 2] = 'o';
+        return err->code;
+    char *object = mem_string(source);
+    object[strlen(object) - 1] = 'o';
     write_copy(u, out);
     char *argv[] = {
         mem_string(u->options->assembler), mem_string("--64"), mem_string("-L"), mem_string("-o"), object, source, NULL
@@ -141,5 +156,7 @@ int asm_unit_assemble(struct asm_unit *u, struct peet_err *err)
         free(argv[i]);
     unlink(source);
     unlink(object);
+    free(source);
+    free(object);
     return r;
 }

@@ -105,6 +105,15 @@ static struct asm_block *add_block(struct asm_unit *u, uint32_t first)
     return &u->block[u->blocks++];
 }
 
+/* Whether an instruction is to be recorded at the level that was asked for. */
+static bool is_wanted(const struct asm_unit *u, uint32_t insn)
+{
+    uint8_t class = u->insn[insn].x.insn.class;
+
+    return asm_level(u) > LEVEL_calls || class == PEET_CL_call || class == PEET_CL_call_indirect
+           || class == PEET_CL_return || is_entry(u, insn);
+}
+
 /* Goes over the instructions with all slots that a block can need, %rsp's included. */
 static int cut(struct asm_unit *u, struct peet_err *err)
 {
@@ -113,13 +122,13 @@ static int cut(struct asm_unit *u, struct peet_err *err)
 
     for (uint32_t i = 0; i < u->text.insns; i++) {
         struct asm_insn *in = &u->insn[i];
-        if (!asm_is_recorded(u, in->function) || in->opaque) {
+        if (!asm_is_recorded(u, in->function) || in->opaque || !is_wanted(u, i)) {
             b = NULL;
             continue;
         }
         if (b
-            && (u->insn[i - 1].x.ends || asm_is_rewritten_by_linkers(u, &u->insn[i - 1]) || !same_place(u, i, i - 1)
-                || leads_in(u, i)))
+            && (asm_level(u) <= LEVEL_calls || u->insn[i - 1].x.ends || asm_is_rewritten_by_linkers(u, &u->insn[i - 1])
+                || !same_place(u, i, i - 1) || leads_in(u, i)))
             b = NULL;
         int r = b ? x86_layout_step(&u->layout, node, &in->x, 0, &node) : 0;
         if (r == 0) {
@@ -130,7 +139,7 @@ static int cut(struct asm_unit *u, struct peet_err *err)
             return err_set(err, r, "no memory for the blocks of %s", u->text.file);
         in->block = (uint32_t)u->blocks - 1;
         b->count++;
-        b->knows_stack = node->track[X86_RSP].known;
+        b->knows_stack = u->layout.bare || node->track[X86_RSP].known; /* who does not ask has nothing to miss */
     }
     return 0;
 }
@@ -351,13 +360,14 @@ static int plan_block(struct asm_unit *u, uint32_t number)
 
 int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
 {
+    u->layout.bare = asm_level(u) < LEVEL_memory;
     u->layout.addresses = u->options->brute;
     if (cut(u, err) < 0)
         return err->code;
     follow(u);
     find_open_stacks(u);
     for (size_t i = 0; i < u->blocks; i++)
-        u->block[i].carried = !u->block[i].arrives && u->block[i].before > 0;
+        u->block[i].carried = asm_level(u) > LEVEL_calls && !u->block[i].arrives && u->block[i].before > 0;
     for (uint32_t i = 0; i < u->blocks; i++) {
         int r = plan_block(u, i);
         if (r < 0)

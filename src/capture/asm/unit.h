@@ -66,6 +66,12 @@ struct asm_unit {
     struct x86_layout layout;
 };
 
+/* How much the code is to say; everything, unless somebody asked for less. */
+static inline enum level asm_level(const struct asm_unit *u)
+{
+    return u->options->level ? u->options->level : LEVEL_memory;
+}
+
 /* The bytes of all instructions, by assembling a copy of the text with labels around them. */
 int asm_unit_assemble(struct asm_unit *u, struct peet_err *err);
 
@@ -100,6 +106,9 @@ void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsig
 
 /* The entries of all blocks. */
 void asm_emit_schema(const struct asm_unit *u, FILE *out);
+
+/* A new file where temporary files go (TMPDIR); *ret_path, which ends in .s, is to be freed. NULL: an error. */
+FILE *asm_temporary(char **ret_path, struct peet_err *err);
 
 /* Runs a program with these arguments, looked up in PATH, and waits; its exit status, 128 + signal, or an error. */
 int asm_run(char *const *argv, struct peet_err *err);

@@ -16,6 +16,19 @@
 
 enum { LENGTH_MAX = UINT16_MAX, DEPTH_MAX = 64 };
 
+void code_init(struct live_code *c, enum level level)
+{
+    c->level = level;
+    c->brute.addresses = true;
+    c->bare.bare = true;
+    c->layout.strips = c->brute.strips = c->bare.strips = level && level < LEVEL_memory;
+}
+
+static struct x86_layout *layout_of(struct live_code *c, unsigned flags)
+{
+    return flags & RAW_BARE ? &c->bare : flags & RAW_BRUTE ? &c->brute : &c->layout;
+}
+
 void code_release(struct live_code *c)
 {
     for (size_t i = 0; i < c->modules; i++)
@@ -23,6 +36,7 @@ void code_release(struct live_code *c)
     free(c->module);
     x86_layout_release(&c->layout);
     x86_layout_release(&c->brute);
+    x86_layout_release(&c->bare);
     arena_release(&c->arena);
     map_release(&c->events);
 }
@@ -190,16 +204,20 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
     struct live_item *item = &m->items[(key - m->schema) / RAW_ALIGN];
     if (item->node)
         return 0;
+    item->begins_here = e.flags & RAW_ENTRY;
+    item->is_carried = e.flags & RAW_CARRIED && !(e.flags & RAW_BARE);
     if (e.parent) {
         if ((r = plan_entry(c, m, e.parent, depth + 1, err)) < 0)
             return r;
-        n = m->items[(e.parent - m->schema) / RAW_ALIGN].node;
+        const struct live_item *parent = &m->items[(e.parent - m->schema) / RAW_ALIGN];
+        n = parent->node;
+        item->begins_here = parent->begins_here;
+        item->is_carried = parent->is_carried;
     }
     struct window w = { e.rest, e.end, 0 };
     if ((r = decode(c, m, &e, &w, &insn, err)) < 0)
         return r;
-    c->brute.addresses = true;
-    r = plan(e.flags & RAW_BRUTE ? &c->brute : &c->layout, &e, insn, w, &n);
+    r = plan(layout_of(c, e.flags), &e, insn, w, &n);
     if (r < 0)
         return err_set(err, r, "no memory for blocks");
     if (r == 0)
@@ -210,26 +228,53 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
             return err_set(err, PEET_ERR_MEMORY, "no memory for loops");
         if (e.parent || !x86_affine_find(n, 8 * (uint64_t)(e.flags >> RAW_PRIVATE_SHIFT & RAW_PRIVATE_MAX), item->loop))
             return no_sense(m, e.start, "it is no loop", err);
-        item->slots = item->loop->values + 1;
+        item->slots = (uint16_t)(item->loop->values + 1);
     }
+    for (const struct x86_node *i = n; i; i = i->parent)
+        item->has_strings |= i->own_operands > 0 && i->insn->repeats;
     item->node = n;
     return 0;
 }
 
+int code_plan(struct live_code *c, struct live_module *m, uint64_t key, struct peet_err *err)
+{
+    return plan_entry(c, m, key, 0, err);
+}
+
+/* Of a block, what the level `calls` has. */
+static int define_calls(struct live_code *c, struct live_item *item, struct peet_err *err)
+{
+    const struct x86_node *first = item->node;
+    uint8_t class = first->insn->insn.class;
+    int r = 0;
+
+    while (first->parent)
+        first = first->parent;
+    if (item->begins_here)
+        r = x86_layout_define_one(&c->layout, first->insn, c->writer, &item->entry, err);
+    if (r == 0 && (class == PEET_CL_call || class == PEET_CL_call_indirect || class == PEET_CL_return)
+        && !(item->entry && first == item->node))
+        r = x86_layout_define_one(&c->layout, item->node->insn, c->writer, &item->item, err);
+    return r;
+}
+
 int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct live_item *ret, struct peet_err *err)
 {
+    struct live_entry e;
     int r = plan_entry(c, m, key, 0, err);
-    uint32_t item = 0;
 
     if (r < 0)
         return r;
-    if (ret->loop)
-        r = x86_affine_define(ret->loop, &c->layout, ret->node, c->writer, &item, err);
-    else if ((r = x86_layout_define(&c->layout, ret->node, c->writer, err)) == 0)
-        item = ret->node->item;
+    struct x86_layout *layout = module_entry(m, key, &e) ? layout_of(c, e.flags) : &c->layout;
+    if (c->level == LEVEL_calls)
+        r = define_calls(c, ret, err);
+    else if (ret->loop)
+        r = x86_affine_define(ret->loop, layout, ret->node, c->writer, &ret->item, err);
+    else if ((r = x86_layout_define(layout, ret->node, c->writer, err)) == 0)
+        ret->item = ret->node->item;
     if (r < 0)
         return err_prefix(err, "%s: the block at 0x%" PRIx64 " of the schema", m->path, key - m->schema);
-    ret->item = item;
+    ret->is_defined = true;
     return 0;
 }
 

@@ -64,6 +64,31 @@ static void leave_out_buffers(struct mappings *m)
     m->count = kept;
 }
 
+static int tell_level(struct producer_state *s, enum level level)
+{
+    enum level most = s->config->level && s->config->level < level ? s->config->level : level;
+
+    s->built |= 1u << level;
+    if (s->levels >> most & 1)
+        return 0;
+    s->levels |= 1u << most;
+    return peet_writer_meta(s->writer, "level", level_name(most), s->err);
+}
+
+/* What the trace will hold is known before it does, so that one without its end tells it, too. */
+static int tell_levels(struct producer_state *s, const struct live_process *p)
+{
+    unsigned levels = p->modules ? 0 : 1u << LEVEL_events;
+    int r = 0;
+
+    for (size_t i = 0; i < p->modules; i++)
+        levels |= p->module[i]->levels;
+    for (int i = LEVEL_events; r == 0 && i < LEVEL_END; i++)
+        if (levels >> i & 1)
+            r = tell_level(s, (enum level)i);
+    return r;
+}
+
 static int scan(struct producer_state *s, struct live_process *p, bool is_new)
 {
     struct mappings m;
@@ -78,7 +103,7 @@ static int scan(struct producer_state *s, struct live_process *p, bool is_new)
     if (r == 0)
         r = code_scan(&s->code, p->pid, &m, &p->module, &p->modules, s->err);
     mappings_release(&m);
-    return r;
+    return r < 0 ? r : tell_levels(s, p);
 }
 
 static struct live_process *find_process(struct producer_state *s, uint32_t number)
@@ -127,18 +152,12 @@ static struct live_module *find_module(struct live_thread *t, uint64_t key)
     return NULL;
 }
 
-/* What a key stands for, and how many slots it has. */
-static int find_item(struct producer_state *s, struct live_thread *t, uint64_t key, struct live_item *ret,
-                     struct peet_err *err)
+int live_find(struct live_thread *t, uint64_t key, struct live_item **ret, struct peet_err *err)
 {
+    struct producer_state *s = t->recorder;
     struct live_module *m = t->last;
     int r = 0;
 
-    if (key & RAW_EVENT) {
-        if ((r = code_event(&s->code, key, &ret->item, err)) == 0)
-            ret->slots = (uint32_t)peet_event_arity((uint32_t)(key >> 48 & 0x7fff));
-        return r;
-    }
     if (!m || key < m->schema || key >= m->schema_end)
         m = find_module(t, key);
     if (!m && (r = scan(s, t->process, false)) == 0) /* a library may have been loaded since */
@@ -147,21 +166,24 @@ static int find_item(struct producer_state *s, struct live_thread *t, uint64_t k
         return r;
     if (!m || (key - m->schema) % RAW_ALIGN)
         return err_set(err, PEET_ERR_FORMAT, "0x%016" PRIx64 " is the key of no block", key);
-    struct live_item *item = &m->items[(key - m->schema) / RAW_ALIGN];
-    if (!item->item)
-        r = code_define(&s->code, m, key, item, err);
-    *ret = *item;
-    return r;
+    *ret = &m->items[(key - m->schema) / RAW_ALIGN];
+    return (*ret)->node ? 0 : code_plan(&s->code, m, key, err);
 }
 
 static int item_of_key(void *context, uint64_t key, uint32_t *ret_item, struct peet_err *err)
 {
     struct live_thread *t = context;
-    struct live_item item = { 0 };
-    int r = find_item(t->recorder, t, key, &item, err);
+    struct live_code *c = &t->recorder->code;
+    struct live_item *item;
+    uint64_t part = c->level == LEVEL_calls ? key & (LIVE_ENTRY | LIVE_LAST) : 0;
 
+    if (key & RAW_EVENT)
+        return code_event(c, key, ret_item, err);
+    int r = live_find(t, key - part, &item, err);
+    if (r == 0 && !item->is_defined)
+        r = code_define(c, t->last, key - part, item, err);
     if (r == 0)
-        *ret_item = item.item;
+        *ret_item = part == LIVE_ENTRY ? item->entry : item->item;
     return r;
 }
 
@@ -173,22 +195,28 @@ static void count_trips(void *context, uint64_t key, uint64_t *slots)
 
     if (!m || key < m->schema || key >= m->schema_end)
         m = find_module(context, key);
-    x86_affine_settle(m->items[(key - m->schema) / RAW_ALIGN].loop, slots);
+    const struct x86_affine *loop = m->items[(key - m->schema) / RAW_ALIGN].loop;
+    x86_affine_settle(loop, slots);
+    if (loop->slots == 0) /* nothing follows from where it began, and zeros take no room */
+        memset(slots, 0, loop->values * sizeof *slots);
 }
 
 /* How many words of a buffer in which a program was interrupted are whole: up to the first key 0, and not the last block,
  * which may lack slots. */
-static size_t whole_words(struct producer_state *s, struct live_thread *t, const uint64_t *words)
+static size_t whole_words(struct live_thread *t, const uint64_t *words)
 {
     size_t i = 0;
 
     while (i < WORDS && words[i]) {
-        struct live_item item = { 0 };
+        struct live_item *item;
         struct peet_err own; /* what makes no sense was about to be written over */
         bool is_event = words[i] & RAW_EVENT;
-        if (find_item(s, t, words[i], &item, &own) < 0 || WORDS - i <= item.slots)
+        if (!is_event && live_find(t, words[i], &item, &own) < 0)
             break;
-        size_t next = i + item.slots + 1;
+        int slots = is_event ? peet_event_arity((uint32_t)(words[i] >> 48 & 0x7fff)) : item->slots;
+        if (slots < 0 || WORDS - i <= (size_t)slots)
+            break;
+        size_t next = i + (size_t)slots + 1;
         if (!is_event && (next == WORDS || !words[next]))
             break;
         i = next;
@@ -212,16 +240,23 @@ static int tell_strings(struct producer_state *s)
     return r;
 }
 
+int live_put(struct live_thread *t, const uint64_t *words, size_t n, struct peet_err *err)
+{
+    bool strips = t->recorder->code.layout.strips; /* then trips have been counted */
+    const struct peet_names names = { .item = item_of_key, .context = t, .loop = strips ? NULL : count_trips };
+
+    return peet_stream_put_named(t->stream, words, n, &names, err);
+}
+
 static void put(struct producer_state *s, struct live_thread *t, const uint64_t *words, size_t n)
 {
-    const struct peet_names names = { .item = item_of_key, .context = t, .loop = count_trips };
     struct peet_totals totals;
 
     if (s->failed || s->ret->stopped)
         return;
     int r = tell_strings(s);
     if (r == 0)
-        r = peet_stream_put_named(t->stream, words, n, &names, s->err);
+        r = filter_is_wanted(s) ? filter_put(t, words, n, s->err) : live_put(t, words, n, s->err);
     t->began |= n > 0;
     if (r < 0) {
         live_stop(s, r);
@@ -286,6 +321,8 @@ static void close_thread(struct producer_state *s, uint32_t place)
     }
     if (!t->began && raw->parent != raw->number)
         put_event(s, t, PEET_EV_thread_start, (uint64_t[]){ raw->parent });
+    if (!s->failed && filter_is_wanted(s) && filter_end(t, s->err) < 0)
+        live_stop(s, s->err->code);
     if (end[0] == PEET_END_EXEC)
         put_event(s, t, PEET_EV_exec, (uint64_t[]){ raw->program });
     put_event(s, t, PEET_EV_thread_end, end);
@@ -293,6 +330,7 @@ static void close_thread(struct producer_state *s, uint32_t place)
     int r = peet_stream_close(t->stream, s->failed ? &own : s->err);
     if (r < 0)
         live_stop(s, r);
+    filter_release(&t->filter);
     *t = (struct live_thread){ 0 };
 }
 
@@ -453,7 +491,7 @@ void drain_rest(struct producer_state *s, bool all)
         struct raw_buffer *b = &s->header->thread[i].buffer[t->turn];
         const uint64_t *words = live_buffer(s, i, t->turn);
         if (atomic_load(&b->state) == RAW_FILLING && !s->failed)
-            put(s, t, words, whole_words(s, t, words));
+            put(s, t, words, whole_words(t, words));
         close_thread(s, i);
         free_place(s, i);
     }

@@ -124,6 +124,7 @@ static void find_rows(struct live_module *m)
     uint64_t last;
 
     for (uint64_t key = m->schema; module_next_entry(m, &key, &e, &last);) {
+        m->levels |= 1u << (e.flags & RAW_CALLS ? LEVEL_calls : e.flags & RAW_BARE ? LEVEL_blocks : LEVEL_memory);
         m->rows = mem_room(m->rows, m->row_count, sizeof *m->rows);
         m->rows[m->row_count++] = (struct live_row){ e.start, last };
     }

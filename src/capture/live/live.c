@@ -23,8 +23,9 @@ static int start(struct producer_state *s, const struct producer_config *config,
     s->config = config;
     s->fd = -1;
     pthread_mutex_init(&s->lock, NULL);
-    if (config->values)
-        return err_set(err, PEET_ERR_USAGE, "values are recorded by --step only");
+    if (config->level == LEVEL_all)
+        return err_set(err, PEET_ERR_USAGE, "values need --step: a program does not tell them by itself");
+    code_init(&s->code, config->level);
     return live_start(s, err);
 }
 
@@ -128,6 +129,31 @@ static void give_signals_back(const struct sigaction *old)
         sigaction(SIGNALS[i], &old[i], NULL);
 }
 
+/* ---- what the user should know ---- */
+
+static void warn_of_levels(struct producer_state *s)
+{
+    enum level asked = s->config->level, least = LEVEL_events;
+
+    while (least < LEVEL_memory && !(s->built >> least & 1))
+        least++;
+    if (least < asked)
+        recording_warn(s->ret, "%s built with --peet-level=%s: %s no more than that",
+                       s->built >> (least + 1) ? "parts of the program were" : "the program was", level_name(least),
+                       s->built >> (least + 1) ? "of them there is" : "there is");
+}
+
+static void warn_of_all(struct producer_state *s)
+{
+    uint32_t unrecorded = atomic_load(&s->header->unrecorded);
+
+    if (unrecorded)
+        recording_warn(s->ret, "%u thread%s not recorded: there is room for %d at a time", unrecorded,
+                       unrecorded == 1 ? " was" : "s were", RAW_THREADS);
+    warn_of_levels(s);
+    filter_warn(s);
+}
+
 /* ---- the producer ---- */
 
 static int run(struct producer_state *s, struct peet_writer *w, struct recording *ret, struct peet_err *err)
@@ -158,6 +184,8 @@ static int run(struct producer_state *s, struct peet_writer *w, struct recording
     ret->instructions = totals.instructions;
     ret->references = totals.references;
     s->pid = 0;
+    if (ret->threads)
+        warn_of_all(s);
     if (!s->failed && ret->threads == 0)
         return err_set(s->err, PEET_ERR_USAGE,
                        "%s: nothing to record: it was not built with peet cc (--step records any program)",

@@ -24,8 +24,13 @@
 
 /* A block as the program knows it, with those that lead to it; by the address of its schema entry. */
 struct live_item {
-    uint32_t item; /* of the trace; 0: not defined yet */
-    uint32_t slots;
+    uint32_t item;           /* of the trace; at level `calls`, the last instruction alone, or 0 */
+    uint32_t entry;          /* at level `calls`: the first instruction alone, if a function begins with it; or 0 */
+    uint16_t slots;          /* as the program writes them */
+    bool is_defined;         /* the trace knows it */
+    bool begins_here;        /* a function does, with the root of its tree */
+    bool is_carried;         /* it looks for %rsp in the trace's register */
+    bool has_strings;        /* how many references it has depends on its slots */
     struct x86_node *node;   /* NULL: not planned yet */
     struct x86_affine *loop; /* NULL: it is a block */
 };
@@ -45,25 +50,33 @@ struct live_module {
     struct live_item *items; /* one for each RAW_ALIGN bytes of the section */
     struct live_row *rows;   /* rising */
     size_t row_count;
+    unsigned levels;     /* that its blocks have, as bits */
     uint64_t *functions; /* where functions begin, rising */
     size_t function_count;
 };
 
 struct live_code {
     struct peet_writer *writer;
+    enum level level; /* nothing is told beyond it */
     struct live_module **module;
     size_t modules;
-    struct x86_layout layout, brute; /* with as few slots as possible; with all addresses */
+    struct x86_layout layout, brute, bare; /* with as few slots as possible; with all addresses; with none */
     struct arena arena;
     struct map events; /* uint32_t: items, by their keys */
 };
+
+/* level: what was asked for, or LEVEL_NONE. */
+void code_init(struct live_code *c, enum level level);
 
 /* Adds what is new among the mappings of a process to the modules that it can use. */
 int code_scan(struct live_code *c, pid_t pid, const struct mappings *m, struct live_module ***modules, size_t *count,
               struct peet_err *err);
 void code_release(struct live_code *c);
 
-/* Defines the block of an entry. */
+/* Plans the block of an entry, so that its slots are known. */
+int code_plan(struct live_code *c, struct live_module *m, uint64_t key, struct peet_err *err);
+
+/* Defines it. */
 int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct live_item *ret, struct peet_err *err);
 int code_event(struct live_code *c, uint64_t key, uint32_t *ret_item, struct peet_err *err);
 
@@ -96,6 +109,15 @@ struct live_process {
     uint64_t stack_low, stack_high; /* of the first thread, at most */
 };
 
+/* Words on their way to a stream: what is left of those that the program wrote. */
+struct live_filter {
+    uint64_t *word; /* LIVE_FILTER_WORDS of them */
+    size_t words;
+    unsigned inside;                   /* regions that were asked for, and have begun */
+    uint64_t instructions, references; /* that were left out since something was kept */
+    uint64_t stack, told;              /* the trace's register for %rsp: as it is, and as the stream has it */
+};
+
 struct live_thread {
     uint32_t number; /* 0: nobody is in this place */
     unsigned turn;
@@ -104,6 +126,7 @@ struct live_thread {
     struct live_process *process;
     struct peet_stream *stream;
     struct live_module *last; /* where its last key was found */
+    struct live_filter filter;
 };
 
 struct live_subject { /* a child of ours that has ended */
@@ -127,12 +150,21 @@ struct producer_state {
     size_t processes;
     struct live_thread thread[RAW_THREADS];
     bool moved;
-    uint32_t strings;     /* that the trace knows */
-    pthread_mutex_t lock; /* for what follows */
+    uint32_t strings;            /* that the trace knows */
+    unsigned levels;             /* that the trace holds, as bits; it has been told */
+    unsigned built;              /* those of the program's modules */
+    uint8_t region[RAW_STRINGS]; /* what is known of regions, by the numbers of their names */
+    pthread_mutex_t lock;        /* for what follows */
     struct live_subject *ended;
     size_t ended_count;
     bool main_ended;
 };
+
+/* What a key that is no event stands for, planned; its module is then t->last. */
+int live_find(struct live_thread *t, uint64_t key, struct live_item **ret, struct peet_err *err);
+
+/* Puts words of the program into a thread's stream. */
+int live_put(struct live_thread *t, const uint64_t *words, size_t n, struct peet_err *err);
 
 uint64_t *live_buffer(struct producer_state *s, uint32_t place, unsigned i);
 
@@ -146,6 +178,17 @@ void drain_release(struct producer_state *s);
 
 /* Nothing more is recorded; the program is not to wait for us. */
 void live_stop(struct producer_state *s, int code);
+
+/* ---- filter.c: less than the program says ---- */
+
+enum { LIVE_FILTER_WORDS = 1 << 14 };
+enum { LIVE_ENTRY = 1, LIVE_LAST = 2 }; /* added to a key: one instruction of its block, at level `calls` */
+
+bool filter_is_wanted(const struct producer_state *s);
+int filter_put(struct live_thread *t, const uint64_t *words, size_t n, struct peet_err *err);
+int filter_end(struct live_thread *t, struct peet_err *err); /* nothing more comes: tells the last gap */
+void filter_warn(struct producer_state *s);                  /* of what was asked for and did not occur */
+void filter_release(struct live_filter *f);
 
 /* ---- start.c ---- */
 

@@ -39,7 +39,10 @@
  * with a slot for the address of each operand.
  * A block that is a RAW_LOOP goes back to itself as often as it likes: its words are the slots of the first trip, the registers
  * that capture/x86/affine asks for as they were before it, and the one that counts as it was when the loop was left. Bits 8 to
- * 23 of its flags: so many words of the stack, from %rsp up, are its function's own, no pointer leads there. */
+ * 23 of its flags: so many words of the stack, from %rsp up, are its function's own, no pointer leads there.
+ * One that is RAW_BARE was planned without operands, so that it has no slots, not even %rsp; of a loop, there are only the
+ * registers that tell how often. One that is RAW_CALLS besides is one instruction: calls, returns and the entries of functions are
+ * all that its file tells. RAW_ENTRY: a function begins with it. */
 #ifndef CAPTURE_RT_RAW_H
 #define CAPTURE_RT_RAW_H
 
@@ -52,6 +55,9 @@ enum {
     RAW_ALIGN = 16,
     RAW_CARRIED = 1,
     RAW_BRUTE = 2,
+    RAW_BARE = 8,
+    RAW_CALLS = 16,
+    RAW_ENTRY = 32,
     RAW_PRIVATE_SHIFT = 8,
     RAW_PRIVATE_MAX = 0xffff,
     RAW_STACK_ARGUMENTS = 128

@@ -18,22 +18,48 @@ enum { FRAMES_MAX = 1 << 20 };
 
 /* ---- blocks ---- */
 
+static int put_one(struct producer_state *r, struct thread *t, const struct x86_insn *insn)
+{
+    uint32_t item;
+    int result = x86_layout_define_one(&r->layout, insn, r->writer, &item, r->err);
+
+    r->ret->instructions++;
+    return result < 0 ? result : peet_stream_put(t->stream, item, t->slot, r->err);
+}
+
+/* Of a block, what the level `calls` has: where a function was entered, a call, a return. */
+static int put_calls(struct producer_state *r, struct thread *t, const struct x86_node *last)
+{
+    const struct x86_node *first = last;
+    uint8_t class = last->insn->insn.class;
+    int result = 0;
+
+    while (first->parent)
+        first = first->parent;
+    if (t->entry)
+        result = put_one(r, t, first->insn);
+    bool leaves = class == PEET_CL_call || class == PEET_CL_call_indirect || class == PEET_CL_return;
+    return result == 0 && leaves && !(t->entry && first == last) ? put_one(r, t, last->insn) : result;
+}
+
 int flow_close(struct producer_state *r, struct thread *t)
 {
+    struct x86_node *last = t->node;
     int result;
 
-    if (!t->node)
-        return 0;
-    if (t->block_fs != t->told_fs) {
+    if (!last || r->level < LEVEL_blocks) {
+        t->node = NULL;
+        return last && r->level == LEVEL_calls ? put_calls(r, t, last) : 0;
+    }
+    if (r->level >= LEVEL_memory && t->block_fs != t->told_fs) {
         if ((result = EVENT(r, t, set_register, 0, X86_FS_REGISTER, t->block_fs)) < 0)
             return result;
         t->told_fs = t->block_fs;
     }
-    if ((result = x86_layout_define(&r->layout, t->node, r->writer, r->err)) < 0)
+    if ((result = x86_layout_define(&r->layout, last, r->writer, r->err)) < 0)
         return result;
-    uint32_t item = t->node->item;
     t->node = NULL;
-    return peet_stream_put(t->stream, item, t->slot, r->err);
+    return peet_stream_put(t->stream, last->item, t->slot, r->err);
 }
 
 /* The next node for the pending instruction; a block that has no room for it ends here. */
@@ -67,12 +93,16 @@ int flow_commit(struct producer_state *r, struct thread *t, unsigned variant)
 
     if ((result = advance(r, t, variant)) < 0)
         return result;
-    if (t->node->depth == 1)
+    if (t->node->depth == 1) {
         t->block_fs = t->before.fs_base;
+        t->entry = t->called;
+    }
+    t->called = insn->insn.class == PEET_CL_call || insn->insn.class == PEET_CL_call_indirect;
     struct x86_touched touched = x86_node_fill(t->node, &t->moment, t->slot);
     t->pending = NULL;
-    r->ret->instructions++;
-    r->ret->references += touched.references;
+    r->executed++;
+    r->ret->instructions += r->level >= LEVEL_blocks;
+    r->ret->references += r->level >= LEVEL_memory ? touched.references : 0;
     r->ret->unknown += insn->special == X86_UNKNOWN;
     if (touched.lowest < t->process->stack_low && touched.lowest >= t->process->stack_limit)
         return grow_stack(r, t, touched.lowest);
@@ -166,6 +196,7 @@ int flow_enter_signal(struct producer_state *r, struct thread *t, int signal, ui
         memmove(t->interruption, t->interruption + 1, --t->interruptions * sizeof *t->interruption);
     t->interruption[t->interruptions++] = (struct interruption){ signal, resume };
     push_frame(t, (struct frame){ 0, after->gpr[X86_RSP], true });
+    t->called = true;
     return result < 0 ? result : EVENT(r, t, signal_enter, 0, (uint64_t)signal);
 }
 

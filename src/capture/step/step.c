@@ -92,7 +92,7 @@ static int loop(struct producer_state *r)
         while (done == 0 && r->queue_at < r->queued && !r->ret->stopped) {
             done = stop_take(r, r->queue[r->queue_at++]);
             if (++r->steps % STEPS_PER_PROGRESS == 0)
-                progress_at(r->config->progress, r->ret->instructions);
+                progress_at(r->config->progress, r->executed);
         }
     return done;
 }
@@ -114,6 +114,9 @@ static int begin(struct producer_state *r)
 static int start(struct producer_state *s, const struct producer_config *config, struct peet_err *err)
 {
     bool moved = false;
+    if (config->regions.count)
+        return err_set(err, PEET_ERR_USAGE,
+                       "regions are told by programs that were built with peet cc: not with --step");
     int done = start_subject(config, &s->root, &moved, err);
 
     if (done < 0)
@@ -121,7 +124,9 @@ static int start(struct producer_state *s, const struct producer_config *config,
     s->config = config;
     s->started = true;
     s->moved = moved;
-    s->layout.values = config->values;
+    s->level = config->level ? config->level : LEVEL_memory;
+    s->layout.values = s->level == LEVEL_all;
+    s->layout.strips = s->level < LEVEL_memory;
     s->next_process = 1;
     return 0;
 }
@@ -137,7 +142,9 @@ static int run(struct producer_state *s, struct peet_writer *w, struct recording
     *ret = (struct recording){ .ran = true, .moved = s->moved };
     s->started = false;
     take_signals(s->root, old);
-    int done = begin(s);
+    int done = peet_writer_meta(w, "level", level_name(s->level), s->err);
+    if (done == 0)
+        done = begin(s);
     if (done == 0)
         done = loop(s);
     struct peet_err first = *s->err;

@@ -77,6 +77,8 @@ struct thread {
     struct x86_vectors *vectors; /* allocated when the first instruction wants it */
 
     struct x86_node *node; /* in the block that is being executed; NULL: between two blocks */
+    bool called;           /* the instruction before was a call */
+    bool entry;            /* the block began behind one */
     uint64_t slot[PEET_SLOTS];
     uint64_t block_fs, told_fs; /* base of %fs at the block's entry, and what the trace has been told */
 
@@ -111,12 +113,14 @@ struct producer_state {
     struct map early;              /* int: stops of threads whose makers have not yet told of them, by tid */
     struct map numbers;            /* struct number: what the trace calls them, by tid; also of those that have ended */
     uint32_t next_thread, next_process;
+    enum level level;
     struct x86_layout layout;
     struct map versions; /* struct version *, by address */
     struct arena arena;
     struct stop *queue; /* stops that wait for their turn, from queue_at on */
     size_t queue_at, queued, queue_room;
-    uint64_t steps; /* for the progress line */
+    uint64_t steps;    /* for the progress line */
+    uint64_t executed; /* instructions, recorded or not */
 };
 
 /* start.c: runs the program up to its first instruction, as a tracee. *ret_moved: ASLR could not be switched off. */

@@ -44,7 +44,7 @@ void thread_resume(struct thread *t)
 
 static void read_values(struct producer_state *r, struct thread *t, bool is_before)
 {
-    for (unsigned i = 0; r->config->values && i < t->pending->memories; i++) {
+    for (unsigned i = 0; r->layout.values && i < t->pending->memories; i++) {
         const struct x86_memory *m = &t->pending->memory[i];
         bool is_one = m->form == X86_PLAIN || m->form == X86_BIT || m->form == X86_BYTE;
         if ((m->kind == PEET_STORE) == is_before || m->size > sizeof t->moment.value[i] || !is_one)
@@ -166,7 +166,7 @@ static int take_step(struct producer_state *r, struct thread *t, const struct x8
     int done = insn ? commit(r, t, after) : 0;
     if (done < 0)
         return done;
-    if (r->config->max && r->ret->instructions >= r->config->max) {
+    if (r->config->max && r->executed >= r->config->max) {
         r->ret->stopped = true;
         return 0;
     }

@@ -348,12 +348,12 @@ int x86_affine_define(const struct x86_affine *a, struct x86_layout *l, struct x
                       uint32_t *ret_item, struct peet_err *err)
 {
     struct peet_assign grows[PEET_SLOTS], slot[PEET_SLOTS];
-    unsigned growing = 0;
+    unsigned growing = 0, slots = l->strips ? 0 : a->slots, values = l->strips ? 0 : a->values;
     int r = x86_layout_define(l, n, w, err);
 
     if (r < 0)
         return r;
-    for (uint8_t i = 0; i < a->slots; i++) {
+    for (uint8_t i = 0; i < slots; i++) {
         slot[i] = (struct peet_assign){ .dst = i, .src = i };
         if (a->value[i].step || a->value[i].plus)
             grows[growing++] =
@@ -361,8 +361,8 @@ int x86_affine_define(const struct x86_affine *a, struct x86_layout *l, struct x
     }
     const struct peet_loop_node node[] = {
         { .end = 2, .assigns = (uint16_t)growing, .counted = 1, .trips = 0, .assign = grows },
-        { .block = n->item, .assigns = (uint16_t)a->slots, .assign = slot },
+        { .block = n->item, .assigns = (uint16_t)slots, .assign = slot },
     };
-    const struct peet_loop loop = { .values = (uint16_t)a->values, .counts = 1, .nodes = 2, .node = node };
+    const struct peet_loop loop = { .values = (uint16_t)values, .counts = 1, .nodes = 2, .node = node };
     return peet_writer_loop(w, &loop, ret_item, err);
 }

@@ -36,7 +36,7 @@ bool x86_affine_find(const struct x86_node *n, uint64_t private_bytes, struct x8
 /* The words of an execution as the trace has them: in place of the counter's last value the number of trips. */
 void x86_affine_settle(const struct x86_affine *a, uint64_t *words);
 
-/* Defines the loop, and its block. */
+/* Defines the loop, and its block. If the layout strips them, an execution has one slot, the number of trips. */
 int x86_affine_define(const struct x86_affine *a, struct x86_layout *l, struct x86_node *n, struct peet_writer *w,
                       uint32_t *ret_item, struct peet_err *err);
 

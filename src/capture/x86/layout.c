@@ -278,10 +278,10 @@ static int grow(struct x86_layout *l, struct x86_node *from, const struct x86_in
         d.first_slot = from->slots;
         memcpy(d.track, from->track, sizeof d.track);
         memcpy(d.pair, from->pair, sizeof d.pair);
-    } else {
+    } else if (!l->bare) {
         begin(&d, variant);
     }
-    for (unsigned i = 0; i < insn->memories; i++)
+    for (unsigned i = 0; !l->bare && i < insn->memories; i++)
         add_operands(&d, i, variant);
     if (d.depth > MAX_INSNS || d.first_slot + d.slots > PEET_SLOTS
         || (from ? from->operands : 0) + d.operands > MAX_OPERANDS) {
@@ -428,5 +428,21 @@ int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct peet_writ
     if (!l->insns || !l->operands)
         return err_set(err, PEET_ERR_MEMORY, "no memory for a block");
     describe(l, n, &b);
+    if (l->bare || l->strips)
+        b.operands = b.slots = b.effects = 0;
     return peet_writer_block(w, &b, &n->item, err);
+}
+
+int x86_layout_define_one(struct x86_layout *l, const struct x86_insn *insn, struct peet_writer *w, uint32_t *ret_item,
+                          struct peet_err *err)
+{
+    struct x86_node *n;
+    int r = x86_layout_step(l, NULL, insn, 0, &n);
+
+    assert(l->strips || l->bare);
+    if (r < 0)
+        return err_set(err, r, "no memory for a block");
+    if ((r = x86_layout_define(l, n, w, err)) == 0)
+        *ret_item = n->item;
+    return r;
 }

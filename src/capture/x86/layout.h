@@ -76,6 +76,8 @@ struct x86_node {
 struct x86_layout {
     bool values;    /* to be set before use: record the words that were moved */
     bool addresses; /* …: a slot for the address of each operand, even if it follows from others */
+    bool bare;      /* …: no operands, and so no slots */
+    bool strips;    /* …: blocks are defined without what `bare` leaves out, however they were planned */
     struct arena arena;
     struct map roots; /* struct x86_node *, by the address of its struct x86_insn, and its variant */
     struct peet_insn *insns;
@@ -108,5 +110,9 @@ struct x86_touched x86_node_fill(const struct x86_node *n, const struct x86_mome
 
 /* Sees to it that the block that ends at n is defined. */
 int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, struct peet_err *err);
+
+/* The block of one instruction alone, in a layout that strips. */
+int x86_layout_define_one(struct x86_layout *l, const struct x86_insn *insn, struct peet_writer *w, uint32_t *ret_item,
+                          struct peet_err *err);
 
 #endif
