@@ -17,7 +17,7 @@
 
 #include "tests/synthetic.h"
 
-enum { THREADS = 16 };
+enum { ROUNDS = 5, THREADS = 16 };
 
 static const char *path;
 
@@ -94,7 +94,7 @@ static uint64_t read_all(uint64_t *ret_records)
 }
 
 /* One style: write and read `records` records, made from words that are written again and again. */
-static struct figures measure(const char *name, const struct synthetic_style *style, size_t records)
+static struct figures measure_once(const struct synthetic_style *style, size_t records)
 {
     struct synthetic *s = synthetic_new(1, style);
     struct peet_writer *w;
@@ -122,10 +122,23 @@ static struct figures measure(const char *name, const struct synthetic_style *st
     f.read = seconds() - from;
     stat(path, &st);
     f.bytes = (double)st.st_size;
+    free(s);
+    return f;
+}
+
+/* What else a machine does takes time away, and never gives any: the best of some rounds. */
+static struct figures measure(const char *name, const struct synthetic_style *style, size_t records)
+{
+    struct figures f = measure_once(style, records);
+
+    for (int i = 1; i < ROUNDS; i++) {
+        struct figures again = measure_once(style, records);
+        f.write = again.write < f.write ? again.write : f.write;
+        f.read = again.read < f.read ? again.read : f.read;
+    }
     printf("%-9s %6.1f M references in %6.1f M records: write %6.1f M/s, read %6.1f M/s, %.3f bytes per reference\n",
            name, (double)f.references * 1e-6, (double)f.records * 1e-6, (double)f.references * 1e-6 / f.write,
            (double)f.references * 1e-6 / f.read, f.bytes / (double)f.references);
-    free(s);
     return f;
 }
 

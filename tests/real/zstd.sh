@@ -7,9 +7,9 @@ commands="file"
 build() { make -j2 -C tests zstd datagen; }
 suite() { make -C tests check; }
 part() {
-    tests/datagen -g4M >part.in &&
-        programs/zstd -T4 -5 -q -f -B256K part.in -o part.zst &&
-        programs/zstd -T4 -19 -q -f -B512K part.in -o part.zst19 &&
+    tests/datagen -g1M >part.in &&
+        programs/zstd -T4 -3 -q -f -B128K part.in -o part.zst &&
+        programs/zstd -T4 -9 -q -f -B256K part.in -o part.zst9 &&
         programs/zstd -d -q -f part.zst -o part.out && cmp part.in part.out &&
-        programs/zstd -d -q -f part.zst19 -o part.out && cmp part.in part.out
+        programs/zstd -d -q -f part.zst9 -o part.out && cmp part.in part.out
 }

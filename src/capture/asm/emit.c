@@ -230,7 +230,7 @@ static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t
     fprintf(e->out, ".LpeetI%u:\n", number);
     emit_transfer(e, s, in, own);
     if (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect)
-        asm_emit_reload(e->u, e->out);
+        asm_emit_return(e->u, number, e->out);
 }
 
 /* As it is; the instructions of a sequence that ends with a call stay together. */
@@ -243,7 +243,7 @@ static void emit_opaque(struct emitter *e, const struct asm_insn *in, uint32_t n
     e->call_group = in->opaque_call && !is_call ? number : ASM_NONE;
     emit(e, &e->u->text.statement[in->statement]);
     if (is_call)
-        asm_emit_reload(e->u, e->out);
+        asm_emit_return(e->u, number, e->out);
 }
 
 /* What is owed to a label before control can come from elsewhere. */

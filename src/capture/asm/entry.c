@@ -24,6 +24,16 @@ void asm_emit_reload(const struct asm_unit *u, FILE *out)
         fputs("\tmovq\t" CURSOR ", %r15\n", out);
 }
 
+/* Most calls leave the cursor in its register, or where it was: not to wait for memory then is worth a branch. */
+void asm_emit_return(const struct asm_unit *u, uint32_t insn, FILE *out)
+{
+    const char *at = u->options->model == ASM_LIBRARY ? "%fs:(%r14)" : CURSOR;
+
+    if (u->options->model == ASM_LIBRARY)
+        fputs("\tmovq\t" CURSOR_OFFSET ", %r14\n", out);
+    fprintf(out, "\tcmpq\t%s, %%r15\n\tje\t.LpeetR%u\n\tmovq\t%s, %%r15\n.LpeetR%u:\n", at, insn, at, insn);
+}
+
 void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
 {
     if (u->function[function].has_stub) {

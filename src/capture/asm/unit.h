@@ -97,6 +97,7 @@ uint32_t asm_own_target(const struct asm_unit *u, uint32_t symbol);
 /* What an instrumented function does with the cursor; see capture/rt/raw.h. */
 void asm_emit_spill(const struct asm_unit *u, FILE *out, bool for_callee); /* for_callee: %r14 tells it, too */
 void asm_emit_reload(const struct asm_unit *u, FILE *out);
+void asm_emit_return(const struct asm_unit *u, uint32_t insn, FILE *out); /* behind a call, where flags mean nothing */
 void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out);
 void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out);
 

@@ -16,7 +16,7 @@
  * can come to: if a buffer ends in front of it, it ends in front of the whole record. Instrumented code keeps the cursor in %r15; everybody else finds it in the
  * thread-local variable peet_rt_cursor:
  *   before a call that may leave instrumented code (direct calls of functions of other files, indirect calls, tail jumps to
- *   either): movq %r15,%r14; movq %r15,%fs:peet_rt_cursor@tpoff   and after it: movq %fs:peet_rt_cursor@tpoff,%r15
+ *   either): movq %r15,%r14; movq %r15,%fs:peet_rt_cursor@tpoff   and after it, if they differ: movq %fs:peet_rt_cursor@tpoff,%r15
  *   before every ret: movq %r15,%fs:peet_rt_cursor@tpoff
  *   at the entry of a function that others can call (global, or its address is taken): if %r14 == %r15 ==
  *   %fs:peet_rt_cursor the caller is instrumented, and the body begins. Otherwise the caller is foreign: %r14 and %r15 are

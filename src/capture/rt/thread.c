@@ -64,11 +64,32 @@ static uint32_t number_of(uint64_t handle)
 /* ---- beginning and end ---- */
 
 struct start {
+    _Atomic bool taken;
     void *(*function)(void *);
     int (*c11)(void *);
     void *argument;
     struct raw_thread *place;
 };
+
+/* Each is free again as soon as its thread runs: there is always one soon. They do not come from malloc, which would give the
+ * thread an arena of its own where it frees it. */
+enum { STARTS = 256 };
+static struct start starts[STARTS];
+
+static struct start *take_start(void)
+{
+    for (unsigned i = 0;; i = (i + 1) % STARTS) {
+        if (!atomic_exchange(&starts[i].taken, true))
+            return &starts[i];
+        if (i == STARTS - 1)
+            peet_rt_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+    }
+}
+
+static void free_start(struct start *s)
+{
+    atomic_store(&s->taken, false);
+}
 
 static void at_end(void *unused)
 {
@@ -94,20 +115,64 @@ void peet_rt_threads_begin(void)
     pthread_key_create(&key, at_end);
 }
 
-/* Before the recorder learns of the thread: where its stack is. */
+/* ---- where stacks are ---- */
+
+/* The kernel's list of mappings, "7f00-7f80 rw-p …", read through a small window: nothing here may allocate, for it would be in
+ * the way of what the program allocates. */
+struct maps {
+    long fd;
+    long have, at;
+    char text[1024];
+};
+
+static int next_char(struct maps *m)
+{
+    if (m->at == m->have) {
+        m->have = peet_rt_call(SYS_read, m->fd, (long)m->text, sizeof m->text, 0, 0, 0);
+        m->at = 0;
+        if (m->have <= 0) {
+            m->have = 0;
+            return -1;
+        }
+    }
+    return m->text[m->at++];
+}
+
+/* A hexadecimal number, and the character behind it. */
+static int next_number(struct maps *m, uint64_t *ret)
+{
+    int c;
+
+    for (*ret = 0; (c = next_char(m)) >= 0;) {
+        if (c >= '0' && c <= '9')
+            *ret = *ret << 4 | (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            *ret = *ret << 4 | (uint64_t)(c - 'a' + 10);
+        else
+            break;
+    }
+    return c;
+}
+
+/* Before the recorder learns of the thread: the mapping that its stack is. */
 static void find_stack(struct raw_thread *place)
 {
-    pthread_attr_t attr;
-    void *low;
-    size_t size;
+    struct maps m = { .fd = peet_rt_call(SYS_openat, -100 /* AT_FDCWD */, (long)"/proc/self/maps",
+                                         02000000 /* O_CLOEXEC */, 0, 0, 0) };
+    uint64_t here = RT_ADDR(&m), low, high;
 
-    if (!place || pthread_getattr_np(pthread_self(), &attr) != 0)
-        return;
-    if (pthread_attr_getstack(&attr, &low, &size) == 0) {
-        place->stack_low = RT_ADDR(low);
-        place->stack_high = RT_ADDR(low) + size;
+    while (place && m.fd >= 0 && next_number(&m, &low) == '-') {
+        int c = next_number(&m, &high);
+        if (here >= low && here < high) {
+            place->stack_low = low;
+            place->stack_high = high;
+            break;
+        }
+        while (c >= 0 && c != '\n')
+            c = next_char(&m);
     }
-    pthread_attr_destroy(&attr);
+    if (m.fd >= 0)
+        peet_rt_call(SYS_close, m.fd, 0, 0, 0, 0, 0);
 }
 
 static void begin(struct raw_thread *place)
@@ -128,11 +193,14 @@ static void begin(struct raw_thread *place)
 
 static void *trampoline(void *argument)
 {
-    struct start start = *(struct start *)argument;
+    struct start *start = argument;
+    void *(*function)(void *) = start->function, *own = start->argument;
+    int (*c11)(void *) = start->c11;
+    struct raw_thread *place = start->place;
 
-    RT_REAL(free)(argument);
-    begin(start.place);
-    void *value = start.function ? start.function(start.argument) : (void *)(intptr_t)start.c11(start.argument);
+    free_start(start);
+    begin(place);
+    void *value = function ? function(own) : (void *)(intptr_t)c11(own);
     peet_rt_self.value = RT_ADDR(value);
     return value;
 }
@@ -142,16 +210,16 @@ static int c11_trampoline(void *argument)
     return (int)(intptr_t)trampoline(argument);
 }
 
-/* A start for the child; NULL: no memory. */
-static struct start *prepare(struct start start)
+/* A start for the child. */
+static struct start *prepare(void *(*function)(void *), int (*c11)(void *), void *argument)
 {
-    struct start *p = RT_REAL(malloc)(sizeof *p);
+    struct start *p = take_start();
 
-    if (!p)
-        return NULL;
-    if (peet_rt_self.place)
-        start.place = peet_rt_take_place(peet_rt_self.number, peet_rt_self.children, peet_rt_process());
-    *p = start;
+    p->function = function;
+    p->c11 = c11;
+    p->argument = argument;
+    p->place =
+        peet_rt_self.place ? peet_rt_take_place(peet_rt_self.number, peet_rt_self.children, peet_rt_process()) : NULL;
     return p;
 }
 
@@ -162,7 +230,7 @@ static void created(bool ok, uint64_t handle, struct start *start, struct raw_th
     if (!ok) {
         if (place)
             atomic_store(&place->life, RAW_FREE);
-        RT_REAL(free)(start);
+        free_start(start);
     } else if (place) {
         peet_rt_self.children++;
         remember(handle, number);
@@ -181,9 +249,7 @@ RT_WRAPPER int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *
 {
     if (!RT_FOUND(pthread_create))
         return EAGAIN;
-    struct start *start = prepare((struct start){ .function = function, .argument = argument });
-    if (!start)
-        return EAGAIN;
+    struct start *start = prepare(function, NULL, argument);
     struct raw_thread *place = start->place; /* `start` belongs to the child from now on */
     uint32_t number = place ? place->number : 0;
     bool detached = is_detached(attr);
@@ -199,9 +265,7 @@ RT_WRAPPER int thrd_create(thrd_t *ret, thrd_start_t function, void *argument)
 {
     if (!RT_FOUND(thrd_create))
         return thrd_error;
-    struct start *start = prepare((struct start){ .c11 = function, .argument = argument });
-    if (!start)
-        return thrd_nomem;
+    struct start *start = prepare(NULL, function, argument);
     struct raw_thread *place = start->place;
     uint32_t number = place ? place->number : 0;
     int r;
