@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: sync WAY: threads that meet in the way that is asked for, for tests/e2e/runtime.sh. Returns 7. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
