@@ -172,8 +172,8 @@ static const struct opt options[] = {
 };
 
 static const char *const examples[] = {
-    "peet record --step -- ./fft -m 6 -p 2",
-    "fft.peet holds what each thread did",
+    "peet record -- ./fft -m 20 -p 4",
+    "fft.peet holds what each thread of a program built with peet cc did",
     "peet record --step -o ls.peet -- ls -l",
     "any program can be stepped through",
     "peet record --step --max 1m -- ./long",
