@@ -243,17 +243,16 @@ void peet_rt_begin(struct raw_thread *place)
 void peet_rt_finish(void)
 {
     struct rt_self *s = &peet_rt_self;
+    struct raw_thread *place = s->place;
     stack_t none = { .ss_flags = SS_DISABLE };
 
-    if (s->place) {
+    if (place) {
         if (s->signal_end != s->signal.start)
             peet_rt_signals_append();
         if (!stopped()) {
-            s->place->buffer[s->turn].bytes = (uint32_t)((char *)peet_rt_cursor - (char *)s->now.start);
-            atomic_store_explicit(&s->place->buffer[s->turn].state, RAW_FULL, memory_order_release);
+            place->buffer[s->turn].bytes = (uint32_t)((char *)peet_rt_cursor - (char *)s->now.start);
+            atomic_store_explicit(&place->buffer[s->turn].state, RAW_FULL, memory_order_release);
         }
-        atomic_store(&s->place->life, RAW_ENDED);
-        ring();
     }
     s->place = NULL;
     s->over = true;
@@ -264,6 +263,10 @@ void peet_rt_finish(void)
         peet_rt_call(SYS_sigaltstack, (long)&none, 0, 0, 0, 0, 0);
         unmap(s->memory);
         s->memory = NULL;
+    }
+    if (place) { /* the next thread that takes it has its memory where ours was */
+        atomic_store(&place->life, RAW_ENDED);
+        ring();
     }
 }
 
