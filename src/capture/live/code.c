@@ -103,14 +103,7 @@ static uint64_t next_start(const struct live_module *m, uint64_t address)
     if (low == m->row_count || (low > 0 && m->rows[low - 1].last >= address))
         return 0;
     uint64_t start = m->rows[low].start;
-    size_t first = 0, last = m->function_count;
-    while (first < last) { /* the number of functions that begin at or in front of start */
-        size_t middle = (first + last) / 2;
-        if (m->functions[middle].start <= start)
-            first = middle + 1;
-        else
-            last = middle;
-    }
+    size_t first = module_functions_up_to(m, start);
     return first > 0 && m->functions[first - 1].start > address ? 0 : start;
 }
 

@@ -86,6 +86,20 @@ static int compare_functions(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
+size_t module_functions_up_to(const struct live_module *m, uint64_t address)
+{
+    size_t low = 0, high = m->function_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (m->functions[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* Behind an entry's instructions: past its slots, then the offsets of a loop's jump and copy. NULL: it makes no sense. */
 static const uint8_t *entry_end(const struct live_entry *e, struct window *w)
 {

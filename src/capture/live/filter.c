@@ -176,15 +176,7 @@ static bool fits(const char *pattern, const char *name)
 /* Whether one of the names that stand for the address fits one of the patterns. */
 static bool is_in(const struct opt_list *patterns, const struct live_module *m, uint64_t address)
 {
-    size_t low = 0, high = m->function_count;
-
-    while (low < high) { /* the number of functions that begin at or in front of it */
-        size_t middle = (low + high) / 2;
-        if (m->functions[middle].start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
+    size_t low = module_functions_up_to(m, address);
     uint64_t start = low ? m->functions[low - 1].start : 0;
     for (; low > 0 && m->functions[low - 1].start == start; low--) {
         const struct live_function *f = &m->functions[low - 1];

@@ -94,6 +94,8 @@ int code_event(struct live_code *c, uint64_t key, uint32_t *ret_item, struct pee
 int module_open(pid_t pid, const struct mapping *code, struct live_module **ret,
                 struct peet_err *err); /* NULL: not ours */
 void module_free(struct live_module *m);
+/* How many of its functions begin at or in front of an address. */
+size_t module_functions_up_to(const struct live_module *m, uint64_t address);
 const uint8_t *module_bytes(const struct live_module *m, uint64_t address, size_t *ret_left);
 
 /* An entry of the schema, as it stands there. */
