@@ -150,15 +150,22 @@ int peet_stream_put(struct peet_stream *s, uint32_t item, const uint64_t *slots,
 int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t count, struct peet_err *err);
 /* The same, for words that hold names of the producer's own in place of item numbers. `item` tells which item a name stands
  * for, again and again; a name that is a pointer costs little, for the last names of an item's successors are remembered.
- * In one stream a name must not change its item. `loop` may be NULL; otherwise it is called once for each execution of an item
- * that is a loop, with a copy of the words that follow the name, as many as the loop has slots, and what it makes of them is
- * what is written: a producer may know a trip count only by what it leaves behind. */
+ * In one stream a name must not change its item. A producer may know a trip count only by what the loop leaves behind: `trips`, which
+ * may be NULL, is asked once in a while for each name of a loop, and tells how the count follows; or it returns NULL, and
+ * `loop`, if there is one, is called for each execution, with the words that follow the name, as many as the loop has slots.
+ * What it makes of them is what is written. */
+struct peet_trips { /* slot `end` becomes ((slot[end] - slot[start] - add) >> shift) * inverse & mask */
+    uint64_t add, inverse, mask;
+    uint8_t end, start, shift; /* start: PEET_LOOP_ZERO is the constant 0 */
+};
 struct peet_names {
     int (*item)(void *context, uint64_t name, uint32_t *ret_item, struct peet_err *err);
     void *context;
     void (*loop)(void *context, uint64_t name, uint64_t *slots);
+    const struct peet_trips *(*trips)(void *context, uint64_t name);
 };
-int peet_stream_put_named(struct peet_stream *s, const uint64_t *words, size_t count, const struct peet_names *names,
+/* Words of loops are changed in place. */
+int peet_stream_put_named(struct peet_stream *s, uint64_t *words, size_t count, const struct peet_names *names,
                           struct peet_err *err);
 /* The number of the chunk that the next item goes to. What `page` events say holds to the end of their chunk only, so
  * that every chunk can be read alone: a producer of physical addresses says them anew when this number changes. */

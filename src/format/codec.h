@@ -64,6 +64,7 @@ struct context {
     const struct plan_op *plan;
     struct peet_record head; /* the record of a block */
     const struct item *item;
+    const struct peet_trips *trips; /* of a loop in words with names; NULL: none, or not so simple */
     uint64_t all;                 /* a mask with all slots */
     uint32_t number;              /* of the item */
     _Alignas(16) uint64_t word[]; /* padded last values, then padded strides */
@@ -100,7 +101,6 @@ struct encoder {
     uint64_t src[PEET_SOURCES];
     uint64_t instructions, references, events; /* those that are not counted by executions */
     const struct peet_names *names;            /* what stands in the words in place of item numbers; NULL: nothing */
-    uint64_t changed[PEET_SLOTS];              /* slots of a loop, as names->loop has made them */
     uint64_t difference[DIFFERENCES + PEET_SLOTS]; /* zigzag */
 };
 

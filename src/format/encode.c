@@ -71,14 +71,17 @@ static inline void put_exception(struct encoder *e, struct context *from, struct
     contexts_promote(from, c, rank);
 }
 
-/* The slots of a loop as they are to be written. */
-static const uint64_t *loop_slots(struct encoder *e, const struct context *c, const uint64_t *slots)
+/* The words of a loop become its slots. */
+static void change_words(struct encoder *e, const struct context *c, uint64_t *slots)
 {
-    if (c->item->kind != ITEM_LOOP || !e->names || !e->names->loop)
-        return slots;
-    memcpy(e->changed, slots, c->slots * sizeof *slots);
-    e->names->loop(e->names->context, c->name, e->changed);
-    return e->changed;
+    const struct peet_trips *t = c->trips;
+
+    if (t) {
+        uint64_t way = slots[t->end] - (t->start == PEET_LOOP_ZERO ? 0 : slots[t->start]) - t->add;
+        slots[t->end] = (way >> t->shift) * t->inverse & t->mask;
+    } else if (e->names && e->names->loop) {
+        e->names->loop(e->names->context, c->name, slots);
+    }
 }
 
 /* What counting executions does not cover. The slots are not encoded yet, so that an error leaves the chunk whole. */
@@ -88,18 +91,18 @@ static int special(struct encoder *e, const struct context *c, const uint64_t *s
     uint64_t insns, references;
 
     if (item->kind == ITEM_LOOP) {
-        uint64_t trips = slots[item->loop->values + (item->only ? item->loop->node[0].trips : 0)];
-        if (item->only && trips >> 32 == 0) {
-            e->instructions += trips * item->only->insns;
-            e->references += trips * item->only->references;
+        uint64_t trips = slots[item->count];
+        if (item->linear && trips >> 31 == 0) {
+            e->instructions += trips * item->trip_insns;
+            e->references += trips * item->trip_references;
             return 0;
         }
         if (!loop_totals(e->schema, item->loop, slots + item->loop->values, &insns, &references)
             || (e->instructions + insns) >> 62 || (e->references + references) >> 62)
             return err_set(err, PEET_ERR_LIMIT, "loop %" PRIu32 ": its trip counts multiply to more than 2^62",
                            c->number);
-        e->instructions += insns;
-        e->references += references;
+        e->instructions += insns - item->insns; /* these are counted with the executions */
+        e->references += references - item->references;
         return 0;
     }
     if (item->kind == ITEM_EVENT) {
@@ -140,10 +143,13 @@ static __attribute__((noinline)) struct context *find_name(struct encoder *e, ui
         number = item;
     }
     struct context *c = contexts_get(&e->contexts, e->schema, number);
-    if (c)
-        c->name = name;
-    else
+    if (!c) {
         err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " is not defined", name);
+        return NULL;
+    }
+    c->name = name;
+    if (c->item->kind == ITEM_LOOP && e->names && e->names->trips)
+        c->trips = e->names->trips(e->names->context, name);
     return c;
 }
 
@@ -206,6 +212,58 @@ static size_t count_again(struct context *c, const uint64_t *p, const uint64_t *
     return n;
 }
 
+/* In a register of its own: two that are put into one vector are there too late. */
+static inline uint64_t alone(uint64_t v)
+{
+    __asm__("" : "+r"(v));
+    return v;
+}
+
+/* How often c, with n slots, is executed again from p on with the same slots missing, which is what loops over tables do. */
+static inline __attribute__((always_inline)) size_t miss_again(struct context *c, const uint64_t *p,
+                                                               const uint64_t *stop, const uint64_t *end, unsigned n,
+                                                               uint64_t **out, const uint64_t *out_end)
+{
+    uint64_t last[SLOT_PAD], stride[SLOT_PAD], *o = *out, name = c->name, mask = c->missed;
+    const uint64_t *begin = p;
+
+    memcpy(last, c->word, sizeof last);
+    memcpy(stride, c->word + c->padded, sizeof stride);
+    for (; p < stop && *p == name && end - p > (ptrdiff_t)n && o < out_end; p += n + 1) {
+        uint64_t by[SLOT_PAD], missed = 0;
+        for (unsigned i = 0; i < n; i++) {
+            by[i] = alone(p[1 + i]) - last[i];
+            missed |= (uint64_t)(by[i] != stride[i]) << i;
+        }
+        if (missed != mask)
+            break;
+        for (unsigned i = 0; i < n; i++) {
+            uint64_t miss = mask >> i & 1;
+            *o = zigzag((int64_t)by[i]);
+            o += miss;
+            stride[i] = alone(miss ? by[i] : stride[i]);
+            last[i] = alone(p[1 + i]);
+        }
+    }
+    memcpy(c->word, last, n * sizeof *last);
+    memcpy(c->word + c->padded, stride, n * sizeof *stride);
+    *out = o;
+    c->executions += (size_t)(p - begin) / (n + 1);
+    return (size_t)(p - begin) / (n + 1);
+}
+
+static size_t count_misses(struct context *c, const uint64_t *p, const uint64_t *stop, const uint64_t *end,
+                           uint64_t **out, const uint64_t *out_end)
+{
+    switch (c->slots) {
+    case 1: return miss_again(c, p, stop, end, 1, out, out_end);
+    case 2: return miss_again(c, p, stop, end, 2, out, out_end);
+    case 3: return miss_again(c, p, stop, end, 3, out, out_end);
+    case 4: return miss_again(c, p, stop, end, 4, out, out_end);
+    default: return 0;
+    }
+}
+
 /* Puts the first n differences into their planes. */
 static void put_differences(struct encoder *e, size_t n)
 {
@@ -226,16 +284,15 @@ static __attribute__((noinline)) uint64_t *spill(struct encoder *e, const uint64
     return e->difference + (n - whole);
 }
 
-/* What SPECIAL_STATE asks for; the slots as they are to be encoded, or NULL. */
-static __attribute__((noinline)) const uint64_t *see_state(struct encoder *e, const struct context *c,
-                                                           const uint64_t *slots, struct peet_err *err)
+/* What SPECIAL_STATE asks for. */
+static __attribute__((noinline)) int see_state(struct encoder *e, const struct context *c, const uint64_t *slots,
+                                               struct peet_err *err)
 {
-    if (!c->item) {
-        err_set(err, PEET_ERR_USAGE, "no such item");
-        return NULL;
-    }
-    slots = loop_slots(e, c, slots);
-    return special(e, c, slots, err) < 0 ? NULL : slots;
+    if (!c->item)
+        return err_set(err, PEET_ERR_USAGE, "no such item");
+    if (c->item->kind == ITEM_LOOP)
+        change_words(e, c, (uint64_t *)(uintptr_t)slots); /* words with names are not const */
+    return special(e, c, slots, err);
 }
 
 /* The context of the item at p, if the words are all there. */
@@ -260,7 +317,7 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
 
     while (p < stop && (c = look(e, now, p, end, err))) {
         const uint64_t *slots = p + 1;
-        if (c->special & SPECIAL_STATE && !(slots = see_state(e, c, slots, err)))
+        if (c->special & SPECIAL_STATE && see_state(e, c, slots, err) < 0)
             break;
         uint64_t before = c->missed, missed = take_slots(c, slots, &out);
         c->executions++;
@@ -275,8 +332,9 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
         if (out >= e->difference + DIFFERENCES)
             out = spill(e, out);
         now = c;
-        if (c->next[0] == c && missed == 0 && !(c->special & SPECIAL_STATE)) {
-            size_t again = count_again(c, p, stop, end);
+        if (c->next[0] == c && missed == before && !(c->special & SPECIAL_STATE)) {
+            size_t again = missed ? count_misses(c, p, stop, end, &out, e->difference + DIFFERENCES)
+                                  : count_again(c, p, stop, end);
             run += again;
             p += again * (c->slots + 1u);
         }

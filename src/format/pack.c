@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#define ZSTD_STATIC_LINKING_ONLY /* for the mode of literals */
 #include <zstd.h>
 
 #include "base/err.h"
@@ -11,18 +12,34 @@
  * this adds less than a thousandth to the file, for what they repeat shrinks by more. */
 enum { TOO_SMALL = 48, SKIPS = 7, WORTH = 5 };
 
+/* What repeats itself shrinks by much, and soon. In what does not, the search for matches finds few and takes most of the time:
+ * there the quick way hardly looks for them, and has half the cost for a twentieth more bytes. */
+enum { QUICK_LEVEL = -60, REPEATS = 6 };
+
 struct packer {
-    ZSTD_CCtx *zstd;
-    uint8_t skip[PLANES + 1]; /* how often data of this kind will be left as it is without trying */
+    ZSTD_CCtx *zstd, *quick;   /* quick: NULL if the level asked for is not the lowest */
+    uint8_t skip[PLANES + 1];  /* how often data of this kind will be left as it is without trying */
+    bool is_quick[PLANES + 1]; /* data of this kind did not repeat itself */
 };
+
+static ZSTD_CCtx *new_context(int level)
+{
+    ZSTD_CCtx *c = ZSTD_createCCtx();
+
+    if (c && ZSTD_isError(ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, level))) {
+        ZSTD_freeCCtx(c);
+        return NULL;
+    }
+    if (c && level < 0) /* not by itself at such levels; without it there is only less gained */
+        ZSTD_CCtx_setParameter(c, ZSTD_c_literalCompressionMode, 1);
+    return c;
+}
 
 struct packer *packer_new(int level)
 {
     struct packer *p = calloc(1, sizeof *p);
 
-    if (p
-        && (!(p->zstd = ZSTD_createCCtx())
-            || ZSTD_isError(ZSTD_CCtx_setParameter(p->zstd, ZSTD_c_compressionLevel, level)))) {
+    if (p && (!(p->zstd = new_context(level)) || (level == 1 && !(p->quick = new_context(QUICK_LEVEL))))) {
         packer_free(p);
         return NULL;
     }
@@ -31,8 +48,10 @@ struct packer *packer_new(int level)
 
 void packer_free(struct packer *p)
 {
-    if (p)
+    if (p) {
         ZSTD_freeCCtx(p->zstd);
+        ZSTD_freeCCtx(p->quick);
+    }
     free(p);
 }
 
@@ -55,9 +74,10 @@ int packer_put(struct packer *p, unsigned hint, const uint8_t *bytes, size_t n, 
         uint8_t *room = buf_room(out, HEAD + bound);
         if (!room)
             return err_set(err, PEET_ERR_MEMORY, "no memory to compress %zu bytes", n);
-        packed = ZSTD_compress2(p->zstd, room + HEAD, bound, bytes, n);
+        packed = ZSTD_compress2(p->is_quick[hint] ? p->quick : p->zstd, room + HEAD, bound, bytes, n);
         if (ZSTD_isError(packed))
             return err_set(err, PEET_ERR_MEMORY, "zstd: %s", ZSTD_getErrorName(packed));
+        p->is_quick[hint] = hint < PLANES && p->quick && packed > n / REPEATS;
         if (packed < n - n / WORTH) {
             uint8_t *from = room + HEAD;
             put_head(out, PACK_ZSTD, n, packed);

@@ -290,38 +290,6 @@ static const char *body_fault(const struct schema *s, const struct peet_loop *l,
     return depth && !own_block ? "no block stands in its loop directly" : NULL;
 }
 
-int schema_add_loop(struct schema *s, const struct peet_loop *l, struct peet_err *err)
-{
-    struct item *item;
-    unsigned at = 0;
-    int r = place(s, l->id, &item, err);
-
-    if (r < 0)
-        return r;
-    if (l->values + l->counts > PEET_SLOTS || l->nodes == 0 || l->nodes > LOOP_MAX_NODES)
-        return err_set(err, PEET_ERR_LIMIT,
-                       "loop %" PRIu32 ": %u values and counts and %u nodes; %d and %d are possible", l->id,
-                       l->values + l->counts, l->nodes, PEET_SLOTS, LOOP_MAX_NODES);
-    const char *fault = l->node[0].block || l->node[0].end != l->nodes ? "it is not the one loop that holds all others"
-                                                                       : body_fault(s, l, 0, l->nodes, 0, &at);
-    if (fault)
-        return err_set(err, PEET_ERR_FORMAT, "loop %" PRIu32 ": node %u: %s", l->id, at, fault);
-    struct peet_loop *n = copy(s, l, sizeof *l);
-    struct peet_loop_node *nodes = copy(s, l->node, l->nodes * sizeof *l->node);
-    if (!n || !nodes)
-        return no_memory(err);
-    for (unsigned i = 0; i < l->nodes; i++)
-        if (!(nodes[i].assign = copy(s, l->node[i].assign, l->node[i].assigns * sizeof *l->node[i].assign)))
-            return no_memory(err);
-    n->node = nodes;
-    *item = (struct item){ .kind = ITEM_LOOP,
-                           .slots = (uint16_t)(l->values + l->counts),
-                           .loop = n,
-                           .only = l->nodes == 2 && l->node[0].counted ? schema_item(s, l->node[1].block) : NULL };
-    publish(s, l->id);
-    return 0;
-}
-
 /* The sum of nodes [first, end) for one trip. */
 static bool body_totals(const struct schema *s, const struct peet_loop *l, const uint64_t *counts, unsigned first,
                         unsigned end, uint64_t total[2])
@@ -357,6 +325,61 @@ bool loop_totals(const struct schema *s, const struct peet_loop *l, const uint64
     *ret_insns = total[0];
     *ret_references = total[1];
     return true;
+}
+
+/* Whether one trip count is all that the totals hang on. */
+static void find_linear(const struct schema *s, struct item *item)
+{
+    const struct peet_loop *l = item->loop;
+    uint64_t counts[PEET_SLOTS] = { 0 }, fixed[2], one[2];
+    unsigned counted = 0, count = 0;
+
+    for (unsigned i = 0; i < l->nodes; i++)
+        if (!l->node[i].block && l->node[i].counted) {
+            count = (unsigned)l->node[i].trips;
+            counted++;
+        }
+    if (counted != 1 || !loop_totals(s, l, counts, &fixed[0], &fixed[1]))
+        return;
+    counts[count] = 1;
+    if (!loop_totals(s, l, counts, &one[0], &one[1]) || (one[0] | one[1]) >> 31)
+        return;
+    item->linear = true;
+    item->count = (uint16_t)(l->values + count);
+    item->insns = (uint32_t)fixed[0];
+    item->references = (uint32_t)fixed[1];
+    item->trip_insns = (uint32_t)(one[0] - fixed[0]);
+    item->trip_references = (uint32_t)(one[1] - fixed[1]);
+}
+
+int schema_add_loop(struct schema *s, const struct peet_loop *l, struct peet_err *err)
+{
+    struct item *item;
+    unsigned at = 0;
+    int r = place(s, l->id, &item, err);
+
+    if (r < 0)
+        return r;
+    if (l->values + l->counts > PEET_SLOTS || l->nodes == 0 || l->nodes > LOOP_MAX_NODES)
+        return err_set(err, PEET_ERR_LIMIT,
+                       "loop %" PRIu32 ": %u values and counts and %u nodes; %d and %d are possible", l->id,
+                       l->values + l->counts, l->nodes, PEET_SLOTS, LOOP_MAX_NODES);
+    const char *fault = l->node[0].block || l->node[0].end != l->nodes ? "it is not the one loop that holds all others"
+                                                                       : body_fault(s, l, 0, l->nodes, 0, &at);
+    if (fault)
+        return err_set(err, PEET_ERR_FORMAT, "loop %" PRIu32 ": node %u: %s", l->id, at, fault);
+    struct peet_loop *n = copy(s, l, sizeof *l);
+    struct peet_loop_node *nodes = copy(s, l->node, l->nodes * sizeof *l->node);
+    if (!n || !nodes)
+        return no_memory(err);
+    for (unsigned i = 0; i < l->nodes; i++)
+        if (!(nodes[i].assign = copy(s, l->node[i].assign, l->node[i].assigns * sizeof *l->node[i].assign)))
+            return no_memory(err);
+    n->node = nodes;
+    *item = (struct item){ .kind = ITEM_LOOP, .slots = (uint16_t)(l->values + l->counts), .loop = n };
+    find_linear(s, item);
+    publish(s, l->id);
+    return 0;
 }
 
 /* ---- the rest ---- */

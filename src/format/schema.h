@@ -38,14 +38,17 @@ struct item {
     bool effects; /* block: it changes registers */
     bool indexed; /* block: some operand has an index */
     uint16_t slots;
-    uint32_t insns, references; /* of a block, references only where not dynamic */
+    uint32_t insns,
+        references; /* of a block, references only where not dynamic; of a loop, what does not hang on `count` */
     union {
         const struct peet_block *block;
         const struct peet_loop *loop;
         const struct peet_event_item *event;
     };
     const struct plan_op *plan; /* block: one per operand, and zeroes up to a multiple of PLAN_PAD */
-    const struct item *only;    /* loop: its one block, if it is no nest; else NULL */
+    bool linear;                /* loop: slot `count` is its only trip count, and each trip has as many */
+    uint16_t count;
+    uint32_t trip_insns, trip_references;
 };
 
 struct schema {

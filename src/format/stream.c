@@ -129,8 +129,8 @@ static int flush_times(struct peet_stream *s, struct peet_err *err)
     return r;
 }
 
-int peet_stream_put_named(struct peet_stream *s, const uint64_t *words, size_t count, const struct peet_names *names,
-                          struct peet_err *err)
+static int put_words(struct peet_stream *s, const uint64_t *words, size_t count, const struct peet_names *names,
+                     struct peet_err *err)
 {
     struct peet_err own;
     int r;
@@ -151,9 +151,15 @@ int peet_stream_put_named(struct peet_stream *s, const uint64_t *words, size_t c
     return 0;
 }
 
+int peet_stream_put_named(struct peet_stream *s, uint64_t *words, size_t count, const struct peet_names *names,
+                          struct peet_err *err)
+{
+    return put_words(s, words, count, names, err);
+}
+
 int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t count, struct peet_err *err)
 {
-    return peet_stream_put_named(s, words, count, NULL, err);
+    return put_words(s, words, count, NULL, err);
 }
 
 int peet_stream_put(struct peet_stream *s, uint32_t item, const uint64_t *slots, struct peet_err *err)

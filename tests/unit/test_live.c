@@ -70,7 +70,7 @@ static void write_trace(const char *path, bool with_names, struct items *x)
     const struct peet_writer_config config = { .chunk_words = 5000 };
     const struct peet_thread thread = { .id = 1, .process = 1, .parent = 1, .name = "" };
     const struct peet_process process = { 1, 1, "p", "p" };
-    const struct peet_names names = { item_of_name, x, NULL };
+    const struct peet_names names = { .item = item_of_name, .context = x };
     struct peet_writer *w;
     struct peet_stream *s;
     struct peet_err err;
@@ -139,7 +139,7 @@ static void a_name_that_nobody_knows_is_an_error_and_leaves_the_stream_usable(vo
 {
     const struct peet_thread thread = { .id = 1, .process = 1, .parent = 1, .name = "" };
     struct items x = { 0 };
-    const struct peet_names names = { item_of_name, &x, NULL };
+    const struct peet_names names = { .item = item_of_name, .context = &x };
     struct peet_writer *w;
     struct peet_stream *s;
     struct peet_err err;

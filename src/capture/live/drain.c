@@ -187,18 +187,30 @@ static int item_of_key(void *context, uint64_t key, uint32_t *ret_item, struct p
     return r;
 }
 
-/* A loop left the register that counts: its trips follow. */
-static void count_trips(void *context, uint64_t key, uint64_t *slots)
+static const struct x86_affine *find_loop(struct live_thread *t, uint64_t key)
 {
-    const struct live_thread *t = context;
     const struct live_module *m = t->last;
 
     if (!m || key < m->schema || key >= m->schema_end)
-        m = find_module(context, key);
-    const struct x86_affine *loop = m->items[(key - m->schema) / RAW_ALIGN].loop;
+        m = find_module(t, key);
+    return m->items[(key - m->schema) / RAW_ALIGN].loop;
+}
+
+/* A loop left the register that counts: its trips follow. */
+static void count_trips(void *context, uint64_t key, uint64_t *slots)
+{
+    const struct x86_affine *loop = find_loop(context, key);
+
     x86_affine_settle(loop, slots);
     if (loop->slots == 0) /* nothing follows from where it began, and zeros take no room */
         memset(slots, 0, loop->values * sizeof *slots);
+}
+
+static const struct peet_trips *trips_of(void *context, uint64_t key)
+{
+    const struct x86_affine *loop = find_loop(context, key);
+
+    return loop->settled_by_trips ? &loop->trips : NULL;
 }
 
 /* How many words of a buffer in which a program was interrupted are whole: up to the first key 0, and not the last block,
@@ -240,15 +252,17 @@ static int tell_strings(struct producer_state *s)
     return r;
 }
 
-int live_put(struct live_thread *t, const uint64_t *words, size_t n, struct peet_err *err)
+int live_put(struct live_thread *t, uint64_t *words, size_t n, struct peet_err *err)
 {
     bool strips = t->recorder->code.layout.strips; /* then trips have been counted */
-    const struct peet_names names = { .item = item_of_key, .context = t, .loop = strips ? NULL : count_trips };
+    const struct peet_names names = {
+        .item = item_of_key, .context = t, .loop = strips ? NULL : count_trips, .trips = strips ? NULL : trips_of
+    };
 
     return peet_stream_put_named(t->stream, words, n, &names, err);
 }
 
-static void put(struct producer_state *s, struct live_thread *t, const uint64_t *words, size_t n)
+static void put(struct producer_state *s, struct live_thread *t, uint64_t *words, size_t n)
 {
     struct peet_totals totals;
 
@@ -489,7 +503,7 @@ void drain_rest(struct producer_state *s, bool all)
         if (!t->number || (!all && is_alive(s, t->process->pid)))
             continue;
         struct raw_buffer *b = &s->header->thread[i].buffer[t->turn];
-        const uint64_t *words = live_buffer(s, i, t->turn);
+        uint64_t *words = live_buffer(s, i, t->turn);
         if (atomic_load(&b->state) == RAW_FILLING && !s->failed)
             put(s, t, words, whole_words(t, words));
         close_thread(s, i);

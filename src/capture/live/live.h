@@ -175,7 +175,7 @@ struct producer_state {
 int live_find(struct live_thread *t, uint64_t key, struct live_item **ret, struct peet_err *err);
 
 /* Puts words of the program into a thread's stream. */
-int live_put(struct live_thread *t, const uint64_t *words, size_t n, struct peet_err *err);
+int live_put(struct live_thread *t, uint64_t *words, size_t n, struct peet_err *err);
 
 uint64_t *live_buffer(struct producer_state *s, uint32_t place, unsigned i);
 

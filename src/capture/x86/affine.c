@@ -266,14 +266,16 @@ static bool counts_to_its_end(struct search *s)
 
 /* Registers wrap around, and compilers let them: trips is the least number with trips * by = way, in so many bits. An odd
  * number has an inverse there, which every step of Newton's knows twice as many bits of. */
-static struct x86_counting counting_by(uint64_t by, bool narrow)
+static struct peet_trips trips_by(uint64_t by, bool narrow)
 {
     unsigned shift = (unsigned)__builtin_ctzll(by), bits = (narrow ? 32 : 64) - shift;
     uint64_t odd = by >> shift, inverse = odd;
 
     for (int i = 0; i < 5; i++)
         inverse *= 2 - odd * inverse;
-    return (struct x86_counting){ inverse, bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1, shift };
+    return (struct peet_trips){
+        .inverse = inverse, .mask = bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1, .shift = (uint8_t)shift
+    };
 }
 
 /* The register whose value at the end tells how often. One that may grow by 0 does only if the loop then ends at once. */
@@ -290,10 +292,19 @@ static bool choose_counter(struct search *s)
             a->counter = r;
             a->narrow = way == 2;
             if (g->times == 0)
-                a->counting = counting_by(g->step, a->narrow);
+                a->trips = trips_by(g->step, a->narrow);
             return set_growth(s, &a->value[a->counted], g);
         }
     return false;
+}
+
+static void set_trips(struct x86_affine *a)
+{
+    a->trips.end = (uint8_t)a->values;
+    a->trips.start = a->counted;
+    a->settled_by_trips = !a->value[a->counted].plus && a->slots > 0;
+    for (unsigned i = a->slots; i < a->values; i++)
+        a->settled_by_trips &= a->value[i].times == 1;
 }
 
 static bool is_simple(const struct x86_insn *in)
@@ -320,7 +331,10 @@ bool x86_affine_find(const struct x86_node *n, uint64_t private_bytes, struct x8
     for (unsigned i = 0; i < s.insns; i++)
         step(&s, s.end, s.row[i]->insn);
     find_growth(&s);
-    return counts_to_its_end(&s) && add_slots(&s) && choose_counter(&s);
+    if (!counts_to_its_end(&s) || !add_slots(&s) || !choose_counter(&s))
+        return false;
+    set_trips(ret);
+    return true;
 }
 
 /* ---- the loop in the trace ---- */
@@ -332,16 +346,16 @@ void x86_affine_settle(const struct x86_affine *a, uint64_t *words)
 
     for (unsigned i = a->slots; i < a->values; i++)
         words[i] *= a->value[i].times; /* the counter's is 1 */
-    struct x86_counting c = a->counting;
+    struct peet_trips t = a->trips;
     if (counted->plus) {
         uint64_t by = (uint64_t)counted->step + words[counted->plus - 1];
         if (by == 0) { /* then there was one */
             words[a->values] = 1;
             return;
         }
-        c = counting_by(by, false);
+        t = trips_by(by, false);
     }
-    words[a->values] = (way >> c.shift) * c.inverse & c.mask;
+    words[a->values] = (way >> t.shift) * t.inverse & t.mask;
 }
 
 int x86_affine_define(const struct x86_affine *a, struct x86_layout *l, struct x86_node *n, struct peet_writer *w,

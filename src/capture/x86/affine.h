@@ -23,10 +23,8 @@ struct x86_affine {
     uint8_t counter; /* the register that tells how often; value[counted] is where it began */
     uint8_t counted;
     bool narrow; /* it counts in 32 bits */
-    struct x86_counting {
-        uint64_t inverse, mask;
-        unsigned shift;
-    } counting; /* how trips follow from what the counter did, if it does not count by a register */
+    bool settled_by_trips;    /* `trips` is all that x86_affine_settle does */
+    struct peet_trips trips; /* how these follow from what the counter did, if it does not count by a register */
 };
 
 /* Whether the block that ends at n is such a loop, if its branch goes back to its beginning. No pointer leads to the first
