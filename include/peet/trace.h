@@ -154,7 +154,7 @@ int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t c
  * may be NULL, is asked once in a while for each name of a loop, and tells how the count follows; or it returns NULL, and
  * `loop`, if there is one, is called for each execution, with the words that follow the name, as many as the loop has slots.
  * What it makes of them is what is written. */
-struct peet_trips { /* slot `end` becomes ((slot[end] - slot[start] - add) >> shift) * inverse & mask */
+struct peet_trips { /* slot[end] becomes ((slot[end] - slot[start] - add) >> shift) * inverse & mask, behind all others */
     uint64_t add, inverse, mask;
     uint8_t end, start, shift; /* start: PEET_LOOP_ZERO is the constant 0 */
 };

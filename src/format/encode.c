@@ -78,7 +78,9 @@ static void change_words(struct encoder *e, const struct context *c, uint64_t *s
 
     if (t) {
         uint64_t way = slots[t->end] - (t->start == PEET_LOOP_ZERO ? 0 : slots[t->start]) - t->add;
-        slots[t->end] = (way >> t->shift) * t->inverse & t->mask;
+        for (unsigned i = t->end; i + 1u < c->slots; i++)
+            slots[i] = slots[i + 1];
+        slots[c->slots - 1] = (way >> t->shift) * t->inverse & t->mask;
     } else if (e->names && e->names->loop) {
         e->names->loop(e->names->context, c->name, slots);
     }

@@ -3,6 +3,7 @@
  * moves the cursor behind its last word. A block that goes on in the record of another puts its key in the place of that
  * one's when its slots are there. Inserted are mov and lea alone, but at entries, where flags mean nothing. */
 #include <assert.h>
+#include <limits.h>
 #include <string.h>
 
 #include "capture/asm/unit.h"
@@ -121,10 +122,24 @@ static void emit_key(struct emitter *e, uint32_t block, int offset)
 
 /* A loop has two copies: one for the first trip, which writes its slots, and one for all others, which is as it was. Behind it,
  * the register is written that tells how often. */
+
+/* Where in the record a value of the loop goes; INT_MIN: it follows from others. */
+static int loop_offset(const struct asm_unit *u, const struct asm_block *b, unsigned value)
+{
+    const struct x86_pass_value *v = &b->loop->value[value];
+
+    return v->is_told ? 8 * (v->source - PEET_SRC_SLOT + 1) - bytes_before(u, b) : INT_MIN;
+}
+
 static void emit_loop_registers(struct emitter *e, const struct asm_block *b)
 {
-    for (unsigned i = b->loop->slots; i < b->loop->values; i++)
-        fprintf(e->out, "\tmovq\t%%%s, %u(%%r15)\n", NAMES[b->loop->value[i].reg], 8 * (i + 1));
+    const struct x86_affine *a = b->loop->loop;
+
+    for (unsigned i = a->slots; i < a->values; i++) {
+        int offset = loop_offset(e->u, b, i);
+        if (offset != INT_MIN)
+            fprintf(e->out, "\tmovq\t%%%s, %d(%%r15)\n", NAMES[a->value[i].reg], offset);
+    }
 }
 
 static void emit_to(struct emitter *e, const struct asm_statement *s, const char *label, uint32_t number)
@@ -139,7 +154,7 @@ static void emit_to(struct emitter *e, const struct asm_statement *s, const char
 static void emit_loop_end(struct emitter *e, const struct asm_block *b, uint32_t number)
 {
     const struct asm_statement *branch = &e->u->text.statement[e->u->insn[b->first + b->count - 1].statement];
-    unsigned end = 8 * (b->loop->values + 1);
+    int before = bytes_before(e->u, b), end = 8 * (b->loop->counter + 1) - before;
 
     emit_to(e, branch, ".LpeetL", number);
     fprintf(e->out, ".LpeetJ%u:\n\tjmp\t.LpeetX%u\n\t.p2align 4,,10\n.LpeetL%u:\n", number, number, number);
@@ -149,8 +164,10 @@ static void emit_loop_end(struct emitter *e, const struct asm_block *b, uint32_t
     }
     fprintf(e->out, ".LpeetC%u:\n", b->first + b->count - 1);
     emit_to(e, branch, ".LpeetL", number);
-    fprintf(e->out, ".LpeetX%u:\n\tmovq\t%%%s, %u(%%r15)\n\tleaq\t%u(%%r15), %%r15\n", number, NAMES[b->loop->counter],
-            end, end + 8);
+    fprintf(e->out, ".LpeetX%u:\n\tmovq\t%%%s, %d(%%r15)\n", number, NAMES[b->loop->loop->counter], end);
+    if (b->parent != ASM_NONE)
+        emit_key(e, number, -before);
+    fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", end + 8);
 }
 
 /* What stands in front of an instruction: the key, its slots, and behind the block's last word the cursor moves. A root looks
@@ -164,12 +181,16 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
 
     if (is_first && is_root)
         emit_key(e, in->block, 0);
+    if (is_first && is_root && b->reach > b->node->slots)
+        fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->reach);
     if (is_first && b->loop)
         emit_loop_registers(e, b);
-    else if (is_first && is_root && b->reach > b->node->slots)
-        fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->reach);
-    for (unsigned i = 0; i < n->own_slots; i++)
-        emit_fill(e, in, &n->fill[i], 8 * (n->slots - n->own_slots + (int)i + 1) - before);
+    for (unsigned i = 0; i < n->own_slots; i++) {
+        unsigned slot = n->slots - n->own_slots + i;
+        int offset = b->loop ? loop_offset(e->u, b, slot) : 8 * ((int)slot + 1) - before;
+        if (offset != INT_MIN)
+            emit_fill(e, in, &n->fill[i], offset);
+    }
     if (b->loop || n->slots < b->node->slots || !(is_first || n->own_slots))
         return;
     if (!is_root)

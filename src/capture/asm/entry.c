@@ -108,9 +108,9 @@ static unsigned flags_of(const struct asm_unit *u, const struct asm_block *b)
 static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
-    unsigned slots = b->node->slots, flags = flags_of(u, b);
+    unsigned slots = b->loop ? b->loop->block->slots : b->node->slots, flags = flags_of(u, b);
 
-    if (b->parent != ASM_NONE)
+    if (b->parent != ASM_NONE && !b->loop)
         slots -= u->block[b->parent].node->slots;
     fprintf(out, "\t.balign %d\n.LpeetS%u:\n\t.long %d, .LpeetI%u-.\n\t.value %u, %u\n\t.long %u\n", RAW_ALIGN, number,
             b->loop ? RAW_LOOP : RAW_BLOCK, b->first, b->count, slots, flags);

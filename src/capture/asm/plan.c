@@ -150,10 +150,14 @@ static void comes(struct asm_unit *u, const struct asm_block *from, uint32_t ins
 {
     struct asm_block *to = insn == ASM_NONE || u->insn[insn].block == ASM_NONE ? NULL : &u->block[u->insn[insn].block];
 
-    if (to) {
+    if (!to)
+        return;
+    to->arrives |= !from->knows_stack;
+    if (to == from) {
+        to->goes_back = true;
+    } else {
         to->before++;
         to->from = (uint32_t)(from - u->block);
-        to->arrives |= !from->knows_stack;
     }
 }
 
@@ -308,24 +312,46 @@ static bool moves_by_symbol(const struct asm_unit *u, const struct asm_insn *in)
     return in->x.moves > 0 && asm_next_name(&at, s->text + s->length, &length);
 }
 
-static int find_loop(struct asm_unit *u, struct asm_block *b)
+/* Plans a block as a loop behind `from`, or, where it cannot stand there, at the beginning: 1, 0 when it is none, or an error. */
+static int plan_loop(struct asm_unit *u, struct asm_block *b, struct x86_node *from)
 {
     const struct asm_function *f = &u->function[u->function[u->insn[b->first].function].family];
-    struct x86_affine a;
+    struct x86_affine *loop;
+    struct x86_node *node;
 
-    if (u->options->brute || b->parent != ASM_NONE || b->indirect || !is_loop(u, b))
-        return 1;
+    if (u->options->brute || b->indirect || !is_loop(u, b))
+        return 0;
     for (uint32_t i = 0; i < b->count; i++)
         if (moves_by_symbol(u, &u->insn[b->first + i]))
-            return 1;
+            return 0;
     b->private_words = private_words(f);
-    if (!x86_affine_find(b->node, 8 * (uint64_t)b->private_words, &a))
-        return 1;
-    b->loop = arena_alloc(&u->layout.arena, sizeof a);
-    if (!b->loop)
+    if (!(loop = arena_alloc(&u->layout.arena, sizeof *loop)))
         return PEET_ERR_MEMORY;
-    *b->loop = a;
-    return 1;
+    if (!x86_affine_find(b->node, 8 * (uint64_t)b->private_words, loop))
+        return 0;
+    int r = from ? x86_path_step(&u->layout, from, b->node, loop, &node) : 0;
+    if (r > 0)
+        b->parent = b->from;
+    else if (r == 0)
+        r = x86_path_step(&u->layout, NULL, b->node, loop, &node);
+    if (r > 0) {
+        b->node = node;
+        b->loop = node->pass;
+    }
+    return r;
+}
+
+/* Plans a block behind its parent: 1, 0 when it cannot stand there, or an error. */
+static int plan_behind(struct asm_unit *u, struct asm_block *b, struct x86_node *from)
+{
+    const struct x86_pass *loop[X86_PASSES];
+    int r = b->goes_back ? 0 : plan_insns(u, b, from);
+
+    if (r > 0 && x86_path_loops(from, loop) && !x86_path_is_fit(&u->layout, b->node))
+        return 0;
+    if (r > 0)
+        b->parent = b->from;
+    return r;
 }
 
 static int plan_block(struct asm_unit *u, uint32_t number)
@@ -338,24 +364,24 @@ static int plan_block(struct asm_unit *u, uint32_t number)
     b->planned = PLAN_BEGUN;
     if (parent && (r = plan_block(u, b->from)) < 0)
         return r;
-    if (parent && parent->planned == PLAN_DONE && !parent->loop && parent->depth < MAX_DEPTH
-        && (r = plan_insns(u, b, parent->node)) > 0) {
-        b->parent = b->from;
-        b->depth = (uint8_t)(parent->depth + 1);
-    }
-    if (r >= 0 && b->parent == ASM_NONE) {
+    struct x86_node *from =
+        parent && parent->planned == PLAN_DONE && parent->depth < MAX_DEPTH ? parent->node : NULL;
+    r = from ? plan_behind(u, b, from) : 0;
+    if (r == 0) {
         r = plan_insns(u, b, NULL);
         assert(r != 0); /* with one slot less, or as many, there is room */
+        if (r > 0 && b->goes_back)
+            r = plan_loop(u, b, from);
     }
     b->planned = PLAN_DONE;
-    if (r > 0 && (r = find_loop(u, b)) < 0)
-        return r;
-    for (struct asm_block *p = b; r > 0; p = &u->block[p->parent]) {
+    if (b->parent != ASM_NONE)
+        b->depth = (uint8_t)(parent->depth + 1);
+    for (struct asm_block *p = b; r >= 0; p = &u->block[p->parent]) {
         p->reach = p->reach < b->node->slots ? b->node->slots : p->reach;
         if (p->parent == ASM_NONE)
             break;
     }
-    return r;
+    return r < 0 ? r : 1;
 }
 
 int asm_unit_plan(struct asm_unit *u, struct peet_err *err)

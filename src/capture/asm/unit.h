@@ -8,8 +8,7 @@
 
 #include "capture/asm/asm.h"
 #include "capture/asm/text.h"
-#include "capture/x86/affine.h"
-#include "capture/x86/layout.h"
+#include "capture/x86/path.h"
 
 /* An instruction of an executable section. */
 struct asm_insn {
@@ -48,12 +47,13 @@ struct asm_block {
     uint32_t private_words; /* of the stack, from %rsp up, to which no pointer leads; if it is a loop */
     uint8_t planned;        /* enum asm_planned */
     uint8_t depth;          /* blocks from the root to here */
-    uint32_t before;        /* how many blocks come here, */
+    bool goes_back;         /* to itself */
+    uint32_t before;        /* how many other blocks come here, */
     uint32_t from;          /*   and the last one of them */
     uint32_t parent;        /* or ASM_NONE: it is a root */
     unsigned reach;         /* slots of the longest way that goes through here */
     struct x86_node *node;
-    struct x86_affine *loop; /* NULL, or: it goes back to itself, and is told in a few words */
+    const struct x86_pass *loop; /* NULL, or: it goes back to itself, and is told in a few words */
 };
 
 struct asm_unit {

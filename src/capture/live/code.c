@@ -183,6 +183,36 @@ static int plan(struct x86_layout *l, const struct live_entry *e, const struct x
     return slots == e->slots;
 }
 
+/* Plans a loop's instructions, by themselves, and the loop behind *node. */
+static int plan_loop(struct live_code *c, const struct live_entry *e, const struct x86_insn *insn, struct window w,
+                     struct x86_node **node)
+{
+    struct x86_layout *l = layout_of(c, e->flags);
+    struct x86_affine *loop = arena_alloc(&c->arena, sizeof *loop);
+    struct x86_node *block = NULL;
+
+    if (!loop)
+        return PEET_ERR_MEMORY;
+    int r = plan(l, e, insn, w, &block);
+    if (r <= 0)
+        return r;
+    if (!x86_affine_find(block, 8 * (uint64_t)(e->flags >> RAW_PRIVATE_SHIFT & RAW_PRIVATE_MAX), loop))
+        return 0;
+    return x86_path_step(l, *node, block, loop, node);
+}
+
+static void describe_way(struct live_item *item, struct x86_node *n)
+{
+    const struct x86_pass *loop[X86_PASSES];
+
+    item->slots = n->slots;
+    item->loops = (uint8_t)x86_path_loops(n, loop);
+    item->is_simple = x86_path_trips(n, &item->trips);
+    for (const struct x86_node *i = n; i; i = i->parent)
+        item->has_strings |= i->own_operands > 0 && i->insn->repeats;
+    item->node = n;
+}
+
 /* Plans the entry, and before it those that lead to it. */
 static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, unsigned depth, struct peet_err *err)
 {
@@ -210,22 +240,12 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
     struct window w = { e.rest, e.end, 0 };
     if ((r = decode(c, m, &e, &w, &insn, err)) < 0)
         return r;
-    r = plan(layout_of(c, e.flags), &e, insn, w, &n);
+    r = e.kind == RAW_LOOP ? plan_loop(c, &e, insn, w, &n) : plan(layout_of(c, e.flags), &e, insn, w, &n);
     if (r < 0)
         return err_set(err, r, "no memory for blocks");
     if (r == 0)
         return no_sense(m, e.start, "its slots are not as they should be", err);
-    item->slots = n->slots;
-    if (e.kind == RAW_LOOP) {
-        if (!(item->loop = arena_alloc(&c->arena, sizeof *item->loop)))
-            return err_set(err, PEET_ERR_MEMORY, "no memory for loops");
-        if (e.parent || !x86_affine_find(n, 8 * (uint64_t)(e.flags >> RAW_PRIVATE_SHIFT & RAW_PRIVATE_MAX), item->loop))
-            return no_sense(m, e.start, "it is no loop", err);
-        item->slots = (uint16_t)(item->loop->values + 1);
-    }
-    for (const struct x86_node *i = n; i; i = i->parent)
-        item->has_strings |= i->own_operands > 0 && i->insn->repeats;
-    item->node = n;
+    describe_way(item, n);
     return 0;
 }
 
@@ -261,8 +281,8 @@ int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct
     struct x86_layout *layout = module_entry(m, key, &e) ? layout_of(c, e.flags) : &c->layout;
     if (c->level == LEVEL_calls)
         r = define_calls(c, ret, err);
-    else if (ret->loop)
-        r = x86_affine_define(ret->loop, layout, ret->node, c->writer, &ret->item, err);
+    else if (ret->loops)
+        r = x86_path_define(layout, ret->node, c->writer, &ret->item, err);
     else if ((r = x86_layout_define(layout, ret->node, c->writer, err)) == 0)
         ret->item = ret->node->item;
     if (r < 0)

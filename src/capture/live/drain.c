@@ -187,30 +187,26 @@ static int item_of_key(void *context, uint64_t key, uint32_t *ret_item, struct p
     return r;
 }
 
-static const struct x86_affine *find_loop(struct live_thread *t, uint64_t key)
+static const struct live_item *find_known(struct live_thread *t, uint64_t key)
 {
     const struct live_module *m = t->last;
 
     if (!m || key < m->schema || key >= m->schema_end)
         m = find_module(t, key);
-    return m->items[(key - m->schema) / RAW_ALIGN].loop;
+    return &m->items[(key - m->schema) / RAW_ALIGN];
 }
 
-/* A loop left the register that counts: its trips follow. */
+/* Loops left the registers that count: their trips follow. */
 static void count_trips(void *context, uint64_t key, uint64_t *slots)
 {
-    const struct x86_affine *loop = find_loop(context, key);
-
-    x86_affine_settle(loop, slots);
-    if (loop->slots == 0) /* nothing follows from where it began, and zeros take no room */
-        memset(slots, 0, loop->values * sizeof *slots);
+    x86_path_settle(find_known(context, key)->node, slots);
 }
 
 static const struct peet_trips *trips_of(void *context, uint64_t key)
 {
-    const struct x86_affine *loop = find_loop(context, key);
+    const struct live_item *item = find_known(context, key);
 
-    return loop->settled_by_trips ? &loop->trips : NULL;
+    return item->is_simple ? &item->trips : NULL;
 }
 
 /* How many words of a buffer in which a program was interrupted are whole: up to the first key 0, and not the last block,

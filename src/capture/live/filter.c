@@ -42,14 +42,14 @@ static void push(struct live_filter *f, uint64_t key, const uint64_t *slots, siz
     f->words += n;
 }
 
-/* The trips of a loop that has left these words. */
-static uint64_t trips_of(const struct x86_affine *loop, const uint64_t *slots)
+/* The trips of loops that have left these words. */
+static void count_trips(const struct live_item *item, const uint64_t *slots, uint64_t trips[X86_PASSES])
 {
     uint64_t own[PEET_SLOTS];
 
-    memcpy(own, slots, (loop->values + 1) * sizeof *own);
-    x86_affine_settle(loop, own);
-    return own[loop->values];
+    memcpy(own, slots, item->slots * sizeof *own);
+    x86_path_settle(item->node, own);
+    memcpy(trips, own + item->slots - item->loops, item->loops * sizeof *trips);
 }
 
 /* ---- what is left out ---- */
@@ -65,8 +65,6 @@ static uint64_t references_of(const struct live_item *item, const uint64_t *slot
 {
     uint64_t n = 0;
 
-    if (!item->has_strings)
-        return item->node->operands;
     for (const struct x86_node *i = item->node; i; i = i->parent)
         for (unsigned k = 0; k < i->own_operands; k++) {
             const struct peet_operand *o = &i->operand[k];
@@ -78,18 +76,21 @@ static uint64_t references_of(const struct live_item *item, const uint64_t *slot
 
 static void leave_out(struct live_filter *f, const struct live_item *item, const uint64_t *slots)
 {
-    uint64_t trips = item->loop ? trips_of(item->loop, slots) : 1;
+    uint64_t trips[X86_PASSES], insns, references;
 
-    f->instructions += item->node->depth * trips;
-    f->references += references_of(item, slots) * trips;
+    if (item->loops)
+        count_trips(item, slots, trips);
+    x86_path_totals(item->node, trips, &insns, &references);
+    f->instructions += insns;
+    f->references += item->has_strings ? references_of(item, slots) : references;
 }
 
-/* What a block does to %rsp, as far as the trace knows it; a loop does nothing. */
+/* What a block does to %rsp, as far as the trace knows it; a way with loops does nothing. */
 static void follow_stack(struct live_filter *f, const struct live_item *item, const uint64_t *slots)
 {
     const struct x86_track *rsp = &item->node->track[X86_RSP];
 
-    if (item->loop || !rsp->known)
+    if (item->loops || !rsp->known)
         return;
     if (rsp->source >= PEET_SRC_SLOT)
         f->stack = slots[rsp->source - PEET_SRC_SLOT] + (uint64_t)rsp->add;
@@ -315,11 +316,13 @@ static int take_block(struct live_thread *t, const uint64_t *words, struct live_
         leave_out(f, item, words + 1);
         follow_stack(f, item, words + 1);
     } else if (level == LEVEL_calls) {
-        return item->loop ? 0 : take_calls(t, words[0], item, err);
+        return item->loops ? 0 : take_calls(t, words[0], item, err);
     } else if (level == LEVEL_blocks) {
-        uint64_t trips = item->loop ? trips_of(item->loop, words + 1) : 0;
+        uint64_t trips[X86_PASSES];
+        if (item->loops)
+            count_trips(item, words + 1, trips);
         tell_gap(f);
-        push(f, words[0], &trips, item->loop != NULL);
+        push(f, words[0], trips, item->loops);
     } else {
         take_all(f, words, item);
     }

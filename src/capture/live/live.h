@@ -17,7 +17,7 @@
 #include "capture/modules.h"
 #include "capture/producer.h"
 #include "capture/rt/raw.h"
-#include "capture/x86/affine.h"
+#include "capture/x86/path.h"
 #include "capture/x86/layout.h"
 
 /* ---- code.c: what keys stand for ---- */
@@ -33,7 +33,9 @@ struct live_item {
     bool has_strings;        /* how many references it has depends on its slots */
     uint8_t choice;          /* whether its function was asked for: 0 is not known yet, LIVE_CHOSEN, LIVE_SKIPPED */
     struct x86_node *node;   /* NULL: not planned yet */
-    struct x86_affine *loop; /* NULL: it is a block */
+    uint8_t loops;           /* on the way; 0: it is a block */
+    bool is_simple;          /* `trips` is all there is to do with its words */
+    struct peet_trips trips;
 };
 
 enum { LIVE_CHOSEN = 1, LIVE_SKIPPED };

@@ -12,13 +12,6 @@ struct sum {
     bool known, low; /* all of it; its lower 32 bits */
 };
 
-/* What something grows by: step + times * reg, with a register that does not change. */
-struct growth {
-    uint64_t step, times;
-    uint8_t reg;
-    bool known;
-};
-
 struct search {
     const struct x86_node *row[MAX_INSNS]; /* the block's instructions */
     unsigned insns;
@@ -27,8 +20,8 @@ struct search {
     int64_t word[STACK_WORDS]; /* what the symbols stand for: words at this distance from %rsp */
     unsigned words;
     struct sum end[X86_GPRS];      /* behind the last instruction */
-    struct growth growth[SYMBOLS]; /* of what was there when the trip began */
-    struct growth low[X86_GPRS];   /* of the lower 32 bits */
+    struct x86_growth growth[SYMBOLS]; /* of what was there when the trip began */
+    struct x86_growth low[X86_GPRS];   /* of the lower 32 bits */
     struct x86_affine *ret;
 };
 
@@ -110,10 +103,10 @@ static void step(struct search *s, struct sum *now, const struct x86_insn *in)
 /* ---- growth ---- */
 
 /* By what a register has grown at the end, if nothing but registers that stay as they are has been added to it. */
-static struct growth grown(const struct search *s, unsigned reg, bool low)
+static struct x86_growth grown(const struct search *s, unsigned reg, bool low)
 {
     const struct sum *e = &s->end[reg];
-    struct growth g = { .step = e->add, .reg = X86_NONE, .known = low ? e->low : e->known };
+    struct x86_growth g = { .step = e->add, .reg = X86_NONE, .known = low ? e->low : e->known };
 
     for (uint8_t i = 0; i < SYMBOLS; i++) {
         uint64_t times = e->times[i] - (i == reg);
@@ -126,7 +119,7 @@ static struct growth grown(const struct search *s, unsigned reg, bool low)
     return g;
 }
 
-static bool stays(const struct growth *g)
+static bool stays(const struct x86_growth *g)
 {
     return g->known && g->step == 0 && g->times == 0;
 }
@@ -134,7 +127,7 @@ static bool stays(const struct growth *g)
 static void find_growth(struct search *s)
 {
     for (unsigned i = 0; i < SYMBOLS; i++)
-        s->growth[i] = i < X86_GPRS ? grown(s, i, false) : (struct growth){ .reg = X86_NONE, .known = true };
+        s->growth[i] = i < X86_GPRS ? grown(s, i, false) : (struct x86_growth){ .reg = X86_NONE, .known = true };
     for (unsigned i = 0; i < X86_GPRS; i++) {
         s->low[i] = grown(s, i, true);
         if (s->growth[i].times && !stays(&s->growth[s->growth[i].reg]))
@@ -143,12 +136,12 @@ static void find_growth(struct search *s)
 }
 
 /* What a sum grows by from trip to trip. */
-static struct growth growth_of(const struct search *s, const struct sum *x, bool low)
+static struct x86_growth growth_of(const struct search *s, const struct sum *x, bool low)
 {
-    struct growth g = { .reg = X86_NONE, .known = low ? x->low : x->known };
+    struct x86_growth g = { .reg = X86_NONE, .known = low ? x->low : x->known };
 
     for (unsigned i = 0; i < SYMBOLS; i++) {
-        const struct growth *part = low && i < X86_GPRS && !s->growth[i].known ? &s->low[i] : &s->growth[i];
+        const struct x86_growth *part = low && i < X86_GPRS && !s->growth[i].known ? &s->low[i] : &s->growth[i];
         if (x->times[i] == 0)
             continue;
         g.known &= part->known;
@@ -181,7 +174,7 @@ static bool add_register(struct search *s, uint8_t reg, uint64_t times, uint8_t 
     return true;
 }
 
-static bool set_growth(struct search *s, struct x86_affine_value *v, const struct growth *g)
+static bool set_growth(struct search *s, struct x86_affine_value *v, const struct x86_growth *g)
 {
     uint8_t plus = 0;
 
@@ -208,6 +201,23 @@ static struct sum filled(const struct search *s, const struct sum *now, unsigned
     return x;
 }
 
+/* A sum of one register and a constant. */
+static void set_beginning(struct x86_affine_value *v, const struct sum *x)
+{
+    unsigned parts = 0;
+
+    v->reg = X86_NONE;
+    v->times = 1;
+    for (uint8_t i = 0; i < SYMBOLS; i++)
+        if (x->times[i]) {
+            v->reg = x->times[i] == 1 && i < X86_GPRS ? i : X86_NONE;
+            parts++;
+        }
+    if (!x->known || parts != 1)
+        v->reg = X86_NONE;
+    v->add = (int64_t)x->add;
+}
+
 static bool add_slots(struct search *s)
 {
     struct sum now[X86_GPRS];
@@ -218,7 +228,8 @@ static bool add_slots(struct search *s)
         const struct x86_node *n = s->row[i];
         for (unsigned k = 0; k < n->own_slots; k++) {
             struct sum x = filled(s, now, i, &n->fill[k]);
-            struct growth g = growth_of(s, &x, false);
+            struct x86_growth g = growth_of(s, &x, false);
+            set_beginning(&s->ret->value[slot], &x);
             if (!set_growth(s, &s->ret->value[slot++], &g))
                 return false;
         }
@@ -237,7 +248,7 @@ static bool looks_at_counter(const struct search *s, const struct sum *now, cons
     for (unsigned r = 0; r < X86_GPRS; r++) {
         if (!(in->reads >> r & 1))
             continue;
-        struct growth g = growth_of(s, &now[r], true);
+        struct x86_growth g = growth_of(s, &now[r], true);
         if (!g.known)
             return false;
         counts |= g.step != 0 || g.times != 0;
@@ -266,7 +277,7 @@ static bool counts_to_its_end(struct search *s)
 
 /* Registers wrap around, and compilers let them: trips is the least number with trips * by = way, in so many bits. An odd
  * number has an inverse there, which every step of Newton's knows twice as many bits of. */
-static struct peet_trips trips_by(uint64_t by, bool narrow)
+struct peet_trips x86_affine_trips(uint64_t by, bool narrow)
 {
     unsigned shift = (unsigned)__builtin_ctzll(by), bits = (narrow ? 32 : 64) - shift;
     uint64_t odd = by >> shift, inverse = odd;
@@ -285,26 +296,17 @@ static bool choose_counter(struct search *s)
 
     for (unsigned way = 0; way < 3; way++) /* by a constant, by a register, by a constant in 32 bits */
         for (uint8_t r = 0; r < X86_GPRS; r++) {
-            const struct growth *g = way == 2 ? &s->low[r] : &s->growth[r];
+            const struct x86_growth *g = way == 2 ? &s->low[r] : &s->growth[r];
             bool counts = way == 1 ? g->times != 0 && !s->looks_at_memory : g->step != 0 && g->times == 0;
             if (!g->known || !counts || !add_register(s, r, 1, &a->counted))
                 continue;
             a->counter = r;
             a->narrow = way == 2;
             if (g->times == 0)
-                a->trips = trips_by(g->step, a->narrow);
+                a->trips = x86_affine_trips(g->step, a->narrow);
             return set_growth(s, &a->value[a->counted], g);
         }
     return false;
-}
-
-static void set_trips(struct x86_affine *a)
-{
-    a->trips.end = (uint8_t)a->values;
-    a->trips.start = a->counted;
-    a->settled_by_trips = !a->value[a->counted].plus && a->slots > 0;
-    for (unsigned i = a->slots; i < a->values; i++)
-        a->settled_by_trips &= a->value[i].times == 1;
 }
 
 static bool is_simple(const struct x86_insn *in)
@@ -331,52 +333,6 @@ bool x86_affine_find(const struct x86_node *n, uint64_t private_bytes, struct x8
     for (unsigned i = 0; i < s.insns; i++)
         step(&s, s.end, s.row[i]->insn);
     find_growth(&s);
-    if (!counts_to_its_end(&s) || !add_slots(&s) || !choose_counter(&s))
-        return false;
-    set_trips(ret);
-    return true;
-}
-
-/* ---- the loop in the trace ---- */
-
-void x86_affine_settle(const struct x86_affine *a, uint64_t *words)
-{
-    const struct x86_affine_value *counted = &a->value[a->counted];
-    uint64_t way = words[a->values] - words[a->counted];
-
-    for (unsigned i = a->slots; i < a->values; i++)
-        words[i] *= a->value[i].times; /* the counter's is 1 */
-    struct peet_trips t = a->trips;
-    if (counted->plus) {
-        uint64_t by = (uint64_t)counted->step + words[counted->plus - 1];
-        if (by == 0) { /* then there was one */
-            words[a->values] = 1;
-            return;
-        }
-        t = trips_by(by, false);
-    }
-    words[a->values] = (way >> t.shift) * t.inverse & t.mask;
-}
-
-int x86_affine_define(const struct x86_affine *a, struct x86_layout *l, struct x86_node *n, struct peet_writer *w,
-                      uint32_t *ret_item, struct peet_err *err)
-{
-    struct peet_assign grows[PEET_SLOTS], slot[PEET_SLOTS];
-    unsigned growing = 0, slots = l->strips ? 0 : a->slots, values = l->strips ? 0 : a->values;
-    int r = x86_layout_define(l, n, w, err);
-
-    if (r < 0)
-        return r;
-    for (uint8_t i = 0; i < slots; i++) {
-        slot[i] = (struct peet_assign){ .dst = i, .src = i };
-        if (a->value[i].step || a->value[i].plus)
-            grows[growing++] =
-                (struct peet_assign){ .add = a->value[i].step, .dst = i, .src = i, .plus = a->value[i].plus };
-    }
-    const struct peet_loop_node node[] = {
-        { .end = 2, .assigns = (uint16_t)growing, .counted = 1, .trips = 0, .assign = grows },
-        { .block = n->item, .assigns = (uint16_t)slots, .assign = slot },
-    };
-    const struct peet_loop loop = { .values = (uint16_t)values, .counts = 1, .nodes = 2, .node = node };
-    return peet_writer_loop(w, &loop, ret_item, err);
+    memcpy(ret->growth, s.growth, sizeof ret->growth);
+    return counts_to_its_end(&s) && add_slots(&s) && choose_counter(&s);
 }

@@ -9,12 +9,20 @@
 
 #include "capture/x86/layout.h"
 
+/* What something grows by in each trip: step + times * reg, with a register that does not change. */
+struct x86_growth {
+    uint64_t step, times;
+    uint8_t reg;
+    bool known;
+};
+
 /* value[i] of an execution: i below slots: that slot in the first trip; otherwise a register when the loop begins. */
 struct x86_affine_value {
     int64_t step;
     uint8_t plus;   /* 0, or: it grows by value[plus - 1] besides */
-    uint8_t reg;    /* for those that are registers, */
-    uint64_t times; /*   and what the value in the trace is multiplied by */
+    uint8_t reg;    /* it is this register when the loop begins, */
+    int64_t add;    /*   plus this; X86_NONE: it is not so simple */
+    uint64_t times; /* what the value in the trace is multiplied by; 1 for slots */
 };
 
 struct x86_affine {
@@ -22,20 +30,16 @@ struct x86_affine {
     struct x86_affine_value value[PEET_SLOTS];
     uint8_t counter; /* the register that tells how often; value[counted] is where it began */
     uint8_t counted;
-    bool narrow; /* it counts in 32 bits */
-    bool settled_by_trips;    /* `trips` is all that x86_affine_settle does */
-    struct peet_trips trips; /* how these follow from what the counter did, if it does not count by a register */
+    bool narrow;             /* it counts in 32 bits */
+    struct peet_trips trips; /* how often follows from what the counter did, if it does not count by a register */
+    struct x86_growth growth[X86_GPRS];
 };
 
 /* Whether the block that ends at n is such a loop, if its branch goes back to its beginning. No pointer leads to the first
  * private_bytes of the stack, from %rsp up: what is stored through pointers does not change what is kept there. */
 bool x86_affine_find(const struct x86_node *n, uint64_t private_bytes, struct x86_affine *ret);
 
-/* The words of an execution as the trace has them: in place of the counter's last value the number of trips. */
-void x86_affine_settle(const struct x86_affine *a, uint64_t *words);
-
-/* Defines the loop, and its block. If the layout strips them, an execution has one slot, the number of trips. */
-int x86_affine_define(const struct x86_affine *a, struct x86_layout *l, struct x86_node *n, struct peet_writer *w,
-                      uint32_t *ret_item, struct peet_err *err);
+/* How trips follow from what a register did that grows by this much. */
+struct peet_trips x86_affine_trips(uint64_t by, bool narrow);
 
 #endif

@@ -388,15 +388,44 @@ struct x86_touched x86_node_fill(const struct x86_node *n, const struct x86_mome
 
 /* ---- definition ---- */
 
+static uint64_t bit_of(uint8_t source)
+{
+    return source >= PEET_SRC_SLOT ? (uint64_t)1 << (source - PEET_SRC_SLOT) : 0;
+}
+
+uint64_t x86_layout_slots(const struct x86_node *n)
+{
+    uint64_t used = 0, all = n->slots == 64 ? UINT64_MAX : ((uint64_t)1 << n->slots) - 1;
+
+    for (; n && !n->pass; n = n->parent)
+        for (unsigned i = 0; i < n->own_operands; i++)
+            used |= bit_of(n->operand[i].base) | bit_of(n->operand[i].index);
+    return n ? used : all; /* behind a loop there are none but plain operands */
+}
+
+/* The slots of the block alone, in their order. */
+static void renumber(struct peet_operand *o, uint64_t used)
+{
+    uint64_t base = bit_of(o->base), index = bit_of(o->index);
+
+    if (base)
+        o->base = (uint8_t)(PEET_SRC_SLOT + __builtin_popcountll(used & (base - 1)));
+    if (index)
+        o->index = (uint8_t)(PEET_SRC_SLOT + __builtin_popcountll(used & (index - 1)));
+}
+
 static void describe(struct x86_layout *l, const struct x86_node *n, struct peet_block *b)
 {
     unsigned operands = n->operands;
     const struct x86_node *root = n;
+    uint64_t used = x86_layout_slots(n);
 
-    *b = (struct peet_block){
-        .insns = n->depth, .operands = n->operands, .slots = n->slots, .insn = l->insns, .operand = l->operands
-    };
-    while (root->parent)
+    *b = (struct peet_block){ .insns = n->depth,
+                              .operands = n->operands,
+                              .slots = (uint16_t)__builtin_popcountll(used),
+                              .insn = l->insns,
+                              .operand = l->operands };
+    while (root->parent && !root->pass)
         root = root->parent;
     if (root->variant & (X86_STACK_SLOT | X86_STACK_CARRIED) && n->track[X86_RSP].known) {
         const struct x86_track *rsp = &n->track[X86_RSP];
@@ -405,7 +434,7 @@ static void describe(struct x86_layout *l, const struct x86_node *n, struct peet
             rsp->add != 0 || rsp->source != PEET_SRC_REGISTER + X86_STACK_REGISTER; /* else it stays as it is */
         b->effect = &l->effect;
     }
-    for (; n; n = n->parent) {
+    for (; n && !n->pass; n = n->parent) {
         struct peet_insn *in = &l->insns[n->depth - 1];
         *in = n->insn->insn;
         if (n->variant & X86_CUT)
@@ -413,6 +442,8 @@ static void describe(struct x86_layout *l, const struct x86_node *n, struct peet
         operands -= n->own_operands;
         memcpy(&l->operands[operands], n->operand, n->own_operands * sizeof *n->operand);
     }
+    for (unsigned i = 0; root->pass && i < b->operands; i++)
+        renumber(&l->operands[i], used);
 }
 
 int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, struct peet_err *err)

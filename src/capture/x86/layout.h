@@ -64,13 +64,14 @@ struct x86_node {
     const struct x86_insn *insn;
     struct x86_node *parent, *child, *sibling; /* child: the newest; sibling: the one before it */
     uint32_t item;                             /* the block that ends here; 0: none has yet */
-    uint16_t depth, operands;                  /* instructions and operands up to here, this one included */
+    uint16_t depth, operands;                  /* of the block: instructions and operands up to here, this one included */
     uint8_t variant, slots;                    /* slots up to here */
     uint8_t own_operands, own_slots;
     const struct peet_operand *operand; /* own */
     const struct x86_fill *fill;        /* own, slot by slot */
     struct x86_track track[X86_GPRS];   /* behind it */
     struct x86_pair pair[X86_PAIRS];    /* the newest first; source 0: none */
+    const struct x86_pass *pass;        /* not an instruction but a loop, capture/x86/path: the next block begins behind it */
 };
 
 struct x86_layout {
@@ -107,6 +108,9 @@ struct x86_touched {
 
 /* Sets those of a block's slots that the instruction adds, and checks what follows from them. */
 struct x86_touched x86_node_fill(const struct x86_node *n, const struct x86_moment *m, uint64_t *slots);
+
+/* Which of the slots up to here the block that ends at n has. */
+uint64_t x86_layout_slots(const struct x86_node *n);
 
 /* Sees to it that the block that ends at n is defined. */
 int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, struct peet_err *err);

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/x86/path.h"
+
+#include <string.h>
+
+#include "base/err.h"
+
+/* ---- a loop behind blocks ---- */
+
+struct step {
+    struct x86_node *from;
+    struct x86_pass *pass;
+    struct x86_track before[X86_GPRS]; /* what is known of the registers when the loop begins */
+    unsigned slots;
+};
+
+/* Whether others grow by a value: then it has to be a slot as it is. */
+static bool is_added(const struct x86_affine *a, unsigned i)
+{
+    for (unsigned k = 0; k < a->values; k++)
+        if (a->value[k].plus == i + 1)
+            return true;
+    return false;
+}
+
+static unsigned slot_of(const struct x86_pass *p, unsigned value)
+{
+    return p->value[value].source - PEET_SRC_SLOT;
+}
+
+/* What a slot would have to grow by for a value to follow from it. */
+static struct x86_pass_growth wish(const struct x86_pass *p, const struct x86_affine_value *v)
+{
+    return (struct x86_pass_growth){
+        .step = v->step, .plus = (uint8_t)(v->plus ? slot_of(p, v->plus - 1u) + 1 : 0), .is_set = true
+    };
+}
+
+static bool agree(const struct x86_pass_growth *a, const struct x86_pass_growth *b)
+{
+    return a->step == b->step && a->plus == b->plus;
+}
+
+/* Whether value i follows from what is known before the loop. */
+static bool follows(struct step *s, unsigned i)
+{
+    struct x86_pass *p = s->pass;
+    const struct x86_affine_value *v = &p->loop->value[i];
+    const struct x86_track *t = v->reg == X86_NONE ? NULL : &s->before[v->reg];
+    bool is_start = i >= p->loop->slots && !is_added(p->loop, i); /* only looked at when the loop is left */
+
+    if (!t || !t->known || v->times != 1)
+        return false;
+    int64_t add = (int64_t)((uint64_t)t->add + (uint64_t)v->add);
+    bool is_slot = t->source >= PEET_SRC_SLOT;
+    if ((!is_slot && t->source != PEET_SRC_ZERO) || (is_added(p->loop, i) && (!is_slot || add)))
+        return false;
+    if (!is_start && is_slot) {
+        struct x86_pass_growth *g = &p->growth[t->source - PEET_SRC_SLOT], wanted = wish(p, v);
+        if (g->is_set && !agree(g, &wanted))
+            return false;
+        *g = wanted;
+    } else if (!is_start && (v->step || v->plus)) {
+        return false; /* a constant does not grow */
+    }
+    p->value[i] = (struct x86_pass_value){ add, t->source, false };
+    return true;
+}
+
+static void tell(struct step *s, unsigned i)
+{
+    struct x86_pass *p = s->pass;
+    const struct x86_affine_value *v = &p->loop->value[i];
+
+    p->value[i] = (struct x86_pass_value){ 0, (uint8_t)(PEET_SRC_SLOT + s->slots), true };
+    if (!(i == p->loop->counted && p->loop->narrow))
+        p->growth[s->slots] = wish(p, v);
+    if (v->reg != X86_NONE && !s->before[v->reg].known && v->times == 1)
+        s->before[v->reg] =
+            (struct x86_track){ (int64_t)(0 - (uint64_t)v->add), (uint8_t)(PEET_SRC_SLOT + s->slots), true };
+    s->slots++;
+}
+
+/* What is known of a register behind the loop. */
+static struct x86_track behind(const struct step *s, unsigned reg)
+{
+    static const struct x86_track UNKNOWN = { 0 };
+    const struct x86_affine *a = s->pass->loop;
+    const struct x86_growth *g = &a->growth[reg];
+    const struct x86_track *t = &s->before[reg];
+    struct x86_pass_growth has = { 0 }, needs = { .step = (int64_t)g->step };
+
+    if (!g->known || !t->known)
+        return UNKNOWN;
+    for (unsigned i = a->slots; g->times && i < a->values; i++)
+        if (a->value[i].reg == g->reg && a->value[i].times == g->times)
+            needs.plus = (uint8_t)(slot_of(s->pass, i) + 1);
+    if (g->times && !needs.plus)
+        return UNKNOWN;
+    if (t->source >= PEET_SRC_SLOT)
+        has = s->pass->growth[t->source - PEET_SRC_SLOT];
+    return agree(&has, &needs) ? *t : UNKNOWN;
+}
+
+static struct x86_node *keep(struct x86_layout *l, const struct step *s)
+{
+    struct x86_node *n = arena_alloc(&l->arena, sizeof *n);
+
+    if (!n)
+        return NULL;
+    *n = (struct x86_node){ .insn = s->pass->block->insn,
+                            .parent = s->from,
+                            .variant = X86_STACK_CARRIED,
+                            .slots = (uint8_t)s->slots,
+                            .pass = s->pass };
+    for (unsigned i = 0; i < X86_GPRS; i++)
+        n->track[i] = behind(s, i);
+    return n;
+}
+
+int x86_path_step(struct x86_layout *l, struct x86_node *from, struct x86_node *block, const struct x86_affine *loop,
+                  struct x86_node **ret)
+{
+    const struct x86_pass *before[X86_PASSES];
+    struct step s = { .from = from, .slots = from ? from->slots : 0 };
+
+    if (from && (from->pass || !x86_path_is_fit(l, from) || x86_path_loops(from, before) == X86_PASSES))
+        return 0;
+    if (!(s.pass = arena_alloc(&l->arena, sizeof *s.pass)))
+        return PEET_ERR_MEMORY;
+    *s.pass = (struct x86_pass){ .loop = loop, .block = block };
+    if (from)
+        memcpy(s.before, from->track, sizeof s.before);
+    else if (!l->bare)
+        s.before[X86_RSP] = (struct x86_track){ 0, PEET_SRC_REGISTER + X86_STACK_REGISTER, true };
+    if (s.slots + loop->values + 1 > PEET_SLOTS)
+        return 0;
+    for (unsigned i = 0; i < loop->values; i++) /* what others grow by comes first */
+        if (is_added(loop, i) && !follows(&s, i))
+            tell(&s, i);
+    for (unsigned i = 0; i < loop->values; i++)
+        if (!is_added(loop, i) && !follows(&s, i))
+            tell(&s, i);
+    s.pass->counter = (uint8_t)s.slots++;
+    *ret = keep(l, &s);
+    return *ret ? 1 : PEET_ERR_MEMORY;
+}
+
+bool x86_path_is_fit(const struct x86_layout *l, const struct x86_node *n)
+{
+    const struct x86_track *rsp = &n->track[X86_RSP];
+    const struct x86_node *root = n;
+
+    for (; !root->pass; root = root->parent) {
+        for (unsigned i = 0; i < root->own_operands; i++)
+            if (root->operand[i].size_src || root->operand[i].predicate)
+                return false;
+        if (!root->parent)
+            break;
+    }
+    return root->variant == X86_STACK_CARRIED
+           && (l->bare || (rsp->known && rsp->add == 0 && rsp->source == PEET_SRC_REGISTER + X86_STACK_REGISTER));
+}
+
+/* ---- ways ---- */
+
+unsigned x86_path_loops(const struct x86_node *n, const struct x86_pass *ret[X86_PASSES])
+{
+    unsigned loops = 0, left;
+
+    for (const struct x86_node *i = n; i; i = i->parent)
+        loops += i->pass != NULL;
+    left = loops;
+    for (const struct x86_node *i = n; i; i = i->parent)
+        if (i->pass)
+            ret[--left] = i->pass;
+    return loops;
+}
+
+static uint64_t trips_of(const struct x86_pass *p, const uint64_t *words)
+{
+    const struct x86_affine *a = p->loop;
+    const struct x86_affine_value *counted = &a->value[a->counted];
+    const struct x86_pass_value *start = &p->value[a->counted];
+    struct peet_trips t = a->trips;
+    uint64_t way = words[p->counter] - (uint64_t)start->add
+                   - (start->source == PEET_SRC_ZERO ? 0 : words[start->source - PEET_SRC_SLOT]);
+
+    if (counted->plus) {
+        uint64_t by = (uint64_t)counted->step + words[slot_of(p, counted->plus - 1u)];
+        if (by == 0) /* then there was one */
+            return 1;
+        t = x86_affine_trips(by, false);
+    }
+    return (way >> t.shift) * t.inverse & t.mask;
+}
+
+void x86_path_settle(const struct x86_node *n, uint64_t *words)
+{
+    const struct x86_pass *pass[X86_PASSES];
+    unsigned loops = x86_path_loops(n, pass), values = 0, at = 0;
+    uint64_t trips[X86_PASSES];
+
+    for (unsigned i = 0; i < loops; i++) {
+        const struct x86_affine *a = pass[i]->loop;
+        for (unsigned k = a->slots; k < a->values; k++)
+            if (a->value[k].times != 1)
+                words[slot_of(pass[i], k)] *= a->value[k].times;
+        trips[i] = trips_of(pass[i], words);
+        for (unsigned k = 0; a->slots == 0 && k < a->values; k++) /* nothing follows from it, and zeros take no room */
+            if (pass[i]->value[k].is_told)
+                words[slot_of(pass[i], k)] = 0;
+    }
+    for (unsigned i = 0; i < n->slots; i++) {
+        if (at < loops && pass[at]->counter == i)
+            at++;
+        else
+            words[values++] = words[i];
+    }
+    memcpy(words + values, trips, loops * sizeof *trips);
+}
+
+bool x86_path_trips(const struct x86_node *n, struct peet_trips *ret)
+{
+    const struct x86_pass *pass[X86_PASSES];
+
+    if (x86_path_loops(n, pass) != 1)
+        return false;
+    const struct x86_affine *a = pass[0]->loop;
+    const struct x86_pass_value *start = &pass[0]->value[a->counted];
+    for (unsigned i = a->slots; i < a->values; i++)
+        if (a->value[i].times != 1)
+            return false;
+    *ret = a->trips;
+    ret->end = pass[0]->counter;
+    ret->start = start->source == PEET_SRC_ZERO ? PEET_LOOP_ZERO : (uint8_t)(start->source - PEET_SRC_SLOT);
+    ret->add = (uint64_t)start->add;
+    return !a->value[a->counted].plus && a->slots > 0;
+}
+
+void x86_path_totals(const struct x86_node *n, const uint64_t *trips, uint64_t *ret_insns, uint64_t *ret_operands)
+{
+    const struct x86_pass *pass[X86_PASSES];
+    unsigned loops = x86_path_loops(n, pass);
+
+    *ret_insns = *ret_operands = 0;
+    for (; n; n = n->parent) {
+        if (n->pass) {
+            loops--;
+            *ret_insns += trips[loops] * n->pass->block->depth;
+            *ret_operands += trips[loops] * n->pass->block->operands;
+        } else {
+            *ret_insns += 1;
+            *ret_operands += n->own_operands;
+        }
+    }
+}
+
+/* ---- in the trace ---- */
+
+enum { NODES = 2 + 3 * X86_PASSES };
+
+struct nest {
+    struct x86_layout *layout;
+    struct peet_writer *writer;
+    const struct x86_pass *pass[X86_PASSES];
+    unsigned loops, told; /* told: loops so far */
+    unsigned nodes;
+    struct peet_loop_node node[NODES];
+    struct peet_assign assign[NODES][PEET_SLOTS];
+};
+
+/* The value that a slot of the way is. */
+static uint8_t value_of(const struct nest *x, unsigned slot)
+{
+    unsigned before = 0;
+
+    while (before < x->loops && x->pass[before]->counter < slot)
+        before++;
+    return (uint8_t)(slot - before);
+}
+
+static struct peet_assign *begin_node(struct nest *x, const struct peet_loop_node *n)
+{
+    x->node[x->nodes] = *n;
+    x->node[x->nodes].assign = x->assign[x->nodes];
+    return x->assign[x->nodes++];
+}
+
+static int add_block(struct nest *x, struct x86_node *n, struct peet_err *err)
+{
+    uint64_t used = x->layout->strips || x->layout->bare ? 0 : x86_layout_slots(n);
+    uint8_t slots = 0;
+    int r = x86_layout_define(x->layout, n, x->writer, err);
+
+    if (r < 0)
+        return r;
+    struct peet_assign *assign = begin_node(x, &(struct peet_loop_node){ .block = n->item });
+    for (; used; used &= used - 1, slots++)
+        assign[slots] =
+            (struct peet_assign){ .dst = slots, .src = value_of(x, (unsigned)__builtin_ctzll(used)) };
+    x->node[x->nodes - 1].assigns = slots;
+    return 0;
+}
+
+static int add_loop(struct nest *x, const struct x86_node *n, struct peet_err *err)
+{
+    const struct x86_pass *p = n->pass;
+    bool is_bare = x->layout->strips || x->layout->bare;
+    uint8_t slots = is_bare ? 0 : (uint8_t)p->loop->slots;
+    uint16_t growing = 0;
+    int r = x86_layout_define(x->layout, p->block, x->writer, err);
+
+    if (r < 0)
+        return r;
+    struct peet_loop_node loop = { .end = (uint16_t)(x->nodes + 2), .counted = 1, .trips = x->told++ };
+    struct peet_assign *assign = begin_node(x, &loop);
+    for (unsigned i = 0; !is_bare && i < n->slots; i++) {
+        const struct x86_pass_growth *g = &p->growth[i];
+        if (g->step || g->plus)
+            assign[growing++] = (struct peet_assign){ .add = g->step,
+                                                      .dst = value_of(x, i),
+                                                      .src = value_of(x, i),
+                                                      .plus = g->plus ? (uint8_t)(value_of(x, g->plus - 1u) + 1) : 0 };
+    }
+    x->node[x->nodes - 1].assigns = growing;
+    assign = begin_node(x, &(struct peet_loop_node){ .block = p->block->item, .assigns = slots });
+    for (uint8_t i = 0; i < slots; i++) {
+        const struct x86_pass_value *v = &p->value[i];
+        bool is_constant = v->source == PEET_SRC_ZERO;
+        assign[i] = (struct peet_assign){
+            .add = v->add, .dst = i, .src = is_constant ? PEET_LOOP_ZERO : value_of(x, v->source - PEET_SRC_SLOT)
+        };
+    }
+    return 0;
+}
+
+/* What ends at n, behind what comes before it. */
+static int add_up_to(struct nest *x, struct x86_node *n, struct peet_err *err)
+{
+    struct x86_node *before = n->parent;
+
+    while (!n->pass && before && !before->pass)
+        before = before->parent;
+    int r = before ? add_up_to(x, before, err) : 0;
+    if (r < 0)
+        return r;
+    return n->pass ? add_loop(x, n, err) : add_block(x, n, err);
+}
+
+int x86_path_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, uint32_t *ret_item,
+                    struct peet_err *err)
+{
+    struct nest x = { .layout = l, .writer = w };
+
+    x.loops = x86_path_loops(n, x.pass);
+    if (n->parent) /* a loop that is alone needs none around it */
+        begin_node(&x, &(struct peet_loop_node){ .trips = 1 });
+    int r = add_up_to(&x, n, err);
+    if (r < 0)
+        return r;
+    x.node[0].end = (uint16_t)x.nodes;
+    struct peet_loop loop = { .values = (uint16_t)(l->strips ? 0 : n->slots - x.loops),
+                              .counts = (uint16_t)x.loops,
+                              .nodes = (uint16_t)x.nodes,
+                              .node = x.node };
+    return peet_writer_loop(w, &loop, ret_item, err);
+}
