@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A summarised loop has a second copy of its instructions, for all trips but the first. These tell which instruction of the
- * trace one of the program is a copy of. */
+ * trace one of the program is a copy of, and which jumps were inserted. */
 #ifndef TESTS_E2E_COPIES_H
 #define TESTS_E2E_COPIES_H
 
@@ -30,14 +30,20 @@ static inline void copies_of_module(struct copies *c, const struct live_module *
 
     for (uint64_t key = m->schema; module_next_entry(m, &key, &e, &last);) {
         struct window own = { e.rest, e.end, 0 }, rest = own;
-        if (e.kind != RAW_LOOP)
-            continue;
+        struct live_entry parent;
         for (unsigned i = 0; i < e.insns; i++)
             window_leb(&rest);
         for (unsigned i = 0; i < e.slots; i++) {
             window_leb(&rest);
             window_bytes(&rest, 3);
         }
+        if (e.flags & RAW_SHARED && module_entry(m, e.parent, &parent)) {
+            uint64_t offset = window_leb(&rest);
+            if (offset)
+                copies_add(c, parent.start + offset, 0);
+        }
+        if (e.kind != RAW_LOOP)
+            continue;
         copies_add(c, e.start + window_leb(&rest), 0);
         for (unsigned i = 0; i < e.insns; i++)
             copies_add(c, e.start + window_leb(&rest), e.start + window_leb(&own));

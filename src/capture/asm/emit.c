@@ -112,12 +112,15 @@ static void emit_fill(struct emitter *e, const struct asm_insn *in, const struct
     fprintf(e->out, "\tmovq\t%%r14, %d(%%r15)\n", offset);
 }
 
-static void emit_key(struct emitter *e, uint32_t block, int offset)
+/* The key of a block, or, if `taken`, of the way from there to the shared block behind it. */
+static void emit_key(struct emitter *e, uint32_t block, bool taken, int offset)
 {
+    char kind = taken ? 'T' : 'S';
+
     if (e->u->options->model == ASM_ABSOLUTE)
-        fprintf(e->out, "\tmovq\t$.LpeetS%u, %d(%%r15)\n", block, offset);
+        fprintf(e->out, "\tmovq\t$.Lpeet%c%u, %d(%%r15)\n", kind, block, offset);
     else
-        fprintf(e->out, "\tleaq\t.LpeetS%u(%%rip), %%r14\n\tmovq\t%%r14, %d(%%r15)\n", block, offset);
+        fprintf(e->out, "\tleaq\t.Lpeet%c%u(%%rip), %%r14\n\tmovq\t%%r14, %d(%%r15)\n", kind, block, offset);
 }
 
 /* A loop has two copies: one for the first trip, which writes its slots, and one for all others, which is as it was. Behind it,
@@ -166,7 +169,7 @@ static void emit_loop_end(struct emitter *e, const struct asm_block *b, uint32_t
     emit_to(e, branch, ".LpeetL", number);
     fprintf(e->out, ".LpeetX%u:\n\tmovq\t%%%s, %d(%%r15)\n", number, NAMES[b->loop->loop->counter], end);
     if (b->parent != ASM_NONE)
-        emit_key(e, number, -before);
+        emit_key(e, number, b->always, -before);
     fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", end + 8);
 }
 
@@ -180,7 +183,7 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
     int before = bytes_before(e->u, b), after = 8 * (b->node->slots + 1);
 
     if (is_first && is_root)
-        emit_key(e, in->block, 0);
+        emit_key(e, in->block, b->always, 0);
     if (is_first && is_root && b->reach > b->node->slots)
         fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->reach);
     if (is_first && b->loop)
@@ -194,7 +197,7 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
     if (b->loop || n->slots < b->node->slots || !(is_first || n->own_slots))
         return;
     if (!is_root)
-        emit_key(e, in->block, -before);
+        emit_key(e, in->block, b->always, -before);
     if (after != before)
         fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", after - before);
 }
@@ -208,11 +211,29 @@ static void emit_transfer(struct emitter *e, const struct asm_statement *s, cons
 
     if (b && b->loop && s->insn == b->first + b->count - 1) {
         emit_loop_end(e, b, in->block);
+    } else if (b && b->taken != ASM_NONE && s->insn == b->first + b->count - 1 && in->x.insn.class == PEET_CL_jump) {
+        emit_to(e, s, ".LpeetK", b->taken);
     } else if (own != ASM_NONE) {
         emit_to(e, s, ".LpeetB", own);
     } else {
         emit(e, s);
     }
+}
+
+bool asm_has_jump(const struct asm_unit *u, const struct asm_block *b)
+{
+    return b->taken != ASM_NONE && u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_jump;
+}
+
+/* Control goes on to a shared block, which is told here, and not where it stands. */
+static void emit_taken(struct emitter *e, const struct asm_insn *in)
+{
+    const struct asm_block *b = &e->u->block[in->block];
+
+    if (!b->always)
+        emit_key(e, in->block, true, -8 * (b->node->slots + 1));
+    if (asm_has_jump(e->u, b))
+        fprintf(e->out, ".LpeetN%u:\n\tjmp\t.LpeetK%u\n", in->block, b->taken);
 }
 
 /* Whether control leaves for a place that looks for the cursor in memory. */
@@ -244,14 +265,19 @@ static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t
     uint32_t own = in->target == ASM_NONE ? ASM_NONE : asm_own_target(e->u, in->target);
     bool for_callee;
 
-    if (in->block != ASM_NONE) /* else there is too little in it for the level */
+    const struct asm_block *b = in->block == ASM_NONE ? NULL : &e->u->block[in->block];
+    if (b) /* else there is too little in it for the level */
         emit_words(e, in, number);
+    if (b && b->shared && number == b->first)
+        fprintf(e->out, ".LpeetK%u:\n", in->block);
     if (leaves(e->u, in, own, &for_callee))
         asm_emit_spill(e->u, e->out, for_callee);
     fprintf(e->out, ".LpeetI%u:\n", number);
     emit_transfer(e, s, in, own);
     if (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect)
         asm_emit_return(e->u, number, e->out);
+    if (b && b->taken != ASM_NONE && number == b->first + b->count - 1)
+        emit_taken(e, in);
 }
 
 /* As it is; the instructions of a sequence that ends with a call stay together. */

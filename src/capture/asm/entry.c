@@ -84,6 +84,8 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
 
 /* ---- the schema ---- */
 
+enum { ENTRY_PARENT = 16 }; /* where in an entry its parent stands */
+
 /* A section of its own for each of the code, in the same group, so that linkers keep or drop both. */
 static void emit_section(const struct asm_unit *u, uint32_t section, FILE *out)
 {
@@ -105,32 +107,48 @@ static unsigned flags_of(const struct asm_unit *u, const struct asm_block *b)
            | (level < LEVEL_blocks ? RAW_CALLS : 0u) | (b->entry ? RAW_ENTRY : 0u);
 }
 
+/* What stands first in an entry; `parent` is ASM_NONE, or that of the block that it goes on from. */
+static void emit_head(const struct asm_block *b, unsigned slots, unsigned flags, uint32_t parent, FILE *out)
+{
+    fprintf(out, "\t.long %d, .LpeetI%u-.\n\t.value %u, %u\n\t.long %u\n", b->loop ? RAW_LOOP : RAW_BLOCK, b->first,
+            b->count, slots, flags);
+    if (parent == ASM_NONE)
+        fputs("\t.long 0\n", out);
+    else
+        fprintf(out, "\t.long .LpeetS%u-.+%d\n", parent, ENTRY_PARENT);
+    for (uint32_t i = b->first; i < b->first + b->count; i++)
+        fprintf(out, "\t.uleb128 .LpeetI%u-.LpeetI%u\n", i, b->first);
+}
+
 static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
-    unsigned slots = b->loop ? b->loop->block->slots : b->node->slots, flags = flags_of(u, b);
+    unsigned slots = b->loop ? b->loop->block->slots : b->node->slots;
 
     if (b->parent != ASM_NONE && !b->loop)
         slots -= u->block[b->parent].node->slots;
-    fprintf(out, "\t.balign %d\n.LpeetS%u:\n\t.long %d, .LpeetI%u-.\n\t.value %u, %u\n\t.long %u\n", RAW_ALIGN, number,
-            b->loop ? RAW_LOOP : RAW_BLOCK, b->first, b->count, slots, flags);
-    if (b->parent == ASM_NONE)
-        fputs("\t.long 0\n", out);
-    else
-        fprintf(out, "\t.long .LpeetS%u-.LpeetS%u\n", b->parent, number);
-    for (uint32_t i = b->first; i < b->first + b->count; i++)
-        fprintf(out, "\t.uleb128 .LpeetI%u-.LpeetI%u\n", i, b->first);
+    fprintf(out, "\t.balign %d\n.LpeetS%u:\n", RAW_ALIGN, number);
+    emit_head(b, slots, flags_of(u, b), b->parent, out);
     for (uint32_t i = 0; i < b->count; i++) {
         const struct x86_node *n = u->insn[b->first + i].node;
         for (unsigned k = 0; k < n->own_slots; k++)
             fprintf(out, "\t.uleb128 %u\n\t.byte %u, %u, %u\n", i, n->fill[k].kind, n->fill[k].memory,
                     n->fill[k].which);
     }
-    if (!b->loop)
-        return;
-    fprintf(out, "\t.uleb128 .LpeetJ%u-.LpeetI%u\n", number, b->first);
-    for (uint32_t i = b->first; i < b->first + b->count; i++)
-        fprintf(out, "\t.uleb128 .LpeetC%u-.LpeetI%u\n", i, b->first);
+    if (b->loop) {
+        fprintf(out, "\t.uleb128 .LpeetJ%u-.LpeetI%u\n", number, b->first);
+        for (uint32_t i = b->first; i < b->first + b->count; i++)
+            fprintf(out, "\t.uleb128 .LpeetC%u-.LpeetI%u\n", i, b->first);
+    }
+    if (b->taken != ASM_NONE) {
+        const struct asm_block *t = &u->block[b->taken];
+        fprintf(out, "\t.balign %d\n.LpeetT%u:\n", RAW_ALIGN, number);
+        emit_head(t, 0, flags_of(u, t) | RAW_SHARED, number, out);
+        if (asm_has_jump(u, b))
+            fprintf(out, "\t.uleb128 .LpeetN%u-.LpeetI%u\n", number, b->first);
+        else
+            fputs("\t.uleb128 0\n", out);
+    }
 }
 
 void asm_emit_schema(const struct asm_unit *u, FILE *out)

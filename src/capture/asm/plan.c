@@ -101,7 +101,7 @@ static bool comes_from_call(const struct asm_unit *u, uint32_t insn)
 static struct asm_block *add_block(struct asm_unit *u, uint32_t first)
 {
     u->block = mem_room(u->block, u->blocks, sizeof *u->block);
-    u->block[u->blocks] = (struct asm_block){ .first = first, .from = ASM_NONE, .parent = ASM_NONE };
+    u->block[u->blocks] = (struct asm_block){ .first = first, .from = ASM_NONE, .parent = ASM_NONE, .taken = ASM_NONE };
     return &u->block[u->blocks++];
 }
 
@@ -231,7 +231,7 @@ static bool goes_on(const struct asm_unit *u, const struct asm_block *b)
         return false;
     const struct asm_block *from = &u->block[b->from];
     uint32_t last = from->first + from->count - 1;
-    return from != b && same_place(u, b->first, last) && !asm_is_rewritten_by_linkers(u, &u->insn[last]);
+    return from != b && !from->shared && same_place(u, b->first, last) && !asm_is_rewritten_by_linkers(u, &u->insn[last]);
 }
 
 /* ---- slots ---- */
@@ -384,6 +384,91 @@ static int plan_block(struct asm_unit *u, uint32_t number)
     return r < 0 ? r : 1;
 }
 
+/* ---- blocks that are told in several records ---- */
+
+/* The block that control goes on to from the end of b without a condition, or but for one; or ASM_NONE. */
+static uint32_t next_block(const struct asm_unit *u, const struct asm_block *b)
+{
+    uint32_t last = b->first + b->count - 1, next = asm_following(u, last);
+    const struct asm_insn *in = &u->insn[last];
+
+    if (in->x.insn.class == PEET_CL_jump && in->target != ASM_NONE)
+        next = insn_behind(u, &u->text.symbol[in->target]);
+    if (next == ASM_NONE || u->insn[next].block == ASM_NONE || !same_place(u, last, next)
+        || asm_is_rewritten_by_linkers(u, in))
+        return ASM_NONE;
+    return u->block[u->insn[next].block].first == next ? u->insn[next].block : ASM_NONE;
+}
+
+static bool is_join(const struct asm_unit *u, uint32_t insn)
+{
+    return insn != ASM_NONE && u->insn[insn].block != ASM_NONE && u->block[u->insn[insn].block].before > 1;
+}
+
+/* Whether somewhere behind the block another record begins in any case: then it is no loss if one begins everywhere. */
+static bool ends_record(const struct asm_unit *u, const struct asm_block *b)
+{
+    uint32_t last = b->first + b->count - 1;
+    const struct asm_insn *in = &u->insn[last];
+    uint8_t class = in->x.insn.class;
+
+    if (class == PEET_CL_return || class == PEET_CL_jump_indirect)
+        return true;
+    return is_join(u, asm_following(u, last))
+           || (in->target != ASM_NONE && is_join(u, insn_behind(u, &u->text.symbol[in->target])));
+}
+
+/* Whether a block that begins its own record, or others that end in front of it, would have no slots. */
+static int is_light(struct asm_unit *u, const struct asm_block *b)
+{
+    struct x86_node *node = NULL;
+    int r = 1;
+
+    for (uint32_t i = 0; r > 0 && i < b->count; i++)
+        r = x86_layout_step(&u->layout, node, &u->insn[b->first + i].x, node ? 0 : X86_STACK_CARRIED, &node);
+    return r < 0 ? r : r > 0 && node->slots == 0;
+}
+
+static int find_shared(struct asm_unit *u)
+{
+    int r = 1;
+
+    if (u->options->brute || asm_level(u) <= LEVEL_calls)
+        return 1;
+    for (size_t i = 0; r >= 0 && i < u->blocks; i++) {
+        uint32_t next = next_block(u, &u->block[i]);
+        struct asm_block *b = next == ASM_NONE ? NULL : &u->block[next];
+        if (!b || b->shared || !b->carried || b->goes_back || b->before < 2 || !ends_record(u, b))
+            continue;
+        r = is_light(u, b);
+        b->shared = r > 0;
+    }
+    return r < 0 ? r : 1;
+}
+
+/* Whether the shared block behind b can be told in its record. */
+static int take_shared(struct asm_unit *u, struct asm_block *b)
+{
+    const struct x86_pass *loop[X86_PASSES];
+    uint32_t number = b->shared ? ASM_NONE : next_block(u, b);
+    const struct asm_block *next = number == ASM_NONE ? NULL : &u->block[number];
+    uint8_t class = u->insn[b->first + b->count - 1].x.insn.class;
+    struct x86_node *node = b->node;
+    int r = 1;
+
+    if (!next || !next->shared || next == b || !b->knows_stack)
+        return 1;
+    for (uint32_t i = 0; r > 0 && i < next->count; i++)
+        r = x86_layout_step(&u->layout, node, &u->insn[next->first + i].x, 0, &node);
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    if (node->slots == b->node->slots && (!x86_path_loops(node, loop) || x86_path_is_fit(&u->layout, node))) {
+        b->taken = number;
+        b->always = b->loop || class != PEET_CL_branch;
+    }
+    return 1;
+}
+
 int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
 {
     u->layout.bare = asm_level(u) < LEVEL_memory;
@@ -394,10 +479,10 @@ int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
     find_open_stacks(u);
     for (size_t i = 0; i < u->blocks; i++)
         u->block[i].carried = asm_level(u) > LEVEL_calls && !u->block[i].arrives && u->block[i].before > 0;
-    for (uint32_t i = 0; i < u->blocks; i++) {
-        int r = plan_block(u, i);
-        if (r < 0)
-            return err_set(err, r, "no memory for the blocks of %s", u->text.file);
-    }
-    return 0;
+    int r = find_shared(u);
+    for (uint32_t i = 0; r >= 0 && i < u->blocks; i++)
+        r = plan_block(u, i);
+    for (uint32_t i = 0; r >= 0 && i < u->blocks; i++)
+        r = take_shared(u, &u->block[i]);
+    return r < 0 ? err_set(err, r, "no memory for the blocks of %s", u->text.file) : 0;
 }

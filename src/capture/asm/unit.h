@@ -54,6 +54,9 @@ struct asm_block {
     unsigned reach;         /* slots of the longest way that goes through here */
     struct x86_node *node;
     const struct x86_pass *loop; /* NULL, or: it goes back to itself, and is told in a few words */
+    bool shared;                 /* it has no slots, and may be told in the records of those that go on to it */
+    bool always;                 /* `taken` is the only way to go on from here */
+    uint32_t taken;              /* the shared block that is told here if control goes on to it, or ASM_NONE */
 };
 
 struct asm_unit {
@@ -103,6 +106,9 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out);
 
 /* The address of a memory operand goes to %r14. */
 void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsigned memory, FILE *out);
+
+/* Whether the block goes on to the one that is told with it by a jump that is inserted. */
+bool asm_has_jump(const struct asm_unit *u, const struct asm_block *b);
 
 /* The entries of all blocks. */
 void asm_emit_schema(const struct asm_unit *u, FILE *out);

@@ -100,7 +100,8 @@ size_t module_functions_up_to(const struct live_module *m, uint64_t address)
     return low;
 }
 
-/* Behind an entry's instructions: past its slots, then the offsets of a loop's jump and copy. NULL: it makes no sense. */
+/* Behind an entry's instructions: past its slots, then the offsets of a loop's jump and copy, and of the jump to what is taken.
+ * NULL: it makes no sense. */
 static const uint8_t *entry_end(const struct live_entry *e, struct window *w)
 {
     for (unsigned i = 0; i < e->slots; i++) {
@@ -108,6 +109,8 @@ static const uint8_t *entry_end(const struct live_entry *e, struct window *w)
         window_bytes(w, 3);
     }
     for (unsigned i = 0; e->kind == RAW_LOOP && i < e->insns + 1; i++)
+        window_leb(w);
+    if (e->flags & RAW_SHARED)
         window_leb(w);
     return w->bad ? NULL : w->p;
 }

@@ -33,16 +33,19 @@
  *   then, per instruction: uleb128 its offset from the first one (between them stand inserted ones);
  *   then, per slot: uleb128 index of the instruction before which it is written, u8 kind (enum x86_fill_kind), u8 operand,
  *   u8 which: as capture/x86/layout plans them; the recorder plans again from the linked bytes and compares.
- *   and of a RAW_LOOP: uleb128 offset of the jump behind its first trip; per instruction: uleb128 offset of its copy.
+ *   and of a RAW_LOOP: uleb128 offset of the jump behind its first trip; per instruction: uleb128 offset of its copy;
+ *   and of one that is RAW_SHARED: uleb128 offset, from the parent's first instruction, of a jump to it that was inserted, or 0.
  * A block that is RAW_CARRIED finds the stack pointer in register 0 of the trace, as the block before it left it. All others
  * have %rsp as their first slot (a function's entry, a return point of a call, a landing pad). One that is RAW_BRUTE was planned
  * with a slot for the address of each operand.
- * A block that is a RAW_LOOP goes back to itself as often as it likes: its words are the slots of the first trip, the registers
- * that capture/x86/affine asks for as they were before it, and the one that counts as it was when the loop was left. Bits 8 to
- * 23 of its flags: so many words of the stack, from %rsp up, are its function's own, no pointer leads there.
+ * A block that is a RAW_LOOP goes back to itself as often as it likes: its words are the slots of the first trip and the registers
+ * that capture/x86/affine asks for as they were before it, but for what capture/x86/path knows, and the one that counts as it was
+ * when the loop was left. Its slots are described as if it were a root. Bits 8 to 23 of its flags: so many words of the stack, from %rsp up, are its function's own, no pointer leads there.
  * One that is RAW_BARE was planned without operands, so that it has no slots, not even %rsp; of a loop, there are only the
  * registers that tell how often. One that is RAW_CALLS besides is one instruction: calls, returns and the entries of functions are
- * all that its file tells. RAW_ENTRY: a function begins with it. */
+ * all that its file tells. RAW_ENTRY: a function begins with it.
+ * One that is RAW_SHARED has no slots and an entry of its own besides: from its parent, control goes on behind what that one's root
+ * would write. */
 #ifndef CAPTURE_RT_RAW_H
 #define CAPTURE_RT_RAW_H
 
@@ -58,6 +61,7 @@ enum {
     RAW_BARE = 8,
     RAW_CALLS = 16,
     RAW_ENTRY = 32,
+    RAW_SHARED = 64,
     RAW_PRIVATE_SHIFT = 8,
     RAW_PRIVATE_MAX = 0xffff,
     RAW_STACK_ARGUMENTS = 128
