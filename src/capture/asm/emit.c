@@ -112,15 +112,18 @@ static void emit_fill(struct emitter *e, const struct asm_insn *in, const struct
     fprintf(e->out, "\tmovq\t%%r14, %d(%%r15)\n", offset);
 }
 
-/* The key of a block, or, if `taken`, of the way from there to the shared block behind it. */
-static void emit_key(struct emitter *e, uint32_t block, bool taken, int offset)
+/* The key of a block, or of the way from there to a shared one: kind is "S", "TN" (next) or "TM" (branch). */
+static void emit_key(struct emitter *e, uint32_t block, const char *kind, int offset)
 {
-    char kind = taken ? 'T' : 'S';
-
     if (e->u->options->model == ASM_ABSOLUTE)
-        fprintf(e->out, "\tmovq\t$.Lpeet%c%u, %d(%%r15)\n", kind, block, offset);
+        fprintf(e->out, "\tmovq\t$.Lpeet%s%u, %d(%%r15)\n", kind, block, offset);
     else
-        fprintf(e->out, "\tleaq\t.Lpeet%c%u(%%rip), %%r14\n\tmovq\t%%r14, %d(%%r15)\n", kind, block, offset);
+        fprintf(e->out, "\tleaq\t.Lpeet%s%u(%%rip), %%r14\n\tmovq\t%%r14, %d(%%r15)\n", kind, block, offset);
+}
+
+static const char *key_of(const struct asm_block *b)
+{
+    return b->always ? "TN" : "S";
 }
 
 /* A loop has two copies: one for the first trip, which writes its slots, and one for all others, which is as it was. Behind it,
@@ -169,7 +172,7 @@ static void emit_loop_end(struct emitter *e, const struct asm_block *b, uint32_t
     emit_to(e, branch, ".LpeetL", number);
     fprintf(e->out, ".LpeetX%u:\n\tmovq\t%%%s, %d(%%r15)\n", number, NAMES[b->loop->loop->counter], end);
     if (b->parent != ASM_NONE)
-        emit_key(e, number, b->always, -before);
+        emit_key(e, number, key_of(b), -before);
     fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", end + 8);
 }
 
@@ -183,7 +186,7 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
     int before = bytes_before(e->u, b), after = 8 * (b->node->slots + 1);
 
     if (is_first && is_root)
-        emit_key(e, in->block, b->always, 0);
+        emit_key(e, in->block, key_of(b), 0);
     if (is_first && is_root && b->reach > b->node->slots)
         fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->reach);
     if (is_first && b->loop)
@@ -197,7 +200,7 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
     if (b->loop || n->slots < b->node->slots || !(is_first || n->own_slots))
         return;
     if (!is_root)
-        emit_key(e, in->block, b->always, -before);
+        emit_key(e, in->block, key_of(b), -before);
     if (after != before)
         fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", after - before);
 }
@@ -211,8 +214,10 @@ static void emit_transfer(struct emitter *e, const struct asm_statement *s, cons
 
     if (b && b->loop && s->insn == b->first + b->count - 1) {
         emit_loop_end(e, b, in->block);
-    } else if (b && b->taken != ASM_NONE && s->insn == b->first + b->count - 1 && in->x.insn.class == PEET_CL_jump) {
-        emit_to(e, s, ".LpeetK", b->taken);
+    } else if (b && b->next != ASM_NONE && s->insn == b->first + b->count - 1 && in->x.insn.class == PEET_CL_jump) {
+        emit_to(e, s, ".LpeetK", b->next);
+    } else if (b && b->branch != ASM_NONE && s->insn == b->first + b->count - 1) {
+        emit_to(e, s, ".LpeetV", in->block);
     } else if (own != ASM_NONE) {
         emit_to(e, s, ".LpeetB", own);
     } else {
@@ -222,18 +227,33 @@ static void emit_transfer(struct emitter *e, const struct asm_statement *s, cons
 
 bool asm_has_jump(const struct asm_unit *u, const struct asm_block *b)
 {
-    return b->taken != ASM_NONE && u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_jump;
+    return b->next != ASM_NONE && u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_jump;
 }
 
 /* Control goes on to a shared block, which is told here, and not where it stands. */
-static void emit_taken(struct emitter *e, const struct asm_insn *in)
+static void emit_next(struct emitter *e, const struct asm_insn *in)
 {
     const struct asm_block *b = &e->u->block[in->block];
 
     if (!b->always)
-        emit_key(e, in->block, true, -8 * (b->node->slots + 1));
+        emit_key(e, in->block, "TN", -8 * (b->node->slots + 1));
     if (asm_has_jump(e->u, b))
-        fprintf(e->out, ".LpeetN%u:\n\tjmp\t.LpeetK%u\n", in->block, b->taken);
+        fprintf(e->out, ".LpeetN%u:\n\tjmp\t.LpeetK%u\n", in->block, b->next);
+}
+
+/* The same where control goes by branches: these go here, behind the function, and on. */
+static void emit_branches(struct emitter *e, uint32_t function)
+{
+    const struct asm_function *f = &e->u->function[function];
+
+    for (uint32_t i = f->first; f->last != ASM_NONE && i <= f->last; i++) {
+        const struct asm_block *b = &e->u->block[i];
+        if (b->branch == ASM_NONE || e->u->insn[b->first].function != function)
+            continue;
+        fprintf(e->out, ".LpeetV%u:\n", i);
+        emit_key(e, i, "TM", -8 * (b->node->slots + 1));
+        fprintf(e->out, ".LpeetM%u:\n\tjmp\t.LpeetK%u\n", i, b->branch);
+    }
 }
 
 /* Whether control leaves for a place that looks for the cursor in memory. */
@@ -276,8 +296,8 @@ static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t
     emit_transfer(e, s, in, own);
     if (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect)
         asm_emit_return(e->u, number, e->out);
-    if (b && b->taken != ASM_NONE && number == b->first + b->count - 1)
-        emit_taken(e, in);
+    if (b && b->next != ASM_NONE && number == b->first + b->count - 1)
+        emit_next(e, in);
 }
 
 /* As it is; the instructions of a sequence that ends with a call stay together. */
@@ -349,7 +369,10 @@ static void emit_stub_of(struct emitter *e, uint32_t statement)
     uint32_t symbol = name ? asm_symbol_find(&e->u->text, name, length) : ASM_NONE;
     uint32_t f = symbol == ASM_NONE ? ASM_NONE : e->u->text.symbol[symbol].function;
 
-    if (f != ASM_NONE && e->u->function[f].end == statement && e->u->function[f].has_stub)
+    if (f == ASM_NONE || e->u->function[f].end != statement)
+        return;
+    emit_branches(e, f);
+    if (e->u->function[f].has_stub)
         asm_emit_stub(e->u, f, e->out);
 }
 

@@ -120,6 +120,20 @@ static void emit_head(const struct asm_block *b, unsigned slots, unsigned flags,
         fprintf(out, "\t.uleb128 .LpeetI%u-.LpeetI%u\n", i, b->first);
 }
 
+/* The way from a block to a shared one; the jump there has a label of this kind. */
+static void emit_taken(const struct asm_unit *u, uint32_t number, uint32_t shared, char kind, bool has_jump, FILE *out)
+{
+    if (shared == ASM_NONE)
+        return;
+    const struct asm_block *b = &u->block[shared];
+    fprintf(out, "\t.balign %d\n.LpeetT%c%u:\n", RAW_ALIGN, kind, number);
+    emit_head(b, 0, flags_of(u, b) | RAW_SHARED, number, out);
+    if (has_jump)
+        fprintf(out, "\t.uleb128 .Lpeet%c%u-.LpeetI%u\n", kind, number, u->block[number].first);
+    else
+        fputs("\t.uleb128 0\n", out);
+}
+
 static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
@@ -140,15 +154,8 @@ static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
         for (uint32_t i = b->first; i < b->first + b->count; i++)
             fprintf(out, "\t.uleb128 .LpeetC%u-.LpeetI%u\n", i, b->first);
     }
-    if (b->taken != ASM_NONE) {
-        const struct asm_block *t = &u->block[b->taken];
-        fprintf(out, "\t.balign %d\n.LpeetT%u:\n", RAW_ALIGN, number);
-        emit_head(t, 0, flags_of(u, t) | RAW_SHARED, number, out);
-        if (asm_has_jump(u, b))
-            fprintf(out, "\t.uleb128 .LpeetN%u-.LpeetI%u\n", number, b->first);
-        else
-            fputs("\t.uleb128 0\n", out);
-    }
+    emit_taken(u, number, b->next, 'N', asm_has_jump(u, b), out);
+    emit_taken(u, number, b->branch, 'M', true, out);
 }
 
 void asm_emit_schema(const struct asm_unit *u, FILE *out)

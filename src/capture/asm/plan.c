@@ -101,7 +101,7 @@ static bool comes_from_call(const struct asm_unit *u, uint32_t insn)
 static struct asm_block *add_block(struct asm_unit *u, uint32_t first)
 {
     u->block = mem_room(u->block, u->blocks, sizeof *u->block);
-    u->block[u->blocks] = (struct asm_block){ .first = first, .from = ASM_NONE, .parent = ASM_NONE, .taken = ASM_NONE };
+    u->block[u->blocks] = (struct asm_block){ .first = first, .from = ASM_NONE, .parent = ASM_NONE, .next = ASM_NONE, .branch = ASM_NONE };
     return &u->block[u->blocks++];
 }
 
@@ -272,8 +272,10 @@ static int64_t grows_stack(const struct asm_unit *u, const struct asm_block *b)
  * address is lower than it looks. */
 static void find_open_stacks(struct asm_unit *u)
 {
-    for (uint32_t i = 0; i < u->functions; i++)
+    for (uint32_t i = 0; i < u->functions; i++) {
         u->function[i].taken = INT64_MAX;
+        u->function[i].last = ASM_NONE;
+    }
     for (uint32_t i = 0; i < u->text.insns; i++) {
         const struct asm_insn *in = &u->insn[i];
         struct asm_function *f = in->function == ASM_NONE ? NULL : &u->function[u->function[in->function].family];
@@ -386,18 +388,17 @@ static int plan_block(struct asm_unit *u, uint32_t number)
 
 /* ---- blocks that are told in several records ---- */
 
-/* The block that control goes on to from the end of b without a condition, or but for one; or ASM_NONE. */
-static uint32_t next_block(const struct asm_unit *u, const struct asm_block *b)
+/* The block to which control goes from the end of b, by the branch that stands there or otherwise; or ASM_NONE. */
+static uint32_t block_behind(const struct asm_unit *u, const struct asm_block *b, bool by_branch)
 {
-    uint32_t last = b->first + b->count - 1, next = asm_following(u, last);
+    uint32_t last = b->first + b->count - 1, to = by_branch ? ASM_NONE : asm_following(u, last);
     const struct asm_insn *in = &u->insn[last];
 
-    if (in->x.insn.class == PEET_CL_jump && in->target != ASM_NONE)
-        next = insn_behind(u, &u->text.symbol[in->target]);
-    if (next == ASM_NONE || u->insn[next].block == ASM_NONE || !same_place(u, last, next)
-        || asm_is_rewritten_by_linkers(u, in))
+    if (in->x.insn.class == (by_branch ? PEET_CL_branch : PEET_CL_jump) && in->target != ASM_NONE)
+        to = insn_behind(u, &u->text.symbol[in->target]);
+    if (to == ASM_NONE || u->insn[to].block == ASM_NONE || !same_place(u, last, to) || asm_is_rewritten_by_linkers(u, in))
         return ASM_NONE;
-    return u->block[u->insn[next].block].first == next ? u->insn[next].block : ASM_NONE;
+    return u->block[u->insn[to].block].first == to ? u->insn[to].block : ASM_NONE;
 }
 
 static bool is_join(const struct asm_unit *u, uint32_t insn)
@@ -429,42 +430,63 @@ static int is_light(struct asm_unit *u, const struct asm_block *b)
     return r < 0 ? r : r > 0 && node->slots == 0;
 }
 
+static int share(struct asm_unit *u, uint32_t number)
+{
+    struct asm_block *b = number == ASM_NONE ? NULL : &u->block[number];
+
+    if (!b || b->shared || !b->carried || b->goes_back || b->before < 2 || !ends_record(u, b))
+        return 1;
+    int r = is_light(u, b);
+    b->shared = r > 0;
+    return r;
+}
+
 static int find_shared(struct asm_unit *u)
 {
     int r = 1;
 
     if (u->options->brute || asm_level(u) <= LEVEL_calls)
         return 1;
-    for (size_t i = 0; r >= 0 && i < u->blocks; i++) {
-        uint32_t next = next_block(u, &u->block[i]);
-        struct asm_block *b = next == ASM_NONE ? NULL : &u->block[next];
-        if (!b || b->shared || !b->carried || b->goes_back || b->before < 2 || !ends_record(u, b))
-            continue;
-        r = is_light(u, b);
-        b->shared = r > 0;
-    }
+    for (size_t i = 0; r >= 0 && i < u->blocks; i++)
+        if ((r = share(u, block_behind(u, &u->block[i], false))) >= 0)
+            r = share(u, block_behind(u, &u->block[i], true));
     return r < 0 ? r : 1;
 }
 
-/* Whether the shared block behind b can be told in its record. */
-static int take_shared(struct asm_unit *u, struct asm_block *b)
+/* Whether a shared block behind b can be told in its record: 1, 0 or an error. */
+static int can_take(struct asm_unit *u, const struct asm_block *b, uint32_t number)
 {
     const struct x86_pass *loop[X86_PASSES];
-    uint32_t number = b->shared ? ASM_NONE : next_block(u, b);
-    const struct asm_block *next = number == ASM_NONE ? NULL : &u->block[number];
-    uint8_t class = u->insn[b->first + b->count - 1].x.insn.class;
+    const struct asm_block *other = number == ASM_NONE ? NULL : &u->block[number];
     struct x86_node *node = b->node;
     int r = 1;
 
-    if (!next || !next->shared || next == b || !b->knows_stack)
-        return 1;
-    for (uint32_t i = 0; r > 0 && i < next->count; i++)
-        r = x86_layout_step(&u->layout, node, &u->insn[next->first + i].x, 0, &node);
+    if (!other || !other->shared || other == b || b->shared || !b->knows_stack)
+        return 0;
+    for (uint32_t i = 0; r > 0 && i < other->count; i++)
+        r = x86_layout_step(&u->layout, node, &u->insn[other->first + i].x, 0, &node);
     if (r <= 0)
-        return r < 0 ? r : 1;
-    if (node->slots == b->node->slots && (!x86_path_loops(node, loop) || x86_path_is_fit(&u->layout, node))) {
-        b->taken = number;
-        b->always = b->loop || class != PEET_CL_branch;
+        return r;
+    return node->slots == b->node->slots && (!x86_path_loops(node, loop) || x86_path_is_fit(&u->layout, node));
+}
+
+static int take_shared(struct asm_unit *u, uint32_t number)
+{
+    struct asm_block *b = &u->block[number];
+    struct asm_function *f = &u->function[u->insn[b->first].function];
+    uint32_t next = block_behind(u, b, false), branch = b->loop ? ASM_NONE : block_behind(u, b, true);
+    int by_next = can_take(u, b, next), by_branch = can_take(u, b, branch);
+
+    if (by_next < 0 || by_branch < 0)
+        return PEET_ERR_MEMORY;
+    if (by_next) {
+        b->next = next;
+        b->always = b->loop || u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_branch;
+    }
+    if (by_branch && f->end != ASM_NONE) {
+        b->branch = branch;
+        f->first = f->last == ASM_NONE ? number : f->first;
+        f->last = number;
     }
     return 1;
 }
@@ -483,6 +505,6 @@ int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
     for (uint32_t i = 0; r >= 0 && i < u->blocks; i++)
         r = plan_block(u, i);
     for (uint32_t i = 0; r >= 0 && i < u->blocks; i++)
-        r = take_shared(u, &u->block[i]);
+        r = take_shared(u, i);
     return r < 0 ? err_set(err, r, "no memory for the blocks of %s", u->text.file) : 0;
 }

@@ -29,6 +29,7 @@ struct asm_function {
     uint32_t family;      /* a function: itself, but for cold parts */
     bool is_part;         /* cold part: nobody calls it */
     bool has_stub;        /* foreign code may call it */
+    uint32_t first, last; /* blocks that have stubs, `branch`; last is ASM_NONE if there are none */
     bool open_stack;      /* anything may lead to its stack; of the family's head */
     int64_t taken;        /* if not, what does leads to %rsp plus this, or more; of the family's head */
     const char *why_not;  /* it stays as it is, for this reason; of the family's head */
@@ -55,8 +56,9 @@ struct asm_block {
     struct x86_node *node;
     const struct x86_pass *loop; /* NULL, or: it goes back to itself, and is told in a few words */
     bool shared;                 /* it has no slots, and may be told in the records of those that go on to it */
-    bool always;                 /* `taken` is the only way to go on from here */
-    uint32_t taken;              /* the shared block that is told here if control goes on to it, or ASM_NONE */
+    bool always;                 /* next is the only way to go on from here */
+    uint32_t next, branch;       /* shared blocks that are told here if control goes on to them, by the last instruction's
+                                    branch or otherwise; or ASM_NONE */
 };
 
 struct asm_unit {
@@ -107,7 +109,7 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out);
 /* The address of a memory operand goes to %r14. */
 void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsigned memory, FILE *out);
 
-/* Whether the block goes on to the one that is told with it by a jump that is inserted. */
+/* Whether the block goes on to `next` by a jump that is inserted. To `branch` it always does. */
 bool asm_has_jump(const struct asm_unit *u, const struct asm_block *b);
 
 /* The entries of all blocks. */

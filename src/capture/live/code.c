@@ -107,6 +107,23 @@ static uint64_t next_start(const struct live_module *m, uint64_t address)
     return first > 0 && m->functions[first - 1].start > address ? 0 : start;
 }
 
+/* Where a branch leads that goes to a few inserted instructions behind the function, the last of which jumps; or 0. */
+static uint64_t through_stub(const struct live_module *m, uint64_t address)
+{
+    for (int i = 0; i < 3; i++) {
+        struct x86_insn insn;
+        size_t left;
+        const uint8_t *bytes = module_bytes(m, address, &left);
+        if (!bytes)
+            return 0;
+        x86_decode(bytes, left < X86_MAX_BYTES ? left : X86_MAX_BYTES, address, &insn);
+        if (insn.insn.class == PEET_CL_jump)
+            return next_start(m, insn.insn.target);
+        address += insn.insn.length;
+    }
+    return 0;
+}
+
 static bool goes_on(uint8_t class)
 {
     return class != PEET_CL_jump && class != PEET_CL_jump_indirect && class != PEET_CL_return && class != PEET_CL_trap;
@@ -150,6 +167,8 @@ static int decode(struct live_code *c, const struct live_module *m, const struct
     }
     struct peet_insn *last = &insn[e->insns - 1].insn;
     uint64_t target = e->kind == RAW_LOOP ? e->start : last->target ? next_start(m, last->target) : 0;
+    if (!target && last->class == PEET_CL_branch)
+        target = through_stub(m, last->target);
     if (target)
         last->target = target;
     if (goes_on(last->class))
