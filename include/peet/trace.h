@@ -175,8 +175,8 @@ struct peet_part;
 int peet_part_new(struct peet_writer *w, struct peet_part **ret, struct peet_err *err);
 void peet_part_free(struct peet_part *p); /* what has not been committed is lost */
 
-/* Empties the part. registers: PEET_REGISTERS of them, as the items that will stand before it leave them; where they are others, so are the
- * addresses that follow from them. Nothing looks at the stream before the commit, but it must be open. */
+/* Empties the part. registers: PEET_REGISTERS of them, as the items that will stand before it leave them; where they are
+ * others, so are the addresses that follow from them. Nothing changes the stream before the commit, but it must be open. */
 void peet_part_begin(struct peet_part *p, struct peet_stream *s, const uint64_t *registers);
 int peet_part_put_named(struct peet_part *p, const uint64_t *words, size_t count, const struct peet_names *names,
                         struct peet_err *err);
