@@ -8,7 +8,7 @@
  * A trace that is read from a pipe is not constant: it knows what has come so far, and has one cursor, for all threads.
  *
  * Writing: open a writer, define what runs, open a stream per thread and put items into it. Definitions may be made by
- * any thread at any time; streams do not wait for each other. What has been handed to the file survives a crash. */
+ * any thread at any time; streams do not wait for each other, and parts of one do not either. What has been handed to the file survives a crash. */
 #ifndef PEET_TRACE_H
 #define PEET_TRACE_H
 
@@ -154,7 +154,8 @@ int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t c
  * may be NULL, is asked once in a while for each name of a loop, and tells how the count follows; or it returns NULL, and
  * `loop`, if there is one, is called for each execution, with the words that follow the name, as many as the loop has slots.
  * What it makes of them is what is written. */
-struct peet_trips { /* slot[end] becomes ((slot[end] - slot[start] - add) >> shift) * inverse & mask, behind all others */
+struct
+    peet_trips { /* slot[end] becomes ((slot[end] - slot[start] - add) >> shift) * inverse & mask, behind all others */
     uint64_t add, inverse, mask;
     uint8_t end, start, shift; /* start: PEET_LOOP_ZERO is the constant 0 */
 };
@@ -173,5 +174,23 @@ uint64_t peet_stream_chunk(const struct peet_stream *s);
 int peet_stream_time(struct peet_stream *s, const struct peet_time *time, struct peet_err *err);
 int peet_stream_flush(struct peet_stream *s, struct peet_err *err); /* hands to the file what there is */
 int peet_stream_close(struct peet_stream *s, struct peet_err *err); /* the thread is at its end; frees s */
+
+/* Parts: items of a stream that are encoded apart from it, so that several threads can work on one stream. A part is used again
+ * and again, for any stream of the writer: begin, put, finish, commit. The last of them needs order: commits of a stream's parts,
+ * and all that is done with the stream itself, follow each other as the items do. What is done before has none: each part may be
+ * filled by a thread of its own, also while others put into the same stream or commit. Its chunks are its own. */
+struct peet_part;
+int peet_part_new(struct peet_writer *w, struct peet_part **ret, struct peet_err *err);
+void peet_part_free(struct peet_part *p); /* what has not been committed is lost */
+
+/* Empties the part. registers: PEET_REGISTERS of them, as the items that will stand before it leave them; where they are
+ * others, so are the addresses that follow from them. Nothing changes the stream before the commit, but it must be open. */
+void peet_part_begin(struct peet_part *p, struct peet_stream *s, const uint64_t *registers);
+int peet_part_put_named(struct peet_part *p, uint64_t *words, size_t count, const struct peet_names *names,
+                        struct peet_err *err);
+/* Packs what there is; a commit would do it otherwise. */
+int peet_part_finish(struct peet_part *p, struct peet_err *err);
+/* Writes the part behind what has been put into the stream or committed before; it is then empty. */
+int peet_part_commit(struct peet_part *p, struct peet_err *err);
 
 #endif

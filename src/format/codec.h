@@ -65,9 +65,9 @@ struct context {
     struct peet_record head; /* the record of a block */
     const struct item *item;
     const struct peet_trips *trips; /* of a loop in words with names; NULL: none, or not so simple */
-    uint64_t all;                 /* a mask with all slots */
-    uint32_t number;              /* of the item */
-    _Alignas(16) uint64_t word[]; /* padded last values, then padded strides */
+    uint64_t all;                   /* a mask with all slots */
+    uint32_t number;                /* of the item */
+    _Alignas(16) uint64_t word[];   /* padded last values, then padded strides */
 };
 
 /* Makes `c` the latest successor of `from`; `rank` is where it stood, TOKEN_NEW if it was none of them. There is no branch in it,

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
-#include "format/codec.h"
+#include "format/part.h"
 #include "format/writer.h"
 
 enum { TIMES_LIMIT = 1 << 16 };
@@ -13,9 +13,8 @@ struct peet_stream {
     struct peet_writer *writer;
     struct peet_stream *previous, *next; /* under the writer's lock */
     uint32_t thread;
-    struct encoder encoder;
-    struct packer *packer;
-    struct buf payload, times;
+    struct peet_part own;      /* what is put into the stream itself */
+    struct buf payload, times; /* payload: of times */
     uint64_t sequence, position;
     uint64_t time_sequence, last_position, last_ns;
     size_t times_count;
@@ -23,8 +22,7 @@ struct peet_stream {
 
 static void stream_free(struct peet_stream *s)
 {
-    encoder_release(&s->encoder);
-    packer_free(s->packer);
+    part_release(&s->own);
     buf_release(&s->payload);
     buf_release(&s->times);
     free(s);
@@ -38,13 +36,11 @@ int peet_stream_open(struct peet_writer *w, const struct peet_thread *thread, st
     int r;
 
     err = err ? err : &own;
-    if (!s || !(s->packer = packer_new(w->config.level))) {
-        free(s);
+    if (!s)
         return err_set(err, PEET_ERR_MEMORY, "thread %" PRIu32 ": no memory", thread->id);
-    }
     s->writer = w;
     s->thread = thread->id;
-    if ((r = encoder_init(&s->encoder, w->schema, w->config.chunk_words, err)) < 0 || (r = writer_begin(w, err)) < 0) {
+    if ((r = part_init(&s->own, w, err)) < 0 || (r = writer_begin(w, err)) < 0) {
         stream_free(s);
         return r;
     }
@@ -64,49 +60,46 @@ int peet_stream_open(struct peet_writer *w, const struct peet_thread *thread, st
     return r;
 }
 
-/* Registers at the start, then the planes (docs/trace-format.md, section 5). */
-static int lay_out(struct peet_stream *s, const struct encoded *x, struct peet_err *err)
+/* Writes the chunks of a part behind those of the stream. last: nothing more comes. */
+static int write_chunks(struct peet_stream *s, struct peet_part *p, bool last, struct peet_err *err)
 {
-    uint64_t used = 0;
     int r = 0;
 
-    s->payload.size = 0;
-    for (int i = 0; i < PEET_REGISTERS; i++)
-        used |= (uint64_t)(s->encoder.at_start[i] != 0) << i;
-    buf_leb(&s->payload, x->items);
-    buf_leb(&s->payload, used);
-    for (int i = 0; i < PEET_REGISTERS; i++)
-        if (used >> i & 1)
-            buf_leb(&s->payload, s->encoder.at_start[i]);
-    for (unsigned i = 0; r == 0 && i < PLANES; i++)
-        r = packer_put(s->packer, i, x->plane[i], x->size[i], &s->payload, err);
+    for (size_t i = 0; r == 0 && i < p->chunks; i++) {
+        struct chunk_header *h = &p->chunk[i].header;
+        h->flags = last && i + 1 == p->chunks ? CHUNK_LAST : 0;
+        h->thread = s->thread;
+        h->sequence = s->sequence++;
+        h->first = s->position;
+        s->position += h->instructions;
+        r = writer_chunk(s->writer, h, &p->chunk[i].payload, err);
+    }
+    p->chunks = 0;
     return r;
 }
 
 static int flush_items(struct peet_stream *s, bool last, struct peet_err *err)
 {
-    struct encoded x;
+    int r = part_pack(&s->own, last, err);
 
-    if (s->encoder.words == 0 && !last)
-        return 0;
-    encoder_finish(&s->encoder, &x);
-    int r = lay_out(s, &x, err);
-    if (r == 0) {
-        struct chunk_header h = {
-            .type = CHUNK_STREAM,
-            .flags = last ? CHUNK_LAST : 0,
-            .thread = s->thread,
-            .sequence = s->sequence++,
-            .first = s->position,
-            .instructions = x.instructions,
-            .references = x.references,
-            .events = x.events,
-        };
-        s->position += x.instructions;
-        r = writer_chunk(s->writer, &h, &s->payload, err);
-    }
-    encoder_next_chunk(&s->encoder);
-    return r;
+    return r < 0 ? r : write_chunks(s, &s->own, last, err);
+}
+
+int stream_append(struct peet_stream *s, struct peet_part *p, struct peet_err *err)
+{
+    int r;
+
+    if (atomic_load(&s->writer->failed))
+        return writer_failed(s->writer, err);
+    if ((r = flush_items(s, false, err)) < 0 || (r = write_chunks(s, p, false, err)) < 0)
+        return writer_remember(s->writer, err);
+    part_begin(&s->own, part_registers(p));
+    return 0;
+}
+
+int stream_prefix(const struct peet_stream *s, struct peet_err *err)
+{
+    return err_prefix(err, "thread %" PRIu32, s->thread);
 }
 
 static int flush_times(struct peet_stream *s, struct peet_err *err)
@@ -119,7 +112,7 @@ static int flush_times(struct peet_stream *s, struct peet_err *err)
     s->payload.size = 0;
     int r = counted.failed || s->times.failed
                 ? err_set(err, PEET_ERR_MEMORY, "no memory for times")
-                : packer_put(s->packer, PLANES, counted.data, counted.size, &s->payload, err);
+                : packer_put(s->own.packer, PLANES, counted.data, counted.size, &s->payload, err);
     struct chunk_header h = { .type = CHUNK_TIME, .thread = s->thread, .sequence = s->time_sequence++ };
     if (r == 0)
         r = writer_chunk(s->writer, &h, &s->payload, err);
@@ -136,16 +129,16 @@ static int put_words(struct peet_stream *s, const uint64_t *words, size_t count,
     int r;
 
     err = err ? err : &own;
-    s->encoder.names = names;
+    s->own.encoder.names = names;
     if (atomic_load_explicit(&s->writer->failed, memory_order_relaxed))
         return writer_failed(s->writer, err);
     while (count > 0) {
         size_t used;
-        if ((r = encoder_put(&s->encoder, words, count, &used, err)) < 0)
-            return err_prefix(err, "thread %" PRIu32, s->thread);
+        if ((r = encoder_put(&s->own.encoder, words, count, &used, err)) < 0)
+            return stream_prefix(s, err);
         words += used;
         count -= used;
-        if (encoder_is_full(&s->encoder) && (r = flush_items(s, false, err)) < 0)
+        if (encoder_is_full(&s->own.encoder) && (r = flush_items(s, false, err)) < 0)
             return writer_remember(s->writer, err);
     }
     return 0;

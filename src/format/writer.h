@@ -48,6 +48,12 @@ int writer_chunk(struct peet_writer *w, struct chunk_header *h, const struct buf
 int writer_failed(struct peet_writer *w, struct peet_err *err);
 int writer_remember(struct peet_writer *w, const struct peet_err *e);
 
+/* Writes what is put into the stream so far, then what is in a part of it, whose registers the stream then has. */
+int stream_append(struct peet_stream *s, struct peet_part *p, struct peet_err *err);
+
+/* Says whose stream an error is about; returns its code. */
+int stream_prefix(const struct peet_stream *s, struct peet_err *err);
+
 /* Writes what is left of a stream and frees it. `whole`: its thread is at its end. */
 int stream_end(struct peet_stream *s, bool whole, struct peet_err *err);
 

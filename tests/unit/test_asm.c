@@ -102,7 +102,7 @@ static void release(struct asm_unit *u)
 
 static void blocks_end_at_labels_jumps_and_calls_and_carry_the_stack_pointer(void)
 {
-    static const uint32_t first[] = { 0, 2, 7, 8 }, slots[] = { 1, 1, 0, 1 };
+    static const uint32_t first[] = { 0, 2, 7, 8 }, slots[] = { 1, 2, 0, 1 };
     static const bool carried[] = { false, true, true, false };
     struct asm_options o = { .assembler = "as", .warn = ignore };
     struct asm_unit u = { .options = &o };
@@ -151,7 +151,7 @@ static void every_label_that_is_used_is_written_once(void)
             CHECK(at && !strstr(at + 1, label));
         }
         CHECK(strstr(text, "\tmovq\t%rbx, 8(%r15)\n.LpeetI2:\n"));
-        CHECK(strstr(text, "\tjne .LpeetL1\n.LpeetX1:\n\tmovq\t%rbx, 24(%r15)\n\tleaq\t32(%r15), %r15\n"));
+        CHECK(strstr(text, "\tjne .LpeetL1\n.LpeetX1:\n\tmovq\t%rbx, 16(%r15)\n\tleaq\t24(%r15), %r15\n"));
         CHECK(strstr(text, "\tmovq\t%r15, %fs:peet_rt_cursor@tpoff\n.LpeetI9:\n\tret\n"));
     }
     free(text);
@@ -191,7 +191,7 @@ static int values_of_loop(const char *body)
         "\t.text\n\t.globl f\n\t.type f, @function\nf:\n\tnop\n.L2:\n%s\tret\n\t.size f, .-f\n\t.ident \"GCC: 12\"\n",
         body);
     if (plan(&u, text) && CHECK_EQ(u.blocks, 3))
-        values = u.block[1].loop ? (int)u.block[1].loop->values : 0;
+        values = u.block[1].loop ? (int)u.block[1].loop->loop->values : 0;
     release(&u);
     return values;
 }
@@ -224,6 +224,51 @@ static void loops_are_summarised_if_all_that_they_do_grows_by_as_much_in_each_tr
     for (size_t i = 0; i < sizeof LOOPS / sizeof *LOOPS; i++)
         if (!CHECK_EQ(values_of_loop(LOOPS[i].body), LOOPS[i].values))
             printf("# the loop: %s\n", LOOPS[i].body);
+}
+
+/* The loop's address and counter follow from what the block before it said. */
+static void a_loop_is_told_with_the_blocks_around_it(void)
+{
+    static const char text[] =
+        "\t.text\n\t.globl f\n\t.type f, @function\nf:\n\tnop\n"
+        ".L1:\n\tmovl (%rdi), %eax\n\tleaq 8(%rdi), %rdx\n"
+        ".L2:\n\taddl (%rdx), %ecx\n\taddq $4, %rdx\n\tcmpq %rsi, %rdx\n\tjne .L2\n"
+        "\taddl (%rdx), %ecx\n\taddl 4(%rdi), %ecx\n\taddq $64, %rdi\n\tsubl $1, %r8d\n\tjne .L1\n"
+        "\tret\n\t.size f, .-f\n\t.ident \"GCC: 12\"\n";
+    struct asm_options o = { .assembler = "as", .warn = ignore };
+    struct asm_unit u = { .options = &o };
+
+    if (plan(&u, text) && CHECK_EQ(u.blocks, 5)) {
+        CHECK(u.block[2].loop && !u.block[1].loop && !u.block[3].loop);
+        CHECK_EQ(u.block[1].parent, ASM_NONE);
+        CHECK_EQ(u.block[2].parent, 1);
+        CHECK_EQ(u.block[3].parent, 2);
+        CHECK_EQ(u.block[1].node->slots, 1);
+        CHECK_EQ(u.block[2].node->slots, 2); /* and the counter's last value */
+        CHECK_EQ(u.block[3].node->slots,
+                 3); /* what was %rdi has grown with the loop, so it is said again; %rdx is known */
+        CHECK_EQ(u.block[1].reach, 3);
+    }
+    release(&u);
+}
+
+static void a_block_without_slots_is_told_by_those_that_go_on_to_it(void)
+{
+    static const char text[] =
+        "\t.text\n\t.globl f\n\t.type f, @function\nf:\n\tnop\n"
+        ".L1:\n\tmovl (%rdi), %eax\n\ttestl %eax, %eax\n\tjne .L3\n\tmovl (%rsi), %eax\n"
+        ".L3:\n\taddq $4, %rdi\n\tsubq $1, %rcx\n\tjne .L1\n\tret\n\t.size f, .-f\n\t.ident \"GCC: 12\"\n";
+    struct asm_options o = { .assembler = "as", .warn = ignore };
+    struct asm_unit u = { .options = &o };
+
+    if (plan(&u, text) && CHECK_EQ(u.blocks, 5)) {
+        CHECK(u.block[3].shared && !u.block[1].shared && !u.block[2].shared);
+        CHECK_EQ(u.block[1].branch, 3);
+        CHECK_EQ(u.block[1].next, ASM_NONE);
+        CHECK(u.block[2].next == 3 && u.block[2].always);
+        CHECK_EQ(u.block[4].parent, ASM_NONE); /* behind a shared block, records begin */
+    }
+    release(&u);
 }
 
 /* ---- the driver ---- */
@@ -298,6 +343,8 @@ int main(void)
     RUN(brute_force_has_a_slot_for_each_operand);
     RUN(blocks_that_one_way_leads_to_go_on_in_a_record);
     RUN(loops_are_summarised_if_all_that_they_do_grows_by_as_much_in_each_trip);
+    RUN(a_loop_is_told_with_the_blocks_around_it);
+    RUN(a_block_without_slots_is_told_by_those_that_go_on_to_it);
     RUN(every_label_that_is_used_is_written_once);
     RUN(the_runtime_is_linked_where_the_compiler_links_an_executable);
     RUN(the_last_option_about_the_kind_of_code_wins);

@@ -176,8 +176,22 @@ static void emit_loop_end(struct emitter *e, const struct asm_block *b, uint32_t
     fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", end + 8);
 }
 
+/* Whether a slot is written where %rsp is not what it was when the block began, and nothing but the trace knows that. */
+static bool loses_stack(const struct asm_unit *u, const struct asm_block *b)
+{
+    bool moved = false;
+
+    for (uint32_t i = b->first; b->carried && i < b->first + b->count; i++) {
+        if (moved && u->insn[i].node->own_slots)
+            return true;
+        moved |= u->insn[i].x.changes >> X86_RSP & 1;
+    }
+    return false;
+}
+
 /* What stands in front of an instruction: the key, its slots, and behind the block's last word the cursor moves. A root looks
- * at the last word that its tree may come to, so that a buffer never ends behind its key. */
+ * at the last word that its tree may come to, so that a buffer never ends behind its key; also one that would end the buffer
+ * where %rsp has changed, for the next buffer is told the one with which its first record began. */
 static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[in->block];
@@ -187,7 +201,7 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
 
     if (is_first && is_root)
         emit_key(e, in->block, key_of(b), 0);
-    if (is_first && is_root && b->reach > b->node->slots)
+    if (is_first && is_root && (b->reach > b->node->slots || loses_stack(e->u, b)))
         fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->reach);
     if (is_first && b->loop)
         emit_loop_registers(e, b);

@@ -101,7 +101,9 @@ static bool comes_from_call(const struct asm_unit *u, uint32_t insn)
 static struct asm_block *add_block(struct asm_unit *u, uint32_t first)
 {
     u->block = mem_room(u->block, u->blocks, sizeof *u->block);
-    u->block[u->blocks] = (struct asm_block){ .first = first, .from = ASM_NONE, .parent = ASM_NONE, .next = ASM_NONE, .branch = ASM_NONE };
+    u->block[u->blocks] = (struct asm_block){
+        .first = first, .from = ASM_NONE, .parent = ASM_NONE, .next = ASM_NONE, .branch = ASM_NONE
+    };
     return &u->block[u->blocks++];
 }
 
@@ -231,7 +233,8 @@ static bool goes_on(const struct asm_unit *u, const struct asm_block *b)
         return false;
     const struct asm_block *from = &u->block[b->from];
     uint32_t last = from->first + from->count - 1;
-    return from != b && !from->shared && same_place(u, b->first, last) && !asm_is_rewritten_by_linkers(u, &u->insn[last]);
+    return from != b && !from->shared && same_place(u, b->first, last)
+           && !asm_is_rewritten_by_linkers(u, &u->insn[last]);
 }
 
 /* ---- slots ---- */
@@ -366,8 +369,7 @@ static int plan_block(struct asm_unit *u, uint32_t number)
     b->planned = PLAN_BEGUN;
     if (parent && (r = plan_block(u, b->from)) < 0)
         return r;
-    struct x86_node *from =
-        parent && parent->planned == PLAN_DONE && parent->depth < MAX_DEPTH ? parent->node : NULL;
+    struct x86_node *from = parent && parent->planned == PLAN_DONE && parent->depth < MAX_DEPTH ? parent->node : NULL;
     r = from ? plan_behind(u, b, from) : 0;
     if (r == 0) {
         r = plan_insns(u, b, NULL);
@@ -396,7 +398,8 @@ static uint32_t block_behind(const struct asm_unit *u, const struct asm_block *b
 
     if (in->x.insn.class == (by_branch ? PEET_CL_branch : PEET_CL_jump) && in->target != ASM_NONE)
         to = insn_behind(u, &u->text.symbol[in->target]);
-    if (to == ASM_NONE || u->insn[to].block == ASM_NONE || !same_place(u, last, to) || asm_is_rewritten_by_linkers(u, in))
+    if (to == ASM_NONE || u->insn[to].block == ASM_NONE || !same_place(u, last, to)
+        || asm_is_rewritten_by_linkers(u, in))
         return ASM_NONE;
     return u->block[u->insn[to].block].first == to ? u->insn[to].block : ASM_NONE;
 }

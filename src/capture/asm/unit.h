@@ -57,7 +57,7 @@ struct asm_block {
     const struct x86_pass *loop; /* NULL, or: it goes back to itself, and is told in a few words */
     bool shared;                 /* it has no slots, and may be told in the records of those that go on to it */
     bool always;                 /* next is the only way to go on from here */
-    uint32_t next, branch;       /* shared blocks that are told here if control goes on to them, by the last instruction's
+    uint32_t next, branch; /* shared blocks that are told here if control goes on to them, by the last instruction's
                                     branch or otherwise; or ASM_NONE */
 };
 

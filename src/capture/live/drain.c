@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,162 +36,125 @@ void live_stop(struct producer_state *s, int code)
     }
 }
 
-/* ---- processes ---- */
-
-/* The stack grows by itself, down to its limit or to what lies below it. */
-static void find_stack(struct live_process *p, const struct mappings *m)
-{
-    for (size_t i = 0; i < m->count; i++) {
-        struct rlimit limit;
-        if (strcmp(m->at[i].name, "[stack]") != 0)
-            continue;
-        p->stack_high = m->at[i].end;
-        p->stack_low = i ? m->at[i - 1].end : 0;
-        if (prlimit(p->pid, RLIMIT_STACK, NULL, &limit) == 0 && limit.rlim_cur < p->stack_high - p->stack_low)
-            p->stack_low = p->stack_high - limit.rlim_cur;
-    }
-}
-
-/* What we share with the program is not its memory. */
-static void leave_out_buffers(struct mappings *m)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < m->count; i++)
-        if (strncmp(m->at[i].name, LIVE_MEMORY, sizeof LIVE_MEMORY - 1) != 0)
-            m->at[kept++] = m->at[i];
-    m->count = kept;
-}
-
-static int tell_level(struct producer_state *s, enum level level)
-{
-    enum level most = s->config->level && s->config->level < level ? s->config->level : level;
-
-    s->built |= 1u << level;
-    if (s->levels >> most & 1)
-        return 0;
-    s->levels |= 1u << most;
-    return peet_writer_meta(s->writer, "level", level_name(most), s->err);
-}
-
-/* What the trace will hold is known before it does, so that one without its end tells it, too. */
-static int tell_levels(struct producer_state *s, const struct live_process *p)
-{
-    unsigned levels = p->modules ? 0 : 1u << LEVEL_events;
-    int r = 0;
-
-    for (size_t i = 0; i < p->modules; i++)
-        levels |= p->module[i]->levels;
-    for (int i = LEVEL_events; r == 0 && i < LEVEL_END; i++)
-        if (levels >> i & 1)
-            r = tell_level(s, (enum level)i);
-    return r;
-}
-
-static int scan(struct producer_state *s, struct live_process *p, bool is_new)
-{
-    struct mappings m;
-
-    if (mappings_read(p->pid, &m, s->err) < 0)
-        return 0; /* it is gone */
-    if (is_new)
-        find_stack(p, &m);
-    leave_out_buffers(&m);
-    struct module_scan tell = { p->pid, p->number, &m, is_new };
-    int r = modules_tell(&p->told, &tell, s->writer, s->err);
-    if (r == 0)
-        r = code_scan(&s->code, p->pid, &m, &p->module, &p->modules, s->err);
-    mappings_release(&m);
-    return r < 0 ? r : tell_levels(s, p);
-}
-
-static struct live_process *find_process(struct producer_state *s, uint32_t number)
-{
-    for (size_t i = s->processes; i-- > 0;)
-        if (s->process[i]->number == number)
-            return s->process[i];
-    return NULL;
-}
-
-static uint32_t process_of_thread(struct producer_state *s, uint32_t number)
-{
-    for (uint32_t i = 0; i < RAW_THREADS; i++)
-        if (s->thread[i].number == number)
-            return s->thread[i].process->number;
-    return 0;
-}
-
-static int add_process(struct producer_state *s, const struct raw_thread *t)
-{
-    struct live_process *p = mem_alloc(1, sizeof *p);
-    char *program = process_program(t->pid), *command = process_command(t->pid);
-    uint32_t parent = t->parent != t->number ? process_of_thread(s, t->parent) : 0;
-
-    p->number = t->number;
-    p->pid = t->pid;
-    s->process = mem_room(s->process, s->processes, sizeof *s->process);
-    s->process[s->processes++] = p;
-    s->ret->processes++;
-    struct peet_process defined = { p->number, parent ? parent : p->number, program, command };
-    int r = peet_writer_process(s->writer, &defined, s->err);
-    free(program);
-    free(command);
-    return r < 0 ? r : scan(s, p, true);
-}
-
 /* ---- from words to items ---- */
 
-static struct live_module *find_module(struct live_thread *t, uint64_t key)
+/* What is known of a key, if it is where the last one was; or NULL. Needs no lock. */
+static struct live_item *peek(const struct live_reader *r, uint64_t key)
 {
-    const struct live_process *p = t->process;
+    const struct live_module *m = r->last;
+
+    return m && key >= m->schema && key < m->schema_end && (key - m->schema) % RAW_ALIGN == 0
+               ? &m->items[(key - m->schema) / RAW_ALIGN]
+               : NULL;
+}
+
+/* Call with the code's lock held. */
+static struct live_module *find_module(struct live_reader *r, uint64_t key)
+{
+    const struct live_process *p = r->thread->process;
 
     for (size_t i = 0; i < p->modules; i++)
         if (key >= p->module[i]->schema && key < p->module[i]->schema_end)
-            return t->last = p->module[i];
+            return r->last = p->module[i];
     return NULL;
 }
 
-int live_find(struct live_thread *t, uint64_t key, struct live_item **ret, struct peet_err *err)
+/* live_find, with the code's lock held. */
+static int find(struct live_reader *r, uint64_t key, struct live_item **ret, struct peet_err *err)
 {
-    struct producer_state *s = t->recorder;
-    struct live_module *m = t->last;
-    int r = 0;
+    struct producer_state *s = r->thread->recorder;
+    struct live_module *m = find_module(r, key);
 
-    if (!m || key < m->schema || key >= m->schema_end)
-        m = find_module(t, key);
-    if (!m && (r = scan(s, t->process, false)) == 0) /* a library may have been loaded since */
-        m = find_module(t, key);
-    if (r < 0)
-        return r;
+    if (!m) { /* a library may have been loaded since */
+        int code = processes_scan(s, r->thread->process, false, err);
+        if (code < 0)
+            return code;
+        m = find_module(r, key);
+    }
     if (!m || (key - m->schema) % RAW_ALIGN)
         return err_set(err, PEET_ERR_FORMAT, "0x%016" PRIx64 " is the key of no block", key);
     *ret = &m->items[(key - m->schema) / RAW_ALIGN];
     return (*ret)->node ? 0 : code_plan(&s->code, m, key, err);
 }
 
-static int item_of_key(void *context, uint64_t key, uint32_t *ret_item, struct peet_err *err)
+int live_find(struct live_reader *r, uint64_t key, struct live_item **ret, struct peet_err *err)
 {
-    struct live_thread *t = context;
-    struct live_code *c = &t->recorder->code;
+    struct producer_state *s = r->thread->recorder;
+
+    if ((*ret = peek(r, key)) && (*ret)->node)
+        return 0;
+    pthread_mutex_lock(&s->code_lock);
+    int code = find(r, key, ret, err);
+    pthread_mutex_unlock(&s->code_lock);
+    return code;
+}
+
+/* The item of a key that the trace may not know yet; with the code's lock held. */
+static int define(struct live_reader *r, uint64_t key, uint64_t part, uint32_t *ret_item, struct peet_err *err)
+{
+    struct live_code *c = &r->thread->recorder->code;
     struct live_item *item;
-    uint64_t part = c->level == LEVEL_calls ? key & (LIVE_ENTRY | LIVE_LAST) : 0;
 
     if (key & RAW_EVENT)
         return code_event(c, key, ret_item, err);
-    int r = live_find(t, key - part, &item, err);
-    if (r == 0 && !item->is_defined)
-        r = code_define(c, t->last, key - part, item, err);
-    if (r == 0)
+    int code = find(r, key, &item, err);
+    if (code == 0 && !item->is_defined)
+        code = code_define(c, r->last, key, item, err);
+    if (code == 0)
         *ret_item = part == LIVE_ENTRY ? item->entry : item->item;
-    return r;
+    return code;
 }
 
-static const struct live_item *find_known(struct live_thread *t, uint64_t key)
+/* Whether the trace knows the item of a key; with the code's lock held. */
+static bool is_known(struct live_reader *r, uint64_t key)
 {
-    const struct live_module *m = t->last;
+    const struct live_code *c = &r->thread->recorder->code;
+
+    if (key & RAW_EVENT)
+        return map_find(&c->events, key, 0);
+    const struct live_item *item = find_module(r, key) ? peek(r, key) : NULL;
+    return item && item->is_defined;
+}
+
+static int item_of_key(void *context, uint64_t key, uint32_t *ret_item, struct peet_err *err)
+{
+    struct live_reader *r = context;
+    struct producer_state *s = r->thread->recorder;
+    uint64_t part = s->code.level == LEVEL_calls && !(key & RAW_EVENT) ? key & (LIVE_ENTRY | LIVE_LAST) : 0;
+    const struct live_item *item = key & RAW_EVENT ? NULL : peek(r, key -= part);
+
+    if (item && item->is_defined) {
+        *ret_item = part == LIVE_ENTRY ? item->entry : item->item;
+        return 0;
+    }
+    pthread_mutex_lock(&s->code_lock);
+    if (r->job && !is_known(r, key)) { /* items are numbered in the order of the buffers, however fast each is */
+        pthread_mutex_unlock(&s->code_lock);
+        workers_await_turn(r->job);
+        pthread_mutex_lock(&s->code_lock);
+    }
+    int code = define(r, key, part, ret_item, err);
+    pthread_mutex_unlock(&s->code_lock);
+    return code;
+}
+
+/* The module of a loop that is not in that of the last key; it has been found before. */
+static const struct live_module *change_module(struct live_reader *r, uint64_t key)
+{
+    struct producer_state *s = r->thread->recorder;
+
+    pthread_mutex_lock(&s->code_lock);
+    const struct live_module *m = find_module(r, key);
+    pthread_mutex_unlock(&s->code_lock);
+    return m;
+}
+
+static const struct live_item *find_known(struct live_reader *r, uint64_t key)
+{
+    const struct live_module *m = r->last;
 
     if (!m || key < m->schema || key >= m->schema_end)
-        m = find_module(t, key);
+        m = change_module(r, key);
     return &m->items[(key - m->schema) / RAW_ALIGN];
 }
 
@@ -219,7 +181,7 @@ static size_t whole_words(struct live_thread *t, const uint64_t *words)
         struct live_item *item;
         struct peet_err own; /* what makes no sense was about to be written over */
         bool is_event = words[i] & RAW_EVENT;
-        if (!is_event && live_find(t, words[i], &item, &own) < 0)
+        if (!is_event && live_find(&t->reader, words[i], &item, &own) < 0)
             break;
         int slots = is_event ? peet_event_arity((uint32_t)(words[i] >> 48 & 0x7fff)) : item->slots;
         if (slots < 0 || WORDS - i <= (size_t)slots)
@@ -248,28 +210,39 @@ static int tell_strings(struct producer_state *s)
     return r;
 }
 
+struct peet_names live_names(struct live_reader *r)
+{
+    bool strips = r->thread->recorder->code.layout.strips; /* then trips have been counted */
+
+    return (struct peet_names){
+        .item = item_of_key, .context = r, .loop = strips ? NULL : count_trips, .trips = strips ? NULL : trips_of
+    };
+}
+
 int live_put(struct live_thread *t, uint64_t *words, size_t n, struct peet_err *err)
 {
-    bool strips = t->recorder->code.layout.strips; /* then trips have been counted */
-    const struct peet_names names = {
-        .item = item_of_key, .context = t, .loop = strips ? NULL : count_trips, .trips = strips ? NULL : trips_of
-    };
+    const struct peet_names names = live_names(&t->reader);
 
     return peet_stream_put_named(t->stream, words, n, &names, err);
 }
 
 static void put(struct producer_state *s, struct live_thread *t, uint64_t *words, size_t n)
 {
-    struct peet_totals totals;
-
     if (s->failed || s->ret->stopped)
         return;
     int r = tell_strings(s);
     if (r == 0)
         r = filter_is_wanted(s) ? filter_put(t, words, n, s->err) : live_put(t, words, n, s->err);
     t->began |= n > 0;
-    if (r < 0) {
-        live_stop(s, r);
+    live_did_put(s, r);
+}
+
+void live_did_put(struct producer_state *s, int code)
+{
+    struct peet_totals totals;
+
+    if (code < 0) {
+        live_stop(s, code);
         return;
     }
     peet_writer_totals(s->writer, &totals);
@@ -287,7 +260,9 @@ static void put_event(struct producer_state *s, struct live_thread *t, unsigned 
 
     if (s->failed)
         return;
+    pthread_mutex_lock(&s->code_lock);
     int r = code_event(&s->code, raw_event_key(kind, 0), &item, s->err);
+    pthread_mutex_unlock(&s->code_lock);
     if (r == 0)
         r = peet_stream_put(t->stream, item, arg, s->err);
     if (r < 0)
@@ -366,6 +341,7 @@ static void end_former(struct producer_state *s, const struct raw_thread *now)
         struct live_thread *t = &s->thread[i];
         if (!t->number || t->process->pid != now->pid || t->process->number == now->process)
             continue;
+        workers_settle(s);
         close_thread(s, i);
         free_place(s, i);
     }
@@ -380,9 +356,9 @@ static void adopt(struct producer_state *s, uint32_t place)
 
     if (is_first && atomic_load(&raw->life) != RAW_TAKEN) {
         end_former(s, raw);
-        r = s->failed ? 0 : add_process(s, raw);
+        r = s->failed ? 0 : processes_add(s, raw);
     }
-    struct live_process *p = find_process(s, raw->process);
+    struct live_process *p = processes_find(s, raw->process);
     if (r == 0 && p && !s->failed) {
         struct peet_thread thread = { raw->number, p->number, is_first ? raw->number : raw->parent, raw->ordinal, "" };
         r = peet_stream_open(s->writer, &thread, &t->stream, s->err);
@@ -391,6 +367,7 @@ static void adopt(struct producer_state *s, uint32_t place)
         live_stop(s, r);
     if (t->stream) {
         *t = (struct live_thread){ .number = raw->number, .recorder = s, .process = p, .stream = t->stream };
+        t->reader.thread = t;
         s->ret->threads++;
         uint64_t low = is_first ? p->stack_low : raw->stack_low, high = is_first ? p->stack_high : raw->stack_high;
         put_event(s, t, PEET_EV_set_register, (uint64_t[]){ X86_FS_REGISTER, raw->thread_pointer });
@@ -401,26 +378,64 @@ static void adopt(struct producer_state *s, uint32_t place)
     syscall(SYS_futex, &raw->seen, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-/* Takes the next buffer, if it is full. */
-static bool take(struct producer_state *s, uint32_t place)
+void live_empty(struct raw_buffer *b, uint64_t *words, size_t bytes)
 {
-    struct live_thread *t = &s->thread[place];
-    struct raw_buffer *b = &s->header->thread[place].buffer[t->turn];
+    size_t wipe = bytes + RAW_MAX_WORDS * 8;
 
-    if (atomic_load_explicit(&b->state, memory_order_acquire) != RAW_FULL)
-        return false;
-    uint32_t how = s->header->thread[place].how;
-    if (how > 1 + PEET_END_EXIT && !t->process->ending) { /* the last chance to see what was loaded meanwhile */
-        t->process->ending = true;
-        if (!s->failed && scan(s, t->process, false) < 0)
-            live_stop(s, s->err->code);
-    }
-    uint64_t *words = live_buffer(s, place, t->turn);
-    size_t bytes = b->bytes < RAW_BUFFER_BYTES ? b->bytes : RAW_BUFFER_BYTES, wipe = bytes + RAW_MAX_WORDS * 8;
-    put(s, t, words, bytes / 8);
     memset(words, 0, wipe < RAW_BUFFER_BYTES ? wipe : RAW_BUFFER_BYTES);
     atomic_store_explicit(&b->state, RAW_EMPTY, memory_order_release);
     syscall(SYS_futex, &b->state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* The last chance to see what was loaded meanwhile. */
+static void see_end(struct producer_state *s, struct live_process *p)
+{
+    p->ending = true;
+    if (s->failed)
+        return;
+    pthread_mutex_lock(&s->code_lock);
+    int r = processes_scan(s, p, false, s->err);
+    pthread_mutex_unlock(&s->code_lock);
+    if (r < 0)
+        live_stop(s, r);
+}
+
+/* Whether there is a next buffer to be taken. */
+static bool is_full(const struct producer_state *s, uint32_t place)
+{
+    const struct live_thread *t = &s->thread[place];
+    const struct raw_buffer *b = &s->header->thread[place].buffer[t->turn];
+
+    return !atomic_load(&t->with_worker[t->turn]) && atomic_load_explicit(&b->state, memory_order_acquire) == RAW_FULL;
+}
+
+/* Takes the next buffer, which is full; false: it has to wait. Those with little in them go on in the chunk before, and what is
+ * filtered hangs on what was before it. */
+static bool take(struct producer_state *s, uint32_t place)
+{
+    struct live_thread *t = &s->thread[place];
+    const struct raw_thread *raw = &s->header->thread[place];
+    struct live_buffer b = { .raw = &s->header->thread[place].buffer[t->turn],
+                             .with_worker = &t->with_worker[t->turn],
+                             .words = live_buffer(s, place, t->turn) };
+    bool over = s->failed || s->ret->stopped;
+
+    b.bytes = b.raw->bytes < RAW_BUFFER_BYTES ? b.raw->bytes : RAW_BUFFER_BYTES;
+    bool apart = !over && b.bytes >= LIVE_LARGE && !filter_is_wanted(s);
+    if (apart ? workers_are_busy(s) : !over && t->pending > 0)
+        return false;
+    if (raw->how > 1 + PEET_END_EXIT && !t->process->ending)
+        see_end(s, t->process);
+    if (apart && !s->failed) {
+        int r = tell_strings(s);
+        if (r < 0)
+            live_stop(s, r);
+        t->began = true;
+        workers_take(s, t, &b, raw->thread_pointer);
+    } else {
+        put(s, t, b.words, b.bytes / 8);
+        live_empty(b.raw, b.words, b.bytes);
+    }
     t->turn = (t->turn + 1) % RAW_BUFFERS;
     return true;
 }
@@ -428,7 +443,7 @@ static bool take(struct producer_state *s, uint32_t place)
 bool drain_all(struct producer_state *s)
 {
     uint32_t places = atomic_load(&s->header->places);
-    bool did = false;
+    bool did = workers_commit(s);
 
     for (uint32_t i = 0; i < places && i < RAW_THREADS; i++) {
         struct raw_thread *raw = &s->header->thread[i];
@@ -440,9 +455,9 @@ bool drain_all(struct producer_state *s)
             adopt(s, i);
             did = true;
         }
-        if (t->number && take(s, i))
-            did = true;
-        else if (life == RAW_ENDED) {
+        if (t->number && is_full(s, i))
+            did |= take(s, i);
+        else if (life == RAW_ENDED && t->pending == 0) {
             if (t->number)
                 close_thread(s, i);
             free_place(s, i);
@@ -490,7 +505,7 @@ bool drain_anybody(struct producer_state *s)
 
 void drain_rest(struct producer_state *s, bool all)
 {
-    while (drain_all(s))
+    while (drain_all(s) || workers_settle(s))
         ;
     for (uint32_t i = 0; i < RAW_THREADS; i++) {
         struct live_thread *t = &s->thread[i];
@@ -505,14 +520,4 @@ void drain_rest(struct producer_state *s, bool all)
         close_thread(s, i);
         free_place(s, i);
     }
-}
-
-void drain_release(struct producer_state *s)
-{
-    for (size_t i = 0; i < s->processes; i++) {
-        modules_release(&s->process[i]->told);
-        free(s->process[i]->module);
-        free(s->process[i]);
-    }
-    free(s->process);
 }

@@ -283,8 +283,13 @@ void filter_warn(struct producer_state *s)
 /* ---- words ---- */
 static int take_calls(struct live_thread *t, uint64_t key, struct live_item *item, struct peet_err *err)
 {
-    int r = item->is_defined ? 0 : code_define(&t->recorder->code, t->last, key, item, err);
+    struct producer_state *s = t->recorder;
+    int r = 0;
 
+    pthread_mutex_lock(&s->code_lock);
+    if (!item->is_defined)
+        r = code_define(&s->code, t->reader.last, key, item, err);
+    pthread_mutex_unlock(&s->code_lock);
     if (r == 0 && (item->entry || item->item))
         tell_gap(&t->filter);
     if (r == 0 && item->entry)
@@ -312,7 +317,7 @@ static int take_block(struct live_thread *t, const uint64_t *words, struct live_
 
     if (level == LEVEL_events)
         return 0;
-    if ((s->config->regions.count && !f->inside) || !is_chosen(s, t->last, item)) {
+    if ((s->config->regions.count && !f->inside) || !is_chosen(s, t->reader.last, item)) {
         leave_out(f, item, words + 1);
         follow_stack(f, item, words + 1);
     } else if (level == LEVEL_calls) {
@@ -340,7 +345,7 @@ int filter_put(struct live_thread *t, const uint64_t *words, size_t n, struct pe
         struct live_item *item = NULL;
         bool is_event = words[i] & RAW_EVENT;
         int slots = is_event ? peet_event_arity((uint32_t)(words[i] >> 48 & 0x7fff)) : 0;
-        if (!is_event && (r = live_find(t, words[i], &item, err)) < 0)
+        if (!is_event && (r = live_find(&t->reader, words[i], &item, err)) < 0)
             return r;
         next = i + 1 + (size_t)(is_event ? slots : item->slots);
         if (slots < 0 || next > n)

@@ -23,6 +23,7 @@ static int start(struct producer_state *s, const struct producer_config *config,
     s->config = config;
     s->fd = -1;
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->code_lock, NULL);
     if (config->level == LEVEL_all)
         return err_set(err, PEET_ERR_USAGE, "values need --step: a program does not tell them by itself");
     code_init(&s->code, config->level);
@@ -32,7 +33,7 @@ static int start(struct producer_state *s, const struct producer_config *config,
 
 /* ---- waiting for children ---- */
 
-static void ring(struct producer_state *s)
+void live_ring(struct producer_state *s)
 {
     atomic_fetch_add(&s->header->bell, 1);
     syscall(SYS_futex, &s->header->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
@@ -58,7 +59,7 @@ static void *wait_for_children(void *argument)
             s->ret->status = status;
         }
         pthread_mutex_unlock(&s->lock);
-        ring(s);
+        live_ring(s);
     }
     return NULL;
 }
@@ -71,8 +72,7 @@ static bool main_ended(struct producer_state *s)
     return yes;
 }
 
-/* Sleeps until somebody rings, or a little while. */
-static void listen(struct producer_state *s, uint32_t heard)
+void live_listen(struct producer_state *s, uint32_t heard)
 {
     struct timespec limit = { 0, PATIENCE_NS };
 
@@ -91,10 +91,11 @@ static void loop(struct producer_state *s)
             continue;
         if (over && !drain_anybody(s))
             break;
-        listen(s, heard);
+        live_listen(s, heard);
     }
     drain_rest(s, false);
     drain_rest(s, true);
+    workers_release(s);
 }
 
 /* ---- signals: those from the keyboard are for the program ---- */
@@ -201,7 +202,8 @@ static void release(struct producer_state *s)
         while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
             ;
     }
-    drain_release(s);
+    workers_release(s);
+    processes_release(s);
     code_release(&s->code);
     if (s->header)
         munmap(s->header, s->bytes);
@@ -209,6 +211,7 @@ static void release(struct producer_state *s)
         close(s->fd);
     free(s->ended);
     pthread_mutex_destroy(&s->lock);
+    pthread_mutex_destroy(&s->code_lock);
 }
 
 const struct producer producer_live = {

@@ -2,8 +2,9 @@
 /* Records instrumented programs while they run: takes the words that they leave in shared memory (capture/rt/raw.h) and
  * makes streams of them.
  *
- * One loop does everything, in this order: threads that have begun, full buffers, threads that have ended. A thread that
- * only waits for children to end rings the bell like everybody else. Whatever goes wrong here, the program runs on: it is
+ * One loop sees to everything, in this order: buffers that are encoded, threads that have begun, full buffers, threads that have
+ * ended. What takes time, encoding, it leaves to workers (workers.c), which touch nothing but the buffer that they were given, and
+ * what keys stand for. A thread that only waits for children to end rings the bell like everybody else, and so do they. Whatever goes wrong here, the program runs on: it is
  * told to stop recording (`stop`), and waited for. */
 #ifndef CAPTURE_LIVE_LIVE_H
 #define CAPTURE_LIVE_LIVE_H
@@ -27,15 +28,15 @@ struct live_item {
     uint32_t item;           /* of the trace; at level `calls`, the last instruction alone, or 0 */
     uint32_t entry;          /* at level `calls`: the first instruction alone, if a function begins with it; or 0 */
     uint16_t slots;          /* as the program writes them */
-    bool is_defined;         /* the trace knows it */
+    _Atomic bool is_defined; /* the trace knows it: all above is right and stays so */
     bool begins_here;        /* a function does, with the root of its tree */
     bool is_carried;         /* it looks for %rsp in the trace's register */
     bool has_strings;        /* how many references it has depends on its slots */
     uint8_t choice;          /* whether its function was asked for: 0 is not known yet, LIVE_CHOSEN, LIVE_SKIPPED */
-    struct x86_node *node;   /* NULL: not planned yet */
     uint8_t loops;           /* on the way; 0: it is a block */
     bool is_simple;          /* `trips` is all there is to do with its words */
     struct peet_trips trips;
+    struct x86_node *_Atomic node; /* NULL: not planned yet, and nothing else is right */
 };
 
 enum { LIVE_CHOSEN = 1, LIVE_SKIPPED };
@@ -66,6 +67,7 @@ struct live_module {
     bool needs_others; /* libraries that are not of the system */
 };
 
+/* All of it, and the modules of processes, under producer_state.code_lock; items can be read without where they say so. */
 struct live_code {
     struct peet_writer *writer;
     enum level level; /* nothing is told beyond it */
@@ -110,7 +112,7 @@ bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *
 /* The first entry at *key or behind it, and where its last instruction stands; *key is then behind it. */
 bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_entry *ret, uint64_t *ret_last);
 
-/* ---- drain.c: from buffers to streams ---- */
+/* ---- processes.c ---- */
 
 struct live_process {
     uint32_t number;
@@ -120,6 +122,21 @@ struct live_process {
     struct modules told;
     bool ending;
     uint64_t stack_low, stack_high; /* of the first thread, at most */
+};
+
+int processes_add(struct producer_state *s, const struct raw_thread *first);
+struct live_process *processes_find(struct producer_state *s, uint32_t number); /* NULL: there is none */
+/* Looks for what is new in its memory. With the code's lock held. */
+int processes_scan(struct producer_state *s, struct live_process *p, bool is_new, struct peet_err *err);
+void processes_release(struct producer_state *s);
+
+/* ---- drain.c: from buffers to streams ---- */
+
+/* Who looks up keys: a thread, and each buffer of it that is encoded apart. */
+struct live_reader {
+    struct live_thread *thread;
+    struct live_module *last; /* where the last key was found */
+    struct live_job *job;     /* NULL: the thread's own */
 };
 
 /* Words on their way to a stream: what is left of those that the program wrote. */
@@ -138,7 +155,9 @@ struct live_thread {
     struct producer_state *recorder;
     struct live_process *process;
     struct peet_stream *stream;
-    struct live_module *last; /* where its last key was found */
+    unsigned pending;                      /* buffers that workers have, or had, and that are not in the stream yet */
+    _Atomic bool with_worker[RAW_BUFFERS]; /* it is FULL, or was until now, and somebody reads it */
+    struct live_reader reader;
     struct live_filter filter;
 };
 
@@ -159,6 +178,8 @@ struct producer_state {
     char *data;
     size_t bytes;
     struct live_code code;
+    pthread_mutex_t code_lock;
+    struct live_workers *workers; /* NULL: there was nothing to do for them */
     struct live_process **process;
     size_t processes;
     struct live_thread thread[RAW_THREADS];
@@ -173,11 +194,19 @@ struct producer_state {
     bool main_ended;
 };
 
-/* What a key that is no event stands for, planned; its module is then t->last. */
-int live_find(struct live_thread *t, uint64_t key, struct live_item **ret, struct peet_err *err);
+/* What a key that is no event stands for, planned; its module is then r->last. */
+int live_find(struct live_reader *r, uint64_t key, struct live_item **ret, struct peet_err *err);
 
 /* Puts words of the program into a thread's stream. */
 int live_put(struct live_thread *t, uint64_t *words, size_t n, struct peet_err *err);
+
+struct peet_names live_names(struct live_reader *r); /* for words of the program */
+
+/* Behind all that was put into the file, or could not be: how far we are, and whether that is enough. */
+void live_did_put(struct producer_state *s, int code);
+
+/* The words of a buffer have been read: the program may have it again. */
+void live_empty(struct raw_buffer *b, uint64_t *words, size_t bytes);
 
 uint64_t *live_buffer(struct producer_state *s, uint32_t place, unsigned i);
 
@@ -187,10 +216,44 @@ bool drain_all(struct producer_state *s);
 void drain_rest(struct producer_state *s, bool all);
 /* Whether a recorded process still runs. */
 bool drain_anybody(struct producer_state *s);
-void drain_release(struct producer_state *s);
 
 /* Nothing more is recorded; the program is not to wait for us. */
 void live_stop(struct producer_state *s, int code);
+
+/* ---- workers.c: buffers that are encoded at the same time ----
+ *
+ * Buffers of any threads, and several of one, each by a worker. What is done with them has the order in which they were taken:
+ * they are committed to their streams in it, and items that are new to the trace are numbered in it, so that of a program
+ * with one thread two recordings are the same. All but workers_await_turn is for the one loop. */
+
+enum { LIVE_LARGE = RAW_BUFFER_BYTES / 4 }; /* what is smaller is not worth a chunk */
+
+struct live_buffer {
+    struct raw_buffer *raw;
+    _Atomic bool *with_worker;
+    uint64_t *words;
+    size_t bytes;
+};
+
+/* Whether workers_take would have to wait. */
+bool workers_are_busy(const struct producer_state *s);
+/* Gives them a buffer, the next one of its thread; whoever has read it empties it. */
+void workers_take(struct producer_state *s, struct live_thread *t, const struct live_buffer *b,
+                  uint64_t thread_pointer);
+/* Commits what is encoded, as far as that is possible; true: there was something. */
+bool workers_commit(struct producer_state *s);
+/* Waits until everything is committed; true: there was something. */
+bool workers_settle(struct producer_state *s);
+/* Waits until all buffers that were taken before have been read to their ends. */
+void workers_await_turn(const struct live_job *j);
+void workers_release(struct producer_state *s);
+
+/* ---- live.c ---- */
+
+/* Wakes the loop; by anybody. */
+void live_ring(struct producer_state *s);
+/* Sleeps until somebody rings who has not been heard, or a little while. */
+void live_listen(struct producer_state *s, uint32_t heard);
 
 /* ---- filter.c: less than the program says ---- */
 

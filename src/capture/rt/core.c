@@ -140,7 +140,7 @@ static bool wait_while(_Atomic uint32_t *word, uint32_t value)
 
 /* ---- buffers ---- */
 
-void peet_rt_turn(uint64_t *upto)
+void peet_rt_turn(uint64_t *upto, uint64_t stack)
 {
     struct rt_self *s = &peet_rt_self;
 
@@ -154,8 +154,10 @@ void peet_rt_turn(uint64_t *upto)
         ring();
         s->turn = (s->turn + 1) % RAW_BUFFERS;
         next = &s->place->buffer[s->turn];
-        if (wait_while(&next->state, RAW_FULL))
-            atomic_store_explicit(&next->state, RAW_FILLING, memory_order_relaxed);
+        if (wait_while(&next->state, RAW_FULL)) {
+            next->stack = stack;
+            atomic_store_explicit(&next->state, RAW_FILLING, memory_order_release);
+        }
         s->now = buffer_at(s->memory, s->turn);
     }
     peet_rt_cursor = s->now.start;
@@ -169,7 +171,7 @@ void peet_rt_drain(void)
         return;
     if (s->signal_end != s->signal.start)
         peet_rt_signals_append();
-    peet_rt_turn(peet_rt_cursor);
+    peet_rt_turn(peet_rt_cursor, 0);
     for (unsigned i = 0; i < RAW_BUFFERS; i++)
         wait_while(&s->place->buffer[i].state, RAW_FULL);
 }
@@ -231,6 +233,7 @@ void peet_rt_begin(struct raw_thread *place)
         place->pid = (int32_t)peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
         place->tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
         peet_rt_call(SYS_arch_prctl, ARCH_GET_FS, (long)&place->thread_pointer, 0, 0, 0, 0);
+        place->buffer[0].stack = 0;
         atomic_store(&place->buffer[0].state, RAW_FILLING);
         atomic_store(&place->life, RAW_LIVE);
         ring();

@@ -86,11 +86,16 @@ enum { RAW_MAX_WORDS = 80, RAW_GUARD = 65536 };
  * block, whose slots may be missing (an event's key is written behind its arguments).
  * A new program waits until the recorder has looked at its mappings (`seen`), and at its end until its words are taken,
  * so that keys can be looked up while it exists.
+ * So that each buffer can be read without those before it, the program says what %rsp was when the record that stands first in it
+ * began. That counts if a block that is RAW_CARRIED stands there, and such a record begins a buffer only where the one before was
+ * full, in the guard: every other way to the next buffer leads through a call, and behind calls %rsp is a slot. At the fault %rsp
+ * still is what it was when the record began: a root that is carried, and has a slot to write behind an instruction that changes
+ * %rsp, looks at its last word first.
  * Strings are numbered from 1, by the programs, each text once: the recorder tells them to the trace in this order, so that
  * words can hold their numbers. */
 #define RAW_VARIABLE "PEET_RECORD"
 #define RAW_MAGIC 0x3174726563657065u /* "epecert1" */
-enum { RAW_VERSION = 2, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
+enum { RAW_VERSION = 3, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
 enum { RAW_STRINGS = 1024, RAW_STRING_BYTES = 128 };
 
 enum raw_state {
@@ -105,6 +110,7 @@ enum raw_life { RAW_FREE, RAW_TAKEN, RAW_LIVE, RAW_ENDED };
 struct raw_buffer {
     _Atomic uint32_t state; /* a futex: the program waits for EMPTY here */
     uint32_t bytes;         /* written, when FULL */
+    uint64_t stack;         /* %rsp when the first record began; 0: that does not matter */
 };
 
 struct raw_thread {

@@ -58,8 +58,9 @@ struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_
 void peet_rt_begin(struct raw_thread *place);
 /* The calling thread writes nothing more that counts. */
 void peet_rt_finish(void);
-/* Hands over what is in front of `upto` and makes the next buffer the current one; the cursor is its start. */
-void peet_rt_turn(uint64_t *upto);
+/* Hands over what is in front of `upto` and makes the next buffer the current one; the cursor is its start. stack: %rsp when the
+ * record began that goes on there, or 0: none does. */
+void peet_rt_turn(uint64_t *upto, uint64_t stack);
 /* All words of the calling thread are with the recorder, and it has taken them. */
 void peet_rt_drain(void);
 /* How all threads of this process end; how is an enum peet_end, -1: not yet, after all. */
@@ -117,7 +118,7 @@ static inline uint64_t *peet_rt_room(unsigned words)
     if (__builtin_expect(peet_rt_self.signal_end != peet_rt_self.signal.start && peet_rt_self.handlers == 0, 0))
         peet_rt_signals_append();
     if (__builtin_expect(peet_rt_self.now.end - peet_rt_cursor < (ptrdiff_t)words, 0))
-        peet_rt_turn(peet_rt_cursor);
+        peet_rt_turn(peet_rt_cursor, 0);
     return peet_rt_cursor;
 }
 

@@ -115,7 +115,7 @@ static void run_handler(int number, siginfo_t *info, void *context)
         s->depth = 0;
         peet_rt_event(PEET_EV_signal_enter, 0, 1, &(uint64_t){ (uint64_t)number });
     } else {
-        peet_rt_turn(cursor); /* to where nobody reads */
+        peet_rt_turn(cursor, 0); /* to where nobody reads */
         s->depth = 0;
     }
     call_handler(number, info, context);
@@ -156,7 +156,7 @@ void peet_rt_signals_append(void)
     size_t n = (size_t)(s->signal_end - s->signal.start);
 
     if (s->now.end - peet_rt_cursor < (ptrdiff_t)n + 3)
-        peet_rt_turn(peet_rt_cursor);
+        peet_rt_turn(peet_rt_cursor, 0);
     uint64_t *to = peet_rt_cursor;
     for (size_t i = 0; i < n; i++)
         to[i] = s->signal.start[i];
@@ -179,8 +179,9 @@ static bool is_carried(uint64_t key)
     return key == 0 || key >> 63 || (((const uint32_t *)(uintptr_t)key)[3] & RAW_CARRIED);
 }
 
-/* The buffer of the calling thread is full, in the middle of a block at `from`: where the block goes on. */
-static uint64_t *next_buffer(uint64_t *from)
+/* The buffer of the calling thread is full, in the middle of a block at `from`, that began with %rsp as it is in `stack`: where
+ * the block goes on. */
+static uint64_t *next_buffer(uint64_t *from, uint64_t stack)
 {
     struct rt_self *s = &peet_rt_self;
     uint64_t *end = s->now.end, *at;
@@ -189,7 +190,7 @@ static uint64_t *next_buffer(uint64_t *from)
 
     for (size_t i = 0; i < n; i++)
         block[i] = from[i];
-    peet_rt_turn(from);
+    peet_rt_turn(from, stack);
     if (s->signal_end != s->signal.start && s->handlers == 0 && n > 0 && !is_carried(block[0]))
         peet_rt_signals_append();
     at = peet_rt_cursor;
@@ -217,7 +218,7 @@ static bool is_own(siginfo_t *info, ucontext_t *u)
     if (!is_in(&s->now, from) || s->now.end - from > RAW_MAX_WORDS || fault < (char *)s->now.end
         || fault >= (char *)s->now.end + RAW_GUARD)
         return false;
-    *r15 = (greg_t)RT_ADDR(next_buffer(from));
+    *r15 = (greg_t)RT_ADDR(next_buffer(from, (uint64_t)u->uc_mcontext.gregs[REG_RSP]));
     return true;
 }
 

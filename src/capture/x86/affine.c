@@ -19,7 +19,7 @@ struct search {
     bool looks_at_memory;      /* the branch at the end does */
     int64_t word[STACK_WORDS]; /* what the symbols stand for: words at this distance from %rsp */
     unsigned words;
-    struct sum end[X86_GPRS];      /* behind the last instruction */
+    struct sum end[X86_GPRS];          /* behind the last instruction */
     struct x86_growth growth[SYMBOLS]; /* of what was there when the trip began */
     struct x86_growth low[X86_GPRS];   /* of the lower 32 bits */
     struct x86_affine *ret;
@@ -284,9 +284,9 @@ struct peet_trips x86_affine_trips(uint64_t by, bool narrow)
 
     for (int i = 0; i < 5; i++)
         inverse *= 2 - odd * inverse;
-    return (struct peet_trips){
-        .inverse = inverse, .mask = bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1, .shift = (uint8_t)shift
-    };
+    return (struct peet_trips){ .inverse = inverse,
+                                .mask = bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1,
+                                .shift = (uint8_t)shift };
 }
 
 /* The register whose value at the end tells how often. One that may grow by 0 does only if the loop then ends at once. */

@@ -64,14 +64,14 @@ struct x86_node {
     const struct x86_insn *insn;
     struct x86_node *parent, *child, *sibling; /* child: the newest; sibling: the one before it */
     uint32_t item;                             /* the block that ends here; 0: none has yet */
-    uint16_t depth, operands;                  /* of the block: instructions and operands up to here, this one included */
-    uint8_t variant, slots;                    /* slots up to here */
+    uint16_t depth, operands; /* of the block: instructions and operands up to here, this one included */
+    uint8_t variant, slots;   /* slots up to here */
     uint8_t own_operands, own_slots;
     const struct peet_operand *operand; /* own */
     const struct x86_fill *fill;        /* own, slot by slot */
     struct x86_track track[X86_GPRS];   /* behind it */
     struct x86_pair pair[X86_PAIRS];    /* the newest first; source 0: none */
-    const struct x86_pass *pass;        /* not an instruction but a loop, capture/x86/path: the next block begins behind it */
+    const struct x86_pass *pass; /* not an instruction but a loop, capture/x86/path: the next block begins behind it */
 };
 
 struct x86_layout {

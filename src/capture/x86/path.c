@@ -31,9 +31,9 @@ static unsigned slot_of(const struct x86_pass *p, unsigned value)
 /* What a slot would have to grow by for a value to follow from it. */
 static struct x86_pass_growth wish(const struct x86_pass *p, const struct x86_affine_value *v)
 {
-    return (struct x86_pass_growth){
-        .step = v->step, .plus = (uint8_t)(v->plus ? slot_of(p, v->plus - 1u) + 1 : 0), .is_set = true
-    };
+    return (struct x86_pass_growth){ .step = v->step,
+                                     .plus = (uint8_t)(v->plus ? slot_of(p, v->plus - 1u) + 1 : 0),
+                                     .is_set = true };
 }
 
 static bool agree(const struct x86_pass_growth *a, const struct x86_pass_growth *b)
@@ -297,8 +297,7 @@ static int add_block(struct nest *x, struct x86_node *n, struct peet_err *err)
         return r;
     struct peet_assign *assign = begin_node(x, &(struct peet_loop_node){ .block = n->item });
     for (; used; used &= used - 1, slots++)
-        assign[slots] =
-            (struct peet_assign){ .dst = slots, .src = value_of(x, (unsigned)__builtin_ctzll(used)) };
+        assign[slots] = (struct peet_assign){ .dst = slots, .src = value_of(x, (unsigned)__builtin_ctzll(used)) };
     x->node[x->nodes - 1].assigns = slots;
     return 0;
 }
