@@ -46,6 +46,7 @@ enum special {
     SPECIAL_STATE = 1,   /* loops, registers, varying references: the encoder must look at it, too */
     SPECIAL_MACHINE = 2, /* a block that computes or changes registers */
     SPECIAL_OTHER = 4,   /* no block, or one with varying references */
+    SPECIAL_TRIPS = 8,   /* a loop of which `trips` tells all; only in the encoder */
 };
 
 /* What is remembered of an item within a chunk. What every execution looks at stands first: it is one cache line. */

@@ -71,16 +71,24 @@ static inline void put_exception(struct encoder *e, struct context *from, struct
     contexts_promote(from, c, rank);
 }
 
+/* The trips of a loop whose words need nothing else. */
+static inline uint64_t trips_of(const struct peet_trips *t, const uint64_t *slots)
+{
+    uint64_t way = slots[t->end] - (t->start == PEET_LOOP_ZERO ? 0 : slots[t->start]) - t->add;
+
+    return (way >> t->shift) * t->inverse & t->mask;
+}
+
 /* The words of a loop become its slots. */
 static void change_words(struct encoder *e, const struct context *c, uint64_t *slots)
 {
     const struct peet_trips *t = c->trips;
 
     if (t) {
-        uint64_t way = slots[t->end] - (t->start == PEET_LOOP_ZERO ? 0 : slots[t->start]) - t->add;
+        uint64_t trips = trips_of(t, slots);
         for (unsigned i = t->end; i + 1u < c->slots; i++)
             slots[i] = slots[i + 1];
-        slots[c->slots - 1] = (way >> t->shift) * t->inverse & t->mask;
+        slots[c->slots - 1] = trips;
     } else if (e->names && e->names->loop) {
         e->names->loop(e->names->context, c->name, slots);
     }
@@ -150,8 +158,11 @@ static __attribute__((noinline)) struct context *find_name(struct encoder *e, ui
         return NULL;
     }
     c->name = name;
-    if (c->item->kind == ITEM_LOOP && e->names && e->names->trips)
+    if (c->item->kind == ITEM_LOOP && e->names && e->names->trips) {
         c->trips = e->names->trips(e->names->context, name);
+        bool is_simple = c->trips && c->item->linear && c->trips->end + 1u == c->slots;
+        c->special = (uint8_t)(is_simple ? c->special | SPECIAL_TRIPS : c->special & ~SPECIAL_TRIPS);
+    }
     return c;
 }
 
@@ -175,16 +186,18 @@ static inline uint64_t take_slots(struct context *c, const uint64_t *slots, uint
 {
     uint64_t *last = c->word, *stride = c->word + c->padded, before = c->missed, missed = 0, off = 0, *o = *out;
 
-    for (uint32_t i = 0; i < c->slots; i++) {
-        o[i] = slots[i] - last[i];
-        off |= o[i] ^ stride[i];
-        last[i] = slots[i];
+    if (before == 0) { /* most often all are as foreseen */
+        for (uint32_t i = 0; i < c->slots; i++)
+            off |= (slots[i] - last[i]) ^ stride[i];
+        if (off == 0) {
+            for (uint32_t i = 0; i < c->slots; i++)
+                last[i] = slots[i];
+            return 0;
+        }
     }
-    if ((off | before) == 0)
-        return 0;
-    const uint64_t *step = o;
     for (uint32_t i = 0; i < c->slots; i++) {
-        uint64_t by = step[i], miss = by != stride[i];
+        uint64_t by = slots[i] - last[i], miss = by != stride[i];
+        last[i] = slots[i];
         *o = zigzag((int64_t)by);
         o += miss;
         missed |= miss << i;
@@ -286,15 +299,29 @@ static __attribute__((noinline)) uint64_t *spill(struct encoder *e, const uint64
     return e->difference + (n - whole);
 }
 
-/* What SPECIAL_STATE asks for. */
-static __attribute__((noinline)) int see_state(struct encoder *e, const struct context *c, const uint64_t *slots,
-                                               struct peet_err *err)
+/* What SPECIAL_STATE asks for, but for the simplest loops. */
+static __attribute__((noinline)) int see_more(struct encoder *e, const struct context *c, const uint64_t *slots,
+                                              struct peet_err *err)
 {
     if (!c->item)
         return err_set(err, PEET_ERR_USAGE, "no such item");
     if (c->item->kind == ITEM_LOOP)
         change_words(e, c, (uint64_t *)(uintptr_t)slots); /* words with names are not const */
     return special(e, c, slots, err);
+}
+
+static inline int see_state(struct encoder *e, const struct context *c, const uint64_t *slots, struct peet_err *err)
+{
+    if (c->special & SPECIAL_TRIPS) {
+        uint64_t trips = trips_of(c->trips, slots);
+        if (trips >> 31 == 0) {
+            ((uint64_t *)(uintptr_t)slots)[c->slots - 1] = trips;
+            e->instructions += trips * c->item->trip_insns;
+            e->references += trips * c->item->trip_references;
+            return 0;
+        }
+    }
+    return see_more(e, c, slots, err);
 }
 
 /* The context of the item at p, if the words are all there. */

@@ -36,7 +36,8 @@ static int start(struct producer_state *s, const struct producer_config *config,
 void live_ring(struct producer_state *s)
 {
     atomic_fetch_add(&s->header->bell, 1);
-    syscall(SYS_futex, &s->header->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+    if (atomic_exchange(&s->header->listening, 0))
+        syscall(SYS_futex, &s->header->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* A thread of its own: hears of the ends of all children, and of theirs that come to us when they are orphans. */
