@@ -25,28 +25,20 @@ static inline void copies_add(struct copies *c, uint64_t copy, uint64_t original
 
 static inline void copies_of_module(struct copies *c, const struct live_module *m)
 {
-    struct live_entry e;
-    uint64_t last;
+    struct live_entry e, parent;
+    struct live_loop loop;
 
-    for (uint64_t key = m->schema; module_next_entry(m, &key, &e, &last);) {
-        struct window own = { e.rest, e.end, 0 }, rest = own;
-        struct live_entry parent;
-        for (unsigned i = 0; i < e.insns; i++)
-            window_leb(&rest);
-        for (unsigned i = 0; i < e.slots; i++) {
-            window_leb(&rest);
-            window_bytes(&rest, 3);
-        }
-        if (e.flags & RAW_SHARED && module_entry(m, e.parent, &parent)) {
-            uint64_t offset = window_leb(&rest);
-            if (offset)
-                copies_add(c, parent.start + offset, 0);
-        }
-        if (e.kind != RAW_LOOP)
+    for (uint64_t key = m->schema; module_next_entry(m, &key, &e);) {
+        struct window own = { e.rest, e.end, 0 };
+        if (!module_loop(&e, &loop))
             continue;
-        copies_add(c, e.start + window_leb(&rest), 0);
-        for (unsigned i = 0; i < e.insns; i++)
-            copies_add(c, e.start + window_leb(&rest), e.start + window_leb(&own));
+        uint64_t offset = e.flags & RAW_SHARED ? window_leb(&loop.rest) : 0;
+        if (offset && module_entry(m, e.parent, &parent))
+            copies_add(c, parent.start + offset, 0);
+        for (uint64_t i = 0; i < loop.jump_count; i++)
+            copies_add(c, e.start + window_leb(&loop.jumps), 0);
+        for (unsigned i = 0; e.kind == RAW_LOOP && i < e.insns; i++)
+            copies_add(c, e.start + window_leb(&loop.copies), e.start + window_leb(&own));
     }
 }
 

@@ -151,7 +151,7 @@ static void every_label_that_is_used_is_written_once(void)
             CHECK(at && !strstr(at + 1, label));
         }
         CHECK(strstr(text, "\tmovq\t%rbx, 8(%r15)\n.LpeetI2:\n"));
-        CHECK(strstr(text, "\tjne .LpeetL1\n.LpeetX1:\n\tmovq\t%rbx, 16(%r15)\n\tleaq\t24(%r15), %r15\n"));
+        CHECK(strstr(text, "\tjne .LpeetC2\n.LpeetX1:\n\tmovq\t%rbx, 16(%r15)\n\tleaq\t24(%r15), %r15\n"));
         CHECK(strstr(text, "\tmovq\t%r15, %fs:peet_rt_cursor@tpoff\n.LpeetI9:\n\tret\n"));
     }
     free(text);

@@ -157,23 +157,97 @@ static void emit_to(struct emitter *e, const struct asm_statement *s, const char
     fprintf(e->out, "\t%.*s%s%u\n", (int)n, s->text, label, number);
 }
 
-static void emit_loop_end(struct emitter *e, const struct asm_block *b, uint32_t number)
+/* Where a loop is left. */
+static void emit_exit(struct emitter *e, uint32_t number)
 {
-    const struct asm_statement *branch = &e->u->text.statement[e->u->insn[b->first + b->count - 1].statement];
+    const struct asm_block *b = &e->u->block[number];
     int before = bytes_before(e->u, b), end = 8 * (b->loop->counter + 1) - before;
 
-    emit_to(e, branch, ".LpeetL", number);
-    fprintf(e->out, ".LpeetJ%u:\n\tjmp\t.LpeetX%u\n\t.p2align 4,,10\n.LpeetL%u:\n", number, number, number);
-    for (uint32_t i = b->first; i + 1 < b->first + b->count; i++) {
-        fprintf(e->out, ".LpeetC%u:\n", i);
-        emit(e, &e->u->text.statement[e->u->insn[i].statement]);
-    }
-    fprintf(e->out, ".LpeetC%u:\n", b->first + b->count - 1);
-    emit_to(e, branch, ".LpeetL", number);
     fprintf(e->out, ".LpeetX%u:\n\tmovq\t%%%s, %d(%%r15)\n", number, NAMES[b->loop->loop->counter], end);
-    if (b->parent != ASM_NONE)
+    if (b->parent != ASM_NONE || b->row->count > 1)
         emit_key(e, number, key_of(b), -before);
     fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", end + 8);
+}
+
+/* Whether the loop's blocks, as they stand, are in the order in which control goes from this one to the next. */
+static bool stands_before(const struct asm_unit *u, uint32_t number, uint32_t next)
+{
+    const struct asm_loop *row = u->block[number].row;
+
+    for (unsigned i = 0; i < row->count; i++)
+        if (row->block[i] > number && row->block[i] < next)
+            return false;
+    return number < next;
+}
+
+bool asm_loop_jumps(const struct asm_unit *u, uint32_t number, bool is_copy)
+{
+    const struct asm_block *b = &u->block[number];
+    uint32_t next = asm_loop_next(b, number);
+    enum asm_leaving leaves = asm_loop_leaves(u, number);
+    bool is_jump = u->insn[b->first + b->count - 1].x.insn.class == PEET_CL_jump;
+
+    if (b->row->count == 1)
+        return !is_copy;
+    if (is_copy)
+        return leaves == ASM_GOES_ON || (!is_jump && !stands_before(u, number, next));
+    return next == b->row->block[0] && leaves != ASM_GOES_ON && !is_jump;
+}
+
+static void emit_jump(struct emitter *e, char kind, uint32_t number, const char *label, uint32_t to)
+{
+    fprintf(e->out, ".Lpeet%c%u:\n\tjmp\t%s%u\n", kind, number, label, to);
+}
+
+/* A block's copy, and behind it what leads to the next one or out of the loop. */
+static void emit_copy(struct emitter *e, uint32_t number)
+{
+    const struct asm_block *b = &e->u->block[number];
+    uint32_t last = b->first + b->count - 1, next = e->u->block[asm_loop_next(b, number)].first;
+    enum asm_leaving leaves = asm_loop_leaves(e->u, number);
+    bool is_jump = e->u->insn[last].x.insn.class == PEET_CL_jump;
+
+    for (uint32_t i = b->first; i <= last; i++) {
+        const struct asm_statement *s = &e->u->text.statement[e->u->insn[i].statement];
+        fprintf(e->out, ".LpeetC%u:\n", i);
+        if (i < last || (leaves == ASM_STAYS && !is_jump))
+            emit(e, s);
+        else if (leaves == ASM_BRANCHES)
+            emit_to(e, s, ".LpeetX", number);
+        else
+            emit_to(e, s, ".LpeetC", next);
+    }
+    if (!asm_loop_jumps(e->u, number, true))
+        return;
+    if (leaves == ASM_GOES_ON)
+        emit_jump(e, 'Q', number, ".LpeetX", number);
+    else
+        emit_jump(e, 'Q', number, ".LpeetC", next);
+}
+
+/* The end of a loop's block in the first trip. A loop of one block has its copy here, others behind the function. */
+static void emit_loop_end(struct emitter *e, const struct asm_statement *s, uint32_t number)
+{
+    const struct asm_block *b = &e->u->block[number];
+    uint32_t head = b->row->block[0];
+    bool goes_back = asm_loop_next(b, number) == head;
+    enum asm_leaving leaves = asm_loop_leaves(e->u, number);
+
+    if (leaves == ASM_BRANCHES)
+        emit_to(e, s, ".LpeetX", number);
+    else if (goes_back && e->u->insn[s->insn].target != ASM_NONE)
+        emit_to(e, s, ".LpeetC", e->u->block[head].first);
+    else
+        emit(e, s);
+    if (b->row->count == 1) {
+        emit_jump(e, 'J', number, ".LpeetX", number);
+        fputs("\t.p2align 4,,10\n", e->out);
+        emit_copy(e, number);
+    } else if (asm_loop_jumps(e->u, number, false)) {
+        emit_jump(e, 'J', number, ".LpeetC", e->u->block[head].first);
+    }
+    if (leaves == ASM_GOES_ON)
+        emit_exit(e, number);
 }
 
 /* Whether a slot is written where %rsp is not what it was when the block began, and nothing but the trace knows that. */
@@ -199,7 +273,11 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
     bool is_first = number == b->first, is_root = b->parent == ASM_NONE;
     int before = bytes_before(e->u, b), after = 8 * (b->node->slots + 1);
 
-    if (is_first && is_root)
+    if (is_first && b->row && b->row->block[0] != in->block)
+        is_first = false; /* its loop has begun before */
+    if (is_first && is_root && b->row && b->row->count > 1)
+        emit_key(e, b->row->block[b->row->count - 1], "S", 0);
+    else if (is_first && is_root)
         emit_key(e, in->block, key_of(b), 0);
     if (is_first && is_root && (b->reach > b->node->slots || loses_stack(e->u, b)))
         fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->reach);
@@ -226,8 +304,8 @@ static void emit_transfer(struct emitter *e, const struct asm_statement *s, cons
 {
     const struct asm_block *b = in->block == ASM_NONE ? NULL : &e->u->block[in->block];
 
-    if (b && b->loop && s->insn == b->first + b->count - 1) {
-        emit_loop_end(e, b, in->block);
+    if (b && b->row && s->insn == b->first + b->count - 1) {
+        emit_loop_end(e, s, in->block);
     } else if (b && b->next != ASM_NONE && s->insn == b->first + b->count - 1 && in->x.insn.class == PEET_CL_jump) {
         emit_to(e, s, ".LpeetK", b->next);
     } else if (b && b->branch != ASM_NONE && s->insn == b->first + b->count - 1) {
@@ -255,18 +333,54 @@ static void emit_next(struct emitter *e, const struct asm_insn *in)
         fprintf(e->out, ".LpeetN%u:\n\tjmp\t.LpeetK%u\n", in->block, b->next);
 }
 
-/* The same where control goes by branches: these go here, behind the function, and on. */
-static void emit_branches(struct emitter *e, uint32_t function)
+/* The same where control goes by a branch, which goes here, and on. */
+static void emit_branch(struct emitter *e, uint32_t number)
+{
+    const struct asm_block *b = &e->u->block[number];
+
+    fprintf(e->out, ".LpeetV%u:\n", number);
+    emit_key(e, number, "TM", -8 * (b->node->slots + 1));
+    emit_jump(e, 'M', number, ".LpeetK", b->branch);
+}
+
+/* A loop of several blocks: its copy, from its first block to its last as they stand, and where branches leave it. */
+static void emit_row(struct emitter *e, uint32_t number)
+{
+    const struct asm_block *b = &e->u->block[number];
+    const struct asm_insn *last = &e->u->insn[b->first + b->count - 1];
+    const struct asm_loop *row = b->row;
+    uint32_t lowest = row->block[0], highest = row->block[0];
+
+    for (unsigned i = 1; i < row->count; i++) {
+        lowest = row->block[i] < lowest ? row->block[i] : lowest;
+        highest = row->block[i] > highest ? row->block[i] : highest;
+    }
+    if (number == lowest) {
+        fputs("\t.p2align 4,,10\n", e->out);
+        for (uint32_t i = lowest; i <= highest; i++)
+            if (e->u->block[i].row == row)
+                emit_copy(e, i);
+    }
+    if (asm_loop_leaves(e->u, number) == ASM_BRANCHES) {
+        const struct asm_symbol *to = &e->u->text.symbol[last->target];
+        emit_exit(e, number);
+        fprintf(e->out, ".LpeetZ%u:\n\tjmp\t%.*s\n", number, (int)to->length, to->name);
+    }
+}
+
+/* What stands behind a function. */
+static void emit_behind(struct emitter *e, uint32_t function)
 {
     const struct asm_function *f = &e->u->function[function];
 
     for (uint32_t i = f->first; f->last != ASM_NONE && i <= f->last; i++) {
         const struct asm_block *b = &e->u->block[i];
-        if (b->branch == ASM_NONE || e->u->insn[b->first].function != function)
+        if (e->u->insn[b->first].function != function)
             continue;
-        fprintf(e->out, ".LpeetV%u:\n", i);
-        emit_key(e, i, "TM", -8 * (b->node->slots + 1));
-        fprintf(e->out, ".LpeetM%u:\n\tjmp\t.LpeetK%u\n", i, b->branch);
+        if (b->branch != ASM_NONE)
+            emit_branch(e, i);
+        if (b->row && b->row->count > 1)
+            emit_row(e, i);
     }
 }
 
@@ -385,7 +499,7 @@ static void emit_stub_of(struct emitter *e, uint32_t statement)
 
     if (f == ASM_NONE || e->u->function[f].end != statement)
         return;
-    emit_branches(e, f);
+    emit_behind(e, f);
     if (e->u->function[f].has_stub)
         asm_emit_stub(e->u, f, e->out);
 }

@@ -103,21 +103,43 @@ static unsigned flags_of(const struct asm_unit *u, const struct asm_block *b)
     enum level level = asm_level(u);
 
     return (b->carried ? RAW_CARRIED : 0u) | (u->options->brute ? RAW_BRUTE : 0u)
-           | (b->private_words << RAW_PRIVATE_SHIFT) | (level < LEVEL_memory ? RAW_BARE : 0u)
+           | ((b->row ? b->row->private_words : 0u) << RAW_PRIVATE_SHIFT) | (level < LEVEL_memory ? RAW_BARE : 0u)
            | (level < LEVEL_blocks ? RAW_CALLS : 0u) | (b->entry ? RAW_ENTRY : 0u);
 }
 
-/* What stands first in an entry; `parent` is ASM_NONE, or that of the block that it goes on from. */
-static void emit_head(const struct asm_block *b, unsigned slots, unsigned flags, uint32_t parent, FILE *out)
+/* An entry, and what stands first in it. */
+struct entry {
+    char label[24];
+    unsigned kind, insns, slots, flags;
+    uint32_t start;  /* instruction from which offsets count */
+    uint32_t parent; /* or ASM_NONE */
+};
+
+static void emit_head(const struct entry *x, FILE *out)
 {
-    fprintf(out, "\t.long %d, .LpeetI%u-.\n\t.value %u, %u\n\t.long %u\n", b->loop ? RAW_LOOP : RAW_BLOCK, b->first,
-            b->count, slots, flags);
-    if (parent == ASM_NONE)
+    fprintf(out, "\t.balign %d\n%s:\n\t.long %u, .LpeetI%u-.\n\t.value %u, %u\n\t.long %u\n", RAW_ALIGN, x->label,
+            x->kind, x->start, x->insns, x->slots, x->flags);
+    if (x->parent == ASM_NONE)
         fputs("\t.long 0\n", out);
     else
-        fprintf(out, "\t.long .LpeetS%u-.+%d\n", parent, ENTRY_PARENT);
+        fprintf(out, "\t.long .LpeetS%u-.+%d\n", x->parent, ENTRY_PARENT);
+}
+
+static void emit_offsets(const struct asm_block *b, uint32_t start, FILE *out)
+{
     for (uint32_t i = b->first; i < b->first + b->count; i++)
-        fprintf(out, "\t.uleb128 .LpeetI%u-.LpeetI%u\n", i, b->first);
+        fprintf(out, "\t.uleb128 .LpeetI%u-.LpeetI%u\n", i, start);
+}
+
+/* The slots of a block whose first instruction is the n-th of its entry. */
+static void emit_slots(const struct asm_unit *u, const struct asm_block *b, unsigned n, FILE *out)
+{
+    for (uint32_t i = 0; i < b->count; i++) {
+        const struct x86_node *node = u->insn[b->first + i].node;
+        for (unsigned k = 0; k < node->own_slots; k++)
+            fprintf(out, "\t.uleb128 %u\n\t.byte %u, %u, %u\n", n + i, node->fill[k].kind, node->fill[k].memory,
+                    node->fill[k].which);
+    }
 }
 
 /* The way from a block to a shared one; the jump there has a label of this kind. */
@@ -125,34 +147,85 @@ static void emit_taken(const struct asm_unit *u, uint32_t number, uint32_t share
 {
     if (shared == ASM_NONE)
         return;
-    const struct asm_block *b = &u->block[shared];
-    fprintf(out, "\t.balign %d\n.LpeetT%c%u:\n", RAW_ALIGN, kind, number);
-    emit_head(b, 0, flags_of(u, b) | RAW_SHARED, number, out);
+    const struct asm_block *b = &u->block[shared], *from = &u->block[number];
+    struct entry x = {
+        .kind = RAW_BLOCK, .insns = b->count, .flags = flags_of(u, b) | RAW_SHARED, .start = b->first, .parent = number
+    };
+    snprintf(x.label, sizeof x.label, ".LpeetT%c%u", kind, number);
+    emit_head(&x, out);
+    emit_offsets(b, b->first, out);
     if (has_jump)
-        fprintf(out, "\t.uleb128 .Lpeet%c%u-.LpeetI%u\n", kind, number, u->block[number].first);
+        fprintf(out, "\t.uleb128 .Lpeet%c%u-.LpeetI%u\n", kind, number, from->row ? from->row->lowest : from->first);
     else
         fputs("\t.uleb128 0\n", out);
+}
+
+static void emit_jumps(const struct asm_unit *u, const struct asm_loop *row, FILE *out)
+{
+    unsigned jumps = 0;
+
+    for (unsigned i = 0; i < row->count; i++)
+        jumps += (unsigned)(asm_loop_jumps(u, row->block[i], false) + asm_loop_jumps(u, row->block[i], true)
+                            + (asm_loop_leaves(u, row->block[i]) == ASM_BRANCHES));
+    fprintf(out, "\t.uleb128 %u\n", jumps);
+    for (unsigned i = 0; i < row->count; i++) {
+        if (asm_loop_jumps(u, row->block[i], false))
+            fprintf(out, "\t.uleb128 .LpeetJ%u-.LpeetI%u\n", row->block[i], row->lowest);
+        if (asm_loop_jumps(u, row->block[i], true))
+            fprintf(out, "\t.uleb128 .LpeetQ%u-.LpeetI%u\n", row->block[i], row->lowest);
+        if (asm_loop_leaves(u, row->block[i]) == ASM_BRANCHES)
+            fprintf(out, "\t.uleb128 .LpeetZ%u-.LpeetI%u\n", row->block[i], row->lowest);
+    }
+}
+
+/* A loop's entry is that of its last block; the others tell that it was left there. */
+static void emit_loop(const struct asm_unit *u, uint32_t number, struct entry *x, FILE *out)
+{
+    const struct asm_block *b = &u->block[number];
+    const struct asm_loop *row = b->row;
+    unsigned upto = 0, n = 0;
+    bool is_whole = row->block[row->count - 1] == number;
+
+    if (!is_whole && asm_loop_leaves(u, number) == ASM_STAYS)
+        return;
+    do
+        x->insns += u->block[row->block[upto]].count;
+    while (row->block[upto++] != number);
+    x->kind = is_whole ? RAW_LOOP : RAW_LEFT;
+    x->start = row->lowest;
+    x->slots = is_whole ? row->node->slots : 0;
+    x->parent = is_whole ? b->parent : row->block[row->count - 1];
+    emit_head(x, out);
+    for (unsigned i = 0; i < upto; i++)
+        emit_offsets(&u->block[row->block[i]], row->lowest, out);
+    if (!is_whole)
+        return;
+    for (unsigned i = 0; i < upto; n += u->block[row->block[i++]].count)
+        emit_slots(u, &u->block[row->block[i]], n, out);
+    fprintf(out, "\t.uleb128 %u\n", row->count);
+    for (unsigned i = 0; i < upto; i++)
+        fprintf(out, "\t.uleb128 %u\n", u->block[row->block[i]].count);
+    emit_jumps(u, row, out);
+    for (unsigned i = 0; i < upto; i++)
+        for (uint32_t k = 0; k < u->block[row->block[i]].count; k++)
+            fprintf(out, "\t.uleb128 .LpeetC%u-.LpeetI%u\n", u->block[row->block[i]].first + k, row->lowest);
 }
 
 static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
-    unsigned slots = b->loop ? b->loop->block->slots : b->node->slots;
+    struct entry x = { .kind = RAW_BLOCK, .slots = b->node->slots, .flags = flags_of(u, b), .start = b->first };
 
-    if (b->parent != ASM_NONE && !b->loop)
-        slots -= u->block[b->parent].node->slots;
-    fprintf(out, "\t.balign %d\n.LpeetS%u:\n", RAW_ALIGN, number);
-    emit_head(b, slots, flags_of(u, b), b->parent, out);
-    for (uint32_t i = 0; i < b->count; i++) {
-        const struct x86_node *n = u->insn[b->first + i].node;
-        for (unsigned k = 0; k < n->own_slots; k++)
-            fprintf(out, "\t.uleb128 %u\n\t.byte %u, %u, %u\n", i, n->fill[k].kind, n->fill[k].memory,
-                    n->fill[k].which);
-    }
-    if (b->loop) {
-        fprintf(out, "\t.uleb128 .LpeetJ%u-.LpeetI%u\n", number, b->first);
-        for (uint32_t i = b->first; i < b->first + b->count; i++)
-            fprintf(out, "\t.uleb128 .LpeetC%u-.LpeetI%u\n", i, b->first);
+    snprintf(x.label, sizeof x.label, ".LpeetS%u", number);
+    if (b->row) {
+        emit_loop(u, number, &x, out);
+    } else {
+        x.insns = b->count;
+        x.parent = b->parent;
+        x.slots -= b->parent == ASM_NONE ? 0 : u->block[b->parent].node->slots;
+        emit_head(&x, out);
+        emit_offsets(b, b->first, out);
+        emit_slots(u, b, 0, out);
     }
     emit_taken(u, number, b->next, 'N', asm_has_jump(u, b), out);
     emit_taken(u, number, b->branch, 'M', true, out);

@@ -102,7 +102,7 @@ static struct asm_block *add_block(struct asm_unit *u, uint32_t first)
 {
     u->block = mem_room(u->block, u->blocks, sizeof *u->block);
     u->block[u->blocks] = (struct asm_block){
-        .first = first, .from = ASM_NONE, .parent = ASM_NONE, .next = ASM_NONE, .branch = ASM_NONE
+        .first = first, .from = ASM_NONE, .other = ASM_NONE, .parent = ASM_NONE, .next = ASM_NONE, .branch = ASM_NONE
     };
     return &u->block[u->blocks++];
 }
@@ -159,6 +159,7 @@ static void comes(struct asm_unit *u, const struct asm_block *from, uint32_t ins
         to->goes_back = true;
     } else {
         to->before++;
+        to->other = to->from;
         to->from = (uint32_t)(from - u->block);
     }
 }
@@ -215,15 +216,6 @@ static void follow(struct asm_unit *u)
             comes(u, b, insn_behind(u, &u->text.symbol[in->target]));
     }
     mark_taken(u);
-}
-
-/* Whether a block's branch goes back to its beginning. */
-static bool is_loop(const struct asm_unit *u, const struct asm_block *b)
-{
-    const struct asm_insn *last = &u->insn[b->first + b->count - 1];
-
-    return last->x.insn.class == PEET_CL_branch && last->target != ASM_NONE
-           && insn_behind(u, &u->text.symbol[last->target]) == b->first;
 }
 
 /* Whether a block may go on in the record of the one block that leads to it. */
@@ -317,78 +309,7 @@ static bool moves_by_symbol(const struct asm_unit *u, const struct asm_insn *in)
     return in->x.moves > 0 && asm_next_name(&at, s->text + s->length, &length);
 }
 
-/* Plans a block as a loop behind `from`, or, where it cannot stand there, at the beginning: 1, 0 when it is none, or an error. */
-static int plan_loop(struct asm_unit *u, struct asm_block *b, struct x86_node *from)
-{
-    const struct asm_function *f = &u->function[u->function[u->insn[b->first].function].family];
-    struct x86_affine *loop;
-    struct x86_node *node;
-
-    if (u->options->brute || b->indirect || !is_loop(u, b))
-        return 0;
-    for (uint32_t i = 0; i < b->count; i++)
-        if (moves_by_symbol(u, &u->insn[b->first + i]))
-            return 0;
-    b->private_words = private_words(f);
-    if (!(loop = arena_alloc(&u->layout.arena, sizeof *loop)))
-        return PEET_ERR_MEMORY;
-    if (!x86_affine_find(b->node, 8 * (uint64_t)b->private_words, loop))
-        return 0;
-    int r = from ? x86_path_step(&u->layout, from, b->node, loop, &node) : 0;
-    if (r > 0)
-        b->parent = b->from;
-    else if (r == 0)
-        r = x86_path_step(&u->layout, NULL, b->node, loop, &node);
-    if (r > 0) {
-        b->node = node;
-        b->loop = node->pass;
-    }
-    return r;
-}
-
-/* Plans a block behind its parent: 1, 0 when it cannot stand there, or an error. */
-static int plan_behind(struct asm_unit *u, struct asm_block *b, struct x86_node *from)
-{
-    const struct x86_pass *loop[X86_PASSES];
-    int r = b->goes_back ? 0 : plan_insns(u, b, from);
-
-    if (r > 0 && x86_path_loops(from, loop) && !x86_path_is_fit(&u->layout, b->node))
-        return 0;
-    if (r > 0)
-        b->parent = b->from;
-    return r;
-}
-
-static int plan_block(struct asm_unit *u, uint32_t number)
-{
-    struct asm_block *b = &u->block[number], *parent = goes_on(u, b) ? &u->block[b->from] : NULL;
-    int r = 0;
-
-    if (b->planned != PLAN_NOT)
-        return 1;
-    b->planned = PLAN_BEGUN;
-    if (parent && (r = plan_block(u, b->from)) < 0)
-        return r;
-    struct x86_node *from = parent && parent->planned == PLAN_DONE && parent->depth < MAX_DEPTH ? parent->node : NULL;
-    r = from ? plan_behind(u, b, from) : 0;
-    if (r == 0) {
-        r = plan_insns(u, b, NULL);
-        assert(r != 0); /* with one slot less, or as many, there is room */
-        if (r > 0 && b->goes_back)
-            r = plan_loop(u, b, from);
-    }
-    b->planned = PLAN_DONE;
-    if (b->parent != ASM_NONE)
-        b->depth = (uint8_t)(parent->depth + 1);
-    for (struct asm_block *p = b; r >= 0; p = &u->block[p->parent]) {
-        p->reach = p->reach < b->node->slots ? b->node->slots : p->reach;
-        if (p->parent == ASM_NONE)
-            break;
-    }
-    return r < 0 ? r : 1;
-}
-
-/* ---- blocks that are told in several records ---- */
+/* ---- loops ---- */
 
 /* The block to which control goes from the end of b, by the branch that stands there or otherwise; or ASM_NONE. */
 static uint32_t block_behind(const struct asm_unit *u, const struct asm_block *b, bool by_branch)
@@ -403,6 +324,211 @@ static uint32_t block_behind(const struct asm_unit *u, const struct asm_block *b
         return ASM_NONE;
     return u->block[u->insn[to].block].first == to ? u->insn[to].block : ASM_NONE;
 }
+
+uint32_t asm_loop_next(const struct asm_block *b, uint32_t number)
+{
+    unsigned i = 0;
+
+    while (b->row->block[i] != number)
+        i++;
+    return b->row->block[(i + 1) % b->row->count];
+}
+
+enum asm_leaving asm_loop_leaves(const struct asm_unit *u, uint32_t number)
+{
+    const struct asm_block *b = &u->block[number];
+
+    if (u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_branch)
+        return ASM_STAYS;
+    return block_behind(u, b, true) == asm_loop_next(b, number) ? ASM_GOES_ON : ASM_BRANCHES;
+}
+
+/* Looks for a way from the end of the row back to its head, through blocks to which nothing else leads. */
+static bool find_row(const struct asm_unit *u, struct asm_loop *row)
+{
+    uint32_t last = row->block[row->count - 1];
+
+    for (int by_branch = 0; by_branch < 2; by_branch++) {
+        uint32_t to = block_behind(u, &u->block[last], by_branch);
+        if (to == row->block[0])
+            return true;
+        if (to == ASM_NONE || row->count == ASM_LOOP_BLOCKS || u->block[to].goes_back || !goes_on(u, &u->block[to]))
+            continue;
+        row->block[row->count++] = to;
+        if (find_row(u, row))
+            return true;
+        row->count--;
+    }
+    return false;
+}
+
+/* Plans the row's instructions by themselves, and looks whether they make a loop that can be told: 1, 0 or an error. */
+static int plan_row(struct asm_unit *u, struct asm_loop *row)
+{
+    const struct asm_function *f = &u->function[u->function[u->insn[u->block[row->block[0]].first].function].family];
+    struct x86_node *node = NULL;
+
+    row->lowest = ASM_NONE;
+    for (unsigned i = 0; i < row->count; i++) {
+        const struct asm_block *b = &u->block[row->block[i]];
+        row->lowest = b->first < row->lowest ? b->first : row->lowest;
+        for (uint32_t k = b->first; k < b->first + b->count; k++) {
+            if (moves_by_symbol(u, &u->insn[k]))
+                return 0;
+            int r = x86_layout_step(&u->layout, node, &u->insn[k].x, node ? 0 : X86_STACK_CARRIED, &node);
+            if (r <= 0)
+                return r;
+        }
+    }
+    row->node = node;
+    row->private_words = private_words(f);
+    return x86_affine_find(node, 8 * (uint64_t)row->private_words, &row->affine);
+}
+
+/* The block that leads to a loop's head from outside. */
+static uint32_t comes_from(const struct asm_block *head, const struct asm_loop *row)
+{
+    return row->count > 1 && head->from == row->block[row->count - 1] ? head->other : head->from;
+}
+
+static int find_loop(struct asm_unit *u, uint32_t number)
+{
+    struct asm_block *head = &u->block[number];
+    const struct asm_function *f = &u->function[u->insn[head->first].function];
+    struct asm_loop row = { .count = 1, .block = { number } };
+
+    if (head->row || !head->carried || head->indirect)
+        return 1;
+    if (head->goes_back ? block_behind(u, head, true) != number
+                        : head->before != 2 || f->end == ASM_NONE || !find_row(u, &row))
+        return 1;
+    int r = plan_row(u, &row);
+    struct asm_loop *kept = r > 0 ? arena_alloc(&u->layout.arena, sizeof *kept) : NULL;
+    if (r <= 0 || !kept)
+        return r < 0 || r > 0 ? PEET_ERR_MEMORY : 1;
+    *kept = row;
+    for (unsigned i = 0; i < row.count; i++)
+        u->block[row.block[i]].row = kept;
+    if (row.count > 1) {
+        head->from = comes_from(head, &row);
+        head->before--;
+    }
+    return 1;
+}
+
+static int find_loops(struct asm_unit *u)
+{
+    int r = 1;
+
+    for (uint32_t i = 0; r > 0 && !u->options->brute && asm_level(u) > LEVEL_calls && i < u->blocks; i++)
+        r = find_loop(u, i);
+    return r;
+}
+
+/* A loop behind `from`, left at each of its ends: 1, 0 when it cannot stand there, or an error. */
+static int leave_row(struct asm_unit *u, const struct asm_loop *row, struct x86_node *from)
+{
+    struct x86_node *node, *left;
+    unsigned depth = 0;
+    int r = x86_path_step(&u->layout, from, row->node, &row->affine, &node);
+
+    for (unsigned i = 0; r > 0 && i < row->count; i++) {
+        struct asm_block *b = &u->block[row->block[i]];
+        depth += b->count;
+        left = node;
+        if (i + 1 < row->count && asm_loop_leaves(u, row->block[i]) != ASM_STAYS)
+            r = x86_path_leave(&u->layout, node, depth, &left);
+        b->node = left;
+        b->loop = left->pass;
+    }
+    return r;
+}
+
+/* Plans a loop behind its parent, or, where it cannot stand there, at the beginning: 1 or an error. */
+static int plan_loop(struct asm_unit *u, const struct asm_loop *row, const struct asm_block *parent)
+{
+    struct asm_block *head = &u->block[row->block[0]];
+    const struct x86_node *n = row->node;
+    int r = parent ? leave_row(u, row, parent->node) : 0;
+    bool is_behind = r > 0;
+
+    if (r == 0)
+        r = leave_row(u, row, NULL);
+    assert(r != 0); /* there is room for one loop */
+    for (unsigned i = row->count; r > 0 && i-- > 0;) {
+        struct asm_block *b = &u->block[row->block[i]];
+        b->planned = PLAN_DONE;
+        b->parent = is_behind ? head->from : ASM_NONE;
+        b->depth = (uint8_t)(is_behind ? parent->depth + 1 : 0);
+        for (uint32_t k = b->first + b->count; k-- > b->first; n = n->parent)
+            u->insn[k].node = n;
+    }
+    return r;
+}
+
+/* Plans a block behind its parent: 1, 0 when it cannot stand there, or an error. */
+static int plan_behind(struct asm_unit *u, struct asm_block *b, struct x86_node *from)
+{
+    const struct x86_pass *loop[X86_PASSES];
+    int r = b->goes_back ? 0 : plan_insns(u, b, from); /* what is no loop begins a record in each trip */
+
+    if (r > 0 && x86_path_loops(from, loop) && !x86_path_is_fit(&u->layout, b->node))
+        return 0;
+    if (r > 0)
+        b->parent = b->from;
+    return r;
+}
+
+/* The record may become as long as this. */
+static void reach_to(struct asm_unit *u, struct asm_block *b)
+{
+    for (struct asm_block *p = b;; p = &u->block[p->parent]) {
+        if (p->row) /* where it begins, nobody knows yet how it will be left */
+            for (unsigned i = 0; i < p->row->count; i++) {
+                struct asm_block *other = &u->block[p->row->block[i]];
+                other->reach = other->reach < b->node->slots ? b->node->slots : other->reach;
+            }
+        p->reach = p->reach < b->node->slots ? b->node->slots : p->reach;
+        if (p->parent == ASM_NONE)
+            return;
+    }
+}
+
+static int plan_block(struct asm_unit *u, uint32_t number)
+{
+    struct asm_block *b = &u->block[number];
+    int r = 0;
+
+    if (b->row && b->row->block[0] != number)
+        return plan_block(u, b->row->block[0]);
+    struct asm_block *parent = goes_on(u, b) ? &u->block[b->from] : NULL;
+    if (b->planned != PLAN_NOT)
+        return 1;
+    b->planned = PLAN_BEGUN;
+    if (parent && (r = plan_block(u, b->from)) < 0)
+        return r;
+    if (parent && (parent->planned != PLAN_DONE || parent->depth >= MAX_DEPTH))
+        parent = NULL;
+    if (b->row) {
+        if ((r = plan_loop(u, b->row, parent)) > 0)
+            for (unsigned i = 0; i < b->row->count; i++)
+                reach_to(u, &u->block[b->row->block[i]]);
+        return r;
+    }
+    r = parent ? plan_behind(u, b, parent->node) : 0;
+    if (r == 0) {
+        r = plan_insns(u, b, NULL);
+        assert(r != 0); /* with one slot less, or as many, there is room */
+    }
+    b->planned = PLAN_DONE;
+    if (b->parent != ASM_NONE)
+        b->depth = (uint8_t)(parent->depth + 1);
+    if (r > 0)
+        reach_to(u, b);
+    return r;
+}
+
+/* ---- blocks that are told in several records ---- */
 
 static bool is_join(const struct asm_unit *u, uint32_t insn)
 {
@@ -437,7 +563,7 @@ static int share(struct asm_unit *u, uint32_t number)
 {
     struct asm_block *b = number == ASM_NONE ? NULL : &u->block[number];
 
-    if (!b || b->shared || !b->carried || b->goes_back || b->before < 2 || !ends_record(u, b))
+    if (!b || b->shared || b->row || !b->carried || b->goes_back || b->before < 2 || !ends_record(u, b))
         return 1;
     int r = is_light(u, b);
     b->shared = r > 0;
@@ -477,17 +603,20 @@ static int take_shared(struct asm_unit *u, uint32_t number)
 {
     struct asm_block *b = &u->block[number];
     struct asm_function *f = &u->function[u->insn[b->first].function];
-    uint32_t next = block_behind(u, b, false), branch = b->loop ? ASM_NONE : block_behind(u, b, true);
+    bool may_go_on = !b->row || asm_loop_leaves(u, number) == ASM_GOES_ON;
+    uint32_t next = may_go_on ? block_behind(u, b, false) : ASM_NONE,
+             branch = b->row ? ASM_NONE : block_behind(u, b, true);
     int by_next = can_take(u, b, next), by_branch = can_take(u, b, branch);
 
     if (by_next < 0 || by_branch < 0)
         return PEET_ERR_MEMORY;
     if (by_next) {
         b->next = next;
-        b->always = b->loop || u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_branch;
+        b->always = b->row || u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_branch;
     }
-    if (by_branch && f->end != ASM_NONE) {
+    if (by_branch && f->end != ASM_NONE)
         b->branch = branch;
+    if (b->branch != ASM_NONE || (b->row && b->row->count > 1)) {
         f->first = f->last == ASM_NONE ? number : f->first;
         f->last = number;
     }
@@ -504,7 +633,8 @@ int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
     find_open_stacks(u);
     for (size_t i = 0; i < u->blocks; i++)
         u->block[i].carried = asm_level(u) > LEVEL_calls && !u->block[i].arrives && u->block[i].before > 0;
-    int r = find_shared(u);
+    int r = find_loops(u);
+    r = r < 0 ? r : find_shared(u);
     for (uint32_t i = 0; r >= 0 && i < u->blocks; i++)
         r = plan_block(u, i);
     for (uint32_t i = 0; r >= 0 && i < u->blocks; i++)

@@ -29,7 +29,7 @@ struct asm_function {
     uint32_t family;      /* a function: itself, but for cold parts */
     bool is_part;         /* cold part: nobody calls it */
     bool has_stub;        /* foreign code may call it */
-    uint32_t first, last; /* blocks that have stubs, `branch`; last is ASM_NONE if there are none */
+    uint32_t first, last; /* blocks that have something behind the function; last is ASM_NONE if there are none */
     bool open_stack;      /* anything may lead to its stack; of the family's head */
     int64_t taken;        /* if not, what does leads to %rsp plus this, or more; of the family's head */
     const char *why_not;  /* it stays as it is, for this reason; of the family's head */
@@ -43,22 +43,33 @@ struct asm_block {
     bool entry;            /* a function's first */
     bool arrives;          /* control comes from where %rsp is not known to the trace */
     bool carried;
-    bool knows_stack;       /* %rsp at its end follows from %rsp at its beginning */
-    bool indirect;          /* control may come by an indirect jump */
-    uint32_t private_words; /* of the stack, from %rsp up, to which no pointer leads; if it is a loop */
-    uint8_t planned;        /* enum asm_planned */
-    uint8_t depth;          /* blocks from the root to here */
-    bool goes_back;         /* to itself */
-    uint32_t before;        /* how many other blocks come here, */
-    uint32_t from;          /*   and the last one of them */
-    uint32_t parent;        /* or ASM_NONE: it is a root */
-    unsigned reach;         /* slots of the longest way that goes through here */
+    bool knows_stack;     /* %rsp at its end follows from %rsp at its beginning */
+    bool indirect;        /* control may come by an indirect jump */
+    uint8_t planned;      /* enum asm_planned */
+    uint8_t depth;        /* blocks from the root to here */
+    bool goes_back;       /* to itself */
+    uint32_t before;      /* how many other blocks come here, */
+    uint32_t from, other; /*   and the last two of them */
+    uint32_t parent;      /* or ASM_NONE: it is a root */
+    unsigned reach;       /* slots of the longest way that goes through here */
     struct x86_node *node;
-    const struct x86_pass *loop; /* NULL, or: it goes back to itself, and is told in a few words */
+    const struct asm_loop *row;  /* NULL, or: of which it is one, and which is told in a few words, */
+    const struct x86_pass *loop; /*   when it is left from here */
     bool shared;                 /* it has no slots, and may be told in the records of those that go on to it */
     bool always;                 /* next is the only way to go on from here */
     uint32_t next, branch; /* shared blocks that are told here if control goes on to them, by the last instruction's
                                     branch or otherwise; or ASM_NONE */
+};
+
+/* A row of blocks that goes back to its beginning. */
+enum { ASM_LOOP_BLOCKS = 4 };
+struct asm_loop {
+    unsigned count;
+    uint32_t block[ASM_LOOP_BLOCKS]; /* as control goes */
+    uint32_t lowest;                 /* instruction */
+    uint32_t private_words;          /* of the stack, from %rsp up, to which no pointer leads */
+    struct x86_node *node;           /* the last instruction, if all are planned by themselves */
+    struct x86_affine affine;
 };
 
 struct asm_unit {
@@ -108,6 +119,14 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out);
 
 /* The address of a memory operand goes to %r14. */
 void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsigned memory, FILE *out);
+
+/* The one behind a block in its loop; how it is left from there: not at all, by a branch, or by going on. */
+enum asm_leaving { ASM_STAYS, ASM_BRANCHES, ASM_GOES_ON };
+uint32_t asm_loop_next(const struct asm_block *b, uint32_t number);
+enum asm_leaving asm_loop_leaves(const struct asm_unit *u, uint32_t number);
+
+/* Whether the block's last instruction does not lead to the next one of its loop in the copy, where blocks stand as they did. */
+bool asm_loop_jumps(const struct asm_unit *u, uint32_t number, bool is_copy);
 
 /* Whether the block goes on to `next` by a jump that is inserted. To `branch` it always does. */
 bool asm_has_jump(const struct asm_unit *u, const struct asm_block *b);

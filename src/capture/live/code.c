@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "capture/live/live.h"
 
-enum { LENGTH_MAX = UINT16_MAX, DEPTH_MAX = 64 };
+enum { LENGTH_MAX = UINT16_MAX, DEPTH_MAX = 64, STUB_INSNS = 6 };
 
 void code_init(struct live_code *c, enum level level)
 {
@@ -110,7 +110,7 @@ static uint64_t next_start(const struct live_module *m, uint64_t address)
 /* Where a branch leads that goes to a few inserted instructions behind the function, the last of which jumps; or 0. */
 static uint64_t through_stub(const struct live_module *m, uint64_t address)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < STUB_INSNS; i++) {
         struct x86_insn insn;
         size_t left;
         const uint8_t *bytes = module_bytes(m, address, &left);
@@ -145,14 +145,32 @@ static int no_sense(const struct live_module *m, uint64_t address, const char *w
                    address - m->bias, what);
 }
 
+/* Where control goes from an instruction, past what was inserted; `again` is where a loop's copy begins, or 0. */
+static void settle_end(const struct live_module *m, struct peet_insn *in, uint64_t again, uint64_t head)
+{
+    uint64_t target = 0;
+
+    if (in->target)
+        target = again && in->target == again ? head : next_start(m, in->target);
+    if (!target && in->class == PEET_CL_branch)
+        target = through_stub(m, in->target);
+    if (target)
+        in->target = target;
+    if (goes_on(in->class))
+        reach(in, next_start(m, in->addr + in->length));
+}
+
 /* The instructions of an entry; *w is then where its slots are described. */
 static int decode(struct live_code *c, const struct live_module *m, const struct live_entry *e, struct window *w,
                   struct x86_insn **ret, struct peet_err *err)
 {
     struct x86_insn *insn = arena_alloc(&c->arena, e->insns * sizeof *insn);
+    struct live_loop loop;
 
     if (!insn)
         return err_set(err, PEET_ERR_MEMORY, "no memory for blocks");
+    if (!module_loop(e, &loop))
+        return no_sense(m, e->start, "it has no end", err);
     for (unsigned i = 0; i < e->insns; i++) {
         size_t left;
         uint64_t at = e->start + window_leb(w);
@@ -162,17 +180,13 @@ static int decode(struct live_code *c, const struct live_module *m, const struct
         x86_decode(bytes, left < X86_MAX_BYTES ? left : X86_MAX_BYTES, at, &insn[i]);
         if (insn[i].special == X86_UNKNOWN)
             return no_sense(m, at, "it has an instruction that is not known", err);
-        if (i > 0)
+        if (i > 0 && !insn[i - 1].ends)
             reach(&insn[i - 1].insn, at);
     }
-    struct peet_insn *last = &insn[e->insns - 1].insn;
-    uint64_t target = e->kind == RAW_LOOP ? e->start : last->target ? next_start(m, last->target) : 0;
-    if (!target && last->class == PEET_CL_branch)
-        target = through_stub(m, last->target);
-    if (target)
-        last->target = target;
-    if (goes_on(last->class))
-        reach(last, next_start(m, last->addr + last->length));
+    uint64_t again = e->kind == RAW_LOOP ? e->start + window_leb(&loop.copies) : 0;
+    for (unsigned i = 0; i < e->insns; i++)
+        if (insn[i].ends || i + 1 == e->insns)
+            settle_end(m, &insn[i].insn, again, insn[0].insn.addr);
     *ret = insn;
     return 0;
 }
@@ -257,9 +271,12 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
         item->is_carried = parent->is_carried;
     }
     struct window w = { e.rest, e.end, 0 };
-    if ((r = decode(c, m, &e, &w, &insn, err)) < 0)
+    if (e.kind != RAW_LEFT && (r = decode(c, m, &e, &w, &insn, err)) < 0)
         return r;
-    r = e.kind == RAW_LOOP ? plan_loop(c, &e, insn, w, &n) : plan(layout_of(c, e.flags), &e, insn, w, &n);
+    if (e.kind == RAW_LEFT)
+        r = n && n->pass ? x86_path_leave(layout_of(c, e.flags), n, e.insns, &n) : 0;
+    else
+        r = e.kind == RAW_LOOP ? plan_loop(c, &e, insn, w, &n) : plan(layout_of(c, e.flags), &e, insn, w, &n);
     if (r < 0)
         return err_set(err, r, "no memory for blocks");
     if (r == 0)

@@ -59,7 +59,7 @@ bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *
     if (key < m->schema || key >= m->schema_end || (key - m->schema) % RAW_ALIGN || m->schema_end - key < ENTRY_HEAD)
         return false;
     const uint8_t *p = m->entries + (key - m->schema);
-    if (get_le32(p) != RAW_BLOCK && get_le32(p) != RAW_LOOP)
+    if (get_le32(p) < RAW_BLOCK || get_le32(p) > RAW_LEFT)
         return false;
     *ret = (struct live_entry){ .kind = get_le32(p),
                                 .start = key + 4 + (uint64_t)(int64_t)(int32_t)get_le32(p + 4),
@@ -100,50 +100,88 @@ size_t module_functions_up_to(const struct live_module *m, uint64_t address)
     return low;
 }
 
-/* Behind an entry's instructions: past its slots, then the offsets of a loop's jump and copy, and of the jump to what is taken.
- * NULL: it makes no sense. */
-static const uint8_t *entry_end(const struct live_entry *e, struct window *w)
+/* Behind an entry's instructions: past its slots, to what loops have. */
+static void skip_slots(const struct live_entry *e, struct window *w)
 {
     for (unsigned i = 0; i < e->slots; i++) {
         window_leb(w);
         window_bytes(w, 3);
     }
-    for (unsigned i = 0; e->kind == RAW_LOOP && i < e->insns + 1; i++)
-        window_leb(w);
-    if (e->flags & RAW_SHARED)
-        window_leb(w);
-    return w->bad ? NULL : w->p;
 }
 
-bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_entry *ret, uint64_t *ret_last)
+bool module_loop(const struct live_entry *e, struct live_loop *ret)
+{
+    struct window w = { e->rest, e->end, 0 };
+
+    *ret = (struct live_loop){ 0 };
+    for (unsigned i = 0; i < e->insns; i++)
+        window_leb(&w);
+    skip_slots(e, &w);
+    if (e->kind == RAW_LOOP) {
+        uint64_t blocks = window_leb(&w);
+        for (uint64_t i = 0; i < blocks && !w.bad; i++) {
+            uint64_t insns = window_leb(&w);
+            if (i < LIVE_LOOP_BLOCKS)
+                ret->insns[i] = (unsigned)insns;
+        }
+        ret->blocks = blocks <= LIVE_LOOP_BLOCKS ? (unsigned)blocks : 0;
+        uint64_t jumps = window_leb(&w);
+        ret->jumps = w;
+        for (uint64_t i = 0; i < jumps && !w.bad; i++)
+            window_leb(&w);
+        ret->jump_count = jumps;
+        ret->copies = w;
+        for (unsigned i = 0; i < e->insns; i++)
+            window_leb(&w);
+    }
+    ret->rest = w;
+    return !w.bad && (e->kind != RAW_LOOP || ret->blocks > 0);
+}
+
+bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_entry *ret)
 {
     for (; *key + ENTRY_HEAD <= m->schema_end; *key += RAW_ALIGN) {
-        if (!module_entry(m, *key, ret))
+        struct live_loop loop;
+        if (!module_entry(m, *key, ret) || !module_loop(ret, &loop))
             continue;
-        struct window w = { ret->rest, ret->end, 0 };
-        *ret_last = ret->start;
-        for (unsigned i = 0; i < ret->insns; i++)
-            *ret_last = ret->start + window_leb(&w);
-        const uint8_t *end = entry_end(ret, &w);
-        if (!end)
+        if (ret->flags & RAW_SHARED)
+            window_leb(&loop.rest);
+        if (loop.rest.bad)
             continue;
-        uint64_t used = (uint64_t)(end - (ret->rest - ENTRY_HEAD));
+        uint64_t used = (uint64_t)(loop.rest.p - (ret->rest - ENTRY_HEAD));
         *key += (used + RAW_ALIGN - 1) / RAW_ALIGN * RAW_ALIGN;
         return true;
     }
     return false;
 }
 
+/* The next n instructions of an entry stand in a row. */
+static void add_row(struct live_module *m, const struct live_entry *e, struct window *w, unsigned n)
+{
+    struct live_row row = { 0 };
+
+    for (unsigned i = 0; i < n; i++) {
+        row.last = e->start + window_leb(w);
+        row.start = i ? row.start : row.last;
+    }
+    m->rows = mem_room(m->rows, m->row_count, sizeof *m->rows);
+    m->rows[m->row_count++] = row;
+}
+
 /* Where all blocks are: entries stand behind each other, each at its alignment. */
 static void find_rows(struct live_module *m)
 {
     struct live_entry e;
-    uint64_t last;
+    struct live_loop loop;
 
-    for (uint64_t key = m->schema; module_next_entry(m, &key, &e, &last);) {
+    for (uint64_t key = m->schema; module_next_entry(m, &key, &e);) {
+        struct window w = { e.rest, e.end, 0 };
         m->levels |= 1u << (e.flags & RAW_CALLS ? LEVEL_calls : e.flags & RAW_BARE ? LEVEL_blocks : LEVEL_memory);
-        m->rows = mem_room(m->rows, m->row_count, sizeof *m->rows);
-        m->rows[m->row_count++] = (struct live_row){ e.start, last };
+        if (e.kind == RAW_BLOCK)
+            add_row(m, &e, &w, e.insns);
+        if (e.kind == RAW_LOOP && module_loop(&e, &loop))
+            for (unsigned i = 0; i < loop.blocks; i++)
+                add_row(m, &e, &w, loop.insns[i]);
     }
     if (m->row_count)
         qsort(m->rows, m->row_count, sizeof *m->rows, compare_rows);

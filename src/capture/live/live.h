@@ -18,6 +18,7 @@
 #include "capture/modules.h"
 #include "capture/producer.h"
 #include "capture/rt/raw.h"
+#include "base/bytes.h"
 #include "capture/x86/path.h"
 #include "capture/x86/layout.h"
 
@@ -109,8 +110,17 @@ struct live_entry {
     const uint8_t *rest, *end; /* offsets of instructions, then slots */
 };
 bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *ret);
-/* The first entry at *key or behind it, and where its last instruction stands; *key is then behind it. */
-bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_entry *ret, uint64_t *ret_last);
+/* The first entry at *key or behind it; *key is then behind that. */
+bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_entry *ret);
+
+/* What an entry has behind its slots, if it is a loop. */
+enum { LIVE_LOOP_BLOCKS = 8 };
+struct live_loop {
+    unsigned blocks, insns[LIVE_LOOP_BLOCKS]; /* of each block */
+    uint64_t jump_count;
+    struct window jumps, copies, rest; /* offsets of inserted jumps; of the instructions' copies; and what follows */
+};
+bool module_loop(const struct live_entry *e, struct live_loop *ret); /* false: it makes no sense */
 
 /* ---- processes.c ---- */
 

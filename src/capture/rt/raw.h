@@ -26,21 +26,23 @@
  * In position-independent code for shared libraries the variable is reached through its GOT entry (@gottpoff).
  *
  * SCHEMA. Section .peet.schema ("a"), entries aligned to RAW_ALIGN:
- *   u32 RAW_BLOCK or RAW_LOOP
- *   i32 address of the block's first instruction, minus the address of this field
+ *   u32 RAW_BLOCK, RAW_LOOP or RAW_LEFT
+ *   i32 address of the block's first instruction, of a loop's lowest one, minus the address of this field
  *   u16 instructions, u16 slots, u32 flags (RAW_CARRIED, …)
  *   i32 address of the parent's entry, minus the address of this one; 0: it is a root
- *   then, per instruction: uleb128 its offset from the first one (between them stand inserted ones);
+ *   then, per instruction: uleb128 its offset from that one (between them stand inserted ones);
  *   then, per slot: uleb128 index of the instruction before which it is written, u8 kind (enum x86_fill_kind), u8 operand,
  *   u8 which: as capture/x86/layout plans them; the recorder plans again from the linked bytes and compares.
- *   and of a RAW_LOOP: uleb128 offset of the jump behind its first trip; per instruction: uleb128 offset of its copy;
+ *   and of a RAW_LOOP: uleb128 number of its blocks, per block: uleb128 instructions; uleb128 number of jumps that were inserted, per
+ *   jump: uleb128 offset; per instruction: uleb128 offset of its copy;
  *   and of one that is RAW_SHARED: uleb128 offset, from the parent's first instruction, of a jump to it that was inserted, or 0.
  * A block that is RAW_CARRIED finds the stack pointer in register 0 of the trace, as the block before it left it. All others
  * have %rsp as their first slot (a function's entry, a return point of a call, a landing pad). One that is RAW_BRUTE was planned
  * with a slot for the address of each operand.
- * A block that is a RAW_LOOP goes back to itself as often as it likes: its words are the slots of the first trip and the registers
+ * A RAW_LOOP is a row of blocks that goes back to its beginning as often as it likes: its words are the slots of the first trip and the registers
  * that capture/x86/affine asks for as they were before it, but for what capture/x86/path knows, and the one that counts as it was
- * when the loop was left. Its slots are described as if it were a root. Bits 8 to 23 of its flags: so many words of the stack, from %rsp up, are its function's own, no pointer leads there.
+ * when the loop was left. Its slots are described as if it were a root. A RAW_LEFT has its loop as parent, and its words: it was left
+ * behind these instructions of its last trip. Bits 8 to 23 of a loop's flags: so many words of the stack, from %rsp up, are its function's own, no pointer leads there.
  * One that is RAW_BARE was planned without operands, so that it has no slots, not even %rsp; of a loop, there are only the
  * registers that tell how often. One that is RAW_CALLS besides is one instruction: calls, returns and the entries of functions are
  * all that its file tells. RAW_ENTRY: a function begins with it.
@@ -55,6 +57,7 @@
 enum {
     RAW_BLOCK = 1,
     RAW_LOOP = 2,
+    RAW_LEFT = 3,
     RAW_ALIGN = 16,
     RAW_CARRIED = 1,
     RAW_BRUTE = 2,

@@ -19,9 +19,10 @@ struct search {
     bool looks_at_memory;      /* the branch at the end does */
     int64_t word[STACK_WORDS]; /* what the symbols stand for: words at this distance from %rsp */
     unsigned words;
-    struct sum end[X86_GPRS];          /* behind the last instruction */
-    struct x86_growth growth[SYMBOLS]; /* of what was there when the trip began */
-    struct x86_growth low[X86_GPRS];   /* of the lower 32 bits */
+    struct sum end[X86_GPRS];           /* behind the last instruction */
+    struct sum at[X86_EXITS][X86_GPRS]; /* where the loop may be left */
+    struct x86_growth growth[SYMBOLS];  /* of what was there when the trip began */
+    struct x86_growth low[X86_GPRS];    /* of the lower 32 bits */
     struct x86_affine *ret;
 };
 
@@ -201,20 +202,24 @@ static struct sum filled(const struct search *s, const struct sum *now, unsigned
     return x;
 }
 
-/* A sum of one register and a constant. */
-static void set_beginning(struct x86_affine_value *v, const struct sum *x)
+/* The register of a sum of one and a constant, or X86_NONE. */
+static uint8_t register_of(const struct sum *x, bool low)
 {
+    uint8_t reg = X86_NONE;
     unsigned parts = 0;
 
-    v->reg = X86_NONE;
-    v->times = 1;
     for (uint8_t i = 0; i < SYMBOLS; i++)
         if (x->times[i]) {
-            v->reg = x->times[i] == 1 && i < X86_GPRS ? i : X86_NONE;
+            reg = x->times[i] == 1 && i < X86_GPRS ? i : X86_NONE;
             parts++;
         }
-    if (!x->known || parts != 1)
-        v->reg = X86_NONE;
+    return parts == 1 && (low ? x->low : x->known) ? reg : X86_NONE;
+}
+
+static void set_beginning(struct x86_affine_value *v, const struct sum *x)
+{
+    v->reg = register_of(x, false);
+    v->times = 1;
     v->add = (int64_t)x->add;
 }
 
@@ -256,23 +261,61 @@ static bool looks_at_counter(const struct search *s, const struct sum *now, cons
     return counts;
 }
 
+/* Whether an operand is where it was in the trip before, and others may know of it. */
+static bool stays_put(const struct search *s, const struct sum *now, const struct x86_memory *m)
+{
+    struct sum x = { .known = true, .low = true };
+
+    if (m->base == X86_RSP && m->index == X86_NONE && m->form == X86_PLAIN && m->segment == X86_FLAT && m->disp >= 0
+        && (uint64_t)m->disp + m->size <= s->private_bytes)
+        return false;
+    if (m->base != X86_NONE)
+        add_to(&x, &now[m->base], 1);
+    if (m->index != X86_NONE)
+        add_to(&x, &now[m->index], (uint64_t)1 << m->scale);
+    struct x86_growth g = growth_of(s, &x, false);
+    return !g.known || (g.step == 0 && g.times == 0);
+}
+
+static bool adds_exit(struct search *s, unsigned depth, const struct sum *now)
+{
+    if (depth == s->insns) /* this one is there anyway */
+        return true;
+    if (s->ret->exits == X86_EXITS)
+        return false;
+    struct x86_affine_exit *e = &s->ret->exit[s->ret->exits];
+    e->depth = depth;
+    for (unsigned i = 0; i < X86_GPRS; i++)
+        e->after[i] = (struct x86_affine_register){ (int64_t)now[i].add, register_of(&now[i], false) };
+    memcpy(s->at[s->ret->exits++], now, X86_GPRS * sizeof *now);
+    return true;
+}
+
+/* Looks at all branches: one has to count, and if others do not, the loop must not wait for anything. */
 static bool counts_to_its_end(struct search *s)
 {
-    const struct x86_insn *branch = s->row[s->insns - 1]->insn;
     struct sum now[X86_GPRS];
-    bool counts = false;
+    bool counts = false, at_memory = false, is_bounded = false, is_free = false, waits = false;
 
-    if (branch->insn.class != PEET_CL_branch || branch->changes || branch->reads)
-        return false;
     begin(now);
-    for (unsigned i = 0; i + 1 < s->insns; i++) {
-        if (s->row[i]->insn->sets_flags) {
-            counts = looks_at_counter(s, now, s->row[i]->insn);
-            s->looks_at_memory = s->row[i]->insn->memories > 0;
+    for (unsigned i = 0; i < s->insns; i++) {
+        const struct x86_insn *in = s->row[i]->insn;
+        if (in->insn.class == PEET_CL_branch) {
+            if (in->changes || in->reads || !adds_exit(s, i + 1, now))
+                return false;
+            is_bounded |= counts;
+            is_free |= !counts;
+            s->looks_at_memory |= at_memory;
         }
-        step(s, now, s->row[i]->insn);
+        for (unsigned k = 0; k < in->memories; k++)
+            waits |= in->memory[k].kind != PEET_STORE && stays_put(s, now, &in->memory[k]);
+        if (in->sets_flags) {
+            counts = looks_at_counter(s, now, in);
+            at_memory = in->memories > 0;
+        }
+        step(s, now, in);
     }
-    return counts;
+    return is_bounded && !(is_free && waits);
 }
 
 /* Registers wrap around, and compilers let them: trips is the least number with trips * by = way, in so many bits. An odd
@@ -289,6 +332,17 @@ struct peet_trips x86_affine_trips(uint64_t by, bool narrow)
                                 .shift = (uint8_t)shift };
 }
 
+/* Whether a register tells how often wherever the loop is left. */
+static bool tells_everywhere(struct search *s, uint8_t reg, bool low)
+{
+    for (unsigned i = 0; i < s->ret->exits; i++) {
+        if (register_of(&s->at[i][reg], low) != reg)
+            return false;
+        s->ret->exit[i].delta = s->at[i][reg].add;
+    }
+    return true;
+}
+
 /* The register whose value at the end tells how often. One that may grow by 0 does only if the loop then ends at once. */
 static bool choose_counter(struct search *s)
 {
@@ -298,7 +352,7 @@ static bool choose_counter(struct search *s)
         for (uint8_t r = 0; r < X86_GPRS; r++) {
             const struct x86_growth *g = way == 2 ? &s->low[r] : &s->growth[r];
             bool counts = way == 1 ? g->times != 0 && !s->looks_at_memory : g->step != 0 && g->times == 0;
-            if (!g->known || !counts || !add_register(s, r, 1, &a->counted))
+            if (!g->known || !counts || !tells_everywhere(s, r, way == 2) || !add_register(s, r, 1, &a->counted))
                 continue;
             a->counter = r;
             a->narrow = way == 2;
@@ -311,8 +365,10 @@ static bool choose_counter(struct search *s)
 
 static bool is_simple(const struct x86_insn *in)
 {
-    return !in->repeats && !(in->insn.flags & PEET_FL_ATOMIC) && in->insn.class != PEET_CL_pause
-           && !(in->changes >> X86_RSP & 1);
+    uint8_t class = in->insn.class;
+
+    return !in->repeats && !(in->insn.flags & PEET_FL_ATOMIC) && class != PEET_CL_pause
+           && class != PEET_CL_jump_indirect && !(in->changes >> X86_RSP & 1);
 }
 
 bool x86_affine_find(const struct x86_node *n, uint64_t private_bytes, struct x86_affine *ret)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Loops of one block that can be told in a few words: each of its slots grows by as much in every trip.
+/* Loops that can be told in a few words: a row of blocks that goes back to its beginning, and each of whose slots grows by as much
+ * in every trip.
  *
  * Then it is enough to know the slots of the first trip, what they grow by if that is in a register, and a register that counts
- * when the loop begins and when it ends. A loop is taken only if its last branch looks at a register that counts, and at others
- * that are known: so one that waits for another thread to change memory is never one of these. */
+ * when the loop begins and when it is left. A loop is taken only if one of its branches looks at a register that counts, and at others
+ * that are known; if another looks at memory, it has to be elsewhere in each trip: so one that waits for another thread to
+ * change memory is never one of these. */
 #ifndef CAPTURE_X86_AFFINE_H
 #define CAPTURE_X86_AFFINE_H
 
@@ -25,6 +27,21 @@ struct x86_affine_value {
     uint64_t times; /* what the value in the trace is multiplied by; 1 for slots */
 };
 
+/* What a register is when a trip is left in the middle: what another one was when the trip began, plus a constant. */
+struct x86_affine_register {
+    int64_t add;
+    uint8_t reg; /* X86_NONE: it is not so simple */
+};
+
+/* Behind so many of its instructions a trip may be left. */
+struct x86_affine_exit {
+    unsigned depth;
+    uint64_t delta; /* what the counter has grown by meanwhile */
+    struct x86_affine_register after[X86_GPRS];
+};
+
+enum { X86_EXITS = 4 };
+
 struct x86_affine {
     unsigned slots, values;
     struct x86_affine_value value[PEET_SLOTS];
@@ -33,9 +50,11 @@ struct x86_affine {
     bool narrow;             /* it counts in 32 bits */
     struct peet_trips trips; /* how often follows from what the counter did, if it does not count by a register */
     struct x86_growth growth[X86_GPRS];
+    unsigned exits; /* but for the one behind its last instruction */
+    struct x86_affine_exit exit[X86_EXITS];
 };
 
-/* Whether the block that ends at n is such a loop, if its branch goes back to its beginning. No pointer leads to the first
+/* Whether what ends at n is such a loop, if it goes back to its beginning; every branch in it but for the last one leaves it, or not. No pointer leads to the first
  * private_bytes of the stack, from %rsp up: what is stored through pointers does not change what is kept there. */
 bool x86_affine_find(const struct x86_node *n, uint64_t private_bytes, struct x86_affine *ret);
 

@@ -102,8 +102,20 @@ static struct x86_track behind(const struct step *s, unsigned reg)
     return agree(&has, &needs) ? *t : UNKNOWN;
 }
 
+/* The same behind a trip that was left. */
+static struct x86_track behind_exit(const struct step *s, const struct x86_affine_register *r)
+{
+    struct x86_track t = { 0 };
+
+    if (r->reg != X86_NONE)
+        t = behind(s, r->reg);
+    t.add = (int64_t)((uint64_t)t.add + (uint64_t)r->add);
+    return t;
+}
+
 static struct x86_node *keep(struct x86_layout *l, const struct step *s)
 {
+    const struct x86_affine_exit *exit = s->pass->exit;
     struct x86_node *n = arena_alloc(&l->arena, sizeof *n);
 
     if (!n)
@@ -114,21 +126,21 @@ static struct x86_node *keep(struct x86_layout *l, const struct step *s)
                             .slots = (uint8_t)s->slots,
                             .pass = s->pass };
     for (unsigned i = 0; i < X86_GPRS; i++)
-        n->track[i] = behind(s, i);
+        n->track[i] = exit ? behind_exit(s, &exit->after[i]) : behind(s, i);
     return n;
 }
 
-int x86_path_step(struct x86_layout *l, struct x86_node *from, struct x86_node *block, const struct x86_affine *loop,
-                  struct x86_node **ret)
+static int add_pass(struct x86_layout *l, struct x86_node *from, const struct x86_pass *pass, struct x86_node **ret)
 {
     const struct x86_pass *before[X86_PASSES];
+    const struct x86_affine *loop = pass->loop;
     struct step s = { .from = from, .slots = from ? from->slots : 0 };
 
     if (from && (from->pass || !x86_path_is_fit(l, from) || x86_path_loops(from, before) == X86_PASSES))
         return 0;
     if (!(s.pass = arena_alloc(&l->arena, sizeof *s.pass)))
         return PEET_ERR_MEMORY;
-    *s.pass = (struct x86_pass){ .loop = loop, .block = block };
+    *s.pass = *pass;
     if (from)
         memcpy(s.before, from->track, sizeof s.before);
     else if (!l->bare)
@@ -144,6 +156,25 @@ int x86_path_step(struct x86_layout *l, struct x86_node *from, struct x86_node *
     s.pass->counter = (uint8_t)s.slots++;
     *ret = keep(l, &s);
     return *ret ? 1 : PEET_ERR_MEMORY;
+}
+
+int x86_path_step(struct x86_layout *l, struct x86_node *from, struct x86_node *block, const struct x86_affine *loop,
+                  struct x86_node **ret)
+{
+    return add_pass(l, from, &(struct x86_pass){ .loop = loop, .block = block }, ret);
+}
+
+int x86_path_leave(struct x86_layout *l, const struct x86_node *pass, unsigned depth, struct x86_node **ret)
+{
+    const struct x86_affine *loop = pass->pass->loop;
+    struct x86_pass p = { .loop = loop, .block = pass->pass->block, .left = pass->pass->block };
+
+    for (unsigned i = 0; i < loop->exits; i++)
+        if (loop->exit[i].depth == depth)
+            p.exit = &loop->exit[i];
+    while (p.left && p.left->depth != depth)
+        p.left = p.left->parent;
+    return p.exit && p.left ? add_pass(l, pass->parent, &p, ret) : 0;
 }
 
 bool x86_path_is_fit(const struct x86_layout *l, const struct x86_node *n)
@@ -183,7 +214,7 @@ static uint64_t trips_of(const struct x86_pass *p, const uint64_t *words)
     const struct x86_affine_value *counted = &a->value[a->counted];
     const struct x86_pass_value *start = &p->value[a->counted];
     struct peet_trips t = a->trips;
-    uint64_t way = words[p->counter] - (uint64_t)start->add
+    uint64_t way = words[p->counter] - (uint64_t)start->add - (p->exit ? p->exit->delta : 0)
                    - (start->source == PEET_SRC_ZERO ? 0 : words[start->source - PEET_SRC_SLOT]);
 
     if (counted->plus) {
@@ -234,7 +265,7 @@ bool x86_path_trips(const struct x86_node *n, struct peet_trips *ret)
     *ret = a->trips;
     ret->end = pass[0]->counter;
     ret->start = start->source == PEET_SRC_ZERO ? PEET_LOOP_ZERO : (uint8_t)(start->source - PEET_SRC_SLOT);
-    ret->add = (uint64_t)start->add;
+    ret->add = (uint64_t)start->add + (pass[0]->exit ? pass[0]->exit->delta : 0);
     return !a->value[a->counted].plus && a->slots > 0;
 }
 
@@ -249,6 +280,8 @@ void x86_path_totals(const struct x86_node *n, const uint64_t *trips, uint64_t *
             loops--;
             *ret_insns += trips[loops] * n->pass->block->depth;
             *ret_operands += trips[loops] * n->pass->block->operands;
+            *ret_insns += n->pass->left ? n->pass->left->depth : 0;
+            *ret_operands += n->pass->left ? n->pass->left->operands : 0;
         } else {
             *ret_insns += 1;
             *ret_operands += n->own_operands;
@@ -258,7 +291,7 @@ void x86_path_totals(const struct x86_node *n, const uint64_t *trips, uint64_t *
 
 /* ---- in the trace ---- */
 
-enum { NODES = 2 + 3 * X86_PASSES };
+enum { NODES = 2 + 4 * X86_PASSES };
 
 struct nest {
     struct x86_layout *layout;
@@ -302,11 +335,25 @@ static int add_block(struct nest *x, struct x86_node *n, struct peet_err *err)
     return 0;
 }
 
+/* A trip of the loop up to n. */
+static void add_trip(struct nest *x, const struct x86_pass *p, const struct x86_node *n)
+{
+    uint8_t slots = x->layout->strips || x->layout->bare ? 0 : n->slots;
+    struct peet_assign *assign = begin_node(x, &(struct peet_loop_node){ .block = n->item, .assigns = slots });
+
+    for (uint8_t i = 0; i < slots; i++) {
+        const struct x86_pass_value *v = &p->value[i];
+        bool is_constant = v->source == PEET_SRC_ZERO;
+        assign[i] = (struct peet_assign){
+            .add = v->add, .dst = i, .src = is_constant ? PEET_LOOP_ZERO : value_of(x, v->source - PEET_SRC_SLOT)
+        };
+    }
+}
+
 static int add_loop(struct nest *x, const struct x86_node *n, struct peet_err *err)
 {
     const struct x86_pass *p = n->pass;
     bool is_bare = x->layout->strips || x->layout->bare;
-    uint8_t slots = is_bare ? 0 : (uint8_t)p->loop->slots;
     uint16_t growing = 0;
     int r = x86_layout_define(x->layout, p->block, x->writer, err);
 
@@ -323,15 +370,12 @@ static int add_loop(struct nest *x, const struct x86_node *n, struct peet_err *e
                                                       .plus = g->plus ? (uint8_t)(value_of(x, g->plus - 1u) + 1) : 0 };
     }
     x->node[x->nodes - 1].assigns = growing;
-    assign = begin_node(x, &(struct peet_loop_node){ .block = p->block->item, .assigns = slots });
-    for (uint8_t i = 0; i < slots; i++) {
-        const struct x86_pass_value *v = &p->value[i];
-        bool is_constant = v->source == PEET_SRC_ZERO;
-        assign[i] = (struct peet_assign){
-            .add = v->add, .dst = i, .src = is_constant ? PEET_LOOP_ZERO : value_of(x, v->source - PEET_SRC_SLOT)
-        };
-    }
-    return 0;
+    add_trip(x, p, p->block);
+    if (!p->left)
+        return 0;
+    if ((r = x86_layout_define(x->layout, p->left, x->writer, err)) == 0)
+        add_trip(x, p, p->left);
+    return r;
 }
 
 /* What ends at n, behind what comes before it. */
@@ -353,7 +397,7 @@ int x86_path_define(struct x86_layout *l, struct x86_node *n, struct peet_writer
     struct nest x = { .layout = l, .writer = w };
 
     x.loops = x86_path_loops(n, x.pass);
-    if (n->parent) /* a loop that is alone needs none around it */
+    if (n->parent || n->pass->left) /* a loop that is alone needs none around it */
         begin_node(&x, &(struct peet_loop_node){ .trips = 1 });
     int r = add_up_to(&x, n, err);
     if (r < 0)

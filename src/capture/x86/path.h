@@ -28,6 +28,8 @@ struct x86_pass {
     struct x86_pass_value value[PEET_SLOTS];
     struct x86_pass_growth growth[PEET_SLOTS]; /* by slots of the way */
     uint8_t counter;                           /* the slot with the counter's last value; it is the last one */
+    const struct x86_affine_exit *exit;        /* NULL, or: where the last trip was left, */
+    struct x86_node *left;                     /*   and its last instruction */
 };
 
 enum { X86_PASSES = 8 }; /* on one way */
@@ -35,6 +37,9 @@ enum { X86_PASSES = 8 }; /* on one way */
 /* A loop behind `from`, or, if that is NULL, at the beginning. 1, and *ret; 0: it cannot stand there; or PEET_ERR_MEMORY. */
 int x86_path_step(struct x86_layout *l, struct x86_node *from, struct x86_node *block, const struct x86_affine *loop,
                   struct x86_node **ret);
+
+/* The same loop as that of `pass`, but left behind so many instructions of its last trip. */
+int x86_path_leave(struct x86_layout *l, const struct x86_node *pass, unsigned depth, struct x86_node **ret);
 
 /* Whether what ends at n can be on a way with loops. Of a node behind a loop this is to be asked before it is used. */
 bool x86_path_is_fit(const struct x86_layout *l, const struct x86_node *n);
