@@ -140,6 +140,25 @@ static bool wait_while(_Atomic uint32_t *word, uint32_t value)
 
 /* ---- buffers ---- */
 
+/* The record that was interrupted has its key where the first of the doubtful words has changed; if none has, it is behind them.
+ * What stands in front of it is not of this process. Returns where the words end then. */
+static uint64_t *without_doubt(uint64_t *upto)
+{
+    struct rt_self *s = &peet_rt_self;
+    uint64_t *to = s->doubtful, *from = to;
+
+    if (!to)
+        return upto;
+    while (from < to + s->doubtful_words && *from == s->copied[from - to])
+        from++;
+    while (from < upto)
+        *to++ = *from++;
+    for (uint64_t *p = to; p < upto; p++)
+        *p = 0;
+    s->doubtful = NULL;
+    return to;
+}
+
 void peet_rt_turn(uint64_t *upto, uint64_t stack)
 {
     struct rt_self *s = &peet_rt_self;
@@ -149,7 +168,7 @@ void peet_rt_turn(uint64_t *upto, uint64_t stack)
         s->now = (struct rt_window){ (uint64_t *)(void *)discard, (uint64_t *)(void *)discard + RT_BUFFER_WORDS };
     } else if (s->place && !stopped()) {
         struct raw_buffer *b = &s->place->buffer[s->turn], *next;
-        b->bytes = (uint32_t)((char *)upto - (char *)s->now.start);
+        b->bytes = (uint32_t)((char *)without_doubt(upto) - (char *)s->now.start);
         atomic_store_explicit(&b->state, RAW_FULL, memory_order_release);
         ring();
         s->turn = (s->turn + 1) % RAW_BUFFERS;
@@ -253,7 +272,7 @@ void peet_rt_finish(void)
         if (s->signal_end != s->signal.start)
             peet_rt_signals_append();
         if (!stopped()) {
-            place->buffer[s->turn].bytes = (uint32_t)((char *)peet_rt_cursor - (char *)s->now.start);
+            place->buffer[s->turn].bytes = (uint32_t)((char *)without_doubt(peet_rt_cursor) - (char *)s->now.start);
             atomic_store_explicit(&place->buffer[s->turn].state, RAW_FULL, memory_order_release);
         }
     }

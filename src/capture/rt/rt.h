@@ -40,10 +40,13 @@ struct rt_self {
     int handlers;   /* signal handlers that are running */
     bool lost;      /* words of signal handlers did not fit */
     char *handler_frame;
-    struct rt_window stream; /* when the outermost handler came: the window, */
-    uint64_t *interrupted;   /*   and the cursor */
-    struct rt_window signal; /* the signal buffer, */
-    uint64_t *signal_end;    /*   and what it holds that is not in the stream yet: [signal.start, signal_end) */
+    struct rt_window stream;        /* when the outermost handler came: the window, */
+    uint64_t *interrupted;          /*   and the cursor */
+    struct rt_window signal;        /* the signal buffer, */
+    uint64_t *signal_end;           /*   and what it holds that is not in the stream yet: [signal.start, signal_end) */
+    uint64_t *doubtful;             /* words of which only the last belong to the record that went on here, or NULL: */
+    unsigned doubtful_words;        /*   so many, */
+    uint64_t copied[RAW_MAX_WORDS]; /*   and what they were */
 };
 
 extern RT_TLS uint64_t *peet_rt_cursor;

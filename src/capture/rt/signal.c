@@ -60,8 +60,8 @@ static void call_handler(int number, siginfo_t *info, void *context)
 /* What the interrupted code needs if its handler returns in the child of a fork, where the buffers are others. */
 struct interruption {
     char *memory;
-    uint64_t block[RAW_MAX_WORDS]; /* what it has written of its block */
-    size_t words;                  /* 0: it is not in a block */
+    uint64_t block[2 * RAW_MAX_WORDS]; /* what it has written of its record, and before that of others */
+    size_t before, words;              /* in front of the cursor, and in all; 0: it is not in a block */
 };
 
 static void keep_block(struct interruption *i, const ucontext_t *u)
@@ -70,14 +70,19 @@ static void keep_block(struct interruption *i, const ucontext_t *u)
     const uint64_t *from = live_cursor(u);
 
     i->memory = s->memory;
-    i->words = 0;
+    i->words = i->before = 0;
     if (RT_ADDR(from) != (uint64_t)u->uc_mcontext.gregs[REG_R15])
         return;
-    for (; i->words < RAW_MAX_WORDS && from + i->words < s->now.end; i->words++)
+    while (i->before < RAW_MAX_WORDS && from > s->now.start) {
+        i->before++;
+        from--;
+    }
+    for (; i->words < i->before + RAW_MAX_WORDS && from + i->words < s->now.end; i->words++)
         i->block[i->words] = from[i->words];
 }
 
-/* Whether this is the child of a fork by the handler: the block goes on in the new buffer. */
+/* Whether this is the child of a fork by the handler: the block goes on in the new buffer. Its record may have begun before it, and only
+ * its key, when it is there, will tell where. */
 static bool is_child(const struct interruption *i, ucontext_t *u, int depth)
 {
     struct rt_self *s = &peet_rt_self;
@@ -87,11 +92,16 @@ static bool is_child(const struct interruption *i, ucontext_t *u, int depth)
     s->handlers = 0;
     s->depth = 0;
     RT_EVENT(jump, 0, 0);
-    uint64_t *to = peet_rt_room(RAW_MAX_WORDS);
+    uint64_t *to = peet_rt_room(2 * RAW_MAX_WORDS);
     for (size_t k = 0; k < i->words; k++)
         to[k] = i->block[k];
-    if (i->words)
-        u->uc_mcontext.gregs[REG_R15] = (greg_t)RT_ADDR(to);
+    if (i->words) {
+        s->doubtful = to;
+        s->doubtful_words = (unsigned)i->before;
+        for (size_t k = 0; k < i->before; k++)
+            s->copied[k] = to[k];
+        u->uc_mcontext.gregs[REG_R15] = (greg_t)RT_ADDR(to + i->before);
+    }
     s->depth = depth;
     return true;
 }

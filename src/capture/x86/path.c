@@ -226,22 +226,41 @@ static uint64_t trips_of(const struct x86_pass *p, const uint64_t *words)
     return (way >> t.shift) * t.inverse & t.mask;
 }
 
+/* The slots behind a loop, as blocks there see them. */
+static void grow_slots(const struct x86_pass *p, uint64_t trips, uint64_t *now)
+{
+    for (unsigned i = 0; i < p->counter; i++) {
+        const struct x86_pass_growth *g = &p->growth[i];
+        now[i] += trips * ((uint64_t)g->step + (g->plus ? now[g->plus - 1] : 0)); /* what others grow by does not grow */
+    }
+}
+
+/* Whether anything on the way refers to memory. */
+static bool refers(const struct x86_node *n)
+{
+    for (; n; n = n->parent)
+        if (n->pass ? n->pass->block->operands > 0 : n->own_operands > 0)
+            return true;
+    return false;
+}
+
 void x86_path_settle(const struct x86_node *n, uint64_t *words)
 {
     const struct x86_pass *pass[X86_PASSES];
     unsigned loops = x86_path_loops(n, pass), values = 0, at = 0;
-    uint64_t trips[X86_PASSES];
+    uint64_t trips[X86_PASSES], now[PEET_SLOTS];
 
+    memcpy(now, words, n->slots * sizeof *now);
     for (unsigned i = 0; i < loops; i++) {
         const struct x86_affine *a = pass[i]->loop;
         for (unsigned k = a->slots; k < a->values; k++)
             if (a->value[k].times != 1)
-                words[slot_of(pass[i], k)] *= a->value[k].times;
-        trips[i] = trips_of(pass[i], words);
-        for (unsigned k = 0; a->slots == 0 && k < a->values; k++) /* nothing follows from it, and zeros take no room */
-            if (pass[i]->value[k].is_told)
-                words[slot_of(pass[i], k)] = 0;
+                now[slot_of(pass[i], k)] = words[slot_of(pass[i], k)] *= a->value[k].times;
+        trips[i] = trips_of(pass[i], now);
+        grow_slots(pass[i], trips[i], now);
     }
+    if (!refers(n)) /* then nothing follows from values, and zeros take no room */
+        memset(words, 0, n->slots * sizeof *words);
     for (unsigned i = 0; i < n->slots; i++) {
         if (at < loops && pass[at]->counter == i)
             at++;
@@ -266,7 +285,7 @@ bool x86_path_trips(const struct x86_node *n, struct peet_trips *ret)
     ret->end = pass[0]->counter;
     ret->start = start->source == PEET_SRC_ZERO ? PEET_LOOP_ZERO : (uint8_t)(start->source - PEET_SRC_SLOT);
     ret->add = (uint64_t)start->add + (pass[0]->exit ? pass[0]->exit->delta : 0);
-    return !a->value[a->counted].plus && a->slots > 0;
+    return !a->value[a->counted].plus && refers(n);
 }
 
 void x86_path_totals(const struct x86_node *n, const uint64_t *trips, uint64_t *ret_insns, uint64_t *ret_operands)
