@@ -102,6 +102,18 @@ static struct x86_track behind(const struct step *s, unsigned reg)
     return agree(&has, &needs) ? *t : UNKNOWN;
 }
 
+/* Whether a source is a slot that is written behind where the trip was left: if that was the first one, nobody has written it. */
+static bool is_too_late(const struct step *s, uint8_t source)
+{
+    const struct x86_pass *p = s->pass;
+
+    for (const struct x86_node *n = p->block; n->depth > p->exit->depth; n = n->parent)
+        for (unsigned i = n->slots - n->own_slots; i < n->slots; i++)
+            if (p->value[i].is_told && p->value[i].source == source)
+                return true;
+    return false;
+}
+
 /* The same behind a trip that was left. */
 static struct x86_track behind_exit(const struct step *s, const struct x86_affine_register *r)
 {
@@ -109,6 +121,7 @@ static struct x86_track behind_exit(const struct step *s, const struct x86_affin
 
     if (r->reg != X86_NONE)
         t = behind(s, r->reg);
+    t.known &= !is_too_late(s, t.source);
     t.add = (int64_t)((uint64_t)t.add + (uint64_t)r->add);
     return t;
 }
@@ -147,11 +160,13 @@ static int add_pass(struct x86_layout *l, struct x86_node *from, const struct x8
         s.before[X86_RSP] = (struct x86_track){ 0, PEET_SRC_REGISTER + X86_STACK_REGISTER, true };
     if (s.slots + loop->values + 1 > PEET_SLOTS)
         return 0;
-    for (unsigned i = 0; i < loop->values; i++) /* what others grow by comes first */
+    for (unsigned i = 0; i < loop->values; i++) /* what others grow by comes first, */
         if (is_added(loop, i) && !follows(&s, i))
             tell(&s, i);
+    if (loop->exits && !follows(&s, loop->counted)) /* then what has to be known wherever the loop is left, */
+        tell(&s, loop->counted);
     for (unsigned i = 0; i < loop->values; i++)
-        if (!is_added(loop, i) && !follows(&s, i))
+        if (!is_added(loop, i) && !(loop->exits && i == loop->counted) && !follows(&s, i))
             tell(&s, i);
     s.pass->counter = (uint8_t)s.slots++;
     *ret = keep(l, &s);
