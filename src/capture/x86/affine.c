@@ -261,22 +261,6 @@ static bool looks_at_counter(const struct search *s, const struct sum *now, cons
     return counts;
 }
 
-/* Whether an operand is where it was in the trip before, and others may know of it. */
-static bool stays_put(const struct search *s, const struct sum *now, const struct x86_memory *m)
-{
-    struct sum x = { .known = true, .low = true };
-
-    if (m->base == X86_RSP && m->index == X86_NONE && m->form == X86_PLAIN && m->segment == X86_FLAT && m->disp >= 0
-        && (uint64_t)m->disp + m->size <= s->private_bytes)
-        return false;
-    if (m->base != X86_NONE)
-        add_to(&x, &now[m->base], 1);
-    if (m->index != X86_NONE)
-        add_to(&x, &now[m->index], (uint64_t)1 << m->scale);
-    struct x86_growth g = growth_of(s, &x, false);
-    return !g.known || (g.step == 0 && g.times == 0);
-}
-
 static bool adds_exit(struct search *s, unsigned depth, const struct sum *now)
 {
     if (depth == s->insns) /* this one is there anyway */
@@ -291,31 +275,28 @@ static bool adds_exit(struct search *s, unsigned depth, const struct sum *now)
     return true;
 }
 
-/* Looks at all branches: one has to count, and if others do not, the loop must not wait for anything. */
+/* All branches have to look at something that counts. */
 static bool counts_to_its_end(struct search *s)
 {
     struct sum now[X86_GPRS];
-    bool counts = false, at_memory = false, is_bounded = false, is_free = false, waits = false;
+    bool counts = false, at_memory = false, has_branch = false;
 
     begin(now);
     for (unsigned i = 0; i < s->insns; i++) {
         const struct x86_insn *in = s->row[i]->insn;
         if (in->insn.class == PEET_CL_branch) {
-            if (in->changes || in->reads || !adds_exit(s, i + 1, now))
+            if (!counts || in->changes || in->reads || !adds_exit(s, i + 1, now))
                 return false;
-            is_bounded |= counts;
-            is_free |= !counts;
+            has_branch = true;
             s->looks_at_memory |= at_memory;
         }
-        for (unsigned k = 0; k < in->memories; k++)
-            waits |= in->memory[k].kind != PEET_STORE && stays_put(s, now, &in->memory[k]);
         if (in->sets_flags) {
             counts = looks_at_counter(s, now, in);
             at_memory = in->memories > 0;
         }
         step(s, now, in);
     }
-    return is_bounded && !(is_free && waits);
+    return has_branch;
 }
 
 /* Registers wrap around, and compilers let them: trips is the least number with trips * by = way, in so many bits. An odd

@@ -3,9 +3,9 @@
  * in every trip.
  *
  * Then it is enough to know the slots of the first trip, what they grow by if that is in a register, and a register that counts
- * when the loop begins and when it is left. A loop is taken only if one of its branches looks at a register that counts, and at others
- * that are known; if another looks at memory, it has to be elsewhere in each trip: so one that waits for another thread to
- * change memory is never one of these. */
+ * when the loop begins and when it is left. A loop is taken only if all its branches look at registers that count, and at others
+ * that are known. So one that waits for another thread to change memory is never one of these; nor is one that looks for
+ * something, which often finds it in the first trip, and would then have been told in fewer words as it is. */
 #ifndef CAPTURE_X86_AFFINE_H
 #define CAPTURE_X86_AFFINE_H
 

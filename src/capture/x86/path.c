@@ -246,7 +246,8 @@ static void grow_slots(const struct x86_pass *p, uint64_t trips, uint64_t *now)
 {
     for (unsigned i = 0; i < p->counter; i++) {
         const struct x86_pass_growth *g = &p->growth[i];
-        now[i] += trips * ((uint64_t)g->step + (g->plus ? now[g->plus - 1] : 0)); /* what others grow by does not grow */
+        now[i] +=
+            trips * ((uint64_t)g->step + (g->plus ? now[g->plus - 1] : 0)); /* what others grow by does not grow */
     }
 }
 
