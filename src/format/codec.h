@@ -47,6 +47,7 @@ enum special {
     SPECIAL_MACHINE = 2, /* a block that computes or changes registers */
     SPECIAL_OTHER = 4,   /* no block, or one with varying references */
     SPECIAL_TRIPS = 8,   /* a loop of which `trips` tells all; only in the encoder */
+    SPECIAL_MOVES = 16,  /* a block that does nothing but to change one register, most often the stack pointer */
 };
 
 /* What is remembered of an item within a chunk. What every execution looks at stands first: it is one cache line. */

@@ -65,8 +65,10 @@ static unsigned special(const struct item *item)
                  || (item->kind == ITEM_EVENT && item->event->kind == PEET_EV_set_register);
     bool machine = item->kind == ITEM_BLOCK && (item->block->computes > 0 || item->effects);
     bool other = item->kind != ITEM_BLOCK || item->dynamic;
+    bool moves = !other && item->block->computes == 0 && item->block->effects == 1;
 
-    return (state ? SPECIAL_STATE : 0u) | (machine ? SPECIAL_MACHINE : 0u) | (other ? SPECIAL_OTHER : 0u);
+    return (state ? SPECIAL_STATE : 0u) | (machine ? SPECIAL_MACHINE : 0u) | (other ? SPECIAL_OTHER : 0u)
+           | (moves ? SPECIAL_MOVES : 0u);
 }
 
 static uint64_t low_bits(unsigned n)

@@ -121,14 +121,6 @@ static int special(struct encoder *e, const struct context *c, const uint64_t *s
         e->src[PEET_SRC_REGISTER + slots[0]] = slots[1];
         return 0;
     }
-    if (item->block->computes == 0 && !item->dynamic) { /* all that most blocks do is to move the stack pointer */
-        for (unsigned i = 0; i < item->block->effects; i++) {
-            const struct peet_effect *f = &item->block->effect[i];
-            uint64_t from = f->src < PEET_SRC_SLOT ? e->src[f->src] : slots[f->src - PEET_SRC_SLOT];
-            e->src[PEET_SRC_REGISTER + f->reg] = from + (uint64_t)f->add;
-        }
-        return 0;
-    }
     memcpy(e->src + PEET_SRC_SLOT, slots, c->slots * sizeof *slots);
     block_compute(item->block, e->src);
     if (item->dynamic) {
@@ -212,17 +204,23 @@ static inline uint64_t take_slots(struct context *c, const uint64_t *slots, uint
 static size_t count_again(struct context *c, const uint64_t *p, const uint64_t *stop, const uint64_t *end)
 {
     const uint64_t *stride = c->word + c->padded;
-    size_t words = c->slots + 1u, n = 0;
+    size_t slots = c->slots, words = slots + 1, n = 0;
 
     for (; p < stop && *p == c->name && (size_t)(end - p) >= words; n++, p += words) {
-        uint64_t off = 0;
-        for (size_t i = 0; i + 1 < words; i++)
-            off |= (p[1 + i] - p[1 + i - words]) ^ stride[i];
+        const uint64_t *now = p + 1, *before = now - words;
+        slot_pair pairs = { 0 };
+        size_t i = 0;
+        for (; i + 2 <= slots; i += 2)
+            pairs |=
+                (*(const slot_pair *)(now + i) - *(const slot_pair *)(before + i)) ^ *(const slot_pair *)(stride + i);
+        uint64_t off = pairs[0] | pairs[1];
+        if (i < slots)
+            off |= (now[i] - before[i]) ^ stride[i];
         if (off)
             break;
     }
     if (n)
-        memcpy(c->word, p - words + 1, (words - 1) * sizeof *p);
+        memcpy(c->word, p - slots, slots * sizeof *p);
     c->executions += n;
     return n;
 }
@@ -299,7 +297,7 @@ static __attribute__((noinline)) uint64_t *spill(struct encoder *e, const uint64
     return e->difference + (n - whole);
 }
 
-/* What SPECIAL_STATE asks for, but for the simplest loops. */
+/* What SPECIAL_STATE asks for, but for what is most frequent. */
 static __attribute__((noinline)) int see_more(struct encoder *e, const struct context *c, const uint64_t *slots,
                                               struct peet_err *err)
 {
@@ -312,6 +310,12 @@ static __attribute__((noinline)) int see_more(struct encoder *e, const struct co
 
 static inline int see_state(struct encoder *e, const struct context *c, const uint64_t *slots, struct peet_err *err)
 {
+    if (c->special & SPECIAL_MOVES) {
+        const struct peet_effect *f = c->item->block->effect;
+        uint64_t from = f->src < PEET_SRC_SLOT ? e->src[f->src] : slots[f->src - PEET_SRC_SLOT];
+        e->src[PEET_SRC_REGISTER + f->reg] = from + (uint64_t)f->add;
+        return 0;
+    }
     if (c->special & SPECIAL_TRIPS) {
         uint64_t trips = trips_of(c->trips, slots);
         if (trips >> 31 == 0) {

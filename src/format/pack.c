@@ -13,8 +13,8 @@
 enum { TOO_SMALL = 48, SKIPS = 7, WORTH = 5 };
 
 /* What repeats itself shrinks by much, and soon. In what does not, the search for matches finds few and takes most of the time:
- * there the quick way hardly looks for them, and has half the cost for a twentieth more bytes. */
-enum { QUICK_LEVEL = -60, REPEATS = 6 };
+ * there the quick way hardly looks for them, and has a third of the cost for a tenth more bytes. */
+enum { QUICK_LEVEL = -200, REPEATS = 6 };
 
 struct packer {
     ZSTD_CCtx *zstd, *quick;   /* quick: NULL if the level asked for is not the lowest */
