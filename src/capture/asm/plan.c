@@ -9,11 +9,10 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "capture/asm/unit.h"
+#include "capture/asm/plan.h"
 #include "capture/rt/raw.h"
 
 enum { MAX_DEPTH = 24 };
-enum asm_planned { PLAN_NOT, PLAN_BEGUN, PLAN_DONE };
 
 /* The label in front of statement `from` that is nearest to it, with no instruction of its section between them; ASM_NONE
  * when there is none, and then *ret_start says whether the section begins there. */
@@ -70,7 +69,7 @@ static bool is_entry(const struct asm_unit *u, uint32_t insn)
     return u->text.statement[label].insn == insn;
 }
 
-static bool same_place(const struct asm_unit *u, uint32_t a, uint32_t b)
+bool plan_same_place(const struct asm_unit *u, uint32_t a, uint32_t b)
 {
     return u->insn[a].function == u->insn[b].function
            && u->text.statement[u->insn[a].statement].section == u->text.statement[u->insn[b].statement].section;
@@ -83,14 +82,14 @@ uint32_t asm_following(const struct asm_unit *u, uint32_t insn)
     if (class == PEET_CL_jump || class == PEET_CL_jump_indirect || class == PEET_CL_return || class == PEET_CL_trap)
         return ASM_NONE;
     for (uint32_t i = insn + 1; i < u->text.insns && u->insn[i].function != ASM_NONE; i++)
-        if (same_place(u, insn, i))
+        if (plan_same_place(u, insn, i))
             return i;
     return ASM_NONE;
 }
 
 static bool comes_from_call(const struct asm_unit *u, uint32_t insn)
 {
-    if (insn == 0 || !same_place(u, insn, insn - 1))
+    if (insn == 0 || !plan_same_place(u, insn, insn - 1))
         return false;
     uint8_t class = u->insn[insn - 1].x.insn.class;
     return class == PEET_CL_call || class == PEET_CL_call_indirect || u->insn[insn - 1].opaque;
@@ -130,7 +129,7 @@ static int cut(struct asm_unit *u, struct peet_err *err)
         }
         if (b
             && (asm_level(u) <= LEVEL_calls || u->insn[i - 1].x.ends || asm_is_rewritten_by_linkers(u, &u->insn[i - 1])
-                || !same_place(u, i, i - 1) || leads_in(u, i)))
+                || !plan_same_place(u, i, i - 1) || leads_in(u, i)))
             b = NULL;
         int r = b ? x86_layout_step(&u->layout, node, &in->x, 0, &node) : 0;
         if (r == 0) {
@@ -164,8 +163,7 @@ static void comes(struct asm_unit *u, const struct asm_block *from, uint32_t ins
     }
 }
 
-/* The first instruction behind a symbol's label, or ASM_NONE. */
-static uint32_t insn_behind(const struct asm_unit *u, const struct asm_symbol *y)
+uint32_t plan_insn_behind(const struct asm_unit *u, const struct asm_symbol *y)
 {
     if (y->statement == ASM_NONE || !u->text.section[u->text.statement[y->statement].section].code)
         return ASM_NONE;
@@ -182,7 +180,7 @@ static void follow_indirect(struct asm_unit *u, const struct asm_block *b)
     uint32_t family = u->function[u->insn[b->first].function].family;
 
     for (size_t i = 0; i < u->text.symbols; i++) {
-        uint32_t insn = u->text.symbol[i].taken ? insn_behind(u, &u->text.symbol[i]) : ASM_NONE;
+        uint32_t insn = u->text.symbol[i].taken ? plan_insn_behind(u, &u->text.symbol[i]) : ASM_NONE;
         if (insn != ASM_NONE && u->insn[insn].function != ASM_NONE
             && u->function[u->insn[insn].function].family == family)
             comes(u, b, insn);
@@ -194,7 +192,7 @@ static void mark_taken(struct asm_unit *u)
 {
     for (size_t i = 0; i < u->text.symbols; i++) {
         const struct asm_symbol *y = &u->text.symbol[i];
-        uint32_t insn = y->taken || y->landing || y->is_global ? insn_behind(u, y) : ASM_NONE;
+        uint32_t insn = y->taken || y->landing || y->is_global ? plan_insn_behind(u, y) : ASM_NONE;
         if (insn != ASM_NONE && u->insn[insn].block != ASM_NONE)
             u->block[u->insn[insn].block].indirect = true;
     }
@@ -213,20 +211,32 @@ static void follow(struct asm_unit *u)
         if (class == PEET_CL_jump_indirect)
             follow_indirect(u, b);
         else if (in->target != ASM_NONE && class != PEET_CL_call)
-            comes(u, b, insn_behind(u, &u->text.symbol[in->target]));
+            comes(u, b, plan_insn_behind(u, &u->text.symbol[in->target]));
     }
     mark_taken(u);
 }
 
-/* Whether a block may go on in the record of the one block that leads to it. */
-static bool goes_on(const struct asm_unit *u, const struct asm_block *b)
+bool plan_goes_on(const struct asm_unit *u, const struct asm_block *b)
 {
     if (!b->carried || b->indirect || b->before != 1)
         return false;
     const struct asm_block *from = &u->block[b->from];
     uint32_t last = from->first + from->count - 1;
-    return from != b && !from->shared && same_place(u, b->first, last)
+    return from != b && !from->shared && plan_same_place(u, b->first, last)
            && !asm_is_rewritten_by_linkers(u, &u->insn[last]);
+}
+
+uint32_t plan_block_behind(const struct asm_unit *u, const struct asm_block *b, bool by_branch)
+{
+    uint32_t last = b->first + b->count - 1, to = by_branch ? ASM_NONE : asm_following(u, last);
+    const struct asm_insn *in = &u->insn[last];
+
+    if (in->x.insn.class == (by_branch ? PEET_CL_branch : PEET_CL_jump) && in->target != ASM_NONE)
+        to = plan_insn_behind(u, &u->text.symbol[in->target]);
+    if (to == ASM_NONE || u->insn[to].block == ASM_NONE || !plan_same_place(u, last, to)
+        || asm_is_rewritten_by_linkers(u, in))
+        return ASM_NONE;
+    return u->block[u->insn[to].block].first == to ? u->insn[to].block : ASM_NONE;
 }
 
 /* ---- slots ---- */
@@ -292,180 +302,6 @@ static void find_open_stacks(struct asm_unit *u)
     }
 }
 
-static uint32_t private_words(const struct asm_function *f)
-{
-    if (f->open_stack || f->taken < 0)
-        return 0;
-    return f->taken / 8 < RAW_PRIVATE_MAX ? (uint32_t)(f->taken / 8) : RAW_PRIVATE_MAX;
-}
-
-/* Whether linkers may change by how much an instruction moves a register. */
-static bool moves_by_symbol(const struct asm_unit *u, const struct asm_insn *in)
-{
-    const struct asm_statement *s = &u->text.statement[in->statement];
-    const char *at = s->text + asm_operands(s);
-    size_t length;
-
-    return in->x.moves > 0 && asm_next_name(&at, s->text + s->length, &length);
-}
-
-/* ---- loops ---- */
-
-/* The block to which control goes from the end of b, by the branch that stands there or otherwise; or ASM_NONE. */
-static uint32_t block_behind(const struct asm_unit *u, const struct asm_block *b, bool by_branch)
-{
-    uint32_t last = b->first + b->count - 1, to = by_branch ? ASM_NONE : asm_following(u, last);
-    const struct asm_insn *in = &u->insn[last];
-
-    if (in->x.insn.class == (by_branch ? PEET_CL_branch : PEET_CL_jump) && in->target != ASM_NONE)
-        to = insn_behind(u, &u->text.symbol[in->target]);
-    if (to == ASM_NONE || u->insn[to].block == ASM_NONE || !same_place(u, last, to)
-        || asm_is_rewritten_by_linkers(u, in))
-        return ASM_NONE;
-    return u->block[u->insn[to].block].first == to ? u->insn[to].block : ASM_NONE;
-}
-
-uint32_t asm_loop_next(const struct asm_block *b, uint32_t number)
-{
-    unsigned i = 0;
-
-    while (b->row->block[i] != number)
-        i++;
-    return b->row->block[(i + 1) % b->row->count];
-}
-
-enum asm_leaving asm_loop_leaves(const struct asm_unit *u, uint32_t number)
-{
-    const struct asm_block *b = &u->block[number];
-
-    if (u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_branch)
-        return ASM_STAYS;
-    return block_behind(u, b, true) == asm_loop_next(b, number) ? ASM_GOES_ON : ASM_BRANCHES;
-}
-
-/* Looks for a way from the end of the row back to its head, through blocks to which nothing else leads. */
-static bool find_row(const struct asm_unit *u, struct asm_loop *row)
-{
-    uint32_t last = row->block[row->count - 1];
-
-    for (int by_branch = 0; by_branch < 2; by_branch++) {
-        uint32_t to = block_behind(u, &u->block[last], by_branch);
-        if (to == row->block[0])
-            return true;
-        if (to == ASM_NONE || row->count == ASM_LOOP_BLOCKS || u->block[to].goes_back || !goes_on(u, &u->block[to]))
-            continue;
-        row->block[row->count++] = to;
-        if (find_row(u, row))
-            return true;
-        row->count--;
-    }
-    return false;
-}
-
-/* Plans the row's instructions by themselves, and looks whether they make a loop that can be told: 1, 0 or an error. */
-static int plan_row(struct asm_unit *u, struct asm_loop *row)
-{
-    const struct asm_function *f = &u->function[u->function[u->insn[u->block[row->block[0]].first].function].family];
-    struct x86_node *node = NULL;
-
-    row->lowest = ASM_NONE;
-    for (unsigned i = 0; i < row->count; i++) {
-        const struct asm_block *b = &u->block[row->block[i]];
-        row->lowest = b->first < row->lowest ? b->first : row->lowest;
-        for (uint32_t k = b->first; k < b->first + b->count; k++) {
-            if (moves_by_symbol(u, &u->insn[k]))
-                return 0;
-            int r = x86_layout_step(&u->layout, node, &u->insn[k].x, node ? 0 : X86_STACK_CARRIED, &node);
-            if (r <= 0)
-                return r;
-        }
-    }
-    row->node = node;
-    row->private_words = private_words(f);
-    return x86_affine_find(node, 8 * (uint64_t)row->private_words, &row->affine);
-}
-
-/* The block that leads to a loop's head from outside. */
-static uint32_t comes_from(const struct asm_block *head, const struct asm_loop *row)
-{
-    return row->count > 1 && head->from == row->block[row->count - 1] ? head->other : head->from;
-}
-
-static int find_loop(struct asm_unit *u, uint32_t number)
-{
-    struct asm_block *head = &u->block[number];
-    const struct asm_function *f = &u->function[u->insn[head->first].function];
-    struct asm_loop row = { .count = 1, .block = { number } };
-
-    if (head->row || !head->carried || head->indirect)
-        return 1;
-    if (head->goes_back ? block_behind(u, head, true) != number
-                        : head->before != 2 || f->end == ASM_NONE || !find_row(u, &row))
-        return 1;
-    int r = plan_row(u, &row);
-    struct asm_loop *kept = r > 0 ? arena_alloc(&u->layout.arena, sizeof *kept) : NULL;
-    if (r <= 0 || !kept)
-        return r < 0 || r > 0 ? PEET_ERR_MEMORY : 1;
-    *kept = row;
-    for (unsigned i = 0; i < row.count; i++)
-        u->block[row.block[i]].row = kept;
-    if (row.count > 1) {
-        head->from = comes_from(head, &row);
-        head->before--;
-    }
-    return 1;
-}
-
-static int find_loops(struct asm_unit *u)
-{
-    int r = 1;
-
-    for (uint32_t i = 0; r > 0 && !u->options->brute && asm_level(u) > LEVEL_calls && i < u->blocks; i++)
-        r = find_loop(u, i);
-    return r;
-}
-
-/* A loop behind `from`, left at each of its ends: 1, 0 when it cannot stand there, or an error. */
-static int leave_row(struct asm_unit *u, const struct asm_loop *row, struct x86_node *from)
-{
-    struct x86_node *node, *left;
-    unsigned depth = 0;
-    int r = x86_path_step(&u->layout, from, row->node, &row->affine, &node);
-
-    for (unsigned i = 0; r > 0 && i < row->count; i++) {
-        struct asm_block *b = &u->block[row->block[i]];
-        depth += b->count;
-        left = node;
-        if (i + 1 < row->count && asm_loop_leaves(u, row->block[i]) != ASM_STAYS)
-            r = x86_path_leave(&u->layout, node, depth, &left);
-        b->node = left;
-        b->loop = left->pass;
-    }
-    return r;
-}
-
-/* Plans a loop behind its parent, or, where it cannot stand there, at the beginning: 1 or an error. */
-static int plan_loop(struct asm_unit *u, const struct asm_loop *row, const struct asm_block *parent)
-{
-    struct asm_block *head = &u->block[row->block[0]];
-    const struct x86_node *n = row->node;
-    int r = parent ? leave_row(u, row, parent->node) : 0;
-    bool is_behind = r > 0;
-
-    if (r == 0)
-        r = leave_row(u, row, NULL);
-    assert(r != 0); /* there is room for one loop */
-    for (unsigned i = row->count; r > 0 && i-- > 0;) {
-        struct asm_block *b = &u->block[row->block[i]];
-        b->planned = PLAN_DONE;
-        b->parent = is_behind ? head->from : ASM_NONE;
-        b->depth = (uint8_t)(is_behind ? parent->depth + 1 : 0);
-        for (uint32_t k = b->first + b->count; k-- > b->first; n = n->parent)
-            u->insn[k].node = n;
-    }
-    return r;
-}
-
 /* Plans a block behind its parent: 1, 0 when it cannot stand there, or an error. */
 static int plan_behind(struct asm_unit *u, struct asm_block *b, struct x86_node *from)
 {
@@ -501,7 +337,7 @@ static int plan_block(struct asm_unit *u, uint32_t number)
 
     if (b->row && b->row->block[0] != number)
         return plan_block(u, b->row->block[0]);
-    struct asm_block *parent = goes_on(u, b) ? &u->block[b->from] : NULL;
+    struct asm_block *parent = plan_goes_on(u, b) ? &u->block[b->from] : NULL;
     if (b->planned != PLAN_NOT)
         return 1;
     b->planned = PLAN_BEGUN;
@@ -510,7 +346,7 @@ static int plan_block(struct asm_unit *u, uint32_t number)
     if (parent && (parent->planned != PLAN_DONE || parent->depth >= MAX_DEPTH))
         parent = NULL;
     if (b->row) {
-        if ((r = plan_loop(u, b->row, parent)) > 0)
+        if ((r = loops_plan(u, b->row, parent)) > 0)
             for (unsigned i = 0; i < b->row->count; i++)
                 reach_to(u, &u->block[b->row->block[i]]);
         return r;
@@ -528,101 +364,6 @@ static int plan_block(struct asm_unit *u, uint32_t number)
     return r;
 }
 
-/* ---- blocks that are told in several records ---- */
-
-static bool is_join(const struct asm_unit *u, uint32_t insn)
-{
-    return insn != ASM_NONE && u->insn[insn].block != ASM_NONE && u->block[u->insn[insn].block].before > 1;
-}
-
-/* Whether somewhere behind the block another record begins in any case: then it is no loss if one begins everywhere. */
-static bool ends_record(const struct asm_unit *u, const struct asm_block *b)
-{
-    uint32_t last = b->first + b->count - 1;
-    const struct asm_insn *in = &u->insn[last];
-    uint8_t class = in->x.insn.class;
-
-    if (class == PEET_CL_return || class == PEET_CL_jump_indirect)
-        return true;
-    return is_join(u, asm_following(u, last))
-           || (in->target != ASM_NONE && is_join(u, insn_behind(u, &u->text.symbol[in->target])));
-}
-
-/* Whether a block that begins its own record, or others that end in front of it, would have no slots. */
-static int is_light(struct asm_unit *u, const struct asm_block *b)
-{
-    struct x86_node *node = NULL;
-    int r = 1;
-
-    for (uint32_t i = 0; r > 0 && i < b->count; i++)
-        r = x86_layout_step(&u->layout, node, &u->insn[b->first + i].x, node ? 0 : X86_STACK_CARRIED, &node);
-    return r < 0 ? r : r > 0 && node->slots == 0;
-}
-
-static int share(struct asm_unit *u, uint32_t number)
-{
-    struct asm_block *b = number == ASM_NONE ? NULL : &u->block[number];
-
-    if (!b || b->shared || b->row || !b->carried || b->goes_back || b->before < 2 || !ends_record(u, b))
-        return 1;
-    int r = is_light(u, b);
-    b->shared = r > 0;
-    return r;
-}
-
-static int find_shared(struct asm_unit *u)
-{
-    int r = 1;
-
-    if (u->options->brute || asm_level(u) <= LEVEL_calls)
-        return 1;
-    for (size_t i = 0; r >= 0 && i < u->blocks; i++)
-        if ((r = share(u, block_behind(u, &u->block[i], false))) >= 0)
-            r = share(u, block_behind(u, &u->block[i], true));
-    return r < 0 ? r : 1;
-}
-
-/* Whether a shared block behind b can be told in its record: 1, 0 or an error. */
-static int can_take(struct asm_unit *u, const struct asm_block *b, uint32_t number)
-{
-    const struct x86_pass *loop[X86_PASSES];
-    const struct asm_block *other = number == ASM_NONE ? NULL : &u->block[number];
-    struct x86_node *node = b->node;
-    int r = 1;
-
-    if (!other || !other->shared || other == b || b->shared || !b->knows_stack)
-        return 0;
-    for (uint32_t i = 0; r > 0 && i < other->count; i++)
-        r = x86_layout_step(&u->layout, node, &u->insn[other->first + i].x, 0, &node);
-    if (r <= 0)
-        return r;
-    return node->slots == b->node->slots && (!x86_path_loops(node, loop) || x86_path_is_fit(&u->layout, node));
-}
-
-static int take_shared(struct asm_unit *u, uint32_t number)
-{
-    struct asm_block *b = &u->block[number];
-    struct asm_function *f = &u->function[u->insn[b->first].function];
-    bool may_go_on = !b->row || asm_loop_leaves(u, number) == ASM_GOES_ON;
-    uint32_t next = may_go_on ? block_behind(u, b, false) : ASM_NONE,
-             branch = b->row ? ASM_NONE : block_behind(u, b, true);
-    int by_next = can_take(u, b, next), by_branch = can_take(u, b, branch);
-
-    if (by_next < 0 || by_branch < 0)
-        return PEET_ERR_MEMORY;
-    if (by_next) {
-        b->next = next;
-        b->always = b->row || u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_branch;
-    }
-    if (by_branch && f->end != ASM_NONE)
-        b->branch = branch;
-    if (b->branch != ASM_NONE || (b->row && b->row->count > 1)) {
-        f->first = f->last == ASM_NONE ? number : f->first;
-        f->last = number;
-    }
-    return 1;
-}
-
 int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
 {
     u->layout.bare = asm_level(u) < LEVEL_memory;
@@ -633,11 +374,11 @@ int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
     find_open_stacks(u);
     for (size_t i = 0; i < u->blocks; i++)
         u->block[i].carried = asm_level(u) > LEVEL_calls && !u->block[i].arrives && u->block[i].before > 0;
-    int r = find_loops(u);
-    r = r < 0 ? r : find_shared(u);
+    int r = loops_find(u);
+    r = r < 0 ? r : shared_find(u);
     for (uint32_t i = 0; r >= 0 && i < u->blocks; i++)
         r = plan_block(u, i);
     for (uint32_t i = 0; r >= 0 && i < u->blocks; i++)
-        r = take_shared(u, i);
+        r = shared_take(u, i);
     return r < 0 ? err_set(err, r, "no memory for the blocks of %s", u->text.file) : 0;
 }

@@ -210,7 +210,7 @@ static uint8_t register_of(const struct sum *x, bool low)
 
     for (uint8_t i = 0; i < SYMBOLS; i++)
         if (x->times[i]) {
-            reg = x->times[i] == 1 && i < X86_GPRS ? i : X86_NONE;
+            reg = i < X86_GPRS && x->times[i] == 1 ? i : X86_NONE;
             parts++;
         }
     return parts == 1 && (low ? x->low : x->known) ? reg : X86_NONE;
