@@ -153,6 +153,80 @@ APART static double changed_meanwhile(double *p, long n)
     return s;
 }
 
+/* Two ways out, both by counting. */
+APART static double two_ends(const double *p, const double *q, long n, long m)
+{
+    double s = 0;
+    long i = 0;
+    for (; i < n && i < m; i++)
+        s += p[i] * q[i];
+    return s + p[i] + q[i + 1];
+}
+
+APART static double three_ends(const double *p, const double *q, long from, long skip, long limit)
+{
+    double s = 0;
+    long i = from;
+    for (;; i += 2) {
+        s += p[i];
+        if (i == skip)
+            break;
+        s -= q[i];
+        if (i >= limit)
+            break;
+        s += p[i + 1];
+        if (i > from + 60)
+            break;
+    }
+    return s + q[i];
+}
+
+/* The second begins where the first has ended, and a third where both have. */
+APART static double in_a_row(const double *p, long n, long m)
+{
+    double s = 0;
+    long i = 0;
+    for (; i < n; i++)
+        s += p[i];
+    s *= p[i];
+    for (; i < m; i += 3)
+        s -= p[i];
+    s += p[i] * 2;
+    while (i > 1)
+        s += p[--i];
+    return s + p[i];
+}
+
+/* A loop with something before and behind it, in a loop. */
+APART static double rows(double (*x)[N], const double (*y)[N], double *f, long k, long n)
+{
+    double s = 0;
+    for (long r = 0; r < k; r++) {
+        double by = f[r];
+        for (long i = 0; i < n; i++)
+            x[r][i] -= by * y[i][r];
+        f[r] = x[r][n] + by;
+        s += by;
+    }
+    return s;
+}
+
+/* Several ways lead to what counts, with nothing to say there. */
+APART static double joins(const double *p, const int32_t *q, long n)
+{
+    double s = 0;
+    for (long i = 0; i < n; i++) {
+        if (q[i] & 1)
+            s += p[i];
+        else if (q[i] & 2)
+            s -= p[i + 1];
+        if (q[i] & 4)
+            continue;
+        s += 1;
+    }
+    return s;
+}
+
 int main(int argc, char **argv)
 {
     long rounds = argc > 1 ? atol(argv[1]) : 3;
@@ -185,6 +259,11 @@ int main(int argc, char **argv)
             copies((char *)a[5], (const char *)b[6], n * 16);
             take((double)(wraps((uint64_t *)c, (uint64_t)r << 60, n) >> 40));
             take(changed_meanwhile(a[7], n));
+            take(two_ends(a[2], b[3], n, 2 * r + 7) + two_ends(a[3], b[2], 0, n) + two_ends(a[4], b[4], n, n));
+            take(three_ends(a[1], b[1], r, r + 2 * (n / 3), n) + three_ends(a[1], b[1], 0, 999, n + r));
+            take(in_a_row(a[6], n / 2, n) + in_a_row(a[6], 0, r) + in_a_row(a[6], n, 3 * n));
+            take(rows(a + 20, (const double(*)[N])b, c + 3, r + 2, n) + rows(a + 30, (const double(*)[N])b, c, 5, 1));
+            take(joins(a[8], small, n));
         }
     for (long i = 0; i < N; i++)
         take(c[i] + a[i][i] + b[1][i] + small[i]);
