@@ -94,6 +94,16 @@ static void change_words(struct encoder *e, const struct context *c, uint64_t *s
     }
 }
 
+/* What so many trips of a linear loop add; false: they are too many for sums that are not checked. */
+static inline bool add_trips(struct encoder *e, const struct item *item, uint64_t trips)
+{
+    if (trips >> LINEAR_TRIP_BITS)
+        return false;
+    e->instructions += trips * item->trip_insns;
+    e->references += trips * item->trip_references;
+    return true;
+}
+
 /* What counting executions does not cover. The slots are not encoded yet, so that an error leaves the chunk whole. */
 static int special(struct encoder *e, const struct context *c, const uint64_t *slots, struct peet_err *err)
 {
@@ -101,12 +111,8 @@ static int special(struct encoder *e, const struct context *c, const uint64_t *s
     uint64_t insns, references;
 
     if (item->kind == ITEM_LOOP) {
-        uint64_t trips = slots[item->count];
-        if (item->linear && trips >> 31 == 0) {
-            e->instructions += trips * item->trip_insns;
-            e->references += trips * item->trip_references;
+        if (item->linear && add_trips(e, item, slots[item->count]))
             return 0;
-        }
         if (!loop_totals(e->schema, item->loop, slots + item->loop->values, &insns, &references)
             || (e->instructions + insns) >> 62 || (e->references + references) >> 62)
             return err_set(err, PEET_ERR_LIMIT, "loop %" PRIu32 ": its trip counts multiply to more than 2^62",
@@ -318,10 +324,8 @@ static inline int see_state(struct encoder *e, const struct context *c, const ui
     }
     if (c->special & SPECIAL_TRIPS) {
         uint64_t trips = trips_of(c->trips, slots);
-        if (trips >> 31 == 0) {
+        if (add_trips(e, c->item, trips)) {
             ((uint64_t *)(uintptr_t)slots)[c->slots - 1] = trips;
-            e->instructions += trips * c->item->trip_insns;
-            e->references += trips * c->item->trip_references;
             return 0;
         }
     }

@@ -136,8 +136,8 @@ int peet_part_put_named(struct peet_part *p, uint64_t *words, size_t count, cons
 
     err = err ? err : &own;
     p->encoder.names = names;
-    while (count
-           > 0) { /* a chunk that is full waits for the next word: who puts the last one need not wait for the packer */
+    /* A chunk that is full waits for the next word: who puts the last one need not wait for the packer. */
+    while (count > 0) {
         size_t used;
         if (atomic_load_explicit(&p->writer->failed, memory_order_relaxed))
             return writer_failed(p->writer, err);

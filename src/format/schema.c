@@ -342,7 +342,7 @@ static void find_linear(const struct schema *s, struct item *item)
     if (counted != 1 || !loop_totals(s, l, counts, &fixed[0], &fixed[1]))
         return;
     counts[count] = 1;
-    if (!loop_totals(s, l, counts, &one[0], &one[1]) || (one[0] | one[1]) >> 31)
+    if (!loop_totals(s, l, counts, &one[0], &one[1]) || (one[0] | one[1]) >> LINEAR_BITS)
         return;
     item->linear = true;
     item->count = (uint16_t)(l->values + count);

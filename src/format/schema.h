@@ -32,6 +32,10 @@ struct plan_op {
     uint8_t scale;
 };
 
+/* So many bits have instructions and references of a trip of a linear loop, and its trips where nobody looks for overflow: with
+ * the 2^21 loops that a chunk can hold they stay below 2^62. */
+enum { LINEAR_BITS = 13, LINEAR_TRIP_BITS = 28 };
+
 struct item {
     uint8_t kind;
     bool dynamic; /* block: how many references it makes depends on its slots */

@@ -252,6 +252,23 @@ static void a_loop_is_told_with_the_blocks_around_it(void)
     release(&u);
 }
 
+/* The inner one stands first, so it is found first; the way around it leads through its head. */
+static void a_block_is_in_one_loop(void)
+{
+    static const char text[] =
+        "\t.text\n\t.globl f\n\t.type f, @function\nf:\n\tjmp .L3\n"
+        ".L1:\n\taddl (%rdx), %eax\n\tcmpq %rdx, %r8\n\tje .L3\n\taddq $4, %rdx\n\tcmpq %rdx, %r9\n\tjne .L1\n\tret\n"
+        ".L3:\n\taddq $8, %rdx\n\tcmpq %rdx, %r10\n\tjne .L1\n\tret\n\t.size f, .-f\n\t.ident \"GCC: 12\"\n";
+    struct asm_options o = { .assembler = "as", .warn = ignore };
+    struct asm_unit u = { .options = &o };
+
+    if (plan(&u, text) && CHECK_EQ(u.blocks, 6)) {
+        CHECK(u.block[1].row && u.block[1].row == u.block[2].row && u.block[1].row->block[0] == 1);
+        CHECK(!u.block[4].row);
+    }
+    release(&u);
+}
+
 static void a_block_without_slots_is_told_by_those_that_go_on_to_it(void)
 {
     static const char text[] =
@@ -344,6 +361,7 @@ int main(void)
     RUN(blocks_that_one_way_leads_to_go_on_in_a_record);
     RUN(loops_are_summarised_if_all_that_they_do_grows_by_as_much_in_each_trip);
     RUN(a_loop_is_told_with_the_blocks_around_it);
+    RUN(a_block_is_in_one_loop);
     RUN(a_block_without_slots_is_told_by_those_that_go_on_to_it);
     RUN(every_label_that_is_used_is_written_once);
     RUN(the_runtime_is_linked_where_the_compiler_links_an_executable);

@@ -50,7 +50,7 @@ static bool find_row(const struct asm_unit *u, struct asm_loop *row)
         uint32_t to = plan_block_behind(u, &u->block[last], by_branch);
         if (to == row->block[0])
             return true;
-        if (to == ASM_NONE || row->count == ASM_LOOP_BLOCKS || u->block[to].goes_back
+        if (to == ASM_NONE || row->count == ASM_LOOP_BLOCKS || u->block[to].goes_back || u->block[to].row
             || !plan_goes_on(u, &u->block[to]))
             continue;
         row->block[row->count++] = to;
@@ -84,12 +84,6 @@ static int plan_row(struct asm_unit *u, struct asm_loop *row)
     return node && x86_affine_find(node, 8 * (uint64_t)row->private_words, &row->affine);
 }
 
-/* The block that leads to a loop's head from outside. */
-static uint32_t comes_from(const struct asm_block *head, const struct asm_loop *row)
-{
-    return row->count > 1 && head->from == row->block[row->count - 1] ? head->other : head->from;
-}
-
 static int find_loop(struct asm_unit *u, uint32_t number)
 {
     struct asm_block *head = &u->block[number];
@@ -102,14 +96,16 @@ static int find_loop(struct asm_unit *u, uint32_t number)
                         : head->before != 2 || f->end == ASM_NONE || !find_row(u, &row))
         return 1;
     int r = plan_row(u, &row);
-    struct asm_loop *kept = r > 0 ? arena_alloc(&u->layout.arena, sizeof *kept) : NULL;
-    if (r <= 0 || !kept)
-        return r < 0 || r > 0 ? PEET_ERR_MEMORY : 1;
+    if (r <= 0)
+        return r < 0 ? r : 1;
+    struct asm_loop *kept = arena_alloc(&u->layout.arena, sizeof *kept);
+    if (!kept)
+        return PEET_ERR_MEMORY;
     *kept = row;
     for (unsigned i = 0; i < row.count; i++)
         u->block[row.block[i]].row = kept;
-    if (row.count > 1) {
-        head->from = comes_from(head, &row);
+    if (row.count > 1) { /* one of the two that lead to its head is its end */
+        head->from = head->from == row.block[row.count - 1] ? head->other : head->from;
         head->before--;
     }
     return 1;
