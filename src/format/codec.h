@@ -103,7 +103,8 @@ struct encoder {
     uint64_t src[PEET_SOURCES];
     uint64_t instructions, references, events; /* those that are not counted by executions */
     const struct peet_names *names;            /* what stands in the words in place of item numbers; NULL: nothing */
-    uint64_t difference[DIFFERENCES + PEET_SLOTS]; /* zigzag */
+    bool by_vectors;                           /* the processor has them */
+    uint64_t difference[DIFFERENCES + PEET_SLOTS + SLOT_PAD]; /* zigzag */
 };
 
 int encoder_init(struct encoder *e, const struct schema *s, size_t chunk_words, struct peet_err *err);

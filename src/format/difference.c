@@ -3,7 +3,12 @@
  * change places as a matrix does. Else each goes by itself, without a branch, for there is nothing to foresee. */
 #include "format/difference.h"
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 #include "base/bytes.h"
+#include "base/cpu.h"
 
 enum { ALL_2_BYTES = 0x00, ALL_4_BYTES = 0xaa };
 
@@ -56,10 +61,64 @@ static inline void split_four(const uint64_t *v, unsigned classes, struct differ
     }
 }
 
+#ifdef __x86_64__
+/* By the mask of some of four: which they are, one byte each, and the bits 0, 2, 4, 6 for them. */
+static const uint32_t TOGETHER[16] = { 0,    0,      0x01,   0x0100,   0x02,   0x0200,   0x0201,   0x020100,
+                                       0x03, 0x0300, 0x0301, 0x030100, 0x0302, 0x030200, 0x030201, 0x03020100 };
+static const uint8_t SPREAD[16] = { 0, 1, 4, 5, 16, 17, 20, 21, 64, 65, 68, 69, 80, 81, 84, 85 };
+
+/* Splits all fours of n differences. Whatever their classes are, all is written, and the planes grow by what counts. */
+__attribute__((target("avx2,popcnt"))) static size_t split_by_vectors(const uint64_t *zigzag, size_t n,
+                                                                      struct difference_out *to)
+{
+    const __m256i halves = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7), zero = _mm256_setzero_si256();
+    const __m128i columns = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m128i low_bytes = _mm_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
+    const __m128i byte_of = _mm_setr_epi8(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
+    struct difference_out o = *to;
+    size_t done = 0;
+
+    for (; n - done >= 4; done += 4) {
+        __m256i v = _mm256_loadu_si256((const __m256i *)(zigzag + done));
+        __m256i fit2 = _mm256_cmpeq_epi64(_mm256_srli_epi64(v, 16), zero);
+        __m256i fit3 = _mm256_cmpeq_epi64(_mm256_srli_epi64(v, 24), zero);
+        __m256i fit4 = _mm256_cmpeq_epi64(_mm256_srli_epi64(v, 32), zero);
+        unsigned more2 = 15u ^ (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(fit2));
+        unsigned more3 = 15u ^ (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(fit3));
+        unsigned more4 = 15u ^ (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(fit4));
+        __m256i split = _mm256_permutevar8x32_epi32(v, halves);
+        __m128i rows = _mm_shuffle_epi8(_mm256_castsi256_si128(split), columns);
+        __m128i b2 = _mm_cvtsi32_si128((int)(TOGETHER[more2] + 0x08080808u));
+        __m128i b3 = _mm_cvtsi32_si128((int)(TOGETHER[more3] + 0x0c0c0c0cu));
+        __m128i which = _mm_shuffle_epi8(_mm_cvtsi32_si128((int)TOGETHER[more4]), low_bytes);
+        __m128i high = _mm_add_epi8(_mm_slli_epi16(which, 2), byte_of);
+        *o.classes++ = (uint8_t)(SPREAD[more2] + SPREAD[more3] + SPREAD[more4]);
+        put_le32(o.b0, (uint32_t)_mm_cvtsi128_si32(rows));
+        put_le32(o.b1, (uint32_t)_mm_extract_epi32(rows, 1));
+        put_le32(o.b2, (uint32_t)_mm_cvtsi128_si32(_mm_shuffle_epi8(rows, b2)));
+        put_le32(o.b3, (uint32_t)_mm_cvtsi128_si32(_mm_shuffle_epi8(rows, b3)));
+        _mm_storeu_si128((__m128i *)o.high, _mm_shuffle_epi8(_mm256_extracti128_si256(split, 1), high));
+        o.b0 += 4;
+        o.b1 += 4;
+        o.b2 += __builtin_popcount(more2);
+        o.b3 += __builtin_popcount(more3);
+        o.high += 4 * __builtin_popcount(more4);
+    }
+    *to = o;
+    return done;
+}
+#endif
+
 void differences_split(const uint64_t *zigzag, size_t n, struct difference_out *to)
 {
+#ifdef __x86_64__
+    if (cpu_has_vectors()) {
+        size_t done = split_by_vectors(zigzag, n, to);
+        zigzag += done;
+        n -= done;
+    }
+#endif
     struct difference_out o = *to;
-
     for (; n >= 4; n -= 4, zigzag += 4) {
         unsigned class0 = class_of(zigzag[0]), class1 = class_of(zigzag[1]), class2 = class_of(zigzag[2]);
         unsigned class3 = class_of(zigzag[3]), classes = class0 | class1 << 2 | class2 << 4 | class3 << 6;

@@ -18,7 +18,7 @@ struct difference_in {
     const uint8_t *classes, *b0, *b1, *b2, *b3, *high;
 };
 
-/* Appends n differences in zigzag form to the planes, each of which may be written up to 4 bytes past its end. Before the
+/* Appends n differences in zigzag form to the planes, each of which may be written up to 16 bytes past its end. Before the
  * last call n must be a multiple of 4: a byte of classes is for four. */
 void differences_split(const uint64_t *zigzag, size_t n, struct difference_out *to);
 

@@ -2,8 +2,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/cpu.h"
 #include "base/err.h"
 #include "format/contexts.h"
+#include "format/take.h"
 
 /* The most that one word can add to each plane, in quarters of a byte, apart from whole 255s of a long run. */
 static const size_t PER_WORD[PLANES] = { 4, 4, 16, 32, 1, 4, 4, 4, 4, 16 };
@@ -13,6 +15,7 @@ int encoder_init(struct encoder *e, const struct schema *s, size_t chunk_words, 
     size_t words = chunk_words + PEET_SLOTS + 2;
 
     *e = (struct encoder){ .schema = s, .limit = chunk_words };
+    e->by_vectors = cpu_has_vectors();
     if (contexts_init(&e->contexts) < 0)
         goto no_memory;
     for (int i = 0; i < PLANES; i++)
@@ -178,111 +181,6 @@ static inline struct context *find(struct encoder *e, uint64_t name, struct peet
     return *known;
 }
 
-/* Takes the slots of an execution: those that are not where their strides take them leave their differences at *out. Returns
- * their mask. */
-static inline uint64_t take_slots(struct context *c, const uint64_t *slots, uint64_t **out)
-{
-    uint64_t *last = c->word, *stride = c->word + c->padded, before = c->missed, missed = 0, off = 0, *o = *out;
-
-    if (before == 0) { /* most often all are as foreseen */
-        for (uint32_t i = 0; i < c->slots; i++)
-            off |= (slots[i] - last[i]) ^ stride[i];
-        if (off == 0) {
-            for (uint32_t i = 0; i < c->slots; i++)
-                last[i] = slots[i];
-            return 0;
-        }
-    }
-    for (uint32_t i = 0; i < c->slots; i++) {
-        uint64_t by = slots[i] - last[i], miss = by != stride[i];
-        last[i] = slots[i];
-        *o = zigzag((int64_t)by);
-        o += miss;
-        missed |= miss << i;
-        stride[i] = miss & (before >> i) ? by : stride[i];
-    }
-    *out = o;
-    return missed;
-}
-
-/* How often c is executed again from p on with every slot where its stride takes it, which is what loops do; its last execution
- * stands in front of p. Not behind `stop`, where a chunk or the words end. */
-static size_t count_again(struct context *c, const uint64_t *p, const uint64_t *stop, const uint64_t *end)
-{
-    const uint64_t *stride = c->word + c->padded;
-    size_t slots = c->slots, words = slots + 1, n = 0;
-
-    for (; p < stop && *p == c->name && (size_t)(end - p) >= words; n++, p += words) {
-        const uint64_t *now = p + 1, *before = now - words;
-        slot_pair pairs = { 0 };
-        size_t i = 0;
-        for (; i + 2 <= slots; i += 2)
-            pairs |=
-                (*(const slot_pair *)(now + i) - *(const slot_pair *)(before + i)) ^ *(const slot_pair *)(stride + i);
-        uint64_t off = pairs[0] | pairs[1];
-        if (i < slots)
-            off |= (now[i] - before[i]) ^ stride[i];
-        if (off)
-            break;
-    }
-    if (n)
-        memcpy(c->word, p - slots, slots * sizeof *p);
-    c->executions += n;
-    return n;
-}
-
-/* In a register of its own: two that are put into one vector are there too late. */
-static inline uint64_t alone(uint64_t v)
-{
-    __asm__("" : "+r"(v));
-    return v;
-}
-
-/* How often c, with n slots, is executed again from p on with the same slots missing, which is what loops over tables do. */
-static inline __attribute__((always_inline)) size_t miss_again(struct context *c, const uint64_t *p,
-                                                               const uint64_t *stop, const uint64_t *end, unsigned n,
-                                                               uint64_t **out, const uint64_t *out_end)
-{
-    uint64_t last[SLOT_PAD], stride[SLOT_PAD], *o = *out, name = c->name, mask = c->missed;
-    const uint64_t *begin = p;
-
-    memcpy(last, c->word, sizeof last);
-    memcpy(stride, c->word + c->padded, sizeof stride);
-    for (; p < stop && *p == name && end - p > (ptrdiff_t)n && o < out_end; p += n + 1) {
-        uint64_t by[SLOT_PAD], missed = 0;
-        for (unsigned i = 0; i < n; i++) {
-            by[i] = alone(p[1 + i]) - last[i];
-            missed |= (uint64_t)(by[i] != stride[i]) << i;
-        }
-        if (missed != mask)
-            break;
-        for (unsigned i = 0; i < n; i++) {
-            uint64_t miss = mask >> i & 1;
-            *o = zigzag((int64_t)by[i]);
-            o += miss;
-            stride[i] = alone(miss ? by[i] : stride[i]);
-            last[i] = alone(p[1 + i]);
-        }
-    }
-    memcpy(c->word, last, n * sizeof *last);
-    memcpy(c->word + c->padded, stride, n * sizeof *stride);
-    *out = o;
-    c->executions += (size_t)(p - begin) / (n + 1);
-    return (size_t)(p - begin) / (n + 1);
-}
-
-static size_t count_misses(struct context *c, const uint64_t *p, const uint64_t *stop, const uint64_t *end,
-                           uint64_t **out, const uint64_t *out_end)
-{
-    switch (c->slots) {
-    case 1: return miss_again(c, p, stop, end, 1, out, out_end);
-    case 2: return miss_again(c, p, stop, end, 2, out, out_end);
-    case 3: return miss_again(c, p, stop, end, 3, out, out_end);
-    case 4: return miss_again(c, p, stop, end, 4, out, out_end);
-    default: return 0;
-    }
-}
-
 /* Puts the first n differences into their planes. */
 static void put_differences(struct encoder *e, size_t n)
 {
@@ -346,7 +244,9 @@ static inline struct context *look(struct encoder *e, const struct context *now,
     return NULL;
 }
 
-int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used, struct peet_err *err)
+static inline __attribute__((always_inline)) int put_words(struct encoder *e, const uint64_t *words, size_t n,
+                                                           size_t *ret_used, taking *take, taking_again *again,
+                                                           struct peet_err *err)
 {
     const uint64_t *p = words, *end = words + n, *stop = n < e->limit - e->words ? end : words + (e->limit - e->words);
     uint64_t *out = e->difference_end, run = e->run;
@@ -356,7 +256,8 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
         const uint64_t *slots = p + 1;
         if (c->special & SPECIAL_STATE && see_state(e, c, slots, err) < 0)
             break;
-        uint64_t before = c->missed, missed = take_slots(c, slots, &out);
+        uint64_t before = c->missed, missed;
+        missed = (size_t)(end - p) > c->padded ? take(c, slots, &out) : take_slots(c, slots, &out);
         c->executions++;
         p += c->slots + 1;
         if (c == now->next[0] && missed == before) {
@@ -370,10 +271,9 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
             out = spill(e, out);
         now = c;
         if (c->next[0] == c && missed == before && !(c->special & SPECIAL_STATE)) {
-            size_t again = missed ? count_misses(c, p, stop, end, &out, e->difference + DIFFERENCES)
-                                  : count_again(c, p, stop, end);
-            run += again;
-            p += again * (c->slots + 1u);
+            size_t times = again(c, p, stop, end, &out, e->difference + DIFFERENCES);
+            run += times;
+            p += times * (c->slots + 1u);
         }
     }
     e->now = now;
@@ -382,6 +282,23 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
     *ret_used = (size_t)(p - words);
     e->words += *ret_used;
     return p < stop ? err->code : 0;
+}
+
+#ifdef __x86_64__
+TAKE_VECTORS static int put_by_vectors(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used,
+                                       struct peet_err *err)
+{
+    return put_words(e, words, n, ret_used, take_slots_by_vectors, take_again_by_vectors, err);
+}
+#endif
+
+int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used, struct peet_err *err)
+{
+#ifdef __x86_64__
+    if (e->by_vectors)
+        return put_by_vectors(e, words, n, ret_used, err);
+#endif
+    return put_words(e, words, n, ret_used, take_slots, take_again, err);
 }
 
 void encoder_finish(struct encoder *e, struct encoded *ret)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Differences go to their planes as docs/trace-format.md says, and come back, whatever mix of sizes they are. */
 #include "base/bytes.h"
+#include "base/cpu.h"
 #include "check.h"
 #include "format/difference.h"
 
-enum { MOST = 3000, SLACK = 8 };
+enum { MOST = 3000, SLACK = 16 };
 
 static uint64_t state = 1;
 
@@ -116,6 +117,8 @@ static void planes_that_do_not_belong_together_are_refused(void)
 
 int main(void)
 {
+    RUN(differences_go_to_planes_and_come_back);
+    cpu_is_plain = true;
     RUN(differences_go_to_planes_and_come_back);
     RUN(planes_that_do_not_belong_together_are_refused);
     return check_done();

@@ -454,78 +454,6 @@ static void a_producer_can_tell_how_trips_follow(void)
     put_loops(true);
 }
 
-enum { REPEATS_WORDS = 200000, REPEATS_BLOCKS = 6 };
-
-/* Blocks with 0 to 5 slots, each the address of a load. */
-static void define_repeats(struct peet_writer *w, uint32_t *ret)
-{
-    struct peet_insn insn = { .addr = 0x1000, .length = 4 };
-    struct peet_operand operand[REPEATS_BLOCKS];
-    struct peet_err err;
-
-    for (uint8_t n = 0; n < REPEATS_BLOCKS; n++) {
-        operand[n] = (struct peet_operand){ .size = 8, .kind = PEET_LOAD, .base = (uint8_t)(PEET_SRC_SLOT + n) };
-        struct peet_block block = { .insns = 1, .operands = n, .slots = n, .insn = &insn, .operand = operand };
-        fine(peet_writer_block(w, &block, &ret[n], &err), &err);
-        insn.addr += 16;
-    }
-}
-
-/* Rows of one block, in which some slots go by strides and others anywhere, and now and then a slot does the other thing. */
-static size_t make_repeats(const uint32_t *item, uint64_t *word)
-{
-    uint64_t seed = 4711, slot[REPEATS_BLOCKS] = { 0 };
-    size_t n = 0;
-
-    while (n + 600 < REPEATS_WORDS) {
-        unsigned slots = (unsigned)(synthetic_random(&seed) % REPEATS_BLOCKS),
-                 by_chance = (unsigned)synthetic_random(&seed);
-        for (uint64_t row = synthetic_random(&seed) % 100; row > 0; row--) {
-            word[n++] = item[slots];
-            for (unsigned i = 0; i < slots; i++) {
-                bool other = synthetic_random(&seed) % 50 == 0, any = (by_chance >> i & 1) != other;
-                slot[i] = any ? synthetic_random(&seed) >> (synthetic_random(&seed) % 60) : slot[i] + 8 * i;
-                word[n++] = slot[i];
-            }
-        }
-    }
-    return n;
-}
-
-static void rows_of_one_item_come_back(void)
-{
-    uint64_t *word = calloc(REPEATS_WORDS, sizeof *word);
-    uint32_t item[REPEATS_BLOCKS], got;
-    struct peet_err err;
-    struct peet_writer *w;
-    struct peet_stream *stream;
-    struct peet_cursor *c;
-    const uint64_t *slots;
-    bool same = true;
-
-    fine(peet_writer_open(path, &(struct peet_writer_config){ .chunk_words = 5000 }, &w, &err), &err);
-    define_repeats(w, item);
-    size_t n = make_repeats(item, word);
-    fine(peet_stream_open(w, &(struct peet_thread){ .name = "x" }, &stream, &err), &err);
-    fine(peet_stream_put_words(stream, word, n, &err), &err);
-    fine(peet_stream_close(stream, &err), &err);
-    fine(peet_writer_close(w, &err), &err);
-
-    struct peet_trace *t = open_trace(0);
-    fine(peet_cursor_open(t, 0, 0, &c, &err), &err);
-    for (size_t i = 0; same && i < n;) {
-        size_t left = n - i - 1;
-        same = peet_cursor_item(c, &got, &slots, &err) == 1 && got == word[i] && got - item[0] <= left
-               && !memcmp(slots, word + i + 1, (got - item[0]) * sizeof *slots);
-        i += got - item[0] + 1;
-    }
-    CHECK(same);
-    CHECK_EQ(peet_cursor_item(c, &got, &slots, &err), 0);
-    peet_cursor_free(c);
-    peet_trace_free(t);
-    free(word);
-}
-
 static void values_physical_addresses_and_times_come_back(void)
 {
     struct peet_insn insn = { .addr = 0x1000, .length = 4 };
@@ -746,7 +674,6 @@ int main(void)
     RUN(whole_loops_walk_to_what_expanded_ones_hold);
     RUN(a_producer_can_change_the_words_of_each_loop);
     RUN(a_producer_can_tell_how_trips_follow);
-    RUN(rows_of_one_item_come_back);
     RUN(values_physical_addresses_and_times_come_back);
     RUN(definitions_come_back);
     RUN(a_trace_goes_through_a_pipe);
