@@ -6,12 +6,12 @@ local function fib(n)
 end
 
 local numbers, sum = {}, 0
-for i = 1, 200000 do numbers[i] = (i * 7919) % 100003 end
+for i = 1, 600000 do numbers[i] = (i * 7919) % 100003 end
 table.sort(numbers)
 for i, v in ipairs(numbers) do sum = sum + v * i % 7 end
 
 local words, digits = {}, 0
-for i = 1, 30000 do words[#words + 1] = string.format("%d-%s", i, ("x"):rep(i % 13)) end
+for i = 1, 90000 do words[#words + 1] = string.format("%d-%s", i, ("x"):rep(i % 13)) end
 for w in table.concat(words, " "):gmatch("%d+") do digits = digits + #w end
 
-print(fib(27), sum, digits)
+print(fib(29), sum, digits)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- A table, an index, a join and an update, in memory.
 create table t(a integer primary key, b integer, c text);
-with recursive n(i) as (select 1 union all select i + 1 from n where i < 60000)
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 240000)
     insert into t select i, (i * 7919) % 10007, 'row ' || i from n;
 create index tb on t(b);
 select count(*), sum(b), max(c) from t where b between 100 and 5000;

@@ -392,9 +392,9 @@ static bool leaves(const struct asm_unit *u, const struct asm_insn *in, uint32_t
     *ret_for_callee = true;
     switch (in->x.insn.class) {
     case PEET_CL_call: return own == ASM_NONE;
-    case PEET_CL_call_indirect:
-    case PEET_CL_jump_indirect: return true;
-    case PEET_CL_return: *ret_for_callee = false; return true;
+    case PEET_CL_call_indirect: return true;
+    case PEET_CL_jump_indirect: return !asm_stays_inside(u, in);
+    case PEET_CL_return: *ret_for_callee = false; return !asm_is_silent(u, in->function);
     case PEET_CL_branch:
     case PEET_CL_jump:
         if (own != ASM_NONE)
@@ -422,7 +422,8 @@ static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t
         asm_emit_spill(e->u, e->out, for_callee);
     fprintf(e->out, ".LpeetI%u:\n", number);
     emit_transfer(e, s, in, own);
-    if (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect)
+    if ((in->x.insn.class == PEET_CL_call && (own == ASM_NONE || !asm_returns(e->u, own)))
+        || in->x.insn.class == PEET_CL_call_indirect)
         asm_emit_return(e->u, number, e->out);
     if (b && b->next != ASM_NONE && number == b->first + b->count - 1)
         emit_next(e, in);

@@ -209,6 +209,8 @@ static void take(struct asm_unit *u, const char *at, const char *end, bool from_
         struct asm_symbol *y = &u->text.symbol[symbol];
         y->taken = y->leads = true;
         y->landing |= from_code && !y->is_function; /* for __builtin_longjmp; jumps to such labels spill */
+        u->lands_anywhere |=
+            y->landing && y->statement != ASM_NONE && u->text.section[u->text.statement[y->statement].section].code;
         if (y->alias != ASM_NONE)
             u->text.symbol[y->alias].taken = true;
     }

@@ -21,6 +21,7 @@ struct asm_insn {
     bool opaque;      /* stays as it is, unrecorded: control comes and goes only at its ends */
     bool foreign;     /* part of inline assembly that is not understood */
     bool opaque_call; /* it or its like up to the next call calls a foreign function */
+    bool is_inner;    /* the function still has its frame: no jump from here ends it */
 };
 
 /* A symbol of the type function, from its label to its .size. A cold part belongs to its function's family. */
@@ -29,6 +30,8 @@ struct asm_function {
     uint32_t family;      /* a function: itself, but for cold parts */
     bool is_part;         /* cold part: nobody calls it */
     bool has_stub;        /* foreign code may call it */
+    bool returns;         /* with the cursor in its register; of the family's head */
+    bool is_silent;       /* all who may call it know that: the cursor need not be put down; of the family's head */
     uint32_t first, last; /* blocks that have something behind the function; last is ASM_NONE if there are none */
     bool open_stack;      /* anything may lead to its stack; of the family's head */
     int64_t taken;        /* if not, what does leads to %rsp plus this, or more; of the family's head */
@@ -79,6 +82,7 @@ struct asm_unit {
     struct asm_function *function;
     struct asm_block *block;
     size_t functions, blocks;
+    bool lands_anywhere; /* code takes the addresses of labels, to which jumps from elsewhere may lead */
     struct x86_layout layout;
 };
 
@@ -93,6 +97,12 @@ int asm_unit_assemble(struct asm_unit *u, struct peet_err *err);
 
 void asm_unit_find_functions(struct asm_unit *u);
 void asm_unit_find_references(struct asm_unit *u);
+
+/* Where the cursor stays in its register (returns.c): a jump's target, a function's caller. */
+void asm_unit_find_returns(struct asm_unit *u);
+bool asm_stays_inside(const struct asm_unit *u, const struct asm_insn *in); /* an indirect jump */
+bool asm_returns(const struct asm_unit *u, uint32_t function);
+bool asm_is_silent(const struct asm_unit *u, uint32_t function);
 
 /* A thread-local variable's offset, which may come from the instruction itself in the end. */
 bool asm_is_rewritten_by_linkers(const struct asm_unit *u, const struct asm_insn *in);

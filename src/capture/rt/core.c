@@ -4,7 +4,9 @@
  * Instrumented code does not ask whether there is room: it writes into the guard behind the buffer and faults. The handler
  * (signal.c) hands the buffer over and lets the instruction write into the next one. Nothing here may fault itself.
  *
- * Without a recorder, or when it has stopped, threads write over the same buffer again and again. */
+ * Without a recorder, or when it has stopped, threads write over the same buffer again and again. One that never had a recorder
+ * writes to a small piece of memory that is mapped many times, one behind the other: the processor's caches keep what the program
+ * had there, and there are few faults. */
 #include <asm/prctl.h>
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -17,6 +19,7 @@
 
 enum { READ_WRITE = PROT_READ | PROT_WRITE, SECOND = 1 };
 enum { SLOT_BYTES = RAW_BUFFER_BYTES + RAW_GUARD }; /* a buffer and its guard */
+enum { UNHEARD_BYTES = RAW_BUFFERS * RAW_BUFFER_BYTES, PIECE_BYTES = 1 << 17 };
 enum {
     SIGNAL_OFFSET = RAW_BUFFERS * SLOT_BYTES,
     STACK_OFFSET = SIGNAL_OFFSET + RT_SIGNAL_WORDS * 8 + RAW_GUARD,
@@ -82,6 +85,22 @@ static struct rt_window buffer_at(char *memory, unsigned i)
     return (struct rt_window){ start, start + RT_BUFFER_WORDS };
 }
 
+/* A window for words that nobody wants. */
+static struct rt_window map_unheard(char *memory)
+{
+    struct rt_window w = { (uint64_t *)(void *)memory, (uint64_t *)(void *)memory };
+    long fd = peet_rt_call(SYS_memfd_create, (long)"peet", 1 /* MFD_CLOEXEC */, 0, 0, 0, 0);
+
+    if (fd >= 0 && peet_rt_call(SYS_ftruncate, fd, PIECE_BYTES, 0, 0, 0, 0) == 0)
+        while ((char *)w.end < memory + UNHEARD_BYTES
+               && map(w.end, PIECE_BYTES, READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0))
+            w.end += PIECE_BYTES / 8;
+    close_file(fd);
+    if (w.end == w.start && map_private(memory, RAW_BUFFER_BYTES))
+        w.end += RT_BUFFER_WORDS;
+    return w;
+}
+
 /* Maps the buffers of a place, or one of the thread's own when it has none. False: not even that was possible. */
 static bool map_buffers(struct rt_self *s)
 {
@@ -100,8 +119,8 @@ static bool map_buffers(struct rt_self *s)
             s->place = NULL;
     }
     close_file(fd);
-    if ((!s->place && !map_private(memory, RAW_BUFFER_BYTES))
-        || !map_private(memory + SIGNAL_OFFSET, RT_SIGNAL_WORDS * 8)
+    s->now = s->place ? buffer_at(memory, 0) : map_unheard(memory);
+    if (s->now.end == s->now.start || !map_private(memory + SIGNAL_OFFSET, RT_SIGNAL_WORDS * 8)
         || !map_private(memory + STACK_OFFSET, RT_ALTSTACK_BYTES))
         return false;
     s->memory = memory;
@@ -242,7 +261,6 @@ void peet_rt_begin(struct raw_thread *place)
         peet_rt_finish();
         return;
     }
-    s->now = buffer_at(s->memory, 0);
     s->signal.start = s->signal_end = (uint64_t *)(void *)(s->memory + SIGNAL_OFFSET);
     s->signal.end = s->signal.start + RT_SIGNAL_WORDS;
     stack_t stack = { .ss_sp = s->memory + STACK_OFFSET, .ss_size = RT_ALTSTACK_BYTES };

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the cursor stays in its register, so that nobody needs to put it down or to look for it (capture/rt/raw.h). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "capture/asm/unit.h"
+
+/* ---- which indirect jumps stay in their functions ---- */
+
+/* What compilers tell unwinders of the frame: its end is so far from a register. */
+struct frame {
+    bool is_known;
+    long reg, offset;
+};
+
+enum { STACK = 7, RETURN_BYTES = 8, REMEMBERED = 8 };
+
+struct frames {
+    struct frame now, remembered[REMEMBERED];
+    unsigned depth;
+};
+
+static void change_frame(struct frames *f, const struct asm_statement *s)
+{
+    char text[64];
+    char *end;
+
+    if (asm_is(s, ".cfi_startproc")) {
+        *f = (struct frames){ .now = { true, STACK, RETURN_BYTES } };
+    } else if (asm_is(s, ".cfi_remember_state") && f->depth < REMEMBERED) {
+        f->remembered[f->depth++] = f->now;
+    } else if (asm_is(s, ".cfi_restore_state") && f->depth > 0) {
+        f->now = f->remembered[--f->depth];
+    } else if (asm_is_one_of(s, " .cfi_endproc .cfi_escape .cfi_remember_state .cfi_restore_state ")) {
+        f->now.is_known = false;
+    } else if (asm_is_one_of(s, " .cfi_def_cfa .cfi_def_cfa_register .cfi_def_cfa_offset .cfi_adjust_cfa_offset ")) {
+        size_t word = asm_word(s), length = s->length - word;
+        if (length >= sizeof text)
+            length = sizeof text - 1;
+        memcpy(text, s->text + word, length);
+        text[length] = '\0';
+        long first = strtol(text, &end, 0);
+        f->now.is_known &= end > text;
+        if (asm_is(s, ".cfi_def_cfa_offset")) {
+            f->now.offset = first;
+        } else if (asm_is(s, ".cfi_adjust_cfa_offset")) {
+            f->now.offset += first;
+        } else {
+            f->now.reg = first;
+            if (asm_is(s, ".cfi_def_cfa"))
+                f->now.offset = *end ? strtol(end + 1, NULL, 0) : -1;
+        }
+    }
+}
+
+/* A jump that ends a function finds the stack as its caller left it; one that finds it otherwise is a switch, or goes to a label
+ * whose address was stored. */
+static void find_inner_jumps(struct asm_unit *u)
+{
+    struct frames *of_section = mem_alloc(u->text.sections, sizeof *of_section);
+
+    memset(of_section, 0, u->text.sections * sizeof *of_section);
+    for (size_t i = 0; i < u->text.statements; i++) {
+        const struct asm_statement *s = &u->text.statement[i];
+        struct frames *f = &of_section[s->section];
+        if (s->kind == ASM_DIRECTIVE)
+            change_frame(f, s);
+        else if (s->insn != ASM_NONE)
+            u->insn[s->insn].is_inner = f->now.is_known && (f->now.reg != STACK || f->now.offset != RETURN_BYTES);
+    }
+    free(of_section);
+}
+
+/* ---- which functions come back ---- */
+
+static struct asm_function *head_of(const struct asm_unit *u, uint32_t function)
+{
+    return &u->function[u->function[function].family];
+}
+
+/* What a jump means for the function that it leaves, if it does, and for the one where it goes. Returns whether that is new. */
+static bool see_jump(const struct asm_unit *u, const struct asm_insn *in)
+{
+    struct asm_function *from = head_of(u, in->function), *to;
+    const struct asm_symbol *y = in->target == ASM_NONE ? NULL : &u->text.symbol[in->target];
+    uint32_t own = y ? asm_own_target(u, in->target) : ASM_NONE;
+    bool returned = from->returns;
+
+    if (own != ASM_NONE) {
+        to = head_of(u, own);
+        bool was_silent = to->is_silent;
+        from->returns &= to->returns;
+        to->is_silent &= from->is_silent;
+        return to->is_silent != was_silent || from->returns != returned;
+    }
+    bool is_label = y && y->statement != ASM_NONE && (y->function == ASM_NONE || u->function[y->function].is_part);
+    from->returns &= is_label;
+    return from->returns != returned;
+}
+
+void asm_unit_find_returns(struct asm_unit *u)
+{
+    bool more = true;
+
+    find_inner_jumps(u);
+    for (size_t i = 0; i < u->functions; i++) {
+        u->function[i].returns = asm_is_recorded(u, (uint32_t)i);
+        u->function[i].is_silent = u->function[i].returns && !u->function[i].has_stub;
+    }
+    while (more) {
+        more = false;
+        for (size_t i = 0; i < u->text.insns; i++) {
+            const struct asm_insn *in = &u->insn[i];
+            uint8_t class = in->x.insn.class;
+            if (in->function == ASM_NONE || in->foreign || !asm_is_recorded(u, in->function))
+                continue;
+            if (class == PEET_CL_branch || class == PEET_CL_jump
+                || (class == PEET_CL_jump_indirect && !asm_stays_inside(u, in)))
+                more |= see_jump(u, in);
+        }
+        for (size_t i = 0; i < u->functions; i++) {
+            struct asm_function *f = &u->function[i];
+            more |= f->is_silent && !f->returns;
+            f->is_silent &= f->returns;
+        }
+    }
+}
+
+bool asm_stays_inside(const struct asm_unit *u, const struct asm_insn *in)
+{
+    return in->is_inner && !u->lands_anywhere;
+}
+
+bool asm_returns(const struct asm_unit *u, uint32_t function)
+{
+    return head_of(u, function)->returns;
+}
+
+bool asm_is_silent(const struct asm_unit *u, uint32_t function)
+{
+    return head_of(u, function)->is_silent;
+}
