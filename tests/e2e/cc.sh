@@ -73,6 +73,24 @@ differ_from_brute() {
     cmp "$TMP/same.txt" "$TMP/same--peet-brute.txt" 2>&1
 }
 verdict "slots say the same addresses as recording each" "$(differ_from_brute calls.c -O2)"
+for options in -O0 "-O3 -march=native"; do
+    # shellcheck disable=SC2086
+    verdict "gathers and masked moves, built with $options, do what they should" "$(
+        gcc $options -w -o "$TMP/plain" $subjects/masks.c
+        "$peet" cc $options -w -o "$TMP/peet" $subjects/masks.c 2>&1
+        differs "$TMP/plain" "$TMP/peet"
+    )"
+    verdict "they say the same addresses as recording each, with $options" "$(differ_from_brute masks.c "$options")"
+done
+property="they are recorded as they are stepped through"
+if "$peet" record --step --max 10 -o "$TMP/try.peet" -- true >"$TMP/err" 2>&1; then
+    verdict "$property" "$(
+        "$peet" record -o "$TMP/live.peet" -- "$peet" record --step -o "$TMP/step.peet" -- "$TMP/peet" 4 >"$TMP/out" 2>&1 || cat "$TMP/out"
+        "$PEET_BUILD/tests/e2e/same" --within --functions "$TMP/step.peet" "$TMP/live.peet" >"$TMP/out" 2>&1 || cat "$TMP/out"
+    )"
+else
+    skip "$property" "$(tail -n 1 "$TMP/err")"
+fi
 for options in -O0 -O1 -O2 "-O3 -march=native" "-O2 -funroll-loops" "-Os -fno-ivopts"; do
     verdict "loops of all kinds, built with $options, say the same addresses as recording each" "$(differ_from_brute loops.c "$options")"
     verdict "their recording is well-formed, with $options" "$("$peet" check "$TMP/same.peet" 2>&1 | grep -E '^  (violation|warning)' | head -n 5)"

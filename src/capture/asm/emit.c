@@ -91,6 +91,39 @@ void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsig
     }
 }
 
+/* A bit for each element that an instruction refers to goes to %r14. */
+static void emit_mask(const struct x86_memory *m, FILE *out)
+{
+    char size = m->elements * m->size > 16 ? 'y' : 'x';
+
+    if (m->mask_kind == X86_MASK_MM)
+        fprintf(out, "\tpmovmskb\t%%mm%u, %%r14d\n", m->mask);
+    else if (m->size == 1)
+        fprintf(out, "\tpmovmskb\t%%xmm%u, %%r14d\n", m->mask);
+    else
+        fprintf(out, "\tvmovmskp%c\t%%%cmm%u, %%r14d\n", m->size == 8 ? 'd' : 's', size, m->mask);
+}
+
+/* The address of an element goes to %r14. The indices are put where the slots of the elements go: those of four bytes into the
+ * second half, so that none is written over before its turn. The first one's slot is at `offset`. */
+static void emit_element(const struct asm_unit *u, const struct asm_insn *in, const struct x86_fill *f, int offset,
+                         FILE *out)
+{
+    const struct x86_memory *m = &in->x.memory[f->memory];
+    int bytes = m->elements * m->index_size, start = offset - 8 * f->which + (m->index_size == 4 ? bytes : 0);
+    size_t length;
+    const char *text = shown_operand(u, in, &length), *open = memchr(text, '(', length);
+    const char *index = memchr(open, ',', length - (size_t)(open - text)), *end = text + length;
+    const char *scale = memchr(index + 1, ',', (size_t)(end - index - 1));
+
+    if (f->which == 0)
+        fprintf(out, "\t%s\t%%%cmm%u, %d(%%r15)\n", bytes == 8 ? "vmovq" : "vmovdqu", bytes > 16 ? 'y' : 'x', m->index,
+                start);
+    fprintf(out, "\t%s\t%d(%%r15), %%r14\n", m->index_size == 4 ? "movslq" : "movq", start + m->index_size * f->which);
+    fprintf(out, "\tleaq\t%.*s,%%r14%.*s, %%r14\n", (int)(index - text), text, (int)(end - (scale ? scale : end - 1)),
+            scale ? scale : end - 1);
+}
+
 /* ---- blocks ---- */
 
 /* Bytes of the record that stand in front of the cursor when the block begins. */
@@ -107,7 +140,9 @@ static void emit_fill(struct emitter *e, const struct asm_insn *in, const struct
     case X86_FILL_COUNT:
         fprintf(e->out, in->x.narrow_count ? "\tmovl\t%%ecx, %%r14d\n" : "\tmovq\t%%rcx, %%r14\n");
         break;
-    default: assert(false); /* such instructions are opaque */
+    case X86_FILL_MASK: emit_mask(&in->x.memory[f->memory], e->out); break;
+    case X86_FILL_ELEMENT: emit_element(e->u, in, f, offset, e->out); break;
+    default: assert(false); /* values are not recorded so */
     }
     fprintf(e->out, "\tmovq\t%%r14, %d(%%r15)\n", offset);
 }

@@ -67,7 +67,9 @@ static const char *why_opaque(const struct asm_unit *u, const struct asm_insn *i
         return "linkers may rewrite it";
     for (unsigned i = 0; i < x->memories; i++) {
         const struct x86_memory *m = &x->memory[i];
-        if (m->form == X86_MASKED || m->form == X86_GATHERED || m->form == X86_BIT || m->form == X86_BYTE)
+        bool is_masked = m->form == X86_MASKED || m->form == X86_GATHERED;
+        if (m->form == X86_BIT || m->form == X86_BYTE || (is_masked && m->mask_kind == X86_MASK_K)
+            || (m->form == X86_GATHERED && (m->narrow || m->segment != X86_FLAT)))
             return "its operands cannot be told by lea and mov";
         if (m->segment == X86_GS)
             return "it uses %gs";
