@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/* Schedulers: which software context runs on which hardware context, and for how long.
+ *
+ * A scheduler holds the contexts that can run and do not. It is asked when a hardware context has nothing to do, and when a
+ * context has run for its quantum. It knows no clock of its own, and no random numbers but those of its seed. */
+#ifndef MAP_SCHED_SCHED_H
+#define MAP_SCHED_SCHED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A software context in a scheduler's eyes; who makes it sets the first five, and `last` whenever it has run. */
+struct sched_context {
+    uint32_t number;
+    uint32_t group;    /* contexts that want to run at the same time: a process */
+    uint32_t members;  /* how many of its group are alive */
+    uint64_t priority; /* the greater, the more urgent */
+    int last;          /* hardware context on which it ran last; -1: none yet */
+    uint64_t ready_at; /* set by sched_ready */
+    struct sched_context *next;
+};
+
+struct sched_config {
+    uint32_t places;  /* hardware contexts */
+    uint64_t quantum; /* cycles; 0: contexts run until they wait */
+    uint64_t seed;
+};
+
+struct scheduler {
+    const struct sched_kind *kind;
+    struct sched_config config;
+    struct sched_context *first, *last; /* in the order in which they became ready */
+    size_t count;
+    uint64_t state; /* the kind's own: random numbers, the group whose turn it is */
+    uint64_t since; /* when that turn began */
+};
+
+struct sched_kind {
+    const char *name, *summary;
+    /* Takes the one that is to run on `place` out of the queue; NULL: none of those that are there. */
+    struct sched_context *(*pick)(struct scheduler *s, unsigned place, uint64_t now);
+    /* Whether the one that runs on `place`, for `ran` cycles by now, has to make room for those that are ready. NULL: after the quantum, if any is. */
+    bool (*is_over)(struct scheduler *s, const struct sched_context *c, unsigned place, uint64_t ran, uint64_t now);
+};
+
+void sched_init(struct scheduler *s, const struct sched_kind *kind, const struct sched_config *config);
+void sched_ready(struct scheduler *s, struct sched_context *c, uint64_t now); /* it can run, from now on */
+struct sched_context *sched_pick(struct scheduler *s, unsigned place, uint64_t now);
+bool sched_is_over(struct scheduler *s, const struct sched_context *c, unsigned place, uint64_t ran, uint64_t now);
+
+/* A new scheduler is a file src/map/sched/NAME.c that defines sched_NAME, and a line here. */
+#define SCHEDULERS(X) X(fcfs) X(robin) X(affinity) X(gang) X(random)
+
+#define X(name) extern const struct sched_kind sched_##name;
+SCHEDULERS(X)
+#undef X
+
+extern const struct sched_kind *const schedulers[]; /* NULL at the end */
+const struct sched_kind *sched_find(const char *name);
+
+#endif
