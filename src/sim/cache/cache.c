@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/cache/cache.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define X(name) &replacement_##name,
+const struct replacement *const replacements[] = { REPLACEMENTS(X) NULL };
+#undef X
+
+const struct replacement *replacement_find(const char *name)
+{
+    for (size_t i = 0; replacements[i]; i++)
+        if (!strcmp(replacements[i]->name, name))
+            return replacements[i];
+    return NULL;
+}
+
+int cache_init(struct cache *c, const struct cache_config *config)
+{
+    uint64_t lines = config->bytes / config->line;
+    uint32_t ways = config->ways ? config->ways : (uint32_t)lines;
+
+    assert(config->line && (config->line & (config->line - 1)) == 0 && ways && lines % ways == 0);
+    *c = (struct cache){ .sets = lines / ways,
+                         .ways = ways,
+                         .shift = (uint32_t)__builtin_ctz(config->line),
+                         .replacement = config->replacement,
+                         .random = config->seed * 2 + 1 };
+    c->mask = (c->sets & (c->sets - 1)) == 0 ? c->sets - 1 : 0;
+    c->entry = calloc(lines, sizeof *c->entry);
+    c->order = calloc(c->sets, sizeof *c->order);
+    if (c->entry && c->order)
+        return 0;
+    cache_release(c);
+    return -1;
+}
+
+void cache_release(struct cache *c)
+{
+    free(c->entry);
+    free(c->order);
+    *c = (struct cache){ 0 };
+}
+
+uint64_t *cache_find(struct cache *c, uint64_t line)
+{
+    uint64_t *e = c->entry + cache_set(c, line) * c->ways, *end = e + c->ways;
+
+    for (; e < end; e++)
+        if (*e >> CACHE_STATE_BITS == line && cache_state(*e))
+            return e;
+    return NULL;
+}
+
+uint64_t *cache_touch(struct cache *c, uint64_t *entry)
+{
+    uint64_t at = (uint64_t)(entry - c->entry), set = at / c->ways;
+
+    c->replacement->touch(c, set, (unsigned)(at % c->ways));
+    return c->replacement->moves ? c->entry + set * c->ways : entry;
+}
+
+uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
+{
+    uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways, gone = 0;
+    unsigned way = 0;
+
+    assert(state && state < CACHE_STATES);
+    while (way < c->ways && cache_state(e[way]))
+        way++;
+    if (way == c->ways) {
+        way = c->replacement->victim(c, set);
+        gone = e[way];
+    }
+    e[way] = line << CACHE_STATE_BITS | state;
+    c->replacement->fill(c, set, way);
+    return gone;
+}
+
+void cache_drop(struct cache *c, uint64_t *entry)
+{
+    (void)c;
+    *entry = 0;
+}
