@@ -13,7 +13,7 @@
 
 #include "sim/coherence/protocol.h"
 
-enum { FABRIC_MEMORY = -1 };
+enum { FABRIC_MEMORY = -1, FABRIC_MAX_CPUS = 64 };
 
 struct fabric_config {
     uint32_t cpus;
@@ -37,10 +37,10 @@ struct transaction {
         latency; /* processor cycles until the supplier answers; the cost of a shared cache that has it, for instance */
     uint32_t bytes;   /* of data that are moved: a line, a word, or none */
     unsigned home;    /* node whose memory the line is in */
-    uint64_t sharers; /* in a directory's eyes: others that have to be told, a bit per processor */
+    uint64_t sharers; /* in a directory's eyes: others that have to be told, a bit each; BUS_READ tells none */
 };
 
-/* When it is over, and how much of that was waiting for others. */
+/* When it is over for who asked, and how much of that was waiting for others. A write-back is over when it may be forgotten there. */
 struct fabric_time {
     uint64_t done, waited;
 };
@@ -53,10 +53,10 @@ struct fabric_use {
     uint64_t total, transactions, moved; /* moved: bytes */
     uint64_t waited;
     uint64_t by_op[BUS_OPS];
-    uint32_t parallel; /* so much can be busy at a time: a bus 1, a crossbar its banks */
+    uint32_t parallel; /* so much can be busy at a time: a bus 1, a crossbar its connections, a mesh its links */
 };
 
-/* Adds [from, to) to what was busy. */
+/* Adds [from, to) to what was busy. All zero is a row in which nothing was. */
 void fabric_use_add(struct fabric_use *u, uint64_t from, uint64_t to);
 
 struct fabric_state;

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/fabric/fabric.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define X(name) &fabric_##name,
+const struct fabric_kind *const fabrics[] = { FABRICS(X) NULL };
+#undef X
+
+const struct fabric_kind *fabric_find(const char *name)
+{
+    for (size_t i = 0; fabrics[i]; i++)
+        if (!strcmp(fabrics[i]->name, name))
+            return fabrics[i];
+    return NULL;
+}
+
+int fabric_init(struct fabric *f, const struct fabric_kind *kind, const struct fabric_config *config)
+{
+    struct fabric_state *state = NULL;
+
+    assert(config->cpus > 0 && config->cpus <= FABRIC_MAX_CPUS && config->width > 0);
+    if (kind->state_size) {
+        state = calloc(1, kind->state_size(config));
+        if (!state)
+            return -1;
+    }
+    *f = (struct fabric){ .kind = kind, .config = *config, .state = state, .use = { .stretch = 1, .parallel = 1 } };
+    if (kind->init)
+        kind->init(f);
+    return 0;
+}
+
+void fabric_release(struct fabric *f)
+{
+    free(f->state);
+    *f = (struct fabric){ 0 };
+}
+
+struct fabric_time fabric_transact(struct fabric *f, const struct transaction *t, uint64_t now)
+{
+    assert(t->op > BUS_NONE && t->op < BUS_OPS && t->cpu < f->config.cpus && t->home < f->config.cpus);
+    assert(t->supplier < (int)f->config.cpus && t->supplier != (int)t->cpu);
+    struct fabric_time time = f->kind->transact(f, t, now);
+    assert(time.done >= now && time.waited <= time.done - now);
+    f->use.transactions++;
+    f->use.by_op[t->op]++;
+    f->use.moved += t->bytes;
+    f->use.waited += time.waited;
+    return time;
+}
+
+/* Two stretches become one, so that the first half of the row holds all of it. */
+static void lengthen(struct fabric_use *u)
+{
+    enum { HALF = FABRIC_STRETCHES / 2 };
+
+    for (size_t i = 0; i < HALF; i++)
+        u->busy[i] = u->busy[2 * i] + u->busy[2 * i + 1];
+    memset(u->busy + HALF, 0, HALF * sizeof u->busy[0]);
+    u->stretch *= 2;
+}
+
+void fabric_use_add(struct fabric_use *u, uint64_t from, uint64_t to)
+{
+    if (from >= to)
+        return;
+    if (u->stretch == 0)
+        u->stretch = 1;
+    while ((to - 1) / u->stretch >= FABRIC_STRETCHES)
+        lengthen(u);
+    u->total += to - from;
+    while (from < to) {
+        uint64_t left = u->stretch - from % u->stretch, here = left < to - from ? left : to - from;
+        u->busy[from / u->stretch] += here;
+        from += here;
+    }
+}
