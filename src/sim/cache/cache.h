@@ -31,7 +31,7 @@ struct cache {
 /* How a set's next victim is found. The ways of a set are numbered from 0. */
 struct replacement {
     const char *name, *summary;
-    bool moves; /* it keeps the ways in order, the newest first: touch and fill may change their places */
+    bool moves; /* touch makes a way the first, as fill does; fill alone may change places in any case */
     unsigned (*victim)(struct cache *c, uint64_t set);          /* of a full set */
     void (*touch)(struct cache *c, uint64_t set, unsigned way); /* it was used, and was there before */
     void (*fill)(struct cache *c, uint64_t set, unsigned way);  /* it has just come */
