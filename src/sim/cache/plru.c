@@ -40,6 +40,8 @@ static void touch(struct cache *c, uint64_t set, unsigned way)
     }
 }
 
-const struct replacement replacement_plru = {
-    .name = "plru", .summary = "nearly the oldest line, by a tree of bits", .victim = victim, .touch = touch, .fill = touch
-};
+const struct replacement replacement_plru = { .name = "plru",
+                                              .summary = "nearly the oldest line, by a tree of bits",
+                                              .victim = victim,
+                                              .touch = touch,
+                                              .fill = touch };
