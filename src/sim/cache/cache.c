@@ -19,10 +19,11 @@ const struct replacement *replacement_find(const char *name)
 
 int cache_init(struct cache *c, const struct cache_config *config)
 {
+    assert(config->line && (config->line & (config->line - 1)) == 0);
     uint64_t lines = config->bytes / config->line;
     uint32_t ways = config->ways ? config->ways : (uint32_t)lines;
 
-    assert(config->line && (config->line & (config->line - 1)) == 0 && ways && lines % ways == 0);
+    assert(ways && lines % ways == 0);
     *c = (struct cache){ .sets = lines / ways,
                          .ways = ways,
                          .shift = (uint32_t)__builtin_ctz(config->line),
