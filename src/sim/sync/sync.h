@@ -26,13 +26,20 @@ struct sync_host {
     uint64_t (*random)(void *context); /* the same numbers in every run */
 };
 
-/* Somebody who takes a lock or comes to a barrier. The host makes it, and keeps it until the lock is given back or the barrier
- * has let it pass; the module uses what stands behind `priority`. */
+enum { SYNC_ROUNDS = 32 }; /* of a barrier in which 2^32 parties meet */
+
+/* Somebody who takes a lock or comes to a barrier. The host makes it, and keeps it until the party has the lock or has passed the
+ * barrier; who holds a lock may wait elsewhere as the same party. The module uses what stands behind `priority`. */
 struct sync_party {
-    unsigned cpu;      /* where it waits */
-    uint32_t number;   /* of the context: names its words in memory */
-    uint64_t priority; /* the greater, the more urgent */
-    uint64_t place, extra;
+    unsigned cpu;               /* where it waits */
+    uint32_t number;            /* of the context: names its words in memory */
+    uint64_t priority;          /* the greater, the more urgent */
+    uint8_t phase;              /* what it does next */
+    uint32_t level;             /* of a tree; round of a dissemination */
+    uint64_t place;             /* failures so far, ticket, place in a barrier */
+    uint64_t round;             /* the opening of a barrier for which it waits */
+    uint64_t ready;             /* when its last reference was over */
+    uint64_t flag[SYNC_ROUNDS]; /* when it had told its partner of each round */
     struct sync_party *next;
 };
 
@@ -47,14 +54,13 @@ enum lock_grant { GRANT_FIFO, GRANT_LIFO, GRANT_PRIORITY, GRANT_RANDOM };
 
 struct sync_config {
     uint32_t spin;    /* cycles between two attempts of one that spins over the bus */
-    uint32_t backoff; /* cycles that are added after each failure, doubled up to 64 times; 0: none */
+    uint32_t backoff; /* cycles more after a failure, twice as many after each further one, up to 64 times; 0: none */
     uint8_t grant;    /* enum lock_grant: whom an ideal lock goes to */
-    uint32_t
-        cost; /* cycles from the last arrival until a wired or ideal barrier opens, and of an ideal lock's operations */
-    uint32_t fan_in; /* of a combining tree */
+    uint32_t cost;    /* cycles from the last arrival to a wired or ideal barrier's opening; of an ideal lock's steps */
+    uint32_t fan_in;  /* of a combining tree; at least 2 */
 };
 
-/* Words that a program does not have: a line for each context and use, where no program has anything. */
+/* Words that a program does not have: a line of 256 bytes for each object, context and use, where no program has anything. */
 uint64_t sync_word(uint64_t object, uint32_t party, unsigned use);
 
 struct sync_lock {
@@ -63,7 +69,8 @@ struct sync_lock {
     const struct sync_config *config;
     uint64_t addr; /* of the program's lock */
     bool taken;
-    uint64_t next, serving;          /* for the module: numbers, times */
+    uint64_t free_at;                /* for the module: when the last release was over; nobody has it before */
+    uint64_t next, serving;          /* for the module: tickets, contexts */
     struct sync_party *first, *last; /* for the module: who waits */
 };
 
@@ -88,11 +95,16 @@ struct sync_barrier {
 
 struct barrier_kind {
     const char *name, *summary;
-    /* A party arrives: DONE for the last one, which wakes all others, or PARKED. Returns when its part is over. */
+    /* A party arrives: DONE for the last one, or PARKED. Returns when its part is over. The last one wakes the others, or some of them,
+     * and these wake the rest when they go on; the next round may begin before all have. */
     uint64_t (*arrive)(struct sync_barrier *b, struct sync_party *p, uint64_t now, enum sync_outcome *ret);
     /* A party was woken: it looks, and goes on at the time that is returned. NULL: at once. */
     uint64_t (*go_on)(struct sync_barrier *b, struct sync_party *p, uint64_t now);
 };
+
+/* What all of them take for granted: memory is as the order of the calls makes it, whatever the times, so that each call is one
+ * step; times say only how long it takes, and calls may come a little out of the order of time. Nobody has a lock before the release
+ * before was over, and nobody passes a barrier before all arrived, in both orders. */
 
 /* A new one is a file src/sim/sync/NAME.c and a line here. */
 /* clang-format off */
