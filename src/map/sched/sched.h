@@ -32,7 +32,7 @@ struct scheduler {
     struct sched_config config;
     struct sched_context *first, *last; /* in the order in which they became ready */
     size_t count;
-    uint64_t state; /* the kind's own: random numbers, the group whose turn it is */
+    uint64_t state; /* the kind's own, 0 at first: random numbers, the group whose turn it is */
     uint64_t since; /* when that turn began */
 };
 
@@ -47,7 +47,11 @@ struct sched_kind {
 void sched_init(struct scheduler *s, const struct sched_kind *kind, const struct sched_config *config);
 void sched_ready(struct scheduler *s, struct sched_context *c, uint64_t now); /* it can run, from now on */
 struct sched_context *sched_pick(struct scheduler *s, unsigned place, uint64_t now);
+/* May be asked as often as one likes. */
 bool sched_is_over(struct scheduler *s, const struct sched_context *c, unsigned place, uint64_t ran, uint64_t now);
+
+/* For kinds: takes one that is there out of the queue, and returns it. */
+struct sched_context *sched_take(struct scheduler *s, struct sched_context *c);
 
 /* A new scheduler is a file src/map/sched/NAME.c that defines sched_NAME, and a line here. */
 #define SCHEDULERS(X) X(fcfs) X(robin) X(affinity) X(gang) X(random)
