@@ -33,7 +33,7 @@ INCLUDE := -Iinclude -Isrc -I.
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 COMPILE = $(CC) $(STD) $(WARN) $(CFLAGS) $(SANITIZE) $(INCLUDE)
 LINK = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
-LIBS := -lzstd -lxxhash -lZydis -lelf -lpthread -lm
+LIBS := -lzstd -lxxhash -lZydis -lelf -lconfig -lpthread -lm
 
 # ---- what there is ----
 
@@ -47,6 +47,8 @@ UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
 # Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, bench/x.c is build/bench/x.
 HELPER_C := $(sort $(wildcard tests/cli/*.c tests/golden/*.c tests/oracle/*.c tests/e2e/*.c bench/*.c))
 FUZZ_C := $(sort $(wildcard tests/fuzz/*.c))
+# Machines that are part of peet itself.
+MACHINES := $(sort $(wildcard machines/*.cfg))
 WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
 ALL_C := $(LIB_C) $(RT_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
 ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
@@ -223,10 +225,25 @@ $(B)/lib.files: FORCE
 	$(call remember,$(LIB_C))
 $(B)/cli.files: FORCE
 	$(call remember,$(CLI_C))
+$(B)/machines.files: FORCE
+	$(call remember,$(MACHINES))
 
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)
 	@mkdir -p $(@D)
+	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+
+# The machine files as strings of C; their summaries stand in lines of their own, so that nobody has to parse all to list them.
+$(B)/presets.c: $(MACHINES) $(B)/machines.files Makefile
+	$(call say,MAKE,$@)
+	$(Q)awk 'BEGIN { print "#include \"sim/config_load.h\"\n\nconst struct preset presets[] = {" } \
+	  function flush() { if (name != "") printf "    { \"%s\", \"%s\",\n%s    },\n", name, summary, text } \
+	  FNR == 1 { flush(); name = FILENAME; gsub(/.*\/|\.cfg$$/, "", name); summary = text = "" } \
+	  /^summary = ".*";$$/ { summary = substr($$0, 12, length($$0) - 13) } \
+	  { gsub(/\\/, "\\\\"); gsub(/"/, "\\\""); text = text "      \"" $$0 "\\n\"\n" } \
+	  END { flush(); print "    { NULL, NULL, NULL },\n};" }' $(MACHINES) >$@
+$(B)/obj/presets.o: $(B)/presets.c $(B)/flags
+	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
 $(LIB): $(call object,$(OPEN_C)) $(B)/lib.files
@@ -234,7 +251,7 @@ $(LIB): $(call object,$(OPEN_C)) $(B)/lib.files
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
 
-$(REST): $(call object,$(filter-out $(OPEN_C),$(LIB_C))) $(B)/lib.files
+$(REST): $(call object,$(filter-out $(OPEN_C),$(LIB_C))) $(B)/obj/presets.o $(B)/lib.files
 	$(call say,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
@@ -324,8 +341,8 @@ $(B)/fuzz/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) $(STD) $(WARN) -O1 -g -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZE) $(INCLUDE) -MMD -MP -c -o $@ $<
 
-$(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C))
+$(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C)) $(B)/obj/presets.o
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
 
--include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(RT_STATIC_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
+-include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(RT_STATIC_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))

@@ -60,17 +60,18 @@ struct machine_config {
     uint64_t seed;
 };
 
-/* The machine of that name: a file if it has a '/' or a '.', else a preset. Then the settings, each "path=value". */
+/* The machine of that name: a file if it has a '/' or a '.', else a preset. Then the settings, each "path=value". What comes back has
+ * passed config_check, and its fabric knows processors and line. Mistakes of a file are PEET_ERR_FORMAT, of `set` PEET_ERR_USAGE. */
 int config_load(struct machine_config *ret, const char *name, const char *const *set, size_t sets,
                 struct peet_err *err);
 
-/* What is the same in every machine that says nothing else. */
+/* What is the same in every machine that says nothing else; the name is empty. */
 void config_defaults(struct machine_config *ret);
 
 /* Whether it makes sense as a whole; else an error that says what does not. */
 int config_check(const struct machine_config *c, struct peet_err *err);
 
-/* The presets, one after the other; NULL at the end. */
+/* The presets, one after the other, and what they are; NULL at the end. Both live for ever. */
 const char *config_preset(size_t i, const char **ret_summary);
 
 #endif
