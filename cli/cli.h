@@ -10,7 +10,8 @@
 #include "base/opt.h"
 #include "peet/err.h"
 
-#define COMMANDS(X) X(cc) X(cxx) X(fortran) X(as) X(record) X(info) X(dump) X(check) X(import) X(list) X(help)
+#define COMMANDS(X) \
+    X(cc) X(cxx) X(fortran) X(as) X(record) X(info) X(dump) X(check) X(simulate) X(import) X(list) X(help)
 
 /* Exit codes, the same for every verb. */
 enum {

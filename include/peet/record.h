@@ -18,8 +18,9 @@ enum peet_kind {
     PEET_STORE,  /*   size: bytes, at most PEET_MAX_SIZE (a longer string operation yields several records) */
     PEET_UPDATE, /*   load and store of the same bytes by one instruction; counts as one reference */
     PEET_PREFETCH,
-    PEET_EVENT, /* id: index in the batch's events; addr: the event's first argument */
-    PEET_LOOP,  /* id: index in the batch's loops; only for cursors that ask for whole loops */
+    PEET_EVENT,  /* id: index in the batch's events; addr: the event's first argument */
+    PEET_LOOP,   /* id: index in the batch's loops; only for cursors that ask for whole loops */
+    PEET_REPEAT, /* the batch's repeat; only for cursors that ask for it, and the last record of its batch */
     PEET_KINDS
 };
 
@@ -129,11 +130,20 @@ int peet_event_find(const char *name); /* the kind, or -1 */
 
 struct peet_loop_run; /* schema.h */
 
+/* A row of blocks and their references, several times: from one to the next, record i's address grows by step[i]. */
+struct peet_repeat {
+    uint64_t times;
+    size_t count;
+    const struct peet_record *records;
+    const uint64_t *step;
+};
+
 struct peet_batch {
     size_t count;
     const struct peet_record *records;
     const struct peet_event *events;
     const struct peet_loop_run *loops;
+    struct peet_repeat repeat;   /* what a PEET_REPEAT at the end stands for */
     const uint64_t *physical;    /* with PEET_WANT_PHYSICAL: per record, PEET_NO_PHYSICAL where unknown; else NULL */
     const uint64_t *values;      /* with PEET_WANT_VALUES: the words that references moved; else NULL */
     const uint32_t *value_index; /*   per record: where its words begin, PEET_NO_VALUE where none was recorded */

@@ -70,6 +70,8 @@ enum {
     PEET_WANT_LOOPS = 1, /* loops come whole, as PEET_LOOP records, instead of expanded */
     PEET_WANT_PHYSICAL = 2,
     PEET_WANT_VALUES = 4,
+    PEET_WANT_REPEATS =
+        8, /* what is repeated often comes as PEET_REPEAT; not with physical addresses, values or a seek */
 };
 
 /* All threads, chunk by chunk in the order of the file: the only way to read a pipe. A batch never mixes threads. */
@@ -192,5 +194,21 @@ int peet_part_put_named(struct peet_part *p, uint64_t *words, size_t count, cons
 int peet_part_finish(struct peet_part *p, struct peet_err *err);
 /* Writes the part behind what has been put into the stream or committed before; it is then empty. */
 int peet_part_commit(struct peet_part *p, struct peet_err *err);
+
+/* ---- reading what is not written ---- */
+
+/* A stream whose items are expanded as they come, instead of going into the file: for who looks at a program while it runs. Its
+ * definitions are the writer's. */
+struct peet_feed;
+int peet_feed_new(struct peet_writer *w, uint32_t thread, unsigned want, struct peet_feed **ret, struct peet_err *err);
+void peet_feed_free(struct peet_feed *f);
+/* The next words, as for peet_stream_put_named; those before have been read. They stay in place, and are changed, until they are. */
+void peet_feed_put(struct peet_feed *f, uint64_t *words, size_t count, const struct peet_names *names);
+/* One of the registers, as the items before the first would have left it. */
+void peet_feed_register(struct peet_feed *f, unsigned reg, uint64_t value);
+int peet_feed_next(struct peet_feed *f, struct peet_batch *batch, struct peet_err *err); /* 0: all words are read */
+
+/* What has been defined so far, for the functions above that look things up by number; as long as the writer lives. */
+const struct peet_trace *peet_writer_schema(struct peet_writer *w);
 
 #endif

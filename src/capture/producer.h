@@ -24,8 +24,9 @@ struct producer_config {
     enum level level;        /* record no more than that; LEVEL_NONE: what there is, but for values */
     struct opt_list regions; /* record instructions in regions of these names only; none: everywhere */
     struct opt_list only,
-        skip;  /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
-    bool aslr; /* leave the places of stack and libraries to chance */
+        skip;     /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
+    bool aslr;    /* leave the places of stack and libraries to chance */
+    bool steered; /* its threads run when they are told to (capture/live/steer.h) */
     struct progress *progress; /* may be NULL */
 };
 

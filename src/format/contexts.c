@@ -2,7 +2,10 @@
 /* The contexts of a chunk, for encoder and decoder alike: they must find the same ones in the same order. */
 #include "format/contexts.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
+
+#include "base/err.h"
 
 int contexts_init(struct contexts *x)
 {
@@ -114,4 +117,43 @@ struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_
     }
     x->of[number] = x->used[x->used_count++] = c;
     return c;
+}
+
+struct context *contexts_find_name(struct contexts *x, const struct schema *s, const struct peet_names *names,
+                                   uint64_t name, struct peet_err *err)
+{
+    uint64_t number = name;
+    uint32_t item;
+
+    if (names) {
+        if (names->item(names->context, name, &item, err) < 0)
+            return NULL;
+        number = item;
+    }
+    struct context *c = contexts_get(x, s, number);
+    if (!c) {
+        err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " is not defined", name);
+        return NULL;
+    }
+    c->name = name;
+    if (c->item->kind == ITEM_LOOP && names && names->trips) {
+        c->trips = names->trips(names->context, name);
+        bool is_simple = c->trips && c->item->linear && c->trips->end + 1u == c->slots;
+        c->special = (uint8_t)(is_simple ? c->special | SPECIAL_TRIPS : c->special & ~SPECIAL_TRIPS);
+    }
+    return c;
+}
+
+void context_settle(const struct context *c, const struct peet_names *names, uint64_t *slots)
+{
+    const struct peet_trips *t = c->trips;
+
+    if (t) {
+        uint64_t trips = context_trips(t, slots);
+        for (unsigned i = t->end; i + 1u < c->slots; i++)
+            slots[i] = slots[i + 1];
+        slots[c->slots - 1] = trips;
+    } else if (names && names->loop) {
+        names->loop(names->context, c->name, slots);
+    }
 }

@@ -74,29 +74,6 @@ static inline void put_exception(struct encoder *e, struct context *from, struct
     contexts_promote(from, c, rank);
 }
 
-/* The trips of a loop whose words need nothing else. */
-static inline uint64_t trips_of(const struct peet_trips *t, const uint64_t *slots)
-{
-    uint64_t way = slots[t->end] - (t->start == PEET_LOOP_ZERO ? 0 : slots[t->start]) - t->add;
-
-    return (way >> t->shift) * t->inverse & t->mask;
-}
-
-/* The words of a loop become its slots. */
-static void change_words(struct encoder *e, const struct context *c, uint64_t *slots)
-{
-    const struct peet_trips *t = c->trips;
-
-    if (t) {
-        uint64_t trips = trips_of(t, slots);
-        for (unsigned i = t->end; i + 1u < c->slots; i++)
-            slots[i] = slots[i + 1];
-        slots[c->slots - 1] = trips;
-    } else if (e->names && e->names->loop) {
-        e->names->loop(e->names->context, c->name, slots);
-    }
-}
-
 /* What so many trips of a linear loop add; false: they are too many for sums that are not checked. */
 static inline bool add_trips(struct encoder *e, const struct item *item, uint64_t trips)
 {
@@ -142,43 +119,10 @@ static int special(struct encoder *e, const struct context *c, const uint64_t *s
     return 0;
 }
 
-/* The context of a name that no successor has. */
-static __attribute__((noinline)) struct context *find_name(struct encoder *e, uint64_t name, struct peet_err *err)
-{
-    uint64_t number = name;
-    uint32_t item;
-
-    if (e->names) {
-        if (e->names->item(e->names->context, name, &item, err) < 0)
-            return NULL;
-        number = item;
-    }
-    struct context *c = contexts_get(&e->contexts, e->schema, number);
-    if (!c) {
-        err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " is not defined", name);
-        return NULL;
-    }
-    c->name = name;
-    if (c->item->kind == ITEM_LOOP && e->names && e->names->trips) {
-        c->trips = e->names->trips(e->names->context, name);
-        bool is_simple = c->trips && c->item->linear && c->trips->end + 1u == c->slots;
-        c->special = (uint8_t)(is_simple ? c->special | SPECIAL_TRIPS : c->special & ~SPECIAL_TRIPS);
-    }
-    return c;
-}
-
 /* The context of what a word says, which is not the likeliest successor. */
 static inline struct context *find(struct encoder *e, uint64_t name, struct peet_err *err)
 {
-    struct context **known = &e->contexts.by_name[name * 0x9e3779b97f4a7c15u >> 56];
-
-    if (!*known || (*known)->name != name) {
-        struct context *c = find_name(e, name, err);
-        if (!c)
-            return NULL;
-        *known = c;
-    }
-    return *known;
+    return contexts_named(&e->contexts, e->schema, e->names, name, err);
 }
 
 /* Puts the first n differences into their planes. */
@@ -208,7 +152,7 @@ static __attribute__((noinline)) int see_more(struct encoder *e, const struct co
     if (!c->item)
         return err_set(err, PEET_ERR_USAGE, "no such item");
     if (c->item->kind == ITEM_LOOP)
-        change_words(e, c, (uint64_t *)(uintptr_t)slots); /* words with names are not const */
+        context_settle(c, e->names, (uint64_t *)(uintptr_t)slots); /* words with names are not const */
     return special(e, c, slots, err);
 }
 
@@ -221,7 +165,7 @@ static inline int see_state(struct encoder *e, const struct context *c, const ui
         return 0;
     }
     if (c->special & SPECIAL_TRIPS) {
-        uint64_t trips = trips_of(c->trips, slots);
+        uint64_t trips = context_trips(c->trips, slots);
         if (add_trips(e, c->item, trips)) {
             ((uint64_t *)(uintptr_t)slots)[c->slots - 1] = trips;
             return 0;

@@ -342,6 +342,7 @@ static int open_on(int fd, bool owns_fd, const char *path, const struct peet_wri
         return r;
     }
     w->owns_fd = owns_fd;
+    w->view = (struct peet_trace){ .fd = -1, .path = w->path, .schema = w->schema };
     *ret = w;
     return 0;
 }

@@ -13,6 +13,7 @@
 #include "format/chunk.h"
 #include "format/pack.h"
 #include "format/schema.h"
+#include "format/trace.h"
 #include "peet/trace.h"
 
 struct peet_writer {
@@ -25,7 +26,8 @@ struct peet_writer {
     pthread_mutex_t lock; /* for all that follows */
     struct peet_err first_error;
     struct schema *schema;
-    struct buf defs; /* definitions that are not in the file yet */
+    struct peet_trace view; /* of the schema alone, for who reads what is not written */
+    struct buf defs;        /* definitions that are not in the file yet */
     _Atomic bool defs_pending;
     uint64_t defs_sequence;
     struct packer *packer;

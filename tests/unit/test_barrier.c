@@ -205,7 +205,7 @@ static void dissemination_goes_on_as_soon_as_everybody_was_told(void)
     uint64_t comes[MOST], goes[MOST], expected[MOST];
 
     for (uint32_t round = 0; round < 2000; round++) {
-        uint32_t n = 1 + round % MOST, spread = 2 << round % 11;
+        uint32_t n = 1 + round % MOST, spread = 2u << round % 11;
         struct world *random = world_new(MOST, &CONFIG);
         random->random = round;
         /* no two at the same time, for then the order of calls decides */

@@ -176,6 +176,116 @@ static void vectors_write_what_plain_code_writes(void)
     }
 }
 
+/* Records of a cursor, one by one; what is repeated is done as often as it says. */
+struct reader {
+    struct peet_cursor *cursor;
+    struct peet_batch batch;
+    size_t at, in_trip;
+    uint64_t trip, repeats;
+};
+
+static bool next_record(struct reader *r, struct peet_record *ret)
+{
+    struct peet_err err;
+
+    while (r->at == r->batch.count) {
+        if (peet_cursor_next(r->cursor, &r->batch, &err) <= 0)
+            return false;
+        r->at = 0;
+    }
+    *ret = r->batch.records[r->at];
+    if (ret->kind != PEET_REPEAT) {
+        r->at++;
+        return true;
+    }
+    const struct peet_repeat *n = &r->batch.repeat;
+    *ret = n->records[r->in_trip];
+    ret->addr += n->step[r->in_trip] * r->trip;
+    if (++r->in_trip == n->count) {
+        r->in_trip = 0;
+        r->trip++;
+    }
+    if (r->trip == n->times) {
+        r->trip = 0;
+        r->at++;
+        r->repeats++;
+    }
+    return true;
+}
+
+static void repeats_stand_for_what_is_expanded_else(void)
+{
+    static const struct synthetic_style style = { .regular = 10, .wander = 40, .loops = 400, .events = 200 };
+    struct peet_trace *t;
+    struct peet_err err;
+    struct reader plain = { 0 }, repeating = { 0 };
+    struct peet_record a, b;
+    uint64_t n = 0;
+    long size;
+    bool same = true;
+
+    free(write_synthetic(77, &style, &size));
+    if (!fine(peet_trace_open(path, &t, &err), &err))
+        return;
+    fine(peet_cursor_open(t, 0, 0, &plain.cursor, &err), &err);
+    fine(peet_cursor_open(t, 0, PEET_WANT_REPEATS, &repeating.cursor, &err), &err);
+    while (same && next_record(&plain, &a)) {
+        same = next_record(&repeating, &b) && a.addr == b.addr && a.size == b.size && a.kind == b.kind
+               && (a.id == b.id || a.kind == PEET_EVENT);
+        n++;
+    }
+    CHECK(same && !next_record(&repeating, &b));
+    CHECK(repeating.repeats > 100);
+    printf("# %lu records, %lu repeats\n", (unsigned long)n, (unsigned long)repeating.repeats);
+    peet_cursor_free(plain.cursor);
+    peet_cursor_free(repeating.cursor);
+    peet_trace_free(t);
+}
+
+static void what_is_fed_expands_as_what_is_written(void)
+{
+    static const struct synthetic_style style = { .regular = 10, .wander = 40, .loops = 400, .events = 200 };
+    static uint64_t word[WORDS];
+    static size_t piece[WORDS];
+    struct synthetic *s = synthetic_new(78, &style);
+    struct peet_err err;
+    struct peet_writer *w;
+    struct peet_feed *feed;
+    struct peet_trace *t;
+    struct reader plain = { 0 };
+    struct peet_batch batch;
+    struct peet_record a;
+    uint64_t *at = word;
+    bool same = true;
+
+    fine(peet_writer_open(path, NULL, &w, &err), &err);
+    fine(synthetic_define(s, w, &err), &err);
+    size_t pieces = make_synthetic(s, word, piece);
+    put(w, word, piece, pieces); /* and the writer is no more */
+    fine(peet_writer_open("/dev/null", NULL, &w, &err), &err);
+    fine(synthetic_define(s, w, &err), &err);
+    fine(peet_feed_new(w, 0, 0, &feed, &err), &err);
+    fine(peet_trace_open(path, &t, &err), &err);
+    fine(peet_cursor_open(t, 0, 0, &plain.cursor, &err), &err);
+    for (size_t i = 0; i < pieces; at += piece[i++]) {
+        int r;
+        peet_feed_put(feed, at, piece[i], NULL);
+        while ((r = peet_feed_next(feed, &batch, &err)) > 0)
+            for (size_t k = 0; k < batch.count; k++) {
+                const struct peet_record *b = &batch.records[k];
+                same = same && next_record(&plain, &a) && a.addr == b->addr && a.size == b->size && a.kind == b->kind
+                       && (a.id == b->id || a.kind == PEET_EVENT);
+            }
+        fine(r, &err);
+    }
+    CHECK(same && !next_record(&plain, &a));
+    peet_cursor_free(plain.cursor);
+    peet_trace_free(t);
+    peet_feed_free(feed);
+    fine(peet_writer_close(w, &err), &err);
+    free(s);
+}
+
 int main(void)
 {
     if (!mkdtemp(folder))
@@ -183,6 +293,9 @@ int main(void)
     snprintf(path, sizeof path, "%s/t.peet", folder);
     RUN(rows_of_one_item_come_back);
     RUN(vectors_write_what_plain_code_writes);
+    cpu_is_plain = false;
+    RUN(repeats_stand_for_what_is_expanded_else);
+    RUN(what_is_fed_expands_as_what_is_written);
     unlink(path);
     rmdir(folder);
     return check_done();

@@ -194,7 +194,7 @@ static size_t whole_words(struct live_thread *t, const uint64_t *words)
     return i;
 }
 
-static int tell_strings(struct producer_state *s)
+int live_strings(struct producer_state *s)
 {
     uint32_t there = atomic_load_explicit(&s->header->strings, memory_order_acquire), number;
     int r = 0;
@@ -230,7 +230,7 @@ static void put(struct producer_state *s, struct live_thread *t, uint64_t *words
 {
     if (s->failed || s->ret->stopped)
         return;
-    int r = tell_strings(s);
+    int r = live_strings(s);
     if (r == 0)
         r = filter_is_wanted(s) ? filter_put(t, words, n, s->err) : live_put(t, words, n, s->err);
     t->began |= n > 0;
@@ -427,7 +427,7 @@ static bool take(struct producer_state *s, uint32_t place)
     if (raw->how > 1 + PEET_END_EXIT && !t->process->ending)
         see_end(s, t->process);
     if (apart && !s->failed) {
-        int r = tell_strings(s);
+        int r = live_strings(s);
         if (r < 0)
             live_stop(s, r);
         t->began = true;

@@ -212,6 +212,9 @@ int live_put(struct live_thread *t, uint64_t *words, size_t n, struct peet_err *
 
 struct peet_names live_names(struct live_reader *r); /* for words of the program */
 
+/* Tells the trace what strings the program has. */
+int live_strings(struct producer_state *s);
+
 /* Behind all that was put into the file, or could not be: how far we are, and whether that is enough. */
 void live_did_put(struct producer_state *s, int code);
 

@@ -32,6 +32,7 @@ static int share_memory(struct producer_state *s, struct peet_err *err)
     s->header->magic = RAW_MAGIC;
     s->header->version = RAW_VERSION;
     s->header->recorder = (int32_t)getpid();
+    s->header->steered = s->config->steered;
     return 0;
 }
 
@@ -41,6 +42,8 @@ static _Noreturn void become(const struct producer_config *config, const char *f
 
     if (!config->aslr && personality(ADDR_NO_RANDOMIZE | (unsigned long)personality(0xffffffff)) < 0)
         (void)!write(say, &word, sizeof word);
+    if (config->steered) /* one heap for all threads, whoever is faster */
+        setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1", 1);
     if (setenv(RAW_VARIABLE, file, 1) == 0 && ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
         execvp(config->argv[0], config->argv);
     word = errno;

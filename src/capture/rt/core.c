@@ -190,6 +190,8 @@ void peet_rt_turn(uint64_t *upto, uint64_t stack)
         b->bytes = (uint32_t)((char *)without_doubt(upto) - (char *)s->now.start);
         atomic_store_explicit(&b->state, RAW_FULL, memory_order_release);
         ring();
+        if (peet_rt_header->steered)
+            peet_rt_stop_as(s->place, RAW_STOPPED);
         s->turn = (s->turn + 1) % RAW_BUFFERS;
         next = &s->place->buffer[s->turn];
         if (wait_while(&next->state, RAW_FULL)) {
@@ -244,6 +246,8 @@ struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_
         t->pid = 0;
         t->stack_low = t->stack_high = 0;
         t->program = 0;
+        atomic_store(&t->stopped, RAW_RUNS);
+        atomic_store(&t->go, 0);
         atomic_store(&t->seen, 0);
         return t;
     }
@@ -276,6 +280,8 @@ void peet_rt_begin(struct raw_thread *place)
         ring();
         if (place->process == place->number)
             wait_while(&place->seen, 0);
+        if (peet_rt_header->steered)
+            peet_rt_stop_as(place, RAW_STOPPED);
     }
     peet_rt_cursor = s->now.start;
 }
@@ -307,6 +313,8 @@ void peet_rt_finish(void)
     if (place) { /* the next thread that takes it has its memory where ours was */
         atomic_store(&place->life, RAW_ENDED);
         ring();
+        if (peet_rt_header->steered)
+            peet_rt_stop_as(place, RAW_OVER);
     }
 }
 

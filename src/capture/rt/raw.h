@@ -98,7 +98,7 @@ enum { RAW_MAX_WORDS = 80, RAW_GUARD = 65536 };
  * words can hold their numbers. */
 #define RAW_VARIABLE "PEET_RECORD"
 #define RAW_MAGIC 0x3174726563657065u /* "epecert1" */
-enum { RAW_VERSION = 3, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
+enum { RAW_VERSION = 4, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
 enum { RAW_STRINGS = 1024, RAW_STRING_BYTES = 128 };
 
 enum raw_state {
@@ -128,8 +128,11 @@ struct raw_thread {
     uint32_t code;           /* exit status */
     uint64_t thread_pointer; /* %fs */
     uint64_t stack_low, stack_high;
-    uint32_t program; /* that exec starts: a string */
+    uint32_t program;         /* that exec starts: a string */
+    _Atomic uint32_t stopped; /* STEERED, see below: enum raw_stop; a futex */
+    _Atomic uint32_t go;      /* a futex */
     uint32_t reserved;
+    uint64_t reply;
     struct raw_buffer buffer[RAW_BUFFERS];
 };
 
@@ -146,10 +149,16 @@ struct raw_header {
     _Atomic uint32_t unrecorded;  /* threads that found no place in the table */
     _Atomic uint32_t strings;     /* that are numbered */
     _Atomic uint32_t string_lock; /* held by who makes a new one */
-    uint32_t reserved;
+    uint32_t steered;             /* the recorder says when threads run */
     char string[RAW_STRINGS][RAW_STRING_BYTES]; /* longer ones lose their ends */
     struct raw_thread thread[RAW_THREADS];
 };
+
+/* STEERED PROGRAMS. If the recorder wants it, no more than one thread runs at a time, and it says which. A thread stops when it has
+ * begun, when it has said an event that others have a say in (it wants a lock, it comes to a barrier), when it has handed over
+ * a buffer, and when it has ended: it says so in `stopped` and waits for `go`, with which comes a reply to its event. Who
+ * creates a thread waits until that one has stopped at its beginning. Such events are told before they happen, not afterwards. */
+enum raw_stop { RAW_RUNS, RAW_STOPPED, RAW_OVER };
 
 enum { RAW_DATA_OFFSET = 1 << 20 }; /* where the buffers of place 0 begin; those of place n: n * RAW_BUFFERS further */
 

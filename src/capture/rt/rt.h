@@ -74,6 +74,21 @@ uint32_t peet_rt_process(void);
 /* An event, for parts of the runtime that are linked on their own. */
 void peet_rt_tell(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg);
 
+/* ---- steer.c: programs that run as a simulator says ---- */
+
+/* Hands over what has been said, and waits until the thread may go on; the reply to its last event. */
+uint64_t peet_rt_stop(void);
+/* The thread has stopped, or ended (RAW_OVER, and nothing is waited for). */
+uint64_t peet_rt_stop_as(struct raw_thread *place, enum raw_stop how);
+/* Waits until a new thread has stopped for the first time. */
+void peet_rt_await_child(struct raw_thread *place);
+
+static inline bool peet_rt_is_steered(void)
+{
+    return peet_rt_header && peet_rt_header->steered && peet_rt_self.place && peet_rt_self.depth == 0
+           && peet_rt_self.handlers == 0;
+}
+
 /* ---- signal.c ---- */
 
 void peet_rt_signals_begin(void);

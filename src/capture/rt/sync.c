@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Locks, conditions, barriers, semaphores. What takes or waits is told when it is done, what gives is told before: so in
- * every stream a lock is held between its events. */
+ * every stream a lock is held between its events.
+ *
+ * In a steered program what takes or waits is told first, and goes on when the machine says so. Then the real lock is free: who had
+ * it has given it back before the machine heard of it. Limits of time mean nothing there but to conditions. */
 #include <errno.h>
 #include <sys/syscall.h>
 
@@ -13,9 +16,14 @@
 #define TAKES(name, type, event, quiet) \
     RT_WRAPPER int name(type *object) \
     { \
+        const volatile bool steered = peet_rt_is_steered(); /* a wait may be left by a longjmp */ \
         int r; \
+        if (steered) { \
+            RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
+            peet_rt_stop(); \
+        } \
         quiet(r, RT_REAL(name)(object)); \
-        if (r == 0 || r == EOWNERDEAD) \
+        if (!steered && (r == 0 || r == EOWNERDEAD)) \
             RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
         return r; \
     }
@@ -30,40 +38,47 @@
         return r; \
     }
 
-/* The event tells the result. */
-#define TRIES(name, type, event) \
+/* The event tells the result; `busy` is what it is when somebody else has the object. */
+#define TRIES(name, type, event, busy) \
     RT_WRAPPER int name(type *object) \
     { \
         int r; \
+        if (peet_rt_is_steered()) { \
+            RT_EVENT(event, RT_SITE, RT_ADDR(object), 0); \
+            if (peet_rt_stop()) \
+                return (busy); \
+            RT_QUIET(r, RT_REAL(name)(object)); \
+            return r; \
+        } \
         RT_QUIET(r, RT_REAL(name)(object)); \
         RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
         return r; \
     }
 
 TAKES(pthread_mutex_lock, pthread_mutex_t, mutex_lock, RT_QUIET)
-TRIES(pthread_mutex_trylock, pthread_mutex_t, mutex_trylock)
+TRIES(pthread_mutex_trylock, pthread_mutex_t, mutex_trylock, EBUSY)
 GIVES(pthread_mutex_unlock, pthread_mutex_t, mutex_unlock)
 GIVES(pthread_mutex_destroy, pthread_mutex_t, mutex_destroy)
 
 TAKES(pthread_rwlock_rdlock, pthread_rwlock_t, rwlock_rdlock, RT_QUIET)
-TRIES(pthread_rwlock_tryrdlock, pthread_rwlock_t, rwlock_tryrdlock)
+TRIES(pthread_rwlock_tryrdlock, pthread_rwlock_t, rwlock_tryrdlock, EBUSY)
 TAKES(pthread_rwlock_wrlock, pthread_rwlock_t, rwlock_wrlock, RT_QUIET)
-TRIES(pthread_rwlock_trywrlock, pthread_rwlock_t, rwlock_trywrlock)
+TRIES(pthread_rwlock_trywrlock, pthread_rwlock_t, rwlock_trywrlock, EBUSY)
 GIVES(pthread_rwlock_unlock, pthread_rwlock_t, rwlock_unlock)
 
 TAKES(pthread_spin_lock, pthread_spinlock_t, spin_lock, RT_QUIET)
-TRIES(pthread_spin_trylock, pthread_spinlock_t, spin_trylock)
+TRIES(pthread_spin_trylock, pthread_spinlock_t, spin_trylock, EBUSY)
 GIVES(pthread_spin_unlock, pthread_spinlock_t, spin_unlock)
 
 GIVES(pthread_cond_signal, pthread_cond_t, cond_signal)
 GIVES(pthread_cond_broadcast, pthread_cond_t, cond_broadcast)
 
 TAKES(sem_wait, sem_t, sem_wait, RT_QUIET_WAIT)
-TRIES(sem_trywait, sem_t, sem_trywait)
+TRIES(sem_trywait, sem_t, sem_trywait, (errno = EAGAIN, -1))
 GIVES(sem_post, sem_t, sem_post)
 
 TAKES(mtx_lock, mtx_t, mutex_lock, RT_QUIET)
-TRIES(mtx_trylock, mtx_t, mutex_trylock)
+TRIES(mtx_trylock, mtx_t, mutex_trylock, thrd_busy)
 GIVES(mtx_unlock, mtx_t, mutex_unlock)
 GIVES(cnd_signal, cnd_t, cond_signal)
 GIVES(cnd_broadcast, cnd_t, cond_broadcast)
@@ -101,10 +116,24 @@ RT_WRAPPER void mtx_destroy(mtx_t *lock)
 
 /* clang-format off */
 
+/* In a steered program they wait as if there were no limit, and have what they want. */
+#define STEERED_LOCK(name, event, object, quiet, ...) \
+        if (peet_rt_is_steered()) { \
+            RT_EVENT(UNLIMITED_##event, RT_SITE, RT_ADDR(object)); \
+            peet_rt_stop(); \
+            quiet(r, RT_REAL(name)(object, __VA_ARGS__)); \
+            return r; \
+        }
+#define PEET_EV_UNLIMITED_mutex_trylock PEET_EV_mutex_lock
+#define PEET_EV_UNLIMITED_rwlock_tryrdlock PEET_EV_rwlock_rdlock
+#define PEET_EV_UNLIMITED_rwlock_trywrlock PEET_EV_rwlock_wrlock
+#define PEET_EV_UNLIMITED_sem_trywait PEET_EV_sem_wait
+
 #define LIMITED(name, type, event, quiet) \
     RT_WRAPPER int name(type *restrict object, const struct timespec *restrict until) \
     { \
         int r; \
+        STEERED_LOCK(name, event, object, quiet, until) \
         quiet(r, RT_REAL(name)(object, until)); \
         RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
         return r; \
@@ -114,6 +143,7 @@ RT_WRAPPER void mtx_destroy(mtx_t *lock)
     RT_WRAPPER int name(type *restrict object, clockid_t clock, const struct timespec *restrict until) \
     { \
         int r; \
+        STEERED_LOCK(name, event, object, quiet, clock, until) \
         quiet(r, RT_REAL(name)(object, clock, until)); \
         RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
         return r; \
@@ -132,10 +162,25 @@ LIMITED_BY_CLOCK(sem_clockwait, sem_t, sem_trywait, RT_QUIET_WAIT)
 
 /* ---- conditions ---- */
 
+/* The lock is given back, others run until the machine says that it was signalled and has the lock again. */
+#define STEERED_WAIT(kind, lock_, unlock, relock, result, ...) \
+    do { \
+        if (peet_rt_is_steered()) { \
+            int ignored_; \
+            RT_QUIET(ignored_, RT_REAL(unlock)(lock_)); \
+            RT_EVENT(kind, RT_SITE, __VA_ARGS__); \
+            uint64_t reply_ = peet_rt_stop(); \
+            RT_QUIET(ignored_, RT_REAL(relock)(lock_)); \
+            (void)ignored_; \
+            return reply_ ? (result) : 0; \
+        } \
+    } while (0)
+
 RT_WRAPPER int pthread_cond_wait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict lock)
 {
     int r;
 
+    STEERED_WAIT(cond_wait, lock, pthread_mutex_unlock, pthread_mutex_lock, 0, RT_ADDR(cond), RT_ADDR(lock));
     RT_QUIET_WAIT(r, RT_REAL(pthread_cond_wait)(cond, lock));
     if (r == 0)
         RT_EVENT(cond_wait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock));
@@ -147,6 +192,8 @@ RT_WRAPPER int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mut
 {
     int r;
 
+    STEERED_WAIT(cond_timedwait, lock, pthread_mutex_unlock, pthread_mutex_lock, ETIMEDOUT, RT_ADDR(cond),
+                 RT_ADDR(lock), 0);
     RT_QUIET_WAIT(r, RT_REAL(pthread_cond_timedwait)(cond, lock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
     return r;
@@ -157,6 +204,8 @@ RT_WRAPPER int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mut
 {
     int r;
 
+    STEERED_WAIT(cond_timedwait, lock, pthread_mutex_unlock, pthread_mutex_lock, ETIMEDOUT, RT_ADDR(cond),
+                 RT_ADDR(lock), 0);
     RT_QUIET_WAIT(r, RT_REAL(pthread_cond_clockwait)(cond, lock, clock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
     return r;
@@ -166,6 +215,7 @@ RT_WRAPPER int cnd_wait(cnd_t *cond, mtx_t *lock)
 {
     int r;
 
+    STEERED_WAIT(cond_wait, lock, mtx_unlock, mtx_lock, 0, RT_ADDR(cond), RT_ADDR(lock));
     RT_QUIET_WAIT(r, RT_REAL(cnd_wait)(cond, lock));
     if (r == thrd_success)
         RT_EVENT(cond_wait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock));
@@ -176,6 +226,7 @@ RT_WRAPPER int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict lock, const s
 {
     int r;
 
+    STEERED_WAIT(cond_timedwait, lock, mtx_unlock, mtx_lock, thrd_timedout, RT_ADDR(cond), RT_ADDR(lock), 0);
     RT_QUIET_WAIT(r, RT_REAL(cnd_timedwait)(cond, lock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
     return r;
@@ -229,6 +280,11 @@ RT_WRAPPER int pthread_barrier_wait(pthread_barrier_t *barrier)
     struct barrier *b = find_barrier(RT_ADDR(barrier), false);
     uint32_t count = b ? atomic_load(&b->count) : 0; /* now: behind it the barrier may be gone */
     int r;
+
+    if (peet_rt_is_steered() && count) {
+        RT_EVENT(barrier_wait, RT_SITE, RT_ADDR(barrier), count);
+        return peet_rt_stop() ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
+    }
 
     RT_QUIET(r, RT_REAL(pthread_barrier_wait)(barrier));
     if (r == 0 || r == PTHREAD_BARRIER_SERIAL_THREAD)

@@ -123,7 +123,7 @@ static RT_TLS struct {
 
 static void before_fork(void)
 {
-    child.place = peet_rt_self.place ? peet_rt_take_place(peet_rt_self.number, 0, 0) : NULL;
+    child.place = peet_rt_self.place && !peet_rt_header->steered ? peet_rt_take_place(peet_rt_self.number, 0, 0) : NULL;
     child.number = child.place ? child.place->number : 0;
     if (child.place)
         child.place->parent = peet_rt_self.number;

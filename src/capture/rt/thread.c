@@ -234,6 +234,8 @@ static void created(bool ok, uint64_t handle, struct start *start, struct raw_th
     } else if (place) {
         peet_rt_self.children++;
         remember(handle, number);
+        if (peet_rt_header->steered)
+            peet_rt_await_child(place);
         RT_EVENT_ALWAYS(thread_create, site, number);
     }
 }
@@ -276,9 +278,19 @@ RT_WRAPPER int thrd_create(thrd_t *ret, thrd_start_t function, void *argument)
 
 /* ---- the rest of their lives ---- */
 
-static int joined(int r, uint32_t number, uint64_t site)
+/* Before a join: in a steered program it is told first, and returns when the thread has ended. */
+static bool join_first(uint32_t number, uint64_t site)
 {
-    if (r == 0 && number) /* 0: thrd_success, too */
+    if (!number || !peet_rt_is_steered())
+        return false;
+    RT_EVENT(thread_join, site, number);
+    peet_rt_stop();
+    return true;
+}
+
+static int joined(int r, uint32_t number, bool told, uint64_t site)
+{
+    if (r == 0 && number && !told) /* 0: thrd_success, too */
         RT_EVENT(thread_join, site, number);
     return r;
 }
@@ -286,10 +298,11 @@ static int joined(int r, uint32_t number, uint64_t site)
 RT_WRAPPER int pthread_join(pthread_t thread, void **ret)
 {
     uint32_t number = number_of(RT_ADDR(thread));
+    bool told = join_first(number, RT_SITE);
     int r;
 
     RT_QUIET_WAIT(r, RT_REAL(pthread_join)(thread, ret));
-    return joined(r, number, RT_SITE);
+    return joined(r, number, told, RT_SITE);
 }
 
 RT_WRAPPER int pthread_tryjoin_np(pthread_t thread, void **ret)
@@ -298,34 +311,37 @@ RT_WRAPPER int pthread_tryjoin_np(pthread_t thread, void **ret)
     int r;
 
     RT_QUIET(r, RT_REAL(pthread_tryjoin_np)(thread, ret));
-    return joined(r, number, RT_SITE);
+    return joined(r, number, false, RT_SITE);
 }
 
 RT_WRAPPER int pthread_timedjoin_np(pthread_t thread, void **ret, const struct timespec *until)
 {
     uint32_t number = number_of(RT_ADDR(thread));
+    bool told = join_first(number, RT_SITE);
     int r;
 
     RT_QUIET_WAIT(r, RT_REAL(pthread_timedjoin_np)(thread, ret, until));
-    return joined(r, number, RT_SITE);
+    return joined(r, number, told, RT_SITE);
 }
 
 RT_WRAPPER int pthread_clockjoin_np(pthread_t thread, void **ret, clockid_t clock, const struct timespec *until)
 {
     uint32_t number = number_of(RT_ADDR(thread));
+    bool told = join_first(number, RT_SITE);
     int r;
 
     RT_QUIET_WAIT(r, RT_REAL(pthread_clockjoin_np)(thread, ret, clock, until));
-    return joined(r, number, RT_SITE);
+    return joined(r, number, told, RT_SITE);
 }
 
 RT_WRAPPER int thrd_join(thrd_t thread, int *ret)
 {
     uint32_t number = number_of(RT_ADDR(thread));
+    bool told = join_first(number, RT_SITE);
     int r;
 
     RT_QUIET_WAIT(r, RT_REAL(thrd_join)(thread, ret));
-    return joined(r, number, RT_SITE);
+    return joined(r, number, told, RT_SITE);
 }
 
 RT_WRAPPER int pthread_detach(pthread_t thread)

@@ -14,7 +14,9 @@
 #include "format/text/put.h"
 #include "format/text/text.h"
 
-static const char *const KINDS[PEET_KINDS] = { "block", "load", "store", "update", "prefetch", "event", "loop" };
+static const char *const KINDS[PEET_KINDS] = {
+    "block", "load", "store", "update", "prefetch", "event", "loop", "repeat"
+};
 
 struct rows {
     struct peet_trace *trace;

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/progress.h"
+#include "study/machine.h"
+#include "view/view.h"
+
+static const char *machine = "modern", *format, *remap;
+static struct opt_list settings, cpus;
+
+static int exit_code(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* One machine for one trace, or for a program; *source is freed. The last of several shows its details. */
+static int simulate(struct machine_study *study, struct source *source, const struct machine_config *config,
+                    bool in_detail, const char *name)
+{
+    struct progress progress;
+    struct sim *sim;
+    struct peet_err err;
+    int r = sim_new(config, source, &sim, &err), code = EXIT_OK;
+
+    if (r < 0) {
+        source_free(source);
+        return fail(&err);
+    }
+    struct remap *moved = NULL;
+    if (remap && remap_read(remap, source->trace, &moved, &err) < 0) {
+        sim_free(sim);
+        source_free(source);
+        return fail(&err);
+    }
+    sim_set_remap(sim, moved);
+    progress_init(&progress, stderr, name, 0, "references");
+    r = sim_run(sim, &progress, &err);
+    progress_release(&progress);
+    if (r == 0) {
+        machine_study_add(study, config, sim_result(sim));
+        if (in_detail)
+            machine_study_detail(study, config, sim_result(sim));
+        code = source->is_live ? exit_code(source_status(source)) : EXIT_OK;
+    } else {
+        code = fail(&err);
+    }
+    for (size_t i = 0; moved && r == 0 && remap_unused(moved, i); i++)
+        warn("%s: '%s' did not occur", remap, remap_unused(moved, i));
+    remap_free(moved);
+    sim_free(sim);
+    source_free(source);
+    return code;
+}
+
+/* The machine with so many processors. */
+static int load(struct machine_config *config, const char *count)
+{
+    const char **set = calloc(settings.count + 1, sizeof *set);
+    char text[64];
+    struct peet_err err;
+    size_t n = settings.count;
+
+    if (!set)
+        return EXIT_FAILED;
+    memcpy(set, settings.item, n * sizeof *set);
+    if (count) {
+        snprintf(text, sizeof text, "cpus=%s", count);
+        set[n++] = text;
+    }
+    int r = config_load(config, machine, set, n, &err);
+    free(set);
+    return r < 0 ? fail(&err) : EXIT_OK;
+}
+
+/* A trace, or a program and its arguments. */
+static int run_all(struct peet_trace *trace, char **program)
+{
+    size_t runs = cpus.count ? cpus.count : 1;
+    struct machine_config config;
+    struct machine_study study;
+    struct peet_err err;
+    int code = EXIT_OK;
+
+    for (size_t i = 0; code == EXIT_OK && i < runs; i++) /* mistakes are told before work begins */
+        code = load(&config, cpus.count ? cpus.item[i] : NULL);
+    machine_study_init(&study);
+    for (size_t i = 0; code == EXIT_OK && i < runs; i++) {
+        struct source *source;
+        code = load(&config, cpus.count ? cpus.item[i] : NULL);
+        if (code != EXIT_OK)
+            break;
+        if ((trace ? source_open_trace(trace, !remap, &source, &err)
+                   : source_open_program(program, !remap, &source, &err))
+            < 0)
+            code = fail(&err);
+        else
+            code = simulate(&study, source, &config, i + 1 == runs, trace ? peet_trace_path(trace) : program[0]);
+    }
+    if (study.runs->rows && view_show(format, &study.result, stdout, &err) < 0)
+        code = fail(&err);
+    machine_study_release(&study);
+    return code;
+}
+
+/* A file that can be executed, or a name that is looked for where programs are. */
+static bool is_program(int operands, const char *name)
+{
+    struct stat st;
+    const char *end = strrchr(name, '.');
+
+    if (operands > 1)
+        return true;
+    if (stat(name, &st) == 0)
+        return S_ISREG(st.st_mode) && access(name, X_OK) == 0;
+    return strcmp(name, "-") != 0 && !(end && !strcmp(end, ".peet"));
+}
+
+static int run(int operands, char **operand)
+{
+    struct peet_trace *trace;
+    struct peet_err err;
+
+    if (operands == 0)
+        return usage_error(&cmd_simulate, "no trace and no program given");
+    if (is_program(operands, operand[0])) {
+        operand[operands] = NULL; /* argv has room: it held the verb, at least */
+        int status = run_all(NULL, operand);
+        opt_list_release(&settings);
+        opt_list_release(&cpus);
+        return status;
+    }
+    if (peet_trace_open(operand[0], &trace, &err) < 0)
+        return fail(&err);
+    int code = EXIT_OK;
+    if (peet_trace_is_pipe(trace))
+        code = usage_error(&cmd_simulate, "a trace is read thread by thread, which a pipe cannot do: give a file");
+    else
+        code = run_all(trace, NULL);
+    for (size_t i = 0; peet_trace_problem(trace, i); i++) {
+        warn("%s", peet_trace_problem(trace, i));
+        code = code == EXIT_OK ? EXIT_DAMAGED : code;
+    }
+    peet_trace_free(trace);
+    opt_list_release(&settings);
+    opt_list_release(&cpus);
+    return code;
+}
+
+static const struct opt options[] = {
+    { .name = "machine",
+      .letter = 'm',
+      .type = OPT_STRING,
+      .arg = "MACHINE",
+      .value = &machine,
+      .help = "a preset (peet list machines), or a file (modern)" },
+    { .name = "set",
+      .type = OPT_LIST,
+      .arg = "PATH=VALUE",
+      .value = &settings,
+      .help = "change one of the machine's settings (peet list settings)" },
+    { .name = "cpus",
+      .type = OPT_LIST,
+      .arg = "N",
+      .value = &cpus,
+      .help = "numbers of processors: a run for each, and the speed-up" },
+    { .name = "remap",
+      .type = OPT_STRING,
+      .arg = "FILE",
+      .value = &remap,
+      .help = "rules that put data elsewhere, for the machine alone" },
+    { 0 },
+};
+
+static const char *const examples[] = {
+    "peet simulate fft.peet",
+    "what a recorded program would do on a machine with eight processors and three levels of cache",
+    "peet simulate -m sato1999 --cpus 1,2,4,8,16 lu.peet",
+    "the speed-up that more processors of another machine would bring",
+    "peet simulate --set cache.l1.bytes=16K --set coherence.protocol=msi fft.peet",
+    "the first machine with other caches",
+    "peet simulate --remap padded.rules falseshare.peet",
+    "as if elements of an array were farther apart: spread heap:wl_alloc every 8 to 64",
+    "peet simulate -m sato1999 -- ./fft -m 16 -p 4",
+    "a program built with peet cc runs as the machine says: who gets a lock, who runs when",
+    "peet simulate -m mine.cfg --format json fft.peet",
+    "your own machine, for a program",
+    NULL,
+};
+
+const struct command cmd_simulate = {
+    .name = "simulate",
+    .summary = "play a trace, or run a program, on a simulated machine",
+    .operands = "[OPTION…] TRACE | -- PROGRAM [ARGUMENT…]",
+    .options = options,
+    .examples = examples,
+    .format = &format,
+    .run = run,
+};

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/live/steer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/live/live.h"
+
+enum { LOOKS = 4000, PATIENCE_NS = 20000000 };
+
+struct steered {
+    uint32_t place;
+    struct raw_thread *raw;
+    struct live_thread *thread;
+    struct peet_feed *feed;
+    struct peet_names names;
+    bool has_words; /* they are being read: the buffer is not empty yet */
+    bool is_over;   /* it runs no more */
+};
+
+struct steer {
+    struct producer_state state;
+    struct producer_config config;
+    struct recording recording;
+    struct peet_err err;
+    struct steered **thread;
+    uint32_t threads;
+    unsigned want;
+    bool has_ended; /* the program */
+    int status;
+};
+
+/* ---- the program ---- */
+
+static bool has_died(struct steer *s)
+{
+    if (!s->has_ended && waitpid(s->state.pid, &s->status, WNOHANG) == s->state.pid)
+        s->has_ended = true;
+    return s->has_ended;
+}
+
+/* Until the word is not `value` any more, or the program is gone. */
+static void wait_for(struct steer *s, _Atomic uint32_t *word, uint32_t value)
+{
+    const struct timespec limit = { 0, PATIENCE_NS };
+
+    for (int i = 0; i < LOOKS; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != value)
+            return;
+        __builtin_ia32_pause();
+    }
+    while (atomic_load_explicit(word, memory_order_acquire) == value && !has_died(s))
+        syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
+}
+
+/* A thread that has ended may still be giving its stack back; what others map then depends on it. */
+static void await_end(struct steer *s, const struct raw_thread *raw)
+{
+    while (!has_died(s) && syscall(SYS_tgkill, raw->pid, raw->tid, 0) == 0)
+        nanosleep(&(struct timespec){ 0, 20000 }, NULL);
+}
+
+/* ---- threads ---- */
+
+static int adopt(struct steer *s, uint32_t place, struct peet_err *err)
+{
+    struct producer_state *state = &s->state;
+    struct raw_thread *raw = &state->header->thread[place];
+    struct live_thread *t = &state->thread[place];
+    bool is_first = raw->process == raw->number;
+
+    if (is_first && s->threads)
+        return err_set(err, PEET_ERR_USAGE,
+                       "the program starts another one by exec: that cannot be simulated while it runs");
+    int r = is_first ? processes_add(state, raw) : 0;
+    struct live_process *p = processes_find(state, raw->process);
+    if (r < 0 || !p)
+        return r < 0 ? r : err_set(err, PEET_ERR_FORMAT, "a thread of no process");
+    *t = (struct live_thread){ .number = raw->number, .recorder = state, .process = p };
+    t->reader.thread = t;
+    struct steered *x = mem_alloc(1, sizeof *x);
+    x->place = place;
+    x->raw = raw;
+    x->thread = t;
+    x->names = live_names(&t->reader);
+    s->thread = mem_room(s->thread, s->threads, sizeof *s->thread);
+    s->thread[s->threads++] = x;
+    r = peet_feed_new(state->writer, raw->number, s->want, &x->feed, err);
+    if (r == 0)
+        peet_feed_register(x->feed, X86_FS_REGISTER, raw->thread_pointer);
+    atomic_store(&raw->seen, 1);
+    syscall(SYS_futex, &raw->seen, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    return r;
+}
+
+/* Threads that have begun, in the order of their numbers. */
+static int adopt_all(struct steer *s, struct peet_err *err)
+{
+    struct raw_header *h = s->state.header;
+    int r = 0;
+
+    for (bool found = true; r == 0 && found;) {
+        found = false;
+        for (uint32_t i = 0; r == 0 && i < atomic_load(&h->places) && i < RAW_THREADS; i++) {
+            uint32_t life = atomic_load(&h->thread[i].life);
+            bool is_new = (life == RAW_LIVE || life == RAW_ENDED) && !s->state.thread[i].number;
+            if (is_new && h->thread[i].number == (s->threads ? s->thread[s->threads - 1]->raw->number : 0) + 1) {
+                r = adopt(s, i, err);
+                found = true;
+            }
+        }
+    }
+    return r;
+}
+
+/* Lets a thread run to its next stop. */
+static int resume(struct steer *s, struct steered *x, uint64_t reply, struct peet_err *err)
+{
+    x->raw->reply = reply;
+    atomic_store_explicit(&x->raw->stopped, RAW_RUNS, memory_order_relaxed);
+    atomic_store_explicit(&x->raw->go, 1, memory_order_release);
+    syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
+    wait_for(s, &x->raw->stopped, RAW_RUNS);
+    if (atomic_load(&x->raw->stopped) == RAW_OVER) {
+        x->is_over = true;
+        await_end(s, x->raw);
+    }
+    if (atomic_load(&x->raw->stopped) == RAW_RUNS && s->has_ended) { /* it did not come so far */
+        for (uint32_t i = 0; i < s->threads; i++)
+            s->thread[i]->is_over = true;
+        return 0;
+    }
+    int r = live_strings(&s->state);
+    return r < 0 ? err_set(err, r, "%s", s->err.text) : adopt_all(s, err);
+}
+
+/* What the thread has handed over. */
+static void take_words(struct steer *s, struct steered *x)
+{
+    struct live_thread *t = x->thread;
+    struct raw_buffer *b = &x->raw->buffer[t->turn];
+
+    if (atomic_load_explicit(&b->state, memory_order_acquire) != RAW_FULL)
+        return;
+    peet_feed_put(x->feed, live_buffer(&s->state, x->place, t->turn), b->bytes / 8, &x->names);
+    x->has_words = true;
+}
+
+static void give_back(struct steer *s, struct steered *x)
+{
+    struct live_thread *t = x->thread;
+    struct raw_buffer *b = &x->raw->buffer[t->turn];
+
+    live_empty(b, live_buffer(&s->state, x->place, t->turn), b->bytes);
+    t->turn = (t->turn + 1) % RAW_BUFFERS;
+    x->has_words = false;
+    if (x->raw->how == 1 + PEET_END_PROCESS_EXIT) { /* that was the last of the program: it ends now */
+        atomic_store_explicit(&x->raw->go, 1, memory_order_release);
+        syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
+        for (uint32_t i = 0; i < s->threads; i++)
+            s->thread[i]->is_over = true;
+    }
+}
+
+int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+{
+    struct steered *x = s->thread[thread];
+
+    for (;;) {
+        if (x->has_words) {
+            int r = peet_feed_next(x->feed, ret, err);
+            if (r != 0)
+                return r;
+            give_back(s, x);
+        }
+        if (x->is_over)
+            return 0;
+        int r = resume(s, x, reply, err);
+        if (r < 0)
+            return r;
+        take_words(s, x);
+    }
+}
+
+/* ---- beginning and end ---- */
+
+int steer_start(char *const *argv, unsigned want, struct steer **ret, struct peet_err *err)
+{
+    struct steer *s = mem_alloc(1, sizeof *s);
+    struct producer_state *state = &s->state;
+
+    s->want = want;
+    s->config = (struct producer_config){ .argv = argv, .steered = true };
+    state->config = &s->config;
+    state->ret = &s->recording;
+    state->err = &s->err;
+    state->fd = -1;
+    pthread_mutex_init(&state->lock, NULL);
+    pthread_mutex_init(&state->code_lock, NULL);
+    code_init(&state->code, LEVEL_NONE);
+    int r = peet_writer_open("/dev/null", NULL, &state->writer, err); /* for its definitions */
+    state->code.writer = state->writer;
+    if (r == 0)
+        r = live_start(state, err);
+    if (r == 0) {
+        live_let_go(state);
+        wait_for(s, &state->header->thread[0].life, RAW_FREE);
+        wait_for(s, &state->header->thread[0].life, RAW_TAKEN);
+        if (has_died(s))
+            r = err_set(err, PEET_ERR_USAGE, "%s: it was not built with peet cc, or ended at once", argv[0]);
+    }
+    if (r == 0)
+        r = adopt_all(s, err);
+    if (r < 0) {
+        if (s->err.code)
+            *err = s->err;
+        steer_free(s);
+        return r;
+    }
+    wait_for(s, &state->header->thread[0].stopped, RAW_RUNS);
+    *ret = s;
+    return 0;
+}
+
+void steer_free(struct steer *s)
+{
+    struct producer_state *state = &s->state;
+
+    if (state->pid > 0 && !s->has_ended) {
+        kill(state->pid, SIGKILL);
+        while (waitpid(state->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    for (uint32_t i = 0; i < s->threads; i++) {
+        peet_feed_free(s->thread[i]->feed);
+        free(s->thread[i]);
+    }
+    free(s->thread);
+    processes_release(state);
+    code_release(&state->code);
+    if (state->writer)
+        peet_writer_close(state->writer, NULL);
+    if (state->header)
+        munmap(state->header, state->bytes);
+    if (state->fd >= 0)
+        close(state->fd);
+    pthread_mutex_destroy(&state->lock);
+    pthread_mutex_destroy(&state->code_lock);
+    recording_release(&s->recording);
+    free(s);
+}
+
+int steer_status(struct steer *s)
+{
+    while (!s->has_ended)
+        if (waitpid(s->state.pid, &s->status, 0) == s->state.pid || errno != EINTR)
+            s->has_ended = true;
+    return s->status;
+}
+
+const struct peet_trace *steer_schema(const struct steer *s)
+{
+    return peet_writer_schema(s->state.writer);
+}
+
+uint32_t steer_threads(const struct steer *s)
+{
+    return s->threads;
+}
+
+uint32_t steer_number(const struct steer *s, uint32_t thread)
+{
+    return s->thread[thread]->raw->number;
+}
+
+uint32_t steer_process(const struct steer *s, uint32_t thread)
+{
+    return s->thread[thread]->raw->process;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* A program built with peet cc that runs as somebody else says: one thread at a time, as far as its next stop (capture/rt/raw.h, STEERED
+ * PROGRAMS). Nothing is written: its records go to who steers it.
+ *
+ * Threads are numbered from 0, in the order in which they were created, which is the same in every run that is steered in the same way:
+ * there is one heap for all threads, and addresses are not left to chance. */
+#ifndef CAPTURE_LIVE_STEER_H
+#define CAPTURE_LIVE_STEER_H
+
+#include <stdbool.h>
+
+#include "peet/trace.h"
+
+struct steer;
+
+/* Makes the program ready: its first thread has stopped at its beginning. want: 0 or PEET_WANT_REPEATS. */
+int steer_start(char *const *argv, unsigned want, struct steer **ret, struct peet_err *err);
+void steer_free(struct steer *s); /* ends the program if it still runs */
+
+const struct peet_trace *steer_schema(const struct steer *s);
+uint32_t steer_threads(const struct steer *s);                 /* so far */
+uint32_t steer_number(const struct steer *s, uint32_t thread); /* what events call it */
+uint32_t steer_process(const struct steer *s, uint32_t thread);
+
+/* The next batch of a thread, which runs if all that it said has been read; `reply` answers the event before. 1, 0 at its end, or an error. */
+int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err);
+
+/* How the program has ended, as waitpid tells it; it must have. */
+int steer_status(struct steer *s);
+
+#endif

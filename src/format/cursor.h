@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of a cursor: cursor.c opens chunks, feed.c takes words instead, expand.c makes records of both. */
+#ifndef FORMAT_CURSOR_H
+#define FORMAT_CURSOR_H
+
+#include "base/map.h"
+#include "format/codec.h"
+#include "format/loop.h"
+#include "format/trace.h"
+
+enum { BATCH = 1024, BATCH_EVENTS = 1024, BATCH_LOOPS = 64 };
+
+struct peet_cursor {
+    struct peet_trace *trace;
+    uint32_t only; /* this thread, or PEET_ALL_THREADS */
+    unsigned want;
+    size_t next, end;       /* chunks still to come; numbers in trace->chunk, or in trace->by_offset for all */
+    uint64_t expected;      /* sequence of the next chunk */
+    bool open;              /* a chunk is being decoded */
+    struct chunk_ref chunk; /* which */
+    struct decoder decoder;
+    struct unpacker *unpacker;
+    struct buf payload, planes;
+    uint64_t position;
+    uint64_t skip_to; /* seeking: items that end before this instruction are not handed out */
+    bool skipping;
+    uint64_t batch_position;
+
+    struct peet_record *record;
+    size_t count, room;
+    struct peet_event event[BATCH_EVENTS];
+    size_t events;
+    struct peet_loop_run loop[BATCH_LOOPS];
+    size_t loops;
+    uint64_t loop_words[BATCH_LOOPS][PEET_SLOTS];
+    bool in_loop; /* a loop is being expanded */
+    struct peet_loop_walk walk;
+    struct flat_loop flat; /* trips that were taken out of the walk */
+    struct peet_repeat repeat;
+    struct map pages; /* from virtual to physical page numbers, as this chunk has said */
+    uint64_t *physical;
+    uint32_t *value_index;
+    size_t extra_room;
+    uint64_t *value;
+    size_t values, value_room;
+    uint64_t registers[PEET_REGISTERS]; /* before the item that peet_cursor_item handed out */
+    uint64_t item_position;
+    bool is_fed;               /* items do not come from chunks but from words: these, */
+    uint64_t *word, *word_end; /*   and their names */
+    const struct peet_names *names;
+    struct peet_err feed_error; /* if its code is set, one of them makes no sense */
+};
+
+/* Room for so many more records. */
+int cursor_reserve(struct peet_cursor *c, size_t more, struct peet_err *err);
+
+/* The chunk at hand is not as it should be. */
+int cursor_damaged(const struct peet_cursor *c, const char *what, struct peet_err *err);
+
+/* Fills the batch: 1 when it is full, 0 when there are no more items. */
+int cursor_fill(struct peet_cursor *c, struct peet_err *err);
+
+/* An item that is more than a block whose operands are sums. */
+int cursor_special(struct peet_cursor *c, const struct item *item, struct peet_err *err);
+
+/* The next item of those that are fed, its slots in the decoder's sources; NULL: none, or an error. */
+struct context *cursor_feed_next(struct peet_cursor *c);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* The threads of a program that runs, as contexts. */
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/live/steer.h"
+#include "map/source.h"
+
+enum { MOST = 4096 };
+
+struct program {
+    struct source source;
+    struct steer *steer;
+    struct source_context context[MOST];
+};
+
+static void see_threads(struct program *p)
+{
+    while (p->source.contexts < steer_threads(p->steer)) {
+        uint32_t i = p->source.contexts++;
+        p->context[i] = (struct source_context){ steer_number(p->steer, i), steer_process(p->steer, i), i == 0 };
+    }
+}
+
+static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+{
+    struct program *p = (struct program *)(void *)s;
+    int r = steer_next(p->steer, context, reply, ret, err);
+
+    see_threads(p);
+    return r;
+}
+
+static void free_program(struct source *s)
+{
+    struct program *p = (struct program *)(void *)s;
+
+    steer_free(p->steer);
+    free(p);
+}
+
+static const struct source_kind PROGRAM = { next, free_program };
+
+int source_open_program(char *const *argv, bool repeats, struct source **ret, struct peet_err *err)
+{
+    struct program *p = mem_alloc(1, sizeof *p);
+    int r = steer_start(argv, repeats ? PEET_WANT_REPEATS : 0, &p->steer, err);
+
+    if (r < 0) {
+        free(p);
+        return r;
+    }
+    p->source = (struct source){ &PROGRAM, steer_schema(p->steer), p->context, 0, MOST, true };
+    see_threads(p);
+    *ret = &p->source;
+    return 0;
+}
+
+int source_status(struct source *s)
+{
+    return steer_status(((struct program *)(void *)s)->steer);
+}

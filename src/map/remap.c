@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include "map/remap.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "format/text/scan.h"
+
+/* Where things go that are given no place: far from what programs have, each by itself. */
+#define OWN_START 0x600000000000u
+#define OWN_ALIGN 0x10000u
+
+enum verb { VERB_MOVE, VERB_SPREAD, VERB_SPLIT };
+
+struct rule {
+    enum verb verb;
+    char *object;   /* as it was written */
+    char *function; /* of heap:FUNCTION, or NULL */
+    uint64_t which; /* of its blocks; UINT64_MAX: all */
+    uint64_t seen;  /* of its blocks so far */
+    uint64_t every, to, from, size;
+    uint64_t at; /* 0: wherever there is room */
+    bool used;
+};
+
+/* Bytes that go elsewhere. */
+struct span {
+    uint64_t start, end;
+    const struct rule *rule;
+    uint64_t place;
+};
+
+struct remap {
+    const struct peet_trace *trace;
+    struct rule *rule;
+    size_t rules;
+    struct span *span; /* by rising addresses; none overlap */
+    size_t spans;
+    uint64_t next; /* the next place that nobody has */
+};
+
+/* ---- spans ---- */
+
+static size_t find_span(const struct remap *r, uint64_t addr)
+{
+    size_t low = 0, high = r->spans;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (r->span[middle].end <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void remove_spans(struct remap *r, uint64_t start, uint64_t end)
+{
+    size_t first = find_span(r, start), last = first;
+
+    while (last < r->spans && r->span[last].start < end)
+        last++;
+    memmove(r->span + first, r->span + last, (r->spans - last) * sizeof *r->span);
+    r->spans -= last - first;
+}
+
+static uint64_t elements(const struct rule *u, uint64_t size)
+{
+    return (size + u->every - 1) / u->every;
+}
+
+/* Bytes that an object of so many takes at its new place. */
+static uint64_t room_of(const struct rule *u, uint64_t size)
+{
+    return u->verb == VERB_MOVE ? size : elements(u, size) * (u->verb == VERB_SPREAD ? u->to : u->size);
+}
+
+static void add_span(struct remap *r, struct rule *u, uint64_t start, uint64_t size)
+{
+    uint64_t place = u->at;
+
+    if (size == 0)
+        return;
+    if (!place || u->used) { /* the second object of a rule cannot go to the same place */
+        place = r->next;
+        r->next += (room_of(u, size) + OWN_ALIGN - 1) / OWN_ALIGN * OWN_ALIGN + OWN_ALIGN;
+    }
+    u->used = true;
+    remove_spans(r, start, start + size);
+    r->span = mem_room(r->span, r->spans, sizeof *r->span);
+    size_t at = find_span(r, start);
+    memmove(r->span + at + 1, r->span + at, (r->spans - at) * sizeof *r->span);
+    r->span[at] = (struct span){ start, start + size, u, place };
+    r->spans++;
+}
+
+uint64_t remap_addr(const struct remap *r, uint64_t addr)
+{
+    size_t at = find_span(r, addr);
+
+    if (at == r->spans || addr < r->span[at].start)
+        return addr;
+    const struct span *s = &r->span[at];
+    const struct rule *u = s->rule;
+    uint64_t offset = addr - s->start;
+    if (u->verb == VERB_MOVE)
+        return s->place + offset;
+    uint64_t number = offset / u->every, within = offset % u->every;
+    if (u->verb == VERB_SPREAD)
+        return s->place + number * u->to + within;
+    return within >= u->from && within < u->from + u->size ? s->place + number * u->size + within - u->from : addr;
+}
+
+/* ---- objects ---- */
+
+static void find_symbols(struct remap *r, struct rule *u)
+{
+    const struct peet_module *m;
+
+    for (size_t i = 0; (m = peet_trace_module(r->trace, i)); i++)
+        for (uint32_t k = 0; k < m->symbols; k++)
+            if (!m->symbol[k].code && !strcmp(m->symbol[k].name, u->object))
+                add_span(r, u, m->symbol[k].addr, m->symbol[k].size);
+}
+
+static void see_block(struct remap *r, uint32_t process, uint64_t site, uint64_t addr, uint64_t size)
+{
+    const struct peet_symbol *f = peet_trace_symbol(r->trace, process, site);
+
+    remove_spans(r, addr, addr + size); /* whatever was there */
+    for (size_t i = 0; f && i < r->rules; i++) {
+        struct rule *u = &r->rule[i];
+        if (!u->function || strcmp(u->function, f->name) != 0)
+            continue;
+        if (u->which == UINT64_MAX || u->which == u->seen)
+            add_span(r, u, addr, size);
+        u->seen++;
+    }
+}
+
+static void see_name(struct remap *r, const struct peet_event *e)
+{
+    const char *name = peet_trace_string(r->trace, e->arg[0]);
+
+    for (size_t i = 0; name && i < r->rules; i++)
+        if (!r->rule[i].function && !strcmp(r->rule[i].object, name))
+            add_span(r, &r->rule[i], e->arg[1], e->arg[2]);
+}
+
+void remap_event(struct remap *r, uint32_t process, const struct peet_event *e)
+{
+    switch (e->kind) {
+    case PEET_EV_malloc: see_block(r, process, e->site, e->arg[0], e->arg[1]); break;
+    case PEET_EV_calloc: see_block(r, process, e->site, e->arg[0], e->arg[1] * e->arg[2]); break;
+    case PEET_EV_realloc:
+    case PEET_EV_memalign: see_block(r, process, e->site, e->arg[0], e->arg[2]); break;
+    case PEET_EV_name_data: see_name(r, e); break;
+    default: break;
+    }
+}
+
+/* ---- the file ---- */
+
+static int read_object(struct text_scan *s, struct rule *u)
+{
+    const char *hash;
+    uint64_t start, size;
+
+    if (text_scan_at_end(s))
+        return text_scan_expected(s, "an object");
+    size_t length = strcspn(s->at, " \t"); /* blanks in front are behind us */
+    u->object = mem_format("%.*s", (int)length, s->at);
+    s->at += length;
+    u->which = UINT64_MAX;
+    if (!strncmp(u->object, "heap:", 5)) {
+        u->function = mem_string(u->object + 5);
+        if ((hash = strchr(u->function, '#'))) {
+            char *end;
+            u->which = strtoull(hash + 1, &end, 10);
+            if (!hash[1] || *end)
+                return text_scan_wrong(s, "'%s': behind # stands which of the function's blocks it is, from 0",
+                                       u->object);
+            u->function[hash - u->function] = '\0';
+        }
+    } else if (u->object[0] >= '0' && u->object[0] <= '9') {
+        char *end;
+        start = strtoull(u->object, &end, 0);
+        size = *end == '+' ? strtoull(end + 1, &end, 0) : 0;
+        if (*end || size == 0)
+            return text_scan_wrong(s, "'%s': bytes in memory are ADDRESS+BYTES", u->object);
+        u->from = start; /* until the rule is whole */
+        u->size = size;
+    }
+    return 0;
+}
+
+static int read_number(struct text_scan *s, const char *word, uint64_t least, uint64_t *ret)
+{
+    int code = text_scan_field(s, word, UINT64_MAX, ret);
+
+    return code < 0 || *ret >= least ? code : text_scan_wrong(s, "%s: it must be at least 1", word);
+}
+
+static int read_rule(struct text_scan *s, struct remap *r, struct rule *u)
+{
+    bool moves = text_scan_take(s, "move"), spreads = !moves && text_scan_take(s, "spread");
+    int code;
+
+    if (!moves && !spreads && !text_scan_take(s, "split"))
+        return text_scan_expected(s, "'move', 'spread' or 'split'");
+    u->verb = moves ? VERB_MOVE : spreads ? VERB_SPREAD : VERB_SPLIT;
+    if ((code = read_object(s, u)) < 0)
+        return code;
+    uint64_t start = u->from, size = u->size;
+    u->from = u->size = 0;
+    if (moves) {
+        if ((code = read_number(s, "to", 1, &u->at)) < 0)
+            return code;
+    } else {
+        if ((code = read_number(s, "every", 1, &u->every)) < 0)
+            return code;
+        if (spreads && (code = read_number(s, "to", 1, &u->to)) < 0)
+            return code;
+        if (!spreads
+            && ((code = read_number(s, "from", 0, &u->from)) < 0 || (code = read_number(s, "for", 1, &u->size)) < 0))
+            return code;
+        if (spreads && u->to < u->every)
+            return text_scan_wrong(s, "elements of %lu bytes do not fit into %lu", (unsigned long)u->every,
+                                   (unsigned long)u->to);
+        if (!spreads && u->from + u->size > u->every)
+            return text_scan_wrong(s, "the member ends behind its element of %lu bytes", (unsigned long)u->every);
+        if (!text_scan_at_end(s) && (code = read_number(s, "at", 1, &u->at)) < 0)
+            return code;
+    }
+    if ((code = text_scan_end(s)) < 0)
+        return code;
+    if (size)
+        add_span(r, u, start, size);
+    else if (!u->function)
+        find_symbols(r, u);
+    return 0;
+}
+
+/* Rules point into the array from spans, so that it is made before. */
+static int count_lines(FILE *in)
+{
+    int lines = 1, c;
+
+    while ((c = getc(in)) != EOF)
+        lines += c == '\n';
+    rewind(in);
+    return lines;
+}
+
+int remap_read(const char *path, const struct peet_trace *t, struct remap **ret, struct peet_err *err)
+{
+    struct remap *r = mem_alloc(1, sizeof *r);
+    FILE *in = fopen(path, "r");
+    struct text_scan s;
+
+    r->trace = t;
+    r->next = OWN_START;
+    if (!in) {
+        free(r);
+        return err_sys(err, errno, "%s", path);
+    }
+    r->rule = mem_alloc((size_t)count_lines(in), sizeof *r->rule);
+    int code = text_scan_init(&s, in, path, err);
+    while (code >= 0 && (code = text_scan_line(&s)) > 0) {
+        code = read_rule(&s, r, &r->rule[r->rules]);
+        r->rules++;
+    }
+    text_scan_release(&s);
+    fclose(in);
+    if (code < 0) {
+        remap_free(r);
+        return code;
+    }
+    *ret = r;
+    return 0;
+}
+
+void remap_free(struct remap *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->rules; i++) {
+        free(r->rule[i].object);
+        free(r->rule[i].function);
+    }
+    free(r->rule);
+    free(r->span);
+    free(r);
+}
+
+const char *remap_unused(const struct remap *r, size_t i)
+{
+    for (size_t k = 0; k < r->rules; k++)
+        if (!r->rule[k].used && i-- == 0)
+            return r->rule[k].object;
+    return NULL;
+}

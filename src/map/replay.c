@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* The threads of a trace as contexts. A cursor is opened when a context runs first, and freed at its end. */
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "map/source.h"
+
+struct replay {
+    struct source source;
+    struct peet_trace *trace;
+    struct source_context *context;
+    struct peet_cursor **cursor;
+    unsigned want;
+};
+
+static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+{
+    struct replay *r = (struct replay *)(void *)s;
+    struct peet_cursor **c = &r->cursor[context];
+
+    (void)reply; /* what it did is done */
+    if (!*c) {
+        int code = peet_cursor_open(r->trace, r->context[context].thread, r->want, c, err);
+        if (code < 0)
+            return code;
+    }
+    int code;
+    do /* what is damaged is left out; the trace tells it as a problem */
+        code = peet_cursor_next(*c, ret, err);
+    while (code == PEET_ERR_DAMAGED);
+    if (code == 0) {
+        peet_cursor_free(*c);
+        *c = NULL;
+    }
+    return code;
+}
+
+static void free_replay(struct source *s)
+{
+    struct replay *r = (struct replay *)(void *)s;
+
+    for (uint32_t i = 0; r->cursor && i < s->contexts; i++)
+        peet_cursor_free(r->cursor[i]);
+    free(r->cursor);
+    free(r->context);
+    free(r);
+}
+
+static const struct source_kind REPLAY = { next, free_replay };
+
+/* Whether another thread of the trace has made it. */
+static bool has_parent(const struct peet_trace *t, const struct peet_thread *thread)
+{
+    struct peet_totals totals;
+
+    return thread->parent != thread->id && thread->process != thread->id
+           && peet_trace_totals(t, thread->parent, &totals) == 0;
+}
+
+int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, struct peet_err *err)
+{
+    struct replay *r = calloc(1, sizeof *r);
+    size_t threads = 0, n = 0;
+
+    while (peet_trace_thread(t, threads))
+        threads++;
+    if (!r || !(r->context = calloc(threads + 1, sizeof *r->context))
+        || !(r->cursor = calloc(threads + 1, sizeof *r->cursor))) {
+        if (r)
+            free_replay(&r->source);
+        return err_set(err, PEET_ERR_MEMORY, "no memory for the threads of a trace");
+    }
+    for (size_t i = 0; i < threads; i++) {
+        const struct peet_thread *thread = peet_trace_thread(t, i);
+        r->context[n++] = (struct source_context){ thread->id, thread->process, !has_parent(t, thread) };
+    }
+    r->trace = t;
+    r->want = repeats ? PEET_WANT_REPEATS : 0;
+    r->source = (struct source){ &REPLAY, t, r->context, (uint32_t)n, (uint32_t)n, false };
+    *ret = &r->source;
+    return 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the records of software contexts come from: a recorded trace, or a program that runs while it is simulated.
+ *
+ * A context is a thread of the program. Its records come in batches, in program order, as fast as they are asked for; what
+ * it does at an event that others have a say in (a lock, a barrier) is not the source's business: the consumer asks for no more
+ * records of a context until it may go on. */
+#ifndef MAP_SOURCE_H
+#define MAP_SOURCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "peet/trace.h"
+
+struct source;
+
+struct source_context {
+    uint32_t thread; /* its number in the trace's eyes, which events name */
+    uint32_t process;
+    bool is_first; /* nobody creates it: it is there from the beginning */
+};
+
+struct source_kind {
+    /* The next batch of a context, valid until the next call for it: 1, 0 at its end, or an error. `reply` answers its last event, if
+     * that asked something. What others have created meanwhile is among the contexts then. */
+    int (*next)(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err);
+    void (*free)(struct source *s);
+};
+
+struct source {
+    const struct source_kind *kind;
+    const struct peet_trace *trace; /* its schema */
+    const struct source_context *context;
+    uint32_t contexts, most; /* so far, and how many there can be */
+    bool is_live;            /* what it does depends on what it is told */
+};
+
+static inline int source_next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret,
+                              struct peet_err *err)
+{
+    return s->kind->next(s, context, reply, ret, err);
+}
+
+static inline void source_free(struct source *s)
+{
+    if (s)
+        s->kind->free(s);
+}
+
+/* A recorded trace, which must outlive the source. repeats: what is repeated may come as one record. */
+int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, struct peet_err *err);
+
+/* A program built with peet cc, which runs as far as it is asked for. */
+int source_open_program(char *const *argv, bool repeats, struct source **ret, struct peet_err *err);
+
+/* How it ended, as waitpid tells it. */
+int source_status(struct source *s);
+
+#endif

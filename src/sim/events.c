@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: MIT */
+/* What events mean to the machine. Locks and barriers are the machine's kind (sim/sync); what else contexts wait for (semaphores,
+ * conditions, locks for many readers, posts, ends of threads) is served in the order in which they came, and each operation is one
+ * update of the object's word. */
+#include <assert.h>
+
+#include "base/err.h"
+#include "sim/state.h"
+
+/* ---- objects ---- */
+
+static struct object *object_at(struct sim *s, uint64_t addr, enum sim_object_kind kind)
+{
+    struct object **o = map_put(&s->objects, addr, kind);
+
+    assert(o);
+    if (!*o) {
+        *o = arena_alloc(&s->arena, sizeof **o);
+        assert(*o);
+        (*o)->seen = (struct sim_object){ .addr = addr, .kind = (uint8_t)kind };
+        if (kind == OBJECT_LOCK)
+            (*o)->lock =
+                (struct sync_lock){ .kind = s->config.lock, .host = &s->host, .config = &s->config.sync, .addr = addr };
+        else if (kind == OBJECT_BARRIER)
+            (*o)->barrier = (struct sync_barrier){
+                .kind = s->config.barrier, .host = &s->host, .config = &s->config.sync, .addr = addr
+            };
+    }
+    return *o;
+}
+
+static void spend(struct place *p, uint64_t until, enum time_kind as)
+{
+    assert(until >= p->clock);
+    p->seen.time[as] += until - p->clock;
+    p->clock = until;
+}
+
+static void touch(struct sim *s, struct place *p, uint64_t addr, enum peet_kind kind, enum time_kind as)
+{
+    spend(p, s->host.access(s, p->cpu, addr, kind, p->clock), as);
+}
+
+static void append(struct object *o, struct context *c)
+{
+    c->next = NULL;
+    if (o->first)
+        o->last->next = c;
+    else
+        o->first = c;
+    o->last = c;
+}
+
+static struct context *take_first(struct object *o)
+{
+    struct context *c = o->first;
+
+    if (c)
+        o->first = c->next;
+    return c;
+}
+
+static void remove_from(struct object *o, const struct context *c)
+{
+    struct context *all = o->first;
+
+    o->first = o->last = NULL;
+    while (all) {
+        struct context *next = all->next;
+        if (all != c)
+            append(o, all);
+        all = next;
+    }
+}
+
+/* Waits in line. */
+static void line_up(struct sim *s, struct context *c, struct object *o, enum time_kind as)
+{
+    append(o, c);
+    c->since = c->place->clock;
+    sim_wait(s, c, o, as);
+}
+
+static void note_wait(struct object *o, uint64_t cycles)
+{
+    o->seen.waits++;
+    o->seen.waited += cycles;
+    o->seen.longest = cycles > o->seen.longest ? cycles : o->seen.longest;
+}
+
+static void wake(struct sim *s, struct object *o, struct context *c, uint64_t now)
+{
+    note_wait(o, now > c->since ? now - c->since : 0);
+    sim_wake(s, c, now);
+}
+
+/* ---- locks ---- */
+
+/* Tries to take the lock; false: not yet. */
+static bool try_lock(struct sim *s, struct place *p, bool is_new)
+{
+    struct context *c = p->context;
+    struct object *o = c->object;
+    enum sync_outcome outcome;
+
+    if (is_new)
+        c->since = p->clock;
+    spend(p, o->lock.kind->attempt(&o->lock, &c->party, is_new, p->clock, &outcome), TIME_lock);
+    c->pending = outcome == SYNC_DONE ? PENDING_NOTHING : PENDING_LOCK;
+    if (outcome == SYNC_DONE) {
+        assert(!o->holder);
+        o->holder = c;
+        o->since = p->clock;
+        o->seen.uses++;
+        if (!is_new)
+            note_wait(o, p->clock - c->since);
+    } else if (outcome == SYNC_PARKED) {
+        sim_wait(s, c, o, TIME_lock);
+    }
+    return outcome == SYNC_DONE;
+}
+
+static void lock(struct sim *s, struct place *p, struct object *o)
+{
+    if (o->holder == p->context) {
+        o->depth++;
+        return;
+    }
+    p->context->object = o;
+    try_lock(s, p, true);
+}
+
+static void unlock(struct place *p, struct object *o)
+{
+    struct context *holder = o->holder;
+
+    if (!holder) /* taken before the recording began */
+        return;
+    if (o->depth > 0) {
+        o->depth--;
+        return;
+    }
+    o->holder = NULL;
+    o->seen.held += p->clock - o->since;
+    spend(p, o->lock.kind->release(&o->lock, &holder->party, p->clock), TIME_lock);
+}
+
+/* ---- locks for many readers ---- */
+
+static void grant(struct sim *s, struct object *o, uint64_t now)
+{
+    while (o->first && !o->holder && (o->first->is_reader || o->readers == 0)) {
+        struct context *c = take_first(o);
+        o->seen.uses++;
+        if (c->is_reader)
+            o->readers++;
+        else
+            o->holder = c;
+        wake(s, o, c, now);
+    }
+}
+
+static void rwlock(struct sim *s, struct place *p, struct object *o, bool is_reader)
+{
+    struct context *c = p->context;
+
+    touch(s, p, o->seen.addr, PEET_UPDATE, TIME_lock);
+    c->is_reader = is_reader;
+    if (o->holder || o->first || (!is_reader && o->readers > 0)) {
+        line_up(s, c, o, TIME_lock);
+        return;
+    }
+    o->seen.uses++;
+    if (is_reader)
+        o->readers++;
+    else
+        o->holder = c;
+}
+
+static void rwunlock(struct sim *s, struct place *p, struct object *o)
+{
+    touch(s, p, o->seen.addr, PEET_UPDATE, TIME_lock);
+    if (o->holder == p->context)
+        o->holder = NULL;
+    else if (o->readers > 0)
+        o->readers--;
+    grant(s, o, p->clock);
+}
+
+/* ---- barriers ---- */
+
+static void barrier(struct sim *s, struct place *p, uint64_t addr, uint64_t parties)
+{
+    struct object *o = object_at(s, addr, OBJECT_BARRIER);
+    struct context *c = p->context;
+    enum sync_outcome outcome;
+
+    c->since = p->clock;
+    c->object = o;
+    if (o->barrier.arrived == 0)
+        o->barrier.parties = (uint32_t)parties;
+    uint64_t done = o->barrier.kind->arrive(&o->barrier, &c->party, p->clock, &outcome);
+    spend(p, done, TIME_barrier);
+    if (outcome == SYNC_DONE) {
+        o->seen.uses++;
+        c->reply = 1; /* one of them is told that it was the last */
+        return;
+    }
+    c->pending = PENDING_BARRIER;
+    sim_wait(s, c, o, TIME_barrier);
+}
+
+/* ---- conditions, semaphores, posts ---- */
+
+static void wait_for_condition(struct sim *s, struct place *p, const uint64_t *arg, bool is_limited, bool timed_out)
+{
+    struct object *o = object_at(s, arg[0], OBJECT_CONDITION), *held = object_at(s, arg[1], OBJECT_LOCK);
+    struct context *c = p->context;
+
+    unlock(p, held);
+    touch(s, p, arg[0], PEET_UPDATE, TIME_other);
+    c->is_limited = is_limited;
+    if (timed_out || o->value > 0) {
+        o->value -= o->value > 0 && !timed_out;
+        lock(s, p, held);
+        return;
+    }
+    c->relock = held;
+    c->pending = PENDING_RELOCK;
+    line_up(s, c, o, TIME_other);
+}
+
+static void signal(struct sim *s, struct place *p, uint64_t addr, bool all)
+{
+    struct object *o = object_at(s, addr, OBJECT_CONDITION);
+    struct context *c;
+
+    touch(s, p, addr, PEET_UPDATE, TIME_other);
+    o->seen.uses++;
+    if (!o->first && !s->source->is_live)
+        o->value = 1; /* for who comes late, which it did not do when it was recorded */
+    while ((c = take_first(o))) {
+        wake(s, o, c, p->clock);
+        if (!all)
+            break;
+    }
+}
+
+static void take_semaphore(struct sim *s, struct place *p, uint64_t addr)
+{
+    struct object *o = object_at(s, addr, OBJECT_SEMAPHORE);
+
+    touch(s, p, addr, PEET_UPDATE, TIME_other);
+    o->seen.uses++;
+    if (o->value > 0)
+        o->value--;
+    else
+        line_up(s, p->context, o, TIME_other);
+}
+
+static void give_semaphore(struct sim *s, struct place *p, uint64_t addr)
+{
+    struct object *o = object_at(s, addr, OBJECT_SEMAPHORE);
+    struct context *c = take_first(o);
+
+    touch(s, p, addr, PEET_UPDATE, TIME_other);
+    if (c)
+        wake(s, o, c, p->clock);
+    else
+        o->value++;
+}
+
+static void post(struct sim *s, struct place *p, uint64_t addr, uint64_t value)
+{
+    struct object *o = object_at(s, addr, OBJECT_POST);
+    struct context *rest = o->first;
+
+    touch(s, p, addr, PEET_STORE, TIME_other);
+    o->value = value > o->value ? value : o->value;
+    o->first = NULL;
+    while (rest) {
+        struct context *c = rest;
+        rest = c->next;
+        if (c->wanted <= o->value)
+            wake(s, o, c, p->clock);
+        else
+            append(o, c);
+    }
+}
+
+static void wait_for_post(struct sim *s, struct place *p, uint64_t addr, uint64_t value)
+{
+    struct object *o = object_at(s, addr, OBJECT_POST);
+
+    touch(s, p, addr, PEET_LOAD, TIME_other);
+    o->seen.uses++;
+    p->context->wanted = value;
+    if (o->value < value)
+        line_up(s, p->context, o, TIME_other);
+}
+
+/* ---- threads ---- */
+
+static struct context *context_of(struct sim *s, uint64_t thread)
+{
+    const uint32_t *n = map_find(&s->threads, thread, 0);
+
+    return n ? &s->context[*n - 1] : NULL;
+}
+
+static void create(struct sim *s, struct place *p, uint64_t thread)
+{
+    struct context *c = context_of(s, thread);
+
+    if (!c || c->status != STATUS_UNBORN)
+        return;
+    s->alive++;
+    sim_wake(s, c, p->clock);
+}
+
+static void join(struct sim *s, struct place *p, uint64_t thread)
+{
+    struct context *child = context_of(s, thread), *c = p->context;
+
+    if (!child || child->status == STATUS_ENDED || child->status == STATUS_UNBORN)
+        return;
+    c->joins = child->sched.number + 1;
+    sim_wait(s, c, NULL, TIME_other);
+}
+
+void sim_end_context(struct sim *s, struct place *p)
+{
+    struct context *ended = p->context;
+
+    ended->status = STATUS_ENDED;
+    s->alive--;
+    for (uint32_t i = 0; i < s->contexts; i++) {
+        struct context *c = &s->context[i];
+        if (c->status == STATUS_WAITING && c->joins == ended->sched.number + 1) {
+            c->joins = 0;
+            sim_wake(s, c, p->clock);
+        }
+    }
+    ended->place = NULL;
+    p->context = NULL;
+    p->runs = false;
+    struct sched_context *next = sched_pick(&s->scheduler, p->number, p->clock);
+    if (next) {
+        s->context[next->number].wake_at = p->clock;
+        sim_take(s, p, &s->context[next->number], p->clock);
+    }
+}
+
+/* ---- all ---- */
+
+bool sim_pending(struct sim *s, struct place *p)
+{
+    struct context *c = p->context;
+    struct object *o = c->object;
+    uint8_t pending = c->pending;
+
+    c->pending = PENDING_NOTHING;
+    switch (pending) {
+    case PENDING_LOCK: return try_lock(s, p, false);
+    case PENDING_RELOCK: lock(s, p, c->relock); return p->context == c && p->runs && !c->pending;
+    case PENDING_BARRIER:
+        if (o->barrier.kind->go_on)
+            spend(p, o->barrier.kind->go_on(&o->barrier, &c->party, p->clock), TIME_barrier);
+        note_wait(o, p->clock - c->since);
+        return true;
+    default: return true;
+    }
+}
+
+bool sim_break(struct sim *s, uint64_t now)
+{
+    bool any = false;
+
+    (void)now;
+    for (uint32_t i = 0; i < s->contexts; i++) {
+        struct context *c = &s->context[i];
+        bool waits = c->status == STATUS_WAITING && c->object && !c->joins
+                     && (c->object->seen.kind == OBJECT_CONDITION || c->object->seen.kind == OBJECT_SEMAPHORE);
+        if (!waits || (s->source->is_live && !(c->object->seen.kind == OBJECT_CONDITION && c->is_limited)))
+            continue;
+        any = true;
+        s->broken += !s->source->is_live;
+        c->reply = 1; /* its time is over */
+        remove_from(c->object, c);
+        sim_wake(s, c, c->place ? c->place->clock : c->since);
+    }
+    return any;
+}
+
+/* An attempt that does not wait: of a recorded program it is known what came of it. */
+static bool is_refused(struct sim *s, struct place *p, const struct peet_event *e, bool is_taken)
+{
+    bool refused = s->source->is_live ? is_taken : e->arg[1] != 0;
+
+    if (refused)
+        touch(s, p, e->arg[0], PEET_LOAD, TIME_lock);
+    p->context->reply = refused;
+    return refused;
+}
+
+int sim_event(struct sim *s, struct place *p, const struct peet_event *e, struct peet_err *err)
+{
+    const uint64_t *arg = e->arg;
+
+    (void)err;
+    switch (e->kind) {
+    case PEET_EV_thread_create: create(s, p, arg[0]); break;
+    case PEET_EV_thread_join: join(s, p, arg[0]); break;
+    case PEET_EV_mutex_trylock:
+    case PEET_EV_spin_trylock:
+        if (is_refused(s, p, e, object_at(s, arg[0], OBJECT_LOCK)->holder != NULL))
+            break;
+        /* fallthrough */
+    case PEET_EV_mutex_lock:
+    case PEET_EV_spin_lock: lock(s, p, object_at(s, arg[0], OBJECT_LOCK)); break;
+    case PEET_EV_mutex_unlock:
+    case PEET_EV_spin_unlock: unlock(p, object_at(s, arg[0], OBJECT_LOCK)); break;
+    case PEET_EV_rwlock_tryrdlock:
+    case PEET_EV_rwlock_trywrlock: {
+        const struct object *o = object_at(s, arg[0], OBJECT_RWLOCK);
+        if (is_refused(s, p, e, o->holder || o->first || (e->kind == PEET_EV_rwlock_trywrlock && o->readers > 0)))
+            break;
+    }
+        /* fallthrough */
+    case PEET_EV_rwlock_rdlock:
+    case PEET_EV_rwlock_wrlock:
+        rwlock(s, p, object_at(s, arg[0], OBJECT_RWLOCK),
+               e->kind == PEET_EV_rwlock_rdlock || e->kind == PEET_EV_rwlock_tryrdlock);
+        break;
+    case PEET_EV_rwlock_unlock: rwunlock(s, p, object_at(s, arg[0], OBJECT_RWLOCK)); break;
+    case PEET_EV_cond_wait: wait_for_condition(s, p, arg, false, false); break;
+    case PEET_EV_cond_timedwait: wait_for_condition(s, p, arg, true, arg[2] != 0); break;
+    case PEET_EV_cond_signal: signal(s, p, arg[0], false); break;
+    case PEET_EV_cond_broadcast: signal(s, p, arg[0], true); break;
+    case PEET_EV_barrier_wait: barrier(s, p, arg[0], arg[1]); break;
+    case PEET_EV_sem_init: object_at(s, arg[0], OBJECT_SEMAPHORE)->value = arg[1]; break;
+    case PEET_EV_sem_trywait:
+        if (is_refused(s, p, e, object_at(s, arg[0], OBJECT_SEMAPHORE)->value == 0))
+            break;
+        /* fallthrough */
+    case PEET_EV_sem_wait: take_semaphore(s, p, arg[0]); break;
+    case PEET_EV_sem_post: give_semaphore(s, p, arg[0]); break;
+    case PEET_EV_post: post(s, p, arg[0], arg[1]); break;
+    case PEET_EV_wait: wait_for_post(s, p, arg[0], arg[1]); break;
+    case PEET_EV_range_read: sim_range(s, p, arg[0], arg[1], PEET_LOAD); break;
+    case PEET_EV_range_write: sim_range(s, p, arg[0], arg[1], PEET_STORE); break;
+    case PEET_EV_range_copy:
+        sim_range(s, p, arg[1], arg[2], PEET_LOAD);
+        sim_range(s, p, arg[0], arg[2], PEET_STORE);
+        break;
+    case PEET_EV_range_compare:
+        sim_range(s, p, arg[0], arg[2], PEET_LOAD);
+        sim_range(s, p, arg[1], arg[2], PEET_LOAD);
+        break;
+    default: break; /* costs nothing */
+    }
+    return 0;
+}

@@ -1,0 +1,692 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/memory.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+/* An entry's state is the protocol's, and one bit: others have lost the line and not come back, so that writes must be seen. */
+enum { STATE_MASK = PROTOCOL_STATES - 1, WATCHED = PROTOCOL_STATES };
+enum { SHARED_CLEAN = 1, SHARED_DIRTY = 2 }; /* of a line in a shared level */
+enum { HISTORY_WORDS = 64, PAGE_SHIFT = 12 };
+
+enum lost { NEVER_HAD, HAS, REPLACED, INVALIDATED };
+
+/* What a processor knew of a line that it may not have any more. */
+struct history_of {
+    uint64_t written; /* words that others wrote since it was invalidated */
+    uint8_t lost;     /* enum lost */
+};
+
+/* All of a line, for all processors. */
+struct history {
+    uint64_t present;     /* a bit for each processor that has it, */
+    uint64_t invalidated; /*   and for each that lost it because another one wrote */
+    struct history_of of[];
+};
+
+struct processor {
+    struct memory_front front;
+    struct cache level[CONFIG_LEVELS]; /* those that are private */
+    struct cache tlb, instructions;
+    struct memory_counts counts;
+};
+
+struct memory {
+    struct machine_config config;
+    const struct protocol *protocol;
+    unsigned cpus, levels, private_levels;
+    unsigned word_shift;
+    bool has_directory;
+    struct processor *cpu;
+    struct cache shared[CONFIG_LEVELS]; /* by level */
+    struct fabric fabric;
+    struct map histories; /* struct history *, by line */
+    struct map homes;     /* uint32_t: 1 + node, by page */
+    struct arena arena;
+};
+
+/* ---- making one ---- */
+
+static int init_cache(struct cache *c, const struct level_config *l, uint64_t seed)
+{
+    return cache_init(
+        c, &(struct cache_config){
+               .bytes = l->bytes, .ways = l->ways, .line = l->line, .replacement = l->replacement, .seed = seed });
+}
+
+static int init_processor(struct memory *m, unsigned cpu)
+{
+    const struct machine_config *c = &m->config;
+    struct processor *p = &m->cpu[cpu];
+    int r = 0;
+
+    for (unsigned i = 0; r == 0 && i < m->private_levels; i++)
+        r = init_cache(&p->level[i], &c->level[i], c->seed + cpu * CONFIG_LEVELS + i);
+    if (r == 0 && c->instructions.bytes)
+        r = init_cache(&p->instructions, &c->instructions, c->seed + cpu);
+    if (r == 0 && c->tlb.entries)
+        r = cache_init(&p->tlb, &(struct cache_config){ .bytes = (uint64_t)c->tlb.entries * c->tlb.page,
+                                                        .ways = c->tlb.ways,
+                                                        .line = c->tlb.page,
+                                                        .replacement = c->tlb.replacement,
+                                                        .seed = c->seed + cpu });
+    return r;
+}
+
+/* What needs nobody's help. With a TLB every reference has to be looked at, and with a replacement that wants to know of each, too. */
+static void find_front(struct memory *m, unsigned cpu)
+{
+    static const uint64_t NOTHING;
+    const struct protocol *p = m->protocol;
+    const struct cache *c = &m->cpu[cpu].level[0];
+    struct memory_front *f = &m->cpu[cpu].front;
+    *f = (struct memory_front){ .entry = &NOTHING, .line = 1 };
+    if (m->levels == 0)
+        return;
+    bool usable = !m->config.tlb.entries && (c->replacement->moves || c->ways == 1) && (c->mask || c->sets == 1);
+
+    *f = (struct memory_front){ .entry = c->entry,
+                                .mask = c->mask,
+                                .ways = c->ways,
+                                .shift = c->shift,
+                                .line = m->config.level[0].line,
+                                .latency = m->config.level[0].latency };
+    for (unsigned s = 1; usable && s < p->states; s++) {
+        const struct own_cell *w = &p->own[s][OWN_WRITE];
+        bool reads = p->flags[s] & STATE_READABLE, writes = p->flags[s] & STATE_WRITABLE && w->alone == s;
+        f->fast[s] = (uint8_t)(reads | (writes && !m->config.level[0].is_write_through) << 1);
+        f->fast[s | WATCHED] = reads;
+    }
+}
+
+int memory_new(const struct machine_config *config, struct memory **ret, struct peet_err *err)
+{
+    struct memory *m = calloc(1, sizeof *m);
+    int r = 0;
+
+    if (!m)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for a machine");
+    m->config = *config;
+    m->protocol = config->protocol;
+    m->cpus = config->cpus;
+    while (m->levels < CONFIG_LEVELS && config->level[m->levels].bytes)
+        m->levels++;
+    while (m->private_levels < m->levels && !config->level[m->private_levels].is_shared)
+        m->private_levels++;
+    assert((m->private_levels > 0 || m->levels == 0) && m->cpus > 0 && m->cpus <= CONFIG_MAX_CPUS);
+    while (config->level[0].line >> m->word_shift > HISTORY_WORDS || m->word_shift < 2)
+        m->word_shift++;
+    m->histories.value_size = sizeof(struct history *);
+    m->homes.value_size = sizeof(uint32_t);
+    m->has_directory = config->fabric_kind->has_directory;
+    m->cpu = calloc(m->cpus, sizeof *m->cpu);
+    for (unsigned i = 0; m->cpu && r == 0 && i < m->cpus; i++)
+        if ((r = init_processor(m, i)) == 0)
+            find_front(m, i);
+    for (unsigned i = m->private_levels; r == 0 && i < m->levels; i++)
+        r = init_cache(&m->shared[i], &config->level[i], config->seed + i);
+    struct fabric_config fabric = config->fabric;
+    fabric.cpus = m->cpus;
+    fabric.line = m->levels ? config->level[0].line : 64;
+    if (!m->cpu || r < 0 || fabric_init(&m->fabric, config->fabric_kind, &fabric) < 0) {
+        memory_free(m);
+        return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
+    }
+    *ret = m;
+    return 0;
+}
+
+void memory_free(struct memory *m)
+{
+    if (!m)
+        return;
+    for (unsigned i = 0; m->cpu && i < m->cpus; i++) {
+        for (unsigned k = 0; k < m->private_levels; k++)
+            cache_release(&m->cpu[i].level[k]);
+        cache_release(&m->cpu[i].tlb);
+        cache_release(&m->cpu[i].instructions);
+    }
+    for (unsigned i = 0; i < CONFIG_LEVELS; i++)
+        cache_release(&m->shared[i]);
+    fabric_release(&m->fabric);
+    map_release(&m->histories);
+    map_release(&m->homes);
+    arena_release(&m->arena);
+    free(m->cpu);
+    free(m);
+}
+
+/* ---- why lines are missing ---- */
+
+static struct history *history_of(struct memory *m, uint64_t line)
+{
+    struct history **h = map_put(&m->histories, line, 0);
+
+    assert(h); /* like all tables that grow with the program, it is not worth to go on without */
+    if (!*h) {
+        size_t bytes = sizeof **h + m->cpus * sizeof(struct history_of);
+        *h = arena_alloc(&m->arena, bytes);
+        assert(*h);
+        memset(*h, 0, bytes);
+    }
+    return *h;
+}
+
+/* The words of a line that a reference touches. */
+static uint64_t words_of(const struct memory *m, uint64_t addr, uint64_t size)
+{
+    uint64_t first = addr >> m->word_shift & (HISTORY_WORDS - 1), in_line = m->config.level[0].line >> m->word_shift;
+    uint64_t last = (addr + size - 1) >> m->word_shift & (HISTORY_WORDS - 1), n;
+
+    first %= in_line;
+    last %= in_line;
+    n = last - first + 1;
+    return (n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << first;
+}
+
+static enum miss_cause cause_of(const struct history *h, unsigned cpu, uint64_t words)
+{
+    const struct history_of *o = &h->of[cpu];
+
+    switch (o->lost) {
+    case NEVER_HAD: return MISS_cold;
+    case INVALIDATED: return o->written & words ? MISS_true_sharing : MISS_false_sharing;
+    default: return MISS_replaced;
+    }
+}
+
+static void note_coming(struct history *h, unsigned cpu)
+{
+    h->of[cpu] = (struct history_of){ 0, HAS };
+    h->present |= (uint64_t)1 << cpu;
+    h->invalidated &= ~((uint64_t)1 << cpu);
+}
+
+static void note_going(struct history *h, unsigned cpu, enum lost how)
+{
+    h->of[cpu] = (struct history_of){ 0, (uint8_t)how };
+    h->present &= ~((uint64_t)1 << cpu);
+    h->invalidated |= (uint64_t)(how == INVALIDATED) << cpu;
+}
+
+/* A processor writes words: those that have lost the line see them when they come back. Returns whether there are any. */
+static bool note_write(struct history *h, unsigned cpu, uint64_t words)
+{
+    uint64_t others = h->invalidated & ~((uint64_t)1 << cpu);
+
+    for (uint64_t left = others; left; left &= left - 1)
+        h->of[__builtin_ctzll(left)].written |= words;
+    return others != 0;
+}
+
+/* ---- lines and states ---- */
+
+static void set_state(uint64_t *entry, unsigned state)
+{
+    *entry = (*entry & ~(uint64_t)(CACHE_STATES - 1)) | state;
+}
+
+static bool is_dirty(const struct memory *m, unsigned state)
+{
+    return m->protocol->flags[state & STATE_MASK] & STATE_DIRTY;
+}
+
+/* The valid state of a line that a processor has: that of the innermost level. 0: it has not. */
+static unsigned state_of(struct memory *m, unsigned cpu, uint64_t line)
+{
+    for (unsigned i = 0; i < m->private_levels; i++) {
+        const uint64_t *e = cache_find(&m->cpu[cpu].level[i], line);
+        if (e)
+            return cache_state(*e);
+    }
+    return PROTOCOL_ABSENT;
+}
+
+/* Another processor has changed the state of a line here. */
+static void change_state(struct memory *m, unsigned cpu, uint64_t line, unsigned state)
+{
+    for (unsigned i = 0; i < m->private_levels; i++) {
+        uint64_t *e = cache_find(&m->cpu[cpu].level[i], line);
+        if (e && state)
+            set_state(e, state);
+        else if (e)
+            cache_drop(&m->cpu[cpu].level[i], e);
+    }
+}
+
+static unsigned home_of(struct memory *m, unsigned cpu, uint64_t line)
+{
+    uint64_t page = line << m->cpu[0].level[0].shift >> PAGE_SHIFT;
+
+    if (!m->has_directory)
+        return 0;
+    if (!m->config.first_touch)
+        return (unsigned)(page % m->cpus);
+    uint32_t *home = map_put(&m->homes, page, 0);
+    assert(home);
+    if (!*home)
+        *home = 1 + cpu;
+    return *home - 1;
+}
+
+/* ---- shared levels and memory ---- */
+
+static void write_memory(struct memory *m, uint64_t line);
+
+/* A line goes out of a shared level. If that is inclusive, it goes out of everybody's caches. */
+static void leave_shared(struct memory *m, unsigned level, uint64_t entry)
+{
+    uint64_t line = entry >> CACHE_STATE_BITS;
+    struct history *h = NULL;
+
+    if (m->config.level[level].inclusion == INCLUSION_INCLUSIVE) {
+        h = history_of(m, line);
+        for (uint64_t left = h->present; left; left &= left - 1) {
+            unsigned cpu = (unsigned)__builtin_ctzll(left);
+            m->cpu[cpu].counts.write_backs += is_dirty(m, state_of(m, cpu, line));
+            change_state(m, cpu, line, PROTOCOL_ABSENT);
+            note_going(h, cpu, REPLACED);
+        }
+    }
+    if (level + 1 < m->levels && cache_state(entry) == SHARED_DIRTY) {
+        uint64_t *e = cache_find(&m->shared[level + 1], line);
+        if (e)
+            set_state(e, SHARED_DIRTY);
+        else
+            write_memory(m, line);
+    }
+}
+
+static void put_shared(struct memory *m, unsigned level, uint64_t line, unsigned state)
+{
+    uint64_t gone = cache_put(&m->shared[level], line, state);
+
+    if (gone)
+        leave_shared(m, level, gone);
+}
+
+/* Behind the last level there is nothing that could be full. */
+static void write_memory(struct memory *m, uint64_t line)
+{
+    (void)m;
+    (void)line;
+}
+
+/* A line comes out of a private cache: the first shared level takes it, or memory. */
+static void take_back(struct memory *m, uint64_t line)
+{
+    if (m->private_levels == m->levels) {
+        write_memory(m, line);
+        return;
+    }
+    struct cache *c = &m->shared[m->private_levels];
+    uint64_t *e = cache_find(c, line);
+    if (e)
+        set_state(cache_touch(c, e), SHARED_DIRTY);
+    else
+        put_shared(m, m->private_levels, line, SHARED_DIRTY);
+}
+
+/* What is behind the private caches gives a line; returns how long that takes. It is in all shared levels then. */
+static uint32_t give(struct memory *m, unsigned cpu, uint64_t line)
+{
+    unsigned found = m->private_levels;
+    uint32_t latency = m->fabric.config.memory;
+
+    for (; found < m->levels; found++) {
+        uint64_t *e = cache_find(&m->shared[found], line);
+        if (!e)
+            continue;
+        cache_touch(&m->shared[found], e);
+        latency = m->config.level[found].latency;
+        m->cpu[cpu].counts.hits[found]++;
+        break;
+    }
+    for (unsigned i = found; i-- > m->private_levels;)
+        put_shared(m, i, line, SHARED_CLEAN);
+    return latency;
+}
+
+/* ---- transactions ---- */
+
+/* What a transaction heard, and how long it took. */
+struct heard {
+    bool shared;
+    uint64_t stall;
+};
+
+/* All others see it and do what their tables say. */
+static void snoop(struct memory *m, unsigned cpu, uint64_t line, unsigned op, struct history *h, struct transaction *t,
+                  bool *ret_shared)
+{
+    for (uint64_t left = h->present & ~((uint64_t)1 << cpu); left; left &= left - 1) {
+        unsigned other = (unsigned)__builtin_ctzll(left), state = state_of(m, other, line) & STATE_MASK;
+        const struct snoop_cell *cell = &m->protocol->snoop[state][op];
+        assert(state);
+        t->sharers |= (uint64_t)1 << other;
+        *ret_shared |= (cell->acts & SNOOP_SHARED) != 0;
+        if (cell->acts & SNOOP_SUPPLY)
+            t->supplier = (int)other;
+        if (cell->acts & SNOOP_FLUSH)
+            take_back(m, line);
+        change_state(m, other, line, cell->next);
+        if (cell->next == PROTOCOL_ABSENT) {
+            note_going(h, other, INVALIDATED);
+            m->cpu[other].counts.invalidations++;
+        }
+    }
+}
+
+static struct heard transact(struct memory *m, unsigned cpu, uint64_t line, unsigned op, struct history *h,
+                             uint64_t now)
+{
+    struct transaction t = { .op = (uint8_t)op, .cpu = cpu, .line = line, .supplier = FABRIC_MEMORY };
+    struct heard heard = { 0 };
+
+    snoop(m, cpu, line, op, h, &t, &heard.shared);
+    t.home = home_of(m, cpu, line);
+    if (op == BUS_READ || op == BUS_READ_OWN) {
+        t.bytes = m->config.level[0].line;
+        t.latency = t.supplier == FABRIC_MEMORY ? give(m, cpu, line) : m->fabric.config.transfer;
+        m->cpu[cpu].counts.from_caches += t.supplier != FABRIC_MEMORY;
+    } else {
+        t.bytes = op == BUS_UPDATE ? 8 : op == BUS_WRITE_BACK ? m->config.level[0].line : 0;
+        m->cpu[cpu].counts.updates += op == BUS_UPDATE;
+    }
+    struct fabric_time time = fabric_transact(&m->fabric, &t, now);
+    m->cpu[cpu].counts.waited += time.waited;
+    heard.stall = time.done - now;
+    return heard;
+}
+
+/* ---- filling and pushing out ---- */
+
+/* A line goes to memory, and nobody waits. */
+static void write_back(struct memory *m, unsigned cpu, uint64_t line, uint64_t now)
+{
+    struct transaction t = { .op = BUS_WRITE_BACK,
+                             .cpu = cpu,
+                             .line = line,
+                             .supplier = FABRIC_MEMORY,
+                             .bytes = m->config.level[0].line,
+                             .home = home_of(m, cpu, line) };
+
+    m->cpu[cpu].counts.write_backs++;
+    fabric_transact(&m->fabric, &t, now);
+    take_back(m, line);
+}
+
+/* An entry has gone out of a private level. */
+static void push_out(struct memory *m, unsigned cpu, unsigned level, uint64_t entry, uint64_t now)
+{
+    struct processor *p = &m->cpu[cpu];
+    uint64_t line = entry >> CACHE_STATE_BITS;
+    unsigned state = cache_state(entry);
+
+    for (unsigned i = level; i-- > 0;) { /* the innermost comes last, and its state is the valid one */
+        uint64_t *e = cache_find(&p->level[i], line);
+        if (!e)
+            continue;
+        if (m->config.level[level].inclusion != INCLUSION_INCLUSIVE)
+            return; /* the processor still has it */
+        state = cache_state(*e);
+        cache_drop(&p->level[i], e);
+    }
+    for (unsigned i = level + 1; i < m->private_levels; i++) {
+        uint64_t *e = cache_find(&p->level[i], line);
+        if (e) {
+            set_state(e, state);
+            return;
+        }
+    }
+    if (is_dirty(m, state) && level + 1 < m->private_levels) {
+        uint64_t gone = cache_put(&p->level[level + 1], line, state);
+        if (gone)
+            push_out(m, cpu, level + 1, gone, now);
+        return;
+    }
+    note_going(history_of(m, line), cpu, REPLACED);
+    if (is_dirty(m, state) && !m->config.level[m->private_levels - 1].is_write_through)
+        write_back(m, cpu, line, now);
+}
+
+/* Puts a line into the private levels before `level`. What has to go for it goes when it is in all of them, for that may push a
+ * line out of a shared level, and so this one again. */
+static void fill(struct memory *m, unsigned cpu, unsigned level, uint64_t line, unsigned state, uint64_t now)
+{
+    uint64_t gone[CONFIG_LEVELS];
+
+    for (unsigned i = 0; i < level; i++)
+        gone[i] = cache_put(&m->cpu[cpu].level[i], line, state);
+    for (unsigned i = level; i-- > 0;)
+        if (gone[i])
+            push_out(m, cpu, i, gone[i], now);
+}
+
+/* ---- references ---- */
+
+/* The word goes on to memory. */
+static void write_through(struct memory *m, unsigned cpu, uint64_t line, uint64_t now)
+{
+    struct transaction t = { .op = BUS_WRITE_BACK,
+                             .cpu = cpu,
+                             .line = line,
+                             .supplier = FABRIC_MEMORY,
+                             .bytes = 8,
+                             .home = home_of(m, cpu, line) };
+
+    m->cpu[cpu].counts.throughs++;
+    fabric_transact(&m->fabric, &t, now);
+}
+
+/* A processor has to ask others. */
+static uint64_t miss(struct memory *m, unsigned cpu, uint64_t line, uint64_t words, bool is_write, uint64_t now)
+{
+    const struct own_cell *cell = &m->protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
+    struct history *h = history_of(m, line);
+    struct memory_counts *n = &m->cpu[cpu].counts;
+
+    n->misses++;
+    n->causes[cause_of(h, cpu, words)]++;
+    if (is_write && !m->config.level[0].allocates) { /* the word goes to memory, and nobody keeps what it was */
+        bool shared = false;
+        struct transaction t = { .op = BUS_READ_OWN, .cpu = cpu, .line = line, .supplier = FABRIC_MEMORY };
+        snoop(m, cpu, line, BUS_READ_OWN, h, &t, &shared);
+        if (t.supplier != FABRIC_MEMORY) /* it was the only one who had what others wrote before */
+            write_back(m, (unsigned)t.supplier, line, now);
+        note_write(h, cpu, words);
+        write_through(m, cpu, line, now);
+        return 0;
+    }
+    struct heard heard = transact(m, cpu, line, cell->op, h, now);
+    uint64_t stall = heard.stall;
+    if (cell->then && heard.shared) {
+        heard = transact(m, cpu, line, cell->then, h, now + stall);
+        stall += heard.stall;
+    }
+    bool watched = is_write && note_write(h, cpu, words);
+    note_coming(h, cpu);
+    fill(m, cpu, m->private_levels, line, (heard.shared ? cell->shared : cell->alone) | (watched ? WATCHED : 0u), now);
+    return stall;
+}
+
+/* A write to a line that the processor has; its innermost entry is given. */
+static uint64_t write_here(struct memory *m, unsigned cpu, uint64_t line, uint64_t words, uint64_t *entry, uint64_t now)
+{
+    unsigned state = cache_state(*entry), next;
+    const struct own_cell *cell = &m->protocol->own[state & STATE_MASK][OWN_WRITE];
+    uint64_t stall = 0;
+    bool watched = false;
+
+    if (cell->op == BUS_NONE) {
+        next = cell->alone;
+        watched = state & WATCHED && note_write(history_of(m, line), cpu, words);
+    } else {
+        struct history *h = history_of(m, line);
+        struct heard heard = transact(m, cpu, line, cell->op, h, now);
+        next = heard.shared ? cell->shared : cell->alone;
+        stall = heard.stall;
+        m->cpu[cpu].counts.upgrades++;
+        watched = note_write(h, cpu, words);
+    }
+    set_state(entry, next | (watched ? WATCHED : 0u)); /* no transaction moves entries of who asks */
+    if (m->config.level[m->private_levels - 1].is_write_through)
+        write_through(m, cpu, line, now);
+    return stall;
+}
+
+static uint64_t access_line(struct memory *m, unsigned cpu, uint64_t line, uint64_t words, bool is_write, uint64_t now)
+{
+    struct processor *p = &m->cpu[cpu];
+    unsigned level = 0;
+    uint64_t *e = NULL, stall;
+
+    while (level < m->private_levels && !(e = cache_find(&p->level[level], line)))
+        level++;
+    if (!e)
+        return miss(m, cpu, line, words, is_write, now);
+    p->counts.hits[level]++;
+    stall = m->config.level[level].latency;
+    e = cache_touch(&p->level[level], e);
+    if (level == 0 && p->front.fast[cache_state(*e)] >> is_write & 1) {
+        p->front.smooth++;
+        return stall;
+    }
+    if (level > 0) {
+        fill(m, cpu, level, line, cache_state(*e), now);
+        e = cache_find(&p->level[0], line);
+    }
+    if (!is_write)
+        return stall;
+    return stall + (e ? write_here(m, cpu, line, words, e, now) : miss(m, cpu, line, words, true, now));
+}
+
+static uint64_t translate(struct memory *m, unsigned cpu, uint64_t addr)
+{
+    struct processor *p = &m->cpu[cpu];
+    uint64_t page = addr >> p->tlb.shift, *e = cache_find(&p->tlb, page);
+
+    if (e) {
+        cache_touch(&p->tlb, e);
+        return 0;
+    }
+    cache_put(&p->tlb, page, 1);
+    p->counts.tlb_misses++;
+    p->counts.tlb_stall += m->config.tlb.cost;
+    return m->config.tlb.cost;
+}
+
+/* One reference to one line, which begins at addr. */
+static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now)
+{
+    struct processor *p = &m->cpu[cpu];
+    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    uint64_t stall = m->config.tlb.entries ? translate(m, cpu, addr) : 0;
+
+    p->counts.writes += is_write;
+    p->counts.reads += kind != PEET_STORE;
+    stall += access_line(m, cpu, addr >> p->level[0].shift, words_of(m, addr, size), is_write, now + stall);
+    if (kind == PEET_PREFETCH)
+        stall = 0;
+    p->counts.stall += stall;
+    return stall;
+}
+
+/* A machine without caches: every reference goes to memory, and nobody is in the way. */
+static uint64_t refer_directly(struct memory *m, unsigned cpu, enum peet_kind kind)
+{
+    struct memory_counts *n = &m->cpu[cpu].counts;
+    uint64_t stall = kind == PEET_PREFETCH ? 0 : m->config.fabric.memory;
+
+    n->writes += kind == PEET_STORE || kind == PEET_UPDATE;
+    n->reads += kind != PEET_STORE;
+    n->stall += stall;
+    return stall;
+}
+
+uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now)
+{
+    uint64_t length = m->config.level[0].line, stall = 0;
+
+    if (m->levels == 0)
+        return refer_directly(m, cpu, kind);
+    do { /* line by line */
+        uint64_t here = length - (addr & (length - 1));
+        here = here < size ? here : size;
+        stall += refer(m, cpu, addr, here, kind, now + stall);
+        addr += here;
+        size -= here;
+    } while (size > 0);
+    return stall;
+}
+
+uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, uint64_t now)
+{
+    struct processor *p = &m->cpu[cpu];
+    struct cache *c = &p->instructions;
+    uint64_t stall = 0;
+
+    if (!c->entry)
+        return 0;
+    for (uint64_t line = addr >> c->shift; line <= (addr + size - 1) >> c->shift; line++) {
+        uint64_t *e = cache_find(c, line);
+        p->counts.fetches++;
+        if (e) {
+            cache_touch(c, e);
+            stall += m->config.instructions.latency;
+            continue;
+        }
+        cache_put(c, line, 1);
+        struct transaction t = { .op = BUS_READ,
+                                 .cpu = cpu,
+                                 .line = line,
+                                 .supplier = FABRIC_MEMORY,
+                                 .latency = m->fabric.config.memory,
+                                 .bytes = m->config.instructions.line,
+                                 .home = home_of(m, cpu, line) };
+        stall += fabric_transact(&m->fabric, &t, now + stall).done - (now + stall);
+        p->counts.fetch_misses++;
+    }
+    p->counts.fetch_stall += stall;
+    return stall;
+}
+
+/* ---- for others ---- */
+
+struct memory_front *memory_front(struct memory *m, unsigned cpu)
+{
+    return &m->cpu[cpu].front;
+}
+
+void memory_settle(struct memory *m)
+{
+    for (unsigned i = 0; i < m->cpus; i++) {
+        struct memory_counts *n = &m->cpu[i].counts;
+        uint64_t *easy = m->cpu[i].front.easy;
+        uint64_t all = easy[PEET_LOAD] + easy[PEET_STORE] + easy[PEET_UPDATE] + easy[PEET_PREFETCH];
+        n->reads += all - easy[PEET_STORE];
+        n->writes += easy[PEET_STORE] + easy[PEET_UPDATE];
+        n->hits[0] += all;
+        n->stall += (all - easy[PEET_PREFETCH]) * m->cpu[i].front.latency;
+        memset(easy, 0, sizeof m->cpu[i].front.easy);
+    }
+}
+
+const struct memory_counts *memory_counts(const struct memory *m, unsigned cpu)
+{
+    return &m->cpu[cpu].counts;
+}
+
+const struct fabric_use *memory_fabric(const struct memory *m)
+{
+    return &m->fabric.use;
+}
+
+unsigned memory_state(struct memory *m, unsigned cpu, uint64_t addr)
+{
+    return state_of(m, cpu, addr >> m->cpu[cpu].level[0].shift) & STATE_MASK;
+}

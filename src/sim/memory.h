@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory of a simulated machine: every processor's caches, what keeps them coherent, what connects them, and memory behind.
+ *
+ * Model. References are taken one line at a time, in the order in which they are asked for; each is over before the next one
+ * begins, as far as states go: there are no transient states. Time only says how long the processor has to wait. A line has one
+ * coherence state per processor: if several of its private levels have the line, the innermost has the valid one. Private levels
+ * fill together; what is pushed out of one goes to the next. A shared level sees what goes between processors and memory. Pushing a
+ * dirty line out occupies the fabric but keeps nobody waiting, and so does a write that goes through. All levels have lines of one
+ * length. A machine may have no caches at all: then each reference takes as long as memory, and nothing else is counted.
+ *
+ * Why a line was missing is told for each miss: cold (this processor never had it), replaced (it was pushed out of its last private
+ * level), or invalidated; and then whether the bytes that are wanted now were written by others since (true sharing) or not (false
+ * sharing), as Dubois and others define it. Bytes are told apart in words of 4, or of 1/64 of a line if that is more. */
+#ifndef SIM_MEMORY_H
+#define SIM_MEMORY_H
+
+#include "base/map.h"
+#include "sim/config.h"
+
+/* X(name, title): what can be the cause of a miss. */
+/* clang-format off */
+#define MISS_CAUSES(X) \
+    X(cold, "cold") X(replaced, "replacement") X(true_sharing, "true sharing") X(false_sharing, "false sharing")
+/* clang-format on */
+enum miss_cause {
+#define X(name, title) MISS_##name,
+    MISS_CAUSES(X) MISS_KINDS
+#undef X
+};
+
+/* What a processor has seen. References are counted per line that they touch. */
+struct memory_counts {
+    uint64_t reads, writes;       /* a reference that reads and writes is one of each */
+    uint64_t hits[CONFIG_LEVELS]; /* found in that level, and not before it */
+    uint64_t misses;              /* not in a private level */
+    uint64_t causes[MISS_KINDS];  /*   and why */
+    uint64_t from_caches;         /*   another processor's cache had it */
+    uint64_t upgrades;            /* writes that found a line that others may have, too */
+    uint64_t updates;             /* words that were sent to others */
+    uint64_t invalidations;       /* lines that were taken away from here */
+    uint64_t write_backs;         /* lines that went from here to memory or a shared level */
+    uint64_t throughs;            /* words that did */
+    uint64_t stall, waited;       /* cycles that it waited for memory; those of them that the fabric was busy */
+    uint64_t tlb_misses, tlb_stall;
+    uint64_t fetches, fetch_misses, fetch_stall; /* of lines of instructions */
+};
+
+struct memory;
+
+/* What is found at once: in the first place of its set in the first cache, in a state in which nothing else happens. Most references are
+ * of this kind, so that this is all that is done for them. */
+struct memory_front {
+    const uint64_t *entry;
+    uint64_t mask;
+    uint32_t ways, shift, line, latency;
+    uint8_t fast[CACHE_STATES];       /* by state: bit 0: a read changes nothing, bit 1: a write does not */
+    uint64_t easy[PEET_PREFETCH + 1]; /* so many, by kind */
+    uint64_t smooth; /* and those that were found in another place of the set, and changed but its order */
+};
+
+static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
+{
+    uint64_t line = addr >> f->shift, first = f->entry[(line & f->mask) * f->ways];
+    unsigned bit = kind == PEET_STORE || kind == PEET_UPDATE;
+
+    if (first >> CACHE_STATE_BITS != line || !(f->fast[cache_state(first)] >> bit & 1)
+        || (addr & (f->line - 1)) + size > f->line)
+        return false;
+    f->easy[kind]++;
+    return true;
+}
+
+int memory_new(const struct machine_config *config, struct memory **ret, struct peet_err *err);
+void memory_free(struct memory *m);
+
+struct memory_front *memory_front(struct memory *m, unsigned cpu);
+
+/* One reference at `now` that is not easy; returns the cycles for which the processor has to wait. */
+uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now);
+
+/* Instructions from addr on. */
+uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, uint64_t now);
+
+/* Counts are whole when easy references have been added to them. */
+void memory_settle(struct memory *m);
+const struct memory_counts *memory_counts(const struct memory *m, unsigned cpu);
+const struct fabric_use *memory_fabric(const struct memory *m);
+
+/* For tests: the state of a line in a processor's eyes, and whether private caches and directories agree with each other. */
+unsigned memory_state(struct memory *m, unsigned cpu, uint64_t addr);
+bool memory_is_sound(struct memory *m);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* What a program repeats, and trips in which nothing can happen.
+ *
+ * If all references of a trip were easy (sim/memory.h), and those of the next trips are to
+ * the same lines, these are easy, too: each set then has its lines in the order in which a trip touches them last, and another trip
+ * leaves them so; the same holds for a TLB. No other processor has had a turn since the trip began, and none has one before the limit.
+ * So whole trips that end before it are only counted. */
+#include "sim/state.h"
+
+/* For how many more trips a reference stays in the line in which it was in this one. */
+static uint64_t trips_in_line(const struct peet_record *r, uint64_t addr, uint64_t step, uint32_t line)
+{
+    uint64_t from = addr & (line - 1), to = from + r->size - 1;
+
+    if (to >= line)
+        return 0;
+    if (step == 0)
+        return UINT64_MAX;
+    return (int64_t)step > 0 ? (line - 1 - to) / step : from / (0 - step);
+}
+
+static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint32_t line, uint64_t most)
+{
+    for (size_t i = 0; most > 0 && i < n->count; i++)
+        if (peet_is_reference(&n->records[i])) {
+            uint64_t trips = trips_in_line(&n->records[i], n->records[i].addr + n->step[i] * trip, n->step[i], line);
+            most = trips < most ? trips : most;
+        }
+    return most;
+}
+
+/* What one easy trip is. */
+struct easy_trip {
+    uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions;
+};
+
+static struct easy_trip easy_trip(struct sim *s, const struct peet_repeat *n)
+{
+    struct easy_trip t = { 0 };
+
+    for (size_t i = 0; i < n->count; i++) {
+        const struct peet_record *r = &n->records[i];
+        if (r->kind == PEET_BLOCK) {
+            t.compute += sim_cost(s, r->id, r->size);
+            t.instructions += r->size;
+        } else {
+            t.kinds[r->kind]++;
+            t.references++;
+        }
+    }
+    t.cycles = t.compute + (t.references - t.kinds[PEET_PREFETCH]) * s->config.level[0].latency;
+    return t;
+}
+
+/* Trips behind the one that is just over, which was easy. */
+static void skip(struct sim *s, struct place *p, uint64_t limit)
+{
+    struct context *c = p->context;
+    const struct peet_repeat *n = &c->batch.repeat;
+    uint64_t most = trips_on_lines(n, c->trip - 1, s->config.level[0].line, n->times - c->trip);
+
+    if (most == 0 || p->clock >= limit || !s->config.level[0].bytes || s->config.contexts > 1 || s->config.instructions.bytes)
+        return;
+    struct easy_trip t = easy_trip(s, n);
+    uint64_t fit = t.cycles ? (limit - p->clock) / t.cycles : most;
+    if (s->scheduler.count > 0) { /* somebody waits for the place */
+        uint64_t left = p->began + s->config.quantum > p->clock ? p->began + s->config.quantum - p->clock : 0;
+        fit = s->config.quantum && t.cycles && left / t.cycles < fit ? left / t.cycles : fit;
+    }
+    most = fit < most ? fit : most;
+    c->trip += most;
+    p->clock += most * t.cycles;
+    p->seen.time[TIME_compute] += most * t.compute;
+    p->seen.time[TIME_stall] += most * (t.cycles - t.compute);
+    p->seen.instructions += most * t.instructions;
+    s->references += most * t.references;
+    for (unsigned i = PEET_LOAD; i <= PEET_PREFETCH; i++)
+        p->front->easy[i] += most * t.kinds[i];
+}
+
+/* One reference of a trip; whether it was easy is counted. */
+static void refer(struct sim *s, struct place *p, struct context *c)
+{
+    const struct peet_repeat *n = &c->batch.repeat;
+    struct peet_record r = n->records[c->in_trip];
+
+    r.addr += n->step[c->in_trip++] * c->trip;
+    c->hard += !sim_refer(s, p, &r);
+}
+
+void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
+{
+    struct context *c = p->context;
+    const struct peet_repeat *n = &c->batch.repeat;
+
+    if (c->in_trip == 0) {
+        c->hard = 0;
+        c->turn_of_trip = s->turns;
+    }
+    if (n->records[c->in_trip].kind == PEET_BLOCK)
+        sim_issue(s, p, &n->records[c->in_trip++]);
+    while (c->in_trip < n->count && peet_is_reference(&n->records[c->in_trip])) {
+        refer(s, p, c);
+        if (s->config.by_reference)
+            break;
+    }
+    if (c->in_trip < n->count)
+        return;
+    c->in_trip = 0;
+    c->trip++;
+    if (c->hard == 0 && c->turn_of_trip == s->turns && c->trip < n->times)
+        skip(s, p, limit);
+    if (c->trip == n->times) {
+        c->trip = 0;
+        c->at++;
+    }
+}

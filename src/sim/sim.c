@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: MIT */
+/* How time goes on: the place that is farthest behind takes its next turn. */
+#include "sim/sim.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "sim/state.h"
+
+enum { PROGRESS_TURNS = 1 << 16 };
+
+/* ---- making one ---- */
+
+static uint64_t host_access(void *context, unsigned cpu, uint64_t addr, enum peet_kind kind, uint64_t now)
+{
+    struct sim *s = context;
+    uint32_t cost = s->config.cost[PEET_CL_plain];
+
+    s->references++;
+    addr = s->remap ? remap_addr(s->remap, addr) : addr;
+    return now + cost + memory_access(s->memory, cpu, addr, 8, kind, now + cost);
+}
+
+static void host_wake(void *context, struct sync_party *p, uint64_t when)
+{
+    struct sim *s = context;
+
+    sim_wake(s, &s->context[p->number], when);
+}
+
+static uint64_t host_random(void *context)
+{
+    struct sim *s = context;
+
+    s->random ^= s->random << 13;
+    s->random ^= s->random >> 7;
+    s->random ^= s->random << 17;
+    return s->random >> 11;
+}
+
+/* Those that the source has and we have not. */
+static int see_contexts(struct sim *s, struct peet_err *err)
+{
+    for (; s->contexts < s->source->contexts; s->contexts++) {
+        uint32_t i = s->contexts;
+        const struct source_context *from = &s->source->context[i];
+        uint32_t *at = map_put(&s->threads, from->thread, 0);
+        if (!at)
+            return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " contexts", i);
+        *at = i + 1;
+        s->context[i].sched = (struct sched_context){ .number = i, .group = from->process, .last = -1 };
+        s->context[i].party = (struct sync_party){ .number = i, .priority = i };
+    }
+    return 0;
+}
+
+static int make_contexts(struct sim *s, struct peet_err *err)
+{
+    s->context = calloc(s->source->most + 1, sizeof *s->context);
+    s->heap = calloc(s->source->most + 1, sizeof *s->heap);
+    s->threads.value_size = sizeof(uint32_t);
+    if (!s->context || !s->heap)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " contexts", s->source->most);
+    return see_contexts(s, err);
+}
+
+static int make_places(struct sim *s, struct peet_err *err)
+{
+    s->places = s->config.cpus * s->config.contexts;
+    s->place = calloc(s->places, sizeof *s->place);
+    s->issue = calloc(s->config.cpus, sizeof *s->issue);
+    if (!s->place || !s->issue)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " processors", s->places);
+    for (uint32_t i = 0; i < s->places; i++) {
+        s->place[i].number = i;
+        s->place[i].cpu = i / s->config.contexts;
+        s->place[i].front = memory_front(s->memory, s->place[i].cpu);
+    }
+    return 0;
+}
+
+int sim_new(const struct machine_config *config, struct source *source, struct sim **ret, struct peet_err *err)
+{
+    struct sim *s = calloc(1, sizeof *s);
+    int r;
+
+    if (!s)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for a simulation");
+    s->config = *config;
+    s->source = source;
+    s->host = (struct sync_host){ s, host_access, host_wake, host_random };
+    s->random = config->seed * 2 + 1;
+    s->objects.value_size = sizeof(struct object *);
+    if ((r = memory_new(config, &s->memory, err)) < 0 || (r = make_contexts(s, err)) < 0
+        || (r = make_places(s, err)) < 0) {
+        sim_free(s);
+        return r;
+    }
+    sched_init(&s->scheduler, config->scheduler,
+               &(struct sched_config){ .places = s->places, .quantum = config->quantum, .seed = config->seed });
+    *ret = s;
+    return 0;
+}
+
+void sim_set_remap(struct sim *s, struct remap *r)
+{
+    s->remap = r;
+}
+
+void sim_free(struct sim *s)
+{
+    if (!s)
+        return;
+    memory_free(s->memory);
+    map_release(&s->objects);
+    map_release(&s->threads);
+    arena_release(&s->arena);
+    free(s->context);
+    free(s->heap);
+    free(s->place);
+    free(s->issue);
+    free(s->block_cost);
+    free((void *)(uintptr_t)s->result.place);
+    free(s->list);
+    free(s);
+}
+
+/* ---- contexts that will be ready ---- */
+
+static bool comes_before(const struct context *a, const struct context *b)
+{
+    return a->wake_at != b->wake_at ? a->wake_at < b->wake_at : a->order < b->order;
+}
+
+static void heap_push(struct sim *s, struct context *c)
+{
+    size_t i = s->heap_count++;
+
+    c->order = s->woken++;
+    for (; i > 0 && comes_before(c, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        s->heap[i] = s->heap[(i - 1) / 2];
+    s->heap[i] = c;
+}
+
+static struct context *heap_pop(struct sim *s)
+{
+    struct context *first = s->heap[0], *last = s->heap[--s->heap_count];
+    size_t i = 0;
+
+    for (size_t child; (child = 2 * i + 1) < s->heap_count; i = child) {
+        if (child + 1 < s->heap_count && comes_before(s->heap[child + 1], s->heap[child]))
+            child++;
+        if (!comes_before(s->heap[child], last))
+            break;
+        s->heap[i] = s->heap[child];
+    }
+    s->heap[i] = last;
+    return first;
+}
+
+/* ---- who is where ---- */
+
+/* A place's clock goes on to a time; what it did meanwhile. */
+static void spend(struct place *p, uint64_t until, enum time_kind as)
+{
+    if (until <= p->clock)
+        return;
+    p->seen.time[as] += until - p->clock;
+    p->clock = until;
+}
+
+static void leave_place(struct place *p)
+{
+    p->context->place = NULL;
+    p->context = NULL;
+    p->runs = false;
+}
+
+void sim_take(struct sim *s, struct place *p, struct context *c, uint64_t now)
+{
+    spend(p, now, TIME_idle);
+    if (c->sched.last != (int)p->number || p->seen.switches == 0) {
+        p->seen.switches++;
+        if (p->seen.switches > 1)
+            spend(p, p->clock + s->config.switch_cost, TIME_change);
+    }
+    c->sched.last = (int)p->number;
+    c->party.cpu = p->cpu;
+    c->status = STATUS_RUNNING;
+    c->place = p;
+    p->context = c;
+    p->began = p->clock;
+    p->runs = true;
+}
+
+/* Gives an idle place something to do, if there is something. */
+static void employ(struct sim *s, struct place *p, uint64_t now)
+{
+    struct sched_context *c = sched_pick(&s->scheduler, p->number, now > p->clock ? now : p->clock);
+
+    if (c)
+        sim_take(s, p, &s->context[c->number], now);
+}
+
+/* A place for a context that has become ready: an idle one, or one whose context only waits. */
+static struct place *find_place(struct sim *s, const struct context *c)
+{
+    struct place *best = NULL;
+
+    for (uint32_t i = 0; i < s->places; i++) {
+        struct place *p = &s->place[i];
+        if (!p->context && (!best || best->context || (int)p->number == c->sched.last))
+            best = p;
+        else if (!best && p->context && p->context->status == STATUS_WAITING)
+            best = p;
+    }
+    return best;
+}
+
+static void become_ready(struct sim *s, struct context *c)
+{
+    uint64_t now = c->wake_at;
+    struct place *p = find_place(s, c);
+
+    c->status = STATUS_READY;
+    sched_ready(&s->scheduler, &c->sched, now);
+    if (!p)
+        return;
+    if (p->context) { /* who waits there makes room */
+        spend(p, now, (enum time_kind)p->context->waits_as);
+        leave_place(p);
+    }
+    employ(s, p, now);
+}
+
+void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind as)
+{
+    struct place *p = c->place;
+
+    c->status = STATUS_WAITING;
+    c->object = o;
+    c->waits_as = (uint8_t)as;
+    p->runs = false;
+    if (!s->config.waits_busily || s->scheduler.count > 0) {
+        leave_place(p);
+        employ(s, p, p->clock);
+    }
+}
+
+void sim_wake(struct sim *s, struct context *c, uint64_t when)
+{
+    assert(c->status == STATUS_WAITING || c->status == STATUS_UNBORN);
+    if (c->place) {
+        spend(c->place, when, (enum time_kind)c->waits_as);
+        c->status = STATUS_RUNNING;
+        c->place->runs = true;
+        return;
+    }
+    c->status = STATUS_READY;
+    c->wake_at = when;
+    heap_push(s, c);
+}
+
+/* ---- one turn ---- */
+
+/* A program that runs has new blocks at any time. */
+static void make_room_for(struct sim *s, uint32_t item)
+{
+    uint32_t room = item + item / 2 + 1024;
+    uint64_t *more = realloc(s->block_cost, room * sizeof *more);
+
+    assert(more);
+    memset(more + s->blocks, 0, (room - s->blocks) * sizeof *more);
+    s->block_cost = more;
+    s->blocks = room;
+}
+
+uint64_t sim_cost(struct sim *s, uint32_t item, uint32_t insns)
+{
+    if (item >= s->blocks)
+        make_room_for(s, item);
+    uint64_t *known = &s->block_cost[item];
+    const struct peet_block *b;
+    if (*known)
+        return *known;
+    if (!(b = peet_trace_block(s->source->trace, item)))
+        return insns;
+    for (uint32_t i = 0; i < b->insns; i++)
+        *known += s->config.cost[b->insn[i].class];
+    return *known;
+}
+
+/* Instructions are issued one after the other, whoever of a processor's contexts they are of. */
+static void issue(struct sim *s, struct place *p, uint64_t cycles)
+{
+    uint64_t *free_at = &s->issue[p->cpu];
+
+    if (s->config.contexts > 1) {
+        spend(p, *free_at, TIME_other);
+        *free_at = p->clock + cycles;
+    }
+    p->clock += cycles;
+    p->seen.time[TIME_compute] += cycles;
+}
+
+/* Waits for memory, of which some was waiting for the fabric. */
+static void stall(struct sim *s, struct place *p, uint64_t cycles, uint64_t waited_before)
+{
+    uint64_t waited = memory_counts(s->memory, p->cpu)->waited - waited_before;
+
+    waited = waited < cycles ? waited : cycles;
+    p->clock += cycles;
+    p->seen.time[TIME_bus] += waited;
+    p->seen.time[TIME_stall] += cycles - waited;
+}
+
+bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
+{
+    uint64_t addr = s->remap ? remap_addr(s->remap, r->addr) : r->addr;
+
+    s->references++;
+    if (memory_is_easy(p->front, addr, r->size, r->kind)) {
+        uint64_t latency = r->kind == PEET_PREFETCH ? 0 : p->front->latency;
+        p->clock += latency;
+        p->seen.time[TIME_stall] += latency;
+        return true;
+    }
+    uint64_t waited = memory_counts(s->memory, p->cpu)->waited, smooth = p->front->smooth;
+    uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);
+    if (cycles)
+        stall(s, p, cycles, waited);
+    return p->front->smooth != smooth;
+}
+
+void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind)
+{
+    uint32_t line = s->config.level[0].bytes ? s->config.level[0].line : 64;
+
+    for (uint64_t done = 0, here; done < size; done += here) {
+        here = line - ((addr + done) & (line - 1));
+        here = here < size - done ? here : size - done;
+        if (s->remap && here > 8) /* elements may go to different places */
+            here = 8 - ((addr + done) & 7);
+        issue(s, p, (here + 15) / 16 * s->config.cost[PEET_CL_plain]);
+        sim_refer(s, p, &(struct peet_record){ .addr = addr + done, .size = (uint32_t)here & 0xffffff, .kind = kind });
+    }
+}
+
+void sim_issue(struct sim *s, struct place *p, const struct peet_record *block)
+{
+    issue(s, p, sim_cost(s, block->id, block->size));
+    p->seen.instructions += block->size;
+    if (s->config.instructions.bytes) {
+        const struct peet_block *b = peet_trace_block(s->source->trace, block->id);
+        uint64_t bytes = b ? b->insn[b->insns - 1].addr + b->insn[b->insns - 1].length - block->addr : block->size;
+        uint64_t waited = memory_counts(s->memory, p->cpu)->waited;
+        stall(s, p, memory_fetch(s->memory, p->cpu, block->addr, bytes, p->clock), waited);
+    }
+}
+
+/* The block at the beginning of the records, and its references; or the references that are left of one. */
+static void execute(struct sim *s, struct place *p, struct context *c)
+{
+    const struct peet_record *r = c->batch.records + c->at, *end = c->batch.records + c->batch.count;
+
+    if (r->kind == PEET_BLOCK)
+        sim_issue(s, p, r++);
+    while (r < end && peet_is_reference(r)) {
+        sim_refer(s, p, r++);
+        if (s->config.by_reference)
+            break;
+    }
+    c->at = (size_t)(r - c->batch.records);
+}
+
+/* The context has used its time, and others are ready. */
+static void give_way(struct sim *s, struct place *p)
+{
+    struct context *c = p->context;
+
+    leave_place(p);
+    c->status = STATUS_READY;
+    sched_ready(&s->scheduler, &c->sched, p->clock);
+    employ(s, p, p->clock);
+}
+
+/* One turn of a place. */
+static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err *err)
+{
+    struct context *c = p->context;
+
+    if (c->pending && !sim_pending(s, p))
+        return 0;
+    while (c->at == c->batch.count) {
+        int r = source_next(s->source, c->sched.number, c->reply, &c->batch, err);
+        c->at = 0;
+        c->reply = 0;
+        int seen = r < 0 ? r : see_contexts(s, err);
+        if (seen < 0)
+            return seen;
+        if (r == 0) {
+            sim_end_context(s, p);
+            return 0;
+        }
+    }
+    const struct peet_record *r = &c->batch.records[c->at];
+    if (r->kind == PEET_EVENT) {
+        c->at++;
+        if (s->remap)
+            remap_event(s->remap, c->sched.group, &c->batch.events[r->id]);
+        return sim_event(s, p, &c->batch.events[r->id], err);
+    }
+    if (r->kind == PEET_REPEAT)
+        sim_repeat(s, p, limit);
+    else
+        execute(s, p, c);
+    if (s->scheduler.count > 0 && sched_is_over(&s->scheduler, &c->sched, p->number, p->clock - p->began, p->clock))
+        give_way(s, p);
+    return 0;
+}
+
+/* ---- all turns ---- */
+
+/* The place that is farthest behind; *ret_limit is how far it may go before another one is. */
+static struct place *find_next(struct sim *s, uint64_t *ret_limit)
+{
+    struct place *first = NULL;
+    uint64_t second = UINT64_MAX;
+
+    for (uint32_t i = 0; i < s->places; i++) {
+        struct place *p = &s->place[i];
+        if (!p->runs)
+            continue;
+        if (!first || p->clock < first->clock) {
+            second = first ? first->clock : second;
+            first = p;
+        } else if (p->clock < second) {
+            second = p->clock;
+        }
+    }
+    *ret_limit = second;
+    return first;
+}
+
+static int report_deadlock(struct sim *s, struct peet_err *err);
+
+static int run(struct sim *s, struct progress *progress, struct peet_err *err)
+{
+    uint64_t turns = 0, limit;
+    int r = 0;
+
+    while (r == 0) {
+        struct place *p = find_next(s, &limit);
+        if (s->heap_count && (!p || s->heap[0]->wake_at <= p->clock)) {
+            become_ready(s, heap_pop(s));
+            continue;
+        }
+        if (!p && s->alive > 0 && sim_break(s, 0))
+            continue;
+        if (!p)
+            return s->alive > 0 ? report_deadlock(s, err) : 0;
+        if (s->heap_count && s->heap[0]->wake_at < limit)
+            limit = s->heap[0]->wake_at;
+        size_t waiting = s->heap_count;
+        s->turns++;
+        do {
+            r = go_on(s, p, limit, err);
+            if (progress && ++turns % PROGRESS_TURNS == 0)
+                progress_at(progress, s->references);
+        } while (r == 0 && p->runs && p->clock < limit && s->heap_count == waiting);
+    }
+    return r;
+}
+
+int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
+{
+    for (uint32_t i = 0; i < s->contexts; i++)
+        if (s->source->context[i].is_first) {
+            s->alive++;
+            s->context[i].wake_at = 0;
+            s->context[i].status = STATUS_READY;
+            heap_push(s, &s->context[i]);
+        }
+    return run(s, progress, err);
+}
+
+/* ---- what came of it ---- */
+
+static const char *what_is(const struct object *o)
+{
+    static const char *const names[] = { "lock", "lock", "barrier", "condition", "semaphore", "post" };
+
+    return names[o->seen.kind];
+}
+
+/* Says who waits for what, as far as there is room. */
+static int report_deadlock(struct sim *s, struct peet_err *err)
+{
+    char text[400];
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < s->contexts && n < sizeof text - 100; i++) {
+        const struct context *c = &s->context[i];
+        if (c->status != STATUS_WAITING)
+            continue;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%sthread %" PRIu32 " waits for ", n ? "; " : "",
+                              s->source->context[i].thread);
+        if (c->joins)
+            n += (size_t)snprintf(text + n, sizeof text - n, "the end of thread %" PRIu32,
+                                  s->source->context[c->joins - 1].thread);
+        else
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s 0x%" PRIx64, what_is(c->object), c->object->seen.addr);
+        if (!c->joins && c->object->holder)
+            n += (size_t)snprintf(text + n, sizeof text - n, ", which thread %" PRIu32 " holds",
+                                  s->source->context[c->object->holder->sched.number].thread);
+    }
+    return err_set(err, PEET_ERR_FORMAT, "deadlock: nobody can go on: %s", text);
+}
+
+static int by_address(const void *a, const void *b)
+{
+    const struct sim_object *x = a, *y = b;
+
+    return x->addr != y->addr ? (x->addr < y->addr ? -1 : 1) : (int)x->kind - (int)y->kind;
+}
+
+const struct sim_result *sim_result(struct sim *s)
+{
+    struct sim_place *places = calloc(s->places, sizeof *places);
+    struct object **o;
+    size_t at = 0, n = 0;
+
+    free((void *)(uintptr_t)s->result.place);
+    free(s->list);
+    s->list = calloc(s->objects.count + 1, sizeof *s->list);
+    s->result = (struct sim_result){ .references = s->references,
+                                     .contexts = s->contexts,
+                                     .places = s->places,
+                                     .place = places,
+                                     .broken = s->broken,
+                                     .memory = s->memory };
+    assert(places && s->list);
+    memory_settle(s->memory);
+    for (uint32_t i = 0; i < s->places; i++)
+        s->result.cycles = s->place[i].clock > s->result.cycles ? s->place[i].clock : s->result.cycles;
+    for (uint32_t i = 0; i < s->places; i++) {
+        places[i] = s->place[i].seen;
+        places[i].time[TIME_idle] += s->result.cycles - s->place[i].clock;
+        s->result.instructions += places[i].instructions;
+    }
+    uint64_t key;
+    uint32_t tag;
+    while ((o = map_next(&s->objects, &at, &key, &tag)))
+        s->list[n++] = (*o)->seen;
+    qsort(s->list, n, sizeof *s->list, by_address);
+    s->result.object = s->list;
+    s->result.objects = n;
+    return &s->result;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+/* A program on a simulated machine: contexts from a source, on processors that a scheduler gives them, with the machine's memory,
+ * locks and barriers.
+ *
+ * Model. A processor takes its instructions one after the other, each for as long as its class costs, and waits for
+ * each reference that is not found at once. The one that is farthest behind goes on, for one block of instructions, or for one
+ * reference (turn = "reference"): references of different processors are simulated in the order of time but for the length of a block.
+ * Hardware contexts of one processor share its caches and issue in turn: one instruction at a time, while others wait for memory.
+ * What stands in a trace for a lock, a barrier or a semaphore says only that the program asked; who goes on when is decided here.
+ * Library calls that move bytes (memcpy and its kin) refer to them line by line, at one instruction for 16 bytes. Allocation,
+ * system calls and what else was not recorded cost nothing.
+ *
+ * Of a recorded trace, each thread does what it did when it was recorded. If the machine lets threads meet in another order, a wait for a
+ * condition may find its signal already given: one signal is kept for who comes late, and where nothing else can go on, waits for
+ * conditions end by themselves, which is counted (`broken`). */
+#ifndef SIM_SIM_H
+#define SIM_SIM_H
+
+#include "base/progress.h"
+#include "map/remap.h"
+#include "map/source.h"
+#include "sim/memory.h"
+
+/* X(name, title): what a hardware context's time goes into. */
+/* clang-format off */
+#define TIME_KINDS(X) \
+    X(compute, "compute") X(stall, "miss stall") X(bus, "bus wait") X(lock, "lock wait") X(barrier, "barrier") \
+    X(other, "other waits") X(change, "switching") X(idle, "idle")
+/* clang-format on */
+enum time_kind {
+#define X(name, title) TIME_##name,
+    TIME_KINDS(X) TIME_COUNT
+#undef X
+};
+
+struct sim_place { /* a hardware context; of processor number / contexts */
+    uint64_t time[TIME_COUNT];
+    uint64_t instructions, switches;
+};
+
+/* A lock or a barrier, by its address. */
+struct sim_object {
+    uint64_t addr;
+    uint8_t kind;     /* enum sim_object_kind */
+    uint64_t uses;    /* times it was taken, or opened */
+    uint64_t waits;   /* times somebody waited */
+    uint64_t waited;  /* cycles, all together */
+    uint64_t held;    /* of a lock: cycles */
+    uint64_t longest; /* wait */
+};
+enum sim_object_kind { OBJECT_LOCK, OBJECT_RWLOCK, OBJECT_BARRIER, OBJECT_CONDITION, OBJECT_SEMAPHORE, OBJECT_POST };
+
+struct sim_result {
+    uint64_t cycles; /* until the last context ended */
+    uint64_t instructions, references;
+    uint32_t contexts, places;
+    const struct sim_place *place;
+    const struct sim_object *object; /* by address */
+    size_t objects;
+    uint64_t broken; /* waits that had to be ended, since nobody did */
+    const struct memory *memory;
+};
+
+struct sim;
+
+int sim_new(const struct machine_config *config, struct source *source, struct sim **ret, struct peet_err *err);
+void sim_free(struct sim *s);
+
+/* Addresses go through it from now on; it is borrowed. The source must not give repeats. */
+void sim_set_remap(struct sim *s, struct remap *r);
+
+/* Runs to the end. An error also if nobody can go on: the message says who waits for what. */
+int sim_run(struct sim *s, struct progress *progress, struct peet_err *err);
+
+/* Valid as long as the simulation is. */
+const struct sim_result *sim_result(struct sim *s);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of a simulation: contexts, places, and what contexts wait for. sim.c moves time on, events.c knows what events mean. */
+#ifndef SIM_STATE_H
+#define SIM_STATE_H
+
+#include "base/arena.h"
+#include "sim/sim.h"
+
+enum status { STATUS_UNBORN, STATUS_READY, STATUS_RUNNING, STATUS_WAITING, STATUS_ENDED };
+
+/* What a context has to do before its next record. */
+enum pending {
+    PENDING_NOTHING,
+    PENDING_LOCK,    /* try to take the lock again */
+    PENDING_RELOCK,  /* it was signalled, and needs its lock again */
+    PENDING_BARRIER, /* look whether the barrier is open */
+};
+
+struct object {
+    struct sim_object seen;
+    union {
+        struct sync_lock lock;
+        struct sync_barrier barrier;
+    };
+    struct context *holder;
+    uint32_t depth, readers;      /* of a recursive lock; of a lock for many readers */
+    uint64_t since;               /* it is held */
+    uint64_t value;               /* of a semaphore; signals that were kept; iterations that were posted */
+    struct context *first, *last; /* who waits in line here: not for locks and barriers, which know by themselves */
+};
+
+struct context {
+    struct sched_context sched;
+    struct sync_party party;
+    uint8_t status, pending;
+    uint8_t waits_as; /* enum time_kind */
+    bool is_reader;
+    struct place *place;     /* where it runs or waits; NULL: nowhere */
+    struct object *object;   /* that it waits for, or tries to take */
+    struct object *relock;   /* the lock that a wait for a condition gave up */
+    uint32_t joins;          /* 1 + the context for whose end it waits */
+    uint64_t wanted;         /* of a wait for a posted value */
+    uint64_t reply;          /* to its last event */
+    bool is_limited;         /* it waits for a condition, but not for ever */
+    uint64_t since;          /* it waits */
+    uint64_t wake_at, order; /* in the heap of those that will be ready: by time, then by who came first */
+    struct context *next;    /* in an object's line */
+    struct peet_batch batch;
+    size_t at;
+    size_t in_trip;        /* of what is repeated: the next record, */
+    uint64_t trip;         /*   in which trip, */
+    uint64_t hard;         /*   how many of its references were not easy, */
+    uint64_t turn_of_trip; /*   and in whose turn it began */
+};
+
+struct place {
+    struct sim_place seen;
+    unsigned number, cpu;
+    struct memory_front *front; /* of the processor */
+    uint64_t clock;
+    uint64_t began;          /* when its context came */
+    struct context *context; /* NULL: idle */
+    bool runs;               /* it can go on */
+};
+
+struct sim {
+    struct machine_config config;
+    struct source *source;
+    struct memory *memory;
+    struct remap *remap; /* or NULL */
+    struct scheduler scheduler;
+    struct sync_host host;
+    struct place *place;
+    uint32_t places;
+    uint64_t *issue; /* by processor: when it can begin its next instruction */
+    struct context *context;
+    uint32_t contexts;
+    struct context **heap; /* that will be ready */
+    size_t heap_count;
+    uint64_t woken, turns; /* how many contexts were put into the heap; how often the turn went to somebody */
+    uint64_t random;
+    struct map objects;   /* struct object *, by address and kind */
+    struct map threads;   /* uint32_t: 1 + context, by number */
+    uint64_t *block_cost; /* by item: 0: not known yet */
+    uint32_t blocks;
+    uint64_t references;
+    uint32_t alive;
+    uint64_t broken;
+    struct arena arena;
+    struct sim_result result;
+    struct sim_object *list;
+};
+
+/* The context cannot go on, as of its place's clock. It keeps its place unless others want it. */
+void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind as);
+
+/* It can, from that time on. */
+void sim_wake(struct sim *s, struct context *c, uint64_t when);
+
+/* The context runs on a place that is free, from that time on. */
+void sim_take(struct sim *s, struct place *p, struct context *c, uint64_t now);
+
+/* One event; the place's clock moves. */
+int sim_event(struct sim *s, struct place *p, const struct peet_event *e, struct peet_err *err);
+
+/* What is pending; false: it still waits. */
+bool sim_pending(struct sim *s, struct place *p);
+
+/* The context's stream is over. */
+void sim_end_context(struct sim *s, struct place *p);
+
+/* Nobody can go on: lets those go on who wait for conditions, for it was another order that made them wait. False: there are none. */
+bool sim_break(struct sim *s, uint64_t now);
+
+/* Cycles of a block's instructions. */
+uint64_t sim_cost(struct sim *s, uint32_t item, uint32_t insns);
+
+/* Instructions, and the references that follow them. */
+void sim_issue(struct sim *s, struct place *p, const struct peet_record *block);
+bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r); /* whether it was easy, or smooth */
+
+/* The next block of what is repeated; if nothing new happens in its trips, all of them that end before `limit`. */
+void sim_repeat(struct sim *s, struct place *p, uint64_t limit);
+
+/* Bytes that library code moved. */
+void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind);
+
+#endif

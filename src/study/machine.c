@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "study/machine.h"
+
+#include <stdio.h>
+
+enum { OBJECTS_SHOWN = 100, STRETCHES_SHOWN = 64 };
+
+static const struct column RUNS[] = { { "machine", "Machine", CELL_TEXT, true },
+                                      { "processors", "Processors", CELL_COUNT, false },
+                                      { "threads", "Threads", CELL_COUNT, false },
+                                      { "cycles", "Cycles", CELL_COUNT, false },
+                                      { "speed_up", "Speed-up", CELL_REAL, false },
+                                      { "instructions", "Instructions", CELL_COUNT, false },
+                                      { "references", "References", CELL_COUNT, false },
+                                      { "misses", "Misses", CELL_COUNT, false },
+                                      { "miss_rate", "Miss rate", CELL_PERCENT, false },
+                                      { "utilisation", "Fabric busy", CELL_PERCENT, false },
+                                      { 0 } };
+
+static const struct column TIMES[] = { { "processor", "Processor", CELL_COUNT, false },
+                                       { "instructions", "Instructions", CELL_COUNT, false },
+#define X(name, title) { #name, title, CELL_COUNT, false },
+                                       TIME_KINDS(X)
+#undef X
+                                           { "switches", "Switches", CELL_COUNT, false },
+                                       { 0 } };
+
+static const struct column MEMORY[] = { { "processor", "Processor", CELL_COUNT, false },
+                                        { "reads", "Reads", CELL_COUNT, false },
+                                        { "writes", "Writes", CELL_COUNT, false },
+                                        { "hits_l1", "In L1", CELL_COUNT, false },
+                                        { "hits_l2", "In L2", CELL_COUNT, true },
+                                        { "hits_l3", "In L3", CELL_COUNT, true },
+                                        { "misses", "Misses", CELL_COUNT, false },
+#define X(name, title) { #name, title, CELL_COUNT, false },
+                                        MISS_CAUSES(X)
+#undef X
+                                            { "from_caches", "from caches", CELL_COUNT, false },
+                                        { "upgrades", "Upgrades", CELL_COUNT, false },
+                                        { "updates", "Updates", CELL_COUNT, true },
+                                        { "invalidations", "Invalidated", CELL_COUNT, false },
+                                        { "write_backs", "Written back", CELL_COUNT, false },
+                                        { "tlb_misses", "TLB misses", CELL_COUNT, true },
+                                        { "fetch_misses", "Fetch misses", CELL_COUNT, true },
+                                        { 0 } };
+
+static const struct column OBJECTS[] = { { "kind", "Kind", CELL_TEXT, false },
+                                         { "address", "Address", CELL_HEX, false },
+                                         { "uses", "Uses", CELL_COUNT, false },
+                                         { "waits", "Waits", CELL_COUNT, false },
+                                         { "waited", "Cycles waited", CELL_COUNT, false },
+                                         { "longest", "Longest wait", CELL_COUNT, false },
+                                         { "held", "Cycles held", CELL_COUNT, false },
+                                         { 0 } };
+
+static const struct column USE[] = { { "from", "From cycle", CELL_COUNT, false },
+                                     { "busy", "Busy", CELL_PERCENT, false },
+                                     { 0 } };
+
+void machine_study_init(struct machine_study *m)
+{
+    *m = (struct machine_study){ 0 };
+    m->runs = result_table(&m->result, "runs", "Runs", RUNS);
+    table_note(m->runs,
+               "A processor takes one instruction after the other and waits for every miss; what the C library and the "
+               "kernel execute is not counted.");
+}
+
+void machine_study_release(struct machine_study *m)
+{
+    result_release(&m->result);
+}
+
+static uint64_t misses_of(const struct machine_config *c, const struct sim_result *r, uint64_t *ret_references)
+{
+    uint64_t misses = 0;
+
+    *ret_references = 0;
+    for (unsigned i = 0; i < c->cpus; i++) {
+        const struct memory_counts *n = memory_counts(r->memory, i);
+        misses += n->misses;
+        *ret_references += n->misses;
+        for (unsigned k = 0; k < CONFIG_LEVELS && !c->level[k].is_shared; k++)
+            *ret_references += n->hits[k];
+    }
+    return misses;
+}
+
+void machine_study_add(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+{
+    const struct fabric_use *use = memory_fabric(r->memory);
+    uint64_t references, misses = misses_of(c, r, &references);
+    double time = (double)r->cycles * (use->parallel ? use->parallel : 1);
+
+    if (!m->first_cycles)
+        m->first_cycles = r->cycles;
+    table_text(m->runs, c->name);
+    table_count(m->runs, c->cpus);
+    table_count(m->runs, r->contexts);
+    table_count(m->runs, r->cycles);
+    table_real(m->runs, r->cycles ? (double)m->first_cycles / (double)r->cycles : 0);
+    table_count(m->runs, r->instructions);
+    table_count(m->runs, r->references);
+    table_count(m->runs, misses);
+    table_real(m->runs, references ? (double)misses / (double)references : 0);
+    table_real(m->runs, time > 0 ? (double)use->total / time : 0);
+    if (r->broken)
+        table_note(m->runs, "%lu waits had to be ended: in the order of this machine nobody would have.",
+                   (unsigned long)r->broken);
+}
+
+static void show_times(struct machine_study *m, const struct sim_result *r)
+{
+    struct table *t = result_table(&m->result, "times", "Cycles of each processor", TIMES);
+
+    for (uint32_t i = 0; i < r->places; i++) {
+        const struct sim_place *p = &r->place[i];
+        table_count(t, i);
+        table_count(t, p->instructions);
+        for (int k = 0; k < TIME_COUNT; k++)
+            table_count(t, p->time[k]);
+        table_count(t, p->switches);
+    }
+    table_note(t, "The columns from compute to idle add up to the run's cycles.");
+}
+
+static void show_memory(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+{
+    struct table *t = result_table(&m->result, "memory", "References and misses of each processor", MEMORY);
+
+    for (unsigned i = 0; i < c->cpus; i++) {
+        const struct memory_counts *n = memory_counts(r->memory, i);
+        table_count(t, i);
+        table_count(t, n->reads);
+        table_count(t, n->writes);
+        for (int k = 0; k < CONFIG_LEVELS; k++)
+            table_count(t, n->hits[k]);
+        table_count(t, n->misses);
+        for (int k = 0; k < MISS_KINDS; k++)
+            table_count(t, n->causes[k]);
+        table_count(t, n->from_caches);
+        table_count(t, n->upgrades);
+        table_count(t, n->updates);
+        table_count(t, n->invalidations);
+        table_count(t, n->write_backs);
+        table_count(t, n->tlb_misses);
+        table_count(t, n->fetch_misses);
+    }
+    table_note(
+        t,
+        "A miss is a line that none of the processor's own caches has; a shared cache may have it. Lines are counted: a "
+        "reference across two is two.");
+}
+
+static void show_objects(struct machine_study *m, const struct sim_result *r)
+{
+    static const char *const kinds[] = { "lock", "rwlock", "barrier", "condition", "semaphore", "post" };
+
+    if (r->objects == 0)
+        return;
+    struct table *t = result_table(&m->result, "objects", "Locks, barriers and what else threads wait for", OBJECTS);
+    for (size_t i = 0; i < r->objects && i < OBJECTS_SHOWN; i++) {
+        const struct sim_object *o = &r->object[i];
+        table_text(t, kinds[o->kind]);
+        table_count(t, o->addr);
+        table_count(t, o->uses);
+        table_count(t, o->waits);
+        table_count(t, o->waited);
+        table_count(t, o->longest);
+        table_count(t, o->held);
+    }
+    if (r->objects > OBJECTS_SHOWN)
+        table_note(t, "%zu more are not shown.", r->objects - OBJECTS_SHOWN);
+}
+
+/* Stretches are put together until there are few enough to be looked at. */
+static void show_use(struct machine_study *m, const struct sim_result *r)
+{
+    const struct fabric_use *use = memory_fabric(r->memory);
+    unsigned together = 1;
+
+    if (!use->total || !use->stretch)
+        return;
+    struct table *t = result_table(&m->result, "fabric", "The fabric over time", USE);
+    while (r->cycles / (use->stretch * together) >= STRETCHES_SHOWN)
+        together *= 2;
+    for (unsigned i = 0; i < FABRIC_STRETCHES && i * use->stretch < r->cycles; i += together) {
+        uint64_t left = r->cycles - i * use->stretch, length = use->stretch * together, busy = 0;
+        for (unsigned k = i; k < i + together && k < FABRIC_STRETCHES; k++)
+            busy += use->busy[k];
+        length = left < length ? left : length;
+        table_count(t, i * use->stretch);
+        table_real(t, (double)busy / ((double)length * (use->parallel ? use->parallel : 1)));
+    }
+}
+
+void machine_study_detail(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+{
+    show_times(m, r);
+    show_memory(m, c, r);
+    show_objects(m, r);
+    show_use(m, r);
+}

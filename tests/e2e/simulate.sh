@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The machine steers the program, and says the same of a program as of its trace.
+set -u
+. tests/lib.sh
+peet=$PEET_BUILD/peet
+subjects=tests/e2e/subjects
+workloads=$PEET_BUILD/workloads/peet
+for name in order waits deadlock; do "$peet" cc -O1 -w -o "$TMP/$name" $subjects/$name.c -lpthread || exit 1; done
+
+# A number of a table of the JSON in FILE: the sum of a column.
+sum() { # FILE TABLE COLUMN
+    sed -n "/^  \"$2\"/,/^  }/p" "$1" | grep -o "\"$3\": *[0-9.e+-]*" | awk -F: '{ s += $2 } END { printf "%.0f\n", s }'
+}
+
+grants() { "$peet" simulate -m sato1999 --set cpus=8 --set lock.kind=ideal --set lock.grant="$1" --format csv -- "$TMP/order" 2>&1 | head -n 1; }
+verdict "who gets a lock is the machine's choice: first come, last come, most urgent" "$(
+    expect() { [ "$2" = "$3" ] || echo "$1: '$2' in place of '$3'"; }
+    for again in 1 2; do
+        expect fifo "$(grants fifo)" "2 4 1 3"
+        expect lifo "$(grants lifo)" "3 1 4 2"
+        expect priority "$(grants priority)" "4 3 2 1"
+    done
+)"
+
+verdict "threads wait for conditions, semaphores, readers and each other as they should" "$(
+    gcc -O1 -w -o "$TMP/plain" $subjects/waits.c -lpthread && "$TMP/plain" >"$TMP/expected"
+    for machine in sato1999 modern; do
+        timeout 120 "$peet" simulate -m $machine -- "$TMP/waits" >"$TMP/out" 2>&1 || echo "status $?"
+        head -n 1 "$TMP/out" | cmp - "$TMP/expected" 2>&1
+    done
+)"
+
+verdict "more threads than processors take turns" "$(
+    timeout 120 "$peet" simulate -m sato1999 --set cpus=2 --set scheduler.kind=robin --set scheduler.quantum=1000 -- "$TMP/waits" >"$TMP/out" 2>&1 || echo "status $?"
+    head -n 1 "$TMP/out" | cmp - "$TMP/expected" 2>&1
+)"
+
+verdict "a deadlock is told, with who waits for what" "$(
+    timeout 60 "$peet" simulate -- "$TMP/deadlock" >"$TMP/out" 2>&1
+    [ $? = 3 ] || echo "status $?"
+    grep -q 'deadlock.*thread 1 waits for lock 0x[0-9a-f]*, which thread 2 holds; thread 2 waits for lock 0x[0-9a-f]*, which thread 1 holds' "$TMP/out" || cat "$TMP/out"
+)"
+
+verdict "the program's output and exit status are its own" "$(
+    printf 'int main(void) { return 7; }\n' >"$TMP/seven.c"
+    "$peet" cc -o "$TMP/seven" "$TMP/seven.c"
+    "$peet" simulate -m ideal -- "$TMP/seven" >/dev/null 2>&1
+    [ $? = 7 ] || echo "another status"
+    "$peet" simulate -m ideal -- /bin/true >"$TMP/out" 2>&1
+    code=$?; [ $code = 2 ] || echo "a program that is not instrumented: status $code"
+    grep -q 'peet cc' "$TMP/out" || cat "$TMP/out"
+)"
+
+# On an idle machine and on one that is busy: bit for bit.
+same_again() { # [ARGUMENT…]: a machine and a program
+    "$peet" simulate --format json "$@" >"$TMP/first.json" 2>&1
+    (timeout 20 sh -c 'while :; do :; done' & timeout 20 sh -c 'while :; do :; done' &
+     "$peet" simulate --format json "$@" >"$TMP/second.json" 2>&1; kill $(jobs -p) 2>/dev/null)
+    cmp "$TMP/first.json" "$TMP/second.json" 2>&1
+}
+verdict "a live run is the same again, also when the machine is busy" "$(
+    same_again -m sato1999 -- "$workloads/mp3d" -n 1000 -s 3 -p 4
+    same_again -m modern -- "$TMP/order" 1 1
+    same_again -m modern -- "$TMP/order" 2 64
+)"
+
+verdict "false sharing live is as from the trace, and padding in the machine's eyes as padding" "$(
+    "$peet" record -o "$TMP/near.peet" -- "$workloads/falseshare" -n 20000 -p 2 >/dev/null 2>&1
+    "$peet" record -o "$TMP/far.peet" -- "$workloads/falseshare" -n 20000 -p 2 -s 64 >/dev/null 2>&1
+    echo 'spread heap:wl_alloc every 8 to 64 # counters' >"$TMP/rules"
+    "$peet" simulate -m sato1999 --format json "$TMP/near.peet" >"$TMP/near.json"
+    "$peet" simulate -m sato1999 --format json "$TMP/far.peet" >"$TMP/far.json"
+    "$peet" simulate -m sato1999 --remap "$TMP/rules" --format json "$TMP/near.peet" >"$TMP/moved.json"
+    "$peet" simulate -m sato1999 --format json -- "$workloads/falseshare" -n 20000 -p 2 >"$TMP/live.json"
+    near=$(sum "$TMP/near.json" memory invalidations) live=$(sum "$TMP/live.json" memory invalidations)
+    [ "$near" -gt 10000 ] || echo "the trace: $near invalidations"
+    awk -v a="$near" -v b="$live" 'BEGIN { if (b < 0.95 * a || b > 1.05 * a) print "live " b ", from the trace " a }'
+    for kind in invalidations misses upgrades; do
+        far=$(sum "$TMP/far.json" memory $kind) moved=$(sum "$TMP/moved.json" memory $kind)
+        awk -v a="$far" -v b="$moved" -v kind=$kind 'BEGIN { if (b < a - 10 || b > a + 10) print kind ": padded " a ", in the machine'"'"'s eyes " b }'
+    done
+)"
+exit $status
