@@ -387,13 +387,23 @@ static void give_way(struct sim *s, struct place *p)
     employ(s, p, p->clock);
 }
 
+static void see_quantum(struct sim *s, struct place *p)
+{
+    if (s->scheduler.count > 0
+        && sched_is_over(&s->scheduler, &p->context->sched, p->number, p->clock - p->began, p->clock))
+        give_way(s, p);
+}
+
 /* One turn of a place. */
 static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err *err)
 {
     struct context *c = p->context;
 
-    if (c->pending && !sim_pending(s, p))
+    if (c->pending && !sim_pending(s, p)) {
+        if (p->context == c && p->runs) /* who tries again and again may keep the one away whom it waits for */
+            see_quantum(s, p);
         return 0;
+    }
     while (c->at == c->batch.count) {
         int r = source_next(s->source, c->sched.number, c->reply, &c->batch, err);
         c->at = 0;
@@ -417,8 +427,7 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
         sim_repeat(s, p, limit);
     else
         execute(s, p, c);
-    if (s->scheduler.count > 0 && sched_is_over(&s->scheduler, &c->sched, p->number, p->clock - p->began, p->clock))
-        give_way(s, p);
+    see_quantum(s, p);
     return 0;
 }
 
