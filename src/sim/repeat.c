@@ -59,7 +59,8 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
     const struct peet_repeat *n = &c->batch.repeat;
     uint64_t most = trips_on_lines(n, c->trip - 1, s->config.level[0].line, n->times - c->trip);
 
-    if (most == 0 || p->clock >= limit || !s->config.level[0].bytes || s->config.contexts > 1 || s->config.instructions.bytes)
+    if (most == 0 || p->clock >= limit || !s->config.level[0].bytes || s->config.contexts > 1
+        || s->config.instructions.bytes)
         return;
     struct easy_trip t = easy_trip(s, n);
     uint64_t fit = t.cycles ? (limit - p->clock) / t.cycles : most;

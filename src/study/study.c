@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+#include "study/study.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "study/schedule.h"
+
+static const struct study *const studies[] = {
+#define X(name) &study_##name,
+    STUDIES(X)
+#undef X
+};
+
+#define X(name) +1
+enum { COUNT = STUDIES(X) };
+#undef X
+
+const struct study *study_at(size_t i)
+{
+    return i < COUNT ? studies[i] : NULL;
+}
+
+const struct study *study_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT; i++)
+        if (!strcmp(studies[i]->name, name))
+            return studies[i];
+    return NULL;
+}
+
+int study_run(const struct study *s, struct peet_trace *t, const struct study_config *config, struct study_answer *ret,
+              struct progress *progress, struct peet_err *err)
+{
+    struct study_answer answer = { 0 };
+    struct peet_totals totals;
+    const struct peet_thread *th;
+    uint64_t instructions = 0;
+
+    if (config->grain == 0 || config->grain > STUDY_MAX_GRAIN || (config->grain & (config->grain - 1)))
+        return err_set(err, PEET_ERR_USAGE,
+                       "a granule cannot have %" PRIu64 " bytes; a power of two up to %d was expected", config->grain,
+                       STUDY_MAX_GRAIN);
+    for (size_t n = 0; !peet_trace_is_pipe(t) && (th = peet_trace_thread(t, n)); n++)
+        instructions += peet_trace_totals(t, th->id, &totals) == 0 ? totals.instructions : 0;
+    progress_total(progress, instructions);
+    int r = s->run(t, config, &answer, progress, err);
+    if (r < 0) {
+        study_release(&answer);
+        return r;
+    }
+    *ret = answer;
+    return 0;
+}
+
+void study_release(struct study_answer *a)
+{
+    result_release(&a->result);
+    *a = (struct study_answer){ 0 };
+}
+
+/* Barriers at which more threads wait than one round takes. */
+static uint64_t count_ambiguous(const struct precedence *p)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < p->objects; i++)
+        n += p->object[i].class == OBJECT_BARRIER && p->object[i].users > p->object[i].parties;
+    return n;
+}
+
+void study_notes(struct table *table, const struct precedence *p, const struct schedule *s)
+{
+    uint64_t ambiguous = count_ambiguous(p);
+
+    table_note(table,
+               "time is counted in instructions of a thread; events, and what happens inside of them, take none");
+    table_note(
+        table,
+        "certain: program order, thread_create, thread_join, fork, barriers, wait for a posted value, semaphores where "
+        "counting leaves no choice, parallel loops; not certain, for the trace has no order of threads: which of two "
+        "critical sections came first, who woke whom at a condition, once");
+    if (ambiguous)
+        table_note(table,
+                   "at %" PRIu64 " barriers more threads wait than meet: who meets whom is taken from a machine with a "
+                   "processor for each thread",
+                   ambiguous);
+    if (p->unmatched)
+        table_note(table,
+                   "%" PRIu64 " waits have no arc: whom they waited for is not in the trace, or could be several",
+                   p->unmatched);
+    if (p->spins)
+        table_note(table, "%" PRIu64 " waits on a word of memory (spin_wait) have no arc", p->spins);
+    if (p->gaps)
+        table_note(table, "%" PRIu64 " instructions in %" PRIu64 " gaps were not recorded and are not counted",
+                   p->missing, p->gaps);
+    if (p->damaged)
+        table_note(table, "%" PRIu64 " damaged parts are missing; threads go on behind them at once", p->damaged);
+    if (s->broken)
+        table_note(table,
+                   "%" PRIu64
+                   " waits would never have ended and were left out; 'peet check' tells whether the trace is sound",
+                   s->broken);
+}
