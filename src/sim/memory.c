@@ -32,6 +32,7 @@ struct processor {
     struct memory_front front;
     struct cache level[CONFIG_LEVELS]; /* those that are private */
     struct cache tlb, instructions;
+    uint64_t last_fetch; /* number of the line */
     struct memory_counts counts;
 };
 
@@ -64,6 +65,7 @@ static int init_processor(struct memory *m, unsigned cpu)
     struct processor *p = &m->cpu[cpu];
     int r = 0;
 
+    p->last_fetch = UINT64_MAX;
     for (unsigned i = 0; r == 0 && i < m->private_levels; i++)
         r = init_cache(&p->level[i], &c->level[i], c->seed + cpu * CONFIG_LEVELS + i);
     if (r == 0 && c->instructions.bytes)
@@ -81,15 +83,17 @@ static int init_processor(struct memory *m, unsigned cpu)
 static void find_front(struct memory *m, unsigned cpu)
 {
     static const uint64_t NOTHING;
+    static const uint8_t FIRST;
     const struct protocol *p = m->protocol;
     const struct cache *c = &m->cpu[cpu].level[0];
     struct memory_front *f = &m->cpu[cpu].front;
-    *f = (struct memory_front){ .entry = &NOTHING, .line = 1 };
+    *f = (struct memory_front){ .entry = &NOTHING, .recent = &FIRST, .line = 1 };
     if (m->levels == 0)
         return;
-    bool usable = !m->config.tlb.entries && (c->replacement->moves || c->ways == 1) && (c->mask || c->sets == 1);
+    bool usable = !m->config.tlb.entries && (c->replacement->is_calm || c->ways == 1) && (c->mask || c->sets == 1);
 
     *f = (struct memory_front){ .entry = c->entry,
+                                .recent = c->recent,
                                 .mask = c->mask,
                                 .ways = c->ways,
                                 .shift = c->shift,
@@ -633,8 +637,13 @@ uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     if (!c->entry)
         return 0;
     for (uint64_t line = addr >> c->shift; line <= (addr + size - 1) >> c->shift; line++) {
-        uint64_t *e = cache_find(c, line);
         p->counts.fetches++;
+        if (line == p->last_fetch && c->replacement->is_calm) {
+            stall += m->config.instructions.latency;
+            continue;
+        }
+        p->last_fetch = line;
+        uint64_t *e = cache_find(c, line);
         if (e) {
             cache_touch(c, e);
             stall += m->config.instructions.latency;
@@ -660,6 +669,12 @@ uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
 struct memory_front *memory_front(struct memory *m, unsigned cpu)
 {
     return &m->cpu[cpu].front;
+}
+
+void memory_add_fetches(struct memory *m, unsigned cpu, uint64_t lines)
+{
+    m->cpu[cpu].counts.fetches += lines;
+    m->cpu[cpu].counts.fetch_stall += lines * m->config.instructions.latency;
 }
 
 void memory_settle(struct memory *m)

@@ -47,10 +47,11 @@ struct memory_counts {
 
 struct memory;
 
-/* What is found at once: in the first place of its set in the first cache, in a state in which nothing else happens. Most references are
- * of this kind, so that this is all that is done for them. */
+/* What is found at once: where its set of the first cache was used last, in a state in which nothing else happens. Most references are of
+ * this kind, so that this is all that is done for them. */
 struct memory_front {
     const uint64_t *entry;
+    const uint8_t *recent;
     uint64_t mask;
     uint32_t ways, shift, line, latency;
     uint8_t fast[CACHE_STATES];       /* by state: bit 0: a read changes nothing, bit 1: a write does not */
@@ -60,10 +61,10 @@ struct memory_front {
 
 static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
 {
-    uint64_t line = addr >> f->shift, first = f->entry[(line & f->mask) * f->ways];
+    uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + f->recent[set]];
     unsigned bit = kind == PEET_STORE || kind == PEET_UPDATE;
 
-    if (first >> CACHE_STATE_BITS != line || !(f->fast[cache_state(first)] >> bit & 1)
+    if (last >> CACHE_STATE_BITS != line || !(f->fast[cache_state(last)] >> bit & 1)
         || (addr & (f->line - 1)) + size > f->line)
         return false;
     f->easy[kind]++;
@@ -80,6 +81,9 @@ uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t s
 
 /* Instructions from addr on. */
 uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, uint64_t now);
+
+/* So many more lines of instructions that are where they were. */
+void memory_add_fetches(struct memory *m, unsigned cpu, uint64_t lines);
 
 /* Counts are whole when easy references have been added to them. */
 void memory_settle(struct memory *m);

@@ -31,7 +31,7 @@ static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint3
 
 /* What one easy trip is. */
 struct easy_trip {
-    uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions;
+    uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions, fetches;
 };
 
 static struct easy_trip easy_trip(struct sim *s, const struct peet_repeat *n)
@@ -43,12 +43,16 @@ static struct easy_trip easy_trip(struct sim *s, const struct peet_repeat *n)
         if (r->kind == PEET_BLOCK) {
             t.compute += sim_cost(s, r->id, r->size);
             t.instructions += r->size;
+            if (s->config.instructions.bytes)
+                t.fetches += ((r->addr + sim_code_bytes(s, r) - 1) / s->config.instructions.line)
+                             - r->addr / s->config.instructions.line + 1;
         } else {
             t.kinds[r->kind]++;
             t.references++;
         }
     }
-    t.cycles = t.compute + (t.references - t.kinds[PEET_PREFETCH]) * s->config.level[0].latency;
+    t.cycles = t.compute + (t.references - t.kinds[PEET_PREFETCH]) * s->config.level[0].latency
+               + t.fetches * s->config.instructions.latency;
     return t;
 }
 
@@ -75,6 +79,7 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
     p->seen.time[TIME_stall] += most * (t.cycles - t.compute);
     p->seen.instructions += most * t.instructions;
     s->references += most * t.references;
+    memory_add_fetches(s->memory, p->cpu, most * t.fetches);
     for (unsigned i = PEET_LOAD; i <= PEET_PREFETCH; i++)
         p->front->easy[i] += most * t.kinds[i];
 }
@@ -98,8 +103,11 @@ void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
         c->hard = 0;
         c->turn_of_trip = s->turns;
     }
-    if (n->records[c->in_trip].kind == PEET_BLOCK)
+    if (n->records[c->in_trip].kind == PEET_BLOCK) {
+        uint64_t misses = memory_counts(s->memory, p->cpu)->fetch_misses;
         sim_issue(s, p, &n->records[c->in_trip++]);
+        c->hard += memory_counts(s->memory, p->cpu)->fetch_misses != misses;
+    }
     while (c->in_trip < n->count && peet_is_reference(&n->records[c->in_trip])) {
         refer(s, p, c);
         if (s->config.by_reference)

@@ -349,14 +349,19 @@ void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enu
     }
 }
 
+uint64_t sim_code_bytes(const struct sim *s, const struct peet_record *block)
+{
+    const struct peet_block *b = peet_trace_block(s->source->trace, block->id);
+
+    return b ? b->insn[b->insns - 1].addr + b->insn[b->insns - 1].length - block->addr : block->size;
+}
+
 void sim_issue(struct sim *s, struct place *p, const struct peet_record *block)
 {
     issue(s, p, sim_cost(s, block->id, block->size));
     p->seen.instructions += block->size;
     if (s->config.instructions.bytes) {
-        const struct peet_block *b = peet_trace_block(s->source->trace, block->id);
-        uint64_t bytes = b ? b->insn[b->insns - 1].addr + b->insn[b->insns - 1].length - block->addr : block->size;
-        uint64_t waited = memory_counts(s->memory, p->cpu)->waited;
+        uint64_t bytes = sim_code_bytes(s, block), waited = memory_counts(s->memory, p->cpu)->waited;
         stall(s, p, memory_fetch(s->memory, p->cpu, block->addr, bytes, p->clock), waited);
     }
 }

@@ -115,6 +115,9 @@ bool sim_break(struct sim *s, uint64_t now);
 /* Cycles of a block's instructions. */
 uint64_t sim_cost(struct sim *s, uint32_t item, uint32_t insns);
 
+/* From the first to the last byte of a block's instructions. */
+uint64_t sim_code_bytes(const struct sim *s, const struct peet_record *block);
+
 /* Instructions, and the references that follow them. */
 void sim_issue(struct sim *s, struct place *p, const struct peet_record *block);
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r); /* whether it was easy, or smooth */

@@ -32,7 +32,8 @@ int cache_init(struct cache *c, const struct cache_config *config)
     c->mask = (c->sets & (c->sets - 1)) == 0 ? c->sets - 1 : 0;
     c->entry = calloc(lines, sizeof *c->entry);
     c->order = calloc(c->sets, sizeof *c->order);
-    if (c->entry && c->order)
+    c->recent = calloc(c->sets, sizeof *c->recent);
+    if (c->entry && c->order && c->recent)
         return 0;
     cache_release(c);
     return -1;
@@ -42,6 +43,7 @@ void cache_release(struct cache *c)
 {
     free(c->entry);
     free(c->order);
+    free(c->recent);
     *c = (struct cache){ 0 };
 }
 
@@ -55,12 +57,21 @@ uint64_t *cache_find(struct cache *c, uint64_t line)
     return NULL;
 }
 
+/* There is no need to know it of all ways of very wide sets. */
+static void note_recent(struct cache *c, uint64_t set, unsigned way)
+{
+    c->recent[set] = way <= UINT8_MAX ? (uint8_t)way : 0;
+}
+
 uint64_t *cache_touch(struct cache *c, uint64_t *entry)
 {
-    uint64_t at = (uint64_t)(entry - c->entry), set = at / c->ways;
+    uint64_t set = cache_set(c, *entry >> CACHE_STATE_BITS), *first = c->entry + set * c->ways;
+    unsigned way = (unsigned)(entry - first);
 
-    c->replacement->touch(c, set, (unsigned)(at % c->ways));
-    return c->replacement->moves ? c->entry + set * c->ways : entry;
+    c->replacement->touch(c, set, way);
+    way = c->replacement->moves ? 0 : way;
+    note_recent(c, set, way);
+    return first + way;
 }
 
 uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
@@ -77,6 +88,7 @@ uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
     }
     e[way] = line << CACHE_STATE_BITS | state;
     c->replacement->fill(c, set, way);
+    note_recent(c, set, e[way] >> CACHE_STATE_BITS == line ? way : 0);
     return gone;
 }
 

@@ -22,6 +22,7 @@ struct cache_config {
 struct cache {
     uint64_t *entry;      /* set by set, way by way: line number << CACHE_STATE_BITS | state */
     uint64_t *order;      /* a word per set, for the replacement */
+    uint8_t *recent;      /* the way of each set that was used last, if it is still there */
     uint64_t sets, mask;  /* mask: sets - 1 if that is all it takes, else 0 */
     uint32_t ways, shift; /* shift: from an address to the number of its line */
     const struct replacement *replacement;
@@ -31,7 +32,8 @@ struct cache {
 /* How a set's next victim is found. The ways of a set are numbered from 0. */
 struct replacement {
     const char *name, *summary;
-    bool moves; /* touch makes a way the first, as fill does; fill alone may change places in any case */
+    bool moves;   /* touch makes a way the first, as fill does; fill alone may change places in any case */
+    bool is_calm; /* to use what was used or filled last once more changes nothing */
     unsigned (*victim)(struct cache *c, uint64_t set);          /* of a full set */
     void (*touch)(struct cache *c, uint64_t set, unsigned way); /* it was used, and was there before */
     void (*fill)(struct cache *c, uint64_t set, unsigned way);  /* it has just come */

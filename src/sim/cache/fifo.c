@@ -26,6 +26,9 @@ static void fill(struct cache *c, uint64_t set, unsigned way)
     e[0] = newest;
 }
 
-const struct replacement replacement_fifo = {
-    .name = "fifo", .summary = "the line that came first", .victim = victim, .touch = touch, .fill = fill
-};
+const struct replacement replacement_fifo = { .name = "fifo",
+                                              .summary = "the line that came first",
+                                              .is_calm = true,
+                                              .victim = victim,
+                                              .touch = touch,
+                                              .fill = fill };

@@ -20,6 +20,7 @@ static void to_front(struct cache *c, uint64_t set, unsigned way)
 const struct replacement replacement_lru = { .name = "lru",
                                              .summary = "the line that was not used for the longest time",
                                              .moves = true,
+                                             .is_calm = true,
                                              .victim = victim,
                                              .touch = to_front,
                                              .fill = to_front };

@@ -42,6 +42,7 @@ static void touch(struct cache *c, uint64_t set, unsigned way)
 
 const struct replacement replacement_plru = { .name = "plru",
                                               .summary = "nearly the oldest line, by a tree of bits",
+                                              .is_calm = true,
                                               .victim = victim,
                                               .touch = touch,
                                               .fill = touch };

@@ -18,6 +18,9 @@ static void nothing(struct cache *c, uint64_t set, unsigned way)
     (void)way;
 }
 
-const struct replacement replacement_random = {
-    .name = "random", .summary = "any line, by a seed", .victim = victim, .touch = nothing, .fill = nothing
-};
+const struct replacement replacement_random = { .name = "random",
+                                                .summary = "any line, by a seed",
+                                                .is_calm = true,
+                                                .victim = victim,
+                                                .touch = nothing,
+                                                .fill = nothing };
