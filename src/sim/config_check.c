@@ -81,18 +81,9 @@ static int check_pair(const struct machine_config *c, unsigned i, struct blame *
 /* What the model does not know. */
 static int check_model(const struct machine_config *c, struct blame *ret, struct peet_err *err)
 {
-    bool updates = false;
-
     *ret = (struct blame){ "cache.l1.shared", "cache.l1.bytes" };
     if (c->level[0].bytes && c->level[0].is_shared)
         return err_set(err, PEET_ERR_USAGE, "cache.l1.shared: the first level is each processor's own");
-    for (unsigned i = 0; i < c->protocol->states; i++)
-        updates |= c->protocol->own[i][OWN_WRITE].op == BUS_UPDATE;
-    *ret = (struct blame){ "cache.l1.allocate", "coherence.protocol" };
-    if (c->level[0].bytes && !c->level[0].allocates && updates)
-        return err_set(err, PEET_ERR_USAGE,
-                       "cache.l1.allocate: with %s a write that misses brings the line, so that others can be told",
-                       c->protocol->name);
     return 0;
 }
 

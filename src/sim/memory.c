@@ -42,6 +42,7 @@ struct memory {
     unsigned cpus, levels, private_levels;
     unsigned word_shift;
     bool has_directory;
+    bool goes_through; /* all private levels let writes through: memory has them all, and nothing is written back */
     struct processor *cpu;
     struct cache shared[CONFIG_LEVELS]; /* by level */
     struct fabric fabric;
@@ -119,8 +120,9 @@ int memory_new(const struct machine_config *config, struct memory **ret, struct 
     m->cpus = config->cpus;
     while (m->levels < CONFIG_LEVELS && config->level[m->levels].bytes)
         m->levels++;
+    m->goes_through = true;
     while (m->private_levels < m->levels && !config->level[m->private_levels].is_shared)
-        m->private_levels++;
+        m->goes_through &= config->level[m->private_levels++].is_write_through;
     assert((m->private_levels > 0 || m->levels == 0) && m->cpus > 0 && m->cpus <= CONFIG_MAX_CPUS);
     while (config->level[0].line >> m->word_shift > HISTORY_WORDS || m->word_shift < 2)
         m->word_shift++;
@@ -239,6 +241,12 @@ static bool is_dirty(const struct memory *m, unsigned state)
     return m->protocol->flags[state & STATE_MASK] & STATE_DIRTY;
 }
 
+/* Memory does not have what is in it. */
+static bool must_be_written(const struct memory *m, unsigned state)
+{
+    return is_dirty(m, state) && !m->goes_through;
+}
+
 /* The valid state of a line that a processor has: that of the innermost level. 0: it has not. */
 static unsigned state_of(struct memory *m, unsigned cpu, uint64_t line)
 {
@@ -288,10 +296,15 @@ static void leave_shared(struct memory *m, unsigned level, uint64_t entry)
     struct history *h = NULL;
 
     if (m->config.level[level].inclusion == INCLUSION_INCLUSIVE) {
+        for (unsigned i = m->private_levels; i < level; i++) {
+            uint64_t *e = cache_find(&m->shared[i], line);
+            if (e)
+                cache_drop(&m->shared[i], e);
+        }
         h = history_of(m, line);
         for (uint64_t left = h->present; left; left &= left - 1) {
             unsigned cpu = (unsigned)__builtin_ctzll(left);
-            m->cpu[cpu].counts.write_backs += is_dirty(m, state_of(m, cpu, line));
+            m->cpu[cpu].counts.write_backs += must_be_written(m, state_of(m, cpu, line));
             change_state(m, cpu, line, PROTOCOL_ABSENT);
             note_going(h, cpu, REPLACED);
         }
@@ -431,6 +444,9 @@ static void push_out(struct memory *m, unsigned cpu, unsigned level, uint64_t en
     uint64_t line = entry >> CACHE_STATE_BITS;
     unsigned state = cache_state(entry);
 
+    /* If a level behind this one gave it up, too, it may have left already. */
+    if (level + 1 < m->private_levels && !(history_of(m, line)->present >> cpu & 1))
+        return;
     for (unsigned i = level; i-- > 0;) { /* the innermost comes last, and its state is the valid one */
         uint64_t *e = cache_find(&p->level[i], line);
         if (!e)
@@ -454,7 +470,7 @@ static void push_out(struct memory *m, unsigned cpu, unsigned level, uint64_t en
         return;
     }
     note_going(history_of(m, line), cpu, REPLACED);
-    if (is_dirty(m, state) && !m->config.level[m->private_levels - 1].is_write_through)
+    if (must_be_written(m, state))
         write_back(m, cpu, line, now);
 }
 
@@ -466,6 +482,15 @@ static void fill(struct memory *m, unsigned cpu, unsigned level, uint64_t line, 
 
     for (unsigned i = 0; i < level; i++)
         gone[i] = cache_put(&m->cpu[cpu].level[i], line, state);
+    /* The innermost state is the valid one, also of a line that several levels give up. */
+    for (unsigned i = 0; i < level; i++)
+        for (unsigned k = i + 1; gone[i] && k < m->private_levels; k++) {
+            uint64_t *e = cache_find(&m->cpu[cpu].level[k], gone[i] >> CACHE_STATE_BITS);
+            if (e)
+                set_state(e, cache_state(gone[i]));
+            if (k < level && gone[k] && gone[k] >> CACHE_STATE_BITS == gone[i] >> CACHE_STATE_BITS)
+                gone[k] = gone[i];
+        }
     for (unsigned i = level; i-- > 0;)
         if (gone[i])
             push_out(m, cpu, i, gone[i], now);
@@ -488,20 +513,27 @@ static void write_through(struct memory *m, unsigned cpu, uint64_t line, uint64_
 }
 
 /* A processor has to ask others. */
-static uint64_t miss(struct memory *m, unsigned cpu, uint64_t line, uint64_t words, bool is_write, uint64_t now)
+static uint64_t miss(struct memory *m, unsigned cpu, uint64_t line, uint64_t words, enum peet_kind kind, uint64_t now)
 {
+    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
     const struct own_cell *cell = &m->protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
     struct history *h = history_of(m, line);
     struct memory_counts *n = &m->cpu[cpu].counts;
 
     n->misses++;
     n->causes[cause_of(h, cpu, words)]++;
-    if (is_write && !m->config.level[0].allocates) { /* the word goes to memory, and nobody keeps what it was */
-        bool shared = false;
-        struct transaction t = { .op = BUS_READ_OWN, .cpu = cpu, .line = line, .supplier = FABRIC_MEMORY };
-        snoop(m, cpu, line, BUS_READ_OWN, h, &t, &shared);
-        if (t.supplier != FABRIC_MEMORY) /* it was the only one who had what others wrote before */
-            write_back(m, (unsigned)t.supplier, line, now);
+    if (kind == PEET_STORE && !m->config.level[0].allocates) { /* the word goes to memory; nobody keeps what it was */
+        int owner = FABRIC_MEMORY;                             /* the only one who has what others wrote before */
+        for (uint64_t left = h->present; left; left &= left - 1) {
+            unsigned other = (unsigned)__builtin_ctzll(left);
+            if (must_be_written(m, state_of(m, other, line)))
+                owner = (int)other;
+            change_state(m, other, line, PROTOCOL_ABSENT);
+            note_going(h, other, INVALIDATED);
+            m->cpu[other].counts.invalidations++;
+        }
+        if (owner != FABRIC_MEMORY)
+            write_back(m, (unsigned)owner, line, now);
         note_write(h, cpu, words);
         write_through(m, cpu, line, now);
         return 0;
@@ -512,9 +544,13 @@ static uint64_t miss(struct memory *m, unsigned cpu, uint64_t line, uint64_t wor
         heard = transact(m, cpu, line, cell->then, h, now + stall);
         stall += heard.stall;
     }
-    bool watched = is_write && note_write(h, cpu, words);
     note_coming(h, cpu);
+    if (is_write)
+        note_write(h, cpu, words);
+    bool watched = h->invalidated; /* also if it is read: it may be written silently later */
     fill(m, cpu, m->private_levels, line, (heard.shared ? cell->shared : cell->alone) | (watched ? WATCHED : 0u), now);
+    if (is_write && m->goes_through)
+        write_through(m, cpu, line, now);
     return stall;
 }
 
@@ -538,21 +574,23 @@ static uint64_t write_here(struct memory *m, unsigned cpu, uint64_t line, uint64
         watched = note_write(h, cpu, words);
     }
     set_state(entry, next | (watched ? WATCHED : 0u)); /* no transaction moves entries of who asks */
-    if (m->config.level[m->private_levels - 1].is_write_through)
+    if (m->goes_through)
         write_through(m, cpu, line, now);
     return stall;
 }
 
-static uint64_t access_line(struct memory *m, unsigned cpu, uint64_t line, uint64_t words, bool is_write, uint64_t now)
+static uint64_t access_line(struct memory *m, unsigned cpu, uint64_t line, uint64_t words, enum peet_kind kind,
+                            uint64_t now)
 {
     struct processor *p = &m->cpu[cpu];
+    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
     unsigned level = 0;
     uint64_t *e = NULL, stall;
 
     while (level < m->private_levels && !(e = cache_find(&p->level[level], line)))
         level++;
     if (!e)
-        return miss(m, cpu, line, words, is_write, now);
+        return miss(m, cpu, line, words, kind, now);
     p->counts.hits[level]++;
     stall = m->config.level[level].latency;
     e = cache_touch(&p->level[level], e);
@@ -566,7 +604,7 @@ static uint64_t access_line(struct memory *m, unsigned cpu, uint64_t line, uint6
     }
     if (!is_write)
         return stall;
-    return stall + (e ? write_here(m, cpu, line, words, e, now) : miss(m, cpu, line, words, true, now));
+    return stall + (e ? write_here(m, cpu, line, words, e, now) : miss(m, cpu, line, words, kind, now));
 }
 
 static uint64_t translate(struct memory *m, unsigned cpu, uint64_t addr)
@@ -589,13 +627,17 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
 {
     struct processor *p = &m->cpu[cpu];
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    uint64_t waited = p->counts.waited, tlb_stall = p->counts.tlb_stall;
     uint64_t stall = m->config.tlb.entries ? translate(m, cpu, addr) : 0;
 
     p->counts.writes += is_write;
     p->counts.reads += kind != PEET_STORE;
-    stall += access_line(m, cpu, addr >> p->level[0].shift, words_of(m, addr, size), is_write, now + stall);
-    if (kind == PEET_PREFETCH)
+    stall += access_line(m, cpu, addr >> p->level[0].shift, words_of(m, addr, size), kind, now + stall);
+    if (kind == PEET_PREFETCH) { /* nobody waits for it */
         stall = 0;
+        p->counts.waited = waited;
+        p->counts.tlb_stall = tlb_stall;
+    }
     p->counts.stall += stall;
     return stall;
 }
@@ -656,7 +698,7 @@ uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
                                  .supplier = FABRIC_MEMORY,
                                  .latency = m->fabric.config.memory,
                                  .bytes = m->config.instructions.line,
-                                 .home = home_of(m, cpu, line) };
+                                 .home = home_of(m, cpu, line << c->shift >> m->cpu[0].level[0].shift) };
         stall += fabric_transact(&m->fabric, &t, now + stall).done - (now + stall);
         p->counts.fetch_misses++;
     }

@@ -2,11 +2,23 @@
 /* The memory of a simulated machine: every processor's caches, what keeps them coherent, what connects them, and memory behind.
  *
  * Model. References are taken one line at a time, in the order in which they are asked for; each is over before the next one
- * begins, as far as states go: there are no transient states. Time only says how long the processor has to wait. A line has one
- * coherence state per processor: if several of its private levels have the line, the innermost has the valid one. Private levels
- * fill together; what is pushed out of one goes to the next. A shared level sees what goes between processors and memory. Pushing a
- * dirty line out occupies the fabric but keeps nobody waiting, and so does a write that goes through. All levels have lines of one
- * length. A machine may have no caches at all: then each reference takes as long as memory, and nothing else is counted.
+ * begins, as far as states go: there are no transient states. Time only says how long the processor has to wait; all transactions of a
+ * reference are issued when it begins, but for a second one behind the first. All levels have lines of one length.
+ *
+ * Private levels. A line has one coherence state per processor: if several of its private levels have the line, the innermost has the
+ * valid one. They fill together; a hit touches only the level that has it, and a miss costs no lookups. What one of them pushes out: a level
+ * behind it that has the line takes the state; else a dirty line goes into the next level, and a clean one is forgotten. A line that several
+ * give up at once leaves once. A dirty line that leaves the last one is written back, which occupies the fabric but keeps nobody
+ * waiting. Writes go through to memory if all private levels let them; nothing is written back then. A store that misses a first level that
+ * does not allocate brings no line: it takes it from all others, in every protocol and in no time, and who had it dirty writes it back; an
+ * update always brings its line.
+ *
+ * Shared levels see what goes between processors and memory. What an inclusive one pushes out it takes from all levels before it; that, and
+ * what shared levels push out, does not occupy the fabric. A line that memory takes on its way to another cache is no write-back; of
+ * several caches that supply, the highest processor's does. Words that go to memory touch no shared level.
+ *
+ * Nobody waits for a prefetch, which counts as a read. A TLB's misses are part of the stall. A machine may have no caches at all: then each
+ * reference takes as long as memory, and nothing else is counted.
  *
  * Why a line was missing is told for each miss: cold (this processor never had it), replaced (it was pushed out of its last private
  * level), or invalidated; and then whether the bytes that are wanted now were written by others since (true sharing) or not (false
@@ -90,8 +102,7 @@ void memory_settle(struct memory *m);
 const struct memory_counts *memory_counts(const struct memory *m, unsigned cpu);
 const struct fabric_use *memory_fabric(const struct memory *m);
 
-/* For tests: the state of a line in a processor's eyes, and whether private caches and directories agree with each other. */
+/* For tests: the state of a line in a processor's eyes. */
 unsigned memory_state(struct memory *m, unsigned cpu, uint64_t addr);
-bool memory_is_sound(struct memory *m);
 
 #endif

@@ -282,15 +282,16 @@ uint64_t sim_cost(struct sim *s, uint32_t item, uint32_t insns)
 {
     if (item >= s->blocks)
         make_room_for(s, item);
-    uint64_t *known = &s->block_cost[item];
-    const struct peet_block *b;
-    if (*known)
-        return *known;
-    if (!(b = peet_trace_block(s->source->trace, item)))
+    uint64_t cost = s->block_cost[item];
+    if (cost)
+        return cost;
+    const struct peet_block *b = peet_trace_block(s->source->trace, item);
+    if (!b)
         return insns;
     for (uint32_t i = 0; i < b->insns; i++)
-        *known += s->config.cost[b->insn[i].class];
-    return *known;
+        cost += s->config.cost[b->insn[i].class];
+    s->block_cost[item] = cost;
+    return cost;
 }
 
 /* Instructions are issued one after the other, whoever of a processor's contexts they are of. */

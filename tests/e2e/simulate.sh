@@ -16,10 +16,10 @@ sum() { # FILE TABLE COLUMN
 grants() { "$peet" simulate -m sato1999 --set cpus=8 --set lock.kind=ideal --set lock.grant="$1" --format csv -- "$TMP/order" 2>&1 | head -n 1; }
 verdict "who gets a lock is the machine's choice: first come, last come, most urgent" "$(
     expect() { [ "$2" = "$3" ] || echo "$1: '$2' in place of '$3'"; }
-    for again in 1 2; do
-        expect fifo "$(grants fifo)" "2 4 1 3"
-        expect lifo "$(grants lifo)" "3 1 4 2"
-        expect priority "$(grants priority)" "4 3 2 1"
+    for run in first second; do
+        expect "fifo, $run" "$(grants fifo)" "2 4 1 3"
+        expect "lifo, $run" "$(grants lifo)" "3 1 4 2"
+        expect "priority, $run" "$(grants priority)" "4 3 2 1"
     done
 )"
 
@@ -55,8 +55,13 @@ verdict "the program's output and exit status are its own" "$(
 # On an idle machine and on one that is busy: bit for bit.
 same_again() { # [ARGUMENT…]: a machine and a program
     "$peet" simulate --format json "$@" >"$TMP/first.json" 2>&1
-    (timeout 20 sh -c 'while :; do :; done' & timeout 20 sh -c 'while :; do :; done' &
-     "$peet" simulate --format json "$@" >"$TMP/second.json" 2>&1; kill $(jobs -p) 2>/dev/null)
+    timeout 20 sh -c 'while :; do :; done' &
+    first=$!
+    timeout 20 sh -c 'while :; do :; done' &
+    second=$!
+    "$peet" simulate --format json "$@" >"$TMP/second.json" 2>&1
+    kill $first $second
+    wait $first $second 2>/dev/null
     cmp "$TMP/first.json" "$TMP/second.json" 2>&1
 }
 verdict "a live run is the same again, also when the machine is busy" "$(
