@@ -344,6 +344,7 @@ void sim_end_context(struct sim *s, struct place *p)
     ended->place = NULL;
     p->context = NULL;
     p->runs = false;
+    s->is_changed = true;
     struct sched_context *next = sched_pick(&s->scheduler, p->number, p->clock);
     if (next) {
         s->context[next->number].wake_at = p->clock;
@@ -372,11 +373,10 @@ bool sim_pending(struct sim *s, struct place *p)
     }
 }
 
-bool sim_break(struct sim *s, uint64_t now)
+bool sim_break(struct sim *s)
 {
     bool any = false;
 
-    (void)now;
     for (uint32_t i = 0; i < s->contexts; i++) {
         struct context *c = &s->context[i];
         bool waits = c->status == STATUS_WAITING && c->object && !c->joins

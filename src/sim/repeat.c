@@ -63,8 +63,7 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
     const struct peet_repeat *n = &c->batch.repeat;
     uint64_t most = trips_on_lines(n, c->trip - 1, s->config.level[0].line, n->times - c->trip);
 
-    if (most == 0 || p->clock >= limit || !s->config.level[0].bytes || s->config.contexts > 1
-        || s->config.instructions.bytes)
+    if (most == 0 || p->clock >= limit || !s->config.level[0].bytes || s->config.contexts > 1)
         return;
     struct easy_trip t = easy_trip(s, n);
     uint64_t fit = t.cycles ? (limit - p->clock) / t.cycles : most;
@@ -84,14 +83,29 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
         p->front->easy[i] += most * t.kinds[i];
 }
 
-/* One reference of a trip; whether it was easy is counted. */
-static void refer(struct sim *s, struct place *p, struct context *c)
+/* The references behind a block, from record i on; returns where they end. Those that are not easy are counted. */
+static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
 {
     const struct peet_repeat *n = &c->batch.repeat;
-    struct peet_record r = n->records[c->in_trip];
+    struct memory_front *f = p->front;
 
-    r.addr += n->step[c->in_trip++] * c->trip;
-    c->hard += !sim_refer(s, p, &r);
+    for (; i < n->count && peet_is_reference(&n->records[i]); i++) {
+        const struct peet_record *from = &n->records[i];
+        uint64_t addr = from->addr + n->step[i] * c->trip;
+        if (memory_is_easy(f, addr, from->size, from->kind)) {
+            uint64_t latency = from->kind == PEET_PREFETCH ? 0 : f->latency;
+            p->clock += latency;
+            p->seen.time[TIME_stall] += latency;
+            s->references++;
+        } else {
+            struct peet_record r = *from;
+            r.addr = addr;
+            c->hard += !sim_refer(s, p, &r);
+        }
+        if (s->config.by_reference)
+            return i + 1;
+    }
+    return i;
 }
 
 void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
@@ -108,11 +122,7 @@ void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
         sim_issue(s, p, &n->records[c->in_trip++]);
         c->hard += memory_counts(s->memory, p->cpu)->fetch_misses != misses;
     }
-    while (c->in_trip < n->count && peet_is_reference(&n->records[c->in_trip])) {
-        refer(s, p, c);
-        if (s->config.by_reference)
-            break;
-    }
+    c->in_trip = refer(s, p, c, c->in_trip);
     if (c->in_trip < n->count)
         return;
     c->in_trip = 0;

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "sim/state.h"
 
-enum { PROGRESS_TURNS = 1 << 16 };
+enum { PROGRESS_STEPS = 1 << 16 };
 
 /* ---- making one ---- */
 
@@ -71,8 +71,9 @@ static int make_places(struct sim *s, struct peet_err *err)
 {
     s->places = s->config.cpus * s->config.contexts;
     s->place = calloc(s->places, sizeof *s->place);
+    s->order = calloc(s->places, sizeof *s->order);
     s->issue = calloc(s->config.cpus, sizeof *s->issue);
-    if (!s->place || !s->issue)
+    if (!s->place || !s->order || !s->issue)
         return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " processors", s->places);
     for (uint32_t i = 0; i < s->places; i++) {
         s->place[i].number = i;
@@ -121,6 +122,7 @@ void sim_free(struct sim *s)
     free(s->context);
     free(s->heap);
     free(s->place);
+    free(s->order);
     free(s->issue);
     free(s->block_cost);
     free((void *)(uintptr_t)s->result.place);
@@ -194,6 +196,7 @@ void sim_take(struct sim *s, struct place *p, struct context *c, uint64_t now)
     p->context = c;
     p->began = p->clock;
     p->runs = true;
+    s->is_changed = true;
 }
 
 /* Gives an idle place something to do, if there is something. */
@@ -244,6 +247,7 @@ void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind
     c->object = o;
     c->waits_as = (uint8_t)as;
     p->runs = false;
+    s->is_changed = true;
     if (!s->config.waits_busily || s->scheduler.count > 0) {
         leave_place(p);
         employ(s, p, p->clock);
@@ -253,6 +257,7 @@ void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind
 void sim_wake(struct sim *s, struct context *c, uint64_t when)
 {
     assert(c->status == STATUS_WAITING || c->status == STATUS_UNBORN);
+    s->is_changed = true;
     if (c->place) {
         spend(c->place, when, (enum time_kind)c->waits_as);
         c->status = STATUS_RUNNING;
@@ -388,6 +393,7 @@ static void give_way(struct sim *s, struct place *p)
     struct context *c = p->context;
 
     leave_place(p);
+    s->is_changed = true;
     c->status = STATUS_READY;
     sched_ready(&s->scheduler, &c->sched, p->clock);
     employ(s, p, p->clock);
@@ -439,53 +445,75 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
 
 /* ---- all turns ---- */
 
-/* The place that is farthest behind; *ret_limit is how far it may go before another one is. */
-static struct place *find_next(struct sim *s, uint64_t *ret_limit)
+static bool is_behind(const struct place *a, const struct place *b)
 {
-    struct place *first = NULL;
-    uint64_t second = UINT64_MAX;
+    return a->clock != b->clock ? a->clock < b->clock : a->number < b->number;
+}
 
-    for (uint32_t i = 0; i < s->places; i++) {
-        struct place *p = &s->place[i];
-        if (!p->runs)
-            continue;
-        if (!first || p->clock < first->clock) {
-            second = first ? first->clock : second;
-            first = p;
-        } else if (p->clock < second) {
-            second = p->clock;
+/* The first of the places that run has gone on: puts it where it belongs now. */
+static void put_in_order(struct sim *s)
+{
+    struct place *p = s->order[0];
+    uint32_t i = 1;
+
+    for (; i < s->running && is_behind(s->order[i], p); i++)
+        s->order[i - 1] = s->order[i];
+    s->order[i - 1] = p;
+}
+
+/* Others have begun to run, or do not any more, or are at another time. */
+static void find_order(struct sim *s)
+{
+    s->running = 0;
+    for (uint32_t i = 0; i < s->places; i++)
+        if (s->place[i].runs) {
+            uint32_t at = s->running++;
+            for (; at > 0 && is_behind(&s->place[i], s->order[at - 1]); at--)
+                s->order[at] = s->order[at - 1];
+            s->order[at] = &s->place[i];
         }
-    }
-    *ret_limit = second;
-    return first;
+    s->is_changed = false;
 }
 
 static int report_deadlock(struct sim *s, struct peet_err *err);
 
+/* The place that is farthest behind goes on until another one is, or until something has happened to another one. */
+static int take_turn(struct sim *s, struct place *p, struct progress *progress, struct peet_err *err)
+{
+    uint64_t limit = s->running > 1 ? s->order[1]->clock : UINT64_MAX;
+    int r;
+
+    if (s->heap_count && s->heap[0]->wake_at < limit)
+        limit = s->heap[0]->wake_at;
+    s->turns++;
+    do {
+        r = go_on(s, p, limit, err);
+        if (progress && ++s->steps % PROGRESS_STEPS == 0)
+            progress_at(progress, s->references);
+    } while (r == 0 && p->runs && p->clock < limit && !s->is_changed);
+    return r;
+}
+
 static int run(struct sim *s, struct progress *progress, struct peet_err *err)
 {
-    uint64_t turns = 0, limit;
     int r = 0;
 
     while (r == 0) {
-        struct place *p = find_next(s, &limit);
+        if (s->is_changed)
+            find_order(s);
+        struct place *p = s->running ? s->order[0] : NULL;
         if (s->heap_count && (!p || s->heap[0]->wake_at <= p->clock)) {
             become_ready(s, heap_pop(s));
+            s->is_changed = true;
             continue;
         }
-        if (!p && s->alive > 0 && sim_break(s, 0))
+        if (!p && s->alive > 0 && sim_break(s))
             continue;
         if (!p)
             return s->alive > 0 ? report_deadlock(s, err) : 0;
-        if (s->heap_count && s->heap[0]->wake_at < limit)
-            limit = s->heap[0]->wake_at;
-        size_t waiting = s->heap_count;
-        s->turns++;
-        do {
-            r = go_on(s, p, limit, err);
-            if (progress && ++turns % PROGRESS_TURNS == 0)
-                progress_at(progress, s->references);
-        } while (r == 0 && p->runs && p->clock < limit && s->heap_count == waiting);
+        r = take_turn(s, p, progress, err);
+        if (!s->is_changed)
+            put_in_order(s);
     }
     return r;
 }
@@ -514,7 +542,7 @@ static const char *what_is(const struct object *o)
 /* Says who waits for what, as far as there is room. */
 static int report_deadlock(struct sim *s, struct peet_err *err)
 {
-    char text[400];
+    char text[400] = "";
     size_t n = 0;
 
     for (uint32_t i = 0; i < s->contexts && n < sizeof text - 100; i++) {

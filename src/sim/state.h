@@ -72,6 +72,10 @@ struct sim {
     struct sync_host host;
     struct place *place;
     uint32_t places;
+    struct place **order; /* those that run, the one that is farthest behind first */
+    uint32_t running;
+    bool is_changed; /* the order may be another one */
+    uint64_t steps;
     uint64_t *issue; /* by processor: when it can begin its next instruction */
     struct context *context;
     uint32_t contexts;
@@ -110,7 +114,7 @@ bool sim_pending(struct sim *s, struct place *p);
 void sim_end_context(struct sim *s, struct place *p);
 
 /* Nobody can go on: lets those go on who wait for conditions, for it was another order that made them wait. False: there are none. */
-bool sim_break(struct sim *s, uint64_t now);
+bool sim_break(struct sim *s);
 
 /* Cycles of a block's instructions. */
 uint64_t sim_cost(struct sim *s, uint32_t item, uint32_t insns);
