@@ -56,6 +56,7 @@ struct machine_config {
     uint32_t switch_cost; /* cycles of a change of contexts in a hardware context */
     bool waits_busily;    /* who waits for a lock or a barrier keeps its processor; else others run there */
     bool by_reference;    /* processors take turns at every reference; else at every block */
+    uint64_t slack;       /* cycles by which one may be ahead of the next when its turn ends */
     bool first_touch;     /* a page's home is the node of the processor that touches it first; else pages go round */
     uint64_t seed;
 };

@@ -128,6 +128,7 @@ static const struct setting SETTINGS[] = {
     WORD("scheduler.wait", waits_busily, WAITS, "yield", "busy: who waits for a lock or a barrier keeps its processor"),
 
     WORD("turn", by_reference, TURNS, "block", "how often processors take turns"),
+    NUMBER("slack", slack, 0, 1000000, "0", "cycles by which a processor may be ahead of the next one when its turn ends"),
     SWITCH("memory.first_touch", first_touch, "false",
            "a page's home is the node that touches it first; else pages go round"),
     NUMBER("seed", seed, 0, UINT64_MAX, "1", "of whatever is random"),

@@ -41,6 +41,7 @@ struct memory {
     const struct protocol *protocol;
     unsigned cpus, levels, private_levels;
     unsigned word_shift;
+    uint64_t all_words; /* of a line */
     bool has_directory;
     bool goes_through; /* all private levels let writes through: memory has them all, and nothing is written back */
     struct processor *cpu;
@@ -50,6 +51,18 @@ struct memory {
     struct map homes;     /* uint32_t: 1 + node, by page */
     struct arena arena;
 };
+
+/* The words of a line that a reference touches. */
+static uint64_t words_of(const struct memory *m, uint64_t addr, uint64_t size)
+{
+    uint64_t first = addr >> m->word_shift & (HISTORY_WORDS - 1), in_line = m->config.level[0].line >> m->word_shift;
+    uint64_t last = (addr + size - 1) >> m->word_shift & (HISTORY_WORDS - 1), n;
+
+    first %= in_line;
+    last %= in_line;
+    n = last - first + 1;
+    return (n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << first;
+}
 
 /* ---- making one ---- */
 
@@ -126,6 +139,7 @@ int memory_new(const struct machine_config *config, struct memory **ret, struct 
     assert((m->private_levels > 0 || m->levels == 0) && m->cpus > 0 && m->cpus <= CONFIG_MAX_CPUS);
     while (config->level[0].line >> m->word_shift > HISTORY_WORDS || m->word_shift < 2)
         m->word_shift++;
+    m->all_words = words_of(m, 0, config->level[0].line);
     m->histories.value_size = sizeof(struct history *);
     m->homes.value_size = sizeof(uint32_t);
     m->has_directory = config->fabric_kind->has_directory;
@@ -182,18 +196,6 @@ static struct history *history_of(struct memory *m, uint64_t line)
     return *h;
 }
 
-/* The words of a line that a reference touches. */
-static uint64_t words_of(const struct memory *m, uint64_t addr, uint64_t size)
-{
-    uint64_t first = addr >> m->word_shift & (HISTORY_WORDS - 1), in_line = m->config.level[0].line >> m->word_shift;
-    uint64_t last = (addr + size - 1) >> m->word_shift & (HISTORY_WORDS - 1), n;
-
-    first %= in_line;
-    last %= in_line;
-    n = last - first + 1;
-    return (n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << first;
-}
-
 static enum miss_cause cause_of(const struct history *h, unsigned cpu, uint64_t words)
 {
     const struct history_of *o = &h->of[cpu];
@@ -219,14 +221,20 @@ static void note_going(struct history *h, unsigned cpu, enum lost how)
     h->invalidated |= (uint64_t)(how == INVALIDATED) << cpu;
 }
 
-/* A processor writes words: those that have lost the line see them when they come back. Returns whether there are any. */
-static bool note_write(struct history *h, unsigned cpu, uint64_t words)
+/* A processor writes words: those that have lost the line see them when they come back. */
+static void note_write(struct history *h, unsigned cpu, uint64_t words)
 {
-    uint64_t others = h->invalidated & ~((uint64_t)1 << cpu);
-
-    for (uint64_t left = others; left; left &= left - 1)
+    for (uint64_t left = h->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
         h->of[__builtin_ctzll(left)].written |= words;
-    return others != 0;
+}
+
+/* Whether a write to the line could still tell somebody something new. */
+static bool is_watched(const struct memory *m, const struct history *h, unsigned cpu)
+{
+    for (uint64_t left = h->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
+        if (h->of[__builtin_ctzll(left)].written != m->all_words)
+            return true;
+    return false;
 }
 
 /* ---- lines and states ---- */
@@ -547,7 +555,7 @@ static uint64_t miss(struct memory *m, unsigned cpu, uint64_t line, uint64_t wor
     note_coming(h, cpu);
     if (is_write)
         note_write(h, cpu, words);
-    bool watched = h->invalidated; /* also if it is read: it may be written silently later */
+    bool watched = is_watched(m, h, cpu); /* also if it is read: it may be written silently later */
     fill(m, cpu, m->private_levels, line, (heard.shared ? cell->shared : cell->alone) | (watched ? WATCHED : 0u), now);
     if (is_write && m->goes_through)
         write_through(m, cpu, line, now);
@@ -564,14 +572,19 @@ static uint64_t write_here(struct memory *m, unsigned cpu, uint64_t line, uint64
 
     if (cell->op == BUS_NONE) {
         next = cell->alone;
-        watched = state & WATCHED && note_write(history_of(m, line), cpu, words);
+        if (state & WATCHED) {
+            struct history *h = history_of(m, line);
+            note_write(h, cpu, words);
+            watched = is_watched(m, h, cpu);
+        }
     } else {
         struct history *h = history_of(m, line);
         struct heard heard = transact(m, cpu, line, cell->op, h, now);
         next = heard.shared ? cell->shared : cell->alone;
         stall = heard.stall;
         m->cpu[cpu].counts.upgrades++;
-        watched = note_write(h, cpu, words);
+        note_write(h, cpu, words);
+        watched = is_watched(m, h, cpu);
     }
     set_state(entry, next | (watched ? WATCHED : 0u)); /* no transaction moves entries of who asks */
     if (m->goes_through)

@@ -480,7 +480,7 @@ static int report_deadlock(struct sim *s, struct peet_err *err);
 /* The place that is farthest behind goes on until another one is, or until something has happened to another one. */
 static int take_turn(struct sim *s, struct place *p, struct progress *progress, struct peet_err *err)
 {
-    uint64_t limit = s->running > 1 ? s->order[1]->clock : UINT64_MAX;
+    uint64_t limit = s->running > 1 ? s->order[1]->clock + s->config.slack : UINT64_MAX;
     int r;
 
     if (s->heap_count && s->heap[0]->wake_at < limit)
