@@ -29,11 +29,7 @@ static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint3
     return most;
 }
 
-/* What one easy trip is. */
-struct easy_trip {
-    uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions, fetches;
-};
-
+/* What one trip is if it is easy. */
 static struct easy_trip easy_trip(struct sim *s, const struct peet_repeat *n)
 {
     struct easy_trip t = { 0 };
@@ -61,26 +57,27 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
     const struct peet_repeat *n = &c->batch.repeat;
-    uint64_t most = trips_on_lines(n, c->trip - 1, s->config.level[0].line, n->times - c->trip);
+    const struct easy_trip *t = &c->easy;
+    uint64_t room = limit > p->clock ? limit - p->clock : 0, most = n->times - c->trip;
 
-    if (most == 0 || p->clock >= limit || !s->config.level[0].bytes || s->config.contexts > 1)
-        return;
-    struct easy_trip t = easy_trip(s, n);
-    uint64_t fit = t.cycles ? (limit - p->clock) / t.cycles : most;
-    if (s->scheduler.count > 0) { /* somebody waits for the place */
+    if (s->scheduler.count > 0 && s->config.quantum) { /* somebody waits for the place */
         uint64_t left = p->began + s->config.quantum > p->clock ? p->began + s->config.quantum - p->clock : 0;
-        fit = s->config.quantum && t.cycles && left / t.cycles < fit ? left / t.cycles : fit;
+        room = left < room ? left : room;
     }
+    if (room < t->cycles || !s->config.level[0].bytes || s->config.contexts > 1)
+        return;
+    most = trips_on_lines(n, c->trip - 1, s->config.level[0].line, most);
+    uint64_t fit = t->cycles ? room / t->cycles : most;
     most = fit < most ? fit : most;
     c->trip += most;
-    p->clock += most * t.cycles;
-    p->seen.time[TIME_compute] += most * t.compute;
-    p->seen.time[TIME_stall] += most * (t.cycles - t.compute);
-    p->seen.instructions += most * t.instructions;
-    s->references += most * t.references;
-    memory_add_fetches(s->memory, p->cpu, most * t.fetches);
+    p->clock += most * t->cycles;
+    p->seen.time[TIME_compute] += most * t->compute;
+    p->seen.time[TIME_stall] += most * (t->cycles - t->compute);
+    p->seen.instructions += most * t->instructions;
+    s->references += most * t->references;
+    memory_add_fetches(s->memory, p->cpu, most * t->fetches);
     for (unsigned i = PEET_LOAD; i <= PEET_PREFETCH; i++)
-        p->front->easy[i] += most * t.kinds[i];
+        p->front->easy[i] += most * t->kinds[i];
 }
 
 /* The references behind a block, from record i on; returns where they end. Those that are not easy are counted. */
@@ -114,6 +111,8 @@ void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
     const struct peet_repeat *n = &c->batch.repeat;
 
     if (c->in_trip == 0) {
+        if (c->trip == 0)
+            c->easy = easy_trip(s, n);
         c->hard = 0;
         c->turn_of_trip = s->turns;
     }

@@ -29,6 +29,11 @@ struct object {
     struct context *first, *last; /* who waits in line here: not for locks and barriers, which know by themselves */
 };
 
+/* What one trip of a repeat is if all its references are easy. */
+struct easy_trip {
+    uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions, fetches;
+};
+
 struct context {
     struct sched_context sched;
     struct sync_party party;
@@ -51,6 +56,7 @@ struct context {
     uint64_t trip;         /*   in which trip, */
     uint64_t hard;         /*   how many of its references were not easy, */
     uint64_t turn_of_trip; /*   and in whose turn it began */
+    struct easy_trip easy;
 };
 
 struct place {
