@@ -13,6 +13,7 @@
 
 static const char *machine = "modern", *format, *remap;
 static struct opt_list settings, cpus;
+static uint64_t stretches;
 
 static int exit_code(int status)
 {
@@ -90,6 +91,7 @@ static int run_all(struct peet_trace *trace, char **program)
     for (size_t i = 0; code == EXIT_OK && i < runs; i++) /* mistakes are told before work begins */
         code = load(&config, cpus.count ? cpus.item[i] : NULL);
     machine_study_init(&study);
+    study.stretches = stretches ? stretches : study.stretches;
     for (size_t i = 0; code == EXIT_OK && i < runs; i++) {
         struct source *source;
         code = load(&config, cpus.count ? cpus.item[i] : NULL);
@@ -169,6 +171,11 @@ static const struct opt options[] = {
       .arg = "N",
       .value = &cpus,
       .help = "numbers of processors: a run for each, and the speed-up" },
+    { .name = "stretches",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &stretches,
+      .help = "cut the fabric's time into at most N stretches (64; 512 is as fine as it gets)" },
     { .name = "remap",
       .type = OPT_STRING,
       .arg = "FILE",

@@ -103,8 +103,10 @@ static bool try_lock(struct sim *s, struct place *p, bool is_new)
     struct object *o = c->object;
     enum sync_outcome outcome;
 
-    if (is_new)
+    if (is_new) {
         c->since = p->clock;
+        c->found_taken = o->holder != NULL;
+    }
     spend(p, o->lock.kind->attempt(&o->lock, &c->party, is_new, p->clock, &outcome), TIME_lock);
     c->pending = outcome == SYNC_DONE ? PENDING_NOTHING : PENDING_LOCK;
     if (outcome == SYNC_DONE) {
@@ -112,7 +114,7 @@ static bool try_lock(struct sim *s, struct place *p, bool is_new)
         o->holder = c;
         o->since = p->clock;
         o->seen.uses++;
-        if (!is_new)
+        if (c->found_taken)
             note_wait(o, p->clock - c->since);
     } else if (outcome == SYNC_PARKED) {
         sim_wait(s, c, o, TIME_lock);

@@ -563,10 +563,12 @@ static int report_deadlock(struct sim *s, struct peet_err *err)
     return err_set(err, PEET_ERR_FORMAT, "deadlock: nobody can go on: %s", text);
 }
 
-static int by_address(const void *a, const void *b)
+static int by_waiting(const void *a, const void *b)
 {
     const struct sim_object *x = a, *y = b;
 
+    if (x->waited != y->waited)
+        return x->waited > y->waited ? -1 : 1;
     return x->addr != y->addr ? (x->addr < y->addr ? -1 : 1) : (int)x->kind - (int)y->kind;
 }
 
@@ -584,7 +586,9 @@ const struct sim_result *sim_result(struct sim *s)
                                      .places = s->places,
                                      .place = places,
                                      .broken = s->broken,
-                                     .memory = s->memory };
+                                     .memory = s->memory,
+                                     .trace = s->source->trace,
+                                     .process = s->contexts ? s->source->context[0].process : 0 };
     assert(places && s->list);
     memory_settle(s->memory);
     for (uint32_t i = 0; i < s->places; i++)
@@ -598,7 +602,7 @@ const struct sim_result *sim_result(struct sim *s)
     uint32_t tag;
     while ((o = map_next(&s->objects, &at, &key, &tag)))
         s->list[n++] = (*o)->seen;
-    qsort(s->list, n, sizeof *s->list, by_address);
+    qsort(s->list, n, sizeof *s->list, by_waiting);
     s->result.object = s->list;
     s->result.objects = n;
     return &s->result;

@@ -55,10 +55,12 @@ struct sim_result {
     uint64_t instructions, references;
     uint32_t contexts, places;
     const struct sim_place *place;
-    const struct sim_object *object; /* by address */
+    const struct sim_object *object; /* those first for which contexts waited longest */
     size_t objects;
     uint64_t broken; /* waits that had to be ended, since nobody did */
     const struct memory *memory;
+    const struct peet_trace *trace; /* for names */
+    uint32_t process;
 };
 
 struct sim;

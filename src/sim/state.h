@@ -40,6 +40,7 @@ struct context {
     uint8_t status, pending;
     uint8_t waits_as; /* enum time_kind */
     bool is_reader;
+    bool found_taken;        /* somebody had the lock when it came */
     struct place *place;     /* where it runs or waits; NULL: nowhere */
     struct object *object;   /* that it waits for, or tries to take */
     struct object *relock;   /* the lock that a wait for a condition gave up */

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-enum { OBJECTS_SHOWN = 100, STRETCHES_SHOWN = 64 };
+enum { OBJECTS_SHOWN = 100, STRETCHES = 64 };
 
 static const struct column RUNS[] = { { "machine", "Machine", CELL_TEXT, true },
                                       { "processors", "Processors", CELL_COUNT, false },
@@ -46,6 +46,7 @@ static const struct column MEMORY[] = { { "processor", "Processor", CELL_COUNT, 
 
 static const struct column OBJECTS[] = { { "kind", "Kind", CELL_TEXT, false },
                                          { "address", "Address", CELL_HEX, false },
+                                         { "name", "Name", CELL_TEXT, false },
                                          { "uses", "Uses", CELL_COUNT, false },
                                          { "waits", "Waits", CELL_COUNT, false },
                                          { "waited", "Cycles waited", CELL_COUNT, false },
@@ -59,7 +60,7 @@ static const struct column USE[] = { { "from", "From cycle", CELL_COUNT, false }
 
 void machine_study_init(struct machine_study *m)
 {
-    *m = (struct machine_study){ 0 };
+    *m = (struct machine_study){ .stretches = STRETCHES };
     m->runs = result_table(&m->result, "runs", "Runs", RUNS);
     table_note(m->runs,
                "A processor takes one instruction after the other and waits for every miss; what the C library and the "
@@ -152,6 +153,23 @@ static void show_memory(struct machine_study *m, const struct machine_config *c,
         "reference across two is two.");
 }
 
+/* The variable in which an object lies, if it lies in one. */
+static void show_name(struct table *t, const struct sim_result *r, uint64_t addr)
+{
+    const struct peet_symbol *y = peet_trace_symbol(r->trace, r->process, addr);
+    char text[200];
+
+    if (!y || y->code) {
+        table_none(t);
+        return;
+    }
+    if (addr == y->addr)
+        snprintf(text, sizeof text, "%s", y->name);
+    else
+        snprintf(text, sizeof text, "%s+0x%lx", y->name, (unsigned long)(addr - y->addr));
+    table_text(t, text);
+}
+
 static void show_objects(struct machine_study *m, const struct sim_result *r)
 {
     static const char *const kinds[] = { "lock", "rwlock", "barrier", "condition", "semaphore", "post" };
@@ -163,6 +181,7 @@ static void show_objects(struct machine_study *m, const struct sim_result *r)
         const struct sim_object *o = &r->object[i];
         table_text(t, kinds[o->kind]);
         table_count(t, o->addr);
+        show_name(t, r, o->addr);
         table_count(t, o->uses);
         table_count(t, o->waits);
         table_count(t, o->waited);
@@ -182,7 +201,7 @@ static void show_use(struct machine_study *m, const struct sim_result *r)
     if (!use->total || !use->stretch)
         return;
     struct table *t = result_table(&m->result, "fabric", "The fabric over time", USE);
-    while (r->cycles / (use->stretch * together) >= STRETCHES_SHOWN)
+    while (r->cycles / (use->stretch * together) >= m->stretches)
         together *= 2;
     for (unsigned i = 0; i < FABRIC_STRETCHES && i * use->stretch < r->cycles; i += together) {
         uint64_t left = r->cycles - i * use->stretch, length = use->stretch * together, busy = 0;

@@ -11,6 +11,7 @@ struct machine_study {
     struct result result;
     struct table *runs;
     uint64_t first_cycles; /* of the first run: what others are compared with */
+    uint64_t stretches;    /* into which the fabric's time is cut, at most */
 };
 
 void machine_study_init(struct machine_study *m);
