@@ -148,13 +148,26 @@ static int put_event(struct peet_cursor *c, const struct item *item, struct peet
     return 0;
 }
 
+/* What a loop adds up to; false: it is too much. */
+static bool count_loop(const struct peet_cursor *c, const struct item *item, const uint64_t *count, uint64_t *ret_insns,
+                       uint64_t *ret_references)
+{
+    uint64_t trips = item->linear ? c->decoder.src[PEET_SRC_SLOT + item->count] : 0;
+
+    if (!item->linear || trips >> LINEAR_TRIP_BITS)
+        return loop_totals(c->decoder.schema, item->loop, count, ret_insns, ret_references);
+    *ret_insns = item->insns + trips * item->trip_insns;
+    *ret_references = item->references + trips * item->trip_references;
+    return true;
+}
+
 static int put_loop(struct peet_cursor *c, const struct item *item, struct peet_err *err)
 {
     const uint64_t *slot = c->decoder.src + PEET_SRC_SLOT;
     uint64_t insns, references;
     struct peet_loop_run run = { item->loop, slot, slot + item->loop->values };
 
-    if (!loop_totals(c->decoder.schema, item->loop, run.count, &insns, &references) || c->position + insns < c->position
+    if (!count_loop(c, item, run.count, &insns, &references) || c->position + insns < c->position
         || c->position + insns > c->chunk.header.first + c->chunk.header.instructions)
         return cursor_damaged(c, "a loop has more trips than the chunk has instructions", err);
     if (!(c->want & PEET_WANT_LOOPS)) {

@@ -16,7 +16,8 @@ static uint64_t trips_in_line(const struct peet_record *r, uint64_t addr, uint64
         return 0;
     if (step == 0)
         return UINT64_MAX;
-    return (int64_t)step > 0 ? (line - 1 - to) / step : from / (0 - step);
+    uint64_t by = (int64_t)step > 0 ? step : 0 - step, room = (int64_t)step > 0 ? line - 1 - to : from;
+    return by > room ? 0 : (uint32_t)room / (uint32_t)by;
 }
 
 static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint32_t line, uint64_t most)
