@@ -78,6 +78,7 @@ static int make_places(struct sim *s, struct peet_err *err)
     for (uint32_t i = 0; i < s->places; i++) {
         s->place[i].number = i;
         s->place[i].cpu = i / s->config.contexts;
+        s->place[i].empty_as = TIME_idle;
         s->place[i].front = memory_front(s->memory, s->place[i].cpu);
     }
     return 0;
@@ -183,7 +184,8 @@ static void leave_place(struct place *p)
 
 void sim_take(struct sim *s, struct place *p, struct context *c, uint64_t now)
 {
-    spend(p, now, TIME_idle);
+    spend(p, now, (enum time_kind)p->empty_as);
+    p->empty_as = TIME_idle;
     if (c->sched.last != (int)p->number || p->seen.switches == 0) {
         p->seen.switches++;
         if (p->seen.switches > 1)
@@ -251,6 +253,8 @@ void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind
     if (!s->config.waits_busily || s->scheduler.count > 0) {
         leave_place(p);
         employ(s, p, p->clock);
+        if (!p->context)
+            p->empty_as = (uint8_t)as;
     }
 }
 

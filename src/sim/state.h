@@ -68,6 +68,7 @@ struct place {
     uint64_t began;          /* when its context came */
     struct context *context; /* NULL: idle */
     bool runs;               /* it can go on */
+    uint8_t empty_as; /* enum time_kind: why nobody is there, for the one who was there last waits for something */
 };
 
 struct sim {

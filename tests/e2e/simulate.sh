@@ -86,4 +86,14 @@ verdict "false sharing live is as from the trace, and padding in the machine's e
         awk -v a="$far" -v b="$moved" -v kind=$kind 'BEGIN { if (b < a - 10 || b > a + 10) print kind ": padded " a ", in the machine'"'"'s eyes " b }'
     done
 )"
+
+verdict "what each processor's cycles went into adds up to the run" "$(
+    "$peet" record -o "$TMP/mp3d.peet" -- "$workloads/mp3d" -n 500 -s 3 -p 6 >/dev/null 2>&1
+    for set in scheduler.wait=yield scheduler.wait=busy contexts=2 "turn=reference"; do
+        "$peet" simulate -m sato1999 --set "$set" --format json "$TMP/mp3d.peet" >"$TMP/all.json" || echo "status $?"
+        cycles=$(sum "$TMP/all.json" runs cycles) all=0 places=$(grep -c '"switches"' "$TMP/all.json")
+        for kind in compute stall bus lock barrier other change idle; do all=$((all + $(sum "$TMP/all.json" times $kind))); done
+        [ "$all" -gt 0 ] && [ "$all" = $((cycles * places)) ] || echo "$set: $all in place of $cycles times $places"
+    done
+)"
 exit $status
