@@ -50,6 +50,11 @@ verdict "the program's output and exit status are its own" "$(
     "$peet" simulate -m ideal -- /bin/true >"$TMP/out" 2>&1
     code=$?; [ $code = 2 ] || echo "a program that is not instrumented: status $code"
     grep -q 'peet cc' "$TMP/out" || cat "$TMP/out"
+    "$peet" cc -static -o "$TMP/static" "$TMP/seven.c"
+    timeout 20 "$peet" simulate -m ideal -- "$TMP/static" >"$TMP/out" 2>&1
+    code=$?
+    [ $code = 2 ] || echo "a static program: status $code"
+    grep -q 'static' "$TMP/out" || cat "$TMP/out"
 )"
 
 # On an idle machine and on one that is busy: bit for bit.

@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "capture/live/live.h"
 
-enum { LOOKS = 4000, PATIENCE_NS = 20000000 };
+enum { LOOKS = 400, PATIENCE_NS = 20000000 };
 
 struct steered {
     uint32_t place;
@@ -195,6 +195,22 @@ int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_bat
 
 /* ---- beginning and end ---- */
 
+/* A program whose C library is its own calls what the runtime stands in front of from inside that library, too, where no thread may
+ * stop. It has just been started: what is in memory is the program and, of any other, the dynamic linker. */
+static bool is_static(pid_t pid)
+{
+    struct mappings m;
+    struct peet_err err;
+    bool has_linker = false;
+
+    if (mappings_read(pid, &m, &err) < 0)
+        return false;
+    for (size_t i = 0; i < m.count; i++)
+        has_linker |= strstr(m.at[i].name, "/ld-") != NULL || strstr(m.at[i].name, "/ld.so") != NULL;
+    mappings_release(&m);
+    return !has_linker;
+}
+
 int steer_start(char *const *argv, unsigned want, struct steer **ret, struct peet_err *err)
 {
     struct steer *s = mem_alloc(1, sizeof *s);
@@ -213,6 +229,10 @@ int steer_start(char *const *argv, unsigned want, struct steer **ret, struct pee
     state->code.writer = state->writer;
     if (r == 0)
         r = live_start(state, err);
+    if (r == 0 && is_static(state->pid))
+        r = err_set(err, PEET_ERR_USAGE,
+                    "%s: a static program cannot be simulated while it runs; record it, and simulate the trace",
+                    argv[0]);
     if (r == 0) {
         live_let_go(state);
         wait_for(s, &state->header->thread[0].life, RAW_FREE);

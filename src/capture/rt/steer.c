@@ -7,7 +7,7 @@
 
 #include "capture/rt/rt.h"
 
-enum { LOOKS = 4000 };
+enum { LOOKS = 400 };
 
 static void wait_for(_Atomic uint32_t *word, uint32_t value)
 {
