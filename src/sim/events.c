@@ -4,7 +4,6 @@
  * update of the object's word. */
 #include <assert.h>
 
-#include "base/err.h"
 #include "sim/state.h"
 
 /* ---- objects ---- */
@@ -29,16 +28,9 @@ static struct object *object_at(struct sim *s, uint64_t addr, enum sim_object_ki
     return *o;
 }
 
-static void spend(struct place *p, uint64_t until, enum time_kind as)
-{
-    assert(until >= p->clock);
-    p->seen.time[as] += until - p->clock;
-    p->clock = until;
-}
-
 static void touch(struct sim *s, struct place *p, uint64_t addr, enum peet_kind kind, enum time_kind as)
 {
-    spend(p, s->host.access(s, p->cpu, addr, kind, p->clock), as);
+    place_spend(p, s->host.access(s, p->cpu, addr, kind, p->clock), as);
 }
 
 static void append(struct object *o, struct context *c)
@@ -107,7 +99,7 @@ static bool try_lock(struct sim *s, struct place *p, bool is_new)
         c->since = p->clock;
         c->found_taken = o->holder != NULL;
     }
-    spend(p, o->lock.kind->attempt(&o->lock, &c->party, is_new, p->clock, &outcome), TIME_lock);
+    place_spend(p, o->lock.kind->attempt(&o->lock, &c->party, is_new, p->clock, &outcome), TIME_lock);
     c->pending = outcome == SYNC_DONE ? PENDING_NOTHING : PENDING_LOCK;
     if (outcome == SYNC_DONE) {
         assert(!o->holder);
@@ -144,7 +136,7 @@ static void unlock(struct place *p, struct object *o)
     }
     o->holder = NULL;
     o->seen.held += p->clock - o->since;
-    spend(p, o->lock.kind->release(&o->lock, &holder->party, p->clock), TIME_lock);
+    place_spend(p, o->lock.kind->release(&o->lock, &holder->party, p->clock), TIME_lock);
 }
 
 /* ---- locks for many readers ---- */
@@ -202,7 +194,7 @@ static void barrier(struct sim *s, struct place *p, uint64_t addr, uint64_t part
     if (o->barrier.arrived == 0)
         o->barrier.parties = (uint32_t)parties;
     uint64_t done = o->barrier.kind->arrive(&o->barrier, &c->party, p->clock, &outcome);
-    spend(p, done, TIME_barrier);
+    place_spend(p, done, TIME_barrier);
     if (outcome == SYNC_DONE) {
         o->seen.uses++;
         c->reply = 1; /* one of them is told that it was the last */
@@ -347,11 +339,7 @@ void sim_end_context(struct sim *s, struct place *p)
     p->context = NULL;
     p->runs = false;
     s->is_changed = true;
-    struct sched_context *next = sched_pick(&s->scheduler, p->number, p->clock);
-    if (next) {
-        s->context[next->number].wake_at = p->clock;
-        sim_take(s, p, &s->context[next->number], p->clock);
-    }
+    sim_employ(s, p, p->clock);
 }
 
 /* ---- all ---- */
@@ -368,7 +356,7 @@ bool sim_pending(struct sim *s, struct place *p)
     case PENDING_RELOCK: lock(s, p, c->relock); return p->context == c && p->runs && !c->pending;
     case PENDING_BARRIER:
         if (o->barrier.kind->go_on)
-            spend(p, o->barrier.kind->go_on(&o->barrier, &c->party, p->clock), TIME_barrier);
+            place_spend(p, o->barrier.kind->go_on(&o->barrier, &c->party, p->clock), TIME_barrier);
         note_wait(o, p->clock - c->since);
         return true;
     default: return true;
@@ -405,11 +393,10 @@ static bool is_refused(struct sim *s, struct place *p, const struct peet_event *
     return refused;
 }
 
-int sim_event(struct sim *s, struct place *p, const struct peet_event *e, struct peet_err *err)
+void sim_event(struct sim *s, struct place *p, const struct peet_event *e)
 {
     const uint64_t *arg = e->arg;
 
-    (void)err;
     switch (e->kind) {
     case PEET_EV_thread_create: create(s, p, arg[0]); break;
     case PEET_EV_thread_join: join(s, p, arg[0]); break;
@@ -461,5 +448,4 @@ int sim_event(struct sim *s, struct place *p, const struct peet_event *e, struct
         break;
     default: break; /* costs nothing */
     }
-    return 0;
 }

@@ -295,8 +295,6 @@ static unsigned home_of(struct memory *m, unsigned cpu, uint64_t line)
 
 /* ---- shared levels and memory ---- */
 
-static void write_memory(struct memory *m, uint64_t line);
-
 /* A line goes out of a shared level. If that is inclusive, it goes out of everybody's caches. */
 static void leave_shared(struct memory *m, unsigned level, uint64_t entry)
 {
@@ -319,10 +317,8 @@ static void leave_shared(struct memory *m, unsigned level, uint64_t entry)
     }
     if (level + 1 < m->levels && cache_state(entry) == SHARED_DIRTY) {
         uint64_t *e = cache_find(&m->shared[level + 1], line);
-        if (e)
+        if (e) /* else it goes to memory, where there is always room */
             set_state(e, SHARED_DIRTY);
-        else
-            write_memory(m, line);
     }
 }
 
@@ -334,20 +330,11 @@ static void put_shared(struct memory *m, unsigned level, uint64_t line, unsigned
         leave_shared(m, level, gone);
 }
 
-/* Behind the last level there is nothing that could be full. */
-static void write_memory(struct memory *m, uint64_t line)
-{
-    (void)m;
-    (void)line;
-}
-
 /* A line comes out of a private cache: the first shared level takes it, or memory. */
 static void take_back(struct memory *m, uint64_t line)
 {
-    if (m->private_levels == m->levels) {
-        write_memory(m, line);
-        return;
-    }
+    if (m->private_levels == m->levels)
+        return; /* memory has room for all of them */
     struct cache *c = &m->shared[m->private_levels];
     uint64_t *e = cache_find(c, line);
     if (e)

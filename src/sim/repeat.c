@@ -38,11 +38,10 @@ static struct easy_trip easy_trip(struct sim *s, const struct peet_repeat *n)
     for (size_t i = 0; i < n->count; i++) {
         const struct peet_record *r = &n->records[i];
         if (r->kind == PEET_BLOCK) {
-            t.compute += sim_cost(s, r->id, r->size);
+            const struct block_facts *f = sim_block(s, r);
+            t.compute += f->cost;
             t.instructions += r->size;
-            if (s->config.instructions.bytes)
-                t.fetches += ((r->addr + sim_code_bytes(s, r) - 1) / s->config.instructions.line)
-                             - r->addr / s->config.instructions.line + 1;
+            t.fetches += f->fetches;
         } else {
             t.kinds[r->kind]++;
             t.references++;

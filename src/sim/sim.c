@@ -125,7 +125,7 @@ void sim_free(struct sim *s)
     free(s->place);
     free(s->order);
     free(s->issue);
-    free(s->block_cost);
+    free(s->block);
     free((void *)(uintptr_t)s->result.place);
     free(s->list);
     free(s);
@@ -166,15 +166,6 @@ static struct context *heap_pop(struct sim *s)
 
 /* ---- who is where ---- */
 
-/* A place's clock goes on to a time; what it did meanwhile. */
-static void spend(struct place *p, uint64_t until, enum time_kind as)
-{
-    if (until <= p->clock)
-        return;
-    p->seen.time[as] += until - p->clock;
-    p->clock = until;
-}
-
 static void leave_place(struct place *p)
 {
     p->context->place = NULL;
@@ -182,14 +173,14 @@ static void leave_place(struct place *p)
     p->runs = false;
 }
 
-void sim_take(struct sim *s, struct place *p, struct context *c, uint64_t now)
+static void take_place(struct sim *s, struct place *p, struct context *c, uint64_t now)
 {
-    spend(p, now, (enum time_kind)p->empty_as);
+    place_spend(p, now, (enum time_kind)p->empty_as);
     p->empty_as = TIME_idle;
     if (c->sched.last != (int)p->number || p->seen.switches == 0) {
         p->seen.switches++;
         if (p->seen.switches > 1)
-            spend(p, p->clock + s->config.switch_cost, TIME_change);
+            place_spend(p, p->clock + s->config.switch_cost, TIME_change);
     }
     c->sched.last = (int)p->number;
     c->party.cpu = p->cpu;
@@ -201,13 +192,12 @@ void sim_take(struct sim *s, struct place *p, struct context *c, uint64_t now)
     s->is_changed = true;
 }
 
-/* Gives an idle place something to do, if there is something. */
-static void employ(struct sim *s, struct place *p, uint64_t now)
+void sim_employ(struct sim *s, struct place *p, uint64_t now)
 {
     struct sched_context *c = sched_pick(&s->scheduler, p->number, now > p->clock ? now : p->clock);
 
     if (c)
-        sim_take(s, p, &s->context[c->number], now);
+        take_place(s, p, &s->context[c->number], now);
 }
 
 /* A place for a context that has become ready: an idle one, or one whose context only waits. */
@@ -235,10 +225,10 @@ static void become_ready(struct sim *s, struct context *c)
     if (!p)
         return;
     if (p->context) { /* who waits there makes room */
-        spend(p, now, (enum time_kind)p->context->waits_as);
+        place_spend(p, now, (enum time_kind)p->context->waits_as);
         leave_place(p);
     }
-    employ(s, p, now);
+    sim_employ(s, p, now);
 }
 
 void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind as)
@@ -252,7 +242,7 @@ void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind
     s->is_changed = true;
     if (!s->config.waits_busily || s->scheduler.count > 0) {
         leave_place(p);
-        employ(s, p, p->clock);
+        sim_employ(s, p, p->clock);
         if (!p->context)
             p->empty_as = (uint8_t)as;
     }
@@ -263,7 +253,7 @@ void sim_wake(struct sim *s, struct context *c, uint64_t when)
     assert(c->status == STATUS_WAITING || c->status == STATUS_UNBORN);
     s->is_changed = true;
     if (c->place) {
-        spend(c->place, when, (enum time_kind)c->waits_as);
+        place_spend(c->place, when, (enum time_kind)c->waits_as);
         c->status = STATUS_RUNNING;
         c->place->runs = true;
         return;
@@ -279,28 +269,46 @@ void sim_wake(struct sim *s, struct context *c, uint64_t when)
 static void make_room_for(struct sim *s, uint32_t item)
 {
     uint32_t room = item + item / 2 + 1024;
-    uint64_t *more = realloc(s->block_cost, room * sizeof *more);
+    struct block_facts *more = realloc(s->block, room * sizeof *more);
 
     assert(more);
     memset(more + s->blocks, 0, (room - s->blocks) * sizeof *more);
-    s->block_cost = more;
+    s->block = more;
     s->blocks = room;
 }
 
-uint64_t sim_cost(struct sim *s, uint32_t item, uint32_t insns)
+/* Where the block's instructions stand, and how many lines that are. */
+static void find_stretches(struct sim *s, const struct peet_block *b, struct block_facts *f)
 {
-    if (item >= s->blocks)
-        make_room_for(s, item);
-    uint64_t cost = s->block_cost[item];
-    if (cost)
-        return cost;
-    const struct peet_block *b = peet_trace_block(s->source->trace, item);
-    if (!b)
-        return insns;
+    uint64_t line = s->config.instructions.line;
+
+    f->stretch = arena_alloc(&s->arena, b->insns * sizeof *f->stretch);
+    assert(f->stretch);
+    for (uint32_t i = 0; i < b->insns; i++) {
+        struct stretch *last = f->stretches ? &f->stretch[f->stretches - 1] : NULL;
+        if (last && b->insn[i].addr == last->addr + last->bytes)
+            last->bytes += b->insn[i].length;
+        else
+            f->stretch[f->stretches++] = (struct stretch){ b->insn[i].addr, b->insn[i].length };
+    }
+    for (uint32_t i = 0; i < f->stretches; i++)
+        f->fetches += (f->stretch[i].addr + f->stretch[i].bytes - 1) / line - f->stretch[i].addr / line + 1;
+}
+
+const struct block_facts *sim_block(struct sim *s, const struct peet_record *block)
+{
+    if (block->id >= s->blocks)
+        make_room_for(s, block->id);
+    struct block_facts *f = &s->block[block->id];
+    if (f->is_known)
+        return f;
+    const struct peet_block *b = peet_trace_block(s->source->trace, block->id);
     for (uint32_t i = 0; i < b->insns; i++)
-        cost += s->config.cost[b->insn[i].class];
-    s->block_cost[item] = cost;
-    return cost;
+        f->cost += s->config.cost[b->insn[i].class];
+    if (s->config.instructions.bytes)
+        find_stretches(s, b, f);
+    f->is_known = true;
+    return f;
 }
 
 /* Instructions are issued one after the other, whoever of a processor's contexts they are of. */
@@ -309,7 +317,7 @@ static void issue(struct sim *s, struct place *p, uint64_t cycles)
     uint64_t *free_at = &s->issue[p->cpu];
 
     if (s->config.contexts > 1) {
-        spend(p, *free_at, TIME_other);
+        place_spend(p, *free_at, TIME_other);
         *free_at = p->clock + cycles;
     }
     p->clock += cycles;
@@ -359,20 +367,15 @@ void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enu
     }
 }
 
-uint64_t sim_code_bytes(const struct sim *s, const struct peet_record *block)
-{
-    const struct peet_block *b = peet_trace_block(s->source->trace, block->id);
-
-    return b ? b->insn[b->insns - 1].addr + b->insn[b->insns - 1].length - block->addr : block->size;
-}
-
 void sim_issue(struct sim *s, struct place *p, const struct peet_record *block)
 {
-    issue(s, p, sim_cost(s, block->id, block->size));
+    const struct block_facts *f = sim_block(s, block);
+
+    issue(s, p, f->cost);
     p->seen.instructions += block->size;
-    if (s->config.instructions.bytes) {
-        uint64_t bytes = sim_code_bytes(s, block), waited = memory_counts(s->memory, p->cpu)->waited;
-        stall(s, p, memory_fetch(s->memory, p->cpu, block->addr, bytes, p->clock), waited);
+    for (uint32_t i = 0; i < f->stretches; i++) {
+        uint64_t waited = memory_counts(s->memory, p->cpu)->waited;
+        stall(s, p, memory_fetch(s->memory, p->cpu, f->stretch[i].addr, f->stretch[i].bytes, p->clock), waited);
     }
 }
 
@@ -400,7 +403,7 @@ static void give_way(struct sim *s, struct place *p)
     s->is_changed = true;
     c->status = STATUS_READY;
     sched_ready(&s->scheduler, &c->sched, p->clock);
-    employ(s, p, p->clock);
+    sim_employ(s, p, p->clock);
 }
 
 static void see_quantum(struct sim *s, struct place *p)
@@ -437,7 +440,8 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
         c->at++;
         if (s->remap)
             remap_event(s->remap, c->sched.group, &c->batch.events[r->id]);
-        return sim_event(s, p, &c->batch.events[r->id], err);
+        sim_event(s, p, &c->batch.events[r->id]);
+        return 0;
     }
     if (r->kind == PEET_REPEAT)
         sim_repeat(s, p, limit);
@@ -536,11 +540,15 @@ int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
 
 /* ---- what came of it ---- */
 
-static const char *what_is(const struct object *o)
+const char *sim_object_name(const struct sim_object *o)
 {
-    static const char *const names[] = { "lock", "lock", "barrier", "condition", "semaphore", "post" };
+    static const char *const names[] = {
+#define X(name, text) text,
+        OBJECT_KINDS(X)
+#undef X
+    };
 
-    return names[o->seen.kind];
+    return names[o->kind];
 }
 
 /* Says who waits for what, as far as there is room. */
@@ -559,7 +567,8 @@ static int report_deadlock(struct sim *s, struct peet_err *err)
             n += (size_t)snprintf(text + n, sizeof text - n, "the end of thread %" PRIu32,
                                   s->source->context[c->joins - 1].thread);
         else
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s 0x%" PRIx64, what_is(c->object), c->object->seen.addr);
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s 0x%" PRIx64, sim_object_name(&c->object->seen),
+                                  c->object->seen.addr);
         if (!c->joins && c->object->holder)
             n += (size_t)snprintf(text + n, sizeof text - n, ", which thread %" PRIu32 " holds",
                                   s->source->context[c->object->holder->sched.number].thread);

@@ -38,6 +38,18 @@ struct sim_place { /* a hardware context; of processor number / contexts */
     uint64_t instructions, switches;
 };
 
+/* X(name, text): what contexts wait for, besides each other's ends. */
+/* clang-format off */
+#define OBJECT_KINDS(X) \
+    X(LOCK, "lock") X(RWLOCK, "rwlock") X(BARRIER, "barrier") X(CONDITION, "condition") X(SEMAPHORE, "semaphore") \
+    X(POST, "post")
+/* clang-format on */
+enum sim_object_kind {
+#define X(name, text) OBJECT_##name,
+    OBJECT_KINDS(X) OBJECT_KIND_COUNT
+#undef X
+};
+
 /* A lock or a barrier, by its address. */
 struct sim_object {
     uint64_t addr;
@@ -48,8 +60,6 @@ struct sim_object {
     uint64_t held;    /* of a lock: cycles */
     uint64_t longest; /* wait */
 };
-enum sim_object_kind { OBJECT_LOCK, OBJECT_RWLOCK, OBJECT_BARRIER, OBJECT_CONDITION, OBJECT_SEMAPHORE, OBJECT_POST };
-
 struct sim_result {
     uint64_t cycles; /* until the last context ended */
     uint64_t instructions, references;
@@ -64,6 +74,8 @@ struct sim_result {
 };
 
 struct sim;
+
+const char *sim_object_name(const struct sim_object *o); /* of its kind */
 
 int sim_new(const struct machine_config *config, struct source *source, struct sim **ret, struct peet_err *err);
 void sim_free(struct sim *s);

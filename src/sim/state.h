@@ -29,6 +29,18 @@ struct object {
     struct context *first, *last; /* who waits in line here: not for locks and barriers, which know by themselves */
 };
 
+/* What is the same in every execution of a block. Its instructions need not stand in a row: it may be a way through several. */
+struct stretch {
+    uint64_t addr, bytes;
+};
+struct block_facts {
+    bool is_known;
+    uint64_t cost;    /* cycles of its instructions */
+    uint64_t fetches; /* lines of instructions, stretch by stretch */
+    uint32_t stretches;
+    struct stretch *stretch;
+};
+
 /* What one trip of a repeat is if all its references are easy. */
 struct easy_trip {
     uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions, fetches;
@@ -91,9 +103,9 @@ struct sim {
     size_t heap_count;
     uint64_t woken, turns; /* how many contexts were put into the heap; how often the turn went to somebody */
     uint64_t random;
-    struct map objects;   /* struct object *, by address and kind */
-    struct map threads;   /* uint32_t: 1 + context, by number */
-    uint64_t *block_cost; /* by item: 0: not known yet */
+    struct map objects;        /* struct object *, by address and kind */
+    struct map threads;        /* uint32_t: 1 + context, by number */
+    struct block_facts *block; /* by item */
     uint32_t blocks;
     uint64_t references;
     uint32_t alive;
@@ -109,11 +121,20 @@ void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind
 /* It can, from that time on. */
 void sim_wake(struct sim *s, struct context *c, uint64_t when);
 
-/* The context runs on a place that is free, from that time on. */
-void sim_take(struct sim *s, struct place *p, struct context *c, uint64_t now);
+/* Gives a place that is free something to do from that time on, if there is something. */
+void sim_employ(struct sim *s, struct place *p, uint64_t now);
+
+/* A place's clock goes on to a time, if that is not past; what it did meanwhile. */
+static inline void place_spend(struct place *p, uint64_t until, enum time_kind as)
+{
+    if (until <= p->clock)
+        return;
+    p->seen.time[as] += until - p->clock;
+    p->clock = until;
+}
 
 /* One event; the place's clock moves. */
-int sim_event(struct sim *s, struct place *p, const struct peet_event *e, struct peet_err *err);
+void sim_event(struct sim *s, struct place *p, const struct peet_event *e);
 
 /* What is pending; false: it still waits. */
 bool sim_pending(struct sim *s, struct place *p);
@@ -124,11 +145,8 @@ void sim_end_context(struct sim *s, struct place *p);
 /* Nobody can go on: lets those go on who wait for conditions, for it was another order that made them wait. False: there are none. */
 bool sim_break(struct sim *s);
 
-/* Cycles of a block's instructions. */
-uint64_t sim_cost(struct sim *s, uint32_t item, uint32_t insns);
-
-/* From the first to the last byte of a block's instructions. */
-uint64_t sim_code_bytes(const struct sim *s, const struct peet_record *block);
+/* Of the block of a record; valid until the next call. */
+const struct block_facts *sim_block(struct sim *s, const struct peet_record *block);
 
 /* Instructions, and the references that follow them. */
 void sim_issue(struct sim *s, struct place *p, const struct peet_record *block);

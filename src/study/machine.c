@@ -172,14 +172,12 @@ static void show_name(struct table *t, const struct sim_result *r, uint64_t addr
 
 static void show_objects(struct machine_study *m, const struct sim_result *r)
 {
-    static const char *const kinds[] = { "lock", "rwlock", "barrier", "condition", "semaphore", "post" };
-
     if (r->objects == 0)
         return;
     struct table *t = result_table(&m->result, "objects", "Locks, barriers and what else threads wait for", OBJECTS);
     for (size_t i = 0; i < r->objects && i < OBJECTS_SHOWN; i++) {
         const struct sim_object *o = &r->object[i];
-        table_text(t, kinds[o->kind]);
+        table_text(t, sim_object_name(o));
         table_count(t, o->addr);
         show_name(t, r, o->addr);
         table_count(t, o->uses);
