@@ -43,6 +43,11 @@ LIB_C := $(filter-out src/capture/rt/% src/capture/qemu/plugin/% src/capture/qem
 OPEN_C := $(filter src/base/% src/format/%,$(LIB_C))
 CLI_C := $(sort $(wildcard cli/*.c))
 RT_C := $(sort $(wildcard src/capture/rt/*.c))
+# What runs inside QEMU: the plugin, and of the library what it needs.
+PLUGIN_C := $(sort $(wildcard src/capture/qemu/plugin/*.c))
+PLUGIN_LIB_C := $(OPEN_C) $(addprefix src/capture/qemu/,extract.c guest.c guest_aarch64.c guest_riscv64.c guest_x86_64.c \
+	pattern.c threads.c) $(addprefix src/capture/x86/,class.c decode.c address.c)
+MARK_C := $(sort $(wildcard src/capture/qemu/mark/*.c))
 UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
 # Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, bench/x.c is build/bench/x.
 HELPER_C := $(sort $(wildcard tests/cli/*.c tests/golden/*.c tests/oracle/*.c tests/e2e/*.c bench/*.c))
@@ -50,7 +55,7 @@ FUZZ_C := $(sort $(wildcard tests/fuzz/*.c))
 # Machines that are part of peet itself.
 MACHINES := $(sort $(wildcard machines/*.cfg))
 WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
-ALL_C := $(LIB_C) $(RT_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
+ALL_C := $(LIB_C) $(RT_C) $(PLUGIN_C) $(MARK_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
 ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
 SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench 2>/dev/null | LC_ALL=C sort)
 
@@ -62,6 +67,7 @@ HELPERS := $(HELPER_C:%.c=$(B)/%)
 WORKLOADS := $(WORKLOAD_C:workloads/%.c=$(B)/workloads/plain/%)
 # What is linked into subjects: the runtime, its part for OpenMP, both once more for static programs, the list of --wrap.
 RT := $(addprefix $(B)/lib/peet/,libpeet-rt.a libpeet-omp.a libpeet-rt-static.a libpeet-omp-static.a wrap)
+PLUGIN := $(B)/libpeet-qemu.so
 # Made by peet cc, once there is a runtime to link.
 PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
@@ -81,7 +87,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 # ---- targets for people: a line with two hashes is their description ----
 
-all: $(PEET) $(B)/lib/peet/as $(RT) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
+all: $(PEET) $(B)/lib/peet/as $(RT) $(PLUGIN) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
 
 man: $(PAGES)
 	@command -v scdoc >/dev/null || echo '  note   no manual pages: they need scdoc (make deps)'
@@ -319,6 +325,17 @@ $(B)/lib/peet/wrap: $(B)/obj/wrap.names
 	@mkdir -p $(@D)
 	$(Q)sed 's/ .*//; s/^/--wrap=/' $< >$@
 
+# What runs inside QEMU: no sanitizers, and nothing of it is seen there but what QEMU calls.
+pic_object = $(1:%.c=$(B)/obj/pic/%.o)
+PLUGIN_O := $(call pic_object,$(PLUGIN_C) $(PLUGIN_LIB_C))
+$(B)/obj/pic/%.o: %.c $(B)/flags
+	$(call say,PICCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STD) $(WARN) -O2 -g -fPIC -fvisibility=hidden $(INCLUDE) -MMD -MP -c -o $@ $<
+$(PLUGIN): $(PLUGIN_O)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -o $@ $^ -lzstd -lxxhash -lZydis -lpthread
+
 # What GCC calls when peet cc tells it to look here for its assembler.
 $(B)/lib/peet/as: Makefile
 	@mkdir -p $(@D)
@@ -345,4 +362,4 @@ $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
 
--include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(RT_STATIC_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
+-include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(RT_STATIC_O) $(PLUGIN_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
