@@ -68,6 +68,10 @@ WORKLOADS := $(WORKLOAD_C:workloads/%.c=$(B)/workloads/plain/%)
 # What is linked into subjects: the runtime, its part for OpenMP, both once more for static programs, the list of --wrap.
 RT := $(addprefix $(B)/lib/peet/,libpeet-rt.a libpeet-omp.a libpeet-rt-static.a libpeet-omp-static.a wrap)
 PLUGIN := $(B)/libpeet-qemu.so
+# What marks threads in a guest: for this machine, and for others where there is a compiler.
+HOST := $(shell uname -m)
+GUESTS := $(HOST) $(foreach a,$(filter-out $(HOST),x86_64 aarch64 riscv64),$(if $(shell command -v $a-linux-gnu-gcc),$a))
+MARKS := $(B)/libpeet-mark.so $(B)/libpeet-mark.a $(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.so $(B)/$a/libpeet-mark.a)
 # Made by peet cc, once there is a runtime to link.
 PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
@@ -87,7 +91,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 # ---- targets for people: a line with two hashes is their description ----
 
-all: $(PEET) $(B)/lib/peet/as $(RT) $(PLUGIN) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
+all: $(PEET) $(B)/lib/peet/as $(RT) $(PLUGIN) $(MARKS) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
 
 man: $(PAGES)
 	@command -v scdoc >/dev/null || echo '  note   no manual pages: they need scdoc (make deps)'
@@ -335,6 +339,22 @@ $(B)/obj/pic/%.o: %.c $(B)/flags
 $(PLUGIN): $(PLUGIN_O)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -o $@ $^ -lzstd -lxxhash -lZydis -lpthread
+
+# What runs inside the guest's programs.
+MARK_FLAGS := $(STD) $(WARN) -O2 -g -fPIC -fno-stack-protector -U_FORTIFY_SOURCE -Iinclude
+guest_cc = $(if $(filter $(HOST),$(1)),$(CC),$(1)-linux-gnu-gcc)
+$(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.so): $(B)/%/libpeet-mark.so: $(MARK_C) include/peet/mark_guest.h $(B)/flags
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call guest_cc,$*) $(MARK_FLAGS) -shared -o $@ $(MARK_C) -ldl -lpthread
+$(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.a): $(B)/%/libpeet-mark.a: $(MARK_C) include/peet/mark_guest.h $(B)/flags
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call guest_cc,$*) $(MARK_FLAGS) -DMARK_STATIC -c -o $(@:.a=.o) $(MARK_C)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $(@:.a=.o)
+$(B)/libpeet-mark.so $(B)/libpeet-mark.a: $(B)/libpeet-mark.%: $(B)/$(HOST)/libpeet-mark.%
+	$(Q)cp $< $@
 
 # What GCC calls when peet cc tells it to look here for its assembler.
 $(B)/lib/peet/as: Makefile
