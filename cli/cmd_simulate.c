@@ -44,9 +44,12 @@ static int simulate(struct machine_study *study, struct source *source, const st
     r = sim_run(sim, &progress, &err);
     progress_release(&progress);
     if (r == 0) {
-        machine_study_add(study, config, sim_result(sim));
+        struct sim_result result;
+        sim_result(sim, &result);
+        machine_study_add(study, config, &result);
         if (in_detail)
-            machine_study_detail(study, config, sim_result(sim));
+            machine_study_detail(study, config, &result);
+        sim_result_release(&result);
         code = source->is_live ? exit_code(source_status(source)) : EXIT_OK;
     } else {
         code = fail(&err);

@@ -111,8 +111,6 @@ struct sim {
     uint32_t alive;
     uint64_t broken;
     struct arena arena;
-    struct sim_result result;
-    struct sim_object *list;
 };
 
 /* The context cannot go on, as of its place's clock. It keeps its place unless others want it. */

@@ -78,7 +78,7 @@ static uint64_t misses_of(const struct machine_config *c, const struct sim_resul
 
     *ret_references = 0;
     for (unsigned i = 0; i < c->cpus; i++) {
-        const struct memory_counts *n = memory_counts(r->memory, i);
+        const struct memory_counts *n = &r->memory[i];
         misses += n->misses;
         *ret_references += n->misses;
         for (unsigned k = 0; k < CONFIG_LEVELS && !c->level[k].is_shared; k++)
@@ -89,7 +89,7 @@ static uint64_t misses_of(const struct machine_config *c, const struct sim_resul
 
 void machine_study_add(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
 {
-    const struct fabric_use *use = memory_fabric(r->memory);
+    const struct fabric_use *use = &r->fabric;
     uint64_t references, misses = misses_of(c, r, &references);
     double time = (double)r->cycles * (use->parallel ? use->parallel : 1);
 
@@ -130,7 +130,7 @@ static void show_memory(struct machine_study *m, const struct machine_config *c,
     struct table *t = result_table(&m->result, "memory", "References and misses of each processor", MEMORY);
 
     for (unsigned i = 0; i < c->cpus; i++) {
-        const struct memory_counts *n = memory_counts(r->memory, i);
+        const struct memory_counts *n = &r->memory[i];
         table_count(t, i);
         table_count(t, n->reads);
         table_count(t, n->writes);
@@ -153,23 +153,6 @@ static void show_memory(struct machine_study *m, const struct machine_config *c,
         "reference across two is two.");
 }
 
-/* The variable in which an object lies, if it lies in one. */
-static void show_name(struct table *t, const struct sim_result *r, uint64_t addr)
-{
-    const struct peet_symbol *y = peet_trace_symbol(r->trace, r->process, addr);
-    char text[200];
-
-    if (!y || y->code) {
-        table_none(t);
-        return;
-    }
-    if (addr == y->addr)
-        snprintf(text, sizeof text, "%s", y->name);
-    else
-        snprintf(text, sizeof text, "%s+0x%lx", y->name, (unsigned long)(addr - y->addr));
-    table_text(t, text);
-}
-
 static void show_objects(struct machine_study *m, const struct sim_result *r)
 {
     if (r->objects == 0)
@@ -179,7 +162,7 @@ static void show_objects(struct machine_study *m, const struct sim_result *r)
         const struct sim_object *o = &r->object[i];
         table_text(t, sim_object_name(o));
         table_count(t, o->addr);
-        show_name(t, r, o->addr);
+        table_text(t, o->name[0] ? o->name : NULL);
         table_count(t, o->uses);
         table_count(t, o->waits);
         table_count(t, o->waited);
@@ -187,13 +170,13 @@ static void show_objects(struct machine_study *m, const struct sim_result *r)
         table_count(t, o->held);
     }
     if (r->objects > OBJECTS_SHOWN)
-        table_note(t, "%zu more are not shown.", r->objects - OBJECTS_SHOWN);
+        table_note(t, "%u more are not shown.", r->objects - OBJECTS_SHOWN);
 }
 
 /* Stretches are put together until there are few enough to be looked at. */
 static void show_use(struct machine_study *m, const struct sim_result *r)
 {
-    const struct fabric_use *use = memory_fabric(r->memory);
+    const struct fabric_use *use = &r->fabric;
     unsigned together = 1;
 
     if (!use->total || !use->stretch)
