@@ -13,7 +13,9 @@
 
 static const char *machine = "modern", *format, *remap;
 static struct opt_list settings, cpus;
-static uint64_t stretches;
+static uint64_t stretches, seeds;
+
+enum { JITTER = 100, MOST_SEEDS = 10000 }; /* cycles: about a miss */
 
 static int exit_code(int status)
 {
@@ -62,8 +64,16 @@ static int simulate(struct machine_study *study, struct source *source, const st
     return code;
 }
 
-/* The machine with so many processors. */
-static int load(struct machine_config *config, const char *count)
+static bool is_set(const char *path)
+{
+    for (size_t i = 0; i < settings.count; i++)
+        if (!strncmp(settings.item[i], path, strlen(path)) && settings.item[i][strlen(path)] == '=')
+            return true;
+    return false;
+}
+
+/* The machine with so many processors; with seeds, the one of that seed, which is not the same as that of another one. */
+static int load(struct machine_config *config, const char *count, uint64_t seed)
 {
     const char **set = calloc(settings.count + 1, sizeof *set);
     char text[64];
@@ -79,35 +89,59 @@ static int load(struct machine_config *config, const char *count)
     }
     int r = config_load(config, machine, set, n, &err);
     free(set);
-    return r < 0 ? fail(&err) : EXIT_OK;
+    if (r < 0)
+        return fail(&err);
+    if (seed) {
+        config->seed = seed;
+        config->jitter = config->jitter || is_set("jitter") ? config->jitter : JITTER;
+    }
+    return EXIT_OK;
+}
+
+static int check_options(void)
+{
+    if (seeds > MOST_SEEDS)
+        return usage_error(&cmd_simulate, "--seeds: 1 to %d were expected", MOST_SEEDS);
+    if (seeds && is_set("seed"))
+        return usage_error(&cmd_simulate, "--seeds takes the seeds from 1 on; leave out --seeds or --set seed");
+    return EXIT_OK;
+}
+
+/* Run number i: seed by seed, and then the next number of processors. */
+static int run_one(struct machine_study *study, struct peet_trace *trace, char **program, size_t i, bool in_detail)
+{
+    size_t each = seeds ? (size_t)seeds : 1;
+    struct machine_config config;
+    struct source *source;
+    struct peet_err err;
+    int code = load(&config, cpus.count ? cpus.item[i / each] : NULL, seeds ? i % each + 1 : 0);
+
+    if (code != EXIT_OK)
+        return code;
+    if ((trace ? source_open_trace(trace, !remap, &source, &err) : source_open_program(program, !remap, &source, &err))
+        < 0)
+        return fail(&err);
+    return simulate(study, source, &config, in_detail, trace ? peet_trace_path(trace) : program[0]);
 }
 
 /* A trace, or a program and its arguments. */
 static int run_all(struct peet_trace *trace, char **program)
 {
-    size_t runs = cpus.count ? cpus.count : 1;
+    size_t machines = cpus.count ? cpus.count : 1, runs = machines * (seeds ? (size_t)seeds : 1);
     struct machine_config config;
     struct machine_study study;
     struct peet_err err;
-    int code = EXIT_OK;
+    int code = check_options();
 
-    for (size_t i = 0; code == EXIT_OK && i < runs; i++) /* mistakes are told before work begins */
-        code = load(&config, cpus.count ? cpus.item[i] : NULL);
-    machine_study_init(&study);
+    for (size_t i = 0; code == EXIT_OK && i < machines; i++) /* mistakes are told before work begins */
+        code = load(&config, cpus.count ? cpus.item[i] : NULL, 0);
+    if (code != EXIT_OK)
+        return code;
+    machine_study_init(&study, seeds);
     study.stretches = stretches ? stretches : study.stretches;
-    for (size_t i = 0; code == EXIT_OK && i < runs; i++) {
-        struct source *source;
-        code = load(&config, cpus.count ? cpus.item[i] : NULL);
-        if (code != EXIT_OK)
-            break;
-        if ((trace ? source_open_trace(trace, !remap, &source, &err)
-                   : source_open_program(program, !remap, &source, &err))
-            < 0)
-            code = fail(&err);
-        else
-            code = simulate(&study, source, &config, i + 1 == runs, trace ? peet_trace_path(trace) : program[0]);
-    }
-    if (study.runs->rows && view_show(format, &study.result, stdout, &err) < 0)
+    for (size_t i = 0; code == EXIT_OK && i < runs; i++)
+        code = run_one(&study, trace, program, i, i + 1 == runs);
+    if (study.added && view_show(format, &study.result, stdout, &err) < 0)
         code = fail(&err);
     machine_study_release(&study);
     return code;
@@ -174,6 +208,11 @@ static const struct opt options[] = {
       .arg = "N",
       .value = &cpus,
       .help = "numbers of processors: a run for each, and the speed-up" },
+    { .name = "seeds",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &seeds,
+      .help = "run with the seeds 1 to N: means, and how far they can be trusted" },
     { .name = "stretches",
       .type = OPT_NUMBER,
       .arg = "N",
@@ -192,6 +231,8 @@ static const char *const examples[] = {
     "what a recorded program would do on a machine with eight processors and three levels of cache",
     "peet simulate -m sato1999 --cpus 1,2,4,8,16 lu.peet",
     "the speed-up that more processors of another machine would bring",
+    "peet simulate --seeds 10 --cpus 1,2,4,8 mp3d.peet",
+    "the speed-up as the mean of ten schedules, with an interval of confidence",
     "peet simulate --set cache.l1.bytes=16K --set coherence.protocol=msi fft.peet",
     "the first machine with other caches",
     "peet simulate --remap padded.rules falseshare.peet",

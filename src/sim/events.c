@@ -344,6 +344,19 @@ void sim_end_context(struct sim *s, struct place *p)
 
 /* ---- all ---- */
 
+/* Numbers of their own, so that what else is random stays as it is. */
+uint64_t sim_late(struct sim *s)
+{
+    if (s->config.jitter == 0)
+        return 0;
+    uint64_t v = s->config.seed * 0x9e3779b97f4a7c15 + ++s->lates;
+    for (int i = 0; i < 3; i++) {
+        v ^= v >> 32;
+        v *= 0xd6e8feb86659fd93;
+    }
+    return (v >> 32) % ((uint64_t)s->config.jitter + 1);
+}
+
 bool sim_pending(struct sim *s, struct place *p)
 {
     struct context *c = p->context;

@@ -251,6 +251,7 @@ void sim_wake(struct sim *s, struct context *c, uint64_t when)
 {
     assert(c->status == STATUS_WAITING || c->status == STATUS_UNBORN);
     s->is_changed = true;
+    when += sim_late(s);
     if (c->place) {
         place_spend(c->place, when, (enum time_kind)c->waits_as);
         c->status = STATUS_RUNNING;
@@ -530,7 +531,7 @@ int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
     for (uint32_t i = 0; i < s->contexts; i++)
         if (s->source->context[i].is_first) {
             s->alive++;
-            s->context[i].wake_at = 0;
+            s->context[i].wake_at = sim_late(s);
             s->context[i].status = STATUS_READY;
             heap_push(s, &s->context[i]);
         }

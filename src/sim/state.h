@@ -103,6 +103,7 @@ struct sim {
     size_t heap_count;
     uint64_t woken, turns; /* how many contexts were put into the heap; how often the turn went to somebody */
     uint64_t random;
+    uint64_t lates;            /* how many random delays there were */
     struct map objects;        /* struct object *, by address and kind */
     struct map threads;        /* uint32_t: 1 + context, by number */
     struct block_facts *block; /* by item */
@@ -118,6 +119,9 @@ void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind
 
 /* It can, from that time on. */
 void sim_wake(struct sim *s, struct context *c, uint64_t when);
+
+/* By how much who begins or goes on now is late: the machine's jitter. */
+uint64_t sim_late(struct sim *s);
 
 /* Gives a place that is free something to do from that time on, if there is something. */
 void sim_employ(struct sim *s, struct place *p, uint64_t now);
