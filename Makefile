@@ -31,18 +31,20 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-protot
 	-Wformat=2 $(if $(WERROR),-Werror)
 INCLUDE := -Iinclude -Isrc -I.
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-COMPILE = $(CC) $(STD) $(WARN) $(CFLAGS) $(SANITIZE) $(INCLUDE)
+# Position-independent, for libpeet-machine.so has the same objects; hidden, so that this costs nothing.
+COMPILE = $(CC) $(STD) $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden $(SANITIZE) $(INCLUDE)
 LINK = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
 LIBS := -lzstd -lxxhash -lZydis -lelf -lconfig -lpthread -lm
 
 # ---- what there is ----
 
 # What runs inside subjects and inside QEMU is no part of the library.
-LIB_C := $(filter-out src/capture/rt/% src/capture/qemu/%,$(shell find src -name '*.c' | LC_ALL=C sort))
+LIB_C := $(filter-out src/capture/rt/% src/capture/inside/% src/capture/qemu/%,$(shell find src -name '*.c' | LC_ALL=C sort))
 # libpeet.a, for everybody, reads and writes traces; the rest is for peet alone.
 OPEN_C := $(filter src/base/% src/format/%,$(LIB_C))
 CLI_C := $(sort $(wildcard cli/*.c))
 RT_C := $(sort $(wildcard src/capture/rt/*.c))
+INSIDE_C := $(sort $(wildcard src/capture/inside/*.c))
 UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
 # Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, bench/x.c is build/bench/x.
 HELPER_C := $(sort $(wildcard tests/cli/*.c tests/golden/*.c tests/oracle/*.c tests/e2e/*.c bench/*.c))
@@ -50,7 +52,7 @@ FUZZ_C := $(sort $(wildcard tests/fuzz/*.c))
 # Machines that are part of peet itself.
 MACHINES := $(sort $(wildcard machines/*.cfg))
 WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
-ALL_C := $(LIB_C) $(RT_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
+ALL_C := $(LIB_C) $(RT_C) $(INSIDE_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
 ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
 SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench 2>/dev/null | LC_ALL=C sort)
 
@@ -62,6 +64,8 @@ HELPERS := $(HELPER_C:%.c=$(B)/%)
 WORKLOADS := $(WORKLOAD_C:workloads/%.c=$(B)/workloads/plain/%)
 # What is linked into subjects: the runtime, its part for OpenMP, both once more for static programs, the list of --wrap.
 RT := $(addprefix $(B)/lib/peet/,libpeet-rt.a libpeet-omp.a libpeet-rt-static.a libpeet-omp-static.a wrap)
+# What is loaded into subjects that are simulated while they run; not with sanitizers, which want a process of their own.
+MACHINE := $(if $(SAN),,$(B)/lib/peet/libpeet-machine.so)
 # Made by peet cc, once there is a runtime to link.
 PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
@@ -81,7 +85,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 # ---- targets for people: a line with two hashes is their description ----
 
-all: $(PEET) $(B)/lib/peet/as $(RT) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
+all: $(PEET) $(B)/lib/peet/as $(RT) $(MACHINE) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
 
 man: $(PAGES)
 	@command -v scdoc >/dev/null || echo '  note   no manual pages: they need scdoc (make deps)'
@@ -184,7 +188,7 @@ install: all $(B)/install/libpeet.a ## install into DESTDIR/PREFIX (/usr/local)
 	$(Q)install -d $(DESTDIR)$(PREFIX)/lib/peet
 	$(Q)sed 's|/peet" as|/bin/peet" as|' $(B)/lib/peet/as >$(DESTDIR)$(PREFIX)/lib/peet/as
 	$(Q)chmod 755 $(DESTDIR)$(PREFIX)/lib/peet/as
-	$(Q)install -m 644 $(RT) $(DESTDIR)$(PREFIX)/lib/peet
+	$(Q)install -m 644 $(RT) $(MACHINE) $(DESTDIR)$(PREFIX)/lib/peet
 	$(Q)install -m 644 $(B)/install/libpeet.a $(DESTDIR)$(PREFIX)/lib
 	$(Q)install -m 644 include/peet/*.h $(DESTDIR)$(PREFIX)/include/peet
 	$(Q)install -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/peet
@@ -233,6 +237,8 @@ $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
+$(call object,$(INSIDE_C)): COMPILE += -fno-builtin
+
 # The machine files as strings of C; their summaries stand in lines of their own, so that nobody has to parse all to list them.
 $(B)/presets.c: $(MACHINES) $(B)/machines.files Makefile
 	$(call say,MAKE,$@)
@@ -259,6 +265,11 @@ $(REST): $(call object,$(filter-out $(OPEN_C),$(LIB_C))) $(B)/obj/presets.o $(B)
 $(PEET): $(call object,$(CLI_C)) $(REST) $(LIB) $(B)/cli.files
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(REST) $(LIB) $(LIBS)
+
+$(B)/lib/peet/libpeet-machine.so: $(call object,$(CLI_C) $(INSIDE_C)) $(REST) $(LIB) $(B)/cli.files
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) -shared -Wl,-z,now -o $@ $(filter %.o,$^) $(REST) $(LIB) $(LIBS)
 
 $(B)/tests/test_%: $(B)/obj/tests/unit/test_%.o $(REST) $(LIB)
 	$(call say,LINK,$@)
@@ -292,8 +303,8 @@ $(B)/obj/src/capture/rt/static/%.o: src/capture/rt/%.c $(B)/flags
 RT_O := $(call object,$(RT_C))
 RT_OMP_O := $(B)/obj/src/capture/rt/omp.o
 RT_REST_O := $(filter-out $(RT_OMP_O),$(RT_O))
-# These two know how the real functions are found.
-RT_STATIC_O := $(addprefix $(B)/obj/src/capture/rt/static/,real.o omp.o)
+# These know how the real functions are found, and that libraries are not to be.
+RT_STATIC_O := $(addprefix $(B)/obj/src/capture/rt/static/,real.o omp.o inside.o)
 define one_object
 $(call say,AR,$@)
 @mkdir -p $(@D)
@@ -307,7 +318,7 @@ $(B)/lib/peet/libpeet-rt.a: $(RT_REST_O)
 	$(call one_object)
 $(B)/lib/peet/libpeet-omp.a: $(RT_OMP_O)
 	$(call one_object)
-$(B)/lib/peet/libpeet-rt-static.a: $(filter-out %/real.o,$(RT_REST_O)) $(filter %/real.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
+$(B)/lib/peet/libpeet-rt-static.a: $(filter-out %/real.o %/inside.o,$(RT_REST_O)) $(filter-out %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
 	$(call one_object,--redefine-syms=$(B)/obj/wrap.names)
 $(B)/lib/peet/libpeet-omp-static.a: $(filter %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
 	$(call one_object,--redefine-syms=$(B)/obj/wrap.names)

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include "base/progress.h"
+#include "cli/inside.h"
 #include "study/machine.h"
 #include "view/view.h"
 
 static const char *machine = "modern", *format, *remap;
 static struct opt_list settings, cpus;
 static uint64_t stretches, seeds;
+static bool apart;
 
 enum { JITTER = 100, MOST_SEEDS = 10000 }; /* cycles: about a miss */
 
@@ -22,45 +24,40 @@ static int exit_code(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* One machine for one trace, or for a program; *source is freed. The last of several shows its details. */
-static int simulate(struct machine_study *study, struct source *source, const struct machine_config *config,
-                    bool in_detail, const char *name)
+/* What the study needs of a run. The last of several shows its details. */
+static void add(struct machine_study *study, const struct machine_config *config, const struct sim_result *result,
+                bool in_detail)
+{
+    machine_study_add(study, config, result);
+    if (in_detail)
+        machine_study_detail(study, config, result);
+}
+
+/* One machine for one trace, or for a program; *source is freed. */
+static int simulate(struct source *source, const struct machine_config *config, const char *name,
+                    struct sim_result *ret)
 {
     struct progress progress;
-    struct sim *sim;
-    struct peet_err err;
-    int r = sim_new(config, source, &sim, &err), code = EXIT_OK;
-
-    if (r < 0) {
-        source_free(source);
-        return fail(&err);
-    }
     struct remap *moved = NULL;
-    if (remap && remap_read(remap, source->trace, &moved, &err) < 0) {
-        sim_free(sim);
-        source_free(source);
-        return fail(&err);
-    }
-    sim_set_remap(sim, moved);
-    progress_init(&progress, stderr, name, 0, "references");
-    r = sim_run(sim, &progress, &err);
-    progress_release(&progress);
+    struct sim *sim = NULL;
+    struct peet_err err;
+    int r = sim_new(config, source, &sim, &err);
+
+    if (r == 0 && remap)
+        r = remap_read(remap, source->trace, &moved, &err);
     if (r == 0) {
-        struct sim_result result;
-        sim_result(sim, &result);
-        machine_study_add(study, config, &result);
-        if (in_detail)
-            machine_study_detail(study, config, &result);
-        sim_result_release(&result);
-        code = source->is_live ? exit_code(source_status(source)) : EXIT_OK;
-    } else {
-        code = fail(&err);
+        sim_set_remap(sim, moved);
+        progress_init(&progress, stderr, name, 0, "references");
+        r = sim_run(sim, &progress, &err);
+        progress_release(&progress);
     }
+    int code = r == 0 ? EXIT_OK : fail(&err);
+    if (r == 0)
+        sim_result(sim, ret);
     for (size_t i = 0; moved && r == 0 && remap_unused(moved, i); i++)
         warn("%s: '%s' did not occur", remap, remap_unused(moved, i));
     remap_free(moved);
     sim_free(sim);
-    source_free(source);
     return code;
 }
 
@@ -108,20 +105,72 @@ static int check_options(void)
 }
 
 /* Run number i: seed by seed, and then the next number of processors. */
-static int run_one(struct machine_study *study, struct peet_trace *trace, char **program, size_t i, bool in_detail)
+static int load_run(struct machine_config *config, size_t i)
 {
     size_t each = seeds ? (size_t)seeds : 1;
+
+    return load(config, cpus.count ? cpus.item[i / each] : NULL, seeds ? i % each + 1 : 0);
+}
+
+/* With the machine in the program's process. */
+static int run_inside(const struct machine_config *config, char **program, size_t i, struct sim_result *ret)
+{
+    struct peet_err err;
+    int code, status;
+
+    (void)config; /* it is loaded there, too */
+    if (inside_simulate(program, i, ret, &code, &status, &err) < 0)
+        return fail(&err);
+    return code < 0 ? exit_code(status) : code;
+}
+
+static int run_one(struct machine_study *study, struct peet_trace *trace, char **program, size_t i, bool in_detail)
+{
     struct machine_config config;
+    struct sim_result result = { 0 };
     struct source *source;
     struct peet_err err;
-    int code = load(&config, cpus.count ? cpus.item[i / each] : NULL, seeds ? i % each + 1 : 0);
+    int code = load_run(&config, i);
 
     if (code != EXIT_OK)
         return code;
-    if ((trace ? source_open_trace(trace, !remap, &source, &err) : source_open_program(program, !remap, &source, &err))
-        < 0)
-        return fail(&err);
-    return simulate(study, source, &config, in_detail, trace ? peet_trace_path(trace) : program[0]);
+    if (program && !apart && inside_is_here_to_run()) {
+        code = run_inside(&config, program, i, &result);
+    } else {
+        if ((trace ? source_open_trace(trace, !remap, &source, &err)
+                   : source_open_program(program, !remap, &source, &err))
+            < 0)
+            return fail(&err);
+        code = simulate(source, &config, trace ? peet_trace_path(trace) : program[0], &result);
+        if (code == EXIT_OK && program)
+            code = exit_code(source_status(source));
+        source_free(source);
+    }
+    if (result.place)
+        add(study, &config, &result, in_detail);
+    sim_result_release(&result);
+    return code;
+}
+
+/* What is asked for in the program's process: one run, whose result goes outside. */
+static int run_here(const struct inside *inside, char **program)
+{
+    struct machine_config config;
+    struct sim_result result = { 0 };
+    struct source *source;
+    struct peet_err err;
+    int code = load_run(&config, inside->run);
+
+    if (code == EXIT_OK && source_open_host(inside->host, !remap, &source, &err) < 0)
+        code = fail(&err);
+    if (code == EXIT_OK) {
+        code = simulate(source, &config, program[0], &result);
+        source_free(source);
+    }
+    if (inside_answer(code == EXIT_OK ? -1 : code, &result, &err) < 0)
+        code = fail(&err);
+    sim_result_release(&result);
+    return code;
 }
 
 /* A trace, or a program and its arguments. */
@@ -169,7 +218,7 @@ static int run(int operands, char **operand)
         return usage_error(&cmd_simulate, "no trace and no program given");
     if (is_program(operands, operand[0])) {
         operand[operands] = NULL; /* argv has room: it held the verb, at least */
-        int status = run_all(NULL, operand);
+        int status = inside_here() ? run_here(inside_here(), operand) : run_all(NULL, operand);
         opt_list_release(&settings);
         opt_list_release(&cpus);
         return status;
@@ -218,6 +267,10 @@ static const struct opt options[] = {
       .arg = "N",
       .value = &stretches,
       .help = "cut the fabric's time into at most N stretches (64; 512 is as fine as it gets)" },
+    { .name = "apart",
+      .type = OPT_FLAG,
+      .value = &apart,
+      .help = "keep the machine out of the program's process: the same result, and slower" },
     { .name = "remap",
       .type = OPT_STRING,
       .arg = "FILE",

@@ -18,6 +18,11 @@
     X(live, "take what a program built with peet cc says of itself (fast; the default)") \
     X(step, "step through every instruction (any program; exact, and slow)")
 
+/* What is loaded into the program, and the file that tells it what to do. */
+struct producer_inside {
+    const char *library, *job;
+};
+
 struct producer_config {
     char *const *argv;       /* the program and its arguments; ends with NULL */
     uint64_t max;            /* stop recording after so many instructions; 0: never */
@@ -27,6 +32,7 @@ struct producer_config {
         skip;     /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
     bool aslr;    /* leave the places of stack and libraries to chance */
     bool steered; /* its threads run when they are told to (capture/live/steer.h) */
+    const struct producer_inside *inside; /* … by a machine in its own process; or NULL */
     struct progress *progress; /* may be NULL */
 };
 

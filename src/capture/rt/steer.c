@@ -28,6 +28,10 @@ static void wait_for(_Atomic uint32_t *word, uint32_t value)
 
 uint64_t peet_rt_stop_as(struct raw_thread *place, enum raw_stop how)
 {
+    if (peet_rt_inside) {
+        peet_rt_lend(place, how);
+        return place->reply;
+    }
     atomic_store_explicit(&place->stopped, how, memory_order_release);
     peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
     if (how == RAW_OVER)
