@@ -424,6 +424,7 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
         return 0;
     }
     while (c->at == c->batch.count) {
+        c->yields = false;
         int r = source_next(s->source, c->sched.number, c->reply, &c->batch, err);
         c->at = 0;
         c->reply = 0;

@@ -59,6 +59,7 @@ struct context {
     uint32_t joins;          /* 1 + the context for whose end it waits */
     uint64_t wanted;         /* of a wait for a posted value */
     uint64_t reply;          /* to its last event */
+    bool yields;             /* it had nothing to do when it was asked last */
     bool is_limited;         /* it waits for a condition, but not for ever */
     uint64_t since;          /* it waits */
     uint64_t wake_at, order; /* in the heap of those that will be ready: by time, then by who came first */

@@ -70,8 +70,11 @@ static _Noreturn void become(const struct producer_config *config, const char *f
 
     if (!config->aslr && personality(ADDR_NO_RANDOMIZE | (unsigned long)personality(0xffffffff)) < 0)
         (void)!write(say, &word, sizeof word);
-    if (config->steered) /* one heap for all threads, whoever is faster */
+    if (config->steered) { /* one heap for all threads, whoever is faster; and nobody spins while others could run */
         setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1", 1);
+        setenv("OMP_WAIT_POLICY", "passive", 1);
+        setenv("GOMP_SPINCOUNT", "0", 1);
+    }
     if (setenv(RAW_VARIABLE, file, 1) == 0 && ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
         execvp(config->argv[0], config->argv);
     word = errno;

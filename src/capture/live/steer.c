@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/live/live.h"
+#include "capture/live/traps.h"
 
 enum { LOOKS = 400, PATIENCE_NS = 20000000 };
 
@@ -305,6 +306,8 @@ int steer_attach(const struct raw_host *host, unsigned want, struct steer **ret,
     s->host = host;
     if (r == 0)
         r = live_share(&s->state, host->file, err);
+    if (r == 0)
+        r = traps_set(host, err);
     if (r == 0) {
         wait_for(s, &s->state.header->thread[0].life, RAW_FREE);
         wait_for(s, &s->state.header->thread[0].life, RAW_TAKEN);

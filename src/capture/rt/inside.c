@@ -314,7 +314,7 @@ void peet_rt_host_begin(const char *file)
     pthread_attr_t attr;
     pthread_t thread;
 
-    host = (struct raw_host){ peet_rt_header, file, resume, take_signal };
+    host = (struct raw_host){ peet_rt_header, file, resume, peet_rt_set_traps, RT_ADDR(RT_REAL(syscall)), take_signal };
     peet_rt_inside = true;
     expect_end(SIGINT);
     expect_end(SIGTERM);

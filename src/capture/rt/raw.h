@@ -52,6 +52,7 @@
 #define CAPTURE_RT_RAW_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -172,7 +173,10 @@ struct raw_host {
     struct raw_header *header;
     const char *file;               /* that the header is in */
     void (*resume)(uint32_t place); /* returns when the thread has stopped */
-    uint32_t (*take_signal)(void);  /* 1: somebody wants this to end (SIGINT, SIGTERM); 0 from then on */
+    /* Where a system call was that is none any more: there stands ud2 now, and the runtime does what it has to. Rising; stays ours. */
+    void (*set_traps)(const uint64_t *site, size_t count);
+    uint64_t syscall;              /* where the program's C library has the function of that name */
+    uint32_t (*take_signal)(void); /* 1: somebody wants this to end (SIGINT, SIGTERM); 0 from then on */
 };
 #define RAW_MACHINE "peet_machine"
 /* Returns a status for the process to end with, or RAW_GO_ON: who stopped last goes on to the program's own end. */

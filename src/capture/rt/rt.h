@@ -89,6 +89,11 @@ void peet_rt_tell(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
 uint64_t peet_rt_stop(void);
 /* The thread has stopped, or ended (RAW_OVER, and nothing is waited for). */
 uint64_t peet_rt_stop_as(struct raw_thread *place, enum raw_stop how);
+/* All that has been said has happened: what the thread finds now is what others have made of it by this time. */
+void peet_rt_settle(void);
+/* For parts of the runtime that are linked on their own. peet_rt_ask tells an event and waits until it may happen; false: the program
+ * is not steered, and nothing was told. */
+bool peet_rt_ask(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg, uint64_t *ret_reply);
 /* Waits until a new thread has stopped for the first time. */
 void peet_rt_await_child(struct raw_thread *place);
 
@@ -111,6 +116,13 @@ void peet_rt_detour(void *context, void (*function)(struct rt_registers *));
 struct rt_registers {
     uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax, flags, rip;
 };
+/* ---- calls.c: system calls that would stop everybody ---- */
+
+void peet_rt_set_traps(const uint64_t *site, size_t count);
+bool peet_rt_is_trap(void *context); /* the interrupted instruction was one; it will be done */
+/* Nothing to do for a while: others run. False: there was nobody, and it has slept instead. */
+bool peet_rt_give_way(uint64_t cycles);
+
 void peet_rt_mask_changed(void); /* the calling thread blocks other signals now */
 void peet_rt_forget_host(void);  /* in the child of a fork */
 
@@ -123,6 +135,7 @@ static inline bool peet_rt_is_steered(void)
 /* ---- signal.c ---- */
 
 void peet_rt_signals_begin(void);
+void peet_rt_traps_begin(void);
 void peet_rt_signals_append(void); /* puts what handlers wrote into the stream, at the cursor */
 
 /* ---- thread.c ---- */

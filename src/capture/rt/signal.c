@@ -271,6 +271,27 @@ static void on_fault(int number, siginfo_t *info, void *context)
                      SIGSEGV, 0, 0, 0);
 }
 
+/* Somewhere an instruction stands that the processor does not know. */
+static void on_unknown(int number, siginfo_t *info, void *context)
+{
+    uint64_t handler = RT_ADDR(wish[number].sa_handler);
+    struct sigaction real = { .sa_handler = SIG_DFL };
+
+    if (peet_rt_is_trap(context))
+        return;
+    if (handler != RT_ADDR(SIG_DFL) && handler != RT_ADDR(SIG_IGN))
+        on_signal(number, info, context);
+    else
+        RT_REAL(sigaction)(number, &real, NULL); /* and it happens again */
+}
+
+void peet_rt_traps_begin(void)
+{
+    struct sigaction own = { .sa_sigaction = on_unknown, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
+
+    RT_REAL(sigaction)(SIGILL, &own, &wish[SIGILL]);
+}
+
 void peet_rt_signals_begin(void)
 {
     struct sigaction own = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
@@ -294,7 +315,7 @@ RT_WRAPPER int sigaction(int number, const struct sigaction *new, struct sigacti
     if (number <= 0 || number >= SIGNALS)
         return RT_REAL(sigaction)(number, new, old);
     struct sigaction before = wish[number], real;
-    if (number == SIGSEGV) {
+    if (number == SIGSEGV || (number == SIGILL && peet_rt_inside)) {
         if (new)
             wish[number] = *new;
         if (old)
@@ -305,6 +326,8 @@ RT_WRAPPER int sigaction(int number, const struct sigaction *new, struct sigacti
     if (new) {
         real = *new;
         sigdelset(&real.sa_mask, SIGSEGV);
+        if (peet_rt_inside)
+            sigdelset(&real.sa_mask, SIGILL);
         if (wants_handler) {
             real.sa_sigaction = on_signal;
             real.sa_flags |= SA_SIGINFO;
@@ -378,6 +401,8 @@ static const sigset_t *without_segv(int how, const sigset_t *set, sigset_t *room
         return set;
     *room = *set;
     sigdelset(room, SIGSEGV);
+    if (peet_rt_inside)
+        sigdelset(room, SIGILL);
     return room;
 }
 

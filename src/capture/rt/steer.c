@@ -49,6 +49,21 @@ uint64_t peet_rt_stop(void)
     return place->reply;
 }
 
+RT_PUBLIC void peet_rt_settle(void)
+{
+    if (peet_rt_is_steered())
+        peet_rt_stop();
+}
+
+RT_PUBLIC bool peet_rt_ask(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg, uint64_t *ret_reply)
+{
+    if (!peet_rt_is_steered())
+        return false;
+    peet_rt_event(kind, site, n, arg);
+    *ret_reply = peet_rt_stop();
+    return true;
+}
+
 void peet_rt_await_child(struct raw_thread *place)
 {
     wait_for(&place->stopped, RAW_RUNS);
