@@ -39,7 +39,7 @@ LIBS := -lzstd -lxxhash -lZydis -lelf -lconfig -lpthread -lm
 # ---- what there is ----
 
 # What runs inside subjects and inside QEMU is no part of the library.
-LIB_C := $(filter-out src/capture/rt/% src/capture/inside/% src/capture/qemu/%,$(shell find src -name '*.c' | LC_ALL=C sort))
+LIB_C := $(filter-out src/capture/rt/% src/capture/inside/% src/capture/qemu/% src/capture/system/guest/%,$(shell find src -name '*.c' | LC_ALL=C sort))
 # libpeet.a, for everybody, reads and writes traces; the rest is for peet alone.
 OPEN_C := $(filter src/base/% src/format/%,$(LIB_C))
 CLI_C := $(sort $(wildcard cli/*.c))
@@ -52,7 +52,8 @@ FUZZ_C := $(sort $(wildcard tests/fuzz/*.c))
 # Machines that are part of peet itself.
 MACHINES := $(sort $(wildcard machines/*.cfg))
 WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
-ALL_C := $(LIB_C) $(RT_C) $(INSIDE_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
+GUEST_C := $(sort $(wildcard src/capture/system/guest/*.c))
+ALL_C := $(LIB_C) $(RT_C) $(INSIDE_C) $(GUEST_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
 ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
 SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench 2>/dev/null | LC_ALL=C sort)
 
@@ -66,6 +67,11 @@ WORKLOADS := $(WORKLOAD_C:workloads/%.c=$(B)/workloads/plain/%)
 RT := $(addprefix $(B)/lib/peet/,libpeet-rt.a libpeet-omp.a libpeet-rt-static.a libpeet-omp-static.a wrap)
 # What is loaded into subjects that are simulated while they run; not with sanitizers, which want a process of their own.
 MACHINE := $(if $(SAN),,$(B)/lib/peet/libpeet-machine.so)
+# What runs in guests, for each architecture whose compiler is here (and links statically); guest_cc_ARCH is that compiler.
+guest_cc_$(shell uname -m) := $(CC)
+$(foreach a,x86_64 aarch64 riscv64,$(if $(guest_cc_$(a)),,$(if $(shell command -v $(a)-linux-gnu-gcc),$(eval guest_cc_$(a) := $(a)-linux-gnu-gcc))))
+GUEST_ARCHES := $(foreach a,x86_64 aarch64 riscv64,$(if $(guest_cc_$(a)),$(a)))
+GUEST := $(B)/lib/peet/get-system $(GUEST_ARCHES:%=$(B)/lib/peet/%/init)
 # Made by peet cc, once there is a runtime to link.
 PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
@@ -79,13 +85,13 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all man everything deps demo test test-real soak bench fuzz tidy format install clean help
+.PHONY: FORCE all man everything deps deps-system demo test test-real soak bench fuzz tidy format install clean help
 .PHONY: lint lint-deps lint-format lint-gcc lint-clang lint-cppcheck lint-scripts
 .DEFAULT_GOAL := all
 
 # ---- targets for people: a line with two hashes is their description ----
 
-all: $(PEET) $(B)/lib/peet/as $(RT) $(MACHINE) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
+all: $(PEET) $(B)/lib/peet/as $(RT) $(MACHINE) $(GUEST) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
 
 man: $(PAGES)
 	@command -v scdoc >/dev/null || echo '  note   no manual pages: they need scdoc (make deps)'
@@ -94,6 +100,9 @@ everything: all $(UNIT) $(HELPERS) $(call object,$(FUZZ_C))
 
 deps: ## install the packages that are missing (FOR="build lint fuzz": those for lint and fuzz, too)
 	@$(DEPS) $(if $(filter deps,$(MAKECMDGOALS)),,--quiet) $(FOR)
+
+deps-system: all ## get QEMU and kernels for peet record --system (FOR="x86_64 aarch64 riscv64"): root installs QEMU, others unpack it
+	@for a in $(if $(filter build,$(FOR)),$(shell uname -m),$(FOR)); do $(PEET) record --system --get --arch $$a || exit 1; done
 
 demo: all ## the best that peet can do in two minutes
 	@PEET_BUILD=$(abspath $(B)) scripts/demo
@@ -189,6 +198,7 @@ install: all $(B)/install/libpeet.a ## install into DESTDIR/PREFIX (/usr/local)
 	$(Q)sed 's|/peet" as|/bin/peet" as|' $(B)/lib/peet/as >$(DESTDIR)$(PREFIX)/lib/peet/as
 	$(Q)chmod 755 $(DESTDIR)$(PREFIX)/lib/peet/as
 	$(Q)install -m 644 $(RT) $(MACHINE) $(DESTDIR)$(PREFIX)/lib/peet
+	$(Q)for f in $(GUEST:$(B)/lib/peet/%=%); do install -D -m 755 $(B)/lib/peet/$$f $(DESTDIR)$(PREFIX)/lib/peet/$$f || exit 1; done
 	$(Q)install -m 644 $(B)/install/libpeet.a $(DESTDIR)$(PREFIX)/lib
 	$(Q)install -m 644 include/peet/*.h $(DESTDIR)$(PREFIX)/include/peet
 	$(Q)install -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/peet
@@ -335,6 +345,17 @@ $(B)/lib/peet/as: Makefile
 	@mkdir -p $(@D)
 	$(Q)printf '#!/bin/sh\nexec "$${0%%/*}/../../peet" as "$$@"\n' >$@
 	$(Q)chmod +x $@
+
+# Finds and gets QEMU and kernels.
+$(B)/lib/peet/get-system: scripts/get-system
+	@mkdir -p $(@D)
+	$(Q)install -m 755 $< $@
+
+# The first process of guests.
+$(B)/lib/peet/%/init: src/capture/system/guest/init.c $(B)/flags
+	$(call say,GUEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(guest_cc_$*) $(STD) $(WARN) -Os -static -s -o $@ $<
 
 $(PEET_WORKLOADS): $(B)/workloads/peet/%: workloads/%.c workloads/common.c workloads/common.h $(PEET) $(B)/lib/peet/as \
     $(RT)

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* QEMU while it runs: a child of ours in a process group of its own, so that what is typed at the terminal comes to us. It gets
+ * SIGTERM when somebody wants an end, upon which the plugin closes its trace; a second Ctrl-C kills it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "capture/system/system.h"
+
+enum { LOOK_MS = 100, BOOT_SECONDS = 300 };
+
+static const int SIGNALS[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+enum { SIGNAL_COUNT = sizeof SIGNALS / sizeof *SIGNALS };
+
+static volatile sig_atomic_t caught, times_caught;
+
+static void catch (int number)
+{
+    caught = number;
+    times_caught++;
+}
+
+static void take_signals(struct sigaction *old)
+{
+    struct sigaction a = { .sa_handler = catch };
+
+    caught = times_caught = 0;
+    for (int i = 0; i < SIGNAL_COUNT; i++)
+        sigaction(SIGNALS[i], &a, &old[i]);
+}
+
+static void give_signals_back(const struct sigaction *old)
+{
+    for (int i = 0; i < SIGNAL_COUNT; i++)
+        sigaction(SIGNALS[i], &old[i], NULL);
+}
+
+static double now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static _Noreturn void become(const struct words *command, const struct emulator *e, const char *log, pid_t parent,
+                             int say)
+{
+    int in = open("/dev/null", O_RDONLY), out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* no guest outlives us */
+    if (getppid() == parent && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0
+        && dup2(out, STDERR_FILENO) >= 0 && (!e->library || setenv("LD_LIBRARY_PATH", e->library, 1) == 0))
+        execv(command->item[0], command->item);
+    int failure = errno;
+    (void)!write(say, &failure, sizeof failure);
+    for (;;)
+        kill(getpid(), SIGKILL); /* the library never exits; this is not its program any more */
+}
+
+static int start(const struct words *command, const struct emulator *e, const char *log, pid_t *ret,
+                 struct peet_err *err)
+{
+    int fd[2], failure = 0;
+    pid_t self = getpid();
+
+    if (pipe2(fd, O_CLOEXEC) < 0)
+        return err_sys(err, errno, "%s: cannot be started", command->item[0]);
+    pid_t pid = fork();
+    if (pid == 0)
+        become(command, e, log, self, fd[1]);
+    int why = errno;
+    close(fd[1]);
+    if (pid > 0 && read(fd[0], &failure, sizeof failure) == sizeof failure) {
+        waitpid(pid, NULL, 0);
+        why = failure;
+    }
+    close(fd[0]);
+    if (pid < 0 || failure)
+        return err_sys(err, why, "%s: cannot be run", command->item[0]);
+    *ret = pid;
+    return 0;
+}
+
+/* Takes what has been written to the console since last time. */
+static void listen_to(int *fd, const char *path, struct console *console)
+{
+    char buffer[1 << 14];
+    ssize_t n;
+
+    if (*fd < 0)
+        *fd = open(path, O_RDONLY | O_CLOEXEC);
+    while (*fd >= 0 && (n = read(*fd, buffer, sizeof buffer)) > 0)
+        console_take(console, buffer, (size_t)n);
+}
+
+struct watch {
+    pid_t pid;
+    int pidfd, console_fd;
+    double begin;
+    uint64_t timeout;
+    bool own_system, asked; /* asked: SIGTERM is on its way */
+    int answered;           /* signals that were passed on */
+};
+
+/* Whether somebody wants an end, and whether it has come. */
+static void look_after(struct watch *w, const struct console *console, struct guest_run *ret)
+{
+    double seconds = now() - w->begin;
+
+    ret->timed_out |= !w->asked && w->timeout && seconds >= (double)w->timeout;
+    ret->never_started |= !w->asked && !w->own_system && !console->up && seconds >= BOOT_SECONDS;
+    if (times_caught > w->answered) {
+        ret->interrupted = caught;
+        if (w->asked)
+            kill(w->pid, SIGKILL);
+        w->answered = times_caught;
+    }
+    if (!w->asked && (ret->timed_out || ret->never_started || ret->interrupted)) {
+        kill(w->pid, SIGTERM);
+        w->asked = true;
+    }
+}
+
+static void watch(struct watch *w, const struct guest_files *files, struct console *console, struct progress *progress,
+                  struct guest_run *ret)
+{
+    struct report report = { 0 };
+    pid_t ended = 0;
+
+    while (ended == 0) {
+        struct pollfd p = { .fd = w->pidfd, .events = POLLIN };
+        poll(&p, 1, LOOK_MS);
+        ended = waitpid(w->pid, &ret->status, WNOHANG);
+        listen_to(&w->console_fd, files->console, console);
+        look_after(w, console, ret);
+        if (progress && progress->active)
+            report_read(files->report, &report);
+        progress_at(progress, report.instructions);
+        if (ended < 0 && errno == EINTR)
+            ended = 0;
+    }
+    report_release(&report);
+}
+
+int guest_run(const struct words *command, const struct emulator *e, const struct guest_files *files, const char *log,
+              uint64_t timeout, bool own_system, struct console *console, struct progress *progress,
+              struct guest_run *ret, struct peet_err *err)
+{
+    struct sigaction old[SIGNAL_COUNT];
+    struct watch w = { .pidfd = -1, .console_fd = -1, .begin = now(), .timeout = timeout, .own_system = own_system };
+
+    *ret = (struct guest_run){ 0 };
+    unlink(files->console); /* an old one would be read */
+    take_signals(old);
+    int r = start(command, e, log, &w.pid, err);
+    if (r == 0) {
+        w.pidfd = (int)syscall(SYS_pidfd_open, w.pid, 0); /* without it, poll is a nap */
+        watch(&w, files, console, progress, ret);
+    }
+    give_signals_back(old);
+    if (w.pidfd >= 0)
+        close(w.pidfd);
+    if (w.console_fd >= 0)
+        close(w.console_fd);
+    return r;
+}
