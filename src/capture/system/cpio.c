@@ -198,8 +198,8 @@ int cpio_file(struct cpio *c, const char *name, const char *source, struct peet_
     else if (!S_ISREG(st.st_mode))
         r = err_set(err, PEET_ERR_USAGE, "%s: is not a file", source);
     else
-        r = put_header(c, &(struct cpio_entry){ name, S_IFREG | 0644 | (st.st_mode & 0111), 1, 0, 0, (uint64_t)st.st_size },
-                       err);
+        r = put_header(
+            c, &(struct cpio_entry){ name, S_IFREG | 0644 | (st.st_mode & 0111), 1, 0, 0, (uint64_t)st.st_size }, err);
     if (r >= 0)
         r = copy(c, in, source, (uint64_t)st.st_size, err);
     if (in)

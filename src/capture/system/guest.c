@@ -104,6 +104,24 @@ static int add_program(struct guest *g, const char *name, const char *path, int 
     return r;
 }
 
+/* At its real place, where it may look for what lies beside it; where it was called by the name of a link, that is there, too. */
+static int add_app(struct guest *g, const char *path, bool *ret_dynamic, struct peet_err *err)
+{
+    char *real = realpath(path, NULL), *at = place(path), *real_at = place(real ? real : path);
+    int r = 0;
+
+    if (!real)
+        r = err_sys(err, errno, "%s", path);
+    else if (strcmp(at, real_at) != 0)
+        r = cpio_link(&g->cpio, at, real_at, err);
+    if (r == 0)
+        r = add_program(g, real, real, 0, ret_dynamic, err);
+    free(real);
+    free(at);
+    free(real_at);
+    return r;
+}
+
 /* ---- what stands in /peet ---- */
 
 static void add_string(char **text, size_t *bytes, const char *s)
@@ -187,7 +205,7 @@ static int add_apps(struct guest *g, const struct apps *apps, struct recording *
     for (size_t i = 0; i < apps->count && r == 0; i++) {
         const struct app *a = &apps->item[i];
         bool marks = !g->config->marked;
-        if ((r = add_program(g, a->program, a->program, 0, &dynamic, err)) < 0)
+        if ((r = add_app(g, a->program, &dynamic, err)) < 0)
             break;
         if (!dynamic && marks)
             recording_warn(recording,

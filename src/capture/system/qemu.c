@@ -41,6 +41,14 @@ const char *guest_arch(const struct system_config *config)
     return own.machine;
 }
 
+static const struct machine *machine_of(const struct system_config *c)
+{
+    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
+        if (!strcmp(machines[i].arch, guest_arch(c)))
+            return &machines[i];
+    return NULL;
+}
+
 /* As a value in a list with commas: these are doubled. To be freed. */
 static char *comma_safe(const char *s)
 {
@@ -137,7 +145,7 @@ static void add_machine(const struct system_config *c, const struct machine *m, 
     words_add(ret, "%lluM", (unsigned long long)mib);
     if (c->deterministic) { /* time is counted in instructions, and chance is always the same */
         words_add(ret, "-icount");
-        words_add(ret, "shift=0,sleep=off");
+        words_add(ret, "shift=4,sleep=off");
         words_add(ret, "-rtc");
         words_add(ret, "base=2000-01-01T00:00:00,clock=vm");
         words_add(ret, "-seed");
@@ -145,7 +153,7 @@ static void add_machine(const struct system_config *c, const struct machine *m, 
     }
 }
 
-static int check(const struct system_config *c, const struct emulator *e, struct peet_err *err)
+int qemu_check(const struct system_config *c, struct peet_err *err)
 {
     if (c->deterministic && c->cpus > 1)
         return err_set(err, PEET_ERR_USAGE,
@@ -153,7 +161,10 @@ static int check(const struct system_config *c, const struct emulator *e, struct
                        "way each time: leave out --cpus, or --deterministic");
     if (c->cpus > MOST_CPUS)
         return err_set(err, PEET_ERR_USAGE, "--cpus: a guest can have %d processors at most", (int)MOST_CPUS);
-    if (!e->kernel && strcmp(guest_arch(c), "x86_64") != 0)
+    if (!machine_of(c))
+        return err_set(err, PEET_ERR_USAGE, "there are no guests of %s: say --arch x86_64, aarch64 or riscv64",
+                       guest_arch(c));
+    if (c->image && !c->kernel && strcmp(guest_arch(c), "x86_64") != 0)
         return err_set(err, PEET_ERR_USAGE, "--image of an %s guest needs --kernel, too", guest_arch(c));
     return 0;
 }
@@ -161,17 +172,11 @@ static int check(const struct system_config *c, const struct emulator *e, struct
 int qemu_command(const struct system_config *c, bool aslr, const struct emulator *e, const struct guest_files *files,
                  struct words *ret, struct peet_err *err)
 {
-    const struct machine *m = NULL;
-    int r = check(c, e, err);
+    const struct machine *m = machine_of(c);
+    int r = qemu_check(c, err);
 
     if (r < 0)
         return r;
-    for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
-        if (!strcmp(machines[i].arch, guest_arch(c)))
-            m = &machines[i];
-    if (!m)
-        return err_set(err, PEET_ERR_USAGE, "there are no guests of %s: say --arch x86_64, aarch64 or riscv64",
-                       guest_arch(c));
     words_add(ret, "%s", e->qemu);
     for (size_t i = 0; i < e->data.count; i++) {
         words_add(ret, "-L");

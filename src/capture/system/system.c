@@ -89,8 +89,8 @@ static int prepare(struct producer_state *s, const struct producer_config *confi
     struct guest_files files = { .trace = out };
     int r;
 
-    if ((r = check(config, err)) < 0 || (r = make_folder(s, out, err)) < 0 || (r = find_plugin(s, err)) < 0
-        || (r = apps_find(c, config->argv, &s->apps, err)) < 0)
+    if ((r = check(config, err)) < 0 || (r = qemu_check(c, err)) < 0 || (r = make_folder(s, out, err)) < 0
+        || (r = apps_find(c, config->argv, &s->apps, err)) < 0 || (r = find_plugin(s, err)) < 0)
         return r;
     if (!c->image && (r = guest_build(c, &s->apps, s->initrd, ret, &files.initrd_bytes, err)) < 0)
         return r;

@@ -101,6 +101,7 @@ struct guest_files {
 };
 
 const char *guest_arch(const struct system_config *config);
+int qemu_check(const struct system_config *config, struct peet_err *err); /* whether there is such a guest */
 int qemu_command(const struct system_config *config, bool aslr, const struct emulator *e,
                  const struct guest_files *files, struct words *ret, struct peet_err *err);
 
