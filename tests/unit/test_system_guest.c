@@ -189,6 +189,19 @@ static void a_deterministic_guest_has_one_processor(void)
     CHECK(has(err.text, "one processor") && has(err.text, "leave out"));
 }
 
+static void a_guest_without_room_for_its_files_is_refused(void)
+{
+    int r;
+    struct system_config c = { .arch = "x86_64", .memory = 427u << 20 };
+
+    command(&c, false, &r);
+    CHECK_EQ(r, PEET_ERR_USAGE);
+    CHECK(has(err.text, "428m"));
+    c.memory = 428u << 20;
+    command(&c, false, &r);
+    CHECK_EQ(r, 0);
+}
+
 static void a_disk_is_not_written_to(void)
 {
     int r;
@@ -284,6 +297,7 @@ int main(void)
     RUN(the_command_says_what_was_asked_for);
     RUN(what_was_not_asked_for_has_usual_values);
     RUN(a_deterministic_guest_has_one_processor);
+    RUN(a_guest_without_room_for_its_files_is_refused);
     RUN(a_disk_is_not_written_to);
     RUN(a_console_is_understood_however_it_arrives);
     RUN(a_report_that_is_half_there_is_read_as_far_as_it_is);

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "capture/system/system.h"
 
-enum { USUAL_MEMORY_MIB = 1024, MOST_CPUS = 255 };
+enum { USUAL_MEMORY_MIB = 1024, LEAST_MEMORY_MIB = 128, MOST_CPUS = 255 };
 
 struct machine {
     const char *arch, *machine, *cpu, *console;
@@ -105,9 +105,9 @@ static void add_plugin(const struct system_config *c, const struct guest_files *
 }
 
 /* The file system is in memory twice while it is unpacked, and may take half of it in the end. */
-static uint64_t usual_memory(uint64_t initrd_bytes)
+static uint64_t memory_for_files(uint64_t initrd_bytes)
 {
-    return USUAL_MEMORY_MIB + 3 * (initrd_bytes >> 20);
+    return 3 * (initrd_bytes >> 20);
 }
 
 static void add_kernel(const struct system_config *c, bool aslr, const struct emulator *e,
@@ -130,8 +130,8 @@ static void add_kernel(const struct system_config *c, bool aslr, const struct em
 static void add_machine(const struct system_config *c, const struct machine *m, const struct guest_files *files,
                         struct words *ret)
 {
-    uint64_t cpus = c->cpus ? c->cpus : 1,
-             mib = c->memory ? (c->memory + (1 << 20) - 1) >> 20 : usual_memory(files->initrd_bytes);
+    uint64_t cpus = c->cpus ? c->cpus : 1, mib = c->memory ? (c->memory + (1 << 20) - 1) >> 20
+                                                           : USUAL_MEMORY_MIB + memory_for_files(files->initrd_bytes);
 
     words_add(ret, "-accel");
     words_add(ret, "tcg,thread=%s", c->deterministic ? "single" : "multi");
@@ -177,6 +177,10 @@ int qemu_command(const struct system_config *c, bool aslr, const struct emulator
 
     if (r < 0)
         return r;
+    uint64_t least = LEAST_MEMORY_MIB + memory_for_files(files->initrd_bytes);
+    if (c->memory && c->memory >> 20 < least)
+        return err_set(err, PEET_ERR_USAGE, "--memory: this guest, with its files, needs %llum at least",
+                       (unsigned long long)least);
     words_add(ret, "%s", e->qemu);
     for (size_t i = 0; i < e->data.count; i++) {
         words_add(ret, "-L");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* QEMU while it runs: a child of ours in a process group of its own, so that what is typed at the terminal comes to us. It gets
- * SIGTERM when somebody wants an end, upon which the plugin closes its trace; a second Ctrl-C kills it. */
+ * SIGTERM when somebody wants an end, upon which the plugin closes its trace; a second Ctrl-C kills it, but for one that
+ * comes at once: timeout(1) sends each signal twice. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +17,7 @@
 #include "base/err.h"
 #include "capture/system/system.h"
 
-enum { LOOK_MS = 100, BOOT_SECONDS = 300 };
+enum { LOOK_MS = 100, BOOT_SECONDS = 300, AT_ONCE_SECONDS = 1 };
 
 static const int SIGNALS[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 enum { SIGNAL_COUNT = sizeof SIGNALS / sizeof *SIGNALS };
@@ -107,7 +108,7 @@ static void listen_to(int *fd, const char *path, struct console *console)
 struct watch {
     pid_t pid;
     int pidfd, console_fd;
-    double begin;
+    double begin, asked_at;
     uint64_t timeout;
     bool own_system, asked; /* asked: SIGTERM is on its way */
     int answered;           /* signals that were passed on */
@@ -122,13 +123,14 @@ static void look_after(struct watch *w, const struct console *console, struct gu
     ret->never_started |= !w->asked && !w->own_system && !console->up && seconds >= BOOT_SECONDS;
     if (times_caught > w->answered) {
         ret->interrupted = caught;
-        if (w->asked)
+        if (w->asked && seconds - w->asked_at > AT_ONCE_SECONDS)
             kill(w->pid, SIGKILL);
         w->answered = times_caught;
     }
     if (!w->asked && (ret->timed_out || ret->never_started || ret->interrupted)) {
         kill(w->pid, SIGTERM);
         w->asked = true;
+        w->asked_at = seconds;
     }
 }
 
