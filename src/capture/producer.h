@@ -34,8 +34,8 @@ struct producer_config {
     bool aslr;    /* leave the places of stack and libraries to chance */
     bool steered; /* its threads run when they are told to (capture/live/steer.h) */
     const struct producer_inside *inside; /* … by a machine in its own process; or NULL */
-    const struct system_config *system; /* what producer_system needs beyond that (capture/system/system.h) */
-    struct progress *progress;          /* may be NULL */
+    const struct system_config *system;   /* what producer_system needs beyond that (capture/system/system.h) */
+    struct progress *progress;            /* may be NULL */
 };
 
 /* What came of a recording. */
