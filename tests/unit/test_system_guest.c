@@ -269,7 +269,7 @@ static void a_console_is_understood_however_it_arrives(void)
 static void a_report_that_is_half_there_is_read_as_far_as_it_is(void)
 {
     static const char text[] =
-        "armed=1\nthreads=3\nwarning=a b\ninstructions=12345\nunknown=4\nwarning=c\nreferences=67";
+        "armed=1\nthreads=3\nwarning=a b\ninstructions=12345\nunknown=4\nerror=full\nwarning=c\nreferences=67";
     char path[300];
     struct report r = { 0 };
 
@@ -286,6 +286,7 @@ static void a_report_that_is_half_there_is_read_as_far_as_it_is(void)
         CHECK(r.there && r.armed == 1 && r.threads == 3 && r.instructions == 12345);
         CHECK_EQ(r.references, 0); /* its line has no end */
         CHECK_EQ(r.warnings.count, 2);
+        CHECK(r.errors.count == 1 && !strcmp(r.errors.item[0], "full"));
     }
     report_release(&r);
 }

@@ -21,6 +21,7 @@ void report_read(const char *path, struct report *ret)
     if (!f)
         return;
     words_release(&ret->warnings);
+    words_release(&ret->errors);
     while (getline(&line, &room, f) >= 0) {
         char *value = strchr(line, '=');
         if (!value || !strchr(value, '\n'))
@@ -32,6 +33,8 @@ void report_read(const char *path, struct report *ret)
                 *known[i].value = strtoull(value, NULL, 10);
         if (!strcmp(line, "warning"))
             words_add(&ret->warnings, "%s", value);
+        if (!strcmp(line, "error"))
+            words_add(&ret->errors, "%s", value);
         ret->there = true;
     }
     free(line);
@@ -41,5 +44,6 @@ void report_read(const char *path, struct report *ret)
 void report_release(struct report *r)
 {
     words_release(&r->warnings);
+    words_release(&r->errors);
     *r = (struct report){ 0 };
 }

@@ -53,33 +53,32 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static _Noreturn void become(const struct words *command, const struct emulator *e, const char *log, pid_t parent,
-                             int say)
+static _Noreturn void become(const struct guest_job *job, pid_t parent, int say)
 {
-    int in = open("/dev/null", O_RDONLY), out = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int in = open("/dev/null", O_RDONLY), out = open(job->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM); /* no guest outlives us */
     if (getppid() == parent && dup2(in, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0
-        && dup2(out, STDERR_FILENO) >= 0 && (!e->library || setenv("LD_LIBRARY_PATH", e->library, 1) == 0))
-        execv(command->item[0], command->item);
+        && dup2(out, STDERR_FILENO) >= 0
+        && (!job->emulator->library || setenv("LD_LIBRARY_PATH", job->emulator->library, 1) == 0))
+        execv(job->command->item[0], job->command->item);
     int failure = errno;
     (void)!write(say, &failure, sizeof failure);
     for (;;)
         kill(getpid(), SIGKILL); /* the library never exits; this is not its program any more */
 }
 
-static int start(const struct words *command, const struct emulator *e, const char *log, pid_t *ret,
-                 struct peet_err *err)
+static int start(const struct guest_job *job, pid_t *ret, struct peet_err *err)
 {
     int fd[2], failure = 0;
     pid_t self = getpid();
 
     if (pipe2(fd, O_CLOEXEC) < 0)
-        return err_sys(err, errno, "%s: cannot be started", command->item[0]);
+        return err_sys(err, errno, "%s: cannot be started", job->command->item[0]);
     pid_t pid = fork();
     if (pid == 0)
-        become(command, e, log, self, fd[1]);
+        become(job, self, fd[1]);
     int why = errno;
     close(fd[1]);
     if (pid > 0 && read(fd[0], &failure, sizeof failure) == sizeof failure) {
@@ -88,7 +87,7 @@ static int start(const struct words *command, const struct emulator *e, const ch
     }
     close(fd[0]);
     if (pid < 0 || failure)
-        return err_sys(err, why, "%s: cannot be run", command->item[0]);
+        return err_sys(err, why, "%s: cannot be run", job->command->item[0]);
     *ret = pid;
     return 0;
 }
@@ -106,21 +105,22 @@ static void listen_to(int *fd, const char *path, struct console *console)
 }
 
 struct watch {
+    const struct guest_job *job;
     pid_t pid;
     int pidfd, console_fd;
     double begin, asked_at;
-    uint64_t timeout;
-    bool own_system, asked; /* asked: SIGTERM is on its way */
-    int answered;           /* signals that were passed on */
+    bool asked;   /* SIGTERM is on its way */
+    int answered; /* signals that were passed on */
 };
 
 /* Whether somebody wants an end, and whether it has come. */
-static void look_after(struct watch *w, const struct console *console, struct guest_run *ret)
+static void look_after(struct watch *w, struct guest_run *ret)
 {
+    const struct guest_job *job = w->job;
     double seconds = now() - w->begin;
 
-    ret->timed_out |= !w->asked && w->timeout && seconds >= (double)w->timeout;
-    ret->never_started |= !w->asked && !w->own_system && !console->up && seconds >= BOOT_SECONDS;
+    ret->timed_out |= !w->asked && job->timeout && seconds >= (double)job->timeout;
+    ret->never_started |= !w->asked && !job->own_system && !job->console->up && seconds >= BOOT_SECONDS;
     if (times_caught > w->answered) {
         ret->interrupted = caught;
         if (w->asked && seconds - w->asked_at > AT_ONCE_SECONDS)
@@ -134,9 +134,9 @@ static void look_after(struct watch *w, const struct console *console, struct gu
     }
 }
 
-static void watch(struct watch *w, const struct guest_files *files, struct console *console, struct progress *progress,
-                  struct guest_run *ret)
+static void watch(struct watch *w, struct guest_run *ret)
 {
+    const struct guest_job *job = w->job;
     struct report report = { 0 };
     pid_t ended = 0;
 
@@ -144,31 +144,29 @@ static void watch(struct watch *w, const struct guest_files *files, struct conso
         struct pollfd p = { .fd = w->pidfd, .events = POLLIN };
         poll(&p, 1, LOOK_MS);
         ended = waitpid(w->pid, &ret->status, WNOHANG);
-        listen_to(&w->console_fd, files->console, console);
-        look_after(w, console, ret);
-        if (progress && progress->active)
-            report_read(files->report, &report);
-        progress_at(progress, report.instructions);
+        listen_to(&w->console_fd, job->files->console, job->console);
+        look_after(w, ret);
+        if (job->progress && job->progress->active)
+            report_read(job->files->report, &report);
+        progress_at(job->progress, report.instructions);
         if (ended < 0 && errno == EINTR)
             ended = 0;
     }
     report_release(&report);
 }
 
-int guest_run(const struct words *command, const struct emulator *e, const struct guest_files *files, const char *log,
-              uint64_t timeout, bool own_system, struct console *console, struct progress *progress,
-              struct guest_run *ret, struct peet_err *err)
+int guest_run(const struct guest_job *job, struct guest_run *ret, struct peet_err *err)
 {
     struct sigaction old[SIGNAL_COUNT];
-    struct watch w = { .pidfd = -1, .console_fd = -1, .begin = now(), .timeout = timeout, .own_system = own_system };
+    struct watch w = { .job = job, .pidfd = -1, .console_fd = -1, .begin = now() };
 
     *ret = (struct guest_run){ 0 };
-    unlink(files->console); /* an old one would be read */
+    unlink(job->files->console); /* an old one would be read */
     take_signals(old);
-    int r = start(command, e, log, &w.pid, err);
+    int r = start(job, &w.pid, err);
     if (r == 0) {
         w.pidfd = (int)syscall(SYS_pidfd_open, w.pid, 0); /* without it, poll is a nap */
-        watch(&w, files, console, progress, ret);
+        watch(&w, ret);
     }
     give_signals_back(old);
     if (w.pidfd >= 0)

@@ -140,9 +140,10 @@ static void tell_of_apps(const struct producer_state *s, const struct console *c
     }
 }
 
-static void tell_of_plugin(const struct producer_state *s, struct recording *ret)
+static int tell_of_plugin(const struct producer_state *s, struct recording *ret, struct peet_err *err)
 {
     struct report report = { 0 };
+    int r = 0;
 
     report_read(s->report, &report);
     ret->threads = report.threads;
@@ -159,7 +160,10 @@ static void tell_of_plugin(const struct producer_state *s, struct recording *ret
                                                                  : "static programs have to include peet/mark.h");
     if (report.lost)
         recording_warn(ret, "%llu instructions were lost", (unsigned long long)report.lost);
+    if (report.errors.count)
+        r = err_set(err, PEET_ERR_IO, "%s", report.errors.item[0]);
     report_release(&report);
+    return r;
 }
 
 /* Why the guest did not come to its own end. */
@@ -191,6 +195,21 @@ static int explain(const struct producer_state *s, const struct guest_run *run, 
     return 0;
 }
 
+/* After the guest has ended: its state is in console and run. */
+static int conclude(const struct producer_state *s, const struct guest_run *run, const struct console *console,
+                    struct recording *ret, struct peet_err *err)
+{
+    int r = explain(s, run, console, ret, err);
+
+    ret->ran = console->up || (s->config->image && !run->status) || run->interrupted;
+    if (!ret->ran)
+        return r;
+    if (!run->interrupted)
+        tell_of_apps(s, console, ret);
+    int wrote = tell_of_plugin(s, ret, r < 0 ? NULL : err); /* the first error is the one to tell */
+    return r < 0 ? r : wrote;
+}
+
 static int record(struct producer_state *s, const struct producer_config *config, const char *out,
                   struct recording *ret, struct peet_err *err)
 {
@@ -200,21 +219,21 @@ static int record(struct producer_state *s, const struct producer_config *config
 
     if (r < 0)
         return r;
-    struct guest_files files = { .report = s->report, .console = s->console };
     console_init(&console, s->apps.count);
     console.output = s->config->output;
     console.context = s->config->context;
-    r = guest_run(&s->command, &s->emulator, &files, s->log, s->config->timeout, s->config->image != NULL, &console,
-                  config->progress, &run, err);
-    if (r == 0) {
-        r = explain(s, &run, &console, ret, err);
-        ret->ran = console.up || (s->config->image && !run.status) || run.interrupted;
-        if (ret->ran) {
-            if (!run.interrupted)
-                tell_of_apps(s, &console, ret);
-            tell_of_plugin(s, ret);
-        }
-    }
+    struct guest_files files = { .report = s->report, .console = s->console };
+    struct guest_job job = { .command = &s->command,
+                             .emulator = &s->emulator,
+                             .files = &files,
+                             .log = s->log,
+                             .timeout = s->config->timeout,
+                             .own_system = s->config->image,
+                             .console = &console,
+                             .progress = config->progress };
+    r = guest_run(&job, &run, err);
+    if (r == 0)
+        r = conclude(s, &run, &console, ret, err);
     console_release(&console);
     return r;
 }
@@ -222,7 +241,11 @@ static int record(struct producer_state *s, const struct producer_config *config
 static void release(struct producer_state *s)
 {
     const char *const files[] = { s->report, s->initrd, s->log };
+    char *half = s->report ? mem_format("%s.new", s->report) : NULL; /* the plugin was killed while it wrote */
 
+    if (half)
+        unlink(half);
+    free(half);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (files[i])
             unlink(files[i]);

@@ -130,7 +130,7 @@ void console_release(struct console *c);
 struct report {
     bool there;
     uint64_t armed, threads, processes, instructions, references, lost;
-    struct words warnings;
+    struct words warnings, errors; /* an error: the trace could not be written any more */
 };
 
 void report_read(const char *path, struct report *ret); /* *ret begins as zeros; may be read again */
@@ -144,9 +144,18 @@ struct guest_run {
     int interrupted;               /* the signal that we got; 0: none */
 };
 
-/* Runs QEMU to its end. Progress may be NULL. */
-int guest_run(const struct words *command, const struct emulator *e, const struct guest_files *files, const char *log,
-              uint64_t timeout, bool own_system, struct console *console, struct progress *progress,
-              struct guest_run *ret, struct peet_err *err);
+struct guest_job {
+    const struct words *command;
+    const struct emulator *emulator;
+    const struct guest_files *files;
+    const char *log; /* what QEMU says itself */
+    uint64_t timeout;
+    bool own_system; /* the user's: nobody knows when it is up */
+    struct console *console;
+    struct progress *progress; /* may be NULL */
+};
+
+/* Runs QEMU to its end. */
+int guest_run(const struct guest_job *job, struct guest_run *ret, struct peet_err *err);
 
 #endif
