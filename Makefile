@@ -39,12 +39,17 @@ LIBS := -lzstd -lxxhash -lZydis -lelf -lconfig -lpthread -lm
 # ---- what there is ----
 
 # What runs inside subjects and inside QEMU is no part of the library.
-LIB_C := $(filter-out src/capture/rt/% src/capture/inside/% src/capture/qemu/% src/capture/system/guest/%,$(shell find src -name '*.c' | LC_ALL=C sort))
+LIB_C := $(filter-out src/capture/rt/% src/capture/inside/% src/capture/qemu/plugin/% src/capture/qemu/mark/% src/capture/system/guest/%,$(shell find src -name '*.c' | LC_ALL=C sort))
 # libpeet.a, for everybody, reads and writes traces; the rest is for peet alone.
 OPEN_C := $(filter src/base/% src/format/%,$(LIB_C))
 CLI_C := $(sort $(wildcard cli/*.c))
 RT_C := $(sort $(wildcard src/capture/rt/*.c))
 INSIDE_C := $(sort $(wildcard src/capture/inside/*.c))
+# What runs inside QEMU: the plugin, and of the library what it needs.
+PLUGIN_C := $(sort $(wildcard src/capture/qemu/plugin/*.c))
+PLUGIN_LIB_C := $(OPEN_C) $(addprefix src/capture/qemu/,extract.c guest.c guest_aarch64.c guest_riscv64.c guest_x86_64.c \
+	pattern.c threads.c) $(addprefix src/capture/x86/,class.c decode.c address.c)
+MARK_C := $(sort $(wildcard src/capture/qemu/mark/*.c))
 UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
 # Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, bench/x.c is build/bench/x.
 HELPER_C := $(sort $(wildcard tests/cli/*.c tests/golden/*.c tests/oracle/*.c tests/e2e/*.c bench/*.c))
@@ -53,7 +58,7 @@ FUZZ_C := $(sort $(wildcard tests/fuzz/*.c))
 MACHINES := $(sort $(wildcard machines/*.cfg))
 WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
 GUEST_C := $(sort $(wildcard src/capture/system/guest/*.c))
-ALL_C := $(LIB_C) $(RT_C) $(INSIDE_C) $(GUEST_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
+ALL_C := $(LIB_C) $(RT_C) $(INSIDE_C) $(PLUGIN_C) $(MARK_C) $(GUEST_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
 ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
 SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench 2>/dev/null | LC_ALL=C sort)
 
@@ -72,6 +77,7 @@ guest_cc_$(shell uname -m) := $(CC)
 $(foreach a,x86_64 aarch64 riscv64,$(if $(guest_cc_$(a)),,$(if $(shell command -v $(a)-linux-gnu-gcc),$(eval guest_cc_$(a) := $(a)-linux-gnu-gcc))))
 GUEST_ARCHES := $(foreach a,x86_64 aarch64 riscv64,$(if $(guest_cc_$(a)),$(a)))
 GUEST := $(B)/lib/peet/get-system $(GUEST_ARCHES:%=$(B)/lib/peet/%/init)
+PLUGIN := $(B)/libpeet-qemu.so
 # Made by peet cc, once there is a runtime to link.
 PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
@@ -91,7 +97,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 # ---- targets for people: a line with two hashes is their description ----
 
-all: $(PEET) $(B)/lib/peet/as $(RT) $(MACHINE) $(GUEST) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
+all: $(PEET) $(B)/lib/peet/as $(RT) $(MACHINE) $(PLUGIN) $(GUEST) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
 
 man: $(PAGES)
 	@command -v scdoc >/dev/null || echo '  note   no manual pages: they need scdoc (make deps)'
@@ -340,6 +346,17 @@ $(B)/lib/peet/wrap: $(B)/obj/wrap.names
 	@mkdir -p $(@D)
 	$(Q)sed 's/ .*//; s/^/--wrap=/' $< >$@
 
+# What runs inside QEMU: no sanitizers, and nothing of it is seen there but what QEMU calls.
+pic_object = $(1:%.c=$(B)/obj/pic/%.o)
+PLUGIN_O := $(call pic_object,$(PLUGIN_C) $(PLUGIN_LIB_C))
+$(B)/obj/pic/%.o: %.c $(B)/flags
+	$(call say,PICCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STD) $(WARN) -O2 -g -fPIC -fvisibility=hidden $(INCLUDE) -MMD -MP -c -o $@ $<
+$(PLUGIN): $(PLUGIN_O)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -o $@ $^ -lzstd -lxxhash -lZydis -lpthread
+
 # What GCC calls when peet cc tells it to look here for its assembler.
 $(B)/lib/peet/as: Makefile
 	@mkdir -p $(@D)
@@ -377,4 +394,4 @@ $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
 
--include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(RT_STATIC_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
+-include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(RT_STATIC_O) $(PLUGIN_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
