@@ -165,13 +165,15 @@ static int add_app_file(struct guest *g, const struct app *a, size_t number, boo
 }
 
 /* A file of peet's own for the guest's architecture; to be freed. NULL: it was not built. */
-static char *own_file(const struct system_config *config, const char *name)
+static char *own_file(const struct guest *g, const char *name)
 {
     static const char *const places[] = { "", "/../.." }; /* installed; in a build */
 
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        char *path = mem_format("%s%s/%s/%s", config->folder, places[i], guest_arch(config), name);
-        if (access(path, R_OK) == 0)
+    for (size_t i = 0; i < 2 * sizeof places / sizeof *places; i++) {
+        bool plain = i & 1; /* this machine's may lie in no folder of its own */
+        char *path = plain ? mem_format("%s%s/%s", g->config->folder, places[i / 2], name)
+                           : mem_format("%s%s/%s/%s", g->config->folder, places[i / 2], guest_arch(g->config), name);
+        if ((!plain || g->search.native) && access(path, R_OK) == 0)
             return path;
         free(path);
     }
@@ -180,7 +182,7 @@ static char *own_file(const struct system_config *config, const char *name)
 
 static int add_own(struct guest *g, const char *file, const char *name, struct peet_err *err)
 {
-    char *path = own_file(g->config, file);
+    char *path = own_file(g, file);
     const char *arch = guest_arch(g->config);
 
     if (!path)
