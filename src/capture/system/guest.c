@@ -146,9 +146,6 @@ static int add_app_file(struct guest *g, const struct app *a, size_t number, boo
     add_string(&text, &bytes, getcwd(here, sizeof here) ? here : "/");
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
         add_string(&text, &bytes, usual[i]);
-    word = mem_format("PEET_APP=%zu", number);
-    add_string(&text, &bytes, word);
-    free(word);
     word = mem_format("LD_PRELOAD=%s", MARK_IN_GUEST);
     if (preload)
         add_string(&text, &bytes, word);

@@ -134,9 +134,19 @@ static void look_after(struct watch *w, struct guest_run *ret)
     }
 }
 
+static void show_progress(const struct guest_job *job, const char *what, struct report *report)
+{
+    if (!job->progress || !job->progress->active)
+        return;
+    report_read(job->files->report, report);
+    job->progress->what = job->console->up || job->own_system ? what : "the guest boots";
+    progress_at(job->progress, report->instructions);
+}
+
 static void watch(struct watch *w, struct guest_run *ret)
 {
     const struct guest_job *job = w->job;
+    const char *what = job->progress ? job->progress->what : NULL;
     struct report report = { 0 };
     pid_t ended = 0;
 
@@ -146,9 +156,7 @@ static void watch(struct watch *w, struct guest_run *ret)
         ended = waitpid(w->pid, &ret->status, WNOHANG);
         listen_to(&w->console_fd, job->files->console, job->console);
         look_after(w, ret);
-        if (job->progress && job->progress->active)
-            report_read(job->files->report, &report);
-        progress_at(job->progress, report.instructions);
+        show_progress(job, what, &report);
         if (ended < 0 && errno == EINTR)
             ended = 0;
     }
