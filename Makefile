@@ -72,12 +72,13 @@ WORKLOADS := $(WORKLOAD_C:workloads/%.c=$(B)/workloads/plain/%)
 RT := $(addprefix $(B)/lib/peet/,libpeet-rt.a libpeet-omp.a libpeet-rt-static.a libpeet-omp-static.a wrap)
 # What is loaded into subjects that are simulated while they run; not with sanitizers, which want a process of their own.
 MACHINE := $(if $(SAN),,$(B)/lib/peet/libpeet-machine.so)
-# What runs in guests, for each architecture whose compiler is here (and links statically); guest_cc_ARCH is that compiler.
-guest_cc_$(shell uname -m) := $(CC)
-$(foreach a,x86_64 aarch64 riscv64,$(if $(guest_cc_$(a)),,$(if $(shell command -v $(a)-linux-gnu-gcc),$(eval guest_cc_$(a) := $(a)-linux-gnu-gcc))))
-GUEST_ARCHES := $(foreach a,x86_64 aarch64 riscv64,$(if $(guest_cc_$(a)),$(a)))
-GUEST := $(B)/lib/peet/get-system $(GUEST_ARCHES:%=$(B)/lib/peet/%/init)
 PLUGIN := $(B)/libpeet-qemu.so
+# What marks threads in a guest: for this machine, and for others where there is a compiler.
+HOST := $(shell uname -m)
+GUESTS := $(HOST) $(foreach a,$(filter-out $(HOST),x86_64 aarch64 riscv64),$(if $(shell command -v $a-linux-gnu-gcc),$a))
+MARKS := $(B)/libpeet-mark.so $(B)/libpeet-mark.a $(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.so $(B)/$a/libpeet-mark.a)
+# The first process of guests, and what gets QEMU and kernels for them.
+GUEST := $(B)/lib/peet/get-system $(GUESTS:%=$(B)/lib/peet/%/init)
 # Made by peet cc, once there is a runtime to link.
 PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
@@ -97,7 +98,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 # ---- targets for people: a line with two hashes is their description ----
 
-all: $(PEET) $(B)/lib/peet/as $(RT) $(MACHINE) $(PLUGIN) $(GUEST) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
+all: $(PEET) $(B)/lib/peet/as $(RT) $(MACHINE) $(PLUGIN) $(MARKS) $(GUEST) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
 
 man: $(PAGES)
 	@command -v scdoc >/dev/null || echo '  note   no manual pages: they need scdoc (make deps)'
@@ -108,7 +109,7 @@ deps: ## install the packages that are missing (FOR="build lint fuzz": those for
 	@$(DEPS) $(if $(filter deps,$(MAKECMDGOALS)),,--quiet) $(FOR)
 
 deps-system: all ## get QEMU and kernels for peet record --system (FOR="x86_64 aarch64 riscv64"): root installs QEMU, others unpack it
-	@for a in $(if $(filter build,$(FOR)),$(shell uname -m),$(FOR)); do $(PEET) record --system --get --arch $$a || exit 1; done
+	@for a in $(if $(filter build,$(FOR)),$(HOST),$(FOR)); do $(PEET) record --system --get --arch $$a || exit 1; done
 
 demo: all ## the best that peet can do in two minutes
 	@PEET_BUILD=$(abspath $(B)) scripts/demo
@@ -205,6 +206,8 @@ install: all $(B)/install/libpeet.a ## install into DESTDIR/PREFIX (/usr/local)
 	$(Q)chmod 755 $(DESTDIR)$(PREFIX)/lib/peet/as
 	$(Q)install -m 644 $(RT) $(MACHINE) $(DESTDIR)$(PREFIX)/lib/peet
 	$(Q)for f in $(GUEST:$(B)/lib/peet/%=%); do install -D -m 755 $(B)/lib/peet/$$f $(DESTDIR)$(PREFIX)/lib/peet/$$f || exit 1; done
+	$(Q)for f in $(patsubst $(B)/%,%,$(PLUGIN) $(filter-out $(B)/libpeet-mark.%,$(MARKS))); do \
+	  install -D -m 644 $(B)/$$f $(DESTDIR)$(PREFIX)/lib/peet/$$f || exit 1; done
 	$(Q)install -m 644 $(B)/install/libpeet.a $(DESTDIR)$(PREFIX)/lib
 	$(Q)install -m 644 include/peet/*.h $(DESTDIR)$(PREFIX)/include/peet
 	$(Q)install -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/peet
@@ -357,6 +360,22 @@ $(PLUGIN): $(PLUGIN_O)
 	$(call say,LINK,$@)
 	$(Q)$(CC) -shared -o $@ $^ -lzstd -lxxhash -lZydis -lpthread
 
+# What runs inside the guest's programs.
+MARK_FLAGS := $(STD) $(WARN) -O2 -g -fPIC -fno-stack-protector -U_FORTIFY_SOURCE -Iinclude
+guest_cc = $(if $(filter $(HOST),$(1)),$(CC),$(1)-linux-gnu-gcc)
+$(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.so): $(B)/%/libpeet-mark.so: $(MARK_C) include/peet/mark_guest.h $(B)/flags
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call guest_cc,$*) $(MARK_FLAGS) -shared -o $@ $(MARK_C) -ldl -lpthread
+$(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.a): $(B)/%/libpeet-mark.a: $(MARK_C) include/peet/mark_guest.h $(B)/flags
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call guest_cc,$*) $(MARK_FLAGS) -DMARK_STATIC -c -o $(@:.a=.o) $(MARK_C)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $(@:.a=.o)
+$(B)/libpeet-mark.so $(B)/libpeet-mark.a: $(B)/libpeet-mark.%: $(B)/$(HOST)/libpeet-mark.%
+	$(Q)cp $< $@
+
 # What GCC calls when peet cc tells it to look here for its assembler.
 $(B)/lib/peet/as: Makefile
 	@mkdir -p $(@D)
@@ -372,7 +391,7 @@ $(B)/lib/peet/get-system: scripts/get-system
 $(B)/lib/peet/%/init: src/capture/system/guest/init.c $(B)/flags
 	$(call say,GUEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(guest_cc_$*) $(STD) $(WARN) -Os -static -s -o $@ $<
+	$(Q)$(call guest_cc,$*) $(STD) $(WARN) -Os -static -s -o $@ $<
 
 $(PEET_WORKLOADS): $(B)/workloads/peet/%: workloads/%.c workloads/common.c workloads/common.h $(PEET) $(B)/lib/peet/as \
     $(RT)

@@ -36,33 +36,34 @@ extern long syscall(long, ...);
 #endif
 extern char *program_invocation_name __attribute__((weak));
 
+/* Values are computed before registers are given their names: what computes one of them may be a call. */
 /* clang-format off */
 #if defined(__x86_64__)
-#define PEET_MARKER(op, number, bottom, bytes, card) \
-    do { \
-        register uint64_t peet_r8_ __asm__("r8") = (uint64_t)(card); \
-        __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00,0x50,0x45,0x45,0x54\n\tmovb (%%rdx), %%al" \
-                         : : "D"((uint64_t)(op)), "S"((uint64_t)(number)), "d"((uint64_t)(bottom)), \
-                             "c"((uint64_t)(bytes)), "r"(peet_r8_) : "memory", "rax"); \
-    } while (0)
+static inline void peet_marker(uint64_t op, uint64_t number, uint64_t bottom, uint64_t bytes, uint64_t card)
+{
+    register uint64_t r8 __asm__("r8") = card;
+
+    __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00,0x50,0x45,0x45,0x54\n\tmovb (%%rdx), %%al"
+                     : : "D"(op), "S"(number), "d"(bottom), "c"(bytes), "r"(r8) : "memory", "rax");
+}
 #elif defined(__aarch64__)
-#define PEET_MARKER(op, number, bottom, bytes, card) \
-    do { \
-        register uint64_t peet_0_ __asm__("x0") = (uint64_t)(op), peet_1_ __asm__("x1") = (uint64_t)(number); \
-        register uint64_t peet_2_ __asm__("x2") = (uint64_t)(bottom), peet_3_ __asm__("x3") = (uint64_t)(bytes); \
-        register uint64_t peet_4_ __asm__("x4") = (uint64_t)(card); \
-        __asm__ volatile(".inst 0xd2e8a8bf\n\tldrb w5, [x2]" \
-                         : : "r"(peet_0_), "r"(peet_1_), "r"(peet_2_), "r"(peet_3_), "r"(peet_4_) : "memory", "x5"); \
-    } while (0)
+static inline void peet_marker(uint64_t op, uint64_t number, uint64_t bottom, uint64_t bytes, uint64_t card)
+{
+    register uint64_t x0 __asm__("x0") = op, x1 __asm__("x1") = number, x2 __asm__("x2") = bottom;
+    register uint64_t x3 __asm__("x3") = bytes, x4 __asm__("x4") = card;
+
+    __asm__ volatile(".inst 0xd2e8a8bf\n\tldrb w5, [x2]"
+                     : : "r"(x0), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory", "x5");
+}
 #else
-#define PEET_MARKER(op, number, bottom, bytes, card) \
-    do { \
-        register uint64_t peet_0_ __asm__("a0") = (uint64_t)(op), peet_1_ __asm__("a1") = (uint64_t)(number); \
-        register uint64_t peet_2_ __asm__("a2") = (uint64_t)(bottom), peet_3_ __asm__("a3") = (uint64_t)(bytes); \
-        register uint64_t peet_4_ __asm__("a4") = (uint64_t)(card); \
-        __asm__ volatile(".word 0x4554a013\n\tlbu a5, 0(a2)" \
-                         : : "r"(peet_0_), "r"(peet_1_), "r"(peet_2_), "r"(peet_3_), "r"(peet_4_) : "memory", "a5"); \
-    } while (0)
+static inline void peet_marker(uint64_t op, uint64_t number, uint64_t bottom, uint64_t bytes, uint64_t card)
+{
+    register uint64_t a0 __asm__("a0") = op, a1 __asm__("a1") = number, a2 __asm__("a2") = bottom;
+    register uint64_t a3 __asm__("a3") = bytes, a4 __asm__("a4") = card;
+
+    __asm__ volatile(".word 0x4554a013\n\tlbu a5, 0(a2)"
+                     : : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(a4) : "memory", "a5");
+}
 #endif
 /* clang-format on */
 
@@ -96,14 +97,14 @@ static inline void peet_mark_begin(uint64_t number, const char *command)
     card.command = (uint64_t)(uintptr_t)command;
     card.cookie = (now[1] << 32 ^ now[0] << 20 ^ card.thread) * UINT64_C(0x9e3779b97f4a7c15);
     card.cookie |= 1;
-    PEET_MARKER(PEET_MARK_BEGIN, number, bottom, bytes, (uintptr_t)&card);
+    peet_marker(PEET_MARK_BEGIN, number, bottom, bytes, (uint64_t)(uintptr_t)&card);
 }
 
 static inline void peet_mark_end(void)
 {
     uint64_t here = 0;
 
-    PEET_MARKER(PEET_MARK_END, 0, (uintptr_t)&here, 0, 0);
+    peet_marker(PEET_MARK_END, 0, (uint64_t)(uintptr_t)&here, 0, 0);
 }
 
 #define PEET_THREAD_BEGIN(number) peet_mark_begin((uint64_t)(number), 0)

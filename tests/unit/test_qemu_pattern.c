@@ -38,6 +38,8 @@ static void every_machine_has_a_marker_of_one_instruction(void)
 
     CHECK(p.is_marker);
     CHECK(pattern_step(&s, &p, &(struct pattern_insn){ 0x1000, 0x7000, 0, x86, sizeof x86 }));
+    CHECK(pattern_has(&p, x86, sizeof x86));
+    CHECK(!pattern_has(&p, x86 + 4, 1)); /* push %rax is one of its bytes, and nothing else */
     CHECK(parsed("default", "aarch64").choice[0].length == 4);
     CHECK(parsed("default", "riscv64").choice[0].length == 4);
 }

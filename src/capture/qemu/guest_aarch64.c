@@ -184,6 +184,8 @@ static void decode(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_i
         decode_memory(w, ret);
     else if ((w & 0x9e000000) == 0x84000000)
         odd_is(ret); /* SVE */
+    else if ((w & 0x1e000000) == 0x04000000)
+        ret->access = GUEST_FAULTS; /* SVE: the kernel gives a thread its registers when it uses them */
     else if (w >> 16 == 0) {
         ret->insn.class = PEET_CL_trap;
         ret->access = GUEST_FAULTS;

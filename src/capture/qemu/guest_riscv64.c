@@ -191,6 +191,7 @@ static void decode_long(uint32_t w, struct guest_insn *g)
     case 0x67:
     case 0x6f: decode_jump(w, &g->insn); break;
     case 0x73: decode_system(w, g); break;
+    case 0x57: g->access = GUEST_FAULTS; break; /* the kernel gives a thread its vectors when it uses them */
     case 0x0f: g->insn.flags = PEET_FL_FENCE_FULL; break;
     case 0x0b:
     case 0x2b:

@@ -111,6 +111,8 @@ size_t pattern_fits(const struct pattern_choice *c, size_t at, const uint8_t *by
 
 bool pattern_has(const struct pattern *p, const uint8_t *bytes, size_t length)
 {
+    if (p->is_marker)
+        return length == p->choice[0].length && pattern_fits(&p->choice[0], 0, bytes, length);
     for (unsigned i = 0; i < p->choices; i++)
         for (size_t at = 0; at < p->choice[i].length; at++)
             if (pattern_fits(&p->choice[i], at, bytes, length))

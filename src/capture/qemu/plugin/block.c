@@ -17,10 +17,11 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-static uint32_t page_number(const void *host)
+/* Of a page of code and the address at which it was translated. */
+static uint32_t page_number(const void *host, uint64_t pc)
 {
     plugin.pages.value_size = sizeof(uint32_t);
-    uint32_t *number = map_put(&plugin.pages, (uint64_t)(uintptr_t)host >> 12, 0);
+    uint32_t *number = map_put(&plugin.pages, mix((uint64_t)(uintptr_t)host >> 12, pc >> 12), 0);
 
     if (!number)
         return 0; /* shared by what had no room */
@@ -85,7 +86,7 @@ struct block *block_new(const struct qemu_plugin_tb *tb)
         read_site(tb, i, b, &hash);
     characterize(b);
     pthread_mutex_lock(&plugin.lock);
-    b->page = page_number(qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0)));
+    b->page = page_number(qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0)), b->pc);
     plugin.seen.value_size = sizeof b;
     struct block **known = map_put(&plugin.seen, mix(hash, b->page), b->insns);
     if (known && *known && (*known)->pc == b->pc) {
