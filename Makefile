@@ -31,18 +31,20 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-protot
 	-Wformat=2 $(if $(WERROR),-Werror)
 INCLUDE := -Iinclude -Isrc -I.
 SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-COMPILE = $(CC) $(STD) $(WARN) $(CFLAGS) $(SANITIZE) $(INCLUDE)
+# Position-independent, for libpeet-machine.so has the same objects; hidden, so that this costs nothing.
+COMPILE = $(CC) $(STD) $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden $(SANITIZE) $(INCLUDE)
 LINK = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
 LIBS := -lzstd -lxxhash -lZydis -lelf -lconfig -lpthread -lm
 
 # ---- what there is ----
 
 # What runs inside subjects and inside QEMU is no part of the library.
-LIB_C := $(filter-out src/capture/rt/% src/capture/qemu/plugin/% src/capture/qemu/mark/%,$(shell find src -name '*.c' | LC_ALL=C sort))
+LIB_C := $(filter-out src/capture/rt/% src/capture/inside/% src/capture/qemu/plugin/% src/capture/qemu/mark/% src/capture/system/guest/%,$(shell find src -name '*.c' | LC_ALL=C sort))
 # libpeet.a, for everybody, reads and writes traces; the rest is for peet alone.
 OPEN_C := $(filter src/base/% src/format/%,$(LIB_C))
 CLI_C := $(sort $(wildcard cli/*.c))
 RT_C := $(sort $(wildcard src/capture/rt/*.c))
+INSIDE_C := $(sort $(wildcard src/capture/inside/*.c))
 # What runs inside QEMU: the plugin, and of the library what it needs.
 PLUGIN_C := $(sort $(wildcard src/capture/qemu/plugin/*.c))
 PLUGIN_LIB_C := $(OPEN_C) $(addprefix src/capture/qemu/,extract.c guest.c guest_aarch64.c guest_riscv64.c guest_x86_64.c \
@@ -55,7 +57,8 @@ FUZZ_C := $(sort $(wildcard tests/fuzz/*.c))
 # Machines that are part of peet itself.
 MACHINES := $(sort $(wildcard machines/*.cfg))
 WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
-ALL_C := $(LIB_C) $(RT_C) $(PLUGIN_C) $(MARK_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
+GUEST_C := $(sort $(wildcard src/capture/system/guest/*.c))
+ALL_C := $(LIB_C) $(RT_C) $(INSIDE_C) $(PLUGIN_C) $(MARK_C) $(GUEST_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
 ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
 SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench 2>/dev/null | LC_ALL=C sort)
 
@@ -67,11 +70,15 @@ HELPERS := $(HELPER_C:%.c=$(B)/%)
 WORKLOADS := $(WORKLOAD_C:workloads/%.c=$(B)/workloads/plain/%)
 # What is linked into subjects: the runtime, its part for OpenMP, both once more for static programs, the list of --wrap.
 RT := $(addprefix $(B)/lib/peet/,libpeet-rt.a libpeet-omp.a libpeet-rt-static.a libpeet-omp-static.a wrap)
+# What is loaded into subjects that are simulated while they run; not with sanitizers, which want a process of their own.
+MACHINE := $(if $(SAN),,$(B)/lib/peet/libpeet-machine.so)
 PLUGIN := $(B)/libpeet-qemu.so
 # What marks threads in a guest: for this machine, and for others where there is a compiler.
 HOST := $(shell uname -m)
 GUESTS := $(HOST) $(foreach a,$(filter-out $(HOST),x86_64 aarch64 riscv64),$(if $(shell command -v $a-linux-gnu-gcc),$a))
 MARKS := $(B)/libpeet-mark.so $(B)/libpeet-mark.a $(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.so $(B)/$a/libpeet-mark.a)
+# The first process of guests, and what gets QEMU and kernels for them.
+GUEST := $(B)/lib/peet/get-system $(GUESTS:%=$(B)/lib/peet/%/init)
 # Made by peet cc, once there is a runtime to link.
 PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
@@ -85,13 +92,13 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all man everything deps demo test test-real soak bench fuzz tidy format install clean help
+.PHONY: FORCE all man everything deps deps-system demo test test-real soak bench fuzz tidy format install clean help
 .PHONY: lint lint-deps lint-format lint-gcc lint-clang lint-cppcheck lint-scripts
 .DEFAULT_GOAL := all
 
 # ---- targets for people: a line with two hashes is their description ----
 
-all: $(PEET) $(B)/lib/peet/as $(RT) $(PLUGIN) $(MARKS) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
+all: $(PEET) $(B)/lib/peet/as $(RT) $(MACHINE) $(PLUGIN) $(MARKS) $(GUEST) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
 
 man: $(PAGES)
 	@command -v scdoc >/dev/null || echo '  note   no manual pages: they need scdoc (make deps)'
@@ -100,6 +107,9 @@ everything: all $(UNIT) $(HELPERS) $(call object,$(FUZZ_C))
 
 deps: ## install the packages that are missing (FOR="build lint fuzz": those for lint and fuzz, too)
 	@$(DEPS) $(if $(filter deps,$(MAKECMDGOALS)),,--quiet) $(FOR)
+
+deps-system: all ## get QEMU and kernels for peet record --system (FOR="x86_64 aarch64 riscv64"): root installs QEMU, others unpack it
+	@for a in $(if $(filter build,$(FOR)),$(HOST),$(FOR)); do $(PEET) record --system --get --arch $$a || exit 1; done
 
 demo: all ## the best that peet can do in two minutes
 	@PEET_BUILD=$(abspath $(B)) scripts/demo
@@ -194,7 +204,10 @@ install: all $(B)/install/libpeet.a ## install into DESTDIR/PREFIX (/usr/local)
 	$(Q)install -d $(DESTDIR)$(PREFIX)/lib/peet
 	$(Q)sed 's|/peet" as|/bin/peet" as|' $(B)/lib/peet/as >$(DESTDIR)$(PREFIX)/lib/peet/as
 	$(Q)chmod 755 $(DESTDIR)$(PREFIX)/lib/peet/as
-	$(Q)install -m 644 $(RT) $(DESTDIR)$(PREFIX)/lib/peet
+	$(Q)install -m 644 $(RT) $(MACHINE) $(DESTDIR)$(PREFIX)/lib/peet
+	$(Q)for f in $(GUEST:$(B)/lib/peet/%=%); do install -D -m 755 $(B)/lib/peet/$$f $(DESTDIR)$(PREFIX)/lib/peet/$$f || exit 1; done
+	$(Q)for f in $(patsubst $(B)/%,%,$(PLUGIN) $(filter-out $(B)/libpeet-mark.%,$(MARKS))); do \
+	  install -D -m 644 $(B)/$$f $(DESTDIR)$(PREFIX)/lib/peet/$$f || exit 1; done
 	$(Q)install -m 644 $(B)/install/libpeet.a $(DESTDIR)$(PREFIX)/lib
 	$(Q)install -m 644 include/peet/*.h $(DESTDIR)$(PREFIX)/include/peet
 	$(Q)install -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/peet
@@ -243,6 +256,8 @@ $(B)/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
+$(call object,$(INSIDE_C)): COMPILE += -fno-builtin
+
 # The machine files as strings of C; their summaries stand in lines of their own, so that nobody has to parse all to list them.
 $(B)/presets.c: $(MACHINES) $(B)/machines.files Makefile
 	$(call say,MAKE,$@)
@@ -269,6 +284,11 @@ $(REST): $(call object,$(filter-out $(OPEN_C),$(LIB_C))) $(B)/obj/presets.o $(B)
 $(PEET): $(call object,$(CLI_C)) $(REST) $(LIB) $(B)/cli.files
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -o $@ $(filter %.o,$^) $(REST) $(LIB) $(LIBS)
+
+$(B)/lib/peet/libpeet-machine.so: $(call object,$(CLI_C) $(INSIDE_C)) $(REST) $(LIB) $(B)/cli.files
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(LINK) -shared -Wl,-z,now -o $@ $(filter %.o,$^) $(REST) $(LIB) $(LIBS)
 
 $(B)/tests/test_%: $(B)/obj/tests/unit/test_%.o $(REST) $(LIB)
 	$(call say,LINK,$@)
@@ -302,8 +322,8 @@ $(B)/obj/src/capture/rt/static/%.o: src/capture/rt/%.c $(B)/flags
 RT_O := $(call object,$(RT_C))
 RT_OMP_O := $(B)/obj/src/capture/rt/omp.o
 RT_REST_O := $(filter-out $(RT_OMP_O),$(RT_O))
-# These two know how the real functions are found.
-RT_STATIC_O := $(addprefix $(B)/obj/src/capture/rt/static/,real.o omp.o)
+# These know how the real functions are found, and that libraries are not to be.
+RT_STATIC_O := $(addprefix $(B)/obj/src/capture/rt/static/,real.o omp.o inside.o)
 define one_object
 $(call say,AR,$@)
 @mkdir -p $(@D)
@@ -317,7 +337,7 @@ $(B)/lib/peet/libpeet-rt.a: $(RT_REST_O)
 	$(call one_object)
 $(B)/lib/peet/libpeet-omp.a: $(RT_OMP_O)
 	$(call one_object)
-$(B)/lib/peet/libpeet-rt-static.a: $(filter-out %/real.o,$(RT_REST_O)) $(filter %/real.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
+$(B)/lib/peet/libpeet-rt-static.a: $(filter-out %/real.o %/inside.o,$(RT_REST_O)) $(filter-out %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
 	$(call one_object,--redefine-syms=$(B)/obj/wrap.names)
 $(B)/lib/peet/libpeet-omp-static.a: $(filter %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
 	$(call one_object,--redefine-syms=$(B)/obj/wrap.names)
@@ -361,6 +381,17 @@ $(B)/lib/peet/as: Makefile
 	@mkdir -p $(@D)
 	$(Q)printf '#!/bin/sh\nexec "$${0%%/*}/../../peet" as "$$@"\n' >$@
 	$(Q)chmod +x $@
+
+# Finds and gets QEMU and kernels.
+$(B)/lib/peet/get-system: scripts/get-system
+	@mkdir -p $(@D)
+	$(Q)install -m 755 $< $@
+
+# The first process of guests.
+$(B)/lib/peet/%/init: src/capture/system/guest/init.c $(B)/flags
+	$(call say,GUEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call guest_cc,$*) $(STD) $(WARN) -Os -static -s -o $@ $<
 
 $(PEET_WORKLOADS): $(B)/workloads/peet/%: workloads/%.c workloads/common.c workloads/common.h $(PEET) $(B)/lib/peet/as \
     $(RT)

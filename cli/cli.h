@@ -46,6 +46,12 @@ const char *command_nearest(const char *word);        /* the name of the verb th
 /* The verb's options with --format, if it has it, and --help, which sets *help; to be freed. */
 struct opt *command_options(const struct command *c, bool *help);
 
+/* Where `as`, the runtime and the machine are: beside the command in a build, or installed. To be freed; NULL: nowhere. */
+char *library_folder(struct peet_err *err);
+
+/* The whole command line; an exit code. */
+int command_main(int argc, char **argv);
+
 /* What `peet help` and `peet help VERB` say. */
 void help_all(FILE *out);
 void help_command(const struct command *c, FILE *out);

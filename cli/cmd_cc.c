@@ -32,8 +32,7 @@ static const char *chosen(const char *variable, const char *otherwise)
     return value && *value ? value : otherwise;
 }
 
-/* Where `as` and the runtime are: beside the command in a build, or installed. To be freed. */
-static char *find_folder(struct peet_err *err)
+char *library_folder(struct peet_err *err)
 {
     static const char *const places[] = { "lib/peet", "../lib/peet" };
     char self[PATH_MAX];
@@ -94,7 +93,7 @@ static int compile(const char *compiler, int operands, char **operand)
     operands = d.level ? take_own(operands, operand, &d) : -1;
     if (operands < 0)
         return EXIT_USAGE;
-    char *folder = find_folder(&err);
+    char *folder = library_folder(&err);
     if (!folder)
         return fail(&err);
     d.folder = folder;

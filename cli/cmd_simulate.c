@@ -8,59 +8,69 @@
 #include <unistd.h>
 
 #include "base/progress.h"
+#include "cli/inside.h"
 #include "study/machine.h"
 #include "view/view.h"
 
 static const char *machine = "modern", *format, *remap;
 static struct opt_list settings, cpus;
-static uint64_t stretches;
+static uint64_t stretches, seeds;
+static bool apart;
+
+enum { JITTER = 100, MOST_SEEDS = 10000 }; /* cycles: about a miss */
 
 static int exit_code(int status)
 {
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* One machine for one trace, or for a program; *source is freed. The last of several shows its details. */
-static int simulate(struct machine_study *study, struct source *source, const struct machine_config *config,
-                    bool in_detail, const char *name)
+/* What the study needs of a run. The last of several shows its details. */
+static void add(struct machine_study *study, const struct machine_config *config, const struct sim_result *result,
+                bool in_detail)
+{
+    machine_study_add(study, config, result);
+    if (in_detail)
+        machine_study_detail(study, config, result);
+}
+
+/* One machine for one trace, or for a program; *source is freed. */
+static int simulate(struct source *source, const struct machine_config *config, const char *name,
+                    struct sim_result *ret)
 {
     struct progress progress;
-    struct sim *sim;
-    struct peet_err err;
-    int r = sim_new(config, source, &sim, &err), code = EXIT_OK;
-
-    if (r < 0) {
-        source_free(source);
-        return fail(&err);
-    }
     struct remap *moved = NULL;
-    if (remap && remap_read(remap, source->trace, &moved, &err) < 0) {
-        sim_free(sim);
-        source_free(source);
-        return fail(&err);
-    }
-    sim_set_remap(sim, moved);
-    progress_init(&progress, stderr, name, 0, "references");
-    r = sim_run(sim, &progress, &err);
-    progress_release(&progress);
+    struct sim *sim = NULL;
+    struct peet_err err;
+    int r = sim_new(config, source, &sim, &err);
+
+    if (r == 0 && remap)
+        r = remap_read(remap, source->trace, &moved, &err);
     if (r == 0) {
-        machine_study_add(study, config, sim_result(sim));
-        if (in_detail)
-            machine_study_detail(study, config, sim_result(sim));
-        code = source->is_live ? exit_code(source_status(source)) : EXIT_OK;
-    } else {
-        code = fail(&err);
+        sim_set_remap(sim, moved);
+        progress_init(&progress, stderr, name, 0, "references");
+        r = sim_run(sim, &progress, &err);
+        progress_release(&progress);
     }
+    int code = r == 0 ? EXIT_OK : fail(&err);
+    if (r == 0)
+        sim_result(sim, ret);
     for (size_t i = 0; moved && r == 0 && remap_unused(moved, i); i++)
         warn("%s: '%s' did not occur", remap, remap_unused(moved, i));
     remap_free(moved);
     sim_free(sim);
-    source_free(source);
     return code;
 }
 
-/* The machine with so many processors. */
-static int load(struct machine_config *config, const char *count)
+static bool is_set(const char *path)
+{
+    for (size_t i = 0; i < settings.count; i++)
+        if (!strncmp(settings.item[i], path, strlen(path)) && settings.item[i][strlen(path)] == '=')
+            return true;
+    return false;
+}
+
+/* The machine with so many processors; with seeds, the one of that seed, which is not the same as that of another one. */
+static int load(struct machine_config *config, const char *count, uint64_t seed)
 {
     const char **set = calloc(settings.count + 1, sizeof *set);
     char text[64];
@@ -76,35 +86,111 @@ static int load(struct machine_config *config, const char *count)
     }
     int r = config_load(config, machine, set, n, &err);
     free(set);
-    return r < 0 ? fail(&err) : EXIT_OK;
+    if (r < 0)
+        return fail(&err);
+    if (seed) {
+        config->seed = seed;
+        config->jitter = config->jitter || is_set("jitter") ? config->jitter : JITTER;
+    }
+    return EXIT_OK;
+}
+
+static int check_options(void)
+{
+    if (seeds > MOST_SEEDS)
+        return usage_error(&cmd_simulate, "--seeds: 1 to %d were expected", MOST_SEEDS);
+    if (seeds && is_set("seed"))
+        return usage_error(&cmd_simulate, "--seeds takes the seeds from 1 on; leave out --seeds or --set seed");
+    return EXIT_OK;
+}
+
+/* Run number i: seed by seed, and then the next number of processors. */
+static int load_run(struct machine_config *config, size_t i)
+{
+    size_t each = seeds ? (size_t)seeds : 1;
+
+    return load(config, cpus.count ? cpus.item[i / each] : NULL, seeds ? i % each + 1 : 0);
+}
+
+/* With the machine in the program's process. */
+static int run_inside(const struct machine_config *config, char **program, size_t i, struct sim_result *ret)
+{
+    struct peet_err err;
+    int code, status;
+
+    (void)config; /* it is loaded there, too */
+    if (inside_simulate(program, i, ret, &code, &status, &err) < 0)
+        return fail(&err);
+    return code < 0 ? exit_code(status) : code;
+}
+
+static int run_one(struct machine_study *study, struct peet_trace *trace, char **program, size_t i, bool in_detail)
+{
+    struct machine_config config;
+    struct sim_result result = { 0 };
+    struct source *source;
+    struct peet_err err;
+    int code = load_run(&config, i);
+
+    if (code != EXIT_OK)
+        return code;
+    if (program && !apart && inside_is_here_to_run()) {
+        code = run_inside(&config, program, i, &result);
+    } else {
+        if ((trace ? source_open_trace(trace, !remap, &source, &err)
+                   : source_open_program(program, !remap, &source, &err))
+            < 0)
+            return fail(&err);
+        code = simulate(source, &config, trace ? peet_trace_path(trace) : program[0], &result);
+        if (code == EXIT_OK && program)
+            code = exit_code(source_status(source));
+        source_free(source);
+    }
+    if (result.place)
+        add(study, &config, &result, in_detail);
+    sim_result_release(&result);
+    return code;
+}
+
+/* What is asked for in the program's process: one run, whose result goes outside. */
+static int run_here(const struct inside *inside, char **program)
+{
+    struct machine_config config;
+    struct sim_result result = { 0 };
+    struct source *source;
+    struct peet_err err;
+    int code = load_run(&config, inside->run);
+
+    if (code == EXIT_OK && source_open_host(inside->host, !remap, &source, &err) < 0)
+        code = fail(&err);
+    if (code == EXIT_OK) {
+        code = simulate(source, &config, program[0], &result);
+        source_free(source);
+    }
+    if (inside_answer(code == EXIT_OK ? -1 : code, &result, &err) < 0)
+        code = fail(&err);
+    sim_result_release(&result);
+    return code;
 }
 
 /* A trace, or a program and its arguments. */
 static int run_all(struct peet_trace *trace, char **program)
 {
-    size_t runs = cpus.count ? cpus.count : 1;
+    size_t machines = cpus.count ? cpus.count : 1, runs = machines * (seeds ? (size_t)seeds : 1);
     struct machine_config config;
     struct machine_study study;
     struct peet_err err;
-    int code = EXIT_OK;
+    int code = check_options();
 
-    for (size_t i = 0; code == EXIT_OK && i < runs; i++) /* mistakes are told before work begins */
-        code = load(&config, cpus.count ? cpus.item[i] : NULL);
-    machine_study_init(&study);
+    for (size_t i = 0; code == EXIT_OK && i < machines; i++) /* mistakes are told before work begins */
+        code = load(&config, cpus.count ? cpus.item[i] : NULL, 0);
+    if (code != EXIT_OK)
+        return code;
+    machine_study_init(&study, seeds);
     study.stretches = stretches ? stretches : study.stretches;
-    for (size_t i = 0; code == EXIT_OK && i < runs; i++) {
-        struct source *source;
-        code = load(&config, cpus.count ? cpus.item[i] : NULL);
-        if (code != EXIT_OK)
-            break;
-        if ((trace ? source_open_trace(trace, !remap, &source, &err)
-                   : source_open_program(program, !remap, &source, &err))
-            < 0)
-            code = fail(&err);
-        else
-            code = simulate(&study, source, &config, i + 1 == runs, trace ? peet_trace_path(trace) : program[0]);
-    }
-    if (study.runs->rows && view_show(format, &study.result, stdout, &err) < 0)
+    for (size_t i = 0; code == EXIT_OK && i < runs; i++)
+        code = run_one(&study, trace, program, i, i + 1 == runs);
+    if (study.added && view_show(format, &study.result, stdout, &err) < 0)
         code = fail(&err);
     machine_study_release(&study);
     return code;
@@ -132,7 +218,7 @@ static int run(int operands, char **operand)
         return usage_error(&cmd_simulate, "no trace and no program given");
     if (is_program(operands, operand[0])) {
         operand[operands] = NULL; /* argv has room: it held the verb, at least */
-        int status = run_all(NULL, operand);
+        int status = inside_here() ? run_here(inside_here(), operand) : run_all(NULL, operand);
         opt_list_release(&settings);
         opt_list_release(&cpus);
         return status;
@@ -171,11 +257,20 @@ static const struct opt options[] = {
       .arg = "N",
       .value = &cpus,
       .help = "numbers of processors: a run for each, and the speed-up" },
+    { .name = "seeds",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &seeds,
+      .help = "run with the seeds 1 to N: means, and how far they can be trusted" },
     { .name = "stretches",
       .type = OPT_NUMBER,
       .arg = "N",
       .value = &stretches,
       .help = "cut the fabric's time into at most N stretches (64; 512 is as fine as it gets)" },
+    { .name = "apart",
+      .type = OPT_FLAG,
+      .value = &apart,
+      .help = "keep the machine out of the program's process: the same result, and slower" },
     { .name = "remap",
       .type = OPT_STRING,
       .arg = "FILE",
@@ -189,6 +284,8 @@ static const char *const examples[] = {
     "what a recorded program would do on a machine with eight processors and three levels of cache",
     "peet simulate -m sato1999 --cpus 1,2,4,8,16 lu.peet",
     "the speed-up that more processors of another machine would bring",
+    "peet simulate --seeds 10 --cpus 1,2,4,8 mp3d.peet",
+    "the speed-up as the mean of ten schedules, with an interval of confidence",
     "peet simulate --set cache.l1.bytes=16K --set coherence.protocol=msi fft.peet",
     "the first machine with other caches",
     "peet simulate --remap padded.rules falseshare.peet",

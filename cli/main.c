@@ -72,7 +72,7 @@ static int run(const struct command *c, int argc, char **argv)
     return c->run(operands, argv + 1);
 }
 
-static int dispatch(int argc, char **argv)
+int command_main(int argc, char **argv)
 {
     if (argc < 2) {
         help_all(stderr);
@@ -93,7 +93,7 @@ int main(int argc, char **argv)
 {
     hold_standard_files();
     signal(SIGPIPE, SIG_DFL); /* even if the parent ignores it: a filter whose reader has gone ends without a word */
-    int code = dispatch(argc, argv);
+    int code = command_main(argc, argv);
     errno = EIO; /* for an error that happened earlier, of which only the flag is left */
     if ((fflush(stdout) || ferror(stdout)) && code != EXIT_FAILED) {
         complain("cannot write to standard output: %s", strerror(errno));

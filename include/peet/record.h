@@ -103,7 +103,10 @@ static inline int peet_is_reference(const struct peet_record *r)
     X(name_data,        3, "name addr size",      "string: what the program calls these bytes") \
     X(gap,              2, "instructions references", "not recorded here: sampling, or lost") \
     X(page,             2, "virtual physical",    "page numbers: to the end of the chunk, that page is in that frame") \
-    X(set_register,     2, "register value",      "for the decoder; expanded streams do not show it")
+    X(set_register,     2, "register value",      "for the decoder; expanded streams do not show it") \
+    X(futex_wait,       1, "addr",                "a library waits, and nobody has changed the word; of steered programs") \
+    X(futex_wake,       2, "addr count",          "and wakes up to so many; of steered programs") \
+    X(yield,            1, "cycles",              "has nothing to do for so long; of steered programs")
 /* clang-format on */
 
 enum peet_event_kind {

@@ -16,7 +16,13 @@
 /* X(name, summary): the summary is what `peet record --help` says */
 #define PRODUCERS(X) \
     X(live, "take what a program built with peet cc says of itself (fast; the default)") \
-    X(step, "step through every instruction (any program; exact, and slow)")
+    X(step, "step through every instruction (any program; exact, and slow)") \
+    X(system, "run programs in a guest of QEMU, with a kernel (several programs, other processors)")
+
+/* What is loaded into the program, and the file that tells it what to do. */
+struct producer_inside {
+    const char *library, *job;
+};
 
 struct producer_config {
     char *const *argv;       /* the program and its arguments; ends with NULL */
@@ -27,7 +33,9 @@ struct producer_config {
         skip;     /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
     bool aslr;    /* leave the places of stack and libraries to chance */
     bool steered; /* its threads run when they are told to (capture/live/steer.h) */
-    struct progress *progress; /* may be NULL */
+    const struct producer_inside *inside; /* … by a machine in its own process; or NULL */
+    const struct system_config *system;   /* what producer_system needs beyond that (capture/system/system.h) */
+    struct progress *progress;            /* may be NULL */
 };
 
 /* What came of a recording. */
@@ -59,6 +67,10 @@ struct producer {
     int (*run)(struct producer_state *s, struct peet_writer *w, struct recording *ret, struct peet_err *err);
     /* Comes last, also when `start` failed: ends a program that has been started and did not run. */
     void (*release)(struct producer_state *s);
+    /* Instead of start and run, where the trace is written by somebody else: does it all. *ret is as after run; ret->ran is
+     * false if the program could not be run. An error of PEET_ERR_INTERRUPTED: it was ended early, and the trace is whole up to there. */
+    int (*record)(struct producer_state *s, const struct producer_config *config, const char *out,
+                  struct recording *ret, struct peet_err *err);
 };
 
 #define X(name, summary) extern const struct producer producer_##name;

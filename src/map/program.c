@@ -42,11 +42,8 @@ static void free_program(struct source *s)
 
 static const struct source_kind PROGRAM = { next, free_program };
 
-int source_open_program(char *const *argv, bool repeats, struct source **ret, struct peet_err *err)
+static int open_program(struct program *p, int r, struct source **ret)
 {
-    struct program *p = mem_alloc(1, sizeof *p);
-    int r = steer_start(argv, repeats ? PEET_WANT_REPEATS : 0, &p->steer, err);
-
     if (r < 0) {
         free(p);
         return r;
@@ -55,6 +52,20 @@ int source_open_program(char *const *argv, bool repeats, struct source **ret, st
     see_threads(p);
     *ret = &p->source;
     return 0;
+}
+
+int source_open_program(char *const *argv, bool repeats, struct source **ret, struct peet_err *err)
+{
+    struct program *p = mem_alloc(1, sizeof *p);
+
+    return open_program(p, steer_start(argv, repeats ? PEET_WANT_REPEATS : 0, &p->steer, err), ret);
+}
+
+int source_open_host(const struct raw_host *host, bool repeats, struct source **ret, struct peet_err *err)
+{
+    struct program *p = mem_alloc(1, sizeof *p);
+
+    return open_program(p, steer_attach(host, repeats ? PEET_WANT_REPEATS : 0, &p->steer, err), ret);
 }
 
 int source_status(struct source *s)

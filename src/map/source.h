@@ -53,7 +53,11 @@ int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, s
 /* A program built with peet cc, which runs as far as it is asked for. */
 int source_open_program(char *const *argv, bool repeats, struct source **ret, struct peet_err *err);
 
-/* How it ended, as waitpid tells it. */
+/* The same for the program in whose process this is. */
+struct raw_host;
+int source_open_host(const struct raw_host *host, bool repeats, struct source **ret, struct peet_err *err);
+
+/* How it ended, as waitpid tells it; of a process of its own. */
 int source_status(struct source *s);
 
 #endif

@@ -58,6 +58,7 @@ struct machine_config {
     bool by_reference;    /* processors take turns at every reference; else at every block */
     uint64_t slack;       /* cycles by which one may be ahead of the next when its turn ends */
     bool first_touch;     /* a page's home is the node of the processor that touches it first; else pages go round */
+    uint32_t jitter;      /* cycles by which a thread that begins, or has waited, may be late, by the seed */
     uint64_t seed;
 };
 

@@ -131,6 +131,8 @@ static const struct setting SETTINGS[] = {
     NUMBER("slack", slack, 0, 1000000, "0", "cycles by which a processor may be ahead of the next one when its turn ends"),
     SWITCH("memory.first_touch", first_touch, "false",
            "a page's home is the node that touches it first; else pages go round"),
+    NUMBER("jitter", jitter, 0, MOST_CYCLES, "0",
+           "cycles by which a thread that begins, or has waited, may be late, by the seed; 0: it never is"),
     NUMBER("seed", seed, 0, UINT64_MAX, "1", "of whatever is random"),
 };
 /* clang-format on */

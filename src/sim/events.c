@@ -293,6 +293,47 @@ static void wait_for_post(struct sim *s, struct place *p, uint64_t addr, uint64_
         line_up(s, p->context, o, TIME_other);
 }
 
+/* ---- programs that run: what their libraries wait for ---- */
+
+static void wait_for_word(struct sim *s, struct place *p, uint64_t addr)
+{
+    struct object *o = object_at(s, addr, OBJECT_FUTEX);
+
+    o->seen.uses++;
+    line_up(s, p->context, o, TIME_other);
+}
+
+static void wake_for_word(struct sim *s, struct place *p, uint64_t addr, uint64_t count)
+{
+    struct object *o = object_at(s, addr, OBJECT_FUTEX);
+    struct context *c;
+
+    for (uint64_t i = 0; i < count && (c = take_first(o)); i++)
+        wake(s, o, c, p->clock);
+}
+
+/* Whether anybody else does something, or will. */
+static bool is_alone(const struct sim *s, const struct context *c)
+{
+    for (uint32_t i = 0; i < s->contexts; i++) {
+        const struct context *other = &s->context[i];
+        if (other != c && !other->yields && (other->status == STATUS_RUNNING || other->status == STATUS_READY))
+            return false;
+    }
+    return true;
+}
+
+static void give_way(struct sim *s, struct place *p, uint64_t cycles)
+{
+    struct context *c = p->context;
+    uint64_t now = p->clock;
+
+    c->reply = is_alone(s, c);
+    c->yields = true;
+    sim_wait(s, c, NULL, TIME_other);
+    sim_wake(s, c, now + cycles);
+}
+
 /* ---- threads ---- */
 
 static struct context *context_of(struct sim *s, uint64_t thread)
@@ -343,6 +384,19 @@ void sim_end_context(struct sim *s, struct place *p)
 }
 
 /* ---- all ---- */
+
+/* Numbers of their own, so that what else is random stays as it is. */
+uint64_t sim_late(struct sim *s)
+{
+    if (s->config.jitter == 0)
+        return 0;
+    uint64_t v = s->config.seed * 0x9e3779b97f4a7c15 + ++s->lates;
+    for (int i = 0; i < 3; i++) {
+        v ^= v >> 32;
+        v *= 0xd6e8feb86659fd93;
+    }
+    return (v >> 32) % ((uint64_t)s->config.jitter + 1);
+}
 
 bool sim_pending(struct sim *s, struct place *p)
 {
@@ -434,6 +488,9 @@ void sim_event(struct sim *s, struct place *p, const struct peet_event *e)
         /* fallthrough */
     case PEET_EV_sem_wait: take_semaphore(s, p, arg[0]); break;
     case PEET_EV_sem_post: give_semaphore(s, p, arg[0]); break;
+    case PEET_EV_futex_wait: wait_for_word(s, p, arg[0]); break;
+    case PEET_EV_futex_wake: wake_for_word(s, p, arg[0], arg[1]); break;
+    case PEET_EV_yield: give_way(s, p, arg[0]); break;
     case PEET_EV_post: post(s, p, arg[0], arg[1]); break;
     case PEET_EV_wait: wait_for_post(s, p, arg[0], arg[1]); break;
     case PEET_EV_range_read: sim_range(s, p, arg[0], arg[1], PEET_LOAD); break;

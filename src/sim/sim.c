@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "sim/state.h"
 
 enum { PROGRESS_STEPS = 1 << 16 };
@@ -126,8 +127,6 @@ void sim_free(struct sim *s)
     free(s->order);
     free(s->issue);
     free(s->block);
-    free((void *)(uintptr_t)s->result.place);
-    free(s->list);
     free(s);
 }
 
@@ -252,6 +251,7 @@ void sim_wake(struct sim *s, struct context *c, uint64_t when)
 {
     assert(c->status == STATUS_WAITING || c->status == STATUS_UNBORN);
     s->is_changed = true;
+    when += sim_late(s);
     if (c->place) {
         place_spend(c->place, when, (enum time_kind)c->waits_as);
         c->status = STATUS_RUNNING;
@@ -424,6 +424,7 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
         return 0;
     }
     while (c->at == c->batch.count) {
+        c->yields = false;
         int r = source_next(s->source, c->sched.number, c->reply, &c->batch, err);
         c->at = 0;
         c->reply = 0;
@@ -531,7 +532,7 @@ int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
     for (uint32_t i = 0; i < s->contexts; i++)
         if (s->source->context[i].is_first) {
             s->alive++;
-            s->context[i].wake_at = 0;
+            s->context[i].wake_at = sim_late(s);
             s->context[i].status = STATUS_READY;
             heap_push(s, &s->context[i]);
         }
@@ -585,38 +586,54 @@ static int by_waiting(const void *a, const void *b)
     return x->addr != y->addr ? (x->addr < y->addr ? -1 : 1) : (int)x->kind - (int)y->kind;
 }
 
-const struct sim_result *sim_result(struct sim *s)
+/* The variable in which an object lies. */
+static void name_object(const struct sim *s, struct sim_object *o)
 {
-    struct sim_place *places = calloc(s->places, sizeof *places);
-    struct object **o;
-    size_t at = 0, n = 0;
+    uint32_t process = s->contexts ? s->source->context[0].process : 0;
+    const struct peet_symbol *y = peet_trace_symbol(s->source->trace, process, o->addr);
 
-    free((void *)(uintptr_t)s->result.place);
-    free(s->list);
-    s->list = calloc(s->objects.count + 1, sizeof *s->list);
-    s->result = (struct sim_result){ .references = s->references,
-                                     .contexts = s->contexts,
-                                     .places = s->places,
-                                     .place = places,
-                                     .broken = s->broken,
-                                     .memory = s->memory,
-                                     .trace = s->source->trace,
-                                     .process = s->contexts ? s->source->context[0].process : 0 };
-    assert(places && s->list);
-    memory_settle(s->memory);
-    for (uint32_t i = 0; i < s->places; i++)
-        s->result.cycles = s->place[i].clock > s->result.cycles ? s->place[i].clock : s->result.cycles;
-    for (uint32_t i = 0; i < s->places; i++) {
-        places[i] = s->place[i].seen;
-        places[i].time[TIME_idle] += s->result.cycles - s->place[i].clock;
-        s->result.instructions += places[i].instructions;
-    }
+    if (!y || y->code)
+        return;
+    if (o->addr == y->addr)
+        snprintf(o->name, sizeof o->name, "%s", y->name);
+    else
+        snprintf(o->name, sizeof o->name, "%.*s+0x%" PRIx64, SIM_NAME - 24, y->name, o->addr - y->addr);
+}
+
+static void list_objects(struct sim *s, struct sim_result *ret)
+{
+    struct object **o;
+    size_t at = 0;
     uint64_t key;
     uint32_t tag;
+
+    ret->object = mem_alloc(s->objects.count + 1, sizeof *ret->object);
     while ((o = map_next(&s->objects, &at, &key, &tag)))
-        s->list[n++] = (*o)->seen;
-    qsort(s->list, n, sizeof *s->list, by_waiting);
-    s->result.object = s->list;
-    s->result.objects = n;
-    return &s->result;
+        ret->object[ret->objects++] = (*o)->seen;
+    qsort(ret->object, ret->objects, sizeof *ret->object, by_waiting);
+    for (uint32_t i = 0; i < ret->objects; i++)
+        name_object(s, &ret->object[i]);
+}
+
+void sim_result(struct sim *s, struct sim_result *ret)
+{
+    *ret = (struct sim_result){ .references = s->references,
+                                .contexts = s->contexts,
+                                .places = s->places,
+                                .cpus = s->config.cpus,
+                                .broken = s->broken,
+                                .place = mem_alloc(s->places, sizeof *ret->place),
+                                .memory = mem_alloc(s->config.cpus, sizeof *ret->memory) };
+    memory_settle(s->memory);
+    ret->fabric = *memory_fabric(s->memory);
+    for (unsigned i = 0; i < s->config.cpus; i++)
+        ret->memory[i] = *memory_counts(s->memory, i);
+    for (uint32_t i = 0; i < s->places; i++)
+        ret->cycles = s->place[i].clock > ret->cycles ? s->place[i].clock : ret->cycles;
+    for (uint32_t i = 0; i < s->places; i++) {
+        ret->place[i] = s->place[i].seen;
+        ret->place[i].time[TIME_idle] += ret->cycles - s->place[i].clock;
+        ret->instructions += ret->place[i].instructions;
+    }
+    list_objects(s, ret);
 }

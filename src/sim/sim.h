@@ -16,6 +16,8 @@
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
 
+#include <stdio.h>
+
 #include "base/progress.h"
 #include "map/remap.h"
 #include "map/source.h"
@@ -42,7 +44,7 @@ struct sim_place { /* a hardware context; of processor number / contexts */
 /* clang-format off */
 #define OBJECT_KINDS(X) \
     X(LOCK, "lock") X(RWLOCK, "rwlock") X(BARRIER, "barrier") X(CONDITION, "condition") X(SEMAPHORE, "semaphore") \
-    X(POST, "post")
+    X(POST, "post") X(FUTEX, "futex")
 /* clang-format on */
 enum sim_object_kind {
 #define X(name, text) OBJECT_##name,
@@ -51,26 +53,28 @@ enum sim_object_kind {
 };
 
 /* A lock or a barrier, by its address. */
+enum { SIM_NAME = 96 };
 struct sim_object {
     uint64_t addr;
-    uint8_t kind;     /* enum sim_object_kind */
-    uint64_t uses;    /* times it was taken, or opened */
-    uint64_t waits;   /* times somebody waited */
-    uint64_t waited;  /* cycles, all together */
-    uint64_t held;    /* of a lock: cycles */
-    uint64_t longest; /* wait */
+    char name[SIM_NAME]; /* of the variable in which it lies; "": it lies in none */
+    uint8_t kind;        /* enum sim_object_kind */
+    uint64_t uses;       /* times it was taken, or opened */
+    uint64_t waits;      /* times somebody waited */
+    uint64_t waited;     /* cycles, all together */
+    uint64_t held;       /* of a lock: cycles */
+    uint64_t longest;    /* wait */
 };
+
+/* What came of it: numbers alone, so that it can outlive the simulation, and go to another process. */
 struct sim_result {
     uint64_t cycles; /* until the last context ended */
     uint64_t instructions, references;
-    uint32_t contexts, places;
-    const struct sim_place *place;
-    const struct sim_object *object; /* those first for which contexts waited longest */
-    size_t objects;
     uint64_t broken; /* waits that had to be ended, since nobody did */
-    const struct memory *memory;
-    const struct peet_trace *trace; /* for names */
-    uint32_t process;
+    uint32_t contexts, places, cpus, objects;
+    struct sim_place *place;
+    struct memory_counts *memory; /* of each processor */
+    struct sim_object *object;    /* those first for which contexts waited longest */
+    struct fabric_use fabric;
 };
 
 struct sim;
@@ -86,7 +90,15 @@ void sim_set_remap(struct sim *s, struct remap *r);
 /* Runs to the end. An error also if nobody can go on: the message says who waits for what. */
 int sim_run(struct sim *s, struct progress *progress, struct peet_err *err);
 
-/* Valid as long as the simulation is. */
-const struct sim_result *sim_result(struct sim *s);
+/* What has happened so far; to be released. */
+void sim_result(struct sim *s, struct sim_result *ret);
+
+/* ---- result.c ---- */
+
+void sim_result_release(struct sim_result *r);
+
+/* To another process of the same program, and there. */
+int sim_result_write(const struct sim_result *r, FILE *out, struct peet_err *err);
+int sim_result_read(struct sim_result *ret, FILE *in, struct peet_err *err);
 
 #endif

@@ -59,6 +59,7 @@ struct context {
     uint32_t joins;          /* 1 + the context for whose end it waits */
     uint64_t wanted;         /* of a wait for a posted value */
     uint64_t reply;          /* to its last event */
+    bool yields;             /* it had nothing to do when it was asked last */
     bool is_limited;         /* it waits for a condition, but not for ever */
     uint64_t since;          /* it waits */
     uint64_t wake_at, order; /* in the heap of those that will be ready: by time, then by who came first */
@@ -103,6 +104,7 @@ struct sim {
     size_t heap_count;
     uint64_t woken, turns; /* how many contexts were put into the heap; how often the turn went to somebody */
     uint64_t random;
+    uint64_t lates;            /* how many random delays there were */
     struct map objects;        /* struct object *, by address and kind */
     struct map threads;        /* uint32_t: 1 + context, by number */
     struct block_facts *block; /* by item */
@@ -111,8 +113,6 @@ struct sim {
     uint32_t alive;
     uint64_t broken;
     struct arena arena;
-    struct sim_result result;
-    struct sim_object *list;
 };
 
 /* The context cannot go on, as of its place's clock. It keeps its place unless others want it. */
@@ -120,6 +120,9 @@ void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind
 
 /* It can, from that time on. */
 void sim_wake(struct sim *s, struct context *c, uint64_t when);
+
+/* By how much who begins or goes on now is late: the machine's jitter. */
+uint64_t sim_late(struct sim *s);
 
 /* Gives a place that is free something to do from that time on, if there is something. */
 void sim_employ(struct sim *s, struct place *p, uint64_t now);

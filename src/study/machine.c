@@ -1,21 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 #include "study/machine.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
 
 enum { OBJECTS_SHOWN = 100, STRETCHES = 64 };
 
 static const struct column RUNS[] = { { "machine", "Machine", CELL_TEXT, true },
                                       { "processors", "Processors", CELL_COUNT, false },
                                       { "threads", "Threads", CELL_COUNT, false },
-                                      { "cycles", "Cycles", CELL_COUNT, false },
-                                      { "speed_up", "Speed-up", CELL_REAL, false },
-                                      { "instructions", "Instructions", CELL_COUNT, false },
-                                      { "references", "References", CELL_COUNT, false },
-                                      { "misses", "Misses", CELL_COUNT, false },
-                                      { "miss_rate", "Miss rate", CELL_PERCENT, false },
-                                      { "utilisation", "Fabric busy", CELL_PERCENT, false },
-                                      { 0 } };
+#define X(name, title, type) { #name, title, type, false },
+                                      MACHINE_MEASURES(X)
+#undef X
+                                          { 0 } };
+
+static const struct column MEANS[] = { { "machine", "Machine", CELL_TEXT, true },
+                                       { "processors", "Processors", CELL_COUNT, false },
+                                       { "threads", "Threads", CELL_COUNT, false },
+                                       { "seeds", "Seeds", CELL_COUNT, true },
+#define X(name, title, type) { #name, title, type, false }, { #name "_error", "±", type, false },
+                                       MACHINE_MEASURES(X)
+#undef X
+                                           { 0 } };
+
+static const struct column SINGLE[] = { { "machine", "Machine", CELL_TEXT, true },
+                                        { "processors", "Processors", CELL_COUNT, false },
+                                        { "seed", "Seed", CELL_COUNT, false },
+                                        { "threads", "Threads", CELL_COUNT, true },
+#define X(name, title, type) { #name, title, type, false },
+                                        MACHINE_MEASURES(X)
+#undef X
+                                            { 0 } };
+
+static const enum cell_type MEASURE_TYPE[MEASURES] = {
+#define X(name, title, type) type,
+    MACHINE_MEASURES(X)
+#undef X
+};
 
 static const struct column TIMES[] = { { "processor", "Processor", CELL_COUNT, false },
                                        { "instructions", "Instructions", CELL_COUNT, false },
@@ -58,17 +82,27 @@ static const struct column USE[] = { { "from", "From cycle", CELL_COUNT, false }
                                      { "busy", "Busy", CELL_PERCENT, false },
                                      { 0 } };
 
-void machine_study_init(struct machine_study *m)
+void machine_study_init(struct machine_study *m, uint64_t seeds)
 {
-    *m = (struct machine_study){ .stretches = STRETCHES };
-    m->runs = result_table(&m->result, "runs", "Runs", RUNS);
+    *m = (struct machine_study){ .stretches = STRETCHES, .seeds = seeds };
+    m->first_cycles = mem_alloc(seeds ? seeds : 1, sizeof *m->first_cycles);
+    m->runs = result_table(&m->result, "runs", seeds ? "Runs: means of several seeds" : "Runs", seeds ? MEANS : RUNS);
     table_note(m->runs,
                "A processor takes one instruction after the other and waits for every miss; what the C library and the "
                "kernel execute is not counted.");
+    if (seeds == 0)
+        return;
+    m->single = result_table(&m->result, "seeds", "Runs, seed by seed", SINGLE);
+    table_note(
+        m->runs,
+        "± is half of the interval around a mean that holds the true mean with a confidence of 95 %% (Student's t, "
+        "%lu runs). Speed-up is against the first row, seed by seed. Tables below are those of the last seed.",
+        (unsigned long)seeds);
 }
 
 void machine_study_release(struct machine_study *m)
 {
+    free(m->first_cycles);
     result_release(&m->result);
 }
 
@@ -78,7 +112,7 @@ static uint64_t misses_of(const struct machine_config *c, const struct sim_resul
 
     *ret_references = 0;
     for (unsigned i = 0; i < c->cpus; i++) {
-        const struct memory_counts *n = memory_counts(r->memory, i);
+        const struct memory_counts *n = &r->memory[i];
         misses += n->misses;
         *ret_references += n->misses;
         for (unsigned k = 0; k < CONFIG_LEVELS && !c->level[k].is_shared; k++)
@@ -87,26 +121,92 @@ static uint64_t misses_of(const struct machine_config *c, const struct sim_resul
     return misses;
 }
 
-void machine_study_add(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+static void measure(struct machine_study *m, const struct machine_config *c, const struct sim_result *r,
+                    double ret[MEASURES])
 {
-    const struct fabric_use *use = memory_fabric(r->memory);
-    uint64_t references, misses = misses_of(c, r, &references);
+    const struct fabric_use *use = &r->fabric;
+    uint64_t references, misses = misses_of(c, r, &references), which = m->seeds ? m->added % m->seeds : 0;
     double time = (double)r->cycles * (use->parallel ? use->parallel : 1);
 
-    if (!m->first_cycles)
-        m->first_cycles = r->cycles;
+    if (m->added <= which)
+        m->first_cycles[which] = (double)r->cycles;
+    ret[MEASURE_cycles] = (double)r->cycles;
+    ret[MEASURE_speed_up] = r->cycles ? m->first_cycles[which] / (double)r->cycles : 0;
+    ret[MEASURE_instructions] = (double)r->instructions;
+    ret[MEASURE_references] = (double)r->references;
+    ret[MEASURE_misses] = (double)misses;
+    ret[MEASURE_miss_rate] = references ? (double)misses / (double)references : 0;
+    ret[MEASURE_utilisation] = time > 0 ? (double)use->total / time : 0;
+}
+
+static void show_measure(struct table *t, enum machine_measure i, double value)
+{
+    if (MEASURE_TYPE[i] == CELL_COUNT)
+        table_count(t, (uint64_t)value);
+    else
+        table_real(t, value);
+}
+
+/* Counts are whole; their errors are not made smaller by that. */
+static void show_means(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+{
     table_text(m->runs, c->name);
     table_count(m->runs, c->cpus);
     table_count(m->runs, r->contexts);
-    table_count(m->runs, r->cycles);
-    table_real(m->runs, r->cycles ? (double)m->first_cycles / (double)r->cycles : 0);
-    table_count(m->runs, r->instructions);
-    table_count(m->runs, r->references);
-    table_count(m->runs, misses);
-    table_real(m->runs, references ? (double)misses / (double)references : 0);
-    table_real(m->runs, time > 0 ? (double)use->total / time : 0);
+    table_count(m->runs, m->seeds);
+    for (int i = 0; i < MEASURES; i++) {
+        double error = sample_error(&m->sample[i], 0.95);
+        bool is_count = MEASURE_TYPE[i] == CELL_COUNT;
+        show_measure(m->runs, i, is_count ? round(m->sample[i].mean) : m->sample[i].mean);
+        if (isnan(error))
+            table_none(m->runs);
+        else
+            show_measure(m->runs, i, is_count ? ceil(error) : error);
+        m->sample[i] = (struct sample){ 0 };
+    }
+}
+
+static void show_seed(struct machine_study *m, const struct machine_config *c, const struct sim_result *r,
+                      const double *value)
+{
+    table_text(m->single, c->name);
+    table_count(m->single, c->cpus);
+    table_count(m->single, c->seed);
+    table_count(m->single, r->contexts);
+    for (int i = 0; i < MEASURES; i++) {
+        show_measure(m->single, i, value[i]);
+        sample_add(&m->sample[i], value[i]);
+    }
+}
+
+static void show_run(struct machine_study *m, const struct machine_config *c, const struct sim_result *r,
+                     const double *value)
+{
+    table_text(m->runs, c->name);
+    table_count(m->runs, c->cpus);
+    table_count(m->runs, r->contexts);
+    for (int i = 0; i < MEASURES; i++)
+        show_measure(m->runs, i, value[i]);
+}
+
+void machine_study_add(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+{
+    double value[MEASURES];
+
+    measure(m, c, r, value);
+    m->added++;
+    if (!m->seeds)
+        show_run(m, c, r, value);
+    else
+        show_seed(m, c, r, value);
+    if (m->seeds && m->added % m->seeds == 0)
+        show_means(m, c, r);
+    if (m->added == 1 && m->seeds && c->jitter)
+        table_note(m->runs, "Threads that begin, or have waited, are late by 0 to %lu cycles, by the seed (jitter).",
+                   (unsigned long)c->jitter);
     if (r->broken)
-        table_note(m->runs, "%lu waits had to be ended: in the order of this machine nobody would have.",
+        table_note(m->seeds ? m->single : m->runs,
+                   "%lu waits had to be ended: in the order of this machine nobody would have.",
                    (unsigned long)r->broken);
 }
 
@@ -130,7 +230,7 @@ static void show_memory(struct machine_study *m, const struct machine_config *c,
     struct table *t = result_table(&m->result, "memory", "References and misses of each processor", MEMORY);
 
     for (unsigned i = 0; i < c->cpus; i++) {
-        const struct memory_counts *n = memory_counts(r->memory, i);
+        const struct memory_counts *n = &r->memory[i];
         table_count(t, i);
         table_count(t, n->reads);
         table_count(t, n->writes);
@@ -153,23 +253,6 @@ static void show_memory(struct machine_study *m, const struct machine_config *c,
         "reference across two is two.");
 }
 
-/* The variable in which an object lies, if it lies in one. */
-static void show_name(struct table *t, const struct sim_result *r, uint64_t addr)
-{
-    const struct peet_symbol *y = peet_trace_symbol(r->trace, r->process, addr);
-    char text[200];
-
-    if (!y || y->code) {
-        table_none(t);
-        return;
-    }
-    if (addr == y->addr)
-        snprintf(text, sizeof text, "%s", y->name);
-    else
-        snprintf(text, sizeof text, "%s+0x%lx", y->name, (unsigned long)(addr - y->addr));
-    table_text(t, text);
-}
-
 static void show_objects(struct machine_study *m, const struct sim_result *r)
 {
     if (r->objects == 0)
@@ -179,7 +262,7 @@ static void show_objects(struct machine_study *m, const struct sim_result *r)
         const struct sim_object *o = &r->object[i];
         table_text(t, sim_object_name(o));
         table_count(t, o->addr);
-        show_name(t, r, o->addr);
+        table_text(t, o->name[0] ? o->name : NULL);
         table_count(t, o->uses);
         table_count(t, o->waits);
         table_count(t, o->waited);
@@ -187,13 +270,13 @@ static void show_objects(struct machine_study *m, const struct sim_result *r)
         table_count(t, o->held);
     }
     if (r->objects > OBJECTS_SHOWN)
-        table_note(t, "%zu more are not shown.", r->objects - OBJECTS_SHOWN);
+        table_note(t, "%u more are not shown.", r->objects - OBJECTS_SHOWN);
 }
 
 /* Stretches are put together until there are few enough to be looked at. */
 static void show_use(struct machine_study *m, const struct sim_result *r)
 {
-    const struct fabric_use *use = memory_fabric(r->memory);
+    const struct fabric_use *use = &r->fabric;
     unsigned together = 1;
 
     if (!use->total || !use->stretch)

@@ -114,22 +114,23 @@ static void forward(int number)
 
 static const int SIGNALS[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP };
 enum { SIGNAL_COUNT = sizeof SIGNALS / sizeof *SIGNALS };
+_Static_assert((int)SIGNAL_COUNT == (int)LIVE_SIGNALS, "there is room for all");
 
-static void take_signals(pid_t pid, struct sigaction *old)
+void live_take_signals(pid_t pid, struct live_signals *old)
 {
     forward_to = pid;
     for (int i = 0; i < SIGNAL_COUNT; i++) {
         struct sigaction a = { .sa_handler = SIGNALS[i] == SIGINT || SIGNALS[i] == SIGQUIT ? SIG_IGN : forward,
                                .sa_flags = SA_RESTART };
-        sigaction(SIGNALS[i], &a, &old[i]);
+        sigaction(SIGNALS[i], &a, &old->action[i]);
     }
 }
 
-static void give_signals_back(const struct sigaction *old)
+void live_give_signals_back(const struct live_signals *old)
 {
     forward_to = 0;
     for (int i = 0; i < SIGNAL_COUNT; i++)
-        sigaction(SIGNALS[i], &old[i], NULL);
+        sigaction(SIGNALS[i], &old->action[i], NULL);
 }
 
 /* ---- what the user should know ---- */
@@ -161,7 +162,7 @@ static void warn_of_all(struct producer_state *s)
 
 static int run(struct producer_state *s, struct peet_writer *w, struct recording *ret, struct peet_err *err)
 {
-    struct sigaction old[SIGNAL_COUNT];
+    struct live_signals old;
     struct peet_err own;
     pthread_t waiter;
 
@@ -171,17 +172,17 @@ static int run(struct producer_state *s, struct peet_writer *w, struct recording
     ret->ran = true;
     ret->moved = s->moved;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    take_signals(s->pid, old);
+    live_take_signals(s->pid, &old);
     live_let_go(s);
     int r = pthread_create(&waiter, NULL, wait_for_children, s);
     if (r != 0) {
-        give_signals_back(old);
+        live_give_signals_back(&old);
         return err_sys(s->err, r, "cannot wait for the program");
     }
     loop(s);
     pthread_cancel(waiter); /* it may wait for a child that nobody records */
     pthread_join(waiter, NULL);
-    give_signals_back(old);
+    live_give_signals_back(&old);
     struct peet_totals totals;
     peet_writer_totals(w, &totals);
     ret->instructions = totals.instructions;

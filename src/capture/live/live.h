@@ -10,6 +10,7 @@
 #define CAPTURE_LIVE_LIVE_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -268,6 +269,19 @@ void live_ring(struct producer_state *s);
 /* Sleeps until somebody rings who has not been heard, or a little while. */
 void live_listen(struct producer_state *s, uint32_t heard);
 
+/* Signals from the keyboard are for the program from now on, and others go to it. */
+enum { LIVE_SIGNALS = 4 };
+struct live_signals {
+    struct sigaction action[LIVE_SIGNALS];
+};
+void live_take_signals(pid_t pid, struct live_signals *old);
+void live_give_signals_back(const struct live_signals *old);
+
+/* ---- steer.c ---- */
+
+/* A program whose C library is its own cannot be steered; it has just been started. */
+int live_refuse_static(pid_t pid, const char *name, struct peet_err *err);
+
 /* ---- filter.c: less than the program says ---- */
 
 enum { LIVE_FILTER_WORDS = 1 << 14 };
@@ -287,6 +301,8 @@ void filter_release(struct live_filter *f);
 #define LIVE_MEMORY "/memfd:" LIVE_NAME /* what the kernel calls it in the program's mappings */
 
 int live_start(struct producer_state *s, struct peet_err *err);
+/* Memory that somebody else shares with the program. */
+int live_share(struct producer_state *s, const char *file, struct peet_err *err);
 void live_let_go(struct producer_state *s);
 
 #endif

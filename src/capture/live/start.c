@@ -17,23 +17,51 @@
 #include "capture/live/live.h"
 
 enum { SAYS_ASLR = -1 };
+enum { INSIDE_WINDOW = 1 << 17 }; /* what stays in a processor's cache between the program and the machine */
 
-static int share_memory(struct producer_state *s, struct peet_err *err)
+#define RAW_ALL_BYTES (RAW_DATA_OFFSET + (size_t)RAW_THREADS * RAW_BUFFERS * RAW_BUFFER_BYTES)
+
+static int map_memory(struct producer_state *s, struct peet_err *err)
 {
-    s->bytes = RAW_DATA_OFFSET + (size_t)RAW_THREADS * RAW_BUFFERS * RAW_BUFFER_BYTES;
-    s->fd = memfd_create(LIVE_NAME, MFD_CLOEXEC);
-    if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
-        return err_sys(err, errno, "no memory to share with the program");
     void *p = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, s->fd, 0);
+
     if (p == MAP_FAILED)
         return err_sys(err, errno, "cannot map memory to share with the program");
     s->header = p;
     s->data = (char *)p + RAW_DATA_OFFSET;
+    return 0;
+}
+
+static int share_memory(struct producer_state *s, struct peet_err *err)
+{
+    const struct producer_config *c = s->config;
+
+    s->bytes = RAW_ALL_BYTES;
+    s->fd = memfd_create(LIVE_NAME, MFD_CLOEXEC);
+    if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
+        return err_sys(err, errno, "no memory to share with the program");
+    if (map_memory(s, err) < 0)
+        return err->code;
     s->header->magic = RAW_MAGIC;
     s->header->version = RAW_VERSION;
     s->header->recorder = (int32_t)getpid();
-    s->header->steered = s->config->steered;
+    s->header->steered = c->steered;
+    if (c->inside) {
+        s->header->inside = 1;
+        s->header->window = INSIDE_WINDOW;
+        snprintf(s->header->library, sizeof s->header->library, "%s", c->inside->library);
+        snprintf(s->header->job, sizeof s->header->job, "%s", c->inside->job);
+    }
     return 0;
+}
+
+int live_share(struct producer_state *s, const char *file, struct peet_err *err)
+{
+    s->bytes = RAW_ALL_BYTES;
+    s->fd = open(file, O_RDWR | O_CLOEXEC);
+    if (s->fd < 0)
+        return err_sys(err, errno, "%s: no memory to share with the program", file);
+    return map_memory(s, err);
 }
 
 static _Noreturn void become(const struct producer_config *config, const char *file, int say)
@@ -42,8 +70,11 @@ static _Noreturn void become(const struct producer_config *config, const char *f
 
     if (!config->aslr && personality(ADDR_NO_RANDOMIZE | (unsigned long)personality(0xffffffff)) < 0)
         (void)!write(say, &word, sizeof word);
-    if (config->steered) /* one heap for all threads, whoever is faster */
+    if (config->steered) { /* one heap for all threads, whoever is faster; and nobody spins while others could run */
         setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1", 1);
+        setenv("OMP_WAIT_POLICY", "passive", 1);
+        setenv("GOMP_SPINCOUNT", "0", 1);
+    }
     if (setenv(RAW_VARIABLE, file, 1) == 0 && ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
         execvp(config->argv[0], config->argv);
     word = errno;

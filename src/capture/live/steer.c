@@ -16,8 +16,11 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/live/live.h"
+#include "capture/live/traps.h"
 
 enum { LOOKS = 400, PATIENCE_NS = 20000000 };
+
+#define NO_EXEC "the program starts another one by exec: that cannot be simulated while it runs"
 
 struct steered {
     uint32_t place;
@@ -30,6 +33,7 @@ struct steered {
 };
 
 struct steer {
+    const struct raw_host *host; /* NULL: the program is another process */
     struct producer_state state;
     struct producer_config config;
     struct recording recording;
@@ -45,7 +49,7 @@ struct steer {
 
 static bool has_died(struct steer *s)
 {
-    if (!s->has_ended && waitpid(s->state.pid, &s->status, WNOHANG) == s->state.pid)
+    if (!s->host && !s->has_ended && waitpid(s->state.pid, &s->status, WNOHANG) == s->state.pid)
         s->has_ended = true;
     return s->has_ended;
 }
@@ -81,8 +85,7 @@ static int adopt(struct steer *s, uint32_t place, struct peet_err *err)
     bool is_first = raw->process == raw->number;
 
     if (is_first && s->threads)
-        return err_set(err, PEET_ERR_USAGE,
-                       "the program starts another one by exec: that cannot be simulated while it runs");
+        return err_set(err, PEET_ERR_USAGE, NO_EXEC);
     int r = is_first ? processes_add(state, raw) : 0;
     struct live_process *p = processes_find(state, raw->process);
     if (r < 0 || !p)
@@ -110,6 +113,8 @@ static int adopt_all(struct steer *s, struct peet_err *err)
     struct raw_header *h = s->state.header;
     int r = 0;
 
+    if (atomic_load_explicit(&h->threads, memory_order_acquire) == s->threads)
+        return 0;
     for (bool found = true; r == 0 && found;) {
         found = false;
         for (uint32_t i = 0; r == 0 && i < atomic_load(&h->places) && i < RAW_THREADS; i++) {
@@ -128,10 +133,14 @@ static int adopt_all(struct steer *s, struct peet_err *err)
 static int resume(struct steer *s, struct steered *x, uint64_t reply, struct peet_err *err)
 {
     x->raw->reply = reply;
-    atomic_store_explicit(&x->raw->stopped, RAW_RUNS, memory_order_relaxed);
-    atomic_store_explicit(&x->raw->go, 1, memory_order_release);
-    syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
-    wait_for(s, &x->raw->stopped, RAW_RUNS);
+    if (s->host) {
+        s->host->resume(x->place);
+    } else {
+        atomic_store_explicit(&x->raw->stopped, RAW_RUNS, memory_order_relaxed);
+        atomic_store_explicit(&x->raw->go, 1, memory_order_release);
+        syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
+        wait_for(s, &x->raw->stopped, RAW_RUNS);
+    }
     if (atomic_load(&x->raw->stopped) == RAW_OVER) {
         x->is_over = true;
         await_end(s, x->raw);
@@ -157,20 +166,34 @@ static void take_words(struct steer *s, struct steered *x)
     x->has_words = true;
 }
 
-static void give_back(struct steer *s, struct steered *x)
+/* That was the last of the program: it ends now. */
+static void let_end(struct steer *s, struct steered *x)
+{
+    if (!s->host) {
+        atomic_store_explicit(&x->raw->go, 1, memory_order_release);
+        syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
+    for (uint32_t i = 0; i < s->threads; i++)
+        s->thread[i]->is_over = true;
+}
+
+static int give_back(struct steer *s, struct steered *x, struct peet_err *err)
 {
     struct live_thread *t = x->thread;
     struct raw_buffer *b = &x->raw->buffer[t->turn];
 
-    live_empty(b, live_buffer(&s->state, x->place, t->turn), b->bytes);
-    t->turn = (t->turn + 1) % RAW_BUFFERS;
     x->has_words = false;
-    if (x->raw->how == 1 + PEET_END_PROCESS_EXIT) { /* that was the last of the program: it ends now */
-        atomic_store_explicit(&x->raw->go, 1, memory_order_release);
-        syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
-        for (uint32_t i = 0; i < s->threads; i++)
-            s->thread[i]->is_over = true;
+    if (s->host) {
+        atomic_store_explicit(&b->state, RAW_FILLING, memory_order_relaxed);
+    } else {
+        live_empty(b, live_buffer(&s->state, x->place, t->turn), b->bytes);
+        t->turn = (t->turn + 1) % RAW_BUFFERS;
     }
+    if (x->raw->how == 1 + PEET_END_PROCESS_EXIT || x->raw->how == 1 + PEET_END_SIGNAL)
+        let_end(s, x);
+    else if (x->raw->how == 1 + PEET_END_EXEC)
+        return err_set(err, PEET_ERR_USAGE, NO_EXEC);
+    return 0;
 }
 
 int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
@@ -180,9 +203,8 @@ int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_bat
     for (;;) {
         if (x->has_words) {
             int r = peet_feed_next(x->feed, ret, err);
-            if (r != 0)
+            if (r != 0 || (r = give_back(s, x, err)) < 0)
                 return r;
-            give_back(s, x);
         }
         if (x->is_over)
             return 0;
@@ -211,13 +233,21 @@ static bool is_static(pid_t pid)
     return !has_linker;
 }
 
-int steer_start(char *const *argv, unsigned want, struct steer **ret, struct peet_err *err)
+int live_refuse_static(pid_t pid, const char *name, struct peet_err *err)
+{
+    if (!is_static(pid))
+        return 0;
+    return err_set(err, PEET_ERR_USAGE,
+                   "%s: a static program cannot be simulated while it runs; record it, and simulate the trace", name);
+}
+
+/* What the records go through is what a recording's go through, but nothing is written. */
+static int prepare(unsigned want, struct steer **ret, struct peet_err *err)
 {
     struct steer *s = mem_alloc(1, sizeof *s);
     struct producer_state *state = &s->state;
 
     s->want = want;
-    s->config = (struct producer_config){ .argv = argv, .steered = true };
     state->config = &s->config;
     state->ret = &s->recording;
     state->err = &s->err;
@@ -227,19 +257,13 @@ int steer_start(char *const *argv, unsigned want, struct steer **ret, struct pee
     code_init(&state->code, LEVEL_NONE);
     int r = peet_writer_open("/dev/null", NULL, &state->writer, err); /* for its definitions */
     state->code.writer = state->writer;
-    if (r == 0)
-        r = live_start(state, err);
-    if (r == 0 && is_static(state->pid))
-        r = err_set(err, PEET_ERR_USAGE,
-                    "%s: a static program cannot be simulated while it runs; record it, and simulate the trace",
-                    argv[0]);
-    if (r == 0) {
-        live_let_go(state);
-        wait_for(s, &state->header->thread[0].life, RAW_FREE);
-        wait_for(s, &state->header->thread[0].life, RAW_TAKEN);
-        if (has_died(s))
-            r = err_set(err, PEET_ERR_USAGE, "%s: it was not built with peet cc, or ended at once", argv[0]);
-    }
+    *ret = s;
+    return r;
+}
+
+/* Its first thread is known, and has stopped; or an error, and s is freed. */
+static int begin(struct steer *s, int r, struct steer **ret, struct peet_err *err)
+{
     if (r == 0)
         r = adopt_all(s, err);
     if (r < 0) {
@@ -248,9 +272,47 @@ int steer_start(char *const *argv, unsigned want, struct steer **ret, struct pee
         steer_free(s);
         return r;
     }
-    wait_for(s, &state->header->thread[0].stopped, RAW_RUNS);
+    wait_for(s, &s->state.header->thread[0].stopped, RAW_RUNS);
     *ret = s;
     return 0;
+}
+
+int steer_start(char *const *argv, unsigned want, struct steer **ret, struct peet_err *err)
+{
+    struct steer *s;
+    int r = prepare(want, &s, err);
+    struct producer_state *state = &s->state;
+
+    s->config = (struct producer_config){ .argv = argv, .steered = true };
+    if (r == 0)
+        r = live_start(state, err);
+    if (r == 0)
+        r = live_refuse_static(state->pid, argv[0], err);
+    if (r == 0) {
+        live_let_go(state);
+        wait_for(s, &state->header->thread[0].life, RAW_FREE);
+        wait_for(s, &state->header->thread[0].life, RAW_TAKEN);
+        if (has_died(s))
+            r = err_set(err, PEET_ERR_USAGE, "%s: it was not built with peet cc, or ended at once", argv[0]);
+    }
+    return begin(s, r, ret, err);
+}
+
+int steer_attach(const struct raw_host *host, unsigned want, struct steer **ret, struct peet_err *err)
+{
+    struct steer *s;
+    int r = prepare(want, &s, err);
+
+    s->host = host;
+    if (r == 0)
+        r = live_share(&s->state, host->file, err);
+    if (r == 0)
+        r = traps_set(host, err);
+    if (r == 0) {
+        wait_for(s, &s->state.header->thread[0].life, RAW_FREE);
+        wait_for(s, &s->state.header->thread[0].life, RAW_TAKEN);
+    }
+    return begin(s, r, ret, err);
 }
 
 void steer_free(struct steer *s)

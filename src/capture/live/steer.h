@@ -11,11 +11,14 @@
 
 #include "peet/trace.h"
 
+struct raw_host;
 struct steer;
 
-/* Makes the program ready: its first thread has stopped at its beginning. want: 0 or PEET_WANT_REPEATS. */
+/* Makes the program ready, a process of its own: its first thread has stopped at its beginning. want: 0 or PEET_WANT_REPEATS. */
 int steer_start(char *const *argv, unsigned want, struct steer **ret, struct peet_err *err);
-void steer_free(struct steer *s); /* ends the program if it still runs */
+/* The same for the program in whose process this is (capture/rt/raw.h, INSIDE). */
+int steer_attach(const struct raw_host *host, unsigned want, struct steer **ret, struct peet_err *err);
+void steer_free(struct steer *s); /* ends the program if it still runs, and is another process */
 
 const struct peet_trace *steer_schema(const struct steer *s);
 uint32_t steer_threads(const struct steer *s);                 /* so far */

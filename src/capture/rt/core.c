@@ -78,11 +78,22 @@ static void close_file(long fd)
         peet_rt_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
+/* Bytes of each buffer that are used; a guard follows them. */
+static size_t window(void)
+{
+    return peet_rt_header->window ? peet_rt_header->window : RAW_BUFFER_BYTES;
+}
+
 static struct rt_window buffer_at(char *memory, unsigned i)
 {
     uint64_t *start = (uint64_t *)(void *)(memory + (size_t)i * SLOT_BYTES);
 
-    return (struct rt_window){ start, start + RT_BUFFER_WORDS };
+    return (struct rt_window){ start, start + window() / 8 };
+}
+
+char *peet_rt_stack_top(void)
+{
+    return peet_rt_self.memory + STACK_OFFSET + RT_ALTSTACK_BYTES;
 }
 
 /* A window for words that nobody wants. */
@@ -112,9 +123,9 @@ static bool map_buffers(struct rt_self *s)
         return false;
     if (fd < 0)
         s->place = NULL;
-    for (unsigned i = 0; s->place && i < RAW_BUFFERS; i++) {
+    for (unsigned i = 0; s->place && i < (peet_rt_inside ? 1 : RAW_BUFFERS); i++) {
         uint64_t number = (uint64_t)(s->place - peet_rt_header->thread) * RAW_BUFFERS + i;
-        if (!map(memory + (size_t)i * SLOT_BYTES, RAW_BUFFER_BYTES, READ_WRITE, MAP_SHARED | MAP_FIXED, fd,
+        if (!map(memory + (size_t)i * SLOT_BYTES, window(), READ_WRITE, MAP_SHARED | MAP_FIXED, fd,
                  RAW_DATA_OFFSET + number * RAW_BUFFER_BYTES))
             s->place = NULL;
     }
@@ -189,6 +200,12 @@ void peet_rt_turn(uint64_t *upto, uint64_t stack)
         struct raw_buffer *b = &s->place->buffer[s->turn], *next;
         b->bytes = (uint32_t)((char *)without_doubt(upto) - (char *)s->now.start);
         atomic_store_explicit(&b->state, RAW_FULL, memory_order_release);
+        if (peet_rt_inside) { /* it comes back when everything has been read */
+            peet_rt_lend(s->place, RAW_STOPPED);
+            b->stack = stack;
+            peet_rt_cursor = s->now.start;
+            return;
+        }
         ring();
         if (peet_rt_header->steered)
             peet_rt_stop_as(s->place, RAW_STOPPED);
@@ -212,7 +229,7 @@ void peet_rt_drain(void)
     if (s->signal_end != s->signal.start)
         peet_rt_signals_append();
     peet_rt_turn(peet_rt_cursor, 0);
-    for (unsigned i = 0; i < RAW_BUFFERS; i++)
+    for (unsigned i = 0; !peet_rt_inside && i < RAW_BUFFERS; i++)
         wait_while(&s->place->buffer[i].state, RAW_FULL);
 }
 
@@ -346,6 +363,7 @@ void peet_rt_new_process(struct raw_thread *place)
     process = place ? place->number : 0;
     if (!place)
         peet_rt_header = NULL;
+    peet_rt_forget_host();
     peet_rt_threads_begin();
     peet_rt_begin(place); /* with an alternate stack of its own, so that the old memory can go */
     if (old)
@@ -400,6 +418,8 @@ static void begin(int argc, char **argv, char **environment)
     peet_rt_signals_begin();
     peet_rt_threads_begin();
     peet_rt_processes_begin();
+    if (peet_rt_header && peet_rt_header->inside)
+        peet_rt_host_begin(file);
     struct raw_thread *place = peet_rt_take_place(0, 0, 0);
     process = place ? place->number : 0;
     peet_rt_begin(place);

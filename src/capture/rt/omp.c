@@ -136,6 +136,10 @@ __attribute__((constructor)) static void find_all(void)
         peet_rt_tell(PEET_EV_##name, site, sizeof arg_ / sizeof *arg_, arg_); \
     } while (0)
 
+/* Of a program that is steered: who takes what is free is who comes first in simulated time, so that all that has been said so far has
+ * to happen before. */
+#define FIRST peet_rt_settle()
+
 /* ---- teams ---- */
 
 /* What a thread is in, and does. */
@@ -281,11 +285,13 @@ static bool open_ordered(bool any, const long *first, const long *end, uint64_t 
 #define WRAP_NEXT(s) \
     RT_WRAPPER bool GOMP_loop_##s##_next(long *from, long *to) \
     { \
+        FIRST; \
         bool any = REAL(GOMP_loop_##s##_next)(from, to); \
         return open_chunk(any, any ? (uint64_t)*from : 0, RT_SITE); \
     } \
     RT_WRAPPER bool GOMP_loop_ull_##s##_next(ull *from, ull *to) \
     { \
+        FIRST; \
         bool any = REAL(GOMP_loop_ull_##s##_next)(from, to); \
         return open_chunk(any, any ? *from : 0, RT_SITE); \
     }
@@ -293,11 +299,13 @@ static bool open_ordered(bool any, const long *first, const long *end, uint64_t 
 #define WRAP_CHUNKED(s) \
     RT_WRAPPER bool GOMP_loop_##s##_start(long start, long end, long step, long size, long *from, long *to) \
     { \
+        FIRST; \
         bool any = REAL(GOMP_loop_##s##_start)(start, end, step, size, from, to); \
         return open_chunk(any, any ? (uint64_t)*from : 0, RT_SITE); \
     } \
     RT_WRAPPER bool GOMP_loop_ull_##s##_start(bool up, ull start, ull end, ull step, ull size, ull *from, ull *to) \
     { \
+        FIRST; \
         bool any = REAL(GOMP_loop_ull_##s##_start)(up, start, end, step, size, from, to); \
         return open_chunk(any, any ? *from : 0, RT_SITE); \
     } \
@@ -312,11 +320,13 @@ static bool open_ordered(bool any, const long *first, const long *end, uint64_t 
 #define WRAP_UNCHUNKED(s) \
     RT_WRAPPER bool GOMP_loop_##s##_start(long start, long end, long step, long *from, long *to) \
     { \
+        FIRST; \
         bool any = REAL(GOMP_loop_##s##_start)(start, end, step, from, to); \
         return open_chunk(any, any ? (uint64_t)*from : 0, RT_SITE); \
     } \
     RT_WRAPPER bool GOMP_loop_ull_##s##_start(bool up, ull start, ull end, ull step, ull *from, ull *to) \
     { \
+        FIRST; \
         bool any = REAL(GOMP_loop_ull_##s##_start)(up, start, end, step, from, to); \
         return open_chunk(any, any ? *from : 0, RT_SITE); \
     } \
@@ -332,6 +342,7 @@ static bool open_ordered(bool any, const long *first, const long *end, uint64_t 
     RT_WRAPPER bool GOMP_loop_ordered_##s##_next(long *from, long *to) \
     { \
         close_chunk(RT_SITE); /* before the next thread may go on */ \
+        FIRST; \
         bool any = REAL(GOMP_loop_ordered_##s##_next)(from, to); \
         return open_ordered(any, from, to, RT_SITE); \
     }
@@ -339,6 +350,7 @@ static bool open_ordered(bool any, const long *first, const long *end, uint64_t 
 #define WRAP_ORDERED(s) \
     RT_WRAPPER bool GOMP_loop_ordered_##s##_start(long start, long end, long step, long size, long *from, long *to) \
     { \
+        FIRST; \
         bool any = REAL(GOMP_loop_ordered_##s##_start)(start, end, step, size, from, to); \
         order(start, step); \
         return open_ordered(any, from, to, RT_SITE); \
@@ -353,8 +365,8 @@ WRAP_ORDERED_NEXT(runtime)
 
 RT_WRAPPER bool GOMP_loop_ordered_runtime_start(long start, long end, long step, long *from, long *to)
 {
+    FIRST;
     bool any = REAL(GOMP_loop_ordered_runtime_start)(start, end, step, from, to);
-
     order(start, step);
     return open_ordered(any, from, to, RT_SITE);
 }
@@ -363,6 +375,7 @@ RT_WRAPPER bool GOMP_loop_ordered_runtime_start(long start, long end, long step,
 RT_WRAPPER bool GOMP_loop_start(long start, long end, long step, long schedule, long size, long *from, long *to,
                                 uintptr_t *reductions, void **memory)
 {
+    FIRST;
     bool any = REAL(GOMP_loop_start)(start, end, step, schedule, size, from, to, reductions, memory);
 
     return from ? open_chunk(any, any ? (uint64_t)*from : 0, RT_SITE) : any;
@@ -371,6 +384,7 @@ RT_WRAPPER bool GOMP_loop_start(long start, long end, long step, long schedule, 
 RT_WRAPPER bool GOMP_loop_ordered_start(long start, long end, long step, long schedule, long size, long *from, long *to,
                                         uintptr_t *reductions, void **memory)
 {
+    FIRST;
     bool any = REAL(GOMP_loop_ordered_start)(start, end, step, schedule, size, from, to, reductions, memory);
 
     order(start, step);
@@ -407,6 +421,7 @@ RT_WRAPPER bool GOMP_loop_end_cancel(void)
 
 RT_WRAPPER void GOMP_ordered_start(void)
 {
+    FIRST;
     REAL(GOMP_ordered_start)();
     if (me.step && me.before > 0 && !me.has_waited)
         TELL(wait, RT_SITE, me.team, (uint64_t)me.before);
@@ -422,6 +437,7 @@ RT_WRAPPER void GOMP_ordered_end(void)
 
 RT_WRAPPER unsigned GOMP_sections_start(unsigned count)
 {
+    FIRST;
     unsigned section = REAL(GOMP_sections_start)(count);
 
     open_chunk(section != 0, section, RT_SITE);
@@ -430,6 +446,7 @@ RT_WRAPPER unsigned GOMP_sections_start(unsigned count)
 
 RT_WRAPPER unsigned GOMP_sections2_start(unsigned count, uintptr_t *reductions, void **memory)
 {
+    FIRST;
     unsigned section = REAL(GOMP_sections2_start)(count, reductions, memory);
 
     open_chunk(section != 0, section, RT_SITE);
@@ -438,6 +455,7 @@ RT_WRAPPER unsigned GOMP_sections2_start(unsigned count, uintptr_t *reductions, 
 
 RT_WRAPPER unsigned GOMP_sections_next(void)
 {
+    FIRST;
     unsigned section = REAL(GOMP_sections_next)();
 
     open_chunk(section != 0, section, RT_SITE);
@@ -470,6 +488,7 @@ RT_WRAPPER bool GOMP_sections_end_cancel(void)
 
 RT_WRAPPER bool GOMP_single_start(void)
 {
+    FIRST;
     bool mine = REAL(GOMP_single_start)();
 
     TELL(once, RT_SITE, me.team, mine);
@@ -478,6 +497,7 @@ RT_WRAPPER bool GOMP_single_start(void)
 
 RT_WRAPPER void *GOMP_single_copy_start(void)
 {
+    FIRST;
     void *copy = REAL(GOMP_single_copy_start)();
 
     if (copy)
@@ -498,7 +518,15 @@ static char nameless, atomic; /* what the locks without addresses are called */
 
 /* clang-format off */
 #define TAKES(name, declared, passed, lock) \
-    RT_WRAPPER void name declared { REAL(name) passed; TELL(mutex_lock, RT_SITE, RT_ADDR(lock)); }
+    RT_WRAPPER void name declared \
+    { \
+        const uint64_t addr = RT_ADDR(lock); \
+        uint64_t reply; \
+        bool told = peet_rt_ask(PEET_EV_mutex_lock, RT_SITE, 1, &addr, &reply); \
+        REAL(name) passed; \
+        if (!told) \
+            TELL(mutex_lock, RT_SITE, addr); \
+    }
 #define GIVES(name, declared, passed, lock) \
     RT_WRAPPER void name declared { TELL(mutex_unlock, RT_SITE, RT_ADDR(lock)); REAL(name) passed; }
 
@@ -522,6 +550,10 @@ GIVES(GOMP_atomic_end, (void), (), &atomic)
     } \
     RT_WRAPPER int omp_test_##name(type *lock) \
     { \
+        const uint64_t arg[] = { RT_ADDR(lock), 0 }; \
+        uint64_t reply; \
+        if (peet_rt_ask(PEET_EV_mutex_trylock, RT_SITE, 2, arg, &reply)) \
+            return reply ? 0 : REAL(omp_test_##name)(lock); \
         int times = REAL(omp_test_##name)(lock); \
         TELL(mutex_trylock, RT_SITE, RT_ADDR(lock), times == 0); \
         return times; \

@@ -52,6 +52,7 @@
 #define CAPTURE_RT_RAW_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -98,8 +99,8 @@ enum { RAW_MAX_WORDS = 80, RAW_GUARD = 65536 };
  * words can hold their numbers. */
 #define RAW_VARIABLE "PEET_RECORD"
 #define RAW_MAGIC 0x3174726563657065u /* "epecert1" */
-enum { RAW_VERSION = 4, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
-enum { RAW_STRINGS = 1024, RAW_STRING_BYTES = 128 };
+enum { RAW_VERSION = 5, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
+enum { RAW_STRINGS = 1024, RAW_STRING_BYTES = 128, RAW_PATH = 512 };
 
 enum raw_state {
     RAW_EMPTY,
@@ -150,6 +151,9 @@ struct raw_header {
     _Atomic uint32_t strings;     /* that are numbered */
     _Atomic uint32_t string_lock; /* held by who makes a new one */
     uint32_t steered;             /* the recorder says when threads run */
+    uint32_t inside;              /*   and it is in the program's process: see INSIDE, below */
+    uint32_t window;              /* bytes of a buffer that are used; 0: all */
+    char library[RAW_PATH], job[RAW_PATH];
     char string[RAW_STRINGS][RAW_STRING_BYTES]; /* longer ones lose their ends */
     struct raw_thread thread[RAW_THREADS];
 };
@@ -158,7 +162,26 @@ struct raw_header {
  * begun, when it has said an event that others have a say in (it wants a lock, it comes to a barrier), when it has handed over
  * a buffer, and when it has ended: it says so in `stopped` and waits for `go`, with which comes a reply to its event. Who
  * creates a thread waits until that one has stopped at its beginning. Such events are told before they happen, not afterwards. */
-enum raw_stop { RAW_RUNS, RAW_STOPPED, RAW_OVER };
+enum raw_stop { RAW_RUNS, RAW_STOPPED, RAW_OVER, RAW_GOES_HOME };
+
+/* INSIDE. Who steers can be in the program's process, so that no stop needs another process or another thread of the kernel. The runtime
+ * makes one more thread, the host, which loads `library` into a namespace of its own and calls RAW_MACHINE there. All that runs runs on the host,
+ * the machine as well as the program: a thread that stops leaves its stack, its registers and its thread pointer to the host and sleeps; the
+ * host takes them when the machine says so, for as long as it takes to change the stack. Threads begin and end on their own (RAW_GOES_HOME: it wants to),
+ * for that is where the C library's part of a thread's life has to happen. One buffer of each is used, up to `window`, and again and again. */
+struct raw_host {
+    struct raw_header *header;
+    const char *file;               /* that the header is in */
+    void (*resume)(uint32_t place); /* returns when the thread has stopped */
+    /* Where a system call was that is none any more: there stands ud2 now, and the runtime does what it has to. Rising; stays ours. */
+    void (*set_traps)(const uint64_t *site, size_t count);
+    uint64_t syscall;              /* where the program's C library has the function of that name */
+    uint32_t (*take_signal)(void); /* 1: somebody wants this to end (SIGINT, SIGTERM); 0 from then on */
+};
+#define RAW_MACHINE "peet_machine"
+/* Returns a status for the process to end with, or RAW_GO_ON: who stopped last goes on to the program's own end. */
+typedef int raw_machine(const struct raw_host *host);
+enum { RAW_GO_ON = -1 };
 
 enum { RAW_DATA_OFFSET = 1 << 20 }; /* where the buffers of place 0 begin; those of place n: n * RAW_BUFFERS further */
 

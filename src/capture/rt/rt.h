@@ -47,6 +47,13 @@ struct rt_self {
     uint64_t *doubtful;             /* words of which only the last belong to the record that went on here, or NULL: */
     unsigned doubtful_words;        /*   so many, */
     uint64_t copied[RAW_MAX_WORDS]; /*   and what they were */
+    /* of a thread that a host runs (inside.c): */
+    void *sp; /* where it goes on */
+    uint64_t thread_pointer;
+    uint64_t mask;         /* signals that it blocks */
+    bool is_lent;          /* the host runs it */
+    bool stays_home;       /* and will not run it again */
+    _Atomic uint32_t home; /* a futex: the thread itself is to go on */
 };
 
 extern RT_TLS uint64_t *peet_rt_cursor;
@@ -71,6 +78,8 @@ void peet_rt_tell_end(int how, uint32_t code);
 void peet_rt_new_process(struct raw_thread *place); /* in the child of a fork */
 uint32_t peet_rt_process(void);
 
+char *peet_rt_stack_top(void); /* of the calling thread's stack for signals */
+
 /* An event, for parts of the runtime that are linked on their own. */
 void peet_rt_tell(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg);
 
@@ -80,8 +89,42 @@ void peet_rt_tell(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
 uint64_t peet_rt_stop(void);
 /* The thread has stopped, or ended (RAW_OVER, and nothing is waited for). */
 uint64_t peet_rt_stop_as(struct raw_thread *place, enum raw_stop how);
+/* All that has been said has happened: what the thread finds now is what others have made of it by this time. */
+void peet_rt_settle(void);
+/* For parts of the runtime that are linked on their own. peet_rt_ask tells an event and waits until it may happen; false: the program
+ * is not steered, and nothing was told. */
+bool peet_rt_ask(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg, uint64_t *ret_reply);
 /* Waits until a new thread has stopped for the first time. */
 void peet_rt_await_child(struct raw_thread *place);
+
+/* ---- inside.c: a simulator in the process itself, see raw.h, INSIDE ---- */
+
+extern bool peet_rt_inside; /* there is a host */
+
+void peet_rt_host_begin(const char *file);
+/* The calling thread has stopped; the host goes on. */
+void peet_rt_lend(struct raw_thread *place, enum raw_stop how);
+/* From now on the calling thread runs by itself again, when it is its turn. */
+void peet_rt_go_home(void);
+/* Whether a signal that comes now interrupts the machine and not the program: then it comes again when it is the program's turn. */
+bool peet_rt_is_for_later(int number);
+bool peet_rt_is_machine(void);   /* what runs now is no code of the program */
+void peet_rt_on_end(int number); /* a handler: the machine is to come to its end */
+/* The interrupted code goes on in `function` on its own stack, with all its registers kept, and then where it was. */
+struct rt_registers;
+void peet_rt_detour(void *context, void (*function)(struct rt_registers *));
+struct rt_registers {
+    uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax, flags, rip;
+};
+/* ---- calls.c: system calls that would stop everybody ---- */
+
+void peet_rt_set_traps(const uint64_t *site, size_t count);
+bool peet_rt_is_trap(void *context); /* the interrupted instruction was one; it will be done */
+/* Nothing to do for a while: others run. False: there was nobody, and it has slept instead. */
+bool peet_rt_give_way(uint64_t cycles);
+
+void peet_rt_mask_changed(void); /* the calling thread blocks other signals now */
+void peet_rt_forget_host(void);  /* in the child of a fork */
 
 static inline bool peet_rt_is_steered(void)
 {
@@ -92,6 +135,7 @@ static inline bool peet_rt_is_steered(void)
 /* ---- signal.c ---- */
 
 void peet_rt_signals_begin(void);
+void peet_rt_traps_begin(void);
 void peet_rt_signals_append(void); /* puts what handlers wrote into the stream, at the cursor */
 
 /* ---- thread.c ---- */

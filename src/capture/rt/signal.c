@@ -17,7 +17,7 @@
 #include "capture/rt/real.h"
 #include "capture/rt/rt.h"
 
-enum { SIGNALS = 65 };
+enum { SIGNALS = 65, RED_ZONE = 128 };
 
 /* Not in every version of the headers. */
 sighandler_t sysv_signal(int number, sighandler_t handler);
@@ -152,6 +152,8 @@ static void on_signal(int number, siginfo_t *info, void *context)
 {
     uint64_t handler = RT_ADDR(wish[number].sa_handler);
 
+    if (peet_rt_is_for_later(number))
+        return;
     if (handler == RT_ADDR(SIG_DFL) || handler == RT_ADDR(SIG_IGN))
         return; /* it was taken away at this moment */
     if (peet_rt_cursor)
@@ -209,6 +211,12 @@ static uint64_t *next_buffer(uint64_t *from, uint64_t stack)
     return at;
 }
 
+/* Behind the handler, for a host may run somebody else meanwhile. */
+static void next_buffer_later(struct rt_registers *r)
+{
+    r->r15 = RT_ADDR(next_buffer((uint64_t *)(uintptr_t)r->r15, RT_ADDR(r + 1) + RED_ZONE));
+}
+
 static bool is_own(siginfo_t *info, ucontext_t *u)
 {
     struct rt_self *s = &peet_rt_self;
@@ -228,7 +236,10 @@ static bool is_own(siginfo_t *info, ucontext_t *u)
     if (!is_in(&s->now, from) || s->now.end - from > RAW_MAX_WORDS || fault < (char *)s->now.end
         || fault >= (char *)s->now.end + RAW_GUARD)
         return false;
-    *r15 = (greg_t)RT_ADDR(next_buffer(from, (uint64_t)u->uc_mcontext.gregs[REG_RSP]));
+    if (peet_rt_inside && s->handlers == 0)
+        peet_rt_detour(u, next_buffer_later);
+    else
+        *r15 = (greg_t)RT_ADDR(next_buffer(from, (uint64_t)u->uc_mcontext.gregs[REG_RSP]));
     return true;
 }
 
@@ -237,17 +248,20 @@ static void on_fault(int number, siginfo_t *info, void *context)
     ucontext_t *u = context;
     uint64_t handler = RT_ADDR(wish[SIGSEGV].sa_handler);
 
-    if (is_own(info, u))
+    bool is_ours = peet_rt_is_machine(); /* a mistake of ours */
+    if (!is_ours && is_own(info, u))
         return;
-    if (handler != RT_ADDR(SIG_DFL) && handler != RT_ADDR(SIG_IGN)) {
+    if (!is_ours && handler != RT_ADDR(SIG_DFL) && handler != RT_ADDR(SIG_IGN)) {
         int flags = wish[SIGSEGV].sa_flags;
         on_signal(number, info, context);
         if (flags & (int)SA_RESETHAND)
             wish[SIGSEGV].sa_handler = SIG_DFL;
         return;
     }
-    if (peet_rt_cursor && peet_rt_self.handlers == 0) {
+    if (!is_ours && peet_rt_cursor && peet_rt_self.handlers == 0) {
         peet_rt_cursor = live_cursor(u);
+        if (peet_rt_inside)
+            peet_rt_tell_end(PEET_END_SIGNAL, (uint32_t)number);
         peet_rt_drain();
     }
     struct sigaction real = { .sa_handler = SIG_DFL };
@@ -255,6 +269,27 @@ static void on_fault(int number, siginfo_t *info, void *context)
     if (info->si_code <= 0)
         peet_rt_call(SYS_tgkill, peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0), peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0),
                      SIGSEGV, 0, 0, 0);
+}
+
+/* Somewhere an instruction stands that the processor does not know. */
+static void on_unknown(int number, siginfo_t *info, void *context)
+{
+    uint64_t handler = RT_ADDR(wish[number].sa_handler);
+    struct sigaction real = { .sa_handler = SIG_DFL };
+
+    if (peet_rt_is_trap(context))
+        return;
+    if (handler != RT_ADDR(SIG_DFL) && handler != RT_ADDR(SIG_IGN))
+        on_signal(number, info, context);
+    else
+        RT_REAL(sigaction)(number, &real, NULL); /* and it happens again */
+}
+
+void peet_rt_traps_begin(void)
+{
+    struct sigaction own = { .sa_sigaction = on_unknown, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
+
+    RT_REAL(sigaction)(SIGILL, &own, &wish[SIGILL]);
 }
 
 void peet_rt_signals_begin(void)
@@ -280,7 +315,7 @@ RT_WRAPPER int sigaction(int number, const struct sigaction *new, struct sigacti
     if (number <= 0 || number >= SIGNALS)
         return RT_REAL(sigaction)(number, new, old);
     struct sigaction before = wish[number], real;
-    if (number == SIGSEGV) {
+    if (number == SIGSEGV || (number == SIGILL && peet_rt_inside)) {
         if (new)
             wish[number] = *new;
         if (old)
@@ -291,6 +326,8 @@ RT_WRAPPER int sigaction(int number, const struct sigaction *new, struct sigacti
     if (new) {
         real = *new;
         sigdelset(&real.sa_mask, SIGSEGV);
+        if (peet_rt_inside)
+            sigdelset(&real.sa_mask, SIGILL);
         if (wants_handler) {
             real.sa_sigaction = on_signal;
             real.sa_flags |= SA_SIGINFO;
@@ -304,7 +341,9 @@ RT_WRAPPER int sigaction(int number, const struct sigaction *new, struct sigacti
         return r;
     }
     if (old)
-        *old = (was.sa_flags & SA_SIGINFO) && was.sa_sigaction == on_signal ? before : was;
+        *old = ((was.sa_flags & SA_SIGINFO) && was.sa_sigaction == on_signal) || was.sa_handler == peet_rt_on_end
+                   ? before
+                   : was;
     if (new && !wants_handler)
         wish[number] = *new;
     return r;
@@ -362,6 +401,8 @@ static const sigset_t *without_segv(int how, const sigset_t *set, sigset_t *room
         return set;
     *room = *set;
     sigdelset(room, SIGSEGV);
+    if (peet_rt_inside)
+        sigdelset(room, SIGILL);
     return room;
 }
 
@@ -369,14 +410,22 @@ RT_WRAPPER int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
     sigset_t room;
 
-    return RT_FOUND(sigprocmask) ? RT_REAL(sigprocmask)(how, without_segv(how, set, &room), old) : -1;
+    int r = RT_FOUND(sigprocmask) ? RT_REAL(sigprocmask)(how, without_segv(how, set, &room), old) : -1;
+
+    if (set)
+        peet_rt_mask_changed();
+    return r;
 }
 
 RT_WRAPPER int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
     sigset_t room;
 
-    return RT_FOUND(pthread_sigmask) ? RT_REAL(pthread_sigmask)(how, without_segv(how, set, &room), old) : EINVAL;
+    int r = RT_FOUND(pthread_sigmask) ? RT_REAL(pthread_sigmask)(how, without_segv(how, set, &room), old) : EINVAL;
+
+    if (set)
+        peet_rt_mask_changed();
+    return r;
 }
 
 /* The runtime's stack stays, unless the program brings one. */

@@ -28,6 +28,10 @@ static void wait_for(_Atomic uint32_t *word, uint32_t value)
 
 uint64_t peet_rt_stop_as(struct raw_thread *place, enum raw_stop how)
 {
+    if (peet_rt_inside) {
+        peet_rt_lend(place, how);
+        return place->reply;
+    }
     atomic_store_explicit(&place->stopped, how, memory_order_release);
     peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
     if (how == RAW_OVER)
@@ -43,6 +47,21 @@ uint64_t peet_rt_stop(void)
 
     peet_rt_turn(peet_rt_cursor, 0); /* which stops */
     return place->reply;
+}
+
+RT_PUBLIC void peet_rt_settle(void)
+{
+    if (peet_rt_is_steered())
+        peet_rt_stop();
+}
+
+RT_PUBLIC bool peet_rt_ask(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg, uint64_t *ret_reply)
+{
+    if (!peet_rt_is_steered())
+        return false;
+    peet_rt_event(kind, site, n, arg);
+    *ret_reply = peet_rt_stop();
+    return true;
 }
 
 void peet_rt_await_child(struct raw_thread *place)

@@ -319,13 +319,39 @@ static void run_once(void)
     once.function();
 }
 
+/* In a steered program, those that somebody is in: who comes meanwhile must not wait in the C library. */
+enum { ONCES = 64, ONCE_CYCLES = 100 };
+static void *onces[ONCES];
+
+static void **enter_once(void *control)
+{
+    for (;;) {
+        void **free = NULL, **found = NULL;
+        peet_rt_settle();
+        for (unsigned i = 0; i < ONCES; i++) {
+            if (onces[i] == control)
+                found = &onces[i];
+            else if (!onces[i])
+                free = &onces[i];
+        }
+        if (!found && free) {
+            *free = control;
+            return free;
+        }
+        peet_rt_give_way(ONCE_CYCLES);
+    }
+}
+
 RT_WRAPPER int pthread_once(pthread_once_t *control, void (*function)(void))
 {
     struct once outer = once;
     int r;
 
+    void **entered = peet_rt_is_steered() ? enter_once(control) : NULL;
     once = (struct once){ function, false };
     r = RT_REAL(pthread_once)(control, run_once);
+    if (entered)
+        *entered = NULL;
     if (r == 0)
         RT_EVENT(once, RT_SITE, RT_ADDR(control), once.ran);
     once = outer;
@@ -336,8 +362,11 @@ RT_WRAPPER void call_once(once_flag *control, void (*function)(void))
 {
     struct once outer = once;
 
+    void **entered = peet_rt_is_steered() ? enter_once(control) : NULL;
     once = (struct once){ function, false };
     RT_REAL(call_once)(control, run_once);
+    if (entered)
+        *entered = NULL;
     RT_EVENT(once, RT_SITE, RT_ADDR(control), once.ran);
     once = outer;
 }

@@ -202,6 +202,7 @@ static void *trampoline(void *argument)
     begin(place);
     void *value = function ? function(own) : (void *)(intptr_t)c11(own);
     peet_rt_self.value = RT_ADDR(value);
+    peet_rt_go_home();
     return value;
 }
 
@@ -369,6 +370,7 @@ RT_WRAPPER int thrd_detach(thrd_t thread)
 RT_WRAPPER void pthread_exit(void *value)
 {
     peet_rt_self.value = RT_ADDR(value);
+    peet_rt_go_home();
     RT_REAL(pthread_exit)(value);
     __builtin_unreachable();
 }
@@ -376,6 +378,7 @@ RT_WRAPPER void pthread_exit(void *value)
 RT_WRAPPER void thrd_exit(int value)
 {
     peet_rt_self.value = (uint64_t)value;
+    peet_rt_go_home();
     RT_REAL(thrd_exit)(value);
     __builtin_unreachable();
 }

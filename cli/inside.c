@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/* peet in the process of a program that is simulated: the library that the program's runtime loads (capture/rt/raw.h, INSIDE) begins here. The
+ * job is the command line of the peet that waits outside, and the number of the run that is asked for; the verb is run once more, and finds that
+ * it is inside. */
+#include "cli/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "cli/cli.h"
+
+static struct inside inside;
+static bool is_inside;
+
+const struct inside *inside_here(void)
+{
+    return is_inside ? &inside : NULL;
+}
+
+/* A small file as a string, with one zero more at its end. */
+static char *read_all(const char *path, size_t *ret_bytes)
+{
+    FILE *f = fopen(path, "r");
+    char *text = NULL;
+    size_t n = 0, got;
+
+    if (!f)
+        return NULL;
+    do {
+        text = realloc(text, n + 4097);
+        got = text ? fread(text + n, 1, 4096, f) : 0;
+        n += got;
+    } while (got > 0);
+    fclose(f);
+    if (text)
+        text[n] = 0;
+    *ret_bytes = n;
+    return text;
+}
+
+/* ---- outside ---- */
+
+static char *find_library(void)
+{
+    struct peet_err err;
+    char *folder = library_folder(&err);
+    char *library = folder ? mem_format("%s/libpeet-machine.so", folder) : NULL;
+
+    free(folder);
+    if (library && access(library, R_OK) == 0)
+        return library;
+    free(library);
+    return NULL;
+}
+
+bool inside_is_here_to_run(void)
+{
+    char *library = inside_is_possible() ? find_library() : NULL;
+    bool yes = library != NULL;
+
+    free(library);
+    return yes;
+}
+
+/* What the machine has left: a code, and behind 0 the result. */
+static int read_answer(FILE *answer, int status, const char *name, struct sim_result *ret, int *ret_code,
+                       struct peet_err *err)
+{
+    int32_t code;
+
+    if (fread(&code, sizeof code, 1, answer) != 1) {
+        if (WIFSIGNALED(status))
+            return err_set(err, PEET_ERR_IO, "%s: it was ended by signal %d, and the simulation with it", name,
+                           WTERMSIG(status));
+        return err_set(err, PEET_ERR_IO, "%s: it ended, and the simulation with it, without a result", name);
+    }
+    *ret_code = code;
+    return code < 0 ? sim_result_read(ret, answer, err) : 0;
+}
+
+int inside_simulate(char *const *program, size_t run, struct sim_result *ret, int *ret_code, int *ret_status,
+                    struct peet_err *err)
+{
+    size_t bytes;
+    char *line = read_all("/proc/self/cmdline", &bytes), *library = find_library();
+
+    if (!line || !library) {
+        free(line);
+        free(library);
+        return err_set(err, PEET_ERR_IO, "the machine for programs that run is not where peet is");
+    }
+    char *job = mem_alloc(bytes + 32, 1);
+    size_t n = (size_t)snprintf(job, 32, "%zu", run) + 1;
+    memcpy(job + n, line, bytes);
+    FILE *answer;
+    int r = inside_run(&(struct inside_job){ program, library, job, n + bytes }, ret_status, &answer, err);
+    if (r == 0) {
+        r = read_answer(answer, *ret_status, program[0], ret, ret_code, err);
+        fclose(answer);
+    }
+    free(line);
+    free(library);
+    free(job);
+    return r;
+}
+
+/* ---- inside ---- */
+
+int inside_answer(int code, const struct sim_result *r, struct peet_err *err)
+{
+    FILE *f = fopen(inside.answer, "w");
+    int32_t word = code;
+    int failed = !f || fwrite(&word, sizeof word, 1, f) != 1 ? PEET_ERR_IO : 0;
+
+    if (!failed && code < 0)
+        failed = sim_result_write(r, f, err);
+    if (f && fclose(f) != 0)
+        failed = PEET_ERR_IO;
+    return failed ? err_set(err, PEET_ERR_IO, "the result cannot be handed over") : 0;
+}
+
+/* Our errors are not the program's end: it goes on to it only after a simulation that came to its own. */
+static int run_job(const struct raw_host *host)
+{
+    size_t bytes;
+    char *job = read_all(host->header->job, &bytes), *end = job ? job + bytes : NULL;
+    char *argv[1024];
+    int argc = 0;
+
+    if (!job)
+        return EXIT_FAILED;
+    inside = (struct inside){ .host = host, .answer = job };
+    char *p = job + strlen(job) + 1;
+    inside.run = strtoul(p, NULL, 10);
+    for (p += strlen(p) + 1; p < end && argc < 1023; p += strlen(p) + 1)
+        argv[argc++] = p;
+    argv[argc] = NULL;
+    is_inside = true;
+    int code = command_main(argc, argv);
+    fflush(stderr);
+    return code == EXIT_OK ? RAW_GO_ON : code;
+}
+
+__attribute__((visibility("default"))) raw_machine peet_machine;
+
+int peet_machine(const struct raw_host *host)
+{
+    return run_job(host);
+}

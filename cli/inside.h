@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Both ends of a simulation that is in the program's process. */
+#ifndef CLI_INSIDE_H
+#define CLI_INSIDE_H
+
+#include <sys/wait.h>
+
+#include "capture/live/inside.h"
+#include "capture/rt/raw.h"
+#include "sim/sim.h"
+
+/* ---- outside: the command that the user gave ---- */
+
+/* Whether programs can be simulated in their own processes here. */
+bool inside_is_here_to_run(void);
+
+/* Runs the program with the machine of this command line in it. *ret_code is below 0 if there is a result; otherwise the code of what
+ * went wrong inside, of which the user has been told. */
+int inside_simulate(char *const *program, size_t run, struct sim_result *ret, int *ret_code, int *ret_status,
+                    struct peet_err *err);
+
+/* ---- inside ---- */
+
+struct inside {
+    const struct raw_host *host;
+    const char *answer; /* a file */
+    size_t run;         /* that is asked for, of those that the command line asks for */
+};
+
+const struct inside *inside_here(void); /* NULL: this is the user's command */
+
+/* For who waits outside: a code, and if it is below 0 the result. */
+int inside_answer(int code, const struct sim_result *r, struct peet_err *err);
+
+#endif

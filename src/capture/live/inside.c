@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/live/inside.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/live/live.h"
+
+enum { HWCAP2_FSGSBASE_ = 1 << 1 };
+
+bool inside_is_possible(void)
+{
+    return getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE_;
+}
+
+static char *path_of(int fd)
+{
+    return mem_format("/proc/%d/fd/%d", (int)getpid(), fd);
+}
+
+/* The two files, -1 as they begin. */
+static int make_files(const struct inside_job *job, int *ret_job, int *ret_answer, struct peet_err *err)
+{
+    *ret_job = memfd_create("peet-job", MFD_CLOEXEC);
+    *ret_answer = memfd_create("peet-answer", MFD_CLOEXEC);
+    char *answer = *ret_answer >= 0 ? path_of(*ret_answer) : NULL;
+    bool ok = *ret_job >= 0 && answer && write(*ret_job, answer, strlen(answer) + 1) == (ssize_t)strlen(answer) + 1
+              && write(*ret_job, job->job, job->bytes) == (ssize_t)job->bytes;
+
+    free(answer);
+    return ok ? 0 : err_sys(err, errno, "no memory to tell the program what to simulate");
+}
+
+/* Waits for the end of a program that has been started. */
+static int await_end(struct producer_state *s, int *ret_status)
+{
+    struct live_signals old;
+
+    live_take_signals(s->pid, &old);
+    live_let_go(s);
+    while (waitpid(s->pid, ret_status, 0) < 0 && errno == EINTR)
+        ;
+    live_give_signals_back(&old);
+    s->pid = 0;
+    return 0;
+}
+
+static int run(const struct inside_job *job, const char *path, int *ret_status, struct peet_err *err)
+{
+    struct producer_inside inside = { job->library, path };
+    struct producer_config config = { .argv = job->argv, .steered = true, .inside = &inside };
+    struct producer_state *s = mem_alloc(1, sizeof *s);
+    const char *name = job->argv[0];
+
+    s->config = &config;
+    s->fd = -1;
+    int r = live_start(s, err);
+    if (r == 0)
+        r = live_refuse_static(s->pid, name, err);
+    if (r == 0)
+        r = await_end(s, ret_status);
+    if (r == 0 && atomic_load(&s->header->threads) == 0)
+        r = err_set(err, PEET_ERR_USAGE, "%s: it was not built with peet cc, or ended at once", name);
+    if (s->pid > 0) {
+        kill(s->pid, SIGKILL);
+        while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    if (s->header)
+        munmap(s->header, s->bytes);
+    if (s->fd >= 0)
+        close(s->fd);
+    free(s);
+    return r;
+}
+
+int inside_run(const struct inside_job *job, int *ret_status, FILE **ret_answer, struct peet_err *err)
+{
+    int fd, answer;
+    int r = make_files(job, &fd, &answer, err);
+
+    if (r == 0) {
+        char *path = path_of(fd);
+        r = run(job, path, ret_status, err);
+        free(path);
+    }
+    if (fd >= 0)
+        close(fd);
+    FILE *f = r == 0 ? fdopen(answer, "r") : NULL;
+    if (f) {
+        rewind(f);
+        *ret_answer = f;
+        return 0;
+    }
+    if (answer >= 0)
+        close(answer);
+    return r < 0 ? r : err_sys(err, errno, "the answer of the program");
+}

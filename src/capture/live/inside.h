@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* A program that is simulated in its own process (capture/rt/raw.h, INSIDE), seen from the one that starts it: it gets a library and a job,
+ * and leaves an answer. What these are is for others to say.
+ *
+ * The job file holds the path of the answer's file, a zero, and the job's bytes. */
+#ifndef CAPTURE_LIVE_INSIDE_H
+#define CAPTURE_LIVE_INSIDE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "peet/err.h"
+
+/* Whether this machine can do it: threads must be able to change their thread pointers without the kernel. */
+bool inside_is_possible(void);
+
+struct inside_job {
+    char *const *argv; /* the program */
+    const char *library;
+    const char *job;
+    size_t bytes;
+};
+
+/* Runs the program to its end. *ret_status is as waitpid tells it; *ret_answer has what was left for us, from its beginning, and is to be closed. */
+int inside_run(const struct inside_job *job, int *ret_status, FILE **ret_answer, struct peet_err *err);
+
+#endif

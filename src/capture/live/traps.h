@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the libraries of the program in whose process this is make system calls that can wait: they are made traps, and the runtime
+ * is told (capture/rt/calls.c). In the C library those whose number is known from the instructions before them; in libgomp all. */
+#ifndef CAPTURE_LIVE_TRAPS_H
+#define CAPTURE_LIVE_TRAPS_H
+
+#include "peet/err.h"
+
+struct raw_host;
+
+int traps_set(const struct raw_host *host, struct peet_err *err);
+
+#endif

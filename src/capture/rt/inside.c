@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/* The host: a thread of the kernel that runs the machine, and the program's threads in turn. See raw.h, INSIDE.
+ *
+ * A thread that is lent has its registers on its stack, behind where it stopped; its own thread of the kernel sleeps on a stack apart (that of
+ * its signals, which do not come while it sleeps). What the C library knows of a thread it finds through the thread pointer, which goes
+ * with it. The kernel knows nothing of this: what it keeps for each of its threads (signals that are blocked, alternate stacks) is the host's here, and
+ * masks are changed when the next thread has another one.
+ *
+ * Nothing here may touch a variable of its thread between the moment in which it says that it has stopped and the one in which it goes on. */
+#include <asm/prctl.h>
+#include <dlfcn.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+
+#include "capture/rt/real.h"
+#include "capture/rt/rt.h"
+
+enum { RED_ZONE = 128, MASK_BYTES = 8 };
+
+bool peet_rt_inside;
+
+static struct rt_self *lent[RAW_THREADS]; /* by place */
+static uint32_t last;                     /* place that ran last */
+static void *host_sp;
+static uint64_t host_pointer, host_mask;
+static int32_t host_tid;
+static struct raw_host host;
+static char host_stack[RT_ALTSTACK_BYTES];
+static volatile uint64_t later; /* signals that came while the machine ran */
+static volatile uint32_t want_end;
+
+/* ---- changing stacks ---- */
+
+/* Leaves the callee's registers on the stack, whose top goes to *save, and takes those on the other one. */
+void peet_rt_swap(void **save, void *to, uint64_t thread_pointer);
+/* The same, but goes on in sleep(self) on an empty stack, with the same thread pointer. */
+void peet_rt_sleep_on(void **save, void *stack, struct rt_self *self, void (*sleep)(struct rt_self *self));
+void peet_rt_detour_entry(void);
+void peet_rt_detoured(struct rt_registers *r);
+
+__asm__(
+    ".text\n"
+    ".macro peet_rt_save\n"
+    "	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
+    "	sub $8, %rsp\n	stmxcsr (%rsp)\n	fnstcw 4(%rsp)\n	mov %rsp, (%rdi)\n"
+    ".endm\n"
+    ".type peet_rt_swap, @function\n.hidden peet_rt_swap\n.globl peet_rt_swap\n.p2align 5\n"
+    "peet_rt_swap:\n"
+    "	peet_rt_save\n"
+    "	wrfsbase %rdx\n	mov %rsi, %rsp\n"
+    "	ldmxcsr (%rsp)\n	fldcw 4(%rsp)\n	add $8, %rsp\n"
+    "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbx\n	pop %rbp\n	ret\n"
+    ".size peet_rt_swap, . - peet_rt_swap\n"
+    ".type peet_rt_sleep_on, @function\n.hidden peet_rt_sleep_on\n.globl peet_rt_sleep_on\n"
+    "peet_rt_sleep_on:\n"
+    "	peet_rt_save\n"
+    "	mov %rsi, %rsp\n	mov %rdx, %rdi\n	xor %ebp, %ebp\n	call *%rcx\n	hlt\n"
+    ".size peet_rt_sleep_on, . - peet_rt_sleep_on\n"
+    /* The return address stands on the stack, with a red zone behind it. All vector registers are kept, but those of AMX. */
+    ".type peet_rt_detour_entry, @function\n.hidden peet_rt_detour_entry\n.globl peet_rt_detour_entry\n"
+    "peet_rt_detour_entry:\n"
+    "	pushfq\n	push %rax\n	push %rcx\n	push %rdx\n	push %rsi\n	push %rdi\n	push %r8\n	push %r9\n"
+    "	push %r10\n	push %r11\n	push %rbx\n	push %rbp\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
+    "	cld\n	mov %rsp, %rbp\n	sub $4096, %rsp\n	and $-64, %rsp\n"
+    "	xor %eax, %eax\n	mov $8, %ecx\n	lea 512(%rsp), %rdi\n	rep stosq\n"
+    "	mov $0xe7, %eax\n	xor %edx, %edx\n	xsave64 (%rsp)\n"
+    "	mov %rbp, %rdi\n	call peet_rt_detoured\n"
+    "	mov $0xe7, %eax\n	xor %edx, %edx\n	xrstor64 (%rsp)\n	mov %rbp, %rsp\n"
+    "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbp\n	pop %rbx\n	pop %r11\n	pop %r10\n"
+    "	pop %r9\n	pop %r8\n	pop %rdi\n	pop %rsi\n	pop %rdx\n	pop %rcx\n	pop %rax\n	popfq\n"
+    "	ret $128\n"
+    ".size peet_rt_detour_entry, . - peet_rt_detour_entry\n");
+
+static RT_TLS void (*detour)(struct rt_registers *);
+
+void peet_rt_detoured(struct rt_registers *r)
+{
+    detour(r);
+}
+
+void peet_rt_detour(void *context, void (*function)(struct rt_registers *))
+{
+    greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+    r[REG_RSP] -= RED_ZONE + 8;
+    *(uint64_t *)(uintptr_t)r[REG_RSP] = (uint64_t)r[REG_RIP];
+    r[REG_RIP] = (greg_t)RT_ADDR(peet_rt_detour_entry);
+    detour = function;
+}
+
+/* ---- signals ---- */
+
+static void set_mask(uint64_t mask)
+{
+    host_mask = mask;
+    peet_rt_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, MASK_BYTES, 0, 0);
+}
+
+static uint64_t bit(int number)
+{
+    return 1ull << (number - 1);
+}
+
+void peet_rt_mask_changed(void)
+{
+    if (!peet_rt_self.is_lent)
+        return;
+    peet_rt_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&host_mask, MASK_BYTES, 0, 0);
+    peet_rt_self.mask = host_mask;
+}
+
+bool peet_rt_is_machine(void)
+{
+    return peet_rt_inside && !peet_rt_self.is_lent && peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0) == host_tid;
+}
+
+bool peet_rt_is_for_later(int number)
+{
+    if (!peet_rt_is_machine())
+        return false;
+    later |= bit(number);
+    return true;
+}
+
+/* What a thread on the host can hear again. */
+static void hear_later(void)
+{
+    for (int i = 1; i < 64 && later; i++)
+        if (later & bit(i)) {
+            later &= ~bit(i);
+            peet_rt_call(SYS_tgkill, peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0), host_tid, i, 0, 0, 0);
+        }
+}
+
+void peet_rt_on_end(int number)
+{
+    (void)number;
+    want_end = 1;
+}
+
+static uint32_t take_signal(void)
+{
+    uint32_t want = want_end;
+
+    want_end = 0;
+    return want;
+}
+
+/* What nobody handles ends the machine first, which then tells what it has. */
+static void expect_end(int number)
+{
+    struct sigaction own = { .sa_handler = peet_rt_on_end }, old; /* no SA_RESTART: what waits is to wake up */
+
+    if (RT_REAL(sigaction)(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL)
+        RT_REAL(sigaction)(number, &own, NULL);
+}
+
+/* ---- threads that are lent ---- */
+
+/* On the stack apart: until it is the thread's own turn. */
+static void sleep_at_home(struct rt_self *self)
+{
+    struct raw_thread *place = self->place;
+    void *nobody;
+
+    self->is_lent = true;
+    atomic_store_explicit(&place->stopped, RAW_STOPPED, memory_order_release);
+    peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
+    while (atomic_load_explicit(&self->home, memory_order_acquire) == 0)
+        peet_rt_call(SYS_futex, (long)&self->home, FUTEX_WAIT, 0, 0, 0, 0);
+    atomic_store_explicit(&self->home, 0, memory_order_relaxed);
+    self->is_lent = false;
+    peet_rt_swap(&nobody, self->sp, self->thread_pointer);
+}
+
+/* All but those that tell of mistakes, those of the C library, and SIGSEGV. */
+static uint64_t quiet_mask(void)
+{
+    return ~(bit(SIGSEGV) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGILL) | bit(SIGTRAP) | bit(SIGSYS) | 1ull << 31
+             | 1ull << 32);
+}
+
+void peet_rt_lend(struct raw_thread *place, enum raw_stop how)
+{
+    struct rt_self *s = &peet_rt_self;
+
+    if (s->is_lent) {
+        atomic_store_explicit(&place->stopped, how, memory_order_relaxed);
+        peet_rt_swap(&s->sp, host_sp, host_pointer);
+        if (later)
+            hear_later();
+    } else if (how == RAW_OVER) {
+        lent[place - peet_rt_header->thread] = NULL;
+        atomic_store_explicit(&place->stopped, how, memory_order_release);
+        peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
+    } else {
+        uint64_t quiet = quiet_mask();
+        if (!lent[place - peet_rt_header->thread]) {
+            peet_rt_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&quiet, (long)&s->mask, MASK_BYTES, 0, 0);
+            peet_rt_call(SYS_arch_prctl, ARCH_GET_FS, (long)&s->thread_pointer, 0, 0, 0, 0);
+            lent[place - peet_rt_header->thread] = s;
+        }
+        peet_rt_sleep_on(&s->sp, peet_rt_stack_top(), s, sleep_at_home);
+    }
+}
+
+void peet_rt_go_home(void)
+{
+    struct rt_self *s = &peet_rt_self;
+
+    if (!peet_rt_inside || !s->is_lent || !s->place)
+        return;
+    s->stays_home = true;
+    atomic_store_explicit(&s->place->stopped, RAW_GOES_HOME, memory_order_relaxed);
+    peet_rt_swap(&s->sp, host_sp, host_pointer);
+}
+
+void peet_rt_forget_host(void)
+{
+    peet_rt_inside = false;
+    peet_rt_self.is_lent = false;
+}
+
+/* ---- the host ---- */
+
+static void run(struct rt_self *c)
+{
+    if (c->mask != host_mask)
+        set_mask(c->mask);
+    peet_rt_swap(&host_sp, c->sp, c->thread_pointer);
+}
+
+static void resume(uint32_t number)
+{
+    struct raw_thread *place = &peet_rt_header->thread[number];
+    struct rt_self *c = lent[number];
+
+    last = number;
+    atomic_store_explicit(&place->stopped, RAW_RUNS, memory_order_relaxed);
+    if (!c->stays_home) {
+        run(c);
+        if (atomic_load_explicit(&place->stopped, memory_order_relaxed) != RAW_GOES_HOME)
+            return;
+        atomic_store_explicit(&place->stopped, RAW_RUNS, memory_order_relaxed);
+    }
+    atomic_store_explicit(&c->home, 1, memory_order_release);
+    peet_rt_call(SYS_futex, (long)&c->home, FUTEX_WAKE, 1, 0, 0, 0);
+    while (atomic_load_explicit(&place->stopped, memory_order_acquire) == RAW_RUNS)
+        peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAIT, RAW_RUNS, 0, 0, 0);
+}
+
+static _Noreturn void end_process(int status)
+{
+    for (;;)
+        peet_rt_call(SYS_exit_group, status, 0, 0, 0, 0, 0);
+}
+
+static _Noreturn void complain(const char *what)
+{
+    static const char prefix[] = "peet: the machine cannot be loaded into the program: ";
+    size_t n = 0;
+
+    while (what && what[n])
+        n++;
+    peet_rt_call(SYS_write, 2, (long)prefix, sizeof prefix - 1, 0, 0, 0);
+    peet_rt_call(SYS_write, 2, (long)what, (long)n, 0, 0, 0);
+    peet_rt_call(SYS_write, 2, (long)"\n", 1, 0, 0, 0);
+    end_process(3);
+}
+
+#ifdef RT_STATIC
+
+static raw_machine *load_machine(void)
+{
+    complain("it is static");
+}
+
+#else
+
+static raw_machine *load_machine(void)
+{
+    void *library = dlmopen(LM_ID_NEWLM, peet_rt_header->library, RTLD_NOW | RTLD_LOCAL);
+    raw_machine *machine;
+
+    if (!library)
+        complain(dlerror());
+    *(void **)&machine = dlsym(library, RAW_MACHINE);
+    if (!machine)
+        complain("it is not a machine");
+    return machine;
+}
+
+#endif
+
+static void *host_main(void *unused)
+{
+    (void)unused;
+    peet_rt_call(SYS_arch_prctl, ARCH_GET_FS, (long)&host_pointer, 0, 0, 0, 0);
+    host_tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    stack_t stack = { .ss_sp = host_stack, .ss_size = sizeof host_stack }; /* for signals, whoever runs */
+    peet_rt_call(SYS_sigaltstack, (long)&stack, 0, 0, 0, 0, 0);
+    peet_rt_self.depth = 1; /* what is allocated here is nobody's event */
+    int status = load_machine()(&host);
+    if (status != RAW_GO_ON)
+        end_process(status);
+    if (lent[last]) /* it is on its way to the end */
+        run(lent[last]);
+    exit(0); /* the last thread has ended: so does the process */
+}
+
+void peet_rt_host_begin(const char *file)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+
+    host = (struct raw_host){ peet_rt_header, file, resume, peet_rt_set_traps, RT_ADDR(RT_REAL(syscall)), take_signal };
+    peet_rt_inside = true;
+    expect_end(SIGINT);
+    expect_end(SIGTERM);
+    uint64_t *cursor = peet_rt_cursor;
+    peet_rt_cursor = NULL; /* there is nobody yet who could hear of what is allocated */
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    if (RT_REAL(pthread_create)(&thread, &attr, host_main, NULL) != 0)
+        complain("no thread for it");
+    pthread_attr_destroy(&attr);
+    peet_rt_cursor = cursor;
+}
