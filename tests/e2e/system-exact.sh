@@ -91,6 +91,15 @@ verdict "a handler on a stack of its own, and a coroutine, belong to their threa
 )"
 verdict "a program without a mark is not there" "$(differs "$(instructions crowd case_other | wc -l)" 0 threads)"
 
+complaints=$(record kernel --include-kernel --cpus 2 --app ./torture1 --app './case_threads threads')
+thread=$(threads kernel torture1 | sed 's/ .*//')
+verdict "with the kernel, a thread's own instructions are the same, and the kernel's are labelled" "$(
+    echo "$complaints" | grep .
+    "$helpers/system_same" kernel.peet steps.peet "${thread:-0}" >same.out 2>&1 || cat same.out
+    check kernel
+    [ "$(instructions kernel torture1)" -gt 300000 ] || echo "2,000 system calls in $(instructions kernel torture1) instructions"
+)"
+
 complaints=$(record counted --count --cpus 4 --app ./torture1 --app './case_threads threads' --app ./torture2)
 verdict "counts are those of the trace" "$(
     echo "$complaints" | grep .

@@ -2,7 +2,8 @@
 /* usage: system_same GUEST STEPS [THREAD]
  * Whether a recording of a guest is what single-stepping of the same program recorded, from the guest's first instruction on:
  * the same instructions, each with the same references. Addresses of references are compared below 4 GiB, where a
- * static program's data are; stacks lie elsewhere in every system. Prefetches are left out, as QEMU does not tell them. */
+ * static program's data are; stacks lie elsewhere in every system. Prefetches are left out, as QEMU does not tell them, and so
+ * is what a kernel executed. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,8 @@ static bool next(struct walk *w, struct moment *m)
             return false;
         w->at++;
         if (r->kind == PEET_BLOCK) {
-            w->block = peet_trace_block(w->trace, r->id);
+            const struct peet_block *b = peet_trace_block(w->trace, r->id);
+            w->block = b->insn[0].flags & PEET_FL_KERNEL ? NULL : b;
             w->index = 0;
         }
     }

@@ -73,7 +73,7 @@ static void block_free(struct block *b)
     free(b);
 }
 
-struct block *block_new(const struct qemu_plugin_tb *tb)
+struct block *block_new(const struct qemu_plugin_tb *tb, bool is_kernel)
 {
     struct block *b = mem_alloc(1, sizeof *b);
     uint64_t hash = qemu_plugin_tb_vaddr(tb);
@@ -81,6 +81,7 @@ struct block *block_new(const struct qemu_plugin_tb *tb)
     b->pc = qemu_plugin_tb_vaddr(tb);
     b->insns = (uint32_t)qemu_plugin_tb_n_insns(tb);
     b->slots = SLOTS_NONE;
+    b->is_kernel = is_kernel;
     b->site = mem_alloc(b->insns, sizeof *b->site);
     for (uint32_t i = 0; i < b->insns; i++)
         read_site(tb, i, b, &hash);
@@ -389,6 +390,7 @@ int shape_define(struct shape *s, struct peet_writer *w, struct peet_err *err)
         insn[i] = s->block->site[s->first + i].guest.insn;
         insn[i].addr += s->block->moved_by;
         insn[i].target += insn[i].target ? s->block->moved_by : 0;
+        insn[i].flags |= s->block->is_kernel ? PEET_FL_KERNEL : 0;
     }
     for (unsigned i = 0; i < s->operands; i++) {
         const struct shape_operand *o = &s->operand[i];

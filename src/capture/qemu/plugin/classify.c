@@ -176,7 +176,7 @@ struct thread *thread_here(struct vcpu *v, uint64_t pc)
 {
     pthread_mutex_lock(&plugin.lock);
     struct thread *t = find_thread(v, pc);
-    if (t && t->owner >= 0) {
+    if (t && t->owner >= 0 && t->owner != (int)v->index) {
         atomic_fetch_add(&plugin.collisions, 1);
         t = NULL;
     }
@@ -184,7 +184,11 @@ struct thread *thread_here(struct vcpu *v, uint64_t pc)
         t->owner = (int)v->index;
     pthread_mutex_unlock(&plugin.lock);
     v->state = t ? STATE_TARGET : STATE_OTHER;
-    v->thread = t;
+    if (v->thread && v->thread != t) { /* it has come through the kernel with another one */
+        if (v->open)
+            vcpu_close(v, v->open->insns);
+        vcpu_leave(v);
+    }
     return t;
 }
 
@@ -195,6 +199,13 @@ bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc)
 
     if (!t)
         return false;
+    if (v->thread) { /* still here, out of the kernel, which was recorded, too */
+        if (v->open)
+            vcpu_close(v, v->open->insns);
+        buffer_detach(v);
+    }
+    v->thread = t;
+    v->entering = NULL;
     buffer_attach(v);
     take_places(v);
     if (b->page < v->places_room && v->places[b->page] != UNKNOWN_PLACE && v->places[b->page] != pc - b->pc)
@@ -251,6 +262,7 @@ void thread_end(struct vcpu *v, uint64_t how)
     v->state = STATE_UNKNOWN;
     pthread_mutex_lock(&plugin.lock);
     targets_retire(&plugin.targets, t->target);
+    kernel_forget(t);
     pthread_mutex_unlock(&plugin.lock);
     end_of_thread(t, how);
 }

@@ -38,6 +38,7 @@ static void on_counted_block(unsigned cpu, void *block)
     struct block *b = block;
     struct thread *t = thread_here(v, vcpu_register(v, plugin.guest->pc));
 
+    v->thread = t;
     if (!t)
         return;
     v->count_base = v->count;
@@ -147,7 +148,7 @@ void on_counted_pattern(unsigned cpu, void *candidate)
 
 void translate_counted(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark)
 {
-    struct block *b = block_new(tb);
+    struct block *b = block_new(tb, false);
     struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, b->insns - 1);
 
     if (is_armed) {

@@ -15,6 +15,7 @@
  *     stack=BYTES       of a stack (8388608); k and stack count if the pattern says nothing of it, or if they are given
  *     grows=down|up     where to stacks grow (down)
  *     physical=on|off   physical addresses (on)
+ *     kernel=on|off     what the kernel executes on the stacks of target threads, too, labelled (off); slow
  *     report=FILE       what came of it, as lines of key=value: when the first thread makes itself known, now and then, at
  *                       the end (over=1). Keys: armed, over, processes, threads, instructions, references, lost (of what
  *                       could not be recorded), blocks, odd, stale, and any number of warning and error
@@ -63,21 +64,6 @@ static bool is_user_code(uint64_t pc)
     return n > 0 && plugin.guest->is_user(value);
 }
 
-static void translate_kernel(struct qemu_plugin_tb *tb)
-{
-    size_t n = qemu_plugin_tb_n_insns(tb);
-    struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, n - 1);
-    uint8_t bytes[GUEST_BYTES] = { 0 };
-    size_t size = qemu_plugin_insn_size(last);
-
-    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, plugin.settings.counts ? on_counted_kernel : on_kernel,
-                                              QEMU_READS_REGISTERS, QEMU_EQ, plugin.word_state, STATE_TARGET, NULL);
-    size = size < sizeof bytes ? size : sizeof bytes;
-    qemu_plugin_insn_data(last, bytes, size);
-    if (plugin.guest->leaves_kernel(bytes, size))
-        qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(last, QEMU_STORE, plugin.word_state, STATE_UNKNOWN);
-}
-
 static void watch_accesses(struct qemu_plugin_insn *insn, struct site *s)
 {
     const struct guest_insn *g = &s->guest;
@@ -104,6 +90,34 @@ static void watch_insn(struct qemu_plugin_insn *insn, struct site *s)
     if (b->says_done && (may_fail || s->index + 1u == b->insns))
         qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_STORE, plugin.word_done, s->index + 1u);
     watch_accesses(insn, s);
+}
+
+static void watch_kernel(struct qemu_plugin_tb *tb)
+{
+    struct block *b = block_new(tb, true);
+
+    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_kernel_block, QEMU_READS_REGISTERS, QEMU_ALWAYS, plugin.word_state,
+                                              0, b);
+    for (uint32_t i = 0; i < b->insns; i++)
+        watch_insn(qemu_plugin_tb_get_insn(tb, i), &b->site[i]);
+}
+
+static void translate_kernel(struct qemu_plugin_tb *tb)
+{
+    size_t n = qemu_plugin_tb_n_insns(tb);
+    struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, n - 1);
+    uint8_t bytes[GUEST_BYTES] = { 0 };
+    size_t size = qemu_plugin_insn_size(last);
+
+    if (plugin.settings.kernel && !plugin.settings.counts)
+        watch_kernel(tb);
+    else
+        qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, plugin.settings.counts ? on_counted_kernel : on_kernel,
+                                                  QEMU_READS_REGISTERS, QEMU_EQ, plugin.word_state, STATE_TARGET, NULL);
+    size = size < sizeof bytes ? size : sizeof bytes;
+    qemu_plugin_insn_data(last, bytes, size);
+    if (plugin.guest->leaves_kernel(bytes, size))
+        qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(last, QEMU_STORE, plugin.word_state, STATE_UNKNOWN);
 }
 
 /* Patterns are looked for in all user code, before and after the first is found. */
@@ -142,7 +156,7 @@ static bool has_pattern(const struct qemu_plugin_tb *tb)
 
 static void translate_user(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark)
 {
-    struct block *b = block_new(tb);
+    struct block *b = block_new(tb, false);
 
     if (is_armed)
         qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_block, QEMU_READS_REGISTERS, QEMU_NE, plugin.word_state,
@@ -257,6 +271,8 @@ static int parse_option(const char *key, const char *value, struct peet_err *err
         return parse_choice(key, value, "trace", "count", &s->counts, err);
     else if (strcmp(key, "physical") == 0)
         return parse_choice(key, value, "off", "on", &s->physical, err);
+    else if (strcmp(key, "kernel") == 0)
+        return parse_choice(key, value, "off", "on", &s->kernel, err);
     else if (strcmp(key, "grows") == 0)
         return parse_choice(key, value, "down", "up", &s->window.up, err);
     else if (strcmp(key, "pattern") == 0)
@@ -267,9 +283,9 @@ static int parse_option(const char *key, const char *value, struct peet_err *err
         s->given_stack = true;
         return parse_number(key, value, *key == 'k' ? &s->window.pages : &s->window.stack, err);
     } else
-        return err_set(err, PEET_ERR_USAGE,
-                       "%s: no such option; expected out, report, mode, pattern, k, page, stack, grows or physical",
-                       key);
+        return err_set(
+            err, PEET_ERR_USAGE,
+            "%s: no such option; expected out, report, mode, pattern, k, page, stack, grows, physical or kernel", key);
     return 0;
 }
 

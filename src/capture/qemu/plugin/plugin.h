@@ -6,6 +6,7 @@
  *   vcpu.c       what happens while a processor executes: call-backs
  *   classify.c   whose user code a processor executes now
  *   output.c     buffers of words on their way to the trace
+ *   kernel.c     the kernel, where it works for a target
  *   report.c     what came of it, for the command
  *
  * A processor (`vcpu`) is in one of three states. It is UNKNOWN from the instruction on that leaves the kernel; the next block
@@ -87,6 +88,7 @@ struct block {
     bool is_odd;          /* never regular */
     bool repeats;         /* its last instruction does */
     bool is_call;         /* its last instruction is a system call */
+    bool is_kernel;
     struct shape *normal; /* NULL as long as the block is not regular */
     struct shape *shapes; /* all others */
     struct site *site;
@@ -115,7 +117,7 @@ struct journal {
     struct access access[JOURNAL_ROOM];
 };
 
-struct block *block_new(const struct qemu_plugin_tb *tb);
+struct block *block_new(const struct qemu_plugin_tb *tb, bool is_kernel);
 /* The same code at another address. */
 struct block *block_at(struct block *b, uint64_t pc);
 /* Says what the journal tells of instructions first … end-1: shapes, and their slots one behind the other. Returns the number of
@@ -195,9 +197,12 @@ struct vcpu {
     struct vcpu_rest *rest;
     uint32_t first; /* instruction of the open block that counts */
     uint32_t index;
-    uint64_t counted;    /* mode=count: the block that began last; its lowest bit: its last instruction began */
-    uint64_t count_base; /* what `count` was when the thread came */
-    uint64_t unused[15];
+    uint64_t counted;      /* mode=count: the block that began last; its lowest bit: its last instruction began */
+    uint64_t count_base;   /* what `count` was when the thread came */
+    uint64_t kernel_stack; /* where it is now, and whose that is */
+    struct thread *kernel_thread;
+    struct thread *entering; /* it has come from user code, and its stack is not known yet */
+    uint64_t unused[12];
 };
 
 struct vcpu_rest {
@@ -229,6 +234,9 @@ void on_repeated_access(unsigned cpu, uint32_t info, uint64_t addr, void *site);
 void on_pattern(unsigned cpu, void *candidate);
 
 void vcpu_open(struct vcpu *v, struct block *b, uint32_t first);
+bool vcpu_goes_on(struct vcpu *v, const struct block *next); /* with the string instruction of the open block */
+void vcpu_close_before(struct vcpu *v, const struct block *next);
+void vcpu_interrupt(struct vcpu *v); /* a target comes into the kernel */
 void vcpu_close(struct vcpu *v, uint32_t end);
 void vcpu_put(struct vcpu *v, const struct shape *name, const uint64_t *slots, size_t n);
 void vcpu_event(struct vcpu *v, uint32_t kind, const uint64_t *args);
@@ -238,6 +246,10 @@ void vcpu_event(struct vcpu *v, uint32_t kind, const uint64_t *args);
 void translate_counted(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark);
 void on_counted_kernel(unsigned cpu, void *unused);
 void on_counted_pattern(unsigned cpu, void *candidate);
+
+/* kernel.c */
+void on_kernel_block(unsigned cpu, void *block);
+void kernel_forget(const struct thread *t); /* under the lock */
 
 /* plugin.c */
 void watch_pattern(struct qemu_plugin_insn *insn, struct site *s);

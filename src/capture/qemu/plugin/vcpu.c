@@ -233,16 +233,19 @@ static uint32_t executed(const struct vcpu *v, uint64_t pc, bool in_kernel)
 /* ---- call-backs ---- */
 
 /* The open block was not executed as a regular one, or is not regular. */
-static void close_slowly(struct vcpu *v, const struct block *next)
+void vcpu_close_before(struct vcpu *v, const struct block *next)
 {
     vcpu_close(v, executed(v, next->pc, false));
 }
 
-static bool is_entered_again(const struct vcpu *v, const struct block *next)
+bool vcpu_goes_on(struct vcpu *v, const struct block *next)
 {
     const struct block *b = v->open;
 
-    return b->repeats && next->pc == b->site[b->insns - 1].guest.insn.addr + b->moved_by;
+    if (!b->repeats || next->pc != b->site[b->insns - 1].guest.insn.addr + b->moved_by)
+        return false;
+    v->goes_on = true;
+    return true;
 }
 
 static void begin_slowly(struct vcpu *v, struct block *b)
@@ -251,14 +254,14 @@ static void begin_slowly(struct vcpu *v, struct block *b)
 
     if (v->state != STATE_TARGET && !vcpu_arrive(v, b, &pc))
         return;
+    if (v->open && v->open->is_kernel)
+        vcpu_close(v, v->open->insns);
     if (b->page >= v->places_room || v->places[b->page] != 0)
         b = place_of_block(v, b);
     if (v->open && v->at - v->start - 1 != v->open->slots) {
-        if (is_entered_again(v, b)) {
-            v->goes_on = true;
+        if (vcpu_goes_on(v, b))
             return;
-        }
-        close_slowly(v, b);
+        vcpu_close_before(v, b);
     }
     vcpu_open(v, b, 0);
 }
@@ -322,19 +325,13 @@ static void note_call(struct vcpu *v)
         thread_end(v, call == GUEST_CALL_EXIT ? PEET_END_EXIT : PEET_END_PROCESS_EXIT);
 }
 
-void on_kernel(unsigned cpu, void *unused)
+void vcpu_interrupt(struct vcpu *v)
 {
-    struct vcpu *v = vcpu_of(cpu);
     struct block *b = v->open;
-
-    (void)unused;
     struct thread *t = v->thread;
-    if (!b || !t) {
-        v->state = STATE_UNKNOWN;
-        return;
-    }
     const struct peet_insn *last = &b->site[b->insns - 1].guest.insn;
     bool is_call = b->is_call && v->done == b->insns;
+
     t->is_cloning = t->is_returning = t->is_in_exec = false;
     if (is_call) {
         t->resume = last->addr + b->moved_by + last->length;
@@ -350,6 +347,15 @@ void on_kernel(unsigned cpu, void *unused)
         vcpu_close(v, executed(v, t->resume, true));
     if (is_call)
         note_call(v);
+}
+
+void on_kernel(unsigned cpu, void *unused)
+{
+    struct vcpu *v = vcpu_of(cpu);
+
+    (void)unused;
+    if (v->open && v->thread)
+        vcpu_interrupt(v);
     if (v->thread)
         vcpu_leave(v);
     v->state = STATE_UNKNOWN;
