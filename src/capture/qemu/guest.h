@@ -17,8 +17,8 @@
 enum guest_access {
     GUEST_NONE,     /* no access, and no exception either */
     GUEST_FAULTS,   /* no access, but it may fail */
-    GUEST_ONE,      /* one access; it is told if and only if the instruction is executed */
-    GUEST_SEVERAL,  /* always as many, but it may fail between two of them or behind them */
+    GUEST_ONE,      /* one access */
+    GUEST_SEVERAL,  /* as many as it has operands */
     GUEST_WIDE,     /* one operand in several accesses, the first of which tells its address */
     GUEST_REPEATED, /* a string instruction: element by element, may be left and entered again */
     GUEST_ODD,      /* any number */
@@ -57,6 +57,14 @@ struct guest_probe {
     void *context;
 };
 
+/* How the kernel was entered. */
+struct guest_entry {
+    uint64_t pc;   /* where the program goes on, or the instruction that has to be tried again */
+    bool is_call;  /* by a system call, which is done with */
+    bool is_fault; /* an instruction failed; else it was interrupted, between two blocks of QEMU's */
+    bool is_vague; /* an instruction may have failed, if it is one that can without an access to memory */
+};
+
 struct guest {
     const char *name;           /* as QEMU and uname call it */
     const char *sp, *pc, *root; /* names of registers */
@@ -68,8 +76,8 @@ struct guest {
     bool (*is_user)(uint64_t level);
     void (*decode)(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_insn *ret);
     bool (*leaves_kernel)(const uint8_t *bytes, size_t n);
-    /* Where the program was interrupted by something else than a system call; false: nobody knows. */
-    bool (*interrupted)(const struct guest_probe *p, uint64_t *ret);
+    /* At the kernel's first instruction: why it was entered; false: nobody knows. */
+    bool (*entered)(const struct guest_probe *p, struct guest_entry *ret);
     /* At a program's first instruction behind the kernel: the number of the signal whose handler begins there, or 0. */
     unsigned (*handles)(const struct guest_probe *p);
     enum guest_call (*call)(uint64_t number);

@@ -199,9 +199,15 @@ static bool leaves_kernel(const uint8_t *bytes, size_t n)
     return w == 0xd69f03e0 || (w & 0xfffffbff) == 0xd69f0bff; /* eret, eretaa, eretab */
 }
 
-static bool interrupted(const struct guest_probe *p, uint64_t *ret)
+/* The kernel's vectors tell what happened; of what happens to instructions, the syndrome says what it was. */
+static bool entered(const struct guest_probe *p, struct guest_entry *ret)
 {
-    *ret = p->reg(p->context, "ELR_EL1");
+    bool is_synchronous = (p->reg(p->context, "pc") & 0x780) == 0x400;
+    uint64_t class = p->reg(p->context, "ESR_EL1") >> 26 & 0x3f;
+
+    *ret = (struct guest_entry){ .pc = p->reg(p->context, "ELR_EL1") };
+    ret->is_call = is_synchronous && class == 0x15;
+    ret->is_fault = is_synchronous && !ret->is_call;
     return true;
 }
 
@@ -243,7 +249,7 @@ const struct guest guest_aarch64 = {
     .is_user = is_user,
     .decode = decode,
     .leaves_kernel = leaves_kernel,
-    .interrupted = interrupted,
+    .entered = entered,
     .handles = handles,
     .call = call,
 };

@@ -219,11 +219,15 @@ static bool leaves_kernel(const uint8_t *bytes, size_t n)
     return w == 0x10200073 || w == 0x30200073; /* sret, mret */
 }
 
-static bool interrupted(const struct guest_probe *p, uint64_t *ret)
+static bool entered(const struct guest_probe *p, struct guest_entry *ret)
 {
     bool is_machine = p->reg(p->context, "priv") == 3; /* firmware, on its own business or on the kernel's */
+    uint64_t cause = p->reg(p->context, is_machine ? "mcause" : "scause");
 
-    *ret = p->reg(p->context, is_machine ? "mepc" : "sepc");
+    *ret = (struct guest_entry){ .pc = p->reg(p->context, is_machine ? "mepc" : "sepc") };
+    ret->is_call = cause == 8;
+    ret->is_fault = !(cause >> 63) && !ret->is_call;
+    ret->pc += ret->is_call ? 4 : 0;
     return true;
 }
 
@@ -257,7 +261,7 @@ const struct guest guest_riscv64 = {
     .is_user = is_user,
     .decode = decode,
     .leaves_kernel = leaves_kernel,
-    .interrupted = interrupted,
+    .entered = entered,
     .handles = handles,
     .call = call,
 };

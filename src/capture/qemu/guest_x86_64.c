@@ -83,20 +83,23 @@ static bool leaves_kernel(const uint8_t *bytes, size_t n)
     return iret || (n == 2 && bytes[0] == 0x0f && (bytes[1] == 0x07 || bytes[1] == 0x35)); /* sysret, sysexit */
 }
 
-/* The processor has pushed rip and cs, and before them an error code or not. */
-static bool interrupted(const struct guest_probe *p, uint64_t *ret)
+/* A system call leaves the stack pointer as it was. Else the processor has pushed rip and cs, and before them an error code or
+ * not: interrupts have none, page faults and most others that fail have one. */
+static bool entered(const struct guest_probe *p, struct guest_entry *ret)
 {
-    uint64_t word[3];
+    uint64_t word[3], sp = p->reg(p->context, "rsp");
 
-    if (!p->memory(p->context, p->reg(p->context, "rsp"), word, sizeof word))
+    *ret = (struct guest_entry){ .is_call = !(sp >> 63) };
+    if (ret->is_call) {
+        ret->pc = p->reg(p->context, "rcx");
+        return true;
+    }
+    if (!p->memory(p->context, sp, word, sizeof word))
         return false;
-    if (word[1] == USER_CS)
-        *ret = word[0];
-    else if (word[2] == USER_CS)
-        *ret = word[1];
-    else
-        return false;
-    return true;
+    ret->is_fault = word[1] != USER_CS;
+    ret->is_vague = !ret->is_fault;
+    ret->pc = word[ret->is_fault ? 1 : 0];
+    return !ret->is_fault || word[2] == USER_CS;
 }
 
 /* A handler returns to code that makes the system call rt_sigreturn, and has the signal's number as its argument. */
@@ -142,7 +145,7 @@ const struct guest guest_x86_64 = {
     .is_user = is_user,
     .decode = decode,
     .leaves_kernel = leaves_kernel,
-    .interrupted = interrupted,
+    .entered = entered,
     .handles = handles,
     .call = call,
 };

@@ -55,14 +55,11 @@ static void characterize(struct block *b)
     for (uint32_t i = 0; i < b->insns; i++) {
         const struct guest_insn *g = &b->site[i].guest;
         bool is_last = i + 1 == b->insns;
-        if (g->access == GUEST_FAULTS || g->access > GUEST_ONE)
-            b->says_done = true;
         if (g->access == GUEST_ODD || (g->access == GUEST_REPEATED && !is_last))
             b->is_odd = true;
         if (is_last) {
             b->repeats = g->access == GUEST_REPEATED;
             b->is_call = g->is_call;
-            b->says_done = b->says_done || g->is_call;
         }
     }
 }

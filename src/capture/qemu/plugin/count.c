@@ -42,7 +42,7 @@ static void on_counted_block(unsigned cpu, void *block)
     if (!t)
         return;
     v->count_base = v->count;
-    v->counted = 0;
+    v->counted = NULL;
     if (t->repeats_at && t->repeats_at == b->pc)
         take_away(v, weight(b, 0, 1));
     t->repeats_at = 0;
@@ -52,9 +52,9 @@ static void on_counted_block(unsigned cpu, void *block)
 static void on_counted_repeat(unsigned cpu, void *block)
 {
     struct vcpu *v = vcpu_of(cpu);
-    const struct block *b = block, *before = (const struct block *)(uintptr_t)(v->counted & ~UINT64_C(1));
+    const struct block *b = block;
 
-    if (before && v->counted & 1 && repeating(before) == b->pc)
+    if (v->counted && repeating(v->counted) == b->pc)
         take_away(v, weight(b, 0, 1));
 }
 
@@ -67,38 +67,38 @@ static uint32_t index_of(const struct block *b, uint64_t pc)
     return i;
 }
 
-static void end_count(struct vcpu *v, const struct block *b, uint64_t pc)
+static void end_count(struct vcpu *v, const struct block *b, const struct guest_entry *e)
 {
-    uint32_t at = index_of(b, pc), last = b->insns - 1;
-    const struct guest_insn *g = &b->site[last].guest;
+    uint32_t at = index_of(b, e->pc), last = b->insns - 1;
 
-    if (!(v->counted & 1) && at < b->insns)
-        take_away(v, weight(b, at, b->insns));
-    else if (at == last && g->access != GUEST_NONE && !b->is_call && !b->repeats)
-        take_away(v, weight(b, last, b->insns));
-    else if (at == last && b->repeats)
+    if (e->is_call || at == b->insns)
+        return;
+    bool fails = e->is_fault || (e->is_vague && b->site[at].guest.access == GUEST_FAULTS);
+    if (at == last && b->repeats)
         v->thread->repeats_at = b->site[last].guest.insn.addr;
+    else if (fails)
+        take_away(v, weight(b, at, b->insns));
 }
 
 void on_counted_kernel(unsigned cpu, void *unused)
 {
     struct vcpu *v = vcpu_of(cpu);
-    const struct block *b = (const struct block *)(uintptr_t)(v->counted & ~UINT64_C(1));
     struct thread *t = v->thread;
-    bool is_call = b && b->is_call && v->counted & 1;
+    struct guest_entry e;
 
     (void)unused;
     v->state = STATE_UNKNOWN;
     if (!t)
         return;
-    t->has_resume = true;
-    if (is_call)
-        t->resume = b->site[b->insns - 1].guest.insn.addr + b->site[b->insns - 1].guest.insn.length;
-    else if (b && plugin.guest->interrupted(vcpu_probe(v), &t->resume))
-        end_count(v, b, t->resume);
+    t->has_resume = plugin.guest->entered(vcpu_probe(v), &e);
+    if (!t->has_resume)
+        e = (struct guest_entry){ 0 };
+    t->resume = e.pc;
+    if (v->counted)
+        end_count(v, v->counted, &e);
     give(v, t);
-    v->counted = 0;
-    enum guest_call call = is_call ? plugin.guest->call(vcpu_register(v, plugin.guest->number)) : GUEST_CALL_OTHER;
+    v->counted = NULL;
+    enum guest_call call = e.is_call ? plugin.guest->call(vcpu_register(v, plugin.guest->number)) : GUEST_CALL_OTHER;
     t->is_cloning = call == GUEST_CALL_CLONE;
     if (call == GUEST_CALL_EXIT_ALL)
         t->process->has_ended = true;
@@ -149,7 +149,6 @@ void on_counted_pattern(unsigned cpu, void *candidate)
 void translate_counted(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark)
 {
     struct block *b = block_new(tb, false);
-    struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, b->insns - 1);
 
     if (is_armed) {
         qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_counted_block, QEMU_READS_REGISTERS, QEMU_EQ,
@@ -160,8 +159,6 @@ void translate_counted(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark)
     }
     qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_ADD, plugin.word_count, weight(b, 0, b->insns));
     qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_STORE, plugin.word_counted, (uint64_t)(uintptr_t)b);
-    qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(last, QEMU_STORE, plugin.word_counted,
-                                                        (uint64_t)(uintptr_t)b | 1);
     for (uint32_t i = 0; may_mark && i < b->insns; i++)
         watch_pattern(qemu_plugin_tb_get_insn(tb, i), &b->site[i]);
 }

@@ -81,17 +81,6 @@ static void watch_accesses(struct qemu_plugin_insn *insn, struct site *s)
                                          s);
 }
 
-static void watch_insn(struct qemu_plugin_insn *insn, struct site *s)
-{
-    const struct block *b = s->block;
-    uint8_t access = s->guest.access;
-    bool may_fail = access != GUEST_NONE && access != GUEST_ONE;
-
-    if (b->says_done && (may_fail || s->index + 1u == b->insns))
-        qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_STORE, plugin.word_done, s->index + 1u);
-    watch_accesses(insn, s);
-}
-
 static void watch_kernel(struct qemu_plugin_tb *tb)
 {
     struct block *b = block_new(tb, true);
@@ -99,7 +88,7 @@ static void watch_kernel(struct qemu_plugin_tb *tb)
     qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_kernel_block, QEMU_READS_REGISTERS, QEMU_ALWAYS, plugin.word_state,
                                               0, b);
     for (uint32_t i = 0; i < b->insns; i++)
-        watch_insn(qemu_plugin_tb_get_insn(tb, i), &b->site[i]);
+        watch_accesses(qemu_plugin_tb_get_insn(tb, i), &b->site[i]);
 }
 
 static void translate_kernel(struct qemu_plugin_tb *tb)
@@ -165,7 +154,7 @@ static void translate_user(struct qemu_plugin_tb *tb, bool is_armed, bool may_ma
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         if (may_mark)
             watch_pattern(insn, &b->site[i]);
-        watch_insn(insn, &b->site[i]);
+        watch_accesses(insn, &b->site[i]);
     }
 }
 
@@ -338,7 +327,6 @@ int qemu_plugin_install(uint64_t id, const struct qemu_info *info, int argc, cha
     }
     plugin.score = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
     plugin.word_state = (struct qemu_word){ plugin.score, offsetof(struct vcpu, state) };
-    plugin.word_done = (struct qemu_word){ plugin.score, offsetof(struct vcpu, done) };
     plugin.word_count = (struct qemu_word){ plugin.score, offsetof(struct vcpu, count) };
     plugin.word_counted = (struct qemu_word){ plugin.score, offsetof(struct vcpu, counted) };
     ask_qemu(id);

@@ -84,7 +84,6 @@ struct block {
     uint64_t pc;
     uint32_t insns, page; /* page: number of the page of code that it begins in */
     uint16_t slots;       /* of `normal`; SLOTS_NONE: none yet, or never */
-    bool says_done;       /* QEMU stores the number of the instruction that begins, before those that may fail */
     bool is_odd;          /* never regular */
     bool repeats;         /* its last instruction does */
     bool is_call;         /* its last instruction is a system call */
@@ -181,7 +180,6 @@ enum { PAGE_TAGS = 512, REGISTERS_KNOWN = 24 };
 /* Begins with the words that QEMU changes itself. Its size is a power of two. */
 struct vcpu {
     uint64_t state;
-    uint64_t done;  /* 1 + the number of the instruction of the open block that began last */
     uint64_t count; /* mode=count: instructions, and from bit 32 on references */
     uint64_t *at;   /* where the next word goes; NULL: nothing is recorded */
     uint64_t *start, *limit;
@@ -197,12 +195,12 @@ struct vcpu {
     struct vcpu_rest *rest;
     uint32_t first; /* instruction of the open block that counts */
     uint32_t index;
-    uint64_t counted;      /* mode=count: the block that began last; its lowest bit: its last instruction began */
+    struct block *counted; /* mode=count: the block that began last */
     uint64_t count_base;   /* what `count` was when the thread came */
     uint64_t kernel_stack; /* where it is now, and whose that is */
     struct thread *kernel_thread;
     struct thread *entering; /* it has come from user code, and its stack is not known yet */
-    uint64_t unused[12];
+    uint64_t unused[13];
 };
 
 struct vcpu_rest {
@@ -300,7 +298,7 @@ struct plugin {
     struct settings settings;
     const struct guest *guest;
     struct qemu_plugin_scoreboard *score;
-    struct qemu_word word_state, word_done, word_count, word_counted;
+    struct qemu_word word_state, word_count, word_counted;
     char *vcpus; /* the scoreboard's entries */
     _Atomic bool is_armed;
     pthread_mutex_t lock; /* for threads, processes, targets, and blocks that change */

@@ -122,7 +122,6 @@ void vcpu_open(struct vcpu *v, struct block *b, uint32_t first)
         buffer_next(v);
     v->open = b;
     v->first = first;
-    v->done = 0;
     v->start = v->at;
     struct shape *normal = block_normal(b);
     v->logs = !normal || first > 0;
@@ -196,47 +195,32 @@ static uint32_t index_of(const struct vcpu *v, uint64_t pc)
     return i;
 }
 
-/* The first instruction from i on that always accesses memory and has not. */
-static uint32_t first_without_access(const struct vcpu *v, uint32_t i)
+/* How many instructions of the open block were executed, if it was left for the kernel. */
+static uint32_t executed(const struct vcpu *v, const struct guest_entry *e)
 {
     const struct block *b = v->open;
+    uint32_t at = index_of(v, e->pc);
 
-    while (i < b->insns && (b->site[i].guest.access != GUEST_ONE || has_accessed(v, &b->site[i])))
-        i++;
-    return i;
+    if (e->is_call || v->goes_on || at == b->insns)
+        return b->insns;
+    bool fails = e->is_fault || (e->is_vague && b->site[at].guest.access == GUEST_FAULTS);
+    return fails ? at : b->insns;
 }
 
-/* How many instructions of the open block were executed. pc is where it goes on: behind the kernel if `in_kernel`, else in
- * the block that begins now. A block can be left because an instruction fails (then pc is its address), or because QEMU
- * executes one again, alone. */
-static uint32_t executed(const struct vcpu *v, uint64_t pc, bool in_kernel)
+/* The open block was not executed as a regular one, or is not regular. Without the kernel, QEMU leaves a block to execute one
+ * of its instructions alone: the first that has not accessed what it should. */
+void vcpu_close_before(struct vcpu *v, const struct block *next)
 {
     const struct block *b = v->open;
-    uint32_t last = b->insns - 1, at = index_of(v, pc);
+    uint32_t at = v->goes_on ? b->insns : index_of(v, next->pc), end = b->insns;
 
-    if (v->goes_on)
-        return b->insns;
-    if (b->says_done && v->done == b->insns) {
-        bool may_fail = b->site[last].guest.access != GUEST_NONE && !b->is_call && !b->repeats;
-        bool fails = in_kernel && at == last && may_fail;
-        return fails && (b->site[last].guest.access != GUEST_ONE || !has_accessed(v, &b->site[last])) ? last : b->insns;
-    }
-    if (b->says_done && v->first < last) {
-        if (at < b->insns)
-            return at;
-        return v->done > v->first ? (uint32_t)v->done - 1 : v->first;
-    }
-    uint32_t missing = first_without_access(v, v->first);
-    return missing < b->insns && at <= missing ? at : missing;
+    if (at < b->insns && b->site[at].guest.operands > 0 && b->site[at].guest.access != GUEST_REPEATED
+        && !has_accessed(v, &b->site[at]))
+        end = at;
+    vcpu_close(v, end);
 }
 
 /* ---- call-backs ---- */
-
-/* The open block was not executed as a regular one, or is not regular. */
-void vcpu_close_before(struct vcpu *v, const struct block *next)
-{
-    vcpu_close(v, executed(v, next->pc, false));
-}
 
 bool vcpu_goes_on(struct vcpu *v, const struct block *next)
 {
@@ -282,7 +266,6 @@ void on_block(unsigned cpu, void *block)
     }
     v->open = b;
     v->first = 0;
-    v->done = 0;
     v->logs = false;
     v->start = at;
     *at = (uint64_t)(uintptr_t)normal;
@@ -329,23 +312,20 @@ void vcpu_interrupt(struct vcpu *v)
 {
     struct block *b = v->open;
     struct thread *t = v->thread;
-    const struct peet_insn *last = &b->site[b->insns - 1].guest.insn;
-    bool is_call = b->is_call && v->done == b->insns;
+    struct guest_entry e;
 
     t->is_cloning = t->is_returning = t->is_in_exec = false;
-    if (is_call) {
-        t->resume = last->addr + b->moved_by + last->length;
-    } else if (!plugin.guest->interrupted(vcpu_probe(v), &t->resume)) {
+    t->has_resume = plugin.guest->entered(vcpu_probe(v), &e);
+    if (!t->has_resume) {
         atomic_fetch_add(&plugin.unknown_entries, 1);
-        t->resume = 0;
+        e = (struct guest_entry){ 0 };
     }
-    t->has_resume = t->resume != 0;
-    bool is_inside = b->repeats && (v->goes_on || v->done == b->insns) && t->resume == last->addr + b->moved_by;
-    if (is_inside)
+    t->resume = e.pc;
+    if (b->repeats && !e.is_call && e.pc == b->site[b->insns - 1].guest.insn.addr + b->moved_by)
         pause_thread(v);
     else
-        vcpu_close(v, executed(v, t->resume, true));
-    if (is_call)
+        vcpu_close(v, executed(v, &e));
+    if (e.is_call)
         note_call(v);
 }
 
