@@ -232,7 +232,7 @@ bool vcpu_goes_on(struct vcpu *v, const struct block *next)
     return true;
 }
 
-static void begin_slowly(struct vcpu *v, struct block *b)
+__attribute__((noinline)) static void begin_slowly(struct vcpu *v, struct block *b)
 {
     uint64_t pc;
 
@@ -359,40 +359,58 @@ static void log_access(struct vcpu *v, uint32_t info, uint64_t addr, const struc
                                              .is_store = qemu_plugin_mem_is_store(info) };
 }
 
-static inline void look_at_page(struct vcpu *v, uint32_t info, uint64_t addr, const struct site *s)
+static void look_at_page(struct vcpu *v, uint32_t info, uint64_t addr, const struct site *s)
 {
     uint64_t page = addr >> 12;
 
-    if (__builtin_expect(v->tag[page % PAGE_TAGS] != (page ^ v->epoch), 0))
+    if (v->tag[page % PAGE_TAGS] != (page ^ v->epoch))
         buffer_page(v, info, addr);
-    if (__builtin_expect((addr & 4095) > s->last_inside, 0)
-        && (addr & 4095) + (UINT64_C(1) << qemu_plugin_mem_size_shift(info)) > 4096)
+    if ((addr & 4095) > s->last_inside && (addr & 4095) + (UINT64_C(1) << qemu_plugin_mem_size_shift(info)) > 4096)
         buffer_page(v, info, (addr | 4095) + 1);
 }
 
+/* A page that the buffer does not know, or a block that is not regular. */
+__attribute__((noinline)) static void access_slowly(struct vcpu *v, uint32_t info, uint64_t addr, const struct site *s)
+{
+    if (plugin.settings.physical)
+        look_at_page(v, info, addr, s);
+    if (v->logs)
+        log_access(v, info, addr, s);
+    else
+        *v->at++ = addr;
+}
+
+/* These two are most of what recording costs, and all of what it costs programs that are no targets: they keep no registers. */
 void on_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
 {
     struct vcpu *v = vcpu_of(cpu);
+    const struct site *s = site;
+    uint64_t *at = v->at, page = addr >> 12;
 
-    if (!v->at)
+    if (!at)
         return;
-    look_at_page(v, info, addr, site);
-    if (__builtin_expect(v->logs, 0))
-        log_access(v, info, addr, site);
-    else
-        *v->at++ = addr;
+    if (__builtin_expect(v->tag[page % PAGE_TAGS] != (page ^ v->epoch) || (addr & 4095) > s->last_inside || v->logs,
+                         0)) {
+        access_slowly(v, info, addr, s);
+        return;
+    }
+    *at = addr;
+    v->at = at + 1;
 }
 
 void on_virtual_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
 {
     struct vcpu *v = vcpu_of(cpu);
+    uint64_t *at = v->at;
 
-    if (!v->at)
+    if (!at)
         return;
-    if (__builtin_expect(v->logs, 0))
-        log_access(v, info, addr, site);
-    else
-        *v->at++ = addr;
+    if (__builtin_expect(v->logs, 0)) {
+        access_slowly(v, info, addr, site);
+        return;
+    }
+    *at = addr;
+    v->at = at + 1;
 }
 
 void on_first_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
