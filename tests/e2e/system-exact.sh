@@ -67,6 +67,15 @@ verdict "$property, beside others on four processors" "$(
         "$helpers/system_same" crowd.peet steps.peet "$thread" >same.out 2>&1 || cat same.out
     done
 )"
+# The program has asked the kernel where its pages are; the trace's last word on each page has to be the same.
+verdict "physical addresses are those that the guest's kernel knows" "$(
+    thread=$(threads crowd torture1 | sed 's/ .*//')
+    sed -n 's/^1: page/page/p' crowd.out | sort >asked
+    differs "$(wc -l <asked)" 64 "pages that the program told"
+    "$peet" dump --events crowd.peet | awk -v thread="$thread" '$1 == thread && $3 == "page" { last[$4] = $5 } END { for (p in last) print "page", p, last[p] }' |
+        sort >told
+    comm -23 asked told
+)"
 same_count() { # PROGRAM HOW-MANY
     instructions crowd "$1" >counts
     differs "$(wc -l <counts)" "$2" "threads of $1"

@@ -76,13 +76,27 @@ __attribute__((noipa)) static long strings(char *m)
     long left = 1500;
     __asm__ volatile("std; rep stosq; cld" : "+D"(to), "+c"(left) : "a"(1) : "memory");
     __asm__ volatile("rep stosb" : "+D"(to), "+c"(left) : "a"(1) : "memory"); /* of nothing */
-    __asm__ volatile("lock addq $1, %0; lock cmpxchg16b %1" : "+m"(m[64]), "+m"(m[128]) : : "rax", "rdx", "cc", "memory");
+    __asm__ volatile("lock addq $1, %0; lock cmpxchg16b %1"
+                     : "+m"(m[64]), "+m"(m[128])
+                     :
+                     : "rax", "rdx", "cc", "memory");
     return n;
 }
 
 static char *map(uintptr_t at, long pages, int protection)
 {
     return mmap((void *)at, (size_t)pages * PAGE, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* The frame of a page, as the kernel tells it. */
+static uint64_t frame_of(const void *page)
+{
+    uint64_t entry = 0;
+    FILE *f = fopen("/proc/self/pagemap", "r");
+
+    if (!f || fseek(f, (long)((uintptr_t)page / PAGE * 8), SEEK_SET) != 0 || fread(&entry, 8, 1, f) != 1)
+        entry = 0;
+    return entry & 0x7fffffffffffff;
 }
 
 int main(void)
@@ -106,5 +120,8 @@ int main(void)
     sum += flops(grid, 500, 8) > 0;
     PEET_THREAD_END();
     printf("%ld %d\n", sum, signals);
+    for (int i = 0; i < 64; i++)
+        printf("page %#lx %#lx\n", (unsigned long)((uintptr_t)fresh / PAGE + (unsigned)i),
+               (unsigned long)frame_of(fresh + i * PAGE));
     return signals == 2016 ? 0 : 1;
 }
