@@ -118,4 +118,74 @@ verdict "counts are those of the trace" "$(
     { echo 2 "$(sed -n 1p traced)"; echo 16 "$(sed -n 2p traced)"; } | sort -n -k2 >counted.expected
     awk '{ print $1, $2 }' counted.is | sort -n -k2 | diff counted.expected - || cat counted.peet
 )"
+[ "${PEET_SYSTEM:-}" = 1 ] || exit $status
+
+# ---- what takes longer ----
+
+cat >paper.c <<'C'
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#define PATTERN(tid) __asm__ volatile("mov %0, %%eax\n\tadd $0, %%eax\n\tadd $0, %%eax" : : "r"(tid) : "eax")
+__attribute__((noipa)) static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+static void *thread(void *p) { PATTERN((int)(uintptr_t)p); fib(20); return 0; }
+__attribute__((noipa)) static void deep(void) { volatile char frame[10240]; frame[0] = 1; PATTERN(9); frame[1] = 2; }
+int main(int argc, char **argv)
+{
+    pthread_t t[4];
+    (void)argv;
+    if (argc > 1) { deep(); fib(20); return 0; }
+    for (uintptr_t i = 0; i < 4; i++) pthread_create(&t[i], 0, thread, (void *)(i + 1));
+    for (int i = 0; i < 4; i++) pthread_join(t[i], 0);
+    return 0;
+}
+C
+${CC:-gcc} -O2 -static -w -o paper paper.c -lpthread && cp paper paper_deep
+complaints=$(record paper --cpus 2 --pattern ji --stack 8m --app ./paper)
+verdict "the paper's pattern marks threads (J03, J15)" "$(
+    echo "$complaints" | grep .
+    differs "$("$peet" info --format csv paper.peet | awk -F, '$1 == "threads" { print $4 }' | sort | tr '\n' ' ')" 'tid 1 tid 2 tid 3 tid 4 ' threads
+    "$peet" info --format csv paper.peet | awk -F, '$1 == "threads" && ($7 < 170000 || $7 > 260000)'
+)"
+complaints=$(record given --cpus 2 --pattern hex:83c00083c000 --app ./paper)
+verdict "any other pattern does" "$(
+    echo "$complaints" | grep .
+    differs "$("$peet" info --format csv given.peet | grep -c ^threads,)" 4 threads
+)"
+complaints=$(record shallow --pattern ji --k 1 --app './paper_deep deep'
+    record deep --pattern ji --k 4 --app './paper_deep deep')
+verdict "a first frame of 10 KB needs a larger k (J11)" "$(
+    echo "$complaints" | grep .
+    "$peet" info --format csv deep.peet | awk -F, '$1 == "threads" && $7 < 170000'
+)"
+
+cp guest_cases case_many
+complaints=$(record many --cpus 4 --memory 2g --app './case_many many')
+verdict "1,000 threads at a time are 1,000 threads" "$(
+    echo "$complaints" | grep .
+    differs "$(instructions many case_many | wc -l)" 1000 threads
+    differs "$(instructions many case_many | sort -u | wc -l)" 1 "different numbers of instructions"
+)"
+
+for arch in aarch64 riscv64; do
+    property="guests of $arch are as exact"
+    needs "$property" $arch-linux-gnu-gcc || continue
+    "$get" $arch >parts 2>&1 || { skip "$property" "needs QEMU and a kernel"; continue; }
+    for case in threads short fork dies handler coroutine; do
+        $arch-linux-gnu-gcc -std=c17 -D_GNU_SOURCE -O2 -w -static -I"$tree/include" -o case_$case "$tree/tests/e2e/subjects/guest_cases.c" -lpthread
+    done
+    complaints=$(record crowd --arch $arch --cpus 2 --app './case_threads threads' --app './case_short short' --app './case_fork fork' \
+        --app './case_dies dies' --app './case_handler handler' --app './case_coroutine coroutine')
+    verdict "$property" "$(
+        echo "$complaints" | grep .
+        check crowd
+        same_count case_threads 16
+        same_count case_short 200
+        few case_fork 10 20000
+        differs "$(instructions crowd case_dies | wc -l)" 10 threads
+        few case_dies 8000 40000
+        few case_handler 150000 400000
+        few case_coroutine 100000 400000
+    )"
+done
 exit $status
