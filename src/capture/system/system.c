@@ -156,8 +156,9 @@ static int tell_of_plugin(const struct producer_state *s, struct recording *ret,
         recording_warn(ret, "no thread was marked, so nothing is recorded: %s",
                        s->config->image
                            ? "the programs have to include peet/mark.h, or to run with libpeet-mark.so preloaded"
-                       : s->config->marked || s->config->pattern ? "the programs do not execute the pattern"
-                                                                 : "static programs have to include peet/mark.h");
+                       : s->config->marked || s->config->pattern
+                           ? "the programs do not execute the pattern"
+                           : "static programs have to be linked with libpeet-mark.a, or to include peet/mark.h");
     if (report.lost)
         recording_warn(ret, "%llu instructions were lost", (unsigned long long)report.lost);
     if (report.errors.count)
