@@ -188,7 +188,7 @@ done
 info() { # NAME KEY
     "$peet" info --format json "$1.peet" 2>/dev/null | tr ',{}[]' '\n' | sed -n "s/^ *\"$2\": *\"*\([^\"]*\)\"*$/\1/p" | head -n 1
 }
-[ -n "$plugin" ] || { skip "every thread that is marked has its stream" "needs libpeet-qemu.so"; exit $status; }
+[ -n "$plugin" ] || { skip "every thread that marks itself has its stream" "needs libpeet-qemu.so"; exit $status; }
 cat >marked.c <<'C'
 #include <peet/mark.h>
 #include <stdio.h>
@@ -214,9 +214,10 @@ int main(void)
 }
 C
 ${CC:-gcc} -O1 -static -I"$tree/include" -o marked marked.c -lpthread || exit 2
-record threads --marked --cpus 2 --app ./marked --app ./marked
+${CC:-gcc} -O1 -I"$tree/include" -o marked-dynamic marked.c -lpthread || exit 2
+record threads --cpus 2 --app ./marked --app ./marked-dynamic
 code=$?
-verdict "every thread that is marked has its stream, of every program" "$(
+verdict "every thread that marks itself has its stream, and only one, in every program" "$(
     differs $code 0 status
     differs "$(info threads threads)" 6 threads
     differs "$(info threads processes)" 2 processes

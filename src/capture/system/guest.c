@@ -229,6 +229,11 @@ static bool has_marks(const struct guest *g, const char *path)
     return found;
 }
 
+static bool is_default(const char *pattern)
+{
+    return !pattern || !strcmp(pattern, "default");
+}
+
 static int add_apps(struct guest *g, const struct apps *apps, struct recording *recording, struct peet_err *err)
 {
     bool any = false, dynamic;
@@ -239,16 +244,17 @@ static int add_apps(struct guest *g, const struct apps *apps, struct recording *
                        (int)MOST_APPS);
     for (size_t i = 0; i < apps->count && r == 0; i++) {
         const struct app *a = &apps->item[i];
-        bool marks = !g->config->marked;
         if ((r = add_app(g, a->program, &dynamic, err)) < 0)
             break;
-        if (!dynamic && !has_marks(g, a->program))
+        bool marks = has_marks(g, a->program); /* twice would be too much */
+        bool preload = dynamic && !marks && !g->config->marked && is_default(g->config->pattern);
+        if (!dynamic && !marks)
             recording_warn(recording,
                            "%s is linked statically and marks no threads: none of them will be recorded (see STATIC "
                            "PROGRAMS in peet-record(1))",
                            a->argv.item[0]);
-        any |= dynamic && marks;
-        r = add_app_file(g, a, i + 1, dynamic && marks, err);
+        any |= preload;
+        r = add_app_file(g, a, i + 1, preload, err);
     }
     return r == 0 && any ? add_own(g, MARK, MARK_IN_GUEST, err) : r;
 }
