@@ -33,7 +33,7 @@ struct producer_config {
     bool aslr;    /* leave the places of stack and libraries to chance */
     bool steered; /* its threads run when they are told to (capture/live/steer.h) */
     const struct producer_inside *inside; /* … by a machine in its own process; or NULL */
-    struct progress *progress; /* may be NULL */
+    struct progress *progress;            /* may be NULL */
 };
 
 /* What came of a recording. */
