@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +18,27 @@ static struct opt_list settings, cpus;
 static uint64_t stretches, seeds;
 static bool apart;
 
+enum { EXIT_STOPPED = 128 + SIGINT };
 enum { JITTER = 100, MOST_SEEDS = 10000 }; /* cycles: about a miss */
+
+static volatile uint32_t want_end;
+
+static void on_signal(int number)
+{
+    if (want_end) /* the second time at the latest */
+        _exit(128 + number);
+    want_end = (uint32_t)number;
+}
+
+/* Ctrl-C ends the simulation, and what it has is shown. */
+static void expect_end(void)
+{
+    struct sigaction a = { .sa_handler = on_signal }, old;
+
+    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
 
 static int exit_code(int status)
 {
@@ -47,13 +68,16 @@ static int simulate(struct source *source, const struct machine_config *config, 
         r = remap_read(remap, source->trace, &moved, &err);
     if (r == 0) {
         sim_set_remap(sim, moved);
+        sim_set_stop(sim, inside_here() ? inside_here()->host->want_end : &want_end);
         progress_init(&progress, stderr, name, 0, "references");
         r = sim_run(sim, &progress, &err);
         progress_release(&progress);
     }
     int code = r == 0 ? EXIT_OK : fail(&err);
-    if (r == 0)
+    if (r == 0) {
         sim_result(sim, ret);
+        code = ret->is_part ? EXIT_STOPPED : code;
+    }
     for (size_t i = 0; moved && r == 0 && remap_unused(moved, i); i++)
         warn("%s: '%s' did not occur", remap, remap_unused(moved, i));
     remap_free(moved);
@@ -167,7 +191,7 @@ static int run_here(const struct inside *inside, char **program)
         code = simulate(source, &config, program[0], &result);
         source_free(source);
     }
-    if (inside_answer(code == EXIT_OK ? -1 : code, &result, &err) < 0)
+    if (inside_answer(result.place ? -1 : code, &result, &err) < 0)
         code = fail(&err);
     sim_result_release(&result);
     return code;
@@ -225,6 +249,7 @@ static int run(int operands, char **operand)
     }
     if (peet_trace_open(operand[0], &trace, &err) < 0)
         return fail(&err);
+    expect_end();
     int code = EXIT_OK;
     if (peet_trace_is_pipe(trace))
         code = usage_error(&cmd_simulate, "a trace is read thread by thread, which a pipe cannot do: give a file");

@@ -20,6 +20,9 @@ struct source_context {
     bool is_first; /* nobody creates it: it is there from the beginning */
 };
 
+/* A reply to an event in which a thread waited: its wait was ended, for it is to end. */
+enum { SOURCE_CANCELLED = 2 };
+
 struct source_kind {
     /* The next batch of a context, valid until the next call for it: 1, 0 at its end, or an error. `reply` answers its last event, if
      * that asked something. What others have created meanwhile is among the contexts then. */

@@ -353,6 +353,23 @@ static void create(struct sim *s, struct place *p, uint64_t thread)
     sim_wake(s, c, p->clock);
 }
 
+/* Ends a wait in which a thread may be cancelled. Who waits for a condition gets its lock back first. */
+static void cancel(struct sim *s, struct place *p, uint64_t thread)
+{
+    struct context *c = context_of(s, thread);
+
+    if (!c || c->status != STATUS_WAITING)
+        return;
+    if (!c->joins
+        && (!c->object || (c->object->seen.kind != OBJECT_CONDITION && c->object->seen.kind != OBJECT_SEMAPHORE)))
+        return;
+    if (!c->joins)
+        remove_from(c->object, c);
+    c->joins = 0;
+    c->reply = SOURCE_CANCELLED;
+    sim_wake(s, c, p->clock);
+}
+
 static void join(struct sim *s, struct place *p, uint64_t thread)
 {
     struct context *child = context_of(s, thread), *c = p->context;
@@ -453,6 +470,7 @@ void sim_event(struct sim *s, struct place *p, const struct peet_event *e)
 
     switch (e->kind) {
     case PEET_EV_thread_create: create(s, p, arg[0]); break;
+    case PEET_EV_thread_cancel: cancel(s, p, arg[0]); break;
     case PEET_EV_thread_join: join(s, p, arg[0]); break;
     case PEET_EV_mutex_trylock:
     case PEET_EV_spin_trylock:

@@ -113,6 +113,11 @@ void sim_set_remap(struct sim *s, struct remap *r)
     s->remap = r;
 }
 
+void sim_set_stop(struct sim *s, const volatile uint32_t *stop)
+{
+    s->stop = stop;
+}
+
 void sim_free(struct sim *s)
 {
     if (!s)
@@ -497,9 +502,12 @@ static int take_turn(struct sim *s, struct place *p, struct progress *progress, 
     s->turns++;
     do {
         r = go_on(s, p, limit, err);
-        if (progress && ++s->steps % PROGRESS_STEPS == 0)
-            progress_at(progress, s->references);
-    } while (r == 0 && p->runs && p->clock < limit && !s->is_changed);
+        if (++s->steps % PROGRESS_STEPS == 0) {
+            if (progress)
+                progress_at(progress, s->references);
+            s->is_stopped = s->stop && *s->stop;
+        }
+    } while (r == 0 && p->runs && p->clock < limit && !s->is_changed && !s->is_stopped);
     return r;
 }
 
@@ -507,7 +515,7 @@ static int run(struct sim *s, struct progress *progress, struct peet_err *err)
 {
     int r = 0;
 
-    while (r == 0) {
+    while (r == 0 && !s->is_stopped) {
         if (s->is_changed)
             find_order(s);
         struct place *p = s->running ? s->order[0] : NULL;
@@ -622,6 +630,7 @@ void sim_result(struct sim *s, struct sim_result *ret)
                                 .places = s->places,
                                 .cpus = s->config.cpus,
                                 .broken = s->broken,
+                                .is_part = s->is_stopped,
                                 .place = mem_alloc(s->places, sizeof *ret->place),
                                 .memory = mem_alloc(s->config.cpus, sizeof *ret->memory) };
     memory_settle(s->memory);

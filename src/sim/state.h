@@ -112,6 +112,8 @@ struct sim {
     uint64_t references;
     uint32_t alive;
     uint64_t broken;
+    const volatile uint32_t *stop; /* or NULL */
+    bool is_stopped;
     struct arena arena;
 };
 

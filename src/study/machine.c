@@ -204,6 +204,10 @@ void machine_study_add(struct machine_study *m, const struct machine_config *c, 
     if (m->added == 1 && m->seeds && c->jitter)
         table_note(m->runs, "Threads that begin, or have waited, are late by 0 to %lu cycles, by the seed (jitter).",
                    (unsigned long)c->jitter);
+    if (r->is_part)
+        table_note(m->runs,
+                   "Stopped before its end, with %u processors: all numbers of that run are of what had happened.",
+                   c->cpus);
     if (r->broken)
         table_note(m->seeds ? m->single : m->runs,
                    "%lu waits had to be ended: in the order of this machine nobody would have.",
