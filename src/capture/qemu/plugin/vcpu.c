@@ -245,15 +245,13 @@ static bool is_entered_again(const struct vcpu *v, const struct block *next)
     return b->repeats && next->pc == b->site[b->insns - 1].guest.insn.addr + b->moved_by;
 }
 
-void on_block(unsigned cpu, void *block)
+static void begin_slowly(struct vcpu *v, struct block *b)
 {
-    struct vcpu *v = vcpu_of(cpu);
-    struct block *b = block;
     uint64_t pc;
 
-    if (__builtin_expect(v->state != STATE_TARGET, 0) && !vcpu_arrive(v, b, &pc))
+    if (v->state != STATE_TARGET && !vcpu_arrive(v, b, &pc))
         return;
-    if (__builtin_expect(b->page >= v->places_room || v->places[b->page] != 0, 0))
+    if (b->page >= v->places_room || v->places[b->page] != 0)
         b = place_of_block(v, b);
     if (v->open && v->at - v->start - 1 != v->open->slots) {
         if (is_entered_again(v, b)) {
@@ -263,6 +261,29 @@ void on_block(unsigned cpu, void *block)
         close_slowly(v, b);
     }
     vcpu_open(v, b, 0);
+}
+
+/* What vcpu_open does, for a regular block behind another one that went as it should. */
+void on_block(unsigned cpu, void *block)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    struct block *b = block;
+    struct shape *normal = __atomic_load_n(&b->normal, __ATOMIC_ACQUIRE);
+    uint64_t *at = v->at;
+
+    if (__builtin_expect(v->state != STATE_TARGET || !v->open || at - v->start - 1 != v->open->slots || !normal
+                             || b->page >= v->places_room || v->places[b->page] != 0 || v->limit - at < BLOCK_ROOM,
+                         0)) {
+        begin_slowly(v, b);
+        return;
+    }
+    v->open = b;
+    v->first = 0;
+    v->done = 0;
+    v->logs = false;
+    v->start = at;
+    *at = (uint64_t)(uintptr_t)normal;
+    v->at = at + 1;
 }
 
 /* A thread inside a string instruction: what it did so far is kept until it comes back. */
