@@ -5,6 +5,7 @@
 #   SAN=address,undefined or SAN=thread: build with sanitizers, in a folder of their own
 #   WERROR=1            warnings are errors  ONLY=…  the tests whose names contain this
 #   PREFIX DESTDIR      where to install     DEPS=:  do not look for packages
+#   D3=FILE             d3.min.js, which draws the plots of HTML pages; D3= leaves them out
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -16,6 +17,8 @@ DESTDIR :=
 FUZZ_SECONDS := 60
 FUZZ_CC := clang
 FOR := build
+D3 := /usr/share/nodejs/d3/dist/d3.min.js
+D3_LICENCE := /usr/share/doc/node-d3/copyright
 DEPS := scripts/deps
 
 # As many jobs as there are processors, unless the command line says something else.
@@ -231,6 +234,8 @@ $(B)/cli.files: FORCE
 	$(call remember,$(CLI_C))
 $(B)/machines.files: FORCE
 	$(call remember,$(MACHINES))
+$(B)/page.files: FORCE | $(B)/flags
+	$(call remember,$(D3) $(if $(D3),$(shell cat $(D3) 2>/dev/null | cksum)))
 
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)
@@ -252,12 +257,25 @@ $(B)/obj/presets.o: $(B)/presets.c $(B)/flags
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
+# What is in every HTML page, as arrays of C: style, script, and D3 below its licence. All but D3 has to be there.
+$(B)/page.c: src/view/html.css src/view/html.js $(B)/page.files Makefile
+	$(call say,MAKE,$@)
+	@[ -r '$(D3)' ] || echo '  note   no plots in HTML pages: they need node-d3 (make deps)'
+	$(Q)array() { printf 'const char %s[] = {\n' "$$1"; od -An -v -td1 | sed 's/[0-9]\{1,\}/&,/g'; echo '0 };'; }; \
+	  library() { [ ! -r '$(D3)' ] || { echo '/*!'; cat '$(D3_LICENCE)' 2>/dev/null | sed 's|[*]/|* /|g'; echo '*/'; \
+	    sed 's|</script|<\\/script|g; s|<!--|<\\!--|g' '$(D3)'; }; }; \
+	  { echo '#include "view/html.h"'; array html_style <src/view/html.css; array html_script <src/view/html.js; \
+	    library | array html_library; } >$@
+$(B)/obj/page.o: $(B)/page.c $(B)/flags
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+
 $(LIB): $(call object,$(OPEN_C)) $(B)/lib.files
 	$(call say,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
 
-$(REST): $(call object,$(filter-out $(OPEN_C),$(LIB_C))) $(B)/obj/presets.o $(B)/lib.files
+$(REST): $(call object,$(filter-out $(OPEN_C),$(LIB_C))) $(B)/obj/presets.o $(B)/obj/page.o $(B)/lib.files
 	$(call say,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
@@ -352,8 +370,8 @@ $(B)/fuzz/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) $(STD) $(WARN) -O1 -g -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZE) $(INCLUDE) -MMD -MP -c -o $@ $<
 
-$(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C)) $(B)/obj/presets.o
+$(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C)) $(B)/obj/presets.o $(B)/obj/page.o
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
 
--include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(RT_STATIC_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
+-include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(B)/obj/page.o $(RT_STATIC_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
