@@ -68,7 +68,7 @@
     };
   }
 
-  const short = (v) => (v >= 1e4 ? d3.format("~s")(v).replace("G", "B") : d3.format("~g")(v));
+  const short = (v) => (v >= 1e4 ? d3.format(".3~s")(v).replace("G", "B") : d3.format("~g")(v));
   const largest = (plot, values) => (plot.share ? 1 : d3.max(values.filter((v) => !isNaN(v))) || 1);
 
   /* An SVG of the figure's width, with the room for its axes; gives the inner part. */
