@@ -84,9 +84,9 @@ static const struct column USE[] = { { "from", "From cycle", CELL_COUNT, false }
 
 /* clang-format off */
 static const struct plot RUNS_PLOTS[] = {
-    { PLOT_LINES, "Speed-up against the first run; dashed: as the processors", "processors", "speed_up", .ideal = true, .least = 2 },
-    { PLOT_LINES, "Cycles", "processors", "cycles", .least = 2 },
-    { PLOT_LINES, "How busy the fabric was", "processors", "utilisation", .least = 2 },
+    { PLOT_LINES, "Speed-up (dashed: ideal)", "processors", "speed_up", .error = "speed_up_error", .ideal = true, .least = 2 },
+    { PLOT_LINES, "Cycles", "processors", "cycles", .error = "cycles_error", .least = 2 },
+    { PLOT_LINES, "How busy the fabric was", "processors", "utilisation", .error = "utilisation_error", .least = 2 },
     { 0 },
 };
 #define X(name, title) #name " "

@@ -37,12 +37,13 @@ enum plot_kind {
 struct plot {
     enum plot_kind kind;
     const char *title;
-    const char *over; /* the column along which it goes; of PLOT_BARS, those that name a row, with blanks between */
-    const char *of;   /* names of the columns that are shown, with blanks between; a stack's in their order */
-    const char *unit; /* what their numbers count, for the axis; NULL: the title of the only column */
-    bool ideal;       /* lines: also what would be if the first row's value grew as `over` does */
-    size_t least;     /* with fewer rows there is nothing to look at */
-    size_t most;      /* so many rows are shown; 0: all */
+    const char *over;  /* the column along which it goes; of PLOT_BARS, those that name a row, with blanks between */
+    const char *of;    /* names of the columns that are shown, with blanks between; a stack's in their order */
+    const char *unit;  /* what their numbers count, for the axis; NULL: the title of the only column */
+    const char *error; /* lines of one column: the column that says ± how much, if the table has it; or NULL */
+    bool ideal;        /* lines: also what would be if the first row's value grew as `over` does */
+    size_t least;      /* with fewer rows there is nothing to look at */
+    size_t most;       /* so many rows are shown; 0: all */
 };
 
 struct cell {

@@ -106,6 +106,11 @@ static void plot_show(const struct table *t, const struct plot *p, const size_t 
     fputc('"', out);
     if (p->unit)
         attribute("data-unit", p->unit, out);
+    if (p->error && columns_named(t, place, p->error, NULL)) {
+        fputs(" data-error=\"", out);
+        columns_named(t, place, p->error, out);
+        fputc('"', out);
+    }
     if (p->most)
         fprintf(out, " data-most=\"%zu\"", p->most);
     if (p->ideal)

@@ -62,6 +62,7 @@
       across: over.map((i) => headings[i].textContent).join(", "),
       unit: figure.dataset.unit || series[0].title,
       share: series.every((s) => s.texts.every((t) => t === "" || t === "-" || t.endsWith("%"))),
+      errors: figure.dataset.error ? rows.map((row) => valueOf(row, Number(figure.dataset.error))) : null,
       most: Number(figure.dataset.most || Infinity),
       ideal: Boolean(figure.dataset.ideal),
       caption: table.caption,
@@ -112,7 +113,7 @@
     const order = d3.range(plot.at.length).sort((a, b) => plot.at[a] - plot.at[b]);
     const x = d3.scaleLinear().domain([0, d3.max(plot.at)]).range([0, c.width]);
     const first = plot.series[0].values[0] / plot.at[0];
-    const values = plot.series.reduce((all, s) => all.concat(s.values), []);
+    const values = plot.series.reduce((all, s) => all.concat(s.values.map((v, i) => v + (plot.errors ? plot.errors[i] || 0 : 0))), []);
     const y = d3.scaleLinear().domain([0, largest(plot, values)]).nice().range([c.height, 0]);
     const distinct = Array.from(new Set(plot.at));
     axes(c, plot, x, y, (a) => (distinct.length <= 8 ? a.tickValues(distinct) : a.ticks(8)).tickFormat(short));
@@ -124,6 +125,11 @@
       const known = order.filter((i) => !isNaN(s.values[i]));
       c.g.append("path").attr("class", `line s${s.colour}`).style("fill", "none")
         .attr("d", d3.line().x((i) => x(plot.at[i])).y((i) => y(s.values[i]))(known));
+      if (plot.errors) {
+        c.g.selectAll(null).data(known.filter((i) => plot.errors[i] > 0)).enter().append("path").attr("class", "error")
+          .attr("d", (i) => [-1, 1].map((sign) => [x(plot.at[i]), y(s.values[i] + sign * plot.errors[i])])
+            .map(([at, to], k, ends) => `M${at - 4},${to}h8M${at},${ends[0][1]}V${ends[1][1]}`).join(""));
+      }
       c.g.selectAll(null).data(known).enter().append("circle").attr("class", `mark s${s.colour}`).attr("r", 4)
         .attr("cx", (i) => x(plot.at[i])).attr("cy", (i) => y(s.values[i]))
         .append("title").text((i) => `${plot.across} ${plot.names[i]}: ${s.title} ${s.texts[i]}`);

@@ -279,8 +279,10 @@ static bool has_figure(const struct result *r, const char *attributes)
 
 static void html_draws_shown_columns_of_tables_that_have_rows_enough(void)
 {
-    static const struct plot PLOTS[] = { { PLOT_LINES, "A", "count", "gone real file rate", .least = 2 }, { 0 } };
-    static const char EXPECTED[] = "data-plot=\"lines\" data-over=\"1\" data-of=\"3 4\"";
+    static const struct plot PLOTS[] = {
+        { PLOT_LINES, "A", "count", "gone real file rate", .error = "bytes", .least = 2 }, { 0 }
+    };
+    static const char EXPECTED[] = "data-plot=\"lines\" data-over=\"1\" data-of=\"3 4\" data-error=\"5\"";
     struct result r = { 0 };
     struct table *t = result_table(&r, "t", "T", COLUMNS);
     bool can_draw = *html_library;
