@@ -57,7 +57,7 @@ MACHINES := $(sort $(wildcard machines/*.cfg))
 WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
 ALL_C := $(LIB_C) $(RT_C) $(INSIDE_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
 ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
-SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench 2>/dev/null | LC_ALL=C sort)
+SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench experiments 2>/dev/null | LC_ALL=C sort)
 
 LIB := $(B)/libpeet.a
 REST := $(B)/obj/librest.a
@@ -82,7 +82,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all man everything deps demo test test-real soak bench fuzz tidy format install clean help
+.PHONY: FORCE all man everything deps demo test test-real soak bench experiments fuzz tidy format install clean help
 .PHONY: lint lint-deps lint-format lint-gcc lint-clang lint-cppcheck lint-scripts
 .DEFAULT_GOAL := all
 
@@ -115,6 +115,11 @@ test-real: all ## real programs from Debian's sources pass their own tests while
 bench: all $(HELPERS) ## measure what is claimed about speed, one script after the other
 	@status=0; for f in bench/*; do if [ -f $$f ] && [ -x $$f ]; then \
 	  echo "== $$f"; PEET_BUILD=$(abspath $(B)) $$f || { echo "$$f failed with status $$?"; status=1; }; \
+	fi; done; exit $$status
+
+experiments: all ## the figures of the papers, into experiments/out; QUICK=1: less of each
+	@status=0; for f in experiments/*; do if [ -f $$f ] && [ -x $$f ]; then \
+	  echo "== $$f"; PEET_BUILD=$(abspath $(B)) $$f $(if $(QUICK),--quick) || { echo "$$f failed with status $$?"; status=1; }; \
 	fi; done; exit $$status
 
 fuzz: $(FUZZERS) ## run every fuzz target for FUZZ_SECONDS=60
@@ -205,13 +210,13 @@ clean: ## remove everything that was made
 	rm -rf build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "make %-9s %s\n", $$1, $$2 } /^#   /{ v = v "\n" substr($$0, 3) } \
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "make %-11s %s\n", $$1, $$2 } /^#   /{ v = v "\n" substr($$0, 3) } \
 	  END { print v }' Makefile
 
 # ---- rules ----
 
 # Packages come before the first compilation, where the goal is one that installs them.
-ifneq ($(filter deps demo test soak bench,$(MAKECMDGOALS)),)
+ifneq ($(filter deps demo test soak bench experiments,$(MAKECMDGOALS)),)
 $(B)/flags: | deps
 $(PAGES): | deps
 endif
