@@ -13,7 +13,7 @@
 #include "study/machine.h"
 #include "view/view.h"
 
-static const char *machine = "modern", *format, *remap;
+static const char *machine = "modern", *format, *remap, *output;
 static struct opt_list settings, cpus;
 static uint64_t stretches, seeds;
 static bool apart;
@@ -197,6 +197,11 @@ static int run_here(const struct inside *inside, char **program)
     return code;
 }
 
+static int show(const struct result *r, struct peet_err *err)
+{
+    return output && strcmp(output, "-") != 0 ? view_save(format, r, output, err) : view_show(format, r, stdout, err);
+}
+
 /* A trace, or a program and its arguments. */
 static int run_all(struct peet_trace *trace, char **program)
 {
@@ -214,7 +219,8 @@ static int run_all(struct peet_trace *trace, char **program)
     study.stretches = stretches ? stretches : study.stretches;
     for (size_t i = 0; code == EXIT_OK && i < runs; i++)
         code = run_one(&study, trace, program, i, i + 1 == runs);
-    if (study.added && view_show(format, &study.result, stdout, &err) < 0)
+    result_title(&study.result, trace ? peet_trace_path(trace) : program[0]);
+    if (study.added && show(&study.result, &err) < 0)
         code = fail(&err);
     machine_study_release(&study);
     return code;
@@ -301,6 +307,12 @@ static const struct opt options[] = {
       .arg = "FILE",
       .value = &remap,
       .help = "rules that put data elsewhere, for the machine alone" },
+    { .name = "output",
+      .letter = 'o',
+      .type = OPT_STRING,
+      .arg = "FILE",
+      .value = &output,
+      .help = "write the result to FILE" },
     { 0 },
 };
 
@@ -319,6 +331,8 @@ static const char *const examples[] = {
     "a program built with peet cc runs as the machine says: who gets a lock, who runs when",
     "peet simulate -m mine.cfg --format json fft.peet",
     "your own machine, for a program",
+    "peet simulate --cpus 1,2,4,8 --format html -o fft.html fft.peet",
+    "a page with plots, for a browser",
     NULL,
 };
 
