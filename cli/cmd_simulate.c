@@ -352,6 +352,8 @@ static const char *const examples[] = {
     "as if elements of an array were farther apart: spread heap:wl_alloc every 8 to 64",
     "peet simulate -m sato1999 -- ./fft -m 16 -p 4",
     "a program built with peet cc runs as the machine says: who gets a lock, who runs when",
+    "peet simulate --cpus 1,2,4 loops.peet",
+    "a program that says by peet/mark.h which of its loops are parallel, as if they were",
     "peet simulate -m mine.cfg --format json fft.peet",
     "your own machine, for a program",
     NULL,
