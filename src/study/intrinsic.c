@@ -20,6 +20,8 @@ static const struct column SUMMARY[] = {
     { "runs",      "runs",              CELL_COUNT, false },
     { "threads",   "threads",           CELL_COUNT, false },
     { "same",      "same in all runs",  CELL_COUNT, false },
+    { "races",     "with data races",   CELL_COUNT, false },
+    { "choices",   "with an order of locks or atomics", CELL_COUNT, false },
     { "intrinsic", "intrinsic",         CELL_TEXT,  false },
     { 0 },
 };
@@ -35,7 +37,7 @@ static const struct column THREADS[] = {
     { "place",       "in",          CELL_TEXT,  false },
     { "here",        "in the first run", CELL_TEXT,  false },
     { "there",       "in that run", CELL_TEXT,  false },
-    { "cause",       "before it",   CELL_TEXT,  false },
+    { "cause",       "unordered",   CELL_TEXT,  false },
     { "data",        "data",        CELL_TEXT,  false },
     { "read_in",     "read in",     CELL_TEXT,  false },
     { "writer",      "written by",  CELL_COUNT, false },
@@ -55,7 +57,7 @@ enum verdict {
 static const char *const VERDICTS[] = { "same",    "one run", "not in all runs", "differs, but not again", "control",
                                         "address", "event" };
 static const char *const CAUSES[] = {
-    [UNORDERED_NONE] = "nothing unordered read", [UNORDERED_CHOICE] = "locks or atomics", [UNORDERED_RACE] = "data race"
+    [UNORDERED_NONE] = "nothing", [UNORDERED_CHOICE] = "locks or atomics", [UNORDERED_RACE] = "data race"
 };
 
 struct part { /* a thread of the first run */
@@ -65,6 +67,7 @@ struct part { /* a thread of the first run */
     size_t differs;   /* in how many runs */
     uint64_t record, instruction;
     char place[120], here[120], there[120];
+    bool is_searched; /* for its cause */
     struct unordered_read cause;
 };
 
@@ -207,16 +210,20 @@ static int find_records(struct comparison *c, struct peet_err *err)
     return r;
 }
 
+/* What was read unordered before streams part. Where no stream does, what was read unordered at all: it could have been otherwise. */
 static int find_causes(struct comparison *c, struct peet_err *err)
 {
     struct unordered u = { 0 };
     int r = unordered_init(&u, c->runs->trace, err);
+    bool any = false;
 
+    for (uint32_t i = 0; i < c->seen[0].threads; i++)
+        any = any || c->part[i].differs;
     for (uint32_t i = 0; r == 0 && i < c->seen[0].threads; i++) {
         struct part *p = &c->part[i];
-        uint64_t before = p->verdict == VERDICT_ALONE ? UINT64_MAX : p->record;
-        if (p->verdict == VERDICT_ALONE || p->verdict >= VERDICT_CONTROL)
-            r = unordered_find(&u, c->seen[0].thread[i].thread, before, &p->cause, err);
+        p->is_searched = any ? p->verdict >= VERDICT_CONTROL : true;
+        if (p->is_searched)
+            r = unordered_find(&u, c->seen[0].thread[i].thread, any ? p->record : UINT64_MAX, &p->cause, err);
     }
     unordered_release(&u);
     return r;
@@ -224,16 +231,32 @@ static int find_causes(struct comparison *c, struct peet_err *err)
 
 /* ---- tables ---- */
 
+static const char *answer_of(const struct comparison *c, bool is_same, uint64_t unordered)
+{
+    if (!is_same)
+        return "no";
+    if (!c->runs->trace)
+        return "yes, as far as these runs show";
+    if (unordered)
+        return c->runs->count > 1 ? "not known: the same in these runs, but data were read in no certain order"
+                                  : "not known: data were read in no certain order";
+    return "yes: nothing was read that others wrote in no certain order";
+}
+
 static void add_summary(struct table *t, const struct comparison *c, uint64_t same)
 {
-    size_t threads = c->seen[0].threads;
-    bool is_same = same == threads && c->more == 0;
+    uint64_t found[3] = { 0 };
+    bool is_same = same == c->seen[0].threads && c->more == 0;
 
+    for (uint32_t i = 0; i < c->seen[0].threads; i++)
+        found[c->part[i].cause.kind]++;
     t->records = true;
     table_count(t, c->runs->count);
-    table_count(t, threads);
+    table_count(t, c->seen[0].threads);
     table_count(t, same);
-    table_text(t, c->runs->count < 2 ? "unknown: one run only" : is_same ? "yes, as far as these runs show" : "no");
+    c->runs->trace ? table_count(t, found[UNORDERED_RACE]) : table_none(t);
+    c->runs->trace ? table_count(t, found[UNORDERED_CHOICE]) : table_none(t);
+    table_text(t, answer_of(c, is_same, found[UNORDERED_RACE] + found[UNORDERED_CHOICE]));
     if (c->more)
         table_note(t, "%" PRIu32 " threads of other runs are not in the first", c->more);
     table_note(t, "streams are compared record by record: blocks by their instructions, references by kind, size and "
@@ -243,10 +266,9 @@ static void add_summary(struct table *t, const struct comparison *c, uint64_t sa
 static void add_cause(struct table *t, const struct comparison *c, const struct observed *o, const struct part *p)
 {
     char place[120];
-    bool is_known = c->runs->trace && (p->verdict == VERDICT_ALONE || p->verdict >= VERDICT_CONTROL);
-    bool is_found = is_known && p->cause.kind != UNORDERED_NONE;
+    bool is_found = p->is_searched && p->cause.kind != UNORDERED_NONE;
 
-    table_text(t, is_known ? CAUSES[p->cause.kind] : NULL);
+    table_text(t, p->is_searched ? CAUSES[p->cause.kind] : NULL);
     table_text(t, is_found ? study_place(c->runs->trace, o->process, p->cause.addr, place) : NULL);
     table_text(t, is_found ? study_place(c->runs->trace, o->process, p->cause.code, place) : NULL);
     is_found ? table_count(t, p->cause.writer) : table_none(t);
@@ -278,10 +300,10 @@ static void add_notes(struct table *t, const struct comparison *c)
                "control: another block or event comes; address: a reference goes elsewhere; event: a call got or gave "
                "something else; counted from 0, in the first run");
     if (c->runs->trace)
-        table_note(t,
-                   "before it: what the thread read last, before that record, that another one wrote in no certain "
-                   "order: without a common lock (data race), or with one or atomically (locks or atomics); if there "
-                   "is nothing, allocation, input or time are left");
+        table_note(
+            t, "unordered: what the thread read last, before that record if there is one, that another one wrote in "
+               "no certain order: without a common lock (data race), or with one or atomically (locks or atomics); "
+               "where streams differ without it, allocation, input or time are left");
     else
         table_note(t, "record the program and give the trace to learn what the threads read unordered");
 }

@@ -39,8 +39,9 @@ static uint64_t lineage(const struct peet_trace *t, uint32_t id, unsigned depth)
 
     if (!th || depth > 1000)
         return 1;
-    uint64_t before = th->parent == id ? 1 : lineage(t, th->parent, depth + 1);
-    return mix(mix(before, th->ordinal), th->process == id ? 2 : 3);
+    const struct peet_thread *parent = th->parent == id ? NULL : thread_of(t, th->parent);
+    uint64_t before = parent ? lineage(t, th->parent, depth + 1) : 1;
+    return mix(mix(before, th->ordinal), parent && parent->process != th->process); /* forked, or created */
 }
 
 static void see_threads(struct observer *o, const struct source *s)
