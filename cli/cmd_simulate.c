@@ -104,7 +104,8 @@ static int load(struct machine_config *config, const char *count, uint64_t seed)
 
     if (!set)
         return EXIT_FAILED;
-    memcpy(set, settings.item, n * sizeof *set);
+    for (size_t i = 0; i < n; i++)
+        set[i] = settings.item[i];
     if (count) {
         snprintf(text, sizeof text, "cpus=%s", count);
         set[n++] = text;

@@ -363,7 +363,7 @@ static void slow_read(struct slow *s, const struct unordered *u)
                 if (r->kind == PEET_EVENT) {
                     const struct peet_event *e = &b.events[r->id];
                     if (e->kind == PEET_EV_mutex_lock)
-                        held |= 1 << (e->arg[0] & 0xf);
+                        held |= UINT64_C(1) << (e->arg[0] & 0xf);
                     if (e->kind == PEET_EV_mutex_unlock)
                         held &= ~(UINT64_C(1) << (e->arg[0] & 0xf));
                     events++;
@@ -375,7 +375,7 @@ static void slow_read(struct slow *s, const struct unordered *u)
                     s->access[n].piece = piece;
                     s->access[n].record = record;
                     s->access[n].addr = r->addr;
-                    s->access[n].held = held | (atomic ? 1 << 20 : 0);
+                    s->access[n].held = held | (atomic ? UINT64_C(1) << 20 : 0);
                     s->access[n].reads = r->kind != PEET_STORE;
                     s->access[n].writes = r->kind != PEET_LOAD;
                 }
