@@ -139,7 +139,7 @@ static void measure(struct machine_study *m, const struct machine_config *c, con
     ret[MEASURE_utilisation] = time > 0 ? (double)use->total / time : 0;
 }
 
-static void show_measure(struct table *t, enum machine_measure i, double value)
+static void show_measure(struct table *t, int i, double value)
 {
     if (MEASURE_TYPE[i] == CELL_COUNT)
         table_count(t, (uint64_t)value);
