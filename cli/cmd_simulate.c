@@ -175,7 +175,7 @@ static int run_one(struct machine_study *study, struct peet_trace *trace, char *
 
     if (code != EXIT_OK)
         return code;
-    if (program && !apart && inside_is_here_to_run()) {
+    if (!trace && !apart && inside_is_here_to_run()) {
         code = run_inside(&config, program, i, &result);
     } else {
         if ((trace ? source_open_trace(trace, !remap, &source, &err)
@@ -184,7 +184,7 @@ static int run_one(struct machine_study *study, struct peet_trace *trace, char *
             || take_loops(source, &config, &whole, &err) < 0)
             return fail(&err);
         code = simulate(whole, &config, trace ? peet_trace_path(trace) : program[0], &result);
-        if (code == EXIT_OK && program)
+        if (code == EXIT_OK && !trace)
             code = exit_code(source_status(source));
         source_free(whole);
     }
