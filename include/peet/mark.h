@@ -23,6 +23,7 @@
  *         PEET_POST(a, i);
  *     }
  *
+ * `peet simulate` deals the iterations out to the machine's processors; for each, a wait is over when that value was posted.
  * Leaving such a loop by break, goto or return leaves its events without their ends. */
 #ifndef PEET_MARK_H
 #define PEET_MARK_H

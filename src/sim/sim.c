@@ -123,6 +123,7 @@ void sim_free(struct sim *s)
     if (!s)
         return;
     memory_free(s->memory);
+    sim_loop_release(s);
     map_release(&s->objects);
     map_release(&s->threads);
     arena_release(&s->arena);
@@ -538,7 +539,7 @@ static int run(struct sim *s, struct progress *progress, struct peet_err *err)
 int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
 {
     for (uint32_t i = 0; i < s->contexts; i++)
-        if (s->source->context[i].is_first) {
+        if (s->source->context[i].birth == BIRTH_FIRST) {
             s->alive++;
             s->context[i].wake_at = sim_late(s);
             s->context[i].status = STATUS_READY;

@@ -16,6 +16,10 @@ enum pending {
     PENDING_BARRIER, /* look whether the barrier is open */
 };
 
+struct span {
+    int64_t from, to;
+};
+
 struct object {
     struct sim_object seen;
     union {
@@ -27,6 +31,10 @@ struct object {
     uint64_t since;               /* it is held */
     uint64_t value;               /* of a semaphore; signals that were kept; iterations that were posted */
     struct context *first, *last; /* who waits in line here: not for locks and barriers, which know by themselves */
+    struct context *poster;       /* whose iterations have posted here (loops.c), */
+    struct span *span;            /*   and what */
+    size_t spans, span_room;
+    struct object *next_post;
 };
 
 /* What is the same in every execution of a block. Its instructions need not stand in a row: it may be a way through several. */
@@ -64,6 +72,12 @@ struct context {
     uint64_t since;          /* it waits */
     uint64_t wake_at, order; /* in the heap of those that will be ready: by time, then by who came first */
     struct context *next;    /* in an object's line */
+    struct context *forker;  /* of one that takes iterations: whose */
+    struct context *iterations, *next_iteration; /* those that take this one's; its next brother */
+    uint64_t begun;                              /* of this one's loop: iterations so far, */
+    int64_t first_iteration;                     /*   and the number of the first */
+    uint64_t sequence;                           /* of its iteration, */
+    uint32_t depth;                              /*   and how many starts it is in; 0: it has none */
     struct peet_batch batch;
     size_t at;
     size_t in_trip;        /* of what is repeated: the next record, */
@@ -106,6 +120,7 @@ struct sim {
     uint64_t random;
     uint64_t lates;            /* how many random delays there were */
     struct map objects;        /* struct object *, by address and kind */
+    struct object *posts;      /* in which iterations have posted */
     struct map threads;        /* uint32_t: 1 + context, by number */
     struct block_facts *block; /* by item */
     uint32_t blocks;
@@ -149,6 +164,20 @@ void sim_end_context(struct sim *s, struct place *p);
 
 /* Nobody can go on: lets those go on who wait for conditions, for it was another order that made them wait. False: there are none. */
 bool sim_break(struct sim *s);
+
+/* A context that waits in an object's line need not any more. */
+void sim_leave_line(struct sim *s, struct context *c, uint64_t now);
+
+/* Iterations of parallel loops: a context that takes them is created, also again; begins one; has finished it; all have. */
+void sim_loop_created(struct context *c, struct context *forker);
+void sim_loop_start(struct context *c, uint64_t iteration);
+void sim_loop_finish(struct sim *s, struct context *c, uint64_t now);
+void sim_loop_join(struct sim *s, struct context *forker);
+void sim_loop_release(struct sim *s);
+
+/* What iterations post and wait for. */
+void sim_loop_post(struct sim *s, struct context *c, struct object *o, uint64_t value);
+bool sim_loop_may_go_on(const struct context *c, const struct object *o, uint64_t value);
 
 /* Of the block of a record; valid until the next call. */
 const struct block_facts *sim_block(struct sim *s, const struct peet_record *block);
