@@ -50,6 +50,8 @@ struct memory {
     struct map histories; /* struct history *, by line */
     struct map homes;     /* uint32_t: 1 + node, by page */
     struct arena arena;
+    void (*watcher)(void *context, unsigned cpu); /* or NULL */
+    void *watching;
 };
 
 /* The words of a line that a reference touches. */
@@ -269,6 +271,9 @@ static unsigned state_of(struct memory *m, unsigned cpu, uint64_t line)
 /* Another processor has changed the state of a line here. */
 static void change_state(struct memory *m, unsigned cpu, uint64_t line, unsigned state)
 {
+    if (m->watcher)
+        m->watcher(m->watching, cpu);
+    m->cpu[cpu].front.changes++; /* behind what the watcher still does */
     for (unsigned i = 0; i < m->private_levels; i++) {
         uint64_t *e = cache_find(&m->cpu[cpu].level[i], line);
         if (e && state)
@@ -711,6 +716,12 @@ uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
 struct memory_front *memory_front(struct memory *m, unsigned cpu)
 {
     return &m->cpu[cpu].front;
+}
+
+void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu), void *context)
+{
+    m->watcher = watcher;
+    m->watching = context;
 }
 
 void memory_add_fetches(struct memory *m, unsigned cpu, uint64_t lines)

@@ -68,7 +68,8 @@ struct memory_front {
     uint32_t ways, shift, line, latency;
     uint8_t fast[CACHE_STATES];       /* by state: bit 0: a read changes nothing, bit 1: a write does not */
     uint64_t easy[PEET_PREFETCH + 1]; /* so many, by kind */
-    uint64_t smooth; /* and those that were found in another place of the set, and changed but its order */
+    uint64_t smooth;  /* and those that were found in another place of the set, and changed but its order */
+    uint64_t changes; /* so often others have changed what is in the private caches */
 };
 
 static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
@@ -87,6 +88,10 @@ int memory_new(const struct machine_config *config, struct memory **ret, struct 
 void memory_free(struct memory *m);
 
 struct memory_front *memory_front(struct memory *m, unsigned cpu);
+
+/* Is called whenever a processor's private caches are about to be changed by what another one does. It may ask for easy and smooth
+ * references of that processor. */
+void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu), void *context);
 
 /* One reference at `now` that is not easy; returns the cycles for which the processor has to wait. */
 uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now);

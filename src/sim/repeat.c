@@ -3,8 +3,11 @@
  *
  * If all references of a trip were easy (sim/memory.h), and those of the next trips are to
  * the same lines, these are easy, too: each set then has its lines in the order in which a trip touches them last, and another trip
- * leaves them so; the same holds for a TLB. No other processor has had a turn since the trip began, and none has one before the limit.
- * So whole trips that end before it are only counted. */
+ * leaves them so; the same holds for a TLB. No other processor has changed anything here since the trip began. So whole trips are only
+ * counted.
+ *
+ * Nobody sees such trips, so they can also be counted before their time, while others are still behind. Should one of these then
+ * change what is in the caches here, those that come after it are taken back, and done one by one. */
 #include "sim/state.h"
 
 /* For how many more trips a reference stays in the line in which it was in this one. */
@@ -52,32 +55,73 @@ static struct easy_trip easy_trip(struct sim *s, const struct peet_repeat *n)
     return t;
 }
 
+/* So many trips that are easy; also less than none. */
+static void count_trips(struct sim *s, struct place *p, uint64_t trips)
+{
+    struct context *c = p->context;
+    const struct easy_trip *t = &c->easy;
+
+    c->trip += trips;
+    p->clock += trips * t->cycles;
+    p->seen.time[TIME_compute] += trips * t->compute;
+    p->seen.time[TIME_stall] += trips * (t->cycles - t->compute);
+    p->seen.instructions += trips * t->instructions;
+    s->references += trips * t->references;
+    if (t->fetches)
+        memory_add_fetches(s->memory, p->cpu, trips * t->fetches);
+    for (unsigned i = PEET_LOAD; i <= PEET_PREFETCH; i++)
+        p->front->easy[i] += trips * t->kinds[i];
+}
+
+/* How many cycles there are for trips that are only counted. */
+static uint64_t room_for_trips(const struct sim *s, const struct place *p, uint64_t limit)
+{
+    uint64_t room = limit > p->clock ? limit - p->clock : 0;
+
+    if (s->scheduler.count > 0 && s->config.quantum) { /* somebody waits for the place */
+        uint64_t left = p->began + s->config.quantum > p->clock ? p->began + s->config.quantum - p->clock : 0;
+        return left < room ? left : room;
+    }
+    /* With slack the order is not the one of time, and what comes behind something cannot be told. */
+    return s->scheduler.count > 0 || s->config.slack > 0 || limit == 0 ? room : UINT64_MAX;
+}
+
 /* Trips behind the one that is just over, which was easy. */
 static void skip(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
     const struct peet_repeat *n = &c->batch.repeat;
-    const struct easy_trip *t = &c->easy;
-    uint64_t room = limit > p->clock ? limit - p->clock : 0, most = n->times - c->trip;
+    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most = n->times - c->trip;
 
-    if (s->scheduler.count > 0 && s->config.quantum) { /* somebody waits for the place */
-        uint64_t left = p->began + s->config.quantum > p->clock ? p->began + s->config.quantum - p->clock : 0;
-        room = left < room ? left : room;
-    }
-    if (room < t->cycles || !s->config.level[0].bytes || s->config.contexts > 1)
+    if (room < cycles || !s->config.level[0].bytes || s->config.contexts > 1)
         return;
     most = trips_on_lines(n, c->trip - 1, s->config.level[0].line, most);
-    uint64_t fit = t->cycles ? room / t->cycles : most;
+    uint64_t fit = cycles ? room / cycles : most;
     most = fit < most ? fit : most;
-    c->trip += most;
-    p->clock += most * t->cycles;
-    p->seen.time[TIME_compute] += most * t->compute;
-    p->seen.time[TIME_stall] += most * (t->cycles - t->compute);
-    p->seen.instructions += most * t->instructions;
-    s->references += most * t->references;
-    memory_add_fetches(s->memory, p->cpu, most * t->fetches);
-    for (unsigned i = PEET_LOAD; i <= PEET_PREFETCH; i++)
-        p->front->easy[i] += most * t->kinds[i];
+    p->ahead = room == UINT64_MAX ? most : 0;
+    p->ahead_from = p->clock;
+    count_trips(s, p, most);
+}
+
+void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
+{
+    struct context *c = p->context;
+    uint64_t trips = p->ahead, before = time > p->ahead_from ? time - p->ahead_from - 1 : 0;
+
+    p->ahead = 0;
+    if (trips == 0 || c->easy.cycles == 0)
+        return;
+    uint64_t kept = before / c->easy.cycles;
+    if (kept >= trips)
+        return;
+    if (c->at == c->batch.count) { /* it had come to the end of what is repeated */
+        c->at--;
+        c->trip = c->batch.repeat.times;
+    }
+    count_trips(s, p, kept - trips);
+    s->is_changed = true;
+    while (p->clock < time || (p->clock == time && p->number < number))
+        sim_repeat(s, p, 0);
 }
 
 /* The references behind a block, from record i on; returns where they end. Those that are not easy are counted. */
@@ -114,7 +158,7 @@ void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
         if (c->trip == 0)
             c->easy = easy_trip(s, n);
         c->hard = 0;
-        c->turn_of_trip = s->turns;
+        c->changes = p->front->changes;
     }
     if (n->records[c->in_trip].kind == PEET_BLOCK) {
         uint64_t misses = memory_counts(s->memory, p->cpu)->fetch_misses;
@@ -126,7 +170,7 @@ void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
         return;
     c->in_trip = 0;
     c->trip++;
-    if (c->hard == 0 && c->turn_of_trip == s->turns && c->trip < n->times)
+    if (c->hard == 0 && c->changes == p->front->changes && c->trip < n->times)
         skip(s, p, limit);
     if (c->trip == n->times) {
         c->trip = 0;

@@ -15,12 +15,29 @@ enum { PROGRESS_STEPS = 1 << 16 };
 
 /* ---- making one ---- */
 
+/* Before a processor's caches are changed by what another one does. */
+static void watch(void *context, unsigned cpu)
+{
+    struct sim *s = context;
+
+    if (s->config.contexts == 1 && s->place[cpu].ahead)
+        sim_take_back(s, &s->place[cpu], s->now, s->actor);
+}
+
+/* A lock's or a barrier's own references may be made for one who is not there any more. */
+static void host_touches(struct sim *s, unsigned cpu)
+{
+    watch(s, cpu);
+    memory_front(s->memory, cpu)->changes++;
+}
+
 static uint64_t host_access(void *context, unsigned cpu, uint64_t addr, enum peet_kind kind, uint64_t now)
 {
     struct sim *s = context;
     uint32_t cost = s->config.cost[PEET_CL_plain];
 
     s->references++;
+    host_touches(s, cpu);
     addr = s->remap ? remap_addr(s->remap, addr) : addr;
     return now + cost + memory_access(s->memory, cpu, addr, 8, kind, now + cost);
 }
@@ -102,6 +119,7 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
         sim_free(s);
         return r;
     }
+    memory_set_watcher(s->memory, watch, s);
     sched_init(&s->scheduler, config->scheduler,
                &(struct sched_config){ .places = s->places, .quantum = config->quantum, .seed = config->seed });
     *ret = s;
@@ -175,6 +193,7 @@ static void leave_place(struct place *p)
     p->context->place = NULL;
     p->context = NULL;
     p->runs = false;
+    p->ahead = 0;
 }
 
 static void take_place(struct sim *s, struct place *p, struct context *c, uint64_t now)
@@ -191,6 +210,7 @@ static void take_place(struct sim *s, struct place *p, struct context *c, uint64
     c->status = STATUS_RUNNING;
     c->place = p;
     p->context = c;
+    c->hard++; /* what a trip had found here may be gone */
     p->began = p->clock;
     p->runs = true;
     s->is_changed = true;
@@ -226,13 +246,14 @@ static void become_ready(struct sim *s, struct context *c)
 
     c->status = STATUS_READY;
     sched_ready(&s->scheduler, &c->sched, now);
-    if (!p)
-        return;
-    if (p->context) { /* who waits there makes room */
+    if (p && p->context) { /* who waits there makes room */
         place_spend(p, now, (enum time_kind)p->context->waits_as);
         leave_place(p);
     }
-    sim_employ(s, p, now);
+    if (p)
+        sim_employ(s, p, now);
+    for (uint32_t i = 0; s->scheduler.count > 0 && i < s->places; i++) /* from now on their quanta matter */
+        sim_take_back(s, &s->place[i], now, 0);
 }
 
 void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind as)
@@ -423,6 +444,9 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
 {
     struct context *c = p->context;
 
+    p->ahead = 0; /* nobody is behind it any more */
+    s->now = p->clock;
+    s->actor = p->number;
     if (c->pending && !sim_pending(s, p)) {
         if (p->context == c && p->runs) /* who tries again and again may keep the one away whom it waits for */
             see_quantum(s, p);
@@ -499,7 +523,6 @@ static int take_turn(struct sim *s, struct place *p, struct progress *progress, 
 
     if (s->heap_count && s->heap[0]->wake_at < limit)
         limit = s->heap[0]->wake_at;
-    s->turns++;
     do {
         r = go_on(s, p, limit, err);
         if (++s->steps % PROGRESS_STEPS == 0) {

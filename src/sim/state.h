@@ -66,10 +66,10 @@ struct context {
     struct context *next;    /* in an object's line */
     struct peet_batch batch;
     size_t at;
-    size_t in_trip;        /* of what is repeated: the next record, */
-    uint64_t trip;         /*   in which trip, */
-    uint64_t hard;         /*   how many of its references were not easy, */
-    uint64_t turn_of_trip; /*   and in whose turn it began */
+    size_t in_trip;   /* of what is repeated: the next record, */
+    uint64_t trip;    /*   in which trip, */
+    uint64_t hard;    /*   how many of its references were not easy, */
+    uint64_t changes; /*   and what others had changed here when it began */
     struct easy_trip easy;
 };
 
@@ -79,6 +79,8 @@ struct place {
     struct memory_front *front; /* of the processor */
     uint64_t clock;
     uint64_t began;          /* when its context came */
+    uint64_t ahead;          /* trips that are counted before their time, and can be taken back, */
+    uint64_t ahead_from;     /*   since that time */
     struct context *context; /* NULL: idle */
     bool runs;               /* it can go on */
     uint8_t empty_as; /* enum time_kind: why nobody is there, for the one who was there last waits for something */
@@ -102,7 +104,9 @@ struct sim {
     uint32_t contexts;
     struct context **heap; /* that will be ready */
     size_t heap_count;
-    uint64_t woken, turns; /* how many contexts were put into the heap; how often the turn went to somebody */
+    uint64_t woken; /* how many contexts were put into the heap */
+    uint64_t now;   /* when the step that is being taken began, */
+    unsigned actor; /*   and the number of its place */
     uint64_t random;
     uint64_t lates;            /* how many random delays there were */
     struct map objects;        /* struct object *, by address and kind */
@@ -157,8 +161,13 @@ const struct block_facts *sim_block(struct sim *s, const struct peet_record *blo
 void sim_issue(struct sim *s, struct place *p, const struct peet_record *block);
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r); /* whether it was easy, or smooth */
 
-/* The next block of what is repeated; if nothing new happens in its trips, all of them that end before `limit`. */
+/* The next block of what is repeated. If nothing new happens in its trips, all of them that end before `limit`; or, where they can be
+ * taken back, as many as there are. */
 void sim_repeat(struct sim *s, struct place *p, uint64_t limit);
+
+/* Something is about to happen here that others do: what the place counted before its time goes back, to the first step that comes behind
+ * the one of that place at that time. */
+void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);
 
 /* Bytes that library code moved. */
 void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind);
