@@ -27,7 +27,6 @@ int peet_cursor_open(struct peet_trace *t, uint32_t thread, unsigned want, struc
     c->only = thread;
     c->want = want;
     c->pages.value_size = sizeof(uint64_t);
-    c->plans.value_size = sizeof(const struct loop_plan *);
     c->next = x ? x->first : 0;
     c->end = x ? x->first + x->count : t->chunks;
     int r = decoder_init(&c->decoder, t->schema, err);
@@ -50,8 +49,7 @@ void peet_cursor_free(struct peet_cursor *c)
     buf_release(&c->payload);
     buf_release(&c->planes);
     map_release(&c->pages);
-    map_release(&c->plans);
-    arena_release(&c->plan_arena);
+    loop_plans_release(&c->plans);
     free(c->record);
     free(c->physical);
     free(c->value_index);

@@ -37,8 +37,7 @@ struct peet_cursor {
     struct loop_run run;        /*   by a plan, if it has one, */
     struct peet_loop_walk walk; /*   else so; */
     struct flat_loop flat;      /*   trips that were taken out of either */
-    struct map plans;           /* of loops: struct loop_plan *, by item; NULL: it has none */
-    struct arena plan_arena;
+    struct loop_plans plans;
     struct peet_repeat repeat;
     struct map pages; /* from virtual to physical page numbers, as this chunk has said */
     uint64_t *physical;

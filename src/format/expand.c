@@ -161,18 +161,6 @@ static bool count_loop(const struct peet_cursor *c, const struct item *item, con
     return true;
 }
 
-/* How a loop is expanded at full speed; NULL: it cannot be, or not by this cursor. */
-static const struct loop_plan *plan_of(struct peet_cursor *c, const struct item *item)
-{
-    if (c->physical || c->value_index || c->skipping)
-        return NULL;
-    const struct loop_plan **p = map_find(&c->plans, item->loop->id, 0);
-    if (p)
-        return *p;
-    p = map_put(&c->plans, item->loop->id, 0);
-    return p ? *p = loop_plan_new(&c->plan_arena, c->decoder.schema, item->loop) : NULL;
-}
-
 static int put_loop(struct peet_cursor *c, const struct item *item, struct peet_err *err)
 {
     const uint64_t *slot = c->decoder.src + PEET_SRC_SLOT;
@@ -185,8 +173,12 @@ static int put_loop(struct peet_cursor *c, const struct item *item, struct peet_
     if (!(c->want & PEET_WANT_LOOPS)) {
         c->in_loop = true;
         c->flat.trips = 0;
-        loop_run_init(&c->run, plan_of(c, item));
-        if (!c->run.plan)
+        bool plain = !c->physical && !c->value_index && !c->skipping;
+        const struct loop_plan *plan = plain ? loop_plan(&c->plans, c->decoder.schema, item->loop) : NULL;
+        c->run.plan = NULL;
+        if (plan)
+            loop_run_init(&c->run, plan, c->decoder.src);
+        else
             peet_loop_walk_init(&c->walk, c->trace, &run);
         return 0;
     }

@@ -26,7 +26,6 @@ int peet_feed_new(struct peet_writer *w, uint32_t thread, unsigned want, struct 
     c->want = want;
     c->is_fed = true;
     c->pages.value_size = sizeof(uint64_t);
-    c->plans.value_size = sizeof(const struct loop_plan *);
     c->chunk.header.instructions = UINT64_MAX; /* nobody has counted them */
     int r = decoder_init(&c->decoder, w->view.schema, err);
     if (r == 0)
@@ -45,8 +44,7 @@ void peet_feed_free(struct peet_feed *f)
         return;
     decoder_release(&f->cursor.decoder);
     map_release(&f->cursor.pages);
-    map_release(&f->cursor.plans);
-    arena_release(&f->cursor.plan_arena);
+    loop_plans_release(&f->cursor.plans);
     free(f->cursor.record);
     free(f);
 }

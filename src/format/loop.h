@@ -48,10 +48,18 @@ struct loop_run {
     uint64_t trips; /* of the FLAT node that came last */
 };
 
-/* NULL: it cannot be done so, or there is no memory. Lives as long as the arena. */
-const struct loop_plan *loop_plan_new(struct arena *arena, const struct schema *s, const struct peet_loop *l);
+/* The plans of a cursor, by item. */
+struct loop_plans {
+    struct arena arena;
+    const struct loop_plan **of; /* NULL: nobody has asked; without a loop: it cannot be done so */
+    size_t room;
+};
+void loop_plans_release(struct loop_plans *p);
 
-void loop_run_init(struct loop_run *r, const struct loop_plan *p);
+/* NULL: it cannot be done so, or there is no memory. Lives as long as the plans. */
+const struct loop_plan *loop_plan(struct loop_plans *p, const struct schema *s, const struct peet_loop *l);
+
+void loop_run_init(struct loop_run *r, const struct loop_plan *p, uint64_t *src);
 
 /* The next block, or the next flat loop, of which there are r->trips; NULL at the end. */
 const struct plan_node *loop_run_next(struct loop_run *r, uint64_t *src);

@@ -4,6 +4,7 @@
  * The values of a loop stay where its item's slots were decoded, among the sources; so an operand of one of its blocks, which is a sum
  * of the block's slots, becomes a sum of the loop's values, and nobody needs the block's slots. Left out, and for the slow
  * walk (loop.c): blocks that compute, blocks whose slots are sums of two values. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "format/loop.h"
@@ -135,23 +136,57 @@ static bool plan_flat(struct arena *arena, struct loop_plan *p, unsigned number)
     return true;
 }
 
-const struct loop_plan *loop_plan_new(struct arena *arena, const struct schema *s, const struct peet_loop *l)
+static bool make_plan(struct arena *arena, const struct schema *s, struct loop_plan *p)
 {
-    struct loop_plan *p = arena_alloc(arena, sizeof *p + l->nodes * sizeof *p->node);
+    const struct peet_loop *l = p->loop;
 
-    if (!p)
-        return NULL;
-    p->loop = l;
     for (unsigned i = 0; i < l->nodes; i++) {
         const struct peet_loop_node *n = &l->node[i];
         p->node[i] = (struct plan_node){ .kind = n->block ? PLAN_BLOCK : PLAN_LOOP, .node = n };
         if (n->block && !plan_block(arena, schema_item(s, n->block), n, &p->node[i]))
-            return NULL;
+            return false;
     }
     for (unsigned i = 0; i < l->nodes; i++)
         if (!l->node[i].block && !plan_flat(arena, p, i))
+            return false;
+    return true;
+}
+
+static const struct loop_plan *add_plan(struct loop_plans *x, const struct schema *s, const struct peet_loop *l)
+{
+    if (l->id >= x->room) {
+        size_t room = ((size_t)l->id + 1) * 2;
+        const struct loop_plan **of = realloc(x->of, room * sizeof(const struct loop_plan *));
+        if (!of)
             return NULL;
+        memset(of + x->room, 0, (room - x->room) * sizeof(const struct loop_plan *));
+        x->of = of;
+        x->room = room;
+    }
+    struct loop_plan *p = arena_alloc(&x->arena, sizeof *p + l->nodes * sizeof *p->node);
+    if (!p)
+        return NULL;
+    p->loop = l;
+    if (!make_plan(&x->arena, s, p))
+        p->loop = NULL;
+    x->of[l->id] = p;
     return p;
+}
+
+const struct loop_plan *loop_plan(struct loop_plans *x, const struct schema *s, const struct peet_loop *l)
+{
+    const struct loop_plan *p = l->id < x->room ? x->of[l->id] : NULL;
+
+    if (!p)
+        p = add_plan(x, s, l);
+    return p && p->loop ? p : NULL;
+}
+
+void loop_plans_release(struct loop_plans *x)
+{
+    arena_release(&x->arena);
+    free(x->of);
+    *x = (struct loop_plans){ 0 };
 }
 
 /* ---- executing it ---- */
@@ -163,10 +198,16 @@ static void assign(uint64_t *value, const struct peet_assign *a, unsigned n)
                           + (uint64_t)a[i].add;
 }
 
-void loop_run_init(struct loop_run *r, const struct loop_plan *p)
+void loop_run_init(struct loop_run *r, const struct loop_plan *p, uint64_t *src)
 {
+    const struct peet_loop_node *first = p->loop->node;
+
     r->plan = p;
     r->node = r->depth = 0;
+    if (p->node[0].kind == PLAN_LOOP && !first->counted && first->trips == 1) { /* it only holds the others */
+        assign(src + PEET_SRC_SLOT, first->assign, first->enters);
+        r->node = 1;
+    }
 }
 
 const struct plan_node *loop_run_next(struct loop_run *r, uint64_t *src)
