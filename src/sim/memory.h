@@ -28,17 +28,7 @@
 
 #include "base/map.h"
 #include "sim/config.h"
-
-/* X(name, title): what can be the cause of a miss. */
-/* clang-format off */
-#define MISS_CAUSES(X) \
-    X(cold, "cold") X(replaced, "replacement") X(true_sharing, "true sharing") X(false_sharing, "false sharing")
-/* clang-format on */
-enum miss_cause {
-#define X(name, title) MISS_##name,
-    MISS_CAUSES(X) MISS_KINDS
-#undef X
-};
+#include "sim/history.h"
 
 /* What a processor has seen. References are counted per line that they touch. */
 struct memory_counts {
@@ -60,7 +50,7 @@ struct memory_counts {
 struct memory;
 
 /* What is found at once: where its set of the first cache was used last, in a state in which nothing else happens. Most references are of
- * this kind, so that this is all that is done for them. */
+ * this kind, so that this is all that is done for them. Smooth ones are found elsewhere in the set, and change but its order. */
 struct memory_front {
     const uint64_t *entry;
     const uint8_t *recent;
@@ -68,8 +58,8 @@ struct memory_front {
     uint32_t ways, shift, line, latency;
     uint8_t fast[CACHE_STATES];       /* by state: bit 0: a read changes nothing, bit 1: a write does not */
     uint64_t easy[PEET_PREFETCH + 1]; /* so many, by kind */
-    uint64_t smooth;  /* and those that were found in another place of the set, and changed but its order */
-    uint64_t changes; /* so often others have changed what is in the private caches */
+    uint64_t smooth;                  /* so many of them were smooth */
+    uint64_t changes;                 /* so often others have changed what is in the private caches */
 };
 
 static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)

@@ -8,6 +8,9 @@
  *
  * Nobody sees such trips, so they can also be counted before their time, while others are still behind. Should one of these then
  * change what is in the caches here, those that come after it are taken back, and done one by one. */
+#include <assert.h>
+#include <string.h>
+
 #include "sim/state.h"
 
 /* For how many more trips a reference stays in the line in which it was in this one. */
@@ -20,6 +23,8 @@ static uint64_t trips_in_line(const struct peet_record *r, uint64_t addr, uint64
     if (step == 0)
         return UINT64_MAX;
     uint64_t by = (int64_t)step > 0 ? step : 0 - step, room = (int64_t)step > 0 ? line - 1 - to : from;
+    if ((by & (by - 1)) == 0) /* most often, and a division takes long */
+        return room >> __builtin_ctzll(by);
     return by > room ? 0 : (uint32_t)room / (uint32_t)by;
 }
 
@@ -33,26 +38,46 @@ static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint3
     return most;
 }
 
-/* What one trip is if it is easy. */
-static struct easy_trip easy_trip(struct sim *s, const struct peet_repeat *n)
+/* A record but for its address. */
+static uint64_t what(const struct peet_record *r)
 {
-    struct easy_trip t = { 0 };
+    uint64_t word;
 
+    static_assert(sizeof *r == sizeof r->addr + sizeof word, "a record is an address and a word");
+    memcpy(&word, (const char *)r + sizeof r->addr, sizeof word);
+    return word;
+}
+
+static bool is_trip_of(const struct easy_trip *t, const struct peet_repeat *n)
+{
+    if (t->records != n->count)
+        return false;
+    for (size_t i = 0; i < n->count; i++)
+        if (t->record[i] != what(&n->records[i]))
+            return false;
+    return true;
+}
+
+/* What one trip is if it is easy. */
+static void find_trip(struct sim *s, const struct peet_repeat *n, struct easy_trip *t)
+{
+    *t = (struct easy_trip){ .records = n->count <= TRIP_RECORDS ? n->count : 0 };
     for (size_t i = 0; i < n->count; i++) {
         const struct peet_record *r = &n->records[i];
+        if (i < TRIP_RECORDS)
+            t->record[i] = what(r);
         if (r->kind == PEET_BLOCK) {
             const struct block_facts *f = sim_block(s, r);
-            t.compute += f->cost;
-            t.instructions += r->size;
-            t.fetches += f->fetches;
+            t->compute += f->cost;
+            t->instructions += r->size;
+            t->fetches += f->fetches;
         } else {
-            t.kinds[r->kind]++;
-            t.references++;
+            t->kinds[r->kind]++;
+            t->references++;
         }
     }
-    t.cycles = t.compute + (t.references - t.kinds[PEET_PREFETCH]) * s->config.level[0].latency
-               + t.fetches * s->config.instructions.latency;
-    return t;
+    t->cycles = t->compute + (t->references - t->kinds[PEET_PREFETCH]) * s->config.level[0].latency
+                + t->fetches * s->config.instructions.latency;
 }
 
 /* So many trips that are easy; also less than none. */
@@ -103,27 +128,6 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
     count_trips(s, p, most);
 }
 
-void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
-{
-    struct context *c = p->context;
-    uint64_t trips = p->ahead, before = time > p->ahead_from ? time - p->ahead_from - 1 : 0;
-
-    p->ahead = 0;
-    if (trips == 0 || c->easy.cycles == 0)
-        return;
-    uint64_t kept = before / c->easy.cycles;
-    if (kept >= trips)
-        return;
-    if (c->at == c->batch.count) { /* it had come to the end of what is repeated */
-        c->at--;
-        c->trip = c->batch.repeat.times;
-    }
-    count_trips(s, p, kept - trips);
-    s->is_changed = true;
-    while (p->clock < time || (p->clock == time && p->number < number))
-        sim_repeat(s, p, 0);
-}
-
 /* The references behind a block, from record i on; returns where they end. Those that are not easy are counted. */
 static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
 {
@@ -149,14 +153,13 @@ static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
     return i;
 }
 
-void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
+/* The next block of the trip, and its references. If that was all of it, and nothing new: trips behind it. */
+static void step(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
     const struct peet_repeat *n = &c->batch.repeat;
 
     if (c->in_trip == 0) {
-        if (c->trip == 0)
-            c->easy = easy_trip(s, n);
         c->hard = 0;
         c->changes = p->front->changes;
     }
@@ -176,4 +179,38 @@ void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
         c->trip = 0;
         c->at++;
     }
+}
+
+void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
+{
+    struct context *c = p->context;
+
+    if (c->in_trip == 0 && c->trip == 0 && !is_trip_of(&c->easy, &c->batch.repeat))
+        find_trip(s, &c->batch.repeat, &c->easy);
+    do {
+        p->ahead = 0;
+        s->now = p->clock;
+        step(s, p, limit);
+    } while (c->at < c->batch.count && sim_may_go_on(s, p, limit));
+}
+
+void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
+{
+    struct context *c = p->context;
+    uint64_t trips = p->ahead, before = time > p->ahead_from ? time - p->ahead_from - 1 : 0;
+
+    p->ahead = 0;
+    if (trips == 0 || c->easy.cycles == 0)
+        return;
+    uint64_t kept = before / c->easy.cycles;
+    if (kept >= trips)
+        return;
+    if (c->at == c->batch.count) { /* it had come to the end of what is repeated */
+        c->at--;
+        c->trip = c->batch.repeat.times;
+    }
+    count_trips(s, p, kept - trips);
+    s->is_changed = true;
+    while (p->clock < time || (p->clock == time && p->number < number))
+        step(s, p, 0);
 }

@@ -405,18 +405,22 @@ void sim_issue(struct sim *s, struct place *p, const struct peet_record *block)
     }
 }
 
-/* The block at the beginning of the records, and its references; or the references that are left of one. */
-static void execute(struct sim *s, struct place *p, struct context *c)
+/* The block at the beginning of the records, and its references; or the references that are left of one. And so on, as long as
+ * nobody else has a say in it. */
+static void execute(struct sim *s, struct place *p, struct context *c, uint64_t limit)
 {
     const struct peet_record *r = c->batch.records + c->at, *end = c->batch.records + c->batch.count;
 
-    if (r->kind == PEET_BLOCK)
-        sim_issue(s, p, r++);
-    while (r < end && peet_is_reference(r)) {
-        sim_refer(s, p, r++);
-        if (s->config.by_reference)
-            break;
-    }
+    do {
+        s->now = p->clock;
+        if (r->kind == PEET_BLOCK)
+            sim_issue(s, p, r++);
+        while (r < end && peet_is_reference(r)) {
+            sim_refer(s, p, r++);
+            if (s->config.by_reference)
+                break;
+        }
+    } while (r < end && r->kind <= PEET_PREFETCH && sim_may_go_on(s, p, limit));
     c->at = (size_t)(r - c->batch.records);
 }
 
@@ -476,7 +480,7 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
     if (r->kind == PEET_REPEAT)
         sim_repeat(s, p, limit);
     else
-        execute(s, p, c);
+        execute(s, p, c, limit);
     see_quantum(s, p);
     return 0;
 }

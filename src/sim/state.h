@@ -41,9 +41,12 @@ struct block_facts {
     struct stretch *stretch;
 };
 
-/* What one trip of a repeat is if all its references are easy. */
+/* What one trip of a repeat is if all its references are easy; it holds for all repeats of these records, wherever they refer to. */
+enum { TRIP_RECORDS = 16 };
 struct easy_trip {
     uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions, fetches;
+    size_t records;                /* 0: so many that nobody looks whether they are the same */
+    uint64_t record[TRIP_RECORDS]; /* but for their addresses */
 };
 
 struct context {
@@ -140,6 +143,12 @@ static inline void place_spend(struct place *p, uint64_t until, enum time_kind a
         return;
     p->seen.time[as] += until - p->clock;
     p->clock = until;
+}
+
+/* Whether a place that has just taken a step may take the next one without asking who is farthest behind, or who wants its place. */
+static inline bool sim_may_go_on(const struct sim *s, const struct place *p, uint64_t limit)
+{
+    return p->clock < limit && !s->is_changed && s->scheduler.count == 0;
 }
 
 /* One event; the place's clock moves. */
