@@ -100,8 +100,9 @@ static void find_front(struct memory *m, unsigned cpu)
     for (unsigned s = 1; usable && s < p->states; s++) {
         const struct own_cell *w = &p->own[s][OWN_WRITE];
         bool reads = p->flags[s] & STATE_READABLE, writes = p->flags[s] & STATE_WRITABLE && w->alone == s;
-        f->fast[s] = (uint8_t)(reads | (writes && !m->config.level[0].is_write_through) << 1);
-        f->fast[s | WATCHED] = reads;
+        f->fast[PEET_LOAD][s] = f->fast[PEET_LOAD][s | WATCHED] = reads;
+        f->fast[PEET_PREFETCH][s] = f->fast[PEET_PREFETCH][s | WATCHED] = reads;
+        f->fast[PEET_STORE][s] = f->fast[PEET_UPDATE][s] = writes && !m->config.level[0].is_write_through;
     }
 }
 
@@ -558,7 +559,7 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
     uint64_t line = addr >> p->level[0].shift, *e = cache_find(&p->level[0], line);
 
-    if (e && p->front.fast[cache_state(*e)] >> is_write & 1) {
+    if (e && p->front.fast[kind][cache_state(*e)]) {
         cache_touch(&p->level[0], e);
         p->front.easy[kind]++;
         p->front.smooth++;

@@ -56,18 +56,17 @@ struct memory_front {
     const uint8_t *recent;
     uint64_t mask;
     uint32_t ways, shift, line, latency;
-    uint8_t fast[CACHE_STATES];       /* by state: bit 0: a read changes nothing, bit 1: a write does not */
-    uint64_t easy[PEET_PREFETCH + 1]; /* so many, by kind */
-    uint64_t smooth;                  /* so many of them were smooth */
-    uint64_t changes;                 /* so often others have changed what is in the private caches */
+    bool fast[PEET_PREFETCH + 1][CACHE_STATES]; /* by kind and state: it changes nothing */
+    uint64_t easy[PEET_PREFETCH + 1];           /* so many, by kind */
+    uint64_t smooth;                            /* so many of them were smooth */
+    uint64_t changes;                           /* so often others have changed what is in the private caches */
 };
 
 static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
 {
     uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + f->recent[set]];
-    unsigned bit = kind == PEET_STORE || kind == PEET_UPDATE;
 
-    if (last >> CACHE_STATE_BITS != line || !(f->fast[cache_state(last)] >> bit & 1)
+    if (last >> CACHE_STATE_BITS != line || !f->fast[kind][cache_state(last)]
         || (addr & (f->line - 1)) + size > f->line)
         return false;
     f->easy[kind]++;

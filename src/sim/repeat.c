@@ -138,9 +138,7 @@ static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
         const struct peet_record *from = &n->records[i];
         uint64_t addr = from->addr + n->step[i] * c->trip;
         if (memory_is_easy(f, addr, from->size, from->kind)) {
-            uint64_t latency = from->kind == PEET_PREFETCH ? 0 : f->latency;
-            p->clock += latency;
-            p->seen.time[TIME_stall] += latency;
+            place_be_easy(p, from->kind);
             s->references++;
         } else {
             struct peet_record r = *from;
@@ -164,9 +162,9 @@ static void step(struct sim *s, struct place *p, uint64_t limit)
         c->changes = p->front->changes;
     }
     if (n->records[c->in_trip].kind == PEET_BLOCK) {
-        uint64_t misses = memory_counts(s->memory, p->cpu)->fetch_misses;
+        const uint64_t *misses = &p->counts->fetch_misses, before = *misses;
         sim_issue(s, p, &n->records[c->in_trip++]);
-        c->hard += memory_counts(s->memory, p->cpu)->fetch_misses != misses;
+        c->hard += *misses != before;
     }
     c->in_trip = refer(s, p, c, c->in_trip);
     if (c->in_trip < n->count)

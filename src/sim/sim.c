@@ -98,6 +98,7 @@ static int make_places(struct sim *s, struct peet_err *err)
         s->place[i].cpu = i / s->config.contexts;
         s->place[i].empty_as = TIME_idle;
         s->place[i].front = memory_front(s->memory, s->place[i].cpu);
+        s->place[i].counts = memory_counts(s->memory, s->place[i].cpu);
     }
     return 0;
 }
@@ -334,6 +335,7 @@ const struct block_facts *sim_block(struct sim *s, const struct peet_record *blo
     if (s->config.instructions.bytes)
         find_stretches(s, b, f);
     f->is_known = true;
+    f->is_plain = f->stretches == 0 && s->config.contexts == 1;
     return f;
 }
 
@@ -351,9 +353,9 @@ static void issue(struct sim *s, struct place *p, uint64_t cycles)
 }
 
 /* Waits for memory, of which some was waiting for the fabric. */
-static void stall(struct sim *s, struct place *p, uint64_t cycles, uint64_t waited_before)
+static void stall(struct place *p, uint64_t cycles, uint64_t waited_before)
 {
-    uint64_t waited = memory_counts(s->memory, p->cpu)->waited - waited_before;
+    uint64_t waited = p->counts->waited - waited_before;
 
     waited = waited < cycles ? waited : cycles;
     p->clock += cycles;
@@ -367,15 +369,13 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
 
     s->references++;
     if (memory_is_easy(p->front, addr, r->size, r->kind)) {
-        uint64_t latency = r->kind == PEET_PREFETCH ? 0 : p->front->latency;
-        p->clock += latency;
-        p->seen.time[TIME_stall] += latency;
+        place_be_easy(p, r->kind);
         return true;
     }
-    uint64_t waited = memory_counts(s->memory, p->cpu)->waited, smooth = p->front->smooth;
+    uint64_t waited = p->counts->waited, smooth = p->front->smooth;
     uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);
     if (cycles)
-        stall(s, p, cycles, waited);
+        stall(p, cycles, waited);
     return p->front->smooth != smooth;
 }
 
@@ -393,16 +393,42 @@ void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enu
     }
 }
 
-void sim_issue(struct sim *s, struct place *p, const struct peet_record *block)
+void sim_issue_other(struct sim *s, struct place *p, const struct peet_record *block)
 {
     const struct block_facts *f = sim_block(s, block);
 
     issue(s, p, f->cost);
     p->seen.instructions += block->size;
     for (uint32_t i = 0; i < f->stretches; i++) {
-        uint64_t waited = memory_counts(s->memory, p->cpu)->waited;
-        stall(s, p, memory_fetch(s->memory, p->cpu, f->stretch[i].addr, f->stretch[i].bytes, p->clock), waited);
+        uint64_t waited = p->counts->waited;
+        stall(p, memory_fetch(s->memory, p->cpu, f->stretch[i].addr, f->stretch[i].bytes, p->clock), waited);
     }
+}
+
+/* References, up to the end or to another record, or the first of them; returns what comes behind. */
+static const struct peet_record *refer(struct sim *s, struct place *p, const struct peet_record *r,
+                                       const struct peet_record *end)
+{
+    const struct peet_record *first = r;
+    uint64_t others = 0;
+
+    if (s->remap || s->config.by_reference) {
+        for (; r < end && peet_is_reference(r); r++) {
+            sim_refer(s, p, r);
+            if (s->config.by_reference)
+                return r + 1;
+        }
+        return r;
+    }
+    for (; r < end && peet_is_reference(r); r++)
+        if (memory_is_easy(p->front, r->addr, r->size, r->kind)) {
+            place_be_easy(p, r->kind);
+        } else {
+            sim_refer(s, p, r);
+            others++;
+        }
+    s->references += (uint64_t)(r - first) - others;
+    return r;
 }
 
 /* The block at the beginning of the records, and its references; or the references that are left of one. And so on, as long as
@@ -415,11 +441,7 @@ static void execute(struct sim *s, struct place *p, struct context *c, uint64_t 
         s->now = p->clock;
         if (r->kind == PEET_BLOCK)
             sim_issue(s, p, r++);
-        while (r < end && peet_is_reference(r)) {
-            sim_refer(s, p, r++);
-            if (s->config.by_reference)
-                break;
-        }
+        r = refer(s, p, r, end);
     } while (r < end && r->kind <= PEET_PREFETCH && sim_may_go_on(s, p, limit));
     c->at = (size_t)(r - c->batch.records);
 }

@@ -34,9 +34,9 @@ struct stretch {
     uint64_t addr, bytes;
 };
 struct block_facts {
-    bool is_known;
-    uint64_t cost;    /* cycles of its instructions */
-    uint64_t fetches; /* lines of instructions, stretch by stretch */
+    bool is_known, is_plain; /* plain: it takes its cost, and that is all of it */
+    uint64_t cost;           /* cycles of its instructions */
+    uint64_t fetches;        /* lines of instructions, stretch by stretch */
     uint32_t stretches;
     struct stretch *stretch;
 };
@@ -80,6 +80,7 @@ struct place {
     struct sim_place seen;
     unsigned number, cpu;
     struct memory_front *front; /* of the processor */
+    const struct memory_counts *counts;
     uint64_t clock;
     uint64_t began;          /* when its context came */
     uint64_t ahead;          /* trips that are counted before their time, and can be taken back, */
@@ -167,7 +168,29 @@ bool sim_break(struct sim *s);
 const struct block_facts *sim_block(struct sim *s, const struct peet_record *block);
 
 /* Instructions, and the references that follow them. */
-void sim_issue(struct sim *s, struct place *p, const struct peet_record *block);
+void sim_issue_other(struct sim *s, struct place *p, const struct peet_record *block);
+static inline void sim_issue(struct sim *s, struct place *p, const struct peet_record *block)
+{
+    if (block->id >= s->blocks || !s->block[block->id].is_plain) {
+        sim_issue_other(s, p, block);
+        return;
+    }
+    p->clock += s->block[block->id].cost;
+    p->seen.time[TIME_compute] += s->block[block->id].cost;
+    p->seen.instructions += block->size;
+}
+
+/* The cycles of a reference that was easy. */
+static inline void place_be_easy(struct place *p, unsigned kind)
+{
+    uint64_t latency = p->front->latency;
+
+    if (latency && kind != PEET_PREFETCH) {
+        p->clock += latency;
+        p->seen.time[TIME_stall] += latency;
+    }
+}
+
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r); /* whether it was easy, or smooth */
 
 /* The next block of what is repeated. If nothing new happens in its trips, all of them that end before `limit`; or, where they can be
