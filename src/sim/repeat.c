@@ -13,16 +13,15 @@
 
 #include "sim/state.h"
 
-/* For how many more trips a reference stays in the line in which it was in this one. */
-static uint64_t trips_in_line(const struct peet_record *r, uint64_t addr, uint64_t step, uint32_t line)
+/* For how many more trips a reference stays in the line in which it was in this one, of which `from` is the byte. */
+static inline uint64_t trips_in_line(uint64_t from, uint64_t size, uint64_t step, uint64_t line)
 {
-    uint64_t from = addr & (line - 1), to = from + r->size - 1;
+    uint64_t by = (int64_t)step > 0 ? step : 0 - step, room = (int64_t)step > 0 ? line - from - size : from;
 
-    if (to >= line)
+    if (from + size > line)
         return 0;
     if (step == 0)
         return UINT64_MAX;
-    uint64_t by = (int64_t)step > 0 ? step : 0 - step, room = (int64_t)step > 0 ? line - 1 - to : from;
     if ((by & (by - 1)) == 0) /* most often, and a division takes long */
         return room >> __builtin_ctzll(by);
     return by > room ? 0 : (uint32_t)room / (uint32_t)by;
@@ -30,11 +29,13 @@ static uint64_t trips_in_line(const struct peet_record *r, uint64_t addr, uint64
 
 static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint32_t line, uint64_t most)
 {
-    for (size_t i = 0; most > 0 && i < n->count; i++)
-        if (peet_is_reference(&n->records[i])) {
-            uint64_t trips = trips_in_line(&n->records[i], n->records[i].addr + n->step[i] * trip, n->step[i], line);
-            most = trips < most ? trips : most;
-        }
+    for (size_t i = 0; most > 0 && i < n->count; i++) {
+        const struct peet_record *r = &n->records[i];
+        if (r->kind == PEET_BLOCK)
+            continue;
+        uint64_t trips = trips_in_line((r->addr + n->step[i] * trip) & (line - 1), r->size, n->step[i], line);
+        most = trips < most ? trips : most;
+    }
     return most;
 }
 
@@ -121,8 +122,8 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
     if (room < cycles || !s->config.level[0].bytes || s->config.contexts > 1)
         return;
     most = trips_on_lines(n, c->trip - 1, s->config.level[0].line, most);
-    uint64_t fit = cycles ? room / cycles : most;
-    most = fit < most ? fit : most;
+    if (room < UINT64_MAX && cycles)
+        most = room / cycles < most ? room / cycles : most;
     p->ahead = room == UINT64_MAX ? most : 0;
     p->ahead_from = p->clock;
     count_trips(s, p, most);
