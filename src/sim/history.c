@@ -5,10 +5,7 @@
 
 void histories_init(struct histories *h, unsigned cpus, uint64_t all_words)
 {
-    *h = (struct histories){ .cpus = cpus,
-                             .size = sizeof(struct history) + cpus * sizeof(struct history_of),
-                             .all_words = all_words,
-                             .groups.value_size = sizeof(char *) };
+    *h = (struct histories){ .cpus = cpus, .all_words = all_words, .groups.value_size = sizeof(struct history *) };
 }
 
 void histories_release(struct histories *h)
@@ -17,14 +14,25 @@ void histories_release(struct histories *h)
     arena_release(&h->arena);
 }
 
-char *histories_group(struct histories *h, uint64_t number)
+static struct history *new_group(struct histories *h)
 {
-    char **group = map_put(&h->groups, number, 0);
+    enum { LINES = 1 << HISTORY_GROUP_BITS };
+    struct history *group = arena_alloc(&h->arena, LINES * sizeof *group);
+    uint64_t *written = arena_alloc(&h->arena, (size_t)LINES * h->cpus * sizeof *written);
 
-    assert(group); /* like all tables that grow with the program, it is not worth to go on without */
+    assert(group && written); /* like all tables that grow with the program, it is not worth to go on without */
+    for (unsigned i = 0; i < LINES; i++)
+        group[i].written = written + (size_t)i * h->cpus;
+    return group;
+}
+
+struct history *histories_group(struct histories *h, uint64_t number)
+{
+    struct history **group = map_put(&h->groups, number, 0);
+
+    assert(group);
     if (!*group)
-        *group = arena_alloc(&h->arena, h->size << HISTORY_GROUP_BITS);
-    assert(*group);
+        *group = new_group(h);
     h->near[number % HISTORY_NEAR].key = number + 1;
     h->near[number % HISTORY_NEAR].group = *group;
     return *group;
@@ -32,39 +40,40 @@ char *histories_group(struct histories *h, uint64_t number)
 
 enum miss_cause history_cause(const struct history *h, unsigned cpu, uint64_t words)
 {
-    const struct history_of *o = &h->of[cpu];
-
-    switch (o->lost) {
-    case NEVER_HAD: return MISS_cold;
-    case INVALIDATED: return o->written & words ? MISS_true_sharing : MISS_false_sharing;
-    default: return MISS_replaced;
-    }
+    if (!(h->had >> cpu & 1))
+        return MISS_cold;
+    if (!(h->invalidated >> cpu & 1))
+        return MISS_replaced;
+    return h->written[cpu] & words ? MISS_true_sharing : MISS_false_sharing;
 }
 
 void history_come(struct history *h, unsigned cpu)
 {
-    h->of[cpu] = (struct history_of){ 0, HAS };
+    h->had |= (uint64_t)1 << cpu;
     h->present |= (uint64_t)1 << cpu;
     h->invalidated &= ~((uint64_t)1 << cpu);
 }
 
 void history_go(struct history *h, unsigned cpu, enum lost how)
 {
-    h->of[cpu] = (struct history_of){ 0, (uint8_t)how };
     h->present &= ~((uint64_t)1 << cpu);
-    h->invalidated |= (uint64_t)(how == INVALIDATED) << cpu;
+    h->invalidated &= ~((uint64_t)1 << cpu);
+    if (how == INVALIDATED) {
+        h->invalidated |= (uint64_t)1 << cpu;
+        h->written[cpu] = 0;
+    }
 }
 
 void history_write(struct history *h, unsigned cpu, uint64_t words)
 {
     for (uint64_t left = h->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
-        h->of[__builtin_ctzll(left)].written |= words;
+        h->written[__builtin_ctzll(left)] |= words;
 }
 
 bool history_is_watched(const struct histories *all, const struct history *h, unsigned cpu)
 {
     for (uint64_t left = h->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
-        if (h->of[__builtin_ctzll(left)].written != all->all_words)
+        if (h->written[__builtin_ctzll(left)] != all->all_words)
             return true;
     return false;
 }

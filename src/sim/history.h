@@ -20,47 +20,40 @@ enum miss_cause {
 #undef X
 };
 
-enum lost { NEVER_HAD, HAS, REPLACED, INVALIDATED };
+enum lost { REPLACED, INVALIDATED };
 
-/* What a processor knew of a line that it may not have any more. */
-struct history_of {
-    uint64_t written; /* words that others wrote since it was invalidated */
-    uint8_t lost;     /* enum lost */
-};
-
-/* All of a line, for all processors. */
+/* All of a line, for all processors. What most misses need is little. */
 struct history {
     uint64_t present;     /* a bit for each processor that has it, */
+    uint64_t had;         /*   for each that ever had it, */
     uint64_t invalidated; /*   and for each that lost it because another one wrote */
-    struct history_of of[];
+    uint64_t *written;    /* by processor: words that others wrote since it was invalidated */
 };
 
 /* Of neighbouring lines, which are often used together, they lie together. */
 enum { HISTORY_GROUP_BITS = 4, HISTORY_NEAR = 256 };
 struct histories {
     unsigned cpus;
-    size_t size; /* of one history */
     uint64_t all_words;
     struct {
         uint64_t key; /* 1 + number of the group; 0: none */
-        char *group;
+        struct history *group;
     } near[HISTORY_NEAR]; /* groups that were used last */
-    struct map groups;    /* char *, by number */
+    struct map groups;    /* struct history *, by number */
     struct arena arena;
 };
 
 void histories_init(struct histories *h, unsigned cpus, uint64_t all_words);
 void histories_release(struct histories *h);
-char *histories_group(struct histories *h, uint64_t number); /* from the map; new if need be */
+struct history *histories_group(struct histories *h, uint64_t number); /* from the map; new if need be */
 
 /* Of a line; lives as long as the histories. */
 static inline struct history *history_at(struct histories *h, uint64_t line)
 {
     uint64_t number = line >> HISTORY_GROUP_BITS, at = line & ((1 << HISTORY_GROUP_BITS) - 1);
-    char *group = h->near[number % HISTORY_NEAR].key == number + 1 ? h->near[number % HISTORY_NEAR].group
-                                                                   : histories_group(h, number);
+    struct history *group = h->near[number % HISTORY_NEAR].group;
 
-    return (struct history *)(void *)(group + at * h->size);
+    return (h->near[number % HISTORY_NEAR].key == number + 1 ? group : histories_group(h, number)) + at;
 }
 
 /* Why a processor does not have a line of which it wants these words. */

@@ -406,7 +406,8 @@ static void fill(struct memory *m, unsigned cpu, unsigned level, uint64_t line, 
 
     for (unsigned i = 0; i < level; i++)
         gone[i] = cache_put(&m->cpu[cpu].level[i], line, state);
-    /* The innermost state is the valid one, also of a line that several levels give up. If a level behind has it, no more is to do. */
+    /* The innermost state is the valid one, also of a line that several levels give up. What the first level gave up and another one
+     * still has needs no more than that: most often there is nothing else to do. */
     for (unsigned i = 0; i < level; i++) {
         bool is_behind = false;
         for (unsigned k = i + 1; gone[i] && k < m->private_levels; k++) {
@@ -417,7 +418,7 @@ static void fill(struct memory *m, unsigned cpu, unsigned level, uint64_t line, 
                 gone[k] = gone[i];
             is_behind |= e != NULL;
         }
-        gone[i] = is_behind ? 0 : gone[i];
+        gone[i] = i == 0 && is_behind ? 0 : gone[i];
     }
     for (unsigned i = level; i-- > 0;)
         if (gone[i])
