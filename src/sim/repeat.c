@@ -119,11 +119,13 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
     const struct peet_repeat *n = &c->batch.repeat;
     uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most = n->times - c->trip;
 
-    if (room < cycles || !s->config.level[0].bytes || s->config.contexts > 1)
+    if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1)
         return;
     most = trips_on_lines(n, c->trip - 1, s->config.level[0].line, most);
-    if (room < UINT64_MAX && cycles)
-        most = room / cycles < most ? room / cycles : most;
+    if (room < UINT64_MAX && cycles) { /* the last one ends before: steps of no cycles may be behind the end */
+        uint64_t fit = (room - 1) / cycles;
+        most = fit < most ? fit : most;
+    }
     p->ahead = room == UINT64_MAX ? most : 0;
     p->ahead_from = p->clock;
     count_trips(s, p, most);
