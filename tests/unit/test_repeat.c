@@ -75,10 +75,11 @@ static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_
     if (t->batch++ == BATCHES)
         return 0;
     t->count = 0;
-    if (t->batch % 16 == 0) {
-        t->event = (struct peet_event){ PEET_EV_barrier_wait, 2, 0, { 0x90000, s->contexts } };
+    t->event = t->batch % 16 == 0  ? (struct peet_event){ PEET_EV_barrier_wait, 2, 0, { 0x90000, s->contexts } }
+               : t->batch % 8 == 3 ? (struct peet_event){ PEET_EV_mutex_lock, 1, 0, { 0x91000 } }
+                                   : (struct peet_event){ PEET_EV_mutex_unlock, 1, 0, { 0x91000 } };
+    if (t->batch % 16 == 0 || t->batch % 8 == 3 || t->batch % 8 == 4)
         t->record[t->count++] = (struct peet_record){ .kind = PEET_EVENT };
-    }
     for (uint64_t blocks = draw(&random, 4); blocks > 0; blocks--)
         t->count += add_block(m, &random, context, t->record + t->count);
     add_repeat(m, t, context, &random, times);
@@ -118,6 +119,7 @@ static struct machine_config random_machine(uint64_t *random)
     c.cpus = 1 + (uint32_t)draw(random, 5);
     c.by_reference = draw(random, 3) == 0;
     c.waits_busily = false;
+    c.lock = &lock_ideal;
     c.quantum = draw(random, 2) ? 200 + draw(random, 2000) : 0;
     c.slack = draw(random, 8) == 0 ? 50 : 0;
     c.level[0].bytes = (uint64_t)1024 << draw(random, 3);
