@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "sim/state.h"
 
-enum { PROGRESS_STEPS = 1 << 16 };
+enum { PROGRESS_STEPS = 1 << 12 }; /* of up to a batch each */
 
 /* ---- making one ---- */
 

@@ -160,14 +160,18 @@ static struct sim *play(struct made *m, const struct machine_config *config, boo
     return sim;
 }
 
-static bool are_same(const struct sim_result *a, const struct sim_result *b, unsigned cpus)
+static bool are_same(struct sim *first, struct sim *second)
 {
-    bool same = a->cycles == b->cycles && a->references == b->references && a->objects == b->objects
-                && !memcmp(a->place, b->place, a->places * sizeof *a->place)
-                && !memcmp(memory_fabric(a->memory), memory_fabric(b->memory), sizeof(struct fabric_use));
+    struct sim_result a, b;
 
-    for (unsigned i = 0; same && i < cpus; i++)
-        same = !memcmp(memory_counts(a->memory, i), memory_counts(b->memory, i), sizeof(struct memory_counts));
+    sim_result(first, &a);
+    sim_result(second, &b);
+    bool same = a.cycles == b.cycles && a.references == b.references && a.objects == b.objects
+                && !memcmp(a.place, b.place, a.places * sizeof *a.place)
+                && !memcmp(a.memory, b.memory, a.cpus * sizeof *a.memory)
+                && !memcmp(&a.fabric, &b.fabric, sizeof a.fabric);
+    sim_result_release(&a);
+    sim_result_release(&b);
     return same;
 }
 
@@ -188,7 +192,7 @@ static void trips_that_are_counted_are_as_those_that_are_made(void)
         m.seed = i << 32;
         m.source.contexts = m.source.most = 1 + (uint32_t)draw(&random, THREADS);
         struct sim *counted = play(&m, &config, false), *made = play(&m, &config, true);
-        if (!CHECK(are_same(sim_result(counted), sim_result(made), config.cpus)))
+        if (!CHECK(are_same(counted, made)))
             printf("# machine %" PRIu64 ": %u processors, %u threads, %s, %s\n", i, config.cpus, m.source.contexts,
                    config.protocol->name, config.by_reference ? "by reference" : "by block");
         sim_free(counted);
