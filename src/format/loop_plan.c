@@ -102,6 +102,7 @@ static bool plan_flat(struct arena *arena, struct loop_plan *p, unsigned number)
 {
     struct plan_node *to = &p->node[number];
     const struct peet_loop_node *n = to->node;
+    static const uint64_t NOTHING[PEET_SLOTS];
     unsigned records = 0, at = 0;
     uint64_t value_step[PEET_SLOTS];
     bool varies;
@@ -129,7 +130,7 @@ static bool plan_flat(struct arena *arena, struct loop_plan *p, unsigned number)
     to->op = op;
     to->operands = records;
     if (!varies) {
-        find_value_steps(n, NULL, p->loop->values, value_step);
+        find_value_steps(n, NOTHING, p->loop->values, value_step);
         find_record_steps(to, value_step, step);
         to->step = step;
     }
