@@ -42,16 +42,19 @@ struct stretch {
     uint64_t addr, bytes;
 };
 struct block_facts {
-    bool is_known;
-    uint64_t cost;    /* cycles of its instructions */
-    uint64_t fetches; /* lines of instructions, stretch by stretch */
+    bool is_known, is_plain; /* plain: it takes its cost, and that is all of it */
+    uint64_t cost;           /* cycles of its instructions */
+    uint64_t fetches;        /* lines of instructions, stretch by stretch */
     uint32_t stretches;
     struct stretch *stretch;
 };
 
-/* What one trip of a repeat is if all its references are easy. */
+/* What one trip of a repeat is if all its references are easy; it holds for all repeats of these records, wherever they refer to. */
+enum { TRIP_RECORDS = 16 };
 struct easy_trip {
     uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions, fetches;
+    size_t records;                /* 0: so many that nobody looks whether they are the same */
+    uint64_t record[TRIP_RECORDS]; /* but for their addresses */
 };
 
 struct context {
@@ -80,10 +83,10 @@ struct context {
     uint32_t depth;                              /*   and how many starts it is in; 0: it has none */
     struct peet_batch batch;
     size_t at;
-    size_t in_trip;        /* of what is repeated: the next record, */
-    uint64_t trip;         /*   in which trip, */
-    uint64_t hard;         /*   how many of its references were not easy, */
-    uint64_t turn_of_trip; /*   and in whose turn it began */
+    size_t in_trip;   /* of what is repeated: the next record, */
+    uint64_t trip;    /*   in which trip, */
+    uint64_t hard;    /*   how many of its references were not easy, */
+    uint64_t changes; /*   and what others had changed here when it began */
     struct easy_trip easy;
 };
 
@@ -91,8 +94,11 @@ struct place {
     struct sim_place seen;
     unsigned number, cpu;
     struct memory_front *front; /* of the processor */
+    const struct memory_counts *counts;
     uint64_t clock;
     uint64_t began;          /* when its context came */
+    uint64_t ahead;          /* trips that are counted before their time, and can be taken back, */
+    uint64_t ahead_from;     /*   since that time */
     struct context *context; /* NULL: idle */
     bool runs;               /* it can go on */
     uint8_t empty_as; /* enum time_kind: why nobody is there, for the one who was there last waits for something */
@@ -116,7 +122,9 @@ struct sim {
     uint32_t contexts;
     struct context **heap; /* that will be ready */
     size_t heap_count;
-    uint64_t woken, turns; /* how many contexts were put into the heap; how often the turn went to somebody */
+    uint64_t woken; /* how many contexts were put into the heap */
+    uint64_t now;   /* when the step that is being taken began, */
+    unsigned actor; /*   and the number of its place */
     uint64_t random;
     uint64_t lates;            /* how many random delays there were */
     struct map objects;        /* struct object *, by address and kind */
@@ -153,6 +161,12 @@ static inline void place_spend(struct place *p, uint64_t until, enum time_kind a
     p->clock = until;
 }
 
+/* Whether a place that has just taken a step may take the next one without asking who is farthest behind, or who wants its place. */
+static inline bool sim_may_go_on(const struct sim *s, const struct place *p, uint64_t limit)
+{
+    return p->clock < limit && !s->is_changed && s->scheduler.count == 0;
+}
+
 /* One event; the place's clock moves. */
 void sim_event(struct sim *s, struct place *p, const struct peet_event *e);
 
@@ -183,11 +197,38 @@ bool sim_loop_may_go_on(const struct context *c, const struct object *o, uint64_
 const struct block_facts *sim_block(struct sim *s, const struct peet_record *block);
 
 /* Instructions, and the references that follow them. */
-void sim_issue(struct sim *s, struct place *p, const struct peet_record *block);
+void sim_issue_other(struct sim *s, struct place *p, const struct peet_record *block);
+static inline void sim_issue(struct sim *s, struct place *p, const struct peet_record *block)
+{
+    if (block->id >= s->blocks || !s->block[block->id].is_plain) {
+        sim_issue_other(s, p, block);
+        return;
+    }
+    p->clock += s->block[block->id].cost;
+    p->seen.time[TIME_compute] += s->block[block->id].cost;
+    p->seen.instructions += block->size;
+}
+
+/* The cycles of a reference that was easy. */
+static inline void place_be_easy(struct place *p, unsigned kind)
+{
+    uint64_t latency = p->front->latency;
+
+    if (latency && kind != PEET_PREFETCH) {
+        p->clock += latency;
+        p->seen.time[TIME_stall] += latency;
+    }
+}
+
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r); /* whether it was easy, or smooth */
 
-/* The next block of what is repeated; if nothing new happens in its trips, all of them that end before `limit`. */
+/* The next block of what is repeated. If nothing new happens in its trips, all of them that end before `limit`; or, where they can be
+ * taken back, as many as there are. */
 void sim_repeat(struct sim *s, struct place *p, uint64_t limit);
+
+/* Something is about to happen here that others do: what the place counted before its time goes back, to the first step that comes behind
+ * the one of that place at that time. */
+void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);
 
 /* Bytes that library code moved. */
 void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind);
