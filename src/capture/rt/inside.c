@@ -44,38 +44,38 @@ void peet_rt_detoured(struct rt_registers *r);
 __asm__(
     ".text\n"
     ".macro peet_rt_save\n"
-    "	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
-    "	sub $8, %rsp\n	stmxcsr (%rsp)\n	fnstcw 4(%rsp)\n	mov %rsp, (%rdi)\n"
+    " push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
+    " sub $8, %rsp\n stmxcsr (%rsp)\n fnstcw 4(%rsp)\n mov %rsp, (%rdi)\n"
     ".endm\n"
     ".type peet_rt_swap, @function\n.hidden peet_rt_swap\n.globl peet_rt_swap\n.p2align 5\n"
     "peet_rt_swap:\n"
-    "	peet_rt_save\n"
-    "	wrfsbase %rdx\n	mov %rsi, %rsp\n"
-    "	ldmxcsr (%rsp)\n	fldcw 4(%rsp)\n	add $8, %rsp\n"
-    "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbx\n	pop %rbp\n	ret\n"
+    " peet_rt_save\n"
+    " wrfsbase %rdx\n mov %rsi, %rsp\n"
+    " ldmxcsr (%rsp)\n fldcw 4(%rsp)\n add $8, %rsp\n"
+    " pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n"
     ".size peet_rt_swap, . - peet_rt_swap\n"
     ".type peet_rt_sleep_on, @function\n.hidden peet_rt_sleep_on\n.globl peet_rt_sleep_on\n"
     "peet_rt_sleep_on:\n"
-    "	peet_rt_save\n"
-    "	mov %rsi, %rsp\n	mov %rdx, %rdi\n	xor %ebp, %ebp\n	call *%rcx\n	hlt\n"
+    " peet_rt_save\n"
+    " mov %rsi, %rsp\n mov %rdx, %rdi\n xor %ebp, %ebp\n call *%rcx\n hlt\n"
     ".size peet_rt_sleep_on, . - peet_rt_sleep_on\n"
     /* The return address stands on the stack, with a red zone behind it. All vector registers are kept, but those of AMX. */
     ".type peet_rt_detour_entry, @function\n.hidden peet_rt_detour_entry\n.globl peet_rt_detour_entry\n"
     "peet_rt_detour_entry:\n"
-    "	.cfi_startproc simple\n	.cfi_signal_frame\n	.cfi_def_cfa %rsp, 136\n	.cfi_offset %rip, -136\n"
-    "	pushfq\n	push %rax\n	push %rcx\n	push %rdx\n	push %rsi\n	push %rdi\n	push %r8\n	push %r9\n"
-    "	push %r10\n	push %r11\n	push %rbx\n	push %rbp\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
-    "	cld\n	mov %rsp, %rbp\n"
-    "	.cfi_def_cfa %rbp, 264\n	.cfi_offset %r15, -264\n	.cfi_offset %r14, -256\n	.cfi_offset %r13, -248\n"
-    "	.cfi_offset %r12, -240\n	.cfi_offset %rbp, -232\n	.cfi_offset %rbx, -224\n"
-    "	sub $4096, %rsp\n	and $-64, %rsp\n"
-    "	xor %eax, %eax\n	mov $8, %ecx\n	lea 512(%rsp), %rdi\n	rep stosq\n"
-    "	mov $0xe7, %eax\n	xor %edx, %edx\n	xsave64 (%rsp)\n"
-    "	mov %rbp, %rdi\n	call peet_rt_detoured\n"
-    "	mov $0xe7, %eax\n	xor %edx, %edx\n	xrstor64 (%rsp)\n	mov %rbp, %rsp\n"
-    "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbp\n	pop %rbx\n	pop %r11\n	pop %r10\n"
-    "	pop %r9\n	pop %r8\n	pop %rdi\n	pop %rsi\n	pop %rdx\n	pop %rcx\n	pop %rax\n	popfq\n"
-    "	ret $128\n	.cfi_endproc\n"
+    " .cfi_startproc simple\n .cfi_signal_frame\n .cfi_def_cfa %rsp, 136\n .cfi_offset %rip, -136\n"
+    " pushfq\n push %rax\n push %rcx\n push %rdx\n push %rsi\n push %rdi\n push %r8\n push %r9\n"
+    " push %r10\n push %r11\n push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n"
+    " cld\n mov %rsp, %rbp\n"
+    " .cfi_def_cfa %rbp, 264\n .cfi_offset %r15, -264\n .cfi_offset %r14, -256\n .cfi_offset %r13, -248\n"
+    " .cfi_offset %r12, -240\n .cfi_offset %rbp, -232\n .cfi_offset %rbx, -224\n"
+    " sub $4096, %rsp\n and $-64, %rsp\n"
+    " xor %eax, %eax\n mov $8, %ecx\n lea 512(%rsp), %rdi\n rep stosq\n"
+    " mov $0xe7, %eax\n xor %edx, %edx\n xsave64 (%rsp)\n"
+    " mov %rbp, %rdi\n call peet_rt_detoured\n"
+    " mov $0xe7, %eax\n xor %edx, %edx\n xrstor64 (%rsp)\n mov %rbp, %rsp\n"
+    " pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbp\n pop %rbx\n pop %r11\n pop %r10\n"
+    " pop %r9\n pop %r8\n pop %rdi\n pop %rsi\n pop %rdx\n pop %rcx\n pop %rax\n popfq\n"
+    " ret $128\n .cfi_endproc\n"
     ".size peet_rt_detour_entry, . - peet_rt_detour_entry\n");
 
 static RT_TLS void (*detour)(struct rt_registers *);
@@ -346,6 +346,7 @@ static raw_machine *load_machine(void)
     static struct taken taken;
     raw_machine *machine;
 
+    host.syscall = RT_ADDR(dlsym(RTLD_NEXT, "syscall"));
     take_place(&taken);
     void *library = dlmopen(LM_ID_NEWLM, peet_rt_header->library, RTLD_NOW | RTLD_LOCAL);
     give_place_back(&taken);
@@ -381,7 +382,7 @@ void peet_rt_host_begin(const char *file)
     pthread_attr_t attr;
     pthread_t thread;
 
-    host = (struct raw_host){ peet_rt_header, file, resume, peet_rt_set_traps, RT_ADDR(RT_REAL(syscall)), &want_end };
+    host = (struct raw_host){ peet_rt_header, file, resume, peet_rt_set_traps, 0, &want_end };
     peet_rt_inside = true;
     expect_end(SIGINT);
     expect_end(SIGTERM);

@@ -53,7 +53,7 @@ void __longjmp_chk(struct __jmp_buf_tag buf[1], int value) __attribute__((noretu
     X(mtx_init) X(mtx_destroy) X(mtx_lock) X(mtx_trylock) X(mtx_timedlock) X(mtx_unlock) \
     X(cnd_wait) X(cnd_timedwait) X(cnd_signal) X(cnd_broadcast) \
     X(mmap) X(munmap) X(mremap) X(read) X(write) X(fork) X(execve) X(execvpe) X(fexecve) X(_exit) X(quick_exit) X(abort) \
-    X(syscall) X(sigaction) X(sigprocmask) X(pthread_sigmask) X(sigaltstack) X(longjmp) X(_longjmp) X(siglongjmp)
+    X(sigaction) X(sigprocmask) X(pthread_sigmask) X(sigaltstack) X(longjmp) X(_longjmp) X(siglongjmp)
 /* clang-format on */
 
 struct peet_rt_real {
