@@ -5,6 +5,7 @@
 #   SAN=address,undefined or SAN=thread: build with sanitizers, in a folder of their own
 #   WERROR=1            warnings are errors  ONLY=…  the tests whose names contain this
 #   PREFIX DESTDIR      where to install     DEPS=:  do not look for packages
+#   D3=FILE             d3.min.js, which draws the plots of HTML pages; D3= leaves them out
 
 ifeq ($(origin CC),default)
 CC := gcc
@@ -16,6 +17,8 @@ DESTDIR :=
 FUZZ_SECONDS := 60
 FUZZ_CC := clang
 FOR := build
+D3 := /usr/share/nodejs/d3/dist/d3.min.js
+D3_LICENCE := /usr/share/doc/node-d3/copyright
 DEPS := scripts/deps
 
 # As many jobs as there are processors, unless the command line says something else.
@@ -60,7 +63,7 @@ WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
 GUEST_C := $(sort $(wildcard src/capture/system/guest/*.c))
 ALL_C := $(LIB_C) $(RT_C) $(INSIDE_C) $(PLUGIN_C) $(MARK_C) $(GUEST_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
 ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
-SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench 2>/dev/null | LC_ALL=C sort)
+SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench experiments 2>/dev/null | LC_ALL=C sort)
 
 LIB := $(B)/libpeet.a
 REST := $(B)/obj/librest.a
@@ -92,7 +95,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all man everything deps deps-system demo test test-real soak bench fuzz tidy format install clean help
+.PHONY: FORCE all man everything deps deps-system demo test test-real soak bench experiments fuzz tidy format install clean help
 .PHONY: lint lint-deps lint-format lint-gcc lint-clang lint-cppcheck lint-scripts
 .DEFAULT_GOAL := all
 
@@ -128,6 +131,11 @@ test-real: all ## real programs from Debian's sources pass their own tests while
 bench: all $(HELPERS) ## measure what is claimed about speed, one script after the other
 	@status=0; for f in bench/*; do if [ -f $$f ] && [ -x $$f ]; then \
 	  echo "== $$f"; PEET_BUILD=$(abspath $(B)) $$f || { echo "$$f failed with status $$?"; status=1; }; \
+	fi; done; exit $$status
+
+experiments: all ## the figures of the papers, into experiments/out; QUICK=1: less of each
+	@status=0; for f in experiments/*; do if [ -f $$f ] && [ -x $$f ]; then \
+	  echo "== $$f"; PEET_BUILD=$(abspath $(B)) $$f $(if $(QUICK),--quick) || { echo "$$f failed with status $$?"; status=1; }; \
 	fi; done; exit $$status
 
 fuzz: $(FUZZERS) ## run every fuzz target for FUZZ_SECONDS=60
@@ -221,13 +229,13 @@ clean: ## remove everything that was made
 	rm -rf build
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "make %-9s %s\n", $$1, $$2 } /^#   /{ v = v "\n" substr($$0, 3) } \
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{ printf "make %-11s %s\n", $$1, $$2 } /^#   /{ v = v "\n" substr($$0, 3) } \
 	  END { print v }' Makefile
 
 # ---- rules ----
 
 # Packages come before the first compilation, where the goal is one that installs them.
-ifneq ($(filter deps demo test soak bench,$(MAKECMDGOALS)),)
+ifneq ($(filter deps demo test soak bench experiments,$(MAKECMDGOALS)),)
 $(B)/flags: | deps
 $(PAGES): | deps
 endif
@@ -250,6 +258,8 @@ $(B)/cli.files: FORCE
 	$(call remember,$(CLI_C))
 $(B)/machines.files: FORCE
 	$(call remember,$(MACHINES))
+$(B)/page.files: FORCE | $(B)/flags
+	$(call remember,$(D3) $(if $(D3),$(shell cat $(D3) 2>/dev/null | cksum)))
 
 $(B)/obj/%.o: %.c $(B)/flags
 	$(call say,CC,$<)
@@ -271,12 +281,25 @@ $(B)/obj/presets.o: $(B)/presets.c $(B)/flags
 	$(Q)mkdir -p $(@D)
 	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
 
+# What is in every HTML page, as arrays of C: style, script, and D3 below its licence. All but D3 has to be there.
+$(B)/page.c: src/view/html.css src/view/html.js $(B)/page.files Makefile
+	$(call say,MAKE,$@)
+	@[ -r '$(D3)' ] || echo '  note   no plots in HTML pages: they need node-d3 (make deps)'
+	$(Q)array() { printf 'const char %s[] = {\n' "$$1"; od -An -v -td1 | sed 's/[0-9]\{1,\}/&,/g'; echo '0 };'; }; \
+	  library() { [ ! -r '$(D3)' ] || { echo '/*!'; cat '$(D3_LICENCE)' 2>/dev/null | sed 's|[*]/|* /|g'; echo '*/'; \
+	    sed 's|</script|<\\/script|g; s|<!--|<\\!--|g' '$(D3)'; }; }; \
+	  { echo '#include "view/html.h"'; array html_style <src/view/html.css; array html_script <src/view/html.js; \
+	    library | array html_library; } >$@
+$(B)/obj/page.o: $(B)/page.c $(B)/flags
+	$(Q)mkdir -p $(@D)
+	$(Q)$(COMPILE) -MMD -MP -c -o $@ $<
+
 $(LIB): $(call object,$(OPEN_C)) $(B)/lib.files
 	$(call say,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
 
-$(REST): $(call object,$(filter-out $(OPEN_C),$(LIB_C))) $(B)/obj/presets.o $(B)/lib.files
+$(REST): $(call object,$(filter-out $(OPEN_C),$(LIB_C))) $(B)/obj/presets.o $(B)/obj/page.o $(B)/lib.files
 	$(call say,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $(filter %.o,$^)
@@ -409,8 +432,8 @@ $(B)/fuzz/obj/%.o: %.c $(B)/flags
 	@mkdir -p $(@D)
 	$(Q)$(FUZZ_CC) $(STD) $(WARN) -O1 -g -fsanitize=fuzzer-no-link,$(FUZZ_SANITIZE) $(INCLUDE) -MMD -MP -c -o $@ $<
 
-$(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C)) $(B)/obj/presets.o
+$(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C)) $(B)/obj/presets.o $(B)/obj/page.o
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
 
--include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(RT_STATIC_O) $(PLUGIN_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
+-include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(B)/obj/page.o $(RT_STATIC_O) $(PLUGIN_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))

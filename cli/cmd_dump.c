@@ -59,6 +59,8 @@ static int run(int operands, char **operand)
         return usage_error(&cmd_dump, operands ? "only one trace can be printed at a time" : "no trace given");
     if (strcmp(format, "text") && (text.compact || text.symbols))
         return usage_error(&cmd_dump, "--compact and --symbols are for --format text");
+    if (strcmp(format, "text") && strcmp(format, "json") && strcmp(format, "csv"))
+        return usage_error(&cmd_dump, "records are no table: --format text, json or csv was expected");
     if ((code = read_threads(&id)) != 0)
         return code;
     text.thread = id;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -9,15 +10,36 @@
 
 #include "base/progress.h"
 #include "cli/inside.h"
+#include "map/doall.h"
 #include "study/machine.h"
 #include "view/view.h"
 
-static const char *machine = "modern", *format, *remap;
+static const char *machine = "modern", *format, *remap, *output, *doall = "split";
 static struct opt_list settings, cpus;
-static uint64_t stretches, seeds;
+static uint64_t stretches, seeds, doall_open, doall_records = 4 << 20;
 static bool apart;
 
+enum { EXIT_STOPPED = 128 + SIGINT };
 enum { JITTER = 100, MOST_SEEDS = 10000 }; /* cycles: about a miss */
+
+static volatile uint32_t want_end;
+
+static void on_signal(int number)
+{
+    if (want_end) /* the second time at the latest */
+        _exit(128 + number);
+    want_end = (uint32_t)number;
+}
+
+/* Ctrl-C ends the simulation, and what it has is shown. */
+static void expect_end(void)
+{
+    struct sigaction a = { .sa_handler = on_signal }, old;
+
+    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
 
 static int exit_code(int status)
 {
@@ -47,13 +69,16 @@ static int simulate(struct source *source, const struct machine_config *config, 
         r = remap_read(remap, source->trace, &moved, &err);
     if (r == 0) {
         sim_set_remap(sim, moved);
+        sim_set_stop(sim, inside_here() ? inside_here()->host->want_end : &want_end);
         progress_init(&progress, stderr, name, 0, "references");
         r = sim_run(sim, &progress, &err);
         progress_release(&progress);
     }
     int code = r == 0 ? EXIT_OK : fail(&err);
-    if (r == 0)
+    if (r == 0) {
         sim_result(sim, ret);
+        code = ret->is_part ? EXIT_STOPPED : code;
+    }
     for (size_t i = 0; moved && r == 0 && remap_unused(moved, i); i++)
         warn("%s: '%s' did not occur", remap, remap_unused(moved, i));
     remap_free(moved);
@@ -79,7 +104,8 @@ static int load(struct machine_config *config, const char *count, uint64_t seed)
 
     if (!set)
         return EXIT_FAILED;
-    memcpy(set, settings.item, n * sizeof *set);
+    for (size_t i = 0; i < n; i++)
+        set[i] = settings.item[i];
     if (count) {
         snprintf(text, sizeof text, "cpus=%s", count);
         set[n++] = text;
@@ -99,6 +125,8 @@ static int check_options(void)
 {
     if (seeds > MOST_SEEDS)
         return usage_error(&cmd_simulate, "--seeds: 1 to %d were expected", MOST_SEEDS);
+    if (doall_open > DOALL_MAX_WINDOW)
+        return usage_error(&cmd_simulate, "--doall-open: 1 to %d were expected", DOALL_MAX_WINDOW);
     if (seeds && is_set("seed"))
         return usage_error(&cmd_simulate, "--seeds takes the seeds from 1 on; leave out --seeds or --set seed");
     return EXIT_OK;
@@ -110,6 +138,19 @@ static int load_run(struct machine_config *config, size_t i)
     size_t each = seeds ? (size_t)seeds : 1;
 
     return load(config, cpus.count ? cpus.item[i / each] : NULL, seeds ? i % each + 1 : 0);
+}
+
+/* The source with iterations of loops as contexts of their own, if that is wanted; it goes with what comes back, and is gone after a failure. */
+static int take_loops(struct source *source, const struct machine_config *config, struct source **ret,
+                      struct peet_err *err)
+{
+    struct doall_config loops = { .window = doall_open ? (uint32_t)doall_open : config->cpus * config->contexts,
+                                  .limit = doall_records };
+
+    *ret = source;
+    if (strcmp(doall, "keep") == 0 || (!source->is_live && !trace_has_loops(source->trace)))
+        return 0;
+    return source_take_doall(source, &loops, ret, err);
 }
 
 /* With the machine in the program's process. */
@@ -128,23 +169,24 @@ static int run_one(struct machine_study *study, struct peet_trace *trace, char *
 {
     struct machine_config config;
     struct sim_result result = { 0 };
-    struct source *source;
+    struct source *source, *whole;
     struct peet_err err;
     int code = load_run(&config, i);
 
     if (code != EXIT_OK)
         return code;
-    if (program && !apart && inside_is_here_to_run()) {
+    if (!trace && !apart && inside_is_here_to_run()) {
         code = run_inside(&config, program, i, &result);
     } else {
         if ((trace ? source_open_trace(trace, !remap, &source, &err)
                    : source_open_program(program, !remap, &source, &err))
-            < 0)
+                < 0
+            || take_loops(source, &config, &whole, &err) < 0)
             return fail(&err);
-        code = simulate(source, &config, trace ? peet_trace_path(trace) : program[0], &result);
-        if (code == EXIT_OK && program)
+        code = simulate(whole, &config, trace ? peet_trace_path(trace) : program[0], &result);
+        if (code == EXIT_OK && !trace)
             code = exit_code(source_status(source));
-        source_free(source);
+        source_free(whole);
     }
     if (result.place)
         add(study, &config, &result, in_detail);
@@ -157,20 +199,26 @@ static int run_here(const struct inside *inside, char **program)
 {
     struct machine_config config;
     struct sim_result result = { 0 };
-    struct source *source;
+    struct source *source, *whole;
     struct peet_err err;
     int code = load_run(&config, inside->run);
 
-    if (code == EXIT_OK && source_open_host(inside->host, !remap, &source, &err) < 0)
+    if (code == EXIT_OK
+        && (source_open_host(inside->host, !remap, &source, &err) < 0 || take_loops(source, &config, &whole, &err) < 0))
         code = fail(&err);
     if (code == EXIT_OK) {
-        code = simulate(source, &config, program[0], &result);
-        source_free(source);
+        code = simulate(whole, &config, program[0], &result);
+        source_free(whole);
     }
-    if (inside_answer(code == EXIT_OK ? -1 : code, &result, &err) < 0)
+    if (inside_answer(result.place ? -1 : code, &result, &err) < 0)
         code = fail(&err);
     sim_result_release(&result);
     return code;
+}
+
+static int show(const struct result *r, struct peet_err *err)
+{
+    return output && strcmp(output, "-") != 0 ? view_save(format, r, output, err) : view_show(format, r, stdout, err);
 }
 
 /* A trace, or a program and its arguments. */
@@ -190,7 +238,8 @@ static int run_all(struct peet_trace *trace, char **program)
     study.stretches = stretches ? stretches : study.stretches;
     for (size_t i = 0; code == EXIT_OK && i < runs; i++)
         code = run_one(&study, trace, program, i, i + 1 == runs);
-    if (study.added && view_show(format, &study.result, stdout, &err) < 0)
+    result_title(&study.result, trace ? peet_trace_path(trace) : program[0]);
+    if (study.added && show(&study.result, &err) < 0)
         code = fail(&err);
     machine_study_release(&study);
     return code;
@@ -225,6 +274,7 @@ static int run(int operands, char **operand)
     }
     if (peet_trace_open(operand[0], &trace, &err) < 0)
         return fail(&err);
+    expect_end();
     int code = EXIT_OK;
     if (peet_trace_is_pipe(trace))
         code = usage_error(&cmd_simulate, "a trace is read thread by thread, which a pipe cannot do: give a file");
@@ -239,6 +289,8 @@ static int run(int operands, char **operand)
     opt_list_release(&cpus);
     return code;
 }
+
+static const char *const DOALL[] = { "split", "keep", NULL };
 
 static const struct opt options[] = {
     { .name = "machine",
@@ -262,6 +314,21 @@ static const struct opt options[] = {
       .arg = "N",
       .value = &seeds,
       .help = "run with the seeds 1 to N: means, and how far they can be trusted" },
+    { .name = "doall",
+      .type = OPT_CHOICE,
+      .value = &doall,
+      .choices = DOALL,
+      .help = "parallel loops that one thread recorded: iterations side by side (split), or as recorded" },
+    { .name = "doall-open",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &doall_open,
+      .help = "iterations of a loop that are open at a time (as many as hardware contexts)" },
+    { .name = "doall-records",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &doall_records,
+      .help = "records of an iteration that are kept at most while others run (4m)" },
     { .name = "stretches",
       .type = OPT_NUMBER,
       .arg = "N",
@@ -276,6 +343,12 @@ static const struct opt options[] = {
       .arg = "FILE",
       .value = &remap,
       .help = "rules that put data elsewhere, for the machine alone" },
+    { .name = "output",
+      .letter = 'o',
+      .type = OPT_STRING,
+      .arg = "FILE",
+      .value = &output,
+      .help = "write the result to FILE" },
     { 0 },
 };
 
@@ -292,8 +365,12 @@ static const char *const examples[] = {
     "as if elements of an array were farther apart: spread heap:wl_alloc every 8 to 64",
     "peet simulate -m sato1999 -- ./fft -m 16 -p 4",
     "a program built with peet cc runs as the machine says: who gets a lock, who runs when",
+    "peet simulate --cpus 1,2,4 loops.peet",
+    "a program that says by peet/mark.h which of its loops are parallel, as if they were",
     "peet simulate -m mine.cfg --format json fft.peet",
     "your own machine, for a program",
+    "peet simulate --cpus 1,2,4,8 --format html -o fft.html fft.peet",
+    "a page with plots, for a browser",
     NULL,
 };
 

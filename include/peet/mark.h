@@ -23,6 +23,7 @@
  *         PEET_POST(a, i);
  *     }
  *
+ * `peet simulate` deals the iterations out to the machine's processors; for each, a wait is over when that value was posted.
  * Leaving such a loop by break, goto or return leaves its events without their ends.
  *
  * A thread that `peet record --system` shall record, in a guest, says so where it begins, whoever compiled it:

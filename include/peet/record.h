@@ -106,7 +106,8 @@ static inline int peet_is_reference(const struct peet_record *r)
     X(set_register,     2, "register value",      "for the decoder; expanded streams do not show it") \
     X(futex_wait,       1, "addr",                "a library waits, and nobody has changed the word; of steered programs") \
     X(futex_wake,       2, "addr count",          "and wakes up to so many; of steered programs") \
-    X(yield,            1, "cycles",              "has nothing to do for so long; of steered programs")
+    X(yield,            1, "cycles",              "has nothing to do for so long; of steered programs") \
+    X(thread_cancel,    1, "child",               "that thread is to end where it waits; of steered programs")
 /* clang-format on */
 
 enum peet_event_kind {

@@ -49,6 +49,7 @@ void peet_cursor_free(struct peet_cursor *c)
     buf_release(&c->payload);
     buf_release(&c->planes);
     map_release(&c->pages);
+    loop_plans_release(&c->plans);
     free(c->record);
     free(c->physical);
     free(c->value_index);

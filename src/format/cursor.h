@@ -33,9 +33,11 @@ struct peet_cursor {
     struct peet_loop_run loop[BATCH_LOOPS];
     size_t loops;
     uint64_t loop_words[BATCH_LOOPS][PEET_SLOTS];
-    bool in_loop; /* a loop is being expanded */
-    struct peet_loop_walk walk;
-    struct flat_loop flat; /* trips that were taken out of the walk */
+    bool in_loop;               /* a loop is being expanded: */
+    struct loop_run run;        /*   by a plan, if it has one, */
+    struct peet_loop_walk walk; /*   else so; */
+    struct flat_loop flat;      /*   trips that were taken out of either */
+    struct loop_plans plans;
     struct peet_repeat repeat;
     struct map pages; /* from virtual to physical page numbers, as this chunk has said */
     uint64_t *physical;

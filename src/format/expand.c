@@ -172,8 +172,14 @@ static int put_loop(struct peet_cursor *c, const struct item *item, struct peet_
         return cursor_damaged(c, "a loop has more trips than the chunk has instructions", err);
     if (!(c->want & PEET_WANT_LOOPS)) {
         c->in_loop = true;
-        peet_loop_walk_init(&c->walk, c->trace, &run);
         c->flat.trips = 0;
+        bool plain = !c->physical && !c->value_index && !c->skipping;
+        const struct loop_plan *plan = plain ? loop_plan(&c->plans, c->decoder.schema, item->loop) : NULL;
+        c->run.plan = NULL;
+        if (plan)
+            loop_run_init(&c->run, plan, c->decoder.src);
+        else
+            peet_loop_walk_init(&c->walk, c->trace, &run);
         return 0;
     }
     memcpy(c->loop_words[c->loops], slot, item->slots * sizeof *slot);
@@ -249,24 +255,45 @@ static void put_repeat(struct peet_cursor *c)
     f->trips = 0;
 }
 
+/* Goes on in the plan: a block, or trips that are in c->flat then. */
+static void run_plan(struct peet_cursor *c)
+{
+    const struct plan_node *n = loop_run_next(&c->run, c->decoder.src);
+
+    if (!n) {
+        c->in_loop = false;
+    } else if (n->kind == PLAN_FLAT) {
+        loop_run_flatten(&c->run, n, c->decoder.src, &c->flat);
+    } else {
+        put_records(c->record + c->count, &n->head, n->op, n->operands, n->indexed, c->decoder.src);
+        c->count += 1u + n->operands;
+        c->position += n->instructions;
+    }
+}
+
+static void put_trips(struct peet_cursor *c)
+{
+    if (c->want & PEET_WANT_REPEATS && c->flat.trips * c->flat.records >= WORTH_A_REPEAT) {
+        put_repeat(c);
+        return;
+    }
+    size_t trips = loop_flat_trips(&c->flat, c->record + c->count, c->room - c->count);
+    c->count += trips * c->flat.records;
+    c->position += trips * c->flat.instructions;
+}
+
 /* As much of the loop as goes into the batch, at full speed. */
 static void run_loop(struct peet_cursor *c)
 {
     const struct item *item;
 
-    while (c->in_loop && c->count < BATCH && !c->repeat.times) {
-        if (c->flat.trips > 0 || loop_flatten(&c->walk, c->decoder.src, &c->flat)) {
-            if (c->want & PEET_WANT_REPEATS && c->flat.trips * c->flat.records >= WORTH_A_REPEAT) {
-                put_repeat(c);
-                break;
-            }
-            size_t trips = loop_flat_trips(&c->flat, c->record + c->count, c->room - c->count);
-            c->count += trips * c->flat.records;
-            c->position += trips * c->flat.instructions;
-        } else {
+    while (c->in_loop && c->count < BATCH && !c->repeat.times)
+        if (c->flat.trips > 0)
+            put_trips(c);
+        else if (c->run.plan)
+            run_plan(c);
+        else if (!loop_flatten(&c->walk, c->decoder.src, &c->flat))
             put_loop_block(c, &item);
-        }
-    }
 }
 
 /* Physical addresses and values of the records from `from` on, all of them of one item. */

@@ -44,6 +44,7 @@ void peet_feed_free(struct peet_feed *f)
         return;
     decoder_release(&f->cursor.decoder);
     map_release(&f->cursor.pages);
+    loop_plans_release(&f->cursor.plans);
     free(f->cursor.record);
     free(f);
 }
@@ -76,7 +77,14 @@ struct context *cursor_feed_next(struct peet_cursor *c)
     uint64_t *slots = c->word + 1;
     if (x->item->kind == ITEM_LOOP)
         context_settle(x, c->names, slots);
-    memcpy(c->decoder.src + PEET_SRC_SLOT, slots, x->slots * sizeof *slots);
+    uint64_t *src = c->decoder.src + PEET_SRC_SLOT;
+    if ((size_t)(c->word_end - slots) >= x->padded) /* a few words too many are no matter, and faster than a call */
+        for (uint32_t i = 0; i < x->padded; i += SLOT_PAD) {
+            *(slot_pair *)(src + i) = *(const slot_pair *)(slots + i);
+            *(slot_pair *)(src + i + 2) = *(const slot_pair *)(slots + i + 2);
+        }
+    else
+        memcpy(src, slots, x->slots * sizeof *slots);
     c->word += x->slots + 1;
     return x;
 }

@@ -125,7 +125,7 @@ static void add_block(const struct peet_loop_walk *w, const struct peet_loop_nod
         slot_step[i] = (n->assign[i].src == PEET_LOOP_ZERO ? 0 : step[n->assign[i].src])
                        + (n->assign[i].plus ? step[n->assign[i].plus - 1] : 0);
     f->record[f->records] = block_record(item->block);
-    f->step[f->records++] = 0;
+    f->own_step[f->records++] = 0;
     f->instructions += item->insns;
     for (unsigned i = 0; i < item->block->operands; i++) {
         const struct plan_op *op = &item->plan[i];
@@ -133,7 +133,7 @@ static void add_block(const struct peet_loop_walk *w, const struct peet_loop_nod
         uint64_t base = op->base >= PEET_SRC_SLOT ? slot_step[op->base - PEET_SRC_SLOT] : 0;
         uint64_t index = op->index >= PEET_SRC_SLOT ? slot_step[op->index - PEET_SRC_SLOT] : 0;
         plan_put(op, src, true, r);
-        f->step[f->records++] = base + (index << op->scale);
+        f->own_step[f->records++] = base + (index << op->scale);
     }
 }
 
@@ -149,6 +149,7 @@ bool loop_flatten(struct peet_loop_walk *w, uint64_t *src, struct flat_loop *f)
     if (!is_flat(w, outer, &records) || !find_steps(w, outer, step))
         return false;
     f->records = 0;
+    f->step = f->own_step;
     f->instructions = 0;
     f->trips = w->left[w->depth - 1];
     for (unsigned i = w->node; i < outer->end; i++)

@@ -5,9 +5,11 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/live/steer.h"
+#include "capture/rt/raw.h"
 #include "map/source.h"
 
 enum { MOST = 4096 };
+_Static_assert((int)SOURCE_CANCELLED == (int)RAW_CANCELLED, "what the machine says is what the program understands");
 
 struct program {
     struct source source;

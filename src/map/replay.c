@@ -72,7 +72,8 @@ int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, s
     }
     for (size_t i = 0; i < threads; i++) {
         const struct peet_thread *thread = peet_trace_thread(t, i);
-        r->context[n++] = (struct source_context){ thread->id, thread->process, !has_parent(t, thread) };
+        r->context[n++] =
+            (struct source_context){ thread->id, thread->process, has_parent(t, thread) ? BIRTH_CREATED : BIRTH_FIRST };
     }
     r->trace = t;
     r->want = repeats ? PEET_WANT_REPEATS : 0;

@@ -14,11 +14,20 @@
 
 struct source;
 
+enum source_birth {
+    BIRTH_CREATED,   /* by another one */
+    BIRTH_FIRST,     /* nobody creates it */
+    BIRTH_ITERATION, /* for a loop whose iterations it takes (map/doall.h), and again for the next loop */
+};
+
 struct source_context {
     uint32_t thread; /* its number in the trace's eyes, which events name */
     uint32_t process;
-    bool is_first; /* nobody creates it: it is there from the beginning */
+    uint8_t birth; /* enum source_birth; as a truth value: whether it is there from the beginning */
 };
+
+/* A reply to an event in which a thread waited: its wait was ended, for it is to end. */
+enum { SOURCE_CANCELLED = 2 };
 
 struct source_kind {
     /* The next batch of a context, valid until the next call for it: 1, 0 at its end, or an error. `reply` answers its last event, if

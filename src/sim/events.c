@@ -264,18 +264,26 @@ static void give_semaphore(struct sim *s, struct place *p, uint64_t addr)
         o->value++;
 }
 
+/* Whether what a context wants has been posted. */
+static bool is_posted(const struct context *c, const struct object *o)
+{
+    return c->forker ? sim_loop_may_go_on(c, o, c->wanted) : (int64_t)c->wanted <= (int64_t)o->value;
+}
+
 static void post(struct sim *s, struct place *p, uint64_t addr, uint64_t value)
 {
     struct object *o = object_at(s, addr, OBJECT_POST);
     struct context *rest = o->first;
 
     touch(s, p, addr, PEET_STORE, TIME_other);
-    o->value = value > o->value ? value : o->value;
+    if (p->context->forker)
+        sim_loop_post(s, p->context, o, value);
+    o->value = (int64_t)value > (int64_t)o->value ? value : o->value;
     o->first = NULL;
     while (rest) {
         struct context *c = rest;
         rest = c->next;
-        if (c->wanted <= o->value)
+        if (is_posted(c, o))
             wake(s, o, c, p->clock);
         else
             append(o, c);
@@ -289,8 +297,14 @@ static void wait_for_post(struct sim *s, struct place *p, uint64_t addr, uint64_
     touch(s, p, addr, PEET_LOAD, TIME_other);
     o->seen.uses++;
     p->context->wanted = value;
-    if (o->value < value)
+    if (!is_posted(p->context, o))
         line_up(s, p->context, o, TIME_other);
+}
+
+void sim_leave_line(struct sim *s, struct context *c, uint64_t now)
+{
+    remove_from(c->object, c);
+    wake(s, c->object, c, now);
 }
 
 /* ---- programs that run: what their libraries wait for ---- */
@@ -347,9 +361,30 @@ static void create(struct sim *s, struct place *p, uint64_t thread)
 {
     struct context *c = context_of(s, thread);
 
-    if (!c || c->status != STATUS_UNBORN)
+    if (!c || (c->status != STATUS_UNBORN && c->status != STATUS_ENDED))
+        return;
+    if (s->source->context[c->sched.number].birth == BIRTH_ITERATION)
+        sim_loop_created(c, p->context);
+    if (c->status != STATUS_UNBORN)
         return;
     s->alive++;
+    sim_wake(s, c, p->clock);
+}
+
+/* Ends a wait in which a thread may be cancelled. Who waits for a condition gets its lock back first. */
+static void cancel(struct sim *s, struct place *p, uint64_t thread)
+{
+    struct context *c = context_of(s, thread);
+
+    if (!c || c->status != STATUS_WAITING)
+        return;
+    if (!c->joins
+        && (!c->object || (c->object->seen.kind != OBJECT_CONDITION && c->object->seen.kind != OBJECT_SEMAPHORE)))
+        return;
+    if (!c->joins)
+        remove_from(c->object, c);
+    c->joins = 0;
+    c->reply = SOURCE_CANCELLED;
     sim_wake(s, c, p->clock);
 }
 
@@ -453,6 +488,7 @@ void sim_event(struct sim *s, struct place *p, const struct peet_event *e)
 
     switch (e->kind) {
     case PEET_EV_thread_create: create(s, p, arg[0]); break;
+    case PEET_EV_thread_cancel: cancel(s, p, arg[0]); break;
     case PEET_EV_thread_join: join(s, p, arg[0]); break;
     case PEET_EV_mutex_trylock:
     case PEET_EV_spin_trylock:
@@ -493,6 +529,9 @@ void sim_event(struct sim *s, struct place *p, const struct peet_event *e)
     case PEET_EV_yield: give_way(s, p, arg[0]); break;
     case PEET_EV_post: post(s, p, arg[0], arg[1]); break;
     case PEET_EV_wait: wait_for_post(s, p, arg[0], arg[1]); break;
+    case PEET_EV_doall_start: sim_loop_start(p->context, arg[0]); break;
+    case PEET_EV_doall_finish: sim_loop_finish(s, p->context, p->clock); break;
+    case PEET_EV_doall_join: sim_loop_join(s, p->context); break;
     case PEET_EV_range_read: sim_range(s, p, arg[0], arg[1], PEET_LOAD); break;
     case PEET_EV_range_write: sim_range(s, p, arg[0], arg[1], PEET_STORE); break;
     case PEET_EV_range_copy:

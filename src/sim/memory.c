@@ -5,28 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/err.h"
 
 /* An entry's state is the protocol's, and one bit: others have lost the line and not come back, so that writes must be seen. */
 enum { STATE_MASK = PROTOCOL_STATES - 1, WATCHED = PROTOCOL_STATES };
 enum { SHARED_CLEAN = 1, SHARED_DIRTY = 2 }; /* of a line in a shared level */
 enum { HISTORY_WORDS = 64, PAGE_SHIFT = 12 };
-
-enum lost { NEVER_HAD, HAS, REPLACED, INVALIDATED };
-
-/* What a processor knew of a line that it may not have any more. */
-struct history_of {
-    uint64_t written; /* words that others wrote since it was invalidated */
-    uint8_t lost;     /* enum lost */
-};
-
-/* All of a line, for all processors. */
-struct history {
-    uint64_t present;     /* a bit for each processor that has it, */
-    uint64_t invalidated; /*   and for each that lost it because another one wrote */
-    struct history_of of[];
-};
 
 struct processor {
     struct memory_front front;
@@ -41,15 +25,15 @@ struct memory {
     const struct protocol *protocol;
     unsigned cpus, levels, private_levels;
     unsigned word_shift;
-    uint64_t all_words; /* of a line */
     bool has_directory;
     bool goes_through; /* all private levels let writes through: memory has them all, and nothing is written back */
     struct processor *cpu;
     struct cache shared[CONFIG_LEVELS]; /* by level */
     struct fabric fabric;
-    struct map histories; /* struct history *, by line */
-    struct map homes;     /* uint32_t: 1 + node, by page */
-    struct arena arena;
+    struct histories histories;
+    struct map homes;                             /* uint32_t: 1 + node, by page */
+    void (*watcher)(void *context, unsigned cpu); /* or NULL */
+    void *watching;
 };
 
 /* The words of a line that a reference touches. */
@@ -116,8 +100,9 @@ static void find_front(struct memory *m, unsigned cpu)
     for (unsigned s = 1; usable && s < p->states; s++) {
         const struct own_cell *w = &p->own[s][OWN_WRITE];
         bool reads = p->flags[s] & STATE_READABLE, writes = p->flags[s] & STATE_WRITABLE && w->alone == s;
-        f->fast[s] = (uint8_t)(reads | (writes && !m->config.level[0].is_write_through) << 1);
-        f->fast[s | WATCHED] = reads;
+        f->fast[PEET_LOAD][s] = f->fast[PEET_LOAD][s | WATCHED] = reads;
+        f->fast[PEET_PREFETCH][s] = f->fast[PEET_PREFETCH][s | WATCHED] = reads;
+        f->fast[PEET_STORE][s] = f->fast[PEET_UPDATE][s] = writes && !m->config.level[0].is_write_through;
     }
 }
 
@@ -139,8 +124,7 @@ int memory_new(const struct machine_config *config, struct memory **ret, struct 
     assert((m->private_levels > 0 || m->levels == 0) && m->cpus > 0 && m->cpus <= CONFIG_MAX_CPUS);
     while (config->level[0].line >> m->word_shift > HISTORY_WORDS || m->word_shift < 2)
         m->word_shift++;
-    m->all_words = words_of(m, 0, config->level[0].line);
-    m->histories.value_size = sizeof(struct history *);
+    histories_init(&m->histories, m->cpus, words_of(m, 0, config->level[0].line));
     m->homes.value_size = sizeof(uint32_t);
     m->has_directory = config->fabric_kind->has_directory;
     m->cpu = calloc(m->cpus, sizeof *m->cpu);
@@ -173,68 +157,10 @@ void memory_free(struct memory *m)
     for (unsigned i = 0; i < CONFIG_LEVELS; i++)
         cache_release(&m->shared[i]);
     fabric_release(&m->fabric);
-    map_release(&m->histories);
+    histories_release(&m->histories);
     map_release(&m->homes);
-    arena_release(&m->arena);
     free(m->cpu);
     free(m);
-}
-
-/* ---- why lines are missing ---- */
-
-static struct history *history_of(struct memory *m, uint64_t line)
-{
-    struct history **h = map_put(&m->histories, line, 0);
-
-    assert(h); /* like all tables that grow with the program, it is not worth to go on without */
-    if (!*h) {
-        size_t bytes = sizeof **h + m->cpus * sizeof(struct history_of);
-        *h = arena_alloc(&m->arena, bytes);
-        assert(*h);
-        memset(*h, 0, bytes);
-    }
-    return *h;
-}
-
-static enum miss_cause cause_of(const struct history *h, unsigned cpu, uint64_t words)
-{
-    const struct history_of *o = &h->of[cpu];
-
-    switch (o->lost) {
-    case NEVER_HAD: return MISS_cold;
-    case INVALIDATED: return o->written & words ? MISS_true_sharing : MISS_false_sharing;
-    default: return MISS_replaced;
-    }
-}
-
-static void note_coming(struct history *h, unsigned cpu)
-{
-    h->of[cpu] = (struct history_of){ 0, HAS };
-    h->present |= (uint64_t)1 << cpu;
-    h->invalidated &= ~((uint64_t)1 << cpu);
-}
-
-static void note_going(struct history *h, unsigned cpu, enum lost how)
-{
-    h->of[cpu] = (struct history_of){ 0, (uint8_t)how };
-    h->present &= ~((uint64_t)1 << cpu);
-    h->invalidated |= (uint64_t)(how == INVALIDATED) << cpu;
-}
-
-/* A processor writes words: those that have lost the line see them when they come back. */
-static void note_write(struct history *h, unsigned cpu, uint64_t words)
-{
-    for (uint64_t left = h->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
-        h->of[__builtin_ctzll(left)].written |= words;
-}
-
-/* Whether a write to the line could still tell somebody something new. */
-static bool is_watched(const struct memory *m, const struct history *h, unsigned cpu)
-{
-    for (uint64_t left = h->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
-        if (h->of[__builtin_ctzll(left)].written != m->all_words)
-            return true;
-    return false;
 }
 
 /* ---- lines and states ---- */
@@ -269,6 +195,9 @@ static unsigned state_of(struct memory *m, unsigned cpu, uint64_t line)
 /* Another processor has changed the state of a line here. */
 static void change_state(struct memory *m, unsigned cpu, uint64_t line, unsigned state)
 {
+    if (m->watcher)
+        m->watcher(m->watching, cpu);
+    m->cpu[cpu].front.changes++; /* behind what the watcher still does */
     for (unsigned i = 0; i < m->private_levels; i++) {
         uint64_t *e = cache_find(&m->cpu[cpu].level[i], line);
         if (e && state)
@@ -307,12 +236,12 @@ static void leave_shared(struct memory *m, unsigned level, uint64_t entry)
             if (e)
                 cache_drop(&m->shared[i], e);
         }
-        h = history_of(m, line);
+        h = history_at(&m->histories, line);
         for (uint64_t left = h->present; left; left &= left - 1) {
             unsigned cpu = (unsigned)__builtin_ctzll(left);
             m->cpu[cpu].counts.write_backs += must_be_written(m, state_of(m, cpu, line));
             change_state(m, cpu, line, PROTOCOL_ABSENT);
-            note_going(h, cpu, REPLACED);
+            history_go(h, cpu, REPLACED);
         }
     }
     if (level + 1 < m->levels && cache_state(entry) == SHARED_DIRTY) {
@@ -387,7 +316,7 @@ static void snoop(struct memory *m, unsigned cpu, uint64_t line, unsigned op, st
             take_back(m, line);
         change_state(m, other, line, cell->next);
         if (cell->next == PROTOCOL_ABSENT) {
-            note_going(h, other, INVALIDATED);
+            history_go(h, other, INVALIDATED);
             m->cpu[other].counts.invalidations++;
         }
     }
@@ -440,7 +369,7 @@ static void push_out(struct memory *m, unsigned cpu, unsigned level, uint64_t en
     unsigned state = cache_state(entry);
 
     /* If a level behind this one gave it up, too, it may have left already. */
-    if (level + 1 < m->private_levels && !(history_of(m, line)->present >> cpu & 1))
+    if (level + 1 < m->private_levels && !(history_at(&m->histories, line)->present >> cpu & 1))
         return;
     for (unsigned i = level; i-- > 0;) { /* the innermost comes last, and its state is the valid one */
         uint64_t *e = cache_find(&p->level[i], line);
@@ -464,7 +393,7 @@ static void push_out(struct memory *m, unsigned cpu, unsigned level, uint64_t en
             push_out(m, cpu, level + 1, gone, now);
         return;
     }
-    note_going(history_of(m, line), cpu, REPLACED);
+    history_go(history_at(&m->histories, line), cpu, REPLACED);
     if (must_be_written(m, state))
         write_back(m, cpu, line, now);
 }
@@ -477,15 +406,20 @@ static void fill(struct memory *m, unsigned cpu, unsigned level, uint64_t line, 
 
     for (unsigned i = 0; i < level; i++)
         gone[i] = cache_put(&m->cpu[cpu].level[i], line, state);
-    /* The innermost state is the valid one, also of a line that several levels give up. */
-    for (unsigned i = 0; i < level; i++)
+    /* The innermost state is the valid one, also of a line that several levels give up. What the first level gave up and another one
+     * still has needs no more than that: most often there is nothing else to do. */
+    for (unsigned i = 0; i < level; i++) {
+        bool is_behind = false;
         for (unsigned k = i + 1; gone[i] && k < m->private_levels; k++) {
             uint64_t *e = cache_find(&m->cpu[cpu].level[k], gone[i] >> CACHE_STATE_BITS);
             if (e)
                 set_state(e, cache_state(gone[i]));
             if (k < level && gone[k] && gone[k] >> CACHE_STATE_BITS == gone[i] >> CACHE_STATE_BITS)
                 gone[k] = gone[i];
+            is_behind |= e != NULL;
         }
+        gone[i] = i == 0 && is_behind ? 0 : gone[i];
+    }
     for (unsigned i = level; i-- > 0;)
         if (gone[i])
             push_out(m, cpu, i, gone[i], now);
@@ -512,11 +446,11 @@ static uint64_t miss(struct memory *m, unsigned cpu, uint64_t line, uint64_t wor
 {
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
     const struct own_cell *cell = &m->protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
-    struct history *h = history_of(m, line);
+    struct history *h = history_at(&m->histories, line);
     struct memory_counts *n = &m->cpu[cpu].counts;
 
     n->misses++;
-    n->causes[cause_of(h, cpu, words)]++;
+    n->causes[history_cause(h, cpu, words)]++;
     if (kind == PEET_STORE && !m->config.level[0].allocates) { /* the word goes to memory; nobody keeps what it was */
         int owner = FABRIC_MEMORY;                             /* the only one who has what others wrote before */
         for (uint64_t left = h->present; left; left &= left - 1) {
@@ -524,12 +458,12 @@ static uint64_t miss(struct memory *m, unsigned cpu, uint64_t line, uint64_t wor
             if (must_be_written(m, state_of(m, other, line)))
                 owner = (int)other;
             change_state(m, other, line, PROTOCOL_ABSENT);
-            note_going(h, other, INVALIDATED);
+            history_go(h, other, INVALIDATED);
             m->cpu[other].counts.invalidations++;
         }
         if (owner != FABRIC_MEMORY)
             write_back(m, (unsigned)owner, line, now);
-        note_write(h, cpu, words);
+        history_write(h, cpu, words);
         write_through(m, cpu, line, now);
         return 0;
     }
@@ -539,10 +473,10 @@ static uint64_t miss(struct memory *m, unsigned cpu, uint64_t line, uint64_t wor
         heard = transact(m, cpu, line, cell->then, h, now + stall);
         stall += heard.stall;
     }
-    note_coming(h, cpu);
+    history_come(h, cpu);
     if (is_write)
-        note_write(h, cpu, words);
-    bool watched = is_watched(m, h, cpu); /* also if it is read: it may be written silently later */
+        history_write(h, cpu, words);
+    bool watched = history_is_watched(&m->histories, h, cpu); /* also if it is read: it may be written silently later */
     fill(m, cpu, m->private_levels, line, (heard.shared ? cell->shared : cell->alone) | (watched ? WATCHED : 0u), now);
     if (is_write && m->goes_through)
         write_through(m, cpu, line, now);
@@ -560,18 +494,18 @@ static uint64_t write_here(struct memory *m, unsigned cpu, uint64_t line, uint64
     if (cell->op == BUS_NONE) {
         next = cell->alone;
         if (state & WATCHED) {
-            struct history *h = history_of(m, line);
-            note_write(h, cpu, words);
-            watched = is_watched(m, h, cpu);
+            struct history *h = history_at(&m->histories, line);
+            history_write(h, cpu, words);
+            watched = history_is_watched(&m->histories, h, cpu);
         }
     } else {
-        struct history *h = history_of(m, line);
+        struct history *h = history_at(&m->histories, line);
         struct heard heard = transact(m, cpu, line, cell->op, h, now);
         next = heard.shared ? cell->shared : cell->alone;
         stall = heard.stall;
         m->cpu[cpu].counts.upgrades++;
-        note_write(h, cpu, words);
-        watched = is_watched(m, h, cpu);
+        history_write(h, cpu, words);
+        watched = history_is_watched(&m->histories, h, cpu);
     }
     set_state(entry, next | (watched ? WATCHED : 0u)); /* no transaction moves entries of who asks */
     if (m->goes_through)
@@ -579,25 +513,22 @@ static uint64_t write_here(struct memory *m, unsigned cpu, uint64_t line, uint64
     return stall;
 }
 
-static uint64_t access_line(struct memory *m, unsigned cpu, uint64_t line, uint64_t words, enum peet_kind kind,
-                            uint64_t now)
+/* The entry of the line in the first level is given, or NULL. */
+static uint64_t access_line(struct memory *m, unsigned cpu, uint64_t line, uint64_t *e, uint64_t words,
+                            enum peet_kind kind, uint64_t now)
 {
     struct processor *p = &m->cpu[cpu];
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
     unsigned level = 0;
-    uint64_t *e = NULL, stall;
+    uint64_t stall;
 
-    while (level < m->private_levels && !(e = cache_find(&p->level[level], line)))
-        level++;
+    while (!e && ++level < m->private_levels)
+        e = cache_find(&p->level[level], line);
     if (!e)
         return miss(m, cpu, line, words, kind, now);
     p->counts.hits[level]++;
     stall = m->config.level[level].latency;
     e = cache_touch(&p->level[level], e);
-    if (level == 0 && p->front.fast[cache_state(*e)] >> is_write & 1) {
-        p->front.smooth++;
-        return stall;
-    }
     if (level > 0) {
         fill(m, cpu, level, line, cache_state(*e), now);
         e = cache_find(&p->level[0], line);
@@ -627,12 +558,19 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
 {
     struct processor *p = &m->cpu[cpu];
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    uint64_t line = addr >> p->level[0].shift, *e = cache_find(&p->level[0], line);
+
+    if (e && p->front.fast[kind][cache_state(*e)]) {
+        cache_touch(&p->level[0], e);
+        p->front.easy[kind]++;
+        p->front.smooth++;
+        return kind == PEET_PREFETCH ? 0 : p->front.latency;
+    }
     uint64_t waited = p->counts.waited, tlb_stall = p->counts.tlb_stall;
     uint64_t stall = m->config.tlb.entries ? translate(m, cpu, addr) : 0;
-
     p->counts.writes += is_write;
     p->counts.reads += kind != PEET_STORE;
-    stall += access_line(m, cpu, addr >> p->level[0].shift, words_of(m, addr, size), kind, now + stall);
+    stall += access_line(m, cpu, line, e, words_of(m, addr, size), kind, now + stall);
     if (kind == PEET_PREFETCH) { /* nobody waits for it */
         stall = 0;
         p->counts.waited = waited;
@@ -711,6 +649,12 @@ uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
 struct memory_front *memory_front(struct memory *m, unsigned cpu)
 {
     return &m->cpu[cpu].front;
+}
+
+void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu), void *context)
+{
+    m->watcher = watcher;
+    m->watching = context;
 }
 
 void memory_add_fetches(struct memory *m, unsigned cpu, uint64_t lines)

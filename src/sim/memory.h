@@ -28,17 +28,7 @@
 
 #include "base/map.h"
 #include "sim/config.h"
-
-/* X(name, title): what can be the cause of a miss. */
-/* clang-format off */
-#define MISS_CAUSES(X) \
-    X(cold, "cold") X(replaced, "replacement") X(true_sharing, "true sharing") X(false_sharing, "false sharing")
-/* clang-format on */
-enum miss_cause {
-#define X(name, title) MISS_##name,
-    MISS_CAUSES(X) MISS_KINDS
-#undef X
-};
+#include "sim/history.h"
 
 /* What a processor has seen. References are counted per line that they touch. */
 struct memory_counts {
@@ -60,23 +50,23 @@ struct memory_counts {
 struct memory;
 
 /* What is found at once: where its set of the first cache was used last, in a state in which nothing else happens. Most references are of
- * this kind, so that this is all that is done for them. */
+ * this kind, so that this is all that is done for them. Smooth ones are found elsewhere in the set, and change but its order. */
 struct memory_front {
     const uint64_t *entry;
     const uint8_t *recent;
     uint64_t mask;
     uint32_t ways, shift, line, latency;
-    uint8_t fast[CACHE_STATES];       /* by state: bit 0: a read changes nothing, bit 1: a write does not */
-    uint64_t easy[PEET_PREFETCH + 1]; /* so many, by kind */
-    uint64_t smooth; /* and those that were found in another place of the set, and changed but its order */
+    bool fast[PEET_PREFETCH + 1][CACHE_STATES]; /* by kind and state: it changes nothing */
+    uint64_t easy[PEET_PREFETCH + 1];           /* so many, by kind */
+    uint64_t smooth;                            /* so many of them were smooth */
+    uint64_t changes;                           /* so often others have changed what is in the private caches */
 };
 
 static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
 {
     uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + f->recent[set]];
-    unsigned bit = kind == PEET_STORE || kind == PEET_UPDATE;
 
-    if (last >> CACHE_STATE_BITS != line || !(f->fast[cache_state(last)] >> bit & 1)
+    if (last >> CACHE_STATE_BITS != line || !f->fast[kind][cache_state(last)]
         || (addr & (f->line - 1)) + size > f->line)
         return false;
     f->easy[kind]++;
@@ -87,6 +77,10 @@ int memory_new(const struct machine_config *config, struct memory **ret, struct 
 void memory_free(struct memory *m);
 
 struct memory_front *memory_front(struct memory *m, unsigned cpu);
+
+/* Is called whenever a processor's private caches are about to be changed by what another one does. It may ask for easy and smooth
+ * references of that processor. */
+void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu), void *context);
 
 /* One reference at `now` that is not easy; returns the cycles for which the processor has to wait. */
 uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now);

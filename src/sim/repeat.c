@@ -3,53 +3,113 @@
  *
  * If all references of a trip were easy (sim/memory.h), and those of the next trips are to
  * the same lines, these are easy, too: each set then has its lines in the order in which a trip touches them last, and another trip
- * leaves them so; the same holds for a TLB. No other processor has had a turn since the trip began, and none has one before the limit.
- * So whole trips that end before it are only counted. */
+ * leaves them so; the same holds for a TLB. No other processor has changed anything here since the trip began. So whole trips are only
+ * counted.
+ *
+ * Nobody sees such trips, so they can also be counted before their time, while others are still behind. Should one of these then
+ * change what is in the caches here, those that come after it are taken back, and done one by one. */
+#include <assert.h>
+#include <string.h>
+
 #include "sim/state.h"
 
-/* For how many more trips a reference stays in the line in which it was in this one. */
-static uint64_t trips_in_line(const struct peet_record *r, uint64_t addr, uint64_t step, uint32_t line)
+/* For how many more trips a reference stays in the line in which it was in this one, of which `from` is the byte. */
+static inline uint64_t trips_in_line(uint64_t from, uint64_t size, uint64_t step, uint64_t line)
 {
-    uint64_t from = addr & (line - 1), to = from + r->size - 1;
+    uint64_t by = (int64_t)step > 0 ? step : 0 - step, room = (int64_t)step > 0 ? line - from - size : from;
 
-    if (to >= line)
+    if (from + size > line)
         return 0;
     if (step == 0)
         return UINT64_MAX;
-    uint64_t by = (int64_t)step > 0 ? step : 0 - step, room = (int64_t)step > 0 ? line - 1 - to : from;
+    if ((by & (by - 1)) == 0) /* most often, and a division takes long */
+        return room >> __builtin_ctzll(by);
     return by > room ? 0 : (uint32_t)room / (uint32_t)by;
 }
 
 static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint32_t line, uint64_t most)
 {
-    for (size_t i = 0; most > 0 && i < n->count; i++)
-        if (peet_is_reference(&n->records[i])) {
-            uint64_t trips = trips_in_line(&n->records[i], n->records[i].addr + n->step[i] * trip, n->step[i], line);
-            most = trips < most ? trips : most;
-        }
+    for (size_t i = 0; most > 0 && i < n->count; i++) {
+        const struct peet_record *r = &n->records[i];
+        if (r->kind == PEET_BLOCK)
+            continue;
+        uint64_t trips = trips_in_line((r->addr + n->step[i] * trip) & (line - 1), r->size, n->step[i], line);
+        most = trips < most ? trips : most;
+    }
     return most;
 }
 
-/* What one trip is if it is easy. */
-static struct easy_trip easy_trip(struct sim *s, const struct peet_repeat *n)
+/* A record but for its address. */
+static uint64_t what(const struct peet_record *r)
 {
-    struct easy_trip t = { 0 };
+    uint64_t word;
 
+    static_assert(sizeof *r == sizeof r->addr + sizeof word, "a record is an address and a word");
+    memcpy(&word, (const char *)r + sizeof r->addr, sizeof word);
+    return word;
+}
+
+static bool is_trip_of(const struct easy_trip *t, const struct peet_repeat *n)
+{
+    if (t->records != n->count)
+        return false;
+    for (size_t i = 0; i < n->count; i++)
+        if (t->record[i] != what(&n->records[i]))
+            return false;
+    return true;
+}
+
+/* What one trip is if it is easy. */
+static void find_trip(struct sim *s, const struct peet_repeat *n, struct easy_trip *t)
+{
+    *t = (struct easy_trip){ .records = n->count <= TRIP_RECORDS ? n->count : 0 };
     for (size_t i = 0; i < n->count; i++) {
         const struct peet_record *r = &n->records[i];
+        if (i < TRIP_RECORDS)
+            t->record[i] = what(r);
         if (r->kind == PEET_BLOCK) {
             const struct block_facts *f = sim_block(s, r);
-            t.compute += f->cost;
-            t.instructions += r->size;
-            t.fetches += f->fetches;
+            t->compute += f->cost;
+            t->instructions += r->size;
+            t->fetches += f->fetches;
         } else {
-            t.kinds[r->kind]++;
-            t.references++;
+            t->kinds[r->kind]++;
+            t->references++;
         }
     }
-    t.cycles = t.compute + (t.references - t.kinds[PEET_PREFETCH]) * s->config.level[0].latency
-               + t.fetches * s->config.instructions.latency;
-    return t;
+    t->cycles = t->compute + (t->references - t->kinds[PEET_PREFETCH]) * s->config.level[0].latency
+                + t->fetches * s->config.instructions.latency;
+}
+
+/* So many trips that are easy; also less than none. */
+static void count_trips(struct sim *s, struct place *p, uint64_t trips)
+{
+    struct context *c = p->context;
+    const struct easy_trip *t = &c->easy;
+
+    c->trip += trips;
+    p->clock += trips * t->cycles;
+    p->seen.time[TIME_compute] += trips * t->compute;
+    p->seen.time[TIME_stall] += trips * (t->cycles - t->compute);
+    p->seen.instructions += trips * t->instructions;
+    s->references += trips * t->references;
+    if (t->fetches)
+        memory_add_fetches(s->memory, p->cpu, trips * t->fetches);
+    for (unsigned i = PEET_LOAD; i <= PEET_PREFETCH; i++)
+        p->front->easy[i] += trips * t->kinds[i];
+}
+
+/* How many cycles there are for trips that are only counted. */
+static uint64_t room_for_trips(const struct sim *s, const struct place *p, uint64_t limit)
+{
+    uint64_t room = limit > p->clock ? limit - p->clock : 0;
+
+    if (s->scheduler.count > 0 && s->config.quantum) { /* somebody waits for the place */
+        uint64_t left = p->began + s->config.quantum > p->clock ? p->began + s->config.quantum - p->clock : 0;
+        return left < room ? left : room;
+    }
+    /* With slack the order is not the one of time, and what comes behind something cannot be told. */
+    return s->scheduler.count > 0 || s->config.slack > 0 || limit == 0 ? room : UINT64_MAX;
 }
 
 /* Trips behind the one that is just over, which was easy. */
@@ -57,27 +117,18 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
     const struct peet_repeat *n = &c->batch.repeat;
-    const struct easy_trip *t = &c->easy;
-    uint64_t room = limit > p->clock ? limit - p->clock : 0, most = n->times - c->trip;
+    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most = n->times - c->trip;
 
-    if (s->scheduler.count > 0 && s->config.quantum) { /* somebody waits for the place */
-        uint64_t left = p->began + s->config.quantum > p->clock ? p->began + s->config.quantum - p->clock : 0;
-        room = left < room ? left : room;
-    }
-    if (room < t->cycles || !s->config.level[0].bytes || s->config.contexts > 1)
+    if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1)
         return;
     most = trips_on_lines(n, c->trip - 1, s->config.level[0].line, most);
-    uint64_t fit = t->cycles ? room / t->cycles : most;
-    most = fit < most ? fit : most;
-    c->trip += most;
-    p->clock += most * t->cycles;
-    p->seen.time[TIME_compute] += most * t->compute;
-    p->seen.time[TIME_stall] += most * (t->cycles - t->compute);
-    p->seen.instructions += most * t->instructions;
-    s->references += most * t->references;
-    memory_add_fetches(s->memory, p->cpu, most * t->fetches);
-    for (unsigned i = PEET_LOAD; i <= PEET_PREFETCH; i++)
-        p->front->easy[i] += most * t->kinds[i];
+    if (room < UINT64_MAX && cycles) { /* the last one ends before: steps of no cycles may be behind the end */
+        uint64_t fit = (room - 1) / cycles;
+        most = fit < most ? fit : most;
+    }
+    p->ahead = room == UINT64_MAX ? most : 0;
+    p->ahead_from = p->clock;
+    count_trips(s, p, most);
 }
 
 /* The references behind a block, from record i on; returns where they end. Those that are not easy are counted. */
@@ -90,9 +141,7 @@ static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
         const struct peet_record *from = &n->records[i];
         uint64_t addr = from->addr + n->step[i] * c->trip;
         if (memory_is_easy(f, addr, from->size, from->kind)) {
-            uint64_t latency = from->kind == PEET_PREFETCH ? 0 : f->latency;
-            p->clock += latency;
-            p->seen.time[TIME_stall] += latency;
+            place_be_easy(p, from->kind);
             s->references++;
         } else {
             struct peet_record r = *from;
@@ -105,31 +154,64 @@ static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
     return i;
 }
 
-void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
+/* The next block of the trip, and its references. If that was all of it, and nothing new: trips behind it. */
+static void step(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
     const struct peet_repeat *n = &c->batch.repeat;
 
     if (c->in_trip == 0) {
-        if (c->trip == 0)
-            c->easy = easy_trip(s, n);
         c->hard = 0;
-        c->turn_of_trip = s->turns;
+        c->changes = p->front->changes;
     }
     if (n->records[c->in_trip].kind == PEET_BLOCK) {
-        uint64_t misses = memory_counts(s->memory, p->cpu)->fetch_misses;
+        const uint64_t *misses = &p->counts->fetch_misses, before = *misses;
         sim_issue(s, p, &n->records[c->in_trip++]);
-        c->hard += memory_counts(s->memory, p->cpu)->fetch_misses != misses;
+        c->hard += *misses != before;
     }
     c->in_trip = refer(s, p, c, c->in_trip);
     if (c->in_trip < n->count)
         return;
     c->in_trip = 0;
     c->trip++;
-    if (c->hard == 0 && c->turn_of_trip == s->turns && c->trip < n->times)
+    if (c->hard == 0 && c->changes == p->front->changes && c->trip < n->times)
         skip(s, p, limit);
     if (c->trip == n->times) {
         c->trip = 0;
         c->at++;
     }
+}
+
+void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
+{
+    struct context *c = p->context;
+
+    if (c->in_trip == 0 && c->trip == 0 && !is_trip_of(&c->easy, &c->batch.repeat))
+        find_trip(s, &c->batch.repeat, &c->easy);
+    do {
+        p->ahead = 0;
+        s->now = p->clock;
+        step(s, p, limit);
+    } while (c->at < c->batch.count && sim_may_go_on(s, p, limit));
+}
+
+void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
+{
+    struct context *c = p->context;
+    uint64_t trips = p->ahead, before = time > p->ahead_from ? time - p->ahead_from - 1 : 0;
+
+    p->ahead = 0;
+    if (trips == 0 || c->easy.cycles == 0)
+        return;
+    uint64_t kept = before / c->easy.cycles;
+    if (kept >= trips)
+        return;
+    if (c->at == c->batch.count) { /* it had come to the end of what is repeated */
+        c->at--;
+        c->trip = c->batch.repeat.times;
+    }
+    count_trips(s, p, kept - trips);
+    s->is_changed = true;
+    while (p->clock < time || (p->clock == time && p->number < number))
+        step(s, p, 0);
 }

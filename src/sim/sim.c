@@ -11,9 +11,25 @@
 #include "base/mem.h"
 #include "sim/state.h"
 
-enum { PROGRESS_STEPS = 1 << 16 };
+enum { PROGRESS_STEPS = 1 << 12 }; /* of up to a batch each */
 
 /* ---- making one ---- */
+
+/* Before a processor's caches are changed by what another one does. */
+static void watch(void *context, unsigned cpu)
+{
+    struct sim *s = context;
+
+    if (s->config.contexts == 1 && s->place[cpu].ahead)
+        sim_take_back(s, &s->place[cpu], s->now, s->actor);
+}
+
+/* A lock's or a barrier's own references may be made for one who is not there any more. */
+static void host_touches(struct sim *s, unsigned cpu)
+{
+    watch(s, cpu);
+    memory_front(s->memory, cpu)->changes++;
+}
 
 static uint64_t host_access(void *context, unsigned cpu, uint64_t addr, enum peet_kind kind, uint64_t now)
 {
@@ -21,6 +37,7 @@ static uint64_t host_access(void *context, unsigned cpu, uint64_t addr, enum pee
     uint32_t cost = s->config.cost[PEET_CL_plain];
 
     s->references++;
+    host_touches(s, cpu);
     addr = s->remap ? remap_addr(s->remap, addr) : addr;
     return now + cost + memory_access(s->memory, cpu, addr, 8, kind, now + cost);
 }
@@ -81,6 +98,7 @@ static int make_places(struct sim *s, struct peet_err *err)
         s->place[i].cpu = i / s->config.contexts;
         s->place[i].empty_as = TIME_idle;
         s->place[i].front = memory_front(s->memory, s->place[i].cpu);
+        s->place[i].counts = memory_counts(s->memory, s->place[i].cpu);
     }
     return 0;
 }
@@ -102,6 +120,7 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
         sim_free(s);
         return r;
     }
+    memory_set_watcher(s->memory, watch, s);
     sched_init(&s->scheduler, config->scheduler,
                &(struct sched_config){ .places = s->places, .quantum = config->quantum, .seed = config->seed });
     *ret = s;
@@ -113,11 +132,17 @@ void sim_set_remap(struct sim *s, struct remap *r)
     s->remap = r;
 }
 
+void sim_set_stop(struct sim *s, const volatile uint32_t *stop)
+{
+    s->stop = stop;
+}
+
 void sim_free(struct sim *s)
 {
     if (!s)
         return;
     memory_free(s->memory);
+    sim_loop_release(s);
     map_release(&s->objects);
     map_release(&s->threads);
     arena_release(&s->arena);
@@ -170,6 +195,7 @@ static void leave_place(struct place *p)
     p->context->place = NULL;
     p->context = NULL;
     p->runs = false;
+    p->ahead = 0;
 }
 
 static void take_place(struct sim *s, struct place *p, struct context *c, uint64_t now)
@@ -186,6 +212,7 @@ static void take_place(struct sim *s, struct place *p, struct context *c, uint64
     c->status = STATUS_RUNNING;
     c->place = p;
     p->context = c;
+    c->hard++; /* what a trip had found here may be gone */
     p->began = p->clock;
     p->runs = true;
     s->is_changed = true;
@@ -221,13 +248,14 @@ static void become_ready(struct sim *s, struct context *c)
 
     c->status = STATUS_READY;
     sched_ready(&s->scheduler, &c->sched, now);
-    if (!p)
-        return;
-    if (p->context) { /* who waits there makes room */
+    if (p && p->context) { /* who waits there makes room */
         place_spend(p, now, (enum time_kind)p->context->waits_as);
         leave_place(p);
     }
-    sim_employ(s, p, now);
+    if (p)
+        sim_employ(s, p, now);
+    for (uint32_t i = 0; s->scheduler.count > 0 && i < s->places; i++) /* from now on their quanta matter */
+        sim_take_back(s, &s->place[i], now, 0);
 }
 
 void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind as)
@@ -308,6 +336,7 @@ const struct block_facts *sim_block(struct sim *s, const struct peet_record *blo
     if (s->config.instructions.bytes)
         find_stretches(s, b, f);
     f->is_known = true;
+    f->is_plain = f->stretches == 0 && s->config.contexts == 1;
     return f;
 }
 
@@ -325,9 +354,9 @@ static void issue(struct sim *s, struct place *p, uint64_t cycles)
 }
 
 /* Waits for memory, of which some was waiting for the fabric. */
-static void stall(struct sim *s, struct place *p, uint64_t cycles, uint64_t waited_before)
+static void stall(struct place *p, uint64_t cycles, uint64_t waited_before)
 {
-    uint64_t waited = memory_counts(s->memory, p->cpu)->waited - waited_before;
+    uint64_t waited = p->counts->waited - waited_before;
 
     waited = waited < cycles ? waited : cycles;
     p->clock += cycles;
@@ -341,15 +370,13 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
 
     s->references++;
     if (memory_is_easy(p->front, addr, r->size, r->kind)) {
-        uint64_t latency = r->kind == PEET_PREFETCH ? 0 : p->front->latency;
-        p->clock += latency;
-        p->seen.time[TIME_stall] += latency;
+        place_be_easy(p, r->kind);
         return true;
     }
-    uint64_t waited = memory_counts(s->memory, p->cpu)->waited, smooth = p->front->smooth;
+    uint64_t waited = p->counts->waited, smooth = p->front->smooth;
     uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);
     if (cycles)
-        stall(s, p, cycles, waited);
+        stall(p, cycles, waited);
     return p->front->smooth != smooth;
 }
 
@@ -367,30 +394,56 @@ void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enu
     }
 }
 
-void sim_issue(struct sim *s, struct place *p, const struct peet_record *block)
+void sim_issue_other(struct sim *s, struct place *p, const struct peet_record *block)
 {
     const struct block_facts *f = sim_block(s, block);
 
     issue(s, p, f->cost);
     p->seen.instructions += block->size;
     for (uint32_t i = 0; i < f->stretches; i++) {
-        uint64_t waited = memory_counts(s->memory, p->cpu)->waited;
-        stall(s, p, memory_fetch(s->memory, p->cpu, f->stretch[i].addr, f->stretch[i].bytes, p->clock), waited);
+        uint64_t waited = p->counts->waited;
+        stall(p, memory_fetch(s->memory, p->cpu, f->stretch[i].addr, f->stretch[i].bytes, p->clock), waited);
     }
 }
 
-/* The block at the beginning of the records, and its references; or the references that are left of one. */
-static void execute(struct sim *s, struct place *p, struct context *c)
+/* References, up to the end or to another record, or the first of them; returns what comes behind. */
+static const struct peet_record *refer(struct sim *s, struct place *p, const struct peet_record *r,
+                                       const struct peet_record *end)
+{
+    const struct peet_record *first = r;
+    uint64_t others = 0;
+
+    if (s->remap || s->config.by_reference) {
+        for (; r < end && peet_is_reference(r); r++) {
+            sim_refer(s, p, r);
+            if (s->config.by_reference)
+                return r + 1;
+        }
+        return r;
+    }
+    for (; r < end && peet_is_reference(r); r++)
+        if (memory_is_easy(p->front, r->addr, r->size, r->kind)) {
+            place_be_easy(p, r->kind);
+        } else {
+            sim_refer(s, p, r);
+            others++;
+        }
+    s->references += (uint64_t)(r - first) - others;
+    return r;
+}
+
+/* The block at the beginning of the records, and its references; or the references that are left of one. And so on, as long as
+ * nobody else has a say in it. */
+static void execute(struct sim *s, struct place *p, struct context *c, uint64_t limit)
 {
     const struct peet_record *r = c->batch.records + c->at, *end = c->batch.records + c->batch.count;
 
-    if (r->kind == PEET_BLOCK)
-        sim_issue(s, p, r++);
-    while (r < end && peet_is_reference(r)) {
-        sim_refer(s, p, r++);
-        if (s->config.by_reference)
-            break;
-    }
+    do {
+        s->now = p->clock;
+        if (r->kind == PEET_BLOCK)
+            sim_issue(s, p, r++);
+        r = refer(s, p, r, end);
+    } while (r < end && r->kind <= PEET_PREFETCH && sim_may_go_on(s, p, limit));
     c->at = (size_t)(r - c->batch.records);
 }
 
@@ -418,6 +471,9 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
 {
     struct context *c = p->context;
 
+    p->ahead = 0; /* nobody is behind it any more */
+    s->now = p->clock;
+    s->actor = p->number;
     if (c->pending && !sim_pending(s, p)) {
         if (p->context == c && p->runs) /* who tries again and again may keep the one away whom it waits for */
             see_quantum(s, p);
@@ -447,7 +503,7 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
     if (r->kind == PEET_REPEAT)
         sim_repeat(s, p, limit);
     else
-        execute(s, p, c);
+        execute(s, p, c, limit);
     see_quantum(s, p);
     return 0;
 }
@@ -494,12 +550,14 @@ static int take_turn(struct sim *s, struct place *p, struct progress *progress, 
 
     if (s->heap_count && s->heap[0]->wake_at < limit)
         limit = s->heap[0]->wake_at;
-    s->turns++;
     do {
         r = go_on(s, p, limit, err);
-        if (progress && ++s->steps % PROGRESS_STEPS == 0)
-            progress_at(progress, s->references);
-    } while (r == 0 && p->runs && p->clock < limit && !s->is_changed);
+        if (++s->steps % PROGRESS_STEPS == 0) {
+            if (progress)
+                progress_at(progress, s->references);
+            s->is_stopped = s->stop && *s->stop;
+        }
+    } while (r == 0 && p->runs && p->clock < limit && !s->is_changed && !s->is_stopped);
     return r;
 }
 
@@ -507,7 +565,7 @@ static int run(struct sim *s, struct progress *progress, struct peet_err *err)
 {
     int r = 0;
 
-    while (r == 0) {
+    while (r == 0 && !s->is_stopped) {
         if (s->is_changed)
             find_order(s);
         struct place *p = s->running ? s->order[0] : NULL;
@@ -530,7 +588,7 @@ static int run(struct sim *s, struct progress *progress, struct peet_err *err)
 int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
 {
     for (uint32_t i = 0; i < s->contexts; i++)
-        if (s->source->context[i].is_first) {
+        if (s->source->context[i].birth == BIRTH_FIRST) {
             s->alive++;
             s->context[i].wake_at = sim_late(s);
             s->context[i].status = STATUS_READY;
@@ -622,6 +680,7 @@ void sim_result(struct sim *s, struct sim_result *ret)
                                 .places = s->places,
                                 .cpus = s->config.cpus,
                                 .broken = s->broken,
+                                .is_part = s->is_stopped,
                                 .place = mem_alloc(s->places, sizeof *ret->place),
                                 .memory = mem_alloc(s->config.cpus, sizeof *ret->memory) };
     memory_settle(s->memory);

@@ -70,6 +70,7 @@ struct sim_result {
     uint64_t cycles; /* until the last context ended */
     uint64_t instructions, references;
     uint64_t broken; /* waits that had to be ended, since nobody did */
+    bool is_part;    /* somebody wanted it to end before its end */
     uint32_t contexts, places, cpus, objects;
     struct sim_place *place;
     struct memory_counts *memory; /* of each processor */
@@ -86,6 +87,9 @@ void sim_free(struct sim *s);
 
 /* Addresses go through it from now on; it is borrowed. The source must not give repeats. */
 void sim_set_remap(struct sim *s, struct remap *r);
+
+/* It is to end as soon as that is not 0 any more. */
+void sim_set_stop(struct sim *s, const volatile uint32_t *stop);
 
 /* Runs to the end. An error also if nobody can go on: the message says who waits for what. */
 int sim_run(struct sim *s, struct progress *progress, struct peet_err *err);

@@ -16,6 +16,10 @@ enum pending {
     PENDING_BARRIER, /* look whether the barrier is open */
 };
 
+struct span {
+    int64_t from, to;
+};
+
 struct object {
     struct sim_object seen;
     union {
@@ -27,6 +31,10 @@ struct object {
     uint64_t since;               /* it is held */
     uint64_t value;               /* of a semaphore; signals that were kept; iterations that were posted */
     struct context *first, *last; /* who waits in line here: not for locks and barriers, which know by themselves */
+    struct context *poster;       /* whose iterations have posted here (loops.c), */
+    struct span *span;            /*   and what */
+    size_t spans, span_room;
+    struct object *next_post;
 };
 
 /* What is the same in every execution of a block. Its instructions need not stand in a row: it may be a way through several. */
@@ -34,16 +42,19 @@ struct stretch {
     uint64_t addr, bytes;
 };
 struct block_facts {
-    bool is_known;
-    uint64_t cost;    /* cycles of its instructions */
-    uint64_t fetches; /* lines of instructions, stretch by stretch */
+    bool is_known, is_plain; /* plain: it takes its cost, and that is all of it */
+    uint64_t cost;           /* cycles of its instructions */
+    uint64_t fetches;        /* lines of instructions, stretch by stretch */
     uint32_t stretches;
     struct stretch *stretch;
 };
 
-/* What one trip of a repeat is if all its references are easy. */
+/* What one trip of a repeat is if all its references are easy; it holds for all repeats of these records, wherever they refer to. */
+enum { TRIP_RECORDS = 16 };
 struct easy_trip {
     uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions, fetches;
+    size_t records;                /* 0: so many that nobody looks whether they are the same */
+    uint64_t record[TRIP_RECORDS]; /* but for their addresses */
 };
 
 struct context {
@@ -64,12 +75,18 @@ struct context {
     uint64_t since;          /* it waits */
     uint64_t wake_at, order; /* in the heap of those that will be ready: by time, then by who came first */
     struct context *next;    /* in an object's line */
+    struct context *forker;  /* of one that takes iterations: whose */
+    struct context *iterations, *next_iteration; /* those that take this one's; its next brother */
+    uint64_t begun;                              /* of this one's loop: iterations so far, */
+    int64_t first_iteration;                     /*   and the number of the first */
+    uint64_t sequence;                           /* of its iteration, */
+    uint32_t depth;                              /*   and how many starts it is in; 0: it has none */
     struct peet_batch batch;
     size_t at;
-    size_t in_trip;        /* of what is repeated: the next record, */
-    uint64_t trip;         /*   in which trip, */
-    uint64_t hard;         /*   how many of its references were not easy, */
-    uint64_t turn_of_trip; /*   and in whose turn it began */
+    size_t in_trip;   /* of what is repeated: the next record, */
+    uint64_t trip;    /*   in which trip, */
+    uint64_t hard;    /*   how many of its references were not easy, */
+    uint64_t changes; /*   and what others had changed here when it began */
     struct easy_trip easy;
 };
 
@@ -77,8 +94,11 @@ struct place {
     struct sim_place seen;
     unsigned number, cpu;
     struct memory_front *front; /* of the processor */
+    const struct memory_counts *counts;
     uint64_t clock;
     uint64_t began;          /* when its context came */
+    uint64_t ahead;          /* trips that are counted before their time, and can be taken back, */
+    uint64_t ahead_from;     /*   since that time */
     struct context *context; /* NULL: idle */
     bool runs;               /* it can go on */
     uint8_t empty_as; /* enum time_kind: why nobody is there, for the one who was there last waits for something */
@@ -102,16 +122,21 @@ struct sim {
     uint32_t contexts;
     struct context **heap; /* that will be ready */
     size_t heap_count;
-    uint64_t woken, turns; /* how many contexts were put into the heap; how often the turn went to somebody */
+    uint64_t woken; /* how many contexts were put into the heap */
+    uint64_t now;   /* when the step that is being taken began, */
+    unsigned actor; /*   and the number of its place */
     uint64_t random;
     uint64_t lates;            /* how many random delays there were */
     struct map objects;        /* struct object *, by address and kind */
+    struct object *posts;      /* in which iterations have posted */
     struct map threads;        /* uint32_t: 1 + context, by number */
     struct block_facts *block; /* by item */
     uint32_t blocks;
     uint64_t references;
     uint32_t alive;
     uint64_t broken;
+    const volatile uint32_t *stop; /* or NULL */
+    bool is_stopped;
     struct arena arena;
 };
 
@@ -136,6 +161,12 @@ static inline void place_spend(struct place *p, uint64_t until, enum time_kind a
     p->clock = until;
 }
 
+/* Whether a place that has just taken a step may take the next one without asking who is farthest behind, or who wants its place. */
+static inline bool sim_may_go_on(const struct sim *s, const struct place *p, uint64_t limit)
+{
+    return p->clock < limit && !s->is_changed && s->scheduler.count == 0;
+}
+
 /* One event; the place's clock moves. */
 void sim_event(struct sim *s, struct place *p, const struct peet_event *e);
 
@@ -148,15 +179,56 @@ void sim_end_context(struct sim *s, struct place *p);
 /* Nobody can go on: lets those go on who wait for conditions, for it was another order that made them wait. False: there are none. */
 bool sim_break(struct sim *s);
 
+/* A context that waits in an object's line need not any more. */
+void sim_leave_line(struct sim *s, struct context *c, uint64_t now);
+
+/* Iterations of parallel loops: a context that takes them is created, also again; begins one; has finished it; all have. */
+void sim_loop_created(struct context *c, struct context *forker);
+void sim_loop_start(struct context *c, uint64_t iteration);
+void sim_loop_finish(struct sim *s, struct context *c, uint64_t now);
+void sim_loop_join(struct sim *s, struct context *forker);
+void sim_loop_release(struct sim *s);
+
+/* What iterations post and wait for. */
+void sim_loop_post(struct sim *s, struct context *c, struct object *o, uint64_t value);
+bool sim_loop_may_go_on(const struct context *c, const struct object *o, uint64_t value);
+
 /* Of the block of a record; valid until the next call. */
 const struct block_facts *sim_block(struct sim *s, const struct peet_record *block);
 
 /* Instructions, and the references that follow them. */
-void sim_issue(struct sim *s, struct place *p, const struct peet_record *block);
+void sim_issue_other(struct sim *s, struct place *p, const struct peet_record *block);
+static inline void sim_issue(struct sim *s, struct place *p, const struct peet_record *block)
+{
+    if (block->id >= s->blocks || !s->block[block->id].is_plain) {
+        sim_issue_other(s, p, block);
+        return;
+    }
+    p->clock += s->block[block->id].cost;
+    p->seen.time[TIME_compute] += s->block[block->id].cost;
+    p->seen.instructions += block->size;
+}
+
+/* The cycles of a reference that was easy. */
+static inline void place_be_easy(struct place *p, unsigned kind)
+{
+    uint64_t latency = p->front->latency;
+
+    if (latency && kind != PEET_PREFETCH) {
+        p->clock += latency;
+        p->seen.time[TIME_stall] += latency;
+    }
+}
+
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r); /* whether it was easy, or smooth */
 
-/* The next block of what is repeated; if nothing new happens in its trips, all of them that end before `limit`. */
+/* The next block of what is repeated. If nothing new happens in its trips, all of them that end before `limit`; or, where they can be
+ * taken back, as many as there are. */
 void sim_repeat(struct sim *s, struct place *p, uint64_t limit);
+
+/* Something is about to happen here that others do: what the place counted before its time goes back, to the first step that comes behind
+ * the one of that place at that time. */
+void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);
 
 /* Bytes that library code moved. */
 void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind);

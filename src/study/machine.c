@@ -82,11 +82,40 @@ static const struct column USE[] = { { "from", "From cycle", CELL_COUNT, false }
                                      { "busy", "Busy", CELL_PERCENT, false },
                                      { 0 } };
 
+/* clang-format off */
+static const struct plot RUNS_PLOTS[] = {
+    { PLOT_LINES, "Speed-up (dashed: ideal)", "processors", "speed_up", .error = "speed_up_error", .ideal = true, .least = 2 },
+    { PLOT_LINES, "Cycles", "processors", "cycles", .error = "cycles_error", .least = 2 },
+    { PLOT_LINES, "How busy the fabric was", "processors", "utilisation", .error = "utilisation_error", .least = 2 },
+    { 0 },
+};
+#define X(name, title) #name " "
+static const struct plot TIMES_PLOTS[] = {
+    { PLOT_STACK, "What each processor's cycles went into", "processor", TIME_KINDS(X), .unit = "Cycles" },
+    { 0 },
+};
+static const struct plot MEMORY_PLOTS[] = {
+    { PLOT_STACK, "Misses of each processor by their causes", "processor", MISS_CAUSES(X), .unit = "Misses" },
+    { 0 },
+};
+#undef X
+static const struct plot OBJECTS_PLOTS[] = {
+    { PLOT_BARS, "Cycles waited, all threads together", "kind name address", "waited", .most = 12 },
+    { PLOT_BARS, "Longest wait, cycles", "kind name address", "longest", .most = 12 },
+    { 0 },
+};
+static const struct plot USE_PLOTS[] = {
+    { PLOT_STEPS, "How busy the fabric was over time", "from", "busy", .least = 2 },
+    { 0 },
+};
+/* clang-format on */
+
 void machine_study_init(struct machine_study *m, uint64_t seeds)
 {
     *m = (struct machine_study){ .stretches = STRETCHES, .seeds = seeds };
     m->first_cycles = mem_alloc(seeds ? seeds : 1, sizeof *m->first_cycles);
     m->runs = result_table(&m->result, "runs", seeds ? "Runs: means of several seeds" : "Runs", seeds ? MEANS : RUNS);
+    m->runs->plot = RUNS_PLOTS;
     table_note(m->runs,
                "A processor takes one instruction after the other and waits for every miss; what the C library and the "
                "kernel execute is not counted.");
@@ -139,7 +168,7 @@ static void measure(struct machine_study *m, const struct machine_config *c, con
     ret[MEASURE_utilisation] = time > 0 ? (double)use->total / time : 0;
 }
 
-static void show_measure(struct table *t, enum machine_measure i, double value)
+static void show_measure(struct table *t, int i, double value)
 {
     if (MEASURE_TYPE[i] == CELL_COUNT)
         table_count(t, (uint64_t)value);
@@ -204,6 +233,10 @@ void machine_study_add(struct machine_study *m, const struct machine_config *c, 
     if (m->added == 1 && m->seeds && c->jitter)
         table_note(m->runs, "Threads that begin, or have waited, are late by 0 to %lu cycles, by the seed (jitter).",
                    (unsigned long)c->jitter);
+    if (r->is_part)
+        table_note(m->runs,
+                   "Stopped before its end, with %u processors: all numbers of that run are of what had happened.",
+                   c->cpus);
     if (r->broken)
         table_note(m->seeds ? m->single : m->runs,
                    "%lu waits had to be ended: in the order of this machine nobody would have.",
@@ -214,6 +247,7 @@ static void show_times(struct machine_study *m, const struct sim_result *r)
 {
     struct table *t = result_table(&m->result, "times", "Cycles of each processor", TIMES);
 
+    t->plot = TIMES_PLOTS;
     for (uint32_t i = 0; i < r->places; i++) {
         const struct sim_place *p = &r->place[i];
         table_count(t, i);
@@ -229,6 +263,7 @@ static void show_memory(struct machine_study *m, const struct machine_config *c,
 {
     struct table *t = result_table(&m->result, "memory", "References and misses of each processor", MEMORY);
 
+    t->plot = MEMORY_PLOTS;
     for (unsigned i = 0; i < c->cpus; i++) {
         const struct memory_counts *n = &r->memory[i];
         table_count(t, i);
@@ -258,6 +293,7 @@ static void show_objects(struct machine_study *m, const struct sim_result *r)
     if (r->objects == 0)
         return;
     struct table *t = result_table(&m->result, "objects", "Locks, barriers and what else threads wait for", OBJECTS);
+    t->plot = OBJECTS_PLOTS;
     for (size_t i = 0; i < r->objects && i < OBJECTS_SHOWN; i++) {
         const struct sim_object *o = &r->object[i];
         table_text(t, sim_object_name(o));
@@ -282,6 +318,7 @@ static void show_use(struct machine_study *m, const struct sim_result *r)
     if (!use->total || !use->stretch)
         return;
     struct table *t = result_table(&m->result, "fabric", "The fabric over time", USE);
+    t->plot = USE_PLOTS;
     while (r->cycles / (use->stretch * together) >= m->stretches)
         together *= 2;
     for (unsigned i = 0; i < FABRIC_STRETCHES && i * use->stretch < r->cycles; i += together) {

@@ -54,6 +54,20 @@ int study_run(const struct study *s, struct peet_trace *t, const struct study_co
     return 0;
 }
 
+int study_compare(const struct study *s, struct peet_trace *const *t, size_t traces, const struct study_config *config,
+                  struct study_answer *ret, struct progress *progress, struct peet_err *err)
+{
+    struct study_answer answer = { 0 };
+    int r = s->compare(t, traces, config, &answer, progress, err);
+
+    if (r < 0) {
+        study_release(&answer);
+        return r;
+    }
+    *ret = answer;
+    return 0;
+}
+
 void study_release(struct study_answer *a)
 {
     result_release(&a->result);

@@ -15,7 +15,7 @@
 #include "peet/trace.h"
 #include "study/table.h"
 
-#define STUDIES(X) X(graph) X(parallelism) X(sharing)
+#define STUDIES(X) X(graph) X(parallelism) X(sharing) X(intrinsic)
 
 struct study_config {
     uint64_t grain; /* sharing: bytes of a granule, a power of two up to STUDY_MAX_GRAIN */
@@ -28,6 +28,7 @@ enum { STUDY_MAX_GRAIN = 4096 };
 struct study_answer {
     struct result result;
     uint64_t damaged; /* parts of the trace that could not be read */
+    bool differs;     /* what was compared is not the same */
 };
 
 struct study {
@@ -35,6 +36,9 @@ struct study {
     const char *summary; /* one line, no full stop */
     int (*run)(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
                struct progress *progress, struct peet_err *err);
+    /* Several traces of one program; NULL: it takes one only. */
+    int (*compare)(struct peet_trace *const *t, size_t traces, const struct study_config *config,
+                   struct study_answer *answer, struct progress *progress, struct peet_err *err);
     void (*text)(const struct result *r, FILE *out); /* its own form of text; NULL: tables, as ever */
 };
 
@@ -48,6 +52,10 @@ const struct study *study_at(size_t i);           /* NULL at the end */
 /* progress may be NULL. When it fails, the answer is empty. */
 int study_run(const struct study *s, struct peet_trace *t, const struct study_config *config, struct study_answer *ret,
               struct progress *progress, struct peet_err *err);
+
+/* The same for several traces; only if the study compares. */
+int study_compare(const struct study *s, struct peet_trace *const *t, size_t traces, const struct study_config *config,
+                  struct study_answer *ret, struct progress *progress, struct peet_err *err);
 void study_release(struct study_answer *a);
 
 /* ---- for studies ---- */

@@ -28,6 +28,21 @@ struct table *result_table(struct result *r, const char *name, const char *title
     return t;
 }
 
+void result_title(struct result *r, const char *title)
+{
+    free(r->title);
+    r->title = mem_string(title);
+}
+
+size_t table_column(const struct table *t, const char *name)
+{
+    size_t length = strcspn(name, " "), i = 0;
+
+    while (i < t->columns && (strncmp(t->column[i].name, name, length) != 0 || t->column[i].name[length]))
+        i++;
+    return i;
+}
+
 static void table_free(struct table *t)
 {
     for (size_t i = 0; i < t->rows * t->columns + t->filled; i++)
@@ -50,6 +65,8 @@ void result_release(struct result *r)
         r->first = next;
     }
     r->last = NULL;
+    free(r->title);
+    r->title = NULL;
 }
 
 static void add(struct table *t, struct cell cell)

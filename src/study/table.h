@@ -25,6 +25,27 @@ struct column {
     bool fold; /* text leaves the column out when it says the same in every row: the file, the process */
 };
 
+/* How a table is best looked at, for views that can draw; all others show the table alone. */
+enum plot_kind {
+    PLOT_NONE,
+    PLOT_LINES, /* a point for each row, over a column of numbers */
+    PLOT_STEPS, /* a value that lasts until the next row's; rows are in the order of `over` */
+    PLOT_STACK, /* a bar for each row, in which the columns stand on each other */
+    PLOT_BARS,  /* a bar for each row, named by columns of text; the longest first */
+};
+
+struct plot {
+    enum plot_kind kind;
+    const char *title;
+    const char *over;  /* the column along which it goes; of PLOT_BARS, those that name a row, with blanks between */
+    const char *of;    /* names of the columns that are shown, with blanks between; a stack's in their order */
+    const char *unit;  /* what their numbers count, for the axis; NULL: the title of the only column */
+    const char *error; /* lines of one column: the column that says ± how much, if the table has it; or NULL */
+    bool ideal;        /* lines: also what would be if the first row's value grew as `over` does */
+    size_t least;      /* with fewer rows there is nothing to look at */
+    size_t most;       /* so many rows are shown; 0: all */
+};
+
 struct cell {
     union {
         char *text;
@@ -44,17 +65,25 @@ struct table {
     size_t rows;
     size_t filled; /* cells of the row that is being made */
     bool records;  /* text shows each row as a list of "title  value" lines; to be set by who makes the table */
+    const struct plot *plot; /* also to be set: ends with PLOT_NONE and must outlive the result; or NULL */
     struct table *next;
 };
 
 struct result {
+    char *title; /* what was asked about, for a page's heading; or NULL */
     struct table *first, *last;
 };
+
+/* Says what the result is about: the trace, the program. */
+void result_title(struct result *r, const char *title);
 
 /* Adds a table; columns ends with an entry whose name is NULL and must outlive the result. The name is a key like those
  * of columns, and no other table of the result has it. Start with an empty result, { 0 }. */
 struct table *result_table(struct result *r, const char *name, const char *title, const struct column *columns);
 void result_release(struct result *r);
+
+/* The number of the column so named, whose name may be followed by a blank; t->columns when there is none. */
+size_t table_column(const struct table *t, const char *name);
 
 /* Fill a row cell by cell, from left to right; the type must be the column's. */
 void table_text(struct table *t, const char *text); /* NULL: an empty cell */

@@ -2,8 +2,6 @@
 /* Text for people: aligned columns, numbers to the right with separators, sizes in KiB and MiB.
  * Left out: columns that are empty throughout, folding columns that say the same in every row, empty fields of records.
  * On a terminal that is too narrow, long texts are cut; numbers never are. */
-#include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,90 +27,6 @@ static void blanks(size_t n, FILE *out)
     fprintf(out, "%*s", (int)n, "");
 }
 
-static void count_text(uint64_t count, char *buffer, size_t size)
-{
-    char digits[24];
-    int n = snprintf(digits, sizeof digits, "%" PRIu64, count);
-    size_t at = 0;
-
-    for (int i = 0; i < n && at + 2 < size; i++) {
-        if (i && (n - i) % 3 == 0)
-            buffer[at++] = ',';
-        buffer[at++] = digits[i];
-    }
-    buffer[at] = 0;
-}
-
-static void bytes_text(uint64_t bytes, char *buffer, size_t size)
-{
-    static const char *const UNITS[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB" };
-    double value = (double)bytes;
-    size_t unit = 0;
-
-    for (; value >= 1023.95 && unit < 6; unit++) /* 1023.95 would show as 1024.0 */
-        value /= 1024;
-    snprintf(buffer, size, "%.*f %s", unit ? 1 : 0, value, UNITS[unit]);
-}
-
-static void real_text(double real, char *buffer, size_t size)
-{
-    double x = fabs(real);
-
-    if (isnan(real))
-        snprintf(buffer, size, "-");
-    else if (x == 0 || (x >= 0.001 && x < 100000))
-        snprintf(buffer, size, "%.3f", real);
-    else
-        snprintf(buffer, size, "%.4g", real);
-}
-
-static void percent_text(double real, char *buffer, size_t size)
-{
-    if (isnan(real))
-        snprintf(buffer, size, "-");
-    else if (real != 0 && fabs(real) < 0.0001)
-        snprintf(buffer, size, "%.2g %%", 100 * real);
-    else
-        snprintf(buffer, size, "%.2f %%", 100 * real);
-}
-
-/* What a cell says: its own text, or the number in buffer. */
-static const char *cell_text(const struct cell *c, enum cell_type type, char buffer[40])
-{
-    if (c->empty)
-        return "";
-    switch (type) {
-    case CELL_TEXT: return c->text;
-    case CELL_COUNT: count_text(c->count, buffer, 40); break;
-    case CELL_HEX: snprintf(buffer, 40, "0x%" PRIx64, c->count); break;
-    case CELL_BYTES: bytes_text(c->count, buffer, 40); break;
-    case CELL_REAL: real_text(c->real, buffer, 40); break;
-    case CELL_PERCENT: percent_text(c->real, buffer, 40); break;
-    }
-    return buffer;
-}
-
-static bool same(const struct cell *a, const struct cell *b, enum cell_type type)
-{
-    if (a->empty || b->empty)
-        return a->empty && b->empty;
-    if (type == CELL_TEXT)
-        return !strcmp(a->text, b->text);
-    return a->count == b->count;
-}
-
-static bool hidden(const struct table *t, size_t column)
-{
-    bool all_empty = true, all_same = true;
-
-    for (size_t row = 0; row < t->rows; row++) {
-        const struct cell *c = &t->cell[row * t->columns + column];
-        all_empty = all_empty && c->empty;
-        all_same = all_same && same(c, &t->cell[column], t->column[column].type);
-    }
-    return all_empty || (t->column[column].fold && all_same);
-}
-
 /* How wide each column is; 0: not shown. */
 static size_t *measure(const struct table *t)
 {
@@ -120,11 +34,11 @@ static size_t *measure(const struct table *t)
     char buffer[40];
 
     for (size_t i = 0; i < t->columns; i++) {
-        if (hidden(t, i))
+        if (!view_column_shown(t, i))
             continue;
         width[i] = utf8_show(t->column[i].title, SIZE_MAX, NULL);
         for (size_t row = 0; row < t->rows; row++) {
-            const char *text = cell_text(&t->cell[row * t->columns + i], t->column[i].type, buffer);
+            const char *text = view_cell(&t->cell[row * t->columns + i], t->column[i].type, buffer);
             size_t w = utf8_show(text, SIZE_MAX, NULL);
             width[i] = w > width[i] ? w : width[i];
         }
@@ -161,7 +75,7 @@ static void line_show(const struct table *t, const size_t *width, size_t row, co
         const struct column *c = &t->column[i];
         if (!width[i])
             continue;
-        const char *text = row == SIZE_MAX ? c->title : cell_text(&t->cell[row * t->columns + i], c->type, buffer);
+        const char *text = row == SIZE_MAX ? c->title : view_cell(&t->cell[row * t->columns + i], c->type, buffer);
         size_t taken = utf8_show(text, width[i], NULL), pad = width[i] - taken;
 
         owed += GAP + (c->type == CELL_TEXT ? 0 : pad);
@@ -205,7 +119,7 @@ static void records_show(const struct table *t, const struct view_style *style, 
             blanks(GAP, out);
             styled(t->column[i].title, SIZE_MAX, DIM, style, out);
             blanks(widest - utf8_show(t->column[i].title, SIZE_MAX, NULL) + GAP, out);
-            utf8_show(cell_text(c, t->column[i].type, buffer), SIZE_MAX, out);
+            utf8_show(view_cell(c, t->column[i].type, buffer), SIZE_MAX, out);
             fputc('\n', out);
         }
     }

@@ -79,6 +79,18 @@ int view_show(const char *name, const struct result *r, FILE *out, struct peet_e
     return 0;
 }
 
+int view_save(const char *name, const struct result *r, const char *path, struct peet_err *err)
+{
+    FILE *out = fopen(path, "w");
+
+    if (!out)
+        return err_sys(err, errno, "%s", path);
+    int code = view_show(name, r, out, err);
+    if (fclose(out) && code == 0)
+        return err_sys(err, errno, "%s: cannot write the result", path);
+    return code;
+}
+
 const char *view_real(double real, char buffer[32])
 {
     if (!isfinite(real))

@@ -10,7 +10,7 @@
 #include "peet/err.h"
 #include "study/table.h"
 
-#define VIEWS(X) X(text) X(json) X(csv)
+#define VIEWS(X) X(text) X(json) X(csv) X(html)
 
 struct view_style {
     bool colour;
@@ -33,10 +33,18 @@ const struct view *view_at(size_t i);           /* NULL at the end */
 /* Shows r by the named view in the style of the terminal that out is, if it is one. */
 int view_show(const char *name, const struct result *r, FILE *out, struct peet_err *err);
 
+/* The same into a new file. */
+int view_save(const char *name, const struct result *r, const char *path, struct peet_err *err);
+
 /* Colour on a terminal unless NO_COLOR says no; the width of the terminal, which COLUMNS can overrule. */
 struct view_style view_style_of(FILE *out);
 
 /* For views that machines read: the shortest decimal that reads back as the same double; "" for NaN and infinity. */
 const char *view_real(double real, char buffer[32]);
+
+/* For views that people read: what a cell says, in buffer or in the cell, and whether a column says anything: one that is
+ * empty throughout does not, nor a folding one that says the same in every row. */
+const char *view_cell(const struct cell *c, enum cell_type type, char buffer[40]);
+bool view_column_shown(const struct table *t, size_t column);
 
 #endif

@@ -221,6 +221,9 @@ static void a_disk_is_not_written_to(void)
     c = (struct system_config){ .arch = "riscv64", .image = "x" };
     CHECK_EQ(qemu_check(&c, &err), PEET_ERR_USAGE);
     CHECK(has(err.text, "--kernel"));
+    c = (struct system_config){ .arch = "x86_64", .pattern = "hex:9" };
+    CHECK_EQ(qemu_check(&c, &err), PEET_ERR_USAGE);
+    CHECK(has(err.text, "hex:9"));
     c = (struct system_config){ .arch = "vax" };
     CHECK_EQ(qemu_check(&c, &err), PEET_ERR_USAGE);
     CHECK(has(err.text, "vax") && has(err.text, "aarch64"));

@@ -5,6 +5,7 @@
 
 #include "study/table.h"
 #include "tests/unit/check.h"
+#include "view/html.h"
 #include "view/view.h"
 
 static const struct column COLUMNS[] = {
@@ -235,6 +236,79 @@ static void csv_of_several_tables_names_the_table_in_each_line(void)
     result_release(&r);
 }
 
+static void html_escapes_every_text(void)
+{
+    static const char HARM[] = "</script><script>\"'&\x1b\xff\u202e€";
+    static const char SAFE[] = "&#60;/script&#62;&#60;script&#62;&#34;&#39;&#38;\\x1b\\xff\\u{202e}€";
+    static const struct column HARMFUL[] = { { "file", HARM, CELL_TEXT, true },
+                                             { "key", HARM, CELL_TEXT, false },
+                                             { 0 } };
+    static const struct plot PLOTS[] = { { PLOT_BARS, HARM, "key", "key", .unit = HARM }, { 0 } };
+    struct result r = { 0 };
+    struct table *t = result_table(&r, "t", HARM, HARMFUL);
+
+    t->plot = PLOTS;
+    table_text(t, HARM);
+    table_text(t, HARM);
+    table_note(t, "%s", HARM);
+    result_title(&r, HARM);
+    for (int records = 0; records < 2; records++) {
+        t->records = records;
+        char *text = shown("html", &r, 0);
+        size_t found = 0;
+        for (const char *s = text; (s = strstr(s, SAFE)); s++)
+            found++;
+        CHECK(found >= (records ? 8 : 9));
+        CHECK(!strstr(text, "</script><script>"));
+        CHECK(!strstr(text, "\xff") && !strstr(text, "\x1b") && !strstr(text, "\u202e"));
+        free(text);
+    }
+    result_release(&r);
+}
+
+/* Whether a page has a figure with these attributes; without D3 it never has one. */
+static bool has_figure(const struct result *r, const char *attributes)
+{
+    char *text = shown("html", r, 0);
+    bool found = strstr(text, attributes);
+
+    CHECK_EQ(strstr(text, "<figure") != NULL, found);
+    free(text);
+    return found;
+}
+
+static void html_draws_shown_columns_of_tables_that_have_rows_enough(void)
+{
+    static const struct plot PLOTS[] = {
+        { PLOT_LINES, "A", "count", "gone real file rate", .error = "bytes", .least = 2 }, { 0 }
+    };
+    static const char EXPECTED[] = "data-plot=\"lines\" data-over=\"1\" data-of=\"3 4\" data-error=\"5\"";
+    struct result r = { 0 };
+    struct table *t = result_table(&r, "t", "T", COLUMNS);
+    bool can_draw = *html_library;
+
+    t->plot = PLOTS;
+    CHECK(!has_figure(&r, EXPECTED));
+    row(t, "f", "a", 1, 1);
+    CHECK(!has_figure(&r, EXPECTED));
+    row(t, "f", "b", 2, 2);
+    CHECK_EQ(has_figure(&r, EXPECTED), can_draw);
+    t->records = true;
+    CHECK(!has_figure(&r, EXPECTED));
+    result_release(&r);
+}
+
+static void columns_are_found_by_their_whole_names(void)
+{
+    struct result r = pair("a", 1);
+
+    CHECK_EQ(table_column(r.first, "key"), 0);
+    CHECK_EQ(table_column(r.first, "value more"), 1);
+    CHECK_EQ(table_column(r.first, "val"), 2);
+    CHECK_EQ(table_column(r.first, "values"), 2);
+    result_release(&r);
+}
+
 static void reals_read_back_as_they_were(void)
 {
     uint64_t state = 1;
@@ -269,6 +343,8 @@ static void a_result_that_cannot_be_written_is_an_error(void)
     if (f)
         CHECK_EQ(view_show("json", &r, f, &err), PEET_ERR_IO);
     CHECK_EQ(view_show("zebra", &r, stdout, &err), PEET_ERR_USAGE);
+    CHECK_EQ(view_save("csv", &r, "/no/such/folder/x", &err), PEET_ERR_IO);
+    CHECK(strstr(err.text, "/no/such/folder/x"));
     if (f)
         fclose(f);
     result_release(&r);
@@ -287,6 +363,9 @@ int main(void)
     RUN(json_escapes_everything_and_keeps_every_digit);
     RUN(csv_of_one_table_is_a_header_and_its_rows);
     RUN(csv_of_several_tables_names_the_table_in_each_line);
+    RUN(html_escapes_every_text);
+    RUN(html_draws_shown_columns_of_tables_that_have_rows_enough);
+    RUN(columns_are_found_by_their_whole_names);
     RUN(reals_read_back_as_they_were);
     RUN(every_view_is_found_by_its_name_and_has_a_summary);
     RUN(a_result_that_cannot_be_written_is_an_error);

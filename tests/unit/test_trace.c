@@ -350,6 +350,53 @@ static void whole_loops_walk_to_what_expanded_ones_hold(void)
     free(s);
 }
 
+/* The next records are those of a repeat, trip by trip. */
+static bool repeat_is_same(struct reader *flat, const struct peet_repeat *n)
+{
+    for (uint64_t trip = 0; trip < n->times; trip++)
+        for (size_t i = 0; i < n->count; i++) {
+            const struct peet_record *r = &n->records[i], *f = next_record(flat);
+            if (!CHECK(f && f->addr == r->addr + n->step[i] * trip && f->id == r->id && f->kind == r->kind
+                       && f->size == r->size))
+                return false;
+        }
+    return true;
+}
+
+static void repeats_stand_for_what_expanded_loops_hold(void)
+{
+    static const struct synthetic_style STYLE[] = { { .regular = 12, .wander = 9, .loops = 900, .plain = true },
+                                                    { .regular = 12, .wander = 9, .loops = 900 } };
+    unsigned repeats = 0;
+
+    for (unsigned n = 0; n < 60; n++) {
+        struct synthetic *s = synthetic_new(n, &STYLE[n % 2]);
+        struct peet_err err;
+        struct peet_batch batch;
+        struct reader flat = { 0 };
+        struct peet_cursor *c;
+        bool ok = write_trace(s, 1, 300, NULL);
+        struct peet_trace *t = open_trace(0);
+        peet_cursor_open(t, 0, 0, &flat.c, &err);
+        peet_cursor_open(t, 0, PEET_WANT_REPEATS, &c, &err);
+        while (ok && peet_cursor_next(c, &batch, &err) == 1)
+            for (size_t i = 0; ok && i < batch.count; i++) {
+                const struct peet_record *r = &batch.records[i];
+                bool is_repeat = r->kind == PEET_REPEAT;
+                const struct peet_record *f = is_repeat ? NULL : next_record(&flat);
+                repeats += is_repeat;
+                ok = is_repeat ? repeat_is_same(&flat, &batch.repeat)
+                               : CHECK(f && f->addr == r->addr && f->kind == r->kind && f->size == r->size);
+            }
+        CHECK(next_record(&flat) == NULL);
+        peet_cursor_free(c);
+        peet_cursor_free(flat.c);
+        peet_trace_free(t);
+        free(s);
+    }
+    CHECK(repeats > 100);
+}
+
 enum { TRIPS_NAME = 1000, TRIPS_LOOPS = 300 };
 
 struct tripper {
@@ -672,6 +719,7 @@ int main(void)
     RUN(threads_can_write_one_trace_together);
     RUN(a_seek_to_any_instruction_continues_like_a_read_from_the_start);
     RUN(whole_loops_walk_to_what_expanded_ones_hold);
+    RUN(repeats_stand_for_what_expanded_loops_hold);
     RUN(a_producer_can_change_the_words_of_each_loop);
     RUN(a_producer_can_tell_how_trips_follow);
     RUN(values_physical_addresses_and_times_come_back);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@
 #include "capture/live/live.h"
 
 enum { SAYS_ASLR = -1 };
-enum { INSIDE_WINDOW = 1 << 17 }; /* what stays in a processor's cache between the program and the machine */
+enum { STEERED_WINDOW = 1 << 17 }; /* what stays in a processor's cache between the program and the machine */
 
 #define RAW_ALL_BYTES (RAW_DATA_OFFSET + (size_t)RAW_THREADS * RAW_BUFFERS * RAW_BUFFER_BYTES)
 
@@ -46,9 +47,9 @@ static int share_memory(struct producer_state *s, struct peet_err *err)
     s->header->version = RAW_VERSION;
     s->header->recorder = (int32_t)getpid();
     s->header->steered = c->steered;
+    s->header->window = c->steered ? STEERED_WINDOW : 0;
     if (c->inside) {
         s->header->inside = 1;
-        s->header->window = INSIDE_WINDOW;
         snprintf(s->header->library, sizeof s->header->library, "%s", c->inside->library);
         snprintf(s->header->job, sizeof s->header->job, "%s", c->inside->job);
     }
@@ -75,6 +76,8 @@ static _Noreturn void become(const struct producer_config *config, const char *f
         setenv("OMP_WAIT_POLICY", "passive", 1);
         setenv("GOMP_SPINCOUNT", "0", 1);
     }
+    if (config->inside) /* who it leaves its result to */
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (setenv(RAW_VARIABLE, file, 1) == 0 && ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
         execvp(config->argv[0], config->argv);
     word = errno;

@@ -71,7 +71,7 @@ static void wait_for(struct steer *s, _Atomic uint32_t *word, uint32_t value)
 /* A thread that has ended may still be giving its stack back; what others map then depends on it. */
 static void await_end(struct steer *s, const struct raw_thread *raw)
 {
-    while (!has_died(s) && syscall(SYS_tgkill, raw->pid, raw->tid, 0) == 0)
+    while (raw->tid != raw->pid && !has_died(s) && syscall(SYS_tgkill, raw->pid, raw->tid, 0) == 0)
         nanosleep(&(struct timespec){ 0, 20000 }, NULL);
 }
 

@@ -51,6 +51,7 @@ static bool is_over(struct patience *p)
         return true;
     uint64_t cycles = p->next < p->left ? p->next : p->left;
     peet_rt_give_way(cycles);
+    peet_rt_cancel_here();
     p->next = p->next < MOST ? p->next * 2 : MOST;
     if (p->left != FOR_EVER)
         p->left -= cycles;
@@ -142,6 +143,7 @@ static long sleep_for(const struct call *c)
         cycles = cycles > cycles_of(&now) ? cycles - cycles_of(&now) : 0;
     peet_rt_event(PEET_EV_yield, 0, 1, &cycles);
     peet_rt_stop();
+    peet_rt_cancel_here();
     return 0;
 }
 

@@ -276,7 +276,7 @@ void peet_rt_begin(struct raw_thread *place)
 {
     struct rt_self *s = &peet_rt_self;
 
-    *s = (struct rt_self){ .place = place, .depth = s->depth };
+    *s = (struct rt_self){ .place = place, .depth = s->depth, .is_private = s->is_private };
     s->value = UINT64_MAX; /* PTHREAD_CANCELED, unless it says something else */
     if (!map_buffers(s)) {
         peet_rt_finish();
@@ -418,6 +418,8 @@ static void begin(int argc, char **argv, char **environment)
     peet_rt_signals_begin();
     peet_rt_threads_begin();
     peet_rt_processes_begin();
+    if (peet_rt_header && peet_rt_header->steered)
+        peet_rt_heap_begin();
     if (peet_rt_header && peet_rt_header->inside)
         peet_rt_host_begin(file);
     struct raw_thread *place = peet_rt_take_place(0, 0, 0);

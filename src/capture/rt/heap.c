@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The allocator's events. What it does inside is not recorded; memory that it takes from the system shows up by the blocks
  * that it hands out. An allocation is one whoever asks for it: inside other wrapped functions, too, for others may free it. */
+#include <sys/syscall.h>
+
 #include "capture/rt/real.h"
 #include "capture/rt/rt.h"
 
@@ -21,9 +23,42 @@ static void *early_alloc(size_t size)
     return early.bytes + at + 16;
 }
 
+/* In a steered program: what the C library needs for threads, and for the machine, which is not to move what the program
+ * has. Far from everything; there is more of it than anybody needs, so that nothing is freed. */
+enum { OWN_BYTES = 1 << 28 };
+static char *own;
+static _Atomic size_t own_used;
+
+void peet_rt_heap_begin(void)
+{
+    long p = peet_rt_call(SYS_mmap, 1l << 45, OWN_BYTES, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    own = p < 0 && p > -4096 ? NULL : (char *)p;
+}
+
+static void *own_alloc(size_t align, size_t size)
+{
+    size_t step = align > 16 ? align : 16, room = ((size + step - 1) & -step) + step;
+    size_t at = atomic_fetch_add(&own_used, room + step);
+
+    if (at + room + step > OWN_BYTES)
+        return NULL;
+    char *p = own + ((at + step + step - 1) & -step);
+    ((size_t *)(void *)p)[-2] = size;
+    return p;
+}
+
+/* Whether what is asked for now is for that. */
+static bool is_own(void)
+{
+    return own && peet_rt_self.is_private;
+}
+
 static bool is_early(const void *p)
 {
-    return (const char *)p >= early.bytes && (const char *)p < early.bytes + sizeof early.bytes;
+    return ((const char *)p >= early.bytes && (const char *)p < early.bytes + sizeof early.bytes)
+           || (own && (const char *)p >= own && (const char *)p < own + OWN_BYTES);
 }
 
 RT_WRAPPER void *malloc(size_t size)
@@ -32,6 +67,8 @@ RT_WRAPPER void *malloc(size_t size)
 
     if (!RT_FOUND(malloc))
         return early_alloc(size);
+    if (is_own())
+        return own_alloc(16, size);
     RT_QUIET(p, RT_REAL(malloc)(size));
     RT_EVENT_ALWAYS(malloc, RT_SITE, RT_ADDR(p), size);
     return p;
@@ -43,6 +80,8 @@ RT_WRAPPER void *calloc(size_t number, size_t size)
 
     if (!RT_FOUND(calloc))
         return early_alloc(number * size);
+    if (is_own())
+        return own_alloc(16, number * size);
     RT_QUIET(p, RT_REAL(calloc)(number, size));
     RT_EVENT_ALWAYS(calloc, RT_SITE, RT_ADDR(p), number, size);
     return p;
@@ -97,6 +136,8 @@ RT_WRAPPER void *aligned_alloc(size_t align, size_t size)
 
     if (!RT_FOUND(aligned_alloc))
         return NULL;
+    if (is_own())
+        return own_alloc(align, size);
     RT_QUIET(p, RT_REAL(aligned_alloc)(align, size));
     RT_EVENT_ALWAYS(memalign, RT_SITE, RT_ADDR(p), align, size);
     return p;
@@ -108,6 +149,8 @@ RT_WRAPPER void *memalign(size_t align, size_t size)
 
     if (!RT_FOUND(memalign))
         return NULL;
+    if (is_own())
+        return own_alloc(align, size);
     RT_QUIET(p, RT_REAL(memalign)(align, size));
     RT_EVENT_ALWAYS(memalign, RT_SITE, RT_ADDR(p), align, size);
     return p;

@@ -16,7 +16,9 @@
 #include "capture/rt/real.h"
 #include "capture/rt/rt.h"
 
-enum { RED_ZONE = 128, MASK_BYTES = 8 };
+enum { RED_ZONE = 128, MASK_BYTES = 8, STACK_BYTES = 1 << 24 };
+#define LARGEST (1l << 36)
+enum { SMALLEST = 4096, TAKEN = 1024 };
 
 bool peet_rt_inside;
 
@@ -42,34 +44,38 @@ void peet_rt_detoured(struct rt_registers *r);
 __asm__(
     ".text\n"
     ".macro peet_rt_save\n"
-    "	push %rbp\n	push %rbx\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
-    "	sub $8, %rsp\n	stmxcsr (%rsp)\n	fnstcw 4(%rsp)\n	mov %rsp, (%rdi)\n"
+    " push %rbp\n push %rbx\n push %r12\n push %r13\n push %r14\n push %r15\n"
+    " sub $8, %rsp\n stmxcsr (%rsp)\n fnstcw 4(%rsp)\n mov %rsp, (%rdi)\n"
     ".endm\n"
     ".type peet_rt_swap, @function\n.hidden peet_rt_swap\n.globl peet_rt_swap\n.p2align 5\n"
     "peet_rt_swap:\n"
-    "	peet_rt_save\n"
-    "	wrfsbase %rdx\n	mov %rsi, %rsp\n"
-    "	ldmxcsr (%rsp)\n	fldcw 4(%rsp)\n	add $8, %rsp\n"
-    "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbx\n	pop %rbp\n	ret\n"
+    " peet_rt_save\n"
+    " wrfsbase %rdx\n mov %rsi, %rsp\n"
+    " ldmxcsr (%rsp)\n fldcw 4(%rsp)\n add $8, %rsp\n"
+    " pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbx\n pop %rbp\n ret\n"
     ".size peet_rt_swap, . - peet_rt_swap\n"
     ".type peet_rt_sleep_on, @function\n.hidden peet_rt_sleep_on\n.globl peet_rt_sleep_on\n"
     "peet_rt_sleep_on:\n"
-    "	peet_rt_save\n"
-    "	mov %rsi, %rsp\n	mov %rdx, %rdi\n	xor %ebp, %ebp\n	call *%rcx\n	hlt\n"
+    " peet_rt_save\n"
+    " mov %rsi, %rsp\n mov %rdx, %rdi\n xor %ebp, %ebp\n call *%rcx\n hlt\n"
     ".size peet_rt_sleep_on, . - peet_rt_sleep_on\n"
     /* The return address stands on the stack, with a red zone behind it. All vector registers are kept, but those of AMX. */
     ".type peet_rt_detour_entry, @function\n.hidden peet_rt_detour_entry\n.globl peet_rt_detour_entry\n"
     "peet_rt_detour_entry:\n"
-    "	pushfq\n	push %rax\n	push %rcx\n	push %rdx\n	push %rsi\n	push %rdi\n	push %r8\n	push %r9\n"
-    "	push %r10\n	push %r11\n	push %rbx\n	push %rbp\n	push %r12\n	push %r13\n	push %r14\n	push %r15\n"
-    "	cld\n	mov %rsp, %rbp\n	sub $4096, %rsp\n	and $-64, %rsp\n"
-    "	xor %eax, %eax\n	mov $8, %ecx\n	lea 512(%rsp), %rdi\n	rep stosq\n"
-    "	mov $0xe7, %eax\n	xor %edx, %edx\n	xsave64 (%rsp)\n"
-    "	mov %rbp, %rdi\n	call peet_rt_detoured\n"
-    "	mov $0xe7, %eax\n	xor %edx, %edx\n	xrstor64 (%rsp)\n	mov %rbp, %rsp\n"
-    "	pop %r15\n	pop %r14\n	pop %r13\n	pop %r12\n	pop %rbp\n	pop %rbx\n	pop %r11\n	pop %r10\n"
-    "	pop %r9\n	pop %r8\n	pop %rdi\n	pop %rsi\n	pop %rdx\n	pop %rcx\n	pop %rax\n	popfq\n"
-    "	ret $128\n"
+    " .cfi_startproc simple\n .cfi_signal_frame\n .cfi_def_cfa %rsp, 136\n .cfi_offset %rip, -136\n"
+    " pushfq\n push %rax\n push %rcx\n push %rdx\n push %rsi\n push %rdi\n push %r8\n push %r9\n"
+    " push %r10\n push %r11\n push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n"
+    " cld\n mov %rsp, %rbp\n"
+    " .cfi_def_cfa %rbp, 264\n .cfi_offset %r15, -264\n .cfi_offset %r14, -256\n .cfi_offset %r13, -248\n"
+    " .cfi_offset %r12, -240\n .cfi_offset %rbp, -232\n .cfi_offset %rbx, -224\n"
+    " sub $4096, %rsp\n and $-64, %rsp\n"
+    " xor %eax, %eax\n mov $8, %ecx\n lea 512(%rsp), %rdi\n rep stosq\n"
+    " mov $0xe7, %eax\n xor %edx, %edx\n xsave64 (%rsp)\n"
+    " mov %rbp, %rdi\n call peet_rt_detoured\n"
+    " mov $0xe7, %eax\n xor %edx, %edx\n xrstor64 (%rsp)\n mov %rbp, %rsp\n"
+    " pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbp\n pop %rbx\n pop %r11\n pop %r10\n"
+    " pop %r9\n pop %r8\n pop %rdi\n pop %rsi\n pop %rdx\n pop %rcx\n pop %rax\n popfq\n"
+    " ret $128\n .cfi_endproc\n"
     ".size peet_rt_detour_entry, . - peet_rt_detour_entry\n");
 
 static RT_TLS void (*detour)(struct rt_registers *);
@@ -123,28 +129,36 @@ bool peet_rt_is_for_later(int number)
     return true;
 }
 
-/* What a thread on the host can hear again. */
-static void hear_later(void)
+/* What a thread on the host can hear now. */
+static void hear(uint64_t signals)
 {
-    for (int i = 1; i < 64 && later; i++)
-        if (later & bit(i)) {
-            later &= ~bit(i);
+    for (int i = 1; i < 64; i++)
+        if (signals & bit(i))
             peet_rt_call(SYS_tgkill, peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0), host_tid, i, 0, 0, 0);
-        }
+}
+
+static void hear_all(struct rt_self *s)
+{
+    uint64_t signals = later | s->signals;
+
+    later = 0;
+    s->signals = 0;
+    hear(signals);
+}
+
+void peet_rt_send(struct rt_self *to, int signal)
+{
+    if (to == &peet_rt_self)
+        hear(bit(signal));
+    else
+        to->signals |= bit(signal);
 }
 
 void peet_rt_on_end(int number)
 {
-    (void)number;
+    if (want_end) /* it does not come to its end */
+        peet_rt_call(SYS_exit_group, 128 + number, 0, 0, 0, 0, 0);
     want_end = 1;
-}
-
-static uint32_t take_signal(void)
-{
-    uint32_t want = want_end;
-
-    want_end = 0;
-    return want;
 }
 
 /* What nobody handles ends the machine first, which then tells what it has. */
@@ -188,8 +202,8 @@ void peet_rt_lend(struct raw_thread *place, enum raw_stop how)
     if (s->is_lent) {
         atomic_store_explicit(&place->stopped, how, memory_order_relaxed);
         peet_rt_swap(&s->sp, host_sp, host_pointer);
-        if (later)
-            hear_later();
+        if (later || s->signals)
+            hear_all(s);
     } else if (how == RAW_OVER) {
         lent[place - peet_rt_header->thread] = NULL;
         atomic_store_explicit(&place->stopped, how, memory_order_release);
@@ -214,6 +228,23 @@ void peet_rt_go_home(void)
     s->stays_home = true;
     atomic_store_explicit(&s->place->stopped, RAW_GOES_HOME, memory_order_relaxed);
     peet_rt_swap(&s->sp, host_sp, host_pointer);
+}
+
+void peet_rt_cancel_here(void)
+{
+    if (!peet_rt_self.is_cancelled)
+        return;
+    peet_rt_go_home();
+    RT_REAL(pthread_cancel)(pthread_self());
+    RT_REAL(pthread_testcancel)();
+}
+
+struct rt_self *peet_rt_find_lent(uint32_t number)
+{
+    for (uint32_t i = 0; peet_rt_inside && i < atomic_load(&peet_rt_header->places); i++)
+        if (lent[i] && peet_rt_header->thread[i].number == number)
+            return lent[i];
+    return NULL;
 }
 
 void peet_rt_forget_host(void)
@@ -278,11 +309,47 @@ static raw_machine *load_machine(void)
 
 #else
 
+/* What the machine needs to be mapped goes below all that the program will ever map: the place above is taken for that time. */
+struct taken {
+    long at[TAKEN], bytes[TAKEN];
+    unsigned count;
+};
+
+static long take(struct taken *t, long bytes)
+{
+    long p = peet_rt_call(SYS_mmap, 0, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (p > 0 && t->count < TAKEN) {
+        t->at[t->count] = p;
+        t->bytes[t->count++] = bytes;
+    }
+    return p;
+}
+
+static void take_place(struct taken *t)
+{
+    long low = take(t, LARGEST);
+
+    for (long bytes = LARGEST / 2; low > 0 && bytes >= SMALLEST; bytes /= 2)
+        while (t->count < TAKEN && take(t, bytes) > low)
+            ;
+}
+
+static void give_place_back(const struct taken *t)
+{
+    for (unsigned i = 0; i < t->count; i++)
+        peet_rt_call(SYS_munmap, t->at[i], t->bytes[i], 0, 0, 0, 0);
+}
+
 static raw_machine *load_machine(void)
 {
-    void *library = dlmopen(LM_ID_NEWLM, peet_rt_header->library, RTLD_NOW | RTLD_LOCAL);
+    static struct taken taken;
     raw_machine *machine;
 
+    host.syscall = RT_ADDR(dlsym(RTLD_NEXT, "syscall"));
+    take_place(&taken);
+    void *library = dlmopen(LM_ID_NEWLM, peet_rt_header->library, RTLD_NOW | RTLD_LOCAL);
+    give_place_back(&taken);
     if (!library)
         complain(dlerror());
     *(void **)&machine = dlsym(library, RAW_MACHINE);
@@ -301,6 +368,7 @@ static void *host_main(void *unused)
     stack_t stack = { .ss_sp = host_stack, .ss_size = sizeof host_stack }; /* for signals, whoever runs */
     peet_rt_call(SYS_sigaltstack, (long)&stack, 0, 0, 0, 0, 0);
     peet_rt_self.depth = 1; /* what is allocated here is nobody's event */
+    peet_rt_self.is_private = true;
     int status = load_machine()(&host);
     if (status != RAW_GO_ON)
         end_process(status);
@@ -314,16 +382,22 @@ void peet_rt_host_begin(const char *file)
     pthread_attr_t attr;
     pthread_t thread;
 
-    host = (struct raw_host){ peet_rt_header, file, resume, peet_rt_set_traps, RT_ADDR(RT_REAL(syscall)), take_signal };
+    host = (struct raw_host){ peet_rt_header, file, resume, peet_rt_set_traps, 0, &want_end };
     peet_rt_inside = true;
     expect_end(SIGINT);
     expect_end(SIGTERM);
     uint64_t *cursor = peet_rt_cursor;
     peet_rt_cursor = NULL; /* there is nobody yet who could hear of what is allocated */
+    long stack = peet_rt_call(SYS_mmap, 1l << 46, STACK_BYTES, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     pthread_attr_init(&attr);
+    if (stack > 0)
+        pthread_attr_setstack(&attr, (void *)stack, STACK_BYTES);
+    peet_rt_self.is_private = true;
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (RT_REAL(pthread_create)(&thread, &attr, host_main, NULL) != 0)
         complain("no thread for it");
     pthread_attr_destroy(&attr);
+    peet_rt_self.is_private = false;
     peet_rt_cursor = cursor;
 }

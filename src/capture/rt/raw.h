@@ -162,6 +162,7 @@ struct raw_header {
  * begun, when it has said an event that others have a say in (it wants a lock, it comes to a barrier), when it has handed over
  * a buffer, and when it has ended: it says so in `stopped` and waits for `go`, with which comes a reply to its event. Who
  * creates a thread waits until that one has stopped at its beginning. Such events are told before they happen, not afterwards. */
+enum { RAW_CANCELLED = 2 }; /* a reply: the wait was ended, for the thread is to end */
 enum raw_stop { RAW_RUNS, RAW_STOPPED, RAW_OVER, RAW_GOES_HOME };
 
 /* INSIDE. Who steers can be in the program's process, so that no stop needs another process or another thread of the kernel. The runtime
@@ -175,8 +176,8 @@ struct raw_host {
     void (*resume)(uint32_t place); /* returns when the thread has stopped */
     /* Where a system call was that is none any more: there stands ud2 now, and the runtime does what it has to. Rising; stays ours. */
     void (*set_traps)(const uint64_t *site, size_t count);
-    uint64_t syscall;              /* where the program's C library has the function of that name */
-    uint32_t (*take_signal)(void); /* 1: somebody wants this to end (SIGINT, SIGTERM); 0 from then on */
+    uint64_t syscall;                  /* where the program's C library has the function of that name */
+    const volatile uint32_t *want_end; /* 1: somebody wants this to end (SIGINT, SIGTERM) */
 };
 #define RAW_MACHINE "peet_machine"
 /* Returns a status for the process to end with, or RAW_GO_ON: who stopped last goes on to the program's own end. */

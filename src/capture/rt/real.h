@@ -40,7 +40,7 @@ void __longjmp_chk(struct __jmp_buf_tag buf[1], int value) __attribute__((noretu
     X(stpncpy) X(strcat) X(strncat) X(strcmp) X(strncmp) X(strchr) X(strrchr) X(strdup) X(strndup) \
     X(__memcpy_chk) X(__memmove_chk) X(__mempcpy_chk) X(__memset_chk) X(__strcpy_chk) X(__stpcpy_chk) X(__strncpy_chk) \
     X(__stpncpy_chk) X(__strcat_chk) X(__strncat_chk) X(__read_chk) X(__longjmp_chk) \
-    X(pthread_create) X(pthread_join) X(pthread_tryjoin_np) X(pthread_timedjoin_np) X(pthread_clockjoin_np) X(pthread_detach) X(pthread_exit) X(pthread_once) \
+    X(pthread_create) X(pthread_join) X(pthread_tryjoin_np) X(pthread_timedjoin_np) X(pthread_clockjoin_np) X(pthread_detach) X(pthread_exit) X(pthread_cancel) X(pthread_testcancel) X(pthread_kill) X(pthread_once) \
     X(pthread_mutex_init) X(pthread_mutex_destroy) X(pthread_mutex_lock) X(pthread_mutex_trylock) \
     X(pthread_mutex_timedlock) X(pthread_mutex_clocklock) X(pthread_mutex_unlock) \
     X(pthread_rwlock_rdlock) X(pthread_rwlock_tryrdlock) X(pthread_rwlock_wrlock) X(pthread_rwlock_trywrlock) \
@@ -53,7 +53,7 @@ void __longjmp_chk(struct __jmp_buf_tag buf[1], int value) __attribute__((noretu
     X(mtx_init) X(mtx_destroy) X(mtx_lock) X(mtx_trylock) X(mtx_timedlock) X(mtx_unlock) \
     X(cnd_wait) X(cnd_timedwait) X(cnd_signal) X(cnd_broadcast) \
     X(mmap) X(munmap) X(mremap) X(read) X(write) X(fork) X(execve) X(execvpe) X(fexecve) X(_exit) X(quick_exit) X(abort) \
-    X(syscall) X(sigaction) X(sigprocmask) X(pthread_sigmask) X(sigaltstack) X(longjmp) X(_longjmp) X(siglongjmp)
+    X(sigaction) X(sigprocmask) X(pthread_sigmask) X(sigaltstack) X(longjmp) X(_longjmp) X(siglongjmp)
 /* clang-format on */
 
 struct peet_rt_real {

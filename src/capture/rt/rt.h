@@ -51,7 +51,10 @@ struct rt_self {
     void *sp; /* where it goes on */
     uint64_t thread_pointer;
     uint64_t mask;         /* signals that it blocks */
+    uint64_t signals;      /* that others have sent it */
+    bool is_private;       /* what it allocates is not the program's: steered programs alone */
     bool is_lent;          /* the host runs it */
+    bool is_cancelled;     /* it is to end where it may */
     bool stays_home;       /* and will not run it again */
     _Atomic uint32_t home; /* a futex: the thread itself is to go on */
 };
@@ -123,6 +126,10 @@ bool peet_rt_is_trap(void *context); /* the interrupted instruction was one; it 
 /* Nothing to do for a while: others run. False: there was nobody, and it has slept instead. */
 bool peet_rt_give_way(uint64_t cycles);
 
+/* In a thread that is lent: where it ends if somebody has cancelled it. */
+void peet_rt_cancel_here(void);
+struct rt_self *peet_rt_find_lent(uint32_t number); /* NULL: that thread is not */
+void peet_rt_send(struct rt_self *to, int signal);
 void peet_rt_mask_changed(void); /* the calling thread blocks other signals now */
 void peet_rt_forget_host(void);  /* in the child of a fork */
 
@@ -145,6 +152,10 @@ void peet_rt_threads_begin(void);
 /* ---- system.c ---- */
 
 void peet_rt_processes_begin(void);
+
+/* ---- heap.c ---- */
+
+void peet_rt_heap_begin(void);
 
 /* ---- mark.c ---- */
 

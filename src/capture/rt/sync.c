@@ -20,7 +20,8 @@
         int r; \
         if (steered) { \
             RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
-            peet_rt_stop(); \
+            if (peet_rt_stop() == RAW_CANCELLED) \
+                peet_rt_cancel_here(); \
         } \
         quiet(r, RT_REAL(name)(object)); \
         if (!steered && (r == 0 || r == EOWNERDEAD)) \
@@ -172,6 +173,8 @@ LIMITED_BY_CLOCK(sem_clockwait, sem_t, sem_trywait, RT_QUIET_WAIT)
             uint64_t reply_ = peet_rt_stop(); \
             RT_QUIET(ignored_, RT_REAL(relock)(lock_)); \
             (void)ignored_; \
+            if (reply_ == RAW_CANCELLED) \
+                peet_rt_cancel_here(); \
             return reply_ ? (result) : 0; \
         } \
     } while (0)

@@ -301,6 +301,8 @@ RT_WRAPPER void quick_exit(int status)
 
 RT_WRAPPER void abort(void)
 {
+    if (peet_rt_inside)
+        peet_rt_tell_end(PEET_END_SIGNAL, SIGABRT);
     peet_rt_drain();
     RT_REAL(abort)();
     __builtin_unreachable();

@@ -257,7 +257,9 @@ RT_WRAPPER int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *
     uint32_t number = place ? place->number : 0;
     bool detached = is_detached(attr);
     int r;
+    peet_rt_self.is_private = true;
     RT_QUIET(r, RT_REAL(pthread_create)(ret, attr, trampoline, start));
+    peet_rt_self.is_private = false;
     created(r == 0, r == 0 ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
     if (r == 0 && number && detached)
         RT_EVENT_ALWAYS(thread_detach, RT_SITE, number);
@@ -272,7 +274,9 @@ RT_WRAPPER int thrd_create(thrd_t *ret, thrd_start_t function, void *argument)
     struct raw_thread *place = start->place;
     uint32_t number = place ? place->number : 0;
     int r;
+    peet_rt_self.is_private = true;
     RT_QUIET(r, RT_REAL(thrd_create)(ret, c11_trampoline, start));
+    peet_rt_self.is_private = false;
     created(r == thrd_success, r == thrd_success ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
     return r;
 }
@@ -286,6 +290,7 @@ static bool join_first(uint32_t number, uint64_t site)
         return false;
     RT_EVENT(thread_join, site, number);
     peet_rt_stop();
+    peet_rt_cancel_here();
     return true;
 }
 
@@ -367,10 +372,50 @@ RT_WRAPPER int thrd_detach(thrd_t thread)
     return r;
 }
 
+/* The first thread has no function of ours to begin in; when it ends alone, it is told like others. */
+static void leave(void)
+{
+    if (peet_rt_is_steered() && !pthread_getspecific(key))
+        pthread_setspecific(key, &key);
+    peet_rt_go_home();
+}
+
+/* In a steered program a thread is cancelled where it waits for others, and finds out by itself. */
+RT_WRAPPER int pthread_cancel(pthread_t thread)
+{
+    uint32_t number = number_of(RT_ADDR(thread));
+    struct rt_self *to = number && peet_rt_is_steered() ? peet_rt_find_lent(number) : NULL;
+
+    if (!to)
+        return RT_REAL(pthread_cancel)(thread);
+    to->is_cancelled = true;
+    RT_EVENT(thread_cancel, RT_SITE, number);
+    peet_rt_stop();
+    return 0;
+}
+
+RT_WRAPPER void pthread_testcancel(void)
+{
+    if (peet_rt_self.is_lent)
+        peet_rt_cancel_here();
+    RT_REAL(pthread_testcancel)();
+}
+
+RT_WRAPPER int pthread_kill(pthread_t thread, int signal)
+{
+    uint32_t number = number_of(RT_ADDR(thread));
+    struct rt_self *to = number && signal > 0 && signal < 64 ? peet_rt_find_lent(number) : NULL;
+
+    if (!to)
+        return RT_REAL(pthread_kill)(thread, signal);
+    peet_rt_send(to, signal);
+    return 0;
+}
+
 RT_WRAPPER void pthread_exit(void *value)
 {
     peet_rt_self.value = RT_ADDR(value);
-    peet_rt_go_home();
+    leave();
     RT_REAL(pthread_exit)(value);
     __builtin_unreachable();
 }
@@ -378,7 +423,7 @@ RT_WRAPPER void pthread_exit(void *value)
 RT_WRAPPER void thrd_exit(int value)
 {
     peet_rt_self.value = (uint64_t)value;
-    peet_rt_go_home();
+    leave();
     RT_REAL(thrd_exit)(value);
     __builtin_unreachable();
 }

@@ -9,11 +9,13 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "capture/qemu/pattern.h"
 #include "capture/system/cpio.h"
 #include "capture/system/libraries.h"
 #include "capture/system/system.h"
@@ -193,6 +195,45 @@ static int add_own(struct guest *g, const char *file, const char *name, struct p
     return r;
 }
 
+static bool stands_in(const uint8_t *file, size_t bytes, const struct pattern_choice *c)
+{
+    for (size_t i = 0; i + c->length <= bytes; i++) {
+        size_t n = 0;
+        while (n < c->length && (file[i + n] & c->mask[n]) == (c->byte[n] & c->mask[n]))
+            n++;
+        if (n == c->length)
+            return true;
+    }
+    return false;
+}
+
+/* Whether the pattern that marks threads stands somewhere in a program; in doubt, it does. */
+static bool has_marks(const struct guest *g, const char *path)
+{
+    struct pattern p;
+    struct stat st;
+    const char *text = g->config->pattern ? g->config->pattern : "default";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    void *file = MAP_FAILED;
+    bool found = false;
+
+    if (fd >= 0 && fstat(fd, &st) == 0)
+        file = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (file == MAP_FAILED || pattern_parse(text, guest_arch(g->config), &p, NULL) < 0)
+        return true;
+    for (unsigned i = 0; i < p.choices && !found; i++)
+        found = stands_in(file, (size_t)st.st_size, &p.choice[i]);
+    munmap(file, (size_t)st.st_size);
+    return found;
+}
+
+static bool is_default(const char *pattern)
+{
+    return !pattern || !strcmp(pattern, "default");
+}
+
 static int add_apps(struct guest *g, const struct apps *apps, struct recording *recording, struct peet_err *err)
 {
     bool any = false, dynamic;
@@ -203,15 +244,17 @@ static int add_apps(struct guest *g, const struct apps *apps, struct recording *
                        (int)MOST_APPS);
     for (size_t i = 0; i < apps->count && r == 0; i++) {
         const struct app *a = &apps->item[i];
-        bool marks = !g->config->marked;
         if ((r = add_app(g, a->program, &dynamic, err)) < 0)
             break;
-        if (!dynamic && marks)
+        bool marks = has_marks(g, a->program); /* twice would be too much */
+        bool preload = dynamic && !marks && !g->config->marked && is_default(g->config->pattern);
+        if (!dynamic && !marks)
             recording_warn(recording,
-                           "%s is linked statically: only the threads that it marks itself are recorded (peet/mark.h)",
+                           "%s is linked statically and marks no threads: none of them will be recorded (see STATIC "
+                           "PROGRAMS in peet-record(1))",
                            a->argv.item[0]);
-        any |= dynamic && marks;
-        r = add_app_file(g, a, i + 1, dynamic && marks, err);
+        any |= preload;
+        r = add_app_file(g, a, i + 1, preload, err);
     }
     return r == 0 && any ? add_own(g, MARK, MARK_IN_GUEST, err) : r;
 }

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "capture/qemu/pattern.h"
 #include "capture/system/system.h"
 
 enum { USUAL_MEMORY_MIB = 1024, LEAST_MEMORY_MIB = 128, MOST_CPUS = 255 };
@@ -155,6 +156,8 @@ static void add_machine(const struct system_config *c, const struct machine *m, 
 
 int qemu_check(const struct system_config *c, struct peet_err *err)
 {
+    struct pattern pattern;
+
     if (c->deterministic && c->cpus > 1)
         return err_set(err, PEET_ERR_USAGE,
                        "--deterministic works with one processor only, for several do not take turns in the same "
@@ -166,7 +169,7 @@ int qemu_check(const struct system_config *c, struct peet_err *err)
                        guest_arch(c));
     if (c->image && !c->kernel && strcmp(guest_arch(c), "x86_64") != 0)
         return err_set(err, PEET_ERR_USAGE, "--image of an %s guest needs --kernel, too", guest_arch(c));
-    return 0;
+    return c->pattern ? pattern_parse(c->pattern, guest_arch(c), &pattern, err) : 0;
 }
 
 int qemu_command(const struct system_config *c, bool aslr, const struct emulator *e, const struct guest_files *files,

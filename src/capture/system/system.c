@@ -105,17 +105,17 @@ static int prepare(struct producer_state *s, const struct producer_config *confi
 
 /* ---- what came of it ---- */
 
-/* The last line of a file that is not empty; "" if there is none. */
-static void last_line(const char *path, char *ret, size_t room)
+/* The first line of QEMU's log that is no warning, for the cause comes first; "" if there is none. */
+static void first_complaint(const char *path, char *ret, size_t room)
 {
     char *line = NULL;
     size_t n = 0;
     FILE *f = fopen(path, "re");
 
     *ret = 0;
-    while (f && getline(&line, &n, f) >= 0) {
+    while (f && !*ret && getline(&line, &n, f) >= 0) {
         line[strcspn(line, "\r\n")] = 0;
-        if (*line)
+        if (*line && !strstr(line, "warning: "))
             snprintf(ret, room, "%s", line);
     }
     free(line);
@@ -156,8 +156,9 @@ static int tell_of_plugin(const struct producer_state *s, struct recording *ret,
         recording_warn(ret, "no thread was marked, so nothing is recorded: %s",
                        s->config->image
                            ? "the programs have to include peet/mark.h, or to run with libpeet-mark.so preloaded"
-                       : s->config->marked || s->config->pattern ? "the programs do not execute the pattern"
-                                                                 : "static programs have to include peet/mark.h");
+                       : s->config->marked || s->config->pattern
+                           ? "the programs do not execute the pattern"
+                           : "static programs have to be linked with libpeet-mark.a, or to include peet/mark.h");
     if (report.lost)
         recording_warn(ret, "%llu instructions were lost", (unsigned long long)report.lost);
     if (report.errors.count)
@@ -186,7 +187,7 @@ static int explain(const struct producer_state *s, const struct guest_run *run, 
         return err_set(err, PEET_ERR_IO, "the guest's kernel did not come to its first program in five minutes; see %s",
                        s->console);
     if (run->status) {
-        last_line(s->log, text, sizeof text);
+        first_complaint(s->log, text, sizeof text);
         return err_set(err, PEET_ERR_IO, "QEMU failed%s%s", *text ? ": " : ", and does not say why", text);
     }
     if (!s->config->image && !console->done)

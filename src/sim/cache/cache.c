@@ -33,7 +33,8 @@ int cache_init(struct cache *c, const struct cache_config *config)
     c->entry = calloc(lines, sizeof *c->entry);
     c->order = calloc(c->sets, sizeof *c->order);
     c->recent = calloc(c->sets, sizeof *c->recent);
-    if (c->entry && c->order && c->recent)
+    c->is_full = calloc(c->sets, sizeof *c->is_full);
+    if (c->entry && c->order && c->recent && c->is_full)
         return 0;
     cache_release(c);
     return -1;
@@ -44,15 +45,17 @@ void cache_release(struct cache *c)
     free(c->entry);
     free(c->order);
     free(c->recent);
+    free(c->is_full);
     *c = (struct cache){ 0 };
 }
 
 uint64_t *cache_find(struct cache *c, uint64_t line)
 {
     uint64_t *e = c->entry + cache_set(c, line) * c->ways, *end = e + c->ways;
+    uint64_t first = line << CACHE_STATE_BITS | 1; /* its entry in the first state; those in the others follow */
 
     for (; e < end; e++)
-        if (*e >> CACHE_STATE_BITS == line && cache_state(*e))
+        if (*e - first < CACHE_STATES - 1)
             return e;
     return NULL;
 }
@@ -80,9 +83,12 @@ uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
     unsigned way = 0;
 
     assert(state && state < CACHE_STATES);
+    if (c->is_full[set])
+        way = c->ways;
     while (way < c->ways && cache_state(e[way]))
         way++;
     if (way == c->ways) {
+        c->is_full[set] = true;
         way = c->replacement->victim(c, set);
         gone = e[way];
     }
@@ -94,6 +100,6 @@ uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
 
 void cache_drop(struct cache *c, uint64_t *entry)
 {
-    (void)c;
+    c->is_full[cache_set(c, *entry >> CACHE_STATE_BITS)] = false;
     *entry = 0;
 }

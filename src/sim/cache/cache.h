@@ -23,6 +23,7 @@ struct cache {
     uint64_t *entry;      /* set by set, way by way: line number << CACHE_STATE_BITS | state */
     uint64_t *order;      /* a word per set, for the replacement */
     uint8_t *recent;      /* the way of each set that was used last, if it is still there */
+    bool *is_full;        /* there is no way without a line; false: nobody knows */
     uint64_t sets, mask;  /* mask: sets - 1 if that is all it takes, else 0 */
     uint32_t ways, shift; /* shift: from an address to the number of its line */
     const struct replacement *replacement;

@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Programs that are simulated while they run: in their own process and in another one, with all that threads do.
+set -u
+. tests/lib.sh
+peet=$PEET_BUILD/peet
+subjects=tests/e2e/subjects
+workloads=$PEET_BUILD/workloads/peet
+inside=$PEET_BUILD/lib/peet/libpeet-machine.so
+for name in lives_on blocks cancel deadlock; do "$peet" cc -O1 -w -o "$TMP/$name" $subjects/$name.c -lpthread || exit 1; done
+
+simulate() { timeout -k 1 60 "$peet" simulate -m sato1999 "$@"; }
+# What the simulation says of a program, without what the program says.
+numbers() { simulate --format csv "$@" 2>&1 | sed -n '/^table/,$p'; }
+
+verdict "the machine says the same in the program's process and in another one" "$(
+    while read -r name arguments; do
+        # shellcheck disable=SC2086
+        numbers --cpus 4 -- "$workloads/$name" $arguments >"$TMP/here"
+        # shellcheck disable=SC2086
+        numbers --cpus 4 --apart -- "$workloads/$name" $arguments >"$TMP/there"
+        [ -s "$TMP/here" ] || echo "$name: nothing"
+        cmp "$TMP/here" "$TMP/there" 2>&1
+    done <<'LIST'
+fft -m 10 -p 4
+mp3d -n 500 -l 8 -s 2 -p 4
+gates -n 200 -c 5 -p 4
+minimize -i 6 -o 2 -c 60 -p 4
+falseshare -n 5000 -p 4
+LIST
+)"
+
+if [ ! -f "$inside" ]; then
+    skip "all that needs the machine in the program" "needs libpeet-machine.so"
+    exit $status
+fi
+
+# NAME, what the first line must be, status, command
+ends() {
+    simulate -- "$TMP/lives_on" "$1" >"$TMP/out" 2>&1
+    code=$?
+    [ $code = "$2" ] || echo "$1: status $code in place of $2"
+    [ "$(head -n 1 "$TMP/out")" = "5 7 5" ] || echo "$1: $(head -n 1 "$TMP/out")"
+    grep -q "$3" "$TMP/out" || { echo "$1: no '$3' in:"; cat "$TMP/out"; }
+}
+verdict "threads exit, fork and are interrupted as ever, and however the process ends there is a result, or a reason why not" "$(
+    ends return 9 '^Runs'
+    ends return 9 '^destroyed 1, cleaned 1, handled 1'
+    ends leave 0 '^destroyed 1, cleaned 1, handled 1'
+    ends leave 0 '^Runs'
+    ends crash 139 '^Runs'
+    ends abort 134 '^Runs'
+    ends exec 2 'starts another one by exec'
+    ends kill 3 'ended by signal 9'
+)"
+
+verdict "a system call that waits lets others go on" "$(
+    for cpus in 1 4; do
+        simulate --set cpus=$cpus -- "$TMP/blocks" >"$TMP/out" 2>&1 || echo "$cpus processors: status $?"
+        [ "$(head -n 1 "$TMP/out" | cut -d ' ' -f 1-3)" = "4000 1 4950" ] || head -n 5 "$TMP/out"
+    done
+    [ "$(head -n 1 "$TMP/out")" = "4000 1 4950 1 1" ] || head -n 5 "$TMP/out" # with four, nobody has written anything so early
+    numbers --cpus 4 -- "$TMP/blocks" >"$TMP/once"
+    numbers --cpus 4 -- "$TMP/blocks" >"$TMP/twice"
+    cmp "$TMP/once" "$TMP/twice" 2>&1
+)"
+
+verdict "threads are cancelled where they wait" "$(
+    simulate --cpus 4 -- "$TMP/cancel" >"$TMP/out" 2>&1 || echo "status $?"
+    [ "$(head -n 1 "$TMP/out")" = "5 5 10" ] || head -n 5 "$TMP/out"
+)"
+
+if "$peet" cc -O2 -fopenmp -o "$TMP/teams" $subjects/teams.c 2>"$TMP/err"; then
+    verdict "OpenMP's teams run as the machine says, the same each time" "$(
+        OMP_NUM_THREADS=4 "$TMP/teams" | head -n 1 >"$TMP/expected"
+        for run in 1 2; do
+            simulate --cpus 4 --format csv -- "$TMP/teams" >"$TMP/out$run" 2>&1 || echo "status $?"
+            head -n 1 "$TMP/out$run" | cmp - "$TMP/expected" 2>&1
+        done
+        cmp "$TMP/out1" "$TMP/out2" 2>&1
+        # nobody takes all chunks of a loop that is dealt out while it runs
+        sed -n 2p "$TMP/out1" | awk '{ for (i = 1; i <= 4; i++) if ($i < 64 || $i > 256) print "shares: " $0 }'
+    )"
+else
+    skip "OpenMP's teams run as the machine says, the same each time" "needs libgomp"
+fi
+
+if "$peet" c++ -O1 -o "$TMP/objects" $subjects/objects.cc -lpthread 2>"$TMP/err"; then
+    verdict "C++ keeps its promises: statics, call_once, thread_local, futures" "$(
+        simulate --cpus 4 -- "$TMP/objects" >"$TMP/out" 2>&1
+        code=$?; [ $code = 3 ] || echo "status $code"
+        [ "$(head -n 1 "$TMP/out")" = "1421 1 8" ] || head -n 5 "$TMP/out"
+    )"
+else
+    skip "C++ keeps its promises: statics, call_once, thread_local, futures" "needs g++"
+fi
+
+verdict "Ctrl-C ends the simulation, and what it has is shown" "$(
+    printf 'static volatile long a[64];\nint main(void) { for (long i = 0;; i++) a[i %% 64]++; }\n' >"$TMP/ever.c"
+    "$peet" cc -O1 -o "$TMP/ever" "$TMP/ever.c"
+    timeout -s INT -k 20 1 "$peet" simulate -m ideal -- "$TMP/ever" >"$TMP/out" 2>&1
+    grep -q 'Stopped before its end' "$TMP/out" || cat "$TMP/out"
+    timeout 1 "$peet" record -o "$TMP/ever.peet" -- "$TMP/ever" >/dev/null 2>&1
+    timeout -s INT -k 20 0.5 "$peet" simulate --set turn=reference "$TMP/ever.peet" >"$TMP/out" 2>&1
+    grep -q 'Stopped before its end\|^Runs' "$TMP/out" || cat "$TMP/out"
+)"
+
+verdict "who is killed takes the program along" "$(
+    "$peet" simulate -m ideal -- "$TMP/ever" >/dev/null 2>&1 &
+    pid=$!
+    sleep 1
+    child=$(pgrep -P $pid)
+    kill -9 $pid
+    wait $pid 2>/dev/null
+    sleep 0.3
+    [ -n "$child" ] || echo "there was no program"
+    case $(sed -n 's/^State:[[:space:]]*//p' "/proc/$child/status" 2>/dev/null) in '' | Z*) ;; *) echo "the program is still there"; kill -9 "$child" ;; esac
+)"
+exit $status

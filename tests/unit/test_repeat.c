@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+/* Trips of loops that the machine only counts, also before their time (sim/repeat.c), against the same trips one by one: random threads
+ * whose batches end in something that is repeated, on random machines, once so and once expanded. All times and counts are the same. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "sim/sim.h"
+
+enum { BLOCKS = 6, BATCHES = 60, THREADS = 6, RECORDS = 4096, TRIP = 12, MACHINES = 300 };
+
+static const uint64_t STEPS[] = { 0, 0, 4, 8, 8, 16, 24, 64, (uint64_t)-8, (uint64_t)-4 };
+
+struct made {
+    struct source source;
+    struct source_context context[THREADS];
+    uint64_t seed;
+    bool is_expanded;
+    uint32_t block[BLOCKS];
+    struct thread {
+        unsigned batch;
+        struct peet_record record[RECORDS], trip[TRIP];
+        uint64_t step[TRIP];
+        size_t count, in_trip;
+        struct peet_event event;
+    } thread[THREADS];
+};
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (*state >> 33) % below;
+}
+
+/* A block of so many instructions, and some references behind it; returns how many records that are. Few bytes are everybody's. */
+static size_t add_block(const struct made *m, uint64_t *random, uint32_t thread, struct peet_record *r)
+{
+    unsigned insns = (unsigned)draw(random, BLOCKS);
+    size_t n = 1, references = draw(random, 4);
+
+    r[0] = (struct peet_record){ .id = m->block[insns], .size = (insns + 1) & PEET_MAX_SIZE, .kind = PEET_BLOCK };
+    for (; n <= references; n++) {
+        uint64_t home = draw(random, 3) ? 0x100000u + 0x4000u * thread : 0x80000;
+        r[n] = (struct peet_record){ .addr = home + draw(random, draw(random, 2) ? 256 : 8192),
+                                     .size = 1u << draw(random, 4),
+                                     .kind = (uint8_t)(PEET_LOAD + (draw(random, 3) ? 0 : draw(random, 4))) };
+    }
+    return n;
+}
+
+static void add_repeat(const struct made *m, struct thread *t, uint32_t thread, uint64_t *random, uint64_t times)
+{
+    t->in_trip = 0;
+    for (unsigned blocks = 1 + (unsigned)draw(random, 3); blocks > 0; blocks--)
+        t->in_trip += add_block(m, random, thread, t->trip + t->in_trip);
+    for (size_t i = 0; i < t->in_trip; i++)
+        t->step[i] = t->trip[i].kind == PEET_BLOCK ? 0 : STEPS[draw(random, sizeof STEPS / sizeof *STEPS)];
+    for (uint64_t trip = 0; m->is_expanded && trip < times; trip++)
+        for (size_t i = 0; i < t->in_trip; i++) {
+            t->record[t->count] = t->trip[i];
+            t->record[t->count++].addr += t->step[i] * trip;
+        }
+    if (!m->is_expanded)
+        t->record[t->count++] = (struct peet_record){ .kind = PEET_REPEAT };
+}
+
+static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+{
+    struct made *m = (struct made *)(void *)s;
+    struct thread *t = &m->thread[context];
+    uint64_t random = m->seed + 1000 * context + 7 * t->batch, times = 1 + draw(&random, 60);
+
+    (void)reply;
+    (void)err;
+    if (t->batch++ == BATCHES)
+        return 0;
+    t->count = 0;
+    t->event = t->batch % 16 == 0  ? (struct peet_event){ PEET_EV_barrier_wait, 2, 0, { 0x90000, s->contexts } }
+               : t->batch % 8 == 3 ? (struct peet_event){ PEET_EV_mutex_lock, 1, 0, { 0x91000 } }
+                                   : (struct peet_event){ PEET_EV_mutex_unlock, 1, 0, { 0x91000 } };
+    if (t->batch % 16 == 0 || t->batch % 8 == 3 || t->batch % 8 == 4)
+        t->record[t->count++] = (struct peet_record){ .kind = PEET_EVENT };
+    for (uint64_t blocks = draw(&random, 4); blocks > 0; blocks--)
+        t->count += add_block(m, &random, context, t->record + t->count);
+    add_repeat(m, t, context, &random, times);
+    *ret = (struct peet_batch){ .count = t->count, .records = t->record, .events = &t->event };
+    if (!m->is_expanded)
+        ret->repeat = (struct peet_repeat){ times, t->in_trip, t->trip, t->step };
+    return 1;
+}
+
+static void free_nothing(struct source *s)
+{
+    (void)s;
+}
+
+static const struct source_kind MADE = { next, free_nothing };
+
+static void define(struct made *m, struct peet_writer *w)
+{
+    static struct peet_insn insn[BLOCKS];
+    struct peet_err err;
+
+    for (unsigned i = 0; i < BLOCKS; i++) {
+        for (unsigned k = 0; k <= i; k++)
+            insn[k] = (struct peet_insn){ .addr = 0x1000 + 0x400 * (uint64_t)i + 40 * (uint64_t)k, .length = 4 };
+        struct peet_block b = { .insns = (uint16_t)(i + 1), .insn = insn };
+        CHECK_EQ(peet_writer_block(w, &b, &m->block[i], &err), 0);
+    }
+    m->source = (struct source){ .kind = &MADE, .trace = peet_writer_schema(w), .context = m->context };
+}
+
+static struct machine_config random_machine(uint64_t *random)
+{
+    static const struct replacement *const REPLACEMENT[] = { &replacement_lru, &replacement_plru, &replacement_fifo };
+    struct machine_config c;
+
+    config_defaults(&c);
+    c.cpus = 1 + (uint32_t)draw(random, 5);
+    c.by_reference = draw(random, 3) == 0;
+    c.waits_busily = false;
+    c.lock = &lock_ideal;
+    c.quantum = draw(random, 2) ? 200 + draw(random, 2000) : 0;
+    c.slack = draw(random, 8) == 0 ? 50 : 0;
+    c.level[0].bytes = (uint64_t)1024 << draw(random, 3);
+    c.level[0].ways = 1u << draw(random, 3);
+    c.level[0].latency = (uint32_t)draw(random, 2);
+    c.level[0].replacement = REPLACEMENT[draw(random, 3)];
+    if (draw(random, 2)) {
+        c.level[1] = c.level[0];
+        c.level[1].bytes = 8192;
+        c.level[1].latency = 5;
+        c.level[1].is_shared = draw(random, 2);
+        c.level[1].inclusion = draw(random, 2) ? INCLUSION_INCLUSIVE : INCLUSION_NONE;
+    }
+    if (draw(random, 3) == 0) {
+        c.instructions = c.level[0];
+        c.instructions.bytes = 512;
+        c.instructions.ways = 2;
+    }
+    for (unsigned i = draw(random, 3) ? PEET_CLASS_COUNT : 0; i < PEET_CLASS_COUNT; i++)
+        c.cost[i] = 0;
+    for (uint64_t n = draw(random, 6); protocols[n] && n > 0; n = 0)
+        c.protocol = protocols[n];
+    return c;
+}
+
+static struct sim *play(struct made *m, const struct machine_config *config, bool is_expanded)
+{
+    struct sim *sim = NULL;
+    struct peet_err err = { 0 };
+
+    m->is_expanded = is_expanded;
+    for (unsigned i = 0; i < THREADS; i++) {
+        m->thread[i].batch = 0;
+        m->context[i] = (struct source_context){ i, 1, true };
+    }
+    if (!CHECK_EQ(sim_new(config, &m->source, &sim, &err), 0) || !CHECK_EQ(sim_run(sim, NULL, &err), 0))
+        printf("# %s\n", err.text);
+    return sim;
+}
+
+static bool are_same(struct sim *first, struct sim *second)
+{
+    struct sim_result a, b;
+
+    sim_result(first, &a);
+    sim_result(second, &b);
+    bool same = a.cycles == b.cycles && a.references == b.references && a.objects == b.objects
+                && !memcmp(a.place, b.place, a.places * sizeof *a.place)
+                && !memcmp(a.memory, b.memory, a.cpus * sizeof *a.memory)
+                && !memcmp(&a.fabric, &b.fabric, sizeof a.fabric);
+    sim_result_release(&a);
+    sim_result_release(&b);
+    return same;
+}
+
+static void trips_that_are_counted_are_as_those_that_are_made(void)
+{
+    static struct made m;
+    char path[] = "/tmp/peet-test.XXXXXX";
+    int fd = mkstemp(path);
+    struct peet_writer *w;
+    struct peet_err err;
+
+    if (!CHECK(fd >= 0) || !CHECK_EQ(peet_writer_open_fd(fd, NULL, &w, &err), 0))
+        return;
+    define(&m, w);
+    for (uint64_t i = 0; i < MACHINES; i++) {
+        uint64_t random = 77 * i + 5;
+        struct machine_config config = random_machine(&random);
+        m.seed = i << 32;
+        m.source.contexts = m.source.most = 1 + (uint32_t)draw(&random, THREADS);
+        struct sim *counted = play(&m, &config, false), *made = play(&m, &config, true);
+        if (!CHECK(are_same(counted, made)))
+            printf("# machine %" PRIu64 ": %u processors, %u threads, %s, %s\n", i, config.cpus, m.source.contexts,
+                   config.protocol->name, config.by_reference ? "by reference" : "by block");
+        sim_free(counted);
+        sim_free(made);
+    }
+    peet_writer_close(w, NULL);
+    unlink(path);
+}
+
+int main(void)
+{
+    RUN(trips_that_are_counted_are_as_those_that_are_made);
+    return check_done();
+}
