@@ -9,12 +9,12 @@
 
 #include <peet/mark.h>
 
-__attribute__((noipa)) static int fib(int n)
+__attribute__((noinline)) static int fib(int n)
 {
     return n < 2 ? n : fib(n - 1) + fib(n - 2);
 }
 
-__attribute__((noipa)) static double floats(size_t n)
+__attribute__((noinline)) static double floats(size_t n)
 {
     double *a = malloc(n * n * sizeof *a), *b = malloc(n * n * sizeof *b), *c = calloc(n * n, sizeof *c);
     double sum = 0;
@@ -34,7 +34,7 @@ __attribute__((noipa)) static double floats(size_t n)
     return sum;
 }
 
-__attribute__((noipa)) static unsigned sort(size_t n)
+__attribute__((noinline)) static unsigned sort(size_t n)
 {
     unsigned *a = malloc(n * sizeof *a), x = 1, sum = 0;
 
@@ -55,7 +55,7 @@ __attribute__((noipa)) static unsigned sort(size_t n)
     return sum;
 }
 
-__attribute__((noipa)) static uint64_t chase(size_t n)
+__attribute__((noinline)) static uint64_t chase(size_t n)
 {
     static struct place {
         struct place *next;

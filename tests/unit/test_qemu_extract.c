@@ -70,8 +70,9 @@ static void start(struct process *p, int number)
         uint64_t bottom = 0x7f0000000000 - (uint64_t)i * 0x10000 - 1;
         p->thread[i] = (struct thread){ .is_target = number < 2 || (number == 2 && i == 1),
                                         .bottom = bottom,
-                                        .frame = { next_frame += 4096, next_frame += 4096 },
+                                        .frame = { next_frame + 4096, next_frame + 8192 },
                                         .sp = bottom - 255 };
+        next_frame += 8192;
     }
 }
 

@@ -17,8 +17,10 @@ static void decodes(const struct guest *g, const struct expected *e, size_t n)
         struct guest_insn in;
         memcpy(bytes, &e[i].bytes, sizeof bytes);
         g->decode(bytes, e[i].length, 0x10000, &in);
-        bool ok = CHECK_EQ(in.insn.class, e[i].class) & CHECK_EQ(in.access, e[i].access)
-                  & CHECK_EQ(in.insn.target, e[i].target) & CHECK_EQ(in.insn.length, e[i].length);
+        bool ok = CHECK_EQ(in.insn.class, e[i].class);
+        ok = CHECK_EQ(in.access, e[i].access) && ok;
+        ok = CHECK_EQ(in.insn.target, e[i].target) && ok;
+        ok = CHECK_EQ(in.insn.length, e[i].length) && ok;
         if (!ok)
             printf("# that was %s\n", e[i].text);
     }

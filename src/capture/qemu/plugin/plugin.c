@@ -241,8 +241,8 @@ static int parse_pattern(const char *value, struct peet_err *err)
 {
     char *text = mem_string(value);
 
-    for (char *p = strncmp(text, "hex:", 4) == 0 ? text + 4 : NULL; p && (p = strchr(p, ':')) != NULL;)
-        *p = ',';
+    for (char *p = text + (strncmp(text, "hex:", 4) == 0 ? 4 : 0); *p; p++)
+        *p = *p == ':' ? ',' : *p;
     int r = pattern_parse(text, plugin.guest->name, &plugin.settings.pattern, err);
     free(text);
     return r;
