@@ -33,8 +33,9 @@ static char *read_all(const char *path, size_t *ret_bytes)
     if (!f)
         return NULL;
     do {
-        text = realloc(text, n + 4097);
-        got = text ? fread(text + n, 1, 4096, f) : 0;
+        char *more = realloc(text, n + 4097);
+        got = more ? fread(more + n, 1, 4096, f) : 0;
+        text = more ? more : text;
         n += got;
     } while (got > 0);
     fclose(f);
