@@ -18,6 +18,9 @@
     X(live, "take what a program built with peet cc says of itself (fast; the default)") \
     X(step, "step through every instruction (any program; exact, and slow)")
 
+/* What stays in a processor's cache between the program and the machine. */
+enum { PRODUCER_AHEAD = 1 << 17, PRODUCER_AHEAD_LEAST = 1 << 12, PRODUCER_AHEAD_MOST = 1 << 20 };
+
 /* What is loaded into the program, and the file that tells it what to do. */
 struct producer_inside {
     const char *library, *job;
@@ -29,9 +32,10 @@ struct producer_config {
     enum level level;        /* record no more than that; LEVEL_NONE: what there is, but for values */
     struct opt_list regions; /* record instructions in regions of these names only; none: everywhere */
     struct opt_list only,
-        skip;     /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
-    bool aslr;    /* leave the places of stack and libraries to chance */
-    bool steered; /* its threads run when they are told to (capture/live/steer.h) */
+        skip;       /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
+    bool aslr;      /* leave the places of stack and libraries to chance */
+    bool steered;   /* its threads run when they are told to (capture/live/steer.h) */
+    uint32_t ahead; /* bytes that one of them says at most before it is stopped; 0: PRODUCER_AHEAD */
     const struct producer_inside *inside; /* … by a machine in its own process; or NULL */
     struct progress *progress;            /* may be NULL */
 };
