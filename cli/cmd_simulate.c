@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/progress.h"
+#include "capture/producer.h"
 #include "cli/inside.h"
 #include "map/doall.h"
 #include "study/machine.h"
@@ -16,7 +17,7 @@
 
 static const char *machine = "modern", *format, *remap, *output, *doall = "split";
 static struct opt_list settings, cpus;
-static uint64_t stretches, seeds, doall_open, doall_records = 4 << 20;
+static uint64_t ahead, stretches, seeds, doall_open, doall_records = 4 << 20;
 static bool apart;
 
 enum { EXIT_STOPPED = 128 + SIGINT };
@@ -127,6 +128,8 @@ static int check_options(void)
         return usage_error(&cmd_simulate, "--seeds: 1 to %d were expected", MOST_SEEDS);
     if (doall_open > DOALL_MAX_WINDOW)
         return usage_error(&cmd_simulate, "--doall-open: 1 to %d were expected", DOALL_MAX_WINDOW);
+    if (ahead && (ahead < PRODUCER_AHEAD_LEAST || ahead > PRODUCER_AHEAD_MOST || ahead % PRODUCER_AHEAD_LEAST))
+        return usage_error(&cmd_simulate, "--ahead: 4k to 1m were expected, in steps of 4k");
     if (seeds && is_set("seed"))
         return usage_error(&cmd_simulate, "--seeds takes the seeds from 1 on; leave out --seeds or --set seed");
     return EXIT_OK;
@@ -160,7 +163,7 @@ static int run_inside(const struct machine_config *config, char **program, size_
     int code, status;
 
     (void)config; /* it is loaded there, too */
-    if (inside_simulate(program, i, ret, &code, &status, &err) < 0)
+    if (inside_simulate(program, (uint32_t)ahead, i, ret, &code, &status, &err) < 0)
         return fail(&err);
     return code < 0 ? exit_code(status) : code;
 }
@@ -179,7 +182,7 @@ static int run_one(struct machine_study *study, struct peet_trace *trace, char *
         code = run_inside(&config, program, i, &result);
     } else {
         if ((trace ? source_open_trace(trace, !remap, &source, &err)
-                   : source_open_program(program, !remap, &source, &err))
+                   : source_open_program(program, (uint32_t)ahead, !remap, &source, &err))
                 < 0
             || take_loops(source, &config, &whole, &err) < 0)
             return fail(&err);
@@ -334,6 +337,11 @@ static const struct opt options[] = {
       .arg = "N",
       .value = &stretches,
       .help = "cut the fabric's time into at most N stretches (64; 512 is as fine as it gets)" },
+    { .name = "ahead",
+      .type = OPT_NUMBER,
+      .arg = "BYTES",
+      .value = &ahead,
+      .help = "stop a thread of a program at the latest when it has said so much (128k; 4k to 1m)" },
     { .name = "apart",
       .type = OPT_FLAG,
       .value = &apart,

@@ -33,8 +33,9 @@ static char *read_all(const char *path, size_t *ret_bytes)
     if (!f)
         return NULL;
     do {
-        text = realloc(text, n + 4097);
-        got = text ? fread(text + n, 1, 4096, f) : 0;
+        char *more = realloc(text, n + 4097);
+        got = more ? fread(more + n, 1, 4096, f) : 0;
+        text = more ? more : text;
         n += got;
     } while (got > 0);
     fclose(f);
@@ -84,8 +85,8 @@ static int read_answer(FILE *answer, int status, const char *name, struct sim_re
     return code < 0 ? sim_result_read(ret, answer, err) : 0;
 }
 
-int inside_simulate(char *const *program, size_t run, struct sim_result *ret, int *ret_code, int *ret_status,
-                    struct peet_err *err)
+int inside_simulate(char *const *program, uint32_t ahead, size_t run, struct sim_result *ret, int *ret_code,
+                    int *ret_status, struct peet_err *err)
 {
     size_t bytes;
     char *line = read_all("/proc/self/cmdline", &bytes), *library = find_library();
@@ -99,7 +100,7 @@ int inside_simulate(char *const *program, size_t run, struct sim_result *ret, in
     size_t n = (size_t)snprintf(job, 32, "%zu", run) + 1;
     memcpy(job + n, line, bytes);
     FILE *answer;
-    int r = inside_run(&(struct inside_job){ program, library, job, n + bytes }, ret_status, &answer, err);
+    int r = inside_run(&(struct inside_job){ program, ahead, library, job, n + bytes }, ret_status, &answer, err);
     if (r == 0) {
         r = read_answer(answer, *ret_status, program[0], ret, ret_code, err);
         fclose(answer);

@@ -16,8 +16,8 @@ bool inside_is_here_to_run(void);
 
 /* Runs the program with the machine of this command line in it. *ret_code is below 0 if there is a result; otherwise the code of what
  * went wrong inside, of which the user has been told. */
-int inside_simulate(char *const *program, size_t run, struct sim_result *ret, int *ret_code, int *ret_status,
-                    struct peet_err *err);
+int inside_simulate(char *const *program, uint32_t ahead, size_t run, struct sim_result *ret, int *ret_code,
+                    int *ret_status, struct peet_err *err);
 
 /* ---- inside ---- */
 

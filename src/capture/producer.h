@@ -19,6 +19,9 @@
     X(step, "step through every instruction (any program; exact, and slow)") \
     X(system, "run programs in a guest of QEMU, with a kernel (several programs, other processors)")
 
+/* What stays in a processor's cache between the program and the machine. */
+enum { PRODUCER_AHEAD = 1 << 17, PRODUCER_AHEAD_LEAST = 1 << 12, PRODUCER_AHEAD_MOST = 1 << 20 };
+
 /* What is loaded into the program, and the file that tells it what to do. */
 struct producer_inside {
     const char *library, *job;
@@ -30,9 +33,10 @@ struct producer_config {
     enum level level;        /* record no more than that; LEVEL_NONE: what there is, but for values */
     struct opt_list regions; /* record instructions in regions of these names only; none: everywhere */
     struct opt_list only,
-        skip;     /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
-    bool aslr;    /* leave the places of stack and libraries to chance */
-    bool steered; /* its threads run when they are told to (capture/live/steer.h) */
+        skip;       /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
+    bool aslr;      /* leave the places of stack and libraries to chance */
+    bool steered;   /* its threads run when they are told to (capture/live/steer.h) */
+    uint32_t ahead; /* bytes that one of them says at most before it is stopped; 0: PRODUCER_AHEAD */
     const struct producer_inside *inside; /* … by a machine in its own process; or NULL */
     const struct system_config *system;   /* what producer_system needs beyond that (capture/system/system.h) */
     struct progress *progress;            /* may be NULL */

@@ -56,11 +56,11 @@ static int open_program(struct program *p, int r, struct source **ret)
     return 0;
 }
 
-int source_open_program(char *const *argv, bool repeats, struct source **ret, struct peet_err *err)
+int source_open_program(char *const *argv, uint32_t ahead, bool repeats, struct source **ret, struct peet_err *err)
 {
     struct program *p = mem_alloc(1, sizeof *p);
 
-    return open_program(p, steer_start(argv, repeats ? PEET_WANT_REPEATS : 0, &p->steer, err), ret);
+    return open_program(p, steer_start(argv, ahead, repeats ? PEET_WANT_REPEATS : 0, &p->steer, err), ret);
 }
 
 int source_open_host(const struct raw_host *host, bool repeats, struct source **ret, struct peet_err *err)

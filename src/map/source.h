@@ -59,8 +59,8 @@ static inline void source_free(struct source *s)
 /* A recorded trace, which must outlive the source. repeats: what is repeated may come as one record. */
 int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, struct peet_err *err);
 
-/* A program built with peet cc, which runs as far as it is asked for. */
-int source_open_program(char *const *argv, bool repeats, struct source **ret, struct peet_err *err);
+/* A program built with peet cc, which runs as far as it is asked for. ahead: struct producer_config. */
+int source_open_program(char *const *argv, uint32_t ahead, bool repeats, struct source **ret, struct peet_err *err);
 
 /* The same for the program in whose process this is. */
 struct raw_host;

@@ -49,7 +49,7 @@ static int play(void *context, size_t run, const struct observe_want *want, size
     struct program *p = context;
     struct window w = { .observer = o };
     struct sim *sim;
-    int r = source_open_program(p->argv, false, &w.inner, err);
+    int r = source_open_program(p->argv, 0, false, &w.inner, err);
 
     if (r < 0)
         return r;

@@ -83,6 +83,9 @@ verdict "false sharing live is as from the trace, and padding in the machine's e
     "$peet" simulate -m sato1999 --format json "$TMP/far.peet" >"$TMP/far.json"
     "$peet" simulate -m sato1999 --remap "$TMP/rules" --format json "$TMP/near.peet" >"$TMP/moved.json"
     "$peet" simulate -m sato1999 --format json -- "$workloads/falseshare" -n 20000 -p 2 >"$TMP/live.json"
+    for ahead in 4k 1m; do # however far a thread runs before it is stopped
+        "$peet" simulate -m sato1999 --ahead $ahead --format json -- "$workloads/falseshare" -n 20000 -p 2 | cmp - "$TMP/live.json" 2>&1
+    done
     near=$(sum "$TMP/near.json" memory invalidations) live=$(sum "$TMP/live.json" memory invalidations)
     [ "$near" -gt 10000 ] || echo "the trace: $near invalidations"
     awk -v a="$near" -v b="$live" 'BEGIN { if (b < 0.95 * a || b > 1.05 * a) print "live " b ", from the trace " a }'

@@ -19,14 +19,16 @@ enum { SLOW_CPUS = 8, SLOW_PAGE = 4096 };
 /* A place for a line. Its times stay when the line goes, and matter to plru then. */
 struct slow_line {
     uint64_t line, used, came;
+    unsigned expected; /* rrip: 0 soon … 3 never */
     bool is_there;
 };
 
 struct slow_cache {
     uint64_t sets;
     unsigned ways;
-    const struct replacement *replacement; /* lru, fifo or plru */
-    struct slow_line *way;                 /* NULL: there is no such cache */
+    const struct replacement *replacement;
+    uint64_t random;       /* xorshift64, as every cache has one */
+    struct slow_line *way; /* NULL: there is no such cache */
 };
 
 /* A line in a processor's eyes. */
@@ -54,13 +56,14 @@ struct slow_memory {
 
 /* ---- one cache ---- */
 
-static inline struct slow_cache slow_cache(uint64_t bytes, uint32_t ways, uint32_t line, const struct replacement *r)
+static inline struct slow_cache slow_cache(uint64_t bytes, uint32_t ways, uint32_t line, const struct replacement *r,
+                                           uint64_t seed)
 {
-    struct slow_cache c = { .ways = ways ? ways : (unsigned)(bytes / line), .replacement = r };
+    struct slow_cache c = { .ways = ways ? ways : (unsigned)(bytes / line), .replacement = r, .random = seed * 2 + 1 };
 
     c.sets = bytes / line / c.ways;
     c.way = calloc(c.sets * c.ways, sizeof *c.way);
-    assert(c.way && (r == &replacement_lru || r == &replacement_fifo || r == &replacement_plru));
+    assert(c.way);
     return c;
 }
 
@@ -78,8 +81,10 @@ static inline bool slow_use(struct slow_memory *m, struct slow_cache *c, uint64_
 {
     struct slow_line *l = slow_find(c, line);
 
-    if (l)
+    if (l) {
         l->used = ++m->uses;
+        l->expected = 0;
+    }
     return l;
 }
 
@@ -100,12 +105,39 @@ static inline uint64_t slow_latest(const struct slow_line *way, unsigned ways)
     return latest;
 }
 
+/* The first that is not expected any more; until there is one, all are expected later. */
+static inline struct slow_line *slow_unexpected(const struct slow_cache *c, struct slow_line *set)
+{
+    for (;;) {
+        for (unsigned i = 0; i < c->ways; i++)
+            if (set[i].expected == 3)
+                return &set[i];
+        for (unsigned i = 0; i < c->ways; i++)
+            set[i].expected++;
+    }
+}
+
+static inline struct slow_line *slow_any(struct slow_cache *c, struct slow_line *set)
+{
+    uint64_t x = c->random;
+
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    c->random = x;
+    return &set[(x >> 16) % c->ways];
+}
+
 /* Of a full set. The tree of plru knows of each half, and of each half of that, whether it was used later than the other one. */
-static inline struct slow_line *slow_victim(const struct slow_cache *c, struct slow_line *set)
+static inline struct slow_line *slow_victim(struct slow_cache *c, struct slow_line *set)
 {
     struct slow_line *oldest = set;
     unsigned size = 1, low = 0;
 
+    if (c->replacement == &replacement_rrip)
+        return slow_unexpected(c, set);
+    if (c->replacement == &replacement_random)
+        return slow_any(c, set);
     if (c->replacement != &replacement_plru) {
         bool is_fifo = c->replacement == &replacement_fifo;
         for (unsigned i = 1; i < c->ways; i++)
@@ -134,15 +166,15 @@ static inline struct slow_line slow_put(struct slow_memory *m, struct slow_cache
     place = place ? place : slow_victim(c, set);
     gone = *place;
     m->uses++;
-    *place = (struct slow_line){ .line = line, .used = m->uses, .came = m->uses, .is_there = true };
+    *place = (struct slow_line){ .line = line, .used = m->uses, .came = m->uses, .expected = 2, .is_there = true };
     return gone;
 }
 
 /* ---- making one ---- */
 
-static inline struct slow_cache slow_level(const struct level_config *l)
+static inline struct slow_cache slow_level(const struct level_config *l, uint64_t seed)
 {
-    return slow_cache(l->bytes, l->ways, l->line, l->replacement);
+    return slow_cache(l->bytes, l->ways, l->line, l->replacement, seed);
 }
 
 /* For references to so many bytes from `first` on. */
@@ -158,20 +190,20 @@ static inline struct slow_memory *slow_new(const struct machine_config *config, 
     for (; m->levels < CONFIG_LEVELS && config->level[m->levels].bytes; m->levels++) {
         const struct level_config *l = &config->level[m->levels];
         if (l->is_shared) {
-            m->shared[m->levels] = slow_level(l);
+            m->shared[m->levels] = slow_level(l, config->seed + m->levels);
             continue;
         }
         m->private_levels++;
         m->goes_through = m->goes_through && l->is_write_through;
         for (unsigned i = 0; i < m->cpus; i++)
-            m->level[i][m->levels] = slow_level(l);
+            m->level[i][m->levels] = slow_level(l, config->seed + i * CONFIG_LEVELS + m->levels);
     }
     for (unsigned i = 0; i < m->cpus; i++) {
         if (config->tlb.entries)
             m->tlb[i] = slow_cache((uint64_t)config->tlb.entries * config->tlb.page, config->tlb.ways, config->tlb.page,
-                                   config->tlb.replacement);
+                                   config->tlb.replacement, config->seed + i);
         if (config->instructions.bytes)
-            m->instructions[i] = slow_level(&config->instructions);
+            m->instructions[i] = slow_level(&config->instructions, config->seed + i);
     }
     m->first_line = first / m->line;
     m->lines = bytes / m->line;

@@ -35,7 +35,10 @@ static bool one_in(uint32_t n)
 
 static const struct replacement *random_replacement(void)
 {
-    return one_in(2) ? &replacement_lru : one_in(2) ? &replacement_plru : &replacement_fifo;
+    static const struct replacement *const others[] = { &replacement_plru, &replacement_fifo, &replacement_rrip,
+                                                        &replacement_random };
+
+    return one_in(3) ? &replacement_lru : others[draw() % 4];
 }
 
 static struct level_config random_level(uint32_t line, uint32_t most_sets)
@@ -49,8 +52,8 @@ static struct level_config random_level(uint32_t line, uint32_t most_sets)
                               .replacement = random_replacement() };
 
     l.bytes = (uint64_t)line * l.ways * (one_in(2) ? (uint32_t)1 << draw() % 5 : between(1, most_sets));
-    if (one_in(16) && l.bytes / line <= CACHE_MAX_WAYS)
-        l.ways = 0;
+    if (one_in(16) && l.bytes / line <= (l.replacement == &replacement_rrip ? 32 : CACHE_MAX_WAYS))
+        l.ways = 0; /* rrip has bits for 32 ways */
     return l;
 }
 

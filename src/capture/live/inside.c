@@ -56,7 +56,7 @@ static int await_end(struct producer_state *s, int *ret_status)
 static int run(const struct inside_job *job, const char *path, int *ret_status, struct peet_err *err)
 {
     struct producer_inside inside = { job->library, path };
-    struct producer_config config = { .argv = job->argv, .steered = true, .inside = &inside };
+    struct producer_config config = { .argv = job->argv, .steered = true, .ahead = job->ahead, .inside = &inside };
     struct producer_state *s = mem_alloc(1, sizeof *s);
     const char *name = job->argv[0];
 

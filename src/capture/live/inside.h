@@ -7,6 +7,7 @@
 #define CAPTURE_LIVE_INSIDE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 #include "peet/err.h"
@@ -16,6 +17,7 @@ bool inside_is_possible(void);
 
 struct inside_job {
     char *const *argv; /* the program */
+    uint32_t ahead;    /* struct producer_config */
     const char *library;
     const char *job;
     size_t bytes;

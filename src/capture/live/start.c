@@ -18,7 +18,6 @@
 #include "capture/live/live.h"
 
 enum { SAYS_ASLR = -1 };
-enum { STEERED_WINDOW = 1 << 17 }; /* what stays in a processor's cache between the program and the machine */
 
 #define RAW_ALL_BYTES (RAW_DATA_OFFSET + (size_t)RAW_THREADS * RAW_BUFFERS * RAW_BUFFER_BYTES)
 
@@ -47,7 +46,7 @@ static int share_memory(struct producer_state *s, struct peet_err *err)
     s->header->version = RAW_VERSION;
     s->header->recorder = (int32_t)getpid();
     s->header->steered = c->steered;
-    s->header->window = c->steered ? STEERED_WINDOW : 0;
+    s->header->window = c->steered ? c->ahead ? c->ahead : PRODUCER_AHEAD : 0;
     if (c->inside) {
         s->header->inside = 1;
         snprintf(s->header->library, sizeof s->header->library, "%s", c->inside->library);

@@ -277,13 +277,13 @@ static int begin(struct steer *s, int r, struct steer **ret, struct peet_err *er
     return 0;
 }
 
-int steer_start(char *const *argv, unsigned want, struct steer **ret, struct peet_err *err)
+int steer_start(char *const *argv, uint32_t ahead, unsigned want, struct steer **ret, struct peet_err *err)
 {
     struct steer *s;
     int r = prepare(want, &s, err);
     struct producer_state *state = &s->state;
 
-    s->config = (struct producer_config){ .argv = argv, .steered = true };
+    s->config = (struct producer_config){ .argv = argv, .ahead = ahead, .steered = true };
     if (r == 0)
         r = live_start(state, err);
     if (r == 0)

@@ -8,6 +8,7 @@
 #define CAPTURE_LIVE_STEER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "peet/trace.h"
 
@@ -15,7 +16,7 @@ struct raw_host;
 struct steer;
 
 /* Makes the program ready, a process of its own: its first thread has stopped at its beginning. want: 0 or PEET_WANT_REPEATS. */
-int steer_start(char *const *argv, unsigned want, struct steer **ret, struct peet_err *err);
+int steer_start(char *const *argv, uint32_t ahead, unsigned want, struct steer **ret, struct peet_err *err);
 /* The same for the program in whose process this is (capture/rt/raw.h, INSIDE). */
 int steer_attach(const struct raw_host *host, unsigned want, struct steer **ret, struct peet_err *err);
 void steer_free(struct steer *s); /* ends the program if it still runs, and is another process */
