@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 {
     const char *kind = argc > 1 ? argv[1] : "";
     size_t size = argc > 2 ? strtoul(argv[2], NULL, 0) : 0;
-    unsigned sleepers = argc > 4 ? (unsigned)atoi(argv[4]) : 0;
+    unsigned sleepers = argc > 4 ? (unsigned)strtoul(argv[4], NULL, 0) : 0;
     double result = 0;
 
     if (sleepers)

@@ -114,7 +114,7 @@ int main(int argc, char **argv)
 
     if (argc < 3)
         fail("usage", "system_same GUEST STEPS [THREAD]");
-    open_walk(&guest, argv[1], argc > 3 ? (uint32_t)atoi(argv[3]) : 0);
+    open_walk(&guest, argv[1], argc > 3 ? (uint32_t)strtoul(argv[3], NULL, 0) : 0);
     open_walk(&steps, argv[2], 0);
     if (!next(&guest, &a))
         fail(argv[1], "no instructions");
