@@ -50,7 +50,7 @@ RT_C := $(sort $(wildcard src/capture/rt/*.c))
 INSIDE_C := $(sort $(wildcard src/capture/inside/*.c))
 # What runs inside QEMU: the plugin, and of the library what it needs.
 PLUGIN_C := $(sort $(wildcard src/capture/qemu/plugin/*.c))
-PLUGIN_LIB_C := $(OPEN_C) $(addprefix src/capture/qemu/,extract.c guest.c guest_aarch64.c guest_riscv64.c guest_x86_64.c \
+PLUGIN_LIB_C := $(OPEN_C) $(addprefix src/capture/qemu/,guest.c guest_aarch64.c guest_riscv64.c guest_x86_64.c \
 	pattern.c threads.c) $(addprefix src/capture/x86/,class.c decode.c address.c)
 MARK_C := $(sort $(wildcard src/capture/qemu/mark/*.c))
 UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
