@@ -42,13 +42,12 @@ struct plugin plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
 /* ---- translation ---- */
 
 /* Whether the processor that translates is in user mode. Its registers are those at the block's beginning. */
-static bool is_user_code(uint64_t pc)
+static bool is_user_code(void)
 {
     static _Thread_local struct qemu_bytes *bytes;
     static _Thread_local struct qemu_plugin_register *level;
     uint64_t value = 0;
 
-    (void)pc;
     if (!bytes) {
         struct qemu_array *all = qemu_plugin_get_registers();
         const struct qemu_register *at = (const struct qemu_register *)(void *)all->data;
@@ -134,7 +133,8 @@ static bool has_pattern(const struct qemu_plugin_tb *tb)
     for (size_t i = 0; i < n; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         size_t size = qemu_plugin_insn_size(insn);
-        if (size > sizeof bytes)
+        if (size > sizeof bytes
+            || (plugin.settings.pattern.is_marker && size != plugin.settings.pattern.choice[0].length))
             continue;
         qemu_plugin_insn_data(insn, bytes, size);
         if (pattern_has(&plugin.settings.pattern, bytes, size))
@@ -161,12 +161,15 @@ static void translate_user(struct qemu_plugin_tb *tb, bool is_armed, bool may_ma
 static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
 {
     bool is_armed = atomic_load_explicit(&plugin.is_armed, memory_order_relaxed);
-    bool may_mark = has_pattern(tb);
+    bool is_high = qemu_plugin_tb_vaddr(tb) >> 63; /* the kernel's half; in the other one firmware may be, too */
 
     (void)id;
+    if (is_high && !is_armed)
+        return;
+    bool may_mark = !is_high && has_pattern(tb);
     if (!is_armed && !may_mark)
         return;
-    if (!is_user_code(qemu_plugin_tb_vaddr(tb))) {
+    if (is_high || !is_user_code()) {
         if (is_armed)
             translate_kernel(tb);
     } else if (plugin.settings.counts) {
