@@ -42,12 +42,17 @@ LIBS := -lzstd -lxxhash -lZydis -lelf -lconfig -lpthread -lm
 # ---- what there is ----
 
 # What runs inside subjects and inside QEMU is no part of the library.
-LIB_C := $(filter-out src/capture/rt/% src/capture/inside/% src/capture/qemu/%,$(shell find src -name '*.c' | LC_ALL=C sort))
+LIB_C := $(filter-out src/capture/rt/% src/capture/inside/% src/capture/qemu/plugin/% src/capture/qemu/mark/% src/capture/system/guest/%,$(shell find src -name '*.c' | LC_ALL=C sort))
 # libpeet.a, for everybody, reads and writes traces; the rest is for peet alone.
 OPEN_C := $(filter src/base/% src/format/%,$(LIB_C))
 CLI_C := $(sort $(wildcard cli/*.c))
 RT_C := $(sort $(wildcard src/capture/rt/*.c))
 INSIDE_C := $(sort $(wildcard src/capture/inside/*.c))
+# What runs inside QEMU: the plugin, and of the library what it needs.
+PLUGIN_C := $(sort $(wildcard src/capture/qemu/plugin/*.c))
+PLUGIN_LIB_C := $(OPEN_C) $(addprefix src/capture/qemu/,guest.c guest_aarch64.c guest_riscv64.c guest_x86_64.c \
+	pattern.c threads.c) $(addprefix src/capture/x86/,class.c decode.c address.c)
+MARK_C := $(sort $(wildcard src/capture/qemu/mark/*.c))
 UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
 # Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, bench/x.c is build/bench/x.
 HELPER_C := $(sort $(wildcard tests/cli/*.c tests/golden/*.c tests/oracle/*.c tests/e2e/*.c bench/*.c))
@@ -55,7 +60,8 @@ FUZZ_C := $(sort $(wildcard tests/fuzz/*.c))
 # Machines that are part of peet itself.
 MACHINES := $(sort $(wildcard machines/*.cfg))
 WORKLOAD_C := $(filter-out workloads/common.c,$(sort $(wildcard workloads/*.c)))
-ALL_C := $(LIB_C) $(RT_C) $(INSIDE_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
+GUEST_C := $(sort $(wildcard src/capture/system/guest/*.c))
+ALL_C := $(LIB_C) $(RT_C) $(INSIDE_C) $(PLUGIN_C) $(MARK_C) $(GUEST_C) $(CLI_C) $(UNIT_C) $(HELPER_C) $(FUZZ_C) workloads/common.c $(WORKLOAD_C)
 ALL_H := $(shell find include src cli workloads tests bench -name '*.h' 2>/dev/null | LC_ALL=C sort)
 SCRIPTS := $(shell grep -rlIE '^\#!.*[/ ](ba)?sh( |$$)' scripts .ci tests bench experiments 2>/dev/null | LC_ALL=C sort)
 
@@ -69,6 +75,13 @@ WORKLOADS := $(WORKLOAD_C:workloads/%.c=$(B)/workloads/plain/%)
 RT := $(addprefix $(B)/lib/peet/,libpeet-rt.a libpeet-omp.a libpeet-rt-static.a libpeet-omp-static.a wrap)
 # What is loaded into subjects that are simulated while they run; not with sanitizers, which want a process of their own.
 MACHINE := $(if $(SAN),,$(B)/lib/peet/libpeet-machine.so)
+PLUGIN := $(B)/libpeet-qemu.so
+# What marks threads in a guest: for this machine, and for others where there is a compiler.
+HOST := $(shell uname -m)
+GUESTS := $(HOST) $(foreach a,$(filter-out $(HOST),x86_64 aarch64 riscv64),$(if $(shell command -v $a-linux-gnu-gcc),$a))
+MARKS := $(B)/libpeet-mark.so $(B)/libpeet-mark.a $(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.so $(B)/$a/libpeet-mark.a)
+# The first process of guests, and what gets QEMU and kernels for them.
+GUEST := $(B)/lib/peet/get-system $(GUESTS:%=$(B)/lib/peet/%/init)
 # Made by peet cc, once there is a runtime to link.
 PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
@@ -82,13 +95,13 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all man everything deps demo test test-real soak bench experiments fuzz tidy format install clean help
+.PHONY: FORCE all man everything deps deps-system demo test test-real soak bench experiments fuzz tidy format install clean help
 .PHONY: lint lint-deps lint-format lint-gcc lint-clang lint-cppcheck lint-scripts
 .DEFAULT_GOAL := all
 
 # ---- targets for people: a line with two hashes is their description ----
 
-all: $(PEET) $(B)/lib/peet/as $(RT) $(MACHINE) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
+all: $(PEET) $(B)/lib/peet/as $(RT) $(MACHINE) $(PLUGIN) $(MARKS) $(GUEST) $(LIB) $(WORKLOADS) $(PEET_WORKLOADS) man ## peet, libpeet.a, the workloads and the manual pages
 
 man: $(PAGES)
 	@command -v scdoc >/dev/null || echo '  note   no manual pages: they need scdoc (make deps)'
@@ -97,6 +110,9 @@ everything: all $(UNIT) $(HELPERS) $(call object,$(FUZZ_C))
 
 deps: ## install the packages that are missing (FOR="build lint fuzz": those for lint and fuzz, too)
 	@$(DEPS) $(if $(filter deps,$(MAKECMDGOALS)),,--quiet) $(FOR)
+
+deps-system: all ## get QEMU and kernels for peet record --system (FOR="x86_64 aarch64 riscv64"): root installs QEMU, others unpack it
+	@for a in $(if $(filter build,$(FOR)),$(HOST),$(FOR)); do $(PEET) record --system --get --arch $$a || exit 1; done
 
 demo: all ## the best that peet can do in two minutes
 	@PEET_BUILD=$(abspath $(B)) scripts/demo
@@ -197,6 +213,9 @@ install: all $(B)/install/libpeet.a ## install into DESTDIR/PREFIX (/usr/local)
 	$(Q)sed 's|/peet" as|/bin/peet" as|' $(B)/lib/peet/as >$(DESTDIR)$(PREFIX)/lib/peet/as
 	$(Q)chmod 755 $(DESTDIR)$(PREFIX)/lib/peet/as
 	$(Q)install -m 644 $(RT) $(MACHINE) $(DESTDIR)$(PREFIX)/lib/peet
+	$(Q)for f in $(GUEST:$(B)/lib/peet/%=%); do install -D -m 755 $(B)/lib/peet/$$f $(DESTDIR)$(PREFIX)/lib/peet/$$f || exit 1; done
+	$(Q)for f in $(patsubst $(B)/%,%,$(PLUGIN) $(filter-out $(B)/libpeet-mark.%,$(MARKS))); do \
+	  install -D -m 644 $(B)/$$f $(DESTDIR)$(PREFIX)/lib/peet/$$f || exit 1; done
 	$(Q)install -m 644 $(B)/install/libpeet.a $(DESTDIR)$(PREFIX)/lib
 	$(Q)install -m 644 include/peet/*.h $(DESTDIR)$(PREFIX)/include/peet
 	$(Q)install -m 644 LICENSE $(DESTDIR)$(PREFIX)/share/doc/peet
@@ -353,11 +372,49 @@ $(B)/lib/peet/wrap: $(B)/obj/wrap.names
 	@mkdir -p $(@D)
 	$(Q)sed 's/ .*//; s/^/--wrap=/' $< >$@
 
+# What runs inside QEMU: no sanitizers, and nothing of it is seen there but what QEMU calls.
+pic_object = $(1:%.c=$(B)/obj/pic/%.o)
+PLUGIN_O := $(call pic_object,$(PLUGIN_C) $(PLUGIN_LIB_C))
+$(B)/obj/pic/%.o: %.c $(B)/flags
+	$(call say,PICCC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STD) $(WARN) -O2 -g -fPIC -fvisibility=hidden $(INCLUDE) -MMD -MP -c -o $@ $<
+$(PLUGIN): $(PLUGIN_O)
+	$(call say,LINK,$@)
+	$(Q)$(CC) -shared -o $@ $^ -lzstd -lxxhash -lZydis -lpthread
+
+# What runs inside the guest's programs.
+MARK_FLAGS := $(STD) $(WARN) -O2 -g -fPIC -fno-stack-protector -U_FORTIFY_SOURCE -Iinclude
+guest_cc = $(if $(filter $(HOST),$(1)),$(CC),$(1)-linux-gnu-gcc)
+$(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.so): $(B)/%/libpeet-mark.so: $(MARK_C) include/peet/mark_guest.h $(B)/flags
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call guest_cc,$*) $(MARK_FLAGS) -shared -o $@ $(MARK_C) -ldl -lpthread
+$(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.a): $(B)/%/libpeet-mark.a: $(MARK_C) include/peet/mark_guest.h $(B)/flags
+	$(call say,AR,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call guest_cc,$*) $(MARK_FLAGS) -DMARK_STATIC -c -o $(@:.a=.o) $(MARK_C)
+	$(Q)rm -f $@
+	$(Q)$(AR) rcs $@ $(@:.a=.o)
+$(B)/libpeet-mark.so $(B)/libpeet-mark.a: $(B)/libpeet-mark.%: $(B)/$(HOST)/libpeet-mark.%
+	$(Q)cp $< $@
+
 # What GCC calls when peet cc tells it to look here for its assembler.
 $(B)/lib/peet/as: Makefile
 	@mkdir -p $(@D)
 	$(Q)printf '#!/bin/sh\nexec "$${0%%/*}/../../peet" as "$$@"\n' >$@
 	$(Q)chmod +x $@
+
+# Finds and gets QEMU and kernels.
+$(B)/lib/peet/get-system: scripts/get-system
+	@mkdir -p $(@D)
+	$(Q)install -m 755 $< $@
+
+# The first process of guests.
+$(B)/lib/peet/%/init: src/capture/system/guest/init.c $(B)/flags
+	$(call say,GUEST,$@)
+	@mkdir -p $(@D)
+	$(Q)$(call guest_cc,$*) $(STD) $(WARN) -Os -static -s -o $@ $<
 
 $(PEET_WORKLOADS): $(B)/workloads/peet/%: workloads/%.c workloads/common.c workloads/common.h $(PEET) $(B)/lib/peet/as \
     $(RT)
@@ -379,4 +436,4 @@ $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
 
--include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(B)/obj/page.o $(RT_STATIC_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
+-include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(B)/obj/page.o $(RT_STATIC_O) $(PLUGIN_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))

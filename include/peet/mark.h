@@ -24,9 +24,25 @@
  *     }
  *
  * `peet simulate` deals the iterations out to the machine's processors; for each, a wait is over when that value was posted.
- * Leaving such a loop by break, goto or return leaves its events without their ends. */
+ * Leaving such a loop by break, goto or return leaves its events without their ends.
+ *
+ * A thread that `peet record --system` shall record, in a guest, says so where it begins, whoever compiled it:
+ *
+ *     PEET_THREAD_BEGIN(number);                         this thread is recorded from here on, under this number
+ *     PEET_THREAD_END();                                 and up to here; needed only if it is to end before the thread does
+ *
+ * in main and in the function of each other thread. That locks the page at the bottom of the thread's stack and executes one
+ * instruction that does nothing. Only these two need libraries: the C library, with POSIX threads. Linux on x86-64, aarch64
+ * and riscv64; elsewhere they are nothing. */
 #ifndef PEET_MARK_H
 #define PEET_MARK_H
+
+#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64))
+#include <peet/mark_guest.h>
+#else
+#define PEET_THREAD_BEGIN(number) ((void)sizeof(number))
+#define PEET_THREAD_END() ((void)0)
+#endif
 
 #ifdef __PEET__
 

@@ -114,6 +114,17 @@ static int choice(const char *name, const char *text, const char *const *choices
     return err_set(err, PEET_ERR_USAGE, "option '%s' does not know '%s'; it knows %s", name, text, all);
 }
 
+static int append(const char *text, struct opt_list *l, struct peet_err *err)
+{
+    const char **item = realloc(l->item, (l->count + 1) * sizeof *item);
+
+    if (!item)
+        return err_set(err, PEET_ERR_MEMORY, "no memory");
+    l->item = item;
+    item[l->count++] = text;
+    return 0;
+}
+
 /* Cuts text at its commas. */
 static int list(const char *name, char *text, const struct opt *o, struct peet_err *err)
 {
@@ -125,15 +136,10 @@ static int list(const char *name, char *text, const struct opt *o, struct peet_e
             *next++ = 0;
         if (!*text)
             return err_set(err, PEET_ERR_USAGE, "option '%s': an item of the list is empty", name);
-        const char **item = realloc(l->item, (l->count + 1) * sizeof *item);
-        if (!item)
-            return err_set(err, PEET_ERR_MEMORY, "no memory");
-        l->item = item;
-        item[l->count] = text;
-        int r = o->choices ? choice(name, text, o->choices, &item[l->count], err) : 0;
-        if (r < 0)
+        const char *chosen = text;
+        int r = o->choices ? choice(name, text, o->choices, &chosen, err) : 0;
+        if (r < 0 || (r = append(chosen, l, err)) < 0)
             return r;
-        l->count++;
     }
     return 0;
 }
@@ -146,6 +152,7 @@ static int store(const struct opt *o, const char *name, char *text, struct peet_
     case OPT_NUMBER: return number(name, text, o->value, err);
     case OPT_CHOICE: return choice(name, text, o->choices, o->value, err);
     case OPT_LIST: return list(name, text, o, err);
+    case OPT_EACH: return append(text, o->value, err);
     }
     return 0;
 }

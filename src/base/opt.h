@@ -14,6 +14,7 @@ enum opt_type {
     OPT_NUMBER, /* value: uint64_t; decimal or 0x…; may end in k, m, g (2^10 …) */
     OPT_CHOICE, /* value: const char *, one of choices */
     OPT_LIST,   /* value: struct opt_list; may be given several times, and with commas; choices, if any, hold */
+    OPT_EACH,   /* value: struct opt_list; may be given several times, and commas are part of what is given */
 };
 
 struct opt_list {

@@ -76,7 +76,10 @@ int record_trace(const struct producer *producer, const struct producer_config *
     *ret = (struct recording){ 0 };
     if (!s)
         return err_set(err, PEET_ERR_MEMORY, "no memory to record");
-    int r = run(producer, config, s, out, ret, err);
+    double start = now();
+    int r = producer->record ? producer->record(s, config, out, ret, err) : run(producer, config, s, out, ret, err);
+    if (producer->record)
+        ret->seconds = now() - start;
     producer->release(s);
     free(s);
     return r;

@@ -16,7 +16,8 @@
 /* X(name, summary): the summary is what `peet record --help` says */
 #define PRODUCERS(X) \
     X(live, "take what a program built with peet cc says of itself (fast; the default)") \
-    X(step, "step through every instruction (any program; exact, and slow)")
+    X(step, "step through every instruction (any program; exact, and slow)") \
+    X(system, "run programs in a guest of QEMU, with a kernel (several programs, other processors)")
 
 /* What stays in a processor's cache between the program and the machine. */
 enum { PRODUCER_AHEAD = 1 << 17, PRODUCER_AHEAD_LEAST = 1 << 12, PRODUCER_AHEAD_MOST = 1 << 20 };
@@ -37,6 +38,7 @@ struct producer_config {
     bool steered;   /* its threads run when they are told to (capture/live/steer.h) */
     uint32_t ahead; /* bytes that one of them says at most before it is stopped; 0: PRODUCER_AHEAD */
     const struct producer_inside *inside; /* … by a machine in its own process; or NULL */
+    const struct system_config *system;   /* what producer_system needs beyond that (capture/system/system.h) */
     struct progress *progress;            /* may be NULL */
 };
 
@@ -69,6 +71,10 @@ struct producer {
     int (*run)(struct producer_state *s, struct peet_writer *w, struct recording *ret, struct peet_err *err);
     /* Comes last, also when `start` failed: ends a program that has been started and did not run. */
     void (*release)(struct producer_state *s);
+    /* Instead of start and run, where the trace is written by somebody else: does it all. *ret is as after run; ret->ran is
+     * false if the program could not be run. An error of PEET_ERR_INTERRUPTED: it was ended early, and the trace is whole up to there. */
+    int (*record)(struct producer_state *s, const struct producer_config *config, const char *out,
+                  struct recording *ret, struct peet_err *err);
 };
 
 #define X(name, summary) extern const struct producer producer_##name;

@@ -11,7 +11,7 @@ static bool events;
 static const char *out;
 static uint64_t from;
 static const char *format;
-static struct opt_list threads;
+static struct opt_list threads, apps;
 static const char *const formats[] = { "text", "json", "csv", NULL };
 
 static const struct opt table[] = {
@@ -21,6 +21,7 @@ static const struct opt table[] = {
     { .name = "from", .type = OPT_NUMBER, .arg = "N", .value = &from },
     { .name = "format", .type = OPT_CHOICE, .value = &format, .choices = formats },
     { .name = "thread", .letter = 't', .type = OPT_LIST, .arg = "LIST", .value = &threads },
+    { .name = "app", .type = OPT_EACH, .arg = "LINE", .value = &apps },
     { 0 },
 };
 
@@ -38,6 +39,7 @@ static int parse(const char *line)
     out = format = NULL;
     from = 0;
     opt_list_release(&threads);
+    opt_list_release(&apps);
     err = (struct peet_err){ 0 };
     snprintf(copy, sizeof copy, "%s", line);
     for (char *save, *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save))
@@ -55,6 +57,15 @@ static void refuses(const char *line, const char *text)
 {
     CHECK_EQ(parse(line), PEET_ERR_USAGE);
     CHECK_EQ((const char *)err.text, text);
+}
+
+static void what_is_given_each_time_keeps_its_commas(void)
+{
+    CHECK_EQ(parse("--app a,b x --app=c --app ,"), 1);
+    CHECK_EQ(apps.count, 3);
+    CHECK_EQ(apps.item[0], "a,b");
+    CHECK_EQ(apps.item[1], "c");
+    CHECK_EQ(apps.item[2], ",");
 }
 
 static void options_stand_anywhere_and_operands_keep_their_order(void)
@@ -211,6 +222,7 @@ static void only_strict_utf8_is_decoded(void)
 
 int main(void)
 {
+    RUN(what_is_given_each_time_keeps_its_commas);
     RUN(options_stand_anywhere_and_operands_keep_their_order);
     RUN(values_stand_behind_a_sign_a_blank_or_nothing);
     RUN(two_dashes_end_the_options_and_one_dash_is_an_operand);

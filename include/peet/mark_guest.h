@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/* How a thread makes itself known to `peet record --system`; programs include peet/mark.h.
+ *
+ * The marker is one instruction that no compiler emits and that does nothing. It tells by registers, in the order of a
+ * call's arguments: the operation, the thread's number, the last byte of the stack's bottom page, the stack's bytes, and
+ * where its card is. Behind it stands a load of that last byte, so that who watches learns its physical address. The card is
+ * thread-local: memory that is the thread's own as long as it lives and that holds a word which nobody else has. */
+#ifndef PEET_MARK_GUEST_H
+#define PEET_MARK_GUEST_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PEET_MARK_BEGIN = 1, PEET_MARK_END = 2 };
+
+/* Pointers are 64 bits wide here; 0: not known. */
+struct peet_mark_card {
+    uint64_t cookie;
+    uint64_t process, parent, thread; /* as the guest's kernel numbers them */
+    uint64_t program, command;        /* strings */
+};
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#ifndef __USE_GNU
+extern int pthread_getattr_np(pthread_t, pthread_attr_t *); /* strict modes of the language hide these */
+extern int pthread_attr_getstack(const pthread_attr_t *, void **, size_t *);
+extern long syscall(long, ...);
+#endif
+#ifdef __cplusplus
+}
+#endif
+extern char *program_invocation_name __attribute__((weak));
+
+/* Values are computed before registers are given their names: what computes one of them may be a call. */
+/* clang-format off */
+#if defined(__x86_64__)
+static inline void peet_marker(uint64_t op, uint64_t number, uint64_t bottom, uint64_t bytes, uint64_t card)
+{
+    register uint64_t r8 __asm__("r8") = card;
+
+    __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00,0x50,0x45,0x45,0x54\n\tmovb (%%rdx), %%al"
+                     : : "D"(op), "S"(number), "d"(bottom), "c"(bytes), "r"(r8) : "memory", "rax");
+}
+#elif defined(__aarch64__)
+static inline void peet_marker(uint64_t op, uint64_t number, uint64_t bottom, uint64_t bytes, uint64_t card)
+{
+    register uint64_t x0 __asm__("x0") = op, x1 __asm__("x1") = number, x2 __asm__("x2") = bottom;
+    register uint64_t x3 __asm__("x3") = bytes, x4 __asm__("x4") = card;
+
+    __asm__ volatile(".inst 0xd2e8a8bf\n\tldrb w5, [x2]"
+                     : : "r"(x0), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory", "x5");
+}
+#else
+static inline void peet_marker(uint64_t op, uint64_t number, uint64_t bottom, uint64_t bytes, uint64_t card)
+{
+    register uint64_t a0 __asm__("a0") = op, a1 __asm__("a1") = number, a2 __asm__("a2") = bottom;
+    register uint64_t a3 __asm__("a3") = bytes, a4 __asm__("a4") = card;
+
+    __asm__ volatile(".word 0x4554a013\n\tlbu a5, 0(a2)"
+                     : : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(a4) : "memory", "a5");
+}
+#endif
+/* clang-format on */
+
+/* The stack of the thread that asks; 0 bytes: it could not be found out, and is guessed from the stack pointer. */
+static inline uint64_t peet_mark_stack(uint64_t *bytes)
+{
+    pthread_attr_t attributes;
+    void *lowest = 0;
+    size_t size = 0;
+
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        pthread_attr_getstack(&attributes, &lowest, &size);
+        pthread_attr_destroy(&attributes);
+    }
+    *bytes = size;
+    return size ? (uint64_t)(uintptr_t)lowest + size - 1 : (uint64_t)(uintptr_t)__builtin_frame_address(0);
+}
+
+static inline void peet_mark_begin(uint64_t number, const char *command)
+{
+    static __thread struct peet_mark_card card;
+    uint64_t now[2] = { 0, 0 };
+    uint64_t bytes, bottom = peet_mark_stack(&bytes);
+
+    mlock((void *)(uintptr_t)(bottom & ~(uint64_t)4095), 4096); /* as far as the limits allow it */
+    syscall(SYS_clock_gettime, 1, now);                         /* the monotonic one */
+    card.process = (uint64_t)getpid();
+    card.parent = (uint64_t)getppid();
+    card.thread = (uint64_t)syscall(SYS_gettid);
+    card.program = (uint64_t)(uintptr_t)(&program_invocation_name ? program_invocation_name : 0);
+    card.command = (uint64_t)(uintptr_t)command;
+    card.cookie = (now[1] << 32 ^ now[0] << 20 ^ card.thread) * UINT64_C(0x9e3779b97f4a7c15);
+    card.cookie |= 1;
+    peet_marker(PEET_MARK_BEGIN, number, bottom, bytes, (uint64_t)(uintptr_t)&card);
+}
+
+static inline void peet_mark_end(void)
+{
+    uint64_t here = 0;
+
+    peet_marker(PEET_MARK_END, 0, (uint64_t)(uintptr_t)&here, 0, 0);
+}
+
+#define PEET_THREAD_BEGIN(number) peet_mark_begin((uint64_t)(number), 0)
+#define PEET_THREAD_END() peet_mark_end()
+
+#endif

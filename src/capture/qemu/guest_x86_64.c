@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* x86-64 guests. What an instruction references is what capture/x86 says, so that recordings of a guest and of single steps
+ * agree; QEMU is asked for addresses only.
+ * Leaves out: prefetches, of which QEMU tells nothing. */
+#include <string.h>
+
+#include "capture/qemu/guest.h"
+#include "capture/x86/insn.h"
+
+enum { USER_CS = 0x33, WIDEST_ACCESS = 16, WIDEST_VECTOR = 64 };
+
+static bool is_user(uint64_t cs)
+{
+    return (cs & 3) == 3;
+}
+
+static bool is_simple(const struct x86_memory *m)
+{
+    return m->form == X86_PLAIN || m->form == X86_BIT || m->form == X86_BYTE;
+}
+
+static uint8_t access_of_one(const struct x86_insn *in)
+{
+    const struct x86_memory *m = &in->memory[0];
+
+    if (m->form == X86_REPEATED)
+        return GUEST_REPEATED;
+    if (!is_simple(m) || m->size > WIDEST_VECTOR)
+        return GUEST_ODD;
+    if (m->size > WIDEST_ACCESS || m->size == 10) /* and what the x87 has in ten bytes */
+        return GUEST_WIDE;
+    bool may_fail_later = m->kind == PEET_UPDATE || in->insn.class == PEET_CL_div || in->insn.class == PEET_CL_trap;
+    return may_fail_later ? GUEST_SEVERAL : GUEST_ONE;
+}
+
+static uint8_t access_of_two(const struct x86_insn *in)
+{
+    const struct x86_memory *m = in->memory;
+
+    if (m[0].form == X86_REPEATED && m[1].form == X86_REPEATED)
+        return GUEST_REPEATED;
+    bool in_order = m[0].kind == PEET_LOAD && m[1].kind == PEET_STORE;
+    bool simple = is_simple(&m[0]) && is_simple(&m[1]) && m[0].size <= 8 && m[1].size <= 8;
+    return in_order && simple ? GUEST_SEVERAL : GUEST_ODD;
+}
+
+static uint8_t access_of_none(const struct x86_insn *in)
+{
+    bool may_fail = in->special == X86_UNKNOWN || in->insn.class == PEET_CL_div || in->insn.class == PEET_CL_trap;
+
+    return may_fail ? GUEST_FAULTS : GUEST_NONE;
+}
+
+static void decode(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_insn *ret)
+{
+    struct x86_insn in;
+
+    x86_decode(bytes, n, addr, &in);
+    *ret = (struct guest_insn){ .insn = in.insn, .is_call = in.special == X86_SYSCALL };
+    ret->insn.length = (uint16_t)n;
+    for (unsigned i = 0; i < in.memories; i++) {
+        const struct x86_memory *m = &in.memory[i];
+        if (m->kind == PEET_PREFETCH)
+            continue;
+        bool whole = is_simple(m) || m->form == X86_REPEATED;
+        ret->operand[ret->operands++] = (struct guest_operand){ whole ? m->size : 0, m->kind };
+        ret->loads = ret->loads || m->kind != PEET_STORE;
+        ret->stores = ret->stores || m->kind == PEET_STORE;
+    }
+    if (ret->operands == 0)
+        ret->access = access_of_none(&in);
+    else
+        ret->access = ret->operands == 1 ? access_of_one(&in) : access_of_two(&in);
+}
+
+static bool leaves_kernel(const uint8_t *bytes, size_t n)
+{
+    if (n > 1 && (bytes[0] & 0xf8) == 0x48) {
+        bytes++;
+        n--;
+    }
+    bool iret = n == 1 && bytes[0] == 0xcf;
+    return iret || (n == 2 && bytes[0] == 0x0f && (bytes[1] == 0x07 || bytes[1] == 0x35)); /* sysret, sysexit */
+}
+
+/* A system call leaves the stack pointer as it was. Else the processor has pushed rip and cs, and before them an error code or
+ * not: interrupts have none, page faults and most others that fail have one. */
+static bool entered(const struct guest_probe *p, struct guest_entry *ret)
+{
+    uint64_t word[3], sp = p->reg(p->context, "rsp");
+
+    *ret = (struct guest_entry){ .is_call = !(sp >> 63) };
+    if (ret->is_call) {
+        ret->pc = p->reg(p->context, "rcx");
+        return true;
+    }
+    if (!p->memory(p->context, sp, word, sizeof word))
+        return false;
+    ret->is_fault = word[1] != USER_CS;
+    ret->is_vague = !ret->is_fault;
+    ret->pc = word[ret->is_fault ? 1 : 0];
+    return !ret->is_fault || word[2] == USER_CS;
+}
+
+/* A handler returns to code that makes the system call rt_sigreturn, and has the signal's number as its argument. */
+static unsigned handles(const struct guest_probe *p)
+{
+    static const uint8_t back[] = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 };
+    uint8_t found[sizeof back];
+    uint64_t to, number = p->reg(p->context, "rdi");
+
+    if (number == 0 || number > 64 || !p->memory(p->context, p->reg(p->context, "rsp"), &to, sizeof to))
+        return 0;
+    if (!p->memory(p->context, to, found, sizeof found) || memcmp(found, back, sizeof back) != 0)
+        return 0;
+    return (unsigned)number;
+}
+
+static enum guest_call call(uint64_t number)
+{
+    switch (number) {
+    case 60: return GUEST_CALL_EXIT;
+    case 231: return GUEST_CALL_EXIT_ALL;
+    case 56:
+    case 57:
+    case 58:
+    case 435: return GUEST_CALL_CLONE;
+    case 15: return GUEST_CALL_SIGRETURN;
+    case 59: return GUEST_CALL_EXEC;
+    default: return GUEST_CALL_OTHER;
+    }
+}
+
+const struct guest guest_x86_64 = {
+    .name = "x86_64",
+    .sp = "rsp",
+    .pc = "rip",
+    .root = "cr3",
+    .pointer = "fs_base",
+    .level = "cs",
+    .number = "rax",
+    .tid = "rax",
+    .arg = { "rdi", "rsi", "rdx", "rcx", "r8" },
+    .root_mask = 0x000ffffffffff000,
+    .is_user = is_user,
+    .decode = decode,
+    .leaves_kernel = leaves_kernel,
+    .entered = entered,
+    .handles = handles,
+    .call = call,
+};

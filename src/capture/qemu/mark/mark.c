@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* Marks main and every other thread of a program that knows nothing of it, for `peet record --system`:
+ * libpeet-mark.so by LD_PRELOAD for dynamic programs; for static ones libpeet-mark.a, linked with
+ * -Wl,--wrap=main,--wrap=pthread_create,--wrap=thrd_create -Wl,--whole-archive libpeet-mark.a.
+ *
+ * It stands in front of __libc_start_main, pthread_create and thrd_create, and marks forked children by a handler. Main is number
+ * 0, others are numbered as they are created; a child begins anew with 0, as a process of its own. Threads end with their
+ * exit, which needs no marker. Stacks are a frame deeper than without it.
+ * Leaves out: threads that a program makes by clone itself. */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <threads.h>
+
+#include "peet/mark_guest.h"
+
+static atomic_uint_fast64_t last_number;
+static char command_line[1024];
+
+static void note_command(int argc, char **argv)
+{
+    size_t n = 0;
+
+    for (int i = 0; i < argc && argv[i]; i++)
+        for (const char *p = argv[i];; p++) {
+            if (n + 1 == sizeof command_line)
+                return;
+            command_line[n++] = *p ? *p : ' ';
+            if (*p == '\0')
+                break;
+        }
+    command_line[n ? n - 1 : 0] = '\0';
+}
+
+static void mark_child(void)
+{
+    atomic_store(&last_number, 0);
+    peet_mark_begin(0, command_line);
+}
+
+static void mark_main(int argc, char **argv)
+{
+    note_command(argc, argv);
+    pthread_atfork(NULL, NULL, mark_child);
+    peet_mark_begin(0, command_line);
+}
+
+struct task {
+    void *(*function)(void *); /* one of these */
+    thrd_start_t c11_function;
+    void *argument;
+    uint64_t number;
+};
+
+static void *run_task(void *of)
+{
+    struct task task = *(struct task *)of;
+
+    free(of);
+    peet_mark_begin(task.number, command_line);
+    return task.function(task.argument);
+}
+
+static int run_c11_task(void *of)
+{
+    struct task task = *(struct task *)of;
+
+    free(of);
+    peet_mark_begin(task.number, command_line);
+    return task.c11_function(task.argument);
+}
+
+static struct task *task_new(void *(*function)(void *), thrd_start_t c11_function, void *argument)
+{
+    struct task *task = malloc(sizeof *task);
+
+    if (task)
+        *task = (struct task){ function, c11_function, argument, atomic_fetch_add(&last_number, 1) + 1 };
+    return task;
+}
+
+#ifdef MARK_STATIC
+
+int __real_main(int argc, char **argv, char **environment);
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
+                          void *argument);
+int __wrap_main(int argc, char **argv, char **environment);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
+                          void *argument);
+
+int __wrap_main(int argc, char **argv, char **environment)
+{
+    mark_main(argc, argv);
+    return __real_main(argc, argv, environment);
+}
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *),
+                          void *argument)
+{
+    struct task *task = task_new(function, NULL, argument);
+    int r = task ? __real_pthread_create(thread, attributes, run_task, task) : EAGAIN;
+
+    if (r != 0)
+        free(task);
+    return r;
+}
+
+int __real_thrd_create(thrd_t *thread, thrd_start_t function, void *argument);
+int __wrap_thrd_create(thrd_t *thread, thrd_start_t function, void *argument);
+
+int __wrap_thrd_create(thrd_t *thread, thrd_start_t function, void *argument)
+{
+    struct task *task = task_new(NULL, function, argument);
+    int r = task ? __real_thrd_create(thread, run_c11_task, task) : thrd_nomem;
+
+    if (r != thrd_success)
+        free(task);
+    return r;
+}
+
+#else
+
+#include <dlfcn.h>
+
+typedef int main_function(int, char **, char **);
+typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
+
+int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end);
+
+static main_function *real_main;
+
+static int marked_main(int argc, char **argv, char **environment)
+{
+    mark_main(argc, argv);
+    return real_main(argc, argv, environment);
+}
+
+/* dlsym yields data; POSIX says that it can be a function. */
+static void find_real(const char *name, void *ret)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+
+    memcpy(ret, &found, sizeof found);
+}
+
+int __libc_start_main(main_function *program, int argc, char **argv, void (*init)(void), void (*fini)(void),
+                      void (*rtld_fini)(void), void *stack_end)
+{
+    start_function *start;
+
+    find_real("__libc_start_main", &start);
+    real_main = program;
+    return start(marked_main, argc, argv, init, fini, rtld_fini, stack_end);
+}
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*function)(void *), void *argument)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    struct task *task = task_new(function, NULL, argument);
+
+    find_real("pthread_create", &create);
+    int r = task ? create(thread, attributes, run_task, task) : EAGAIN;
+    if (r != 0)
+        free(task);
+    return r;
+}
+
+int thrd_create(thrd_t *thread, thrd_start_t function, void *argument)
+{
+    int (*create)(thrd_t *, thrd_start_t, void *);
+    struct task *task = task_new(NULL, function, argument);
+
+    find_real("thrd_create", &create);
+    int r = task ? create(thread, run_c11_task, task) : thrd_nomem;
+    if (r != thrd_success)
+        free(task);
+    return r;
+}
+
+#endif

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/* Whose user code a processor executes now, and how threads begin and end.
+ *
+ * A thread is known by its stack: the root of the address space and the window (capture/qemu/threads.h). A stale entry, whose
+ * thread is gone and whose root and addresses somebody else has now, is known by the cookie in the thread's card, which is
+ * compared each time that the thread comes out of the kernel. On a foreign stack (a signal's, a coroutine's) the thread
+ * pointer tells who it is. With patterns other than the marker there is no card: then a thread that ends
+ * is retired by its exit, or by the next pattern in its place.
+ * Leaves out: a child of vfork on its parent's stack is taken for the parent. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "capture/qemu/plugin/plugin.h"
+#include "peet/mark_guest.h"
+
+enum { NEAR_BYTES = 64 << 10 };
+
+/* ---- processes ---- */
+
+static struct process *process_of(uint64_t root, uint64_t number)
+{
+    struct process *p = plugin.processes;
+
+    while (p && (p->root != root || p->number != number || p->has_ended))
+        p = p->next;
+    return p;
+}
+
+static struct process *process_new(struct vcpu *v, uint64_t root, const struct peet_mark_card *card)
+{
+    struct process *p = mem_alloc(1, sizeof *p);
+
+    p->root = root;
+    p->number = card->process;
+    p->id = ++plugin.process_count;
+    p->program = vcpu_string(v, card->program);
+    p->command = vcpu_string(v, card->command);
+    p->next = plugin.processes;
+    plugin.processes = p;
+    return p;
+}
+
+/* Room for the place of this page; under the lock. Old tables stay, for others may look at them. */
+static uint64_t *places_for(struct process *p, uint32_t page)
+{
+    uint64_t *old = atomic_load(&p->places);
+    uint32_t room = atomic_load(&p->places_room);
+
+    if (page < room)
+        return old;
+    uint32_t more = (page + 64) * 2;
+    uint64_t *places = mem_alloc(more, sizeof *places);
+    memset(places, 0xff, more * sizeof *places);
+    if (room)
+        memcpy(places, old, room * sizeof *places);
+    atomic_store(&p->places, places);
+    atomic_store(&p->places_room, more);
+    return places;
+}
+
+static void take_places(struct vcpu *v)
+{
+    v->places_room = atomic_load(&v->thread->process->places_room);
+    v->places = atomic_load(&v->thread->process->places);
+}
+
+static void set_place(struct vcpu *v, uint32_t page, uint64_t moved_by)
+{
+    pthread_mutex_lock(&plugin.lock);
+    __atomic_store_n(&places_for(v->thread->process, page)[page], moved_by, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&plugin.lock);
+    take_places(v);
+}
+
+struct block *place_of_block(struct vcpu *v, struct block *b)
+{
+    if (b->page >= v->places_room)
+        take_places(v);
+    if (b->page >= v->places_room || v->places[b->page] == UNKNOWN_PLACE)
+        set_place(v, b->page, vcpu_register(v, plugin.guest->pc) - b->pc);
+    uint64_t moved_by = v->places[b->page];
+    return moved_by ? block_at(b, b->pc + moved_by) : b;
+}
+
+/* ---- who ---- */
+
+static struct thread *still_there(struct vcpu *v, struct target *target)
+{
+    struct thread *t = target->user;
+    uint64_t cookie = 0;
+
+    if (t->process->has_ended)
+        return NULL;
+    if (t->cookie_at == 0 || (vcpu_memory(v, t->cookie_at, &cookie, sizeof cookie) && cookie == t->cookie))
+        return t;
+    atomic_fetch_add(&plugin.stale, 1);
+    targets_retire(&plugin.targets, target);
+    return NULL;
+}
+
+static bool translate(void *context, uint64_t addr, uint64_t *ret)
+{
+    (void)context;
+    return qemu_plugin_translate_vaddr(addr, ret);
+}
+
+/* Under the lock. */
+static struct thread *find_thread(struct vcpu *v, uint64_t pc)
+{
+    const struct guest *g = plugin.guest;
+    uint64_t root = vcpu_register(v, g->root) & g->root_mask, sp = vcpu_register(v, g->sp);
+    struct translation tr = { qemu_plugin_translate_vaddr ? translate : NULL, NULL };
+    struct target *target = targets_find(&plugin.targets, root, sp, &tr);
+
+    if (!target) {
+        target = targets_find_pointer(&plugin.targets, root, vcpu_register(v, g->pointer));
+        struct thread *t = target ? target->user : NULL;
+        if (t && t->is_cloning && t->has_resume && pc == t->resume)
+            return NULL; /* what it has cloned, with its own stack and in the same space */
+        if (!target && targets_near(&plugin.targets, root, sp, NEAR_BYTES))
+            atomic_fetch_add(&plugin.near_misses, 1);
+    }
+    return target ? still_there(v, target) : NULL;
+}
+
+/* ---- coming and going ---- */
+
+/* The thread goes on elsewhere than where it left. */
+static void tell_move(struct vcpu *v, uint64_t pc)
+{
+    struct thread *t = v->thread;
+    unsigned signal = t->is_returning ? 0 : plugin.guest->handles(vcpu_probe(v));
+
+    if (signal) {
+        if (t->interruptions == INTERRUPTIONS)
+            memmove(t->interruption, t->interruption + 1, --t->interruptions * sizeof *t->interruption);
+        t->interruption[t->interruptions++] = (struct interruption){ signal, t->resume };
+        EVENT(v, signal_enter, signal);
+        return;
+    }
+    if (t->is_returning && t->interruptions) {
+        struct interruption i = t->interruption[--t->interruptions];
+        EVENT(v, signal_exit, i.signal);
+        if (i.resume == pc)
+            return;
+    }
+    EVENT(v, jump, pc);
+}
+
+/* A string instruction was left in the middle. If the thread comes back to it, it goes on; else it ends there. */
+static void go_on(struct vcpu *v, uint64_t pc)
+{
+    struct thread *t = v->thread;
+    struct block *b = t->open;
+    struct journal *free_one = v->journal;
+    const struct site *last = &b->site[b->insns - 1];
+
+    v->journal = t->journal;
+    t->journal = free_one;
+    t->is_paused = false;
+    v->open = b;
+    v->first = t->first;
+    v->logs = true;
+    v->goes_on = true;
+    v->start = v->at;
+    if (pc == last->guest.insn.addr + b->moved_by)
+        return;
+    const struct journal *j = v->journal;
+    bool did_some = last->guest.stores ? j->repeated[1].count > 0 : j->repeated[0].count > 0;
+    vcpu_close(v, did_some ? b->insns : b->insns - 1);
+}
+
+struct thread *thread_here(struct vcpu *v, uint64_t pc)
+{
+    pthread_mutex_lock(&plugin.lock);
+    struct thread *t = find_thread(v, pc);
+    if (t && t->owner >= 0 && t->owner != (int)v->index) {
+        atomic_fetch_add(&plugin.collisions, 1);
+        t = NULL;
+    }
+    if (t)
+        t->owner = (int)v->index;
+    pthread_mutex_unlock(&plugin.lock);
+    v->state = t ? STATE_TARGET : STATE_OTHER;
+    if (v->thread && v->thread != t) { /* it has come through the kernel with another one */
+        if (v->open)
+            vcpu_close(v, v->open->insns);
+        vcpu_leave(v);
+    }
+    return t;
+}
+
+bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc)
+{
+    uint64_t pc = *ret_pc = vcpu_register(v, plugin.guest->pc);
+    struct thread *t = thread_here(v, pc);
+
+    if (!t)
+        return false;
+    if (v->thread) { /* still here, out of the kernel, which was recorded, too */
+        if (v->open)
+            vcpu_close(v, v->open->insns);
+        buffer_detach(v);
+    }
+    v->thread = t;
+    v->entering = NULL;
+    buffer_attach(v);
+    take_places(v);
+    if (b->page < v->places_room && v->places[b->page] != UNKNOWN_PLACE && v->places[b->page] != pc - b->pc)
+        set_place(v, b->page, pc - b->pc); /* it was mapped elsewhere since */
+    v->open = NULL;
+    if (t->is_paused)
+        go_on(v, pc);
+    if (t->has_resume && pc != t->resume)
+        tell_move(v, pc);
+    else if (t->is_returning && t->interruptions)
+        EVENT(v, signal_exit, t->interruption[--t->interruptions].signal);
+    return true;
+}
+
+void vcpu_leave(struct vcpu *v)
+{
+    struct thread *t = v->thread;
+
+    if (!plugin.settings.counts)
+        buffer_detach(v);
+    v->thread = NULL;
+    v->open = NULL;
+    v->places = NULL;
+    v->places_room = 0;
+    __atomic_store_n(&t->owner, -1, __ATOMIC_RELEASE);
+}
+
+/* ---- beginning and end ---- */
+
+static void end_of_thread(struct thread *t, uint64_t how)
+{
+    if (t->has_ended)
+        return;
+    t->has_ended = true;
+    t->end_how = how;
+    if (!plugin.settings.counts)
+        buffer_finish(t);
+}
+
+static void retired(struct target *over, void *context)
+{
+    struct thread *t = over->user;
+
+    (void)context;
+    if (t->owner < 0)
+        end_of_thread(t, t->is_in_exec ? PEET_END_EXEC : PEET_END_STOPPED);
+}
+
+void thread_end(struct vcpu *v, uint64_t how)
+{
+    struct thread *t = v->thread;
+
+    vcpu_leave(v);
+    v->state = STATE_UNKNOWN;
+    pthread_mutex_lock(&plugin.lock);
+    targets_retire(&plugin.targets, t->target);
+    kernel_forget(t);
+    pthread_mutex_unlock(&plugin.lock);
+    end_of_thread(t, how);
+}
+
+/* What the pattern tells of the thread. */
+struct announcement {
+    struct target target;
+    uint64_t card_at;
+    struct peet_mark_card card;
+};
+
+static void read_announcement(struct vcpu *v, struct announcement *a)
+{
+    const struct guest *g = plugin.guest;
+    uint64_t sp = vcpu_register(v, g->sp);
+
+    *a = (struct announcement){ .target.frame = TARGET_NO_FRAME };
+    a->target.space = vcpu_register(v, g->root) & g->root_mask;
+    a->target.pointer = vcpu_register(v, g->pointer);
+    a->target.window = window_of(&plugin.settings.window, sp);
+    if (!plugin.settings.pattern.is_marker) {
+        a->target.tid = (uint32_t)vcpu_register(v, g->tid);
+        return;
+    }
+    a->target.tid = vcpu_register(v, g->arg[1]);
+    uint64_t bottom = vcpu_register(v, g->arg[2]), bytes = vcpu_register(v, g->arg[3]);
+    if (bytes && !plugin.settings.given_stack)
+        a->target.window = (struct window){ bottom, bottom + 1 - bytes };
+    a->card_at = vcpu_register(v, g->arg[4]);
+    if (a->card_at && !vcpu_memory(v, a->card_at, &a->card, sizeof a->card))
+        a->card_at = 0;
+}
+
+static struct thread *thread_new(struct vcpu *v, const struct announcement *a)
+{
+    struct thread *t = mem_alloc(1, sizeof *t);
+
+    t->process = process_of(a->target.space, a->card.process);
+    if (!t->process)
+        t->process = process_new(v, a->target.space, &a->card);
+    t->id = (uint32_t)plugin.threads;
+    t->cookie = a->card.cookie;
+    t->cookie_at = a->card_at;
+    t->owner = (int)v->index;
+    plugin.thread = mem_room(plugin.thread, plugin.threads, sizeof *plugin.thread);
+    plugin.thread[plugin.threads++] = t;
+    return t;
+}
+
+/* Where the block is that the marker stands in. QEMU's program counter may still be that of the block's beginning. */
+static struct block *marked_block(struct vcpu *v, const struct site *at)
+{
+    struct block *b = at->block;
+    uint64_t pc = vcpu_register(v, plugin.guest->pc), moved_by = pc - b->pc;
+
+    if (moved_by % 4096)
+        moved_by = pc - at->guest.insn.addr;
+    if (moved_by % 4096)
+        moved_by = 0;
+    set_place(v, b->page, moved_by);
+    return moved_by ? block_at(b, b->pc + moved_by) : b;
+}
+
+struct thread *thread_announced(struct vcpu *v)
+{
+    struct announcement a;
+
+    read_announcement(v, &a);
+    pthread_mutex_lock(&plugin.lock);
+    struct thread *t = thread_new(v, &a);
+    a.target.user = t;
+    t->target = targets_add(&plugin.targets, &a.target, retired, NULL);
+    pthread_mutex_unlock(&plugin.lock);
+    v->thread = t;
+    v->state = STATE_TARGET;
+    return t;
+}
+
+void thread_begin(struct vcpu *v, struct site *at)
+{
+    if (v->state == STATE_TARGET && v->thread) {
+        if (v->open)
+            vcpu_close(v, at->index);
+        vcpu_leave(v);
+    }
+    thread_announced(v);
+    buffer_attach(v);
+    take_places(v);
+    vcpu_open(v, marked_block(v, at), at->index + 1u);
+    if (!atomic_exchange(&plugin.is_armed, true))
+        plugin_arm();
+}
+
+void threads_finish(void)
+{
+    for (int i = 0; plugin.vcpus && i < qemu_plugin_num_vcpus(); i++) {
+        struct vcpu *v = vcpu_of((unsigned)i);
+        if (!v->thread)
+            continue;
+        if (v->open)
+            v->at = v->start; /* nobody knows how far it came */
+        vcpu_leave(v);
+    }
+    for (size_t i = 0; i < plugin.threads; i++) {
+        struct thread *t = plugin.thread[i];
+        end_of_thread(t, t->process->has_ended ? PEET_END_PROCESS_EXIT
+                         : t->is_in_exec       ? PEET_END_EXEC
+                                               : PEET_END_STOPPED);
+    }
+}

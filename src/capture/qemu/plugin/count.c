@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* mode=count: instructions and references per thread, nothing else. QEMU adds up by itself, block by block, and only stays in the
+ * kernel are looked at: what was added since the thread came is its own, but for the rest of a block that was left before its
+ * end. References are what the instructions say: a masked one counts whole, a string instruction's operand once. */
+#include "capture/qemu/plugin/plugin.h"
+
+static uint64_t weight(const struct block *b, uint32_t first, uint32_t end)
+{
+    uint64_t references = 0;
+
+    for (uint32_t i = first; i < end; i++)
+        references += b->site[i].guest.operands;
+    return (uint64_t)(end - first) | references << 32;
+}
+
+static void take_away(struct vcpu *v, uint64_t sum)
+{
+    v->count_base += sum;
+}
+
+static void give(struct vcpu *v, struct thread *t)
+{
+    uint64_t sum = v->count - v->count_base;
+
+    t->instructions += sum & UINT32_MAX;
+    t->references += sum >> 32;
+}
+
+static uint64_t repeating(const struct block *b)
+{
+    return b->repeats ? b->site[b->insns - 1].guest.insn.addr : 0;
+}
+
+/* Comes before QEMU adds the block. */
+static void on_counted_block(unsigned cpu, void *block)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    struct block *b = block;
+    struct thread *t = thread_here(v, vcpu_register(v, plugin.guest->pc));
+
+    v->thread = t;
+    if (!t)
+        return;
+    v->count_base = v->count;
+    v->counted = NULL;
+    if (t->repeats_at && t->repeats_at == b->pc)
+        take_away(v, weight(b, 0, 1));
+    t->repeats_at = 0;
+}
+
+/* A string instruction that is entered again has been counted. */
+static void on_counted_repeat(unsigned cpu, void *block)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    const struct block *b = block;
+
+    if (v->counted && repeating(v->counted) == b->pc)
+        take_away(v, weight(b, 0, 1));
+}
+
+static uint32_t index_of(const struct block *b, uint64_t pc)
+{
+    uint32_t i = 0;
+
+    while (i < b->insns && (b->site[i].guest.insn.addr - pc) % 4096 != 0) /* wherever the page is mapped */
+        i++;
+    return i;
+}
+
+static void end_count(struct vcpu *v, const struct block *b, const struct guest_entry *e)
+{
+    uint32_t at = index_of(b, e->pc), last = b->insns - 1;
+
+    if (e->is_call || at == b->insns)
+        return;
+    bool fails = e->is_fault || (e->is_vague && b->site[at].guest.access == GUEST_FAULTS);
+    if (at == last && b->repeats)
+        v->thread->repeats_at = b->site[last].guest.insn.addr;
+    else if (fails)
+        take_away(v, weight(b, at, b->insns));
+}
+
+void on_counted_kernel(unsigned cpu, void *unused)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    struct thread *t = v->thread;
+    struct guest_entry e;
+
+    (void)unused;
+    v->state = STATE_UNKNOWN;
+    if (!t)
+        return;
+    t->has_resume = plugin.guest->entered(vcpu_probe(v), &e);
+    if (!t->has_resume)
+        e = (struct guest_entry){ 0 };
+    t->resume = e.pc;
+    if (v->counted)
+        end_count(v, v->counted, &e);
+    give(v, t);
+    v->counted = NULL;
+    enum guest_call call = e.is_call ? plugin.guest->call(vcpu_register(v, plugin.guest->number)) : GUEST_CALL_OTHER;
+    t->is_cloning = call == GUEST_CALL_CLONE;
+    if (call == GUEST_CALL_EXIT_ALL)
+        t->process->has_ended = true;
+    if (call == GUEST_CALL_EXIT || call == GUEST_CALL_EXIT_ALL)
+        thread_end(v, PEET_END_EXIT);
+    else
+        vcpu_leave(v);
+}
+
+/* The block was added when it began: what stands behind the marker is the thread's. */
+static void begin_count(struct vcpu *v, const struct site *at)
+{
+    const struct block *b = at->block;
+
+    if (v->state == STATE_TARGET && v->thread) {
+        take_away(v, weight(b, at->index, b->insns));
+        give(v, v->thread);
+        vcpu_leave(v);
+    }
+    thread_announced(v);
+    v->count_base = v->count - weight(b, at->index + 1u, b->insns);
+    if (!atomic_exchange(&plugin.is_armed, true))
+        plugin_arm();
+}
+
+void on_counted_pattern(unsigned cpu, void *candidate)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    const struct candidate *c = candidate;
+    const struct guest *g = plugin.guest;
+    const struct block *b = c->site->block;
+    uint64_t operation = vcpu_register(v, g->arg[0]);
+
+    if (!plugin.settings.pattern.is_marker) {
+        struct pattern_insn step = { c->site->guest.insn.addr, vcpu_register(v, g->sp),
+                                     vcpu_register(v, g->root) & g->root_mask, c->bytes, c->length };
+        if (pattern_step(&v->rest->search, &plugin.settings.pattern, &step))
+            begin_count(v, c->site);
+    } else if (operation == 1) {
+        begin_count(v, c->site);
+    } else if (operation == 2 && v->state == STATE_TARGET && v->thread) {
+        take_away(v, weight(b, c->site->index, b->insns));
+        give(v, v->thread);
+        thread_end(v, PEET_END_STOPPED);
+    }
+}
+
+void translate_counted(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark)
+{
+    struct block *b = block_new(tb, false);
+
+    if (is_armed) {
+        qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_counted_block, QEMU_READS_REGISTERS, QEMU_EQ,
+                                                  plugin.word_state, STATE_UNKNOWN, b);
+        if (b->repeats && b->insns == 1)
+            qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_counted_repeat, QEMU_NO_REGISTERS, QEMU_EQ,
+                                                      plugin.word_state, STATE_TARGET, b);
+    }
+    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_ADD, plugin.word_count, weight(b, 0, b->insns));
+    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_STORE, plugin.word_counted, (uint64_t)(uintptr_t)b);
+    for (uint32_t i = 0; may_mark && i < b->insns; i++)
+        watch_pattern(qemu_plugin_tb_get_insn(tb, i), &b->site[i]);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/* kernel=on: what the kernel executes for a target thread stands in the thread's stream, too, labelled, between its own blocks.
+ * For a thread works what runs on its kernel stack, and what runs between user code and that stack; handlers of interrupts on
+ * stacks of their own do not. Each block of the kernel asks for the stack pointer, which is slow.
+ * Assumes that kernel stacks have 16 KiB and lie at multiples of that, as those of Linux do. A block that fails in its last
+ * instruction counts whole. */
+#include "capture/qemu/plugin/plugin.h"
+
+enum { STACK_SHIFT = 14 };
+
+static struct map stacks; /* struct thread *, by the number of its kernel stack; under the lock */
+
+void kernel_forget(const struct thread *t)
+{
+    uint64_t key;
+    uint32_t tag;
+    struct thread **holder;
+
+    for (size_t at = 0; (holder = map_next(&stacks, &at, &key, &tag)) != NULL;)
+        if (*holder == t) {
+            map_remove(&stacks, key, 0);
+            return;
+        }
+}
+
+/* Stacks of the processor's own, for entries alone (x86). */
+static bool is_entry_stack(uint64_t sp)
+{
+    return sp >> 39 == UINT64_C(0xfffffe0000000000) >> 39;
+}
+
+static struct thread *whose_stack(struct vcpu *v, uint64_t sp)
+{
+    struct thread *entering = v->entering;
+
+    if (entering && (!(sp >> 63) || is_entry_stack(sp)))
+        return entering;
+    if (sp >> STACK_SHIFT == v->kernel_stack && !entering)
+        return v->kernel_thread;
+    pthread_mutex_lock(&plugin.lock);
+    stacks.value_size = sizeof(struct thread *);
+    struct thread **holder =
+        entering ? map_put(&stacks, sp >> STACK_SHIFT, 0) : map_find(&stacks, sp >> STACK_SHIFT, 0);
+    if (holder && entering)
+        *holder = entering;
+    struct thread *t = holder ? *holder : NULL;
+    pthread_mutex_unlock(&plugin.lock);
+    v->entering = NULL;
+    v->kernel_stack = sp >> STACK_SHIFT;
+    v->kernel_thread = t;
+    return t;
+}
+
+/* The processor works for another thread now, or for none. */
+static bool change_thread(struct vcpu *v, struct thread *t)
+{
+    if (v->thread) {
+        if (v->open)
+            vcpu_close(v, v->open->insns);
+        vcpu_leave(v);
+    }
+    if (!t || t->has_ended || t->owner >= 0)
+        return false;
+    t->owner = (int)v->index;
+    v->thread = t;
+    v->open = NULL;
+    buffer_attach(v);
+    return true;
+}
+
+void on_kernel_block(unsigned cpu, void *block)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    struct block *b = block;
+
+    if (v->state == STATE_TARGET) {
+        v->state = STATE_UNKNOWN;
+        v->entering = v->thread;
+        if (v->thread && v->open)
+            vcpu_interrupt(v);
+        if (!v->thread) /* it has ended */
+            v->entering = NULL;
+        v->open = NULL;
+    }
+    struct thread *t = whose_stack(v, vcpu_register(v, plugin.guest->sp));
+    if (t != v->thread && !change_thread(v, t))
+        return;
+    if (!v->thread)
+        return;
+    if (v->open && v->at - v->start - 1 != v->open->slots) {
+        if (vcpu_goes_on(v, b))
+            return;
+        vcpu_close_before(v, b);
+    }
+    vcpu_open(v, b, 0);
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* From processors to the trace. A thread fills its buffer on whatever processor it runs; full buffers go to one writing thread, in
+ * order, and each becomes a chunk. The frames of pages stand at the beginning of their chunk; where a page gets another one,
+ * that stands in front of the block that finds it there. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/version.h"
+#include "capture/qemu/plugin/plugin.h"
+
+enum { WAITING_MAX = 48, FREE_MAX = 16, SLACK = 256 };
+
+static struct {
+    struct peet_writer *writer;
+    struct peet_part *part;
+    struct peet_err err; /* the first error; nothing is written behind it */
+    struct shape event[PEET_EVENT_KINDS];
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work, space;
+    struct buffer *first, **last, *spare;
+    unsigned waiting, spares;
+    bool is_over;
+} output = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .space = PTHREAD_COND_INITIALIZER };
+
+const struct shape *event_shape(uint32_t kind)
+{
+    return &output.event[kind];
+}
+
+/* ---- buffers ---- */
+
+static struct buffer *buffer_new(struct thread *t, size_t room)
+{
+    struct buffer *b = NULL;
+
+    pthread_mutex_lock(&output.lock);
+    if (room == BUFFER_WORDS && output.spare) {
+        b = output.spare;
+        output.spare = b->next;
+        output.spares--;
+    }
+    pthread_mutex_unlock(&output.lock);
+    if (!b) {
+        b = mem_alloc(1, sizeof *b);
+        b->words = mem_alloc(room + SLACK, sizeof *b->words);
+        b->room = room;
+        b->pages.value_size = sizeof(struct frames);
+    }
+    b->next = NULL;
+    b->thread = t;
+    b->count = 0;
+    b->is_last = false;
+    return b;
+}
+
+static void buffer_free(struct buffer *b)
+{
+    pthread_mutex_lock(&output.lock);
+    bool keep = b->room == BUFFER_WORDS && output.spares < FREE_MAX;
+    if (keep) {
+        map_clear(&b->pages);
+        b->next = output.spare;
+        output.spare = b;
+        output.spares++;
+    }
+    pthread_mutex_unlock(&output.lock);
+    if (!keep) {
+        map_release(&b->pages);
+        free(b->words);
+        free(b);
+    }
+}
+
+static void hand_over(struct buffer *b)
+{
+    pthread_mutex_lock(&output.lock);
+    while (output.waiting >= WAITING_MAX && !output.is_over)
+        pthread_cond_wait(&output.space, &output.lock);
+    *output.last = b;
+    output.last = &b->next;
+    output.waiting++;
+    pthread_cond_signal(&output.work);
+    pthread_mutex_unlock(&output.lock);
+}
+
+static void forget_pages(struct vcpu *v)
+{
+    v->epoch += UINT64_C(1) << 40;
+    if (v->epoch >> 40 == 0)
+        memset(v->tag, 0, PAGE_TAGS * sizeof *v->tag);
+}
+
+static void use_buffer(struct vcpu *v, struct buffer *b)
+{
+    v->thread->buffer = b;
+    v->at = b->words + b->count;
+    v->limit = b->words + b->room;
+    forget_pages(v);
+}
+
+void buffer_attach(struct vcpu *v)
+{
+    if (!v->thread->buffer)
+        v->thread->buffer = buffer_new(v->thread, BUFFER_FIRST);
+    use_buffer(v, v->thread->buffer);
+}
+
+void buffer_detach(struct vcpu *v)
+{
+    struct buffer *b = v->thread->buffer;
+
+    b->count = (size_t)(v->at - b->words);
+    v->at = v->start = v->limit = NULL;
+}
+
+static void copy_page(struct buffer *to, const struct buffer *from, uint64_t addr)
+{
+    const struct frames *known = map_find(&from->pages, addr >> 12, 0);
+    struct frames *place = known ? map_put(&to->pages, addr >> 12, 0) : NULL;
+
+    if (place)
+        *place = (struct frames){ known->now, known->now };
+}
+
+/* What belongs to the open block, and the pages of that, go to the new buffer. */
+void buffer_next(struct vcpu *v)
+{
+    struct buffer *old = v->thread->buffer, *b = buffer_new(v->thread, BUFFER_WORDS);
+    size_t carried = v->open && !v->logs ? (size_t)(v->at - v->start) : 0;
+
+    for (size_t i = 1; i < carried; i++)
+        copy_page(b, old, v->start[i]);
+    for (unsigned i = 0; v->open && v->logs && i < v->journal->count; i++)
+        copy_page(b, old, v->journal->access[i].addr);
+    memcpy(b->words, v->at - carried, carried * sizeof *b->words);
+    old->count = (size_t)(v->at - old->words) - carried;
+    use_buffer(v, b);
+    v->at += carried;
+    v->start = b->words;
+    hand_over(old);
+}
+
+void buffer_finish(struct thread *t)
+{
+    if (!t->buffer)
+        t->buffer = buffer_new(t, BUFFER_FIRST);
+    t->buffer->is_last = true;
+    hand_over(t->buffer);
+    t->buffer = NULL;
+}
+
+/* In front of the open block, whose words so far move. */
+static void tell_frame(struct vcpu *v, uint64_t page, uint64_t frame)
+{
+    uint64_t words[3] = { (uint64_t)(uintptr_t)event_shape(PEET_EV_page), page, frame };
+    size_t open = v->open && !v->logs ? (size_t)(v->at - v->start) : 0;
+
+    if (v->limit - v->at < BLOCK_ROOM)
+        buffer_next(v);
+    memmove(v->at - open + 3, v->at - open, open * sizeof *words);
+    memcpy(v->at - open, words, sizeof words);
+    v->at += 3;
+    v->start = v->at - open;
+}
+
+static void note_frame(struct vcpu *v, uint64_t page, uint64_t frame)
+{
+    struct frames *known = map_put(&v->thread->buffer->pages, page, 0);
+
+    if (!known)
+        return;
+    bool has_moved = known->now != 0 && known->now != frame + 1;
+    known->now = frame + 1;
+    if (known->first == 0)
+        known->first = frame + 1;
+    struct target *target = v->thread->target;
+    if (target && target->window.start >> 12 == page && target->frame == TARGET_NO_FRAME)
+        target->frame = frame << 12 | (target->window.start & 4095);
+    if (has_moved)
+        tell_frame(v, page, frame);
+}
+
+void buffer_page(struct vcpu *v, uint32_t info, uint64_t addr)
+{
+    uint64_t page = addr >> 12;
+    struct qemu_plugin_hwaddr *at = qemu_plugin_get_hwaddr(info, addr);
+
+    if (at)
+        note_frame(v, page, qemu_plugin_hwaddr_phys_addr(at) >> 12);
+    v->tag[page % PAGE_TAGS] = page ^ v->epoch;
+    const struct buffer *b = v->thread->buffer;
+    if ((size_t)(v->at - b->words) + 3 * b->pages.count > BUFFER_LIMIT)
+        v->limit = v->at; /* it ends with this block */
+}
+
+/* ---- writing ---- */
+
+static int item_of(void *context, uint64_t name, uint32_t *ret_item, struct peet_err *err)
+{
+    struct shape *s = (struct shape *)(uintptr_t)name;
+    int r = s->item ? 0 : shape_define(s, context, err);
+
+    *ret_item = s->item;
+    return r;
+}
+
+static int tell_thread(struct thread *t, struct peet_err *err)
+{
+    struct process *p = t->process;
+    char name[64];
+    int r = 0;
+
+    if (!p->is_told) {
+        struct peet_process told = { p->id, p->id, p->program, p->command };
+        r = peet_writer_process(output.writer, &told, err);
+        p->is_told = true;
+    }
+    snprintf(name, sizeof name, "tid %" PRIu64, t->target->tid);
+    struct peet_thread told = { t->id, p->id, t->id, 0, name };
+    return r < 0 ? r : peet_stream_open(output.writer, &told, &t->stream, err);
+}
+
+static int put_pages(const struct buffer *b, const struct peet_names *names, struct peet_err *err)
+{
+    const struct frames *frames;
+    uint64_t page;
+    uint32_t tag;
+    int r = 0;
+
+    for (size_t at = 0; r == 0 && (frames = map_next(&b->pages, &at, &page, &tag)) != NULL;) {
+        uint64_t words[3] = { (uint64_t)(uintptr_t)event_shape(PEET_EV_page), page, frames->first - 1 };
+        r = peet_part_put_named(output.part, words, 3, names, err);
+    }
+    return r;
+}
+
+static int write_buffer(struct buffer *b, struct peet_err *err)
+{
+    static const uint64_t registers[PEET_REGISTERS];
+    struct peet_names names = { .item = item_of, .context = output.writer };
+    struct thread *t = b->thread;
+    int r = t->stream ? 0 : tell_thread(t, err);
+
+    if (r < 0)
+        return r;
+    peet_part_begin(output.part, t->stream, registers);
+    if (b->count
+        && ((r = put_pages(b, &names, err)) < 0
+            || (r = peet_part_put_named(output.part, b->words, b->count, &names, err)) < 0))
+        return r;
+    if ((r = peet_part_commit(output.part, err)) < 0 || !b->is_last)
+        return r;
+    uint64_t end[2] = { t->end_how, t->end_code };
+    if ((r = peet_stream_put(t->stream, event_shape(PEET_EV_thread_end)->item, end, err)) < 0)
+        return r;
+    r = peet_stream_close(t->stream, err);
+    t->stream = NULL;
+    return r;
+}
+
+static void *write_all(void *unused)
+{
+    (void)unused;
+    pthread_mutex_lock(&output.lock);
+    for (unsigned n = 1;; n++) {
+        while (!output.first && !output.is_over)
+            pthread_cond_wait(&output.work, &output.lock);
+        struct buffer *b = output.first;
+        if (!b)
+            break;
+        output.first = b->next;
+        if (!output.first)
+            output.last = &output.first;
+        output.waiting--;
+        pthread_cond_broadcast(&output.space);
+        pthread_mutex_unlock(&output.lock);
+        if (output.err.code == 0)
+            write_buffer(b, &output.err);
+        buffer_free(b);
+        if (n % 256 == 0)
+            report_write(false);
+        pthread_mutex_lock(&output.lock);
+    }
+    pthread_mutex_unlock(&output.lock);
+    return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+int output_open(struct peet_err *err)
+{
+    int r;
+
+    output.last = &output.first;
+    if ((r = peet_writer_open(plugin.settings.out, NULL, &output.writer, err)) < 0)
+        return r;
+    if ((r = peet_writer_meta(output.writer, "producer", "peet " PEET_VERSION " (QEMU)", err)) < 0
+        || (r = peet_writer_meta(output.writer, "machine", plugin.guest->name, err)) < 0
+        || (r = peet_writer_meta(output.writer, "level", "memory", err)) < 0
+        || (r = peet_part_new(output.writer, &output.part, err)) < 0)
+        return r;
+    for (uint32_t kind = 0; kind < PEET_EVENT_KINDS; kind++) {
+        output.event[kind].slots = (uint16_t)peet_event_arity(kind);
+        if ((r = peet_writer_event(output.writer, kind, 0, &output.event[kind].item, err)) < 0)
+            return r;
+    }
+    if (pthread_create(&output.thread, NULL, write_all, NULL) != 0)
+        return err_set(err, PEET_ERR_MEMORY, "no thread to write the trace; see ulimit -u");
+    return 0;
+}
+
+void output_close(void)
+{
+    struct peet_err err = { 0 };
+
+    pthread_mutex_lock(&output.lock);
+    output.is_over = true;
+    pthread_cond_broadcast(&output.work);
+    pthread_cond_broadcast(&output.space);
+    pthread_mutex_unlock(&output.lock);
+    pthread_join(output.thread, NULL);
+    peet_part_free(output.part);
+    if (peet_writer_close(output.writer, &err) < 0 && output.err.code == 0)
+        output.err = err;
+    output.writer = NULL;
+}
+
+bool output_totals(struct peet_totals *ret)
+{
+    *ret = (struct peet_totals){ 0 };
+    if (output.writer)
+        peet_writer_totals(output.writer, ret);
+    return output.writer != NULL;
+}
+
+const char *output_error(void)
+{
+    return output.err.code ? output.err.text : NULL;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/* The QEMU plugin of `peet record --system`: exact traces of the threads in a guest that make themselves known
+ * (Ji et al., NPC 2013; peet/mark.h).
+ *
+ *     qemu-system-x86_64 … -plugin libpeet-qemu.so,out=FILE[,key=value…]
+ *
+ *     out=FILE          the trace, or the counts; needed
+ *     mode=trace        …a trace of all blocks and references (the default)
+ *     mode=count        …counts per thread alone, as JSON
+ *     pattern=default   …by what a thread makes itself known: the marker of peet/mark.h
+ *     pattern=ji        …the paper's three instructions
+ *     pattern=hex:…     …BYTES[/MASK][:BYTES[/MASK]…] in hexadecimal digits, each an alternative
+ *     k=N               pages from the stack pointer at the pattern to the stack's bottom (1)
+ *     page=BYTES        of a page (4096)
+ *     stack=BYTES       of a stack (8388608); k and stack count if the pattern says nothing of it, or if they are given
+ *     grows=down|up     where to stacks grow (down)
+ *     physical=on|off   physical addresses (on)
+ *     kernel=on|off     what the kernel executes on the stacks of target threads, too, labelled (off); slow
+ *     report=FILE       what came of it, as lines of key=value: when the first thread makes itself known, now and then, at
+ *                       the end (over=1). Keys: armed, over, processes, threads, instructions, references, lost (of what
+ *                       could not be recorded), blocks, odd, stale, and any number of warning and error
+ *
+ * Nothing is instrumented but patterns until the first of them is found; then everything is translated anew.
+ * Assumes that each processor has its thread (or that there is one), and a Linux guest where it looks for signals and ends of
+ * threads. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/qemu/plugin/plugin.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED extern int qemu_plugin_version;
+EXPORTED int qemu_plugin_version = QEMU_INTERFACE;
+EXPORTED int qemu_plugin_install(uint64_t id, const struct qemu_info *info, int argc, char **argv);
+
+struct plugin plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* ---- translation ---- */
+
+/* Whether the processor that translates is in user mode. Its registers are those at the block's beginning. */
+static bool is_user_code(uint64_t pc)
+{
+    static _Thread_local struct qemu_bytes *bytes;
+    static _Thread_local struct qemu_plugin_register *level;
+    uint64_t value = 0;
+
+    (void)pc;
+    if (!bytes) {
+        struct qemu_array *all = qemu_plugin_get_registers();
+        const struct qemu_register *at = (const struct qemu_register *)(void *)all->data;
+        bytes = g_byte_array_new();
+        for (unsigned i = 0; i < all->len; i++)
+            if (strcmp(at[i].name, plugin.guest->level) == 0)
+                level = at[i].handle;
+    }
+    g_byte_array_set_size(bytes, 0);
+    int n = level ? qemu_plugin_read_register(level, bytes) : 0;
+    if (n > 0)
+        memcpy(&value, bytes->data, n < 8 ? (size_t)n : 8);
+    return n > 0 && plugin.guest->is_user(value);
+}
+
+static void watch_accesses(struct qemu_plugin_insn *insn, struct site *s)
+{
+    const struct guest_insn *g = &s->guest;
+    int accesses = (g->loads ? QEMU_LOADS : 0) | (g->stores ? QEMU_STORES : 0);
+    bool physical = plugin.settings.physical;
+
+    if (accesses == 0)
+        return;
+    if (g->access == GUEST_REPEATED && s->block->repeats)
+        qemu_plugin_register_vcpu_mem_cb(insn, on_repeated_access, QEMU_NO_REGISTERS, accesses, s);
+    else if (g->access == GUEST_WIDE)
+        qemu_plugin_register_vcpu_mem_cb(insn, on_first_access, QEMU_NO_REGISTERS, accesses, s);
+    else
+        qemu_plugin_register_vcpu_mem_cb(insn, physical ? on_access : on_virtual_access, QEMU_NO_REGISTERS, accesses,
+                                         s);
+}
+
+static void watch_kernel(struct qemu_plugin_tb *tb)
+{
+    struct block *b = block_new(tb, true);
+
+    qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_kernel_block, QEMU_READS_REGISTERS, QEMU_ALWAYS, plugin.word_state,
+                                              0, b);
+    for (uint32_t i = 0; i < b->insns; i++)
+        watch_accesses(qemu_plugin_tb_get_insn(tb, i), &b->site[i]);
+}
+
+static void translate_kernel(struct qemu_plugin_tb *tb)
+{
+    size_t n = qemu_plugin_tb_n_insns(tb);
+    struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, n - 1);
+    uint8_t bytes[GUEST_BYTES] = { 0 };
+    size_t size = qemu_plugin_insn_size(last);
+
+    if (plugin.settings.kernel && !plugin.settings.counts)
+        watch_kernel(tb);
+    else
+        qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, plugin.settings.counts ? on_counted_kernel : on_kernel,
+                                                  QEMU_READS_REGISTERS, QEMU_EQ, plugin.word_state, STATE_TARGET, NULL);
+    size = size < sizeof bytes ? size : sizeof bytes;
+    qemu_plugin_insn_data(last, bytes, size);
+    if (plugin.guest->leaves_kernel(bytes, size))
+        qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(last, QEMU_STORE, plugin.word_state, STATE_UNKNOWN);
+}
+
+/* Patterns are looked for in all user code, before and after the first is found. */
+void watch_pattern(struct qemu_plugin_insn *insn, struct site *s)
+{
+    struct candidate *c = mem_alloc(1, sizeof *c);
+
+    c->site = s;
+    c->length = qemu_plugin_insn_size(insn);
+    c->length = c->length < sizeof c->bytes ? c->length : sizeof c->bytes;
+    qemu_plugin_insn_data(insn, c->bytes, c->length);
+    if (!pattern_has(&plugin.settings.pattern, c->bytes, c->length)) {
+        free(c);
+        return;
+    }
+    qemu_plugin_register_vcpu_insn_exec_cb(insn, plugin.settings.counts ? on_counted_pattern : on_pattern,
+                                           QEMU_READS_REGISTERS, c);
+}
+
+static bool has_pattern(const struct qemu_plugin_tb *tb)
+{
+    size_t n = qemu_plugin_tb_n_insns(tb);
+    uint8_t bytes[GUEST_BYTES];
+
+    for (size_t i = 0; i < n; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        size_t size = qemu_plugin_insn_size(insn);
+        if (size > sizeof bytes)
+            continue;
+        qemu_plugin_insn_data(insn, bytes, size);
+        if (pattern_has(&plugin.settings.pattern, bytes, size))
+            return true;
+    }
+    return false;
+}
+
+static void translate_user(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark)
+{
+    struct block *b = block_new(tb, false);
+
+    if (is_armed)
+        qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_block, QEMU_READS_REGISTERS, QEMU_NE, plugin.word_state,
+                                                  STATE_OTHER, b);
+    for (uint32_t i = 0; i < b->insns; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        if (may_mark)
+            watch_pattern(insn, &b->site[i]);
+        watch_accesses(insn, &b->site[i]);
+    }
+}
+
+static void on_translation(uint64_t id, struct qemu_plugin_tb *tb)
+{
+    bool is_armed = atomic_load_explicit(&plugin.is_armed, memory_order_relaxed);
+    bool may_mark = has_pattern(tb);
+
+    (void)id;
+    if (!is_armed && !may_mark)
+        return;
+    if (!is_user_code(qemu_plugin_tb_vaddr(tb))) {
+        if (is_armed)
+            translate_kernel(tb);
+    } else if (plugin.settings.counts) {
+        translate_counted(tb, is_armed, may_mark);
+    } else {
+        translate_user(tb, is_armed, may_mark);
+    }
+}
+
+/* ---- beginning and end ---- */
+
+static void on_exit_of_qemu(uint64_t id, void *user)
+{
+    struct peet_err err = { 0 };
+
+    (void)id;
+    (void)user;
+    threads_finish();
+    report_write(false);
+    if (plugin.settings.counts)
+        counts_write(&err);
+    else
+        output_close();
+    report_write(true);
+}
+
+static void ask_qemu(uint64_t id)
+{
+    qemu_plugin_register_vcpu_init_cb(id, on_vcpu);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_atexit_cb(id, on_exit_of_qemu, NULL);
+}
+
+void plugin_arm(void)
+{
+    report_write(false);
+    qemu_plugin_reset(plugin.id, ask_qemu);
+}
+
+/* ---- options ---- */
+
+static int wrong_value(const char *key, const char *value, const char *expected, struct peet_err *err)
+{
+    return err_set(err, PEET_ERR_USAGE, "%s=%s: expected %s", key, value, expected);
+}
+
+static int parse_number(const char *key, const char *value, uint64_t *ret, struct peet_err *err)
+{
+    char *end;
+    uint64_t n = strtoull(value, &end, 0);
+
+    if (*value == '\0' || *end || n == 0)
+        return wrong_value(key, value, "a number above 0", err);
+    *ret = n;
+    return 0;
+}
+
+static int parse_choice(const char *key, const char *value, const char *no, const char *yes, bool *ret,
+                        struct peet_err *err)
+{
+    char expected[64];
+
+    snprintf(expected, sizeof expected, "%s or %s", no, yes);
+    if (strcmp(value, no) != 0 && strcmp(value, yes) != 0)
+        return wrong_value(key, value, expected, err);
+    *ret = strcmp(value, yes) == 0;
+    return 0;
+}
+
+/* QEMU separates options by commas, and a pattern's choices here by colons. */
+static int parse_pattern(const char *value, struct peet_err *err)
+{
+    char *text = mem_string(value);
+
+    for (char *p = text + (strncmp(text, "hex:", 4) == 0 ? 4 : 0); *p; p++)
+        *p = *p == ':' ? ',' : *p;
+    int r = pattern_parse(text, plugin.guest->name, &plugin.settings.pattern, err);
+    free(text);
+    return r;
+}
+
+static int parse_option(const char *key, const char *value, struct peet_err *err)
+{
+    struct settings *s = &plugin.settings;
+
+    if (strcmp(key, "out") == 0)
+        s->out = mem_string(value);
+    else if (strcmp(key, "report") == 0)
+        s->report = mem_string(value);
+    else if (strcmp(key, "mode") == 0)
+        return parse_choice(key, value, "trace", "count", &s->counts, err);
+    else if (strcmp(key, "physical") == 0)
+        return parse_choice(key, value, "off", "on", &s->physical, err);
+    else if (strcmp(key, "kernel") == 0)
+        return parse_choice(key, value, "off", "on", &s->kernel, err);
+    else if (strcmp(key, "grows") == 0)
+        return parse_choice(key, value, "down", "up", &s->window.up, err);
+    else if (strcmp(key, "pattern") == 0)
+        return parse_pattern(value, err);
+    else if (strcmp(key, "page") == 0)
+        return parse_number(key, value, &s->window.page, err);
+    else if (strcmp(key, "k") == 0 || strcmp(key, "stack") == 0) {
+        s->given_stack = true;
+        return parse_number(key, value, *key == 'k' ? &s->window.pages : &s->window.stack, err);
+    } else
+        return err_set(
+            err, PEET_ERR_USAGE,
+            "%s: no such option; expected out, report, mode, pattern, k, page, stack, grows, physical or kernel", key);
+    return 0;
+}
+
+static int parse_options(int argc, char **argv, struct peet_err *err)
+{
+    int r = parse_pattern("default", err);
+
+    plugin.settings.window = (struct window_config){ .page = 4096, .stack = 8 << 20, .pages = 1 };
+    plugin.settings.physical = true;
+    for (int i = 0; i < argc && r == 0; i++) {
+        char *option = mem_string(argv[i]), *equals = strchr(option, '=');
+        if (equals)
+            *equals = '\0';
+        r = parse_option(option, equals ? equals + 1 : "on", err);
+        free(option);
+    }
+    if (r == 0 && !plugin.settings.out)
+        r = err_set(err, PEET_ERR_USAGE, "no output; give out=FILE");
+    return r;
+}
+
+static int check_qemu(const struct qemu_info *info, struct peet_err *err)
+{
+    plugin.guest = guest_find(info->target_name);
+    if (!plugin.guest)
+        return err_set(err, PEET_ERR_USAGE, "guests of %s are not known; those of x86_64, aarch64 and riscv64 are",
+                       info->target_name);
+    if (!info->system_emulation)
+        return err_set(err, PEET_ERR_USAGE, "this is QEMU's user mode; use qemu-system-%s", info->target_name);
+    if (info->version.cur < QEMU_INTERFACE)
+        return err_set(err, PEET_ERR_USAGE,
+                       "this QEMU has version %d of the plugin interface, which lacks registers; QEMU "
+                       "10.0 or newer is needed",
+                       info->version.cur);
+    return 0;
+}
+
+int qemu_plugin_install(uint64_t id, const struct qemu_info *info, int argc, char **argv)
+{
+    struct peet_err err = { 0 };
+
+    _Static_assert((sizeof(struct vcpu) & (sizeof(struct vcpu) - 1)) == 0, "QEMU multiplies by this");
+    plugin.id = id;
+    if (check_qemu(info, &err) < 0 || parse_options(argc, argv, &err) < 0
+        || (!plugin.settings.counts && output_open(&err) < 0)) {
+        char *text = mem_format("libpeet-qemu.so: %s\n", err.text);
+        fputs(text, stderr); /* QEMU itself only says that it failed */
+        free(text);
+        return -1;
+    }
+    plugin.score = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
+    plugin.word_state = (struct qemu_word){ plugin.score, offsetof(struct vcpu, state) };
+    plugin.word_count = (struct qemu_word){ plugin.score, offsetof(struct vcpu, count) };
+    plugin.word_counted = (struct qemu_word){ plugin.score, offsetof(struct vcpu, counted) };
+    ask_qemu(id);
+    report_write(false);
+    return 0;
+}

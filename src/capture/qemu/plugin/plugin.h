@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of the QEMU plugin.
+ *
+ *   plugin.c     options, and what is asked of QEMU when it translates code
+ *   block.c      translated blocks, and the shapes in which they are executed
+ *   vcpu.c       what happens while a processor executes: call-backs
+ *   classify.c   whose user code a processor executes now
+ *   output.c     buffers of words on their way to the trace
+ *   kernel.c     the kernel, where it works for a target
+ *   report.c     what came of it, for the command
+ *
+ * A processor (`vcpu`) is in one of three states. It is UNKNOWN from the instruction on that leaves the kernel; the next block
+ * of user code looks who it is, and then it is OTHER, and nothing more is asked, or TARGET. A target's block is open while it
+ * is executed: its name stands in the thread's buffer, and the addresses of its references follow as QEMU tells them. The next
+ * block closes it, or the first block of the kernel: only there can it turn out that it was left before its end. So between
+ * two stays in the kernel a thread's words are those of put_named (peet/trace.h), and nobody looks at them again. */
+#ifndef CAPTURE_QEMU_PLUGIN_PLUGIN_H
+#define CAPTURE_QEMU_PLUGIN_PLUGIN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "capture/qemu/guest.h"
+#include "capture/qemu/pattern.h"
+#include "capture/qemu/plugin/qemu.h"
+#include "capture/qemu/threads.h"
+#include "peet/trace.h"
+
+/* ---- settings ---- */
+
+struct settings {
+    const char *out, *report;
+    bool counts; /* mode=count */
+    bool kernel; /* record the kernel, too, where it works for a target */
+    bool physical;
+    bool given_stack; /* the window is the user's, whatever a marker says */
+    struct pattern pattern;
+    struct window_config window;
+};
+
+/* ---- blocks ---- */
+
+enum { SLOTS_NONE = 0xffff };
+
+/* An instruction of a block, as call-backs get it. */
+struct site {
+    struct guest_insn guest;
+    uint16_t index;
+    uint16_t slots, before; /* its own, and of those before it; once the block is regular */
+    uint16_t last_inside;   /* greatest offset in a page at which its access does not reach into the next */
+    struct block *block;
+};
+
+/* An instruction that can be a part of the pattern. */
+struct candidate {
+    struct site *site;
+    uint8_t bytes[GUEST_BYTES];
+    size_t length;
+};
+
+/* One way to execute a block: its name in a thread's words is a pointer to this. */
+struct shape {
+    uint32_t item; /* 0: not defined yet */
+    struct block *block;
+    struct shape *next;
+    uint16_t first, end; /* its instructions */
+    uint16_t operands, slots;
+    struct shape_operand {
+        uint32_t size;
+        uint16_t index; /* of the instruction in the block of QEMU */
+        uint8_t kind, slot;
+        uint8_t count; /* not 0: 1 + the slot that holds the number of elements */
+        bool down;
+    } operand[];
+};
+
+/* What QEMU has translated; it stays for ever, for it can be in use. Regular blocks do the same accesses each time that they
+ * are executed to their end. QEMU uses a block again where the same page is mapped elsewhere: such a place is a block of
+ * its own, which shares the sites of the first. */
+struct block {
+    uint64_t pc;
+    uint32_t insns, page; /* page: number of the page of code that it begins in */
+    uint16_t slots;       /* of `normal`; SLOTS_NONE: none yet, or never */
+    bool is_odd;          /* never regular */
+    bool repeats;         /* its last instruction does */
+    bool is_call;         /* its last instruction is a system call */
+    bool is_kernel;
+    struct shape *normal; /* NULL as long as the block is not regular */
+    struct shape *shapes; /* all others */
+    struct site *site;
+    uint64_t moved_by;                /* address here minus that of the sites */
+    struct block *elsewhere, *origin; /* the other places; NULL, or the one that was translated */
+};
+
+/* An access as QEMU told it. */
+struct access {
+    uint64_t addr;
+    uint16_t index;
+    uint8_t shift;
+    bool is_store;
+};
+
+enum { JOURNAL_ROOM = 4096 };
+
+/* What a block did, if that is not known before. */
+struct journal {
+    unsigned count;
+    bool is_full;
+    struct {
+        uint64_t first, second, last; /* addresses */
+        uint64_t count;
+    } repeated[2]; /* loads and stores of the string instruction at the end */
+    struct access access[JOURNAL_ROOM];
+};
+
+struct block *block_new(const struct qemu_plugin_tb *tb, bool is_kernel);
+/* The same code at another address. */
+struct block *block_at(struct block *b, uint64_t pc);
+/* Says what the journal tells of instructions first … end-1: shapes, and their slots one behind the other. Returns the number of
+ * words; `words` has room for WORDS_MAX. A whole execution makes the block regular, if it can be. */
+enum { WORDS_MAX = 16384 };
+size_t block_say(struct block *b, uint32_t first, uint32_t end, const struct journal *j, uint64_t *words);
+/* The regular block, left before instruction `end`. */
+struct shape *block_cut(struct block *b, uint32_t end);
+/* The normal shape, if the block is regular by now. */
+struct shape *block_normal(struct block *b);
+int shape_define(struct shape *s, struct peet_writer *w, struct peet_err *err);
+
+/* ---- threads and processes ---- */
+
+struct process {
+    uint64_t root, number; /* as the guest's kernel numbers it; 0: not known */
+    uint32_t id;
+    bool has_ended, is_told; /* told: to the trace */
+    char *program, *command;
+    /* By the number of a page of code: by how much it lies elsewhere than where it was translated; UNKNOWN_PLACE. */
+    _Atomic(uint64_t *) places;
+    _Atomic uint32_t places_room;
+    struct process *next;
+};
+
+#define UNKNOWN_PLACE UINT64_MAX
+
+struct interruption {
+    unsigned signal;
+    uint64_t resume;
+};
+enum { INTERRUPTIONS = 32 };
+
+struct thread {
+    struct target *target;
+    struct process *process;
+    uint32_t id;
+    uint64_t cookie, cookie_at;
+    struct buffer *buffer;
+    int owner; /* the processor that executes it, or -1 */
+    bool has_ended, is_cloning, is_returning, is_in_exec;
+    bool is_paused;     /* inside a string instruction */
+    struct block *open; /* paused: the block, and what it did so far */
+    uint32_t first;
+    struct journal *journal;
+    bool has_resume;
+    uint64_t resume; /* where it goes on */
+    struct interruption interruption[INTERRUPTIONS];
+    unsigned interruptions;
+    uint64_t instructions, references; /* mode=count */
+    uint64_t repeats_at;               /* the string instruction that it was interrupted in, or 0 */
+    uint64_t end_how, end_code;
+    struct peet_stream *stream; /* of who writes */
+};
+
+/* ---- processors ---- */
+
+enum { STATE_UNKNOWN, STATE_OTHER, STATE_TARGET };
+enum { PAGE_TAGS = 512, REGISTERS_KNOWN = 24 };
+
+/* Begins with the words that QEMU changes itself. Its size is a power of two. */
+struct vcpu {
+    uint64_t state;
+    uint64_t count; /* mode=count: instructions, and from bit 32 on references */
+    uint64_t *at;   /* where the next word goes; NULL: nothing is recorded */
+    uint64_t *start, *limit;
+    struct block *open;
+    uint64_t epoch; /* of the tags */
+    uint64_t *tag;  /* pages that the buffer knows */
+    const uint64_t *places;
+    uint32_t places_room;
+    bool logs;    /* the open block is not regular: its accesses go to the journal */
+    bool goes_on; /* it is a string instruction's that was entered again */
+    struct journal *journal;
+    struct thread *thread;
+    struct vcpu_rest *rest;
+    uint32_t first; /* instruction of the open block that counts */
+    uint32_t index;
+    struct block *counted; /* mode=count: the block that began last */
+    uint64_t count_base;   /* what `count` was when the thread came */
+    uint64_t kernel_stack; /* where it is now, and whose that is */
+    struct thread *kernel_thread;
+    struct thread *entering; /* it has come from user code, and its stack is not known yet */
+    uint64_t unused[13];
+};
+
+struct vcpu_rest {
+    struct {
+        const char *name;
+        struct qemu_plugin_register *handle;
+    } reg[REGISTERS_KNOWN];
+    unsigned regs;
+    struct qemu_bytes *bytes;
+    struct pattern_search search;
+    struct guest_probe probe;
+    uint64_t words[WORDS_MAX];
+};
+
+uint64_t vcpu_register(struct vcpu *v, const char *name);
+bool vcpu_memory(struct vcpu *v, uint64_t addr, void *into, size_t n);
+char *vcpu_string(struct vcpu *v, uint64_t addr); /* to be freed; "" if nothing is there */
+struct vcpu *vcpu_of(unsigned cpu);
+const struct guest_probe *vcpu_probe(struct vcpu *v);
+
+/* vcpu.c: call-backs */
+void on_vcpu(uint64_t id, unsigned cpu);
+void on_block(unsigned cpu, void *block);
+void on_kernel(unsigned cpu, void *unused);
+void on_access(unsigned cpu, uint32_t info, uint64_t addr, void *site);
+void on_virtual_access(unsigned cpu, uint32_t info, uint64_t addr, void *site);
+void on_first_access(unsigned cpu, uint32_t info, uint64_t addr, void *site);
+void on_repeated_access(unsigned cpu, uint32_t info, uint64_t addr, void *site);
+void on_pattern(unsigned cpu, void *candidate);
+
+void vcpu_open(struct vcpu *v, struct block *b, uint32_t first);
+bool vcpu_goes_on(struct vcpu *v, const struct block *next); /* with the string instruction of the open block */
+void vcpu_close_before(struct vcpu *v, const struct block *next);
+void vcpu_interrupt(struct vcpu *v); /* a target comes into the kernel */
+void vcpu_close(struct vcpu *v, uint32_t end);
+void vcpu_put(struct vcpu *v, const struct shape *name, const uint64_t *slots, size_t n);
+void vcpu_event(struct vcpu *v, uint32_t kind, const uint64_t *args);
+#define EVENT(v, kind, ...) vcpu_event(v, PEET_EV_##kind, (const uint64_t[]){ __VA_ARGS__ })
+
+/* count.c: call-backs of mode=count */
+void translate_counted(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark);
+void on_counted_kernel(unsigned cpu, void *unused);
+void on_counted_pattern(unsigned cpu, void *candidate);
+
+/* kernel.c */
+void on_kernel_block(unsigned cpu, void *block);
+void kernel_forget(const struct thread *t); /* under the lock */
+
+/* plugin.c */
+void watch_pattern(struct qemu_plugin_insn *insn, struct site *s);
+
+/* classify.c */
+bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc); /* in user code: whether it is a target's */
+void vcpu_leave(struct vcpu *v); /* the thread's words are complete: it no longer runs here */
+void thread_begin(struct vcpu *v, struct site *at);
+void thread_end(struct vcpu *v, uint64_t how);
+struct thread *thread_here(struct vcpu *v, uint64_t pc); /* takes it, or NULL */
+struct thread *thread_announced(struct vcpu *v);
+void threads_finish(void); /* the guest is off */
+struct block *place_of_block(struct vcpu *v, struct block *b);
+
+/* ---- output ---- */
+
+enum { BUFFER_WORDS = 96 << 10, BUFFER_FIRST = 8 << 10, BUFFER_LIMIT = 120000, BLOCK_ROOM = 80 };
+
+/* Of a page in a buffer: 1 + the number of the first frame that it had there, and of the one that it has. */
+struct frames {
+    uint64_t first, now;
+};
+
+struct buffer {
+    struct buffer *next;
+    struct thread *thread;
+    size_t count, room;
+    struct map pages; /* struct frames, by page */
+    bool is_last;
+    uint64_t *words;
+};
+
+int output_open(struct peet_err *err);
+void output_close(void);
+bool output_totals(struct peet_totals *ret); /* false: the trace is closed */
+const char *output_error(void);              /* NULL: none */
+void buffer_attach(struct vcpu *v);          /* the thread's buffer becomes the processor's */
+void buffer_detach(struct vcpu *v);
+void buffer_next(struct vcpu *v);     /* hands over what is complete */
+void buffer_finish(struct thread *t); /* hands over the thread's last */
+void buffer_page(struct vcpu *v, uint32_t info, uint64_t addr);
+const struct shape *event_shape(uint32_t kind);
+
+/* ---- all of it ---- */
+
+struct plugin {
+    uint64_t id;
+    struct settings settings;
+    const struct guest *guest;
+    struct qemu_plugin_scoreboard *score;
+    struct qemu_word word_state, word_count, word_counted;
+    char *vcpus; /* the scoreboard's entries */
+    _Atomic bool is_armed;
+    pthread_mutex_t lock; /* for threads, processes, targets, and blocks that change */
+    struct targets targets;
+    struct process *processes;
+    uint32_t process_count;
+    struct thread **thread;
+    size_t threads;
+    struct map pages; /* uint32_t number of a page of code, by its address in QEMU */
+    struct map seen;  /* struct block *, by a hash of all its instructions */
+    _Atomic uint64_t lost, odd_blocks, blocks, unknown_entries, near_misses, stale, collisions;
+};
+
+extern struct plugin plugin;
+
+void report_write(bool is_over);
+int counts_write(struct peet_err *err);
+void plugin_arm(void);
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* What came of it: lines of key=value for who started QEMU, written anew each time, as a whole; and the counts of mode=count. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/qemu/plugin/plugin.h"
+
+static struct peet_totals last_totals; /* of the trace, before it was closed */
+
+static void sum_counts(struct peet_totals *t)
+{
+    for (size_t i = 0; i < plugin.threads; i++) {
+        t->instructions += plugin.thread[i]->instructions;
+        t->references += plugin.thread[i]->references;
+    }
+}
+
+static void write_warnings(FILE *f)
+{
+    const char *error = output_error();
+
+    if (error)
+        fprintf(f, "error=%s\n", error);
+    if (plugin.near_misses)
+        fprintf(f,
+                "warning=%" PRIu64
+                " times a stack pointer lay just beyond the window of a target's stack; what was executed "
+                "there is missing: give a larger k, or stack\n",
+                plugin.near_misses);
+    if (plugin.collisions)
+        fprintf(f, "warning=%" PRIu64 " times a thread seemed to run on two processors; one of them was left out\n",
+                plugin.collisions);
+    if (plugin.unknown_entries)
+        fprintf(f, "warning=%" PRIu64 " times nobody could tell where the kernel interrupted a thread\n",
+                plugin.unknown_entries);
+}
+
+static void write_lines(FILE *f, bool is_over)
+{
+    struct peet_totals t;
+
+    if (output_totals(&t))
+        last_totals = t;
+    t = last_totals;
+    if (plugin.settings.counts)
+        sum_counts(&t);
+    fprintf(f, "armed=%d\nover=%d\n", plugin.is_armed ? 1 : 0, is_over);
+    fprintf(f, "processes=%" PRIu32 "\nthreads=%zu\n", plugin.process_count, plugin.threads);
+    fprintf(f, "instructions=%" PRIu64 "\nreferences=%" PRIu64 "\n", t.instructions, t.references);
+    fprintf(f, "lost=%" PRIu64 "\nblocks=%" PRIu64 "\nodd=%" PRIu64 "\nstale=%" PRIu64 "\n", plugin.lost, plugin.blocks,
+            plugin.odd_blocks, plugin.stale);
+    write_warnings(f);
+}
+
+void report_write(bool is_over)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    if (!plugin.settings.report)
+        return;
+    pthread_mutex_lock(&lock);
+    char *path = mem_format("%s.new", plugin.settings.report);
+    FILE *f = fopen(path, "w");
+    if (f) {
+        write_lines(f, is_over);
+        if (fclose(f) == 0)
+            rename(path, plugin.settings.report);
+    }
+    free(path);
+    pthread_mutex_unlock(&lock);
+}
+
+static void write_text(FILE *f, const char *text)
+{
+    putc('"', f);
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == '"' || *text == '\\')
+            fprintf(f, "\\u%04x", (unsigned char)*text);
+        else
+            putc(*text, f);
+    putc('"', f);
+}
+
+static int counts_failed(struct peet_err *err)
+{
+    return err_sys(err, errno, "%s: the counts could not be written", plugin.settings.out);
+}
+
+int counts_write(struct peet_err *err)
+{
+    FILE *f = fopen(plugin.settings.out, "w");
+
+    if (!f)
+        return counts_failed(err);
+    fprintf(f, "{ \"machine\": \"%s\", \"threads\": [", plugin.guest->name);
+    for (size_t i = 0; i < plugin.threads; i++) {
+        const struct thread *t = plugin.thread[i];
+        fprintf(f, "%s\n  { \"id\": %" PRIu32 ", \"tid\": %" PRIu64 ", \"process\": %" PRIu32 ", \"program\": ",
+                i ? "," : "", t->id, t->target->tid, t->process->id);
+        write_text(f, t->process->program);
+        fprintf(f, ", \"instructions\": %" PRIu64 ", \"references\": %" PRIu64 " }", t->instructions, t->references);
+    }
+    fprintf(f, "\n] }\n");
+    return fclose(f) == 0 ? 0 : counts_failed(err);
+}

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/* What happens while a processor executes. Everything here runs on that processor's thread. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "capture/qemu/plugin/plugin.h"
+
+/* ---- registers and memory ---- */
+
+struct vcpu *vcpu_of(unsigned cpu)
+{
+    return (struct vcpu *)(void *)(plugin.vcpus + cpu * sizeof(struct vcpu));
+}
+
+/* Names are compared by address first: nearly all of them are the guest's. */
+static struct qemu_plugin_register *find_register(struct vcpu_rest *r, const char *name)
+{
+    for (unsigned i = 0; i < r->regs; i++)
+        if (r->reg[i].name == name)
+            return r->reg[i].handle;
+    struct qemu_array *all = qemu_plugin_get_registers();
+    struct qemu_register *at = (struct qemu_register *)(void *)all->data;
+    for (unsigned i = 0; i < all->len; i++)
+        if (strcmp(at[i].name, name) == 0) {
+            if (r->regs < REGISTERS_KNOWN) {
+                r->reg[r->regs].name = name;
+                r->reg[r->regs++].handle = at[i].handle;
+            }
+            return at[i].handle;
+        }
+    return NULL;
+}
+
+uint64_t vcpu_register(struct vcpu *v, const char *name)
+{
+    struct vcpu_rest *r = v->rest;
+    struct qemu_plugin_register *handle = find_register(r, name);
+    uint64_t value = 0;
+
+    if (!handle)
+        return 0;
+    g_byte_array_set_size(r->bytes, 0);
+    int n = qemu_plugin_read_register(handle, r->bytes);
+    if (n > 0)
+        memcpy(&value, r->bytes->data, n < 8 ? (size_t)n : 8);
+    return value;
+}
+
+bool vcpu_memory(struct vcpu *v, uint64_t addr, void *into, size_t n)
+{
+    struct qemu_bytes *bytes = v->rest->bytes;
+
+    if (!qemu_plugin_read_memory_vaddr(addr, bytes, n) || bytes->len < n)
+        return false;
+    memcpy(into, bytes->data, n);
+    return true;
+}
+
+/* Byte by byte, so that it may stand at the end of what is mapped. */
+char *vcpu_string(struct vcpu *v, uint64_t addr)
+{
+    char text[512];
+    size_t n = 0;
+
+    while (addr && n + 1 < sizeof text && vcpu_memory(v, addr + n, text + n, 1) && text[n])
+        n++;
+    text[n] = '\0';
+    return mem_string(text);
+}
+
+static uint64_t probe_register(void *context, const char *name)
+{
+    return vcpu_register(context, name);
+}
+
+static bool probe_memory(void *context, uint64_t addr, void *into, size_t n)
+{
+    return vcpu_memory(context, addr, into, n);
+}
+
+void on_vcpu(uint64_t id, unsigned cpu)
+{
+    (void)id;
+    plugin.vcpus = qemu_plugin_scoreboard_find(plugin.score, 0);
+    struct vcpu *v = vcpu_of(cpu);
+    if (v->rest)
+        return; /* again, after a reset */
+    v->index = cpu;
+    v->rest = mem_alloc(1, sizeof *v->rest);
+    v->rest->bytes = g_byte_array_new();
+    v->journal = mem_alloc(1, sizeof *v->journal);
+    v->tag = mem_alloc(PAGE_TAGS, sizeof *v->tag);
+    v->epoch = 1;
+}
+
+const struct guest_probe *vcpu_probe(struct vcpu *v)
+{
+    v->rest->probe = (struct guest_probe){ probe_register, probe_memory, v }; /* entries of a scoreboard can move */
+    return &v->rest->probe;
+}
+
+/* ---- words ---- */
+
+void vcpu_put(struct vcpu *v, const struct shape *name, const uint64_t *slots, size_t n)
+{
+    if (v->limit - v->at < (ptrdiff_t)n + 1)
+        buffer_next(v);
+    *v->at++ = (uint64_t)(uintptr_t)name;
+    memcpy(v->at, slots, n * sizeof *slots);
+    v->at += n;
+}
+
+void vcpu_event(struct vcpu *v, uint32_t kind, const uint64_t *args)
+{
+    vcpu_put(v, event_shape(kind), args, (size_t)peet_event_arity(kind));
+}
+
+void vcpu_open(struct vcpu *v, struct block *b, uint32_t first)
+{
+    if (v->limit - v->at < BLOCK_ROOM)
+        buffer_next(v);
+    v->open = b;
+    v->first = first;
+    v->start = v->at;
+    struct shape *normal = block_normal(b);
+    v->logs = !normal || first > 0;
+    if (v->logs) {
+        v->journal->count = 0;
+        v->journal->is_full = false;
+        if (b->repeats)
+            memset(v->journal->repeated, 0, sizeof v->journal->repeated);
+    } else {
+        *v->at++ = (uint64_t)(uintptr_t)normal;
+    }
+}
+
+static void put_journal(struct vcpu *v, uint32_t end)
+{
+    uint64_t *words = v->rest->words;
+    size_t n = block_say(v->open, v->first, end, v->journal, words);
+
+    if (v->journal->is_full)
+        atomic_fetch_add(&plugin.lost, 1);
+    for (size_t i = 0; i < n;) {
+        const struct shape *s = (const struct shape *)(uintptr_t)words[i];
+        vcpu_put(v, s, words + i + 1, s->slots);
+        i += 1u + s->slots;
+    }
+}
+
+void vcpu_close(struct vcpu *v, uint32_t end)
+{
+    struct block *b = v->open;
+
+    if (v->logs) {
+        v->at = v->start;
+        if (end > v->first)
+            put_journal(v, end);
+    } else if (end == 0) {
+        v->at = v->start;
+    } else if (end < b->insns) {
+        struct shape *cut = block_cut(b, end);
+        *v->start = (uint64_t)(uintptr_t)cut;
+        v->at = v->start + 1 + cut->slots;
+    } else if (v->at - v->start - 1 != b->slots) { /* nobody knows what that was */
+        v->at = v->start;
+        atomic_fetch_add(&plugin.lost, b->insns);
+    }
+    v->open = NULL;
+    v->goes_on = false;
+}
+
+/* ---- where a block was left ---- */
+
+/* Whether accesses of the instruction have been told. */
+static bool has_accessed(const struct vcpu *v, const struct site *s)
+{
+    if (!v->logs)
+        return v->at - v->start - 1 > s->before;
+    for (unsigned i = 0; i < v->journal->count; i++)
+        if (v->journal->access[i].index == s->index)
+            return true;
+    return false;
+}
+
+/* Which instruction of the open block stands at pc; as many as it has: none. */
+static uint32_t index_of(const struct vcpu *v, uint64_t pc)
+{
+    const struct block *b = v->open;
+    uint32_t i = v->first;
+
+    while (i < b->insns && b->site[i].guest.insn.addr + b->moved_by != pc)
+        i++;
+    return i;
+}
+
+/* How many instructions of the open block were executed, if it was left for the kernel. */
+static uint32_t executed(const struct vcpu *v, const struct guest_entry *e)
+{
+    const struct block *b = v->open;
+    uint32_t at = index_of(v, e->pc);
+
+    if (e->is_call || v->goes_on || at == b->insns)
+        return b->insns;
+    bool fails = e->is_fault || (e->is_vague && b->site[at].guest.access == GUEST_FAULTS);
+    return fails ? at : b->insns;
+}
+
+/* The open block was not executed as a regular one, or is not regular. Without the kernel, QEMU leaves a block to execute one
+ * of its instructions alone: the first that has not accessed what it should. */
+void vcpu_close_before(struct vcpu *v, const struct block *next)
+{
+    const struct block *b = v->open;
+    uint32_t at = v->goes_on ? b->insns : index_of(v, next->pc), end = b->insns;
+
+    if (at < b->insns && b->site[at].guest.operands > 0 && b->site[at].guest.access != GUEST_REPEATED
+        && !has_accessed(v, &b->site[at]))
+        end = at;
+    vcpu_close(v, end);
+}
+
+/* ---- call-backs ---- */
+
+bool vcpu_goes_on(struct vcpu *v, const struct block *next)
+{
+    const struct block *b = v->open;
+
+    if (!b->repeats || next->pc != b->site[b->insns - 1].guest.insn.addr + b->moved_by)
+        return false;
+    v->goes_on = true;
+    return true;
+}
+
+__attribute__((noinline)) static void begin_slowly(struct vcpu *v, struct block *b)
+{
+    uint64_t pc;
+
+    if (v->state != STATE_TARGET && !vcpu_arrive(v, b, &pc))
+        return;
+    if (v->open && v->open->is_kernel)
+        vcpu_close(v, v->open->insns);
+    if (b->page >= v->places_room || v->places[b->page] != 0)
+        b = place_of_block(v, b);
+    if (v->open && v->at - v->start - 1 != v->open->slots) {
+        if (vcpu_goes_on(v, b))
+            return;
+        vcpu_close_before(v, b);
+    }
+    vcpu_open(v, b, 0);
+}
+
+/* What vcpu_open does, for a regular block behind another one that went as it should. */
+void on_block(unsigned cpu, void *block)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    struct block *b = block;
+    struct shape *normal = __atomic_load_n(&b->normal, __ATOMIC_ACQUIRE);
+    uint64_t *at = v->at;
+
+    if (__builtin_expect(v->state != STATE_TARGET || !v->open || at - v->start - 1 != v->open->slots || !normal
+                             || b->page >= v->places_room || v->places[b->page] != 0 || v->limit - at < BLOCK_ROOM,
+                         0)) {
+        begin_slowly(v, b);
+        return;
+    }
+    v->open = b;
+    v->first = 0;
+    v->logs = false;
+    v->start = at;
+    *at = (uint64_t)(uintptr_t)normal;
+    v->at = at + 1;
+}
+
+/* A thread inside a string instruction: what it did so far is kept until it comes back. */
+static void pause_thread(struct vcpu *v)
+{
+    struct thread *t = v->thread;
+
+    t->is_paused = true;
+    t->open = v->open;
+    t->first = v->first;
+    if (!t->journal)
+        t->journal = mem_alloc(1, sizeof *t->journal);
+    struct journal *free_one = t->journal;
+    t->journal = v->journal;
+    v->journal = free_one;
+    const struct guest_insn *last = &t->open->site[t->open->insns - 1].guest;
+    if (last->operands == 2 && last->operand[1].kind == PEET_LOAD)
+        t->journal->repeated[0].count &= ~UINT64_C(1); /* the first of two loads, which will be done again */
+    v->at = v->start;
+    v->open = NULL;
+    v->goes_on = false;
+}
+
+/* In the kernel, on behalf of the system call. */
+static void note_call(struct vcpu *v)
+{
+    struct thread *t = v->thread;
+    enum guest_call call = plugin.guest->call(vcpu_register(v, plugin.guest->number));
+
+    t->is_cloning = call == GUEST_CALL_CLONE;
+    t->is_returning = call == GUEST_CALL_SIGRETURN;
+    t->is_in_exec = call == GUEST_CALL_EXEC;
+    if (call == GUEST_CALL_EXIT_ALL)
+        t->process->has_ended = true;
+    if (call == GUEST_CALL_EXIT || call == GUEST_CALL_EXIT_ALL)
+        thread_end(v, call == GUEST_CALL_EXIT ? PEET_END_EXIT : PEET_END_PROCESS_EXIT);
+}
+
+void vcpu_interrupt(struct vcpu *v)
+{
+    struct block *b = v->open;
+    struct thread *t = v->thread;
+    struct guest_entry e;
+
+    t->is_cloning = t->is_returning = t->is_in_exec = false;
+    t->has_resume = plugin.guest->entered(vcpu_probe(v), &e);
+    if (!t->has_resume) {
+        atomic_fetch_add(&plugin.unknown_entries, 1);
+        e = (struct guest_entry){ 0 };
+    }
+    t->resume = e.pc;
+    if (b->repeats && !e.is_call && e.pc == b->site[b->insns - 1].guest.insn.addr + b->moved_by)
+        pause_thread(v);
+    else
+        vcpu_close(v, executed(v, &e));
+    if (e.is_call)
+        note_call(v);
+}
+
+void on_kernel(unsigned cpu, void *unused)
+{
+    struct vcpu *v = vcpu_of(cpu);
+
+    (void)unused;
+    if (v->open && v->thread)
+        vcpu_interrupt(v);
+    if (v->thread)
+        vcpu_leave(v);
+    v->state = STATE_UNKNOWN;
+}
+
+/* ---- accesses ---- */
+
+static void log_access(struct vcpu *v, uint32_t info, uint64_t addr, const struct site *s)
+{
+    struct journal *j = v->journal;
+
+    if (s->index < v->first)
+        return;
+    if (j->count == JOURNAL_ROOM) {
+        j->is_full = true;
+        return;
+    }
+    j->access[j->count++] = (struct access){ .addr = addr,
+                                             .index = s->index,
+                                             .shift = (uint8_t)qemu_plugin_mem_size_shift(info),
+                                             .is_store = qemu_plugin_mem_is_store(info) };
+}
+
+static void look_at_page(struct vcpu *v, uint32_t info, uint64_t addr, const struct site *s)
+{
+    uint64_t page = addr >> 12;
+
+    if (v->tag[page % PAGE_TAGS] != (page ^ v->epoch))
+        buffer_page(v, info, addr);
+    if ((addr & 4095) > s->last_inside && (addr & 4095) + (UINT64_C(1) << qemu_plugin_mem_size_shift(info)) > 4096)
+        buffer_page(v, info, (addr | 4095) + 1);
+}
+
+/* A page that the buffer does not know, or a block that is not regular. */
+__attribute__((noinline)) static void access_slowly(struct vcpu *v, uint32_t info, uint64_t addr, const struct site *s)
+{
+    if (plugin.settings.physical)
+        look_at_page(v, info, addr, s);
+    if (v->logs)
+        log_access(v, info, addr, s);
+    else
+        *v->at++ = addr;
+}
+
+/* These two are most of what recording costs, and all of what it costs programs that are no targets: they keep no registers. */
+void on_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    const struct site *s = site;
+    uint64_t *at = v->at, page = addr >> 12;
+
+    if (!at)
+        return;
+    if (__builtin_expect(v->tag[page % PAGE_TAGS] != (page ^ v->epoch) || (addr & 4095) > s->last_inside || v->logs,
+                         0)) {
+        access_slowly(v, info, addr, s);
+        return;
+    }
+    *at = addr;
+    v->at = at + 1;
+}
+
+void on_virtual_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    uint64_t *at = v->at;
+
+    if (!at)
+        return;
+    if (__builtin_expect(v->logs, 0)) {
+        access_slowly(v, info, addr, site);
+        return;
+    }
+    *at = addr;
+    v->at = at + 1;
+}
+
+void on_first_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    const struct site *s = site;
+
+    if (!v->at)
+        return;
+    if (plugin.settings.physical)
+        look_at_page(v, info, addr, s);
+    if (v->logs)
+        log_access(v, info, addr, s);
+    else if (v->at - v->start - 1 == s->before)
+        *v->at++ = addr;
+}
+
+void on_repeated_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    bool is_store = qemu_plugin_mem_is_store(info);
+
+    if (!v->at)
+        return;
+    if (plugin.settings.physical)
+        look_at_page(v, info, addr, site);
+    struct journal *j = v->journal;
+    if (j->repeated[is_store].count == 0)
+        j->repeated[is_store].first = addr;
+    else if (j->repeated[is_store].count == 1)
+        j->repeated[is_store].second = addr;
+    j->repeated[is_store].last = addr;
+    j->repeated[is_store].count++;
+}
+
+/* ---- patterns ---- */
+
+void on_pattern(unsigned cpu, void *candidate)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    const struct candidate *c = candidate;
+    const struct guest *g = plugin.guest;
+    struct pattern_insn step = { .bytes = c->bytes, .length = c->length };
+
+    if (!plugin.settings.pattern.is_marker) {
+        step.pc = c->site->guest.insn.addr;
+        step.sp = vcpu_register(v, g->sp);
+        step.space = vcpu_register(v, g->root) & g->root_mask;
+        if (!pattern_step(&v->rest->search, &plugin.settings.pattern, &step))
+            return;
+        thread_begin(v, c->site);
+        return;
+    }
+    uint64_t operation = vcpu_register(v, g->arg[0]);
+    if (operation == 1) {
+        thread_begin(v, c->site);
+    } else if (operation == 2 && v->state == STATE_TARGET && v->open) {
+        vcpu_close(v, c->site->index);
+        thread_end(v, PEET_END_STOPPED);
+    }
+}

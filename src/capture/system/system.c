@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* From a command line to a trace: looks for QEMU, makes the guest's first file system, runs it, and reads what came of it. The plugin
+ * in QEMU writes the trace, so that it is whole however the guest ends. */
+#include "capture/system/system.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+struct producer_state {
+    const struct system_config *config;
+    char folder[PATH_MAX]; /* for a while; "": none yet */
+    char *console, *report, *initrd, *log, *plugin;
+    struct apps apps;
+    struct emulator emulator;
+    struct words command;
+};
+
+static int make_folder(struct producer_state *s, const char *out, struct peet_err *err)
+{
+    const char *tmp = getenv("TMPDIR");
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/peet-system.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(path))
+        return err_sys(err, errno, "%s: cannot create", path);
+    memcpy(s->folder, path, sizeof path);
+    s->report = mem_format("%s/report", s->folder);
+    s->initrd = mem_format("%s/initramfs", s->folder);
+    s->log = mem_format("%s/qemu.log", s->folder);
+    s->console = mem_format("%s.console", out);
+    return 0;
+}
+
+/* PEET_PLUGIN=none boots without one, for trying. */
+static int find_plugin(struct producer_state *s, struct peet_err *err)
+{
+    static const char *const places[] = { "libpeet-qemu.so", "../../libpeet-qemu.so" };
+    const char *given = getenv("PEET_PLUGIN");
+
+    if (given && !strcmp(given, "none"))
+        return 0;
+    if (given)
+        s->plugin = mem_string(given);
+    for (size_t i = 0; i < sizeof places / sizeof *places && !s->plugin; i++) {
+        char *path = mem_format("%s/%s", s->config->folder, places[i]);
+        if (access(path, R_OK) == 0)
+            s->plugin = path;
+        else
+            free(path);
+    }
+    return s->plugin ? 0
+                     : err_set(err, PEET_ERR_IO,
+                               "there is no libpeet-qemu.so in %s: peet is not completely built or installed",
+                               s->config->folder);
+}
+
+static int check(const struct producer_config *config, struct peet_err *err)
+{
+    const struct system_config *c = config->system;
+    bool apps = c->apps.count || (config->argv && config->argv[0]);
+
+    if (c->image && apps)
+        return err_set(err, PEET_ERR_USAGE,
+                       "--image is a system that starts its programs itself: --app cannot be put into it");
+    if (!c->image && !apps)
+        return err_set(err, PEET_ERR_USAGE, "nothing to run: --app 'PROGRAM ARGUMENT…', or --image DISK");
+    if (c->initrd && !(c->image && c->kernel))
+        return err_set(err, PEET_ERR_USAGE,
+                       "--initrd goes with --image and --kernel; files for programs come with --file");
+    if (config->max || config->regions.count || config->only.count || config->skip.count || config->level)
+        return err_set(err, PEET_ERR_USAGE,
+                       "--level, --values, --max, --region, --only and --skip do not work with --system");
+    return 0;
+}
+
+static int prepare(struct producer_state *s, const struct producer_config *config, const char *out,
+                   struct recording *ret, struct peet_err *err)
+{
+    const struct system_config *c = s->config = config->system;
+    struct guest_files files = { .trace = out };
+    int r;
+
+    if ((r = check(config, err)) < 0 || (r = qemu_check(c, err)) < 0 || (r = make_folder(s, out, err)) < 0
+        || (r = apps_find(c, config->argv, &s->apps, err)) < 0 || (r = find_plugin(s, err)) < 0)
+        return r;
+    if (!c->image && (r = guest_build(c, &s->apps, s->initrd, ret, &files.initrd_bytes, err)) < 0)
+        return r;
+    if ((r = emulator_find(c, false, &s->emulator, err)) < 0)
+        return r;
+    files.initrd = c->image ? NULL : s->initrd;
+    files.plugin = s->plugin;
+    files.report = s->report;
+    files.console = s->console;
+    return qemu_command(c, config->aslr, &s->emulator, &files, &s->command, err);
+}
+
+/* ---- what came of it ---- */
+
+/* The first line of QEMU's log that is no warning, for the cause comes first; "" if there is none. */
+static void first_complaint(const char *path, char *ret, size_t room)
+{
+    char *line = NULL;
+    size_t n = 0;
+    FILE *f = fopen(path, "re");
+
+    *ret = 0;
+    while (f && !*ret && getline(&line, &n, f) >= 0) {
+        line[strcspn(line, "\r\n")] = 0;
+        if (*line && !strstr(line, "warning: "))
+            snprintf(ret, room, "%s", line);
+    }
+    free(line);
+    if (f)
+        fclose(f);
+}
+
+static void tell_of_apps(const struct producer_state *s, const struct console *console, struct recording *ret)
+{
+    for (size_t i = 0; i < console->apps; i++) {
+        const struct console_app *a = &console->app[i];
+        const char *name = s->apps.item[i].argv.item[0];
+        if (a->ended && a->status && !ret->status)
+            ret->status = a->status; /* the first that went wrong is what we end with */
+        if (!a->ended)
+            recording_warn(ret, "application %zu, %s, had not ended", i + 1, name);
+        else if (WIFSIGNALED(a->status))
+            recording_warn(ret, "application %zu, %s, was ended by signal %d (%s)", i + 1, name, WTERMSIG(a->status),
+                           strsignal(WTERMSIG(a->status)));
+        else if (a->status && console->apps > 1)
+            recording_warn(ret, "application %zu, %s, ended with status %d", i + 1, name, WEXITSTATUS(a->status));
+    }
+}
+
+static int tell_of_plugin(const struct producer_state *s, struct recording *ret, struct peet_err *err)
+{
+    struct report report = { 0 };
+    int r = 0;
+
+    report_read(s->report, &report);
+    ret->threads = report.threads;
+    ret->processes = report.processes;
+    ret->instructions = report.instructions;
+    ret->references = report.references;
+    for (size_t i = 0; i < report.warnings.count; i++)
+        recording_warn(ret, "%s", report.warnings.item[i]);
+    if (report.there && !report.threads)
+        recording_warn(ret, "no thread was marked, so nothing is recorded: %s",
+                       s->config->image
+                           ? "the programs have to include peet/mark.h, or to run with libpeet-mark.so preloaded"
+                       : s->config->marked || s->config->pattern
+                           ? "the programs do not execute the pattern"
+                           : "static programs have to be linked with libpeet-mark.a, or to include peet/mark.h");
+    if (report.lost)
+        recording_warn(ret, "%llu instructions were lost", (unsigned long long)report.lost);
+    if (report.errors.count)
+        r = err_set(err, PEET_ERR_IO, "%s", report.errors.item[0]);
+    report_release(&report);
+    return r;
+}
+
+/* Why the guest did not come to its own end. */
+static int explain(const struct producer_state *s, const struct guest_run *run, const struct console *console,
+                   struct recording *ret, struct peet_err *err)
+{
+    char text[300];
+
+    if (run->interrupted) {
+        ret->status = run->interrupted;
+        return err_set(err, PEET_ERR_INTERRUPTED, "interrupted; what was recorded so far is kept");
+    }
+    if (run->timed_out)
+        return err_set(
+            err, PEET_ERR_INTERRUPTED,
+            "time is up: the guest was ended after %llu seconds (--timeout); what was recorded so far is kept, "
+            "and what the guest said is in %s",
+            (unsigned long long)s->config->timeout, s->console);
+    if (run->never_started)
+        return err_set(err, PEET_ERR_IO, "the guest's kernel did not come to its first program in five minutes; see %s",
+                       s->console);
+    if (run->status) {
+        first_complaint(s->log, text, sizeof text);
+        return err_set(err, PEET_ERR_IO, "QEMU failed%s%s", *text ? ": " : ", and does not say why", text);
+    }
+    if (!s->config->image && !console->done)
+        return err_set(err, PEET_ERR_IO, "the guest stopped before its programs ended; see %s%s%.200s", s->console,
+                       console->last ? ", which ends: " : "", console->last ? console->last : "");
+    return 0;
+}
+
+/* After the guest has ended: its state is in console and run. */
+static int conclude(const struct producer_state *s, const struct guest_run *run, const struct console *console,
+                    struct recording *ret, struct peet_err *err)
+{
+    int r = explain(s, run, console, ret, err);
+
+    ret->ran = console->up || (s->config->image && !run->status) || run->interrupted;
+    if (!ret->ran)
+        return r;
+    if (!run->interrupted)
+        tell_of_apps(s, console, ret);
+    int wrote = tell_of_plugin(s, ret, r < 0 ? NULL : err); /* the first error is the one to tell */
+    return r < 0 ? r : wrote;
+}
+
+static int record(struct producer_state *s, const struct producer_config *config, const char *out,
+                  struct recording *ret, struct peet_err *err)
+{
+    struct console console;
+    struct guest_run run;
+    int r = prepare(s, config, out, ret, err);
+
+    if (r < 0)
+        return r;
+    console_init(&console, s->apps.count);
+    console.output = s->config->output;
+    console.context = s->config->context;
+    struct guest_files files = { .report = s->report, .console = s->console };
+    struct guest_job job = { .command = &s->command,
+                             .emulator = &s->emulator,
+                             .files = &files,
+                             .log = s->log,
+                             .timeout = s->config->timeout,
+                             .own_system = s->config->image,
+                             .console = &console,
+                             .progress = config->progress };
+    r = guest_run(&job, &run, err);
+    if (r == 0)
+        r = conclude(s, &run, &console, ret, err);
+    console_release(&console);
+    return r;
+}
+
+static void release(struct producer_state *s)
+{
+    const char *const files[] = { s->report, s->initrd, s->log };
+    char *half = s->report ? mem_format("%s.new", s->report) : NULL; /* the plugin was killed while it wrote */
+
+    if (half)
+        unlink(half);
+    free(half);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (files[i])
+            unlink(files[i]);
+    if (s->folder[0])
+        rmdir(s->folder);
+    free(s->console);
+    free(s->report);
+    free(s->initrd);
+    free(s->log);
+    free(s->plugin);
+    apps_release(&s->apps);
+    emulator_release(&s->emulator);
+    words_release(&s->command);
+}
+
+const struct producer producer_system = {
+    .name = "system",
+    .state_size = sizeof(struct producer_state),
+    .record = record,
+    .release = release,
+};
