@@ -8,7 +8,7 @@
 #include "capture/rt/raw.h"
 #include "map/source.h"
 
-enum { MOST = 4096 };
+enum { MOST = 1 << 16 };
 _Static_assert((int)SOURCE_CANCELLED == (int)RAW_CANCELLED, "what the machine says is what the program understands");
 
 struct program {
@@ -19,7 +19,7 @@ struct program {
 
 static void see_threads(struct program *p)
 {
-    while (p->source.contexts < steer_threads(p->steer)) {
+    while (p->source.contexts < steer_threads(p->steer) && p->source.contexts < MOST) {
         uint32_t i = p->source.contexts++;
         p->context[i] = (struct source_context){ steer_number(p->steer, i), steer_process(p->steer, i), i == 0 };
     }
@@ -31,6 +31,9 @@ static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_
     int r = steer_next(p->steer, context, reply, ret, err);
 
     see_threads(p);
+    if (r >= 0 && steer_threads(p->steer) > MOST)
+        return err_set(err, PEET_ERR_USAGE,
+                       "the program has made more than %d threads, which is all that can be simulated", MOST);
     return r;
 }
 

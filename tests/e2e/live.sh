@@ -105,6 +105,12 @@ verdict "Ctrl-C ends the simulation, and what it has is shown" "$(
     grep -q 'Stopped before its end\|^Runs' "$TMP/out" || cat "$TMP/out"
 )"
 
+verdict "places of threads that have ended are for others" "$(
+    printf '#include <pthread.h>\nstatic void *f(void *x) { return x; }\nint main(void) { pthread_t t; for (int i = 0; i < 4200; i++) if (pthread_create(&t, 0, f, 0) || pthread_join(t, 0)) return 1; return 0; }\n' >"$TMP/many.c"
+    "$peet" cc -O1 -o "$TMP/many" "$TMP/many.c" -lpthread
+    simulate --format csv -- "$TMP/many" 2>&1 | grep -q '^runs,sato1999,[0-9]*,4201,' || echo "not all threads were simulated"
+)"
+
 verdict "who is killed takes the program along" "$(
     "$peet" simulate -m ideal -- "$TMP/ever" >/dev/null 2>&1 &
     pid=$!

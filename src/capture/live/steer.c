@@ -23,13 +23,14 @@ enum { LOOKS = 400, PATIENCE_NS = 20000000 };
 #define NO_EXEC "the program starts another one by exec: that cannot be simulated while it runs"
 
 struct steered {
-    uint32_t place;
+    uint32_t place, number, process;
     struct raw_thread *raw;
     struct live_thread *thread;
     struct peet_feed *feed;
     struct peet_names names;
     bool has_words; /* they are being read: the buffer is not empty yet */
     bool is_over;   /* it runs no more */
+    bool is_gone;   /* and others may have its place */
 };
 
 struct steer {
@@ -95,6 +96,8 @@ static int adopt(struct steer *s, uint32_t place, struct peet_err *err)
     struct steered *x = mem_alloc(1, sizeof *x);
     x->place = place;
     x->raw = raw;
+    x->number = raw->number;
+    x->process = raw->process;
     x->thread = t;
     x->names = live_names(&t->reader);
     s->thread = mem_room(s->thread, s->threads, sizeof *s->thread);
@@ -120,7 +123,7 @@ static int adopt_all(struct steer *s, struct peet_err *err)
         for (uint32_t i = 0; r == 0 && i < atomic_load(&h->places) && i < RAW_THREADS; i++) {
             uint32_t life = atomic_load(&h->thread[i].life);
             bool is_new = (life == RAW_LIVE || life == RAW_ENDED) && !s->state.thread[i].number;
-            if (is_new && h->thread[i].number == (s->threads ? s->thread[s->threads - 1]->raw->number : 0) + 1) {
+            if (is_new && h->thread[i].number == (s->threads ? s->thread[s->threads - 1]->number : 0) + 1) {
                 r = adopt(s, i, err);
                 found = true;
             }
@@ -196,6 +199,18 @@ static int give_back(struct steer *s, struct steered *x, struct peet_err *err)
     return 0;
 }
 
+/* A thread has ended, and all that it said was read. */
+static void leave_place(struct steer *s, struct steered *x)
+{
+    if (x->is_gone || atomic_load(&x->raw->life) != RAW_ENDED || atomic_load(&x->raw->stopped) != RAW_OVER)
+        return;
+    x->is_gone = true;
+    s->state.thread[x->place] = (struct live_thread){ 0 };
+    for (unsigned i = 0; i < RAW_BUFFERS; i++)
+        atomic_store(&x->raw->buffer[i].state, RAW_EMPTY);
+    atomic_store(&x->raw->life, RAW_FREE);
+}
+
 int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
 {
     struct steered *x = s->thread[thread];
@@ -206,8 +221,10 @@ int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_bat
             if (r != 0 || (r = give_back(s, x, err)) < 0)
                 return r;
         }
-        if (x->is_over)
+        if (x->is_over) {
+            leave_place(s, x);
             return 0;
+        }
         int r = resume(s, x, reply, err);
         if (r < 0)
             return r;
@@ -363,10 +380,10 @@ uint32_t steer_threads(const struct steer *s)
 
 uint32_t steer_number(const struct steer *s, uint32_t thread)
 {
-    return s->thread[thread]->raw->number;
+    return s->thread[thread]->number;
 }
 
 uint32_t steer_process(const struct steer *s, uint32_t thread)
 {
-    return s->thread[thread]->raw->process;
+    return s->thread[thread]->process;
 }

@@ -47,18 +47,28 @@ static void add(struct traps *t, const uint8_t *p)
     t->site[t->count++] = (uint64_t)(uintptr_t)p;
 }
 
-/* Whether a row of instructions leads from one place to the other. */
+static bool writes_eax(const ZydisDecodedInstruction *x, const ZydisDecodedOperand *operand)
+{
+    for (unsigned i = 0; i < x->operand_count; i++)
+        if (operand[i].type == ZYDIS_OPERAND_TYPE_REGISTER && (operand[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+            && ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, operand[i].reg.value) == ZYDIS_REGISTER_RAX)
+            return true;
+    return false;
+}
+
+/* Whether a row of instructions leads from one place to the other, of which but the first may write %eax. */
 static bool leads_to(const ZydisDecoder *d, const uint8_t *from, const uint8_t *to)
 {
+    ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
     ZydisDecodedInstruction x;
 
-    while (from < to) {
-        if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(d, NULL, from, (size_t)(to - from), &x))
-            || x.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE)
+    for (const uint8_t *p = from; p < to; p += x.length)
+        if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(d, p, (size_t)(to - p), &x, operand))
+            || x.meta.branch_type != ZYDIS_BRANCH_TYPE_NONE || (p > from && writes_eax(&x, operand)))
             return false;
-        from += x.length;
-    }
-    return from == to;
+        else if (p + x.length == to)
+            return true;
+    return false;
 }
 
 /* mov $number, %eax, or for 0 xor %eax, %eax, in front of it, with one of those numbers. */
@@ -81,7 +91,7 @@ static void scan_c_library(struct traps *t, const ZydisDecoder *d, const struct 
     const uint8_t *generic = (const uint8_t *)(uintptr_t)function;
 
     for (const uint8_t *p = low; p + CALL_BYTES <= end; p++)
-        if (is_call(p) && (has_number(d, low, p) || (p > generic && p < generic + NEAR && leads_to(d, generic, p))))
+        if (is_call(p) && (has_number(d, low, p) || (p > generic && p < generic + NEAR)))
             add(t, p);
 }
 
