@@ -34,7 +34,8 @@ static int unknown_study(const char *word)
         n++;
     const char *near = opt_nearest(word, n, study_name, NULL);
     return near ? usage_error(&cmd_study, "unknown study '%s'; did you mean '%s'?", word, near)
-                : usage_error(&cmd_study, "unknown study '%s'; graph, parallelism, sharing or intrinsic was expected",
+                : usage_error(&cmd_study,
+                              "unknown study '%s'; graph, parallelism, sharing, allocation or intrinsic was expected",
                               word);
 }
 
@@ -183,7 +184,8 @@ static bool is_program(const char *name)
 static int run(int operands, char **operand)
 {
     if (operands == 0)
-        return usage_error(&cmd_study, "no study given; graph, parallelism, sharing or intrinsic was expected");
+        return usage_error(&cmd_study,
+                           "no study given; graph, parallelism, sharing, allocation or intrinsic was expected");
     const struct study *s = study_find(operand[0]);
     if (!s)
         return unknown_study(operand[0]);
@@ -259,7 +261,7 @@ static const char *const examples[] = {
 const struct command cmd_study = {
     .name = "study",
     .summary = "ask what does not hang on a machine: precedence, parallelism, sharing",
-    .operands = "graph|parallelism|sharing|intrinsic TRACE… | intrinsic -- PROGRAM [ARGUMENT…]",
+    .operands = "graph|parallelism|sharing|allocation|intrinsic TRACE… | intrinsic -- PROGRAM [ARGUMENT…]",
     .options = options,
     .examples = examples,
     .format = &format,

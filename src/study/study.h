@@ -15,7 +15,7 @@
 #include "peet/trace.h"
 #include "study/table.h"
 
-#define STUDIES(X) X(graph) X(parallelism) X(sharing) X(intrinsic)
+#define STUDIES(X) X(graph) X(parallelism) X(sharing) X(allocation) X(intrinsic)
 
 struct study_config {
     uint64_t grain; /* sharing: bytes of a granule, a power of two up to STUDY_MAX_GRAIN */

@@ -60,6 +60,41 @@ two=$dir/two.peet
 ends "parallelism tells work and span" 0 "*work *7*span *6*Critical path*Barriers*" parallelism "$two"
 ends "what a barrier costs is told by its place" 0 $'*\nbarriers,"fill ""it""+0x8",0x401008,1,1,2,2,2,*' parallelism --format csv "$two"
 ends "sharing tells who read from whom" 0 $'*\npairs,1,2,16,0\n*' sharing --format csv "$two"
+# Thread 1 allocates five times: two it frees, after two and no references, two thread 2 frees, one of them before it is given out again; one stays.
+cat >"$dir/heap.txt" <<'END'
+peet text 1
+process 1 parent 0 program "heap" command "heap"
+module process 1 path "/bin/heap" build "" bias 0
+  segment 0x401000 0x1000 offset 0 r-x
+  symbol 0x401000 0x20 code "make"
+thread 1 process 1 parent 0 ordinal 0 name "main"
+thread 2 process 1 parent 1 ordinal 0 name "worker"
+block b1 slots 1
+  0x401000 4 plain, store 8 [s0]
+1 - malloc 0x5000 100 @0x401008
+1 - b1 0x5000
+1 - b1 0x9000
+1 - free 0x5000
+1 - malloc 0x5000 16 @0x401008
+1 - free 0x5000
+1 - thread_create 2
+1 - calloc 0x6000 3 10 @0x401010
+1 - malloc 0x6000 40 @0x401010
+1 - malloc 0x7000 1 @0x401010
+1 - b1 0x9008
+1 - b1 0x9010
+1 - thread_join 2
+1 - thread_end 0 0
+2 - thread_start 1
+2 - free 0x6000
+2 - free 0x6000
+2 - thread_exit 0
+2 - thread_end 0 0
+end
+END
+"$peet" import -o "$dir/heap.peet" "$dir/heap.txt" || exit 1
+ends "allocation tells who frees what, and how long it lived" 0 $'*\nsites,1,0x401008,make,2,116,2,0,0,1\nsites,1,0x401010,make,3,71,2,2,1,' allocation --format csv "$dir/heap.peet"
+ends "allocation tells where and when memory is referred to" 0 $'*\ndisplay,1,0x9000,0xa000,4096,3,*               1               1*\n*' allocation --format csv "$dir/heap.peet"
 ends "the granule can be chosen" 0 $'*\npairs,1,2,64,0\n*' sharing --format csv --grain 32 "$two"
 ends "the graph is a drawing" 0 '*digraph run {*fill \\"it\\"*n0 -> n*\[label="thread_create"*}' graph "$two"
 ends "the graph as tables" 0 '*"nodes": {*"kind": "barrier"*"arcs": {*"event": "thread_join", "kind": "certain"*' graph --format json "$two"
