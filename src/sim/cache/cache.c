@@ -27,37 +27,35 @@ int cache_init(struct cache *c, const struct cache_config *config)
     *c = (struct cache){ .sets = lines / ways,
                          .ways = ways,
                          .shift = (uint32_t)__builtin_ctz(config->line),
+                         .tags = (ways + CACHE_TAGS - 1) / CACHE_TAGS * CACHE_TAGS,
+                         .is_ranked = config->replacement->moves && ways <= CACHE_RANKED_WAYS,
                          .replacement = config->replacement,
                          .random = config->seed * 2 + 1 };
     c->mask = (c->sets & (c->sets - 1)) == 0 ? c->sets - 1 : 0;
-    c->entry = calloc(lines, sizeof *c->entry);
+    c->tag_shift = (uint32_t)__builtin_popcountll(c->mask);
+    c->entry = calloc(lines + CACHE_TAGS, sizeof *c->entry); /* some more, for the padding of tags */
+    c->tag = aligned_alloc(CACHE_TAGS * sizeof *c->tag, c->sets * c->tags * sizeof *c->tag);
     c->order = calloc(c->sets, sizeof *c->order);
     c->recent = calloc(c->sets, sizeof *c->recent);
     c->is_full = calloc(c->sets, sizeof *c->is_full);
-    if (c->entry && c->order && c->recent && c->is_full)
-        return 0;
-    cache_release(c);
-    return -1;
+    if (!c->entry || !c->tag || !c->order || !c->recent || !c->is_full) {
+        cache_release(c);
+        return -1;
+    }
+    memset(c->tag, 0, c->sets * c->tags * sizeof *c->tag);
+    for (uint64_t i = 0; c->is_ranked && i < c->sets; i++)
+        c->order[i] = 0xfedcba9876543210;
+    return 0;
 }
 
 void cache_release(struct cache *c)
 {
     free(c->entry);
+    free(c->tag);
     free(c->order);
     free(c->recent);
     free(c->is_full);
     *c = (struct cache){ 0 };
-}
-
-uint64_t *cache_find(struct cache *c, uint64_t line)
-{
-    uint64_t *e = c->entry + cache_set(c, line) * c->ways, *end = e + c->ways;
-    uint64_t first = line << CACHE_STATE_BITS | 1; /* its entry in the first state; those in the others follow */
-
-    for (; e < end; e++)
-        if (*e - first < CACHE_STATES - 1)
-            return e;
-    return NULL;
 }
 
 /* There is no need to know it of all ways of very wide sets. */
@@ -66,7 +64,7 @@ static void note_recent(struct cache *c, uint64_t set, unsigned way)
     c->recent[set] = way <= UINT8_MAX ? (uint8_t)way : 0;
 }
 
-uint64_t *cache_touch(struct cache *c, uint64_t *entry)
+uint64_t *cache_touch_other(struct cache *c, uint64_t *entry)
 {
     uint64_t set = cache_set(c, *entry >> CACHE_STATE_BITS), *first = c->entry + set * c->ways;
     unsigned way = (unsigned)(entry - first);
@@ -77,22 +75,37 @@ uint64_t *cache_touch(struct cache *c, uint64_t *entry)
     return first + way;
 }
 
+/* A way of the set that has no line; c->ways: there is none. */
+static unsigned free_way(struct cache *c, uint64_t set)
+{
+    const uint64_t *e = c->entry + set * c->ways;
+    unsigned way = 0;
+
+    if (c->is_full[set])
+        return c->ways;
+    while (way < c->ways && cache_state(e[way]))
+        way++;
+    c->is_full[set] = way == c->ways;
+    return way;
+}
+
 uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
 {
     uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways, gone = 0;
-    unsigned way = 0;
+    unsigned way = free_way(c, set);
 
     assert(state && state < CACHE_STATES);
-    if (c->is_full[set])
-        way = c->ways;
-    while (way < c->ways && cache_state(e[way]))
-        way++;
     if (way == c->ways) {
-        c->is_full[set] = true;
-        way = c->replacement->victim(c, set);
+        way = c->is_ranked ? (unsigned)(c->order[set] >> 4 * (c->ways - 1) & 15) : c->replacement->victim(c, set);
         gone = e[way];
     }
     e[way] = line << CACHE_STATE_BITS | state;
+    c->tag[set * c->tags + way] = cache_tag(c, line);
+    if (c->is_ranked) {
+        cache_rank(c, set, way);
+        c->recent[set] = (uint8_t)way;
+        return gone;
+    }
     c->replacement->fill(c, set, way);
     note_recent(c, set, e[way] >> CACHE_STATE_BITS == line ? way : 0);
     return gone;
@@ -102,4 +115,15 @@ void cache_drop(struct cache *c, uint64_t *entry)
 {
     c->is_full[cache_set(c, *entry >> CACHE_STATE_BITS)] = false;
     *entry = 0;
+}
+
+void cache_move_first(struct cache *c, uint64_t set, unsigned way)
+{
+    uint64_t *e = c->entry + set * c->ways, entry = e[way];
+    uint16_t *t = c->tag + set * c->tags, tag = t[way];
+
+    memmove(e + 1, e, way * sizeof *e);
+    memmove(t + 1, t, way * sizeof *t);
+    e[0] = entry;
+    t[0] = tag;
 }
