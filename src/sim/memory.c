@@ -12,12 +12,21 @@ enum { STATE_MASK = PROTOCOL_STATES - 1, WATCHED = PROTOCOL_STATES };
 enum { SHARED_CLEAN = 1, SHARED_DIRTY = 2 }; /* of a line in a shared level */
 enum { HISTORY_WORDS = 64, PAGE_SHIFT = 12 };
 
+/* The order of a set of the first level before it was touched. */
+struct touch {
+    uint64_t order;
+    uint32_t set;
+    uint8_t recent;
+};
+enum { TOUCHES = 1024 };
+
 struct processor {
     struct memory_front front;
     struct cache level[CONFIG_LEVELS]; /* those that are private */
     struct cache tlb, instructions;
     uint64_t last_fetch; /* number of the line */
     struct memory_counts counts;
+    struct touch touch[TOUCHES]; /* that can be taken back */
 };
 
 struct memory {
@@ -31,8 +40,8 @@ struct memory {
     struct cache shared[CONFIG_LEVELS]; /* by level */
     struct fabric fabric;
     struct histories histories;
-    struct map homes;                             /* uint32_t: 1 + node, by page */
-    void (*watcher)(void *context, unsigned cpu); /* or NULL */
+    struct map homes;                                            /* uint32_t: 1 + node, by page */
+    void (*watcher)(void *context, unsigned cpu, uint64_t line); /* or NULL */
     void *watching;
 };
 
@@ -201,7 +210,7 @@ static unsigned state_of(struct memory *m, unsigned cpu, uint64_t line)
 static void change_state(struct memory *m, unsigned cpu, uint64_t line, unsigned state)
 {
     if (m->watcher)
-        m->watcher(m->watching, cpu);
+        m->watcher(m->watching, cpu, line);
     m->cpu[cpu].front.changes++; /* behind what the watcher still does */
     for (unsigned i = 0; i < m->private_levels; i++) {
         uint64_t *e = cache_find(&m->cpu[cpu].level[i], line);
@@ -614,6 +623,41 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     return stall;
 }
 
+bool memory_may_lead(const struct memory *m)
+{
+    const struct cache *c = &m->cpu[0].level[0];
+
+    return m->levels > 0 && !m->config.tlb.entries && c->replacement->is_calm && c->sets <= UINT32_MAX
+           && (c->is_ranked || !c->replacement->moves);
+}
+
+bool memory_is_smooth(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, unsigned kind)
+{
+    struct processor *p = &m->cpu[cpu];
+    struct cache *c = &p->level[0];
+    uint64_t line = addr >> c->shift, *e = cache_find(c, line), set = cache_set(c, line);
+
+    if (!e || !p->front.fast[kind][cache_state(*e)] || (addr + size - 1) >> c->shift != line
+        || p->front.touches == TOUCHES)
+        return false;
+    p->touch[p->front.touches++] = (struct touch){ c->order[set], (uint32_t)set, c->recent[set] };
+    cache_touch(c, e);
+    p->front.easy[kind]++;
+    return true;
+}
+
+void memory_untouch(struct memory *m, unsigned cpu, size_t touches)
+{
+    struct processor *p = &m->cpu[cpu];
+    struct cache *c = &p->level[0];
+
+    while (p->front.touches > touches) {
+        const struct touch *t = &p->touch[--p->front.touches];
+        c->order[t->set] = t->order;
+        c->recent[t->set] = t->recent;
+    }
+}
+
 /* A machine without caches: every reference goes to memory, and nobody is in the way. */
 static uint64_t refer_directly(struct memory *m, unsigned cpu, enum peet_kind kind)
 {
@@ -685,7 +729,7 @@ struct memory_front *memory_front(struct memory *m, unsigned cpu)
     return &m->cpu[cpu].front;
 }
 
-void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu), void *context)
+void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu, uint64_t line), void *context)
 {
     m->watcher = watcher;
     m->watching = context;
