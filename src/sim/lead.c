@@ -25,6 +25,8 @@ static inline const struct peet_record *lead_block(struct sim *s, struct place *
     for (; r < end && peet_is_reference(r); r++)
         if (!memory_is_easy(f, r->addr, r->size, r->kind)
             && !memory_is_smooth(s->memory, p->cpu, r->addr, r->size, r->kind)) {
+            for (const struct peet_record *x = r; x < end && peet_is_reference(x); x++)
+                memory_expect(s->memory, p->cpu, x->addr);
             memory_untouch(s->memory, p->cpu, touches);
             while (--r > block)
                 f->easy[r->kind]--;

@@ -646,6 +646,19 @@ bool memory_is_smooth(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     return true;
 }
 
+void memory_expect(const struct memory *m, unsigned cpu, uint64_t addr)
+{
+    const struct processor *p = &m->cpu[cpu];
+
+    if (m->private_levels < 2)
+        return;
+    const struct cache *c = &p->level[1];
+    uint64_t set = cache_set(c, addr >> c->shift);
+    __builtin_prefetch(c->order + set);
+    __builtin_prefetch(c->entry + set * c->ways);
+    __builtin_prefetch(c->entry + set * c->ways + 8);
+}
+
 void memory_untouch(struct memory *m, unsigned cpu, size_t touches)
 {
     struct processor *p = &m->cpu[cpu];

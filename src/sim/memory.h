@@ -87,6 +87,7 @@ void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigne
  * Those from a number of touches on are, also if lines were changed meanwhile to which none of them referred. */
 bool memory_may_lead(const struct memory *m);
 bool memory_is_smooth(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, unsigned kind);
+void memory_expect(const struct memory *m, unsigned cpu, uint64_t addr); /* a reference will come soon that is not */
 void memory_untouch(struct memory *m, unsigned cpu, size_t touches);
 
 /* One reference at `now` that is not easy; returns the cycles for which the processor has to wait. */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HOST_LINE = 64 };
+
 #define X(name) &replacement_##name,
 const struct replacement *const replacements[] = { REPLACEMENTS(X) NULL };
 #undef X
@@ -27,22 +29,21 @@ int cache_init(struct cache *c, const struct cache_config *config)
     *c = (struct cache){ .sets = lines / ways,
                          .ways = ways,
                          .shift = (uint32_t)__builtin_ctz(config->line),
-                         .tags = (ways + CACHE_TAGS - 1) / CACHE_TAGS * CACHE_TAGS,
                          .is_ranked = config->replacement->moves && ways <= CACHE_RANKED_WAYS,
                          .replacement = config->replacement,
                          .random = config->seed * 2 + 1 };
     c->mask = (c->sets & (c->sets - 1)) == 0 ? c->sets - 1 : 0;
-    c->tag_shift = (uint32_t)__builtin_popcountll(c->mask);
-    c->entry = calloc(lines + CACHE_TAGS, sizeof *c->entry); /* some more, for the padding of tags */
-    c->tag = aligned_alloc(CACHE_TAGS * sizeof *c->tag, c->sets * c->tags * sizeof *c->tag);
+    /* Some more entries, for what is compared too much; and sets begin where lines of the host's cache do. */
+    size_t bytes = ((lines + CACHE_COMPARED) * sizeof *c->entry + HOST_LINE - 1) / HOST_LINE * HOST_LINE;
+    c->entry = aligned_alloc(HOST_LINE, bytes);
     c->order = calloc(c->sets, sizeof *c->order);
     c->recent = calloc(c->sets, sizeof *c->recent);
     c->is_full = calloc(c->sets, sizeof *c->is_full);
-    if (!c->entry || !c->tag || !c->order || !c->recent || !c->is_full) {
+    if (!c->entry || !c->order || !c->recent || !c->is_full) {
         cache_release(c);
         return -1;
     }
-    memset(c->tag, 0, c->sets * c->tags * sizeof *c->tag);
+    memset(c->entry, 0, bytes);
     for (uint64_t i = 0; c->is_ranked && i < c->sets; i++)
         c->order[i] = 0xfedcba9876543210;
     return 0;
@@ -51,7 +52,6 @@ int cache_init(struct cache *c, const struct cache_config *config)
 void cache_release(struct cache *c)
 {
     free(c->entry);
-    free(c->tag);
     free(c->order);
     free(c->recent);
     free(c->is_full);
@@ -100,7 +100,6 @@ uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
         gone = e[way];
     }
     e[way] = line << CACHE_STATE_BITS | state;
-    c->tag[set * c->tags + way] = cache_tag(c, line);
     if (c->is_ranked) {
         cache_rank(c, set, way);
         c->recent[set] = (uint8_t)way;
@@ -120,10 +119,7 @@ void cache_drop(struct cache *c, uint64_t *entry)
 void cache_move_first(struct cache *c, uint64_t set, unsigned way)
 {
     uint64_t *e = c->entry + set * c->ways, entry = e[way];
-    uint16_t *t = c->tag + set * c->tags, tag = t[way];
 
     memmove(e + 1, e, way * sizeof *e);
-    memmove(t + 1, t, way * sizeof *t);
     e[0] = entry;
-    t[0] = tag;
 }

@@ -12,7 +12,7 @@
 #endif
 
 enum { CACHE_STATE_BITS = 4, CACHE_STATES = 1 << CACHE_STATE_BITS }; /* state 0: nothing is there */
-enum { CACHE_MAX_WAYS = 64, CACHE_RANKED_WAYS = 16, CACHE_TAGS = 8 };
+enum { CACHE_MAX_WAYS = 64, CACHE_RANKED_WAYS = 16, CACHE_COMPARED = 16 };
 
 struct cache_config {
     uint64_t bytes;
@@ -31,8 +31,7 @@ struct cache {
     bool *is_full;        /* there is no way without a line; false: nobody knows */
     uint64_t sets, mask;  /* mask: sets - 1 if that is all it takes, else 0 */
     uint32_t ways, shift; /* shift: from an address to the number of its line */
-    uint32_t tags, tag_shift;
-    bool is_ranked; /* order has the ways of each set, 4 bits each, what was used last first (lru.c) */
+    bool is_ranked;       /* order has the ways of each set, 4 bits each, what was used last first (lru.c) */
     const struct replacement *replacement;
     uint64_t random;
 };
@@ -60,34 +59,42 @@ static inline unsigned cache_state(uint64_t entry)
     return entry & (CACHE_STATES - 1);
 }
 
-static inline uint16_t cache_tag(const struct cache *c, uint64_t line)
+#ifdef __SSE2__
+/* All ones for each of 8 entries the low half of whose line's number is this one. */
+static inline __m128i cache_compare(const uint64_t *e, uint64_t line)
 {
-    return (uint16_t)(line >> c->tag_shift);
+    const __m128 *at = (const __m128 *)(const void *)e;
+    const __m128i number = _mm_set1_epi32(-CACHE_STATES), wanted = _mm_set1_epi32((int)(line << CACHE_STATE_BITS));
+    __m128 a = _mm_shuffle_ps(_mm_loadu_ps((const float *)at), _mm_loadu_ps((const float *)(at + 1)), 0x88);
+    __m128 b = _mm_shuffle_ps(_mm_loadu_ps((const float *)(at + 2)), _mm_loadu_ps((const float *)(at + 3)), 0x88);
+
+    return _mm_packs_epi32(_mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(a), number), wanted),
+                           _mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(b), number), wanted));
 }
+#endif
 
 /* The entry of a line, or NULL. Valid until the next touch or put of its set. */
 static inline uint64_t *cache_find(const struct cache *c, uint64_t line)
 {
-    uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways;
+    uint64_t *e = c->entry + cache_set(c, line) * c->ways, *end = e + c->ways;
     uint64_t first = line << CACHE_STATE_BITS | 1; /* its entry in the first state; those in the others follow */
 
 #ifdef __SSE2__
-    const uint16_t *tag = c->tag + set * c->tags;
-    __m128i wanted = _mm_set1_epi16((short)cache_tag(c, line));
-    for (uint32_t i = 0; i < c->tags; i += CACHE_TAGS) {
-        __m128i equal = _mm_cmpeq_epi16(wanted, _mm_load_si128((const __m128i *)(const void *)(tag + i)));
-        /* Padding may be equal, too, but what stands at its place is of another set, or nothing. */
-        for (unsigned left = (unsigned)_mm_movemask_epi8(equal) & 0x5555; left; left &= left - 1) {
-            uint32_t way = i + (unsigned)__builtin_ctz(left) / 2;
-            if (e[way] - first < CACHE_STATES - 1)
-                return e + way;
+    /* Many at once, and no branch that depends on where it is. What stands behind the set is of another one, or nothing. */
+    for (; c->ways >= CACHE_COMPARED / 2 && e < end; e += CACHE_COMPARED) {
+        __m128i low = cache_compare(e, line), high = low;
+        if (c->ways > CACHE_COMPARED / 2)
+            high = cache_compare(e + CACHE_COMPARED / 2, line);
+        for (unsigned left = (unsigned)_mm_movemask_epi8(_mm_packs_epi16(low, high)); left; left &= left - 1) {
+            uint64_t *found = e + __builtin_ctz(left);
+            if (*found - first < CACHE_STATES - 1)
+                return found;
         }
     }
-#else
-    for (uint32_t i = 0; i < c->ways; i++)
-        if (e[i] - first < CACHE_STATES - 1)
-            return e + i;
 #endif
+    for (; e < end; e++)
+        if (*e - first < CACHE_STATES - 1)
+            return e;
     return NULL;
 }
 
