@@ -12,12 +12,21 @@ enum { STATE_MASK = PROTOCOL_STATES - 1, WATCHED = PROTOCOL_STATES };
 enum { SHARED_CLEAN = 1, SHARED_DIRTY = 2 }; /* of a line in a shared level */
 enum { HISTORY_WORDS = 64, PAGE_SHIFT = 12 };
 
+/* The order of a set of the first level before it was touched. */
+struct touch {
+    uint64_t order;
+    uint32_t set;
+    uint8_t recent;
+};
+enum { TOUCHES = 1024 };
+
 struct processor {
     struct memory_front front;
     struct cache level[CONFIG_LEVELS]; /* those that are private */
     struct cache tlb, instructions;
     uint64_t last_fetch; /* number of the line */
     struct memory_counts counts;
+    struct touch touch[TOUCHES]; /* that can be taken back */
 };
 
 struct memory {
@@ -31,9 +40,14 @@ struct memory {
     struct cache shared[CONFIG_LEVELS]; /* by level */
     struct fabric fabric;
     struct histories histories;
-    struct map homes;                             /* uint32_t: 1 + node, by page */
-    void (*watcher)(void *context, unsigned cpu); /* or NULL */
+    struct map homes;                                            /* uint32_t: 1 + node, by page */
+    void (*watcher)(void *context, unsigned cpu, uint64_t line); /* or NULL */
     void *watching;
+};
+
+/* What a reference wants of a line. */
+struct part {
+    uint64_t line, addr, size;
 };
 
 /* The words of a line that a reference touches. */
@@ -42,8 +56,8 @@ static uint64_t words_of(const struct memory *m, uint64_t addr, uint64_t size)
     uint64_t first = addr >> m->word_shift & (HISTORY_WORDS - 1), in_line = m->config.level[0].line >> m->word_shift;
     uint64_t last = (addr + size - 1) >> m->word_shift & (HISTORY_WORDS - 1), n;
 
-    first %= in_line;
-    last %= in_line;
+    first &= in_line - 1; /* a power of two */
+    last &= in_line - 1;
     n = last - first + 1;
     return (n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << first;
 }
@@ -196,7 +210,7 @@ static unsigned state_of(struct memory *m, unsigned cpu, uint64_t line)
 static void change_state(struct memory *m, unsigned cpu, uint64_t line, unsigned state)
 {
     if (m->watcher)
-        m->watcher(m->watching, cpu);
+        m->watcher(m->watching, cpu, line);
     m->cpu[cpu].front.changes++; /* behind what the watcher still does */
     for (unsigned i = 0; i < m->private_levels; i++) {
         uint64_t *e = cache_find(&m->cpu[cpu].level[i], line);
@@ -425,6 +439,35 @@ static void fill(struct memory *m, unsigned cpu, unsigned level, uint64_t line, 
             push_out(m, cpu, i, gone[i], now);
 }
 
+/* A line that another private level has comes into those before it; returns its entry in the first, or NULL if it is gone again. Most
+ * often that is the only one before it, and what has to go is in the next one still. */
+static uint64_t *bring(struct memory *m, unsigned cpu, unsigned level, uint64_t line, unsigned state, uint64_t now)
+{
+    struct processor *p = &m->cpu[cpu];
+    struct cache *first = &p->level[0];
+
+    if (level > 1) {
+        fill(m, cpu, level, line, state, now);
+        return cache_find(first, line);
+    }
+    uint64_t gone = cache_put(first, line, state);
+    uint64_t *behind = gone ? cache_find(&p->level[1], gone >> CACHE_STATE_BITS) : NULL;
+    bool is_behind = behind != NULL;
+    if (behind)
+        set_state(behind, cache_state(gone));
+    for (unsigned i = 2; gone && i < m->private_levels; i++) {
+        uint64_t *e = cache_find(&p->level[i], gone >> CACHE_STATE_BITS);
+        if (e)
+            set_state(e, cache_state(gone));
+        is_behind |= e != NULL;
+    }
+    if (gone && !is_behind) {
+        push_out(m, cpu, 0, gone, now);
+        return cache_find(first, line);
+    }
+    return cache_last(first, line);
+}
+
 /* ---- references ---- */
 
 /* The word goes on to memory. */
@@ -442,9 +485,10 @@ static void write_through(struct memory *m, unsigned cpu, uint64_t line, uint64_
 }
 
 /* A processor has to ask others. */
-static uint64_t miss(struct memory *m, unsigned cpu, uint64_t line, uint64_t words, enum peet_kind kind, uint64_t now)
+static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, enum peet_kind kind, uint64_t now)
 {
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    uint64_t line = part->line, words = words_of(m, part->addr, part->size);
     const struct own_cell *cell = &m->protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
     struct history *h = history_at(&m->histories, line);
     struct memory_counts *n = &m->cpu[cpu].counts;
@@ -484,8 +528,9 @@ static uint64_t miss(struct memory *m, unsigned cpu, uint64_t line, uint64_t wor
 }
 
 /* A write to a line that the processor has; its innermost entry is given. */
-static uint64_t write_here(struct memory *m, unsigned cpu, uint64_t line, uint64_t words, uint64_t *entry, uint64_t now)
+static uint64_t write_here(struct memory *m, unsigned cpu, const struct part *part, uint64_t *entry, uint64_t now)
 {
+    uint64_t line = part->line;
     unsigned state = cache_state(*entry), next;
     const struct own_cell *cell = &m->protocol->own[state & STATE_MASK][OWN_WRITE];
     uint64_t stall = 0;
@@ -495,7 +540,7 @@ static uint64_t write_here(struct memory *m, unsigned cpu, uint64_t line, uint64
         next = cell->alone;
         if (state & WATCHED) {
             struct history *h = history_at(&m->histories, line);
-            history_write(h, cpu, words);
+            history_write(h, cpu, words_of(m, part->addr, part->size));
             watched = history_is_watched(&m->histories, h, cpu);
         }
     } else {
@@ -504,7 +549,7 @@ static uint64_t write_here(struct memory *m, unsigned cpu, uint64_t line, uint64
         next = heard.shared ? cell->shared : cell->alone;
         stall = heard.stall;
         m->cpu[cpu].counts.upgrades++;
-        history_write(h, cpu, words);
+        history_write(h, cpu, words_of(m, part->addr, part->size));
         watched = history_is_watched(&m->histories, h, cpu);
     }
     set_state(entry, next | (watched ? WATCHED : 0u)); /* no transaction moves entries of who asks */
@@ -514,8 +559,8 @@ static uint64_t write_here(struct memory *m, unsigned cpu, uint64_t line, uint64
 }
 
 /* The entry of the line in the first level is given, or NULL. */
-static uint64_t access_line(struct memory *m, unsigned cpu, uint64_t line, uint64_t *e, uint64_t words,
-                            enum peet_kind kind, uint64_t now)
+static uint64_t access_line(struct memory *m, unsigned cpu, const struct part *part, uint64_t *e, enum peet_kind kind,
+                            uint64_t now)
 {
     struct processor *p = &m->cpu[cpu];
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
@@ -523,19 +568,17 @@ static uint64_t access_line(struct memory *m, unsigned cpu, uint64_t line, uint6
     uint64_t stall;
 
     while (!e && ++level < m->private_levels)
-        e = cache_find(&p->level[level], line);
+        e = cache_find(&p->level[level], part->line);
     if (!e)
-        return miss(m, cpu, line, words, kind, now);
+        return miss(m, cpu, part, kind, now);
     p->counts.hits[level]++;
     stall = m->config.level[level].latency;
     e = cache_touch(&p->level[level], e);
-    if (level > 0) {
-        fill(m, cpu, level, line, cache_state(*e), now);
-        e = cache_find(&p->level[0], line);
-    }
+    if (level > 0)
+        e = bring(m, cpu, level, part->line, cache_state(*e), now);
     if (!is_write)
         return stall;
-    return stall + (e ? write_here(m, cpu, line, words, e, now) : miss(m, cpu, line, words, kind, now));
+    return stall + (e ? write_here(m, cpu, part, e, now) : miss(m, cpu, part, kind, now));
 }
 
 static uint64_t translate(struct memory *m, unsigned cpu, uint64_t addr)
@@ -570,7 +613,7 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     uint64_t stall = m->config.tlb.entries ? translate(m, cpu, addr) : 0;
     p->counts.writes += is_write;
     p->counts.reads += kind != PEET_STORE;
-    stall += access_line(m, cpu, line, e, words_of(m, addr, size), kind, now + stall);
+    stall += access_line(m, cpu, &(struct part){ line, addr, size }, e, kind, now + stall);
     if (kind == PEET_PREFETCH) { /* nobody waits for it */
         stall = 0;
         p->counts.waited = waited;
@@ -578,6 +621,54 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     }
     p->counts.stall += stall;
     return stall;
+}
+
+bool memory_may_lead(const struct memory *m)
+{
+    const struct cache *c = &m->cpu[0].level[0];
+
+    return m->levels > 0 && !m->config.tlb.entries && c->replacement->is_calm && c->sets <= UINT32_MAX
+           && (c->is_ranked || !c->replacement->moves);
+}
+
+bool memory_is_smooth(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, unsigned kind)
+{
+    struct processor *p = &m->cpu[cpu];
+    struct cache *c = &p->level[0];
+    uint64_t line = addr >> c->shift, *e = cache_find(c, line), set = cache_set(c, line);
+
+    if (!e || !p->front.fast[kind][cache_state(*e)] || (addr + size - 1) >> c->shift != line
+        || p->front.touches == TOUCHES)
+        return false;
+    p->touch[p->front.touches++] = (struct touch){ c->order[set], (uint32_t)set, c->recent[set] };
+    cache_touch(c, e);
+    p->front.easy[kind]++;
+    return true;
+}
+
+void memory_expect(const struct memory *m, unsigned cpu, uint64_t addr)
+{
+    const struct processor *p = &m->cpu[cpu];
+
+    if (m->private_levels < 2)
+        return;
+    const struct cache *c = &p->level[1];
+    uint64_t set = cache_set(c, addr >> c->shift);
+    __builtin_prefetch(c->order + set);
+    __builtin_prefetch(c->entry + set * c->ways);
+    __builtin_prefetch(c->entry + set * c->ways + 8);
+}
+
+void memory_untouch(struct memory *m, unsigned cpu, size_t touches)
+{
+    struct processor *p = &m->cpu[cpu];
+    struct cache *c = &p->level[0];
+
+    while (p->front.touches > touches) {
+        const struct touch *t = &p->touch[--p->front.touches];
+        c->order[t->set] = t->order;
+        c->recent[t->set] = t->recent;
+    }
 }
 
 /* A machine without caches: every reference goes to memory, and nobody is in the way. */
@@ -651,7 +742,7 @@ struct memory_front *memory_front(struct memory *m, unsigned cpu)
     return &m->cpu[cpu].front;
 }
 
-void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu), void *context)
+void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu, uint64_t line), void *context)
 {
     m->watcher = watcher;
     m->watching = context;

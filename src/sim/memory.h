@@ -60,6 +60,7 @@ struct memory_front {
     uint64_t easy[PEET_PREFETCH + 1];           /* so many, by kind */
     uint64_t smooth;                            /* so many of them were smooth */
     uint64_t changes;                           /* so often others have changed what is in the private caches */
+    size_t touches;                             /* sets whose order smooth ones changed, and which can be taken back */
 };
 
 static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
@@ -78,9 +79,16 @@ void memory_free(struct memory *m);
 
 struct memory_front *memory_front(struct memory *m, unsigned cpu);
 
-/* Is called whenever a processor's private caches are about to be changed by what another one does. It may ask for easy and smooth
- * references of that processor. */
-void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu), void *context);
+/* Is called whenever a line in a processor's private caches is about to be changed by what another one does. It may ask for easy and
+ * smooth references of that processor. */
+void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu, uint64_t line), void *context);
+
+/* A reference that is smooth, and can be taken back; false: it is not, or too many could be taken back already, and nothing has happened.
+ * Those from a number of touches on are, also if lines were changed meanwhile to which none of them referred. */
+bool memory_may_lead(const struct memory *m);
+bool memory_is_smooth(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, unsigned kind);
+void memory_expect(const struct memory *m, unsigned cpu, uint64_t addr); /* a reference will come soon that is not */
+void memory_untouch(struct memory *m, unsigned cpu, size_t touches);
 
 /* One reference at `now` that is not easy; returns the cycles for which the processor has to wait. */
 uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now);

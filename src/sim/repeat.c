@@ -188,11 +188,12 @@ void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
 
     if (c->in_trip == 0 && c->trip == 0 && !is_trip_of(&c->easy, &c->batch.repeat))
         find_trip(s, &c->batch.repeat, &c->easy);
-    do {
+    step(s, p, limit);
+    while (c->at < c->batch.count && sim_may_go_on(s, p, limit)) {
         p->ahead = 0;
         s->now = p->clock;
         step(s, p, limit);
-    } while (c->at < c->batch.count && sim_may_go_on(s, p, limit));
+    }
 }
 
 void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
@@ -200,6 +201,8 @@ void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numbe
     struct context *c = p->context;
     uint64_t trips = p->ahead, before = time > p->ahead_from ? time - p->ahead_from - 1 : 0;
 
+    if (p->lead.is_on)
+        lead_take_back(s, p, time, number);
     p->ahead = 0;
     if (trips == 0 || c->easy.cycles == 0)
         return;

@@ -16,18 +16,22 @@ enum { PROGRESS_STEPS = 1 << 12 }; /* of up to a batch each */
 /* ---- making one ---- */
 
 /* Before a processor's caches are changed by what another one does. */
-static void watch(void *context, unsigned cpu)
+static void watch(void *context, unsigned cpu, uint64_t line)
 {
     struct sim *s = context;
 
-    if (s->config.contexts == 1 && s->place[cpu].ahead)
-        sim_take_back(s, &s->place[cpu], s->now, s->actor);
+    if (s->config.contexts > 1)
+        return;
+    struct place *p = &s->place[cpu];
+    if (p->ahead || (p->lead.is_on && lead_has(p, line)))
+        sim_take_back(s, p, s->now, s->actor);
 }
 
 /* A lock's or a barrier's own references may be made for one who is not there any more. */
 static void host_touches(struct sim *s, unsigned cpu)
 {
-    watch(s, cpu);
+    if (s->config.contexts == 1)
+        sim_take_back(s, &s->place[cpu], s->now, s->actor);
     memory_front(s->memory, cpu)->changes++;
 }
 
@@ -121,6 +125,7 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
         return r;
     }
     memory_set_watcher(s->memory, watch, s);
+    sim_set_leads(s, true);
     sched_init(&s->scheduler, config->scheduler,
                &(struct sched_config){ .places = s->places, .quantum = config->quantum, .seed = config->seed });
     *ret = s;
@@ -130,6 +135,13 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
 void sim_set_remap(struct sim *s, struct remap *r)
 {
     s->remap = r;
+    sim_set_leads(s, true);
+}
+
+void sim_set_leads(struct sim *s, bool leads)
+{
+    s->leads = leads && s->config.contexts == 1 && s->config.slack == 0 && !s->config.by_reference && !s->remap
+               && memory_may_lead(s->memory);
 }
 
 void sim_set_stop(struct sim *s, const volatile uint32_t *stop)
@@ -196,6 +208,7 @@ static void leave_place(struct place *p)
     p->context = NULL;
     p->runs = false;
     p->ahead = 0;
+    p->lead.is_on = false;
 }
 
 static void take_place(struct sim *s, struct place *p, struct context *c, uint64_t now)
@@ -438,13 +451,17 @@ static void execute(struct sim *s, struct place *p, struct context *c, uint64_t 
 {
     const struct peet_record *r = c->batch.records + c->at, *end = c->batch.records + c->batch.count;
 
-    do {
-        s->now = p->clock;
+    for (;;) {
         if (r->kind == PEET_BLOCK)
             sim_issue(s, p, r++);
         r = refer(s, p, r, end);
-    } while (r < end && r->kind <= PEET_PREFETCH && sim_may_go_on(s, p, limit));
+        if (r >= end || r->kind > PEET_PREFETCH || !sim_may_go_on(s, p, limit))
+            break;
+        s->now = p->clock; /* the first step began when the turn did, also if a lock was taken before it */
+    }
     c->at = (size_t)(r - c->batch.records);
+    if (r < end && s->leads && p->clock >= limit && !s->is_changed && s->scheduler.count == 0)
+        sim_lead(s, p);
 }
 
 /* The context has used its time, and others are ready. */
@@ -472,6 +489,7 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
     struct context *c = p->context;
 
     p->ahead = 0; /* nobody is behind it any more */
+    p->lead.is_on = false;
     s->now = p->clock;
     s->actor = p->number;
     if (c->pending && !sim_pending(s, p)) {

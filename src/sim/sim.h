@@ -88,6 +88,9 @@ void sim_free(struct sim *s);
 /* Addresses go through it from now on; it is borrowed. The source must not give repeats. */
 void sim_set_remap(struct sim *s, struct remap *r);
 
+/* For tests: whether places may do before their time what nobody can see (they do). All results are the same. */
+void sim_set_leads(struct sim *s, bool leads);
+
 /* It is to end as soon as that is not 0 any more. */
 void sim_set_stop(struct sim *s, const volatile uint32_t *stop);
 

@@ -90,15 +90,25 @@ struct context {
     struct easy_trip easy;
 };
 
+/* Blocks that a place has done before their time (lead.c), and what was before them. */
+struct lead {
+    bool is_on;
+    uint32_t most, failed, rest; /* blocks at a time; how many turns it rests if there were none; and still rests */
+    size_t at;                   /* their first record */
+    uint64_t clock, compute, stall, instructions, easy[PEET_PREFETCH + 1];
+    uint64_t references; /* of all of them */
+};
+
 struct place {
     struct sim_place seen;
     unsigned number, cpu;
     struct memory_front *front; /* of the processor */
     const struct memory_counts *counts;
     uint64_t clock;
-    uint64_t began;          /* when its context came */
-    uint64_t ahead;          /* trips that are counted before their time, and can be taken back, */
-    uint64_t ahead_from;     /*   since that time */
+    uint64_t began;      /* when its context came */
+    uint64_t ahead;      /* trips that are counted before their time, and can be taken back, */
+    uint64_t ahead_from; /*   since that time */
+    struct lead lead;
     struct context *context; /* NULL: idle */
     bool runs;               /* it can go on */
     uint8_t empty_as; /* enum time_kind: why nobody is there, for the one who was there last waits for something */
@@ -137,6 +147,7 @@ struct sim {
     uint64_t broken;
     const volatile uint32_t *stop; /* or NULL */
     bool is_stopped;
+    bool leads; /* places may do blocks before their time */
     struct arena arena;
 };
 
@@ -226,9 +237,16 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r); /* 
  * taken back, as many as there are. */
 void sim_repeat(struct sim *s, struct place *p, uint64_t limit);
 
-/* Something is about to happen here that others do: what the place counted before its time goes back, to the first step that comes behind
+/* Something is about to happen here that others do: what the place did before its time goes back, to the first step that comes behind
  * the one of that place at that time. */
 void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);
+
+/* The place's next blocks, before their time, as far as nobody can see them. */
+void sim_lead(struct sim *s, struct place *p);
+
+/* Of a place that has done some: whether they refer to a line; takes back those that come behind the step of that place at that time. */
+bool lead_has(const struct place *p, uint64_t line);
+void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);
 
 /* Bytes that library code moved. */
 void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Trips of loops that the machine only counts, also before their time (sim/repeat.c), against the same trips one by one: random threads
- * whose batches end in something that is repeated, on random machines, once so and once expanded. All times and counts are the same. */
+/* Trips of loops that the machine only counts, also before their time (sim/repeat.c), and blocks that it does before their time (sim/lead.c),
+ * against the same trips and blocks one by one: random threads whose batches end in something that is repeated, on random machines, once so,
+ * once expanded, and once expanded and in order. All times and counts are the same. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -145,7 +146,7 @@ static struct machine_config random_machine(uint64_t *random)
     return c;
 }
 
-static struct sim *play(struct made *m, const struct machine_config *config, bool is_expanded)
+static struct sim *play(struct made *m, const struct machine_config *config, bool is_expanded, bool leads)
 {
     struct sim *sim = NULL;
     struct peet_err err = { 0 };
@@ -155,7 +156,10 @@ static struct sim *play(struct made *m, const struct machine_config *config, boo
         m->thread[i].batch = 0;
         m->context[i] = (struct source_context){ i, 1, true };
     }
-    if (!CHECK_EQ(sim_new(config, &m->source, &sim, &err), 0) || !CHECK_EQ(sim_run(sim, NULL, &err), 0))
+    if (!CHECK_EQ(sim_new(config, &m->source, &sim, &err), 0))
+        return NULL;
+    sim_set_leads(sim, leads);
+    if (!CHECK_EQ(sim_run(sim, NULL, &err), 0))
         printf("# %s\n", err.text);
     return sim;
 }
@@ -175,7 +179,7 @@ static bool are_same(struct sim *first, struct sim *second)
     return same;
 }
 
-static void trips_that_are_counted_are_as_those_that_are_made(void)
+static void what_is_done_before_its_time_is_as_if_in_order(void)
 {
     static struct made m;
     char path[] = "/tmp/peet-test.XXXXXX";
@@ -191,12 +195,14 @@ static void trips_that_are_counted_are_as_those_that_are_made(void)
         struct machine_config config = random_machine(&random);
         m.seed = i << 32;
         m.source.contexts = m.source.most = 1 + (uint32_t)draw(&random, THREADS);
-        struct sim *counted = play(&m, &config, false), *made = play(&m, &config, true);
-        if (!CHECK(are_same(counted, made)))
+        struct sim *counted = play(&m, &config, false, true), *made = play(&m, &config, true, true);
+        struct sim *in_order = play(&m, &config, true, false);
+        if (!CHECK(are_same(counted, in_order)) || !CHECK(are_same(made, in_order)))
             printf("# machine %" PRIu64 ": %u processors, %u threads, %s, %s\n", i, config.cpus, m.source.contexts,
                    config.protocol->name, config.by_reference ? "by reference" : "by block");
         sim_free(counted);
         sim_free(made);
+        sim_free(in_order);
     }
     peet_writer_close(w, NULL);
     unlink(path);
@@ -204,6 +210,6 @@ static void trips_that_are_counted_are_as_those_that_are_made(void)
 
 int main(void)
 {
-    RUN(trips_that_are_counted_are_as_those_that_are_made);
+    RUN(what_is_done_before_its_time_is_as_if_in_order);
     return check_done();
 }

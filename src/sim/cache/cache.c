@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { HOST_LINE = 64 };
+
 #define X(name) &replacement_##name,
 const struct replacement *const replacements[] = { REPLACEMENTS(X) NULL };
 #undef X
@@ -27,17 +29,24 @@ int cache_init(struct cache *c, const struct cache_config *config)
     *c = (struct cache){ .sets = lines / ways,
                          .ways = ways,
                          .shift = (uint32_t)__builtin_ctz(config->line),
+                         .is_ranked = config->replacement->moves && ways <= CACHE_RANKED_WAYS,
                          .replacement = config->replacement,
                          .random = config->seed * 2 + 1 };
     c->mask = (c->sets & (c->sets - 1)) == 0 ? c->sets - 1 : 0;
-    c->entry = calloc(lines, sizeof *c->entry);
+    /* Some more entries, for what is compared too much; and sets begin where lines of the host's cache do. */
+    size_t bytes = ((lines + CACHE_COMPARED) * sizeof *c->entry + HOST_LINE - 1) / HOST_LINE * HOST_LINE;
+    c->entry = aligned_alloc(HOST_LINE, bytes);
     c->order = calloc(c->sets, sizeof *c->order);
     c->recent = calloc(c->sets, sizeof *c->recent);
     c->is_full = calloc(c->sets, sizeof *c->is_full);
-    if (c->entry && c->order && c->recent && c->is_full)
-        return 0;
-    cache_release(c);
-    return -1;
+    if (!c->entry || !c->order || !c->recent || !c->is_full) {
+        cache_release(c);
+        return -1;
+    }
+    memset(c->entry, 0, bytes);
+    for (uint64_t i = 0; c->is_ranked && i < c->sets; i++)
+        c->order[i] = 0xfedcba9876543210;
+    return 0;
 }
 
 void cache_release(struct cache *c)
@@ -49,24 +58,13 @@ void cache_release(struct cache *c)
     *c = (struct cache){ 0 };
 }
 
-uint64_t *cache_find(struct cache *c, uint64_t line)
-{
-    uint64_t *e = c->entry + cache_set(c, line) * c->ways, *end = e + c->ways;
-    uint64_t first = line << CACHE_STATE_BITS | 1; /* its entry in the first state; those in the others follow */
-
-    for (; e < end; e++)
-        if (*e - first < CACHE_STATES - 1)
-            return e;
-    return NULL;
-}
-
 /* There is no need to know it of all ways of very wide sets. */
 static void note_recent(struct cache *c, uint64_t set, unsigned way)
 {
     c->recent[set] = way <= UINT8_MAX ? (uint8_t)way : 0;
 }
 
-uint64_t *cache_touch(struct cache *c, uint64_t *entry)
+uint64_t *cache_touch_other(struct cache *c, uint64_t *entry)
 {
     uint64_t set = cache_set(c, *entry >> CACHE_STATE_BITS), *first = c->entry + set * c->ways;
     unsigned way = (unsigned)(entry - first);
@@ -77,22 +75,36 @@ uint64_t *cache_touch(struct cache *c, uint64_t *entry)
     return first + way;
 }
 
+/* A way of the set that has no line; c->ways: there is none. */
+static unsigned free_way(struct cache *c, uint64_t set)
+{
+    const uint64_t *e = c->entry + set * c->ways;
+    unsigned way = 0;
+
+    if (c->is_full[set])
+        return c->ways;
+    while (way < c->ways && cache_state(e[way]))
+        way++;
+    c->is_full[set] = way == c->ways;
+    return way;
+}
+
 uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
 {
     uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways, gone = 0;
-    unsigned way = 0;
+    unsigned way = free_way(c, set);
 
     assert(state && state < CACHE_STATES);
-    if (c->is_full[set])
-        way = c->ways;
-    while (way < c->ways && cache_state(e[way]))
-        way++;
     if (way == c->ways) {
-        c->is_full[set] = true;
-        way = c->replacement->victim(c, set);
+        way = c->is_ranked ? (unsigned)(c->order[set] >> 4 * (c->ways - 1) & 15) : c->replacement->victim(c, set);
         gone = e[way];
     }
     e[way] = line << CACHE_STATE_BITS | state;
+    if (c->is_ranked) {
+        cache_rank(c, set, way);
+        c->recent[set] = (uint8_t)way;
+        return gone;
+    }
     c->replacement->fill(c, set, way);
     note_recent(c, set, e[way] >> CACHE_STATE_BITS == line ? way : 0);
     return gone;
@@ -102,4 +114,12 @@ void cache_drop(struct cache *c, uint64_t *entry)
 {
     c->is_full[cache_set(c, *entry >> CACHE_STATE_BITS)] = false;
     *entry = 0;
+}
+
+void cache_move_first(struct cache *c, uint64_t set, unsigned way)
+{
+    uint64_t *e = c->entry + set * c->ways, entry = e[way];
+
+    memmove(e + 1, e, way * sizeof *e);
+    e[0] = entry;
 }

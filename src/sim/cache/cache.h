@@ -7,9 +7,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum { CACHE_STATE_BITS = 4, CACHE_STATES = 1 << CACHE_STATE_BITS }; /* state 0: nothing is there */
-enum { CACHE_MAX_WAYS = 64 };
+enum { CACHE_MAX_WAYS = 64, CACHE_RANKED_WAYS = 16, CACHE_COMPARED = 16 };
 
 struct cache_config {
     uint64_t bytes;
@@ -20,12 +23,15 @@ struct cache_config {
 };
 
 struct cache {
-    uint64_t *entry;      /* set by set, way by way: line number << CACHE_STATE_BITS | state */
+    uint64_t *entry; /* set by set, way by way: line number << CACHE_STATE_BITS | state */
+    uint16_t
+        *tag; /* of each entry a part of its line's number, so that many are compared at once; padded to CACHE_TAGS */
     uint64_t *order;      /* a word per set, for the replacement */
     uint8_t *recent;      /* the way of each set that was used last, if it is still there */
     bool *is_full;        /* there is no way without a line; false: nobody knows */
     uint64_t sets, mask;  /* mask: sets - 1 if that is all it takes, else 0 */
     uint32_t ways, shift; /* shift: from an address to the number of its line */
+    bool is_ranked;       /* order has the ways of each set, 4 bits each, what was used last first (lru.c) */
     const struct replacement *replacement;
     uint64_t random;
 };
@@ -33,7 +39,7 @@ struct cache {
 /* How a set's next victim is found. The ways of a set are numbered from 0. */
 struct replacement {
     const char *name, *summary;
-    bool moves;   /* touch makes a way the first, as fill does; fill alone may change places in any case */
+    bool moves;   /* touch may make a way the first, as fill does; fill alone may change places in any case */
     bool is_calm; /* to use what was used or filled last once more changes nothing */
     unsigned (*victim)(struct cache *c, uint64_t set);          /* of a full set */
     void (*touch)(struct cache *c, uint64_t set, unsigned way); /* it was used, and was there before */
@@ -53,16 +59,84 @@ static inline unsigned cache_state(uint64_t entry)
     return entry & (CACHE_STATES - 1);
 }
 
+#ifdef __SSE2__
+/* All ones for each of 8 entries the low half of whose line's number is this one. */
+static inline __m128i cache_compare(const uint64_t *e, uint64_t line)
+{
+    const __m128 *at = (const __m128 *)(const void *)e;
+    const __m128i number = _mm_set1_epi32(-CACHE_STATES), wanted = _mm_set1_epi32((int)(line << CACHE_STATE_BITS));
+    __m128 a = _mm_shuffle_ps(_mm_loadu_ps((const float *)at), _mm_loadu_ps((const float *)(at + 1)), 0x88);
+    __m128 b = _mm_shuffle_ps(_mm_loadu_ps((const float *)(at + 2)), _mm_loadu_ps((const float *)(at + 3)), 0x88);
+
+    return _mm_packs_epi32(_mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(a), number), wanted),
+                           _mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(b), number), wanted));
+}
+#endif
+
 /* The entry of a line, or NULL. Valid until the next touch or put of its set. */
-uint64_t *cache_find(struct cache *c, uint64_t line);
+static inline uint64_t *cache_find(const struct cache *c, uint64_t line)
+{
+    uint64_t *e = c->entry + cache_set(c, line) * c->ways, *end = e + c->ways;
+    uint64_t first = line << CACHE_STATE_BITS | 1; /* its entry in the first state; those in the others follow */
+
+#ifdef __SSE2__
+    /* Many at once, and no branch that depends on where it is. What stands behind the set is of another one, or nothing. */
+    for (; c->ways >= CACHE_COMPARED / 2 && e < end; e += CACHE_COMPARED) {
+        __m128i low = cache_compare(e, line), high = low;
+        if (c->ways > CACHE_COMPARED / 2)
+            high = cache_compare(e + CACHE_COMPARED / 2, line);
+        for (unsigned left = (unsigned)_mm_movemask_epi8(_mm_packs_epi16(low, high)); left; left &= left - 1) {
+            uint64_t *found = e + __builtin_ctz(left);
+            if (*found - first < CACHE_STATES - 1)
+                return found;
+        }
+    }
+#endif
+    for (; e < end; e++)
+        if (*e - first < CACHE_STATES - 1)
+            return e;
+    return NULL;
+}
+
+/* The entry of the line that was touched or put last in its set. */
+static inline uint64_t *cache_last(const struct cache *c, uint64_t line)
+{
+    uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways + c->recent[set];
+
+    return *e >> CACHE_STATE_BITS == line ? e : cache_find(c, line);
+}
+
+/* A way of a ranked set becomes the first. */
+static inline void cache_rank(struct cache *c, uint64_t set, unsigned way)
+{
+    const uint64_t ones = UINT64_MAX / 15;
+    uint64_t order = c->order[set], other = order ^ way * ones;
+    uint64_t same = (other - ones) & ~other & ones << 3; /* its lowest bit is the one of the way */
+    uint64_t before = ((same & -same) >> 3) - 1;
+
+    c->order[set] = (order & ~(before << 4 | 15)) | (order & before) << 4 | way;
+}
 
 /* The line was used; returns where its entry is now. */
-uint64_t *cache_touch(struct cache *c, uint64_t *entry);
+uint64_t *cache_touch_other(struct cache *c, uint64_t *entry);
+static inline uint64_t *cache_touch(struct cache *c, uint64_t *entry)
+{
+    if (!c->is_ranked)
+        return cache_touch_other(c, entry);
+    uint64_t set = cache_set(c, *entry >> CACHE_STATE_BITS);
+    unsigned way = (unsigned)(entry - (c->entry + set * c->ways));
+    cache_rank(c, set, way);
+    c->recent[set] = (uint8_t)way;
+    return entry;
+}
 
 /* Puts a line, which is not there, in this state. Returns the entry that had to go; 0: none. */
 uint64_t cache_put(struct cache *c, uint64_t line, unsigned state);
 
 void cache_drop(struct cache *c, uint64_t *entry); /* the line goes */
+
+/* For replacements: a way becomes the first, and those before it move. */
+void cache_move_first(struct cache *c, uint64_t set, unsigned way);
 
 /* A new replacement is a file src/sim/cache/NAME.c that defines replacement_NAME, and a line here. */
 #define REPLACEMENTS(X) X(lru) X(plru) X(fifo) X(random) X(rrip)

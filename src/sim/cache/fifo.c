@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The line that came first goes, used or not. The ways of a set stand in this order, the newest first: a count of victims would not
  * do, for what comes after a line was dropped takes its way, and is new. */
-#include <string.h>
-
 #include "sim/cache/cache.h"
 
 static unsigned victim(struct cache *c, uint64_t set)
@@ -18,17 +16,9 @@ static void touch(struct cache *c, uint64_t set, unsigned way)
     (void)way;
 }
 
-static void fill(struct cache *c, uint64_t set, unsigned way)
-{
-    uint64_t *e = c->entry + set * c->ways, newest = e[way];
-
-    memmove(e + 1, e, way * sizeof *e);
-    e[0] = newest;
-}
-
 const struct replacement replacement_fifo = { .name = "fifo",
                                               .summary = "the line that came first",
                                               .is_calm = true,
                                               .victim = victim,
                                               .touch = touch,
-                                              .fill = fill };
+                                              .fill = cache_move_first };
