@@ -54,8 +54,8 @@ PLUGIN_LIB_C := $(OPEN_C) $(addprefix src/capture/qemu/,guest.c guest_aarch64.c 
 	pattern.c threads.c) $(addprefix src/capture/x86/,class.c decode.c address.c)
 MARK_C := $(sort $(wildcard src/capture/qemu/mark/*.c))
 UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
-# Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, bench/x.c is build/bench/x.
-HELPER_C := $(sort $(wildcard tests/cli/*.c tests/golden/*.c tests/oracle/*.c tests/e2e/*.c bench/*.c))
+# Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, experiments/x.c is build/experiments/x.
+HELPER_C := $(sort $(wildcard tests/cli/*.c tests/golden/*.c tests/oracle/*.c tests/e2e/*.c bench/*.c experiments/*.c))
 FUZZ_C := $(sort $(wildcard tests/fuzz/*.c))
 # Machines that are part of peet itself.
 MACHINES := $(sort $(wildcard machines/*.cfg))
@@ -133,7 +133,7 @@ bench: all $(HELPERS) ## measure what is claimed about speed, one script after t
 	  echo "== $$f"; PEET_BUILD=$(abspath $(B)) $$f || { echo "$$f failed with status $$?"; status=1; }; \
 	fi; done; exit $$status
 
-experiments: all ## the figures of the papers, into experiments/out; QUICK=1: less of each
+experiments: all $(HELPERS) ## the figures of the papers, into experiments/out; QUICK=1: less of each
 	@status=0; for f in experiments/*; do if [ -f $$f ] && [ -x $$f ]; then \
 	  echo "== $$f"; PEET_BUILD=$(abspath $(B)) $$f $(if $(QUICK),--quick) || { echo "$$f failed with status $$?"; status=1; }; \
 	fi; done; exit $$status
