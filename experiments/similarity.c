@@ -14,6 +14,8 @@
  *   start  all instructions, B uncut (with -m)      calls       calls and returns alone
  *   all    all instructions                         work        instructions, without the code that waits (with -w)
  *                                                   work_calls  both
+ * With -m there is a line for each function that one of the cut streams has more instructions of: thread, "why", its name, how many in A alone,
+ * how many in B alone, places not regarded.
  * Beyond LIMIT edits it stops: "bound" says that there are at least so many, and that the similarity is at most this.
  * --check compares what is fast here with what is obvious, on random words. */
 #include <inttypes.h>
@@ -256,21 +258,67 @@ static void show(unsigned thread, const char *view, struct word a, struct word b
     free((void *)(uintptr_t)b.at);
 }
 
+/* Where B is cut. */
+static void find_cut(const struct stream *b, const struct ranges *marks, size_t *ret_first, size_t *ret_end)
+{
+    size_t first = 0, end = b->count;
+
+    while (first < end && !is_in(marks, b->at[first]))
+        first++;
+    if (first == end)
+        fail("the second trace", "no mark in a thread that the first one has");
+    for (size_t i = ++first; i < end; i++)
+        if (is_in(marks, b->at[i]))
+            end = i;
+    *ret_first = first;
+    *ret_end = end;
+}
+
+static int by_address(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Both streams sorted, so that what one has more of is seen, function by function. */
+static void explain(unsigned thread, struct word a, struct word b, const struct peet_trace *t, uint32_t process)
+{
+    const struct peet_symbol *symbol = NULL;
+    uint64_t more_a = 0, more_b = 0;
+    size_t i = 0, j = 0;
+
+    qsort((void *)(uintptr_t)a.at, a.count, sizeof *a.at, by_address);
+    qsort((void *)(uintptr_t)b.at, b.count, sizeof *b.at, by_address);
+    while (i < a.count || j < b.count) {
+        if (i < a.count && j < b.count && a.at[i] == b.at[j]) {
+            i++, j++;
+            continue;
+        }
+        bool is_a = j == b.count || (i < a.count && a.at[i] < b.at[j]);
+        const struct peet_symbol *of = peet_trace_symbol(t, process, is_a ? a.at[i++] : b.at[j++]);
+        if (of != symbol && more_a + more_b)
+            printf("%u why %s %" PRIu64 " %" PRIu64 "\n", thread, symbol ? symbol->name : "?", more_a, more_b);
+        if (of != symbol)
+            more_a = more_b = 0;
+        symbol = of;
+        *(is_a ? &more_a : &more_b) += 1;
+    }
+    if (more_a + more_b)
+        printf("%u why %s %" PRIu64 " %" PRIu64 "\n", thread, symbol ? symbol->name : "?", more_a, more_b);
+    free((void *)(uintptr_t)a.at);
+    free((void *)(uintptr_t)b.at);
+}
+
 static void compare_streams(unsigned thread, const struct stream *a, const struct stream *b, const struct ranges *marks,
-                            const struct ranges *waits)
+                            const struct ranges *waits, const struct peet_trace *of_b, uint32_t process)
 {
     size_t first = 0, end = b->count;
 
     if (marks->count) {
-        while (first < end && !is_in(marks, b->at[first]))
-            first++;
-        if (first == end)
-            fail("the second trace", "no mark in a thread that the first one has");
-        first++;
-        for (size_t i = first; i < end; i++)
-            if (is_in(marks, b->at[i]))
-                end = i;
+        find_cut(b, marks, &first, &end);
         show(thread, "start", chosen(a, 0, a->count, false, NULL), chosen(b, 0, b->count, false, NULL));
+        explain(thread, chosen(a, 0, a->count, false, NULL), chosen(b, first, end, false, NULL), of_b, process);
     }
     for (int waiting = 0; waiting < 1 + (waits->count > 0); waiting++)
         for (int calls = 0; calls < 2; calls++) {
@@ -341,14 +389,15 @@ int main(int argc, char **argv)
         fail("usage", "similarity [-m FILE] [-w FILE] A B [PROGRAM]");
     if (peet_trace_open(argv[i], &a, &err) < 0 || peet_trace_open(argv[i + 1], &b, &err) < 0)
         fail("traces", err.text);
+    uint32_t process = find_process(b, argv[i + 2]);
     unsigned count = find_threads(a, find_process(a, argv[i + 2]), left);
-    if (count != find_threads(b, find_process(b, argv[i + 2]), right))
+    if (count != find_threads(b, process, right))
         fail(argv[i], "not as many threads as in the other trace");
     for (unsigned k = 0; k < count; k++) {
         struct stream x = { 0 }, y = { 0 };
         stream_read(&x, a, left[k]->id);
         stream_read(&y, b, right[k]->id);
-        compare_streams(k, &x, &y, &marks, &waits);
+        compare_streams(k, &x, &y, &marks, &waits, b, process);
         free(x.at), free(x.is_call), free(y.at), free(y.is_call);
     }
     peet_trace_free(a);

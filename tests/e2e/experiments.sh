@@ -17,4 +17,29 @@ else
         [ $? = 2 ] || echo "an unknown option is not told"
     )"
 fi
+
+holds "distances between streams are right" "$PEET_BUILD/experiments/similarity" --check
+property="traces of Ji et al. equal single-stepping, and only waiting differs with threads"
+offline=--offline
+[ "${PEET_SYSTEM:-}" != 1 ] || offline=
+if [ -n "${SAN:-}" ]; then
+    skip "$property" "needs a build without sanitizers, for its time"
+elif [ "$(uname -m)" != x86_64 ] || [ "${PEET_SYSTEM:-}" = 0 ] || ! "$PEET_BUILD/lib/peet/get-system" $offline x86_64 >"$TMP/parts" 2>&1; then
+    skip "$property" "needs x86-64, QEMU and a kernel (PEET_SYSTEM=1 gets them)"
+else
+    verdict "$property" "$(
+        experiments/ji-exact --quick --out "$TMP/ji" >"$TMP/out" 2>&1 || { echo "status $?"; cat "$TMP/out"; }
+        tail -n 1 "$TMP/out" | grep -q '^guests=8 exact=6 .* missing=0 foreign=0 ' || echo "no figures in the last line"
+        [ "$(wc -l <"$TMP/ji/exact.csv") $(wc -l <"$TMP/ji/ji.csv")" = "7 13" ] || echo "tables are not whole"
+        if command -v gnuplot >/dev/null; then for f in ji3 ji4 ji5 ji6 ji-waiting; do grep -q '</svg>' "$TMP/ji/$f.svg" || echo "no plot ($f)"; done; fi
+    )"
+fi
+property="without QEMU the experiment says what is missing"
+verdict "$property" "$(
+    PEET_QEMU=./none experiments/ji-exact --out "$TMP/none" >"$TMP/out" 2>&1
+    [ $? = 77 ] || echo "not skipped"
+    grep -q 'skipped: .*' "$TMP/out" || cat "$TMP/out"
+    experiments/ji-exact --slow >"$TMP/out" 2>&1
+    [ $? = 2 ] || echo "an unknown option is not told"
+)"
 exit $status
