@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -36,6 +37,8 @@
 EXPORTED extern int qemu_plugin_version;
 EXPORTED int qemu_plugin_version = QEMU_INTERFACE;
 EXPORTED int qemu_plugin_install(uint64_t id, const struct qemu_info *info, int argc, char **argv);
+
+enum { STOP_NANOSECONDS = 50000000 }; /* a processor is told within microseconds, on a busy machine later */
 
 struct plugin plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -228,15 +231,27 @@ static void ask_qemu(uint64_t id)
     qemu_plugin_register_atexit_cb(id, on_exit_of_qemu, NULL);
 }
 
+static void ask_again(uint64_t id)
+{
+    atomic_store(&plugin.is_ready, true);
+    ask_qemu(id);
+}
+
+/* QEMU stops the processors one after the other. One that is marked meanwhile, on a processor that goes on, would execute what was
+ * translated before: it waits here, until this processor has been told to stop, too. */
 void plugin_arm(void)
 {
-    report_write(false);
-    plugin_translate_anew();
+    if (!atomic_exchange(&plugin.is_armed, true)) {
+        report_write(false);
+        plugin_translate_anew();
+    } else if (!atomic_load(&plugin.is_ready)) {
+        nanosleep(&(struct timespec){ .tv_nsec = STOP_NANOSECONDS }, NULL);
+    }
 }
 
 void plugin_translate_anew(void)
 {
-    qemu_plugin_reset(plugin.id, ask_qemu);
+    qemu_plugin_reset(plugin.id, ask_again);
 }
 
 /* ---- options ---- */

@@ -311,9 +311,9 @@ struct plugin {
     const struct guest *guest;
     struct qemu_plugin_scoreboard *score;
     struct qemu_word word_state, word_count, word_counted;
-    char *vcpus; /* the scoreboard's entries */
-    _Atomic bool is_armed;
-    pthread_mutex_t lock; /* for threads, processes, targets, and blocks that change */
+    char *vcpus;                     /* the scoreboard's entries */
+    _Atomic bool is_armed, is_ready; /* ready: everything was translated anew since */
+    pthread_mutex_t lock;            /* for threads, processes, targets, and blocks that change */
     struct targets targets;
     struct process *processes;
     uint32_t process_count;
@@ -328,7 +328,7 @@ extern struct plugin plugin;
 
 void report_write(bool is_over);
 int counts_write(struct peet_err *err);
-void plugin_arm(void);
+void plugin_arm(void); /* somebody was marked */
 void plugin_translate_anew(void);
 
 #endif
