@@ -4,7 +4,8 @@
  * common (a library, a file that is executed twice, parent and child), so that a target may come upon such a block. It
  * is called for the block, and computes then what it was not asked for, from the registers: slow and exact. The page is a
  * target's from then on, and when that has happened often enough, everything is translated anew.
- * Knows x86-64; of other guests all accesses are asked for. The frame of a page is told by the next access that QEMU tells of.
+ * Knows x86-64; of other guests all accesses are asked for. The frames of computed accesses are asked for behind the block, while
+ * QEMU still knows them; behind a block that the kernel interrupts, the next access to the page tells its frame.
  * Assumes that nobody changes the block that is being executed. */
 #include "capture/qemu/plugin/plugin.h"
 #include "capture/x86/insn.h"
@@ -151,6 +152,19 @@ static void compute(struct vcpu *v)
         if (s->follows)
             log_operands(v, &k, &in, s);
         pass(&k, &in);
+    }
+}
+
+/* What could be stored to can be loaded from. */
+void foreign_frames(struct vcpu *v)
+{
+    const struct journal *j = v->journal;
+    uint32_t info = plugin.settings.physical ? v->rest->info : 0;
+
+    for (unsigned i = 0; info && i < j->count; i++) {
+        uint64_t page = j->access[i].addr >> 12;
+        if (v->tag[page % PAGE_TAGS] != (page ^ v->epoch))
+            buffer_page(v, info, j->access[i].addr);
     }
 }
 

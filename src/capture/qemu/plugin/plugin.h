@@ -218,6 +218,7 @@ struct vcpu_rest {
     struct qemu_bytes *bytes;
     struct pattern_search search;
     struct guest_probe probe;
+    uint32_t info; /* of a load in user code, as QEMU told the last one; 0: none yet */
     uint64_t words[WORDS_MAX];
 };
 
@@ -259,6 +260,7 @@ void kernel_forget(const struct thread *t); /* under the lock */
 
 /* foreign.c */
 bool foreign_plan(struct block *b, const struct qemu_plugin_tb *tb, uint64_t root); /* whether nobody's but others' */
+void foreign_frames(struct vcpu *v);                                                /* it was executed */
 void foreign_open(struct vcpu *v); /* the block that a target has just opened was translated so */
 
 /* plugin.c */

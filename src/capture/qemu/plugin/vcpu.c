@@ -254,6 +254,8 @@ __attribute__((noinline)) static void begin_slowly(struct vcpu *v, struct block 
     if (v->open && v->at - v->start - 1 != v->open->slots) {
         if (vcpu_goes_on(v, b))
             return;
+        if (v->logs && v->journal->is_computed)
+            foreign_frames(v);
         vcpu_close_before(v, b);
     }
     vcpu_open(v, b, 0);
