@@ -100,6 +100,15 @@ verdict "a handler on a stack of its own, and a coroutine, belong to their threa
 )"
 verdict "a program without a mark is not there" "$(differs "$(instructions crowd case_other | wc -l)" 0 threads)"
 
+# Targets come upon translations for others now and then; here upon nothing else.
+complaints=$(PEET_TEST_FOREIGN=1 record foreign --cpus 2 --app ./torture1 --app './case_threads threads')
+thread=$(threads foreign torture1 | sed 's/ .*//')
+verdict "references that QEMU was not asked for are computed" "$(
+    echo "$complaints" | grep .
+    "$helpers/system_same" foreign.peet steps.peet "${thread:-0}" >same.out 2>&1 || cat same.out
+    differs "$(instructions foreign case_threads | sort -u)" "$(instructions crowd case_threads | sort -u)" "instructions in threads"
+)"
+
 complaints=$(record kernel --include-kernel --cpus 2 --app ./torture1 --app './case_threads threads')
 thread=$(threads kernel torture1 | sed 's/ .*//')
 verdict "with the kernel, a thread's own instructions are the same, and the kernel's are labelled" "$(

@@ -84,7 +84,9 @@ struct block *block_new(const struct qemu_plugin_tb *tb, bool is_kernel)
         read_site(tb, i, b, &hash);
     characterize(b);
     pthread_mutex_lock(&plugin.lock);
-    b->page = page_number(qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0)), b->pc);
+    const void *host = qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0));
+    b->page = page_number(host, b->pc);
+    b->host_page = (uint64_t)(uintptr_t)host >> 12;
     plugin.seen.value_size = sizeof b;
     struct block **known = map_put(&plugin.seen, mix(hash, b->page), b->insns);
     if (known && *known && (*known)->pc == b->pc) {
@@ -347,7 +349,7 @@ size_t block_say(struct block *b, uint32_t first, uint32_t end, const struct jou
             break;
     }
     d.end = (uint16_t)end;
-    bool is_whole = first == 0 && end == b->insns && !j->is_full && !b->repeats;
+    bool is_whole = first == 0 && end == b->insns && !j->is_full && !j->is_computed && !b->repeats;
     if (is_whole && !b->is_odd && !b->normal) {
         if (in_pieces)
             b->is_odd = true;

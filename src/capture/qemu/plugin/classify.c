@@ -352,8 +352,7 @@ void thread_begin(struct vcpu *v, struct site *at)
     buffer_attach(v);
     take_places(v);
     vcpu_open(v, marked_block(v, at), at->index + 1u);
-    if (!atomic_exchange(&plugin.is_armed, true))
-        plugin_arm();
+    plugin_arm();
 }
 
 void threads_finish(void)

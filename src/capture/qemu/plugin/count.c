@@ -120,8 +120,7 @@ static void begin_count(struct vcpu *v, const struct site *at)
     }
     thread_announced(v);
     v->count_base = v->count - weight(b, at->index + 1u, b->insns);
-    if (!atomic_exchange(&plugin.is_armed, true))
-        plugin_arm();
+    plugin_arm();
 }
 
 void on_counted_pattern(unsigned cpu, void *candidate)

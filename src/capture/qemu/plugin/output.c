@@ -190,6 +190,8 @@ void buffer_page(struct vcpu *v, uint32_t info, uint64_t addr)
     uint64_t page = addr >> 12;
     struct qemu_plugin_hwaddr *at = qemu_plugin_get_hwaddr(info, addr);
 
+    if (v->open && !v->open->is_kernel && !qemu_plugin_mem_is_store(info))
+        v->rest->info = info;
     if (at)
         note_frame(v, page, qemu_plugin_hwaddr_phys_addr(at) >> 12);
     v->tag[page % PAGE_TAGS] = page ^ v->epoch;

@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -37,30 +38,55 @@ EXPORTED extern int qemu_plugin_version;
 EXPORTED int qemu_plugin_version = QEMU_INTERFACE;
 EXPORTED int qemu_plugin_install(uint64_t id, const struct qemu_info *info, int argc, char **argv);
 
+enum { STOP_NANOSECONDS = 50000000 }; /* a processor is told within microseconds, on a busy machine later */
+
 struct plugin plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- translation ---- */
 
-/* Whether the processor that translates is in user mode. Its registers are those at the block's beginning. */
-static bool is_user_code(void)
+/* A register of the processor that translates: it has the value from the block's beginning. */
+struct early {
+    const char *name;
+    struct qemu_plugin_register *handle;
+};
+
+static bool read_early(struct early *r, const char *name, uint64_t *ret)
 {
     static _Thread_local struct qemu_bytes *bytes;
-    static _Thread_local struct qemu_plugin_register *level;
-    uint64_t value = 0;
 
-    if (!bytes) {
+    if (!bytes)
+        bytes = g_byte_array_new();
+    if (!r->name) {
         struct qemu_array *all = qemu_plugin_get_registers();
         const struct qemu_register *at = (const struct qemu_register *)(void *)all->data;
-        bytes = g_byte_array_new();
         for (unsigned i = 0; i < all->len; i++)
-            if (strcmp(at[i].name, plugin.guest->level) == 0)
-                level = at[i].handle;
+            if (strcmp(at[i].name, name) == 0)
+                r->handle = at[i].handle;
+        r->name = name;
     }
     g_byte_array_set_size(bytes, 0);
-    int n = level ? qemu_plugin_read_register(level, bytes) : 0;
+    int n = r->handle ? qemu_plugin_read_register(r->handle, bytes) : 0;
+    *ret = 0;
     if (n > 0)
-        memcpy(&value, bytes->data, n < 8 ? (size_t)n : 8);
-    return n > 0 && plugin.guest->is_user(value);
+        memcpy(ret, bytes->data, n < 8 ? (size_t)n : 8);
+    return n > 0;
+}
+
+static bool is_user_code(void)
+{
+    static _Thread_local struct early level;
+    uint64_t value;
+
+    return read_early(&level, plugin.guest->level, &value) && plugin.guest->is_user(value);
+}
+
+/* A block that has a pattern is never foreign: behind it a target goes on. */
+static bool is_foreign(struct block *b, const struct qemu_plugin_tb *tb)
+{
+    static _Thread_local struct early root;
+    uint64_t value;
+
+    return read_early(&root, plugin.guest->root, &value) && foreign_plan(b, tb, value & plugin.guest->root_mask);
 }
 
 static void watch_accesses(struct qemu_plugin_insn *insn, struct site *s)
@@ -146,15 +172,17 @@ static bool has_pattern(const struct qemu_plugin_tb *tb)
 static void translate_user(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark)
 {
     struct block *b = block_new(tb, false);
+    bool foreign = is_armed && !may_mark && is_foreign(b, tb);
 
     if (is_armed)
-        qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_block, QEMU_READS_REGISTERS, QEMU_NE, plugin.word_state,
-                                                  STATE_OTHER, b);
+        qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, foreign ? on_foreign_block : on_block, QEMU_READS_REGISTERS,
+                                                  QEMU_NE, plugin.word_state, STATE_OTHER, b);
     for (uint32_t i = 0; i < b->insns; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         if (may_mark)
             watch_pattern(insn, &b->site[i]);
-        watch_accesses(insn, &b->site[i]);
+        if (!foreign || !b->site[i].follows)
+            watch_accesses(insn, &b->site[i]);
     }
 }
 
@@ -203,10 +231,27 @@ static void ask_qemu(uint64_t id)
     qemu_plugin_register_atexit_cb(id, on_exit_of_qemu, NULL);
 }
 
+static void ask_again(uint64_t id)
+{
+    atomic_store(&plugin.is_ready, true);
+    ask_qemu(id);
+}
+
+/* QEMU stops the processors one after the other. One that is marked meanwhile, on a processor that goes on, would execute what was
+ * translated before: it waits here, until this processor has been told to stop, too. */
 void plugin_arm(void)
 {
-    report_write(false);
-    qemu_plugin_reset(plugin.id, ask_qemu);
+    if (!atomic_exchange(&plugin.is_armed, true)) {
+        report_write(false);
+        plugin_translate_anew();
+    } else if (!atomic_load(&plugin.is_ready)) {
+        nanosleep(&(struct timespec){ .tv_nsec = STOP_NANOSECONDS }, NULL);
+    }
+}
+
+void plugin_translate_anew(void)
+{
+    qemu_plugin_reset(plugin.id, ask_again);
 }
 
 /* ---- options ---- */
@@ -287,6 +332,7 @@ static int parse_options(int argc, char **argv, struct peet_err *err)
 
     plugin.settings.window = (struct window_config){ .page = 4096, .stack = 8 << 20, .pages = 1 };
     plugin.settings.physical = true;
+    plugin.settings.all_foreign = getenv("PEET_TEST_FOREIGN") != NULL;
     for (int i = 0; i < argc && r == 0; i++) {
         char *option = mem_string(argv[i]), *equals = strchr(option, '=');
         if (equals)

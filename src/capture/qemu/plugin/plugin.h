@@ -7,6 +7,7 @@
  *   classify.c   whose user code a processor executes now
  *   output.c     buffers of words on their way to the trace
  *   kernel.c     the kernel, where it works for a target
+ *   foreign.c    code of programs that are no targets
  *   report.c     what came of it, for the command
  *
  * A processor (`vcpu`) is in one of three states. It is UNKNOWN from the instruction on that leaves the kernel; the next block
@@ -36,6 +37,7 @@ struct settings {
     bool counts; /* mode=count */
     bool kernel; /* record the kernel, too, where it works for a target */
     bool physical;
+    bool all_foreign; /* for tests: targets find no translation of their own */
     bool given_stack; /* the window is the user's, whatever a marker says */
     struct pattern pattern;
     struct window_config window;
@@ -51,6 +53,7 @@ struct site {
     uint16_t index;
     uint16_t slots, before; /* its own, and of those before it; once the block is regular */
     uint16_t last_inside;   /* greatest offset in a page at which its access does not reach into the next */
+    bool follows;           /* in a foreign block: QEMU is not asked for its accesses */
     struct block *block;
 };
 
@@ -88,6 +91,8 @@ struct block {
     bool repeats;         /* its last instruction does */
     bool is_call;         /* its last instruction is a system call */
     bool is_kernel;
+    bool is_planned;      /* its sites know whether they follow */
+    uint64_t host_page;   /* number of the page in QEMU's memory, or 0 */
     struct shape *normal; /* NULL as long as the block is not regular */
     struct shape *shapes; /* all others */
     struct site *site;
@@ -109,6 +114,7 @@ enum { JOURNAL_ROOM = 4096 };
 struct journal {
     unsigned count;
     bool is_full;
+    bool is_computed; /* some of it */
     struct {
         uint64_t first, second, last; /* addresses */
         uint64_t count;
@@ -212,6 +218,7 @@ struct vcpu_rest {
     struct qemu_bytes *bytes;
     struct pattern_search search;
     struct guest_probe probe;
+    uint32_t info; /* of a load in user code, as QEMU told the last one; 0: none yet */
     uint64_t words[WORDS_MAX];
 };
 
@@ -224,6 +231,7 @@ const struct guest_probe *vcpu_probe(struct vcpu *v);
 /* vcpu.c: call-backs */
 void on_vcpu(uint64_t id, unsigned cpu);
 void on_block(unsigned cpu, void *block);
+void on_foreign_block(unsigned cpu, void *block);
 void on_kernel(unsigned cpu, void *unused);
 void on_access(unsigned cpu, uint32_t info, uint64_t addr, void *site);
 void on_virtual_access(unsigned cpu, uint32_t info, uint64_t addr, void *site);
@@ -232,6 +240,7 @@ void on_repeated_access(unsigned cpu, uint32_t info, uint64_t addr, void *site);
 void on_pattern(unsigned cpu, void *candidate);
 
 void vcpu_open(struct vcpu *v, struct block *b, uint32_t first);
+void vcpu_use_journal(struct vcpu *v);                       /* for the block that was just opened */
 bool vcpu_goes_on(struct vcpu *v, const struct block *next); /* with the string instruction of the open block */
 void vcpu_close_before(struct vcpu *v, const struct block *next);
 void vcpu_interrupt(struct vcpu *v); /* a target comes into the kernel */
@@ -248,6 +257,11 @@ void on_counted_pattern(unsigned cpu, void *candidate);
 /* kernel.c */
 void on_kernel_block(unsigned cpu, void *block);
 void kernel_forget(const struct thread *t); /* under the lock */
+
+/* foreign.c */
+bool foreign_plan(struct block *b, const struct qemu_plugin_tb *tb, uint64_t root); /* whether nobody's but others' */
+void foreign_frames(struct vcpu *v);                                                /* it was executed */
+void foreign_open(struct vcpu *v); /* the block that a target has just opened was translated so */
 
 /* plugin.c */
 void watch_pattern(struct qemu_plugin_insn *insn, struct site *s);
@@ -299,9 +313,9 @@ struct plugin {
     const struct guest *guest;
     struct qemu_plugin_scoreboard *score;
     struct qemu_word word_state, word_count, word_counted;
-    char *vcpus; /* the scoreboard's entries */
-    _Atomic bool is_armed;
-    pthread_mutex_t lock; /* for threads, processes, targets, and blocks that change */
+    char *vcpus;                     /* the scoreboard's entries */
+    _Atomic bool is_armed, is_ready; /* ready: everything was translated anew since */
+    pthread_mutex_t lock;            /* for threads, processes, targets, and blocks that change */
     struct targets targets;
     struct process *processes;
     uint32_t process_count;
@@ -316,6 +330,7 @@ extern struct plugin plugin;
 
 void report_write(bool is_over);
 int counts_write(struct peet_err *err);
-void plugin_arm(void);
+void plugin_arm(void); /* somebody was marked */
+void plugin_translate_anew(void);
 
 #endif

@@ -116,6 +116,18 @@ void vcpu_event(struct vcpu *v, uint32_t kind, const uint64_t *args)
     vcpu_put(v, event_shape(kind), args, (size_t)peet_event_arity(kind));
 }
 
+void vcpu_use_journal(struct vcpu *v)
+{
+    struct journal *j = v->journal;
+
+    v->at = v->start;
+    v->logs = true;
+    j->count = 0;
+    j->is_full = j->is_computed = false;
+    if (v->open->repeats)
+        memset(j->repeated, 0, sizeof j->repeated);
+}
+
 void vcpu_open(struct vcpu *v, struct block *b, uint32_t first)
 {
     if (v->limit - v->at < BLOCK_ROOM)
@@ -124,13 +136,10 @@ void vcpu_open(struct vcpu *v, struct block *b, uint32_t first)
     v->first = first;
     v->start = v->at;
     struct shape *normal = block_normal(b);
-    v->logs = !normal || first > 0;
-    if (v->logs) {
-        v->journal->count = 0;
-        v->journal->is_full = false;
-        if (b->repeats)
-            memset(v->journal->repeated, 0, sizeof v->journal->repeated);
+    if (!normal || first > 0) {
+        vcpu_use_journal(v);
     } else {
+        v->logs = false;
         *v->at++ = (uint64_t)(uintptr_t)normal;
     }
 }
@@ -245,6 +254,8 @@ __attribute__((noinline)) static void begin_slowly(struct vcpu *v, struct block 
     if (v->open && v->at - v->start - 1 != v->open->slots) {
         if (vcpu_goes_on(v, b))
             return;
+        if (v->logs && v->journal->is_computed)
+            foreign_frames(v);
         vcpu_close_before(v, b);
     }
     vcpu_open(v, b, 0);
@@ -270,6 +281,15 @@ void on_block(unsigned cpu, void *block)
     v->start = at;
     *at = (uint64_t)(uintptr_t)normal;
     v->at = at + 1;
+}
+
+void on_foreign_block(unsigned cpu, void *block)
+{
+    struct vcpu *v = vcpu_of(cpu);
+
+    begin_slowly(v, block);
+    if (v->state == STATE_TARGET && v->open && !v->goes_on)
+        foreign_open(v);
 }
 
 /* A thread inside a string instruction: what it did so far is kept until it comes back. */
@@ -353,10 +373,13 @@ static void log_access(struct vcpu *v, uint32_t info, uint64_t addr, const struc
         j->is_full = true;
         return;
     }
-    j->access[j->count++] = (struct access){ .addr = addr,
-                                             .index = s->index,
-                                             .shift = (uint8_t)qemu_plugin_mem_size_shift(info),
-                                             .is_store = qemu_plugin_mem_is_store(info) };
+    unsigned at = j->count++;
+    for (; at > 0 && j->access[at - 1].index > s->index; at--) /* computed before their time */
+        j->access[at] = j->access[at - 1];
+    j->access[at] = (struct access){ .addr = addr,
+                                     .index = s->index,
+                                     .shift = (uint8_t)qemu_plugin_mem_size_shift(info),
+                                     .is_store = qemu_plugin_mem_is_store(info) };
 }
 
 static void look_at_page(struct vcpu *v, uint32_t info, uint64_t addr, const struct site *s)

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/* Code of programs that are no targets. QEMU would call for each of its accesses, in vain: so those are not asked for whose
+ * addresses follow from the registers at the beginning of their block. But QEMU has one translation for all who have a page in
+ * common (a library, a file that is executed twice, parent and child), so that a target may come upon such a block. It
+ * is called for the block, and computes then what it was not asked for, from the registers: slow and exact. The page is a
+ * target's from then on, and when that has happened often enough, everything is translated anew.
+ * Knows x86-64; of other guests all accesses are asked for. The frames of computed accesses are asked for behind the block, while
+ * QEMU still knows them; behind a block that the kernel interrupts, the next access to the page tells its frame.
+ * Assumes that nobody changes the block that is being executed. */
+#include "capture/qemu/plugin/plugin.h"
+#include "capture/x86/insn.h"
+
+enum { STRAYS_MAX = 1024 };
+
+static const char *const NAMES[X86_GPRS] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+                                             "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15" };
+
+static struct map target_pages; /* by the address of a page in QEMU, under the lock */
+static _Atomic unsigned strays;
+
+/* ---- what follows ---- */
+
+/* Values of registers behind some instructions of a block, those that have a bit in `known`. */
+struct knowledge {
+    struct x86_state state;
+    unsigned known;
+};
+
+static bool is_known(const struct knowledge *k, uint8_t reg)
+{
+    return reg == X86_NONE || (k->known >> reg & 1);
+}
+
+static uint64_t value_of(const struct knowledge *k, uint8_t reg)
+{
+    return reg == X86_NONE ? 0 : k->state.gpr[reg];
+}
+
+static void pass(struct knowledge *k, const struct x86_insn *in)
+{
+    const struct knowledge before = *k;
+
+    k->known &= ~(unsigned)in->changes;
+    for (unsigned i = 0; i < in->moves; i++) {
+        const struct x86_move *m = &in->move[i];
+        if (!is_known(&before, m->from) || !is_known(&before, m->other))
+            continue;
+        uint64_t other = value_of(&before, m->other) << m->shift, from = value_of(&before, m->from);
+        uint64_t value = (m->minus ? from - other : from + other) + (uint64_t)m->add;
+        k->state.gpr[m->to] = m->narrow ? (uint32_t)value : value;
+        k->known |= 1u << m->to;
+    }
+}
+
+/* Whether all accesses of the instruction are as its operands say, and where these are is known. Updates are asked for: QEMU may
+ * leave the block to do one of them alone, which shows in what it has told so far. */
+static bool follows(const struct knowledge *k, const struct guest_insn *g, const struct x86_insn *in)
+{
+    bool is_plain =
+        g->access == GUEST_ONE || g->access == GUEST_WIDE || (g->access == GUEST_SEVERAL && g->operands == 2);
+
+    for (unsigned i = 0; is_plain && i < in->memories; i++) {
+        const struct x86_memory *m = &in->memory[i];
+        is_plain = (m->kind == PEET_LOAD || m->kind == PEET_STORE) && m->form == X86_PLAIN && m->segment == X86_FLAT
+                   && is_known(k, m->base) && is_known(k, m->index);
+    }
+    return is_plain && in->memories == g->operands && g->operands > 0;
+}
+
+static void plan(struct block *b, const struct qemu_plugin_tb *tb)
+{
+    struct knowledge k = { .known = (1u << X86_GPRS) - 1 };
+
+    for (uint32_t i = 0; i < b->insns; i++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+        uint8_t bytes[GUEST_BYTES] = { 0 };
+        struct x86_insn in;
+        size_t n = qemu_plugin_insn_data(insn, bytes, sizeof bytes);
+        x86_decode(bytes, n, qemu_plugin_insn_vaddr(insn), &in);
+        b->site[i].follows = follows(&k, &b->site[i].guest, &in);
+        pass(&k, &in);
+    }
+    b->is_planned = true;
+}
+
+/* ---- whose ---- */
+
+/* Under the lock. */
+static bool is_of_target(uint64_t root)
+{
+    const struct process *p = plugin.processes;
+
+    while (p && (p->root != root || p->has_ended))
+        p = p->next;
+    return p != NULL;
+}
+
+bool foreign_plan(struct block *b, const struct qemu_plugin_tb *tb, uint64_t root)
+{
+    bool is_foreign = plugin.settings.all_foreign;
+
+    if (plugin.guest != &guest_x86_64 || b->host_page == 0)
+        return false;
+    pthread_mutex_lock(&plugin.lock);
+    target_pages.value_size = 1;
+    if (is_of_target(root))
+        map_put(&target_pages, b->host_page, 0);
+    else if (!map_find(&target_pages, b->host_page, 0))
+        is_foreign = true;
+    pthread_mutex_unlock(&plugin.lock);
+    if (is_foreign && !b->is_planned)
+        plan(b, tb);
+    return is_foreign;
+}
+
+/* ---- a target executes it ---- */
+
+static void log_operands(struct vcpu *v, const struct knowledge *k, const struct x86_insn *in, const struct site *s)
+{
+    struct journal *j = v->journal;
+
+    for (unsigned i = 0; i < in->memories; i++) {
+        const struct x86_memory *m = &in->memory[i];
+        if (j->count == JOURNAL_ROOM) {
+            j->is_full = true;
+            return;
+        }
+        j->access[j->count++] = (struct access){ .addr = x86_address(m, &k->state),
+                                                 .index = s->index,
+                                                 .shift = (uint8_t)__builtin_ctz(m->size),
+                                                 .is_store = m->kind == PEET_STORE };
+    }
+}
+
+static void compute(struct vcpu *v)
+{
+    const struct block *b = v->open;
+    struct knowledge k = { .known = (1u << X86_GPRS) - 1 };
+
+    for (unsigned i = 0; i < X86_GPRS; i++)
+        k.state.gpr[i] = vcpu_register(v, NAMES[i]);
+    for (uint32_t i = 0; i < b->insns; i++) {
+        const struct site *s = &b->site[i];
+        uint64_t pc = s->guest.insn.addr + b->moved_by;
+        uint8_t bytes[GUEST_BYTES] = { 0 };
+        struct x86_insn in;
+        if (!vcpu_memory(v, pc, bytes, s->guest.insn.length)) {
+            atomic_fetch_add(&plugin.lost, b->insns - i);
+            return;
+        }
+        x86_decode(bytes, s->guest.insn.length, pc, &in);
+        if (s->follows)
+            log_operands(v, &k, &in, s);
+        pass(&k, &in);
+    }
+}
+
+/* What could be stored to can be loaded from. */
+void foreign_frames(struct vcpu *v)
+{
+    const struct journal *j = v->journal;
+    uint32_t info = plugin.settings.physical ? v->rest->info : 0;
+
+    for (unsigned i = 0; info && i < j->count; i++) {
+        uint64_t page = j->access[i].addr >> 12;
+        if (v->tag[page % PAGE_TAGS] != (page ^ v->epoch))
+            buffer_page(v, info, j->access[i].addr);
+    }
+}
+
+void foreign_open(struct vcpu *v)
+{
+    struct block *b = v->open;
+
+    vcpu_use_journal(v);
+    v->journal->is_computed = true;
+    compute(v);
+    pthread_mutex_lock(&plugin.lock);
+    map_put(&target_pages, b->host_page, 0);
+    pthread_mutex_unlock(&plugin.lock);
+    if (atomic_fetch_add(&strays, 1) % STRAYS_MAX == STRAYS_MAX - 1 && !plugin.settings.all_foreign)
+        plugin_translate_anew();
+}
