@@ -37,8 +37,8 @@ ends "a machine is listed with its parts" 0 "*sato1999 * 4  mesi *Sato*" machine
 
 # What a registry's header lists is what peet lists.
 registered() { # HEADER MACRO
-    printf '#include "%s"\n#define X(name) =name\n%s(X)\n' "$1" "$2" |
-        ${CC:-gcc} -x c -std=c17 -D_GNU_SOURCE -E -P -Iinclude -Isrc -I. - | grep -oE '= *[a-z]+' | tr -d '= '
+    printf '#include "%s"\n#define X(name) here_is name\n%s(X)\n' "$1" "$2" |
+        ${CC:-gcc} -x c -std=c17 -D_GNU_SOURCE -E -P -Iinclude -Isrc -I. - | grep -oE 'here_is +[a-z]+' | sed 's/.* //'
 }
 while read -r list header macro; do
     "$peet" list "$list" --format csv | sed '1d; s/,.*//' >"$dir/listed"
