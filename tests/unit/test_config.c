@@ -20,7 +20,7 @@ static uint64_t draw(void)
 }
 
 /* libconfig 1.5 forgets strings that stand before a syntax error. */
-const char *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {
     return "leak:libconfig.so\n";
