@@ -156,13 +156,12 @@ static int take_loops(struct source *source, const struct machine_config *config
     return source_take_doall(source, &loops, ret, err);
 }
 
-/* With the machine in the program's process. */
-static int run_inside(const struct machine_config *config, char **program, size_t i, struct sim_result *ret)
+/* With the machine in the program's process, where its configuration is loaded once more. */
+static int run_inside(char **program, size_t i, struct sim_result *ret)
 {
     struct peet_err err;
     int code, status;
 
-    (void)config; /* it is loaded there, too */
     if (inside_simulate(program, (uint32_t)ahead, i, ret, &code, &status, &err) < 0)
         return fail(&err);
     return code < 0 ? exit_code(status) : code;
@@ -179,7 +178,7 @@ static int run_one(struct machine_study *study, struct peet_trace *trace, char *
     if (code != EXIT_OK)
         return code;
     if (!trace && !apart && inside_is_here_to_run()) {
-        code = run_inside(&config, program, i, &result);
+        code = run_inside(program, i, &result);
     } else {
         if ((trace ? source_open_trace(trace, !remap, &source, &err)
                    : source_open_program(program, (uint32_t)ahead, !remap, &source, &err))

@@ -401,10 +401,11 @@ RT_WRAPPER void pthread_testcancel(void)
     RT_REAL(pthread_testcancel)();
 }
 
+/* A signal handler may call it: without a host, nothing of ours is locked. */
 RT_WRAPPER int pthread_kill(pthread_t thread, int signal)
 {
-    uint32_t number = number_of(RT_ADDR(thread));
-    struct rt_self *to = number && signal > 0 && signal < 64 ? peet_rt_find_lent(number) : NULL;
+    uint32_t number = peet_rt_inside && signal > 0 && signal < 64 ? number_of(RT_ADDR(thread)) : 0;
+    struct rt_self *to = number ? peet_rt_find_lent(number) : NULL;
 
     if (!to)
         return RT_REAL(pthread_kill)(thread, signal);
