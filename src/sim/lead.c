@@ -1,67 +1,141 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks before their time.
  *
- * A place whose references are all found in its first cache, in states in which nothing else happens, does nothing that others can see.
+ * A place whose references are all answered by its own caches (sim/near.h) does nothing that others can see.
  * So it need not wait for those that are behind it: it goes on until something else comes. What others do meanwhile matters only if
- * they change a line to which it referred: it is then taken back to where it was, and comes again as far as it is before them. Everything
- * else may as well happen in this order: lines that are not its own do not change the order of those that are. */
+ * they change a line to which it referred, or one that made room for another: it is then taken back to where it was, and comes again as far as
+ * it is before them. Everything else may as well happen in this order: lines that are not its own do not change the order of those that are. */
 #include <assert.h>
+#include <string.h>
 
 #include "sim/state.h"
 
 enum { LEAD_FIRST = 64, LEAD_LEAST = 4, LEAD_MOST = 4096, LEAD_REST = 32 };
 
-/* A block and its references if all of these are easy or smooth; else nothing has happened. Returns what comes next. */
-static inline const struct peet_record *lead_block(struct sim *s, struct place *p, const struct peet_record *block,
-                                                   const struct peet_record *end)
+/* A block of these records and its references in that trip (without steps there is one only), if all of these are near; else nothing
+ * has happened. Returns where the next one is. */
+static inline size_t lead_block(struct sim *s, struct place *p, const struct peet_record *record, const uint64_t *step,
+                                size_t from, size_t end, uint64_t trip, uint64_t *hard)
 {
     struct memory_front *f = p->front;
-    size_t touches = f->touches;
-    uint64_t prefetches = f->easy[PEET_PREFETCH];
-    const struct peet_record *r = block + 1;
+    size_t touches = f->touches, changed = f->changed, i = from + 1;
+    uint64_t prefetches = f->easy[PEET_PREFETCH], stall = 0, others = 0;
+    const struct peet_record *block = &record[from];
 
     if (block->kind != PEET_BLOCK || block->id >= s->blocks || !s->block[block->id].is_plain)
-        return block;
-    for (; r < end && peet_is_reference(r); r++)
-        if (!memory_is_easy(f, r->addr, r->size, r->kind)
-            && !memory_is_smooth(s->memory, p->cpu, r->addr, r->size, r->kind)) {
-            for (const struct peet_record *x = r; x < end && peet_is_reference(x); x++)
-                memory_expect(s->memory, p->cpu, x->addr);
-            memory_untouch(s->memory, p->cpu, touches);
-            while (--r > block)
-                f->easy[r->kind]--;
-            return block;
+        return from;
+    for (; i < end && peet_is_reference(&record[i]); i++) {
+        const struct peet_record *r = &record[i];
+        uint64_t addr = r->addr + (step ? step[i] * trip : 0);
+        if (memory_is_easy(f, addr, r->size, r->kind)) {
+            memory_mark(f, addr >> f->shift);
+            continue;
         }
-    uint64_t cost = s->block[block->id].cost, references = (uint64_t)(r - block - 1);
-    uint64_t stall = f->latency * (references - (f->easy[PEET_PREFETCH] - prefetches));
+        enum near n = memory_lead(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind);
+        if (n == NEAR_NOT) {
+            memory_lead_back(s->memory, p->cpu, touches, changed);
+            while (--i > from)
+                f->easy[record[i].kind]--;
+            return from;
+        }
+        if (n > NEAR_SMOOTH) { /* it is not counted with those whose latency is added below */
+            others++;
+            stall += r->kind == PEET_PREFETCH ? 0 : s->config.level[n == NEAR_BEHIND].latency;
+        }
+    }
+    uint64_t cost = s->block[block->id].cost, references = i - from - 1;
+    stall += f->latency * (references - others - (f->easy[PEET_PREFETCH] - prefetches));
     p->clock += cost + stall;
     p->seen.time[TIME_compute] += cost;
     p->seen.time[TIME_stall] += stall;
     p->seen.instructions += block->size;
     s->references += references;
-    return r;
+    *hard += others;
+    return i;
+}
+
+/* Trips that end before a time, if they only need to be counted. */
+static void count_trips(struct sim *s, struct place *p, uint64_t until)
+{
+    struct context *c = p->context;
+    uint64_t most = c->batch.repeat.times - c->trip, cycles = c->easy.cycles;
+
+    if (cycles && until < UINT64_MAX) {
+        uint64_t fit = until > p->clock ? (until - p->clock - 1) / cycles : 0;
+        most = fit < most ? fit : most;
+    }
+    repeat_count(s, p, repeat_easy_trips(s, c, most));
+}
+
+/* The next block of what is repeated. If that was the last of its trip, and nothing new: trips behind it, up to that time. False: others
+ * would see it. */
+static bool lead_trip(struct sim *s, struct place *p, uint64_t until)
+{
+    struct context *c = p->context;
+    const struct peet_repeat *n = &c->batch.repeat;
+
+    repeat_begin(s, c);
+    if (c->in_trip == 0) {
+        c->hard = 0;
+        c->changes = p->front->changes;
+    }
+    size_t next = lead_block(s, p, n->records, n->step, c->in_trip, n->count, c->trip, &c->hard);
+    if (next == c->in_trip)
+        return false;
+    c->in_trip = next;
+    if (next < n->count)
+        return true;
+    c->in_trip = 0;
+    c->trip++;
+    if (c->hard == 0 && c->changes == p->front->changes && c->trip < n->times)
+        count_trips(s, p, until);
+    repeat_end_trip(c);
+    return true;
+}
+
+/* The next block, wherever it is. */
+static bool lead_next(struct sim *s, struct place *p, uint64_t until)
+{
+    struct context *c = p->context;
+    const struct peet_record *r = c->batch.records;
+    uint64_t hard = 0;
+    size_t next;
+
+    if (c->at == c->batch.count)
+        return false;
+    if (r[c->at].kind == PEET_REPEAT)
+        return lead_trip(s, p, until);
+    next = lead_block(s, p, r, NULL, c->at, c->batch.count, 0, &hard);
+    if (next == c->at)
+        return false;
+    c->at = next;
+    return true;
 }
 
 static void remember(const struct sim *s, struct place *p)
 {
+    const struct context *c = p->context;
     struct lead *l = &p->lead;
 
-    l->at = p->context->at;
+    l->at = c->at;
+    l->in_trip = c->in_trip;
+    l->trip = c->trip;
+    l->hard = c->hard;
+    l->changes = c->changes;
     l->clock = p->clock;
     l->compute = p->seen.time[TIME_compute];
     l->stall = p->seen.time[TIME_stall];
     l->instructions = p->seen.instructions;
     l->references = s->references;
-    for (unsigned i = 0; i <= PEET_PREFETCH; i++)
-        l->easy[i] = p->front->easy[i];
-    p->front->touches = 0;
+    memcpy(l->easy, p->front->easy, sizeof l->easy);
+    memcpy(l->silent, p->front->silent, sizeof l->silent);
+    memcpy(l->behind, p->front->behind, sizeof l->behind);
+    memory_lead_begin(s->memory, p->cpu);
 }
 
 void sim_lead(struct sim *s, struct place *p)
 {
-    struct context *c = p->context;
     struct lead *l = &p->lead;
-    const struct peet_record *r = c->batch.records + c->at, *end = c->batch.records + c->batch.count, *next;
     uint32_t left = l->most = l->most ? l->most : LEAD_FIRST;
 
     if (l->rest > 0) {
@@ -69,48 +143,43 @@ void sim_lead(struct sim *s, struct place *p)
         return;
     }
     remember(s, p);
-    for (; left > 0 && r < end && (next = lead_block(s, p, r, end)) != r; left--)
-        r = next;
+    p->context->hard += p->context->in_trip > 0; /* lines of what it has done of this trip are not marked */
+    while (left > 0 && lead_next(s, p, UINT64_MAX))
+        left--;
     l->is_on = left < l->most;
     l->failed = l->is_on ? 0 : l->failed < LEAD_REST ? 2 * l->failed + 1 : LEAD_REST;
     l->rest = l->failed;
     l->most = left == 0 && l->most < LEAD_MOST ? 2 * l->most : l->most;
     l->references = s->references - l->references;
-    c->at = (size_t)(r - c->batch.records);
-}
-
-bool lead_has(const struct place *p, uint64_t line)
-{
-    const struct context *c = p->context;
-    const struct peet_record *r = c->batch.records + p->lead.at, *end = c->batch.records + c->at;
-
-    for (; r < end; r++)
-        if (r->addr >> p->front->shift == line && r->kind != PEET_BLOCK)
-            return true;
-    return false;
 }
 
 void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
 {
     struct context *c = p->context;
     struct lead *l = &p->lead;
-    const struct peet_record *r = c->batch.records + l->at, *end = c->batch.records + c->at;
 
     l->is_on = false;
     l->most = l->most / 2 > LEAD_LEAST ? l->most / 2 : LEAD_LEAST;
-    memory_untouch(s->memory, p->cpu, 0);
+    memory_lead_back(s->memory, p->cpu, 0, 0);
+    c->at = l->at;
+    c->in_trip = l->in_trip;
+    c->trip = l->trip;
+    c->hard = l->hard;
+    c->changes = l->changes;
     p->clock = l->clock;
     p->seen.time[TIME_compute] = l->compute;
     p->seen.time[TIME_stall] = l->stall;
     p->seen.instructions = l->instructions;
     s->references -= l->references;
-    for (unsigned i = 0; i <= PEET_PREFETCH; i++)
-        p->front->easy[i] = l->easy[i];
-    while (r < end && (p->clock < time || (p->clock == time && p->number < number))) {
-        const struct peet_record *next = lead_block(s, p, r, end);
-        assert(next > r); /* nothing has changed since it was done before */
-        r = next;
+    memcpy(p->front->easy, l->easy, sizeof l->easy);
+    memcpy(p->front->silent, l->silent, sizeof l->silent);
+    memcpy(p->front->behind, l->behind, sizeof l->behind);
+    while (p->clock < time || (p->clock == time && p->number < number)) {
+        size_t at = c->at;
+        bool goes_on = lead_next(s, p, time);
+        assert(goes_on || at == c->batch.count); /* nothing has changed since it was done before */
+        if (!goes_on)
+            break;
     }
-    c->at = (size_t)(r - c->batch.records);
     s->is_changed = true;
 }

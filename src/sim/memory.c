@@ -6,44 +6,10 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "sim/near.h"
 
-/* An entry's state is the protocol's, and one bit: others have lost the line and not come back, so that writes must be seen. */
-enum { STATE_MASK = PROTOCOL_STATES - 1, WATCHED = PROTOCOL_STATES };
 enum { SHARED_CLEAN = 1, SHARED_DIRTY = 2 }; /* of a line in a shared level */
 enum { HISTORY_WORDS = 64, PAGE_SHIFT = 12 };
-
-/* The order of a set of the first level before it was touched. */
-struct touch {
-    uint64_t order;
-    uint32_t set;
-    uint8_t recent;
-};
-enum { TOUCHES = 1024 };
-
-struct processor {
-    struct memory_front front;
-    struct cache level[CONFIG_LEVELS]; /* those that are private */
-    struct cache tlb, instructions;
-    uint64_t last_fetch; /* number of the line */
-    struct memory_counts counts;
-    struct touch touch[TOUCHES]; /* that can be taken back */
-};
-
-struct memory {
-    struct machine_config config;
-    const struct protocol *protocol;
-    unsigned cpus, levels, private_levels;
-    unsigned word_shift;
-    bool has_directory;
-    bool goes_through; /* all private levels let writes through: memory has them all, and nothing is written back */
-    struct processor *cpu;
-    struct cache shared[CONFIG_LEVELS]; /* by level */
-    struct fabric fabric;
-    struct histories histories;
-    struct map homes;                                            /* uint32_t: 1 + node, by page */
-    void (*watcher)(void *context, unsigned cpu, uint64_t line); /* or NULL */
-    void *watching;
-};
 
 /* What a reference wants of a line. */
 struct part {
@@ -111,6 +77,8 @@ static void find_front(struct memory *m, unsigned cpu)
                                 .shift = c->shift,
                                 .line = m->config.level[0].line,
                                 .latency = m->config.level[0].latency };
+    for (unsigned s = 1; s < p->states; s++)
+        m->silent[s] = p->own[s][OWN_WRITE].op == BUS_NONE && !m->goes_through ? p->own[s][OWN_WRITE].alone : 0;
     for (unsigned s = 1; usable && s < p->states; s++) {
         const struct own_cell *w = &p->own[s][OWN_WRITE];
         bool reads = p->flags[s] & STATE_READABLE, writes = p->flags[s] & STATE_WRITABLE && w->alone == s;
@@ -143,8 +111,10 @@ int memory_new(const struct machine_config *config, struct memory **ret, struct 
     m->has_directory = config->fabric_kind->has_directory;
     m->cpu = calloc(m->cpus, sizeof *m->cpu);
     for (unsigned i = 0; m->cpu && r == 0 && i < m->cpus; i++)
-        if ((r = init_processor(m, i)) == 0)
+        if ((r = init_processor(m, i)) == 0) {
             find_front(m, i);
+            r = near_init(m, &m->cpu[i]);
+        }
     for (unsigned i = m->private_levels; r == 0 && i < m->levels; i++)
         r = init_cache(&m->shared[i], &config->level[i], config->seed + i);
     struct fabric_config fabric = config->fabric;
@@ -165,6 +135,7 @@ void memory_free(struct memory *m)
     for (unsigned i = 0; m->cpu && i < m->cpus; i++) {
         for (unsigned k = 0; k < m->private_levels; k++)
             cache_release(&m->cpu[i].level[k]);
+        near_release(&m->cpu[i]);
         cache_release(&m->cpu[i].tlb);
         cache_release(&m->cpu[i].instructions);
     }
@@ -178,11 +149,6 @@ void memory_free(struct memory *m)
 }
 
 /* ---- lines and states ---- */
-
-static void set_state(uint64_t *entry, unsigned state)
-{
-    *entry = (*entry & ~(uint64_t)(CACHE_STATES - 1)) | state;
-}
 
 static bool is_dirty(const struct memory *m, unsigned state)
 {
@@ -206,11 +172,16 @@ static unsigned state_of(struct memory *m, unsigned cpu, uint64_t line)
     return PROTOCOL_ABSENT;
 }
 
-/* Another processor has changed the state of a line here. */
-static void change_state(struct memory *m, unsigned cpu, uint64_t line, unsigned state)
+/* Another processor is about to change the state of a line here, and will look at it before. */
+static void announce(struct memory *m, unsigned cpu, uint64_t line)
 {
     if (m->watcher)
         m->watcher(m->watching, cpu, line);
+}
+
+/* It has. */
+static void change_state(struct memory *m, unsigned cpu, uint64_t line, unsigned state)
+{
     m->cpu[cpu].front.changes++; /* behind what the watcher still does */
     for (unsigned i = 0; i < m->private_levels; i++) {
         uint64_t *e = cache_find(&m->cpu[cpu].level[i], line);
@@ -253,6 +224,7 @@ static void leave_shared(struct memory *m, unsigned level, uint64_t entry)
         h = history_at(&m->histories, line);
         for (uint64_t left = h->present; left; left &= left - 1) {
             unsigned cpu = (unsigned)__builtin_ctzll(left);
+            announce(m, cpu, line);
             m->cpu[cpu].counts.write_backs += must_be_written(m, state_of(m, cpu, line));
             change_state(m, cpu, line, PROTOCOL_ABSENT);
             history_go(h, cpu, REPLACED);
@@ -319,7 +291,9 @@ static void snoop(struct memory *m, unsigned cpu, uint64_t line, unsigned op, st
                   bool *ret_shared)
 {
     for (uint64_t left = h->present & ~((uint64_t)1 << cpu); left; left &= left - 1) {
-        unsigned other = (unsigned)__builtin_ctzll(left), state = state_of(m, other, line) & STATE_MASK;
+        unsigned other = (unsigned)__builtin_ctzll(left);
+        announce(m, other, line);
+        unsigned state = state_of(m, other, line) & STATE_MASK;
         const struct snoop_cell *cell = &m->protocol->snoop[state][op];
         assert(state);
         t->sharers |= (uint64_t)1 << other;
@@ -499,6 +473,7 @@ static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, en
         int owner = FABRIC_MEMORY;                             /* the only one who has what others wrote before */
         for (uint64_t left = h->present; left; left &= left - 1) {
             unsigned other = (unsigned)__builtin_ctzll(left);
+            announce(m, other, line);
             if (must_be_written(m, state_of(m, other, line)))
                 owner = (int)other;
             change_state(m, other, line, PROTOCOL_ABSENT);
@@ -609,6 +584,11 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
         p->front.smooth++;
         return kind == PEET_PREFETCH ? 0 : p->front.latency;
     }
+    if (!m->config.tlb.entries) {
+        enum near n = e ? near_write(m, p, e, kind, false) : near_bring(m, p, line, kind, false);
+        if (n != NEAR_NOT)
+            return kind == PEET_PREFETCH ? 0 : m->config.level[n == NEAR_BEHIND].latency;
+    }
     uint64_t waited = p->counts.waited, tlb_stall = p->counts.tlb_stall;
     uint64_t stall = m->config.tlb.entries ? translate(m, cpu, addr) : 0;
     p->counts.writes += is_write;
@@ -621,54 +601,6 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     }
     p->counts.stall += stall;
     return stall;
-}
-
-bool memory_may_lead(const struct memory *m)
-{
-    const struct cache *c = &m->cpu[0].level[0];
-
-    return m->levels > 0 && !m->config.tlb.entries && c->replacement->is_calm && c->sets <= UINT32_MAX
-           && (c->is_ranked || !c->replacement->moves);
-}
-
-bool memory_is_smooth(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, unsigned kind)
-{
-    struct processor *p = &m->cpu[cpu];
-    struct cache *c = &p->level[0];
-    uint64_t line = addr >> c->shift, *e = cache_find(c, line), set = cache_set(c, line);
-
-    if (!e || !p->front.fast[kind][cache_state(*e)] || (addr + size - 1) >> c->shift != line
-        || p->front.touches == TOUCHES)
-        return false;
-    p->touch[p->front.touches++] = (struct touch){ c->order[set], (uint32_t)set, c->recent[set] };
-    cache_touch(c, e);
-    p->front.easy[kind]++;
-    return true;
-}
-
-void memory_expect(const struct memory *m, unsigned cpu, uint64_t addr)
-{
-    const struct processor *p = &m->cpu[cpu];
-
-    if (m->private_levels < 2)
-        return;
-    const struct cache *c = &p->level[1];
-    uint64_t set = cache_set(c, addr >> c->shift);
-    __builtin_prefetch(c->order + set);
-    __builtin_prefetch(c->entry + set * c->ways);
-    __builtin_prefetch(c->entry + set * c->ways + 8);
-}
-
-void memory_untouch(struct memory *m, unsigned cpu, size_t touches)
-{
-    struct processor *p = &m->cpu[cpu];
-    struct cache *c = &p->level[0];
-
-    while (p->front.touches > touches) {
-        const struct touch *t = &p->touch[--p->front.touches];
-        c->order[t->set] = t->order;
-        c->recent[t->set] = t->recent;
-    }
 }
 
 /* A machine without caches: every reference goes to memory, and nobody is in the way. */
@@ -758,13 +690,17 @@ void memory_settle(struct memory *m)
 {
     for (unsigned i = 0; i < m->cpus; i++) {
         struct memory_counts *n = &m->cpu[i].counts;
-        uint64_t *easy = m->cpu[i].front.easy;
-        uint64_t all = easy[PEET_LOAD] + easy[PEET_STORE] + easy[PEET_UPDATE] + easy[PEET_PREFETCH];
-        n->reads += all - easy[PEET_STORE];
-        n->writes += easy[PEET_STORE] + easy[PEET_UPDATE];
-        n->hits[0] += all;
-        n->stall += (all - easy[PEET_PREFETCH]) * m->cpu[i].front.latency;
-        memset(easy, 0, sizeof m->cpu[i].front.easy);
+        struct memory_front *f = &m->cpu[i].front;
+        for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++) {
+            uint64_t first = f->easy[kind] + f->silent[kind], all = first + f->behind[kind];
+            n->reads += kind == PEET_STORE ? 0 : all;
+            n->writes += kind == PEET_STORE || kind == PEET_UPDATE ? all : 0;
+            n->hits[0] += first;
+            n->hits[1] += f->behind[kind];
+            if (kind != PEET_PREFETCH)
+                n->stall += first * f->latency + f->behind[kind] * m->config.level[1].latency;
+            f->easy[kind] = f->silent[kind] = f->behind[kind] = 0;
+        }
     }
 }
 

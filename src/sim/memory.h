@@ -50,17 +50,20 @@ struct memory_counts {
 struct memory;
 
 /* What is found at once: where its set of the first cache was used last, in a state in which nothing else happens. Most references are of
- * this kind, so that this is all that is done for them. Smooth ones are found elsewhere in the set, and change but its order. */
+ * this kind, so that this is all that is done for them. */
+enum { MEMORY_MARKS = 2048 };
 struct memory_front {
     const uint64_t *entry;
     const uint8_t *recent;
     uint64_t mask;
     uint32_t ways, shift, line, latency;
     bool fast[PEET_PREFETCH + 1][CACHE_STATES]; /* by kind and state: it changes nothing */
-    uint64_t easy[PEET_PREFETCH + 1];           /* so many, by kind */
-    uint64_t smooth;                            /* so many of them were smooth */
-    uint64_t changes;                           /* so often others have changed what is in the private caches */
-    size_t touches;                             /* sets whose order smooth ones changed, and which can be taken back */
+    uint64_t easy[PEET_PREFETCH + 1];           /* so many, by kind; also smooth ones, */
+    uint64_t smooth;                            /*   which are so many */
+    uint64_t silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
+    uint64_t changes;        /* so often others have changed what is in the private caches */
+    uint16_t lead, *marks;   /* number of the lead; by lines' numbers: of the last one that referred to such a line */
+    size_t touches, changed; /* what can be taken back */
 };
 
 static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
@@ -83,12 +86,26 @@ struct memory_front *memory_front(struct memory *m, unsigned cpu);
  * smooth references of that processor. */
 void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu, uint64_t line), void *context);
 
-/* A reference that is smooth, and can be taken back; false: it is not, or too many could be taken back already, and nothing has happened.
- * Those from a number of touches on are, also if lines were changed meanwhile to which none of them referred. */
+/* References before their time: from the beginning of a lead on, the processor's references that nobody else sees. Those that are
+ * easy are to be marked. */
+enum near {
+    NEAR_NOT,    /* others would see it, or it could not be taken back: nothing has happened */
+    NEAR_SMOOTH, /* elsewhere in its set of the first cache: it changes but the order there */
+    NEAR_SILENT, /* a write there that changes the state of its line */
+    NEAR_BEHIND, /* in the second cache */
+};
 bool memory_may_lead(const struct memory *m);
-bool memory_is_smooth(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, unsigned kind);
-void memory_expect(const struct memory *m, unsigned cpu, uint64_t addr); /* a reference will come soon that is not */
-void memory_untouch(struct memory *m, unsigned cpu, size_t touches);
+void memory_lead_begin(struct memory *m, unsigned cpu);
+enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind);
+static inline void memory_mark(struct memory_front *f, uint64_t line)
+{
+    f->marks[line % MEMORY_MARKS] = f->lead;
+}
+
+/* Whether a change of that line, which others are about to make, matters to what was done. Then it has to be taken back first, to these
+ * numbers of touches and changes; each of these references is then counted as an easy one, and its caller takes it from there. */
+bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line);
+void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed);
 
 /* One reference at `now` that is not easy; returns the cycles for which the processor has to wait. */
 uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now);

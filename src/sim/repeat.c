@@ -82,7 +82,7 @@ static void find_trip(struct sim *s, const struct peet_repeat *n, struct easy_tr
 }
 
 /* So many trips that are easy; also less than none. */
-static void count_trips(struct sim *s, struct place *p, uint64_t trips)
+void repeat_count(struct sim *s, struct place *p, uint64_t trips)
 {
     struct context *c = p->context;
     const struct easy_trip *t = &c->easy;
@@ -109,26 +109,30 @@ static uint64_t room_for_trips(const struct sim *s, const struct place *p, uint6
         return left < room ? left : room;
     }
     /* With slack the order is not the one of time, and what comes behind something cannot be told. */
-    return s->scheduler.count > 0 || s->config.slack > 0 || limit == 0 ? room : UINT64_MAX;
+    return s->scheduler.count > 0 || s->config.slack > 0 || limit == 0 || s->leads ? room : UINT64_MAX;
+}
+
+uint64_t repeat_easy_trips(const struct sim *s, const struct context *c, uint64_t most)
+{
+    return trips_on_lines(&c->batch.repeat, c->trip - 1, s->config.level[0].line, most);
 }
 
 /* Trips behind the one that is just over, which was easy. */
 static void skip(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
-    const struct peet_repeat *n = &c->batch.repeat;
-    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most = n->times - c->trip;
+    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most = c->batch.repeat.times - c->trip;
 
     if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1)
         return;
-    most = trips_on_lines(n, c->trip - 1, s->config.level[0].line, most);
+    most = repeat_easy_trips(s, c, most);
     if (room < UINT64_MAX && cycles) { /* the last one ends before: steps of no cycles may be behind the end */
         uint64_t fit = (room - 1) / cycles;
         most = fit < most ? fit : most;
     }
     p->ahead = room == UINT64_MAX ? most : 0;
     p->ahead_from = p->clock;
-    count_trips(s, p, most);
+    repeat_count(s, p, most);
 }
 
 /* The references behind a block, from record i on; returns where they end. Those that are not easy are counted. */
@@ -154,6 +158,14 @@ static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
     return i;
 }
 
+void repeat_end_trip(struct context *c)
+{
+    if (c->trip == c->batch.repeat.times) {
+        c->trip = 0;
+        c->at++;
+    }
+}
+
 /* The next block of the trip, and its references. If that was all of it, and nothing new: trips behind it. */
 static void step(struct sim *s, struct place *p, uint64_t limit)
 {
@@ -176,24 +188,28 @@ static void step(struct sim *s, struct place *p, uint64_t limit)
     c->trip++;
     if (c->hard == 0 && c->changes == p->front->changes && c->trip < n->times)
         skip(s, p, limit);
-    if (c->trip == n->times) {
-        c->trip = 0;
-        c->at++;
-    }
+    repeat_end_trip(c);
+}
+
+void repeat_begin(struct sim *s, struct context *c)
+{
+    if (c->in_trip == 0 && c->trip == 0 && !is_trip_of(&c->easy, &c->batch.repeat))
+        find_trip(s, &c->batch.repeat, &c->easy);
 }
 
 void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
 
-    if (c->in_trip == 0 && c->trip == 0 && !is_trip_of(&c->easy, &c->batch.repeat))
-        find_trip(s, &c->batch.repeat, &c->easy);
+    repeat_begin(s, c);
     step(s, p, limit);
     while (c->at < c->batch.count && sim_may_go_on(s, p, limit)) {
         p->ahead = 0;
         s->now = p->clock;
         step(s, p, limit);
     }
+    if (c->at < c->batch.count && sim_may_lead(s, p, limit))
+        sim_lead(s, p);
 }
 
 void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
@@ -213,7 +229,7 @@ void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numbe
         c->at--;
         c->trip = c->batch.repeat.times;
     }
-    count_trips(s, p, kept - trips);
+    repeat_count(s, p, kept - trips);
     s->is_changed = true;
     while (p->clock < time || (p->clock == time && p->number < number))
         step(s, p, 0);

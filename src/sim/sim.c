@@ -23,7 +23,7 @@ static void watch(void *context, unsigned cpu, uint64_t line)
     if (s->config.contexts > 1)
         return;
     struct place *p = &s->place[cpu];
-    if (p->ahead || (p->lead.is_on && lead_has(p, line)))
+    if (p->ahead || (p->lead.is_on && memory_lead_has(s->memory, cpu, line)))
         sim_take_back(s, p, s->now, s->actor);
 }
 
@@ -460,7 +460,7 @@ static void execute(struct sim *s, struct place *p, struct context *c, uint64_t 
         s->now = p->clock; /* the first step began when the turn did, also if a lock was taken before it */
     }
     c->at = (size_t)(r - c->batch.records);
-    if (r < end && s->leads && p->clock >= limit && !s->is_changed && s->scheduler.count == 0)
+    if (r < end && sim_may_lead(s, p, limit))
         sim_lead(s, p);
 }
 

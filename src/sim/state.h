@@ -94,8 +94,10 @@ struct context {
 struct lead {
     bool is_on;
     uint32_t most, failed, rest; /* blocks at a time; how many turns it rests if there were none; and still rests */
-    size_t at;                   /* their first record */
-    uint64_t clock, compute, stall, instructions, easy[PEET_PREFETCH + 1];
+    size_t at, in_trip;          /* their first record */
+    uint64_t trip, hard, changes;
+    uint64_t clock, compute, stall, instructions;
+    uint64_t easy[PEET_PREFETCH + 1], silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
     uint64_t references; /* of all of them */
 };
 
@@ -178,6 +180,12 @@ static inline bool sim_may_go_on(const struct sim *s, const struct place *p, uin
     return p->clock < limit && !s->is_changed && s->scheduler.count == 0;
 }
 
+/* Whether it may go on nevertheless, before its time. */
+static inline bool sim_may_lead(const struct sim *s, const struct place *p, uint64_t limit)
+{
+    return s->leads && p->clock >= limit && !s->is_changed && s->scheduler.count == 0;
+}
+
 /* One event; the place's clock moves. */
 void sim_event(struct sim *s, struct place *p, const struct peet_event *e);
 
@@ -244,9 +252,15 @@ void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numbe
 /* The place's next blocks, before their time, as far as nobody can see them. */
 void sim_lead(struct sim *s, struct place *p);
 
-/* Of a place that has done some: whether they refer to a line; takes back those that come behind the step of that place at that time. */
-bool lead_has(const struct place *p, uint64_t line);
+/* Takes back those that come behind the step of that place at that time. */
 void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);
+
+/* For leads: what one trip of the batch's repeat is if it is easy; trips behind one that was, as many as stay on its lines and no more
+ * than so many; so many of them; the context has come to the end of a trip. */
+void repeat_begin(struct sim *s, struct context *c);
+uint64_t repeat_easy_trips(const struct sim *s, const struct context *c, uint64_t most);
+void repeat_count(struct sim *s, struct place *p, uint64_t trips);
+void repeat_end_trip(struct context *c);
 
 /* Bytes that library code moved. */
 void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/near.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool memory_may_lead(const struct memory *m)
+{
+    const struct cache *c = &m->cpu[0].level[0];
+
+    return m->levels > 0 && !m->config.tlb.entries && c->replacement->is_calm && c->sets <= UINT32_MAX
+           && (c->is_ranked || !c->replacement->moves);
+}
+
+/* Whether lines can go to and fro between the two first levels. */
+static bool can_bring(const struct memory *m, const struct processor *p)
+{
+    const struct cache *first = &p->level[0], *second = &p->level[1];
+
+    return memory_may_lead(m) && m->private_levels == 2 && first->is_ranked && second->is_ranked
+           && (first->mask || first->sets == 1) && second->sets * second->ways <= UINT32_MAX;
+}
+
+int near_init(struct memory *m, struct processor *p)
+{
+    const struct cache *first = &p->level[0];
+
+    p->front.marks = calloc(MEMORY_MARKS, sizeof *p->front.marks);
+    p->filled = calloc(first->sets + 1, sizeof *p->filled);
+    if (can_bring(m, p))
+        p->behind = calloc(first->sets * first->ways, sizeof *p->behind);
+    return p->front.marks && p->filled && (p->behind || !can_bring(m, p)) ? 0 : -1;
+}
+
+void near_release(struct processor *p)
+{
+    free(p->front.marks);
+    free(p->filled);
+    free(p->behind);
+}
+
+void memory_lead_begin(struct memory *m, unsigned cpu)
+{
+    struct processor *p = &m->cpu[cpu];
+    struct memory_front *f = &p->front;
+
+    f->touches = f->changed = 0;
+    if (++f->lead > 0)
+        return;
+    memset(f->marks, 0, MEMORY_MARKS * sizeof *f->marks); /* the numbers of leads begin anew */
+    memset(p->filled, 0, (p->level[0].sets + 1) * sizeof *p->filled);
+    f->lead = 1;
+}
+
+/* What goes out of the first level is marked, too: it is in another state where it goes. */
+static enum near bring(struct memory *m, struct processor *p, uint64_t line, enum peet_kind kind)
+{
+    size_t changed = p->front.changed;
+    enum near n = near_bring(m, p, line, kind, true);
+
+    if (n == NEAR_NOT)
+        return n;
+    p->filled[line & p->level[0].mask] = p->front.lead;
+    memory_mark(&p->front, p->change[changed].old >> CACHE_STATE_BITS);
+    return n;
+}
+
+enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind)
+{
+    struct processor *p = &m->cpu[cpu];
+    struct memory_front *f = &p->front;
+    struct cache *c = &p->level[0];
+    uint64_t line = addr >> c->shift, *e = cache_find(c, line);
+    enum near n = NEAR_SMOOTH;
+
+    if ((addr + size - 1) >> c->shift != line || f->touches + 2 > TOUCHES || f->changed + 2 > CHANGES)
+        return NEAR_NOT;
+    if (!e) {
+        n = bring(m, p, line, kind);
+    } else if (!f->fast[kind][cache_state(*e)]) {
+        n = near_write(m, p, e, kind, true);
+    } else {
+        near_keep_order(p, 0, cache_set(c, line));
+        cache_touch(c, e);
+        f->easy[kind]++;
+    }
+    if (n != NEAR_NOT)
+        memory_mark(f, line);
+    return n;
+}
+
+void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed)
+{
+    struct processor *p = &m->cpu[cpu];
+    struct memory_front *f = &p->front;
+
+    while (f->touches > touches) {
+        const struct touch *t = &p->touch[--f->touches];
+        p->level[t->level].order[t->set] = t->order;
+        p->level[t->level].recent[t->set] = t->recent;
+    }
+    while (f->changed > changed) {
+        const struct change *c = &p->change[--f->changed];
+        *c->entry = c->old;
+        f->silent[c->kind] -= c->as == NEAR_SILENT;
+        f->behind[c->kind] -= c->as == NEAR_BEHIND;
+        f->easy[c->kind] += c->as != NEAR_NOT; /* as who takes references back counts them */
+    }
+}
+
+bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line)
+{
+    const struct processor *p = &m->cpu[cpu];
+    const struct cache *c = &p->level[0];
+
+    /* A line that goes makes room for one that came. */
+    return p->front.marks[line % MEMORY_MARKS] == p->front.lead
+           || (p->filled[cache_set(c, line)] == p->front.lead && cache_find(c, line));
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/* References that a processor's own caches answer, without anybody else: the inside of memory.h that memory.c and near.c share.
+ *
+ * Most of these are easy (memory.h). The others: smooth ones change but the order of a set of the first level; silent writes change the state
+ * of a line there; and lines of the second level come into the first, and what goes for them is behind it still. All can be taken
+ * back: what they change is kept. */
+#ifndef SIM_NEAR_H
+#define SIM_NEAR_H
+
+#include "sim/memory.h"
+
+/* An entry's state is the protocol's, and one bit: others have lost the line and not come back, so that writes must be seen. */
+enum { STATE_MASK = PROTOCOL_STATES - 1, WATCHED = PROTOCOL_STATES };
+
+/* The order of a set of one of the two first levels before it was touched. */
+struct touch {
+    uint64_t order;
+    uint32_t set;
+    uint8_t recent, level;
+};
+
+/* An entry before it was changed, and as what the reference that changed it was counted. */
+struct change {
+    uint64_t *entry, old;
+    uint8_t kind, as; /* enum near; NEAR_NOT: it is not the first that the reference changed */
+};
+enum { TOUCHES = 1024, CHANGES = 512 };
+
+struct processor {
+    struct memory_front front;
+    struct cache level[CONFIG_LEVELS]; /* those that are private */
+    struct cache tlb, instructions;
+    uint64_t last_fetch; /* number of the line */
+    struct memory_counts counts;
+    uint32_t *behind; /* by entry of the first level: where in the second one its line was when it came from there; or NULL */
+    uint16_t *filled; /* by set of the first level: the lead that brought a line last */
+    struct touch touch[TOUCHES];
+    struct change change[CHANGES];
+};
+
+struct memory {
+    struct machine_config config;
+    const struct protocol *protocol;
+    unsigned cpus, levels, private_levels;
+    unsigned word_shift;
+    bool has_directory;
+    bool goes_through; /* all private levels let writes through: memory has them all, and nothing is written back */
+    uint8_t silent[CACHE_STATES]; /* the state behind a write that nobody sees; 0: others have to see it */
+    struct processor *cpu;
+    struct cache shared[CONFIG_LEVELS]; /* by level */
+    struct fabric fabric;
+    struct histories histories;
+    struct map homes;                                            /* uint32_t: 1 + node, by page */
+    void (*watcher)(void *context, unsigned cpu, uint64_t line); /* or NULL */
+    void *watching;
+};
+
+int near_init(struct memory *m, struct processor *p); /* when its caches are there; -1: no memory */
+void near_release(struct processor *p);
+
+static inline void set_state(uint64_t *entry, unsigned state)
+{
+    *entry = (*entry & ~(uint64_t)(CACHE_STATES - 1)) | state;
+}
+
+static inline void near_keep_order(struct processor *p, unsigned level, uint64_t set)
+{
+    const struct cache *c = &p->level[level];
+
+    p->touch[p->front.touches++] = (struct touch){ c->order[set], (uint32_t)set, c->recent[set], (uint8_t)level };
+}
+
+static inline void near_keep_entry(struct processor *p, uint64_t *entry, enum peet_kind kind, enum near as)
+{
+    p->change[p->front.changed++] = (struct change){ entry, *entry, (uint8_t)kind, (uint8_t)as };
+}
+
+/* A write to a line of the first level that is not easy. */
+static inline enum near near_write(const struct memory *m, struct processor *p, uint64_t *e, enum peet_kind kind,
+                                   bool keep)
+{
+    struct cache *first = &p->level[0];
+    unsigned next = kind == PEET_STORE || kind == PEET_UPDATE ? m->silent[cache_state(*e)] : 0;
+
+    if (!next)
+        return NEAR_NOT;
+    if (keep) {
+        near_keep_order(p, 0, cache_set(first, *e >> CACHE_STATE_BITS));
+        near_keep_entry(p, e, kind, NEAR_SILENT);
+    }
+    set_state(cache_touch(first, e), next);
+    p->front.silent[kind]++;
+    return NEAR_SILENT;
+}
+
+/* A line that is not in the first level, from the second one. */
+static inline enum near near_bring(const struct memory *m, struct processor *p, uint64_t line, enum peet_kind kind,
+                                   bool keep)
+{
+    struct cache *first = &p->level[0], *second = &p->level[1];
+    uint64_t set = line & first->mask, *e, *slot, *home;
+
+    if (!p->behind || !first->is_full[set] || !(e = cache_find(second, line)))
+        return NEAR_NOT;
+    unsigned state = cache_state(*e), way = (unsigned)(first->order[set] >> 4 * (first->ways - 1) & 15);
+    if ((kind == PEET_STORE || kind == PEET_UPDATE) && !(state = m->silent[state]))
+        return NEAR_NOT;
+    slot = first->entry + set * first->ways + way;
+    home = second->entry + p->behind[slot - first->entry];
+    if (*home >> CACHE_STATE_BITS != *slot >> CACHE_STATE_BITS
+        && !(home = cache_find(second, *slot >> CACHE_STATE_BITS)))
+        return NEAR_NOT;
+    if (keep) {
+        near_keep_order(p, 0, set);
+        near_keep_order(p, 1, cache_set(second, line));
+        near_keep_entry(p, slot, kind, NEAR_BEHIND);
+        near_keep_entry(p, home, kind, NEAR_NOT);
+    }
+    cache_touch(second, e);
+    *home = *slot;
+    *slot = line << CACHE_STATE_BITS | state;
+    p->behind[slot - first->entry] = (uint32_t)(e - second->entry);
+    cache_rank(first, set, way);
+    first->recent[set] = (uint8_t)way;
+    p->front.behind[kind]++;
+    return NEAR_BEHIND;
+}
+
+#endif
