@@ -67,6 +67,22 @@ static void count_trips(struct sim *s, struct place *p, uint64_t until)
     repeat_count(s, p, repeat_easy_trips(s, c, most));
 }
 
+/* The trip before the lead may have been such that those behind it only need to be counted. */
+static void lead_on(struct sim *s, struct place *p)
+{
+    const struct context *c = p->context;
+    const struct peet_repeat *n = &c->batch.repeat;
+
+    if (c->at == c->batch.count || c->batch.records[c->at].kind != PEET_REPEAT || c->in_trip > 0 || c->trip == 0
+        || c->hard > 0 || c->changes != p->front->changes)
+        return;
+    for (size_t i = 0; i < n->count; i++)
+        if (n->records[i].kind != PEET_BLOCK)
+            memory_mark(p->front, (n->records[i].addr + n->step[i] * (c->trip - 1)) >> p->front->shift);
+    count_trips(s, p, UINT64_MAX);
+    repeat_end_trip(p->context);
+}
+
 /* The next block of what is repeated. If that was the last of its trip, and nothing new: trips behind it, up to that time. False: others
  * would see it. */
 static bool lead_trip(struct sim *s, struct place *p, uint64_t until)
@@ -143,10 +159,11 @@ void sim_lead(struct sim *s, struct place *p)
         return;
     }
     remember(s, p);
+    lead_on(s, p);
     p->context->hard += p->context->in_trip > 0; /* lines of what it has done of this trip are not marked */
     while (left > 0 && lead_next(s, p, UINT64_MAX))
         left--;
-    l->is_on = left < l->most;
+    l->is_on = left < l->most || p->context->at != l->at || p->context->trip != l->trip;
     l->failed = l->is_on ? 0 : l->failed < LEAD_REST ? 2 * l->failed + 1 : LEAD_REST;
     l->rest = l->failed;
     l->most = left == 0 && l->most < LEAD_MOST ? 2 * l->most : l->most;

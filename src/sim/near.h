@@ -32,7 +32,8 @@ struct processor {
     struct cache tlb, instructions;
     uint64_t last_fetch; /* number of the line */
     struct memory_counts counts;
-    uint32_t *behind; /* by entry of the first level: where in the second one its line was when it came from there; or NULL */
+    uint32_t *
+        behind; /* by entry of the first level: where in the second one its line was when it came from there; or NULL */
     uint16_t *filled; /* by set of the first level: the lead that brought a line last */
     struct touch touch[TOUCHES];
     struct change change[CHANGES];

@@ -141,7 +141,7 @@ void sim_set_remap(struct sim *s, struct remap *r)
 void sim_set_leads(struct sim *s, bool leads)
 {
     s->leads = leads && s->config.contexts == 1 && s->config.slack == 0 && !s->config.by_reference && !s->remap
-               && memory_may_lead(s->memory);
+               && !s->config.instructions.bytes && memory_may_lead(s->memory);
 }
 
 void sim_set_stop(struct sim *s, const volatile uint32_t *stop)

@@ -16,7 +16,7 @@
 
 #define SHOWN __attribute__((visibility("default")))
 
-enum { CLASSES = 256, HEADER = 16, PAGE = 4096, LARGE = 1 << 20, PIECE = 1 << 20 };
+enum { CLASSES = 256, HEADER = 16, PAGE = 4096, HUGE = 2 << 20, LARGE = 1 << 20, PIECE = 16 << 20 };
 
 #define REGION ((uintptr_t)1 << 44)
 
@@ -65,6 +65,16 @@ SHOWN void *mmap64(void *at, size_t size, int protection, int flags, int fd, off
 static void *map_memory(size_t size)
 {
     return map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* Small memory lies together, in the largest pages that there are: tables that are as large as the program's data are used at random. */
+static void *map_piece(void)
+{
+    region_end = (region_end + HUGE - 1) & -(uintptr_t)HUGE;
+    void *p = map_memory(PIECE);
+    if (p != MAP_FAILED)
+        madvise(p, PIECE, MADV_HUGEPAGE);
+    return p;
 }
 
 /* ---- sizes ---- */
@@ -117,13 +127,13 @@ SHOWN void *malloc(size_t size)
         return p;
     }
     if (piece_end - piece < holds + HEADER) {
-        void *more = map_memory(PIECE + PIECE / 2);
+        void *more = map_piece();
         if (more == MAP_FAILED) {
             errno = ENOMEM;
             return NULL;
         }
         piece = (uintptr_t)more;
-        piece_end = piece + PIECE + PIECE / 2;
+        piece_end = piece + PIECE;
     }
     p = (void *)(piece + HEADER);
     piece += holds + HEADER;
