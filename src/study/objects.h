@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* Data objects: classes of a program's memory, and to which of them a byte belongs, as the program runs.
+ *
+ * An object is a variable that has a symbol or is known by DWARF; all blocks that one call allocates (told apart by the call path, as deep as was asked for);
+ * the stack of a function; a mapped file; what the program itself named (PEET_NAME_DATA). Where several hold, what the program named counts, then heap
+ * blocks, then variables. Bytes of which nothing is known belong to their mapping, and if there is none, to "unknown". */
+#ifndef STUDY_OBJECTS_H
+#define STUDY_OBJECTS_H
+
+#include "study/where.h"
+
+enum object_kind { OBJECT_UNKNOWN, OBJECT_NAMED, OBJECT_HEAP, OBJECT_VARIABLE, OBJECT_THREAD_LOCAL, OBJECT_STACK, OBJECT_FILE };
+
+enum { OBJECT_PATH = 8 }; /* calls of a path that are kept */
+
+struct object_facts {
+    enum object_kind kind;
+    const char *name; /* unique among the objects: the place is added where it has to be */
+    const char *type; /* of the variable, or of an element of the block; NULL: unknown */
+    const char *file; /* where it is declared or allocated; NULL: unknown */
+    uint32_t line, process;
+    uint64_t path[OBJECT_PATH]; /* of heap blocks: the allocating call first, then its callers; 0 at the end */
+    uint64_t blocks, bytes;     /* of heap blocks: how many there were, and their sum; else 1 and its size */
+};
+
+struct objects;
+
+int objects_new(const struct peet_trace *t, struct where *w, struct objects **ret, struct peet_err *err);
+void objects_free(struct objects *o);
+
+/* An event of a thread that may change what is where. path: the calls that led to it, the innermost first, 0 at the end. */
+void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
+                   const uint64_t path[OBJECT_PATH]);
+
+/* The object of a byte that an instruction refers to. What it is holds for all bytes from *ret_start to before *ret_end, as long as
+ * objects_version stays the same; of a stack it holds for instructions of that function. */
+uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint64_t addr, uint64_t insn,
+                      uint64_t *ret_start, uint64_t *ret_end);
+
+uint64_t objects_version(const struct objects *o); /* of what is where */
+uint32_t objects_count(const struct objects *o);   /* numbers are below; they never change their meaning */
+const struct object_facts *objects_facts(const struct objects *o, uint32_t number);
+
+/* For a heap block or variable: how far into it a byte is, in the object whose number objects_find gave just now. */
+uint64_t objects_offset(const struct objects *o, uint32_t process, uint64_t addr);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* What a program's author calls the places in it: functions, lines and inlined calls of instructions, variables with their types.
+ *
+ * From the DWARF of the modules that the trace names, where these files are still there and have the build-id of then; else from
+ * the trace's own symbols; else by module and address. Separate debug files are looked for where the system keeps them. C++ and Fortran names
+ * are made readable. All strings live as long as the where. */
+#ifndef STUDY_WHERE_H
+#define STUDY_WHERE_H
+
+#include "peet/trace.h"
+
+struct where;
+
+struct where_frame {
+    const char *function; /* never NULL: "?" at worst */
+    const char *file;     /* as the compiler was told, made absolute if that is known; NULL: unknown */
+    uint32_t line;        /* 0: unknown */
+};
+
+enum { WHERE_FRAMES = 16 };
+
+int where_open(const struct peet_trace *t, struct where **ret, struct peet_err *err);
+void where_free(struct where *w);
+
+/* An instruction's frames: the innermost inlined call first, the function that has a symbol last; at least one. A frame's line is the
+ * one that is executed there: in outer frames, that of the call. */
+size_t where_code(struct where *w, uint32_t process, uint64_t addr, struct where_frame frame[WHERE_FRAMES]);
+
+/* A variable that always lies at the same place: global, static, of a function, common block, thread-local (by its offset in `tls`). */
+struct where_variable {
+    const char *name; /* "grid"; static ones of functions "function::name"; C++ with namespaces; Fortran module variables "module::name" */
+    const char *type; /* "double [512][512]"; NULL: unknown */
+    const char *file;
+    uint32_t line;
+    uint64_t start, size;
+};
+bool where_variable(struct where *w, uint32_t process, uint64_t addr, struct where_variable *ret);
+
+/* What lies at an offset in a variable or type: "[].x", "[3].next", "mass"; "" when it is a scalar. Elements of arrays are not told apart if
+ * `any` holds: "[]". False: the type is unknown. `type` is the text that where_variable or where_allocated gave. */
+bool where_member(struct where *w, const char *type, uint64_t offset, bool any, char *ret, size_t room);
+
+/* What an allocating call is for: what the source assigns its value to, and that thing's type. */
+struct where_allocated {
+    const char *name; /* "s->cells", "table", "new Node", "std::vector<double>"; NULL: unknown */
+    const char *type; /* of an element of it: "struct cell"; NULL: unknown */
+};
+bool where_allocated(struct where *w, uint32_t process, uint64_t site, struct where_allocated *ret);
+
+#endif
