@@ -11,7 +11,7 @@
 
 struct sample_config {
     uint64_t length, every; /* references; every = 0: all of the time */
-    bool is_random;         /* each window is anywhere in its period; else periods begin with it */
+    bool is_random;         /* each window begins anywhere in its period; else at its beginning */
     uint64_t seed;          /* of that, and of the choice of sets */
     uint32_t line_bytes;    /* a power of two */
     uint64_t sets;          /* a power of two; 0: all sets are seen */
