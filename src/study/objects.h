@@ -28,7 +28,12 @@ struct objects;
 int objects_new(const struct peet_trace *t, struct where *w, struct objects **ret, struct peet_err *err);
 void objects_free(struct objects *o);
 
-/* An event of a thread that may change what is where. path: the calls that led to it, the innermost first, 0 at the end. */
+/* Blocks of the heap are told apart by the calls up to the one whose statement names them (a wrapper of malloc does not), and by so many
+ * calls above it (0). To be said before the first event. */
+void objects_depth(struct objects *o, unsigned calls);
+
+/* An event of a thread that may change what is where. path: where the calls that led to it return to, the innermost first, 0 at the end.
+ * The event's own site may stand first, or not. */
 void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
                    const uint64_t path[OBJECT_PATH]);
 
@@ -43,5 +48,8 @@ const struct object_facts *objects_facts(const struct objects *o, uint32_t numbe
 
 /* For a heap block or variable: how far into it a byte is, in the object whose number objects_find gave just now. */
 uint64_t objects_offset(const struct objects *o, uint32_t process, uint64_t addr);
+
+/* What lies there: as where_member, for blocks that hold several elements with "[]" in front. */
+bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool any, char *ret, size_t room);
 
 #endif

@@ -40,10 +40,17 @@ bool where_variable(struct where *w, uint32_t process, uint64_t addr, struct whe
  * `any` holds: "[]". False: the type is unknown. `type` is the text that where_variable or where_allocated gave. */
 bool where_member(struct where *w, const char *type, uint64_t offset, bool any, char *ret, size_t room);
 
-/* What an allocating call is for: what the source assigns its value to, and that thing's type. */
+/* The size of such a type in bytes; 0: unknown. */
+uint64_t where_size(struct where *w, const char *type);
+
+/* What an allocating call is for: what the source assigns its value to, and that thing's type. The site is where the call returns to, as
+ * in events. False: nothing is known, not even a function with source. */
 struct where_allocated {
     const char *name; /* "s->cells", "table", "new Node", "std::vector<double>"; NULL: unknown */
     const char *type; /* of an element of it: "struct cell"; NULL: unknown */
+    const char *function, *file; /* that of the statement: inlined allocators are skipped */
+    uint32_t line;
+    bool handed_on; /* the function gives the memory to its caller, who knows better what it is for */
 };
 bool where_allocated(struct where *w, uint32_t process, uint64_t site, struct where_allocated *ret);
 
