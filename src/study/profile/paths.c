@@ -128,8 +128,8 @@ void paths_calls(const struct paths *p, uint32_t thread, uint64_t site, uint64_t
     if (site)
         ret[n++] = site;
     for (uint32_t i = t ? t->depth : 0; i-- > 0 && n < most;)
-        if (n > 1 || !site || t->call[i].site != site)
-            ret[n++] = t->call[i].site;
+        if (n > 1 || !site || t->call[i].back != site)
+            ret[n++] = t->call[i].back;
     if (n < most)
         ret[n] = 0;
 }

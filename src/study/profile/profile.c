@@ -133,7 +133,7 @@ void profile_free(struct profile *p)
 
 uint64_t profile_place_addr(const struct profile *p, uint32_t place)
 {
-    return place < p->insns ? peet_trace_insn(p->trace, place)->addr : p->call[place - p->insns];
+    return place < p->insns ? peet_trace_insn(p->trace, place)->addr : p->call[place - p->insns] - 1;
 }
 
 /* The place of a call of library code. */

@@ -68,7 +68,7 @@ struct profile {
     size_t leaves;
     uint64_t *runs; /* by item: how often the block was executed */
     uint32_t items;
-    uint64_t *call; /* the addresses of places behind the instructions */
+    uint64_t *call; /* places behind the instructions: where calls return to */
     uint32_t insns, calls;
     struct profile_window window[PROFILE_WINDOWS];
     uint64_t window_length; /* references */

@@ -165,6 +165,12 @@ static size_t limit(const struct report *r)
     return r->wants->top ? r->wants->top : SIZE_MAX;
 }
 
+/* What waits for nearly nothing is for those who want all. */
+static bool is_small(const struct report *r, const struct total *x)
+{
+    return r->wants->top && total_stall(x) * 2000 < r->p->stall;
+}
+
 /* ---- the first line ---- */
 
 /* Who is to blame for the misses of a line on an object for a cause, and for which part of them. */
@@ -234,7 +240,7 @@ static void add_bottlenecks(struct report *r)
     for (size_t i = 0; i < r->t.by_line_count && shown < most; i++) {
         const struct total *x = &r->t.by_line[i];
         const char *object = object_name(r, x->object), *function = r->t.function[r->t.line[x->line].function].name;
-        if (total_stall(x) == 0 || !is_wanted(r, object, function))
+        if (total_stall(x) == 0 || is_small(r, x) || !is_wanted(r, object, function))
             continue;
         cause = main_cause(x->stall);
         find_detail(r, x, cause, detail);
@@ -302,7 +308,7 @@ static void add_procedures(struct report *r)
     for (size_t i = 0; i < r->t.by_function_count && shown < limit(r); i++) {
         const struct total *x = &r->t.by_function[i];
         const struct total_function *f = &r->t.function[x->function];
-        if (!is_wanted(r, NULL, f->name))
+        if (!is_wanted(r, NULL, f->name) || (r->wants->top && (f->compute + total_stall(x)) * 2000 < time))
             continue;
         table_text(t, f->name);
         table_real(t, part(f->compute + total_stall(x), time));
@@ -328,7 +334,7 @@ static void add_objects(struct report *r)
     for (size_t i = 0; i < r->t.by_object_count && shown < limit(r); i++) {
         const struct total *x = &r->t.by_object[i];
         const struct object_facts *f = objects_facts(r->p->objects, x->object);
-        if (!is_wanted(r, f->name, NULL))
+        if (is_small(r, x) || !is_wanted(r, f->name, NULL))
             continue;
         table_text(t, f->name);
         put_costs(t, r, x);
@@ -350,7 +356,7 @@ static void add_cross(struct report *r)
     for (size_t i = 0; i < r->t.by_both_count && shown < limit(r); i++) {
         const struct total *x = &r->t.by_both[i];
         const char *object = object_name(r, x->object), *function = r->t.function[x->function].name;
-        if (!is_wanted(r, object, function))
+        if (is_small(r, x) || !is_wanted(r, object, function))
             continue;
         table_text(t, object);
         table_text(t, function);
@@ -370,7 +376,7 @@ static void add_lines(struct report *r)
     for (size_t i = 0; i < r->t.by_line_count && shown < limit(r); i++) {
         const struct total *x = &r->t.by_line[i];
         const char *object = object_name(r, x->object), *function = r->t.function[r->t.line[x->line].function].name;
-        if (!is_wanted(r, object, function))
+        if (is_small(r, x) || !is_wanted(r, object, function))
             continue;
         table_text(t, line_text(r, x->line, place));
         table_text(t, function);
