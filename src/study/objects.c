@@ -16,7 +16,7 @@
 #include "study/objects_blocks.h"
 #include "study/objects_spans.h"
 
-enum { NO_OBJECT = UINT32_MAX, GROWTH = 8 << 20, NAME_ROOM = 400 };
+enum { NO_OBJECT = UINT32_MAX, LONGEST_CALL = 15, GROWTH = 8 << 20, NAME_ROOM = 400 };
 
 /* What an area is: an object, or something that has to be looked at more closely. */
 enum { AREA_STACK = UINT32_MAX - 1, AREA_MODULE = UINT32_MAX - 2, AREA_RANGE = UINT32_MAX - 3 };
@@ -152,7 +152,7 @@ static void name_by_code(struct objects *o, uint32_t process, const char *event,
                          struct allocation *ret)
 {
     struct where_frame frame[WHERE_FRAMES];
-    size_t n = where_code(o->where, process, path[0] - 1, frame);
+    size_t n = where_code(o->where, process, path[0], frame);
     const struct where_frame *f = &frame[0];
     char place[256] = "";
 
@@ -286,15 +286,27 @@ static void name_data(struct objects *o, uint32_t process, const struct peet_eve
     spans_set(&o->named, &(struct span){ process, n, start, end, start, NULL });
 }
 
+/* The call that the event itself is, and those above it. The site is where it returns to. */
+static void join_path(uint64_t site, const uint64_t path[OBJECT_PATH], uint64_t ret[OBJECT_PATH])
+{
+    bool is_first = !site || (path[0] < site && site - path[0] <= LONGEST_CALL);
+    unsigned n = 0;
+
+    memset(ret, 0, OBJECT_PATH * sizeof *ret);
+    if (!is_first)
+        ret[n++] = site - 1;
+    for (unsigned i = 0; n < OBJECT_PATH && i < OBJECT_PATH && path[i]; i++)
+        ret[n++] = path[i];
+}
+
 void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
                    const uint64_t path[OBJECT_PATH])
 {
-    uint64_t whole[OBJECT_PATH] = { e->site };
+    uint64_t whole[OBJECT_PATH];
     struct block gone;
 
     (void)thread;
-    for (unsigned i = 0, n = e->site && path[0] != e->site; n < OBJECT_PATH && path[i]; i++)
-        whole[n++] = path[i];
+    join_path(e->site, path, whole);
     switch (e->kind) {
     case PEET_EV_malloc: give(o, process, e, whole, e->arg[1], NO_OBJECT); break;
     case PEET_EV_calloc: give(o, process, e, whole, e->arg[1] * e->arg[2], NO_OBJECT); break;

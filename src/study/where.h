@@ -43,8 +43,8 @@ bool where_member(struct where *w, const char *type, uint64_t offset, bool any, 
 /* The size of such a type in bytes; 0: unknown. */
 uint64_t where_size(struct where *w, const char *type);
 
-/* What an allocating call is for: what the source assigns its value to, and that thing's type. The site is where the call returns to, as
- * in events. False: nothing is known, not even a function with source. */
+/* What an allocating call is for: what the source assigns its value to, and that thing's type. `call` is an address in the call: its own, or
+ * one before where it returns to, as of the `site` of events. False: nothing is known, not even a function with source. */
 struct where_allocated {
     const char *name; /* "s->cells", "table", "new Node", "std::vector<double>"; NULL: unknown */
     const char *type; /* of an element of it: "struct cell"; NULL: unknown */
@@ -52,6 +52,6 @@ struct where_allocated {
     uint32_t line;
     bool handed_on; /* the function gives the memory to its caller, who knows better what it is for */
 };
-bool where_allocated(struct where *w, uint32_t process, uint64_t site, struct where_allocated *ret);
+bool where_allocated(struct where *w, uint32_t process, uint64_t call, struct where_allocated *ret);
 
 #endif

@@ -217,10 +217,10 @@ static void from_statement(struct where *w, struct where_spot *spot, bool contai
 }
 
 /* Goes out of the calls that were inlined, as long as they belong to a library or hand on what they get. */
-bool where_allocated(struct where *w, uint32_t process, uint64_t site, struct where_allocated *ret)
+bool where_allocated(struct where *w, uint32_t process, uint64_t call, struct where_allocated *ret)
 {
     struct where_spot spot[WHERE_FRAMES];
-    size_t n = where_spots(w, process, site - 1, spot);
+    size_t n = where_spots(w, process, call, spot);
     const char *container = NULL;
     struct where_allocated a = { 0 };
 

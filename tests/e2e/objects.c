@@ -14,7 +14,7 @@
 enum { STACK = 4096, THREADS = 256, MEMBERS = 64 };
 
 struct stack {
-    uint64_t back[STACK]; /* where calls return to */
+    uint64_t call[STACK], back[STACK]; /* calls, and where control goes on behind them */
     unsigned depth;
 };
 
@@ -37,7 +37,7 @@ static void walk(struct stack *s, const struct peet_block *b)
     for (unsigned i = 0; i < b->insns; i++) {
         const struct peet_insn *x = &b->insn[i];
         if ((x->class == PEET_CL_call || x->class == PEET_CL_call_indirect) && s->depth < STACK)
-            s->back[s->depth++] = x->addr + x->length;
+            s->call[s->depth] = x->addr, s->back[s->depth++] = x->addr + x->length;
         else if (x->class == PEET_CL_return && s->depth > 0)
             s->depth--;
     }
@@ -49,7 +49,7 @@ static void tell(struct objects *o, uint32_t process, uint32_t thread, const str
     uint64_t path[OBJECT_PATH] = { 0 };
 
     for (unsigned i = 0; i < OBJECT_PATH && i < s->depth; i++)
-        path[i] = s->back[s->depth - 1 - i];
+        path[i] = s->call[s->depth - 1 - i];
     objects_event(o, process, thread, e, path);
 }
 
