@@ -9,7 +9,15 @@
 
 #include "study/where.h"
 
-enum object_kind { OBJECT_UNKNOWN, OBJECT_NAMED, OBJECT_HEAP, OBJECT_VARIABLE, OBJECT_THREAD_LOCAL, OBJECT_STACK, OBJECT_FILE };
+enum object_kind {
+    OBJECT_UNKNOWN,
+    OBJECT_NAMED,
+    OBJECT_HEAP,
+    OBJECT_VARIABLE,
+    OBJECT_THREAD_LOCAL,
+    OBJECT_STACK,
+    OBJECT_FILE
+};
 
 enum { OBJECT_PATH = 8 }; /* calls of a path that are kept */
 
@@ -19,8 +27,9 @@ struct object_facts {
     const char *type; /* of the variable, or of an element of the block; NULL: unknown */
     const char *file; /* where it is declared or allocated; NULL: unknown */
     uint32_t line, process;
-    uint64_t path[OBJECT_PATH]; /* of heap blocks: the allocating call first (an address in it), then its callers; 0 at the end */
-    uint64_t blocks, bytes;     /* of heap blocks: how many there were, and their sum; else 1 and its size */
+    uint64_t path
+        [OBJECT_PATH]; /* of heap blocks: the allocating call first (an address in it), then its callers; 0 at the end */
+    uint64_t blocks, bytes; /* of heap blocks: how many there were, and their sum; else 1 and its size */
 };
 
 struct objects;
