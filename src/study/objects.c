@@ -16,7 +16,7 @@
 #include "study/objects_blocks.h"
 #include "study/objects_spans.h"
 
-enum { NO_OBJECT = UINT32_MAX, GROWTH = 8 << 20, NAME_ROOM = 400 };
+enum { NO_OBJECT = UINT32_MAX, LONGEST_CALL = 15, GROWTH = 8 << 20, NAME_ROOM = 400 };
 
 /* What an area is: an object, or something that has to be looked at more closely. */
 enum { AREA_STACK = UINT32_MAX - 1, AREA_MODULE = UINT32_MAX - 2, AREA_RANGE = UINT32_MAX - 3 };
@@ -148,52 +148,49 @@ struct allocation {
     unsigned calls; /* of the path, up to the one that has the name */
 };
 
+/* Without a name: where it is allocated, by the last function that DWARF knows, or the first that it does not. */
 static void name_by_code(struct objects *o, uint32_t process, const char *event, const uint64_t *path,
                          struct allocation *ret)
 {
-    struct where_frame frame[WHERE_FRAMES];
-    size_t n = where_code(o->where, process, path[0] - 1, frame);
-    const struct where_frame *f = &frame[0];
+    struct where_frame frame[WHERE_FRAMES] = { { "?", NULL, 0 } };
     char place[256] = "";
 
-    (void)n;
-    ret->what = (struct where_allocated){ .function = f->function, .file = f->file, .line = f->line };
-    if (f->file) {
-        const char *slash = strrchr(f->file, '/');
-        snprintf(place, sizeof place, " (%.180s:%" PRIu32 ")", slash ? slash + 1 : f->file, f->line);
+    if (!ret->what.function) {
+        if (path[0])
+            where_code(o->where, process, path[0], frame);
+        ret->what.function = frame[0].function;
+        ret->what.file = frame[0].file;
+        ret->what.line = frame[0].line;
     }
-    snprintf(ret->name, sizeof ret->name, "%s in %.120s%s", event, path[0] ? f->function : "?", place);
-    ret->calls = 1;
+    const char *slash = ret->what.file ? strrchr(ret->what.file, '/') : NULL;
+    if (ret->what.file)
+        snprintf(place, sizeof place, " (%.180s:%" PRIu32 ")", slash ? slash + 1 : ret->what.file, ret->what.line);
+    snprintf(ret->name, sizeof ret->name, "%s in %.120s%s", event, ret->what.function, place);
 }
 
 /* Up the path, to the first call that does not only hand on what it gets. */
 static void resolve(struct objects *o, uint32_t process, const char *event, const uint64_t *path,
                     struct allocation *ret)
 {
-    struct where_allocated best = { 0 }, now;
-    const char *type = NULL;
-    unsigned calls = 1;
+    struct where_allocated best = { 0 }, now = { 0 };
 
+    ret->calls = 1;
     for (unsigned i = 0; i < OBJECT_PATH && path[i]; i++) {
-        if (!where_allocated(o->where, process, path[i], &now))
+        if (!where_allocated(o->where, process, path[i], i ? &now : NULL, &now))
             continue;
-        type = type ? type : now.type;
-        if (now.name) {
+        if (now.name || !best.name) { /* a caller without a name knows less than a callee with one */
             best = now;
-            calls = i + 1;
+            ret->calls = i + 1;
         }
         if (!now.handed_on)
             break;
     }
-    if (!best.name) {
-        name_by_code(o, process, event, path, ret);
-        ret->what.type = type;
-        return;
-    }
     ret->what = best;
-    ret->what.type = type;
-    ret->calls = calls;
-    snprintf(ret->name, sizeof ret->name, "%s", best.name);
+    ret->what.type = now.type ? now.type : best.type;
+    if (best.name || best.container)
+        snprintf(ret->name, sizeof ret->name, "%s", best.name ? best.name : best.container);
+    else
+        name_by_code(o, process, event, path, ret);
 }
 
 /* The object of what is allocated by a path; `old` is taken if it has the same name and type. */
@@ -286,15 +283,27 @@ static void name_data(struct objects *o, uint32_t process, const struct peet_eve
     spans_set(&o->named, &(struct span){ process, n, start, end, start, NULL });
 }
 
+/* The call that the event itself is, and those above it. The site is where it returns to. */
+static void join_path(uint64_t site, const uint64_t path[OBJECT_PATH], uint64_t ret[OBJECT_PATH])
+{
+    bool is_first = !site || (path[0] < site && site - path[0] <= LONGEST_CALL);
+    unsigned n = 0;
+
+    memset(ret, 0, OBJECT_PATH * sizeof *ret);
+    if (!is_first)
+        ret[n++] = site - 1;
+    for (unsigned i = 0; n < OBJECT_PATH && i < OBJECT_PATH && path[i]; i++)
+        ret[n++] = path[i];
+}
+
 void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
                    const uint64_t path[OBJECT_PATH])
 {
-    uint64_t whole[OBJECT_PATH] = { e->site };
+    uint64_t whole[OBJECT_PATH];
     struct block gone;
 
     (void)thread;
-    for (unsigned i = 0, n = e->site && path[0] != e->site; n < OBJECT_PATH && path[i]; i++)
-        whole[n++] = path[i];
+    join_path(e->site, path, whole);
     switch (e->kind) {
     case PEET_EV_malloc: give(o, process, e, whole, e->arg[1], NO_OBJECT); break;
     case PEET_EV_calloc: give(o, process, e, whole, e->arg[1] * e->arg[2], NO_OBJECT); break;
@@ -354,7 +363,6 @@ static uint32_t in_module(struct objects *o, uint32_t process, uint64_t addr, co
 {
     struct where_variable v;
     uint64_t start, end;
-    const char *slash = strrchr(area->name, '/');
     uint32_t number;
 
     if (where_variable(o->where, process, addr, &v)) {
@@ -363,9 +371,9 @@ static uint32_t in_module(struct objects *o, uint32_t process, uint64_t addr, co
         number = variable_object(o, process, &v);
         o->last_start = start;
     } else {
-        number = object_of_text(o, OBJECT_FILE, process, slash ? slash + 1 : area->name);
-        start = addr; /* the next variable may begin right behind */
-        end = addr + 1;
+        number = object_of_text(o, OBJECT_FILE, process, area->name);
+        start = v.start;
+        end = v.start + v.size;
     }
     *low = start > *low ? start : *low;
     *high = end < *high ? end : *high;
@@ -484,9 +492,16 @@ static void add_modules(struct objects *o)
 
     for (size_t i = 0; (m = peet_trace_module(o->trace, i)); i++)
         for (uint32_t k = 0; k < m->segments; k++) {
-            uint64_t start = m->segment[k].start, end = start + m->segment[k].size;
-            if (end > start)
-                spans_set(&o->areas, &(struct span){ m->process, AREA_MODULE, start, end, start, m->path });
+            const struct peet_segment *s = &m->segment[k];
+            const char *slash = strrchr(m->path, '/');
+            char text[NAME_ROOM];
+            snprintf(text, sizeof text, "%s of %.300s",
+                     s->protection & 2   ? "other data"
+                     : s->protection & 1 ? "code"
+                                         : "constants",
+                     slash ? slash + 1 : m->path);
+            spans_set(&o->areas,
+                      &(struct span){ m->process, AREA_MODULE, s->start, s->start + s->size, s->start, keep(o, text) });
         }
 }
 
@@ -500,8 +515,8 @@ int objects_new(const struct peet_trace *t, struct where *w, struct objects **re
     o->where = w;
     o->version = 1;
     blocks_init(&o->blocks);
-    o->paths.value_size = o->variables.value_size = o->texts.value_size = o->uses.value_size =
-        o->functions.value_size = sizeof(uint32_t);
+    o->paths.value_size = o->variables.value_size = o->texts.value_size = o->uses.value_size = o->functions.value_size =
+        sizeof(uint32_t);
     add_ranges(o);
     add_modules(o);
     *ret = o;

@@ -9,7 +9,15 @@
 
 #include "study/where.h"
 
-enum object_kind { OBJECT_UNKNOWN, OBJECT_NAMED, OBJECT_HEAP, OBJECT_VARIABLE, OBJECT_THREAD_LOCAL, OBJECT_STACK, OBJECT_FILE };
+enum object_kind {
+    OBJECT_UNKNOWN,
+    OBJECT_NAMED,
+    OBJECT_HEAP,
+    OBJECT_VARIABLE,
+    OBJECT_THREAD_LOCAL,
+    OBJECT_STACK,
+    OBJECT_FILE
+};
 
 enum { OBJECT_PATH = 8 }; /* calls of a path that are kept */
 
@@ -19,8 +27,9 @@ struct object_facts {
     const char *type; /* of the variable, or of an element of the block; NULL: unknown */
     const char *file; /* where it is declared or allocated; NULL: unknown */
     uint32_t line, process;
-    uint64_t path[OBJECT_PATH]; /* of heap blocks: the allocating call first, then its callers; 0 at the end */
-    uint64_t blocks, bytes;     /* of heap blocks: how many there were, and their sum; else 1 and its size */
+    uint64_t path
+        [OBJECT_PATH]; /* of heap blocks: the allocating call first (an address in it), then its callers; 0 at the end */
+    uint64_t blocks, bytes; /* of heap blocks: how many there were, and their sum; else 1 and its size */
 };
 
 struct objects;
@@ -32,8 +41,8 @@ void objects_free(struct objects *o);
  * calls above it (0). To be said before the first event. */
 void objects_depth(struct objects *o, unsigned calls);
 
-/* An event of a thread that may change what is where. path: where the calls that led to it return to, the innermost first, 0 at the end.
- * The event's own site may stand first, or not. */
+/* An event of a thread that may change what is where. path: the calls that led to it, by the addresses of their instructions, the
+ * innermost first, 0 at the end. The event's own call may stand first, or not: it is known by the event's site. */
 void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
                    const uint64_t path[OBJECT_PATH]);
 

@@ -173,30 +173,76 @@ static struct where_static *static_at(struct where_static *list, size_t count, u
     return low > 0 && at - list[low - 1].start < list[low - 1].size ? &list[low - 1] : NULL;
 }
 
-static bool symbol_variable(struct where *w, uint32_t process, uint64_t addr, struct where_variable *ret)
+/* The data symbol of a byte, or between which it lies. */
+static bool symbol_variable(struct where *w, const struct where_module *m, uint64_t addr, struct where_variable *ret)
 {
-    const struct peet_symbol *s = peet_trace_symbol(w->trace, process, addr);
+    const struct peet_symbol *list = m->module->symbol, *s = NULL;
+    size_t low = 0, high = m->module->symbols;
 
-    if (!s || s->code || addr - s->addr >= s->size)
-        return false;
-    *ret = (struct where_variable){ .name = where_symbol_name(w, s), .start = s->addr, .size = s->size };
-    return true;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (list[middle].addr <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint64_t end = low < m->module->symbols ? list[low].addr : UINT64_MAX, start = 0;
+    for (size_t i = low, steps = 0; i-- > 0 && !s && steps < 64; steps++) {
+        if (!list[i].code && addr - list[i].addr < list[i].size)
+            s = &list[i];
+        start = list[i].addr + list[i].size > start && list[i].addr + list[i].size <= addr ? list[i].addr + list[i].size
+                                                                                           : start;
+    }
+    *ret = (struct where_variable){ .start = start, .size = end - start };
+    if (s)
+        *ret = (struct where_variable){ .name = where_symbol_name(w, s), .start = s->addr, .size = s->size };
+    return s != NULL;
+}
+
+/* Makes what is known to hold nothing smaller by the variables of DWARF. */
+static void narrow(const struct where_module *m, uint64_t at, struct where_variable *ret)
+{
+    uint64_t bias = m->module->bias, start = ret->start, end = ret->start + ret->size;
+    size_t low = 0, high = m->variables;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (m->variable[middle].start <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < m->variables && m->variable[low].start + bias < end)
+        end = m->variable[low].start + bias;
+    if (low > 0 && m->variable[low - 1].start + m->variable[low - 1].size + bias > start)
+        start = m->variable[low - 1].start + m->variable[low - 1].size + bias;
+    if (start > at + bias || end <= at + bias) { /* larger ones around smaller ones */
+        start = at + bias;
+        end = start + 1;
+    }
+    ret->start = start;
+    ret->size = end - start;
 }
 
 bool where_variable(struct where *w, uint32_t process, uint64_t addr, struct where_variable *ret)
 {
     struct where_module *m = where_module_at(w, process, addr);
 
-    if (!m)
+    if (!m) {
+        *ret = (struct where_variable){ .start = addr, .size = 1 };
         return false;
+    }
     where_module_list(w, m);
-    struct where_static *v = static_at(m->variable, m->variables, addr - m->module->bias);
-    if (!v)
-        return symbol_variable(w, process, addr, ret);
-    if (!v->made.name)
+    uint64_t at = addr - m->module->bias;
+    struct where_static *v = static_at(m->variable, m->variables, at);
+    if (v && !v->made.name)
         make_variable(w, m, v);
-    if (!v->made.name)
-        return symbol_variable(w, process, addr, ret);
-    *ret = v->made;
-    return true;
+    if (v && v->made.name) {
+        *ret = v->made;
+        return true;
+    }
+    if (symbol_variable(w, m, addr, ret))
+        return true;
+    narrow(m, at, ret);
+    return false;
 }

@@ -40,6 +40,18 @@ static void seek(Dwarf_Die *around, struct sought *s)
     }
 }
 
+static bool returns(struct where_spot *spot, const char *name, Dwarf_Die *ret_type)
+{
+    Dwarf_Die die;
+
+    for (int r = dwarf_child(&spot->unit->die, &die); r == 0; r = dwarf_siblingof(&die, &die)) {
+        const char *its = dwarf_tag(&die) == DW_TAG_subprogram ? dwarf_diename(&die) : NULL;
+        if (its && strcmp(its, name) == 0 && where_die_type(&die, ret_type))
+            return true;
+    }
+    return false;
+}
+
 static bool seek_all(struct where *w, struct where_spot *spot, const char *name, Dwarf_Die *ret_type)
 {
     struct sought s = { .name = name, .line = (int)spot->line };
@@ -51,8 +63,7 @@ static bool seek_all(struct where *w, struct where_spot *spot, const char *name,
     if (!s.found) {
         struct sought this = { .name = "this" };
         seek(&spot->die, &this);
-        if (this.found && where_die_type(&this.die, &this_type)
-            && where_type_member(w, &this_type, name, ret_type))
+        if (this.found && where_die_type(&this.die, &this_type) && where_type_member(w, &this_type, name, ret_type))
             return true;
         s.line = 0;
         seek(&spot->unit->die, &s);
@@ -92,8 +103,10 @@ static bool type_of(struct where *w, struct where_spot *spot, const char *expres
     p = take_word(p, word, sizeof word);
     while (strncmp(p, "::", 2) == 0)
         p = take_word(p + 2, word, sizeof word);
-    if (!word[0] || !seek_all(w, spot, word, ret))
+    bool is_call = strncmp(p, "(…)", 5) == 0;
+    if (!word[0] || !(is_call ? returns(spot, word, ret) : seek_all(w, spot, word, ret)))
         return false;
+    p += is_call ? 5 : 0;
     for (Dwarf_Die next; *p; *ret = next) {
         if (grouped && *p == ')') {
             p++;
@@ -217,12 +230,12 @@ static void from_statement(struct where *w, struct where_spot *spot, bool contai
 }
 
 /* Goes out of the calls that were inlined, as long as they belong to a library or hand on what they get. */
-bool where_allocated(struct where *w, uint32_t process, uint64_t site, struct where_allocated *ret)
+bool where_allocated(struct where *w, uint32_t process, uint64_t call, const struct where_allocated *inner,
+                     struct where_allocated *ret)
 {
     struct where_spot spot[WHERE_FRAMES];
-    size_t n = where_spots(w, process, site - 1, spot);
-    const char *container = NULL;
-    struct where_allocated a = { 0 };
+    size_t n = where_spots(w, process, call, spot);
+    struct where_allocated a = { .type = inner ? inner->type : NULL, .container = inner ? inner->container : NULL };
 
     for (size_t i = 0; i < n; i++) {
         const char *function = where_die_name(w, &spot[i].die);
@@ -230,20 +243,18 @@ bool where_allocated(struct where *w, uint32_t process, uint64_t site, struct wh
         a.file = spot[i].file;
         a.line = spot[i].line;
         if (is_library(function)) {
+            const char *class = class_name(w, function);
             if (!a.type)
                 a.type = held_type(w, &spot[i]);
-            const char *class = class_name(w, function);
-            container = class ? class : container;
+            a.container = class ? class : a.container;
             a.handed_on = true;
             continue;
         }
         a.handed_on = false;
-        from_statement(w, &spot[i], container != NULL, &a);
+        from_statement(w, &spot[i], a.container != NULL, &a);
         if (!a.handed_on)
             break;
     }
-    if (!a.name)
-        a.name = container;
     if (n == 0)
         return false;
     *ret = a;

@@ -210,6 +210,15 @@ static int fixed_place(Dwarf_Die *die, uint64_t *ret)
     return 0;
 }
 
+/* Of what has no size in DWARF, such as the descriptors of Fortran's arrays, the symbol tells it. */
+static uint64_t symbol_size(struct walk *k, uint64_t start)
+{
+    const struct peet_module *m = k->unit->module->module;
+    const struct peet_symbol *s = peet_trace_symbol(k->where->trace, m->process, start + m->bias);
+
+    return s && !s->code && s->addr == start + m->bias ? s->size : 0;
+}
+
 static void add_variable(struct walk *k, Dwarf_Die *die)
 {
     struct where_module *m = k->unit->module;
@@ -222,6 +231,8 @@ static void add_variable(struct walk *k, Dwarf_Die *die)
         return;
     if (where_die_type(die, &type) && dwarf_aggregate_size(&type, &size) == 0)
         v.size = size;
+    if (place == 1 && v.size == 0)
+        v.size = symbol_size(k, v.start);
     struct where_static **list = place == 1 ? &m->variable : &m->local;
     size_t *count = place == 1 ? &m->variables : &m->locals;
     *list = mem_room(*list, *count, sizeof **list);
@@ -256,9 +267,7 @@ static void walk_children(struct walk *k, Dwarf_Die *around, Dwarf_Die *named, u
             add_variable(k, &die);
             remember_parent(k, &die, named);
             break;
-        case DW_TAG_lexical_block:
-            walk_children(k, &die, named, depth);
-            break;
+        case DW_TAG_lexical_block: walk_children(k, &die, named, depth); break;
         case DW_TAG_class_type:
         case DW_TAG_structure_type:
         case DW_TAG_union_type:

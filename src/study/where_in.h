@@ -44,7 +44,7 @@ struct where_module {
     const struct peet_module *module;
     bool opened, listed;
     int fd;
-    Dwarf *dwarf;               /* NULL: it has none */
+    Dwarf *dwarf;                /* NULL: it has none */
     struct where_extent *extent; /* rising */
     size_t extents;
     struct where_unit **unit;
@@ -113,7 +113,7 @@ struct where_unit *where_unit_of(struct where *w, Dwarf_Die *die);
 size_t where_spots(struct where *w, uint32_t process, uint64_t addr, struct where_spot spot[WHERE_FRAMES]);
 
 /* where_name.c */
-const char *where_die_name(struct where *w, Dwarf_Die *die);              /* qualified; NULL: it has none */
+const char *where_die_name(struct where *w, Dwarf_Die *die); /* qualified; NULL: it has none */
 const char *where_symbol_name(struct where *w, const struct peet_symbol *s);
 const char *where_file_name(struct where *w, Dwarf_Die *unit, const char *file);
 bool where_origin(Dwarf_Die *die, Dwarf_Die *ret); /* what declares it; false: it does itself */
@@ -131,9 +131,9 @@ const struct where_source *where_source(struct where *w, const char *path); /* N
 
 /* What a statement does with what a call in it returns. */
 struct where_target {
-    char name[200];  /* "s->cells"; "": it is not assigned */
-    bool returned;   /* the statement is a return, or the name is returned before the function ends */
-    bool is_return;  /* the former */
+    char name[200];    /* "s->cells"; "": it is not assigned */
+    bool returned;     /* the statement is a return, or the name is returned before the function ends */
+    bool is_return;    /* the former */
     char created[200]; /* of `new T`: T */
 };
 void where_target(const struct where_source *s, uint32_t line, uint32_t column, struct where_target *ret);

@@ -76,6 +76,9 @@ void where_tidy(char *text)
     remove_all(text, ", std::allocator<");
     remove_all(text, ", std::char_traits<");
     remove_all(text, ", std::default_delete<");
+    remove_all(text, ", std::less<");
+    remove_all(text, ", std::hash<");
+    remove_all(text, ", std::equal_to<");
     for (char *at; (at = strstr(text, "basic_string<char>"));) {
         memcpy(at, "string", 6);
         memmove(at + 6, at + 18, strlen(at + 18) + 1);
@@ -205,7 +208,12 @@ const char *where_symbol_name(struct where *w, const struct peet_symbol *s)
     if (!known)
         return s->name;
     if (!*known) {
-        const char *name = s->name;
+        char plain[NAME_ROOM];
+        const char *version = strchr(s->name, '@'), *name = s->name;
+        if (version && version > name) {
+            snprintf(plain, sizeof plain, "%.*s", (int)(version - name), name);
+            name = where_keep(w, plain);
+        }
         if (strncmp(name, "_Z", 2) == 0)
             name = demangled(w, name);
         else if (strncmp(name, "__", 2) == 0)
@@ -225,8 +233,7 @@ const char *where_file_name(struct where *w, Dwarf_Die *unit, const char *file)
     if (!known)
         return file;
     if (!*known) {
-        const char *folder =
-            dwarf_attr(unit, DW_AT_comp_dir, &attribute) ? dwarf_formstring(&attribute) : NULL;
+        const char *folder = dwarf_attr(unit, DW_AT_comp_dir, &attribute) ? dwarf_formstring(&attribute) : NULL;
         while (strncmp(file, "./", 2) == 0)
             file += 2;
         if (file[0] == '/' || !folder) {

@@ -228,9 +228,17 @@ static void copy_target(const char *t, size_t from, size_t to, char *ret, size_t
 {
     size_t used = strlen(ret);
 
-    for (size_t i = from; i < to && used + 1 < room; i++)
+    for (size_t i = from; i < to && used + 8 < room; i++) {
         if (!isspace((unsigned char)t[i]))
             ret[used++] = t[i];
+        if (t[i] == '(' && i > from && is_word(t[i - 1])) { /* what a function is called with says little */
+            memcpy(ret + used, "…", 3);
+            used += 3;
+            for (int depth = 1; depth > 0 && i + 1 < to; i++)
+                depth += t[i + 1] == '(' ? 1 : t[i + 1] == ')' ? -1 : 0;
+            ret[used++] = ')';
+        }
+    }
     ret[used] = '\0';
     if (strncmp(ret, "this->", 6) == 0)
         memmove(ret, ret + 6, strlen(ret + 6) + 1);
@@ -241,17 +249,26 @@ static bool is_assignment(const char *t, size_t i)
     return t[i] == '=' && t[i + 1] != '=' && i > 0 && !strchr("=!<>+-*/%&|^[", t[i - 1]);
 }
 
-/* The sign that assigns what is at `call`, or 0. */
-static size_t find_assignment(const char *t, size_t call, bool *ret_return)
+/* Whether a brace begins an initializer and not a block. */
+static bool is_initializer(const char *t, size_t open)
+{
+    size_t i = skip_blanks_back(t, open);
+
+    return i > 0 && ((is_word(t[i - 1]) && !is_keyword(t, word_start(t, i), i)) || strchr(">,={(]", t[i - 1]));
+}
+
+/* The sign that assigns what is at `call`, or 0. *ret_new: where the last `new` before it stands. */
+static size_t find_assignment(const char *t, size_t call, bool *ret_return, size_t *ret_new)
 {
     size_t limit = call > FARTHEST ? call - FARTHEST : 0;
 
     *ret_return = false;
     for (size_t i = call; i-- > limit + 1;) {
-        if (t[i] == ')' || t[i] == ']') {
-            if ((i = opener(t, i)) == 0)
+        if (strchr(")]}", t[i])) {
+            bool is_brace = t[i] == '}';
+            if ((i = opener(t, i)) == 0 || (is_brace && !is_initializer(t, i)))
                 return 0;
-        } else if (strchr(";{}", t[i])) {
+        } else if (t[i] == ';' || (t[i] == '{' && !is_initializer(t, i))) {
             return 0;
         } else if (is_assignment(t, i)) {
             return i;
@@ -260,6 +277,8 @@ static size_t find_assignment(const char *t, size_t call, bool *ret_return)
             *ret_return = is_here(t, start, i + 1, "return") || is_here(t, start, i + 1, "co_return");
             if (*ret_return)
                 return 0;
+            if (is_here(t, start, i + 1, "new") && !*ret_new)
+                *ret_new = start;
             i = start;
         }
     }
@@ -338,12 +357,11 @@ static size_t call_position(const struct where_source *s, uint32_t line, uint32_
     return equal ? (size_t)(equal - s->bare) + 1 : start + length;
 }
 
+/* The type behind `new`. */
 static void copy_created(const char *t, size_t call, char *ret, size_t room)
 {
     size_t i = call, used = 0;
 
-    if (strncmp(t + i, "new", 3) != 0 || is_word(t[i + 3]))
-        return;
     for (i += 3; isspace((unsigned char)t[i]); i++)
         ;
     for (int depth = 0; t[i] && used + 1 < room; i++) {
@@ -364,13 +382,15 @@ void where_target(const struct where_source *s, uint32_t line, uint32_t column, 
     if (line == 0 || line > s->lines)
         return;
     size_t call = call_position(s, line, column);
-    copy_created(t, call, ret->created, sizeof ret->created);
+    size_t new = strncmp(t + call, "new", 3) == 0 && !is_word(t[call + 3]) ? call : 0;
     if (strncmp(t + call, "posix_memalign", 14) == 0) {
         size_t start = call + strcspn(t + call, "&;"), end = start + strcspn(t + start, ",;");
         if (t[start] == '&')
             copy_target(t, start + 1, end, ret->name, sizeof ret->name);
     } else {
-        size_t equal = find_assignment(t, call, &ret->is_return);
+        size_t equal = find_assignment(t, call, &ret->is_return, &new);
+        if (new)
+            copy_created(t, new, ret->created, sizeof ret->created);
         if (!equal) {
             ret->returned = ret->is_return;
             return;
@@ -378,43 +398,87 @@ void where_target(const struct where_source *s, uint32_t line, uint32_t column, 
         size_t start = target_start(t, equal, &bare);
         if (bare)
             copy_initialized(t, start, ret->name, sizeof ret->name);
-        copy_target(t, bare && !ret->name[0] ? start + 1 : bare ? start : with_stars(t, start), equal, ret->name,
-                    sizeof ret->name);
+        if (bare && ret->name[0] == '*') { /* *p = (struct x){ .at = … } is p->at */
+            size_t n = strlen(ret->name);
+            memmove(ret->name, ret->name + 1, n);
+            snprintf(ret->name + n - 1, sizeof ret->name - n + 1, "->");
+            start++;
+        }
+        copy_target(t,
+                    bare && !ret->name[0] ? start + 1
+                    : bare                ? start
+                                          : with_stars(t, start),
+                    equal, ret->name, sizeof ret->name);
     }
     ret->returned = ret->name[0] && is_returned(t, call, ret->name);
 }
 
 /* ---- containers ---- */
 
+/* names[key], or a member in front of a constructor's body; compilers say where exactly. */
+static void at_position(const char *t, size_t call, struct where_target *ret)
+{
+    size_t end = call, before = skip_blanks_back(t, call);
+    bool bare;
+
+    if (t[call] == ']') {
+        size_t open = opener(t, call);
+        copy_target(t, target_start(t, open, &bare), open, ret->name, sizeof ret->name);
+        return;
+    }
+    while (is_word(t[end]))
+        end++;
+    if (end > call && (t[end] == '(' || t[end] == '{') && before > 1
+        && (t[before - 1] == ',' || (t[before - 1] == ':' && t[before - 2] != ':')))
+        copy_target(t, call, end, ret->name, sizeof ret->name);
+}
+
+/* The object of the method that is called: grid in grid.resize( */
+static void of_method(const char *t, size_t begin, size_t end, struct where_target *ret)
+{
+    bool bare;
+
+    for (size_t i = begin; i < end && !ret->name[0]; i++) {
+        if (t[i] != '(')
+            continue;
+        size_t stop = skip_blanks_back(t, i), start = word_start(t, stop), dot = skip_blanks_back(t, start);
+        size_t before = dot > 1 && t[dot - 1] == '.'                        ? dot - 1
+                        : dot > 2 && t[dot - 1] == '>' && t[dot - 2] == '-' ? dot - 2
+                                                                            : 0;
+        if (before && start < stop)
+            copy_target(t, target_start(t, before, &bare), before, ret->name, sizeof ret->name);
+    }
+}
+
+/* std::vector<double> grid(n): a word with a type before it. */
+static void of_declaration(const char *t, size_t begin, size_t end, struct where_target *ret)
+{
+    size_t i = begin + strcspn(t + begin, "({;");
+
+    if (i > end)
+        return;
+    size_t stop = skip_blanks_back(t, i), start = word_start(t, stop), type = skip_blanks_back(t, start);
+    if (start < stop && type > begin && (t[type - 1] == '>' || (is_word(t[type - 1]) && type < start)))
+        copy_target(t, start, stop, ret->name, sizeof ret->name);
+}
+
 void where_container(const struct where_source *s, uint32_t line, uint32_t column, struct where_target *ret)
 {
     const char *t = s->bare;
-    bool bare;
 
     where_target(s, line, column, ret);
     if (ret->name[0] || ret->is_return || line == 0 || line > s->lines)
         return;
-    size_t begin = s->line[line - 1], end = begin + strcspn(t + begin, ";");
-    while (begin > 0 && !strchr(";{}", t[begin - 1]) && s->line[line - 1] - begin < FARTHEST)
+    size_t call = column ? call_position(s, line, column) : s->line[line - 1], begin = call;
+    size_t end = call + strcspn(t + call, ";");
+    while (begin > 0 && !strchr(";{}", t[begin - 1]) && call - begin < FARTHEST)
         begin--;
-    for (size_t i = begin; i < end; i++) { /* grid.resize( */
-        if (t[i] != '(')
-            continue;
-        size_t stop = skip_blanks_back(t, i), start = word_start(t, stop), dot = skip_blanks_back(t, start);
-        size_t before = dot > 1 && t[dot - 1] == '.' ? dot - 1 : dot > 2 && t[dot - 1] == '>' && t[dot - 2] == '-' ? dot - 2 : 0;
-        if (before && start < stop) {
-            copy_target(t, target_start(t, before, &bare), before, ret->name, sizeof ret->name);
-            return;
-        }
-    }
-    for (size_t i = begin; i <= end; i++) { /* std::vector<double> grid(n), with a type before it */
-        if (!strchr("({;", t[i]))
-            continue;
-        size_t stop = skip_blanks_back(t, i), start = word_start(t, stop), type = skip_blanks_back(t, start);
-        if (start < stop && type > begin && (t[type - 1] == '>' || (is_word(t[type - 1]) && type < start)))
-            copy_target(t, start, stop, ret->name, sizeof ret->name);
-        return;
-    }
+    if (column)
+        at_position(t, call, ret);
+    if (!ret->name[0])
+        of_method(t, begin, end, ret);
+    if (!ret->name[0])
+        of_declaration(t, begin, end, ret);
 }
 
 /* ---- Fortran ---- */

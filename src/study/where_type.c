@@ -114,9 +114,9 @@ static void plain_name(struct where *w, Dwarf_Die *type, char *out, size_t room)
     struct where_unit *u = where_unit_of(w, type);
     const char *name = u && u->has_classes ? where_die_name(w, type) : dwarf_diename(type);
     const char *what = tag == DW_TAG_structure_type || tag == DW_TAG_class_type ? "struct "
-                       : tag == DW_TAG_union_type                              ? "union "
-                       : tag == DW_TAG_enumeration_type                        ? "enum "
-                                                                               : "";
+                       : tag == DW_TAG_union_type                               ? "union "
+                       : tag == DW_TAG_enumeration_type                         ? "enum "
+                                                                                : "";
 
     if (name && u && (u->has_classes || u->is_fortran))
         what = "";
@@ -354,6 +354,8 @@ bool where_member(struct where *w, const char *type, uint64_t offset, bool any, 
     }
     for (int i = 0; i < LAYERS; i++) {
         int tag = dwarf_tag(&now);
+        if (dwarf_hasattr(&now, DW_AT_data_location)) /* the data of Fortran's dynamic arrays is elsewhere */
+            return true;
         if (tag == DW_TAG_array_type ? !into_array(&now, &offset, any, &p, &next)
                                      : !is_class(tag) || !into_class(&now, &offset, &p, &next))
             return true; /* a scalar, or bytes between members */

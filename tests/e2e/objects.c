@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: objects TRACE
  * Prints the data objects that a trace refers to, tab-separated: references, kind, name, type, blocks, bytes, and the member that most of the
- * references are to. Threads are read chunk by chunk, in the order of the file. */
+ * references are to. Threads are read one after the other; as nobody knows when one frees what others refer to, all blocks are kept
+ * until their memory is given out again. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 enum { STACK = 4096, THREADS = 256, MEMBERS = 64 };
 
 struct stack {
-    uint64_t back[STACK]; /* where calls return to */
+    uint64_t call[STACK], back[STACK]; /* calls, and where control goes on behind them */
     unsigned depth;
 };
 
@@ -37,7 +38,7 @@ static void walk(struct stack *s, const struct peet_block *b)
     for (unsigned i = 0; i < b->insns; i++) {
         const struct peet_insn *x = &b->insn[i];
         if ((x->class == PEET_CL_call || x->class == PEET_CL_call_indirect) && s->depth < STACK)
-            s->back[s->depth++] = x->addr + x->length;
+            s->call[s->depth] = x->addr, s->back[s->depth++] = x->addr + x->length;
         else if (x->class == PEET_CL_return && s->depth > 0)
             s->depth--;
     }
@@ -48,8 +49,10 @@ static void tell(struct objects *o, uint32_t process, uint32_t thread, const str
     struct stack *s = &stacks[thread % THREADS];
     uint64_t path[OBJECT_PATH] = { 0 };
 
+    if (e->kind == PEET_EV_free)
+        return;
     for (unsigned i = 0; i < OBJECT_PATH && i < s->depth; i++)
-        path[i] = s->back[s->depth - 1 - i];
+        path[i] = s->call[s->depth - 1 - i];
     objects_event(o, process, thread, e, path);
 }
 
@@ -111,26 +114,16 @@ static void print(struct objects *o)
     free(order);
 }
 
-static uint32_t process_of(const struct peet_trace *t, uint32_t thread)
-{
-    const struct peet_thread *x;
-
-    for (size_t i = 0; (x = peet_trace_thread(t, i)); i++)
-        if (x->id == thread)
-            return x->process;
-    return 0;
-}
-
-static int run(struct peet_trace *t, struct objects *o, struct peet_err *err)
+static int run(struct peet_trace *t, struct objects *o, const struct peet_thread *thread, struct peet_err *err)
 {
     struct peet_cursor *c;
     struct peet_batch b;
-    int r = peet_cursor_open(t, PEET_ALL_THREADS, 0, &c, err);
+    uint32_t process = thread->process;
+    int r = peet_cursor_open(t, thread->id, 0, &c, err);
 
     if (r < 0)
         return r;
-    while ((r = peet_cursor_next(c, &b, err)) > 0) {
-        uint32_t process = process_of(t, b.thread);
+    while ((r = peet_cursor_next(c, &b, err)) > 0)
         for (size_t i = 0; i < b.count; i++) {
             const struct peet_record *x = &b.records[i];
             if (x->kind == PEET_BLOCK)
@@ -140,7 +133,6 @@ static int run(struct peet_trace *t, struct objects *o, struct peet_err *err)
             else if (peet_is_reference(x))
                 refer(t, o, process, b.thread, x);
         }
-    }
     peet_cursor_free(c);
     return r;
 }
@@ -156,11 +148,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: objects TRACE\n");
         return 2;
     }
-    if (peet_trace_open(argv[1], &t, &err) < 0 || where_open(t, &w, &err) < 0 || objects_new(t, w, &o, &err) < 0
-        || run(t, o, &err) < 0)
+    if (peet_trace_open(argv[1], &t, &err) < 0 || where_open(t, &w, &err) < 0 || objects_new(t, w, &o, &err) < 0) {
         fprintf(stderr, "objects: %s\n", err.text);
-    else
+    } else {
+        const struct peet_thread *thread;
+        for (size_t i = 0; (thread = peet_trace_thread(t, i)) && run(t, o, thread, &err) == 0; i++)
+            ;
         print(o);
+    }
     objects_free(o);
     where_free(w);
     peet_trace_free(t);
