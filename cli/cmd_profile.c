@@ -75,7 +75,8 @@ static int show(const struct result *r)
     struct peet_err err;
     bool to_file = output && strcmp(output, "-") != 0;
 
-    return (to_file ? view_save(format, r, output, &err) : view_show(format, r, stdout, &err)) < 0 ? fail(&err) : EXIT_OK;
+    return (to_file ? view_save(format, r, output, &err) : view_show(format, r, stdout, &err)) < 0 ? fail(&err)
+                                                                                                   : EXIT_OK;
 }
 
 static int report(const struct profile *p, const char *title)

@@ -437,8 +437,9 @@ void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enu
         if (s->remap && here > 8) /* elements may go to different places */
             here = 8 - ((addr + done) & 7);
         issue(s, p, (here + 15) / 16 * s->config.cost[PEET_CL_plain]);
-        sim_refer(s, p, &(struct peet_record){
-                            .addr = addr + done, .id = SIM_NO_INSN, .size = (uint32_t)here & 0xffffff, .kind = kind });
+        sim_refer(s, p,
+                  &(struct peet_record){
+                      .addr = addr + done, .id = SIM_NO_INSN, .size = (uint32_t)here & 0xffffff, .kind = kind });
     }
 }
 

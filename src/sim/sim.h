@@ -95,19 +95,20 @@ void sim_set_leads(struct sim *s, bool leads);
 
 /* A reference as it went. */
 struct sim_reference {
-    uint32_t context;   /* of the source: which thread */
+    uint32_t context; /* of the source: which thread */
     unsigned cpu;
     uint32_t insn;      /* its number in the schema; SIM_NO_INSN: library code moved bytes, */
     uint64_t site;      /*   for the call that stands there */
     uint64_t addr, now; /* where, and the cycle in which it began */
     uint32_t size;
     uint8_t kind;
-    uint8_t level;    /* where the line was: a cache's number, the innermost being 0; SIM_BEYOND: in none of the processor's own, or shared */
-    uint8_t cause;    /* enum miss_cause of a line that no private level had; else MISS_KINDS */
-    bool from_cache;  /* another processor's cache gave it */
-    bool is_upgrade;  /* it was there, but others had to be told */
-    uint64_t stall;   /* cycles that the processor waited, of which */
-    uint64_t waited;  /*   the fabric was busy */
+    uint8_t
+        level; /* where the line was: a cache's number, the innermost being 0; SIM_BEYOND: in none of the processor's own, or shared */
+    uint8_t cause;   /* enum miss_cause of a line that no private level had; else MISS_KINDS */
+    bool from_cache; /* another processor's cache gave it */
+    bool is_upgrade; /* it was there, but others had to be told */
+    uint64_t stall;  /* cycles that the processor waited, of which */
+    uint64_t waited; /*   the fabric was busy */
 };
 enum { SIM_BEYOND = CONFIG_LEVELS };
 #define SIM_NO_INSN UINT32_MAX

@@ -52,7 +52,9 @@ static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_
     }
     while (m->count < RECORDS) {
         unsigned b = (unsigned)draw(&m->random, BLOCKS);
-        m->record[m->count++] = (struct peet_record){ .addr = 0x1000 + 0x100 * (uint64_t)b, .id = m->block[b], .size = INSNS, .kind = PEET_BLOCK };
+        m->record[m->count++] = (struct peet_record){
+            .addr = 0x1000 + 0x100 * (uint64_t)b, .id = m->block[b], .size = INSNS, .kind = PEET_BLOCK
+        };
         for (unsigned i = 0; i < INSNS; i++) {
             uint32_t object = (uint32_t)draw(&m->random, draw(&m->random, 2) ? OBJECTS : 2);
             uint64_t offset = draw(&m->random, draw(&m->random, 3) ? 200 : SIZE - 8) & ~UINT64_C(7);
@@ -91,7 +93,9 @@ static void define(struct made *m, struct peet_writer *w)
         name[7] = (char)('A' + i);
         CHECK_EQ(peet_writer_string(w, name, &m->name[i], &err), 0);
     }
-    m->source = (struct source){ .kind = &MADE, .trace = peet_writer_schema(w), .context = &m->context, .contexts = 1, .most = 1 };
+    m->source = (struct source){
+        .kind = &MADE, .trace = peet_writer_schema(w), .context = &m->context, .contexts = 1, .most = 1
+    };
 }
 
 /* ---- the naive one ---- */
@@ -121,7 +125,8 @@ static bool use(struct list *l, uint64_t line, unsigned most, uint64_t *gone)
 
 struct naive {
     struct list set[MOST], all;
-    uint64_t references[BLOCKS * INSNS][OBJECTS], misses[BLOCKS * INSNS][OBJECTS], causes[BLOCKS * INSNS][OBJECTS][CAUSES];
+    uint64_t references[BLOCKS * INSNS][OBJECTS], misses[BLOCKS * INSNS][OBJECTS],
+        causes[BLOCKS * INSNS][OBJECTS][CAUSES];
     uint64_t evictions[OBJECTS][OBJECTS]; /* who was missed, by whom it had been pushed out */
     struct {
         uint64_t line;

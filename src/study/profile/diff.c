@@ -47,8 +47,7 @@ static void add(struct changes *all, const struct totals *t, unsigned side)
         const struct total *x = &t->by_both[i];
         if (x->misses == 0 && total_stall(x) == 0)
             continue;
-        struct change *c = change_of(all, objects_facts(t->p->objects, x->object)->name,
-                                     t->function[x->function].name);
+        struct change *c = change_of(all, objects_facts(t->p->objects, x->object)->name, t->function[x->function].name);
         c->stall[side] += total_stall(x);
         c->misses[side] += x->misses;
     }

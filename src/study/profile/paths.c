@@ -17,9 +17,9 @@ struct path_call {
 struct path_thread {
     struct path_call *call;
     uint32_t depth;
-    uint32_t lost;      /* calls that were too deep */
-    bool has_called;    /* the last block did, */
-    bool has_returned;  /*   or has returned from this one: */
+    uint32_t lost;     /* calls that were too deep */
+    bool has_called;   /* the last block did, */
+    bool has_returned; /*   or has returned from this one: */
     struct path_call last;
 };
 
@@ -120,16 +120,13 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
     return node;
 }
 
-void paths_calls(const struct paths *p, uint32_t thread, uint64_t site, uint64_t *ret, unsigned most)
+void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most)
 {
     const struct path_thread *t = thread < p->threads ? &p->thread[thread] : NULL;
     unsigned n = 0;
 
-    if (site)
-        ret[n++] = site;
     for (uint32_t i = t ? t->depth : 0; i-- > 0 && n < most;)
-        if (n > 1 || !site || t->call[i].back != site)
-            ret[n++] = t->call[i].back;
+        ret[n++] = t->call[i].site;
     if (n < most)
         ret[n] = 0;
 }

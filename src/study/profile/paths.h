@@ -31,7 +31,7 @@ void paths_release(struct paths *p);
 /* A thread executes a block: the node of the path on which it does. */
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block);
 
-/* Where the calls return to that have led to an event with this site, the innermost first, 0 at the end. */
-void paths_calls(const struct paths *p, uint32_t thread, uint64_t site, uint64_t *ret, unsigned most);
+/* The calls that have led to where a thread is, the innermost first, 0 at the end. */
+void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most);
 
 #endif

@@ -27,11 +27,11 @@ struct running {
     struct source *source;
     struct site *site; /* by place */
     uint32_t sites;
-    struct map cells;  /* uint32_t: number, by place and object */
-    struct map losses; /* struct loss, by line and processor */
-    struct map pairs;  /* uint32_t: number, by hash */
-    struct map calls;  /* uint32_t: 1 + number, by address */
-    struct map leaves; /* uint32_t: number, by node and block */
+    struct map cells;      /* uint32_t: number, by place and object */
+    struct map losses;     /* struct loss, by line and processor */
+    struct map pairs;      /* uint32_t: number, by hash */
+    struct map calls;      /* uint32_t: 1 + number, by address */
+    struct map leaves;     /* uint32_t: number, by node and block */
     struct recent *recent; /* by processor */
     uint32_t *leaf;        /* by thread: 1 + number of the one in which it is */
     uint32_t threads;
@@ -73,8 +73,7 @@ static uint32_t own_lines(const struct machine_config *c)
     return (uint32_t)lines;
 }
 
-int profile_new(const struct machine_config *machine, struct source *source, struct profile **ret,
-                struct peet_err *err)
+int profile_new(const struct machine_config *machine, struct source *source, struct profile **ret, struct peet_err *err)
 {
     struct running *x = mem_alloc(1, sizeof *x);
     struct profile *p = &x->p;
@@ -252,8 +251,8 @@ static struct profile_window *window_now(struct profile *p)
     if (p->references >= p->window_length * PROFILE_WINDOWS) { /* half as many, twice as long */
         for (unsigned i = 0; i < PROFILE_WINDOWS / 2; i++) {
             const struct profile_window *a = &p->window[2 * i], *b = a + 1;
-            p->window[i] = (struct profile_window){ a->references + b->references, a->misses + b->misses,
-                                                    a->stall + b->stall };
+            p->window[i] =
+                (struct profile_window){ a->references + b->references, a->misses + b->misses, a->stall + b->stall };
         }
         memset(p->window + PROFILE_WINDOWS / 2, 0, sizeof p->window / 2);
         p->window_length *= 2;
@@ -261,8 +260,8 @@ static struct profile_window *window_now(struct profile *p)
     return &p->window[p->references / p->window_length];
 }
 
-static void see_miss(struct running *x, const struct sim_reference *r, struct profile_cell *c,
-                     enum profile_cause cause, uint64_t stall)
+static void see_miss(struct running *x, const struct sim_reference *r, struct profile_cell *c, enum profile_cause cause,
+                     uint64_t stall)
 {
     const struct loss *by = NULL;
 
@@ -273,8 +272,9 @@ static void see_miss(struct running *x, const struct sim_reference *r, struct pr
     c->stall[cause] += stall;
     if (r->cause == MISS_KINDS || cause == CAUSE_cold)
         return;
-    meet(x, &(struct profile_pair){ c->place, by ? by->place : NOBODY, c->object, by ? by->object : NOBODY,
-                                    (uint8_t)cause, 0, 0 },
+    meet(x,
+         &(struct profile_pair){ c->place, by ? by->place : NOBODY, c->object, by ? by->object : NOBODY, (uint8_t)cause,
+                                 0, 0 },
          stall);
 }
 
@@ -358,7 +358,7 @@ static void see_event(void *context, uint32_t thread, const struct peet_event *e
     case PEET_EV_name_data: break;
     default: return;
     }
-    paths_calls(&x->p.paths, thread, e->site, path, OBJECT_PATH);
+    paths_calls(&x->p.paths, thread, path, OBJECT_PATH);
     objects_event(x->p.objects, c->process, c->thread, e, path);
 }
 

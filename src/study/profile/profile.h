@@ -31,14 +31,15 @@ enum profile_cause {
 struct profile_cell {
     uint32_t place, object;
     uint64_t references, writes, misses; /* misses: no private cache had the line */
-    uint64_t cause[CAUSES], stall[CAUSES]; /* how often, and cycles; an upgrade or a line in a farther cache is no miss */
+    uint64_t cause[CAUSES],
+        stall[CAUSES]; /* how often, and cycles; an upgrade or a line in a farther cache is no miss */
 };
 
 /* Two that met: `of` missed what `by` had pushed out, or written to. */
 struct profile_pair {
-    uint32_t of, by;               /* places; of evictions: objects; UINT32_MAX: nobody knows */
+    uint32_t of, by; /* places; of evictions: objects; UINT32_MAX: nobody knows */
     uint32_t object, by_object;
-    uint8_t cause;                 /* enum profile_cause */
+    uint8_t cause; /* enum profile_cause */
     uint64_t misses, stall;
 };
 
@@ -86,10 +87,10 @@ const char *profile_cause_title(enum profile_cause c);
 
 /* The report: tables for all views. */
 struct profile_wants {
-    uint64_t top;        /* rows; 0: all */
-    const char *focus;   /* only what has to do with this object or function; or NULL */
-    const char *sort;    /* "stall", "misses" or "references" */
-    bool source;         /* also the source of what costs most, line by line */
+    uint64_t top;      /* rows; 0: all */
+    const char *focus; /* only what has to do with this object or function; or NULL */
+    const char *sort;  /* "stall", "misses" or "references" */
+    bool source;       /* also the source of what costs most, line by line */
 };
 void profile_report(const struct profile *p, const struct profile_wants *w, struct result *ret);
 

@@ -75,16 +75,13 @@ static const struct column SHARING[] = { { "object", "Data", CELL_TEXT, false },
                                          { "misses", "Misses", CELL_COUNT, false },
                                          { "stall_share", "Of stall", CELL_PERCENT, false },
                                          { 0 } };
-static const struct column LINES[] = { { "place", "Place", CELL_TEXT, false },
-                                       { "function", "Procedure", CELL_TEXT, false },
-                                       { "object", "Data", CELL_TEXT, false },
-                                       { "stall_share", "Of stall", CELL_PERCENT, false },
-                                       { "stall", "Stall", CELL_COUNT, false },
-                                       { "references", "References", CELL_COUNT, false },
-                                       { "misses", "Misses", CELL_COUNT, false },
-                                       { "miss_rate", "Rate", CELL_PERCENT, false },
-                                       { "cause", "Cause", CELL_TEXT, false },
-                                       { 0 } };
+static const struct column LINES[] = {
+    { "place", "Place", CELL_TEXT, false },    { "function", "Procedure", CELL_TEXT, false },
+    { "object", "Data", CELL_TEXT, false },    { "stall_share", "Of stall", CELL_PERCENT, false },
+    { "stall", "Stall", CELL_COUNT, false },   { "references", "References", CELL_COUNT, false },
+    { "misses", "Misses", CELL_COUNT, false }, { "miss_rate", "Rate", CELL_PERCENT, false },
+    { "cause", "Cause", CELL_TEXT, false },    { 0 }
+};
 static const struct column WINDOWS[] = { { "from", "From reference", CELL_COUNT, false },
                                          { "miss_rate", "Miss rate", CELL_PERCENT, false },
                                          { "misses", "Misses", CELL_COUNT, false },
@@ -213,8 +210,8 @@ static void find_detail(const struct report *r, const struct total *x, enum prof
         snprintf(text, TEXT, "pushed out by %.150s (%.0f %%)", best == x->object ? "itself" : object_name(r, best),
                  100 * part(most, all));
     else
-        snprintf(text, TEXT, "written at %.150s (%.0f %%)", best == UNKNOWN ? "an unknown place" : line_text(r, best, place),
-                 100 * part(most, all));
+        snprintf(text, TEXT, "written at %.150s (%.0f %%)",
+                 best == UNKNOWN ? "an unknown place" : line_text(r, best, place), 100 * part(most, all));
 }
 
 static void add_bottlenecks(struct report *r)
@@ -252,7 +249,9 @@ static void add_bottlenecks(struct report *r)
         table_text(t, *detail ? detail : NULL);
         shown++;
     }
-    table_note(t, "share: of the program's time, compute and memory stall of all processors; the cause is the one with the most stall");
+    table_note(
+        t,
+        "share: of the program's time, compute and memory stall of all processors; the cause is the one with the most stall");
 }
 
 /* ---- the tables ---- */
@@ -273,7 +272,9 @@ static void add_summary(struct report *r)
     table_count(t, p->references);
     table_count(t, p->misses);
     table_real(t, part(p->misses, p->references));
-    table_note(t, "stall: cycles that references waited beyond a hit in the first cache; misses: lines that none of the processor's own caches had");
+    table_note(
+        t,
+        "stall: cycles that references waited beyond a hit in the first cache; misses: lines that none of the processor's own caches had");
     if (p->result.is_part)
         table_note(t, "this is a part of the program: it was stopped");
 }
@@ -403,7 +404,8 @@ static int by_stall(const void *a, const void *b)
 }
 
 /* Pairs of which each key is one, with their sums. */
-static size_t merge(struct profile_pair *pair, size_t count, bool (*same)(const struct profile_pair *, const struct profile_pair *))
+static size_t merge(struct profile_pair *pair, size_t count,
+                    bool (*same)(const struct profile_pair *, const struct profile_pair *))
 {
     size_t n = 0;
 

@@ -8,14 +8,12 @@
 
 enum { FUNCTIONS = 8, AROUND = 2, LONGEST = 400, LINE = 512 };
 
-static const struct column SOURCE[] = { { "file", "File", CELL_TEXT, true },
-                                        { "function", "Procedure", CELL_TEXT, false },
-                                        { "line", "Line", CELL_COUNT, false },
-                                        { "stall_share", "Of stall", CELL_PERCENT, false },
-                                        { "misses", "Misses", CELL_COUNT, false },
-                                        { "miss_rate", "Rate", CELL_PERCENT, false },
-                                        { "source", "Source", CELL_TEXT, false },
-                                        { 0 } };
+static const struct column SOURCE[] = {
+    { "file", "File", CELL_TEXT, true },       { "function", "Procedure", CELL_TEXT, false },
+    { "line", "Line", CELL_COUNT, false },     { "stall_share", "Of stall", CELL_PERCENT, false },
+    { "misses", "Misses", CELL_COUNT, false }, { "miss_rate", "Rate", CELL_PERCENT, false },
+    { "source", "Source", CELL_TEXT, false },  { 0 }
+};
 
 struct cost {
     uint64_t stall, misses, references;
@@ -49,8 +47,8 @@ static void add_costs(const struct totals *t, uint32_t function, uint32_t first,
     }
 }
 
-static void put_line(struct table *out, const struct totals *t, uint32_t function, uint32_t line,
-                     const struct cost *c, const char *text)
+static void put_line(struct table *out, const struct totals *t, uint32_t function, uint32_t line, const struct cost *c,
+                     const char *text)
 {
     table_text(out, t->function[function].file);
     table_text(out, t->function[function].name);

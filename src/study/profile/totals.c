@@ -82,8 +82,8 @@ static void add_compute(struct totals *t)
     for (uint32_t item = 0; item < p->items; item++) {
         const struct peet_block *b = p->runs[item] ? peet_trace_block(p->trace, item) : NULL;
         for (uint32_t i = 0; b && i < b->insns; i++)
-            t->function[t->place[b->first_insn + i].function].compute
-                += p->runs[item] * p->machine.cost[b->insn[i].class];
+            t->function[t->place[b->first_insn + i].function].compute +=
+                p->runs[item] * p->machine.cost[b->insn[i].class];
     }
 }
 

@@ -30,7 +30,7 @@ struct totals {
     uint32_t functions;
     struct total_line *line;
     uint32_t lines;
-    struct total_place *place; /* by place */
+    struct total_place *place;                                 /* by place */
     struct total *by_function, *by_object, *by_both, *by_line; /* by_line: a line and an object */
     size_t by_function_count, by_object_count, by_both_count, by_line_count;
     struct map names, line_numbers;
