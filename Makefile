@@ -37,7 +37,7 @@ SANITIZE := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-fr
 # Position-independent, for libpeet-machine.so has the same objects; hidden, so that this costs nothing.
 COMPILE = $(CC) $(STD) $(WARN) $(CFLAGS) -fPIC -fvisibility=hidden $(SANITIZE) $(INCLUDE)
 LINK = $(CC) $(CFLAGS) $(SANITIZE) $(LDFLAGS)
-LIBS := -lzstd -lxxhash -lZydis -lelf -lconfig -lpthread -lm
+LIBS := -lzstd -lxxhash -lZydis -Wl,--as-needed -ldw -Wl,--no-as-needed -lelf -lconfig -lpthread -lm
 
 # ---- what there is ----
 

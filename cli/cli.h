@@ -11,7 +11,9 @@
 #include "peet/err.h"
 
 #define COMMANDS(X) \
-    X(cc) X(cxx) X(fortran) X(as) X(record) X(info) X(study) X(dump) X(check) X(simulate) X(import) X(list) X(help)
+    X(cc) \
+    X(cxx) X(fortran) X(as) X(record) X(info) X(study) X(dump) X(check) X(simulate) X(profile) X(import) X(list) \
+        X(help)
 
 /* Exit codes, the same for every verb. */
 enum {

@@ -179,6 +179,14 @@ static void announce(struct memory *m, unsigned cpu, uint64_t line)
         m->watcher(m->watching, cpu, line);
 }
 
+/* A processor has a line no more. */
+static void lose(const struct memory *m, struct history *h, uint64_t line, unsigned cpu, enum lost how)
+{
+    history_go(h, cpu, how);
+    if (m->loser)
+        m->loser(m->losing, cpu, line, how);
+}
+
 /* It has. */
 static void change_state(struct memory *m, unsigned cpu, uint64_t line, unsigned state)
 {
@@ -227,7 +235,7 @@ static void leave_shared(struct memory *m, unsigned level, uint64_t entry)
             announce(m, cpu, line);
             m->cpu[cpu].counts.write_backs += must_be_written(m, state_of(m, cpu, line));
             change_state(m, cpu, line, PROTOCOL_ABSENT);
-            history_go(h, cpu, REPLACED);
+            lose(m, h, line, cpu, REPLACED);
         }
     }
     if (level + 1 < m->levels && cache_state(entry) == SHARED_DIRTY) {
@@ -304,7 +312,7 @@ static void snoop(struct memory *m, unsigned cpu, uint64_t line, unsigned op, st
             take_back(m, line);
         change_state(m, other, line, cell->next);
         if (cell->next == PROTOCOL_ABSENT) {
-            history_go(h, other, INVALIDATED);
+            lose(m, h, line, other, INVALIDATED);
             m->cpu[other].counts.invalidations++;
         }
     }
@@ -381,7 +389,7 @@ static void push_out(struct memory *m, unsigned cpu, unsigned level, uint64_t en
             push_out(m, cpu, level + 1, gone, now);
         return;
     }
-    history_go(history_at(&m->histories, line), cpu, REPLACED);
+    lose(m, history_at(&m->histories, line), line, cpu, REPLACED);
     if (must_be_written(m, state))
         write_back(m, cpu, line, now);
 }
@@ -477,7 +485,7 @@ static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, en
             if (must_be_written(m, state_of(m, other, line)))
                 owner = (int)other;
             change_state(m, other, line, PROTOCOL_ABSENT);
-            history_go(h, other, INVALIDATED);
+            lose(m, h, line, other, INVALIDATED);
             m->cpu[other].counts.invalidations++;
         }
         if (owner != FABRIC_MEMORY)
@@ -678,6 +686,13 @@ void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigne
 {
     m->watcher = watcher;
     m->watching = context;
+}
+
+void memory_set_loser(struct memory *m, void (*loser)(void *context, unsigned cpu, uint64_t line, enum lost how),
+                      void *context)
+{
+    m->loser = loser;
+    m->losing = context;
 }
 
 void memory_add_fetches(struct memory *m, unsigned cpu, uint64_t lines)

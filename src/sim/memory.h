@@ -86,6 +86,10 @@ struct memory_front *memory_front(struct memory *m, unsigned cpu);
  * smooth references of that processor. */
 void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu, uint64_t line), void *context);
 
+/* Is called when a processor has lost a line: it was pushed out of its last private cache, or taken away. */
+void memory_set_loser(struct memory *m, void (*loser)(void *context, unsigned cpu, uint64_t line, enum lost how),
+                      void *context);
+
 /* References before their time: from the beginning of a lead on, the processor's references that nobody else sees. Those that are
  * easy are to be marked. */
 enum near {

@@ -54,6 +54,8 @@ struct memory {
     struct map homes;                                            /* uint32_t: 1 + node, by page */
     void (*watcher)(void *context, unsigned cpu, uint64_t line); /* or NULL */
     void *watching;
+    void (*loser)(void *context, unsigned cpu, uint64_t line, enum lost how); /* or NULL */
+    void *losing;
 };
 
 int near_init(struct memory *m, struct processor *p); /* when its caches are there; -1: no memory */

@@ -144,6 +144,20 @@ void sim_set_leads(struct sim *s, bool leads)
                && !s->config.instructions.bytes && memory_may_lead(s->memory);
 }
 
+static void lose(void *context, unsigned cpu, uint64_t line, enum lost how)
+{
+    const struct sim *s = context;
+
+    s->observer->lost(s->observer->context, cpu, line, how);
+}
+
+void sim_set_observer(struct sim *s, const struct sim_observer *o)
+{
+    s->observer = o;
+    memory_set_loser(s->memory, o ? lose : NULL, s);
+    sim_set_leads(s, !o);
+}
+
 void sim_set_stop(struct sim *s, const volatile uint32_t *stop)
 {
     s->stop = stop;
@@ -349,7 +363,7 @@ const struct block_facts *sim_block(struct sim *s, const struct peet_record *blo
     if (s->config.instructions.bytes)
         find_stretches(s, b, f);
     f->is_known = true;
-    f->is_plain = f->stretches == 0 && s->config.contexts == 1;
+    f->is_plain = f->stretches == 0 && s->config.contexts == 1 && !s->observer;
     return f;
 }
 
@@ -377,11 +391,31 @@ static void stall(struct place *p, uint64_t cycles, uint64_t waited_before)
     p->seen.time[TIME_stall] += cycles - waited;
 }
 
+/* The same under somebody's eyes. */
+static bool refer_seen(struct sim *s, struct place *p, const struct peet_record *r, uint64_t addr)
+{
+    uint64_t now = p->clock;
+
+    if (memory_is_easy(p->front, addr, r->size, r->kind)) {
+        place_be_easy(p, r->kind);
+        sim_observe(s, p, r, NULL, 0, now);
+        return true;
+    }
+    const struct memory_counts before = *p->counts;
+    uint64_t behind = p->front->behind[r->kind];
+    uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);
+    stall(p, cycles, before.waited);
+    sim_observe(s, p, r, &before, p->front->behind[r->kind] - behind, now);
+    return false;
+}
+
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
 {
     uint64_t addr = s->remap ? remap_addr(s->remap, r->addr) : r->addr;
 
     s->references++;
+    if (s->observer)
+        return refer_seen(s, p, r, addr);
     if (memory_is_easy(p->front, addr, r->size, r->kind)) {
         place_be_easy(p, r->kind);
         return true;
@@ -403,7 +437,9 @@ void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enu
         if (s->remap && here > 8) /* elements may go to different places */
             here = 8 - ((addr + done) & 7);
         issue(s, p, (here + 15) / 16 * s->config.cost[PEET_CL_plain]);
-        sim_refer(s, p, &(struct peet_record){ .addr = addr + done, .size = (uint32_t)here & 0xffffff, .kind = kind });
+        sim_refer(s, p,
+                  &(struct peet_record){
+                      .addr = addr + done, .id = SIM_NO_INSN, .size = (uint32_t)here & 0xffffff, .kind = kind });
     }
 }
 
@@ -411,6 +447,8 @@ void sim_issue_other(struct sim *s, struct place *p, const struct peet_record *b
 {
     const struct block_facts *f = sim_block(s, block);
 
+    if (s->observer)
+        s->observer->block(s->observer->context, p->context->sched.number, p->cpu, block, f->cost);
     issue(s, p, f->cost);
     p->seen.instructions += block->size;
     for (uint32_t i = 0; i < f->stretches; i++) {
@@ -426,7 +464,7 @@ static const struct peet_record *refer(struct sim *s, struct place *p, const str
     const struct peet_record *first = r;
     uint64_t others = 0;
 
-    if (s->remap || s->config.by_reference) {
+    if (s->remap || s->observer || s->config.by_reference) {
         for (; r < end && peet_is_reference(r); r++) {
             sim_refer(s, p, r);
             if (s->config.by_reference)
@@ -515,6 +553,9 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
         c->at++;
         if (s->remap)
             remap_event(s->remap, c->sched.group, &c->batch.events[r->id]);
+        if (s->observer)
+            s->observer->event(s->observer->context, c->sched.number, &c->batch.events[r->id]);
+        s->site = c->batch.events[r->id].site;
         sim_event(s, p, &c->batch.events[r->id]);
         return 0;
     }

@@ -91,6 +91,42 @@ void sim_set_remap(struct sim *s, struct remap *r);
 /* For tests: whether places may do before their time what nobody can see (they do). All results are the same. */
 void sim_set_leads(struct sim *s, bool leads);
 
+/* ---- who looks on ---- */
+
+/* A reference as it went. */
+struct sim_reference {
+    uint32_t context; /* of the source: which thread */
+    unsigned cpu;
+    uint32_t insn;      /* its number in the schema; SIM_NO_INSN: library code moved bytes, */
+    uint64_t site;      /*   for the call that stands there */
+    uint64_t addr, now; /* where, and the cycle in which it began */
+    uint32_t size;
+    uint8_t kind;
+    uint8_t
+        level; /* where the line was: a cache's number, the innermost being 0; SIM_BEYOND: in none of the processor's own, or shared */
+    uint8_t cause;   /* enum miss_cause of a line that no private level had; else MISS_KINDS */
+    bool from_cache; /* another processor's cache gave it */
+    bool is_upgrade; /* it was there, but others had to be told */
+    uint64_t stall;  /* cycles that the processor waited, of which */
+    uint64_t waited; /*   the fabric was busy */
+};
+enum { SIM_BEYOND = CONFIG_LEVELS };
+#define SIM_NO_INSN UINT32_MAX
+
+/* Is told of everything, in the order of the machine's time. What a simulation with an observer does is the same, but slower. Of a reference that
+ * several lines make, the farthest of them counts. */
+struct sim_observer {
+    void *context;
+    void (*block)(void *context, uint32_t thread, unsigned cpu, const struct peet_record *block, uint64_t cycles);
+    void (*reference)(void *context, const struct sim_reference *r);
+    void (*event)(void *context, uint32_t thread, const struct peet_event *e); /* before anything comes of it */
+    /* While a reference is on its way: a processor loses a line to it. */
+    void (*lost)(void *context, unsigned cpu, uint64_t line, enum lost how);
+};
+
+/* Borrowed. The source must not give repeats. */
+void sim_set_observer(struct sim *s, const struct sim_observer *o);
+
 /* It is to end as soon as that is not 0 any more. */
 void sim_set_stop(struct sim *s, const volatile uint32_t *stop);
 

@@ -120,7 +120,9 @@ struct sim {
     struct machine_config config;
     struct source *source;
     struct memory *memory;
-    struct remap *remap; /* or NULL */
+    struct remap *remap;                 /* or NULL */
+    const struct sim_observer *observer; /* or NULL */
+    uint64_t site;                       /* for whom library code moves bytes */
     struct scheduler scheduler;
     struct sync_host host;
     struct place *place;
@@ -240,6 +242,11 @@ static inline void place_be_easy(struct place *p, unsigned kind)
 }
 
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r); /* whether it was easy, or smooth */
+
+/* Tells the observer of a reference that began then: what the processor had counted before it, or NULL if it was easy, and how many of its lines
+ * were found behind the first cache and are not counted yet. */
+void sim_observe(struct sim *s, const struct place *p, const struct peet_record *r, const struct memory_counts *before,
+                 uint64_t behind, uint64_t now);
 
 /* The next block of what is repeated. If nothing new happens in its trips, all of them that end before `limit`; or, where they can be
  * taken back, as many as there are. */

@@ -9,7 +9,15 @@
 
 #include "study/where.h"
 
-enum object_kind { OBJECT_UNKNOWN, OBJECT_NAMED, OBJECT_HEAP, OBJECT_VARIABLE, OBJECT_THREAD_LOCAL, OBJECT_STACK, OBJECT_FILE };
+enum object_kind {
+    OBJECT_UNKNOWN,
+    OBJECT_NAMED,
+    OBJECT_HEAP,
+    OBJECT_VARIABLE,
+    OBJECT_THREAD_LOCAL,
+    OBJECT_STACK,
+    OBJECT_FILE
+};
 
 enum { OBJECT_PATH = 8 }; /* calls of a path that are kept */
 
@@ -19,8 +27,9 @@ struct object_facts {
     const char *type; /* of the variable, or of an element of the block; NULL: unknown */
     const char *file; /* where it is declared or allocated; NULL: unknown */
     uint32_t line, process;
-    uint64_t path[OBJECT_PATH]; /* of heap blocks: the allocating call first, then its callers; 0 at the end */
-    uint64_t blocks, bytes;     /* of heap blocks: how many there were, and their sum; else 1 and its size */
+    uint64_t path
+        [OBJECT_PATH]; /* of heap blocks: the allocating call first (an address in it), then its callers; 0 at the end */
+    uint64_t blocks, bytes; /* of heap blocks: how many there were, and their sum; else 1 and its size */
 };
 
 struct objects;
@@ -28,7 +37,12 @@ struct objects;
 int objects_new(const struct peet_trace *t, struct where *w, struct objects **ret, struct peet_err *err);
 void objects_free(struct objects *o);
 
-/* An event of a thread that may change what is where. path: the calls that led to it, the innermost first, 0 at the end. */
+/* Blocks of the heap are told apart by the calls up to the one whose statement names them (a wrapper of malloc does not), and by so many
+ * calls above it (0). To be said before the first event. */
+void objects_depth(struct objects *o, unsigned calls);
+
+/* An event of a thread that may change what is where. path: the calls that led to it, by the addresses of their instructions, the
+ * innermost first, 0 at the end. The event's own call may stand first, or not: it is known by the event's site. */
 void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
                    const uint64_t path[OBJECT_PATH]);
 
@@ -43,5 +57,8 @@ const struct object_facts *objects_facts(const struct objects *o, uint32_t numbe
 
 /* For a heap block or variable: how far into it a byte is, in the object whose number objects_find gave just now. */
 uint64_t objects_offset(const struct objects *o, uint32_t process, uint64_t addr);
+
+/* What lies there: as where_member, for blocks that hold several elements with "[]" in front. */
+bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool any, char *ret, size_t room);
 
 #endif

@@ -28,23 +28,35 @@ size_t where_code(struct where *w, uint32_t process, uint64_t addr, struct where
 
 /* A variable that always lies at the same place: global, static, of a function, common block, thread-local (by its offset in `tls`). */
 struct where_variable {
-    const char *name; /* "grid"; static ones of functions "function::name"; C++ with namespaces; Fortran module variables "module::name" */
+    const char *
+        name; /* "grid"; static ones of functions "function::name"; C++ with namespaces; Fortran module variables "module::name" */
     const char *type; /* "double [512][512]"; NULL: unknown */
     const char *file;
     uint32_t line;
     uint64_t start, size;
 };
+/* False: there is none; then start and size tell up to where that holds. */
 bool where_variable(struct where *w, uint32_t process, uint64_t addr, struct where_variable *ret);
 
 /* What lies at an offset in a variable or type: "[].x", "[3].next", "mass"; "" when it is a scalar. Elements of arrays are not told apart if
  * `any` holds: "[]". False: the type is unknown. `type` is the text that where_variable or where_allocated gave. */
 bool where_member(struct where *w, const char *type, uint64_t offset, bool any, char *ret, size_t room);
 
-/* What an allocating call is for: what the source assigns its value to, and that thing's type. */
+/* The size of such a type in bytes; 0: unknown. */
+uint64_t where_size(struct where *w, const char *type);
+
+/* What an allocating call is for: what the source assigns its value to, and that thing's type. `call` is an address in the call: its own, or
+ * one before where it returns to, as of the `site` of events. False: nothing is known, not even a function with source. */
 struct where_allocated {
-    const char *name; /* "s->cells", "table", "new Node", "std::vector<double>"; NULL: unknown */
-    const char *type; /* of an element of it: "struct cell"; NULL: unknown */
+    const char *name;            /* "s->cells", "table", "new Node", "std::vector<double>"; NULL: unknown */
+    const char *type;            /* of an element of it: "struct cell"; NULL: unknown */
+    const char *function, *file; /* that of the statement: inlined allocators are skipped */
+    uint32_t line;
+    const char *container; /* the class of the C++ library that asked for it; NULL: none */
+    bool handed_on;        /* the function gives the memory to its caller, who knows better what it is for */
 };
-bool where_allocated(struct where *w, uint32_t process, uint64_t site, struct where_allocated *ret);
+/* inner: what was found for the call inside this one, if that one handed it on; else NULL. */
+bool where_allocated(struct where *w, uint32_t process, uint64_t call, const struct where_allocated *inner,
+                     struct where_allocated *ret);
 
 #endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/cli.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/progress.h"
+#include "capture/producer.h"
+#include "study/profile/export.h"
+#include "study/profile/profile.h"
+#include "view/view.h"
+
+static const char *machine = "modern", *format, *output, *cpus, *callgrind, *stacks, *trace_path;
+static struct opt_list settings;
+static struct profile_wants wants = { .top = 20, .sort = "stall" };
+
+enum { EXIT_STOPPED = 128 + SIGINT };
+
+static volatile uint32_t want_end;
+
+static void on_signal(int number)
+{
+    if (want_end) /* the second time at the latest */
+        _exit(128 + number);
+    want_end = (uint32_t)number;
+}
+
+/* Ctrl-C ends the simulation, and what it has is shown. */
+static void expect_end(void)
+{
+    struct sigaction a = { .sa_handler = on_signal }, old;
+
+    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
+
+static int load(struct machine_config *config)
+{
+    const char **set = mem_alloc(settings.count + 1, sizeof *set);
+    char *count = cpus ? mem_format("cpus=%s", cpus) : NULL;
+    struct peet_err err;
+    size_t n = 0;
+
+    for (; n < settings.count; n++)
+        set[n] = settings.item[n];
+    if (count)
+        set[n++] = count;
+    int r = config_load(config, machine, set, n, &err);
+    free(set);
+    free(count);
+    return r < 0 ? fail(&err) : EXIT_OK;
+}
+
+/* ---- what comes out ---- */
+
+static int save(const char *path, int (*write)(const struct profile *p, FILE *out), const struct profile *p)
+{
+    FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
+
+    if (!out || write(p, out) < 0 || (out != stdout && fclose(out) != 0)) {
+        complain("%s: cannot be written", path);
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+static int show(const struct result *r)
+{
+    struct peet_err err;
+    bool to_file = output && strcmp(output, "-") != 0;
+
+    return (to_file ? view_save(format, r, output, &err) : view_show(format, r, stdout, &err)) < 0 ? fail(&err)
+                                                                                                   : EXIT_OK;
+}
+
+static int report(const struct profile *p, const char *title)
+{
+    struct result result = { 0 };
+
+    wants.source |= format && !strcmp(format, "html");
+    result_title(&result, title);
+    profile_report(p, &wants, &result);
+    int code = show(&result);
+    if (code == EXIT_OK && callgrind)
+        code = save(callgrind, profile_callgrind, p);
+    if (code == EXIT_OK && stacks)
+        code = save(stacks, profile_stacks, p);
+    result_release(&result);
+    return code;
+}
+
+/* ---- what goes in ---- */
+
+/* A trace, and its profile when it has run. */
+struct subject {
+    struct peet_trace *trace;
+    struct source *source;
+    struct profile *profile;
+};
+
+static int open_subject(struct subject *s, const char *path, const char *title)
+{
+    struct machine_config config;
+    struct progress progress;
+    struct peet_err err;
+    int code = load(&config);
+
+    if (code != EXIT_OK)
+        return code;
+    if (peet_trace_open(path, &s->trace, &err) < 0)
+        return fail(&err);
+    if (peet_trace_is_pipe(s->trace))
+        return usage_error(&cmd_profile, "a trace is read thread by thread, which a pipe cannot do: give a file");
+    if (source_open_trace(s->trace, false, &s->source, &err) < 0
+        || profile_new(&config, s->source, &s->profile, &err) < 0)
+        return fail(&err);
+    expect_end();
+    progress_init(&progress, stderr, title, 0, "references");
+    int r = profile_run(s->profile, &want_end, &progress, &err);
+    progress_release(&progress);
+    return r < 0 ? fail(&err) : EXIT_OK;
+}
+
+/* Says what was wrong with the trace, and which code that is. */
+static int close_subject(struct subject *s, int code)
+{
+    if (code == EXIT_OK && s->profile->result.is_part)
+        code = EXIT_STOPPED;
+    for (size_t i = 0; s->trace && peet_trace_problem(s->trace, i); i++) {
+        warn("%s", peet_trace_problem(s->trace, i));
+        code = code == EXIT_OK ? EXIT_DAMAGED : code;
+    }
+    profile_free(s->profile);
+    source_free(s->source);
+    peet_trace_free(s->trace);
+    return code;
+}
+
+static int profile_trace(const char *path, const char *title)
+{
+    struct subject s = { 0 };
+    int code = open_subject(&s, path, title);
+
+    if (code == EXIT_OK)
+        code = report(s.profile, title);
+    return close_subject(&s, code);
+}
+
+static int compare(char **path)
+{
+    struct subject before = { 0 }, after = { 0 };
+    struct result result = { 0 };
+    int code = open_subject(&before, path[0], path[0]);
+
+    if (code == EXIT_OK)
+        code = open_subject(&after, path[1], path[1]);
+    if (code == EXIT_OK) {
+        char *title = mem_format("%s → %s", path[0], path[1]);
+        result_title(&result, title);
+        free(title);
+        profile_diff(before.profile, after.profile, &wants, &result);
+        code = show(&result);
+        result_release(&result);
+    }
+    code = close_subject(&after, code);
+    return close_subject(&before, code);
+}
+
+/* A program is recorded first, into a file that is gone afterwards unless it is wanted. */
+static int profile_program(char **program)
+{
+    struct producer_config config = { .argv = program };
+    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    char *path = trace_path ? mem_string(trace_path) : mem_format("%s/peet-profile-%ld.peet", folder, (long)getpid());
+    struct machine_config unused;
+    struct recording recording = { 0 };
+    struct peet_err err;
+    int code = load(&unused); /* mistakes are told before work begins */
+
+    if (code == EXIT_OK && record_trace(&producer_live, &config, path, &recording, &err) < 0)
+        code = fail(&err);
+    for (size_t i = 0; i < recording.warnings; i++)
+        warn("%s", recording.warning[i]);
+    int status = WIFSIGNALED(recording.status) ? 128 + WTERMSIG(recording.status) : WEXITSTATUS(recording.status);
+    recording_release(&recording);
+    if (code == EXIT_OK) {
+        if (status)
+            warn("%s ended with status %d: this is the profile of what it did", program[0], status);
+        code = profile_trace(path, program[0]);
+    }
+    if (!trace_path)
+        unlink(path);
+    free(path);
+    return code;
+}
+
+/* A file that can be executed, or a name that is looked for where programs are. */
+static bool is_program(int operands, const char *name)
+{
+    struct stat st;
+    const char *end = strrchr(name, '.');
+
+    if (operands > 1)
+        return true;
+    if (stat(name, &st) == 0)
+        return S_ISREG(st.st_mode) && access(name, X_OK) == 0;
+    return strcmp(name, "-") != 0 && !(end && !strcmp(end, ".peet"));
+}
+
+static bool is_trace(const char *name)
+{
+    const char *end = strrchr(name, '.');
+
+    return end && !strcmp(end, ".peet");
+}
+
+static int run(int operands, char **operand)
+{
+    int code;
+
+    if (operands == 0)
+        return usage_error(&cmd_profile, "no trace and no program given");
+    if (operands == 3 && !strcmp(operand[0], "diff") && is_trace(operand[1]) && is_trace(operand[2])) {
+        code = compare(operand + 1);
+    } else if (is_program(operands, operand[0])) {
+        operand[operands] = NULL; /* argv has room: it held the verb, at least */
+        code = profile_program(operand);
+    } else {
+        code = profile_trace(operand[0], operand[0]);
+    }
+    opt_list_release(&settings);
+    return code;
+}
+
+static const char *const SORTS[] = { "stall", "misses", "references", NULL };
+
+static const struct opt options[] = {
+    { .name = "machine",
+      .letter = 'm',
+      .type = OPT_STRING,
+      .arg = "MACHINE",
+      .value = &machine,
+      .help = "a preset (peet list machines), or a file (modern)" },
+    { .name = "set",
+      .type = OPT_LIST,
+      .arg = "PATH=VALUE",
+      .value = &settings,
+      .help = "change one of the machine's settings (peet list settings)" },
+    { .name = "cpus", .type = OPT_STRING, .arg = "N", .value = &cpus, .help = "the number of processors" },
+    { .name = "top", .type = OPT_NUMBER, .arg = "N", .value = &wants.top, .help = "rows of each table (20; 0: all)" },
+    { .name = "sort", .type = OPT_CHOICE, .value = &wants.sort, .choices = SORTS, .help = "what comes first" },
+    { .name = "focus",
+      .type = OPT_STRING,
+      .arg = "NAME",
+      .value = &wants.focus,
+      .help = "only what has to do with this data object or function" },
+    { .name = "source",
+      .type = OPT_FLAG,
+      .value = &wants.source,
+      .help = "also the source of what costs most, line by line (always with --format html)" },
+    { .name = "callgrind",
+      .type = OPT_STRING,
+      .arg = "FILE",
+      .value = &callgrind,
+      .help = "also write what callgrind_annotate and KCachegrind read" },
+    { .name = "stacks",
+      .type = OPT_STRING,
+      .arg = "FILE",
+      .value = &stacks,
+      .help = "also write call paths with their cycles, a line each, for flame graphs" },
+    { .name = "trace",
+      .type = OPT_STRING,
+      .arg = "FILE",
+      .value = &trace_path,
+      .help = "keep the recording of the program there" },
+    { .name = "output",
+      .letter = 'o',
+      .type = OPT_STRING,
+      .arg = "FILE",
+      .value = &output,
+      .help = "write the report to FILE" },
+    { 0 },
+};
+
+static const char *const examples[] = {
+    "peet profile -- ./fft -m 16 -p 4",
+    "run a program built with peet cc: which data, which code, and why it waits for memory",
+    "peet profile -m memspy-128k fft.peet",
+    "the same of a recording, with another cache",
+    "peet profile --focus grid ocean.peet",
+    "all about one data object, or one function",
+    "peet profile diff before.peet after.peet",
+    "what got better or worse between two recordings, by data and function",
+    "peet profile --format html -o fft.html fft.peet",
+    "a page with plots, for a browser",
+    "peet profile --callgrind callgrind.out.fft fft.peet && callgrind_annotate callgrind.out.fft",
+    "line by line, by another tool",
+    NULL,
+};
+
+const struct command cmd_profile = {
+    .name = "profile",
+    .summary = "show which data and which code wait for memory, and why",
+    .operands = "[OPTION…] TRACE | diff TRACE.peet TRACE.peet | -- PROGRAM [ARGUMENT…]",
+    .options = options,
+    .examples = examples,
+    .format = &format,
+    .run = run,
+};

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "study/objects_blocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+/* A block of 256 KiB is in at most 65 small pages, one of 1 GiB in at most 1025 large ones. */
+enum { LARGE = 256 << 10 };
+static const unsigned SHIFT[2] = { 12, 20 };
+
+struct page {
+    struct block *block; /* rising */
+    uint32_t count, room;
+};
+
+void blocks_init(struct blocks *b)
+{
+    *b = (struct blocks){ { { .value_size = sizeof(struct page) }, { .value_size = sizeof(struct page) } } };
+}
+
+void blocks_release(struct blocks *b)
+{
+    for (int k = 0; k < 2; k++) {
+        size_t at = 0;
+        struct page *p;
+        uint64_t key;
+        uint32_t tag;
+        while ((p = map_next(&b->page[k], &at, &key, &tag)))
+            free(p->block);
+        map_release(&b->page[k]);
+    }
+}
+
+/* A block without bytes is known at its address all the same. */
+static uint64_t last_byte(const struct block *b)
+{
+    return b->end > b->start ? b->end - 1 : b->start;
+}
+
+static int class_of(const struct block *b)
+{
+    return b->end - b->start >= LARGE;
+}
+
+/* How many blocks of the page begin at or before addr. */
+static uint32_t rank(const struct page *p, uint64_t addr)
+{
+    uint32_t low = 0, high = p->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->block[middle].start <= addr)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void page_add(struct page *p, const struct block *block)
+{
+    uint32_t at = rank(p, block->start);
+
+    if (p->count == p->room) {
+        p->room = p->room ? 2 * p->room : 4;
+        struct block *more = mem_alloc(p->room, sizeof *more);
+        if (p->count)
+            memcpy(more, p->block, p->count * sizeof *more);
+        free(p->block);
+        p->block = more;
+    }
+    memmove(p->block + at + 1, p->block + at, (p->count - at) * sizeof *p->block);
+    p->block[at] = *block;
+    p->count++;
+}
+
+static void page_remove(struct page *p, uint64_t start)
+{
+    uint32_t at = rank(p, start);
+
+    if (at > 0 && p->block[at - 1].start == start) {
+        memmove(p->block + at - 1, p->block + at, (p->count - at) * sizeof *p->block);
+        p->count--;
+    }
+}
+
+static void remove_block(struct blocks *b, uint32_t process, const struct block *block)
+{
+    struct block old = *block; /* which may lie in one of the pages */
+    int k = class_of(&old);
+
+    for (uint64_t n = old.start >> SHIFT[k]; n <= last_byte(&old) >> SHIFT[k]; n++) {
+        struct page *p = map_find(&b->page[k], n, process);
+        if (p)
+            page_remove(p, old.start);
+    }
+}
+
+/* A block in the page that shares a byte, or the address, with this one. */
+static const struct block *overlapping(const struct page *p, const struct block *block)
+{
+    uint32_t at = rank(p, last_byte(block));
+    const struct block *other = at > 0 ? &p->block[at - 1] : NULL;
+
+    return other && last_byte(other) >= block->start ? other : NULL;
+}
+
+static void clear(struct blocks *b, uint32_t process, const struct block *block)
+{
+    const struct block *other;
+
+    for (int k = 0; k < 2; k++)
+        for (uint64_t n = block->start >> SHIFT[k]; n <= last_byte(block) >> SHIFT[k]; n++) {
+            struct page *p = map_find(&b->page[k], n, process);
+            while (p && (other = overlapping(p, block)))
+                remove_block(b, process, other);
+        }
+}
+
+void blocks_add(struct blocks *b, uint32_t process, const struct block *block)
+{
+    int k = class_of(block);
+
+    clear(b, process, block);
+    for (uint64_t n = block->start >> SHIFT[k]; n <= last_byte(block) >> SHIFT[k]; n++) {
+        struct page *p = map_put(&b->page[k], n, process);
+        if (p)
+            page_add(p, block);
+    }
+}
+
+bool blocks_take(struct blocks *b, uint32_t process, uint64_t start, struct block *ret)
+{
+    for (int k = 0; k < 2; k++) {
+        struct page *p = map_find(&b->page[k], start >> SHIFT[k], process);
+        uint32_t at = p ? rank(p, start) : 0;
+        if (at > 0 && p->block[at - 1].start == start) {
+            *ret = p->block[at - 1];
+            remove_block(b, process, ret);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool blocks_find(const struct blocks *b, uint32_t process, uint64_t addr, struct block *ret)
+{
+    uint64_t low = 0, high = UINT64_MAX;
+
+    for (int k = 0; k < 2; k++) {
+        const struct page *p = map_find(&b->page[k], addr >> SHIFT[k], process);
+        uint64_t first = addr >> SHIFT[k] << SHIFT[k], last = first + ((uint64_t)1 << SHIFT[k]) - 1;
+        uint32_t at = p ? rank(p, addr) : 0;
+        if (at > 0) {
+            const struct block *found = &p->block[at - 1];
+            if (addr < found->end) {
+                *ret = *found;
+                return true;
+            }
+            first = found->end > first ? found->end : first;
+        }
+        if (p && at < p->count)
+            last = p->block[at].start - 1;
+        low = first > low ? first : low;
+        high = last < high ? last : high;
+    }
+    *ret = (struct block){ low, high + 1, 0 };
+    return false;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* Which block of the heap holds a byte. Blocks are listed in each page that they touch, those of a page in order; large ones in large
+ * pages of their own, so that they are in few. */
+#ifndef STUDY_OBJECTS_BLOCKS_H
+#define STUDY_OBJECTS_BLOCKS_H
+
+#include <stdbool.h>
+
+#include "base/map.h"
+
+struct block {
+    uint64_t start, end;
+    uint32_t object;
+};
+
+struct blocks {
+    struct map page[2]; /* small and large, by number and process */
+};
+
+void blocks_init(struct blocks *b);
+void blocks_release(struct blocks *b);
+
+/* Blocks that overlap it have been freed without anybody telling, and go. */
+void blocks_add(struct blocks *b, uint32_t process, const struct block *block);
+
+/* The block that begins there; false: there is none. */
+bool blocks_take(struct blocks *b, uint32_t process, uint64_t start, struct block *ret);
+
+/* The block that holds the byte, or false; then *ret says from where to where there is none around it. */
+bool blocks_find(const struct blocks *b, uint32_t process, uint64_t addr, struct block *ret);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Spans of memory that do not overlap: the one that came last counts. Few, and seldom changed: a sorted array. */
+#ifndef STUDY_OBJECTS_SPANS_H
+#define STUDY_OBJECTS_SPANS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct span {
+    uint32_t process;
+    uint32_t what; /* the owner's */
+    uint64_t start, end;
+    uint64_t origin;  /* where it began before others took parts of it */
+    const char *name; /* borrowed */
+};
+
+struct spans {
+    struct span *at;
+    size_t count, room;
+};
+
+void spans_release(struct spans *s);
+void spans_set(struct spans *s, const struct span *new);
+void spans_clear(struct spans *s, uint32_t process, uint64_t start, uint64_t end);
+
+/* The span of a byte, or NULL; *ret_low and *ret_high come nearer, so that the answer holds between them. */
+const struct span *spans_find(const struct spans *s, uint32_t process, uint64_t addr, uint64_t *ret_low,
+                              uint64_t *ret_high);
+
+#endif

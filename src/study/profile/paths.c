@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+#include "study/profile/paths.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { DEEPEST = 1 << 14 }; /* calls below are as if their callers made them */
+
+struct path_call {
+    uint64_t site, back; /* the call; where it returns to */
+    uint32_t node;
+};
+
+struct path_thread {
+    struct path_call *call;
+    uint32_t depth;
+    uint32_t lost;     /* calls that were too deep */
+    bool has_called;   /* the last block did, */
+    bool has_returned; /*   or has returned from this one: */
+    struct path_call last;
+};
+
+void paths_init(struct paths *p, const struct peet_trace *t)
+{
+    *p = (struct paths){ .trace = t, .children.value_size = sizeof(uint32_t) };
+    p->node = mem_room(NULL, 0, sizeof *p->node);
+    p->node[p->nodes++] = (struct path_node){ 0 };
+}
+
+void paths_release(struct paths *p)
+{
+    for (uint32_t i = 0; i < p->threads; i++)
+        free(p->thread[i].call);
+    free(p->thread);
+    free(p->node);
+    map_release(&p->children);
+    *p = (struct paths){ 0 };
+}
+
+static struct path_thread *thread_at(struct paths *p, uint32_t thread)
+{
+    while (p->threads <= thread) {
+        p->thread = mem_room(p->thread, p->threads, sizeof *p->thread);
+        p->thread[p->threads++] = (struct path_thread){ 0 };
+    }
+    return &p->thread[thread];
+}
+
+static uint32_t top(const struct path_thread *t)
+{
+    return t->depth ? t->call[t->depth - 1].node : 0;
+}
+
+static uint32_t child(struct paths *p, uint32_t parent, uint64_t site)
+{
+    uint32_t *node = map_put(&p->children, site, parent);
+
+    assert(node);
+    if (*node == 0) {
+        p->node = mem_room(p->node, p->nodes, sizeof *p->node);
+        p->node[p->nodes] = (struct path_node){ parent, site };
+        *node = p->nodes++;
+    }
+    return *node;
+}
+
+static void push(struct path_thread *t, const struct path_call *call)
+{
+    if (t->depth == DEEPEST) {
+        t->lost++;
+        return;
+    }
+    t->call = mem_room(t->call, t->depth, sizeof *t->call);
+    t->call[t->depth++] = *call;
+}
+
+static void pop(struct path_thread *t)
+{
+    if (t->lost > 0)
+        t->lost--;
+    else if (t->depth > 0)
+        t->depth--;
+}
+
+/* Back to the call that returns there; false: there is none. */
+static bool unwind(struct path_thread *t, uint64_t back)
+{
+    for (uint32_t i = t->depth; i-- > 0;)
+        if (t->call[i].back == back) {
+            t->depth = i;
+            t->lost = 0;
+            return true;
+        }
+    return false;
+}
+
+uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block)
+{
+    struct path_thread *t = thread_at(p, thread);
+    const struct peet_block *b = peet_trace_block(p->trace, block->id);
+    const struct peet_insn *last = &b->insn[b->insns - 1];
+
+    if (t->has_called && block->addr == t->last.back)
+        pop(t); /* what it called was not recorded */
+    else if (t->has_returned && block->addr != t->last.back && !unwind(t, block->addr) && t->last.node)
+        push(t, &t->last); /* who called it is not recorded, and calls back again */
+    uint32_t node = top(t);
+    t->has_called = last->class == PEET_CL_call || last->class == PEET_CL_call_indirect;
+    t->has_returned = last->class == PEET_CL_return;
+    if (t->has_called) {
+        t->last = (struct path_call){ last->addr, last->addr + last->length, child(p, node, last->addr) };
+        push(t, &t->last);
+    } else if (t->has_returned) {
+        t->last = t->depth && !t->lost ? t->call[t->depth - 1] : (struct path_call){ 0 };
+        pop(t);
+    }
+    return node;
+}
+
+void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most)
+{
+    const struct path_thread *t = thread < p->threads ? &p->thread[thread] : NULL;
+    unsigned n = 0;
+
+    for (uint32_t i = t ? t->depth : 0; i-- > 0 && n < most;)
+        ret[n++] = t->call[i].site;
+    if (n < most)
+        ret[n] = 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* Call paths: how each thread got to where it is, as a tree of calls that all threads share.
+ *
+ * Streams say which blocks end in a call or a return, and which block came next. Calls into code that was not recorded return at once; call-backs out
+ * of it are called from the call that led there; longjmp and exceptions go back to the call whose return address comes next. */
+#ifndef STUDY_PROFILE_PATHS_H
+#define STUDY_PROFILE_PATHS_H
+
+#include "base/map.h"
+#include "peet/trace.h"
+
+struct path_node {
+    uint32_t parent; /* 0 is the root, where threads begin */
+    uint64_t call;   /* address of the call that led here */
+};
+
+struct path_thread;
+
+struct paths {
+    const struct peet_trace *trace;
+    struct path_node *node;
+    uint32_t nodes;
+    struct map children; /* uint32_t: node, by call and parent */
+    struct path_thread *thread;
+    uint32_t threads;
+};
+
+void paths_init(struct paths *p, const struct peet_trace *t);
+void paths_release(struct paths *p);
+
+/* A thread executes a block: the node of the path on which it does. */
+uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block);
+
+/* The calls that have led to where a thread is, the innermost first, 0 at the end. */
+void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most);
+
+#endif

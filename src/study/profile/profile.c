@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+#include "study/profile/profile.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "study/profile/recent.h"
+
+enum { NOBODY = UINT32_MAX, LOSSES = 64, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1024 };
+
+/* Where a place referred last: as long as it stays there, nothing has to be looked up. */
+struct site {
+    uint64_t start, end, version;
+    uint32_t cell; /* 1 + number; 0: it has not referred yet */
+};
+
+/* A line that a processor has lost, and to whom. */
+struct loss {
+    uint32_t place, object;
+};
+
+struct running {
+    struct profile p; /* first, so that one is the other */
+    struct source *source;
+    struct site *site; /* by place */
+    uint32_t sites;
+    struct map cells;      /* uint32_t: number, by place and object */
+    struct map losses;     /* struct loss, by line and processor */
+    struct map pairs;      /* uint32_t: number, by hash */
+    struct map calls;      /* uint32_t: 1 + number, by address */
+    struct map leaves;     /* uint32_t: number, by node and block */
+    struct recent *recent; /* by processor */
+    uint32_t *leaf;        /* by thread: 1 + number of the one in which it is */
+    uint32_t threads;
+    uint32_t shift;
+    struct {
+        unsigned cpu;
+        uint64_t line;
+        uint8_t how;
+    } lost[LOSSES]; /* to the reference that is on its way */
+    unsigned losses_now;
+};
+
+static void *room(void *p)
+{
+    assert(p); /* these tables are small beside what is simulated */
+    return p;
+}
+
+/* ---- making one ---- */
+
+const char *profile_cause_title(enum profile_cause c)
+{
+    static const char *const titles[] = {
+#define X(name, title) title,
+        PROFILE_CAUSES(X)
+#undef X
+    };
+
+    return titles[c];
+}
+
+/* How many lines a processor's own caches can have. */
+static uint32_t own_lines(const struct machine_config *c)
+{
+    uint64_t lines = 1;
+
+    for (unsigned i = 0; i < CONFIG_LEVELS && c->level[i].bytes && !c->level[i].is_shared; i++)
+        lines = c->level[i].bytes / c->level[i].line;
+    return (uint32_t)lines;
+}
+
+int profile_new(const struct machine_config *machine, struct source *source, struct profile **ret, struct peet_err *err)
+{
+    struct running *x = mem_alloc(1, sizeof *x);
+    struct profile *p = &x->p;
+    int r;
+
+    *ret = p;
+    p->machine = *machine;
+    p->trace = source->trace;
+    p->process = source->contexts ? source->context[0].process : 0;
+    x->source = source;
+    x->cells.value_size = x->pairs.value_size = x->calls.value_size = x->leaves.value_size = sizeof(uint32_t);
+    x->losses.value_size = sizeof(struct loss);
+    x->shift = machine->level[0].bytes ? (uint32_t)__builtin_ctz(machine->level[0].line) : 6;
+    x->recent = mem_alloc(machine->cpus, sizeof *x->recent);
+    for (unsigned i = 0; i < machine->cpus; i++)
+        recent_init(&x->recent[i], own_lines(machine));
+    p->window_length = FIRST_WINDOW;
+    p->insns = peet_trace_insns(p->trace);
+    paths_init(&p->paths, p->trace);
+    if ((r = where_open(p->trace, &p->where, err)) < 0 || (r = objects_new(p->trace, p->where, &p->objects, err)) < 0) {
+        profile_free(p);
+        *ret = NULL;
+    }
+    return r;
+}
+
+void profile_free(struct profile *p)
+{
+    struct running *x = (struct running *)p;
+
+    if (!p)
+        return;
+    for (unsigned i = 0; i < p->machine.cpus; i++)
+        recent_release(&x->recent[i]);
+    free(x->recent);
+    free(x->site);
+    free(x->leaf);
+    map_release(&x->cells);
+    map_release(&x->losses);
+    map_release(&x->pairs);
+    map_release(&x->calls);
+    map_release(&x->leaves);
+    objects_free(p->objects);
+    where_free(p->where);
+    paths_release(&p->paths);
+    sim_result_release(&p->result);
+    free(p->cell);
+    free(p->pair);
+    free(p->leaf);
+    free(p->runs);
+    free(p->call);
+    free(x);
+}
+
+/* ---- places and cells ---- */
+
+uint64_t profile_place_addr(const struct profile *p, uint32_t place)
+{
+    return place < p->insns ? peet_trace_insn(p->trace, place)->addr : p->call[place - p->insns] - 1;
+}
+
+/* The place of a call of library code. */
+static uint32_t call_place(struct running *x, uint64_t addr)
+{
+    uint32_t *number = room(map_put(&x->calls, addr, 0));
+
+    if (*number == 0) {
+        x->p.call = mem_room(x->p.call, x->p.calls, sizeof *x->p.call);
+        x->p.call[x->p.calls++] = addr;
+        *number = x->p.calls;
+    }
+    return x->p.insns + *number - 1;
+}
+
+static struct site *site_at(struct running *x, uint32_t place)
+{
+    if (place >= x->sites) {
+        uint32_t more = place + place / 2 + 256;
+        x->site = room(realloc(x->site, more * sizeof *x->site));
+        memset(x->site + x->sites, 0, (more - x->sites) * sizeof *x->site);
+        x->sites = more;
+    }
+    return &x->site[place];
+}
+
+static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
+{
+    size_t before = x->cells.count;
+    uint32_t *number = room(map_put(&x->cells, place, object));
+
+    if (x->cells.count != before) {
+        x->p.cell = mem_room(x->p.cell, x->p.cells, sizeof *x->p.cell);
+        x->p.cell[x->p.cells] = (struct profile_cell){ .place = place, .object = object };
+        *number = (uint32_t)x->p.cells++;
+    }
+    return *number;
+}
+
+static struct profile_cell *cell_of(struct running *x, const struct sim_reference *r, uint32_t place)
+{
+    struct site *s = site_at(x, place);
+    const struct source_context *c = &x->source->context[r->context];
+
+    if (s->cell == 0 || r->addr < s->start || r->addr >= s->end || s->version != objects_version(x->p.objects)) {
+        uint32_t object = objects_find(x->p.objects, c->process, c->thread, r->addr, profile_place_addr(&x->p, place),
+                                       &s->start, &s->end);
+        s->version = objects_version(x->p.objects);
+        s->cell = 1 + cell_number(x, place, object);
+    }
+    return &x->p.cell[s->cell - 1];
+}
+
+/* ---- who met whom ---- */
+
+static void meet(struct running *x, const struct profile_pair *met, uint64_t stall)
+{
+    uint64_t key = ((uint64_t)met->of << 32 | met->by) * UINT64_C(0x9e3779b97f4a7c15)
+                   ^ ((uint64_t)met->object << 32 | met->by_object) * UINT64_C(0xc2b2ae3d27d4eb4f);
+    uint32_t *number;
+
+    for (;; key++) {
+        size_t before = x->pairs.count;
+        number = room(map_put(&x->pairs, key, met->cause));
+        if (x->pairs.count != before) {
+            x->p.pair = mem_room(x->p.pair, x->p.pairs, sizeof *x->p.pair);
+            x->p.pair[x->p.pairs] = *met;
+            *number = (uint32_t)x->p.pairs++;
+            break;
+        }
+        const struct profile_pair *other = &x->p.pair[*number];
+        if (other->of == met->of && other->by == met->by && other->object == met->object
+            && other->by_object == met->by_object)
+            break;
+    }
+    x->p.pair[*number].misses++;
+    x->p.pair[*number].stall += stall;
+}
+
+static void see_loss(void *context, unsigned cpu, uint64_t line, enum lost how)
+{
+    struct running *x = context;
+
+    if (how == INVALIDATED)
+        recent_drop(&x->recent[cpu], line);
+    if (x->losses_now == LOSSES)
+        return;
+    x->lost[x->losses_now].cpu = cpu;
+    x->lost[x->losses_now].line = line;
+    x->lost[x->losses_now++].how = (uint8_t)how;
+}
+
+/* What was lost meanwhile was lost to this one. */
+static void blame(struct running *x, uint32_t place, uint32_t object)
+{
+    for (unsigned i = 0; i < x->losses_now; i++)
+        *(struct loss *)room(map_put(&x->losses, x->lost[i].line, x->lost[i].cpu)) = (struct loss){ place, object };
+    x->losses_now = 0;
+}
+
+/* ---- what is seen ---- */
+
+static enum profile_cause cause_of(const struct sim_reference *r, bool was_recent)
+{
+    switch (r->cause) {
+    case MISS_cold: return CAUSE_cold;
+    case MISS_replaced: return was_recent ? CAUSE_conflict : CAUSE_capacity;
+    case MISS_true_sharing: return CAUSE_true_sharing;
+    case MISS_false_sharing: return CAUSE_false_sharing;
+    default: return r->is_upgrade ? CAUSE_upgrade : CAUSE_farther;
+    }
+}
+
+static struct profile_window *window_now(struct profile *p)
+{
+    if (p->references >= p->window_length * PROFILE_WINDOWS) { /* half as many, twice as long */
+        for (unsigned i = 0; i < PROFILE_WINDOWS / 2; i++) {
+            const struct profile_window *a = &p->window[2 * i], *b = a + 1;
+            p->window[i] =
+                (struct profile_window){ a->references + b->references, a->misses + b->misses, a->stall + b->stall };
+        }
+        memset(p->window + PROFILE_WINDOWS / 2, 0, sizeof p->window / 2);
+        p->window_length *= 2;
+    }
+    return &p->window[p->references / p->window_length];
+}
+
+static void see_miss(struct running *x, const struct sim_reference *r, struct profile_cell *c, enum profile_cause cause,
+                     uint64_t stall)
+{
+    const struct loss *by = NULL;
+
+    if (r->cause != MISS_KINDS && cause != CAUSE_cold)
+        by = map_find(&x->losses, r->addr >> x->shift, r->cpu);
+    c->misses += r->cause != MISS_KINDS;
+    c->cause[cause]++;
+    c->stall[cause] += stall;
+    if (r->cause == MISS_KINDS || cause == CAUSE_cold)
+        return;
+    meet(x,
+         &(struct profile_pair){ c->place, by ? by->place : NOBODY, c->object, by ? by->object : NOBODY, (uint8_t)cause,
+                                 0, 0 },
+         stall);
+}
+
+static void see_reference(void *context, const struct sim_reference *r)
+{
+    struct running *x = context;
+    struct profile *p = &x->p;
+    uint32_t place = r->insn == SIM_NO_INSN ? call_place(x, r->site) : r->insn;
+    struct profile_cell *c = cell_of(x, r, place);
+    bool was_recent = recent_use(&x->recent[r->cpu], r->addr >> x->shift);
+    uint64_t hit = r->kind == PEET_PREFETCH ? 0 : p->machine.level[0].latency;
+    uint64_t stall = r->stall > hit && p->machine.level[0].bytes ? r->stall - hit : 0;
+    struct profile_window *w = window_now(p);
+
+    blame(x, place, c->object);
+    c->references++;
+    c->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
+    p->references++;
+    w->references++;
+    p->compute += r->stall - stall;
+    if (r->cause == MISS_KINDS && stall == 0)
+        return;
+    p->misses += r->cause != MISS_KINDS;
+    p->stall += stall;
+    w->misses += r->cause != MISS_KINDS;
+    w->stall += stall;
+    see_miss(x, r, c, cause_of(r, was_recent), stall);
+    if (r->context < x->threads && x->leaf[r->context]) {
+        p->leaf[x->leaf[r->context] - 1].stall += stall;
+        p->leaf[x->leaf[r->context] - 1].misses += r->cause != MISS_KINDS;
+    }
+}
+
+static void see_block(void *context, uint32_t thread, unsigned cpu, const struct peet_record *block, uint64_t cycles)
+{
+    struct running *x = context;
+    struct profile *p = &x->p;
+
+    (void)cpu;
+    x->losses_now = 0; /* to locks, of whose own references nobody tells */
+    if (block->id >= p->items) {
+        uint32_t more = block->id + block->id / 2 + 256;
+        p->runs = room(realloc(p->runs, more * sizeof *p->runs));
+        memset(p->runs + p->items, 0, (more - p->items) * sizeof *p->runs);
+        p->items = more;
+    }
+    p->runs[block->id]++;
+    p->compute += cycles;
+    while (x->threads <= thread) {
+        x->leaf = mem_room(x->leaf, x->threads, sizeof *x->leaf);
+        x->leaf[x->threads++] = 0;
+    }
+    uint32_t node = paths_block(&p->paths, thread, block), *leaf = &x->leaf[thread];
+    if (*leaf == 0 || p->leaf[*leaf - 1].node != node || p->leaf[*leaf - 1].block != block->id) {
+        size_t before = x->leaves.count;
+        uint32_t *number = room(map_put(&x->leaves, block->id, node));
+        if (x->leaves.count != before) {
+            p->leaf = mem_room(p->leaf, p->leaves, sizeof *p->leaf);
+            p->leaf[p->leaves] = (struct profile_leaf){ .node = node, .block = block->id };
+            *number = (uint32_t)p->leaves++;
+        }
+        *leaf = *number + 1;
+    }
+    p->leaf[*leaf - 1].compute += cycles;
+}
+
+static void see_event(void *context, uint32_t thread, const struct peet_event *e)
+{
+    struct running *x = context;
+    const struct source_context *c = &x->source->context[thread];
+    uint64_t path[OBJECT_PATH];
+
+    switch (e->kind) {
+    case PEET_EV_malloc:
+    case PEET_EV_calloc:
+    case PEET_EV_realloc:
+    case PEET_EV_memalign:
+    case PEET_EV_free:
+    case PEET_EV_map:
+    case PEET_EV_unmap:
+    case PEET_EV_name_data: break;
+    default: return;
+    }
+    paths_calls(&x->p.paths, thread, path, OBJECT_PATH);
+    objects_event(x->p.objects, c->process, c->thread, e, path);
+}
+
+int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err)
+{
+    struct running *x = (struct running *)p;
+    const struct sim_observer observer = { x, see_block, see_reference, see_event, see_loss };
+    struct sim *sim = NULL;
+    int r = sim_new(&p->machine, x->source, &sim, err);
+
+    if (r < 0)
+        return r;
+    sim_set_observer(sim, &observer);
+    sim_set_stop(sim, stop);
+    r = sim_run(sim, progress, err);
+    if (r == 0)
+        sim_result(sim, &p->result);
+    sim_free(sim);
+    return r;
+}

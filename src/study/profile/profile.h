@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/* Which data, which code, and why: what a program waits for memory, by data object and by place in the code.
+ *
+ * A simulation (sim/sim.h) is looked on at: every reference belongs to an instruction and to a data object, and what it waited beyond a hit in the
+ * first cache is its stall. Why a line was missing is known for lines that no private cache of the processor had: it never had it (cold); it was
+ * pushed out although a cache of the same size that may keep any lines would have it (conflict), or would not either (capacity); another processor
+ * wrote to what is wanted now (true sharing), or to its neighbours (false sharing). Who pushed a line out, or wrote to it, is kept for each line that is lost.
+ *
+ * Life: profile_new, profile_run once, then look at it and report; profile_free. */
+#ifndef STUDY_PROFILE_PROFILE_H
+#define STUDY_PROFILE_PROFILE_H
+
+#include "sim/sim.h"
+#include "study/objects.h"
+#include "study/profile/paths.h"
+#include "study/table.h"
+
+/* X(name, title): what stall is for. */
+/* clang-format off */
+#define PROFILE_CAUSES(X) \
+    X(cold, "cold") X(capacity, "capacity") X(conflict, "conflict") X(true_sharing, "true sharing") \
+    X(false_sharing, "false sharing") X(farther, "in a farther cache") X(upgrade, "upgrade")
+/* clang-format on */
+enum profile_cause {
+#define X(name, title) CAUSE_##name,
+    PROFILE_CAUSES(X) CAUSES
+#undef X
+};
+
+/* What an instruction did to an object. Places are the schema's instructions, and behind them calls of library functions that move bytes. */
+struct profile_cell {
+    uint32_t place, object;
+    uint64_t references, writes, misses; /* misses: no private cache had the line */
+    uint64_t cause[CAUSES],
+        stall[CAUSES]; /* how often, and cycles; an upgrade or a line in a farther cache is no miss */
+};
+
+/* Two that met: `of` missed what `by` had pushed out, or written to. */
+struct profile_pair {
+    uint32_t of, by; /* places; of evictions: objects; UINT32_MAX: nobody knows */
+    uint32_t object, by_object;
+    uint8_t cause; /* enum profile_cause */
+    uint64_t misses, stall;
+};
+
+struct profile_leaf { /* what was spent in a block on a path */
+    uint32_t node, block;
+    uint64_t compute, stall, misses;
+};
+
+struct profile_window { /* of time, counted in references */
+    uint64_t references, misses, stall;
+};
+enum { PROFILE_WINDOWS = 256 };
+
+struct profile {
+    struct machine_config machine;
+    const struct peet_trace *trace;
+    uint32_t process; /* of the first thread */
+    struct where *where;
+    struct objects *objects;
+    struct paths paths;
+    struct sim_result result;
+    struct profile_cell *cell;
+    size_t cells;
+    struct profile_pair *pair;
+    size_t pairs;
+    struct profile_leaf *leaf;
+    size_t leaves;
+    uint64_t *runs; /* by item: how often the block was executed */
+    uint32_t items;
+    uint64_t *call; /* places behind the instructions: where calls return to */
+    uint32_t insns, calls;
+    struct profile_window window[PROFILE_WINDOWS];
+    uint64_t window_length; /* references */
+    uint64_t references, misses, stall, compute;
+};
+
+/* The source must not give repeats; it must live as long as the profile. */
+int profile_new(const struct machine_config *machine, struct source *source, struct profile **ret,
+                struct peet_err *err);
+int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err);
+void profile_free(struct profile *p);
+
+uint64_t profile_place_addr(const struct profile *p, uint32_t place);
+const char *profile_cause_title(enum profile_cause c);
+
+/* The report: tables for all views. */
+struct profile_wants {
+    uint64_t top;      /* rows; 0: all */
+    const char *focus; /* only what has to do with this object or function; or NULL */
+    const char *sort;  /* "stall", "misses" or "references" */
+    bool source;       /* also the source of what costs most, line by line */
+};
+void profile_report(const struct profile *p, const struct profile_wants *w, struct result *ret);
+
+/* What has changed from one to the other, by names of data and functions. */
+void profile_diff(const struct profile *before, const struct profile *after, const struct profile_wants *w,
+                  struct result *ret);
+
+#endif

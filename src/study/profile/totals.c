@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+#include "study/profile/totals.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+uint64_t total_stall(const struct total *x)
+{
+    uint64_t sum = 0;
+
+    for (unsigned i = 0; i < CAUSES; i++)
+        sum += x->stall[i];
+    return sum;
+}
+
+static uint64_t hash_text(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (const char *c = text; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+static uint32_t *number_at(struct map *m, uint64_t key, uint32_t tag)
+{
+    uint32_t *number = map_put(m, key, tag);
+
+    assert(number);
+    return number;
+}
+
+/* Functions are the same if their names and files are. */
+static uint32_t function_number(struct totals *t, const struct where_frame *f)
+{
+    uint64_t key = hash_text(f->function) ^ (f->file ? hash_text(f->file) * 31 : 0);
+    uint32_t *number = number_at(&t->names, key, 0);
+
+    if (*number == 0) {
+        t->function = mem_room(t->function, t->functions, sizeof *t->function);
+        t->function[t->functions++] = (struct total_function){ f->function, f->file, 0 };
+        *number = t->functions;
+    }
+    return *number - 1;
+}
+
+static uint32_t line_number(struct totals *t, const struct where_frame *f, uint32_t function)
+{
+    uint64_t key = (f->file ? hash_text(f->file) : 0) + f->line * UINT64_C(0x9e3779b97f4a7c15);
+    uint32_t *number = number_at(&t->line_numbers, key, function);
+
+    if (*number == 0) {
+        t->line = mem_room(t->line, t->lines, sizeof *t->line);
+        t->line[t->lines++] = (struct total_line){ f->file, f->line, function };
+        *number = t->lines;
+    }
+    return *number - 1;
+}
+
+static void find_places(struct totals *t)
+{
+    const struct profile *p = t->p;
+    uint32_t places = p->insns + p->calls;
+
+    t->place = mem_alloc(places + 1, sizeof *t->place);
+    for (uint32_t i = 0; i < places; i++) {
+        struct where_frame frame[WHERE_FRAMES];
+        where_code(p->where, p->process, profile_place_addr(p, i), frame);
+        t->place[i].function = function_number(t, &frame[0]);
+        t->place[i].line = line_number(t, &frame[0], t->place[i].function);
+    }
+}
+
+/* What instructions cost by themselves, where they belong. */
+static void add_compute(struct totals *t)
+{
+    const struct profile *p = t->p;
+
+    for (uint32_t item = 0; item < p->items; item++) {
+        const struct peet_block *b = p->runs[item] ? peet_trace_block(p->trace, item) : NULL;
+        for (uint32_t i = 0; b && i < b->insns; i++)
+            t->function[t->place[b->first_insn + i].function].compute +=
+                p->runs[item] * p->machine.cost[b->insn[i].class];
+    }
+}
+
+static void add_cell(struct total *to, const struct profile_cell *c)
+{
+    to->references += c->references;
+    to->writes += c->writes;
+    to->misses += c->misses;
+    for (unsigned i = 0; i < CAUSES; i++) {
+        to->cause[i] += c->cause[i];
+        to->stall[i] += c->stall[i];
+    }
+}
+
+enum by { BY_FUNCTION, BY_OBJECT, BY_BOTH, BY_LINE };
+
+static struct total *gather(const struct totals *t, enum by by, size_t *ret_count)
+{
+    struct map numbers = { .value_size = sizeof(uint32_t) };
+    struct total *total = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < t->p->cells; i++) {
+        const struct profile_cell *c = &t->p->cell[i];
+        const struct total_place *at = &t->place[c->place];
+        struct total x = { at->function, at->line, c->object, 0, 0, 0, { 0 }, { 0 } };
+        uint64_t key = by == BY_OBJECT ? 0 : by == BY_LINE ? x.line + 1 : x.function + 1;
+        uint32_t *number = number_at(&numbers, key, by == BY_FUNCTION ? 0 : x.object);
+        if (*number == 0) {
+            total = mem_room(total, count, sizeof *total);
+            total[count++] = x;
+            *number = (uint32_t)count;
+        }
+        add_cell(&total[*number - 1], c);
+    }
+    map_release(&numbers);
+    *ret_count = count;
+    return total;
+}
+
+/* Functions that never refer to memory have their time all the same. */
+static void add_silent(struct totals *t)
+{
+    uint8_t *is_there = mem_alloc(t->functions + 1, 1);
+
+    for (size_t i = 0; i < t->by_function_count; i++)
+        is_there[t->by_function[i].function] = 1;
+    for (uint32_t i = 0; i < t->functions; i++)
+        if (!is_there[i] && t->function[i].compute) {
+            t->by_function = mem_room(t->by_function, t->by_function_count, sizeof *t->by_function);
+            t->by_function[t->by_function_count++] = (struct total){ .function = i };
+        }
+    free(is_there);
+}
+
+/* ---- order ---- */
+
+static int by_number(uint64_t a, uint64_t b)
+{
+    return a > b ? -1 : a < b;
+}
+
+static int by_stall(const void *a, const void *b)
+{
+    const struct total *x = a, *y = b;
+    int r = by_number(total_stall(x), total_stall(y));
+
+    r = r ? r : by_number(x->misses, y->misses);
+    r = r ? r : by_number(x->references, y->references);
+    r = r ? r : -by_number(x->object, y->object);
+    r = r ? r : -by_number(x->function, y->function);
+    return r ? r : -by_number(x->line, y->line);
+}
+
+static int by_misses(const void *a, const void *b)
+{
+    int r = by_number(((const struct total *)a)->misses, ((const struct total *)b)->misses);
+
+    return r ? r : by_stall(a, b);
+}
+
+static int by_references(const void *a, const void *b)
+{
+    int r = by_number(((const struct total *)a)->references, ((const struct total *)b)->references);
+
+    return r ? r : by_stall(a, b);
+}
+
+static const struct totals *sorted; /* for by_time alone */
+
+static int by_time(const void *a, const void *b)
+{
+    const struct total *x = a, *y = b;
+    int r = by_number(total_stall(x) + sorted->function[x->function].compute,
+                      total_stall(y) + sorted->function[y->function].compute);
+
+    return r ? r : by_stall(a, b);
+}
+
+void totals_make(struct totals *t, const struct profile *p, const char *sort)
+{
+    int (*order)(const void *, const void *) = sort && !strcmp(sort, "misses")       ? by_misses
+                                               : sort && !strcmp(sort, "references") ? by_references
+                                                                                     : by_stall;
+
+    *t = (struct totals){ .p = p, .names.value_size = sizeof(uint32_t), .line_numbers.value_size = sizeof(uint32_t) };
+    find_places(t);
+    add_compute(t);
+    t->by_function = gather(t, BY_FUNCTION, &t->by_function_count);
+    t->by_object = gather(t, BY_OBJECT, &t->by_object_count);
+    t->by_both = gather(t, BY_BOTH, &t->by_both_count);
+    t->by_line = gather(t, BY_LINE, &t->by_line_count);
+    add_silent(t);
+    sorted = t;
+    if (t->by_function_count)
+        qsort(t->by_function, t->by_function_count, sizeof *t->by_function, order == by_stall ? by_time : order);
+    if (t->by_object_count)
+        qsort(t->by_object, t->by_object_count, sizeof *t->by_object, order);
+    if (t->by_both_count)
+        qsort(t->by_both, t->by_both_count, sizeof *t->by_both, order);
+    if (t->by_line_count)
+        qsort(t->by_line, t->by_line_count, sizeof *t->by_line, order);
+}
+
+void totals_release(struct totals *t)
+{
+    free(t->function);
+    free(t->line);
+    free(t->place);
+    free(t->by_function);
+    free(t->by_object);
+    free(t->by_both);
+    free(t->by_line);
+    map_release(&t->names);
+    map_release(&t->line_numbers);
+    *t = (struct totals){ 0 };
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* A profile added up: by function, by line, by data object, and by both. Each list is in the order that was asked for. */
+#ifndef STUDY_PROFILE_TOTALS_H
+#define STUDY_PROFILE_TOTALS_H
+
+#include "study/profile/profile.h"
+
+struct total_function {
+    const char *name, *file;
+    uint64_t compute;
+};
+
+struct total_line {
+    const char *file; /* or NULL */
+    uint32_t line, function;
+};
+
+struct total_place {
+    uint32_t function, line;
+};
+
+struct total {
+    uint32_t function, line, object; /* those by which it is */
+    uint64_t references, writes, misses, cause[CAUSES], stall[CAUSES];
+};
+
+struct totals {
+    const struct profile *p;
+    struct total_function *function;
+    uint32_t functions;
+    struct total_line *line;
+    uint32_t lines;
+    struct total_place *place;                                 /* by place */
+    struct total *by_function, *by_object, *by_both, *by_line; /* by_line: a line and an object */
+    size_t by_function_count, by_object_count, by_both_count, by_line_count;
+    struct map names, line_numbers;
+};
+
+void totals_make(struct totals *t, const struct profile *p, const char *sort);
+void totals_release(struct totals *t);
+
+uint64_t total_stall(const struct total *x);
+
+/* A table of the source lines of the functions that wait longest, as far as their files can be read (source.c). */
+void profile_add_source(const struct totals *t, struct result *ret);
+
+#endif

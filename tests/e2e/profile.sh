@@ -1,0 +1,74 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# peet profile names the data, the line and the cause, where these are known; everything adds up; other tools read what it writes.
+set -u
+. tests/lib.sh
+peet=$PEET_BUILD/peet
+source=tests/e2e/subjects/culprits.c
+"$peet" cc -O1 -g -o "$TMP/culprits" $source -lpthread || exit 1
+
+line_of() { grep -n "blame: $1 " $source | cut -d: -f1; }
+first() { # MACHINE WHAT OPTION…
+    local machine=$1 what=$2
+    shift 2
+    "$peet" profile -m "$machine" "$@" -- "$TMP/culprits" "$what" 2>"$TMP/err" | grep -v '^[0-9]*$' | head -n 1
+}
+names() { # FIRST-LINE DATA LINE CAUSE
+    case $1 in
+    *"waits for $2 in"*"culprits.c:$3:"*"$4"*) ;;
+    *) echo "first line: $1"; head -n 3 "$TMP/err" ;;
+    esac
+}
+verdict "columns of a matrix: capacity" "$(names "$(first memspy-128k columns)" matrix "$(line_of matrix)" capacity)"
+verdict "two arrays that collide: conflict" "$(names "$(first memspy-128k collide)" pair "$(line_of pair)" conflict)"
+verdict "neighbours in a line: false sharing" "$(names "$(first sato1999 share --cpus 2)" counters "$(line_of counters)" "false sharing")"
+verdict "a list in no order: capacity" "$(names "$(first memspy-128k list)" nodes "$(line_of nodes)" capacity)"
+
+"$peet" record -o "$TMP/columns.peet" -- "$TMP/culprits" columns >/dev/null 2>&1
+"$peet" profile -m memspy-128k --top 0 --format json "$TMP/columns.peet" >"$TMP/json" 2>"$TMP/err"
+sum() { # TABLE COLUMN
+    sed -n "/^  \"$1\"/,/^  }/p" "$TMP/json" | grep -o "\"$2\": *[0-9]*" | sed 's/.*: *//' | awk '{ s += $1 } END { print s + 0 }'
+}
+verdict "references, misses and stall of all tables add up to the same" "$(
+    for column in references misses stall; do
+        want=$(sum summary $column)
+        [ "$want" -gt 0 ] || echo "no $column"
+        for table in objects objects_by_procedure lines procedures; do
+            [ "$(sum $table $column)" = "$want" ] || echo "$table: $column $(sum $table $column), not $want"
+        done
+    done
+)"
+verdict "they are those of peet simulate" "$(
+    "$peet" simulate -m memspy-128k --format json "$TMP/columns.peet" >"$TMP/simulated"
+    for column in references misses cycles; do
+        a=$(grep -o "\"$column\": *[0-9]*" "$TMP/simulated" | head -n 1 | sed 's/.*: *//')
+        [ "$a" = "$(sum summary $column)" ] || echo "$column: $a, not $(sum summary $column)"
+    done
+)"
+verdict "callgrind_annotate reads what --callgrind writes" "$(
+    "$peet" profile -m memspy-128k --callgrind "$TMP/callgrind.out" "$TMP/columns.peet" >/dev/null 2>"$TMP/err" || cat "$TMP/err"
+    if command -v callgrind_annotate >/dev/null; then
+        callgrind_annotate "$TMP/callgrind.out" >"$TMP/annotated" 2>&1 || cat "$TMP/annotated"
+        grep -q 'walk_columns' "$TMP/annotated" || { echo "no walk_columns:"; head -n 20 "$TMP/annotated"; }
+    else
+        grep -q '^fn=walk_columns' "$TMP/callgrind.out" || echo "no walk_columns"
+    fi
+)"
+verdict "--stacks writes paths from main on" "$(
+    "$peet" profile -m memspy-128k --stacks "$TMP/stacks" "$TMP/columns.peet" >/dev/null 2>"$TMP/err" || cat "$TMP/err"
+    grep -q '^main;walk_columns;\[memory\] [0-9]*$' "$TMP/stacks" || head "$TMP/stacks"
+    cycles=$(awk '{ s += $NF } END { print s }' "$TMP/stacks")
+    [ "$cycles" = $(($(sum summary compute) + $(sum summary stall))) ] || echo "$cycles cycles"
+)"
+verdict "--focus shows one of them" "$(
+    "$peet" profile -m memspy-128k --focus walk_columns --format csv "$TMP/columns.peet" >"$TMP/csv" 2>"$TMP/err"
+    grep -q walk_columns "$TMP/csv" || cat "$TMP/err"
+    grep -q ',main,' "$TMP/csv" && echo "main is there"
+)"
+verdict "a typo and a missing file are told" "$(
+    "$peet" profile --sort stal "$TMP/columns.peet" >/dev/null 2>"$TMP/err" && echo "went on"
+    grep -q "stall" "$TMP/err" || cat "$TMP/err"
+    "$peet" profile "$TMP/nothing.peet" >/dev/null 2>"$TMP/err" && echo "went on"
+    grep -q "nothing.peet" "$TMP/err" || cat "$TMP/err"
+)"
+exit $status
