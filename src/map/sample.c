@@ -58,8 +58,10 @@ struct sampler {
     struct source *inner;
     struct sample_config config;
     unsigned line_bits;
-    struct lane *lane; /* by context */
-    uint64_t *chosen;  /* bits, by set; NULL: all */
+    struct lane *lane;                                                             /* by context */
+    void (*passed)(void *user, uint32_t context, const struct peet_record *block); /* or NULL */
+    void *user;
+    uint64_t *chosen; /* bits, by set; NULL: all */
     uint64_t chosen_count;
     struct map touched; /* struct page *, by page and process */
     struct page_at_hand at_hand[PAGES_AT_HAND];
@@ -122,7 +124,8 @@ bool sample_was_touched(const struct source *source, uint32_t context, uint64_t 
 static void find_window(const struct sampler *s, struct lane *l)
 {
     const struct sample_config *c = &s->config;
-    uint64_t offset = 0;
+    uint64_t offset =
+        (c->every - c->length) / 2; /* at the beginning, what a program does first would count for the whole period */
 
     if (c->is_random && c->every > c->length) {
         l->random += 0x9e3779b97f4a7c15;
@@ -248,6 +251,9 @@ static int skip_trips(struct sampler *s, uint32_t context, struct lane *l, struc
     trips = trips < left ? trips : left;
     if (trips == 0)
         return 0;
+    for (size_t i = 0; s->passed && i < l->raw.repeat.count; i++)
+        if (l->raw.repeat.records[i].kind == PEET_BLOCK)
+            s->passed(s->user, context, &l->raw.repeat.records[i]);
     int e = touch_trips(s, s->source.context[context].process, l, trips, err);
     l->gap_instructions += trips * instructions_of(&l->raw.repeat);
     l->gap_references += trips * references;
@@ -331,6 +337,8 @@ static int pass_over(struct sampler *s, uint32_t context, struct lane *l, struct
             if (l->is_on)
                 return 0;
             l->gap_instructions += r->size;
+            if (s->passed)
+                s->passed(s->user, context, r);
         } else if (r->kind == PEET_EVENT) {
             struct range range[2];
             unsigned ranges = ranges_of(&l->part.events[r->id], range);
@@ -566,6 +574,15 @@ static int next(struct source *source, uint32_t context, uint64_t reply, struct 
         if (r != 0)
             return r;
     }
+}
+
+void sample_set_passed(struct source *source,
+                       void (*passed)(void *user, uint32_t context, const struct peet_record *block), void *user)
+{
+    struct sampler *s = (struct sampler *)(void *)source;
+
+    s->passed = passed;
+    s->user = user;
 }
 
 /* ---- life ---- */

@@ -11,7 +11,7 @@
 
 struct sample_config {
     uint64_t length, every; /* references; every = 0: all of the time */
-    bool is_random;         /* each window begins anywhere in its period; else at its beginning */
+    bool is_random;         /* each window begins anywhere in its period; else it is in its middle */
     uint64_t seed;          /* of that, and of the choice of sets */
     uint32_t line_bytes;    /* a power of two */
     uint64_t sets;          /* a power of two; 0: all sets are seen */
@@ -39,6 +39,10 @@ struct sample_counts sample_counts(const struct source *s, uint32_t context);
 
 /* Whether a line (address / line_bytes) was referred to between windows, by a thread of this context's process: a miss of it is then no cold one. */
 bool sample_was_touched(const struct source *s, uint32_t context, uint64_t line);
+
+/* Is told of each block between windows, of rows that are repeated once: for who follows calls and returns, which cannot be sampled. */
+void sample_set_passed(struct source *s, void (*passed)(void *user, uint32_t context, const struct peet_record *block),
+                       void *user);
 
 /* Whether references to a set are seen. */
 bool sample_has_set(const struct source *s, uint64_t set);

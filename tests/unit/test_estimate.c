@@ -506,7 +506,7 @@ struct periodic {
     uint64_t now;
 };
 
-/* The first tenth of each period misses, the rest hits. */
+/* The tenth in the middle of each period misses, the rest hits. */
 static int next_of_periodic(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret,
                             struct peet_err *err)
 {
@@ -516,7 +516,7 @@ static int next_of_periodic(struct source *s, uint32_t context, uint64_t reply, 
     if (p->now == (uint64_t)PERIOD * PERIODS)
         return 0;
     for (unsigned i = 0; i < 1000; i++, p->now++) {
-        bool misses = p->now % PERIOD < LENGTH;
+        bool misses = p->now % PERIOD >= (PERIOD - LENGTH) / 2 && p->now % PERIOD < (PERIOD + LENGTH) / 2;
         p->record[2 * i] = (struct peet_record){ .addr = 0x1000, .id = 1, .size = 2, .kind = PEET_BLOCK };
         p->record[2 * i + 1] = (struct peet_record){ .addr = misses ? 0x10000000 + p->now * 64 : p->now % 64 * 64,
                                                      .size = 8,
@@ -550,8 +550,10 @@ static double estimate_periodic(bool is_random)
     while (source_next(s, 0, 0, &b, &err) == 1)
         for (size_t i = 0; i < b.count; i++)
             if (b.records[i].kind == PEET_EVENT) {
-                estimate_end(e, 0);
-                estimate_begin(e);
+                if (at > 0) {
+                    estimate_end(e, 0);
+                    estimate_begin(e);
+                }
                 at = 0;
             } else if (b.records[i].kind == PEET_LOAD) {
                 estimate_refer(e, b.records[i].addr / 64, 0, at++);

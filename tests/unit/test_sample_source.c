@@ -109,15 +109,15 @@ static void mark_touched(struct map *touched, const struct peet_record *r, const
     }
 }
 
-/* What a thread must show, with windows at the beginning of each period. */
+/* What a thread must show, with windows in the middle of each period. */
 static void expect(struct peet_trace *t, uint32_t thread, const struct sample_config *c, struct row *w,
                    struct map *touched)
 {
     struct peet_cursor *cursor;
     struct peet_batch b;
     struct peet_err err;
-    uint64_t now = 0;
-    bool is_on = true;
+    uint64_t now = 0, before = (c->every - c->length) / 2;
+    bool is_on = before == 0;
 
     w->count = 0;
     if (!fine(peet_cursor_open(t, thread, 0, &cursor, &err), &err))
@@ -128,7 +128,7 @@ static void expect(struct peet_trace *t, uint32_t thread, const struct sample_co
             const struct peet_event *e = r->kind == PEET_EVENT ? &b.events[r->id] : NULL;
             uint64_t n = references_of(r, e);
             if (r->kind == PEET_BLOCK)
-                is_on = now % c->every < c->length;
+                is_on = now % c->every >= before && now % c->every < before + c->length;
             if (is_on || (e && !is_range(e)))
                 put(w, e ? PEET_KINDS + e->kind : r->kind, r->addr, e ? e->arg[1] : r->size);
             else
@@ -304,6 +304,37 @@ static void random_windows_see_all_of_a_period_alike(void)
     peet_trace_free(t);
 }
 
+static uint64_t passed;
+
+static void count_passed(void *user, uint32_t context, const struct peet_record *block)
+{
+    CHECK(user == &passed && context < THREADS && block->kind == PEET_BLOCK);
+    passed++;
+}
+
+static void blocks_between_windows_are_told(void)
+{
+    struct peet_trace *t;
+    struct sample_config config = { 1, 1000, .line_bytes = LINE };
+
+    program_begin(1);
+    for (unsigned i = 0; i < 5000; i++)
+        line("1 - b%u%s", 1 + i % 2, i % 2 ? " 0x10000" : "");
+    line("1 - l1 0x10000 300"); /* a row that is repeated: as often as it is taken up */
+    t = program_end(1);
+    struct source *s = sample(t, &config);
+    sample_set_passed(s, count_passed, &passed);
+    passed = 0;
+    read_row(s, 0, &is);
+    uint64_t seen = 0;
+    for (size_t i = 0; i < is.count; i++)
+        seen += is.item[i].kind == PEET_BLOCK;
+    CHECK(seen >= 2 && seen <= 6);
+    CHECK(passed > 5000 - seen && passed <= 5300 - seen);
+    source_free(s);
+    peet_trace_free(t);
+}
+
 /* ---- sets ---- */
 
 /* Each byte of each reference in turn. With a source: only those that it should show. */
@@ -419,6 +450,7 @@ int main(void)
     RUN(windows_show_what_is_in_them_and_gaps_stand_for_the_rest);
     RUN(random_windows_begin_in_each_period_and_follow_the_seed);
     RUN(random_windows_see_all_of_a_period_alike);
+    RUN(blocks_between_windows_are_told);
     RUN(sets_that_are_chosen_are_seen_whole_and_no_others);
     RUN(references_to_other_sets_are_counted);
     RUN(samples_that_make_no_sense_are_refused);
