@@ -222,6 +222,26 @@ static void the_estimators_of_a_short_sample_are_what_one_reckons_by_hand(void)
     estimate_free(e);
 }
 
+static void a_sample_may_be_longer_than_was_said(void)
+{
+    for (uint32_t ways = 1; ways <= 3; ways++)
+        for (uint64_t length = 1; length < 40; length += 3) {
+            struct estimate *e;
+            struct estimate_result r;
+            struct peet_err err;
+            CHECK_EQ(estimate_new(&(struct estimate_config){ 4, ways, length }, &e, &err), 0);
+            estimate_begin(e);
+            for (uint64_t i = 0; i < 1000; i++)
+                estimate_refer(e, draw(40), 0, i);
+            estimate_end(e, 0);
+            estimate_result(e, ESTIMATE_ALL, &r);
+            CHECK_EQ(r.references, 1000);
+            CHECK_EQ(r.unknown, 4 * ways);
+            CHECK(r.mu[ESTIMATE_age] >= 0 && r.mu[ESTIMATE_age] <= 1);
+            estimate_free(e);
+        }
+}
+
 static void the_spread_is_that_of_the_samples(void)
 {
     static const unsigned MISSES[] = { 10, 20, 60 };
@@ -591,6 +611,7 @@ int main(void)
 {
     RUN(the_truth_is_always_between_the_bounds);
     RUN(the_estimators_of_a_short_sample_are_what_one_reckons_by_hand);
+    RUN(a_sample_may_be_longer_than_was_said);
     RUN(the_spread_is_that_of_the_samples);
     RUN(ages_tell_unknown_misses_where_generations_and_half_do_not);
     RUN(ages_work_in_sets_of_several_ways);

@@ -79,11 +79,12 @@ struct estimate {
 static size_t bin_of(const struct estimate *e, uint64_t time)
 {
     uint64_t steps = (uint64_t)1 << e->fine;
+    size_t bin = (size_t)time;
 
-    if (time < steps)
-        return (size_t)time;
-    unsigned doublings = 63 - (unsigned)__builtin_clzll(time) - e->fine;
-    size_t bin = (size_t)(doublings * steps + (time >> doublings));
+    if (time >= steps) {
+        unsigned doublings = 63 - (unsigned)__builtin_clzll(time) - e->fine;
+        bin = (size_t)(doublings * steps + (time >> doublings));
+    }
     return bin < e->bins ? bin : e->bins - 1;
 }
 
