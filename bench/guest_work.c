@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: guest_work KIND SIZE [marked]
+/* usage: guest_work KIND SIZE [marked [SLEEPERS]]
  * Work for bench/fullsystem: short blocks and calls (calls), floating-point loops (floats), integers in arrays (sort), pointers
- * (chase), a thousand threads of which one works (threads), nothing (none). */
+ * (chase), nothing (none); beside as many threads that are targets, too, and sleep. Says when it begins. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +105,8 @@ int main(int argc, char **argv)
 
     if (sleepers)
         make_sleepers(sleepers);
+    printf("begin\n");
+    fflush(stdout);
     if (argc > 3)
         PEET_THREAD_BEGIN(0);
     if (strcmp(kind, "calls") == 0)

@@ -19,6 +19,7 @@
 #include "capture/system/cpio.h"
 #include "capture/system/libraries.h"
 #include "capture/system/system.h"
+#include "peet/mark_guest.h"
 
 enum { HEAD_BYTES = 256, DEEPEST_SCRIPT = 4, MOST_APPS = 256 /* as in guest/init.c */ };
 static const char MARK[] = "libpeet-mark.so";
@@ -334,12 +335,19 @@ static struct library_search search_of(const struct system_config *config)
     return s;
 }
 
-int guest_build(const struct system_config *config, const struct apps *apps, const char *path,
+bool guest_asks(const struct system_config *config)
+{
+    return !config->image && !config->deterministic && is_default(config->pattern);
+}
+
+int guest_build(const struct system_config *config, const struct apps *apps, const char *path, bool asks,
                 struct recording *recording, uint64_t *ret_bytes, struct peet_err *err)
 {
     struct guest g = { .config = config, .search = search_of(config) };
     int r = cpio_open(&g.cpio, path, err);
 
+    if (r == 0 && asks)
+        r = cpio_device(&g.cpio, PEET_MARK_ASK, 5, 1, err);
     if (r == 0 && (r = add_all(&g, apps, recording, err)) == 0)
         r = cpio_close(&g.cpio, err);
     if (r == 0)

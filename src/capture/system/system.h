@@ -78,8 +78,12 @@ char *guest_path(const char *path);
 
 /* ---- guest.c: the first file system ---- */
 
-/* Writes it to `path`; *ret_bytes: its size. Warnings go to `recording`. */
-int guest_build(const struct system_config *config, const struct apps *apps, const char *path,
+/* Whether programs of the guest ask before they mark themselves (peet/mark_guest.h), so that nobody looks at code before: they do, but
+ * for patterns of the user's, in systems of the user's, and where an answer would come at another moment each time. */
+bool guest_asks(const struct system_config *config);
+
+/* Writes it to `path`; *ret_bytes: its size. `asks`: there is somebody to ask. Warnings go to `recording`. */
+int guest_build(const struct system_config *config, const struct apps *apps, const char *path, bool asks,
                 struct recording *recording, uint64_t *ret_bytes, struct peet_err *err);
 
 /* ---- get.c: what runs the guest ---- */
@@ -98,6 +102,8 @@ void emulator_release(struct emulator *e);
 struct guest_files {
     const char *initrd, *plugin, *trace, *report, *console; /* initrd and plugin may be NULL */
     uint64_t initrd_bytes;
+    const char
+        *answer; /* a FIFO that the console's input comes from; NULL: programs do not ask before they mark themselves */
 };
 
 const char *guest_arch(const struct system_config *config);

@@ -2,6 +2,7 @@
 /* The inside of the QEMU plugin.
  *
  *   plugin.c     options, and what is asked of QEMU when it translates code
+ *   ask.c        programs of the guest that ask to be looked at
  *   block.c      translated blocks, and the shapes in which they are executed
  *   vcpu.c       what happens while a processor executes: call-backs
  *   classify.c   whose user code a processor executes now
@@ -34,8 +35,9 @@
 
 struct settings {
     const char *out, *report;
-    bool counts; /* mode=count */
-    bool kernel; /* record the kernel, too, where it works for a target */
+    const char *console, *answer; /* programs ask at the one and are answered by the other; NULL: they do not */
+    bool counts;                  /* mode=count */
+    bool kernel;                  /* record the kernel, too, where it works for a target */
     bool physical;
     bool all_foreign; /* for tests: targets find no translation of their own */
     bool given_stack; /* the window is the user's, whatever a marker says */
@@ -328,9 +330,14 @@ struct plugin {
 
 extern struct plugin plugin;
 
+/* ask.c */
+int ask_open(struct peet_err *err);
+void ask_answer(void); /* everything was translated anew */
+
 void report_write(bool is_over);
 int counts_write(struct peet_err *err);
-void plugin_arm(void); /* somebody was marked */
+void plugin_look(void); /* somebody will be marked: QEMU is to call when it translates */
+void plugin_arm(void);  /* somebody was marked, or has asked */
 void plugin_translate_anew(void);
 
 #endif
