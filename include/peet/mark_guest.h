@@ -21,7 +21,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PEET_MARK_BEGIN = 1, PEET_MARK_END = 2 };
+enum { PEET_MARK_BEGIN = 1, PEET_MARK_END = 2, PEET_MARK_MAPS = 3 };
+enum { PEET_MARK_MAPS_ROOM = 1 << 17 };
 #define PEET_MARK_ASK "/peet/ask"
 enum { PEET_MARK_TRIES = 200, PEET_MARK_TRY_MS = 100 };
 
@@ -111,6 +112,33 @@ static inline void peet_mark_ask(void)
     errno = before;
 }
 
+/* Of the process that has told what lies where; one for all files of a program. */
+__attribute__((weak, visibility("hidden"))) uint64_t peet_mark_told;
+
+/* Before the first mark of a process: what lies where in it, so that functions and variables have names. The number is that
+ * of the process, and the card is the text of /proc/self/maps. */
+static inline void peet_mark_maps(void)
+{
+    uint64_t process = (uint64_t)getpid(), bytes = 0;
+
+    if (peet_mark_told == process)
+        return;
+    peet_mark_told = process;
+    int before = errno, fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    char *text = (char *)mmap(0, PEET_MARK_MAPS_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ssize_t n;
+    if (fd >= 0 && text != (char *)MAP_FAILED) {
+        while (bytes + 1 < PEET_MARK_MAPS_ROOM && (n = read(fd, text + bytes, PEET_MARK_MAPS_ROOM - 1 - bytes)) > 0)
+            bytes += (uint64_t)n;
+        peet_marker(PEET_MARK_MAPS, process, (uint64_t)(uintptr_t)text, bytes, (uint64_t)(uintptr_t)text);
+    }
+    if (text != (char *)MAP_FAILED)
+        munmap(text, PEET_MARK_MAPS_ROOM);
+    if (fd >= 0)
+        close(fd);
+    errno = before;
+}
+
 static inline void peet_mark_begin(uint64_t number, const char *command)
 {
     static __thread struct peet_mark_card card;
@@ -118,6 +146,7 @@ static inline void peet_mark_begin(uint64_t number, const char *command)
     uint64_t bytes, bottom = peet_mark_stack(&bytes);
 
     peet_mark_ask();
+    peet_mark_maps();
     mlock((void *)(uintptr_t)(bottom & ~(uint64_t)4095), 4096); /* as far as the limits allow it */
     syscall(SYS_clock_gettime, 1, now);                         /* the monotonic one */
     card.process = (uint64_t)getpid();

@@ -175,6 +175,31 @@ static void what_was_not_asked_for_has_usual_values(void)
     CHECK(has(command(&(struct system_config){ .arch = "riscv64", .count = true }, false, &r), ",mode=count|"));
 }
 
+static void programs_ask_where_the_answer_can_come_at_any_moment(void)
+{
+    struct system_config c = { .arch = "x86_64" };
+    struct guest_files asking = files;
+    struct words w = { 0 };
+    bool input = false, plugin = false;
+    int r;
+
+    CHECK(guest_asks(&c));
+    CHECK(!guest_asks(&(struct system_config){ .deterministic = true }));
+    CHECK(!guest_asks(&(struct system_config){ .image = "disk" }));
+    CHECK(!guest_asks(&(struct system_config){ .pattern = "ji" }));
+    CHECK(guest_asks(&(struct system_config){ .pattern = "default" }));
+    CHECK(!strstr(command(&c, false, &r), "input-path") && !strstr(command(&c, false, &r), "answer="));
+    asking.answer = "/x,y/answer";
+    asking.list = "/x/files";
+    CHECK_EQ(qemu_command(&c, false, &emulator, &asking, &w, &err), 0);
+    for (size_t i = 0; i < w.count; i++) {
+        input |= strstr(w.item[i], "path=/a,,b.console,input-path=/x,,y/answer") != NULL;
+        plugin |= strstr(w.item[i], ",files=/x/files,console=/a,,b.console,answer=/x,,y/answer") != NULL;
+    }
+    CHECK(input && plugin);
+    words_release(&w);
+}
+
 static void a_deterministic_guest_has_one_processor(void)
 {
     int r;
@@ -300,6 +325,7 @@ int main(void)
     RUN(an_application_is_a_program_with_an_environment);
     RUN(the_command_says_what_was_asked_for);
     RUN(what_was_not_asked_for_has_usual_values);
+    RUN(programs_ask_where_the_answer_can_come_at_any_moment);
     RUN(a_deterministic_guest_has_one_processor);
     RUN(a_guest_without_room_for_its_files_is_refused);
     RUN(a_disk_is_not_written_to);

@@ -87,6 +87,8 @@ static void add_plugin(const struct system_config *c, const struct guest_files *
 
     add_value(&list, "out", files->trace);
     add_value(&list, "report", files->report);
+    if (files->list)
+        add_value(&list, "files", files->list);
     if (files->answer) {
         add_value(&list, "console", files->console);
         add_value(&list, "answer", files->answer);

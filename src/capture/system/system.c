@@ -20,7 +20,7 @@
 struct producer_state {
     const struct system_config *config;
     char folder[PATH_MAX]; /* for a while; "": none yet */
-    char *console, *report, *initrd, *log, *plugin, *answer;
+    char *console, *report, *initrd, *log, *plugin, *list, *answer;
     int answer_fd; /* held open, for who opens one end of a FIFO waits for the other */
     struct apps apps;
     struct emulator emulator;
@@ -39,6 +39,7 @@ static int make_folder(struct producer_state *s, const char *out, struct peet_er
     s->report = mem_format("%s/report", s->folder);
     s->initrd = mem_format("%s/initramfs", s->folder);
     s->log = mem_format("%s/qemu.log", s->folder);
+    s->list = mem_format("%s/files", s->folder);
     s->console = mem_format("%s.console", out);
     return 0;
 }
@@ -111,15 +112,16 @@ static int prepare(struct producer_state *s, const struct producer_config *confi
         return r;
     if (s->plugin && guest_asks(c) && (r = make_answer(s, err)) < 0)
         return r;
-    if (!c->image && (r = guest_build(c, &s->apps, s->initrd, s->answer, ret, &files.initrd_bytes, err)) < 0)
-        return r;
-    if ((r = emulator_find(c, false, &s->emulator, err)) < 0)
-        return r;
     files.initrd = c->image ? NULL : s->initrd;
+    files.list = c->image ? NULL : s->list;
     files.plugin = s->plugin;
     files.report = s->report;
     files.console = s->console;
     files.answer = s->answer;
+    if (!c->image && (r = guest_build(c, &s->apps, &files, ret, &files.initrd_bytes, err)) < 0)
+        return r;
+    if ((r = emulator_find(c, false, &s->emulator, err)) < 0)
+        return r;
     return qemu_command(c, config->aslr, &s->emulator, &files, &s->command, err);
 }
 
@@ -261,7 +263,7 @@ static int record(struct producer_state *s, const struct producer_config *config
 
 static void release(struct producer_state *s)
 {
-    const char *const files[] = { s->report, s->initrd, s->log, s->answer };
+    const char *const files[] = { s->report, s->initrd, s->log, s->list, s->answer };
     char *half = s->report ? mem_format("%s.new", s->report) : NULL; /* the plugin was killed while it wrote */
 
     if (half)
@@ -275,6 +277,7 @@ static void release(struct producer_state *s)
     if (s->answer)
         close(s->answer_fd);
     free(s->answer);
+    free(s->list);
     free(s->console);
     free(s->report);
     free(s->initrd);

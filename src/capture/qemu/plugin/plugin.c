@@ -16,6 +16,7 @@
  *     grows=down|up     where to stacks grow (down)
  *     physical=on|off   physical addresses (on)
  *     kernel=on|off     what the kernel executes on the stacks of target threads, too, labelled (off); slow
+ *     files=FILE        lines of a path in the guest, a tabulator and the same file here, for the names of functions
  *     console=FILE      what the guest says, and
  *     answer=FIFO       …what it hears there: programs ask before they mark themselves (ask.c), and no code is looked at
  *                       until one does. Without these two, patterns are looked for from the beginning, which makes a guest up to
@@ -329,6 +330,8 @@ static int parse_option(const char *key, const char *value, struct peet_err *err
         s->out = mem_string(value);
     else if (strcmp(key, "report") == 0)
         s->report = mem_string(value);
+    else if (strcmp(key, "files") == 0)
+        s->files = mem_string(value);
     else if (strcmp(key, "console") == 0)
         s->console = mem_string(value);
     else if (strcmp(key, "answer") == 0)
@@ -351,7 +354,7 @@ static int parse_option(const char *key, const char *value, struct peet_err *err
     } else
         return err_set(
             err, PEET_ERR_USAGE,
-            "%s: no such option; expected out, report, console, answer, mode, pattern, k, page, stack, grows, physical or kernel",
+            "%s: no such option; expected out, report, files, console, answer, mode, pattern, k, page, stack, grows, physical or kernel",
             key);
     return 0;
 }
@@ -363,6 +366,7 @@ static int parse_options(int argc, char **argv, struct peet_err *err)
     plugin.settings.window = (struct window_config){ .page = 4096, .stack = 8 << 20, .pages = 1 };
     plugin.settings.physical = true;
     plugin.settings.all_foreign = getenv("PEET_TEST_FOREIGN") != NULL;
+    plugin.settings.stack_only = getenv("PEET_TEST_STACK_ONLY") != NULL;
     for (int i = 0; i < argc && r == 0; i++) {
         char *option = mem_string(argv[i]), *equals = strchr(option, '=');
         if (equals)
@@ -400,7 +404,8 @@ int qemu_plugin_install(uint64_t id, const struct qemu_info *info, int argc, cha
     _Static_assert((sizeof(struct vcpu) & (sizeof(struct vcpu) - 1)) == 0, "QEMU multiplies by this");
     plugin.id = id;
     if (check_qemu(info, &err) < 0 || parse_options(argc, argv, &err) < 0
-        || (plugin.settings.answer && ask_open(&err) < 0) || (!plugin.settings.counts && output_open(&err) < 0)) {
+        || (plugin.settings.files && maps_open(&err) < 0) || (plugin.settings.answer && ask_open(&err) < 0)
+        || (!plugin.settings.counts && output_open(&err) < 0)) {
         char *text = mem_format("libpeet-qemu.so: %s\n", err.text);
         fputs(text, stderr); /* QEMU itself only says that it failed */
         free(text);

@@ -7,6 +7,7 @@
  *   vcpu.c       what happens while a processor executes: call-backs
  *   classify.c   whose user code a processor executes now
  *   output.c     buffers of words on their way to the trace
+ *   maps.c       programs and libraries, and where they lie
  *   kernel.c     the kernel, where it works for a target
  *   foreign.c    code of programs that are no targets
  *   report.c     what came of it, for the command
@@ -25,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/map.h"
+#include "capture/modules.h"
 #include "capture/qemu/guest.h"
 #include "capture/qemu/pattern.h"
 #include "capture/qemu/plugin/qemu.h"
@@ -35,11 +37,13 @@
 
 struct settings {
     const char *out, *report;
+    const char *files;            /* which of the guest's files is which file here; NULL: nobody knows */
     const char *console, *answer; /* programs ask at the one and are answered by the other; NULL: they do not */
     bool counts;                  /* mode=count */
     bool kernel;                  /* record the kernel, too, where it works for a target */
     bool physical;
     bool all_foreign; /* for tests: targets find no translation of their own */
+    bool stack_only;  /* for tests: threads are known by their stacks alone, as the paper has it */
     bool given_stack; /* the window is the user's, whatever a marker says */
     struct pattern pattern;
     struct window_config window;
@@ -140,10 +144,12 @@ int shape_define(struct shape *s, struct peet_writer *w, struct peet_err *err);
 /* ---- threads and processes ---- */
 
 struct process {
-    uint64_t root, number; /* as the guest's kernel numbers it; 0: not known */
-    uint32_t id;
+    uint64_t root, number;   /* as the guest's kernel numbers it; 0: not known */
+    uint32_t id;             /* 0: none of its threads was marked yet */
     bool has_ended, is_told; /* told: to the trace */
     char *program, *command;
+    struct maps *maps;      /* what lies where, and is not told yet; NULL: nothing. Under the lock */
+    struct modules modules; /* of who writes: what is told */
     /* By the number of a page of code: by how much it lies elsewhere than where it was translated; UNKNOWN_PLACE. */
     _Atomic(uint64_t *) places;
     _Atomic uint32_t places_room;
@@ -166,6 +172,7 @@ struct thread {
     struct buffer *buffer;
     int owner; /* the processor that executes it, or -1 */
     bool has_ended, is_cloning, is_returning, is_in_exec;
+    bool is_lent;       /* while it is cloning: its stack, or its thread pointer, is its child's */
     bool is_paused;     /* inside a string instruction */
     struct block *open; /* paused: the block, and what it did so far */
     uint32_t first;
@@ -256,6 +263,11 @@ void translate_counted(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark);
 void on_counted_kernel(unsigned cpu, void *unused);
 void on_counted_pattern(unsigned cpu, void *candidate);
 
+/* maps.c */
+int maps_open(struct peet_err *err);
+void maps_heard(struct vcpu *v); /* a program says what lies where */
+int maps_tell(struct process *p, struct peet_writer *w, struct peet_err *err);
+
 /* kernel.c */
 void on_kernel_block(unsigned cpu, void *block);
 void kernel_forget(const struct thread *t); /* under the lock */
@@ -275,7 +287,8 @@ void thread_begin(struct vcpu *v, struct site *at);
 void thread_end(struct vcpu *v, uint64_t how);
 struct thread *thread_here(struct vcpu *v, uint64_t pc); /* takes it, or NULL */
 struct thread *thread_announced(struct vcpu *v);
-void threads_finish(void); /* the guest is off */
+struct process *process_heard(uint64_t root, uint64_t number); /* that speaks now; under the lock */
+void threads_finish(void);                                     /* the guest is off */
 struct block *place_of_block(struct vcpu *v, struct block *b);
 
 /* ---- output ---- */
