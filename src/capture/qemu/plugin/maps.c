@@ -19,6 +19,9 @@ struct maps {
     char *text, *vdso; /* vdso: a copy, or NULL */
 };
 
+/* For the maps of processes. Not the plugin's lock: who has that may wait for who writes. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 static struct {
     struct file {
         char *name, *here;
@@ -67,6 +70,15 @@ static void maps_free(struct maps *m)
     free(m);
 }
 
+static struct maps *exchange(struct process *p, struct maps *maps)
+{
+    pthread_mutex_lock(&lock);
+    struct maps *old = p->maps;
+    p->maps = maps;
+    pthread_mutex_unlock(&lock);
+    return old;
+}
+
 /* Page by page; NULL: it is not there. */
 static char *copy_memory(struct vcpu *v, uint64_t addr, size_t bytes)
 {
@@ -109,10 +121,8 @@ void maps_heard(struct vcpu *v)
     *maps = (struct maps){ text, copy_vdso(v, text) };
     pthread_mutex_lock(&plugin.lock);
     struct process *p = process_heard(root, number);
-    struct maps *old = p->maps;
-    p->maps = maps;
     pthread_mutex_unlock(&plugin.lock);
-    maps_free(old);
+    maps_free(exchange(p, maps));
 }
 
 /* ---- to the trace ---- */
@@ -120,11 +130,8 @@ void maps_heard(struct vcpu *v)
 int maps_tell(struct process *p, struct peet_writer *w, struct peet_err *err)
 {
     struct mappings m;
+    struct maps *maps = exchange(p, NULL);
 
-    pthread_mutex_lock(&plugin.lock);
-    struct maps *maps = p->maps;
-    p->maps = NULL;
-    pthread_mutex_unlock(&plugin.lock);
     if (!maps)
         return 0;
     mappings_parse(maps->text, &m);

@@ -97,10 +97,11 @@ struct block {
     bool repeats;         /* its last instruction does */
     bool is_call;         /* its last instruction is a system call */
     bool is_kernel;
-    bool is_planned;      /* its sites know whether they follow */
-    uint64_t host_page;   /* number of the page in QEMU's memory, or 0 */
-    struct shape *normal; /* NULL as long as the block is not regular */
-    struct shape *shapes; /* all others */
+    bool is_planned;       /* its sites know whether they follow */
+    _Atomic bool is_stray; /* it was found to be foreign, and a target's: its page is known for it */
+    uint64_t host_page;    /* number of the page in QEMU's memory, or 0 */
+    struct shape *normal;  /* NULL as long as the block is not regular */
+    struct shape *shapes;  /* all others */
     struct site *site;
     uint64_t moved_by;                /* address here minus that of the sites */
     struct block *elsewhere, *origin; /* the other places; NULL, or the one that was translated */
@@ -148,7 +149,7 @@ struct process {
     uint32_t id;             /* 0: none of its threads was marked yet */
     bool has_ended, is_told; /* told: to the trace */
     char *program, *command;
-    struct maps *maps;      /* what lies where, and is not told yet; NULL: nothing. Under the lock */
+    struct maps *maps;      /* what lies where, and is not told yet; NULL: nothing. Of maps.c */
     struct modules modules; /* of who writes: what is told */
     /* By the number of a page of code: by how much it lies elsewhere than where it was translated; UNKNOWN_PLACE. */
     _Atomic(uint64_t *) places;
