@@ -2,12 +2,13 @@
 /* usage: guest_cpu CONSOLE COMMAND…
  * For bench/fullsystem: runs peet record --system and prints the CPU seconds that it and QEMU took from the moment on at which the guest's
  * program said "begin", as it stands in the file CONSOLE, to the end of all. Booting is not in it, and what writes the trace
- * is. Its status is the command's; what that says goes to standard error. */
+ * is. QEMU's addresses are the same each time, for they change how fast it is by some percent. Its status is the command's; what that says goes to standard error. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -66,6 +67,7 @@ int main(int argc, char **argv)
     pid_t pid = fork();
     if (pid == 0) {
         dup2(STDERR_FILENO, STDOUT_FILENO);
+        personality(ADDR_NO_RANDOMIZE);
         execvp(argv[2], argv + 2);
         _exit(127);
     }

@@ -12,7 +12,7 @@
 #include "base/version.h"
 #include "capture/qemu/plugin/plugin.h"
 
-enum { WAITING_MAX = 48, FREE_MAX = 16, SLACK = 256 };
+enum { WAITING_MAX = 48, FREE_MAX = 48, SLACK = 256 }; /* free ones are kept, for new ones cost a fault a page */
 
 static struct {
     struct peet_writer *writer;
