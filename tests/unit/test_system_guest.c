@@ -107,7 +107,12 @@ static void an_application_is_a_program_with_an_environment(void)
 /* ---- QEMU ---- */
 
 static struct emulator emulator = { .qemu = (char[]){ "/bin/qemu" }, .kernel = (char[]){ "/k" } };
-static const struct guest_files files = { "/tmp/i", "/p.so", "/a,b.peet", "/r", "/a,b.console", 100 << 20 };
+static const struct guest_files files = { .initrd = "/tmp/i",
+                                          .plugin = "/p.so",
+                                          .trace = "/a,b.peet",
+                                          .report = "/r",
+                                          .console = "/a,b.console",
+                                          .initrd_bytes = 100 << 20 };
 
 /* The command as one line with "|" between its words; *ret is the result. */
 static const char *command(const struct system_config *c, bool aslr, int *ret)
@@ -232,7 +237,7 @@ static void a_disk_is_not_written_to(void)
     int r;
     struct system_config c = { .arch = "x86_64", .image = "my,disk.img", .kernel = "/k", .initrd = "/mine" };
     struct words w = { 0 };
-    const struct guest_files none = { NULL, NULL, "/t", "/r", "/c", 0 };
+    const struct guest_files none = { .trace = "/t", .report = "/r", .console = "/c" };
 
     CHECK(has(command(&c, false, &r), "|-drive|if=virtio,snapshot=on,file=my,,disk.img|"));
     CHECK_EQ(qemu_command(&c, false, &emulator, &none, &w, &err), 0);
