@@ -23,6 +23,7 @@
 
 enum { PEET_MARK_BEGIN = 1, PEET_MARK_END = 2, PEET_MARK_MAPS = 3 };
 enum { PEET_MARK_MAPS_ROOM = 1 << 17 };
+enum { PEET_MARK_CLOEXEC = 02000000, PEET_MARK_ANONYMOUS = 0x20 }; /* of open and mmap: strict modes hide their names */
 #define PEET_MARK_ASK "/peet/ask"
 enum { PEET_MARK_TRIES = 200, PEET_MARK_TRY_MS = 100 };
 
@@ -96,7 +97,7 @@ static inline uint64_t peet_mark_stack(uint64_t *bytes)
 __attribute__((noinline, unused)) static void peet_mark_ask(void)
 {
     static const char question[] = "\npeet: ask\n";
-    int before = errno, fd = open(PEET_MARK_ASK, O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+    int before = errno, fd = open(PEET_MARK_ASK, O_RDWR | O_NOCTTY | O_NONBLOCK | PEET_MARK_CLOEXEC);
     char answer = 0;
 
     for (int i = 0; fd >= 0 && i < PEET_MARK_TRIES && answer != '+' && access(PEET_MARK_ASK, F_OK) == 0; i++) {
@@ -124,8 +125,8 @@ __attribute__((noinline, unused)) static void peet_mark_maps(void)
     if (peet_mark_told == process)
         return;
     peet_mark_told = process;
-    int before = errno, fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    char *text = (char *)mmap(0, PEET_MARK_MAPS_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int before = errno, fd = open("/proc/self/maps", O_RDONLY | PEET_MARK_CLOEXEC);
+    char *text = (char *)mmap(0, PEET_MARK_MAPS_ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | PEET_MARK_ANONYMOUS, -1, 0);
     ssize_t n;
     if (fd >= 0 && text != (char *)MAP_FAILED) {
         while (bytes + 1 < PEET_MARK_MAPS_ROOM && (n = read(fd, text + bytes, PEET_MARK_MAPS_ROOM - 1 - bytes)) > 0)

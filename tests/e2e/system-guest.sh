@@ -29,6 +29,20 @@ refuses "a program that is not here is an error" 3 './nothing: there is no such 
 refuses "a quote that is not closed is an error" 2 'never closed' --system --app "echo 'x" -o guest.peet
 refuses "an unknown architecture is an error" 2 'aarch64' --system --arch arm64 --app true -o guest.peet
 
+cat >strict.c <<'C'
+#include <peet/mark.h>
+int main(void) { PEET_THREAD_BEGIN(1); PEET_THREAD_END(); return 0; }
+C
+cp strict.c strict.cc
+verdict "peet/mark.h compiles in strict modes of the language, and what it makes runs outside of guests" "$(
+    for mode in c99 c11 c17 gnu17; do
+        ${CC:-gcc} -std=$mode -pedantic -Wall -Wextra -Werror -I"$tree/include" -o strict strict.c -lpthread 2>&1 && ./strict || echo "$mode: status $?"
+    done
+    if command -v g++ >/dev/null; then
+        g++ -std=c++11 -Wall -Wextra -Werror -I"$tree/include" -o strict strict.cc -lpthread 2>&1 && ./strict || echo "C++: status $?"
+    fi
+)"
+
 # A machine without QEMU, kernels, or apt.
 mkdir empty bin
 for tool in sh sed sort head uname printf command; do
