@@ -342,6 +342,9 @@ static bool is_returned(const char *t, size_t from, const char *name)
             continue;
         const char *p = t + i + 6;
         p += strspn(p, " \t\n(");
+        size_t cast = strcspn(p, ");");
+        if (p[-1] == '(' && p[cast] == ')' && cast > 0 && p[cast - 1] == '*') /* as another type */
+            p += cast + 1 + strspn(p + cast + 1, " \t\n(");
         if (strncmp(p, name, n) == 0 && (p[n] == ';' || p[n] == ')'))
             return true;
     }

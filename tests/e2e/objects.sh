@@ -6,18 +6,18 @@ set -u
 peet=$PEET_BUILD/peet
 subjects=tests/e2e/subjects
 
-# Records a program into $TMP/NAME.peet and lists its objects in $TMP/NAME.
+# Records a program into $TMP/NAME.peet and lists its objects in $TMP/NAME.list.
 list() { # NAME PROGRAM [ARGUMENT…]
     "$peet" record -o "$TMP/$1.peet" -- "${@:2}" >"$TMP/log" 2>&1 && again "$1" || cat "$TMP/log"
 }
 again() { # NAME
-    "$PEET_BUILD/tests/e2e/objects" "$TMP/$1.peet" >"$TMP/$1" 2>"$TMP/log" || cat "$TMP/log"
+    "$PEET_BUILD/tests/e2e/objects" "$TMP/$1.peet" >"$TMP/$1.list" 2>"$TMP/log" || cat "$TMP/log"
 }
 # The object must be there: its kind, name, type ("-": unknown), member that most references are to, and at least so many references.
 has() { # LIST KIND NAME TYPE MEMBER COUNT
     awk -F'\t' -v kind="$2" -v name="$3" -v type="$4" -v member="$5" -v count="$6" '
         $2 == kind && $3 == name && $4 == type && $7 == member && $1 >= count { found = 1 }
-        END { exit !found }' "$TMP/$1" || { echo "no $2 object $3 of type $4, member $5, with $6 references among"; cat "$TMP/$1"; }
+        END { exit !found }' "$TMP/$1.list" || { echo "no $2 object $3 of type $4, member $5, with $6 references among"; cat "$TMP/$1.list"; }
 }
 
 for level in -O0 -O2; do
@@ -46,7 +46,7 @@ verdict "without it, objects have the names of symbols and of functions that all
     rm "$TMP/stripped.debug"
     again stripped
     has stripped variable grid - - 2000
-    grep -q "$(printf '\theap\tcalloc in ')" "$TMP/stripped" || cat "$TMP/stripped"
+    grep -q "$(printf '\theap\tcalloc in ')" "$TMP/stripped.list" || cat "$TMP/stripped.list"
 )"
 verdict "a program that was built anew is not believed" "$(
     cp "$TMP/names-O2" "$TMP/anew"
@@ -67,8 +67,8 @@ for level in -O0 -O2; do
             has cpp$level heap weights_ double '[]' 5000
             has cpp$level heap keys int '[]' 500
             has cpp$level variable sim::list 'sim::Node *' '' 1000
-            grep -q "$(printf '\theap\tn\tsim::Node\t500\t16000\t')" "$TMP/cpp$level" || cat "$TMP/cpp$level"
-            grep -q "$(printf '\theap\tnames\tstd::_Rb_tree_node<std::pair<int const, std::string>>\t50\t')" "$TMP/cpp$level" || cat "$TMP/cpp$level"
+            grep -q "$(printf '\theap\tn\tsim::Node\t500\t16000\t')" "$TMP/cpp$level.list" || cat "$TMP/cpp$level.list"
+            grep -q "$(printf '\theap\tnames\tstd::_Rb_tree_node<std::pair<int const, std::string>>\t50\t')" "$TMP/cpp$level.list" || cat "$TMP/cpp$level.list"
         )"
     fi
     property="arrays have the names of Fortran ($level)"
