@@ -51,7 +51,7 @@ INSIDE_C := $(sort $(wildcard src/capture/inside/*.c))
 # What runs inside QEMU: the plugin, and of the library what it needs.
 PLUGIN_C := $(sort $(wildcard src/capture/qemu/plugin/*.c))
 PLUGIN_LIB_C := $(OPEN_C) $(addprefix src/capture/qemu/,guest.c guest_aarch64.c guest_riscv64.c guest_x86_64.c \
-	pattern.c threads.c) $(addprefix src/capture/x86/,class.c decode.c address.c)
+	pattern.c threads.c) $(addprefix src/capture/x86/,class.c decode.c address.c) src/capture/modules.c
 MARK_C := $(sort $(wildcard src/capture/qemu/mark/*.c))
 UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
 # Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, experiments/x.c is build/experiments/x.
@@ -382,7 +382,7 @@ $(B)/obj/pic/%.o: %.c $(B)/flags
 	$(Q)$(CC) $(STD) $(WARN) -O2 -g -fPIC -fvisibility=hidden $(INCLUDE) -MMD -MP -c -o $@ $<
 $(PLUGIN): $(PLUGIN_O)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared -o $@ $^ -lzstd -lxxhash -lZydis -lpthread
+	$(Q)$(CC) -shared -o $@ $^ -lzstd -lxxhash -lZydis -lelf -lpthread
 
 # What runs inside the guest's programs.
 MARK_FLAGS := $(STD) $(WARN) -O2 -g -fPIC -fno-stack-protector -U_FORTIFY_SOURCE -Iinclude
@@ -412,10 +412,10 @@ $(B)/lib/peet/get-system: scripts/get-system
 	$(Q)install -m 755 $< $@
 
 # The first process of guests.
-$(B)/lib/peet/%/init: src/capture/system/guest/init.c $(B)/flags
+$(B)/lib/peet/%/init: src/capture/system/guest/init.c include/peet/mark_guest.h $(B)/flags
 	$(call say,GUEST,$@)
 	@mkdir -p $(@D)
-	$(Q)$(call guest_cc,$*) $(STD) $(WARN) -Os -static -s -o $@ $<
+	$(Q)$(call guest_cc,$*) $(STD) $(WARN) -Os -static -s -Iinclude -o $@ $<
 
 $(PEET_WORKLOADS): $(B)/workloads/peet/%: workloads/%.c workloads/common.c workloads/common.h $(PEET) $(B)/lib/peet/as \
     $(RT)

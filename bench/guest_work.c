@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: guest_work KIND SIZE [marked]
+/* usage: guest_work KIND SIZE [marked [SLEEPERS]]
  * Work for bench/fullsystem: short blocks and calls (calls), floating-point loops (floats), integers in arrays (sort), pointers
- * (chase), a thousand threads of which one works (threads), nothing (none). */
+ * (chase), some of each (all), nothing (none); beside as many threads that are targets, too, and sleep. Says when it begins. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -105,6 +105,8 @@ int main(int argc, char **argv)
 
     if (sleepers)
         make_sleepers(sleepers);
+    printf("begin\n");
+    fflush(stdout);
     if (argc > 3)
         PEET_THREAD_BEGIN(0);
     if (strcmp(kind, "calls") == 0)
@@ -115,6 +117,8 @@ int main(int argc, char **argv)
         result = sort(size);
     else if (strcmp(kind, "chase") == 0)
         result = (double)chase(size);
+    else if (strcmp(kind, "all") == 0)
+        result = fib((int)size) + floats(8 * size) + sort(size * 20000) + (double)chase(size * 3000000);
     if (argc > 3)
         PEET_THREAD_END();
     printf("%s %g\n", kind, result);

@@ -63,10 +63,32 @@ char *process_command(pid_t pid)
     return text;
 }
 
+static void take_line(char *line, struct mappings *m)
+{
+    struct mapping next;
+
+    if (!parse(line, m, &next))
+        return;
+    m->at = mem_room(m->at, m->count, sizeof *m->at);
+    m->at[m->count++] = next;
+}
+
+void mappings_parse(const char *text, struct mappings *ret)
+{
+    *ret = (struct mappings){ 0 };
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        char *line = mem_alloc(n + 1, 1);
+        memcpy(line, text, n);
+        take_line(line, ret);
+        free(line);
+        text += n + (text[n] == '\n');
+    }
+}
+
 int mappings_read(pid_t pid, struct mappings *ret, struct peet_err *err)
 {
     struct mappings m = { 0 };
-    struct mapping next;
     char path[64];
     char *line = NULL;
     size_t room = 0;
@@ -76,10 +98,7 @@ int mappings_read(pid_t pid, struct mappings *ret, struct peet_err *err)
     if (!f)
         return err_sys(err, errno, "%s: cannot open", path);
     while (getline(&line, &room, f) > 0)
-        if (parse(line, &m, &next)) {
-            m.at = mem_room(m.at, m.count, sizeof *m.at);
-            m.at[m.count++] = next;
-        }
+        take_line(line, &m);
     free(line);
     fclose(f);
     *ret = m;
@@ -260,19 +279,19 @@ static bool is_covered(const struct covered *c, const struct mapping *m)
     return false;
 }
 
-/* One mapping of code, whose file is x->elf. */
-static int tell(struct modules *m, const struct module_scan *scan, const struct mapping *code, struct reading *x,
-                struct covered *covered, struct peet_writer *w, struct peet_err *err)
+/* One mapping of code, whose file is x->elf, and in the trace `path`. */
+static int tell(struct modules *m, const struct module_scan *scan, const struct mapping *code, const char *path,
+                struct reading *x, struct covered *covered, struct peet_writer *w, struct peet_err *err)
 {
     if (!find_bias(x, code, code->name[0] == '['))
         return 0;
     read_segments(x);
     cover(covered, x);
-    if (is_told(m, code->name, x->bias))
+    if (is_told(m, path, x->bias))
         return 0;
     read_symbols(x);
     struct peet_module module = { .process = scan->process,
-                                  .path = code->name,
+                                  .path = path,
                                   .build_id = x->build_id,
                                   .bias = x->bias,
                                   .segments = (uint32_t)x->segments,
@@ -283,7 +302,7 @@ static int tell(struct modules *m, const struct module_scan *scan, const struct 
     if (r < 0)
         return r;
     m->known = mem_room(m->known, m->count, sizeof *m->known);
-    m->known[m->count++] = (struct module_key){ mem_string(code->name), x->bias };
+    m->known[m->count++] = (struct module_key){ mem_string(path), x->bias };
     return 0;
 }
 
@@ -292,17 +311,32 @@ static int tell_file(struct modules *m, const struct module_scan *scan, const st
 {
     char path[PATH_ROOM];
     struct reading x = { 0 };
+    const char *here = scan->pid ? code->name : scan->path(scan->context, code->name);
 
-    if ((size_t)snprintf(path, sizeof path, "/proc/%d/root%s", (int)scan->pid, code->name) >= sizeof path)
+    if (!here
+        || (size_t)(scan->pid ? snprintf(path, sizeof path, "/proc/%d/root%s", (int)scan->pid, here)
+                              : snprintf(path, sizeof path, "%s", here))
+               >= sizeof path)
         return 0;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
     x.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    int r = tell(m, scan, code, &x, covered, w, err);
+    int r = tell(m, scan, code, here, &x, covered, w, err);
     reading_release(&x);
     close(fd);
     return r;
+}
+
+static bool read_vdso(const struct module_scan *scan, const struct mapping *code, char *image, size_t size)
+{
+    struct iovec to = { image, size }, from = { (void *)(uintptr_t)code->start, size };
+
+    if (scan->pid)
+        return process_vm_readv(scan->pid, &to, 1, &from, 1, 0) == (ssize_t)size;
+    if (scan->vdso)
+        memcpy(image, scan->vdso, size);
+    return scan->vdso != NULL;
 }
 
 /* The virtual library that the kernel puts into every process has no file. */
@@ -316,10 +350,9 @@ static int tell_vdso(struct modules *m, const struct module_scan *scan, const st
     if (size > VDSO_MAX)
         return 0;
     char *image = mem_alloc(1, size);
-    struct iovec to = { image, size }, from = { (void *)(uintptr_t)code->start, size };
-    if (process_vm_readv(scan->pid, &to, 1, &from, 1, 0) == (ssize_t)size) {
+    if (read_vdso(scan, code, image, size)) {
         x.elf = elf_memory(image, size);
-        r = tell(m, scan, code, &x, covered, w, err);
+        r = tell(m, scan, code, code->name, &x, covered, w, err);
         reading_release(&x);
     }
     free(image);

@@ -31,6 +31,8 @@ char *process_program(pid_t pid);
 char *process_command(pid_t pid);
 
 int mappings_read(pid_t pid, struct mappings *ret, struct peet_err *err);
+void mappings_parse(const char *text,
+                    struct mappings *ret); /* as it stands in /proc/PID/maps; lines that are none are left out */
 void mappings_release(struct mappings *m);
 
 /* The modules that a trace has been told of, for one process. Begins as zeros. */
@@ -47,10 +49,13 @@ void modules_release(struct modules *m);
 /* Tells w the modules among the mappings of process `process` of the trace, which is `pid`, that are new; with `ranges` also
  * the rest, as ranges. Files that cannot be read, or that are not ELF files, have no symbols and count as the rest. */
 struct module_scan {
-    pid_t pid;
+    pid_t pid; /* 0: it is not here, but in a guest, and these tell of it */
     uint32_t process;
     const struct mappings *mappings;
     bool ranges;
+    const char *(*path)(void *context, const char *name); /* where such a file lies here; NULL: it does not */
+    const char *vdso;                                     /* a copy, as large as its mapping; NULL: there is none */
+    void *context;
 };
 int modules_tell(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err);
 

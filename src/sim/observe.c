@@ -35,6 +35,9 @@ void sim_observe(struct sim *s, const struct place *p, const struct peet_record 
                                   .cause = MISS_KINDS,
                                   .stall = p->clock - now };
 
+    if (r->id == SIM_NO_INSN)
+        seen.issue = (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain];
+
     if (before)
         compare(s, before, p->counts, &seen);
     s->observer->reference(s->observer->context, &seen);

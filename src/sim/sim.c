@@ -447,14 +447,15 @@ void sim_issue_other(struct sim *s, struct place *p, const struct peet_record *b
 {
     const struct block_facts *f = sim_block(s, block);
 
-    if (s->observer)
-        s->observer->block(s->observer->context, p->context->sched.number, p->cpu, block, f->cost);
     issue(s, p, f->cost);
     p->seen.instructions += block->size;
+    uint64_t issued = p->clock;
     for (uint32_t i = 0; i < f->stretches; i++) {
         uint64_t waited = p->counts->waited;
         stall(p, memory_fetch(s->memory, p->cpu, f->stretch[i].addr, f->stretch[i].bytes, p->clock), waited);
     }
+    if (s->observer)
+        s->observer->block(s->observer->context, p->context->sched.number, block, f->cost, p->clock - issued);
 }
 
 /* References, up to the end or to another record, or the first of them; returns what comes behind. */

@@ -107,6 +107,7 @@ struct sim_reference {
     uint8_t cause;   /* enum miss_cause of a line that no private level had; else MISS_KINDS */
     bool from_cache; /* another processor's cache gave it */
     bool is_upgrade; /* it was there, but others had to be told */
+    uint64_t issue;  /* cycles of library code for these bytes */
     uint64_t stall;  /* cycles that the processor waited, of which */
     uint64_t waited; /*   the fabric was busy */
 };
@@ -117,7 +118,8 @@ enum { SIM_BEYOND = CONFIG_LEVELS };
  * several lines make, the farthest of them counts. */
 struct sim_observer {
     void *context;
-    void (*block)(void *context, uint32_t thread, unsigned cpu, const struct peet_record *block, uint64_t cycles);
+    /* A block begins: cycles of its instructions, and what they waited for themselves. */
+    void (*block)(void *context, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch);
     void (*reference)(void *context, const struct sim_reference *r);
     void (*event)(void *context, uint32_t thread, const struct peet_event *e); /* before anything comes of it */
     /* While a reference is on its way: a processor loses a line to it. */

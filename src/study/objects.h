@@ -19,7 +19,7 @@ enum object_kind {
     OBJECT_FILE
 };
 
-enum { OBJECT_PATH = 8 }; /* calls of a path that are kept */
+enum { OBJECT_PATH = 16 }; /* calls of a path that are kept: C++ containers that nobody inlined are ten calls deep */
 
 struct object_facts {
     enum object_kind kind;

@@ -196,6 +196,36 @@ static void without_source(struct where *w, struct where_spot *spot, struct wher
         ret->type = where_type_text(w, &element);
 }
 
+/* "void *", or "void **" */
+static bool is_void(Dwarf_Die *type, unsigned stars)
+{
+    Dwarf_Die at = *type, next;
+
+    for (; stars > 0; stars--) {
+        if (!where_type_peel(&at, &next) || dwarf_tag(&next) != DW_TAG_pointer_type)
+            return false;
+        at = next;
+        if (stars > 1 && !where_die_type(&next, &at))
+            return false;
+    }
+    return !where_die_type(&next, &at);
+}
+
+/* A function that is there to give memory to others: it returns a void *, or takes a void ** to put it there. */
+static bool is_allocator(Dwarf_Die *function)
+{
+    Dwarf_Die origin = *function, type, child;
+
+    while (where_origin(&origin, &child))
+        origin = child;
+    if (where_die_type(&origin, &type) && is_void(&type, 1))
+        return true;
+    for (int r = dwarf_child(&origin, &child); r == 0; r = dwarf_siblingof(&child, &child))
+        if (dwarf_tag(&child) == DW_TAG_formal_parameter && where_die_type(&child, &type) && is_void(&type, 2))
+            return true;
+    return false;
+}
+
 static void from_statement(struct where *w, struct where_spot *spot, bool container, struct where_allocated *ret)
 {
     const struct where_source *source = where_source(w, spot->file);
@@ -226,7 +256,9 @@ static void from_statement(struct where *w, struct where_spot *spot, bool contai
         snprintf(text, sizeof text, "new %s", target.created);
         ret->name = where_keep(w, text);
     }
-    ret->handed_on = target.is_return || (target.returned && (!known || is_raw(&type)));
+    bool gives = is_allocator(&spot->die);
+    ret->handed_on = target.is_return || (target.returned && (gives || !known || is_raw(&type)))
+                     || (gives && (!known || is_raw(&type)));
 }
 
 /* Goes out of the calls that were inlined, as long as they belong to a library or hand on what they get. */

@@ -294,8 +294,10 @@ static size_t with_stars(const char *t, size_t start)
         first = i - 1;
         i = skip_blanks_back(t, first);
     }
-    if (first == start || i == 0 || t[i - 1] == '>')
-        return first == start || i == 0 ? first : start;
+    if (first == start || i == 0)
+        return first;
+    if (t[i - 1] == '>' || t[i - 1] == ',') /* char *a = …, *b = … */
+        return start;
     if (is_word(t[i - 1]) && !is_keyword(t, word_start(t, i), i))
         return start;
     return first;
@@ -340,6 +342,9 @@ static bool is_returned(const char *t, size_t from, const char *name)
             continue;
         const char *p = t + i + 6;
         p += strspn(p, " \t\n(");
+        size_t cast = strcspn(p, ");");
+        if (p[-1] == '(' && p[cast] == ')' && cast > 0 && p[cast - 1] == '*') /* as another type */
+            p += cast + 1 + strspn(p + cast + 1, " \t\n(");
         if (strncmp(p, name, n) == 0 && (p[n] == ';' || p[n] == ')'))
             return true;
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: objects TRACE
  * Prints the data objects that a trace refers to, tab-separated: references, kind, name, type, blocks, bytes, and the member that most of the
- * references are to. Threads are read one after the other; as nobody knows when one frees what others refer to, all blocks are kept
- * until their memory is given out again. */
+ * references are to. A thread is read where another one joins it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +48,6 @@ static void tell(struct objects *o, uint32_t process, uint32_t thread, const str
     struct stack *s = &stacks[thread % THREADS];
     uint64_t path[OBJECT_PATH] = { 0 };
 
-    if (e->kind == PEET_EV_free)
-        return;
     for (unsigned i = 0; i < OBJECT_PATH && i < s->depth; i++)
         path[i] = s->call[s->depth - 1 - i];
     objects_event(o, process, thread, e, path);
@@ -114,24 +111,31 @@ static void print(struct objects *o)
     free(order);
 }
 
-static int run(struct peet_trace *t, struct objects *o, const struct peet_thread *thread, struct peet_err *err)
+static bool was_read[THREADS];
+
+static int run(struct peet_trace *t, struct objects *o, uint32_t number, struct peet_err *err)
 {
+    const struct peet_thread *thread = NULL;
     struct peet_cursor *c;
     struct peet_batch b;
-    uint32_t process = thread->process;
-    int r = peet_cursor_open(t, thread->id, 0, &c, err);
 
-    if (r < 0)
-        return r;
-    while ((r = peet_cursor_next(c, &b, err)) > 0)
-        for (size_t i = 0; i < b.count; i++) {
+    for (size_t i = 0; (thread = peet_trace_thread(t, i)) && thread->id != number; i++)
+        ;
+    if (!thread || was_read[number % THREADS])
+        return 0;
+    was_read[number % THREADS] = true;
+    int r = peet_cursor_open(t, number, 0, &c, err);
+    while (r >= 0 && (r = peet_cursor_next(c, &b, err)) > 0)
+        for (size_t i = 0; i < b.count && r >= 0; i++) {
             const struct peet_record *x = &b.records[i];
             if (x->kind == PEET_BLOCK)
-                walk(&stacks[b.thread % THREADS], peet_trace_block(t, x->id));
+                walk(&stacks[number % THREADS], peet_trace_block(t, x->id));
+            else if (x->kind == PEET_EVENT && b.events[x->id].kind == PEET_EV_thread_join)
+                r = run(t, o, (uint32_t)b.events[x->id].arg[0], err);
             else if (x->kind == PEET_EVENT)
-                tell(o, process, b.thread, &b.events[x->id]);
+                tell(o, thread->process, number, &b.events[x->id]);
             else if (peet_is_reference(x))
-                refer(t, o, process, b.thread, x);
+                refer(t, o, thread->process, number, x);
         }
     peet_cursor_free(c);
     return r;
@@ -152,7 +156,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "objects: %s\n", err.text);
     } else {
         const struct peet_thread *thread;
-        for (size_t i = 0; (thread = peet_trace_thread(t, i)) && run(t, o, thread, &err) == 0; i++)
+        for (size_t i = 0; (thread = peet_trace_thread(t, i)) && run(t, o, thread->id, &err) == 0; i++)
             ;
         print(o);
     }

@@ -45,6 +45,15 @@ verdict "they are those of peet simulate" "$(
         [ "$a" = "$(sum summary $column)" ] || echo "$column: $a, not $(sum summary $column)"
     done
 )"
+verdict "compute and both stalls are all cycles of a program with one thread" "$(
+    for machine in memspy-128k modern; do
+        "$peet" profile -m $machine --top 0 --format json "$TMP/columns.peet" >"$TMP/json" 2>"$TMP/err"
+        all=$(($(sum summary compute) + $(sum summary stall) + $(sum summary fetch)))
+        [ "$all" = "$(sum summary cycles)" ] || echo "$machine: $all, not $(sum summary cycles)"
+        [ "$(sum procedures compute)" = "$(sum summary compute)" ] || echo "$machine: procedures: $(sum procedures compute), not $(sum summary compute)"
+    done
+)"
+"$peet" profile -m memspy-128k --top 0 --format json "$TMP/columns.peet" >"$TMP/json" 2>"$TMP/err"
 verdict "callgrind_annotate reads what --callgrind writes" "$(
     "$peet" profile -m memspy-128k --callgrind "$TMP/callgrind.out" "$TMP/columns.peet" >/dev/null 2>"$TMP/err" || cat "$TMP/err"
     if command -v callgrind_annotate >/dev/null; then

@@ -54,7 +54,7 @@ for i in 1 2 3; do
     cp guest_torture torture$i
     apps+=(--app "./torture$i")
 done
-for case in threads small large short fork dies handler coroutine other; do
+for case in threads small large short fork vfork spawn dies handler coroutine other; do
     cp guest_cases case_$case
     apps+=(--app "./case_$case $case")
 done
@@ -90,6 +90,7 @@ few() { # PROGRAM LEAST MOST
     done
 }
 verdict "a child that was forked and has no mark is not its parent" "$(few case_fork 10 20000)"
+verdict "nor is one that has its parent's stack while that sleeps" "$(few case_vfork 10 20000; few case_spawn 10 20000)"
 verdict "who dies without an end is not who takes its frames" "$(
     differs "$(instructions crowd case_dies | wc -l)" 10 "threads"
     few case_dies 8000 40000
@@ -170,6 +171,17 @@ verdict "a first frame of 10 KB is recorded with k=4, and with k=1 by its thread
     differs "$(uniq counts | wc -l)" 1 "different numbers of instructions"
     awk '$1 < 170000' counts
 )"
+complaints=$(export PEET_TEST_STACK_ONLY=1
+    record shallow --pattern ji --k 1 --app './paper_deep deep'
+    record deep --pattern ji --k 4 --app './paper_deep deep')
+verdict "known by its stack alone, as in the paper, it fails with k=1, which is said, and works with k=4 (J11)" "$(
+    echo "$complaints" | grep .
+    awk '$1 < 170000' counts | grep .
+    "$peet" info --format csv shallow.peet | awk -F, '$1 == "threads" && $7 > 100000 { print $7 " instructions with k=1" }'
+    "$peet" info --format csv deep.peet | awk -F, '$1 == "threads" && $7 < 170000 { print $7 " instructions with k=4" }'
+    grep -q 'just beyond the window.*larger k' shallow.err || cat shallow.err
+    ! grep -q 'just beyond' deep.err || cat deep.err
+)"
 
 cp guest_cases case_many
 complaints=$(record many --cpus 4 --memory 2g --app './case_many many')
@@ -183,10 +195,11 @@ for arch in aarch64 riscv64; do
     property="guests of $arch are as exact"
     needs "$property" $arch-linux-gnu-gcc || continue
     "$get" $arch >parts 2>&1 || { skip "$property" "needs QEMU and a kernel"; continue; }
-    for case in threads short fork dies handler coroutine; do
+    for case in threads short fork vfork spawn dies handler coroutine; do
         $arch-linux-gnu-gcc -std=c17 -D_GNU_SOURCE -O2 -w -static -I"$tree/include" -o case_$case "$tree/tests/e2e/subjects/guest_cases.c" -lpthread
     done
     complaints=$(record crowd --arch $arch --cpus 2 --app './case_threads threads' --app './case_short short' --app './case_fork fork' \
+        --app './case_vfork vfork' --app './case_spawn spawn' \
         --app './case_dies dies' --app './case_handler handler' --app './case_coroutine coroutine')
     verdict "$property" "$(
         echo "$complaints" | grep .
@@ -194,6 +207,8 @@ for arch in aarch64 riscv64; do
         same_count case_threads 16
         same_count case_short 200
         few case_fork 10 20000
+        few case_vfork 10 20000
+        few case_spawn 10 20000
         differs "$(instructions crowd case_dies | wc -l)" 10 threads
         few case_dies 8000 40000
         few case_handler 150000 400000

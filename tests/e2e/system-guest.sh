@@ -29,6 +29,20 @@ refuses "a program that is not here is an error" 3 './nothing: there is no such 
 refuses "a quote that is not closed is an error" 2 'never closed' --system --app "echo 'x" -o guest.peet
 refuses "an unknown architecture is an error" 2 'aarch64' --system --arch arm64 --app true -o guest.peet
 
+cat >strict.c <<'C'
+#include <peet/mark.h>
+int main(void) { PEET_THREAD_BEGIN(1); PEET_THREAD_END(); return 0; }
+C
+cp strict.c strict.cc
+verdict "peet/mark.h compiles in strict modes of the language, and what it makes runs outside of guests" "$(
+    for mode in c99 c11 c17 gnu17; do
+        ${CC:-gcc} -std=$mode -pedantic -Wall -Wextra -Werror -I"$tree/include" -o strict strict.c -lpthread 2>&1 && ./strict || echo "$mode: status $?"
+    done
+    if command -v g++ >/dev/null; then
+        g++ -std=c++11 -Wall -Wextra -Werror -I"$tree/include" -o strict strict.cc -lpthread 2>&1 && ./strict || echo "C++: status $?"
+    fi
+)"
+
 # A machine without QEMU, kernels, or apt.
 mkdir empty bin
 for tool in sh sed sort head uname printf command; do
@@ -232,7 +246,41 @@ else
         differs "$(info one threads)" 2 threads
         "$peet" check one.peet >check.out 2>&1 || cat check.out
     )"
+    verdict "functions have names, in programs and in their libraries" "$(
+        "$peet" dump --symbols one.peet >named
+        grep -q '# main+0x0' named && grep -q '# thread+0x0' named && grep -q '# pthread_create.*+0x0' named || head -n 40 named
+        "$peet" info --format csv one.peet | grep -q '^modules,.*/libc\.so\.6' || "$peet" info one.peet
+        "$peet" dump --symbols threads.peet | grep -q '# main+0x' || echo "no main in a static program"
+    )"
 fi
+
+# The guest is busy with code that QEMU has translated long ago, and then somebody wants to be recorded.
+cat >late.c <<'C'
+#include <peet/mark.h>
+#include <stdio.h>
+#include <time.h>
+static double now(void) { struct timespec t; clock_gettime(CLOCK_MONOTONIC, &t); return t.tv_sec + t.tv_nsec / 1e9; }
+__attribute__((noipa)) static int fib(int n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+int main(int argc, char **argv)
+{
+    double begin = now();
+    if (argc > 1) { while (now() < begin + 4) fib(20); return 0; }
+    nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+    PEET_THREAD_BEGIN(1);
+    int n = fib(10);
+    PEET_THREAD_END();
+    return n != 55;
+}
+C
+${CC:-gcc} -O1 -static -w -I"$tree/include" -o late late.c -lpthread && cp late spin || exit 2
+record late --marked --app ./late --app './spin on'
+code=$?
+verdict "who marks itself late, in a guest that is busy, is recorded from there on" "$(
+    differs $code 0 status
+    differs "$(info late threads)" 1 threads
+    awk -v n="$(info late instructions)" 'BEGIN { if (n < 1500 || n > 6000) print n " instructions" }'
+    grep -q 'peet: ask' late.peet.console || cat late.peet.console
+)"
 
 property="deterministic recordings are the same, byte by byte"
 [ "${PEET_SYSTEM:-}" = 1 ] || { skip "$property" "takes a while (PEET_SYSTEM=1 runs it)"; exit $status; }

@@ -220,6 +220,31 @@ static void two_files_of_one_name_are_an_error_and_one_twice_is_not(void)
     cpio_release(&c);
 }
 
+static void where_files_come_from_is_listed(void)
+{
+    struct cpio c;
+    char one[300], list[300], text[1000] = "", expected[1000];
+
+    snprintf(one, sizeof one, "%s/one", folder);
+    snprintf(list, sizeof list, "%s/list", folder);
+    write_file(one, "1", 1, 0644);
+    CHECK_EQ(cpio_open(&c, path, &err), 0);
+    CHECK_EQ(cpio_file(&c, "/lib/b", one, &err), 0);
+    CHECK_EQ(cpio_file(&c, "lib/a", one, &err), 0);
+    CHECK_EQ(cpio_text(&c, "text", "x", 1, &err), 0); /* comes from nowhere */
+    CHECK_EQ(cpio_link(&c, "link", "/lib/a", &err), 0);
+    CHECK_EQ(cpio_list(&c, list, &err), 0);
+    CHECK_EQ(cpio_list(&c, "/no/such/folder/list", &err), PEET_ERR_IO);
+    cpio_release(&c);
+    FILE *f = fopen(list, "r");
+    if (!CHECK(f != NULL))
+        return;
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    snprintf(expected, sizeof expected, "/lib/a\t%s\n/lib/b\t%s\n", one, one);
+    CHECK_EQ((const char *)text, (const char *)expected);
+}
+
 int main(void)
 {
     const char *tmp = getenv("TMP");
@@ -230,6 +255,7 @@ int main(void)
     RUN(folders_stand_in_front_of_what_is_in_them_and_once);
     RUN(a_folder_is_put_in_with_all_that_is_in_it);
     RUN(equal_contents_are_equal_bytes);
+    RUN(where_files_come_from_is_listed);
     RUN(two_files_of_one_name_are_an_error_and_one_twice_is_not);
     return check_done();
 }

@@ -107,7 +107,12 @@ static void an_application_is_a_program_with_an_environment(void)
 /* ---- QEMU ---- */
 
 static struct emulator emulator = { .qemu = (char[]){ "/bin/qemu" }, .kernel = (char[]){ "/k" } };
-static const struct guest_files files = { "/tmp/i", "/p.so", "/a,b.peet", "/r", "/a,b.console", 100 << 20 };
+static const struct guest_files files = { .initrd = "/tmp/i",
+                                          .plugin = "/p.so",
+                                          .trace = "/a,b.peet",
+                                          .report = "/r",
+                                          .console = "/a,b.console",
+                                          .initrd_bytes = 100 << 20 };
 
 /* The command as one line with "|" between its words; *ret is the result. */
 static const char *command(const struct system_config *c, bool aslr, int *ret)
@@ -175,6 +180,31 @@ static void what_was_not_asked_for_has_usual_values(void)
     CHECK(has(command(&(struct system_config){ .arch = "riscv64", .count = true }, false, &r), ",mode=count|"));
 }
 
+static void programs_ask_where_the_answer_can_come_at_any_moment(void)
+{
+    struct system_config c = { .arch = "x86_64" };
+    struct guest_files asking = files;
+    struct words w = { 0 };
+    bool input = false, plugin = false;
+    int r;
+
+    CHECK(guest_asks(&c));
+    CHECK(!guest_asks(&(struct system_config){ .deterministic = true }));
+    CHECK(!guest_asks(&(struct system_config){ .image = "disk" }));
+    CHECK(!guest_asks(&(struct system_config){ .pattern = "ji" }));
+    CHECK(guest_asks(&(struct system_config){ .pattern = "default" }));
+    CHECK(!strstr(command(&c, false, &r), "input-path") && !strstr(command(&c, false, &r), "answer="));
+    asking.answer = "/x,y/answer";
+    asking.list = "/x/files";
+    CHECK_EQ(qemu_command(&c, false, &emulator, &asking, &w, &err), 0);
+    for (size_t i = 0; i < w.count; i++) {
+        input |= strstr(w.item[i], "path=/a,,b.console,input-path=/x,,y/answer") != NULL;
+        plugin |= strstr(w.item[i], ",files=/x/files,console=/a,,b.console,answer=/x,,y/answer") != NULL;
+    }
+    CHECK(input && plugin);
+    words_release(&w);
+}
+
 static void a_deterministic_guest_has_one_processor(void)
 {
     int r;
@@ -207,7 +237,7 @@ static void a_disk_is_not_written_to(void)
     int r;
     struct system_config c = { .arch = "x86_64", .image = "my,disk.img", .kernel = "/k", .initrd = "/mine" };
     struct words w = { 0 };
-    const struct guest_files none = { NULL, NULL, "/t", "/r", "/c", 0 };
+    const struct guest_files none = { .trace = "/t", .report = "/r", .console = "/c" };
 
     CHECK(has(command(&c, false, &r), "|-drive|if=virtio,snapshot=on,file=my,,disk.img|"));
     CHECK_EQ(qemu_command(&c, false, &emulator, &none, &w, &err), 0);
@@ -300,6 +330,7 @@ int main(void)
     RUN(an_application_is_a_program_with_an_environment);
     RUN(the_command_says_what_was_asked_for);
     RUN(what_was_not_asked_for_has_usual_values);
+    RUN(programs_ask_where_the_answer_can_come_at_any_moment);
     RUN(a_deterministic_guest_has_one_processor);
     RUN(a_guest_without_room_for_its_files_is_refused);
     RUN(a_disk_is_not_written_to);

@@ -66,7 +66,7 @@ int processes_scan(struct producer_state *s, struct live_process *p, bool is_new
     if (is_new)
         find_stack(p, &m);
     leave_out_buffers(&m);
-    struct module_scan tell = { p->pid, p->number, &m, is_new };
+    struct module_scan tell = { .pid = p->pid, .process = p->number, .mappings = &m, .ranges = is_new };
     int r = modules_tell(&p->told, &tell, s->writer, err);
     if (r == 0)
         r = code_scan(&s->code, p->pid, &m, &p->module, &p->modules, err);

@@ -71,6 +71,7 @@ struct guest {
     const char *pointer;        /* of the thread */
     const char *level;          /* the register that holds the privilege */
     const char *number, *tid;   /* of a system call; where the paper's pattern leaves the thread's */
+    const char *result;         /* of a system call */
     const char *arg[GUEST_ARGUMENTS];
     uint64_t root_mask;
     bool (*is_user)(uint64_t level);

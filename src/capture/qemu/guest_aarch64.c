@@ -244,6 +244,7 @@ const struct guest guest_aarch64 = {
     .level = "cpsr",
     .number = "x8",
     .tid = "x0",
+    .result = "x0",
     .arg = { "x0", "x1", "x2", "x3", "x4" },
     .root_mask = 0x0000fffffffffffe,
     .is_user = is_user,

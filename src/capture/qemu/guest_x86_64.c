@@ -140,6 +140,7 @@ const struct guest guest_x86_64 = {
     .level = "cs",
     .number = "rax",
     .tid = "rax",
+    .result = "rax",
     .arg = { "rdi", "rsi", "rdx", "rcx", "r8" },
     .root_mask = 0x000ffffffffff000,
     .is_user = is_user,

@@ -59,7 +59,7 @@ int process_scan(struct producer_state *r, struct process *p, bool is_new)
     find_code(p, &m);
     if (is_new)
         find_stack(p, &m);
-    struct module_scan scan = { p->pid, p->id, &m, is_new };
+    struct module_scan scan = { .pid = p->pid, .process = p->id, .mappings = &m, .ranges = is_new };
     result = modules_tell(&p->modules, &scan, r->writer, r->err);
     mappings_release(&m);
     return result;

@@ -146,9 +146,11 @@ int cpio_text(struct cpio *c, const char *name, const char *text, size_t bytes, 
 
 int cpio_link(struct cpio *c, const char *name, const char *target, struct peet_err *err)
 {
-    name = relative(name);
-    int r = claim(c, name, target, err);
+    char *source = mem_format("a link to %s", target);
 
+    name = relative(name);
+    int r = claim(c, name, source, err);
+    free(source);
     if (r <= 0)
         return r;
     if ((r = put_header(c, &(struct cpio_entry){ name, S_IFLNK | 0777, 1, 0, 0, strlen(target) }, err)) < 0
@@ -256,6 +258,23 @@ int cpio_tree(struct cpio *c, const char *name, const char *source, struct peet_
     }
     free(list);
     return r;
+}
+
+static void list_name(const void *node, VISIT order, void *to)
+{
+    const struct name *n = *(const struct name *const *)node;
+
+    if ((order == postorder || order == leaf) && n->source[0] == '/')
+        fprintf(to, "/%s\t%s\n", n->name, n->source);
+}
+
+int cpio_list(const struct cpio *c, const char *path, struct peet_err *err)
+{
+    FILE *f = fopen(path, "we");
+
+    if (f)
+        twalk_r(c->names, list_name, f);
+    return f && fclose(f) == 0 ? 0 : err_sys(err, errno, "%s: cannot write", path);
 }
 
 int cpio_close(struct cpio *c, struct peet_err *err)

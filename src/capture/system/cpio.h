@@ -32,6 +32,9 @@ int cpio_device(struct cpio *c, const char *name, uint32_t major, uint32_t minor
 /* A file, or a folder with all that is in it. */
 int cpio_tree(struct cpio *c, const char *name, const char *source, struct peet_err *err);
 
+/* Writes which file is which file here: lines of name, tabulator and source. */
+int cpio_list(const struct cpio *c, const char *path, struct peet_err *err);
+
 int cpio_close(struct cpio *c, struct peet_err *err); /* writes the end */
 void cpio_release(struct cpio *c);                    /* also of one that was never opened, or failed */
 

@@ -19,6 +19,7 @@
 #include "capture/system/cpio.h"
 #include "capture/system/libraries.h"
 #include "capture/system/system.h"
+#include "peet/mark_guest.h"
 
 enum { HEAD_BYTES = 256, DEEPEST_SCRIPT = 4, MOST_APPS = 256 /* as in guest/init.c */ };
 static const char MARK[] = "libpeet-mark.so";
@@ -334,14 +335,23 @@ static struct library_search search_of(const struct system_config *config)
     return s;
 }
 
-int guest_build(const struct system_config *config, const struct apps *apps, const char *path,
+bool guest_asks(const struct system_config *config)
+{
+    return !config->image && !config->deterministic && is_default(config->pattern);
+}
+
+int guest_build(const struct system_config *config, const struct apps *apps, const struct guest_files *files,
                 struct recording *recording, uint64_t *ret_bytes, struct peet_err *err)
 {
     struct guest g = { .config = config, .search = search_of(config) };
-    int r = cpio_open(&g.cpio, path, err);
+    int r = cpio_open(&g.cpio, files->initrd, err);
 
+    if (r == 0 && files->answer)
+        r = cpio_device(&g.cpio, PEET_MARK_ASK, 5, 1, err);
     if (r == 0 && (r = add_all(&g, apps, recording, err)) == 0)
         r = cpio_close(&g.cpio, err);
+    if (r == 0 && files->list)
+        r = cpio_list(&g.cpio, files->list, err);
     if (r == 0)
         *ret_bytes = g.cpio.bytes;
     cpio_release(&g.cpio);

@@ -87,6 +87,12 @@ static void add_plugin(const struct system_config *c, const struct guest_files *
 
     add_value(&list, "out", files->trace);
     add_value(&list, "report", files->report);
+    if (files->list)
+        add_value(&list, "files", files->list);
+    if (files->answer) {
+        add_value(&list, "console", files->console);
+        add_value(&list, "answer", files->answer);
+    }
     if (c->count)
         add_value(&list, "mode", "count");
     if (c->pattern)
@@ -195,6 +201,8 @@ int qemu_command(const struct system_config *c, bool aslr, const struct emulator
         words_add(ret, "%s", plain[i]);
     char *list = mem_string("file,id=console");
     add_value(&list, "path", files->console); /* a file never keeps the guest waiting */
+    if (files->answer)
+        add_value(&list, "input-path", files->answer);
     words_add(ret, "-chardev");
     words_add(ret, "%s", list);
     free(list);

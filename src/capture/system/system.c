@@ -4,11 +4,13 @@
 #include "capture/system/system.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +20,8 @@
 struct producer_state {
     const struct system_config *config;
     char folder[PATH_MAX]; /* for a while; "": none yet */
-    char *console, *report, *initrd, *log, *plugin;
+    char *console, *report, *initrd, *log, *plugin, *list, *answer;
+    int answer_fd; /* held open, for who opens one end of a FIFO waits for the other */
     struct apps apps;
     struct emulator emulator;
     struct words command;
@@ -36,6 +39,7 @@ static int make_folder(struct producer_state *s, const char *out, struct peet_er
     s->report = mem_format("%s/report", s->folder);
     s->initrd = mem_format("%s/initramfs", s->folder);
     s->log = mem_format("%s/qemu.log", s->folder);
+    s->list = mem_format("%s/files", s->folder);
     s->console = mem_format("%s.console", out);
     return 0;
 }
@@ -61,6 +65,20 @@ static int find_plugin(struct producer_state *s, struct peet_err *err)
                      : err_set(err, PEET_ERR_IO,
                                "there is no libpeet-qemu.so in %s: peet is not completely built or installed",
                                s->config->folder);
+}
+
+/* The console's input. */
+static int make_answer(struct producer_state *s, struct peet_err *err)
+{
+    char *path = mem_format("%s/answer", s->folder);
+
+    if (mkfifo(path, 0600) < 0 || (s->answer_fd = open(path, O_RDWR | O_CLOEXEC)) < 0) {
+        int r = err_sys(err, errno, "%s: cannot create", path);
+        free(path);
+        return r;
+    }
+    s->answer = path;
+    return 0;
 }
 
 static int check(const struct producer_config *config, struct peet_err *err)
@@ -92,14 +110,18 @@ static int prepare(struct producer_state *s, const struct producer_config *confi
     if ((r = check(config, err)) < 0 || (r = qemu_check(c, err)) < 0 || (r = make_folder(s, out, err)) < 0
         || (r = apps_find(c, config->argv, &s->apps, err)) < 0 || (r = find_plugin(s, err)) < 0)
         return r;
-    if (!c->image && (r = guest_build(c, &s->apps, s->initrd, ret, &files.initrd_bytes, err)) < 0)
-        return r;
-    if ((r = emulator_find(c, false, &s->emulator, err)) < 0)
+    if (s->plugin && guest_asks(c) && (r = make_answer(s, err)) < 0)
         return r;
     files.initrd = c->image ? NULL : s->initrd;
+    files.list = c->image ? NULL : s->list;
     files.plugin = s->plugin;
     files.report = s->report;
     files.console = s->console;
+    files.answer = s->answer;
+    if (!c->image && (r = guest_build(c, &s->apps, &files, ret, &files.initrd_bytes, err)) < 0)
+        return r;
+    if ((r = emulator_find(c, false, &s->emulator, err)) < 0)
+        return r;
     return qemu_command(c, config->aslr, &s->emulator, &files, &s->command, err);
 }
 
@@ -241,7 +263,7 @@ static int record(struct producer_state *s, const struct producer_config *config
 
 static void release(struct producer_state *s)
 {
-    const char *const files[] = { s->report, s->initrd, s->log };
+    const char *const files[] = { s->report, s->initrd, s->log, s->list, s->answer };
     char *half = s->report ? mem_format("%s.new", s->report) : NULL; /* the plugin was killed while it wrote */
 
     if (half)
@@ -252,6 +274,10 @@ static void release(struct producer_state *s)
             unlink(files[i]);
     if (s->folder[0])
         rmdir(s->folder);
+    if (s->answer)
+        close(s->answer_fd);
+    free(s->answer);
+    free(s->list);
     free(s->console);
     free(s->report);
     free(s->initrd);

@@ -76,10 +76,22 @@ char *apps_name(const struct system_config *config, char *const *argv);
 /* The path of a file that exists, with its folder's real name, so that it means the same in the guest. NULL: there is none. */
 char *guest_path(const char *path);
 
+struct guest_files {
+    const char *initrd, *plugin, *trace, *report, *console; /* initrd and plugin may be NULL */
+    uint64_t initrd_bytes;
+    const char *list;   /* which of the guest's files is which file here; NULL: nobody knows */
+    const char *answer; /* a FIFO, the console's input; NULL: programs do not ask before they mark themselves */
+};
+
 /* ---- guest.c: the first file system ---- */
 
-/* Writes it to `path`; *ret_bytes: its size. Warnings go to `recording`. */
-int guest_build(const struct system_config *config, const struct apps *apps, const char *path,
+/* Whether programs of the guest ask before they mark themselves (peet/mark_guest.h), so that nobody looks at code before: they do, but
+ * for patterns of the user's, in systems of the user's, and where an answer would come at another moment each time. */
+bool guest_asks(const struct system_config *config);
+
+/* Writes it to files->initrd, and to files->list where its files come from; *ret_bytes: its size. Programs have somebody to ask if there
+ * is files->answer. Warnings go to `recording`. */
+int guest_build(const struct system_config *config, const struct apps *apps, const struct guest_files *files,
                 struct recording *recording, uint64_t *ret_bytes, struct peet_err *err);
 
 /* ---- get.c: what runs the guest ---- */
@@ -94,11 +106,6 @@ int emulator_find(const struct system_config *config, bool install, struct emula
 void emulator_release(struct emulator *e);
 
 /* ---- qemu.c: its command line ---- */
-
-struct guest_files {
-    const char *initrd, *plugin, *trace, *report, *console; /* initrd and plugin may be NULL */
-    uint64_t initrd_bytes;
-};
 
 const char *guest_arch(const struct system_config *config);
 int qemu_check(const struct system_config *config, struct peet_err *err); /* whether there is such a guest */

@@ -24,13 +24,16 @@ static struct cost *add_up(const struct totals *t)
     struct cost *cost = mem_alloc(t->lines + 1, sizeof *cost);
 
     for (uint32_t item = 0; item < p->items; item++) {
-        const struct peet_block *b = p->runs[item] ? peet_trace_block(p->trace, item) : NULL;
+        const struct peet_block *b = p->block[item].runs ? peet_trace_block(p->trace, item) : NULL;
+        if (b)
+            cost[t->place[b->first_insn].line].stall += p->block[item].fetch;
         for (uint32_t i = 0; b && i < b->insns; i++)
-            cost[t->place[b->first_insn + i].line].compute += p->runs[item] * p->machine.cost[b->insn[i].class];
+            cost[t->place[b->first_insn + i].line].compute += p->block[item].runs * p->machine.cost[b->insn[i].class];
     }
     for (size_t i = 0; i < p->cells; i++) {
         const struct profile_cell *c = &p->cell[i];
         struct cost *to = &cost[t->place[c->place].line];
+        to->compute += c->compute;
         to->references += c->references;
         to->misses += c->misses;
         for (unsigned k = 0; k < CAUSES; k++)

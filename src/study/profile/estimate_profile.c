@@ -254,6 +254,7 @@ static void scale_cell(struct profile_cell *c, double mu, double stall, const st
     c->unknown = times(c->unknown, scale->references);
     c->references = times(c->references, scale->references);
     c->writes = times(c->writes, scale->references);
+    c->compute = times(c->compute, scale->instructions);
     for (unsigned i = 0; i < CAUSES; i++) {
         c->cause[i] = times(c->cause[i], scale->misses);
         c->stall[i] = times(c->stall[i], scale->misses);
@@ -276,16 +277,17 @@ static void scale_rest(struct profile *p, const struct scales *scale, double sta
         p->leaf[i].misses = times(p->leaf[i].misses, stall);
     }
     for (uint32_t i = 0; i < p->items; i++)
-        p->runs[i] = times(p->runs[i], scale->instructions);
+        p->block[i] = (struct profile_block){ times(p->block[i].runs, scale->instructions),
+                                              times(p->block[i].fetch, scale->instructions) };
     p->compute = times(p->compute, scale->instructions);
-    p->result.cycles = times(p->result.cycles, scale->instructions);
+    p->fetch = times(p->fetch, scale->instructions);
     p->result.instructions = times(p->result.instructions, scale->instructions);
 }
 
 void sampled_scale(struct sampled *s, struct profile *p)
 {
     struct scales scale = scales_of(s);
-    uint64_t missed_stall = 0, misses = p->misses, before = p->stall;
+    uint64_t missed_stall = 0, misses = p->misses, before = p->stall, time = p->compute + p->stall + p->fetch;
 
     for (size_t i = 0; i < p->cells; i++)
         for (unsigned k = 0; k < CAUSE_farther; k++)
@@ -308,4 +310,5 @@ void sampled_scale(struct sampled *s, struct profile *p)
     }
     free(mu);
     scale_rest(p, &scale, by((double)p->stall, (double)before));
+    p->result.cycles = times(p->result.cycles, by((double)(p->compute + p->stall + p->fetch), (double)time));
 }

@@ -124,7 +124,7 @@ void profile_free(struct profile *p)
     free(p->cell);
     free(p->pair);
     free(p->leaf);
-    free(p->runs);
+    free(p->block);
     free(p->call);
     sampled_free(p->sampled);
     free(x);
@@ -297,7 +297,10 @@ static void see_reference(void *context, const struct sim_reference *r)
     c->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
     p->references++;
     w->references++;
-    p->compute += r->stall - stall;
+    c->compute += r->issue + r->stall - stall;
+    p->compute += r->issue + r->stall - stall;
+    if (r->context < x->threads && x->leaf[r->context])
+        p->leaf[x->leaf[r->context] - 1].compute += r->issue + r->stall - stall;
     if (p->sampled && sampled_refer(p->sampled, r, c->object) == OUTCOME_UNKNOWN) {
         c->unknown++; /* whatever the machine, which knows nothing of gaps, takes it for */
         return;
@@ -315,20 +318,21 @@ static void see_reference(void *context, const struct sim_reference *r)
     }
 }
 
-static void see_block(void *context, uint32_t thread, unsigned cpu, const struct peet_record *block, uint64_t cycles)
+static void see_block(void *context, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch)
 {
     struct running *x = context;
     struct profile *p = &x->p;
 
-    (void)cpu;
     x->losses_now = 0; /* to locks, of whose own references nobody tells */
     if (block->id >= p->items) {
         uint32_t more = block->id + block->id / 2 + 256;
-        p->runs = room(realloc(p->runs, more * sizeof *p->runs));
-        memset(p->runs + p->items, 0, (more - p->items) * sizeof *p->runs);
+        p->block = room(realloc(p->block, more * sizeof *p->block));
+        memset(p->block + p->items, 0, (more - p->items) * sizeof *p->block);
         p->items = more;
     }
-    p->runs[block->id]++;
+    p->block[block->id].runs++;
+    p->block[block->id].fetch += fetch;
+    p->fetch += fetch;
     p->compute += cycles;
     while (x->threads <= thread) {
         x->leaf = mem_room(x->leaf, x->threads, sizeof *x->leaf);
@@ -345,7 +349,7 @@ static void see_block(void *context, uint32_t thread, unsigned cpu, const struct
         }
         *leaf = *number + 1;
     }
-    p->leaf[*leaf - 1].compute += cycles;
+    p->leaf[*leaf - 1].compute += cycles + fetch;
 }
 
 static void see_event(void *context, uint32_t thread, const struct peet_event *e)

@@ -2,7 +2,7 @@
 /* Which data, which code, and why: what a program waits for memory, by data object and by place in the code.
  *
  * A simulation (sim/sim.h) is looked on at: every reference belongs to an instruction and to a data object, and what it waited beyond a hit in the
- * first cache is its stall. Why a line was missing is known for lines that no private cache of the processor had: it never had it (cold); it was
+ * first cache is its stall (of instructions that are fetched, only how long they were waited for is known). Why a line was missing is known for lines that no private cache of the processor had: it never had it (cold); it was
  * pushed out although a cache of the same size that may keep any lines would have it (conflict), or would not either (capacity); another processor
  * wrote to what is wanted now (true sharing), or to its neighbours (false sharing). Who pushed a line out, or wrote to it, is kept for each line that is lost.
  *
@@ -32,6 +32,7 @@ struct profile_cell {
     uint32_t place, object;
     uint64_t references, writes, misses; /* misses: no private cache had the line */
     uint64_t unknown;                    /* references of which a sample does not know whether they missed */
+    uint64_t compute;                    /* cycles of hits in the first cache, and of library code that moves bytes */
     uint64_t cause[CAUSES],
         stall[CAUSES]; /* how often, and cycles; an upgrade or a line in a farther cache is no miss */
 };
@@ -68,15 +69,18 @@ struct profile {
     size_t pairs;
     struct profile_leaf *leaf;
     size_t leaves;
-    uint64_t *runs; /* by item: how often the block was executed */
+    struct profile_block {
+        uint64_t runs, fetch; /* how often it was executed, and how long it waited for its instructions */
+    } * block;                /* by item */
     uint32_t items;
     uint64_t *call; /* places behind the instructions: where calls return to */
     uint32_t insns, calls;
     struct profile_window window[PROFILE_WINDOWS];
     uint64_t window_length; /* references */
-    uint64_t references, misses, stall, compute;
-    struct sampled *
-        sampled; /* of a sampled run (estimate_profile.h): all numbers are estimates of the whole run then; else NULL */
+    uint64_t references, misses;
+    uint64_t compute, stall, fetch; /* cycles; stall is for data, fetch for instructions */
+    struct sampled
+        *sampled; /* (estimate_profile.h) not NULL: all numbers are estimates of the whole run, from samples */
 };
 
 /* The source must not give repeats; it must live as long as the profile. */

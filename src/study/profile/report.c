@@ -26,6 +26,7 @@ static const struct column SUMMARY[] = { { "machine", "machine", CELL_TEXT, fals
                                          { "cycles", "cycles", CELL_COUNT, false },
                                          { "compute", "compute", CELL_COUNT, false },
                                          { "stall", "memory stall", CELL_COUNT, false },
+                                         { "fetch", "instruction stall", CELL_COUNT, false },
                                          { "stall_share", "stall share", CELL_PERCENT, false },
                                          { "instructions", "instructions", CELL_COUNT, false },
                                          { "references", "references", CELL_COUNT, false },
@@ -36,6 +37,7 @@ static const struct column PROCEDURES[] = { { "function", "Procedure", CELL_TEXT
                                             { "share", "Time", CELL_PERCENT, false },
                                             { "compute", "Compute", CELL_COUNT, false },
                                             { "stall", "Stall", CELL_COUNT, false },
+                                            { "fetch", "Instructions", CELL_COUNT, false },
                                             { "stall_share", "Of stall", CELL_PERCENT, false },
                                             { "references", "References", CELL_COUNT, false },
                                             { "misses", "Misses", CELL_COUNT, false },
@@ -104,7 +106,7 @@ static const struct column ESTIMATES[] = { { "object", "Data", CELL_TEXT, false 
 static const struct plot PROCEDURE_PLOTS[] = { { .kind = PLOT_STACK,
                                                  .title = "Time by procedure",
                                                  .over = "function",
-                                                 .of = "compute stall",
+                                                 .of = "compute stall fetch",
                                                  .unit = "cycles",
                                                  .least = 1,
                                                  .most = 15 },
@@ -126,6 +128,12 @@ struct report {
 static double part(uint64_t a, uint64_t b)
 {
     return b ? (double)a / (double)b : 0;
+}
+
+/* All cycles that processors worked or waited for memory. */
+static uint64_t time_of(const struct profile *p)
+{
+    return p->compute + p->stall + p->fetch;
 }
 
 static const char *object_name(const struct report *r, uint32_t object)
@@ -232,7 +240,7 @@ static void add_bottlenecks(struct report *r)
     struct table *t;
     char text[3 * TEXT], detail[TEXT], place[TEXT];
     const struct total *first = r->t.by_line_count ? &r->t.by_line[0] : NULL;
-    uint64_t time = r->p->compute + r->p->stall;
+    uint64_t time = time_of(r->p);
 
     if (!first || r->p->stall == 0) {
         t = result_table(r->result, "bottlenecks", "Nothing waits for memory", BOTTLENECKS);
@@ -264,7 +272,7 @@ static void add_bottlenecks(struct report *r)
     }
     table_note(
         t,
-        "share: of the program's time, compute and memory stall of all processors; the cause is the one with the most stall");
+        "share: of the program's time, compute and stall of all processors; the cause is the one with the most stall");
 }
 
 /* ---- the tables ---- */
@@ -280,7 +288,8 @@ static void add_summary(struct report *r)
     table_count(t, p->result.cycles);
     table_count(t, p->compute);
     table_count(t, p->stall);
-    table_real(t, part(p->stall, p->stall + p->compute));
+    table_count(t, p->fetch);
+    table_real(t, part(p->stall, time_of(p)));
     table_count(t, p->result.instructions);
     table_count(t, p->references);
     table_count(t, p->misses);
@@ -315,19 +324,20 @@ static void put_causes(struct table *t, const struct total *x)
 static void add_procedures(struct report *r)
 {
     struct table *t = result_table(r->result, "procedures", "Time by procedure", PROCEDURES);
-    uint64_t time = r->p->compute + r->p->stall;
+    uint64_t time = time_of(r->p);
     size_t shown = 0;
 
     t->plot = PROCEDURE_PLOTS;
     for (size_t i = 0; i < r->t.by_function_count && shown < limit(r); i++) {
         const struct total *x = &r->t.by_function[i];
         const struct total_function *f = &r->t.function[x->function];
-        if (!is_wanted(r, NULL, f->name) || (r->wants->top && (f->compute + total_stall(x)) * 2000 < time))
+        if (!is_wanted(r, NULL, f->name) || (r->wants->top && (f->compute + f->fetch + total_stall(x)) * 2000 < time))
             continue;
         table_text(t, f->name);
-        table_real(t, part(f->compute + total_stall(x), time));
+        table_real(t, part(f->compute + f->fetch + total_stall(x), time));
         table_count(t, f->compute);
         table_count(t, total_stall(x));
+        table_count(t, f->fetch);
         table_real(t, part(total_stall(x), r->p->stall));
         table_count(t, x->references);
         table_count(t, x->misses);
@@ -552,11 +562,10 @@ static void note_samples(struct table *t, const struct sampled *s, const struct 
     else
         table_note(t, "too few windows to tell how much they differ: take shorter ones (--length)");
     if (c.chosen < c.sets)
-        table_note(
-            t, "%" PRIu64 " of %" PRIu64 " sets were chosen; misses are by fraction%s", c.chosen, c.sets,
-            all->sets.disagree
-                ? "; the two estimates by sets disagree by more than a tenth: sets are not alike, look at both"
-                : "");
+        table_note(t, "%" PRIu64 " of %" PRIu64 " sets were chosen; misses are by fraction%s", c.chosen, c.sets,
+                   all->sets.disagree
+                       ? "; the two estimates by sets disagree by more than a tenth: sets are not alike, look at both"
+                       : "");
 }
 
 static void add_estimates(struct report *r)

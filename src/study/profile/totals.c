@@ -41,7 +41,7 @@ static uint32_t function_number(struct totals *t, const struct where_frame *f)
 
     if (*number == 0) {
         t->function = mem_room(t->function, t->functions, sizeof *t->function);
-        t->function[t->functions++] = (struct total_function){ f->function, f->file, 0 };
+        t->function[t->functions++] = (struct total_function){ .name = f->function, .file = f->file };
         *number = t->functions;
     }
     return *number - 1;
@@ -80,10 +80,12 @@ static void add_compute(struct totals *t)
     const struct profile *p = t->p;
 
     for (uint32_t item = 0; item < p->items; item++) {
-        const struct peet_block *b = p->runs[item] ? peet_trace_block(p->trace, item) : NULL;
+        const struct peet_block *b = p->block[item].runs ? peet_trace_block(p->trace, item) : NULL;
+        if (b)
+            t->function[t->place[b->first_insn].function].fetch += p->block[item].fetch;
         for (uint32_t i = 0; b && i < b->insns; i++)
             t->function[t->place[b->first_insn + i].function].compute +=
-                p->runs[item] * p->machine.cost[b->insn[i].class];
+                p->block[item].runs * p->machine.cost[b->insn[i].class];
     }
 }
 
@@ -96,6 +98,12 @@ static void add_cell(struct total *to, const struct profile_cell *c)
         to->cause[i] += c->cause[i];
         to->stall[i] += c->stall[i];
     }
+}
+
+static void add_library(struct totals *t)
+{
+    for (size_t i = 0; i < t->p->cells; i++)
+        t->function[t->place[t->p->cell[i].place].function].compute += t->p->cell[i].compute;
 }
 
 enum by { BY_FUNCTION, BY_OBJECT, BY_BOTH, BY_LINE };
@@ -132,7 +140,7 @@ static void add_silent(struct totals *t)
     for (size_t i = 0; i < t->by_function_count; i++)
         is_there[t->by_function[i].function] = 1;
     for (uint32_t i = 0; i < t->functions; i++)
-        if (!is_there[i] && t->function[i].compute) {
+        if (!is_there[i] && t->function[i].compute + t->function[i].fetch) {
             t->by_function = mem_room(t->by_function, t->by_function_count, sizeof *t->by_function);
             t->by_function[t->by_function_count++] = (struct total){ .function = i };
         }
@@ -177,8 +185,8 @@ static const struct totals *sorted; /* for by_time alone */
 static int by_time(const void *a, const void *b)
 {
     const struct total *x = a, *y = b;
-    int r = by_number(total_stall(x) + sorted->function[x->function].compute,
-                      total_stall(y) + sorted->function[y->function].compute);
+    const struct total_function *f = &sorted->function[x->function], *g = &sorted->function[y->function];
+    int r = by_number(total_stall(x) + f->compute + f->fetch, total_stall(y) + g->compute + g->fetch);
 
     return r ? r : by_stall(a, b);
 }
@@ -192,6 +200,7 @@ void totals_make(struct totals *t, const struct profile *p, const char *sort)
     *t = (struct totals){ .p = p, .names.value_size = sizeof(uint32_t), .line_numbers.value_size = sizeof(uint32_t) };
     find_places(t);
     add_compute(t);
+    add_library(t);
     t->by_function = gather(t, BY_FUNCTION, &t->by_function_count);
     t->by_object = gather(t, BY_OBJECT, &t->by_object_count);
     t->by_both = gather(t, BY_BOTH, &t->by_both_count);

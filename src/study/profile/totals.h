@@ -7,7 +7,7 @@
 
 struct total_function {
     const char *name, *file;
-    uint64_t compute;
+    uint64_t compute, fetch;
 };
 
 struct total_line {

@@ -3,6 +3,7 @@
  * Threads and processes whose instructions somebody else could be blamed for. Marked work is `little`, which is the same number of
  * instructions each time; work that is nobody's is `much`. */
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,35 @@ static void forks(void)
     }
     waitpid(child, NULL, 0);
     PEET_THREAD_END();
+}
+
+/* A child that has its parent's stack and addresses, and no mark, while the parent sleeps. */
+static void vforks(void)
+{
+    PEET_THREAD_BEGIN(1);
+    pid_t child = vfork();
+    if (child == 0) {
+        getppid();
+        much();
+        getppid();
+        much();
+        _exit(0);
+    }
+    waitpid(child, NULL, 0);
+    PEET_THREAD_END();
+}
+
+/* As the C library does it: on a stack of its own, with the parent's thread pointer. */
+static void spawns(char *self)
+{
+    char *const argv[] = { self, (char[]){ "other" }, NULL }, *const environment[] = { NULL };
+    pid_t child = 0;
+
+    PEET_THREAD_BEGIN(1);
+    int r = posix_spawn(&child, self, NULL, NULL, argv, environment);
+    PEET_THREAD_END();
+    if (r != 0 || waitpid(child, NULL, 0) != child)
+        exit(4);
 }
 
 /* Those who die without an end are followed by others, in the same frames, with the same addresses. */
@@ -156,6 +186,10 @@ int main(int argc, char **argv)
         one_after_another();
     else if (strcmp(which, "fork") == 0)
         forks();
+    else if (strcmp(which, "vfork") == 0)
+        vforks();
+    else if (strcmp(which, "spawn") == 0)
+        spawns(argv[0]);
     else if (strcmp(which, "dies") == 0)
         dies();
     else if (strcmp(which, "handler") == 0)

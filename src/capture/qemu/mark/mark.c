@@ -5,7 +5,8 @@
  *
  * It stands in front of __libc_start_main, pthread_create and thrd_create, and marks forked children by a handler. Main is number
  * 0, others are numbered as they are created; a child begins anew with 0, as a process of its own. Threads end with their
- * exit, which needs no marker. Stacks are a frame deeper than without it.
+ * exit, which needs no marker. Stacks are a frame deeper than without it. What lies where is told with the first mark of a process, and
+ * again at its exit if it has loaded libraries since.
  * Leaves out: threads that a program makes by clone itself. */
 #include <errno.h>
 #include <stdatomic.h>
@@ -122,6 +123,7 @@ int __wrap_thrd_create(thrd_t *thread, thrd_start_t function, void *argument)
 #else
 
 #include <dlfcn.h>
+#include <link.h>
 
 typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void), void (*)(void), void *);
@@ -130,9 +132,31 @@ int __libc_start_main(main_function *program, int argc, char **argv, void (*init
                       void (*rtld_fini)(void), void *stack_end);
 
 static main_function *real_main;
+static unsigned long long loaded_before; /* libraries, when main began */
+
+static int note_loaded(struct dl_phdr_info *info, size_t bytes, void *ret)
+{
+    (void)bytes;
+    *(unsigned long long *)ret = info->dlpi_adds;
+    return 1; /* one is enough, for all say the same */
+}
+
+__attribute__((destructor)) static void tell_what_was_loaded(void)
+{
+    unsigned long long loaded = loaded_before;
+
+    if (!real_main)
+        return;
+    dl_iterate_phdr(note_loaded, &loaded);
+    if (loaded == loaded_before)
+        return;
+    peet_mark_told = 0;
+    peet_mark_maps();
+}
 
 static int marked_main(int argc, char **argv, char **environment)
 {
+    dl_iterate_phdr(note_loaded, &loaded_before);
     mark_main(argc, argv);
     return real_main(argc, argv, environment);
 }

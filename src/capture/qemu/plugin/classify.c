@@ -6,7 +6,8 @@
  * compared each time that the thread comes out of the kernel. On a foreign stack (a signal's, a coroutine's) the thread
  * pointer tells who it is. With patterns other than the marker there is no card: then a thread that ends
  * is retired by its exit, or by the next pattern in its place.
- * Leaves out: a child of vfork on its parent's stack is taken for the parent. */
+ * A child of vfork has all of this from its parent, which sleeps meanwhile: it is known by what the system call returned.
+ * Leaves out: a handler of a signal that the parent gets in the moment in which it wakes up is taken for the child's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,18 +29,35 @@ static struct process *process_of(uint64_t root, uint64_t number)
     return p;
 }
 
-static struct process *process_new(struct vcpu *v, uint64_t root, const struct peet_mark_card *card)
+static struct process *process_new(uint64_t root, uint64_t number)
 {
     struct process *p = mem_alloc(1, sizeof *p);
 
     p->root = root;
-    p->number = card->process;
-    p->id = ++plugin.process_count;
-    p->program = vcpu_string(v, card->program);
-    p->command = vcpu_string(v, card->command);
+    p->number = number;
     p->next = plugin.processes;
     plugin.processes = p;
     return p;
+}
+
+static bool is_in_exec(const struct process *p)
+{
+    for (size_t i = plugin.threads; i-- > 0;)
+        if (plugin.thread[i]->process == p && plugin.thread[i]->is_in_exec)
+            return true;
+    return false;
+}
+
+/* Behind an exec it is another program, with the same number and, by chance, with the same root. */
+struct process *process_heard(uint64_t root, uint64_t number)
+{
+    struct process *p = process_of(root, number);
+
+    if (p && is_in_exec(p)) {
+        p->has_ended = true;
+        p = NULL;
+    }
+    return p ? p : process_new(root, number);
 }
 
 /* Room for the place of this page; under the lock. Old tables stay, for others may look at them. */
@@ -106,6 +124,16 @@ static bool translate(void *context, uint64_t addr, uint64_t *ret)
     return qemu_plugin_translate_vaddr(addr, ret);
 }
 
+/* Whether who is here is not the thread, but what it has cloned in the same space, on the same stack or with the same thread pointer. */
+static bool is_child(struct vcpu *v, struct thread *t, uint64_t pc)
+{
+    if (!t->is_cloning || !t->has_resume)
+        return false;
+    if (pc == t->resume)
+        t->is_lent = vcpu_register(v, plugin.guest->result) == 0;
+    return t->is_lent;
+}
+
 /* Under the lock. */
 static struct thread *find_thread(struct vcpu *v, uint64_t pc)
 {
@@ -116,12 +144,11 @@ static struct thread *find_thread(struct vcpu *v, uint64_t pc)
 
     if (!target) {
         target = targets_find_pointer(&plugin.targets, root, vcpu_register(v, g->pointer));
-        struct thread *t = target ? target->user : NULL;
-        if (t && t->is_cloning && t->has_resume && pc == t->resume)
-            return NULL; /* what it has cloned, with its own stack and in the same space */
         if (!target && targets_near(&plugin.targets, root, sp, NEAR_BYTES))
             atomic_fetch_add(&plugin.near_misses, 1);
     }
+    if (target && is_child(v, target->user, pc))
+        return NULL;
     return target ? still_there(v, target) : NULL;
 }
 
@@ -281,7 +308,7 @@ static void read_announcement(struct vcpu *v, struct announcement *a)
 
     *a = (struct announcement){ .target.frame = TARGET_NO_FRAME };
     a->target.space = vcpu_register(v, g->root) & g->root_mask;
-    a->target.pointer = vcpu_register(v, g->pointer);
+    a->target.pointer = plugin.settings.stack_only ? 0 : vcpu_register(v, g->pointer);
     a->target.window = window_of(&plugin.settings.window, sp);
     if (!plugin.settings.pattern.is_marker) {
         a->target.tid = (uint32_t)vcpu_register(v, g->tid);
@@ -302,7 +329,12 @@ static struct thread *thread_new(struct vcpu *v, const struct announcement *a)
 
     t->process = process_of(a->target.space, a->card.process);
     if (!t->process)
-        t->process = process_new(v, a->target.space, &a->card);
+        t->process = process_new(a->target.space, a->card.process);
+    if (t->process->id == 0) {
+        t->process->id = ++plugin.process_count;
+        t->process->program = vcpu_string(v, a->card.program);
+        t->process->command = vcpu_string(v, a->card.command);
+    }
     t->id = (uint32_t)plugin.threads;
     t->cookie = a->card.cookie;
     t->cookie_at = a->card_at;

@@ -100,6 +100,7 @@ void on_counted_kernel(unsigned cpu, void *unused)
     v->counted = NULL;
     enum guest_call call = e.is_call ? plugin.guest->call(vcpu_register(v, plugin.guest->number)) : GUEST_CALL_OTHER;
     t->is_cloning = call == GUEST_CALL_CLONE;
+    t->is_lent = false;
     if (call == GUEST_CALL_EXIT_ALL)
         t->process->has_ended = true;
     if (call == GUEST_CALL_EXIT || call == GUEST_CALL_EXIT_ALL)

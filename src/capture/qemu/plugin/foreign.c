@@ -175,9 +175,11 @@ void foreign_open(struct vcpu *v)
     vcpu_use_journal(v);
     v->journal->is_computed = true;
     compute(v);
-    pthread_mutex_lock(&plugin.lock);
-    map_put(&target_pages, b->host_page, 0);
-    pthread_mutex_unlock(&plugin.lock);
+    if (!atomic_exchange_explicit(&b->is_stray, true, memory_order_relaxed)) {
+        pthread_mutex_lock(&plugin.lock);
+        map_put(&target_pages, b->host_page, 0);
+        pthread_mutex_unlock(&plugin.lock);
+    }
     if (atomic_fetch_add(&strays, 1) % STRAYS_MAX == STRAYS_MAX - 1 && !plugin.settings.all_foreign)
         plugin_translate_anew();
 }

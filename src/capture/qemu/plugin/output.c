@@ -12,7 +12,7 @@
 #include "base/version.h"
 #include "capture/qemu/plugin/plugin.h"
 
-enum { WAITING_MAX = 48, FREE_MAX = 16, SLACK = 256 };
+enum { WAITING_MAX = 48, FREE_MAX = 48, SLACK = 256 }; /* free ones are kept, for new ones cost a fault a page */
 
 static struct {
     struct peet_writer *writer;
@@ -248,7 +248,7 @@ static int write_buffer(struct buffer *b, struct peet_err *err)
     struct thread *t = b->thread;
     int r = t->stream ? 0 : tell_thread(t, err);
 
-    if (r < 0)
+    if (r < 0 || (r = maps_tell(t->process, output.writer, err)) < 0)
         return r;
     peet_part_begin(output.part, t->stream, registers);
     if (b->count

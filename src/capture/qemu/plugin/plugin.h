@@ -2,10 +2,12 @@
 /* The inside of the QEMU plugin.
  *
  *   plugin.c     options, and what is asked of QEMU when it translates code
+ *   ask.c        programs of the guest that ask to be looked at
  *   block.c      translated blocks, and the shapes in which they are executed
  *   vcpu.c       what happens while a processor executes: call-backs
  *   classify.c   whose user code a processor executes now
  *   output.c     buffers of words on their way to the trace
+ *   maps.c       programs and libraries, and where they lie
  *   kernel.c     the kernel, where it works for a target
  *   foreign.c    code of programs that are no targets
  *   report.c     what came of it, for the command
@@ -24,6 +26,7 @@
 #include <stdint.h>
 
 #include "base/map.h"
+#include "capture/modules.h"
 #include "capture/qemu/guest.h"
 #include "capture/qemu/pattern.h"
 #include "capture/qemu/plugin/qemu.h"
@@ -34,10 +37,13 @@
 
 struct settings {
     const char *out, *report;
-    bool counts; /* mode=count */
-    bool kernel; /* record the kernel, too, where it works for a target */
+    const char *files;            /* which of the guest's files is which file here; NULL: nobody knows */
+    const char *console, *answer; /* programs ask at the one and are answered by the other; NULL: they do not */
+    bool counts;                  /* mode=count */
+    bool kernel;                  /* record the kernel, too, where it works for a target */
     bool physical;
     bool all_foreign; /* for tests: targets find no translation of their own */
+    bool stack_only;  /* for tests: threads are known by their stacks alone, as the paper has it */
     bool given_stack; /* the window is the user's, whatever a marker says */
     struct pattern pattern;
     struct window_config window;
@@ -91,10 +97,11 @@ struct block {
     bool repeats;         /* its last instruction does */
     bool is_call;         /* its last instruction is a system call */
     bool is_kernel;
-    bool is_planned;      /* its sites know whether they follow */
-    uint64_t host_page;   /* number of the page in QEMU's memory, or 0 */
-    struct shape *normal; /* NULL as long as the block is not regular */
-    struct shape *shapes; /* all others */
+    bool is_planned;       /* its sites know whether they follow */
+    _Atomic bool is_stray; /* it was found to be foreign, and a target's: its page is known for it */
+    uint64_t host_page;    /* number of the page in QEMU's memory, or 0 */
+    struct shape *normal;  /* NULL as long as the block is not regular */
+    struct shape *shapes;  /* all others */
     struct site *site;
     uint64_t moved_by;                /* address here minus that of the sites */
     struct block *elsewhere, *origin; /* the other places; NULL, or the one that was translated */
@@ -138,10 +145,12 @@ int shape_define(struct shape *s, struct peet_writer *w, struct peet_err *err);
 /* ---- threads and processes ---- */
 
 struct process {
-    uint64_t root, number; /* as the guest's kernel numbers it; 0: not known */
-    uint32_t id;
+    uint64_t root, number;   /* as the guest's kernel numbers it; 0: not known */
+    uint32_t id;             /* 0: none of its threads was marked yet */
     bool has_ended, is_told; /* told: to the trace */
     char *program, *command;
+    struct maps *maps;      /* what lies where, and is not told yet; NULL: nothing. Of maps.c */
+    struct modules modules; /* of who writes: what is told */
     /* By the number of a page of code: by how much it lies elsewhere than where it was translated; UNKNOWN_PLACE. */
     _Atomic(uint64_t *) places;
     _Atomic uint32_t places_room;
@@ -164,6 +173,7 @@ struct thread {
     struct buffer *buffer;
     int owner; /* the processor that executes it, or -1 */
     bool has_ended, is_cloning, is_returning, is_in_exec;
+    bool is_lent;       /* while it is cloning: its stack, or its thread pointer, is its child's */
     bool is_paused;     /* inside a string instruction */
     struct block *open; /* paused: the block, and what it did so far */
     uint32_t first;
@@ -254,6 +264,11 @@ void translate_counted(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark);
 void on_counted_kernel(unsigned cpu, void *unused);
 void on_counted_pattern(unsigned cpu, void *candidate);
 
+/* maps.c */
+int maps_open(struct peet_err *err);
+void maps_heard(struct vcpu *v); /* a program says what lies where */
+int maps_tell(struct process *p, struct peet_writer *w, struct peet_err *err);
+
 /* kernel.c */
 void on_kernel_block(unsigned cpu, void *block);
 void kernel_forget(const struct thread *t); /* under the lock */
@@ -273,7 +288,8 @@ void thread_begin(struct vcpu *v, struct site *at);
 void thread_end(struct vcpu *v, uint64_t how);
 struct thread *thread_here(struct vcpu *v, uint64_t pc); /* takes it, or NULL */
 struct thread *thread_announced(struct vcpu *v);
-void threads_finish(void); /* the guest is off */
+struct process *process_heard(uint64_t root, uint64_t number); /* that speaks now; under the lock */
+void threads_finish(void);                                     /* the guest is off */
 struct block *place_of_block(struct vcpu *v, struct block *b);
 
 /* ---- output ---- */
@@ -328,9 +344,14 @@ struct plugin {
 
 extern struct plugin plugin;
 
+/* ask.c */
+int ask_open(struct peet_err *err);
+void ask_answer(void); /* everything was translated anew */
+
 void report_write(bool is_over);
 int counts_write(struct peet_err *err);
-void plugin_arm(void); /* somebody was marked */
+void plugin_look(void); /* somebody will be marked: QEMU is to call when it translates */
+void plugin_arm(void);  /* somebody was marked, or has asked */
 void plugin_translate_anew(void);
 
 #endif

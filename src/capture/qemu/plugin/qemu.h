@@ -57,6 +57,7 @@ enum { QEMU_NEVER, QEMU_ALWAYS, QEMU_EQ, QEMU_NE };
 
 void qemu_plugin_reset(uint64_t id, void (*done)(uint64_t id));
 void qemu_plugin_register_vcpu_init_cb(uint64_t id, void (*f)(uint64_t id, unsigned cpu));
+void qemu_plugin_register_vcpu_idle_cb(uint64_t id, void (*f)(uint64_t id, unsigned cpu));
 void qemu_plugin_register_vcpu_tb_trans_cb(uint64_t id, void (*f)(uint64_t id, struct qemu_plugin_tb *tb));
 void qemu_plugin_register_atexit_cb(uint64_t id, void (*f)(uint64_t id, void *user), void *user);
 

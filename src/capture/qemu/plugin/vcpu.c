@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "capture/qemu/plugin/plugin.h"
+#include "peet/mark_guest.h"
 
 /* ---- registers and memory ---- */
 
@@ -334,7 +335,7 @@ void vcpu_interrupt(struct vcpu *v)
     struct thread *t = v->thread;
     struct guest_entry e;
 
-    t->is_cloning = t->is_returning = t->is_in_exec = false;
+    t->is_cloning = t->is_returning = t->is_in_exec = t->is_lent = false;
     t->has_resume = plugin.guest->entered(vcpu_probe(v), &e);
     if (!t->has_resume) {
         atomic_fetch_add(&plugin.unknown_entries, 1);
@@ -488,10 +489,12 @@ void on_pattern(unsigned cpu, void *candidate)
         return;
     }
     uint64_t operation = vcpu_register(v, g->arg[0]);
-    if (operation == 1) {
+    if (operation == PEET_MARK_BEGIN) {
         thread_begin(v, c->site);
-    } else if (operation == 2 && v->state == STATE_TARGET && v->open) {
+    } else if (operation == PEET_MARK_END && v->state == STATE_TARGET && v->open) {
         vcpu_close(v, c->site->index);
         thread_end(v, PEET_END_STOPPED);
+    } else if (operation == PEET_MARK_MAPS) {
+        maps_heard(v);
     }
 }

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs of the guest that ask to be looked at (peet/mark_guest.h). They write a line to the console, which is a file here,
+ * and wait for a '+' from there. A '-' before that makes the guest's kernel execute how it reads from its console for the
+ * first time: so QEMU translates something, and calls us on a processor of its own, however busy the guest is with what was
+ * translated long ago. Of this the processors know nothing: it is a thread of its own that listens. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "capture/qemu/plugin/plugin.h"
+
+static struct {
+    int console, changes, answer;
+    unsigned waiting; /* programs that have asked; under the plugin's lock */
+    bool looks;
+} ask;
+
+static void say(char answer)
+{
+    (void)!write(ask.answer, &answer, 1); /* who hears nothing asks again */
+}
+
+static void on_question(void)
+{
+    pthread_mutex_lock(&plugin.lock);
+    bool is_ready = atomic_load(&plugin.is_ready), is_first = !ask.looks;
+    ask.looks = true;
+    if (!is_ready)
+        ask.waiting++;
+    pthread_mutex_unlock(&plugin.lock);
+    if (is_first)
+        plugin_look();
+    say(is_ready ? '+' : '-');
+}
+
+void ask_answer(void)
+{
+    pthread_mutex_lock(&plugin.lock);
+    for (; ask.waiting > 0; ask.waiting--)
+        say('+');
+    pthread_mutex_unlock(&plugin.lock);
+}
+
+/* The console's lines, of any length: only whether one is the question is of interest. */
+static void hear(const char *p, size_t n)
+{
+    static const char question[] = "peet: ask";
+    static char line[sizeof question];
+    static size_t length;
+
+    for (; n > 0; p++, n--) {
+        if (*p != '\n' && *p != '\r') {
+            if (length < sizeof line)
+                line[length++] = *p;
+            continue;
+        }
+        if (length == sizeof question - 1 && memcmp(line, question, length) == 0)
+            on_question();
+        length = 0;
+    }
+}
+
+static void *listen_to_console(void *unused)
+{
+    char text[4096];
+    ssize_t n;
+
+    (void)unused;
+    for (;;) {
+        while ((n = read(ask.console, text, sizeof text)) > 0)
+            hear(text, (size_t)n);
+        if (read(ask.changes, text, sizeof text) < 0 && errno != EINTR)
+            return NULL;
+    }
+}
+
+/* Signals are for QEMU's own threads. */
+static int start(void)
+{
+    pthread_t thread;
+    sigset_t all, old;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int r = pthread_create(&thread, NULL, listen_to_console, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (r == 0)
+        pthread_detach(thread);
+    return r;
+}
+
+/* QEMU makes the console's file anew, if it is there, and writes to the same one. */
+int ask_open(struct peet_err *err)
+{
+    const struct settings *s = &plugin.settings;
+
+    ask.console = open(s->console, O_RDONLY | O_CREAT | O_CLOEXEC, 0666);
+    ask.changes = inotify_init1(IN_CLOEXEC);
+    if (ask.console < 0 || ask.changes < 0 || inotify_add_watch(ask.changes, s->console, IN_MODIFY) < 0)
+        return err_sys(err, errno, "%s: cannot be watched", s->console);
+    ask.answer = open(s->answer, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    if (ask.answer < 0)
+        return err_sys(err, errno, "%s: cannot be opened", s->answer);
+    int r = start();
+    return r ? err_sys(err, r, "no thread to listen to the guest; see ulimit -u") : 0;
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs and libraries of the guest's processes, and where they lie, so that functions and variables have names. A process
+ * tells it by a marker of its own (peet/mark_guest.h): the text of its /proc/self/maps, which is read here at once, and told to the
+ * trace by who writes. The files are looked for here, where peet has taken them from; of a system of the user's none is known.
+ * Leaves out: other memory, such as heaps and stacks, for nobody tells what is mapped later. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/qemu/plugin/plugin.h"
+#include "peet/mark_guest.h"
+
+enum { PAGE = 4096, VDSO_MAX = 1 << 16 };
+
+struct maps {
+    char *text, *vdso; /* vdso: a copy, or NULL */
+};
+
+/* For the maps of processes. Not the plugin's lock: who has that may wait for who writes. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct {
+    struct file {
+        char *name, *here;
+    } * at;
+    size_t count;
+} files;
+
+int maps_open(struct peet_err *err)
+{
+    char *line = NULL, *tab;
+    size_t room = 0;
+    FILE *f = fopen(plugin.settings.files, "re");
+
+    if (!f)
+        return err_sys(err, errno, "%s: cannot be opened", plugin.settings.files);
+    while (getline(&line, &room, f) > 0) {
+        line[strcspn(line, "\n")] = '\0';
+        if ((tab = strchr(line, '\t')) == NULL)
+            continue;
+        *tab = '\0';
+        files.at = mem_room(files.at, files.count, sizeof *files.at);
+        files.at[files.count++] = (struct file){ mem_string(line), mem_string(tab + 1) };
+    }
+    free(line);
+    fclose(f);
+    return 0;
+}
+
+static const char *file_here(void *unused, const char *name)
+{
+    (void)unused;
+    for (size_t i = 0; i < files.count; i++)
+        if (strcmp(files.at[i].name, name) == 0)
+            return files.at[i].here;
+    return NULL;
+}
+
+/* ---- from a program ---- */
+
+static void maps_free(struct maps *m)
+{
+    if (!m)
+        return;
+    free(m->text);
+    free(m->vdso);
+    free(m);
+}
+
+static struct maps *exchange(struct process *p, struct maps *maps)
+{
+    pthread_mutex_lock(&lock);
+    struct maps *old = p->maps;
+    p->maps = maps;
+    pthread_mutex_unlock(&lock);
+    return old;
+}
+
+/* Page by page; NULL: it is not there. */
+static char *copy_memory(struct vcpu *v, uint64_t addr, size_t bytes)
+{
+    char *copy = mem_alloc(bytes + 1, 1);
+
+    for (size_t n = 0, piece; n < bytes; n += piece) {
+        piece = PAGE - (size_t)((addr + n) % PAGE);
+        piece = piece < bytes - n ? piece : bytes - n;
+        if (!vcpu_memory(v, addr + n, copy + n, piece)) {
+            free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+static char *copy_vdso(struct vcpu *v, const char *text)
+{
+    struct mappings m;
+    char *copy = NULL;
+
+    mappings_parse(text, &m);
+    for (size_t i = 0; i < m.count && !copy; i++)
+        if (strcmp(m.at[i].name, "[vdso]") == 0 && m.at[i].end - m.at[i].start <= VDSO_MAX)
+            copy = copy_memory(v, m.at[i].start, (size_t)(m.at[i].end - m.at[i].start));
+    mappings_release(&m);
+    return copy;
+}
+
+void maps_heard(struct vcpu *v)
+{
+    const struct guest *g = plugin.guest;
+    uint64_t number = vcpu_register(v, g->arg[1]), bytes = vcpu_register(v, g->arg[3]);
+    uint64_t root = vcpu_register(v, g->root) & g->root_mask;
+    char *text = bytes < PEET_MARK_MAPS_ROOM ? copy_memory(v, vcpu_register(v, g->arg[4]), (size_t)bytes) : NULL;
+
+    if (!text)
+        return;
+    struct maps *maps = mem_alloc(1, sizeof *maps);
+    *maps = (struct maps){ text, copy_vdso(v, text) };
+    pthread_mutex_lock(&plugin.lock);
+    struct process *p = process_heard(root, number);
+    pthread_mutex_unlock(&plugin.lock);
+    maps_free(exchange(p, maps));
+}
+
+/* ---- to the trace ---- */
+
+int maps_tell(struct process *p, struct peet_writer *w, struct peet_err *err)
+{
+    struct mappings m;
+    struct maps *maps = exchange(p, NULL);
+
+    if (!maps)
+        return 0;
+    mappings_parse(maps->text, &m);
+    struct module_scan scan = { .process = p->id, .mappings = &m, .path = file_here, .vdso = maps->vdso };
+    int r = modules_tell(&p->modules, &scan, w, err);
+    mappings_release(&m);
+    maps_free(maps);
+    return r;
+}
