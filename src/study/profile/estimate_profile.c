@@ -310,5 +310,7 @@ void sampled_scale(struct sampled *s, struct profile *p)
     }
     free(mu);
     scale_rest(p, &scale, by((double)p->stall, (double)before));
-    p->result.cycles = times(p->result.cycles, by((double)(p->compute + p->stall + p->fetch), (double)time));
+    p->result.cycles = p->machine.cpus == 1
+                           ? p->compute + p->stall + p->fetch
+                           : times(p->result.cycles, by((double)(p->compute + p->stall + p->fetch), (double)time));
 }
