@@ -68,6 +68,7 @@ struct estimate {
     uint32_t sample; /* 1 + its number */
     bool is_open;
     unsigned last_group;
+    size_t unknown_at[2]; /* where the last two unknown references are counted, the last one first */
     struct tally *tally;
     uint32_t objects;
     uint64_t references, others; /* of all samples that have ended */
@@ -171,7 +172,9 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
         entry.filled = way[at].filled;
     } else if (s->known < ways) {
         outcome = OUTCOME_UNKNOWN;
-        t->ages.unknown[s->known * (e->bins + 1) + bin_of(e, now)]++;
+        e->unknown_at[1] = e->unknown_at[0];
+        e->unknown_at[0] = s->known * (e->bins + 1) + bin_of(e, now);
+        t->ages.unknown[e->unknown_at[0]]++;
         t->unknown++;
         g->unknown++;
         s->known++;
@@ -197,12 +200,40 @@ void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint6
     struct group *g = &t->group[s->group - 1];
 
     assert(e->is_open && way->line == line && way->last == now && way->filled == 0);
-    t->ages.unknown[(s->known - 1u) * (e->bins + 1) + bin_of(e, now)]--;
+    t->ages.unknown[e->unknown_at[0]]--;
+    e->unknown_at[0] = e->unknown_at[1];
     t->unknown--;
     t->misses++;
     g->unknown--;
     g->misses++;
     way->filled = now + 1;
+}
+
+static struct group *group_of(struct estimate *e, uint32_t object, uint64_t line)
+{
+    return &e->tally[object].group[e->set[line & (e->config.sets - 1)].group - 1];
+}
+
+struct estimate_line estimate_join(struct estimate *e, uint32_t object, struct estimate_line a, struct estimate_line b)
+{
+    struct tally *t = &e->tally[object];
+    /* Which of them is not counted: a miss is stronger than what is unknown, and that stronger than a hit. */
+    bool keeps_b = a.outcome == OUTCOME_HIT || (a.outcome == OUTCOME_UNKNOWN && b.outcome == OUTCOME_MISS);
+    struct estimate_line kept = keeps_b ? b : a, other = keeps_b ? a : b;
+    struct group *g = group_of(e, object, other.line);
+
+    t->references--;
+    g->references--;
+    if (other.outcome == OUTCOME_MISS) {
+        t->misses--;
+        g->misses--;
+    } else if (other.outcome == OUTCOME_UNKNOWN) {
+        t->ages.unknown[e->unknown_at[0]]--;
+        e->unknown_at[0] = e->unknown_at[1];
+        t->unknown--;
+        g->unknown--;
+    }
+    return kept;
 }
 
 /* ---- samples ---- */

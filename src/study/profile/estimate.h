@@ -57,6 +57,14 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
 /* The reference just now, which was unknown, was to a line that nobody had used before in all of the run: it is a miss. */
 void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
 
+/* A reference that spans lines is given line by line, and then they are joined, one by one: it counts once, and missed if one of them did. `a` and `b` are lines
+ * with their outcomes, and b was given last. Returns what both are together. */
+struct estimate_line {
+    uint64_t line;
+    enum estimate_outcome outcome;
+};
+struct estimate_line estimate_join(struct estimate *e, uint32_t object, struct estimate_line a, struct estimate_line b);
+
 /* others: references in the sample that were not given, since their sets were not chosen. */
 void estimate_end(struct estimate *e, uint64_t others);
 

@@ -141,23 +141,34 @@ bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r)
     return sample_was_touched(s->source, r->context, r->addr >> s->line_bits);
 }
 
-enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_reference *r, uint32_t object)
+static struct estimate_line refer_line(struct sampled *s, struct front *f, const struct sim_reference *r, uint64_t line,
+                                       uint32_t object)
 {
-    struct front *f = enter(s, r);
-    uint64_t line = r->addr >> s->line_bits;
-    enum estimate_outcome outcome = estimate_refer(f->estimate, line, object, f->now);
+    struct estimate_line x = { line, estimate_refer(f->estimate, line, object, f->now) };
 
-    if (outcome != OUTCOME_HIT) {
+    if (x.outcome != OUTCOME_HIT) {
         size_t before = s->seen.count;
         void *there = map_put(&s->seen, line, s->source->context[r->context].process);
         assert(there); /* as small as the lines that windows refer to */
-        if (outcome == OUTCOME_UNKNOWN && s->seen.count != before && !sampled_was_touched(s, r)) {
+        if (x.outcome == OUTCOME_UNKNOWN && s->seen.count != before
+            && !sample_was_touched(s->source, r->context, line)) {
             estimate_was_cold(f->estimate, line, object, f->now);
-            outcome = OUTCOME_MISS;
+            x.outcome = OUTCOME_MISS;
         }
     }
+    return x;
+}
+
+enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_reference *r, uint32_t object)
+{
+    struct front *f = enter(s, r);
+    uint64_t line = r->addr >> s->line_bits, last = (r->addr + (r->size ? r->size - 1 : 0)) >> s->line_bits;
+    struct estimate_line x = refer_line(s, f, r, line, object);
+
+    while (++line <= last)
+        x = estimate_join(f->estimate, object, x, refer_line(s, f, r, line, object));
     f->now++;
-    return outcome;
+    return x.outcome;
 }
 
 /* ---- results ---- */
