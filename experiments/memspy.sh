@@ -12,7 +12,7 @@ while [ $# -gt 0 ]; do
     case $1 in
     --quick) quick=-quick ;;
     --out) [ $# -gt 1 ] || { echo "$me: --out: a folder was expected" >&2; exit 2; }; out=$2; shift ;;
-    -h | --help) sed -n '3,/^[^#]/s/^# \{0,1\}//p' "experiments/$me"; exit 0 ;;
+    -h | --help) sed -n '3,/^[^#]/{/shellcheck/d;s/^# \{0,1\}//p}' "experiments/$me"; exit 0 ;;
     *) echo "$me: '$1' is unknown; --quick or --out DIR were expected" >&2; exit 2 ;;
     esac
     shift
