@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,16 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "capture/producer.h"
+#include "study/profile/estimate_profile.h"
 #include "study/profile/export.h"
 #include "study/profile/profile.h"
 #include "view/view.h"
 
 static const char *machine = "modern", *format, *output, *cpus, *callgrind, *stacks, *trace_path;
 static struct opt_list settings;
+static const char *sample, *sets;
+static uint64_t sample_length = 500000, sample_seed = 1;
+static bool is_random;
 static struct profile_wants wants = { .top = 20, .sort = "stall" };
 
 enum { EXIT_STOPPED = 128 + SIGINT };
@@ -97,6 +102,39 @@ static int report(const struct profile *p, const char *title)
 
 /* ---- what goes in ---- */
 
+/* "1/10" */
+static int read_part(const char *option, const char *text, uint64_t *ret)
+{
+    char *end = NULL;
+
+    if (strncmp(text, "1/", 2) == 0 && text[2] >= '0' && text[2] <= '9')
+        *ret = strtoull(text + 2, &end, 10);
+    if (end && *end == 0 && *ret >= 1 && *ret <= 1000000)
+        return EXIT_OK;
+    return usage_error(&cmd_profile, "--%s %s: a part as 1/10 was expected, down to 1/1000000", option, text);
+}
+
+static int read_sampling(const struct machine_config *config, struct sample_config *ret)
+{
+    uint64_t time_part = 1, set_part = 1;
+    struct peet_err err;
+    int code = sample ? read_part("sample", sample, &time_part) : EXIT_OK;
+
+    if (code == EXIT_OK && sets)
+        code = read_part("sets", sets, &set_part);
+    if (code != EXIT_OK)
+        return code;
+    if (sample && (sample_length == 0 || sample_length > UINT64_MAX / 2 / time_part))
+        return usage_error(&cmd_profile, "--length: between 1 and %" PRIu64 " references were expected",
+                           UINT64_MAX / 2 / time_part);
+    *ret = (struct sample_config){ .is_random = is_random, .seed = sample_seed, .one_in = (uint32_t)set_part };
+    if (sample) {
+        ret->length = sample_length;
+        ret->every = sample_length * time_part;
+    }
+    return sampled_geometry(config, ret, &err) < 0 ? fail(&err) : EXIT_OK;
+}
+
 /* A trace, and its profile when it has run. */
 struct subject {
     struct peet_trace *trace;
@@ -104,26 +142,44 @@ struct subject {
     struct profile *profile;
 };
 
+static int take_sample(struct source **s, const struct sample_config *config, struct peet_err *err)
+{
+    struct source *inner = *s;
+
+    *s = NULL; /* it is gone if that fails */
+    return source_take_sample(inner, config, s, err);
+}
+
 static int open_subject(struct subject *s, const char *path, const char *title)
 {
     struct machine_config config;
+    struct sample_config sampling;
     struct progress progress;
     struct peet_err err;
     int code = load(&config);
 
+    if (code == EXIT_OK && (sample || sets))
+        code = read_sampling(&config, &sampling);
     if (code != EXIT_OK)
         return code;
     if (peet_trace_open(path, &s->trace, &err) < 0)
         return fail(&err);
     if (peet_trace_is_pipe(s->trace))
         return usage_error(&cmd_profile, "a trace is read thread by thread, which a pipe cannot do: give a file");
-    if (source_open_trace(s->trace, false, &s->source, &err) < 0
-        || profile_new(&config, s->source, &s->profile, &err) < 0)
+    if (source_open_trace(s->trace, sample || sets, &s->source, &err) < 0
+        || ((sample || sets) && take_sample(&s->source, &sampling, &err) < 0)
+        || profile_new(&config, s->source, &s->profile, &err) < 0
+        || ((sample || sets) && profile_set_sample(s->profile, &sampling, &err) < 0))
         return fail(&err);
     expect_end();
     progress_init(&progress, stderr, title, 0, "references");
     int r = profile_run(s->profile, &want_end, &progress, &err);
     progress_release(&progress);
+    if (r >= 0 && s->profile->sampled && sampled_counts(s->profile->sampled).windows == 0 && !want_end) {
+        complain("%s: no window in %" PRIu64 " references: take a shorter --length, or no --sample", path,
+                 sampled_counts(s->profile->sampled).between);
+        return EXIT_FAILED;
+    }
     return r < 0 ? fail(&err) : EXIT_OK;
 }
 
@@ -179,9 +235,13 @@ static int profile_program(char **program)
     const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
     char *path = trace_path ? mem_string(trace_path) : mem_format("%s/peet-profile-%ld.peet", folder, (long)getpid());
     struct machine_config unused;
+    struct sample_config unused_too;
     struct recording recording = { 0 };
     struct peet_err err;
     int code = load(&unused); /* mistakes are told before work begins */
+
+    if (code == EXIT_OK && (sample || sets))
+        code = read_sampling(&unused, &unused_too);
 
     if (code == EXIT_OK && record_trace(&producer_live, &config, path, &recording, &err) < 0)
         code = fail(&err);
@@ -264,6 +324,26 @@ static const struct opt options[] = {
       .type = OPT_FLAG,
       .value = &wants.source,
       .help = "also the source of what costs most, line by line (always with --format html)" },
+    { .name = "sample",
+      .type = OPT_STRING,
+      .arg = "1/N",
+      .value = &sample,
+      .help = "look at one in N references, in windows, and estimate the rest" },
+    { .name = "length",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &sample_length,
+      .help = "references in a window (500000)" },
+    { .name = "random",
+      .type = OPT_FLAG,
+      .value = &is_random,
+      .help = "windows at random places, for programs that repeat themselves" },
+    { .name = "sets",
+      .type = OPT_STRING,
+      .arg = "1/N",
+      .value = &sets,
+      .help = "look at one in N sets of the last own cache" },
+    { .name = "seed", .type = OPT_NUMBER, .arg = "N", .value = &sample_seed, .help = "for --random and --sets (1)" },
     { .name = "callgrind",
       .type = OPT_STRING,
       .arg = "FILE",
@@ -295,6 +375,8 @@ static const char *const examples[] = {
     "the same of a recording, with another cache",
     "peet profile --focus grid ocean.peet",
     "all about one data object, or one function",
+    "peet profile --sample 1/10 --random fft.peet",
+    "from a tenth of the references, with what is unknown and how far off it may be",
     "peet profile diff before.peet after.peet",
     "what got better or worse between two recordings, by data and function",
     "peet profile --format html -o fft.html fft.peet",

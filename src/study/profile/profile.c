@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "study/profile/estimate_profile.h"
 #include "study/profile/recent.h"
 
 enum { NOBODY = UINT32_MAX, LOSSES = 64, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1024 };
@@ -125,6 +126,7 @@ void profile_free(struct profile *p)
     free(p->leaf);
     free(p->block);
     free(p->call);
+    sampled_free(p->sampled);
     free(x);
 }
 
@@ -235,10 +237,11 @@ static void blame(struct running *x, uint32_t place, uint32_t object)
 
 /* ---- what is seen ---- */
 
-static enum profile_cause cause_of(const struct sim_reference *r, bool was_recent)
+static enum profile_cause cause_of(const struct running *x, const struct sim_reference *r, bool was_recent)
 {
     switch (r->cause) {
-    case MISS_cold: return CAUSE_cold;
+    case MISS_cold: /* but not if it was used where nobody looked */
+        return x->p.sampled && sampled_was_touched(x->p.sampled, r) ? CAUSE_unknown : CAUSE_cold;
     case MISS_replaced: return was_recent ? CAUSE_conflict : CAUSE_capacity;
     case MISS_true_sharing: return CAUSE_true_sharing;
     case MISS_false_sharing: return CAUSE_false_sharing;
@@ -298,13 +301,17 @@ static void see_reference(void *context, const struct sim_reference *r)
     p->compute += r->issue + r->stall - stall;
     if (r->context < x->threads && x->leaf[r->context])
         p->leaf[x->leaf[r->context] - 1].compute += r->issue + r->stall - stall;
+    if (p->sampled && sampled_refer(p->sampled, r, c->object) == OUTCOME_UNKNOWN) {
+        c->unknown++; /* whatever the machine, which knows nothing of gaps, takes it for */
+        return;
+    }
     if (r->cause == MISS_KINDS && stall == 0)
         return;
     p->misses += r->cause != MISS_KINDS;
     p->stall += stall;
     w->misses += r->cause != MISS_KINDS;
     w->stall += stall;
-    see_miss(x, r, c, cause_of(r, was_recent), stall);
+    see_miss(x, r, c, cause_of(x, r, was_recent), stall);
     if (r->context < x->threads && x->leaf[r->context]) {
         p->leaf[x->leaf[r->context] - 1].stall += stall;
         p->leaf[x->leaf[r->context] - 1].misses += r->cause != MISS_KINDS;
@@ -351,6 +358,8 @@ static void see_event(void *context, uint32_t thread, const struct peet_event *e
     const struct source_context *c = &x->source->context[thread];
     uint64_t path[OBJECT_PATH];
 
+    if (e->kind == PEET_EV_gap && x->p.sampled)
+        sampled_gap(x->p.sampled, thread);
     switch (e->kind) {
     case PEET_EV_malloc:
     case PEET_EV_calloc:
@@ -380,6 +389,24 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
     r = sim_run(sim, progress, err);
     if (r == 0)
         sim_result(sim, &p->result);
+    if (r == 0 && p->sampled)
+        sampled_scale(p->sampled, p);
     sim_free(sim);
     return r;
+}
+
+/* Calls and returns between windows. */
+static void see_passed(void *user, uint32_t thread, const struct peet_record *block)
+{
+    struct running *x = user;
+
+    paths_block(&x->p.paths, thread, block);
+}
+
+int profile_set_sample(struct profile *p, const struct sample_config *config, struct peet_err *err)
+{
+    struct running *x = (struct running *)p;
+
+    sample_set_passed(x->source, see_passed, x);
+    return sampled_new(&p->machine, x->source, config, &p->sampled, err);
 }

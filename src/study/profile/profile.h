@@ -19,7 +19,7 @@
 /* clang-format off */
 #define PROFILE_CAUSES(X) \
     X(cold, "cold") X(capacity, "capacity") X(conflict, "conflict") X(true_sharing, "true sharing") \
-    X(false_sharing, "false sharing") X(farther, "in a farther cache") X(upgrade, "upgrade")
+    X(false_sharing, "false sharing") X(farther, "in a farther cache") X(upgrade, "upgrade") X(unknown, "unknown")
 /* clang-format on */
 enum profile_cause {
 #define X(name, title) CAUSE_##name,
@@ -31,6 +31,7 @@ enum profile_cause {
 struct profile_cell {
     uint32_t place, object;
     uint64_t references, writes, misses; /* misses: no private cache had the line */
+    uint64_t unknown;                    /* references of which a sample does not know whether they missed */
     uint64_t compute;                    /* cycles of hits in the first cache, and of library code that moves bytes */
     uint64_t cause[CAUSES],
         stall[CAUSES]; /* how often, and cycles; an upgrade or a line in a farther cache is no miss */
@@ -78,11 +79,18 @@ struct profile {
     uint64_t window_length; /* references */
     uint64_t references, misses;
     uint64_t compute, stall, fetch; /* cycles; stall is for data, fetch for instructions */
+    struct sampled
+        *sampled; /* (estimate_profile.h) not NULL: all numbers are estimates of the whole run, from samples */
 };
 
 /* The source must not give repeats; it must live as long as the profile. */
 int profile_new(const struct machine_config *machine, struct source *source, struct profile **ret,
                 struct peet_err *err);
+
+/* Before profile_run, if the source is one of source_take_sample with that config. */
+struct sample_config;
+int profile_set_sample(struct profile *p, const struct sample_config *config, struct peet_err *err);
+
 int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err);
 void profile_free(struct profile *p);
 

@@ -1,0 +1,715 @@
+/* SPDX-License-Identifier: MIT */
+/* Windows of a thread's references, and sets of a cache.
+ *
+ * A thread's windows are counted in its own references, so that they do not depend on the machine. Whether a window is open
+ * is decided where a block begins, since a block without some of its references would be another block; so a window is as much as
+ * a block longer or shorter than was asked for, and windows do not drift for that. Instructions and references between windows are summed
+ * up, and told as a gap before the next thing that the consumer sees.
+ *
+ * Sets are chosen by a hash of their numbers, exactly as many as were asked for: strides that are powers of two would meet either
+ * all or none of those that a bit mask chooses. A reference to several lines is cut to those that are in chosen sets. */
+#include "map/sample.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/map.h"
+
+enum {
+    ROOM = 4096,      /* records that are expanded or copied at a time */
+    PAGE_LINES = 512, /* lines in a page of the touched ones */
+    PAGES_AT_HAND = 64,
+};
+
+struct page {
+    uint64_t bits[PAGE_LINES / 64];
+};
+
+struct page_at_hand {
+    uint64_t number; /* 1 + its number; 0: none */
+    uint32_t process;
+    struct page *page;
+};
+
+struct lane {               /* a thread */
+    struct peet_batch raw;  /* as the source behind gave it */
+    uint64_t trip;          /* the next one of its repeat */
+    struct peet_batch part; /* that is looked at: of raw, or expanded trips of its repeat */
+    size_t at;              /* the next record of it */
+    struct peet_record *expanded, *copy;
+    size_t expanded_room, copy_room;
+    struct peet_event *event; /* of the copy */
+    size_t event_room, events;
+    bool is_on, has_gap;
+    uint64_t now;               /* references so far */
+    uint64_t period, from, end; /* of the window that is open, or comes next */
+    uint64_t gap_instructions, gap_references;
+    struct peet_record gap;
+    struct peet_event gap_event;
+    uint64_t random;
+    struct sample_counts counts;
+};
+
+struct sampler {
+    struct source source;
+    struct source *inner;
+    struct sample_config config;
+    unsigned line_bits;
+    struct lane *lane;                                                             /* by context */
+    void (*passed)(void *user, uint32_t context, const struct peet_record *block); /* or NULL */
+    void *user;
+    uint64_t *chosen; /* bits, by set; NULL: all */
+    uint64_t chosen_count;
+    struct map touched; /* struct page *, by page and process */
+    struct page_at_hand at_hand[PAGES_AT_HAND];
+};
+
+static int no_memory(struct peet_err *err)
+{
+    return err_set(err, PEET_ERR_MEMORY, "no memory for samples");
+}
+
+static uint64_t scramble(uint64_t x)
+{
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+
+/* ---- lines that were touched ---- */
+
+static struct page *find_page(struct sampler *s, uint32_t process, uint64_t number)
+{
+    struct page_at_hand *h = &s->at_hand[number % PAGES_AT_HAND];
+
+    if (h->number == number + 1 && h->process == process)
+        return h->page;
+    struct page **page = map_put(&s->touched, number, process);
+    if (page && !*page)
+        *page = calloc(1, sizeof **page);
+    if (!page || !*page)
+        return NULL;
+    *h = (struct page_at_hand){ number + 1, process, *page };
+    return *page;
+}
+
+static int touch(struct sampler *s, uint32_t process, uint64_t addr, uint64_t size, struct peet_err *err)
+{
+    uint64_t last = (addr + (size ? size - 1 : 0)) >> s->line_bits;
+
+    for (uint64_t line = addr >> s->line_bits; line <= last; line++) {
+        struct page *p = find_page(s, process, line / PAGE_LINES);
+        if (!p)
+            return no_memory(err);
+        p->bits[line % PAGE_LINES / 64] |= (uint64_t)1 << line % 64;
+    }
+    return 0;
+}
+
+bool sample_was_touched(const struct source *source, uint32_t context, uint64_t line)
+{
+    const struct sampler *s = (const struct sampler *)(const void *)source;
+    struct page *const *page = map_find(&s->touched, line / PAGE_LINES, s->source.context[context].process);
+
+    return page && *page && ((*page)->bits[line % PAGE_LINES / 64] >> line % 64 & 1);
+}
+
+/* ---- windows ---- */
+
+/* A random window may reach into the next period, and meet the next one: if all were whole inside of their periods, the ends of periods would be seen
+ * less often than their middles. */
+static void find_window(const struct sampler *s, struct lane *l)
+{
+    const struct sample_config *c = &s->config;
+    uint64_t offset =
+        (c->every - c->length) / 2; /* at the beginning, what a program does first would count for the whole period */
+
+    if (c->is_random && c->every > c->length) {
+        l->random += 0x9e3779b97f4a7c15;
+        offset = scramble(l->random) % c->every;
+    }
+    l->from = l->period * c->every + offset;
+    l->end = l->from + c->length;
+}
+
+/* A block begins: is it in a window? */
+static void enter_block(const struct sampler *s, struct lane *l)
+{
+    bool was_on = l->is_on;
+
+    if (s->config.every == s->config.length) /* or both 0 */
+        return;
+    while (l->now >= l->end) {
+        l->period++;
+        l->is_on = false;
+        find_window(s, l);
+    }
+    l->is_on = l->now >= l->from;
+    l->counts.windows += l->is_on && !was_on; /* two that touch each other are one */
+}
+
+/* ---- events that are references ---- */
+
+struct range {
+    uint64_t addr, size;
+    bool is_write;
+};
+
+/* What library code refers to; returns how many ranges it has. */
+static unsigned ranges_of(const struct peet_event *e, struct range ret[2])
+{
+    switch (e->kind) {
+    case PEET_EV_range_read: ret[0] = (struct range){ e->arg[0], e->arg[1], false }; return 1;
+    case PEET_EV_range_write: ret[0] = (struct range){ e->arg[0], e->arg[1], true }; return 1;
+    case PEET_EV_range_copy:
+        ret[0] = (struct range){ e->arg[1], e->arg[2], false };
+        ret[1] = (struct range){ e->arg[0], e->arg[2], true };
+        return 2;
+    case PEET_EV_range_compare:
+        ret[0] = (struct range){ e->arg[0], e->arg[2], false };
+        ret[1] = (struct range){ e->arg[1], e->arg[2], false };
+        return 2;
+    default: return 0;
+    }
+}
+
+static uint64_t lines_in(const struct sampler *s, const struct range *r)
+{
+    return r->size ? ((r->addr + r->size - 1) >> s->line_bits) - (r->addr >> s->line_bits) + 1 : 0;
+}
+
+/* Of the event at hand, as it stands in the lane. */
+static uint64_t range_references(const struct sampler *s, const struct peet_event *e)
+{
+    struct range r[2];
+    uint64_t n = 0;
+
+    for (unsigned i = 0, count = ranges_of(e, r); i < count; i++)
+        n += lines_in(s, &r[i]);
+    return n;
+}
+
+/* ---- reading ---- */
+
+static uint64_t references_of(const struct peet_repeat *r)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < r->count; i++)
+        n += peet_is_reference(&r->records[i]) != 0;
+    return n;
+}
+
+static uint64_t instructions_of(const struct peet_repeat *r)
+{
+    uint64_t n = 0;
+
+    for (size_t i = 0; i < r->count; i++)
+        n += r->records[i].kind == PEET_BLOCK ? r->records[i].size : 0;
+    return n;
+}
+
+/* Some trips of a repeat whose references nobody will see. Steps that are shorter than a line leave none out. */
+static int touch_trips(struct sampler *s, uint32_t process, const struct lane *l, uint64_t trips, struct peet_err *err)
+{
+    const struct peet_repeat *n = &l->raw.repeat;
+
+    for (size_t i = 0; i < n->count; i++) {
+        const struct peet_record *r = &n->records[i];
+        if (!peet_is_reference(r))
+            continue;
+        uint64_t first = r->addr + l->trip * n->step[i], step = n->step[i], length = (trips - 1) * step;
+        int e = 0;
+        if (step >> 63) { /* backwards */
+            first += length;
+            step = -step;
+            length = -length;
+        }
+        if (step <= s->config.line_bytes)
+            e = touch(s, process, first, length + r->size, err);
+        else
+            for (uint64_t k = 0; k < trips && e == 0; k++)
+                e = touch(s, process, first + k * step, r->size, err);
+        if (e < 0)
+            return e;
+    }
+    return 0;
+}
+
+/* As many trips as end before the next window, at once. */
+static int skip_trips(struct sampler *s, uint32_t context, struct lane *l, struct peet_err *err)
+{
+    uint64_t references = references_of(&l->raw.repeat), left = l->raw.repeat.times - l->trip, trips = left;
+
+    if (l->is_on || l->now >= l->from)
+        return 0;
+    if (references > 0)
+        trips = (l->from - l->now) / references;
+    trips = trips < left ? trips : left;
+    if (trips == 0)
+        return 0;
+    for (size_t i = 0; s->passed && i < l->raw.repeat.count; i++)
+        if (l->raw.repeat.records[i].kind == PEET_BLOCK)
+            s->passed(s->user, context, &l->raw.repeat.records[i]);
+    int e = touch_trips(s, s->source.context[context].process, l, trips, err);
+    l->gap_instructions += trips * instructions_of(&l->raw.repeat);
+    l->gap_references += trips * references;
+    l->has_gap = true;
+    l->now += trips * references;
+    l->trip += trips;
+    return e;
+}
+
+static int expand_trips(struct lane *l, struct peet_err *err)
+{
+    const struct peet_repeat *n = &l->raw.repeat;
+    uint64_t left = n->times - l->trip, trips = n->count < ROOM ? ROOM / n->count : 1;
+
+    if (n->count > l->expanded_room || !l->expanded) {
+        size_t room = n->count > ROOM ? n->count : ROOM;
+        struct peet_record *more = realloc(l->expanded, room * sizeof *more);
+        if (!more)
+            return no_memory(err);
+        l->expanded = more;
+        l->expanded_room = room;
+    }
+    trips = trips < left ? trips : left;
+    struct peet_record *to = l->expanded;
+    for (uint64_t end = l->trip + trips; l->trip < end; l->trip++)
+        for (size_t i = 0; i < n->count; i++) {
+            *to = n->records[i];
+            to++->addr += l->trip * n->step[i];
+        }
+    l->part = l->raw;
+    l->part.records = l->expanded;
+    l->part.count = (size_t)(to - l->expanded);
+    l->at = 0;
+    return 1;
+}
+
+/* The next records to look at: 1, or 0 at the end. */
+static int refill(struct sampler *s, uint32_t context, struct lane *l, uint64_t *reply, struct peet_err *err)
+{
+    for (;;) {
+        if (l->trip < l->raw.repeat.times) {
+            int e = skip_trips(s, context, l, err);
+            if (e < 0)
+                return e;
+            if (l->trip < l->raw.repeat.times)
+                return expand_trips(l, err);
+        }
+        int r = source_next(s->inner, context, *reply, &l->raw, err);
+        *reply = 0;
+        s->source.context = s->inner->context;
+        s->source.contexts = s->inner->contexts;
+        l->trip = 0;
+        l->part = l->raw;
+        l->at = 0;
+        if (r <= 0) {
+            l->part.count = 0;
+            l->raw.repeat.times = 0;
+            return r;
+        }
+        if (l->raw.count == 0 || l->raw.records[l->raw.count - 1].kind != PEET_REPEAT)
+            l->raw.repeat.times = 0;
+        else
+            l->part.count--;
+        if (l->part.count > 0)
+            return 1;
+    }
+}
+
+/* ---- between windows ---- */
+
+/* Leaves out what nobody sees, up to a window or an event that passes, if the part has one: then at is less than its count. */
+static int pass_over(struct sampler *s, uint32_t context, struct lane *l, struct peet_err *err)
+{
+    uint32_t process = s->source.context[context].process;
+
+    for (; l->at < l->part.count; l->at++) {
+        const struct peet_record *r = &l->part.records[l->at];
+        int e = 0;
+        if (r->kind == PEET_BLOCK) {
+            enter_block(s, l);
+            if (l->is_on)
+                return 0;
+            l->gap_instructions += r->size;
+            if (s->passed)
+                s->passed(s->user, context, r);
+        } else if (r->kind == PEET_EVENT) {
+            struct range range[2];
+            unsigned ranges = ranges_of(&l->part.events[r->id], range);
+            if (ranges == 0)
+                return 0;
+            for (unsigned i = 0; i < ranges && e == 0; i++) {
+                uint64_t lines = lines_in(s, &range[i]);
+                l->gap_references += lines;
+                l->now += lines;
+                e = lines ? touch(s, process, range[i].addr, range[i].size, err) : 0;
+            }
+        } else {
+            l->gap_references++;
+            l->now++;
+            e = touch(s, process, r->addr, r->size, err);
+        }
+        l->has_gap = true;
+        if (e < 0)
+            return e;
+    }
+    return 0;
+}
+
+static int tell_gap(struct lane *l, struct peet_batch *ret)
+{
+    l->gap_event =
+        (struct peet_event){ .kind = PEET_EV_gap, .args = 2, .arg = { l->gap_instructions, l->gap_references } };
+    l->gap = (struct peet_record){ .addr = l->gap_instructions, .kind = PEET_EVENT };
+    *ret = (struct peet_batch){
+        .count = 1, .records = &l->gap, .events = &l->gap_event, .thread = l->raw.thread, .position = l->raw.position
+    };
+    l->counts.gap_instructions += l->gap_instructions;
+    l->counts.between += l->gap_references;
+    l->gap_instructions = l->gap_references = 0;
+    l->has_gap = false;
+    return 1;
+}
+
+/* ---- in a window ---- */
+
+/* How many records from here on are in the window, or are events that pass. */
+static size_t find_end(struct sampler *s, struct lane *l)
+{
+    size_t i = l->at;
+
+    for (; i < l->part.count; i++) {
+        const struct peet_record *r = &l->part.records[i];
+        if (r->kind == PEET_BLOCK) {
+            enter_block(s, l);
+            if (!l->is_on)
+                break;
+            l->counts.instructions += r->size;
+        } else {
+            uint64_t n = r->kind == PEET_EVENT ? range_references(s, &l->part.events[r->id]) : 1;
+            l->counts.seen += n;
+            l->now += n;
+        }
+    }
+    return i - l->at;
+}
+
+bool sample_has_set(const struct source *source, uint64_t set)
+{
+    const struct sampler *s = (const struct sampler *)(const void *)source;
+
+    return !s->chosen || (s->chosen[set / 64] >> set % 64 & 1);
+}
+
+static bool has_line(const struct sampler *s, uint64_t line)
+{
+    uint64_t set = line & (s->config.sets - 1);
+
+    return s->chosen[set / 64] >> set % 64 & 1;
+}
+
+/* The next piece of memory, from *at on, that is in chosen sets; false: there is none before the end. */
+static bool next_piece(const struct sampler *s, uint64_t *at, uint64_t end, uint64_t *ret_size)
+{
+    uint64_t line_bytes = s->config.line_bytes;
+
+    while (*at < end && !has_line(s, *at >> s->line_bits))
+        *at = (*at | (line_bytes - 1)) + 1;
+    uint64_t to = *at;
+    while (to < end && has_line(s, to >> s->line_bits))
+        to = (to | (line_bytes - 1)) + 1;
+    *ret_size = (to < end ? to : end) - *at;
+    return *at < end;
+}
+
+static int put_record(struct lane *l, size_t n, const struct peet_record *r, struct peet_err *err)
+{
+    if (n >= l->copy_room) {
+        size_t room = l->copy_room ? 2 * l->copy_room : ROOM;
+        struct peet_record *more = realloc(l->copy, room * sizeof *more);
+        if (!more)
+            return no_memory(err);
+        l->copy = more;
+        l->copy_room = room;
+    }
+    l->copy[n] = *r;
+    return 0;
+}
+
+static int put_event(struct lane *l, size_t *n, const struct peet_event *e, struct peet_err *err)
+{
+    struct peet_record r = { .addr = e->arg[0], .id = (uint32_t)l->events, .kind = PEET_EVENT };
+
+    if (l->events >= l->event_room) {
+        size_t room = l->event_room ? 2 * l->event_room : 64;
+        struct peet_event *more = realloc(l->event, room * sizeof *more);
+        if (!more)
+            return no_memory(err);
+        l->event = more;
+        l->event_room = room;
+    }
+    l->event[l->events++] = *e;
+    return put_record(l, (*n)++, &r, err);
+}
+
+static int put_ranges(struct sampler *s, struct lane *l, size_t *n, const struct peet_event *e, struct peet_err *err)
+{
+    struct range range[2];
+    unsigned ranges = ranges_of(e, range);
+
+    for (unsigned i = 0; i < ranges; i++) {
+        uint64_t at = range[i].addr, end = at + range[i].size, size;
+        l->counts.other_sets += lines_in(s, &range[i]);
+        for (; next_piece(s, &at, end, &size); at += size) {
+            struct peet_event piece = { .kind = range[i].is_write ? PEET_EV_range_write : PEET_EV_range_read,
+                                        .args = 2,
+                                        .site = e->site,
+                                        .arg = { at, size } };
+            int r = put_event(l, n, &piece, err);
+            if (r < 0)
+                return r;
+            l->counts.other_sets -= lines_in(s, &(struct range){ at, size, false });
+        }
+    }
+    return 0;
+}
+
+static int put_reference(struct sampler *s, struct lane *l, size_t *n, const struct peet_record *r,
+                         struct peet_err *err)
+{
+    uint64_t at = r->addr, end = at + (r->size ? r->size : 1), size;
+    bool is_in = false;
+    int e = 0;
+
+    for (; e == 0 && next_piece(s, &at, end, &size); at += size) {
+        struct peet_record piece = *r;
+        piece.addr = at;
+        piece.size = r->size ? (uint32_t)size & PEET_MAX_SIZE : 0;
+        e = put_record(l, (*n)++, &piece, err);
+        is_in = true;
+    }
+    l->counts.other_sets += !is_in;
+    return e;
+}
+
+/* What of these records is seen, copied. */
+static int copy_chosen(struct sampler *s, struct lane *l, size_t count, struct peet_batch *ret, struct peet_err *err)
+{
+    size_t n = 0;
+
+    l->events = 0;
+    for (size_t i = l->at; i < l->at + count; i++) {
+        const struct peet_record *r = &l->part.records[i];
+        struct range range[2];
+        int e;
+        if (r->kind == PEET_BLOCK)
+            e = put_record(l, n++, r, err);
+        else if (r->kind != PEET_EVENT)
+            e = put_reference(s, l, &n, r, err);
+        else if (ranges_of(&l->part.events[r->id], range) > 0)
+            e = put_ranges(s, l, &n, &l->part.events[r->id], err);
+        else
+            e = put_event(l, &n, &l->part.events[r->id], err);
+        if (e < 0)
+            return e;
+    }
+    *ret = l->part;
+    ret->records = l->copy;
+    ret->events = l->event;
+    ret->count = n;
+    return 0;
+}
+
+/* Events between windows that follow each other, and all of a window that the part has. */
+static int show(struct sampler *s, struct lane *l, struct peet_batch *ret, struct peet_err *err)
+{
+    size_t count = 1;
+
+    if (l->is_on || l->part.records[l->at].kind == PEET_BLOCK)
+        count = find_end(s, l);
+    if (s->chosen) {
+        int r = copy_chosen(s, l, count, ret, err);
+        if (r < 0)
+            return r;
+    } else {
+        *ret = l->part;
+        ret->records += l->at;
+        ret->count = count;
+    }
+    ret->repeat.times = 0;
+    l->at += count;
+    return ret->count > 0;
+}
+
+static int next(struct source *source, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+{
+    struct sampler *s = (struct sampler *)(void *)source;
+    struct lane *l = &s->lane[context];
+    int r;
+
+    for (;;) {
+        if (l->at == l->part.count) {
+            r = refill(s, context, l, &reply, err);
+            if (r == 0 && l->has_gap)
+                return tell_gap(l, ret);
+            if (r <= 0)
+                return r;
+        }
+        if (!l->is_on) {
+            r = pass_over(s, context, l, err);
+            if (r < 0)
+                return r;
+            if (l->at == l->part.count)
+                continue;
+            if (l->has_gap)
+                return tell_gap(l, ret);
+        }
+        r = show(s, l, ret, err);
+        if (r != 0)
+            return r;
+    }
+}
+
+void sample_set_passed(struct source *source,
+                       void (*passed)(void *user, uint32_t context, const struct peet_record *block), void *user)
+{
+    struct sampler *s = (struct sampler *)(void *)source;
+
+    s->passed = passed;
+    s->user = user;
+}
+
+/* ---- life ---- */
+
+static void free_sampler(struct source *source)
+{
+    struct sampler *s = (struct sampler *)(void *)source;
+    struct page **page;
+    uint64_t key;
+    uint32_t tag;
+
+    for (uint32_t i = 0; s->lane && i < s->inner->most; i++) {
+        free(s->lane[i].expanded);
+        free(s->lane[i].copy);
+        free(s->lane[i].event);
+    }
+    for (size_t at = 0; (page = map_next(&s->touched, &at, &key, &tag)) != NULL;)
+        free(*page);
+    map_release(&s->touched);
+    free(s->chosen);
+    free(s->lane);
+    source_free(s->inner);
+    free(s);
+}
+
+static const struct source_kind SAMPLER = { next, free_sampler };
+
+struct ranked {
+    uint64_t hash, set;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+
+    return (x->hash > y->hash) - (x->hash < y->hash);
+}
+
+static int choose_sets(struct sampler *s)
+{
+    uint64_t sets = s->config.sets, wanted = sets / s->config.one_in;
+    struct ranked *ranked = calloc(sets, sizeof *ranked);
+
+    s->chosen = calloc(sets / 64 + 1, sizeof *s->chosen);
+    s->chosen_count = wanted ? wanted : 1;
+    if (!ranked || !s->chosen) {
+        free(ranked);
+        return -1;
+    }
+    for (uint64_t i = 0; i < sets; i++)
+        ranked[i] = (struct ranked){ scramble(i + scramble(s->config.seed + 1)), i };
+    qsort(ranked, sets, sizeof *ranked, by_hash);
+    for (uint64_t i = 0; i < s->chosen_count; i++)
+        s->chosen[ranked[i].set / 64] |= (uint64_t)1 << ranked[i].set % 64;
+    free(ranked);
+    return 0;
+}
+
+static int check_config(const struct sample_config *c, struct peet_err *err)
+{
+    if (c->every > 0 && (c->length == 0 || c->length > c->every))
+        return err_set(err, PEET_ERR_USAGE,
+                       "windows of %" PRIu64 " references do not fit in periods of %" PRIu64
+                       "; at least 1, and at most the period was expected",
+                       c->length, c->every);
+    if (c->line_bytes == 0 || (c->line_bytes & (c->line_bytes - 1)))
+        return err_set(err, PEET_ERR_USAGE, "lines of %" PRIu32 " bytes; a power of two was expected", c->line_bytes);
+    if (c->sets & (c->sets - 1))
+        return err_set(err, PEET_ERR_USAGE, "%" PRIu64 " sets cannot be sampled; a power of two was expected", c->sets);
+    if (c->sets > 0 && (c->one_in == 0 || c->one_in > c->sets))
+        return err_set(err, PEET_ERR_USAGE,
+                       "one in %" PRIu32 " sets cannot be chosen of %" PRIu64 "; between 1 and %" PRIu64
+                       " was expected",
+                       c->one_in, c->sets, c->sets);
+    return 0;
+}
+
+int source_take_sample(struct source *inner, const struct sample_config *config, struct source **ret,
+                       struct peet_err *err)
+{
+    int r = check_config(config, err);
+    struct sampler *s = r < 0 ? NULL : calloc(1, sizeof *s);
+
+    if (!s) {
+        source_free(inner);
+        return r < 0 ? r : no_memory(err);
+    }
+    s->inner = inner;
+    s->config = *config;
+    if (config->every == 0)
+        s->config.length = 0;
+    s->line_bits = (unsigned)__builtin_ctz(config->line_bytes);
+    s->touched.value_size = sizeof(struct page *);
+    s->lane = calloc(inner->most + 1, sizeof *s->lane);
+    s->source = (struct source){ &SAMPLER, inner->trace, inner->context, inner->contexts, inner->most, inner->is_live };
+    if (!s->lane || (config->sets > 0 && config->one_in > 1 && choose_sets(s) < 0)) {
+        free_sampler(&s->source);
+        return no_memory(err);
+    }
+    for (uint32_t i = 0; i < inner->most; i++) {
+        s->lane[i].random = scramble(config->seed + 1) ^ i;
+        find_window(s, &s->lane[i]);
+        s->lane[i].is_on = s->lane[i].from == 0;
+        s->lane[i].counts.windows = s->lane[i].is_on;
+    }
+    *ret = &s->source;
+    return 0;
+}
+
+static void add_counts(struct sample_counts *a, const struct sample_counts *b)
+{
+    a->windows += b->windows;
+    a->seen += b->seen;
+    a->instructions += b->instructions;
+    a->between += b->between;
+    a->gap_instructions += b->gap_instructions;
+    a->other_sets += b->other_sets;
+}
+
+struct sample_counts sample_counts(const struct source *source, uint32_t context)
+{
+    const struct sampler *s = (const struct sampler *)(const void *)source;
+    struct sample_counts sum = { .sets = s->config.sets };
+
+    sum.chosen = s->chosen ? s->chosen_count : s->config.sets;
+    for (uint32_t i = 0; i < s->source.contexts; i++)
+        if (context == SAMPLE_ALL || context == i)
+            add_counts(&sum, &s->lane[i].counts);
+    return sum;
+}

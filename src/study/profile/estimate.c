@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+/* The cache of a sample, and what is kept of it for the estimators.
+ *
+ * A set's lines stand in the order of their last use. What was in it before the sample is forgotten at its first reference in it. Times and
+ * intervals are counted in bins whose widths grow with them. Intervals are kept as differences from bin to bin, so that one costs two additions
+ * however long it is; a sum over them then has the weight of all that cover a bin. Intervals that end in an unknown reference are dead as often as
+ * unknown references are misses, which is found by turns. What is kept belongs to the object of the reference that ends an
+ * interval, and sums over all objects are made when somebody asks. */
+#include "study/profile/estimate.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/sample.h"
+
+enum {
+    FINE_BITS = 4,   /* 16 bins for a doubling of time in direct-mapped caches, */
+    COARSE_BITS = 2, /*   and 4 in others, which need bins for each way */
+    FEW = 8,         /* generations of an object: fewer say nothing */
+    ROUNDS = 8,      /* until it is known how open intervals end */
+    PRIOR = 4,       /* short intervals: what is known of all objects counts as much as that for one of them */
+};
+
+struct way {
+    uint64_t line, last;
+    uint64_t filled; /* 1 + when, by a known miss; 0: by something else */
+};
+
+struct set {
+    uint32_t sample; /* 1 + the one that it is of */
+    uint16_t known;
+    uint8_t group; /* 1 + its number */
+};
+
+/* By way and bin. */
+struct ages {
+    double *dead, *live, *open; /* differences; open: nobody knows how they ended */
+    uint64_t *unknown;
+};
+
+struct group {
+    uint64_t references, misses, unknown;
+};
+
+struct tally { /* of an object */
+    uint64_t references, misses, unknown;
+    uint64_t before[3]; /* the same, before this sample */
+    uint64_t generations;
+    double dead, generation; /* times */
+    double kk, ku, uu, kn,
+        un;         /* sums of products over the samples: k known misses, u unknown, n references of all objects */
+    double of_open; /* of the sum over all objects: the part of open intervals that ends in a miss */
+    struct ages ages;
+    struct group group[ESTIMATE_GROUPS];
+};
+
+struct estimate {
+    struct estimate_config config;
+    unsigned fine;
+    size_t bins;
+    struct set *set;
+    struct way *way;
+    uint32_t sample; /* 1 + its number */
+    bool is_open;
+    unsigned last_group;
+    struct tally *tally;
+    uint32_t objects;
+    uint64_t references, others; /* of all samples that have ended */
+    double nn;
+    struct tally all; /* sums over the objects, when they were asked for */
+    bool has_all;
+};
+
+static size_t bin_of(const struct estimate *e, uint64_t time)
+{
+    uint64_t steps = (uint64_t)1 << e->fine;
+    size_t bin = (size_t)time;
+
+    if (time >= steps) {
+        unsigned doublings = 63 - (unsigned)__builtin_clzll(time) - e->fine;
+        bin = (size_t)(doublings * steps + (time >> doublings));
+    }
+    return bin < e->bins ? bin : e->bins - 1;
+}
+
+/* ---- references ---- */
+
+static void make_ages(const struct estimate *e, struct ages *a)
+{
+    size_t n = e->config.ways * (e->bins + 1);
+
+    a->dead = mem_alloc(n, sizeof *a->dead);
+    a->live = mem_alloc(n, sizeof *a->live);
+    a->open = mem_alloc(n, sizeof *a->open);
+    a->unknown = mem_alloc(n, sizeof *a->unknown);
+}
+
+static struct tally *find_tally(struct estimate *e, uint32_t object)
+{
+    while (e->objects <= object) {
+        e->tally = mem_room(e->tally, e->objects, sizeof *e->tally);
+        e->tally[e->objects++] = (struct tally){ 0 };
+    }
+    struct tally *t = &e->tally[object];
+    if (!t->ages.dead)
+        make_ages(e, &t->ages);
+    return t;
+}
+
+/* A reference ends intervals: for each j, one in which j other lines of its set were used and its own was not. at: its line's place in the order of
+ * use, or the number of known lines. How long they were is known also where it is not known whether they ended in a miss. */
+static void add_intervals(const struct estimate *e, const struct ages *a, const struct set *s, const struct way *way,
+                          uint32_t at, uint64_t now)
+{
+    uint64_t length = e->config.length, before = 0;
+    double *to = at < s->known ? a->live : s->known == e->config.ways ? a->dead : a->open;
+
+    for (uint32_t j = 0; j <= at && j < s->known; j++, to += e->bins + 1) {
+        uint64_t whole = now - way[j].last;
+        double weight = whole < length ? 1 / (double)(length - whole) : 1;
+        to[j ? bin_of(e, before) : 0] += weight;
+        to[bin_of(e, whole) + 1] -= weight;
+        before = whole;
+    }
+}
+
+static void end_generation(struct tally *t, const struct way *way, uint64_t now)
+{
+    if (way->filled == 0)
+        return;
+    t->generations++;
+    t->generation += (double)(now + 1 - way->filled);
+    t->dead += (double)(now - way->last);
+}
+
+static struct set *enter_set(struct estimate *e, uint64_t line)
+{
+    struct set *s = &e->set[line & (e->config.sets - 1)];
+
+    if (s->sample != e->sample) {
+        s->sample = e->sample;
+        s->known = 0;
+        if (s->group == 0) /* in turn, so that groups are alike */
+            s->group = (uint8_t)(1 + e->last_group++ % ESTIMATE_GROUPS);
+    }
+    return s;
+}
+
+enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
+{
+    uint32_t ways = e->config.ways, at = 0;
+    struct set *s = enter_set(e, line);
+    struct way *way = &e->way[(line & (e->config.sets - 1)) * ways];
+    struct tally *t = object < e->objects && e->tally[object].ages.dead ? &e->tally[object] : find_tally(e, object);
+    struct group *g = &t->group[s->group - 1];
+    enum estimate_outcome outcome = OUTCOME_HIT;
+
+    assert(e->is_open);
+    t->references++;
+    g->references++;
+    while (at < s->known && way[at].line != line)
+        at++;
+    add_intervals(e, &t->ages, s, way, at, now);
+    struct way entry = { line, now, 0 };
+    if (at < s->known) {
+        entry.filled = way[at].filled;
+    } else if (s->known < ways) {
+        outcome = OUTCOME_UNKNOWN;
+        t->ages.unknown[s->known * (e->bins + 1) + bin_of(e, now)]++;
+        t->unknown++;
+        g->unknown++;
+        s->known++;
+    } else {
+        outcome = OUTCOME_MISS;
+        at = ways - 1;
+        end_generation(t, &way[at], now);
+        entry.filled = now + 1;
+        t->misses++;
+        g->misses++;
+    }
+    for (; at > 0; at--)
+        way[at] = way[at - 1];
+    way[0] = entry;
+    return outcome;
+}
+
+void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
+{
+    struct set *s = &e->set[line & (e->config.sets - 1)];
+    struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    struct tally *t = &e->tally[object];
+    struct group *g = &t->group[s->group - 1];
+
+    assert(e->is_open && way->line == line && way->last == now && way->filled == 0);
+    t->ages.unknown[(s->known - 1u) * (e->bins + 1) + bin_of(e, now)]--;
+    t->unknown--;
+    t->misses++;
+    g->unknown--;
+    g->misses++;
+    way->filled = now + 1;
+}
+
+/* ---- samples ---- */
+
+void estimate_begin(struct estimate *e)
+{
+    assert(!e->is_open && e->sample < UINT32_MAX);
+    e->is_open = true;
+    e->sample++;
+    for (uint32_t i = 0; i < e->objects; i++) {
+        struct tally *t = &e->tally[i];
+        memcpy(t->before, (uint64_t[]){ t->references, t->misses, t->unknown }, sizeof t->before);
+    }
+}
+
+static void add_products(struct tally *t, double n)
+{
+    double k = (double)(t->misses - t->before[1]), u = (double)(t->unknown - t->before[2]);
+
+    t->kk += k * k;
+    t->ku += k * u;
+    t->uu += u * u;
+    t->kn += k * n;
+    t->un += u * n;
+}
+
+void estimate_end(struct estimate *e, uint64_t others)
+{
+    uint64_t n = 0, k = 0, u = 0;
+
+    assert(e->is_open);
+    e->is_open = false;
+    e->has_all = false;
+    for (uint32_t i = 0; i < e->objects; i++) {
+        n += e->tally[i].references - e->tally[i].before[0];
+        k += e->tally[i].misses - e->tally[i].before[1];
+        u += e->tally[i].unknown - e->tally[i].before[2];
+    }
+    for (uint32_t i = 0; i < e->objects; i++)
+        add_products(&e->tally[i], (double)n);
+    e->all.misses = k;
+    e->all.unknown = u;
+    add_products(&e->all, (double)n);
+    e->nn += (double)n * (double)n;
+    e->references += n;
+    e->others += others;
+}
+
+/* ---- sums over all objects ---- */
+
+static void add_tally(const struct estimate *e, struct tally *to, const struct tally *t)
+{
+    to->references += t->references;
+    to->misses += t->misses;
+    to->unknown += t->unknown;
+    to->generations += t->generations;
+    to->dead += t->dead;
+    to->generation += t->generation;
+    for (size_t i = 0; t->ages.dead && i < e->config.ways * (e->bins + 1); i++) {
+        to->ages.dead[i] += t->ages.dead[i];
+        to->ages.live[i] += t->ages.live[i];
+        to->ages.open[i] += t->ages.open[i];
+        to->ages.unknown[i] += t->ages.unknown[i];
+    }
+    for (unsigned i = 0; i < ESTIMATE_GROUPS; i++) {
+        to->group[i].references += t->group[i].references;
+        to->group[i].misses += t->group[i].misses;
+        to->group[i].unknown += t->group[i].unknown;
+    }
+}
+
+/* ---- estimators ---- */
+
+/* What covers a bin: its weight, and how much of it is dead. Of what is open, so much is. */
+struct cover {
+    double dead, live, open;
+};
+
+static void add_cover(struct cover *c, const struct ages *a, size_t at)
+{
+    c->dead += a->dead[at];
+    c->live += a->live[at];
+    c->open += a->open[at];
+}
+
+static double cover_dead(const struct cover *c, double of_open)
+{
+    return fmax(0, c->dead) + of_open * fmax(0, c->open);
+}
+
+static double cover_all(const struct cover *c)
+{
+    return fmax(0, c->dead) + fmax(0, c->live) + fmax(0, c->open);
+}
+
+/* Of an object's unknown references behind j others in their sets, how many are expected to miss. `last` is what was found for the last
+ * bin, of j - 1 at first, for times of which nothing is known. */
+static double age_misses(const struct estimate *e, const struct tally *t, const struct tally *all, uint32_t j,
+                         double of_open, double *last)
+{
+    struct cover own = { 0 }, others = { 0 };
+    double least = 0.5 / (double)e->config.length, prior = PRIOR / (double)e->config.length, sum = 0;
+
+    for (size_t i = 0, at = j * (e->bins + 1); i < e->bins; i++, at++) {
+        add_cover(&own, &t->ages, at);
+        add_cover(&others, &all->ages, at);
+        if (cover_all(&others) > least) /* what is less is rounding */
+            *last = cover_dead(&others, all->of_open) / cover_all(&others);
+        double p = *last, known = cover_all(&own);
+        if (known > least)
+            p = (cover_dead(&own, of_open) + prior * p) / (known + prior);
+        sum += p * (double)t->ages.unknown[at];
+    }
+    return sum;
+}
+
+/* The part of the unknown references that miss. Of those behind others it is what of_open should be. */
+static double age_round(const struct estimate *e, const struct tally *t, const struct tally *all, double *of_open)
+{
+    double sum = 0, behind = 0, last = 0.5;
+    uint64_t unknown = t->unknown, first = 0;
+
+    for (size_t i = 0; i < e->bins; i++)
+        first += t->ages.unknown[i];
+    for (uint32_t j = 0; j < e->config.ways; j++) {
+        double here = age_misses(e, t, all, j, *of_open, &last);
+        sum += here;
+        behind += j > 0 ? here : 0;
+    }
+    if (unknown > first)
+        *of_open = behind / (double)(unknown - first);
+    return sum / (double)unknown;
+}
+
+static double age_mu(const struct estimate *e, const struct tally *t, const struct tally *all)
+{
+    double of_open = all->of_open, mu = 0.5;
+
+    if (t->unknown == 0)
+        return mu;
+    for (unsigned i = 0; i < (e->config.ways > 1 ? ROUNDS : 1); i++)
+        mu = age_round(e, t, all, &of_open);
+    return mu;
+}
+
+/* Products are summed at the end of each sample; all else here. */
+static const struct tally *all_of(struct estimate *e)
+{
+    struct tally *a = &e->all;
+    size_t n = e->config.ways * (e->bins + 1);
+
+    if (e->has_all)
+        return a;
+    a->references = a->misses = a->unknown = a->generations = 0;
+    a->dead = a->generation = 0;
+    memset(a->ages.dead, 0, n * sizeof *a->ages.dead);
+    memset(a->ages.live, 0, n * sizeof *a->ages.live);
+    memset(a->ages.open, 0, n * sizeof *a->ages.open);
+    memset(a->ages.unknown, 0, n * sizeof *a->ages.unknown);
+    memset(a->group, 0, sizeof a->group);
+    for (uint32_t i = 0; i < e->objects; i++)
+        add_tally(e, a, &e->tally[i]);
+    a->of_open = 0.5;
+    for (unsigned i = 0; i < ROUNDS && a->unknown > 0 && e->config.ways > 1; i++)
+        age_round(e, a, a, &a->of_open);
+    e->has_all = true;
+    return a;
+}
+
+double estimate_pooled_age(struct estimate *e)
+{
+    const struct tally *all = all_of(e);
+
+    return age_mu(e, all, all);
+}
+
+static double generation_mu(const struct tally *t, const struct tally *all)
+{
+    if (t->generations >= FEW)
+        return t->dead / t->generation;
+    return all->generations > 0 ? all->dead / all->generation : 0.5;
+}
+
+/* All objects together miss what each of them misses. */
+static double sum_of_ages(struct estimate *e, const struct tally *all)
+{
+    double sum = 0;
+
+    for (uint32_t i = 0; i < e->objects; i++)
+        if (e->tally[i].unknown > 0)
+            sum += age_mu(e, &e->tally[i], all) * (double)e->tally[i].unknown;
+    return all->unknown > 0 ? sum / (double)all->unknown : 0.5;
+}
+
+static double mu_of(struct estimate *e, const struct tally *t, const struct tally *all, enum estimator by)
+{
+    switch (by) {
+    case ESTIMATE_generation: return generation_mu(t, all);
+    case ESTIMATE_age: return t == all ? sum_of_ages(e, all) : age_mu(e, t, all);
+    default: return 0.5;
+    }
+}
+
+/* ---- results ---- */
+
+static double by(double a, double b)
+{
+    return b > 0 ? a / b : 0;
+}
+
+/* Samples are as long as each other but for the last, so misses are looked at as a part of references: Σ (k + mu u - share n)². */
+static double spread_of(const struct estimate *e, const struct tally *t, double mu, double share)
+{
+    uint32_t samples = e->sample;
+    double squares =
+        t->kk + 2 * mu * t->ku + mu * mu * t->uu - 2 * share * (t->kn + mu * t->un) + share * share * e->nn;
+
+    if (samples < 2 || e->references == 0)
+        return (double)NAN;
+    return sample_student(0.95, samples - 1) * sqrt(fmax(0, squares) / (samples - 1) * samples) / (double)e->references;
+}
+
+void estimate_result(struct estimate *e, uint32_t object, struct estimate_result *ret)
+{
+    static const struct tally NOTHING;
+    const struct tally *all = all_of(e), *t = object == ESTIMATE_ALL ? all : &NOTHING;
+    double frames = (double)(e->config.sets * e->config.ways) * e->sample, n = (double)e->references;
+
+    assert(!e->is_open);
+    if (object != ESTIMATE_ALL && object < e->objects)
+        t = &e->tally[object];
+    *ret = (struct estimate_result){ .samples = e->sample,
+                                     .references = t->references,
+                                     .misses = t->misses,
+                                     .unknown = t->unknown,
+                                     .generations = t->generations };
+    double k = (double)t->misses, u = (double)t->unknown;
+    ret->quality = by((double)t->generations, frames);
+    ret->touched = by(u, frames);
+    ret->low = by(k, (double)t->references);
+    ret->high = by(k + u, (double)t->references);
+    ret->share_low = by(k, n);
+    ret->share_high = by(k + u, n);
+    for (enum estimator i = 0; i < ESTIMATORS_COUNT; i++) {
+        ret->mu[i] = mu_of(e, t, all, i);
+        ret->rate[i] = by(k + ret->mu[i] * u, (double)t->references);
+        ret->share[i] = by(k + ret->mu[i] * u, n);
+        ret->spread[i] = spread_of(e, t, ret->mu[i], ret->share[i]);
+    }
+}
+
+uint32_t estimate_objects(const struct estimate *e)
+{
+    return e->objects;
+}
+
+/* ---- samples of sets ---- */
+
+void estimate_sets(struct estimate *e, uint32_t object, enum estimator by_which, double fraction, double run,
+                   struct estimate_sets *ret)
+{
+    const struct tally *all = all_of(e), *t = object == ESTIMATE_ALL ? all : &e->tally[object];
+    double mu = mu_of(e, t, all, by_which), misses = (double)t->misses + mu * (double)t->unknown;
+    double n = (double)e->references, window = n + (double)e->others; /* references of the samples to whatever set */
+    double ratio = by(misses, n), squares = 0, ratio_squares = 0;
+    double width = sample_student(0.95, ESTIMATE_GROUPS - 1) * sqrt((double)ESTIMATE_GROUPS / (ESTIMATE_GROUPS - 1));
+
+    assert(!e->is_open && (object == ESTIMATE_ALL || object < e->objects));
+    for (unsigned i = 0; i < ESTIMATE_GROUPS; i++) {
+        double here = (double)t->group[i].misses + mu * (double)t->group[i].unknown;
+        double off = here - misses / ESTIMATE_GROUPS, ratio_off = here - ratio * (double)all->group[i].references;
+        squares += off * off;
+        ratio_squares += ratio_off * ratio_off;
+    }
+    *ret = (struct estimate_sets){ .ratio = ratio * run, .fraction = by(misses / fraction * run, window) };
+    ret->ratio_error = by(width * sqrt(ratio_squares) * run, n);
+    ret->fraction_error = by(width * sqrt(squares) / fraction * run, window);
+    double larger = fmax(ret->ratio, ret->fraction), smaller = fmin(ret->ratio, ret->fraction);
+    ret->disagree = larger > smaller / 0.9;
+}
+
+/* ---- life ---- */
+
+int estimate_new(const struct estimate_config *config, struct estimate **ret, struct peet_err *err)
+{
+    struct estimate *e;
+
+    if (config->sets == 0 || (config->sets & (config->sets - 1)) || config->ways == 0 || config->ways > UINT16_MAX)
+        return err_set(err, PEET_ERR_USAGE,
+                       "%" PRIu64 " sets of %" PRIu32
+                       " ways; a power of two of sets, and at least one way was expected",
+                       config->sets, config->ways);
+    if (config->length == 0)
+        return err_set(err, PEET_ERR_USAGE, "samples of no references; at least 1 was expected");
+    e = calloc(1, sizeof *e);
+    if (!e)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for the cache of a sample");
+    e->config = *config;
+    e->fine = config->ways == 1 ? FINE_BITS : COARSE_BITS;
+    e->bins = SIZE_MAX;
+    e->bins = bin_of(e, config->length) + 2;
+    e->set = calloc(config->sets, sizeof *e->set);
+    e->way = calloc(config->sets * config->ways, sizeof *e->way);
+    if (!e->set || !e->way) {
+        estimate_free(e);
+        return err_set(err, PEET_ERR_MEMORY, "no memory for the cache of a sample");
+    }
+    make_ages(e, &e->all.ages);
+    *ret = e;
+    return 0;
+}
+
+static void release_ages(struct ages *a)
+{
+    free(a->dead);
+    free(a->live);
+    free(a->open);
+    free(a->unknown);
+}
+
+void estimate_free(struct estimate *e)
+{
+    if (!e)
+        return;
+    for (uint32_t i = 0; i < e->objects; i++)
+        release_ages(&e->tally[i].ages);
+    release_ages(&e->all.ages);
+    free(e->tally);
+    free(e->set);
+    free(e->way);
+    free(e);
+}

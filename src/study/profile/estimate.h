@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* What a cache would have missed, from samples of a run (Martonosi, Gupta and Anderson, 1993).
+ *
+ * At the beginning of a sample nobody knows what the cache holds. A reference to a line that the sample has not seen, in a set of which fewer
+ * lines are known than it has ways, is unknown: it may be a hit or a miss. All others are known. With k known misses and u unknown references of n, the
+ * miss rate is (k + mu u) / n, where mu, the part of the unknown that miss, is between 0 and 1: these are bounds that always hold. For
+ * mu itself there are three estimators, each for every data object:
+ *
+ *   half        mu = 0.5
+ *   generation  MemSpy's: dead time by generation time. A generation goes from a known miss in a frame of the cache to the next one, and
+ *               is dead from its last use on. Short samples see short generations only, so it is wrong where few misses are known; how many
+ *               generations there were per frame and sample says how much it is worth.
+ *   age         an unknown reference at time t after the beginning ends an interval in which its frame was not used, of which only
+ *               the last t is seen. So it is a miss as often as known intervals that are at least that long end in misses. Long intervals fit
+ *               less often into a sample of tau references than short ones do, so one of length x counts 1 / (tau - x).
+ *
+ * In a set of several ways, an unknown reference before which j lines of the set were seen is compared with intervals in which j other lines
+ * of the set were used. Caches replace the line that was used least recently.
+ *
+ * Life: estimate_new; for each sample begin, references, end; then results; estimate_free. */
+#ifndef STUDY_PROFILE_ESTIMATE_H
+#define STUDY_PROFILE_ESTIMATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "peet/err.h"
+
+/* X(name, what notes call it) */
+#define ESTIMATORS(X) X(half, "half of the unknown references") X(generation, "generations") X(age, "ages")
+enum estimator {
+#define X(name, title) ESTIMATE_##name,
+    ESTIMATORS(X) ESTIMATORS_COUNT
+#undef X
+};
+
+enum estimate_outcome { OUTCOME_HIT, OUTCOME_MISS, OUTCOME_UNKNOWN };
+
+enum { ESTIMATE_ALL = UINT32_MAX, ESTIMATE_GROUPS = 16 };
+
+struct estimate_config {
+    uint64_t sets; /* a power of two */
+    uint32_t ways;
+    uint64_t length; /* of a sample, in references */
+};
+
+struct estimate;
+
+int estimate_new(const struct estimate_config *config, struct estimate **ret, struct peet_err *err);
+void estimate_free(struct estimate *e);
+
+void estimate_begin(struct estimate *e);
+
+/* A line (address by the size of lines) is referred to, for an object (any small number), `now` references after the beginning. */
+enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
+
+/* The reference just now, which was unknown, was to a line that nobody had used before in all of the run: it is a miss. */
+void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
+
+/* others: references in the sample that were not given, since their sets were not chosen. */
+void estimate_end(struct estimate *e, uint64_t others);
+
+struct estimate_result {
+    uint64_t samples;
+    uint64_t references, misses, unknown; /* n, k, u; misses: known ones */
+    uint64_t generations;                 /* that were seen whole */
+    double quality; /* of `generation`: generations per frame and sample; below 1 it is not to be trusted */
+    double touched; /* part of the frames that a sample refers to */
+    double mu[ESTIMATORS_COUNT];
+    double rate[ESTIMATORS_COUNT], low, high; /* misses by references, and the bounds with mu = 0 and mu = 1 */
+    double share[ESTIMATORS_COUNT];           /* misses by all references of the samples, of whatever object */
+    double spread
+        [ESTIMATORS_COUNT]; /* of share: half of the interval that holds its true mean with 95 %, from the differences
+                                                  between samples; NAN with fewer than two */
+    double share_low, share_high;
+};
+
+/* Of an object, or of all. */
+void estimate_result(struct estimate *e, uint32_t object, struct estimate_result *ret);
+
+/* mu of `age` as if all references were to one object: what it is worth to tell objects apart. */
+double estimate_pooled_age(struct estimate *e);
+
+uint32_t estimate_objects(const struct estimate *e); /* their numbers are below */
+
+/* ---- samples of sets ---- */
+
+/* Misses of the whole run, from those in chosen sets. Both are right if sets are alike; where they are not, they err in different ways. */
+struct estimate_sets {
+    double ratio,
+        ratio_error; /* misses by references in chosen sets, times all references; wrong where few lines have many references */
+    double fraction,
+        fraction_error; /* misses in chosen sets by the part of the sets that was chosen; wrong where few sets have many misses */
+    bool disagree; /* by more than a tenth */
+};
+
+/* From the groups of sets into which e deals them: `fraction` of all sets were chosen, run: references of the whole run. Errors are halves of
+ * intervals of 95 %, from the differences between groups. */
+void estimate_sets(struct estimate *e, uint32_t object, enum estimator by_which, double fraction, double run,
+                   struct estimate_sets *ret);
+
+#endif

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+#include "study/profile/estimate_profile.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+
+struct front { /* a processor */
+    struct estimate *estimate;
+    bool is_open;
+    uint32_t thread;
+    uint64_t gaps; /* of the thread, when it came here */
+    uint64_t now;  /* references in the sample */
+};
+
+struct sampled {
+    const struct source *source;
+    struct sample_config config;
+    struct front *front;
+    unsigned cpus;
+    unsigned line_bits;
+    uint64_t *gaps; /* by thread */
+    uint32_t threads;
+    struct map seen; /* lines that were referred to in windows, by process */
+};
+
+/* ---- life ---- */
+
+static const struct level_config *last_own(const struct machine_config *m)
+{
+    const struct level_config *last = NULL;
+
+    for (unsigned i = 0; i < CONFIG_LEVELS && m->level[i].bytes && !m->level[i].is_shared; i++)
+        last = &m->level[i];
+    return last;
+}
+
+int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err)
+{
+    const struct level_config *level = last_own(machine);
+    uint64_t sets = level ? level->bytes / level->line / level->ways : 0;
+
+    if (!level)
+        return err_set(
+            err, PEET_ERR_USAGE,
+            "machine %s: a processor with a cache of its own was expected for sampling; choose another one, or no --sample",
+            machine->name);
+    if (sets & (sets - 1))
+        return err_set(err, PEET_ERR_USAGE,
+                       "machine %s: %" PRIu64
+                       " sets in a processor's last own cache; a power of two was expected for sampling",
+                       machine->name, sets);
+    ret->line_bytes = level->line;
+    ret->sets = ret->one_in > 1 ? sets : 0;
+    return 0;
+}
+
+int sampled_new(const struct machine_config *machine, const struct source *source, const struct sample_config *config,
+                struct sampled **ret, struct peet_err *err)
+{
+    const struct level_config *level = last_own(machine);
+    struct estimate_config cache = { level->bytes / level->line / level->ways, level->ways,
+                                     config->every ? config->length : UINT32_MAX };
+    struct sampled *s = mem_alloc(1, sizeof *s);
+    int r = 0;
+
+    if (config->sets && config->one_in > 1) /* time is counted in what is seen */
+        cache.length = cache.length / config->one_in + 1;
+    s->source = source;
+    s->config = *config;
+    s->cpus = machine->cpus;
+    s->line_bits = (unsigned)__builtin_ctz(config->line_bytes);
+    s->front = mem_alloc(machine->cpus, sizeof *s->front);
+    for (unsigned i = 0; i < s->cpus && r == 0; i++)
+        r = estimate_new(&cache, &s->front[i].estimate, err);
+    if (r < 0) {
+        sampled_free(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+void sampled_free(struct sampled *s)
+{
+    if (!s)
+        return;
+    for (unsigned i = 0; i < s->cpus; i++) {
+        if (s->front[i].is_open)
+            estimate_end(s->front[i].estimate, 0);
+        estimate_free(s->front[i].estimate);
+    }
+    map_release(&s->seen);
+    free(s->front);
+    free(s->gaps);
+    free(s);
+}
+
+/* ---- while it runs ---- */
+
+static uint64_t *gaps_of(struct sampled *s, uint32_t thread)
+{
+    while (s->threads <= thread) {
+        s->gaps = mem_room(s->gaps, s->threads, sizeof *s->gaps);
+        s->gaps[s->threads++] = 0;
+    }
+    return &s->gaps[thread];
+}
+
+void sampled_gap(struct sampled *s, uint32_t thread)
+{
+    ++*gaps_of(s, thread);
+}
+
+static void close_front(struct front *f)
+{
+    if (f->is_open)
+        estimate_end(f->estimate, 0);
+    f->is_open = false;
+}
+
+static struct front *enter(struct sampled *s, const struct sim_reference *r)
+{
+    struct front *f = &s->front[r->cpu];
+    uint64_t gaps = *gaps_of(s, r->context);
+
+    if (f->is_open && f->thread == r->context && f->gaps == gaps)
+        return f;
+    close_front(f);
+    *f = (struct front){ f->estimate, true, r->context, gaps, 0 };
+    estimate_begin(f->estimate);
+    return f;
+}
+
+bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r)
+{
+    return sample_was_touched(s->source, r->context, r->addr >> s->line_bits);
+}
+
+enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_reference *r, uint32_t object)
+{
+    struct front *f = enter(s, r);
+    uint64_t line = r->addr >> s->line_bits;
+    enum estimate_outcome outcome = estimate_refer(f->estimate, line, object, f->now);
+
+    if (outcome != OUTCOME_HIT) {
+        size_t before = s->seen.count;
+        void *there = map_put(&s->seen, line, s->source->context[r->context].process);
+        assert(there); /* as small as the lines that windows refer to */
+        if (outcome == OUTCOME_UNKNOWN && s->seen.count != before && !sampled_was_touched(s, r)) {
+            estimate_was_cold(f->estimate, line, object, f->now);
+            outcome = OUTCOME_MISS;
+        }
+    }
+    f->now++;
+    return outcome;
+}
+
+/* ---- results ---- */
+
+struct sample_counts sampled_counts(const struct sampled *s)
+{
+    return sample_counts(s->source, SAMPLE_ALL);
+}
+
+const struct sample_config *sampled_config(const struct sampled *s)
+{
+    return &s->config;
+}
+
+static double by(double a, double b)
+{
+    return b > 0 ? a / b : 1;
+}
+
+/* By how much the run is more than what was seen of it. */
+struct scales {
+    double references, misses, instructions;
+};
+
+static struct scales scales_of(const struct sampled *s)
+{
+    struct sample_counts c = sampled_counts(s);
+    double time = by((double)(c.seen + c.between), (double)c.seen);
+
+    return (struct scales){ time * by((double)c.seen, (double)(c.seen - c.other_sets)),
+                            time * by((double)c.sets, (double)c.chosen),
+                            by((double)(c.instructions + c.gap_instructions), (double)c.instructions) };
+}
+
+static void add_sets(struct sampled_object *to, const struct estimate_sets *x)
+{
+    to->sets.ratio += x->ratio;
+    to->sets.fraction += x->fraction;
+    to->sets.ratio_error = sqrt(to->sets.ratio_error * to->sets.ratio_error + x->ratio_error * x->ratio_error);
+    to->sets.fraction_error =
+        sqrt(to->sets.fraction_error * to->sets.fraction_error + x->fraction_error * x->fraction_error);
+}
+
+void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *ret)
+{
+    struct scales scale = scales_of(s);
+    struct sample_counts c = sampled_counts(s);
+    double part = by((double)c.chosen, (double)c.sets), unknown_misses = 0, squares = 0;
+
+    *ret = (struct sampled_object){ 0 };
+    for (unsigned i = 0; i < s->cpus; i++) {
+        struct front *f = &s->front[i];
+        struct estimate_result r, all;
+        struct estimate_sets sets;
+        close_front(f);
+        estimate_result(f->estimate, object, &r);
+        estimate_result(f->estimate, ESTIMATE_ALL, &all);
+        double n = (double)all.references;
+        ret->seen += r.references;
+        ret->unknown += r.unknown;
+        unknown_misses += r.mu[ESTIMATE_age] * (double)r.unknown;
+        ret->misses += r.share[ESTIMATE_age] * n * scale.misses;
+        ret->low += r.share_low * n * scale.misses;
+        ret->high += r.share_high * n * scale.misses;
+        squares += r.spread[ESTIMATE_age] * r.spread[ESTIMATE_age] * n * n * scale.misses * scale.misses;
+        if (c.chosen < c.sets && r.references > 0) {
+            estimate_sets(f->estimate, object, ESTIMATE_age, part, n * scale.references, &sets);
+            /* It was not told of other sets' references, window by window; the source knows them all. */
+            sets.fraction *= scale.misses * part / scale.references;
+            sets.fraction_error *= scale.misses * part / scale.references;
+            add_sets(ret, &sets);
+        }
+    }
+    ret->references = (uint64_t)llround((double)ret->seen * scale.references);
+    ret->mu = ret->unknown ? unknown_misses / (double)ret->unknown : 0;
+    ret->error = sqrt(squares);
+    double larger = fmax(ret->sets.ratio, ret->sets.fraction), smaller = fmin(ret->sets.ratio, ret->sets.fraction);
+    ret->sets.disagree = larger > smaller / 0.9;
+    if (s->config.every == 0)
+        ret->error = ret->sets.fraction_error;
+}
+
+/* ---- the profile of the whole run ---- */
+
+static uint64_t times(uint64_t a, double by_what)
+{
+    return (uint64_t)llround((double)a * by_what);
+}
+
+static void scale_cell(struct profile_cell *c, double mu, double stall, const struct scales *scale)
+{
+    double misses = mu * (double)c->unknown;
+
+    c->unknown = times(c->unknown, scale->references);
+    c->references = times(c->references, scale->references);
+    c->writes = times(c->writes, scale->references);
+    c->compute = times(c->compute, scale->instructions);
+    for (unsigned i = 0; i < CAUSES; i++) {
+        c->cause[i] = times(c->cause[i], scale->misses);
+        c->stall[i] = times(c->stall[i], scale->misses);
+    }
+    c->cause[CAUSE_unknown] += (uint64_t)llround(misses * scale->misses);
+    c->stall[CAUSE_unknown] += (uint64_t)llround(misses * stall * scale->misses);
+    c->misses = times(c->misses, scale->misses) + (uint64_t)llround(misses * scale->misses);
+}
+
+/* What is not by cell. */
+static void scale_rest(struct profile *p, const struct scales *scale, double stall)
+{
+    for (size_t i = 0; i < p->pairs; i++) {
+        p->pair[i].misses = times(p->pair[i].misses, scale->misses);
+        p->pair[i].stall = times(p->pair[i].stall, scale->misses);
+    }
+    for (size_t i = 0; i < p->leaves; i++) {
+        p->leaf[i].compute = times(p->leaf[i].compute, scale->instructions);
+        p->leaf[i].stall = times(p->leaf[i].stall, stall);
+        p->leaf[i].misses = times(p->leaf[i].misses, stall);
+    }
+    for (uint32_t i = 0; i < p->items; i++)
+        p->block[i] = (struct profile_block){ times(p->block[i].runs, scale->instructions),
+                                              times(p->block[i].fetch, scale->instructions) };
+    p->compute = times(p->compute, scale->instructions);
+    p->fetch = times(p->fetch, scale->instructions);
+    p->result.instructions = times(p->result.instructions, scale->instructions);
+}
+
+void sampled_scale(struct sampled *s, struct profile *p)
+{
+    struct scales scale = scales_of(s);
+    uint64_t missed_stall = 0, misses = p->misses, before = p->stall, time = p->compute + p->stall + p->fetch;
+
+    for (size_t i = 0; i < p->cells; i++)
+        for (unsigned k = 0; k < CAUSE_farther; k++)
+            missed_stall += p->cell[i].stall[k];
+    double stall = misses ? (double)missed_stall / (double)misses : (double)p->machine.fabric.memory;
+    p->references = p->misses = p->stall = 0;
+    double *mu = mem_alloc(objects_count(p->objects) + 1, sizeof *mu);
+    for (uint32_t i = 0; i < objects_count(p->objects); i++) {
+        struct sampled_object o;
+        sampled_object(s, i, &o);
+        mu[i] = o.mu;
+    }
+    for (size_t i = 0; i < p->cells; i++) {
+        struct profile_cell *c = &p->cell[i];
+        scale_cell(c, mu[c->object], stall, &scale);
+        p->references += c->references;
+        p->misses += c->misses;
+        for (unsigned k = 0; k < CAUSES; k++)
+            p->stall += c->stall[k];
+    }
+    free(mu);
+    scale_rest(p, &scale, by((double)p->stall, (double)before));
+    p->result.cycles = p->machine.cpus == 1
+                           ? p->compute + p->stall + p->fetch
+                           : times(p->result.cycles, by((double)(p->compute + p->stall + p->fetch), (double)time));
+}

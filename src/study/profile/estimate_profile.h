@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* A profile from samples: what a sampled run does not know, and what the whole run was like.
+ *
+ * The machine's own caches go on from window to window as if nothing had been between them. So each processor has the cache of a sample
+ * (estimate.h) beside them, of the size of its last own cache; it forgets everything where a thread comes out of a gap, or another thread comes.
+ * References whose outcome it does not know are counted by themselves. In the end they become misses as often as the age estimator says, which
+ * cost what known misses cost, for a cause that is unknown; then all is scaled to the whole run.
+ *
+ * Leaves out: with several threads, what one does to another's caches between its windows. */
+#ifndef STUDY_PROFILE_ESTIMATE_PROFILE_H
+#define STUDY_PROFILE_ESTIMATE_PROFILE_H
+
+#include "map/sample.h"
+#include "study/profile/estimate.h"
+#include "study/profile/profile.h"
+
+struct sampled;
+
+/* source: made by source_take_sample with that config. */
+int sampled_new(const struct machine_config *machine, const struct source *source, const struct sample_config *config,
+                struct sampled **ret, struct peet_err *err);
+void sampled_free(struct sampled *s);
+
+/* What must be given to source_take_sample for a machine: lines and sets of a processor's last own cache. */
+int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err);
+
+void sampled_gap(struct sampled *s, uint32_t thread);
+enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_reference *r, uint32_t object);
+
+/* Whether a line that the machine has not had was used between windows. */
+bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r);
+
+/* At the end: a profile of what was seen becomes one of the whole run. */
+void sampled_scale(struct sampled *s, struct profile *p);
+
+struct sampled_object { /* of the whole run */
+    uint64_t references, seen,
+        unknown; /* seen: in windows and chosen sets; of which the outcome of so many was unknown */
+    double misses, error, low,
+        high;  /* error: half of the interval of 95 %, by the differences between windows (NAN: there are too few), or
+                                           between sets where there are no windows; low, high: if none or all of the unknown missed */
+    double mu; /* part of the unknown that is taken for misses */
+    struct estimate_sets sets; /* with chosen sets */
+};
+void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *ret); /* or ESTIMATE_ALL */
+
+struct sample_counts sampled_counts(const struct sampled *s);
+const struct sample_config *sampled_config(const struct sampled *s);
+
+#endif
