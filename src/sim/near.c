@@ -99,7 +99,6 @@ enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     } else {
         near_keep_order(p, 0, cache_set(c, line));
         cache_touch(c, e);
-        f->easy[kind]++;
     }
     if (n != NEAR_NOT)
         memory_mark(f, line);
@@ -121,7 +120,6 @@ void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t cha
         *c->entry = c->old;
         f->silent[c->kind] -= c->as == NEAR_SILENT;
         f->behind[c->kind] -= c->as == NEAR_BEHIND;
-        f->easy[c->kind] += c->as != NEAR_NOT; /* as who takes references back counts them */
     }
 }
 
