@@ -146,6 +146,7 @@ struct peet_batch {
     size_t count;
     const struct peet_record *records;
     const struct peet_event *events;
+    size_t event_count;
     const struct peet_loop_run *loops;
     struct peet_repeat repeat;   /* what a PEET_REPEAT at the end stands for */
     const uint64_t *physical;    /* with PEET_WANT_PHYSICAL: per record, PEET_NO_PHYSICAL where unknown; else NULL */

@@ -16,10 +16,16 @@ struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_
 struct context *contexts_find_name(struct contexts *x, const struct schema *s, const struct peet_names *names,
                                    uint64_t name, struct peet_err *err);
 
+/* Where the one is that had this name, or another one, last. */
+static inline struct context **contexts_known(struct contexts *x, uint64_t name)
+{
+    return &x->by_name[name * 0x9e3779b97f4a7c15u >> 56];
+}
+
 static inline struct context *contexts_named(struct contexts *x, const struct schema *s, const struct peet_names *names,
                                              uint64_t name, struct peet_err *err)
 {
-    struct context **known = &x->by_name[name * 0x9e3779b97f4a7c15u >> 56];
+    struct context **known = contexts_known(x, name);
 
     if (!*known || (*known)->name != name) {
         struct context *c = contexts_find_name(x, s, names, name, err);

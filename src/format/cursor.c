@@ -170,6 +170,7 @@ int peet_cursor_next(struct peet_cursor *c, struct peet_batch *batch, struct pee
             .count = c->count,
             .records = c->record,
             .events = c->event,
+            .event_count = c->events,
             .loops = c->loop,
             .repeat = c->repeat,
             .physical = c->physical,

@@ -65,6 +65,15 @@ int cursor_fill(struct peet_cursor *c, struct peet_err *err);
 /* An item that is more than a block whose operands are sums. */
 int cursor_special(struct peet_cursor *c, const struct item *item, struct peet_err *err);
 
+/* So many words, a multiple of SLOT_PAD, become slots. */
+static inline void feed_slots(uint64_t *to, const uint64_t *words, uint32_t padded)
+{
+    for (uint32_t i = 0; i < padded; i += SLOT_PAD) {
+        *(slot_pair *)(to + i) = *(const slot_pair *)(words + i);
+        *(slot_pair *)(to + i + 2) = *(const slot_pair *)(words + i + 2);
+    }
+}
+
 /* The next item of those that are fed, its slots in the decoder's sources; NULL: none, or an error. */
 struct context *cursor_feed_next(struct peet_cursor *c);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "format/contexts.h"
 #include "format/cursor.h"
 
 enum { PAGE_BITS = 12 };
@@ -45,9 +46,24 @@ int cursor_damaged(const struct peet_cursor *c, const char *what, struct peet_er
                    c->chunk.header.first + c->chunk.header.instructions, c->chunk.offset, what);
 }
 
-static inline __attribute__((always_inline)) struct context *next_item(struct peet_cursor *c)
+/* The next item of words: most often a block that is known, and more words follow. */
+static inline __attribute__((always_inline)) struct context *next_fed(struct peet_cursor *c)
 {
-    return __builtin_expect(c->is_fed, 0) ? cursor_feed_next(c) : decoder_next(&c->decoder);
+    const uint64_t *word = c->word;
+
+    if (word == c->word_end)
+        return NULL;
+    struct context *x = *contexts_known(&c->decoder.contexts, *word);
+    if (!x || x->name != *word || x->special & SPECIAL_OTHER || (size_t)(c->word_end - word) <= x->padded)
+        return cursor_feed_next(c);
+    feed_slots(c->decoder.src + PEET_SRC_SLOT, word + 1, x->padded);
+    c->word += x->slots + 1;
+    return x;
+}
+
+static inline __attribute__((always_inline)) struct context *next_item(struct peet_cursor *c, bool is_fed)
+{
+    return is_fed ? next_fed(c) : decoder_next(&c->decoder);
 }
 
 /* Records are written in groups of PLAN_PAD, also where there are fewer operands: what is too much is written over later. */
@@ -354,7 +370,7 @@ static int step(struct peet_cursor *c, struct peet_err *err)
     if (c->in_loop) {
         put_loop_block(c, &item);
     } else {
-        const struct context *x = next_item(c);
+        const struct context *x = next_item(c, c->is_fed);
         if (!x)
             return 0;
         item = x->item;
@@ -371,14 +387,14 @@ static int step(struct peet_cursor *c, struct peet_err *err)
 
 /* Many items at full speed, as long as they are blocks whose references do not vary. What stops it is done, too: returns as step
  * does. */
-static int run(struct peet_cursor *c, struct peet_err *err)
+static inline __attribute__((always_inline)) int run(struct peet_cursor *c, bool is_fed, struct peet_err *err)
 {
     struct peet_record *r = c->record + c->count, *full = c->record + BATCH;
     uint64_t *src = c->decoder.src, instructions = 0;
     const struct context *x = NULL;
     unsigned special = 0;
 
-    while (r < full && (x = next_item(c))) {
+    while (r < full && (x = next_item(c, is_fed))) {
         special = x->special;
         if (special & SPECIAL_OTHER)
             break;
@@ -408,7 +424,7 @@ int cursor_fill(struct peet_cursor *c, struct peet_err *err)
         else if (c->in_loop)
             run_loop(c);
         else
-            r = run(c, err);
+            r = c->is_fed ? run(c, true, err) : run(c, false, err);
     }
     return r;
 }

@@ -79,10 +79,7 @@ struct context *cursor_feed_next(struct peet_cursor *c)
         context_settle(x, c->names, slots);
     uint64_t *src = c->decoder.src + PEET_SRC_SLOT;
     if ((size_t)(c->word_end - slots) >= x->padded) /* a few words too many are no matter, and faster than a call */
-        for (uint32_t i = 0; i < x->padded; i += SLOT_PAD) {
-            *(slot_pair *)(src + i) = *(const slot_pair *)(slots + i);
-            *(slot_pair *)(src + i + 2) = *(const slot_pair *)(slots + i + 2);
-        }
+        feed_slots(src, slots, x->padded);
     else
         memcpy(src, slots, x->slots * sizeof *slots);
     c->word += x->slots + 1;
@@ -104,6 +101,7 @@ int peet_feed_next(struct peet_feed *f, struct peet_batch *batch, struct peet_er
     *batch = (struct peet_batch){ .count = c->count,
                                   .records = c->record,
                                   .events = c->event,
+                                  .event_count = c->events,
                                   .loops = c->loop,
                                   .repeat = c->repeat,
                                   .thread = c->only,

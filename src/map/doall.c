@@ -173,7 +173,8 @@ static struct piece *copy(const struct lane *l, size_t from, size_t to)
             record[i].id = (uint32_t)e++;
         }
     *p = (struct piece){ .records = n + more,
-                         .batch = { .count = n, .records = record, .events = event, .thread = l->raw.thread } };
+                         .batch = { .count = n, .records = record, .events = event, .event_count = events } };
+    p->batch.thread = l->raw.thread;
     p->batch.position = l->raw.position;
     if (repeats) {
         memcpy(trip, l->raw.repeat.records, more * sizeof *trip);
@@ -297,9 +298,22 @@ static int slot_next(struct doall *d, uint32_t number, struct peet_batch *ret, s
 
 /* ---- threads ---- */
 
+/* Most batches have nothing to do with loops, and then their events say so at once. */
+static bool has_loops(const struct peet_batch *b)
+{
+    for (size_t i = 0; i < b->event_count; i++)
+        if (b->events[i].kind == PEET_EV_doall_fork || b->events[i].kind == PEET_EV_doall_start)
+            return true;
+    return false;
+}
+
 /* Where the batch at hand comes to the first iteration of a loop that is to be dealt out; its end, if it does not. */
 static size_t find_loop(const struct doall *d, struct lane *l)
 {
+    if (!has_loops(&l->raw)) {
+        l->has_forked &= l->raw.event_count == 0;
+        return l->raw.count;
+    }
     for (size_t i = l->at; i < l->raw.count; i++) {
         const struct peet_event *e = event_at(l, i);
         if (!e)
@@ -326,6 +340,7 @@ static int make_events(struct doall *d, struct lane *l, uint32_t kind, struct pe
     *ret = (struct peet_batch){ .count = l->slots,
                                 .records = l->made,
                                 .events = l->made_event,
+                                .event_count = l->slots,
                                 .thread = l->raw.thread,
                                 .position = l->raw.position };
     return 1;

@@ -12,14 +12,54 @@
 
 enum { LEAD_FIRST = 64, LEAD_LEAST = 4, LEAD_MOST = 4096, LEAD_REST = 32 };
 
+/* Easy references are counted by kind in one word, which stays in a register. */
+enum { KIND_BITS = 16, KIND_MOST = (1 << (KIND_BITS - 1)) - 1 };
+static const uint64_t KINDS_ARE_MANY = 0x8000800080008000; /* KIND_MOST more would be too many */
+
+static inline uint64_t one_of(unsigned kind)
+{
+    return (uint64_t)1 << KIND_BITS * (kind - PEET_LOAD);
+}
+
+static inline uint64_t count_of(uint64_t kinds, unsigned kind)
+{
+    return kinds >> KIND_BITS * (kind - PEET_LOAD) & UINT16_MAX;
+}
+
+static void add_kinds(struct place *p)
+{
+    for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
+        p->front->easy[kind] += count_of(p->lead.kinds, kind);
+    p->lead.kinds = 0;
+}
+
+/* A block and its references were near: these are the easy ones, and so many others took so long. */
+static inline void spend(struct sim *s, struct place *p, const struct peet_record *block, uint64_t kinds,
+                         uint64_t references, uint64_t others, uint64_t stall)
+{
+    uint64_t cost = s->block[block->id].cost;
+
+    assert(references <= KIND_MOST); /* a block has fewer operands, and what is longer than a line is not near */
+    stall += p->front->latency * (references - others - count_of(kinds, PEET_PREFETCH));
+    p->clock += cost + stall;
+    p->seen.time[TIME_compute] += cost;
+    p->seen.time[TIME_stall] += stall;
+    p->seen.instructions += block->size;
+    s->references += references;
+    p->lead.kinds += kinds;
+    if (p->lead.kinds & KINDS_ARE_MANY)
+        add_kinds(p);
+}
+
 /* A block of these records and its references in that trip (without steps there is one only), if all of these are near; else nothing
  * has happened. Returns where the next one is. */
-static inline size_t lead_block(struct sim *s, struct place *p, const struct peet_record *record, const uint64_t *step,
-                                size_t from, size_t end, uint64_t trip, uint64_t *hard)
+static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, struct place *p,
+                                                               const struct peet_record *record, const uint64_t *step,
+                                                               size_t from, size_t end, uint64_t trip, uint64_t *hard)
 {
     struct memory_front *f = p->front;
     size_t touches = f->touches, changed = f->changed, i = from + 1;
-    uint64_t prefetches = f->easy[PEET_PREFETCH], stall = 0, others = 0;
+    uint64_t kinds = 0, stall = 0, others = 0;
     const struct peet_record *block = &record[from];
 
     if (block->kind != PEET_BLOCK || block->id >= s->blocks || !s->block[block->id].is_plain)
@@ -27,29 +67,24 @@ static inline size_t lead_block(struct sim *s, struct place *p, const struct pee
     for (; i < end && peet_is_reference(&record[i]); i++) {
         const struct peet_record *r = &record[i];
         uint64_t addr = r->addr + (step ? step[i] * trip : 0);
-        if (memory_is_easy(f, addr, r->size, r->kind)) {
+        if (memory_is_found(f, addr, r->size, r->kind)) {
             memory_mark(f, addr >> f->shift);
+            kinds += one_of(r->kind);
             continue;
         }
         enum near n = memory_lead(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind);
         if (n == NEAR_NOT) {
             memory_lead_back(s->memory, p->cpu, touches, changed);
-            while (--i > from)
-                f->easy[record[i].kind]--;
             return from;
         }
-        if (n > NEAR_SMOOTH) { /* it is not counted with those whose latency is added below */
+        if (n == NEAR_SMOOTH) {
+            kinds += one_of(r->kind);
+        } else {
             others++;
             stall += r->kind == PEET_PREFETCH ? 0 : s->config.level[n == NEAR_BEHIND].latency;
         }
     }
-    uint64_t cost = s->block[block->id].cost, references = i - from - 1;
-    stall += f->latency * (references - others - (f->easy[PEET_PREFETCH] - prefetches));
-    p->clock += cost + stall;
-    p->seen.time[TIME_compute] += cost;
-    p->seen.time[TIME_stall] += stall;
-    p->seen.instructions += block->size;
-    s->references += references;
+    spend(s, p, block, kinds, i - from - 1, others, stall);
     *hard += others;
     return i;
 }
@@ -168,6 +203,7 @@ void sim_lead(struct sim *s, struct place *p)
     l->rest = l->failed;
     l->most = left == 0 && l->most < LEAD_MOST ? 2 * l->most : l->most;
     l->references = s->references - l->references;
+    add_kinds(p);
 }
 
 void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
@@ -198,5 +234,6 @@ void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numb
         if (!goes_on)
             break;
     }
+    add_kinds(p);
     s->is_changed = true;
 }

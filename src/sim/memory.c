@@ -9,24 +9,7 @@
 #include "sim/near.h"
 
 enum { SHARED_CLEAN = 1, SHARED_DIRTY = 2 }; /* of a line in a shared level */
-enum { HISTORY_WORDS = 64, PAGE_SHIFT = 12 };
-
-/* What a reference wants of a line. */
-struct part {
-    uint64_t line, addr, size;
-};
-
-/* The words of a line that a reference touches. */
-static uint64_t words_of(const struct memory *m, uint64_t addr, uint64_t size)
-{
-    uint64_t first = addr >> m->word_shift & (HISTORY_WORDS - 1), in_line = m->config.level[0].line >> m->word_shift;
-    uint64_t last = (addr + size - 1) >> m->word_shift & (HISTORY_WORDS - 1), n;
-
-    first &= in_line - 1; /* a power of two */
-    last &= in_line - 1;
-    n = last - first + 1;
-    return (n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << first;
-}
+enum { PAGE_SHIFT = 12 };
 
 /* ---- making one ---- */
 
@@ -43,6 +26,7 @@ static int init_processor(struct memory *m, unsigned cpu)
     struct processor *p = &m->cpu[cpu];
     int r = 0;
 
+    p->number = cpu;
     p->last_fetch = UINT64_MAX;
     for (unsigned i = 0; r == 0 && i < m->private_levels; i++)
         r = init_cache(&p->level[i], &c->level[i], c->seed + cpu * CONFIG_LEVELS + i);
@@ -475,6 +459,8 @@ static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, en
     struct history *h = history_at(&m->histories, line);
     struct memory_counts *n = &m->cpu[cpu].counts;
 
+    for (uint64_t left = h->present; left; left &= left - 1) /* what they wrote before their time is no cause */
+        announce(m, (unsigned)__builtin_ctzll(left), line);
     n->misses++;
     n->causes[history_cause(h, cpu, words)]++;
     if (kind == PEET_STORE && !m->config.level[0].allocates) { /* the word goes to memory; nobody keeps what it was */
@@ -593,7 +579,8 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
         return kind == PEET_PREFETCH ? 0 : p->front.latency;
     }
     if (!m->config.tlb.entries) {
-        enum near n = e ? near_write(m, p, e, kind, false) : near_bring(m, p, line, kind, false);
+        enum near n = e ? near_write(m, p, e, &(struct part){ line, addr, size }, kind, false)
+                        : near_bring(m, p, line, kind, false);
         if (n != NEAR_NOT)
             return kind == PEET_PREFETCH ? 0 : m->config.level[n == NEAR_BEHIND].latency;
     }

@@ -66,15 +66,21 @@ struct memory_front {
     size_t touches, changed; /* what can be taken back */
 };
 
-static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
+static inline bool memory_is_found(const struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
 {
     uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + f->recent[set]];
 
-    if (last >> CACHE_STATE_BITS != line || !f->fast[kind][cache_state(last)]
-        || (addr & (f->line - 1)) + size > f->line)
-        return false;
-    f->easy[kind]++;
-    return true;
+    return last >> CACHE_STATE_BITS == line && f->fast[kind][cache_state(last)]
+           && (addr & (f->line - 1)) + size <= f->line;
+}
+
+/* If it is, it is counted. */
+static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
+{
+    bool is_found = memory_is_found(f, addr, size, kind);
+
+    f->easy[kind] += is_found;
+    return is_found;
 }
 
 int memory_new(const struct machine_config *config, struct memory **ret, struct peet_err *err);
@@ -91,7 +97,7 @@ void memory_set_loser(struct memory *m, void (*loser)(void *context, unsigned cp
                       void *context);
 
 /* References before their time: from the beginning of a lead on, the processor's references that nobody else sees. Those that are
- * easy are to be marked. */
+ * easy are to be marked; and they, and smooth ones, to be counted. */
 enum near {
     NEAR_NOT,    /* others would see it, or it could not be taken back: nothing has happened */
     NEAR_SMOOTH, /* elsewhere in its set of the first cache: it changes but the order there */
@@ -107,7 +113,7 @@ static inline void memory_mark(struct memory_front *f, uint64_t line)
 }
 
 /* Whether a change of that line, which others are about to make, matters to what was done. Then it has to be taken back first, to these
- * numbers of touches and changes; each of these references is then counted as an easy one, and its caller takes it from there. */
+ * numbers of touches and changes. */
 bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line);
 void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed);
 

@@ -52,6 +52,23 @@ void memory_lead_begin(struct memory *m, unsigned cpu)
     f->lead = 1;
 }
 
+bool near_tell(struct memory *m, struct processor *p, const struct part *part, bool keep, bool *ret_watched)
+{
+    struct history *h = history_at(&m->histories, part->line);
+    uint64_t words = words_of(m, part->addr, part->size);
+
+    if (keep && p->front.changed + m->cpus > CHANGES)
+        return false;
+    for (uint64_t left = h->invalidated & ~((uint64_t)1 << p->number); keep && left; left &= left - 1) {
+        uint64_t *written = &h->written[__builtin_ctzll(left)];
+        if (words & ~*written)
+            near_keep_entry(p, written, PEET_STORE, NEAR_NOT);
+    }
+    history_write(h, p->number, words);
+    *ret_watched = history_is_watched(&m->histories, h, p->number);
+    return true;
+}
+
 /* What goes out of the first level is marked, too: it is in another state where it goes. */
 static enum near bring(struct memory *m, struct processor *p, uint64_t line, enum peet_kind kind)
 {
@@ -78,11 +95,10 @@ enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     if (!e) {
         n = bring(m, p, line, kind);
     } else if (!f->fast[kind][cache_state(*e)]) {
-        n = near_write(m, p, e, kind, true);
+        n = near_write(m, p, e, &(struct part){ line, addr, size }, kind, true);
     } else {
         near_keep_order(p, 0, cache_set(c, line));
         cache_touch(c, e);
-        f->easy[kind]++;
     }
     if (n != NEAR_NOT)
         memory_mark(f, line);
@@ -104,7 +120,6 @@ void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t cha
         *c->entry = c->old;
         f->silent[c->kind] -= c->as == NEAR_SILENT;
         f->behind[c->kind] -= c->as == NEAR_BEHIND;
-        f->easy[c->kind] += c->as != NEAR_NOT; /* as who takes references back counts them */
     }
 }
 

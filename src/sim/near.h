@@ -19,14 +19,15 @@ struct touch {
     uint8_t recent, level;
 };
 
-/* An entry before it was changed, and as what the reference that changed it was counted. */
+/* An entry before it was changed, or words of which others are told, and as what the reference that changed it was counted. */
 struct change {
     uint64_t *entry, old;
-    uint8_t kind, as; /* enum near; NEAR_NOT: it is not the first that the reference changed */
+    uint8_t kind, as; /* enum near; NEAR_NOT: the reference changes something else, too, and is counted there */
 };
 enum { TOUCHES = 1024, CHANGES = 512 };
 
 struct processor {
+    unsigned number;
     struct memory_front front;
     struct cache level[CONFIG_LEVELS]; /* those that are private */
     struct cache tlb, instructions;
@@ -58,6 +59,25 @@ struct memory {
     void *losing;
 };
 
+enum { HISTORY_WORDS = 64 };
+
+/* What a reference wants of a line. */
+struct part {
+    uint64_t line, addr, size;
+};
+
+/* The words of a line that a reference touches. */
+static inline uint64_t words_of(const struct memory *m, uint64_t addr, uint64_t size)
+{
+    uint64_t first = addr >> m->word_shift & (HISTORY_WORDS - 1), in_line = m->config.level[0].line >> m->word_shift;
+    uint64_t last = (addr + size - 1) >> m->word_shift & (HISTORY_WORDS - 1), n;
+
+    first &= in_line - 1; /* a power of two */
+    last &= in_line - 1;
+    n = last - first + 1;
+    return (n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << first;
+}
+
 int near_init(struct memory *m, struct processor *p); /* when its caches are there; -1: no memory */
 void near_release(struct processor *p);
 
@@ -78,15 +98,22 @@ static inline void near_keep_entry(struct processor *p, uint64_t *entry, enum pe
     p->change[p->front.changed++] = (struct change){ entry, *entry, (uint8_t)kind, (uint8_t)as };
 }
 
+/* Others who have lost the line will see which words were written, when they come back; false: it could not be taken back. *ret_watched:
+ * whether there is still something to tell them. */
+bool near_tell(struct memory *m, struct processor *p, const struct part *part, bool keep, bool *ret_watched);
+
 /* A write to a line of the first level that is not easy. */
-static inline enum near near_write(const struct memory *m, struct processor *p, uint64_t *e, enum peet_kind kind,
-                                   bool keep)
+static inline enum near near_write(struct memory *m, struct processor *p, uint64_t *e, const struct part *part,
+                                   enum peet_kind kind, bool keep)
 {
     struct cache *first = &p->level[0];
-    unsigned next = kind == PEET_STORE || kind == PEET_UPDATE ? m->silent[cache_state(*e)] : 0;
+    unsigned state = cache_state(*e);
+    unsigned next = kind == PEET_STORE || kind == PEET_UPDATE ? m->silent[state & STATE_MASK] : 0;
+    bool watched = false;
 
-    if (!next)
+    if (!next || (state & WATCHED && !near_tell(m, p, part, keep, &watched)))
         return NEAR_NOT;
+    next |= watched ? WATCHED : 0u;
     if (keep) {
         near_keep_order(p, 0, cache_set(first, *e >> CACHE_STATE_BITS));
         near_keep_entry(p, e, kind, NEAR_SILENT);

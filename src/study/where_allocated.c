@@ -169,7 +169,7 @@ static const char *class_name(struct where *w, const char *function)
     int depth = 0;
     size_t cut = 0;
 
-    for (size_t i = 0; function[i] && i < sizeof text - 1; i++) {
+    for (size_t i = 0; i < sizeof text - 1 && function[i]; i++) {
         depth += function[i] == '<' ? 1 : function[i] == '>' ? -1 : 0;
         if (depth == 0 && function[i] == ':' && function[i + 1] == ':')
             cut = i;

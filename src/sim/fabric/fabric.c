@@ -69,12 +69,13 @@ void fabric_use_add(struct fabric_use *u, uint64_t from, uint64_t to)
         return;
     if (u->stretch == 0)
         u->stretch = 1;
-    while ((to - 1) / u->stretch >= FABRIC_STRETCHES)
+    while ((to - 1) >> __builtin_ctzll(u->stretch) >= FABRIC_STRETCHES)
         lengthen(u);
+    unsigned shift = (unsigned)__builtin_ctzll(u->stretch); /* a power of two, and divisions take long */
     u->total += to - from;
     while (from < to) {
-        uint64_t left = u->stretch - from % u->stretch, here = left < to - from ? left : to - from;
-        u->busy[from / u->stretch] += here;
+        uint64_t left = u->stretch - (from & (u->stretch - 1)), here = left < to - from ? left : to - from;
+        u->busy[from >> shift] += here;
         from += here;
     }
 }
