@@ -73,7 +73,7 @@ profiled() { # PROGRAM NAME OPTION…
     local p=$1 name=$2
     shift 2
     recorded "$p"
-    is_fresh "$kept/$p.$name.csv" && return
+    is_fresh "$kept/$p.$name.csv" && [ "$kept/$p.$name.csv" -nt "$kept/$p.peet" ] && grep -q "^$name " "$kept/$p.times" && return
     timed "$kept/said" "$peet" profile -m memspy-128k --top 0 --format csv -o "$kept/$p.$name.csv" "$@" "$kept/$p.peet"
     echo "$name $seconds" >>"$kept/$p.times"
 }
