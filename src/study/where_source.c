@@ -508,9 +508,8 @@ void where_allocate(const struct where_source *s, uint32_t line, struct where_ta
             n++;
         const char *next = p + n + strspn(p + n, " ");
         if (n && *next != '=' && (!ret->name[0] || strlen(ret->name) + n + 3 < sizeof ret->name)) {
-            if (ret->name[0])
-                strcat(ret->name, ", ");
-            strncat(ret->name, p, n);
+            size_t at = strlen(ret->name);
+            snprintf(ret->name + at, sizeof ret->name - at, "%s%.*s", at ? ", " : "", (int)n, p);
         }
         for (p += n; *p && depth > 0; p++) {
             depth += *p == '(' ? 1 : *p == ')' ? -1 : 0;
