@@ -218,7 +218,7 @@ static void take_event(const struct peet_event *e)
 static void read_trace(const char *path)
 {
     struct peet_trace *trace;
-    struct source *source;
+    struct source *source = NULL;
     struct peet_batch batch;
     struct peet_err err;
     int r;
