@@ -20,7 +20,7 @@ enum peet_kind {
     PEET_PREFETCH,
     PEET_EVENT,  /* id: index in the batch's events; addr: the event's first argument */
     PEET_LOOP,   /* id: index in the batch's loops; only for cursors that ask for whole loops */
-    PEET_REPEAT, /* the batch's repeat; only for cursors that ask for it, and the last record of its batch */
+    PEET_REPEAT, /* id: index in the batch's repeats; only for cursors that ask for them */
     PEET_KINDS
 };
 
@@ -148,7 +148,7 @@ struct peet_batch {
     const struct peet_event *events;
     size_t event_count;
     const struct peet_loop_run *loops;
-    struct peet_repeat repeat;   /* what a PEET_REPEAT at the end stands for */
+    const struct peet_repeat *repeats;
     const uint64_t *physical;    /* with PEET_WANT_PHYSICAL: per record, PEET_NO_PHYSICAL where unknown; else NULL */
     const uint64_t *values;      /* with PEET_WANT_VALUES: the words that references moved; else NULL */
     const uint32_t *value_index; /*   per record: where its words begin, PEET_NO_VALUE where none was recorded */

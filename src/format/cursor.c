@@ -156,9 +156,7 @@ int peet_cursor_next(struct peet_cursor *c, struct peet_batch *batch, struct pee
     do {
         if (!c->open && (r = open_chunk(c, err)) <= 0)
             return r;
-        c->batch_position = c->position;
-        c->count = c->events = c->loops = c->values = 0;
-        c->repeat.times = 0;
+        cursor_begin(c);
         r = cursor_fill(c, err);
         if (r == 0)
             r = close_chunk(c, err);
@@ -172,7 +170,7 @@ int peet_cursor_next(struct peet_cursor *c, struct peet_batch *batch, struct pee
             .events = c->event,
             .event_count = c->events,
             .loops = c->loop,
-            .repeat = c->repeat,
+            .repeats = c->repeat,
             .physical = c->physical,
             .values = c->value,
             .value_index = c->value_index,

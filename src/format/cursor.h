@@ -8,7 +8,7 @@
 #include "format/loop.h"
 #include "format/trace.h"
 
-enum { BATCH = 1024, BATCH_EVENTS = 1024, BATCH_LOOPS = 64 };
+enum { BATCH = 1024, BATCH_EVENTS = 1024, BATCH_LOOPS = 64, BATCH_REPEATS = 128, BATCH_TRIPS = 2 * FLAT_RECORDS };
 
 struct peet_cursor {
     struct peet_trace *trace;
@@ -38,7 +38,11 @@ struct peet_cursor {
     struct peet_loop_walk walk; /*   else so; */
     struct flat_loop flat;      /*   trips that were taken out of either */
     struct loop_plans plans;
-    struct peet_repeat repeat;
+    struct peet_repeat repeat[BATCH_REPEATS];
+    size_t repeats;
+    struct peet_record trip[BATCH_TRIPS]; /* one of each of them, */
+    uint64_t trip_step[BATCH_TRIPS];      /*   and its steps, if these are not its plan's */
+    size_t trip_records;
     struct map pages; /* from virtual to physical page numbers, as this chunk has said */
     uint64_t *physical;
     uint32_t *value_index;
@@ -58,6 +62,13 @@ int cursor_reserve(struct peet_cursor *c, size_t more, struct peet_err *err);
 
 /* The chunk at hand is not as it should be. */
 int cursor_damaged(const struct peet_cursor *c, const char *what, struct peet_err *err);
+
+/* An empty batch. */
+static inline void cursor_begin(struct peet_cursor *c)
+{
+    c->batch_position = c->position;
+    c->count = c->events = c->loops = c->values = c->repeats = c->trip_records = 0;
+}
 
 /* Fills the batch: 1 when it is full, 0 when there are no more items. */
 int cursor_fill(struct peet_cursor *c, struct peet_err *err);

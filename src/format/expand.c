@@ -5,6 +5,7 @@
  * is rarer (events, loops, registers, operands of varying size) is marked `special` in its context and goes elsewhere. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "format/contexts.h"
@@ -260,13 +261,24 @@ static uint64_t translate(const struct peet_cursor *c, uint64_t addr)
     return frame ? *frame << PAGE_BITS | (addr & (((uint64_t)1 << PAGE_BITS) - 1)) : PEET_NO_PHYSICAL;
 }
 
-/* All trips of the loop as one record, with which the batch ends. */
+static bool may_repeat(const struct peet_cursor *c)
+{
+    return c->repeats < BATCH_REPEATS && c->trip_records + FLAT_RECORDS <= BATCH_TRIPS;
+}
+
+/* All trips of the loop as one record. */
 static void put_repeat(struct peet_cursor *c)
 {
     struct flat_loop *f = &c->flat;
+    struct peet_record *trip = c->trip + c->trip_records;
+    uint64_t *step = c->trip_step + c->trip_records;
 
-    c->repeat = (struct peet_repeat){ f->trips, f->records, f->record, f->step };
-    c->record[c->count++] = (struct peet_record){ .kind = PEET_REPEAT };
+    memcpy(trip, f->record, f->records * sizeof *trip);
+    if (f->step == f->own_step) /* which the next loop overwrites */
+        memcpy(step, f->own_step, f->records * sizeof *step);
+    c->trip_records += f->records;
+    c->repeat[c->repeats] = (struct peet_repeat){ f->trips, f->records, trip, f->step == f->own_step ? step : f->step };
+    c->record[c->count++] = (struct peet_record){ .id = (uint32_t)c->repeats++, .kind = PEET_REPEAT };
     c->position += f->trips * f->instructions;
     f->trips = 0;
 }
@@ -303,7 +315,7 @@ static void run_loop(struct peet_cursor *c)
 {
     const struct item *item;
 
-    while (c->in_loop && c->count < BATCH && !c->repeat.times)
+    while (c->in_loop && c->count < BATCH && may_repeat(c))
         if (c->flat.trips > 0)
             put_trips(c);
         else if (c->run.plan)
@@ -418,7 +430,7 @@ int cursor_fill(struct peet_cursor *c, struct peet_err *err)
     bool plain = !c->physical && !c->value_index;
     int r = 1;
 
-    while (r == 1 && c->count < BATCH && c->events < BATCH_EVENTS && c->loops < BATCH_LOOPS && !c->repeat.times) {
+    while (r == 1 && c->count < BATCH && c->events < BATCH_EVENTS && c->loops < BATCH_LOOPS && may_repeat(c)) {
         if (!plain || c->skipping)
             r = step(c, err);
         else if (c->in_loop)

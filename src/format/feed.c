@@ -90,9 +90,7 @@ int peet_feed_next(struct peet_feed *f, struct peet_batch *batch, struct peet_er
 {
     struct peet_cursor *c = &f->cursor;
 
-    c->batch_position = c->position;
-    c->count = c->events = c->loops = c->values = 0;
-    c->repeat.times = 0;
+    cursor_begin(c);
     int r = cursor_fill(c, err);
     if (r >= 0 && c->feed_error.code)
         return err_set(err, c->feed_error.code, "%s", c->feed_error.text);
@@ -103,7 +101,7 @@ int peet_feed_next(struct peet_feed *f, struct peet_batch *batch, struct peet_er
                                   .events = c->event,
                                   .event_count = c->events,
                                   .loops = c->loop,
-                                  .repeat = c->repeat,
+                                  .repeats = c->repeat,
                                   .thread = c->only,
                                   .position = c->batch_position };
     return 1;

@@ -144,43 +144,66 @@ static const struct peet_event *event_at(const struct lane *l, size_t i)
     return r->kind == PEET_EVENT ? &l->raw.events[r->id] : NULL;
 }
 
-static size_t count_events(const struct lane *l, size_t from, size_t to)
+static size_t count_kind(const struct lane *l, size_t from, size_t to, unsigned kind)
 {
     size_t n = 0;
 
     for (size_t i = from; i < to; i++)
-        n += l->raw.records[i].kind == PEET_EVENT;
+        n += l->raw.records[i].kind == kind;
     return n;
+}
+
+/* The records of one trip of each of what is repeated there. */
+static size_t count_trips(const struct lane *l, size_t from, size_t to)
+{
+    size_t n = 0;
+
+    for (size_t i = from; i < to; i++)
+        if (l->raw.records[i].kind == PEET_REPEAT)
+            n += l->raw.repeats[l->raw.records[i].id].count;
+    return n;
+}
+
+/* What is repeated goes where there is room for it. */
+static void copy_repeat(const struct peet_repeat *from, struct peet_repeat *to, struct peet_record *trip,
+                        uint64_t *step)
+{
+    memcpy(trip, from->records, from->count * sizeof *trip);
+    memcpy(step, from->step, from->count * sizeof *step);
+    *to = (struct peet_repeat){ from->times, from->count, trip, step };
 }
 
 /* Some records of the batch at hand, as a piece; NULL: no memory. */
 static struct piece *copy(const struct lane *l, size_t from, size_t to)
 {
-    bool repeats = to > from && l->raw.records[to - 1].kind == PEET_REPEAT;
-    size_t n = to - from, events = count_events(l, from, to), more = repeats ? l->raw.repeat.count : 0;
+    size_t n = to - from, events = count_kind(l, from, to, PEET_EVENT), more = count_trips(l, from, to);
+    size_t repeats = count_kind(l, from, to, PEET_REPEAT);
     struct piece *p = malloc(sizeof *p + (n + more) * sizeof(struct peet_record) + events * sizeof(struct peet_event)
-                             + more * sizeof(uint64_t));
+                             + more * sizeof(uint64_t) + repeats * sizeof(struct peet_repeat));
 
     if (!p)
         return NULL;
     struct peet_event *event = (struct peet_event *)(p + 1);
-    uint64_t *step = (uint64_t *)(event + events);
+    struct peet_repeat *repeat = (struct peet_repeat *)(event + events);
+    uint64_t *step = (uint64_t *)(repeat + repeats);
     struct peet_record *record = (struct peet_record *)(step + more), *trip = record + n;
+    *p = (struct piece){ .records = n + more,
+                         .batch = { .count = n, .records = record, .events = event, .event_count = events } };
+    p->batch.repeats = repeat;
+    p->batch.thread = l->raw.thread;
+    p->batch.position = l->raw.position;
     memcpy(record, l->raw.records + from, n * sizeof *record);
-    for (size_t i = 0, e = 0; i < n; i++)
+    for (size_t i = 0, e = 0, r = 0; i < n; i++)
         if (record[i].kind == PEET_EVENT) {
             event[e] = l->raw.events[record[i].id];
             record[i].id = (uint32_t)e++;
+        } else if (record[i].kind == PEET_REPEAT) {
+            const struct peet_repeat *x = &l->raw.repeats[record[i].id];
+            copy_repeat(x, &repeat[r], trip, step);
+            trip += x->count;
+            step += x->count;
+            record[i].id = (uint32_t)r++;
         }
-    *p = (struct piece){ .records = n + more,
-                         .batch = { .count = n, .records = record, .events = event, .event_count = events } };
-    p->batch.thread = l->raw.thread;
-    p->batch.position = l->raw.position;
-    if (repeats) {
-        memcpy(trip, l->raw.repeat.records, more * sizeof *trip);
-        memcpy(step, l->raw.repeat.step, more * sizeof *step);
-        p->batch.repeat = (struct peet_repeat){ l->raw.repeat.times, more, trip, step };
-    }
     return p;
 }
 

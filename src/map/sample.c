@@ -34,11 +34,13 @@ struct page_at_hand {
     struct page *page;
 };
 
-struct lane {               /* a thread */
-    struct peet_batch raw;  /* as the source behind gave it */
-    uint64_t trip;          /* the next one of its repeat */
-    struct peet_batch part; /* that is looked at: of raw, or expanded trips of its repeat */
-    size_t at;              /* the next record of it */
+struct lane {                         /* a thread */
+    struct peet_batch raw;            /* as the source behind gave it, */
+    size_t next;                      /*   and the next record of it */
+    const struct peet_repeat *repeat; /* that it has come to, or NULL, */
+    uint64_t trip;                    /*   and the next one of its trips */
+    struct peet_batch part;           /* that is looked at: of raw, or expanded trips of a repeat */
+    size_t at;                        /* the next record of it */
     struct peet_record *expanded, *copy;
     size_t expanded_room, copy_room;
     struct peet_event *event; /* of the copy */
@@ -215,7 +217,7 @@ static uint64_t instructions_of(const struct peet_repeat *r)
 /* Some trips of a repeat whose references nobody will see. Steps that are shorter than a line leave none out. */
 static int touch_trips(struct sampler *s, uint32_t process, const struct lane *l, uint64_t trips, struct peet_err *err)
 {
-    const struct peet_repeat *n = &l->raw.repeat;
+    const struct peet_repeat *n = l->repeat;
 
     for (size_t i = 0; i < n->count; i++) {
         const struct peet_record *r = &n->records[i];
@@ -242,7 +244,7 @@ static int touch_trips(struct sampler *s, uint32_t process, const struct lane *l
 /* As many trips as end before the next window, at once. */
 static int skip_trips(struct sampler *s, uint32_t context, struct lane *l, struct peet_err *err)
 {
-    uint64_t references = references_of(&l->raw.repeat), left = l->raw.repeat.times - l->trip, trips = left;
+    uint64_t references = references_of(l->repeat), left = l->repeat->times - l->trip, trips = left;
 
     if (l->is_on || l->now >= l->from)
         return 0;
@@ -251,11 +253,11 @@ static int skip_trips(struct sampler *s, uint32_t context, struct lane *l, struc
     trips = trips < left ? trips : left;
     if (trips == 0)
         return 0;
-    for (size_t i = 0; s->passed && i < l->raw.repeat.count; i++)
-        if (l->raw.repeat.records[i].kind == PEET_BLOCK)
-            s->passed(s->user, context, &l->raw.repeat.records[i]);
+    for (size_t i = 0; s->passed && i < l->repeat->count; i++)
+        if (l->repeat->records[i].kind == PEET_BLOCK)
+            s->passed(s->user, context, &l->repeat->records[i]);
     int e = touch_trips(s, s->source.context[context].process, l, trips, err);
-    l->gap_instructions += trips * instructions_of(&l->raw.repeat);
+    l->gap_instructions += trips * instructions_of(l->repeat);
     l->gap_references += trips * references;
     l->has_gap = true;
     l->now += trips * references;
@@ -265,7 +267,7 @@ static int skip_trips(struct sampler *s, uint32_t context, struct lane *l, struc
 
 static int expand_trips(struct lane *l, struct peet_err *err)
 {
-    const struct peet_repeat *n = &l->raw.repeat;
+    const struct peet_repeat *n = l->repeat;
     uint64_t left = n->times - l->trip, trips = n->count < ROOM ? ROOM / n->count : 1;
 
     if (n->count > l->expanded_room || !l->expanded) {
@@ -290,35 +292,51 @@ static int expand_trips(struct lane *l, struct peet_err *err)
     return 1;
 }
 
+/* Goes on in the batch at hand: to what it repeats next, or with the records before that, if there are some. */
+static bool take_part(struct lane *l)
+{
+    size_t from = l->next;
+
+    while (l->next < l->raw.count && l->raw.records[l->next].kind != PEET_REPEAT)
+        l->next++;
+    if (l->next == from) {
+        l->repeat = &l->raw.repeats[l->raw.records[l->next++].id];
+        l->trip = 0;
+        return false;
+    }
+    l->part = l->raw;
+    l->part.records += from;
+    l->part.count = l->next - from;
+    l->at = 0;
+    return true;
+}
+
 /* The next records to look at: 1, or 0 at the end. */
 static int refill(struct sampler *s, uint32_t context, struct lane *l, uint64_t *reply, struct peet_err *err)
 {
     for (;;) {
-        if (l->trip < l->raw.repeat.times) {
+        if (l->repeat) {
             int e = skip_trips(s, context, l, err);
             if (e < 0)
                 return e;
-            if (l->trip < l->raw.repeat.times)
+            if (l->trip < l->repeat->times)
                 return expand_trips(l, err);
+            l->repeat = NULL;
+        }
+        if (l->next < l->raw.count) {
+            if (take_part(l))
+                return 1;
+            continue;
         }
         int r = source_next(s->inner, context, *reply, &l->raw, err);
         *reply = 0;
         s->source.context = s->inner->context;
         s->source.contexts = s->inner->contexts;
-        l->trip = 0;
-        l->part = l->raw;
-        l->at = 0;
+        l->next = 0;
         if (r <= 0) {
-            l->part.count = 0;
-            l->raw.repeat.times = 0;
+            l->part.count = l->at = l->raw.count = 0;
             return r;
         }
-        if (l->raw.count == 0 || l->raw.records[l->raw.count - 1].kind != PEET_REPEAT)
-            l->raw.repeat.times = 0;
-        else
-            l->part.count--;
-        if (l->part.count > 0)
-            return 1;
     }
 }
 
@@ -367,9 +385,12 @@ static int tell_gap(struct lane *l, struct peet_batch *ret)
     l->gap_event =
         (struct peet_event){ .kind = PEET_EV_gap, .args = 2, .arg = { l->gap_instructions, l->gap_references } };
     l->gap = (struct peet_record){ .addr = l->gap_instructions, .kind = PEET_EVENT };
-    *ret = (struct peet_batch){
-        .count = 1, .records = &l->gap, .events = &l->gap_event, .thread = l->raw.thread, .position = l->raw.position
-    };
+    *ret = (struct peet_batch){ .count = 1,
+                                .records = &l->gap,
+                                .events = &l->gap_event,
+                                .event_count = 1,
+                                .thread = l->raw.thread,
+                                .position = l->raw.position };
     l->counts.gap_instructions += l->gap_instructions;
     l->counts.between += l->gap_references;
     l->gap_instructions = l->gap_references = 0;
@@ -522,6 +543,7 @@ static int copy_chosen(struct sampler *s, struct lane *l, size_t count, struct p
     *ret = l->part;
     ret->records = l->copy;
     ret->events = l->event;
+    ret->event_count = l->events;
     ret->count = n;
     return 0;
 }
@@ -542,7 +564,6 @@ static int show(struct sampler *s, struct lane *l, struct peet_batch *ret, struc
         ret->records += l->at;
         ret->count = count;
     }
-    ret->repeat.times = 0;
     l->at += count;
     return ret->count > 0;
 }

@@ -93,7 +93,7 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
 static void count_trips(struct sim *s, struct place *p, uint64_t until)
 {
     struct context *c = p->context;
-    uint64_t most = c->batch.repeat.times - c->trip, cycles = c->easy.cycles;
+    uint64_t most = context_repeat(c)->times - c->trip, cycles = c->easy.cycles;
 
     if (cycles && until < UINT64_MAX) {
         uint64_t fit = until > p->clock ? (until - p->clock - 1) / cycles : 0;
@@ -106,11 +106,10 @@ static void count_trips(struct sim *s, struct place *p, uint64_t until)
 static void lead_on(struct sim *s, struct place *p)
 {
     const struct context *c = p->context;
-    const struct peet_repeat *n = &c->batch.repeat;
 
-    if (c->at == c->batch.count || c->batch.records[c->at].kind != PEET_REPEAT || c->in_trip > 0 || c->trip == 0
-        || c->hard > 0 || c->changes != p->front->changes)
+    if (!context_repeats(c) || c->in_trip > 0 || c->trip == 0 || c->hard > 0 || c->changes != p->front->changes)
         return;
+    const struct peet_repeat *n = context_repeat(c);
     for (size_t i = 0; i < n->count; i++)
         if (n->records[i].kind != PEET_BLOCK)
             memory_mark(p->front, (n->records[i].addr + n->step[i] * (c->trip - 1)) >> p->front->shift);
@@ -123,7 +122,7 @@ static void lead_on(struct sim *s, struct place *p)
 static bool lead_trip(struct sim *s, struct place *p, uint64_t until)
 {
     struct context *c = p->context;
-    const struct peet_repeat *n = &c->batch.repeat;
+    const struct peet_repeat *n = context_repeat(c);
 
     repeat_begin(s, c);
     if (c->in_trip == 0) {
@@ -219,6 +218,8 @@ void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numb
     c->trip = l->trip;
     c->hard = l->hard;
     c->changes = l->changes;
+    if (context_repeats(c))
+        repeat_know(s, c); /* it may have come to another one */
     p->clock = l->clock;
     p->seen.time[TIME_compute] = l->compute;
     p->seen.time[TIME_stall] = l->stall;

@@ -114,14 +114,14 @@ static uint64_t room_for_trips(const struct sim *s, const struct place *p, uint6
 
 uint64_t repeat_easy_trips(const struct sim *s, const struct context *c, uint64_t most)
 {
-    return trips_on_lines(&c->batch.repeat, c->trip - 1, s->config.level[0].line, most);
+    return trips_on_lines(context_repeat(c), c->trip - 1, s->config.level[0].line, most);
 }
 
 /* Trips behind the one that is just over, which was easy. */
 static void skip(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
-    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most = c->batch.repeat.times - c->trip;
+    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most = context_repeat(c)->times - c->trip;
 
     if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1)
         return;
@@ -132,13 +132,14 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
     }
     p->ahead = room == UINT64_MAX ? most : 0;
     p->ahead_from = p->clock;
+    p->ahead_at = c->at;
     repeat_count(s, p, most);
 }
 
 /* The references behind a block, from record i on; returns where they end. Those that are not easy are counted. */
 static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
 {
-    const struct peet_repeat *n = &c->batch.repeat;
+    const struct peet_repeat *n = context_repeat(c);
     struct memory_front *f = p->front;
 
     for (; i < n->count && peet_is_reference(&n->records[i]); i++) {
@@ -160,7 +161,7 @@ static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
 
 void repeat_end_trip(struct context *c)
 {
-    if (c->trip == c->batch.repeat.times) {
+    if (c->trip == context_repeat(c)->times) {
         c->trip = 0;
         c->at++;
     }
@@ -170,7 +171,7 @@ void repeat_end_trip(struct context *c)
 static void step(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
-    const struct peet_repeat *n = &c->batch.repeat;
+    const struct peet_repeat *n = context_repeat(c);
 
     if (c->in_trip == 0) {
         c->hard = 0;
@@ -191,19 +192,26 @@ static void step(struct sim *s, struct place *p, uint64_t limit)
     repeat_end_trip(c);
 }
 
+void repeat_know(struct sim *s, struct context *c)
+{
+    if (!is_trip_of(&c->easy, context_repeat(c)))
+        find_trip(s, context_repeat(c), &c->easy);
+}
+
 void repeat_begin(struct sim *s, struct context *c)
 {
-    if (c->in_trip == 0 && c->trip == 0 && !is_trip_of(&c->easy, &c->batch.repeat))
-        find_trip(s, &c->batch.repeat, &c->easy);
+    if (c->in_trip == 0 && c->trip == 0)
+        repeat_know(s, c);
 }
 
 void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
+    size_t at = c->at;
 
     repeat_begin(s, c);
     step(s, p, limit);
-    while (c->at < c->batch.count && sim_may_go_on(s, p, limit)) {
+    while (c->at == at && sim_may_go_on(s, p, limit)) {
         p->ahead = 0;
         s->now = p->clock;
         step(s, p, limit);
@@ -225,9 +233,9 @@ void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numbe
     uint64_t kept = before / c->easy.cycles;
     if (kept >= trips)
         return;
-    if (c->at == c->batch.count) { /* it had come to the end of what is repeated */
-        c->at--;
-        c->trip = c->batch.repeat.times;
+    if (c->at != p->ahead_at) { /* it had come to the end of what is repeated */
+        c->at = p->ahead_at;
+        c->trip = context_repeat(c)->times;
     }
     repeat_count(s, p, kept - trips);
     s->is_changed = true;

@@ -110,7 +110,8 @@ struct place {
     uint64_t clock;
     uint64_t began;      /* when its context came */
     uint64_t ahead;      /* trips that are counted before their time, and can be taken back, */
-    uint64_t ahead_from; /*   since that time */
+    uint64_t ahead_from; /*   since that time, */
+    size_t ahead_at;     /*   of that repeat */
     struct lead lead;
     struct context *context; /* NULL: idle */
     bool runs;               /* it can go on */
@@ -167,6 +168,17 @@ uint64_t sim_late(struct sim *s);
 
 /* Gives a place that is free something to do from that time on, if there is something. */
 void sim_employ(struct sim *s, struct place *p, uint64_t now);
+
+/* What the record at which a context is repeats. */
+static inline const struct peet_repeat *context_repeat(const struct context *c)
+{
+    return &c->batch.repeats[c->batch.records[c->at].id];
+}
+
+static inline bool context_repeats(const struct context *c)
+{
+    return c->at < c->batch.count && c->batch.records[c->at].kind == PEET_REPEAT;
+}
 
 /* A place's clock goes on to a time, if that is not past; what it did meanwhile. */
 static inline void place_spend(struct place *p, uint64_t until, enum time_kind as)
@@ -263,9 +275,10 @@ void sim_lead(struct sim *s, struct place *p);
 /* Takes back those that come behind the step of that place at that time. */
 void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);
 
-/* For leads: what one trip of the batch's repeat is if it is easy; trips behind one that was, as many as stay on its lines and no more
+/* For leads: what one trip of what is repeated is if it is easy, when it begins, and anyhow; trips behind one that was, as many as stay on its lines and no more
  * than so many; so many of them; the context has come to the end of a trip. */
 void repeat_begin(struct sim *s, struct context *c);
+void repeat_know(struct sim *s, struct context *c);
 uint64_t repeat_easy_trips(const struct sim *s, const struct context *c, uint64_t most);
 void repeat_count(struct sim *s, struct place *p, uint64_t trips);
 void repeat_end_trip(struct context *c);

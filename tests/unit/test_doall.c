@@ -173,7 +173,7 @@ static int consume(struct consumer *c, struct peet_err *err)
             c->status[i] = ENDED;
         for (size_t k = 0; r == 1 && k < b.count; k++) {
             if (b.records[k].kind == PEET_REPEAT)
-                consume_repeat(c, i, &b.repeat);
+                consume_repeat(c, i, &b.repeats[b.records[k].id]);
             else
                 consume_record(c, i, &b.records[k],
                                b.records[k].kind == PEET_EVENT ? &b.events[b.records[k].id] : NULL);

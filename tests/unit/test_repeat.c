@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Trips of loops that the machine only counts, also before their time (sim/repeat.c), and blocks that it does before their time (sim/lead.c),
- * against the same trips and blocks one by one: random threads whose batches end in something that is repeated, on random machines, once so,
+ * against the same trips and blocks one by one: random threads whose batches have something that is repeated, once or several times, on random machines, once so,
  * once expanded, and once expanded and in order. All times and counts are the same. */
 #include <stdlib.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include "check.h"
 #include "sim/sim.h"
 
-enum { BLOCKS = 6, BATCHES = 60, THREADS = 6, RECORDS = 4096, TRIP = 12, MACHINES = 300 };
+enum { BLOCKS = 6, BATCHES = 60, THREADS = 6, RECORDS = 8192, TRIP = 12, REPEATS = 4, MACHINES = 300 };
 
 static const uint64_t STEPS[] = { 0, 0, 4, 8, 8, 16, 24, 64, (uint64_t)-8, (uint64_t)-4 };
 
@@ -20,9 +20,11 @@ struct made {
     uint32_t block[BLOCKS];
     struct thread {
         unsigned batch;
-        struct peet_record record[RECORDS], trip[TRIP];
-        uint64_t step[TRIP];
-        size_t count, in_trip;
+        struct peet_record record[RECORDS], trip[REPEATS][TRIP];
+        uint64_t step[REPEATS][TRIP];
+        struct peet_repeat repeat[REPEATS];
+        size_t count;
+        uint32_t repeats;
         struct peet_event event;
     } thread[THREADS];
 };
@@ -49,44 +51,53 @@ static size_t add_block(const struct made *m, uint64_t *random, uint32_t thread,
     return n;
 }
 
-static void add_repeat(const struct made *m, struct thread *t, uint32_t thread, uint64_t *random, uint64_t times)
+static void add_repeat(const struct made *m, struct thread *t, uint32_t thread, uint64_t *random)
 {
-    t->in_trip = 0;
+    struct peet_record *trip = t->trip[t->repeats];
+    uint64_t *step = t->step[t->repeats], times = 1 + draw(random, 60);
+    size_t n = 0;
+
     for (unsigned blocks = 1 + (unsigned)draw(random, 3); blocks > 0; blocks--)
-        t->in_trip += add_block(m, random, thread, t->trip + t->in_trip);
-    for (size_t i = 0; i < t->in_trip; i++)
-        t->step[i] = t->trip[i].kind == PEET_BLOCK ? 0 : STEPS[draw(random, sizeof STEPS / sizeof *STEPS)];
-    for (uint64_t trip = 0; m->is_expanded && trip < times; trip++)
-        for (size_t i = 0; i < t->in_trip; i++) {
-            t->record[t->count] = t->trip[i];
-            t->record[t->count++].addr += t->step[i] * trip;
+        n += add_block(m, random, thread, trip + n);
+    for (size_t i = 0; i < n; i++)
+        step[i] = trip[i].kind == PEET_BLOCK ? 0 : STEPS[draw(random, sizeof STEPS / sizeof *STEPS)];
+    for (uint64_t k = 0; m->is_expanded && k < times; k++)
+        for (size_t i = 0; i < n; i++) {
+            t->record[t->count] = trip[i];
+            t->record[t->count++].addr += step[i] * k;
         }
-    if (!m->is_expanded)
-        t->record[t->count++] = (struct peet_record){ .kind = PEET_REPEAT };
+    if (m->is_expanded)
+        return;
+    t->repeat[t->repeats] = (struct peet_repeat){ times, n, trip, step };
+    t->record[t->count++] = (struct peet_record){ .id = t->repeats++, .kind = PEET_REPEAT };
 }
 
 static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
 {
     struct made *m = (struct made *)(void *)s;
     struct thread *t = &m->thread[context];
-    uint64_t random = m->seed + 1000 * context + 7 * t->batch, times = 1 + draw(&random, 60);
+    uint64_t random = m->seed + 1000 * context + 7 * t->batch;
 
     (void)reply;
     (void)err;
     if (t->batch++ == BATCHES)
         return 0;
-    t->count = 0;
+    t->count = t->repeats = 0;
     t->event = t->batch % 16 == 0  ? (struct peet_event){ PEET_EV_barrier_wait, 2, 0, { 0x90000, s->contexts } }
                : t->batch % 8 == 3 ? (struct peet_event){ PEET_EV_mutex_lock, 1, 0, { 0x91000 } }
                                    : (struct peet_event){ PEET_EV_mutex_unlock, 1, 0, { 0x91000 } };
     if (t->batch % 16 == 0 || t->batch % 8 == 3 || t->batch % 8 == 4)
         t->record[t->count++] = (struct peet_record){ .kind = PEET_EVENT };
+    for (uint64_t parts = 1 + draw(&random, REPEATS); parts > 0; parts--) {
+        for (uint64_t blocks = draw(&random, 4); blocks > 0; blocks--)
+            t->count += add_block(m, &random, context, t->record + t->count);
+        add_repeat(m, t, context, &random);
+    }
     for (uint64_t blocks = draw(&random, 4); blocks > 0; blocks--)
         t->count += add_block(m, &random, context, t->record + t->count);
-    add_repeat(m, t, context, &random, times);
-    *ret = (struct peet_batch){ .count = t->count, .records = t->record, .events = &t->event };
-    if (!m->is_expanded)
-        ret->repeat = (struct peet_repeat){ times, t->in_trip, t->trip, t->step };
+    *ret = (struct peet_batch){
+        .count = t->count, .records = t->record, .events = &t->event, .event_count = 1, .repeats = t->repeat
+    };
     return 1;
 }
 

@@ -198,7 +198,7 @@ static bool next_record(struct reader *r, struct peet_record *ret)
         r->at++;
         return true;
     }
-    const struct peet_repeat *n = &r->batch.repeat;
+    const struct peet_repeat *n = &r->batch.repeats[ret->id];
     *ret = n->records[r->in_trip];
     ret->addr += n->step[r->in_trip] * r->trip;
     if (++r->in_trip == n->count) {

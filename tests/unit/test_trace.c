@@ -385,7 +385,7 @@ static void repeats_stand_for_what_expanded_loops_hold(void)
                 bool is_repeat = r->kind == PEET_REPEAT;
                 const struct peet_record *f = is_repeat ? NULL : next_record(&flat);
                 repeats += is_repeat;
-                ok = is_repeat ? repeat_is_same(&flat, &batch.repeat)
+                ok = is_repeat ? repeat_is_same(&flat, &batch.repeats[r->id])
                                : CHECK(f && f->addr == r->addr && f->kind == r->kind && f->size == r->size);
             }
         CHECK(next_record(&flat) == NULL);
