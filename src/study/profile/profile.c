@@ -28,13 +28,14 @@ struct running {
     struct source *source;
     struct site *site; /* by place */
     uint32_t sites;
-    struct map cells;      /* uint32_t: number, by place and object */
-    struct map losses;     /* struct loss, by line and processor */
-    struct map pairs;      /* uint32_t: number, by hash */
-    struct map calls;      /* uint32_t: 1 + number, by address */
-    struct map leaves;     /* uint32_t: number, by node and block */
-    struct recent *recent; /* by processor */
-    uint32_t *leaf;        /* by thread: 1 + number of the one in which it is */
+    struct map cells;           /* uint32_t: number, by place and object */
+    struct map losses;          /* struct loss, by line and processor */
+    struct map pairs;           /* uint32_t: number, by hash */
+    struct map calls;           /* uint32_t: 1 + number, by address */
+    struct map leaves;          /* uint32_t: number, by node and block */
+    struct recent *recent;      /* by processor */
+    uint32_t *leaf;             /* by thread: 1 + number of the one in which it is */
+    uint32_t near[LEAVES_NEAR]; /* 1 + numbers of those that were used last */
     uint32_t threads;
     uint32_t shift;
     struct {
@@ -318,6 +319,20 @@ static void see_reference(void *context, const struct sim_reference *r)
     }
 }
 
+static uint32_t leaf_number(struct running *x, uint32_t node, uint32_t block)
+{
+    struct profile *p = &x->p;
+    size_t before = x->leaves.count;
+    uint32_t *number = room(map_put(&x->leaves, block, node));
+
+    if (x->leaves.count != before) {
+        p->leaf = mem_room(p->leaf, p->leaves, sizeof *p->leaf);
+        p->leaf[p->leaves] = (struct profile_leaf){ .node = node, .block = block };
+        *number = (uint32_t)p->leaves++;
+    }
+    return *number;
+}
+
 static void see_block(void *context, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch)
 {
     struct running *x = context;
@@ -339,16 +354,10 @@ static void see_block(void *context, uint32_t thread, const struct peet_record *
         x->leaf[x->threads++] = 0;
     }
     uint32_t node = paths_block(&p->paths, thread, block), *leaf = &x->leaf[thread];
-    if (*leaf == 0 || p->leaf[*leaf - 1].node != node || p->leaf[*leaf - 1].block != block->id) {
-        size_t before = x->leaves.count;
-        uint32_t *number = room(map_put(&x->leaves, block->id, node));
-        if (x->leaves.count != before) {
-            p->leaf = mem_room(p->leaf, p->leaves, sizeof *p->leaf);
-            p->leaf[p->leaves] = (struct profile_leaf){ .node = node, .block = block->id };
-            *number = (uint32_t)p->leaves++;
-        }
-        *leaf = *number + 1;
-    }
+    uint32_t *near = &x->near[(node * 31 + block->id) % LEAVES_NEAR];
+    if (*near == 0 || p->leaf[*near - 1].node != node || p->leaf[*near - 1].block != block->id)
+        *near = 1 + leaf_number(x, node, block->id);
+    *leaf = *near;
     p->leaf[*leaf - 1].compute += cycles + fetch;
 }
 
