@@ -395,9 +395,12 @@ static int tell_gap(struct lane *l, struct peet_batch *ret)
     l->gap_event =
         (struct peet_event){ .kind = PEET_EV_gap, .args = 2, .arg = { l->gap_instructions, l->gap_references } };
     l->gap = (struct peet_record){ .addr = l->gap_instructions, .kind = PEET_EVENT };
-    *ret = (struct peet_batch){
-        .count = 1, .records = &l->gap, .events = &l->gap_event, .thread = l->raw.thread, .position = l->raw.position
-    };
+    *ret = (struct peet_batch){ .count = 1,
+                                .records = &l->gap,
+                                .events = &l->gap_event,
+                                .event_count = 1,
+                                .thread = l->raw.thread,
+                                .position = l->raw.position };
     l->counts.gap_instructions += l->gap_instructions;
     l->counts.between += l->gap_references;
     l->gap_instructions = l->gap_references = 0;
@@ -550,6 +553,7 @@ static int copy_chosen(struct sampler *s, struct lane *l, size_t count, struct p
     *ret = l->part;
     ret->records = l->copy;
     ret->events = l->event;
+    ret->event_count = l->events;
     ret->count = n;
     return 0;
 }

@@ -151,7 +151,7 @@ static void read_row(struct source *s, uint32_t context, struct row *w)
         for (size_t i = 0; i < b.count; i++) {
             const struct peet_record *x = &b.records[i];
             const struct peet_event *e = x->kind == PEET_EVENT ? &b.events[x->id] : NULL;
-            CHECK(x->kind != PEET_REPEAT);
+            CHECK(x->kind != PEET_REPEAT && (!e || x->id < b.event_count));
             put(w, e ? PEET_KINDS + e->kind : x->kind, x->addr, e ? e->arg[1] : x->size);
         }
     CHECK_EQ(r, 0);
