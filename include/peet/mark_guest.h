@@ -94,7 +94,7 @@ static inline uint64_t peet_mark_stack(uint64_t *bytes)
 }
 
 /* A question can be lost in what the kernel says, so it is asked again; who asks in vain goes on in the end. */
-__attribute__((noinline, unused)) static void peet_mark_ask(void)
+__attribute__((cold)) static inline void peet_mark_ask(void)
 {
     static const char question[] = "\npeet: ask\n";
     int before = errno, fd = open(PEET_MARK_ASK, O_RDWR | O_NOCTTY | O_NONBLOCK | PEET_MARK_CLOEXEC);
@@ -118,7 +118,7 @@ __attribute__((weak, visibility("hidden"))) uint64_t peet_mark_told;
 
 /* Before the first mark of a process: what lies where in it, so that functions and variables have names. The number is that
  * of the process, and the card is the text of /proc/self/maps. */
-__attribute__((noinline, unused)) static void peet_mark_maps(void)
+__attribute__((cold)) static inline void peet_mark_maps(void)
 {
     uint64_t process = (uint64_t)getpid(), bytes = 0;
 
