@@ -93,8 +93,12 @@ static inline uint64_t peet_mark_stack(uint64_t *bytes)
     return size ? (uint64_t)(uintptr_t)lowest + size - 1 : (uint64_t)(uintptr_t)__builtin_frame_address(0);
 }
 
+/* Functions of their own, so that what a thread does from its mark on is its own; and inline, so that they are nowhere if nobody needs them. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wattributes"
+
 /* A question can be lost in what the kernel says, so it is asked again; who asks in vain goes on in the end. */
-__attribute__((cold)) static inline void peet_mark_ask(void)
+__attribute__((noinline)) static inline void peet_mark_ask(void)
 {
     static const char question[] = "\npeet: ask\n";
     int before = errno, fd = open(PEET_MARK_ASK, O_RDWR | O_NOCTTY | O_NONBLOCK | PEET_MARK_CLOEXEC);
@@ -118,7 +122,7 @@ __attribute__((weak, visibility("hidden"))) uint64_t peet_mark_told;
 
 /* Before the first mark of a process: what lies where in it, so that functions and variables have names. The number is that
  * of the process, and the card is the text of /proc/self/maps. */
-__attribute__((cold)) static inline void peet_mark_maps(void)
+__attribute__((noinline)) static inline void peet_mark_maps(void)
 {
     uint64_t process = (uint64_t)getpid(), bytes = 0;
 
@@ -139,6 +143,8 @@ __attribute__((cold)) static inline void peet_mark_maps(void)
         close(fd);
     errno = before;
 }
+
+#pragma GCC diagnostic pop
 
 static inline void peet_mark_begin(uint64_t number, const char *command)
 {
