@@ -2,16 +2,14 @@
 #include "cli/cli.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/progress.h"
 #include "capture/producer.h"
+#include "cli/subject.h"
 #include "study/profile/estimate_profile.h"
 #include "study/profile/export.h"
 #include "study/profile/profile.h"
@@ -23,44 +21,6 @@ static const char *sample, *sets;
 static uint64_t sample_length = 500000, sample_seed = 1;
 static bool is_random;
 static struct profile_wants wants = { .top = 20, .sort = "stall" };
-
-enum { EXIT_STOPPED = 128 + SIGINT };
-
-static volatile uint32_t want_end;
-
-static void on_signal(int number)
-{
-    if (want_end) /* the second time at the latest */
-        _exit(128 + number);
-    want_end = (uint32_t)number;
-}
-
-/* Ctrl-C ends the simulation, and what it has is shown. */
-static void expect_end(void)
-{
-    struct sigaction a = { .sa_handler = on_signal }, old;
-
-    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-        sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-}
-
-static int load(struct machine_config *config)
-{
-    const char **set = mem_alloc(settings.count + 1, sizeof *set);
-    char *count = cpus ? mem_format("cpus=%s", cpus) : NULL;
-    struct peet_err err;
-    size_t n = 0;
-
-    for (; n < settings.count; n++)
-        set[n] = settings.item[n];
-    if (count)
-        set[n++] = count;
-    int r = config_load(config, machine, set, n, &err);
-    free(set);
-    free(count);
-    return r < 0 ? fail(&err) : EXIT_OK;
-}
 
 /* ---- what comes out ---- */
 
@@ -156,7 +116,7 @@ static int open_subject(struct subject *s, const char *path, const char *title)
     struct sample_config sampling;
     struct progress progress;
     struct peet_err err;
-    int code = load(&config);
+    int code = subject_machine(&config, machine, &settings, cpus);
 
     if (code == EXIT_OK && (sample || sets))
         code = read_sampling(&config, &sampling);
@@ -171,11 +131,11 @@ static int open_subject(struct subject *s, const char *path, const char *title)
         || profile_new(&config, s->source, &s->profile, &err) < 0
         || ((sample || sets) && profile_set_sample(s->profile, &sampling, &err) < 0))
         return fail(&err);
-    expect_end();
+    subject_expect_end();
     progress_init(&progress, stderr, title, 0, "references");
-    int r = profile_run(s->profile, &want_end, &progress, &err);
+    int r = profile_run(s->profile, &subject_want_end, &progress, &err);
     progress_release(&progress);
-    if (r >= 0 && s->profile->sampled && sampled_counts(s->profile->sampled).windows == 0 && !want_end) {
+    if (r >= 0 && s->profile->sampled && sampled_counts(s->profile->sampled).windows == 0 && !subject_want_end) {
         complain("%s: no window in %" PRIu64 " references: take a shorter --length, or no --sample", path,
                  sampled_counts(s->profile->sampled).between);
         return EXIT_FAILED;
@@ -238,7 +198,7 @@ static int profile_program(char **program)
     struct sample_config unused_too;
     struct recording recording = { 0 };
     struct peet_err err;
-    int code = load(&unused); /* mistakes are told before work begins */
+    int code = subject_machine(&unused, machine, &settings, cpus); /* mistakes are told before work begins */
 
     if (code == EXIT_OK && (sample || sets))
         code = read_sampling(&unused, &unused_too);
@@ -247,7 +207,7 @@ static int profile_program(char **program)
         code = fail(&err);
     for (size_t i = 0; i < recording.warnings; i++)
         warn("%s", recording.warning[i]);
-    int status = WIFSIGNALED(recording.status) ? 128 + WTERMSIG(recording.status) : WEXITSTATUS(recording.status);
+    int status = subject_exit_code(recording.status);
     recording_release(&recording);
     if (code == EXIT_OK) {
         if (status)
@@ -258,19 +218,6 @@ static int profile_program(char **program)
         unlink(path);
     free(path);
     return code;
-}
-
-/* A file that can be executed, or a name that is looked for where programs are. */
-static bool is_program(int operands, const char *name)
-{
-    struct stat st;
-    const char *end = strrchr(name, '.');
-
-    if (operands > 1)
-        return true;
-    if (stat(name, &st) == 0)
-        return S_ISREG(st.st_mode) && access(name, X_OK) == 0;
-    return strcmp(name, "-") != 0 && !(end && !strcmp(end, ".peet"));
 }
 
 static bool is_trace(const char *name)
@@ -288,7 +235,7 @@ static int run(int operands, char **operand)
         return usage_error(&cmd_profile, "no trace and no program given");
     if (operands == 3 && !strcmp(operand[0], "diff") && is_trace(operand[1]) && is_trace(operand[2])) {
         code = compare(operand + 1);
-    } else if (is_program(operands, operand[0])) {
+    } else if (subject_is_program(operands, operand[0])) {
         operand[operands] = NULL; /* argv has room: it held the verb, at least */
         code = profile_program(operand);
     } else {

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "capture/producer.h"
+#include "cli/subject.h"
 #include "capture/system/system.h"
 #include "cli/cli.h"
 
@@ -23,12 +24,6 @@ static struct {
     PRODUCERS(X)
 #undef X
 } chosen;
-
-/* As a shell tells it. */
-static int exit_code(int status)
-{
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 static const char *plural(uint64_t n)
 {
@@ -126,7 +121,7 @@ static bool system_asked(void)
 /* What to tell, and what to end with, when the trace is not what it should have been. */
 static int ended_early(const struct recording *r, const struct peet_err *err, const char *path)
 {
-    int code = exit_code(r->status);
+    int code = subject_exit_code(r->status);
 
     complain("%s", err->text);
     if (err->code == PEET_ERR_INTERRUPTED || chosen.system) {
@@ -158,7 +153,7 @@ static int record(const struct producer *producer, char **argv, const char *path
                                       .progress = &progress };
     int r = record_trace(producer, &config, path, &recording, &err);
     progress_release(&progress);
-    int code = recording.ran ? exit_code(recording.status) : fail(&err);
+    int code = recording.ran ? subject_exit_code(recording.status) : fail(&err);
     if (recording.ran && r < 0) {
         code = ended_early(&recording, &err, path);
     } else if (recording.ran) {

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/progress.h"
 #include "capture/producer.h"
 #include "cli/inside.h"
+#include "cli/subject.h"
 #include "map/doall.h"
 #include "study/machine.h"
 #include "view/view.h"
@@ -20,32 +18,7 @@ static struct opt_list settings, cpus;
 static uint64_t ahead, stretches, seeds, doall_open, doall_records = 4 << 20;
 static bool apart;
 
-enum { EXIT_STOPPED = 128 + SIGINT };
 enum { JITTER = 100, MOST_SEEDS = 10000 }; /* cycles: about a miss */
-
-static volatile uint32_t want_end;
-
-static void on_signal(int number)
-{
-    if (want_end) /* the second time at the latest */
-        _exit(128 + number);
-    want_end = (uint32_t)number;
-}
-
-/* Ctrl-C ends the simulation, and what it has is shown. */
-static void expect_end(void)
-{
-    struct sigaction a = { .sa_handler = on_signal }, old;
-
-    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-        sigaction(SIGINT, &a, NULL);
-    sigaction(SIGTERM, &a, NULL);
-}
-
-static int exit_code(int status)
-{
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-}
 
 /* What the study needs of a run. The last of several shows its details. */
 static void add(struct machine_study *study, const struct machine_config *config, const struct sim_result *result,
@@ -70,7 +43,7 @@ static int simulate(struct source *source, const struct machine_config *config, 
         r = remap_read(remap, source->trace, &moved, &err);
     if (r == 0) {
         sim_set_remap(sim, moved);
-        sim_set_stop(sim, inside_here() ? inside_here()->host->want_end : &want_end);
+        sim_set_stop(sim, inside_here() ? inside_here()->host->want_end : &subject_want_end);
         progress_init(&progress, stderr, name, 0, "references");
         r = sim_run(sim, &progress, &err);
         progress_release(&progress);
@@ -98,28 +71,13 @@ static bool is_set(const char *path)
 /* The machine with so many processors; with seeds, the one of that seed, which is not the same as that of another one. */
 static int load(struct machine_config *config, const char *count, uint64_t seed)
 {
-    const char **set = calloc(settings.count + 1, sizeof *set);
-    char text[64];
-    struct peet_err err;
-    size_t n = settings.count;
+    int code = subject_machine(config, machine, &settings, count);
 
-    if (!set)
-        return EXIT_FAILED;
-    for (size_t i = 0; i < n; i++)
-        set[i] = settings.item[i];
-    if (count) {
-        snprintf(text, sizeof text, "cpus=%s", count);
-        set[n++] = text;
-    }
-    int r = config_load(config, machine, set, n, &err);
-    free(set);
-    if (r < 0)
-        return fail(&err);
-    if (seed) {
+    if (code == EXIT_OK && seed) {
         config->seed = seed;
         config->jitter = config->jitter || is_set("jitter") ? config->jitter : JITTER;
     }
-    return EXIT_OK;
+    return code;
 }
 
 static int check_options(void)
@@ -164,7 +122,7 @@ static int run_inside(char **program, size_t i, struct sim_result *ret)
 
     if (inside_simulate(program, (uint32_t)ahead, i, ret, &code, &status, &err) < 0)
         return fail(&err);
-    return code < 0 ? exit_code(status) : code;
+    return code < 0 ? subject_exit_code(status) : code;
 }
 
 static int run_one(struct machine_study *study, struct peet_trace *trace, char **program, size_t i, bool in_detail)
@@ -187,7 +145,7 @@ static int run_one(struct machine_study *study, struct peet_trace *trace, char *
             return fail(&err);
         code = simulate(whole, &config, trace ? peet_trace_path(trace) : program[0], &result);
         if (code == EXIT_OK && !trace)
-            code = exit_code(source_status(source));
+            code = subject_exit_code(source_status(source));
         source_free(whole);
     }
     if (result.place)
@@ -247,19 +205,6 @@ static int run_all(struct peet_trace *trace, char **program)
     return code;
 }
 
-/* A file that can be executed, or a name that is looked for where programs are. */
-static bool is_program(int operands, const char *name)
-{
-    struct stat st;
-    const char *end = strrchr(name, '.');
-
-    if (operands > 1)
-        return true;
-    if (stat(name, &st) == 0)
-        return S_ISREG(st.st_mode) && access(name, X_OK) == 0;
-    return strcmp(name, "-") != 0 && !(end && !strcmp(end, ".peet"));
-}
-
 static int run(int operands, char **operand)
 {
     struct peet_trace *trace;
@@ -267,7 +212,7 @@ static int run(int operands, char **operand)
 
     if (operands == 0)
         return usage_error(&cmd_simulate, "no trace and no program given");
-    if (is_program(operands, operand[0])) {
+    if (subject_is_program(operands, operand[0])) {
         operand[operands] = NULL; /* argv has room: it held the verb, at least */
         int status = inside_here() ? run_here(inside_here(), operand) : run_all(NULL, operand);
         opt_list_release(&settings);
@@ -276,7 +221,7 @@ static int run(int operands, char **operand)
     }
     if (peet_trace_open(operand[0], &trace, &err) < 0)
         return fail(&err);
-    expect_end();
+    subject_expect_end();
     int code = EXIT_OK;
     if (peet_trace_is_pipe(trace))
         code = usage_error(&cmd_simulate, "a trace is read thread by thread, which a pipe cannot do: give a file");

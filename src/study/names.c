@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/err.h"
 #include "base/mem.h"
@@ -28,11 +29,9 @@ static int no_memory(struct peet_err *err)
 /* The number of a text in a process, which is new or not. */
 static int name_number(struct names *n, uint32_t process, const char *text, uint32_t *ret, struct peet_err *err)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = XXH3_64bits(text, strlen(text));
     uint32_t *number;
 
-    for (const char *c = text; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
     for (; (number = map_find(&n->by_text, hash, process)); hash++) {
         if (!strcmp(n->name[*number], text)) {
             *ret = *number;

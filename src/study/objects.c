@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/arena.h"
 #include "base/err.h"
@@ -45,16 +46,6 @@ struct objects {
 
 /* ---- objects and their names ---- */
 
-static uint64_t hash(uint64_t seed, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    uint64_t h = 0xcbf29ce484222325u ^ seed * 0x9e3779b97f4a7c15u;
-
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 0x100000001b3u;
-    return h;
-}
-
 static const char *keep(struct objects *o, const char *text)
 {
     const char *kept = arena_string(&o->arena, text, strlen(text));
@@ -67,7 +58,7 @@ static const char *keep(struct objects *o, const char *text)
 static uint32_t *use_of(struct objects *o, const char *name)
 {
     for (uint32_t tag = 0;; tag++) {
-        uint32_t *n = map_put(&o->uses, hash(0, name, strlen(name)), tag);
+        uint32_t *n = map_put(&o->uses, XXH3_64bits(name, strlen(name)), tag);
         assert(n);
         if (*n == 0 || strcmp(o->object[*n - 1]->base, name) == 0 || strcmp(o->object[*n - 1]->facts.name, name) == 0)
             return n;
@@ -132,7 +123,7 @@ static uint32_t new_object(struct objects *o, const struct object_facts *facts, 
 /* The object of that kind, name and process, made when it is new. */
 static uint32_t object_of_text(struct objects *o, enum object_kind kind, uint32_t process, const char *name)
 {
-    uint32_t *n = map_put(&o->texts, hash(kind, name, strlen(name)), process);
+    uint32_t *n = map_put(&o->texts, XXH3_64bits_withSeed(name, strlen(name), kind), process);
 
     assert(n);
     if (*n == 0)
@@ -199,7 +190,7 @@ static uint32_t object_of_path(struct objects *o, uint32_t process, const struct
 {
     struct allocation a;
     struct object_facts facts = { .kind = OBJECT_HEAP, .process = process };
-    uint32_t *whole = map_put(&o->paths, hash(e->kind, path, OBJECT_PATH * sizeof *path), process);
+    uint32_t *whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, e->kind), process);
 
     assert(whole);
     if (*whole)
@@ -209,7 +200,8 @@ static uint32_t object_of_path(struct objects *o, uint32_t process, const struct
         return old;
     unsigned calls = a.calls + o->depth < OBJECT_PATH ? a.calls + o->depth : OBJECT_PATH;
     memcpy(facts.path, path, OBJECT_PATH * sizeof *path);
-    uint32_t *known = map_put(&o->paths, hash(PEET_EVENT_KINDS + calls, path, calls * sizeof *path), process);
+    uint32_t *known =
+        map_put(&o->paths, XXH3_64bits_withSeed(path, calls * sizeof *path, PEET_EVENT_KINDS + calls), process);
     assert(known);
     if (*known == 0) {
         facts.type = a.what.type;
@@ -218,7 +210,7 @@ static uint32_t object_of_path(struct objects *o, uint32_t process, const struct
         *known = new_object(o, &facts, a.name) + 1;
     }
     uint32_t number = *known;
-    whole = map_put(&o->paths, hash(e->kind, path, OBJECT_PATH * sizeof *path), process);
+    whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, e->kind), process);
     assert(whole);
     *whole = number;
     return number - 1;

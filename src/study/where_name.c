@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include <dwarf.h>
 
@@ -17,18 +18,9 @@
 
 enum { NAME_ROOM = 1024, NESTING = 32 };
 
-static uint64_t hash_text(const char *s)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-    return h;
-}
-
 const char *where_keep(struct where *w, const char *text)
 {
-    uint64_t h = hash_text(text);
+    uint64_t h = XXH3_64bits(text, strlen(text));
 
     for (uint32_t tag = 0;; tag++) {
         const char **known = map_put(&w->texts, h, tag);

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include <dwarf.h>
 
@@ -162,15 +163,6 @@ static bool describe(struct where *w, Dwarf_Die *type, char *out, size_t room)
     return (size_t)snprintf(out, room, "void%s%s", middle[0] ? " " : "", middle) < room;
 }
 
-static uint64_t hash_text(const char *s)
-{
-    uint64_t h = 0x84222325cbf29ceu;
-
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
-    return h;
-}
-
 const char *where_type_text(struct where *w, Dwarf_Die *type)
 {
     char text[2 * TEXT_ROOM];
@@ -181,7 +173,7 @@ const char *where_type_text(struct where *w, Dwarf_Die *type)
     if (!describe(w, &bare, text, sizeof text))
         return NULL;
     const char *kept = where_keep(w, text);
-    struct where_type *t = map_put(&w->types, hash_text(kept), 0);
+    struct where_type *t = map_put(&w->types, XXH3_64bits(kept, strlen(kept)), 0);
     if (t && !t->text)
         *t = (struct where_type){ kept, bare };
     return kept;
@@ -326,7 +318,7 @@ static bool into_class(Dwarf_Die *class, uint64_t *offset, struct path *p, Dwarf
 
 static struct where_type *find_type(struct where *w, const char *text)
 {
-    struct where_type *t = text ? map_find(&w->types, hash_text(text), 0) : NULL;
+    struct where_type *t = text ? map_find(&w->types, XXH3_64bits(text, strlen(text)), 0) : NULL;
 
     return t && t->text && strcmp(t->text, text) == 0 ? t : NULL;
 }

@@ -41,7 +41,6 @@ struct running {
     struct {
         unsigned cpu;
         uint64_t line;
-        uint8_t how;
     } lost[LOSSES]; /* to the reference that is on its way */
     unsigned losses_now;
 };
@@ -224,8 +223,7 @@ static void see_loss(void *context, unsigned cpu, uint64_t line, enum lost how)
     if (x->losses_now == LOSSES)
         return;
     x->lost[x->losses_now].cpu = cpu;
-    x->lost[x->losses_now].line = line;
-    x->lost[x->losses_now++].how = (uint8_t)how;
+    x->lost[x->losses_now++].line = line;
 }
 
 /* What was lost meanwhile was lost to this one. */

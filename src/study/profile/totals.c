@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/mem.h"
 
@@ -18,11 +19,7 @@ uint64_t total_stall(const struct total *x)
 
 static uint64_t hash_text(const char *text)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-
-    for (const char *c = text; *c; c++)
-        hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-    return hash;
+    return XXH3_64bits(text, strlen(text));
 }
 
 static uint32_t *number_at(struct map *m, uint64_t key, uint32_t tag)

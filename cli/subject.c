@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/subject.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/cli.h"
+
+bool subject_is_program(int operands, const char *name)
+{
+    struct stat st;
+    const char *end = strrchr(name, '.');
+
+    if (operands > 1)
+        return true;
+    if (stat(name, &st) == 0)
+        return S_ISREG(st.st_mode) && access(name, X_OK) == 0;
+    return strcmp(name, "-") != 0 && !(end && !strcmp(end, ".peet"));
+}
+
+int subject_exit_code(int status)
+{
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+volatile uint32_t subject_want_end;
+
+static void on_signal(int number)
+{
+    if (subject_want_end) /* the second time at the latest */
+        _exit(128 + number);
+    subject_want_end = (uint32_t)number;
+}
+
+void subject_expect_end(void)
+{
+    struct sigaction a = { .sa_handler = on_signal }, old;
+
+    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+        sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+}
+
+int subject_machine(struct machine_config *ret, const char *machine, const struct opt_list *settings, const char *cpus)
+{
+    const char **set = mem_alloc(settings->count + 1, sizeof *set);
+    char *count = cpus ? mem_format("cpus=%s", cpus) : NULL;
+    struct peet_err err;
+    size_t n = 0;
+
+    for (; n < settings->count; n++)
+        set[n] = settings->item[n];
+    if (count)
+        set[n++] = count;
+    int r = config_load(ret, machine, set, n, &err);
+    free(set);
+    free(count);
+    return r < 0 ? fail(&err) : EXIT_OK;
+}

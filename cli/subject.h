@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/* What verbs have in common that run programs or play traces. */
+#ifndef CLI_SUBJECT_H
+#define CLI_SUBJECT_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/opt.h"
+#include "sim/config.h"
+
+enum { EXIT_STOPPED = 128 + SIGINT };
+
+/* Whether operands are a program and its arguments: a file that can be executed, or a name that is looked for where programs are. Else the first is
+ * a trace. */
+bool subject_is_program(int operands, const char *name);
+
+/* The status of a process as a shell tells it. */
+int subject_exit_code(int status);
+
+/* From now on Ctrl-C does not end peet but makes the number other than 0; the second time it does. */
+extern volatile uint32_t subject_want_end;
+void subject_expect_end(void);
+
+/* The machine with these settings, and so many processors if that is not NULL; an exit code. */
+int subject_machine(struct machine_config *ret, const char *machine, const struct opt_list *settings, const char *cpus);
+
+#endif
