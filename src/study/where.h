@@ -26,7 +26,7 @@ void where_free(struct where *w);
  * one that is executed there: in outer frames, that of the call. */
 size_t where_code(struct where *w, uint32_t process, uint64_t addr, struct where_frame frame[WHERE_FRAMES]);
 
-/* A variable that always lies at the same place: global, static, of a function, common block, thread-local (by its offset in `tls`). */
+/* A variable that always lies at the same place: global, static, of a function, common block. */
 struct where_variable {
     const char *
         name; /* "grid"; static ones of functions "function::name"; C++ with namespaces; Fortran module variables "module::name" */

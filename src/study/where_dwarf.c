@@ -165,7 +165,6 @@ void where_module_release(struct where_module *m)
     free(m->unit);
     free(m->extent);
     free(m->variable);
-    free(m->local);
     dwarf_end(m->dwarf);
     if (m->opened && m->fd >= 0)
         close(m->fd);
@@ -190,24 +189,20 @@ static void add_scope(struct walk *k, Dwarf_Die *die, uint32_t depth)
         }
 }
 
-/* Whether a variable always lies at the same place: 1 at an address, 2 at an offset of each thread's, else 0. */
-static int fixed_place(Dwarf_Die *die, uint64_t *ret)
+/* Whether a variable always lies at the same address, and at which. */
+static bool fixed_place(Dwarf_Die *die, uint64_t *ret)
 {
     Dwarf_Attribute attribute;
     Dwarf_Op *op;
     size_t n;
 
     if (!dwarf_attr(die, DW_AT_location, &attribute) || dwarf_getlocation(&attribute, &op, &n) != 0 || n == 0)
-        return 0;
+        return false;
     if (op[0].atom == DW_OP_addr && (n == 1 || (n == 2 && op[1].atom == DW_OP_plus_uconst))) {
         *ret = op[0].number + (n == 2 ? op[1].number : 0);
-        return op[0].number ? 1 : 0;
+        return op[0].number != 0;
     }
-    if (n == 2 && (op[1].atom == DW_OP_GNU_push_tls_address || op[1].atom == DW_OP_form_tls_address)) {
-        *ret = op[0].number;
-        return 2;
-    }
-    return 0;
+    return false;
 }
 
 /* Of what has no size in DWARF, such as the descriptors of Fortran's arrays, the symbol tells it. */
@@ -225,18 +220,15 @@ static void add_variable(struct walk *k, Dwarf_Die *die)
     struct where_static v = { .die = *die };
     Dwarf_Die type;
     Dwarf_Word size = 0;
-    int place = m ? fixed_place(die, &v.start) : 0;
 
-    if (!place)
+    if (!m || !fixed_place(die, &v.start))
         return;
     if (where_die_type(die, &type) && dwarf_aggregate_size(&type, &size) == 0)
         v.size = size;
-    if (place == 1 && v.size == 0)
+    if (v.size == 0)
         v.size = symbol_size(k, v.start);
-    struct where_static **list = place == 1 ? &m->variable : &m->local;
-    size_t *count = place == 1 ? &m->variables : &m->locals;
-    *list = mem_room(*list, *count, sizeof **list);
-    (*list)[(*count)++] = v;
+    m->variable = mem_room(m->variable, m->variables, sizeof *m->variable);
+    m->variable[m->variables++] = v;
 }
 
 static void remember_parent(struct walk *k, Dwarf_Die *die, Dwarf_Die *named)
@@ -337,8 +329,6 @@ void where_module_list(struct where *w, struct where_module *m)
         where_unit_walk(w, m->unit[i]);
     if (m->variables)
         qsort(m->variable, m->variables, sizeof *m->variable, compare_statics);
-    if (m->locals)
-        qsort(m->local, m->locals, sizeof *m->local, compare_statics);
 }
 
 /* ---- code ---- */

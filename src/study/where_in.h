@@ -49,8 +49,8 @@ struct where_module {
     size_t extents;
     struct where_unit **unit;
     size_t units;
-    struct where_static *variable, *local; /* rising; local: thread-local ones by their offsets */
-    size_t variables, locals;
+    struct where_static *variable; /* rising */
+    size_t variables;
 };
 
 struct where_segment {

@@ -411,84 +411,91 @@ static void add_lines(struct report *r)
     }
 }
 
+/* Pairs that are one row, added up. */
+struct met {
+    struct profile_pair pair;
+    uint64_t conflicts; /* misses */
+};
+
+/* What makes a row of them comes first, so that its pairs stand together. */
+static int by_key(const void *a, const void *b)
+{
+    const struct profile_pair *x = &((const struct met *)a)->pair, *y = &((const struct met *)b)->pair;
+    const uint32_t left[] = { x->object, x->by_object, x->of, x->by, x->cause };
+    const uint32_t right[] = { y->object, y->by_object, y->of, y->by, y->cause };
+
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        if (left[i] != right[i])
+            return left[i] < right[i] ? -1 : 1;
+    return 0;
+}
+
 static int by_stall(const void *a, const void *b)
 {
-    const struct profile_pair *x = a, *y = b;
+    const struct profile_pair *x = &((const struct met *)a)->pair, *y = &((const struct met *)b)->pair;
 
     if (x->stall != y->stall)
         return x->stall < y->stall ? 1 : -1;
     if (x->misses != y->misses)
         return x->misses < y->misses ? 1 : -1;
-    if (x->object != y->object)
-        return x->object < y->object ? -1 : 1;
-    if (x->by_object != y->by_object)
-        return x->by_object < y->by_object ? -1 : 1;
-    return x->of != y->of ? (x->of < y->of ? -1 : 1) : x->by < y->by ? -1 : x->by > y->by;
+    return by_key(a, b);
 }
 
-/* Pairs of which each key is one, with their sums. */
-static size_t merge(struct profile_pair *pair, size_t count,
-                    bool (*same)(const struct profile_pair *, const struct profile_pair *))
+/* Those with the same key become one; returns how many are left, the one with the most stall first. */
+static size_t merge(struct met *met, size_t count)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        size_t k = 0;
-        while (k < n && !same(&pair[k], &pair[i]))
-            k++;
-        if (k < n) {
-            pair[k].misses += pair[i].misses;
-            pair[k].stall += pair[i].stall;
-        } else {
-            pair[n++] = pair[i];
+    if (count == 0)
+        return 0;
+    qsort(met, count, sizeof *met, by_key);
+    for (size_t i = 1; i < count; i++) {
+        if (by_key(&met[n], &met[i]) != 0) {
+            met[++n] = met[i];
+            continue;
         }
+        met[n].pair.misses += met[i].pair.misses;
+        met[n].pair.stall += met[i].pair.stall;
+        met[n].conflicts += met[i].conflicts;
     }
-    qsort(pair, n, sizeof *pair, by_stall);
+    qsort(met, ++n, sizeof *met, by_stall);
     return n;
-}
-
-static bool same_objects(const struct profile_pair *a, const struct profile_pair *b)
-{
-    return a->object == b->object && a->by_object == b->by_object;
-}
-
-static bool same_lines(const struct profile_pair *a, const struct profile_pair *b)
-{
-    return a->object == b->object && a->cause == b->cause && a->of == b->of && a->by == b->by;
 }
 
 static void add_evictions(struct report *r)
 {
     struct table *t = result_table(r->result, "evictions", "Who pushes out whom", EVICTIONS);
-    struct profile_pair *pair = mem_alloc(r->p->pairs + 1, sizeof *pair);
+    struct met *met = mem_alloc(r->p->pairs + 1, sizeof *met);
     size_t n = 0, shown = 0;
 
-    for (size_t i = 0; i < r->p->pairs; i++)
-        if (r->p->pair[i].cause == CAUSE_capacity || r->p->pair[i].cause == CAUSE_conflict)
-            pair[n++] = r->p->pair[i];
-    n = merge(pair, n, same_objects);
+    for (size_t i = 0; i < r->p->pairs; i++) {
+        const struct profile_pair *q = &r->p->pair[i];
+        if (q->cause != CAUSE_capacity && q->cause != CAUSE_conflict)
+            continue;
+        met[n] = (struct met){ *q, q->cause == CAUSE_conflict ? q->misses : 0 };
+        met[n].pair.of = met[n].pair.by = met[n].pair.cause = 0;
+        n++;
+    }
+    n = merge(met, n);
     for (size_t i = 0; i < n && shown < limit(r); i++) {
-        const char *object = object_name(r, pair[i].object), *by = object_name(r, pair[i].by_object);
-        uint64_t conflicts = 0;
+        const struct profile_pair *q = &met[i].pair;
+        const char *object = object_name(r, q->object), *by = object_name(r, q->by_object);
         if (!is_wanted(r, object, NULL) && !is_wanted(r, by, NULL))
             continue;
-        for (size_t k = 0; k < r->p->pairs; k++)
-            if (r->p->pair[k].cause == CAUSE_conflict && same_objects(&r->p->pair[k], &pair[i]))
-                conflicts += r->p->pair[k].misses;
         table_text(t, object);
         table_text(t, by);
-        table_count(t, pair[i].misses);
-        table_real(t, part(pair[i].stall, r->p->stall));
-        table_real(t, part(conflicts, pair[i].misses));
+        table_count(t, q->misses);
+        table_real(t, part(q->stall, r->p->stall));
+        table_real(t, part(met[i].conflicts, q->misses));
         shown++;
     }
-    free(pair);
+    free(met);
 }
 
 static void add_sharing(struct report *r)
 {
     struct table *t = result_table(r->result, "sharing", "Who takes lines away", SHARING);
-    struct profile_pair *pair = mem_alloc(r->p->pairs + 1, sizeof *pair);
+    struct met *met = mem_alloc(r->p->pairs + 1, sizeof *met);
     char of[TEXT], by[TEXT];
     size_t n = 0, shown = 0;
 
@@ -496,24 +503,26 @@ static void add_sharing(struct report *r)
         const struct profile_pair *q = &r->p->pair[i];
         if (q->cause != CAUSE_true_sharing && q->cause != CAUSE_false_sharing)
             continue;
-        pair[n] = *q;
-        pair[n].of = r->t.place[q->of].line;
-        pair[n++].by = q->by == UNKNOWN ? UNKNOWN : r->t.place[q->by].line;
+        met[n].pair = *q;
+        met[n].pair.by_object = 0;
+        met[n].pair.of = r->t.place[q->of].line;
+        met[n++].pair.by = q->by == UNKNOWN ? UNKNOWN : r->t.place[q->by].line;
     }
-    n = merge(pair, n, same_lines);
+    n = merge(met, n);
     for (size_t i = 0; i < n && shown < limit(r); i++) {
-        const char *object = object_name(r, pair[i].object);
-        if (!is_wanted(r, object, r->t.function[r->t.line[pair[i].of].function].name))
+        const struct profile_pair *q = &met[i].pair;
+        const char *object = object_name(r, q->object);
+        if (!is_wanted(r, object, r->t.function[r->t.line[q->of].function].name))
             continue;
         table_text(t, object);
-        table_text(t, pair[i].cause == CAUSE_true_sharing ? "true" : "false");
-        table_text(t, line_text(r, pair[i].of, of));
-        table_text(t, pair[i].by == UNKNOWN ? "unknown" : line_text(r, pair[i].by, by));
-        table_count(t, pair[i].misses);
-        table_real(t, part(pair[i].stall, r->p->stall));
+        table_text(t, q->cause == CAUSE_true_sharing ? "true" : "false");
+        table_text(t, line_text(r, q->of, of));
+        table_text(t, q->by == UNKNOWN ? "unknown" : line_text(r, q->by, by));
+        table_count(t, q->misses);
+        table_real(t, part(q->stall, r->p->stall));
         shown++;
     }
-    free(pair);
+    free(met);
 }
 
 /* ---- samples ---- */

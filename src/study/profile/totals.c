@@ -114,7 +114,7 @@ static struct total *gather(const struct totals *t, enum by by, size_t *ret_coun
     for (size_t i = 0; i < t->p->cells; i++) {
         const struct profile_cell *c = &t->p->cell[i];
         const struct total_place *at = &t->place[c->place];
-        struct total x = { at->function, at->line, c->object, 0, 0, 0, { 0 }, { 0 } };
+        struct total x = { .function = at->function, .line = at->line, .object = c->object };
         uint64_t key = by == BY_OBJECT ? 0 : by == BY_LINE ? x.line + 1 : x.function + 1;
         uint32_t *number = number_at(&numbers, key, by == BY_FUNCTION ? 0 : x.object);
         if (*number == 0) {
@@ -177,15 +177,18 @@ static int by_references(const void *a, const void *b)
     return r ? r : by_stall(a, b);
 }
 
-static const struct totals *sorted; /* for by_time alone */
-
 static int by_time(const void *a, const void *b)
 {
     const struct total *x = a, *y = b;
-    const struct total_function *f = &sorted->function[x->function], *g = &sorted->function[y->function];
-    int r = by_number(total_stall(x) + f->compute + f->fetch, total_stall(y) + g->compute + g->fetch);
+    int r = by_number(total_stall(x) + x->other, total_stall(y) + y->other);
 
     return r ? r : by_stall(a, b);
+}
+
+static void put_in_order(struct total *total, size_t count, int (*order)(const void *, const void *))
+{
+    if (count)
+        qsort(total, count, sizeof *total, order);
 }
 
 void totals_make(struct totals *t, const struct profile *p, const char *sort)
@@ -203,15 +206,14 @@ void totals_make(struct totals *t, const struct profile *p, const char *sort)
     t->by_both = gather(t, BY_BOTH, &t->by_both_count);
     t->by_line = gather(t, BY_LINE, &t->by_line_count);
     add_silent(t);
-    sorted = t;
-    if (t->by_function_count)
-        qsort(t->by_function, t->by_function_count, sizeof *t->by_function, order == by_stall ? by_time : order);
-    if (t->by_object_count)
-        qsort(t->by_object, t->by_object_count, sizeof *t->by_object, order);
-    if (t->by_both_count)
-        qsort(t->by_both, t->by_both_count, sizeof *t->by_both, order);
-    if (t->by_line_count)
-        qsort(t->by_line, t->by_line_count, sizeof *t->by_line, order);
+    for (size_t i = 0; i < t->by_function_count; i++) {
+        const struct total_function *f = &t->function[t->by_function[i].function];
+        t->by_function[i].other = f->compute + f->fetch;
+    }
+    put_in_order(t->by_function, t->by_function_count, order == by_stall ? by_time : order);
+    put_in_order(t->by_object, t->by_object_count, order);
+    put_in_order(t->by_both, t->by_both_count, order);
+    put_in_order(t->by_line, t->by_line_count, order);
 }
 
 void totals_release(struct totals *t)

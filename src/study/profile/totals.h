@@ -22,6 +22,7 @@ struct total_place {
 struct total {
     uint32_t function, line, object; /* those by which it is */
     uint64_t references, writes, misses, cause[CAUSES], stall[CAUSES];
+    uint64_t other; /* of a function alone: cycles that are no stall for data */
 };
 
 struct totals {
