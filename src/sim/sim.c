@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/mem.h"
 #include "sim/state.h"
 
 enum { PROGRESS_STEPS = 1 << 12 }; /* of up to a batch each */
@@ -600,8 +599,6 @@ static void find_order(struct sim *s)
     s->is_changed = false;
 }
 
-static int report_deadlock(struct sim *s, struct peet_err *err);
-
 /* The place that is farthest behind goes on until another one is, or until something has happened to another one. */
 static int take_turn(struct sim *s, struct place *p, struct progress *progress, struct peet_err *err)
 {
@@ -637,7 +634,7 @@ static int run(struct sim *s, struct progress *progress, struct peet_err *err)
         if (!p && s->alive > 0 && sim_break(s))
             continue;
         if (!p)
-            return s->alive > 0 ? report_deadlock(s, err) : 0;
+            return s->alive > 0 ? sim_report_deadlock(s, err) : 0;
         r = take_turn(s, p, progress, err);
         if (!s->is_changed)
             put_in_order(s);
@@ -655,104 +652,4 @@ int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
             heap_push(s, &s->context[i]);
         }
     return run(s, progress, err);
-}
-
-/* ---- what came of it ---- */
-
-const char *sim_object_name(const struct sim_object *o)
-{
-    static const char *const names[] = {
-#define X(name, text) text,
-        OBJECT_KINDS(X)
-#undef X
-    };
-
-    return names[o->kind];
-}
-
-/* Says who waits for what, as far as there is room. */
-static int report_deadlock(struct sim *s, struct peet_err *err)
-{
-    char text[400] = "";
-    size_t n = 0;
-
-    for (uint32_t i = 0; i < s->contexts && n < sizeof text - 100; i++) {
-        const struct context *c = &s->context[i];
-        if (c->status != STATUS_WAITING)
-            continue;
-        n += (size_t)snprintf(text + n, sizeof text - n, "%sthread %" PRIu32 " waits for ", n ? "; " : "",
-                              s->source->context[i].thread);
-        if (c->joins)
-            n += (size_t)snprintf(text + n, sizeof text - n, "the end of thread %" PRIu32,
-                                  s->source->context[c->joins - 1].thread);
-        else
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s 0x%" PRIx64, sim_object_name(&c->object->seen),
-                                  c->object->seen.addr);
-        if (!c->joins && c->object->holder)
-            n += (size_t)snprintf(text + n, sizeof text - n, ", which thread %" PRIu32 " holds",
-                                  s->source->context[c->object->holder->sched.number].thread);
-    }
-    return err_set(err, PEET_ERR_FORMAT, "deadlock: nobody can go on: %s", text);
-}
-
-static int by_waiting(const void *a, const void *b)
-{
-    const struct sim_object *x = a, *y = b;
-
-    if (x->waited != y->waited)
-        return x->waited > y->waited ? -1 : 1;
-    return x->addr != y->addr ? (x->addr < y->addr ? -1 : 1) : (int)x->kind - (int)y->kind;
-}
-
-/* The variable in which an object lies. */
-static void name_object(const struct sim *s, struct sim_object *o)
-{
-    uint32_t process = s->contexts ? s->source->context[0].process : 0;
-    const struct peet_symbol *y = peet_trace_symbol(s->source->trace, process, o->addr);
-
-    if (!y || y->code)
-        return;
-    if (o->addr == y->addr)
-        snprintf(o->name, sizeof o->name, "%s", y->name);
-    else
-        snprintf(o->name, sizeof o->name, "%.*s+0x%" PRIx64, SIM_NAME - 24, y->name, o->addr - y->addr);
-}
-
-static void list_objects(struct sim *s, struct sim_result *ret)
-{
-    struct object **o;
-    size_t at = 0;
-    uint64_t key;
-    uint32_t tag;
-
-    ret->object = mem_alloc(s->objects.count + 1, sizeof *ret->object);
-    while ((o = map_next(&s->objects, &at, &key, &tag)))
-        ret->object[ret->objects++] = (*o)->seen;
-    qsort(ret->object, ret->objects, sizeof *ret->object, by_waiting);
-    for (uint32_t i = 0; i < ret->objects; i++)
-        name_object(s, &ret->object[i]);
-}
-
-void sim_result(struct sim *s, struct sim_result *ret)
-{
-    *ret = (struct sim_result){ .references = s->references,
-                                .contexts = s->contexts,
-                                .places = s->places,
-                                .cpus = s->config.cpus,
-                                .broken = s->broken,
-                                .is_part = s->is_stopped,
-                                .place = mem_alloc(s->places, sizeof *ret->place),
-                                .memory = mem_alloc(s->config.cpus, sizeof *ret->memory) };
-    memory_settle(s->memory);
-    ret->fabric = *memory_fabric(s->memory);
-    for (unsigned i = 0; i < s->config.cpus; i++)
-        ret->memory[i] = *memory_counts(s->memory, i);
-    for (uint32_t i = 0; i < s->places; i++)
-        ret->cycles = s->place[i].clock > ret->cycles ? s->place[i].clock : ret->cycles;
-    for (uint32_t i = 0; i < s->places; i++) {
-        ret->place[i] = s->place[i].seen;
-        ret->place[i].time[TIME_idle] += ret->cycles - s->place[i].clock;
-        ret->instructions += ret->place[i].instructions;
-    }
-    list_objects(s, ret);
 }

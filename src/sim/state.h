@@ -213,6 +213,9 @@ void sim_end_context(struct sim *s, struct place *p);
 /* Nobody can go on: lets those go on who wait for conditions, for it was another order that made them wait. False: there are none. */
 bool sim_break(struct sim *s);
 
+/* Nobody can: the error says who waits for what. */
+int sim_report_deadlock(struct sim *s, struct peet_err *err);
+
 /* A context that waits in an object's line need not any more. */
 void sim_leave_line(struct sim *s, struct context *c, uint64_t now);
 
