@@ -20,7 +20,10 @@ static struct opt_list settings;
 static const char *sample, *sets;
 static uint64_t sample_length = 500000, sample_seed = 1;
 static bool is_random;
-static struct profile_wants wants = { .top = 20, .sort = "stall" };
+enum { ROWS = 20, ROWS_OF_PAGE = 100 };
+
+static uint64_t top = UINT64_MAX; /* not given */
+static struct profile_wants wants = { .sort = "stall" };
 
 /* ---- what comes out ---- */
 
@@ -44,11 +47,16 @@ static int show(const struct result *r)
                                                                                                    : EXIT_OK;
 }
 
+static bool is_page(void)
+{
+    return format && !strcmp(format, "html");
+}
+
 static int report(const struct profile *p, const char *title)
 {
     struct result result = { 0 };
 
-    wants.source |= format && !strcmp(format, "html");
+    wants.source |= is_page();
     result_title(&result, title);
     profile_report(p, &wants, &result);
     int code = show(&result);
@@ -233,6 +241,7 @@ static int run(int operands, char **operand)
 
     if (operands == 0)
         return usage_error(&cmd_profile, "no trace and no program given");
+    wants.top = top != UINT64_MAX ? top : is_page() ? ROWS_OF_PAGE : ROWS;
     if (operands == 3 && !strcmp(operand[0], "diff") && is_trace(operand[1]) && is_trace(operand[2])) {
         code = compare(operand + 1);
     } else if (subject_is_program(operands, operand[0])) {
@@ -260,7 +269,11 @@ static const struct opt options[] = {
       .value = &settings,
       .help = "change one of the machine's settings (peet list settings)" },
     { .name = "cpus", .type = OPT_STRING, .arg = "N", .value = &cpus, .help = "the number of processors" },
-    { .name = "top", .type = OPT_NUMBER, .arg = "N", .value = &wants.top, .help = "rows of each table (20; 0: all)" },
+    { .name = "top",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &top,
+      .help = "rows of each table (20, in a page 100; 0: all)" },
     { .name = "sort", .type = OPT_CHOICE, .value = &wants.sort, .choices = SORTS, .help = "what comes first" },
     { .name = "focus",
       .type = OPT_STRING,

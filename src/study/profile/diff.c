@@ -15,7 +15,7 @@ static const struct column CHANGES[] = { { "object", "Data", CELL_TEXT, false },
                                          { "misses_before", "Misses before", CELL_COUNT, false },
                                          { "misses_after", "after", CELL_COUNT, false },
                                          { 0 } };
-static const struct column SUMMARY[] = { { "what", "", CELL_TEXT, false },
+static const struct column SUMMARY[] = { { "what", "What", CELL_TEXT, false },
                                          { "before", "Before", CELL_COUNT, false },
                                          { "after", "After", CELL_COUNT, false },
                                          { "change", "Change", CELL_PERCENT, false },
