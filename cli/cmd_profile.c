@@ -17,7 +17,7 @@
 
 static const char *machine = "modern", *format, *output, *cpus, *callgrind, *stacks, *trace_path;
 static struct opt_list settings;
-static const char *sample, *sets;
+static const char *sample, *sets, *color = "auto";
 static uint64_t sample_length = 500000, sample_seed = 1;
 static bool is_random;
 enum { ROWS = 20, ROWS_OF_PAGE = 100 };
@@ -40,11 +40,16 @@ static int save(const char *path, int (*write)(const struct profile *p, FILE *ou
 
 static int show(const struct result *r)
 {
-    struct peet_err err;
+    struct view_style style = view_style_of(stdout);
     bool to_file = output && strcmp(output, "-") != 0;
+    struct peet_err err;
 
-    return (to_file ? view_save(format, r, output, &err) : view_show(format, r, stdout, &err)) < 0 ? fail(&err)
-                                                                                                   : EXIT_OK;
+    if (!strcmp(color, "always"))
+        style.colour = style.bars = true;
+    else if (!strcmp(color, "never"))
+        style.colour = style.bars = false;
+    int code = to_file ? view_save(format, r, output, &err) : view_show_in(format, r, &style, stdout, &err);
+    return code < 0 ? fail(&err) : EXIT_OK;
 }
 
 static bool is_page(void)
@@ -254,6 +259,7 @@ static int run(int operands, char **operand)
     return code;
 }
 
+static const char *const COLORS[] = { "auto", "always", "never", NULL };
 static const char *const SORTS[] = { "stall", "misses", "references", NULL };
 
 static const struct opt options[] = {
@@ -319,6 +325,11 @@ static const struct opt options[] = {
       .arg = "FILE",
       .value = &trace_path,
       .help = "keep the recording of the program there" },
+    { .name = "color",
+      .type = OPT_CHOICE,
+      .value = &color,
+      .choices = COLORS,
+      .help = "colours and bars in text: on a terminal (auto), in a pipe, too, or never" },
     { .name = "output",
       .letter = 'o',
       .type = OPT_STRING,

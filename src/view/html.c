@@ -102,8 +102,7 @@ static void plot_show(const struct table *t, const struct plot *p, const size_t 
                                          [PLOT_BARS] = "bars",
                                          [PLOT_MATRIX] = "matrix" };
 
-    fprintf(out, "<figure data-plot=\"%s\" aria-labelledby=\"%s-plot-%d\" data-over=\"", KINDS[p->kind], t->name,
-            number);
+    fprintf(out, "<figure data-plot=\"%s\" data-over=\"", KINDS[p->kind]);
     columns_named(t, place, p->over, out);
     fputs("\" data-of=\"", out);
     columns_named(t, place, p->of, out);
@@ -119,7 +118,7 @@ static void plot_show(const struct table *t, const struct plot *p, const size_t 
         fprintf(out, " data-most=\"%zu\"", p->most);
     if (p->ideal)
         fputs(" data-ideal=\"yes\"", out);
-    fputs(">\n", out);
+    fprintf(out, " aria-labelledby=\"%s-plot-%d\">\n", t->name, number);
     fprintf(out, "<figcaption id=\"%s-plot-%d\">", t->name, number);
     escaped(p->title, out);
     fputs("</figcaption>\n</figure>\n", out);

@@ -11,7 +11,7 @@ static const struct column PROCEDURES[] = { { "function", "Procedure", CELL_TEXT
                                             { "compute", "Compute", CELL_COUNT, false },
                                             { "stall", "Stall", CELL_COUNT, false },
                                             { "fetch", "Fetch", CELL_COUNT, false },
-                                            { "stall_share", "Of stall", CELL_SHARE, false },
+                                            { "stall_share", "Of stall", CELL_PERCENT, false },
                                             { "references", "References", CELL_COUNT, false },
                                             { "misses", "Misses", CELL_COUNT, false },
                                             { "miss_rate", "Rate", CELL_PERCENT, false },
@@ -38,13 +38,16 @@ static const struct column CROSS[] = { { "object", "Data", CELL_TEXT, false },
                                        { "miss_rate", "Rate", CELL_PERCENT, false },
                                        PROFILE_CAUSES(X){ 0 } };
 #undef X
-static const struct column LINES[] = {
-    { "place", "Place", CELL_TEXT, false },    { "function", "Procedure", CELL_TEXT, false },
-    { "object", "Data", CELL_TEXT, false },    { "stall_share", "Of stall", CELL_SHARE, false },
-    { "stall", "Stall", CELL_COUNT, false },   { "references", "References", CELL_COUNT, false },
-    { "misses", "Misses", CELL_COUNT, false }, { "miss_rate", "Rate", CELL_PERCENT, false },
-    { "cause", "Cause", CELL_TEXT, false },    { 0 }
-};
+static const struct column LINES[] = { { "place", "Place", CELL_TEXT, false },
+                                       { "function", "Procedure", CELL_TEXT, false },
+                                       { "object", "Data", CELL_TEXT, false },
+                                       { "stall_share", "Of stall", CELL_SHARE, false },
+                                       { "cause", "Cause", CELL_TEXT, false },
+                                       { "stall", "Stall", CELL_COUNT, false },
+                                       { "references", "References", CELL_COUNT, false },
+                                       { "misses", "Misses", CELL_COUNT, false },
+                                       { "miss_rate", "Rate", CELL_PERCENT, false },
+                                       { 0 } };
 static const struct column WINDOWS[] = { { "from", "From reference", CELL_COUNT, false },
                                          { "miss_rate", "Miss rate", CELL_PERCENT, false },
                                          { "misses", "Misses", CELL_COUNT, false },
@@ -77,9 +80,13 @@ static const struct plot WINDOW_PLOTS[] = {
     { .kind = PLOT_STEPS, .title = "Miss rate over time", .over = "from", .of = "miss_rate", .least = 2 }, { 0 }
 };
 
-static void put_costs(struct table *t, const struct report *r, const struct total *x)
+static void put_share(struct table *t, const struct report *r, const struct total *x)
 {
     table_real(t, report_part(total_stall(x), r->p->stall));
+}
+
+static void put_costs(struct table *t, const struct total *x)
+{
     table_count(t, total_stall(x));
     table_count(t, x->references);
     table_count(t, x->misses);
@@ -138,7 +145,8 @@ void report_add_objects(struct report *r)
         if (report_is_small(r, x) || !report_wants(r, f->name, NULL))
             continue;
         table_text(t, f->name);
-        put_costs(t, r, x);
+        put_share(t, r, x);
+        put_costs(t, x);
         put_causes(t, x);
         table_text(t, kinds[f->kind]);
         table_text(t, f->type);
@@ -162,7 +170,8 @@ void report_add_cross(struct report *r)
             continue;
         table_text(t, object);
         table_text(t, function);
-        put_costs(t, r, x);
+        put_share(t, r, x);
+        put_costs(t, x);
         put_causes(t, x);
         shown++;
     }
@@ -183,8 +192,9 @@ void report_add_lines(struct report *r)
         table_text(t, report_line(r, x->line, place));
         table_text(t, function);
         table_text(t, object);
-        put_costs(t, r, x);
+        put_share(t, r, x);
         table_text(t, total_stall(x) ? profile_cause_title(report_cause(x->stall)) : NULL);
+        put_costs(t, x);
         shown++;
     }
 }
