@@ -144,6 +144,8 @@ static int open_subject(struct subject *s, const char *path, const char *title)
         || profile_new(&config, s->source, &s->profile, &err) < 0
         || ((sample || sets) && profile_set_sample(s->profile, &sampling, &err) < 0))
         return fail(&err);
+    for (size_t i = 0; where_problem(s->profile->where, i); i++)
+        warn("%s", where_problem(s->profile->where, i));
     subject_expect_end();
     progress_init(&progress, stderr, title, 0, "references");
     int r = profile_run(s->profile, &subject_want_end, &progress, &err);

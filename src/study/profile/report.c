@@ -336,6 +336,8 @@ void profile_report(const struct profile *p, const struct profile_wants *w, stru
         report_add_procedures(&r);
     if (r.on_objects)
         report_add_objects(&r);
+    if (r.on_objects)
+        report_add_members(&r);
     report_add_cross(&r);
     report_add_lines(&r);
     report_add_evictions(&r);

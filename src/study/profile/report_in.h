@@ -49,6 +49,9 @@ void report_add_windows(struct report *r);
 void report_add_evictions(struct report *r);
 void report_add_sharing(struct report *r);
 
+/* report_members.c */
+void report_add_members(struct report *r);
+
 /* report_estimates.c: of a profile from samples */
 void report_add_estimates(struct report *r);
 

@@ -133,7 +133,8 @@ void report_add_procedures(struct report *r)
 
 void report_add_objects(struct report *r)
 {
-    static const char *const kinds[] = { "unknown", "named", "heap", "variable", "thread-local", "stack", "file" };
+    static const char *const kinds[] = { "unknown",      "named", "heap", "variable",
+                                         "thread-local", "stack", "file", "mapped" };
     struct table *t = result_table(r->result, "objects", "Data", OBJECTS);
     char place[REPORT_TEXT];
     size_t shown = 0;
