@@ -80,18 +80,22 @@ static void put_place(const struct object_facts *f, bool process, char *out, siz
     snprintf(out, room, "%s%s", place, more);
 }
 
-/* Gives the object a name that nobody has: with its place, its process, a number. */
+/* Gives the object a name that nobody has: with its place, its process where there are several, a number. */
 static void name_with_place(struct objects *o, uint32_t number)
 {
     struct object *x = o->object[number];
+    bool is_alone = !peet_trace_process(o->trace, 1);
     char place[256], text[NAME_ROOM + 300];
 
     for (unsigned i = 0;; i++) {
-        put_place(&x->facts, i > 0, place, sizeof place);
-        if (i < 2)
-            snprintf(text, sizeof text, "%s (%s)", x->base, place);
+        char count[16] = "";
+        put_place(&x->facts, i > 0 && !is_alone, place, sizeof place);
+        if (i > 1)
+            snprintf(count, sizeof count, " #%u", i);
+        if (strstr(x->base, place)) /* what has no name is called by its place */
+            snprintf(text, sizeof text, "%s%s", x->base, count);
         else
-            snprintf(text, sizeof text, "%s (%s) #%u", x->base, place, i);
+            snprintf(text, sizeof text, "%s (%s)%s", x->base, place, count);
         uint32_t *use = use_of(o, text);
         if (*use == 0) {
             x->facts.name = keep(o, text);

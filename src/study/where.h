@@ -65,6 +65,7 @@ struct where_allocated {
     uint32_t line;
     const char *container; /* the class of the C++ library that asked for it; NULL: none */
     bool handed_on;        /* the function gives the memory to its caller, who knows better what it is for */
+    bool is_raw;           /* and as a void *: the type is what it keeps its books in, should nobody know better */
 };
 /* inner: what was found for the call inside this one, if that one handed it on; else NULL. */
 bool where_allocated(struct where *w, uint32_t process, uint64_t call, const struct where_allocated *inner,
