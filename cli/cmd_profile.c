@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "capture/producer.h"
+#include "cli/inside.h"
 #include "cli/subject.h"
 #include "study/profile/estimate_profile.h"
 #include "study/profile/export.h"
@@ -27,6 +28,9 @@ static struct profile_wants wants = { .sort = "stall" };
 
 /* ---- what comes out ---- */
 
+static FILE *shown;   /* NULL: on standard output */
+static bool is_filed; /* what is shown there goes to a file in the end */
+
 static int save(const char *path, int (*write)(const struct profile *p, FILE *out), const struct profile *p)
 {
     FILE *out = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
@@ -40,15 +44,18 @@ static int save(const char *path, int (*write)(const struct profile *p, FILE *ou
 
 static int show(const struct result *r)
 {
-    struct view_style style = view_style_of(stdout);
+    FILE *out = shown ? shown : stdout;
+    struct view_style style = view_style_of(stdout); /* where it is in the end, also if others bring it there */
     bool to_file = output && strcmp(output, "-") != 0;
     struct peet_err err;
 
-    if (!strcmp(color, "always"))
+    if (is_filed)
+        style = (struct view_style){ 0 };
+    else if (!strcmp(color, "always"))
         style.colour = style.bars = true;
     else if (!strcmp(color, "never"))
         style.colour = style.bars = false;
-    int code = to_file ? view_save(format, r, output, &err) : view_show_in(format, r, &style, stdout, &err);
+    int code = to_file ? view_save(format, r, output, &err) : view_show_in(format, r, &style, out, &err);
     return code < 0 ? fail(&err) : EXIT_OK;
 }
 
@@ -123,11 +130,20 @@ static int take_sample(struct source **s, const struct sample_config *config, st
     return source_take_sample(inner, config, s, err);
 }
 
+static int run_subject(struct subject *s, const char *title, const volatile uint32_t *stop, struct peet_err *err)
+{
+    struct progress progress;
+
+    progress_init(&progress, stderr, title, 0, "references");
+    int r = profile_run(s->profile, stop, &progress, err);
+    progress_release(&progress);
+    return r;
+}
+
 static int open_subject(struct subject *s, const char *path, const char *title)
 {
     struct machine_config config;
     struct sample_config sampling;
-    struct progress progress;
     struct peet_err err;
     int code = subject_machine(&config, machine, &settings, cpus);
 
@@ -147,9 +163,7 @@ static int open_subject(struct subject *s, const char *path, const char *title)
     for (size_t i = 0; where_problem(s->profile->where, i); i++)
         warn("%s", where_problem(s->profile->where, i));
     subject_expect_end();
-    progress_init(&progress, stderr, title, 0, "references");
-    int r = profile_run(s->profile, &subject_want_end, &progress, &err);
-    progress_release(&progress);
+    int r = run_subject(s, title, &subject_want_end, &err);
     if (r >= 0 && s->profile->sampled && sampled_counts(s->profile->sampled).windows == 0 && !subject_want_end) {
         complain("%s: no window in %" PRIu64 " references: take a shorter --length, or no --sample", path,
                  sampled_counts(s->profile->sampled).between);
@@ -203,7 +217,87 @@ static int compare(char **path)
     return close_subject(&before, code);
 }
 
-/* A program is recorded first, into a file that is gone afterwards unless it is wanted. */
+/* ---- a program while it runs ---- */
+
+/* A path that stays the same when the program changes its folder. */
+static const char *fixed_path(const char *path)
+{
+    char *folder = path && path[0] != '/' && strcmp(path, "-") != 0 ? getcwd(NULL, 0) : NULL;
+
+    return folder ? mem_format("%s/%s", folder, path) : path;
+}
+
+/* In the program's process: the report goes outside as it is to be shown. */
+static int profile_here(const struct inside *inside, char **program)
+{
+    struct machine_config config;
+    struct subject s = { 0 };
+    struct peet_err err;
+    char *text = NULL;
+    size_t bytes = 0;
+    int code = subject_machine(&config, machine, &settings, cpus);
+
+    callgrind = fixed_path(callgrind);
+    stacks = fixed_path(stacks);
+    is_filed = output && strcmp(output, "-") != 0;
+    output = NULL; /* that is outside */
+    if (code == EXIT_OK
+        && (source_open_host(inside->host, false, &s.source, &err) < 0
+            || profile_new(&config, s.source, &s.profile, &err) < 0
+            || run_subject(&s, program[0], inside->host->want_end, &err) < 0))
+        code = fail(&err);
+    FILE *out = code == EXIT_OK ? open_memstream(&text, &bytes) : NULL;
+    if (out) {
+        shown = out;
+        code = report(s.profile, program[0]);
+        fclose(out);
+    }
+    bool is_part = code == EXIT_OK && s.profile->result.is_part;
+    if (inside_answer_bytes(code == EXIT_OK ? -1 : code, text, bytes, &err) < 0)
+        code = fail(&err);
+    free(text);
+    profile_free(s.profile);
+    source_free(s.source);
+    return is_part ? EXIT_STOPPED : code;
+}
+
+/* All that is left of the answer. */
+static int pass_on(FILE *answer)
+{
+    FILE *out = output && strcmp(output, "-") != 0 ? fopen(output, "w") : stdout;
+    char bytes[1 << 14];
+    bool ok = out != NULL;
+
+    for (size_t n; ok && (n = fread(bytes, 1, sizeof bytes, answer)) > 0;)
+        ok = fwrite(bytes, 1, n, out) == n;
+    if (out && (out == stdout ? fflush(out) : fclose(out)) != 0)
+        ok = false;
+    if (ok)
+        return EXIT_OK;
+    complain("%s: cannot be written", output ? output : "the report");
+    return EXIT_FAILED;
+}
+
+static int profile_inside(char **program)
+{
+    struct machine_config unused;
+    struct peet_err err;
+    FILE *answer;
+    int inner, status, code = subject_machine(&unused, machine, &settings, cpus); /* mistakes are told before */
+
+    if (code != EXIT_OK)
+        return code;
+    if (inside_ask(program, 0, 0, &answer, &inner, &status, &err) < 0)
+        return fail(&err);
+    code = inner < 0 ? pass_on(answer) : inner;
+    fclose(answer);
+    status = subject_exit_code(status);
+    if (inner < 0 && code == EXIT_OK && status)
+        warn("%s ended with status %d: this is the profile of what it did", program[0], status);
+    return code;
+}
+
+/* Else a program is recorded first, into a file that is gone afterwards unless it is wanted. */
 static int profile_program(char **program)
 {
     struct producer_config config = { .argv = program };
@@ -253,7 +347,10 @@ static int run(int operands, char **operand)
         code = compare(operand + 1);
     } else if (subject_is_program(operands, operand[0])) {
         operand[operands] = NULL; /* argv has room: it held the verb, at least */
-        code = profile_program(operand);
+        bool is_whole = !sample && !sets && !trace_path;
+        code = inside_here()                         ? profile_here(inside_here(), operand)
+               : is_whole && inside_is_here_to_run() ? profile_inside(operand)
+                                                     : profile_program(operand);
     } else {
         code = profile_trace(operand[0], operand[0]);
     }

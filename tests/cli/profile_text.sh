@@ -61,6 +61,15 @@ if needs "$property" script; then
         on_terminal "$TMP/t" COLUMNS=200 -- --color never
         has "$TMP/t" none none
     )"
+    verdict "so it is with the profile of a program that runs" "$(
+        run="'$peet' profile -m memspy-16k -- '$PEET_BUILD/workloads/peet/mp3d' -p 1 -n 500 -l 8 -s 1"
+        TERM=xterm COLUMNS=200 script -qec "$run" /dev/null </dev/null >"$TMP/t" 2>&1
+        has "$TMP/t" some some
+        TERM=xterm COLUMNS=200 NO_COLOR=1 script -qec "$run" /dev/null </dev/null >"$TMP/t" 2>&1
+        has "$TMP/t" none some
+        eval "$run" >"$TMP/t" 2>&1
+        has "$TMP/t" none none
+    )"
     verdict "tables fit, and what is left out is said" "$(
         for columns in 60 80 100 140; do
             on_terminal "$TMP/t" COLUMNS=$columns --
