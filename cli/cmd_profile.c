@@ -28,8 +28,8 @@ static struct profile_wants wants = { .sort = "stall" };
 
 /* ---- what comes out ---- */
 
-static FILE *shown;   /* NULL: on standard output */
-static bool is_filed; /* what is shown there goes to a file in the end */
+static FILE *shown; /* NULL: on standard output */
+static struct view_style style;
 
 static int save(const char *path, int (*write)(const struct profile *p, FILE *out), const struct profile *p)
 {
@@ -42,20 +42,37 @@ static int save(const char *path, int (*write)(const struct profile *p, FILE *ou
     return EXIT_OK;
 }
 
+static bool is_filed(void)
+{
+    return output && strcmp(output, "-") != 0;
+}
+
+static void choose_style(void)
+{
+    style = is_filed() ? (struct view_style){ 0 } : view_style_of(stdout);
+    if (!strcmp(color, "never"))
+        style.colour = style.bars = false;
+    else if (!strcmp(color, "always") && !is_filed())
+        style.colour = style.bars = true;
+}
+
+/* For the program's process, which has no terminal and no environment of ours. */
+static size_t style_number(void)
+{
+    return (size_t)style.width << 2 | (size_t)style.bars << 1 | style.colour;
+}
+
+static void take_style(size_t number)
+{
+    style = (struct view_style){ .colour = number & 1, .bars = number >> 1 & 1, .width = (int)(number >> 2) };
+}
+
 static int show(const struct result *r)
 {
-    FILE *out = shown ? shown : stdout;
-    struct view_style style = view_style_of(stdout); /* where it is in the end, also if others bring it there */
-    bool to_file = output && strcmp(output, "-") != 0;
     struct peet_err err;
+    int code =
+        is_filed() ? view_save(format, r, output, &err) : view_show_in(format, r, &style, shown ? shown : stdout, &err);
 
-    if (is_filed)
-        style = (struct view_style){ 0 };
-    else if (!strcmp(color, "always"))
-        style.colour = style.bars = true;
-    else if (!strcmp(color, "never"))
-        style.colour = style.bars = false;
-    int code = to_file ? view_save(format, r, output, &err) : view_show_in(format, r, &style, out, &err);
     return code < 0 ? fail(&err) : EXIT_OK;
 }
 
@@ -239,7 +256,7 @@ static int profile_here(const struct inside *inside, char **program)
 
     callgrind = fixed_path(callgrind);
     stacks = fixed_path(stacks);
-    is_filed = output && strcmp(output, "-") != 0;
+    take_style(inside->run);
     output = NULL; /* that is outside */
     if (code == EXIT_OK
         && (source_open_host(inside->host, false, &s.source, &err) < 0
@@ -264,7 +281,7 @@ static int profile_here(const struct inside *inside, char **program)
 /* All that is left of the answer. */
 static int pass_on(FILE *answer)
 {
-    FILE *out = output && strcmp(output, "-") != 0 ? fopen(output, "w") : stdout;
+    FILE *out = is_filed() ? fopen(output, "w") : stdout;
     char bytes[1 << 14];
     bool ok = out != NULL;
 
@@ -287,7 +304,7 @@ static int profile_inside(char **program)
 
     if (code != EXIT_OK)
         return code;
-    if (inside_ask(program, 0, 0, &answer, &inner, &status, &err) < 0)
+    if (inside_ask(program, 0, style_number(), &answer, &inner, &status, &err) < 0)
         return fail(&err);
     code = inner < 0 ? pass_on(answer) : inner;
     fclose(answer);
@@ -342,6 +359,7 @@ static int run(int operands, char **operand)
 
     if (operands == 0)
         return usage_error(&cmd_profile, "no trace and no program given");
+    choose_style();
     wants.top = top != UINT64_MAX ? top : is_page() ? ROWS_OF_PAGE : ROWS;
     if (operands == 3 && !strcmp(operand[0], "diff") && is_trace(operand[1]) && is_trace(operand[2])) {
         code = compare(operand + 1);
