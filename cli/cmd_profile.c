@@ -50,10 +50,12 @@ static bool is_filed(void)
 
 static void choose_style(void)
 {
-    style = is_filed() ? (struct view_style){ 0 } : view_style_of(stdout);
+    if (is_filed())
+        return;
+    style = view_style_of(stdout);
     if (!strcmp(color, "never"))
         style.colour = style.bars = false;
-    else if (!strcmp(color, "always") && !is_filed())
+    else if (!strcmp(color, "always"))
         style.colour = style.bars = true;
 }
 
@@ -502,7 +504,7 @@ static const struct opt options[] = {
       .type = OPT_STRING,
       .arg = "1/N|auto",
       .value = &sample,
-      .help = "look at one in N references, in windows, and estimate the rest; auto: as many as are needed" },
+      .help = "look at one in N references, in windows, and estimate the rest; auto: as many as needed" },
     { .name = "steady",
       .type = OPT_FLAG,
       .value = &is_steady,
