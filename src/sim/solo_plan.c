@@ -46,7 +46,8 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
     x->cost += p->cost;
     x->insns += head->size;
     uint8_t last = b->insn[b->insns - 1].class;
-    x->moves |= last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return;
+    x->moves |= last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return || last == PEET_CL_jump
+                || last == PEET_CL_jump_indirect;
 }
 
 static bool writes(const struct solo_site *site)

@@ -11,4 +11,4 @@ build() {
 suite() { rm -f test.db && ./sqlite3 -bail test.db <"${real:?}/sqlite3.sql" | tee answer && cmp answer "$real/sqlite3.answer"; }
 profiled() { rm -f profile.db && ${profile:?} ./sqlite3 -bail profile.db <"${real:?}/sqlite3-profile.sql"; }
 functions="sqlite3VdbeExec sqlite3BtreeTableMoveto"
-data="sqlite3RegisterBuiltinFunctions::aBuiltinFunc yy_action"
+data="pCache->pBulk aNew.* p->pFree|pPg"
