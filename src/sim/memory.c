@@ -359,6 +359,7 @@ static void push_out(struct memory *m, unsigned cpu, unsigned level, uint64_t en
             return; /* the processor still has it */
         state = cache_state(*e);
         cache_drop(&p->level[i], e);
+        p->front.changes++;
     }
     for (unsigned i = level + 1; i < m->private_levels; i++) {
         uint64_t *e = cache_find(&p->level[i], line);

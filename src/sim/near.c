@@ -12,6 +12,16 @@ bool memory_may_lead(const struct memory *m)
            && (c->is_ranked || !c->replacement->moves);
 }
 
+bool memory_keeps_order(const struct memory *m)
+{
+    return m->levels > 0 && m->cpu[0].level[0].is_ranked;
+}
+
+bool memory_has(const struct memory *m, unsigned cpu, uint64_t line)
+{
+    return cache_find(&m->cpu[cpu].level[0], line) != NULL;
+}
+
 /* Whether lines can go to and fro between the two first levels. */
 static bool can_bring(const struct memory *m, const struct processor *p)
 {

@@ -4,6 +4,7 @@
 #define SIM_STATE_H
 
 #include "base/arena.h"
+#include "sim/moves.h"
 #include "sim/sim.h"
 
 enum status { STATUS_UNBORN, STATUS_READY, STATUS_RUNNING, STATUS_WAITING, STATUS_ENDED };
@@ -52,7 +53,7 @@ struct block_facts {
 /* What one trip of a repeat is if all its references are easy; it holds for all repeats of these records, wherever they refer to. */
 enum { TRIP_RECORDS = 16 };
 struct easy_trip {
-    uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions, fetches;
+    uint64_t kinds[PEET_PREFETCH + 1], blocks, references, cycles, compute, instructions, fetches;
     size_t records;                /* 0: so many that nobody looks whether they are the same */
     uint64_t record[TRIP_RECORDS]; /* but for their addresses */
 };
@@ -85,9 +86,12 @@ struct context {
     size_t at;
     size_t in_trip;   /* of what is repeated: the next record, */
     uint64_t trip;    /*   in which trip, */
-    uint64_t hard;    /*   how many of its references were not easy, */
+    uint64_t hard;    /*   how many of its references would not be easy once more, */
+    uint64_t brought; /*   how many others were not, and may have pushed out lines of this trip, */
     uint64_t changes; /*   and what others had changed here when it began */
+    bool is_restless; /* nobody looks what moves in it */
     struct easy_trip easy;
+    struct moves moves;
 };
 
 /* Blocks that a place has done before their time (lead.c), and what was before them. */
@@ -95,7 +99,7 @@ struct lead {
     bool is_on;
     uint32_t most, failed, rest; /* blocks at a time; how many turns it rests if there were none; and still rests */
     size_t at, in_trip;          /* their first record */
-    uint64_t trip, hard, changes;
+    uint64_t trip, hard, brought, changes;
     uint64_t clock, compute, stall, instructions;
     uint64_t easy[PEET_PREFETCH + 1], silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
     uint64_t references; /* of all of them */
@@ -153,7 +157,8 @@ struct sim {
     uint64_t broken;
     const volatile uint32_t *stop; /* or NULL */
     bool is_stopped;
-    bool leads; /* places may do blocks before their time */
+    bool leads;   /* places may do blocks before their time, */
+    bool settles; /*   and what was used last is there, if there are not too many lines (memory_keeps_order) */
     struct arena arena;
 };
 
@@ -278,13 +283,24 @@ void sim_lead(struct sim *s, struct place *p);
 /* Takes back those that come behind the step of that place at that time. */
 void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);
 
-/* For leads: what one trip of what is repeated is if it is easy, when it begins, and anyhow; trips behind one that was, as many as stay on its lines and no more
- * than so many; so many of them; the context has come to the end of a trip. */
+/* For leads: what one trip of what is repeated is if it is easy, when it begins, and anyhow. Whether the trip before was such that it would be easy once
+ * more; then it is known what moves in the next ones (context's moves). A trip begins; so many easy ones; the context has come to the end of a trip. */
 void repeat_begin(struct sim *s, struct context *c);
 void repeat_know(struct sim *s, struct context *c);
-uint64_t repeat_easy_trips(const struct sim *s, const struct context *c, uint64_t most);
+bool repeat_is_settled(struct sim *s, const struct place *p);
+void repeat_begin_trip(const struct place *p);
 void repeat_count(struct sim *s, struct place *p, uint64_t trips);
 void repeat_end_trip(struct context *c);
+
+/* A reference of a trip was not easy. Whether it would be once more, if nothing else happens. */
+static inline void context_refers(const struct sim *s, const struct place *p, const struct peet_record *r,
+                                  uint64_t addr)
+{
+    if (s->settles && memory_is_found(p->front, addr, r->size, r->kind))
+        p->context->brought++;
+    else
+        p->context->hard++;
+}
 
 /* Bytes that library code moved. */
 void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind);
