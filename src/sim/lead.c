@@ -93,7 +93,7 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
             others++;
             stall += near_stall(s, r, n);
             if (step)
-                context_refers(s, p, r, addr);
+                context_refers(s, p->context, p, r, addr);
         }
     }
     spend(s, p, block, kinds, i - from - 1, others, stall);
@@ -103,12 +103,14 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
 /* The trip before the lead may have been such that those behind it are easy where they stay on its lines. */
 static void lead_on(struct sim *s, struct place *p)
 {
-    const struct moves *m = &p->context->moves;
+    const struct context *c = p->context;
 
-    if (!context_repeats(p->context) || !repeat_is_settled(s, p))
+    if (!context_repeats(c) || !context_is_settled(s, p))
         return;
-    for (uint32_t i = 0; i < m->count; i++)
-        memory_mark(p->front, m->line[i]);
+    const struct peet_repeat *n = context_repeat(c);
+    for (size_t i = 0; i < n->count; i++)
+        if (n->records[i].kind != PEET_BLOCK)
+            memory_mark(p->front, (n->records[i].addr + n->step[i] * (c->trip - 1)) >> p->front->shift);
 }
 
 /* What was not easy in trips. */
@@ -125,7 +127,7 @@ static inline __attribute__((always_inline)) bool lead_one(struct sim *s, struct
     if (near > NEAR_SMOOTH) {
         u->kinds += one_of(r->kind);
         u->stall += near_stall(s, r, near) - near_stall(s, r, NEAR_SILENT);
-        context_refers(s, p, r, addr);
+        context_refers(s, p->context, p, r, addr);
     }
     return near != NEAR_NOT;
 }
@@ -136,7 +138,7 @@ static bool lead_all(struct sim *s, struct place *p, struct uneasy *u)
     const struct context *c = p->context;
     const struct peet_repeat *n = context_repeat(c);
 
-    repeat_begin_trip(p);
+    context_begin_trip(p->context, p);
     for (size_t i = 1; i < n->count; i++)
         if (!lead_one(s, p, &n->records[i], n->records[i].addr + n->step[i] * c->trip, u))
             return false;
@@ -154,7 +156,7 @@ static bool lead_moved(struct sim *s, struct place *p, struct uneasy *u)
     for (uint32_t i = 0; i < m->count; i++) {
         if (!moves_matter(m, kinds, i))
             continue;
-        uint32_t at = m->record[i];
+        uint32_t at = m->move[i].record;
         done++;
         if (lead_one(s, p, &n->records[at], n->records[at].addr + n->step[at] * c->trip, u))
             continue;
@@ -167,25 +169,24 @@ static bool lead_moved(struct sim *s, struct place *p, struct uneasy *u)
 }
 
 /* The next trip; false: nothing has happened. */
-static bool lead_whole(struct sim *s, struct place *p, bool is_settled, struct uneasy *u)
+static bool lead_whole(struct sim *s, struct place *p, bool moves, struct uneasy *u)
 {
     size_t touches = p->front->touches, changed = p->front->changed;
     const struct uneasy before = *u;
 
-    if (is_settled ? lead_moved(s, p, u) : lead_all(s, p, u))
+    if (moves ? lead_moved(s, p, u) : lead_all(s, p, u))
         return true;
     memory_lead_back(s->memory, p->cpu, touches, changed);
-    p->context->hard = !is_settled;
+    p->context->hard = !moves; /* or nobody knows any more */
     p->context->brought = 0;
     *u = before;
     return false;
 }
 
 /* How many trips in which nothing moves end before a time. */
-static uint64_t still_trips(const struct context *c, uint64_t clock, uint64_t until)
+static uint64_t still_trips(struct sim *s, const struct place *p, uint64_t clock, uint64_t until)
 {
-    uint64_t times = context_repeat(c)->times, cycles = c->easy.cycles;
-    uint64_t most = (c->moves.soonest < times ? c->moves.soonest : times) - c->trip;
+    uint64_t most = repeat_still(s, p), cycles = p->context->easy.cycles;
 
     if (cycles == 0 || until == UINT64_MAX)
         return most;
@@ -203,15 +204,14 @@ static bool lead_trips(struct sim *s, struct place *p, uint64_t until, uint32_t 
     bool is_near = true;
 
     for (; is_near && *left > 0 && !(u.kinds & KINDS_ARE_MANY); --*left) {
-        bool is_settled = repeat_is_settled(s, p);
-        if (is_settled) {
-            c->trip += still_trips(c, p->clock + u.stall + (c->trip - first) * cycles, until);
-            c->moves.trip = c->trip;
-        }
-        if (c->trip == times || (!is_settled && c->easy.blocks > 1)
+        bool is_settled = context_is_settled(s, p);
+        if (is_settled)
+            context_stay(c, still_trips(s, p, p->clock + u.stall + (c->trip - first) * cycles, until));
+        bool moves = is_settled && !c->is_small;
+        if (c->trip == times || (!moves && c->easy.blocks > 1)
             || (until < UINT64_MAX && p->clock + u.stall + (c->trip - first) * cycles + slowest >= until))
             break;
-        is_near = lead_whole(s, p, is_settled, &u);
+        is_near = lead_whole(s, p, moves, &u);
         c->trip += is_near;
     }
     repeat_count(s, p, c->trip - first);
@@ -219,7 +219,7 @@ static bool lead_trips(struct sim *s, struct place *p, uint64_t until, uint32_t 
     p->seen.time[TIME_stall] += u.stall;
     for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
         p->front->easy[kind] -= count_of(u.kinds, kind);
-    repeat_end_trip(c);
+    context_end_trip(c);
     return is_near;
 }
 
@@ -237,7 +237,7 @@ static bool lead_trip(struct sim *s, struct place *p, uint64_t until, uint32_t *
             return false;
         if (c->at != at || c->trip != trip)
             return true;
-        repeat_begin_trip(p);
+        context_begin_trip(p->context, p);
     }
     size_t next = lead_block(s, p, n->records, n->step, c->in_trip, n->count, c->trip);
     if (next == c->in_trip) {
@@ -250,7 +250,7 @@ static bool lead_trip(struct sim *s, struct place *p, uint64_t until, uint32_t *
         return true;
     c->in_trip = 0;
     c->trip++;
-    repeat_end_trip(c);
+    context_end_trip(c);
     return true;
 }
 

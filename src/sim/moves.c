@@ -7,25 +7,33 @@ static void make_room(struct moves *m, size_t count, struct arena *arena)
 {
     if (count <= m->room)
         return;
-    m->line = arena_alloc(arena, count * sizeof *m->line);
-    m->when = arena_alloc(arena, count * sizeof *m->when);
-    m->record = arena_alloc(arena, count * sizeof *m->record);
+    m->move = arena_alloc(arena, count * sizeof *m->move);
     m->moved = arena_alloc(arena, count * sizeof *m->moved);
-    assert(m->line && m->when && m->record && m->moved);
+    assert(m->move && m->moved);
     m->room = (uint32_t)count;
 }
 
 /* Where a reference is in that trip, and when it moves. */
-static inline uint64_t settle(struct moves *m, const struct peet_repeat *n, uint32_t i, uint64_t trip)
+static void settle(struct moves *m, const struct peet_repeat *n, struct move *at, uint64_t trip)
 {
-    const struct peet_record *r = &n->records[m->record[i]];
-    uint64_t step = n->step[m->record[i]], addr = r->addr + step * trip, bytes = (uint64_t)1 << m->shift;
+    const struct peet_record *r = &n->records[at->record];
+    uint64_t step = n->step[at->record], addr = r->addr + step * trip, bytes = (uint64_t)1 << m->shift;
     uint64_t stays = trips_in_line(addr & (bytes - 1), r->size, step, bytes);
 
-    m->line[i] = addr >> m->shift;
-    m->when[i] = stays < UINT64_MAX - trip ? trip + 1 + stays : UINT64_MAX;
-    m->soonest = m->when[i] < m->soonest ? m->when[i] : m->soonest;
-    return addr;
+    at->line = addr >> m->shift;
+    at->when = stays < UINT64_MAX - trip ? trip + 1 + stays : UINT64_MAX;
+}
+
+/* If steps divide lines, and no reference is in two of them, it moves to the next line every so many trips. */
+static void find_period(const struct moves *m, const struct peet_repeat *n, struct move *at)
+{
+    const struct peet_record *r = &n->records[at->record];
+    uint64_t step = n->step[at->record], length = (int64_t)step > 0 ? step : 0 - step, bytes = (uint64_t)1 << m->shift;
+
+    at->by = (int64_t)step > 0 ? 1 : UINT64_MAX;
+    at->period = 0;
+    if (length > 0 && length <= bytes && (length & (length - 1)) == 0 && (r->addr & (length - 1)) + r->size <= length)
+        at->period = (uint32_t)(bytes >> __builtin_ctzll(length));
 }
 
 void moves_know(struct moves *m, const struct peet_repeat *n, uint64_t trip, uint32_t shift, uint64_t sets,
@@ -39,33 +47,52 @@ void moves_know(struct moves *m, const struct peet_repeat *n, uint64_t trip, uin
     m->count = 0;
     m->shift = shift;
     m->mask = (sets - 1) & 63;
-    for (uint32_t i = 0; i < n->count; i++)
-        if (n->records[i].kind != PEET_BLOCK) {
-            m->record[m->count] = i;
-            settle(m, n, m->count++, trip - 1);
-        }
+    for (uint32_t i = 0; i < n->count; i++) {
+        if (n->records[i].kind == PEET_BLOCK)
+            continue;
+        struct move *at = &m->move[m->count++];
+        at->record = i;
+        settle(m, n, at, trip - 1);
+        find_period(m, n, at);
+        m->soonest = at->when < m->soonest ? at->when : m->soonest;
+    }
+}
+
+/* It varies when a reference moves; whether it is in several lines then. */
+static bool move_freely(struct moves *m, const struct peet_repeat *n, struct move *at, uint64_t trip)
+{
+    const struct peet_record *r = &n->records[at->record];
+    uint64_t bytes = (uint64_t)1 << m->shift;
+
+    settle(m, n, at, trip);
+    return ((r->addr + n->step[at->record] * trip) & (bytes - 1)) + r->size > bytes;
 }
 
 uint64_t moves_take(struct moves *m, const struct peet_repeat *n)
 {
-    uint64_t trip = m->trip++, kinds = 0, bytes = (uint64_t)1 << m->shift;
+    uint64_t trip = m->trip++, kinds = 0, soonest = UINT64_MAX;
+    uint32_t moves = 0;
 
     m->moves = 0;
     if (m->soonest > trip)
         return 0;
-    m->soonest = UINT64_MAX;
     for (uint32_t i = 0; i < m->count; i++) {
-        if (m->when[i] != trip) {
-            m->soonest = m->when[i] < m->soonest ? m->when[i] : m->soonest;
-            continue;
+        struct move *at = &m->move[i];
+        if (at->when == trip) {
+            kinds |= (uint64_t)1 << (at->line & m->mask);
+            if (at->period) {
+                at->line += at->by;
+                at->when += at->period;
+            } else if (move_freely(m, n, at, trip)) {
+                kinds = UINT64_MAX;
+            }
+            kinds |= (uint64_t)1 << (at->line & m->mask);
+            m->moved[moves++] = i;
         }
-        kinds |= (uint64_t)1 << (m->line[i] & m->mask);
-        uint64_t addr = settle(m, n, i, trip);
-        kinds |= (uint64_t)1 << (m->line[i] & m->mask);
-        if ((addr & (bytes - 1)) + n->records[m->record[i]].size > bytes)
-            kinds = UINT64_MAX; /* it is in several */
-        m->moved[m->moves++] = i;
+        soonest = at->when < soonest ? at->when : soonest;
     }
+    m->moves = moves;
+    m->soonest = soonest;
     return kinds;
 }
 
@@ -74,10 +101,10 @@ void moves_back(struct moves *m, const struct peet_repeat *n)
     uint64_t trip = --m->trip;
 
     for (uint32_t k = 0; k < m->moves; k++) {
-        uint32_t i = m->moved[k];
-        const struct peet_record *r = &n->records[m->record[i]];
-        m->line[i] = (r->addr + n->step[m->record[i]] * (trip - 1)) >> m->shift;
-        m->when[i] = trip;
+        struct move *at = &m->move[m->moved[k]];
+        const struct peet_record *r = &n->records[at->record];
+        at->line = (r->addr + n->step[at->record] * (trip - 1)) >> m->shift;
+        at->when = trip;
         m->soonest = trip;
     }
 }

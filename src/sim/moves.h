@@ -11,11 +11,18 @@
 #include "base/arena.h"
 #include "peet/record.h"
 
+struct move {
+    uint64_t line;   /* in the trip before */
+    uint64_t when;   /* the next trip in which that is another one */
+    uint64_t by;     /* by how much the line's number grows then, */
+    uint32_t period; /*   every so many trips; 0: that varies */
+    uint32_t record; /* where the reference is */
+};
+
 struct moves {
     uint64_t trip;               /* the next one; 0: nothing is known */
     uint64_t soonest;            /* the first from it on in which something moves */
-    uint64_t *line, *when;       /* by reference: in the trip before; the next trip in which that is another one */
-    uint32_t *record;            /*   where it is */
+    struct move *move;           /* by reference */
     uint32_t *moved;             /* those that did in the last trip that was taken, */
     uint32_t moves;              /*   so many */
     uint32_t count, room, shift; /* shift: from an address to its line's number */
@@ -33,7 +40,7 @@ void moves_back(struct moves *m, const struct peet_repeat *n);
 /* Whether the reference is of such a set. */
 static inline bool moves_matter(const struct moves *m, uint64_t kinds, uint32_t i)
 {
-    return kinds >> (m->line[i] & m->mask) & 1;
+    return kinds >> (m->move[i].line & m->mask) & 1;
 }
 
 /* For how many more trips a reference stays in the line in which it was in this one, of which `from` is the byte. */

@@ -13,7 +13,7 @@
 
 #include "sim/state.h"
 
-enum { RESTLESS = 5 };
+enum { SMALL_TRIP = 7 }; /* records */
 
 /* A record but for its address. */
 static uint64_t what(const struct peet_record *r)
@@ -100,32 +100,51 @@ static bool has_lines(const struct sim *s, const struct place *p)
     return true;
 }
 
-bool repeat_is_settled(struct sim *s, const struct place *p)
+bool repeat_has_lines(const struct sim *s, const struct place *p)
 {
     struct context *c = p->context;
 
-    if (c->in_trip > 0 || c->trip == 0 || c->hard > 0 || c->changes != p->front->changes || c->is_restless)
-        return false;
-    if (c->brought > 0 && c->easy.references > p->front->ways && !has_lines(s, p)) {
+    if (c->easy.references <= p->front->ways || has_lines(s, p))
+        c->brought = 0;
+    else
         c->hard++;
-        return false;
+    return c->hard == 0;
+}
+
+/* For how many more trips all references stay in their lines, at most. */
+static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint32_t line, uint64_t most)
+{
+    for (size_t i = 0; most > 0 && i < n->count; i++) {
+        const struct peet_record *r = &n->records[i];
+        if (r->kind == PEET_BLOCK)
+            continue;
+        uint64_t trips = trips_in_line((r->addr + n->step[i] * trip) & (line - 1), r->size, n->step[i], line);
+        most = trips < most ? trips : most;
     }
-    c->brought = 0;
-    moves_know(&c->moves, context_repeat(c), c->trip, p->front->shift, p->front->mask + 1, &s->arena);
-    return true;
+    return most;
+}
+
+uint64_t repeat_still(struct sim *s, const struct place *p)
+{
+    struct context *c = p->context;
+    const struct peet_repeat *n = context_repeat(c);
+    uint64_t most = n->times - c->trip;
+
+    if (c->is_small)
+        return trips_on_lines(n, c->trip - 1, s->config.level[0].line, most);
+    moves_know(&c->moves, n, c->trip, p->front->shift, p->front->mask + 1, &s->arena);
+    return c->moves.soonest - c->trip < most ? c->moves.soonest - c->trip : most;
 }
 
 /* Trips behind the one that is just over, which was easy. */
 static void skip(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
-    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most = context_repeat(c)->times - c->trip;
-    uint64_t still;
+    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most;
 
-    if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1 || !repeat_is_settled(s, p))
+    if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1 || !context_is_settled(s, p))
         return;
-    still = c->moves.soonest - c->trip;
-    most = still < most ? still : most;
+    most = repeat_still(s, p);
     if (room < UINT64_MAX && cycles) { /* the last one ends before: steps of no cycles may be behind the end */
         uint64_t fit = (room - 1) / cycles;
         most = fit < most ? fit : most;
@@ -133,7 +152,7 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
     p->ahead = room == UINT64_MAX ? most : 0;
     p->ahead_from = p->clock;
     p->ahead_at = c->at;
-    c->trip = c->moves.trip = c->trip + most;
+    context_stay(c, most);
     repeat_count(s, p, most);
 }
 
@@ -153,7 +172,7 @@ static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
             struct peet_record r = *from;
             r.addr = addr;
             if (!sim_refer(s, p, &r))
-                context_refers(s, p, &r, addr);
+                context_refers(s, c, p, &r, addr);
         }
         if (s->config.by_reference)
             return i + 1;
@@ -170,16 +189,16 @@ static void refer_moved(struct sim *s, struct place *p)
     uint64_t kinds = moves_take(&c->moves, n), others = 0;
 
     for (uint32_t i = 0; i < c->moves.count; i++) {
-        struct peet_record r = n->records[c->moves.record[i]];
+        struct peet_record r = n->records[c->moves.move[i].record];
         if (!moves_matter(&c->moves, kinds, i)) {
             p->front->easy[r.kind]++;
             place_be_easy(p, r.kind);
             continue;
         }
-        r.addr += n->step[c->moves.record[i]] * c->trip;
+        r.addr += n->step[c->moves.move[i].record] * c->trip;
         others++;
         if (!sim_refer(s, p, &r))
-            context_refers(s, p, &r, r.addr);
+            context_refers(s, c, p, &r, r.addr);
         if (c->changes != p->front->changes)
             kinds = UINT64_MAX;
     }
@@ -189,21 +208,12 @@ static void refer_moved(struct sim *s, struct place *p)
 /* The trip is one block, so that nobody comes between its references, and behind one that would have been easy once more. */
 static bool is_moved(struct sim *s, const struct place *p)
 {
-    return s->leads && p->context->in_trip == 0 && p->context->easy.blocks == 1 && repeat_is_settled(s, p);
-}
+    const struct context *c = p->context;
 
-void repeat_begin_trip(const struct place *p)
-{
-    p->context->hard = p->context->brought = 0;
-    p->context->changes = p->front->changes;
-}
-
-void repeat_end_trip(struct context *c)
-{
-    if (c->trip == context_repeat(c)->times) {
-        c->trip = 0;
-        c->at++;
-    }
+    if (!s->leads || c->is_small || c->easy.blocks != 1 || !context_is_settled(s, p))
+        return false;
+    repeat_still(s, p);
+    return true;
 }
 
 /* The next block of the trip, and its references. If that was all of it, and nothing new: trips behind it. */
@@ -214,7 +224,7 @@ static void step(struct sim *s, struct place *p, uint64_t limit)
     bool moved = is_moved(s, p);
 
     if (c->in_trip == 0)
-        repeat_begin_trip(p);
+        context_begin_trip(p->context, p);
     if (n->records[c->in_trip].kind == PEET_BLOCK) {
         const uint64_t *misses = &p->counts->fetch_misses, before = *misses;
         sim_issue(s, p, &n->records[c->in_trip++]);
@@ -228,13 +238,13 @@ static void step(struct sim *s, struct place *p, uint64_t limit)
     c->trip++;
     if (c->trip < n->times)
         skip(s, p, limit);
-    repeat_end_trip(c);
+    context_end_trip(c);
 }
 
-/* Whether it has few references, and some are to another line in each trip: then there is nothing to gain by looking what moves. */
+/* Whether some reference is to another line in each trip. */
 static bool is_restless(const struct peet_repeat *n, uint64_t line)
 {
-    for (size_t i = 0; n->count <= RESTLESS && i < n->count; i++)
+    for (size_t i = 0; i < n->count; i++)
         if (n->step[i] + line - 1 >= 2 * line - 1)
             return true;
     return false;
@@ -245,7 +255,8 @@ void repeat_know(struct sim *s, struct context *c)
     const struct peet_repeat *n = context_repeat(c);
 
     c->moves.trip = 0;
-    c->is_restless = is_restless(n, s->config.level[0].line);
+    c->is_small = n->count <= SMALL_TRIP;
+    c->is_restless = c->is_small && is_restless(n, s->config.level[0].line);
     if (!is_trip_of(&c->easy, n))
         find_trip(s, n, &c->easy);
 }

@@ -89,7 +89,8 @@ struct context {
     uint64_t hard;    /*   how many of its references would not be easy once more, */
     uint64_t brought; /*   how many others were not, and may have pushed out lines of this trip, */
     uint64_t changes; /*   and what others had changed here when it began */
-    bool is_restless; /* nobody looks what moves in it */
+    bool is_small;    /* it has few references, and nobody looks which of them move; */
+    bool is_restless; /*   and some do in each trip */
     struct easy_trip easy;
     struct moves moves;
 };
@@ -283,23 +284,57 @@ void sim_lead(struct sim *s, struct place *p);
 /* Takes back those that come behind the step of that place at that time. */
 void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);
 
-/* For leads: what one trip of what is repeated is if it is easy, when it begins, and anyhow. Whether the trip before was such that it would be easy once
- * more; then it is known what moves in the next ones (context's moves). A trip begins; so many easy ones; the context has come to the end of a trip. */
+/* What one trip of what is repeated is if it is easy, when it begins, and anyhow. */
 void repeat_begin(struct sim *s, struct context *c);
 void repeat_know(struct sim *s, struct context *c);
-bool repeat_is_settled(struct sim *s, const struct place *p);
-void repeat_begin_trip(const struct place *p);
+
+/* So many easy trips; also less than none. */
 void repeat_count(struct sim *s, struct place *p, uint64_t trips);
-void repeat_end_trip(struct context *c);
+
+/* Whether lines of the trip that is just over, some of which were brought, are all there. */
+bool repeat_has_lines(const struct sim *s, const struct place *p);
+
+/* Behind a settled trip: in how many more nothing moves. What moves in the next ones is known then, unless it is small. */
+uint64_t repeat_still(struct sim *s, const struct place *p);
+
+/* The context stays where it is for so many trips. */
+static inline void context_stay(struct context *c, uint64_t trips)
+{
+    c->trip += trips;
+    c->moves.trip += c->is_small ? 0 : trips;
+}
+
+static inline void context_begin_trip(struct context *c, const struct place *p)
+{
+    c->hard = c->brought = 0;
+    c->changes = p->front->changes;
+}
+
+static inline void context_end_trip(struct context *c)
+{
+    if (c->trip == context_repeat(c)->times) {
+        c->trip = 0;
+        c->at++;
+    }
+}
 
 /* A reference of a trip was not easy. Whether it would be once more, if nothing else happens. */
-static inline void context_refers(const struct sim *s, const struct place *p, const struct peet_record *r,
-                                  uint64_t addr)
+static inline void context_refers(const struct sim *s, struct context *c, const struct place *p,
+                                  const struct peet_record *r, uint64_t addr)
 {
-    if (s->settles && memory_is_found(p->front, addr, r->size, r->kind))
-        p->context->brought++;
+    if (s->settles && !c->is_restless && memory_is_found(p->front, addr, r->size, r->kind))
+        c->brought++;
     else
-        p->context->hard++;
+        c->hard++;
+}
+
+/* Whether the trip that is just over would be easy once more. */
+static inline bool context_is_settled(const struct sim *s, const struct place *p)
+{
+    const struct context *c = p->context;
+
+    return c->hard == 0 && c->in_trip == 0 && c->trip > 0 && c->changes == p->front->changes && !c->is_restless
+           && (c->brought == 0 || repeat_has_lines(s, p));
 }
 
 /* Bytes that library code moved. */
