@@ -164,9 +164,9 @@ static void announce(struct memory *m, unsigned cpu, uint64_t line)
 }
 
 /* A processor has a line no more. */
-static void lose(const struct memory *m, struct history *h, uint64_t line, unsigned cpu, enum lost how)
+static void lose(struct memory *m, struct history *h, uint64_t line, unsigned cpu, enum lost how)
 {
-    history_go(h, cpu, how);
+    history_go(&m->histories, h, cpu, how);
     if (m->loser)
         m->loser(m->losing, cpu, line, how);
 }
