@@ -66,10 +66,11 @@ static void find_front(struct memory *m, unsigned cpu)
     for (unsigned s = 1; usable && s < p->states; s++) {
         const struct own_cell *w = &p->own[s][OWN_WRITE];
         bool reads = p->flags[s] & STATE_READABLE, writes = p->flags[s] & STATE_WRITABLE && w->alone == s;
-        f->fast[PEET_LOAD][s] = f->fast[PEET_LOAD][s | WATCHED] = reads;
-        f->fast[PEET_PREFETCH][s] = f->fast[PEET_PREFETCH][s | WATCHED] = reads;
-        f->fast[PEET_STORE][s] = f->fast[PEET_UPDATE][s] = writes && !m->config.level[0].is_write_through;
+        f->fast[PEET_LOAD] |= reads ? 1u << s | 1u << (s | WATCHED) : 0;
+        f->fast[PEET_STORE] |= writes && !m->config.level[0].is_write_through ? 1u << s : 0;
     }
+    f->fast[PEET_PREFETCH] = f->fast[PEET_LOAD];
+    f->fast[PEET_UPDATE] = f->fast[PEET_STORE];
 }
 
 int memory_new(const struct machine_config *config, struct memory **ret, struct peet_err *err)
@@ -573,7 +574,7 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
     uint64_t line = addr >> p->level[0].shift, *e = cache_find(&p->level[0], line);
 
-    if (e && p->front.fast[kind][cache_state(*e)]) {
+    if (e && p->front.fast[kind] >> cache_state(*e) & 1) {
         cache_touch(&p->level[0], e);
         p->front.easy[kind]++;
         p->front.smooth++;

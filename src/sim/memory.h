@@ -57,9 +57,9 @@ struct memory_front {
     const uint8_t *recent;
     uint64_t mask;
     uint32_t ways, shift, line, latency;
-    bool fast[PEET_PREFETCH + 1][CACHE_STATES]; /* by kind and state: it changes nothing */
-    uint64_t easy[PEET_PREFETCH + 1];           /* so many, by kind; also smooth ones, */
-    uint64_t smooth;                            /*   which are so many */
+    uint32_t fast[PEET_PREFETCH + 1]; /* by kind, a bit for each state: it changes nothing */
+    uint64_t easy[PEET_PREFETCH + 1]; /* so many, by kind; also smooth ones, */
+    uint64_t smooth;                  /*   which are so many */
     uint64_t silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
     uint64_t changes;        /* so often something but its references has changed what is in the private caches */
     uint16_t lead, *marks;   /* number of the lead; by lines' numbers: of the last one that referred to such a line */
@@ -70,7 +70,7 @@ static inline bool memory_is_found(const struct memory_front *f, uint64_t addr, 
 {
     uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + f->recent[set]];
 
-    return last >> CACHE_STATE_BITS == line && f->fast[kind][cache_state(last)]
+    return last >> CACHE_STATE_BITS == line && f->fast[kind] >> cache_state(last) & 1
            && (addr & (f->line - 1)) + size <= f->line;
 }
 

@@ -92,27 +92,32 @@ static enum near bring(struct memory *m, struct processor *p, uint64_t line, enu
     return n;
 }
 
+/* A reference that is not smooth; its entry in the first level is given, or NULL. */
+static __attribute__((noinline)) enum near lead_other(struct memory *m, struct processor *p, uint64_t *e,
+                                                      const struct part *part, enum peet_kind kind)
+{
+    enum near n = e ? near_write(m, p, e, part, kind, true) : bring(m, p, part->line, kind);
+
+    if (n != NEAR_NOT)
+        memory_mark(&p->front, part->line);
+    return n;
+}
+
 enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind)
 {
     struct processor *p = &m->cpu[cpu];
     struct memory_front *f = &p->front;
     struct cache *c = &p->level[0];
     uint64_t line = addr >> c->shift, *e = cache_find(c, line);
-    enum near n = NEAR_SMOOTH;
 
     if ((addr + size - 1) >> c->shift != line || f->touches + 2 > TOUCHES || f->changed + 2 > CHANGES)
         return NEAR_NOT;
-    if (!e) {
-        n = bring(m, p, line, kind);
-    } else if (!f->fast[kind][cache_state(*e)]) {
-        n = near_write(m, p, e, &(struct part){ line, addr, size }, kind, true);
-    } else {
-        near_keep_order(p, 0, cache_set(c, line));
-        cache_touch(c, e);
-    }
-    if (n != NEAR_NOT)
-        memory_mark(f, line);
-    return n;
+    if (!e || !(f->fast[kind] >> cache_state(*e) & 1))
+        return lead_other(m, p, e, &(struct part){ line, addr, size }, kind);
+    near_keep_order(p, 0, cache_set(c, line));
+    cache_touch(c, e);
+    memory_mark(f, line);
+    return NEAR_SMOOTH;
 }
 
 void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed)
