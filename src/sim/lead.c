@@ -26,29 +26,25 @@ static inline uint64_t count_of(uint64_t kinds, unsigned kind)
     return kinds >> KIND_BITS * (kind - PEET_LOAD) & UINT16_MAX;
 }
 
-static void add_kinds(struct place *p)
-{
-    for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
-        p->front->easy[kind] += count_of(p->lead.kinds, kind);
-    p->lead.kinds = 0;
-}
+/* Blocks that were near, and their references. */
+struct done {
+    uint64_t kinds;                     /* of those that were easy */
+    uint64_t references, others, stall; /* all of them; those that were not easy; how long these took */
+    uint64_t cost, instructions;
+};
 
-/* A block and its references were near: these are the easy ones, and so many others took so long. */
-static inline void spend(struct sim *s, struct place *p, const struct peet_record *block, uint64_t kinds,
-                         uint64_t references, uint64_t others, uint64_t stall)
+static void spend(struct sim *s, struct place *p, const struct done *d)
 {
-    uint64_t cost = s->block[block->id].cost;
+    uint64_t easy = d->references - d->others - count_of(d->kinds, PEET_PREFETCH);
+    uint64_t stall = d->stall + p->front->latency * easy;
 
-    assert(references <= KIND_MOST); /* a block has fewer operands, and what is longer than a line is not near */
-    stall += p->front->latency * (references - others - count_of(kinds, PEET_PREFETCH));
-    p->clock += cost + stall;
-    p->seen.time[TIME_compute] += cost;
+    p->clock += d->cost + stall;
+    p->seen.time[TIME_compute] += d->cost;
     p->seen.time[TIME_stall] += stall;
-    p->seen.instructions += block->size;
-    s->references += references;
-    p->lead.kinds += kinds;
-    if (p->lead.kinds & KINDS_ARE_MANY)
-        add_kinds(p);
+    p->seen.instructions += d->instructions;
+    s->references += d->references;
+    for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
+        p->front->easy[kind] += count_of(d->kinds, kind);
 }
 
 /* A reference, if it is near. */
@@ -70,10 +66,9 @@ static inline uint64_t near_stall(const struct sim *s, const struct peet_record 
  * has happened. Returns where the next one is. */
 static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, struct place *p,
                                                                const struct peet_record *record, const uint64_t *step,
-                                                               size_t from, size_t end, uint64_t trip)
+                                                               size_t from, size_t end, uint64_t trip, struct done *d)
 {
-    struct memory_front *f = p->front;
-    size_t touches = f->touches, changed = f->changed, i = from + 1;
+    size_t touches = p->front->touches, changed = p->front->changed, i = from + 1;
     uint64_t kinds = 0, stall = 0, others = 0;
     const struct peet_record *block = &record[from];
 
@@ -96,8 +91,32 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
                 context_refers(s, p->context, p, r, addr);
         }
     }
-    spend(s, p, block, kinds, i - from - 1, others, stall);
+    assert(i - from <= KIND_MOST); /* a block has fewer operands, and what is longer than a line is not near */
+    d->kinds += kinds;
+    d->references += i - from - 1;
+    d->others += others;
+    d->stall += stall;
+    d->cost += s->block[block->id].cost;
+    d->instructions += block->size;
     return i;
+}
+
+/* The next blocks; false: others would see what is next, or it is no block. */
+static bool lead_row(struct sim *s, struct place *p, uint32_t *left)
+{
+    struct context *c = p->context;
+    const struct peet_record *r = c->batch.records;
+    size_t first = c->at, at = first, next = first, end = c->batch.count;
+    struct done d = { 0 };
+
+    while (*left > 0 && at < end && !(d.kinds & KINDS_ARE_MANY)
+           && (next = lead_block(s, p, r, NULL, at, end, 0, &d)) != at) {
+        at = next;
+        --*left;
+    }
+    spend(s, p, &d);
+    c->at = at;
+    return at != first && (*left == 0 || at == end || d.kinds & KINDS_ARE_MANY || r[at].kind != PEET_BLOCK);
 }
 
 /* The trip before the lead may have been such that those behind it are easy where they stay on its lines. */
@@ -239,12 +258,14 @@ static bool lead_trip(struct sim *s, struct place *p, uint64_t until, uint32_t *
             return true;
         context_begin_trip(p->context, p);
     }
-    size_t next = lead_block(s, p, n->records, n->step, c->in_trip, n->count, c->trip);
+    struct done d = { 0 };
+    size_t next = lead_block(s, p, n->records, n->step, c->in_trip, n->count, c->trip, &d);
     if (next == c->in_trip) {
         c->hard += next == 0; /* the trip before it was not settled */
         return false;
     }
     --*left;
+    spend(s, p, &d);
     c->in_trip = next;
     if (next < n->count)
         return true;
@@ -254,23 +275,17 @@ static bool lead_trip(struct sim *s, struct place *p, uint64_t until, uint32_t *
     return true;
 }
 
-/* The next block, wherever it is. */
+/* The next blocks, wherever they are; where there is a time, not more than one, or trips up to it. */
 static bool lead_next(struct sim *s, struct place *p, uint64_t until, uint32_t *left)
 {
-    struct context *c = p->context;
-    const struct peet_record *r = c->batch.records;
-    size_t next;
+    const struct context *c = p->context;
+    uint32_t one = 1;
 
     if (c->at == c->batch.count)
         return false;
-    if (r[c->at].kind == PEET_REPEAT)
+    if (c->batch.records[c->at].kind == PEET_REPEAT)
         return lead_trip(s, p, until, left);
-    next = lead_block(s, p, r, NULL, c->at, c->batch.count, 0);
-    if (next == c->at)
-        return false;
-    c->at = next;
-    --*left;
-    return true;
+    return lead_row(s, p, until < UINT64_MAX ? &one : left);
 }
 
 static void remember(const struct sim *s, struct place *p)
@@ -314,7 +329,6 @@ void sim_lead(struct sim *s, struct place *p)
     l->rest = l->failed;
     l->most = left == 0 && l->most < LEAD_MOST ? 2 * l->most : l->most;
     l->references = s->references - l->references;
-    add_kinds(p);
 }
 
 void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
@@ -350,6 +364,5 @@ void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numb
         if (!goes_on)
             break;
     }
-    add_kinds(p);
     s->is_changed = true;
 }

@@ -104,7 +104,6 @@ struct lead {
     uint64_t clock, compute, stall, instructions;
     uint64_t easy[PEET_PREFETCH + 1], silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
     uint64_t references; /* of all of them */
-    uint64_t kinds;      /* easy ones that are not counted yet, 16 bits for each kind */
 };
 
 struct place {
