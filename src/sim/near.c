@@ -83,7 +83,7 @@ bool near_tell(struct memory *m, struct processor *p, const struct part *part, b
 static enum near bring(struct memory *m, struct processor *p, uint64_t line, enum peet_kind kind)
 {
     size_t changed = p->front.changed;
-    enum near n = near_bring(m, p, line, kind, true);
+    enum near n = p->behind ? near_bring(m, p, line, cache_find(&p->level[1], line), kind, true) : NEAR_NOT;
 
     if (n == NEAR_NOT)
         return n;
