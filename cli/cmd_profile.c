@@ -9,7 +9,9 @@
 #include "base/mem.h"
 #include "base/progress.h"
 #include "capture/producer.h"
+#include "cli/inside.h"
 #include "cli/subject.h"
+#include "study/profile/advice.h"
 #include "study/profile/estimate_profile.h"
 #include "study/profile/export.h"
 #include "study/profile/profile.h"
@@ -17,12 +19,15 @@
 
 static const char *machine = "modern", *format, *output, *cpus, *callgrind, *stacks, *trace_path;
 static struct opt_list settings;
+enum { DEFAULT_LENGTH = 500000 }; /* references of a sample */
 static const char *sample, *sets;
-static uint64_t sample_length = 500000, sample_seed = 1;
-static bool is_random;
+static uint64_t sample_length = DEFAULT_LENGTH, sample_seed = 1;
+static bool is_random, is_steady, is_automatic;
 static struct profile_wants wants = { .top = 20, .sort = "stall" };
 
 /* ---- what comes out ---- */
+
+static FILE *shown; /* NULL: on standard output */
 
 static int save(const char *path, int (*write)(const struct profile *p, FILE *out), const struct profile *p)
 {
@@ -40,8 +45,9 @@ static int show(const struct result *r)
     struct peet_err err;
     bool to_file = output && strcmp(output, "-") != 0;
 
-    return (to_file ? view_save(format, r, output, &err) : view_show(format, r, stdout, &err)) < 0 ? fail(&err)
-                                                                                                   : EXIT_OK;
+    int e = to_file ? view_save(format, r, output, &err) : view_show(format, r, shown ? shown : stdout, &err);
+
+    return e < 0 ? fail(&err) : EXIT_OK;
 }
 
 static int report(const struct profile *p, const char *title)
@@ -110,11 +116,20 @@ static int take_sample(struct source **s, const struct sample_config *config, st
     return source_take_sample(inner, config, s, err);
 }
 
+static int run_subject(struct subject *s, const char *title, const volatile uint32_t *stop, struct peet_err *err)
+{
+    struct progress progress;
+
+    progress_init(&progress, stderr, title, 0, "references");
+    int r = profile_run(s->profile, stop, &progress, err);
+    progress_release(&progress);
+    return r;
+}
+
 static int open_subject(struct subject *s, const char *path, const char *title)
 {
     struct machine_config config;
     struct sample_config sampling;
-    struct progress progress;
     struct peet_err err;
     int code = subject_machine(&config, machine, &settings, cpus);
 
@@ -132,9 +147,7 @@ static int open_subject(struct subject *s, const char *path, const char *title)
         || ((sample || sets) && profile_set_sample(s->profile, &sampling, &err) < 0))
         return fail(&err);
     subject_expect_end();
-    progress_init(&progress, stderr, title, 0, "references");
-    int r = profile_run(s->profile, &subject_want_end, &progress, &err);
-    progress_release(&progress);
+    int r = run_subject(s, title, &subject_want_end, &err);
     if (r >= 0 && s->profile->sampled && sampled_counts(s->profile->sampled).windows == 0 && !subject_want_end) {
         complain("%s: no window in %" PRIu64 " references: take a shorter --length, or no --sample", path,
                  sampled_counts(s->profile->sampled).between);
@@ -188,7 +201,174 @@ static int compare(char **path)
     return close_subject(&before, code);
 }
 
-/* A program is recorded first, into a file that is gone afterwards unless it is wanted. */
+/* ---- how much is enough ---- */
+
+enum { FIRST_PART = 64, SAMPLES = 10 };
+
+/* References of a trace. */
+static int count_references(const char *path, uint64_t *ret)
+{
+    struct peet_totals totals;
+    struct peet_trace *t;
+    struct peet_err err;
+
+    if (peet_trace_open(path, &t, &err) < 0)
+        return fail(&err);
+    *ret = 0;
+    for (size_t i = 0; peet_trace_thread(t, i); i++)
+        if (peet_trace_totals(t, peet_trace_thread(t, i)->id, &totals) == 0)
+            *ret += totals.references;
+    peet_trace_free(t);
+    return EXIT_OK;
+}
+
+/* One profile of several; NULL is the whole one. It is closed again unless it is wanted. */
+static int try_part(struct subject *s, const char *path, const char *title, const char *part, char **ret_order)
+{
+    sample = part;
+    int code = open_subject(s, path, title);
+
+    *ret_order = code == EXIT_OK ? advice_order(s->profile) : NULL;
+    return code;
+}
+
+/* How long samples are to be, from a first look; 0: there is no use in them. */
+static int choose_length(struct subject *s, const char *path, const char *title, uint64_t references)
+{
+    char *order;
+
+    sample_length = references / 100 / SAMPLES < DEFAULT_LENGTH ? references / 100 / SAMPLES : DEFAULT_LENGTH;
+    int code = references >= ADVICE_MODERATE_SIZE ? try_part(s, path, title, "1/100", &order) : EXIT_OK;
+    if (code != EXIT_OK || references < ADVICE_MODERATE_SIZE) {
+        sample_length = 0;
+        return code;
+    }
+    free(order);
+    const struct profile *p = s->profile;
+    struct advice a = advice_for(p->references ? (double)p->misses / (double)p->references : 0, references);
+    sample_length = a.length;
+    code = close_subject(s, code);
+    *s = (struct subject){ 0 };
+    return code;
+}
+
+/* Ever more samples, until twice as many say the same of the data that matter; of a program that is steady, as few as there may be. */
+static int profile_automatically(const char *path, const char *title)
+{
+    struct subject s = { 0 };
+    char *before = NULL, *order = NULL, part[16];
+    uint64_t references = 0, given = sample_length;
+    bool is_same = false;
+    int code = count_references(path, &references);
+
+    if (code == EXIT_OK)
+        code = choose_length(&s, path, title, references);
+    if (sample_length && given != DEFAULT_LENGTH)
+        sample_length = given;
+    for (unsigned one_in = FIRST_PART; code == EXIT_OK && !is_same; one_in /= 2) {
+        bool is_whole = sample_length == 0 || one_in < 2;
+        if (!is_whole && references / one_in / sample_length < SAMPLES)
+            continue; /* too few */
+        if (s.profile)
+            close_subject(&s, code);
+        s = (struct subject){ 0 };
+        snprintf(part, sizeof part, "1/%u", one_in);
+        code = try_part(&s, path, title, is_whole ? NULL : part, &order);
+        is_same = is_whole || is_steady || (before && order && strcmp(before, order) == 0);
+        free(before);
+        before = order;
+    }
+    free(before);
+    if (code == EXIT_OK)
+        code = report(s.profile, title);
+    return close_subject(&s, code);
+}
+
+static int profile_recording(const char *path, const char *title)
+{
+    return is_automatic ? profile_automatically(path, title) : profile_trace(path, title);
+}
+
+/* ---- a program while it runs ---- */
+
+/* A path that stays the same when the program changes its folder. */
+static const char *fixed_path(const char *path)
+{
+    char *folder = path && path[0] != '/' && strcmp(path, "-") != 0 ? getcwd(NULL, 0) : NULL;
+
+    return folder ? mem_format("%s/%s", folder, path) : path;
+}
+
+/* In the program's process: the report goes outside as it is to be shown. */
+static int profile_here(const struct inside *inside, char **program)
+{
+    struct machine_config config;
+    struct subject s = { 0 };
+    struct peet_err err;
+    char *text = NULL;
+    size_t bytes = 0;
+    int code = subject_machine(&config, machine, &settings, cpus);
+
+    callgrind = fixed_path(callgrind);
+    stacks = fixed_path(stacks);
+    output = NULL; /* that is outside */
+    if (code == EXIT_OK
+        && (source_open_host(inside->host, false, &s.source, &err) < 0
+            || profile_new(&config, s.source, &s.profile, &err) < 0
+            || run_subject(&s, program[0], inside->host->want_end, &err) < 0))
+        code = fail(&err);
+    FILE *out = code == EXIT_OK ? open_memstream(&text, &bytes) : NULL;
+    if (out) {
+        shown = out;
+        code = report(s.profile, program[0]);
+        fclose(out);
+    }
+    bool is_part = code == EXIT_OK && s.profile->result.is_part;
+    if (inside_answer_bytes(code == EXIT_OK ? -1 : code, text, bytes, &err) < 0)
+        code = fail(&err);
+    free(text);
+    profile_free(s.profile);
+    source_free(s.source);
+    return is_part ? EXIT_STOPPED : code;
+}
+
+/* All that is left of the answer. */
+static int pass_on(FILE *answer)
+{
+    FILE *out = output && strcmp(output, "-") != 0 ? fopen(output, "w") : stdout;
+    char bytes[1 << 14];
+    bool ok = out != NULL;
+
+    for (size_t n; ok && (n = fread(bytes, 1, sizeof bytes, answer)) > 0;)
+        ok = fwrite(bytes, 1, n, out) == n;
+    if (out && (out == stdout ? fflush(out) : fclose(out)) != 0)
+        ok = false;
+    if (ok)
+        return EXIT_OK;
+    complain("%s: cannot be written", output ? output : "the report");
+    return EXIT_FAILED;
+}
+
+static int profile_inside(char **program)
+{
+    struct machine_config unused;
+    struct peet_err err;
+    FILE *answer;
+    int inner, status, code = subject_machine(&unused, machine, &settings, cpus); /* mistakes are told before */
+
+    if (code != EXIT_OK)
+        return code;
+    if (inside_ask(program, 0, 0, &answer, &inner, &status, &err) < 0)
+        return fail(&err);
+    code = inner < 0 ? pass_on(answer) : inner;
+    fclose(answer);
+    status = subject_exit_code(status);
+    if (inner < 0 && code == EXIT_OK && status)
+        warn("%s ended with status %d: this is the profile of what it did", program[0], status);
+    return code;
+}
+
+/* Else a program is recorded first, into a file that is gone afterwards unless it is wanted. */
 static int profile_program(char **program)
 {
     struct producer_config config = { .argv = program };
@@ -200,9 +380,8 @@ static int profile_program(char **program)
     struct peet_err err;
     int code = subject_machine(&unused, machine, &settings, cpus); /* mistakes are told before work begins */
 
-    if (code == EXIT_OK && (sample || sets))
+    if (code == EXIT_OK && (sample || sets) && !is_automatic)
         code = read_sampling(&unused, &unused_too);
-
     if (code == EXIT_OK && record_trace(&producer_live, &config, path, &recording, &err) < 0)
         code = fail(&err);
     for (size_t i = 0; i < recording.warnings; i++)
@@ -212,7 +391,7 @@ static int profile_program(char **program)
     if (code == EXIT_OK) {
         if (status)
             warn("%s ended with status %d: this is the profile of what it did", program[0], status);
-        code = profile_trace(path, program[0]);
+        code = profile_recording(path, program[0]);
     }
     if (!trace_path)
         unlink(path);
@@ -231,15 +410,21 @@ static int run(int operands, char **operand)
 {
     int code;
 
+    is_automatic = sample && !strcmp(sample, "auto");
+    if (is_steady && !is_automatic)
+        return usage_error(&cmd_profile, "--steady goes with --sample auto");
     if (operands == 0)
         return usage_error(&cmd_profile, "no trace and no program given");
     if (operands == 3 && !strcmp(operand[0], "diff") && is_trace(operand[1]) && is_trace(operand[2])) {
         code = compare(operand + 1);
     } else if (subject_is_program(operands, operand[0])) {
         operand[operands] = NULL; /* argv has room: it held the verb, at least */
-        code = profile_program(operand);
+        bool is_whole = !sample && !sets && !trace_path;
+        code = inside_here()                         ? profile_here(inside_here(), operand)
+               : is_whole && inside_is_here_to_run() ? profile_inside(operand)
+                                                     : profile_program(operand);
     } else {
-        code = profile_trace(operand[0], operand[0]);
+        code = profile_recording(operand[0], operand[0]);
     }
     opt_list_release(&settings);
     return code;
@@ -273,9 +458,13 @@ static const struct opt options[] = {
       .help = "also the source of what costs most, line by line (always with --format html)" },
     { .name = "sample",
       .type = OPT_STRING,
-      .arg = "1/N",
+      .arg = "1/N|auto",
       .value = &sample,
-      .help = "look at one in N references, in windows, and estimate the rest" },
+      .help = "look at one in N references, in windows, and estimate the rest; auto: as many as are needed" },
+    { .name = "steady",
+      .type = OPT_FLAG,
+      .value = &is_steady,
+      .help = "with --sample auto: the program does the same all the time" },
     { .name = "length",
       .type = OPT_NUMBER,
       .arg = "N",

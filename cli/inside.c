@@ -69,24 +69,23 @@ bool inside_is_here_to_run(void)
     return yes;
 }
 
-/* What the machine has left: a code, and behind 0 the result. */
-static int read_answer(FILE *answer, int status, const char *name, struct sim_result *ret, int *ret_code,
-                       struct peet_err *err)
+/* What the machine has left begins with a code. */
+static int read_code(FILE *answer, int status, const char *name, int *ret_code, struct peet_err *err)
 {
     int32_t code;
 
-    if (fread(&code, sizeof code, 1, answer) != 1) {
-        if (WIFSIGNALED(status))
-            return err_set(err, PEET_ERR_IO, "%s: it was ended by signal %d, and the simulation with it", name,
-                           WTERMSIG(status));
-        return err_set(err, PEET_ERR_IO, "%s: it ended, and the simulation with it, without a result", name);
+    if (fread(&code, sizeof code, 1, answer) == 1) {
+        *ret_code = code;
+        return 0;
     }
-    *ret_code = code;
-    return code < 0 ? sim_result_read(ret, answer, err) : 0;
+    if (WIFSIGNALED(status))
+        return err_set(err, PEET_ERR_IO, "%s: it was ended by signal %d, and the simulation with it", name,
+                       WTERMSIG(status));
+    return err_set(err, PEET_ERR_IO, "%s: it ended, and the simulation with it, without a result", name);
 }
 
-int inside_simulate(char *const *program, uint32_t ahead, size_t run, struct sim_result *ret, int *ret_code,
-                    int *ret_status, struct peet_err *err)
+int inside_ask(char *const *program, uint32_t ahead, size_t run, FILE **ret_answer, int *ret_code, int *ret_status,
+               struct peet_err *err)
 {
     size_t bytes;
     char *line = read_all("/proc/self/cmdline", &bytes), *library = find_library();
@@ -99,31 +98,64 @@ int inside_simulate(char *const *program, uint32_t ahead, size_t run, struct sim
     char *job = mem_alloc(bytes + 32, 1);
     size_t n = (size_t)snprintf(job, 32, "%zu", run) + 1;
     memcpy(job + n, line, bytes);
-    FILE *answer;
-    int r = inside_run(&(struct inside_job){ program, ahead, library, job, n + bytes }, ret_status, &answer, err);
-    if (r == 0) {
-        r = read_answer(answer, *ret_status, program[0], ret, ret_code, err);
-        fclose(answer);
-    }
+    int r = inside_run(&(struct inside_job){ program, ahead, library, job, n + bytes }, ret_status, ret_answer, err);
+    if (r == 0 && (r = read_code(*ret_answer, *ret_status, program[0], ret_code, err)) < 0)
+        fclose(*ret_answer);
     free(line);
     free(library);
     free(job);
     return r;
 }
 
+int inside_simulate(char *const *program, uint32_t ahead, size_t run, struct sim_result *ret, int *ret_code,
+                    int *ret_status, struct peet_err *err)
+{
+    FILE *answer;
+    int r = inside_ask(program, ahead, run, &answer, ret_code, ret_status, err);
+
+    if (r < 0)
+        return r;
+    if (*ret_code < 0)
+        r = sim_result_read(ret, answer, err);
+    fclose(answer);
+    return r;
+}
+
 /* ---- inside ---- */
 
-int inside_answer(int code, const struct sim_result *r, struct peet_err *err)
+static int begin_answer(int code, FILE **ret)
 {
-    FILE *f = fopen(inside.answer, "w");
     int32_t word = code;
-    int failed = !f || fwrite(&word, sizeof word, 1, f) != 1 ? PEET_ERR_IO : 0;
 
-    if (!failed && code < 0)
-        failed = sim_result_write(r, f, err);
+    *ret = fopen(inside.answer, "w");
+    return !*ret || fwrite(&word, sizeof word, 1, *ret) != 1 ? PEET_ERR_IO : 0;
+}
+
+static int end_answer(FILE *f, int failed, struct peet_err *err)
+{
     if (f && fclose(f) != 0)
         failed = PEET_ERR_IO;
     return failed ? err_set(err, PEET_ERR_IO, "the result cannot be handed over") : 0;
+}
+
+int inside_answer(int code, const struct sim_result *r, struct peet_err *err)
+{
+    FILE *f;
+    int failed = begin_answer(code, &f);
+
+    if (!failed && code < 0)
+        failed = sim_result_write(r, f, err);
+    return end_answer(f, failed, err);
+}
+
+int inside_answer_bytes(int code, const char *bytes, size_t count, struct peet_err *err)
+{
+    FILE *f;
+    int failed = begin_answer(code, &f);
+
+    if (!failed && count && fwrite(bytes, 1, count, f) != count)
+        failed = PEET_ERR_IO;
+    return end_answer(f, failed, err);
 }
 
 /* Our errors are not the program's end: it goes on to it only after a simulation that came to its own. */

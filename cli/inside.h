@@ -19,6 +19,10 @@ bool inside_is_here_to_run(void);
 int inside_simulate(char *const *program, uint32_t ahead, size_t run, struct sim_result *ret, int *ret_code,
                     int *ret_status, struct peet_err *err);
 
+/* The same for any other verb: *ret_answer has what the program's process answers, behind the code; to be closed. */
+int inside_ask(char *const *program, uint32_t ahead, size_t run, FILE **ret_answer, int *ret_code, int *ret_status,
+               struct peet_err *err);
+
 /* ---- inside ---- */
 
 struct inside {
@@ -29,7 +33,8 @@ struct inside {
 
 const struct inside *inside_here(void); /* NULL: this is the user's command */
 
-/* For who waits outside: a code, and if it is below 0 the result. */
+/* For who waits outside: a code, and if it is below 0 the result, or these bytes. */
 int inside_answer(int code, const struct sim_result *r, struct peet_err *err);
+int inside_answer_bytes(int code, const char *bytes, size_t count, struct peet_err *err);
 
 #endif

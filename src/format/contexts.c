@@ -144,16 +144,20 @@ struct context *contexts_find_name(struct contexts *x, const struct schema *s, c
     return c;
 }
 
-void context_settle(const struct context *c, const struct peet_names *names, uint64_t *slots)
+void words_settle(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t name,
+                  uint64_t *slots)
 {
-    const struct peet_trips *t = c->trips;
-
     if (t) {
         uint64_t trips = context_trips(t, slots);
-        for (unsigned i = t->end; i + 1u < c->slots; i++)
+        for (unsigned i = t->end; i + 1u < count; i++)
             slots[i] = slots[i + 1];
-        slots[c->slots - 1] = trips;
+        slots[count - 1] = trips;
     } else if (names && names->loop) {
-        names->loop(names->context, c->name, slots);
+        names->loop(names->context, name, slots);
     }
+}
+
+void context_settle(const struct context *c, const struct peet_names *names, uint64_t *slots)
+{
+    words_settle(c->trips, c->slots, names, c->name, slots);
 }

@@ -44,7 +44,9 @@ static inline uint64_t context_trips(const struct peet_trips *t, const uint64_t 
     return (way >> t->shift) * t->inverse & t->mask;
 }
 
-/* The words of a loop become its slots. */
+/* The words of a loop become its slots: t may be NULL, for one that tells its trips in another way. */
+void words_settle(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t name,
+                  uint64_t *slots);
 void context_settle(const struct context *c, const struct peet_names *names, uint64_t *slots);
 
 #endif

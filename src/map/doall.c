@@ -440,7 +440,7 @@ static void free_doall(struct source *s)
     free(d);
 }
 
-static const struct source_kind DOALL = { next, free_doall };
+static const struct source_kind DOALL = { .next = next, .free = free_doall };
 
 /* ---- from outside ---- */
 

@@ -6,14 +6,18 @@
 #include "base/mem.h"
 #include "capture/live/steer.h"
 #include "capture/rt/raw.h"
+#include "capture/x86/layout.h"
 #include "map/source.h"
 
 enum { MOST = 1 << 16 };
 _Static_assert((int)SOURCE_CANCELLED == (int)RAW_CANCELLED, "what the machine says is what the program understands");
 
+#define TOO_MANY "the program has made more than %d threads, which is all that can be simulated"
+
 struct program {
     struct source source;
     struct steer *steer;
+    uint64_t registers[PEET_REGISTERS]; /* of a context that begins */
     struct source_context context[MOST];
 };
 
@@ -32,8 +36,21 @@ static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_
 
     see_threads(p);
     if (r >= 0 && steer_threads(p->steer) > MOST)
-        return err_set(err, PEET_ERR_USAGE,
-                       "the program has made more than %d threads, which is all that can be simulated", MOST);
+        return err_set(err, PEET_ERR_USAGE, TOO_MANY, MOST);
+    return r;
+}
+
+static int words(struct source *s, uint32_t context, uint64_t reply, struct source_words *ret, struct peet_err *err)
+{
+    struct program *p = (struct program *)(void *)s;
+    uint64_t pointer = 0;
+    int r = steer_words(p->steer, context, reply, &ret->word, &ret->end, &ret->names, &pointer, err);
+
+    see_threads(p);
+    if (r >= 0 && steer_threads(p->steer) > MOST)
+        return err_set(err, PEET_ERR_USAGE, TOO_MANY, MOST);
+    p->registers[X86_FS_REGISTER] = pointer;
+    ret->registers = pointer ? p->registers : NULL;
     return r;
 }
 
@@ -45,7 +62,7 @@ static void free_program(struct source *s)
     free(p);
 }
 
-static const struct source_kind PROGRAM = { next, free_program };
+static const struct source_kind PROGRAM = { next, free_program, words };
 
 static int open_program(struct program *p, int r, struct source **ret)
 {

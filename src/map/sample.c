@@ -639,7 +639,7 @@ static void free_sampler(struct source *source)
     free(s);
 }
 
-static const struct source_kind SAMPLER = { next, free_sampler };
+static const struct source_kind SAMPLER = { .next = next, .free = free_sampler };
 
 struct ranked {
     uint64_t hash, set;

@@ -29,11 +29,20 @@ struct source_context {
 /* A reply to an event in which a thread waited: its wait was ended, for it is to end. */
 enum { SOURCE_CANCELLED = 2 };
 
+/* Words of a producer (peet/trace.h, peet_names): those that are not used yet. registers: not NULL for a context's first ones. */
+struct source_words {
+    uint64_t *word, *end;
+    const struct peet_names *names;
+    const uint64_t *registers;
+};
+
 struct source_kind {
     /* The next batch of a context, valid until the next call for it: 1, 0 at its end, or an error. `reply` answers its last event, if
      * that asked something. What others have created meanwhile is among the contexts then. */
     int (*next)(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err);
     void (*free)(struct source *s);
+    /* The same as words, for who asks for nothing else from the beginning; or NULL. All that came before must have been used. */
+    int (*words)(struct source *s, uint32_t context, uint64_t reply, struct source_words *ret, struct peet_err *err);
 };
 
 struct source {
@@ -48,6 +57,12 @@ static inline int source_next(struct source *s, uint32_t context, uint64_t reply
                               struct peet_err *err)
 {
     return s->kind->next(s, context, reply, ret, err);
+}
+
+static inline int source_words(struct source *s, uint32_t context, uint64_t reply, struct source_words *ret,
+                               struct peet_err *err)
+{
+    return s->kind->words(s, context, reply, ret, err);
 }
 
 static inline void source_free(struct source *s)

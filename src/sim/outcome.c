@@ -81,6 +81,22 @@ static void list_objects(struct sim *s, struct sim_result *ret)
         name_object(s, &ret->object[i]);
 }
 
+/* The machine with one processor has counted for itself. */
+static void add_solo(struct sim *s, struct sim_result *ret)
+{
+    struct solo_time *t = solo_time(s->solo);
+    struct sim_place *p = &s->place[0].seen;
+
+    solo_settle(s->solo);
+    ret->fabric = *solo_fabric(s->solo);
+    solo_counts(s->solo, &ret->memory[0]);
+    p->time[TIME_compute] += t->compute;
+    p->time[TIME_stall] += t->stall;
+    p->time[TIME_bus] += t->bus;
+    p->instructions += t->instructions;
+    t->compute = t->stall = t->bus = t->instructions = 0;
+}
+
 void sim_result(struct sim *s, struct sim_result *ret)
 {
     *ret = (struct sim_result){ .references = s->references,
@@ -95,6 +111,8 @@ void sim_result(struct sim *s, struct sim_result *ret)
     ret->fabric = *memory_fabric(s->memory);
     for (unsigned i = 0; i < s->config.cpus; i++)
         ret->memory[i] = *memory_counts(s->memory, i);
+    if (s->solo)
+        add_solo(s, ret);
     for (uint32_t i = 0; i < s->places; i++)
         ret->cycles = s->place[i].clock > ret->cycles ? s->place[i].clock : ret->cycles;
     for (uint32_t i = 0; i < s->places; i++) {

@@ -42,6 +42,10 @@ static uint64_t host_access(void *context, unsigned cpu, uint64_t addr, enum pee
     s->references++;
     host_touches(s, cpu);
     addr = s->remap ? remap_addr(s->remap, addr) : addr;
+    if (s->observer)
+        s->observer->lock(s->observer->context, cpu, addr);
+    if (s->solo)
+        return now + cost + solo_access(s->solo, addr, 8, kind, now + cost);
     return now + cost + memory_access(s->memory, cpu, addr, 8, kind, now + cost);
 }
 
@@ -158,6 +162,12 @@ void sim_set_observer(struct sim *s, const struct sim_observer *o)
     sim_set_leads(s, !o);
 }
 
+bool sim_set_watch(struct sim *s, const struct solo_watch *w, struct peet_err *err)
+{
+    return !s->remap && s->source->kind->words && solo_can(&s->config)
+           && solo_new(&s->config, s->source->trace, w, &s->solo, err) == 0;
+}
+
 void sim_set_stop(struct sim *s, const volatile uint32_t *stop)
 {
     s->stop = stop;
@@ -168,6 +178,7 @@ void sim_free(struct sim *s)
     if (!s)
         return;
     memory_free(s->memory);
+    solo_free(s->solo);
     sim_loop_release(s);
     map_release(&s->objects);
     map_release(&s->threads);
@@ -414,6 +425,12 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
     uint64_t addr = s->remap ? remap_addr(s->remap, r->addr) : r->addr;
 
     s->references++;
+    if (s->solo) {
+        solo_time(s->solo)->clock = p->clock;
+        p->clock += solo_refer(s->solo, p->context->sched.number, r, s->site,
+                               (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain]);
+        return false;
+    }
     if (s->observer)
         return refer_seen(s, p, r, addr);
     if (memory_is_easy(p->front, addr, r->size, r->kind)) {
@@ -522,6 +539,58 @@ static void see_quantum(struct sim *s, struct place *p)
         give_way(s, p);
 }
 
+/* An event at which a context has come. */
+static void meet_event(struct sim *s, struct place *p, const struct peet_event *e)
+{
+    if (s->remap)
+        remap_event(s->remap, p->context->sched.group, e);
+    if (s->observer)
+        s->observer->event(s->observer->context, p->context->sched.number, e);
+    if (s->solo)
+        solo_event(s->solo, p->context->sched.number, e);
+    s->site = e->site;
+    sim_event(s, p, e);
+}
+
+/* How long nobody else has a say, if threads take turns. */
+static uint64_t end_of_turn(const struct sim *s, const struct place *p, uint64_t limit)
+{
+    uint64_t quantum = s->config.quantum ? s->config.quantum : limit - p->clock;
+    uint64_t over = p->began + quantum > p->clock ? p->began + quantum : p->clock + quantum;
+
+    return s->scheduler.count > 0 && over < limit ? over : limit;
+}
+
+/* The same for a machine that takes words: up to an event, or to the end of its turn. */
+static int go_on_solo(struct sim *s, struct place *p, uint64_t limit, struct peet_err *err)
+{
+    struct context *c = p->context;
+
+    while (c->words.word == c->words.end) {
+        c->yields = false;
+        int r = source_words(s->source, c->sched.number, c->reply, &c->words, err);
+        c->reply = 0;
+        int seen = r < 0 ? r : see_contexts(s, err);
+        if (seen < 0)
+            return seen;
+        if (r == 0) {
+            sim_end_context(s, p);
+            return 0;
+        }
+    }
+    struct solo_time *t = solo_time(s->solo);
+    uint64_t references = t->references;
+    t->clock = p->clock;
+    int r = solo_run(s->solo, c->sched.number, &c->words, end_of_turn(s, p, limit), &c->event, err);
+    p->clock = t->clock;
+    s->references += t->references - references;
+    if (r > 0)
+        meet_event(s, p, &c->event);
+    else if (r == 0)
+        see_quantum(s, p);
+    return r < 0 ? r : 0;
+}
+
 /* One turn of a place. */
 static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err *err)
 {
@@ -536,6 +605,8 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
             see_quantum(s, p);
         return 0;
     }
+    if (s->solo)
+        return go_on_solo(s, p, limit, err);
     while (c->at == c->batch.count) {
         c->yields = false;
         int r = source_next(s->source, c->sched.number, c->reply, &c->batch, err);
@@ -552,12 +623,7 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
     const struct peet_record *r = &c->batch.records[c->at];
     if (r->kind == PEET_EVENT) {
         c->at++;
-        if (s->remap)
-            remap_event(s->remap, c->sched.group, &c->batch.events[r->id]);
-        if (s->observer)
-            s->observer->event(s->observer->context, c->sched.number, &c->batch.events[r->id]);
-        s->site = c->batch.events[r->id].site;
-        sim_event(s, p, &c->batch.events[r->id]);
+        meet_event(s, p, &c->batch.events[r->id]);
         return 0;
     }
     if (r->kind == PEET_REPEAT)

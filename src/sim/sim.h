@@ -121,6 +121,8 @@ struct sim_observer {
     /* A block begins: cycles of its instructions, and what they waited for themselves. */
     void (*block)(void *context, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch);
     void (*reference)(void *context, const struct sim_reference *r);
+    void (*lock)(void *context, unsigned cpu,
+                 uint64_t addr); /* a lock or a barrier has referred to a word of its own */
     void (*event)(void *context, uint32_t thread, const struct peet_event *e); /* before anything comes of it */
     /* While a reference is on its way: a processor loses a line to it. */
     void (*lost)(void *context, unsigned cpu, uint64_t line, enum lost how);
@@ -128,6 +130,11 @@ struct sim_observer {
 
 /* Borrowed. The source must not give repeats. */
 void sim_set_observer(struct sim *s, const struct sim_observer *o);
+
+/* Another way to look on, which costs much less, where it is possible (sim/solo.h): for one processor, and a source that has words. Where several threads share that
+ * processor, a loop ends before the next thread's turn begins. False: it is not possible, and nothing has changed. */
+struct solo_watch;
+bool sim_set_watch(struct sim *s, const struct solo_watch *w, struct peet_err *err);
 
 /* It is to end as soon as that is not 0 any more. */
 void sim_set_stop(struct sim *s, const volatile uint32_t *stop);

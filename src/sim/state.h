@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "sim/moves.h"
 #include "sim/sim.h"
+#include "sim/solo.h"
 
 enum status { STATUS_UNBORN, STATUS_READY, STATUS_RUNNING, STATUS_WAITING, STATUS_ENDED };
 
@@ -82,6 +83,8 @@ struct context {
     int64_t first_iteration;                     /*   and the number of the first */
     uint64_t sequence;                           /* of its iteration, */
     uint32_t depth;                              /*   and how many starts it is in; 0: it has none */
+    struct source_words words;                   /* of solo, */
+    struct peet_event event;                     /*   and where they have come to */
     struct peet_batch batch;
     size_t at;
     size_t in_trip;   /* of what is repeated: the next record, */
@@ -128,6 +131,7 @@ struct sim {
     struct memory *memory;
     struct remap *remap;                 /* or NULL */
     const struct sim_observer *observer; /* or NULL */
+    struct solo *solo;                   /* or NULL */
     uint64_t site;                       /* for whom library code moves bytes */
     struct scheduler scheduler;
     struct sync_host host;

@@ -27,7 +27,7 @@ static void free_window(struct source *s)
     (void)s; /* lives with who opened it */
 }
 
-static const struct source_kind WINDOW = { next, free_window };
+static const struct source_kind WINDOW = { .next = next, .free = free_window };
 
 struct program {
     char *const *argv;

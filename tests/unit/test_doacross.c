@@ -50,7 +50,7 @@ static void tap_free(struct source *s)
     free(s);
 }
 
-static const struct source_kind TAP = { tap_next, tap_free };
+static const struct source_kind TAP = { .next = tap_next, .free = tap_free };
 
 /* The trace on a machine, with those settings; what happened, to be freed by source_free. */
 static struct tap *play(struct peet_trace *t, const char *const *set, size_t sets, uint32_t window,

@@ -588,7 +588,7 @@ static void free_periodic(struct source *s)
 
 static double estimate_periodic(bool is_random)
 {
-    static const struct source_kind KIND = { next_of_periodic, free_periodic };
+    static const struct source_kind KIND = { .next = next_of_periodic, .free = free_periodic };
     struct periodic *p = calloc(1, sizeof *p);
     struct sample_config config = { LENGTH, PERIOD, .is_random = is_random, .seed = 3, .line_bytes = 64 };
     struct estimate *e;

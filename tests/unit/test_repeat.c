@@ -106,7 +106,7 @@ static void free_nothing(struct source *s)
     (void)s;
 }
 
-static const struct source_kind MADE = { next, free_nothing };
+static const struct source_kind MADE = { .next = next, .free = free_nothing };
 
 static void define(struct made *m, struct peet_writer *w)
 {

@@ -29,8 +29,11 @@ struct steered {
     struct peet_feed *feed;
     struct peet_names names;
     bool has_words; /* they are being read: the buffer is not empty yet */
-    bool is_over;   /* it runs no more */
-    bool is_gone;   /* and others may have its place */
+    uint64_t *word; /* those that nobody has asked for as words, */
+    size_t words;
+    bool is_known; /*   and whether somebody has, before */
+    bool is_over;  /* it runs no more */
+    bool is_gone;  /* and others may have its place */
 };
 
 struct steer {
@@ -165,7 +168,9 @@ static void take_words(struct steer *s, struct steered *x)
 
     if (atomic_load_explicit(&b->state, memory_order_acquire) != RAW_FULL)
         return;
-    peet_feed_put(x->feed, live_buffer(&s->state, x->place, t->turn), b->bytes / 8, &x->names);
+    x->word = live_buffer(&s->state, x->place, t->turn);
+    x->words = b->bytes / 8;
+    peet_feed_put(x->feed, x->word, x->words, &x->names);
     x->has_words = true;
 }
 
@@ -211,25 +216,50 @@ static void leave_place(struct steer *s, struct steered *x)
     atomic_store(&x->raw->life, RAW_FREE);
 }
 
+/* All that it said has been read: 1 if it has said more, 0 at its end, or an error. */
+static int go_on(struct steer *s, struct steered *x, uint64_t reply, struct peet_err *err)
+{
+    int r = x->has_words ? give_back(s, x, err) : 0;
+
+    if (r < 0)
+        return r;
+    if (x->is_over) {
+        leave_place(s, x);
+        return 0;
+    }
+    if ((r = resume(s, x, reply, err)) < 0)
+        return r;
+    take_words(s, x);
+    return 1;
+}
+
 int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
 {
     struct steered *x = s->thread[thread];
 
     for (;;) {
-        if (x->has_words) {
-            int r = peet_feed_next(x->feed, ret, err);
-            if (r != 0 || (r = give_back(s, x, err)) < 0)
-                return r;
-        }
-        if (x->is_over) {
-            leave_place(s, x);
-            return 0;
-        }
-        int r = resume(s, x, reply, err);
-        if (r < 0)
+        int r = x->has_words ? peet_feed_next(x->feed, ret, err) : 0;
+        if (r != 0 || (r = go_on(s, x, reply, err)) <= 0)
             return r;
-        take_words(s, x);
     }
+}
+
+int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret_word, uint64_t **ret_end,
+                const struct peet_names **ret_names, uint64_t *ret_pointer, struct peet_err *err)
+{
+    struct steered *x = s->thread[thread];
+    int r;
+
+    while (x->words == 0)
+        if ((r = go_on(s, x, reply, err)) <= 0)
+            return r;
+    *ret_word = x->word;
+    *ret_end = x->word + x->words;
+    *ret_names = &x->names;
+    *ret_pointer = x->is_known ? 0 : x->raw->thread_pointer;
+    x->words = 0;
+    x->is_known = true;
+    return 1;
 }
 
 /* ---- beginning and end ---- */

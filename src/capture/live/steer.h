@@ -29,6 +29,10 @@ uint32_t steer_process(const struct steer *s, uint32_t thread);
 /* The next batch of a thread, which runs if all that it said has been read; `reply` answers the event before. 1, 0 at its end, or an error. */
 int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err);
 
+/* The same as words, for who asks for nothing else. Those before must have been used. *ret_pointer: the thread pointer, of a thread's first words; else 0. */
+int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret_word, uint64_t **ret_end,
+                const struct peet_names **ret_names, uint64_t *ret_pointer, struct peet_err *err);
+
 /* How the program has ended, as waitpid tells it; it must have. */
 int steer_status(struct steer *s);
 

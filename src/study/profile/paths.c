@@ -56,15 +56,18 @@ static uint32_t top(const struct path_thread *t)
 
 static uint32_t child(struct paths *p, uint32_t parent, uint64_t site)
 {
+    if (p->node[parent].last_call == site)
+        return p->node[parent].last;
     uint32_t *node = map_put(&p->children, site, parent);
 
     assert(node);
     if (*node == 0) {
         p->node = mem_room(p->node, p->nodes, sizeof *p->node);
-        p->node[p->nodes] = (struct path_node){ parent, site };
+        p->node[p->nodes] = (struct path_node){ parent, site, 0, 0 };
         *node = p->nodes++;
     }
-    return *node;
+    p->node[parent].last_call = site;
+    return p->node[parent].last = *node;
 }
 
 static void push(struct path_thread *t, const struct path_call *call)

@@ -10,8 +10,10 @@
 #include "peet/trace.h"
 
 struct path_node {
-    uint32_t parent; /* 0 is the root, where threads begin */
-    uint64_t call;   /* address of the call that led here */
+    uint32_t parent;    /* 0 is the root, where threads begin */
+    uint64_t call;      /* address of the call that led here */
+    uint64_t last_call; /* from here; 0: none, */
+    uint32_t last;      /*   and where it led */
 };
 
 struct path_thread;

@@ -7,10 +7,12 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "sim/solo.h"
 #include "study/profile/estimate_profile.h"
 #include "study/profile/recent.h"
 
-enum { NOBODY = UINT32_MAX, LOSSES = 64, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1024 };
+#define CALLS ((uint32_t)1 << 31)
+enum { NOBODY = UINT32_MAX, LOSSES = 64, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096 };
 
 /* Where a place referred last: as long as it stays there, nothing has to be looked up. */
 struct site {
@@ -26,16 +28,18 @@ struct loss {
 struct running {
     struct profile p; /* first, so that one is the other */
     struct source *source;
-    struct site *site; /* by place */
-    uint32_t sites;
-    struct map cells;           /* uint32_t: number, by place and object */
-    struct map losses;          /* struct loss, by line and processor */
-    struct map pairs;           /* uint32_t: number, by hash */
-    struct map calls;           /* uint32_t: 1 + number, by address */
-    struct map leaves;          /* uint32_t: number, by node and block */
-    struct recent *recent;      /* by processor */
-    uint32_t *leaf;             /* by thread: 1 + number of the one in which it is */
-    uint32_t near[LEAVES_NEAR]; /* 1 + numbers of those that were used last */
+    struct site *site[2]; /* by instruction, and by call */
+    uint32_t sites[2];
+    struct map cells;              /* uint32_t: number, by place and object */
+    struct map losses;             /* struct loss, by line and processor */
+    struct map pairs;              /* uint32_t: number, by hash */
+    struct map calls;              /* uint32_t: 1 + number, by address */
+    struct map leaves;             /* uint32_t: number, by node and block */
+    struct profile_window *window; /* of the reference that is on its way */
+    struct recent *recent;         /* by processor */
+    uint32_t *leaf;                /* by thread: 1 + number of the one in which it is */
+    uint32_t near[LEAVES_NEAR];    /* 1 + numbers of those that were used last */
+    uint32_t pairs_near[PAIRS_NEAR];
     uint32_t threads;
     uint32_t shift;
     struct {
@@ -92,7 +96,6 @@ int profile_new(const struct machine_config *machine, struct source *source, str
     for (unsigned i = 0; i < machine->cpus; i++)
         recent_init(&x->recent[i], own_lines(machine));
     p->window_length = FIRST_WINDOW;
-    p->insns = peet_trace_insns(p->trace);
     paths_init(&p->paths, p->trace);
     if ((r = where_open(p->trace, &p->where, err)) < 0 || (r = objects_new(p->trace, p->where, &p->objects, err)) < 0) {
         profile_free(p);
@@ -110,7 +113,8 @@ void profile_free(struct profile *p)
     for (unsigned i = 0; i < p->machine.cpus; i++)
         recent_release(&x->recent[i]);
     free(x->recent);
-    free(x->site);
+    free(x->site[0]);
+    free(x->site[1]);
     free(x->leaf);
     map_release(&x->cells);
     map_release(&x->losses);
@@ -137,6 +141,28 @@ uint64_t profile_place_addr(const struct profile *p, uint32_t place)
     return place < p->insns ? peet_trace_insn(p->trace, place)->addr : p->call[place - p->insns] - 1;
 }
 
+/* As long as it is not known how many instructions there are, calls have numbers from CALLS on. */
+static uint64_t place_addr(const struct profile *p, uint32_t place)
+{
+    return place < CALLS ? peet_trace_insn(p->trace, place)->addr : p->call[place - CALLS] - 1;
+}
+
+static uint32_t final_place(const struct profile *p, uint32_t place)
+{
+    return place < CALLS || place == NOBODY ? place : place - CALLS + p->insns;
+}
+
+static void number_calls(struct profile *p)
+{
+    p->insns = peet_trace_insns(p->trace);
+    for (size_t i = 0; i < p->cells; i++)
+        p->cell[i].place = final_place(p, p->cell[i].place);
+    for (size_t i = 0; i < p->pairs; i++) {
+        p->pair[i].of = final_place(p, p->pair[i].of);
+        p->pair[i].by = final_place(p, p->pair[i].by);
+    }
+}
+
 /* The place of a call of library code. */
 static uint32_t call_place(struct running *x, uint64_t addr)
 {
@@ -147,18 +173,23 @@ static uint32_t call_place(struct running *x, uint64_t addr)
         x->p.call[x->p.calls++] = addr;
         *number = x->p.calls;
     }
-    return x->p.insns + *number - 1;
+    return CALLS + *number - 1;
 }
 
 static struct site *site_at(struct running *x, uint32_t place)
 {
-    if (place >= x->sites) {
+    bool is_call = place >= CALLS;
+    struct site **site = &x->site[is_call];
+    uint32_t *sites = &x->sites[is_call];
+
+    place -= is_call ? CALLS : 0;
+    if (place >= *sites) {
         uint32_t more = place + place / 2 + 256;
-        x->site = room(realloc(x->site, more * sizeof *x->site));
-        memset(x->site + x->sites, 0, (more - x->sites) * sizeof *x->site);
-        x->sites = more;
+        *site = room(realloc(*site, more * sizeof **site));
+        memset(*site + *sites, 0, (more - *sites) * sizeof **site);
+        *sites = more;
     }
-    return &x->site[place];
+    return &(*site)[place];
 }
 
 static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
@@ -174,23 +205,23 @@ static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
     return *number;
 }
 
-static struct profile_cell *cell_of(struct running *x, const struct sim_reference *r, uint32_t place)
+static struct site *site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
 {
     struct site *s = site_at(x, place);
-    const struct source_context *c = &x->source->context[r->context];
+    const struct source_context *c = &x->source->context[context];
 
-    if (s->cell == 0 || r->addr < s->start || r->addr >= s->end || s->version != objects_version(x->p.objects)) {
-        uint32_t object = objects_find(x->p.objects, c->process, c->thread, r->addr, profile_place_addr(&x->p, place),
-                                       &s->start, &s->end);
+    if (s->cell == 0 || addr < s->start || addr >= s->end || s->version != objects_version(x->p.objects)) {
+        uint32_t object =
+            objects_find(x->p.objects, c->process, c->thread, addr, place_addr(&x->p, place), &s->start, &s->end);
         s->version = objects_version(x->p.objects);
         s->cell = 1 + cell_number(x, place, object);
     }
-    return &x->p.cell[s->cell - 1];
+    return s;
 }
 
 /* ---- who met whom ---- */
 
-static void meet(struct running *x, const struct profile_pair *met, uint64_t stall)
+static uint32_t pair_number(struct running *x, const struct profile_pair *met)
 {
     uint64_t key = ((uint64_t)met->of << 32 | met->by) * UINT64_C(0x9e3779b97f4a7c15)
                    ^ ((uint64_t)met->object << 32 | met->by_object) * UINT64_C(0xc2b2ae3d27d4eb4f);
@@ -210,8 +241,23 @@ static void meet(struct running *x, const struct profile_pair *met, uint64_t sta
             && other->by_object == met->by_object)
             break;
     }
-    x->p.pair[*number].misses++;
-    x->p.pair[*number].stall += stall;
+    return *number;
+}
+
+static bool are_same(const struct profile_pair *a, const struct profile_pair *b)
+{
+    return a->of == b->of && a->by == b->by && a->object == b->object && a->by_object == b->by_object
+           && a->cause == b->cause;
+}
+
+static void meet(struct running *x, const struct profile_pair *met, uint64_t stall)
+{
+    uint32_t *near = &x->pairs_near[(met->of * 31 + met->by * 7 + met->object) % PAIRS_NEAR];
+
+    if (*near == 0 || !are_same(&x->p.pair[*near - 1], met))
+        *near = 1 + pair_number(x, met);
+    x->p.pair[*near - 1].misses++;
+    x->p.pair[*near - 1].stall += stall;
 }
 
 static void see_loss(void *context, unsigned cpu, uint64_t line, enum lost how)
@@ -250,7 +296,7 @@ static enum profile_cause cause_of(const struct running *x, const struct sim_ref
 
 static struct profile_window *window_now(struct profile *p)
 {
-    if (p->references >= p->window_length * PROFILE_WINDOWS) { /* half as many, twice as long */
+    while (p->references >= p->window_length * PROFILE_WINDOWS) { /* half as many, twice as long */
         for (unsigned i = 0; i < PROFILE_WINDOWS / 2; i++) {
             const struct profile_window *a = &p->window[2 * i], *b = a + 1;
             p->window[i] =
@@ -262,13 +308,10 @@ static struct profile_window *window_now(struct profile *p)
     return &p->window[p->references / p->window_length];
 }
 
-static void see_miss(struct running *x, const struct sim_reference *r, struct profile_cell *c, enum profile_cause cause,
-                     uint64_t stall)
+/* by: to whom the line was lost, or NULL. */
+static void see_miss(struct running *x, const struct sim_reference *r, struct profile_cell *c, const struct loss *by,
+                     enum profile_cause cause, uint64_t stall)
 {
-    const struct loss *by = NULL;
-
-    if (r->cause != MISS_KINDS && cause != CAUSE_cold)
-        by = map_find(&x->losses, r->addr >> x->shift, r->cpu);
     c->misses += r->cause != MISS_KINDS;
     c->cause[cause]++;
     c->stall[cause] += stall;
@@ -280,16 +323,62 @@ static void see_miss(struct running *x, const struct sim_reference *r, struct pr
          stall);
 }
 
+/* Whether the first line of a reference would be there if any lines could be kept; all of them are then. */
+static bool use_lines(struct running *x, const struct sim_reference *r)
+{
+    uint64_t first = r->addr >> x->shift, last = (r->addr + (r->size ? r->size : 1) - 1) >> x->shift;
+    bool was_recent = recent_use(&x->recent[r->cpu], first);
+
+    for (uint64_t line = first; line < last;)
+        recent_use(&x->recent[r->cpu], ++line);
+    return was_recent;
+}
+
+static void see_lock(void *context, unsigned cpu, uint64_t addr)
+{
+    struct running *x = context;
+
+    recent_use(&x->recent[cpu], addr >> x->shift);
+}
+
+/* What a reference waited beyond a hit in the first cache. */
+static uint64_t stall_of(const struct profile *p, const struct sim_reference *r)
+{
+    uint64_t hit = r->kind == PEET_PREFETCH ? 0 : p->machine.level[0].latency;
+
+    return r->stall > hit && p->machine.level[0].bytes ? r->stall - hit : 0;
+}
+
+/* One that was not found at once. */
+static void add_miss(struct running *x, const struct sim_reference *r, struct profile_cell *c,
+                     struct profile_leaf *leaf, const struct loss *by, bool was_recent, uint64_t stall)
+{
+    struct profile *p = &x->p;
+    struct profile_window *w = x->window;
+
+    p->misses += r->cause != MISS_KINDS;
+    p->stall += stall;
+    w->misses += r->cause != MISS_KINDS;
+    w->stall += stall;
+    see_miss(x, r, c, by, cause_of(x, r, was_recent), stall);
+    if (leaf) {
+        leaf->stall += stall;
+        leaf->misses += r->cause != MISS_KINDS;
+    }
+}
+
 static void see_reference(void *context, const struct sim_reference *r)
 {
     struct running *x = context;
     struct profile *p = &x->p;
     uint32_t place = r->insn == SIM_NO_INSN ? call_place(x, r->site) : r->insn;
-    struct profile_cell *c = cell_of(x, r, place);
-    bool was_recent = recent_use(&x->recent[r->cpu], r->addr >> x->shift);
-    uint64_t hit = r->kind == PEET_PREFETCH ? 0 : p->machine.level[0].latency;
-    uint64_t stall = r->stall > hit && p->machine.level[0].bytes ? r->stall - hit : 0;
-    struct profile_window *w = window_now(p);
+    uint32_t cell = site_of(x, r->context, r->addr, place)->cell - 1; /* which may move them */
+    struct profile_cell *c = &x->p.cell[cell];
+    bool was_recent = use_lines(x, r);
+    uint64_t stall = stall_of(p, r);
+    struct profile_window *w = x->window = window_now(p);
+    struct profile_leaf *leaf =
+        r->context < x->threads && x->leaf[r->context] ? &p->leaf[x->leaf[r->context] - 1] : NULL;
 
     blame(x, place, c->object);
     c->references++;
@@ -298,23 +387,14 @@ static void see_reference(void *context, const struct sim_reference *r)
     w->references++;
     c->compute += r->issue + r->stall - stall;
     p->compute += r->issue + r->stall - stall;
-    if (r->context < x->threads && x->leaf[r->context])
-        p->leaf[x->leaf[r->context] - 1].compute += r->issue + r->stall - stall;
+    if (leaf)
+        leaf->compute += r->issue + r->stall - stall;
     if (p->sampled && sampled_refer(p->sampled, r, c->object) == OUTCOME_UNKNOWN) {
         c->unknown++; /* whatever the machine, which knows nothing of gaps, takes it for */
         return;
     }
-    if (r->cause == MISS_KINDS && stall == 0)
-        return;
-    p->misses += r->cause != MISS_KINDS;
-    p->stall += stall;
-    w->misses += r->cause != MISS_KINDS;
-    w->stall += stall;
-    see_miss(x, r, c, cause_of(x, r, was_recent), stall);
-    if (r->context < x->threads && x->leaf[r->context]) {
-        p->leaf[x->leaf[r->context] - 1].stall += stall;
-        p->leaf[x->leaf[r->context] - 1].misses += r->cause != MISS_KINDS;
-    }
+    if (r->cause != MISS_KINDS || stall > 0)
+        add_miss(x, r, c, leaf, map_find(&x->losses, r->addr >> x->shift, r->cpu), was_recent, stall);
 }
 
 static uint32_t leaf_number(struct running *x, uint32_t node, uint32_t block)
@@ -331,32 +411,44 @@ static uint32_t leaf_number(struct running *x, uint32_t node, uint32_t block)
     return *number;
 }
 
-static void see_block(void *context, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch)
+static uint32_t near_leaf(struct running *x, uint32_t node, uint32_t block)
 {
-    struct running *x = context;
-    struct profile *p = &x->p;
+    const struct profile *p = &x->p;
+    uint32_t *near = &x->near[(node * 0x9e3779b9u ^ block * 0x85ebca6bu) >> 18];
 
-    x->losses_now = 0; /* to locks, of whose own references nobody tells */
-    if (block->id >= p->items) {
-        uint32_t more = block->id + block->id / 2 + 256;
+    if (*near == 0 || p->leaf[*near - 1].node != node || p->leaf[*near - 1].block != block)
+        *near = 1 + leaf_number(x, node, block);
+    return *near;
+}
+
+static struct profile_block *block_at(struct profile *p, uint32_t block)
+{
+    if (block >= p->items) {
+        uint32_t more = block + block / 2 + 256;
         p->block = room(realloc(p->block, more * sizeof *p->block));
         memset(p->block + p->items, 0, (more - p->items) * sizeof *p->block);
         p->items = more;
     }
-    p->block[block->id].runs++;
-    p->block[block->id].fetch += fetch;
+    return &p->block[block];
+}
+
+static void see_block(void *context, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch)
+{
+    struct running *x = context;
+    struct profile *p = &x->p;
+    struct profile_block *b = block_at(p, block->id);
+
+    x->losses_now = 0; /* to locks, of whose own references nobody tells */
+    b->runs++;
+    b->fetch += fetch;
     p->fetch += fetch;
     p->compute += cycles;
     while (x->threads <= thread) {
         x->leaf = mem_room(x->leaf, x->threads, sizeof *x->leaf);
         x->leaf[x->threads++] = 0;
     }
-    uint32_t node = paths_block(&p->paths, thread, block), *leaf = &x->leaf[thread];
-    uint32_t *near = &x->near[(node * 31 + block->id) % LEAVES_NEAR];
-    if (*near == 0 || p->leaf[*near - 1].node != node || p->leaf[*near - 1].block != block->id)
-        *near = 1 + leaf_number(x, node, block->id);
-    *leaf = *near;
-    p->leaf[*leaf - 1].compute += cycles + fetch;
+    x->leaf[thread] = near_leaf(x, paths_block(&p->paths, thread, block), block->id);
+    p->leaf[x->leaf[thread] - 1].compute += cycles + fetch;
 }
 
 static void see_event(void *context, uint32_t thread, const struct peet_event *e)
@@ -382,22 +474,125 @@ static void see_event(void *context, uint32_t thread, const struct peet_event *e
     objects_event(x->p.objects, c->process, c->thread, e, path);
 }
 
+/* ---- the same from a machine that counts by itself ---- */
+
+static uint32_t watch_cell(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
+                           uint64_t *ret_start, uint64_t *ret_end)
+{
+    struct running *x = context;
+    const struct site *s = site_of(x, thread, addr, insn == SIM_NO_INSN ? call_place(x, site) : insn);
+
+    *ret_start = s->start;
+    *ret_end = s->end;
+    return s->cell - 1;
+}
+
+static void watch_refer(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute)
+{
+    struct running *x = context;
+    struct profile_cell *c = &x->p.cell[cell];
+
+    c->references += references;
+    c->writes += writes;
+    c->compute += compute;
+}
+
+static void watch_miss(void *context, uint32_t cell, uint32_t leaf, const struct sim_reference *r, bool was_recent,
+                       uint32_t by, uint64_t number)
+{
+    struct running *x = context;
+    struct profile_cell *c = &x->p.cell[cell];
+    uint64_t stall = stall_of(&x->p, r);
+
+    if (r->cause == MISS_KINDS && stall == 0)
+        return;
+    const struct profile_cell *taker = by == UINT32_MAX ? NULL : &x->p.cell[by];
+    struct loss loss = taker ? (struct loss){ taker->place, taker->object } : (struct loss){ 0 };
+    x->p.references = number;
+    x->window = window_now(&x->p);
+    add_miss(x, r, c, leaf == UINT32_MAX ? NULL : &x->p.leaf[leaf], taker ? &loss : NULL, was_recent, stall);
+}
+
+static uint32_t watch_path(void *context, uint32_t thread, const struct peet_record *block)
+{
+    struct running *x = context;
+
+    return paths_block(&x->p.paths, thread, block);
+}
+
+static bool watch_event(void *context, uint32_t thread, const struct peet_event *e)
+{
+    struct running *x = context;
+    uint64_t before = objects_version(x->p.objects);
+
+    see_event(context, thread, e);
+    return objects_version(x->p.objects) != before;
+}
+
+static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
+{
+    return near_leaf(context, node, block) - 1;
+}
+
+static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles)
+{
+    struct running *x = context;
+    struct profile_leaf *l = &x->p.leaf[leaf];
+
+    block_at(&x->p, l->block)->runs += runs;
+    l->compute += cycles;
+    x->p.compute += cycles;
+}
+
+/* Windows count references, of which most were not told. */
+static void fill_windows(struct profile *p)
+{
+    window_now(p);
+    for (unsigned i = 0; i < PROFILE_WINDOWS; i++) {
+        uint64_t before = i * p->window_length, left = p->references > before ? p->references - before : 0;
+        p->window[i].references = left < p->window_length ? left : p->window_length;
+    }
+}
+
+/* ---- running ---- */
+
+static int run_machine(struct running *x, struct sim *sim, bool is_watched, struct progress *progress,
+                       struct peet_err *err)
+{
+    struct profile *p = &x->p;
+    int r = sim_run(sim, progress, err);
+
+    if (r < 0)
+        return r;
+    sim_result(sim, &p->result);
+    number_calls(p);
+    if (is_watched) {
+        p->references = 0;
+        for (size_t i = 0; i < p->cells; i++)
+            p->references += p->cell[i].references;
+        fill_windows(p);
+    }
+    if (p->sampled)
+        sampled_scale(p->sampled, p);
+    return 0;
+}
+
 int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err)
 {
     struct running *x = (struct running *)p;
-    const struct sim_observer observer = { x, see_block, see_reference, see_event, see_loss };
+    const struct sim_observer observer = { x, see_block, see_reference, see_lock, see_event, see_loss };
+    const struct solo_watch watch = { x,          watch_cell,  watch_refer, watch_miss,
+                                      watch_path, watch_event, watch_leaf,  watch_run };
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
 
     if (r < 0)
         return r;
-    sim_set_observer(sim, &observer);
+    bool is_watched = !p->sampled && !p->is_slow && sim_set_watch(sim, &watch, err);
+    if (!is_watched)
+        sim_set_observer(sim, &observer);
     sim_set_stop(sim, stop);
-    r = sim_run(sim, progress, err);
-    if (r == 0)
-        sim_result(sim, &p->result);
-    if (r == 0 && p->sampled)
-        sampled_scale(p->sampled, p);
+    r = run_machine(x, sim, is_watched, progress, err);
     sim_free(sim);
     return r;
 }

@@ -79,6 +79,7 @@ struct profile {
     uint64_t window_length; /* references */
     uint64_t references, misses;
     uint64_t compute, stall, fetch; /* cycles; stall is for data, fetch for instructions */
+    bool is_slow;                   /* for tests: each reference is looked at, also where less would do */
     struct sampled
         *sampled; /* (estimate_profile.h) not NULL: all numbers are estimates of the whole run, from samples */
 };

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* One processor, fast, and under somebody's eyes: what a profile needs of each reference, at a few instructions for most of them.
+ *
+ * It takes the words of a producer as they are, not records: a block, or one trip of a loop, is a stretch, whose references fall into clusters, each at
+ * fixed distances from one base. While the lines of all clusters are in the first cache and their bases stay inside the same data objects, a stretch is
+ * counted, and nothing else. All that is more is done reference by reference, as the machine with several processors would do it (memory.h), with the same results.
+ *
+ * For machines with one processor of one hardware context whose caches are private, write back, bring what is written, and replace the line that was not used
+ * for the longest time; without TLB and without a cache for instructions. */
+#ifndef SIM_SOLO_H
+#define SIM_SOLO_H
+
+#include "format/schema.h"
+#include "map/source.h"
+#include "sim/sim.h"
+
+struct solo;
+
+/* Who looks on. Cells and leaves are numbers of its own: what an instruction does to an object; a block on a call path. */
+struct solo_watch {
+    void *context;
+    /* The cell of a reference by an instruction (SIM_NO_INSN: by library code, for the call that stands at site). It holds for all addresses from start to before end. */
+    uint32_t (*cell)(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr, uint64_t *ret_start,
+                     uint64_t *ret_end);
+    /* So many references of a cell, and of these, writes; what is told here is everything but misses. */
+    void (*refer)(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute);
+    /* A reference that was not found at once in the first cache. by: the cell to which its line was lost, or UINT32_MAX; number: so many
+     * references came before it. */
+    void (*miss)(void *context, uint32_t cell, uint32_t leaf, const struct sim_reference *r, bool was_recent,
+                 uint32_t by, uint64_t number);
+    /* A block begins that may have been called or returned to, or that calls or returns: the node of its path. */
+    uint32_t (*path)(void *context, uint32_t thread, const struct peet_record *block);
+    /* An event, before anything comes of it; true: which data lie where has changed. */
+    bool (*event)(void *context, uint32_t thread, const struct peet_event *e);
+    uint32_t (*leaf)(void *context, uint32_t node, uint32_t block);
+    /* So often a leaf's block was executed, in so many cycles, if all is found at once. */
+    void (*run)(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles);
+};
+
+bool solo_can(const struct machine_config *c);
+int solo_new(const struct machine_config *c, const struct peet_trace *t, const struct solo_watch *w, struct solo **ret,
+             struct peet_err *err);
+void solo_free(struct solo *s);
+
+/* Executes words of a thread until they are used up or the limit is reached (0), or up to an event, which is told (1). */
+int solo_run(struct solo *s, uint32_t thread, struct source_words *w, uint64_t limit, struct peet_event *ret,
+             struct peet_err *err);
+
+void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e); /* the watcher is told */
+
+/* A reference of library code; or of a lock, of which nobody is told. Returns how long it took. */
+uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site, uint64_t issue);
+uint64_t solo_access(struct solo *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now);
+
+/* Tells the watcher all that was only counted so far. */
+void solo_settle(struct solo *s);
+
+/* Time goes on here, and what it was spent for. */
+struct solo_time {
+    uint64_t clock, compute, stall, bus, instructions, references;
+};
+struct solo_time *solo_time(struct solo *s);
+void solo_counts(const struct solo *s, struct memory_counts *ret);
+const struct fabric_use *solo_fabric(const struct solo *s);
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+/* From items of the schema to stretches: made once for each, when it is executed first. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "format/trace.h"
+#include "sim/solo_state.h"
+
+static void *room(struct solo *s, size_t count, size_t size)
+{
+    void *p = arena_alloc(&s->arena, count * size + 1);
+
+    assert(p); /* these tables are small beside what is simulated */
+    return p;
+}
+
+/* ---- sites and clusters ---- */
+
+static void add_site(struct solo_stretch *x, const struct plan_op *op, uint32_t issued)
+{
+    x->site[x->sites++] = (struct solo_site){ .disp = (int64_t)op->record.addr,
+                                              .insn = op->record.id,
+                                              .size = op->record.size,
+                                              .kind = op->record.kind,
+                                              .base = op->base,
+                                              .index = op->index,
+                                              .scale = op->scale,
+                                              .issued = issued,
+                                              .part = (uint16_t)(x->parts - 1) };
+    x->kinds[op->record.kind]++;
+    x->is_indexed |= op->index != PEET_SRC_ZERO;
+}
+
+static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_record *head)
+{
+    const struct peet_block *b = peet_trace_block(s->trace, head->id);
+    struct solo_part *p = &x->part[x->parts++];
+
+    *p = (struct solo_part){ .head = *head };
+    for (uint32_t i = 0; i < b->insns; i++)
+        p->cost += s->config.cost[b->insn[i].class];
+    p->cycles = p->cost;
+    x->cost += p->cost;
+    x->insns += head->size;
+    uint8_t last = b->insn[b->insns - 1].class;
+    x->moves |= last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return;
+}
+
+static bool writes(const struct solo_site *site)
+{
+    return site->kind == PEET_STORE || site->kind == PEET_UPDATE;
+}
+
+/* Whether the site can go into the cluster; it does then. */
+static bool join(const struct solo *s, struct solo_cluster *c, const struct solo_site *site, uint16_t number)
+{
+    int64_t first = (int64_t)c->first, last = (int64_t)c->last, end = site->disp + site->size - 1;
+
+    if (c->base != site->base || c->index != site->index || c->scale != site->scale || c->is_write != writes(site))
+        return false;
+    first = site->disp < first ? site->disp : first;
+    last = end > last ? end : last;
+    if (last - first >= (int64_t)s->length)
+        return false;
+    c->first = (uint64_t)first;
+    c->last = (uint64_t)last;
+    c->order = number;
+    c->site[c->sites++] = number;
+    return true;
+}
+
+static int by_order(const void *a, const void *b)
+{
+    const struct solo_cluster *x = a, *y = b;
+
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static void make_clusters(struct solo *s, struct solo_stretch *x)
+{
+    x->cluster = room(s, x->sites, sizeof *x->cluster);
+    for (uint16_t i = 0; i < x->sites; i++) {
+        const struct solo_site *site = &x->site[i];
+        uint32_t k = 0;
+        while (k < x->clusters && !join(s, &x->cluster[k], site, i))
+            k++;
+        if (k < x->clusters)
+            continue;
+        x->cluster[x->clusters++] = (struct solo_cluster){ .first = (uint64_t)site->disp,
+                                                           .last = (uint64_t)site->disp + site->size - 1,
+                                                           .base = site->base,
+                                                           .index = site->index,
+                                                           .scale = site->scale,
+                                                           .is_write = writes(site),
+                                                           .order = i,
+                                                           .sites = 1,
+                                                           .site = room(s, x->sites - i, sizeof(uint16_t)) };
+        x->cluster[k].site[0] = i;
+    }
+    qsort(x->cluster, x->clusters, sizeof *x->cluster, by_order);
+    for (uint16_t k = 0; k < x->clusters; k++)
+        for (unsigned i = 0; i < x->cluster[k].sites; i++) {
+            x->site[x->cluster[k].site[i]].cluster = k;
+            x->cluster[k].mask |= (uint64_t)(x->cluster[k].site[i] < 64) << (x->cluster[k].site[i] % 64);
+        }
+}
+
+/* ---- stretches ---- */
+
+static struct solo_stretch *begin_stretch(struct solo *s, size_t parts, size_t sites)
+{
+    struct solo_stretch *x = room(s, 1, sizeof *x);
+
+    *x = (struct solo_stretch){ .part = room(s, parts, sizeof *x->part), .site = room(s, sites, sizeof *x->site) };
+    x->next = s->stretches;
+    s->stretches = x;
+    return x;
+}
+
+static void end_stretch(struct solo *s, struct solo_stretch *x)
+{
+    x->cycles = x->cost + (x->sites - x->kinds[PEET_PREFETCH]) * s->level[0].latency;
+    for (unsigned i = 0, hits = 0; !x->is_varying && i < x->sites; i++) {
+        uint32_t hit = x->site[i].kind == PEET_PREFETCH ? 0 : s->level[0].latency;
+        x->site[i].issued += hits;
+        x->part[x->site[i].part].cycles += hit;
+        hits += hit;
+    }
+    make_clusters(s, x);
+}
+
+struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b)
+{
+    struct solo_stretch **known = map_put(&s->blocks, b->id, 0);
+
+    assert(known);
+    if (*known)
+        return *known;
+    const struct item *item = schema_item(s->trace->schema, b->id);
+    struct peet_record head = block_record(b);
+    struct solo_stretch *x = begin_stretch(s, 1, b->operands);
+    x->is_varying = item->dynamic;
+    add_part(s, x, &head);
+    for (unsigned i = 0; i < b->operands; i++)
+        add_site(x, &item->plan[i], x->cost);
+    end_stretch(s, x);
+    return *known = x;
+}
+
+/* A block of a loop, or a trip of one, whose references are sums of the loop's values. */
+static struct solo_stretch *stretch_of_node(struct solo *s, const struct plan_node *n)
+{
+    size_t parts = n->kind == PLAN_BLOCK;
+
+    for (unsigned i = 0; n->kind == PLAN_FLAT && i < n->operands; i++)
+        parts += n->op[i].record.kind == PEET_BLOCK;
+    struct solo_stretch *x = begin_stretch(s, parts, n->operands);
+    if (n->kind == PLAN_BLOCK)
+        add_part(s, x, &n->head);
+    for (unsigned i = 0; i < n->operands; i++)
+        if (n->op[i].record.kind == PEET_BLOCK)
+            add_part(s, x, &n->op[i].record);
+        else
+            add_site(x, &n->op[i], x->cost);
+    end_stretch(s, x);
+    return x;
+}
+
+/* ---- items ---- */
+
+static void plan_loop(struct solo *s, struct solo_item *to, const struct item *item)
+{
+    to->kind = SOLO_LOOP;
+    to->plan = loop_plan(&s->plans, s->trace->schema, item->loop);
+    if (!to->plan)
+        return;
+    to->node = room(s, item->loop->nodes, sizeof(struct solo_stretch *));
+    for (unsigned i = 0; i < item->loop->nodes; i++)
+        if (to->plan->node[i].kind != PLAN_LOOP)
+            to->node[i] = stretch_of_node(s, &to->plan->node[i]);
+    for (unsigned i = 0; i < item->loop->nodes && to->plan; i++)
+        if (to->node[i] && to->node[i]->moves && to->node[i]->parts > 1)
+            to->plan = NULL; /* what it calls has to be followed */
+}
+
+static void plan_block(struct solo *s, struct solo_item *to, const struct item *item)
+{
+    bool computes = item->block->computes || item->effects;
+
+    to->kind = item->dynamic ? SOLO_VARYING : computes ? SOLO_MACHINE : SOLO_BLOCK;
+    to->stretch = solo_stretch_of(s, item->block);
+}
+
+static struct solo_item *make_item(struct solo *s, const struct peet_names *names, uint64_t name, uint32_t number,
+                                   struct peet_err *err)
+{
+    const struct item *item = schema_item(s->trace->schema, number);
+    struct solo_item *to = room(s, 1, sizeof *to);
+
+    if (!item) {
+        err_set(err, PEET_ERR_USAGE, "item %" PRIu32 " is not defined", number);
+        return NULL;
+    }
+    *to = (struct solo_item){ .name = name, .item = item, .slots = item->slots, .kind = SOLO_EVENT };
+    to->padded = (uint16_t)((item->slots + 3u) & ~3u);
+    if (item->kind == ITEM_BLOCK)
+        plan_block(s, to, item);
+    else if (item->kind == ITEM_LOOP)
+        plan_loop(s, to, item);
+    if (item->kind == ITEM_LOOP && names && names->trips)
+        to->trips = names->trips(names->context, name);
+    return to;
+}
+
+struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err)
+{
+    struct solo_item **known = map_put(&s->items, name, 0);
+    uint32_t number = (uint32_t)name;
+
+    assert(known);
+    if (*known)
+        return *known;
+    if (names && names->item(names->context, name, &number, err) < 0)
+        return NULL;
+    struct solo_item *made = make_item(s, names, name, number, err);
+    known = map_put(&s->items, name, 0);
+    return *known = made;
+}

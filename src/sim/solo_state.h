@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT */
+/* The inside of the machine with one processor: solo_lines.c knows what was, solo_cache.c what is where, solo_plan.c makes stretches of items, solo.c runs them. */
+#ifndef SIM_SOLO_STATE_H
+#define SIM_SOLO_STATE_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "format/loop.h"
+#include "peet/trace.h"
+#include "sim/solo.h"
+
+#define SOLO_NONE UINT64_MAX /* no line */
+
+/* ---- lines (solo_lines.c) ---- */
+
+/* A line that was ever used. */
+struct solo_line {
+    uint64_t stamp;    /* number of the last reference to it, when it went out of the first cache */
+    uint32_t entry;    /* 1 + where it is in the first cache; 0: nowhere */
+    uint32_t by;       /* 1 + cell to which it was lost; 0: it was not */
+    uint32_t interval; /* in which it was used last; 0: never */
+    bool was_here;     /* some private cache had it once, */
+    bool is_lost;      /*   and none has it now */
+};
+
+enum { SOLO_PAGE_BITS = 6, SOLO_PAGES_NEAR = 1024 };
+struct solo_lines {
+    struct {
+        uint64_t key; /* 1 + number of the page; 0: none */
+        struct solo_line *line;
+    } near[SOLO_PAGES_NEAR];
+    struct map pages; /* struct solo_line * */
+    struct arena arena;
+};
+struct solo_line *solo_lines_page(struct solo_lines *l, uint64_t page);
+
+static inline struct solo_line *solo_line_at(struct solo_lines *l, uint64_t line)
+{
+    uint64_t page = line >> SOLO_PAGE_BITS, at = line & ((1 << SOLO_PAGE_BITS) - 1);
+    struct solo_line *near = l->near[page % SOLO_PAGES_NEAR].line;
+
+    return (l->near[page % SOLO_PAGES_NEAR].key == page + 1 ? near : solo_lines_page(l, page)) + at;
+}
+
+/* Which lines a cache of that size would have that may keep any: those for which fewer others were used since their last use. Uses are put into intervals,
+ * each with so many lines that were not used in it before; of an interval it is known how many lines were used in it last. Where the cache would end, in
+ * one interval, lines are looked at one by one. */
+enum { SOLO_INTERVALS = 1024 };
+struct solo_recent {
+    uint64_t most;   /* lines */
+    uint64_t since;  /* number of the first use in this interval */
+    uint32_t now;    /* this interval, from 1 */
+    uint32_t border; /* the one in which the cache would end; 0: none */
+    uint64_t newer;  /* lines that were used last behind that one: fewer than `most` */
+    uint32_t width;  /* lines after which an interval ends */
+    struct solo_interval {
+        uint32_t lines; /* that were used in it last */
+        uint32_t count, room;
+        struct solo_line **line; /* that were used in it */
+    } interval[SOLO_INTERVALS];  /* by number modulo their number: from the border to this one */
+};
+
+/* ---- caches (solo_cache.c) ---- */
+
+struct solo_level {
+    uint64_t *line;  /* by entry: set * ways + way; SOLO_NONE: empty */
+    uint64_t *stamp; /* number of the last reference that touched it */
+    uint8_t *state;  /* of the protocol */
+    uint64_t mask;
+    uint32_t ways, latency;
+};
+
+/* How a reference to one line went. */
+struct solo_outcome {
+    uint64_t stall;
+    uint32_t entry; /* in the first cache */
+    uint8_t level, cause;
+    bool is_upgrade;
+};
+
+/* ---- stretches (solo_plan.c) ---- */
+
+/* A reference of a stretch, and what it is to the watcher. */
+struct solo_site {
+    uint64_t start, end; /* of the object that it refers to */
+    uint64_t since;      /* its stretch had run so often when that began */
+    uint64_t extra;      /* references besides: of blocks whose references vary, */
+    uint64_t version;    /*   and of which its object is */
+    int64_t disp;
+    uint32_t cell, insn;
+    uint32_t size;
+    uint32_t issued; /* cycles from the beginning of its stretch, if all before it is found at once */
+    uint16_t base, index, part, cluster;
+    uint8_t scale, kind;
+    bool has_cell;
+};
+
+/* References at fixed distances from one base, all of them loads or all of them writes, no farther apart than a line is long. */
+struct solo_cluster {
+    uint64_t low, span;    /* while its base is there, no site leaves its object */
+    uint64_t first, last;  /* distances of the first and last byte */
+    uint32_t hint[2];      /* entries where its lines were */
+    uint16_t base, index;  /* sources */
+    uint16_t sites, order; /* how many; the number of the last of them in its stretch */
+    uint8_t scale, is_write;
+    uint16_t *site; /* their numbers, rising; */
+    uint64_t mask;  /*   and a bit for each below 64 */
+};
+
+struct solo_part { /* a block of a stretch */
+    struct peet_record head;
+    uint32_t cost, leaf;
+    uint64_t cycles; /* of a run in which all is found at once */
+};
+
+struct solo_stretch {
+    uint64_t current;       /* what the sites and leaves hold for */
+    uint64_t runs, settled; /* how often; and how often when leaves were told last */
+    uint64_t counted;       /* and how often when they were counted last */
+    uint64_t cycles;        /* of a run in which all is found at once */
+    uint32_t cost, insns;
+    uint32_t sites, clusters, parts;
+    bool is_indexed;
+    bool is_varying; /* its references are not the same in each run */
+    bool moves;      /* it calls, or returns */
+    struct solo_cluster *cluster;
+    struct solo_site *site;
+    struct solo_part *part;
+    uint64_t kinds[PEET_PREFETCH + 1];
+    struct solo_stretch *next; /* of all */
+};
+
+enum solo_kind { SOLO_BLOCK, SOLO_MACHINE, SOLO_VARYING, SOLO_LOOP, SOLO_EVENT };
+
+/* What a word stands for. */
+struct solo_item {
+    uint64_t name;
+    uint16_t slots, padded;
+    uint8_t kind; /* enum solo_kind; MACHINE: it computes, or changes registers */
+    const struct item *item;
+    struct solo_stretch *stretch;   /* of a block */
+    struct solo_stretch **node;     /* of a loop: of its nodes, */
+    const struct loop_plan *plan;   /*   NULL: it has to be walked */
+    const struct peet_trips *trips; /* NULL: its words are its slots */
+};
+
+enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS };
+
+struct solo_thread {
+    uint64_t register_[PEET_REGISTERS];
+    uint32_t node;
+    bool may_move; /* the last block called or returned */
+    struct solo_stretch *last;
+};
+
+struct solo {
+    struct machine_config config;
+    const struct peet_trace *trace;
+    struct solo_watch watch;
+    struct solo_time time;
+    uint64_t current; /* thread, path and what is where: a number for each that was */
+    uint64_t version;
+    uint32_t node, thread;
+    bool may_move; /* the last block called or returned */
+    uint32_t shift, levels;
+    uint64_t length; /* of a line */
+    /* The first cache, as it is looked at: lines that can be read, or written, without anything else. */
+    uint64_t *seen[2];
+    struct solo_line **record;           /* by entry of the first cache */
+    bool is_ideal;                       /* the fabric keeps nobody waiting */
+    uint8_t seen_as[PROTOCOL_STATES][2]; /* by state: whether it can be read so, and written */
+    uint8_t is_dirty[PROTOCOL_STATES];
+    struct solo_level level[CONFIG_LEVELS];
+    struct solo_lines lines;
+    struct solo_recent recent;
+    struct fabric fabric;
+    struct memory_counts counts; /* of what was done one by one */
+    uint32_t cell;               /* 1 + that of the reference that is on its way; 0: it is a lock's */
+    struct solo_line *line;      /* that is touched, */
+    struct solo_line *gone;      /*   and that went out of the first cache last */
+    uint64_t number;             /* of the next touch of a line: what stamps are taken from */
+    /* plans */
+    struct arena arena;
+    struct loop_plans plans;
+    struct solo_item *by_name[SOLO_NAMES];
+    struct map items;  /* struct solo_item *, by name */
+    struct map blocks; /* struct solo_stretch *, by block */
+    struct solo_stretch *stretches;
+    struct solo_stretch *last; /* that ran */
+    struct flat_loop flat;
+    struct peet_loop_walk walk;
+    struct solo_thread *threads;
+    uint32_t thread_count;
+    uint64_t src[PEET_SOURCES + 8];
+    uint64_t next[BLOCK_MAX_OPERANDS]; /* of the clusters of trips: the next in which it has to be looked at, */
+    bool is_known[BLOCK_MAX_OPERANDS]; /*   and whether its lines have to be stamped then; */
+    bool is_held;                      /* no interval ends before the trip does */
+    uint64_t base[BLOCK_MAX_OPERANDS], step[BLOCK_MAX_OPERANDS]; /* of the clusters of the stretch that runs */
+    uint32_t entry[BLOCK_MAX_OPERANDS];                          /* and where their first lines are */
+};
+
+int solo_lines_init(struct solo *s, uint64_t most);
+void solo_lines_release(struct solo *s);
+/* Whether the cache that may keep any lines would have it. */
+bool solo_is_recent(const struct solo *s, const struct solo_line *l);
+/* A line is used for the first time since `since`. */
+void solo_use(struct solo *s, struct solo_line *l);
+/* Behind all uses of a reference, or of a run: perhaps it is time for another interval. */
+void solo_end_interval(struct solo *s);
+static inline bool solo_uses_are_many(const struct solo *s)
+{
+    return s->recent.interval[s->recent.now % SOLO_INTERVALS].count >= s->recent.width;
+}
+static inline void solo_uses_end(struct solo *s)
+{
+    if (!s->is_held && solo_uses_are_many(s))
+        solo_end_interval(s);
+}
+
+int solo_caches_init(struct solo *s, struct peet_err *err);
+void solo_caches_release(struct solo *s);
+struct solo_outcome solo_touch(struct solo *s, uint64_t line, enum peet_kind kind, uint64_t now);
+
+static inline uint32_t solo_find(const struct solo_level *l, uint64_t line) /* UINT32_MAX: it is not there */
+{
+    uint32_t first = (uint32_t)(line & l->mask) * l->ways;
+
+    for (uint32_t i = first; i < first + l->ways; i++)
+        if (l->line[i] == line)
+            return i;
+    return UINT32_MAX;
+}
+
+/* NULL: there is no such item, or no memory. */
+struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err);
+struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b);
+
+/* ---- one by one (solo.c) ---- */
+
+/* The data to which the sites of a cluster refer. */
+void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_cluster *c, uint64_t base);
+/* Whether a reference of a cluster is in two lines. */
+bool solo_straddles(const struct solo *s, const struct solo_stretch *x, const struct solo_cluster *c, uint64_t base);
+/* A reference that is not easy, at that time, in a run that is counted as if all were: returns how long it took beyond that. */
+uint64_t solo_refer_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr, uint64_t now);
+/* A run from the bases that are there. */
+void solo_run_slowly(struct solo *s, struct solo_stretch *x);
+
+/* Whether it is found at once; then its line is stamped. */
+static inline bool solo_is_easy(struct solo *s, const struct solo_stretch *x, const struct solo_site *site,
+                                uint64_t addr)
+{
+    const struct solo_cluster *c = &x->cluster[site->cluster];
+    uint64_t line = addr >> s->shift;
+    uint32_t e = s->level[0].ways == 1 ? (uint32_t)(line & s->level[0].mask) : solo_find(&s->level[0], line);
+
+    if (e == UINT32_MAX || s->seen[c->is_write][e] != line || (addr + site->size - 1) >> s->shift != line)
+        return false;
+    if (s->level[0].stamp[e] < s->recent.since) {
+        solo_use(s, s->record[e]);
+        solo_uses_end(s);
+    }
+    s->level[0].stamp[e] = s->number++;
+    return true;
+}
+
+/* ---- many trips (solo_trips.c) ---- */
+
+/* So many runs; from one to the next, bases grow by their steps. */
+void solo_run_trips(struct solo *s, struct solo_stretch *x, uint64_t trips);
+
+#endif
