@@ -18,6 +18,7 @@ struct emitter {
     uint32_t entered;    /* the function whose label has just been written, or ASM_NONE */
     bool lands, falls;   /* a landing pad's label has just been written; control comes from the instruction before */
     uint32_t call_group; /* the last instruction of a sequence around an opaque call */
+    uint32_t copied;     /* functions whose plain copies are there, or that have none */
 };
 
 static void emit(struct emitter *e, const struct asm_statement *s)
@@ -558,6 +559,10 @@ void asm_unit_emit(struct asm_unit *u, FILE *out)
             emit(&e, s);
         if (asm_is_recorded(u, s->row_ends))
             asm_emit_reload(u, out);
+        while (e.copied < u->functions && (u->function[e.copied].is_part || !asm_has_copy(u, e.copied)))
+            e.copied++;
+        if (e.copied < u->functions && u->function[e.copied].copy_behind == i)
+            asm_emit_plain(u, e.copied++, out);
         if (s->kind == ASM_DIRECTIVE && asm_is(s, ".size") && u->text.section[s->section].code)
             emit_stub_of(&e, (uint32_t)i);
     }

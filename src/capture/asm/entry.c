@@ -48,6 +48,22 @@ void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
     fprintf(out, ".LpeetB%u:\n", function);
 }
 
+/* If nobody records, the plain copy does it, which keeps all registers that functions keep. */
+static void emit_choice(const struct asm_unit *u, uint32_t function, FILE *out)
+{
+    const struct asm_symbol *y = &u->text.symbol[u->function[function].symbol];
+
+    if (u->options->model == ASM_LIBRARY)
+        fputs("\tmovq\t%r14, -8(%rsp)\n"
+              "\tmovq\tpeet_rt_on@GOTPCREL(%rip), %r14\n"
+              "\tcmpb\t$0, (%r14)\n"
+              "\tmovq\t-8(%rsp), %r14\n",
+              out);
+    else
+        fputs("\tcmpb\t$0, peet_rt_on(%rip)\n", out);
+    fprintf(out, "\tje\t" ASM_PLAIN "%.*s\n", (int)y->length, y->name);
+}
+
 /* The caller is foreign: its %r14 and %r15 are kept, and what may be arguments on the stack stands where the function
  * looks for it. The stack pointer has the alignment that it has in a function's entry. */
 void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
@@ -55,8 +71,10 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
     fprintf(out, "\t.cfi_startproc\n.LpeetG%u:\n", function);
     if (u->options->model == ASM_LIBRARY)
         fputs("\tmovq\t%r15, %r14\n", out);
+    fprintf(out, ".LpeetF%u:\n", function);
+    if (asm_has_copy(u, function))
+        emit_choice(u, function, out);
     fprintf(out,
-            ".LpeetF%u:\n"
             "\tpushq\t%%rbp\n"
             "\t.cfi_def_cfa_offset 16\n"
             "\t.cfi_offset 6, -16\n"
@@ -67,7 +85,7 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
             "\t.cfi_offset 14, -24\n"
             "\t.cfi_offset 15, -32\n"
             "\tsubq\t$%d, %%rsp\n",
-            function, RAW_STACK_ARGUMENTS);
+            RAW_STACK_ARGUMENTS);
     for (int i = 0; i < RAW_STACK_ARGUMENTS; i += 8)
         fprintf(out, "\tmovq\t%d(%%rbp), %%r14\n\tmovq\t%%r14, %d(%%rsp)\n", 16 + i, i);
     asm_emit_reload(u, out);

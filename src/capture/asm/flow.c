@@ -40,9 +40,11 @@ static uint32_t add_function(struct asm_unit *u, uint32_t symbol)
     uint32_t number = (uint32_t)u->functions, family = family_of(u, symbol);
 
     u->function = mem_room(u->function, u->functions, sizeof *u->function);
-    u->function[u->functions++] = (struct asm_function){
-        .symbol = symbol, .end = ASM_NONE, .family = family == ASM_NONE ? number : family, .is_part = family != ASM_NONE
-    };
+    u->function[u->functions++] = (struct asm_function){ .symbol = symbol,
+                                                         .end = ASM_NONE,
+                                                         .family = family == ASM_NONE ? number : family,
+                                                         .is_part = family != ASM_NONE,
+                                                         .one_copy = "nobody has looked at it" };
     u->text.symbol[symbol].function = number;
     return number;
 }

@@ -36,6 +36,8 @@ struct asm_function {
     bool open_stack;      /* anything may lead to its stack; of the family's head */
     int64_t taken;        /* if not, what does leads to %rsp plus this, or more; of the family's head */
     const char *why_not;  /* it stays as it is, for this reason; of the family's head */
+    const char *one_copy; /* it has no plain copy, for this reason; of the family's head */
+    uint32_t copy_behind; /* the statement behind which it stands */
 };
 
 /* A row of instructions that are executed one after the other. If control comes to it from one other block only, it may go on
@@ -97,6 +99,12 @@ int asm_unit_assemble(struct asm_unit *u, struct peet_err *err);
 
 void asm_unit_find_functions(struct asm_unit *u);
 void asm_unit_find_references(struct asm_unit *u);
+
+/* Which functions have a plain copy besides, and its text (copies.c). Labels in it have this in front of their names. */
+#define ASM_PLAIN ".LpeetP"
+void asm_unit_find_copies(struct asm_unit *u);
+bool asm_has_copy(const struct asm_unit *u, uint32_t function);
+void asm_emit_plain(const struct asm_unit *u, uint32_t function, FILE *out);
 
 /* Where the cursor stays in its register (returns.c): a jump's target, a function's caller. */
 void asm_unit_find_returns(struct asm_unit *u);

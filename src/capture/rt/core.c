@@ -4,8 +4,8 @@
  * Instrumented code does not ask whether there is room: it writes into the guard behind the buffer and faults. The handler
  * (signal.c) hands the buffer over and lets the instruction write into the next one. Nothing here may fault itself.
  *
- * Without a recorder, or when it has stopped, threads write over the same buffer again and again. One that never had a recorder
- * writes to a small piece of memory that is mapped many times, one behind the other: the processor's caches keep what the program
+ * Without a recorder, or when it has stopped, instrumented code writes over the same buffer again and again. A thread that never had a
+ * recorder writes to a small piece of memory that is mapped many times, one behind the other: the processor's caches keep what the program
  * had there, and there are few faults. */
 #include <asm/prctl.h>
 #include <linux/futex.h>
@@ -27,6 +27,7 @@ enum {
 };
 
 RT_PUBLIC RT_TLS uint64_t *peet_rt_cursor;
+RT_PUBLIC bool peet_rt_on; /* see raw.h, COPIES */
 RT_TLS struct rt_self peet_rt_self;
 struct raw_header *peet_rt_header;
 
@@ -390,6 +391,7 @@ static void open_header(char **environment)
         if (name[i])
             continue;
         const char *value = *environment + i;
+        peet_rt_on = true; /* also if nobody is there */
         for (i = 0; i + 1 < sizeof file && value[i]; i++)
             file[i] = value[i];
         file[i] = 0;

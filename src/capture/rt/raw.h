@@ -25,6 +25,11 @@
  *   restores and returns; with .cfi, so that unwinding works.
  * In position-independent code for shared libraries the variable is reached through its GOT entry (@gottpoff).
  *
+ * COPIES. Functions have a plain copy besides, as the compiler wrote it: it leaves %r14 and %r15 alone, so that anybody can call it. If
+ * a caller is foreign and the byte peet_rt_on is 0, that one runs, and calls plain copies of its file directly; others it reaches by their
+ * names. The byte is set at the beginning of a program that finds RAW_VARIABLE, whether or not there is a recorder behind it: what is set to
+ * nothing shows what instrumented code does by itself. Where a function has one copy, its stub is always taken.
+ *
  * SCHEMA. Section .peet.schema ("a"), entries aligned to RAW_ALIGN:
  *   u32 RAW_BLOCK, RAW_LOOP or RAW_LEFT
  *   i32 address of the block's first instruction, of a loop's lowest one, minus the address of this field

@@ -60,6 +60,7 @@ struct rt_self {
 };
 
 extern RT_TLS uint64_t *peet_rt_cursor;
+extern bool peet_rt_on;
 extern RT_TLS struct rt_self peet_rt_self;
 extern struct raw_header *peet_rt_header; /* NULL: nothing is recorded */
 

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* The plain copy of a function: what the compiler wrote, for programs that nobody records (capture/rt/raw.h). It stands inside
+ * its function, in front of the label that ends it for debuggers, with frames, lines, jump tables and tables of exceptions of its own.
+ *
+ * Everything from the function's label to its .size is written once more; labels that stand there get other names. The address of a
+ * function stays what it was. What a label means to others than these statements cannot be changed: such a function has one copy.
+ * So has one whose code takes the address of a label, for it may be kept until the other copy runs.
+ * Left out: debuggers know the lines of the plain copy and the function, but no inlined ones and no variables that move. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "capture/asm/unit.h"
+
+/* What may stand in a function, and is written again; what is not. */
+static const char AGAIN[] =
+    " .loc .p2align .align .balign .text .section .pushsection .popsection .previous .byte .2byte .4byte .8byte .value .short "
+    ".long .int .quad .uleb128 .sleb128 .string .ascii .zero .nops ";
+static const char ONCE[] = " .type .file .globl .global .weak .hidden .local .protected .internal ";
+
+/* The data that compilers put into functions: tables. */
+static bool is_table(const struct asm_section *s)
+{
+    static const char *const names[] = { ".rodata", ".data.rel.ro", ".gcc_except_table" };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (s->name_length >= strlen(names[i]) && !memcmp(s->name, names[i], strlen(names[i])))
+            return true;
+    return s->code;
+}
+
+static bool is_cfi(const struct asm_statement *s)
+{
+    return s->length > 5 && !memcmp(s->text, ".cfi_", 5);
+}
+
+static bool is_inside(const struct asm_unit *u, const struct asm_function *f, const struct asm_symbol *y)
+{
+    return y->statement != ASM_NONE && y->statement >= u->text.symbol[f->symbol].statement && y->statement < f->end;
+}
+
+/* Whether the symbol is a place in the function, and not one itself. */
+static bool is_place(const struct asm_unit *u, const struct asm_function *f, uint32_t symbol)
+{
+    const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &u->text.symbol[symbol];
+
+    return y && is_inside(u, f, y) && (y->function == ASM_NONE || u->function[y->function].is_part);
+}
+
+/* ---- which functions have two ---- */
+
+static const char *why_not_label(const struct asm_unit *u, uint32_t function, const struct asm_statement *s)
+{
+    const struct asm_symbol *y = &u->text.symbol[s->symbol];
+
+    if (s->text[0] >= '0' && s->text[0] <= '9')
+        return NULL;
+    if (y->function == ASM_NONE ? y->is_global : u->function[y->function].family != function)
+        return "others can reach a label in it";
+    return y->statement == (uint32_t)(s - u->text.statement) ? NULL : "a label is there twice";
+}
+
+static const char *why_not_insn(const struct asm_unit *u, uint32_t function, const struct asm_statement *s)
+{
+    const struct asm_insn *in = s->insn == ASM_NONE ? NULL : &u->insn[s->insn];
+
+    if (!in || in->function == ASM_NONE || u->function[in->function].family != function)
+        return "it has instructions that are not its own";
+    if (in->target != ASM_NONE)
+        return NULL;
+    const char *at = s->text + asm_operands(s), *end = s->text + s->length, *name;
+    size_t length;
+    while ((name = asm_next_name(&at, end, &length))) {
+        uint32_t symbol = asm_symbol_find(&u->text, name, length);
+        if (is_place(u, &u->function[function], symbol)
+            && u->text.section[u->text.statement[u->text.symbol[symbol].statement].section].code && !in->foreign)
+            return "it takes the address of a label";
+    }
+    return NULL;
+}
+
+/* Why the statement cannot be written twice, or NULL. */
+static const char *why_not(const struct asm_unit *u, uint32_t function, const struct asm_statement *s)
+{
+    switch (s->kind) {
+    case ASM_LABEL: return why_not_label(u, function, s);
+    case ASM_INSN: return why_not_insn(u, function, s);
+    case ASM_DIRECTIVE:
+        if (is_cfi(s) || asm_is(s, ".loc"))
+            return NULL;
+        if (s->app || (!asm_is_one_of(s, AGAIN) && !asm_is_one_of(s, ONCE)))
+            return "it has directives that may mean something else if they stand twice";
+        return is_table(&u->text.section[s->section]) ? NULL : "it has data of its own";
+    default: return NULL;
+    }
+}
+
+/* A function that is recorded, from its label to its end, can stand twice if this is all of it. */
+static void look_at(struct asm_unit *u, uint32_t function)
+{
+    struct asm_function *f = &u->function[function];
+    uint32_t start = u->text.symbol[f->symbol].statement, ends = 0;
+    bool has_insn = false;
+
+    f->one_copy = NULL;
+    for (uint32_t i = start; i < f->end && !f->one_copy; i++) {
+        const struct asm_statement *s = &u->text.statement[i];
+        f->one_copy = why_not(u, function, s);
+        has_insn |= s->insn != ASM_NONE;
+        if (asm_is(s, ".cfi_endproc") && ends++ == 0)
+            f->copy_behind = i;
+    }
+    if (!has_insn)
+        f->one_copy = "it is empty";
+    if (ends != 1) /* parts of it stand elsewhere, up to its end; or there are no frames */
+        f->copy_behind = f->end - 1;
+}
+
+/* Somebody else mentions places in functions. */
+static void see_names(struct asm_unit *u, const struct asm_statement *s, const uint32_t *owner)
+{
+    const char *at = s->text + (s->insn == ASM_NONE ? asm_word(s) : asm_operands(s)), *end = s->text + s->length, *name;
+    uint32_t here = owner[s - u->text.statement];
+    size_t length;
+
+    while ((name = asm_next_name(&at, end, &length))) {
+        uint32_t symbol = asm_symbol_find(&u->text, name, length);
+        const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &u->text.symbol[symbol];
+        uint32_t there = y && y->statement != ASM_NONE ? owner[y->statement] : ASM_NONE;
+        if (there != ASM_NONE && there != here && is_place(u, &u->function[there], symbol))
+            u->function[there].one_copy = "others refer to a label in it";
+    }
+}
+
+void asm_unit_find_copies(struct asm_unit *u)
+{
+    uint32_t *owner = mem_alloc(u->text.statements + 1, sizeof *owner);
+
+    memset(owner, 0xff, u->text.statements * sizeof *owner);
+    for (uint32_t i = 0; i < u->functions; i++) {
+        struct asm_function *f = &u->function[i];
+        if (f->is_part || !asm_is_recorded(u, i))
+            continue;
+        look_at(u, i);
+        for (uint32_t k = u->text.symbol[f->symbol].statement; k < f->end; k++)
+            owner[k] = i;
+    }
+    for (size_t i = 0; i < u->text.statements; i++) {
+        const struct asm_statement *s = &u->text.statement[i];
+        bool is_code = s->insn != ASM_NONE || s->kind == ASM_INSN;
+        bool is_data = s->kind == ASM_DIRECTIVE && !u->text.section[s->section].debug && !is_cfi(s)
+                       && !asm_is_one_of(s, " .loc .section .pushsection ");
+        if (is_code || is_data)
+            see_names(u, s, owner);
+        if (s->insn != ASM_NONE && owner[i] == ASM_NONE && asm_is_recorded(u, u->insn[s->insn].function))
+            u->function[u->function[u->insn[s->insn].function].family].one_copy = "parts of it stand elsewhere";
+    }
+    for (size_t i = 0; i < u->functions; i++) {
+        struct asm_function *f = &u->function[i];
+        if (!f->is_part && asm_is_recorded(u, (uint32_t)i) && f->one_copy)
+            f->has_stub = true; /* for plain copies of others */
+    }
+    free(owner);
+}
+
+bool asm_has_copy(const struct asm_unit *u, uint32_t function)
+{
+    const struct asm_function *f = &u->function[u->function[function].family];
+
+    return asm_is_recorded(u, function) && !f->one_copy;
+}
+
+/* ---- the copy ---- */
+
+struct copy {
+    const struct asm_unit *u;
+    const struct asm_function *f;
+    FILE *out;
+};
+
+/* Text with other names for places in the function. */
+static void emit_renamed(const struct copy *c, const char *text, const char *end)
+{
+    const char *at = text, *name;
+    size_t length;
+
+    while ((name = asm_next_name(&at, end, &length)))
+        if (is_place(c->u, c->f, asm_symbol_find(&c->u->text, name, length))) {
+            fprintf(c->out, "%.*s" ASM_PLAIN "%.*s", (int)(name - text), text, (int)length, name);
+            text = name + length;
+        }
+    fprintf(c->out, "%.*s\n", (int)(end - text), text);
+}
+
+static void emit_insn(const struct copy *c, const struct asm_statement *s)
+{
+    const struct asm_insn *in = &c->u->insn[s->insn];
+    uint32_t own = in->target == ASM_NONE ? ASM_NONE : asm_own_target(c->u, in->target);
+    size_t n = asm_operands(s);
+
+    if (own != ASM_NONE && asm_has_copy(c->u, own)) {
+        const struct asm_symbol *y = &c->u->text.symbol[in->target];
+        fprintf(c->out, "\t%.*s" ASM_PLAIN "%.*s\n", (int)n, s->text, (int)y->length, y->name);
+        return;
+    }
+    fprintf(c->out, "\t%.*s", (int)n, s->text);
+    emit_renamed(c, s->text + n, s->text + s->length);
+}
+
+static void emit_label(const struct copy *c, const struct asm_statement *s)
+{
+    bool is_number = s->text[0] >= '0' && s->text[0] <= '9';
+
+    fprintf(c->out, "%s%.*s\n", is_number ? "" : ASM_PLAIN, (int)s->length, s->text);
+}
+
+static void emit_directive(const struct copy *c, const struct asm_statement *s)
+{
+    const char *view = asm_is(s, ".loc") ? memmem(s->text, s->length, " view ", 6) : NULL;
+    size_t n = asm_word(s);
+
+    if (asm_is_one_of(s, ONCE))
+        return;
+    fprintf(c->out, "\t%.*s", (int)n, s->text);
+    if (view || asm_is_one_of(s, " .section .pushsection "))
+        fprintf(c->out, "%.*s\n", (int)(view ? (size_t)(view - s->text) - n : s->length - n), s->text + n);
+    else
+        emit_renamed(c, s->text + n, s->text + s->length);
+}
+
+void asm_emit_plain(const struct asm_unit *u, uint32_t function, FILE *out)
+{
+    const struct asm_function *f = &u->function[function];
+    const struct copy c = { .u = u, .f = f, .out = out };
+
+    fputs("\t.pushsection .text\n\t.previous\n\t.p2align 4\n", out); /* where it ends is where it began */
+    for (uint32_t i = u->text.symbol[f->symbol].statement; i < f->end; i++) {
+        const struct asm_statement *s = &u->text.statement[i];
+        if (s->insn != ASM_NONE)
+            emit_insn(&c, s);
+        else if (s->kind == ASM_LABEL)
+            emit_label(&c, s);
+        else
+            emit_directive(&c, s);
+    }
+    fputs("\t.popsection\n", out);
+}
