@@ -157,8 +157,8 @@ void asm_unit_find_copies(struct asm_unit *u)
     }
     for (size_t i = 0; i < u->functions; i++) {
         struct asm_function *f = &u->function[i];
-        if (!f->is_part && asm_is_recorded(u, (uint32_t)i) && f->one_copy)
-            f->has_stub = true; /* for plain copies of others */
+        if (!f->is_part && asm_is_recorded(u, (uint32_t)i) && (f->one_copy || f->has_riddle))
+            f->has_stub = true; /* for other functions' copies of which it has none */
     }
     free(owner);
 }
@@ -170,51 +170,44 @@ bool asm_has_copy(const struct asm_unit *u, uint32_t function)
     return asm_is_recorded(u, function) && !f->one_copy;
 }
 
-/* ---- the copy ---- */
-
-struct copy {
-    const struct asm_unit *u;
-    const struct asm_function *f;
-    FILE *out;
-};
+/* ---- writing it ---- */
 
 /* Text with other names for places in the function. */
-static void emit_renamed(const struct copy *c, const char *text, const char *end)
+static void emit_renamed(const struct asm_copy *c, const char *text, const char *end)
 {
     const char *at = text, *name;
     size_t length;
 
     while ((name = asm_next_name(&at, end, &length)))
         if (is_place(c->u, c->f, asm_symbol_find(&c->u->text, name, length))) {
-            fprintf(c->out, "%.*s" ASM_PLAIN "%.*s", (int)(name - text), text, (int)length, name);
+            fprintf(c->out, "%.*s%s%.*s", (int)(name - text), text, c->prefix, (int)length, name);
             text = name + length;
         }
     fprintf(c->out, "%.*s\n", (int)(end - text), text);
 }
 
-static void emit_insn(const struct copy *c, const struct asm_statement *s)
+uint32_t asm_copy_target(const struct asm_copy *c, const struct asm_insn *in)
+{
+    uint32_t own = in->target == ASM_NONE ? ASM_NONE : asm_own_target(c->u, in->target);
+
+    return own != ASM_NONE && (c->counts ? asm_has_count(c->u, own) : asm_has_copy(c->u, own)) ? own : ASM_NONE;
+}
+
+static void emit_insn(const struct asm_copy *c, const struct asm_statement *s)
 {
     const struct asm_insn *in = &c->u->insn[s->insn];
-    uint32_t own = in->target == ASM_NONE ? ASM_NONE : asm_own_target(c->u, in->target);
     size_t n = asm_operands(s);
 
-    if (own != ASM_NONE && asm_has_copy(c->u, own)) {
-        const struct asm_symbol *y = &c->u->text.symbol[in->target];
-        fprintf(c->out, "\t%.*s" ASM_PLAIN "%.*s\n", (int)n, s->text, (int)y->length, y->name);
-        return;
-    }
     fprintf(c->out, "\t%.*s", (int)n, s->text);
-    emit_renamed(c, s->text + n, s->text + s->length);
+    if (asm_copy_target(c, in) == ASM_NONE) {
+        emit_renamed(c, s->text + n, s->text + s->length);
+    } else {
+        const struct asm_symbol *y = &c->u->text.symbol[in->target];
+        fprintf(c->out, "%s%.*s\n", c->prefix, (int)y->length, y->name);
+    }
 }
 
-static void emit_label(const struct copy *c, const struct asm_statement *s)
-{
-    bool is_number = s->text[0] >= '0' && s->text[0] <= '9';
-
-    fprintf(c->out, "%s%.*s\n", is_number ? "" : ASM_PLAIN, (int)s->length, s->text);
-}
-
-static void emit_directive(const struct copy *c, const struct asm_statement *s)
+static void emit_directive(const struct asm_copy *c, const struct asm_statement *s)
 {
     const char *view = asm_is(s, ".loc") ? memmem(s->text, s->length, " view ", 6) : NULL;
     size_t n = asm_word(s);
@@ -228,20 +221,27 @@ static void emit_directive(const struct copy *c, const struct asm_statement *s)
         emit_renamed(c, s->text + n, s->text + s->length);
 }
 
-void asm_emit_plain(const struct asm_unit *u, uint32_t function, FILE *out)
+void asm_copy_statement(const struct asm_copy *c, const struct asm_statement *s)
+{
+    bool is_number = s->text[0] >= '0' && s->text[0] <= '9';
+
+    if (s->insn != ASM_NONE)
+        emit_insn(c, s);
+    else if (s->kind == ASM_LABEL)
+        fprintf(c->out, "%s%.*s\n", is_number ? "" : c->prefix, (int)s->length, s->text);
+    else
+        emit_directive(c, s);
+}
+
+void asm_emit_copies(const struct asm_unit *u, uint32_t function, FILE *out)
 {
     const struct asm_function *f = &u->function[function];
-    const struct copy c = { .u = u, .f = f, .out = out };
+    const struct asm_copy plain = { .u = u, .f = f, .prefix = ASM_PLAIN, .out = out };
 
     fputs("\t.pushsection .text\n\t.previous\n\t.p2align 4\n", out); /* where it ends is where it began */
-    for (uint32_t i = u->text.symbol[f->symbol].statement; i < f->end; i++) {
-        const struct asm_statement *s = &u->text.statement[i];
-        if (s->insn != ASM_NONE)
-            emit_insn(&c, s);
-        else if (s->kind == ASM_LABEL)
-            emit_label(&c, s);
-        else
-            emit_directive(&c, s);
-    }
+    for (uint32_t i = u->text.symbol[f->symbol].statement; i < f->end; i++)
+        asm_copy_statement(&plain, &u->text.statement[i]);
     fputs("\t.popsection\n", out);
+    if (asm_has_count(u, function))
+        asm_emit_counting(u, function, out);
 }

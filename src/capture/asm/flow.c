@@ -143,6 +143,7 @@ static void look_at_row(struct asm_unit *u, uint32_t first, uint32_t function)
     if (understood)
         return;
     s[first].row_begins = s[end - 1].row_ends = function;
+    u->function[u->function[function].family].has_riddle = true;
     for (uint32_t i = first; i < end; i++)
         if (s[i].insn != ASM_NONE)
             u->insn[s[i].insn].opaque = u->insn[s[i].insn].foreign = true;
