@@ -81,4 +81,28 @@ for workload in "fft -m 10" "lu-con -n 32" "radix -n 10k"; do
     # shellcheck disable=SC2086
     verdict "$workload with four threads leaves out what it says" "$(threads=4 err=0.02 differs 4096 2000 "$PEET_BUILD/workloads/peet/$name" -p 4 ${workload#* })"
 done
+property="a machine in the program's process has references left out, and is told how many they were"
+if [ ! -e "$PEET_BUILD/lib/peet/libpeet-machine.so" ]; then
+    skip "$property" "there are no machines in processes with sanitizers"
+elif ! grep -q ' fsgsbase' /proc/cpuinfo; then
+    skip "$property" "needs a processor with fsgsbase"
+else
+    verdict "$property" "$(
+        gcc -std=c17 -D_GNU_SOURCE -shared -fPIC -fvisibility=hidden -Iinclude -Isrc -I. -Wl,-z,now -o "$TMP/machine.so" $subjects/off_machine.c \
+            "$PEET_BUILD/obj/src/capture/inside/heap.o" "$PEET_BUILD/obj/librest.a" "$PEET_BUILD/libpeet.a" \
+            -lzstd -lxxhash -lZydis -ldw -lelf -lconfig -lpthread -lm 2>&1
+        for workload in "fft -m 10" "radix -n 10k" "gates -c 20"; do
+            whole=
+            for off in 0 1000 20000; do
+                # shellcheck disable=SC2086
+                read -r seen left_out gaps error < <(timeout 100 "$sampled" --inside 4096 $off "$TMP/machine.so" \
+                    "$PEET_BUILD/workloads/peet/${workload%% *}" -p 1 ${workload#* } 2>&1 | tail -n 1)
+                whole=${whole:-$seen}
+                [ -z "$error" ] || echo "$workload: $error"
+                [ "$((seen + left_out))" = "$whole" ] || echo "$workload, $off: $seen seen, $left_out left out; $whole expected"
+                [ $off = 0 ] || { [ "$gaps" -gt 5 ] && [ "$left_out" -gt $((whole / 10)) ]; } || echo "$workload, $off: $gaps gaps"
+            done
+        done
+    )"
+fi
 exit $status
