@@ -220,6 +220,23 @@ static void a_plain_copy_has_labels_tables_and_frames_of_its_own(void)
     free(text);
 }
 
+static void a_constant_table_of_labels_stands_twice_too(void)
+{
+    static const char source[] =
+        "\t.text\n\t.type f, @function\nf:\n\tjmp *t(,%rdi,8)\n.L1:\n\tret\n\t.size f, .-f\n\t.type g, @function\ng:\n"
+        "\tcall f\n\tret\n\t.size g, .-g\n\t.section .rodata\n\t.align 16\nt:\n\t.quad .L1\n\t.quad 0\n\t.text\n"
+        "\t.ident \"GCC: 12\"\n";
+    char *text = written(source, ASM_EXECUTABLE);
+
+    CHECK(text && strstr(text, "f:\n\tcmpb\t$0, peet_rt_on(%rip)\n\tje\t.LpeetPf\n"));
+    CHECK(text && strstr(text, ".LpeetPf:\n\tjmp *.LpeetPt(,%rdi,8)\n.LpeetP.L1:\n\tret\n"));
+    CHECK(
+        text
+        && strstr(text, "\t.section .rodata\n\t.balign 32\n.LpeetPt:\n\t.quad .LpeetP.L1\n\t.quad 0\n\t.popsection\n"));
+    CHECK(text && strstr(text, ".LpeetPg:\n\tcall f\n"));
+    free(text);
+}
+
 /* The reason for which a function made of this has one copy, "" if it has two. */
 static const char *why_one(const char *body, const char *outside)
 {
@@ -247,6 +264,10 @@ static void what_others_know_of_a_function_keeps_it_from_standing_twice(void)
         { "", ".L1:\n", "\t.section .debug_info\n\t.quad .L1\n" },
         { "others refer to a label in it", ".L1:\n", "\t.data\n\t.quad .L1\n" },
         { "others refer to a label in it", ".L1:\n", "\t.text\n\t.type g, @function\ng:\n\tjmp .L1\n\t.size g, .-g\n" },
+        { "", ".L1:\n\tjmp *t(,%rax,8)\n", "\t.section .rodata\nt:\n\t.quad .L1\n\t.size t, 8\n" },
+        { "others refer to a table of its labels", ".L1:\n\tjmp *t(,%rax,8)\n",
+          "\t.section .rodata\nt:\n\t.quad .L1\n\t.data\n\t.quad t\n" },
+        { "others refer to a label in it", ".L1:\n", "\t.section .rodata\n\t.globl t\nt:\n\t.quad .L1\n" },
         { "it takes the address of a label", ".L1:\n\tleaq .L1(%rip), %rax\n", "" },
         { "others can reach a label in it", "\t.globl x\nx:\n", "" },
         { "it has directives that may mean something else if they stand twice", "\t.set x, 1\n", "" },
@@ -449,6 +470,7 @@ int main(void)
     RUN(a_block_without_slots_is_told_by_those_that_go_on_to_it);
     RUN(every_label_that_is_used_is_written_once);
     RUN(a_plain_copy_has_labels_tables_and_frames_of_its_own);
+    RUN(a_constant_table_of_labels_stands_twice_too);
     RUN(what_others_know_of_a_function_keeps_it_from_standing_twice);
     RUN(the_runtime_is_linked_where_the_compiler_links_an_executable);
     RUN(the_last_option_about_the_kind_of_code_wins);

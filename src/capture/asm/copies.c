@@ -4,7 +4,8 @@
  *
  * Everything from the function's label to its .size is written once more; labels that stand there get other names. The address of a
  * function stays what it was. What a label means to others than these statements cannot be changed: such a function has one copy.
- * So has one whose code takes the address of a label, for it may be kept until the other copy runs.
+ * So has one whose code takes the address of a label, for it may be kept until the other copy runs. Constant tables of labels that only their
+ * function looks at are written again, too; what it finds there it may keep, so that such a function runs the one copy or the other, whoever calls.
  * Left out: debuggers know the lines of the plain copy and the function, but no inlined ones and no variables that move. */
 #include <stdlib.h>
 #include <string.h>
@@ -39,11 +40,13 @@ static bool is_inside(const struct asm_unit *u, const struct asm_function *f, co
     return y->statement != ASM_NONE && y->statement >= u->text.symbol[f->symbol].statement && y->statement < f->end;
 }
 
-/* Whether the symbol is a place in the function, and not one itself. */
+/* Whether the symbol is a place in the function, and not one itself; or a table of such. */
 static bool is_place(const struct asm_unit *u, const struct asm_function *f, uint32_t symbol)
 {
     const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &u->text.symbol[symbol];
 
+    if (y && y->table_of != ASM_NONE)
+        return &u->function[y->table_of] == f;
     return y && is_inside(u, f, y) && (y->function == ASM_NONE || u->function[y->function].is_part);
 }
 
@@ -116,9 +119,21 @@ static void look_at(struct asm_unit *u, uint32_t function)
         f->copy_behind = f->end - 1;
 }
 
-/* Somebody else mentions places in functions. */
-static void see_names(struct asm_unit *u, const struct asm_statement *s, const uint32_t *owner)
+/* Whether data behind the symbol may be a function's own table. */
+static bool may_be_table(const struct asm_unit *u, uint32_t symbol)
 {
+    const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &u->text.symbol[symbol];
+
+    if (!y || y->is_global || y->is_function || y->statement == ASM_NONE)
+        return false;
+    const struct asm_section *s = &u->text.section[u->text.statement[y->statement].section];
+    return !s->code && !s->exceptions && is_table(s);
+}
+
+/* Somebody else mentions places in functions: one that stands behind the symbol `in`, if it is data. */
+static void see_names(struct asm_unit *u, const struct asm_statement *s, const uint32_t *owner, uint32_t in)
+{
+    bool is_table_entry = s->kind == ASM_DIRECTIVE && may_be_table(u, in);
     const char *at = s->text + (s->insn == ASM_NONE ? asm_word(s) : asm_operands(s)), *end = s->text + s->length, *name;
     uint32_t here = owner[s - u->text.statement];
     size_t length;
@@ -127,9 +142,57 @@ static void see_names(struct asm_unit *u, const struct asm_statement *s, const u
         uint32_t symbol = asm_symbol_find(&u->text, name, length);
         const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &u->text.symbol[symbol];
         uint32_t there = y && y->statement != ASM_NONE ? owner[y->statement] : ASM_NONE;
-        if (there != ASM_NONE && there != here && is_place(u, &u->function[there], symbol))
+        if (there == ASM_NONE || there == here || !is_place(u, &u->function[there], symbol))
+            continue;
+        uint32_t *of = is_table_entry ? &u->text.symbol[in].table_of : NULL;
+        if (of && (*of == ASM_NONE || *of == there)) {
+            *of = there;
+            u->function[there].has_table = u->function[there].has_riddle = true;
+        } else {
             u->function[there].one_copy = "others refer to a label in it";
+        }
     }
+}
+
+/* Somebody mentions a table. */
+static void see_tables(struct asm_unit *u, const struct asm_statement *s, const uint32_t *owner)
+{
+    const char *at = s->text + (s->insn == ASM_NONE ? asm_word(s) : asm_operands(s)), *end = s->text + s->length, *name;
+    size_t length;
+
+    while ((name = asm_next_name(&at, end, &length))) {
+        uint32_t symbol = asm_symbol_find(&u->text, name, length);
+        uint32_t of = symbol == ASM_NONE ? ASM_NONE : u->text.symbol[symbol].table_of;
+        if (of != ASM_NONE && owner[s - u->text.statement] != of)
+            u->function[of].one_copy = "others refer to a table of its labels";
+    }
+}
+
+static bool mentions(const struct asm_unit *u, const struct asm_statement *s)
+{
+    if (s->insn != ASM_NONE || s->kind == ASM_INSN)
+        return true;
+    return s->kind == ASM_DIRECTIVE && !u->text.section[s->section].debug && !is_cfi(s)
+           && !asm_is_one_of(s, " .loc .section .pushsection .size .type ");
+}
+
+/* Looks at who mentions what: labels first, then the tables that were found so. */
+static void see_all(struct asm_unit *u, const uint32_t *owner)
+{
+    uint32_t *in = mem_alloc(u->text.sections, sizeof *in); /* what data stands behind, by section */
+
+    memset(in, 0xff, u->text.sections * sizeof *in);
+    for (size_t i = 0; i < u->text.statements; i++) {
+        const struct asm_statement *s = &u->text.statement[i];
+        if (s->kind == ASM_LABEL)
+            in[s->section] = s->symbol;
+        if (mentions(u, s))
+            see_names(u, s, owner, in[s->section]);
+    }
+    for (size_t i = 0; i < u->text.statements; i++)
+        if (mentions(u, &u->text.statement[i]))
+            see_tables(u, &u->text.statement[i], owner);
+    free(in);
 }
 
 void asm_unit_find_copies(struct asm_unit *u)
@@ -145,13 +208,9 @@ void asm_unit_find_copies(struct asm_unit *u)
         for (uint32_t k = u->text.symbol[f->symbol].statement; k < f->end; k++)
             owner[k] = i;
     }
+    see_all(u, owner);
     for (size_t i = 0; i < u->text.statements; i++) {
         const struct asm_statement *s = &u->text.statement[i];
-        bool is_code = s->insn != ASM_NONE || s->kind == ASM_INSN;
-        bool is_data = s->kind == ASM_DIRECTIVE && !u->text.section[s->section].debug && !is_cfi(s)
-                       && !asm_is_one_of(s, " .loc .section .pushsection ");
-        if (is_code || is_data)
-            see_names(u, s, owner);
         if (s->insn != ASM_NONE && owner[i] == ASM_NONE && asm_is_recorded(u, u->insn[s->insn].function))
             u->function[u->function[u->insn[s->insn].function].family].one_copy = "parts of it stand elsewhere";
     }
@@ -172,17 +231,33 @@ bool asm_has_copy(const struct asm_unit *u, uint32_t function)
 
 /* ---- writing it ---- */
 
-/* Text with other names for places in the function. */
-static void emit_renamed(const struct asm_copy *c, const char *text, const char *end)
+/* In tables of exceptions, a label in front of a cold part stands for its beginning. */
+static bool is_cold_start(const struct asm_copy *c, uint32_t section, uint32_t symbol)
 {
-    const char *at = text, *name;
+    const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &c->u->text.symbol[symbol];
+
+    return y && c->u->text.section[section].exceptions && y->statement != ASM_NONE && y->function == ASM_NONE
+           && c->u->text.section[c->u->text.statement[y->statement].section].code;
+}
+
+/* Text with other names for places in the function. */
+static void emit_renamed(const struct asm_copy *c, const struct asm_statement *s, size_t from)
+{
+    const char *text = s->text + from, *end = s->text + s->length, *at = text, *name;
     size_t length;
 
-    while ((name = asm_next_name(&at, end, &length)))
-        if (is_place(c->u, c->f, asm_symbol_find(&c->u->text, name, length))) {
-            fprintf(c->out, "%.*s%s%.*s", (int)(name - text), text, c->prefix, (int)length, name);
-            text = name + length;
-        }
+    while ((name = asm_next_name(&at, end, &length))) {
+        uint32_t symbol = asm_symbol_find(&c->u->text, name, length);
+        bool is_own = is_place(c->u, c->f, symbol);
+        if (!is_own && !is_cold_start(c, s->section, symbol))
+            continue;
+        fprintf(c->out, "%.*s%s", (int)(name - text), text, c->prefix);
+        if (is_own)
+            fprintf(c->out, "%.*s", (int)length, name);
+        else
+            fprintf(c->out, "%u", c->f->symbol);
+        text = name + length;
+    }
     fprintf(c->out, "%.*s\n", (int)(end - text), text);
 }
 
@@ -200,7 +275,7 @@ static void emit_insn(const struct asm_copy *c, const struct asm_statement *s)
 
     fprintf(c->out, "\t%.*s", (int)n, s->text);
     if (asm_copy_target(c, in) == ASM_NONE) {
-        emit_renamed(c, s->text + n, s->text + s->length);
+        emit_renamed(c, s, n);
     } else {
         const struct asm_symbol *y = &c->u->text.symbol[in->target];
         fprintf(c->out, "%s%.*s\n", c->prefix, (int)y->length, y->name);
@@ -214,11 +289,14 @@ static void emit_directive(const struct asm_copy *c, const struct asm_statement 
 
     if (asm_is_one_of(s, ONCE))
         return;
+    if (asm_is(s, ".cfi_startproc")
+        && s->section != c->u->text.statement[c->u->text.symbol[c->f->symbol].statement].section)
+        fprintf(c->out, "%s%u:\n", c->prefix, c->f->symbol);
     fprintf(c->out, "\t%.*s", (int)n, s->text);
     if (view || asm_is_one_of(s, " .section .pushsection "))
         fprintf(c->out, "%.*s\n", (int)(view ? (size_t)(view - s->text) - n : s->length - n), s->text + n);
     else
-        emit_renamed(c, s->text + n, s->text + s->length);
+        emit_renamed(c, s, n);
 }
 
 void asm_copy_statement(const struct asm_copy *c, const struct asm_statement *s)
@@ -233,6 +311,22 @@ void asm_copy_statement(const struct asm_copy *c, const struct asm_statement *s)
         emit_directive(c, s);
 }
 
+/* A table of labels once more, in its section. */
+static void emit_table(const struct asm_copy *c, const struct asm_symbol *y)
+{
+    const struct asm_statement *first = c->u->text.statement, *at = &first[y->statement], *s = at;
+
+    while (s > first && !asm_is_one_of(s, " .section .data .text "))
+        s--;
+    emit_directive(c, s);
+    fputs("\t.balign 32\n", c->out);
+    asm_copy_statement(c, at);
+    for (s = at + 1; s->kind == ASM_DIRECTIVE && s->section == at->section && asm_is_one_of(s, AGAIN)
+                     && !asm_is_one_of(s, " .section .align .balign .p2align ");
+         s++)
+        emit_directive(c, s);
+}
+
 void asm_emit_copies(const struct asm_unit *u, uint32_t function, FILE *out)
 {
     const struct asm_function *f = &u->function[function];
@@ -241,6 +335,9 @@ void asm_emit_copies(const struct asm_unit *u, uint32_t function, FILE *out)
     fputs("\t.pushsection .text\n\t.previous\n\t.p2align 4\n", out); /* where it ends is where it began */
     for (uint32_t i = u->text.symbol[f->symbol].statement; i < f->end; i++)
         asm_copy_statement(&plain, &u->text.statement[i]);
+    for (size_t i = 0; f->has_table && i < u->text.symbols; i++)
+        if (u->text.symbol[i].table_of == function)
+            emit_table(&plain, &u->text.symbol[i]);
     fputs("\t.popsection\n", out);
     if (asm_has_count(u, function))
         asm_emit_counting(u, function, out);

@@ -35,24 +35,6 @@ void asm_emit_return(const struct asm_unit *u, char kind, uint32_t insn, FILE *o
             insn);
 }
 
-void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
-{
-    const struct asm_symbol *y = &u->text.symbol[u->function[function].symbol];
-
-    if (u->function[function].has_stub) {
-        fprintf(out, "\tcmpq\t%%r14, %%r15\n\tjne\t.LpeetF%u\n", function);
-        if (u->options->model == ASM_LIBRARY)
-            fprintf(out,
-                    "\tmovq\tpeet_rt_cursor@gottpoff(%%rip), %%r14\n\tcmpq\t%%r15, %%fs:(%%r14)\n\tjne\t.LpeetG%u\n",
-                    function);
-        else
-            fprintf(out, "\tcmpq\t%%r15, %%fs:peet_rt_cursor@tpoff\n\tjne\t.LpeetF%u\n", function);
-    }
-    if (u->function[function].has_stub && asm_has_count(u, function))
-        fprintf(out, "\ttestq\t%%r15, %%r15\n\tjs\t" ASM_COUNTING "%.*s\n", (int)y->length, y->name);
-    fprintf(out, ".LpeetB%u:\n", function);
-}
-
 /* If nobody records, the plain copy does it, which keeps all registers that functions keep. */
 static void emit_choice(const struct asm_unit *u, uint32_t function, FILE *out)
 {
@@ -67,6 +49,26 @@ static void emit_choice(const struct asm_unit *u, uint32_t function, FILE *out)
     else
         fputs("\tcmpb\t$0, peet_rt_on(%rip)\n", out);
     fprintf(out, "\tje\t" ASM_PLAIN "%.*s\n", (int)y->length, y->name);
+}
+
+void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
+{
+    const struct asm_symbol *y = &u->text.symbol[u->function[function].symbol];
+
+    if (u->function[function].has_table && asm_has_copy(u, function))
+        emit_choice(u, function, out);
+    if (u->function[function].has_stub) {
+        fprintf(out, "\tcmpq\t%%r14, %%r15\n\tjne\t.LpeetF%u\n", function);
+        if (u->options->model == ASM_LIBRARY)
+            fprintf(out,
+                    "\tmovq\tpeet_rt_cursor@gottpoff(%%rip), %%r14\n\tcmpq\t%%r15, %%fs:(%%r14)\n\tjne\t.LpeetG%u\n",
+                    function);
+        else
+            fprintf(out, "\tcmpq\t%%r15, %%fs:peet_rt_cursor@tpoff\n\tjne\t.LpeetF%u\n", function);
+    }
+    if (u->function[function].has_stub && asm_has_count(u, function))
+        fprintf(out, "\ttestq\t%%r15, %%r15\n\tjs\t" ASM_COUNTING "%.*s\n", (int)y->length, y->name);
+    fprintf(out, ".LpeetB%u:\n", function);
 }
 
 /* The caller is foreign: its %r14 and %r15 are kept, and what may be arguments on the stack stands where the function

@@ -286,5 +286,7 @@ uint32_t asm_own_target(const struct asm_unit *u, uint32_t symbol)
         return ASM_NONE;
     if (y->is_weak || (y->is_global && u->options->model == ASM_LIBRARY))
         return ASM_NONE; /* another definition may win */
+    if (u->function[y->function].has_table)
+        return ASM_NONE; /* what it does first depends on whether somebody records */
     return y->function;
 }

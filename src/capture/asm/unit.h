@@ -39,6 +39,7 @@ struct asm_function {
     const char *one_copy; /* it has no other copies, for this reason; of the family's head */
     uint32_t copy_behind; /* the statement behind which they stand */
     bool has_riddle;      /* inline assembly that is not understood; of the family's head */
+    bool has_table;       /* of its labels, outside */
 };
 
 /* A row of instructions that are executed one after the other. If control comes to it from one other block only, it may go on
