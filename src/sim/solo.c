@@ -210,6 +210,10 @@ static void see(struct solo *s, const struct solo_outcome *o, uint64_t hit, uint
 {
     if (o->level == 0 && !o->is_upgrade && o->stall <= hit)
         return;
+    if (o->stall < hit) { /* a level that is farther away may be faster: less than what was told */
+        s->watch.refer(s->watch.context, cell, 0, 0, o->stall - hit);
+        s->watch.run(s->watch.context, leaf, 0, o->stall - hit);
+    }
     r->context = s->thread;
     r->level = o->level;
     r->cause = o->cause;
@@ -678,8 +682,7 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
     struct solo_outcome o = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &was_recent, &by);
     seen.waited = s->counts.waited - waited;
     s->watch.refer(s->watch.context, cell, 1, r->kind == PEET_STORE || r->kind == PEET_UPDATE, issue + hit);
-    if (leaf != UINT32_MAX)
-        s->watch.run(s->watch.context, leaf, 0, issue + hit);
+    s->watch.run(s->watch.context, leaf, 0, issue + hit);
     see(s, &o, hit, cell, leaf, &seen, was_recent, by);
     s->time.references++;
     s->time.bus += seen.waited;

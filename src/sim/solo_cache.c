@@ -131,7 +131,7 @@ static uint32_t put(struct solo *s, unsigned level, uint64_t line, unsigned stat
     }
     l->line[e] = line;
     l->state[e] = (uint8_t)state;
-    l->stamp[e] = s->number;
+    l->stamp[e] = level ? ++s->touches : s->number;
     if (level == 0) {
         s->record[e] = s->line;
         s->line->entry = e + 1;
@@ -263,7 +263,7 @@ struct solo_outcome solo_touch(struct solo *s, uint64_t line, enum peet_kind kin
     } else {
         s->counts.hits[o.level]++;
         o.stall = s->level[o.level].latency;
-        s->level[o.level].stamp[e] = s->number;
+        s->level[o.level].stamp[e] = o.level ? ++s->touches : s->number;
         o.entry = o.level ? fill(s, o.level, line, s->level[o.level].state[e], now) : e;
         if (is_write)
             o.stall += write_here(s, o.entry, line, now, &o.is_upgrade);

@@ -182,7 +182,7 @@ static void plan_loop(struct solo *s, struct solo_item *to, const struct item *i
         if (to->plan->node[i].kind != PLAN_LOOP)
             to->node[i] = stretch_of_node(s, &to->plan->node[i]);
     for (unsigned i = 0; i < item->loop->nodes && to->plan; i++)
-        if (to->node[i] && to->node[i]->moves && to->node[i]->parts > 1)
+        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->moves)
             to->plan = NULL; /* what it calls has to be followed */
 }
 

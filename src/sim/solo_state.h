@@ -178,7 +178,8 @@ struct solo {
     uint32_t cell;               /* 1 + that of the reference that is on its way; 0: it is a lock's */
     struct solo_line *line;      /* that is touched, */
     struct solo_line *gone;      /*   and that went out of the first cache last */
-    uint64_t number;             /* of the next touch of a line: what stamps are taken from */
+    uint64_t number;             /* of the next touch of a line: what stamps of the first cache are taken from; */
+    uint64_t touches;            /*   of others, from how often they were touched: one reference may do so twice */
     /* plans */
     struct arena arena;
     struct loop_plans plans;
@@ -256,11 +257,12 @@ static inline bool solo_is_easy(struct solo *s, const struct solo_stretch *x, co
 
     if (e == UINT32_MAX || s->seen[c->is_write][e] != line || (addr + site->size - 1) >> s->shift != line)
         return false;
-    if (s->level[0].stamp[e] < s->recent.since) {
+    bool is_new = s->level[0].stamp[e] < s->recent.since;
+    if (is_new)
         solo_use(s, s->record[e]);
-        solo_uses_end(s);
-    }
     s->level[0].stamp[e] = s->number++;
+    if (is_new)
+        solo_uses_end(s);
     return true;
 }
 

@@ -113,7 +113,8 @@ static void expect(struct solo *s, const struct solo_stretch *x, unsigned cluste
 static void prepare(struct solo *s, const struct solo_stretch *x, unsigned site, uint64_t line, uint64_t number,
                     uint64_t trip)
 {
-    bool direct = s->level[0].ways == 1;
+    bool direct =
+        s->level[0].ways == 1 && s->recent.border < s->recent.now; /* nobody compares with lines of other sets */
     uint32_t e = (uint32_t)(line & s->level[0].mask);
 
     for (unsigned i = 0; i < x->clusters; i++) {
