@@ -9,7 +9,7 @@
 #include "solo_program.h"
 #include "study/profile/profile.h"
 
-enum { PROGRAMS = 170, MACHINES = 2, SHARED_PROGRAMS = 15, THREADS = 3, HOT = 505, USES = 30000 };
+enum { PROGRAMS = 170, MACHINES = 2, SHARED_PROGRAMS = 15, THREADS = 3, HOT = 480, USES = 50000 };
 
 /* ---- machines ---- */
 
@@ -243,14 +243,14 @@ static void threads_that_share_the_processor_refer_as_often(void)
     compare_all(SHARED_PROGRAMS, THREADS, have_same_totals);
 }
 
-/* Lines of which nearly as many as the cache can have are used again and again, in no order, and seldom one of many others: the oldest line that a cache of any
- * lines would have is used rarely, and between its uses are more intervals than there is room for. */
+/* Lines of which nearly as many as the cache can have are used again and again, in no order, and seldom one of a few others: whether a cache of any lines would have
+ * one of these is decided by uses that are more intervals ago than there is room for. */
 static void write_uses(struct program *p)
 {
     struct peet_insn insn = { .addr = 0x401000, .length = 4 };
     struct peet_operand operand = { .kind = PEET_LOAD, .size = 8, .base = PEET_SRC_SLOT };
     struct peet_block b = { .slots = 1, .insns = 1, .operands = 1, .insn = &insn, .operand = &operand };
-    uint64_t hot[HOT], rest = FAR;
+    uint64_t hot[HOT];
     struct peet_stream *s;
     struct peet_err err;
 
@@ -259,7 +259,9 @@ static void write_uses(struct program *p)
     for (unsigned i = 0; i < HOT; i++)
         hot[i] = HOME + 16 * (2 * i + draw(&p->random, 2));
     for (unsigned i = 0; i < USES; i++) {
-        uint64_t addr = i < HOT ? hot[i] : draw(&p->random, 1000) ? hot[draw(&p->random, HOT)] : (rest += 16);
+        uint64_t addr = i < HOT                 ? hot[i]
+                        : draw(&p->random, 400) ? hot[draw(&p->random, HOT)]
+                                                : FAR + 16 * draw(&p->random, 64);
         put(s, p->block[0], &addr);
     }
     CHECK_EQ(peet_stream_close(s, &err), 0);
