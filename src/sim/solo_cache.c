@@ -53,7 +53,8 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     struct fabric_config fabric = s->config.fabric;
     fabric.cpus = 1;
     fabric.line = s->config.level[0].line;
-    if (solo_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
+    solo_lines_init(s, entries);
+    if (fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
         return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
     return 0;
 }

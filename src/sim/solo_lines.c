@@ -11,7 +11,7 @@ struct solo_key {
     struct solo_line *line;
 };
 
-int solo_lines_init(struct solo *s, uint64_t most)
+void solo_lines_init(struct solo *s, uint64_t most)
 {
     struct solo_recent *r = &s->recent;
 
@@ -19,7 +19,6 @@ int solo_lines_init(struct solo *s, uint64_t most)
     r->most = most;
     r->width = most / 64 > 8 ? (uint32_t)(most / 64) : 8;
     r->now = 1;
-    return 0;
 }
 
 void solo_lines_release(struct solo *s)
