@@ -196,6 +196,7 @@ struct solo {
     uint64_t src[PEET_SOURCES + 8];
     uint64_t next[BLOCK_MAX_OPERANDS]; /* of the clusters of trips: the next in which it has to be looked at, */
     bool is_known[BLOCK_MAX_OPERANDS]; /*   and whether its lines have to be stamped then; */
+    bool is_far[BLOCK_MAX_OPERANDS];   /* its step is longer than a line */
     bool is_held;                      /* no interval ends before the trip does */
     uint64_t base[BLOCK_MAX_OPERANDS], step[BLOCK_MAX_OPERANDS]; /* of the clusters of the stretch that runs */
     uint32_t entry[BLOCK_MAX_OPERANDS];                          /* and where their first lines are */
