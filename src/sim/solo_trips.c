@@ -109,7 +109,7 @@ static void expect(struct solo *s, const struct solo_stretch *x, unsigned cluste
 
 /* ---- trips ---- */
 
-/* Before a site misses: what clusters that are not looked at have done in this trip so far, where it matters to who has to go. */
+/* Before a site misses: what clusters have done that were not looked at, in this trip, too, where it matters to who has to go. */
 static void prepare(struct solo *s, const struct solo_stretch *x, unsigned site, uint64_t line, uint64_t number,
                     uint64_t trip)
 {
@@ -119,10 +119,12 @@ static void prepare(struct solo *s, const struct solo_stretch *x, unsigned site,
 
     for (unsigned i = 0; i < x->clusters; i++) {
         const struct solo_cluster *c = &x->cluster[i];
-        if (!s->is_known[i] || s->next[i] <= trip || (direct && c->hint[0] != e && c->hint[1] != e))
+        if (!s->is_known[i] || (direct && c->hint[0] != e && c->hint[1] != e))
             continue;
-        stamp_cluster(s, x, c, base_at(s, i, trip), number - x->sites, x->sites);
-        stamp_cluster(s, x, c, base_at(s, i, trip), number, site);
+        bool is_due = s->next[i] <= trip; /* and has not had its turn */
+        stamp_cluster(s, x, c, base_at(s, i, trip - is_due), number - x->sites, x->sites);
+        if (!is_due)
+            stamp_cluster(s, x, c, base_at(s, i, trip), number, site);
     }
 }
 

@@ -8,6 +8,7 @@
 #include "tests/unit/check.h"
 
 enum { BLOCKS = 24, LOOPS = 16, NODES = 8, VALUES = 5, OPERANDS = 100, INSNS = 6, SLOTS = 6, TEMPS = 4, ITEMS = 260 };
+enum { NEAT = 4 }; /* the first blocks, and the first loops, which are made of them */
 #define HOME UINT64_C(0x100000)
 #define FAR UINT64_C(0x7f0000000000)
 
@@ -77,6 +78,15 @@ static inline struct peet_operand random_operand(struct program *p, const struct
     return o;
 }
 
+/* One that is never in two lines, and alone with its base. */
+static inline void neaten(struct peet_operand *o, unsigned number)
+{
+    o->size = 8;
+    o->disp = 0;
+    o->index = 0;
+    o->base = (uint8_t)(PEET_SRC_SLOT + number % 3 * 2);
+}
+
 static inline void random_machine_code(struct program *p, struct peet_block *b, struct peet_compute *compute,
                                        struct peet_effect *effect, bool changes)
 {
@@ -112,9 +122,9 @@ static inline void define_block(struct program *p, unsigned number)
     struct peet_err err;
 
     p->style[number] = style;
-    b.slots = (uint16_t)(p->slots[number] = (unsigned)draw(r, SLOTS + 1));
+    b.slots = (uint16_t)(p->slots[number] = number < NEAT ? SLOTS : (unsigned)draw(r, SLOTS + 1));
     b.insns = (uint16_t)(1 + draw(r, INSNS));
-    b.operands = (uint16_t)(style == MANY ? 30 + draw(r, OPERANDS - 30) : draw(r, 6));
+    b.operands = (uint16_t)(style == MANY ? 30 + draw(r, OPERANDS - 30) : number < NEAT ? 1 + draw(r, 3) : draw(r, 6));
     for (unsigned i = 0; i < b.insns; i++) {
         insn[i] = (struct peet_insn){ .addr = p->next_insn, .length = 4, .class = (uint8_t)draw(r, PEET_CL_branch) };
         p->next_insn += 4;
@@ -124,6 +134,8 @@ static inline void define_block(struct program *p, unsigned number)
         random_machine_code(p, &b, compute, effect, style != COMPUTES);
     for (unsigned i = 0; i < b.operands; i++) {
         operand[i] = random_operand(p, &b, style);
+        if (number < NEAT)
+            neaten(&operand[i], i);
         operand[i].insn = (uint16_t)(i * b.insns / b.operands);
     }
     CHECK_EQ(peet_writer_block(p->w, &b, &p->block[number], &err), 0);
@@ -141,7 +153,7 @@ static inline struct peet_loop_node block_node(struct program *p, unsigned value
     while (p->style[block] == CHANGES || p->style[block] == VARIES);
     for (unsigned i = 0; i < p->slots[block]; i++) {
         assign[i] = (struct peet_assign){ .dst = (uint8_t)i, .src = (uint8_t)draw(r, values - 1) };
-        assign[i].add = (int64_t)(draw(r, 2) ? 0 : draw(r, 100));
+        assign[i].add = (int64_t)(draw(r, 2) ? 0 : draw(r, 100)) & (most == NEAT ? ~7 : ~0);
         if (i % 2)
             assign[i].src = draw(r, 3) ? PEET_LOOP_ZERO : (uint8_t)(values - 1);
         else if (most == BLOCKS && draw(r, 4) == 0)
@@ -183,7 +195,10 @@ static inline void define_loop(struct program *p, unsigned number)
 {
     struct peet_assign assign[NODES][VALUES + SLOTS];
     struct peet_loop_node node[NODES];
-    unsigned values = 2 + (unsigned)draw(&p->random, VALUES - 1), most = number < 10 ? 8 : number < 12 ? 10 : BLOCKS;
+    unsigned values = 2 + (unsigned)draw(&p->random, VALUES - 1), most = number < NEAT ? NEAT
+                                                                         : number < 10 ? 8
+                                                                         : number < 12 ? 10
+                                                                                       : BLOCKS;
     unsigned nodes = 2 + (unsigned)draw(&p->random, 3), inner = number % 3 == 2 ? nodes : 0;
     struct peet_loop l = { .values = (uint16_t)values, .counts = 2, .node = node };
     struct peet_err err;
@@ -256,8 +271,8 @@ static inline void put_loop(struct program *p, struct peet_stream *s, unsigned l
     unsigned n = p->values[loop];
 
     for (unsigned i = 0; i + 1 < n; i++)
-        slot[i] = random_addr(p);
-    slot[n - 1] = draw(&p->random, 64);
+        slot[i] = random_addr(p) & (loop < NEAT ? ~UINT64_C(7) : ~UINT64_C(0));
+    slot[n - 1] = draw(&p->random, 64) & (loop < NEAT ? ~UINT64_C(7) : ~UINT64_C(0));
     slot[n] = draw(&p->random, draw(&p->random, 8) ? 24 : 100);
     slot[n + 1] = draw(&p->random, 12);
     put(s, p->loop[loop], slot);
@@ -303,7 +318,7 @@ static inline void write_thread(struct program *p, uint32_t thread, unsigned thr
             put(s, p->event[PEET_EV_barrier_wait], (uint64_t[]){ HOME + 512, threads });
         block = draw(&p->random, 3) ? (block + 1) % BLOCKS : (unsigned)draw(&p->random, BLOCKS);
         if (dice < 3)
-            put_loop(p, s, (unsigned)draw(&p->random, LOOPS));
+            put_loop(p, s, (unsigned)draw(&p->random, draw(&p->random, 3) ? LOOPS : NEAT));
         else if (dice < 4)
             put_event(p, s);
         else
