@@ -33,7 +33,8 @@ struct solo_watch {
     /* An event, before anything comes of it; true: which data lie where has changed. */
     bool (*event)(void *context, uint32_t thread, const struct peet_event *e);
     uint32_t (*leaf)(void *context, uint32_t node, uint32_t block);
-    /* So often a leaf's block was executed, in so many cycles, if all is found at once. */
+    /* So often a leaf's block was executed, in so many cycles, if all is found at once. UINT32_MAX: a thread has not come to its first block. Cycles
+     * may also be taken back, modulo 2^64. */
     void (*run)(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles);
 };
 

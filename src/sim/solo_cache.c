@@ -53,7 +53,8 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     struct fabric_config fabric = s->config.fabric;
     fabric.cpus = 1;
     fabric.line = s->config.level[0].line;
-    if (solo_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
+    solo_lines_init(s, entries);
+    if (fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
         return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
     return 0;
 }
@@ -131,7 +132,7 @@ static uint32_t put(struct solo *s, unsigned level, uint64_t line, unsigned stat
     }
     l->line[e] = line;
     l->state[e] = (uint8_t)state;
-    l->stamp[e] = s->number;
+    l->stamp[e] = level ? ++s->touches : s->number;
     if (level == 0) {
         s->record[e] = s->line;
         s->line->entry = e + 1;
@@ -263,7 +264,7 @@ struct solo_outcome solo_touch(struct solo *s, uint64_t line, enum peet_kind kin
     } else {
         s->counts.hits[o.level]++;
         o.stall = s->level[o.level].latency;
-        s->level[o.level].stamp[e] = s->number;
+        s->level[o.level].stamp[e] = o.level ? ++s->touches : s->number;
         o.entry = o.level ? fill(s, o.level, line, s->level[o.level].state[e], now) : e;
         if (is_write)
             o.stall += write_here(s, o.entry, line, now, &o.is_upgrade);

@@ -11,7 +11,7 @@ struct solo_key {
     struct solo_line *line;
 };
 
-int solo_lines_init(struct solo *s, uint64_t most)
+void solo_lines_init(struct solo *s, uint64_t most)
 {
     struct solo_recent *r = &s->recent;
 
@@ -19,7 +19,6 @@ int solo_lines_init(struct solo *s, uint64_t most)
     r->most = most;
     r->width = most / 64 > 8 ? (uint32_t)(most / 64) : 8;
     r->now = 1;
-    return 0;
 }
 
 void solo_lines_release(struct solo *s)
@@ -58,7 +57,7 @@ bool solo_is_recent(const struct solo *s, const struct solo_line *l)
 {
     const struct solo_recent *r = &s->recent;
 
-    if (l->interval != r->border)
+    if (l->interval != r->border || r->border == 0)
         return l->interval > r->border;
     const struct solo_interval *border = &r->interval[r->border % SOLO_INTERVALS];
     uint64_t newer = r->newer, used = last_use(s, l);
@@ -89,7 +88,7 @@ void solo_use(struct solo *s, struct solo_line *l)
         return;
     if (l->interval >= r->border && l->interval)
         interval_at(s, l->interval)->lines--;
-    r->newer += l->interval <= r->border;
+    r->newer += l->interval <= r->border && r->border < r->now; /* an interval may have more lines than the cache */
     put(s, l);
     while (r->newer >= r->most) /* the cache ends later */
         r->newer -= interval_at(s, ++r->border)->lines;
@@ -106,9 +105,9 @@ static int by_use(const void *a, const void *b)
 static void pack(struct solo *s)
 {
     struct solo_recent *r = &s->recent;
-    struct solo_key *key = malloc((r->newer + r->most + r->width + 1) * sizeof *key); /* those of the border, too */
     uint32_t first = r->border ? r->border : 1, last = r->now;
-    size_t n = 0;
+    size_t n = 0, most = r->newer + (r->border ? interval_at(s, r->border)->lines : 0);
+    struct solo_key *key = malloc((most + 1) * sizeof *key);
 
     assert(key);
     for (uint32_t i = first; i <= last; i++) {

@@ -41,9 +41,8 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
 
     *p = (struct solo_part){ .head = *head };
     for (uint32_t i = 0; i < b->insns; i++)
-        p->cost += s->config.cost[b->insn[i].class];
-    p->cycles = p->cost;
-    x->cost += p->cost;
+        p->cycles += s->config.cost[b->insn[i].class];
+    x->cost += (uint32_t)p->cycles;
     x->insns += head->size;
     uint8_t last = b->insn[b->insns - 1].class;
     x->moves |= last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return || last == PEET_CL_jump
@@ -58,16 +57,15 @@ static bool writes(const struct solo_site *site)
 /* Whether the site can go into the cluster; it does then. */
 static bool join(const struct solo *s, struct solo_cluster *c, const struct solo_site *site, uint16_t number)
 {
-    int64_t first = (int64_t)c->first, last = (int64_t)c->last, end = site->disp + site->size - 1;
+    uint64_t start = (uint64_t)site->disp, end = start + site->size - 1; /* all modulo 2^64 */
+    uint64_t first = (int64_t)(start - c->first) < 0 ? start : c->first;
+    uint64_t last = (int64_t)(end - c->last) > 0 ? end : c->last;
 
-    if (c->base != site->base || c->index != site->index || c->scale != site->scale || c->is_write != writes(site))
+    if (c->base != site->base || c->index != site->index || c->scale != site->scale || c->is_write != writes(site)
+        || last - first >= s->length)
         return false;
-    first = site->disp < first ? site->disp : first;
-    last = end > last ? end : last;
-    if (last - first >= (int64_t)s->length)
-        return false;
-    c->first = (uint64_t)first;
-    c->last = (uint64_t)last;
+    c->first = first;
+    c->last = last;
     c->order = number;
     c->site[c->sites++] = number;
     return true;
@@ -183,7 +181,7 @@ static void plan_loop(struct solo *s, struct solo_item *to, const struct item *i
         if (to->plan->node[i].kind != PLAN_LOOP)
             to->node[i] = stretch_of_node(s, &to->plan->node[i]);
     for (unsigned i = 0; i < item->loop->nodes && to->plan; i++)
-        if (to->node[i] && to->node[i]->moves && to->node[i]->parts > 1)
+        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->moves)
             to->plan = NULL; /* what it calls has to be followed */
 }
 
@@ -206,7 +204,6 @@ static struct solo_item *make_item(struct solo *s, const struct peet_names *name
         return NULL;
     }
     *to = (struct solo_item){ .name = name, .item = item, .slots = item->slots, .kind = SOLO_EVENT };
-    to->padded = (uint16_t)((item->slots + 3u) & ~3u);
     if (item->kind == ITEM_BLOCK)
         plan_block(s, to, item);
     else if (item->kind == ITEM_LOOP)

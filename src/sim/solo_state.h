@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of the machine with one processor: solo_lines.c knows what was, solo_cache.c what is where, solo_plan.c makes stretches of items, solo.c runs them. */
+/* The inside of the machine with one processor: solo_lines.c knows what was, solo_cache.c what is where, solo_plan.c makes stretches of items, solo.c runs
+ * them, solo_trips.c many times, and solo_refer.c one reference after the other. */
 #ifndef SIM_SOLO_STATE_H
 #define SIM_SOLO_STATE_H
 
@@ -109,7 +110,7 @@ struct solo_cluster {
 
 struct solo_part { /* a block of a stretch */
     struct peet_record head;
-    uint32_t cost, leaf;
+    uint32_t leaf;
     uint64_t cycles; /* of a run in which all is found at once */
 };
 
@@ -135,7 +136,7 @@ enum solo_kind { SOLO_BLOCK, SOLO_MACHINE, SOLO_VARYING, SOLO_LOOP, SOLO_EVENT }
 /* What a word stands for. */
 struct solo_item {
     uint64_t name;
-    uint16_t slots, padded;
+    uint16_t slots;
     uint8_t kind; /* enum solo_kind; MACHINE: it computes, or changes registers */
     const struct item *item;
     struct solo_stretch *stretch;   /* of a block */
@@ -178,7 +179,8 @@ struct solo {
     uint32_t cell;               /* 1 + that of the reference that is on its way; 0: it is a lock's */
     struct solo_line *line;      /* that is touched, */
     struct solo_line *gone;      /*   and that went out of the first cache last */
-    uint64_t number;             /* of the next touch of a line: what stamps are taken from */
+    uint64_t number;             /* of the next touch of a line: what stamps of the first cache are taken from; */
+    uint64_t touches;            /*   of others, from how often they were touched: one reference may do so twice */
     /* plans */
     struct arena arena;
     struct loop_plans plans;
@@ -194,12 +196,13 @@ struct solo {
     uint64_t src[PEET_SOURCES + 8];
     uint64_t next[BLOCK_MAX_OPERANDS]; /* of the clusters of trips: the next in which it has to be looked at, */
     bool is_known[BLOCK_MAX_OPERANDS]; /*   and whether its lines have to be stamped then; */
+    bool is_far[BLOCK_MAX_OPERANDS];   /* its step is longer than a line */
     bool is_held;                      /* no interval ends before the trip does */
     uint64_t base[BLOCK_MAX_OPERANDS], step[BLOCK_MAX_OPERANDS]; /* of the clusters of the stretch that runs */
     uint32_t entry[BLOCK_MAX_OPERANDS];                          /* and where their first lines are */
 };
 
-int solo_lines_init(struct solo *s, uint64_t most);
+void solo_lines_init(struct solo *s, uint64_t most);
 void solo_lines_release(struct solo *s);
 /* Whether the cache that may keep any lines would have it. */
 bool solo_is_recent(const struct solo *s, const struct solo_line *l);
@@ -235,8 +238,10 @@ static inline uint32_t solo_find(const struct solo_level *l, uint64_t line) /* U
 struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err);
 struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b);
 
-/* ---- one by one (solo.c) ---- */
+/* ---- one by one (solo_refer.c) ---- */
 
+/* What the stretch was told is of another path, or of other data. */
+void solo_renew(struct solo *s, struct solo_stretch *x);
 /* The data to which the sites of a cluster refer. */
 void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_cluster *c, uint64_t base);
 /* Whether a reference of a cluster is in two lines. */
@@ -245,6 +250,8 @@ bool solo_straddles(const struct solo *s, const struct solo_stretch *x, const st
 uint64_t solo_refer_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr, uint64_t now);
 /* A run from the bases that are there. */
 void solo_run_slowly(struct solo *s, struct solo_stretch *x);
+/* A run of a block of whose references some vary in size, or do not happen. */
+int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err);
 
 /* Whether it is found at once; then its line is stamped. */
 static inline bool solo_is_easy(struct solo *s, const struct solo_stretch *x, const struct solo_site *site,
@@ -256,11 +263,12 @@ static inline bool solo_is_easy(struct solo *s, const struct solo_stretch *x, co
 
     if (e == UINT32_MAX || s->seen[c->is_write][e] != line || (addr + site->size - 1) >> s->shift != line)
         return false;
-    if (s->level[0].stamp[e] < s->recent.since) {
+    bool is_new = s->level[0].stamp[e] < s->recent.since;
+    if (is_new)
         solo_use(s, s->record[e]);
-        solo_uses_end(s);
-    }
     s->level[0].stamp[e] = s->number++;
+    if (is_new)
+        solo_uses_end(s);
     return true;
 }
 

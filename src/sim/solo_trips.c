@@ -109,19 +109,22 @@ static void expect(struct solo *s, const struct solo_stretch *x, unsigned cluste
 
 /* ---- trips ---- */
 
-/* Before a site misses: what clusters that are not looked at have done in this trip so far, where it matters to who has to go. */
+/* Before a site misses: what clusters have done that were not looked at, in this trip, too, where it matters to who has to go. */
 static void prepare(struct solo *s, const struct solo_stretch *x, unsigned site, uint64_t line, uint64_t number,
                     uint64_t trip)
 {
-    bool direct = s->level[0].ways == 1;
+    bool direct =
+        s->level[0].ways == 1 && s->recent.border < s->recent.now; /* nobody compares with lines of other sets */
     uint32_t e = (uint32_t)(line & s->level[0].mask);
 
     for (unsigned i = 0; i < x->clusters; i++) {
         const struct solo_cluster *c = &x->cluster[i];
-        if (!s->is_known[i] || s->next[i] <= trip || (direct && c->hint[0] != e && c->hint[1] != e))
+        if (!s->is_known[i] || (direct && c->hint[0] != e && c->hint[1] != e))
             continue;
-        stamp_cluster(s, x, c, base_at(s, i, trip), number - x->sites, x->sites);
-        stamp_cluster(s, x, c, base_at(s, i, trip), number, site);
+        bool is_due = s->next[i] <= trip; /* and has not had its turn */
+        stamp_cluster(s, x, c, base_at(s, i, trip - is_due), number - x->sites, x->sites);
+        if (!is_due)
+            stamp_cluster(s, x, c, base_at(s, i, trip), number, site);
     }
 }
 
@@ -219,6 +222,95 @@ static void skip(struct solo *s, struct solo_stretch *x, uint64_t trips)
     x->runs += trips;
 }
 
+/* ---- one reference to a cluster ---- */
+
+/* Whether each cluster is one reference, and none is ever in two lines: then clusters are in the order of their references. Most loops are so. */
+static bool is_single(struct solo *s, const struct solo_stretch *x)
+{
+    uint64_t both = 0;
+
+    if (x->sites != x->clusters)
+        return false;
+    for (unsigned i = 0; i < x->clusters; i++) {
+        uint64_t size = x->site[i].size;
+        both |=
+            (size & (size - 1)) | (size > s->length) | ((size - 1) & ((s->base[i] + x->cluster[i].first) | s->step[i]));
+        s->is_far[i] = s->step[i] + s->length - 1 > 2 * (s->length - 1); /* each trip has another line */
+    }
+    return both == 0;
+}
+
+/* The reference of a cluster that is due; returns how long it took beyond what is counted. */
+static inline __attribute__((always_inline)) uint64_t run_one(struct solo *s, struct solo_stretch *x, unsigned i,
+                                                              uint64_t number, uint64_t trip, uint64_t waited)
+{
+    struct solo_cluster *c = &x->cluster[i];
+    struct solo_level *l = &s->level[0];
+    uint64_t base = base_at(s, i, trip), line = (base + c->first) >> s->shift;
+
+    if (s->is_known[i])
+        stamp(s, c->hint[0], number + i - x->sites);
+    s->is_known[i] = false;
+    if (__builtin_expect(base - c->low >= c->span, 0))
+        solo_locate(s, x, c, base);
+    uint32_t e = l->ways == 1 ? (uint32_t)(line & l->mask) : solo_find(l, line);
+    s->number = number + i;
+    if (__builtin_expect(e != UINT32_MAX && s->seen[c->is_write][e] == line, 1)) {
+        if (l->stamp[e] < s->recent.since)
+            solo_use(s, s->record[e]);
+        l->stamp[e] = number + i;
+        return 0;
+    }
+    prepare(s, x, i, line, number, trip);
+    s->time.references += i;
+    uint64_t took = solo_refer_site(s, x, &x->site[i], base + c->first, s->time.clock + x->site[i].issued + waited);
+    s->time.references -= i;
+    look_again(s, x, trip);
+    return took;
+}
+
+/* A trip; returns the next one in which something is due. */
+static uint64_t run_single(struct solo *s, struct solo_stretch *x, uint64_t trip)
+{
+    uint64_t number = s->number, waited = 0, least = UINT64_MAX;
+
+    s->is_held = true;
+    for (unsigned i = 0; i < x->clusters; i++)
+        if (s->next[i] <= trip)
+            waited += run_one(s, x, i, number, trip, waited);
+    s->is_held = false;
+    s->number = number + x->sites;
+    s->time.references += x->sites;
+    s->time.clock += x->cycles + waited;
+    x->runs++;
+    for (unsigned i = 0; i < x->clusters; i++) {
+        if (s->is_far[i])
+            s->next[i] = trip + 1;
+        else if (s->next[i] <= trip)
+            expect(s, x, i, trip);
+        least = s->next[i] < least ? s->next[i] : least;
+    }
+    return least;
+}
+
+static void run_singles(struct solo *s, struct solo_stretch *x, uint64_t trips)
+{
+    look_at_all(s, x, 0);
+    for (uint64_t t = 0; t < trips;) {
+        uint64_t next = run_single(s, x, t++);
+        if (solo_uses_are_many(s)) { /* as below */
+            stamp_all(s, x, t);
+            solo_end_interval(s);
+            look_at_all(s, x, t);
+        } else if (next > t) {
+            next = next < trips ? next : trips;
+            skip(s, x, next - t);
+            t = next;
+        }
+    }
+    stamp_all(s, x, trips);
+}
+
 static void run_plainly(struct solo *s, struct solo_stretch *x, uint64_t trips)
 {
     for (uint64_t t = 0; t < trips; t++) {
@@ -234,6 +326,10 @@ void solo_run_trips(struct solo *s, struct solo_stretch *x, uint64_t trips)
 
     if (x->sites > MOST_SITES) {
         run_plainly(s, x, trips);
+        return;
+    }
+    if (is_single(s, x)) {
+        run_singles(s, x, trips);
         return;
     }
     look_at_all(s, x, 0);

@@ -90,4 +90,53 @@ verdict "a typo and a missing file are told" "$(
     "$peet" profile "$TMP/nothing.peet" >/dev/null 2>"$TMP/err" && echo "went on"
     grep -q "nothing.peet" "$TMP/err" || cat "$TMP/err"
 )"
+
+# A program while it runs. Lines of 16 bytes that may be anywhere: then it does not matter where its data lie.
+anywhere="-m memspy-16k --set cache.l1.line=16 --set cache.l1.bytes=4096 --set cache.l1.ways=256"
+verdict "a program is profiled while it runs as its trace is" "$(
+    for what in columns list collide; do
+        "$peet" record -o "$TMP/same.peet" -- "$TMP/culprits" $what >/dev/null 2>&1
+        # shellcheck disable=SC2086
+        {
+            "$peet" profile $anywhere --top 0 --format csv "$TMP/same.peet" >"$TMP/recorded" 2>"$TMP/err" || cat "$TMP/err"
+            "$peet" profile $anywhere --top 0 --format csv -o "$TMP/running" -- "$TMP/culprits" $what >/dev/null 2>"$TMP/err" || cat "$TMP/err"
+        }
+        grep -q '^objects,' "$TMP/recorded" || echo "$what: no objects"
+        diff "$TMP/recorded" "$TMP/running" | head -n 5
+    done
+)"
+cat >"$TMP/ends.c" <<'END'
+#include <signal.h>
+#include <string.h>
+
+static volatile long table[4096];
+
+int main(int argc, char **argv)
+{
+    do
+        for (int i = 0; i < 4096; i++)
+            table[i]++;
+    while (argc > 1 && !strcmp(argv[1], "never"));
+    if (argc > 1 && !strcmp(argv[1], "crash"))
+        raise(SIGSEGV);
+    return 3;
+}
+END
+"$peet" cc -O1 -g -o "$TMP/ends" "$TMP/ends.c" || exit 1
+tells() { # STATUS: whether there is a report, and why it is what it is
+    grep -q 'waits for table in main' "$TMP/out" || { echo "no report:"; head -n 3 "$TMP/out"; }
+    grep -q "ended with status $1: this is the profile of what it did" "$TMP/err" || { echo "not told:"; cat "$TMP/err"; }
+}
+verdict "a program that fails has a profile, too" "$(
+    "$peet" profile -m memspy-16k -- "$TMP/ends" >"$TMP/out" 2>"$TMP/err"
+    tells 3
+)"
+verdict "so has one that crashes" "$(
+    "$peet" profile -m memspy-16k -- "$TMP/ends" crash >"$TMP/out" 2>"$TMP/err"
+    tells 139
+)"
+verdict "Ctrl-C keeps what was profiled so far" "$(
+    timeout -s INT -k 20 2 "$peet" profile -m memspy-16k -- "$TMP/ends" never >"$TMP/out" 2>"$TMP/err"
+    tells 130
+)"
 exit $status

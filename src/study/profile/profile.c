@@ -12,7 +12,7 @@
 #include "study/profile/recent.h"
 
 #define CALLS ((uint32_t)1 << 31)
-enum { NOBODY = UINT32_MAX, LOSSES = 64, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096 };
+enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096 };
 
 /* Where a place referred last: as long as it stays there, nothing has to be looked up. */
 struct site {
@@ -44,11 +44,11 @@ struct running {
     uint32_t pairs_near[PAIRS_NEAR];
     uint32_t threads;
     uint32_t shift;
-    struct {
+    struct lost_line {
         unsigned cpu;
         uint64_t line;
-    } lost[LOSSES]; /* to the reference that is on its way */
-    unsigned losses_now;
+    } * lost; /* to the reference that is on its way */
+    unsigned losses_now, losses_room;
 };
 
 static void *room(void *p)
@@ -119,6 +119,7 @@ void profile_free(struct profile *p)
     free(x->site[0]);
     free(x->site[1]);
     free(x->leaf);
+    free(x->lost);
     map_release(&x->cells);
     map_release(&x->losses);
     map_release(&x->pairs);
@@ -272,10 +273,11 @@ static void see_loss(void *context, unsigned cpu, uint64_t line, enum lost how)
 
     if (how == INVALIDATED)
         recent_drop(&x->recent[cpu], line);
-    if (x->losses_now == LOSSES)
-        return;
-    x->lost[x->losses_now].cpu = cpu;
-    x->lost[x->losses_now++].line = line;
+    if (x->losses_now == x->losses_room) {
+        x->losses_room = x->losses_room * 2 + 64;
+        x->lost = room(realloc(x->lost, x->losses_room * sizeof *x->lost));
+    }
+    x->lost[x->losses_now++] = (struct lost_line){ cpu, line };
 }
 
 /* What was lost meanwhile was lost to this one. */
@@ -390,6 +392,10 @@ static void see_reference(void *context, const struct sim_reference *r)
     struct profile_leaf *leaf =
         r->context < x->threads && x->leaf[r->context] ? &p->leaf[x->leaf[r->context] - 1] : NULL;
 
+    const struct loss *by =
+        stall > 0 || r->cause != MISS_KINDS ? map_find(&x->losses, r->addr >> x->shift, r->cpu) : NULL;
+    struct loss lost_to = by ? *by : (struct loss){ 0 }; /* before it may push out its own first line */
+
     blame(x, place, c->object);
     c->references++;
     c->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
@@ -404,7 +410,7 @@ static void see_reference(void *context, const struct sim_reference *r)
         return;
     }
     if (r->cause != MISS_KINDS || stall > 0)
-        add_miss(x, r, c, leaf, map_find(&x->losses, r->addr >> x->shift, r->cpu), was_recent, stall);
+        add_miss(x, r, c, leaf, by ? &lost_to : NULL, was_recent, stall);
 }
 
 static uint32_t leaf_number(struct running *x, uint32_t node, uint32_t block)
@@ -467,6 +473,7 @@ static void see_event(void *context, uint32_t thread, const struct peet_event *e
     const struct source_context *c = &x->source->context[thread];
     uint64_t path[OBJECT_PATH];
 
+    x->losses_now = 0; /* to locks, as above */
     if (e->kind == PEET_EV_gap && x->p.sampled)
         sampled_gap(x->p.sampled, thread);
     switch (e->kind) {
@@ -547,11 +554,12 @@ static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
 static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles)
 {
     struct running *x = context;
-    struct profile_leaf *l = &x->p.leaf[leaf];
 
-    block_at(&x->p, l->block)->runs += runs;
-    l->compute += cycles;
     x->p.compute += cycles;
+    if (leaf == UINT32_MAX)
+        return;
+    block_at(&x->p, x->p.leaf[leaf].block)->runs += runs;
+    x->p.leaf[leaf].compute += cycles;
 }
 
 /* Windows count references, of which most were not told. */

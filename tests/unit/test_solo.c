@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* The machine with one processor that counts what is easy (sim/solo.h) against the general one that is told of every reference: profiles of random programs on
+ * random machines. Both say the same of every instruction and object, of every pair that met, of every path, block and window, and of the machine itself. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "sim/sim.h"
+#include "sim/solo.h"
+#include "solo_program.h"
+#include "study/profile/profile.h"
+
+enum { PROGRAMS = 170, MACHINES = 2, SHARED_PROGRAMS = 15, THREADS = 3, HOT = 480, USES = 50000 };
+
+/* ---- machines ---- */
+
+static unsigned registered(const void *const *all)
+{
+    unsigned n = 0;
+
+    while (all[n])
+        n++;
+    return n;
+}
+
+static struct machine_config random_machine(uint64_t *r)
+{
+    static const struct fabric_kind *const FABRICS_HERE[] = { &fabric_ideal, &fabric_ideal, &fabric_bus,
+                                                              &fabric_split };
+    struct machine_config c;
+    unsigned levels = 1 + (unsigned)draw(r, 3);
+    uint64_t lines = UINT64_C(4) << draw(r, 5);
+
+    config_defaults(&c);
+    c.cpus = c.contexts = 1;
+    c.by_reference = false;
+    c.jitter = 0;
+    c.tlb.entries = 0;
+    c.instructions.bytes = 0;
+    c.quantum = draw(r, 3) ? 500 : 0;
+    c.protocol = protocols[draw(r, registered((const void *const *)protocols))];
+    c.lock = lock_kinds[draw(r, registered((const void *const *)lock_kinds))];
+    c.fabric_kind = FABRICS_HERE[draw(r, 4)];
+    for (unsigned i = 0; i < PEET_CLASS_COUNT; i++)
+        c.cost[i] = (uint32_t)draw(r, 4);
+    memset(c.level, 0, sizeof c.level);
+    for (unsigned i = 0, line = 16u << draw(r, 4); i < levels; i++) {
+        c.level[i] = (struct level_config){ .line = line, .replacement = &replacement_lru, .allocates = true };
+        c.level[i].ways = (uint32_t)(draw(r, 3) ? 1u << draw(r, 4) : 1 + draw(r, 8));
+        c.level[i].bytes = lines * c.level[i].ways * line;
+        c.level[i].latency = (uint32_t)draw(r, 6);
+        lines <<= draw(r, 3);
+    }
+    return c;
+}
+
+static void describe(const struct machine_config *c)
+{
+    printf("# %s, %s;", c->protocol->name, c->fabric_kind->name);
+    for (unsigned i = 0; i < CONFIG_LEVELS && c->level[i].bytes; i++)
+        printf(" %" PRIu64 " bytes in %u ways of %u, latency %u;", c->level[i].bytes, c->level[i].ways,
+               c->level[i].line, c->level[i].latency);
+    printf("\n");
+}
+
+/* ---- both ---- */
+
+/* A profile as lines of text, in an order that hangs on nothing but what they say: cells, pairs and leaves are numbered as they come. */
+struct text {
+    char *bytes, **line;
+    size_t lines;
+};
+
+static int by_text(const void *a, const void *b)
+{
+    const char *const *x = a, *const *y = b;
+
+    return strcmp(*x, *y);
+}
+
+static void print_object(FILE *out, const struct profile *p, uint32_t object)
+{
+    fprintf(out, " %s", object == UINT32_MAX ? "nobody" : objects_facts(p->objects, object)->name);
+}
+
+static void print_cells(FILE *out, const struct profile *p)
+{
+    for (size_t i = 0; i < p->cells; i++) {
+        const struct profile_cell *c = &p->cell[i];
+        fprintf(out, "cell %" PRIx64, profile_place_addr(p, c->place));
+        print_object(out, p, c->object);
+        fprintf(out, ": %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, c->references, c->writes, c->misses,
+                c->unknown, c->compute);
+        for (unsigned k = 0; k < CAUSES; k++)
+            fprintf(out, " %" PRIu64 "/%" PRIu64, c->cause[k], c->stall[k]);
+        fputc('\n', out);
+    }
+    for (size_t i = 0; i < p->pairs; i++) {
+        const struct profile_pair *x = &p->pair[i];
+        fprintf(out, "pair %" PRIx64 " %" PRIx64, profile_place_addr(p, x->of),
+                x->by == UINT32_MAX ? 0 : profile_place_addr(p, x->by));
+        print_object(out, p, x->object);
+        print_object(out, p, x->by_object);
+        fprintf(out, " %u: %" PRIu64 " %" PRIu64 "\n", x->cause, x->misses, x->stall);
+    }
+}
+
+static void print_rest(FILE *out, const struct profile *p)
+{
+    const struct sim_result *r = &p->result;
+
+    for (size_t i = 0; i < p->leaves; i++) {
+        const struct profile_leaf *l = &p->leaf[i];
+        fprintf(out, "leaf %u of %" PRIx64 ", %u: %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", l->node,
+                p->paths.node[l->node].call, l->block, l->compute, l->stall, l->misses);
+    }
+    for (uint32_t i = 0; i < p->items; i++)
+        if (p->block[i].runs || p->block[i].fetch)
+            fprintf(out, "block %u: %" PRIu64 " %" PRIu64 "\n", i, p->block[i].runs, p->block[i].fetch);
+    for (unsigned i = 0; i < PROFILE_WINDOWS; i++)
+        fprintf(out, "window %u of %" PRIu64 ": %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", i, p->window_length,
+                p->window[i].references, p->window[i].misses, p->window[i].stall);
+    fprintf(out, "totals: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", p->references, p->misses,
+            p->compute, p->stall, p->fetch);
+    fprintf(out, "result: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u\n", r->cycles, r->instructions,
+            r->references, r->broken, r->contexts);
+    for (unsigned i = 0; i < TIME_COUNT; i++)
+        fprintf(out, "time %u: %" PRIu64 "\n", i, r->place[0].time[i]);
+    for (size_t i = 0; i < sizeof *r->memory / sizeof(uint64_t); i++)
+        fprintf(out, "count %zu: %" PRIu64 "\n", i, ((const uint64_t *)r->memory)[i]);
+    for (uint32_t i = 0; i < r->objects; i++)
+        fprintf(out, "object %" PRIx64 ": %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", r->object[i].addr, r->object[i].uses,
+                r->object[i].waited, r->object[i].held);
+}
+
+static struct text text_of(const struct profile *p)
+{
+    struct text t = { 0 };
+    size_t size;
+    FILE *out = open_memstream(&t.bytes, &size);
+
+    print_cells(out, p);
+    print_rest(out, p);
+    fclose(out);
+    t.line = calloc(size + 1, sizeof *t.line);
+    for (char *save = NULL, *l = strtok_r(t.bytes, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
+        t.line[t.lines++] = l;
+    qsort(t.line, t.lines, sizeof *t.line, by_text);
+    return t;
+}
+
+static bool are_same(const struct profile *a, const struct profile *b)
+{
+    struct text x = text_of(a), y = text_of(b);
+    size_t i = 0;
+
+    while (i < x.lines && i < y.lines && !strcmp(x.line[i], y.line[i]))
+        i++;
+    bool same = i == x.lines && i == y.lines;
+    if (!same)
+        printf("# counted: %s\n# told:    %s\n", i < x.lines ? x.line[i] : "(nothing)",
+               i < y.lines ? y.line[i] : "(nothing)");
+    free(x.bytes);
+    free(x.line);
+    free(y.bytes);
+    free(y.line);
+    return same && !memcmp(&a->result.fabric, &b->result.fabric, sizeof a->result.fabric);
+}
+
+static struct profile *profile_of(struct peet_trace *t, const struct machine_config *c, bool is_slow,
+                                  struct source **ret)
+{
+    struct profile *p = NULL;
+    struct peet_err err;
+
+    if (!CHECK_EQ(source_open_trace(t, false, ret, &err), 0) || !CHECK_EQ(profile_new(c, *ret, &p, &err), 0))
+        return NULL;
+    p->is_slow = is_slow;
+    if (!CHECK_EQ(profile_run(p, NULL, NULL, &err), 0))
+        printf("# %s\n", err.text);
+    return p;
+}
+
+/* The same program on the same machine, counted and told. */
+static bool compare(struct peet_trace *t, const struct machine_config *c,
+                    bool (*is_good)(const struct profile *counted, const struct profile *told))
+{
+    struct source *source[2] = { NULL, NULL };
+    struct profile *p[2];
+
+    CHECK(solo_can(c));
+    for (unsigned i = 0; i < 2; i++)
+        p[i] = profile_of(t, c, i == 1, &source[i]);
+    bool good = p[0] && p[1] && is_good(p[0], p[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        profile_free(p[i]);
+        source_free(source[i]);
+    }
+    return CHECK(good);
+}
+
+static void compare_all(uint64_t programs, unsigned threads,
+                        bool (*is_good)(const struct profile *counted, const struct profile *told))
+{
+    char path[] = "/tmp/peet-test.XXXXXX";
+    int fd = mkstemp(path);
+
+    if (!CHECK(fd >= 0))
+        return;
+    close(fd);
+    for (uint64_t i = 0; i < programs; i++) {
+        struct peet_trace *t = write_program(path, 3 * i + 1, threads);
+        uint64_t random = 77 * i + 5;
+        for (unsigned k = 0; t && k < MACHINES; k++) {
+            struct machine_config c = random_machine(&random);
+            if (!compare(t, &c, is_good)) {
+                printf("# program %" PRIu64 ", machine %u:\n", i, k);
+                describe(&c);
+            }
+        }
+        peet_trace_free(t);
+    }
+    unlink(path);
+}
+
+static void what_is_counted_is_what_is_told(void)
+{
+    compare_all(PROGRAMS, 1, are_same);
+}
+
+/* When a turn ends is not the same, and so are misses. */
+static bool have_same_totals(const struct profile *a, const struct profile *b)
+{
+    bool same = a->references == b->references && a->result.references == b->result.references
+                && a->result.instructions == b->result.instructions && a->result.contexts == b->result.contexts;
+
+    for (uint32_t i = 0; i < a->items || i < b->items; i++)
+        same &= (i < a->items ? a->block[i].runs : 0) == (i < b->items ? b->block[i].runs : 0);
+    return same;
+}
+
+static void threads_that_share_the_processor_refer_as_often(void)
+{
+    compare_all(SHARED_PROGRAMS, THREADS, have_same_totals);
+}
+
+/* Lines of which nearly as many as the cache can have are used again and again, in no order, and seldom one of a few others: whether a cache of any lines would have
+ * one of these is decided by uses that are more intervals ago than there is room for. */
+static void write_uses(struct program *p)
+{
+    struct peet_insn insn = { .addr = 0x401000, .length = 4 };
+    struct peet_operand operand = { .kind = PEET_LOAD, .size = 8, .base = PEET_SRC_SLOT };
+    struct peet_block b = { .slots = 1, .insns = 1, .operands = 1, .insn = &insn, .operand = &operand };
+    uint64_t hot[HOT];
+    struct peet_stream *s;
+    struct peet_err err;
+
+    CHECK_EQ(peet_writer_block(p->w, &b, &p->block[0], &err), 0);
+    CHECK_EQ(peet_stream_open(p->w, &(struct peet_thread){ .id = 1, .process = 1, .name = "t" }, &s, &err), 0);
+    for (unsigned i = 0; i < HOT; i++)
+        hot[i] = HOME + 16 * (2 * i + draw(&p->random, 2));
+    for (unsigned i = 0; i < USES; i++) {
+        uint64_t addr = i < HOT                 ? hot[i]
+                        : draw(&p->random, 400) ? hot[draw(&p->random, HOT)]
+                                                : FAR + 16 * draw(&p->random, 64);
+        put(s, p->block[0], &addr);
+    }
+    CHECK_EQ(peet_stream_close(s, &err), 0);
+}
+
+static void many_intervals_are_packed_into_few(void)
+{
+    char path[] = "/tmp/peet-test.XXXXXX";
+    int fd = mkstemp(path);
+    struct program p = { .random = 5 };
+    struct peet_trace *t = NULL;
+    struct machine_config c;
+    uint64_t random = 1;
+    struct peet_err err;
+
+    if (!CHECK(fd >= 0) || !CHECK_EQ(peet_writer_open_fd(fd, NULL, &p.w, &err), 0))
+        return;
+    write_uses(&p);
+    CHECK_EQ(peet_writer_close(p.w, &err), 0);
+    CHECK_EQ(peet_trace_open(path, &t, &err), 0);
+    for (unsigned ways = 1; t && ways <= 8; ways *= 8) {
+        c = random_machine(&random);
+        c.level[0] = (struct level_config){ .line = 16, .replacement = &replacement_lru, .allocates = true };
+        c.level[0].bytes = 512 * 16;
+        c.level[0].ways = ways;
+        c.level[1].bytes = c.level[2].bytes = 0;
+        compare(t, &c, are_same);
+    }
+    peet_trace_free(t);
+    unlink(path);
+}
+
+int main(void)
+{
+    RUN(what_is_counted_is_what_is_told);
+    RUN(threads_that_share_the_processor_refer_as_often);
+    RUN(many_intervals_are_packed_into_few);
+    return check_done();
+}
