@@ -78,8 +78,8 @@ const struct fabric_use *solo_fabric(const struct solo *s)
 
 void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e)
 {
-    if (s->watch.event(s->watch.context, thread, e))
-        s->version++;
+    s->watch.event(s->watch.context, thread, e);
+    solo_see_version(s);
 }
 
 /* ---- most often ---- */

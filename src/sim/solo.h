@@ -19,6 +19,8 @@ struct solo;
 /* Who looks on. Cells and leaves are numbers of its own: what an instruction does to an object; a block on a call path. */
 struct solo_watch {
     void *context;
+    const uint64_t
+        *version; /* becomes another one when other data lie somewhere: at events, and when a cell is asked for */
     /* The cell of a reference by an instruction (SIM_NO_INSN: by library code, for the call that stands at site). It holds for all addresses from start to before end. */
     uint32_t (*cell)(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr, uint64_t *ret_start,
                      uint64_t *ret_end);
@@ -30,8 +32,8 @@ struct solo_watch {
                  uint32_t by, uint64_t number);
     /* A block begins that may have been called or returned to, or that calls or returns: the node of its path. */
     uint32_t (*path)(void *context, uint32_t thread, const struct peet_record *block);
-    /* An event, before anything comes of it; true: which data lie where has changed. */
-    bool (*event)(void *context, uint32_t thread, const struct peet_event *e);
+    /* An event, before anything comes of it. */
+    void (*event)(void *context, uint32_t thread, const struct peet_event *e);
     uint32_t (*leaf)(void *context, uint32_t node, uint32_t block);
     /* So often a leaf's block was executed, in so many cycles, if all is found at once. UINT32_MAX: a thread has not come to its first block. Cycles
      * may also be taken back, modulo 2^64. */

@@ -81,11 +81,12 @@ static void locate_site(struct solo *s, struct solo_stretch *x, struct solo_site
     tell_site(s, x, site);
     site->cell = s->watch.cell(s->watch.context, s->thread, site->insn, 0, addr, &site->start, &site->end);
     site->has_cell = true;
+    solo_see_version(s);
 }
 
 void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_cluster *c, uint64_t base)
 {
-    uint64_t below = UINT64_MAX, above = UINT64_MAX;
+    uint64_t below = UINT64_MAX, above = UINT64_MAX, version = s->version;
 
     for (unsigned i = 0; i < c->sites; i++) {
         struct solo_site *site = &x->site[c->site[i]];
@@ -95,6 +96,8 @@ void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_cluster *c,
         below = addr - site->start < below ? addr - site->start : below;
         above = site->end - addr < above ? site->end - addr : above;
     }
+    for (unsigned i = 0; s->version != version && i < x->clusters; i++)
+        x->cluster[i].span = 0; /* what was looked up before may be something else now */
     c->low = base - below;
     c->span = below + above ? below + above : UINT64_MAX;
 }
@@ -267,6 +270,7 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
 
     s->thread = thread;
     uint32_t cell = s->watch.cell(s->watch.context, thread, r->id, site, r->addr, &start, &end);
+    solo_see_version(s);
     s->cell = cell + 1;
     struct solo_outcome o = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &was_recent, &by);
     seen.waited = s->counts.waited - waited;

@@ -159,8 +159,8 @@ struct solo {
     const struct peet_trace *trace;
     struct solo_watch watch;
     struct solo_time time;
-    uint64_t current; /* thread, path and what is where: a number for each that was */
-    uint64_t version;
+    uint64_t current;          /* thread, path and what is where: a number for each that was */
+    uint64_t version, watched; /* of what is where: here, and in the watcher's eyes */
     uint32_t node, thread;
     bool may_move; /* the last block called or returned */
     uint32_t shift, levels;
@@ -237,6 +237,16 @@ static inline uint32_t solo_find(const struct solo_level *l, uint64_t line) /* U
 /* NULL: there is no such item, or no memory. */
 struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err);
 struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b);
+
+/* Perhaps other data lie there now. */
+static inline void solo_see_version(struct solo *s)
+{
+    if (*s->watch.version == s->watched)
+        return;
+    s->watched = *s->watch.version;
+    s->version++;
+    s->current = s->version << 32 | s->node;
+}
 
 /* ---- one by one (solo_refer.c) ---- */
 

@@ -30,6 +30,7 @@ struct loss {
 struct running {
     struct profile p; /* first, so that one is the other */
     struct source *source;
+    uint64_t version;     /* of the objects */
     struct site *site[2]; /* by instruction, and by call */
     uint32_t sites[2];
     struct map cells;              /* uint32_t: number, by place and object */
@@ -501,6 +502,7 @@ static uint32_t watch_cell(void *context, uint32_t thread, uint32_t insn, uint64
 
     *ret_start = s->start;
     *ret_end = s->end;
+    x->version = objects_version(x->p.objects);
     return s->cell - 1;
 }
 
@@ -537,13 +539,12 @@ static uint32_t watch_path(void *context, uint32_t thread, const struct peet_rec
     return paths_block(&x->p.paths, thread, block);
 }
 
-static bool watch_event(void *context, uint32_t thread, const struct peet_event *e)
+static void watch_event(void *context, uint32_t thread, const struct peet_event *e)
 {
     struct running *x = context;
-    uint64_t before = objects_version(x->p.objects);
 
     see_event(context, thread, e);
-    return objects_version(x->p.objects) != before;
+    x->version = objects_version(x->p.objects);
 }
 
 static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
@@ -599,8 +600,8 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
 {
     struct running *x = (struct running *)p;
     const struct sim_observer observer = { x, see_block, see_reference, see_lock, see_event, see_loss };
-    const struct solo_watch watch = { x,          watch_cell,  watch_refer, watch_miss,
-                                      watch_path, watch_event, watch_leaf,  watch_run };
+    const struct solo_watch watch = { x,          &x->version, watch_cell, watch_refer, watch_miss,
+                                      watch_path, watch_event, watch_leaf, watch_run };
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
 
