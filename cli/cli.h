@@ -12,7 +12,9 @@
 
 #define COMMANDS(X) \
     X(cc) \
-    X(cxx) X(fortran) X(as) X(record) X(info) X(study) X(dump) X(check) X(simulate) X(profile) X(import) X(list) X(help)
+    X(cxx) \
+    X(fortran) \
+    X(as) X(record) X(info) X(study) X(dump) X(check) X(simulate) X(profile) X(advise) X(import) X(list) X(help)
 
 /* Exit codes, the same for every verb. */
 enum {

@@ -11,6 +11,7 @@
 #include "capture/producer.h"
 #include "cli/inside.h"
 #include "cli/subject.h"
+#include "study/profile/advice.h"
 #include "study/profile/estimate_profile.h"
 #include "study/profile/export.h"
 #include "study/profile/profile.h"
@@ -18,14 +19,18 @@
 
 static const char *machine = "modern", *format, *output, *cpus, *callgrind, *stacks, *trace_path;
 static struct opt_list settings;
-static const char *sample, *sets;
-static uint64_t sample_length = 500000, sample_seed = 1;
-static bool is_random;
-static struct profile_wants wants = { .top = 20, .sort = "stall" };
+enum { DEFAULT_LENGTH = 500000 }; /* references of a sample */
+static const char *sample, *sets, *color = "auto";
+static uint64_t sample_length = DEFAULT_LENGTH, sample_seed = 1;
+static bool is_random, is_steady, is_automatic;
+enum { ROWS = 20, ROWS_OF_PAGE = 100 };
+static uint64_t top = UINT64_MAX; /* not given */
+static struct profile_wants wants = { .sort = "stall" };
 
 /* ---- what comes out ---- */
 
 static FILE *shown; /* NULL: on standard output */
+static struct view_style style;
 
 static int save(const char *path, int (*write)(const struct profile *p, FILE *out), const struct profile *p)
 {
@@ -38,21 +43,52 @@ static int save(const char *path, int (*write)(const struct profile *p, FILE *ou
     return EXIT_OK;
 }
 
+static bool is_filed(void)
+{
+    return output && strcmp(output, "-") != 0;
+}
+
+static void choose_style(void)
+{
+    if (is_filed())
+        return;
+    style = view_style_of(stdout);
+    if (!strcmp(color, "never"))
+        style.colour = style.bars = false;
+    else if (!strcmp(color, "always"))
+        style.colour = style.bars = true;
+}
+
+/* For the program's process, which has no terminal and no environment of ours. */
+static size_t style_number(void)
+{
+    return (size_t)style.width << 2 | (size_t)style.bars << 1 | style.colour;
+}
+
+static void take_style(size_t number)
+{
+    style = (struct view_style){ .colour = number & 1, .bars = number >> 1 & 1, .width = (int)(number >> 2) };
+}
+
 static int show(const struct result *r)
 {
     struct peet_err err;
-    bool to_file = output && strcmp(output, "-") != 0;
+    int code =
+        is_filed() ? view_save(format, r, output, &err) : view_show_in(format, r, &style, shown ? shown : stdout, &err);
 
-    int e = to_file ? view_save(format, r, output, &err) : view_show(format, r, shown ? shown : stdout, &err);
+    return code < 0 ? fail(&err) : EXIT_OK;
+}
 
-    return e < 0 ? fail(&err) : EXIT_OK;
+static bool is_page(void)
+{
+    return format && !strcmp(format, "html");
 }
 
 static int report(const struct profile *p, const char *title)
 {
     struct result result = { 0 };
 
-    wants.source |= format && !strcmp(format, "html");
+    wants.source |= is_page();
     result_title(&result, title);
     profile_report(p, &wants, &result);
     int code = show(&result);
@@ -144,6 +180,8 @@ static int open_subject(struct subject *s, const char *path, const char *title)
         || profile_new(&config, s->source, &s->profile, &err) < 0
         || ((sample || sets) && profile_set_sample(s->profile, &sampling, &err) < 0))
         return fail(&err);
+    for (size_t i = 0; where_problem(s->profile->where, i); i++)
+        warn("%s", where_problem(s->profile->where, i));
     subject_expect_end();
     int r = run_subject(s, title, &subject_want_end, &err);
     if (r >= 0 && s->profile->sampled && sampled_counts(s->profile->sampled).windows == 0 && !subject_want_end) {
@@ -199,6 +237,94 @@ static int compare(char **path)
     return close_subject(&before, code);
 }
 
+/* ---- how much is enough ---- */
+
+enum { FIRST_PART = 64, SAMPLES = 10 };
+
+/* References of a trace. */
+static int count_references(const char *path, uint64_t *ret)
+{
+    struct peet_totals totals;
+    struct peet_trace *t;
+    struct peet_err err;
+
+    if (peet_trace_open(path, &t, &err) < 0)
+        return fail(&err);
+    *ret = 0;
+    for (size_t i = 0; peet_trace_thread(t, i); i++)
+        if (peet_trace_totals(t, peet_trace_thread(t, i)->id, &totals) == 0)
+            *ret += totals.references;
+    peet_trace_free(t);
+    return EXIT_OK;
+}
+
+/* One profile of several; NULL is the whole one. It is closed again unless it is wanted. */
+static int try_part(struct subject *s, const char *path, const char *title, const char *part, char **ret_order)
+{
+    sample = part;
+    int code = open_subject(s, path, title);
+
+    *ret_order = code == EXIT_OK ? advice_order(s->profile) : NULL;
+    return code;
+}
+
+/* How long samples are to be, from a first look; 0: there is no use in them. */
+static int choose_length(struct subject *s, const char *path, const char *title, uint64_t references)
+{
+    char *order;
+
+    sample_length = references / 100 / SAMPLES < DEFAULT_LENGTH ? references / 100 / SAMPLES : DEFAULT_LENGTH;
+    int code = references >= ADVICE_MODERATE_SIZE ? try_part(s, path, title, "1/100", &order) : EXIT_OK;
+    if (code != EXIT_OK || references < ADVICE_MODERATE_SIZE) {
+        sample_length = 0;
+        return code;
+    }
+    free(order);
+    const struct profile *p = s->profile;
+    struct advice a = advice_for(p->references ? (double)p->misses / (double)p->references : 0, references);
+    sample_length = a.length;
+    code = close_subject(s, code);
+    *s = (struct subject){ 0 };
+    return code;
+}
+
+/* Ever more samples, until twice as many say the same of the data that matter; of a program that is steady, as few as there may be. */
+static int profile_automatically(const char *path, const char *title)
+{
+    struct subject s = { 0 };
+    char *before = NULL, *order = NULL, part[16];
+    uint64_t references = 0, given = sample_length;
+    bool is_same = false;
+    int code = count_references(path, &references);
+
+    if (code == EXIT_OK)
+        code = choose_length(&s, path, title, references);
+    if (sample_length && given != DEFAULT_LENGTH)
+        sample_length = given;
+    for (unsigned one_in = FIRST_PART; code == EXIT_OK && !is_same; one_in /= 2) {
+        bool is_whole = sample_length == 0 || one_in < 2;
+        if (!is_whole && references / one_in / sample_length < SAMPLES)
+            continue; /* too few */
+        if (s.profile)
+            close_subject(&s, code);
+        s = (struct subject){ 0 };
+        snprintf(part, sizeof part, "1/%u", one_in);
+        code = try_part(&s, path, title, is_whole ? NULL : part, &order);
+        is_same = is_whole || is_steady || (before && order && strcmp(before, order) == 0);
+        free(before);
+        before = order;
+    }
+    free(before);
+    if (code == EXIT_OK)
+        code = report(s.profile, title);
+    return close_subject(&s, code);
+}
+
+static int profile_recording(const char *path, const char *title)
+{
+    return is_automatic ? profile_automatically(path, title) : profile_trace(path, title);
+}
+
 /* ---- a program while it runs ---- */
 
 /* A path that stays the same when the program changes its folder. */
@@ -221,6 +347,7 @@ static int profile_here(const struct inside *inside, char **program)
 
     callgrind = fixed_path(callgrind);
     stacks = fixed_path(stacks);
+    take_style(inside->run);
     output = NULL; /* that is outside */
     if (code == EXIT_OK
         && (source_open_host(inside->host, false, &s.source, &err) < 0
@@ -245,7 +372,7 @@ static int profile_here(const struct inside *inside, char **program)
 /* All that is left of the answer. */
 static int pass_on(FILE *answer)
 {
-    FILE *out = output && strcmp(output, "-") != 0 ? fopen(output, "w") : stdout;
+    FILE *out = is_filed() ? fopen(output, "w") : stdout;
     char bytes[1 << 14];
     bool ok = out != NULL;
 
@@ -268,7 +395,7 @@ static int profile_inside(char **program)
 
     if (code != EXIT_OK)
         return code;
-    if (inside_ask(program, 0, 0, &answer, &inner, &status, &err) < 0)
+    if (inside_ask(program, 0, style_number(), &answer, &inner, &status, &err) < 0)
         return fail(&err);
     code = inner < 0 ? pass_on(answer) : inner;
     fclose(answer);
@@ -290,9 +417,8 @@ static int profile_program(char **program)
     struct peet_err err;
     int code = subject_machine(&unused, machine, &settings, cpus); /* mistakes are told before work begins */
 
-    if (code == EXIT_OK && (sample || sets))
+    if (code == EXIT_OK && (sample || sets) && !is_automatic)
         code = read_sampling(&unused, &unused_too);
-
     if (code == EXIT_OK && record_trace(&producer_live, &config, path, &recording, &err) < 0)
         code = fail(&err);
     for (size_t i = 0; i < recording.warnings; i++)
@@ -302,7 +428,7 @@ static int profile_program(char **program)
     if (code == EXIT_OK) {
         if (status)
             warn("%s ended with status %d: this is the profile of what it did", program[0], status);
-        code = profile_trace(path, program[0]);
+        code = profile_recording(path, program[0]);
     }
     if (!trace_path)
         unlink(path);
@@ -321,8 +447,13 @@ static int run(int operands, char **operand)
 {
     int code;
 
+    is_automatic = sample && !strcmp(sample, "auto");
+    if (is_steady && !is_automatic)
+        return usage_error(&cmd_profile, "--steady goes with --sample auto");
     if (operands == 0)
         return usage_error(&cmd_profile, "no trace and no program given");
+    choose_style();
+    wants.top = top != UINT64_MAX ? top : is_page() ? ROWS_OF_PAGE : ROWS;
     if (operands == 3 && !strcmp(operand[0], "diff") && is_trace(operand[1]) && is_trace(operand[2])) {
         code = compare(operand + 1);
     } else if (subject_is_program(operands, operand[0])) {
@@ -332,12 +463,13 @@ static int run(int operands, char **operand)
                : is_whole && inside_is_here_to_run() ? profile_inside(operand)
                                                      : profile_program(operand);
     } else {
-        code = profile_trace(operand[0], operand[0]);
+        code = profile_recording(operand[0], operand[0]);
     }
     opt_list_release(&settings);
     return code;
 }
 
+static const char *const COLORS[] = { "auto", "always", "never", NULL };
 static const char *const SORTS[] = { "stall", "misses", "references", NULL };
 
 static const struct opt options[] = {
@@ -353,7 +485,11 @@ static const struct opt options[] = {
       .value = &settings,
       .help = "change one of the machine's settings (peet list settings)" },
     { .name = "cpus", .type = OPT_STRING, .arg = "N", .value = &cpus, .help = "the number of processors" },
-    { .name = "top", .type = OPT_NUMBER, .arg = "N", .value = &wants.top, .help = "rows of each table (20; 0: all)" },
+    { .name = "top",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &top,
+      .help = "rows of each table (20, in a page 100; 0: all)" },
     { .name = "sort", .type = OPT_CHOICE, .value = &wants.sort, .choices = SORTS, .help = "what comes first" },
     { .name = "focus",
       .type = OPT_STRING,
@@ -366,9 +502,13 @@ static const struct opt options[] = {
       .help = "also the source of what costs most, line by line (always with --format html)" },
     { .name = "sample",
       .type = OPT_STRING,
-      .arg = "1/N",
+      .arg = "1/N|auto",
       .value = &sample,
-      .help = "look at one in N references, in windows, and estimate the rest" },
+      .help = "look at one in N references, in windows, and estimate the rest; auto: as many as needed" },
+    { .name = "steady",
+      .type = OPT_FLAG,
+      .value = &is_steady,
+      .help = "with --sample auto: the program does the same all the time" },
     { .name = "length",
       .type = OPT_NUMBER,
       .arg = "N",
@@ -399,6 +539,11 @@ static const struct opt options[] = {
       .arg = "FILE",
       .value = &trace_path,
       .help = "keep the recording of the program there" },
+    { .name = "color",
+      .type = OPT_CHOICE,
+      .value = &color,
+      .choices = COLORS,
+      .help = "colours and bars in text: on a terminal (auto), in a pipe, too, or never" },
     { .name = "output",
       .letter = 'o',
       .type = OPT_STRING,

@@ -8,6 +8,8 @@
 #include "format/loop.h"
 #include "format/trace.h"
 
+enum { WORTH_A_REPEAT = 64 }; /* records that a loop would expand to */
+enum { RUN_LEAST = 8 };       /* executions in a row that are looked at as a run */
 enum { BATCH = 1024, BATCH_EVENTS = 1024, BATCH_LOOPS = 64, BATCH_REPEATS = 128, BATCH_TRIPS = 2 * FLAT_RECORDS };
 
 struct peet_cursor {
@@ -54,6 +56,7 @@ struct peet_cursor {
     bool is_fed;               /* items do not come from chunks but from words: these, */
     uint64_t *word, *word_end; /*   and their names */
     const struct peet_names *names;
+    size_t run_left;            /* when so many words are left, it is worth to look for a run again */
     struct peet_err feed_error; /* if its code is set, one of them makes no sense */
 };
 
@@ -84,6 +87,24 @@ static inline void feed_slots(uint64_t *to, const uint64_t *words, uint32_t padd
         *(slot_pair *)(to + i + 2) = *(const slot_pair *)(words + i + 2);
     }
 }
+
+static inline bool cursor_may_repeat(const struct peet_cursor *c)
+{
+    return c->repeats < BATCH_REPEATS && c->trip_records + FLAT_RECORDS <= BATCH_TRIPS;
+}
+
+/* Whether words may begin with more executions of the block that was fed last, in a row. */
+static inline bool cursor_may_run(const struct peet_cursor *c, const struct context *x)
+{
+    size_t size = x->slots + 1u, left = (size_t)(c->word_end - c->word);
+
+    return left <= c->run_left && left >= (RUN_LEAST - 1) * size && *c->word == x->name
+           && c->word[(RUN_LEAST - 2) * size] == x->name;
+}
+
+/* If they do, and from one to the next each slot grows by as much, all of them become one record, which is put there; its first trip is
+ * the one at r. Returns how many; 0: it is not worth it. */
+uint64_t cursor_feed_run(struct peet_cursor *c, const struct context *x, struct peet_record *r);
 
 /* The next item of those that are fed, its slots in the decoder's sources; NULL: none, or an error. */
 struct context *cursor_feed_next(struct peet_cursor *c);

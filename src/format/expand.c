@@ -12,7 +12,6 @@
 #include "format/cursor.h"
 
 enum { PAGE_BITS = 12 };
-enum { WORTH_A_REPEAT = 64 }; /* records that a loop would expand to */
 
 int cursor_reserve(struct peet_cursor *c, size_t more, struct peet_err *err)
 {
@@ -261,11 +260,6 @@ static uint64_t translate(const struct peet_cursor *c, uint64_t addr)
     return frame ? *frame << PAGE_BITS | (addr & (((uint64_t)1 << PAGE_BITS) - 1)) : PEET_NO_PHYSICAL;
 }
 
-static bool may_repeat(const struct peet_cursor *c)
-{
-    return c->repeats < BATCH_REPEATS && c->trip_records + FLAT_RECORDS <= BATCH_TRIPS;
-}
-
 /* All trips of the loop as one record. */
 static void put_repeat(struct peet_cursor *c)
 {
@@ -315,7 +309,7 @@ static void run_loop(struct peet_cursor *c)
 {
     const struct item *item;
 
-    while (c->in_loop && c->count < BATCH && may_repeat(c))
+    while (c->in_loop && c->count < BATCH && cursor_may_repeat(c))
         if (c->flat.trips > 0)
             put_trips(c);
         else if (c->run.plan)
@@ -412,7 +406,16 @@ static inline __attribute__((always_inline)) int run(struct peet_cursor *c, bool
             break;
         if (special & SPECIAL_MACHINE)
             block_compute(x->item->block, src);
+        struct peet_record *from = r;
         r = put_records(r, &x->head, x->plan, x->operands, x->indexed, src);
+        uint64_t times = is_fed && !special && cursor_may_run(c, x) ? cursor_feed_run(c, x, from) : 0;
+        if (times) {
+            r = from + 1;
+            instructions += x->head.size * times;
+            if (!cursor_may_repeat(c))
+                break;
+            continue;
+        }
         instructions += x->head.size;
         if (special & SPECIAL_STATE)
             block_effects(x->item->block, src);
@@ -430,7 +433,7 @@ int cursor_fill(struct peet_cursor *c, struct peet_err *err)
     bool plain = !c->physical && !c->value_index;
     int r = 1;
 
-    while (r == 1 && c->count < BATCH && c->events < BATCH_EVENTS && c->loops < BATCH_LOOPS && may_repeat(c)) {
+    while (r == 1 && c->count < BATCH && c->events < BATCH_EVENTS && c->loops < BATCH_LOOPS && cursor_may_repeat(c)) {
         if (!plain || c->skipping)
             r = step(c, err);
         else if (c->in_loop)

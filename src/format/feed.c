@@ -54,6 +54,7 @@ void peet_feed_put(struct peet_feed *f, uint64_t *words, size_t count, const str
     f->cursor.word = words;
     f->cursor.word_end = words + count;
     f->cursor.names = names;
+    f->cursor.run_left = f->cursor.want & PEET_WANT_REPEATS ? count : 0;
 }
 
 void peet_feed_register(struct peet_feed *f, unsigned reg, uint64_t value)
@@ -84,6 +85,53 @@ struct context *cursor_feed_next(struct peet_cursor *c)
         memcpy(src, slots, x->slots * sizeof *slots);
     c->word += x->slots + 1;
     return x;
+}
+
+/* Whether from one execution to the next each slot grows by as much as behind the first. */
+static bool grows_alike(const uint64_t *first, const uint64_t *at, size_t size)
+{
+    for (size_t i = 1; i < size; i++)
+        if (at[i] - at[i - size] != first[i + size] - first[i])
+            return false;
+    return true;
+}
+
+/* By how much a source grows. */
+static uint64_t growth(const uint64_t *first, size_t size, unsigned source)
+{
+    if (source < PEET_SRC_SLOT)
+        return 0;
+    const uint64_t *slot = first + 1 + (source - PEET_SRC_SLOT);
+    return slot[size] - slot[0];
+}
+
+uint64_t cursor_feed_run(struct peet_cursor *c, const struct context *x, struct peet_record *r)
+{
+    size_t size = x->slots + 1u, records = x->operands + 1u;
+    const uint64_t *first = c->word - size, *end;
+    uint64_t trips = 1;
+
+    if (records > FLAT_RECORDS || !cursor_may_repeat(c))
+        return 0;
+    for (end = c->word; end + size <= c->word_end && *end == *first && grows_alike(first, end, size); end += size)
+        trips++;
+    if (trips < RUN_LEAST || trips * records < WORTH_A_REPEAT) {
+        size_t left = (size_t)(c->word_end - end), rest = RUN_LEAST * size;
+        c->run_left = left > rest ? left - rest : 0; /* there is none for a while, most often */
+        return 0;
+    }
+    struct peet_record *trip = c->trip + c->trip_records;
+    uint64_t *step = c->trip_step + c->trip_records;
+    memcpy(trip, r, records * sizeof *trip);
+    step[0] = 0;
+    for (size_t i = 1; i < records; i++)
+        step[i] = growth(first, size, x->plan[i - 1].base)
+                  + (growth(first, size, x->plan[i - 1].index) << x->plan[i - 1].scale);
+    c->trip_records += records;
+    c->repeat[c->repeats] = (struct peet_repeat){ trips, records, trip, step };
+    *r = (struct peet_record){ .id = (uint32_t)c->repeats++, .kind = PEET_REPEAT };
+    c->word += end - c->word;
+    return trips;
 }
 
 int peet_feed_next(struct peet_feed *f, struct peet_batch *batch, struct peet_err *err)

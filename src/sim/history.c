@@ -18,11 +18,8 @@ static struct history *new_group(struct histories *h)
 {
     enum { LINES = 1 << HISTORY_GROUP_BITS };
     struct history *group = arena_alloc(&h->arena, LINES * sizeof *group);
-    uint64_t *written = arena_alloc(&h->arena, (size_t)LINES * h->cpus * sizeof *written);
 
-    assert(group && written); /* like all tables that grow with the program, it is not worth to go on without */
-    for (unsigned i = 0; i < LINES; i++)
-        group[i].written = written + (size_t)i * h->cpus;
+    assert(group); /* like all tables that grow with the program, it is not worth to go on without */
     return group;
 }
 
@@ -54,14 +51,17 @@ void history_come(struct history *h, unsigned cpu)
     h->invalidated &= ~((uint64_t)1 << cpu);
 }
 
-void history_go(struct history *h, unsigned cpu, enum lost how)
+void history_go(struct histories *all, struct history *h, unsigned cpu, enum lost how)
 {
     h->present &= ~((uint64_t)1 << cpu);
     h->invalidated &= ~((uint64_t)1 << cpu);
-    if (how == INVALIDATED) {
-        h->invalidated |= (uint64_t)1 << cpu;
-        h->written[cpu] = 0;
-    }
+    if (how == REPLACED)
+        return;
+    if (!h->written)
+        h->written = arena_alloc(&all->arena, all->cpus * sizeof *h->written);
+    assert(h->written);
+    h->invalidated |= (uint64_t)1 << cpu;
+    h->written[cpu] = 0;
 }
 
 void history_write(struct history *h, unsigned cpu, uint64_t words)

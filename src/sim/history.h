@@ -27,11 +27,11 @@ struct history {
     uint64_t present;     /* a bit for each processor that has it, */
     uint64_t had;         /*   for each that ever had it, */
     uint64_t invalidated; /*   and for each that lost it because another one wrote */
-    uint64_t *written;    /* by processor: words that others wrote since it was invalidated */
+    uint64_t *written;    /* by processor: words that others wrote since it was invalidated; NULL: it never was */
 };
 
 /* Of neighbouring lines, which are often used together, they lie together. */
-enum { HISTORY_GROUP_BITS = 4, HISTORY_NEAR = 256 };
+enum { HISTORY_GROUP_BITS = 6, HISTORY_NEAR = 1024 };
 struct histories {
     unsigned cpus;
     uint64_t all_words;
@@ -60,7 +60,7 @@ static inline struct history *history_at(struct histories *h, uint64_t line)
 enum miss_cause history_cause(const struct history *h, unsigned cpu, uint64_t words);
 
 void history_come(struct history *h, unsigned cpu);
-void history_go(struct history *h, unsigned cpu, enum lost how);
+void history_go(struct histories *all, struct history *h, unsigned cpu, enum lost how);
 
 /* A processor writes words: those that have lost the line see them when they come back. */
 void history_write(struct history *h, unsigned cpu, uint64_t words);

@@ -26,39 +26,49 @@ static inline uint64_t count_of(uint64_t kinds, unsigned kind)
     return kinds >> KIND_BITS * (kind - PEET_LOAD) & UINT16_MAX;
 }
 
-static void add_kinds(struct place *p)
+/* Blocks that were near, and their references. */
+struct done {
+    uint64_t kinds;                     /* of those that were easy */
+    uint64_t references, others, stall; /* all of them; those that were not easy; how long these took */
+    uint64_t cost, instructions;
+};
+
+static void spend(struct sim *s, struct place *p, const struct done *d)
 {
+    uint64_t easy = d->references - d->others - count_of(d->kinds, PEET_PREFETCH);
+    uint64_t stall = d->stall + p->front->latency * easy;
+
+    p->clock += d->cost + stall;
+    p->seen.time[TIME_compute] += d->cost;
+    p->seen.time[TIME_stall] += stall;
+    p->seen.instructions += d->instructions;
+    s->references += d->references;
     for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
-        p->front->easy[kind] += count_of(p->lead.kinds, kind);
-    p->lead.kinds = 0;
+        p->front->easy[kind] += count_of(d->kinds, kind);
 }
 
-/* A block and its references were near: these are the easy ones, and so many others took so long. */
-static inline void spend(struct sim *s, struct place *p, const struct peet_record *block, uint64_t kinds,
-                         uint64_t references, uint64_t others, uint64_t stall)
+/* A reference, if it is near. */
+static inline __attribute__((always_inline)) enum near lead_refer(struct sim *s, struct place *p,
+                                                                  const struct peet_record *r, uint64_t addr)
 {
-    uint64_t cost = s->block[block->id].cost;
+    if (!memory_is_found(p->front, addr, r->size, r->kind))
+        return memory_lead(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind);
+    memory_mark(p->front, addr >> p->front->shift);
+    return NEAR_SMOOTH;
+}
 
-    assert(references <= KIND_MOST); /* a block has fewer operands, and what is longer than a line is not near */
-    stall += p->front->latency * (references - others - count_of(kinds, PEET_PREFETCH));
-    p->clock += cost + stall;
-    p->seen.time[TIME_compute] += cost;
-    p->seen.time[TIME_stall] += stall;
-    p->seen.instructions += block->size;
-    s->references += references;
-    p->lead.kinds += kinds;
-    if (p->lead.kinds & KINDS_ARE_MANY)
-        add_kinds(p);
+static inline uint64_t near_stall(const struct sim *s, const struct peet_record *r, enum near near)
+{
+    return r->kind == PEET_PREFETCH ? 0 : s->config.level[near == NEAR_BEHIND].latency;
 }
 
 /* A block of these records and its references in that trip (without steps there is one only), if all of these are near; else nothing
  * has happened. Returns where the next one is. */
 static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, struct place *p,
                                                                const struct peet_record *record, const uint64_t *step,
-                                                               size_t from, size_t end, uint64_t trip, uint64_t *hard)
+                                                               size_t from, size_t end, uint64_t trip, struct done *d)
 {
-    struct memory_front *f = p->front;
-    size_t touches = f->touches, changed = f->changed, i = from + 1;
+    size_t touches = p->front->touches, changed = p->front->changed, i = from + 1;
     uint64_t kinds = 0, stall = 0, others = 0;
     const struct peet_record *block = &record[from];
 
@@ -67,12 +77,7 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
     for (; i < end && peet_is_reference(&record[i]); i++) {
         const struct peet_record *r = &record[i];
         uint64_t addr = r->addr + (step ? step[i] * trip : 0);
-        if (memory_is_found(f, addr, r->size, r->kind)) {
-            memory_mark(f, addr >> f->shift);
-            kinds += one_of(r->kind);
-            continue;
-        }
-        enum near n = memory_lead(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind);
+        enum near n = lead_refer(s, p, r, addr);
         if (n == NEAR_NOT) {
             memory_lead_back(s->memory, p->cpu, touches, changed);
             return from;
@@ -81,85 +86,206 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
             kinds += one_of(r->kind);
         } else {
             others++;
-            stall += r->kind == PEET_PREFETCH ? 0 : s->config.level[n == NEAR_BEHIND].latency;
+            stall += near_stall(s, r, n);
+            if (step)
+                context_refers(s, p->context, p, r, addr);
         }
     }
-    spend(s, p, block, kinds, i - from - 1, others, stall);
-    *hard += others;
+    assert(i - from <= KIND_MOST); /* a block has fewer operands, and what is longer than a line is not near */
+    d->kinds += kinds;
+    d->references += i - from - 1;
+    d->others += others;
+    d->stall += stall;
+    d->cost += s->block[block->id].cost;
+    d->instructions += block->size;
     return i;
 }
 
-/* Trips that end before a time, if they only need to be counted. */
-static void count_trips(struct sim *s, struct place *p, uint64_t until)
+/* The next blocks; false: others would see what is next, or it is no block. */
+static bool lead_row(struct sim *s, struct place *p, uint32_t *left)
 {
     struct context *c = p->context;
-    uint64_t most = context_repeat(c)->times - c->trip, cycles = c->easy.cycles;
+    const struct peet_record *r = c->batch.records;
+    size_t first = c->at, at = first, next = first, end = c->batch.count;
+    struct done d = { 0 };
 
-    if (cycles && until < UINT64_MAX) {
-        uint64_t fit = until > p->clock ? (until - p->clock - 1) / cycles : 0;
-        most = fit < most ? fit : most;
+    while (*left > 0 && at < end && !(d.kinds & KINDS_ARE_MANY)
+           && (next = lead_block(s, p, r, NULL, at, end, 0, &d)) != at) {
+        at = next;
+        --*left;
     }
-    repeat_count(s, p, repeat_easy_trips(s, c, most));
+    spend(s, p, &d);
+    c->at = at;
+    return at != first && (*left == 0 || at == end || d.kinds & KINDS_ARE_MANY || r[at].kind != PEET_BLOCK);
 }
 
-/* The trip before the lead may have been such that those behind it only need to be counted. */
+/* The trip before the lead may have been such that those behind it are easy where they stay on its lines. */
 static void lead_on(struct sim *s, struct place *p)
 {
     const struct context *c = p->context;
 
-    if (!context_repeats(c) || c->in_trip > 0 || c->trip == 0 || c->hard > 0 || c->changes != p->front->changes)
+    if (!context_repeats(c) || !context_is_settled(s, p))
         return;
     const struct peet_repeat *n = context_repeat(c);
     for (size_t i = 0; i < n->count; i++)
         if (n->records[i].kind != PEET_BLOCK)
             memory_mark(p->front, (n->records[i].addr + n->step[i] * (c->trip - 1)) >> p->front->shift);
-    count_trips(s, p, UINT64_MAX);
-    repeat_end_trip(p->context);
 }
 
-/* The next block of what is repeated. If that was the last of its trip, and nothing new: trips behind it, up to that time. False: others
- * would see it. */
-static bool lead_trip(struct sim *s, struct place *p, uint64_t until)
+/* What was not easy in trips. */
+struct uneasy {
+    uint64_t kinds, stall; /* references; how much longer they took than easy ones */
+};
+
+/* A reference of a trip, if it is near. */
+static inline __attribute__((always_inline)) bool lead_one(struct sim *s, struct place *p, const struct peet_record *r,
+                                                           uint64_t addr, struct uneasy *u)
+{
+    enum near near = lead_refer(s, p, r, addr);
+
+    if (near > NEAR_SMOOTH) {
+        u->kinds += one_of(r->kind);
+        u->stall += near_stall(s, r, near) - near_stall(s, r, NEAR_SILENT);
+        context_refers(s, p->context, p, r, addr);
+    }
+    return near != NEAR_NOT;
+}
+
+/* The next trip, all of it, which is one block. False: others would see it. */
+static bool lead_all(struct sim *s, struct place *p, struct uneasy *u)
+{
+    const struct context *c = p->context;
+    const struct peet_repeat *n = context_repeat(c);
+
+    context_begin_trip(p->context, p);
+    for (size_t i = 1; i < n->count; i++)
+        if (!lead_one(s, p, &n->records[i], n->records[i].addr + n->step[i] * c->trip, u))
+            return false;
+    return true;
+}
+
+/* The next trip, behind a settled one: only what matters. */
+static bool lead_moved(struct sim *s, struct place *p, struct uneasy *u)
 {
     struct context *c = p->context;
     const struct peet_repeat *n = context_repeat(c);
+    struct moves *m = &c->moves;
+    uint64_t kinds = moves_take(m, n), done = 0;
+
+    for (uint32_t i = 0; i < m->count; i++) {
+        if (!moves_matter(m, kinds, i))
+            continue;
+        uint32_t at = m->move[i].record;
+        done++;
+        if (lead_one(s, p, &n->records[at], n->records[at].addr + n->step[at] * c->trip, u))
+            continue;
+        moves_back(m, n);
+        return false;
+    }
+    if (done <= p->front->ways)
+        c->brought = 0;
+    return true;
+}
+
+/* The next trip; false: nothing has happened. */
+static bool lead_whole(struct sim *s, struct place *p, bool moves, struct uneasy *u)
+{
+    size_t touches = p->front->touches, changed = p->front->changed;
+    const struct uneasy before = *u;
+
+    if (moves ? lead_moved(s, p, u) : lead_all(s, p, u))
+        return true;
+    memory_lead_back(s->memory, p->cpu, touches, changed);
+    p->context->hard = !moves; /* or nobody knows any more */
+    p->context->brought = 0;
+    *u = before;
+    return false;
+}
+
+/* How many trips in which nothing moves end before a time. */
+static uint64_t still_trips(struct sim *s, const struct place *p, uint64_t clock, uint64_t until)
+{
+    uint64_t most = repeat_still(s, p), cycles = p->context->easy.cycles;
+
+    if (cycles == 0 || until == UINT64_MAX)
+        return most;
+    uint64_t fit = until > clock ? (until - clock - 1) / cycles : 0;
+    return fit < most ? fit : most;
+}
+
+/* Trips that end before a time, as long as they are settled or of one block. False: others would see the next one. */
+static bool lead_trips(struct sim *s, struct place *p, uint64_t until, uint32_t *left)
+{
+    struct context *c = p->context;
+    uint64_t first = c->trip, times = context_repeat(c)->times, cycles = c->easy.cycles;
+    uint64_t slowest = cycles + c->easy.references * s->config.level[1].latency;
+    struct uneasy u = { 0 };
+    bool is_near = true;
+
+    for (; is_near && *left > 0 && !(u.kinds & KINDS_ARE_MANY); --*left) {
+        bool is_settled = context_is_settled(s, p);
+        if (is_settled)
+            context_stay(c, still_trips(s, p, p->clock + u.stall + (c->trip - first) * cycles, until));
+        bool moves = is_settled && !c->is_small;
+        if (c->trip == times || (!moves && c->easy.blocks > 1)
+            || (until < UINT64_MAX && p->clock + u.stall + (c->trip - first) * cycles + slowest >= until))
+            break;
+        is_near = lead_whole(s, p, moves, &u);
+        c->trip += is_near;
+    }
+    repeat_count(s, p, c->trip - first);
+    p->clock += u.stall;
+    p->seen.time[TIME_stall] += u.stall;
+    for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
+        p->front->easy[kind] -= count_of(u.kinds, kind);
+    context_end_trip(c);
+    return is_near;
+}
+
+/* The next block of what is repeated, or trips, up to that time. False: others would see it. */
+static bool lead_trip(struct sim *s, struct place *p, uint64_t until, uint32_t *left)
+{
+    struct context *c = p->context;
+    const struct peet_repeat *n = context_repeat(c);
+    size_t at = c->at;
+    uint64_t trip = c->trip;
 
     repeat_begin(s, c);
     if (c->in_trip == 0) {
-        c->hard = 0;
-        c->changes = p->front->changes;
+        if (!lead_trips(s, p, until, left))
+            return false;
+        if (c->at != at || c->trip != trip)
+            return true;
+        context_begin_trip(p->context, p);
     }
-    size_t next = lead_block(s, p, n->records, n->step, c->in_trip, n->count, c->trip, &c->hard);
-    if (next == c->in_trip)
+    struct done d = { 0 };
+    size_t next = lead_block(s, p, n->records, n->step, c->in_trip, n->count, c->trip, &d);
+    if (next == c->in_trip) {
+        c->hard += next == 0; /* the trip before it was not settled */
         return false;
+    }
+    --*left;
+    spend(s, p, &d);
     c->in_trip = next;
     if (next < n->count)
         return true;
     c->in_trip = 0;
     c->trip++;
-    if (c->hard == 0 && c->changes == p->front->changes && c->trip < n->times)
-        count_trips(s, p, until);
-    repeat_end_trip(c);
+    context_end_trip(c);
     return true;
 }
 
-/* The next block, wherever it is. */
-static bool lead_next(struct sim *s, struct place *p, uint64_t until)
+/* The next blocks, wherever they are; where there is a time, not more than one, or trips up to it. */
+static bool lead_next(struct sim *s, struct place *p, uint64_t until, uint32_t *left)
 {
-    struct context *c = p->context;
-    const struct peet_record *r = c->batch.records;
-    uint64_t hard = 0;
-    size_t next;
+    const struct context *c = p->context;
+    uint32_t one = 1;
 
     if (c->at == c->batch.count)
         return false;
-    if (r[c->at].kind == PEET_REPEAT)
-        return lead_trip(s, p, until);
-    next = lead_block(s, p, r, NULL, c->at, c->batch.count, 0, &hard);
-    if (next == c->at)
-        return false;
-    c->at = next;
-    return true;
+    if (c->batch.records[c->at].kind == PEET_REPEAT)
+        return lead_trip(s, p, until, left);
+    return lead_row(s, p, until < UINT64_MAX ? &one : left);
 }
 
 static void remember(const struct sim *s, struct place *p)
@@ -171,6 +297,7 @@ static void remember(const struct sim *s, struct place *p)
     l->in_trip = c->in_trip;
     l->trip = c->trip;
     l->hard = c->hard;
+    l->brought = c->brought;
     l->changes = c->changes;
     l->clock = p->clock;
     l->compute = p->seen.time[TIME_compute];
@@ -195,14 +322,13 @@ void sim_lead(struct sim *s, struct place *p)
     remember(s, p);
     lead_on(s, p);
     p->context->hard += p->context->in_trip > 0; /* lines of what it has done of this trip are not marked */
-    while (left > 0 && lead_next(s, p, UINT64_MAX))
-        left--;
+    while (left > 0 && lead_next(s, p, UINT64_MAX, &left))
+        ;
     l->is_on = left < l->most || p->context->at != l->at || p->context->trip != l->trip;
     l->failed = l->is_on ? 0 : l->failed < LEAD_REST ? 2 * l->failed + 1 : LEAD_REST;
     l->rest = l->failed;
     l->most = left == 0 && l->most < LEAD_MOST ? 2 * l->most : l->most;
     l->references = s->references - l->references;
-    add_kinds(p);
 }
 
 void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
@@ -217,6 +343,7 @@ void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numb
     c->in_trip = l->in_trip;
     c->trip = l->trip;
     c->hard = l->hard;
+    c->brought = l->brought;
     c->changes = l->changes;
     if (context_repeats(c))
         repeat_know(s, c); /* it may have come to another one */
@@ -230,11 +357,12 @@ void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numb
     memcpy(p->front->behind, l->behind, sizeof l->behind);
     while (p->clock < time || (p->clock == time && p->number < number)) {
         size_t at = c->at;
-        bool goes_on = lead_next(s, p, time);
+        uint32_t left = UINT32_MAX;
+        p->front->touches = p->front->changed = 0; /* it is not taken back any more */
+        bool goes_on = lead_next(s, p, time, &left);
         assert(goes_on || at == c->batch.count); /* nothing has changed since it was done before */
         if (!goes_on)
             break;
     }
-    add_kinds(p);
     s->is_changed = true;
 }

@@ -66,10 +66,11 @@ static void find_front(struct memory *m, unsigned cpu)
     for (unsigned s = 1; usable && s < p->states; s++) {
         const struct own_cell *w = &p->own[s][OWN_WRITE];
         bool reads = p->flags[s] & STATE_READABLE, writes = p->flags[s] & STATE_WRITABLE && w->alone == s;
-        f->fast[PEET_LOAD][s] = f->fast[PEET_LOAD][s | WATCHED] = reads;
-        f->fast[PEET_PREFETCH][s] = f->fast[PEET_PREFETCH][s | WATCHED] = reads;
-        f->fast[PEET_STORE][s] = f->fast[PEET_UPDATE][s] = writes && !m->config.level[0].is_write_through;
+        f->fast[PEET_LOAD] |= reads ? 1u << s | 1u << (s | WATCHED) : 0;
+        f->fast[PEET_STORE] |= writes && !m->config.level[0].is_write_through ? 1u << s : 0;
     }
+    f->fast[PEET_PREFETCH] = f->fast[PEET_LOAD];
+    f->fast[PEET_UPDATE] = f->fast[PEET_STORE];
 }
 
 int memory_new(const struct machine_config *config, struct memory **ret, struct peet_err *err)
@@ -164,9 +165,9 @@ static void announce(struct memory *m, unsigned cpu, uint64_t line)
 }
 
 /* A processor has a line no more. */
-static void lose(const struct memory *m, struct history *h, uint64_t line, unsigned cpu, enum lost how)
+static void lose(struct memory *m, struct history *h, uint64_t line, unsigned cpu, enum lost how)
 {
-    history_go(h, cpu, how);
+    history_go(&m->histories, h, cpu, how);
     if (m->loser)
         m->loser(m->losing, cpu, line, how);
 }
@@ -359,6 +360,7 @@ static void push_out(struct memory *m, unsigned cpu, unsigned level, uint64_t en
             return; /* the processor still has it */
         state = cache_state(*e);
         cache_drop(&p->level[i], e);
+        p->front.changes++;
     }
     for (unsigned i = level + 1; i < m->private_levels; i++) {
         uint64_t *e = cache_find(&p->level[i], line);
@@ -378,6 +380,18 @@ static void push_out(struct memory *m, unsigned cpu, unsigned level, uint64_t en
         write_back(m, cpu, line, now);
 }
 
+/* A line has just come into both levels. Where the one that made room for it in the first is in the second, if it was there when it came; else
+ * where another one is. */
+static uint64_t *exchange(struct processor *p, uint64_t line)
+{
+    const struct cache *first = &p->level[0], *second = &p->level[1];
+    uint64_t set = cache_set(first, line), behind = cache_set(second, line);
+    uint32_t *at = &p->behind[set * first->ways + first->recent[set]], before = *at;
+
+    *at = (uint32_t)(behind * second->ways + second->recent[behind]);
+    return second->entry + before;
+}
+
 /* Puts a line into the private levels before `level`. What has to go for it goes when it is in all of them, for that may push a
  * line out of a shared level, and so this one again. */
 static void fill(struct memory *m, unsigned cpu, unsigned level, uint64_t line, unsigned state, uint64_t now)
@@ -386,12 +400,15 @@ static void fill(struct memory *m, unsigned cpu, unsigned level, uint64_t line, 
 
     for (unsigned i = 0; i < level; i++)
         gone[i] = cache_put(&m->cpu[cpu].level[i], line, state);
+    uint64_t *guess = m->cpu[cpu].behind && level == 2 ? exchange(&m->cpu[cpu], line) : NULL;
     /* The innermost state is the valid one, also of a line that several levels give up. What the first level gave up and another one
      * still has needs no more than that: most often there is nothing else to do. */
     for (unsigned i = 0; i < level; i++) {
         bool is_behind = false;
         for (unsigned k = i + 1; gone[i] && k < m->private_levels; k++) {
-            uint64_t *e = cache_find(&m->cpu[cpu].level[k], gone[i] >> CACHE_STATE_BITS);
+            uint64_t *e = guess && *guess >> CACHE_STATE_BITS == gone[i] >> CACHE_STATE_BITS && cache_state(*guess)
+                              ? guess
+                              : cache_find(&m->cpu[cpu].level[k], gone[i] >> CACHE_STATE_BITS);
             if (e)
                 set_state(e, cache_state(gone[i]));
             if (k < level && gone[k] && gone[k] >> CACHE_STATE_BITS == gone[i] >> CACHE_STATE_BITS)
@@ -527,13 +544,12 @@ static uint64_t write_here(struct memory *m, unsigned cpu, const struct part *pa
     return stall;
 }
 
-/* The entry of the line in the first level is given, or NULL. */
-static uint64_t access_line(struct memory *m, unsigned cpu, const struct part *part, uint64_t *e, enum peet_kind kind,
-                            uint64_t now)
+/* The entry of the line in one of the first two levels is given, or NULL. */
+static uint64_t access_line(struct memory *m, unsigned cpu, const struct part *part, uint64_t *e, unsigned level,
+                            enum peet_kind kind, uint64_t now)
 {
     struct processor *p = &m->cpu[cpu];
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
-    unsigned level = 0;
     uint64_t stall;
 
     while (!e && ++level < m->private_levels)
@@ -572,15 +588,17 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
     uint64_t line = addr >> p->level[0].shift, *e = cache_find(&p->level[0], line);
 
-    if (e && p->front.fast[kind][cache_state(*e)]) {
+    if (e && p->front.fast[kind] >> cache_state(*e) & 1) {
         cache_touch(&p->level[0], e);
         p->front.easy[kind]++;
         p->front.smooth++;
         return kind == PEET_PREFETCH ? 0 : p->front.latency;
     }
-    if (!m->config.tlb.entries) {
-        enum near n = e ? near_write(m, p, e, &(struct part){ line, addr, size }, kind, false)
-                        : near_bring(m, p, line, kind, false);
+    unsigned level = !e && p->behind;
+    e = level ? cache_find(&p->level[1], line) : e;
+    if (!m->config.tlb.entries && e) {
+        enum near n = level ? near_bring(m, p, line, e, kind, false)
+                            : near_write(m, p, e, &(struct part){ line, addr, size }, kind, false);
         if (n != NEAR_NOT)
             return kind == PEET_PREFETCH ? 0 : m->config.level[n == NEAR_BEHIND].latency;
     }
@@ -588,7 +606,7 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     uint64_t stall = m->config.tlb.entries ? translate(m, cpu, addr) : 0;
     p->counts.writes += is_write;
     p->counts.reads += kind != PEET_STORE;
-    stall += access_line(m, cpu, &(struct part){ line, addr, size }, e, kind, now + stall);
+    stall += access_line(m, cpu, &(struct part){ line, addr, size }, e, level, kind, now + stall);
     if (kind == PEET_PREFETCH) { /* nobody waits for it */
         stall = 0;
         p->counts.waited = waited;

@@ -57,11 +57,11 @@ struct memory_front {
     const uint8_t *recent;
     uint64_t mask;
     uint32_t ways, shift, line, latency;
-    bool fast[PEET_PREFETCH + 1][CACHE_STATES]; /* by kind and state: it changes nothing */
-    uint64_t easy[PEET_PREFETCH + 1];           /* so many, by kind; also smooth ones, */
-    uint64_t smooth;                            /*   which are so many */
+    uint32_t fast[PEET_PREFETCH + 1]; /* by kind, a bit for each state: it changes nothing */
+    uint64_t easy[PEET_PREFETCH + 1]; /* so many, by kind; also smooth ones, */
+    uint64_t smooth;                  /*   which are so many */
     uint64_t silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
-    uint64_t changes;        /* so often others have changed what is in the private caches */
+    uint64_t changes;        /* so often something but its references has changed what is in the private caches */
     uint16_t lead, *marks;   /* number of the lead; by lines' numbers: of the last one that referred to such a line */
     size_t touches, changed; /* what can be taken back */
 };
@@ -70,7 +70,7 @@ static inline bool memory_is_found(const struct memory_front *f, uint64_t addr, 
 {
     uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + f->recent[set]];
 
-    return last >> CACHE_STATE_BITS == line && f->fast[kind][cache_state(last)]
+    return last >> CACHE_STATE_BITS == line && f->fast[kind] >> cache_state(last) & 1
            && (addr & (f->line - 1)) + size <= f->line;
 }
 
@@ -116,6 +116,12 @@ static inline void memory_mark(struct memory_front *f, uint64_t line)
  * numbers of touches and changes. */
 bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line);
 void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed);
+
+/* Whether the first cache has the line. */
+bool memory_has(const struct memory *m, unsigned cpu, uint64_t line);
+
+/* Whether what was used last stays there the longest: lines that were used since, as many as there are ways or fewer, leave it there. */
+bool memory_keeps_order(const struct memory *m);
 
 /* One reference at `now` that is not easy; returns the cycles for which the processor has to wait. */
 uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now);

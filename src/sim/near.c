@@ -12,6 +12,16 @@ bool memory_may_lead(const struct memory *m)
            && (c->is_ranked || !c->replacement->moves);
 }
 
+bool memory_keeps_order(const struct memory *m)
+{
+    return m->levels > 0 && m->cpu[0].level[0].is_ranked;
+}
+
+bool memory_has(const struct memory *m, unsigned cpu, uint64_t line)
+{
+    return cache_find(&m->cpu[cpu].level[0], line) != NULL;
+}
+
 /* Whether lines can go to and fro between the two first levels. */
 static bool can_bring(const struct memory *m, const struct processor *p)
 {
@@ -73,12 +83,23 @@ bool near_tell(struct memory *m, struct processor *p, const struct part *part, b
 static enum near bring(struct memory *m, struct processor *p, uint64_t line, enum peet_kind kind)
 {
     size_t changed = p->front.changed;
-    enum near n = near_bring(m, p, line, kind, true);
+    enum near n = p->behind ? near_bring(m, p, line, cache_find(&p->level[1], line), kind, true) : NEAR_NOT;
 
     if (n == NEAR_NOT)
         return n;
     p->filled[line & p->level[0].mask] = p->front.lead;
     memory_mark(&p->front, p->change[changed].old >> CACHE_STATE_BITS);
+    return n;
+}
+
+/* A reference that is not smooth; its entry in the first level is given, or NULL. */
+static __attribute__((noinline)) enum near lead_other(struct memory *m, struct processor *p, uint64_t *e,
+                                                      const struct part *part, enum peet_kind kind)
+{
+    enum near n = e ? near_write(m, p, e, part, kind, true) : bring(m, p, part->line, kind);
+
+    if (n != NEAR_NOT)
+        memory_mark(&p->front, part->line);
     return n;
 }
 
@@ -88,21 +109,15 @@ enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     struct memory_front *f = &p->front;
     struct cache *c = &p->level[0];
     uint64_t line = addr >> c->shift, *e = cache_find(c, line);
-    enum near n = NEAR_SMOOTH;
 
     if ((addr + size - 1) >> c->shift != line || f->touches + 2 > TOUCHES || f->changed + 2 > CHANGES)
         return NEAR_NOT;
-    if (!e) {
-        n = bring(m, p, line, kind);
-    } else if (!f->fast[kind][cache_state(*e)]) {
-        n = near_write(m, p, e, &(struct part){ line, addr, size }, kind, true);
-    } else {
-        near_keep_order(p, 0, cache_set(c, line));
-        cache_touch(c, e);
-    }
-    if (n != NEAR_NOT)
-        memory_mark(f, line);
-    return n;
+    if (!e || !(f->fast[kind] >> cache_state(*e) & 1))
+        return lead_other(m, p, e, &(struct part){ line, addr, size }, kind);
+    near_keep_order(p, 0, cache_set(c, line));
+    cache_touch(c, e);
+    memory_mark(f, line);
+    return NEAR_SMOOTH;
 }
 
 void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed)

@@ -33,8 +33,7 @@ struct processor {
     struct cache tlb, instructions;
     uint64_t last_fetch; /* number of the line */
     struct memory_counts counts;
-    uint32_t *
-        behind; /* by entry of the first level: where in the second one its line was when it came from there; or NULL */
+    uint32_t *behind; /* by entry of the first level: where in the second one its line was when it came; or NULL */
     uint16_t *filled; /* by set of the first level: the lead that brought a line last */
     struct touch touch[TOUCHES];
     struct change change[CHANGES];
@@ -123,14 +122,14 @@ static inline enum near near_write(struct memory *m, struct processor *p, uint64
     return NEAR_SILENT;
 }
 
-/* A line that is not in the first level, from the second one. */
-static inline enum near near_bring(const struct memory *m, struct processor *p, uint64_t line, enum peet_kind kind,
-                                   bool keep)
+/* A line that is not in the first level, from the second one, where its entry is given, or NULL. */
+static inline enum near near_bring(const struct memory *m, struct processor *p, uint64_t line, uint64_t *e,
+                                   enum peet_kind kind, bool keep)
 {
     struct cache *first = &p->level[0], *second = &p->level[1];
-    uint64_t set = line & first->mask, *e, *slot, *home;
+    uint64_t set = line & first->mask, *slot, *home;
 
-    if (!p->behind || !first->is_full[set] || !(e = cache_find(second, line)))
+    if (!e || !first->is_full[set])
         return NEAR_NOT;
     unsigned state = cache_state(*e), way = (unsigned)(first->order[set] >> 4 * (first->ways - 1) & 15);
     if ((kind == PEET_STORE || kind == PEET_UPDATE) && !(state = m->silent[state]))

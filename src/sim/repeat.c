@@ -13,31 +13,7 @@
 
 #include "sim/state.h"
 
-/* For how many more trips a reference stays in the line in which it was in this one, of which `from` is the byte. */
-static inline uint64_t trips_in_line(uint64_t from, uint64_t size, uint64_t step, uint64_t line)
-{
-    uint64_t by = (int64_t)step > 0 ? step : 0 - step, room = (int64_t)step > 0 ? line - from - size : from;
-
-    if (from + size > line)
-        return 0;
-    if (step == 0)
-        return UINT64_MAX;
-    if ((by & (by - 1)) == 0) /* most often, and a division takes long */
-        return room >> __builtin_ctzll(by);
-    return by > room ? 0 : (uint32_t)room / (uint32_t)by;
-}
-
-static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint32_t line, uint64_t most)
-{
-    for (size_t i = 0; most > 0 && i < n->count; i++) {
-        const struct peet_record *r = &n->records[i];
-        if (r->kind == PEET_BLOCK)
-            continue;
-        uint64_t trips = trips_in_line((r->addr + n->step[i] * trip) & (line - 1), r->size, n->step[i], line);
-        most = trips < most ? trips : most;
-    }
-    return most;
-}
+enum { SMALL_TRIP = 7 }; /* records */
 
 /* A record but for its address. */
 static uint64_t what(const struct peet_record *r)
@@ -69,6 +45,7 @@ static void find_trip(struct sim *s, const struct peet_repeat *n, struct easy_tr
             t->record[i] = what(r);
         if (r->kind == PEET_BLOCK) {
             const struct block_facts *f = sim_block(s, r);
+            t->blocks++;
             t->compute += f->cost;
             t->instructions += r->size;
             t->fetches += f->fetches;
@@ -84,10 +61,8 @@ static void find_trip(struct sim *s, const struct peet_repeat *n, struct easy_tr
 /* So many trips that are easy; also less than none. */
 void repeat_count(struct sim *s, struct place *p, uint64_t trips)
 {
-    struct context *c = p->context;
-    const struct easy_trip *t = &c->easy;
+    const struct easy_trip *t = &p->context->easy;
 
-    c->trip += trips;
     p->clock += trips * t->cycles;
     p->seen.time[TIME_compute] += trips * t->compute;
     p->seen.time[TIME_stall] += trips * (t->cycles - t->compute);
@@ -112,20 +87,64 @@ static uint64_t room_for_trips(const struct sim *s, const struct place *p, uint6
     return s->scheduler.count > 0 || s->config.slack > 0 || limit == 0 || s->leads ? room : UINT64_MAX;
 }
 
-uint64_t repeat_easy_trips(const struct sim *s, const struct context *c, uint64_t most)
+/* Whether all lines of the trip that is just over are there. */
+static bool has_lines(const struct sim *s, const struct place *p)
 {
-    return trips_on_lines(context_repeat(c), c->trip - 1, s->config.level[0].line, most);
+    const struct context *c = p->context;
+    const struct peet_repeat *n = context_repeat(c);
+
+    for (size_t i = 0; i < n->count; i++)
+        if (n->records[i].kind != PEET_BLOCK
+            && !memory_has(s->memory, p->cpu, (n->records[i].addr + n->step[i] * (c->trip - 1)) >> p->front->shift))
+            return false;
+    return true;
+}
+
+bool repeat_has_lines(const struct sim *s, const struct place *p)
+{
+    struct context *c = p->context;
+
+    if (c->easy.references <= p->front->ways || has_lines(s, p))
+        c->brought = 0;
+    else
+        c->hard++;
+    return c->hard == 0;
+}
+
+/* For how many more trips all references stay in their lines, at most. */
+static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint32_t line, uint64_t most)
+{
+    for (size_t i = 0; most > 0 && i < n->count; i++) {
+        const struct peet_record *r = &n->records[i];
+        if (r->kind == PEET_BLOCK)
+            continue;
+        uint64_t trips = trips_in_line((r->addr + n->step[i] * trip) & (line - 1), r->size, n->step[i], line);
+        most = trips < most ? trips : most;
+    }
+    return most;
+}
+
+uint64_t repeat_still(struct sim *s, const struct place *p)
+{
+    struct context *c = p->context;
+    const struct peet_repeat *n = context_repeat(c);
+    uint64_t most = n->times - c->trip;
+
+    if (c->is_small)
+        return trips_on_lines(n, c->trip - 1, s->config.level[0].line, most);
+    moves_know(&c->moves, n, c->trip, p->front->shift, p->front->mask + 1, &s->arena);
+    return c->moves.soonest - c->trip < most ? c->moves.soonest - c->trip : most;
 }
 
 /* Trips behind the one that is just over, which was easy. */
 static void skip(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
-    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most = context_repeat(c)->times - c->trip;
+    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most;
 
-    if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1)
+    if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1 || !context_is_settled(s, p))
         return;
-    most = repeat_easy_trips(s, c, most);
+    most = repeat_still(s, p);
     if (room < UINT64_MAX && cycles) { /* the last one ends before: steps of no cycles may be behind the end */
         uint64_t fit = (room - 1) / cycles;
         most = fit < most ? fit : most;
@@ -133,6 +152,7 @@ static void skip(struct sim *s, struct place *p, uint64_t limit)
     p->ahead = room == UINT64_MAX ? most : 0;
     p->ahead_from = p->clock;
     p->ahead_at = c->at;
+    context_stay(c, most);
     repeat_count(s, p, most);
 }
 
@@ -151,7 +171,8 @@ static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
         } else {
             struct peet_record r = *from;
             r.addr = addr;
-            c->hard += !sim_refer(s, p, &r);
+            if (!sim_refer(s, p, &r))
+                context_refers(s, c, p, &r, addr);
         }
         if (s->config.by_reference)
             return i + 1;
@@ -159,12 +180,40 @@ static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
     return i;
 }
 
-void repeat_end_trip(struct context *c)
+/* The same behind a trip that would have been easy once more: those that are where they were are only counted, unless others
+ * change something meanwhile. */
+static void refer_moved(struct sim *s, struct place *p)
 {
-    if (c->trip == context_repeat(c)->times) {
-        c->trip = 0;
-        c->at++;
+    struct context *c = p->context;
+    const struct peet_repeat *n = context_repeat(c);
+    uint64_t kinds = moves_take(&c->moves, n), others = 0;
+
+    for (uint32_t i = 0; i < c->moves.count; i++) {
+        struct peet_record r = n->records[c->moves.move[i].record];
+        if (!moves_matter(&c->moves, kinds, i)) {
+            p->front->easy[r.kind]++;
+            place_be_easy(p, r.kind);
+            continue;
+        }
+        r.addr += n->step[c->moves.move[i].record] * c->trip;
+        others++;
+        if (!sim_refer(s, p, &r))
+            context_refers(s, c, p, &r, r.addr);
+        if (c->changes != p->front->changes)
+            kinds = UINT64_MAX;
     }
+    s->references += c->moves.count - others;
+}
+
+/* The trip is one block, so that nobody comes between its references, and behind one that would have been easy once more. */
+static bool is_moved(struct sim *s, const struct place *p)
+{
+    const struct context *c = p->context;
+
+    if (!s->leads || c->is_small || c->easy.blocks != 1 || !context_is_settled(s, p))
+        return false;
+    repeat_still(s, p);
+    return true;
 }
 
 /* The next block of the trip, and its references. If that was all of it, and nothing new: trips behind it. */
@@ -172,30 +221,44 @@ static void step(struct sim *s, struct place *p, uint64_t limit)
 {
     struct context *c = p->context;
     const struct peet_repeat *n = context_repeat(c);
+    bool moved = is_moved(s, p);
 
-    if (c->in_trip == 0) {
-        c->hard = 0;
-        c->changes = p->front->changes;
-    }
+    if (c->in_trip == 0)
+        context_begin_trip(p->context, p);
     if (n->records[c->in_trip].kind == PEET_BLOCK) {
         const uint64_t *misses = &p->counts->fetch_misses, before = *misses;
         sim_issue(s, p, &n->records[c->in_trip++]);
         c->hard += *misses != before;
     }
-    c->in_trip = refer(s, p, c, c->in_trip);
-    if (c->in_trip < n->count)
+    if (moved)
+        refer_moved(s, p);
+    else if ((c->in_trip = refer(s, p, c, c->in_trip)) < n->count)
         return;
     c->in_trip = 0;
     c->trip++;
-    if (c->hard == 0 && c->changes == p->front->changes && c->trip < n->times)
+    if (c->trip < n->times)
         skip(s, p, limit);
-    repeat_end_trip(c);
+    context_end_trip(c);
+}
+
+/* Whether some reference is to another line in each trip. */
+static bool is_restless(const struct peet_repeat *n, uint64_t line)
+{
+    for (size_t i = 0; i < n->count; i++)
+        if (n->step[i] + line - 1 >= 2 * line - 1)
+            return true;
+    return false;
 }
 
 void repeat_know(struct sim *s, struct context *c)
 {
-    if (!is_trip_of(&c->easy, context_repeat(c)))
-        find_trip(s, context_repeat(c), &c->easy);
+    const struct peet_repeat *n = context_repeat(c);
+
+    c->moves.trip = 0;
+    c->is_small = n->count <= SMALL_TRIP;
+    c->is_restless = c->is_small && is_restless(n, s->config.level[0].line);
+    if (!is_trip_of(&c->easy, n))
+        find_trip(s, n, &c->easy);
 }
 
 void repeat_begin(struct sim *s, struct context *c)
@@ -233,10 +296,12 @@ void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numbe
     uint64_t kept = before / c->easy.cycles;
     if (kept >= trips)
         return;
+    c->moves.trip = 0;
     if (c->at != p->ahead_at) { /* it had come to the end of what is repeated */
         c->at = p->ahead_at;
         c->trip = context_repeat(c)->times;
     }
+    c->trip += kept - trips;
     repeat_count(s, p, kept - trips);
     s->is_changed = true;
     while (p->clock < time || (p->clock == time && p->number < number))

@@ -145,6 +145,7 @@ void sim_set_leads(struct sim *s, bool leads)
 {
     s->leads = leads && s->config.contexts == 1 && s->config.slack == 0 && !s->config.by_reference && !s->remap
                && !s->config.instructions.bytes && memory_may_lead(s->memory);
+    s->settles = s->leads && memory_keeps_order(s->memory);
 }
 
 static void lose(void *context, unsigned cpu, uint64_t line, enum lost how)
@@ -440,7 +441,7 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
     uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);
     if (cycles)
         stall(p, cycles, waited);
-    return p->front->smooth != smooth;
+    return p->front->smooth != smooth && (addr & (p->front->line - 1)) + r->size <= p->front->line;
 }
 
 void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind)

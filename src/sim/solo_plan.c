@@ -45,7 +45,8 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
     x->cost += (uint32_t)p->cycles;
     x->insns += head->size;
     uint8_t last = b->insn[b->insns - 1].class;
-    x->moves |= last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return;
+    x->moves |= last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return || last == PEET_CL_jump
+                || last == PEET_CL_jump_indirect;
 }
 
 static bool writes(const struct solo_site *site)
@@ -135,11 +136,12 @@ struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b)
     struct solo_stretch **known = map_put(&s->blocks, b->id, 0);
 
     assert(known);
-    if (*known)
-        return *known;
+    struct solo_stretch *x = *known;
+    if (x)
+        return x;
     const struct item *item = schema_item(s->trace->schema, b->id);
     struct peet_record head = block_record(b);
-    struct solo_stretch *x = begin_stretch(s, 1, b->operands);
+    x = begin_stretch(s, 1, b->operands);
     x->is_varying = item->dynamic;
     add_part(s, x, &head);
     for (unsigned i = 0; i < b->operands; i++)
@@ -218,11 +220,12 @@ struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names
     uint32_t number = (uint32_t)name;
 
     assert(known);
-    if (*known)
-        return *known;
+    struct solo_item *made = *known;
+    if (made)
+        return made;
     if (names && names->item(names->context, name, &number, err) < 0)
         return NULL;
-    struct solo_item *made = make_item(s, names, name, number, err);
+    made = make_item(s, names, name, number, err);
     known = map_put(&s->items, name, 0);
     return *known = made;
 }

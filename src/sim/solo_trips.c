@@ -96,7 +96,7 @@ static void expect(struct solo *s, const struct solo_stretch *x, unsigned cluste
 
     s->next[cluster] = trip + 1;
     s->is_known[cluster] = false;
-    for (unsigned i = 0; i <= (line[0] != line[1]); i++) {
+    for (unsigned i = 0; i < (line[0] == line[1] ? 1 : 2); i++) {
         uint32_t e = s->level[0].ways == 1 ? (uint32_t)(line[i] & s->level[0].mask) : solo_find(&s->level[0], line[i]);
         if (e == UINT32_MAX || s->seen[c->is_write][e] != line[i])
             return;

@@ -4,6 +4,7 @@
 #define SIM_STATE_H
 
 #include "base/arena.h"
+#include "sim/moves.h"
 #include "sim/sim.h"
 #include "sim/solo.h"
 
@@ -53,7 +54,7 @@ struct block_facts {
 /* What one trip of a repeat is if all its references are easy; it holds for all repeats of these records, wherever they refer to. */
 enum { TRIP_RECORDS = 16 };
 struct easy_trip {
-    uint64_t kinds[PEET_PREFETCH + 1], references, cycles, compute, instructions, fetches;
+    uint64_t kinds[PEET_PREFETCH + 1], blocks, references, cycles, compute, instructions, fetches;
     size_t records;                /* 0: so many that nobody looks whether they are the same */
     uint64_t record[TRIP_RECORDS]; /* but for their addresses */
 };
@@ -88,9 +89,13 @@ struct context {
     size_t at;
     size_t in_trip;   /* of what is repeated: the next record, */
     uint64_t trip;    /*   in which trip, */
-    uint64_t hard;    /*   how many of its references were not easy, */
+    uint64_t hard;    /*   how many of its references would not be easy once more, */
+    uint64_t brought; /*   how many others were not, and may have pushed out lines of this trip, */
     uint64_t changes; /*   and what others had changed here when it began */
+    bool is_small;    /* it has few references, and nobody looks which of them move; */
+    bool is_restless; /*   and some do in each trip */
     struct easy_trip easy;
+    struct moves moves;
 };
 
 /* Blocks that a place has done before their time (lead.c), and what was before them. */
@@ -98,11 +103,10 @@ struct lead {
     bool is_on;
     uint32_t most, failed, rest; /* blocks at a time; how many turns it rests if there were none; and still rests */
     size_t at, in_trip;          /* their first record */
-    uint64_t trip, hard, changes;
+    uint64_t trip, hard, brought, changes;
     uint64_t clock, compute, stall, instructions;
     uint64_t easy[PEET_PREFETCH + 1], silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
     uint64_t references; /* of all of them */
-    uint64_t kinds;      /* easy ones that are not counted yet, 16 bits for each kind */
 };
 
 struct place {
@@ -157,7 +161,8 @@ struct sim {
     uint64_t broken;
     const volatile uint32_t *stop; /* or NULL */
     bool is_stopped;
-    bool leads; /* places may do blocks before their time */
+    bool leads;   /* places may do blocks before their time, */
+    bool settles; /*   and what was used last is there, if there are not too many lines (memory_keeps_order) */
     struct arena arena;
 };
 
@@ -282,13 +287,58 @@ void sim_lead(struct sim *s, struct place *p);
 /* Takes back those that come behind the step of that place at that time. */
 void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);
 
-/* For leads: what one trip of what is repeated is if it is easy, when it begins, and anyhow; trips behind one that was, as many as stay on its lines and no more
- * than so many; so many of them; the context has come to the end of a trip. */
+/* What one trip of what is repeated is if it is easy, when it begins, and anyhow. */
 void repeat_begin(struct sim *s, struct context *c);
 void repeat_know(struct sim *s, struct context *c);
-uint64_t repeat_easy_trips(const struct sim *s, const struct context *c, uint64_t most);
+
+/* So many easy trips; also less than none. */
 void repeat_count(struct sim *s, struct place *p, uint64_t trips);
-void repeat_end_trip(struct context *c);
+
+/* Whether lines of the trip that is just over, some of which were brought, are all there. */
+bool repeat_has_lines(const struct sim *s, const struct place *p);
+
+/* Behind a settled trip: in how many more nothing moves. What moves in the next ones is known then, unless it is small. */
+uint64_t repeat_still(struct sim *s, const struct place *p);
+
+/* The context stays where it is for so many trips. */
+static inline void context_stay(struct context *c, uint64_t trips)
+{
+    c->trip += trips;
+    c->moves.trip += c->is_small ? 0 : trips;
+}
+
+static inline void context_begin_trip(struct context *c, const struct place *p)
+{
+    c->hard = c->brought = 0;
+    c->changes = p->front->changes;
+}
+
+static inline void context_end_trip(struct context *c)
+{
+    if (c->trip == context_repeat(c)->times) {
+        c->trip = 0;
+        c->at++;
+    }
+}
+
+/* A reference of a trip was not easy. Whether it would be once more, if nothing else happens. */
+static inline void context_refers(const struct sim *s, struct context *c, const struct place *p,
+                                  const struct peet_record *r, uint64_t addr)
+{
+    if (s->settles && !c->is_restless && memory_is_found(p->front, addr, r->size, r->kind))
+        c->brought++;
+    else
+        c->hard++;
+}
+
+/* Whether the trip that is just over would be easy once more. */
+static inline bool context_is_settled(const struct sim *s, const struct place *p)
+{
+    const struct context *c = p->context;
+
+    return c->hard == 0 && c->in_trip == 0 && c->trip > 0 && c->changes == p->front->changes && !c->is_restless
+           && (c->brought == 0 || repeat_has_lines(s, p));
+}
 
 /* Bytes that library code moved. */
 void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind);

@@ -16,6 +16,7 @@
 #include "base/mem.h"
 #include "study/objects_blocks.h"
 #include "study/objects_spans.h"
+#include "study/objects_threads.h"
 
 enum { NO_OBJECT = UINT32_MAX, LONGEST_CALL = 15, GROWTH = 8 << 20, NAME_ROOM = 400 };
 
@@ -37,8 +38,10 @@ struct objects {
     uint64_t version, last_start;
     struct blocks blocks;
     struct spans named, areas;
+    struct thread_data threads;
     struct map paths;     /* numbers by the hash of a path */
     struct map variables; /* by address and process */
+    struct map locals;    /* of threads, by offset and process */
     struct map texts;     /* by the hash of kind and name */
     struct map uses;      /* names that are taken: number of the first who had it, + 1 */
     struct map functions; /* stacks, by instruction and process */
@@ -77,18 +80,22 @@ static void put_place(const struct object_facts *f, bool process, char *out, siz
     snprintf(out, room, "%s%s", place, more);
 }
 
-/* Gives the object a name that nobody has: with its place, its process, a number. */
+/* Gives the object a name that nobody has: with its place, its process where there are several, a number. */
 static void name_with_place(struct objects *o, uint32_t number)
 {
     struct object *x = o->object[number];
+    bool is_alone = !peet_trace_process(o->trace, 1);
     char place[256], text[NAME_ROOM + 300];
 
     for (unsigned i = 0;; i++) {
-        put_place(&x->facts, i > 0, place, sizeof place);
-        if (i < 2)
-            snprintf(text, sizeof text, "%s (%s)", x->base, place);
+        char count[16] = "";
+        put_place(&x->facts, i > 0 && !is_alone, place, sizeof place);
+        if (i > 1)
+            snprintf(count, sizeof count, " #%u", i);
+        if (strstr(x->base, place)) /* what has no name is called by its place */
+            snprintf(text, sizeof text, "%s%s", x->base, count);
         else
-            snprintf(text, sizeof text, "%s (%s) #%u", x->base, place, i);
+            snprintf(text, sizeof text, "%s (%s)%s", x->base, place, count);
         uint32_t *use = use_of(o, text);
         if (*use == 0) {
             x->facts.name = keep(o, text);
@@ -189,7 +196,7 @@ static uint32_t object_of_path(struct objects *o, uint32_t process, const struct
                                const uint64_t path[OBJECT_PATH], uint32_t old)
 {
     struct allocation a;
-    struct object_facts facts = { .kind = OBJECT_HEAP, .process = process };
+    struct object_facts facts = { .kind = e->kind == PEET_EV_map ? OBJECT_MAPPED : OBJECT_HEAP, .process = process };
     uint32_t *whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, e->kind), process);
 
     assert(whole);
@@ -331,14 +338,15 @@ static uint32_t stack_object(struct objects *o, uint32_t process, uint64_t insn)
     return number;
 }
 
-static uint32_t variable_object(struct objects *o, uint32_t process, const struct where_variable *v)
+static uint32_t variable_object(struct objects *o, enum object_kind kind, uint32_t process,
+                                const struct where_variable *v)
 {
-    uint32_t *known = map_put(&o->variables, v->start, process);
+    uint32_t *known = map_put(kind == OBJECT_VARIABLE ? &o->variables : &o->locals, v->start, process);
 
     assert(known);
     if (*known == 0)
         *known = new_object(o,
-                            &(struct object_facts){ .kind = OBJECT_VARIABLE,
+                            &(struct object_facts){ .kind = kind,
                                                     .type = v->type,
                                                     .file = v->file,
                                                     .line = v->line,
@@ -360,7 +368,7 @@ static uint32_t in_module(struct objects *o, uint32_t process, uint64_t addr, co
     if (where_variable(o->where, process, addr, &v)) {
         start = v.start;
         end = v.start + v.size;
-        number = variable_object(o, process, &v);
+        number = variable_object(o, OBJECT_VARIABLE, process, &v);
         o->last_start = start;
     } else {
         number = object_of_text(o, OBJECT_FILE, process, area->name);
@@ -372,11 +380,31 @@ static uint32_t in_module(struct objects *o, uint32_t process, uint64_t addr, co
     return number;
 }
 
+/* In what each thread has for itself. */
+static uint32_t in_thread(struct objects *o, uint32_t process, uint64_t addr, const struct span *own, uint64_t *low,
+                          uint64_t *high)
+{
+    struct where_variable v;
+    bool is_known = where_local(o->where, process, addr - own->origin, &v);
+    uint64_t start = own->origin + v.start, end = start + v.size;
+
+    *low = start > *low ? start : *low;
+    *high = end < *high ? end : *high;
+    o->last_start = start;
+    if (is_known)
+        return variable_object(o, OBJECT_THREAD_LOCAL, process, &v);
+    return object_of_text(o, OBJECT_THREAD_LOCAL, process, "other data of threads");
+}
+
 static uint32_t in_area(struct objects *o, uint32_t process, uint64_t addr, uint64_t insn, uint64_t *low,
                         uint64_t *high)
 {
+    if (thread_data_learn(&o->threads, o->trace, o->where, process, addr, insn))
+        o->version++;
+    const struct span *own = spans_find(&o->threads.spans, process, addr, low, high);
+    if (own)
+        return in_thread(o, process, addr, own, low, high);
     const struct span *area = spans_find(&o->areas, process, addr, low, high);
-
     o->last_start = area ? area->origin : addr;
     if (!area)
         return object_of_text(o, OBJECT_UNKNOWN, process, "unknown");
@@ -421,6 +449,11 @@ uint64_t objects_offset(const struct objects *o, uint32_t process, uint64_t addr
     return addr - o->last_start;
 }
 
+uint64_t objects_stride(struct objects *o, uint32_t number)
+{
+    return where_element_size(o->where, objects_facts(o, number)->type);
+}
+
 bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool any, char *ret, size_t room)
 {
     const struct object_facts *f = objects_facts(o, number);
@@ -428,7 +461,7 @@ bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool an
 
     if (!f->type || room == 0)
         return false;
-    if (f->kind != OBJECT_HEAP || !size || f->bytes < 2 * size * f->blocks)
+    if ((f->kind != OBJECT_HEAP && f->kind != OBJECT_MAPPED) || !size || f->bytes < 2 * size * f->blocks)
         return where_member(o->where, f->type, offset, any, ret, room);
     char inner[NAME_ROOM];
     if (!where_member(o->where, f->type, offset % size, any, inner, sizeof inner))
@@ -507,8 +540,9 @@ int objects_new(const struct peet_trace *t, struct where *w, struct objects **re
     o->where = w;
     o->version = 1;
     blocks_init(&o->blocks);
-    o->paths.value_size = o->variables.value_size = o->texts.value_size = o->uses.value_size = o->functions.value_size =
-        sizeof(uint32_t);
+    thread_data_init(&o->threads);
+    o->paths.value_size = o->variables.value_size = o->locals.value_size = o->texts.value_size = o->uses.value_size =
+        o->functions.value_size = sizeof(uint32_t);
     add_ranges(o);
     add_modules(o);
     *ret = o;
@@ -523,7 +557,9 @@ void objects_free(struct objects *o)
     spans_release(&o->named);
     spans_release(&o->areas);
     map_release(&o->paths);
+    thread_data_release(&o->threads);
     map_release(&o->variables);
+    map_release(&o->locals);
     map_release(&o->texts);
     map_release(&o->uses);
     map_release(&o->functions);

@@ -16,7 +16,8 @@ enum object_kind {
     OBJECT_VARIABLE,
     OBJECT_THREAD_LOCAL,
     OBJECT_STACK,
-    OBJECT_FILE
+    OBJECT_FILE,
+    OBJECT_MAPPED /* memory that the program mapped, a file's or not: as blocks of the heap */
 };
 
 enum { OBJECT_PATH = 16 }; /* calls of a path that are kept: C++ containers that nobody inlined are ten calls deep */
@@ -57,6 +58,9 @@ const struct object_facts *objects_facts(const struct objects *o, uint32_t numbe
 
 /* For a heap block or variable: how far into it a byte is, in the object whose number objects_find gave just now. */
 uint64_t objects_offset(const struct objects *o, uint32_t process, uint64_t addr);
+
+/* After so many bytes of such an object its members come again; 0: its type is unknown, or has none. */
+uint64_t objects_stride(struct objects *o, uint32_t number);
 
 /* What lies there: as where_member, for blocks that hold several elements with "[]" in front. */
 bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool any, char *ret, size_t room);

@@ -43,10 +43,20 @@ size_t table_column(const struct table *t, const char *name)
     return i;
 }
 
+bool cell_is_text(enum cell_type type)
+{
+    return type == CELL_TEXT || type == CELL_CODE || type == CELL_VERDICT;
+}
+
+bool cell_is_real(enum cell_type type)
+{
+    return type == CELL_REAL || type == CELL_PERCENT || type == CELL_SHARE;
+}
+
 static void table_free(struct table *t)
 {
     for (size_t i = 0; i < t->rows * t->columns + t->filled; i++)
-        if (t->column[i % t->columns].type == CELL_TEXT)
+        if (cell_is_text(t->column[i % t->columns].type))
             free(t->cell[i].text);
     for (size_t i = 0; i < t->notes; i++)
         free(t->note[i]);
@@ -87,19 +97,19 @@ static enum cell_type type(const struct table *t)
 
 void table_text(struct table *t, const char *text)
 {
-    assert(type(t) == CELL_TEXT);
+    assert(cell_is_text(type(t)));
     add(t, (struct cell){ .text = text ? mem_string(text) : NULL, .empty = !text });
 }
 
 void table_count(struct table *t, uint64_t count)
 {
-    assert(type(t) == CELL_COUNT || type(t) == CELL_HEX || type(t) == CELL_BYTES);
+    assert(!cell_is_text(type(t)) && !cell_is_real(type(t)));
     add(t, (struct cell){ .count = count });
 }
 
 void table_real(struct table *t, double real)
 {
-    assert(type(t) == CELL_REAL || type(t) == CELL_PERCENT);
+    assert(cell_is_real(type(t)));
     add(t, (struct cell){ .real = real });
 }
 

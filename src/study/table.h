@@ -16,6 +16,9 @@ enum cell_type {
     CELL_REAL,    /* double */
     CELL_PERCENT, /* double, 0.25 is 25 % */
     CELL_BYTES,   /* uint64_t, shown as 1.5 MiB in text */
+    CELL_SHARE,   /* as percent: the part of a whole that a row has; views for people draw it, too */
+    CELL_CODE,    /* text whose blanks matter */
+    CELL_VERDICT, /* text; "better" and "worse" catch the eye */
 };
 
 struct column {
@@ -31,7 +34,8 @@ enum plot_kind {
     PLOT_LINES, /* a point for each row, over a column of numbers */
     PLOT_STEPS, /* a value that lasts until the next row's; rows are in the order of `over` */
     PLOT_STACK, /* a bar for each row, in which the columns stand on each other */
-    PLOT_BARS,  /* a bar for each row, named by columns of text; the longest first */
+    PLOT_BARS, /* a bar for each row, named by columns of text; the longest first; several columns lie behind each other */
+    PLOT_MATRIX, /* a cell for each row, by two columns of text: the one that names its row, and the one that names its column */
 };
 
 struct plot {
@@ -40,7 +44,7 @@ struct plot {
     const char *over;  /* the column along which it goes; of PLOT_BARS, those that name a row, with blanks between */
     const char *of;    /* names of the columns that are shown, with blanks between; a stack's in their order */
     const char *unit;  /* what their numbers count, for the axis; NULL: the title of the only column */
-    const char *error; /* lines of one column: the column that says ± how much, if the table has it; or NULL */
+    const char *error; /* lines, bars of one column: the column that says ± how much, if the table has it; or NULL */
     bool ideal;        /* lines: also what would be if the first row's value grew as `over` does */
     size_t least;      /* with fewer rows there is nothing to look at */
     size_t most;       /* so many rows are shown; 0: all */
@@ -85,10 +89,13 @@ void result_release(struct result *r);
 /* The number of the column so named, whose name may be followed by a blank; t->columns when there is none. */
 size_t table_column(const struct table *t, const char *name);
 
+bool cell_is_text(enum cell_type type); /* what table_text fills */
+bool cell_is_real(enum cell_type type); /* and what table_real does; all others are counts */
+
 /* Fill a row cell by cell, from left to right; the type must be the column's. */
 void table_text(struct table *t, const char *text); /* NULL: an empty cell */
 void table_count(struct table *t, uint64_t count);  /* also for hex and bytes */
-void table_real(struct table *t, double real);      /* also for percent */
+void table_real(struct table *t, double real);      /* also for percent and share */
 void table_none(struct table *t);                   /* an empty cell */
 void table_note(struct table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

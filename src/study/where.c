@@ -79,6 +79,7 @@ void where_free(struct where *w)
         where_module_release(&w->module[i]);
     free(w->module);
     free(w->segment);
+    free(w->problem);
     map_release(&w->units);
     map_release(&w->parents);
     map_release(&w->names);
@@ -142,7 +143,7 @@ size_t where_code(struct where *w, uint32_t process, uint64_t addr, struct where
 
 /* ---- variables ---- */
 
-static void make_variable(struct where *w, const struct where_module *m, struct where_static *v)
+static void make_variable(struct where *w, uint64_t base, struct where_static *v)
 {
     Dwarf_Die type;
     int line = 0;
@@ -152,7 +153,7 @@ static void make_variable(struct where *w, const struct where_module *m, struct 
     v->made.type = where_die_type(&v->die, &type) ? where_type_text(w, &type) : NULL;
     v->made.file = u ? where_file_name(w, &u->die, dwarf_decl_file(&v->die)) : NULL;
     v->made.line = dwarf_decl_line(&v->die, &line) == 0 ? (uint32_t)line : 0;
-    v->made.start = v->start + m->module->bias;
+    v->made.start = v->start + base;
     v->made.size = v->size;
 }
 
@@ -200,22 +201,23 @@ static bool symbol_variable(struct where *w, const struct where_module *m, uint6
 }
 
 /* Makes what is known to hold nothing smaller by the variables of DWARF. */
-static void narrow(const struct where_module *m, uint64_t at, struct where_variable *ret)
+static void narrow(const struct where_static *list, size_t count, uint64_t bias, uint64_t at,
+                   struct where_variable *ret)
 {
-    uint64_t bias = m->module->bias, start = ret->start, end = ret->start + ret->size;
-    size_t low = 0, high = m->variables;
+    uint64_t start = ret->start, end = ret->start + ret->size;
+    size_t low = 0, high = count;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (m->variable[middle].start <= at)
+        if (list[middle].start <= at)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low < m->variables && m->variable[low].start + bias < end)
-        end = m->variable[low].start + bias;
-    if (low > 0 && m->variable[low - 1].start + m->variable[low - 1].size + bias > start)
-        start = m->variable[low - 1].start + m->variable[low - 1].size + bias;
+    if (low < count && list[low].start + bias < end)
+        end = list[low].start + bias;
+    if (low > 0 && list[low - 1].start + list[low - 1].size + bias > start)
+        start = list[low - 1].start + list[low - 1].size + bias;
     if (start > at + bias || end <= at + bias) { /* larger ones around smaller ones */
         start = at + bias;
         end = start + 1;
@@ -236,13 +238,82 @@ bool where_variable(struct where *w, uint32_t process, uint64_t addr, struct whe
     uint64_t at = addr - m->module->bias;
     struct where_static *v = static_at(m->variable, m->variables, at);
     if (v && !v->made.name)
-        make_variable(w, m, v);
+        make_variable(w, m->module->bias, v);
     if (v && v->made.name) {
         *ret = v->made;
         return true;
     }
     if (symbol_variable(w, m, addr, ret))
         return true;
-    narrow(m, at, ret);
+    narrow(m->variable, m->variables, m->module->bias, at, ret);
     return false;
+}
+
+/* ---- variables of threads ---- */
+
+/* The program itself, whose part of each thread's data is next to the thread pointer. */
+static struct where_module *program_of(struct where *w, uint32_t process)
+{
+    const struct peet_process *p = NULL;
+    struct where_module *m = NULL;
+
+    for (size_t i = 0; (p = peet_trace_process(w->trace, i)) && p->id != process; i++)
+        ;
+    for (size_t i = 0; p && !m && i < w->modules; i++)
+        if (w->module[i].module->process == process && strcmp(w->module[i].module->path, p->program) == 0)
+            m = &w->module[i];
+    if (m)
+        where_module_list(w, m);
+    return m;
+}
+
+uint64_t where_local_size(struct where *w, uint32_t process)
+{
+    const struct where_module *m = program_of(w, process);
+
+    return m ? m->local_size : 0;
+}
+
+bool where_local(struct where *w, uint32_t process, uint64_t offset, struct where_variable *ret)
+{
+    const struct where_module *m = program_of(w, process);
+
+    *ret = (struct where_variable){ .start = 0, .size = m ? m->local_size : UINT64_MAX };
+    if (!m)
+        return false;
+    struct where_static *v = static_at(m->local, m->locals, offset);
+    if (v && !v->made.name)
+        make_variable(w, 0, v);
+    if (v && v->made.name) {
+        *ret = v->made;
+        return true;
+    }
+    narrow(m->local, m->locals, 0, offset, ret);
+    return false;
+}
+
+/* ---- what has changed ---- */
+
+static void find_problems(struct where *w)
+{
+    w->looked_for_problems = true;
+    for (size_t i = 0; i < w->modules; i++) {
+        const struct peet_module *m = w->module[i].module;
+        char text[600];
+        if (!where_module_is_anew(m))
+            continue;
+        snprintf(
+            text, sizeof text,
+            "%.400s was built anew since this was recorded: its lines, types and variables are not known; record it again",
+            m->path);
+        w->problem = mem_room(w->problem, w->problems, sizeof *w->problem);
+        w->problem[w->problems++] = where_keep(w, text);
+    }
+}
+
+const char *where_problem(struct where *w, size_t i)
+{
+    if (!w->looked_for_problems)
+        find_problems(w);
+    return i < w->problems ? w->problem[i] : NULL;
 }

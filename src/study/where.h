@@ -38,12 +38,23 @@ struct where_variable {
 /* False: there is none; then start and size tell up to where that holds. */
 bool where_variable(struct where *w, uint32_t process, uint64_t addr, struct where_variable *ret);
 
+/* The same for data of which each thread has its own: the program's are so many bytes below a thread pointer (0: there are none, or it is not known), and
+ * `offset` counts from there. */
+uint64_t where_local_size(struct where *w, uint32_t process);
+bool where_local(struct where *w, uint32_t process, uint64_t offset, struct where_variable *ret);
+
+/* What a reader of names must know: a program that was built anew since the recording. NULL at the end. */
+const char *where_problem(struct where *w, size_t i);
+
 /* What lies at an offset in a variable or type: "[].x", "[3].next", "mass"; "" when it is a scalar. Elements of arrays are not told apart if
  * `any` holds: "[]". False: the type is unknown. `type` is the text that where_variable or where_allocated gave. */
 bool where_member(struct where *w, const char *type, uint64_t offset, bool any, char *ret, size_t room);
 
 /* The size of such a type in bytes; 0: unknown. */
 uint64_t where_size(struct where *w, const char *type);
+
+/* The size of what has members in it: of the type, or, of arrays, of their elements; 0: there are no members, or it is not known. */
+uint64_t where_element_size(struct where *w, const char *type);
 
 /* What an allocating call is for: what the source assigns its value to, and that thing's type. `call` is an address in the call: its own, or
  * one before where it returns to, as of the `site` of events. False: nothing is known, not even a function with source. */
@@ -54,6 +65,7 @@ struct where_allocated {
     uint32_t line;
     const char *container; /* the class of the C++ library that asked for it; NULL: none */
     bool handed_on;        /* the function gives the memory to its caller, who knows better what it is for */
+    bool is_raw;           /* and as a void *: the type is what it keeps its books in, should nobody know better */
 };
 /* inner: what was found for the call inside this one, if that one handed it on; else NULL. */
 bool where_allocated(struct where *w, uint32_t process, uint64_t call, const struct where_allocated *inner,

@@ -242,6 +242,8 @@ static void from_statement(struct where *w, struct where_spot *spot, bool contai
         where_container(source, spot->line, spot->column, &target);
     else
         where_target(source, spot->line, spot->column, &target);
+    if (ret->is_raw && target.name[0])
+        ret->type = NULL;
     bool known = target.name[0] && type_of(w, spot, target.name, &type);
     if (known && !ret->type && where_type_element(&type, &element)) {
         const char *text = where_type_text(w, &element);
@@ -259,6 +261,7 @@ static void from_statement(struct where *w, struct where_spot *spot, bool contai
     bool gives = is_allocator(&spot->die);
     ret->handed_on = target.is_return || (target.returned && (gives || !known || is_raw(&type)))
                      || (gives && (!known || is_raw(&type)));
+    ret->is_raw = ret->handed_on && gives && !container;
 }
 
 /* Goes out of the calls that were inlined, as long as they belong to a library or hand on what they get. */
@@ -267,7 +270,9 @@ bool where_allocated(struct where *w, uint32_t process, uint64_t call, const str
 {
     struct where_spot spot[WHERE_FRAMES];
     size_t n = where_spots(w, process, call, spot);
-    struct where_allocated a = { .type = inner ? inner->type : NULL, .container = inner ? inner->container : NULL };
+    struct where_allocated a = { .type = inner ? inner->type : NULL,
+                                 .container = inner ? inner->container : NULL,
+                                 .is_raw = inner && inner->is_raw };
 
     for (size_t i = 0; i < n; i++) {
         const char *function = where_die_name(w, &spot[i].die);

@@ -59,6 +59,19 @@ static Dwarf *try_file(const char *path, const char *build_id, int *ret_fd)
     return NULL;
 }
 
+bool where_module_is_anew(const struct peet_module *m)
+{
+    int fd = m->path[0] == '/' && m->build_id[0] ? open(m->path, O_RDONLY | O_CLOEXEC) : -1;
+    Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    bool is_anew = elf && !has_build_id(elf, m->build_id);
+
+    if (elf)
+        elf_end(elf);
+    if (fd >= 0)
+        close(fd);
+    return is_anew;
+}
+
 static Dwarf *try_separate(const struct peet_module *m, int *ret_fd)
 {
     char path[PATH_ROOM];
@@ -135,6 +148,24 @@ static void add_unit(struct where *w, struct where_module *m, Dwarf_Die *die)
         }
 }
 
+/* How many bytes below the thread pointer a program's own part has, on x86-64. */
+static uint64_t local_size(Dwarf *dwarf)
+{
+    Elf *elf = dwarf_getelf(dwarf);
+    GElf_Ehdr header;
+    GElf_Phdr p;
+    size_t n = 0;
+
+    if (!elf || !gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64 || elf_getphdrnum(elf, &n) != 0)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        if (gelf_getphdr(elf, (int)i, &p) && p.p_type == PT_TLS) {
+            uint64_t align = p.p_align ? p.p_align : 1;
+            return (p.p_memsz + align - 1) / align * align;
+        }
+    return 0;
+}
+
 void where_module_open(struct where *w, struct where_module *m)
 {
     Dwarf_CU *cu = NULL;
@@ -151,6 +182,7 @@ void where_module_open(struct where *w, struct where_module *m)
         m->dwarf = try_separate(m->module, &m->fd);
     if (!m->dwarf)
         return;
+    m->local_size = local_size(m->dwarf);
     while (dwarf_get_units(m->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
         if (dwarf_tag(&die) == DW_TAG_compile_unit)
             add_unit(w, m, &die);
@@ -165,6 +197,7 @@ void where_module_release(struct where_module *m)
     free(m->unit);
     free(m->extent);
     free(m->variable);
+    free(m->local);
     dwarf_end(m->dwarf);
     if (m->opened && m->fd >= 0)
         close(m->fd);
@@ -189,8 +222,8 @@ static void add_scope(struct walk *k, Dwarf_Die *die, uint32_t depth)
         }
 }
 
-/* Whether a variable always lies at the same address, and at which. */
-static bool fixed_place(Dwarf_Die *die, uint64_t *ret)
+/* Whether a variable always lies at the same address, or at the same place in each thread's data. */
+static bool fixed_place(Dwarf_Die *die, uint64_t *ret, bool *ret_local)
 {
     Dwarf_Attribute attribute;
     Dwarf_Op *op;
@@ -198,8 +231,12 @@ static bool fixed_place(Dwarf_Die *die, uint64_t *ret)
 
     if (!dwarf_attr(die, DW_AT_location, &attribute) || dwarf_getlocation(&attribute, &op, &n) != 0 || n == 0)
         return false;
+    *ret = op[0].number;
+    *ret_local = n == 2 && (op[1].atom == DW_OP_form_tls_address || op[1].atom == DW_OP_GNU_push_tls_address);
+    if (*ret_local)
+        return true;
     if (op[0].atom == DW_OP_addr && (n == 1 || (n == 2 && op[1].atom == DW_OP_plus_uconst))) {
-        *ret = op[0].number + (n == 2 ? op[1].number : 0);
+        *ret += n == 2 ? op[1].number : 0;
         return op[0].number != 0;
     }
     return false;
@@ -214,21 +251,31 @@ static uint64_t symbol_size(struct walk *k, uint64_t start)
     return s && !s->code && s->addr == start + m->bias ? s->size : 0;
 }
 
+static void add_static(struct where_static **list, size_t *count, const struct where_static *v)
+{
+    *list = mem_room(*list, *count, sizeof **list);
+    (*list)[(*count)++] = *v;
+}
+
 static void add_variable(struct walk *k, Dwarf_Die *die)
 {
     struct where_module *m = k->unit->module;
     struct where_static v = { .die = *die };
     Dwarf_Die type;
     Dwarf_Word size = 0;
+    bool is_local;
 
-    if (!m || !fixed_place(die, &v.start))
+    if (!m || !fixed_place(die, &v.start, &is_local))
         return;
     if (where_die_type(die, &type) && dwarf_aggregate_size(&type, &size) == 0)
         v.size = size;
+    if (is_local) {
+        add_static(&m->local, &m->locals, &v);
+        return;
+    }
     if (v.size == 0)
         v.size = symbol_size(k, v.start);
-    m->variable = mem_room(m->variable, m->variables, sizeof *m->variable);
-    m->variable[m->variables++] = v;
+    add_static(&m->variable, &m->variables, &v);
 }
 
 static void remember_parent(struct walk *k, Dwarf_Die *die, Dwarf_Die *named)
@@ -329,6 +376,8 @@ void where_module_list(struct where *w, struct where_module *m)
         where_unit_walk(w, m->unit[i]);
     if (m->variables)
         qsort(m->variable, m->variables, sizeof *m->variable, compare_statics);
+    if (m->locals)
+        qsort(m->local, m->locals, sizeof *m->local, compare_statics);
 }
 
 /* ---- code ---- */

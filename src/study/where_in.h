@@ -51,6 +51,9 @@ struct where_module {
     size_t units;
     struct where_static *variable; /* rising */
     size_t variables;
+    struct where_static *local; /* rising: of threads, by their places in the program's part */
+    size_t locals;
+    uint64_t local_size;
 };
 
 struct where_segment {
@@ -83,7 +86,9 @@ struct where {
     struct map texts;   /* const char *, by hash: texts that are kept once */
     void *demangler;    /* a library */
     char *(*demangle)(const char *, char *, size_t *, int *);
-    bool looked_for_demangler;
+    bool looked_for_demangler, looked_for_problems;
+    const char **problem;
+    size_t problems;
 };
 
 struct where_type {
@@ -106,6 +111,7 @@ struct where_module *where_module_at(struct where *w, uint32_t process, uint64_t
 void where_module_open(struct where *w, struct where_module *m);
 void where_module_list(struct where *w, struct where_module *m); /* its variables */
 void where_module_release(struct where_module *m);
+bool where_module_is_anew(const struct peet_module *m); /* its file is there, and another one */
 void where_unit_walk(struct where *w, struct where_unit *u);
 struct where_unit *where_unit_of(struct where *w, Dwarf_Die *die);
 

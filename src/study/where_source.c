@@ -438,8 +438,20 @@ static void at_position(const char *t, size_t call, struct where_target *ret)
         copy_target(t, call, end, ret->name, sizeof ret->name);
 }
 
+/* Whether a method puts something into its container, whatever its value is assigned to. */
+static bool is_inserting(const char *t, size_t start, size_t stop)
+{
+    static const char *const NAMES[] = { "insert",       "insert_or_assign", "emplace",   "emplace_hint",
+                                         "emplace_back", "try_emplace",      "push_back", "assign" };
+
+    for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+        if (is_here(t, start, stop, NAMES[i]))
+            return true;
+    return false;
+}
+
 /* The object of the method that is called: grid in grid.resize( */
-static void of_method(const char *t, size_t begin, size_t end, struct where_target *ret)
+static void of_method(const char *t, size_t begin, size_t end, bool inserting, struct where_target *ret)
 {
     bool bare;
 
@@ -450,7 +462,7 @@ static void of_method(const char *t, size_t begin, size_t end, struct where_targ
         size_t before = dot > 1 && t[dot - 1] == '.'                        ? dot - 1
                         : dot > 2 && t[dot - 1] == '>' && t[dot - 2] == '-' ? dot - 2
                                                                             : 0;
-        if (before && start < stop)
+        if (before && start < stop && (!inserting || is_inserting(t, start, stop)))
             copy_target(t, target_start(t, before, &bare), before, ret->name, sizeof ret->name);
     }
 }
@@ -471,17 +483,23 @@ void where_container(const struct where_source *s, uint32_t line, uint32_t colum
 {
     const char *t = s->bare;
 
-    where_target(s, line, column, ret);
-    if (ret->name[0] || ret->is_return || line == 0 || line > s->lines)
+    *ret = (struct where_target){ 0 };
+    if (line == 0 || line > s->lines)
         return;
     size_t call = column ? call_position(s, line, column) : s->line[line - 1], begin = call;
     size_t end = call + strcspn(t + call, ";");
     while (begin > 0 && !strchr(";{}", t[begin - 1]) && call - begin < FARTHEST)
         begin--;
+    of_method(t, begin, end, true, ret);
+    if (ret->name[0])
+        return;
+    where_target(s, line, column, ret);
+    if (ret->name[0] || ret->is_return)
+        return;
     if (column)
         at_position(t, call, ret);
     if (!ret->name[0])
-        of_method(t, begin, end, ret);
+        of_method(t, begin, end, false, ret);
     if (!ret->name[0])
         of_declaration(t, begin, end, ret);
 }

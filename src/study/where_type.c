@@ -330,6 +330,20 @@ uint64_t where_size(struct where *w, const char *type)
     return t ? size_of(&t->die) : 0;
 }
 
+uint64_t where_element_size(struct where *w, const char *type)
+{
+    struct where_type *t = type ? find_type(w, type) : NULL;
+    Dwarf_Die now, element;
+
+    if (!t || !where_type_peel(&t->die, &now))
+        return 0;
+    while (dwarf_tag(&now) == DW_TAG_array_type && !dwarf_hasattr(&now, DW_AT_data_location)) {
+        if (!where_die_type(&now, &element) || !where_type_peel(&element, &now))
+            return 0;
+    }
+    return is_class(dwarf_tag(&now)) ? size_of(&now) : 0;
+}
+
 bool where_member(struct where *w, const char *type, uint64_t offset, bool any, char *ret, size_t room)
 {
     struct where_type *t = find_type(w, type);

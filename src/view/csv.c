@@ -35,11 +35,14 @@ static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
     if (c->empty)
         return;
     switch (type) {
+    case CELL_CODE:
+    case CELL_VERDICT:
     case CELL_TEXT: string(c->text, out); break;
     case CELL_COUNT:
     case CELL_BYTES: fprintf(out, "%" PRIu64, c->count); break;
     case CELL_HEX: fprintf(out, "0x%" PRIx64, c->count); break;
     case CELL_REAL:
+    case CELL_SHARE:
     case CELL_PERCENT: fputs(view_real(c->real, buffer), out); break;
     }
 }

@@ -95,9 +95,12 @@ static size_t plots_wanted(const struct table *t)
 
 static void plot_show(const struct table *t, const struct plot *p, const size_t *place, FILE *out)
 {
-    static const char *const KINDS[] = {
-        [PLOT_LINES] = "lines", [PLOT_STEPS] = "steps", [PLOT_STACK] = "stack", [PLOT_BARS] = "bars"
-    };
+    int number = (int)(p - t->plot);
+    static const char *const KINDS[] = { [PLOT_LINES] = "lines",
+                                         [PLOT_STEPS] = "steps",
+                                         [PLOT_STACK] = "stack",
+                                         [PLOT_BARS] = "bars",
+                                         [PLOT_MATRIX] = "matrix" };
 
     fprintf(out, "<figure data-plot=\"%s\" data-over=\"", KINDS[p->kind]);
     columns_named(t, place, p->over, out);
@@ -115,9 +118,10 @@ static void plot_show(const struct table *t, const struct plot *p, const size_t 
         fprintf(out, " data-most=\"%zu\"", p->most);
     if (p->ideal)
         fputs(" data-ideal=\"yes\"", out);
-    fputs(">\n", out);
-    element("figcaption", p->title, out);
-    fputs("</figure>\n", out);
+    fprintf(out, " aria-labelledby=\"%s-plot-%d\">\n", t->name, number);
+    fprintf(out, "<figcaption id=\"%s-plot-%d\">", t->name, number);
+    escaped(p->title, out);
+    fputs("</figcaption>\n</figure>\n", out);
 }
 
 static void plots_show(const struct table *t, const size_t *place, FILE *out)
@@ -129,19 +133,43 @@ static void plots_show(const struct table *t, const size_t *place, FILE *out)
     fputs("</div>\n", out);
 }
 
-/* The number by which a browser sorts and draws, where the text does not say it. */
-static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
+/* How a cell looks, by its type and by what it says. */
+static const char *class_of(const struct cell *c, enum cell_type type)
+{
+    if (type == CELL_CODE)
+        return "code";
+    if (type == CELL_VERDICT && !c->empty)
+        return !strcmp(c->text, "better") ? "better" : !strcmp(c->text, "worse") ? "worse" : "";
+    return type == CELL_SHARE ? "number share" : cell_is_text(type) ? "" : "number";
+}
+
+/* The number by which a browser sorts and draws stands in an attribute, where the text does not say it. */
+static void cell_show(const struct cell *c, enum cell_type type, bool is_heading, FILE *out)
 {
     char buffer[40], number[32];
+    const char *class = class_of(c, type);
 
-    fputs(type == CELL_TEXT ? "<td" : "<td class=\"number\"", out);
-    if (!c->empty && (type == CELL_REAL || type == CELL_PERCENT))
+    fputs(is_heading ? "<th scope=\"row\"" : "<td", out);
+    if (*class)
+        fprintf(out, " class=\"%s\"", class);
+    if (!c->empty && cell_is_real(type))
         fprintf(out, " data-value=\"%s\"", view_real(c->real, number));
-    else if (!c->empty && type != CELL_TEXT)
+    else if (!c->empty && !cell_is_text(type))
         fprintf(out, " data-value=\"%llu\"", (unsigned long long)c->count);
+    if (type == CELL_SHARE && !c->empty && c->real >= 0)
+        fprintf(out, " style=\"--part: %.4f\"", c->real < 1 ? c->real : 1);
     fputc('>', out);
     escaped(view_cell(c, type, buffer), out);
-    fputs("</td>", out);
+    fputs(is_heading ? "</th>" : "</td>", out);
+}
+
+/* The column that names a row: its first text. */
+static size_t heading_of(const struct table *t, const size_t *place)
+{
+    for (size_t i = 0; i < t->columns; i++)
+        if (place[i] != SIZE_MAX && t->column[i].type == CELL_TEXT)
+            return i;
+    return SIZE_MAX;
 }
 
 static void caption_show(const struct table *t, FILE *out)
@@ -153,13 +181,15 @@ static void caption_show(const struct table *t, FILE *out)
 
 static void grid_show(const struct table *t, const size_t *place, FILE *out)
 {
+    size_t heading = heading_of(t, place);
+
     fputs("<table>\n", out);
     caption_show(t, out);
     fputs("<thead><tr>", out);
     for (size_t i = 0; i < t->columns; i++) {
         if (place[i] == SIZE_MAX)
             continue;
-        fprintf(out, "<th scope=\"col\"%s>", t->column[i].type == CELL_TEXT ? "" : " class=\"number\"");
+        fprintf(out, "<th scope=\"col\"%s>", cell_is_text(t->column[i].type) ? "" : " class=\"number\"");
         escaped(t->column[i].title, out);
         fputs("</th>", out);
     }
@@ -168,7 +198,7 @@ static void grid_show(const struct table *t, const size_t *place, FILE *out)
         fputs("<tr>", out);
         for (size_t i = 0; i < t->columns; i++)
             if (place[i] != SIZE_MAX)
-                cell_show(&t->cell[row * t->columns + i], t->column[i].type, out);
+                cell_show(&t->cell[row * t->columns + i], t->column[i].type, i == heading, out);
         fputs("</tr>\n", out);
     }
     fputs("</tbody>\n</table>\n", out);
@@ -255,7 +285,8 @@ static void head_show(const char *title, FILE *out)
           "<link rel=\"icon\" href=\"data:,\"/>\n",
           out);
     element("title", title, out);
-    fprintf(out, "<style>\n%s</style>\n</head>\n<body>\n<header>\n", html_style);
+    fprintf(out, "<style>\n%s</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">To the tables</a>\n<header>\n",
+            html_style);
     element("h1", title, out);
 }
 
@@ -282,7 +313,7 @@ static int show(const struct result *r, const struct view_style *style, FILE *ou
         plots += plots_wanted(t);
     head_show(r->title ? r->title : r->first ? r->first->title : "Nothing", out);
     contents_show(r, out);
-    fputs("</header>\n<main>\n", out);
+    fputs("</header>\n<main id=\"main\" tabindex=\"-1\">\n", out);
     if (plots && !*html_library)
         element("p",
                 "Plots were left out when this peet was built: D3 was not there. Install node-d3 and build it again.",

@@ -44,7 +44,7 @@
 
   /* What a figure asks for, with the numbers of its table. Read once, before anybody sorts. */
   function read(figure) {
-    const table = figure.closest("section").querySelector("table");
+    const table = figure.closest("section").querySelector("table:not(.matrix)");
     const headings = table.tHead.rows[0].cells;
     const rows = Array.from(table.tBodies[0].rows);
     const over = columnsOf(figure.dataset.over);
@@ -58,6 +58,8 @@
       kind: figure.dataset.plot,
       series: series.filter((s) => s.values.some((v) => v !== 0 && !isNaN(v))),
       names: rows.map((row) => over.map((i) => textOf(row, i)).filter((t) => t).join(" ")),
+      pairs: rows.map((row) => over.map((i) => textOf(row, i))),
+      titles: over.map((i) => headings[i].textContent),
       at: rows.map((row) => valueOf(row, over[0])),
       across: over.map((i) => headings[i].textContent).join(", "),
       unit: figure.dataset.unit || series[0].title,
@@ -70,7 +72,11 @@
   }
 
   const short = (v) => (v >= 1e4 ? d3.format(".3~s")(v).replace("G", "B") : d3.format("~g")(v));
-  const largest = (plot, values) => (plot.share ? 1 : d3.max(values.filter((v) => !isNaN(v))) || 1);
+  /* Shares are drawn as parts of the whole, unless they would hardly be seen. */
+  const largest = (plot, values) => {
+    const most = d3.max(values.filter((v) => !isNaN(v))) || 1;
+    return plot.share && most > 0.4 ? 1 : most;
+  };
 
   /* An SVG of the figure's width, with the room for its axes; gives the inner part. */
   function canvas(figure, plot, inner, room) {
@@ -98,7 +104,7 @@
 
   function axes(c, plot, x, y, ticks) {
     const left = d3.axisLeft(y).ticks(5).tickSize(-c.width).tickSizeOuter(0);
-    c.g.append("g").call(left.tickFormat(plot.share ? d3.format(".0%") : short)).select(".domain").remove();
+    c.g.append("g").call(left.tickFormat(plot.share ? d3.format(".3~p") : short)).select(".domain").remove();
     c.g.append("g").attr("transform", `translate(0,${c.height})`).call(ticks(d3.axisBottom(x).tickSizeOuter(0)));
     c.g.append("text").attr("class", "label").attr("x", c.width).attr("y", c.height + 34)
       .attr("text-anchor", "end").text(plot.across);
@@ -176,36 +182,74 @@
   }
 
   function bars(figure, plot) {
-    const s = plot.series[0];
-    const rows = d3.range(plot.names.length).filter((i) => s.values[i] > 0)
-      .sort((a, b) => s.values[b] - s.values[a]).slice(0, plot.most);
+    const all = plot.series;
+    const whole = plot.share && all.length > 1; /* parts of each row: rows keep their order */
+    const sum = plot.names.map((_, i) => d3.sum(all, (s) => s.values[i] || 0));
+    const far = (i) => sum[i] + (plot.errors ? plot.errors[i] || 0 : 0);
+    const rows = d3.range(plot.names.length).filter((i) => sum[i] > 0)
+      .sort((a, b) => (whole ? a - b : sum[b] - sum[a])).slice(0, plot.most);
     const left = Math.min(7 * Math.max(...rows.map((i) => plot.names[i].length)) + 12, 0.45 * figure.clientWidth);
-    const c = canvas(figure, plot, 24 * rows.length, { top: 4, right: 64, bottom: 4, left });
-    const x = d3.scaleLinear().domain([0, s.values[rows[0]]]).range([0, c.width]);
+    const c = canvas(figure, plot, 24 * rows.length, { top: 4, right: whole ? 4 : 64, bottom: 4, left });
+    const x = d3.scaleLinear().domain([0, d3.max(rows, far)]).range([0, c.width]);
     const y = d3.scaleBand().domain(rows).range([0, c.height]).padding(0.2);
     const fits = Math.floor((left - 12) / 7);
     const cut = (text) => (text.length > fits ? `${text.slice(0, fits - 1)}…` : text);
     const row = c.g.selectAll(null).data(rows).enter().append("g").attr("transform", (i) => `translate(0,${y(i)})`);
-    row.append("title").text((i) => `${plot.names[i]}: ${s.title} ${s.texts[i]}`);
-    row.append("rect").attr("class", `mark s${s.colour} fill`).attr("width", (i) => x(s.values[i])).attr("height", y.bandwidth());
+    all.forEach((s, k) => {
+      const before = (i) => d3.sum(all.slice(0, k), (other) => other.values[i] || 0);
+      row.filter((i) => s.values[i] > 0).append("rect").attr("class", `mark s${s.colour} fill`)
+        .attr("x", (i) => x(before(i))).attr("width", (i) => x(s.values[i])).attr("height", y.bandwidth())
+        .append("title").text((i) => `${plot.names[i]}: ${s.title} ${s.texts[i]}`);
+    });
+    if (plot.errors) {
+      const middle = y.bandwidth() / 2;
+      row.filter((i) => plot.errors[i] > 0).append("path").attr("class", "error")
+        .attr("d", (i) => [Math.max(sum[i] - plot.errors[i], 0), far(i)].map(x)
+          .map((to, k, ends) => `M${to},${middle - 4}v8M${ends[0]},${middle}H${ends[1]}`).join(""))
+        .append("title").text((i) => `${plot.names[i]}: ± ${short(plot.errors[i])}`);
+    }
     row.append("text").attr("x", -8).attr("y", y.bandwidth() / 2).attr("dy", ".35em").attr("text-anchor", "end")
-      .text((i) => cut(plot.names[i]));
-    row.append("text").attr("class", "label").attr("x", (i) => x(s.values[i]) + 6).attr("y", y.bandwidth() / 2)
-      .attr("dy", ".35em").text((i) => short(s.values[i]));
+      .text((i) => cut(plot.names[i])).append("title").text((i) => plot.names[i]);
+    if (whole) return;
+    row.append("text").attr("class", "label").attr("x", (i) => x(far(i)) + 6).attr("y", y.bandwidth() / 2)
+      .attr("dy", ".35em").text((i) => (plot.share ? all[0].texts[i] : short(sum[i])));
+  }
+
+  /* A table, so that it can be read as one: its cells are as warm as their values are large. */
+  function matrix(figure, plot) {
+    const s = plot.series[0];
+    const pick = (names) => Array.from(new Set(names)).slice(0, plot.most);
+    const across = pick(plot.pairs.map((p) => p[1]));
+    const down = pick(plot.pairs.map((p) => p[0]));
+    const most = d3.max(s.values.filter((v) => !isNaN(v))) || 1;
+    const at = new Map(plot.pairs.map((p, i) => [JSON.stringify(p), i]));
+    const box = d3.select(figure).append("div").attr("class", "scroll").attr("tabindex", 0).attr("role", "region")
+      .attr("aria-label", figure.querySelector("figcaption").textContent);
+    const table = box.append("table").attr("class", "matrix");
+    table.append("caption").text(`${s.title}. Rows: ${plot.titles[0]}. Columns: ${plot.titles[1]}.`);
+    const head = table.append("thead").append("tr");
+    head.append("td");
+    head.selectAll(null).data(across).enter().append("th").attr("scope", "col").append("span").text((name) => name);
+    const row = table.append("tbody").selectAll(null).data(down).enter().append("tr");
+    row.append("th").attr("scope", "row").append("span").text((name) => name);
+    row.selectAll(null).data((name) => across.map((other) => at.get(JSON.stringify([name, other])))).enter().append("td")
+      .attr("class", (i) => (i === undefined ? "number" : "number mark"))
+      .style("--heat", (i) => (i === undefined ? 0 : Math.sqrt(Math.max(s.values[i] || 0, 0) / most)))
+      .text((i) => (i === undefined ? "" : s.texts[i]));
   }
 
   function key(figure, plot) {
-    if (plot.series.length < 2) return;
+    if (plot.series.length < 2 || plot.kind === "matrix") return;
     const item = d3.select(figure).append("ul").attr("class", "key").selectAll("li").data(plot.series).enter().append("li");
     const swatch = item.append("svg").attr("viewBox", "0 0 10 10").attr("aria-hidden", "true");
     swatch.append("rect").attr("class", (s) => `s${s.colour}`).attr("width", 10).attr("height", 10).attr("rx", 2);
     item.append("span").text((s) => s.title);
   }
 
-  const DRAW = { lines, steps, stack, bars };
+  const DRAW = { lines, steps, stack, bars, matrix };
 
   function draw(figure, plot) {
-    for (const old of figure.querySelectorAll(":scope > svg, :scope > ul")) old.remove();
+    for (const old of figure.querySelectorAll(":scope > svg, :scope > ul, :scope > div")) old.remove();
     key(figure, plot);
     DRAW[plot.kind](figure, plot);
   }
@@ -228,5 +272,5 @@
   }
 
   if (typeof d3 !== "undefined") document.querySelectorAll("figure[data-plot]").forEach(keepDrawn);
-  document.querySelectorAll("table:not(.record)").forEach(makeSortable);
+  document.querySelectorAll("table:not(.record):not(.matrix)").forEach(makeSortable);
 })();

@@ -18,11 +18,14 @@ static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
         return;
     }
     switch (type) {
+    case CELL_CODE:
+    case CELL_VERDICT:
     case CELL_TEXT: utf8_json(c->text, out); break;
     case CELL_COUNT:
     case CELL_BYTES: fprintf(out, "%" PRIu64, c->count); break;
     case CELL_HEX: fprintf(out, "\"0x%" PRIx64 "\"", c->count); break;
     case CELL_REAL:
+    case CELL_SHARE:
     case CELL_PERCENT:
         number = view_real(c->real, buffer);
         fputs(*number ? number : "null", out);

@@ -58,11 +58,14 @@ const char *view_cell(const struct cell *c, enum cell_type type, char buffer[40]
     if (c->empty)
         return "";
     switch (type) {
+    case CELL_CODE:
+    case CELL_VERDICT:
     case CELL_TEXT: return c->text;
     case CELL_COUNT: count_text(c->count, buffer, 40); break;
     case CELL_HEX: snprintf(buffer, 40, "0x%" PRIx64, c->count); break;
     case CELL_BYTES: bytes_text(c->count, buffer, 40); break;
     case CELL_REAL: real_text(c->real, buffer, 40); break;
+    case CELL_SHARE:
     case CELL_PERCENT: percent_text(c->real, buffer, 40); break;
     }
     return buffer;
@@ -72,7 +75,7 @@ static bool same(const struct cell *a, const struct cell *b, enum cell_type type
 {
     if (a->empty || b->empty)
         return a->empty && b->empty;
-    if (type == CELL_TEXT)
+    if (cell_is_text(type))
         return !strcmp(a->text, b->text);
     return a->count == b->count;
 }

@@ -55,22 +55,31 @@ struct view_style view_style_of(FILE *out)
 
     if (fd < 0 || !isatty(fd))
         return (struct view_style){ 0 };
+    bool can_draw = !(term && !strcmp(term, "dumb"));
     return (struct view_style){
-        .colour = !(no_color && *no_color) && !(term && !strcmp(term, "dumb")),
+        .colour = can_draw && !(no_color && *no_color),
+        .bars = can_draw,
         .width = columns_of(fd),
     };
 }
 
 int view_show(const char *name, const struct result *r, FILE *out, struct peet_err *err)
 {
-    const struct view *v = view_find(name);
     struct view_style style = view_style_of(out);
+
+    return view_show_in(name, r, &style, out, err);
+}
+
+int view_show_in(const char *name, const struct result *r, const struct view_style *style, FILE *out,
+                 struct peet_err *err)
+{
+    const struct view *v = view_find(name);
 
     if (!v)
         return err_set(err, PEET_ERR_USAGE, "there is no output format '%s'", name);
     for (const struct table *t = r->first; t; t = t->next)
         assert(!t->filled);
-    int code = v->show(r, &style, out, err);
+    int code = v->show(r, style, out, err);
     if (code < 0)
         return code;
     errno = EIO; /* for an error that happened earlier, of which only the flag is left */
@@ -85,7 +94,7 @@ int view_save(const char *name, const struct result *r, const char *path, struct
 
     if (!out)
         return err_sys(err, errno, "%s", path);
-    int code = view_show(name, r, out, err);
+    int code = view_show_in(name, r, &(struct view_style){ 0 }, out, err);
     if (fclose(out) && code == 0)
         return err_sys(err, errno, "%s: cannot write the result", path);
     return code;

@@ -14,6 +14,7 @@
 
 struct view_style {
     bool colour;
+    bool bars; /* shares and long rows of numbers are drawn */
     int width; /* columns of the terminal, 0: no limit */
 };
 
@@ -33,10 +34,14 @@ const struct view *view_at(size_t i);           /* NULL at the end */
 /* Shows r by the named view in the style of the terminal that out is, if it is one. */
 int view_show(const char *name, const struct result *r, FILE *out, struct peet_err *err);
 
-/* The same into a new file. */
+/* The same in a style of one's own. */
+int view_show_in(const char *name, const struct result *r, const struct view_style *style, FILE *out,
+                 struct peet_err *err);
+
+/* The same into a new file, without style. */
 int view_save(const char *name, const struct result *r, const char *path, struct peet_err *err);
 
-/* Colour on a terminal unless NO_COLOR says no; the width of the terminal, which COLUMNS can overrule. */
+/* On a terminal that can do it, bars, and colour unless NO_COLOR says no; the width of the terminal, which COLUMNS can overrule. */
 struct view_style view_style_of(FILE *out);
 
 /* For views that machines read: the shortest decimal that reads back as the same double; "" for NaN and infinity. */

@@ -54,4 +54,29 @@ refuses() { # PROPERTY PATTERN OPTION…
 refuses 'a part that is none is refused' 'a part as 1/10 was expected' --sample 10
 refuses 'a run shorter than its first window is told' 'no window in .* take a shorter --length' --sample 1/10 --length 1g
 refuses 'no sets can be chosen of too few' 'one in 100000 sets' --sets 1/100000
+refuses '--steady needs --sample auto' 'goes with --sample auto' --steady
+
+# As many samples as are needed: what it says is what the full profile says, in the same order.
+"$peet" record -o "$dir/long.peet" -- "$build/workloads/peet/mp3d" -p 1 -s 6 >"$dir/err" 2>&1 || { cat "$dir/err"; exit 1; }
+order() { awk -F, '$1 == "objects" && $3 > 0.1 { print $2 }' "$dir/$1.csv"; }
+automatic() { "$peet" profile -m memspy-16k --top 0 --format csv -o "$dir/$1.csv" "${@:2}" "$dir/long.peet" 2>"$dir/err"; }
+automatic whole && automatic auto --sample auto && automatic steady --sample auto --steady
+verdict 'auto takes samples of a long trace, and finds the order of the data' "$(
+    grep -q '^estimates,' "$dir/auto.csv" || echo 'no samples were taken'
+    [ "$(order whole)" = "$(order auto)" ] || { order whole; echo; order auto; }
+)"
+looked_at() { awk -F, '$1 == "estimates" { print $7; exit }' "$dir/$1.csv"; }
+verdict 'of a steady program fewer references are looked at' "$([ "$(looked_at steady)" -lt "$(looked_at auto)" ] || echo "$(looked_at steady), $(looked_at auto)")"
+profile short --sample auto
+verdict 'auto looks at all of a short trace' "$(grep '^estimates,' "$dir/short.csv")"
+
+# peet advise
+"$peet" advise -m memspy-16k --format csv "$dir/a.peet" >"$dir/few.csv" 2>"$dir/err" || cat "$dir/err"
+"$peet" advise -m memspy-16k --format csv "$dir/long.peet" >"$dir/moderate.csv" 2>"$dir/err" || cat "$dir/err"
+verdict 'advise finds the place of a trace in Table 7' "$(
+    grep -q '^table,high,"profile, without sampling (here)"' "$dir/few.csv" || cat "$dir/few.csv"
+    grep -q '^table,high,"profile, without sampling","profile, with sampling (here)"' "$dir/moderate.csv" || cat "$dir/moderate.csv"
+)"
+"$peet" advise >"$dir/out" 2>&1
+verdict 'advise without a trace says so' "$([ $? = 2 ] && grep -q 'no trace given' "$dir/out" || cat "$dir/out")"
 exit $status

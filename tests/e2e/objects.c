@@ -92,7 +92,8 @@ static int by_count(const void *a, const void *b)
 
 static void print(struct objects *o)
 {
-    static const char *const kinds[] = { "unknown", "named", "heap", "variable", "thread-local", "stack", "file" };
+    static const char *const kinds[] = { "unknown",      "named", "heap", "variable",
+                                         "thread-local", "stack", "file", "mapped" };
     uint32_t *order = mem_alloc(counted + 1, sizeof *order);
 
     for (uint32_t i = 0; i < counted; i++)

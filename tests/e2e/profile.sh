@@ -54,20 +54,30 @@ verdict "compute and both stalls are all cycles of a program with one thread" "$
     done
 )"
 "$peet" profile -m memspy-128k --top 0 --format json "$TMP/columns.peet" >"$TMP/json" 2>"$TMP/err"
-verdict "callgrind_annotate reads what --callgrind writes" "$(
-    "$peet" profile -m memspy-128k --callgrind "$TMP/callgrind.out" "$TMP/columns.peet" >/dev/null 2>"$TMP/err" || cat "$TMP/err"
-    if command -v callgrind_annotate >/dev/null; then
-        callgrind_annotate "$TMP/callgrind.out" >"$TMP/annotated" 2>&1 || cat "$TMP/annotated"
+"$peet" profile -m memspy-128k --callgrind "$TMP/callgrind.out" --stacks "$TMP/stacks" "$TMP/columns.peet" >/dev/null 2>"$TMP/err" || cat "$TMP/err"
+property="callgrind_annotate reads what --callgrind writes, and adds it up to the same"
+if needs "$property" callgrind_annotate; then
+    verdict "$property" "$(
+        callgrind_annotate --threshold=100 "$TMP/callgrind.out" >"$TMP/annotated" 2>"$TMP/err" || echo "status $?"
+        cat "$TMP/err"
         grep -q 'walk_columns' "$TMP/annotated" || { echo "no walk_columns:"; head -n 20 "$TMP/annotated"; }
-    else
-        grep -q '^fn=walk_columns' "$TMP/callgrind.out" || echo "no walk_columns"
-    fi
-)"
-verdict "--stacks writes paths from main on" "$(
-    "$peet" profile -m memspy-128k --stacks "$TMP/stacks" "$TMP/columns.peet" >/dev/null 2>"$TMP/err" || cat "$TMP/err"
+        totals=$(sed -n 's/ *([^)]*)//g; s/ PROGRAM TOTALS//p' "$TMP/annotated" | tr -d ',' | tr -s ' ' | sed 's/ $//')
+        want="$(sum summary cycles) $(sum summary stall) $(sum summary misses) $(sum summary references)"
+        [ "$totals" = "$want" ] || echo "totals: $totals, not $want"
+        grep -qE "^ *[0-9,]+ \(.*sum \+= matrix" "$TMP/annotated" || echo "the line is not annotated"
+    )"
+    verdict "calls have inclusive costs: main has all of them" "$(
+        callgrind_annotate --inclusive=yes --tree=calling "$TMP/callgrind.out" >"$TMP/annotated" 2>&1 || echo "status $?"
+        grep -qE '^ *[0-9,]+ \((100\.0|99\.9[0-9]?)%\).* \* +.*culprits\.c:main' "$TMP/annotated" || { echo "main:"; grep ':main' "$TMP/annotated"; }
+        grep -qE '> +.*culprits\.c:walk_columns \(1x\)' "$TMP/annotated" || { echo "no call of walk_columns:"; cat "$TMP/annotated"; }
+    )"
+fi
+verdict "--stacks writes paths from main on, each once" "$(
     grep -q '^main;walk_columns;\[memory\] [0-9]*$' "$TMP/stacks" || head "$TMP/stacks"
     cycles=$(awk '{ s += $NF } END { print s }' "$TMP/stacks")
     [ "$cycles" = $(($(sum summary compute) + $(sum summary stall))) ] || echo "$cycles cycles"
+    grep -vE '^main(;[^;]+)* [1-9][0-9]*$' "$TMP/stacks"
+    sed 's/ [0-9]*$//' "$TMP/stacks" | sort | uniq -d
 )"
 verdict "--focus shows one of them" "$(
     "$peet" profile -m memspy-128k --focus walk_columns --format csv "$TMP/columns.peet" >"$TMP/csv" 2>"$TMP/err"

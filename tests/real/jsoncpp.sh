@@ -9,3 +9,9 @@ build() {
 }
 suite() { ./jsontest && python3 test/runjsontests.py "$PWD/jsontestrunner" test/data; }
 part() { ./jsontest; }
+profiled() {
+    python3 -c 'import json; print(json.dumps([{"name": "value %d" % i, "list": [i, i / 7, None, True]} for i in range(600)]))' >profile.json &&
+        ${profile:?} ./jsontestrunner profile.json
+}
+functions="Json::OurReader::readObject Json::Value::CZString::.*"
+data="value_[.]map_.* cstr_"

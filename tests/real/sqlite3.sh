@@ -9,3 +9,6 @@ build() {
         $CC -O2 -DSQLITE_THREADSAFE=1 -DSQLITE_ENABLE_MATH_FUNCTIONS -o sqlite3 sqlite3.c shell.c -lpthread -ldl -lm
 }
 suite() { rm -f test.db && ./sqlite3 -bail test.db <"${real:?}/sqlite3.sql" | tee answer && cmp answer "$real/sqlite3.answer"; }
+profiled() { rm -f profile.db && ${profile:?} ./sqlite3 -bail profile.db <"${real:?}/sqlite3-profile.sql"; }
+functions="sqlite3VdbeExec sqlite3BtreeTableMoveto"
+data="pCache->pBulk aNew.* p->pFree|pPg"

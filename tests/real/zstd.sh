@@ -13,3 +13,6 @@ part() {
         programs/zstd -d -q -f part.zst -o part.out && cmp part.in part.out &&
         programs/zstd -d -q -f part.zst9 -o part.out && cmp part.in part.out
 }
+profiled() { tests/datagen -g300K >profile.in && ${profile:?} programs/zstd -T4 -3 -q -f -B64K profile.in -o profile.zst; }
+functions="ZSTD_compressBlock_doubleFast.* HUF_.*"
+data="workspace cctx job"

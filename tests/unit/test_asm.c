@@ -88,6 +88,7 @@ static bool plan(struct asm_unit *u, const char *text)
         return false;
     asm_unit_find_functions(u);
     asm_unit_find_references(u);
+    asm_unit_find_copies(u);
     return CHECK_EQ(asm_unit_plan(u, &err), 0);
 }
 
@@ -176,6 +177,110 @@ static void blocks_that_one_way_leads_to_go_on_in_a_record(void)
             CHECK_EQ(u.block[i].reach, reach[i]);
         }
     release(&u);
+}
+
+/* ---- plain copies ---- */
+
+/* What is written for a text, to be freed. */
+static char *written(const char *source, enum asm_model model)
+{
+    struct asm_options o = { .assembler = "as", .warn = ignore, .model = model };
+    struct asm_unit u = { .options = &o };
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    if (plan(&u, source) && CHECK(out))
+        asm_unit_emit(&u, out);
+    if (out)
+        fclose(out);
+    release(&u);
+    return text;
+}
+
+static void a_plain_copy_has_labels_tables_and_frames_of_its_own(void)
+{
+    static const char source[] =
+        "\t.text\n\t.globl f\n\t.type f, @function\nf:\n.LFB0:\n\t.cfi_startproc\n\t.cfi_lsda 0x3,.LLSDA0\n"
+        "\t.loc 1 2 3 view .LVU1\n\tmovq $f, %rax\n\tcall g\n\tcall f\n\tcall h\n\tjmp *.L4(,%rdi,8)\n"
+        "\t.section .rodata\n\t.align 8\n.L4:\n\t.quad .L5\n\t.text\n.L5:\n#APP\n1:\n\tjne 1b\n#NO_APP\n\tret\n\t.cfi_endproc\n"
+        ".LFE0:\n\t.section .gcc_except_table,\"a\"\n.LLSDA0:\n\t.uleb128 .L5-.LFB0\n\t.text\n\t.size f, .-f\n"
+        "\t.type g, @function\ng:\n\tret\n\t.size g, .-g\n\t.ident \"GCC: 12\"\n";
+    static const char copy[] =
+        "\t.cfi_endproc\n\t.pushsection .text\n\t.previous\n\t.p2align 4\n.LpeetPf:\n.LpeetP.LFB0:\n\t.cfi_startproc\n"
+        "\t.cfi_lsda 0x3,.LpeetP.LLSDA0\n\t.loc 1 2 3\n\tmovq $f, %rax\n\tcall .LpeetPg\n\tcall .LpeetPf\n"
+        "\tcall h\n\tjmp *.LpeetP.L4(,%rdi,8)\n\t.section .rodata\n\t.align 8\n.LpeetP.L4:\n\t.quad .LpeetP.L5\n"
+        "\t.text\n.LpeetP.L5:\n1:\n\tjne 1b\n\tret\n\t.cfi_endproc\n.LpeetP.LFE0:\n\t.section .gcc_except_table,\"a\"\n"
+        ".LpeetP.LLSDA0:\n\t.uleb128 .LpeetP.L5-.LpeetP.LFB0\n\t.text\n\t.popsection\n.LFE0:\n";
+    char *text = written(source, ASM_EXECUTABLE);
+
+    if (!CHECK(text && strstr(text, copy)))
+        printf("# %s\n", text ? text : "");
+    CHECK(text && strstr(text, ".LpeetF0:\n\tcmpb\t$0, peet_rt_on(%rip)\n\tje\t.LpeetPf\n"));
+    free(text);
+}
+
+static void a_constant_table_of_labels_stands_twice_too(void)
+{
+    static const char source[] =
+        "\t.text\n\t.type f, @function\nf:\n\tjmp *t(,%rdi,8)\n.L1:\n\tret\n\t.size f, .-f\n\t.type g, @function\ng:\n"
+        "\tcall f\n\tret\n\t.size g, .-g\n\t.section .rodata\n\t.align 16\nt:\n\t.quad .L1\n\t.quad 0\n\t.text\n"
+        "\t.ident \"GCC: 12\"\n";
+    char *text = written(source, ASM_EXECUTABLE);
+
+    CHECK(text && strstr(text, "f:\n\tcmpb\t$0, peet_rt_on(%rip)\n\tje\t.LpeetPf\n"));
+    CHECK(text && strstr(text, ".LpeetPf:\n\tjmp *.LpeetPt(,%rdi,8)\n.LpeetP.L1:\n\tret\n"));
+    CHECK(
+        text
+        && strstr(text, "\t.section .rodata\n\t.balign 32\n.LpeetPt:\n\t.quad .LpeetP.L1\n\t.quad 0\n\t.popsection\n"));
+    CHECK(text && strstr(text, ".LpeetPg:\n\tcall f\n"));
+    free(text);
+}
+
+/* The reason for which a function made of this has one copy, "" if it has two. */
+static const char *why_one(const char *body, const char *outside)
+{
+    struct asm_options o = { .assembler = "as", .warn = ignore };
+    struct asm_unit u = { .options = &o };
+    char text[1024];
+    const char *why = NULL;
+
+    snprintf(text, sizeof text,
+             "\t.text\n\t.type f, @function\nf:\n\tnop\n%s\tret\n\t.size f, .-f\n%s\t.ident \"GCC: 12\"\n", body,
+             outside);
+    if (plan(&u, text))
+        why = u.function[0].one_copy ? u.function[0].one_copy : "";
+    CHECK(!why || !*why || u.function[0].has_stub); /* others' plain copies call it so */
+    release(&u);
+    return why ? why : "nothing can be planned";
+}
+
+static void what_others_know_of_a_function_keeps_it_from_standing_twice(void)
+{
+    static const struct {
+        const char *why, *body, *outside;
+    } CASES[] = {
+        { "", ".L1:\n\tjne .L1\n", "\t.data\n\t.quad f\n" },
+        { "", ".L1:\n", "\t.section .debug_info\n\t.quad .L1\n" },
+        { "others refer to a label in it", ".L1:\n", "\t.data\n\t.quad .L1\n" },
+        { "others refer to a label in it", ".L1:\n", "\t.text\n\t.type g, @function\ng:\n\tjmp .L1\n\t.size g, .-g\n" },
+        { "", ".L1:\n\tjmp *t(,%rax,8)\n", "\t.section .rodata\nt:\n\t.quad .L1\n\t.size t, 8\n" },
+        { "others refer to a table of its labels", ".L1:\n\tjmp *t(,%rax,8)\n",
+          "\t.section .rodata\nt:\n\t.quad .L1\n\t.data\n\t.quad t\n" },
+        { "others refer to a label in it", ".L1:\n", "\t.section .rodata\n\t.globl t\nt:\n\t.quad .L1\n" },
+        { "it takes the address of a label", ".L1:\n\tleaq .L1(%rip), %rax\n", "" },
+        { "others can reach a label in it", "\t.globl x\nx:\n", "" },
+        { "it has directives that may mean something else if they stand twice", "\t.set x, 1\n", "" },
+        { "it has directives that may mean something else if they stand twice",
+          "#APP\n\t.pushsection .note\n\t.long 1\n\t.popsection\n#NO_APP\n", "" },
+        { "it has data of its own", "\t.section .mine\n\t.long 1\n\t.text\n", "" },
+    };
+
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        const char *why = why_one(CASES[i].body, CASES[i].outside);
+        if (!CHECK(!strcmp(why, CASES[i].why)))
+            printf("# %s%s: %s\n", CASES[i].body, CASES[i].outside, why);
+    }
 }
 
 /* Whether a loop of these instructions is summarised, and if so how many values it says. */
@@ -364,6 +469,9 @@ int main(void)
     RUN(a_block_is_in_one_loop);
     RUN(a_block_without_slots_is_told_by_those_that_go_on_to_it);
     RUN(every_label_that_is_used_is_written_once);
+    RUN(a_plain_copy_has_labels_tables_and_frames_of_its_own);
+    RUN(a_constant_table_of_labels_stands_twice_too);
+    RUN(what_others_know_of_a_function_keeps_it_from_standing_twice);
     RUN(the_runtime_is_linked_where_the_compiler_links_an_executable);
     RUN(the_last_option_about_the_kind_of_code_wins);
     RUN(clang_is_refused);

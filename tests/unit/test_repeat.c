@@ -8,7 +8,7 @@
 #include "check.h"
 #include "sim/sim.h"
 
-enum { BLOCKS = 6, BATCHES = 60, THREADS = 6, RECORDS = 8192, TRIP = 12, REPEATS = 4, MACHINES = 300 };
+enum { BLOCKS = 6, BATCHES = 60, THREADS = 6, RECORDS = 16384, TRIP = 48, REPEATS = 4, MACHINES = 250 };
 
 static const uint64_t STEPS[] = { 0, 0, 4, 8, 8, 16, 24, 64, (uint64_t)-8, (uint64_t)-4 };
 
@@ -39,7 +39,7 @@ static uint64_t draw(uint64_t *state, uint64_t below)
 static size_t add_block(const struct made *m, uint64_t *random, uint32_t thread, struct peet_record *r)
 {
     unsigned insns = (unsigned)draw(random, BLOCKS);
-    size_t n = 1, references = draw(random, 4);
+    size_t n = 1, references = draw(random, draw(random, 4) ? 4 : 14);
 
     r[0] = (struct peet_record){ .id = m->block[insns], .size = (insns + 1) & PEET_MAX_SIZE, .kind = PEET_BLOCK };
     for (; n <= references; n++) {
@@ -135,15 +135,21 @@ static struct machine_config random_machine(uint64_t *random)
     c.quantum = draw(random, 2) ? 200 + draw(random, 2000) : 0;
     c.slack = draw(random, 8) == 0 ? 50 : 0;
     c.level[0].bytes = (uint64_t)1024 << draw(random, 3);
-    c.level[0].ways = 1u << draw(random, 3);
+    c.level[0].ways = 1u << draw(random, 4);
+    c.level[0].allocates = draw(random, 6) != 0;
     c.level[0].latency = (uint32_t)draw(random, 2);
     c.level[0].replacement = REPLACEMENT[draw(random, 3)];
     if (draw(random, 2)) {
         c.level[1] = c.level[0];
-        c.level[1].bytes = 8192;
+        c.level[1].bytes = c.level[0].bytes << draw(random, 3);
         c.level[1].latency = 5;
         c.level[1].is_shared = draw(random, 2);
         c.level[1].inclusion = draw(random, 2) ? INCLUSION_INCLUSIVE : INCLUSION_NONE;
+        if (!c.level[1].is_shared && draw(random, 3) == 0) {
+            c.level[2] = c.level[1];
+            c.level[2].bytes = 16384;
+            c.level[2].latency = 9;
+        }
     }
     if (draw(random, 3) == 0) {
         c.instructions = c.level[0];

@@ -155,6 +155,110 @@ static void a_narrow_terminal_cuts_text_but_no_numbers(void)
     result_release(&r);
 }
 
+/* What the text is in a style. */
+static void shows_in(const struct result *r, const struct view_style *style, const char *expected)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+
+    CHECK_EQ(view_text.show(r, style, f, NULL), 0);
+    fclose(f);
+    CHECK_EQ(text, expected);
+    free(text);
+}
+
+static const struct column SHARES[] = { { "name", "name", CELL_TEXT, false },
+                                        { "part", "part", CELL_SHARE, false },
+                                        { "verdict", "verdict", CELL_VERDICT, false },
+                                        { "code", "code", CELL_CODE, false },
+                                        { 0 } };
+
+static struct result shares(void)
+{
+    static const struct {
+        const char *name, *verdict, *code;
+        double part;
+    } ROWS[] = { { "a", "better", "  x = 1;", 0.5 }, { "b", "worse", NULL, 0.01 }, { "c", "same", "}", 1 } };
+    struct result r = { 0 };
+    struct table *t = result_table(&r, "shares", "Shares", SHARES);
+
+    for (size_t i = 0; i < 3; i++) {
+        table_text(t, ROWS[i].name);
+        table_real(t, ROWS[i].part);
+        table_text(t, ROWS[i].verdict);
+        table_text(t, ROWS[i].code);
+    }
+    return r;
+}
+
+static void shares_have_bars_and_verdicts_have_colours_where_the_style_says_so(void)
+{
+    struct result r = shares();
+
+    shows_in(&r, &(struct view_style){ 0 },
+             "Shares\n"
+             "  name      part  verdict  code\n"
+             "  a      50.00 %  better     x = 1;\n"
+             "  b       1.00 %  worse\n"
+             "  c     100.00 %  same     }\n");
+    shows_in(&r, &(struct view_style){ .bars = true },
+             "Shares\n"
+             "  name      part           verdict  code\n"
+             "  a      50.00 % ████      better     x = 1;\n"
+             "  b       1.00 % ▏         worse\n"
+             "  c     100.00 % ████████  same     }\n");
+    shows_in(&r, &(struct view_style){ .colour = true },
+             "\033[1mShares\033[0m\n"
+             "  \033[2mname\033[0m      \033[2mpart\033[0m  \033[2mverdict\033[0m  \033[2mcode\033[0m\n"
+             "  a      \033[31m50.00 %\033[0m  \033[32mbetter\033[0m     x = 1;\n"
+             "  b       1.00 %  \033[31mworse\033[0m\n"
+             "  c     \033[31m100.00 %\033[0m  \033[2msame\033[0m     }\n");
+    result_release(&r);
+}
+
+static void a_narrow_terminal_gives_up_bars_then_the_last_columns_and_says_so(void)
+{
+    struct result r = shares();
+
+    shows_in(&r, &(struct view_style){ .bars = true, .width = 40 },
+             "Shares\n"
+             "  name      part  verdict  code\n"
+             "  a      50.00 %  better     x = 1;\n"
+             "  b       1.00 %  worse\n"
+             "  c     100.00 %  same     }\n");
+    shows_in(&r, &(struct view_style){ .bars = true, .width = 20 },
+             "Shares\n"
+             "  name      part\n"
+             "  a      50.00 %\n"
+             "  b       1.00 %\n"
+             "  c     100.00 %\n"
+             "  too narrow for: verdict, code\n");
+    result_release(&r);
+}
+
+static void many_rows_over_time_are_one_line(void)
+{
+    static const struct column OVER_TIME[] = { { "from", "from", CELL_COUNT, false },
+                                               { "rate", "rate", CELL_PERCENT, false },
+                                               { 0 } };
+    static const struct plot PLOTS[] = { { .kind = PLOT_STEPS, .title = "p", .over = "from", .of = "rate" }, { 0 } };
+    struct result r = { 0 };
+    struct table *t = result_table(&r, "course", "Course", OVER_TIME);
+
+    t->plot = PLOTS;
+    for (uint64_t i = 0; i < 32; i++) {
+        table_count(t, i);
+        table_real(t, (double)i / 31);
+    }
+    shows_in(&r, &(struct view_style){ 0 },
+             "Course\n  rate from 0.00 % to 100.00 %; all 32 rows are in --format csv, json and html\n");
+    shows_in(&r, &(struct view_style){ .bars = true, .width = 10 },
+             "Course\n  ▁▂▃▄▅▆▇█\n"
+             "  rate from 0.00 % to 100.00 %; all 32 rows are in --format csv, json and html\n");
+    result_release(&r);
+}
+
 static void sizes_round_to_the_unit_that_people_say(void)
 {
     static const struct {
@@ -359,6 +463,9 @@ int main(void)
     RUN(text_shows_records_as_lines_and_says_when_there_is_nothing);
     RUN(text_makes_controls_visible_and_knows_wide_characters);
     RUN(a_narrow_terminal_cuts_text_but_no_numbers);
+    RUN(shares_have_bars_and_verdicts_have_colours_where_the_style_says_so);
+    RUN(a_narrow_terminal_gives_up_bars_then_the_last_columns_and_says_so);
+    RUN(many_rows_over_time_are_one_line);
     RUN(sizes_round_to_the_unit_that_people_say);
     RUN(json_escapes_everything_and_keeps_every_digit);
     RUN(csv_of_one_table_is_a_header_and_its_rows);

@@ -159,6 +159,7 @@ static int instrument(struct asm_unit *u, FILE *out, struct peet_err *err)
         return r;
     asm_unit_find_functions(u);
     asm_unit_find_references(u);
+    asm_unit_find_copies(u);
     asm_unit_find_returns(u);
     if ((r = asm_unit_plan(u, err)) < 0)
         return r;

@@ -18,6 +18,7 @@ struct emitter {
     uint32_t entered;    /* the function whose label has just been written, or ASM_NONE */
     bool lands, falls;   /* a landing pad's label has just been written; control comes from the instruction before */
     uint32_t call_group; /* the last instruction of a sequence around an opaque call */
+    uint32_t copied;     /* functions whose plain copies are there, or that have none */
 };
 
 static void emit(struct emitter *e, const struct asm_statement *s)
@@ -310,11 +311,13 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
 
     if (is_first && b->row && b->row->block[0] != in->block)
         is_first = false; /* its loop has begun before */
+    if (is_first && is_root && asm_has_count(e->u, in->function))
+        fprintf(e->out, ".LpeetH%u:\n", in->block);
     if (is_first && is_root && b->row && b->row->count > 1)
         emit_key(e, b->row->block[b->row->count - 1], "S", 0);
     else if (is_first && is_root)
         emit_key(e, in->block, key_of(b), 0);
-    if (is_first && is_root && (b->reach > b->node->slots || loses_stack(e->u, b)))
+    if (is_first && is_root && (b->reach > b->node->slots || loses_stack(e->u, b) || b->row))
         fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->reach);
     if (is_first && b->loop)
         emit_loop_registers(e, b);
@@ -419,8 +422,7 @@ static void emit_behind(struct emitter *e, uint32_t function)
     }
 }
 
-/* Whether control leaves for a place that looks for the cursor in memory. */
-static bool leaves(const struct asm_unit *u, const struct asm_insn *in, uint32_t own, bool *ret_for_callee)
+bool asm_leaves(const struct asm_unit *u, const struct asm_insn *in, uint32_t own, bool *ret_for_callee)
 {
     const struct asm_symbol *y = in->target == ASM_NONE ? NULL : &u->text.symbol[in->target];
 
@@ -442,6 +444,13 @@ static bool leaves(const struct asm_unit *u, const struct asm_insn *in, uint32_t
     }
 }
 
+/* Behind a call, control may come from the copy that counts. */
+static void emit_arrival(struct emitter *e, const struct asm_insn *in, uint32_t number)
+{
+    if (asm_has_count(e->u, in->function))
+        fprintf(e->out, ".LpeetA%u:\n", number);
+}
+
 static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t number)
 {
     const struct asm_statement *s = &e->u->text.statement[in->statement];
@@ -453,13 +462,15 @@ static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t
         emit_words(e, in, number);
     if (b && b->shared && number == b->first)
         fprintf(e->out, ".LpeetK%u:\n", in->block);
-    if (leaves(e->u, in, own, &for_callee))
+    if (asm_leaves(e->u, in, own, &for_callee))
         asm_emit_spill(e->u, e->out, for_callee);
     fprintf(e->out, ".LpeetI%u:\n", number);
     emit_transfer(e, s, in, own);
     if ((in->x.insn.class == PEET_CL_call && (own == ASM_NONE || !asm_returns(e->u, own)))
         || in->x.insn.class == PEET_CL_call_indirect)
-        asm_emit_return(e->u, number, e->out);
+        asm_emit_return(e->u, 'R', number, e->out);
+    if (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect)
+        emit_arrival(e, in, number);
     if (b && b->next != ASM_NONE && number == b->first + b->count - 1)
         emit_next(e, in);
 }
@@ -473,8 +484,10 @@ static void emit_opaque(struct emitter *e, const struct asm_insn *in, uint32_t n
         asm_emit_spill(e->u, e->out, true);
     e->call_group = in->opaque_call && !is_call ? number : ASM_NONE;
     emit(e, &e->u->text.statement[in->statement]);
-    if (is_call)
-        asm_emit_return(e->u, number, e->out);
+    if (is_call) {
+        asm_emit_return(e->u, 'R', number, e->out);
+        emit_arrival(e, in, number);
+    }
 }
 
 /* What is owed to a label before control can come from elsewhere. */
@@ -558,6 +571,10 @@ void asm_unit_emit(struct asm_unit *u, FILE *out)
             emit(&e, s);
         if (asm_is_recorded(u, s->row_ends))
             asm_emit_reload(u, out);
+        while (e.copied < u->functions && (u->function[e.copied].is_part || !asm_has_copy(u, e.copied)))
+            e.copied++;
+        if (e.copied < u->functions && u->function[e.copied].copy_behind == i)
+            asm_emit_copies(u, e.copied++, out);
         if (s->kind == ASM_DIRECTIVE && asm_is(s, ".size") && u->text.section[s->section].code)
             emit_stub_of(&e, (uint32_t)i);
     }

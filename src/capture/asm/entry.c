@@ -25,17 +25,38 @@ void asm_emit_reload(const struct asm_unit *u, FILE *out)
 }
 
 /* Most calls leave the cursor in its register, or where it was: not to wait for memory then is worth a branch. */
-void asm_emit_return(const struct asm_unit *u, uint32_t insn, FILE *out)
+void asm_emit_return(const struct asm_unit *u, char kind, uint32_t insn, FILE *out)
 {
     const char *at = u->options->model == ASM_LIBRARY ? "%fs:(%r14)" : CURSOR;
 
     if (u->options->model == ASM_LIBRARY)
         fputs("\tmovq\t" CURSOR_OFFSET ", %r14\n", out);
-    fprintf(out, "\tcmpq\t%s, %%r15\n\tje\t.LpeetR%u\n\tmovq\t%s, %%r15\n.LpeetR%u:\n", at, insn, at, insn);
+    fprintf(out, "\tcmpq\t%s, %%r15\n\tje\t.Lpeet%c%u\n\tmovq\t%s, %%r15\n.Lpeet%c%u:\n", at, kind, insn, at, kind,
+            insn);
+}
+
+/* If nobody records, the plain copy does it, which keeps all registers that functions keep. */
+static void emit_choice(const struct asm_unit *u, uint32_t function, FILE *out)
+{
+    const struct asm_symbol *y = &u->text.symbol[u->function[function].symbol];
+
+    if (u->options->model == ASM_LIBRARY)
+        fputs("\tmovq\t%r14, -8(%rsp)\n"
+              "\tmovq\tpeet_rt_on@GOTPCREL(%rip), %r14\n"
+              "\tcmpb\t$0, (%r14)\n"
+              "\tmovq\t-8(%rsp), %r14\n",
+              out);
+    else
+        fputs("\tcmpb\t$0, peet_rt_on(%rip)\n", out);
+    fprintf(out, "\tje\t" ASM_PLAIN "%.*s\n", (int)y->length, y->name);
 }
 
 void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
 {
+    const struct asm_symbol *y = &u->text.symbol[u->function[function].symbol];
+
+    if (u->function[function].has_table && asm_has_copy(u, function))
+        emit_choice(u, function, out);
     if (u->function[function].has_stub) {
         fprintf(out, "\tcmpq\t%%r14, %%r15\n\tjne\t.LpeetF%u\n", function);
         if (u->options->model == ASM_LIBRARY)
@@ -45,6 +66,8 @@ void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
         else
             fprintf(out, "\tcmpq\t%%r15, %%fs:peet_rt_cursor@tpoff\n\tjne\t.LpeetF%u\n", function);
     }
+    if (u->function[function].has_stub && asm_has_count(u, function))
+        fprintf(out, "\ttestq\t%%r15, %%r15\n\tjs\t" ASM_COUNTING "%.*s\n", (int)y->length, y->name);
     fprintf(out, ".LpeetB%u:\n", function);
 }
 
@@ -52,11 +75,15 @@ void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
  * looks for it. The stack pointer has the alignment that it has in a function's entry. */
 void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
 {
+    const struct asm_symbol *y = &u->text.symbol[u->function[function].symbol];
+
     fprintf(out, "\t.cfi_startproc\n.LpeetG%u:\n", function);
     if (u->options->model == ASM_LIBRARY)
         fputs("\tmovq\t%r15, %r14\n", out);
+    fprintf(out, ".LpeetF%u:\n", function);
+    if (asm_has_copy(u, function))
+        emit_choice(u, function, out);
     fprintf(out,
-            ".LpeetF%u:\n"
             "\tpushq\t%%rbp\n"
             "\t.cfi_def_cfa_offset 16\n"
             "\t.cfi_offset 6, -16\n"
@@ -67,19 +94,24 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
             "\t.cfi_offset 14, -24\n"
             "\t.cfi_offset 15, -32\n"
             "\tsubq\t$%d, %%rsp\n",
-            function, RAW_STACK_ARGUMENTS);
+            RAW_STACK_ARGUMENTS);
     for (int i = 0; i < RAW_STACK_ARGUMENTS; i += 8)
         fprintf(out, "\tmovq\t%d(%%rbp), %%r14\n\tmovq\t%%r14, %d(%%rsp)\n", 16 + i, i);
     asm_emit_reload(u, out);
+    if (asm_has_count(u, function))
+        fprintf(out,
+                "\ttestq\t%%r15, %%r15\n\tjns\t.LpeetO%u\n\tcall\t" ASM_COUNTING "%.*s\n\tjmp\t.Lpeet_%u\n.LpeetO%u:\n",
+                function, (int)y->length, y->name, function, function);
     fprintf(out,
             "\tcall\t.LpeetB%u\n"
+            ".Lpeet_%u:\n"
             "\tmovq\t-16(%%rbp), %%r15\n"
             "\tmovq\t-8(%%rbp), %%r14\n"
             "\tleave\n"
             "\t.cfi_def_cfa 7, 8\n"
             "\tret\n"
             "\t.cfi_endproc\n",
-            function);
+            function, function);
 }
 
 /* ---- the schema ---- */
@@ -111,8 +143,9 @@ static unsigned flags_of(const struct asm_unit *u, const struct asm_block *b)
 struct entry {
     char label[24];
     unsigned kind, insns, slots, flags;
-    uint32_t start;  /* instruction from which offsets count */
-    uint32_t parent; /* or ASM_NONE */
+    uint32_t start;    /* instruction from which offsets count */
+    uint32_t parent;   /* or ASM_NONE */
+    uint32_t counting; /* the block where it begins in the copy that counts, or ASM_NONE */
 };
 
 static void emit_head(const struct entry *x, FILE *out)
@@ -123,6 +156,10 @@ static void emit_head(const struct entry *x, FILE *out)
         fputs("\t.long 0\n", out);
     else
         fprintf(out, "\t.long .LpeetS%u-.+%d\n", x->parent, ENTRY_PARENT);
+    if (x->counting == ASM_NONE)
+        fputs("\t.long 0\n", out);
+    else
+        fprintf(out, "\t.long .LpeetL%u-.\n", x->counting);
 }
 
 static void emit_offsets(const struct asm_block *b, uint32_t start, FILE *out)
@@ -148,9 +185,12 @@ static void emit_taken(const struct asm_unit *u, uint32_t number, uint32_t share
     if (shared == ASM_NONE)
         return;
     const struct asm_block *b = &u->block[shared], *from = &u->block[number];
-    struct entry x = {
-        .kind = RAW_BLOCK, .insns = b->count, .flags = flags_of(u, b) | RAW_SHARED, .start = b->first, .parent = number
-    };
+    struct entry x = { .kind = RAW_BLOCK,
+                       .insns = b->count,
+                       .flags = flags_of(u, b) | RAW_SHARED,
+                       .start = b->first,
+                       .parent = number,
+                       .counting = ASM_NONE };
     snprintf(x.label, sizeof x.label, ".LpeetT%c%u", kind, number);
     emit_head(&x, out);
     emit_offsets(b, b->first, out);
@@ -215,7 +255,9 @@ static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
     struct entry x = { .kind = RAW_BLOCK, .slots = b->node->slots, .flags = flags_of(u, b), .start = b->first };
+    uint32_t begins = b->row ? b->row->block[0] : number;
 
+    x.counting = asm_has_count(u, u->insn[b->first].function) && b->parent == ASM_NONE ? begins : ASM_NONE;
     snprintf(x.label, sizeof x.label, ".LpeetS%u", number);
     if (b->row) {
         emit_loop(u, number, &x, out);

@@ -40,9 +40,11 @@ static uint32_t add_function(struct asm_unit *u, uint32_t symbol)
     uint32_t number = (uint32_t)u->functions, family = family_of(u, symbol);
 
     u->function = mem_room(u->function, u->functions, sizeof *u->function);
-    u->function[u->functions++] = (struct asm_function){
-        .symbol = symbol, .end = ASM_NONE, .family = family == ASM_NONE ? number : family, .is_part = family != ASM_NONE
-    };
+    u->function[u->functions++] = (struct asm_function){ .symbol = symbol,
+                                                         .end = ASM_NONE,
+                                                         .family = family == ASM_NONE ? number : family,
+                                                         .is_part = family != ASM_NONE,
+                                                         .one_copy = "nobody has looked at it" };
     u->text.symbol[symbol].function = number;
     return number;
 }
@@ -141,6 +143,7 @@ static void look_at_row(struct asm_unit *u, uint32_t first, uint32_t function)
     if (understood)
         return;
     s[first].row_begins = s[end - 1].row_ends = function;
+    u->function[u->function[function].family].has_riddle = true;
     for (uint32_t i = first; i < end; i++)
         if (s[i].insn != ASM_NONE)
             u->insn[s[i].insn].opaque = u->insn[s[i].insn].foreign = true;
@@ -283,5 +286,7 @@ uint32_t asm_own_target(const struct asm_unit *u, uint32_t symbol)
         return ASM_NONE;
     if (y->is_weak || (y->is_global && u->options->model == ASM_LIBRARY))
         return ASM_NONE; /* another definition may win */
+    if (u->function[y->function].has_table)
+        return ASM_NONE; /* what it does first depends on whether somebody records */
     return y->function;
 }

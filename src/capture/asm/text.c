@@ -108,9 +108,12 @@ uint32_t asm_symbol_at(struct asm_text *t, const char *name, size_t length)
     value = map_put(&t->names, key, 0);
     assert(value);
     t->symbol = mem_room(t->symbol, t->symbols, sizeof *t->symbol);
-    t->symbol[t->symbols] = (struct asm_symbol){
-        .name = name, .length = (uint32_t)length, .statement = ASM_NONE, .alias = ASM_NONE, .function = ASM_NONE
-    };
+    t->symbol[t->symbols] = (struct asm_symbol){ .name = name,
+                                                 .length = (uint32_t)length,
+                                                 .statement = ASM_NONE,
+                                                 .alias = ASM_NONE,
+                                                 .function = ASM_NONE,
+                                                 .table_of = ASM_NONE };
     return *value = (uint32_t)t->symbols++;
 }
 

@@ -38,6 +38,7 @@ struct asm_symbol {
     uint32_t statement;      /* the label, or ASM_NONE */
     uint32_t alias;          /* the symbol that .set makes it, or ASM_NONE */
     uint32_t function;       /* the function that begins here, or ASM_NONE */
+    uint32_t table_of;       /* the function whose labels stand here, and which alone looks at them, or ASM_NONE */
     bool is_function;        /* .type says so */
     bool indirect;           /* .type …, @gnu_indirect_function */
     bool is_global, is_weak; /* others can reach it by its name; another definition may win */

@@ -36,6 +36,10 @@ struct asm_function {
     bool open_stack;      /* anything may lead to its stack; of the family's head */
     int64_t taken;        /* if not, what does leads to %rsp plus this, or more; of the family's head */
     const char *why_not;  /* it stays as it is, for this reason; of the family's head */
+    const char *one_copy; /* it has no other copies, for this reason; of the family's head */
+    uint32_t copy_behind; /* the statement behind which they stand */
+    bool has_riddle;      /* inline assembly that is not understood; of the family's head */
+    bool has_table;       /* of its labels, outside */
 };
 
 /* A row of instructions that are executed one after the other. If control comes to it from one other block only, it may go on
@@ -98,6 +102,32 @@ int asm_unit_assemble(struct asm_unit *u, struct peet_err *err);
 void asm_unit_find_functions(struct asm_unit *u);
 void asm_unit_find_references(struct asm_unit *u);
 
+/* Which functions have copies besides, and their text (copies.c, counting.c). Labels there have these in front of their names. */
+#define ASM_PLAIN ".LpeetP"
+#define ASM_COUNTING ".LpeetW"
+void asm_unit_find_copies(struct asm_unit *u);
+bool asm_has_copy(const struct asm_unit *u, uint32_t function);
+bool asm_has_count(const struct asm_unit *u, uint32_t function); /* one that counts, too */
+void asm_emit_copies(const struct asm_unit *u, uint32_t function, FILE *out);
+void asm_emit_counting(const struct asm_unit *u, uint32_t function, FILE *out);
+
+struct asm_copy {
+    const struct asm_unit *u;
+    const struct asm_function *f;
+    const char *prefix;
+    bool counts;
+    FILE *out;
+};
+/* The function whose copy of the same kind a call or jump goes to, or ASM_NONE. */
+uint32_t asm_copy_target(const struct asm_copy *c, const struct asm_insn *in);
+void asm_copy_statement(const struct asm_copy *c, const struct asm_statement *s);
+
+/* Whether a record begins with the block, so that control can come here from the copy that counts. */
+bool asm_begins_record(const struct asm_block *b, uint32_t number);
+
+/* Whether control leaves for a place that looks for the cursor in memory; own: the function that it certainly reaches, or ASM_NONE. */
+bool asm_leaves(const struct asm_unit *u, const struct asm_insn *in, uint32_t own, bool *ret_for_callee);
+
 /* Where the cursor stays in its register (returns.c): a jump's target, a function's caller. */
 void asm_unit_find_returns(struct asm_unit *u);
 bool asm_stays_inside(const struct asm_unit *u, const struct asm_insn *in); /* an indirect jump */
@@ -123,7 +153,8 @@ uint32_t asm_own_target(const struct asm_unit *u, uint32_t symbol);
 /* What an instrumented function does with the cursor; see capture/rt/raw.h. */
 void asm_emit_spill(const struct asm_unit *u, FILE *out, bool for_callee); /* for_callee: %r14 tells it, too */
 void asm_emit_reload(const struct asm_unit *u, FILE *out);
-void asm_emit_return(const struct asm_unit *u, uint32_t insn, FILE *out); /* behind a call, where flags mean nothing */
+/* Behind a call, where flags mean nothing; the label that it needs is of this kind. */
+void asm_emit_return(const struct asm_unit *u, char kind, uint32_t insn, FILE *out);
 void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out);
 void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out);
 

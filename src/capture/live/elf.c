@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "capture/live/live.h"
 
-enum { PATH_ROOM = 4200, ENTRY_HEAD = 20 };
+enum { PATH_ROOM = 4200, ENTRY_HEAD = 24 };
 
 void module_free(struct live_module *m)
 {

@@ -4,8 +4,8 @@
  * Instrumented code does not ask whether there is room: it writes into the guard behind the buffer and faults. The handler
  * (signal.c) hands the buffer over and lets the instruction write into the next one. Nothing here may fault itself.
  *
- * Without a recorder, or when it has stopped, threads write over the same buffer again and again. One that never had a recorder
- * writes to a small piece of memory that is mapped many times, one behind the other: the processor's caches keep what the program
+ * Without a recorder, or when it has stopped, instrumented code writes over the same buffer again and again. A thread that never had a
+ * recorder writes to a small piece of memory that is mapped many times, one behind the other: the processor's caches keep what the program
  * had there, and there are few faults. */
 #include <asm/prctl.h>
 #include <linux/futex.h>
@@ -22,11 +22,14 @@ enum { SLOT_BYTES = RAW_BUFFER_BYTES + RAW_GUARD }; /* a buffer and its guard */
 enum { UNHEARD_BYTES = RAW_BUFFERS * RAW_BUFFER_BYTES, PIECE_BYTES = 1 << 17 };
 enum {
     SIGNAL_OFFSET = RAW_BUFFERS * SLOT_BYTES,
-    STACK_OFFSET = SIGNAL_OFFSET + RT_SIGNAL_WORDS * 8 + RAW_GUARD,
+    APART_OFFSET = SIGNAL_OFFSET + RT_SIGNAL_WORDS * 8 + RAW_GUARD,
+    APART_BYTES = 4096,
+    STACK_OFFSET = APART_OFFSET + APART_BYTES + RAW_GUARD,
     MEMORY_BYTES = STACK_OFFSET + RT_ALTSTACK_BYTES
 };
 
 RT_PUBLIC RT_TLS uint64_t *peet_rt_cursor;
+RT_PUBLIC bool peet_rt_on; /* see raw.h, COPIES */
 RT_TLS struct rt_self peet_rt_self;
 struct raw_header *peet_rt_header;
 
@@ -91,6 +94,13 @@ static struct rt_window buffer_at(char *memory, unsigned i)
     return (struct rt_window){ start, start + window() / 8 };
 }
 
+struct rt_window peet_rt_apart(void)
+{
+    uint64_t *start = (uint64_t *)(void *)(peet_rt_self.memory + APART_OFFSET);
+
+    return (struct rt_window){ start, start + APART_BYTES / 8 };
+}
+
 char *peet_rt_stack_top(void)
 {
     return peet_rt_self.memory + STACK_OFFSET + RT_ALTSTACK_BYTES;
@@ -132,6 +142,7 @@ static bool map_buffers(struct rt_self *s)
     close_file(fd);
     s->now = s->place ? buffer_at(memory, 0) : map_unheard(memory);
     if (s->now.end == s->now.start || !map_private(memory + SIGNAL_OFFSET, RT_SIGNAL_WORDS * 8)
+        || (s->place && !map_private(memory + APART_OFFSET, APART_BYTES))
         || !map_private(memory + STACK_OFFSET, RT_ALTSTACK_BYTES))
         return false;
     s->memory = memory;
@@ -189,10 +200,27 @@ static uint64_t *without_doubt(uint64_t *upto)
     return to;
 }
 
+/* The last record of a buffer stands apart: it is put where it belongs. */
+static void put_back(uint64_t *upto)
+{
+    struct rt_self *s = &peet_rt_self;
+    uint64_t *to = s->whole.start;
+
+    for (const uint64_t *from = s->now.start; from < upto; from++)
+        *to++ = *from;
+    s->now = s->whole;
+    s->whole.start = NULL;
+    peet_rt_cursor = to;
+}
+
 void peet_rt_turn(uint64_t *upto, uint64_t stack)
 {
     struct rt_self *s = &peet_rt_self;
 
+    if (s->whole.start && s->handlers == 0) {
+        put_back(upto);
+        return;
+    }
     if (s->handlers > 0) { /* the signal buffer is full */
         s->lost = true;
         s->now = (struct rt_window){ (uint64_t *)(void *)discard, (uint64_t *)(void *)discard + RT_BUFFER_WORDS };
@@ -202,6 +230,8 @@ void peet_rt_turn(uint64_t *upto, uint64_t stack)
         atomic_store_explicit(&b->state, RAW_FULL, memory_order_release);
         if (peet_rt_inside) { /* it comes back when everything has been read */
             peet_rt_lend(s->place, RAW_STOPPED);
+            s->wish = s->place->off;
+            s->place->off = 0;
             b->stack = stack;
             peet_rt_cursor = s->now.start;
             return;
@@ -209,6 +239,8 @@ void peet_rt_turn(uint64_t *upto, uint64_t stack)
         ring();
         if (peet_rt_header->steered)
             peet_rt_stop_as(s->place, RAW_STOPPED);
+        s->wish = peet_rt_header->steered ? s->place->off : peet_rt_header->off;
+        s->place->off = 0;
         s->turn = (s->turn + 1) % RAW_BUFFERS;
         next = &s->place->buffer[s->turn];
         if (wait_while(&next->state, RAW_FULL)) {
@@ -226,6 +258,7 @@ void peet_rt_drain(void)
 
     if (!s->place || s->handlers > 0)
         return;
+    peet_rt_wake();
     if (s->signal_end != s->signal.start)
         peet_rt_signals_append();
     peet_rt_turn(peet_rt_cursor, 0);
@@ -263,6 +296,7 @@ struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_
         t->pid = 0;
         t->stack_low = t->stack_high = 0;
         t->program = 0;
+        t->off = 0;
         atomic_store(&t->stopped, RAW_RUNS);
         atomic_store(&t->go, 0);
         atomic_store(&t->seen, 0);
@@ -299,8 +333,12 @@ void peet_rt_begin(struct raw_thread *place)
             wait_while(&place->seen, 0);
         if (peet_rt_header->steered)
             peet_rt_stop_as(place, RAW_STOPPED);
+        s->wish = place->off;
+        place->off = 0;
     }
     peet_rt_cursor = s->now.start;
+    if (s->wish)
+        peet_rt_go_on();
 }
 
 void peet_rt_finish(void)
@@ -310,6 +348,9 @@ void peet_rt_finish(void)
     stack_t none = { .ss_flags = SS_DISABLE };
 
     if (place) {
+        peet_rt_wake();
+        if (s->whole.start)
+            put_back(peet_rt_cursor);
         if (s->signal_end != s->signal.start)
             peet_rt_signals_append();
         if (!stopped()) {
@@ -318,6 +359,7 @@ void peet_rt_finish(void)
         }
     }
     s->place = NULL;
+    s->wish = 0;
     s->over = true;
     s->signal_end = s->signal.start = s->signal.end = NULL;
     s->now = (struct rt_window){ (uint64_t *)(void *)discard, (uint64_t *)(void *)discard + RT_BUFFER_WORDS };
@@ -390,6 +432,7 @@ static void open_header(char **environment)
         if (name[i])
             continue;
         const char *value = *environment + i;
+        peet_rt_on = true; /* also if nobody is there */
         for (i = 0; i + 1 < sizeof file && value[i]; i++)
             file[i] = value[i];
         file[i] = 0;

@@ -40,6 +40,7 @@ void peet_rt_swap(void **save, void *to, uint64_t thread_pointer);
 void peet_rt_sleep_on(void **save, void *stack, struct rt_self *self, void (*sleep)(struct rt_self *self));
 void peet_rt_detour_entry(void);
 void peet_rt_detoured(struct rt_registers *r);
+RT_PUBLIC void peet_rt_cross(void);
 
 __asm__(
     ".text\n"
@@ -60,8 +61,7 @@ __asm__(
     " mov %rsi, %rsp\n mov %rdx, %rdi\n xor %ebp, %ebp\n call *%rcx\n hlt\n"
     ".size peet_rt_sleep_on, . - peet_rt_sleep_on\n"
     /* The return address stands on the stack, with a red zone behind it. All vector registers are kept, but those of AMX. */
-    ".type peet_rt_detour_entry, @function\n.hidden peet_rt_detour_entry\n.globl peet_rt_detour_entry\n"
-    "peet_rt_detour_entry:\n"
+    ".macro peet_rt_keep_all function\n"
     " .cfi_startproc simple\n .cfi_signal_frame\n .cfi_def_cfa %rsp, 136\n .cfi_offset %rip, -136\n"
     " pushfq\n push %rax\n push %rcx\n push %rdx\n push %rsi\n push %rdi\n push %r8\n push %r9\n"
     " push %r10\n push %r11\n push %rbx\n push %rbp\n push %r12\n push %r13\n push %r14\n push %r15\n"
@@ -71,12 +71,21 @@ __asm__(
     " sub $4096, %rsp\n and $-64, %rsp\n"
     " xor %eax, %eax\n mov $8, %ecx\n lea 512(%rsp), %rdi\n rep stosq\n"
     " mov $0xe7, %eax\n xor %edx, %edx\n xsave64 (%rsp)\n"
-    " mov %rbp, %rdi\n call peet_rt_detoured\n"
+    " mov %rbp, %rdi\n call \\function\n"
     " mov $0xe7, %eax\n xor %edx, %edx\n xrstor64 (%rsp)\n mov %rbp, %rsp\n"
     " pop %r15\n pop %r14\n pop %r13\n pop %r12\n pop %rbp\n pop %rbx\n pop %r11\n pop %r10\n"
     " pop %r9\n pop %r8\n pop %rdi\n pop %rsi\n pop %rdx\n pop %rcx\n pop %rax\n popfq\n"
     " ret $128\n .cfi_endproc\n"
-    ".size peet_rt_detour_entry, . - peet_rt_detour_entry\n");
+    ".endm\n"
+    ".type peet_rt_detour_entry, @function\n.hidden peet_rt_detour_entry\n.globl peet_rt_detour_entry\n"
+    "peet_rt_detour_entry:\n"
+    " peet_rt_keep_all peet_rt_detoured\n"
+    ".size peet_rt_detour_entry, . - peet_rt_detour_entry\n"
+    /* To here jumps code that counted: see raw.h, COPIES. */
+    ".type peet_rt_cross, @function\n.globl peet_rt_cross\n"
+    "peet_rt_cross:\n"
+    " peet_rt_keep_all peet_rt_come_on\n"
+    ".size peet_rt_cross, . - peet_rt_cross\n");
 
 static RT_TLS void (*detour)(struct rt_registers *);
 
@@ -281,6 +290,11 @@ static void resume(uint32_t number)
         peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAIT, RAW_RUNS, 0, 0, 0);
 }
 
+static void set_off(uint32_t number, uint64_t references)
+{
+    peet_rt_header->thread[number].off = references;
+}
+
 static _Noreturn void end_process(int status)
 {
     for (;;)
@@ -382,7 +396,7 @@ void peet_rt_host_begin(const char *file)
     pthread_attr_t attr;
     pthread_t thread;
 
-    host = (struct raw_host){ peet_rt_header, file, resume, peet_rt_set_traps, 0, &want_end };
+    host = (struct raw_host){ peet_rt_header, file, resume, peet_rt_set_traps, set_off, 0, &want_end };
     peet_rt_inside = true;
     expect_end(SIGINT);
     expect_end(SIGTERM);

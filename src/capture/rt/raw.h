@@ -25,11 +25,23 @@
  *   restores and returns; with .cfi, so that unwinding works.
  * In position-independent code for shared libraries the variable is reached through its GOT entry (@gottpoff).
  *
+ * COPIES. Functions have a plain copy besides, as the compiler wrote it: it leaves %r14 and %r15 alone, so that anybody can call it. If
+ * a caller is foreign and the byte peet_rt_on is 0, that one runs, and calls plain copies of its file directly; others it reaches by their
+ * names. The byte is set at the beginning of a program that finds RAW_VARIABLE, whether or not there is a recorder behind it: what is set to
+ * nothing shows what instrumented code does by itself. Where a function has one copy, its stub is always taken.
+ * A third copy counts, for threads of which nothing is recorded for a while. It follows the protocol above, but in %r15 and
+ * peet_rt_cursor there is minus the number of references that are left; it may pass 0 before anybody looks. Where entries find the cursor in all three places and
+ * it has a sign, this copy begins. It looks for the sign at the beginning of blocks that are roots and behind calls. When it is gone, control goes to the same
+ * place in the instrumented copy, through peet_rt_cross, which finds that place on the stack, a red zone behind it, and says what was left out (gap) and
+ * %rsp (set_register 0) in words. The other way leads through a fault: who writes a root's key to an address with a sign goes on in
+ * the copy that counts, and a thread to which a buffer's end comes when it has to leave something out.
+ *
  * SCHEMA. Section .peet.schema ("a"), entries aligned to RAW_ALIGN:
  *   u32 RAW_BLOCK, RAW_LOOP or RAW_LEFT
  *   i32 address of the block's first instruction, of a loop's lowest one, minus the address of this field
  *   u16 instructions, u16 slots, u32 flags (RAW_CARRIED, …)
  *   i32 address of the parent's entry, minus the address of this one; 0: it is a root
+ *   i32 address of the same place in the copy that counts, minus the address of this field; 0: there is none
  *   then, per instruction: uleb128 its offset from that one (between them stand inserted ones);
  *   then, per slot: uleb128 index of the instruction before which it is written, u8 kind (enum x86_fill_kind), u8 operand,
  *   u8 which: as capture/x86/layout plans them; the recorder plans again from the linked bytes and compares.
@@ -99,7 +111,7 @@ enum { RAW_MAX_WORDS = 80, RAW_GUARD = 65536 };
  * words can hold their numbers. */
 #define RAW_VARIABLE "PEET_RECORD"
 #define RAW_MAGIC 0x3174726563657065u /* "epecert1" */
-enum { RAW_VERSION = 5, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
+enum { RAW_VERSION = 6, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
 enum { RAW_STRINGS = 1024, RAW_STRING_BYTES = 128, RAW_PATH = 512 };
 
 enum raw_state {
@@ -134,6 +146,7 @@ struct raw_thread {
     _Atomic uint32_t go;      /* a futex */
     uint32_t reserved;
     uint64_t reply;
+    uint64_t off; /* so many references are to be left out when it goes on; the program takes it */
     struct raw_buffer buffer[RAW_BUFFERS];
 };
 
@@ -153,6 +166,8 @@ struct raw_header {
     uint32_t steered;             /* the recorder says when threads run */
     uint32_t inside;              /*   and it is in the program's process: see INSIDE, below */
     uint32_t window;              /* bytes of a buffer that are used; 0: all */
+    uint64_t
+        off; /* references that a thread leaves out after each buffer; if it is steered: after each `off` of its own */
     char library[RAW_PATH], job[RAW_PATH];
     char string[RAW_STRINGS][RAW_STRING_BYTES]; /* longer ones lose their ends */
     struct raw_thread thread[RAW_THREADS];
@@ -176,6 +191,9 @@ struct raw_host {
     void (*resume)(uint32_t place); /* returns when the thread has stopped */
     /* Where a system call was that is none any more: there stands ud2 now, and the runtime does what it has to. Rising; stays ours. */
     void (*set_traps)(const uint64_t *site, size_t count);
+    /* The thread leaves out about so many references from its next resume on, or what it comes to before it stops for an event. The words
+     * that follow begin with a gap that tells how many they were. */
+    void (*set_off)(uint32_t place, uint64_t references);
     uint64_t syscall;                  /* where the program's C library has the function of that name */
     const volatile uint32_t *want_end; /* 1: somebody wants this to end (SIGINT, SIGTERM) */
 };

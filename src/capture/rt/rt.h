@@ -26,6 +26,8 @@ struct rt_window {
     uint64_t *start, *end;
 };
 
+struct rt_registers;
+
 struct rt_self {
     struct raw_thread *place; /* NULL: not recorded */
     struct rt_window now;
@@ -47,6 +49,14 @@ struct rt_self {
     uint64_t *doubtful;             /* words of which only the last belong to the record that went on here, or NULL: */
     unsigned doubtful_words;        /*   so many, */
     uint64_t copied[RAW_MAX_WORDS]; /*   and what they were */
+    /* of a thread that leaves something out (off.c): */
+    uint64_t off;    /* references from which it counts down; 0: it does not */
+    uint64_t *kept;  /*   and where its words go on then */
+    uint64_t paused; /* references that are left when an event has been told */
+    uint64_t wish;   /* so many are to be left out as soon as it can be done */
+    struct rt_window
+        whole; /* the window, when its last record goes to a page apart so that the next one faults; start NULL: it does not */
+    uint64_t interrupted_off;
     /* of a thread that a host runs (inside.c): */
     void *sp; /* where it goes on */
     uint64_t thread_pointer;
@@ -60,6 +70,7 @@ struct rt_self {
 };
 
 extern RT_TLS uint64_t *peet_rt_cursor;
+extern bool peet_rt_on;
 extern RT_TLS struct rt_self peet_rt_self;
 extern struct raw_header *peet_rt_header; /* NULL: nothing is recorded */
 
@@ -81,10 +92,33 @@ void peet_rt_tell_end(int how, uint32_t code);
 void peet_rt_new_process(struct raw_thread *place); /* in the child of a fork */
 uint32_t peet_rt_process(void);
 
-char *peet_rt_stack_top(void); /* of the calling thread's stack for signals */
+struct rt_window peet_rt_apart(void); /* a page of the calling thread with a guard behind it */
+char *peet_rt_stack_top(void);        /* of the calling thread's stack for signals */
 
 /* An event, for parts of the runtime that are linked on their own. */
 void peet_rt_tell(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg);
+
+/* ---- off.c: references that are left out ---- */
+
+/* From now on the calling thread counts, with the cursor as it is. */
+void peet_rt_go_off(uint64_t references);
+/* It does no more: what it has left out is told, and the cursor is one. */
+void peet_rt_wake(void);
+/* Around an event of a thread that counts. */
+void peet_rt_pause(void);
+void peet_rt_go_on(void);
+/* A thread whose buffer ended at this instruction, with `words` of a record written, leaves out what it is to: true, and where it goes on. */
+bool peet_rt_off_at(const uint64_t *record, size_t words, uint64_t r14, uint64_t *rip, uint64_t *ret_r15);
+/* The calling thread came to instrumented code with a counter, at the key of a record: where it goes on in the other copy, or 0. */
+uint64_t peet_rt_other_copy(uint64_t rip, uint64_t r14);
+/* The same where it counts no more. */
+void peet_rt_come_on(struct rt_registers *r);
+uint64_t peet_rt_come_on_at(uint64_t counter, uint64_t stack); /* the cursor */
+
+static inline bool peet_rt_has_cursor(void)
+{
+    return peet_rt_cursor || peet_rt_self.off;
+}
 
 /* ---- steer.c: programs that run as a simulator says ---- */
 
@@ -114,7 +148,6 @@ bool peet_rt_is_for_later(int number);
 bool peet_rt_is_machine(void);   /* what runs now is no code of the program */
 void peet_rt_on_end(int number); /* a handler: the machine is to come to its end */
 /* The interrupted code goes on in `function` on its own stack, with all its registers kept, and then where it was. */
-struct rt_registers;
 void peet_rt_detour(void *context, void (*function)(struct rt_registers *));
 struct rt_registers {
     uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax, flags, rip;
@@ -183,11 +216,13 @@ static inline long peet_rt_call(long n, long a, long b, long c, long d, long e, 
  * another one. The header comes first: in a static program memcpy is called before there are variables of threads. */
 static inline bool peet_rt_listens(void)
 {
-    return peet_rt_header && peet_rt_cursor && peet_rt_self.depth == 0;
+    return peet_rt_header && peet_rt_has_cursor() && peet_rt_self.depth == 0;
 }
 
 static inline uint64_t *peet_rt_room(unsigned words)
 {
+    if (__builtin_expect(peet_rt_self.off != 0, 0))
+        peet_rt_pause();
     if (__builtin_expect(peet_rt_self.signal_end != peet_rt_self.signal.start && peet_rt_self.handlers == 0, 0))
         peet_rt_signals_append();
     if (__builtin_expect(peet_rt_self.now.end - peet_rt_cursor < (ptrdiff_t)words, 0))
@@ -195,8 +230,8 @@ static inline uint64_t *peet_rt_room(unsigned words)
     return peet_rt_cursor;
 }
 
-/* The key comes last: see raw.h about killed programs. */
-static inline void peet_rt_event(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
+/* An event, as long as the thread does not count. The key comes last: see raw.h about killed programs. */
+static inline void peet_rt_put(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
 {
     uint64_t *p = peet_rt_room(n + 1);
 
@@ -204,6 +239,13 @@ static inline void peet_rt_event(unsigned kind, uint64_t site, unsigned n, const
         p[i + 1] = arg[i];
     __atomic_store_n(p, raw_event_key(kind, site), __ATOMIC_RELEASE);
     peet_rt_cursor = p + n + 1;
+}
+
+static inline void peet_rt_event(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
+{
+    peet_rt_put(kind, site, n, arg);
+    if (__builtin_expect((peet_rt_self.paused | peet_rt_self.wish) != 0, 0))
+        peet_rt_go_on();
 }
 
 #define RT_EVENT_IF(condition, name, site, ...) \
@@ -215,7 +257,7 @@ static inline void peet_rt_event(unsigned kind, uint64_t site, unsigned n, const
     } while (0)
 #define RT_EVENT(name, site, ...) RT_EVENT_IF(peet_rt_listens(), name, site, __VA_ARGS__)
 /* Also inside of others. */
-#define RT_EVENT_ALWAYS(name, site, ...) RT_EVENT_IF(peet_rt_header &&peet_rt_cursor, name, site, __VA_ARGS__)
+#define RT_EVENT_ALWAYS(name, site, ...) RT_EVENT_IF(peet_rt_header &&peet_rt_has_cursor(), name, site, __VA_ARGS__)
 
 #define RT_ADDR(p) ((uint64_t)(uintptr_t)(p))
 

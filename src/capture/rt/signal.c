@@ -112,12 +112,15 @@ static void run_handler(int number, siginfo_t *info, void *context)
     struct rt_window now = s->now;
     struct interruption interruption;
     int depth = s->depth;
+    uint64_t off = s->off;
     uint64_t *cursor = peet_rt_cursor, *signal_end = s->signal_end;
     char frame;
 
     keep_block(&interruption, context);
+    s->off = 0; /* a handler says everything */
     if (s->handlers++ == 0) {
         s->interrupted = live_cursor(context);
+        s->interrupted_off = off;
         s->handler_frame = &frame;
         s->stream = s->now;
         s->now = s->signal;
@@ -144,6 +147,7 @@ static void run_handler(int number, siginfo_t *info, void *context)
     if (!s->over) {
         s->now = now;
         peet_rt_cursor = cursor;
+        s->off = off;
     }
     s->depth = depth;
 }
@@ -156,7 +160,7 @@ static void on_signal(int number, siginfo_t *info, void *context)
         return;
     if (handler == RT_ADDR(SIG_DFL) || handler == RT_ADDR(SIG_IGN))
         return; /* it was taken away at this moment */
-    if (peet_rt_cursor)
+    if (peet_rt_has_cursor())
         run_handler(number, info, context);
     else
         call_handler(number, info, context);
@@ -193,16 +197,18 @@ static bool is_carried(uint64_t key)
 
 /* The buffer of the calling thread is full, in the middle of a block at `from`, that began with %rsp as it is in `stack`: where
  * the block goes on. */
-static uint64_t *next_buffer(uint64_t *from, uint64_t stack)
+static uint64_t *next_buffer(uint64_t *from, uint64_t stack, uint64_t r14, uint64_t *rip)
 {
     struct rt_self *s = &peet_rt_self;
     uint64_t *end = s->now.end, *at;
-    uint64_t block[RAW_MAX_WORDS + 1];
+    uint64_t r15, block[RAW_MAX_WORDS + 1];
     size_t n = (size_t)(end - from);
 
     for (size_t i = 0; i < n; i++)
         block[i] = from[i];
     peet_rt_turn(from, stack);
+    if (s->wish && s->handlers == 0 && peet_rt_off_at(block, n, r14, rip, &r15))
+        return (uint64_t *)(uintptr_t)r15;
     if (s->signal_end != s->signal.start && s->handlers == 0 && n > 0 && !is_carried(block[0]))
         peet_rt_signals_append();
     at = peet_rt_cursor;
@@ -214,7 +220,25 @@ static uint64_t *next_buffer(uint64_t *from, uint64_t stack)
 /* Behind the handler, for a host may run somebody else meanwhile. */
 static void next_buffer_later(struct rt_registers *r)
 {
-    r->r15 = RT_ADDR(next_buffer((uint64_t *)(uintptr_t)r->r15, RT_ADDR(r + 1) + RED_ZONE));
+    r->r15 = RT_ADDR(next_buffer((uint64_t *)(uintptr_t)r->r15, RT_ADDR(r + 1) + RED_ZONE, r->r14, &r->rip));
+}
+
+/* Instrumented code with a counter in its register, which has come back from code that counts. */
+static bool is_counter(const char *fault, ucontext_t *u)
+{
+    greg_t *r = u->uc_mcontext.gregs;
+    uint64_t counter = (uint64_t)r[REG_R15], other;
+
+    if (!peet_rt_self.off || peet_rt_self.handlers > 0 || RT_ADDR(fault) != counter)
+        return false;
+    other = peet_rt_other_copy((uint64_t)r[REG_RIP], (uint64_t)r[REG_R14]);
+    if ((int64_t)counter < 0 && other)
+        r[REG_RIP] = (greg_t)other;
+    else if (peet_rt_inside)
+        peet_rt_detour(u, peet_rt_come_on);
+    else
+        r[REG_R15] = (greg_t)peet_rt_come_on_at(counter, (uint64_t)r[REG_RSP]);
+    return true;
 }
 
 static bool is_own(siginfo_t *info, ucontext_t *u)
@@ -225,7 +249,9 @@ static bool is_own(siginfo_t *info, ucontext_t *u)
 
     if (info->si_code != SEGV_MAPERR && info->si_code != SEGV_ACCERR)
         return false;
-    if (!peet_rt_cursor) { /* a thread that came into being behind our back, at its first instrumented block */
+    if (is_counter(fault, u))
+        return true;
+    if (!peet_rt_has_cursor()) { /* a thread that came into being behind our back, at its first instrumented block */
         if (*r15 != 0 || RT_ADDR(fault) >= RAW_GUARD)
             return false;
         peet_rt_begin(peet_rt_take_place(0, 0, peet_rt_process()));
@@ -239,7 +265,9 @@ static bool is_own(siginfo_t *info, ucontext_t *u)
     if (peet_rt_inside && s->handlers == 0)
         peet_rt_detour(u, next_buffer_later);
     else
-        *r15 = (greg_t)RT_ADDR(next_buffer(from, (uint64_t)u->uc_mcontext.gregs[REG_RSP]));
+        *r15 = (greg_t)RT_ADDR(next_buffer(from, (uint64_t)u->uc_mcontext.gregs[REG_RSP],
+                                           (uint64_t)u->uc_mcontext.gregs[REG_R14],
+                                           (uint64_t *)&u->uc_mcontext.gregs[REG_RIP]));
     return true;
 }
 
@@ -258,7 +286,7 @@ static void on_fault(int number, siginfo_t *info, void *context)
             wish[SIGSEGV].sa_handler = SIG_DFL;
         return;
     }
-    if (!is_ours && peet_rt_cursor && peet_rt_self.handlers == 0) {
+    if (!is_ours && peet_rt_has_cursor() && peet_rt_self.handlers == 0) {
         peet_rt_cursor = live_cursor(u);
         if (peet_rt_inside)
             peet_rt_tell_end(PEET_END_SIGNAL, (uint32_t)number);
@@ -459,7 +487,7 @@ static void jump(const struct __jmp_buf_tag *buf, uint64_t site)
     struct rt_self *s = &peet_rt_self;
     char here, *to = target_stack(buf);
 
-    if (!peet_rt_cursor)
+    if (!peet_rt_has_cursor())
         return;
     if (s->handlers > 0 && !(to >= &here && to < s->handler_frame)) {
         if (is_in(&s->signal, peet_rt_cursor))
@@ -469,7 +497,8 @@ static void jump(const struct __jmp_buf_tag *buf, uint64_t site)
         s->handlers = 0;
         s->now = s->stream;
         peet_rt_cursor = s->interrupted;
-        for (uint64_t *p = peet_rt_cursor; p < s->now.end && p < peet_rt_cursor + RAW_MAX_WORDS; p++)
+        s->off = s->interrupted_off;
+        for (uint64_t *p = peet_rt_cursor; !s->off && p < s->now.end && p < peet_rt_cursor + RAW_MAX_WORDS; p++)
             *p = 0;
     }
     if (s->waiting && to > (char *)s->waiting) { /* out of a function that nobody will be cancelled in any more */

@@ -45,7 +45,12 @@ uint64_t peet_rt_stop(void)
 {
     struct raw_thread *place = peet_rt_self.place;
 
+    peet_rt_wake();
+    if (peet_rt_self.whole.start)
+        peet_rt_turn(peet_rt_cursor, 0);
     peet_rt_turn(peet_rt_cursor, 0); /* which stops */
+    if (peet_rt_self.wish)
+        peet_rt_go_on();
     return place->reply;
 }
 

@@ -359,13 +359,21 @@ static void add_changes(struct decoding *d)
     x->reads = (uint16_t)reads;
 }
 
-static bool sets_flags(const struct decoding *d)
+static void find_flags(const struct decoding *d, struct x86_insn *x)
 {
     static const ZydisAccessedFlagsMask STATUS =
         ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF | ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF;
     const ZydisAccessedFlags *f = d->in.cpu_flags;
+    ZydisAccessedFlagsMask set = f ? (f->modified | f->set_0 | f->set_1 | f->undefined) & STATUS : 0;
 
-    return f && (f->modified | f->set_0 | f->set_1 | f->undefined) & STATUS;
+    x->sets_flags = set != 0;
+    x->reads_flags = f && f->tested & STATUS;
+    switch (d->in.meta.category) {
+    case ZYDIS_CATEGORY_SHIFT: /* by 0 changes none */
+    case ZYDIS_CATEGORY_ROTATE:
+    case ZYDIS_CATEGORY_STRINGOP: break;
+    default: x->kills_flags = set == STATUS; break;
+    }
 }
 
 /* Whether something but the stack pointer gets the stack pointer's value, or one that is made of it. */
@@ -437,7 +445,7 @@ static void fill_in(struct decoding *d)
     add_stack_moves(d);
     add_moves(d);
     add_changes(d);
-    x->sets_flags = sets_flags(d);
+    find_flags(d, x);
     x->takes_stack = takes_stack(d, &x->taken);
     x->loaded = loaded(d);
 }

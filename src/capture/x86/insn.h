@@ -96,6 +96,8 @@ struct x86_insn {
     uint16_t changes; /* a bit for each general register that it may change, those in `move` included */
     uint16_t reads;   /* and for each that it reads, apart from addresses */
     bool sets_flags;  /* those that branches look at */
+    bool kills_flags; /* all of them, whatever its operands are, */
+    bool reads_flags; /*   and looks at one before */
     bool takes_stack; /* it may put an address of the stack into another register than %rsp, or into memory: */
     int64_t taken;    /*   %rsp plus this, or more */
     uint8_t loaded;   /* the general register that gets all 64 bits from memory[0] as they are, or X86_NONE */

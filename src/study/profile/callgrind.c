@@ -1,15 +1,172 @@
 /* SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
 
 #include "base/mem.h"
 #include "study/profile/export.h"
 #include "study/profile/totals.h"
 
-/* What a line costs by itself. */
+/* References come last: of calls they are not known. */
 struct cost {
-    uint64_t compute, stall, references, misses;
+    uint64_t cycles, stall, misses, references;
 };
+
+/* From a line to a function, with all that is spent there and below. */
+struct arc {
+    uint32_t line, function;
+    struct cost cost;
+    uint64_t calls;
+};
+
+struct calls {
+    struct totals t;
+    struct cost *place, *line; /* what they cost by themselves */
+    struct arc *arc;
+    size_t arcs;
+    struct map numbers; /* uint32_t: 1 + index of an arc, by line and function */
+    struct map sites;   /* struct site, by address */
+    struct map files;   /* uint32_t: number, by hash */
+    bool *is_named;     /* by function: its number says enough */
+};
+
+/* A call: how often it was executed, and whom it called. */
+struct site {
+    uint64_t runs;
+    uint32_t arc; /* 1 + its index; 0: none so far */
+    bool is_ambiguous;
+};
+
+static void add_cost(struct cost *to, const struct cost *c)
+{
+    to->cycles += c->cycles;
+    to->stall += c->stall;
+    to->misses += c->misses;
+    to->references += c->references;
+}
+
+static bool is_nothing(const struct cost *c)
+{
+    return c->cycles + c->stall + c->misses + c->references == 0;
+}
+
+static void *put(struct map *m, uint64_t key, uint32_t tag)
+{
+    void *value = map_put(m, key, tag);
+
+    assert(value);
+    return value;
+}
+
+/* ---- what places cost ---- */
+
+static void add_places(struct calls *c)
+{
+    const struct profile *p = c->t.p;
+
+    c->place = mem_alloc(p->insns + p->calls + 1, sizeof *c->place);
+    for (uint32_t item = 0; item < p->items; item++) {
+        const struct peet_block *b = p->block[item].runs ? peet_trace_block(p->trace, item) : NULL;
+        for (uint32_t i = 0; b && i < b->insns; i++) {
+            const struct peet_insn *insn = &b->insn[i];
+            uint64_t fetch = i == 0 ? p->block[item].fetch : 0;
+            struct cost cost = { p->block[item].runs * p->machine.cost[insn->class] + fetch, fetch, 0, 0 };
+            add_cost(&c->place[b->first_insn + i], &cost);
+            if (insn->class == PEET_CL_call || insn->class == PEET_CL_call_indirect)
+                ((struct site *)put(&c->sites, insn->addr, 0))->runs += p->block[item].runs;
+        }
+    }
+    for (size_t i = 0; i < p->cells; i++) {
+        const struct profile_cell *x = &p->cell[i];
+        struct cost cost = { x->compute, 0, x->misses, x->references };
+        for (unsigned k = 0; k < CAUSES; k++)
+            cost.stall += x->stall[k];
+        cost.cycles += cost.stall;
+        add_cost(&c->place[x->place], &cost);
+    }
+}
+
+/* ---- who calls whom ---- */
+
+static uint32_t arc_number(struct calls *c, uint32_t line, uint32_t function)
+{
+    uint32_t *number = put(&c->numbers, line, function);
+
+    if (*number == 0) {
+        c->arc = mem_room(c->arc, c->arcs, sizeof *c->arc);
+        c->arc[c->arcs++] = (struct arc){ .line = line, .function = function };
+        *number = (uint32_t)c->arcs;
+    }
+    return *number - 1;
+}
+
+/* What an instruction costs, or a call in it, is spent in all functions that are inlined there. */
+static void add_inlined(struct calls *c, const struct where_frame *frame, size_t frames, const struct cost *cost)
+{
+    for (size_t i = 0; i + 1 < frames; i++) {
+        uint32_t line = totals_line(&c->t, &frame[i]), inner = c->t.line[line].function;
+        uint32_t number = arc_number(c, totals_line(&c->t, &frame[i + 1]), inner);
+        add_cost(&c->arc[number].cost, cost);
+    }
+}
+
+static void add_inlined_places(struct calls *c)
+{
+    const struct profile *p = c->t.p;
+
+    for (uint32_t i = 0; i < p->insns + p->calls; i++) {
+        struct where_frame frame[WHERE_FRAMES];
+        if (!is_nothing(&c->place[i]))
+            add_inlined(c, frame, where_code(p->where, p->process, profile_place_addr(p, i), frame), &c->place[i]);
+    }
+}
+
+static void add_call(struct calls *c, uint64_t call, uint32_t function, const struct cost *cost)
+{
+    struct where_frame frame[WHERE_FRAMES];
+    size_t frames = where_code(c->t.p->where, c->t.p->process, call, frame);
+    uint32_t number = arc_number(c, totals_line(&c->t, &frame[0]), function);
+    struct site *site = put(&c->sites, call, 0);
+
+    add_cost(&c->arc[number].cost, cost);
+    add_inlined(c, frame, frames, cost);
+    site->is_ambiguous |= site->arc && site->arc != number + 1;
+    if (site->arc == 0)
+        c->arc[number].calls += site->runs;
+    site->arc = number + 1;
+    if (site->is_ambiguous)
+        c->arc[number].calls = 0;
+}
+
+/* Paths: what is spent on one is spent on those that it is a part of. */
+static void add_calls(struct calls *c)
+{
+    const struct profile *p = c->t.p;
+    struct cost *cost = mem_alloc(p->paths.nodes + 1, sizeof *cost);
+    uint32_t *function = mem_alloc(p->paths.nodes + 1, sizeof *function); /* 1 + number */
+
+    for (size_t i = 0; i < p->leaves; i++) {
+        const struct profile_leaf *l = &p->leaf[i];
+        struct where_frame frame[WHERE_FRAMES];
+        add_cost(&cost[l->node], &(struct cost){ l->compute + l->stall, l->stall, l->misses, 0 });
+        if (function[l->node])
+            continue;
+        size_t n = where_code(p->where, p->process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
+        uint32_t line = totals_line(&c->t, &frame[n - 1]);
+        function[l->node] = 1 + c->t.line[line].function;
+    }
+    for (uint32_t i = p->paths.nodes; i-- > 1;) { /* children come behind their parents */
+        if (function[i])
+            add_call(c, p->paths.node[i].call, function[i] - 1, &cost[i]);
+        add_cost(&cost[p->paths.node[i].parent], &cost[i]);
+    }
+    free(cost);
+    free(function);
+}
+
+/* ---- writing ---- */
 
 static int by_function(const void *a, const void *b)
 {
@@ -18,59 +175,150 @@ static int by_function(const void *a, const void *b)
     return x[0] != y[0] ? (x[0] < y[0] ? -1 : 1) : x[1] < y[1] ? -1 : x[1] > y[1];
 }
 
-static struct cost *add_up(const struct totals *t)
+static int by_line(const void *a, const void *b)
 {
-    const struct profile *p = t->p;
-    struct cost *cost = mem_alloc(t->lines + 1, sizeof *cost);
+    const struct arc *x = a, *y = b;
 
-    for (uint32_t item = 0; item < p->items; item++) {
-        const struct peet_block *b = p->block[item].runs ? peet_trace_block(p->trace, item) : NULL;
-        if (b)
-            cost[t->place[b->first_insn].line].stall += p->block[item].fetch;
-        for (uint32_t i = 0; b && i < b->insns; i++)
-            cost[t->place[b->first_insn + i].line].compute += p->block[item].runs * p->machine.cost[b->insn[i].class];
+    return x->line != y->line          ? (x->line < y->line ? -1 : 1)
+           : x->function < y->function ? -1
+                                       : x->function > y->function;
+}
+
+/* A name must not end its line. */
+static void put_text(const char *name, FILE *out)
+{
+    fputc(' ', out);
+    for (const char *s = name; *s; s++)
+        fputc(*s == '\n' || *s == '\r' ? ' ' : *s, out);
+}
+
+/* Names have numbers, and are said once. */
+static void put_file(struct calls *c, const char *key, const char *file, FILE *out)
+{
+    const char *name = file ? file : "???";
+    size_t before = c->files.count;
+    uint32_t *number = put(&c->files, XXH3_64bits(name, strlen(name)), 0);
+    bool is_new = c->files.count != before;
+
+    if (is_new)
+        *number = (uint32_t)c->files.count;
+    fprintf(out, "%s=(%" PRIu32 ")", key, *number);
+    if (is_new)
+        put_text(name, out);
+    fputc('\n', out);
+}
+
+static void put_function(struct calls *c, const char *key, uint32_t function, FILE *out)
+{
+    fprintf(out, "%s=(%" PRIu32 ")", key, function + 1);
+    if (!c->is_named[function])
+        put_text(c->t.function[function].name, out);
+    c->is_named[function] = true;
+    fputc('\n', out);
+}
+
+static size_t first_arc(const struct calls *c, uint32_t line)
+{
+    size_t low = 0, high = c->arcs;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (c->arc[middle].line < line)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    for (size_t i = 0; i < p->cells; i++) {
-        const struct profile_cell *c = &p->cell[i];
-        struct cost *to = &cost[t->place[c->place].line];
-        to->compute += c->compute;
-        to->references += c->references;
-        to->misses += c->misses;
-        for (unsigned k = 0; k < CAUSES; k++)
-            to->stall += c->stall[k];
+    return low;
+}
+
+/* file: where we are; what is called in the same one needs no name for it. */
+static void put_arcs(struct calls *c, uint32_t line, const char *file, FILE *out)
+{
+    for (size_t i = first_arc(c, line); i < c->arcs && c->arc[i].line == line; i++) {
+        const struct arc *a = &c->arc[i];
+        if (is_nothing(&a->cost))
+            continue;
+        const char *its = c->t.function[a->function].file;
+        if (!file || !its || strcmp(file, its) != 0)
+            put_file(c, "cfl", its, out);
+        put_function(c, "cfn", a->function, out);
+        fprintf(out, "calls=%" PRIu64 " 0\n%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", a->calls ? a->calls : 1,
+                c->t.line[line].line, a->cost.cycles, a->cost.stall, a->cost.misses); /* readers leave out 0 calls */
     }
-    return cost;
+}
+
+static void put_lines(struct calls *c, uint64_t (*order)[2], FILE *out)
+{
+    const struct totals *t = &c->t;
+    const char *file = NULL;
+
+    for (uint32_t i = 0, last = UINT32_MAX; i < t->lines; i++) {
+        uint32_t line = (uint32_t)order[i][1], function = t->line[line].function;
+        const struct cost *x = &c->line[line];
+        const char *own = t->line[line].file ? t->line[line].file : t->function[function].file;
+        if (function != last) {
+            fputc('\n', out);
+            file = t->function[function].file;
+            put_file(c, "fl", file, out);
+            put_function(c, "fn", function, out);
+        }
+        if (own && file && strcmp(own, file) != 0)
+            put_file(c, "fi", own, out);
+        file = own;
+        last = function;
+        if (!is_nothing(x))
+            fprintf(out, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", t->line[line].line, x->cycles,
+                    x->stall, x->misses, x->references);
+        put_arcs(c, line, file, out);
+    }
+}
+
+static void write_all(struct calls *c, FILE *out)
+{
+    struct totals *t = &c->t;
+    uint64_t(*order)[2] = mem_alloc(t->lines + 1, sizeof *order);
+    struct cost all = { 0 };
+
+    c->line = mem_alloc(t->lines + 1, sizeof *c->line);
+    c->is_named = mem_alloc(t->functions + 1, sizeof *c->is_named);
+    for (uint32_t i = 0; i < t->p->insns + t->p->calls; i++) {
+        add_cost(&c->line[t->place[i].line], &c->place[i]);
+        add_cost(&all, &c->place[i]);
+    }
+    for (uint32_t i = 0; i < t->lines; i++) {
+        order[i][0] = t->line[i].function;
+        order[i][1] = i;
+    }
+    qsort(order, t->lines, sizeof *order, by_function);
+    if (c->arcs)
+        qsort(c->arc, c->arcs, sizeof *c->arc, by_line);
+    fprintf(out, "# callgrind format\nversion: 1\ncreator: peet profile\npositions: line\n");
+    fprintf(out, "event: Cycles : compute and memory stall\nevent: Stall : memory stall\n");
+    fprintf(out, "events: Cycles Stall Misses References\n");
+    put_lines(c, order, out);
+    fprintf(out, "\ntotals: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", all.cycles, all.stall, all.misses,
+            all.references);
+    free(order);
+    free(c->is_named);
+    free(c->line);
 }
 
 int profile_callgrind(const struct profile *p, FILE *out)
 {
-    struct totals t;
+    struct calls c = { .numbers.value_size = sizeof(uint32_t),
+                       .sites.value_size = sizeof(struct site),
+                       .files.value_size = sizeof(uint32_t) };
 
-    totals_make(&t, p, NULL);
-    struct cost *cost = add_up(&t);
-    uint64_t(*order)[2] = mem_alloc(t.lines + 1, sizeof *order);
-    for (uint32_t i = 0; i < t.lines; i++) {
-        order[i][0] = t.line[i].function;
-        order[i][1] = i;
-    }
-    qsort(order, t.lines, sizeof *order, by_function);
-    fprintf(out, "# callgrind format\nversion: 1\ncreator: peet profile\npositions: line\n");
-    fprintf(out, "event: Cycles : compute and memory stall\nevent: Stall : memory stall\n");
-    fprintf(out, "events: Cycles Stall References Misses\n");
-    for (uint32_t i = 0, last = UINT32_MAX; i < t.lines; i++) {
-        uint32_t line = (uint32_t)order[i][1], function = t.line[line].function;
-        const struct cost *c = &cost[line];
-        if (c->compute + c->stall + c->references == 0)
-            continue;
-        if (function != last)
-            fprintf(out, "\nfl=%s\nfn=%s\n", t.function[function].file ? t.function[function].file : "???",
-                    t.function[function].name);
-        last = function;
-        fprintf(out, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", t.line[line].line,
-                c->compute + c->stall, c->stall, c->references, c->misses);
-    }
-    free(order);
-    free(cost);
-    totals_release(&t);
+    totals_make(&c.t, p, NULL);
+    add_places(&c);
+    add_inlined_places(&c);
+    add_calls(&c);
+    write_all(&c, out);
+    free(c.place);
+    free(c.arc);
+    map_release(&c.numbers);
+    map_release(&c.sites);
+    map_release(&c.files);
+    totals_release(&c.t);
     return ferror(out) ? -1 : 0;
 }

@@ -1,122 +1,325 @@
 /* SPDX-License-Identifier: MIT */
-/* Two profiles of a program, before and after something was changed. */
+/* Two profiles of a program, before and after something was changed.
+ *
+ * Where one of them is from samples, a change counts only if it is larger than both errors together (half of the interval of 95 %, or, where there are too
+ * few samples for that, how far off the bounds are). Errors are known by data object, and a function's part of an object may be
+ * as far off as the whole; stall is as uncertain as misses are. */
+#include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/mem.h"
+#include "study/profile/estimate_profile.h"
 #include "study/profile/totals.h"
 
-static const struct column CHANGES[] = { { "object", "Data", CELL_TEXT, false },
-                                         { "function", "Procedure", CELL_TEXT, false },
-                                         { "verdict", "Verdict", CELL_TEXT, false },
+static const struct column BY_DATA[] = { { "object", "Data", CELL_TEXT, false },
+                                         { "verdict", "Verdict", CELL_VERDICT, false },
                                          { "stall_before", "Stall before", CELL_COUNT, false },
                                          { "stall_after", "after", CELL_COUNT, false },
                                          { "change", "Change", CELL_PERCENT, false },
+                                         { "error", "±", CELL_PERCENT, false },
                                          { "misses_before", "Misses before", CELL_COUNT, false },
                                          { "misses_after", "after", CELL_COUNT, false },
                                          { 0 } };
-static const struct column SUMMARY[] = { { "what", "", CELL_TEXT, false },
+static const struct column CHANGES[] = {
+    { "object", "Data", CELL_TEXT, false },         { "function", "Procedure", CELL_TEXT, false },
+    { "verdict", "Verdict", CELL_VERDICT, false },  { "stall_before", "Stall before", CELL_COUNT, false },
+    { "stall_after", "after", CELL_COUNT, false },  { "change", "Change", CELL_PERCENT, false },
+    { "error", "±", CELL_PERCENT, false },          { "misses_before", "Misses before", CELL_COUNT, false },
+    { "misses_after", "after", CELL_COUNT, false }, { 0 }
+};
+static const struct column SUMMARY[] = { { "what", "What", CELL_TEXT, false },
                                          { "before", "Before", CELL_COUNT, false },
                                          { "after", "After", CELL_COUNT, false },
                                          { "change", "Change", CELL_PERCENT, false },
+                                         { "error", "±", CELL_PERCENT, false },
+                                         { "verdict", "Verdict", CELL_VERDICT, false },
                                          { 0 } };
 
+/* What something cost before and after, and how far off these numbers may be, as a part of them. */
 struct change {
-    const char *object, *function;
+    const char *object, *function; /* function: NULL: of all of them */
     uint64_t stall[2], misses[2];
+    double variance[2]; /* of the stall: squares of errors, which add up */
+    bool is_seen[2];    /* there were references to it, in the samples if these are all there is */
 };
 
 struct changes {
     struct change *change;
     size_t count;
+    struct map numbers; /* uint32_t: 1 + index, by names */
 };
+
+/* ---- errors ---- */
+
+/* How many misses of an object, or of all, there may be more or less. */
+static double error_of(const struct profile *p, uint32_t object)
+{
+    struct sampled_object o;
+
+    if (!p->sampled)
+        return 0;
+    sampled_object(p->sampled, object, &o);
+    if (o.error >= 0)
+        return o.error;
+    return fmax(o.high - o.misses, o.misses - o.low);
+}
+
+static double squared(double x)
+{
+    return x * x;
+}
+
+/* Of the stall, if each of these misses takes as long as others do. */
+static double stall_error(double error, uint64_t misses, uint64_t stall)
+{
+    return misses ? error / (double)misses * (double)stall : 0;
+}
+
+/* Of the difference of both. */
+static double both_errors(const struct change *c)
+{
+    return sqrt(c->variance[0] + c->variance[1]);
+}
+
+enum verdict { SAME, WITHIN, BETTER, WORSE, UNSEEN };
+
+static const char *const VERDICTS[] = { "same", "within ±", "better", "worse", "not sampled" };
+
+static enum verdict judge(double before, double after, double error)
+{
+    double difference = after - before;
+
+    if (difference == 0)
+        return SAME;
+    if (fabs(difference) <= error)
+        return WITHIN;
+    return difference < 0 ? BETTER : WORSE;
+}
+
+/* ---- what has changed ---- */
+
+static bool is_same(const char *a, const char *b)
+{
+    return a && b ? !strcmp(a, b) : a == b;
+}
 
 static struct change *change_of(struct changes *all, const char *object, const char *function)
 {
-    for (size_t i = 0; i < all->count; i++)
-        if (!strcmp(all->change[i].object, object) && !strcmp(all->change[i].function, function))
-            return &all->change[i];
-    all->change = mem_room(all->change, all->count, sizeof *all->change);
-    all->change[all->count] = (struct change){ .object = object, .function = function };
-    return &all->change[all->count++];
-}
+    uint64_t key = XXH3_64bits(object, strlen(object)) ^ (function ? 31 * XXH3_64bits(function, strlen(function)) : 0);
 
-static void add(struct changes *all, const struct totals *t, unsigned side)
-{
-    for (size_t i = 0; i < t->by_both_count; i++) {
-        const struct total *x = &t->by_both[i];
-        if (x->misses == 0 && total_stall(x) == 0)
-            continue;
-        struct change *c = change_of(all, objects_facts(t->p->objects, x->object)->name, t->function[x->function].name);
-        c->stall[side] += total_stall(x);
-        c->misses[side] += x->misses;
+    for (uint32_t tag = 0;; tag++) {
+        uint32_t *number = map_put(&all->numbers, key, tag);
+        assert(number);
+        if (*number == 0) {
+            all->change = mem_room(all->change, all->count, sizeof *all->change);
+            all->change[all->count++] = (struct change){ .object = object, .function = function };
+            *number = (uint32_t)all->count;
+        }
+        struct change *c = &all->change[*number - 1];
+        if (is_same(c->object, object) && is_same(c->function, function))
+            return c;
     }
 }
 
-static uint64_t difference(const struct change *c)
+static void add(struct changes *all, const struct totals *t, unsigned side, bool by_function)
 {
-    return c->stall[0] > c->stall[1] ? c->stall[0] - c->stall[1] : c->stall[1] - c->stall[0];
+    const struct total *list = by_function ? t->by_both : t->by_object;
+    size_t count = by_function ? t->by_both_count : t->by_object_count;
+    double *error = mem_alloc(objects_count(t->p->objects) + 1, sizeof *error); /* by object */
+
+    for (size_t i = 0; i < t->by_object_count; i++) {
+        const struct total *x = &t->by_object[i];
+        error[x->object] = stall_error(error_of(t->p, x->object), x->misses, total_stall(x));
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct total *x = &list[i];
+        struct change *c = change_of(all, objects_facts(t->p->objects, x->object)->name,
+                                     by_function ? t->function[x->function].name : NULL);
+        c->is_seen[side] = true;
+        c->stall[side] += total_stall(x);
+        c->misses[side] += x->misses;
+        c->variance[side] += squared(error[x->object]);
+    }
+    free(error);
 }
 
-static int by_difference(const void *a, const void *b)
+static uint64_t distance(const uint64_t pair[2])
 {
-    const struct change *x = a, *y = b;
-    uint64_t dx = difference(x), dy = difference(y);
+    return pair[0] > pair[1] ? pair[0] - pair[1] : pair[1] - pair[0];
+}
+
+static int by_names(const struct change *x, const struct change *y)
+{
     int r = strcmp(x->object, y->object);
 
-    return dx != dy ? (dx > dy ? -1 : 1) : r ? r : strcmp(x->function, y->function);
+    return r || !x->function ? r : strcmp(x->function, y->function);
 }
 
-static void put_change(struct table *t, uint64_t before, uint64_t after)
+static int by_stall(const void *a, const void *b)
 {
-    if (before)
-        table_real(t, ((double)after - (double)before) / (double)before);
+    const struct change *x = a, *y = b;
+    uint64_t dx = distance(x->stall), dy = distance(y->stall);
+
+    return dx != dy ? (dx > dy ? -1 : 1) : by_names(x, y);
+}
+
+static int by_misses(const void *a, const void *b)
+{
+    const struct change *x = a, *y = b;
+    uint64_t dx = distance(x->misses), dy = distance(y->misses);
+
+    return dx != dy ? (dx > dy ? -1 : 1) : by_stall(a, b);
+}
+
+static void changes_make(struct changes *all, const struct totals side[2], bool by_function, const char *sort)
+{
+    *all = (struct changes){ .numbers.value_size = sizeof(uint32_t) };
+    add(all, &side[0], 0, by_function);
+    add(all, &side[1], 1, by_function);
+    if (all->count)
+        qsort(all->change, all->count, sizeof *all->change, sort && !strcmp(sort, "misses") ? by_misses : by_stall);
+}
+
+static void changes_release(struct changes *all)
+{
+    free(all->change);
+    map_release(&all->numbers);
+}
+
+/* ---- tables ---- */
+
+static void put_change(struct table *t, double before, double after, double error)
+{
+    if (before > 0)
+        table_real(t, (after - before) / before);
+    else
+        table_none(t);
+    if (before > 0 && error > 0)
+        table_real(t, error / before);
     else
         table_none(t);
 }
 
-static void put_row(struct table *t, const char *what, uint64_t before, uint64_t after)
+static bool is_wanted(const struct profile_wants *w, const struct change *c)
+{
+    if (c->stall[0] + c->stall[1] + c->misses[0] + c->misses[1] == 0)
+        return false;
+    return !w->focus || strstr(c->object, w->focus) || (c->function && strstr(c->function, w->focus));
+}
+
+/* What samples have nothing of may have happened between them. */
+static enum verdict judge_change(const struct change *c, const struct profile *p[2])
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (p[i]->sampled && !c->is_seen[i])
+            return UNSEEN;
+    return judge((double)c->stall[0], (double)c->stall[1], both_errors(c));
+}
+
+static void add_changes(struct table *t, const struct changes *all, const struct profile_wants *w,
+                        const struct profile *p[2])
+{
+    bool by_function = table_column(t, "function") < t->columns;
+
+    for (size_t i = 0; i < all->count && (w->top == 0 || t->rows < w->top); i++) {
+        const struct change *c = &all->change[i];
+        if (!is_wanted(w, c))
+            continue;
+        table_text(t, c->object);
+        if (by_function)
+            table_text(t, c->function);
+        table_text(t, VERDICTS[judge_change(c, p)]);
+        table_count(t, c->stall[0]);
+        table_count(t, c->stall[1]);
+        put_change(t, (double)c->stall[0], (double)c->stall[1], both_errors(c));
+        table_count(t, c->misses[0]);
+        table_count(t, c->misses[1]);
+    }
+}
+
+/* All of it, as if it were one object. */
+static struct change sum_of(const struct profile *side[2])
+{
+    struct change c = { 0 };
+
+    for (unsigned i = 0; i < 2; i++) {
+        c.stall[i] = side[i]->stall;
+        c.misses[i] = side[i]->misses;
+        c.variance[i] = squared(stall_error(error_of(side[i], ESTIMATE_ALL), side[i]->misses, side[i]->stall));
+    }
+    return c;
+}
+
+/* The first line. To be freed. */
+static char *find_verdict(const struct change *sum, const struct changes *all)
+{
+    double before = (double)sum->stall[0], after = (double)sum->stall[1], error = both_errors(sum);
+    enum verdict verdict = judge(before, after, error);
+    double change = before > 0 ? 100 * (after - before) / before : 100;
+
+    if (verdict == SAME)
+        return mem_string("Same: as much memory stall as before");
+    if (verdict == WITHIN)
+        return mem_format("Within the errors of the samples: memory stall changes by %+.1f %% ± %.1f %%", change,
+                          before > 0 ? 100 * error / before : 100);
+    const struct change *most = NULL; /* that goes the same way */
+    for (size_t i = 0; i < all->count && !most; i++)
+        if ((all->change[i].stall[1] < all->change[i].stall[0]) == (after < before))
+            most = &all->change[i];
+    return mem_format("%s: %.1f %% %s memory stall%s%s%s%s", verdict == BETTER ? "Better" : "Worse", fabs(change),
+                      after < before ? "less" : "more", most ? ", most of it for " : "", most ? most->object : "",
+                      most ? " in " : "", most ? most->function : "");
+}
+
+static void put_row(struct table *t, const char *what, const uint64_t n[2], double error, bool has_verdict)
 {
     table_text(t, what);
-    table_count(t, before);
-    table_count(t, after);
-    put_change(t, before, after);
+    table_count(t, n[0]);
+    table_count(t, n[1]);
+    put_change(t, (double)n[0], (double)n[1], error);
+    table_text(t, has_verdict ? VERDICTS[judge((double)n[0], (double)n[1], error)] : NULL);
+}
+
+static void add_summary(struct result *ret, const struct profile *p[2], const struct change *sum, const char *title)
+{
+    struct table *t = result_table(ret, "summary", title, SUMMARY);
+
+    put_row(t, "cycles", (uint64_t[]){ p[0]->result.cycles, p[1]->result.cycles }, 0, false);
+    put_row(t, "compute", (uint64_t[]){ p[0]->compute, p[1]->compute }, 0, false);
+    put_row(t, "memory stall", sum->stall, both_errors(sum), true);
+    put_row(t, "references", (uint64_t[]){ p[0]->references, p[1]->references }, 0, false);
+    put_row(t, "misses", sum->misses, hypot(error_of(p[0], ESTIMATE_ALL), error_of(p[1], ESTIMATE_ALL)), true);
+    if (p[0]->sampled || p[1]->sampled)
+        table_note(
+            t,
+            "±: both errors together, as a part of what was before; what changes by less is within ±. A procedure's part of "
+            "data may be as far off as all of it. Not sampled: the samples of one side have no reference to it");
+    else
+        table_note(t, "of these two recordings on this machine every number is exact: there are no error bars");
 }
 
 void profile_diff(const struct profile *before, const struct profile *after, const struct profile_wants *w,
                   struct result *ret)
 {
-    struct totals a, b;
-    struct changes all = { 0 };
+    const struct profile *p[2] = { before, after };
+    struct totals side[2];
+    struct changes by_data, by_both;
+    struct change sum = sum_of(p);
 
-    totals_make(&a, before, w->sort);
-    totals_make(&b, after, w->sort);
-    add(&all, &a, 0);
-    add(&all, &b, 1);
-    if (all.count)
-        qsort(all.change, all.count, sizeof *all.change, by_difference);
-    struct table *t = result_table(ret, "summary", "Before and after", SUMMARY);
-    put_row(t, "cycles", before->result.cycles, after->result.cycles);
-    put_row(t, "compute", before->compute, after->compute);
-    put_row(t, "memory stall", before->stall, after->stall);
-    put_row(t, "references", before->references, after->references);
-    put_row(t, "misses", before->misses, after->misses);
-    t = result_table(ret, "changes", "What got better or worse", CHANGES);
-    for (size_t i = 0; i < all.count && (w->top == 0 || i < w->top); i++) {
-        const struct change *c = &all.change[i];
-        if (w->focus && strcmp(w->focus, c->object) != 0 && strcmp(w->focus, c->function) != 0)
-            continue;
-        table_text(t, c->object);
-        table_text(t, c->function);
-        table_text(t, c->stall[0] == c->stall[1] ? "same" : c->stall[0] > c->stall[1] ? "better" : "worse");
-        table_count(t, c->stall[0]);
-        table_count(t, c->stall[1]);
-        put_change(t, c->stall[0], c->stall[1]);
-        table_count(t, c->misses[0]);
-        table_count(t, c->misses[1]);
-    }
-    table_note(t, "of these two recordings on this machine every number is exact: there are no error bars");
-    free(all.change);
-    totals_release(&a);
-    totals_release(&b);
+    for (unsigned i = 0; i < 2; i++)
+        totals_make(&side[i], p[i], w->sort);
+    changes_make(&by_data, side, false, w->sort);
+    changes_make(&by_both, side, true, w->sort);
+    char *title = find_verdict(&sum, &by_both);
+    add_summary(ret, p, &sum, title);
+    add_changes(result_table(ret, "objects", "What got better or worse, by data", BY_DATA), &by_data, w, p);
+    add_changes(result_table(ret, "changes", "By data and procedure", CHANGES), &by_both, w, p);
+    free(title);
+    changes_release(&by_data);
+    changes_release(&by_both);
+    for (unsigned i = 0; i < 2; i++)
+        totals_release(&side[i]);
 }

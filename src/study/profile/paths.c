@@ -20,6 +20,7 @@ struct path_thread {
     uint32_t lost;     /* calls that were too deep */
     bool has_called;   /* the last block did, */
     bool has_returned; /*   or has returned from this one: */
+    bool has_jumped;   /*   or has jumped */
     struct path_call last;
 };
 
@@ -108,11 +109,14 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
 
     if (t->has_called && block->addr == t->last.back)
         pop(t); /* what it called was not recorded */
+    else if (t->has_jumped && t->depth && !t->lost && block->addr == t->call[t->depth - 1].back)
+        pop(t); /* its last call was a jump to what was not recorded */
     else if (t->has_returned && block->addr != t->last.back && !unwind(t, block->addr) && t->last.node)
         push(t, &t->last); /* who called it is not recorded, and calls back again */
     uint32_t node = top(t);
     t->has_called = last->class == PEET_CL_call || last->class == PEET_CL_call_indirect;
     t->has_returned = last->class == PEET_CL_return;
+    t->has_jumped = last->class == PEET_CL_jump || last->class == PEET_CL_jump_indirect;
     if (t->has_called) {
         t->last = (struct path_call){ last->addr, last->addr + last->length, child(p, node, last->addr) };
         push(t, &t->last);

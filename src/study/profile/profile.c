@@ -17,6 +17,8 @@ enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS
 /* Where a place referred last: as long as it stays there, nothing has to be looked up. */
 struct site {
     uint64_t start, end, version;
+    uint64_t origin,
+        stride;    /* where its object begins, and after how many bytes members come again (0: there are none) */
     uint32_t cell; /* 1 + number; 0: it has not referred yet */
 };
 
@@ -95,6 +97,7 @@ int profile_new(const struct machine_config *machine, struct source *source, str
     x->recent = mem_alloc(machine->cpus, sizeof *x->recent);
     for (unsigned i = 0; i < machine->cpus; i++)
         recent_init(&x->recent[i], own_lines(machine));
+    members_init(&p->members);
     p->window_length = FIRST_WINDOW;
     paths_init(&p->paths, p->trace);
     if ((r = where_open(p->trace, &p->where, err)) < 0 || (r = objects_new(p->trace, p->where, &p->objects, err)) < 0) {
@@ -126,6 +129,7 @@ void profile_free(struct profile *p)
     where_free(p->where);
     paths_release(&p->paths);
     sim_result_release(&p->result);
+    members_release(&p->members);
     free(p->cell);
     free(p->pair);
     free(p->leaf);
@@ -216,6 +220,8 @@ static struct site *site_of(struct running *x, uint32_t context, uint64_t addr, 
             objects_find(x->p.objects, c->process, c->thread, addr, place_addr(&x->p, place), &s->start, &s->end);
         s->version = objects_version(x->p.objects);
         s->cell = 1 + cell_number(x, place, object);
+        s->origin = addr - objects_offset(x->p.objects, c->process, addr);
+        s->stride = objects_stride(x->p.objects, object);
     }
     return s;
 }
@@ -367,6 +373,10 @@ static void add_miss(struct running *x, const struct sim_reference *r, struct pr
         leaf->stall += stall;
         leaf->misses += r->cause != MISS_KINDS;
     }
+    uint32_t object = c->object;
+    const struct site *s = site_of(x, r->context, r->addr, c->place); /* which may move cells */
+    if (s->stride && p->cell[s->cell - 1].object == object)
+        members_add(&p->members, object, (r->addr - s->origin) % s->stride, r->cause != MISS_KINDS, stall);
 }
 
 static void see_reference(void *context, const struct sim_reference *r)

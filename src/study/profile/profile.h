@@ -12,6 +12,7 @@
 
 #include "sim/sim.h"
 #include "study/objects.h"
+#include "study/profile/members.h"
 #include "study/profile/paths.h"
 #include "study/table.h"
 
@@ -77,6 +78,7 @@ struct profile {
     uint32_t insns, calls;
     struct profile_window window[PROFILE_WINDOWS];
     uint64_t window_length; /* references */
+    struct members members; /* of objects whose types have members */
     uint64_t references, misses;
     uint64_t compute, stall, fetch; /* cycles; stall is for data, fetch for instructions */
     bool is_slow;                   /* for tests: each reference is looked at, also where less would do */

@@ -10,9 +10,9 @@ enum { FUNCTIONS = 8, AROUND = 2, LONGEST = 400, LINE = 512 };
 
 static const struct column SOURCE[] = {
     { "file", "File", CELL_TEXT, true },       { "function", "Procedure", CELL_TEXT, false },
-    { "line", "Line", CELL_COUNT, false },     { "stall_share", "Of stall", CELL_PERCENT, false },
+    { "line", "Line", CELL_COUNT, false },     { "stall_share", "Of stall", CELL_SHARE, false },
     { "misses", "Misses", CELL_COUNT, false }, { "miss_rate", "Rate", CELL_PERCENT, false },
-    { "source", "Source", CELL_TEXT, false },  { 0 }
+    { "source", "Source", CELL_CODE, false },  { 0 }
 };
 
 struct cost {
@@ -65,10 +65,27 @@ static void put_line(struct table *out, const struct totals *t, uint32_t functio
     table_text(out, text);
 }
 
+/* The line as it looks with tabs of eight. */
+static void expand_tabs(const char *from, char to[LINE])
+{
+    size_t n = 0;
+
+    for (; *from && n + 9 < LINE; from++) {
+        if (*from != '\t') {
+            to[n++] = *from;
+            continue;
+        }
+        do
+            to[n++] = ' ';
+        while (n % 8);
+    }
+    to[n] = 0;
+}
+
 static void add_function(struct table *out, const struct totals *t, uint32_t function)
 {
     uint32_t first, last, line = 1;
-    char text[LINE];
+    char text[LINE], expanded[LINE];
     const char *path = t->function[function].file;
     FILE *f = path && find_lines(t, function, &first, &last) ? fopen(path, "r") : NULL;
 
@@ -79,9 +96,10 @@ static void add_function(struct table *out, const struct totals *t, uint32_t fun
     bool at_start = true;
     while (line <= last && fgets(text, sizeof text, f)) {
         bool is_whole = strchr(text, '\n') != NULL;
-        text[strcspn(text, "\n")] = 0;
+        text[strcspn(text, "\r\n")] = 0;
+        expand_tabs(text, expanded);
         if (at_start && line >= first)
-            put_line(out, t, function, line, &cost[line - first], text);
+            put_line(out, t, function, line, &cost[line - first], expanded);
         at_start = is_whole;
         line += is_whole;
     }

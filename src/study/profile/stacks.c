@@ -6,7 +6,13 @@
 #include "base/mem.h"
 #include "study/profile/export.h"
 
-/* Frames of an address, the outermost first; what would end a frame is replaced. */
+/* One line: a path, and what was spent on it. */
+struct stack {
+    char *text;
+    uint64_t compute, stall;
+};
+
+/* Frames of an address, the outermost first; what would end a frame, or look like the number behind it, is replaced. */
 static void put_frames(const struct profile *p, uint64_t addr, bool is_first, FILE *out)
 {
     struct where_frame frame[WHERE_FRAMES];
@@ -15,7 +21,7 @@ static void put_frames(const struct profile *p, uint64_t addr, bool is_first, FI
         if (!is_first)
             fputc(';', out);
         for (const char *c = frame[i].function; *c; c++)
-            fputc(*c == ';' || *c == '\n' ? ':' : *c, out);
+            fputc(*c == ';' || *c == '\n' || *c == '\r' ? ':' : *c, out);
     }
 }
 
@@ -28,26 +34,69 @@ static void put_path(const struct profile *p, uint32_t node, FILE *out)
     put_frames(p, n->call, n->parent == 0, out);
 }
 
-/* Where a block's own function is. */
-static uint64_t home_of(const struct profile *p, const struct profile_leaf *l)
+/* The path to a block, and its own function. To be freed; NULL: no memory. */
+static char *text_of(const struct profile *p, const struct profile_leaf *l)
 {
-    return peet_trace_block(p->trace, l->block)->insn[0].addr;
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        return NULL;
+    put_path(p, l->node, out);
+    put_frames(p, peet_trace_block(p->trace, l->block)->insn[0].addr, l->node == 0, out);
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const struct stack *)a)->text, ((const struct stack *)b)->text);
+}
+
+static void put_stack(const struct stack *s, FILE *out)
+{
+    if (s->compute)
+        fprintf(out, "%s %" PRIu64 "\n", s->text, s->compute);
+    if (s->stall)
+        fprintf(out, "%s;[memory] %" PRIu64 "\n", s->text, s->stall);
+}
+
+/* Blocks of one function on one path become one line. */
+static void put_all(struct stack *stack, size_t count, FILE *out)
+{
+    if (count)
+        qsort(stack, count, sizeof *stack, by_text);
+    for (size_t i = 0; i < count; i++)
+        if (i + 1 < count && strcmp(stack[i].text, stack[i + 1].text) == 0) {
+            stack[i + 1].compute += stack[i].compute;
+            stack[i + 1].stall += stack[i].stall;
+        } else {
+            put_stack(&stack[i], out);
+        }
 }
 
 int profile_stacks(const struct profile *p, FILE *out)
 {
-    for (size_t i = 0; i < p->leaves; i++) {
+    struct stack *stack = mem_alloc(p->leaves + 1, sizeof *stack);
+    size_t count = 0;
+    bool is_whole = true;
+
+    for (size_t i = 0; i < p->leaves && is_whole; i++) {
         const struct profile_leaf *l = &p->leaf[i];
         if (l->compute + l->stall == 0)
             continue;
-        put_path(p, l->node, out);
-        put_frames(p, home_of(p, l), l->node == 0, out);
-        fprintf(out, "%s %" PRIu64 "\n", "", l->compute);
-        if (l->stall) {
-            put_path(p, l->node, out);
-            put_frames(p, home_of(p, l), l->node == 0, out);
-            fprintf(out, ";[memory] %" PRIu64 "\n", l->stall);
-        }
+        stack[count] = (struct stack){ text_of(p, l), l->compute, l->stall };
+        is_whole = stack[count].text != NULL;
+        count += is_whole;
     }
-    return ferror(out) ? -1 : 0;
+    if (is_whole)
+        put_all(stack, count, out);
+    for (size_t i = 0; i < count; i++)
+        free(stack[i].text);
+    free(stack);
+    return !is_whole || ferror(out) ? -1 : 0;
 }

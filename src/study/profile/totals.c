@@ -57,6 +57,11 @@ static uint32_t line_number(struct totals *t, const struct where_frame *f, uint3
     return *number - 1;
 }
 
+uint32_t totals_line(struct totals *t, const struct where_frame *f)
+{
+    return line_number(t, f, function_number(t, f));
+}
+
 static void find_places(struct totals *t)
 {
     const struct profile *p = t->p;
@@ -66,8 +71,8 @@ static void find_places(struct totals *t)
     for (uint32_t i = 0; i < places; i++) {
         struct where_frame frame[WHERE_FRAMES];
         where_code(p->where, p->process, profile_place_addr(p, i), frame);
-        t->place[i].function = function_number(t, &frame[0]);
-        t->place[i].line = line_number(t, &frame[0], t->place[i].function);
+        t->place[i].line = totals_line(t, &frame[0]);
+        t->place[i].function = t->line[t->place[i].line].function;
     }
 }
 

@@ -42,6 +42,9 @@ void totals_release(struct totals *t);
 
 uint64_t total_stall(const struct total *x);
 
+/* The number of a frame's line, which has its function: one that was there, or a new one. */
+uint32_t totals_line(struct totals *t, const struct where_frame *f);
+
 /* A table of the source lines of the functions that wait longest, as far as their files can be read (source.c). */
 void profile_add_source(const struct totals *t, struct result *ret);
 

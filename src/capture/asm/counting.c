@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* The copy of a function that counts, for threads of which nothing is recorded for a while (capture/rt/raw.h, COPIES). It does with %r15 what
+ * instrumented code does, but what is in there is a number below 0: so many references are left. A block adds its own when it begins. Where
+ * a record would begin in the other copy, and behind each call, it looks at the sign; if there is none, control goes over.
+ *
+ * A block can look if flags mean nothing where it begins. Others only count, so that it becomes known a little later. */
+#include "capture/asm/unit.h"
+#include "capture/rt/raw.h"
+
+enum { RED_ZONE = 128 };
+
+struct counting {
+    struct asm_copy copy;
+    bool lands, falls;   /* a landing pad's label has just been written; control comes from the instruction before */
+    uint32_t landing;    /* that label */
+    uint32_t call_group; /* the last instruction of a sequence around an opaque call */
+};
+
+bool asm_has_count(const struct asm_unit *u, uint32_t function)
+{
+    return asm_has_copy(u, function) && asm_level(u) == LEVEL_memory
+           && !u->function[u->function[function].family].has_riddle;
+}
+
+bool asm_begins_record(const struct asm_block *b, uint32_t number)
+{
+    return b->parent == ASM_NONE && (!b->row || b->row->block[0] == number);
+}
+
+/* Whether nothing looks at the flags that a block finds. */
+static bool is_without_flags(const struct asm_unit *u, const struct asm_block *b)
+{
+    if (b->entry)
+        return true;
+    for (uint32_t i = b->first; i < b->first + b->count; i++) {
+        const struct x86_insn *x = &u->insn[i].x;
+        if (x->reads_flags)
+            return false;
+        if (x->kills_flags || x->insn.class == PEET_CL_call || x->insn.class == PEET_CL_call_indirect
+            || x->insn.class == PEET_CL_return)
+            return true;
+    }
+    return false;
+}
+
+static bool looks(const struct asm_unit *u, uint32_t number)
+{
+    const struct asm_block *b = &u->block[number];
+
+    return asm_begins_record(b, number) && is_without_flags(u, b);
+}
+
+static unsigned references(const struct asm_unit *u, const struct asm_block *b)
+{
+    unsigned n = 0;
+
+    for (uint32_t i = b->first; i < b->first + b->count; i++)
+        n += u->insn[i].node->own_operands;
+    return n;
+}
+
+static void emit_count(const struct counting *c, uint32_t number)
+{
+    const struct asm_unit *u = c->copy.u;
+    unsigned n = references(u, &u->block[number]);
+    FILE *out = c->copy.out;
+
+    if (asm_begins_record(&u->block[number], number))
+        fprintf(out, ".LpeetL%u:\n", number);
+    if (!looks(u, number)) {
+        if (n)
+            fprintf(out, "\tleaq\t%u(%%r15), %%r15\n", n);
+        return;
+    }
+    if (n)
+        fprintf(out, "\taddq\t$%u, %%r15\n", n);
+    else
+        fputs("\ttestq\t%r15, %r15\n", out);
+    fprintf(out, "\tjns\t.LpeetY%u\n", number);
+}
+
+static void settle(struct counting *c)
+{
+    if (!c->lands)
+        return;
+    asm_emit_reload(c->copy.u, c->copy.out);
+    fprintf(c->copy.out, "\ttestq\t%%r15, %%r15\n\tjns\t.LpeetE%u\n", c->landing);
+    c->lands = false;
+}
+
+/* Whether control may come to a label with what is in memory, and not in the register. */
+static bool lands(const struct asm_unit *u, const struct asm_statement *s)
+{
+    const struct asm_symbol *y = s->kind == ASM_LABEL ? &u->text.symbol[s->symbol] : NULL;
+
+    return y && y->landing && y->function == ASM_NONE && u->text.section[s->section].code;
+}
+
+static bool is_call(const struct asm_insn *in)
+{
+    return !in->foreign && (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect);
+}
+
+static void emit_insn(struct counting *c, const struct asm_statement *s)
+{
+    const struct asm_unit *u = c->copy.u;
+    const struct asm_insn *in = &u->insn[s->insn];
+    uint32_t own = asm_copy_target(&c->copy, in);
+    FILE *out = c->copy.out;
+    bool for_callee = true;
+
+    settle(c);
+    if (in->block != ASM_NONE && u->block[in->block].first == s->insn)
+        emit_count(c, in->block);
+    if (in->opaque ? in->opaque_call && c->call_group == ASM_NONE : asm_leaves(u, in, own, &for_callee))
+        asm_emit_spill(u, out, for_callee);
+    c->call_group = in->opaque && in->opaque_call && !is_call(in) ? s->insn : ASM_NONE;
+    asm_copy_statement(&c->copy, s);
+    if (is_call(in)) {
+        if (own == ASM_NONE || !asm_returns(u, own))
+            asm_emit_return(u, 'U', s->insn, out);
+        fprintf(out, "\ttestq\t%%r15, %%r15\n\tjns\t.LpeetD%u\n", s->insn);
+    }
+    c->falls = asm_following(u, s->insn) != ASM_NONE;
+}
+
+static void emit_label(struct counting *c, const struct asm_statement *s)
+{
+    bool is_landing = lands(c->copy.u, s);
+
+    if (is_landing || c->copy.u->text.symbol[s->symbol].leads)
+        settle(c);
+    if (is_landing && c->falls)
+        asm_emit_spill(c->copy.u, c->copy.out, false);
+    asm_copy_statement(&c->copy, s);
+    if (is_landing) {
+        c->lands = true;
+        c->landing = s->symbol;
+    }
+}
+
+/* Where control goes over: the runtime gets a red zone and, behind it, the place in the other copy. */
+static void emit_crossing(const struct asm_unit *u, const char *label, int length, FILE *out)
+{
+    fprintf(out, "\tleaq\t-%d(%%rsp), %%rsp\n\tleaq\t%.*s(%%rip), %%r14\n\tpushq\t%%r14\n", RED_ZONE, length, label);
+    fputs(u->options->model == ASM_LIBRARY ? "\tjmp\t*peet_rt_cross@GOTPCREL(%rip)\n" : "\tjmp\tpeet_rt_cross\n", out);
+}
+
+static void emit_crossing_at(const struct asm_unit *u, const struct asm_statement *s, FILE *out)
+{
+    const struct asm_insn *in = s->insn == ASM_NONE ? NULL : &u->insn[s->insn];
+    char label[32];
+
+    if (in && in->block != ASM_NONE && u->block[in->block].first == s->insn && looks(u, in->block)) {
+        unsigned n = references(u, &u->block[in->block]);
+        fprintf(out, ".LpeetY%u:\n", in->block);
+        if (n) /* the block has not begun */
+            fprintf(out, "\tleaq\t-%u(%%r15), %%r15\n", n);
+        emit_crossing(u, label, snprintf(label, sizeof label, ".LpeetH%u", in->block), out);
+    }
+    if (in && is_call(in)) {
+        fprintf(out, ".LpeetD%u:\n", s->insn);
+        emit_crossing(u, label, snprintf(label, sizeof label, ".LpeetA%u", s->insn), out);
+    }
+    if (lands(u, s)) {
+        fprintf(out, ".LpeetE%u:\n", s->symbol);
+        emit_crossing(u, s->text, (int)s->length - 1, out);
+    }
+}
+
+void asm_emit_counting(const struct asm_unit *u, uint32_t function, FILE *out)
+{
+    const struct asm_function *f = &u->function[function];
+    uint32_t start = u->text.symbol[f->symbol].statement;
+    struct counting c = { .copy = { .u = u, .f = f, .prefix = ASM_COUNTING, .counts = true, .out = out },
+                          .call_group = ASM_NONE };
+
+    fputs("\t.pushsection .text\n\t.previous\n\t.p2align 4\n", out);
+    for (uint32_t i = start; i < f->end; i++) {
+        const struct asm_statement *s = &u->text.statement[i];
+        if (s->insn != ASM_NONE)
+            emit_insn(&c, s);
+        else if (s->kind == ASM_LABEL)
+            emit_label(&c, s);
+        else
+            asm_copy_statement(&c.copy, s);
+    }
+    fputs("\t.popsection\n", out);
+    for (uint32_t i = start; i < f->end; i++)
+        emit_crossing_at(u, &u->text.statement[i], out);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include "study/profile/members.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+void members_init(struct members *m)
+{
+    *m = (struct members){ .numbers.value_size = sizeof(uint32_t) };
+}
+
+void members_release(struct members *m)
+{
+    map_release(&m->numbers);
+    free(m->cost);
+}
+
+void members_add(struct members *m, uint32_t object, uint64_t offset, bool is_miss, uint64_t stall)
+{
+    uint32_t *number = map_put(&m->numbers, offset, object);
+
+    assert(number);
+    if (*number == 0) {
+        m->cost = mem_room(m->cost, m->count, sizeof *m->cost);
+        m->cost[m->count++] = (struct member_cost){ .object = object, .offset = offset };
+        *number = (uint32_t)m->count;
+    }
+    m->cost[*number - 1].misses += is_miss;
+    m->cost[*number - 1].stall += stall;
+}

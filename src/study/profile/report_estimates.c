@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+
+#include "study/profile/estimate_profile.h"
+#include "study/profile/report_in.h"
+
+static const struct column ESTIMATES[] = { { "object", "Data", CELL_TEXT, false },
+                                           { "misses", "Misses", CELL_COUNT, false },
+                                           { "error", "±", CELL_COUNT, false },
+                                           { "low", "At least", CELL_COUNT, false },
+                                           { "high", "At most", CELL_COUNT, false },
+                                           { "seen", "References seen", CELL_COUNT, false },
+                                           { "unknown", "Unknown", CELL_COUNT, false },
+                                           { "mu", "Missed of unknown", CELL_PERCENT, false },
+                                           { "ratio", "By ratio", CELL_COUNT, false },
+                                           { "fraction", "By fraction", CELL_COUNT, false },
+                                           { 0 } };
+
+static const struct plot ESTIMATE_PLOTS[] = { { .kind = PLOT_BARS,
+                                                .title = "Misses by data, and how far off they may be",
+                                                .over = "object",
+                                                .of = "misses",
+                                                .error = "error",
+                                                .least = 1,
+                                                .most = 15 },
+                                              { 0 } };
+
+static void put_estimate(struct table *t, const char *name, const struct sampled_object *o, bool has_sets)
+{
+    table_text(t, name);
+    table_count(t, (uint64_t)(o->misses + 0.5));
+    if (o->error >= 0)
+        table_count(t, (uint64_t)(o->error + 0.5));
+    else
+        table_none(t);
+    table_count(t, (uint64_t)(o->low + 0.5));
+    table_count(t, (uint64_t)(o->high + 0.5));
+    table_count(t, o->seen);
+    table_count(t, o->unknown);
+    if (o->unknown)
+        table_real(t, o->mu);
+    else
+        table_none(t);
+    if (has_sets) {
+        table_count(t, (uint64_t)(o->sets.ratio + 0.5));
+        table_count(t, (uint64_t)(o->sets.fraction + 0.5));
+    } else {
+        table_none(t);
+        table_none(t);
+    }
+}
+
+static void note_samples(struct table *t, const struct sampled *s, const struct sampled_object *all)
+{
+    struct sample_counts c = sampled_counts(s);
+
+    table_note(t,
+               "sampled: %" PRIu64 " of %" PRIu64 " references in %" PRIu64
+               " windows%s; all tables are scaled to the whole run, but over_time, which has what was seen",
+               c.seen - c.other_sets, c.seen + c.between, c.windows,
+               sampled_config(s)->is_random ? " at random places" : "");
+    table_note(
+        t,
+        "unknown: whether these missed depends on what was not seen; so many of them as the age estimator says are taken for "
+        "misses, whose cause is unknown. At least, at most: none, or all of them missed");
+    if (all->error >= 0)
+        table_note(t, "±: half of the interval of 95 %%, from the differences between %s",
+                   sampled_config(s)->every ? "windows" : "sets");
+    else
+        table_note(t, "too few windows to tell how much they differ: take shorter ones (--length)");
+    if (c.chosen < c.sets)
+        table_note(t, "%" PRIu64 " of %" PRIu64 " sets were chosen; misses are by fraction%s", c.chosen, c.sets,
+                   all->sets.disagree
+                       ? "; the two estimates by sets disagree by more than a tenth: sets are not alike, look at both"
+                       : "");
+}
+
+void report_add_estimates(struct report *r)
+{
+    struct sampled *s = r->p->sampled;
+    struct sampled_object o;
+    size_t shown = 0;
+
+    if (!s)
+        return;
+    bool has_sets = sampled_counts(s).chosen < sampled_counts(s).sets;
+    struct table *t = result_table(r->result, "estimates", "Estimates from samples", ESTIMATES);
+    t->plot = ESTIMATE_PLOTS;
+    sampled_object(s, ESTIMATE_ALL, &o);
+    put_estimate(t, "all", &o, has_sets);
+    note_samples(t, s, &o);
+    for (size_t i = 0; i < r->t.by_object_count && shown < report_rows(r); i++) {
+        const struct total *x = &r->t.by_object[i];
+        const char *name = report_object(r, x->object);
+        if (report_is_small(r, x) || !report_wants(r, name, NULL))
+            continue;
+        sampled_object(s, x->object, &o);
+        put_estimate(t, name, &o, has_sets);
+        shown++;
+    }
+}

@@ -1,0 +1,60 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Data of threads and mapped files have their names in a profile, and names of a program that was built anew are not believed.
+set -u
+. tests/lib.sh
+peet=$PEET_BUILD/peet
+column() { # CSV TABLE COLUMN
+    awk -F, -v table="$2" -v column="$3" '$1 == "table" { delete at; for (i = 1; i <= NF; i++) at[$i] = i } $1 == table { print $at[column] }' "$1"
+}
+# A row of the objects: how often they are referred to, of which kind, in which bytes.
+object() { # CSV NAME
+    awk -F, -v name="$2" '$1 == "table" { delete at; for (i = 1; i <= NF; i++) at[$i] = i }
+        $1 == "objects" && $at["object"] == name { print $at["references"], $at["kind"], $at["bytes"], $at["place"] }' "$1"
+}
+is() { # CSV NAME REFERENCES KIND BYTES PLACE
+    local row
+    row=$(object "$1" "$2")
+    [ "$row" = "$3 $4 $5 $6" ] || { echo "$2: '$row', not '$3 $4 $5 $6'"; column "$1" objects object; }
+}
+# The same, but for the first references of each of three threads, which may come before it is known where the thread's data is.
+is_nearly() { # CSV NAME REFERENCES KIND BYTES PLACE
+    local row references
+    row=$(object "$1" "$2")
+    references=${row%% *}
+    if [ -z "$row" ] || [ "$references" -gt "$3" ] || [ "$references" -lt $(($3 - 12)) ] || [ "${row#* }" != "$4 $5 $6" ]; then
+        echo "$2: '$row', not '$3 $4 $5 $6'"
+    fi
+}
+head -c 100000 /dev/zero >"$TMP/book"
+place() { echo "own.c:$(grep -n "$1" tests/e2e/subjects/own.c | head -n 1 | cut -d: -f1)"; }
+for level in -O0 -O2; do
+    for link in "" -static; do
+        # shellcheck disable=SC2086
+        "$peet" cc -g $level $link -o "$TMP/own" tests/e2e/subjects/own.c -lpthread 2>"$TMP/err" || { skip "data of threads ($level $link)" "does not link"; continue; }
+        "$peet" profile -m memspy-16k --cpus 2 --top 0 --format csv --trace "$TMP/own.peet" -- "$TMP/own" "$TMP/book" >"$TMP/csv" 2>"$TMP/err"
+        updates=36864 # at -O2 a count is one reference, at -O0 two
+        [ $level = -O2 ] || updates=73728
+        verdict "data of threads has its name ($level${link:+ $link})" "$(
+            is_nearly "$TMP/csv" scratch 73728 thread-local 32768 "$(place 'scratch\[CELLS\]')"
+            is "$TMP/csv" work::history $updates thread-local 262144 "$(place 'history\[CELLS\]')"
+            [ $level = -O2 ] || is "$TMP/csv" rounds 19 thread-local 4 "$(place '__thread int rounds')"
+        )"
+        verdict "a mapped file has the name of what it is assigned to ($level${link:+ $link})" "$(
+            is "$TMP/csv" book 6250 mapped 100000 "$(place 'book = mmap')"
+        )"
+    done
+done
+verdict "a program that was built anew is told, and the profile goes on without its lines" "$(
+    "$peet" cc -g -O1 -o "$TMP/own" tests/e2e/subjects/own.c -lpthread
+    "$peet" record -o "$TMP/own.peet" -- "$TMP/own" >/dev/null 2>&1
+    "$peet" profile "$TMP/own.peet" >"$TMP/out" 2>"$TMP/err"
+    grep 'built anew' "$TMP/err"
+    head -n 1 "$TMP/out" | grep -q 'own\.c:' || head -n 1 "$TMP/out"
+    "$peet" cc -g -O2 -o "$TMP/own" tests/e2e/subjects/own.c -lpthread
+    "$peet" profile "$TMP/own.peet" >"$TMP/out" 2>"$TMP/err" || echo "status $?"
+    grep -q "warning: $TMP/own was built anew since this was recorded.*record it again" "$TMP/err" || { echo "no warning:"; cat "$TMP/err"; }
+    grep 'own\.c:' "$TMP/out"
+    grep -q '% of the time waits for .* in work' "$TMP/out" || head -n 3 "$TMP/out"
+)"
+exit $status

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/* A machine in a program's process (capture/rt/raw.h, INSIDE) that looks at a part of what the first thread does: before it lets it go on, it
+ * says how many references are to be left out. The job is that number; the answer says how many references were seen, how many left out, and in
+ * how many gaps. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "capture/live/steer.h"
+#include "capture/rt/raw.h"
+
+__attribute__((visibility("default"))) raw_machine peet_machine;
+
+int peet_machine(const struct raw_host *host)
+{
+    char answer[RAW_PATH] = "";
+    uint64_t off = 0, seen = 0, left_out = 0, gaps = 0;
+    FILE *f = fopen(host->header->job, "r");
+    struct peet_batch batch;
+    struct peet_err err = { 0 };
+    struct steer *s;
+
+    for (size_t i = 0; f && i + 1 < sizeof answer && (answer[i] = (char)getc(f)); i++)
+        ;
+    if (!f || fscanf(f, "%" SCNu64, &off) != 1)
+        return 3;
+    fclose(f);
+    int r = steer_attach(host, 0, &s, &err);
+    while (r >= 0) {
+        host->set_off(0, off);
+        if ((r = steer_next(s, 0, 0, &batch, &err)) <= 0)
+            break;
+        for (size_t i = 0; i < batch.count; i++)
+            seen += peet_is_reference(&batch.records[i]) != 0;
+        for (size_t i = 0; i < batch.event_count; i++)
+            if (batch.events[i].kind == PEET_EV_gap) {
+                left_out += batch.events[i].arg[1];
+                gaps++;
+            }
+    }
+    f = fopen(answer, "w");
+    if (!f)
+        return 3;
+    fprintf(f, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", seen, left_out, gaps, r < 0 ? err.text : "");
+    fclose(f);
+    return RAW_GO_ON;
+}
