@@ -6,6 +6,8 @@
 
 #include "sim/solo_state.h"
 
+enum { LONG_INTERVAL = 256 }; /* lines */
+
 struct solo_key {
     uint64_t used;
     struct solo_line *line;
@@ -17,7 +19,9 @@ void solo_lines_init(struct solo *s, uint64_t most)
 
     s->lines.pages.value_size = sizeof(struct solo_line *);
     r->most = most;
-    r->width = most / 64 > 8 ? (uint32_t)(most / 64) : 8;
+    /* Long intervals have fewer first uses; but the one in which the cache would end is looked through. */
+    uint64_t width = most / 16 < LONG_INTERVAL ? most / 16 : most / 64 > LONG_INTERVAL ? most / 64 : LONG_INTERVAL;
+    r->width = width > 8 ? (uint32_t)width : 8;
     r->now = 1;
 }
 

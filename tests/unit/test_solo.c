@@ -9,7 +9,7 @@
 #include "solo_program.h"
 #include "study/profile/profile.h"
 
-enum { PROGRAMS = 170, MACHINES = 2, SHARED_PROGRAMS = 15, THREADS = 3, HOT = 480, USES = 50000 };
+enum { PROGRAMS = 170, MACHINES = 2, SHARED_PROGRAMS = 15, THREADS = 3, HOT = 112, USES = 50000 };
 
 /* ---- machines ---- */
 
@@ -260,8 +260,8 @@ static void write_uses(struct program *p)
         hot[i] = HOME + 16 * (2 * i + draw(&p->random, 2));
     for (unsigned i = 0; i < USES; i++) {
         uint64_t addr = i < HOT                 ? hot[i]
-                        : draw(&p->random, 400) ? hot[draw(&p->random, HOT)]
-                                                : FAR + 16 * draw(&p->random, 64);
+                        : draw(&p->random, 800) ? hot[draw(&p->random, HOT)]
+                                                : FAR + 16 * draw(&p->random, 32);
         put(s, p->block[0], &addr);
     }
     CHECK_EQ(peet_stream_close(s, &err), 0);
@@ -285,7 +285,7 @@ static void many_intervals_are_packed_into_few(void)
     for (unsigned ways = 1; t && ways <= 8; ways *= 8) {
         c = random_machine(&random);
         c.level[0] = (struct level_config){ .line = 16, .replacement = &replacement_lru, .allocates = true };
-        c.level[0].bytes = 512 * 16;
+        c.level[0].bytes = 128 * 16;
         c.level[0].ways = ways;
         c.level[1].bytes = c.level[2].bytes = 0;
         compare(t, &c, are_same);
