@@ -98,16 +98,7 @@ static int look(struct peet_trace *t, const struct machine_config *config, uint6
     sampling.every = sampling.length * LOOK_PART;
     int r = is_part ? sampled_geometry(config, &sampling, err) : 0;
     if (r == 0)
-        r = source_open_trace(t, is_part, &source, err);
-    if (r == 0 && is_part) {
-        struct source *inner = source;
-        source = NULL; /* it is gone if that fails */
-        r = source_take_sample(inner, &sampling, &source, err);
-    }
-    if (r == 0)
-        r = profile_new(config, source, &p, err);
-    if (r == 0 && is_part)
-        r = profile_set_sample(p, &sampling, err);
+        r = profile_open_trace(t, config, is_part ? &sampling : NULL, &source, &p, err);
     if (r == 0) {
         progress_init(&progress, stderr, peet_trace_path(t), 0, "references");
         r = profile_run(p, &subject_want_end, &progress, err);
@@ -125,9 +116,7 @@ static int look(struct peet_trace *t, const struct machine_config *config, uint6
 static int advise(struct peet_trace *t, const char *path)
 {
     struct machine_config config;
-    struct peet_totals totals;
     struct peet_err err;
-    uint64_t references = 0, looked_at = 0;
     double rate = 0;
     int code = subject_machine(&config, machine, &settings, cpus);
 
@@ -135,9 +124,7 @@ static int advise(struct peet_trace *t, const char *path)
         return code;
     if (peet_trace_is_pipe(t))
         return usage_error(&cmd_advise, "a trace is read thread by thread, which a pipe cannot do: give a file");
-    for (size_t i = 0; peet_trace_thread(t, i); i++)
-        if (peet_trace_totals(t, peet_trace_thread(t, i)->id, &totals) == 0)
-            references += totals.references;
+    uint64_t references = subject_references(t), looked_at = 0;
     subject_expect_end();
     if (look(t, &config, references, &looked_at, &rate, &err) < 0)
         return fail(&err);
@@ -166,17 +153,7 @@ static int run(int operands, char **operand)
 }
 
 static const struct opt options[] = {
-    { .name = "machine",
-      .letter = 'm',
-      .type = OPT_STRING,
-      .arg = "MACHINE",
-      .value = &machine,
-      .help = "a preset (peet list machines), or a file (modern)" },
-    { .name = "set",
-      .type = OPT_LIST,
-      .arg = "PATH=VALUE",
-      .value = &settings,
-      .help = "change one of the machine's settings (peet list settings)" },
+    SUBJECT_MACHINE_OPTIONS(machine, settings),
     { .name = "cpus", .type = OPT_STRING, .arg = "N", .value = &cpus, .help = "the number of processors" },
     { 0 },
 };

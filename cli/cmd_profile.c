@@ -142,14 +142,6 @@ struct subject {
     struct profile *profile;
 };
 
-static int take_sample(struct source **s, const struct sample_config *config, struct peet_err *err)
-{
-    struct source *inner = *s;
-
-    *s = NULL; /* it is gone if that fails */
-    return source_take_sample(inner, config, s, err);
-}
-
 static int run_subject(struct subject *s, const char *title, const volatile uint32_t *stop, struct peet_err *err)
 {
     struct progress progress;
@@ -175,10 +167,7 @@ static int open_subject(struct subject *s, const char *path, const char *title)
         return fail(&err);
     if (peet_trace_is_pipe(s->trace))
         return usage_error(&cmd_profile, "a trace is read thread by thread, which a pipe cannot do: give a file");
-    if (source_open_trace(s->trace, sample || sets, &s->source, &err) < 0
-        || ((sample || sets) && take_sample(&s->source, &sampling, &err) < 0)
-        || profile_new(&config, s->source, &s->profile, &err) < 0
-        || ((sample || sets) && profile_set_sample(s->profile, &sampling, &err) < 0))
+    if (profile_open_trace(s->trace, &config, sample || sets ? &sampling : NULL, &s->source, &s->profile, &err) < 0)
         return fail(&err);
     for (size_t i = 0; where_problem(s->profile->where, i); i++)
         warn("%s", where_problem(s->profile->where, i));
@@ -192,6 +181,14 @@ static int open_subject(struct subject *s, const char *path, const char *title)
     return r < 0 ? fail(&err) : EXIT_OK;
 }
 
+static void drop_subject(struct subject *s)
+{
+    profile_free(s->profile);
+    source_free(s->source);
+    peet_trace_free(s->trace);
+    *s = (struct subject){ 0 };
+}
+
 /* Says what was wrong with the trace, and which code that is. */
 static int close_subject(struct subject *s, int code)
 {
@@ -201,9 +198,7 @@ static int close_subject(struct subject *s, int code)
         warn("%s", peet_trace_problem(s->trace, i));
         code = code == EXIT_OK ? EXIT_DAMAGED : code;
     }
-    profile_free(s->profile);
-    source_free(s->source);
-    peet_trace_free(s->trace);
+    drop_subject(s);
     return code;
 }
 
@@ -241,50 +236,32 @@ static int compare(char **path)
 
 enum { FIRST_PART = 64, SAMPLES = 10 };
 
-/* References of a trace. */
-static int count_references(const char *path, uint64_t *ret)
+/* One profile of several; NULL is the whole one. */
+static int try_part(struct subject *s, const char *path, const char *title, const char *part)
 {
-    struct peet_totals totals;
-    struct peet_trace *t;
-    struct peet_err err;
-
-    if (peet_trace_open(path, &t, &err) < 0)
-        return fail(&err);
-    *ret = 0;
-    for (size_t i = 0; peet_trace_thread(t, i); i++)
-        if (peet_trace_totals(t, peet_trace_thread(t, i)->id, &totals) == 0)
-            *ret += totals.references;
-    peet_trace_free(t);
-    return EXIT_OK;
-}
-
-/* One profile of several; NULL is the whole one. It is closed again unless it is wanted. */
-static int try_part(struct subject *s, const char *path, const char *title, const char *part, char **ret_order)
-{
+    drop_subject(s);
     sample = part;
-    int code = open_subject(s, path, title);
-
-    *ret_order = code == EXIT_OK ? advice_order(s->profile) : NULL;
-    return code;
+    return open_subject(s, path, title);
 }
 
 /* How long samples are to be, from a first look; 0: there is no use in them. */
-static int choose_length(struct subject *s, const char *path, const char *title, uint64_t references)
+static int choose_length(const char *path, const char *title, uint64_t references)
 {
-    char *order;
+    uint64_t given = sample_length, first = references / 100 / SAMPLES;
+    struct subject s = { 0 };
 
-    sample_length = references / 100 / SAMPLES < DEFAULT_LENGTH ? references / 100 / SAMPLES : DEFAULT_LENGTH;
-    int code = references >= ADVICE_MODERATE_SIZE ? try_part(s, path, title, "1/100", &order) : EXIT_OK;
-    if (code != EXIT_OK || references < ADVICE_MODERATE_SIZE) {
-        sample_length = 0;
-        return code;
+    sample_length = 0;
+    if (references < ADVICE_MODERATE_SIZE)
+        return EXIT_OK;
+    sample_length = first < DEFAULT_LENGTH ? first : DEFAULT_LENGTH;
+    int code = try_part(&s, path, title, "1/100");
+    if (code == EXIT_OK) {
+        const struct profile *p = s.profile;
+        sample_length = advice_for(p->references ? (double)p->misses / (double)p->references : 0, references).length;
     }
-    free(order);
-    const struct profile *p = s->profile;
-    struct advice a = advice_for(p->references ? (double)p->misses / (double)p->references : 0, references);
-    sample_length = a.length;
-    code = close_subject(s, code);
-    *s = (struct subject){ 0 };
+    if (sample_length && given != DEFAULT_LENGTH)
+        sample_length = given;
+    drop_subject(&s);
     return code;
 }
 
@@ -292,25 +269,24 @@ static int choose_length(struct subject *s, const char *path, const char *title,
 static int profile_automatically(const char *path, const char *title)
 {
     struct subject s = { 0 };
-    char *before = NULL, *order = NULL, part[16];
-    uint64_t references = 0, given = sample_length;
-    bool is_same = false;
-    int code = count_references(path, &references);
+    char *before = NULL, part[16];
+    uint64_t references;
+    bool is_enough = false;
+    struct peet_err err;
 
-    if (code == EXIT_OK)
-        code = choose_length(&s, path, title, references);
-    if (sample_length && given != DEFAULT_LENGTH)
-        sample_length = given;
-    for (unsigned one_in = FIRST_PART; code == EXIT_OK && !is_same; one_in /= 2) {
+    if (peet_trace_open(path, &s.trace, &err) < 0)
+        return fail(&err);
+    references = subject_references(s.trace);
+    drop_subject(&s);
+    int code = choose_length(path, title, references);
+    for (unsigned one_in = FIRST_PART; code == EXIT_OK && !is_enough; one_in /= 2) {
         bool is_whole = sample_length == 0 || one_in < 2;
         if (!is_whole && references / one_in / sample_length < SAMPLES)
             continue; /* too few */
-        if (s.profile)
-            close_subject(&s, code);
-        s = (struct subject){ 0 };
         snprintf(part, sizeof part, "1/%u", one_in);
-        code = try_part(&s, path, title, is_whole ? NULL : part, &order);
-        is_same = is_whole || is_steady || (before && order && strcmp(before, order) == 0);
+        code = try_part(&s, path, title, is_whole ? NULL : part);
+        char *order = code == EXIT_OK ? advice_order(s.profile) : NULL;
+        is_enough = is_whole || is_steady || subject_want_end || (before && order && strcmp(before, order) == 0);
         free(before);
         before = order;
     }
@@ -473,17 +449,7 @@ static const char *const COLORS[] = { "auto", "always", "never", NULL };
 static const char *const SORTS[] = { "stall", "misses", "references", NULL };
 
 static const struct opt options[] = {
-    { .name = "machine",
-      .letter = 'm',
-      .type = OPT_STRING,
-      .arg = "MACHINE",
-      .value = &machine,
-      .help = "a preset (peet list machines), or a file (modern)" },
-    { .name = "set",
-      .type = OPT_LIST,
-      .arg = "PATH=VALUE",
-      .value = &settings,
-      .help = "change one of the machine's settings (peet list settings)" },
+    SUBJECT_MACHINE_OPTIONS(machine, settings),
     { .name = "cpus", .type = OPT_STRING, .arg = "N", .value = &cpus, .help = "the number of processors" },
     { .name = "top",
       .type = OPT_NUMBER,

@@ -240,17 +240,7 @@ static int run(int operands, char **operand)
 static const char *const DOALL[] = { "split", "keep", NULL };
 
 static const struct opt options[] = {
-    { .name = "machine",
-      .letter = 'm',
-      .type = OPT_STRING,
-      .arg = "MACHINE",
-      .value = &machine,
-      .help = "a preset (peet list machines), or a file (modern)" },
-    { .name = "set",
-      .type = OPT_LIST,
-      .arg = "PATH=VALUE",
-      .value = &settings,
-      .help = "change one of the machine's settings (peet list settings)" },
+    SUBJECT_MACHINE_OPTIONS(machine, settings),
     { .name = "cpus",
       .type = OPT_LIST,
       .arg = "N",

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "cli/cli.h"
+#include "peet/trace.h"
 
 bool subject_is_program(int operands, const char *name)
 {
@@ -60,4 +61,15 @@ int subject_machine(struct machine_config *ret, const char *machine, const struc
     free(set);
     free(count);
     return r < 0 ? fail(&err) : EXIT_OK;
+}
+
+uint64_t subject_references(const struct peet_trace *t)
+{
+    struct peet_totals totals;
+    uint64_t references = 0;
+
+    for (size_t i = 0; peet_trace_thread(t, i); i++)
+        if (peet_trace_totals(t, peet_trace_thread(t, i)->id, &totals) == 0)
+            references += totals.references;
+    return references;
 }

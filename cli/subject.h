@@ -26,4 +26,21 @@ void subject_expect_end(void);
 /* The machine with these settings, and so many processors if that is not NULL; an exit code. */
 int subject_machine(struct machine_config *ret, const char *machine, const struct opt_list *settings, const char *cpus);
 
+/* The options for it. */
+#define SUBJECT_MACHINE_OPTIONS(machine, settings) \
+    { .name = "machine", \
+      .letter = 'm', \
+      .type = OPT_STRING, \
+      .arg = "MACHINE", \
+      .value = &(machine), \
+      .help = "a preset (peet list machines), or a file (modern)" }, \
+    { \
+        .name = "set", .type = OPT_LIST, .arg = "PATH=VALUE", .value = &(settings), \
+        .help = "change one of the machine's settings (peet list settings)" \
+    }
+
+/* References of all threads of a trace. */
+struct peet_trace;
+uint64_t subject_references(const struct peet_trace *t);
+
 #endif

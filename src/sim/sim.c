@@ -561,22 +561,28 @@ static uint64_t end_of_turn(const struct sim *s, const struct place *p, uint64_t
     return s->scheduler.count > 0 && over < limit ? over : limit;
 }
 
+/* What the source has said when the place's context wanted to go on, which is handed on: 1, 0 at the context's end, or an error. */
+static int see_more(struct sim *s, struct place *p, int said, struct peet_err *err)
+{
+    p->context->yields = false;
+    p->context->reply = 0;
+    int r = said < 0 ? said : see_contexts(s, err);
+    if (r < 0)
+        return r;
+    if (said == 0)
+        sim_end_context(s, p);
+    return said;
+}
+
 /* The same for a machine that takes words: up to an event, or to the end of its turn. */
 static int go_on_solo(struct sim *s, struct place *p, uint64_t limit, struct peet_err *err)
 {
     struct context *c = p->context;
 
     while (c->words.word == c->words.end) {
-        c->yields = false;
-        int r = source_words(s->source, c->sched.number, c->reply, &c->words, err);
-        c->reply = 0;
-        int seen = r < 0 ? r : see_contexts(s, err);
-        if (seen < 0)
-            return seen;
-        if (r == 0) {
-            sim_end_context(s, p);
-            return 0;
-        }
+        int r = see_more(s, p, source_words(s->source, c->sched.number, c->reply, &c->words, err), err);
+        if (r <= 0)
+            return r;
     }
     struct solo_time *t = solo_time(s->solo);
     uint64_t references = t->references;
@@ -608,17 +614,11 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
     if (s->solo)
         return go_on_solo(s, p, limit, err);
     while (c->at == c->batch.count) {
-        c->yields = false;
-        int r = source_next(s->source, c->sched.number, c->reply, &c->batch, err);
+        int said = source_next(s->source, c->sched.number, c->reply, &c->batch, err);
         c->at = 0;
-        c->reply = 0;
-        int seen = r < 0 ? r : see_contexts(s, err);
-        if (seen < 0)
-            return seen;
-        if (r == 0) {
-            sim_end_context(s, p);
-            return 0;
-        }
+        int r = see_more(s, p, said, err);
+        if (r <= 0)
+            return r;
     }
     const struct peet_record *r = &c->batch.records[c->at];
     if (r->kind == PEET_EVENT) {

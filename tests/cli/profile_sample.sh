@@ -70,6 +70,15 @@ verdict 'of a steady program fewer references are looked at' "$([ "$(looked_at s
 profile short --sample auto
 verdict 'auto looks at all of a short trace' "$(grep '^estimates,' "$dir/short.csv")"
 
+head -c $(($(stat -c %s "$dir/long.peet") * 9 / 10)) "$dir/long.peet" >"$dir/cut.peet"
+"$peet" profile -m memspy-16k --sample auto "$dir/cut.peet" >"$dir/out" 2>"$dir/err"
+code=$?
+verdict 'auto reports what is there of a damaged trace, and says once what is not' "$(
+    [ $code = 4 ] || { echo "status $code"; cat "$dir/err"; }
+    grep -q 'of the time waits for' "$dir/out" || cat "$dir/out"
+    sort "$dir/err" | uniq -d
+)"
+
 # peet advise
 "$peet" advise -m memspy-16k --format csv "$dir/a.peet" >"$dir/few.csv" 2>"$dir/err" || cat "$dir/err"
 "$peet" advise -m memspy-16k --format csv "$dir/long.peet" >"$dir/moderate.csv" 2>"$dir/err" || cat "$dir/err"

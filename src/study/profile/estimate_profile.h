@@ -44,6 +44,10 @@ struct sampled_object { /* of the whole run */
 };
 void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *ret); /* or ESTIMATE_ALL */
 
+/* The profile of a trace, from samples if sampling is not NULL; to be run. Source and profile, as far as they are there, are to be freed also after an error. */
+int profile_open_trace(struct peet_trace *t, const struct machine_config *machine, const struct sample_config *sampling,
+                       struct source **ret_source, struct profile **ret, struct peet_err *err);
+
 struct sample_counts sampled_counts(const struct sampled *s);
 const struct sample_config *sampled_config(const struct sampled *s);
 
