@@ -53,7 +53,7 @@ static inline __attribute__((always_inline)) enum near lead_refer(struct sim *s,
 {
     if (!memory_is_found(p->front, addr, r->size, r->kind))
         return memory_lead(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind);
-    memory_mark(p->front, addr >> p->front->shift);
+    memory_mark(p->front, addr >> p->front->shift, r->kind);
     return NEAR_SMOOTH;
 }
 
@@ -129,7 +129,8 @@ static void lead_on(struct sim *s, struct place *p)
     const struct peet_repeat *n = context_repeat(c);
     for (size_t i = 0; i < n->count; i++)
         if (n->records[i].kind != PEET_BLOCK)
-            memory_mark(p->front, (n->records[i].addr + n->step[i] * (c->trip - 1)) >> p->front->shift);
+            memory_mark(p->front, (n->records[i].addr + n->step[i] * (c->trip - 1)) >> p->front->shift,
+                        n->records[i].kind);
 }
 
 /* What was not easy in trips. */

@@ -69,6 +69,9 @@ static void find_front(struct memory *m, unsigned cpu)
         f->fast[PEET_LOAD] |= reads ? 1u << s | 1u << (s | WATCHED) : 0;
         f->fast[PEET_STORE] |= writes && !m->config.level[0].is_write_through ? 1u << s : 0;
     }
+    m->reads_stay = true;
+    for (unsigned s = 1; s < p->states; s++)
+        m->reads_stay &= !(p->flags[s] & STATE_READABLE) || p->flags[p->snoop[s][BUS_READ].next] & STATE_READABLE;
     f->fast[PEET_PREFETCH] = f->fast[PEET_LOAD];
     f->fast[PEET_UPDATE] = f->fast[PEET_STORE];
 }
@@ -157,11 +160,11 @@ static unsigned state_of(struct memory *m, unsigned cpu, uint64_t line)
     return PROTOCOL_ABSENT;
 }
 
-/* Another processor is about to change the state of a line here, and will look at it before. */
-static void announce(struct memory *m, unsigned cpu, uint64_t line)
+/* Another processor is about to change the state of a line here by a transaction, and will look at it before. */
+static void announce(struct memory *m, unsigned cpu, uint64_t line, unsigned op)
 {
     if (m->watcher)
-        m->watcher(m->watching, cpu, line);
+        m->watcher(m->watching, cpu, line, op == BUS_READ && m->reads_stay);
 }
 
 /* A processor has a line no more. */
@@ -217,7 +220,7 @@ static void leave_shared(struct memory *m, unsigned level, uint64_t entry)
         h = history_at(&m->histories, line);
         for (uint64_t left = h->present; left; left &= left - 1) {
             unsigned cpu = (unsigned)__builtin_ctzll(left);
-            announce(m, cpu, line);
+            announce(m, cpu, line, BUS_READ_OWN);
             m->cpu[cpu].counts.write_backs += must_be_written(m, state_of(m, cpu, line));
             change_state(m, cpu, line, PROTOCOL_ABSENT);
             lose(m, h, line, cpu, REPLACED);
@@ -285,7 +288,7 @@ static void snoop(struct memory *m, unsigned cpu, uint64_t line, unsigned op, st
 {
     for (uint64_t left = h->present & ~((uint64_t)1 << cpu); left; left &= left - 1) {
         unsigned other = (unsigned)__builtin_ctzll(left);
-        announce(m, other, line);
+        announce(m, other, line, op);
         unsigned state = state_of(m, other, line) & STATE_MASK;
         const struct snoop_cell *cell = &m->protocol->snoop[state][op];
         assert(state);
@@ -295,7 +298,8 @@ static void snoop(struct memory *m, unsigned cpu, uint64_t line, unsigned op, st
             t->supplier = (int)other;
         if (cell->acts & SNOOP_FLUSH)
             take_back(m, line);
-        change_state(m, other, line, cell->next);
+        if (cell->next != state)
+            change_state(m, other, line, cell->next);
         if (cell->next == PROTOCOL_ABSENT) {
             lose(m, h, line, other, INVALIDATED);
             m->cpu[other].counts.invalidations++;
@@ -477,14 +481,14 @@ static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, en
     struct memory_counts *n = &m->cpu[cpu].counts;
 
     for (uint64_t left = h->present; left; left &= left - 1) /* what they wrote before their time is no cause */
-        announce(m, (unsigned)__builtin_ctzll(left), line);
+        announce(m, (unsigned)__builtin_ctzll(left), line, cell->op);
     n->misses++;
     n->causes[history_cause(h, cpu, words)]++;
     if (kind == PEET_STORE && !m->config.level[0].allocates) { /* the word goes to memory; nobody keeps what it was */
         int owner = FABRIC_MEMORY;                             /* the only one who has what others wrote before */
         for (uint64_t left = h->present; left; left &= left - 1) {
             unsigned other = (unsigned)__builtin_ctzll(left);
-            announce(m, other, line);
+            announce(m, other, line, BUS_READ_OWN);
             if (must_be_written(m, state_of(m, other, line)))
                 owner = (int)other;
             change_state(m, other, line, PROTOCOL_ABSENT);
@@ -687,7 +691,7 @@ struct memory_front *memory_front(struct memory *m, unsigned cpu)
     return &m->cpu[cpu].front;
 }
 
-void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu, uint64_t line), void *context)
+void memory_set_watcher(struct memory *m, memory_watcher *watcher, void *context)
 {
     m->watcher = watcher;
     m->watching = context;

@@ -35,7 +35,7 @@ int near_init(struct memory *m, struct processor *p)
 {
     const struct cache *first = &p->level[0];
 
-    p->front.marks = calloc(MEMORY_MARKS, sizeof *p->front.marks);
+    p->front.marks = calloc(2 * MEMORY_MARKS, sizeof *p->front.marks);
     p->filled = calloc(first->sets + 1, sizeof *p->filled);
     if (can_bring(m, p))
         p->behind = calloc(first->sets * first->ways, sizeof *p->behind);
@@ -57,7 +57,7 @@ void memory_lead_begin(struct memory *m, unsigned cpu)
     f->touches = f->changed = 0;
     if (++f->lead > 0)
         return;
-    memset(f->marks, 0, MEMORY_MARKS * sizeof *f->marks); /* the numbers of leads begin anew */
+    memset(f->marks, 0, 2 * MEMORY_MARKS * sizeof *f->marks); /* the numbers of leads begin anew */
     memset(p->filled, 0, (p->level[0].sets + 1) * sizeof *p->filled);
     f->lead = 1;
 }
@@ -79,28 +79,15 @@ bool near_tell(struct memory *m, struct processor *p, const struct part *part, b
     return true;
 }
 
-/* What goes out of the first level is marked, too: it is in another state where it goes. */
-static enum near bring(struct memory *m, struct processor *p, uint64_t line, enum peet_kind kind)
+/* The line is nowhere here: before long it comes, and another one of its set goes. */
+static void expect(const struct memory *m, const struct processor *p, uint64_t line)
 {
-    size_t changed = p->front.changed;
-    enum near n = p->behind ? near_bring(m, p, line, cache_find(&p->level[1], line), kind, true) : NEAR_NOT;
+    const struct cache *last = &p->level[m->private_levels - 1];
+    uint64_t set = cache_set(last, line);
 
-    if (n == NEAR_NOT)
-        return n;
-    p->filled[line & p->level[0].mask] = p->front.lead;
-    memory_mark(&p->front, p->change[changed].old >> CACHE_STATE_BITS);
-    return n;
-}
-
-/* A reference that is not smooth; its entry in the first level is given, or NULL. */
-static __attribute__((noinline)) enum near lead_other(struct memory *m, struct processor *p, uint64_t *e,
-                                                      const struct part *part, enum peet_kind kind)
-{
-    enum near n = e ? near_write(m, p, e, part, kind, true) : bring(m, p, part->line, kind);
-
-    if (n != NEAR_NOT)
-        memory_mark(&p->front, part->line);
-    return n;
+    history_expect(&m->histories, line);
+    if (last->is_ranked && last->is_full[set])
+        history_expect(&m->histories, last->entry[set * last->ways + cache_oldest(last, set)] >> CACHE_STATE_BITS);
 }
 
 enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind)
@@ -109,21 +96,31 @@ enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     struct memory_front *f = &p->front;
     struct cache *c = &p->level[0];
     uint64_t line = addr >> c->shift, *e = cache_find(c, line);
+    enum near n = NEAR_SMOOTH;
 
     if ((addr + size - 1) >> c->shift != line || f->touches + 2 > TOUCHES || f->changed + 2 > CHANGES)
         return NEAR_NOT;
-    if (!e || !(f->fast[kind] >> cache_state(*e) & 1))
-        return lead_other(m, p, e, &(struct part){ line, addr, size }, kind);
-    near_keep_order(p, 0, cache_set(c, line));
-    cache_touch(c, e);
-    memory_mark(f, line);
-    return NEAR_SMOOTH;
+    if (!e) {
+        uint64_t *behind = p->behind ? cache_find(&p->level[1], line) : NULL;
+        n = behind ? near_bring(m, p, line, behind, kind, true) : NEAR_NOT;
+        if (!behind && 0)
+            expect(m, p, line);
+    } else if (f->fast[kind] >> cache_state(*e) & 1) {
+        near_keep_order(p, 0, cache_set(c, line));
+        cache_touch(c, e);
+    } else {
+        n = near_write(m, p, e, &(struct part){ line, addr, size }, kind, true);
+    }
+    if (n != NEAR_NOT)
+        memory_mark(f, line, kind);
+    return n;
 }
 
 void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed)
 {
     struct processor *p = &m->cpu[cpu];
     struct memory_front *f = &p->front;
+    const struct cache *first = &p->level[0];
 
     while (f->touches > touches) {
         const struct touch *t = &p->touch[--f->touches];
@@ -134,16 +131,23 @@ void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t cha
         const struct change *c = &p->change[--f->changed];
         *c->entry = c->old;
         f->silent[c->kind] -= c->as == NEAR_SILENT;
-        f->behind[c->kind] -= c->as == NEAR_BEHIND;
+        if (c->as == NEAR_BEHIND) {
+            uint64_t line = c->old >> CACHE_STATE_BITS, set = cache_set(first, line);
+            cache_set_tag(first, set, (unsigned)(c->entry - (first->entry + set * first->ways)), line);
+            f->behind[c->kind]--;
+        }
     }
 }
 
-bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line)
+bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line, bool reads)
 {
     const struct processor *p = &m->cpu[cpu];
     const struct cache *c = &p->level[0];
+    const uint16_t *marks = p->front.marks + line % MEMORY_MARKS;
 
+    if (reads)
+        return marks[MEMORY_MARKS] == p->front.lead;
     /* A line that goes makes room for one that came. */
-    return p->front.marks[line % MEMORY_MARKS] == p->front.lead
+    return marks[0] == p->front.lead || marks[MEMORY_MARKS] == p->front.lead
            || (p->filled[cache_set(c, line)] == p->front.lead && cache_find(c, line));
 }

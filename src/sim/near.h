@@ -51,8 +51,9 @@ struct memory {
     struct cache shared[CONFIG_LEVELS]; /* by level */
     struct fabric fabric;
     struct histories histories;
-    struct map homes;                                            /* uint32_t: 1 + node, by page */
-    void (*watcher)(void *context, unsigned cpu, uint64_t line); /* or NULL */
+    struct map homes;        /* uint32_t: 1 + node, by page */
+    bool reads_stay;         /* who can read a line still can when another one reads it, too */
+    memory_watcher *watcher; /* or NULL */
     void *watching;
     void (*loser)(void *context, unsigned cpu, uint64_t line, enum lost how); /* or NULL */
     void *losing;
@@ -127,30 +128,31 @@ static inline enum near near_bring(const struct memory *m, struct processor *p, 
                                    enum peet_kind kind, bool keep)
 {
     struct cache *first = &p->level[0], *second = &p->level[1];
-    uint64_t set = line & first->mask, *slot, *home;
+    uint64_t set = line & first->mask, behind = cache_set(second, line);
 
     if (!e || !first->is_full[set])
         return NEAR_NOT;
-    unsigned state = cache_state(*e), way = (unsigned)(first->order[set] >> 4 * (first->ways - 1) & 15);
+    unsigned state = cache_state(*e), way = cache_oldest(first, set);
     if ((kind == PEET_STORE || kind == PEET_UPDATE) && !(state = m->silent[state]))
         return NEAR_NOT;
-    slot = first->entry + set * first->ways + way;
-    home = second->entry + p->behind[slot - first->entry];
-    if (*home >> CACHE_STATE_BITS != *slot >> CACHE_STATE_BITS
-        && !(home = cache_find(second, *slot >> CACHE_STATE_BITS)))
+    uint64_t at = set * first->ways + way, *slot = first->entry + at, old = *slot,
+             *home = second->entry + p->behind[at];
+    if ((*home ^ old) >> CACHE_STATE_BITS && !(home = cache_find(second, old >> CACHE_STATE_BITS)))
         return NEAR_NOT;
     if (keep) {
         near_keep_order(p, 0, set);
-        near_keep_order(p, 1, cache_set(second, line));
+        near_keep_order(p, 1, behind);
         near_keep_entry(p, slot, kind, NEAR_BEHIND);
         near_keep_entry(p, home, kind, NEAR_NOT);
+        p->filled[set] = p->front.lead;
+        memory_mark(&p->front, old >> CACHE_STATE_BITS, PEET_STORE); /* its state is kept, to be taken back */
     }
-    cache_touch(second, e);
-    *home = *slot;
+    *home = old;
     *slot = line << CACHE_STATE_BITS | state;
-    p->behind[slot - first->entry] = (uint32_t)(e - second->entry);
-    cache_rank(first, set, way);
-    first->recent[set] = (uint8_t)way;
+    cache_set_tag(first, set, way, line);
+    p->behind[at] = (uint32_t)(e - second->entry);
+    cache_rank_oldest(first, set);
+    cache_rank(second, behind, (unsigned)(e - (second->entry + behind * second->ways)));
     p->front.behind[kind]++;
     return NEAR_BEHIND;
 }

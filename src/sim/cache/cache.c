@@ -19,6 +19,25 @@ const struct replacement *replacement_find(const char *name)
     return NULL;
 }
 
+static size_t host_lines(size_t bytes)
+{
+    return (bytes + HOST_LINE - 1) / HOST_LINE * HOST_LINE;
+}
+
+/* Where entries change places, or are few, they have no tags. */
+static int init_tags(struct cache *c)
+{
+    c->tags = (c->ways + CACHE_COMPARED - 1) / CACHE_COMPARED * CACHE_COMPARED;
+    c->tag_shift = c->mask ? (uint32_t)__builtin_popcountll(c->mask) : 0;
+    if (!c->is_ranked || c->ways < CACHE_COMPARED / 2)
+        return 0;
+    size_t bytes = host_lines(c->sets * c->tags * sizeof *c->tag);
+    c->tag = aligned_alloc(HOST_LINE, bytes);
+    if (c->tag)
+        memset(c->tag, 0, bytes);
+    return c->tag ? 0 : -1;
+}
+
 int cache_init(struct cache *c, const struct cache_config *config)
 {
     assert(config->line && (config->line & (config->line - 1)) == 0);
@@ -33,13 +52,13 @@ int cache_init(struct cache *c, const struct cache_config *config)
                          .replacement = config->replacement,
                          .random = config->seed * 2 + 1 };
     c->mask = (c->sets & (c->sets - 1)) == 0 ? c->sets - 1 : 0;
-    /* Some more entries, for what is compared too much; and sets begin where lines of the host's cache do. */
-    size_t bytes = ((lines + CACHE_COMPARED) * sizeof *c->entry + HOST_LINE - 1) / HOST_LINE * HOST_LINE;
+    /* What is compared too much are entries behind those of the set, the last of which are none. */
+    size_t bytes = host_lines((lines + CACHE_RANKED_WAYS) * sizeof *c->entry);
     c->entry = aligned_alloc(HOST_LINE, bytes);
     c->order = calloc(c->sets, sizeof *c->order);
     c->recent = calloc(c->sets, sizeof *c->recent);
     c->is_full = calloc(c->sets, sizeof *c->is_full);
-    if (!c->entry || !c->order || !c->recent || !c->is_full) {
+    if (!c->entry || !c->order || !c->recent || !c->is_full || init_tags(c) < 0) {
         cache_release(c);
         return -1;
     }
@@ -52,6 +71,7 @@ int cache_init(struct cache *c, const struct cache_config *config)
 void cache_release(struct cache *c)
 {
     free(c->entry);
+    free(c->tag);
     free(c->order);
     free(c->recent);
     free(c->is_full);
@@ -89,22 +109,34 @@ static unsigned free_way(struct cache *c, uint64_t set)
     return way;
 }
 
+static uint64_t put_ranked(struct cache *c, uint64_t set, uint64_t line, unsigned state)
+{
+    uint64_t *e = c->entry + set * c->ways;
+    unsigned way = free_way(c, set);
+
+    if (way < c->ways)
+        cache_rank(c, set, way);
+    else
+        way = cache_rank_oldest(c, set);
+    uint64_t gone = e[way];
+    e[way] = line << CACHE_STATE_BITS | state;
+    cache_set_tag(c, set, way, line);
+    return cache_state(gone) ? gone : 0;
+}
+
 uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
 {
     uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways, gone = 0;
-    unsigned way = free_way(c, set);
 
     assert(state && state < CACHE_STATES);
+    if (c->is_ranked)
+        return put_ranked(c, set, line, state);
+    unsigned way = free_way(c, set);
     if (way == c->ways) {
-        way = c->is_ranked ? (unsigned)(c->order[set] >> 4 * (c->ways - 1) & 15) : c->replacement->victim(c, set);
+        way = c->replacement->victim(c, set);
         gone = e[way];
     }
     e[way] = line << CACHE_STATE_BITS | state;
-    if (c->is_ranked) {
-        cache_rank(c, set, way);
-        c->recent[set] = (uint8_t)way;
-        return gone;
-    }
     c->replacement->fill(c, set, way);
     note_recent(c, set, e[way] >> CACHE_STATE_BITS == line ? way : 0);
     return gone;
