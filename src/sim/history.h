@@ -56,15 +56,6 @@ static inline struct history *history_at(struct histories *h, uint64_t line)
     return (h->near[number % HISTORY_NEAR].key == number + 1 ? group : histories_group(h, number)) + at;
 }
 
-/* It will be asked for soon: it comes into the host's cache meanwhile. */
-static inline void history_expect(const struct histories *h, uint64_t line)
-{
-    uint64_t number = line >> HISTORY_GROUP_BITS, at = line & ((1 << HISTORY_GROUP_BITS) - 1);
-
-    if (h->near[number % HISTORY_NEAR].key == number + 1)
-        __builtin_prefetch(h->near[number % HISTORY_NEAR].group + at, 1);
-}
-
 /* Why a processor does not have a line of which it wants these words. */
 enum miss_cause history_cause(const struct history *h, unsigned cpu, uint64_t words);
 

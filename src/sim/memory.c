@@ -45,7 +45,7 @@ static int init_processor(struct memory *m, unsigned cpu)
 static void find_front(struct memory *m, unsigned cpu)
 {
     static const uint64_t NOTHING;
-    static const uint8_t FIRST;
+    static const uint64_t FIRST;
     const struct protocol *p = m->protocol;
     const struct cache *c = &m->cpu[cpu].level[0];
     struct memory_front *f = &m->cpu[cpu].front;
@@ -390,9 +390,9 @@ static uint64_t *exchange(struct processor *p, uint64_t line)
 {
     const struct cache *first = &p->level[0], *second = &p->level[1];
     uint64_t set = cache_set(first, line), behind = cache_set(second, line);
-    uint32_t *at = &p->behind[set * first->ways + first->recent[set]], before = *at;
+    uint32_t *at = &p->behind[set * first->ways + cache_recent(first, set)], before = *at;
 
-    *at = (uint32_t)(behind * second->ways + second->recent[behind]);
+    *at = (uint32_t)(behind * second->ways + cache_recent(second, behind));
     return second->entry + before;
 }
 
@@ -599,7 +599,7 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
         return kind == PEET_PREFETCH ? 0 : p->front.latency;
     }
     unsigned level = !e && p->behind;
-    e = level ? cache_find(&p->level[1], line) : e;
+    e = level ? cache_find_in(&p->level[1], line & p->level[1].mask, line) : e;
     if (!m->config.tlb.entries && e) {
         enum near n = level ? near_bring(m, p, line, e, kind, false)
                             : near_write(m, p, e, &(struct part){ line, addr, size }, kind, false);

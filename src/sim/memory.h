@@ -56,7 +56,7 @@ struct memory;
 enum { MEMORY_MARKS = 2048 };
 struct memory_front {
     const uint64_t *entry;
-    const uint8_t *recent;
+    const uint64_t *recent;
     uint64_t mask;
     uint32_t ways, shift, line, latency;
     uint32_t fast[PEET_PREFETCH + 1]; /* by kind, a bit for each state: it changes nothing */
@@ -65,12 +65,12 @@ struct memory_front {
     uint64_t silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
     uint64_t changes;      /* so often something but its references has changed what is in the private caches */
     uint16_t lead, *marks; /* number of the lead; by lines' numbers: of the last one that read, or wrote, such a line */
-    size_t touches, changed; /* what can be taken back */
+    size_t kept;           /* words that can be taken back */
 };
 
 static inline bool memory_is_found(const struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
 {
-    uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + f->recent[set]];
+    uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + (f->recent[set] & 15)];
 
     return last >> CACHE_STATE_BITS == line && f->fast[kind] >> cache_state(last) & 1
            && (addr & (f->line - 1)) + size <= f->line;
@@ -109,7 +109,7 @@ enum near {
 };
 bool memory_may_lead(const struct memory *m);
 void memory_lead_begin(struct memory *m, unsigned cpu);
-enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind);
+enum near memory_lead(struct memory *m, struct memory_front *f, uint64_t addr, uint64_t size, enum peet_kind kind);
 static inline void memory_mark(struct memory_front *f, uint64_t line, unsigned kind)
 {
     static_assert((PEET_STORE & PEET_UPDATE & 2) && !((PEET_LOAD | PEET_PREFETCH) & 2), "a bit tells who writes");
@@ -117,9 +117,9 @@ static inline void memory_mark(struct memory_front *f, uint64_t line, unsigned k
 }
 
 /* Whether a change of that line, which others are about to make, matters to what was done, also if it can still be read. Then that has to be
- * taken back first, to these numbers of touches and changes. */
+ * taken back first, up to so many words. */
 bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line, bool reads);
-void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed);
+void memory_lead_back(struct memory_front *f, size_t kept);
 
 /* Whether the first cache has the line. */
 bool memory_has(const struct memory *m, unsigned cpu, uint64_t line);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/near.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,8 @@ static bool can_bring(const struct memory *m, const struct processor *p)
     const struct cache *first = &p->level[0], *second = &p->level[1];
 
     return memory_may_lead(m) && m->private_levels == 2 && first->is_ranked && second->is_ranked
-           && (first->mask || first->sets == 1) && second->sets * second->ways <= UINT32_MAX;
+           && (first->mask || first->sets == 1) && (second->mask || second->sets == 1)
+           && second->sets * second->ways <= UINT32_MAX;
 }
 
 int near_init(struct memory *m, struct processor *p)
@@ -54,7 +56,7 @@ void memory_lead_begin(struct memory *m, unsigned cpu)
     struct processor *p = &m->cpu[cpu];
     struct memory_front *f = &p->front;
 
-    f->touches = f->changed = 0;
+    f->kept = 0;
     if (++f->lead > 0)
         return;
     memset(f->marks, 0, 2 * MEMORY_MARKS * sizeof *f->marks); /* the numbers of leads begin anew */
@@ -67,46 +69,32 @@ bool near_tell(struct memory *m, struct processor *p, const struct part *part, b
     struct history *h = history_at(&m->histories, part->line);
     uint64_t words = words_of(m, part->addr, part->size);
 
-    if (keep && p->front.changed + m->cpus > CHANGES)
+    if (keep && p->front.kept + KEPT_BY_ONE + m->cpus > KEPT)
         return false;
     for (uint64_t left = h->invalidated & ~((uint64_t)1 << p->number); keep && left; left &= left - 1) {
         uint64_t *written = &h->written[__builtin_ctzll(left)];
         if (words & ~*written)
-            near_keep_entry(p, written, PEET_STORE, NEAR_NOT);
+            near_keep(p, written, COUNTED_NOTHING);
     }
     history_write(h, p->number, words);
     *ret_watched = history_is_watched(&m->histories, h, p->number);
     return true;
 }
 
-/* The line is nowhere here: before long it comes, and another one of its set goes. */
-static void expect(const struct memory *m, const struct processor *p, uint64_t line)
+enum near memory_lead(struct memory *m, struct memory_front *f, uint64_t addr, uint64_t size, enum peet_kind kind)
 {
-    const struct cache *last = &p->level[m->private_levels - 1];
-    uint64_t set = cache_set(last, line);
-
-    history_expect(&m->histories, line);
-    if (last->is_ranked && last->is_full[set])
-        history_expect(&m->histories, last->entry[set * last->ways + cache_oldest(last, set)] >> CACHE_STATE_BITS);
-}
-
-enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind)
-{
-    struct processor *p = &m->cpu[cpu];
-    struct memory_front *f = &p->front;
+    struct processor *p = (struct processor *)(void *)((char *)f - offsetof(struct processor, front));
     struct cache *c = &p->level[0];
-    uint64_t line = addr >> c->shift, *e = cache_find(c, line);
+    uint64_t line = addr >> f->shift, set = cache_set(c, line), *e = cache_find_in(c, set, line);
     enum near n = NEAR_SMOOTH;
 
-    if ((addr + size - 1) >> c->shift != line || f->touches + 2 > TOUCHES || f->changed + 2 > CHANGES)
+    if ((addr & (f->line - 1)) + size > f->line || f->kept + KEPT_BY_ONE > KEPT)
         return NEAR_NOT;
     if (!e) {
-        uint64_t *behind = p->behind ? cache_find(&p->level[1], line) : NULL;
+        uint64_t *behind = p->behind ? cache_find_in(&p->level[1], line & p->level[1].mask, line) : NULL;
         n = behind ? near_bring(m, p, line, behind, kind, true) : NEAR_NOT;
-        if (!behind && 0)
-            expect(m, p, line);
     } else if (f->fast[kind] >> cache_state(*e) & 1) {
-        near_keep_order(p, 0, cache_set(c, line));
+        near_keep_order(p, set);
         cache_touch(c, e);
     } else {
         n = near_write(m, p, e, &(struct part){ line, addr, size }, kind, true);
@@ -116,25 +104,26 @@ enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     return n;
 }
 
-void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed)
+void memory_lead_back(struct memory_front *f, size_t kept)
 {
-    struct processor *p = &m->cpu[cpu];
-    struct memory_front *f = &p->front;
+    struct processor *p = (struct processor *)(void *)((char *)f - offsetof(struct processor, front));
     const struct cache *first = &p->level[0];
 
-    while (f->touches > touches) {
-        const struct touch *t = &p->touch[--f->touches];
-        p->level[t->level].order[t->set] = t->order;
-        p->level[t->level].recent[t->set] = t->recent;
-    }
-    while (f->changed > changed) {
-        const struct change *c = &p->change[--f->changed];
-        *c->entry = c->old;
-        f->silent[c->kind] -= c->as == NEAR_SILENT;
-        if (c->as == NEAR_BEHIND) {
-            uint64_t line = c->old >> CACHE_STATE_BITS, set = cache_set(first, line);
-            cache_set_tag(first, set, (unsigned)(c->entry - (first->entry + set * first->ways)), line);
-            f->behind[c->kind]--;
+    while (f->kept > kept) {
+        const struct kept *k = &p->kept[--f->kept];
+        uint64_t *word = (uint64_t *)(k->where & ~(uint64_t)COUNTED_MASK);
+        unsigned counted = k->where & COUNTED_MASK;
+        if (counted == COUNTED_RECENT) {
+            first->recent[word - first->order] = k->old;
+            continue;
+        }
+        *word = k->old;
+        if (counted >= COUNTED_BEHIND) {
+            uint64_t at = (uint64_t)(word - first->entry);
+            cache_set_tag(first, at / first->ways, (unsigned)(at % first->ways), k->old >> CACHE_STATE_BITS);
+            f->behind[counted - COUNTED_BEHIND + PEET_LOAD]--;
+        } else if (counted >= COUNTED_SILENT) {
+            f->silent[counted - COUNTED_SILENT + PEET_STORE]--;
         }
     }
 }

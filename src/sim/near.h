@@ -12,19 +12,22 @@
 /* An entry's state is the protocol's, and one bit: others have lost the line and not come back, so that writes must be seen. */
 enum { STATE_MASK = PROTOCOL_STATES - 1, WATCHED = PROTOCOL_STATES };
 
-/* The order of a set of one of the two first levels before it was touched. */
-struct touch {
-    uint64_t order;
-    uint32_t set;
-    uint8_t recent, level;
+/* A word before it was changed: the order of a set, an entry, or words of which others are told. Its address has room for what was counted when it
+ * was changed. */
+struct kept {
+    uint64_t where, old;
 };
+enum { KEPT = 1536, KEPT_BY_ONE = 4 }; /* by a reference, but for words of which others are told */
 
-/* An entry before it was changed, or words of which others are told, and as what the reference that changed it was counted. */
-struct change {
-    uint64_t *entry, old;
-    uint8_t kind, as; /* enum near; NEAR_NOT: the reference changes something else, too, and is counted there */
+/* What was counted: nothing; a silent store or update; or a reference of each kind that was behind, when the entry of the first level got another line. Or
+ * no word is kept, but which way was used last in a set whose order does not say it. */
+enum {
+    COUNTED_NOTHING,
+    COUNTED_SILENT,
+    COUNTED_BEHIND = COUNTED_SILENT + 2,
+    COUNTED_RECENT = COUNTED_BEHIND + 4,
+    COUNTED_MASK = 7
 };
-enum { TOUCHES = 1024, CHANGES = 512 };
 
 struct processor {
     unsigned number;
@@ -35,8 +38,7 @@ struct processor {
     struct memory_counts counts;
     uint32_t *behind; /* by entry of the first level: where in the second one its line was when it came; or NULL */
     uint16_t *filled; /* by set of the first level: the lead that brought a line last */
-    struct touch touch[TOUCHES];
-    struct change change[CHANGES];
+    struct kept kept[KEPT];
 };
 
 struct memory {
@@ -86,16 +88,19 @@ static inline void set_state(uint64_t *entry, unsigned state)
     *entry = (*entry & ~(uint64_t)(CACHE_STATES - 1)) | state;
 }
 
-static inline void near_keep_order(struct processor *p, unsigned level, uint64_t set)
+static inline void near_keep(struct processor *p, uint64_t *word, unsigned counted)
 {
-    const struct cache *c = &p->level[level];
-
-    p->touch[p->front.touches++] = (struct touch){ c->order[set], (uint32_t)set, c->recent[set], (uint8_t)level };
+    p->kept[p->front.kept++] = (struct kept){ (uintptr_t)word | counted, *word };
 }
 
-static inline void near_keep_entry(struct processor *p, uint64_t *entry, enum peet_kind kind, enum near as)
+/* The order of a set of the first level. */
+static inline void near_keep_order(struct processor *p, uint64_t set)
 {
-    p->change[p->front.changed++] = (struct change){ entry, *entry, (uint8_t)kind, (uint8_t)as };
+    const struct cache *c = &p->level[0];
+
+    near_keep(p, &c->order[set], COUNTED_NOTHING);
+    if (!c->is_ranked)
+        p->kept[p->front.kept++] = (struct kept){ (uintptr_t)&c->order[set] | COUNTED_RECENT, c->recent[set] };
 }
 
 /* Others who have lost the line will see which words were written, when they come back; false: it could not be taken back. *ret_watched:
@@ -115,42 +120,44 @@ static inline enum near near_write(struct memory *m, struct processor *p, uint64
         return NEAR_NOT;
     next |= watched ? WATCHED : 0u;
     if (keep) {
-        near_keep_order(p, 0, cache_set(first, *e >> CACHE_STATE_BITS));
-        near_keep_entry(p, e, kind, NEAR_SILENT);
+        near_keep_order(p, cache_set(first, part->line));
+        near_keep(p, e, COUNTED_SILENT + (unsigned)kind - PEET_STORE);
     }
     set_state(cache_touch(first, e), next);
     p->front.silent[kind]++;
     return NEAR_SILENT;
 }
 
-/* A line that is not in the first level, from the second one, where its entry is given, or NULL. */
-static inline enum near near_bring(const struct memory *m, struct processor *p, uint64_t line, uint64_t *e,
-                                   enum peet_kind kind, bool keep)
+/* A line that is not in the first level, from the second one, where its entry is given. Both are ranked, and have numbers of sets that are
+ * powers of two. */
+static inline __attribute__((always_inline)) enum near near_bring(const struct memory *m, struct processor *p,
+                                                                  uint64_t line, uint64_t *e, enum peet_kind kind,
+                                                                  bool keep)
 {
     struct cache *first = &p->level[0], *second = &p->level[1];
-    uint64_t set = line & first->mask, behind = cache_set(second, line);
+    uint64_t set = line & first->mask, behind = line & second->mask;
 
-    if (!e || !first->is_full[set])
+    if (!first->is_full[set])
         return NEAR_NOT;
     unsigned state = cache_state(*e), way = cache_oldest(first, set);
     if ((kind == PEET_STORE || kind == PEET_UPDATE) && !(state = m->silent[state]))
         return NEAR_NOT;
-    uint64_t at = set * first->ways + way, *slot = first->entry + at, old = *slot,
-             *home = second->entry + p->behind[at];
+    uint64_t at = set * first->ways + way, *slot = first->entry + at, old = *slot;
+    uint64_t *home = second->entry + p->behind[at];
     if ((*home ^ old) >> CACHE_STATE_BITS && !(home = cache_find(second, old >> CACHE_STATE_BITS)))
         return NEAR_NOT;
     if (keep) {
-        near_keep_order(p, 0, set);
-        near_keep_order(p, 1, behind);
-        near_keep_entry(p, slot, kind, NEAR_BEHIND);
-        near_keep_entry(p, home, kind, NEAR_NOT);
+        near_keep(p, &first->order[set], COUNTED_NOTHING);
+        near_keep(p, &second->order[behind], COUNTED_NOTHING);
+        near_keep(p, home, COUNTED_NOTHING);
+        near_keep(p, slot, COUNTED_BEHIND + (unsigned)kind - PEET_LOAD);
         p->filled[set] = p->front.lead;
         memory_mark(&p->front, old >> CACHE_STATE_BITS, PEET_STORE); /* its state is kept, to be taken back */
     }
     *home = old;
     *slot = line << CACHE_STATE_BITS | state;
-    cache_set_tag(first, set, way, line);
     p->behind[at] = (uint32_t)(e - second->entry);
+    cache_set_tag(first, set, way, line);
     cache_rank_oldest(first, set);
     cache_rank(second, behind, (unsigned)(e - (second->entry + behind * second->ways)));
     p->front.behind[kind]++;

@@ -19,22 +19,25 @@ const struct replacement *replacement_find(const char *name)
     return NULL;
 }
 
-static size_t host_lines(size_t bytes)
+static void *some_host_lines(size_t bytes)
 {
-    return (bytes + HOST_LINE - 1) / HOST_LINE * HOST_LINE;
+    size_t whole = (bytes + HOST_LINE - 1) / HOST_LINE * HOST_LINE;
+    void *p = aligned_alloc(HOST_LINE, whole);
+
+    if (p)
+        memset(p, 0, whole);
+    return p;
 }
 
-/* Where entries change places, or are few, they have no tags. */
-static int init_tags(struct cache *c)
+/* A ranked set's first way is the one that was used last. Entries of others change places, so that they have no tags. */
+static int init_ranks(struct cache *c)
 {
     c->tags = (c->ways + CACHE_COMPARED - 1) / CACHE_COMPARED * CACHE_COMPARED;
     c->tag_shift = c->mask ? (uint32_t)__builtin_popcountll(c->mask) : 0;
-    if (!c->is_ranked || c->ways < CACHE_COMPARED / 2)
-        return 0;
-    size_t bytes = host_lines(c->sets * c->tags * sizeof *c->tag);
-    c->tag = aligned_alloc(HOST_LINE, bytes);
-    if (c->tag)
-        memset(c->tag, 0, bytes);
+    c->tag = some_host_lines(c->sets * c->tags * sizeof *c->tag);
+    c->recent = c->order;
+    for (uint64_t i = 0; i < c->sets; i++)
+        c->order[i] = 0xfedcba9876543210;
     return c->tag ? 0 : -1;
 }
 
@@ -52,19 +55,15 @@ int cache_init(struct cache *c, const struct cache_config *config)
                          .replacement = config->replacement,
                          .random = config->seed * 2 + 1 };
     c->mask = (c->sets & (c->sets - 1)) == 0 ? c->sets - 1 : 0;
-    /* What is compared too much are entries behind those of the set, the last of which are none. */
-    size_t bytes = host_lines((lines + CACHE_RANKED_WAYS) * sizeof *c->entry);
-    c->entry = aligned_alloc(HOST_LINE, bytes);
+    c->entry = some_host_lines((lines + CACHE_RANKED_WAYS)
+                               * sizeof *c->entry); /* more tags are compared than there are ways */
     c->order = calloc(c->sets, sizeof *c->order);
-    c->recent = calloc(c->sets, sizeof *c->recent);
     c->is_full = calloc(c->sets, sizeof *c->is_full);
-    if (!c->entry || !c->order || !c->recent || !c->is_full || init_tags(c) < 0) {
+    c->recent = c->is_ranked ? NULL : calloc(c->sets, sizeof *c->recent);
+    if (!c->entry || !c->order || !c->is_full || (c->is_ranked ? init_ranks(c) < 0 : !c->recent)) {
         cache_release(c);
         return -1;
     }
-    memset(c->entry, 0, bytes);
-    for (uint64_t i = 0; c->is_ranked && i < c->sets; i++)
-        c->order[i] = 0xfedcba9876543210;
     return 0;
 }
 
@@ -72,8 +71,9 @@ void cache_release(struct cache *c)
 {
     free(c->entry);
     free(c->tag);
+    if (c->recent != c->order)
+        free(c->recent);
     free(c->order);
-    free(c->recent);
     free(c->is_full);
     *c = (struct cache){ 0 };
 }
@@ -81,7 +81,7 @@ void cache_release(struct cache *c)
 /* There is no need to know it of all ways of very wide sets. */
 static void note_recent(struct cache *c, uint64_t set, unsigned way)
 {
-    c->recent[set] = way <= UINT8_MAX ? (uint8_t)way : 0;
+    c->recent[set] = way < CACHE_RANKED_WAYS ? way : 0;
 }
 
 uint64_t *cache_touch_other(struct cache *c, uint64_t *entry)

@@ -24,10 +24,10 @@ struct cache_config {
 
 struct cache {
     uint64_t *entry; /* set by set, way by way: line number << CACHE_STATE_BITS | state */
-    uint16_t
-        *tag; /* of each entry a part of its line's number, so that many are compared at once; NULL: not worth it */
+    uint16_t *
+        tag; /* of each entry a part of its line's number, so that many are compared at once, if it is ranked; or NULL */
     uint64_t *order;      /* a word per set, for the replacement */
-    uint8_t *recent;      /* the way of each set that was used last, if it is still there */
+    uint64_t *recent;     /* its lowest 4 bits: the way of each set that was used last, if it is still there */
     bool *is_full;        /* there is no way without a line; false: nobody knows */
     uint64_t sets, mask;  /* mask: sets - 1 if that is all it takes, else 0 */
     uint32_t ways, shift; /* shift: from an address to the number of its line, */
@@ -56,6 +56,11 @@ static inline uint64_t cache_set(const struct cache *c, uint64_t line)
     return c->mask || c->sets == 1 ? line & c->mask : line % c->sets;
 }
 
+static inline unsigned cache_recent(const struct cache *c, uint64_t set)
+{
+    return c->recent[set] & 15;
+}
+
 static inline unsigned cache_state(uint64_t entry)
 {
     return entry & (CACHE_STATES - 1);
@@ -82,10 +87,10 @@ static inline unsigned cache_compare(const struct cache *c, uint64_t set, uint64
 }
 #endif
 
-/* The entry of a line, or NULL. Valid until the next touch or put of its set. */
-static inline uint64_t *cache_find(const struct cache *c, uint64_t line)
+/* The entry of a line in its set, or NULL. Valid until the next touch or put of the set. */
+static inline uint64_t *cache_find_in(const struct cache *c, uint64_t set, uint64_t line)
 {
-    uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways, *end = e + c->ways;
+    uint64_t *e = c->entry + set * c->ways, *end = e + c->ways;
     uint64_t first = line << CACHE_STATE_BITS | 1; /* its entry in the first state; those in the others follow */
 
 #ifdef __SSE2__
@@ -104,10 +109,15 @@ static inline uint64_t *cache_find(const struct cache *c, uint64_t line)
     return NULL;
 }
 
+static inline uint64_t *cache_find(const struct cache *c, uint64_t line)
+{
+    return cache_find_in(c, cache_set(c, line), line);
+}
+
 /* The entry of the line that was touched or put last in its set. */
 static inline uint64_t *cache_last(const struct cache *c, uint64_t line)
 {
-    uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways + c->recent[set];
+    uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways + cache_recent(c, set);
 
     return *e >> CACHE_STATE_BITS == line ? e : cache_find(c, line);
 }
@@ -121,7 +131,6 @@ static inline void cache_rank(struct cache *c, uint64_t set, unsigned way)
     uint64_t before = ((same & -same) >> 3) - 1;
 
     c->order[set] = (order & ~(before << 4 | 15)) | (order & before) << 4 | way;
-    c->recent[set] = (uint8_t)way;
 }
 
 /* The way of a ranked set that was not used for the longest time. */
@@ -136,7 +145,6 @@ static inline unsigned cache_rank_oldest(struct cache *c, uint64_t set)
     unsigned way = cache_oldest(c, set);
 
     c->order[set] = c->order[set] << 4 | way; /* what stands behind the ways does not matter */
-    c->recent[set] = (uint8_t)way;
     return way;
 }
 
