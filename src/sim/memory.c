@@ -585,32 +585,26 @@ static uint64_t translate(struct memory *m, unsigned cpu, uint64_t addr)
     return m->config.tlb.cost;
 }
 
-/* One reference to one line, which begins at addr. */
-static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now)
+/* A reference to one line that is not smooth; its entry in the first level is given, or NULL. */
+static __attribute__((noinline)) uint64_t refer_other(struct memory *m, struct processor *p, const struct part *part,
+                                                      uint64_t *e, enum peet_kind kind, uint64_t now)
 {
-    struct processor *p = &m->cpu[cpu];
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
-    uint64_t line = addr >> p->level[0].shift, *e = cache_find(&p->level[0], line);
-
-    if (e && p->front.fast[kind] >> cache_state(*e) & 1) {
-        cache_touch(&p->level[0], e);
-        p->front.easy[kind]++;
-        p->front.smooth++;
-        return kind == PEET_PREFETCH ? 0 : p->front.latency;
-    }
+    uint64_t line = part->line;
     unsigned level = !e && p->behind;
+
     e = level ? cache_find_in(&p->level[1], line & p->level[1].mask, line) : e;
     if (!m->config.tlb.entries && e) {
-        enum near n = level ? near_bring(m, p, line, e, kind, false)
-                            : near_write(m, p, e, &(struct part){ line, addr, size }, kind, false);
+        enum near n =
+            level ? near_bring(m, p, line, e, kind, false) : near_write(m, p, e, part, kind, false);
         if (n != NEAR_NOT)
             return kind == PEET_PREFETCH ? 0 : m->config.level[n == NEAR_BEHIND].latency;
     }
     uint64_t waited = p->counts.waited, tlb_stall = p->counts.tlb_stall;
-    uint64_t stall = m->config.tlb.entries ? translate(m, cpu, addr) : 0;
+    uint64_t stall = m->config.tlb.entries ? translate(m, p->number, part->addr) : 0;
     p->counts.writes += is_write;
     p->counts.reads += kind != PEET_STORE;
-    stall += access_line(m, cpu, &(struct part){ line, addr, size }, e, level, kind, now + stall);
+    stall += access_line(m, p->number, part, e, level, kind, now + stall);
     if (kind == PEET_PREFETCH) { /* nobody waits for it */
         stall = 0;
         p->counts.waited = waited;
@@ -618,6 +612,20 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     }
     p->counts.stall += stall;
     return stall;
+}
+
+/* A reference to one line. */
+static inline uint64_t refer(struct memory *m, struct processor *p, uint64_t addr, uint64_t size, enum peet_kind kind,
+                             uint64_t now)
+{
+    uint64_t line = addr >> p->front.shift, set, *e;
+
+    if (!near_find_smooth(p, line, kind, &set, &e))
+        return refer_other(m, p, &(struct part){ line, addr, size }, e, kind, now);
+    cache_touch_in(&p->level[0], set, e);
+    p->front.easy[kind]++;
+    p->front.smooth++;
+    return kind == PEET_PREFETCH ? 0 : p->front.latency;
 }
 
 /* A machine without caches: every reference goes to memory, and nobody is in the way. */
@@ -635,13 +643,14 @@ static uint64_t refer_directly(struct memory *m, unsigned cpu, enum peet_kind ki
 uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now)
 {
     uint64_t length = m->config.level[0].line, stall = 0;
+    struct processor *p = &m->cpu[cpu];
 
     if (m->levels == 0)
         return refer_directly(m, cpu, kind);
     do { /* line by line */
         uint64_t here = length - (addr & (length - 1));
         here = here < size ? here : size;
-        stall += refer(m, cpu, addr, here, kind, now + stall);
+        stall += refer(m, p, addr, here, kind, now + stall);
         addr += here;
         size -= here;
     } while (size > 0);

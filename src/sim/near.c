@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sim/near.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,32 +80,40 @@ bool near_tell(struct memory *m, struct processor *p, const struct part *part, b
     return true;
 }
 
+/* A reference that is not smooth; its entry in the first level is given, or NULL. */
+static __attribute__((noinline)) enum near lead_other(struct memory *m, struct processor *p, uint64_t *e,
+                                                      const struct part *part, enum peet_kind kind)
+{
+    uint64_t line = part->line, *behind;
+    enum near n = NEAR_NOT;
+
+    if (e)
+        n = near_write(m, p, e, part, kind, true);
+    else if (p->behind && (behind = cache_find_in(&p->level[1], line & p->level[1].mask, line)))
+        n = near_bring(m, p, line, behind, kind, true);
+    if (n != NEAR_NOT)
+        memory_mark(&p->front, line, kind);
+    return n;
+}
+
 enum near memory_lead(struct memory *m, struct memory_front *f, uint64_t addr, uint64_t size, enum peet_kind kind)
 {
-    struct processor *p = (struct processor *)(void *)((char *)f - offsetof(struct processor, front));
-    struct cache *c = &p->level[0];
-    uint64_t line = addr >> f->shift, set = cache_set(c, line), *e = cache_find_in(c, set, line);
-    enum near n = NEAR_SMOOTH;
+    struct processor *p = processor_of(f);
+    uint64_t line = addr >> f->shift, set, *e;
 
     if ((addr & (f->line - 1)) + size > f->line || f->kept + KEPT_BY_ONE > KEPT)
         return NEAR_NOT;
-    if (!e) {
-        uint64_t *behind = p->behind ? cache_find_in(&p->level[1], line & p->level[1].mask, line) : NULL;
-        n = behind ? near_bring(m, p, line, behind, kind, true) : NEAR_NOT;
-    } else if (f->fast[kind] >> cache_state(*e) & 1) {
-        near_keep_order(p, set);
-        cache_touch(c, e);
-    } else {
-        n = near_write(m, p, e, &(struct part){ line, addr, size }, kind, true);
-    }
-    if (n != NEAR_NOT)
-        memory_mark(f, line, kind);
-    return n;
+    if (!near_find_smooth(p, line, kind, &set, &e))
+        return lead_other(m, p, e, &(struct part){ line, addr, size }, kind);
+    near_keep_order(p, set);
+    cache_touch_in(&p->level[0], set, e);
+    memory_mark(f, line, kind);
+    return NEAR_SMOOTH;
 }
 
 void memory_lead_back(struct memory_front *f, size_t kept)
 {
-    struct processor *p = (struct processor *)(void *)((char *)f - offsetof(struct processor, front));
+    struct processor *p = processor_of(f);
     const struct cache *first = &p->level[0];
 
     while (f->kept > kept) {

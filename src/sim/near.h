@@ -7,6 +7,8 @@
 #ifndef SIM_NEAR_H
 #define SIM_NEAR_H
 
+#include <stddef.h>
+
 #include "sim/memory.h"
 
 /* An entry's state is the protocol's, and one bit: others have lost the line and not come back, so that writes must be seen. */
@@ -80,12 +82,29 @@ static inline uint64_t words_of(const struct memory *m, uint64_t addr, uint64_t 
     return (n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << first;
 }
 
+static inline struct processor *processor_of(struct memory_front *f)
+{
+    return (struct processor *)(void *)((char *)f - offsetof(struct processor, front));
+}
+
 int near_init(struct memory *m, struct processor *p); /* when its caches are there; -1: no memory */
 void near_release(struct processor *p);
 
 static inline void set_state(uint64_t *entry, unsigned state)
 {
     *entry = (*entry & ~(uint64_t)(CACHE_STATES - 1)) | state;
+}
+
+/* Whether the first level has the line in a state in which nothing else happens; its set, and its entry or NULL. */
+static inline bool near_find_smooth(const struct processor *p, uint64_t line, enum peet_kind kind, uint64_t *ret_set,
+                                    uint64_t **ret_entry)
+{
+    const struct cache *c = &p->level[0];
+    uint64_t set = cache_set(c, line), *e = cache_find_in(c, set, line);
+
+    *ret_set = set;
+    *ret_entry = e;
+    return e && p->front.fast[kind] >> cache_state(*e) & 1;
 }
 
 static inline void near_keep(struct processor *p, uint64_t *word, unsigned counted)

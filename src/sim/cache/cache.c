@@ -84,9 +84,9 @@ static void note_recent(struct cache *c, uint64_t set, unsigned way)
     c->recent[set] = way < CACHE_RANKED_WAYS ? way : 0;
 }
 
-uint64_t *cache_touch_other(struct cache *c, uint64_t *entry)
+uint64_t *cache_touch_other(struct cache *c, uint64_t set, uint64_t *entry)
 {
-    uint64_t set = cache_set(c, *entry >> CACHE_STATE_BITS), *first = c->entry + set * c->ways;
+    uint64_t *first = c->entry + set * c->ways;
     unsigned way = (unsigned)(entry - first);
 
     c->replacement->touch(c, set, way);

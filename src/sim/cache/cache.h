@@ -149,14 +149,18 @@ static inline unsigned cache_rank_oldest(struct cache *c, uint64_t set)
 }
 
 /* The line was used; returns where its entry is now. */
-uint64_t *cache_touch_other(struct cache *c, uint64_t *entry);
-static inline uint64_t *cache_touch(struct cache *c, uint64_t *entry)
+uint64_t *cache_touch_other(struct cache *c, uint64_t set, uint64_t *entry);
+static inline uint64_t *cache_touch_in(struct cache *c, uint64_t set, uint64_t *entry)
 {
     if (!c->is_ranked)
-        return cache_touch_other(c, entry);
-    uint64_t set = cache_set(c, *entry >> CACHE_STATE_BITS);
+        return cache_touch_other(c, set, entry);
     cache_rank(c, set, (unsigned)(entry - (c->entry + set * c->ways)));
     return entry;
+}
+
+static inline uint64_t *cache_touch(struct cache *c, uint64_t *entry)
+{
+    return cache_touch_in(c, cache_set(c, *entry >> CACHE_STATE_BITS), entry);
 }
 
 /* Puts a line, which is not there, in this state. Returns the entry that had to go; 0: none. */
