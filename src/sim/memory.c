@@ -595,8 +595,7 @@ static __attribute__((noinline)) uint64_t refer_other(struct memory *m, struct p
 
     e = level ? cache_find_in(&p->level[1], line & p->level[1].mask, line) : e;
     if (!m->config.tlb.entries && e) {
-        enum near n =
-            level ? near_bring(m, p, line, e, kind, false) : near_write(m, p, e, part, kind, false);
+        enum near n = level ? near_bring(m, p, line, e, kind, false) : near_write(m, p, e, part, kind, false);
         if (n != NEAR_NOT)
             return kind == PEET_PREFETCH ? 0 : m->config.level[n == NEAR_BEHIND].latency;
     }
