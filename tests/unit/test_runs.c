@@ -52,7 +52,8 @@ static size_t make_rows(const uint32_t *item, uint64_t *word)
     size_t n = 0;
 
     while (n + 100 * MOST * (BLOCKS + 1) < WORDS) {
-        unsigned block[MOST], blocks = 1 + (unsigned)(synthetic_random(&seed) % (synthetic_random(&seed) % 2 ? 1 : MOST));
+        unsigned block[MOST],
+            blocks = 1 + (unsigned)(synthetic_random(&seed) % (synthetic_random(&seed) % 2 ? 1 : MOST));
         for (unsigned k = 0; k < blocks; k++) {
             block[k] = (unsigned)(synthetic_random(&seed) % BLOCKS);
             block[k] = block[k] == 3 && blocks > 1 ? 2 : block[k]; /* which ends all rows */
