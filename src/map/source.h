@@ -3,7 +3,8 @@
  *
  * A context is a thread of the program. Its records come in batches, in program order, as fast as they are asked for; what
  * it does at an event that others have a say in (a lock, a barrier) is not the source's business: the consumer asks for no more
- * records of a context until it may go on. */
+ * records of a context until it may go on. A block's references stand behind it in the same batch, as many as its operands say; only who is
+ * observed may leave some out (map/sample.h). */
 #ifndef MAP_SOURCE_H
 #define MAP_SOURCE_H
 

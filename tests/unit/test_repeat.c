@@ -35,18 +35,38 @@ static uint64_t draw(uint64_t *state, uint64_t below)
     return (*state >> 33) % below;
 }
 
+/* Every other block makes the same references each time: so many, and of what kind. */
+static bool is_fixed(unsigned block)
+{
+    return block % 2;
+}
+
+static unsigned fixed_references(unsigned block)
+{
+    return block * 5 % 12;
+}
+
+static uint8_t fixed_kind(unsigned block, unsigned reference)
+{
+    unsigned n = block + reference * 3;
+
+    return (uint8_t)(PEET_LOAD + (n % 3 ? 0 : n % 4));
+}
+
 /* A block of so many instructions, and some references behind it; returns how many records that are. Few bytes are everybody's. */
 static size_t add_block(const struct made *m, uint64_t *random, uint32_t thread, struct peet_record *r)
 {
     unsigned insns = (unsigned)draw(random, BLOCKS);
     size_t n = 1, references = draw(random, draw(random, 4) ? 4 : 14);
 
+    references = is_fixed(insns) ? fixed_references(insns) : references;
     r[0] = (struct peet_record){ .id = m->block[insns], .size = (insns + 1) & PEET_MAX_SIZE, .kind = PEET_BLOCK };
     for (; n <= references; n++) {
         uint64_t home = draw(random, 3) ? 0x100000u + 0x4000u * thread : 0x80000;
         r[n] = (struct peet_record){ .addr = home + draw(random, draw(random, 2) ? 256 : 8192),
                                      .size = 1u << draw(random, 4),
                                      .kind = (uint8_t)(PEET_LOAD + (draw(random, 3) ? 0 : draw(random, 4))) };
+        r[n].kind = is_fixed(insns) ? fixed_kind(insns, (unsigned)n - 1) & 15 : r[n].kind;
     }
     return n;
 }
@@ -111,12 +131,17 @@ static const struct source_kind MADE = { .next = next, .free = free_nothing };
 static void define(struct made *m, struct peet_writer *w)
 {
     static struct peet_insn insn[BLOCKS];
+    struct peet_operand operand[RECORDS];
     struct peet_err err;
 
     for (unsigned i = 0; i < BLOCKS; i++) {
         for (unsigned k = 0; k <= i; k++)
             insn[k] = (struct peet_insn){ .addr = 0x1000 + 0x400 * (uint64_t)i + 40 * (uint64_t)k, .length = 4 };
-        struct peet_block b = { .insns = (uint16_t)(i + 1), .insn = insn };
+        struct peet_block b = { .insns = (uint16_t)(i + 1), .insn = insn, .slots = 1, .operand = operand };
+        b.operands = (uint16_t)(is_fixed(i) ? fixed_references(i) : 1);
+        for (unsigned k = 0; k < b.operands; k++)
+            operand[k] = (struct peet_operand){ .size = 1, .kind = fixed_kind(i, k), .base = PEET_SRC_SLOT };
+        operand[0].predicate = is_fixed(i) ? 0 : PEET_SRC_SLOT;
         CHECK_EQ(peet_writer_block(w, &b, &m->block[i], &err), 0);
     }
     m->source = (struct source){ .kind = &MADE, .trace = peet_writer_schema(w), .context = m->context };
