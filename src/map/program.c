@@ -54,6 +54,11 @@ static int words(struct source *s, uint32_t context, uint64_t reply, struct sour
     return r;
 }
 
+static void skip(struct source *s, uint32_t context, uint64_t references)
+{
+    steer_skip(((struct program *)(void *)s)->steer, context, references);
+}
+
 static void free_program(struct source *s)
 {
     struct program *p = (struct program *)(void *)s;
@@ -62,7 +67,7 @@ static void free_program(struct source *s)
     free(p);
 }
 
-static const struct source_kind PROGRAM = { next, free_program, words };
+static const struct source_kind PROGRAM = { next, free_program, words, skip };
 
 static int open_program(struct program *p, int r, struct source **ret)
 {

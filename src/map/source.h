@@ -43,6 +43,9 @@ struct source_kind {
     void (*free)(struct source *s);
     /* The same as words, for who asks for nothing else from the beginning; or NULL. All that came before must have been used. */
     int (*words)(struct source *s, uint32_t context, uint64_t reply, struct source_words *ret, struct peet_err *err);
+    /* Before `next`: nobody wants to see about so many references of a context, so that it may leave them out, and say how many they were in a gap
+     * event. That holds until it has to wait for others; with 0, it sees to it that nothing is left out. NULL: it cannot. */
+    void (*skip)(struct source *s, uint32_t context, uint64_t references);
 };
 
 struct source {

@@ -262,6 +262,14 @@ int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret
     return 1;
 }
 
+void steer_skip(struct steer *s, uint32_t thread, uint64_t references)
+{
+    struct steered *x = s->thread[thread];
+
+    if (!x->is_over) /* and others may have its place */
+        x->raw->off = references;
+}
+
 /* ---- beginning and end ---- */
 
 /* A program whose C library is its own calls what the runtime stands in front of from inside that library, too, where no thread may

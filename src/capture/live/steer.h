@@ -33,6 +33,9 @@ int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_bat
 int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret_word, uint64_t **ret_end,
                 const struct peet_names **ret_names, uint64_t *ret_pointer, struct peet_err *err);
 
+/* The thread may leave out about so many references when it goes on (capture/rt/raw.h, COPIES). */
+void steer_skip(struct steer *s, uint32_t thread, uint64_t references);
+
 /* How the program has ended, as waitpid tells it; it must have. */
 int steer_status(struct steer *s);
 

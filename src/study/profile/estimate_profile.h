@@ -48,6 +48,11 @@ void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *r
 int profile_open_trace(struct peet_trace *t, const struct machine_config *machine, const struct sample_config *sampling,
                        struct source **ret_source, struct profile **ret, struct peet_err *err);
 
+/* The same of a source, which is the profile's from now on, also if it fails. It gives repeats if it is to be sampled, and otherwise none. */
+int profile_open_source(struct source *inner, const struct machine_config *machine,
+                        const struct sample_config *sampling, struct source **ret_source, struct profile **ret,
+                        struct peet_err *err);
+
 struct sample_counts sampled_counts(const struct sampled *s);
 const struct sample_config *sampled_config(const struct sampled *s);
 

@@ -21,6 +21,7 @@ struct path_thread {
     bool has_called;   /* the last block did, */
     bool has_returned; /*   or has returned from this one: */
     bool has_jumped;   /*   or has jumped */
+    uint32_t base;     /* where its path begins */
     struct path_call last;
 };
 
@@ -52,7 +53,7 @@ static struct path_thread *thread_at(struct paths *p, uint32_t thread)
 
 static uint32_t top(const struct path_thread *t)
 {
-    return t->depth ? t->call[t->depth - 1].node : 0;
+    return t->depth ? t->call[t->depth - 1].node : t->base;
 }
 
 static uint32_t child(struct paths *p, uint32_t parent, uint64_t site)
@@ -125,6 +126,18 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
         pop(t);
     }
     return node;
+}
+
+void paths_lose(struct paths *p, uint32_t thread)
+{
+    struct path_thread *t = thread_at(p, thread);
+
+    if (!p->unknown) {
+        p->node = mem_room(p->node, p->nodes, sizeof *p->node);
+        p->node[p->nodes] = (struct path_node){ 0 };
+        p->unknown = p->nodes++;
+    }
+    *t = (struct path_thread){ .call = t->call, .base = p->unknown };
 }
 
 void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most)

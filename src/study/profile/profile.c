@@ -621,7 +621,10 @@ static void see_passed(void *user, uint32_t thread, const struct peet_record *bl
 {
     struct running *x = user;
 
-    paths_block(&x->p.paths, thread, block);
+    if (block)
+        paths_block(&x->p.paths, thread, block);
+    else
+        paths_lose(&x->p.paths, thread);
 }
 
 int profile_set_sample(struct profile *p, const struct sample_config *config, struct peet_err *err)
