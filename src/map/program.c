@@ -59,6 +59,12 @@ static void skip(struct source *s, uint32_t context, uint64_t references)
     steer_skip(((struct program *)(void *)s)->steer, context, references);
 }
 
+static unsigned calls(struct source *s, uint32_t context, struct source_calls *ret)
+{
+    return steer_calls(((struct program *)(void *)s)->steer, context, ret->site, ret->back, SOURCE_CALLS,
+                       &ret->is_whole);
+}
+
 static void free_program(struct source *s)
 {
     struct program *p = (struct program *)(void *)s;
@@ -67,7 +73,7 @@ static void free_program(struct source *s)
     free(p);
 }
 
-static const struct source_kind PROGRAM = { next, free_program, words, skip };
+static const struct source_kind PROGRAM = { next, free_program, words, skip, calls };
 
 static int open_program(struct program *p, int r, struct source **ret)
 {

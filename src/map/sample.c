@@ -700,7 +700,15 @@ static void free_sampler(struct source *source)
     free(s);
 }
 
-static const struct source_kind SAMPLER = { .next = next, .free = free_sampler };
+static unsigned calls(struct source *source, uint32_t context, struct source_calls *ret)
+{
+    struct sampler *s = (struct sampler *)(void *)source;
+
+    ret->is_whole = false;
+    return s->inner->kind->calls ? s->inner->kind->calls(s->inner, context, ret) : 0;
+}
+
+static const struct source_kind SAMPLER = { .next = next, .free = free_sampler, .calls = calls };
 
 struct ranked {
     uint64_t hash, set;

@@ -36,6 +36,12 @@ struct source_words {
     const uint64_t *registers;
 };
 
+enum { SOURCE_CALLS = 256 };
+struct source_calls {
+    uint64_t site[SOURCE_CALLS], back[SOURCE_CALLS]; /* the call; the block to which it returns */
+    bool is_whole;
+};
+
 struct source_kind {
     /* The next batch of a context, valid until the next call for it: 1, 0 at its end, or an error. `reply` answers its last event, if
      * that asked something. What others have created meanwhile is among the contexts then. */
@@ -46,6 +52,9 @@ struct source_kind {
     /* Before `next`: nobody wants to see about so many references of a context, so that it may leave them out, and say how many they were in a gap
      * event. That holds until it has to wait for others; with 0, it sees to it that nothing is left out. NULL: it cannot. */
     void (*skip)(struct source *s, uint32_t context, uint64_t references);
+    /* Behind such a gap: the calls that have led to where a context is, the innermost first, and whether they are all of them. Returns how many; 0 and not all: it
+     * does not know. NULL: it never does. */
+    unsigned (*calls)(struct source *s, uint32_t context, struct source_calls *ret);
 };
 
 struct source {

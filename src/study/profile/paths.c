@@ -128,16 +128,30 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
     return node;
 }
 
-void paths_lose(struct paths *p, uint32_t thread)
+static uint32_t unknown_node(struct paths *p)
 {
-    struct path_thread *t = thread_at(p, thread);
-
     if (!p->unknown) {
         p->node = mem_room(p->node, p->nodes, sizeof *p->node);
         p->node[p->nodes] = (struct path_node){ 0 };
         p->unknown = p->nodes++;
     }
-    *t = (struct path_thread){ .call = t->call, .base = p->unknown };
+    return p->unknown;
+}
+
+void paths_lose(struct paths *p, uint32_t thread, struct source *source)
+{
+    struct path_thread *t = thread_at(p, thread);
+    struct source_calls calls;
+    unsigned n = source->kind->calls ? source->kind->calls(source, thread, &calls) : 0;
+    bool is_whole = source->kind->calls && calls.is_whole;
+    uint32_t node = is_whole ? 0 : unknown_node(p);
+
+    p->lost += !is_whole;
+    *t = (struct path_thread){ .call = t->call, .base = node };
+    while (n-- > 0) {
+        node = child(p, node, calls.site[n]);
+        push(t, &(struct path_call){ calls.site[n], calls.back[n], node });
+    }
 }
 
 void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most)

@@ -3,11 +3,12 @@
  *
  * Streams say which blocks end in a call or a return, and which block came next. Calls into code that was not recorded return at once; call-backs out
  * of it are called from the call that led there; longjmp and exceptions go back to the call whose return address comes next. Where a stream has left out
- * what a thread called, its path begins again, at a node of which nobody knows how it was reached. */
+ * what a thread called, its source may find its calls on its stack. Else its path begins again, at a node of which nobody knows how it was reached. */
 #ifndef STUDY_PROFILE_PATHS_H
 #define STUDY_PROFILE_PATHS_H
 
 #include "base/map.h"
+#include "map/source.h"
 #include "peet/trace.h"
 
 struct path_node {
@@ -25,6 +26,7 @@ struct paths {
     uint32_t nodes;
     struct map children; /* uint32_t: node, by call and parent */
     uint32_t unknown;    /* node; 0: there is none */
+    uint64_t lost;       /* how often it was not known where a thread was */
     struct path_thread *thread;
     uint32_t threads;
 };
@@ -35,8 +37,8 @@ void paths_release(struct paths *p);
 /* A thread executes a block: the node of the path on which it does. */
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block);
 
-/* A thread has called and returned, and nobody has seen it. */
-void paths_lose(struct paths *p, uint32_t thread);
+/* A thread has called and returned, and nobody has seen it; perhaps the source knows where it is now. */
+void paths_lose(struct paths *p, uint32_t thread, struct source *source);
 
 /* The calls that have led to where a thread is, the innermost first, 0 at the end. */
 void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most);

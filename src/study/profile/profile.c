@@ -624,7 +624,7 @@ static void see_passed(void *user, uint32_t thread, const struct peet_record *bl
     if (block)
         paths_block(&x->p.paths, thread, block);
     else
-        paths_lose(&x->p.paths, thread);
+        paths_lose(&x->p.paths, thread, x->source);
 }
 
 int profile_set_sample(struct profile *p, const struct sample_config *config, struct peet_err *err)
