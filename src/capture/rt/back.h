@@ -4,7 +4,12 @@
 #define CAPTURE_RT_BACK_H
 
 #include <stdint.h>
-#include <string.h>
+
+/* Functions of the C library would be events here. */
+static inline int32_t raw_distance(const uint8_t *p)
+{
+    return (int32_t)((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
+}
 
 /* Behind a call, the cursor may have to be taken from memory; how many bytes that is. */
 static inline unsigned raw_reload_bytes(const uint8_t *p)
@@ -24,8 +29,9 @@ static inline unsigned raw_reload_bytes(const uint8_t *p)
 static inline uint64_t raw_recorded(uint64_t back, uint64_t *ret_back)
 {
     const uint8_t *p = (const uint8_t *)(uintptr_t)back;
+    static const uint8_t crossing[] = { 0x48, 0x8d, 0x64, 0x24, 0x80, /* leaq -128(%rsp), %rsp */
+                                        0x4c, 0x8d, 0x35 };           /* leaq …(%rip), %r14 */
     unsigned reload = raw_reload_bytes(p);
-    int32_t far;
 
     p += reload;
     if (p[0] != 0x4d || p[1] != 0x85 || p[2] != 0xff) /* testq %r15, %r15 */
@@ -34,15 +40,14 @@ static inline uint64_t raw_recorded(uint64_t back, uint64_t *ret_back)
     if (p[0] == 0x79) { /* jns */
         p += 2 + (int8_t)p[1];
     } else if (p[0] == 0x0f && p[1] == 0x89) {
-        memcpy(&far, p + 2, sizeof far);
-        p += 6 + far;
+        p += 6 + raw_distance(p + 2);
     } else {
         return 0;
     }
-    if (memcmp(p, "\x48\x8d\x64\x24\x80\x4c\x8d\x35", 8)) /* leaq -128(%rsp), %rsp; leaq …(%rip), %r14 */
-        return 0;
-    memcpy(&far, p + 8, sizeof far);
-    uint64_t over = (uint64_t)(uintptr_t)(p + 12) + (uint64_t)(int64_t)far;
+    for (unsigned i = 0; i < sizeof crossing; i++)
+        if (p[i] != crossing[i])
+            return 0;
+    uint64_t over = (uint64_t)(uintptr_t)(p + 12) + (uint64_t)(int64_t)raw_distance(p + 8);
     *ret_back = over - reload;
     return over;
 }
