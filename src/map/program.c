@@ -54,9 +54,9 @@ static int words(struct source *s, uint32_t context, uint64_t reply, struct sour
     return r;
 }
 
-static void skip(struct source *s, uint32_t context, uint64_t references)
+static void skip(struct source *s, uint32_t context, uint64_t references, uint32_t line_bytes)
 {
-    steer_skip(((struct program *)(void *)s)->steer, context, references);
+    steer_skip(((struct program *)(void *)s)->steer, context, references, line_bytes);
 }
 
 static unsigned calls(struct source *s, uint32_t context, struct source_calls *ret)

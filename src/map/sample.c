@@ -352,7 +352,7 @@ static void allow_skip(struct sampler *s, uint32_t context, struct lane *l)
         return;
     find_next_window(s, l);
     uint64_t left = l->from > l->now ? l->from - l->now : 0;
-    s->inner->kind->skip(s->inner, context, left >= LEAST_SKIP ? left : 0);
+    s->inner->kind->skip(s->inner, context, left >= LEAST_SKIP ? left : 0, s->config.line_bytes);
 }
 
 static bool is_left_out(const struct sampler *s, const struct peet_event *e)

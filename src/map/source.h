@@ -29,11 +29,13 @@ struct source_context {
 /* A reply to an event in which a thread waited: its wait was ended, for it is to end. */
 enum { SOURCE_CANCELLED = 2 };
 
-/* Words of a producer (peet/trace.h, peet_names): those that are not used yet. registers: not NULL for a context's first ones. */
+/* Words of a producer (peet/trace.h, peet_names): those that are not used yet. registers: not NULL for a context's first ones. used: references that they were so
+ * far; who uses them adds to it, and a source may take it back to 0. */
 struct source_words {
     uint64_t *word, *end;
     const struct peet_names *names;
     const uint64_t *registers;
+    uint64_t used;
 };
 
 enum { SOURCE_CALLS = 256 };
@@ -50,8 +52,9 @@ struct source_kind {
     /* The same as words, for who asks for nothing else from the beginning; or NULL. All that came before must have been used. */
     int (*words)(struct source *s, uint32_t context, uint64_t reply, struct source_words *ret, struct peet_err *err);
     /* Before `next`: nobody wants to see about so many references of a context, so that it may leave them out, and say how many they were in a gap
-     * event. That holds until it has to wait for others; with 0, it sees to it that nothing is left out. NULL: it cannot. */
-    void (*skip)(struct source *s, uint32_t context, uint64_t references);
+     * event; what library code moves counts as one reference for each line. That holds until it has to wait for others; with 0, it sees to it that nothing
+     * is left out. NULL: it cannot. */
+    void (*skip)(struct source *s, uint32_t context, uint64_t references, uint32_t line_bytes);
     /* Behind such a gap: the calls that have led to where a context is, the innermost first, and whether they are all of them. Returns how many; 0 and not all: it
      * does not know. NULL: it never does. */
     unsigned (*calls)(struct source *s, uint32_t context, struct source_calls *ret);

@@ -265,10 +265,11 @@ int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret
     return 1;
 }
 
-void steer_skip(struct steer *s, uint32_t thread, uint64_t references)
+void steer_skip(struct steer *s, uint32_t thread, uint64_t references, uint32_t line_bytes)
 {
     struct steered *x = s->thread[thread];
 
+    s->state.header->line = line_bytes;
     if (!x->is_over) /* and others may have its place */
         x->raw->off = references;
 }

@@ -134,6 +134,24 @@ void peet_rt_come_on(struct rt_registers *r)
     }
 }
 
+/* ---- library code ---- */
+
+static uint64_t lines_in(const void *p, size_t n)
+{
+    uint64_t line = peet_rt_header->line;
+
+    return p ? (RT_ADDR(p) + n - 1) / line - RT_ADDR(p) / line + 1 : 0;
+}
+
+bool peet_rt_count_bytes(size_t n, const void *a, const void *b)
+{
+    if (!peet_rt_header->line || peet_rt_self.handlers > 0)
+        return false;
+    if (n > 0)
+        peet_rt_cursor = (uint64_t *)(uintptr_t)(RT_ADDR(peet_rt_cursor) + lines_in(a, n) + lines_in(b, n));
+    return true;
+}
+
 /* ---- the other way ---- */
 
 /* The key that the instruction is about to write, or 0. */

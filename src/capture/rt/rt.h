@@ -117,6 +117,8 @@ uint64_t peet_rt_other_copy(uint64_t rip, uint64_t r14);
 void peet_rt_come_on(struct rt_registers *r);
 uint64_t peet_rt_come_on_at(uint64_t counter, uint64_t stack); /* the cursor */
 
+/* Whether a thread counts bytes that library code reads or writes, at one place or two, and they are no event. */
+bool peet_rt_count_bytes(size_t n, const void *a, const void *b);
 /* A thread that counts has allocated: who steers it may want to know who called. frame: of the function that was called, with %rbp and the return address. */
 void peet_rt_show_calls(const void *frame);
 /* The same place in the copy that is recorded, of where a call returns to. */
@@ -125,6 +127,11 @@ uint64_t peet_rt_recorded_site(uint64_t site);
 static inline bool peet_rt_has_cursor(void)
 {
     return peet_rt_cursor || peet_rt_self.off;
+}
+
+static inline bool peet_rt_leaves_out(size_t n, const void *a, const void *b)
+{
+    return __builtin_expect(peet_rt_self.off != 0, 0) && peet_rt_count_bytes(n, a, b);
 }
 
 /* ---- steer.c: programs that run as a simulator says ---- */
