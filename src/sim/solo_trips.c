@@ -17,7 +17,7 @@ static uint64_t base_at(const struct solo *s, unsigned cluster, uint64_t trip)
 
 static void stamp(struct solo *s, uint32_t entry, uint64_t number)
 {
-    uint64_t *at = &s->level[0].stamp[entry];
+    uint64_t *at = &s->first[entry].stamp;
 
     *at = *at < number ? number : *at;
 }
@@ -97,8 +97,8 @@ static void expect(struct solo *s, const struct solo_stretch *x, unsigned cluste
     s->next[cluster] = trip + 1;
     s->is_known[cluster] = false;
     for (unsigned i = 0; i < (line[0] == line[1] ? 1 : 2); i++) {
-        uint32_t e = s->level[0].ways == 1 ? (uint32_t)(line[i] & s->level[0].mask) : solo_find(&s->level[0], line[i]);
-        if (e == UINT32_MAX || s->seen[c->is_write][e] != line[i])
+        uint32_t e = solo_entry_of(s, line[i], s->level[0].ways == 1);
+        if (e == UINT32_MAX || s->first[e].seen[c->is_write] != line[i])
             return;
         c->hint[i] = e;
     }
@@ -138,8 +138,8 @@ static uint64_t look_again(struct solo *s, const struct solo_stretch *x, uint64_
         if (s->next[i] <= trip)
             continue;
         uint64_t base = base_at(s, i, trip), first = (base + c->first) >> s->shift, last = (base + c->last) >> s->shift;
-        const uint64_t *seen = s->seen[c->is_write];
-        if (seen[c->hint[0]] != first || (last != first && seen[c->hint[1]] != last)) {
+        if (s->first[c->hint[0]].seen[c->is_write] != first
+            || (last != first && s->first[c->hint[1]].seen[c->is_write] != last)) {
             s->next[i] = trip;
             s->is_known[i] = false;
             sites |= c->mask;
@@ -182,7 +182,7 @@ static void run_sites(struct solo *s, struct solo_stretch *x, uint64_t sites, ui
         struct solo_site *site = &x->site[i];
         uint64_t addr = base_at(s, site->cluster, trip) + (uint64_t)site->disp;
         s->number = number + i;
-        if (solo_is_easy(s, x, site, addr))
+        if (solo_is_easy(s, site, addr, s->level[0].ways == 1))
             continue;
         prepare(s, x, i, addr >> s->shift, number, trip);
         s->time.references = references + i;
@@ -255,10 +255,10 @@ static inline __attribute__((always_inline)) uint64_t run_one(struct solo *s, st
         solo_locate(s, x, c, base);
     uint32_t e = l->ways == 1 ? (uint32_t)(line & l->mask) : solo_find(l, line);
     s->number = number + i;
-    if (__builtin_expect(e != UINT32_MAX && s->seen[c->is_write][e] == line, 1)) {
-        if (l->stamp[e] < s->recent.since)
-            solo_use(s, s->record[e]);
-        l->stamp[e] = number + i;
+    if (__builtin_expect(e != UINT32_MAX && s->first[e].seen[c->is_write] == line, 1)) {
+        if (s->first[e].stamp < s->recent.since)
+            solo_use(s, s->first[e].record);
+        s->first[e].stamp = number + i;
         c->hint[0] = e;
         return 0;
     }
@@ -281,7 +281,7 @@ static inline __attribute__((always_inline)) void expect_one(struct solo *s, con
 
     s->next[i] = trip + 1;
     s->is_known[i] = false;
-    if (s->seen[c->is_write][c->hint[0]] != addr >> s->shift)
+    if (s->first[c->hint[0]].seen[c->is_write] != addr >> s->shift)
         return;
     uint64_t by = (uint64_t)(step < 0 ? -step : step), more = UINT64_MAX / 2;
     if (by) {
