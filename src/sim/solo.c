@@ -269,8 +269,8 @@ static void run_flat(struct solo *s, struct solo_stretch *x, const struct plan_n
         if (f->record[i].kind == PEET_BLOCK)
             continue;
         unsigned cluster = x->site[site].cluster;
-        s->base[cluster] = f->record[i].addr - (uint64_t)x->site[site++].disp;
-        s->step[cluster] = f->step[i];
+        s->way[cluster].base = f->record[i].addr - (uint64_t)x->site[site++].disp;
+        s->way[cluster].step = f->step[i];
     }
     solo_run_trips(s, x, f->trips);
     f->trips = 0;

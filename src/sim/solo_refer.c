@@ -32,21 +32,42 @@ static void tell_leaves(struct solo *s, struct solo_stretch *x)
     x->settled = x->runs;
 }
 
-/* Misses of a kind are told together. */
-static inline void tell_miss(struct solo *s, const struct solo_miss *m)
+static uint64_t how(unsigned level, unsigned cause, bool was_recent, bool is_upgrade)
 {
-    uint64_t hash = (((uint64_t)m->cell << 32 | m->by) ^ m->offset << 20 ^ m->cause) * 0x9e3779b97f4a7c15u;
-    struct solo_miss *met = &s->met[hash >> (64 - SOLO_MET_BITS)];
+    return level | cause << 8 | (unsigned)was_recent << 16 | (unsigned)is_upgrade << 24;
+}
 
-    if (met->cell == m->cell && met->by == m->by && met->offset == m->offset && met->cause == m->cause
-        && met->level == m->level && met->was_recent == m->was_recent && met->is_upgrade == m->is_upgrade) {
-        met->count += m->count;
-        met->stall += m->stall;
-        return;
+static void tell_met(struct solo *s, struct solo_met *m)
+{
+    const struct solo_miss miss = { .cell = (uint32_t)(m->who >> 32),
+                                    .by = (uint32_t)m->who,
+                                    .level = (uint8_t)m->how,
+                                    .cause = (uint8_t)(m->how >> 8),
+                                    .was_recent = m->how >> 16 & 1,
+                                    .is_upgrade = m->how >> 24 & 1,
+                                    .offset = m->offset,
+                                    .count = m->count,
+                                    .stall = m->stall };
+
+    if (m->count)
+        s->watch.miss(s->watch.context, &miss);
+    m->count = m->stall = 0;
+}
+
+/* Those that are alike are told together. */
+static inline void meet(struct solo *s, uint64_t who, uint64_t how, uint64_t offset, uint64_t stall)
+{
+    uint64_t hash = (who ^ offset << 20 ^ how << 40) * 0x9e3779b97f4a7c15u;
+    struct solo_met *met = &s->met[hash >> (64 - SOLO_MET_BITS)];
+
+    if (met->who != who || met->offset != offset || met->how != how) {
+        tell_met(s, met);
+        met->who = who;
+        met->offset = offset;
+        met->how = how;
     }
-    if (met->count)
-        s->watch.miss(s->watch.context, met);
-    *met = *m;
+    met->count++;
+    met->stall += stall;
 }
 
 /* Those of the window that this reference is in; perhaps it is the first one there. */
@@ -88,11 +109,8 @@ void solo_settle(struct solo *s)
         count_runs(s, x);
     }
     solo_count_lean(s);
-    for (unsigned i = 0; i < SOLO_MET; i++) {
-        if (s->met[i].count)
-            s->watch.miss(s->watch.context, &s->met[i]);
-        s->met[i].count = s->met[i].stall = 0;
-    }
+    for (unsigned i = 0; i < SOLO_MET; i++)
+        tell_met(s, &s->met[i]);
     s->window_end = s->watch.window(s->watch.context, s->time.references, s->window_misses, s->window_stall);
     s->window_misses = s->window_stall = 0;
 }
@@ -192,14 +210,11 @@ static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, stru
 {
     if (o->level == 0 && !o->is_upgrade && o->stall <= hit)
         return false;
-    m->count = 1;
-    m->level = o->level;
     m->cause = o->cause;
-    m->is_upgrade = o->is_upgrade;
     m->stall = o->stall > hit ? o->stall - hit : 0;
     if (m->cause == MISS_KINDS && m->stall == 0)
         return false;
-    tell_miss(s, m);
+    meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset, m->stall);
     see_window(s, m->cause != MISS_KINDS, m->stall);
     return true;
 }
@@ -234,21 +249,16 @@ static inline uint64_t refer_leanly(struct solo *s, struct solo_stretch *x, cons
 {
     struct solo_part *part = &x->part[site->part];
     uint64_t stall = s->fabric.config.memory - s->level[0].latency;
-    struct solo_miss m = { .cell = site->data.cell,
-                           .by = l->by - 1,
-                           .level = SIM_BEYOND,
-                           .cause = l->was_here ? MISS_replaced : MISS_cold,
-                           .was_recent = l->was_here && solo_is_recent(s, l),
-                           .offset = offset_in(&site->data, addr),
-                           .count = 1,
-                           .stall = stall };
+    uint64_t who = (uint64_t)site->data.cell << 32 | (l->by - 1);
+    unsigned cause = l->was_here ? MISS_replaced : MISS_cold;
+    bool was_recent = l->was_here && solo_is_recent(s, l);
 
     s->cell = site->data.cell + 1;
     solo_put_only(s, l, addr >> s->shift, site->is_write);
     solo_use(s, l);
     s->number++;
     solo_uses_end(s);
-    tell_miss(s, &m);
+    meet(s, who, how(SIM_BEYOND, cause, was_recent, false), offset_in(&site->data, addr), stall);
     see_window(s, 1, stall);
     part->misses++;
     part->stall += stall;

@@ -115,6 +115,24 @@ struct solo_cluster {
     uint64_t mask;  /*   and a bit for each below 64 */
 };
 
+/* Misses that were alike (struct solo_miss), in words that are quickly compared. */
+struct solo_met {
+    uint64_t who, offset; /* who: the cell, and to which it lost its line */
+    uint64_t how;         /* level, cause, was_recent, is_upgrade: a byte each */
+    uint64_t count, stall;
+};
+
+/* A cluster in trips of a loop. */
+enum { SOLO_CLAIMS = 512 };
+struct solo_way {
+    uint64_t base, step; /* of the first trip, and from one to the next */
+    uint64_t next;       /* trip in which it has to be looked at, */
+    bool is_known;       /*   and whether its lines have to be stamped then */
+    bool is_far;         /* each trip has other lines */
+    uint8_t log;         /* of by, if that is a power of two; else 64 */
+    uint64_t by;         /* step without its sign */
+};
+
 struct solo_part { /* a block of a stretch */
     struct peet_record head;
     uint32_t leaf;
@@ -187,7 +205,7 @@ struct solo {
     uint64_t number;             /* of the next touch of a line: what stamps of the first cache are taken from; */
     uint64_t touches;            /*   of others, from how often they were touched: one reference may do so twice */
     /* What the watcher does not know yet: misses that were alike, by hash, and those of a window, which ends before that reference. */
-    struct solo_miss met[SOLO_MET];
+    struct solo_met met[SOLO_MET];
     uint64_t window_end, window_misses, window_stall;
     uint64_t lean[2][2],
         lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
@@ -204,12 +222,13 @@ struct solo {
     struct solo_thread *threads;
     uint32_t thread_count;
     uint64_t src[PEET_SOURCES + 8];
-    uint64_t next[BLOCK_MAX_OPERANDS]; /* of the clusters of trips: the next in which it has to be looked at, */
-    bool is_known[BLOCK_MAX_OPERANDS]; /*   and whether its lines have to be stamped then; */
-    bool is_far[BLOCK_MAX_OPERANDS];   /* its step is longer than a line */
-    bool is_held;                      /* no interval ends before the trip does */
-    uint64_t base[BLOCK_MAX_OPERANDS], step[BLOCK_MAX_OPERANDS]; /* of the clusters of the stretch that runs */
-    uint32_t entry[BLOCK_MAX_OPERANDS];                          /* and where their first lines are */
+    /* of the clusters of the stretch that runs */
+    uint64_t base[BLOCK_MAX_OPERANDS];
+    uint32_t entry[BLOCK_MAX_OPERANDS]; /* where their first lines are */
+    struct solo_way way[BLOCK_MAX_OPERANDS];
+    bool is_held;                /* no interval ends before the trip does */
+    uint64_t claim[SOLO_CLAIMS]; /* by set: the last trip in which somebody has a line there without being looked at, */
+    uint64_t trips_before;       /*   counted from all before */
 };
 
 void solo_lines_init(struct solo *s, uint64_t most);
