@@ -89,7 +89,7 @@ static __attribute__((noinline)) bool search(struct solo *s, struct solo_cluster
 {
     uint32_t e = solo_find(&s->level[0], line);
 
-    if (e == UINT32_MAX || s->seen[c->is_write][e] != line)
+    if (e == UINT32_MAX || s->first[e].seen[c->is_write] != line)
         return false;
     c->hint[which] = e;
     return true;
@@ -105,12 +105,12 @@ static bool stamp_two(struct solo *s, const struct solo_stretch *x, const struct
     for (unsigned i = 0; i < c->sites; i++) {
         uint64_t line = (base + (uint64_t)x->site[c->site[i]].disp) >> s->shift;
         uint32_t e = line == first ? first_entry : last_entry;
-        uint64_t *stamp = &s->level[0].stamp[e];
-        if (*stamp < s->recent.since) {
-            solo_use(s, s->record[e]);
+        struct solo_entry *at = &s->first[e];
+        if (at->stamp < s->recent.since) {
+            solo_use(s, at->record);
             is_new = true;
         }
-        *stamp = *stamp < s->number + c->site[i] ? s->number + c->site[i] : *stamp;
+        at->stamp = at->stamp < s->number + c->site[i] ? s->number + c->site[i] : at->stamp;
     }
     return is_new;
 }
@@ -148,7 +148,7 @@ static __attribute__((noinline)) bool is_second_seen(struct solo *s, const struc
     uint64_t last = (base + c->last) >> s->shift;
     uint32_t e = s->level[0].ways == 1 ? (uint32_t)(last & s->level[0].mask) : c->hint[1];
 
-    if (s->seen[c->is_write][e] != last && (s->level[0].ways == 1 || !search(s, c, 1, last)))
+    if (s->first[e].seen[c->is_write] != last && (s->level[0].ways == 1 || !search(s, c, 1, last)))
         return false;
     return !solo_straddles(s, x, c, base);
 }
@@ -159,8 +159,8 @@ enum { NEAR_CLUSTERS = 8 };
 static inline __attribute__((always_inline)) bool run_easily(struct solo *s, struct solo_stretch *x, unsigned clusters,
                                                              bool direct, enum bases bases)
 {
-    uint64_t number = s->number, since = s->recent.since, *stamp = s->level[0].stamp, mask = s->level[0].mask;
-    uint64_t *const seen[2] = { s->seen[0], s->seen[1] };
+    uint64_t number = s->number, since = s->recent.since, mask = s->level[0].mask;
+    struct solo_entry *all = s->first;
     uint32_t shift = s->shift, own[NEAR_CLUSTERS], *entry = clusters <= NEAR_CLUSTERS ? own : s->entry;
     struct solo_cluster *cluster = x->cluster;
     bool has_two = false, is_new = false;
@@ -172,7 +172,7 @@ static inline __attribute__((always_inline)) bool run_easily(struct solo *s, str
             solo_locate(s, x, c, base);
         uint64_t first = (base + c->first) >> shift, last = (base + c->last) >> shift;
         uint32_t e = direct ? (uint32_t)(first & mask) : c->hint[0];
-        if (__builtin_expect(seen[c->is_write][e] != first, 0)) {
+        if (__builtin_expect(all[e].seen[c->is_write] != first, 0)) {
             if (direct || !search(s, c, 0, first))
                 return false;
             e = c->hint[0];
@@ -187,12 +187,12 @@ static inline __attribute__((always_inline)) bool run_easily(struct solo *s, str
     if (__builtin_expect(has_two, 0))
         is_new = stamp_all(s, x, bases);
     for (unsigned i = 0; !has_two && i < clusters; i++) { /* their numbers rise */
-        uint64_t *at = &stamp[entry[i]];
-        if (__builtin_expect(*at < since, 0)) {
-            solo_use(s, s->record[entry[i]]);
+        struct solo_entry *at = &all[entry[i]];
+        if (__builtin_expect(at->stamp < since, 0)) {
+            solo_use(s, at->record);
             is_new = true;
         }
-        *at = number + cluster[i].order;
+        at->stamp = number + cluster[i].order;
     }
     s->number = number + x->sites;
     s->time.references += x->sites;
@@ -269,8 +269,8 @@ static void run_flat(struct solo *s, struct solo_stretch *x, const struct plan_n
         if (f->record[i].kind == PEET_BLOCK)
             continue;
         unsigned cluster = x->site[site].cluster;
-        s->base[cluster] = f->record[i].addr - (uint64_t)x->site[site++].disp;
-        s->step[cluster] = f->step[i];
+        s->way[cluster].base = f->record[i].addr - (uint64_t)x->site[site++].disp;
+        s->way[cluster].step = f->step[i];
     }
     solo_run_trips(s, x, f->trips);
     f->trips = 0;

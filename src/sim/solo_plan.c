@@ -21,15 +21,17 @@ static void *room(struct solo *s, size_t count, size_t size)
 
 static void add_site(struct solo_stretch *x, const struct plan_op *op, uint32_t issued)
 {
-    x->site[x->sites++] = (struct solo_site){ .disp = (int64_t)op->record.addr,
-                                              .insn = op->record.id,
-                                              .size = op->record.size,
-                                              .kind = op->record.kind,
-                                              .base = op->base,
-                                              .index = op->index,
-                                              .scale = op->scale,
-                                              .issued = issued,
-                                              .part = (uint16_t)(x->parts - 1) };
+    x->site[x->sites++] =
+        (struct solo_site){ .disp = (int64_t)op->record.addr,
+                            .insn = op->record.id,
+                            .size = op->record.size,
+                            .kind = op->record.kind,
+                            .is_write = op->record.kind == PEET_STORE || op->record.kind == PEET_UPDATE,
+                            .base = op->base,
+                            .index = op->index,
+                            .scale = op->scale,
+                            .issued = issued,
+                            .part = (uint16_t)(x->parts - 1) };
     x->kinds[op->record.kind]++;
     x->is_indexed |= op->index != PEET_SRC_ZERO;
 }
@@ -49,11 +51,6 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
                 || last == PEET_CL_jump_indirect;
 }
 
-static bool writes(const struct solo_site *site)
-{
-    return site->kind == PEET_STORE || site->kind == PEET_UPDATE;
-}
-
 /* Whether the site can go into the cluster; it does then. */
 static bool join(const struct solo *s, struct solo_cluster *c, const struct solo_site *site, uint16_t number)
 {
@@ -61,7 +58,7 @@ static bool join(const struct solo *s, struct solo_cluster *c, const struct solo
     uint64_t first = (int64_t)(start - c->first) < 0 ? start : c->first;
     uint64_t last = (int64_t)(end - c->last) > 0 ? end : c->last;
 
-    if (c->base != site->base || c->index != site->index || c->scale != site->scale || c->is_write != writes(site)
+    if (c->base != site->base || c->index != site->index || c->scale != site->scale || c->is_write != site->is_write
         || last - first >= s->length)
         return false;
     c->first = first;
@@ -93,7 +90,7 @@ static void make_clusters(struct solo *s, struct solo_stretch *x)
                                                            .base = site->base,
                                                            .index = site->index,
                                                            .scale = site->scale,
-                                                           .is_write = writes(site),
+                                                           .is_write = site->is_write,
                                                            .order = i,
                                                            .sites = 1,
                                                            .site = room(s, x->sites - i, sizeof(uint16_t)) };

@@ -241,6 +241,7 @@ static uint32_t pair_number(struct running *x, const struct profile_pair *met)
         if (x->pairs.count != before) {
             x->p.pair = mem_room(x->p.pair, x->p.pairs, sizeof *x->p.pair);
             x->p.pair[x->p.pairs] = *met;
+            x->p.pair[x->p.pairs].misses = x->p.pair[x->p.pairs].stall = 0;
             *number = (uint32_t)x->p.pairs++;
             break;
         }
@@ -258,14 +259,14 @@ static bool are_same(const struct profile_pair *a, const struct profile_pair *b)
            && a->cause == b->cause;
 }
 
-static void meet(struct running *x, const struct profile_pair *met, uint64_t stall)
+static void meet(struct running *x, const struct profile_pair *met)
 {
     uint32_t *near = &x->pairs_near[(met->of * 31 + met->by * 7 + met->object) % PAIRS_NEAR];
 
     if (*near == 0 || !are_same(&x->p.pair[*near - 1], met))
         *near = 1 + pair_number(x, met);
-    x->p.pair[*near - 1].misses++;
-    x->p.pair[*near - 1].stall += stall;
+    x->p.pair[*near - 1].misses += met->misses;
+    x->p.pair[*near - 1].stall += met->stall;
 }
 
 static void see_loss(void *context, unsigned cpu, uint64_t line, enum lost how)
@@ -317,19 +318,17 @@ static struct profile_window *window_now(struct profile *p)
     return &p->window[p->references / p->window_length];
 }
 
-/* by: to whom the line was lost, or NULL. */
-static void see_miss(struct running *x, const struct sim_reference *r, struct profile_cell *c, const struct loss *by,
-                     enum profile_cause cause, uint64_t stall)
+/* So many references of a cell that waited for the same reason, and how many of them no private cache had; by: to whom their lines were lost, or NULL. */
+static void see_miss(struct running *x, struct profile_cell *c, const struct loss *by, enum profile_cause cause,
+                     uint64_t misses, uint64_t count, uint64_t stall)
 {
-    c->misses += r->cause != MISS_KINDS;
-    c->cause[cause]++;
+    c->misses += misses;
+    c->cause[cause] += count;
     c->stall[cause] += stall;
-    if (r->cause == MISS_KINDS || cause == CAUSE_cold)
+    if (misses == 0 || cause == CAUSE_cold)
         return;
-    meet(x,
-         &(struct profile_pair){ c->place, by ? by->place : NOBODY, c->object, by ? by->object : NOBODY, (uint8_t)cause,
-                                 0, 0 },
-         stall);
+    meet(x, &(struct profile_pair){ c->place, by ? by->place : NOBODY, c->object, by ? by->object : NOBODY,
+                                    (uint8_t)cause, misses, stall });
 }
 
 /* Whether the first line of a reference would be there if any lines could be kept; all of them are then. */
@@ -369,7 +368,7 @@ static void add_miss(struct running *x, const struct sim_reference *r, struct pr
     p->stall += stall;
     w->misses += r->cause != MISS_KINDS;
     w->stall += stall;
-    see_miss(x, r, c, by, cause_of(x, r, was_recent), stall);
+    see_miss(x, c, by, cause_of(x, r, was_recent), r->cause != MISS_KINDS, 1, stall);
     if (leaf) {
         leaf->stall += stall;
         leaf->misses += r->cause != MISS_KINDS;
@@ -494,16 +493,14 @@ static void see_event(void *context, uint32_t thread, const struct peet_event *e
 
 /* ---- the same from a machine that counts by itself ---- */
 
-static uint32_t watch_cell(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
-                           uint64_t *ret_start, uint64_t *ret_end)
+static void watch_data(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
+                       struct solo_data *ret)
 {
     struct running *x = context;
     const struct site *s = site_of(x, thread, addr, insn == SIM_NO_INSN ? call_place(x, site) : insn);
 
-    *ret_start = s->start;
-    *ret_end = s->end;
+    *ret = (struct solo_data){ s->start, s->end, s->origin, s->stride, s->cell - 1 };
     x->version = objects_version(x->p.objects);
-    return s->cell - 1;
 }
 
 static void watch_refer(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute)
@@ -516,20 +513,35 @@ static void watch_refer(void *context, uint32_t cell, uint64_t references, uint6
     c->compute += compute;
 }
 
-static void watch_miss(void *context, uint32_t cell, uint32_t leaf, const struct sim_reference *r, bool was_recent,
-                       uint32_t by, uint64_t number)
+static void watch_miss(void *context, const struct solo_miss *m)
 {
     struct running *x = context;
-    struct profile_cell *c = &x->p.cell[cell];
-    uint64_t stall = stall_of(&x->p, r);
+    struct profile *p = &x->p;
+    struct profile_cell *c = &p->cell[m->cell];
+    const struct profile_cell *by = m->by == UINT32_MAX ? NULL : &p->cell[m->by];
+    const struct sim_reference r = { .level = m->level, .cause = m->cause, .is_upgrade = m->is_upgrade };
+    const struct loss loss = by ? (struct loss){ by->place, by->object } : (struct loss){ 0 };
+    uint64_t misses = m->cause != MISS_KINDS ? m->count : 0;
 
-    if (r->cause == MISS_KINDS && stall == 0)
-        return;
-    const struct profile_cell *taker = by == UINT32_MAX ? NULL : &x->p.cell[by];
-    struct loss loss = taker ? (struct loss){ taker->place, taker->object } : (struct loss){ 0 };
-    x->p.references = number;
-    x->window = window_now(&x->p);
-    add_miss(x, r, c, leaf == UINT32_MAX ? NULL : &x->p.leaf[leaf], taker ? &loss : NULL, was_recent, stall);
+    p->misses += misses;
+    p->stall += m->stall;
+    see_miss(x, c, by ? &loss : NULL, cause_of(x, &r, m->was_recent), misses, m->count, m->stall);
+    if (m->offset != UINT64_MAX)
+        members_add(&p->members, c->object, m->offset, misses, m->stall);
+}
+
+static uint64_t watch_window(void *context, uint64_t number, uint64_t misses, uint64_t stall)
+{
+    struct running *x = context;
+    struct profile *p = &x->p;
+
+    if (x->window) {
+        x->window->misses += misses;
+        x->window->stall += stall;
+    }
+    p->references = number;
+    x->window = window_now(p);
+    return (uint64_t)(x->window - p->window + 1) * p->window_length;
 }
 
 static uint32_t watch_path(void *context, uint32_t thread, const struct peet_record *block)
@@ -552,7 +564,7 @@ static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
     return near_leaf(context, node, block) - 1;
 }
 
-static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles)
+static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall)
 {
     struct running *x = context;
 
@@ -561,6 +573,8 @@ static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycl
         return;
     block_at(&x->p, x->p.leaf[leaf].block)->runs += runs;
     x->p.leaf[leaf].compute += cycles;
+    x->p.leaf[leaf].misses += misses;
+    x->p.leaf[leaf].stall += stall;
 }
 
 /* Windows count references, of which most were not told. */
@@ -600,7 +614,7 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
 {
     struct running *x = (struct running *)p;
     const struct sim_observer observer = { x, see_block, see_reference, see_lock, see_event, see_loss };
-    const struct solo_watch watch = { x,          &x->version, watch_cell, watch_refer, watch_miss,
+    const struct solo_watch watch = { x,          &x->version, watch_data, watch_refer, watch_miss, watch_window,
                                       watch_path, watch_event, watch_leaf, watch_run };
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
