@@ -57,6 +57,7 @@ struct lane {                         /* a thread */
     struct peet_record gap;
     struct peet_event gap_event;
     uint64_t random;
+    bool has_words;    /* who asks for words sees to windows, and tells of gaps */
     uint64_t left_out; /* references that the source behind did not show */
     struct sample_counts counts;
 };
@@ -700,6 +701,59 @@ static void free_sampler(struct source *source)
     free(s);
 }
 
+/* ---- words ---- */
+
+static void take_words(struct sampler *s, struct lane *l, struct source_words *w)
+{
+    l->counts.seen += w->used;
+    l->counts.between += w->passed;
+    l->left_out += w->passed;
+    l->now += w->used + w->passed;
+    s->has_left_out |= w->passed > 0;
+    w->used = w->passed = 0;
+}
+
+static void turn(struct source_words *w)
+{
+    struct sampler *s = (struct sampler *)(void *)w->source;
+    struct lane *l = &s->lane[w->context];
+
+    take_words(s, l, w);
+    enter_block(s, l);
+    w->is_on = l->is_on;
+    w->left = l->is_on ? l->end - l->now : l->from - l->now;
+}
+
+static int words(struct source *source, uint32_t context, uint64_t reply, struct source_words *ret,
+                 struct peet_err *err)
+{
+    struct sampler *s = (struct sampler *)(void *)source;
+    struct lane *l = &s->lane[context];
+
+    l->has_words = true;
+    take_words(s, l, ret);
+    allow_skip(s, context, l);
+    int r = source_words(s->inner, context, reply, ret, err);
+    s->source.context = s->inner->context;
+    s->source.contexts = s->inner->contexts;
+    ret->turn = turn;
+    ret->source = source;
+    ret->context = context;
+    turn(ret);
+    return r;
+}
+
+void sample_left_out(struct source *source, uint32_t context, uint64_t references)
+{
+    struct sampler *s = (struct sampler *)(void *)source;
+    struct lane *l = &s->lane[context];
+
+    if (!l->has_words || references == 0) /* then it was seen, or it is nothing */
+        return;
+    l->counts.between += references;
+    take_gap(s, context, l, &(struct peet_event){ .kind = PEET_EV_gap, .arg = { 0, references } });
+}
+
 static unsigned calls(struct source *source, uint32_t context, struct source_calls *ret)
 {
     struct sampler *s = (struct sampler *)(void *)source;
@@ -709,6 +763,9 @@ static unsigned calls(struct source *source, uint32_t context, struct source_cal
 }
 
 static const struct source_kind SAMPLER = { .next = next, .free = free_sampler, .calls = calls };
+static const struct source_kind WORD_SAMPLER = {
+    .next = next, .free = free_sampler, .words = words, .calls = calls
+};
 
 struct ranked {
     uint64_t hash, set;
@@ -782,6 +839,8 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
         free_sampler(&s->source);
         return no_memory(err);
     }
+    if (inner->kind->skip && inner->kind->words && has_windows(s) && !s->chosen)
+        s->source.kind = &WORD_SAMPLER;
     for (uint32_t i = 0; i < inner->most; i++) {
         s->lane[i].random = scramble(config->seed + 1) ^ i;
         find_window(s, &s->lane[i]);

@@ -26,7 +26,8 @@ struct sample_counts {
     uint64_t sets, chosen;              /* as configured, and how many of them were chosen */
 };
 
-/* Stands before `inner`, which it owns from now on, also if it fails. What `inner` repeats is expanded. Events pass, but those that say that library
+/* What it gives as words, if `inner` can leave references out and all sets are seen, says itself what is to be passed over (map/source.h).
+ * Stands before `inner`, which it owns from now on, also if it fails. What `inner` repeats is expanded. Events pass, but those that say that library
  * code moved bytes count as references, one for each line: between windows they are left out, and pieces of them are left out with their sets. */
 int source_take_sample(struct source *inner, const struct sample_config *config, struct source **ret,
                        struct peet_err *err);
@@ -43,6 +44,9 @@ bool sample_was_touched(const struct source *s, uint32_t context, uint64_t line)
 
 /* Whether the source behind has left something out so far: nobody knows what was called then, and which lines were used. */
 bool sample_has_left_out(const struct source *s);
+
+/* For who takes words: there was a gap event. */
+void sample_left_out(struct source *s, uint32_t context, uint64_t references);
 
 /* Is told of each block between windows, of rows that are repeated once, and of what the source behind has left out (NULL): for who follows calls and
  * returns, which cannot be sampled. */

@@ -29,13 +29,18 @@ struct source_context {
 /* A reply to an event in which a thread waited: its wait was ended, for it is to end. */
 enum { SOURCE_CANCELLED = 2 };
 
-/* Words of a producer (peet/trace.h, peet_names): those that are not used yet. registers: not NULL for a context's first ones. used: references that they were so
- * far; who uses them adds to it, and a source may take it back to 0. */
+/* Words of a producer (peet/trace.h, peet_names): those that are not used yet. registers: not NULL for a context's first ones. */
 struct source_words {
     uint64_t *word, *end;
     const struct peet_names *names;
     const uint64_t *registers;
-    uint64_t used;
+    /* Of samples. The next `left` references are to be used if is_on holds, and else passed over; then, or before, turn is called, which
+     * takes what they were (used, passed), and says what comes next. NULL: all are used. */
+    void (*turn)(struct source_words *w);
+    struct source *source;
+    uint64_t left, used, passed;
+    uint32_t context;
+    bool is_on;
 };
 
 enum { SOURCE_CALLS = 256 };

@@ -78,7 +78,16 @@ const struct fabric_use *solo_fabric(const struct solo *s)
 
 void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e)
 {
+    bool is_gap = s->watch.knows && e->kind == PEET_EV_gap;
+
+    if (is_gap)
+        solo_forget(s);
     s->watch.event(s->watch.context, thread, e);
+    if (is_gap && thread < s->thread_count) {
+        s->threads[thread].may_move = true; /* it is somewhere else now, */
+        if (s->words && s->words->turn)
+            s->words->turn(s->words); /*   and perhaps in a window */
+    }
     solo_see_version(s);
 }
 
@@ -255,7 +264,44 @@ static inline __attribute__((always_inline)) void run_stretch(struct solo *s, st
     }
 }
 
+/* A run that nobody looks at; calls are followed. */
+static void pass_stretch(struct solo *s, struct solo_stretch *x)
+{
+    if (x->moves | s->may_move)
+        follow(s, x);
+    s->last = x;
+    solo_pass(s, x->is_varying ? 0 : x->sites);
+}
+
 /* ---- loops ---- */
+
+/* One run of several, which may be on either side of a border. */
+static inline __attribute__((always_inline)) void run_one_of(struct solo *s, struct solo_stretch *x, bool direct)
+{
+    if (solo_passes(s))
+        pass_stretch(s, x);
+    else
+        run_stretch(s, x, direct);
+    if (solo_is_turn(s))
+        solo_turn(s);
+}
+
+/* Trips on both sides of borders. */
+static void run_parts(struct solo *s, struct solo_stretch *x, uint64_t trips)
+{
+    while (trips > 0) {
+        uint64_t now = solo_trips_now(s, x, trips);
+        if (solo_passes(s))
+            solo_pass(s, now * x->sites);
+        else
+            solo_run_trips(s, x, now);
+        for (unsigned i = 0; i < x->clusters; i++)
+            s->way[i].base += now * s->way[i].step;
+        trips -= now;
+        if (solo_is_turn(s))
+            solo_turn(s);
+    }
+}
 
 /* All trips of a loop whose body is a stretch. */
 static void run_flat(struct solo *s, struct solo_stretch *x, const struct plan_node *n, const struct loop_run *run)
@@ -272,7 +318,10 @@ static void run_flat(struct solo *s, struct solo_stretch *x, const struct plan_n
         s->way[cluster].base = f->record[i].addr - (uint64_t)x->site[site++].disp;
         s->way[cluster].step = f->step[i];
     }
-    solo_run_trips(s, x, f->trips);
+    if (s->border == UINT64_MAX)
+        solo_run_trips(s, x, f->trips);
+    else
+        run_parts(s, x, f->trips);
     f->trips = 0;
 }
 
@@ -289,7 +338,7 @@ static void run_loop(struct solo *s, const struct solo_item *it, bool direct)
         while ((b = peet_loop_walk_next(&s->walk, &slots))) {
             memcpy(s->src + PEET_SRC_SLOT, slots, b->slots * sizeof *slots);
             block_compute(b, s->src);
-            run_stretch(s, solo_stretch_of(s, b), direct);
+            run_one_of(s, solo_stretch_of(s, b), direct);
         }
         return;
     }
@@ -299,7 +348,7 @@ static void run_loop(struct solo *s, const struct solo_item *it, bool direct)
         if (n->kind == PLAN_FLAT)
             run_flat(s, x, n, &run);
         else
-            run_stretch(s, x, direct);
+            run_one_of(s, x, direct);
     }
 }
 
@@ -348,9 +397,15 @@ static int run_other(struct solo *s, const struct solo_item *it, uint64_t *slots
     }
     memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
     if (it->kind == SOLO_VARYING) {
+        int r = 0;
         block_compute(item->block, s->src);
-        enter(s, it->stretch);
-        int r = solo_run_varying(s, it->stretch, item->block, err);
+        if (solo_passes(s)) {
+            pass_stretch(s, it->stretch);
+            solo_pass_varying(s, item->block);
+        } else {
+            enter(s, it->stretch);
+            r = solo_run_varying(s, it->stretch, item->block, err);
+        }
         block_effects(item->block, s->src);
         return r;
     }
@@ -368,13 +423,15 @@ static int run_other(struct solo *s, const struct solo_item *it, uint64_t *slots
     return 1;
 }
 
+/* Up to the border, if there is one. */
 static inline __attribute__((always_inline)) int run_words(struct solo *s, struct source_words *w, uint64_t limit,
-                                                           bool direct, struct peet_event *ret, struct peet_err *err)
+                                                           bool direct, bool has_border, struct peet_event *ret,
+                                                           struct peet_err *err)
 {
     uint64_t *word = w->word, *end = w->end;
     int r = 0;
 
-    while (word < end && r == 0 && s->time.clock < limit) {
+    while (word < end && r == 0 && s->time.clock < limit && !(has_border && solo_is_turn(s))) {
         struct solo_item **known = &s->by_name[*word * 0x9e3779b97f4a7c15u >> (64 - SOLO_NAME_BITS)], *it = *known;
         if (__builtin_expect(!it || it->name != *word, 0)) {
             it = *known = solo_item_named(s, w->names, *word, err);
@@ -397,11 +454,29 @@ static inline __attribute__((always_inline)) int run_words(struct solo *s, struc
                 to[i] = slots[i];
         if (it->kind == SOLO_MACHINE)
             block_compute(it->item->block, s->src);
-        run_stretch(s, it->stretch, direct);
+        if (has_border && solo_passes(s))
+            pass_stretch(s, it->stretch);
+        else
+            run_stretch(s, it->stretch, direct);
         if (it->kind == SOLO_MACHINE)
             block_effects(it->item->block, s->src);
     }
     w->word = word;
+    return r;
+}
+
+/* All of them, on whatever side of borders. */
+static int run_sampled(struct solo *s, struct source_words *w, uint64_t limit, struct peet_event *ret,
+                       struct peet_err *err)
+{
+    int r = 0;
+
+    while (r == 0 && w->word < w->end && s->time.clock < limit) {
+        if (solo_is_turn(s))
+            solo_turn(s);
+        r = s->level[0].ways == 1 ? run_words(s, w, limit, true, true, ret, err)
+                                  : run_words(s, w, limit, false, true, ret, err);
+    }
     return r;
 }
 
@@ -410,7 +485,11 @@ int solo_run(struct solo *s, uint32_t thread, struct source_words *w, uint64_t l
 {
     take_thread(s, thread, w);
     w->registers = NULL;
-    int r = s->level[0].ways == 1 ? run_words(s, w, limit, true, ret, err) : run_words(s, w, limit, false, ret, err);
+    solo_begin_words(s, w);
+    int r = w->turn                 ? run_sampled(s, w, limit, ret, err)
+            : s->level[0].ways == 1 ? run_words(s, w, limit, true, false, ret, err)
+                                    : run_words(s, w, limit, false, false, ret, err);
+    solo_end_words(s);
     leave_thread(s);
     return r;
 }

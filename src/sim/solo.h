@@ -30,6 +30,7 @@ struct solo_miss {
     uint8_t cause;
     bool was_recent; /* of a line that was replaced: a cache that may keep any lines would have it */
     bool is_upgrade;
+    bool is_unknown;       /* nobody knows whether it missed, and it is not told */
     uint64_t offset;       /* in an element; UINT64_MAX: of data without members */
     uint64_t count, stall; /* how many, and how long they waited beyond a hit */
 };
@@ -55,6 +56,11 @@ struct solo_watch {
     /* So often a leaf's block was executed, in so many cycles, if all is found at once; and its misses, and how long they waited. UINT32_MAX: a thread has not come to
      * its first block. Cycles may also be taken back, modulo 2^64. */
     void (*run)(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall);
+    /* Of samples, else NULL: caches are empty where a window begins. Whether it is known that a line missed that none has; if it is not, it is for the
+     * watcher to count. number: of the reference, nearly. */
+    bool (*knows)(void *context, uint32_t cell, uint64_t line, uint64_t number);
+    /* A line of the first cache is used, the first time in a while. */
+    void (*use)(void *context, uint64_t line, uint64_t number);
 };
 
 bool solo_can(const struct machine_config *c);
@@ -62,7 +68,7 @@ int solo_new(const struct machine_config *c, const struct peet_trace *t, const s
              struct peet_err *err);
 void solo_free(struct solo *s);
 
-/* Executes words of a thread until they are used up or the limit is reached (0), or up to an event, which is told (1). */
+/* Executes words of a thread, or passes over them as they say, until they are used up or the limit is reached (0), or up to an event, which is told (1). */
 int solo_run(struct solo *s, uint32_t thread, struct source_words *w, uint64_t limit, struct peet_event *ret,
              struct peet_err *err);
 

@@ -173,12 +173,19 @@ static bool is_replaced(const struct solo *s, const struct solo_line *l)
     return l->was_here;
 }
 
+/* Whether a sample does not know if a line that is nowhere was missed. */
+static inline bool is_unknown(const struct solo *s, uint32_t cell, uint64_t line)
+{
+    return __builtin_expect(s->watch.knows != NULL, 0) && !s->watch.knows(s->watch.context, cell, line, s->number);
+}
+
 /* All lines of a reference; m: what the watcher is to know of the first one. */
 static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now,
                                  struct solo_miss *m)
 {
     struct solo_outcome all = { .cause = MISS_KINDS };
     uint64_t first = addr >> s->shift, last = (addr + (size ? size : 1) - 1) >> s->shift;
+    bool known = false, unknown = false;
 
     for (uint64_t line = first; line <= last; line++) {
         struct solo_line *l = solo_line_at(&s->lines, line);
@@ -187,6 +194,8 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
             m->by = l->by - 1;
         }
         struct solo_outcome o = solo_touch(s, l, line, kind, now + all.stall);
+        if (o.cause != MISS_KINDS && s->cell)
+            *(is_unknown(s, s->cell - 1, line) ? &unknown : &known) = true;
         solo_use(s, l);
         s->number++;
         solo_uses_end(s);
@@ -197,6 +206,7 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
                                                                      : all.cause;
         all.is_upgrade |= o.is_upgrade;
     }
+    m->is_unknown = unknown && !known;
     return all;
 }
 
@@ -212,7 +222,7 @@ static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, stru
         return false;
     m->cause = o->cause;
     m->stall = o->stall > hit ? o->stall - hit : 0;
-    if (m->cause == MISS_KINDS && m->stall == 0)
+    if ((m->cause == MISS_KINDS && m->stall == 0) || m->is_unknown)
         return false;
     meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset, m->stall);
     see_window(s, m->cause != MISS_KINDS, m->stall);
@@ -255,9 +265,12 @@ static inline uint64_t refer_leanly(struct solo *s, struct solo_stretch *x, cons
 
     s->cell = site->data.cell + 1;
     solo_put_only(s, l, addr >> s->shift, site->is_write);
+    bool unknown = is_unknown(s, site->data.cell, addr >> s->shift);
     solo_use(s, l);
     s->number++;
     solo_uses_end(s);
+    if (unknown)
+        return stall;
     meet(s, who, how(SIM_BEYOND, cause, was_recent, false), offset_in(&site->data, addr), stall);
     see_window(s, 1, stall);
     part->misses++;
@@ -355,7 +368,7 @@ int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_b
 
 uint64_t solo_access(struct solo *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now)
 {
-    struct solo_miss unused;
+    struct solo_miss unused = { 0 };
 
     s->cell = 0;
     return touch(s, addr, size, kind, now, &unused).stall;

@@ -209,6 +209,12 @@ struct solo {
     uint64_t window_end, window_misses, window_stall;
     uint64_t lean[2][2],
         lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
+    /* samples */
+    struct source_words *words; /* that are being used */
+    uint64_t border;            /* the reference before which something else comes; 0: references are passed over, */
+    uint64_t pass_left;         /*   so many */
+    uint64_t mark;              /* references that were told to the words */
+    uint64_t forgotten;         /* the number when caches became empty last */
     /* plans */
     struct arena arena;
     struct loop_plans plans;
@@ -239,6 +245,8 @@ bool solo_is_recent(const struct solo *s, const struct solo_line *l);
 void solo_use_anew(struct solo *s, struct solo_line *l);
 static inline void solo_use(struct solo *s, struct solo_line *l)
 {
+    if (__builtin_expect(s->watch.use != NULL, 0) && l->entry[0])
+        s->watch.use(s->watch.context, s->level[0].line[l->entry[0] - 1], s->number);
     if (l->interval != s->recent.now)
         solo_use_anew(s, l);
 }
@@ -327,6 +335,28 @@ static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, c
     }
     return true;
 }
+
+/* ---- samples (solo_sample.c) ---- */
+
+void solo_begin_words(struct solo *s, struct source_words *w);
+void solo_end_words(struct solo *s);
+/* At the border: if there is nothing left to do before something else comes, that begins. */
+void solo_turn(struct solo *s);
+static inline bool solo_is_turn(const struct solo *s)
+{
+    return __builtin_expect(s->time.references >= s->border, 0) && (s->border || s->pass_left == 0);
+}
+static inline bool solo_passes(const struct solo *s)
+{
+    return __builtin_expect(s->border == 0, 0);
+}
+/* So many references are passed over. */
+void solo_pass(struct solo *s, uint64_t references);
+void solo_pass_varying(struct solo *s, const struct peet_block *b);
+/* How many trips come before the border, of so many; at least one. */
+uint64_t solo_trips_now(const struct solo *s, const struct solo_stretch *x, uint64_t trips);
+/* Nobody knows any more what is in the caches. */
+void solo_forget(struct solo *s);
 
 /* ---- many trips (solo_trips.c) ---- */
 

@@ -29,6 +29,7 @@ enum {
 struct way {
     uint64_t line, last;
     uint64_t filled; /* 1 + when, by a known miss; 0: by something else */
+    uint32_t object; /* that was referred to last */
 };
 
 struct set {
@@ -67,6 +68,7 @@ struct estimate {
     struct way *way;
     uint32_t sample; /* 1 + its number */
     bool is_open;
+    uint64_t apart; /* references of this sample that are counted by themselves */
     unsigned last_group;
     size_t unknown_at[2]; /* where the last two unknown references are counted, the last one first */
     struct tally *tally;
@@ -152,12 +154,17 @@ static struct set *enter_set(struct estimate *e, uint64_t line)
     return s;
 }
 
+static inline struct tally *tally_of(struct estimate *e, uint32_t object)
+{
+    return object < e->objects && e->tally[object].ages.dead ? &e->tally[object] : find_tally(e, object);
+}
+
 enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
 {
     uint32_t ways = e->config.ways, at = 0;
     struct set *s = enter_set(e, line);
     struct way *way = &e->way[(line & (e->config.sets - 1)) * ways];
-    struct tally *t = object < e->objects && e->tally[object].ages.dead ? &e->tally[object] : find_tally(e, object);
+    struct tally *t = tally_of(e, object);
     struct group *g = &t->group[s->group - 1];
     enum estimate_outcome outcome = OUTCOME_HIT;
 
@@ -167,7 +174,7 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
     while (at < s->known && way[at].line != line)
         at++;
     add_intervals(e, &t->ages, s, way, at, now);
-    struct way entry = { line, now, 0 };
+    struct way entry = { line, now, 0, object };
     if (at < s->known) {
         entry.filled = way[at].filled;
     } else if (s->known < ways) {
@@ -190,6 +197,53 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
         way[at] = way[at - 1];
     way[0] = entry;
     return outcome;
+}
+
+enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
+{
+    const struct set *s = enter_set(e, line);
+    const struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    uint32_t at = 0;
+
+    while (at < s->known && way[at].line != line)
+        at++;
+    bool was_here = at < s->known; /* other levels may lose what this one would have, but then it is known */
+    enum estimate_outcome outcome = estimate_refer(e, line, object, now);
+    struct tally *t = &e->tally[object];
+    struct group *g = &t->group[s->group - 1];
+    t->references--;
+    g->references--;
+    t->misses += was_here;
+    g->misses += was_here;
+    return was_here ? OUTCOME_MISS : outcome;
+}
+
+void estimate_use(struct estimate *e, uint64_t line, uint64_t now)
+{
+    const struct set *s = enter_set(e, line);
+    const struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    uint32_t at = 0;
+
+    while (at < s->known && way[at].line != line)
+        at++;
+    if (at == s->known || way[at].last == now)
+        return;
+    uint32_t object = way[at].object;
+    estimate_refer(e, line, object, now);
+    e->tally[object].references--;
+    e->tally[object].group[s->group - 1].references--;
+}
+
+void estimate_count(struct estimate *e, uint64_t references)
+{
+    assert(e->is_open);
+    e->apart += references;
+}
+
+void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references)
+{
+    find_tally(e, object)->references += references;
+    e->has_all = false;
 }
 
 void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
@@ -262,9 +316,10 @@ static void add_products(struct tally *t, double n)
 
 void estimate_end(struct estimate *e, uint64_t others)
 {
-    uint64_t n = 0, k = 0, u = 0;
+    uint64_t n = e->apart, k = 0, u = 0;
 
     assert(e->is_open);
+    e->apart = 0;
     e->is_open = false;
     e->has_all = false;
     for (uint32_t i = 0; i < e->objects; i++) {

@@ -57,6 +57,13 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
 /* The reference just now, which was unknown, was to a line that nobody had used before in all of the run: it is a miss. */
 void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
 
+/* The same from who gives only what matters: lines that a cache has lost, or has not had since the sample began, and, now and then, that it still
+ * uses one. References are counted by themselves. */
+enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
+void estimate_use(struct estimate *e, uint64_t line, uint64_t now);
+void estimate_count(struct estimate *e, uint64_t references);                          /* in this sample */
+void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */
+
 /* A reference that spans lines is given line by line, and then they are joined, one by one: it counts once, and missed if one of them did. `a` and `b` are lines
  * with their outcomes, and b was given last. Returns what both are together. */
 struct estimate_line {

@@ -15,10 +15,12 @@ struct front { /* a processor */
     uint32_t thread;
     uint64_t gaps; /* of the thread, when it came here */
     uint64_t now;  /* references in the sample */
+    uint64_t seen; /* and in all before it */
 };
 
 struct sampled {
-    const struct source *source;
+    struct source *source;
+    bool is_watched; /* there is one processor, and it tells less */
     struct sample_config config;
     struct front *front;
     unsigned cpus;
@@ -59,7 +61,7 @@ int sampled_geometry(const struct machine_config *machine, struct sample_config 
     return 0;
 }
 
-int sampled_new(const struct machine_config *machine, const struct source *source, const struct sample_config *config,
+int sampled_new(const struct machine_config *machine, struct source *source, const struct sample_config *config,
                 struct sampled **ret, struct peet_err *err)
 {
     const struct level_config *level = last_own(machine);
@@ -111,16 +113,23 @@ static uint64_t *gaps_of(struct sampled *s, uint32_t thread)
     return &s->gaps[thread];
 }
 
-void sampled_gap(struct sampled *s, uint32_t thread)
+static void close_front(struct sampled *s, struct front *f)
 {
-    ++*gaps_of(s, thread);
-}
-
-static void close_front(struct front *f)
-{
+    if (f->is_open && s->is_watched)
+        estimate_count(f->estimate, sampled_counts(s).seen - f->seen);
     if (f->is_open)
         estimate_end(f->estimate, 0);
     f->is_open = false;
+}
+
+void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e)
+{
+    if (!s->is_watched) {
+        ++*gaps_of(s, thread);
+        return;
+    }
+    close_front(s, &s->front[0]);
+    sample_left_out(s->source, thread, e->arg[1]);
 }
 
 static struct front *enter(struct sampled *s, const struct sim_reference *r)
@@ -130,8 +139,8 @@ static struct front *enter(struct sampled *s, const struct sim_reference *r)
 
     if (f->is_open && f->thread == r->context && f->gaps == gaps)
         return f;
-    close_front(f);
-    *f = (struct front){ f->estimate, true, r->context, gaps, 0 };
+    close_front(s, f);
+    *f = (struct front){ f->estimate, true, r->context, gaps, 0, 0 };
     estimate_begin(f->estimate);
     return f;
 }
@@ -171,6 +180,45 @@ enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_referenc
     return x.outcome;
 }
 
+/* ---- from a machine that tells less ---- */
+
+void sampled_watch(struct sampled *s)
+{
+    assert(s->cpus == 1 && s->source->kind->words);
+    s->is_watched = true;
+}
+
+static struct front *front_at(struct sampled *s, uint64_t number)
+{
+    struct front *f = &s->front[0];
+
+    if (!f->is_open) {
+        *f = (struct front){ .estimate = f->estimate, .is_open = true, .now = number };
+        f->seen = sampled_counts(s).seen;
+        estimate_begin(f->estimate);
+    }
+    return f;
+}
+
+bool sampled_knows(struct sampled *s, uint32_t object, uint64_t line, uint64_t number)
+{
+    struct front *f = front_at(s, number);
+    enum estimate_outcome outcome = estimate_miss(f->estimate, line, object, number - f->now);
+
+    if (outcome != OUTCOME_UNKNOWN || sample_has_left_out(s->source))
+        return outcome != OUTCOME_UNKNOWN;
+    estimate_was_cold(f->estimate, line, object, number - f->now); /* it has been seen from the beginning */
+    return true;
+}
+
+void sampled_use(struct sampled *s, uint64_t line, uint64_t number)
+{
+    struct front *f = &s->front[0];
+
+    if (f->is_open)
+        estimate_use(f->estimate, line, number - f->now);
+}
+
 /* ---- results ---- */
 
 struct sample_counts sampled_counts(const struct sampled *s)
@@ -198,9 +246,10 @@ static struct scales scales_of(const struct sampled *s)
     struct sample_counts c = sampled_counts(s);
     double time = by((double)(c.seen + c.between), (double)c.seen);
 
-    return (struct scales){ time * by((double)c.seen, (double)(c.seen - c.other_sets)),
-                            time * by((double)c.sets, (double)c.chosen),
-                            by((double)(c.instructions + c.gap_instructions), (double)c.instructions) };
+    return (struct scales){
+        time * by((double)c.seen, (double)(c.seen - c.other_sets)), time * by((double)c.sets, (double)c.chosen),
+        c.instructions ? by((double)(c.instructions + c.gap_instructions), (double)c.instructions) : time
+    };
 }
 
 static void add_sets(struct sampled_object *to, const struct estimate_sets *x)
@@ -223,7 +272,7 @@ void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *r
         struct front *f = &s->front[i];
         struct estimate_result r, all;
         struct estimate_sets sets;
-        close_front(f);
+        close_front(s, f);
         estimate_result(f->estimate, object, &r);
         estimate_result(f->estimate, ESTIMATE_ALL, &all);
         double n = (double)all.references;
@@ -305,6 +354,8 @@ void sampled_scale(struct sampled *s, struct profile *p)
             missed_stall += p->cell[i].stall[k];
     double stall = misses ? (double)missed_stall / (double)misses : (double)p->machine.fabric.memory;
     p->references = p->misses = p->stall = 0;
+    for (size_t i = 0; s->is_watched && i < p->cells; i++)
+        estimate_count_object(s->front[0].estimate, p->cell[i].object, p->cell[i].references);
     double *mu = mem_alloc(objects_count(p->objects) + 1, sizeof *mu);
     for (uint32_t i = 0; i < objects_count(p->objects); i++) {
         struct sampled_object o;

@@ -17,15 +17,20 @@
 struct sampled;
 
 /* source: made by source_take_sample with that config. */
-int sampled_new(const struct machine_config *machine, const struct source *source, const struct sample_config *config,
+int sampled_new(const struct machine_config *machine, struct source *source, const struct sample_config *config,
                 struct sampled **ret, struct peet_err *err);
 void sampled_free(struct sampled *s);
 
 /* What must be given to source_take_sample for a machine: lines and sets of a processor's last own cache. */
 int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err);
 
-void sampled_gap(struct sampled *s, uint32_t thread);
+void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e);
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_reference *r, uint32_t object);
+
+/* The same with a machine that tells less (sim/solo.h), which has to be said before. */
+void sampled_watch(struct sampled *s);
+bool sampled_knows(struct sampled *s, uint32_t object, uint64_t line, uint64_t number);
+void sampled_use(struct sampled *s, uint64_t line, uint64_t number);
 
 /* Whether a line that the machine has not had was used between windows. */
 bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r);

@@ -475,7 +475,7 @@ static void see_event(void *context, uint32_t thread, const struct peet_event *e
 
     x->losses_now = 0; /* to locks, as above */
     if (e->kind == PEET_EV_gap && x->p.sampled)
-        sampled_gap(x->p.sampled, thread);
+        sampled_gap(x->p.sampled, thread, e);
     switch (e->kind) {
     case PEET_EV_malloc:
     case PEET_EV_calloc:
@@ -559,6 +559,23 @@ static void watch_event(void *context, uint32_t thread, const struct peet_event 
     x->version = objects_version(x->p.objects);
 }
 
+static bool watch_knows(void *context, uint32_t cell, uint64_t line, uint64_t number)
+{
+    struct running *x = context;
+    struct profile_cell *c = &x->p.cell[cell];
+    bool is_known = sampled_knows(x->p.sampled, c->object, line, number);
+
+    c->unknown += !is_known;
+    return is_known;
+}
+
+static void watch_use(void *context, uint64_t line, uint64_t number)
+{
+    struct running *x = context;
+
+    sampled_use(x->p.sampled, line, number);
+}
+
 static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
 {
     return near_leaf(context, node, block) - 1;
@@ -614,14 +631,26 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
 {
     struct running *x = (struct running *)p;
     const struct sim_observer observer = { x, see_block, see_reference, see_lock, see_event, see_loss };
-    const struct solo_watch watch = { x,          &x->version, watch_data, watch_refer, watch_miss, watch_window,
-                                      watch_path, watch_event, watch_leaf, watch_run };
+    const struct solo_watch watch = { x,
+                                      &x->version,
+                                      watch_data,
+                                      watch_refer,
+                                      watch_miss,
+                                      watch_window,
+                                      watch_path,
+                                      watch_event,
+                                      watch_leaf,
+                                      watch_run,
+                                      p->sampled ? watch_knows : NULL,
+                                      p->sampled ? watch_use : NULL };
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
 
     if (r < 0)
         return r;
-    bool is_watched = !p->sampled && !p->is_slow && sim_set_watch(sim, &watch, err);
+    bool is_watched = !p->is_slow && (!p->sampled || x->source->kind->words) && sim_set_watch(sim, &watch, err);
+    if (is_watched && p->sampled)
+        sampled_watch(p->sampled);
     if (!is_watched)
         sim_set_observer(sim, &observer);
     sim_set_stop(sim, stop);
