@@ -21,6 +21,7 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "base/mem.h"
 
 enum {
     ROOM = 4096,      /* records that are expanded or copied at a time */
@@ -67,7 +68,7 @@ struct sampler {
     struct source *inner;
     struct sample_config config;
     unsigned line_bits;
-    struct lane *lane;                                                             /* by context */
+    struct lane **lane; /* by context; NULL: it has not been asked for */
     void (*passed)(void *user, uint32_t context, const struct peet_record *block); /* or NULL */
     void *user;
     uint64_t *chosen; /* bits, by set; NULL: all */
@@ -145,6 +146,21 @@ static void find_window(const struct sampler *s, struct lane *l)
     }
     l->from = l->period * c->every + offset;
     l->end = l->from + c->length;
+}
+
+/* What is known of a context; made when it is asked for the first time. */
+static struct lane *lane_of(struct sampler *s, uint32_t context)
+{
+    struct lane *l = s->lane[context];
+
+    if (l)
+        return l;
+    l = s->lane[context] = mem_alloc(1, sizeof *l);
+    l->random = scramble(s->config.seed + 1) ^ context;
+    find_window(s, l);
+    l->is_on = l->from == 0;
+    l->counts.windows = l->is_on;
+    return l;
 }
 
 static bool has_windows(const struct sampler *s)
@@ -643,7 +659,7 @@ static int show(struct sampler *s, uint32_t context, struct lane *l, struct peet
 static int next(struct source *source, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
 {
     struct sampler *s = (struct sampler *)(void *)source;
-    struct lane *l = &s->lane[context];
+    struct lane *l = lane_of(s, context);
     int r;
 
     for (;;) {
@@ -687,10 +703,13 @@ static void free_sampler(struct source *source)
     uint64_t key;
     uint32_t tag;
 
-    for (uint32_t i = 0; s->lane && i < s->inner->most; i++) {
-        free(s->lane[i].expanded);
-        free(s->lane[i].copy);
-        free(s->lane[i].event);
+    for (uint32_t i = 0; s->lane && i < s->inner->contexts; i++) {
+        if (!s->lane[i])
+            continue;
+        free(s->lane[i]->expanded);
+        free(s->lane[i]->copy);
+        free(s->lane[i]->event);
+        free(s->lane[i]);
     }
     for (size_t at = 0; (page = map_next(&s->touched, &at, &key, &tag)) != NULL;)
         free(*page);
@@ -716,7 +735,7 @@ static void take_words(struct sampler *s, struct lane *l, struct source_words *w
 static void turn(struct source_words *w)
 {
     struct sampler *s = (struct sampler *)(void *)w->source;
-    struct lane *l = &s->lane[w->context];
+    struct lane *l = lane_of(s, w->context);
 
     take_words(s, l, w);
     enter_block(s, l);
@@ -728,7 +747,7 @@ static int words(struct source *source, uint32_t context, uint64_t reply, struct
                  struct peet_err *err)
 {
     struct sampler *s = (struct sampler *)(void *)source;
-    struct lane *l = &s->lane[context];
+    struct lane *l = lane_of(s, context);
 
     l->has_words = true;
     take_words(s, l, ret);
@@ -746,7 +765,7 @@ static int words(struct source *source, uint32_t context, uint64_t reply, struct
 void sample_left_out(struct source *source, uint32_t context, uint64_t references)
 {
     struct sampler *s = (struct sampler *)(void *)source;
-    struct lane *l = &s->lane[context];
+    struct lane *l = lane_of(s, context);
 
     if (!l->has_words || references == 0) /* then it was seen, or it is nothing */
         return;
@@ -833,7 +852,7 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
         s->config.length = 0;
     s->line_bits = (unsigned)__builtin_ctz(config->line_bytes);
     s->touched.value_size = sizeof(struct page *);
-    s->lane = calloc(inner->most + 1, sizeof *s->lane);
+    s->lane = calloc(inner->most + 1, sizeof(struct lane *));
     s->source = (struct source){ &SAMPLER, inner->trace, inner->context, inner->contexts, inner->most, inner->is_live };
     if (!s->lane || (config->sets > 0 && config->one_in > 1 && choose_sets(s) < 0)) {
         free_sampler(&s->source);
@@ -841,12 +860,6 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
     }
     if (inner->kind->skip && inner->kind->words && has_windows(s) && !s->chosen)
         s->source.kind = &WORD_SAMPLER;
-    for (uint32_t i = 0; i < inner->most; i++) {
-        s->lane[i].random = scramble(config->seed + 1) ^ i;
-        find_window(s, &s->lane[i]);
-        s->lane[i].is_on = s->lane[i].from == 0;
-        s->lane[i].counts.windows = s->lane[i].is_on;
-    }
     *ret = &s->source;
     return 0;
 }
@@ -875,8 +888,8 @@ struct sample_counts sample_counts(const struct source *source, uint32_t context
 
     sum.chosen = s->chosen ? s->chosen_count : s->config.sets;
     for (uint32_t i = 0; i < s->source.contexts; i++)
-        if (context == SAMPLE_ALL || context == i) {
-            const struct lane *l = &s->lane[i];
+        if ((context == SAMPLE_ALL || context == i) && s->lane[i]) {
+            const struct lane *l = s->lane[i];
             add_counts(&sum, &l->counts);
             sum.gap_instructions += guess_instructions(&l->counts, l->left_out);
             rest += l->counts.seen ? 0 : l->left_out;
