@@ -460,7 +460,7 @@ static int run(int operands, char **operand)
     if (operands == 3 && !strcmp(operand[0], "diff") && is_trace(operand[1]) && is_trace(operand[2])) {
         code = compare(operand + 1);
     } else if (subject_is_program(operands, operand[0])) {
-        operand[operands] = NULL; /* argv has room: it held the verb, at least */
+        operand[operands] = NULL;                    /* argv has room: it held the verb, at least */
         bool is_once = !is_automatic && !trace_path; /* else there has to be a recording */
         code = inside_here()                        ? profile_here(inside_here(), operand)
                : is_once && inside_is_here_to_run() ? profile_inside(operand)

@@ -767,7 +767,7 @@ void sample_left_out(struct source *source, uint32_t context, uint64_t reference
     struct sampler *s = (struct sampler *)(void *)source;
     struct lane *l = lane_of(s, context);
 
-    if (!l->has_words || references == 0) /* then it was seen, or it is nothing */
+    if (!l->has_words) /* then it was seen */
         return;
     l->counts.between += references;
     take_gap(s, context, l, &(struct peet_event){ .kind = PEET_EV_gap, .arg = { 0, references } });
@@ -782,9 +782,7 @@ static unsigned calls(struct source *source, uint32_t context, struct source_cal
 }
 
 static const struct source_kind SAMPLER = { .next = next, .free = free_sampler, .calls = calls };
-static const struct source_kind WORD_SAMPLER = {
-    .next = next, .free = free_sampler, .words = words, .calls = calls
-};
+static const struct source_kind WORD_SAMPLER = { .next = next, .free = free_sampler, .words = words, .calls = calls };
 
 struct ranked {
     uint64_t hash, set;

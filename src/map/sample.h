@@ -20,10 +20,11 @@ struct sample_config {
 
 struct sample_counts {
     uint64_t windows;
-    uint64_t seen, instructions;        /* references, and instructions of blocks, in windows */
-    uint64_t between, gap_instructions; /* and between them; instructions are guessed where the source has left something out */
-    uint64_t other_sets;                /* references in windows to sets that were not chosen */
-    uint64_t sets, chosen;              /* as configured, and how many of them were chosen */
+    uint64_t seen, instructions; /* references, and instructions of blocks, in windows */
+    uint64_t between,
+        gap_instructions;  /* and between them; instructions are guessed where the source has left something out */
+    uint64_t other_sets;   /* references in windows to sets that were not chosen */
+    uint64_t sets, chosen; /* as configured, and how many of them were chosen */
 };
 
 /* What it gives as words, if `inner` can leave references out and all sets are seen, says itself what is to be passed over (map/source.h).

@@ -57,8 +57,8 @@ struct solo_watch {
      * its first block. Cycles may also be taken back, modulo 2^64. */
     void (*run)(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall);
     /* Of samples, else NULL: caches are empty where a window begins. Whether it is known that a line missed that none has; if it is not, it is for the
-     * watcher to count. number: of the reference, nearly. */
-    bool (*knows)(void *context, uint32_t cell, uint64_t line, uint64_t number);
+     * watcher to count. is_new: no cache ever had it; number: of the reference, nearly. */
+    bool (*knows)(void *context, uint32_t cell, uint64_t line, bool is_new, uint64_t number);
     /* A line of the first cache is used, the first time in a while. */
     void (*use)(void *context, uint64_t line, uint64_t number);
 };

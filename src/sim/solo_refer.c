@@ -174,9 +174,10 @@ static bool is_replaced(const struct solo *s, const struct solo_line *l)
 }
 
 /* Whether a sample does not know if a line that is nowhere was missed. */
-static inline bool is_unknown(const struct solo *s, uint32_t cell, uint64_t line)
+static inline bool is_unknown(const struct solo *s, uint32_t cell, uint64_t line, unsigned cause)
 {
-    return __builtin_expect(s->watch.knows != NULL, 0) && !s->watch.knows(s->watch.context, cell, line, s->number);
+    return __builtin_expect(s->watch.knows != NULL, 0)
+           && !s->watch.knows(s->watch.context, cell, line, cause == MISS_cold, s->number);
 }
 
 /* All lines of a reference; m: what the watcher is to know of the first one. */
@@ -195,7 +196,7 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
         }
         struct solo_outcome o = solo_touch(s, l, line, kind, now + all.stall);
         if (o.cause != MISS_KINDS && s->cell)
-            *(is_unknown(s, s->cell - 1, line) ? &unknown : &known) = true;
+            *(is_unknown(s, s->cell - 1, line, o.cause) ? &unknown : &known) = true;
         solo_use(s, l);
         s->number++;
         solo_uses_end(s);
@@ -224,7 +225,8 @@ static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, stru
     m->stall = o->stall > hit ? o->stall - hit : 0;
     if ((m->cause == MISS_KINDS && m->stall == 0) || m->is_unknown)
         return false;
-    meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset, m->stall);
+    meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset,
+         m->stall);
     see_window(s, m->cause != MISS_KINDS, m->stall);
     return true;
 }
@@ -265,7 +267,7 @@ static inline uint64_t refer_leanly(struct solo *s, struct solo_stretch *x, cons
 
     s->cell = site->data.cell + 1;
     solo_put_only(s, l, addr >> s->shift, site->is_write);
-    bool unknown = is_unknown(s, site->data.cell, addr >> s->shift);
+    bool unknown = is_unknown(s, site->data.cell, addr >> s->shift, cause);
     solo_use(s, l);
     s->number++;
     solo_uses_end(s);

@@ -68,7 +68,7 @@ void solo_begin_words(struct solo *s, struct source_words *w)
 
 void solo_turn(struct solo *s)
 {
-    static const struct peet_event GAP = { .kind = PEET_EV_gap, .args = 2 };
+    static const struct peet_event GAP = { .kind = PEET_EV_gap }; /* that is here alone */
     struct source_words *w = s->words;
     bool was_on = w->is_on, has_passed = w->passed > 0;
 

@@ -129,6 +129,8 @@ void peet_rt_come_on(struct rt_registers *r)
         r->r15 = peet_rt_come_on_at(r->r15, stack);
     peet_rt_cursor = (uint64_t *)(uintptr_t)r->r15;
     if (s->is_astray && peet_rt_inside && peet_rt_is_steered()) {
+        if (is_cursor) /* the gap was told with an event, elsewhere */
+            peet_rt_put(PEET_EV_gap, 0, 2, (uint64_t[]){ 0, 0 });
         stop_at(r->rip, stack, r->rbp, false);
         r->r15 = RT_ADDR(peet_rt_cursor);
     }

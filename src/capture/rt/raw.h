@@ -168,7 +168,8 @@ struct raw_header {
     uint32_t steered;             /* the recorder says when threads run */
     uint32_t inside;              /*   and it is in the program's process: see INSIDE, below */
     uint32_t window;              /* bytes of a buffer that are used; 0: all */
-    uint32_t line;                /* so many bytes that library code moves count as a reference that is left out; 0: they are always told */
+    uint32_t
+        line; /* so many bytes that library code moves count as a reference that is left out; 0: they are always told */
     uint64_t
         off; /* references that a thread leaves out after each buffer; if it is steered: after each `off` of its own */
     char library[RAW_PATH], job[RAW_PATH];

@@ -7,7 +7,8 @@
 static void copied(uint64_t site, const void *to, const void *from, size_t n)
 {
     if (n)
-        RT_EVENT_IF(peet_rt_listens() && !peet_rt_leaves_out(n, to, from), range_copy, site, RT_ADDR(to), RT_ADDR(from), n);
+        RT_EVENT_IF(peet_rt_listens() && !peet_rt_leaves_out(n, to, from), range_copy, site, RT_ADDR(to), RT_ADDR(from),
+                    n);
 }
 
 static void was_read(uint64_t site, const void *p, size_t n)

@@ -61,7 +61,7 @@ void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint6
  * uses one. References are counted by themselves. */
 enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
 void estimate_use(struct estimate *e, uint64_t line, uint64_t now);
-void estimate_count(struct estimate *e, uint64_t references);                          /* in this sample */
+void estimate_count(struct estimate *e, uint64_t references);                         /* in this sample */
 void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */
 
 /* A reference that spans lines is given line by line, and then they are joined, one by one: it counts once, and missed if one of them did. `a` and `b` are lines

@@ -27,7 +27,8 @@ struct sampled {
     unsigned line_bits;
     uint64_t *gaps; /* by thread */
     uint32_t threads;
-    struct map seen; /* lines that were referred to in windows, by process */
+    uint64_t maybe_cold; /* misses of lines that were not seen before, but perhaps used */
+    struct map seen;     /* lines that were referred to in windows, by process */
 };
 
 /* ---- life ---- */
@@ -129,7 +130,8 @@ void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e)
         return;
     }
     close_front(s, &s->front[0]);
-    sample_left_out(s->source, thread, e->arg[1]);
+    if (e->args) /* else it was passed over, and the source knows */
+        sample_left_out(s->source, thread, e->arg[1]);
 }
 
 static struct front *enter(struct sampled *s, const struct sim_reference *r)
@@ -159,6 +161,7 @@ static struct estimate_line refer_line(struct sampled *s, struct front *f, const
         size_t before = s->seen.count;
         void *there = map_put(&s->seen, line, s->source->context[r->context].process);
         assert(there); /* as small as the lines that windows refer to */
+        s->maybe_cold += s->seen.count != before && sample_has_left_out(s->source);
         if (x.outcome == OUTCOME_UNKNOWN && s->seen.count != before
             && !sample_was_touched(s->source, r->context, line)) {
             estimate_was_cold(f->estimate, line, object, f->now);
@@ -200,12 +203,14 @@ static struct front *front_at(struct sampled *s, uint64_t number)
     return f;
 }
 
-bool sampled_knows(struct sampled *s, uint32_t object, uint64_t line, uint64_t number)
+bool sampled_knows(struct sampled *s, uint32_t object, uint64_t line, bool is_new, uint64_t number)
 {
     struct front *f = front_at(s, number);
     enum estimate_outcome outcome = estimate_miss(f->estimate, line, object, number - f->now);
 
-    if (outcome != OUTCOME_UNKNOWN || sample_has_left_out(s->source))
+    bool may_be_cold = is_new && sample_has_left_out(s->source);
+    s->maybe_cold += may_be_cold;
+    if (outcome != OUTCOME_UNKNOWN || !is_new || may_be_cold)
         return outcome != OUTCOME_UNKNOWN;
     estimate_was_cold(f->estimate, line, object, number - f->now); /* it has been seen from the beginning */
     return true;
@@ -246,10 +251,10 @@ static struct scales scales_of(const struct sampled *s)
     struct sample_counts c = sampled_counts(s);
     double time = by((double)(c.seen + c.between), (double)c.seen);
 
-    return (struct scales){
-        time * by((double)c.seen, (double)(c.seen - c.other_sets)), time * by((double)c.sets, (double)c.chosen),
-        c.instructions ? by((double)(c.instructions + c.gap_instructions), (double)c.instructions) : time
-    };
+    return (struct scales){ time * by((double)c.seen, (double)(c.seen - c.other_sets)),
+                            time * by((double)c.sets, (double)c.chosen),
+                            c.instructions ? by((double)(c.instructions + c.gap_instructions), (double)c.instructions)
+                                           : time };
 }
 
 static void add_sets(struct sampled_object *to, const struct estimate_sets *x)
@@ -259,6 +264,16 @@ static void add_sets(struct sampled_object *to, const struct estimate_sets *x)
     to->sets.ratio_error = sqrt(to->sets.ratio_error * to->sets.ratio_error + x->ratio_error * x->ratio_error);
     to->sets.fraction_error =
         sqrt(to->sets.fraction_error * to->sets.fraction_error + x->fraction_error * x->fraction_error);
+}
+
+uint64_t sampled_maybe_cold(const struct sampled *s)
+{
+    return (uint64_t)llround((double)s->maybe_cold * scales_of(s).misses);
+}
+
+bool sampled_has_left_out(const struct sampled *s)
+{
+    return sample_has_left_out(s->source);
 }
 
 void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *ret)

@@ -29,7 +29,7 @@ enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_referenc
 
 /* The same with a machine that tells less (sim/solo.h), which has to be said before. */
 void sampled_watch(struct sampled *s);
-bool sampled_knows(struct sampled *s, uint32_t object, uint64_t line, uint64_t number);
+bool sampled_knows(struct sampled *s, uint32_t object, uint64_t line, bool is_new, uint64_t number);
 void sampled_use(struct sampled *s, uint64_t line, uint64_t number);
 
 /* Whether a line that the machine has not had was used between windows. */
@@ -57,6 +57,10 @@ int profile_open_trace(struct peet_trace *t, const struct machine_config *machin
 int profile_open_source(struct source *inner, const struct machine_config *machine,
                         const struct sample_config *sampling, struct source **ret_source, struct profile **ret,
                         struct peet_err *err);
+
+/* Where references were left out, nobody knows which lines they used: so many misses of the whole run were of lines that no window had seen before, and may be cold. */
+uint64_t sampled_maybe_cold(const struct sampled *s);
+bool sampled_has_left_out(const struct sampled *s);
 
 struct sample_counts sampled_counts(const struct sampled *s);
 const struct sample_config *sampled_config(const struct sampled *s);

@@ -22,6 +22,7 @@ struct path_thread {
     bool has_returned; /*   or has returned from this one: */
     bool has_jumped;   /*   or has jumped */
     uint32_t base;     /* where its path begins */
+    bool is_lost;      /* nobody knows where it is, and it has done nothing since */
     struct path_call last;
 };
 
@@ -108,6 +109,8 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
     const struct peet_block *b = peet_trace_block(p->trace, block->id);
     const struct peet_insn *last = &b->insn[b->insns - 1];
 
+    p->lost += t->is_lost;
+    t->is_lost = false;
     if (t->has_called && block->addr == t->last.back)
         pop(t); /* what it called was not recorded */
     else if (t->has_jumped && t->depth && !t->lost && block->addr == t->call[t->depth - 1].back)
@@ -146,8 +149,7 @@ void paths_lose(struct paths *p, uint32_t thread, struct source *source)
     bool is_whole = source->kind->calls && calls.is_whole;
     uint32_t node = is_whole ? 0 : unknown_node(p);
 
-    p->lost += !is_whole;
-    *t = (struct path_thread){ .call = t->call, .base = node };
+    *t = (struct path_thread){ .call = t->call, .base = node, .is_lost = !is_whole };
     while (n-- > 0) {
         node = child(p, node, calls.site[n]);
         push(t, &(struct path_call){ calls.site[n], calls.back[n], node });

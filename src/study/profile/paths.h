@@ -26,7 +26,7 @@ struct paths {
     uint32_t nodes;
     struct map children; /* uint32_t: node, by call and parent */
     uint32_t unknown;    /* node; 0: there is none */
-    uint64_t lost;       /* how often it was not known where a thread was */
+    uint64_t lost;       /* how often a thread went on of which that was not known */
     struct path_thread *thread;
     uint32_t threads;
 };

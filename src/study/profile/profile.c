@@ -559,11 +559,11 @@ static void watch_event(void *context, uint32_t thread, const struct peet_event 
     x->version = objects_version(x->p.objects);
 }
 
-static bool watch_knows(void *context, uint32_t cell, uint64_t line, uint64_t number)
+static bool watch_knows(void *context, uint32_t cell, uint64_t line, bool is_new, uint64_t number)
 {
     struct running *x = context;
     struct profile_cell *c = &x->p.cell[cell];
-    bool is_known = sampled_knows(x->p.sampled, c->object, line, number);
+    bool is_known = sampled_knows(x->p.sampled, c->object, line, is_new, number);
 
     c->unknown += !is_known;
     return is_known;
