@@ -145,5 +145,6 @@ void solo_end_interval(struct solo *s)
         pack(s);
     r->now++;
     interval_at(s, r->now)->count = interval_at(s, r->now)->lines = 0;
+    r->before = r->since;
     r->since = s->number;
 }

@@ -177,7 +177,7 @@ static bool is_replaced(const struct solo *s, const struct solo_line *l)
 static inline bool is_unknown(const struct solo *s, uint32_t cell, uint64_t line, unsigned cause)
 {
     return __builtin_expect(s->watch.knows != NULL, 0)
-           && !s->watch.knows(s->watch.context, cell, line, cause == MISS_cold, s->number);
+           && !s->watch.knows(s->watch.context, s, cell, line, cause == MISS_cold, s->number);
 }
 
 /* All lines of a reference; m: what the watcher is to know of the first one. */

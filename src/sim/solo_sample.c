@@ -27,6 +27,14 @@ static void forget_entry(struct solo *s, unsigned level, uint32_t e)
     l->state[e] = 0;
 }
 
+uint64_t solo_last_use(const struct solo *s, uint64_t line)
+{
+    struct solo_line *const *page = map_find(&s->lines.pages, line >> SOLO_PAGE_BITS, 0);
+    const struct solo_line *l = page && *page ? *page + (line & ((1 << SOLO_PAGE_BITS) - 1)) : NULL;
+
+    return !l ? 0 : l->entry[0] ? s->first[l->entry[0] - 1].stamp : l->stamp;
+}
+
 void solo_forget(struct solo *s)
 {
     if (s->forgotten == s->number)
@@ -44,7 +52,10 @@ static void set_border(struct solo *s)
     const struct source_words *w = s->words;
 
     s->border = UINT64_MAX;
-    s->recent.since = w->turn ? s->number : s->recent.since; /* lines are told again */
+    if (w->turn && s->number > s->recent.since) { /* lines are told again */
+        s->recent.before = s->recent.since;
+        s->recent.since = s->number;
+    }
     if (w->turn && w->is_on)
         s->border = s->time.references + w->left;
     if (w->turn && !w->is_on) {

@@ -49,7 +49,8 @@ static inline struct solo_line *solo_line_at(struct solo_lines *l, uint64_t line
 enum { SOLO_INTERVALS = 1024 };
 struct solo_recent {
     uint64_t most;   /* lines */
-    uint64_t since;  /* number of the first use in this interval */
+    uint64_t since;  /* number of the first use in this interval, or since lines are told to a sample again, */
+    uint64_t before; /*   and what that was before */
     uint32_t now;    /* this interval, from 1 */
     uint32_t border; /* the one in which the cache would end; 0: none */
     uint64_t newer;  /* lines that were used last behind that one: fewer than `most` */
@@ -246,7 +247,7 @@ void solo_use_anew(struct solo *s, struct solo_line *l);
 static inline void solo_use(struct solo *s, struct solo_line *l)
 {
     if (__builtin_expect(s->watch.use != NULL, 0) && l->entry[0])
-        s->watch.use(s->watch.context, s->level[0].line[l->entry[0] - 1], s->number);
+        s->watch.use(s->watch.context, s, s->level[0].line[l->entry[0] - 1], s->number, s->recent.since - s->recent.before);
     if (l->interval != s->recent.now)
         solo_use_anew(s, l);
 }

@@ -68,6 +68,7 @@ struct estimate {
     struct way *way;
     uint32_t sample; /* 1 + its number */
     bool is_open;
+    double times;   /* what an interval stands for */
     uint64_t apart; /* references of this sample that are counted by themselves */
     unsigned last_group;
     size_t unknown_at[2]; /* where the last two unknown references are counted, the last one first */
@@ -125,7 +126,7 @@ static void add_intervals(const struct estimate *e, const struct ages *a, const 
 
     for (uint32_t j = 0; j <= at && j < s->known; j++, to += e->bins + 1) {
         uint64_t whole = now - way[j].last;
-        double weight = whole < length ? 1 / (double)(length - whole) : 1;
+        double weight = (whole < length ? 1 / (double)(length - whole) : 1) * e->times;
         to[j ? bin_of(e, before) : 0] += weight;
         to[bin_of(e, whole) + 1] -= weight;
         before = whole;
@@ -199,18 +200,36 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
     return outcome;
 }
 
-enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
+/* A set as it is, from who knows when its lines were used. Returns where the line is, or how many are known. */
+static uint32_t order_set(struct estimate *e, uint64_t line, const struct estimate_clock *c)
 {
     const struct set *s = enter_set(e, line);
-    const struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
     uint32_t at = 0;
 
+    for (uint32_t i = 0; i < s->known; i++) {
+        struct way x = way[i];
+        uint32_t k = i;
+        if (x.line != line || c->wait) /* a line that comes is used now */
+            x.last = c->last(c->context, x.line);
+        x.last = x.last < c->now ? x.last : c->now;
+        for (; k > 0 && way[k - 1].last < x.last; k--)
+            way[k] = way[k - 1];
+        way[k] = x;
+    }
     while (at < s->known && way[at].line != line)
         at++;
-    bool was_here = at < s->known; /* other levels may lose what this one would have, but then it is known */
-    enum estimate_outcome outcome = estimate_refer(e, line, object, now);
+    return at;
+}
+
+enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, const struct estimate_clock *c)
+{
+    const struct set *s = enter_set(e, line);
+    bool was_here = order_set(e, line, c) < s->known; /* other levels may lose what this one would have */
+    enum estimate_outcome outcome = estimate_refer(e, line, object, c->now);
     struct tally *t = &e->tally[object];
     struct group *g = &t->group[s->group - 1];
+
     t->references--;
     g->references--;
     t->misses += was_here;
@@ -218,18 +237,19 @@ enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t 
     return was_here ? OUTCOME_MISS : outcome;
 }
 
-void estimate_use(struct estimate *e, uint64_t line, uint64_t now)
+void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c)
 {
     const struct set *s = enter_set(e, line);
     const struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
-    uint32_t at = 0;
+    uint32_t at = order_set(e, line, c);
 
-    while (at < s->known && way[at].line != line)
-        at++;
-    if (at == s->known || way[at].last == now)
+    if (at == s->known || way[at].last >= c->now)
         return;
+    uint64_t length = c->now - way[at].last;
     uint32_t object = way[at].object;
-    estimate_refer(e, line, object, now);
+    e->times = length < c->wait ? (double)c->wait / (double)length : 1;
+    estimate_refer(e, line, object, c->now);
+    e->times = 1;
     e->tally[object].references--;
     e->tally[object].group[s->group - 1].references--;
 }
@@ -587,6 +607,7 @@ int estimate_new(const struct estimate_config *config, struct estimate **ret, st
     if (!e)
         return err_set(err, PEET_ERR_MEMORY, "no memory for the cache of a sample");
     e->config = *config;
+    e->times = 1;
     e->fine = config->ways == 1 ? FINE_BITS : COARSE_BITS;
     e->bins = SIZE_MAX;
     e->bins = bin_of(e, config->length) + 2;

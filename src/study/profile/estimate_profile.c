@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "sim/solo.h"
 
 struct front { /* a processor */
     struct estimate *estimate;
@@ -203,10 +204,27 @@ static struct front *front_at(struct sampled *s, uint64_t number)
     return f;
 }
 
-bool sampled_knows(struct sampled *s, uint32_t object, uint64_t line, bool is_new, uint64_t number)
+/* When a line was used last, in the sample. */
+struct clock {
+    const struct solo *by;
+    uint64_t from;
+};
+
+static uint64_t last_use(const void *context, uint64_t line)
+{
+    const struct clock *c = context;
+    uint64_t last = solo_last_use(c->by, line);
+
+    return last > c->from ? last - c->from : 0;
+}
+
+bool sampled_knows(struct sampled *s, const struct solo *by, uint32_t object, uint64_t line, bool is_new,
+                   uint64_t number)
 {
     struct front *f = front_at(s, number);
-    enum estimate_outcome outcome = estimate_miss(f->estimate, line, object, number - f->now);
+    const struct clock clock = { by, f->now };
+    const struct estimate_clock use = { number - f->now, 0, last_use, &clock };
+    enum estimate_outcome outcome = estimate_miss(f->estimate, line, object, &use);
 
     bool may_be_cold = is_new && sample_has_left_out(s->source);
     s->maybe_cold += may_be_cold;
@@ -216,12 +234,13 @@ bool sampled_knows(struct sampled *s, uint32_t object, uint64_t line, bool is_ne
     return true;
 }
 
-void sampled_use(struct sampled *s, uint64_t line, uint64_t number)
+void sampled_use(struct sampled *s, const struct solo *by, uint64_t line, uint64_t number, uint64_t wait)
 {
     struct front *f = &s->front[0];
+    const struct clock clock = { by, f->now };
 
-    if (f->is_open)
-        estimate_use(f->estimate, line, number - f->now);
+    if (f->is_open && number > f->now)
+        estimate_use(f->estimate, line, &(struct estimate_clock){ number - f->now, wait, last_use, &clock });
 }
 
 /* ---- results ---- */
@@ -369,6 +388,8 @@ void sampled_scale(struct sampled *s, struct profile *p)
             missed_stall += p->cell[i].stall[k];
     double stall = misses ? (double)missed_stall / (double)misses : (double)p->machine.fabric.memory;
     p->references = p->misses = p->stall = 0;
+    for (unsigned i = 0; i < s->cpus; i++)
+        close_front(s, &s->front[i]);
     for (size_t i = 0; s->is_watched && i < p->cells; i++)
         estimate_count_object(s->front[0].estimate, p->cell[i].object, p->cell[i].references);
     double *mu = mem_alloc(objects_count(p->objects) + 1, sizeof *mu);

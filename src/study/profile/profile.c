@@ -559,21 +559,21 @@ static void watch_event(void *context, uint32_t thread, const struct peet_event 
     x->version = objects_version(x->p.objects);
 }
 
-static bool watch_knows(void *context, uint32_t cell, uint64_t line, bool is_new, uint64_t number)
+static bool watch_knows(void *context, const struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number)
 {
     struct running *x = context;
     struct profile_cell *c = &x->p.cell[cell];
-    bool is_known = sampled_knows(x->p.sampled, c->object, line, is_new, number);
+    bool is_known = sampled_knows(x->p.sampled, s, c->object, line, is_new, number);
 
     c->unknown += !is_known;
     return is_known;
 }
 
-static void watch_use(void *context, uint64_t line, uint64_t number)
+static void watch_use(void *context, const struct solo *s, uint64_t line, uint64_t number, uint64_t wait)
 {
     struct running *x = context;
 
-    sampled_use(x->p.sampled, line, number);
+    sampled_use(x->p.sampled, s, line, number, wait);
 }
 
 static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
