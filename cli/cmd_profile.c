@@ -19,7 +19,10 @@
 
 static const char *machine = "modern", *format, *output, *cpus, *callgrind, *stacks, *trace_path;
 static struct opt_list settings;
-enum { DEFAULT_LENGTH = 500000 }; /* references of a sample */
+enum {
+    DEFAULT_LENGTH = 500000, /* references of a sample */
+    SAMPLED_AHEAD = 1 << 15, /* bytes of words: what a program says behind a window is said in vain */
+};
 static const char *sample, *sets, *color = "auto";
 static uint64_t sample_length = DEFAULT_LENGTH, sample_seed = 1;
 static bool is_random, is_steady, is_automatic;
@@ -400,7 +403,7 @@ static int profile_inside(char **program)
 
     if (code != EXIT_OK)
         return code;
-    if (inside_ask(program, 0, style_number(), &answer, &inner, &status, &err) < 0)
+    if (inside_ask(program, sample ? SAMPLED_AHEAD : 0, style_number(), &answer, &inner, &status, &err) < 0)
         return fail(&err);
     code = inner < 0 ? pass_on(answer) : inner;
     fclose(answer);
