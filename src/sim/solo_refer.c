@@ -194,6 +194,8 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
             m->was_recent = (first != last || is_replaced(s, l)) && solo_is_recent(s, l); /* of others nobody asks */
             m->by = l->by - 1;
         }
+        if (__builtin_expect(s->watch.use != NULL, 0) && l->was_here && !is_replaced(s, l))
+            s->watch.use(s->watch.context, s, line, s->number, 1);
         struct solo_outcome o = solo_touch(s, l, line, kind, now + all.stall);
         if (o.cause != MISS_KINDS && s->cell)
             *(is_unknown(s, s->cell - 1, line, o.cause) ? &unknown : &known) = true;
