@@ -478,8 +478,8 @@ static int tell_gap(struct lane *l, struct peet_batch *ret)
 
 /* ---- in a window ---- */
 
-/* How many records from here on are in the window, or are events that pass. What was left out ends a batch: the consumer is to have seen what came before. */
-static size_t find_end(struct sampler *s, uint32_t context, struct lane *l)
+/* How many records from here on are in the window, or are events that pass. */
+static size_t find_end(struct sampler *s, struct lane *l)
 {
     size_t i = l->at;
 
@@ -493,10 +493,8 @@ static size_t find_end(struct sampler *s, uint32_t context, struct lane *l)
         } else {
             const struct peet_event *e = r->kind == PEET_EVENT ? &l->part.events[r->id] : NULL;
             uint64_t n = e ? range_references(s, e) : 1;
-            if (e && i > l->at && is_left_out(s, e))
+            if (e && is_left_out(s, e))
                 break;
-            if (e && take_gap(s, context, l, e)) /* it went on a little longer */
-                l->counts.between += e->arg[1];
             l->counts.seen += n;
             l->now += n;
         }
@@ -637,12 +635,12 @@ static int copy_chosen(struct sampler *s, struct lane *l, size_t count, struct p
 }
 
 /* Events between windows that follow each other, and all of a window that the part has. */
-static int show(struct sampler *s, uint32_t context, struct lane *l, struct peet_batch *ret, struct peet_err *err)
+static int show(struct sampler *s, struct lane *l, struct peet_batch *ret, struct peet_err *err)
 {
     size_t count = 1;
 
     if (l->is_on || l->part.records[l->at].kind == PEET_BLOCK)
-        count = find_end(s, context, l);
+        count = find_end(s, l);
     if (s->chosen) {
         int r = copy_chosen(s, l, count, ret, err);
         if (r < 0)
@@ -670,6 +668,9 @@ static int next(struct source *source, uint32_t context, uint64_t reply, struct 
             if (r <= 0)
                 return r;
         }
+        const struct peet_record *first = &l->part.records[l->at];
+        if (first->kind == PEET_EVENT && is_left_out(s, &l->part.events[first->id]))
+            l->is_on = false; /* the window has ended in it */
         if (!l->is_on) {
             r = pass_over(s, context, l, err);
             if (r < 0)
@@ -679,7 +680,7 @@ static int next(struct source *source, uint32_t context, uint64_t reply, struct 
             if (l->has_gap)
                 return tell_gap(l, ret);
         }
-        r = show(s, context, l, ret, err);
+        r = show(s, l, ret, err);
         if (r != 0)
             return r;
     }

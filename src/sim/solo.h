@@ -66,7 +66,6 @@ struct solo_watch {
 /* The number of the last reference to a line that was used once; while the watcher is told of a use, of the one before. */
 uint64_t solo_last_use(const struct solo *s, uint64_t line);
 
-
 bool solo_can(const struct machine_config *c);
 int solo_new(const struct machine_config *c, const struct peet_trace *t, const struct solo_watch *w, struct solo **ret,
              struct peet_err *err);

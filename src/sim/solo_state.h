@@ -247,7 +247,8 @@ void solo_use_anew(struct solo *s, struct solo_line *l);
 static inline void solo_use(struct solo *s, struct solo_line *l)
 {
     if (__builtin_expect(s->watch.use != NULL, 0) && l->entry[0])
-        s->watch.use(s->watch.context, s, s->level[0].line[l->entry[0] - 1], s->number, s->recent.since - s->recent.before);
+        s->watch.use(s->watch.context, s, s->level[0].line[l->entry[0] - 1], s->number,
+                     s->recent.since - s->recent.before);
     if (l->interval != s->recent.now)
         solo_use_anew(s, l);
 }

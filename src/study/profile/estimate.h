@@ -61,7 +61,8 @@ void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint6
  * uses one. References are counted by themselves. */
 struct estimate_clock {
     uint64_t now;
-    uint64_t wait; /* of uses: those that come sooner than that after the last one are told only sometimes, the more often the later they come */
+    uint64_t
+        wait; /* of uses: those that come sooner than that after the last one are told only sometimes, the more often the later they come */
     uint64_t (*last)(const void *context, uint64_t line); /* when a line of the sample was used last */
     const void *context;
 };
