@@ -58,13 +58,13 @@ struct solo_watch {
     void (*run)(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall);
     /* Of samples, else NULL: caches are empty where a window begins. Whether it is known that a line missed that none has; if it is not, it is for the
      * watcher to count. is_new: no cache ever had it; number: of the reference, nearly. */
-    bool (*knows)(void *context, const struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number);
+    bool (*knows)(void *context, struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number);
     /* A line of the first cache is used, the first time in a while, which is so long. */
-    void (*use)(void *context, const struct solo *s, uint64_t line, uint64_t number, uint64_t wait);
+    void (*use)(void *context, struct solo *s, uint64_t line, uint64_t number, uint64_t wait);
 };
 
 /* The number of the last reference to a line that was used once; while the watcher is told of a use, of the one before. */
-uint64_t solo_last_use(const struct solo *s, uint64_t line);
+uint64_t solo_last_use(struct solo *s, uint64_t line);
 
 bool solo_can(const struct machine_config *c);
 int solo_new(const struct machine_config *c, const struct peet_trace *t, const struct solo_watch *w, struct solo **ret,

@@ -174,7 +174,7 @@ static bool is_replaced(const struct solo *s, const struct solo_line *l)
 }
 
 /* Whether a sample does not know if a line that is nowhere was missed. */
-static inline bool is_unknown(const struct solo *s, uint32_t cell, uint64_t line, unsigned cause)
+static inline bool is_unknown(struct solo *s, uint32_t cell, uint64_t line, unsigned cause)
 {
     return __builtin_expect(s->watch.knows != NULL, 0)
            && !s->watch.knows(s->watch.context, s, cell, line, cause == MISS_cold, s->number);

@@ -27,12 +27,11 @@ static void forget_entry(struct solo *s, unsigned level, uint32_t e)
     l->state[e] = 0;
 }
 
-uint64_t solo_last_use(const struct solo *s, uint64_t line)
+uint64_t solo_last_use(struct solo *s, uint64_t line)
 {
-    struct solo_line *const *page = map_find(&s->lines.pages, line >> SOLO_PAGE_BITS, 0);
-    const struct solo_line *l = page && *page ? *page + (line & ((1 << SOLO_PAGE_BITS) - 1)) : NULL;
+    const struct solo_line *l = solo_line_at(&s->lines, line);
 
-    return !l ? 0 : l->entry[0] ? s->first[l->entry[0] - 1].stamp : l->stamp;
+    return l->entry[0] ? s->first[l->entry[0] - 1].stamp : l->stamp;
 }
 
 void solo_forget(struct solo *s)

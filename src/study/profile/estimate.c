@@ -207,6 +207,12 @@ static uint32_t order_set(struct estimate *e, uint64_t line, const struct estima
     struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
     uint32_t at = 0;
 
+    if (e->config.ways == 1) {
+        bool is_here = s->known && way->line == line;
+        way->last = s->known && (!is_here || c->wait) ? c->last(c->context, way->line) : way->last;
+        way->last = way->last < c->now ? way->last : c->now;
+        return s->known && !is_here;
+    }
     for (uint32_t i = 0; i < s->known; i++) {
         struct way x = way[i];
         uint32_t k = i;

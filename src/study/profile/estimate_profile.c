@@ -206,7 +206,7 @@ static struct front *front_at(struct sampled *s, uint64_t number)
 
 /* When a line was used last, in the sample. */
 struct clock {
-    const struct solo *by;
+    struct solo *by;
     uint64_t from;
 };
 
@@ -218,8 +218,7 @@ static uint64_t last_use(const void *context, uint64_t line)
     return last > c->from ? last - c->from : 0;
 }
 
-bool sampled_knows(struct sampled *s, const struct solo *by, uint32_t object, uint64_t line, bool is_new,
-                   uint64_t number)
+bool sampled_knows(struct sampled *s, struct solo *by, uint32_t object, uint64_t line, bool is_new, uint64_t number)
 {
     struct front *f = front_at(s, number);
     const struct clock clock = { by, f->now };
@@ -234,7 +233,7 @@ bool sampled_knows(struct sampled *s, const struct solo *by, uint32_t object, ui
     return true;
 }
 
-void sampled_use(struct sampled *s, const struct solo *by, uint64_t line, uint64_t number, uint64_t wait)
+void sampled_use(struct sampled *s, struct solo *by, uint64_t line, uint64_t number, uint64_t wait)
 {
     struct front *f = &s->front[0];
     const struct clock clock = { by, f->now };

@@ -30,9 +30,8 @@ enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_referenc
 /* The same with a machine that tells less (sim/solo.h), which has to be said before. */
 void sampled_watch(struct sampled *s);
 struct solo;
-bool sampled_knows(struct sampled *s, const struct solo *by, uint32_t object, uint64_t line, bool is_new,
-                   uint64_t number);
-void sampled_use(struct sampled *s, const struct solo *by, uint64_t line, uint64_t number, uint64_t wait);
+bool sampled_knows(struct sampled *s, struct solo *by, uint32_t object, uint64_t line, bool is_new, uint64_t number);
+void sampled_use(struct sampled *s, struct solo *by, uint64_t line, uint64_t number, uint64_t wait);
 
 /* Whether a line that the machine has not had was used between windows. */
 bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r);

@@ -559,7 +559,7 @@ static void watch_event(void *context, uint32_t thread, const struct peet_event 
     x->version = objects_version(x->p.objects);
 }
 
-static bool watch_knows(void *context, const struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number)
+static bool watch_knows(void *context, struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number)
 {
     struct running *x = context;
     struct profile_cell *c = &x->p.cell[cell];
@@ -569,7 +569,7 @@ static bool watch_knows(void *context, const struct solo *s, uint32_t cell, uint
     return is_known;
 }
 
-static void watch_use(void *context, const struct solo *s, uint64_t line, uint64_t number, uint64_t wait)
+static void watch_use(void *context, struct solo *s, uint64_t line, uint64_t number, uint64_t wait)
 {
     struct running *x = context;
 
