@@ -44,6 +44,7 @@ int solo_new(const struct machine_config *c, const struct peet_trace *t, const s
     s->version = 1;
     s->items.value_size = sizeof(struct solo_item *);
     s->blocks.value_size = sizeof(struct solo_stretch *);
+    s->paths.value_size = sizeof(struct solo_path *);
     int r = solo_caches_init(s, err);
     if (r < 0) {
         solo_free(s);
@@ -61,6 +62,7 @@ void solo_free(struct solo *s)
     loop_plans_release(&s->plans);
     map_release(&s->items);
     map_release(&s->blocks);
+    map_release(&s->paths);
     arena_release(&s->arena);
     free(s->threads);
     free(s);
@@ -203,17 +205,22 @@ static inline __attribute__((always_inline)) bool run_easily(struct solo *s, str
     return true;
 }
 
-/* Where calls and returns lead to. */
-static __attribute__((noinline)) void follow(struct solo *s, const struct solo_stretch *x)
+/* Where calls and returns lead to. A jump matters only if it goes where somebody returns to. */
+static inline void follow(struct solo *s, const struct solo_stretch *x)
 {
-    s->node = s->watch.path(s->watch.context, s->thread, &x->part[0].head);
-    s->current = s->version << 32 | s->node;
-    s->may_move = x->moves;
+    uint64_t addr = x->part[0].head.addr;
+    bool has_jumped = s->turn == SOLO_JUMPS;
+
+    if (s->turn == SOLO_MOVES || x->turn == SOLO_MOVES || (has_jumped && addr == s->back)) {
+        s->node = s->watch.path(s->watch.context, s->thread, addr, &x->last, has_jumped, &s->back);
+        s->current = s->version << 32 | s->node;
+    }
+    s->turn = x->turn;
 }
 
 static inline __attribute__((always_inline)) void enter(struct solo *s, struct solo_stretch *x)
 {
-    if (x->moves | s->may_move)
+    if (x->turn | s->turn)
         follow(s, x);
     if (__builtin_expect(x->current != s->current, 0))
         solo_renew(s, x);
@@ -320,7 +327,8 @@ static void take_thread(struct solo *s, uint32_t thread, const struct source_wor
     memcpy(s->src + PEET_SRC_REGISTER, t->register_, sizeof t->register_);
     s->thread = thread;
     s->node = t->node;
-    s->may_move = t->may_move;
+    s->turn = t->turn;
+    s->back = t->back;
     s->last = t->last;
     s->current = s->version << 32 | s->node;
 }
@@ -331,7 +339,8 @@ static void leave_thread(struct solo *s)
 
     memcpy(t->register_, s->src + PEET_SRC_REGISTER, sizeof t->register_);
     t->node = s->node;
-    t->may_move = s->may_move;
+    t->turn = s->turn;
+    t->back = s->back;
     t->last = s->last;
 }
 

@@ -135,21 +135,37 @@ struct solo_way {
 
 struct solo_part { /* a block of a stretch */
     struct peet_record head;
-    uint32_t leaf;
-    uint64_t cycles;        /* of a run in which all is found at once */
-    uint64_t misses, stall; /* that the watcher does not know yet */
+    uint64_t cycles; /* of a run in which all is found at once */
 };
+
+/* A stretch on a call path: what the watcher does not know yet. */
+struct solo_path {
+    struct solo_stretch *stretch;
+    struct solo_path *next; /* of all */
+    uint64_t runs;
+    uint32_t node;
+    struct solo_leaf { /* a block of it */
+        uint32_t leaf;
+        uint64_t misses, stall;
+    } part[];
+};
+
+/* How a block is left. */
+enum solo_turn { SOLO_ON, SOLO_JUMPS, SOLO_MOVES };
 
 struct solo_stretch {
     uint64_t current;       /* what the sites and leaves hold for */
-    uint64_t runs, settled; /* how often; and how often when leaves were told last */
+    uint64_t runs, settled; /* how often; and how often when it came to this path */
+    struct solo_path *path; /* NULL: it was not entered */
     uint64_t counted;       /* and how often when they were counted last */
     uint64_t cycles;        /* of a run in which all is found at once */
     uint32_t cost, insns;
     uint32_t sites, clusters, parts;
     bool is_indexed;
     bool is_varying; /* its references are not the same in each run */
-    bool moves;      /* it calls, or returns */
+    uint8_t turn;    /* enum solo_turn: how it is left */
+    struct peet_insn last; /* of its first block */
+    uint32_t number;
     struct solo_cluster *cluster;
     struct solo_site *site;
     struct solo_part *part;
@@ -172,11 +188,13 @@ struct solo_item {
 };
 
 enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS, SOLO_MET_BITS = 10, SOLO_MET = 1 << SOLO_MET_BITS };
+enum { SOLO_PATH_BITS = 12, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
 
 struct solo_thread {
     uint64_t register_[PEET_REGISTERS];
     uint32_t node;
-    bool may_move; /* the last block called or returned */
+    uint8_t turn; /* enum solo_turn: of the last block */
+    uint64_t back;
     struct solo_stretch *last;
 };
 
@@ -188,7 +206,8 @@ struct solo {
     uint64_t current;          /* thread, path and what is where: a number for each that was */
     uint64_t version, watched; /* of what is where: here, and in the watcher's eyes */
     uint32_t node, thread;
-    bool may_move; /* the last block called or returned */
+    uint8_t turn;  /* enum solo_turn: of the last block */
+    uint64_t back; /* where the innermost call returns to; 0: nobody knows */
     uint32_t shift, levels;
     uint64_t length;                     /* of a line */
     struct solo_entry *first;            /* the first cache */
@@ -216,6 +235,9 @@ struct solo {
     struct map items;  /* struct solo_item *, by name */
     struct map blocks; /* struct solo_stretch *, by block */
     struct solo_stretch *stretches;
+    uint32_t stretch_count;
+    struct map paths; /* struct solo_path *, by stretch and node */
+    struct solo_path *path_near[SOLO_PATHS_NEAR], *all_paths;
     struct solo_stretch *last; /* that ran */
     struct flat_loop flat;
     struct peet_loop_walk walk;

@@ -33,6 +33,13 @@ void paths_release(struct paths *p);
 /* A thread executes a block: the node of the path on which it does. */
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block);
 
+/* The same for who knows where the block begins, its last instruction, and whether the block before it has jumped; of a block behind one that neither called,
+ * jumped nor returned, and that does not either, nobody has to tell. */
+uint32_t paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, bool has_jumped);
+
+/* Where the innermost call of a thread returns to; 0: nobody knows. */
+uint64_t paths_back(const struct paths *p, uint32_t thread);
+
 /* The calls that have led to where a thread is, the innermost first, 0 at the end. */
 void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most);
 
