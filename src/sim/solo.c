@@ -264,23 +264,51 @@ static inline __attribute__((always_inline)) void run_stretch(struct solo *s, st
 
 /* ---- loops ---- */
 
-/* All trips of a loop whose body is a stretch. */
-static void run_flat(struct solo *s, struct solo_stretch *x, const struct plan_node *n, const struct loop_run *run)
-{
-    struct flat_loop *f = &s->flat;
+enum { FEW_TRIPS = 3 }; /* that are faster one by one */
 
-    enter(s, x);
-    loop_run_flatten(run, n, s->src, f);
-    unsigned site = 0;
-    for (unsigned i = 0; i < f->records; i++) {
-        if (f->record[i].kind == PEET_BLOCK)
-            continue;
-        unsigned cluster = x->site[site].cluster;
-        s->way[cluster].base = f->record[i].addr - (uint64_t)x->site[site++].disp;
-        s->way[cluster].step = f->step[i];
+/* The values of a loop after so many trips. */
+static void go_on(struct solo *s, const struct peet_loop_node *n, uint64_t trips)
+{
+    uint64_t *value = s->src + PEET_SRC_SLOT;
+
+    for (unsigned i = n->enters; i < n->assigns; i++) {
+        const struct peet_assign *a = &n->assign[i];
+        value[a->dst] += ((uint64_t)a->add + (a->plus ? value[a->plus - 1] : 0)) * trips;
     }
-    solo_run_trips(s, x, f->trips);
-    f->trips = 0;
+}
+
+/* The steps of a stretch's clusters, where they hang on values: what these grow by in a trip. */
+static void find_steps(struct solo *s, const struct solo_stretch *x, const struct peet_loop_node *n)
+{
+    uint64_t step[PEET_SOURCES] = { 0 }, *value = s->src + PEET_SRC_SLOT;
+
+    for (unsigned i = n->enters; i < n->assigns; i++)
+        step[PEET_SRC_SLOT + n->assign[i].dst] +=
+            (uint64_t)n->assign[i].add + (n->assign[i].plus ? value[n->assign[i].plus - 1] : 0);
+    for (unsigned i = 0; i < x->clusters; i++)
+        s->way[i].step = step[x->cluster[i].base] + (step[x->cluster[i].index] << x->cluster[i].scale);
+}
+
+/* All trips of a loop whose body is a stretch. */
+static inline __attribute__((always_inline)) void run_flat(struct solo *s, struct solo_stretch *x,
+                                                           const struct plan_node *n, uint64_t trips, bool direct)
+{
+    if (trips <= FEW_TRIPS) {
+        for (uint64_t i = 0; i < trips; i++) {
+            run_stretch(s, x, direct);
+            go_on(s, n->node, 1);
+        }
+        return;
+    }
+    enter(s, x);
+    for (unsigned i = 0; i < x->clusters; i++) {
+        s->way[i].base = base_of(s, &x->cluster[i], BASES_INDEXED);
+        s->way[i].step = x->cluster[i].step;
+    }
+    if (!n->step)
+        find_steps(s, x, n->node);
+    solo_run_trips(s, x, trips);
+    go_on(s, n->node, trips);
 }
 
 static void run_loop(struct solo *s, const struct solo_item *it, bool direct)
@@ -304,7 +332,7 @@ static void run_loop(struct solo *s, const struct solo_item *it, bool direct)
     while ((n = loop_run_next(&run, s->src))) {
         struct solo_stretch *x = it->node[n - it->plan->node];
         if (n->kind == PLAN_FLAT)
-            run_flat(s, x, n, &run);
+            run_flat(s, x, n, run.trips, direct);
         else
             run_stretch(s, x, direct);
     }

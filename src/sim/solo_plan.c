@@ -168,6 +168,9 @@ static struct solo_stretch *stretch_of_node(struct solo *s, const struct plan_no
         else
             add_site(x, &n->op[i], x->cost);
     end_stretch(s, x);
+    for (unsigned i = 0, site = 0; n->step && i < n->operands; i++)
+        if (n->op[i].record.kind != PEET_BLOCK)
+            x->cluster[x->site[site++].cluster].step = n->step[i];
     return x;
 }
 

@@ -111,6 +111,7 @@ struct solo_cluster {
     uint16_t base, index;  /* sources */
     uint16_t sites, order; /* how many; the number of the last of them in its stretch */
     uint8_t scale, is_write;
+    uint64_t step;  /* of trips of a loop, if it is always the same */
     uint16_t *site; /* their numbers, rising; */
     uint64_t mask;  /*   and a bit for each below 64 */
 };
@@ -239,7 +240,6 @@ struct solo {
     struct map paths; /* struct solo_path *, by stretch and node */
     struct solo_path *path_near[SOLO_PATHS_NEAR], *all_paths;
     struct solo_stretch *last; /* that ran */
-    struct flat_loop flat;
     struct peet_loop_walk walk;
     struct solo_thread *threads;
     uint32_t thread_count;
