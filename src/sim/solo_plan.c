@@ -48,8 +48,8 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
     x->insns += head->size;
     uint8_t last = b->insn[b->insns - 1].class;
     uint8_t turn = last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return ? SOLO_MOVES
-                   : last == PEET_CL_jump || last == PEET_CL_jump_indirect                        ? SOLO_JUMPS
-                                                                                                  : SOLO_ON;
+                   : last == PEET_CL_jump || last == PEET_CL_jump_indirect                         ? SOLO_JUMPS
+                                                                                                   : SOLO_ON;
     x->turn = turn > x->turn ? turn : x->turn;
     if (x->parts == 1)
         x->last = b->insn[b->insns - 1];

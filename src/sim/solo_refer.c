@@ -247,7 +247,8 @@ static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, stru
     m->stall = o->stall > hit ? o->stall - hit : 0;
     if (m->cause == MISS_KINDS && m->stall == 0)
         return false;
-    meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset, m->stall);
+    meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset,
+         m->stall);
     see_window(s, m->cause != MISS_KINDS, m->stall);
     return true;
 }

@@ -163,8 +163,8 @@ struct solo_stretch {
     uint32_t cost, insns;
     uint32_t sites, clusters, parts;
     bool is_indexed;
-    bool is_varying; /* its references are not the same in each run */
-    uint8_t turn;    /* enum solo_turn: how it is left */
+    bool is_varying;       /* its references are not the same in each run */
+    uint8_t turn;          /* enum solo_turn: how it is left */
     struct peet_insn last; /* of its first block */
     uint32_t number;
     struct solo_cluster *cluster;
