@@ -130,6 +130,8 @@ struct solo_way {
     uint64_t next;       /* trip in which it has to be looked at, */
     bool is_known;       /*   and whether its lines have to be stamped then */
     bool is_far;         /* each trip has other lines */
+    bool is_shaky;       /* others have taken its line: it is looked at in each trip until it keeps one, */
+    bool has_missed;     /*   as it did not in the last */
     uint8_t log;         /* of by, if that is a power of two; else 64 */
     uint64_t by;         /* step without its sign */
 };
