@@ -288,7 +288,7 @@ static inline uint64_t refer_leanly(struct solo *s, struct solo_stretch *x, cons
     bool was_recent = l->was_here && solo_is_recent(s, l);
 
     s->cell = site->data.cell + 1;
-    solo_put_only(s, l, addr >> s->shift, site->is_write);
+    solo_put_leanly(s, l, addr >> s->shift, site->is_write);
     solo_use(s, l);
     s->number++;
     solo_uses_end(s);

@@ -229,6 +229,8 @@ struct solo {
     /* What the watcher does not know yet: misses that were alike, by hash, and those of a window, which ends before that reference. */
     struct solo_met met[SOLO_MET];
     uint64_t window_end, window_misses, window_stall;
+    uint64_t lean_hidden[2][2];            /* by whether they wrote: what makes their line one that cannot be read, or written */
+    uint8_t lean_state[2];                 /*   and its state */
     uint64_t lean[2][2],
         lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
     /* plans */
@@ -281,8 +283,8 @@ static inline void solo_uses_end(struct solo *s)
 int solo_caches_init(struct solo *s, struct peet_err *err);
 void solo_caches_release(struct solo *s);
 struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now);
-/* Makes room in the first cache, which is the only one, for a line that is not there and is on its way to that cell. */
-void solo_put_only(struct solo *s, struct solo_line *l, uint64_t line, bool is_write);
+/* Where a line comes to in the first cache: into an entry that is empty, or in place of the one that was not used for the longest time. */
+uint32_t solo_oldest(const struct solo *s, uint64_t line);
 /* What comes of misses that were only counted. */
 void solo_count_lean(struct solo *s);
 
@@ -300,6 +302,31 @@ static inline uint32_t solo_find(const struct solo_level *l, uint64_t line) /* U
 /* NULL: there is no such item, or no memory. */
 struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err);
 struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b);
+
+/* A line comes into the first cache, which is the only one, on its way to the cell that is. */
+static inline void solo_put_leanly(struct solo *s, struct solo_line *l, uint64_t line, bool is_write)
+{
+    struct solo_level *level = &s->level[0];
+    uint32_t e = level->ways == 1 ? (uint32_t)(line & level->mask) : solo_oldest(s, line);
+    struct solo_entry *at = &s->first[e];
+    struct solo_line *gone = at->record;
+
+    if (__builtin_expect(gone != NULL, 1)) {
+        gone->stamp = at->stamp;
+        gone->entry[0] = 0;
+        gone->by = s->cell;
+        s->lean_write_backs += s->is_dirty[level->state[e]];
+    }
+    at->seen[0] = line | s->lean_hidden[is_write][0];
+    at->seen[1] = line | s->lean_hidden[is_write][1];
+    at->stamp = s->number;
+    at->record = l;
+    level->line[e] = line;
+    level->state[e] = s->lean_state[is_write];
+    l->entry[0] = e + 1;
+    s->lean[is_write][l->was_here]++;
+    l->was_here = true;
+}
 
 /* Perhaps other data lie there now. */
 static inline void solo_see_version(struct solo *s)
