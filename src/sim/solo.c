@@ -44,6 +44,7 @@ int solo_new(const struct machine_config *c, const struct peet_trace *t, const s
     s->version = 1;
     s->items.value_size = sizeof(struct solo_item *);
     s->blocks.value_size = sizeof(struct solo_stretch *);
+    s->paths.value_size = sizeof(struct solo_path *);
     int r = solo_caches_init(s, err);
     if (r < 0) {
         solo_free(s);
@@ -61,6 +62,7 @@ void solo_free(struct solo *s)
     loop_plans_release(&s->plans);
     map_release(&s->items);
     map_release(&s->blocks);
+    map_release(&s->paths);
     arena_release(&s->arena);
     free(s->threads);
     free(s);
@@ -84,7 +86,7 @@ void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e)
         solo_forget(s);
     s->watch.event(s->watch.context, thread, e);
     if (is_gap && thread < s->thread_count) {
-        s->threads[thread].may_move = true; /* it is somewhere else now, */
+        s->threads[thread].turn = SOLO_MOVES; /* it is somewhere else now, */
         if (s->words && s->words->turn)
             s->words->turn(s->words); /*   and perhaps in a window */
     }
@@ -212,17 +214,22 @@ static inline __attribute__((always_inline)) bool run_easily(struct solo *s, str
     return true;
 }
 
-/* Where calls and returns lead to. */
-static __attribute__((noinline)) void follow(struct solo *s, const struct solo_stretch *x)
+/* Where calls and returns lead to. A jump matters only if it goes where somebody returns to. */
+static inline void follow(struct solo *s, const struct solo_stretch *x)
 {
-    s->node = s->watch.path(s->watch.context, s->thread, &x->part[0].head);
-    s->current = s->version << 32 | s->node;
-    s->may_move = x->moves;
+    uint64_t addr = x->part[0].head.addr;
+    bool has_jumped = s->turn == SOLO_JUMPS;
+
+    if (s->turn == SOLO_MOVES || x->turn == SOLO_MOVES || (has_jumped && addr == s->back)) {
+        s->node = s->watch.path(s->watch.context, s->thread, addr, &x->last, has_jumped, &s->back);
+        s->current = s->version << 32 | s->node;
+    }
+    s->turn = x->turn;
 }
 
 static inline __attribute__((always_inline)) void enter(struct solo *s, struct solo_stretch *x)
 {
-    if (x->moves | s->may_move)
+    if (x->turn | s->turn)
         follow(s, x);
     if (__builtin_expect(x->current != s->current, 0))
         solo_renew(s, x);
@@ -267,13 +274,15 @@ static inline __attribute__((always_inline)) void run_stretch(struct solo *s, st
 /* A run that nobody looks at; calls are followed. */
 static void pass_stretch(struct solo *s, struct solo_stretch *x)
 {
-    if (x->moves | s->may_move)
+    if (x->turn | s->turn)
         follow(s, x);
     s->last = x;
     solo_pass(s, x->is_varying ? 0 : x->sites);
 }
 
 /* ---- loops ---- */
+
+enum { FEW_TRIPS = 3 }; /* that are faster one by one */
 
 /* One run of several, which may be on either side of a border. */
 static inline __attribute__((always_inline)) void run_one_of(struct solo *s, struct solo_stretch *x, bool direct)
@@ -286,17 +295,53 @@ static inline __attribute__((always_inline)) void run_one_of(struct solo *s, str
         solo_turn(s);
 }
 
+/* The values of a loop after so many trips. */
+static void go_on(struct solo *s, const struct peet_loop_node *n, uint64_t trips)
+{
+    uint64_t *value = s->src + PEET_SRC_SLOT;
+
+    for (unsigned i = n->enters; i < n->assigns; i++) {
+        const struct peet_assign *a = &n->assign[i];
+        value[a->dst] += ((uint64_t)a->add + (a->plus ? value[a->plus - 1] : 0)) * trips;
+    }
+}
+
+/* The steps of a stretch's clusters, where they hang on values: what these grow by in a trip. */
+static void find_steps(struct solo *s, const struct solo_stretch *x, const struct peet_loop_node *n)
+{
+    uint64_t step[PEET_SOURCES] = { 0 }, *value = s->src + PEET_SRC_SLOT;
+
+    for (unsigned i = n->enters; i < n->assigns; i++)
+        step[PEET_SRC_SLOT + n->assign[i].dst] +=
+            (uint64_t)n->assign[i].add + (n->assign[i].plus ? value[n->assign[i].plus - 1] : 0);
+    for (unsigned i = 0; i < x->clusters; i++)
+        s->way[i].step = step[x->cluster[i].base] + (step[x->cluster[i].index] << x->cluster[i].scale);
+}
+
+static inline void run_trips(struct solo *s, struct solo_stretch *x, const struct plan_node *n, uint64_t trips)
+{
+    for (unsigned i = 0; i < x->clusters; i++) {
+        s->way[i].base = base_of(s, &x->cluster[i], BASES_INDEXED);
+        s->way[i].step = x->cluster[i].step;
+    }
+    if (!n->step)
+        find_steps(s, x, n->node);
+    solo_run_trips(s, x, trips);
+    go_on(s, n->node, trips);
+}
+
 /* Trips on both sides of borders. */
-static void run_parts(struct solo *s, struct solo_stretch *x, uint64_t trips)
+static void run_parts(struct solo *s, struct solo_stretch *x, const struct plan_node *n, uint64_t trips)
 {
     while (trips > 0) {
         uint64_t now = solo_trips_now(s, x, trips);
-        if (solo_passes(s))
+        if (solo_passes(s)) {
             solo_pass(s, now * x->sites);
-        else
-            solo_run_trips(s, x, now);
-        for (unsigned i = 0; i < x->clusters; i++)
-            s->way[i].base += now * s->way[i].step;
+            go_on(s, n->node, now);
+        } else {
+            enter(s, x);
+            run_trips(s, x, n, now);
+        }
         trips -= now;
         if (solo_is_turn(s))
             solo_turn(s);
@@ -304,25 +349,22 @@ static void run_parts(struct solo *s, struct solo_stretch *x, uint64_t trips)
 }
 
 /* All trips of a loop whose body is a stretch. */
-static void run_flat(struct solo *s, struct solo_stretch *x, const struct plan_node *n, const struct loop_run *run)
+static inline __attribute__((always_inline)) void run_flat(struct solo *s, struct solo_stretch *x,
+                                                           const struct plan_node *n, uint64_t trips, bool direct)
 {
-    struct flat_loop *f = &s->flat;
-
-    enter(s, x);
-    loop_run_flatten(run, n, s->src, f);
-    unsigned site = 0;
-    for (unsigned i = 0; i < f->records; i++) {
-        if (f->record[i].kind == PEET_BLOCK)
-            continue;
-        unsigned cluster = x->site[site].cluster;
-        s->way[cluster].base = f->record[i].addr - (uint64_t)x->site[site++].disp;
-        s->way[cluster].step = f->step[i];
+    if (s->border != UINT64_MAX) {
+        run_parts(s, x, n, trips);
+        return;
     }
-    if (s->border == UINT64_MAX)
-        solo_run_trips(s, x, f->trips);
-    else
-        run_parts(s, x, f->trips);
-    f->trips = 0;
+    if (trips <= FEW_TRIPS) {
+        for (uint64_t i = 0; i < trips; i++) {
+            run_stretch(s, x, direct);
+            go_on(s, n->node, 1);
+        }
+        return;
+    }
+    enter(s, x);
+    run_trips(s, x, n, trips);
 }
 
 static void run_loop(struct solo *s, const struct solo_item *it, bool direct)
@@ -346,7 +388,7 @@ static void run_loop(struct solo *s, const struct solo_item *it, bool direct)
     while ((n = loop_run_next(&run, s->src))) {
         struct solo_stretch *x = it->node[n - it->plan->node];
         if (n->kind == PLAN_FLAT)
-            run_flat(s, x, n, &run);
+            run_flat(s, x, n, run.trips, direct);
         else
             run_one_of(s, x, direct);
     }
@@ -369,7 +411,8 @@ static void take_thread(struct solo *s, uint32_t thread, const struct source_wor
     memcpy(s->src + PEET_SRC_REGISTER, t->register_, sizeof t->register_);
     s->thread = thread;
     s->node = t->node;
-    s->may_move = t->may_move;
+    s->turn = t->turn;
+    s->back = t->back;
     s->last = t->last;
     s->current = s->version << 32 | s->node;
 }
@@ -380,7 +423,8 @@ static void leave_thread(struct solo *s)
 
     memcpy(t->register_, s->src + PEET_SRC_REGISTER, sizeof t->register_);
     t->node = s->node;
-    t->may_move = s->may_move;
+    t->turn = s->turn;
+    t->back = s->back;
     t->last = s->last;
 }
 

@@ -48,8 +48,10 @@ struct solo_watch {
     /* So many misses, and how long they waited, since it was called last, in the window of time that it told then. Returns the number of the reference with
      * which the window ends that this one is in. */
     uint64_t (*window)(void *context, uint64_t number, uint64_t misses, uint64_t stall);
-    /* A block begins that may have been called or returned to, or that calls or returns: the node of its path. */
-    uint32_t (*path)(void *context, uint32_t thread, const struct peet_record *block);
+    /* A block begins that may have been called, jumped or returned to, or that calls or returns: the node of its path, and where the innermost call that has not
+     * returned then returns to (0: nobody knows). last: its last instruction. has_jumped: the block before it has. */
+    uint32_t (*path)(void *context, uint32_t thread, uint64_t addr, const struct peet_insn *last, bool has_jumped,
+                     uint64_t *ret_back);
     /* An event, before anything comes of it. */
     void (*event)(void *context, uint32_t thread, const struct peet_event *e);
     uint32_t (*leaf)(void *context, uint32_t node, uint32_t block);

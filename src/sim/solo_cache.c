@@ -82,6 +82,11 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     if (fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
         return no_memory(err);
     s->is_lean = is_lean(s);
+    for (unsigned i = 0; i < 2; i++) {
+        s->lean_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
+        for (unsigned k = 0; k < 2; k++)
+            s->lean_hidden[i][k] = s->seen_as[s->lean_state[i]][k] ? 0 : SOLO_NONE;
+    }
     return 0;
 }
 
@@ -140,8 +145,7 @@ struct gone {
     unsigned state;
 };
 
-/* Where a line comes to: into an entry that is empty, or in place of the one that was not used for the longest time. */
-static uint32_t oldest_first(const struct solo *s, uint64_t line)
+uint32_t solo_oldest(const struct solo *s, uint64_t line)
 {
     uint32_t ways = s->level[0].ways, e = (uint32_t)(line & s->level[0].mask) * ways, end = e + ways;
     uint64_t least = s->first[e].stamp;
@@ -154,6 +158,7 @@ static uint32_t oldest_first(const struct solo *s, uint64_t line)
     return e;
 }
 
+/* The same in a level behind it. */
 static uint32_t oldest_behind(const struct solo_level *l, uint64_t line)
 {
     uint32_t e = (uint32_t)(line & l->mask) * l->ways, end = e + l->ways;
@@ -171,7 +176,7 @@ static uint32_t oldest_behind(const struct solo_level *l, uint64_t line)
 static struct gone put_first(struct solo *s, struct solo_line *record, uint64_t line, unsigned state)
 {
     struct solo_level *l = &s->level[0];
-    uint32_t e = oldest_first(s, line);
+    uint32_t e = solo_oldest(s, line);
     struct solo_entry *at = &s->first[e];
     struct gone gone = { at->record, l->line[e], l->state[e] };
 
@@ -293,18 +298,6 @@ static void fill_only(struct solo *s, struct solo_line *l, uint64_t line, unsign
     if (s->is_dirty[gone.state]) {
         s->counts.write_backs++;
         transact(s, gone.line, BUS_WRITE_BACK, now);
-    }
-}
-
-void solo_put_only(struct solo *s, struct solo_line *l, uint64_t line, bool is_write)
-{
-    struct gone gone = put_first(s, l, line, s->config.protocol->own[PROTOCOL_ABSENT][is_write].alone);
-
-    s->lean[is_write][l->was_here]++;
-    l->was_here = true;
-    if (gone.record) {
-        gone.record->by = s->cell;
-        s->lean_write_backs += s->is_dirty[gone.state];
     }
 }
 

@@ -70,7 +70,7 @@ bool solo_is_recent(const struct solo *s, const struct solo_line *l)
     return newer < r->most;
 }
 
-static void put(struct solo *s, struct solo_line *l)
+static inline void put(struct solo *s, struct solo_line *l)
 {
     struct solo_interval *now = interval_at(s, s->recent.now);
 

@@ -47,8 +47,12 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
     x->cost += (uint32_t)p->cycles;
     x->insns += head->size;
     uint8_t last = b->insn[b->insns - 1].class;
-    x->moves |= last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return || last == PEET_CL_jump
-                || last == PEET_CL_jump_indirect;
+    uint8_t turn = last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return ? SOLO_MOVES
+                   : last == PEET_CL_jump || last == PEET_CL_jump_indirect                         ? SOLO_JUMPS
+                                                                                                   : SOLO_ON;
+    x->turn = turn > x->turn ? turn : x->turn;
+    if (x->parts == 1)
+        x->last = b->insn[b->insns - 1];
 }
 
 /* Whether the site can go into the cluster; it does then. */
@@ -111,6 +115,7 @@ static struct solo_stretch *begin_stretch(struct solo *s, size_t parts, size_t s
     struct solo_stretch *x = room(s, 1, sizeof *x);
 
     *x = (struct solo_stretch){ .part = room(s, parts, sizeof *x->part), .site = room(s, sites, sizeof *x->site) };
+    x->number = s->stretch_count++;
     x->next = s->stretches;
     s->stretches = x;
     return x;
@@ -163,6 +168,9 @@ static struct solo_stretch *stretch_of_node(struct solo *s, const struct plan_no
         else
             add_site(x, &n->op[i], x->cost);
     end_stretch(s, x);
+    for (unsigned i = 0, site = 0; n->step && i < n->operands; i++)
+        if (n->op[i].record.kind != PEET_BLOCK)
+            x->cluster[x->site[site++].cluster].step = n->step[i];
     return x;
 }
 
@@ -179,7 +187,7 @@ static void plan_loop(struct solo *s, struct solo_item *to, const struct item *i
         if (to->plan->node[i].kind != PLAN_LOOP)
             to->node[i] = stretch_of_node(s, &to->plan->node[i]);
     for (unsigned i = 0; i < item->loop->nodes && to->plan; i++)
-        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->moves)
+        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->turn != SOLO_ON)
             to->plan = NULL; /* what it calls has to be followed */
 }
 

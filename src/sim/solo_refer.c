@@ -19,17 +19,51 @@ static void tell_site(struct solo *s, const struct solo_stretch *x, struct solo_
     site->extra = 0;
 }
 
-static void tell_leaves(struct solo *s, struct solo_stretch *x)
+/* What was run up to here was on this path. */
+static void count_path(struct solo_stretch *x)
 {
-    uint64_t runs = x->runs - x->settled;
+    if (x->path)
+        x->path->runs += x->runs - x->settled;
+    x->settled = x->runs;
+}
+
+static void tell_path(struct solo *s, struct solo_path *p)
+{
+    const struct solo_stretch *x = p->stretch;
 
     for (unsigned i = 0; i < x->parts; i++) {
-        struct solo_part *p = &x->part[i];
-        if (runs | p->misses | p->stall)
-            s->watch.run(s->watch.context, p->leaf, runs, runs * p->cycles, p->misses, p->stall);
-        p->misses = p->stall = 0;
+        struct solo_leaf *l = &p->part[i];
+        if (p->runs | l->misses | l->stall)
+            s->watch.run(s->watch.context, l->leaf, p->runs, p->runs * x->part[i].cycles, l->misses, l->stall);
+        l->misses = l->stall = 0;
     }
-    x->settled = x->runs;
+    p->runs = 0;
+}
+
+static struct solo_path *make_path(struct solo *s, struct solo_stretch *x, uint32_t node)
+{
+    struct solo_path **known = map_put(&s->paths, x->number, node), *p;
+
+    assert(known); /* these tables are small beside what is simulated */
+    if (*known)
+        return *known;
+    p = arena_alloc(&s->arena, sizeof *p + x->parts * sizeof *p->part);
+    assert(p);
+    *p = (struct solo_path){ .stretch = x, .node = node, .next = s->all_paths };
+    for (unsigned i = 0; i < x->parts; i++)
+        p->part[i] = (struct solo_leaf){ .leaf = s->watch.leaf(s->watch.context, node, x->part[i].head.id) };
+    return *known = s->all_paths = p;
+}
+
+static void take_path(struct solo *s, struct solo_stretch *x)
+{
+    uint64_t hash = ((uint64_t)x->number << 32 | s->node) * 0x9e3779b97f4a7c15u;
+    struct solo_path **near = &s->path_near[hash >> (64 - SOLO_PATH_BITS)];
+
+    count_path(x);
+    if (!*near || (*near)->stretch != x || (*near)->node != s->node)
+        *near = make_path(s, x, s->node);
+    x->path = *near;
 }
 
 static uint64_t how(unsigned level, unsigned cause, bool was_recent, bool is_upgrade)
@@ -105,9 +139,11 @@ void solo_settle(struct solo *s)
     for (struct solo_stretch *x = s->stretches; x; x = x->next) {
         for (unsigned i = 0; i < x->sites; i++)
             tell_site(s, x, &x->site[i]);
-        tell_leaves(s, x);
+        count_path(x);
         count_runs(s, x);
     }
+    for (struct solo_path *p = s->all_paths; p; p = p->next)
+        tell_path(s, p);
     solo_count_lean(s);
     for (unsigned i = 0; i < SOLO_MET; i++)
         tell_met(s, &s->met[i]);
@@ -126,11 +162,8 @@ void solo_renew(struct solo *s, struct solo_stretch *x)
     if (x->current >> 32 != s->version)
         for (unsigned i = 0; i < x->clusters; i++)
             x->cluster[i].span = 0;
-    if ((uint32_t)x->current != s->node || !x->current) {
-        tell_leaves(s, x);
-        for (unsigned i = 0; i < x->parts; i++)
-            x->part[i].leaf = s->watch.leaf(s->watch.context, s->node, x->part[i].head.id);
-    }
+    if (!x->path || x->path->node != s->node)
+        take_path(s, x);
     x->current = s->current;
 }
 
@@ -239,7 +272,7 @@ static uint64_t refer(struct solo *s, struct solo_stretch *x, struct solo_site *
 {
     uint64_t waited = s->counts.waited, hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
     struct solo_miss m = { .cell = site->data.cell, .offset = offset_in(&site->data, addr) };
-    struct solo_part *part = &x->part[site->part];
+    struct solo_leaf *part = &x->path->part[site->part];
 
     s->cell = site->data.cell + 1;
     struct solo_outcome o = touch(s, addr, size, (enum peet_kind)site->kind, now, &m);
@@ -261,14 +294,14 @@ static uint64_t refer(struct solo *s, struct solo_stretch *x, struct solo_site *
 static inline uint64_t refer_leanly(struct solo *s, struct solo_stretch *x, const struct solo_site *site,
                                     struct solo_line *l, uint64_t addr)
 {
-    struct solo_part *part = &x->part[site->part];
+    struct solo_leaf *part = &x->path->part[site->part];
     uint64_t stall = s->fabric.config.memory - s->level[0].latency;
     uint64_t who = (uint64_t)site->data.cell << 32 | (l->by - 1);
     unsigned cause = l->was_here ? MISS_replaced : MISS_cold;
     bool was_recent = l->was_here && solo_is_recent(s, l);
 
     s->cell = site->data.cell + 1;
-    solo_put_only(s, l, addr >> s->shift, site->is_write);
+    solo_put_leanly(s, l, addr >> s->shift, site->is_write);
     bool unknown = is_unknown(s, site->data.cell, addr >> s->shift, cause);
     solo_use(s, l);
     s->number++;
@@ -362,7 +395,7 @@ int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_b
             s->time.references++;
         }
     }
-    s->watch.run(s->watch.context, x->part[0].leaf, 0, hits, 0, 0);
+    s->watch.run(s->watch.context, x->path->part[0].leaf, 0, hits, 0, 0);
     s->time.clock += x->cost + stall;
     x->runs++;
     return 0;
@@ -382,7 +415,7 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
 {
     uint64_t waited = s->counts.waited, hit = s->level[0].latency;
     const struct solo_stretch *last = thread < s->thread_count ? s->threads[thread].last : NULL;
-    uint32_t leaf = last ? last->part[last->parts - 1].leaf : UINT32_MAX;
+    uint32_t leaf = last ? last->path->part[last->parts - 1].leaf : UINT32_MAX;
     struct solo_data data;
 
     s->thread = thread;

@@ -112,6 +112,7 @@ struct solo_cluster {
     uint16_t base, index;  /* sources */
     uint16_t sites, order; /* how many; the number of the last of them in its stretch */
     uint8_t scale, is_write;
+    uint64_t step;  /* of trips of a loop, if it is always the same */
     uint16_t *site; /* their numbers, rising; */
     uint64_t mask;  /*   and a bit for each below 64 */
 };
@@ -130,27 +131,45 @@ struct solo_way {
     uint64_t next;       /* trip in which it has to be looked at, */
     bool is_known;       /*   and whether its lines have to be stamped then */
     bool is_far;         /* each trip has other lines */
+    bool is_shaky;       /* others have taken its line: it is looked at in each trip until it keeps one, */
+    bool has_missed;     /*   as it did not in the last */
     uint8_t log;         /* of by, if that is a power of two; else 64 */
     uint64_t by;         /* step without its sign */
 };
 
 struct solo_part { /* a block of a stretch */
     struct peet_record head;
-    uint32_t leaf;
-    uint64_t cycles;        /* of a run in which all is found at once */
-    uint64_t misses, stall; /* that the watcher does not know yet */
+    uint64_t cycles; /* of a run in which all is found at once */
 };
+
+/* A stretch on a call path: what the watcher does not know yet. */
+struct solo_path {
+    struct solo_stretch *stretch;
+    struct solo_path *next; /* of all */
+    uint64_t runs;
+    uint32_t node;
+    struct solo_leaf { /* a block of it */
+        uint32_t leaf;
+        uint64_t misses, stall;
+    } part[];
+};
+
+/* How a block is left. */
+enum solo_turn { SOLO_ON, SOLO_JUMPS, SOLO_MOVES };
 
 struct solo_stretch {
     uint64_t current;       /* what the sites and leaves hold for */
-    uint64_t runs, settled; /* how often; and how often when leaves were told last */
+    uint64_t runs, settled; /* how often; and how often when it came to this path */
+    struct solo_path *path; /* NULL: it was not entered */
     uint64_t counted;       /* and how often when they were counted last */
     uint64_t cycles;        /* of a run in which all is found at once */
     uint32_t cost, insns;
     uint32_t sites, clusters, parts;
     bool is_indexed;
-    bool is_varying; /* its references are not the same in each run */
-    bool moves;      /* it calls, or returns */
+    bool is_varying;       /* its references are not the same in each run */
+    uint8_t turn;          /* enum solo_turn: how it is left */
+    struct peet_insn last; /* of its first block */
+    uint32_t number;
     struct solo_cluster *cluster;
     struct solo_site *site;
     struct solo_part *part;
@@ -173,11 +192,13 @@ struct solo_item {
 };
 
 enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS, SOLO_MET_BITS = 10, SOLO_MET = 1 << SOLO_MET_BITS };
+enum { SOLO_PATH_BITS = 12, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
 
 struct solo_thread {
     uint64_t register_[PEET_REGISTERS];
     uint32_t node;
-    bool may_move; /* the last block called or returned */
+    uint8_t turn; /* enum solo_turn: of the last block */
+    uint64_t back;
     struct solo_stretch *last;
 };
 
@@ -189,7 +210,8 @@ struct solo {
     uint64_t current;          /* thread, path and what is where: a number for each that was */
     uint64_t version, watched; /* of what is where: here, and in the watcher's eyes */
     uint32_t node, thread;
-    bool may_move; /* the last block called or returned */
+    uint8_t turn;  /* enum solo_turn: of the last block */
+    uint64_t back; /* where the innermost call returns to; 0: nobody knows */
     uint32_t shift, levels;
     uint64_t length;                     /* of a line */
     struct solo_entry *first;            /* the first cache */
@@ -208,6 +230,8 @@ struct solo {
     /* What the watcher does not know yet: misses that were alike, by hash, and those of a window, which ends before that reference. */
     struct solo_met met[SOLO_MET];
     uint64_t window_end, window_misses, window_stall;
+    uint64_t lean_hidden[2][2]; /* by whether they wrote: what makes their line one that cannot be read, or written */
+    uint8_t lean_state[2];      /*   and its state */
     uint64_t lean[2][2],
         lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
     /* samples */
@@ -223,8 +247,10 @@ struct solo {
     struct map items;  /* struct solo_item *, by name */
     struct map blocks; /* struct solo_stretch *, by block */
     struct solo_stretch *stretches;
+    uint32_t stretch_count;
+    struct map paths; /* struct solo_path *, by stretch and node */
+    struct solo_path *path_near[SOLO_PATHS_NEAR], *all_paths;
     struct solo_stretch *last; /* that ran */
-    struct flat_loop flat;
     struct peet_loop_walk walk;
     struct solo_thread *threads;
     uint32_t thread_count;
@@ -267,8 +293,8 @@ static inline void solo_uses_end(struct solo *s)
 int solo_caches_init(struct solo *s, struct peet_err *err);
 void solo_caches_release(struct solo *s);
 struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now);
-/* Makes room in the first cache, which is the only one, for a line that is not there and is on its way to that cell. */
-void solo_put_only(struct solo *s, struct solo_line *l, uint64_t line, bool is_write);
+/* Where a line comes to in the first cache: into an entry that is empty, or in place of the one that was not used for the longest time. */
+uint32_t solo_oldest(const struct solo *s, uint64_t line);
 /* What comes of misses that were only counted. */
 void solo_count_lean(struct solo *s);
 
@@ -286,6 +312,31 @@ static inline uint32_t solo_find(const struct solo_level *l, uint64_t line) /* U
 /* NULL: there is no such item, or no memory. */
 struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err);
 struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b);
+
+/* A line comes into the first cache, which is the only one, on its way to the cell that is. */
+static inline void solo_put_leanly(struct solo *s, struct solo_line *l, uint64_t line, bool is_write)
+{
+    struct solo_level *level = &s->level[0];
+    uint32_t e = level->ways == 1 ? (uint32_t)(line & level->mask) : solo_oldest(s, line);
+    struct solo_entry *at = &s->first[e];
+    struct solo_line *gone = at->record;
+
+    if (__builtin_expect(gone != NULL, 1)) {
+        gone->stamp = at->stamp;
+        gone->entry[0] = 0;
+        gone->by = s->cell;
+        s->lean_write_backs += s->is_dirty[level->state[e]];
+    }
+    at->seen[0] = line | s->lean_hidden[is_write][0];
+    at->seen[1] = line | s->lean_hidden[is_write][1];
+    at->stamp = s->number;
+    at->record = l;
+    level->line[e] = line;
+    level->state[e] = s->lean_state[is_write];
+    l->entry[0] = e + 1;
+    s->lean[is_write][l->was_here]++;
+    l->was_here = true;
+}
 
 /* Perhaps other data lie there now. */
 static inline void solo_see_version(struct solo *s)

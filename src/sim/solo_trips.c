@@ -132,6 +132,10 @@ static void find_and_expect(struct solo *s, const struct solo_stretch *x, unsign
 
     s->way[cluster].next = trip + 1;
     s->way[cluster].is_known = false;
+    s->way[cluster].is_shaky = s->way[cluster].is_shaky && s->way[cluster].has_missed;
+    s->way[cluster].has_missed = false;
+    if (s->way[cluster].is_shaky)
+        return;
     for (unsigned i = 0; i < (line[0] == line[1] ? 1 : 2); i++) {
         uint32_t e = solo_entry_of(s, line[i], s->level[0].ways == 1);
         if (e == UINT32_MAX || s->first[e].seen[c->is_write] != line[i])
@@ -175,6 +179,7 @@ static uint64_t look_again(struct solo *s, const struct solo_stretch *x, uint64_
             || (last != first && s->first[c->hint[1]].seen[c->is_write] != last)) {
             s->way[i].next = trip;
             s->way[i].is_known = false;
+            s->way[i].is_shaky = true;
             sites |= c->mask;
         }
     }
@@ -273,6 +278,7 @@ static void run_sites(struct solo *s, struct solo_stretch *x, uint64_t sites, ui
         bool matters = is_claimed(s, line, trip);
         if (matters)
             prepare(s, x, i, line, number, trip);
+        s->way[site->cluster].has_missed = true;
         s->time.references = references + i;
         waited += solo_refer_site(s, x, site, addr, s->time.clock + site->issued + waited);
         if (matters)
@@ -378,11 +384,12 @@ static inline __attribute__((always_inline)) uint64_t run_one(struct solo *s, st
         if (__builtin_expect(at->stamp < s->recent.since, 0))
             solo_use(s, at->record);
         at->stamp = number + i;
+        w->is_shaky = false;
     } else {
         w->next = trip; /* it is not looked at for lines that others have lost */
         took = miss_one(s, x, i, base + c->first, number, trip, waited);
         w->next = trip + 1;
-        if (w->is_far)
+        if (w->is_far || w->is_shaky)
             return took;
         e = solo_entry_of(s, line, direct);
         if ((!direct && e == UINT32_MAX) || s->first[e].seen[c->is_write] != line)
@@ -475,7 +482,7 @@ static void know_steps(struct solo *s, const struct solo_stretch *x)
         w->by = (int64_t)w->step < 0 ? -w->step : w->step;
         w->log = (uint8_t)(w->by && !(w->by & (w->by - 1)) ? __builtin_ctzll(w->by) : 64);
         w->is_far = w->by >= s->length; /* each trip has another line */
-        w->is_known = false;
+        w->is_known = w->is_shaky = w->has_missed = false;
         w->next = 0;
     }
 }

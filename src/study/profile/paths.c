@@ -105,17 +105,29 @@ static bool unwind(struct path_thread *t, uint64_t back)
 
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block)
 {
-    struct path_thread *t = thread_at(p, thread);
     const struct peet_block *b = peet_trace_block(p->trace, block->id);
-    const struct peet_insn *last = &b->insn[b->insns - 1];
+
+    return paths_turn(p, thread, block->addr, &b->insn[b->insns - 1], thread_at(p, thread)->has_jumped);
+}
+
+uint64_t paths_back(const struct paths *p, uint32_t thread)
+{
+    const struct path_thread *t = thread < p->threads ? &p->thread[thread] : NULL;
+
+    return t && t->depth && !t->lost ? t->call[t->depth - 1].back : 0;
+}
+
+uint32_t paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, bool has_jumped)
+{
+    struct path_thread *t = thread_at(p, thread);
 
     p->lost += t->is_lost;
     t->is_lost = false;
-    if (t->has_called && block->addr == t->last.back)
+    if (t->has_called && addr == t->last.back)
         pop(t); /* what it called was not recorded */
-    else if (t->has_jumped && t->depth && !t->lost && block->addr == t->call[t->depth - 1].back)
+    else if (has_jumped && t->depth && !t->lost && addr == t->call[t->depth - 1].back)
         pop(t); /* its last call was a jump to what was not recorded */
-    else if (t->has_returned && block->addr != t->last.back && !unwind(t, block->addr) && t->last.node)
+    else if (t->has_returned && addr != t->last.back && !unwind(t, addr) && t->last.node)
         push(t, &t->last); /* who called it is not recorded, and calls back again */
     uint32_t node = top(t);
     t->has_called = last->class == PEET_CL_call || last->class == PEET_CL_call_indirect;

@@ -40,6 +40,13 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
 /* A thread has called and returned, and nobody has seen it; perhaps the source knows where it is now. */
 void paths_lose(struct paths *p, uint32_t thread, struct source *source);
 
+/* The same for who knows where the block begins, its last instruction, and whether the block before it has jumped; of a block behind one that neither called,
+ * jumped nor returned, and that does not either, nobody has to tell. */
+uint32_t paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, bool has_jumped);
+
+/* Where the innermost call of a thread returns to; 0: nobody knows. */
+uint64_t paths_back(const struct paths *p, uint32_t thread);
+
 /* The calls that have led to where a thread is, the innermost first, 0 at the end. */
 void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most);
 

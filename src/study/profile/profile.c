@@ -544,11 +544,14 @@ static uint64_t watch_window(void *context, uint64_t number, uint64_t misses, ui
     return (uint64_t)(x->window - p->window + 1) * p->window_length;
 }
 
-static uint32_t watch_path(void *context, uint32_t thread, const struct peet_record *block)
+static uint32_t watch_path(void *context, uint32_t thread, uint64_t addr, const struct peet_insn *last, bool has_jumped,
+                           uint64_t *ret_back)
 {
     struct running *x = context;
+    uint32_t node = paths_turn(&x->p.paths, thread, addr, last, has_jumped);
 
-    return paths_block(&x->p.paths, thread, block);
+    *ret_back = paths_back(&x->p.paths, thread);
+    return node;
 }
 
 static void watch_event(void *context, uint32_t thread, const struct peet_event *e)
