@@ -232,7 +232,7 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
         struct solo_outcome o = solo_touch(s, l, line, kind, now + all.stall);
         if (o.cause != MISS_KINDS && s->cell)
             *(is_unknown(s, s->cell - 1, line, o.cause) ? &unknown : &known) = true;
-        solo_use(s, l);
+        solo_use_untold(s, l);
         s->number++;
         solo_uses_end(s);
         all.stall += o.stall;
@@ -303,7 +303,7 @@ static inline uint64_t refer_leanly(struct solo *s, struct solo_stretch *x, cons
     s->cell = site->data.cell + 1;
     solo_put_leanly(s, l, addr >> s->shift, site->is_write);
     bool unknown = is_unknown(s, site->data.cell, addr >> s->shift, cause);
-    solo_use(s, l);
+    solo_use_untold(s, l);
     s->number++;
     solo_uses_end(s);
     if (unknown)

@@ -270,13 +270,17 @@ void solo_lines_release(struct solo *s);
 bool solo_is_recent(const struct solo *s, const struct solo_line *l);
 /* A line is used for the first time in this interval. */
 void solo_use_anew(struct solo *s, struct solo_line *l);
+static inline void solo_use_untold(struct solo *s, struct solo_line *l)
+{
+    if (l->interval != s->recent.now)
+        solo_use_anew(s, l);
+}
 static inline void solo_use(struct solo *s, struct solo_line *l)
 {
     if (__builtin_expect(s->watch.use != NULL, 0) && l->entry[0])
         s->watch.use(s->watch.context, s, s->level[0].line[l->entry[0] - 1], s->number,
                      s->recent.since - s->recent.before);
-    if (l->interval != s->recent.now)
-        solo_use_anew(s, l);
+    solo_use_untold(s, l);
 }
 /* Behind all uses of a reference, or of a run: perhaps it is time for another interval. */
 void solo_end_interval(struct solo *s);

@@ -228,8 +228,39 @@ static uint32_t order_set(struct estimate *e, uint64_t line, const struct estima
     return at;
 }
 
+/* The same where a set has one line: it is short, and most caches of that kind miss often. */
+static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32_t object,
+                                       const struct estimate_clock *c)
+{
+    struct set *s = enter_set(e, line);
+    struct way *way = &e->way[line & (e->config.sets - 1)];
+    struct tally *t = tally_of(e, object);
+    struct group *g = &t->group[s->group - 1];
+
+    if (s->known == 0) {
+        e->unknown_at[1] = e->unknown_at[0];
+        e->unknown_at[0] = bin_of(e, c->now);
+        t->ages.unknown[e->unknown_at[0]]++;
+        t->unknown++;
+        g->unknown++;
+        s->known = 1;
+        *way = (struct way){ line, c->now, 0, object };
+        return OUTCOME_UNKNOWN;
+    }
+    uint64_t last = way->line == line ? way->last : c->last(c->context, way->line);
+    way->last = last < c->now ? last : c->now;
+    add_intervals(e, &t->ages, s, way, 1, c->now);
+    end_generation(t, way, c->now);
+    t->misses++;
+    g->misses++;
+    *way = (struct way){ line, c->now, c->now + 1, object };
+    return OUTCOME_MISS;
+}
+
 enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, const struct estimate_clock *c)
 {
+    if (e->config.ways == 1)
+        return miss_only(e, line, object, c);
     const struct set *s = enter_set(e, line);
     bool was_here = order_set(e, line, c) < s->known; /* other levels may lose what this one would have */
     enum estimate_outcome outcome = estimate_refer(e, line, object, c->now);
