@@ -215,6 +215,7 @@ struct solo {
     uint64_t length;                     /* of a line */
     struct solo_entry *first;            /* the first cache */
     bool is_ideal;                       /* the fabric keeps nobody waiting */
+    bool has_second;                     /* a second level, farther away than the first */
     bool is_lean;                        /*   and there is one level, and memory is farther away than that */
     uint8_t seen_as[PROTOCOL_STATES][2]; /* by state: whether it can be read so, and written */
     uint8_t is_dirty[PROTOCOL_STATES];
@@ -231,6 +232,7 @@ struct solo {
     uint64_t window_end, window_misses, window_stall;
     uint64_t lean_hidden[2][2];            /* by whether they wrote: what makes their line one that cannot be read, or written */
     uint8_t lean_state[2];                 /*   and its state */
+    uint64_t second; /* lines that the second cache had, */
     uint64_t lean[2][2],
         lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
     /* plans */
@@ -285,6 +287,8 @@ void solo_caches_release(struct solo *s);
 struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now);
 /* Where a line comes to in the first cache: into an entry that is empty, or in place of the one that was not used for the longest time. */
 uint32_t solo_oldest(const struct solo *s, uint64_t line);
+/* A line that is in the second cache alone comes into the first. */
+void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64_t now);
 /* What comes of misses that were only counted. */
 void solo_count_lean(struct solo *s);
 
