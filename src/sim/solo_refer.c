@@ -349,7 +349,7 @@ static inline __attribute__((always_inline)) uint64_t run_sites(struct solo *s, 
     for (unsigned i = 0; i < x->sites; i++) {
         struct solo_site *site = &x->site[i];
         uint64_t addr = s->base[site->cluster] + (uint64_t)site->disp;
-        if (solo_is_easy(s, site, addr, direct))
+        if (solo_is_easy(s, site, addr, x->cluster[site->cluster].hint[0], direct))
             continue;
         s->time.references = references + i;
         waited += solo_refer_site(s, x, site, addr, s->time.clock + site->issued + waited);

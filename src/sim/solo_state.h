@@ -230,9 +230,9 @@ struct solo {
     /* What the watcher does not know yet: misses that were alike, by hash, and those of a window, which ends before that reference. */
     struct solo_met met[SOLO_MET];
     uint64_t window_end, window_misses, window_stall;
-    uint64_t lean_hidden[2][2];            /* by whether they wrote: what makes their line one that cannot be read, or written */
-    uint8_t lean_state[2];                 /*   and its state */
-    uint64_t second; /* lines that the second cache had, */
+    uint64_t lean_hidden[2][2]; /* by whether they wrote: what makes their line one that cannot be read, or written */
+    uint8_t lean_state[2];      /*   and its state */
+    uint64_t second;            /* lines that the second cache had, */
     uint64_t lean[2][2],
         lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
     /* plans */
@@ -363,12 +363,12 @@ static inline __attribute__((always_inline)) uint32_t solo_entry_of(const struct
     return direct ? (uint32_t)(line & s->level[0].mask) : solo_find(&s->level[0], line);
 }
 
-/* Whether a reference is found at once; then its line is stamped. */
+/* Whether a reference is found at once; then its line is stamped. hint: where it may be. */
 static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, const struct solo_site *site,
-                                                               uint64_t addr, bool direct)
+                                                               uint64_t addr, uint32_t hint, bool direct)
 {
     uint64_t line = addr >> s->shift;
-    uint32_t e = solo_entry_of(s, line, direct);
+    uint32_t e = !direct && s->first[hint].seen[site->is_write] == line ? hint : solo_entry_of(s, line, direct);
 
     if ((!direct && e == UINT32_MAX) || s->first[e].seen[site->is_write] != line
         || (addr + site->size - 1) >> s->shift != line)
