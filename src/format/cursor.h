@@ -8,8 +8,8 @@
 #include "format/loop.h"
 #include "format/trace.h"
 
-enum { WORTH_A_REPEAT = 64 }; /* records that a loop would expand to */
-enum { RUN_LEAST = 8 };       /* executions in a row that are looked at as a run */
+enum { WORTH_A_REPEAT = 64 };                           /* records that a loop would expand to */
+enum { ROW_LEAST = 8, ROW_BLOCKS = 8, ROW_REST = 256 }; /* of a row: times; blocks; words behind one that was none */
 enum { BATCH = 1024, BATCH_EVENTS = 1024, BATCH_LOOPS = 64, BATCH_REPEATS = 128, BATCH_TRIPS = 2 * FLAT_RECORDS };
 
 struct peet_cursor {
@@ -56,7 +56,8 @@ struct peet_cursor {
     bool is_fed;               /* items do not come from chunks but from words: these, */
     uint64_t *word, *word_end; /*   and their names */
     const struct peet_names *names;
-    size_t run_left;            /* when so many words are left, it is worth to look for a run again */
+    size_t row_left,
+        row_rest; /* when so many words are left, it is worth to look for a row again; how long it was not */
     struct peet_err feed_error; /* if its code is set, one of them makes no sense */
 };
 
@@ -93,18 +94,15 @@ static inline bool cursor_may_repeat(const struct peet_cursor *c)
     return c->repeats < BATCH_REPEATS && c->trip_records + FLAT_RECORDS <= BATCH_TRIPS;
 }
 
-/* Whether words may begin with more executions of the block that was fed last, in a row. */
-static inline bool cursor_may_run(const struct peet_cursor *c, const struct context *x)
+/* Whether a block is where a row may begin: behind one that does not stand before it. */
+static inline bool cursor_may_row(const struct peet_cursor *c, const struct context *x, uint64_t last)
 {
-    size_t size = x->slots + 1u, left = (size_t)(c->word_end - c->word);
-
-    return left <= c->run_left && left >= (RUN_LEAST - 1) * size && *c->word == x->name
-           && c->word[(RUN_LEAST - 2) * size] == x->name;
+    return x->head.addr <= last && (size_t)(c->word_end - c->word) <= c->row_left;
 }
 
-/* If they do, and from one to the next each slot grows by as much, all of them become one record, which is put there; its first trip is
- * the one at r. Returns how many; 0: it is not worth it. */
-uint64_t cursor_feed_run(struct peet_cursor *c, const struct context *x, struct peet_record *r);
+/* If the block that was fed last and others come again and again in the same order, and from one time to the next each slot grows by as
+ * much, all of them become one record, which is put at r. Returns how many instructions that are; 0: it is not worth it. */
+uint64_t cursor_feed_row(struct peet_cursor *c, const struct context *x, struct peet_record *r);
 
 /* The next item of those that are fed, its slots in the decoder's sources; NULL: none, or an error. */
 struct context *cursor_feed_next(struct peet_cursor *c);

@@ -396,7 +396,7 @@ static int step(struct peet_cursor *c, struct peet_err *err)
 static inline __attribute__((always_inline)) int run(struct peet_cursor *c, bool is_fed, struct peet_err *err)
 {
     struct peet_record *r = c->record + c->count, *full = c->record + BATCH;
-    uint64_t *src = c->decoder.src, instructions = 0;
+    uint64_t *src = c->decoder.src, instructions = 0, last = 0; /* where the last block stands */
     const struct context *x = NULL;
     unsigned special = 0;
 
@@ -408,10 +408,11 @@ static inline __attribute__((always_inline)) int run(struct peet_cursor *c, bool
             block_compute(x->item->block, src);
         struct peet_record *from = r;
         r = put_records(r, &x->head, x->plan, x->operands, x->indexed, src);
-        uint64_t times = is_fed && !special && cursor_may_run(c, x) ? cursor_feed_run(c, x, from) : 0;
-        if (times) {
+        uint64_t row = is_fed && !special && cursor_may_row(c, x, last) ? cursor_feed_row(c, x, from) : 0;
+        last = x->head.addr;
+        if (row) {
             r = from + 1;
-            instructions += x->head.size * times;
+            instructions += row;
             if (!cursor_may_repeat(c))
                 break;
             continue;

@@ -25,6 +25,7 @@ int peet_feed_new(struct peet_writer *w, uint32_t thread, unsigned want, struct 
     c->only = c->chunk.header.thread = thread;
     c->want = want;
     c->is_fed = true;
+    c->row_rest = 1;
     c->pages.value_size = sizeof(uint64_t);
     c->chunk.header.instructions = UINT64_MAX; /* nobody has counted them */
     int r = decoder_init(&c->decoder, w->view.schema, err);
@@ -54,7 +55,7 @@ void peet_feed_put(struct peet_feed *f, uint64_t *words, size_t count, const str
     f->cursor.word = words;
     f->cursor.word_end = words + count;
     f->cursor.names = names;
-    f->cursor.run_left = f->cursor.want & PEET_WANT_REPEATS ? count : 0;
+    f->cursor.row_left = f->cursor.want & PEET_WANT_REPEATS ? count : 0;
 }
 
 void peet_feed_register(struct peet_feed *f, unsigned reg, uint64_t value)
@@ -87,51 +88,113 @@ struct context *cursor_feed_next(struct peet_cursor *c)
     return x;
 }
 
-/* Whether from one execution to the next each slot grows by as much as behind the first. */
-static bool grows_alike(const uint64_t *first, const uint64_t *at, size_t size)
+/* ---- rows ---- */
+
+/* Blocks that come again and again, in the same order. */
+struct row {
+    const struct context *block[ROW_BLOCKS];
+    unsigned blocks;
+    size_t words, records; /* of all of them, once */
+    uint64_t instructions;
+};
+
+static void row_add(struct row *row, const struct context *x)
 {
-    for (size_t i = 1; i < size; i++)
-        if (at[i] - at[i - size] != first[i + size] - first[i])
-            return false;
-    return true;
+    row->block[row->blocks++] = x;
+    row->words += x->slots + 1u;
+    row->records += x->operands + 1u;
+    row->instructions += x->head.size;
 }
 
-/* By how much a source grows. */
-static uint64_t growth(const uint64_t *first, size_t size, unsigned source)
+/* The block that was fed last, and those behind it up to where it comes again. False: it does not, or not often. */
+static bool find_row(struct peet_cursor *c, const struct context *x, struct row *row)
+{
+    const uint64_t *at = c->word;
+
+    *row = (struct row){ .blocks = 0 };
+    row_add(row, x);
+    for (; at < c->word_end && *at != x->name; at += row->block[row->blocks - 1]->slots + 1u) {
+        const struct context *next = *contexts_known(&c->decoder.contexts, *at);
+        if (row->blocks == ROW_BLOCKS || !next || next->name != *at || next->special)
+            return false;
+        row_add(row, next);
+    }
+    size_t more = (ROW_LEAST - 2) * row->words; /* to the name of the last one that has to be there */
+    return row->records <= FLAT_RECORDS && at < c->word_end && (size_t)(c->word_end - at) >= more + row->words
+           && at[more] == x->name;
+}
+
+/* How often the row is there, with slots that grow by as much from one time to the next. */
+static uint64_t count_row(const struct peet_cursor *c, const struct row *row, const uint64_t *first)
+{
+    const uint64_t *at = first + row->words;
+    size_t words = row->words;
+
+    for (unsigned i = 0; i < row->blocks; at += row->block[i++]->slots + 1u)
+        if (*at != row->block[i]->name)
+            return 1;
+    for (at = first + 2 * words; at + words <= c->word_end; at += words)
+        for (size_t i = 0; i < words; i++)
+            if (at[i] - at[i - words] != first[i + words] - first[i])
+                return (uint64_t)(at - first) / words;
+    return (uint64_t)(at - first) / words;
+}
+
+/* By how much a source grows; slot: the first one, which is there again so many words later. */
+static uint64_t growth(const uint64_t *slot, size_t words, unsigned source)
 {
     if (source < PEET_SRC_SLOT)
         return 0;
-    const uint64_t *slot = first + 1 + (source - PEET_SRC_SLOT);
-    return slot[size] - slot[0];
+    slot += source - PEET_SRC_SLOT;
+    return slot[words] - slot[0];
 }
 
-uint64_t cursor_feed_run(struct peet_cursor *c, const struct context *x, struct peet_record *r)
+/* The records of the row, and their steps. */
+static void put_row(struct peet_cursor *c, const struct row *row, const uint64_t *word)
 {
-    size_t size = x->slots + 1u, records = x->operands + 1u;
-    const uint64_t *first = c->word - size, *end;
-    uint64_t trips = 1;
+    struct peet_record *r = c->trip + c->trip_records;
+    uint64_t *step = c->trip_step + c->trip_records, *src = c->decoder.src;
 
-    if (records > FLAT_RECORDS || !cursor_may_repeat(c))
+    for (unsigned k = 0; k < row->blocks; k++) {
+        const struct context *x = row->block[k];
+        const uint64_t *slot = word + 1;
+        memcpy(src + PEET_SRC_SLOT, slot, x->slots * sizeof *slot);
+        *r++ = x->head;
+        *step++ = 0;
+        for (unsigned i = 0; i < x->operands; i++) {
+            const struct plan_op *op = &x->plan[i];
+            plan_put(op, src, x->indexed, r++);
+            *step++ = growth(slot, row->words, op->base) + (growth(slot, row->words, op->index) << op->scale);
+        }
+        word = slot + x->slots;
+    }
+}
+
+uint64_t cursor_feed_row(struct peet_cursor *c, const struct context *x, struct peet_record *r)
+{
+    const uint64_t *first = c->word - (x->slots + 1u);
+    struct row row;
+    uint64_t times = 0;
+
+    if (!cursor_may_repeat(c))
         return 0;
-    for (end = c->word; end + size <= c->word_end && *end == *first && grows_alike(first, end, size); end += size)
-        trips++;
-    if (trips < RUN_LEAST || trips * records < WORTH_A_REPEAT) {
-        size_t left = (size_t)(c->word_end - end), rest = RUN_LEAST * size;
-        c->run_left = left > rest ? left - rest : 0; /* there is none for a while, most often */
+    if (find_row(c, x, &row))
+        times = count_row(c, &row, first);
+    if (times < ROW_LEAST || times * row.records < WORTH_A_REPEAT) {
+        size_t left = (size_t)(c->word_end - c->word), rest = times > 1 ? times * row.words : 0;
+        c->row_rest = c->row_rest < ROW_REST ? 2 * c->row_rest : ROW_REST; /* there is none for a while, most often */
+        rest += c->row_rest;
+        c->row_left = left > rest ? left - rest : 0;
         return 0;
     }
-    struct peet_record *trip = c->trip + c->trip_records;
-    uint64_t *step = c->trip_step + c->trip_records;
-    memcpy(trip, r, records * sizeof *trip);
-    step[0] = 0;
-    for (size_t i = 1; i < records; i++)
-        step[i] = growth(first, size, x->plan[i - 1].base)
-                  + (growth(first, size, x->plan[i - 1].index) << x->plan[i - 1].scale);
-    c->trip_records += records;
-    c->repeat[c->repeats] = (struct peet_repeat){ trips, records, trip, step };
+    c->row_rest = 1;
+    put_row(c, &row, first);
+    c->repeat[c->repeats] =
+        (struct peet_repeat){ times, row.records, c->trip + c->trip_records, c->trip_step + c->trip_records };
+    c->trip_records += row.records;
     *r = (struct peet_record){ .id = (uint32_t)c->repeats++, .kind = PEET_REPEAT };
-    c->word += end - c->word;
-    return trips;
+    c->word += (times * row.words) - (x->slots + 1u);
+    return times * row.instructions;
 }
 
 int peet_feed_next(struct peet_feed *f, struct peet_batch *batch, struct peet_err *err)

@@ -52,8 +52,8 @@ static inline __attribute__((always_inline)) enum near lead_refer(struct sim *s,
                                                                   const struct peet_record *r, uint64_t addr)
 {
     if (!memory_is_found(p->front, addr, r->size, r->kind))
-        return memory_lead(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind);
-    memory_mark(p->front, addr >> p->front->shift);
+        return memory_lead(s->memory, p->front, addr, r->size, (enum peet_kind)r->kind);
+    memory_mark(p->front, addr >> p->front->shift, r->kind);
     return NEAR_SMOOTH;
 }
 
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
                                                                const struct peet_record *record, const uint64_t *step,
                                                                size_t from, size_t end, uint64_t trip, struct done *d)
 {
-    size_t touches = p->front->touches, changed = p->front->changed, i = from + 1;
+    size_t kept = p->front->kept, i = from + 1;
     uint64_t kinds = 0, stall = 0, others = 0;
     const struct peet_record *block = &record[from];
 
@@ -79,7 +79,7 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
         uint64_t addr = r->addr + (step ? step[i] * trip : 0);
         enum near n = lead_refer(s, p, r, addr);
         if (n == NEAR_NOT) {
-            memory_lead_back(s->memory, p->cpu, touches, changed);
+            memory_lead_back(p->front, kept);
             return from;
         }
         if (n == NEAR_SMOOTH) {
@@ -129,13 +129,20 @@ static void lead_on(struct sim *s, struct place *p)
     const struct peet_repeat *n = context_repeat(c);
     for (size_t i = 0; i < n->count; i++)
         if (n->records[i].kind != PEET_BLOCK)
-            memory_mark(p->front, (n->records[i].addr + n->step[i] * (c->trip - 1)) >> p->front->shift);
+            memory_mark(p->front, (n->records[i].addr + n->step[i] * (c->trip - 1)) >> p->front->shift,
+                        n->records[i].kind);
 }
 
 /* What was not easy in trips. */
 struct uneasy {
     uint64_t kinds, stall; /* references; how much longer they took than easy ones */
 };
+
+static inline void be_uneasy(const struct sim *s, const struct peet_record *r, enum near near, struct uneasy *u)
+{
+    u->kinds += one_of(r->kind);
+    u->stall += near_stall(s, r, near) - near_stall(s, r, NEAR_SILENT);
+}
 
 /* A reference of a trip, if it is near. */
 static inline __attribute__((always_inline)) bool lead_one(struct sim *s, struct place *p, const struct peet_record *r,
@@ -144,8 +151,7 @@ static inline __attribute__((always_inline)) bool lead_one(struct sim *s, struct
     enum near near = lead_refer(s, p, r, addr);
 
     if (near > NEAR_SMOOTH) {
-        u->kinds += one_of(r->kind);
-        u->stall += near_stall(s, r, near) - near_stall(s, r, NEAR_SILENT);
+        be_uneasy(s, r, near, u);
         context_refers(s, p->context, p, r, addr);
     }
     return near != NEAR_NOT;
@@ -190,12 +196,12 @@ static bool lead_moved(struct sim *s, struct place *p, struct uneasy *u)
 /* The next trip; false: nothing has happened. */
 static bool lead_whole(struct sim *s, struct place *p, bool moves, struct uneasy *u)
 {
-    size_t touches = p->front->touches, changed = p->front->changed;
+    size_t kept = p->front->kept;
     const struct uneasy before = *u;
 
     if (moves ? lead_moved(s, p, u) : lead_all(s, p, u))
         return true;
-    memory_lead_back(s->memory, p->cpu, touches, changed);
+    memory_lead_back(p->front, kept);
     p->context->hard = !moves; /* or nobody knows any more */
     p->context->brought = 0;
     *u = before;
@@ -213,26 +219,74 @@ static uint64_t still_trips(struct sim *s, const struct place *p, uint64_t clock
     return fit < most ? fit : most;
 }
 
+/* Whether a trip of which nothing is known would end before a time; u: what was not easy since trip `first`. */
+static bool ends_before(const struct sim *s, const struct place *p, uint64_t first, const struct uneasy *u,
+                        uint64_t until)
+{
+    const struct easy_trip *t = &p->context->easy;
+    uint64_t slowest = t->cycles + t->references * s->config.level[1].latency;
+
+    return until == UINT64_MAX || p->clock + u->stall + (p->context->trip - first) * t->cycles + slowest < until;
+}
+
+/* Trips of one block whose lines change each time: nothing is known of the next one in any case. */
+static bool lead_restless(struct sim *s, struct place *p, uint64_t until, uint32_t *left, struct uneasy *u)
+{
+    struct context *c = p->context;
+    const struct peet_repeat *n = context_repeat(c);
+    uint64_t first = c->trip;
+
+    context_begin_trip(c, p);
+    c->hard = 1;
+    for (; *left > 0 && c->trip < n->times && !(u->kinds & KINDS_ARE_MANY) && ends_before(s, p, first, u, until);
+         --*left) {
+        size_t kept = p->front->kept;
+        const struct uneasy before = *u;
+        for (size_t i = 1; i < n->count; i++) {
+            const struct peet_record *r = &n->records[i];
+            enum near near = lead_refer(s, p, r, r->addr + n->step[i] * c->trip);
+            if (near == NEAR_NOT) {
+                memory_lead_back(p->front, kept);
+                *u = before;
+                return false;
+            }
+            if (near > NEAR_SMOOTH)
+                be_uneasy(s, r, near, u);
+        }
+        c->trip++;
+    }
+    return true;
+}
+
+/* Trips that are settled, or of one block. */
+static bool lead_restful(struct sim *s, struct place *p, uint64_t until, uint32_t *left, struct uneasy *u)
+{
+    struct context *c = p->context;
+    uint64_t first = c->trip, times = context_repeat(c)->times;
+    bool is_near = true;
+
+    for (; is_near && *left > 0 && !(u->kinds & KINDS_ARE_MANY); --*left) {
+        bool is_settled = context_is_settled(s, p);
+        if (is_settled)
+            context_stay(c, still_trips(s, p, p->clock + u->stall + (c->trip - first) * c->easy.cycles, until));
+        bool moves = is_settled && !c->is_small;
+        if (c->trip == times || (!moves && c->easy.blocks > 1) || !ends_before(s, p, first, u, until))
+            break;
+        is_near = lead_whole(s, p, moves, u);
+        c->trip += is_near;
+    }
+    return is_near;
+}
+
 /* Trips that end before a time, as long as they are settled or of one block. False: others would see the next one. */
 static bool lead_trips(struct sim *s, struct place *p, uint64_t until, uint32_t *left)
 {
     struct context *c = p->context;
-    uint64_t first = c->trip, times = context_repeat(c)->times, cycles = c->easy.cycles;
-    uint64_t slowest = cycles + c->easy.references * s->config.level[1].latency;
+    uint64_t first = c->trip;
     struct uneasy u = { 0 };
-    bool is_near = true;
+    bool is_near = c->is_restless && c->easy.blocks == 1 ? lead_restless(s, p, until, left, &u)
+                                                         : lead_restful(s, p, until, left, &u);
 
-    for (; is_near && *left > 0 && !(u.kinds & KINDS_ARE_MANY); --*left) {
-        bool is_settled = context_is_settled(s, p);
-        if (is_settled)
-            context_stay(c, still_trips(s, p, p->clock + u.stall + (c->trip - first) * cycles, until));
-        bool moves = is_settled && !c->is_small;
-        if (c->trip == times || (!moves && c->easy.blocks > 1)
-            || (until < UINT64_MAX && p->clock + u.stall + (c->trip - first) * cycles + slowest >= until))
-            break;
-        is_near = lead_whole(s, p, moves, &u);
-        c->trip += is_near;
-    }
     repeat_count(s, p, c->trip - first);
     p->clock += u.stall;
     p->seen.time[TIME_stall] += u.stall;
@@ -338,7 +392,7 @@ void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numb
 
     l->is_on = false;
     l->most = l->most / 2 > LEAD_LEAST ? l->most / 2 : LEAD_LEAST;
-    memory_lead_back(s->memory, p->cpu, 0, 0);
+    memory_lead_back(p->front, 0);
     c->at = l->at;
     c->in_trip = l->in_trip;
     c->trip = l->trip;
@@ -358,7 +412,7 @@ void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numb
     while (p->clock < time || (p->clock == time && p->number < number)) {
         size_t at = c->at;
         uint32_t left = UINT32_MAX;
-        p->front->touches = p->front->changed = 0; /* it is not taken back any more */
+        p->front->kept = 0; /* it is not taken back any more */
         bool goes_on = lead_next(s, p, time, &left);
         assert(goes_on || at == c->batch.count); /* nothing has changed since it was done before */
         if (!goes_on)

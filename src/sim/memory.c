@@ -45,7 +45,7 @@ static int init_processor(struct memory *m, unsigned cpu)
 static void find_front(struct memory *m, unsigned cpu)
 {
     static const uint64_t NOTHING;
-    static const uint8_t FIRST;
+    static const uint64_t FIRST;
     const struct protocol *p = m->protocol;
     const struct cache *c = &m->cpu[cpu].level[0];
     struct memory_front *f = &m->cpu[cpu].front;
@@ -69,6 +69,9 @@ static void find_front(struct memory *m, unsigned cpu)
         f->fast[PEET_LOAD] |= reads ? 1u << s | 1u << (s | WATCHED) : 0;
         f->fast[PEET_STORE] |= writes && !m->config.level[0].is_write_through ? 1u << s : 0;
     }
+    m->reads_stay = true;
+    for (unsigned s = 1; s < p->states; s++)
+        m->reads_stay &= !(p->flags[s] & STATE_READABLE) || p->flags[p->snoop[s][BUS_READ].next] & STATE_READABLE;
     f->fast[PEET_PREFETCH] = f->fast[PEET_LOAD];
     f->fast[PEET_UPDATE] = f->fast[PEET_STORE];
 }
@@ -157,11 +160,11 @@ static unsigned state_of(struct memory *m, unsigned cpu, uint64_t line)
     return PROTOCOL_ABSENT;
 }
 
-/* Another processor is about to change the state of a line here, and will look at it before. */
-static void announce(struct memory *m, unsigned cpu, uint64_t line)
+/* Another processor is about to change the state of a line here by a transaction, and will look at it before. */
+static void announce(struct memory *m, unsigned cpu, uint64_t line, unsigned op)
 {
     if (m->watcher)
-        m->watcher(m->watching, cpu, line);
+        m->watcher(m->watching, cpu, line, op == BUS_READ && m->reads_stay);
 }
 
 /* A processor has a line no more. */
@@ -217,7 +220,7 @@ static void leave_shared(struct memory *m, unsigned level, uint64_t entry)
         h = history_at(&m->histories, line);
         for (uint64_t left = h->present; left; left &= left - 1) {
             unsigned cpu = (unsigned)__builtin_ctzll(left);
-            announce(m, cpu, line);
+            announce(m, cpu, line, BUS_READ_OWN);
             m->cpu[cpu].counts.write_backs += must_be_written(m, state_of(m, cpu, line));
             change_state(m, cpu, line, PROTOCOL_ABSENT);
             lose(m, h, line, cpu, REPLACED);
@@ -285,7 +288,7 @@ static void snoop(struct memory *m, unsigned cpu, uint64_t line, unsigned op, st
 {
     for (uint64_t left = h->present & ~((uint64_t)1 << cpu); left; left &= left - 1) {
         unsigned other = (unsigned)__builtin_ctzll(left);
-        announce(m, other, line);
+        announce(m, other, line, op);
         unsigned state = state_of(m, other, line) & STATE_MASK;
         const struct snoop_cell *cell = &m->protocol->snoop[state][op];
         assert(state);
@@ -295,7 +298,8 @@ static void snoop(struct memory *m, unsigned cpu, uint64_t line, unsigned op, st
             t->supplier = (int)other;
         if (cell->acts & SNOOP_FLUSH)
             take_back(m, line);
-        change_state(m, other, line, cell->next);
+        if (cell->next != state)
+            change_state(m, other, line, cell->next);
         if (cell->next == PROTOCOL_ABSENT) {
             lose(m, h, line, other, INVALIDATED);
             m->cpu[other].counts.invalidations++;
@@ -386,9 +390,9 @@ static uint64_t *exchange(struct processor *p, uint64_t line)
 {
     const struct cache *first = &p->level[0], *second = &p->level[1];
     uint64_t set = cache_set(first, line), behind = cache_set(second, line);
-    uint32_t *at = &p->behind[set * first->ways + first->recent[set]], before = *at;
+    uint32_t *at = &p->behind[set * first->ways + cache_recent(first, set)], before = *at;
 
-    *at = (uint32_t)(behind * second->ways + second->recent[behind]);
+    *at = (uint32_t)(behind * second->ways + cache_recent(second, behind));
     return second->entry + before;
 }
 
@@ -477,14 +481,14 @@ static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, en
     struct memory_counts *n = &m->cpu[cpu].counts;
 
     for (uint64_t left = h->present; left; left &= left - 1) /* what they wrote before their time is no cause */
-        announce(m, (unsigned)__builtin_ctzll(left), line);
+        announce(m, (unsigned)__builtin_ctzll(left), line, cell->op);
     n->misses++;
     n->causes[history_cause(h, cpu, words)]++;
     if (kind == PEET_STORE && !m->config.level[0].allocates) { /* the word goes to memory; nobody keeps what it was */
         int owner = FABRIC_MEMORY;                             /* the only one who has what others wrote before */
         for (uint64_t left = h->present; left; left &= left - 1) {
             unsigned other = (unsigned)__builtin_ctzll(left);
-            announce(m, other, line);
+            announce(m, other, line, BUS_READ_OWN);
             if (must_be_written(m, state_of(m, other, line)))
                 owner = (int)other;
             change_state(m, other, line, PROTOCOL_ABSENT);
@@ -581,32 +585,25 @@ static uint64_t translate(struct memory *m, unsigned cpu, uint64_t addr)
     return m->config.tlb.cost;
 }
 
-/* One reference to one line, which begins at addr. */
-static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now)
+/* A reference to one line that is not smooth; its entry in the first level is given, or NULL. */
+static __attribute__((noinline)) uint64_t refer_other(struct memory *m, struct processor *p, const struct part *part,
+                                                      uint64_t *e, enum peet_kind kind, uint64_t now)
 {
-    struct processor *p = &m->cpu[cpu];
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
-    uint64_t line = addr >> p->level[0].shift, *e = cache_find(&p->level[0], line);
-
-    if (e && p->front.fast[kind] >> cache_state(*e) & 1) {
-        cache_touch(&p->level[0], e);
-        p->front.easy[kind]++;
-        p->front.smooth++;
-        return kind == PEET_PREFETCH ? 0 : p->front.latency;
-    }
+    uint64_t line = part->line;
     unsigned level = !e && p->behind;
-    e = level ? cache_find(&p->level[1], line) : e;
+
+    e = level ? cache_find_in(&p->level[1], line & p->level[1].mask, line) : e;
     if (!m->config.tlb.entries && e) {
-        enum near n = level ? near_bring(m, p, line, e, kind, false)
-                            : near_write(m, p, e, &(struct part){ line, addr, size }, kind, false);
+        enum near n = level ? near_bring(m, p, line, e, kind, false) : near_write(m, p, e, part, kind, false);
         if (n != NEAR_NOT)
             return kind == PEET_PREFETCH ? 0 : m->config.level[n == NEAR_BEHIND].latency;
     }
     uint64_t waited = p->counts.waited, tlb_stall = p->counts.tlb_stall;
-    uint64_t stall = m->config.tlb.entries ? translate(m, cpu, addr) : 0;
+    uint64_t stall = m->config.tlb.entries ? translate(m, p->number, part->addr) : 0;
     p->counts.writes += is_write;
     p->counts.reads += kind != PEET_STORE;
-    stall += access_line(m, cpu, &(struct part){ line, addr, size }, e, level, kind, now + stall);
+    stall += access_line(m, p->number, part, e, level, kind, now + stall);
     if (kind == PEET_PREFETCH) { /* nobody waits for it */
         stall = 0;
         p->counts.waited = waited;
@@ -614,6 +611,20 @@ static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
     }
     p->counts.stall += stall;
     return stall;
+}
+
+/* A reference to one line. */
+static inline uint64_t refer(struct memory *m, struct processor *p, uint64_t addr, uint64_t size, enum peet_kind kind,
+                             uint64_t now)
+{
+    uint64_t line = addr >> p->front.shift, set, *e;
+
+    if (!near_find_smooth(p, line, kind, &set, &e))
+        return refer_other(m, p, &(struct part){ line, addr, size }, e, kind, now);
+    cache_touch_in(&p->level[0], set, e);
+    p->front.easy[kind]++;
+    p->front.smooth++;
+    return kind == PEET_PREFETCH ? 0 : p->front.latency;
 }
 
 /* A machine without caches: every reference goes to memory, and nobody is in the way. */
@@ -631,13 +642,14 @@ static uint64_t refer_directly(struct memory *m, unsigned cpu, enum peet_kind ki
 uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now)
 {
     uint64_t length = m->config.level[0].line, stall = 0;
+    struct processor *p = &m->cpu[cpu];
 
     if (m->levels == 0)
         return refer_directly(m, cpu, kind);
     do { /* line by line */
         uint64_t here = length - (addr & (length - 1));
         here = here < size ? here : size;
-        stall += refer(m, cpu, addr, here, kind, now + stall);
+        stall += refer(m, p, addr, here, kind, now + stall);
         addr += here;
         size -= here;
     } while (size > 0);
@@ -687,7 +699,7 @@ struct memory_front *memory_front(struct memory *m, unsigned cpu)
     return &m->cpu[cpu].front;
 }
 
-void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu, uint64_t line), void *context)
+void memory_set_watcher(struct memory *m, memory_watcher *watcher, void *context)
 {
     m->watcher = watcher;
     m->watching = context;

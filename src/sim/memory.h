@@ -26,6 +26,8 @@
 #ifndef SIM_MEMORY_H
 #define SIM_MEMORY_H
 
+#include <assert.h>
+
 #include "base/map.h"
 #include "sim/config.h"
 #include "sim/history.h"
@@ -54,21 +56,21 @@ struct memory;
 enum { MEMORY_MARKS = 2048 };
 struct memory_front {
     const uint64_t *entry;
-    const uint8_t *recent;
+    const uint64_t *recent;
     uint64_t mask;
     uint32_t ways, shift, line, latency;
     uint32_t fast[PEET_PREFETCH + 1]; /* by kind, a bit for each state: it changes nothing */
     uint64_t easy[PEET_PREFETCH + 1]; /* so many, by kind; also smooth ones, */
     uint64_t smooth;                  /*   which are so many */
     uint64_t silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
-    uint64_t changes;        /* so often something but its references has changed what is in the private caches */
-    uint16_t lead, *marks;   /* number of the lead; by lines' numbers: of the last one that referred to such a line */
-    size_t touches, changed; /* what can be taken back */
+    uint64_t changes;      /* so often something but its references has changed what is in the private caches */
+    uint16_t lead, *marks; /* number of the lead; by lines' numbers: of the last one that read, or wrote, such a line */
+    size_t kept;           /* words that can be taken back */
 };
 
 static inline bool memory_is_found(const struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
 {
-    uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + f->recent[set]];
+    uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + (f->recent[set] & 15)];
 
     return last >> CACHE_STATE_BITS == line && f->fast[kind] >> cache_state(last) & 1
            && (addr & (f->line - 1)) + size <= f->line;
@@ -88,9 +90,10 @@ void memory_free(struct memory *m);
 
 struct memory_front *memory_front(struct memory *m, unsigned cpu);
 
-/* Is called whenever a line in a processor's private caches is about to be changed by what another one does. It may ask for easy and
- * smooth references of that processor. */
-void memory_set_watcher(struct memory *m, void (*watcher)(void *context, unsigned cpu, uint64_t line), void *context);
+/* Is called whenever a line in a processor's private caches is about to be changed by what another one does; `reads`: it can still be
+ * read as before. It may ask for easy and smooth references of that processor. */
+typedef void memory_watcher(void *context, unsigned cpu, uint64_t line, bool reads);
+void memory_set_watcher(struct memory *m, memory_watcher *watcher, void *context);
 
 /* Is called when a processor has lost a line: it was pushed out of its last private cache, or taken away. */
 void memory_set_loser(struct memory *m, void (*loser)(void *context, unsigned cpu, uint64_t line, enum lost how),
@@ -106,16 +109,17 @@ enum near {
 };
 bool memory_may_lead(const struct memory *m);
 void memory_lead_begin(struct memory *m, unsigned cpu);
-enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind);
-static inline void memory_mark(struct memory_front *f, uint64_t line)
+enum near memory_lead(struct memory *m, struct memory_front *f, uint64_t addr, uint64_t size, enum peet_kind kind);
+static inline void memory_mark(struct memory_front *f, uint64_t line, unsigned kind)
 {
-    f->marks[line % MEMORY_MARKS] = f->lead;
+    static_assert((PEET_STORE & PEET_UPDATE & 2) && !((PEET_LOAD | PEET_PREFETCH) & 2), "a bit tells who writes");
+    f->marks[line % MEMORY_MARKS + (kind & 2) * (MEMORY_MARKS / 2)] = f->lead;
 }
 
-/* Whether a change of that line, which others are about to make, matters to what was done. Then it has to be taken back first, to these
- * numbers of touches and changes. */
-bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line);
-void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed);
+/* Whether a change of that line, which others are about to make, matters to what was done, also if it can still be read. Then that has to be
+ * taken back first, up to so many words. */
+bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line, bool reads);
+void memory_lead_back(struct memory_front *f, size_t kept);
 
 /* Whether the first cache has the line. */
 bool memory_has(const struct memory *m, unsigned cpu, uint64_t line);

@@ -28,14 +28,15 @@ static bool can_bring(const struct memory *m, const struct processor *p)
     const struct cache *first = &p->level[0], *second = &p->level[1];
 
     return memory_may_lead(m) && m->private_levels == 2 && first->is_ranked && second->is_ranked
-           && (first->mask || first->sets == 1) && second->sets * second->ways <= UINT32_MAX;
+           && (first->mask || first->sets == 1) && (second->mask || second->sets == 1)
+           && second->sets * second->ways <= UINT32_MAX;
 }
 
 int near_init(struct memory *m, struct processor *p)
 {
     const struct cache *first = &p->level[0];
 
-    p->front.marks = calloc(MEMORY_MARKS, sizeof *p->front.marks);
+    p->front.marks = calloc(2 * MEMORY_MARKS, sizeof *p->front.marks);
     p->filled = calloc(first->sets + 1, sizeof *p->filled);
     if (can_bring(m, p))
         p->behind = calloc(first->sets * first->ways, sizeof *p->behind);
@@ -54,10 +55,10 @@ void memory_lead_begin(struct memory *m, unsigned cpu)
     struct processor *p = &m->cpu[cpu];
     struct memory_front *f = &p->front;
 
-    f->touches = f->changed = 0;
+    f->kept = 0;
     if (++f->lead > 0)
         return;
-    memset(f->marks, 0, MEMORY_MARKS * sizeof *f->marks); /* the numbers of leads begin anew */
+    memset(f->marks, 0, 2 * MEMORY_MARKS * sizeof *f->marks); /* the numbers of leads begin anew */
     memset(p->filled, 0, (p->level[0].sets + 1) * sizeof *p->filled);
     f->lead = 1;
 }
@@ -67,83 +68,82 @@ bool near_tell(struct memory *m, struct processor *p, const struct part *part, b
     struct history *h = history_at(&m->histories, part->line);
     uint64_t words = words_of(m, part->addr, part->size);
 
-    if (keep && p->front.changed + m->cpus > CHANGES)
+    if (keep && p->front.kept + KEPT_BY_ONE + m->cpus > KEPT)
         return false;
     for (uint64_t left = h->invalidated & ~((uint64_t)1 << p->number); keep && left; left &= left - 1) {
         uint64_t *written = &h->written[__builtin_ctzll(left)];
         if (words & ~*written)
-            near_keep_entry(p, written, PEET_STORE, NEAR_NOT);
+            near_keep(p, written, COUNTED_NOTHING);
     }
     history_write(h, p->number, words);
     *ret_watched = history_is_watched(&m->histories, h, p->number);
     return true;
 }
 
-/* What goes out of the first level is marked, too: it is in another state where it goes. */
-static enum near bring(struct memory *m, struct processor *p, uint64_t line, enum peet_kind kind)
-{
-    size_t changed = p->front.changed;
-    enum near n = p->behind ? near_bring(m, p, line, cache_find(&p->level[1], line), kind, true) : NEAR_NOT;
-
-    if (n == NEAR_NOT)
-        return n;
-    p->filled[line & p->level[0].mask] = p->front.lead;
-    memory_mark(&p->front, p->change[changed].old >> CACHE_STATE_BITS);
-    return n;
-}
-
 /* A reference that is not smooth; its entry in the first level is given, or NULL. */
 static __attribute__((noinline)) enum near lead_other(struct memory *m, struct processor *p, uint64_t *e,
                                                       const struct part *part, enum peet_kind kind)
 {
-    enum near n = e ? near_write(m, p, e, part, kind, true) : bring(m, p, part->line, kind);
+    uint64_t line = part->line, *behind;
+    enum near n = NEAR_NOT;
 
+    if (e)
+        n = near_write(m, p, e, part, kind, true);
+    else if (p->behind && (behind = cache_find_in(&p->level[1], line & p->level[1].mask, line)))
+        n = near_bring(m, p, line, behind, kind, true);
     if (n != NEAR_NOT)
-        memory_mark(&p->front, part->line);
+        memory_mark(&p->front, line, kind);
     return n;
 }
 
-enum near memory_lead(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind)
+enum near memory_lead(struct memory *m, struct memory_front *f, uint64_t addr, uint64_t size, enum peet_kind kind)
 {
-    struct processor *p = &m->cpu[cpu];
-    struct memory_front *f = &p->front;
-    struct cache *c = &p->level[0];
-    uint64_t line = addr >> c->shift, *e = cache_find(c, line);
+    struct processor *p = processor_of(f);
+    uint64_t line = addr >> f->shift, set, *e;
 
-    if ((addr + size - 1) >> c->shift != line || f->touches + 2 > TOUCHES || f->changed + 2 > CHANGES)
+    if ((addr & (f->line - 1)) + size > f->line || f->kept + KEPT_BY_ONE > KEPT)
         return NEAR_NOT;
-    if (!e || !(f->fast[kind] >> cache_state(*e) & 1))
+    if (!near_find_smooth(p, line, kind, &set, &e))
         return lead_other(m, p, e, &(struct part){ line, addr, size }, kind);
-    near_keep_order(p, 0, cache_set(c, line));
-    cache_touch(c, e);
-    memory_mark(f, line);
+    near_keep_order(p, set);
+    cache_touch_in(&p->level[0], set, e);
+    memory_mark(f, line, kind);
     return NEAR_SMOOTH;
 }
 
-void memory_lead_back(struct memory *m, unsigned cpu, size_t touches, size_t changed)
+void memory_lead_back(struct memory_front *f, size_t kept)
 {
-    struct processor *p = &m->cpu[cpu];
-    struct memory_front *f = &p->front;
+    struct processor *p = processor_of(f);
+    const struct cache *first = &p->level[0];
 
-    while (f->touches > touches) {
-        const struct touch *t = &p->touch[--f->touches];
-        p->level[t->level].order[t->set] = t->order;
-        p->level[t->level].recent[t->set] = t->recent;
-    }
-    while (f->changed > changed) {
-        const struct change *c = &p->change[--f->changed];
-        *c->entry = c->old;
-        f->silent[c->kind] -= c->as == NEAR_SILENT;
-        f->behind[c->kind] -= c->as == NEAR_BEHIND;
+    while (f->kept > kept) {
+        const struct kept *k = &p->kept[--f->kept];
+        uint64_t *word = (uint64_t *)(k->where & ~(uint64_t)COUNTED_MASK);
+        unsigned counted = k->where & COUNTED_MASK;
+        if (counted == COUNTED_RECENT) {
+            first->recent[word - first->order] = k->old;
+            continue;
+        }
+        *word = k->old;
+        if (counted >= COUNTED_BEHIND) {
+            uint64_t at = (uint64_t)(word - first->entry);
+            cache_set_tag(first, at / first->ways, (unsigned)(at % first->ways), k->old >> CACHE_STATE_BITS);
+            f->behind[counted - COUNTED_BEHIND + PEET_LOAD]--;
+        } else if (counted >= COUNTED_SILENT) {
+            f->silent[counted - COUNTED_SILENT + PEET_STORE]--;
+        }
     }
 }
 
-bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line)
+bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line, bool reads)
 {
     const struct processor *p = &m->cpu[cpu];
     const struct cache *c = &p->level[0];
+    const uint16_t *marks = p->front.marks + line % MEMORY_MARKS;
 
+    if (reads)
+        return marks[MEMORY_MARKS] == p->front.lead;
     /* A line that goes makes room for one that came. */
-    return p->front.marks[line % MEMORY_MARKS] == p->front.lead
+    return marks[0] == p->front.lead || marks[MEMORY_MARKS] == p->front.lead
            || (p->filled[cache_set(c, line)] == p->front.lead && cache_find(c, line));
 }

@@ -7,24 +7,29 @@
 #ifndef SIM_NEAR_H
 #define SIM_NEAR_H
 
+#include <stddef.h>
+
 #include "sim/memory.h"
 
 /* An entry's state is the protocol's, and one bit: others have lost the line and not come back, so that writes must be seen. */
 enum { STATE_MASK = PROTOCOL_STATES - 1, WATCHED = PROTOCOL_STATES };
 
-/* The order of a set of one of the two first levels before it was touched. */
-struct touch {
-    uint64_t order;
-    uint32_t set;
-    uint8_t recent, level;
+/* A word before it was changed: the order of a set, an entry, or words of which others are told. Its address has room for what was counted when it
+ * was changed. */
+struct kept {
+    uint64_t where, old;
 };
+enum { KEPT = 1536, KEPT_BY_ONE = 4 }; /* by a reference, but for words of which others are told */
 
-/* An entry before it was changed, or words of which others are told, and as what the reference that changed it was counted. */
-struct change {
-    uint64_t *entry, old;
-    uint8_t kind, as; /* enum near; NEAR_NOT: the reference changes something else, too, and is counted there */
+/* What was counted: nothing; a silent store or update; or a reference of each kind that was behind, when the entry of the first level got another line. Or
+ * no word is kept, but which way was used last in a set whose order does not say it. */
+enum {
+    COUNTED_NOTHING,
+    COUNTED_SILENT,
+    COUNTED_BEHIND = COUNTED_SILENT + 2,
+    COUNTED_RECENT = COUNTED_BEHIND + 4,
+    COUNTED_MASK = 7
 };
-enum { TOUCHES = 1024, CHANGES = 512 };
 
 struct processor {
     unsigned number;
@@ -35,8 +40,7 @@ struct processor {
     struct memory_counts counts;
     uint32_t *behind; /* by entry of the first level: where in the second one its line was when it came; or NULL */
     uint16_t *filled; /* by set of the first level: the lead that brought a line last */
-    struct touch touch[TOUCHES];
-    struct change change[CHANGES];
+    struct kept kept[KEPT];
 };
 
 struct memory {
@@ -51,8 +55,9 @@ struct memory {
     struct cache shared[CONFIG_LEVELS]; /* by level */
     struct fabric fabric;
     struct histories histories;
-    struct map homes;                                            /* uint32_t: 1 + node, by page */
-    void (*watcher)(void *context, unsigned cpu, uint64_t line); /* or NULL */
+    struct map homes;        /* uint32_t: 1 + node, by page */
+    bool reads_stay;         /* who can read a line still can when another one reads it, too */
+    memory_watcher *watcher; /* or NULL */
     void *watching;
     void (*loser)(void *context, unsigned cpu, uint64_t line, enum lost how); /* or NULL */
     void *losing;
@@ -77,6 +82,11 @@ static inline uint64_t words_of(const struct memory *m, uint64_t addr, uint64_t 
     return (n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << first;
 }
 
+static inline struct processor *processor_of(struct memory_front *f)
+{
+    return (struct processor *)(void *)((char *)f - offsetof(struct processor, front));
+}
+
 int near_init(struct memory *m, struct processor *p); /* when its caches are there; -1: no memory */
 void near_release(struct processor *p);
 
@@ -85,16 +95,31 @@ static inline void set_state(uint64_t *entry, unsigned state)
     *entry = (*entry & ~(uint64_t)(CACHE_STATES - 1)) | state;
 }
 
-static inline void near_keep_order(struct processor *p, unsigned level, uint64_t set)
+/* Whether the first level has the line in a state in which nothing else happens; its set, and its entry or NULL. */
+static inline bool near_find_smooth(const struct processor *p, uint64_t line, enum peet_kind kind, uint64_t *ret_set,
+                                    uint64_t **ret_entry)
 {
-    const struct cache *c = &p->level[level];
+    const struct cache *c = &p->level[0];
+    uint64_t set = cache_set(c, line), *e = cache_find_in(c, set, line);
 
-    p->touch[p->front.touches++] = (struct touch){ c->order[set], (uint32_t)set, c->recent[set], (uint8_t)level };
+    *ret_set = set;
+    *ret_entry = e;
+    return e && p->front.fast[kind] >> cache_state(*e) & 1;
 }
 
-static inline void near_keep_entry(struct processor *p, uint64_t *entry, enum peet_kind kind, enum near as)
+static inline void near_keep(struct processor *p, uint64_t *word, unsigned counted)
 {
-    p->change[p->front.changed++] = (struct change){ entry, *entry, (uint8_t)kind, (uint8_t)as };
+    p->kept[p->front.kept++] = (struct kept){ (uintptr_t)word | counted, *word };
+}
+
+/* The order of a set of the first level. */
+static inline void near_keep_order(struct processor *p, uint64_t set)
+{
+    const struct cache *c = &p->level[0];
+
+    near_keep(p, &c->order[set], COUNTED_NOTHING);
+    if (!c->is_ranked)
+        p->kept[p->front.kept++] = (struct kept){ (uintptr_t)&c->order[set] | COUNTED_RECENT, c->recent[set] };
 }
 
 /* Others who have lost the line will see which words were written, when they come back; false: it could not be taken back. *ret_watched:
@@ -114,43 +139,46 @@ static inline enum near near_write(struct memory *m, struct processor *p, uint64
         return NEAR_NOT;
     next |= watched ? WATCHED : 0u;
     if (keep) {
-        near_keep_order(p, 0, cache_set(first, *e >> CACHE_STATE_BITS));
-        near_keep_entry(p, e, kind, NEAR_SILENT);
+        near_keep_order(p, cache_set(first, part->line));
+        near_keep(p, e, COUNTED_SILENT + (unsigned)kind - PEET_STORE);
     }
     set_state(cache_touch(first, e), next);
     p->front.silent[kind]++;
     return NEAR_SILENT;
 }
 
-/* A line that is not in the first level, from the second one, where its entry is given, or NULL. */
-static inline enum near near_bring(const struct memory *m, struct processor *p, uint64_t line, uint64_t *e,
-                                   enum peet_kind kind, bool keep)
+/* A line that is not in the first level, from the second one, where its entry is given. Both are ranked, and have numbers of sets that are
+ * powers of two. */
+static inline __attribute__((always_inline)) enum near near_bring(const struct memory *m, struct processor *p,
+                                                                  uint64_t line, uint64_t *e, enum peet_kind kind,
+                                                                  bool keep)
 {
     struct cache *first = &p->level[0], *second = &p->level[1];
-    uint64_t set = line & first->mask, *slot, *home;
+    uint64_t set = line & first->mask, behind = line & second->mask;
 
-    if (!e || !first->is_full[set])
+    if (!first->is_full[set])
         return NEAR_NOT;
-    unsigned state = cache_state(*e), way = (unsigned)(first->order[set] >> 4 * (first->ways - 1) & 15);
+    unsigned state = cache_state(*e), way = cache_oldest(first, set);
     if ((kind == PEET_STORE || kind == PEET_UPDATE) && !(state = m->silent[state]))
         return NEAR_NOT;
-    slot = first->entry + set * first->ways + way;
-    home = second->entry + p->behind[slot - first->entry];
-    if (*home >> CACHE_STATE_BITS != *slot >> CACHE_STATE_BITS
-        && !(home = cache_find(second, *slot >> CACHE_STATE_BITS)))
+    uint64_t at = set * first->ways + way, *slot = first->entry + at, old = *slot;
+    uint64_t *home = second->entry + p->behind[at];
+    if ((*home ^ old) >> CACHE_STATE_BITS && !(home = cache_find(second, old >> CACHE_STATE_BITS)))
         return NEAR_NOT;
     if (keep) {
-        near_keep_order(p, 0, set);
-        near_keep_order(p, 1, cache_set(second, line));
-        near_keep_entry(p, slot, kind, NEAR_BEHIND);
-        near_keep_entry(p, home, kind, NEAR_NOT);
+        near_keep(p, &first->order[set], COUNTED_NOTHING);
+        near_keep(p, &second->order[behind], COUNTED_NOTHING);
+        near_keep(p, home, COUNTED_NOTHING);
+        near_keep(p, slot, COUNTED_BEHIND + (unsigned)kind - PEET_LOAD);
+        p->filled[set] = p->front.lead;
+        memory_mark(&p->front, old >> CACHE_STATE_BITS, PEET_STORE); /* its state is kept, to be taken back */
     }
-    cache_touch(second, e);
-    *home = *slot;
+    *home = old;
     *slot = line << CACHE_STATE_BITS | state;
-    p->behind[slot - first->entry] = (uint32_t)(e - second->entry);
-    cache_rank(first, set, way);
-    first->recent[set] = (uint8_t)way;
+    p->behind[at] = (uint32_t)(e - second->entry);
+    cache_set_tag(first, set, way, line);
+    cache_rank_oldest(first, set);
+    cache_rank(second, behind, (unsigned)(e - (second->entry + behind * second->ways)));
     p->front.behind[kind]++;
     return NEAR_BEHIND;
 }

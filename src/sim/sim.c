@@ -15,14 +15,14 @@ enum { PROGRESS_STEPS = 1 << 12 }; /* of up to a batch each */
 /* ---- making one ---- */
 
 /* Before a processor's caches are changed by what another one does. */
-static void watch(void *context, unsigned cpu, uint64_t line)
+static void watch(void *context, unsigned cpu, uint64_t line, bool reads)
 {
     struct sim *s = context;
 
     if (s->config.contexts > 1)
         return;
     struct place *p = &s->place[cpu];
-    if (p->ahead || (p->lead.is_on && memory_lead_has(s->memory, cpu, line)))
+    if (p->ahead || (p->lead.is_on && memory_lead_has(s->memory, cpu, line, reads)))
         sim_take_back(s, p, s->now, s->actor);
 }
 

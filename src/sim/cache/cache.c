@@ -19,6 +19,28 @@ const struct replacement *replacement_find(const char *name)
     return NULL;
 }
 
+static void *some_host_lines(size_t bytes)
+{
+    size_t whole = (bytes + HOST_LINE - 1) / HOST_LINE * HOST_LINE;
+    void *p = aligned_alloc(HOST_LINE, whole);
+
+    if (p)
+        memset(p, 0, whole);
+    return p;
+}
+
+/* A ranked set's first way is the one that was used last. Entries of others change places, so that they have no tags. */
+static int init_ranks(struct cache *c)
+{
+    c->tags = (c->ways + CACHE_COMPARED - 1) / CACHE_COMPARED * CACHE_COMPARED;
+    c->tag_shift = c->mask ? (uint32_t)__builtin_popcountll(c->mask) : 0;
+    c->tag = some_host_lines(c->sets * c->tags * sizeof *c->tag);
+    c->recent = c->order;
+    for (uint64_t i = 0; i < c->sets; i++)
+        c->order[i] = 0xfedcba9876543210;
+    return c->tag ? 0 : -1;
+}
+
 int cache_init(struct cache *c, const struct cache_config *config)
 {
     assert(config->line && (config->line & (config->line - 1)) == 0);
@@ -33,27 +55,25 @@ int cache_init(struct cache *c, const struct cache_config *config)
                          .replacement = config->replacement,
                          .random = config->seed * 2 + 1 };
     c->mask = (c->sets & (c->sets - 1)) == 0 ? c->sets - 1 : 0;
-    /* Some more entries, for what is compared too much; and sets begin where lines of the host's cache do. */
-    size_t bytes = ((lines + CACHE_COMPARED) * sizeof *c->entry + HOST_LINE - 1) / HOST_LINE * HOST_LINE;
-    c->entry = aligned_alloc(HOST_LINE, bytes);
+    c->entry = some_host_lines((lines + CACHE_RANKED_WAYS)
+                               * sizeof *c->entry); /* more tags are compared than there are ways */
     c->order = calloc(c->sets, sizeof *c->order);
-    c->recent = calloc(c->sets, sizeof *c->recent);
     c->is_full = calloc(c->sets, sizeof *c->is_full);
-    if (!c->entry || !c->order || !c->recent || !c->is_full) {
+    c->recent = c->is_ranked ? NULL : calloc(c->sets, sizeof *c->recent);
+    if (!c->entry || !c->order || !c->is_full || (c->is_ranked ? init_ranks(c) < 0 : !c->recent)) {
         cache_release(c);
         return -1;
     }
-    memset(c->entry, 0, bytes);
-    for (uint64_t i = 0; c->is_ranked && i < c->sets; i++)
-        c->order[i] = 0xfedcba9876543210;
     return 0;
 }
 
 void cache_release(struct cache *c)
 {
     free(c->entry);
+    free(c->tag);
+    if (c->recent != c->order)
+        free(c->recent);
     free(c->order);
-    free(c->recent);
     free(c->is_full);
     *c = (struct cache){ 0 };
 }
@@ -61,12 +81,12 @@ void cache_release(struct cache *c)
 /* There is no need to know it of all ways of very wide sets. */
 static void note_recent(struct cache *c, uint64_t set, unsigned way)
 {
-    c->recent[set] = way <= UINT8_MAX ? (uint8_t)way : 0;
+    c->recent[set] = way < CACHE_RANKED_WAYS ? way : 0;
 }
 
-uint64_t *cache_touch_other(struct cache *c, uint64_t *entry)
+uint64_t *cache_touch_other(struct cache *c, uint64_t set, uint64_t *entry)
 {
-    uint64_t set = cache_set(c, *entry >> CACHE_STATE_BITS), *first = c->entry + set * c->ways;
+    uint64_t *first = c->entry + set * c->ways;
     unsigned way = (unsigned)(entry - first);
 
     c->replacement->touch(c, set, way);
@@ -89,22 +109,34 @@ static unsigned free_way(struct cache *c, uint64_t set)
     return way;
 }
 
+static uint64_t put_ranked(struct cache *c, uint64_t set, uint64_t line, unsigned state)
+{
+    uint64_t *e = c->entry + set * c->ways;
+    unsigned way = free_way(c, set);
+
+    if (way < c->ways)
+        cache_rank(c, set, way);
+    else
+        way = cache_rank_oldest(c, set);
+    uint64_t gone = e[way];
+    e[way] = line << CACHE_STATE_BITS | state;
+    cache_set_tag(c, set, way, line);
+    return cache_state(gone) ? gone : 0;
+}
+
 uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
 {
     uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways, gone = 0;
-    unsigned way = free_way(c, set);
 
     assert(state && state < CACHE_STATES);
+    if (c->is_ranked)
+        return put_ranked(c, set, line, state);
+    unsigned way = free_way(c, set);
     if (way == c->ways) {
-        way = c->is_ranked ? (unsigned)(c->order[set] >> 4 * (c->ways - 1) & 15) : c->replacement->victim(c, set);
+        way = c->replacement->victim(c, set);
         gone = e[way];
     }
     e[way] = line << CACHE_STATE_BITS | state;
-    if (c->is_ranked) {
-        cache_rank(c, set, way);
-        c->recent[set] = (uint8_t)way;
-        return gone;
-    }
     c->replacement->fill(c, set, way);
     note_recent(c, set, e[way] >> CACHE_STATE_BITS == line ? way : 0);
     return gone;

@@ -12,7 +12,7 @@
 #endif
 
 enum { CACHE_STATE_BITS = 4, CACHE_STATES = 1 << CACHE_STATE_BITS }; /* state 0: nothing is there */
-enum { CACHE_MAX_WAYS = 64, CACHE_RANKED_WAYS = 16, CACHE_COMPARED = 16 };
+enum { CACHE_MAX_WAYS = 64, CACHE_RANKED_WAYS = 16, CACHE_COMPARED = 8 };
 
 struct cache_config {
     uint64_t bytes;
@@ -24,13 +24,15 @@ struct cache_config {
 
 struct cache {
     uint64_t *entry; /* set by set, way by way: line number << CACHE_STATE_BITS | state */
-    uint16_t
-        *tag; /* of each entry a part of its line's number, so that many are compared at once; padded to CACHE_TAGS */
+    uint16_t *
+        tag; /* of each entry a part of its line's number, so that many are compared at once, if it is ranked; or NULL */
     uint64_t *order;      /* a word per set, for the replacement */
-    uint8_t *recent;      /* the way of each set that was used last, if it is still there */
+    uint64_t *recent;     /* its lowest 4 bits: the way of each set that was used last, if it is still there */
     bool *is_full;        /* there is no way without a line; false: nobody knows */
     uint64_t sets, mask;  /* mask: sets - 1 if that is all it takes, else 0 */
-    uint32_t ways, shift; /* shift: from an address to the number of its line */
+    uint32_t ways, shift; /* shift: from an address to the number of its line, */
+    uint32_t tag_shift;   /*   and from there to its tag */
+    uint32_t tags;        /* tags of a set: its ways, and some more that are none */
     bool is_ranked;       /* order has the ways of each set, 4 bits each, what was used last first (lru.c) */
     const struct replacement *replacement;
     uint64_t random;
@@ -54,42 +56,51 @@ static inline uint64_t cache_set(const struct cache *c, uint64_t line)
     return c->mask || c->sets == 1 ? line & c->mask : line % c->sets;
 }
 
+static inline unsigned cache_recent(const struct cache *c, uint64_t set)
+{
+    return c->recent[set] & 15;
+}
+
 static inline unsigned cache_state(uint64_t entry)
 {
     return entry & (CACHE_STATES - 1);
 }
 
-#ifdef __SSE2__
-/* All ones for each of 8 entries the low half of whose line's number is this one. */
-static inline __m128i cache_compare(const uint64_t *e, uint64_t line)
+/* A way of a set has another line. */
+static inline void cache_set_tag(const struct cache *c, uint64_t set, unsigned way, uint64_t line)
 {
-    const __m128 *at = (const __m128 *)(const void *)e;
-    const __m128i number = _mm_set1_epi32(-CACHE_STATES), wanted = _mm_set1_epi32((int)(line << CACHE_STATE_BITS));
-    __m128 a = _mm_shuffle_ps(_mm_loadu_ps((const float *)at), _mm_loadu_ps((const float *)(at + 1)), 0x88);
-    __m128 b = _mm_shuffle_ps(_mm_loadu_ps((const float *)(at + 2)), _mm_loadu_ps((const float *)(at + 3)), 0x88);
+    if (c->tag)
+        c->tag[set * c->tags + way] = (uint16_t)(line >> c->tag_shift);
+}
 
-    return _mm_packs_epi32(_mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(a), number), wanted),
-                           _mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(b), number), wanted));
+#ifdef __SSE2__
+/* A bit for each of up to 16 ways of a set whose tag is the line's; also for some that are none. */
+static inline unsigned cache_compare(const struct cache *c, uint64_t set, uint64_t line)
+{
+    const __m128i *tag = (const __m128i *)(const void *)(c->tag + set * c->tags);
+    const __m128i wanted = _mm_set1_epi16((short)(line >> c->tag_shift));
+    __m128i low = _mm_cmpeq_epi16(_mm_load_si128(tag), wanted), high = _mm_setzero_si128();
+
+    if (c->tags > CACHE_COMPARED)
+        high = _mm_cmpeq_epi16(_mm_load_si128(tag + 1), wanted);
+    return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(low, high));
 }
 #endif
 
-/* The entry of a line, or NULL. Valid until the next touch or put of its set. */
-static inline uint64_t *cache_find(const struct cache *c, uint64_t line)
+/* The entry of a line in its set, or NULL. Valid until the next touch or put of the set. */
+static inline uint64_t *cache_find_in(const struct cache *c, uint64_t set, uint64_t line)
 {
-    uint64_t *e = c->entry + cache_set(c, line) * c->ways, *end = e + c->ways;
+    uint64_t *e = c->entry + set * c->ways, *end = e + c->ways;
     uint64_t first = line << CACHE_STATE_BITS | 1; /* its entry in the first state; those in the others follow */
 
 #ifdef __SSE2__
-    /* Many at once, and no branch that depends on where it is. What stands behind the set is of another one, or nothing. */
-    for (; c->ways >= CACHE_COMPARED / 2 && e < end; e += CACHE_COMPARED) {
-        __m128i low = cache_compare(e, line), high = low;
-        if (c->ways > CACHE_COMPARED / 2)
-            high = cache_compare(e + CACHE_COMPARED / 2, line);
-        for (unsigned left = (unsigned)_mm_movemask_epi8(_mm_packs_epi16(low, high)); left; left &= left - 1) {
+    if (c->tag) { /* many at once, and no branch that depends on where it is */
+        for (unsigned left = cache_compare(c, set, line); left; left &= left - 1) {
             uint64_t *found = e + __builtin_ctz(left);
             if (*found - first < CACHE_STATES - 1)
                 return found;
         }
+        return NULL;
     }
 #endif
     for (; e < end; e++)
@@ -98,10 +109,15 @@ static inline uint64_t *cache_find(const struct cache *c, uint64_t line)
     return NULL;
 }
 
+static inline uint64_t *cache_find(const struct cache *c, uint64_t line)
+{
+    return cache_find_in(c, cache_set(c, line), line);
+}
+
 /* The entry of the line that was touched or put last in its set. */
 static inline uint64_t *cache_last(const struct cache *c, uint64_t line)
 {
-    uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways + c->recent[set];
+    uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways + cache_recent(c, set);
 
     return *e >> CACHE_STATE_BITS == line ? e : cache_find(c, line);
 }
@@ -117,17 +133,34 @@ static inline void cache_rank(struct cache *c, uint64_t set, unsigned way)
     c->order[set] = (order & ~(before << 4 | 15)) | (order & before) << 4 | way;
 }
 
+/* The way of a ranked set that was not used for the longest time. */
+static inline unsigned cache_oldest(const struct cache *c, uint64_t set)
+{
+    return (unsigned)(c->order[set] >> 4 * (c->ways - 1)) & 15;
+}
+
+/* It becomes the first; returns its number. */
+static inline unsigned cache_rank_oldest(struct cache *c, uint64_t set)
+{
+    unsigned way = cache_oldest(c, set);
+
+    c->order[set] = c->order[set] << 4 | way; /* what stands behind the ways does not matter */
+    return way;
+}
+
 /* The line was used; returns where its entry is now. */
-uint64_t *cache_touch_other(struct cache *c, uint64_t *entry);
-static inline uint64_t *cache_touch(struct cache *c, uint64_t *entry)
+uint64_t *cache_touch_other(struct cache *c, uint64_t set, uint64_t *entry);
+static inline uint64_t *cache_touch_in(struct cache *c, uint64_t set, uint64_t *entry)
 {
     if (!c->is_ranked)
-        return cache_touch_other(c, entry);
-    uint64_t set = cache_set(c, *entry >> CACHE_STATE_BITS);
-    unsigned way = (unsigned)(entry - (c->entry + set * c->ways));
-    cache_rank(c, set, way);
-    c->recent[set] = (uint8_t)way;
+        return cache_touch_other(c, set, entry);
+    cache_rank(c, set, (unsigned)(entry - (c->entry + set * c->ways)));
     return entry;
+}
+
+static inline uint64_t *cache_touch(struct cache *c, uint64_t *entry)
+{
+    return cache_touch_in(c, cache_set(c, *entry >> CACHE_STATE_BITS), entry);
 }
 
 /* Puts a line, which is not there, in this state. Returns the entry that had to go; 0: none. */
