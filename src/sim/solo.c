@@ -106,24 +106,29 @@ static __attribute__((noinline)) bool search(struct solo *s, struct solo_cluster
     return true;
 }
 
-/* The lines of a cluster that has two: whichever site touched one last. Whether one of them was not used in this interval. */
-static bool stamp_two(struct solo *s, const struct solo_stretch *x, const struct solo_cluster *c, uint64_t base,
-                      uint32_t first_entry, uint32_t last_entry)
+/* A line was touched last with that number, unless it was later. Whether it was not used in this interval. */
+static inline bool stamp_one(struct solo *s, uint32_t entry, uint64_t number)
 {
-    uint64_t first = (base + c->first) >> s->shift;
-    bool is_new = false;
+    struct solo_entry *at = &s->first[entry];
+    bool is_new = at->stamp < s->recent.since;
 
-    for (unsigned i = 0; i < c->sites; i++) {
-        uint64_t line = (base + (uint64_t)x->site[c->site[i]].disp) >> s->shift;
-        uint32_t e = line == first ? first_entry : last_entry;
-        struct solo_entry *at = &s->first[e];
-        if (at->stamp < s->recent.since) {
-            solo_use(s, at->record);
-            is_new = true;
-        }
-        at->stamp = at->stamp < s->number + c->site[i] ? s->number + c->site[i] : at->stamp;
-    }
+    if (__builtin_expect(is_new, 0))
+        solo_use(s, at->record);
+    at->stamp = at->stamp < number ? number : at->stamp;
     return is_new;
+}
+
+/* The lines of a cluster that has two: whichever site touched one last. */
+static inline bool stamp_two(struct solo *s, const struct solo_stretch *x, const struct solo_cluster *c, uint64_t base,
+                             uint32_t first_entry, uint32_t last_entry)
+{
+    uint64_t last = (base + c->last) >> s->shift, final = (base + (uint64_t)x->site[c->order].disp) >> s->shift;
+    unsigned i = c->sites - 1u;
+
+    while (i > 0 && (base + (uint64_t)x->site[c->site[i]].disp) >> s->shift == final)
+        i--;
+    bool is_new = stamp_one(s, final == last ? first_entry : last_entry, s->number + c->site[i]);
+    return stamp_one(s, final == last ? last_entry : first_entry, s->number + c->order) || is_new;
 }
 
 /* Where bases come from: one source, or two. */
@@ -146,8 +151,11 @@ static __attribute__((noinline)) bool stamp_all(struct solo *s, const struct sol
         uint64_t base = base_of(s, c, bases);
         uint64_t first = (base + c->first) >> s->shift, last = (base + c->last) >> s->shift;
         bool direct = l->ways == 1;
-        is_new |= stamp_two(s, x, c, base, direct ? (uint32_t)(first & l->mask) : c->hint[0],
-                            direct ? (uint32_t)(last & l->mask) : c->hint[1]);
+        uint32_t e = direct ? (uint32_t)(first & l->mask) : c->hint[0];
+        if (first == last)
+            is_new |= stamp_one(s, e, s->number + c->order);
+        else
+            is_new |= stamp_two(s, x, c, base, e, direct ? (uint32_t)(last & l->mask) : c->hint[1]);
     }
     return is_new;
 }

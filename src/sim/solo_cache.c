@@ -82,6 +82,7 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     if (fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
         return no_memory(err);
     s->is_lean = is_lean(s);
+    s->has_second = s->levels > 1 && s->level[1].latency >= s->level[0].latency;
     for (unsigned i = 0; i < 2; i++) {
         s->lean_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
         for (unsigned k = 0; k < 2; k++)
@@ -261,6 +262,15 @@ static void fill_first(struct solo *s, struct solo_line *l, uint64_t line, unsig
         push_out(s, 0, gone, now);
 }
 
+void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64_t now)
+{
+    uint32_t e = l->entry[1] - 1;
+
+    s->second++;
+    s->level[1].stamp[e] = ++s->touches;
+    fill_first(s, l, line, s->level[1].state[e], now);
+}
+
 /* Puts a line into the levels before `level`, and lets go what has to. The innermost state is the valid one, also of a line that several levels give up. */
 static void fill(struct solo *s, unsigned level, struct solo_line *l, uint64_t line, unsigned state, uint64_t now)
 {
@@ -314,8 +324,12 @@ void solo_count_lean(struct solo *s)
         s->counts.causes[MISS_replaced] += s->lean[i][1];
         misses += of_kind;
     }
+    uint64_t farther = s->second * (s->level[1].latency - s->level[0].latency);
+    s->counts.hits[0] -= misses + s->second;
+    s->counts.hits[1] += s->second;
+    s->counts.stall += farther;
+    s->time.stall += farther;
     s->counts.misses += misses;
-    s->counts.hits[0] -= misses;
     s->counts.stall += misses * (s->fabric.config.memory - s->level[0].latency);
     s->time.stall += misses * (s->fabric.config.memory - s->level[0].latency);
     s->counts.write_backs += backs;
@@ -323,7 +337,7 @@ void solo_count_lean(struct solo *s)
     use->transactions += misses + backs;
     use->moved += (misses + backs) * s->length;
     memset(s->lean, 0, sizeof s->lean);
-    s->lean_write_backs = 0;
+    s->lean_write_backs = s->second = 0;
 }
 
 /* ---- references ---- */

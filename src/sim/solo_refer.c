@@ -315,12 +315,39 @@ static inline uint64_t refer_leanly(struct solo *s, struct solo_stretch *x, cons
     return stall;
 }
 
+/* The same for a line that is read, and that the second cache has. */
+static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, const struct solo_site *site,
+                                    struct solo_line *l, uint64_t addr, uint64_t now)
+{
+    uint64_t stall = s->level[1].latency - s->level[0].latency;
+    uint64_t who = (uint64_t)site->data.cell << 32 | (l->by - 1);
+
+    s->cell = site->data.cell + 1;
+    if (__builtin_expect(s->watch.use != NULL, 0))
+        s->watch.use(s->watch.context, s, addr >> s->shift, s->number, 1);
+    solo_take_second(s, l, addr >> s->shift, now);
+    solo_use_untold(s, l);
+    s->number++;
+    solo_uses_end(s);
+    if (stall) {
+        meet(s, who, how(1, MISS_KINDS, false, false), offset_in(&site->data, addr), stall);
+        see_window(s, 0, stall);
+        x->path->part[site->part].stall += stall;
+    }
+    return stall;
+}
+
 uint64_t solo_refer_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr, uint64_t now)
 {
     if (s->is_lean && addr >> s->shift == (addr + site->size - 1) >> s->shift && site->kind != PEET_PREFETCH) {
         struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
         if (!l->entry[0])
             return refer_leanly(s, x, site, l, addr);
+    }
+    if (s->has_second && site->kind == PEET_LOAD && addr >> s->shift == (addr + site->size - 1) >> s->shift) {
+        struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
+        if (!l->entry[0] && l->entry[1])
+            return refer_second(s, x, site, l, addr, now);
     }
     uint64_t hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
     uint64_t stall = refer(s, x, site, addr, site->size, now);
@@ -340,7 +367,7 @@ static inline __attribute__((always_inline)) uint64_t run_sites(struct solo *s, 
     for (unsigned i = 0; i < x->sites; i++) {
         struct solo_site *site = &x->site[i];
         uint64_t addr = s->base[site->cluster] + (uint64_t)site->disp;
-        if (solo_is_easy(s, site, addr, direct))
+        if (solo_is_easy(s, site, addr, x->cluster[site->cluster].hint[0], direct))
             continue;
         s->time.references = references + i;
         waited += solo_refer_site(s, x, site, addr, s->time.clock + site->issued + waited);

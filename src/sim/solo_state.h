@@ -216,6 +216,7 @@ struct solo {
     uint64_t length;                     /* of a line */
     struct solo_entry *first;            /* the first cache */
     bool is_ideal;                       /* the fabric keeps nobody waiting */
+    bool has_second;                     /* a second level, farther away than the first */
     bool is_lean;                        /*   and there is one level, and memory is farther away than that */
     uint8_t seen_as[PROTOCOL_STATES][2]; /* by state: whether it can be read so, and written */
     uint8_t is_dirty[PROTOCOL_STATES];
@@ -232,6 +233,7 @@ struct solo {
     uint64_t window_end, window_misses, window_stall;
     uint64_t lean_hidden[2][2]; /* by whether they wrote: what makes their line one that cannot be read, or written */
     uint8_t lean_state[2];      /*   and its state */
+    uint64_t second;            /* lines that the second cache had, */
     uint64_t lean[2][2],
         lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
     /* samples */
@@ -299,6 +301,8 @@ void solo_caches_release(struct solo *s);
 struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now);
 /* Where a line comes to in the first cache: into an entry that is empty, or in place of the one that was not used for the longest time. */
 uint32_t solo_oldest(const struct solo *s, uint64_t line);
+/* A line that is in the second cache alone comes into the first. */
+void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64_t now);
 /* What comes of misses that were only counted. */
 void solo_count_lean(struct solo *s);
 
@@ -373,12 +377,12 @@ static inline __attribute__((always_inline)) uint32_t solo_entry_of(const struct
     return direct ? (uint32_t)(line & s->level[0].mask) : solo_find(&s->level[0], line);
 }
 
-/* Whether a reference is found at once; then its line is stamped. */
+/* Whether a reference is found at once; then its line is stamped. hint: where it may be. */
 static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, const struct solo_site *site,
-                                                               uint64_t addr, bool direct)
+                                                               uint64_t addr, uint32_t hint, bool direct)
 {
     uint64_t line = addr >> s->shift;
-    uint32_t e = solo_entry_of(s, line, direct);
+    uint32_t e = !direct && s->first[hint].seen[site->is_write] == line ? hint : solo_entry_of(s, line, direct);
 
     if ((!direct && e == UINT32_MAX) || s->first[e].seen[site->is_write] != line
         || (addr + site->size - 1) >> s->shift != line)

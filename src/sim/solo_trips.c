@@ -273,7 +273,7 @@ static void run_sites(struct solo *s, struct solo_stretch *x, uint64_t sites, ui
         struct solo_site *site = &x->site[i];
         uint64_t addr = base_at(s, site->cluster, trip) + (uint64_t)site->disp, line = addr >> s->shift;
         s->number = number + i;
-        if (solo_is_easy(s, site, addr, s->level[0].ways == 1))
+        if (solo_is_easy(s, site, addr, x->cluster[site->cluster].hint[0], s->level[0].ways == 1))
             continue;
         bool matters = is_claimed(s, line, trip);
         if (matters)

@@ -12,7 +12,7 @@
 #include "study/profile/recent.h"
 
 #define CALLS ((uint32_t)1 << 31)
-enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096 };
+enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096, BLOCK_BITS = 10 };
 
 /* Where a place referred last: as long as it stays there, nothing has to be looked up. */
 struct site {
@@ -20,6 +20,12 @@ struct site {
     uint64_t origin,
         stride;    /* where its object begins, and after how many bytes members come again (0: there are none) */
     uint32_t cell; /* 1 + number; 0: it has not referred yet */
+};
+
+/* A block of the heap, or a variable, that was looked up, whoever referred to it. */
+struct near_block {
+    uint64_t start, end, version, origin, stride;
+    uint32_t process, object;
 };
 
 /* A line that a processor has lost, and to whom. */
@@ -31,7 +37,7 @@ struct running {
     struct profile p; /* first, so that one is the other */
     struct source *source;
     uint64_t version;     /* of the objects */
-    struct site *site[2]; /* by instruction, and by call */
+    struct site *site[2]; /* by instruction, and by call: two of each, the one that it referred to last first */
     uint32_t sites[2];
     struct map cells;              /* uint32_t: number, by place and object */
     struct map losses;             /* struct loss, by line and processor */
@@ -43,6 +49,7 @@ struct running {
     uint32_t *leaf;                /* by thread: 1 + number of the one in which it is */
     uint32_t near[LEAVES_NEAR];    /* 1 + numbers of those that were used last */
     uint32_t pairs_near[PAIRS_NEAR];
+    struct near_block blocks_near[1 << BLOCK_BITS];
     uint32_t threads;
     uint32_t shift;
     struct lost_line {
@@ -191,11 +198,11 @@ static struct site *site_at(struct running *x, uint32_t place)
     place -= is_call ? CALLS : 0;
     if (place >= *sites) {
         uint32_t more = place + place / 2 + 256;
-        *site = room(realloc(*site, more * sizeof **site));
-        memset(*site + *sites, 0, (more - *sites) * sizeof **site);
+        *site = room(realloc(*site, 2 * more * sizeof **site));
+        memset(*site + 2 * *sites, 0, 2 * (more - *sites) * sizeof **site);
         *sites = more;
     }
-    return &(*site)[place];
+    return &(*site)[2 * place];
 }
 
 static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
@@ -211,19 +218,52 @@ static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
     return *number;
 }
 
+static void look_up(struct running *x, const struct source_context *c, uint64_t addr, uint32_t place,
+                    struct near_block *ret)
+{
+    struct objects *objects = x->p.objects;
+
+    ret->object = objects_find(objects, c->process, c->thread, addr, place_addr(&x->p, place), &ret->start, &ret->end);
+    ret->version = objects_version(objects);
+    ret->origin = addr - objects_offset(objects, c->process, addr);
+    ret->stride = objects_stride(objects, ret->object);
+    ret->process = c->process;
+}
+
+static inline bool is_in(const struct site *s, uint64_t addr, uint64_t version)
+{
+    return s->cell && addr >= s->start && addr < s->end && s->version == version;
+}
+
 static struct site *site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
 {
     struct site *s = site_at(x, place);
-    const struct source_context *c = &x->source->context[context];
+    uint64_t version = objects_version(x->p.objects);
 
-    if (s->cell == 0 || addr < s->start || addr >= s->end || s->version != objects_version(x->p.objects)) {
-        uint32_t object =
-            objects_find(x->p.objects, c->process, c->thread, addr, place_addr(&x->p, place), &s->start, &s->end);
-        s->version = objects_version(x->p.objects);
-        s->cell = 1 + cell_number(x, place, object);
-        s->origin = addr - objects_offset(x->p.objects, c->process, addr);
-        s->stride = objects_stride(x->p.objects, object);
+    if (is_in(s, addr, version))
+        return s;
+    struct site last = *s;
+    *s = s[1];
+    s[1] = last;
+    if (is_in(s, addr, version))
+        return s;
+    const struct source_context *c = &x->source->context[context];
+    struct near_block *near = &x->blocks_near[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - BLOCK_BITS)], other,
+                      *found = near;
+    if (near->version != version || near->process != c->process || addr < near->start || addr >= near->end) {
+        look_up(x, c, addr, place, &other);
+        found = &other;
+        enum object_kind kind = objects_facts(x->p.objects, other.object)->kind;
+        if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* of others it hangs on who asks */
+            *near = other;
     }
+    if (s->cell == 0 || x->p.cell[s->cell - 1].object != found->object)
+        s->cell = 1 + cell_number(x, place, found->object);
+    s->start = found->start;
+    s->end = found->end;
+    s->version = found->version;
+    s->origin = found->origin;
+    s->stride = found->stride;
     return s;
 }
 
