@@ -19,7 +19,10 @@
 
 static const char *machine = "modern", *format, *output, *cpus, *callgrind, *stacks, *trace_path;
 static struct opt_list settings;
-enum { DEFAULT_LENGTH = 500000 }; /* references of a sample */
+enum {
+    DEFAULT_LENGTH = 500000, /* references of a sample */
+    SAMPLED_AHEAD = 1 << 15, /* bytes of words: what a program says behind a window is said in vain */
+};
 static const char *sample, *sets, *color = "auto";
 static uint64_t sample_length = DEFAULT_LENGTH, sample_seed = 1;
 static bool is_random, is_steady, is_automatic;
@@ -152,6 +155,18 @@ static int run_subject(struct subject *s, const char *title, const volatile uint
     return r;
 }
 
+/* A run that nobody has looked at has no profile. */
+static int check_windows(const struct subject *s, const char *name, const volatile uint32_t *stop)
+{
+    const struct sampled *sampled = s->profile->sampled;
+
+    if (!sampled || sampled_counts(sampled).windows > 0 || *stop)
+        return EXIT_OK;
+    complain("%s: no window in %" PRIu64 " references: take a shorter --length, or no --sample", name,
+             sampled_counts(sampled).between);
+    return EXIT_FAILED;
+}
+
 static int open_subject(struct subject *s, const char *path, const char *title)
 {
     struct machine_config config;
@@ -173,12 +188,7 @@ static int open_subject(struct subject *s, const char *path, const char *title)
         warn("%s", where_problem(s->profile->where, i));
     subject_expect_end();
     int r = run_subject(s, title, &subject_want_end, &err);
-    if (r >= 0 && s->profile->sampled && sampled_counts(s->profile->sampled).windows == 0 && !subject_want_end) {
-        complain("%s: no window in %" PRIu64 " references: take a shorter --length, or no --sample", path,
-                 sampled_counts(s->profile->sampled).between);
-        return EXIT_FAILED;
-    }
-    return r < 0 ? fail(&err) : EXIT_OK;
+    return r < 0 ? fail(&err) : check_windows(s, path, &subject_want_end);
 }
 
 static void drop_subject(struct subject *s)
@@ -311,25 +321,46 @@ static const char *fixed_path(const char *path)
     return folder ? mem_format("%s/%s", folder, path) : path;
 }
 
+/* What is asked for: mistakes are told before work begins. */
+static int read_wishes(struct machine_config *machine_, struct sample_config *sampling)
+{
+    int code = subject_machine(machine_, machine, &settings, cpus);
+
+    return code == EXIT_OK && (sample || sets) && !is_automatic ? read_sampling(machine_, sampling) : code;
+}
+
+/* The program in whose process this is, to its end. */
+static int run_here(struct subject *s, const struct inside *inside, const char *title)
+{
+    struct machine_config config;
+    struct sample_config sampling;
+    const struct sample_config *of = sample || sets ? &sampling : NULL;
+    struct source *inner;
+    struct peet_err err;
+    int code = read_wishes(&config, &sampling);
+
+    if (code != EXIT_OK)
+        return code;
+    if (source_open_host(inside->host, of != NULL, &inner, &err) < 0
+        || profile_open_source(inner, &config, of, &s->source, &s->profile, &err) < 0
+        || run_subject(s, title, inside->host->want_end, &err) < 0)
+        return fail(&err);
+    return check_windows(s, title, inside->host->want_end);
+}
+
 /* In the program's process: the report goes outside as it is to be shown. */
 static int profile_here(const struct inside *inside, char **program)
 {
-    struct machine_config config;
     struct subject s = { 0 };
     struct peet_err err;
     char *text = NULL;
     size_t bytes = 0;
-    int code = subject_machine(&config, machine, &settings, cpus);
 
     callgrind = fixed_path(callgrind);
     stacks = fixed_path(stacks);
     take_style(inside->run);
     output = NULL; /* that is outside */
-    if (code == EXIT_OK
-        && (source_open_host(inside->host, false, &s.source, &err) < 0
-            || profile_new(&config, s.source, &s.profile, &err) < 0
-            || run_subject(&s, program[0], inside->host->want_end, &err) < 0))
-        code = fail(&err);
+    int code = run_here(&s, inside, program[0]);
     FILE *out = code == EXIT_OK ? open_memstream(&text, &bytes) : NULL;
     if (out) {
         shown = out;
@@ -365,13 +396,14 @@ static int pass_on(FILE *answer)
 static int profile_inside(char **program)
 {
     struct machine_config unused;
+    struct sample_config unused_too;
     struct peet_err err;
     FILE *answer;
-    int inner, status, code = subject_machine(&unused, machine, &settings, cpus); /* mistakes are told before */
+    int inner, status, code = read_wishes(&unused, &unused_too);
 
     if (code != EXIT_OK)
         return code;
-    if (inside_ask(program, 0, style_number(), &answer, &inner, &status, &err) < 0)
+    if (inside_ask(program, sample ? SAMPLED_AHEAD : 0, style_number(), &answer, &inner, &status, &err) < 0)
         return fail(&err);
     code = inner < 0 ? pass_on(answer) : inner;
     fclose(answer);
@@ -391,10 +423,8 @@ static int profile_program(char **program)
     struct sample_config unused_too;
     struct recording recording = { 0 };
     struct peet_err err;
-    int code = subject_machine(&unused, machine, &settings, cpus); /* mistakes are told before work begins */
+    int code = read_wishes(&unused, &unused_too);
 
-    if (code == EXIT_OK && (sample || sets) && !is_automatic)
-        code = read_sampling(&unused, &unused_too);
     if (code == EXIT_OK && record_trace(&producer_live, &config, path, &recording, &err) < 0)
         code = fail(&err);
     for (size_t i = 0; i < recording.warnings; i++)
@@ -433,11 +463,11 @@ static int run(int operands, char **operand)
     if (operands == 3 && !strcmp(operand[0], "diff") && is_trace(operand[1]) && is_trace(operand[2])) {
         code = compare(operand + 1);
     } else if (subject_is_program(operands, operand[0])) {
-        operand[operands] = NULL; /* argv has room: it held the verb, at least */
-        bool is_whole = !sample && !sets && !trace_path;
-        code = inside_here()                         ? profile_here(inside_here(), operand)
-               : is_whole && inside_is_here_to_run() ? profile_inside(operand)
-                                                     : profile_program(operand);
+        operand[operands] = NULL;                    /* argv has room: it held the verb, at least */
+        bool is_once = !is_automatic && !trace_path; /* else there has to be a recording */
+        code = inside_here()                        ? profile_here(inside_here(), operand)
+               : is_once && inside_is_here_to_run() ? profile_inside(operand)
+                                                    : profile_program(operand);
     } else {
         code = profile_recording(operand[0], operand[0]);
     }

@@ -54,6 +54,17 @@ static int words(struct source *s, uint32_t context, uint64_t reply, struct sour
     return r;
 }
 
+static void skip(struct source *s, uint32_t context, uint64_t references, uint32_t line_bytes)
+{
+    steer_skip(((struct program *)(void *)s)->steer, context, references, line_bytes);
+}
+
+static unsigned calls(struct source *s, uint32_t context, struct source_calls *ret)
+{
+    return steer_calls(((struct program *)(void *)s)->steer, context, ret->site, ret->back, SOURCE_CALLS,
+                       &ret->is_whole);
+}
+
 static void free_program(struct source *s)
 {
     struct program *p = (struct program *)(void *)s;
@@ -62,7 +73,7 @@ static void free_program(struct source *s)
     free(p);
 }
 
-static const struct source_kind PROGRAM = { next, free_program, words };
+static const struct source_kind PROGRAM = { next, free_program, words, skip, calls };
 
 static int open_program(struct program *p, int r, struct source **ret)
 {

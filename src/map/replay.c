@@ -89,7 +89,7 @@ static void free_replay(struct source *s)
     free(r);
 }
 
-static const struct source_kind REPLAY = { next, free_replay, words };
+static const struct source_kind REPLAY = { .next = next, .free = free_replay, .words = words };
 
 /* Whether another thread of the trace has made it. */
 static bool has_parent(const struct peet_trace *t, const struct peet_thread *thread)

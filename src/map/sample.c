@@ -6,6 +6,10 @@
  * a block longer or shorter than was asked for, and windows do not drift for that. Instructions and references between windows are summed
  * up, and told as a gap before the next thing that the consumer sees.
  *
+ * A source that can leave references out is told how many there are to the next window. It says how many they were, so that windows do not drift
+ * either, but begin as much late as it does. Which lines these references touched, and how many instructions there were, it does not know: any line may
+ * have been, and instructions are taken for as many by reference as in windows.
+ *
  * Sets are chosen by a hash of their numbers, exactly as many as were asked for: strides that are powers of two would meet either
  * all or none of those that a bit mask chooses. A reference to several lines is cut to those that are in chosen sets. */
 #include "map/sample.h"
@@ -17,11 +21,13 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "base/mem.h"
 
 enum {
     ROOM = 4096,      /* records that are expanded or copied at a time */
     PAGE_LINES = 512, /* lines in a page of the touched ones */
     PAGES_AT_HAND = 64,
+    LEAST_SKIP = 512, /* references: to leave out fewer costs more than to look at them */
 };
 
 struct page {
@@ -52,6 +58,8 @@ struct lane {                         /* a thread */
     struct peet_record gap;
     struct peet_event gap_event;
     uint64_t random;
+    bool has_words;    /* who asks for words sees to windows, and tells of gaps */
+    uint64_t left_out; /* references that the source behind did not show */
     struct sample_counts counts;
 };
 
@@ -60,13 +68,14 @@ struct sampler {
     struct source *inner;
     struct sample_config config;
     unsigned line_bits;
-    struct lane *lane;                                                             /* by context */
+    struct lane **lane; /* by context; NULL: it has not been asked for */
     void (*passed)(void *user, uint32_t context, const struct peet_record *block); /* or NULL */
     void *user;
     uint64_t *chosen; /* bits, by set; NULL: all */
     uint64_t chosen_count;
     struct map touched; /* struct page *, by page and process */
     struct page_at_hand at_hand[PAGES_AT_HAND];
+    bool has_left_out; /* the source behind, something */
 };
 
 static int no_memory(struct peet_err *err)
@@ -114,6 +123,8 @@ static int touch(struct sampler *s, uint32_t process, uint64_t addr, uint64_t si
 bool sample_was_touched(const struct source *source, uint32_t context, uint64_t line)
 {
     const struct sampler *s = (const struct sampler *)(const void *)source;
+    if (s->has_left_out)
+        return true;
     struct page *const *page = map_find(&s->touched, line / PAGE_LINES, s->source.context[context].process);
 
     return page && *page && ((*page)->bits[line % PAGE_LINES / 64] >> line % 64 & 1);
@@ -137,18 +148,43 @@ static void find_window(const struct sampler *s, struct lane *l)
     l->end = l->from + c->length;
 }
 
+/* What is known of a context; made when it is asked for the first time. */
+static struct lane *lane_of(struct sampler *s, uint32_t context)
+{
+    struct lane *l = s->lane[context];
+
+    if (l)
+        return l;
+    l = s->lane[context] = mem_alloc(1, sizeof *l);
+    l->random = scramble(s->config.seed + 1) ^ context;
+    find_window(s, l);
+    l->is_on = l->from == 0;
+    l->counts.windows = l->is_on;
+    return l;
+}
+
+static bool has_windows(const struct sampler *s)
+{
+    return s->config.every != s->config.length; /* else all is one; or both are 0 */
+}
+
+/* To the window that is open or comes next. */
+static void find_next_window(const struct sampler *s, struct lane *l)
+{
+    while (l->now >= l->end) {
+        l->period++;
+        find_window(s, l);
+    }
+}
+
 /* A block begins: is it in a window? */
 static void enter_block(const struct sampler *s, struct lane *l)
 {
     bool was_on = l->is_on;
 
-    if (s->config.every == s->config.length) /* or both 0 */
+    if (!has_windows(s))
         return;
-    while (l->now >= l->end) {
-        l->period++;
-        l->is_on = false;
-        find_window(s, l);
-    }
+    find_next_window(s, l);
     l->is_on = l->now >= l->from;
     l->counts.windows += l->is_on && !was_on; /* two that touch each other are one */
 }
@@ -326,6 +362,34 @@ static int refill_from_batch(struct lane *l)
     return 0;
 }
 
+/* What comes before the next window, nobody has to show. */
+static void allow_skip(struct sampler *s, uint32_t context, struct lane *l)
+{
+    if (!s->inner->kind->skip || !has_windows(s))
+        return;
+    find_next_window(s, l);
+    uint64_t left = l->from > l->now ? l->from - l->now : 0;
+    s->inner->kind->skip(s->inner, context, left >= LEAST_SKIP ? left : 0, s->config.line_bytes);
+}
+
+static bool is_left_out(const struct sampler *s, const struct peet_event *e)
+{
+    return s->inner->kind->skip && e->kind == PEET_EV_gap;
+}
+
+/* The source behind has left something out; false: this is something else. */
+static bool take_gap(struct sampler *s, uint32_t context, struct lane *l, const struct peet_event *e)
+{
+    if (!is_left_out(s, e))
+        return false;
+    if (s->passed)
+        s->passed(s->user, context, NULL);
+    l->now += e->arg[1];
+    l->left_out += e->arg[1];
+    s->has_left_out = true;
+    return true;
+}
+
 /* The next records to look at: 1, or 0 at the end. */
 static int refill(struct sampler *s, uint32_t context, struct lane *l, uint64_t *reply, struct peet_err *err)
 {
@@ -338,6 +402,7 @@ static int refill(struct sampler *s, uint32_t context, struct lane *l, uint64_t 
                 return 1;
             continue;
         }
+        allow_skip(s, context, l);
         r = source_next(s->inner, context, *reply, &l->raw, err);
         *reply = 0;
         s->source.context = s->inner->context;
@@ -369,9 +434,12 @@ static int pass_over(struct sampler *s, uint32_t context, struct lane *l, struct
                 s->passed(s->user, context, r);
         } else if (r->kind == PEET_EVENT) {
             struct range range[2];
-            unsigned ranges = ranges_of(&l->part.events[r->id], range);
-            if (ranges == 0)
+            const struct peet_event *event = &l->part.events[r->id];
+            unsigned ranges = ranges_of(event, range);
+            bool is_gap = ranges == 0 && take_gap(s, context, l, event);
+            if (ranges == 0 && !is_gap)
                 return 0;
+            l->gap_references += is_gap ? event->arg[1] : 0;
             for (unsigned i = 0; i < ranges && e == 0; i++) {
                 uint64_t lines = lines_in(s, &range[i]);
                 l->gap_references += lines;
@@ -423,12 +491,20 @@ static size_t find_end(struct sampler *s, struct lane *l)
                 break;
             l->counts.instructions += r->size;
         } else {
-            uint64_t n = r->kind == PEET_EVENT ? range_references(s, &l->part.events[r->id]) : 1;
+            const struct peet_event *e = r->kind == PEET_EVENT ? &l->part.events[r->id] : NULL;
+            uint64_t n = e ? range_references(s, e) : 1;
+            if (e && is_left_out(s, e))
+                break;
             l->counts.seen += n;
             l->now += n;
         }
     }
     return i - l->at;
+}
+
+bool sample_has_left_out(const struct source *source)
+{
+    return ((const struct sampler *)(const void *)source)->has_left_out;
 }
 
 bool sample_has_set(const struct source *source, uint64_t set)
@@ -581,7 +657,7 @@ static int show(struct sampler *s, struct lane *l, struct peet_batch *ret, struc
 static int next(struct source *source, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
 {
     struct sampler *s = (struct sampler *)(void *)source;
-    struct lane *l = &s->lane[context];
+    struct lane *l = lane_of(s, context);
     int r;
 
     for (;;) {
@@ -592,6 +668,9 @@ static int next(struct source *source, uint32_t context, uint64_t reply, struct 
             if (r <= 0)
                 return r;
         }
+        const struct peet_record *first = &l->part.records[l->at];
+        if (first->kind == PEET_EVENT && is_left_out(s, &l->part.events[first->id]))
+            l->is_on = false; /* the window has ended in it */
         if (!l->is_on) {
             r = pass_over(s, context, l, err);
             if (r < 0)
@@ -625,10 +704,13 @@ static void free_sampler(struct source *source)
     uint64_t key;
     uint32_t tag;
 
-    for (uint32_t i = 0; s->lane && i < s->inner->most; i++) {
-        free(s->lane[i].expanded);
-        free(s->lane[i].copy);
-        free(s->lane[i].event);
+    for (uint32_t i = 0; s->lane && i < s->inner->contexts; i++) {
+        if (!s->lane[i])
+            continue;
+        free(s->lane[i]->expanded);
+        free(s->lane[i]->copy);
+        free(s->lane[i]->event);
+        free(s->lane[i]);
     }
     for (size_t at = 0; (page = map_next(&s->touched, &at, &key, &tag)) != NULL;)
         free(*page);
@@ -639,7 +721,69 @@ static void free_sampler(struct source *source)
     free(s);
 }
 
-static const struct source_kind SAMPLER = { .next = next, .free = free_sampler };
+/* ---- words ---- */
+
+static void take_words(struct sampler *s, struct lane *l, struct source_words *w)
+{
+    l->counts.seen += w->used;
+    l->counts.between += w->passed;
+    l->left_out += w->passed;
+    l->now += w->used + w->passed;
+    s->has_left_out |= w->passed > 0;
+    w->used = w->passed = 0;
+}
+
+static void turn(struct source_words *w)
+{
+    struct sampler *s = (struct sampler *)(void *)w->source;
+    struct lane *l = lane_of(s, w->context);
+
+    take_words(s, l, w);
+    enter_block(s, l);
+    w->is_on = l->is_on;
+    w->left = l->is_on ? l->end - l->now : l->from - l->now;
+}
+
+static int words(struct source *source, uint32_t context, uint64_t reply, struct source_words *ret,
+                 struct peet_err *err)
+{
+    struct sampler *s = (struct sampler *)(void *)source;
+    struct lane *l = lane_of(s, context);
+
+    l->has_words = true;
+    take_words(s, l, ret);
+    allow_skip(s, context, l);
+    int r = source_words(s->inner, context, reply, ret, err);
+    s->source.context = s->inner->context;
+    s->source.contexts = s->inner->contexts;
+    ret->turn = turn;
+    ret->source = source;
+    ret->context = context;
+    turn(ret);
+    return r;
+}
+
+void sample_left_out(struct source *source, uint32_t context, uint64_t references)
+{
+    struct sampler *s = (struct sampler *)(void *)source;
+    struct lane *l = lane_of(s, context);
+
+    if (!l->has_words) /* then it was seen */
+        return;
+    l->counts.between += references;
+    take_gap(s, context, l, &(struct peet_event){ .kind = PEET_EV_gap, .arg = { 0, references } });
+}
+
+static unsigned calls(struct source *source, uint32_t context, struct source_calls *ret)
+{
+    struct sampler *s = (struct sampler *)(void *)source;
+
+    ret->is_whole = false;
+    return s->inner->kind->calls ? s->inner->kind->calls(s->inner, context, ret) : 0;
+}
+
+static const struct source_kind SAMPLER = { .next = next, .free = free_sampler, .calls = calls };
+static const struct source_kind WORD_SAMPLER = { .next = next, .free = free_sampler, .words = words, .calls = calls };
 
 struct ranked {
     uint64_t hash, set;
@@ -707,20 +851,22 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
         s->config.length = 0;
     s->line_bits = (unsigned)__builtin_ctz(config->line_bytes);
     s->touched.value_size = sizeof(struct page *);
-    s->lane = calloc(inner->most + 1, sizeof *s->lane);
+    s->lane = calloc(inner->most + 1, sizeof(struct lane *));
     s->source = (struct source){ &SAMPLER, inner->trace, inner->context, inner->contexts, inner->most, inner->is_live };
     if (!s->lane || (config->sets > 0 && config->one_in > 1 && choose_sets(s) < 0)) {
         free_sampler(&s->source);
         return no_memory(err);
     }
-    for (uint32_t i = 0; i < inner->most; i++) {
-        s->lane[i].random = scramble(config->seed + 1) ^ i;
-        find_window(s, &s->lane[i]);
-        s->lane[i].is_on = s->lane[i].from == 0;
-        s->lane[i].counts.windows = s->lane[i].is_on;
-    }
+    if (inner->kind->skip && inner->kind->words && has_windows(s) && !s->chosen)
+        s->source.kind = &WORD_SAMPLER;
     *ret = &s->source;
     return 0;
+}
+
+/* What has been left out had as many instructions by reference as what was seen. */
+static uint64_t guess_instructions(const struct sample_counts *c, uint64_t references)
+{
+    return c->seen ? (uint64_t)((double)c->instructions / (double)c->seen * (double)references) : 0;
 }
 
 static void add_counts(struct sample_counts *a, const struct sample_counts *b)
@@ -737,10 +883,16 @@ struct sample_counts sample_counts(const struct source *source, uint32_t context
 {
     const struct sampler *s = (const struct sampler *)(const void *)source;
     struct sample_counts sum = { .sets = s->config.sets };
+    uint64_t rest = 0; /* of threads that were never seen */
 
     sum.chosen = s->chosen ? s->chosen_count : s->config.sets;
     for (uint32_t i = 0; i < s->source.contexts; i++)
-        if (context == SAMPLE_ALL || context == i)
-            add_counts(&sum, &s->lane[i].counts);
+        if ((context == SAMPLE_ALL || context == i) && s->lane[i]) {
+            const struct lane *l = s->lane[i];
+            add_counts(&sum, &l->counts);
+            sum.gap_instructions += guess_instructions(&l->counts, l->left_out);
+            rest += l->counts.seen ? 0 : l->left_out;
+        }
+    sum.gap_instructions += guess_instructions(&sum, rest);
     return sum;
 }

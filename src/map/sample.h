@@ -2,7 +2,7 @@
 /* A tenth of a program: a source before the source that leaves most references out.
  *
  * Time sampling: of every `every` references that a thread makes, `length` in a row are seen: a window. Windows begin and end between blocks. What
- * is executed between two of them is one event: gap. Set sampling: of the sets of a cache, some are chosen, and only
+ * is executed between two of them is one event: gap. A source that can leave references out is told to. Set sampling: of the sets of a cache, some are chosen, and only
  * references to their lines are seen; blocks stay. Both may be had together (Martonosi, Gupta and Anderson, 1993). */
 #ifndef MAP_SAMPLE_H
 #define MAP_SAMPLE_H
@@ -20,13 +20,15 @@ struct sample_config {
 
 struct sample_counts {
     uint64_t windows;
-    uint64_t seen, instructions;        /* references, and instructions of blocks, in windows */
-    uint64_t between, gap_instructions; /* and between them */
-    uint64_t other_sets;                /* references in windows to sets that were not chosen */
-    uint64_t sets, chosen;              /* as configured, and how many of them were chosen */
+    uint64_t seen, instructions; /* references, and instructions of blocks, in windows */
+    uint64_t between,
+        gap_instructions;  /* and between them; instructions are guessed where the source has left something out */
+    uint64_t other_sets;   /* references in windows to sets that were not chosen */
+    uint64_t sets, chosen; /* as configured, and how many of them were chosen */
 };
 
-/* Stands before `inner`, which it owns from now on, also if it fails. What `inner` repeats is expanded. Events pass, but those that say that library
+/* What it gives as words, if `inner` can leave references out and all sets are seen, says itself what is to be passed over (map/source.h).
+ * Stands before `inner`, which it owns from now on, also if it fails. What `inner` repeats is expanded. Events pass, but those that say that library
  * code moved bytes count as references, one for each line: between windows they are left out, and pieces of them are left out with their sets. */
 int source_take_sample(struct source *inner, const struct sample_config *config, struct source **ret,
                        struct peet_err *err);
@@ -37,10 +39,18 @@ enum { SAMPLE_ALL = UINT32_MAX }; /* for a context */
 
 struct sample_counts sample_counts(const struct source *s, uint32_t context);
 
-/* Whether a line (address / line_bytes) was referred to between windows, by a thread of this context's process: a miss of it is then no cold one. */
+/* Whether a line (address / line_bytes) was referred to between windows, by a thread of this context's process: a miss of it is then no cold one. Where the
+ * source has left something out, any line may have been. */
 bool sample_was_touched(const struct source *s, uint32_t context, uint64_t line);
 
-/* Is told of each block between windows, of rows that are repeated once: for who follows calls and returns, which cannot be sampled. */
+/* Whether the source behind has left something out so far: nobody knows what was called then, and which lines were used. */
+bool sample_has_left_out(const struct source *s);
+
+/* For who takes words: there was a gap event. */
+void sample_left_out(struct source *s, uint32_t context, uint64_t references);
+
+/* Is told of each block between windows, of rows that are repeated once, and of what the source behind has left out (NULL): for who follows calls and
+ * returns, which cannot be sampled. */
 void sample_set_passed(struct source *s, void (*passed)(void *user, uint32_t context, const struct peet_record *block),
                        void *user);
 

@@ -35,6 +35,19 @@ struct source_words {
     uint64_t *word, *end;
     const struct peet_names *names;
     const uint64_t *registers;
+    /* Of samples. The next `left` references are to be used if is_on holds, and else passed over; then, or before, turn is called, which
+     * takes what they were (used, passed), and says what comes next. NULL: all are used. */
+    void (*turn)(struct source_words *w);
+    struct source *source;
+    uint64_t left, used, passed;
+    uint32_t context;
+    bool is_on;
+};
+
+enum { SOURCE_CALLS = 256 };
+struct source_calls {
+    uint64_t site[SOURCE_CALLS], back[SOURCE_CALLS]; /* the call; the block to which it returns */
+    bool is_whole;
 };
 
 struct source_kind {
@@ -44,6 +57,13 @@ struct source_kind {
     void (*free)(struct source *s);
     /* The same as words, for who asks for nothing else from the beginning; or NULL. All that came before must have been used. */
     int (*words)(struct source *s, uint32_t context, uint64_t reply, struct source_words *ret, struct peet_err *err);
+    /* Before `next`: nobody wants to see about so many references of a context, so that it may leave them out, and say how many they were in a gap
+     * event; what library code moves counts as one reference for each line. That holds until it has to wait for others; with 0, it sees to it that nothing
+     * is left out. NULL: it cannot. */
+    void (*skip)(struct source *s, uint32_t context, uint64_t references, uint32_t line_bytes);
+    /* Behind such a gap: the calls that have led to where a context is, the innermost first, and whether they are all of them. Returns how many; 0 and not all: it
+     * does not know. NULL: it never does. */
+    unsigned (*calls)(struct source *s, uint32_t context, struct source_calls *ret);
 };
 
 struct source {

@@ -438,6 +438,11 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
 
     s->references++;
     if (s->solo) {
+        struct source_words *w = &p->context->words;
+        w->used += w->turn && w->is_on;
+        w->passed += w->turn && !w->is_on;
+        if (w->turn && !w->is_on)
+            return false;
         solo_time(s->solo)->clock = p->clock;
         p->clock += solo_refer(s->solo, p->context->sched.number, r, s->site,
                                (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain]);

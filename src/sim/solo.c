@@ -44,6 +44,7 @@ int solo_new(const struct machine_config *c, const struct peet_trace *t, const s
     s->version = 1;
     s->items.value_size = sizeof(struct solo_item *);
     s->blocks.value_size = sizeof(struct solo_stretch *);
+    s->paths.value_size = sizeof(struct solo_path *);
     int r = solo_caches_init(s, err);
     if (r < 0) {
         solo_free(s);
@@ -61,6 +62,7 @@ void solo_free(struct solo *s)
     loop_plans_release(&s->plans);
     map_release(&s->items);
     map_release(&s->blocks);
+    map_release(&s->paths);
     arena_release(&s->arena);
     free(s->threads);
     free(s);
@@ -78,7 +80,16 @@ const struct fabric_use *solo_fabric(const struct solo *s)
 
 void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e)
 {
+    bool is_gap = s->watch.knows && e->kind == PEET_EV_gap;
+
+    if (is_gap)
+        solo_forget(s);
     s->watch.event(s->watch.context, thread, e);
+    if (is_gap && thread < s->thread_count) {
+        s->threads[thread].turn = SOLO_MOVES; /* it is somewhere else now, */
+        if (s->words && s->words->turn)
+            s->words->turn(s->words); /*   and perhaps in a window */
+    }
     solo_see_version(s);
 }
 
@@ -89,30 +100,35 @@ static __attribute__((noinline)) bool search(struct solo *s, struct solo_cluster
 {
     uint32_t e = solo_find(&s->level[0], line);
 
-    if (e == UINT32_MAX || s->seen[c->is_write][e] != line)
+    if (e == UINT32_MAX || s->first[e].seen[c->is_write] != line)
         return false;
     c->hint[which] = e;
     return true;
 }
 
-/* The lines of a cluster that has two: whichever site touched one last. Whether one of them was not used in this interval. */
-static bool stamp_two(struct solo *s, const struct solo_stretch *x, const struct solo_cluster *c, uint64_t base,
-                      uint32_t first_entry, uint32_t last_entry)
+/* A line was touched last with that number, unless it was later. Whether it was not used in this interval. */
+static inline bool stamp_one(struct solo *s, uint32_t entry, uint64_t number)
 {
-    uint64_t first = (base + c->first) >> s->shift;
-    bool is_new = false;
+    struct solo_entry *at = &s->first[entry];
+    bool is_new = at->stamp < s->recent.since;
 
-    for (unsigned i = 0; i < c->sites; i++) {
-        uint64_t line = (base + (uint64_t)x->site[c->site[i]].disp) >> s->shift;
-        uint32_t e = line == first ? first_entry : last_entry;
-        uint64_t *stamp = &s->level[0].stamp[e];
-        if (*stamp < s->recent.since) {
-            solo_use(s, s->record[e]);
-            is_new = true;
-        }
-        *stamp = *stamp < s->number + c->site[i] ? s->number + c->site[i] : *stamp;
-    }
+    if (__builtin_expect(is_new, 0))
+        solo_use(s, at->record);
+    at->stamp = at->stamp < number ? number : at->stamp;
     return is_new;
+}
+
+/* The lines of a cluster that has two: whichever site touched one last. */
+static inline bool stamp_two(struct solo *s, const struct solo_stretch *x, const struct solo_cluster *c, uint64_t base,
+                             uint32_t first_entry, uint32_t last_entry)
+{
+    uint64_t last = (base + c->last) >> s->shift, final = (base + (uint64_t)x->site[c->order].disp) >> s->shift;
+    unsigned i = c->sites - 1u;
+
+    while (i > 0 && (base + (uint64_t)x->site[c->site[i]].disp) >> s->shift == final)
+        i--;
+    bool is_new = stamp_one(s, final == last ? first_entry : last_entry, s->number + c->site[i]);
+    return stamp_one(s, final == last ? last_entry : first_entry, s->number + c->order) || is_new;
 }
 
 /* Where bases come from: one source, or two. */
@@ -135,8 +151,11 @@ static __attribute__((noinline)) bool stamp_all(struct solo *s, const struct sol
         uint64_t base = base_of(s, c, bases);
         uint64_t first = (base + c->first) >> s->shift, last = (base + c->last) >> s->shift;
         bool direct = l->ways == 1;
-        is_new |= stamp_two(s, x, c, base, direct ? (uint32_t)(first & l->mask) : c->hint[0],
-                            direct ? (uint32_t)(last & l->mask) : c->hint[1]);
+        uint32_t e = direct ? (uint32_t)(first & l->mask) : c->hint[0];
+        if (first == last)
+            is_new |= stamp_one(s, e, s->number + c->order);
+        else
+            is_new |= stamp_two(s, x, c, base, e, direct ? (uint32_t)(last & l->mask) : c->hint[1]);
     }
     return is_new;
 }
@@ -148,7 +167,7 @@ static __attribute__((noinline)) bool is_second_seen(struct solo *s, const struc
     uint64_t last = (base + c->last) >> s->shift;
     uint32_t e = s->level[0].ways == 1 ? (uint32_t)(last & s->level[0].mask) : c->hint[1];
 
-    if (s->seen[c->is_write][e] != last && (s->level[0].ways == 1 || !search(s, c, 1, last)))
+    if (s->first[e].seen[c->is_write] != last && (s->level[0].ways == 1 || !search(s, c, 1, last)))
         return false;
     return !solo_straddles(s, x, c, base);
 }
@@ -159,8 +178,8 @@ enum { NEAR_CLUSTERS = 8 };
 static inline __attribute__((always_inline)) bool run_easily(struct solo *s, struct solo_stretch *x, unsigned clusters,
                                                              bool direct, enum bases bases)
 {
-    uint64_t number = s->number, since = s->recent.since, *stamp = s->level[0].stamp, mask = s->level[0].mask;
-    uint64_t *const seen[2] = { s->seen[0], s->seen[1] };
+    uint64_t number = s->number, since = s->recent.since, mask = s->level[0].mask;
+    struct solo_entry *all = s->first;
     uint32_t shift = s->shift, own[NEAR_CLUSTERS], *entry = clusters <= NEAR_CLUSTERS ? own : s->entry;
     struct solo_cluster *cluster = x->cluster;
     bool has_two = false, is_new = false;
@@ -172,7 +191,7 @@ static inline __attribute__((always_inline)) bool run_easily(struct solo *s, str
             solo_locate(s, x, c, base);
         uint64_t first = (base + c->first) >> shift, last = (base + c->last) >> shift;
         uint32_t e = direct ? (uint32_t)(first & mask) : c->hint[0];
-        if (__builtin_expect(seen[c->is_write][e] != first, 0)) {
+        if (__builtin_expect(all[e].seen[c->is_write] != first, 0)) {
             if (direct || !search(s, c, 0, first))
                 return false;
             e = c->hint[0];
@@ -187,12 +206,12 @@ static inline __attribute__((always_inline)) bool run_easily(struct solo *s, str
     if (__builtin_expect(has_two, 0))
         is_new = stamp_all(s, x, bases);
     for (unsigned i = 0; !has_two && i < clusters; i++) { /* their numbers rise */
-        uint64_t *at = &stamp[entry[i]];
-        if (__builtin_expect(*at < since, 0)) {
-            solo_use(s, s->record[entry[i]]);
+        struct solo_entry *at = &all[entry[i]];
+        if (__builtin_expect(at->stamp < since, 0)) {
+            solo_use(s, at->record);
             is_new = true;
         }
-        *at = number + cluster[i].order;
+        at->stamp = number + cluster[i].order;
     }
     s->number = number + x->sites;
     s->time.references += x->sites;
@@ -203,17 +222,22 @@ static inline __attribute__((always_inline)) bool run_easily(struct solo *s, str
     return true;
 }
 
-/* Where calls and returns lead to. */
-static __attribute__((noinline)) void follow(struct solo *s, const struct solo_stretch *x)
+/* Where calls and returns lead to. A jump matters only if it goes where somebody returns to. */
+static inline void follow(struct solo *s, const struct solo_stretch *x)
 {
-    s->node = s->watch.path(s->watch.context, s->thread, &x->part[0].head);
-    s->current = s->version << 32 | s->node;
-    s->may_move = x->moves;
+    uint64_t addr = x->part[0].head.addr;
+    bool has_jumped = s->turn == SOLO_JUMPS;
+
+    if (s->turn == SOLO_MOVES || x->turn == SOLO_MOVES || (has_jumped && addr == s->back)) {
+        s->node = s->watch.path(s->watch.context, s->thread, addr, &x->last, has_jumped, &s->back);
+        s->current = s->version << 32 | s->node;
+    }
+    s->turn = x->turn;
 }
 
 static inline __attribute__((always_inline)) void enter(struct solo *s, struct solo_stretch *x)
 {
-    if (x->moves | s->may_move)
+    if (x->turn | s->turn)
         follow(s, x);
     if (__builtin_expect(x->current != s->current, 0))
         solo_renew(s, x);
@@ -255,25 +279,100 @@ static inline __attribute__((always_inline)) void run_stretch(struct solo *s, st
     }
 }
 
+/* A run that nobody looks at; calls are followed. */
+static void pass_stretch(struct solo *s, struct solo_stretch *x)
+{
+    if (x->turn | s->turn)
+        follow(s, x);
+    s->last = x;
+    solo_pass(s, x->is_varying ? 0 : x->sites);
+}
+
 /* ---- loops ---- */
 
-/* All trips of a loop whose body is a stretch. */
-static void run_flat(struct solo *s, struct solo_stretch *x, const struct plan_node *n, const struct loop_run *run)
-{
-    struct flat_loop *f = &s->flat;
+enum { FEW_TRIPS = 3 }; /* that are faster one by one */
 
-    enter(s, x);
-    loop_run_flatten(run, n, s->src, f);
-    unsigned site = 0;
-    for (unsigned i = 0; i < f->records; i++) {
-        if (f->record[i].kind == PEET_BLOCK)
-            continue;
-        unsigned cluster = x->site[site].cluster;
-        s->base[cluster] = f->record[i].addr - (uint64_t)x->site[site++].disp;
-        s->step[cluster] = f->step[i];
+/* One run of several, which may be on either side of a border. */
+static inline __attribute__((always_inline)) void run_one_of(struct solo *s, struct solo_stretch *x, bool direct)
+{
+    if (solo_passes(s))
+        pass_stretch(s, x);
+    else
+        run_stretch(s, x, direct);
+    if (solo_is_turn(s))
+        solo_turn(s);
+}
+
+/* The values of a loop after so many trips. */
+static void go_on(struct solo *s, const struct peet_loop_node *n, uint64_t trips)
+{
+    uint64_t *value = s->src + PEET_SRC_SLOT;
+
+    for (unsigned i = n->enters; i < n->assigns; i++) {
+        const struct peet_assign *a = &n->assign[i];
+        value[a->dst] += ((uint64_t)a->add + (a->plus ? value[a->plus - 1] : 0)) * trips;
     }
-    solo_run_trips(s, x, f->trips);
-    f->trips = 0;
+}
+
+/* The steps of a stretch's clusters, where they hang on values: what these grow by in a trip. */
+static void find_steps(struct solo *s, const struct solo_stretch *x, const struct peet_loop_node *n)
+{
+    uint64_t step[PEET_SOURCES] = { 0 }, *value = s->src + PEET_SRC_SLOT;
+
+    for (unsigned i = n->enters; i < n->assigns; i++)
+        step[PEET_SRC_SLOT + n->assign[i].dst] +=
+            (uint64_t)n->assign[i].add + (n->assign[i].plus ? value[n->assign[i].plus - 1] : 0);
+    for (unsigned i = 0; i < x->clusters; i++)
+        s->way[i].step = step[x->cluster[i].base] + (step[x->cluster[i].index] << x->cluster[i].scale);
+}
+
+static inline void run_trips(struct solo *s, struct solo_stretch *x, const struct plan_node *n, uint64_t trips)
+{
+    for (unsigned i = 0; i < x->clusters; i++) {
+        s->way[i].base = base_of(s, &x->cluster[i], BASES_INDEXED);
+        s->way[i].step = x->cluster[i].step;
+    }
+    if (!n->step)
+        find_steps(s, x, n->node);
+    solo_run_trips(s, x, trips);
+    go_on(s, n->node, trips);
+}
+
+/* Trips on both sides of borders. */
+static void run_parts(struct solo *s, struct solo_stretch *x, const struct plan_node *n, uint64_t trips)
+{
+    while (trips > 0) {
+        uint64_t now = solo_trips_now(s, x, trips);
+        if (solo_passes(s)) {
+            solo_pass(s, now * x->sites);
+            go_on(s, n->node, now);
+        } else {
+            enter(s, x);
+            run_trips(s, x, n, now);
+        }
+        trips -= now;
+        if (solo_is_turn(s))
+            solo_turn(s);
+    }
+}
+
+/* All trips of a loop whose body is a stretch. */
+static inline __attribute__((always_inline)) void run_flat(struct solo *s, struct solo_stretch *x,
+                                                           const struct plan_node *n, uint64_t trips, bool direct)
+{
+    if (s->border != UINT64_MAX) {
+        run_parts(s, x, n, trips);
+        return;
+    }
+    if (trips <= FEW_TRIPS) {
+        for (uint64_t i = 0; i < trips; i++) {
+            run_stretch(s, x, direct);
+            go_on(s, n->node, 1);
+        }
+        return;
+    }
+    enter(s, x);
+    run_trips(s, x, n, trips);
 }
 
 static void run_loop(struct solo *s, const struct solo_item *it, bool direct)
@@ -289,7 +388,7 @@ static void run_loop(struct solo *s, const struct solo_item *it, bool direct)
         while ((b = peet_loop_walk_next(&s->walk, &slots))) {
             memcpy(s->src + PEET_SRC_SLOT, slots, b->slots * sizeof *slots);
             block_compute(b, s->src);
-            run_stretch(s, solo_stretch_of(s, b), direct);
+            run_one_of(s, solo_stretch_of(s, b), direct);
         }
         return;
     }
@@ -297,9 +396,9 @@ static void run_loop(struct solo *s, const struct solo_item *it, bool direct)
     while ((n = loop_run_next(&run, s->src))) {
         struct solo_stretch *x = it->node[n - it->plan->node];
         if (n->kind == PLAN_FLAT)
-            run_flat(s, x, n, &run);
+            run_flat(s, x, n, run.trips, direct);
         else
-            run_stretch(s, x, direct);
+            run_one_of(s, x, direct);
     }
 }
 
@@ -320,7 +419,8 @@ static void take_thread(struct solo *s, uint32_t thread, const struct source_wor
     memcpy(s->src + PEET_SRC_REGISTER, t->register_, sizeof t->register_);
     s->thread = thread;
     s->node = t->node;
-    s->may_move = t->may_move;
+    s->turn = t->turn;
+    s->back = t->back;
     s->last = t->last;
     s->current = s->version << 32 | s->node;
 }
@@ -331,7 +431,8 @@ static void leave_thread(struct solo *s)
 
     memcpy(t->register_, s->src + PEET_SRC_REGISTER, sizeof t->register_);
     t->node = s->node;
-    t->may_move = s->may_move;
+    t->turn = s->turn;
+    t->back = s->back;
     t->last = s->last;
 }
 
@@ -348,9 +449,15 @@ static int run_other(struct solo *s, const struct solo_item *it, uint64_t *slots
     }
     memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
     if (it->kind == SOLO_VARYING) {
+        int r = 0;
         block_compute(item->block, s->src);
-        enter(s, it->stretch);
-        int r = solo_run_varying(s, it->stretch, item->block, err);
+        if (solo_passes(s)) {
+            pass_stretch(s, it->stretch);
+            solo_pass_varying(s, item->block);
+        } else {
+            enter(s, it->stretch);
+            r = solo_run_varying(s, it->stretch, item->block, err);
+        }
         block_effects(item->block, s->src);
         return r;
     }
@@ -368,13 +475,15 @@ static int run_other(struct solo *s, const struct solo_item *it, uint64_t *slots
     return 1;
 }
 
+/* Up to the border, if there is one. */
 static inline __attribute__((always_inline)) int run_words(struct solo *s, struct source_words *w, uint64_t limit,
-                                                           bool direct, struct peet_event *ret, struct peet_err *err)
+                                                           bool direct, bool has_border, struct peet_event *ret,
+                                                           struct peet_err *err)
 {
     uint64_t *word = w->word, *end = w->end;
     int r = 0;
 
-    while (word < end && r == 0 && s->time.clock < limit) {
+    while (word < end && r == 0 && s->time.clock < limit && !(has_border && solo_is_turn(s))) {
         struct solo_item **known = &s->by_name[*word * 0x9e3779b97f4a7c15u >> (64 - SOLO_NAME_BITS)], *it = *known;
         if (__builtin_expect(!it || it->name != *word, 0)) {
             it = *known = solo_item_named(s, w->names, *word, err);
@@ -397,11 +506,29 @@ static inline __attribute__((always_inline)) int run_words(struct solo *s, struc
                 to[i] = slots[i];
         if (it->kind == SOLO_MACHINE)
             block_compute(it->item->block, s->src);
-        run_stretch(s, it->stretch, direct);
+        if (has_border && solo_passes(s))
+            pass_stretch(s, it->stretch);
+        else
+            run_stretch(s, it->stretch, direct);
         if (it->kind == SOLO_MACHINE)
             block_effects(it->item->block, s->src);
     }
     w->word = word;
+    return r;
+}
+
+/* All of them, on whatever side of borders. */
+static int run_sampled(struct solo *s, struct source_words *w, uint64_t limit, struct peet_event *ret,
+                       struct peet_err *err)
+{
+    int r = 0;
+
+    while (r == 0 && w->word < w->end && s->time.clock < limit) {
+        if (solo_is_turn(s))
+            solo_turn(s);
+        r = s->level[0].ways == 1 ? run_words(s, w, limit, true, true, ret, err)
+                                  : run_words(s, w, limit, false, true, ret, err);
+    }
     return r;
 }
 
@@ -410,7 +537,11 @@ int solo_run(struct solo *s, uint32_t thread, struct source_words *w, uint64_t l
 {
     take_thread(s, thread, w);
     w->registers = NULL;
-    int r = s->level[0].ways == 1 ? run_words(s, w, limit, true, ret, err) : run_words(s, w, limit, false, ret, err);
+    solo_begin_words(s, w);
+    int r = w->turn                 ? run_sampled(s, w, limit, ret, err)
+            : s->level[0].ways == 1 ? run_words(s, w, limit, true, false, ret, err)
+                                    : run_words(s, w, limit, false, false, ret, err);
+    solo_end_words(s);
     leave_thread(s);
     return r;
 }

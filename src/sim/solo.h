@@ -16,36 +16,64 @@
 
 struct solo;
 
+/* Data that a reference is to, for all addresses from start to before end. */
+struct solo_data {
+    uint64_t start, end;
+    uint64_t origin, stride; /* where it begins, and after how many bytes members come again; 0: it has none */
+    uint32_t cell;
+};
+
+/* References that were not found at once in the first cache, and that were alike. */
+struct solo_miss {
+    uint32_t cell, by; /* by: the cell to which its line was lost, or UINT32_MAX */
+    uint8_t level;     /* as in struct sim_reference */
+    uint8_t cause;
+    bool was_recent; /* of a line that was replaced: a cache that may keep any lines would have it */
+    bool is_upgrade;
+    bool is_unknown;       /* nobody knows whether it missed, and it is not told */
+    uint64_t offset;       /* in an element; UINT64_MAX: of data without members */
+    uint64_t count, stall; /* how many, and how long they waited beyond a hit */
+};
+
 /* Who looks on. Cells and leaves are numbers of its own: what an instruction does to an object; a block on a call path. */
 struct solo_watch {
     void *context;
     const uint64_t
         *version; /* becomes another one when other data lie somewhere: at events, and when a cell is asked for */
-    /* The cell of a reference by an instruction (SIM_NO_INSN: by library code, for the call that stands at site). It holds for all addresses from start to before end. */
-    uint32_t (*cell)(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr, uint64_t *ret_start,
-                     uint64_t *ret_end);
+    /* What a reference by an instruction (SIM_NO_INSN: by library code, for the call that stands at site) is to. */
+    void (*data)(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr, struct solo_data *ret);
     /* So many references of a cell, and of these, writes; what is told here is everything but misses. */
     void (*refer)(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute);
-    /* A reference that was not found at once in the first cache. by: the cell to which its line was lost, or UINT32_MAX; number: so many
-     * references came before it. */
-    void (*miss)(void *context, uint32_t cell, uint32_t leaf, const struct sim_reference *r, bool was_recent,
-                 uint32_t by, uint64_t number);
-    /* A block begins that may have been called or returned to, or that calls or returns: the node of its path. */
-    uint32_t (*path)(void *context, uint32_t thread, const struct peet_record *block);
+    void (*miss)(void *context, const struct solo_miss *m);
+    /* So many misses, and how long they waited, since it was called last, in the window of time that it told then. Returns the number of the reference with
+     * which the window ends that this one is in. */
+    uint64_t (*window)(void *context, uint64_t number, uint64_t misses, uint64_t stall);
+    /* A block begins that may have been called, jumped or returned to, or that calls or returns: the node of its path, and where the innermost call that has not
+     * returned then returns to (0: nobody knows). last: its last instruction. has_jumped: the block before it has. */
+    uint32_t (*path)(void *context, uint32_t thread, uint64_t addr, const struct peet_insn *last, bool has_jumped,
+                     uint64_t *ret_back);
     /* An event, before anything comes of it. */
     void (*event)(void *context, uint32_t thread, const struct peet_event *e);
     uint32_t (*leaf)(void *context, uint32_t node, uint32_t block);
-    /* So often a leaf's block was executed, in so many cycles, if all is found at once. UINT32_MAX: a thread has not come to its first block. Cycles
-     * may also be taken back, modulo 2^64. */
-    void (*run)(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles);
+    /* So often a leaf's block was executed, in so many cycles, if all is found at once; and its misses, and how long they waited. UINT32_MAX: a thread has not come to
+     * its first block. Cycles may also be taken back, modulo 2^64. */
+    void (*run)(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall);
+    /* Of samples, else NULL: caches are empty where a window begins. Whether it is known that a line missed that none has; if it is not, it is for the
+     * watcher to count. is_new: no cache ever had it; number: of the reference, nearly. */
+    bool (*knows)(void *context, struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number);
+    /* A line of the first cache is used, the first time in a while, which is so long. */
+    void (*use)(void *context, struct solo *s, uint64_t line, uint64_t number, uint64_t wait);
 };
+
+/* The number of the last reference to a line that was used once; while the watcher is told of a use, of the one before. */
+uint64_t solo_last_use(struct solo *s, uint64_t line);
 
 bool solo_can(const struct machine_config *c);
 int solo_new(const struct machine_config *c, const struct peet_trace *t, const struct solo_watch *w, struct solo **ret,
              struct peet_err *err);
 void solo_free(struct solo *s);
 
-/* Executes words of a thread until they are used up or the limit is reached (0), or up to an event, which is told (1). */
+/* Executes words of a thread, or passes over them as they say, until they are used up or the limit is reached (0), or up to an event, which is told (1). */
 int solo_run(struct solo *s, uint32_t thread, struct source_words *w, uint64_t limit, struct peet_event *ret,
              struct peet_err *err);
 

@@ -20,42 +20,74 @@ static void know_states(struct solo *s)
     }
 }
 
+static bool brings(const struct own_cell *c)
+{
+    return c->op == BUS_READ || c->op == BUS_READ_OWN;
+}
+
+/* Whether all misses take the same time, and nobody but the line that goes has to do with them. */
+static bool is_lean(const struct solo *s)
+{
+    const struct own_cell *absent = s->config.protocol->own[PROTOCOL_ABSENT];
+
+    return s->is_ideal && s->levels == 1 && s->fabric.config.memory >= s->level[0].latency && brings(&absent[OWN_READ])
+           && brings(&absent[OWN_WRITE]);
+}
+
+static int no_memory(struct peet_err *err)
+{
+    return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
+}
+
+static int init_level(struct solo *s, const struct level_config *c, struct solo_level *l, struct peet_err *err)
+{
+    uint64_t entries = c->bytes / c->line;
+
+    l->ways = c->ways;
+    l->latency = c->latency;
+    l->mask = entries / c->ways - 1;
+    l->line = malloc(entries * sizeof *l->line);
+    l->state = calloc(entries, 1);
+    if (!l->line || !l->state)
+        return no_memory(err);
+    memset(l->line, 0xff, entries * sizeof *l->line);
+    if (l == &s->level[0]) {
+        s->first = calloc(entries, sizeof *s->first);
+        for (uint64_t i = 0; s->first && i < entries; i++)
+            s->first[i].seen[0] = s->first[i].seen[1] = SOLO_NONE;
+        return s->first ? 0 : no_memory(err);
+    }
+    l->stamp = calloc(entries, sizeof *l->stamp);
+    l->record = calloc(entries, sizeof(struct solo_line *));
+    return l->stamp && l->record ? 0 : no_memory(err);
+}
+
 int solo_caches_init(struct solo *s, struct peet_err *err)
 {
     uint64_t entries = 0;
+    int r;
 
     know_states(s);
     s->is_ideal = s->config.fabric_kind == &fabric_ideal;
     for (; s->levels < CONFIG_LEVELS && s->config.level[s->levels].bytes; s->levels++) {
         const struct level_config *c = &s->config.level[s->levels];
-        struct solo_level *l = &s->level[s->levels];
         entries = c->bytes / c->line;
-        l->ways = c->ways;
-        l->latency = c->latency;
-        l->mask = entries / c->ways - 1;
-        l->line = malloc(entries * sizeof *l->line);
-        l->stamp = calloc(entries, sizeof *l->stamp);
-        l->state = calloc(entries, 1);
-        if (!l->line || !l->stamp || !l->state)
-            return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
-        memset(l->line, 0xff, entries * sizeof *l->line);
+        if ((r = init_level(s, c, &s->level[s->levels], err)) < 0)
+            return r;
     }
-    uint64_t first = s->config.level[0].bytes / s->config.level[0].line;
-    for (unsigned i = 0; i < 2; i++) {
-        s->seen[i] = malloc(first * sizeof *s->seen[i]);
-        if (!s->seen[i])
-            return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
-        memset(s->seen[i], 0xff, first * sizeof *s->seen[i]);
-    }
-    s->record = calloc(first, sizeof(struct solo_line *));
-    if (!s->record)
-        return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
     struct fabric_config fabric = s->config.fabric;
     fabric.cpus = 1;
     fabric.line = s->config.level[0].line;
     solo_lines_init(s, entries);
     if (fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
-        return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
+        return no_memory(err);
+    s->is_lean = is_lean(s);
+    s->has_second = s->levels > 1 && s->level[1].latency >= s->level[0].latency;
+    for (unsigned i = 0; i < 2; i++) {
+        s->lean_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
+        for (unsigned k = 0; k < 2; k++)
+            s->lean_hidden[i][k] = s->seen_as[s->lean_state[i]][k] ? 0 : SOLO_NONE;
+    }
     return 0;
 }
 
@@ -65,22 +97,20 @@ void solo_caches_release(struct solo *s)
         free(s->level[i].line);
         free(s->level[i].stamp);
         free(s->level[i].state);
+        free(s->level[i].record);
     }
-    free(s->seen[0]);
-    free(s->seen[1]);
-    free(s->record);
+    free(s->first);
     fabric_release(&s->fabric);
     solo_lines_release(s);
 }
 
 /* An entry of the first cache as it can be seen, by its state. */
-static void show(struct solo *s, uint32_t entry)
+static void show(struct solo *s, uint32_t entry, uint64_t line)
 {
-    uint64_t line = s->level[0].line[entry];
     const uint8_t *as = s->seen_as[s->level[0].state[entry]];
 
-    s->seen[0][entry] = as[0] ? line : SOLO_NONE;
-    s->seen[1][entry] = as[1] ? line : SOLO_NONE;
+    s->first[entry].seen[0] = as[0] ? line : SOLO_NONE;
+    s->first[entry].seen[1] = as[1] ? line : SOLO_NONE;
 }
 
 /* ---- the fabric ---- */
@@ -111,57 +141,94 @@ static uint64_t transact(struct solo *s, uint64_t line, unsigned op, uint64_t no
 /* ---- what comes and what goes ---- */
 
 struct gone {
-    uint64_t line; /* SOLO_NONE: nothing had to go */
+    struct solo_line *record; /* NULL: nothing had to go */
+    uint64_t line;
     unsigned state;
 };
 
-/* A line comes into a level, in place of the one that was not used for the longest time. */
-static uint32_t put(struct solo *s, unsigned level, uint64_t line, unsigned state, struct gone *ret)
+uint32_t solo_oldest(const struct solo *s, uint64_t line)
 {
-    struct solo_level *l = &s->level[level];
-    uint32_t first = (uint32_t)(line & l->mask) * l->ways, e = first;
+    uint32_t ways = s->level[0].ways, e = (uint32_t)(line & s->level[0].mask) * ways, end = e + ways;
+    uint64_t least = s->first[e].stamp;
 
-    for (uint32_t i = first + 1; i < first + l->ways && l->line[e] != SOLO_NONE; i++)
-        if (l->line[i] == SOLO_NONE || l->stamp[i] < l->stamp[e])
-            e = i;
-    *ret = (struct gone){ l->line[e], l->state[e] };
-    if (level == 0 && ret->line != SOLO_NONE) {
-        s->gone = s->record[e];
-        s->gone->stamp = l->stamp[e];
-        s->gone->entry = 0;
+    for (uint32_t i = e + 1; i < end; i++) {
+        uint64_t stamp = s->first[i].stamp;
+        e = stamp < least ? i : e;
+        least = stamp < least ? stamp : least;
+    }
+    return e;
+}
+
+/* The same in a level behind it. */
+static uint32_t oldest_behind(const struct solo_level *l, uint64_t line)
+{
+    uint32_t e = (uint32_t)(line & l->mask) * l->ways, end = e + l->ways;
+    uint64_t least = l->stamp[e];
+
+    for (uint32_t i = e + 1; i < end; i++) {
+        uint64_t stamp = l->stamp[i];
+        e = stamp < least ? i : e;
+        least = stamp < least ? stamp : least;
+    }
+    return e;
+}
+
+/* A line comes into the first cache. */
+static struct gone put_first(struct solo *s, struct solo_line *record, uint64_t line, unsigned state)
+{
+    struct solo_level *l = &s->level[0];
+    uint32_t e = solo_oldest(s, line);
+    struct solo_entry *at = &s->first[e];
+    struct gone gone = { at->record, l->line[e], l->state[e] };
+
+    if (gone.record) {
+        gone.record->stamp = at->stamp;
+        gone.record->entry[0] = 0;
     }
     l->line[e] = line;
     l->state[e] = (uint8_t)state;
-    l->stamp[e] = level ? ++s->touches : s->number;
-    if (level == 0) {
-        s->record[e] = s->line;
-        s->line->entry = e + 1;
-        show(s, e);
-    }
-    return e;
+    at->stamp = s->number;
+    at->record = record;
+    record->entry[0] = e + 1;
+    show(s, e, line);
+    return gone;
+}
+
+/* And into one behind it. */
+static struct gone put_behind(struct solo *s, unsigned level, struct solo_line *record, uint64_t line, unsigned state)
+{
+    struct solo_level *l = &s->level[level];
+    uint32_t e = oldest_behind(l, line);
+    struct gone gone = { l->record[e], l->line[e], l->state[e] };
+
+    if (gone.record)
+        gone.record->entry[level] = 0;
+    l->line[e] = line;
+    l->state[e] = (uint8_t)state;
+    l->stamp[e] = ++s->touches;
+    l->record[e] = record;
+    record->entry[level] = e + 1;
+    return gone;
 }
 
 /* A line has gone out of a level. */
 static void push_out(struct solo *s, unsigned level, struct gone gone, uint64_t now)
 {
-    struct solo_line *l = solo_line_at(&s->lines, gone.line);
+    struct solo_line *l = gone.record;
 
     if (level + 1 < s->levels && l->is_lost) /* a level behind gave it up, too, and it has left */
         return;
     for (unsigned i = level; i-- > 0;)
-        if (solo_find(&s->level[i], gone.line) != UINT32_MAX)
+        if (l->entry[i])
             return; /* the processor still has it */
-    for (unsigned i = level + 1; i < s->levels; i++) {
-        uint32_t e = solo_find(&s->level[i], gone.line);
-        if (e != UINT32_MAX) {
-            s->level[i].state[e] = (uint8_t)gone.state;
+    for (unsigned i = level + 1; i < s->levels; i++)
+        if (l->entry[i]) {
+            s->level[i].state[l->entry[i] - 1] = (uint8_t)gone.state;
             return;
         }
-    }
     if (s->is_dirty[gone.state] && level + 1 < s->levels) {
-        struct gone next;
-        put(s, level + 1, gone.line, gone.state, &next);
-        if (next.line != SOLO_NONE)
+        struct gone next = put_behind(s, level + 1, l, gone.line, gone.state);
+        if (next.record)
             push_out(s, level + 1, next, now);
         return;
     }
@@ -173,47 +240,104 @@ static void push_out(struct solo *s, unsigned level, struct gone gone, uint64_t 
     }
 }
 
+/* What went out of the first cache is in the next one, mostly. */
+static bool is_behind(struct solo *s, const struct gone *gone)
+{
+    bool is_there = false;
+
+    for (unsigned k = 1; k < s->levels; k++)
+        if (gone->record->entry[k]) {
+            s->level[k].state[gone->record->entry[k] - 1] = (uint8_t)gone->state;
+            is_there = true;
+        }
+    return is_there;
+}
+
+/* A line from the second cache comes into the first. */
+static void fill_first(struct solo *s, struct solo_line *l, uint64_t line, unsigned state, uint64_t now)
+{
+    struct gone gone = put_first(s, l, line, state);
+
+    if (gone.record && !is_behind(s, &gone))
+        push_out(s, 0, gone, now);
+}
+
+void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64_t now)
+{
+    uint32_t e = l->entry[1] - 1;
+
+    s->second++;
+    s->level[1].stamp[e] = ++s->touches;
+    fill_first(s, l, line, s->level[1].state[e], now);
+}
+
 /* Puts a line into the levels before `level`, and lets go what has to. The innermost state is the valid one, also of a line that several levels give up. */
-static uint32_t fill(struct solo *s, unsigned level, uint64_t line, unsigned state, uint64_t now)
+static void fill(struct solo *s, unsigned level, struct solo_line *l, uint64_t line, unsigned state, uint64_t now)
 {
     struct gone gone[CONFIG_LEVELS];
-    uint32_t entry = 0;
 
-    for (unsigned i = level; i-- > 0;)
-        entry = put(s, i, line, state, &gone[i]);
+    for (unsigned i = level; i-- > 1;)
+        gone[i] = put_behind(s, i, l, line, state);
+    gone[0] = put_first(s, l, line, state);
     for (unsigned i = 0; i < level; i++) {
-        bool is_behind = false;
-        for (unsigned k = i + 1; gone[i].line != SOLO_NONE && k < s->levels; k++) {
-            uint32_t e = solo_find(&s->level[k], gone[i].line);
-            if (e != UINT32_MAX)
-                s->level[k].state[e] = (uint8_t)gone[i].state;
-            if (k < level && gone[k].line == gone[i].line)
+        bool is_there = false;
+        for (unsigned k = i + 1; gone[i].record && k < s->levels; k++) {
+            uint32_t e = gone[i].record->entry[k];
+            if (e)
+                s->level[k].state[e - 1] = (uint8_t)gone[i].state;
+            if (k < level && gone[k].record == gone[i].record)
                 gone[k] = gone[i];
-            is_behind |= e != UINT32_MAX;
+            is_there |= e != 0;
         }
-        if (i == 0 && is_behind)
-            gone[i].line = SOLO_NONE;
+        if (i == 0 && is_there)
+            gone[i].record = NULL;
     }
     for (unsigned i = level; i-- > 0;)
-        if (gone[i].line != SOLO_NONE)
+        if (gone[i].record)
             push_out(s, i, gone[i], now);
-    return entry;
 }
 
 /* The same where there is one level. */
-static uint32_t fill_only(struct solo *s, uint64_t line, unsigned state, uint64_t now)
+static void fill_only(struct solo *s, struct solo_line *l, uint64_t line, unsigned state, uint64_t now)
 {
-    struct gone gone;
-    uint32_t e = put(s, 0, line, state, &gone);
+    struct gone gone = put_first(s, l, line, state);
 
-    if (gone.line == SOLO_NONE)
-        return e;
-    s->gone->by = s->cell ? s->cell : s->gone->by;
+    if (!gone.record)
+        return;
+    gone.record->by = s->cell ? s->cell : gone.record->by;
     if (s->is_dirty[gone.state]) {
         s->counts.write_backs++;
         transact(s, gone.line, BUS_WRITE_BACK, now);
     }
-    return e;
+}
+
+void solo_count_lean(struct solo *s)
+{
+    const struct own_cell *absent = s->config.protocol->own[PROTOCOL_ABSENT];
+    struct fabric_use *use = &s->fabric.use;
+    uint64_t backs = s->lean_write_backs, misses = 0;
+
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t of_kind = s->lean[i][0] + s->lean[i][1];
+        use->by_op[absent[i ? OWN_WRITE : OWN_READ].op] += of_kind;
+        s->counts.causes[MISS_cold] += s->lean[i][0];
+        s->counts.causes[MISS_replaced] += s->lean[i][1];
+        misses += of_kind;
+    }
+    uint64_t farther = s->second * (s->level[1].latency - s->level[0].latency);
+    s->counts.hits[0] -= misses + s->second;
+    s->counts.hits[1] += s->second;
+    s->counts.stall += farther;
+    s->time.stall += farther;
+    s->counts.misses += misses;
+    s->counts.stall += misses * (s->fabric.config.memory - s->level[0].latency);
+    s->time.stall += misses * (s->fabric.config.memory - s->level[0].latency);
+    s->counts.write_backs += backs;
+    use->by_op[BUS_WRITE_BACK] += backs;
+    use->transactions += misses + backs;
+    use->moved += (misses + backs) * s->length;
+    memset(s->lean, 0, sizeof s->lean);
+    s->lean_write_backs = s->second = 0;
 }
 
 /* ---- references ---- */
@@ -229,14 +353,14 @@ static uint64_t write_here(struct solo *s, uint32_t entry, uint64_t line, uint64
         *ret_upgrade = true;
     }
     s->level[0].state[entry] = cell->alone;
-    show(s, entry);
+    show(s, entry, line);
     return stall;
 }
 
-static void miss(struct solo *s, uint64_t line, bool is_write, uint64_t now, struct solo_outcome *ret)
+static void miss(struct solo *s, struct solo_line *l, uint64_t line, bool is_write, uint64_t now,
+                 struct solo_outcome *ret)
 {
     const struct own_cell *cell = &s->config.protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
-    struct solo_line *l = s->line;
 
     s->counts.misses++;
     ret->cause = l->was_here ? MISS_replaced : MISS_cold;
@@ -245,30 +369,48 @@ static void miss(struct solo *s, uint64_t line, bool is_write, uint64_t now, str
     ret->stall = transact(s, line, cell->op, now);
     l->was_here = true;
     l->is_lost = false;
-    ret->entry = s->levels == 1 ? fill_only(s, line, cell->alone, now) : fill(s, s->levels, line, cell->alone, now);
+    if (s->levels == 1)
+        fill_only(s, l, line, cell->alone, now);
+    else
+        fill(s, s->levels, l, line, cell->alone, now);
 }
 
-struct solo_outcome solo_touch(struct solo *s, uint64_t line, enum peet_kind kind, uint64_t now)
+/* A line that some level has. */
+static void hit(struct solo *s, struct solo_line *l, uint64_t line, bool is_write, uint64_t now,
+                struct solo_outcome *ret)
+{
+    struct solo_level *at = &s->level[ret->level];
+    uint32_t e = l->entry[ret->level] - 1;
+
+    s->counts.hits[ret->level]++;
+    ret->stall = at->latency;
+    if (ret->level == 0) {
+        s->first[e].stamp = s->number;
+    } else {
+        at->stamp[e] = ++s->touches;
+        if (ret->level == 1)
+            fill_first(s, l, line, at->state[e], now);
+        else
+            fill(s, ret->level, l, line, at->state[e], now);
+    }
+    if (is_write)
+        ret->stall += write_here(s, l->entry[0] - 1, line, now, &ret->is_upgrade);
+}
+
+struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now)
 {
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
     struct solo_outcome o = { .cause = MISS_KINDS };
     uint64_t waited = s->counts.waited;
-    uint32_t e = UINT32_MAX;
 
     s->counts.writes += is_write;
     s->counts.reads += kind != PEET_STORE;
-    while (o.level < s->levels && (e = solo_find(&s->level[o.level], line)) == UINT32_MAX)
+    while (o.level < s->levels && !l->entry[o.level])
         o.level++;
-    if (e == UINT32_MAX) {
-        miss(s, line, is_write, now, &o);
-    } else {
-        s->counts.hits[o.level]++;
-        o.stall = s->level[o.level].latency;
-        s->level[o.level].stamp[e] = o.level ? ++s->touches : s->number;
-        o.entry = o.level ? fill(s, o.level, line, s->level[o.level].state[e], now) : e;
-        if (is_write)
-            o.stall += write_here(s, o.entry, line, now, &o.is_upgrade);
-    }
+    if (o.level == s->levels)
+        miss(s, l, line, is_write, now, &o);
+    else
+        hit(s, l, line, is_write, now, &o);
     if (kind == PEET_PREFETCH) { /* nobody waits for it */
         o.stall = 0;
         s->counts.waited = waited;

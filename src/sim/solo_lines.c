@@ -49,7 +49,7 @@ struct solo_line *solo_lines_page(struct solo_lines *l, uint64_t page)
 
 static uint64_t last_use(const struct solo *s, const struct solo_line *l)
 {
-    return l->entry ? s->level[0].stamp[l->entry - 1] : l->stamp;
+    return l->entry[0] ? s->first[l->entry[0] - 1].stamp : l->stamp;
 }
 
 static struct solo_interval *interval_at(struct solo *s, uint32_t number)
@@ -70,7 +70,7 @@ bool solo_is_recent(const struct solo *s, const struct solo_line *l)
     return newer < r->most;
 }
 
-static void put(struct solo *s, struct solo_line *l)
+static inline void put(struct solo *s, struct solo_line *l)
 {
     struct solo_interval *now = interval_at(s, s->recent.now);
 
@@ -84,12 +84,10 @@ static void put(struct solo *s, struct solo_line *l)
     l->interval = s->recent.now;
 }
 
-void solo_use(struct solo *s, struct solo_line *l)
+void solo_use_anew(struct solo *s, struct solo_line *l)
 {
     struct solo_recent *r = &s->recent;
 
-    if (l->interval == r->now)
-        return;
     if (l->interval >= r->border && l->interval)
         interval_at(s, l->interval)->lines--;
     r->newer += l->interval <= r->border && r->border < r->now; /* an interval may have more lines than the cache */
@@ -147,5 +145,6 @@ void solo_end_interval(struct solo *s)
         pack(s);
     r->now++;
     interval_at(s, r->now)->count = interval_at(s, r->now)->lines = 0;
+    r->before = r->since;
     r->since = s->number;
 }

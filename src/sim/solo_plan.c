@@ -21,15 +21,17 @@ static void *room(struct solo *s, size_t count, size_t size)
 
 static void add_site(struct solo_stretch *x, const struct plan_op *op, uint32_t issued)
 {
-    x->site[x->sites++] = (struct solo_site){ .disp = (int64_t)op->record.addr,
-                                              .insn = op->record.id,
-                                              .size = op->record.size,
-                                              .kind = op->record.kind,
-                                              .base = op->base,
-                                              .index = op->index,
-                                              .scale = op->scale,
-                                              .issued = issued,
-                                              .part = (uint16_t)(x->parts - 1) };
+    x->site[x->sites++] =
+        (struct solo_site){ .disp = (int64_t)op->record.addr,
+                            .insn = op->record.id,
+                            .size = op->record.size,
+                            .kind = op->record.kind,
+                            .is_write = op->record.kind == PEET_STORE || op->record.kind == PEET_UPDATE,
+                            .base = op->base,
+                            .index = op->index,
+                            .scale = op->scale,
+                            .issued = issued,
+                            .part = (uint16_t)(x->parts - 1) };
     x->kinds[op->record.kind]++;
     x->is_indexed |= op->index != PEET_SRC_ZERO;
 }
@@ -45,13 +47,12 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
     x->cost += (uint32_t)p->cycles;
     x->insns += head->size;
     uint8_t last = b->insn[b->insns - 1].class;
-    x->moves |= last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return || last == PEET_CL_jump
-                || last == PEET_CL_jump_indirect;
-}
-
-static bool writes(const struct solo_site *site)
-{
-    return site->kind == PEET_STORE || site->kind == PEET_UPDATE;
+    uint8_t turn = last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return ? SOLO_MOVES
+                   : last == PEET_CL_jump || last == PEET_CL_jump_indirect                         ? SOLO_JUMPS
+                                                                                                   : SOLO_ON;
+    x->turn = turn > x->turn ? turn : x->turn;
+    if (x->parts == 1)
+        x->last = b->insn[b->insns - 1];
 }
 
 /* Whether the site can go into the cluster; it does then. */
@@ -61,7 +62,7 @@ static bool join(const struct solo *s, struct solo_cluster *c, const struct solo
     uint64_t first = (int64_t)(start - c->first) < 0 ? start : c->first;
     uint64_t last = (int64_t)(end - c->last) > 0 ? end : c->last;
 
-    if (c->base != site->base || c->index != site->index || c->scale != site->scale || c->is_write != writes(site)
+    if (c->base != site->base || c->index != site->index || c->scale != site->scale || c->is_write != site->is_write
         || last - first >= s->length)
         return false;
     c->first = first;
@@ -93,7 +94,7 @@ static void make_clusters(struct solo *s, struct solo_stretch *x)
                                                            .base = site->base,
                                                            .index = site->index,
                                                            .scale = site->scale,
-                                                           .is_write = writes(site),
+                                                           .is_write = site->is_write,
                                                            .order = i,
                                                            .sites = 1,
                                                            .site = room(s, x->sites - i, sizeof(uint16_t)) };
@@ -114,6 +115,7 @@ static struct solo_stretch *begin_stretch(struct solo *s, size_t parts, size_t s
     struct solo_stretch *x = room(s, 1, sizeof *x);
 
     *x = (struct solo_stretch){ .part = room(s, parts, sizeof *x->part), .site = room(s, sites, sizeof *x->site) };
+    x->number = s->stretch_count++;
     x->next = s->stretches;
     s->stretches = x;
     return x;
@@ -166,6 +168,9 @@ static struct solo_stretch *stretch_of_node(struct solo *s, const struct plan_no
         else
             add_site(x, &n->op[i], x->cost);
     end_stretch(s, x);
+    for (unsigned i = 0, site = 0; n->step && i < n->operands; i++)
+        if (n->op[i].record.kind != PEET_BLOCK)
+            x->cluster[x->site[site++].cluster].step = n->step[i];
     return x;
 }
 
@@ -182,7 +187,7 @@ static void plan_loop(struct solo *s, struct solo_item *to, const struct item *i
         if (to->plan->node[i].kind != PLAN_LOOP)
             to->node[i] = stretch_of_node(s, &to->plan->node[i]);
     for (unsigned i = 0; i < item->loop->nodes && to->plan; i++)
-        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->moves)
+        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->turn != SOLO_ON)
             to->plan = NULL; /* what it calls has to be followed */
 }
 

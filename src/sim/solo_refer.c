@@ -10,21 +10,109 @@
 static void tell_site(struct solo *s, const struct solo_stretch *x, struct solo_site *site)
 {
     uint64_t references = (x->is_varying ? 0 : x->runs - site->since) + site->extra;
-    bool is_write = site->kind == PEET_STORE || site->kind == PEET_UPDATE;
     uint64_t latency = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
 
     if (site->has_cell && references)
-        s->watch.refer(s->watch.context, site->cell, references, is_write ? references : 0, references * latency);
+        s->watch.refer(s->watch.context, site->data.cell, references, site->is_write ? references : 0,
+                       references * latency);
     site->since = x->runs;
     site->extra = 0;
 }
 
-static void tell_leaves(struct solo *s, struct solo_stretch *x)
+/* What was run up to here was on this path. */
+static void count_path(struct solo_stretch *x)
 {
-    for (unsigned i = 0; i < x->parts && x->runs > x->settled; i++)
-        s->watch.run(s->watch.context, x->part[i].leaf, x->runs - x->settled,
-                     (x->runs - x->settled) * x->part[i].cycles);
+    if (x->path)
+        x->path->runs += x->runs - x->settled;
     x->settled = x->runs;
+}
+
+static void tell_path(struct solo *s, struct solo_path *p)
+{
+    const struct solo_stretch *x = p->stretch;
+
+    for (unsigned i = 0; i < x->parts; i++) {
+        struct solo_leaf *l = &p->part[i];
+        if (p->runs | l->misses | l->stall)
+            s->watch.run(s->watch.context, l->leaf, p->runs, p->runs * x->part[i].cycles, l->misses, l->stall);
+        l->misses = l->stall = 0;
+    }
+    p->runs = 0;
+}
+
+static struct solo_path *make_path(struct solo *s, struct solo_stretch *x, uint32_t node)
+{
+    struct solo_path **known = map_put(&s->paths, x->number, node), *p;
+
+    assert(known); /* these tables are small beside what is simulated */
+    if (*known)
+        return *known;
+    p = arena_alloc(&s->arena, sizeof *p + x->parts * sizeof *p->part);
+    assert(p);
+    *p = (struct solo_path){ .stretch = x, .node = node, .next = s->all_paths };
+    for (unsigned i = 0; i < x->parts; i++)
+        p->part[i] = (struct solo_leaf){ .leaf = s->watch.leaf(s->watch.context, node, x->part[i].head.id) };
+    return *known = s->all_paths = p;
+}
+
+static void take_path(struct solo *s, struct solo_stretch *x)
+{
+    uint64_t hash = ((uint64_t)x->number << 32 | s->node) * 0x9e3779b97f4a7c15u;
+    struct solo_path **near = &s->path_near[hash >> (64 - SOLO_PATH_BITS)];
+
+    count_path(x);
+    if (!*near || (*near)->stretch != x || (*near)->node != s->node)
+        *near = make_path(s, x, s->node);
+    x->path = *near;
+}
+
+static uint64_t how(unsigned level, unsigned cause, bool was_recent, bool is_upgrade)
+{
+    return level | cause << 8 | (unsigned)was_recent << 16 | (unsigned)is_upgrade << 24;
+}
+
+static void tell_met(struct solo *s, struct solo_met *m)
+{
+    const struct solo_miss miss = { .cell = (uint32_t)(m->who >> 32),
+                                    .by = (uint32_t)m->who,
+                                    .level = (uint8_t)m->how,
+                                    .cause = (uint8_t)(m->how >> 8),
+                                    .was_recent = m->how >> 16 & 1,
+                                    .is_upgrade = m->how >> 24 & 1,
+                                    .offset = m->offset,
+                                    .count = m->count,
+                                    .stall = m->stall };
+
+    if (m->count)
+        s->watch.miss(s->watch.context, &miss);
+    m->count = m->stall = 0;
+}
+
+/* Those that are alike are told together. */
+static inline void meet(struct solo *s, uint64_t who, uint64_t how, uint64_t offset, uint64_t stall)
+{
+    uint64_t hash = (who ^ offset << 20 ^ how << 40) * 0x9e3779b97f4a7c15u;
+    struct solo_met *met = &s->met[hash >> (64 - SOLO_MET_BITS)];
+
+    if (met->who != who || met->offset != offset || met->how != how) {
+        tell_met(s, met);
+        met->who = who;
+        met->offset = offset;
+        met->how = how;
+    }
+    met->count++;
+    met->stall += stall;
+}
+
+/* Those of the window that this reference is in; perhaps it is the first one there. */
+static inline void see_window(struct solo *s, uint64_t misses, uint64_t stall)
+{
+    if (__builtin_expect(s->time.references >= s->window_end, 0)) {
+        s->window_end = s->watch.window(s->watch.context, s->time.references, s->window_misses, s->window_stall);
+        s->window_misses = s->window_stall = 0;
+    }
+    s->window_misses += misses;
+    s->window_stall += stall;
 }
 
 /* What runs add up to if all is found at once; where it was not, that is taken off already. */
@@ -51,9 +139,16 @@ void solo_settle(struct solo *s)
     for (struct solo_stretch *x = s->stretches; x; x = x->next) {
         for (unsigned i = 0; i < x->sites; i++)
             tell_site(s, x, &x->site[i]);
-        tell_leaves(s, x);
+        count_path(x);
         count_runs(s, x);
     }
+    for (struct solo_path *p = s->all_paths; p; p = p->next)
+        tell_path(s, p);
+    solo_count_lean(s);
+    for (unsigned i = 0; i < SOLO_MET; i++)
+        tell_met(s, &s->met[i]);
+    s->window_end = s->watch.window(s->watch.context, s->time.references, s->window_misses, s->window_stall);
+    s->window_misses = s->window_stall = 0;
 }
 
 void solo_counts(const struct solo *s, struct memory_counts *ret)
@@ -67,11 +162,8 @@ void solo_renew(struct solo *s, struct solo_stretch *x)
     if (x->current >> 32 != s->version)
         for (unsigned i = 0; i < x->clusters; i++)
             x->cluster[i].span = 0;
-    if ((uint32_t)x->current != s->node || !x->current) {
-        tell_leaves(s, x);
-        for (unsigned i = 0; i < x->parts; i++)
-            x->part[i].leaf = s->watch.leaf(s->watch.context, s->node, x->part[i].head.id);
-    }
+    if (!x->path || x->path->node != s->node)
+        take_path(s, x);
     x->current = s->current;
 }
 
@@ -79,7 +171,7 @@ void solo_renew(struct solo *s, struct solo_stretch *x)
 static void locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr)
 {
     tell_site(s, x, site);
-    site->cell = s->watch.cell(s->watch.context, s->thread, site->insn, 0, addr, &site->start, &site->end);
+    s->watch.data(s->watch.context, s->thread, site->insn, 0, addr, &site->data);
     site->has_cell = true;
     solo_see_version(s);
 }
@@ -91,10 +183,11 @@ void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_cluster *c,
     for (unsigned i = 0; i < c->sites; i++) {
         struct solo_site *site = &x->site[c->site[i]];
         uint64_t addr = base + (uint64_t)site->disp;
-        if (!site->has_cell || c->span == 0 || addr - site->start >= site->end - site->start)
+        const struct solo_data *d = &site->data;
+        if (!site->has_cell || c->span == 0 || addr - d->start >= d->end - d->start)
             locate_site(s, x, site, addr);
-        below = addr - site->start < below ? addr - site->start : below;
-        above = site->end - addr < above ? site->end - addr : above;
+        below = addr - d->start < below ? addr - d->start : below;
+        above = d->end - addr < above ? d->end - addr : above;
     }
     for (unsigned i = 0; s->version != version && i < x->clusters; i++)
         x->cluster[i].span = 0; /* what was looked up before may be something else now */
@@ -104,21 +197,42 @@ void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_cluster *c,
 
 /* ---- one by one ---- */
 
-/* All lines of a reference; what the watcher is to know of it, but who it is. */
+/* Whether all caches have lost a line. */
+static bool is_replaced(const struct solo *s, const struct solo_line *l)
+{
+    for (unsigned i = 0; i < s->levels; i++)
+        if (l->entry[i])
+            return false;
+    return l->was_here;
+}
+
+/* Whether a sample does not know if a line that is nowhere was missed. */
+static inline bool is_unknown(struct solo *s, uint32_t cell, uint64_t line, unsigned cause)
+{
+    return __builtin_expect(s->watch.knows != NULL, 0)
+           && !s->watch.knows(s->watch.context, s, cell, line, cause == MISS_cold, s->number);
+}
+
+/* All lines of a reference; m: what the watcher is to know of the first one. */
 static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now,
-                                 bool *ret_recent, uint32_t *ret_by)
+                                 struct solo_miss *m)
 {
     struct solo_outcome all = { .cause = MISS_KINDS };
     uint64_t first = addr >> s->shift, last = (addr + (size ? size : 1) - 1) >> s->shift;
+    bool known = false, unknown = false;
 
     for (uint64_t line = first; line <= last; line++) {
-        struct solo_line *l = s->line = solo_line_at(&s->lines, line);
+        struct solo_line *l = solo_line_at(&s->lines, line);
         if (line == first) {
-            *ret_recent = solo_is_recent(s, l);
-            *ret_by = l->by - 1;
+            m->was_recent = (first != last || is_replaced(s, l)) && solo_is_recent(s, l); /* of others nobody asks */
+            m->by = l->by - 1;
         }
-        struct solo_outcome o = solo_touch(s, line, kind, now + all.stall);
-        solo_use(s, l);
+        if (__builtin_expect(s->watch.use != NULL, 0) && l->was_here && !is_replaced(s, l))
+            s->watch.use(s->watch.context, s, line, s->number, 1);
+        struct solo_outcome o = solo_touch(s, l, line, kind, now + all.stall);
+        if (o.cause != MISS_KINDS && s->cell)
+            *(is_unknown(s, s->cell - 1, line, o.cause) ? &unknown : &known) = true;
+        solo_use_untold(s, l);
         s->number++;
         solo_uses_end(s);
         all.stall += o.stall;
@@ -128,24 +242,28 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
                                                                      : all.cause;
         all.is_upgrade |= o.is_upgrade;
     }
+    m->is_unknown = unknown && !known;
     return all;
 }
 
-static void see(struct solo *s, const struct solo_outcome *o, uint64_t hit, uint32_t cell, uint32_t leaf,
-                struct sim_reference *r, bool was_recent, uint32_t by)
+static uint64_t offset_in(const struct solo_data *d, uint64_t addr)
+{
+    return d->stride ? (addr - d->origin) % d->stride : UINT64_MAX;
+}
+
+/* A reference that may have waited: whether the watcher is to know. */
+static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, struct solo_miss *m)
 {
     if (o->level == 0 && !o->is_upgrade && o->stall <= hit)
-        return;
-    if (o->stall < hit) { /* a level that is farther away may be faster: less than what was told */
-        s->watch.refer(s->watch.context, cell, 0, 0, o->stall - hit);
-        s->watch.run(s->watch.context, leaf, 0, o->stall - hit);
-    }
-    r->context = s->thread;
-    r->level = o->level;
-    r->cause = o->cause;
-    r->is_upgrade = o->is_upgrade;
-    r->stall = o->stall;
-    s->watch.miss(s->watch.context, cell, leaf, r, was_recent, by, s->time.references);
+        return false;
+    m->cause = o->cause;
+    m->stall = o->stall > hit ? o->stall - hit : 0;
+    if ((m->cause == MISS_KINDS && m->stall == 0) || m->is_unknown)
+        return false;
+    meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset,
+         m->stall);
+    see_window(s, m->cause != MISS_KINDS, m->stall);
+    return true;
 }
 
 /* A reference at that time. */
@@ -153,50 +271,117 @@ static uint64_t refer(struct solo *s, struct solo_stretch *x, struct solo_site *
                       uint64_t now)
 {
     uint64_t waited = s->counts.waited, hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
-    bool was_recent = false;
-    uint32_t by = 0;
+    struct solo_miss m = { .cell = site->data.cell, .offset = offset_in(&site->data, addr) };
+    struct solo_leaf *part = &x->path->part[site->part];
 
-    s->cell = site->cell + 1;
-    struct solo_outcome o = touch(s, addr, size, (enum peet_kind)site->kind, now, &was_recent, &by);
-    struct sim_reference r = {
-        .insn = site->insn, .addr = addr, .now = now, .size = (uint32_t)size, .kind = site->kind
-    };
-    r.waited = s->counts.waited - waited;
-    s->time.bus += r.waited;
-    s->time.stall += o.stall - r.waited;
-    see(s, &o, hit, site->cell, x->part[site->part].leaf, &r, was_recent, by);
+    s->cell = site->data.cell + 1;
+    struct solo_outcome o = touch(s, addr, size, (enum peet_kind)site->kind, now, &m);
+    waited = s->counts.waited - waited;
+    s->time.bus += waited;
+    s->time.stall += o.stall - waited;
+    if (see(s, &o, hit, &m)) {
+        part->misses += m.cause != MISS_KINDS;
+        part->stall += m.stall;
+    }
+    if (o.stall < hit) { /* a level that is farther away may be faster: less than what was told */
+        s->watch.refer(s->watch.context, site->data.cell, 0, 0, o.stall - hit);
+        s->watch.run(s->watch.context, part->leaf, 0, o.stall - hit, 0, 0);
+    }
     return o.stall;
+}
+
+/* The same for a line that is not in the only cache. */
+static inline uint64_t refer_leanly(struct solo *s, struct solo_stretch *x, const struct solo_site *site,
+                                    struct solo_line *l, uint64_t addr)
+{
+    struct solo_leaf *part = &x->path->part[site->part];
+    uint64_t stall = s->fabric.config.memory - s->level[0].latency;
+    uint64_t who = (uint64_t)site->data.cell << 32 | (l->by - 1);
+    unsigned cause = l->was_here ? MISS_replaced : MISS_cold;
+    bool was_recent = l->was_here && solo_is_recent(s, l);
+
+    s->cell = site->data.cell + 1;
+    solo_put_leanly(s, l, addr >> s->shift, site->is_write);
+    bool unknown = is_unknown(s, site->data.cell, addr >> s->shift, cause);
+    solo_use_untold(s, l);
+    s->number++;
+    solo_uses_end(s);
+    if (unknown)
+        return stall;
+    meet(s, who, how(SIM_BEYOND, cause, was_recent, false), offset_in(&site->data, addr), stall);
+    see_window(s, 1, stall);
+    part->misses++;
+    part->stall += stall;
+    return stall;
+}
+
+/* The same for a line that is read, and that the second cache has. */
+static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, const struct solo_site *site,
+                                    struct solo_line *l, uint64_t addr, uint64_t now)
+{
+    uint64_t stall = s->level[1].latency - s->level[0].latency;
+    uint64_t who = (uint64_t)site->data.cell << 32 | (l->by - 1);
+
+    s->cell = site->data.cell + 1;
+    if (__builtin_expect(s->watch.use != NULL, 0))
+        s->watch.use(s->watch.context, s, addr >> s->shift, s->number, 1);
+    solo_take_second(s, l, addr >> s->shift, now);
+    solo_use_untold(s, l);
+    s->number++;
+    solo_uses_end(s);
+    if (stall) {
+        meet(s, who, how(1, MISS_KINDS, false, false), offset_in(&site->data, addr), stall);
+        see_window(s, 0, stall);
+        x->path->part[site->part].stall += stall;
+    }
+    return stall;
 }
 
 uint64_t solo_refer_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr, uint64_t now)
 {
+    if (s->is_lean && addr >> s->shift == (addr + site->size - 1) >> s->shift && site->kind != PEET_PREFETCH) {
+        struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
+        if (!l->entry[0])
+            return refer_leanly(s, x, site, l, addr);
+    }
+    if (s->has_second && site->kind == PEET_LOAD && addr >> s->shift == (addr + site->size - 1) >> s->shift) {
+        struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
+        if (!l->entry[0] && l->entry[1])
+            return refer_second(s, x, site, l, addr, now);
+    }
     uint64_t hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
     uint64_t stall = refer(s, x, site, addr, site->size, now);
 
     s->counts.reads -= site->kind != PEET_STORE;
-    s->counts.writes -= site->kind == PEET_STORE || site->kind == PEET_UPDATE;
+    s->counts.writes -= site->is_write;
     s->counts.hits[0]--;
     s->counts.stall -= hit;
     s->time.stall -= hit;
     return stall - hit;
 }
 
-void solo_run_slowly(struct solo *s, struct solo_stretch *x)
+static inline __attribute__((always_inline)) uint64_t run_sites(struct solo *s, struct solo_stretch *x, bool direct)
 {
     uint64_t references = s->time.references, waited = 0;
 
-    for (unsigned i = 0; i < x->clusters; i++)
-        if (s->base[i] - x->cluster[i].low >= x->cluster[i].span)
-            solo_locate(s, x, &x->cluster[i], s->base[i]);
     for (unsigned i = 0; i < x->sites; i++) {
         struct solo_site *site = &x->site[i];
         uint64_t addr = s->base[site->cluster] + (uint64_t)site->disp;
-        if (solo_is_easy(s, x, site, addr))
+        if (solo_is_easy(s, site, addr, x->cluster[site->cluster].hint[0], direct))
             continue;
         s->time.references = references + i;
         waited += solo_refer_site(s, x, site, addr, s->time.clock + site->issued + waited);
     }
     s->time.references = references + x->sites;
+    return waited;
+}
+
+void solo_run_slowly(struct solo *s, struct solo_stretch *x)
+{
+    for (unsigned i = 0; i < x->clusters; i++)
+        if (s->base[i] - x->cluster[i].low >= x->cluster[i].span)
+            solo_locate(s, x, &x->cluster[i], s->base[i]);
+    uint64_t waited = s->level[0].ways == 1 ? run_sites(s, x, true) : run_sites(s, x, false);
     s->time.clock += x->cycles + waited;
     x->runs++;
 }
@@ -226,7 +411,8 @@ int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_b
         addr -= o->down && bytes ? bytes - o->size : 0;
         for (uint64_t here; bytes > 0; bytes -= here, addr += here) {
             here = bytes < PEET_MAX_SIZE ? bytes : PEET_MAX_SIZE;
-            if (!site->has_cell || site->version != s->version || addr - site->start >= site->end - site->start) {
+            const struct solo_data *d = &site->data;
+            if (!site->has_cell || site->version != s->version || addr - d->start >= d->end - d->start) {
                 locate_site(s, x, site, addr);
                 site->version = s->version;
             }
@@ -236,7 +422,7 @@ int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_b
             s->time.references++;
         }
     }
-    s->watch.run(s->watch.context, x->part[0].leaf, 0, hits);
+    s->watch.run(s->watch.context, x->path->part[0].leaf, 0, hits, 0, 0);
     s->time.clock += x->cost + stall;
     x->runs++;
     return 0;
@@ -246,39 +432,32 @@ int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_b
 
 uint64_t solo_access(struct solo *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now)
 {
-    uint32_t unused_by;
-    bool unused;
+    struct solo_miss unused = { 0 };
 
     s->cell = 0;
-    return touch(s, addr, size, kind, now, &unused, &unused_by).stall;
+    return touch(s, addr, size, kind, now, &unused).stall;
 }
 
 uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site, uint64_t issue)
 {
-    uint64_t waited = s->counts.waited, hit = s->level[0].latency, start, end;
+    uint64_t waited = s->counts.waited, hit = s->level[0].latency;
     const struct solo_stretch *last = thread < s->thread_count ? s->threads[thread].last : NULL;
-    uint32_t leaf = last ? last->part[last->parts - 1].leaf : UINT32_MAX;
-    bool was_recent = false;
-    uint32_t by = 0;
-    struct sim_reference seen = { .insn = r->id,
-                                  .site = site,
-                                  .addr = r->addr,
-                                  .now = s->time.clock,
-                                  .size = r->size,
-                                  .kind = r->kind,
-                                  .issue = issue };
+    uint32_t leaf = last ? last->path->part[last->parts - 1].leaf : UINT32_MAX;
+    struct solo_data data;
 
     s->thread = thread;
-    uint32_t cell = s->watch.cell(s->watch.context, thread, r->id, site, r->addr, &start, &end);
+    s->watch.data(s->watch.context, thread, r->id, site, r->addr, &data);
     solo_see_version(s);
-    s->cell = cell + 1;
-    struct solo_outcome o = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &was_recent, &by);
-    seen.waited = s->counts.waited - waited;
-    s->watch.refer(s->watch.context, cell, 1, r->kind == PEET_STORE || r->kind == PEET_UPDATE, issue + hit);
-    s->watch.run(s->watch.context, leaf, 0, issue + hit);
-    see(s, &o, hit, cell, leaf, &seen, was_recent, by);
+    s->cell = data.cell + 1;
+    struct solo_miss m = { .cell = data.cell, .offset = offset_in(&data, r->addr) };
+    struct solo_outcome o = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &m);
+    waited = s->counts.waited - waited;
+    uint64_t easy = o.stall < hit ? o.stall : hit;
+    bool is_seen = see(s, &o, hit, &m);
+    s->watch.refer(s->watch.context, data.cell, 1, r->kind == PEET_STORE || r->kind == PEET_UPDATE, issue + easy);
+    s->watch.run(s->watch.context, leaf, 0, issue + easy, is_seen && m.cause != MISS_KINDS, is_seen ? m.stall : 0);
     s->time.references++;
-    s->time.bus += seen.waited;
-    s->time.stall += o.stall - seen.waited;
+    s->time.bus += waited;
+    s->time.stall += o.stall - waited;
     return o.stall;
 }

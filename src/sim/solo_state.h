@@ -14,14 +14,14 @@
 
 /* ---- lines (solo_lines.c) ---- */
 
-/* A line that was ever used. */
+/* A line that was ever used: all that a miss has to know of it, in 32 bytes. */
 struct solo_line {
-    uint64_t stamp;    /* number of the last reference to it, when it went out of the first cache */
-    uint32_t entry;    /* 1 + where it is in the first cache; 0: nowhere */
-    uint32_t by;       /* 1 + cell to which it was lost; 0: it was not */
-    uint32_t interval; /* in which it was used last; 0: never */
-    bool was_here;     /* some private cache had it once, */
-    bool is_lost;      /*   and none has it now */
+    uint64_t stamp;                /* number of the last reference to it, when it went out of the first cache */
+    uint32_t entry[CONFIG_LEVELS]; /* 1 + where it is in each cache; 0: nowhere */
+    uint32_t by;                   /* 1 + cell to which it was lost; 0: it was not */
+    uint32_t interval;             /* in which it was used last; 0: never */
+    bool was_here;                 /* some private cache had it once, */
+    bool is_lost;                  /*   and none has it now */
 };
 
 enum { SOLO_PAGE_BITS = 6, SOLO_PAGES_NEAR = 1024 };
@@ -49,7 +49,8 @@ static inline struct solo_line *solo_line_at(struct solo_lines *l, uint64_t line
 enum { SOLO_INTERVALS = 1024 };
 struct solo_recent {
     uint64_t most;   /* lines */
-    uint64_t since;  /* number of the first use in this interval */
+    uint64_t since;  /* number of the first use in this interval, or since lines are told to a sample again, */
+    uint64_t before; /*   and what that was before */
     uint32_t now;    /* this interval, from 1 */
     uint32_t border; /* the one in which the cache would end; 0: none */
     uint64_t newer;  /* lines that were used last behind that one: fewer than `most` */
@@ -63,10 +64,18 @@ struct solo_recent {
 
 /* ---- caches (solo_cache.c) ---- */
 
+/* What is in the first cache at one place, as it is looked at. */
+struct solo_entry {
+    uint64_t seen[2]; /* the line if it can be read, or written, without anything else; else SOLO_NONE */
+    uint64_t stamp;   /* number of the last reference that touched it; 0: it is empty */
+    struct solo_line *record;
+};
+
 struct solo_level {
-    uint64_t *line;  /* by entry: set * ways + way; SOLO_NONE: empty */
-    uint64_t *stamp; /* number of the last reference that touched it */
-    uint8_t *state;  /* of the protocol */
+    uint64_t *line;            /* by entry: set * ways + way; SOLO_NONE: empty */
+    uint8_t *state;            /* of the protocol */
+    uint64_t *stamp;           /* behind the first cache: number of the last touch, 0: it is empty; */
+    struct solo_line **record; /*   and what it is */
     uint64_t mask;
     uint32_t ways, latency;
 };
@@ -74,7 +83,6 @@ struct solo_level {
 /* How a reference to one line went. */
 struct solo_outcome {
     uint64_t stall;
-    uint32_t entry; /* in the first cache */
     uint8_t level, cause;
     bool is_upgrade;
 };
@@ -83,17 +91,17 @@ struct solo_outcome {
 
 /* A reference of a stretch, and what it is to the watcher. */
 struct solo_site {
-    uint64_t start, end; /* of the object that it refers to */
-    uint64_t since;      /* its stretch had run so often when that began */
-    uint64_t extra;      /* references besides: of blocks whose references vary, */
-    uint64_t version;    /*   and of which its object is */
     int64_t disp;
-    uint32_t cell, insn;
     uint32_t size;
     uint32_t issued; /* cycles from the beginning of its stretch, if all before it is found at once */
     uint16_t base, index, part, cluster;
     uint8_t scale, kind;
-    bool has_cell;
+    bool is_write, has_cell;
+    uint32_t insn;
+    struct solo_data data; /* that it refers to */
+    uint64_t since;        /* its stretch had run so often when that began */
+    uint64_t extra;        /* references besides: of blocks whose references vary, */
+    uint64_t version;      /*   and of which its object is */
 };
 
 /* References at fixed distances from one base, all of them loads or all of them writes, no farther apart than a line is long. */
@@ -104,26 +112,64 @@ struct solo_cluster {
     uint16_t base, index;  /* sources */
     uint16_t sites, order; /* how many; the number of the last of them in its stretch */
     uint8_t scale, is_write;
+    uint64_t step;  /* of trips of a loop, if it is always the same */
     uint16_t *site; /* their numbers, rising; */
     uint64_t mask;  /*   and a bit for each below 64 */
 };
 
+/* Misses that were alike (struct solo_miss), in words that are quickly compared. */
+struct solo_met {
+    uint64_t who, offset; /* who: the cell, and to which it lost its line */
+    uint64_t how;         /* level, cause, was_recent, is_upgrade: a byte each */
+    uint64_t count, stall;
+};
+
+/* A cluster in trips of a loop. */
+enum { SOLO_CLAIMS = 512 };
+struct solo_way {
+    uint64_t base, step; /* of the first trip, and from one to the next */
+    uint64_t next;       /* trip in which it has to be looked at, */
+    bool is_known;       /*   and whether its lines have to be stamped then */
+    bool is_far;         /* each trip has other lines */
+    bool is_shaky;       /* others have taken its line: it is looked at in each trip until it keeps one, */
+    bool has_missed;     /*   as it did not in the last */
+    uint8_t log;         /* of by, if that is a power of two; else 64 */
+    uint64_t by;         /* step without its sign */
+};
+
 struct solo_part { /* a block of a stretch */
     struct peet_record head;
-    uint32_t leaf;
     uint64_t cycles; /* of a run in which all is found at once */
 };
 
+/* A stretch on a call path: what the watcher does not know yet. */
+struct solo_path {
+    struct solo_stretch *stretch;
+    struct solo_path *next; /* of all */
+    uint64_t runs;
+    uint32_t node;
+    struct solo_leaf { /* a block of it */
+        uint32_t leaf;
+        uint64_t misses, stall;
+    } part[];
+};
+
+/* How a block is left. */
+enum solo_turn { SOLO_ON, SOLO_JUMPS, SOLO_MOVES };
+
 struct solo_stretch {
     uint64_t current;       /* what the sites and leaves hold for */
-    uint64_t runs, settled; /* how often; and how often when leaves were told last */
+    uint64_t runs, settled; /* how often; and how often when it came to this path */
+    struct solo_path *path; /* NULL: it was not entered */
     uint64_t counted;       /* and how often when they were counted last */
     uint64_t cycles;        /* of a run in which all is found at once */
     uint32_t cost, insns;
     uint32_t sites, clusters, parts;
     bool is_indexed;
-    bool is_varying; /* its references are not the same in each run */
-    bool moves;      /* it calls, or returns */
+    bool is_varying;       /* its references are not the same in each run */
+    uint8_t turn;          /* enum solo_turn: how it is left */
+    struct peet_insn last; /* of its first block */
+    uint32_t number;
     struct solo_cluster *cluster;
     struct solo_site *site;
     struct solo_part *part;
@@ -145,12 +191,14 @@ struct solo_item {
     const struct peet_trips *trips; /* NULL: its words are its slots */
 };
 
-enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS };
+enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS, SOLO_MET_BITS = 10, SOLO_MET = 1 << SOLO_MET_BITS };
+enum { SOLO_PATH_BITS = 12, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
 
 struct solo_thread {
     uint64_t register_[PEET_REGISTERS];
     uint32_t node;
-    bool may_move; /* the last block called or returned */
+    uint8_t turn; /* enum solo_turn: of the last block */
+    uint64_t back;
     struct solo_stretch *last;
 };
 
@@ -162,13 +210,14 @@ struct solo {
     uint64_t current;          /* thread, path and what is where: a number for each that was */
     uint64_t version, watched; /* of what is where: here, and in the watcher's eyes */
     uint32_t node, thread;
-    bool may_move; /* the last block called or returned */
+    uint8_t turn;  /* enum solo_turn: of the last block */
+    uint64_t back; /* where the innermost call returns to; 0: nobody knows */
     uint32_t shift, levels;
-    uint64_t length; /* of a line */
-    /* The first cache, as it is looked at: lines that can be read, or written, without anything else. */
-    uint64_t *seen[2];
-    struct solo_line **record;           /* by entry of the first cache */
+    uint64_t length;                     /* of a line */
+    struct solo_entry *first;            /* the first cache */
     bool is_ideal;                       /* the fabric keeps nobody waiting */
+    bool has_second;                     /* a second level, farther away than the first */
+    bool is_lean;                        /*   and there is one level, and memory is farther away than that */
     uint8_t seen_as[PROTOCOL_STATES][2]; /* by state: whether it can be read so, and written */
     uint8_t is_dirty[PROTOCOL_STATES];
     struct solo_level level[CONFIG_LEVELS];
@@ -177,10 +226,22 @@ struct solo {
     struct fabric fabric;
     struct memory_counts counts; /* of what was done one by one */
     uint32_t cell;               /* 1 + that of the reference that is on its way; 0: it is a lock's */
-    struct solo_line *line;      /* that is touched, */
-    struct solo_line *gone;      /*   and that went out of the first cache last */
     uint64_t number;             /* of the next touch of a line: what stamps of the first cache are taken from; */
     uint64_t touches;            /*   of others, from how often they were touched: one reference may do so twice */
+    /* What the watcher does not know yet: misses that were alike, by hash, and those of a window, which ends before that reference. */
+    struct solo_met met[SOLO_MET];
+    uint64_t window_end, window_misses, window_stall;
+    uint64_t lean_hidden[2][2]; /* by whether they wrote: what makes their line one that cannot be read, or written */
+    uint8_t lean_state[2];      /*   and its state */
+    uint64_t second;            /* lines that the second cache had, */
+    uint64_t lean[2][2],
+        lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
+    /* samples */
+    struct source_words *words; /* that are being used */
+    uint64_t border;            /* the reference before which something else comes; 0: references are passed over, */
+    uint64_t pass_left;         /*   so many */
+    uint64_t mark;              /* references that were told to the words */
+    uint64_t forgotten;         /* the number when caches became empty last */
     /* plans */
     struct arena arena;
     struct loop_plans plans;
@@ -188,26 +249,41 @@ struct solo {
     struct map items;  /* struct solo_item *, by name */
     struct map blocks; /* struct solo_stretch *, by block */
     struct solo_stretch *stretches;
+    uint32_t stretch_count;
+    struct map paths; /* struct solo_path *, by stretch and node */
+    struct solo_path *path_near[SOLO_PATHS_NEAR], *all_paths;
     struct solo_stretch *last; /* that ran */
-    struct flat_loop flat;
     struct peet_loop_walk walk;
     struct solo_thread *threads;
     uint32_t thread_count;
     uint64_t src[PEET_SOURCES + 8];
-    uint64_t next[BLOCK_MAX_OPERANDS]; /* of the clusters of trips: the next in which it has to be looked at, */
-    bool is_known[BLOCK_MAX_OPERANDS]; /*   and whether its lines have to be stamped then; */
-    bool is_far[BLOCK_MAX_OPERANDS];   /* its step is longer than a line */
-    bool is_held;                      /* no interval ends before the trip does */
-    uint64_t base[BLOCK_MAX_OPERANDS], step[BLOCK_MAX_OPERANDS]; /* of the clusters of the stretch that runs */
-    uint32_t entry[BLOCK_MAX_OPERANDS];                          /* and where their first lines are */
+    /* of the clusters of the stretch that runs */
+    uint64_t base[BLOCK_MAX_OPERANDS];
+    uint32_t entry[BLOCK_MAX_OPERANDS]; /* where their first lines are */
+    struct solo_way way[BLOCK_MAX_OPERANDS];
+    bool is_held;                /* no interval ends before the trip does */
+    uint64_t claim[SOLO_CLAIMS]; /* by set: the last trip in which somebody has a line there without being looked at, */
+    uint64_t trips_before;       /*   counted from all before */
 };
 
 void solo_lines_init(struct solo *s, uint64_t most);
 void solo_lines_release(struct solo *s);
 /* Whether the cache that may keep any lines would have it. */
 bool solo_is_recent(const struct solo *s, const struct solo_line *l);
-/* A line is used for the first time since `since`. */
-void solo_use(struct solo *s, struct solo_line *l);
+/* A line is used for the first time in this interval. */
+void solo_use_anew(struct solo *s, struct solo_line *l);
+static inline void solo_use_untold(struct solo *s, struct solo_line *l)
+{
+    if (l->interval != s->recent.now)
+        solo_use_anew(s, l);
+}
+static inline void solo_use(struct solo *s, struct solo_line *l)
+{
+    if (__builtin_expect(s->watch.use != NULL, 0) && l->entry[0])
+        s->watch.use(s->watch.context, s, s->level[0].line[l->entry[0] - 1], s->number,
+                     s->recent.since - s->recent.before);
+    solo_use_untold(s, l);
+}
 /* Behind all uses of a reference, or of a run: perhaps it is time for another interval. */
 void solo_end_interval(struct solo *s);
 static inline bool solo_uses_are_many(const struct solo *s)
@@ -222,8 +298,15 @@ static inline void solo_uses_end(struct solo *s)
 
 int solo_caches_init(struct solo *s, struct peet_err *err);
 void solo_caches_release(struct solo *s);
-struct solo_outcome solo_touch(struct solo *s, uint64_t line, enum peet_kind kind, uint64_t now);
+struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now);
+/* Where a line comes to in the first cache: into an entry that is empty, or in place of the one that was not used for the longest time. */
+uint32_t solo_oldest(const struct solo *s, uint64_t line);
+/* A line that is in the second cache alone comes into the first. */
+void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64_t now);
+/* What comes of misses that were only counted. */
+void solo_count_lean(struct solo *s);
 
+/* In the first cache. */
 static inline uint32_t solo_find(const struct solo_level *l, uint64_t line) /* UINT32_MAX: it is not there */
 {
     uint32_t first = (uint32_t)(line & l->mask) * l->ways;
@@ -237,6 +320,31 @@ static inline uint32_t solo_find(const struct solo_level *l, uint64_t line) /* U
 /* NULL: there is no such item, or no memory. */
 struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err);
 struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b);
+
+/* A line comes into the first cache, which is the only one, on its way to the cell that is. */
+static inline void solo_put_leanly(struct solo *s, struct solo_line *l, uint64_t line, bool is_write)
+{
+    struct solo_level *level = &s->level[0];
+    uint32_t e = level->ways == 1 ? (uint32_t)(line & level->mask) : solo_oldest(s, line);
+    struct solo_entry *at = &s->first[e];
+    struct solo_line *gone = at->record;
+
+    if (__builtin_expect(gone != NULL, 1)) {
+        gone->stamp = at->stamp;
+        gone->entry[0] = 0;
+        gone->by = s->cell;
+        s->lean_write_backs += s->is_dirty[level->state[e]];
+    }
+    at->seen[0] = line | s->lean_hidden[is_write][0];
+    at->seen[1] = line | s->lean_hidden[is_write][1];
+    at->stamp = s->number;
+    at->record = l;
+    level->line[e] = line;
+    level->state[e] = s->lean_state[is_write];
+    l->entry[0] = e + 1;
+    s->lean[is_write][l->was_here]++;
+    l->was_here = true;
+}
 
 /* Perhaps other data lie there now. */
 static inline void solo_see_version(struct solo *s)
@@ -263,24 +371,53 @@ void solo_run_slowly(struct solo *s, struct solo_stretch *x);
 /* A run of a block of whose references some vary in size, or do not happen. */
 int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err);
 
-/* Whether it is found at once; then its line is stamped. */
-static inline bool solo_is_easy(struct solo *s, const struct solo_stretch *x, const struct solo_site *site,
-                                uint64_t addr)
+/* Where a line would be in the first cache; UINT32_MAX: it is not there. */
+static inline __attribute__((always_inline)) uint32_t solo_entry_of(const struct solo *s, uint64_t line, bool direct)
 {
-    const struct solo_cluster *c = &x->cluster[site->cluster];
-    uint64_t line = addr >> s->shift;
-    uint32_t e = s->level[0].ways == 1 ? (uint32_t)(line & s->level[0].mask) : solo_find(&s->level[0], line);
+    return direct ? (uint32_t)(line & s->level[0].mask) : solo_find(&s->level[0], line);
+}
 
-    if (e == UINT32_MAX || s->seen[c->is_write][e] != line || (addr + site->size - 1) >> s->shift != line)
+/* Whether a reference is found at once; then its line is stamped. hint: where it may be. */
+static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, const struct solo_site *site,
+                                                               uint64_t addr, uint32_t hint, bool direct)
+{
+    uint64_t line = addr >> s->shift;
+    uint32_t e = !direct && s->first[hint].seen[site->is_write] == line ? hint : solo_entry_of(s, line, direct);
+
+    if ((!direct && e == UINT32_MAX) || s->first[e].seen[site->is_write] != line
+        || (addr + site->size - 1) >> s->shift != line)
         return false;
-    bool is_new = s->level[0].stamp[e] < s->recent.since;
-    if (is_new)
-        solo_use(s, s->record[e]);
-    s->level[0].stamp[e] = s->number++;
-    if (is_new)
+    struct solo_entry *at = &s->first[e];
+    bool is_new = at->stamp < s->recent.since;
+    at->stamp = s->number++;
+    if (__builtin_expect(is_new, 0)) {
+        solo_use(s, at->record);
         solo_uses_end(s);
+    }
     return true;
 }
+
+/* ---- samples (solo_sample.c) ---- */
+
+void solo_begin_words(struct solo *s, struct source_words *w);
+void solo_end_words(struct solo *s);
+/* At the border: if there is nothing left to do before something else comes, that begins. */
+void solo_turn(struct solo *s);
+static inline bool solo_is_turn(const struct solo *s)
+{
+    return __builtin_expect(s->time.references >= s->border, 0) && (s->border || s->pass_left == 0);
+}
+static inline bool solo_passes(const struct solo *s)
+{
+    return __builtin_expect(s->border == 0, 0);
+}
+/* So many references are passed over. */
+void solo_pass(struct solo *s, uint64_t references);
+void solo_pass_varying(struct solo *s, const struct peet_block *b);
+/* How many trips come before the border, of so many; at least one. */
+uint64_t solo_trips_now(const struct solo *s, const struct solo_stretch *x, uint64_t trips);
+/* Nobody knows any more what is in the caches. */
+void solo_forget(struct solo *s);
 
 /* ---- many trips (solo_trips.c) ---- */
 

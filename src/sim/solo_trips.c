@@ -10,14 +10,14 @@ enum { MOST_SITES = 64 }; /* of stretches that are done so: a bit each */
 
 static uint64_t base_at(const struct solo *s, unsigned cluster, uint64_t trip)
 {
-    return s->base[cluster] + trip * s->step[cluster];
+    return s->way[cluster].base + trip * s->way[cluster].step;
 }
 
 /* ---- stamps ---- */
 
 static void stamp(struct solo *s, uint32_t entry, uint64_t number)
 {
-    uint64_t *at = &s->level[0].stamp[entry];
+    uint64_t *at = &s->first[entry].stamp;
 
     *at = *at < number ? number : *at;
 }
@@ -42,7 +42,7 @@ static void stamp_cluster(struct solo *s, const struct solo_stretch *x, const st
 static void stamp_all(struct solo *s, const struct solo_stretch *x, uint64_t trip)
 {
     for (unsigned i = 0; i < x->clusters; i++)
-        if (s->is_known[i])
+        if (s->way[i].is_known)
             stamp_cluster(s, x, &x->cluster[i], base_at(s, i, trip - 1), s->number - x->sites, x->sites);
 }
 
@@ -50,61 +50,99 @@ static void stamp_all(struct solo *s, const struct solo_stretch *x, uint64_t tri
 static void look_at_all(struct solo *s, const struct solo_stretch *x, uint64_t trip)
 {
     for (unsigned i = 0; i < x->clusters; i++) {
-        s->next[i] = trip;
-        s->is_known[i] = false;
+        s->way[i].next = trip;
+        s->way[i].is_known = false;
     }
 }
 
 /* ---- how long nothing changes ---- */
 
+/* A cluster that is not looked at has a line in that set, up to that trip. Other sets may have the same number. */
+static uint64_t *claim_of(struct solo *s, uint32_t set)
+{
+    return &s->claim[set % SOLO_CLAIMS];
+}
+
+static inline void claim(struct solo *s, uint32_t entry, uint64_t trip)
+{
+    uint64_t *at = claim_of(s, s->level[0].ways == 1 ? entry : entry / s->level[0].ways);
+
+    *at = *at < s->trips_before + trip ? s->trips_before + trip : *at;
+}
+
+/* Whether it matters to a cluster that is not looked at who goes for that line, or when it was used. */
+static inline bool is_claimed(struct solo *s, uint64_t line, uint64_t trip)
+{
+    return *claim_of(s, (uint32_t)(line & s->level[0].mask)) >= s->trips_before + trip
+           || s->recent.border >= s->recent.now; /* lines of all sets are compared */
+}
+
+static inline uint64_t steps_in(const struct solo_way *w, uint64_t bytes)
+{
+    return w->log < 64 ? bytes >> w->log : bytes / w->by;
+}
+
 /* In how many more trips all its references stay on their lines. */
 static uint64_t trips_on_lines(const struct solo *s, const struct solo_stretch *x, const struct solo_cluster *c,
-                               uint64_t base, int64_t step, uint64_t by)
+                               uint64_t base, const struct solo_way *w)
 {
-    uint64_t inside = s->length - 1, least = UINT64_MAX;
+    uint64_t inside = s->length - 1, least = UINT64_MAX, first = base + c->first, last = base + c->last;
+    bool is_down = (int64_t)w->step < 0;
 
-    if (by > inside)
-        return 0;
+    if (first >> s->shift == last >> s->shift)
+        return steps_in(w, is_down ? first & inside : inside - (last & inside));
     for (unsigned i = 0; i < c->sites; i++) {
         const struct solo_site *site = &x->site[c->site[i]];
         uint64_t addr = base + (uint64_t)site->disp;
-        uint64_t way = step < 0 ? addr & inside : inside - ((addr + site->size - 1) & inside);
+        uint64_t way = is_down ? addr & inside : inside - ((addr + site->size - 1) & inside);
         least = way < least ? way : least;
     }
-    return (by & (by - 1)) == 0 ? least >> __builtin_ctzll(by) : (uint32_t)least / (uint32_t)by;
+    return steps_in(w, least);
 }
 
 static uint64_t further(const struct solo *s, const struct solo_stretch *x, unsigned cluster, uint64_t base)
 {
     const struct solo_cluster *c = &x->cluster[cluster];
-    int64_t step = (int64_t)s->step[cluster];
-    uint64_t by = (uint64_t)(step < 0 ? -step : step);
+    const struct solo_way *w = &s->way[cluster];
 
-    if (step == 0)
-        return UINT64_MAX / 2;
-    uint64_t trips = trips_on_lines(s, x, c, base, step, by),
-             way = step < 0 ? base - c->low : c->low + c->span - 1 - base;
-    return trips * by <= way ? trips : way / by;
+    if (w->step == 0)
+        return UINT64_MAX / 4;
+    uint64_t trips = trips_on_lines(s, x, c, base, w),
+             way = (int64_t)w->step < 0 ? base - c->low : c->low + c->span - 1 - base;
+    return trips * w->by <= way ? trips : steps_in(w, way);
 }
 
-/* A cluster has done its references in this trip: when it has to be looked at again. */
-static void expect(struct solo *s, const struct solo_stretch *x, unsigned cluster, uint64_t trip)
+/* A cluster has done its references in this trip, and its lines are where the hints say: when it has to be looked at again. */
+static void expect(struct solo *s, const struct solo_stretch *x, unsigned cluster, uint64_t trip, bool has_two)
+{
+    uint64_t more = s->way[cluster].is_far ? 0 : further(s, x, cluster, base_at(s, cluster, trip));
+
+    s->way[cluster].next = trip + 1 + more;
+    s->way[cluster].is_known = more > 0;
+    for (unsigned i = 0; more > 0 && i <= has_two; i++)
+        claim(s, x->cluster[cluster].hint[i], trip + 1 + more);
+}
+
+/* The same if it is not known where its lines are. */
+static void find_and_expect(struct solo *s, const struct solo_stretch *x, unsigned cluster, uint64_t trip)
 {
     struct solo_cluster *c = &x->cluster[cluster];
     uint64_t base = base_at(s, cluster, trip),
              line[2] = { (base + c->first) >> s->shift, (base + c->last) >> s->shift };
 
-    s->next[cluster] = trip + 1;
-    s->is_known[cluster] = false;
+    s->way[cluster].next = trip + 1;
+    s->way[cluster].is_known = false;
+    s->way[cluster].is_shaky = s->way[cluster].is_shaky && s->way[cluster].has_missed;
+    s->way[cluster].has_missed = false;
+    if (s->way[cluster].is_shaky)
+        return;
     for (unsigned i = 0; i < (line[0] == line[1] ? 1 : 2); i++) {
-        uint32_t e = s->level[0].ways == 1 ? (uint32_t)(line[i] & s->level[0].mask) : solo_find(&s->level[0], line[i]);
-        if (e == UINT32_MAX || s->seen[c->is_write][e] != line[i])
+        uint32_t e = solo_entry_of(s, line[i], s->level[0].ways == 1);
+        if (e == UINT32_MAX || s->first[e].seen[c->is_write] != line[i])
             return;
         c->hint[i] = e;
     }
-    uint64_t more = further(s, x, cluster, base);
-    s->next[cluster] += more;
-    s->is_known[cluster] = more > 0;
+    expect(s, x, cluster, trip, line[0] != line[1]);
 }
 
 /* ---- trips ---- */
@@ -113,15 +151,14 @@ static void expect(struct solo *s, const struct solo_stretch *x, unsigned cluste
 static void prepare(struct solo *s, const struct solo_stretch *x, unsigned site, uint64_t line, uint64_t number,
                     uint64_t trip)
 {
-    bool direct =
-        s->level[0].ways == 1 && s->recent.border < s->recent.now; /* nobody compares with lines of other sets */
-    uint32_t e = (uint32_t)(line & s->level[0].mask);
+    bool all = s->recent.border >= s->recent.now;
+    uint32_t ways = s->level[0].ways, first = (uint32_t)(line & s->level[0].mask) * ways;
 
     for (unsigned i = 0; i < x->clusters; i++) {
         const struct solo_cluster *c = &x->cluster[i];
-        if (!s->is_known[i] || (direct && c->hint[0] != e && c->hint[1] != e))
+        if (!s->way[i].is_known || !(all || c->hint[0] - first < ways || c->hint[1] - first < ways))
             continue;
-        bool is_due = s->next[i] <= trip; /* and has not had its turn */
+        bool is_due = s->way[i].next <= trip; /* and has not had its turn */
         stamp_cluster(s, x, c, base_at(s, i, trip - is_due), number - x->sites, x->sites);
         if (!is_due)
             stamp_cluster(s, x, c, base_at(s, i, trip), number, site);
@@ -135,40 +172,94 @@ static uint64_t look_again(struct solo *s, const struct solo_stretch *x, uint64_
 
     for (unsigned i = 0; i < x->clusters; i++) {
         const struct solo_cluster *c = &x->cluster[i];
-        if (s->next[i] <= trip)
+        if (s->way[i].next <= trip)
             continue;
         uint64_t base = base_at(s, i, trip), first = (base + c->first) >> s->shift, last = (base + c->last) >> s->shift;
-        const uint64_t *seen = s->seen[c->is_write];
-        if (seen[c->hint[0]] != first || (last != first && seen[c->hint[1]] != last)) {
-            s->next[i] = trip;
-            s->is_known[i] = false;
+        if (s->first[c->hint[0]].seen[c->is_write] != first
+            || (last != first && s->first[c->hint[1]].seen[c->is_write] != last)) {
+            s->way[i].next = trip;
+            s->way[i].is_known = false;
+            s->way[i].is_shaky = true;
             sites |= c->mask;
         }
     }
     return sites;
 }
 
-/* Clusters that are due: their sites. Whether one of these is in two lines. */
-static bool begin_trip(struct solo *s, struct solo_stretch *x, uint64_t trip, uint64_t *ret)
-{
-    bool straddles = false;
+/* What clusters that are due have to do in a trip. */
+struct due {
+    uint64_t sites;
+    bool straddles; /* a reference is in two lines */
+    bool is_easy;   /* all of their lines can be seen, and their hints are right */
+};
 
-    *ret = 0;
+/* Whether the lines of a cluster can be seen. */
+static inline bool sees(const struct solo *s, struct solo_cluster *c, uint64_t first, uint64_t last)
+{
+    bool direct = s->level[0].ways == 1;
+    uint32_t e = solo_entry_of(s, first, direct);
+
+    if (e == UINT32_MAX || s->first[e].seen[c->is_write] != first)
+        return false;
+    c->hint[0] = e;
+    if (first == last)
+        return true;
+    e = solo_entry_of(s, last, direct);
+    if (e == UINT32_MAX || s->first[e].seen[c->is_write] != last)
+        return false;
+    c->hint[1] = e;
+    return true;
+}
+
+static struct due begin_trip(struct solo *s, struct solo_stretch *x, uint64_t trip)
+{
+    struct due due = { .is_easy = true };
+
     for (unsigned i = 0; i < x->clusters; i++) {
         struct solo_cluster *c = &x->cluster[i];
-        if (s->next[i] > trip)
+        struct solo_way *w = &s->way[i];
+        if (w->next > trip)
             continue;
         uint64_t base = base_at(s, i, trip);
-        if (s->is_known[i])
-            stamp_cluster(s, x, c, base - s->step[i], s->number - x->sites, x->sites);
-        s->is_known[i] = false;
+        if (w->is_known)
+            stamp_cluster(s, x, c, base - w->step, s->number - x->sites, x->sites);
+        w->is_known = false;
         if (base - c->low >= c->span)
             solo_locate(s, x, c, base);
-        if ((base + c->first) >> s->shift != (base + c->last) >> s->shift)
-            straddles |= solo_straddles(s, x, c, base);
-        *ret |= c->mask;
+        uint64_t first = (base + c->first) >> s->shift, last = (base + c->last) >> s->shift;
+        if (first != last)
+            due.straddles |= solo_straddles(s, x, c, base);
+        due.is_easy = due.is_easy && sees(s, c, first, last);
+        due.sites |= c->mask;
     }
-    return straddles;
+    return due;
+}
+
+/* A trip is done. */
+static void count_trip(struct solo *s, struct solo_stretch *x, uint64_t number, uint64_t references, uint64_t waited)
+{
+    s->number = number + x->sites;
+    s->time.references = references + x->sites;
+    s->time.clock += x->cycles + waited;
+    x->runs++;
+}
+
+/* A trip in which all that is due is found. */
+static void run_easily(struct solo *s, struct solo_stretch *x, uint64_t trip)
+{
+    for (unsigned i = 0; i < x->clusters; i++) {
+        const struct solo_cluster *c = &x->cluster[i];
+        if (s->way[i].next > trip)
+            continue;
+        uint64_t base = base_at(s, i, trip);
+        bool has_two = (base + c->first) >> s->shift != (base + c->last) >> s->shift;
+        for (unsigned k = 0; k <= has_two; k++)
+            if (s->first[c->hint[k]].stamp < s->recent.since)
+                solo_use(s, s->first[c->hint[k]].record);
+        stamp_cluster(s, x, c, base, s->number, x->sites);
+        expect(s, x, i, trip, has_two);
+    }
+    count_trip(s, x, s->number, s->time.references, 0);
 }
 
 /* A trip in which some sites are done one by one; all others do what they did. */
@@ -180,36 +271,33 @@ static void run_sites(struct solo *s, struct solo_stretch *x, uint64_t sites, ui
     for (; sites; sites &= sites - 1) {
         unsigned i = (unsigned)__builtin_ctzll(sites);
         struct solo_site *site = &x->site[i];
-        uint64_t addr = base_at(s, site->cluster, trip) + (uint64_t)site->disp;
+        uint64_t addr = base_at(s, site->cluster, trip) + (uint64_t)site->disp, line = addr >> s->shift;
         s->number = number + i;
-        if (solo_is_easy(s, x, site, addr))
+        if (solo_is_easy(s, site, addr, x->cluster[site->cluster].hint[0], s->level[0].ways == 1))
             continue;
-        prepare(s, x, i, addr >> s->shift, number, trip);
+        bool matters = is_claimed(s, line, trip);
+        if (matters)
+            prepare(s, x, i, line, number, trip);
+        s->way[site->cluster].has_missed = true;
         s->time.references = references + i;
         waited += solo_refer_site(s, x, site, addr, s->time.clock + site->issued + waited);
-        sites |= look_again(s, x, trip) & ~(((uint64_t)2 << i) - 1);
+        if (matters)
+            sites |= look_again(s, x, trip) & ~(((uint64_t)2 << i) - 1);
     }
     s->is_held = false;
-    s->number = number + x->sites;
-    s->time.references = references + x->sites;
-    s->time.clock += x->cycles + waited;
-    x->runs++;
+    count_trip(s, x, number, references, waited);
     for (unsigned i = 0; i < x->clusters; i++)
-        if (s->next[i] <= trip)
-            expect(s, x, i, trip);
+        if (s->way[i].next <= trip)
+            find_and_expect(s, x, i, trip);
 }
 
 /* The same where a reference is in two lines. */
 static void run_all(struct solo *s, struct solo_stretch *x, uint64_t trip)
 {
-    uint64_t base[MOST_SITES];
-
     stamp_all(s, x, trip);
-    memcpy(base, s->base, x->clusters * sizeof *base);
     for (unsigned i = 0; i < x->clusters; i++)
         s->base[i] = base_at(s, i, trip);
     solo_run_slowly(s, x);
-    memcpy(s->base, base, x->clusters * sizeof *base);
     look_at_all(s, x, trip + 1);
 }
 
@@ -225,7 +313,7 @@ static void skip(struct solo *s, struct solo_stretch *x, uint64_t trips)
 /* ---- one reference to a cluster ---- */
 
 /* Whether each cluster is one reference, and none is ever in two lines: then clusters are in the order of their references. Most loops are so. */
-static bool is_single(struct solo *s, const struct solo_stretch *x)
+static bool is_single(const struct solo *s, const struct solo_stretch *x)
 {
     uint64_t both = 0;
 
@@ -233,95 +321,108 @@ static bool is_single(struct solo *s, const struct solo_stretch *x)
         return false;
     for (unsigned i = 0; i < x->clusters; i++) {
         uint64_t size = x->site[i].size;
-        both |=
-            (size & (size - 1)) | (size > s->length) | ((size - 1) & ((s->base[i] + x->cluster[i].first) | s->step[i]));
-        s->is_far[i] = s->step[i] + s->length - 1 > 2 * (s->length - 1); /* each trip has another line */
+        both |= (size & (size - 1)) | (size > s->length)
+                | ((size - 1) & ((s->way[i].base + x->cluster[i].first) | s->way[i].step));
     }
     return both == 0;
 }
 
-/* The reference of a cluster that is due; returns how long it took beyond what is counted. */
-static inline __attribute__((always_inline)) uint64_t run_one(struct solo *s, struct solo_stretch *x, unsigned i,
-                                                              uint64_t number, uint64_t trip, uint64_t waited)
+/* The reference of a cluster misses; returns how long it took beyond what is counted. Others may have lost their lines then. */
+static __attribute__((noinline)) uint64_t miss_one(struct solo *s, struct solo_stretch *x, unsigned i, uint64_t addr,
+                                                   uint64_t number, uint64_t trip, uint64_t waited)
 {
-    struct solo_cluster *c = &x->cluster[i];
-    struct solo_level *l = &s->level[0];
-    uint64_t base = base_at(s, i, trip), line = (base + c->first) >> s->shift;
+    bool matters = is_claimed(s, addr >> s->shift, trip);
 
-    if (s->is_known[i])
-        stamp(s, c->hint[0], number + i - x->sites);
-    s->is_known[i] = false;
-    if (__builtin_expect(base - c->low >= c->span, 0))
-        solo_locate(s, x, c, base);
-    uint32_t e = l->ways == 1 ? (uint32_t)(line & l->mask) : solo_find(l, line);
-    s->number = number + i;
-    if (__builtin_expect(e != UINT32_MAX && s->seen[c->is_write][e] == line, 1)) {
-        if (l->stamp[e] < s->recent.since)
-            solo_use(s, s->record[e]);
-        l->stamp[e] = number + i;
-        c->hint[0] = e;
-        return 0;
-    }
-    prepare(s, x, i, line, number, trip);
+    if (matters)
+        prepare(s, x, i, addr >> s->shift, number, trip);
     s->time.references += i;
-    uint64_t took = solo_refer_site(s, x, &x->site[i], base + c->first, s->time.clock + x->site[i].issued + waited);
+    uint64_t took = solo_refer_site(s, x, &x->site[i], addr, s->time.clock + x->site[i].issued + waited);
     s->time.references -= i;
-    c->hint[0] = l->ways == 1 ? e : solo_find(l, line);
-    look_again(s, x, trip);
+    if (matters)
+        look_again(s, x, trip);
     return took;
 }
 
-/* As expect, for the one reference of a cluster, which knows where its line is. */
-static inline __attribute__((always_inline)) void expect_one(struct solo *s, const struct solo_stretch *x, unsigned i,
+/* When the one reference of a cluster, at an address whose line is in that entry, has to be looked at again. */
+static inline __attribute__((always_inline)) void expect_one(struct solo *s, const struct solo_cluster *c,
+                                                             struct solo_way *w, uint32_t entry, uint64_t base,
                                                              uint64_t trip)
 {
-    const struct solo_cluster *c = &x->cluster[i];
-    uint64_t base = base_at(s, i, trip), inside = s->length - 1, addr = base + c->first;
-    int64_t step = (int64_t)s->step[i];
+    uint64_t inside = s->length - 1, more = UINT64_MAX / 4;
+    bool is_down = (int64_t)w->step < 0;
 
-    s->next[i] = trip + 1;
-    s->is_known[i] = false;
-    if (s->seen[c->is_write][c->hint[0]] != addr >> s->shift)
-        return;
-    uint64_t by = (uint64_t)(step < 0 ? -step : step), more = UINT64_MAX / 2;
-    if (by) {
-        uint64_t on_line = step < 0 ? addr & inside : inside - ((base + c->last) & inside);
-        uint64_t in_object = step < 0 ? base - c->low : c->low + c->span - 1 - base;
-        more = on_line < in_object ? (uint32_t)on_line / (uint32_t)by : in_object / by;
+    if (w->step) {
+        uint64_t on_line = is_down ? (base + c->first) & inside : inside - ((base + c->last) & inside);
+        uint64_t in_object = is_down ? base - c->low : c->low + c->span - 1 - base;
+        more = steps_in(w, on_line < in_object ? on_line : in_object);
     }
-    s->next[i] += more;
-    s->is_known[i] = more > 0;
+    w->next = trip + 1 + more;
+    w->is_known = more > 0;
+    if (more > 0)
+        claim(s, entry, w->next);
+}
+
+/* The reference of a cluster that is due; returns how long it took beyond what is counted. */
+static inline __attribute__((always_inline)) uint64_t run_one(struct solo *s, struct solo_stretch *x, unsigned i,
+                                                              uint64_t number, uint64_t trip, uint64_t waited,
+                                                              bool direct)
+{
+    struct solo_cluster *c = &x->cluster[i];
+    struct solo_way *w = &s->way[i];
+    uint64_t base = w->base + trip * w->step, line = (base + c->first) >> s->shift, took = 0;
+
+    if (w->is_known)
+        stamp(s, c->hint[0], number + i - x->sites);
+    w->is_known = false;
+    w->next = trip + 1;
+    if (__builtin_expect(base - c->low >= c->span, 0))
+        solo_locate(s, x, c, base);
+    uint32_t e = solo_entry_of(s, line, direct);
+    s->number = number + i;
+    if (__builtin_expect((direct || e != UINT32_MAX) && s->first[e].seen[c->is_write] == line, 1)) {
+        struct solo_entry *at = &s->first[e];
+        if (__builtin_expect(at->stamp < s->recent.since, 0))
+            solo_use(s, at->record);
+        at->stamp = number + i;
+        w->is_shaky = false;
+    } else {
+        w->next = trip; /* it is not looked at for lines that others have lost */
+        took = miss_one(s, x, i, base + c->first, number, trip, waited);
+        w->next = trip + 1;
+        if (w->is_far || w->is_shaky)
+            return took;
+        e = solo_entry_of(s, line, direct);
+        if ((!direct && e == UINT32_MAX) || s->first[e].seen[c->is_write] != line)
+            return took;
+    }
+    c->hint[0] = e;
+    if (!w->is_far)
+        expect_one(s, c, w, e, base, trip);
+    return took;
 }
 
 /* A trip; returns the next one in which something is due. */
-static uint64_t run_single(struct solo *s, struct solo_stretch *x, uint64_t trip)
+static inline __attribute__((always_inline)) uint64_t run_single(struct solo *s, struct solo_stretch *x, uint64_t trip,
+                                                                 bool direct)
 {
     uint64_t number = s->number, waited = 0, least = UINT64_MAX;
 
     s->is_held = true;
     for (unsigned i = 0; i < x->clusters; i++)
-        if (s->next[i] <= trip)
-            waited += run_one(s, x, i, number, trip, waited);
+        if (s->way[i].next <= trip)
+            waited += run_one(s, x, i, number, trip, waited, direct);
     s->is_held = false;
-    s->number = number + x->sites;
-    s->time.references += x->sites;
-    s->time.clock += x->cycles + waited;
-    x->runs++;
-    for (unsigned i = 0; i < x->clusters; i++) {
-        if (s->is_far[i])
-            s->next[i] = trip + 1;
-        else if (s->next[i] <= trip)
-            expect_one(s, x, i, trip);
-        least = s->next[i] < least ? s->next[i] : least;
-    }
+    count_trip(s, x, number, s->time.references, waited);
+    for (unsigned i = 0; i < x->clusters; i++)
+        least = s->way[i].next < least ? s->way[i].next : least;
     return least;
 }
 
-static void run_singles(struct solo *s, struct solo_stretch *x, uint64_t trips)
+static inline __attribute__((always_inline)) void run_singles(struct solo *s, struct solo_stretch *x, uint64_t trips,
+                                                              bool direct)
 {
-    look_at_all(s, x, 0);
     for (uint64_t t = 0; t < trips;) {
-        uint64_t next = run_single(s, x, t++);
+        uint64_t next = run_single(s, x, t++, direct);
         if (solo_uses_are_many(s)) { /* as below */
             stamp_all(s, x, t);
             solo_end_interval(s);
@@ -335,41 +436,35 @@ static void run_singles(struct solo *s, struct solo_stretch *x, uint64_t trips)
     stamp_all(s, x, trips);
 }
 
+/* ---- any number of references to a cluster ---- */
+
 static void run_plainly(struct solo *s, struct solo_stretch *x, uint64_t trips)
 {
     for (uint64_t t = 0; t < trips; t++) {
-        solo_run_slowly(s, x);
         for (unsigned i = 0; i < x->clusters; i++)
-            s->base[i] += s->step[i];
+            s->base[i] = base_at(s, i, t);
+        solo_run_slowly(s, x);
     }
 }
 
-void solo_run_trips(struct solo *s, struct solo_stretch *x, uint64_t trips)
+static void run_several(struct solo *s, struct solo_stretch *x, uint64_t trips)
 {
-    uint64_t sites;
-
-    if (x->sites > MOST_SITES) {
-        run_plainly(s, x, trips);
-        return;
-    }
-    if (is_single(s, x)) {
-        run_singles(s, x, trips);
-        return;
-    }
-    look_at_all(s, x, 0);
     for (uint64_t t = 0; t < trips;) {
         uint64_t least = trips;
         for (unsigned i = 0; i < x->clusters; i++)
-            least = s->next[i] < least ? s->next[i] : least;
+            least = s->way[i].next < least ? s->way[i].next : least;
         if (least > t) {
             skip(s, x, least - t);
             t = least;
             continue;
         }
-        if (begin_trip(s, x, t, &sites))
+        struct due due = begin_trip(s, x, t);
+        if (due.straddles)
             run_all(s, x, t);
+        else if (due.is_easy)
+            run_easily(s, x, t);
         else
-            run_sites(s, x, sites, t);
+            run_sites(s, x, due.sites, t);
         t++;
         if (solo_uses_are_many(s)) { /* the interval ends with this trip: all lines are used anew */
             stamp_all(s, x, t);
@@ -378,4 +473,30 @@ void solo_run_trips(struct solo *s, struct solo_stretch *x, uint64_t trips)
         }
     }
     stamp_all(s, x, trips);
+}
+
+static void know_steps(struct solo *s, const struct solo_stretch *x)
+{
+    for (unsigned i = 0; i < x->clusters; i++) {
+        struct solo_way *w = &s->way[i];
+        w->by = (int64_t)w->step < 0 ? -w->step : w->step;
+        w->log = (uint8_t)(w->by && !(w->by & (w->by - 1)) ? __builtin_ctzll(w->by) : 64);
+        w->is_far = w->by >= s->length; /* each trip has another line */
+        w->is_known = w->is_shaky = w->has_missed = false;
+        w->next = 0;
+    }
+}
+
+void solo_run_trips(struct solo *s, struct solo_stretch *x, uint64_t trips)
+{
+    know_steps(s, x);
+    if (x->sites > MOST_SITES)
+        run_plainly(s, x, trips);
+    else if (!is_single(s, x))
+        run_several(s, x, trips);
+    else if (s->level[0].ways == 1)
+        run_singles(s, x, trips, true);
+    else
+        run_singles(s, x, trips, false);
+    s->trips_before += trips + 1;
 }

@@ -23,6 +23,15 @@ enum { NO_OBJECT = UINT32_MAX, LONGEST_CALL = 15, GROWTH = 8 << 20, NAME_ROOM = 
 /* What an area is: an object, or something that has to be looked at more closely. */
 enum { AREA_STACK = UINT32_MAX - 1, AREA_MODULE = UINT32_MAX - 2, AREA_RANGE = UINT32_MAX - 3 };
 
+/* Blocks whose object is asked for when somebody refers to them: those with this bit have a number of `later`. */
+enum { LATER = 1u << 30 };
+
+struct later {
+    uint64_t path[OBJECT_PATH];
+    uint64_t blocks, bytes;
+    uint32_t process, event, object; /* NO_OBJECT: nobody has asked */
+};
+
 struct object {
     struct object_facts facts;
     const char *base; /* the name without its place */
@@ -45,6 +54,9 @@ struct objects {
     struct map texts;     /* by the hash of kind and name */
     struct map uses;      /* names that are taken: number of the first who had it, + 1 */
     struct map functions; /* stacks, by instruction and process */
+    struct map latest;    /* numbers of `later` + 1, by the hash of a path */
+    struct later *later;
+    uint32_t laters;
 };
 
 /* ---- objects and their names ---- */
@@ -192,17 +204,17 @@ static void resolve(struct objects *o, uint32_t process, const char *event, cons
 }
 
 /* The object of what is allocated by a path; `old` is taken if it has the same name and type. */
-static uint32_t object_of_path(struct objects *o, uint32_t process, const struct peet_event *e,
-                               const uint64_t path[OBJECT_PATH], uint32_t old)
+static uint32_t object_of_path(struct objects *o, uint32_t process, uint32_t event, const uint64_t path[OBJECT_PATH],
+                               uint32_t old)
 {
     struct allocation a;
-    struct object_facts facts = { .kind = e->kind == PEET_EV_map ? OBJECT_MAPPED : OBJECT_HEAP, .process = process };
-    uint32_t *whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, e->kind), process);
+    struct object_facts facts = { .kind = event == PEET_EV_map ? OBJECT_MAPPED : OBJECT_HEAP, .process = process };
+    uint32_t *whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, event), process);
 
     assert(whole);
     if (*whole)
         return *whole - 1;
-    resolve(o, process, peet_event_name(e->kind), path, &a);
+    resolve(o, process, peet_event_name(event), path, &a);
     if (old != NO_OBJECT && strcmp(o->object[old]->base, a.name) == 0 && o->object[old]->facts.type == a.what.type)
         return old;
     unsigned calls = a.calls + o->depth < OBJECT_PATH ? a.calls + o->depth : OBJECT_PATH;
@@ -217,10 +229,58 @@ static uint32_t object_of_path(struct objects *o, uint32_t process, const struct
         *known = new_object(o, &facts, a.name) + 1;
     }
     uint32_t number = *known;
-    whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, e->kind), process);
+    whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, event), process);
     assert(whole);
     *whole = number;
     return number - 1;
+}
+
+static void add_blocks(struct objects *o, uint32_t number, uint64_t blocks, uint64_t bytes)
+{
+    o->object[number]->facts.blocks += blocks;
+    o->object[number]->facts.bytes += bytes;
+}
+
+/* To what libraries allocate for themselves, such as buffers of stdio, most programs never refer; but their debug files may be large. */
+static uint32_t later_of_path(struct objects *o, uint32_t process, uint32_t event, const uint64_t path[OBJECT_PATH])
+{
+    uint32_t *known = map_put(&o->latest, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, event), process);
+
+    assert(known);
+    if (*known == 0) {
+        o->later = mem_room(o->later, o->laters, sizeof *o->later);
+        struct later *l = &o->later[o->laters++];
+        *l = (struct later){ .process = process, .object = NO_OBJECT, .event = event };
+        memcpy(l->path, path, sizeof l->path);
+        *known = o->laters;
+    }
+    return *known - 1;
+}
+
+/* Once a library's debug file is open, all that it allocated may be known, so that objects have all their blocks. */
+static void resolve_latest(struct objects *o)
+{
+    for (uint32_t i = 0; i < o->laters; i++) {
+        struct later *l = &o->later[i];
+        if (l->object != NO_OBJECT || !where_is_open(o->where, l->process, l->path[0]))
+            continue;
+        l->object = object_of_path(o, l->process, l->event, l->path, NO_OBJECT);
+        add_blocks(o, l->object, l->blocks, l->bytes);
+    }
+}
+
+/* The object of a block, now that somebody asks. */
+static uint32_t object_of_block(struct objects *o, uint32_t number)
+{
+    if (number == NO_OBJECT || !(number & LATER))
+        return number;
+    struct later *l = &o->later[number & ~(uint32_t)LATER];
+    if (l->object == NO_OBJECT) {
+        l->object = object_of_path(o, l->process, l->event, l->path, NO_OBJECT);
+        add_blocks(o, l->object, l->blocks, l->bytes);
+        resolve_latest(o);
+    }
+    return l->object;
 }
 
 /* ---- events ---- */
@@ -239,11 +299,18 @@ static void give(struct objects *o, uint32_t process, const struct peet_event *e
 
     if (!addr || addr + size < addr)
         return;
-    uint32_t number = object_of_path(o, process, e, path, old);
+    uint32_t number;
+    if (old == NO_OBJECT && path[0] && !where_is_open(o->where, process, path[0])) {
+        number = later_of_path(o, process, e->kind, path);
+        o->later[number].blocks++;
+        o->later[number].bytes += size;
+        number |= LATER;
+    } else {
+        number = object_of_path(o, process, e->kind, path, old);
+        add_blocks(o, number, 1, size);
+    }
     blocks_add(&o->blocks, process, &(struct block){ addr, addr + size, number });
     spans_clear(&o->named, process, addr, addr + size);
-    o->object[number]->facts.blocks++;
-    o->object[number]->facts.bytes += size;
 }
 
 static void resize(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path)
@@ -253,7 +320,7 @@ static void resize(struct objects *o, uint32_t process, const struct peet_event 
     if (e->arg[0] == 0 && e->arg[2] > 0) /* it failed, and the old block stays */
         return;
     forget(o, process, e->arg[1], &old);
-    give(o, process, e, path, e->arg[2], old.object);
+    give(o, process, e, path, e->arg[2], object_of_block(o, old.object));
 }
 
 static void map_memory(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path)
@@ -263,9 +330,8 @@ static void map_memory(struct objects *o, uint32_t process, const struct peet_ev
     if (s.end < s.start)
         return;
     if (e->site) { /* only stacks come without anybody calling */
-        s.what = object_of_path(o, process, e, path, NO_OBJECT);
-        o->object[s.what]->facts.blocks++;
-        o->object[s.what]->facts.bytes += e->arg[1];
+        s.what = object_of_path(o, process, e->kind, path, NO_OBJECT);
+        add_blocks(o, s.what, 1, e->arg[1]);
     }
     spans_set(&o->areas, &s);
 }
@@ -434,7 +500,7 @@ uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint
         bool found = blocks_find(&o->blocks, process, addr, &block);
         low = block.start > low ? block.start : low;
         high = block.end < high ? block.end : high;
-        number = found ? block.object : in_area(o, process, addr, insn, &low, &high);
+        number = found ? object_of_block(o, block.object) : in_area(o, process, addr, insn, &low, &high);
         if (found)
             o->last_start = block.start;
     }
@@ -542,7 +608,7 @@ int objects_new(const struct peet_trace *t, struct where *w, struct objects **re
     blocks_init(&o->blocks);
     thread_data_init(&o->threads);
     o->paths.value_size = o->variables.value_size = o->locals.value_size = o->texts.value_size = o->uses.value_size =
-        o->functions.value_size = sizeof(uint32_t);
+        o->functions.value_size = o->latest.value_size = sizeof(uint32_t);
     add_ranges(o);
     add_modules(o);
     *ret = o;
@@ -563,6 +629,8 @@ void objects_free(struct objects *o)
     map_release(&o->texts);
     map_release(&o->uses);
     map_release(&o->functions);
+    map_release(&o->latest);
+    free(o->later);
     arena_release(&o->arena);
     free(o->object);
     free(o);

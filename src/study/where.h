@@ -22,6 +22,10 @@ enum { WHERE_FRAMES = 16 };
 int where_open(const struct peet_trace *t, struct where **ret, struct peet_err *err);
 void where_free(struct where *w);
 
+/* Whether what is known of the code at an address, and of what it allocates, is at hand: it is the program's own, or somebody has asked about that library. Else
+ * its debug file has to be opened first, which takes a while. */
+bool where_is_open(struct where *w, uint32_t process, uint64_t addr);
+
 /* An instruction's frames: the innermost inlined call first, the function that has a symbol last; at least one. A frame's line is the
  * one that is executed there: in outer frames, that of the call. */
 size_t where_code(struct where *w, uint32_t process, uint64_t addr, struct where_frame frame[WHERE_FRAMES]);

@@ -27,12 +27,16 @@ static const struct peet_symbol SYMBOLS[] = { { 0x400000, 0x100, "solve", 1 },
                                               { 0x600000, 64, "table", 0 },
                                               { 0x600040, 8, "__field_MOD_count", 0 } };
 
+static const struct peet_symbol LIBRARY_SYMBOLS[] = { { 0x800000, 0x100, "buffer", 1 } };
+
 static void make_trace(void)
 {
     struct peet_writer *w;
     struct peet_err err;
     struct peet_segment segment[] = { { 0x400000, 0x1000, 0, 5 }, { 0x600000, 0x1000, 0x1000, 6 } };
     struct peet_module module = { 1, "/nowhere/prog", "", 0, 2, 4, segment, SYMBOLS };
+    struct peet_segment library_segment[] = { { 0x800000, 0x1000, 0, 5 } };
+    struct peet_module library = { 1, "/nowhere/library.so", "", 0, 1, 1, library_segment, LIBRARY_SYMBOLS };
     struct peet_range stack = { 1, 0x7fff00000000, 0x10000, 6, "[stack]" };
     struct peet_range file = { 1, 0x700000000000, 0x10000, 4, "/data/input.bin" };
     uint32_t string;
@@ -43,6 +47,7 @@ static void make_trace(void)
     close(fd);
     (void)peet_writer_process(w, &(struct peet_process){ 1, 0, "/nowhere/prog", "prog" }, &err);
     (void)peet_writer_module(w, &module, &err);
+    (void)peet_writer_module(w, &library, &err);
     (void)peet_writer_range(w, &stack, &err);
     (void)peet_writer_range(w, &file, &err);
     (void)peet_writer_string(w, "lattice", &string, &err);
@@ -297,6 +302,31 @@ static void names_are_unique_and_blocks_of_a_site_are_one_object(void)
     end();
 }
 
+/* Before anybody has referred to a block of a library, the library's debug file is not opened for it. */
+static void what_a_library_allocates_is_an_object_when_somebody_refers_to_it(void)
+{
+    uint64_t start, stop;
+
+    begin();
+    for (uint64_t i = 0; i < 6; i++)
+        event(PEET_EV_malloc, 0x800020 + i % 2 * 16, 0x10000000 + 4096 * i, 100, 0);
+    CHECK_EQ(objects_count(objects), 0);
+    CHECK(!where_is_open(where, 1, 0x800010));
+    uint32_t a = find(0x10002000, &start, &stop);
+    CHECK_EQ(start, 0x10002000);
+    CHECK_EQ(stop, 0x10002064);
+    CHECK(where_is_open(where, 1, 0x800010));
+    CHECK(strstr(objects_facts(objects, a)->name, "malloc in buffer") != NULL);
+    CHECK_EQ(objects_facts(objects, a)->blocks, 3);
+    CHECK_EQ(objects_count(objects), 2); /* and the other site has its blocks, too */
+    CHECK(find(0x10001000, &start, &stop) != a);
+    event(PEET_EV_malloc, 0x800020, 0x20000000, 100, 0);
+    CHECK_EQ(find(0x20000000, &start, &stop), a);
+    CHECK_EQ(objects_facts(objects, a)->blocks, 4);
+    CHECK_EQ(objects_facts(objects, a)->bytes, 400);
+    end();
+}
+
 static void stacks_of_threads_are_mapped_without_a_call(void)
 {
     uint64_t start, stop;
@@ -322,6 +352,7 @@ int main(void)
     RUN(what_the_program_named_counts_before_all_else);
     RUN(a_realloc_that_fails_keeps_the_block);
     RUN(names_are_unique_and_blocks_of_a_site_are_one_object);
+    RUN(what_a_library_allocates_is_an_object_when_somebody_refers_to_it);
     RUN(stacks_of_threads_are_mapped_without_a_call);
     peet_trace_free(trace);
     unlink(path);

@@ -335,6 +335,127 @@ static void blocks_between_windows_are_told(void)
     peet_trace_free(t);
 }
 
+/* ---- a source that leaves out ---- */
+
+/* Before a trace: what nobody wants to see it says as a gap, of which only references are known; up to the next event that passes. */
+struct leaver {
+    struct source source;
+    struct source *inner;
+    uint64_t left[THREADS], asked[THREADS];
+    struct peet_record record[MOST];
+    struct peet_event event[MOST];
+};
+
+/* A gap, and what comes behind it of a batch, behind the records that are there. */
+static void put_rest(struct leaver *v, size_t n, bool has_gap, uint64_t gap, size_t at, struct peet_batch *b)
+{
+    memcpy(v->event, b->events, b->event_count * sizeof *v->event);
+    v->event[b->event_count] = (struct peet_event){ .kind = PEET_EV_gap, .args = 2, .arg = { 0, gap } };
+    if (has_gap)
+        v->record[n++] = (struct peet_record){ .kind = PEET_EVENT, .id = (uint32_t)b->event_count & 0xffffff };
+    memcpy(v->record + n, b->records + at, (b->count - at) * sizeof *v->record);
+    b->count += n - at;
+    b->records = v->record;
+    b->events = v->event;
+    b->event_count++;
+}
+
+/* How many records of a batch, from `at` on, are left out. */
+static size_t leave_out(const struct peet_batch *b, size_t at, uint64_t *left, uint64_t *gap)
+{
+    for (; at < b->count; at++) {
+        const struct peet_record *r = &b->records[at];
+        const struct peet_event *e = r->kind == PEET_EVENT ? &b->events[r->id] : NULL;
+        uint64_t here = references_of(r, e);
+        if ((r->kind == PEET_BLOCK && *left == 0) || (e && !is_range(e)))
+            break;
+        *gap += here;
+        *left -= here < *left ? here : *left;
+    }
+    return at;
+}
+
+static int leaver_next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+{
+    struct leaver *v = (struct leaver *)(void *)s;
+    uint64_t gap = 0, left = v->left[context];
+    size_t n = 0, at;
+    int r = source_next(v->inner, context, reply, ret, err);
+
+    if (left == 0 || r != 1)
+        return r;
+    for (; n < ret->count && ret->records[n].kind != PEET_BLOCK; n++) /* the rest of a block that has begun */
+        if (ret->records[n].kind == PEET_EVENT)
+            return r;
+    memcpy(v->record, ret->records, n * sizeof *v->record);
+    at = leave_out(ret, n, &left, &gap);
+    bool has_gap = at > n;
+    while (at == ret->count && (r = source_next(v->inner, context, reply, ret, err)) == 1)
+        has_gap |= (at = leave_out(ret, 0, &left, &gap)) > 0;
+    if (r < 0)
+        return r;
+    if (r == 0)
+        *ret = (struct peet_batch){ .count = at = 0 };
+    put_rest(v, n, has_gap, gap, at, ret);
+    return ret->count > 0;
+}
+
+static void leaver_skip(struct source *s, uint32_t context, uint64_t references, uint32_t line_bytes)
+{
+    struct leaver *v = (struct leaver *)(void *)s;
+
+    CHECK_EQ(line_bytes, LINE);
+    v->left[context] = references;
+    v->asked[context] += references > 0;
+}
+
+static void leaver_free(struct source *s)
+{
+    source_free(((struct leaver *)(void *)s)->inner);
+}
+
+static void what_a_source_leaves_out_counts_as_if_it_had_been_seen(void)
+{
+    static const struct source_kind LEAVER = { .next = leaver_next, .free = leaver_free, .skip = leaver_skip };
+    static struct leaver v;
+    uint64_t asked = 0;
+
+    for (unsigned round = 0; round < 20; round++) {
+        struct sample_config config = { round % 2 ? 50 : 700, 4000 + 1000 * round, .line_bytes = LINE };
+        struct peet_trace *t = make_program(1500);
+        struct map touched = { .value_size = 1 };
+        struct source *s;
+        struct peet_err err;
+        v = (struct leaver){ 0 };
+        if (!fine(source_open_trace(t, false, &v.inner, &err), &err))
+            return;
+        v.source = *v.inner;
+        v.source.kind = &LEAVER;
+        if (!fine(source_take_sample(&v.source, &config, &s, &err), &err))
+            return;
+        for (uint32_t i = 0; i < THREADS; i++) {
+            expect(t, i + 1, &config, &should, &touched);
+            read_row(s, i, &is);
+            for (size_t k = 0; k < should.count;
+                 k++) /* of instructions that were left out, nobody knows how many they were */
+                if (should.item[k].kind == PEET_KINDS + PEET_EV_gap && k < is.count)
+                    should.item[k].a = is.item[k].a = 0;
+            same_rows(&is, &should);
+            asked += v.asked[i];
+            struct sample_counts c = sample_counts(s, i);
+            uint64_t between = 0;
+            for (size_t k = 0; k < should.count; k++)
+                between += should.item[k].kind == PEET_KINDS + PEET_EV_gap ? should.item[k].b : 0;
+            CHECK_EQ(c.between, between);
+        }
+        CHECK(sample_has_left_out(s) && sample_was_touched(s, 0, 1)); /* as far as anybody knows */
+        map_release(&touched);
+        source_free(s);
+        peet_trace_free(t);
+    }
+    CHECK(asked > 100);
+}
+
 /* ---- sets ---- */
 
 /* Each byte of each reference in turn. With a source: only those that it should show. */
@@ -451,6 +572,7 @@ int main(void)
     RUN(random_windows_begin_in_each_period_and_follow_the_seed);
     RUN(random_windows_see_all_of_a_period_alike);
     RUN(blocks_between_windows_are_told);
+    RUN(what_a_source_leaves_out_counts_as_if_it_had_been_seen);
     RUN(sets_that_are_chosen_are_seen_whole_and_no_others);
     RUN(references_to_other_sets_are_counted);
     RUN(samples_that_make_no_sense_are_refused);

@@ -107,6 +107,35 @@ static uint64_t next_start(const struct live_module *m, uint64_t address)
     return first > 0 && m->functions[first - 1].start > address ? 0 : start;
 }
 
+/* Instructions of the blocks before an address are not longer than that, with what is inserted behind calls. */
+enum { CALL_BYTES = 40 };
+
+bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site, uint64_t *ret_next)
+{
+    size_t low = 0, high = m->row_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (m->rows[middle].last < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || low == m->row_count || m->rows[low - 1].last + CALL_BYTES < address)
+        return false;
+    struct x86_insn insn;
+    size_t left;
+    const uint8_t *bytes = module_bytes(m, m->rows[low - 1].last, &left);
+    if (!bytes)
+        return false;
+    x86_decode(bytes, left < X86_MAX_BYTES ? left : X86_MAX_BYTES, m->rows[low - 1].last, &insn);
+    if (insn.insn.class != PEET_CL_call && insn.insn.class != PEET_CL_call_indirect)
+        return false;
+    *ret_site = m->rows[low - 1].last;
+    *ret_next = m->rows[low].start;
+    return true;
+}
+
 /* Where a branch leads that goes to a few inserted instructions behind the function, the last of which jumps; or 0. */
 static uint64_t through_stub(const struct live_module *m, uint64_t address)
 {

@@ -93,6 +93,8 @@ int code_plan(struct live_code *c, struct live_module *m, uint64_t key, struct p
 
 /* Defines it. */
 int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct live_item *ret, struct peet_err *err);
+/* The call behind which an address stands, with nothing but inserted code between, and the block that follows; false: there is none. */
+bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site, uint64_t *ret_next);
 int code_event(struct live_code *c, uint64_t key, uint32_t *ret_item, struct peet_err *err);
 
 /* ---- elf.c: what stands in a file ---- */

@@ -16,7 +16,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/live/live.h"
+#include "capture/live/stack.h"
 #include "capture/live/traps.h"
+#include "capture/rt/back.h"
 
 enum { LOOKS = 400, PATIENCE_NS = 20000000 };
 
@@ -45,7 +47,8 @@ struct steer {
     struct steered **thread;
     uint32_t threads;
     unsigned want;
-    bool has_ended; /* the program */
+    struct stack_rules *rules; /* NULL: nobody has asked for calls */
+    bool has_ended;            /* the program */
     int status;
 };
 
@@ -262,6 +265,52 @@ int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret
     return 1;
 }
 
+void steer_skip(struct steer *s, uint32_t thread, uint64_t references, uint32_t line_bytes)
+{
+    struct steered *x = s->thread[thread];
+
+    s->state.header->line = line_bytes;
+    if (!x->is_over) /* and others may have its place */
+        x->raw->off = references;
+}
+
+/* The call in the code that is recorded that returns there, and the block that comes then; false: that is other code. */
+static bool find_call(const struct live_process *p, uint64_t back, uint64_t *ret_site, uint64_t *ret_back)
+{
+    uint64_t unused, over = 0;
+
+    for (size_t i = 0; i < p->modules; i++) {
+        const struct live_module *m = p->module[i];
+        size_t left;
+        if (!module_bytes(m, back, &left))
+            continue;
+        over = raw_recorded(back, &unused);
+        return code_call(m, over ? over : back, ret_site, ret_back);
+    }
+    return false;
+}
+
+unsigned steer_calls(struct steer *s, uint32_t thread, uint64_t *ret_site, uint64_t *ret_back, unsigned most,
+                     bool *ret_whole)
+{
+    const struct steered *x = s->thread[thread];
+    const uint64_t *stands = x->raw->stands;
+    const struct live_process *p = processes_find(&s->state, x->process);
+    struct stack_place place = { stands[0], stands[1], stands[2], stands[3] != 0, false };
+    unsigned n = 0;
+
+    *ret_whole = false;
+    if (!s->host || x->is_over || !p || !place.pc)
+        return 0;
+    if (!s->rules)
+        s->rules = stack_rules_new();
+    n += place.is_caller && find_call(p, place.pc, &ret_site[0], &ret_back[0]);
+    while (n < most && stack_up(s->rules, &place))
+        n += find_call(p, place.pc, &ret_site[n], &ret_back[n]);
+    *ret_whole = place.is_first;
+    return n;
+}
+
 /* ---- beginning and end ---- */
 
 /* A program whose C library is its own calls what the runtime stands in front of from inside that library, too, where no thread may
@@ -376,6 +425,7 @@ void steer_free(struct steer *s)
         free(s->thread[i]);
     }
     free(s->thread);
+    stack_rules_free(s->rules);
     processes_release(state);
     code_release(&state->code);
     if (state->writer)

@@ -33,6 +33,14 @@ int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_bat
 int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret_word, uint64_t **ret_end,
                 const struct peet_names **ret_names, uint64_t *ret_pointer, struct peet_err *err);
 
+/* The thread may leave out about so many references when it goes on (capture/rt/raw.h, COPIES); of what library code moves, each line counts as one. */
+void steer_skip(struct steer *s, uint32_t thread, uint64_t references, uint32_t line_bytes);
+
+/* The calls that have led to where a thread stands that has stopped behind a gap, the innermost first: where they stand in the code that is recorded, and the
+ * block to which they return. *ret_whole: they lead to its beginning. Returns how many they are; 0: it does not stand so, or in another process. */
+unsigned steer_calls(struct steer *s, uint32_t thread, uint64_t *ret_site, uint64_t *ret_back, unsigned most,
+                     bool *ret_whole);
+
 /* How the program has ended, as waitpid tells it; it must have. */
 int steer_status(struct steer *s);
 

@@ -297,6 +297,7 @@ struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_
         t->stack_low = t->stack_high = 0;
         t->program = 0;
         t->off = 0;
+        t->stands[0] = 0;
         atomic_store(&t->stopped, RAW_RUNS);
         atomic_store(&t->go, 0);
         atomic_store(&t->seen, 0);

@@ -71,6 +71,7 @@ RT_WRAPPER void *malloc(size_t size)
         return own_alloc(16, size);
     RT_QUIET(p, RT_REAL(malloc)(size));
     RT_EVENT_ALWAYS(malloc, RT_SITE, RT_ADDR(p), size);
+    peet_rt_show_calls(RT_FRAME);
     return p;
 }
 
@@ -84,10 +85,11 @@ RT_WRAPPER void *calloc(size_t number, size_t size)
         return own_alloc(16, number * size);
     RT_QUIET(p, RT_REAL(calloc)(number, size));
     RT_EVENT_ALWAYS(calloc, RT_SITE, RT_ADDR(p), number, size);
+    peet_rt_show_calls(RT_FRAME);
     return p;
 }
 
-static void *resize(void *old, size_t size, uint64_t site)
+static void *resize(void *old, size_t size, uint64_t site, const void *frame)
 {
     void *p;
 
@@ -102,12 +104,13 @@ static void *resize(void *old, size_t size, uint64_t site)
     uint64_t was = RT_ADDR(old);
     RT_QUIET(p, RT_REAL(realloc)(old, size));
     RT_EVENT_ALWAYS(realloc, site, RT_ADDR(p), was, size);
+    peet_rt_show_calls(frame);
     return p;
 }
 
 RT_WRAPPER void *realloc(void *old, size_t size)
 {
-    return resize(old, size, RT_SITE);
+    return resize(old, size, RT_SITE, RT_FRAME);
 }
 
 RT_WRAPPER void *reallocarray(void *old, size_t number, size_t size)
@@ -116,7 +119,7 @@ RT_WRAPPER void *reallocarray(void *old, size_t number, size_t size)
 
     if (__builtin_mul_overflow(number, size, &bytes))
         bytes = SIZE_MAX; /* which fails as it should */
-    return resize(old, bytes, RT_SITE);
+    return resize(old, bytes, RT_SITE, RT_FRAME);
 }
 
 RT_WRAPPER void free(void *p)
@@ -140,6 +143,7 @@ RT_WRAPPER void *aligned_alloc(size_t align, size_t size)
         return own_alloc(align, size);
     RT_QUIET(p, RT_REAL(aligned_alloc)(align, size));
     RT_EVENT_ALWAYS(memalign, RT_SITE, RT_ADDR(p), align, size);
+    peet_rt_show_calls(RT_FRAME);
     return p;
 }
 
@@ -153,6 +157,7 @@ RT_WRAPPER void *memalign(size_t align, size_t size)
         return own_alloc(align, size);
     RT_QUIET(p, RT_REAL(memalign)(align, size));
     RT_EVENT_ALWAYS(memalign, RT_SITE, RT_ADDR(p), align, size);
+    peet_rt_show_calls(RT_FRAME);
     return p;
 }
 
@@ -164,6 +169,7 @@ RT_WRAPPER void *valloc(size_t size)
         return NULL;
     RT_QUIET(p, RT_REAL(valloc)(size));
     RT_EVENT_ALWAYS(memalign, RT_SITE, RT_ADDR(p), 4096, size);
+    peet_rt_show_calls(RT_FRAME);
     return p;
 }
 
@@ -174,7 +180,9 @@ RT_WRAPPER int posix_memalign(void **ret, size_t align, size_t size)
     if (!RT_FOUND(posix_memalign))
         return 12; /* ENOMEM */
     RT_QUIET(r, RT_REAL(posix_memalign)(ret, align, size));
-    if (r == 0)
+    if (r == 0) {
         RT_EVENT_ALWAYS(memalign, RT_SITE, RT_ADDR(*ret), align, size);
+        peet_rt_show_calls(RT_FRAME);
+    }
     return r;
 }

@@ -6,6 +6,7 @@
  *
  * To leave something out, a thread has to be where the other copy can go on: where a record begins. If the buffer ends in the middle of one, the rest of it
  * is written to a page apart, at the end, so that the next record faults. Loops look before they begin, and need no such page. */
+#include "capture/rt/back.h"
 #include "capture/rt/real.h"
 #include "capture/rt/rt.h"
 
@@ -39,6 +40,7 @@ static uint64_t end_count(void)
     s->off = 0;
     peet_rt_cursor = s->kept;
     if (counted) {
+        s->is_astray = true;
         uint64_t *signal_end = s->signal_end;
         s->signal_end = s->signal.start; /* what handlers said in this time comes behind it */
         peet_rt_put(PEET_EV_gap, 0, 2, (uint64_t[]){ 0, counted });
@@ -83,15 +85,73 @@ uint64_t peet_rt_come_on_at(uint64_t counter, uint64_t stack)
     return RT_ADDR(peet_rt_cursor);
 }
 
+/* ---- calls that nobody has seen ---- */
+
+uint64_t peet_rt_recorded_site(uint64_t site)
+{
+    uint64_t back;
+
+    return site && raw_recorded(site, &back) ? back : site;
+}
+
+/* The thread stops, so that its stack can be looked at. */
+static void stop_at(uint64_t rip, uint64_t rsp, uint64_t rbp, bool calls)
+{
+    struct raw_thread *place = peet_rt_self.place;
+
+    place->stands[0] = rip;
+    place->stands[1] = rsp;
+    place->stands[2] = rbp;
+    place->stands[3] = calls;
+    peet_rt_self.is_astray = false;
+    peet_rt_stop();
+    place->stands[0] = 0;
+}
+
+void peet_rt_show_calls(const void *frame)
+{
+    const uint64_t *f = frame;
+    uint64_t back;
+
+    if (peet_rt_self.off && peet_rt_inside && peet_rt_is_steered() && raw_recorded(f[1], &back))
+        stop_at(f[1], RT_ADDR(f + 2), f[0], true);
+}
+
+/* Behind a gap, the calls that have led here are not known otherwise. */
 void peet_rt_come_on(struct rt_registers *r)
 {
     enum { RED_ZONE = 128 };
     struct rt_self *s = &peet_rt_self;
     bool is_cursor = !s->off && r->r15 >= RT_ADDR(s->now.start) && r->r15 <= RT_ADDR(s->now.end);
+    uint64_t stack = RT_ADDR(r + 1) + RED_ZONE;
 
     if (!is_cursor)
-        r->r15 = peet_rt_come_on_at(r->r15, RT_ADDR(r + 1) + RED_ZONE);
+        r->r15 = peet_rt_come_on_at(r->r15, stack);
     peet_rt_cursor = (uint64_t *)(uintptr_t)r->r15;
+    if (s->is_astray && peet_rt_inside && peet_rt_is_steered()) {
+        if (is_cursor) /* the gap was told with an event, elsewhere */
+            peet_rt_put(PEET_EV_gap, 0, 2, (uint64_t[]){ 0, 0 });
+        stop_at(r->rip, stack, r->rbp, false);
+        r->r15 = RT_ADDR(peet_rt_cursor);
+    }
+}
+
+/* ---- library code ---- */
+
+static uint64_t lines_in(const void *p, size_t n)
+{
+    uint64_t line = peet_rt_header->line;
+
+    return p ? (RT_ADDR(p) + n - 1) / line - RT_ADDR(p) / line + 1 : 0;
+}
+
+bool peet_rt_count_bytes(size_t n, const void *a, const void *b)
+{
+    if (!peet_rt_header->line || peet_rt_self.handlers > 0)
+        return false;
+    if (n > 0)
+        peet_rt_cursor = (uint64_t *)(uintptr_t)(RT_ADDR(peet_rt_cursor) + lines_in(a, n) + lines_in(b, n));
+    return true;
 }
 
 /* ---- the other way ---- */

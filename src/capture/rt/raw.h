@@ -111,7 +111,7 @@ enum { RAW_MAX_WORDS = 80, RAW_GUARD = 65536 };
  * words can hold their numbers. */
 #define RAW_VARIABLE "PEET_RECORD"
 #define RAW_MAGIC 0x3174726563657065u /* "epecert1" */
-enum { RAW_VERSION = 6, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
+enum { RAW_VERSION = 7, RAW_THREADS = 4096, RAW_BUFFERS = 4, RAW_BUFFER_BYTES = 1 << 20 };
 enum { RAW_STRINGS = 1024, RAW_STRING_BYTES = 128, RAW_PATH = 512 };
 
 enum raw_state {
@@ -147,6 +147,8 @@ struct raw_thread {
     uint32_t reserved;
     uint64_t reply;
     uint64_t off; /* so many references are to be left out when it goes on; the program takes it */
+    /* Of a thread that has stopped, with a gap before: where it goes on, %rsp and %rbp there, and whether that is behind a call; 0: it does not say. */
+    uint64_t stands[4];
     struct raw_buffer buffer[RAW_BUFFERS];
 };
 
@@ -166,6 +168,8 @@ struct raw_header {
     uint32_t steered;             /* the recorder says when threads run */
     uint32_t inside;              /*   and it is in the program's process: see INSIDE, below */
     uint32_t window;              /* bytes of a buffer that are used; 0: all */
+    uint32_t
+        line; /* so many bytes that library code moves count as a reference that is left out; 0: they are always told */
     uint64_t
         off; /* references that a thread leaves out after each buffer; if it is steered: after each `off` of its own */
     char library[RAW_PATH], job[RAW_PATH];

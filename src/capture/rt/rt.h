@@ -18,6 +18,7 @@
 #define RT_WRAPPER __attribute__((visibility("default"), weak)) /* a program that has its own keeps it */
 #define RT_TLS __thread __attribute__((tls_model("initial-exec")))
 #define RT_SITE ((uint64_t)(uintptr_t)__builtin_return_address(0))
+#define RT_FRAME __builtin_frame_address(0)
 
 enum { RT_BUFFER_WORDS = RAW_BUFFER_BYTES / 8, RT_SIGNAL_WORDS = 1 << 16, RT_ALTSTACK_BYTES = 1 << 16 };
 
@@ -57,6 +58,7 @@ struct rt_self {
     struct rt_window
         whole; /* the window, when its last record goes to a page apart so that the next one faults; start NULL: it does not */
     uint64_t interrupted_off;
+    bool is_astray; /* it has left something out, and nobody knows what it has called since */
     /* of a thread that a host runs (inside.c): */
     void *sp; /* where it goes on */
     uint64_t thread_pointer;
@@ -115,9 +117,21 @@ uint64_t peet_rt_other_copy(uint64_t rip, uint64_t r14);
 void peet_rt_come_on(struct rt_registers *r);
 uint64_t peet_rt_come_on_at(uint64_t counter, uint64_t stack); /* the cursor */
 
+/* Whether a thread counts bytes that library code reads or writes, at one place or two, and they are no event. */
+bool peet_rt_count_bytes(size_t n, const void *a, const void *b);
+/* A thread that counts has allocated: who steers it may want to know who called. frame: of the function that was called, with %rbp and the return address. */
+void peet_rt_show_calls(const void *frame);
+/* The same place in the copy that is recorded, of where a call returns to. */
+uint64_t peet_rt_recorded_site(uint64_t site);
+
 static inline bool peet_rt_has_cursor(void)
 {
     return peet_rt_cursor || peet_rt_self.off;
+}
+
+static inline bool peet_rt_leaves_out(size_t n, const void *a, const void *b)
+{
+    return __builtin_expect(peet_rt_self.off != 0, 0) && peet_rt_count_bytes(n, a, b);
 }
 
 /* ---- steer.c: programs that run as a simulator says ---- */
@@ -243,6 +257,8 @@ static inline void peet_rt_put(unsigned kind, uint64_t site, unsigned n, const u
 
 static inline void peet_rt_event(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
 {
+    if (__builtin_expect(peet_rt_self.off != 0, 0))
+        site = peet_rt_recorded_site(site);
     peet_rt_put(kind, site, n, arg);
     if (__builtin_expect((peet_rt_self.paused | peet_rt_self.wish) != 0, 0))
         peet_rt_go_on();

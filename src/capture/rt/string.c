@@ -7,25 +7,26 @@
 static void copied(uint64_t site, const void *to, const void *from, size_t n)
 {
     if (n)
-        RT_EVENT(range_copy, site, RT_ADDR(to), RT_ADDR(from), n);
+        RT_EVENT_IF(peet_rt_listens() && !peet_rt_leaves_out(n, to, from), range_copy, site, RT_ADDR(to), RT_ADDR(from),
+                    n);
 }
 
 static void was_read(uint64_t site, const void *p, size_t n)
 {
     if (n)
-        RT_EVENT(range_read, site, RT_ADDR(p), n);
+        RT_EVENT_IF(peet_rt_listens() && !peet_rt_leaves_out(n, p, NULL), range_read, site, RT_ADDR(p), n);
 }
 
 static void was_written(uint64_t site, const void *p, size_t n)
 {
     if (n)
-        RT_EVENT(range_write, site, RT_ADDR(p), n);
+        RT_EVENT_IF(peet_rt_listens() && !peet_rt_leaves_out(n, p, NULL), range_write, site, RT_ADDR(p), n);
 }
 
 static void compared(uint64_t site, const void *a, const void *b, size_t n)
 {
     if (n)
-        RT_EVENT(range_compare, site, RT_ADDR(a), RT_ADDR(b), n);
+        RT_EVENT_IF(peet_rt_listens() && !peet_rt_leaves_out(n, a, b), range_compare, site, RT_ADDR(a), RT_ADDR(b), n);
 }
 
 /* ---- bytes; these may be called before the real ones are known ---- */

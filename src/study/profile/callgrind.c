@@ -158,7 +158,7 @@ static void add_calls(struct calls *c)
         function[l->node] = 1 + c->t.line[line].function;
     }
     for (uint32_t i = p->paths.nodes; i-- > 1;) { /* children come behind their parents */
-        if (function[i])
+        if (function[i] && p->paths.node[i].call)
             add_call(c, p->paths.node[i].call, function[i] - 1, &cost[i]);
         add_cost(&cost[p->paths.node[i].parent], &cost[i]);
     }

@@ -29,6 +29,7 @@ enum {
 struct way {
     uint64_t line, last;
     uint64_t filled; /* 1 + when, by a known miss; 0: by something else */
+    uint32_t object; /* that was referred to last */
 };
 
 struct set {
@@ -67,6 +68,8 @@ struct estimate {
     struct way *way;
     uint32_t sample; /* 1 + its number */
     bool is_open;
+    double times;   /* what an interval stands for */
+    uint64_t apart; /* references of this sample that are counted by themselves */
     unsigned last_group;
     size_t unknown_at[2]; /* where the last two unknown references are counted, the last one first */
     struct tally *tally;
@@ -123,7 +126,7 @@ static void add_intervals(const struct estimate *e, const struct ages *a, const 
 
     for (uint32_t j = 0; j <= at && j < s->known; j++, to += e->bins + 1) {
         uint64_t whole = now - way[j].last;
-        double weight = whole < length ? 1 / (double)(length - whole) : 1;
+        double weight = (whole < length ? 1 / (double)(length - whole) : 1) * e->times;
         to[j ? bin_of(e, before) : 0] += weight;
         to[bin_of(e, whole) + 1] -= weight;
         before = whole;
@@ -152,12 +155,17 @@ static struct set *enter_set(struct estimate *e, uint64_t line)
     return s;
 }
 
+static inline struct tally *tally_of(struct estimate *e, uint32_t object)
+{
+    return object < e->objects && e->tally[object].ages.dead ? &e->tally[object] : find_tally(e, object);
+}
+
 enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
 {
     uint32_t ways = e->config.ways, at = 0;
     struct set *s = enter_set(e, line);
     struct way *way = &e->way[(line & (e->config.sets - 1)) * ways];
-    struct tally *t = object < e->objects && e->tally[object].ages.dead ? &e->tally[object] : find_tally(e, object);
+    struct tally *t = tally_of(e, object);
     struct group *g = &t->group[s->group - 1];
     enum estimate_outcome outcome = OUTCOME_HIT;
 
@@ -167,7 +175,7 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
     while (at < s->known && way[at].line != line)
         at++;
     add_intervals(e, &t->ages, s, way, at, now);
-    struct way entry = { line, now, 0 };
+    struct way entry = { line, now, 0, object };
     if (at < s->known) {
         entry.filled = way[at].filled;
     } else if (s->known < ways) {
@@ -190,6 +198,109 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
         way[at] = way[at - 1];
     way[0] = entry;
     return outcome;
+}
+
+/* A set as it is, from who knows when its lines were used. Returns where the line is, or how many are known. */
+static uint32_t order_set(struct estimate *e, uint64_t line, const struct estimate_clock *c)
+{
+    const struct set *s = enter_set(e, line);
+    struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    uint32_t at = 0;
+
+    if (e->config.ways == 1) {
+        bool is_here = s->known && way->line == line;
+        way->last = s->known && (!is_here || c->wait) ? c->last(c->context, way->line) : way->last;
+        way->last = way->last < c->now ? way->last : c->now;
+        return s->known && !is_here;
+    }
+    for (uint32_t i = 0; i < s->known; i++) {
+        struct way x = way[i];
+        uint32_t k = i;
+        if (x.line != line || c->wait) /* a line that comes is used now */
+            x.last = c->last(c->context, x.line);
+        x.last = x.last < c->now ? x.last : c->now;
+        for (; k > 0 && way[k - 1].last < x.last; k--)
+            way[k] = way[k - 1];
+        way[k] = x;
+    }
+    while (at < s->known && way[at].line != line)
+        at++;
+    return at;
+}
+
+/* The same where a set has one line: it is short, and most caches of that kind miss often. */
+static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32_t object,
+                                       const struct estimate_clock *c)
+{
+    struct set *s = enter_set(e, line);
+    struct way *way = &e->way[line & (e->config.sets - 1)];
+    struct tally *t = tally_of(e, object);
+    struct group *g = &t->group[s->group - 1];
+
+    if (s->known == 0) {
+        e->unknown_at[1] = e->unknown_at[0];
+        e->unknown_at[0] = bin_of(e, c->now);
+        t->ages.unknown[e->unknown_at[0]]++;
+        t->unknown++;
+        g->unknown++;
+        s->known = 1;
+        *way = (struct way){ line, c->now, 0, object };
+        return OUTCOME_UNKNOWN;
+    }
+    uint64_t last = way->line == line ? way->last : c->last(c->context, way->line);
+    way->last = last < c->now ? last : c->now;
+    add_intervals(e, &t->ages, s, way, 1, c->now);
+    end_generation(t, way, c->now);
+    t->misses++;
+    g->misses++;
+    *way = (struct way){ line, c->now, c->now + 1, object };
+    return OUTCOME_MISS;
+}
+
+enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, const struct estimate_clock *c)
+{
+    if (e->config.ways == 1)
+        return miss_only(e, line, object, c);
+    const struct set *s = enter_set(e, line);
+    bool was_here = order_set(e, line, c) < s->known; /* other levels may lose what this one would have */
+    enum estimate_outcome outcome = estimate_refer(e, line, object, c->now);
+    struct tally *t = &e->tally[object];
+    struct group *g = &t->group[s->group - 1];
+
+    t->references--;
+    g->references--;
+    t->misses += was_here;
+    g->misses += was_here;
+    return was_here ? OUTCOME_MISS : outcome;
+}
+
+void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c)
+{
+    const struct set *s = enter_set(e, line);
+    const struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    uint32_t at = order_set(e, line, c);
+
+    if (at == s->known || way[at].last >= c->now)
+        return;
+    uint64_t length = c->now - way[at].last;
+    uint32_t object = way[at].object;
+    e->times = length < c->wait ? (double)c->wait / (double)length : 1;
+    estimate_refer(e, line, object, c->now);
+    e->times = 1;
+    e->tally[object].references--;
+    e->tally[object].group[s->group - 1].references--;
+}
+
+void estimate_count(struct estimate *e, uint64_t references)
+{
+    assert(e->is_open);
+    e->apart += references;
+}
+
+void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references)
+{
+    find_tally(e, object)->references += references;
+    e->has_all = false;
 }
 
 void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
@@ -262,9 +373,10 @@ static void add_products(struct tally *t, double n)
 
 void estimate_end(struct estimate *e, uint64_t others)
 {
-    uint64_t n = 0, k = 0, u = 0;
+    uint64_t n = e->apart, k = 0, u = 0;
 
     assert(e->is_open);
+    e->apart = 0;
     e->is_open = false;
     e->has_all = false;
     for (uint32_t i = 0; i < e->objects; i++) {
@@ -532,6 +644,7 @@ int estimate_new(const struct estimate_config *config, struct estimate **ret, st
     if (!e)
         return err_set(err, PEET_ERR_MEMORY, "no memory for the cache of a sample");
     e->config = *config;
+    e->times = 1;
     e->fine = config->ways == 1 ? FINE_BITS : COARSE_BITS;
     e->bins = SIZE_MAX;
     e->bins = bin_of(e, config->length) + 2;

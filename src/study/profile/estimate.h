@@ -57,6 +57,20 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
 /* The reference just now, which was unknown, was to a line that nobody had used before in all of the run: it is a miss. */
 void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
 
+/* The same from who gives only what matters: lines that a cache has lost, or has not had since the sample began, and, now and then, that it still
+ * uses one. References are counted by themselves. */
+struct estimate_clock {
+    uint64_t now;
+    uint64_t
+        wait; /* of uses: those that come sooner than that after the last one are told only sometimes, the more often the later they come */
+    uint64_t (*last)(const void *context, uint64_t line); /* when a line of the sample was used last */
+    const void *context;
+};
+enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, const struct estimate_clock *c);
+void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c);
+void estimate_count(struct estimate *e, uint64_t references);                         /* in this sample */
+void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */
+
 /* A reference that spans lines is given line by line, and then they are joined, one by one: it counts once, and missed if one of them did. `a` and `b` are lines
  * with their outcomes, and b was given last. Returns what both are together. */
 struct estimate_line {

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "sim/solo.h"
 
 struct front { /* a processor */
     struct estimate *estimate;
@@ -15,17 +16,20 @@ struct front { /* a processor */
     uint32_t thread;
     uint64_t gaps; /* of the thread, when it came here */
     uint64_t now;  /* references in the sample */
+    uint64_t seen; /* and in all before it */
 };
 
 struct sampled {
-    const struct source *source;
+    struct source *source;
+    bool is_watched; /* there is one processor, and it tells less */
     struct sample_config config;
     struct front *front;
     unsigned cpus;
     unsigned line_bits;
     uint64_t *gaps; /* by thread */
     uint32_t threads;
-    struct map seen; /* lines that were referred to in windows, by process */
+    uint64_t maybe_cold; /* misses of lines that were not seen before, but perhaps used */
+    struct map seen;     /* lines that were referred to in windows, by process */
 };
 
 /* ---- life ---- */
@@ -59,7 +63,7 @@ int sampled_geometry(const struct machine_config *machine, struct sample_config 
     return 0;
 }
 
-int sampled_new(const struct machine_config *machine, const struct source *source, const struct sample_config *config,
+int sampled_new(const struct machine_config *machine, struct source *source, const struct sample_config *config,
                 struct sampled **ret, struct peet_err *err)
 {
     const struct level_config *level = last_own(machine);
@@ -111,16 +115,24 @@ static uint64_t *gaps_of(struct sampled *s, uint32_t thread)
     return &s->gaps[thread];
 }
 
-void sampled_gap(struct sampled *s, uint32_t thread)
+static void close_front(struct sampled *s, struct front *f)
 {
-    ++*gaps_of(s, thread);
-}
-
-static void close_front(struct front *f)
-{
+    if (f->is_open && s->is_watched)
+        estimate_count(f->estimate, sampled_counts(s).seen - f->seen);
     if (f->is_open)
         estimate_end(f->estimate, 0);
     f->is_open = false;
+}
+
+void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e)
+{
+    if (!s->is_watched) {
+        ++*gaps_of(s, thread);
+        return;
+    }
+    close_front(s, &s->front[0]);
+    if (e->args) /* else it was passed over, and the source knows */
+        sample_left_out(s->source, thread, e->arg[1]);
 }
 
 static struct front *enter(struct sampled *s, const struct sim_reference *r)
@@ -130,8 +142,8 @@ static struct front *enter(struct sampled *s, const struct sim_reference *r)
 
     if (f->is_open && f->thread == r->context && f->gaps == gaps)
         return f;
-    close_front(f);
-    *f = (struct front){ f->estimate, true, r->context, gaps, 0 };
+    close_front(s, f);
+    *f = (struct front){ f->estimate, true, r->context, gaps, 0, 0 };
     estimate_begin(f->estimate);
     return f;
 }
@@ -150,6 +162,7 @@ static struct estimate_line refer_line(struct sampled *s, struct front *f, const
         size_t before = s->seen.count;
         void *there = map_put(&s->seen, line, s->source->context[r->context].process);
         assert(there); /* as small as the lines that windows refer to */
+        s->maybe_cold += s->seen.count != before && sample_has_left_out(s->source);
         if (x.outcome == OUTCOME_UNKNOWN && s->seen.count != before
             && !sample_was_touched(s->source, r->context, line)) {
             estimate_was_cold(f->estimate, line, object, f->now);
@@ -169,6 +182,64 @@ enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_referenc
         x = estimate_join(f->estimate, object, x, refer_line(s, f, r, line, object));
     f->now++;
     return x.outcome;
+}
+
+/* ---- from a machine that tells less ---- */
+
+void sampled_watch(struct sampled *s)
+{
+    assert(s->cpus == 1 && s->source->kind->words);
+    s->is_watched = true;
+}
+
+static struct front *front_at(struct sampled *s, uint64_t number)
+{
+    struct front *f = &s->front[0];
+
+    if (!f->is_open) {
+        *f = (struct front){ .estimate = f->estimate, .is_open = true, .now = number };
+        f->seen = sampled_counts(s).seen;
+        estimate_begin(f->estimate);
+    }
+    return f;
+}
+
+/* When a line was used last, in the sample. */
+struct clock {
+    struct solo *by;
+    uint64_t from;
+};
+
+static uint64_t last_use(const void *context, uint64_t line)
+{
+    const struct clock *c = context;
+    uint64_t last = solo_last_use(c->by, line);
+
+    return last > c->from ? last - c->from : 0;
+}
+
+bool sampled_knows(struct sampled *s, struct solo *by, uint32_t object, uint64_t line, bool is_new, uint64_t number)
+{
+    struct front *f = front_at(s, number);
+    const struct clock clock = { by, f->now };
+    const struct estimate_clock use = { number - f->now, 0, last_use, &clock };
+    enum estimate_outcome outcome = estimate_miss(f->estimate, line, object, &use);
+
+    bool may_be_cold = is_new && sample_has_left_out(s->source);
+    s->maybe_cold += may_be_cold;
+    if (outcome != OUTCOME_UNKNOWN || !is_new || may_be_cold)
+        return outcome != OUTCOME_UNKNOWN;
+    estimate_was_cold(f->estimate, line, object, number - f->now); /* it has been seen from the beginning */
+    return true;
+}
+
+void sampled_use(struct sampled *s, struct solo *by, uint64_t line, uint64_t number, uint64_t wait)
+{
+    struct front *f = &s->front[0];
+    const struct clock clock = { by, f->now };
+
+    if (f->is_open && number > f->now)
+        estimate_use(f->estimate, line, &(struct estimate_clock){ number - f->now, wait, last_use, &clock });
 }
 
 /* ---- results ---- */
@@ -200,7 +271,8 @@ static struct scales scales_of(const struct sampled *s)
 
     return (struct scales){ time * by((double)c.seen, (double)(c.seen - c.other_sets)),
                             time * by((double)c.sets, (double)c.chosen),
-                            by((double)(c.instructions + c.gap_instructions), (double)c.instructions) };
+                            c.instructions ? by((double)(c.instructions + c.gap_instructions), (double)c.instructions)
+                                           : time };
 }
 
 static void add_sets(struct sampled_object *to, const struct estimate_sets *x)
@@ -210,6 +282,16 @@ static void add_sets(struct sampled_object *to, const struct estimate_sets *x)
     to->sets.ratio_error = sqrt(to->sets.ratio_error * to->sets.ratio_error + x->ratio_error * x->ratio_error);
     to->sets.fraction_error =
         sqrt(to->sets.fraction_error * to->sets.fraction_error + x->fraction_error * x->fraction_error);
+}
+
+uint64_t sampled_maybe_cold(const struct sampled *s)
+{
+    return (uint64_t)llround((double)s->maybe_cold * scales_of(s).misses);
+}
+
+bool sampled_has_left_out(const struct sampled *s)
+{
+    return sample_has_left_out(s->source);
 }
 
 void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *ret)
@@ -223,7 +305,7 @@ void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *r
         struct front *f = &s->front[i];
         struct estimate_result r, all;
         struct estimate_sets sets;
-        close_front(f);
+        close_front(s, f);
         estimate_result(f->estimate, object, &r);
         estimate_result(f->estimate, ESTIMATE_ALL, &all);
         double n = (double)all.references;
@@ -305,6 +387,10 @@ void sampled_scale(struct sampled *s, struct profile *p)
             missed_stall += p->cell[i].stall[k];
     double stall = misses ? (double)missed_stall / (double)misses : (double)p->machine.fabric.memory;
     p->references = p->misses = p->stall = 0;
+    for (unsigned i = 0; i < s->cpus; i++)
+        close_front(s, &s->front[i]);
+    for (size_t i = 0; s->is_watched && i < p->cells; i++)
+        estimate_count_object(s->front[0].estimate, p->cell[i].object, p->cell[i].references);
     double *mu = mem_alloc(objects_count(p->objects) + 1, sizeof *mu);
     for (uint32_t i = 0; i < objects_count(p->objects); i++) {
         struct sampled_object o;
@@ -326,7 +412,22 @@ void sampled_scale(struct sampled *s, struct profile *p)
                            : times(p->result.cycles, by((double)(p->compute + p->stall + p->fetch), (double)time));
 }
 
-/* ---- a trace ---- */
+/* ---- from a source ---- */
+
+int profile_open_source(struct source *inner, const struct machine_config *machine,
+                        const struct sample_config *sampling, struct source **ret_source, struct profile **ret,
+                        struct peet_err *err)
+{
+    int r = 0;
+
+    *ret_source = NULL;
+    if (!sampling)
+        *ret_source = inner;
+    else if ((r = source_take_sample(inner, sampling, ret_source, err)) < 0)
+        return r; /* and the inner one is gone, too */
+    r = profile_new(machine, *ret_source, ret, err);
+    return r == 0 && sampling ? profile_set_sample(*ret, sampling, err) : r;
+}
 
 int profile_open_trace(struct peet_trace *t, const struct machine_config *machine, const struct sample_config *sampling,
                        struct source **ret_source, struct profile **ret, struct peet_err *err)
@@ -335,12 +436,5 @@ int profile_open_trace(struct peet_trace *t, const struct machine_config *machin
     int r = source_open_trace(t, sampling != NULL, &inner, err);
 
     *ret_source = NULL;
-    if (r < 0)
-        return r;
-    if (!sampling)
-        *ret_source = inner;
-    else if ((r = source_take_sample(inner, sampling, ret_source, err)) < 0)
-        return r; /* and the inner one is gone, too */
-    r = profile_new(machine, *ret_source, ret, err);
-    return r == 0 && sampling ? profile_set_sample(*ret, sampling, err) : r;
+    return r < 0 ? r : profile_open_source(inner, machine, sampling, ret_source, ret, err);
 }

@@ -17,15 +17,21 @@
 struct sampled;
 
 /* source: made by source_take_sample with that config. */
-int sampled_new(const struct machine_config *machine, const struct source *source, const struct sample_config *config,
+int sampled_new(const struct machine_config *machine, struct source *source, const struct sample_config *config,
                 struct sampled **ret, struct peet_err *err);
 void sampled_free(struct sampled *s);
 
 /* What must be given to source_take_sample for a machine: lines and sets of a processor's last own cache. */
 int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err);
 
-void sampled_gap(struct sampled *s, uint32_t thread);
+void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e);
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_reference *r, uint32_t object);
+
+/* The same with a machine that tells less (sim/solo.h), which has to be said before. */
+void sampled_watch(struct sampled *s);
+struct solo;
+bool sampled_knows(struct sampled *s, struct solo *by, uint32_t object, uint64_t line, bool is_new, uint64_t number);
+void sampled_use(struct sampled *s, struct solo *by, uint64_t line, uint64_t number, uint64_t wait);
 
 /* Whether a line that the machine has not had was used between windows. */
 bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r);
@@ -47,6 +53,15 @@ void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *r
 /* The profile of a trace, from samples if sampling is not NULL; to be run. Source and profile, as far as they are there, are to be freed also after an error. */
 int profile_open_trace(struct peet_trace *t, const struct machine_config *machine, const struct sample_config *sampling,
                        struct source **ret_source, struct profile **ret, struct peet_err *err);
+
+/* The same of a source, which is the profile's from now on, also if it fails. It gives repeats if it is to be sampled, and otherwise none. */
+int profile_open_source(struct source *inner, const struct machine_config *machine,
+                        const struct sample_config *sampling, struct source **ret_source, struct profile **ret,
+                        struct peet_err *err);
+
+/* Where references were left out, nobody knows which lines they used: so many misses of the whole run were of lines that no window had seen before, and may be cold. */
+uint64_t sampled_maybe_cold(const struct sampled *s);
+bool sampled_has_left_out(const struct sampled *s);
 
 struct sample_counts sampled_counts(const struct sampled *s);
 const struct sample_config *sampled_config(const struct sampled *s);

@@ -17,7 +17,7 @@ void members_release(struct members *m)
     free(m->cost);
 }
 
-void members_add(struct members *m, uint32_t object, uint64_t offset, bool is_miss, uint64_t stall)
+void members_add(struct members *m, uint32_t object, uint64_t offset, uint64_t misses, uint64_t stall)
 {
     uint32_t *number = map_put(&m->numbers, offset, object);
 
@@ -27,6 +27,6 @@ void members_add(struct members *m, uint32_t object, uint64_t offset, bool is_mi
         m->cost[m->count++] = (struct member_cost){ .object = object, .offset = offset };
         *number = (uint32_t)m->count;
     }
-    m->cost[*number - 1].misses += is_miss;
+    m->cost[*number - 1].misses += misses;
     m->cost[*number - 1].stall += stall;
 }

@@ -24,7 +24,7 @@ struct members {
 void members_init(struct members *m);
 void members_release(struct members *m);
 
-/* One reference that waited; is_miss: no own cache had the line. */
-void members_add(struct members *m, uint32_t object, uint64_t offset, bool is_miss, uint64_t stall);
+/* References that waited; misses: of those no own cache had the line. */
+void members_add(struct members *m, uint32_t object, uint64_t offset, uint64_t misses, uint64_t stall);
 
 #endif

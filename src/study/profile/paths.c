@@ -21,6 +21,8 @@ struct path_thread {
     bool has_called;   /* the last block did, */
     bool has_returned; /*   or has returned from this one: */
     bool has_jumped;   /*   or has jumped */
+    uint32_t base;     /* where its path begins */
+    bool is_lost;      /* nobody knows where it is, and it has done nothing since */
     struct path_call last;
 };
 
@@ -52,7 +54,7 @@ static struct path_thread *thread_at(struct paths *p, uint32_t thread)
 
 static uint32_t top(const struct path_thread *t)
 {
-    return t->depth ? t->call[t->depth - 1].node : 0;
+    return t->depth ? t->call[t->depth - 1].node : t->base;
 }
 
 static uint32_t child(struct paths *p, uint32_t parent, uint64_t site)
@@ -103,15 +105,29 @@ static bool unwind(struct path_thread *t, uint64_t back)
 
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block)
 {
-    struct path_thread *t = thread_at(p, thread);
     const struct peet_block *b = peet_trace_block(p->trace, block->id);
-    const struct peet_insn *last = &b->insn[b->insns - 1];
 
-    if (t->has_called && block->addr == t->last.back)
+    return paths_turn(p, thread, block->addr, &b->insn[b->insns - 1], thread_at(p, thread)->has_jumped);
+}
+
+uint64_t paths_back(const struct paths *p, uint32_t thread)
+{
+    const struct path_thread *t = thread < p->threads ? &p->thread[thread] : NULL;
+
+    return t && t->depth && !t->lost ? t->call[t->depth - 1].back : 0;
+}
+
+uint32_t paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, bool has_jumped)
+{
+    struct path_thread *t = thread_at(p, thread);
+
+    p->lost += t->is_lost;
+    t->is_lost = false;
+    if (t->has_called && addr == t->last.back)
         pop(t); /* what it called was not recorded */
-    else if (t->has_jumped && t->depth && !t->lost && block->addr == t->call[t->depth - 1].back)
+    else if (has_jumped && t->depth && !t->lost && addr == t->call[t->depth - 1].back)
         pop(t); /* its last call was a jump to what was not recorded */
-    else if (t->has_returned && block->addr != t->last.back && !unwind(t, block->addr) && t->last.node)
+    else if (t->has_returned && addr != t->last.back && !unwind(t, addr) && t->last.node)
         push(t, &t->last); /* who called it is not recorded, and calls back again */
     uint32_t node = top(t);
     t->has_called = last->class == PEET_CL_call || last->class == PEET_CL_call_indirect;
@@ -125,6 +141,31 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
         pop(t);
     }
     return node;
+}
+
+static uint32_t unknown_node(struct paths *p)
+{
+    if (!p->unknown) {
+        p->node = mem_room(p->node, p->nodes, sizeof *p->node);
+        p->node[p->nodes] = (struct path_node){ 0 };
+        p->unknown = p->nodes++;
+    }
+    return p->unknown;
+}
+
+void paths_lose(struct paths *p, uint32_t thread, struct source *source)
+{
+    struct path_thread *t = thread_at(p, thread);
+    struct source_calls calls;
+    unsigned n = source->kind->calls ? source->kind->calls(source, thread, &calls) : 0;
+    bool is_whole = source->kind->calls && calls.is_whole;
+    uint32_t node = is_whole ? 0 : unknown_node(p);
+
+    *t = (struct path_thread){ .call = t->call, .base = node, .is_lost = !is_whole };
+    while (n-- > 0) {
+        node = child(p, node, calls.site[n]);
+        push(t, &(struct path_call){ calls.site[n], calls.back[n], node });
+    }
 }
 
 void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most)

@@ -12,7 +12,7 @@
 #include "study/profile/recent.h"
 
 #define CALLS ((uint32_t)1 << 31)
-enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096 };
+enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096, BLOCK_BITS = 10 };
 
 /* Where a place referred last: as long as it stays there, nothing has to be looked up. */
 struct site {
@@ -20,6 +20,12 @@ struct site {
     uint64_t origin,
         stride;    /* where its object begins, and after how many bytes members come again (0: there are none) */
     uint32_t cell; /* 1 + number; 0: it has not referred yet */
+};
+
+/* A block of the heap, or a variable, that was looked up, whoever referred to it. */
+struct near_block {
+    uint64_t start, end, version, origin, stride;
+    uint32_t process, object;
 };
 
 /* A line that a processor has lost, and to whom. */
@@ -31,7 +37,7 @@ struct running {
     struct profile p; /* first, so that one is the other */
     struct source *source;
     uint64_t version;     /* of the objects */
-    struct site *site[2]; /* by instruction, and by call */
+    struct site *site[2]; /* by instruction, and by call: two of each, the one that it referred to last first */
     uint32_t sites[2];
     struct map cells;              /* uint32_t: number, by place and object */
     struct map losses;             /* struct loss, by line and processor */
@@ -43,6 +49,7 @@ struct running {
     uint32_t *leaf;                /* by thread: 1 + number of the one in which it is */
     uint32_t near[LEAVES_NEAR];    /* 1 + numbers of those that were used last */
     uint32_t pairs_near[PAIRS_NEAR];
+    struct near_block blocks_near[1 << BLOCK_BITS];
     uint32_t threads;
     uint32_t shift;
     struct lost_line {
@@ -191,11 +198,11 @@ static struct site *site_at(struct running *x, uint32_t place)
     place -= is_call ? CALLS : 0;
     if (place >= *sites) {
         uint32_t more = place + place / 2 + 256;
-        *site = room(realloc(*site, more * sizeof **site));
-        memset(*site + *sites, 0, (more - *sites) * sizeof **site);
+        *site = room(realloc(*site, 2 * more * sizeof **site));
+        memset(*site + 2 * *sites, 0, 2 * (more - *sites) * sizeof **site);
         *sites = more;
     }
-    return &(*site)[place];
+    return &(*site)[2 * place];
 }
 
 static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
@@ -211,19 +218,52 @@ static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
     return *number;
 }
 
+static void look_up(struct running *x, const struct source_context *c, uint64_t addr, uint32_t place,
+                    struct near_block *ret)
+{
+    struct objects *objects = x->p.objects;
+
+    ret->object = objects_find(objects, c->process, c->thread, addr, place_addr(&x->p, place), &ret->start, &ret->end);
+    ret->version = objects_version(objects);
+    ret->origin = addr - objects_offset(objects, c->process, addr);
+    ret->stride = objects_stride(objects, ret->object);
+    ret->process = c->process;
+}
+
+static inline bool is_in(const struct site *s, uint64_t addr, uint64_t version)
+{
+    return s->cell && addr >= s->start && addr < s->end && s->version == version;
+}
+
 static struct site *site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
 {
     struct site *s = site_at(x, place);
-    const struct source_context *c = &x->source->context[context];
+    uint64_t version = objects_version(x->p.objects);
 
-    if (s->cell == 0 || addr < s->start || addr >= s->end || s->version != objects_version(x->p.objects)) {
-        uint32_t object =
-            objects_find(x->p.objects, c->process, c->thread, addr, place_addr(&x->p, place), &s->start, &s->end);
-        s->version = objects_version(x->p.objects);
-        s->cell = 1 + cell_number(x, place, object);
-        s->origin = addr - objects_offset(x->p.objects, c->process, addr);
-        s->stride = objects_stride(x->p.objects, object);
+    if (is_in(s, addr, version))
+        return s;
+    struct site last = *s;
+    *s = s[1];
+    s[1] = last;
+    if (is_in(s, addr, version))
+        return s;
+    const struct source_context *c = &x->source->context[context];
+    struct near_block *near = &x->blocks_near[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - BLOCK_BITS)], other,
+                      *found = near;
+    if (near->version != version || near->process != c->process || addr < near->start || addr >= near->end) {
+        look_up(x, c, addr, place, &other);
+        found = &other;
+        enum object_kind kind = objects_facts(x->p.objects, other.object)->kind;
+        if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* of others it hangs on who asks */
+            *near = other;
     }
+    if (s->cell == 0 || x->p.cell[s->cell - 1].object != found->object)
+        s->cell = 1 + cell_number(x, place, found->object);
+    s->start = found->start;
+    s->end = found->end;
+    s->version = found->version;
+    s->origin = found->origin;
+    s->stride = found->stride;
     return s;
 }
 
@@ -241,6 +281,7 @@ static uint32_t pair_number(struct running *x, const struct profile_pair *met)
         if (x->pairs.count != before) {
             x->p.pair = mem_room(x->p.pair, x->p.pairs, sizeof *x->p.pair);
             x->p.pair[x->p.pairs] = *met;
+            x->p.pair[x->p.pairs].misses = x->p.pair[x->p.pairs].stall = 0;
             *number = (uint32_t)x->p.pairs++;
             break;
         }
@@ -258,14 +299,14 @@ static bool are_same(const struct profile_pair *a, const struct profile_pair *b)
            && a->cause == b->cause;
 }
 
-static void meet(struct running *x, const struct profile_pair *met, uint64_t stall)
+static void meet(struct running *x, const struct profile_pair *met)
 {
     uint32_t *near = &x->pairs_near[(met->of * 31 + met->by * 7 + met->object) % PAIRS_NEAR];
 
     if (*near == 0 || !are_same(&x->p.pair[*near - 1], met))
         *near = 1 + pair_number(x, met);
-    x->p.pair[*near - 1].misses++;
-    x->p.pair[*near - 1].stall += stall;
+    x->p.pair[*near - 1].misses += met->misses;
+    x->p.pair[*near - 1].stall += met->stall;
 }
 
 static void see_loss(void *context, unsigned cpu, uint64_t line, enum lost how)
@@ -317,19 +358,17 @@ static struct profile_window *window_now(struct profile *p)
     return &p->window[p->references / p->window_length];
 }
 
-/* by: to whom the line was lost, or NULL. */
-static void see_miss(struct running *x, const struct sim_reference *r, struct profile_cell *c, const struct loss *by,
-                     enum profile_cause cause, uint64_t stall)
+/* So many references of a cell that waited for the same reason, and how many of them no private cache had; by: to whom their lines were lost, or NULL. */
+static void see_miss(struct running *x, struct profile_cell *c, const struct loss *by, enum profile_cause cause,
+                     uint64_t misses, uint64_t count, uint64_t stall)
 {
-    c->misses += r->cause != MISS_KINDS;
-    c->cause[cause]++;
+    c->misses += misses;
+    c->cause[cause] += count;
     c->stall[cause] += stall;
-    if (r->cause == MISS_KINDS || cause == CAUSE_cold)
+    if (misses == 0 || cause == CAUSE_cold)
         return;
-    meet(x,
-         &(struct profile_pair){ c->place, by ? by->place : NOBODY, c->object, by ? by->object : NOBODY, (uint8_t)cause,
-                                 0, 0 },
-         stall);
+    meet(x, &(struct profile_pair){ c->place, by ? by->place : NOBODY, c->object, by ? by->object : NOBODY,
+                                    (uint8_t)cause, misses, stall });
 }
 
 /* Whether the first line of a reference would be there if any lines could be kept; all of them are then. */
@@ -369,7 +408,7 @@ static void add_miss(struct running *x, const struct sim_reference *r, struct pr
     p->stall += stall;
     w->misses += r->cause != MISS_KINDS;
     w->stall += stall;
-    see_miss(x, r, c, by, cause_of(x, r, was_recent), stall);
+    see_miss(x, c, by, cause_of(x, r, was_recent), r->cause != MISS_KINDS, 1, stall);
     if (leaf) {
         leaf->stall += stall;
         leaf->misses += r->cause != MISS_KINDS;
@@ -476,7 +515,7 @@ static void see_event(void *context, uint32_t thread, const struct peet_event *e
 
     x->losses_now = 0; /* to locks, as above */
     if (e->kind == PEET_EV_gap && x->p.sampled)
-        sampled_gap(x->p.sampled, thread);
+        sampled_gap(x->p.sampled, thread, e);
     switch (e->kind) {
     case PEET_EV_malloc:
     case PEET_EV_calloc:
@@ -494,16 +533,14 @@ static void see_event(void *context, uint32_t thread, const struct peet_event *e
 
 /* ---- the same from a machine that counts by itself ---- */
 
-static uint32_t watch_cell(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
-                           uint64_t *ret_start, uint64_t *ret_end)
+static void watch_data(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
+                       struct solo_data *ret)
 {
     struct running *x = context;
     const struct site *s = site_of(x, thread, addr, insn == SIM_NO_INSN ? call_place(x, site) : insn);
 
-    *ret_start = s->start;
-    *ret_end = s->end;
+    *ret = (struct solo_data){ s->start, s->end, s->origin, s->stride, s->cell - 1 };
     x->version = objects_version(x->p.objects);
-    return s->cell - 1;
 }
 
 static void watch_refer(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute)
@@ -516,27 +553,45 @@ static void watch_refer(void *context, uint32_t cell, uint64_t references, uint6
     c->compute += compute;
 }
 
-static void watch_miss(void *context, uint32_t cell, uint32_t leaf, const struct sim_reference *r, bool was_recent,
-                       uint32_t by, uint64_t number)
+static void watch_miss(void *context, const struct solo_miss *m)
 {
     struct running *x = context;
-    struct profile_cell *c = &x->p.cell[cell];
-    uint64_t stall = stall_of(&x->p, r);
+    struct profile *p = &x->p;
+    struct profile_cell *c = &p->cell[m->cell];
+    const struct profile_cell *by = m->by == UINT32_MAX ? NULL : &p->cell[m->by];
+    const struct sim_reference r = { .level = m->level, .cause = m->cause, .is_upgrade = m->is_upgrade };
+    const struct loss loss = by ? (struct loss){ by->place, by->object } : (struct loss){ 0 };
+    uint64_t misses = m->cause != MISS_KINDS ? m->count : 0;
 
-    if (r->cause == MISS_KINDS && stall == 0)
-        return;
-    const struct profile_cell *taker = by == UINT32_MAX ? NULL : &x->p.cell[by];
-    struct loss loss = taker ? (struct loss){ taker->place, taker->object } : (struct loss){ 0 };
-    x->p.references = number;
-    x->window = window_now(&x->p);
-    add_miss(x, r, c, leaf == UINT32_MAX ? NULL : &x->p.leaf[leaf], taker ? &loss : NULL, was_recent, stall);
+    p->misses += misses;
+    p->stall += m->stall;
+    see_miss(x, c, by ? &loss : NULL, cause_of(x, &r, m->was_recent), misses, m->count, m->stall);
+    if (m->offset != UINT64_MAX)
+        members_add(&p->members, c->object, m->offset, misses, m->stall);
 }
 
-static uint32_t watch_path(void *context, uint32_t thread, const struct peet_record *block)
+static uint64_t watch_window(void *context, uint64_t number, uint64_t misses, uint64_t stall)
 {
     struct running *x = context;
+    struct profile *p = &x->p;
 
-    return paths_block(&x->p.paths, thread, block);
+    if (x->window) {
+        x->window->misses += misses;
+        x->window->stall += stall;
+    }
+    p->references = number;
+    x->window = window_now(p);
+    return (uint64_t)(x->window - p->window + 1) * p->window_length;
+}
+
+static uint32_t watch_path(void *context, uint32_t thread, uint64_t addr, const struct peet_insn *last, bool has_jumped,
+                           uint64_t *ret_back)
+{
+    struct running *x = context;
+    uint32_t node = paths_turn(&x->p.paths, thread, addr, last, has_jumped);
+
+    *ret_back = paths_back(&x->p.paths, thread);
+    return node;
 }
 
 static void watch_event(void *context, uint32_t thread, const struct peet_event *e)
@@ -547,12 +602,29 @@ static void watch_event(void *context, uint32_t thread, const struct peet_event 
     x->version = objects_version(x->p.objects);
 }
 
+static bool watch_knows(void *context, struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number)
+{
+    struct running *x = context;
+    struct profile_cell *c = &x->p.cell[cell];
+    bool is_known = sampled_knows(x->p.sampled, s, c->object, line, is_new, number);
+
+    c->unknown += !is_known;
+    return is_known;
+}
+
+static void watch_use(void *context, struct solo *s, uint64_t line, uint64_t number, uint64_t wait)
+{
+    struct running *x = context;
+
+    sampled_use(x->p.sampled, s, line, number, wait);
+}
+
 static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
 {
     return near_leaf(context, node, block) - 1;
 }
 
-static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles)
+static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall)
 {
     struct running *x = context;
 
@@ -561,6 +633,8 @@ static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycl
         return;
     block_at(&x->p, x->p.leaf[leaf].block)->runs += runs;
     x->p.leaf[leaf].compute += cycles;
+    x->p.leaf[leaf].misses += misses;
+    x->p.leaf[leaf].stall += stall;
 }
 
 /* Windows count references, of which most were not told. */
@@ -600,14 +674,26 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
 {
     struct running *x = (struct running *)p;
     const struct sim_observer observer = { x, see_block, see_reference, see_lock, see_event, see_loss };
-    const struct solo_watch watch = { x,          &x->version, watch_cell, watch_refer, watch_miss,
-                                      watch_path, watch_event, watch_leaf, watch_run };
+    const struct solo_watch watch = { x,
+                                      &x->version,
+                                      watch_data,
+                                      watch_refer,
+                                      watch_miss,
+                                      watch_window,
+                                      watch_path,
+                                      watch_event,
+                                      watch_leaf,
+                                      watch_run,
+                                      p->sampled ? watch_knows : NULL,
+                                      p->sampled ? watch_use : NULL };
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
 
     if (r < 0)
         return r;
-    bool is_watched = !p->sampled && !p->is_slow && sim_set_watch(sim, &watch, err);
+    bool is_watched = !p->is_slow && (!p->sampled || x->source->kind->words) && sim_set_watch(sim, &watch, err);
+    if (is_watched && p->sampled)
+        sampled_watch(p->sampled);
     if (!is_watched)
         sim_set_observer(sim, &observer);
     sim_set_stop(sim, stop);
@@ -621,7 +707,10 @@ static void see_passed(void *user, uint32_t thread, const struct peet_record *bl
 {
     struct running *x = user;
 
-    paths_block(&x->p.paths, thread, block);
+    if (block)
+        paths_block(&x->p.paths, thread, block);
+    else
+        paths_lose(&x->p.paths, thread, x->source);
 }
 
 int profile_set_sample(struct profile *p, const struct sample_config *config, struct peet_err *err)

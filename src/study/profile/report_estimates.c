@@ -75,6 +75,24 @@ static void note_samples(struct table *t, const struct sampled *s, const struct 
                        : "");
 }
 
+/* What nobody knows of a program that ran by itself between windows. */
+static void note_left_out(struct table *t, const struct profile *p)
+{
+    const struct sampled *s = p->sampled;
+
+    if (!sampled_has_left_out(s))
+        return;
+    table_note(t,
+               "between windows the program ran by itself: which lines it used then is not known. Up to %" PRIu64
+               " misses, of lines that no window had seen before, may be cold; their cause is unknown",
+               sampled_maybe_cold(s));
+    table_note(t,
+               "between windows, instructions are taken for as many by reference as in windows; a window begins up to "
+               "a block, or a trip of a loop, late");
+    if (p->paths.lost)
+        table_note(t, "path unknown before the window: %" PRIu64 " times it was not found on the stack", p->paths.lost);
+}
+
 void report_add_estimates(struct report *r)
 {
     struct sampled *s = r->p->sampled;
@@ -89,6 +107,7 @@ void report_add_estimates(struct report *r)
     sampled_object(s, ESTIMATE_ALL, &o);
     put_estimate(t, "all", &o, has_sets);
     note_samples(t, s, &o);
+    note_left_out(t, r->p);
     for (size_t i = 0; i < r->t.by_object_count && shown < report_rows(r); i++) {
         const struct total *x = &r->t.by_object[i];
         const char *name = report_object(r, x->object);

@@ -31,7 +31,10 @@ static void put_path(const struct profile *p, uint32_t node, FILE *out)
         return;
     const struct path_node *n = &p->paths.node[node];
     put_path(p, n->parent, out);
-    put_frames(p, n->call, n->parent == 0, out);
+    if (n->call)
+        put_frames(p, n->call, n->parent == 0, out);
+    else
+        fputs("[unknown]", out);
 }
 
 /* The path to a block, and its own function. To be freed; NULL: no memory. */

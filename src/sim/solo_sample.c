@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/* Samples: parts of what a thread does are passed over, and nobody knows what caches have where the next one begins. */
+#include <assert.h>
+
+#include "sim/solo_state.h"
+
+/* ---- caches ---- */
+
+static void forget_entry(struct solo *s, unsigned level, uint32_t e)
+{
+    struct solo_level *l = &s->level[level];
+    struct solo_line *line = level ? l->record[e] : s->first[e].record;
+
+    if (!line)
+        return;
+    if (level == 0) {
+        line->stamp = s->first[e].stamp;
+        s->first[e] = (struct solo_entry){ { SOLO_NONE, SOLO_NONE }, 0, NULL };
+    } else {
+        l->stamp[e] = 0;
+        l->record[e] = NULL;
+    }
+    line->entry[level] = 0;
+    line->is_lost = true;
+    line->by = 0;
+    l->line[e] = SOLO_NONE;
+    l->state[e] = 0;
+}
+
+uint64_t solo_last_use(struct solo *s, uint64_t line)
+{
+    const struct solo_line *l = solo_line_at(&s->lines, line);
+
+    return l->entry[0] ? s->first[l->entry[0] - 1].stamp : l->stamp;
+}
+
+void solo_forget(struct solo *s)
+{
+    if (s->forgotten == s->number)
+        return;
+    for (unsigned i = 0; i < s->levels; i++)
+        for (uint32_t e = 0; e < (s->level[i].mask + 1) * s->level[i].ways; e++)
+            forget_entry(s, i, e);
+    s->forgotten = s->number;
+}
+
+/* ---- words ---- */
+
+static void set_border(struct solo *s)
+{
+    const struct source_words *w = s->words;
+
+    s->border = UINT64_MAX;
+    if (w->turn && s->number > s->recent.since) { /* lines are told again */
+        s->recent.before = s->recent.since;
+        s->recent.since = s->number;
+    }
+    if (w->turn && w->is_on)
+        s->border = s->time.references + w->left;
+    if (w->turn && !w->is_on) {
+        s->border = 0;
+        s->pass_left = w->left;
+    }
+}
+
+static void account(struct solo *s)
+{
+    s->words->used += s->time.references - s->mark;
+    s->mark = s->time.references;
+}
+
+void solo_begin_words(struct solo *s, struct source_words *w)
+{
+    s->words = w;
+    s->mark = s->time.references;
+    set_border(s);
+}
+
+void solo_turn(struct solo *s)
+{
+    static const struct peet_event GAP = { .kind = PEET_EV_gap }; /* that is here alone */
+    struct source_words *w = s->words;
+    bool was_on = w->is_on, has_passed = w->passed > 0;
+
+    account(s);
+    w->turn(w);
+    if (w->is_on && !was_on && has_passed) { /* of what was passed over, nobody knows what it did */
+        solo_forget(s);
+        s->watch.event(s->watch.context, s->thread, &GAP);
+    }
+    set_border(s);
+}
+
+void solo_end_words(struct solo *s)
+{
+    if (s->words->turn)
+        solo_turn(s);
+}
+
+void solo_pass(struct solo *s, uint64_t references)
+{
+    s->words->passed += references;
+    s->pass_left -= references < s->pass_left ? references : s->pass_left;
+}
+
+void solo_pass_varying(struct solo *s, const struct peet_block *b)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < b->operands; i++)
+        n += (operand_bytes(&b->operand[i], s->src) + PEET_MAX_SIZE - 1) / PEET_MAX_SIZE;
+    solo_pass(s, n);
+}
+
+uint64_t solo_trips_now(const struct solo *s, const struct solo_stretch *x, uint64_t trips)
+{
+    uint64_t left = solo_passes(s) ? s->pass_left : s->border - s->time.references;
+    uint64_t most = x->sites ? (left + x->sites - 1) / x->sites : trips;
+
+    return most == 0 ? 1 : most < trips ? most : trips;
+}

@@ -1,0 +1,117 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Samples of a program that runs are those of its recording: between windows it runs by itself, and what it did then is counted, but not looked at.
+set -u
+. tests/lib.sh
+peet=$PEET_BUILD/peet workloads=$PEET_BUILD/workloads/peet
+subjects=tests/e2e/subjects
+export LC_ALL=C.UTF-8
+
+if [ ! -e "$PEET_BUILD/lib/peet/libpeet-machine.so" ]; then
+    skip "samples of programs that run" "there are no machines in processes with sanitizers"
+    exit 0
+elif ! grep -q ' fsgsbase' /proc/cpuinfo; then
+    skip "samples of programs that run" "needs a processor with fsgsbase"
+    exit 0
+fi
+
+# A cell of the first row of a table.
+cell() { # FILE TABLE COLUMN
+    awk -F, -v table="$2" -v column="$3" '$1 == "table" { delete at; for (i = 1; i <= NF; i++) at[$i] = i }
+        $1 == table { print $at[column]; exit }' "$TMP/$1.csv"
+}
+# What it looked at, and how many references there were in all.
+sampled() { sed -n 's/.*sampled: \([0-9]*\) of \([0-9]*\) references in \([0-9]*\) windows.*/\1 \2 \3/p' "$TMP/$1.txt"; }
+# live, recorded, whole: the same program with the same options.
+profile_all() { # CPUS PROGRAM… -- OPTION…
+    local cpus=$1 program=()
+    shift
+    while [ "$1" != -- ]; do program+=("$1") && shift; done
+    shift
+    # There is no room for a recording where one would be made.
+    TMPDIR=/nonexistent "$peet" profile --cpus "$cpus" --top 0 --format csv "$@" -- "${program[@]}" >"$TMP/live.csv" 2>"$TMP/err" || { cat "$TMP/err"; return; }
+    "$peet" profile --cpus "$cpus" --top 1 "$@" -- "${program[@]}" >"$TMP/live.txt" 2>"$TMP/err" || cat "$TMP/err"
+    "$peet" profile --cpus "$cpus" --top 0 --format csv "$@" --trace "$TMP/a.peet" -- "${program[@]}" >"$TMP/recorded.csv" 2>"$TMP/err" || cat "$TMP/err"
+    "$peet" profile --cpus "$cpus" --top 1 "$@" "$TMP/a.peet" >"$TMP/recorded.txt" 2>"$TMP/err" || cat "$TMP/err"
+    "$peet" profile --cpus "$cpus" --top 0 --format csv "${@:1:2}" -- "${program[@]}" >"$TMP/whole.csv" 2>"$TMP/err" || cat "$TMP/err"
+}
+# Where the live one differs from the others. mp3d's work depends on who is first, so that several threads of it do not do the same twice.
+differs() { # EXACT
+    read -r _ all windows < <(sampled live)
+    whole=$(awk -F, '$1 == "cells" || $1 == "objects" { next } $1 == "summary" { print $10; exit }' "$TMP/whole.csv")
+    if [ "$1" = exact ]; then
+        [ "$all" = "$whole" ] || echo "$all references in windows and between them; $whole expected"
+        read -r _ _ other < <(sampled recorded)
+        [ "$((windows > other ? windows - other : other - windows))" -le 2 ] || echo "$windows windows; $other expected"
+    fi
+    awk -v a="$(cell live estimates misses)" -v ea="$(cell live estimates error)" -v b="$(cell recorded estimates misses)" \
+        -v eb="$(cell recorded estimates error)" -v low="$(cell live estimates low)" -v high="$(cell live estimates high)" 'BEGIN {
+            d = a > b ? a - b : b - a
+            if (d > 0.05 * b && d > ea + eb) print a " ± " ea " misses live, " b " ± " eb " of the recording"
+            if (a < low || a > high) print a " misses are not between " low " and " high }'
+    for f in live recorded; do
+        awk -F, '$1 == "table" { for (i = 1; i <= NF; i++) at[$i] = i } $1 == "estimates" && $at["object"] != "all" { print $at["misses"], $at["object"] }' "$TMP/$f.csv" |
+            sort -rn | awk '{ n = $1; sub(/^[^ ]* /, ""); sum += n; row[NR] = $0; at[NR] = n } END { for (i = 1; i <= NR && at[i] > sum / 10; i++) print row[i] }' >"$TMP/$f.top"
+    done
+    diff <(sort "$TMP/recorded.top") <(sort "$TMP/live.top") | sed 's/^/data with a tenth of the misses: /'
+}
+
+for workload in "fft -m 14" "radix -n 200k" "tri -r 4" "shallow -s 4" "gates -c 60" "mp3d -n 5000 -l 16 -s 20"; do
+    name=${workload%% *}
+    for cpus in 1 4; do
+        exact=exact
+        [ "$name $cpus" = "mp3d 4" ] && exact=
+        # shellcheck disable=SC2086
+        verdict "$workload with $cpus threads is sampled as its recording is" "$(
+            profile_all $cpus "$workloads/$name" -p $cpus ${workload#* } -- -m memspy-16k --sample 1/5 --length 20k
+            differs "$exact"
+        )"
+    done
+done
+verdict 'two levels of caches are sampled as those of a recording are' "$(
+    profile_all 1 "$workloads/fft" -p 1 -m 14 -- -m bench/two-level.cfg --sample 1/4 --length 200k
+    differs exact
+)"
+verdict 'windows at random places are seen, too' "$(
+    profile_all 1 "$workloads/radix" -p 1 -n 200k -- -m memspy-16k --sample 1/5 --length 20k --random --seed 3
+    differs exact
+)"
+verdict 'of a program that runs, sets can be chosen' "$(
+    profile_all 1 "$workloads/radix" -p 1 -n 200k -- -m memspy-16k --sample 1/4 --length 50k --sets 1/4
+    differs exact
+)"
+# The machine that counts, and the one that looks at each reference.
+verdict 'windows say the same whoever looks at them' "$(
+    for turn in block reference; do
+        "$peet" profile -m memspy-16k --set turn=$turn --top 0 --format csv --sample 1/5 --length 20k -- "$workloads/tri" -p 1 -r 4 2>&1 |
+            awk -F, '$1 == "estimates" && $4 != "" { print $2, $3, $5, $6, $7, $8 }' >"$TMP/$turn"
+    done
+    [ -s "$TMP/block" ] || echo "nothing"
+    paste -d ' ' "$TMP/block" "$TMP/reference" | awk '
+        NR == 1 { # all: misses, at least, at most, references, unknown
+            for (i = 2; i <= 6; i++) { d = $i - $(i + 6); if (d < 0) d = -d; if (d > 0.02 * $i + 2) print $1 ": " $i ", and " $(i + 6) } }'
+)"
+
+# ---- names and paths ----
+
+"$peet" cc -O2 -g -w -o "$TMP/grow" $subjects/grow.c
+verdict 'data that is allocated between windows has its name' "$(
+    profile_all 1 "$TMP/grow" -- -m memspy-16k --sample 1/10 --length 5k
+    differs exact
+    for name in left right; do grep -q "^objects,$name," "$TMP/live.csv" || echo "no $name"; done
+)"
+verdict 'windows begin on the path on which they are' "$(
+    "$peet" profile -m memspy-16k --sample 1/10 --length 5k --stacks "$TMP/stacks" -- "$TMP/grow" >"$TMP/out" 2>&1 || cat "$TMP/out"
+    grep '\[unknown\]' "$TMP/stacks"
+    for path in 'main;fill;walk ' 'main;sum;walk '; do grep -q "^$path" "$TMP/stacks" || { echo "no $path"; cat "$TMP/stacks"; }; done
+)"
+verdict 'what may be cold is not called so' "$(
+    grep '^causes,cold,' "$TMP/live.csv"
+    grep -q 'of lines that no window had seen before, may be cold' "$TMP/live.txt" || echo "nothing is said of it"
+    grep -q '^causes,unknown,' "$TMP/live.csv" || echo "and nothing is unknown"
+    grep 'may be cold' "$TMP/recorded.txt"
+)"
+"$peet" profile -m memspy-16k --sample 1/10 --length 1g -- "$TMP/grow" >"$TMP/out" 2>&1
+code=$?
+verdict 'a program shorter than its first window is told' "$([ $code != 0 ] || echo 'it did not fail'; grep -q 'no window in .* take a shorter --length' "$TMP/out" || cat "$TMP/out")"
+exit $status
