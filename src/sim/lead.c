@@ -13,17 +13,11 @@
 enum { LEAD_FIRST = 64, LEAD_LEAST = 4, LEAD_MOST = 4096, LEAD_REST = 32 };
 
 /* Easy references are counted by kind in one word, which stays in a register. */
-enum { KIND_BITS = 16, KIND_MOST = (1 << (KIND_BITS - 1)) - 1 };
-static const uint64_t KINDS_ARE_MANY = 0x8000800080008000; /* KIND_MOST more would be too many */
-
-static inline uint64_t one_of(unsigned kind)
-{
-    return (uint64_t)1 << KIND_BITS * (kind - PEET_LOAD);
-}
+static const uint64_t KINDS_ARE_MANY = 0x8000800080008000; /* LEAD_KIND_MOST more would be too many */
 
 static inline uint64_t count_of(uint64_t kinds, unsigned kind)
 {
-    return kinds >> KIND_BITS * (kind - PEET_LOAD) & UINT16_MAX;
+    return kinds >> LEAD_KIND_BITS * (kind - PEET_LOAD) & UINT16_MAX;
 }
 
 /* Blocks that were near, and their references. */
@@ -83,7 +77,7 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
             return from;
         }
         if (n == NEAR_SMOOTH) {
-            kinds += one_of(r->kind);
+            kinds += lead_kind(r->kind);
         } else {
             others++;
             stall += near_stall(s, r, n);
@@ -91,7 +85,7 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
                 context_refers(s, p->context, p, r, addr);
         }
     }
-    assert(i - from <= KIND_MOST); /* a block has fewer operands, and what is longer than a line is not near */
+    assert(i - from <= LEAD_KIND_MOST); /* a block has fewer operands, and what is longer than a line is not near */
     d->kinds += kinds;
     d->references += i - from - 1;
     d->others += others;
@@ -99,6 +93,47 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
     d->cost += s->block[block->id].cost;
     d->instructions += block->size;
     return i;
+}
+
+/* The same for one that makes all its references each time, as all of a row do, most often. */
+static inline __attribute__((always_inline)) size_t lead_fixed(struct sim *s, struct place *p,
+                                                               const struct peet_record *block,
+                                                               const struct block_facts *f, size_t from, struct done *d)
+{
+    const struct peet_record *r = block + 1, *end = r + f->references;
+    size_t kept = p->front->kept;
+    uint64_t kinds = f->kinds, others = 0, stall = 0;
+
+    for (; r < end; r++) {
+        enum near n = lead_refer(s, p, r, r->addr);
+        if (n == NEAR_SMOOTH)
+            continue;
+        if (n == NEAR_NOT) {
+            memory_lead_back(p->front, kept);
+            return from;
+        }
+        kinds -= lead_kind(r->kind);
+        others++;
+        stall += near_stall(s, r, n);
+    }
+    d->kinds += kinds;
+    d->references += f->references;
+    d->others += others;
+    d->stall += stall;
+    d->cost += f->cost;
+    d->instructions += block->size;
+    return from + 1 + f->references;
+}
+
+/* The next block of a row. */
+static inline size_t lead_in_row(struct sim *s, struct place *p, const struct peet_record *record, size_t at,
+                                 size_t end, struct done *d)
+{
+    const struct peet_record *block = &record[at];
+
+    if (block->kind != PEET_BLOCK || block->id >= s->blocks || !s->block[block->id].is_fixed)
+        return lead_block(s, p, record, NULL, at, end, 0, d);
+    return lead_fixed(s, p, block, &s->block[block->id], at, d);
 }
 
 /* The next blocks; false: others would see what is next, or it is no block. */
@@ -109,8 +144,7 @@ static bool lead_row(struct sim *s, struct place *p, uint32_t *left)
     size_t first = c->at, at = first, next = first, end = c->batch.count;
     struct done d = { 0 };
 
-    while (*left > 0 && at < end && !(d.kinds & KINDS_ARE_MANY)
-           && (next = lead_block(s, p, r, NULL, at, end, 0, &d)) != at) {
+    while (*left > 0 && at < end && !(d.kinds & KINDS_ARE_MANY) && (next = lead_in_row(s, p, r, at, end, &d)) != at) {
         at = next;
         --*left;
     }
@@ -140,7 +174,7 @@ struct uneasy {
 
 static inline void be_uneasy(const struct sim *s, const struct peet_record *r, enum near near, struct uneasy *u)
 {
-    u->kinds += one_of(r->kind);
+    u->kinds += lead_kind(r->kind);
     u->stall += near_stall(s, r, near) - near_stall(s, r, NEAR_SILENT);
 }
 

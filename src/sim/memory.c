@@ -44,19 +44,16 @@ static int init_processor(struct memory *m, unsigned cpu)
 /* What needs nobody's help. With a TLB every reference has to be looked at, and with a replacement that wants to know of each, too. */
 static void find_front(struct memory *m, unsigned cpu)
 {
-    static const uint64_t NOTHING;
-    static const uint64_t FIRST;
+    static uint64_t nothing;
     const struct protocol *p = m->protocol;
     const struct cache *c = &m->cpu[cpu].level[0];
     struct memory_front *f = &m->cpu[cpu].front;
-    *f = (struct memory_front){ .entry = &NOTHING, .recent = &FIRST, .line = 1 };
+    *f = (struct memory_front){ .top = &nothing, .line = 1 };
     if (m->levels == 0)
         return;
     bool usable = !m->config.tlb.entries && (c->replacement->is_calm || c->ways == 1) && (c->mask || c->sets == 1);
 
-    *f = (struct memory_front){ .entry = c->entry,
-                                .recent = c->recent,
-                                .mask = c->mask,
+    *f = (struct memory_front){ .mask = c->mask,
                                 .ways = c->ways,
                                 .shift = c->shift,
                                 .line = m->config.level[0].line,
@@ -178,14 +175,17 @@ static void lose(struct memory *m, struct history *h, uint64_t line, unsigned cp
 /* It has. */
 static void change_state(struct memory *m, unsigned cpu, uint64_t line, unsigned state)
 {
-    m->cpu[cpu].front.changes++; /* behind what the watcher still does */
+    struct processor *p = &m->cpu[cpu];
+
+    p->front.changes++; /* behind what the watcher still does */
     for (unsigned i = 0; i < m->private_levels; i++) {
-        uint64_t *e = cache_find(&m->cpu[cpu].level[i], line);
+        uint64_t *e = cache_find(&p->level[i], line);
         if (e && state)
             set_state(e, state);
         else if (e)
-            cache_drop(&m->cpu[cpu].level[i], e);
+            cache_drop(&p->level[i], e);
     }
+    near_refresh(p, cache_set(&p->level[0], line));
 }
 
 static unsigned home_of(struct memory *m, unsigned cpu, uint64_t line)
@@ -364,6 +364,7 @@ static void push_out(struct memory *m, unsigned cpu, unsigned level, uint64_t en
             return; /* the processor still has it */
         state = cache_state(*e);
         cache_drop(&p->level[i], e);
+        near_refresh(p, cache_set(&p->level[0], line));
         p->front.changes++;
     }
     for (unsigned i = level + 1; i < m->private_levels; i++) {
@@ -604,6 +605,7 @@ static __attribute__((noinline)) uint64_t refer_other(struct memory *m, struct p
     p->counts.writes += is_write;
     p->counts.reads += kind != PEET_STORE;
     stall += access_line(m, p->number, part, e, level, kind, now + stall);
+    near_refresh(p, cache_set(&p->level[0], line));
     if (kind == PEET_PREFETCH) { /* nobody waits for it */
         stall = 0;
         p->counts.waited = waited;
@@ -621,7 +623,7 @@ static inline uint64_t refer(struct memory *m, struct processor *p, uint64_t add
 
     if (!near_find_smooth(p, line, kind, &set, &e))
         return refer_other(m, p, &(struct part){ line, addr, size }, e, kind, now);
-    cache_touch_in(&p->level[0], set, e);
+    near_touch(p, set, e);
     p->front.easy[kind]++;
     p->front.smooth++;
     return kind == PEET_PREFETCH ? 0 : p->front.latency;

@@ -55,8 +55,7 @@ struct memory;
  * this kind, so that this is all that is done for them. */
 enum { MEMORY_MARKS = 2048 };
 struct memory_front {
-    const uint64_t *entry;
-    const uint64_t *recent;
+    uint64_t *top; /* by set of the first cache: the entry that was used last, as it is there */
     uint64_t mask;
     uint32_t ways, shift, line, latency;
     uint32_t fast[PEET_PREFETCH + 1]; /* by kind, a bit for each state: it changes nothing */
@@ -70,10 +69,9 @@ struct memory_front {
 
 static inline bool memory_is_found(const struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
 {
-    uint64_t line = addr >> f->shift, set = line & f->mask, last = f->entry[set * f->ways + (f->recent[set] & 15)];
+    uint64_t line = addr >> f->shift, state = f->top[line & f->mask] ^ line << CACHE_STATE_BITS; /* if it is the line */
 
-    return last >> CACHE_STATE_BITS == line && f->fast[kind] >> cache_state(last) & 1
-           && (addr & (f->line - 1)) + size <= f->line;
+    return state < CACHE_STATES && f->fast[kind] >> state & 1 && (addr & (f->line - 1)) + size <= f->line;
 }
 
 /* If it is, it is counted. */

@@ -38,14 +38,17 @@ int near_init(struct memory *m, struct processor *p)
 
     p->front.marks = calloc(2 * MEMORY_MARKS, sizeof *p->front.marks);
     p->filled = calloc(first->sets + 1, sizeof *p->filled);
+    if (first->sets)
+        p->front.top = p->top = calloc(first->sets, sizeof *p->top);
     if (can_bring(m, p))
         p->behind = calloc(first->sets * first->ways, sizeof *p->behind);
-    return p->front.marks && p->filled && (p->behind || !can_bring(m, p)) ? 0 : -1;
+    return p->front.marks && p->filled && (p->top || !first->sets) && (p->behind || !can_bring(m, p)) ? 0 : -1;
 }
 
 void near_release(struct processor *p)
 {
     free(p->front.marks);
+    free(p->top);
     free(p->filled);
     free(p->behind);
 }
@@ -106,7 +109,7 @@ enum near memory_lead(struct memory *m, struct memory_front *f, uint64_t addr, u
     if (!near_find_smooth(p, line, kind, &set, &e))
         return lead_other(m, p, e, &(struct part){ line, addr, size }, kind);
     near_keep_order(p, set);
-    cache_touch_in(&p->level[0], set, e);
+    near_touch(p, set, e);
     memory_mark(f, line, kind);
     return NEAR_SMOOTH;
 }
@@ -122,15 +125,20 @@ void memory_lead_back(struct memory_front *f, size_t kept)
         unsigned counted = k->where & COUNTED_MASK;
         if (counted == COUNTED_RECENT) {
             first->recent[word - first->order] = k->old;
+            near_refresh(p, (uint64_t)(word - first->order));
             continue;
         }
         *word = k->old;
         if (counted >= COUNTED_BEHIND) {
             uint64_t at = (uint64_t)(word - first->entry);
             cache_set_tag(first, at / first->ways, (unsigned)(at % first->ways), k->old >> CACHE_STATE_BITS);
+            near_refresh(p, at / first->ways);
             f->behind[counted - COUNTED_BEHIND + PEET_LOAD]--;
         } else if (counted >= COUNTED_SILENT) {
+            near_refresh(p, (uint64_t)(word - first->entry) / first->ways);
             f->silent[counted - COUNTED_SILENT + PEET_STORE]--;
+        } else if (((uintptr_t)word - (uintptr_t)first->order) / sizeof *word < first->sets) {
+            near_refresh(p, (uint64_t)(word - first->order));
         }
     }
 }

@@ -39,6 +39,7 @@ struct processor {
     uint64_t last_fetch; /* number of the line */
     struct memory_counts counts;
     uint32_t *behind; /* by entry of the first level: where in the second one its line was when it came; or NULL */
+    uint64_t *top;    /* of the front, if there are caches */
     uint16_t *filled; /* by set of the first level: the lead that brought a line last */
     struct kept kept[KEPT];
 };
@@ -107,6 +108,20 @@ static inline bool near_find_smooth(const struct processor *p, uint64_t line, en
     return e && p->front.fast[kind] >> cache_state(*e) & 1;
 }
 
+/* Something of the set has changed. */
+static inline void near_refresh(struct processor *p, uint64_t set)
+{
+    const struct cache *c = &p->level[0];
+
+    p->front.top[set] = c->entry[set * c->ways + cache_recent(c, set)];
+}
+
+/* An entry of the first level is used. */
+static inline void near_touch(struct processor *p, uint64_t set, uint64_t *entry)
+{
+    p->front.top[set] = *cache_touch_in(&p->level[0], set, entry);
+}
+
 static inline void near_keep(struct processor *p, uint64_t *word, unsigned counted)
 {
     p->kept[p->front.kept++] = (struct kept){ (uintptr_t)word | counted, *word };
@@ -142,7 +157,8 @@ static inline enum near near_write(struct memory *m, struct processor *p, uint64
         near_keep_order(p, cache_set(first, part->line));
         near_keep(p, e, COUNTED_SILENT + (unsigned)kind - PEET_STORE);
     }
-    set_state(cache_touch(first, e), next);
+    set_state(e, next);
+    near_touch(p, cache_set(first, part->line), e);
     p->front.silent[kind]++;
     return NEAR_SILENT;
 }
@@ -178,6 +194,7 @@ static inline __attribute__((always_inline)) enum near near_bring(const struct m
     p->behind[at] = (uint32_t)(e - second->entry);
     cache_set_tag(first, set, way, line);
     cache_rank_oldest(first, set);
+    p->front.top[set] = *slot;
     cache_rank(second, behind, (unsigned)(e - (second->entry + behind * second->ways)));
     p->front.behind[kind]++;
     return NEAR_BEHIND;

@@ -361,6 +361,17 @@ static void find_stretches(struct sim *s, const struct peet_block *b, struct blo
         f->fetches += (f->stretch[i].addr + f->stretch[i].bytes - 1) / line - f->stretch[i].addr / line + 1;
 }
 
+/* Its references, if it makes them all each time. */
+static void find_references(const struct peet_block *b, struct block_facts *f)
+{
+    f->is_fixed = f->is_plain && b->operands <= LEAD_KIND_MOST;
+    f->references = b->operands;
+    for (uint32_t i = 0; i < b->operands; i++) {
+        f->is_fixed &= !b->operand[i].size_src && !b->operand[i].predicate;
+        f->kinds += lead_kind(b->operand[i].kind);
+    }
+}
+
 const struct block_facts *sim_block(struct sim *s, const struct peet_record *block)
 {
     if (block->id >= s->blocks)
@@ -375,6 +386,7 @@ const struct block_facts *sim_block(struct sim *s, const struct peet_record *blo
         find_stretches(s, b, f);
     f->is_known = true;
     f->is_plain = f->stretches == 0 && s->config.contexts == 1 && !s->observer;
+    find_references(b, f);
     return f;
 }
 

@@ -43,8 +43,12 @@ struct object {
 struct stretch {
     uint64_t addr, bytes;
 };
+enum { LEAD_KIND_BITS = 16, LEAD_KIND_MOST = (1 << (LEAD_KIND_BITS - 1)) - 1 };
 struct block_facts {
-    bool is_known, is_plain; /* plain: it takes its cost, and that is all of it */
+    bool is_known, is_plain; /* plain: it takes its cost, and that is all of it, */
+    bool is_fixed;           /*   and it makes all its references each time: */
+    uint16_t references;     /*   so many, */
+    uint64_t kinds;          /*   of these kinds (lead_kind) */
     uint64_t cost;           /* cycles of its instructions */
     uint64_t fetches;        /* lines of instructions, stretch by stretch */
     uint32_t stretches;
@@ -283,6 +287,12 @@ void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned numbe
 
 /* The place's next blocks, before their time, as far as nobody can see them. */
 void sim_lead(struct sim *s, struct place *p);
+
+/* One more reference of a kind, in a word of such counts. */
+static inline uint64_t lead_kind(unsigned kind)
+{
+    return (uint64_t)1 << LEAD_KIND_BITS * (kind - PEET_LOAD);
+}
 
 /* Takes back those that come behind the step of that place at that time. */
 void lead_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number);

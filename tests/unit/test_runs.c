@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of one block in words that are fed (format/feed.c): as repeats they stand for the same records as one by one. */
+/* Rows of blocks in words that are fed (format/feed.c): as repeats they stand for the same records as one by one. */
 #include "check.h"
 #include "tests/synthetic.h"
 
-enum { WORDS = 100000, BLOCKS = 6, PIECE = 3000 };
+enum { WORDS = 1000000, BLOCKS = 6, PIECE = 3000 };
 
 static bool fine(int r, const struct peet_err *err)
 {
@@ -44,25 +44,34 @@ static void define_blocks(struct peet_writer *w, uint32_t *ret)
     }
 }
 
-/* Rows in which each slot grows by as much, but for a slip now and then. */
+/* Rows of some blocks in which each slot grows by as much, but for a slip now and then, and for a block that is left out. */
 static size_t make_rows(const uint32_t *item, uint64_t *word)
 {
-    uint64_t seed = 99, slot[BLOCKS], step[BLOCKS];
+    enum { MOST = 10 }; /* more than are looked at */
+    uint64_t seed = 99, slot[MOST][BLOCKS], step[MOST][BLOCKS];
     size_t n = 0;
 
-    while (n + 100 * (BLOCKS + 1) < WORDS) {
-        unsigned slots = (unsigned)(synthetic_random(&seed) % BLOCKS);
-        for (unsigned i = 0; i < slots; i++) {
-            slot[i] = synthetic_random(&seed) >> 20;
-            step[i] = synthetic_random(&seed) % 40 - 20;
-        }
-        for (uint64_t row = 1 + synthetic_random(&seed) % (synthetic_random(&seed) % 2 ? 3 : 99); row > 0; row--) {
-            word[n++] = item[slots];
-            for (unsigned i = 0; i < slots; i++) {
-                slot[i] += step[i] + (synthetic_random(&seed) % 150 == 0);
-                word[n++] = slot[i];
+    while (n + 100 * MOST * (BLOCKS + 1) < WORDS) {
+        unsigned block[MOST],
+            blocks = 1 + (unsigned)(synthetic_random(&seed) % (synthetic_random(&seed) % 2 ? 1 : MOST));
+        for (unsigned k = 0; k < blocks; k++) {
+            block[k] = (unsigned)(synthetic_random(&seed) % BLOCKS);
+            block[k] = block[k] == 3 && blocks > 1 ? 2 : block[k]; /* which ends all rows */
+            for (unsigned i = 0; i < BLOCKS; i++) {
+                slot[k][i] = synthetic_random(&seed) >> 20;
+                step[k][i] = synthetic_random(&seed) % 40 - 20;
             }
         }
+        for (uint64_t row = 1 + synthetic_random(&seed) % (synthetic_random(&seed) % 2 ? 3 : 99); row > 0; row--)
+            for (unsigned k = 0; k < blocks; k++) {
+                if (synthetic_random(&seed) % 500 == 0)
+                    continue;
+                word[n++] = item[block[k]];
+                for (unsigned i = 0; i < block[k]; i++) {
+                    slot[k][i] += step[k][i] + (synthetic_random(&seed) % 300 == 0);
+                    word[n++] = slot[k][i];
+                }
+            }
     }
     return n;
 }
@@ -70,7 +79,7 @@ static size_t make_rows(const uint32_t *item, uint64_t *word)
 /* Everything that is fed, one record after the other. */
 struct list {
     struct peet_record *record;
-    size_t count, room, repeats;
+    size_t count, room, repeats, wide; /* wide: repeats of several blocks */
 };
 
 static void add(struct list *l, const struct peet_record *r, uint64_t by)
@@ -92,6 +101,11 @@ static void add_batch(struct list *l, const struct peet_batch *b)
         }
         const struct peet_repeat *n = &b->repeats[b->records[k].id];
         l->repeats++;
+        for (size_t i = 1; i < n->count; i++)
+            if (n->records[i].kind == PEET_BLOCK) {
+                l->wide++;
+                break;
+            }
         for (uint64_t trip = 0; trip < n->times; trip++)
             for (size_t i = 0; i < n->count; i++)
                 add(l, &n->records[i], n->step[i] * trip);
@@ -132,12 +146,13 @@ static void rows_are_repeats_of_the_same_records(void)
     feed(0, &plain);
     feed(PEET_WANT_REPEATS, &repeating);
     CHECK_EQ(plain.repeats, 0);
-    CHECK(repeating.repeats > 200);
+    CHECK(repeating.repeats > 400);
+    CHECK(repeating.wide > 100);
     CHECK_EQ(plain.count, repeating.count);
     for (size_t i = 0; i < plain.count && i < repeating.count; i++)
         if (!CHECK(!memcmp(&plain.record[i], &repeating.record[i], sizeof plain.record[i])))
             break;
-    printf("# %zu records, %zu repeats\n", plain.count, repeating.repeats);
+    printf("# %zu records, %zu repeats, %zu of several blocks\n", plain.count, repeating.repeats, repeating.wide);
     free(plain.record);
     free(repeating.record);
 }
