@@ -42,11 +42,12 @@ static void tell_path(struct solo *s, struct solo_path *p)
 
 static struct solo_path *make_path(struct solo *s, struct solo_stretch *x, uint32_t node)
 {
-    struct solo_path **known = map_put(&s->paths, x->number, node), *p;
+    struct solo_path **known = map_put(&s->paths, x->number, node);
 
     assert(known); /* these tables are small beside what is simulated */
-    if (*known)
-        return *known;
+    struct solo_path *p = *known;
+    if (p)
+        return p;
     p = arena_alloc(&s->arena, sizeof *p + x->parts * sizeof *p->part);
     assert(p);
     *p = (struct solo_path){ .stretch = x, .node = node, .next = s->all_paths };

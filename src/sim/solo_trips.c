@@ -113,13 +113,13 @@ static uint64_t further(const struct solo *s, const struct solo_stretch *x, unsi
 }
 
 /* A cluster has done its references in this trip, and its lines are where the hints say: when it has to be looked at again. */
-static void expect(struct solo *s, const struct solo_stretch *x, unsigned cluster, uint64_t trip, bool has_two)
+static void expect(struct solo *s, const struct solo_stretch *x, unsigned cluster, uint64_t trip, unsigned lines)
 {
     uint64_t more = s->way[cluster].is_far ? 0 : further(s, x, cluster, base_at(s, cluster, trip));
 
     s->way[cluster].next = trip + 1 + more;
     s->way[cluster].is_known = more > 0;
-    for (unsigned i = 0; more > 0 && i <= has_two; i++)
+    for (unsigned i = 0; more > 0 && i < lines; i++)
         claim(s, x->cluster[cluster].hint[i], trip + 1 + more);
 }
 
@@ -142,7 +142,7 @@ static void find_and_expect(struct solo *s, const struct solo_stretch *x, unsign
             return;
         c->hint[i] = e;
     }
-    expect(s, x, cluster, trip, line[0] != line[1]);
+    expect(s, x, cluster, trip, line[0] == line[1] ? 1 : 2);
 }
 
 /* ---- trips ---- */
@@ -252,12 +252,12 @@ static void run_easily(struct solo *s, struct solo_stretch *x, uint64_t trip)
         if (s->way[i].next > trip)
             continue;
         uint64_t base = base_at(s, i, trip);
-        bool has_two = (base + c->first) >> s->shift != (base + c->last) >> s->shift;
-        for (unsigned k = 0; k <= has_two; k++)
+        unsigned lines = (base + c->first) >> s->shift == (base + c->last) >> s->shift ? 1 : 2;
+        for (unsigned k = 0; k < lines; k++)
             if (s->first[c->hint[k]].stamp < s->recent.since)
                 solo_use(s, s->first[c->hint[k]].record);
         stamp_cluster(s, x, c, base, s->number, x->sites);
-        expect(s, x, i, trip, has_two);
+        expect(s, x, i, trip, lines);
     }
     count_trip(s, x, s->number, s->time.references, 0);
 }
