@@ -10,8 +10,7 @@
  * either, but begin as much late as it does. Which lines these references touched, and how many instructions there were, it does not know: any line may
  * have been, and instructions are taken for as many by reference as in windows.
  *
- * Sets are chosen by a hash of their numbers, exactly as many as were asked for: strides that are powers of two would meet either
- * all or none of those that a bit mask chooses. A reference to several lines is cut to those that are in chosen sets. */
+ * A reference to several lines is cut to those that are in chosen sets. */
 #include "map/sample.h"
 
 #include <assert.h>
@@ -20,24 +19,13 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "base/map.h"
 #include "base/mem.h"
+#include "map/chosen.h"
+#include "map/touched.h"
 
 enum {
     ROOM = 4096,      /* records that are expanded or copied at a time */
-    PAGE_LINES = 512, /* lines in a page of the touched ones */
-    PAGES_AT_HAND = 64,
     LEAST_SKIP = 512, /* references: to leave out fewer costs more than to look at them */
-};
-
-struct page {
-    uint64_t bits[PAGE_LINES / 64];
-};
-
-struct page_at_hand {
-    uint64_t number; /* 1 + its number; 0: none */
-    uint32_t process;
-    struct page *page;
 };
 
 struct lane {                         /* a thread */
@@ -71,10 +59,8 @@ struct sampler {
     struct lane **lane; /* by context; NULL: it has not been asked for */
     void (*passed)(void *user, uint32_t context, const struct peet_record *block); /* or NULL */
     void *user;
-    uint64_t *chosen; /* bits, by set; NULL: all */
-    uint64_t chosen_count;
-    struct map touched; /* struct page *, by page and process */
-    struct page_at_hand at_hand[PAGES_AT_HAND];
+    struct chosen chosen;
+    struct touched touched;
     bool has_left_out; /* the source behind, something */
 };
 
@@ -83,51 +69,18 @@ static int no_memory(struct peet_err *err)
     return err_set(err, PEET_ERR_MEMORY, "no memory for samples");
 }
 
-static uint64_t scramble(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
-    x = (x ^ x >> 27) * 0x94d049bb133111eb;
-    return x ^ x >> 31;
-}
-
-/* ---- lines that were touched ---- */
-
-static struct page *find_page(struct sampler *s, uint32_t process, uint64_t number)
-{
-    struct page_at_hand *h = &s->at_hand[number % PAGES_AT_HAND];
-
-    if (h->number == number + 1 && h->process == process)
-        return h->page;
-    struct page **page = map_put(&s->touched, number, process);
-    if (page && !*page)
-        *page = calloc(1, sizeof **page);
-    if (!page || !*page)
-        return NULL;
-    *h = (struct page_at_hand){ number + 1, process, *page };
-    return *page;
-}
-
 static int touch(struct sampler *s, uint32_t process, uint64_t addr, uint64_t size, struct peet_err *err)
 {
-    uint64_t last = (addr + (size ? size - 1 : 0)) >> s->line_bits;
+    uint64_t last = addr + (size ? size - 1 : 0);
 
-    for (uint64_t line = addr >> s->line_bits; line <= last; line++) {
-        struct page *p = find_page(s, process, line / PAGE_LINES);
-        if (!p)
-            return no_memory(err);
-        p->bits[line % PAGE_LINES / 64] |= (uint64_t)1 << line % 64;
-    }
-    return 0;
+    return touched_add(&s->touched, process, addr >> s->line_bits, last >> s->line_bits) < 0 ? no_memory(err) : 0;
 }
 
 bool sample_was_touched(const struct source *source, uint32_t context, uint64_t line)
 {
     const struct sampler *s = (const struct sampler *)(const void *)source;
-    if (s->has_left_out)
-        return true;
-    struct page *const *page = map_find(&s->touched, line / PAGE_LINES, s->source.context[context].process);
 
-    return page && *page && ((*page)->bits[line % PAGE_LINES / 64] >> line % 64 & 1);
+    return s->has_left_out || touched_has(&s->touched, s->source.context[context].process, line);
 }
 
 /* ---- windows ---- */
@@ -142,7 +95,7 @@ static void find_window(const struct sampler *s, struct lane *l)
 
     if (c->is_random && c->every > c->length) {
         l->random += 0x9e3779b97f4a7c15;
-        offset = scramble(l->random) % c->every;
+        offset = chosen_hash(l->random) % c->every;
     }
     l->from = l->period * c->every + offset;
     l->end = l->from + c->length;
@@ -156,7 +109,7 @@ static struct lane *lane_of(struct sampler *s, uint32_t context)
     if (l)
         return l;
     l = s->lane[context] = mem_alloc(1, sizeof *l);
-    l->random = scramble(s->config.seed + 1) ^ context;
+    l->random = chosen_hash(s->config.seed + 1) ^ context;
     find_window(s, l);
     l->is_on = l->from == 0;
     l->counts.windows = l->is_on;
@@ -511,28 +464,7 @@ bool sample_has_set(const struct source *source, uint64_t set)
 {
     const struct sampler *s = (const struct sampler *)(const void *)source;
 
-    return !s->chosen || (s->chosen[set / 64] >> set % 64 & 1);
-}
-
-static bool has_line(const struct sampler *s, uint64_t line)
-{
-    uint64_t set = line & (s->config.sets - 1);
-
-    return s->chosen[set / 64] >> set % 64 & 1;
-}
-
-/* The next piece of memory, from *at on, that is in chosen sets; false: there is none before the end. */
-static bool next_piece(const struct sampler *s, uint64_t *at, uint64_t end, uint64_t *ret_size)
-{
-    uint64_t line_bytes = s->config.line_bytes;
-
-    while (*at < end && !has_line(s, *at >> s->line_bits))
-        *at = (*at | (line_bytes - 1)) + 1;
-    uint64_t to = *at;
-    while (to < end && has_line(s, to >> s->line_bits))
-        to = (to | (line_bytes - 1)) + 1;
-    *ret_size = (to < end ? to : end) - *at;
-    return *at < end;
+    return !chosen_some(&s->chosen) || chosen_has(&s->chosen, set);
 }
 
 static int put_record(struct lane *l, size_t n, const struct peet_record *r, struct peet_err *err)
@@ -573,7 +505,7 @@ static int put_ranges(struct sampler *s, struct lane *l, size_t *n, const struct
     for (unsigned i = 0; i < ranges; i++) {
         uint64_t at = range[i].addr, end = at + range[i].size, size;
         l->counts.other_sets += lines_in(s, &range[i]);
-        for (; next_piece(s, &at, end, &size); at += size) {
+        for (; chosen_piece(&s->chosen, &at, end, &size); at += size) {
             struct peet_event piece = { .kind = range[i].is_write ? PEET_EV_range_write : PEET_EV_range_read,
                                         .args = 2,
                                         .site = e->site,
@@ -594,7 +526,7 @@ static int put_reference(struct sampler *s, struct lane *l, size_t *n, const str
     bool is_in = false;
     int e = 0;
 
-    for (; e == 0 && next_piece(s, &at, end, &size); at += size) {
+    for (; e == 0 && chosen_piece(&s->chosen, &at, end, &size); at += size) {
         struct peet_record piece = *r;
         piece.addr = at;
         piece.size = r->size ? (uint32_t)size & PEET_MAX_SIZE : 0;
@@ -641,7 +573,7 @@ static int show(struct sampler *s, struct lane *l, struct peet_batch *ret, struc
 
     if (l->is_on || l->part.records[l->at].kind == PEET_BLOCK)
         count = find_end(s, l);
-    if (s->chosen) {
+    if (chosen_some(&s->chosen)) {
         int r = copy_chosen(s, l, count, ret, err);
         if (r < 0)
             return r;
@@ -700,9 +632,6 @@ void sample_set_passed(struct source *source,
 static void free_sampler(struct source *source)
 {
     struct sampler *s = (struct sampler *)(void *)source;
-    struct page **page;
-    uint64_t key;
-    uint32_t tag;
 
     for (uint32_t i = 0; s->lane && i < s->inner->contexts; i++) {
         if (!s->lane[i])
@@ -712,10 +641,8 @@ static void free_sampler(struct source *source)
         free(s->lane[i]->event);
         free(s->lane[i]);
     }
-    for (size_t at = 0; (page = map_next(&s->touched, &at, &key, &tag)) != NULL;)
-        free(*page);
-    map_release(&s->touched);
-    free(s->chosen);
+    touched_release(&s->touched);
+    chosen_release(&s->chosen);
     free(s->lane);
     source_free(s->inner);
     free(s);
@@ -785,37 +712,6 @@ static unsigned calls(struct source *source, uint32_t context, struct source_cal
 static const struct source_kind SAMPLER = { .next = next, .free = free_sampler, .calls = calls };
 static const struct source_kind WORD_SAMPLER = { .next = next, .free = free_sampler, .words = words, .calls = calls };
 
-struct ranked {
-    uint64_t hash, set;
-};
-
-static int by_hash(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-
-    return (x->hash > y->hash) - (x->hash < y->hash);
-}
-
-static int choose_sets(struct sampler *s)
-{
-    uint64_t sets = s->config.sets, wanted = sets / s->config.one_in;
-    struct ranked *ranked = calloc(sets, sizeof *ranked);
-
-    s->chosen = calloc(sets / 64 + 1, sizeof *s->chosen);
-    s->chosen_count = wanted ? wanted : 1;
-    if (!ranked || !s->chosen) {
-        free(ranked);
-        return -1;
-    }
-    for (uint64_t i = 0; i < sets; i++)
-        ranked[i] = (struct ranked){ scramble(i + scramble(s->config.seed + 1)), i };
-    qsort(ranked, sets, sizeof *ranked, by_hash);
-    for (uint64_t i = 0; i < s->chosen_count; i++)
-        s->chosen[ranked[i].set / 64] |= (uint64_t)1 << ranked[i].set % 64;
-    free(ranked);
-    return 0;
-}
-
 static int check_config(const struct sample_config *c, struct peet_err *err)
 {
     if (c->every > 0 && (c->length == 0 || c->length > c->every))
@@ -850,14 +746,16 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
     if (config->every == 0)
         s->config.length = 0;
     s->line_bits = (unsigned)__builtin_ctz(config->line_bytes);
-    s->touched.value_size = sizeof(struct page *);
+    touched_init(&s->touched);
     s->lane = calloc(inner->most + 1, sizeof(struct lane *));
     s->source = (struct source){ &SAMPLER, inner->trace, inner->context, inner->contexts, inner->most, inner->is_live };
-    if (!s->lane || (config->sets > 0 && config->one_in > 1 && choose_sets(s) < 0)) {
+    if (!s->lane
+        || (config->sets > 0 && config->one_in > 1
+            && chosen_init(&s->chosen, config->sets, config->one_in, config->seed, s->line_bits) < 0)) {
         free_sampler(&s->source);
         return no_memory(err);
     }
-    if (inner->kind->skip && inner->kind->words && has_windows(s) && !s->chosen)
+    if (inner->kind->skip && inner->kind->words && has_windows(s) && !chosen_some(&s->chosen))
         s->source.kind = &WORD_SAMPLER;
     *ret = &s->source;
     return 0;
@@ -885,7 +783,7 @@ struct sample_counts sample_counts(const struct source *source, uint32_t context
     struct sample_counts sum = { .sets = s->config.sets };
     uint64_t rest = 0; /* of threads that were never seen */
 
-    sum.chosen = s->chosen ? s->chosen_count : s->config.sets;
+    sum.chosen = chosen_some(&s->chosen) ? s->chosen.count : s->config.sets;
     for (uint32_t i = 0; i < s->source.contexts; i++)
         if ((context == SAMPLE_ALL || context == i) && s->lane[i]) {
             const struct lane *l = s->lane[i];

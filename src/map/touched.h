@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Lines that were referred to, by process: a bit for each. */
+#ifndef MAP_TOUCHED_H
+#define MAP_TOUCHED_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/map.h"
+
+enum { TOUCHED_AT_HAND = 64 };
+
+struct touched {
+    struct map pages; /* struct touched_page *, by number and process */
+    struct {
+        uint64_t number; /* 1 + its number; 0: none */
+        uint32_t process;
+        struct touched_page *page;
+    } at_hand[TOUCHED_AT_HAND];
+};
+
+void touched_init(struct touched *t);
+void touched_release(struct touched *t);
+
+int touched_add(struct touched *t, uint32_t process, uint64_t first, uint64_t last); /* lines; -1: no memory */
+bool touched_has(const struct touched *t, uint32_t process, uint64_t line);
+
+#endif
