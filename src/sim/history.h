@@ -31,7 +31,7 @@ struct history {
 };
 
 /* Of neighbouring lines, which are often used together, they lie together. */
-enum { HISTORY_GROUP_BITS = 6, HISTORY_NEAR = 1024 };
+enum { HISTORY_GROUP_BITS = 8, HISTORY_NEAR = 1024 };
 struct histories {
     unsigned cpus;
     uint64_t all_words;
