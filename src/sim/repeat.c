@@ -274,12 +274,13 @@ void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
 
     repeat_begin(s, c);
     step(s, p, limit);
-    while (c->at == at && sim_may_go_on(s, p, limit)) {
+    bool leads = s->leads && p->lead.rest == 0; /* which is as fast for trips, also before the limit */
+    while (c->at == at && !leads && sim_may_go_on(s, p, limit)) {
         p->ahead = 0;
         s->now = p->clock;
         step(s, p, limit);
     }
-    if (c->at < c->batch.count && sim_may_lead(s, p, limit))
+    if (c->at < c->batch.count && sim_may_lead(s, p, leads ? 0 : limit))
         sim_lead(s, p);
 }
 
