@@ -88,29 +88,8 @@ int code_scan(struct live_code *c, pid_t pid, const struct mappings *m, struct l
 
 /* ---- addresses ---- */
 
-/* The block that begins at or behind an address, if nothing but inserted code stands between; or 0. */
-static uint64_t next_start(const struct live_module *m, uint64_t address)
-{
-    size_t low = 0, high = m->row_count;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (m->rows[middle].start < address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == m->row_count || (low > 0 && m->rows[low - 1].last >= address))
-        return 0;
-    uint64_t start = m->rows[low].start;
-    size_t first = module_functions_up_to(m, start);
-    return first > 0 && m->functions[first - 1].start > address ? 0 : start;
-}
-
-/* Instructions of the blocks before an address are not longer than that, with what is inserted behind calls. */
-enum { CALL_BYTES = 40 };
-
-bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site, uint64_t *ret_next)
+/* The first block that does not end before an address. */
+static size_t row_behind(const struct live_module *m, uint64_t address)
 {
     size_t low = 0, high = m->row_count;
 
@@ -121,18 +100,41 @@ bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site
         else
             high = middle;
     }
-    if (low == 0 || low == m->row_count || m->rows[low - 1].last + CALL_BYTES < address)
+    return low;
+}
+
+/* The block that begins at or behind an address, if nothing but inserted code stands between; or 0. */
+static uint64_t next_start(const struct live_module *m, uint64_t address)
+{
+    size_t row = row_behind(m, address);
+
+    if (row == m->row_count || m->rows[row].start < address)
+        return 0;
+    uint64_t start = m->rows[row].start;
+    size_t first = module_functions_up_to(m, start);
+    return first > 0 && m->functions[first - 1].start > address ? 0 : start;
+}
+
+/* Instructions of the blocks before an address are not longer than that, with what is inserted behind calls. */
+enum { CALL_BYTES = 40 };
+
+bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site, uint64_t *ret_next)
+{
+    size_t next = row_behind(m, address);
+
+    if (next == 0 || next == m->row_count || m->rows[next - 1].last + CALL_BYTES < address)
         return false;
+    uint64_t last = m->rows[next - 1].last;
     struct x86_insn insn;
     size_t left;
-    const uint8_t *bytes = module_bytes(m, m->rows[low - 1].last, &left);
+    const uint8_t *bytes = module_bytes(m, last, &left);
     if (!bytes)
         return false;
-    x86_decode(bytes, left < X86_MAX_BYTES ? left : X86_MAX_BYTES, m->rows[low - 1].last, &insn);
+    x86_decode(bytes, left < X86_MAX_BYTES ? left : X86_MAX_BYTES, last, &insn);
     if (insn.insn.class != PEET_CL_call && insn.insn.class != PEET_CL_call_indirect)
         return false;
-    *ret_site = m->rows[low - 1].last;
-    *ret_next = m->rows[low].start;
+    *ret_site = last;
+    *ret_next = m->rows[next].start;
     return true;
 }
 
