@@ -12,10 +12,12 @@ static void know_states(struct solo *s)
 {
     const struct protocol *p = s->config.protocol;
 
+    s->is_readable = true;
     for (unsigned i = 1; i < p->states; i++) {
         const struct own_cell *w = &p->own[i][OWN_WRITE];
         s->seen_as[i][0] = (p->flags[i] & STATE_READABLE) != 0;
         s->seen_as[i][1] = p->flags[i] & STATE_WRITABLE && w->op == BUS_NONE && w->alone == i;
+        s->is_readable &= s->seen_as[i][0] || !s->seen_as[i][1];
         s->is_dirty[i] = (p->flags[i] & STATE_DIRTY) != 0;
     }
 }

@@ -17,7 +17,7 @@ static void *room(struct solo *s, size_t count, size_t size)
     return p;
 }
 
-/* ---- sites and clusters ---- */
+/* ---- sites and groups ---- */
 
 static void add_site(struct solo_stretch *x, const struct plan_op *op, uint32_t issued)
 {
@@ -33,7 +33,6 @@ static void add_site(struct solo_stretch *x, const struct plan_op *op, uint32_t 
                             .issued = issued,
                             .part = (uint16_t)(x->parts - 1) };
     x->kinds[op->record.kind]++;
-    x->is_indexed |= op->index != PEET_SRC_ZERO;
 }
 
 static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_record *head)
@@ -55,64 +54,44 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
         x->last = b->insn[b->insns - 1];
 }
 
-/* Whether the site can go into the cluster; it does then. */
-static bool join(const struct solo *s, struct solo_cluster *c, const struct solo_site *site, uint16_t number)
+/* Whether the site can go into the group; it does then. */
+static bool join(const struct solo *s, struct solo_group *g, const struct solo_site *site)
 {
     uint64_t start = (uint64_t)site->disp, end = start + site->size - 1; /* all modulo 2^64 */
-    uint64_t first = (int64_t)(start - c->first) < 0 ? start : c->first;
-    uint64_t last = (int64_t)(end - c->last) > 0 ? end : c->last;
+    uint64_t first = (int64_t)(start - g->first) < 0 ? start : g->first;
+    uint64_t last = (int64_t)(end - g->last) > 0 ? end : g->last;
 
-    if (c->base != site->base || c->index != site->index || c->scale != site->scale || c->is_write != site->is_write
-        || last - first >= s->length)
+    if (g->base != site->base || g->index != site->index || g->scale != site->scale || last - first >= s->length
+        || (g->is_write != site->is_write && !s->is_readable))
         return false;
-    c->first = first;
-    c->last = last;
-    c->order = number;
-    c->site[c->sites++] = number;
+    g->first = first;
+    g->last = last;
+    g->is_write |= site->is_write;
+    g->sites++;
     return true;
 }
 
-static int by_order(const void *a, const void *b)
+static void make_groups(struct solo *s, struct solo_stretch *x)
 {
-    const struct solo_cluster *x = a, *y = b;
-
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
-static void make_clusters(struct solo *s, struct solo_stretch *x)
-{
-    x->cluster = room(s, x->sites, sizeof *x->cluster);
     for (uint16_t i = 0; i < x->sites; i++) {
         const struct solo_site *site = &x->site[i];
-        uint32_t k = 0;
-        while (k < x->clusters && !join(s, &x->cluster[k], site, i))
-            k++;
-        if (k < x->clusters)
-            continue;
-        x->cluster[x->clusters++] = (struct solo_cluster){ .first = (uint64_t)site->disp,
-                                                           .last = (uint64_t)site->disp + site->size - 1,
-                                                           .base = site->base,
-                                                           .index = site->index,
-                                                           .scale = site->scale,
-                                                           .is_write = site->is_write,
-                                                           .order = i,
-                                                           .sites = 1,
-                                                           .site = room(s, x->sites - i, sizeof(uint16_t)) };
-        x->cluster[k].site[0] = i;
+        if (x->groups == 0 || !join(s, &x->group[x->groups - 1], site))
+            x->group[x->groups++] = (struct solo_group){ .first = (uint64_t)site->disp,
+                                                         .last = (uint64_t)site->disp + site->size - 1,
+                                                         .base = site->base,
+                                                         .index = site->index,
+                                                         .scale = site->scale,
+                                                         .is_write = site->is_write,
+                                                         .from = i,
+                                                         .sites = 1 };
     }
-    qsort(x->cluster, x->clusters, sizeof *x->cluster, by_order);
-    for (uint16_t k = 0; k < x->clusters; k++)
-        for (unsigned i = 0; i < x->cluster[k].sites; i++) {
-            x->site[x->cluster[k].site[i]].cluster = k;
-            x->cluster[k].mask |= (uint64_t)(x->cluster[k].site[i] < 64) << (x->cluster[k].site[i] % 64);
-        }
 }
 
 /* ---- stretches ---- */
 
 static struct solo_stretch *begin_stretch(struct solo *s, size_t parts, size_t sites)
 {
-    struct solo_stretch *x = room(s, 1, sizeof *x);
+    struct solo_stretch *x = room(s, 1, sizeof *x + sites * sizeof *x->group);
 
     *x = (struct solo_stretch){ .part = room(s, parts, sizeof *x->part), .site = room(s, sites, sizeof *x->site) };
     x->number = s->stretch_count++;
@@ -130,7 +109,7 @@ static void end_stretch(struct solo *s, struct solo_stretch *x)
         x->part[x->site[i].part].cycles += hit;
         hits += hit;
     }
-    make_clusters(s, x);
+    make_groups(s, x);
 }
 
 struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b)
@@ -168,9 +147,6 @@ static struct solo_stretch *stretch_of_node(struct solo *s, const struct plan_no
         else
             add_site(x, &n->op[i], x->cost);
     end_stretch(s, x);
-    for (unsigned i = 0, site = 0; n->step && i < n->operands; i++)
-        if (n->op[i].record.kind != PEET_BLOCK)
-            x->cluster[x->site[site++].cluster].step = n->step[i];
     return x;
 }
 
@@ -209,7 +185,7 @@ static struct solo_item *make_item(struct solo *s, const struct peet_names *name
         err_set(err, PEET_ERR_USAGE, "item %" PRIu32 " is not defined", number);
         return NULL;
     }
-    *to = (struct solo_item){ .name = name, .item = item, .slots = item->slots, .kind = SOLO_EVENT };
+    *to = (struct solo_item){ .name = name, .item = item, .slots = item->slots, .kind = SOLO_EVENT, .code = s->nobody.code };
     if (item->kind == ITEM_BLOCK)
         plan_block(s, to, item);
     else if (item->kind == ITEM_LOOP)

@@ -157,12 +157,18 @@ void solo_counts(const struct solo *s, struct memory_counts *ret)
     *ret = s->counts;
 }
 
+/* It is to be looked up again which data are referred to. */
+static void forget_data(struct solo_stretch *x)
+{
+    for (unsigned i = 0; i < x->groups; i++)
+        x->group[i].span = 0;
+}
+
 /* What the stretch was told is of another path, or of other data. */
 void solo_renew(struct solo *s, struct solo_stretch *x)
 {
     if (x->current >> 32 != s->version)
-        for (unsigned i = 0; i < x->clusters; i++)
-            x->cluster[i].span = 0;
+        forget_data(x);
     if (!x->path || x->path->node != s->node)
         take_path(s, x);
     x->current = s->current;
@@ -177,23 +183,24 @@ static void locate_site(struct solo *s, struct solo_stretch *x, struct solo_site
     solo_see_version(s);
 }
 
-void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_cluster *c, uint64_t base)
+/* The data to which the sites of a group refer. */
+static void locate(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
     uint64_t below = UINT64_MAX, above = UINT64_MAX, version = s->version;
 
-    for (unsigned i = 0; i < c->sites; i++) {
-        struct solo_site *site = &x->site[c->site[i]];
+    for (unsigned i = g->from; i < g->from + g->sites; i++) {
+        struct solo_site *site = &x->site[i];
         uint64_t addr = base + (uint64_t)site->disp;
         const struct solo_data *d = &site->data;
-        if (!site->has_cell || c->span == 0 || addr - d->start >= d->end - d->start)
+        if (!site->has_cell || g->span == 0 || addr - d->start >= d->end - d->start)
             locate_site(s, x, site, addr);
         below = addr - d->start < below ? addr - d->start : below;
         above = d->end - addr < above ? d->end - addr : above;
     }
-    for (unsigned i = 0; s->version != version && i < x->clusters; i++)
-        x->cluster[i].span = 0; /* what was looked up before may be something else now */
-    c->low = base - below;
-    c->span = below + above ? below + above : UINT64_MAX;
+    if (s->version != version)
+        forget_data(x); /* what was looked up before may be something else now */
+    g->low = base - below;
+    g->span = below + above ? below + above : UINT64_MAX;
 }
 
 /* ---- one by one ---- */
@@ -338,7 +345,8 @@ static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, cons
     return stall;
 }
 
-uint64_t solo_refer_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr, uint64_t now)
+/* A reference that is not easy, at that time, in a run that is counted as if all were: returns how long it took beyond that. */
+static uint64_t refer_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr, uint64_t now)
 {
     if (s->is_lean && addr >> s->shift == (addr + site->size - 1) >> s->shift && site->kind != PEET_PREFETCH) {
         struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
@@ -361,41 +369,38 @@ uint64_t solo_refer_site(struct solo *s, struct solo_stretch *x, struct solo_sit
     return stall - hit;
 }
 
-static inline __attribute__((always_inline)) uint64_t run_sites(struct solo *s, struct solo_stretch *x, bool direct)
+/* Whether a reference is found at once; then its line is stamped. */
+static inline bool is_found(struct solo *s, const struct solo_site *site, uint64_t addr, uint32_t *hint)
 {
-    uint64_t references = s->time.references, waited = 0;
+    uint64_t line = addr >> s->shift;
+    bool direct = s->level[0].ways == 1;
+    uint32_t e = !direct && s->first[*hint].seen[site->is_write] == line ? *hint : solo_entry_of(s, line, direct);
 
-    for (unsigned i = 0; i < x->sites; i++) {
+    if ((!direct && e == UINT32_MAX) || s->first[e].seen[site->is_write] != line
+        || (addr + site->size - 1) >> s->shift != line)
+        return false;
+    struct solo_entry *at = &s->first[e];
+    bool is_new = at->stamp < s->recent.since;
+    if (is_new)
+        solo_use(s, at->record);
+    at->stamp = s->number++;
+    *hint = e;
+    if (is_new)
+        solo_uses_end(s);
+    return true;
+}
+
+void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
+{
+    if (base - g->low >= g->span)
+        locate(s, x, g, base);
+    for (unsigned i = g->from; i < g->from + g->sites; i++) {
         struct solo_site *site = &x->site[i];
-        uint64_t addr = s->base[site->cluster] + (uint64_t)site->disp;
-        if (solo_is_easy(s, site, addr, x->cluster[site->cluster].hint[0], direct))
-            continue;
-        s->time.references = references + i;
-        waited += solo_refer_site(s, x, site, addr, s->time.clock + site->issued + waited);
-    }
-    s->time.references = references + x->sites;
-    return waited;
-}
-
-void solo_run_slowly(struct solo *s, struct solo_stretch *x)
-{
-    for (unsigned i = 0; i < x->clusters; i++)
-        if (s->base[i] - x->cluster[i].low >= x->cluster[i].span)
-            solo_locate(s, x, &x->cluster[i], s->base[i]);
-    uint64_t waited = s->level[0].ways == 1 ? run_sites(s, x, true) : run_sites(s, x, false);
-    s->time.clock += x->cycles + waited;
-    x->runs++;
-}
-
-bool solo_straddles(const struct solo *s, const struct solo_stretch *x, const struct solo_cluster *c, uint64_t base)
-{
-    for (unsigned i = 0; i < c->sites; i++) {
-        const struct solo_site *site = &x->site[c->site[i]];
         uint64_t addr = base + (uint64_t)site->disp;
-        if (addr >> s->shift != (addr + site->size - 1) >> s->shift)
-            return true;
+        if (!is_found(s, site, addr, &g->hint))
+            s->time.clock += refer_site(s, x, site, addr, s->time.clock + site->issued);
+        s->time.references++;
     }
-    return false;
 }
 
 int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err)

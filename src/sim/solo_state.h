@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The inside of the machine with one processor: solo_lines.c knows what was, solo_cache.c what is where, solo_plan.c makes stretches of items, solo.c runs
- * them, solo_trips.c many times, and solo_refer.c one reference after the other. */
+ * them, and solo_refer.c one reference after the other. */
 #ifndef SIM_SOLO_STATE_H
 #define SIM_SOLO_STATE_H
 
@@ -94,7 +94,7 @@ struct solo_site {
     int64_t disp;
     uint32_t size;
     uint32_t issued; /* cycles from the beginning of its stretch, if all before it is found at once */
-    uint16_t base, index, part, cluster;
+    uint16_t base, index, part;
     uint8_t scale, kind;
     bool is_write, has_cell;
     uint32_t insn;
@@ -104,17 +104,15 @@ struct solo_site {
     uint64_t version;      /*   and of which its object is */
 };
 
-/* References at fixed distances from one base, all of them loads or all of them writes, no farther apart than a line is long. */
-struct solo_cluster {
-    uint64_t low, span;    /* while its base is there, no site leaves its object */
-    uint64_t first, last;  /* distances of the first and last byte */
-    uint32_t hint[2];      /* entries where its lines were */
-    uint16_t base, index;  /* sources */
-    uint16_t sites, order; /* how many; the number of the last of them in its stretch */
-    uint8_t scale, is_write;
-    uint64_t step;  /* of trips of a loop, if it is always the same */
-    uint16_t *site; /* their numbers, rising; */
-    uint64_t mask;  /*   and a bit for each below 64 */
+/* References in a row at fixed distances from one base, no farther apart than a line is long. */
+struct solo_group {
+    uint64_t low, span;   /* while its base is there, no site leaves its object */
+    uint64_t first, last; /* distances of the first and last byte */
+    uint32_t hint;        /* entry where its line was */
+    uint16_t base, index; /* sources */
+    uint16_t from, sites; /* its first one, and how many */
+    uint8_t scale;
+    bool is_write; /* some of them */
 };
 
 /* Misses that were alike (struct solo_miss), in words that are quickly compared. */
@@ -122,19 +120,6 @@ struct solo_met {
     uint64_t who, offset; /* who: the cell, and to which it lost its line */
     uint64_t how;         /* level, cause, was_recent, is_upgrade: a byte each */
     uint64_t count, stall;
-};
-
-/* A cluster in trips of a loop. */
-enum { SOLO_CLAIMS = 512 };
-struct solo_way {
-    uint64_t base, step; /* of the first trip, and from one to the next */
-    uint64_t next;       /* trip in which it has to be looked at, */
-    bool is_known;       /*   and whether its lines have to be stamped then */
-    bool is_far;         /* each trip has other lines */
-    bool is_shaky;       /* others have taken its line: it is looked at in each trip until it keeps one, */
-    bool has_missed;     /*   as it did not in the last */
-    uint8_t log;         /* of by, if that is a power of two; else 64 */
-    uint64_t by;         /* step without its sign */
 };
 
 struct solo_part { /* a block of a stretch */
@@ -164,17 +149,16 @@ struct solo_stretch {
     uint64_t counted;       /* and how often when they were counted last */
     uint64_t cycles;        /* of a run in which all is found at once */
     uint32_t cost, insns;
-    uint32_t sites, clusters, parts;
-    bool is_indexed;
+    uint32_t sites, groups, parts;
     bool is_varying;       /* its references are not the same in each run */
     uint8_t turn;          /* enum solo_turn: how it is left */
     struct peet_insn last; /* of its first block */
     uint32_t number;
-    struct solo_cluster *cluster;
     struct solo_site *site;
     struct solo_part *part;
     uint64_t kinds[PEET_PREFETCH + 1];
     struct solo_stretch *next; /* of all */
+    struct solo_group group[];
 };
 
 enum solo_kind { SOLO_BLOCK, SOLO_MACHINE, SOLO_VARYING, SOLO_LOOP, SOLO_EVENT };
@@ -189,10 +173,22 @@ struct solo_item {
     struct solo_stretch **node;     /* of a loop: of its nodes, */
     const struct loop_plan *plan;   /*   NULL: it has to be walked */
     const struct peet_trips *trips; /* NULL: its words are its slots */
+    const void *code;               /* that executes it, or lets solo.c do so */
+    bool has_code;
+    uint32_t executed; /* so often before it had */
 };
 
 enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS, SOLO_MET_BITS = 10, SOLO_MET = 1 << SOLO_MET_BITS };
+#define SOLO_NAME_FACTOR UINT64_C(0x9e3779b97f4a7c15)
 enum { SOLO_PATH_BITS = 12, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
+
+/* Machine code, from its beginning (solo_code.c). */
+enum { SOLO_OFTEN = 16 }; /* executions of an item that are worth it */
+struct solo_code {
+    uint8_t *bytes; /* NULL: there can be none */
+    size_t used;
+    size_t leave, group, enter; /* where that is done */
+};
 
 struct solo_thread {
     uint64_t register_[PEET_REGISTERS];
@@ -219,6 +215,7 @@ struct solo {
     bool has_second;                     /* a second level, farther away than the first */
     bool is_lean;                        /*   and there is one level, and memory is farther away than that */
     uint8_t seen_as[PROTOCOL_STATES][2]; /* by state: whether it can be read so, and written */
+    bool is_readable; /* what can be written so can also be read */
     uint8_t is_dirty[PROTOCOL_STATES];
     struct solo_level level[CONFIG_LEVELS];
     struct solo_lines lines;
@@ -257,13 +254,13 @@ struct solo {
     struct solo_thread *threads;
     uint32_t thread_count;
     uint64_t src[PEET_SOURCES + 8];
-    /* of the clusters of the stretch that runs */
-    uint64_t base[BLOCK_MAX_OPERANDS];
-    uint32_t entry[BLOCK_MAX_OPERANDS]; /* where their first lines are */
-    struct solo_way way[BLOCK_MAX_OPERANDS];
-    bool is_held;                /* no interval ends before the trip does */
-    uint64_t claim[SOLO_CLAIMS]; /* by set: the last trip in which somebody has a line there without being looked at, */
-    uint64_t trips_before;       /*   counted from all before */
+    struct solo_code code;
+    struct solo_item nobody; /* whom by_name has where it knows nobody */
+    /* while code runs: */
+    const uint64_t *word_end;
+    uint64_t *word;        /* where it has stopped */
+    uint64_t limit, until; /* the time and the number with which it stops */
+    uint64_t synced;       /* the number up to which references are counted */
 };
 
 void solo_lines_init(struct solo *s, uint64_t most);
@@ -286,13 +283,9 @@ static inline void solo_use(struct solo *s, struct solo_line *l)
 }
 /* Behind all uses of a reference, or of a run: perhaps it is time for another interval. */
 void solo_end_interval(struct solo *s);
-static inline bool solo_uses_are_many(const struct solo *s)
-{
-    return s->recent.interval[s->recent.now % SOLO_INTERVALS].count >= s->recent.width;
-}
 static inline void solo_uses_end(struct solo *s)
 {
-    if (!s->is_held && solo_uses_are_many(s))
+    if (s->recent.interval[s->recent.now % SOLO_INTERVALS].count >= s->recent.width)
         solo_end_interval(s);
 }
 
@@ -360,14 +353,8 @@ static inline void solo_see_version(struct solo *s)
 
 /* What the stretch was told is of another path, or of other data. */
 void solo_renew(struct solo *s, struct solo_stretch *x);
-/* The data to which the sites of a cluster refer. */
-void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_cluster *c, uint64_t base);
-/* Whether a reference of a cluster is in two lines. */
-bool solo_straddles(const struct solo *s, const struct solo_stretch *x, const struct solo_cluster *c, uint64_t base);
-/* A reference that is not easy, at that time, in a run that is counted as if all were: returns how long it took beyond that. */
-uint64_t solo_refer_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr, uint64_t now);
-/* A run from the bases that are there. */
-void solo_run_slowly(struct solo *s, struct solo_stretch *x);
+/* The references of a group one after the other. */
+void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
 /* A run of a block of whose references some vary in size, or do not happen. */
 int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err);
 
@@ -377,25 +364,40 @@ static inline __attribute__((always_inline)) uint32_t solo_entry_of(const struct
     return direct ? (uint32_t)(line & s->level[0].mask) : solo_find(&s->level[0], line);
 }
 
-/* Whether a reference is found at once; then its line is stamped. hint: where it may be. */
-static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, const struct solo_site *site,
-                                                               uint64_t addr, uint32_t hint, bool direct)
+/* Whether all references of a group are found at once in one line, which was used not long ago; then that is stamped. */
+static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, struct solo_group *g, uint64_t base)
 {
-    uint64_t line = addr >> s->shift;
-    uint32_t e = !direct && s->first[hint].seen[site->is_write] == line ? hint : solo_entry_of(s, line, direct);
+    uint64_t line = (base + g->first) >> s->shift;
+    bool direct = s->level[0].ways == 1;
+    uint32_t e = direct ? (uint32_t)(line & s->level[0].mask) : g->hint;
 
-    if ((!direct && e == UINT32_MAX) || s->first[e].seen[site->is_write] != line
-        || (addr + site->size - 1) >> s->shift != line)
+    if (base - g->low >= g->span || (base + g->last) >> s->shift != line)
         return false;
-    struct solo_entry *at = &s->first[e];
-    bool is_new = at->stamp < s->recent.since;
-    at->stamp = s->number++;
-    if (__builtin_expect(is_new, 0)) {
-        solo_use(s, at->record);
-        solo_uses_end(s);
+    if (s->first[e].seen[g->is_write] != line) {
+        e = direct ? UINT32_MAX : solo_find(&s->level[0], line);
+        if (e == UINT32_MAX || s->first[e].seen[g->is_write] != line)
+            return false;
+        g->hint = e;
     }
+    if (s->first[e].stamp < s->recent.since)
+        return false;
+    s->number += g->sites;
+    s->first[e].stamp = s->number - 1;
+    s->time.references += g->sites;
     return true;
 }
+
+/* ---- machine code (solo_code.c) ---- */
+
+void solo_code_init(struct solo *s);
+void solo_code_release(struct solo *s);
+/* Makes it for an item, if it can. */
+void solo_code_make(struct solo *s, struct solo_item *it);
+/* Executes words from an item's, which has code, on; returns where it had to stop. That may be there. */
+uint64_t *solo_code_run(struct solo *s, const struct solo_item *it, uint64_t *word, const uint64_t *end,
+                        uint64_t limit);
+/* A stretch is to be run. */
+void solo_enter(struct solo *s, struct solo_stretch *x);
 
 /* ---- samples (solo_sample.c) ---- */
 
@@ -418,10 +420,5 @@ void solo_pass_varying(struct solo *s, const struct peet_block *b);
 uint64_t solo_trips_now(const struct solo *s, const struct solo_stretch *x, uint64_t trips);
 /* Nobody knows any more what is in the caches. */
 void solo_forget(struct solo *s);
-
-/* ---- many trips (solo_trips.c) ---- */
-
-/* So many runs; from one to the next, bases grow by their steps. */
-void solo_run_trips(struct solo *s, struct solo_stretch *x, uint64_t trips);
 
 #endif

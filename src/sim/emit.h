@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/* Machine code of x86-64, as much of it as solo_code.c needs. Operands are 64 bits wide where nothing else is said. */
+#ifndef SIM_EMIT_H
+#define SIM_EMIT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct emit {
+    uint8_t *bytes;
+    size_t used, room; /* used > room: it did not fit, and what is there is of no use */
+};
+
+enum emit_register { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
+
+/* Between a register and memory, or two registers; of EMIT_LEA, the address. */
+enum emit_op {
+    EMIT_ADD = 0x03,
+    EMIT_OR = 0x0b,
+    EMIT_AND = 0x23,
+    EMIT_SUB = 0x2b,
+    EMIT_XOR = 0x33,
+    EMIT_COMPARE = 0x3b,
+    EMIT_LOAD = 0x8b,
+    EMIT_STORE = 0x89,
+    EMIT_LEA = 0x8d,
+    EMIT_MULTIPLY = 0xfaf
+};
+enum emit_condition { IF_BELOW = 2, IF_NOT_BELOW, IF_EQUAL, IF_NOT_EQUAL, IF_NOT_ABOVE, IF_ABOVE };
+
+static inline void emit_byte(struct emit *e, unsigned byte)
+{
+    if (e->used < e->room)
+        e->bytes[e->used] = (uint8_t)byte;
+    e->used++;
+}
+
+static inline void emit_bytes(struct emit *e, uint64_t value, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        emit_byte(e, (unsigned)(value >> 8 * i) & 0xff);
+}
+
+/* reg, [base + index + disp]; index RSP: none. wide: 64 bits, else 32. */
+static inline void emit_memory(struct emit *e, bool wide, unsigned op, unsigned reg, unsigned base, unsigned index,
+                               int64_t disp)
+{
+    unsigned rex = 0x40u | (unsigned)wide << 3 | reg >> 3 << 2 | index >> 3 << 1 | base >> 3;
+    bool has_sib = index != RSP || (base & 7) == RSP, is_short = disp >= -128 && disp < 128;
+    unsigned mode = disp == 0 && (base & 7) != RBP ? 0 : is_short ? 1 : 2;
+
+    emit_byte(e, rex);
+    if (op > 0xff)
+        emit_byte(e, op >> 8);
+    emit_byte(e, op & 0xff);
+    emit_byte(e, mode << 6 | (reg & 7) << 3 | (has_sib ? RSP : base & 7));
+    if (has_sib)
+        emit_byte(e, (index & 7) << 3 | (base & 7));
+    emit_bytes(e, (uint64_t)disp, mode == 0 ? 0 : mode == 1 ? 1 : 4);
+}
+
+static inline void emit_at(struct emit *e, unsigned op, unsigned reg, unsigned base, int64_t disp)
+{
+    emit_memory(e, true, op, reg, base, RSP, disp);
+}
+
+static inline void emit_registers(struct emit *e, unsigned op, unsigned reg, unsigned other)
+{
+    emit_byte(e, 0x48 | reg >> 3 << 2 | other >> 3);
+    if (op > 0xff)
+        emit_byte(e, op >> 8);
+    emit_byte(e, op & 0xff);
+    emit_byte(e, 0xc0 | (reg & 7) << 3 | (other & 7));
+}
+
+static inline void emit_constant(struct emit *e, unsigned reg, uint64_t value)
+{
+    bool is_short = value <= UINT32_MAX;
+
+    emit_byte(e, (is_short ? 0x40 : 0x48) | reg >> 3);
+    emit_byte(e, 0xb8 | (reg & 7));
+    emit_bytes(e, value, is_short ? 4 : 8);
+}
+
+static inline void emit_add_constant(struct emit *e, unsigned reg, int32_t value)
+{
+    if (value == 0)
+        return;
+    emit_byte(e, 0x48 | reg >> 3);
+    emit_byte(e, 0x81);
+    emit_byte(e, 0xc0 | (reg & 7));
+    emit_bytes(e, (uint64_t)value, 4);
+}
+
+static inline void emit_and_constant(struct emit *e, unsigned reg, uint32_t value) /* of the low 32 bits */
+{
+    emit_byte(e, 0x40 | reg >> 3);
+    emit_byte(e, 0x81);
+    emit_byte(e, 0xe0 | (reg & 7));
+    emit_bytes(e, value, 4);
+}
+
+static inline void emit_shift(struct emit *e, unsigned reg, bool left, unsigned by)
+{
+    if (by == 0)
+        return;
+    emit_byte(e, 0x48 | reg >> 3);
+    emit_byte(e, 0xc1);
+    emit_byte(e, (left ? 0xe0 : 0xe8) | (reg & 7));
+    emit_byte(e, by);
+}
+
+/* [base + disp] += value. */
+static inline void emit_add_to(struct emit *e, unsigned base, int64_t disp, int32_t value)
+{
+    emit_memory(e, true, 0x81, 0, base, RSP, disp);
+    emit_bytes(e, (uint64_t)value, 4);
+}
+
+static inline void emit_compare_byte(struct emit *e, unsigned base, int64_t disp, uint8_t value)
+{
+    emit_memory(e, false, 0x80, 7, base, RSP, disp);
+    emit_byte(e, value);
+}
+
+static inline void emit_store_byte(struct emit *e, unsigned base, int64_t disp, uint8_t value)
+{
+    emit_memory(e, false, 0xc6, 0, base, RSP, disp);
+    emit_byte(e, value);
+}
+
+static inline void emit_push(struct emit *e, unsigned reg)
+{
+    emit_byte(e, 0x40 | reg >> 3);
+    emit_byte(e, 0x50 | (reg & 7));
+}
+
+static inline void emit_pop(struct emit *e, unsigned reg)
+{
+    emit_byte(e, 0x40 | reg >> 3);
+    emit_byte(e, 0x58 | (reg & 7));
+}
+
+static inline void emit_return(struct emit *e)
+{
+    emit_byte(e, 0xc3);
+}
+
+/* Jumps and calls go to a place in the code, or, if that is 0, to one that emit_here says later. They return what it wants to know. */
+static inline size_t emit_way(struct emit *e, size_t to)
+{
+    emit_bytes(e, to ? to - (e->used + 4) : 0, 4);
+    return e->used - 4;
+}
+
+static inline size_t emit_jump(struct emit *e, size_t to)
+{
+    emit_byte(e, 0xe9);
+    return emit_way(e, to);
+}
+
+static inline size_t emit_jump_if(struct emit *e, enum emit_condition c, size_t to)
+{
+    emit_byte(e, 0x0f);
+    emit_byte(e, 0x80 | (unsigned)c);
+    return emit_way(e, to);
+}
+
+static inline void emit_call(struct emit *e, size_t to)
+{
+    emit_byte(e, 0xe8);
+    emit_way(e, to);
+}
+
+static inline void emit_jump_at(struct emit *e, unsigned base, int64_t disp) /* to where [base + disp] says */
+{
+    emit_memory(e, false, 0xff, 4, base, RSP, disp);
+}
+
+static inline void emit_jump_register(struct emit *e, unsigned reg)
+{
+    emit_byte(e, 0x40 | reg >> 3);
+    emit_byte(e, 0xff);
+    emit_byte(e, 0xe0 | (reg & 7));
+}
+
+static inline void emit_call_register(struct emit *e, unsigned reg)
+{
+    emit_byte(e, 0x40 | reg >> 3);
+    emit_byte(e, 0xff);
+    emit_byte(e, 0xd0 | (reg & 7));
+}
+
+static inline void emit_here(struct emit *e, size_t way)
+{
+    int32_t by = (int32_t)(e->used - (way + 4));
+
+    if (e->used <= e->room)
+        memcpy(e->bytes + way, &by, sizeof by);
+}
+
+#endif
