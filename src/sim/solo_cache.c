@@ -80,10 +80,10 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     struct fabric_config fabric = s->config.fabric;
     fabric.cpus = 1;
     fabric.line = s->config.level[0].line;
-    solo_lines_init(s, entries);
-    if (fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
+    if (solo_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
         return no_memory(err);
     s->is_lean = is_lean(s);
+    s->is_leanest = s->is_lean && s->level[0].ways == 1 && !s->watch.knows && !s->watch.use;
     s->has_second = s->levels > 1 && s->level[1].latency >= s->level[0].latency;
     for (unsigned i = 0; i < 2; i++) {
         s->lean_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
@@ -235,7 +235,7 @@ static void push_out(struct solo *s, unsigned level, struct gone gone, uint64_t 
         return;
     }
     l->is_lost = true;
-    l->by = s->cell ? s->cell : l->by;
+    l->by = (s->cell ? s->cell : l->by) & (SOLO_CELLS - 1);
     if (s->is_dirty[gone.state]) {
         s->counts.write_backs++;
         transact(s, gone.line, BUS_WRITE_BACK, now);
@@ -306,7 +306,7 @@ static void fill_only(struct solo *s, struct solo_line *l, uint64_t line, unsign
 
     if (!gone.record)
         return;
-    gone.record->by = s->cell ? s->cell : gone.record->by;
+    gone.record->by = (s->cell ? s->cell : gone.record->by) & (SOLO_CELLS - 1);
     if (s->is_dirty[gone.state]) {
         s->counts.write_backs++;
         transact(s, gone.line, BUS_WRITE_BACK, now);

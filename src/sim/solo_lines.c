@@ -6,31 +6,38 @@
 
 #include "sim/solo_state.h"
 
-enum { LONG_INTERVAL = 256 }; /* lines */
+enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
 
 struct solo_key {
     uint64_t used;
     struct solo_line *line;
 };
 
-void solo_lines_init(struct solo *s, uint64_t most)
+int solo_lines_init(struct solo *s, uint64_t most)
 {
     struct solo_recent *r = &s->recent;
 
     s->lines.pages.value_size = sizeof(struct solo_line *);
     r->most = most;
-    /* Long intervals have fewer first uses; but the one in which the cache would end is looked through. */
-    uint64_t width = most / 16 < LONG_INTERVAL ? most / 16 : most / 64 > LONG_INTERVAL ? most / 64 : LONG_INTERVAL;
-    r->width = width > 8 ? (uint32_t)width : 8;
-    r->now = 1;
+    r->width = most / 2 ? (uint32_t)(most / 2) : 1;
+    r->tell = most / 16 > 8 ? (uint32_t)(most / 16) : 8;
+    r->from = r->end = r->base = 1;
+    r->room = 4 * most + 4;
+    r->line = malloc(r->room * sizeof(struct solo_line *));
+    r->used = malloc((most + 1) * sizeof(struct solo_line *));
+    r->key = malloc((most + 1) * sizeof *r->key);
+    r->key_buffer = malloc((most + 1) * sizeof *r->key);
+    return r->line && r->used && r->key && r->key_buffer ? 0 : -1;
 }
 
 void solo_lines_release(struct solo *s)
 {
     map_release(&s->lines.pages);
     arena_release(&s->lines.arena);
-    for (unsigned i = 0; i < SOLO_INTERVALS; i++)
-        free(s->recent.interval[i].line);
+    free(s->recent.line);
+    free(s->recent.used);
+    free(s->recent.key);
+    free(s->recent.key_buffer);
 }
 
 struct solo_line *solo_lines_page(struct solo_lines *l, uint64_t page)
@@ -52,99 +59,63 @@ static uint64_t last_use(const struct solo *s, const struct solo_line *l)
     return l->entry[0] ? s->first[l->entry[0] - 1].stamp : l->stamp;
 }
 
-static struct solo_interval *interval_at(struct solo *s, uint32_t number)
+/* By when they were used, which is less than `most`. Returns which of the two has them then. */
+static struct solo_key *sort(struct solo_key *from, struct solo_key *to, size_t n, uint64_t most)
 {
-    return &s->recent.interval[number % SOLO_INTERVALS];
-}
-
-bool solo_is_recent(const struct solo *s, const struct solo_line *l)
-{
-    const struct solo_recent *r = &s->recent;
-
-    if (l->interval != r->border || r->border == 0)
-        return l->interval > r->border;
-    const struct solo_interval *border = &r->interval[r->border % SOLO_INTERVALS];
-    uint64_t newer = r->newer, used = last_use(s, l);
-    for (uint32_t i = 0; i < border->count; i++)
-        newer += border->line[i]->interval == r->border && last_use(s, border->line[i]) > used;
-    return newer < r->most;
-}
-
-static inline void put(struct solo *s, struct solo_line *l)
-{
-    struct solo_interval *now = interval_at(s, s->recent.now);
-
-    if (now->count == now->room) {
-        now->room = now->room * 2 + 64;
-        now->line = realloc(now->line, now->room * sizeof(struct solo_line *));
-        assert(now->line);
-    }
-    now->line[now->count++] = l;
-    now->lines++;
-    l->interval = s->recent.now;
-}
-
-void solo_use_anew(struct solo *s, struct solo_line *l)
-{
-    struct solo_recent *r = &s->recent;
-
-    if (l->interval >= r->border && l->interval)
-        interval_at(s, l->interval)->lines--;
-    r->newer += l->interval <= r->border && r->border < r->now; /* an interval may have more lines than the cache */
-    put(s, l);
-    while (r->newer >= r->most) /* the cache ends later */
-        r->newer -= interval_at(s, ++r->border)->lines;
-}
-
-static int by_use(const void *a, const void *b)
-{
-    const struct solo_key *x = a, *y = b;
-
-    return x->used < y->used ? -1 : x->used > y->used;
-}
-
-/* There are too many intervals, most of them with few lines: their lines are put into as few as there can be. */
-static void pack(struct solo *s)
-{
-    struct solo_recent *r = &s->recent;
-    uint32_t first = r->border ? r->border : 1, last = r->now;
-    size_t n = 0, most = r->newer + (r->border ? interval_at(s, r->border)->lines : 0);
-    struct solo_key *key = malloc((most + 1) * sizeof *key);
-
-    assert(key);
-    for (uint32_t i = first; i <= last; i++) {
-        struct solo_interval *x = interval_at(s, i);
-        for (uint32_t k = 0; k < x->count; k++)
-            if (x->line[k]->interval == i)
-                key[n++] = (struct solo_key){ last_use(s, x->line[k]), x->line[k] };
-        x->count = x->lines = 0;
-    }
-    qsort(key, n, sizeof *key, by_use);
-    r->now = last;
-    r->newer = n;
-    r->border = last;
-    for (size_t i = 0; i < n; i++) {
-        if (i % r->width == 0) {
-            r->now++;
-            interval_at(s, r->now)->count = interval_at(s, r->now)->lines = 0;
+    for (unsigned shift = 0; shift < 64 && most >> shift; shift += DIGIT_BITS) {
+        size_t at[DIGITS] = { 0 }, sum = 0;
+        for (size_t i = 0; i < n; i++)
+            at[from[i].used >> shift & (DIGITS - 1)]++;
+        for (unsigned i = 0; i < DIGITS; i++) {
+            size_t count = at[i];
+            at[i] = sum;
+            sum += count;
         }
-        put(s, key[i].line);
+        for (size_t i = 0; i < n; i++)
+            to[at[from[i].used >> shift & (DIGITS - 1)]++] = from[i];
+        struct solo_key *other = from;
+        from = to;
+        to = other;
     }
-    while (r->newer >= r->most)
-        r->newer -= interval_at(s, ++r->border)->lines;
-    free(key);
+    return from;
+}
+
+/* Leaves out what was used since, or has gone. */
+static void pack(struct solo_recent *r)
+{
+    uint64_t end = r->end;
+
+    for (uint64_t i = r->from; i < end; i++) {
+        struct solo_line *l = r->line[i - r->base];
+        if (l->rank != i)
+            continue;
+        l->rank = r->end;
+        r->line[r->end++ - end] = l; /* never before what is read */
+    }
+    r->base = r->from = end;
+}
+
+void solo_tell_again(struct solo *s)
+{
+    s->recent.before = s->recent.since;
+    s->recent.since = s->number;
+    s->recent.told = 0;
 }
 
 void solo_end_interval(struct solo *s)
 {
     struct solo_recent *r = &s->recent;
 
-    if (r->border == 0 && r->newer + r->width < r->most)
-        return; /* there are so few lines that all of them would be there */
-    if (r->border == 0 || r->now - r->border >= SOLO_INTERVALS - 2)
-        pack(s);
-    r->now++;
-    interval_at(s, r->now)->count = interval_at(s, r->now)->lines = 0;
-    r->before = r->since;
-    r->since = s->number;
+    for (uint32_t i = 0; i < r->count; i++)
+        r->key[i] = (struct solo_key){ last_use(s, r->used[i]) - r->began, r->used[i] };
+    const struct solo_key *key = sort(r->key, r->key_buffer, r->count, s->number - r->began);
+    if (r->end - r->base + r->count > r->room)
+        pack(r);
+    for (uint32_t i = 0; i < r->count; i++) {
+        r->line[r->end - r->base] = key[i].line;
+        key[i].line->rank = r->end++;
+    }
+    r->count = 0;
+    r->began = s->number;
+    solo_tell_again(s);
 }

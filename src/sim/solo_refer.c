@@ -184,7 +184,7 @@ static void locate_site(struct solo *s, struct solo_stretch *x, struct solo_site
 }
 
 /* The data to which the sites of a group refer. */
-static void locate(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
+static __attribute__((noinline)) void locate(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
     uint64_t below = UINT64_MAX, above = UINT64_MAX, version = s->version;
 
@@ -233,7 +233,7 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
         struct solo_line *l = solo_line_at(&s->lines, line);
         if (line == first) {
             m->was_recent = (first != last || is_replaced(s, l)) && solo_is_recent(s, l); /* of others nobody asks */
-            m->by = l->by - 1;
+            m->by = solo_lost_to(l);
         }
         if (__builtin_expect(s->watch.use != NULL, 0) && l->was_here && !is_replaced(s, l))
             s->watch.use(s->watch.context, s, line, s->number, 1);
@@ -304,7 +304,7 @@ static inline uint64_t refer_leanly(struct solo *s, struct solo_stretch *x, cons
 {
     struct solo_leaf *part = &x->path->part[site->part];
     uint64_t stall = s->fabric.config.memory - s->level[0].latency;
-    uint64_t who = (uint64_t)site->data.cell << 32 | (l->by - 1);
+    uint64_t who = (uint64_t)site->data.cell << 32 | solo_lost_to(l);
     unsigned cause = l->was_here ? MISS_replaced : MISS_cold;
     bool was_recent = l->was_here && solo_is_recent(s, l);
 
@@ -328,7 +328,7 @@ static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, cons
                                     struct solo_line *l, uint64_t addr, uint64_t now)
 {
     uint64_t stall = s->level[1].latency - s->level[0].latency;
-    uint64_t who = (uint64_t)site->data.cell << 32 | (l->by - 1);
+    uint64_t who = (uint64_t)site->data.cell << 32 | solo_lost_to(l);
 
     s->cell = site->data.cell + 1;
     if (__builtin_expect(s->watch.use != NULL, 0))
@@ -369,6 +369,23 @@ static uint64_t refer_site(struct solo *s, struct solo_stretch *x, struct solo_s
     return stall - hit;
 }
 
+/* A line that was found is used for the first time in a while. */
+static __attribute__((noinline)) void use_old(struct solo *s, struct solo_entry *at)
+{
+    solo_use(s, at->record);
+    at->stamp = s->number++;
+    solo_uses_end(s);
+}
+
+/* A reference whose line is known where it is, if it is anywhere. */
+static inline void touch_entry(struct solo *s, struct solo_entry *at)
+{
+    if (__builtin_expect(at->stamp < s->recent.since, 0))
+        use_old(s, at);
+    else
+        at->stamp = s->number++;
+}
+
 /* Whether a reference is found at once; then its line is stamped. */
 static inline bool is_found(struct solo *s, const struct solo_site *site, uint64_t addr, uint32_t *hint)
 {
@@ -379,28 +396,58 @@ static inline bool is_found(struct solo *s, const struct solo_site *site, uint64
     if ((!direct && e == UINT32_MAX) || s->first[e].seen[site->is_write] != line
         || (addr + site->size - 1) >> s->shift != line)
         return false;
-    struct solo_entry *at = &s->first[e];
-    bool is_new = at->stamp < s->recent.since;
-    if (is_new)
-        solo_use(s, at->record);
-    at->stamp = s->number++;
     *hint = e;
-    if (is_new)
-        solo_uses_end(s);
+    touch_entry(s, &s->first[e]);
     return true;
+}
+
+static void run_site(struct solo *s, struct solo_stretch *x, struct solo_group *g, unsigned i, uint64_t base)
+{
+    struct solo_site *site = &x->site[i];
+    uint64_t addr = base + (uint64_t)site->disp;
+
+    if (!is_found(s, site, addr, &g->hint))
+        s->time.clock += refer_site(s, x, site, addr, s->time.clock + site->issued);
+    s->time.references++;
+}
+
+/* The same for one level that is direct-mapped, if nobody takes samples. */
+static inline void run_site_leanly(struct solo *s, struct solo_stretch *x, struct solo_group *g, unsigned i,
+                                   uint64_t base)
+{
+    const struct solo_site *site = &x->site[i];
+    uint64_t addr = base + (uint64_t)site->disp, line = addr >> s->shift;
+    struct solo_entry *at = &s->first[line & s->level[0].mask];
+
+    if (__builtin_expect((addr + site->size - 1) >> s->shift != line, 0)) {
+        run_site(s, x, g, i, base);
+        return;
+    }
+    if (at->seen[site->is_write] == line) {
+        touch_entry(s, at);
+    } else {
+        struct solo_line *l = solo_line_at(&s->lines, line);
+        if (__builtin_expect(l->entry[0] || site->kind == PEET_PREFETCH, 0)) {
+            run_site(s, x, g, i, base);
+            return;
+        }
+        s->time.clock += refer_leanly(s, x, site, l, addr);
+    }
+    s->time.references++;
 }
 
 void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
+    unsigned end = g->from + g->sites;
+
     if (base - g->low >= g->span)
         locate(s, x, g, base);
-    for (unsigned i = g->from; i < g->from + g->sites; i++) {
-        struct solo_site *site = &x->site[i];
-        uint64_t addr = base + (uint64_t)site->disp;
-        if (!is_found(s, site, addr, &g->hint))
-            s->time.clock += refer_site(s, x, site, addr, s->time.clock + site->issued);
-        s->time.references++;
-    }
+    if (s->is_leanest)
+        for (unsigned i = g->from; i < end; i++)
+            run_site_leanly(s, x, g, i, base);
+    else
+        for (unsigned i = g->from; i < end; i++)
+            run_site(s, x, g, i, base);
 }
 
 int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err)

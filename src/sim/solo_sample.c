@@ -51,10 +51,8 @@ static void set_border(struct solo *s)
     const struct source_words *w = s->words;
 
     s->border = UINT64_MAX;
-    if (w->turn && s->number > s->recent.since) { /* lines are told again */
-        s->recent.before = s->recent.since;
-        s->recent.since = s->number;
-    }
+    if (w->turn && s->number > s->recent.since)
+        solo_tell_again(s);
     if (w->turn && w->is_on)
         s->border = s->time.references + w->left;
     if (w->turn && !w->is_on) {

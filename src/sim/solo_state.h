@@ -17,12 +17,20 @@
 /* A line that was ever used: all that a miss has to know of it, in 32 bytes. */
 struct solo_line {
     uint64_t stamp;                /* number of the last reference to it, when it went out of the first cache */
+    uint64_t rank;                 /* among all lines by their last use (struct solo_recent); 0: it was never used */
     uint32_t entry[CONFIG_LEVELS]; /* 1 + where it is in each cache; 0: nowhere */
-    uint32_t by;                   /* 1 + cell to which it was lost; 0: it was not */
-    uint32_t interval;             /* in which it was used last; 0: never */
-    bool was_here;                 /* some private cache had it once, */
-    bool is_lost;                  /*   and none has it now */
+    uint32_t by : 30;              /* 1 + cell to which it was lost; 0: it was not */
+    uint32_t was_here : 1;         /* some private cache had it once, */
+    uint32_t is_lost : 1;          /*   and none has it now */
 };
+enum { SOLO_CELLS = 1 << 30 };
+_Static_assert(sizeof(struct solo_line) == 32, "two of them in a line of ours");
+
+/* The cell to which a line was lost; UINT32_MAX: it was not. */
+static inline uint32_t solo_lost_to(const struct solo_line *l)
+{
+    return (uint32_t)l->by - 1;
+}
 
 enum { SOLO_PAGE_BITS = 6, SOLO_PAGES_NEAR = 1024 };
 struct solo_lines {
@@ -43,23 +51,25 @@ static inline struct solo_line *solo_line_at(struct solo_lines *l, uint64_t line
     return (l->near[page % SOLO_PAGES_NEAR].key == page + 1 ? near : solo_lines_page(l, page)) + at;
 }
 
-/* Which lines a cache of that size would have that may keep any: those for which fewer others were used since their last use. Uses are put into intervals,
- * each with so many lines that were not used in it before; of an interval it is known how many lines were used in it last. Where the cache would end, in
- * one interval, lines are looked at one by one. */
-enum { SOLO_INTERVALS = 1024 };
+/* Which lines a cache of that size would have that may keep any: those for which fewer others were used since their last use. Time is cut into intervals. Lines
+ * that were used in this one are all of them there, in whatever order; of those that were used before, the order is known, and those go that were
+ * not used for the longest time. At the end of an interval its lines are put into that order. */
+#define SOLO_USED UINT64_MAX /* the rank of a line that was used in this interval */
 struct solo_recent {
-    uint64_t most;   /* lines */
-    uint64_t since;  /* number of the first use in this interval, or since lines are told to a sample again, */
-    uint64_t before; /*   and what that was before */
-    uint32_t now;    /* this interval, from 1 */
-    uint32_t border; /* the one in which the cache would end; 0: none */
-    uint64_t newer;  /* lines that were used last behind that one: fewer than `most` */
-    uint32_t width;  /* lines after which an interval ends */
-    struct solo_interval {
-        uint32_t lines; /* that were used in it last */
-        uint32_t count, room;
-        struct solo_line **line; /* that were used in it */
-    } interval[SOLO_INTERVALS];  /* by number modulo their number: from the border to this one */
+    uint64_t most;           /* lines */
+    uint64_t inside;         /* that it has */
+    uint64_t began;          /* number of the first use in this interval, */
+    uint64_t since;          /*   or since lines are told to a sample again, */
+    uint64_t before;         /*   and what that was before */
+    uint64_t from, end;      /* ranks of lines that were used before; those that it has have one of at least `from` */
+    uint64_t base;           /* the rank of line[0] */
+    struct solo_line **line; /* by rank; those that have another one now were used since */
+    size_t room;
+    struct solo_line **used; /* in this interval */
+    uint32_t count;
+    uint32_t width;                    /* lines after which an interval ends, */
+    uint32_t told, tell;               /*   or are told again to a sample: that were told, and how many that takes */
+    struct solo_key *key, *key_buffer; /* to put lines into order */
 };
 
 /* ---- caches (solo_cache.c) ---- */
@@ -213,7 +223,8 @@ struct solo {
     struct solo_entry *first;            /* the first cache */
     bool is_ideal;                       /* the fabric keeps nobody waiting */
     bool has_second;                     /* a second level, farther away than the first */
-    bool is_lean;                        /*   and there is one level, and memory is farther away than that */
+    bool is_lean;                        /*   and there is one level, and memory is farther away than that, */
+    bool is_leanest;                     /*   and it is direct-mapped, and nobody takes samples */
     uint8_t seen_as[PROTOCOL_STATES][2]; /* by state: whether it can be read so, and written */
     bool is_readable; /* what can be written so can also be read */
     uint8_t is_dirty[PROTOCOL_STATES];
@@ -263,15 +274,32 @@ struct solo {
     uint64_t synced;       /* the number up to which references are counted */
 };
 
-void solo_lines_init(struct solo *s, uint64_t most);
+int solo_lines_init(struct solo *s, uint64_t most); /* -1: no memory */
 void solo_lines_release(struct solo *s);
 /* Whether the cache that may keep any lines would have it. */
-bool solo_is_recent(const struct solo *s, const struct solo_line *l);
-/* A line is used for the first time in this interval. */
-void solo_use_anew(struct solo *s, struct solo_line *l);
+static inline bool solo_is_recent(const struct solo *s, const struct solo_line *l)
+{
+    return l->rank >= s->recent.from;
+}
+/* A line is used that was not in this interval. */
+static inline void solo_use_anew(struct solo *s, struct solo_line *l)
+{
+    struct solo_recent *r = &s->recent;
+    bool was_inside = solo_is_recent(s, l);
+
+    l->rank = SOLO_USED;
+    r->used[r->count++] = l;
+    if (was_inside || ++r->inside <= r->most)
+        return;
+    while (r->line[r->from - r->base]->rank != r->from)
+        r->from++;
+    r->from++;
+    r->inside--;
+}
 static inline void solo_use_untold(struct solo *s, struct solo_line *l)
 {
-    if (l->interval != s->recent.now)
+    s->recent.told++;
+    if (l->rank != SOLO_USED)
         solo_use_anew(s, l);
 }
 static inline void solo_use(struct solo *s, struct solo_line *l)
@@ -281,12 +309,17 @@ static inline void solo_use(struct solo *s, struct solo_line *l)
                      s->recent.since - s->recent.before);
     solo_use_untold(s, l);
 }
-/* Behind all uses of a reference, or of a run: perhaps it is time for another interval. */
+/* Behind all uses of a reference: perhaps it is time for another interval. */
 void solo_end_interval(struct solo *s);
+void solo_tell_again(struct solo *s);
 static inline void solo_uses_end(struct solo *s)
 {
-    if (s->recent.interval[s->recent.now % SOLO_INTERVALS].count >= s->recent.width)
+    const struct solo_recent *r = &s->recent;
+
+    if (__builtin_expect(r->count >= r->width, 0) && r->inside >= r->most)
         solo_end_interval(s);
+    else if (__builtin_expect(s->watch.use != NULL, 0) && r->told >= r->tell)
+        solo_tell_again(s);
 }
 
 int solo_caches_init(struct solo *s, struct peet_err *err);
@@ -325,7 +358,7 @@ static inline void solo_put_leanly(struct solo *s, struct solo_line *l, uint64_t
     if (__builtin_expect(gone != NULL, 1)) {
         gone->stamp = at->stamp;
         gone->entry[0] = 0;
-        gone->by = s->cell;
+        gone->by = s->cell & (SOLO_CELLS - 1);
         s->lean_write_backs += s->is_dirty[level->state[e]];
     }
     at->seen[0] = line | s->lean_hidden[is_write][0];
