@@ -17,6 +17,7 @@ static void know_states(struct solo *s)
         const struct own_cell *w = &p->own[i][OWN_WRITE];
         s->seen_as[i][0] = (p->flags[i] & STATE_READABLE) != 0;
         s->seen_as[i][1] = p->flags[i] & STATE_WRITABLE && w->op == BUS_NONE && w->alone == i;
+        s->silent[i] = p->flags[i] & STATE_READABLE && w->op == BUS_NONE ? w->alone : 0;
         s->is_readable &= s->seen_as[i][0] || !s->seen_as[i][1];
         s->is_dirty[i] = (p->flags[i] & STATE_DIRTY) != 0;
     }
@@ -83,7 +84,6 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     if (solo_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
         return no_memory(err);
     s->is_lean = is_lean(s);
-    s->is_leanest = s->is_lean && s->level[0].ways == 1 && !s->watch.knows && !s->watch.use;
     s->has_second = s->levels > 1 && s->level[1].latency >= s->level[0].latency;
     for (unsigned i = 0; i < 2; i++) {
         s->lean_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
@@ -113,6 +113,17 @@ static void show(struct solo *s, uint32_t entry, uint64_t line)
 
     s->first[entry].seen[0] = as[0] ? line : SOLO_NONE;
     s->first[entry].seen[1] = as[1] ? line : SOLO_NONE;
+}
+
+bool solo_write_silently(struct solo *s, uint32_t entry, uint64_t line)
+{
+    uint8_t to = s->silent[s->level[0].state[entry]];
+
+    if (!to || !s->seen_as[to][1] || s->first[entry].seen[0] != line)
+        return false;
+    s->level[0].state[entry] = to;
+    show(s, entry, line);
+    return true;
 }
 
 /* ---- the fabric ---- */
@@ -218,7 +229,7 @@ static void push_out(struct solo *s, unsigned level, struct gone gone, uint64_t 
 {
     struct solo_line *l = gone.record;
 
-    if (level + 1 < s->levels && l->is_lost) /* a level behind gave it up, too, and it has left */
+    if (level + 1 < s->levels && l->lost & SOLO_LOST) /* a level behind gave it up, too, and it has left */
         return;
     for (unsigned i = level; i-- > 0;)
         if (l->entry[i])
@@ -234,8 +245,7 @@ static void push_out(struct solo *s, unsigned level, struct gone gone, uint64_t 
             push_out(s, level + 1, next, now);
         return;
     }
-    l->is_lost = true;
-    l->by = (s->cell ? s->cell : l->by) & (SOLO_CELLS - 1);
+    l->lost = (s->cell ? s->cell : l->lost) | SOLO_LOST;
     if (s->is_dirty[gone.state]) {
         s->counts.write_backs++;
         transact(s, gone.line, BUS_WRITE_BACK, now);
@@ -306,7 +316,7 @@ static void fill_only(struct solo *s, struct solo_line *l, uint64_t line, unsign
 
     if (!gone.record)
         return;
-    gone.record->by = (s->cell ? s->cell : gone.record->by) & (SOLO_CELLS - 1);
+    gone.record->lost = s->cell ? s->cell : gone.record->lost;
     if (s->is_dirty[gone.state]) {
         s->counts.write_backs++;
         transact(s, gone.line, BUS_WRITE_BACK, now);
@@ -365,12 +375,11 @@ static void miss(struct solo *s, struct solo_line *l, uint64_t line, bool is_wri
     const struct own_cell *cell = &s->config.protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
 
     s->counts.misses++;
-    ret->cause = l->was_here ? MISS_replaced : MISS_cold;
+    ret->cause = solo_was_here(l) ? MISS_replaced : MISS_cold;
     s->counts.causes[ret->cause]++;
     ret->level = SIM_BEYOND;
     ret->stall = transact(s, line, cell->op, now);
-    l->was_here = true;
-    l->is_lost = false;
+    l->lost &= ~SOLO_LOST;
     if (s->levels == 1)
         fill_only(s, l, line, cell->alone, now);
     else

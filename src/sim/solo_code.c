@@ -19,7 +19,7 @@
 #define AT(member) ((int64_t)offsetof(struct solo, member))
 #define STRETCH_AT(member) ((int64_t)offsetof(struct solo_stretch, member))
 
-enum { CODE_ROOM = 32 << 20, MOST_GROUPS = 512, MOST_STUBS = MOST_GROUPS + LOOP_MAX_NODES, STUB_WAYS = 4 };
+enum { CODE_ROOM = 32 << 20, MOST_GROUPS = 512, MOST_STUBS = 2 * MOST_GROUPS + LOOP_MAX_NODES, STUB_WAYS = 4 };
 enum { FRAME = 8 * PEET_LOOP_DEPTH + 8, ENTRY_BITS = 5, EXIT = 64 };
 _Static_assert(sizeof(struct solo_entry) == 1 << ENTRY_BITS, "what an entry's number is shifted by");
 
@@ -31,6 +31,7 @@ struct stub {
     size_t back;           /*   and where it goes on then */
     struct solo_stretch *stretch;
     const struct solo_group *group; /* NULL: the stretch is to be entered */
+    bool is_elsewhere;              /* that is all */
     uint8_t ways;
 };
 
@@ -44,16 +45,17 @@ struct gen {
 
 /* ---- what code calls ---- */
 
-static void references_up_to(struct solo *s)
+static void call_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
-    s->time.references += s->number - s->synced;
+    solo_count_references(s);
+    solo_run_group(s, x, g, base);
     s->synced = s->number;
 }
 
-static void call_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
+static void call_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
-    references_up_to(s);
-    solo_run_group(s, x, g, base);
+    solo_count_references(s);
+    solo_run_elsewhere(s, x, g, base);
     s->synced = s->number;
 }
 
@@ -151,7 +153,7 @@ static void enter(struct gen *g, struct solo_stretch *x)
 
 static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
 {
-    struct stub *stub = add_stub(g, x, of);
+    struct stub *stub = add_stub(g, x, of), *elsewhere = of->is_simple ? add_stub(g, x, of) : stub;
     const struct solo_level *l = &g->s->level[0];
     int64_t at = (const char *)of - (const char *)x;
     struct emit *e = &g->e;
@@ -181,12 +183,13 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     emit_shift(e, RCX, true, ENTRY_BITS);
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX,
                 (int64_t)offsetof(struct solo_entry, seen) + 8 * (int64_t)of->is_write);
-    stub_if(g, stub, IF_NOT_EQUAL);
+    stub_if(g, elsewhere, IF_NOT_EQUAL);
     emit_memory(e, true, EMIT_COMPARE, R15, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
-    stub_if(g, stub, IF_ABOVE);
+    stub_if(g, elsewhere, IF_ABOVE);
     emit_at(e, EMIT_LEA, RDX, RBP, of->from + of->sites - 1);
     emit_memory(e, true, EMIT_STORE, RDX, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
-    stub->back = e->used;
+    stub->back = elsewhere->back = e->used;
+    elsewhere->is_elsewhere = elsewhere != stub;
 }
 
 static void run(struct gen *g, struct solo_stretch *x)
@@ -210,7 +213,7 @@ static void end_stub(struct gen *g, const struct stub *stub)
         emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)stub->stretch);
         emit_at(e, EMIT_LEA, RAX, RBP, of->from);
         emit_at(e, EMIT_STORE, RAX, RBX, AT(number));
-        emit_call(e, g->s->code.group);
+        emit_call(e, stub->is_elsewhere ? g->s->code.elsewhere : g->s->code.group);
         emit_add_constant(e, RBP, -(int32_t)(of->from + of->sites));
     } else {
         emit_call(e, g->s->code.enter);
@@ -425,6 +428,7 @@ static void make_call(struct gen *g, uintptr_t function)
 static void make_common(struct gen *g)
 {
     struct solo_code *c = &g->s->code;
+    bool is_direct = g->s->is_lean && g->s->level[0].ways == 1 && !g->s->watch.knows && !g->s->watch.use;
     struct emit *e = &g->e;
 
     for (unsigned i = 0; i < sizeof KEPT; i++) /* solo, words, code */
@@ -445,6 +449,10 @@ static void make_common(struct gen *g)
     emit_return(e);
     c->group = e->used;
     make_call(g, (uintptr_t)call_group);
+    take_state(g);
+    emit_return(e);
+    c->elsewhere = e->used;
+    make_call(g, is_direct ? (uintptr_t)solo_run_direct : (uintptr_t)call_elsewhere);
     take_state(g);
     emit_return(e);
     c->enter = e->used;
@@ -488,6 +496,6 @@ uint64_t *solo_code_run(struct solo *s, const struct solo_item *it, uint64_t *wo
     s->until = s->border == UINT64_MAX ? UINT64_MAX : s->number + (s->border - s->time.references);
     s->synced = s->number;
     begin(s, word, it->code);
-    references_up_to(s);
+    solo_count_references(s);
     return s->word;
 }

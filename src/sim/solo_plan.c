@@ -66,6 +66,7 @@ static bool join(const struct solo *s, struct solo_group *g, const struct solo_s
         return false;
     g->first = first;
     g->last = last;
+    g->is_simple &= site->kind != PEET_PREFETCH;
     g->is_write |= site->is_write;
     g->sites++;
     return true;
@@ -82,6 +83,7 @@ static void make_groups(struct solo *s, struct solo_stretch *x)
                                                          .index = site->index,
                                                          .scale = site->scale,
                                                          .is_write = site->is_write,
+                                                         .is_simple = site->kind != PEET_PREFETCH,
                                                          .from = i,
                                                          .sites = 1 };
     }

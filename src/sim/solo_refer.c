@@ -90,7 +90,7 @@ static void tell_met(struct solo *s, struct solo_met *m)
 }
 
 /* Those that are alike are told together. */
-static inline void meet(struct solo *s, uint64_t who, uint64_t how, uint64_t offset, uint64_t stall)
+static inline void meet(struct solo *s, uint64_t who, uint64_t how, uint64_t offset, uint64_t count, uint64_t stall)
 {
     uint64_t hash = (who ^ offset << 20 ^ how << 40) * 0x9e3779b97f4a7c15u;
     struct solo_met *met = &s->met[hash >> (64 - SOLO_MET_BITS)];
@@ -101,8 +101,24 @@ static inline void meet(struct solo *s, uint64_t who, uint64_t how, uint64_t off
         met->offset = offset;
         met->how = how;
     }
-    met->count++;
+    met->count += count;
     met->stall += stall;
+}
+
+/* How long a miss of one level waits beyond a hit. */
+static uint64_t lean_stall(const struct solo *s)
+{
+    return s->fabric.config.memory - s->level[0].latency;
+}
+
+static __attribute__((noinline)) void tell_memo(struct solo *s, struct solo_memo *m)
+{
+    uint64_t offset = m->what >> 2 == UINT64_MAX >> 2 ? UINT64_MAX : m->what >> 2;
+
+    if (m->count)
+        meet(s, m->who, how(SIM_BEYOND, m->what & 1 ? MISS_replaced : MISS_cold, m->what >> 1 & 1, false), offset,
+             m->count, m->count * lean_stall(s));
+    m->count = 0;
 }
 
 /* Those of the window that this reference is in; perhaps it is the first one there. */
@@ -138,8 +154,11 @@ static void count_runs(struct solo *s, struct solo_stretch *x)
 void solo_settle(struct solo *s)
 {
     for (struct solo_stretch *x = s->stretches; x; x = x->next) {
-        for (unsigned i = 0; i < x->sites; i++)
+        for (unsigned i = 0; i < x->sites; i++) {
             tell_site(s, x, &x->site[i]);
+            for (unsigned k = 0; k < SOLO_MEMOS; k++)
+                tell_memo(s, &x->site[i].memo[k]);
+        }
         count_path(x);
         count_runs(s, x);
     }
@@ -211,7 +230,7 @@ static bool is_replaced(const struct solo *s, const struct solo_line *l)
     for (unsigned i = 0; i < s->levels; i++)
         if (l->entry[i])
             return false;
-    return l->was_here;
+    return solo_was_here(l);
 }
 
 /* Whether a sample does not know if a line that is nowhere was missed. */
@@ -235,7 +254,7 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
             m->was_recent = (first != last || is_replaced(s, l)) && solo_is_recent(s, l); /* of others nobody asks */
             m->by = solo_lost_to(l);
         }
-        if (__builtin_expect(s->watch.use != NULL, 0) && l->was_here && !is_replaced(s, l))
+        if (__builtin_expect(s->watch.use != NULL, 0) && solo_was_here(l) && !is_replaced(s, l))
             s->watch.use(s->watch.context, s, line, s->number, 1);
         struct solo_outcome o = solo_touch(s, l, line, kind, now + all.stall);
         if (o.cause != MISS_KINDS && s->cell)
@@ -268,7 +287,7 @@ static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, stru
     m->stall = o->stall > hit ? o->stall - hit : 0;
     if ((m->cause == MISS_KINDS && m->stall == 0) || m->is_unknown)
         return false;
-    meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset,
+    meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset, 1,
          m->stall);
     see_window(s, m->cause != MISS_KINDS, m->stall);
     return true;
@@ -298,29 +317,60 @@ static uint64_t refer(struct solo *s, struct solo_stretch *x, struct solo_site *
     return o.stall;
 }
 
-/* The same for a line that is not in the only cache. */
-static inline uint64_t refer_leanly(struct solo *s, struct solo_stretch *x, const struct solo_site *site,
-                                    struct solo_line *l, uint64_t addr)
+/* A line comes into the first cache, which is the only one, on its way to the cell that is. */
+static inline uint32_t put_leanly(struct solo *s, struct solo_line *l, uint64_t line, bool is_write)
+{
+    struct solo_level *level = &s->level[0];
+    uint32_t e = level->ways == 1 ? (uint32_t)(line & level->mask) : solo_oldest(s, line);
+    struct solo_entry *at = &s->first[e];
+    struct solo_line *gone = at->record;
+
+    if (__builtin_expect(gone != NULL, 1)) {
+        gone->stamp = at->stamp;
+        gone->entry[0] = 0;
+        gone->lost = s->cell;
+        s->lean_write_backs += s->is_dirty[level->state[e]];
+    }
+    at->seen[0] = line | s->lean_hidden[is_write][0];
+    at->seen[1] = line | s->lean_hidden[is_write][1];
+    at->stamp = s->number;
+    at->record = l;
+    level->line[e] = line;
+    level->state[e] = s->lean_state[is_write];
+    l->entry[0] = e + 1;
+    s->lean[is_write][solo_was_here(l)]++;
+    return e;
+}
+
+/* A reference to a line that is not in the only cache; returns where it is then. */
+static inline uint32_t miss_leanly(struct solo *s, struct solo_stretch *x, struct solo_site *site, struct solo_line *l,
+                                   uint64_t addr)
 {
     struct solo_leaf *part = &x->path->part[site->part];
-    uint64_t stall = s->fabric.config.memory - s->level[0].latency;
-    uint64_t who = (uint64_t)site->data.cell << 32 | solo_lost_to(l);
-    unsigned cause = l->was_here ? MISS_replaced : MISS_cold;
-    bool was_recent = l->was_here && solo_is_recent(s, l);
+    uint64_t stall = lean_stall(s), line = addr >> s->shift;
+    uint32_t by = solo_lost_to(l);
+    unsigned was_here = solo_was_here(l), was_recent = was_here & (unsigned)solo_is_recent(s, l);
+    struct solo_memo *memo = &site->memo[(by ^ was_recent) % SOLO_MEMOS];
+    uint64_t who = (uint64_t)site->data.cell << 32 | by;
+    uint64_t what = offset_in(&site->data, addr) << 2 | was_recent << 1 | was_here;
 
     s->cell = site->data.cell + 1;
-    solo_put_leanly(s, l, addr >> s->shift, site->is_write);
-    bool unknown = is_unknown(s, site->data.cell, addr >> s->shift, cause);
+    s->time.clock += stall;
+    uint32_t e = put_leanly(s, l, line, site->is_write);
+    bool unknown = is_unknown(s, site->data.cell, line, was_here ? MISS_replaced : MISS_cold);
     solo_use_untold(s, l);
-    s->number++;
-    solo_uses_end(s);
     if (unknown)
-        return stall;
-    meet(s, who, how(SIM_BEYOND, cause, was_recent, false), offset_in(&site->data, addr), stall);
+        return e;
+    if (__builtin_expect(memo->who != who || memo->what != what, 0)) {
+        tell_memo(s, memo);
+        memo->who = who;
+        memo->what = what;
+    }
+    memo->count++;
     see_window(s, 1, stall);
     part->misses++;
     part->stall += stall;
-    return stall;
+    return e;
 }
 
 /* The same for a line that is read, and that the second cache has. */
@@ -335,28 +385,34 @@ static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, cons
         s->watch.use(s->watch.context, s, addr >> s->shift, s->number, 1);
     solo_take_second(s, l, addr >> s->shift, now);
     solo_use_untold(s, l);
-    s->number++;
-    solo_uses_end(s);
     if (stall) {
-        meet(s, who, how(1, MISS_KINDS, false, false), offset_in(&site->data, addr), stall);
+        meet(s, who, how(1, MISS_KINDS, false, false), offset_in(&site->data, addr), 1, stall);
         see_window(s, 0, stall);
         x->path->part[site->part].stall += stall;
     }
     return stall;
 }
 
-/* A reference that is not easy, at that time, in a run that is counted as if all were: returns how long it took beyond that. */
+/* A reference that is not easy, at that time, in a run that is counted as if all were: returns how long it took beyond that and what is counted already. */
 static uint64_t refer_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr, uint64_t now)
 {
     if (s->is_lean && addr >> s->shift == (addr + site->size - 1) >> s->shift && site->kind != PEET_PREFETCH) {
         struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
-        if (!l->entry[0])
-            return refer_leanly(s, x, site, l, addr);
+        if (!l->entry[0]) {
+            miss_leanly(s, x, site, l, addr);
+            s->number++;
+            solo_uses_end(s);
+            return 0;
+        }
     }
     if (s->has_second && site->kind == PEET_LOAD && addr >> s->shift == (addr + site->size - 1) >> s->shift) {
         struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
-        if (!l->entry[0] && l->entry[1])
-            return refer_second(s, x, site, l, addr, now);
+        if (!l->entry[0] && l->entry[1]) {
+            uint64_t stall = refer_second(s, x, site, l, addr, now);
+            s->number++;
+            solo_uses_end(s);
+            return stall;
+        }
     }
     uint64_t hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
     uint64_t stall = refer(s, x, site, addr, site->size, now);
@@ -393,8 +449,8 @@ static inline bool is_found(struct solo *s, const struct solo_site *site, uint64
     bool direct = s->level[0].ways == 1;
     uint32_t e = !direct && s->first[*hint].seen[site->is_write] == line ? *hint : solo_entry_of(s, line, direct);
 
-    if ((!direct && e == UINT32_MAX) || s->first[e].seen[site->is_write] != line
-        || (addr + site->size - 1) >> s->shift != line)
+    if ((!direct && e == UINT32_MAX) || (addr + site->size - 1) >> s->shift != line
+        || (s->first[e].seen[site->is_write] != line && !(site->is_write && solo_write_silently(s, e, line))))
         return false;
     *hint = e;
     touch_entry(s, &s->first[e]);
@@ -411,43 +467,114 @@ static void run_site(struct solo *s, struct solo_stretch *x, struct solo_group *
     s->time.references++;
 }
 
-/* The same for one level that is direct-mapped, if nobody takes samples. */
-static inline void run_site_leanly(struct solo *s, struct solo_stretch *x, struct solo_group *g, unsigned i,
-                                   uint64_t base)
-{
-    const struct solo_site *site = &x->site[i];
-    uint64_t addr = base + (uint64_t)site->disp, line = addr >> s->shift;
-    struct solo_entry *at = &s->first[line & s->level[0].mask];
-
-    if (__builtin_expect((addr + site->size - 1) >> s->shift != line, 0)) {
-        run_site(s, x, g, i, base);
-        return;
-    }
-    if (at->seen[site->is_write] == line) {
-        touch_entry(s, at);
-    } else {
-        struct solo_line *l = solo_line_at(&s->lines, line);
-        if (__builtin_expect(l->entry[0] || site->kind == PEET_PREFETCH, 0)) {
-            run_site(s, x, g, i, base);
-            return;
-        }
-        s->time.clock += refer_leanly(s, x, site, l, addr);
-    }
-    s->time.references++;
-}
-
 void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
-    unsigned end = g->from + g->sites;
-
     if (base - g->low >= g->span)
         locate(s, x, g, base);
-    if (s->is_leanest)
-        for (unsigned i = g->from; i < end; i++)
-            run_site_leanly(s, x, g, i, base);
-    else
-        for (unsigned i = g->from; i < end; i++)
-            run_site(s, x, g, i, base);
+    for (unsigned i = g->from; i < g->from + g->sites; i++)
+        run_site(s, x, g, i, base);
+}
+
+/* All but the first of them, which was a miss. */
+static __attribute__((noinline)) void run_rest(struct solo *s, struct solo_stretch *x, struct solo_group *g,
+                                               uint64_t base)
+{
+    s->number++;
+    s->time.references++;
+    solo_uses_end(s);
+    for (unsigned i = g->from + 1u; i < g->from + g->sites; i++)
+        run_site(s, x, g, i, base);
+    s->synced = s->number;
+}
+
+void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
+{
+    struct solo_site *site = &x->site[g->from];
+    uint64_t addr = base + (uint64_t)site->disp, line = addr >> s->shift;
+    struct solo_line *l = solo_line_at(&s->lines, line);
+    uint32_t e = l->entry[0] - 1;
+
+    if (g->is_write && !site->is_write && (e == UINT32_MAX || s->first[e].seen[1] != line)) {
+        solo_run_group(s, x, g, base); /* what is read first may have to be asked for again */
+        return;
+    }
+    if (e == UINT32_MAX && s->is_lean) {
+        e = miss_leanly(s, x, site, l, addr);
+    } else if (e == UINT32_MAX && s->has_second && l->entry[1] && !g->is_write) {
+        uint64_t stall = refer_second(s, x, site, l, addr, s->time.clock + site->issued);
+        s->time.clock += stall;
+        e = l->entry[0] - 1;
+    } else if (e != UINT32_MAX
+               && (s->first[e].seen[g->is_write] == line || (g->is_write && solo_write_silently(s, e, line)))) {
+        if (s->first[e].stamp < s->recent.since)
+            solo_use(s, l);
+    } else {
+        solo_run_group(s, x, g, base);
+        return;
+    }
+    g->hint = e;
+    s->number += g->sites;
+    s->time.references += g->sites;
+    s->first[e].stamp = s->number - 1; /* all others have found it */
+    solo_uses_end(s);
+}
+
+void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
+{
+    struct solo_level *level = &s->level[0];
+    struct solo_site *site = &x->site[g->from];
+    uint64_t line = (base + g->first) >> s->shift;
+    uint32_t e = (uint32_t)(line & level->mask), cell = site->data.cell;
+    struct solo_line *l = solo_line_at(&s->lines, line), *gone = s->first[e].record;
+    struct solo_entry *at = &s->first[e];
+    uint64_t rank = l->rank, stall = lean_stall(s);
+    bool was_here = rank != 0, was_recent = rank >= s->recent.from, is_write = site->is_write;
+    uint64_t number = s->number + g->sites;
+
+    solo_count_references(s);
+    if (__builtin_expect(l->entry[0] || !gone, 0)) {
+        solo_run_elsewhere(s, x, g, base);
+        s->synced = s->number;
+        return;
+    }
+    s->lean_write_backs += s->is_dirty[level->state[e]];
+    gone->stamp = at->stamp;
+    gone->entry[0] = 0;
+    gone->lost = cell + 1;
+    at->seen[0] = line | s->lean_hidden[is_write][0];
+    at->seen[1] = line | s->lean_hidden[is_write][1];
+    at->stamp = s->number;
+    at->record = l;
+    level->line[e] = line;
+    level->state[e] = s->lean_state[is_write];
+    l->entry[0] = e + 1;
+    s->lean[is_write][was_here]++;
+    if (rank != SOLO_USED)
+        solo_use_anew(s, l);
+    struct solo_memo *memo = &site->memo[(l->lost ^ was_recent) % SOLO_MEMOS];
+    uint64_t who = (uint64_t)cell << 32 | (uint32_t)(l->lost - 1), what = UINT64_MAX << 2 | was_recent << 1 | was_here;
+    if (site->data.stride)
+        what = offset_in(&site->data, base + (uint64_t)site->disp) << 2 | (what & 3);
+    if (__builtin_expect(memo->who != who || memo->what != what, 0)) {
+        tell_memo(s, memo);
+        memo->who = who;
+        memo->what = what;
+    }
+    memo->count++;
+    see_window(s, 1, stall);
+    struct solo_leaf *part = &x->path->part[site->part];
+    part->misses++;
+    part->stall += stall;
+    s->time.clock += stall;
+    if (g->is_write && !is_write && !solo_write_silently(s, e, line)) {
+        run_rest(s, x, g, base);
+        return;
+    }
+    at->stamp = number - 1;
+    s->number = number;
+    solo_count_references(s);
+    if (__builtin_expect(s->recent.count >= s->recent.width, 0))
+        solo_uses_end(s);
 }
 
 int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err)

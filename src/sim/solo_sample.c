@@ -21,8 +21,7 @@ static void forget_entry(struct solo *s, unsigned level, uint32_t e)
         l->record[e] = NULL;
     }
     line->entry[level] = 0;
-    line->is_lost = true;
-    line->by = 0;
+    line->lost = SOLO_LOST;
     l->line[e] = SOLO_NONE;
     l->state[e] = 0;
 }

@@ -19,20 +19,24 @@ struct solo_line {
     uint64_t stamp;                /* number of the last reference to it, when it went out of the first cache */
     uint64_t rank;                 /* among all lines by their last use (struct solo_recent); 0: it was never used */
     uint32_t entry[CONFIG_LEVELS]; /* 1 + where it is in each cache; 0: nowhere */
-    uint32_t by : 30;              /* 1 + cell to which it was lost; 0: it was not */
-    uint32_t was_here : 1;         /* some private cache had it once, */
-    uint32_t is_lost : 1;          /*   and none has it now */
+    uint32_t lost; /* 1 + cell to which it was lost, 0: it was not; and, if there are several levels, whether none has it */
 };
-enum { SOLO_CELLS = 1 << 30 };
+#define SOLO_LOST UINT32_C(0x80000000)
 _Static_assert(sizeof(struct solo_line) == 32, "two of them in a line of ours");
+
+/* Whether some cache had a line once. */
+static inline bool solo_was_here(const struct solo_line *l)
+{
+    return l->rank != 0;
+}
 
 /* The cell to which a line was lost; UINT32_MAX: it was not. */
 static inline uint32_t solo_lost_to(const struct solo_line *l)
 {
-    return (uint32_t)l->by - 1;
+    return (l->lost & ~SOLO_LOST) - 1;
 }
 
-enum { SOLO_PAGE_BITS = 6, SOLO_PAGES_NEAR = 1024 };
+enum { SOLO_PAGE_BITS = 8, SOLO_PAGES_NEAR = 2048 };
 struct solo_lines {
     struct {
         uint64_t key; /* 1 + number of the page; 0: none */
@@ -99,6 +103,14 @@ struct solo_outcome {
 
 /* ---- stretches (solo_plan.c) ---- */
 
+/* Misses of one level that were alike. */
+enum { SOLO_MEMOS = 4 };
+struct solo_memo {
+    uint64_t who;  /* as in struct solo_met */
+    uint64_t what; /* offset, was_recent, whether it was there before */
+    uint64_t count;
+};
+
 /* A reference of a stretch, and what it is to the watcher. */
 struct solo_site {
     int64_t disp;
@@ -112,6 +124,7 @@ struct solo_site {
     uint64_t since;        /* its stretch had run so often when that began */
     uint64_t extra;        /* references besides: of blocks whose references vary, */
     uint64_t version;      /*   and of which its object is */
+    struct solo_memo memo[SOLO_MEMOS]; /* by a few bits of these */
 };
 
 /* References in a row at fixed distances from one base, no farther apart than a line is long. */
@@ -122,7 +135,8 @@ struct solo_group {
     uint16_t base, index; /* sources */
     uint16_t from, sites; /* its first one, and how many */
     uint8_t scale;
-    bool is_write; /* some of them */
+    bool is_write;  /* some of them */
+    bool is_simple; /* all of them wait for what they want */
 };
 
 /* Misses that were alike (struct solo_miss), in words that are quickly compared. */
@@ -197,7 +211,7 @@ enum { SOLO_OFTEN = 16 }; /* executions of an item that are worth it */
 struct solo_code {
     uint8_t *bytes; /* NULL: there can be none */
     size_t used;
-    size_t leave, group, enter; /* where that is done */
+    size_t leave, group, elsewhere, enter; /* where that is done */
 };
 
 struct solo_thread {
@@ -223,10 +237,10 @@ struct solo {
     struct solo_entry *first;            /* the first cache */
     bool is_ideal;                       /* the fabric keeps nobody waiting */
     bool has_second;                     /* a second level, farther away than the first */
-    bool is_lean;                        /*   and there is one level, and memory is farther away than that, */
-    bool is_leanest;                     /*   and it is direct-mapped, and nobody takes samples */
+    bool is_lean;                        /*   and there is one level, and memory is farther away than that */
     uint8_t seen_as[PROTOCOL_STATES][2]; /* by state: whether it can be read so, and written */
-    bool is_readable; /* what can be written so can also be read */
+    bool is_readable;               /* what can be written so can also be read */
+    uint8_t silent[PROTOCOL_STATES]; /* by state: the one that a write makes of it without anything else; 0: that is more */
     uint8_t is_dirty[PROTOCOL_STATES];
     struct solo_level level[CONFIG_LEVELS];
     struct solo_lines lines;
@@ -329,6 +343,8 @@ struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t lin
 uint32_t solo_oldest(const struct solo *s, uint64_t line);
 /* A line that is in the second cache alone comes into the first. */
 void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64_t now);
+/* Whether a line in that entry is written without anything else; it can be seen so then. */
+bool solo_write_silently(struct solo *s, uint32_t entry, uint64_t line);
 /* What comes of misses that were only counted. */
 void solo_count_lean(struct solo *s);
 
@@ -347,31 +363,6 @@ static inline uint32_t solo_find(const struct solo_level *l, uint64_t line) /* U
 struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err);
 struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b);
 
-/* A line comes into the first cache, which is the only one, on its way to the cell that is. */
-static inline void solo_put_leanly(struct solo *s, struct solo_line *l, uint64_t line, bool is_write)
-{
-    struct solo_level *level = &s->level[0];
-    uint32_t e = level->ways == 1 ? (uint32_t)(line & level->mask) : solo_oldest(s, line);
-    struct solo_entry *at = &s->first[e];
-    struct solo_line *gone = at->record;
-
-    if (__builtin_expect(gone != NULL, 1)) {
-        gone->stamp = at->stamp;
-        gone->entry[0] = 0;
-        gone->by = s->cell & (SOLO_CELLS - 1);
-        s->lean_write_backs += s->is_dirty[level->state[e]];
-    }
-    at->seen[0] = line | s->lean_hidden[is_write][0];
-    at->seen[1] = line | s->lean_hidden[is_write][1];
-    at->stamp = s->number;
-    at->record = l;
-    level->line[e] = line;
-    level->state[e] = s->lean_state[is_write];
-    l->entry[0] = e + 1;
-    s->lean[is_write][l->was_here]++;
-    l->was_here = true;
-}
-
 /* Perhaps other data lie there now. */
 static inline void solo_see_version(struct solo *s)
 {
@@ -388,6 +379,10 @@ static inline void solo_see_version(struct solo *s)
 void solo_renew(struct solo *s, struct solo_stretch *x);
 /* The references of a group one after the other. */
 void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
+/* The same for a simple group that stays in its objects and in one line, which is not seen where it was looked for, or was not used for a while. */
+void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
+/* The same for one level that is direct-mapped, if nobody takes samples: most often. */
+void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
 /* A run of a block of whose references some vary in size, or do not happen. */
 int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err);
 
@@ -395,6 +390,13 @@ int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_b
 static inline __attribute__((always_inline)) uint32_t solo_entry_of(const struct solo *s, uint64_t line, bool direct)
 {
     return direct ? (uint32_t)(line & s->level[0].mask) : solo_find(&s->level[0], line);
+}
+
+/* References are counted up to the next touch: code does not. */
+static inline void solo_count_references(struct solo *s)
+{
+    s->time.references += s->number - s->synced;
+    s->synced = s->number;
 }
 
 /* Whether all references of a group are found at once in one line, which was used not long ago; then that is stamped. */

@@ -57,6 +57,16 @@ static uint32_t top(const struct path_thread *t)
     return t->depth ? t->call[t->depth - 1].node : t->base;
 }
 
+/* The node to which a call led on the way to this one; 0: none. */
+static uint32_t before(const struct paths *p, uint32_t node, uint64_t site)
+{
+    while (node && p->node[node].call != site)
+        node = p->node[node].parent;
+    return node;
+}
+
+/* Where a call leads. One that led here before, and has not returned, leads there again: what recursion does is added up, else there would be as many paths as
+ * it has branches. */
 static uint32_t child(struct paths *p, uint32_t parent, uint64_t site)
 {
     if (p->node[parent].last_call == site)
@@ -64,6 +74,8 @@ static uint32_t child(struct paths *p, uint32_t parent, uint64_t site)
     uint32_t *node = map_put(&p->children, site, parent);
 
     assert(node);
+    if (*node == 0)
+        *node = before(p, parent, site);
     if (*node == 0) {
         p->node = mem_room(p->node, p->nodes, sizeof *p->node);
         p->node[p->nodes] = (struct path_node){ parent, site, 0, 0 };
