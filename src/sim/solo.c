@@ -92,6 +92,7 @@ void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e)
     s->watch.event(s->watch.context, thread, e);
     if (is_gap && thread < s->thread_count) {
         s->threads[thread].turn = SOLO_MOVES; /* it is somewhere else now, */
+        s->threads[thread].way = (struct solo_way){ 0 };
         if (s->words && s->words->turn)
             s->words->turn(s->words); /*   and perhaps in a window */
     }
@@ -104,10 +105,13 @@ void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e)
 static inline void follow(struct solo *s, const struct solo_stretch *x)
 {
     uint64_t addr = x->part[0].head.addr;
-    bool has_jumped = s->turn == SOLO_JUMPS;
 
-    if (s->turn == SOLO_MOVES || x->turn == SOLO_MOVES || (has_jumped && addr == s->back)) {
-        s->node = s->watch.path(s->watch.context, s->thread, addr, &x->last, has_jumped, &s->back);
+    if (s->turn == SOLO_MOVES && x->turn == SOLO_ON && (addr == s->way.there) != s->way.is_call) {
+        s->node = s->way.next;
+        s->current = s->version << 32 | s->node;
+    } else if (s->turn == SOLO_MOVES || x->turn == SOLO_MOVES || (s->turn == SOLO_JUMPS && addr == s->way.back)) {
+        s->watch.path(s->watch.context, s->thread, addr, &x->last, s->turn, &s->way);
+        s->node = s->way.node;
         s->current = s->version << 32 | s->node;
     }
     s->turn = x->turn;
@@ -128,6 +132,7 @@ static void refer_all(struct solo *s, struct solo_stretch *x)
     for (unsigned i = 0; i < x->groups; i++) {
         struct solo_group *g = &x->group[i];
         uint64_t base = s->src[g->base] + (s->src[g->index] << g->scale);
+        g->places |= UINT64_C(1) << base % 64;
         if (!solo_is_easy(s, g, base))
             solo_run_group(s, x, g, base);
     }
@@ -233,7 +238,7 @@ static void take_thread(struct solo *s, uint32_t thread, const struct source_wor
     s->thread = thread;
     s->node = t->node;
     s->turn = t->turn;
-    s->back = t->back;
+    s->way = t->way;
     s->last = t->last;
     s->current = s->version << 32 | s->node;
 }
@@ -245,7 +250,7 @@ static void leave_thread(struct solo *s)
     memcpy(t->register_, s->src + PEET_SRC_REGISTER, sizeof t->register_);
     t->node = s->node;
     t->turn = s->turn;
-    t->back = s->back;
+    t->way = s->way;
     t->last = s->last;
 }
 

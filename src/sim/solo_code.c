@@ -194,6 +194,9 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
 
 static void run(struct gen *g, struct solo_stretch *x)
 {
+    if (!x->has_code)
+        solo_join_groups(g->s, x);
+    x->has_code = true;
     for (unsigned i = 0; i < x->groups; i++)
         refer(g, x, &x->group[i]);
     emit_add_to(&g->e, RDI, STRETCH_AT(runs), 1);
@@ -328,11 +331,50 @@ static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned nu
     return n->end;
 }
 
+/* Whether code can make slots of a loop's words by itself; they are copied then, and its trips are counted. */
+static bool settle(struct gen *g, const struct solo_item *it)
+{
+    const struct peet_trips *t = it->trips;
+    struct emit *e = &g->e;
+
+    if (!t)
+        return false;
+    g->in_words = true;
+    load(g, RAX, PEET_SRC_SLOT + t->end);
+    if (t->start != PEET_LOOP_ZERO) {
+        load(g, RCX, PEET_SRC_SLOT + t->start);
+        emit_registers(e, EMIT_SUB, RAX, RCX);
+    }
+    sum(g, RCX, RAX, -(uint64_t)t->add);
+    emit_shift(e, RCX, false, t->shift);
+    if (t->inverse != 1) {
+        emit_constant(e, RAX, t->inverse);
+        emit_registers(e, EMIT_MULTIPLY, RCX, RAX);
+    }
+    if (t->mask != UINT64_MAX) {
+        emit_constant(e, RAX, t->mask);
+        emit_registers(e, EMIT_AND, RCX, RAX);
+    }
+    store(g, RCX, PEET_SRC_SLOT + it->slots - 1u);
+    for (unsigned i = 0; i + 1u < it->slots; i++) {
+        load(g, RAX, PEET_SRC_SLOT + i + (i >= t->end));
+        store(g, RAX, PEET_SRC_SLOT + i);
+    }
+    return true;
+}
+
 static void make_loop(struct gen *g, const struct solo_item *it)
 {
     struct emit *e = &g->e;
+    size_t is_ready = 0;
 
+    emit_constant(e, RAX, UINT64_MAX);
+    emit_at(e, EMIT_COMPARE, RAX, RBX, AT(until));
+    size_t is_short = emit_jump_if(e, IF_NOT_EQUAL, 0);
+    if (settle(g, it))
+        is_ready = emit_jump(e, 0);
     g->in_words = false;
+    emit_here(e, is_short);
     emit_at(e, EMIT_STORE, RBP, RBX, AT(number));
     emit_registers(e, EMIT_LOAD, RDI, RBX);
     emit_constant(e, RSI, (uintptr_t)it);
@@ -340,6 +382,8 @@ static void make_loop(struct gen *g, const struct solo_item *it)
     call(g, (uintptr_t)call_loop);
     emit_and_constant(e, RAX, 1);
     emit_jump_if(e, IF_EQUAL, g->s->code.leave);
+    if (is_ready)
+        emit_here(e, is_ready);
     for (unsigned i = 0; i < it->item->loop->nodes;)
         i = make_node(g, it, i, 0);
 }

@@ -54,39 +54,60 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
         x->last = b->insn[b->insns - 1];
 }
 
-/* Whether the site can go into the group; it does then. */
-static bool join(const struct solo *s, struct solo_group *g, const struct solo_site *site)
-{
-    uint64_t start = (uint64_t)site->disp, end = start + site->size - 1; /* all modulo 2^64 */
-    uint64_t first = (int64_t)(start - g->first) < 0 ? start : g->first;
-    uint64_t last = (int64_t)(end - g->last) > 0 ? end : g->last;
-
-    if (g->base != site->base || g->index != site->index || g->scale != site->scale || last - first >= s->length
-        || (g->is_write != site->is_write && !s->is_readable))
-        return false;
-    g->first = first;
-    g->last = last;
-    g->is_simple &= site->kind != PEET_PREFETCH;
-    g->is_write |= site->is_write;
-    g->sites++;
-    return true;
-}
-
-static void make_groups(struct solo *s, struct solo_stretch *x)
+static void make_groups(struct solo_stretch *x)
 {
     for (uint16_t i = 0; i < x->sites; i++) {
         const struct solo_site *site = &x->site[i];
-        if (x->groups == 0 || !join(s, &x->group[x->groups - 1], site))
-            x->group[x->groups++] = (struct solo_group){ .first = (uint64_t)site->disp,
-                                                         .last = (uint64_t)site->disp + site->size - 1,
-                                                         .base = site->base,
-                                                         .index = site->index,
-                                                         .scale = site->scale,
-                                                         .is_write = site->is_write,
-                                                         .is_simple = site->kind != PEET_PREFETCH,
-                                                         .from = i,
-                                                         .sites = 1 };
+        x->group[x->groups++] = (struct solo_group){ .first = (uint64_t)site->disp,
+                                                     .last = (uint64_t)site->disp + site->size - 1,
+                                                     .base = site->base,
+                                                     .index = site->index,
+                                                     .scale = site->scale,
+                                                     .is_write = site->is_write,
+                                                     .is_simple = site->kind != PEET_PREFETCH,
+                                                     .from = i,
+                                                     .sites = 1 };
     }
+}
+
+/* Whether two addresses have always been in one line, from where a base was. */
+static bool were_together(const struct solo *s, uint64_t places, uint64_t first, uint64_t last)
+{
+    for (; places; places &= places - 1) {
+        uint64_t base = (uint64_t)__builtin_ctzll(places);
+        if ((base + first) >> s->shift != (base + last) >> s->shift)
+            return false;
+    }
+    return true;
+}
+
+/* Whether the second group can go into the first; it does then. */
+static bool join(const struct solo *s, struct solo_group *g, const struct solo_group *more)
+{
+    uint64_t first = (int64_t)(more->first - g->first) < 0 ? more->first : g->first; /* all modulo 2^64 */
+    uint64_t last = (int64_t)(more->last - g->last) > 0 ? more->last : g->last;
+
+    if (g->base != more->base || g->index != more->index || g->scale != more->scale || last - first >= s->length
+        || (g->is_write != more->is_write && !s->is_readable) || !were_together(s, g->places, first, last))
+        return false;
+    g->first = first;
+    g->last = last;
+    g->is_simple &= more->is_simple;
+    g->is_write |= more->is_write;
+    g->sites = (uint16_t)(g->sites + more->sites);
+    return true;
+}
+
+void solo_join_groups(struct solo *s, struct solo_stretch *x)
+{
+    unsigned groups = 0;
+
+    for (unsigned i = 0; i < x->groups; i++)
+        if (groups == 0 || !join(s, &x->group[groups - 1], &x->group[i]))
+            x->group[groups++] = x->group[i];
+    x->groups = groups;
+    for (unsigned i = 0; i < groups; i++)
+        x->group[i].span = 0; /* other sites may be in other objects */
 }
 
 /* ---- stretches ---- */
@@ -111,7 +132,7 @@ static void end_stretch(struct solo *s, struct solo_stretch *x)
         x->part[x->site[i].part].cycles += hit;
         hits += hit;
     }
-    make_groups(s, x);
+    make_groups(x);
 }
 
 struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b)

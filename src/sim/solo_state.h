@@ -132,6 +132,7 @@ struct solo_group {
     uint64_t low, span;   /* while its base is there, no site leaves its object */
     uint64_t first, last; /* distances of the first and last byte */
     uint32_t hint;        /* entry where its line was */
+    uint64_t places;      /* a bit for each base that it had, modulo 64 */
     uint16_t base, index; /* sources */
     uint16_t from, sites; /* its first one, and how many */
     uint8_t scale;
@@ -163,9 +164,6 @@ struct solo_path {
     } part[];
 };
 
-/* How a block is left. */
-enum solo_turn { SOLO_ON, SOLO_JUMPS, SOLO_MOVES };
-
 struct solo_stretch {
     uint64_t current;       /* what the sites and leaves hold for */
     uint64_t runs, settled; /* how often; and how often when it came to this path */
@@ -175,6 +173,7 @@ struct solo_stretch {
     uint32_t cost, insns;
     uint32_t sites, groups, parts;
     bool is_varying;       /* its references are not the same in each run */
+    bool has_code;
     uint8_t turn;          /* enum solo_turn: how it is left */
     struct peet_insn last; /* of its first block */
     uint32_t number;
@@ -218,7 +217,7 @@ struct solo_thread {
     uint64_t register_[PEET_REGISTERS];
     uint32_t node;
     uint8_t turn; /* enum solo_turn: of the last block */
-    uint64_t back;
+    struct solo_way way;
     struct solo_stretch *last;
 };
 
@@ -230,8 +229,8 @@ struct solo {
     uint64_t current;          /* thread, path and what is where: a number for each that was */
     uint64_t version, watched; /* of what is where: here, and in the watcher's eyes */
     uint32_t node, thread;
-    uint8_t turn;  /* enum solo_turn: of the last block */
-    uint64_t back; /* where the innermost call returns to; 0: nobody knows */
+    uint8_t turn;        /* enum solo_turn: of the last block */
+    struct solo_way way; /* that was told last */
     uint32_t shift, levels;
     uint64_t length;                     /* of a line */
     struct solo_entry *first;            /* the first cache */
@@ -362,6 +361,8 @@ static inline uint32_t solo_find(const struct solo_level *l, uint64_t line) /* U
 /* NULL: there is no such item, or no memory. */
 struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err);
 struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b);
+/* References that were always in one line are put into one group. */
+void solo_join_groups(struct solo *s, struct solo_stretch *x);
 
 /* Perhaps other data lie there now. */
 static inline void solo_see_version(struct solo *s)

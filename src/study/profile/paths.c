@@ -118,8 +118,15 @@ static bool unwind(struct path_thread *t, uint64_t back)
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block)
 {
     const struct peet_block *b = peet_trace_block(p->trace, block->id);
+    const struct path_thread *t = thread_at(p, thread);
+    struct path_way way;
 
-    return paths_turn(p, thread, block->addr, &b->insn[b->insns - 1], thread_at(p, thread)->has_jumped);
+    paths_turn(p, thread, block->addr, &b->insn[b->insns - 1],
+               t->has_called || t->has_returned ? PATH_MOVED
+               : t->has_jumped                  ? PATH_JUMPED
+                                                : PATH_ON,
+               &way);
+    return way.node;
 }
 
 uint64_t paths_back(const struct paths *p, uint32_t thread)
@@ -129,30 +136,42 @@ uint64_t paths_back(const struct paths *p, uint32_t thread)
     return t && t->depth && !t->lost ? t->call[t->depth - 1].back : 0;
 }
 
-uint32_t paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, bool has_jumped)
+/* Where a thread is that does not go on as it was to. */
+static void go_elsewhere(struct path_thread *t, uint64_t addr, enum path_turn before)
 {
-    struct path_thread *t = thread_at(p, thread);
+    bool has_moved = before == PATH_MOVED;
+
+    if (has_moved && t->has_called && addr == t->last.back)
+        pop(t); /* what it called was not recorded */
+    else if (before == PATH_JUMPED && t->depth && !t->lost && addr == t->call[t->depth - 1].back)
+        pop(t); /* its last call was a jump to what was not recorded */
+    else if (has_moved && t->has_returned && addr != t->last.back && !unwind(t, addr) && t->last.node)
+        push(t, &t->last); /* who called it is not recorded, and calls back again */
+}
+
+void paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, enum path_turn before,
+                struct path_way *ret)
+{
+    struct path_thread *t = thread < p->threads ? &p->thread[thread] : thread_at(p, thread);
 
     p->lost += t->is_lost;
     t->is_lost = false;
-    if (t->has_called && addr == t->last.back)
-        pop(t); /* what it called was not recorded */
-    else if (has_jumped && t->depth && !t->lost && addr == t->call[t->depth - 1].back)
-        pop(t); /* its last call was a jump to what was not recorded */
-    else if (t->has_returned && addr != t->last.back && !unwind(t, addr) && t->last.node)
-        push(t, &t->last); /* who called it is not recorded, and calls back again */
-    uint32_t node = top(t);
+    if (before != PATH_ON)
+        go_elsewhere(t, addr, before);
+    ret->node = top(t);
     t->has_called = last->class == PEET_CL_call || last->class == PEET_CL_call_indirect;
     t->has_returned = last->class == PEET_CL_return;
     t->has_jumped = last->class == PEET_CL_jump || last->class == PEET_CL_jump_indirect;
     if (t->has_called) {
-        t->last = (struct path_call){ last->addr, last->addr + last->length, child(p, node, last->addr) };
+        t->last = (struct path_call){ last->addr, last->addr + last->length, child(p, ret->node, last->addr) };
         push(t, &t->last);
     } else if (t->has_returned) {
         t->last = t->depth && !t->lost ? t->call[t->depth - 1] : (struct path_call){ 0 };
         pop(t);
     }
-    return node;
+    ret->next = top(t);
+    ret->there = t->last.back;
+    ret->is_call = t->has_called;
 }
 
 static uint32_t unknown_node(struct paths *p)

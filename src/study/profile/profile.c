@@ -584,14 +584,14 @@ static uint64_t watch_window(void *context, uint64_t number, uint64_t misses, ui
     return (uint64_t)(x->window - p->window + 1) * p->window_length;
 }
 
-static uint32_t watch_path(void *context, uint32_t thread, uint64_t addr, const struct peet_insn *last, bool has_jumped,
-                           uint64_t *ret_back)
+static void watch_path(void *context, uint32_t thread, uint64_t addr, const struct peet_insn *last,
+                       enum solo_turn before, struct solo_way *ret)
 {
     struct running *x = context;
-    uint32_t node = paths_turn(&x->p.paths, thread, addr, last, has_jumped);
+    struct path_way way;
 
-    *ret_back = paths_back(&x->p.paths, thread);
-    return node;
+    paths_turn(&x->p.paths, thread, addr, last, (enum path_turn)before, &way);
+    *ret = (struct solo_way){ way.node, way.next, paths_back(&x->p.paths, thread), way.there, way.is_call };
 }
 
 static void watch_event(void *context, uint32_t thread, const struct peet_event *e)
