@@ -40,7 +40,7 @@ int solo_new(const struct machine_config *c, const struct peet_trace *t, const s
     s->watch = *w;
     s->length = c->level[0].line;
     s->shift = (uint32_t)__builtin_ctzll(s->length);
-    s->number = 1;
+    s->number = s->apart = 1;
     s->version = 1;
     s->items.value_size = sizeof(struct solo_item *);
     s->blocks.value_size = sizeof(struct solo_stretch *);
@@ -365,6 +365,7 @@ int solo_run(struct solo *s, uint32_t thread, struct source_words *w, uint64_t l
         r = run_words(s, w, limit, ret, err);
     } while (r == 0 && w->turn && w->word < w->end && s->time.clock < limit);
     solo_end_words(s);
+    s->time.references = solo_references(s);
     leave_thread(s);
     return r;
 }

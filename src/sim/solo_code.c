@@ -45,20 +45,6 @@ struct gen {
 
 /* ---- what code calls ---- */
 
-static void call_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
-{
-    solo_count_references(s);
-    solo_run_group(s, x, g, base);
-    s->synced = s->number;
-}
-
-static void call_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
-{
-    solo_count_references(s);
-    solo_run_elsewhere(s, x, g, base);
-    s->synced = s->number;
-}
-
 static void call_compute(struct solo *s, const struct peet_block *b, const uint64_t *slots)
 {
     memcpy(s->src + PEET_SRC_SLOT, slots, b->slots * sizeof *slots);
@@ -492,11 +478,11 @@ static void make_common(struct gen *g)
         emit_pop(e, KEPT[i]);
     emit_return(e);
     c->group = e->used;
-    make_call(g, (uintptr_t)call_group);
+    make_call(g, (uintptr_t)solo_run_group);
     take_state(g);
     emit_return(e);
     c->elsewhere = e->used;
-    make_call(g, is_direct ? (uintptr_t)solo_run_direct : (uintptr_t)call_elsewhere);
+    make_call(g, is_direct ? (uintptr_t)solo_run_direct : (uintptr_t)solo_run_elsewhere);
     take_state(g);
     emit_return(e);
     c->enter = e->used;
@@ -537,9 +523,7 @@ uint64_t *solo_code_run(struct solo *s, const struct solo_item *it, uint64_t *wo
     memcpy(&begin, &s->code.bytes, sizeof begin);
     s->word_end = end;
     s->limit = limit;
-    s->until = s->border == UINT64_MAX ? UINT64_MAX : s->number + (s->border - s->time.references);
-    s->synced = s->number;
+    s->until = s->border == UINT64_MAX ? UINT64_MAX : s->border + s->apart;
     begin(s, word, it->code);
-    solo_count_references(s);
     return s->word;
 }

@@ -27,15 +27,23 @@ static void count_path(struct solo_stretch *x)
     x->settled = x->runs;
 }
 
+/* How long a miss of one level waits beyond a hit. */
+static uint64_t lean_stall(const struct solo *s)
+{
+    return s->fabric.config.memory - s->level[0].latency;
+}
+
 static void tell_path(struct solo *s, struct solo_path *p)
 {
     const struct solo_stretch *x = p->stretch;
 
     for (unsigned i = 0; i < x->parts; i++) {
         struct solo_leaf *l = &p->part[i];
+        l->misses += l->lean;
+        l->stall += l->lean * lean_stall(s);
         if (p->runs | l->misses | l->stall)
             s->watch.run(s->watch.context, l->leaf, p->runs, p->runs * x->part[i].cycles, l->misses, l->stall);
-        l->misses = l->stall = 0;
+        l->misses = l->stall = l->lean = 0;
     }
     p->runs = 0;
 }
@@ -105,29 +113,30 @@ static inline void meet(struct solo *s, uint64_t who, uint64_t how, uint64_t off
     met->stall += stall;
 }
 
-/* How long a miss of one level waits beyond a hit. */
-static uint64_t lean_stall(const struct solo *s)
-{
-    return s->fabric.config.memory - s->level[0].latency;
-}
-
-static __attribute__((noinline)) void tell_memo(struct solo *s, struct solo_memo *m)
+static __attribute__((noinline)) void tell_memo(struct solo *s, const struct solo_site *site, struct solo_memo *m)
 {
     uint64_t offset = m->what >> 2 == UINT64_MAX >> 2 ? UINT64_MAX : m->what >> 2;
+    bool was_here = m->what & 1;
 
+    s->lean[site->is_write][was_here] += m->count;
     if (m->count)
-        meet(s, m->who, how(SIM_BEYOND, m->what & 1 ? MISS_replaced : MISS_cold, m->what >> 1 & 1, false), offset,
+        meet(s, m->who, how(SIM_BEYOND, was_here ? MISS_replaced : MISS_cold, m->what >> 1 & 1, false), offset,
              m->count, m->count * lean_stall(s));
     m->count = 0;
 }
 
-/* Those of the window that this reference is in; perhaps it is the first one there. */
-static inline void see_window(struct solo *s, uint64_t misses, uint64_t stall)
+static __attribute__((noinline)) void end_window(struct solo *s, uint64_t reference)
 {
-    if (__builtin_expect(s->time.references >= s->window_end, 0)) {
-        s->window_end = s->watch.window(s->watch.context, s->time.references, s->window_misses, s->window_stall);
-        s->window_misses = s->window_stall = 0;
-    }
+    s->window_end = s->watch.window(s->watch.context, reference, s->window_misses + s->window_lean,
+                                    s->window_stall + s->window_lean * lean_stall(s));
+    s->window_misses = s->window_stall = s->window_lean = 0;
+}
+
+/* Those of the window that this reference is in; perhaps it is the first one there. */
+static inline void see_window(struct solo *s, uint64_t reference, uint64_t misses, uint64_t stall)
+{
+    if (__builtin_expect(reference >= s->window_end, 0))
+        end_window(s, reference);
     s->window_misses += misses;
     s->window_stall += stall;
 }
@@ -157,7 +166,7 @@ void solo_settle(struct solo *s)
         for (unsigned i = 0; i < x->sites; i++) {
             tell_site(s, x, &x->site[i]);
             for (unsigned k = 0; k < SOLO_MEMOS; k++)
-                tell_memo(s, &x->site[i].memo[k]);
+                tell_memo(s, &x->site[i], &x->site[i].memo[k]);
         }
         count_path(x);
         count_runs(s, x);
@@ -167,8 +176,7 @@ void solo_settle(struct solo *s)
     solo_count_lean(s);
     for (unsigned i = 0; i < SOLO_MET; i++)
         tell_met(s, &s->met[i]);
-    s->window_end = s->watch.window(s->watch.context, s->time.references, s->window_misses, s->window_stall);
-    s->window_misses = s->window_stall = 0;
+    end_window(s, solo_references(s));
 }
 
 void solo_counts(const struct solo *s, struct memory_counts *ret)
@@ -269,6 +277,7 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
                                                                      : all.cause;
         all.is_upgrade |= o.is_upgrade;
     }
+    s->apart += last - first;
     m->is_unknown = unknown && !known;
     return all;
 }
@@ -279,7 +288,7 @@ static uint64_t offset_in(const struct solo_data *d, uint64_t addr)
 }
 
 /* A reference that may have waited: whether the watcher is to know. */
-static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, struct solo_miss *m)
+static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, uint64_t reference, struct solo_miss *m)
 {
     if (o->level == 0 && !o->is_upgrade && o->stall <= hit)
         return false;
@@ -289,7 +298,7 @@ static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, stru
         return false;
     meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset, 1,
          m->stall);
-    see_window(s, m->cause != MISS_KINDS, m->stall);
+    see_window(s, reference, m->cause != MISS_KINDS, m->stall);
     return true;
 }
 
@@ -300,13 +309,14 @@ static uint64_t refer(struct solo *s, struct solo_stretch *x, struct solo_site *
     uint64_t waited = s->counts.waited, hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
     struct solo_miss m = { .cell = site->data.cell, .offset = offset_in(&site->data, addr) };
     struct solo_leaf *part = &x->path->part[site->part];
+    uint64_t reference = solo_references(s);
 
     s->cell = site->data.cell + 1;
     struct solo_outcome o = touch(s, addr, size, (enum peet_kind)site->kind, now, &m);
     waited = s->counts.waited - waited;
     s->time.bus += waited;
     s->time.stall += o.stall - waited;
-    if (see(s, &o, hit, &m)) {
+    if (see(s, &o, hit, reference, &m)) {
         part->misses += m.cause != MISS_KINDS;
         part->stall += m.stall;
     }
@@ -346,30 +356,20 @@ static inline uint32_t put_leanly(struct solo *s, struct solo_line *l, uint64_t 
 static inline uint32_t miss_leanly(struct solo *s, struct solo_stretch *x, struct solo_site *site, struct solo_line *l,
                                    uint64_t addr)
 {
-    struct solo_leaf *part = &x->path->part[site->part];
-    uint64_t stall = lean_stall(s), line = addr >> s->shift;
-    uint32_t by = solo_lost_to(l);
-    unsigned was_here = solo_was_here(l), was_recent = was_here & (unsigned)solo_is_recent(s, l);
-    struct solo_memo *memo = &site->memo[(by ^ was_recent) % SOLO_MEMOS];
-    uint64_t who = (uint64_t)site->data.cell << 32 | by;
-    uint64_t what = offset_in(&site->data, addr) << 2 | was_recent << 1 | was_here;
+    uint64_t line = addr >> s->shift, who = (uint64_t)site->data.cell << 32 | solo_lost_to(l);
+    unsigned cause = solo_was_here(l) ? MISS_replaced : MISS_cold;
+    bool was_recent = solo_is_recent(s, l);
 
     s->cell = site->data.cell + 1;
-    s->time.clock += stall;
+    s->time.clock += lean_stall(s);
     uint32_t e = put_leanly(s, l, line, site->is_write);
-    bool unknown = is_unknown(s, site->data.cell, line, was_here ? MISS_replaced : MISS_cold);
+    bool unknown = is_unknown(s, site->data.cell, line, cause);
     solo_use_untold(s, l);
     if (unknown)
         return e;
-    if (__builtin_expect(memo->who != who || memo->what != what, 0)) {
-        tell_memo(s, memo);
-        memo->who = who;
-        memo->what = what;
-    }
-    memo->count++;
-    see_window(s, 1, stall);
-    part->misses++;
-    part->stall += stall;
+    meet(s, who, how(SIM_BEYOND, cause, was_recent, false), offset_in(&site->data, addr), 1, lean_stall(s));
+    see_window(s, solo_references(s), 1, lean_stall(s));
+    x->path->part[site->part].lean++;
     return e;
 }
 
@@ -387,7 +387,7 @@ static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, cons
     solo_use_untold(s, l);
     if (stall) {
         meet(s, who, how(1, MISS_KINDS, false, false), offset_in(&site->data, addr), 1, stall);
-        see_window(s, 0, stall);
+        see_window(s, solo_references(s), 0, stall);
         x->path->part[site->part].stall += stall;
     }
     return stall;
@@ -464,7 +464,6 @@ static void run_site(struct solo *s, struct solo_stretch *x, struct solo_group *
 
     if (!is_found(s, site, addr, &g->hint))
         s->time.clock += refer_site(s, x, site, addr, s->time.clock + site->issued);
-    s->time.references++;
 }
 
 void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
@@ -479,12 +478,11 @@ void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g
 static __attribute__((noinline)) void run_rest(struct solo *s, struct solo_stretch *x, struct solo_group *g,
                                                uint64_t base)
 {
-    s->number++;
-    s->time.references++;
+    s->number -= g->sites - 1u;
+    s->first[s->level[0].mask & (base + g->first) >> s->shift].stamp = s->number - 1;
     solo_uses_end(s);
     for (unsigned i = g->from + 1u; i < g->from + g->sites; i++)
         run_site(s, x, g, i, base);
-    s->synced = s->number;
 }
 
 void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
@@ -514,66 +512,55 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     }
     g->hint = e;
     s->number += g->sites;
-    s->time.references += g->sites;
     s->first[e].stamp = s->number - 1; /* all others have found it */
     solo_uses_end(s);
 }
 
 void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
-    struct solo_level *level = &s->level[0];
     struct solo_site *site = &x->site[g->from];
-    uint64_t line = (base + g->first) >> s->shift;
-    uint32_t e = (uint32_t)(line & level->mask), cell = site->data.cell;
-    struct solo_line *l = solo_line_at(&s->lines, line), *gone = s->first[e].record;
+    uint64_t line = (base + g->first) >> s->shift, number = s->number;
+    struct solo_line *l = solo_line_at(&s->lines, line);
+    uint32_t e = (uint32_t)(line & s->level[0].mask), cell = site->data.cell;
     struct solo_entry *at = &s->first[e];
-    uint64_t rank = l->rank, stall = lean_stall(s);
-    bool was_here = rank != 0, was_recent = rank >= s->recent.from, is_write = site->is_write;
-    uint64_t number = s->number + g->sites;
+    struct solo_line *gone = at->record;
 
-    solo_count_references(s);
     if (__builtin_expect(l->entry[0] || !gone, 0)) {
         solo_run_elsewhere(s, x, g, base);
-        s->synced = s->number;
         return;
     }
-    s->lean_write_backs += s->is_dirty[level->state[e]];
-    gone->stamp = at->stamp;
-    gone->entry[0] = 0;
-    gone->lost = cell + 1;
-    at->seen[0] = line | s->lean_hidden[is_write][0];
-    at->seen[1] = line | s->lean_hidden[is_write][1];
-    at->stamp = s->number;
-    at->record = l;
-    level->line[e] = line;
-    level->state[e] = s->lean_state[is_write];
-    l->entry[0] = e + 1;
-    s->lean[is_write][was_here]++;
-    if (rank != SOLO_USED)
-        solo_use_anew(s, l);
-    struct solo_memo *memo = &site->memo[(l->lost ^ was_recent) % SOLO_MEMOS];
-    uint64_t who = (uint64_t)cell << 32 | (uint32_t)(l->lost - 1), what = UINT64_MAX << 2 | was_recent << 1 | was_here;
-    if (site->data.stride)
-        what = offset_in(&site->data, base + (uint64_t)site->disp) << 2 | (what & 3);
+    uint64_t rank = l->rank, what = (rank >= s->recent.from) << 1 | (rank != 0);
+    struct solo_memo *memo = &site->memo[(l->lost ^ what >> 1) % SOLO_MEMOS];
+    uint64_t who = (uint64_t)cell << 32 | (uint32_t)(l->lost - 1);
+    what |= site->data.stride ? offset_in(&site->data, base + (uint64_t)site->disp) << 2 : UINT64_MAX << 2;
     if (__builtin_expect(memo->who != who || memo->what != what, 0)) {
-        tell_memo(s, memo);
+        tell_memo(s, site, memo);
         memo->who = who;
         memo->what = what;
     }
     memo->count++;
-    see_window(s, 1, stall);
-    struct solo_leaf *part = &x->path->part[site->part];
-    part->misses++;
-    part->stall += stall;
-    s->time.clock += stall;
-    if (g->is_write && !is_write && !solo_write_silently(s, e, line)) {
-        run_rest(s, x, g, base);
-        return;
-    }
+    if (__builtin_expect(number - s->apart >= s->window_end, 0))
+        end_window(s, number - s->apart);
+    s->window_lean++;
+    x->path->part[site->part].lean++;
+    s->time.clock += lean_stall(s);
+    gone->stamp = at->stamp;
+    gone->entry[0] = 0;
+    gone->lost = cell + 1;
+    l->entry[0] = e + 1;
+    s->lean_write_backs += s->is_dirty[s->level[0].state[e]];
+    s->level[0].state[e] = s->lean_state[site->is_write];
+    at->record = l;
+    at->seen[0] = line | s->lean_hidden[site->is_write][0];
+    at->seen[1] = line | s->lean_hidden[site->is_write][1];
+    number += g->sites;
     at->stamp = number - 1;
     s->number = number;
-    solo_count_references(s);
-    if (__builtin_expect(s->recent.count >= s->recent.width, 0))
+    if (rank != SOLO_USED)
+        solo_use_anew(s, l);
+    if (g->is_write && !site->is_write && !solo_write_silently(s, e, line))
+        run_rest(s, x, g, base);
+    else if (__builtin_expect(s->recent.count >= s->recent.width, 0))
         solo_uses_end(s);
 }
 
@@ -599,7 +586,6 @@ int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_b
             site->extra++;
             hits += site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
             stall += refer(s, x, site, addr, here, s->time.clock + x->cost + stall);
-            s->time.references++;
         }
     }
     s->watch.run(s->watch.context, x->path->part[0].leaf, 0, hits, 0, 0);
@@ -615,6 +601,7 @@ uint64_t solo_access(struct solo *s, uint64_t addr, uint64_t size, enum peet_kin
     struct solo_miss unused = { 0 };
 
     s->cell = 0;
+    s->apart++; /* it is no reference of the program */
     return touch(s, addr, size, kind, now, &unused).stall;
 }
 
@@ -630,13 +617,14 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
     solo_see_version(s);
     s->cell = data.cell + 1;
     struct solo_miss m = { .cell = data.cell, .offset = offset_in(&data, r->addr) };
+    uint64_t reference = solo_references(s);
     struct solo_outcome o = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &m);
     waited = s->counts.waited - waited;
     uint64_t easy = o.stall < hit ? o.stall : hit;
-    bool is_seen = see(s, &o, hit, &m);
+    bool is_seen = see(s, &o, hit, reference, &m);
     s->watch.refer(s->watch.context, data.cell, 1, r->kind == PEET_STORE || r->kind == PEET_UPDATE, issue + easy);
     s->watch.run(s->watch.context, leaf, 0, issue + easy, is_seen && m.cause != MISS_KINDS, is_seen ? m.stall : 0);
-    s->time.references++;
+    s->time.references = solo_references(s);
     s->time.bus += waited;
     s->time.stall += o.stall - waited;
     return o.stall;

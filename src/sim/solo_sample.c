@@ -53,7 +53,7 @@ static void set_border(struct solo *s)
     if (w->turn && s->number > s->recent.since)
         solo_tell_again(s);
     if (w->turn && w->is_on)
-        s->border = s->time.references + w->left;
+        s->border = solo_references(s) + w->left;
     if (w->turn && !w->is_on) {
         s->border = 0;
         s->pass_left = w->left;
@@ -62,14 +62,14 @@ static void set_border(struct solo *s)
 
 static void account(struct solo *s)
 {
-    s->words->used += s->time.references - s->mark;
-    s->mark = s->time.references;
+    s->words->used += solo_references(s) - s->mark;
+    s->mark = solo_references(s);
 }
 
 void solo_begin_words(struct solo *s, struct source_words *w)
 {
     s->words = w;
-    s->mark = s->time.references;
+    s->mark = solo_references(s);
     set_border(s);
 }
 
@@ -111,7 +111,7 @@ void solo_pass_varying(struct solo *s, const struct peet_block *b)
 
 uint64_t solo_trips_now(const struct solo *s, const struct solo_stretch *x, uint64_t trips)
 {
-    uint64_t left = solo_passes(s) ? s->pass_left : s->border - s->time.references;
+    uint64_t left = solo_passes(s) ? s->pass_left : s->border - solo_references(s);
     uint64_t most = x->sites ? (left + x->sites - 1) / x->sites : trips;
 
     return most == 0 ? 1 : most < trips ? most : trips;

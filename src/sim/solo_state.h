@@ -161,6 +161,7 @@ struct solo_path {
     struct solo_leaf { /* a block of it */
         uint32_t leaf;
         uint64_t misses, stall;
+        uint64_t lean; /* misses that all waited as long */
     } part[];
 };
 
@@ -249,9 +250,10 @@ struct solo {
     uint32_t cell;               /* 1 + that of the reference that is on its way; 0: it is a lock's */
     uint64_t number;             /* of the next touch of a line: what stamps of the first cache are taken from; */
     uint64_t touches;            /*   of others, from how often they were touched: one reference may do so twice */
+    uint64_t apart;              /* how much more the number is than there were references */
     /* What the watcher does not know yet: misses that were alike, by hash, and those of a window, which ends before that reference. */
     struct solo_met met[SOLO_MET];
-    uint64_t window_end, window_misses, window_stall;
+    uint64_t window_end, window_misses, window_stall, window_lean;
     uint64_t lean_hidden[2][2]; /* by whether they wrote: what makes their line one that cannot be read, or written */
     uint8_t lean_state[2];      /*   and its state */
     uint64_t second;            /* lines that the second cache had, */
@@ -284,8 +286,13 @@ struct solo {
     const uint64_t *word_end;
     uint64_t *word;        /* where it has stopped */
     uint64_t limit, until; /* the time and the number with which it stops */
-    uint64_t synced;       /* the number up to which references are counted */
 };
+
+/* How many there were. */
+static inline uint64_t solo_references(const struct solo *s)
+{
+    return s->number - s->apart;
+}
 
 int solo_lines_init(struct solo *s, uint64_t most); /* -1: no memory */
 void solo_lines_release(struct solo *s);
@@ -393,13 +400,6 @@ static inline __attribute__((always_inline)) uint32_t solo_entry_of(const struct
     return direct ? (uint32_t)(line & s->level[0].mask) : solo_find(&s->level[0], line);
 }
 
-/* References are counted up to the next touch: code does not. */
-static inline void solo_count_references(struct solo *s)
-{
-    s->time.references += s->number - s->synced;
-    s->synced = s->number;
-}
-
 /* Whether all references of a group are found at once in one line, which was used not long ago; then that is stamped. */
 static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, struct solo_group *g, uint64_t base)
 {
@@ -419,7 +419,6 @@ static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, s
         return false;
     s->number += g->sites;
     s->first[e].stamp = s->number - 1;
-    s->time.references += g->sites;
     return true;
 }
 
@@ -443,7 +442,7 @@ void solo_end_words(struct solo *s);
 void solo_turn(struct solo *s);
 static inline bool solo_is_turn(const struct solo *s)
 {
-    return __builtin_expect(s->time.references >= s->border, 0) && (s->border || s->pass_left == 0);
+    return __builtin_expect(solo_references(s) >= s->border, 0) && (s->border || s->pass_left == 0);
 }
 static inline bool solo_passes(const struct solo *s)
 {
