@@ -6,7 +6,7 @@
 
 #include "sim/solo_state.h"
 
-enum { DIGIT_BITS = 8, DIGITS = 1 << DIGIT_BITS };
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
 struct solo_key {
     uint64_t used;
@@ -19,7 +19,7 @@ int solo_lines_init(struct solo *s, uint64_t most)
 
     s->lines.pages.value_size = sizeof(struct solo_line *);
     r->most = most;
-    r->width = most / 2 ? (uint32_t)(most / 2) : 1;
+    r->width = (uint32_t)most;
     r->tell = most / 16 > 8 ? (uint32_t)(most / 16) : 8;
     r->from = r->end = r->base = 1;
     r->room = 4 * most + 4;
@@ -63,11 +63,11 @@ static uint64_t last_use(const struct solo *s, const struct solo_line *l)
 static struct solo_key *sort(struct solo_key *from, struct solo_key *to, size_t n, uint64_t most)
 {
     for (unsigned shift = 0; shift < 64 && most >> shift; shift += DIGIT_BITS) {
-        size_t at[DIGITS] = { 0 }, sum = 0;
+        uint32_t at[DIGITS] = { 0 }, sum = 0;
         for (size_t i = 0; i < n; i++)
             at[from[i].used >> shift & (DIGITS - 1)]++;
         for (unsigned i = 0; i < DIGITS; i++) {
-            size_t count = at[i];
+            uint32_t count = at[i];
             at[i] = sum;
             sum += count;
         }
