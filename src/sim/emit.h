@@ -101,6 +101,14 @@ static inline void emit_and_constant(struct emit *e, unsigned reg, uint32_t valu
     emit_bytes(e, value, 4);
 }
 
+static inline void emit_test_constant(struct emit *e, unsigned reg, uint32_t value) /* of the low 32 bits */
+{
+    emit_byte(e, 0x40 | reg >> 3);
+    emit_byte(e, 0xf7);
+    emit_byte(e, 0xc0 | (reg & 7));
+    emit_bytes(e, value, 4);
+}
+
 static inline void emit_shift(struct emit *e, unsigned reg, bool left, unsigned by)
 {
     if (by == 0)

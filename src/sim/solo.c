@@ -133,7 +133,7 @@ static void refer_all(struct solo *s, struct solo_stretch *x)
         struct solo_group *g = &x->group[i];
         uint64_t base = s->src[g->base] + (s->src[g->index] << g->scale);
         g->places |= UINT64_C(1) << base % 64;
-        if (!solo_is_easy(s, g, base))
+        if (!solo_is_easy(s, x, g, base))
             solo_run_group(s, x, g, base);
     }
     s->time.clock += x->cycles;

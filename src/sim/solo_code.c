@@ -32,6 +32,7 @@ struct stub {
     struct solo_stretch *stretch;
     const struct solo_group *group; /* NULL: the stretch is to be entered */
     bool is_elsewhere;              /* that is all */
+    bool keeps_base;                /* the next group has the same */
     uint8_t ways;
 };
 
@@ -137,36 +138,78 @@ static void enter(struct gen *g, struct solo_stretch *x)
     stub->back = g->e.used;
 }
 
+static void load_base(struct gen *g, const struct solo_group *of)
+{
+    load(g, RAX, of->base);
+    if (of->index != PEET_SRC_ZERO) {
+        load(g, RCX, of->index);
+        emit_shift(&g->e, RCX, true, of->scale);
+        emit_registers(&g->e, EMIT_ADD, RAX, RCX);
+    }
+}
+
+static bool have_same_base(const struct solo_group *a, const struct solo_group *b)
+{
+    return a->base == b->base && a->index == b->index && a->scale == b->scale;
+}
+
+/* A mask of address bits that are 0 in references of a group that are in one line, if all that were made so far have them 0; 0: that cannot be seen so. */
+static uint32_t alignment(const struct solo_group *of, uint64_t line)
+{
+    uint64_t size = of->last - of->first + 1, places = of->places;
+
+    if ((size & (size - 1)) || size > line || size > 64 || !places)
+        return 0;
+    for (; places; places &= places - 1)
+        if (((uint64_t)__builtin_ctzll(places) + of->first) & (size - 1))
+            return 0;
+    return (uint32_t)(size - 1);
+}
+
+/* rdx: the line of a group whose base is in rax; rcx: its low bits, of a direct-mapped cache those that tell the entry. */
+static void find_line(struct gen *g, const struct solo_group *of, struct stub *stub)
+{
+    uint32_t mask = alignment(of, g->s->length);
+    struct emit *e = &g->e;
+
+    sum(g, RDX, RAX, of->first);
+    if (mask) {
+        emit_test_constant(e, RDX, mask);
+        stub_if(g, stub, IF_NOT_EQUAL);
+    } else if (of->first != of->last) {
+        sum(g, RCX, RAX, of->last);
+        emit_registers(e, EMIT_XOR, RCX, RDX);
+        emit_shift(e, RCX, false, g->s->shift);
+        stub_if(g, stub, IF_NOT_EQUAL);
+    }
+}
+
 static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
 {
     struct stub *stub = add_stub(g, x, of), *elsewhere = of->is_simple ? add_stub(g, x, of) : stub;
     const struct solo_level *l = &g->s->level[0];
     int64_t at = (const char *)of - (const char *)x;
+    unsigned shift = g->s->shift;
     struct emit *e = &g->e;
 
-    load(g, RAX, of->base);
-    if (of->index != PEET_SRC_ZERO) {
-        load(g, RCX, of->index);
-        emit_shift(e, RCX, true, of->scale);
-        emit_registers(e, EMIT_ADD, RAX, RCX);
+    if (of == x->group || !have_same_base(of, of - 1))
+        load_base(g, of);
+    if (&x->group[of->owner] == of) {
+        emit_registers(e, EMIT_LOAD, RDX, RAX);
+        emit_at(e, EMIT_SUB, RDX, RDI, at + (int64_t)offsetof(struct solo_group, low));
+        emit_at(e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
+        stub_if(g, stub, IF_NOT_BELOW);
     }
-    emit_registers(e, EMIT_LOAD, RDX, RAX);
-    emit_at(e, EMIT_SUB, RDX, RDI, at + (int64_t)offsetof(struct solo_group, low));
-    emit_at(e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
-    stub_if(g, stub, IF_NOT_BELOW);
-    sum(g, RDX, RAX, of->first);
-    sum(g, RCX, RAX, of->last);
-    emit_shift(e, RDX, false, g->s->shift);
-    emit_shift(e, RCX, false, g->s->shift);
-    if (of->first != of->last) {
-        emit_registers(e, EMIT_COMPARE, RDX, RCX);
-        stub_if(g, stub, IF_NOT_EQUAL);
-    }
-    if (l->ways == 1)
-        emit_and_constant(e, RCX, (uint32_t)l->mask);
-    else
+    find_line(g, of, stub);
+    if (l->ways == 1) {
+        emit_registers(e, EMIT_LOAD, RCX, RDX);
+        emit_shift(e, RCX, shift < ENTRY_BITS, shift < ENTRY_BITS ? ENTRY_BITS - shift : shift - ENTRY_BITS);
+        emit_and_constant(e, RCX, (uint32_t)(l->mask << ENTRY_BITS));
+    } else {
         emit_memory(e, false, EMIT_LOAD, RCX, RDI, RSP, at + (int64_t)offsetof(struct solo_group, hint));
-    emit_shift(e, RCX, true, ENTRY_BITS);
+        emit_shift(e, RCX, true, ENTRY_BITS);
+    }
+    emit_shift(e, RDX, false, shift);
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX,
                 (int64_t)offsetof(struct solo_entry, seen) + 8 * (int64_t)of->is_write);
     stub_if(g, elsewhere, IF_NOT_EQUAL);
@@ -176,6 +219,7 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     emit_memory(e, true, EMIT_STORE, RDX, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
     stub->back = elsewhere->back = e->used;
     elsewhere->is_elsewhere = elsewhere != stub;
+    stub->keeps_base = elsewhere->keeps_base = of + 1 < x->group + x->groups && have_same_base(of, of + 1);
 }
 
 static void run(struct gen *g, struct solo_stretch *x)
@@ -204,6 +248,8 @@ static void end_stub(struct gen *g, const struct stub *stub)
         emit_at(e, EMIT_STORE, RAX, RBX, AT(number));
         emit_call(e, stub->is_elsewhere ? g->s->code.elsewhere : g->s->code.group);
         emit_add_constant(e, RBP, -(int32_t)(of->from + of->sites));
+        if (stub->keeps_base)
+            load_base(g, of);
     } else {
         emit_call(e, g->s->code.enter);
     }

@@ -70,6 +70,18 @@ static void make_groups(struct solo_stretch *x)
     }
 }
 
+static void find_owners(struct solo_stretch *x)
+{
+    for (uint16_t i = 0; i < x->groups; i++) {
+        struct solo_group *g = &x->group[i];
+        uint16_t k = 0;
+        while (x->group[k].base != g->base || x->group[k].index != g->index || x->group[k].scale != g->scale)
+            k++;
+        g->owner = k;
+        g->span = 0; /* it is to be looked up */
+    }
+}
+
 /* Whether two addresses have always been in one line, from where a base was. */
 static bool were_together(const struct solo *s, uint64_t places, uint64_t first, uint64_t last)
 {
@@ -106,8 +118,7 @@ void solo_join_groups(struct solo *s, struct solo_stretch *x)
         if (groups == 0 || !join(s, &x->group[groups - 1], &x->group[i]))
             x->group[groups++] = x->group[i];
     x->groups = groups;
-    for (unsigned i = 0; i < groups; i++)
-        x->group[i].span = 0; /* other sites may be in other objects */
+    find_owners(x);
 }
 
 /* ---- stretches ---- */
@@ -133,6 +144,7 @@ static void end_stretch(struct solo *s, struct solo_stretch *x)
         hits += hit;
     }
     make_groups(x);
+    find_owners(x);
 }
 
 struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b)

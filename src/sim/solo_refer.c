@@ -210,24 +210,26 @@ static void locate_site(struct solo *s, struct solo_stretch *x, struct solo_site
     solo_see_version(s);
 }
 
-/* The data to which the sites of a group refer. */
-static __attribute__((noinline)) void locate(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
+/* The data to which the sites of all groups with that base refer. */
+static __attribute__((noinline)) void locate(struct solo *s, struct solo_stretch *x, struct solo_group *owner,
+                                             uint64_t base)
 {
     uint64_t below = UINT64_MAX, above = UINT64_MAX, version = s->version;
 
-    for (unsigned i = g->from; i < g->from + g->sites; i++) {
-        struct solo_site *site = &x->site[i];
-        uint64_t addr = base + (uint64_t)site->disp;
-        const struct solo_data *d = &site->data;
-        if (!site->has_cell || g->span == 0 || addr - d->start >= d->end - d->start)
-            locate_site(s, x, site, addr);
-        below = addr - d->start < below ? addr - d->start : below;
-        above = d->end - addr < above ? d->end - addr : above;
-    }
+    for (struct solo_group *g = owner; g < x->group + x->groups; g++)
+        for (unsigned i = g->from; &x->group[g->owner] == owner && i < g->from + g->sites; i++) {
+            struct solo_site *site = &x->site[i];
+            uint64_t addr = base + (uint64_t)site->disp;
+            const struct solo_data *d = &site->data;
+            if (!site->has_cell || owner->span == 0 || addr - d->start >= d->end - d->start)
+                locate_site(s, x, site, addr);
+            below = addr - d->start < below ? addr - d->start : below;
+            above = d->end - addr < above ? d->end - addr : above;
+        }
     if (s->version != version)
         forget_data(x); /* what was looked up before may be something else now */
-    g->low = base - below;
-    g->span = below + above ? below + above : UINT64_MAX;
+    owner->low = base - below;
+    owner->span = below + above ? below + above : UINT64_MAX;
 }
 
 /* ---- one by one ---- */
@@ -468,8 +470,10 @@ static void run_site(struct solo *s, struct solo_stretch *x, struct solo_group *
 
 void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
-    if (base - g->low >= g->span)
-        locate(s, x, g, base);
+    struct solo_group *owner = &x->group[g->owner];
+
+    if (base - owner->low >= owner->span)
+        locate(s, x, owner, base);
     for (unsigned i = g->from; i < g->from + g->sites; i++)
         run_site(s, x, g, i, base);
 }

@@ -129,12 +129,13 @@ struct solo_site {
 
 /* References in a row at fixed distances from one base, no farther apart than a line is long. */
 struct solo_group {
-    uint64_t low, span;   /* while its base is there, no site leaves its object */
+    uint64_t low, span;   /* while its base is there, no site of a group that has the same leaves its object */
     uint64_t first, last; /* distances of the first and last byte */
     uint32_t hint;        /* entry where its line was */
     uint64_t places;      /* a bit for each base that it had, modulo 64 */
     uint16_t base, index; /* sources */
     uint16_t from, sites; /* its first one, and how many */
+    uint16_t owner;       /* the first group of its stretch that has the same base; that knows what is above */
     uint8_t scale;
     bool is_write;  /* some of them */
     bool is_simple; /* all of them wait for what they want */
@@ -401,13 +402,15 @@ static inline __attribute__((always_inline)) uint32_t solo_entry_of(const struct
 }
 
 /* Whether all references of a group are found at once in one line, which was used not long ago; then that is stamped. */
-static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, struct solo_group *g, uint64_t base)
+static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, const struct solo_stretch *x,
+                                                               struct solo_group *g, uint64_t base)
 {
+    const struct solo_group *owner = &x->group[g->owner];
     uint64_t line = (base + g->first) >> s->shift;
     bool direct = s->level[0].ways == 1;
     uint32_t e = direct ? (uint32_t)(line & s->level[0].mask) : g->hint;
 
-    if (base - g->low >= g->span || (base + g->last) >> s->shift != line)
+    if (base - owner->low >= owner->span || (base + g->last) >> s->shift != line)
         return false;
     if (s->first[e].seen[g->is_write] != line) {
         e = direct ? UINT32_MAX : solo_find(&s->level[0], line);
