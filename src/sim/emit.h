@@ -16,9 +16,11 @@ enum emit_register { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R
 
 /* Between a register and memory, or two registers; of EMIT_LEA, the address. */
 enum emit_op {
+    EMIT_ADD_TO = 0x01, /* memory */
     EMIT_ADD = 0x03,
     EMIT_OR = 0x0b,
     EMIT_AND = 0x23,
+    EMIT_SUBTRACT_FROM = 0x29, /* memory */
     EMIT_SUB = 0x2b,
     EMIT_XOR = 0x33,
     EMIT_COMPARE = 0x3b,
@@ -117,6 +119,29 @@ static inline void emit_shift(struct emit *e, unsigned reg, bool left, unsigned 
     emit_byte(e, 0xc1);
     emit_byte(e, (left ? 0xe0 : 0xe8) | (reg & 7));
     emit_byte(e, by);
+}
+
+/* to = from * value */
+static inline void emit_multiply_constant(struct emit *e, unsigned to, unsigned from, int32_t value)
+{
+    emit_byte(e, 0x48 | to >> 3 << 2 | from >> 3);
+    emit_byte(e, 0x69);
+    emit_byte(e, 0xc0 | (to & 7) << 3 | (from & 7));
+    emit_bytes(e, (uint64_t)value, 4);
+}
+
+/* to = the lesser one of both, without signs */
+static inline void emit_least(struct emit *e, unsigned to, unsigned other)
+{
+    emit_registers(e, EMIT_COMPARE, other, to);
+    emit_registers(e, 0xf42, to, other); /* cmovb */
+}
+
+static inline void emit_not(struct emit *e, unsigned reg)
+{
+    emit_byte(e, 0x48 | reg >> 3);
+    emit_byte(e, 0xf7);
+    emit_byte(e, 0xd0 | (reg & 7));
 }
 
 /* [base + disp] += value. */

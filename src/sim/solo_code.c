@@ -7,7 +7,8 @@
  *   rbx  struct solo                        r12  the word with the item's name
  *   rbp  number of the next touch           r13  entries of the first cache
  *   r14  time                               r15  number since which lines count as used
- *   rdi  the stretch                        rax, rcx, rdx  scratch
+ *   rdi  the stretch                        rax, rcx, rdx, r10  scratch
+ *   r9   in trips of a loop: in how many more of them all references stay on their lines
  * A stretch's own references are numbered from rbp on, which grows only behind them. Counts of trips are on the stack. */
 #include <sys/mman.h>
 
@@ -39,7 +40,9 @@ struct stub {
 struct gen {
     struct solo *s;
     struct emit e;
-    bool in_words; /* slots are where the words are, not among the sources */
+    bool in_words;        /* slots are where the words are, not among the sources */
+    bool is_even;         /* this is a trip of a loop in which sources grow by as much each time, */
+    int64_t step[PEET_SOURCES]; /*   and that much */
     unsigned stubs;
     struct stub stub[MOST_STUBS];
 };
@@ -184,6 +187,35 @@ static void find_line(struct gen *g, const struct solo_group *of, struct stub *s
     }
 }
 
+static int64_t step_of(const struct gen *g, const struct solo_group *of)
+{
+    return g->step[of->base] + (int64_t)((uint64_t)g->step[of->index] << of->scale);
+}
+
+static bool is_power(uint64_t value)
+{
+    return (value & (value - 1)) == 0;
+}
+
+/* r9: at most in how many more trips the group, whose first address is in rdx, stays on its line. */
+static void see_trips(struct gen *g, const struct solo_group *of)
+{
+    int64_t step = step_of(g, of);
+    struct emit *e = &g->e;
+
+    if (step == 0)
+        return;
+    if (step > 0) {
+        sum(g, R10, RDX, of->last - of->first);
+        emit_not(e, R10);
+    } else {
+        emit_registers(e, EMIT_LOAD, R10, RDX);
+    }
+    emit_and_constant(e, R10, (uint32_t)g->s->length - 1);
+    emit_shift(e, R10, false, (unsigned)__builtin_ctzll((uint64_t)step));
+    emit_least(e, R9, R10);
+}
+
 static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
 {
     struct stub *stub = add_stub(g, x, of), *elsewhere = of->is_simple ? add_stub(g, x, of) : stub;
@@ -201,6 +233,8 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
         stub_if(g, stub, IF_NOT_BELOW);
     }
     find_line(g, of, stub);
+    if (g->is_even)
+        see_trips(g, of);
     if (l->ways == 1) {
         emit_registers(e, EMIT_LOAD, RCX, RDX);
         emit_shift(e, RCX, shift < ENTRY_BITS, shift < ENTRY_BITS ? ENTRY_BITS - shift : shift - ENTRY_BITS);
@@ -222,12 +256,16 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     stub->keeps_base = elsewhere->keeps_base = of + 1 < x->group + x->groups && have_same_base(of, of + 1);
 }
 
-static void run(struct gen *g, struct solo_stretch *x)
+/* Behind this, its groups are what they are. */
+static void join(struct gen *g, struct solo_stretch *x)
 {
     if (!x->has_code)
         solo_join_groups(g->s, x);
     x->has_code = true;
-    for (unsigned i = 0; i < x->groups; i++)
+}
+
+static void run(struct gen *g, struct solo_stretch *x)
+{    for (unsigned i = 0; i < x->groups; i++)
         refer(g, x, &x->group[i]);
     emit_add_to(&g->e, RDI, STRETCH_AT(runs), 1);
     emit_add_constant(&g->e, RBP, (int32_t)x->sites);
@@ -248,6 +286,7 @@ static void end_stub(struct gen *g, const struct stub *stub)
         emit_at(e, EMIT_STORE, RAX, RBX, AT(number));
         emit_call(e, stub->is_elsewhere ? g->s->code.elsewhere : g->s->code.group);
         emit_add_constant(e, RBP, -(int32_t)(of->from + of->sites));
+        emit_constant(e, R9, 0);
         if (stub->keeps_base)
             load_base(g, of);
     } else {
@@ -305,6 +344,7 @@ static void make_block(struct gen *g, const struct solo_item *it)
     g->in_words = true;
     compute(g, it->item->block);
     enter(g, it->stretch);
+    join(g, it->stretch);
     run(g, it->stretch);
     have_effects(g, it->item->block);
 }
@@ -329,6 +369,85 @@ static void assign(struct gen *g, const struct peet_assign *a, unsigned n)
     }
 }
 
+/* Whether trips of a loop in which nothing changes can be counted together: all references go on by parts of a line, or not at all. */
+static bool goes_evenly(struct gen *g, const struct peet_loop_node *n, const struct solo_stretch *x)
+{
+    memset(g->step, 0, sizeof g->step);
+    for (unsigned i = n->enters; i < n->assigns; i++) {
+        const struct peet_assign *a = &n->assign[i];
+        if (a->dst != a->src || a->plus || !fits((uint64_t)a->add))
+            return false;
+        g->step[PEET_SRC_SLOT + a->dst] += a->add;
+    }
+    for (unsigned i = 0; i < x->groups; i++) {
+        int64_t step = step_of(g, &x->group[i]), size = step < 0 ? -step : step;
+        if ((uint64_t)size > g->s->length / 4 || !is_power((uint64_t)size))
+            return false;
+    }
+    return !g->s->watch.use && fits(x->cycles); /* a sample wants to know when lines were used last */
+}
+
+/* Behind a trip in which all references were easy: r9 more are, if their bases stay in their objects. Lines keep the numbers of this one: in
+ * what order they were used last is the same. */
+static void skip(struct gen *g, const struct peet_loop_node *n, const struct solo_stretch *x, unsigned depth,
+                 size_t again)
+{
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_LOAD, RCX, RSP, 8 * (int64_t)depth);
+    emit_least(e, R9, RCX);
+    emit_registers(e, EMIT_OR, R9, R9);
+    emit_jump_if(e, IF_EQUAL, again);
+    for (unsigned i = 0; i < x->groups; i++) {
+        const struct solo_group *of = &x->group[i];
+        int64_t at = (const char *)of - (const char *)x, step = step_of(g, of);
+        if (of->owner != i || step == 0)
+            continue;
+        load_base(g, of);
+        emit_multiply_constant(e, RDX, R9, (int32_t)step);
+        emit_registers(e, EMIT_ADD, RDX, RAX);
+        emit_at(e, EMIT_LEA, RDX, RDX, -step); /* the bases are those of the next trip */
+        emit_at(e, EMIT_SUB, RDX, RDI, at + (int64_t)offsetof(struct solo_group, low));
+        emit_at(e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
+        emit_jump_if(e, IF_NOT_BELOW, again);
+    }
+    emit_multiply_constant(e, RAX, R9, (int32_t)x->sites);
+    emit_registers(e, EMIT_ADD, RBP, RAX);
+    emit_multiply_constant(e, RAX, R9, (int32_t)x->cycles);
+    emit_registers(e, EMIT_ADD, R14, RAX);
+    emit_at(e, EMIT_ADD_TO, R9, RDI, STRETCH_AT(runs));
+    for (unsigned i = n->enters; i < n->assigns; i++) {
+        emit_multiply_constant(e, RAX, R9, (int32_t)n->assign[i].add);
+        emit_at(e, EMIT_ADD_TO, RAX, RBX, AT(src) + 8 * (int64_t)(PEET_SRC_SLOT + n->assign[i].dst));
+    }
+    emit_at(e, EMIT_SUBTRACT_FROM, R9, RSP, 8 * (int64_t)depth);
+    emit_jump_if(e, IF_NOT_EQUAL, again);
+}
+
+/* All trips of a loop whose body is a stretch: their number is on the stack. */
+static void make_trips(struct gen *g, const struct peet_loop_node *n, struct solo_stretch *x, unsigned depth)
+{
+    struct emit *e = &g->e;
+
+    enter(g, x);
+    join(g, x);
+    g->is_even = goes_evenly(g, n, x);
+    size_t again = e->used;
+    if (g->is_even)
+        emit_constant(e, R9, UINT32_MAX);
+    run(g, x);
+    assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
+    emit_add_to(e, RSP, 8 * (int64_t)depth, -1);
+    if (g->is_even) {
+        size_t done = emit_jump_if(e, IF_EQUAL, 0);
+        skip(g, n, x, depth, again);
+        emit_here(e, done);
+    } else {
+        emit_jump_if(e, IF_NOT_EQUAL, again);
+    }
+    g->is_even = false;
+}
+
 /* A node, and all that is in it; returns the number of the one behind it. */
 static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned number, unsigned depth)
 {
@@ -338,6 +457,7 @@ static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned nu
 
     if (node->kind == PLAN_BLOCK) {
         enter(g, it->node[number]);
+        join(g, it->node[number]);
         run(g, it->node[number]);
         return number + 1;
     }
@@ -349,16 +469,16 @@ static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned nu
     emit_registers(e, EMIT_OR, RDX, RDX);
     size_t none = emit_jump_if(e, IF_EQUAL, 0);
     emit_at(e, EMIT_STORE, RDX, RSP, 8 * (int64_t)depth);
-    if (node->kind == PLAN_FLAT)
-        enter(g, it->node[number]);
-    size_t again = e->used;
-    if (node->kind == PLAN_FLAT)
-        run(g, it->node[number]);
-    for (unsigned i = number + 1; node->kind == PLAN_LOOP && i < n->end;)
-        i = make_node(g, it, i, depth + 1);
-    assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
-    emit_add_to(e, RSP, 8 * (int64_t)depth, -1);
-    emit_jump_if(e, IF_NOT_EQUAL, again);
+    if (node->kind == PLAN_FLAT) {
+        make_trips(g, n, it->node[number], depth);
+    } else {
+        size_t again = e->used;
+        for (unsigned i = number + 1; i < n->end;)
+            i = make_node(g, it, i, depth + 1);
+        assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
+        emit_add_to(e, RSP, 8 * (int64_t)depth, -1);
+        emit_jump_if(e, IF_NOT_EQUAL, again);
+    }
     emit_here(e, none);
     return n->end;
 }
