@@ -159,31 +159,50 @@ struct gone {
     unsigned state;
 };
 
+/* The number of the least one of so many stamps, each so many words behind the one before it; the first, if there are several. Numbers are put behind stamps, and
+ * both compared at once, in pairs, so that no comparison waits for all before it. */
+enum { WAY_BITS = 6 };
+
+static inline uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline __attribute__((always_inline)) uint64_t least_of_4(const uint64_t *stamp, uint32_t stride, uint32_t way)
+{
+    uint64_t a = stamp[0] << WAY_BITS | way, b = stamp[stride] << WAY_BITS | (way + 1);
+    uint64_t c = stamp[2ul * stride] << WAY_BITS | (way + 2), d = stamp[3ul * stride] << WAY_BITS | (way + 3);
+
+    return lesser(lesser(a, b), lesser(c, d));
+}
+
+static inline __attribute__((always_inline)) uint32_t least_of(const uint64_t *stamp, uint32_t stride, uint32_t ways)
+{
+    if (ways % 4 == 0 && ways < 1 << WAY_BITS) {
+        uint64_t least = least_of_4(stamp, stride, 0);
+        for (uint32_t i = 4; i < ways; i += 4)
+            least = lesser(least, least_of_4(stamp + (size_t)i * stride, stride, i));
+        return least & ((1 << WAY_BITS) - 1);
+    }
+    uint32_t least = 0;
+    for (uint32_t i = 1; i < ways; i++)
+        least = stamp[i * stride] < stamp[least * stride] ? i : least;
+    return least;
+}
+
 uint32_t solo_oldest(const struct solo *s, uint64_t line)
 {
-    uint32_t ways = s->level[0].ways, e = (uint32_t)(line & s->level[0].mask) * ways, end = e + ways;
-    uint64_t least = s->first[e].stamp;
+    uint32_t ways = s->level[0].ways, e = (uint32_t)(line & s->level[0].mask) * ways;
 
-    for (uint32_t i = e + 1; i < end; i++) {
-        uint64_t stamp = s->first[i].stamp;
-        e = stamp < least ? i : e;
-        least = stamp < least ? stamp : least;
-    }
-    return e;
+    return e + least_of(&s->first[e].stamp, sizeof *s->first / sizeof(uint64_t), ways);
 }
 
 /* The same in a level behind it. */
 static uint32_t oldest_behind(const struct solo_level *l, uint64_t line)
 {
-    uint32_t e = (uint32_t)(line & l->mask) * l->ways, end = e + l->ways;
-    uint64_t least = l->stamp[e];
+    uint32_t e = (uint32_t)(line & l->mask) * l->ways;
 
-    for (uint32_t i = e + 1; i < end; i++) {
-        uint64_t stamp = l->stamp[i];
-        e = stamp < least ? i : e;
-        least = stamp < least ? stamp : least;
-    }
-    return e;
+    return e + least_of(&l->stamp[e], 1, l->ways);
 }
 
 /* A line comes into the first cache. */

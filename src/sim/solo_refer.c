@@ -489,6 +489,14 @@ static __attribute__((noinline)) void run_rest(struct solo *s, struct solo_stret
         run_site(s, x, g, i, base);
 }
 
+/* Whether a line that comes from the second cache for a group can then be used by all of it. */
+static inline bool is_usable(const struct solo *s, const struct solo_group *g, const struct solo_line *l)
+{
+    unsigned state = s->level[1].state[l->entry[1] - 1];
+
+    return !g->is_write || s->seen_as[state][1] || (s->silent[state] && s->seen_as[s->silent[state]][1]);
+}
+
 void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
     struct solo_site *site = &x->site[g->from];
@@ -496,20 +504,16 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     struct solo_line *l = solo_line_at(&s->lines, line);
     uint32_t e = l->entry[0] - 1;
 
-    if (g->is_write && !site->is_write && (e == UINT32_MAX || s->first[e].seen[1] != line)) {
-        solo_run_group(s, x, g, base); /* what is read first may have to be asked for again */
-        return;
-    }
-    if (e == UINT32_MAX && s->is_lean) {
-        e = miss_leanly(s, x, site, l, addr);
-    } else if (e == UINT32_MAX && s->has_second && l->entry[1] && !g->is_write) {
-        uint64_t stall = refer_second(s, x, site, l, addr, s->time.clock + site->issued);
-        s->time.clock += stall;
-        e = l->entry[0] - 1;
-    } else if (e != UINT32_MAX
-               && (s->first[e].seen[g->is_write] == line || (g->is_write && solo_write_silently(s, e, line)))) {
+    if (e != UINT32_MAX && (s->first[e].seen[g->is_write] == line || solo_write_silently(s, e, line))) {
         if (s->first[e].stamp < s->recent.since)
             solo_use(s, l);
+    } else if (e == UINT32_MAX && s->is_lean && g->is_write == site->is_write) {
+        e = miss_leanly(s, x, site, l, addr);
+    } else if (e == UINT32_MAX && s->has_second && l->entry[1] && is_usable(s, g, l)) {
+        s->time.clock += refer_second(s, x, site, l, addr, s->time.clock + site->issued);
+        e = l->entry[0] - 1;
+        if (g->is_write && s->first[e].seen[1] != line)
+            solo_write_silently(s, e, line);
     } else {
         solo_run_group(s, x, g, base);
         return;
