@@ -51,7 +51,8 @@ static int init_level(struct solo *s, const struct level_config *c, struct solo_
     l->mask = entries / c->ways - 1;
     l->line = malloc(entries * sizeof *l->line);
     l->state = calloc(entries, 1);
-    if (!l->line || !l->state)
+    l->full = malloc(entries * sizeof *l->full);
+    if (!l->line || !l->state || !l->full)
         return no_memory(err);
     memset(l->line, 0xff, entries * sizeof *l->line);
     if (l == &s->level[0]) {
@@ -99,6 +100,7 @@ void solo_caches_release(struct solo *s)
         free(s->level[i].line);
         free(s->level[i].stamp);
         free(s->level[i].state);
+        free(s->level[i].full);
         free(s->level[i].record);
     }
     free(s->first);
@@ -216,6 +218,8 @@ static struct gone put_first(struct solo *s, struct solo_line *record, uint64_t 
     if (gone.record) {
         gone.record->stamp = at->stamp;
         gone.record->entry[0] = 0;
+    } else {
+        l->full[l->filled++] = e;
     }
     l->line[e] = line;
     l->state[e] = (uint8_t)state;
@@ -235,6 +239,8 @@ static struct gone put_behind(struct solo *s, unsigned level, struct solo_line *
 
     if (gone.record)
         gone.record->entry[level] = 0;
+    else
+        l->full[l->filled++] = e;
     l->line[e] = line;
     l->state[e] = (uint8_t)state;
     l->stamp[e] = ++s->touches;

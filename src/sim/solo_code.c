@@ -62,9 +62,14 @@ static bool call_loop(struct solo *s, const struct solo_item *it, const uint64_t
 
     memcpy(to, slots, it->slots * sizeof *slots);
     words_settle(it->trips, it->slots, s->words->names, it->name, to);
-    return s->until == UINT64_MAX
-           || (loop_totals(s->trace->schema, it->item->loop, to + it->item->loop->values, &insns, &references)
-               && references < s->until - s->number);
+    if (s->until == UINT64_MAX)
+        return true;
+    const struct item *item = it->item;
+    if (item->linear && to[item->count] >> LINEAR_TRIP_BITS == 0)
+        references = item->references + to[item->count] * item->trip_references;
+    else if (!loop_totals(s->trace->schema, item->loop, to + item->loop->values, &insns, &references))
+        return false;
+    return references < s->until - s->number;
 }
 
 /* ---- pieces ---- */

@@ -342,6 +342,8 @@ static inline uint32_t put_leanly(struct solo *s, struct solo_line *l, uint64_t 
         gone->entry[0] = 0;
         gone->lost = s->cell;
         s->lean_write_backs += s->is_dirty[level->state[e]];
+    } else {
+        level->full[level->filled++] = e;
     }
     at->seen[0] = line | s->lean_hidden[is_write][0];
     at->seen[1] = line | s->lean_hidden[is_write][1];

@@ -35,12 +35,12 @@ uint64_t solo_last_use(struct solo *s, uint64_t line)
 
 void solo_forget(struct solo *s)
 {
-    if (s->forgotten == s->number)
-        return;
-    for (unsigned i = 0; i < s->levels; i++)
-        for (uint32_t e = 0; e < (s->level[i].mask + 1) * s->level[i].ways; e++)
-            forget_entry(s, i, e);
-    s->forgotten = s->number;
+    for (unsigned i = 0; i < s->levels; i++) {
+        struct solo_level *l = &s->level[i];
+        for (uint32_t k = 0; k < l->filled; k++)
+            forget_entry(s, i, l->full[k]);
+        l->filled = 0;
+    }
 }
 
 /* ---- words ---- */

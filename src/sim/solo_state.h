@@ -90,6 +90,8 @@ struct solo_level {
     uint8_t *state;            /* of the protocol */
     uint64_t *stamp;           /* behind the first cache: number of the last touch, 0: it is empty; */
     struct solo_line **record; /*   and what it is */
+    uint32_t *full; /* entries that are not empty, */
+    uint32_t filled; /*   and how many */
     uint64_t mask;
     uint32_t ways, latency;
 };
@@ -265,7 +267,6 @@ struct solo {
     uint64_t border;            /* the reference before which something else comes; 0: references are passed over, */
     uint64_t pass_left;         /*   so many */
     uint64_t mark;              /* references that were told to the words */
-    uint64_t forgotten;         /* the number when caches became empty last */
     /* plans */
     struct arena arena;
     struct loop_plans plans;
