@@ -20,7 +20,7 @@ int solo_lines_init(struct solo *s, uint64_t most)
     s->lines.pages.value_size = sizeof(struct solo_line *);
     r->most = most;
     r->width = (uint32_t)most;
-    r->tell = most / 16 > 8 ? (uint32_t)(most / 16) : 8;
+    r->tell = most / 4 > 8 ? (uint32_t)(most / 4) : 8;
     r->from = r->end = r->base = 1;
     r->room = 4 * most + 4;
     r->line = malloc(r->room * sizeof(struct solo_line *));
