@@ -131,7 +131,7 @@ struct sim_observer {
 /* Borrowed. The source must not give repeats. */
 void sim_set_observer(struct sim *s, const struct sim_observer *o);
 
-/* Another way to look on, which costs much less, where it is possible (sim/solo.h): for one processor, and a source that has words. Where several threads share that
+/* Another way to look on, which costs much less, where it is possible (sim/solo/solo.h): for one processor, and a source that has words. Where several threads share that
  * processor, a loop ends before the next thread's turn begins. False: it is not possible, and nothing has changed. */
 struct solo_watch;
 bool sim_set_watch(struct sim *s, const struct solo_watch *w, struct peet_err *err);

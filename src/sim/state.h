@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "sim/moves.h"
 #include "sim/sim.h"
-#include "sim/solo.h"
+#include "sim/solo/solo.h"
 
 enum status { STATUS_UNBORN, STATUS_READY, STATUS_RUNNING, STATUS_WAITING, STATUS_ENDED };
 

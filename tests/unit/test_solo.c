@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine with one processor that counts what is easy (sim/solo.h) against the general one that is told of every reference: profiles of random programs on
+/* The machine with one processor that counts what is easy (sim/solo/solo.h) against the general one that is told of every reference: profiles of random programs on
  * random machines. Both say the same of every instruction and object, of every pair that met, of every path, block and window, and of the machine itself. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "sim/sim.h"
-#include "sim/solo.h"
+#include "sim/solo/solo.h"
 #include "solo_program.h"
 #include "study/profile/profile.h"
 
@@ -166,7 +166,10 @@ static bool are_same(const struct profile *a, const struct profile *b)
     return same && !memcmp(&a->result.fabric, &b->result.fabric, sizeof a->result.fabric);
 }
 
-static struct profile *profile_of(struct peet_trace *t, const struct machine_config *c, bool is_slow,
+/* How often an item is executed before it becomes machine code; UINT32_MAX: it never does. */
+static const uint32_t OFTEN[] = { 0, 1, 2, UINT32_MAX };
+
+static struct profile *profile_of(struct peet_trace *t, const struct machine_config *c, bool is_slow, uint32_t often,
                                   struct source **ret)
 {
     struct profile *p = NULL;
@@ -175,13 +178,14 @@ static struct profile *profile_of(struct peet_trace *t, const struct machine_con
     if (!CHECK_EQ(source_open_trace(t, false, ret, &err), 0) || !CHECK_EQ(profile_new(c, *ret, &p, &err), 0))
         return NULL;
     p->is_slow = is_slow;
+    p->often = often;
     if (!CHECK_EQ(profile_run(p, NULL, NULL, &err), 0))
         printf("# %s\n", err.text);
     return p;
 }
 
 /* The same program on the same machine, counted and told. */
-static bool compare(struct peet_trace *t, const struct machine_config *c,
+static bool compare(struct peet_trace *t, const struct machine_config *c, uint32_t often,
                     bool (*is_good)(const struct profile *counted, const struct profile *told))
 {
     struct source *source[2] = { NULL, NULL };
@@ -189,7 +193,7 @@ static bool compare(struct peet_trace *t, const struct machine_config *c,
 
     CHECK(solo_can(c));
     for (unsigned i = 0; i < 2; i++)
-        p[i] = profile_of(t, c, i == 1, &source[i]);
+        p[i] = profile_of(t, c, i == 1, often, &source[i]);
     bool good = p[0] && p[1] && is_good(p[0], p[1]);
     for (unsigned i = 0; i < 2; i++) {
         profile_free(p[i]);
@@ -212,8 +216,9 @@ static void compare_all(uint64_t programs, unsigned threads,
         uint64_t random = 77 * i + 5;
         for (unsigned k = 0; t && k < MACHINES; k++) {
             struct machine_config c = random_machine(&random);
-            if (!compare(t, &c, is_good)) {
-                printf("# program %" PRIu64 ", machine %u:\n", i, k);
+            uint32_t often = OFTEN[draw(&random, 4)];
+            if (!compare(t, &c, often, is_good)) {
+                printf("# program %" PRIu64 ", machine %u, machine code after %" PRIu32 ":\n", i, k, often);
                 describe(&c);
             }
         }
@@ -288,7 +293,8 @@ static void many_intervals_are_packed_into_few(void)
         c.level[0].bytes = 128 * 16;
         c.level[0].ways = ways;
         c.level[1].bytes = c.level[2].bytes = 0;
-        compare(t, &c, are_same);
+        for (unsigned i = 0; i < 4; i++)
+            compare(t, &c, OFTEN[i], are_same);
     }
     peet_trace_free(t);
     unlink(path);

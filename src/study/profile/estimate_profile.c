@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "sim/solo.h"
+#include "sim/solo/solo.h"
 
 struct front { /* a processor */
     struct estimate *estimate;

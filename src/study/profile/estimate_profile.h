@@ -27,7 +27,7 @@ int sampled_geometry(const struct machine_config *machine, struct sample_config 
 void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e);
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_reference *r, uint32_t object);
 
-/* The same with a machine that tells less (sim/solo.h), which has to be said before. */
+/* The same with a machine that tells less (sim/solo/solo.h), which has to be said before. */
 void sampled_watch(struct sampled *s);
 struct solo;
 bool sampled_knows(struct sampled *s, struct solo *by, uint32_t object, uint64_t line, bool is_new, uint64_t number);

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "sim/solo.h"
+#include "sim/solo/solo.h"
 #include "study/profile/estimate_profile.h"
 #include "study/profile/recent.h"
 
@@ -685,7 +685,8 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
                                       watch_leaf,
                                       watch_run,
                                       p->sampled ? watch_knows : NULL,
-                                      p->sampled ? watch_use : NULL };
+                                      p->sampled ? watch_use : NULL,
+                                      p->often };
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
 

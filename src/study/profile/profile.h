@@ -81,7 +81,8 @@ struct profile {
     struct members members; /* of objects whose types have members */
     uint64_t references, misses;
     uint64_t compute, stall, fetch; /* cycles; stall is for data, fetch for instructions */
-    bool is_slow;                   /* for tests: each reference is looked at, also where less would do */
+    bool is_slow;                   /* for tests: each reference is looked at, also where less would do, */
+    uint32_t often;                 /*   or else as in struct solo_watch */
     struct sampled
         *sampled; /* (estimate_profile.h) not NULL: all numbers are estimates of the whole run, from samples */
 };

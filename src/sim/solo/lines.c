@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/solo_state.h"
+#include "sim/solo/state.h"
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
@@ -19,7 +19,6 @@ int solo_lines_init(struct solo *s, uint64_t most)
 
     s->lines.pages.value_size = sizeof(struct solo_line *);
     r->most = most;
-    r->width = (uint32_t)most;
     r->tell = most / 4 > 8 ? (uint32_t)(most / 4) : 8;
     r->from = r->end = r->base = 1;
     r->room = 4 * most + 4;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/solo.h"
+#include "sim/solo/solo.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "format/contexts.h"
 #include "format/trace.h"
-#include "sim/solo_state.h"
+#include "sim/solo/state.h"
 
 /* ---- making one ---- */
 
@@ -38,6 +38,7 @@ int solo_new(const struct machine_config *c, const struct peet_trace *t, const s
     s->config = *c;
     s->trace = t;
     s->watch = *w;
+    s->watch.often = w->often ? w->often : SOLO_OFTEN;
     s->length = c->level[0].line;
     s->shift = (uint32_t)__builtin_ctzll(s->length);
     s->number = s->apart = 1;
@@ -346,7 +347,7 @@ static int run_words(struct solo *s, struct source_words *w, uint64_t limit, str
             r = run_other(s, it, slots, w->names, ret, err);
         else
             run_block(s, it, slots);
-        if (++it->executed == SOLO_OFTEN)
+        if (++it->executed == s->watch.often)
             solo_code_make(s, it);
     }
     return r;

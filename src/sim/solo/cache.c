@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "sim/solo_state.h"
+#include "sim/solo/state.h"
 
 /* What can be done with a line in each state without anything else. */
 static void know_states(struct solo *s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine code of x86-64, as much of it as solo_code.c needs. Operands are 64 bits wide where nothing else is said. */
-#ifndef SIM_EMIT_H
-#define SIM_EMIT_H
+/* Machine code of x86-64, as much of it as code.c needs. Operands are 64 bits wide where nothing else is said. */
+#ifndef SIM_SOLO_EMIT_H
+#define SIM_SOLO_EMIT_H
 
 #include <stddef.h>
 #include <stdint.h>

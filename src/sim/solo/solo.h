@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* One processor, fast, and under somebody's eyes: what a profile needs of each reference, at a few instructions for most of them.
  *
- * It takes the words of a producer as they are, not records: a block, or one trip of a loop, is a stretch, whose references fall into clusters, each at
- * fixed distances from one base. While the lines of all clusters are in the first cache and their bases stay inside the same data objects, a stretch is
- * counted, and nothing else. All that is more is done reference by reference, as the machine with several processors would do it (memory.h), with the same results.
+ * It takes the words of a producer as they are, not records: a block, or one trip of a loop, is a stretch, whose references fall into groups, each at
+ * fixed distances from one base. While the line of a group is in the first cache and its base stays inside the same data objects, it is
+ * counted, and nothing else; what is executed often does that in machine code of its own. All that is more is done reference by reference, as the machine with several
+ * processors would do it (memory.h), with the same results.
  *
  * For machines with one processor of one hardware context whose caches are private, write back, bring what is written, and replace the line that was not used
  * for the longest time; without TLB and without a cache for instructions. */
-#ifndef SIM_SOLO_H
-#define SIM_SOLO_H
+#ifndef SIM_SOLO_SOLO_H
+#define SIM_SOLO_SOLO_H
 
 #include "format/schema.h"
 #include "map/source.h"
@@ -41,7 +42,8 @@ enum solo_turn { SOLO_ON, SOLO_JUMPS, SOLO_MOVES };
 /* The path on which a block is, and where it leads. */
 struct solo_way {
     uint32_t node; /* of the block, */
-    uint32_t next; /*   and of the next one if that begins `there`, or, behind a call, if it does not: then it need not be told */
+    uint32_t
+        next; /*   and of the next one if that begins `there`, or, behind a call, if it does not: then it need not be told */
     uint64_t back; /* where the innermost call that has not returned then returns to; 0: nobody knows */
     uint64_t there;
     bool is_call;
@@ -74,6 +76,7 @@ struct solo_watch {
     bool (*knows)(void *context, struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number);
     /* A line of the first cache is used, the first time in a while, which is so long. */
     void (*use)(void *context, struct solo *s, uint64_t line, uint64_t number, uint64_t wait);
+    uint32_t often; /* executions after which an item becomes machine code; 0: as many as are sane */
 };
 
 /* The number of the last reference to a line that was used once; while the watcher is told of a use, of the one before. */

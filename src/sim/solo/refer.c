@@ -1,238 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* References one by one, as the machine with several processors would do them; and what the watcher is told. */
-#include <assert.h>
-
+/* References that are not easy, one by one, as the machine with several processors would do them. */
 #include "base/err.h"
-#include "sim/solo_state.h"
+#include "sim/solo/state.h"
 
-/* ---- telling ---- */
-
-static void tell_site(struct solo *s, const struct solo_stretch *x, struct solo_site *site)
-{
-    uint64_t references = (x->is_varying ? 0 : x->runs - site->since) + site->extra;
-    uint64_t latency = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
-
-    if (site->has_cell && references)
-        s->watch.refer(s->watch.context, site->data.cell, references, site->is_write ? references : 0,
-                       references * latency);
-    site->since = x->runs;
-    site->extra = 0;
-}
-
-/* What was run up to here was on this path. */
-static void count_path(struct solo_stretch *x)
-{
-    if (x->path)
-        x->path->runs += x->runs - x->settled;
-    x->settled = x->runs;
-}
-
-/* How long a miss of one level waits beyond a hit. */
-static uint64_t lean_stall(const struct solo *s)
-{
-    return s->fabric.config.memory - s->level[0].latency;
-}
-
-static void tell_path(struct solo *s, struct solo_path *p)
-{
-    const struct solo_stretch *x = p->stretch;
-
-    for (unsigned i = 0; i < x->parts; i++) {
-        struct solo_leaf *l = &p->part[i];
-        l->misses += l->lean;
-        l->stall += l->lean * lean_stall(s);
-        if (p->runs | l->misses | l->stall)
-            s->watch.run(s->watch.context, l->leaf, p->runs, p->runs * x->part[i].cycles, l->misses, l->stall);
-        l->misses = l->stall = l->lean = 0;
-    }
-    p->runs = 0;
-}
-
-static struct solo_path *make_path(struct solo *s, struct solo_stretch *x, uint32_t node)
-{
-    struct solo_path **known = map_put(&s->paths, x->number, node);
-
-    assert(known); /* these tables are small beside what is simulated */
-    struct solo_path *p = *known;
-    if (p)
-        return p;
-    p = arena_alloc(&s->arena, sizeof *p + x->parts * sizeof *p->part);
-    assert(p);
-    *p = (struct solo_path){ .stretch = x, .node = node, .next = s->all_paths };
-    for (unsigned i = 0; i < x->parts; i++)
-        p->part[i] = (struct solo_leaf){ .leaf = s->watch.leaf(s->watch.context, node, x->part[i].head.id) };
-    return *known = s->all_paths = p;
-}
-
-static void take_path(struct solo *s, struct solo_stretch *x)
-{
-    uint64_t hash = ((uint64_t)x->number << 32 | s->node) * 0x9e3779b97f4a7c15u;
-    struct solo_path **near = &s->path_near[hash >> (64 - SOLO_PATH_BITS)];
-
-    count_path(x);
-    if (!*near || (*near)->stretch != x || (*near)->node != s->node)
-        *near = make_path(s, x, s->node);
-    x->path = *near;
-}
-
-static uint64_t how(unsigned level, unsigned cause, bool was_recent, bool is_upgrade)
-{
-    return level | cause << 8 | (unsigned)was_recent << 16 | (unsigned)is_upgrade << 24;
-}
-
-static void tell_met(struct solo *s, struct solo_met *m)
-{
-    const struct solo_miss miss = { .cell = (uint32_t)(m->who >> 32),
-                                    .by = (uint32_t)m->who,
-                                    .level = (uint8_t)m->how,
-                                    .cause = (uint8_t)(m->how >> 8),
-                                    .was_recent = m->how >> 16 & 1,
-                                    .is_upgrade = m->how >> 24 & 1,
-                                    .offset = m->offset,
-                                    .count = m->count,
-                                    .stall = m->stall };
-
-    if (m->count)
-        s->watch.miss(s->watch.context, &miss);
-    m->count = m->stall = 0;
-}
-
-/* Those that are alike are told together. */
-static inline void meet(struct solo *s, uint64_t who, uint64_t how, uint64_t offset, uint64_t count, uint64_t stall)
-{
-    uint64_t hash = (who ^ offset << 20 ^ how << 40) * 0x9e3779b97f4a7c15u;
-    struct solo_met *met = &s->met[hash >> (64 - SOLO_MET_BITS)];
-
-    if (met->who != who || met->offset != offset || met->how != how) {
-        tell_met(s, met);
-        met->who = who;
-        met->offset = offset;
-        met->how = how;
-    }
-    met->count += count;
-    met->stall += stall;
-}
-
-static __attribute__((noinline)) void tell_memo(struct solo *s, const struct solo_site *site, struct solo_memo *m)
-{
-    uint64_t offset = m->what >> 2 == UINT64_MAX >> 2 ? UINT64_MAX : m->what >> 2;
-    bool was_here = m->what & 1;
-
-    s->lean[site->is_write][was_here] += m->count;
-    if (m->count)
-        meet(s, m->who, how(SIM_BEYOND, was_here ? MISS_replaced : MISS_cold, m->what >> 1 & 1, false), offset,
-             m->count, m->count * lean_stall(s));
-    m->count = 0;
-}
-
-static __attribute__((noinline)) void end_window(struct solo *s, uint64_t reference)
-{
-    s->window_end = s->watch.window(s->watch.context, reference, s->window_misses + s->window_lean,
-                                    s->window_stall + s->window_lean * lean_stall(s));
-    s->window_misses = s->window_stall = s->window_lean = 0;
-}
-
-/* Those of the window that this reference is in; perhaps it is the first one there. */
-static inline void see_window(struct solo *s, uint64_t reference, uint64_t misses, uint64_t stall)
-{
-    if (__builtin_expect(reference >= s->window_end, 0))
-        end_window(s, reference);
-    s->window_misses += misses;
-    s->window_stall += stall;
-}
-
-/* What runs add up to if all is found at once; where it was not, that is taken off already. */
-static void count_runs(struct solo *s, struct solo_stretch *x)
-{
-    uint64_t runs = x->runs - x->counted, stall = (x->cycles - x->cost) * runs;
-
-    x->counted = x->runs;
-    s->time.compute += x->cost * runs;
-    s->time.instructions += x->insns * runs;
-    if (x->is_varying)
-        return;
-    for (unsigned k = PEET_LOAD; k <= PEET_PREFETCH; k++) {
-        s->counts.reads += k == PEET_STORE ? 0 : x->kinds[k] * runs;
-        s->counts.writes += k == PEET_STORE || k == PEET_UPDATE ? x->kinds[k] * runs : 0;
-    }
-    s->counts.hits[0] += x->sites * runs;
-    s->counts.stall += stall;
-    s->time.stall += stall;
-}
-
-void solo_settle(struct solo *s)
-{
-    for (struct solo_stretch *x = s->stretches; x; x = x->next) {
-        for (unsigned i = 0; i < x->sites; i++) {
-            tell_site(s, x, &x->site[i]);
-            for (unsigned k = 0; k < SOLO_MEMOS; k++)
-                tell_memo(s, &x->site[i], &x->site[i].memo[k]);
-        }
-        count_path(x);
-        count_runs(s, x);
-    }
-    for (struct solo_path *p = s->all_paths; p; p = p->next)
-        tell_path(s, p);
-    solo_count_lean(s);
-    for (unsigned i = 0; i < SOLO_MET; i++)
-        tell_met(s, &s->met[i]);
-    end_window(s, solo_references(s));
-}
-
-void solo_counts(const struct solo *s, struct memory_counts *ret)
-{
-    *ret = s->counts;
-}
-
-/* It is to be looked up again which data are referred to. */
-static void forget_data(struct solo_stretch *x)
-{
-    for (unsigned i = 0; i < x->groups; i++)
-        x->group[i].span = 0;
-}
-
-/* What the stretch was told is of another path, or of other data. */
-void solo_renew(struct solo *s, struct solo_stretch *x)
-{
-    if (x->current >> 32 != s->version)
-        forget_data(x);
-    if (!x->path || x->path->node != s->node)
-        take_path(s, x);
-    x->current = s->current;
-}
-
-/* The data to which a site refers. */
-static void locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr)
-{
-    tell_site(s, x, site);
-    s->watch.data(s->watch.context, s->thread, site->insn, 0, addr, &site->data);
-    site->has_cell = true;
-    solo_see_version(s);
-}
-
-/* The data to which the sites of all groups with that base refer. */
-static __attribute__((noinline)) void locate(struct solo *s, struct solo_stretch *x, struct solo_group *owner,
-                                             uint64_t base)
-{
-    uint64_t below = UINT64_MAX, above = UINT64_MAX, version = s->version;
-
-    for (struct solo_group *g = owner; g < x->group + x->groups; g++)
-        for (unsigned i = g->from; &x->group[g->owner] == owner && i < g->from + g->sites; i++) {
-            struct solo_site *site = &x->site[i];
-            uint64_t addr = base + (uint64_t)site->disp;
-            const struct solo_data *d = &site->data;
-            if (!site->has_cell || owner->span == 0 || addr - d->start >= d->end - d->start)
-                locate_site(s, x, site, addr);
-            below = addr - d->start < below ? addr - d->start : below;
-            above = d->end - addr < above ? d->end - addr : above;
-        }
-    if (s->version != version)
-        forget_data(x); /* what was looked up before may be something else now */
-    owner->low = base - below;
-    owner->span = below + above ? below + above : UINT64_MAX;
-}
-
-/* ---- one by one ---- */
+/* ---- a reference ---- */
 
 /* Whether all caches have lost a line. */
 static bool is_replaced(const struct solo *s, const struct solo_line *l)
@@ -298,9 +69,9 @@ static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, uint
     m->stall = o->stall > hit ? o->stall - hit : 0;
     if ((m->cause == MISS_KINDS && m->stall == 0) || m->is_unknown)
         return false;
-    meet(s, (uint64_t)m->cell << 32 | m->by, how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset, 1,
-         m->stall);
-    see_window(s, reference, m->cause != MISS_KINDS, m->stall);
+    solo_meet(s, (uint64_t)m->cell << 32 | m->by, solo_how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset,
+              1, m->stall);
+    solo_see_window(s, reference, m->cause != MISS_KINDS, m->stall);
     return true;
 }
 
@@ -365,14 +136,15 @@ static inline uint32_t miss_leanly(struct solo *s, struct solo_stretch *x, struc
     bool was_recent = solo_is_recent(s, l);
 
     s->cell = site->data.cell + 1;
-    s->time.clock += lean_stall(s);
+    s->time.clock += solo_lean_stall(s);
     uint32_t e = put_leanly(s, l, line, site->is_write);
     bool unknown = is_unknown(s, site->data.cell, line, cause);
     solo_use_untold(s, l);
     if (unknown)
         return e;
-    meet(s, who, how(SIM_BEYOND, cause, was_recent, false), offset_in(&site->data, addr), 1, lean_stall(s));
-    see_window(s, solo_references(s), 1, lean_stall(s));
+    solo_meet(s, who, solo_how(SIM_BEYOND, cause, was_recent, false), offset_in(&site->data, addr), 1,
+              solo_lean_stall(s));
+    solo_see_window(s, solo_references(s), 1, solo_lean_stall(s));
     x->path->part[site->part].lean++;
     return e;
 }
@@ -390,8 +162,8 @@ static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, cons
     solo_take_second(s, l, addr >> s->shift, now);
     solo_use_untold(s, l);
     if (stall) {
-        meet(s, who, how(1, MISS_KINDS, false, false), offset_in(&site->data, addr), 1, stall);
-        see_window(s, solo_references(s), 0, stall);
+        solo_meet(s, who, solo_how(1, MISS_KINDS, false, false), offset_in(&site->data, addr), 1, stall);
+        solo_see_window(s, solo_references(s), 0, stall);
         x->path->part[site->part].stall += stall;
     }
     return stall;
@@ -475,7 +247,7 @@ void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g
     struct solo_group *owner = &x->group[g->owner];
 
     if (base - owner->low >= owner->span)
-        locate(s, x, owner, base);
+        solo_locate(s, x, owner, base);
     for (unsigned i = g->from; i < g->from + g->sites; i++)
         run_site(s, x, g, i, base);
 }
@@ -544,16 +316,16 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     uint64_t who = (uint64_t)cell << 32 | (uint32_t)(l->lost - 1);
     what |= site->data.stride ? offset_in(&site->data, base + (uint64_t)site->disp) << 2 : UINT64_MAX << 2;
     if (__builtin_expect(memo->who != who || memo->what != what, 0)) {
-        tell_memo(s, site, memo);
+        solo_tell_memo(s, site, memo);
         memo->who = who;
         memo->what = what;
     }
     memo->count++;
     if (__builtin_expect(number - s->apart >= s->window_end, 0))
-        end_window(s, number - s->apart);
+        solo_end_window(s, number - s->apart);
     s->window_lean++;
     x->path->part[site->part].lean++;
-    s->time.clock += lean_stall(s);
+    s->time.clock += solo_lean_stall(s);
     gone->stamp = at->stamp;
     gone->entry[0] = 0;
     gone->lost = cell + 1;
@@ -570,7 +342,7 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
         solo_use_anew(s, l);
     if (g->is_write && !site->is_write && !solo_write_silently(s, e, line))
         run_rest(s, x, g, base);
-    else if (__builtin_expect(s->recent.count >= s->recent.width, 0))
+    else
         solo_uses_end(s);
 }
 
@@ -590,7 +362,7 @@ int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_b
             here = bytes < PEET_MAX_SIZE ? bytes : PEET_MAX_SIZE;
             const struct solo_data *d = &site->data;
             if (!site->has_cell || site->version != s->version || addr - d->start >= d->end - d->start) {
-                locate_site(s, x, site, addr);
+                solo_locate_site(s, x, site, addr);
                 site->version = s->version;
             }
             site->extra++;

@@ -7,7 +7,7 @@
 
 #include "base/err.h"
 #include "format/trace.h"
-#include "sim/solo_state.h"
+#include "sim/solo/state.h"
 
 static void *room(struct solo *s, size_t count, size_t size)
 {
@@ -220,7 +220,9 @@ static struct solo_item *make_item(struct solo *s, const struct peet_names *name
         err_set(err, PEET_ERR_USAGE, "item %" PRIu32 " is not defined", number);
         return NULL;
     }
-    *to = (struct solo_item){ .name = name, .item = item, .slots = item->slots, .kind = SOLO_EVENT, .code = s->nobody.code };
+    *to = (struct solo_item){
+        .name = name, .item = item, .slots = item->slots, .kind = SOLO_EVENT, .code = s->nobody.code
+    };
     if (item->kind == ITEM_BLOCK)
         plan_block(s, to, item);
     else if (item->kind == ITEM_LOOP)

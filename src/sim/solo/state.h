@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of the machine with one processor: solo_lines.c knows what was, solo_cache.c what is where, solo_plan.c makes stretches of items, solo.c runs
- * them, and solo_refer.c one reference after the other. */
+/* The inside of the machine with one processor: plan.c makes stretches of items, solo.c runs them, code.c makes machine code of those that are run
+ * often; what is not easy, refer.c does one by one. cache.c knows what is where, lines.c what was, tell.c what the watcher knows. */
 #ifndef SIM_SOLO_STATE_H
 #define SIM_SOLO_STATE_H
 
@@ -8,18 +8,19 @@
 #include "base/map.h"
 #include "format/loop.h"
 #include "peet/trace.h"
-#include "sim/solo.h"
+#include "sim/solo/solo.h"
 
 #define SOLO_NONE UINT64_MAX /* no line */
 
-/* ---- lines (solo_lines.c) ---- */
+/* ---- lines (lines.c) ---- */
 
 /* A line that was ever used: all that a miss has to know of it, in 32 bytes. */
 struct solo_line {
     uint64_t stamp;                /* number of the last reference to it, when it went out of the first cache */
     uint64_t rank;                 /* among all lines by their last use (struct solo_recent); 0: it was never used */
     uint32_t entry[CONFIG_LEVELS]; /* 1 + where it is in each cache; 0: nowhere */
-    uint32_t lost; /* 1 + cell to which it was lost, 0: it was not; and, if there are several levels, whether none has it */
+    uint32_t
+        lost; /* 1 + cell to which it was lost, 0: it was not; and, if there are several levels, whether none has it */
 };
 #define SOLO_LOST UINT32_C(0x80000000)
 _Static_assert(sizeof(struct solo_line) == 32, "two of them in a line of ours");
@@ -69,14 +70,13 @@ struct solo_recent {
     uint64_t base;           /* the rank of line[0] */
     struct solo_line **line; /* by rank; those that have another one now were used since */
     size_t room;
-    struct solo_line **used; /* in this interval */
-    uint32_t count;
-    uint32_t width;                    /* lines after which an interval ends, */
-    uint32_t told, tell;               /*   or are told again to a sample: that were told, and how many that takes */
+    struct solo_line **used;           /* in this interval */
+    uint32_t count;                    /* which ends when these are all lines that it has */
+    uint32_t told, tell;               /* lines that a sample was told of, and with how many it is told of all again */
     struct solo_key *key, *key_buffer; /* to put lines into order */
 };
 
-/* ---- caches (solo_cache.c) ---- */
+/* ---- caches (cache.c) ---- */
 
 /* What is in the first cache at one place, as it is looked at. */
 struct solo_entry {
@@ -90,8 +90,8 @@ struct solo_level {
     uint8_t *state;            /* of the protocol */
     uint64_t *stamp;           /* behind the first cache: number of the last touch, 0: it is empty; */
     struct solo_line **record; /*   and what it is */
-    uint32_t *full; /* entries that are not empty, */
-    uint32_t filled; /*   and how many */
+    uint32_t *full;            /* entries that are not empty, */
+    uint32_t filled;           /*   and how many */
     uint64_t mask;
     uint32_t ways, latency;
 };
@@ -103,7 +103,7 @@ struct solo_outcome {
     bool is_upgrade;
 };
 
-/* ---- stretches (solo_plan.c) ---- */
+/* ---- stretches (plan.c) ---- */
 
 /* Misses of one level that were alike. */
 enum { SOLO_MEMOS = 4 };
@@ -122,10 +122,10 @@ struct solo_site {
     uint8_t scale, kind;
     bool is_write, has_cell;
     uint32_t insn;
-    struct solo_data data; /* that it refers to */
-    uint64_t since;        /* its stretch had run so often when that began */
-    uint64_t extra;        /* references besides: of blocks whose references vary, */
-    uint64_t version;      /*   and of which its object is */
+    struct solo_data data;             /* that it refers to */
+    uint64_t since;                    /* its stretch had run so often when that began */
+    uint64_t extra;                    /* references besides: of blocks whose references vary, */
+    uint64_t version;                  /*   and of which its object is */
     struct solo_memo memo[SOLO_MEMOS]; /* by a few bits of these */
 };
 
@@ -176,7 +176,7 @@ struct solo_stretch {
     uint64_t cycles;        /* of a run in which all is found at once */
     uint32_t cost, insns;
     uint32_t sites, groups, parts;
-    bool is_varying;       /* its references are not the same in each run */
+    bool is_varying; /* its references are not the same in each run */
     bool has_code;
     uint8_t turn;          /* enum solo_turn: how it is left */
     struct peet_insn last; /* of its first block */
@@ -209,7 +209,7 @@ enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS, SOLO_MET_BITS = 10
 #define SOLO_NAME_FACTOR UINT64_C(0x9e3779b97f4a7c15)
 enum { SOLO_PATH_BITS = 12, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
 
-/* Machine code, from its beginning (solo_code.c). */
+/* Machine code, from its beginning (code.c). */
 enum { SOLO_OFTEN = 16 }; /* executions of an item that are worth it */
 struct solo_code {
     uint8_t *bytes; /* NULL: there can be none */
@@ -242,8 +242,9 @@ struct solo {
     bool has_second;                     /* a second level, farther away than the first */
     bool is_lean;                        /*   and there is one level, and memory is farther away than that */
     uint8_t seen_as[PROTOCOL_STATES][2]; /* by state: whether it can be read so, and written */
-    bool is_readable;               /* what can be written so can also be read */
-    uint8_t silent[PROTOCOL_STATES]; /* by state: the one that a write makes of it without anything else; 0: that is more */
+    bool is_readable;                    /* what can be written so can also be read */
+    uint8_t
+        silent[PROTOCOL_STATES]; /* by state: the one that a write makes of it without anything else; 0: that is more */
     uint8_t is_dirty[PROTOCOL_STATES];
     struct solo_level level[CONFIG_LEVELS];
     struct solo_lines lines;
@@ -338,7 +339,7 @@ static inline void solo_uses_end(struct solo *s)
 {
     const struct solo_recent *r = &s->recent;
 
-    if (__builtin_expect(r->count >= r->width, 0) && r->inside >= r->most)
+    if (__builtin_expect(r->count >= r->most, 0))
         solo_end_interval(s);
     else if (__builtin_expect(s->watch.use != NULL, 0) && r->told >= r->tell)
         solo_tell_again(s);
@@ -383,10 +384,41 @@ static inline void solo_see_version(struct solo *s)
     s->current = s->version << 32 | s->node;
 }
 
-/* ---- one by one (solo_refer.c) ---- */
+/* ---- what the watcher is told (tell.c) ---- */
 
 /* What the stretch was told is of another path, or of other data. */
 void solo_renew(struct solo *s, struct solo_stretch *x);
+/* The data to which a site refers; and the sites of all groups that have the base of that one. */
+void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr);
+void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_group *owner, uint64_t base);
+/* References that were alike: as in struct solo_met. */
+void solo_meet(struct solo *s, uint64_t who, uint64_t how, uint64_t offset, uint64_t count, uint64_t stall);
+void solo_tell_memo(struct solo *s, const struct solo_site *site, struct solo_memo *m);
+/* The window of time ends before that reference. */
+void solo_end_window(struct solo *s, uint64_t reference);
+
+static inline uint64_t solo_how(unsigned level, unsigned cause, bool was_recent, bool is_upgrade)
+{
+    return level | cause << 8 | (unsigned)was_recent << 16 | (unsigned)is_upgrade << 24;
+}
+
+/* How long a miss of one level waits beyond a hit. */
+static inline uint64_t solo_lean_stall(const struct solo *s)
+{
+    return s->fabric.config.memory - s->level[0].latency;
+}
+
+/* Those of the window that this reference is in; perhaps it is the first one there. */
+static inline void solo_see_window(struct solo *s, uint64_t reference, uint64_t misses, uint64_t stall)
+{
+    if (__builtin_expect(reference >= s->window_end, 0))
+        solo_end_window(s, reference);
+    s->window_misses += misses;
+    s->window_stall += stall;
+}
+
+/* ---- one by one (refer.c) ---- */
+
 /* The references of a group one after the other. */
 void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
 /* The same for a simple group that stays in its objects and in one line, which is not seen where it was looked for, or was not used for a while. */
@@ -426,7 +458,7 @@ static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, c
     return true;
 }
 
-/* ---- machine code (solo_code.c) ---- */
+/* ---- machine code (code.c) ---- */
 
 void solo_code_init(struct solo *s);
 void solo_code_release(struct solo *s);
@@ -438,7 +470,7 @@ uint64_t *solo_code_run(struct solo *s, const struct solo_item *it, uint64_t *wo
 /* A stretch is to be run. */
 void solo_enter(struct solo *s, struct solo_stretch *x);
 
-/* ---- samples (solo_sample.c) ---- */
+/* ---- samples (sample.c) ---- */
 
 void solo_begin_words(struct solo *s, struct source_words *w);
 void solo_end_words(struct solo *s);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* What code.c and code_loops.c make machine code with. */
+#ifndef SIM_SOLO_CODE_H
+#define SIM_SOLO_CODE_H
+
+#include "sim/solo/emit.h"
+#include "sim/solo/state.h"
+
+enum { CODE_GROUPS = 512, CODE_STUBS = 2 * CODE_GROUPS + LOOP_MAX_NODES, STUB_WAYS = 4 };
+
+#define AT(member) ((int64_t)offsetof(struct solo, member))
+#define STRETCH_AT(member) ((int64_t)offsetof(struct solo_stretch, member))
+
+/* Behind an item: what hardly ever happens in it. */
+struct stub {
+    size_t way[STUB_WAYS]; /* jumps here, */
+    size_t back;           /*   and where it goes on then */
+    struct solo_stretch *stretch;
+    const struct solo_group *group; /* NULL: the stretch is to be entered */
+    bool is_elsewhere;              /* that is all */
+    bool keeps_base;                /* the next group has the same */
+    uint8_t ways;
+};
+
+struct gen {
+    struct solo *s;
+    struct emit e;
+    bool in_words;              /* slots are where the words are, not among the sources */
+    bool is_even;               /* this is a trip of a loop in which sources grow by as much each time, */
+    int64_t step[PEET_SOURCES]; /*   and that much */
+    unsigned stubs;
+    struct stub stub[CODE_STUBS];
+};
+
+static inline bool code_fits(uint64_t value)
+{
+    return (uint64_t)(int32_t)value == value;
+}
+
+static inline void code_load(struct gen *g, unsigned reg, unsigned source)
+{
+    if (source == PEET_SRC_ZERO)
+        emit_constant(&g->e, reg, 0);
+    else if (g->in_words && source >= PEET_SRC_SLOT && source < PEET_SRC_TEMP)
+        emit_at(&g->e, EMIT_LOAD, reg, R12, 8 * (1 + (int64_t)source - PEET_SRC_SLOT));
+    else
+        emit_at(&g->e, EMIT_LOAD, reg, RBX, AT(src) + 8 * (int64_t)source);
+}
+
+static inline void code_store(struct gen *g, unsigned reg, unsigned source)
+{
+    emit_at(&g->e, EMIT_STORE, reg, RBX, AT(src) + 8 * (int64_t)source);
+}
+
+/* to = from + value */
+static inline void code_sum(struct gen *g, unsigned to, unsigned from, uint64_t value)
+{
+    if (code_fits(value)) {
+        emit_at(&g->e, EMIT_LEA, to, from, (int64_t)value);
+    } else {
+        emit_constant(&g->e, to, value);
+        emit_registers(&g->e, EMIT_ADD, to, from);
+    }
+}
+
+static inline void code_call(struct gen *g, uintptr_t function)
+{
+    emit_constant(&g->e, RAX, function);
+    emit_call_register(&g->e, RAX);
+}
+
+/* A stretch begins: its path is known, and whose data are where. */
+void code_enter(struct gen *g, struct solo_stretch *x);
+/* Behind this, its groups are what they are. */
+void code_join(struct gen *g, struct solo_stretch *x);
+/* Its references, and that it was run. */
+void code_run(struct gen *g, struct solo_stretch *x);
+/* rax: the base of a group; what it grows by in a trip. */
+void code_load_base(struct gen *g, const struct solo_group *of);
+int64_t code_step(const struct gen *g, const struct solo_group *of);
+
+/* An item that is a loop (code_loops.c). */
+void code_loop(struct gen *g, const struct solo_item *it);
+
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: MIT */
+/* What the watcher is told, and asked: counts are kept where they arise, and told when what they are of changes, and in the end. */
+#include <assert.h>
+
+#include "sim/solo/state.h"
+
+static void tell_site(struct solo *s, const struct solo_stretch *x, struct solo_site *site)
+{
+    uint64_t references = (x->is_varying ? 0 : x->runs - site->since) + site->extra;
+    uint64_t latency = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
+
+    if (site->has_cell && references)
+        s->watch.refer(s->watch.context, site->data.cell, references, site->is_write ? references : 0,
+                       references * latency);
+    site->since = x->runs;
+    site->extra = 0;
+}
+
+/* What was run up to here was on this path. */
+static void count_path(struct solo_stretch *x)
+{
+    if (x->path)
+        x->path->runs += x->runs - x->settled;
+    x->settled = x->runs;
+}
+
+static void tell_path(struct solo *s, struct solo_path *p)
+{
+    const struct solo_stretch *x = p->stretch;
+
+    for (unsigned i = 0; i < x->parts; i++) {
+        struct solo_leaf *l = &p->part[i];
+        l->misses += l->lean;
+        l->stall += l->lean * solo_lean_stall(s);
+        if (p->runs | l->misses | l->stall)
+            s->watch.run(s->watch.context, l->leaf, p->runs, p->runs * x->part[i].cycles, l->misses, l->stall);
+        l->misses = l->stall = l->lean = 0;
+    }
+    p->runs = 0;
+}
+
+static struct solo_path *make_path(struct solo *s, struct solo_stretch *x, uint32_t node)
+{
+    struct solo_path **known = map_put(&s->paths, x->number, node);
+
+    assert(known); /* these tables are small beside what is simulated */
+    struct solo_path *p = *known;
+    if (p)
+        return p;
+    p = arena_alloc(&s->arena, sizeof *p + x->parts * sizeof *p->part);
+    assert(p);
+    *p = (struct solo_path){ .stretch = x, .node = node, .next = s->all_paths };
+    for (unsigned i = 0; i < x->parts; i++)
+        p->part[i] = (struct solo_leaf){ .leaf = s->watch.leaf(s->watch.context, node, x->part[i].head.id) };
+    return *known = s->all_paths = p;
+}
+
+static void take_path(struct solo *s, struct solo_stretch *x)
+{
+    uint64_t hash = ((uint64_t)x->number << 32 | s->node) * 0x9e3779b97f4a7c15u;
+    struct solo_path **near = &s->path_near[hash >> (64 - SOLO_PATH_BITS)];
+
+    count_path(x);
+    if (!*near || (*near)->stretch != x || (*near)->node != s->node)
+        *near = make_path(s, x, s->node);
+    x->path = *near;
+}
+
+static void tell_met(struct solo *s, struct solo_met *m)
+{
+    const struct solo_miss miss = { .cell = (uint32_t)(m->who >> 32),
+                                    .by = (uint32_t)m->who,
+                                    .level = (uint8_t)m->how,
+                                    .cause = (uint8_t)(m->how >> 8),
+                                    .was_recent = m->how >> 16 & 1,
+                                    .is_upgrade = m->how >> 24 & 1,
+                                    .offset = m->offset,
+                                    .count = m->count,
+                                    .stall = m->stall };
+
+    if (m->count)
+        s->watch.miss(s->watch.context, &miss);
+    m->count = m->stall = 0;
+}
+
+void solo_meet(struct solo *s, uint64_t who, uint64_t how, uint64_t offset, uint64_t count, uint64_t stall)
+{
+    uint64_t hash = (who ^ offset << 20 ^ how << 40) * 0x9e3779b97f4a7c15u;
+    struct solo_met *met = &s->met[hash >> (64 - SOLO_MET_BITS)];
+
+    if (met->who != who || met->offset != offset || met->how != how) {
+        tell_met(s, met);
+        met->who = who;
+        met->offset = offset;
+        met->how = how;
+    }
+    met->count += count;
+    met->stall += stall;
+}
+
+void solo_tell_memo(struct solo *s, const struct solo_site *site, struct solo_memo *m)
+{
+    uint64_t offset = m->what >> 2 == UINT64_MAX >> 2 ? UINT64_MAX : m->what >> 2;
+    bool was_here = m->what & 1;
+
+    s->lean[site->is_write][was_here] += m->count;
+    if (m->count)
+        solo_meet(s, m->who, solo_how(SIM_BEYOND, was_here ? MISS_replaced : MISS_cold, m->what >> 1 & 1, false),
+                  offset, m->count, m->count * solo_lean_stall(s));
+    m->count = 0;
+}
+
+void solo_end_window(struct solo *s, uint64_t reference)
+{
+    s->window_end = s->watch.window(s->watch.context, reference, s->window_misses + s->window_lean,
+                                    s->window_stall + s->window_lean * solo_lean_stall(s));
+    s->window_misses = s->window_stall = s->window_lean = 0;
+}
+
+/* What runs add up to if all is found at once; where it was not, that is taken off already. */
+static void count_runs(struct solo *s, struct solo_stretch *x)
+{
+    uint64_t runs = x->runs - x->counted, stall = (x->cycles - x->cost) * runs;
+
+    x->counted = x->runs;
+    s->time.compute += x->cost * runs;
+    s->time.instructions += x->insns * runs;
+    if (x->is_varying)
+        return;
+    for (unsigned k = PEET_LOAD; k <= PEET_PREFETCH; k++) {
+        s->counts.reads += k == PEET_STORE ? 0 : x->kinds[k] * runs;
+        s->counts.writes += k == PEET_STORE || k == PEET_UPDATE ? x->kinds[k] * runs : 0;
+    }
+    s->counts.hits[0] += x->sites * runs;
+    s->counts.stall += stall;
+    s->time.stall += stall;
+}
+
+void solo_settle(struct solo *s)
+{
+    for (struct solo_stretch *x = s->stretches; x; x = x->next) {
+        for (unsigned i = 0; i < x->sites; i++) {
+            tell_site(s, x, &x->site[i]);
+            for (unsigned k = 0; k < SOLO_MEMOS; k++)
+                solo_tell_memo(s, &x->site[i], &x->site[i].memo[k]);
+        }
+        count_path(x);
+        count_runs(s, x);
+    }
+    for (struct solo_path *p = s->all_paths; p; p = p->next)
+        tell_path(s, p);
+    solo_count_lean(s);
+    for (unsigned i = 0; i < SOLO_MET; i++)
+        tell_met(s, &s->met[i]);
+    solo_end_window(s, solo_references(s));
+}
+
+void solo_counts(const struct solo *s, struct memory_counts *ret)
+{
+    *ret = s->counts;
+}
+
+/* It is to be looked up again which data are referred to. */
+static void forget_data(struct solo_stretch *x)
+{
+    for (unsigned i = 0; i < x->groups; i++)
+        x->group[i].span = 0;
+}
+
+/* What the stretch was told is of another path, or of other data. */
+void solo_renew(struct solo *s, struct solo_stretch *x)
+{
+    if (x->current >> 32 != s->version)
+        forget_data(x);
+    if (!x->path || x->path->node != s->node)
+        take_path(s, x);
+    x->current = s->current;
+}
+
+void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr)
+{
+    tell_site(s, x, site);
+    s->watch.data(s->watch.context, s->thread, site->insn, 0, addr, &site->data);
+    site->has_cell = true;
+    solo_see_version(s);
+}
+
+void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_group *owner, uint64_t base)
+{
+    uint64_t below = UINT64_MAX, above = UINT64_MAX, version = s->version;
+
+    for (struct solo_group *g = owner; g < x->group + x->groups; g++)
+        for (unsigned i = g->from; &x->group[g->owner] == owner && i < g->from + g->sites; i++) {
+            struct solo_site *site = &x->site[i];
+            uint64_t addr = base + (uint64_t)site->disp;
+            const struct solo_data *d = &site->data;
+            if (!site->has_cell || owner->span == 0 || addr - d->start >= d->end - d->start)
+                solo_locate_site(s, x, site, addr);
+            below = addr - d->start < below ? addr - d->start : below;
+            above = d->end - addr < above ? d->end - addr : above;
+        }
+    if (s->version != version)
+        forget_data(x); /* what was looked up before may be something else now */
+    owner->low = base - below;
+    owner->span = below + above ? below + above : UINT64_MAX;
+}
