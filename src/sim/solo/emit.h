@@ -3,6 +3,7 @@
 #ifndef SIM_SOLO_EMIT_H
 #define SIM_SOLO_EMIT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -311,7 +311,7 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
         solo_run_elsewhere(s, x, g, base);
         return;
     }
-    uint64_t rank = l->rank, what = (rank >= s->recent.from) << 1 | (rank != 0);
+    uint64_t rank = l->rank, what = (uint64_t)(rank >= s->recent.from) << 1 | (rank != 0);
     struct solo_memo *memo = &site->memo[(l->lost ^ what >> 1) % SOLO_MEMOS];
     uint64_t who = (uint64_t)cell << 32 | (uint32_t)(l->lost - 1);
     what |= site->data.stride ? offset_in(&site->data, base + (uint64_t)site->disp) << 2 : UINT64_MAX << 2;

@@ -4,7 +4,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { ROWS = 8192, COLUMNS = 24, COLLIDE = 4096, ROUNDS = 20, INCREMENTS = 20000, NODES = 40000 };
 
@@ -101,11 +100,11 @@ static double follow(const struct node *list)
 
 int main(int argc, char **argv)
 {
-    const char *what = argc > 1 ? argv[1] : "columns";
-    double r = !strcmp(what, "columns")   ? walk_columns(argc)
-               : !strcmp(what, "collide") ? add_colliding(argc)
-               : !strcmp(what, "share")   ? share()
-                                          : follow(make_list());
+    char what = argc > 1 ? argv[1][3] : 'u';       /* one byte, so that it does not matter where arguments lie */
+    double r = what == 'u'   ? walk_columns(argc)  /* columns */
+               : what == 'l' ? add_colliding(argc) /* collide */
+               : what == 'r' ? share()
+                             : follow(make_list());
 
     printf("%.0f\n", r);
     return 0;
