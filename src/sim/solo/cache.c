@@ -85,6 +85,7 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     if (solo_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
         return no_memory(err);
     s->is_lean = is_lean(s);
+    s->lean_stall = s->fabric.config.memory - s->level[0].latency;
     s->has_second = s->levels > 1 && s->level[1].latency >= s->level[0].latency;
     for (unsigned i = 0; i < 2; i++) {
         s->lean_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
@@ -367,8 +368,8 @@ void solo_count_lean(struct solo *s)
     s->counts.stall += farther;
     s->time.stall += farther;
     s->counts.misses += misses;
-    s->counts.stall += misses * (s->fabric.config.memory - s->level[0].latency);
-    s->time.stall += misses * (s->fabric.config.memory - s->level[0].latency);
+    s->counts.stall += misses * s->lean_stall;
+    s->time.stall += misses * s->lean_stall;
     s->counts.write_backs += backs;
     use->by_op[BUS_WRITE_BACK] += backs;
     use->transactions += misses + backs;

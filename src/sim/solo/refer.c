@@ -136,15 +136,14 @@ static inline uint32_t miss_leanly(struct solo *s, struct solo_stretch *x, struc
     bool was_recent = solo_is_recent(s, l);
 
     s->cell = site->data.cell + 1;
-    s->time.clock += solo_lean_stall(s);
+    s->time.clock += s->lean_stall;
     uint32_t e = put_leanly(s, l, line, site->is_write);
     bool unknown = is_unknown(s, site->data.cell, line, cause);
     solo_use_untold(s, l);
     if (unknown)
         return e;
-    solo_meet(s, who, solo_how(SIM_BEYOND, cause, was_recent, false), offset_in(&site->data, addr), 1,
-              solo_lean_stall(s));
-    solo_see_window(s, solo_references(s), 1, solo_lean_stall(s));
+    solo_meet(s, who, solo_how(SIM_BEYOND, cause, was_recent, false), offset_in(&site->data, addr), 1, s->lean_stall);
+    solo_see_window(s, solo_references(s), 1, s->lean_stall);
     x->path->part[site->part].lean++;
     return e;
 }
@@ -311,21 +310,22 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
         solo_run_elsewhere(s, x, g, base);
         return;
     }
-    uint64_t rank = l->rank, what = (uint64_t)(rank >= s->recent.from) << 1 | (rank != 0);
-    struct solo_memo *memo = &site->memo[(l->lost ^ what >> 1) % SOLO_MEMOS];
-    uint64_t who = (uint64_t)cell << 32 | (uint32_t)(l->lost - 1);
-    what |= site->data.stride ? offset_in(&site->data, base + (uint64_t)site->disp) << 2 : UINT64_MAX << 2;
-    if (__builtin_expect(memo->who != who || memo->what != what, 0)) {
+    uint64_t rank = l->rank, was_recent = rank >= s->recent.from, offset = UINT64_MAX;
+    uint64_t what = (uint64_t)(uint32_t)(l->lost - 1) << 2 | was_recent << 1 | (rank != 0);
+    struct solo_memo *memo = &site->memo[(l->lost ^ was_recent) % SOLO_MEMOS];
+    if (site->data.stride)
+        offset = offset_in(&site->data, base + (uint64_t)site->disp);
+    if (__builtin_expect(memo->what != what || memo->offset != offset, 0)) {
         solo_tell_memo(s, site, memo);
-        memo->who = who;
         memo->what = what;
+        memo->offset = offset;
     }
     memo->count++;
     if (__builtin_expect(number - s->apart >= s->window_end, 0))
         solo_end_window(s, number - s->apart);
     s->window_lean++;
     x->path->part[site->part].lean++;
-    s->time.clock += solo_lean_stall(s);
+    s->time.clock += s->lean_stall;
     gone->stamp = at->stamp;
     gone->entry[0] = 0;
     gone->lost = cell + 1;
@@ -342,8 +342,8 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
         solo_use_anew(s, l);
     if (g->is_write && !site->is_write && !solo_write_silently(s, e, line))
         run_rest(s, x, g, base);
-    else
-        solo_uses_end(s);
+    else if (__builtin_expect(s->recent.count >= s->recent.most, 0))
+        solo_end_interval(s);
 }
 
 int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err)

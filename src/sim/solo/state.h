@@ -108,8 +108,8 @@ struct solo_outcome {
 /* Misses of one level that were alike. */
 enum { SOLO_MEMOS = 4 };
 struct solo_memo {
-    uint64_t who;  /* as in struct solo_met */
-    uint64_t what; /* offset, was_recent, whether it was there before */
+    uint64_t what; /* to whom the line was lost, was_recent, whether it was there before */
+    uint64_t offset;
     uint64_t count;
 };
 
@@ -260,6 +260,7 @@ struct solo {
     uint64_t window_end, window_misses, window_stall, window_lean;
     uint64_t lean_hidden[2][2]; /* by whether they wrote: what makes their line one that cannot be read, or written */
     uint8_t lean_state[2];      /*   and its state */
+    uint64_t lean_stall;        /* how long a miss of one level waits beyond a hit */
     uint64_t second;            /* lines that the second cache had, */
     uint64_t lean[2][2],
         lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
@@ -400,12 +401,6 @@ void solo_end_window(struct solo *s, uint64_t reference);
 static inline uint64_t solo_how(unsigned level, unsigned cause, bool was_recent, bool is_upgrade)
 {
     return level | cause << 8 | (unsigned)was_recent << 16 | (unsigned)is_upgrade << 24;
-}
-
-/* How long a miss of one level waits beyond a hit. */
-static inline uint64_t solo_lean_stall(const struct solo *s)
-{
-    return s->fabric.config.memory - s->level[0].latency;
 }
 
 /* Those of the window that this reference is in; perhaps it is the first one there. */

@@ -14,6 +14,9 @@ static void tell_site(struct solo *s, const struct solo_stretch *x, struct solo_
                        references * latency);
     site->since = x->runs;
     site->extra = 0;
+    for (unsigned i = 0; i < SOLO_MEMOS; i++)
+        if (site->memo[i].count)
+            solo_tell_memo(s, site, &site->memo[i]);
 }
 
 /* What was run up to here was on this path. */
@@ -31,7 +34,7 @@ static void tell_path(struct solo *s, struct solo_path *p)
     for (unsigned i = 0; i < x->parts; i++) {
         struct solo_leaf *l = &p->part[i];
         l->misses += l->lean;
-        l->stall += l->lean * solo_lean_stall(s);
+        l->stall += l->lean * s->lean_stall;
         if (p->runs | l->misses | l->stall)
             s->watch.run(s->watch.context, l->leaf, p->runs, p->runs * x->part[i].cycles, l->misses, l->stall);
         l->misses = l->stall = l->lean = 0;
@@ -100,20 +103,20 @@ void solo_meet(struct solo *s, uint64_t who, uint64_t how, uint64_t offset, uint
 
 void solo_tell_memo(struct solo *s, const struct solo_site *site, struct solo_memo *m)
 {
-    uint64_t offset = m->what >> 2 == UINT64_MAX >> 2 ? UINT64_MAX : m->what >> 2;
     bool was_here = m->what & 1;
+    uint64_t who = (uint64_t)site->data.cell << 32 | (uint32_t)(m->what >> 2);
 
     s->lean[site->is_write][was_here] += m->count;
     if (m->count)
-        solo_meet(s, m->who, solo_how(SIM_BEYOND, was_here ? MISS_replaced : MISS_cold, m->what >> 1 & 1, false),
-                  offset, m->count, m->count * solo_lean_stall(s));
+        solo_meet(s, who, solo_how(SIM_BEYOND, was_here ? MISS_replaced : MISS_cold, m->what >> 1 & 1, false),
+                  m->offset, m->count, m->count * s->lean_stall);
     m->count = 0;
 }
 
 void solo_end_window(struct solo *s, uint64_t reference)
 {
     s->window_end = s->watch.window(s->watch.context, reference, s->window_misses + s->window_lean,
-                                    s->window_stall + s->window_lean * solo_lean_stall(s));
+                                    s->window_stall + s->window_lean * s->lean_stall);
     s->window_misses = s->window_stall = s->window_lean = 0;
 }
 
@@ -139,11 +142,8 @@ static void count_runs(struct solo *s, struct solo_stretch *x)
 void solo_settle(struct solo *s)
 {
     for (struct solo_stretch *x = s->stretches; x; x = x->next) {
-        for (unsigned i = 0; i < x->sites; i++) {
+        for (unsigned i = 0; i < x->sites; i++)
             tell_site(s, x, &x->site[i]);
-            for (unsigned k = 0; k < SOLO_MEMOS; k++)
-                solo_tell_memo(s, &x->site[i], &x->site[i].memo[k]);
-        }
         count_path(x);
         count_runs(s, x);
     }
