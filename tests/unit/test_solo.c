@@ -9,7 +9,7 @@
 #include "solo_program.h"
 #include "study/profile/profile.h"
 
-enum { PROGRAMS = 170, MACHINES = 2, SHARED_PROGRAMS = 15, THREADS = 3, HOT = 112, USES = 50000 };
+enum { PROGRAMS = 170, MACHINES = 2, SHARED_PROGRAMS = 40, THREADS = 3, HOT = 112, USES = 50000 };
 
 /* ---- machines ---- */
 
@@ -232,11 +232,11 @@ static void what_is_counted_is_what_is_told(void)
     compare_all(PROGRAMS, 1, are_same);
 }
 
-/* When a turn ends is not the same, and so are misses. */
+/* When a turn ends is not the same, and so are misses, and what locks refer to. */
 static bool have_same_totals(const struct profile *a, const struct profile *b)
 {
-    bool same = a->references == b->references && a->result.references == b->result.references
-                && a->result.instructions == b->result.instructions && a->result.contexts == b->result.contexts;
+    bool same = a->references == b->references && a->result.instructions == b->result.instructions
+                && a->result.contexts == b->result.contexts;
 
     for (uint32_t i = 0; i < a->items || i < b->items; i++)
         same &= (i < a->items ? a->block[i].runs : 0) == (i < b->items ? b->block[i].runs : 0);
