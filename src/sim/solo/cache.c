@@ -92,6 +92,9 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
         for (unsigned k = 0; k < 2; k++)
             s->lean_hidden[i][k] = s->seen_as[s->lean_state[i]][k] ? 0 : SOLO_NONE;
     }
+    uint8_t alone = s->lean_state[0], written = s->silent[alone];
+    s->is_quiet = s->seen_as[alone][1] || (written && s->seen_as[written][1]);
+    s->is_far = s->fabric.config.memory >= s->level[0].latency;
     return 0;
 }
 

@@ -148,6 +148,15 @@ static inline uint32_t miss_leanly(struct solo *s, struct solo_stretch *x, struc
     return e;
 }
 
+/* A reference was counted, and is so again with its run, as if it were easy. */
+static inline void uncount_hit(struct solo *s, const struct solo_site *site)
+{
+    s->counts.reads -= site->kind != PEET_STORE;
+    s->counts.writes -= site->is_write;
+    s->counts.hits[0]--;
+    s->counts.stall -= site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
+}
+
 /* The same for a line that is read, and that the second cache has. */
 static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, const struct solo_site *site,
                                     struct solo_line *l, uint64_t addr, uint64_t now)
@@ -166,6 +175,34 @@ static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, cons
         x->path->part[site->part].stall += stall;
     }
     return stall;
+}
+
+/* The same for a line that no cache has; returns where it is then. */
+static inline uint32_t miss_far(struct solo *s, struct solo_stretch *x, const struct solo_site *site,
+                                struct solo_line *l, uint64_t addr)
+{
+    uint64_t line = addr >> s->shift, who = (uint64_t)site->data.cell << 32 | solo_lost_to(l);
+    uint64_t waited = s->counts.waited, hit = s->level[0].latency;
+    bool was_recent = solo_is_recent(s, l);
+
+    s->cell = site->data.cell + 1;
+    struct solo_outcome o = solo_touch(s, l, line, (enum peet_kind)site->kind, s->time.clock + site->issued);
+    bool unknown = is_unknown(s, site->data.cell, line, o.cause);
+    solo_use_untold(s, l);
+    uint64_t stall = o.stall - hit;
+    waited = s->counts.waited - waited;
+    s->time.bus += waited;
+    s->time.stall += stall - waited;
+    s->time.clock += stall;
+    uncount_hit(s, site);
+    if (!unknown) {
+        struct solo_leaf *part = &x->path->part[site->part];
+        solo_meet(s, who, solo_how(SIM_BEYOND, o.cause, was_recent, false), offset_in(&site->data, addr), 1, stall);
+        solo_see_window(s, solo_references(s), 1, stall);
+        part->misses++;
+        part->stall += stall;
+    }
+    return l->entry[0] - 1;
 }
 
 /* A reference that is not easy, at that time, in a run that is counted as if all were: returns how long it took beyond that and what is counted already. */
@@ -192,10 +229,7 @@ static uint64_t refer_site(struct solo *s, struct solo_stretch *x, struct solo_s
     uint64_t hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
     uint64_t stall = refer(s, x, site, addr, site->size, now);
 
-    s->counts.reads -= site->kind != PEET_STORE;
-    s->counts.writes -= site->is_write;
-    s->counts.hits[0]--;
-    s->counts.stall -= hit;
+    uncount_hit(s, site);
     s->time.stall -= hit;
     return stall - hit;
 }
@@ -270,6 +304,17 @@ static inline bool is_usable(const struct solo *s, const struct solo_group *g, c
     return !g->is_write || s->seen_as[state][1] || (s->silent[state] && s->seen_as[s->silent[state]][1]);
 }
 
+/* Whether a line that comes from memory can be used by all of a group. */
+static inline bool is_enough(const struct solo *s, const struct solo_group *g, const struct solo_site *first)
+{
+    return g->is_write == first->is_write || s->is_quiet;
+}
+
+static inline bool is_nowhere(const struct solo *s, const struct solo_line *l)
+{
+    return !l->entry[0] && (s->levels < 2 || !l->entry[1]) && (s->levels < 3 || !l->entry[2]);
+}
+
 void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
     struct solo_site *site = &x->site[g->from];
@@ -280,17 +325,19 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     if (e != UINT32_MAX && (s->first[e].seen[g->is_write] == line || solo_write_silently(s, e, line))) {
         if (s->first[e].stamp < s->recent.since)
             solo_use(s, l);
-    } else if (e == UINT32_MAX && s->is_lean && g->is_write == site->is_write) {
+    } else if (e == UINT32_MAX && s->is_lean && is_enough(s, g, site)) {
         e = miss_leanly(s, x, site, l, addr);
     } else if (e == UINT32_MAX && s->has_second && l->entry[1] && is_usable(s, g, l)) {
         s->time.clock += refer_second(s, x, site, l, addr, s->time.clock + site->issued);
         e = l->entry[0] - 1;
-        if (g->is_write && s->first[e].seen[1] != line)
-            solo_write_silently(s, e, line);
+    } else if (is_nowhere(s, l) && s->is_far && is_enough(s, g, site)) {
+        e = miss_far(s, x, site, l, addr);
     } else {
         solo_run_group(s, x, g, base);
         return;
     }
+    if (g->is_write && s->first[e].seen[1] != line)
+        solo_write_silently(s, e, line);
     g->hint = e;
     s->number += g->sites;
     s->first[e].stamp = s->number - 1; /* all others have found it */

@@ -261,6 +261,8 @@ struct solo {
     uint64_t lean_hidden[2][2]; /* by whether they wrote: what makes their line one that cannot be read, or written */
     uint8_t lean_state[2];      /*   and its state */
     uint64_t lean_stall;        /* how long a miss of one level waits beyond a hit */
+    bool is_quiet;              /* what a miss has read can be written without anything else */
+    bool is_far;                /* memory is farther away than the first cache */
     uint64_t second;            /* lines that the second cache had, */
     uint64_t lean[2][2],
         lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
