@@ -10,10 +10,9 @@
  *   rdi  the stretch                        rax, rcx, rdx, r10  scratch
  *   r9   in trips of a loop: in how many more of them all references stay on their lines
  * A stretch's own references are numbered from rbp on, which grows only behind them. Counts of trips are on the stack. */
+#include <stdlib.h>
 #include <sys/mman.h>
 
-#include "format/contexts.h"
-#include "format/trace.h"
 #include "sim/solo/code.h"
 
 enum { CODE_ROOM = 32 << 20 };
@@ -93,8 +92,8 @@ static uint32_t alignment(const struct solo_group *of, uint64_t line)
     return (uint32_t)(size - 1);
 }
 
-/* rdx: the line of a group whose base is in rax; rcx: its low bits, of a direct-mapped cache those that tell the entry. */
-static void find_line(struct gen *g, const struct solo_group *of, struct stub *stub)
+/* rdx: the first address of a group whose base is in rax, if all of it is in one line. */
+static void find_first(struct gen *g, const struct solo_group *of, struct stub *stub)
 {
     uint32_t mask = alignment(of, g->s->length);
     struct emit *e = &g->e;
@@ -151,7 +150,7 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
         emit_at(e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
         stub_if(g, stub, IF_NOT_BELOW);
     }
-    find_line(g, of, stub);
+    find_first(g, of, stub);
     if (g->is_even)
         see_trips(g, of);
     if (l->ways == 1) {
@@ -216,17 +215,12 @@ static void end_stub(struct gen *g, const struct stub *stub)
 
 /* ---- blocks ---- */
 
-static bool is_sum(const struct peet_compute *c)
-{
-    return c->op == PEET_OP_add;
-}
-
 static void compute(struct gen *g, const struct peet_block *b)
 {
     bool are_sums = true;
 
     for (unsigned i = 0; i < b->computes; i++)
-        are_sums &= is_sum(&b->compute[i]);
+        are_sums &= b->compute[i].op == PEET_OP_add;
     if (!are_sums) {
         emit_registers(&g->e, EMIT_LOAD, RDI, RBX);
         emit_constant(&g->e, RSI, (uintptr_t)b);
@@ -311,26 +305,28 @@ static bool is_small(const struct solo_item *it)
 void solo_code_make(struct solo *s, struct solo_item *it)
 {
     struct solo_code *c = &s->code;
+    struct gen *g = c->gen;
 
     if (!c->bytes || it->kind == SOLO_VARYING || it->kind == SOLO_EVENT || !is_small(it))
         return;
-    struct gen g = { .s = s, .e = { c->bytes, c->used, CODE_ROOM } };
-    emit_at(&g.e, EMIT_LEA, RAX, R12, 8 * (1 + (int64_t)it->slots));
-    emit_at(&g.e, EMIT_COMPARE, RAX, RBX, AT(word_end));
-    emit_jump_if(&g.e, IF_ABOVE, c->leave);
+    g->e = (struct emit){ c->bytes, c->used, CODE_ROOM };
+    g->stubs = 0;
+    emit_at(&g->e, EMIT_LEA, RAX, R12, 8 * (1 + (int64_t)it->slots));
+    emit_at(&g->e, EMIT_COMPARE, RAX, RBX, AT(word_end));
+    emit_jump_if(&g->e, IF_ABOVE, c->leave);
     if (it->kind == SOLO_LOOP)
-        code_loop(&g, it);
+        code_loop(g, it);
     else
-        make_block(&g, it);
-    emit_add_constant(&g.e, R12, 8 * (1 + it->slots));
-    go_on(&g);
-    for (unsigned i = 0; i < g.stubs; i++)
-        end_stub(&g, &g.stub[i]);
-    if (g.e.used > CODE_ROOM)
+        make_block(g, it);
+    emit_add_constant(&g->e, R12, 8 * (1 + it->slots));
+    go_on(g);
+    for (unsigned i = 0; i < g->stubs; i++)
+        end_stub(g, &g->stub[i]);
+    if (g->e.used > CODE_ROOM)
         return;
     it->code = c->bytes + c->used;
     it->has_code = true;
-    c->used = g.e.used;
+    c->used = g->e.used;
 }
 
 /* ---- what all of them use ---- */
@@ -396,13 +392,19 @@ void solo_code_init(struct solo *s)
 
     if (s->level[0].mask >= UINT32_MAX >> (ENTRY_BITS + 1))
         return;
-    void *p =
-        mmap(NULL, CODE_ROOM, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
-        return; /* solo.c can do it all */
+    struct gen *g = calloc(1, sizeof *g);
+    void *p = g ? mmap(NULL, CODE_ROOM, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                       -1, 0)
+                : MAP_FAILED;
+    if (p == MAP_FAILED) { /* solo.c can do it all */
+        free(g);
+        return;
+    }
     c->bytes = p;
-    struct gen g = { .s = s, .e = { c->bytes, 0, CODE_ROOM } };
-    make_common(&g);
+    c->gen = g;
+    g->s = s;
+    g->e = (struct emit){ c->bytes, 0, CODE_ROOM };
+    make_common(g);
     s->nobody = (struct solo_item){ .name = UINT64_MAX, .code = c->bytes + c->leave };
 #endif
     (void)s;
@@ -412,6 +414,7 @@ void solo_code_release(struct solo *s)
 {
     if (s->code.bytes)
         munmap(s->code.bytes, CODE_ROOM);
+    free(s->code.gen);
 }
 
 uint64_t *solo_code_run(struct solo *s, const struct solo_item *it, uint64_t *word, const uint64_t *end, uint64_t limit)

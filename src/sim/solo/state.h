@@ -214,6 +214,7 @@ enum { SOLO_OFTEN = 16 }; /* executions of an item that are worth it */
 struct solo_code {
     uint8_t *bytes; /* NULL: there can be none */
     size_t used;
+    struct gen *gen;
     size_t leave, group, elsewhere, enter; /* where that is done */
 };
 
