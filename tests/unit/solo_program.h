@@ -6,17 +6,12 @@
 
 #include "peet/trace.h"
 #include "tests/unit/check.h"
+#include "tests/unit/random.h"
 
 enum { BLOCKS = 24, LOOPS = 16, NODES = 8, VALUES = 5, OPERANDS = 100, INSNS = 6, SLOTS = 6, TEMPS = 4, ITEMS = 260 };
 enum { NEAT = 4 }; /* the first blocks, and the first loops, which are made of them */
 #define HOME UINT64_C(0x100000)
 #define FAR UINT64_C(0x7f0000000000)
-
-static inline uint64_t draw(uint64_t *state, uint64_t below)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (*state >> 33) % below;
-}
 
 /* ---- programs ---- */
 

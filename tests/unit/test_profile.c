@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "random.h"
 #include "study/profile/profile.h"
 #include "study/profile/recent.h"
 
@@ -23,12 +24,6 @@ struct made {
     struct peet_event event[OBJECTS];
     size_t count;
 };
-
-static uint64_t draw(uint64_t *state, uint64_t below)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (*state >> 33) % below;
-}
 
 /* Objects lie one behind the other, and not where lines begin. */
 static uint64_t start_of(uint32_t object)
