@@ -181,6 +181,11 @@ uint64_t sim_late(struct sim *s);
 
 /* Gives a place that is free something to do from that time on, if there is something. */
 void sim_employ(struct sim *s, struct place *p, uint64_t now);
+/* A context becomes ready at the time that it knows; the one that does so next does it now. */
+void sim_ready_later(struct sim *s, struct context *c);
+void sim_ready_next(struct sim *s);
+/* The context of a place has used its time, and others are ready. */
+void sim_give_way(struct sim *s, struct place *p);
 
 /* What the record at which a context is repeats. */
 static inline const struct peet_repeat *context_repeat(const struct context *c)

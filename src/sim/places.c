@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* Which context is where: those that wait, those that will be ready, and who gets a place when one is free. */
+#include <assert.h>
+
+#include "sim/state.h"
+
+/* ---- contexts that will be ready ---- */
+
+static bool comes_before(const struct context *a, const struct context *b)
+{
+    return a->wake_at != b->wake_at ? a->wake_at < b->wake_at : a->order < b->order;
+}
+
+void sim_ready_later(struct sim *s, struct context *c)
+{
+    size_t i = s->heap_count++;
+
+    c->order = s->woken++;
+    for (; i > 0 && comes_before(c, s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        s->heap[i] = s->heap[(i - 1) / 2];
+    s->heap[i] = c;
+}
+
+static struct context *heap_pop(struct sim *s)
+{
+    struct context *first = s->heap[0], *last = s->heap[--s->heap_count];
+    size_t i = 0;
+
+    for (size_t child; (child = 2 * i + 1) < s->heap_count; i = child) {
+        if (child + 1 < s->heap_count && comes_before(s->heap[child + 1], s->heap[child]))
+            child++;
+        if (!comes_before(s->heap[child], last))
+            break;
+        s->heap[i] = s->heap[child];
+    }
+    s->heap[i] = last;
+    return first;
+}
+
+/* ---- who is where ---- */
+
+static void leave_place(struct place *p)
+{
+    p->context->place = NULL;
+    p->context = NULL;
+    p->runs = false;
+    p->ahead = 0;
+    p->lead.is_on = false;
+}
+
+static void take_place(struct sim *s, struct place *p, struct context *c, uint64_t now)
+{
+    place_spend(p, now, (enum time_kind)p->empty_as);
+    p->empty_as = TIME_idle;
+    if (c->sched.last != (int)p->number || p->seen.switches == 0) {
+        p->seen.switches++;
+        if (p->seen.switches > 1)
+            place_spend(p, p->clock + s->config.switch_cost, TIME_change);
+    }
+    c->sched.last = (int)p->number;
+    c->party.cpu = p->cpu;
+    c->status = STATUS_RUNNING;
+    c->place = p;
+    p->context = c;
+    c->hard++; /* what a trip had found here may be gone */
+    p->began = p->clock;
+    p->runs = true;
+    s->is_changed = true;
+}
+
+void sim_employ(struct sim *s, struct place *p, uint64_t now)
+{
+    struct sched_context *c = sched_pick(&s->scheduler, p->number, now > p->clock ? now : p->clock);
+
+    if (c)
+        take_place(s, p, &s->context[c->number], now);
+}
+
+/* A place for a context that has become ready: an idle one, or one whose context only waits. */
+static struct place *find_place(struct sim *s, const struct context *c)
+{
+    struct place *best = NULL;
+
+    for (uint32_t i = 0; i < s->places; i++) {
+        struct place *p = &s->place[i];
+        if (!p->context && (!best || best->context || (int)p->number == c->sched.last))
+            best = p;
+        else if (!best && p->context && p->context->status == STATUS_WAITING)
+            best = p;
+    }
+    return best;
+}
+
+static void become_ready(struct sim *s, struct context *c)
+{
+    uint64_t now = c->wake_at;
+    struct place *p = find_place(s, c);
+
+    c->status = STATUS_READY;
+    sched_ready(&s->scheduler, &c->sched, now);
+    if (p && p->context) { /* who waits there makes room */
+        place_spend(p, now, (enum time_kind)p->context->waits_as);
+        leave_place(p);
+    }
+    if (p)
+        sim_employ(s, p, now);
+    for (uint32_t i = 0; s->scheduler.count > 0 && i < s->places; i++) /* from now on their quanta matter */
+        sim_take_back(s, &s->place[i], now, 0);
+}
+
+void sim_ready_next(struct sim *s)
+{
+    become_ready(s, heap_pop(s));
+    s->is_changed = true;
+}
+
+void sim_give_way(struct sim *s, struct place *p)
+{
+    struct context *c = p->context;
+
+    leave_place(p);
+    s->is_changed = true;
+    c->status = STATUS_READY;
+    sched_ready(&s->scheduler, &c->sched, p->clock);
+    sim_employ(s, p, p->clock);
+}
+
+void sim_wait(struct sim *s, struct context *c, struct object *o, enum time_kind as)
+{
+    struct place *p = c->place;
+
+    c->status = STATUS_WAITING;
+    c->object = o;
+    c->waits_as = (uint8_t)as;
+    p->runs = false;
+    s->is_changed = true;
+    if (!s->config.waits_busily || s->scheduler.count > 0) {
+        leave_place(p);
+        sim_employ(s, p, p->clock);
+        if (!p->context)
+            p->empty_as = (uint8_t)as;
+    }
+}
+
+void sim_wake(struct sim *s, struct context *c, uint64_t when)
+{
+    assert(c->status == STATUS_WAITING || c->status == STATUS_UNBORN);
+    s->is_changed = true;
+    when += sim_late(s);
+    if (c->place) {
+        place_spend(c->place, when, (enum time_kind)c->waits_as);
+        c->status = STATUS_RUNNING;
+        c->place->runs = true;
+        return;
+    }
+    c->status = STATUS_READY;
+    c->wake_at = when;
+    sim_ready_later(s, c);
+}
