@@ -10,6 +10,7 @@
  *   rdi  the stretch                        rax, rcx, rdx, r10  scratch
  *   r9   in trips of a loop: in how many more of them all references stay on their lines
  * A stretch's own references are numbered from rbp on, which grows only behind them. Counts of trips are on the stack. */
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -274,8 +275,10 @@ static void go_on(struct gen *g)
     emit_jump_if(e, IF_NOT_BELOW, leave);
     emit_at(e, EMIT_COMPARE, R14, RBX, AT(limit));
     emit_jump_if(e, IF_NOT_BELOW, leave);
-    emit_at(e, EMIT_COMPARE, RBP, RBX, AT(until));
-    emit_jump_if(e, IF_NOT_BELOW, leave);
+    if (g->s->watch.knows) { /* samples have borders */
+        emit_at(e, EMIT_COMPARE, RBP, RBX, AT(until));
+        emit_jump_if(e, IF_NOT_BELOW, leave);
+    }
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
     emit_constant(e, RCX, SOLO_NAME_FACTOR);
     emit_registers(e, EMIT_MULTIPLY, RCX, RAX);
@@ -425,6 +428,7 @@ uint64_t *solo_code_run(struct solo *s, const struct solo_item *it, uint64_t *wo
     s->word_end = end;
     s->limit = limit;
     s->until = s->border == UINT64_MAX ? UINT64_MAX : s->border + s->apart;
+    assert(s->until == UINT64_MAX || s->watch.knows);
     begin(s, word, it->code);
     return s->word;
 }

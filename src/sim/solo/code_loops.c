@@ -190,18 +190,11 @@ static bool settle(struct gen *g, const struct solo_item *it)
     return true;
 }
 
-void code_loop(struct gen *g, const struct solo_item *it)
+/* The same by a call, if the loop ends before there is something else to do. */
+static void settle_apart(struct gen *g, const struct solo_item *it)
 {
     struct emit *e = &g->e;
-    size_t is_ready = 0;
 
-    emit_constant(e, RAX, UINT64_MAX);
-    emit_at(e, EMIT_COMPARE, RAX, RBX, AT(until));
-    size_t is_short = emit_jump_if(e, IF_NOT_EQUAL, 0);
-    if (settle(g, it))
-        is_ready = emit_jump(e, 0);
-    g->in_words = false;
-    emit_here(e, is_short);
     emit_at(e, EMIT_STORE, RBP, RBX, AT(number));
     emit_registers(e, EMIT_LOAD, RDI, RBX);
     emit_constant(e, RSI, (uintptr_t)it);
@@ -209,8 +202,13 @@ void code_loop(struct gen *g, const struct solo_item *it)
     code_call(g, (uintptr_t)call_loop);
     emit_and_constant(e, RAX, 1);
     emit_jump_if(e, IF_EQUAL, g->s->code.leave);
-    if (is_ready)
-        emit_here(e, is_ready);
+}
+
+void code_loop(struct gen *g, const struct solo_item *it)
+{
+    if (g->s->watch.knows || !settle(g, it))
+        settle_apart(g, it);
+    g->in_words = false;
     for (unsigned i = 0; i < it->item->loop->nodes;)
         i = make_node(g, it, i, 0);
 }
