@@ -50,11 +50,8 @@ is_fresh() { # FILE
 recorded() { # PROGRAM
     local size
     read -ra size <<<"-p 1 $(size_of "$1")"
-    is_fresh "$kept/$1.peet" && [ -s "$kept/$1.times" ] && return
-    timed "$kept/said" "$build/workloads/plain/$1" "${size[@]}"
-    echo "plain $seconds" >"$kept/$1.times"
+    is_fresh "$kept/$1.peet" && return
     timed "$kept/said" "$peet" record -o "$kept/$1.peet" -- "$build/workloads/peet/$1" "${size[@]}"
-    echo "record $seconds" >>"$kept/$1.times"
 }
 
 # What memspy.c says of all programs, with their names in front, as $kept/all; misses over time as $kept/PROGRAM.series.
@@ -68,14 +65,38 @@ measured() {
     done >"$kept/all"
 }
 
-# The tables of peet profile on the 128 KB cache, as $kept/PROGRAM.NAME.csv; its CPU time goes to the program's times.
+# The tables of peet profile on the 128 KB cache, of the trace, as $kept/PROGRAM.NAME.csv.
 profiled() { # PROGRAM NAME OPTION…
     local p=$1 name=$2
     shift 2
     recorded "$p"
-    is_fresh "$kept/$p.$name.csv" && [ "$kept/$p.$name.csv" -nt "$kept/$p.peet" ] && grep -q "^$name " "$kept/$p.times" && return
+    is_fresh "$kept/$p.$name.csv" && [ "$kept/$p.$name.csv" -nt "$kept/$p.peet" ] && return
     timed "$kept/said" "$peet" profile -m memspy-128k --top 0 --format csv -o "$kept/$p.$name.csv" "$@" "$kept/$p.peet"
-    echo "$name $seconds" >>"$kept/$p.times"
+}
+
+# CPU time of a program, the least of three runs, and of peet profile while it runs, as NAME SECONDS in $kept/PROGRAM.ran.
+least() { # COMMAND…
+    local i best=
+    for i in 1 2 3; do
+        timed "$kept/said" "$@"
+        best=$(awk -v a="${best:-$seconds}" -v b="$seconds" 'BEGIN { print (a < b ? a : b) }')
+    done
+    seconds=$best
+}
+ran() { # PROGRAM NAME COMMAND…: the program's own arguments are put behind it
+    local p=$1 name=$2 size
+    shift 2
+    is_fresh "$kept/$p.ran" || : >"$kept/$p.ran"
+    grep -q "^$name " "$kept/$p.ran" && return
+    read -ra size <<<"-p 1 $(size_of "$p")"
+    least "$@" "${size[@]}"
+    echo "$name $seconds" >>"$kept/$p.ran"
+}
+ran_plain() { ran "$1" plain "$build/workloads/plain/$1"; } # PROGRAM
+ran_profiled() {                                             # PROGRAM NAME OPTION…
+    local p=$1 name=$2
+    shift 2
+    ran "$p" "$name" "$peet" profile -m memspy-128k "$@" -- "$build/workloads/peet/$p"
 }
 
 # awk over what was measured, in these arrays; i is a sampling: program, cache, length, every. Rates are in percent.
