@@ -90,9 +90,12 @@ static void scan_c_library(struct traps *t, const ZydisDecoder *d, const struct 
     const uint8_t *low = (const uint8_t *)(uintptr_t)m->start, *end = (const uint8_t *)(uintptr_t)m->end;
     const uint8_t *generic = (const uint8_t *)(uintptr_t)function;
 
-    for (const uint8_t *p = low; p + CALL_BYTES <= end; p++)
+    for (const uint8_t *second = low + 1; second < end && (second = memchr(second, 0x05, (size_t)(end - second)));
+         second++) {
+        const uint8_t *p = second - 1;
         if (is_call(p) && (has_number(d, low, p) || (p > generic && p < generic + NEAR)))
             add(t, p);
+    }
 }
 
 /* One instruction after the other. */
