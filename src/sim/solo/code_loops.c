@@ -204,11 +204,33 @@ static void settle_apart(struct gen *g, const struct solo_item *it)
     emit_jump_if(e, IF_EQUAL, g->s->code.leave);
 }
 
+/* Of a linear loop: leaves it to solo.c if there is something else to do before it ends. */
+static void see_border(struct gen *g, const struct item *item)
+{
+    struct emit *e = &g->e;
+
+    g->in_words = false;
+    code_load(g, RAX, PEET_SRC_SLOT + item->count);
+    emit_registers(e, EMIT_LOAD, RCX, RAX);
+    emit_shift(e, RCX, false, LINEAR_TRIP_BITS);
+    emit_jump_if(e, IF_NOT_EQUAL, g->s->code.leave);
+    emit_multiply_constant(e, RAX, RAX, (int32_t)item->trip_references);
+    emit_add_constant(e, RAX, (int32_t)item->references);
+    emit_registers(e, EMIT_ADD, RAX, RBP);
+    emit_at(e, EMIT_COMPARE, RAX, RBX, AT(until));
+    emit_jump_if(e, IF_NOT_BELOW, g->s->code.leave);
+}
+
 void code_loop(struct gen *g, const struct solo_item *it)
 {
-    if (g->s->watch.knows || !settle(g, it))
+    const struct item *item = it->item;
+    bool has_border = g->s->watch.knows, is_small = item->linear && code_fits(item->references);
+
+    if ((has_border && !is_small) || !settle(g, it))
         settle_apart(g, it);
+    else if (has_border)
+        see_border(g, item);
     g->in_words = false;
-    for (unsigned i = 0; i < it->item->loop->nodes;)
+    for (unsigned i = 0; i < item->loop->nodes;)
         i = make_node(g, it, i, 0);
 }
