@@ -20,60 +20,14 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "map/chosen.h"
-#include "map/touched.h"
-
-enum {
-    ROOM = 4096,      /* records that are expanded or copied at a time */
-    LEAST_SKIP = 512, /* references: to leave out fewer costs more than to look at them */
-};
-
-struct lane {                         /* a thread */
-    struct peet_batch raw;            /* as the source behind gave it, */
-    size_t in_raw;                    /*   and the next record of it */
-    const struct peet_repeat *repeat; /* of raw, that is being expanded; or NULL */
-    uint64_t trip;                    /* the next one of it */
-    struct peet_batch part;           /* that is looked at: of raw, or expanded trips */
-    size_t at;                        /* the next record of it */
-    struct peet_record *expanded, *copy;
-    size_t expanded_room, copy_room;
-    struct peet_event *event; /* of the copy */
-    size_t event_room, events;
-    bool is_on, has_gap;
-    uint64_t now;               /* references so far */
-    uint64_t period, from, end; /* of the window that is open, or comes next */
-    uint64_t gap_instructions, gap_references;
-    struct peet_record gap;
-    struct peet_event gap_event;
-    uint64_t random;
-    bool has_words;    /* who asks for words sees to windows, and tells of gaps */
-    uint64_t left_out; /* references that the source behind did not show */
-    struct sample_counts counts;
-};
-
-struct sampler {
-    struct source source;
-    struct source *inner;
-    struct sample_config config;
-    unsigned line_bits;
-    struct lane **lane; /* by context; NULL: it has not been asked for */
-    void (*passed)(void *user, uint32_t context, const struct peet_record *block); /* or NULL */
-    void *user;
-    struct chosen chosen;
-    struct touched touched;
-    bool has_left_out; /* the source behind, something */
-};
-
-static int no_memory(struct peet_err *err)
-{
-    return err_set(err, PEET_ERR_MEMORY, "no memory for samples");
-}
+#include "map/sampler.h"
 
 static int touch(struct sampler *s, uint32_t process, uint64_t addr, uint64_t size, struct peet_err *err)
 {
     uint64_t last = addr + (size ? size - 1 : 0);
 
-    return touched_add(&s->touched, process, addr >> s->line_bits, last >> s->line_bits) < 0 ? no_memory(err) : 0;
+    return touched_add(&s->touched, process, addr >> s->line_bits, last >> s->line_bits) < 0 ? sample_no_memory(err)
+                                                                                             : 0;
 }
 
 bool sample_was_touched(const struct source *source, uint32_t context, uint64_t line)
@@ -140,47 +94,6 @@ static void enter_block(const struct sampler *s, struct lane *l)
     find_next_window(s, l);
     l->is_on = l->now >= l->from;
     l->counts.windows += l->is_on && !was_on; /* two that touch each other are one */
-}
-
-/* ---- events that are references ---- */
-
-struct range {
-    uint64_t addr, size;
-    bool is_write;
-};
-
-/* What library code refers to; returns how many ranges it has. */
-static unsigned ranges_of(const struct peet_event *e, struct range ret[2])
-{
-    switch (e->kind) {
-    case PEET_EV_range_read: ret[0] = (struct range){ e->arg[0], e->arg[1], false }; return 1;
-    case PEET_EV_range_write: ret[0] = (struct range){ e->arg[0], e->arg[1], true }; return 1;
-    case PEET_EV_range_copy:
-        ret[0] = (struct range){ e->arg[1], e->arg[2], false };
-        ret[1] = (struct range){ e->arg[0], e->arg[2], true };
-        return 2;
-    case PEET_EV_range_compare:
-        ret[0] = (struct range){ e->arg[0], e->arg[2], false };
-        ret[1] = (struct range){ e->arg[1], e->arg[2], false };
-        return 2;
-    default: return 0;
-    }
-}
-
-static uint64_t lines_in(const struct sampler *s, const struct range *r)
-{
-    return r->size ? ((r->addr + r->size - 1) >> s->line_bits) - (r->addr >> s->line_bits) + 1 : 0;
-}
-
-/* Of the event at hand, as it stands in the lane. */
-static uint64_t range_references(const struct sampler *s, const struct peet_event *e)
-{
-    struct range r[2];
-    uint64_t n = 0;
-
-    for (unsigned i = 0, count = ranges_of(e, r); i < count; i++)
-        n += lines_in(s, &r[i]);
-    return n;
 }
 
 /* ---- reading ---- */
@@ -257,13 +170,13 @@ static int skip_trips(struct sampler *s, uint32_t context, struct lane *l, struc
 static int expand_trips(struct lane *l, struct peet_err *err)
 {
     const struct peet_repeat *n = l->repeat;
-    uint64_t left = n->times - l->trip, trips = n->count < ROOM ? ROOM / n->count : 1;
+    uint64_t left = n->times - l->trip, trips = n->count < SAMPLE_ROOM ? SAMPLE_ROOM / n->count : 1;
 
     if (n->count > l->expanded_room || !l->expanded) {
-        size_t room = n->count > ROOM ? n->count : ROOM;
+        size_t room = n->count > SAMPLE_ROOM ? n->count : SAMPLE_ROOM;
         struct peet_record *more = realloc(l->expanded, room * sizeof *more);
         if (!more)
-            return no_memory(err);
+            return sample_no_memory(err);
         l->expanded = more;
         l->expanded_room = room;
     }
@@ -386,15 +299,15 @@ static int pass_over(struct sampler *s, uint32_t context, struct lane *l, struct
             if (s->passed)
                 s->passed(s->user, context, r);
         } else if (r->kind == PEET_EVENT) {
-            struct range range[2];
+            struct sample_range range[2];
             const struct peet_event *event = &l->part.events[r->id];
-            unsigned ranges = ranges_of(event, range);
+            unsigned ranges = sample_ranges(event, range);
             bool is_gap = ranges == 0 && take_gap(s, context, l, event);
             if (ranges == 0 && !is_gap)
                 return 0;
             l->gap_references += is_gap ? event->arg[1] : 0;
             for (unsigned i = 0; i < ranges && e == 0; i++) {
-                uint64_t lines = lines_in(s, &range[i]);
+                uint64_t lines = sample_lines(s, &range[i]);
                 l->gap_references += lines;
                 l->now += lines;
                 e = lines ? touch(s, process, range[i].addr, range[i].size, err) : 0;
@@ -445,7 +358,7 @@ static size_t find_end(struct sampler *s, struct lane *l)
             l->counts.instructions += r->size;
         } else {
             const struct peet_event *e = r->kind == PEET_EVENT ? &l->part.events[r->id] : NULL;
-            uint64_t n = e ? range_references(s, e) : 1;
+            uint64_t n = e ? sample_range_references(s, e) : 1;
             if (e && is_left_out(s, e))
                 break;
             l->counts.seen += n;
@@ -467,105 +380,6 @@ bool sample_has_set(const struct source *source, uint64_t set)
     return !chosen_some(&s->chosen) || chosen_has(&s->chosen, set);
 }
 
-static int put_record(struct lane *l, size_t n, const struct peet_record *r, struct peet_err *err)
-{
-    if (n >= l->copy_room) {
-        size_t room = l->copy_room ? 2 * l->copy_room : ROOM;
-        struct peet_record *more = realloc(l->copy, room * sizeof *more);
-        if (!more)
-            return no_memory(err);
-        l->copy = more;
-        l->copy_room = room;
-    }
-    l->copy[n] = *r;
-    return 0;
-}
-
-static int put_event(struct lane *l, size_t *n, const struct peet_event *e, struct peet_err *err)
-{
-    struct peet_record r = { .addr = e->arg[0], .id = (uint32_t)l->events, .kind = PEET_EVENT };
-
-    if (l->events >= l->event_room) {
-        size_t room = l->event_room ? 2 * l->event_room : 64;
-        struct peet_event *more = realloc(l->event, room * sizeof *more);
-        if (!more)
-            return no_memory(err);
-        l->event = more;
-        l->event_room = room;
-    }
-    l->event[l->events++] = *e;
-    return put_record(l, (*n)++, &r, err);
-}
-
-static int put_ranges(struct sampler *s, struct lane *l, size_t *n, const struct peet_event *e, struct peet_err *err)
-{
-    struct range range[2];
-    unsigned ranges = ranges_of(e, range);
-
-    for (unsigned i = 0; i < ranges; i++) {
-        uint64_t at = range[i].addr, end = at + range[i].size, size;
-        l->counts.other_sets += lines_in(s, &range[i]);
-        for (; chosen_piece(&s->chosen, &at, end, &size); at += size) {
-            struct peet_event piece = { .kind = range[i].is_write ? PEET_EV_range_write : PEET_EV_range_read,
-                                        .args = 2,
-                                        .site = e->site,
-                                        .arg = { at, size } };
-            int r = put_event(l, n, &piece, err);
-            if (r < 0)
-                return r;
-            l->counts.other_sets -= lines_in(s, &(struct range){ at, size, false });
-        }
-    }
-    return 0;
-}
-
-static int put_reference(struct sampler *s, struct lane *l, size_t *n, const struct peet_record *r,
-                         struct peet_err *err)
-{
-    uint64_t at = r->addr, end = at + (r->size ? r->size : 1), size;
-    bool is_in = false;
-    int e = 0;
-
-    for (; e == 0 && chosen_piece(&s->chosen, &at, end, &size); at += size) {
-        struct peet_record piece = *r;
-        piece.addr = at;
-        piece.size = r->size ? (uint32_t)size & PEET_MAX_SIZE : 0;
-        e = put_record(l, (*n)++, &piece, err);
-        is_in = true;
-    }
-    l->counts.other_sets += !is_in;
-    return e;
-}
-
-/* What of these records is seen, copied. */
-static int copy_chosen(struct sampler *s, struct lane *l, size_t count, struct peet_batch *ret, struct peet_err *err)
-{
-    size_t n = 0;
-
-    l->events = 0;
-    for (size_t i = l->at; i < l->at + count; i++) {
-        const struct peet_record *r = &l->part.records[i];
-        struct range range[2];
-        int e;
-        if (r->kind == PEET_BLOCK)
-            e = put_record(l, n++, r, err);
-        else if (r->kind != PEET_EVENT)
-            e = put_reference(s, l, &n, r, err);
-        else if (ranges_of(&l->part.events[r->id], range) > 0)
-            e = put_ranges(s, l, &n, &l->part.events[r->id], err);
-        else
-            e = put_event(l, &n, &l->part.events[r->id], err);
-        if (e < 0)
-            return e;
-    }
-    *ret = l->part;
-    ret->records = l->copy;
-    ret->events = l->event;
-    ret->event_count = l->events;
-    ret->count = n;
-    return 0;
-}
-
 /* Events between windows that follow each other, and all of a window that the part has. */
 static int show(struct sampler *s, struct lane *l, struct peet_batch *ret, struct peet_err *err)
 {
@@ -574,7 +388,7 @@ static int show(struct sampler *s, struct lane *l, struct peet_batch *ret, struc
     if (l->is_on || l->part.records[l->at].kind == PEET_BLOCK)
         count = find_end(s, l);
     if (chosen_some(&s->chosen)) {
-        int r = copy_chosen(s, l, count, ret, err);
+        int r = sample_copy(s, l, count, ret, err);
         if (r < 0)
             return r;
     } else {
@@ -739,7 +553,7 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
 
     if (!s) {
         source_free(inner);
-        return r < 0 ? r : no_memory(err);
+        return r < 0 ? r : sample_no_memory(err);
     }
     s->inner = inner;
     s->config = *config;
@@ -753,7 +567,7 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
         || (config->sets > 0 && config->one_in > 1
             && chosen_init(&s->chosen, config->sets, config->one_in, config->seed, s->line_bits) < 0)) {
         free_sampler(&s->source);
-        return no_memory(err);
+        return sample_no_memory(err);
     }
     if (inner->kind->skip && inner->kind->words && has_windows(s) && !chosen_some(&s->chosen))
         s->source.kind = &WORD_SAMPLER;
