@@ -105,6 +105,25 @@ verdict "a program is profiled while it runs as its trace is" "$(
         diff "$TMP/recorded" "$TMP/running" | head -n 5
     done
 )"
+verdict "so are the lines of programs with loops of all kinds" "$(
+    while read -r name arguments; do
+        # shellcheck disable=SC2086
+        {
+            "$peet" record -o "$TMP/same.peet" -- "$PEET_BUILD/workloads/peet/$name" -p 1 $arguments >/dev/null 2>&1
+            "$peet" profile $anywhere --top 0 --format csv "$TMP/same.peet" 2>"$TMP/err" | grep -E "^lines,(${name%-con}\\.[ch])" >"$TMP/recorded"
+            "$peet" profile $anywhere --top 0 --format csv -o "$TMP/csv" -- "$PEET_BUILD/workloads/peet/$name" -p 1 $arguments >/dev/null 2>"$TMP/err" || cat "$TMP/err"
+        }
+        grep -E "^lines,(${name%-con}\\.[ch])" "$TMP/csv" >"$TMP/running"
+        [ "$(wc -l <"$TMP/recorded")" -gt 30 ] || echo "$name: $(wc -l <"$TMP/recorded") rows"
+        diff "$TMP/recorded" "$TMP/running" | head -n 3
+    done <<END
+fft -m 8
+matmat -n 32
+lu-con -n 48
+shallow -s 1
+radix -n 20k
+END
+)"
 cat >"$TMP/ends.c" <<'END'
 #include <signal.h>
 #include <string.h>
