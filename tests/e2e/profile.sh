@@ -105,15 +105,17 @@ verdict "a program is profiled while it runs as its trace is" "$(
         diff "$TMP/recorded" "$TMP/running" | head -n 5
     done
 )"
+lines_of() { grep -E "^lines,${1%-con}\\.[ch]:" "$2" | cut -d , -f 1-4,6-; } # NAME FILE: but for shares of the whole, in which arguments lie somewhere else
 verdict "so are the lines of programs with loops of all kinds" "$(
     while read -r name arguments; do
         # shellcheck disable=SC2086
         {
             "$peet" record -o "$TMP/same.peet" -- "$PEET_BUILD/workloads/peet/$name" -p 1 $arguments >/dev/null 2>&1
-            "$peet" profile $anywhere --top 0 --format csv "$TMP/same.peet" 2>"$TMP/err" | grep -E "^lines,(${name%-con}\\.[ch])" >"$TMP/recorded"
+            "$peet" profile $anywhere --top 0 --format csv "$TMP/same.peet" >"$TMP/csv" 2>"$TMP/err" || cat "$TMP/err"
+            lines_of "$name" "$TMP/csv" >"$TMP/recorded"
             "$peet" profile $anywhere --top 0 --format csv -o "$TMP/csv" -- "$PEET_BUILD/workloads/peet/$name" -p 1 $arguments >/dev/null 2>"$TMP/err" || cat "$TMP/err"
         }
-        grep -E "^lines,(${name%-con}\\.[ch])" "$TMP/csv" >"$TMP/running"
+        lines_of "$name" "$TMP/csv" >"$TMP/running"
         [ "$(wc -l <"$TMP/recorded")" -gt 30 ] || echo "$name: $(wc -l <"$TMP/recorded") rows"
         diff "$TMP/recorded" "$TMP/running" | head -n 3
     done <<END
