@@ -8,8 +8,8 @@
 enum { MAIN = 0x1000, CALLEE = 0x2000, OTHER = 0x3000, LENGTH = 5, DEEP = 14, STEPS = 20000, SITES = 6 };
 
 static struct paths paths;
-static struct path_way way;
-static enum path_turn turn; /* of the last block */
+static struct solo_way way;
+static enum solo_turn turn; /* of the last block */
 
 /* A block at that address whose last instruction is of a class: its node. */
 static uint32_t block(uint64_t addr, enum peet_class class)
@@ -17,16 +17,14 @@ static uint32_t block(uint64_t addr, enum peet_class class)
     struct peet_insn last = { .addr = addr, .length = LENGTH, .class = (uint8_t) class };
 
     paths_turn(&paths, 0, addr, &last, turn, &way);
-    turn = class == PEET_CL_call || class == PEET_CL_return ? PATH_MOVED
-           : class == PEET_CL_jump                          ? PATH_JUMPED
-                                                            : PATH_ON;
+    turn = class == PEET_CL_call || class == PEET_CL_return ? SOLO_MOVES : class == PEET_CL_jump ? SOLO_JUMPS : SOLO_ON;
     return way.node;
 }
 
 static void begin(void)
 {
     paths_init(&paths, NULL);
-    turn = PATH_ON;
+    turn = SOLO_ON;
 }
 
 static void a_call_leads_to_a_node_of_its_own_and_a_return_back(void)
@@ -36,7 +34,7 @@ static void a_call_leads_to_a_node_of_its_own_and_a_return_back(void)
     CHECK(there != home);
     CHECK_EQ(paths.node[there].parent, home);
     CHECK_EQ(paths.node[there].call, MAIN);
-    CHECK_EQ(paths_back(&paths, 0), MAIN + LENGTH);
+    CHECK_EQ(way.back, MAIN + LENGTH);
     CHECK_EQ(block(CALLEE + LENGTH, PEET_CL_return), there);
     CHECK_EQ(block(MAIN + LENGTH, PEET_CL_call), home);
     CHECK(block(CALLEE, PEET_CL_plain) != there); /* it is another call */
@@ -61,7 +59,7 @@ static void jumps_out_of_several_calls_go_back_to_the_one_that_continues(void)
     block(CALLEE, PEET_CL_call);
     block(OTHER, PEET_CL_return); /* of longjmp, say */
     CHECK_EQ(block(MAIN + LENGTH, PEET_CL_plain), home);
-    CHECK_EQ(paths_back(&paths, 0), 0);
+    CHECK_EQ(way.back, 0);
     paths_release(&paths);
 }
 
@@ -90,16 +88,16 @@ static void what_recursion_does_is_added_up(void)
 /* What sim/solo does: a block that goes on as it was to is not told. */
 struct follower {
     struct paths paths;
-    struct path_way way;
-    enum path_turn turn;
+    struct solo_way way;
+    enum solo_turn turn;
     uint32_t node;
 };
 
-static void follow(struct follower *f, uint64_t addr, const struct peet_insn *last, enum path_turn to)
+static void follow(struct follower *f, uint64_t addr, const struct peet_insn *last, enum solo_turn to)
 {
-    if (f->turn == PATH_MOVED && to == PATH_ON && (addr == f->way.there) != f->way.is_call) {
+    if (f->turn == SOLO_MOVES && to == SOLO_ON && (addr == f->way.there) != f->way.is_call) {
         f->node = f->way.next;
-    } else if (f->turn == PATH_MOVED || to == PATH_MOVED || f->turn == PATH_JUMPED) {
+    } else if (f->turn == SOLO_MOVES || to == SOLO_MOVES || f->turn == SOLO_JUMPS) {
         paths_turn(&f->paths, 0, addr, last, f->turn, &f->way);
         f->node = f->way.node;
     }
@@ -110,7 +108,7 @@ static void blocks_that_go_on_as_they_were_to_need_not_be_told(void)
 {
     static const enum peet_class CLASSES[] = { PEET_CL_plain, PEET_CL_plain, PEET_CL_jump, PEET_CL_call,
                                                PEET_CL_return };
-    struct follower f = { .turn = PATH_ON };
+    struct follower f = { .turn = SOLO_ON };
     uint64_t random = 3, back[STEPS + 1], addr = MAIN, wrong = 0;
     unsigned depth = 0;
 

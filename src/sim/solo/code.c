@@ -30,49 +30,55 @@ static void call_compute(struct solo *s, const struct peet_block *b, const uint6
     block_compute(b, s->src);
 }
 
-static struct stub *add_stub(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
+static struct detour *add_detour(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
 {
-    struct stub *stub = &g->stub[g->stubs++];
+    struct detour *detour = &g->detour[g->detours++];
 
-    *stub = (struct stub){ .stretch = x, .group = of };
-    return stub;
+    *detour = (struct detour){ .stretch = x, .group = of };
+    return detour;
 }
 
-static void stub_if(struct gen *g, struct stub *stub, enum emit_condition c)
+static void detour_if(struct gen *g, struct detour *detour, enum emit_condition c)
 {
-    stub->way[stub->ways++] = emit_jump_if(&g->e, c, 0);
+    detour->way[detour->ways++] = emit_jump_if(&g->e, c, 0);
 }
 
 /* ---- stretches ---- */
 
 void code_enter(struct gen *g, struct solo_stretch *x)
 {
-    struct stub *stub = add_stub(g, x, NULL);
+    struct detour *detour = add_detour(g, x, NULL);
 
     emit_constant(&g->e, RDI, (uintptr_t)x);
     if (x->turn == SOLO_MOVES) {
-        stub->way[stub->ways++] = emit_jump(&g->e, 0);
+        detour->way[detour->ways++] = emit_jump(&g->e, 0);
     } else {
         emit_compare_byte(&g->e, RBX, AT(turn), SOLO_ON);
-        stub_if(g, stub, IF_NOT_EQUAL);
+        detour_if(g, detour, IF_NOT_EQUAL);
         emit_at(&g->e, EMIT_LOAD, RAX, RBX, AT(current));
         emit_at(&g->e, EMIT_COMPARE, RAX, RDI, STRETCH_AT(current));
-        stub_if(g, stub, IF_NOT_EQUAL);
+        detour_if(g, detour, IF_NOT_EQUAL);
         if (x->turn)
             emit_store_byte(&g->e, RBX, AT(turn), x->turn);
         emit_at(&g->e, EMIT_STORE, RDI, RBX, AT(last));
     }
-    stub->back = g->e.used;
+    detour->back = g->e.used;
+}
+
+/* rax = a + (b << by) */
+static void load_both(struct gen *g, unsigned a, unsigned b, unsigned by)
+{
+    code_load(g, RAX, a);
+    if (b != PEET_SRC_ZERO) {
+        code_load(g, RCX, b);
+        emit_shift(&g->e, RCX, true, by);
+        emit_registers(&g->e, EMIT_ADD, RAX, RCX);
+    }
 }
 
 void code_load_base(struct gen *g, const struct solo_group *of)
 {
-    code_load(g, RAX, of->base);
-    if (of->index != PEET_SRC_ZERO) {
-        code_load(g, RCX, of->index);
-        emit_shift(&g->e, RCX, true, of->scale);
-        emit_registers(&g->e, EMIT_ADD, RAX, RCX);
-    }
+    load_both(g, of->base, of->index, of->scale);
 }
 
 static bool have_same_base(const struct solo_group *a, const struct solo_group *b)
@@ -94,7 +100,7 @@ static uint32_t alignment(const struct solo_group *of, uint64_t line)
 }
 
 /* rdx: the first address of a group whose base is in rax, if all of it is in one line. */
-static void find_first(struct gen *g, const struct solo_group *of, struct stub *stub)
+static void find_first(struct gen *g, const struct solo_group *of, struct detour *detour)
 {
     uint32_t mask = alignment(of, g->s->length);
     struct emit *e = &g->e;
@@ -102,12 +108,12 @@ static void find_first(struct gen *g, const struct solo_group *of, struct stub *
     code_sum(g, RDX, RAX, of->first);
     if (mask) {
         emit_test_constant(e, RDX, mask);
-        stub_if(g, stub, IF_NOT_EQUAL);
+        detour_if(g, detour, IF_NOT_EQUAL);
     } else if (of->first != of->last) {
         code_sum(g, RCX, RAX, of->last);
         emit_registers(e, EMIT_XOR, RCX, RDX);
         emit_shift(e, RCX, false, g->s->shift);
-        stub_if(g, stub, IF_NOT_EQUAL);
+        detour_if(g, detour, IF_NOT_EQUAL);
     }
 }
 
@@ -137,7 +143,7 @@ static void see_trips(struct gen *g, const struct solo_group *of)
 
 static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
 {
-    struct stub *stub = add_stub(g, x, of), *elsewhere = of->is_simple ? add_stub(g, x, of) : stub;
+    struct detour *detour = add_detour(g, x, of), *elsewhere = of->is_simple ? add_detour(g, x, of) : detour;
     const struct solo_level *l = &g->s->level[0];
     int64_t at = (const char *)of - (const char *)x;
     unsigned shift = g->s->shift;
@@ -149,9 +155,9 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
         emit_registers(e, EMIT_LOAD, RDX, RAX);
         emit_at(e, EMIT_SUB, RDX, RDI, at + (int64_t)offsetof(struct solo_group, low));
         emit_at(e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
-        stub_if(g, stub, IF_NOT_BELOW);
+        detour_if(g, detour, IF_NOT_BELOW);
     }
-    find_first(g, of, stub);
+    find_first(g, of, detour);
     if (g->is_even)
         see_trips(g, of);
     if (l->ways == 1) {
@@ -165,14 +171,14 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     emit_shift(e, RDX, false, shift);
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX,
                 (int64_t)offsetof(struct solo_entry, seen) + 8 * (int64_t)of->is_write);
-    stub_if(g, elsewhere, IF_NOT_EQUAL);
+    detour_if(g, elsewhere, IF_NOT_EQUAL);
     emit_memory(e, true, EMIT_COMPARE, R15, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
-    stub_if(g, elsewhere, IF_ABOVE);
+    detour_if(g, elsewhere, IF_ABOVE);
     emit_at(e, EMIT_LEA, RDX, RBP, of->from + of->sites - 1);
     emit_memory(e, true, EMIT_STORE, RDX, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
-    stub->back = elsewhere->back = e->used;
-    elsewhere->is_elsewhere = elsewhere != stub;
-    stub->keeps_base = elsewhere->keeps_base = of + 1 < x->group + x->groups && have_same_base(of, of + 1);
+    detour->back = elsewhere->back = e->used;
+    elsewhere->is_elsewhere = elsewhere != detour;
+    detour->keeps_base = elsewhere->keeps_base = of + 1 < x->group + x->groups && have_same_base(of, of + 1);
 }
 
 void code_join(struct gen *g, struct solo_stretch *x)
@@ -191,27 +197,27 @@ void code_run(struct gen *g, struct solo_stretch *x)
     emit_add_constant(&g->e, R14, (int32_t)x->cycles);
 }
 
-static void end_stub(struct gen *g, const struct stub *stub)
+static void end_detour(struct gen *g, const struct detour *detour)
 {
     struct emit *e = &g->e;
 
-    for (unsigned i = 0; i < stub->ways; i++)
-        emit_here(e, stub->way[i]);
-    if (stub->group) {
-        const struct solo_group *of = stub->group;
+    for (unsigned i = 0; i < detour->ways; i++)
+        emit_here(e, detour->way[i]);
+    if (detour->group) {
+        const struct solo_group *of = detour->group;
         emit_registers(e, EMIT_LOAD, RCX, RAX);
-        emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)stub->stretch);
+        emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)detour->stretch);
         emit_at(e, EMIT_LEA, RAX, RBP, of->from);
         emit_at(e, EMIT_STORE, RAX, RBX, AT(number));
-        emit_call(e, stub->is_elsewhere ? g->s->code.elsewhere : g->s->code.group);
+        emit_call(e, detour->is_elsewhere ? g->s->code.elsewhere : g->s->code.group);
         emit_add_constant(e, RBP, -(int32_t)(of->from + of->sites));
         emit_constant(e, R9, 0);
-        if (stub->keeps_base)
+        if (detour->keeps_base)
             code_load_base(g, of);
     } else {
         emit_call(e, g->s->code.enter);
     }
-    emit_jump(e, stub->back);
+    emit_jump(e, detour->back);
 }
 
 /* ---- blocks ---- */
@@ -231,12 +237,7 @@ static void compute(struct gen *g, const struct peet_block *b)
     }
     for (unsigned i = 0; i < b->computes; i++) {
         const struct peet_compute *c = &b->compute[i];
-        code_load(g, RAX, c->a);
-        if (c->b != PEET_SRC_ZERO) {
-            code_load(g, RCX, c->b);
-            emit_shift(&g->e, RCX, true, c->shift);
-            emit_registers(&g->e, EMIT_ADD, RAX, RCX);
-        }
+        load_both(g, c->a, c->b, c->shift);
         code_sum(g, RCX, RAX, (uint64_t)c->imm);
         if (c->width == 4)
             emit_and_constant(&g->e, RCX, UINT32_MAX);
@@ -313,7 +314,7 @@ void solo_code_make(struct solo *s, struct solo_item *it)
     if (!c->bytes || it->kind == SOLO_VARYING || it->kind == SOLO_EVENT || !is_small(it))
         return;
     g->e = (struct emit){ c->bytes, c->used, CODE_ROOM };
-    g->stubs = 0;
+    g->detours = 0;
     emit_at(&g->e, EMIT_LEA, RAX, R12, 8 * (1 + (int64_t)it->slots));
     emit_at(&g->e, EMIT_COMPARE, RAX, RBX, AT(word_end));
     emit_jump_if(&g->e, IF_ABOVE, c->leave);
@@ -323,8 +324,8 @@ void solo_code_make(struct solo *s, struct solo_item *it)
         make_block(g, it);
     emit_add_constant(&g->e, R12, 8 * (1 + it->slots));
     go_on(g);
-    for (unsigned i = 0; i < g->stubs; i++)
-        end_stub(g, &g->stub[i]);
+    for (unsigned i = 0; i < g->detours; i++)
+        end_detour(g, &g->detour[i]);
     if (g->e.used > CODE_ROOM)
         return;
     it->code = c->bytes + c->used;
@@ -341,7 +342,7 @@ static void take_state(struct gen *g)
     emit_at(&g->e, EMIT_LOAD, R15, RBX, AT(recent.since));
 }
 
-/* Called by stubs, with the stretch in rdi: function(solo, stretch, rdx, rcx). */
+/* Called by detours, with the stretch in rdi: function(solo, stretch, rdx, rcx). */
 static void make_call(struct gen *g, uintptr_t function)
 {
     emit_at(&g->e, EMIT_STORE, R14, RBX, AT(time.clock));

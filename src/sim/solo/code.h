@@ -6,15 +6,15 @@
 #include "sim/solo/emit.h"
 #include "sim/solo/state.h"
 
-enum { CODE_GROUPS = 512, CODE_STUBS = 2 * CODE_GROUPS + LOOP_MAX_NODES, STUB_WAYS = 4 };
+enum { CODE_GROUPS = 512, CODE_DETOURS = 2 * CODE_GROUPS + LOOP_MAX_NODES, DETOUR_WAYS = 4 };
 
 #define AT(member) ((int64_t)offsetof(struct solo, member))
 #define STRETCH_AT(member) ((int64_t)offsetof(struct solo_stretch, member))
 
 /* Behind an item: what hardly ever happens in it. */
-struct stub {
-    size_t way[STUB_WAYS]; /* jumps here, */
-    size_t back;           /*   and where it goes on then */
+struct detour {
+    size_t way[DETOUR_WAYS]; /* jumps here, */
+    size_t back;             /*   and where it goes on then */
     struct solo_stretch *stretch;
     const struct solo_group *group; /* NULL: the stretch is to be entered */
     bool is_elsewhere;              /* that is all */
@@ -28,8 +28,8 @@ struct gen {
     bool in_words;              /* slots are where the words are, not among the sources */
     bool is_even;               /* this is a trip of a loop in which sources grow by as much each time, */
     int64_t step[PEET_SOURCES]; /*   and that much */
-    unsigned stubs;
-    struct stub stub[CODE_STUBS];
+    unsigned detours;
+    struct detour detour[CODE_DETOURS];
 };
 
 static inline bool code_fits(uint64_t value)

@@ -53,11 +53,6 @@ struct solo_line *solo_lines_page(struct solo_lines *l, uint64_t page)
     return *at;
 }
 
-static uint64_t last_use(const struct solo *s, const struct solo_line *l)
-{
-    return l->entry[0] ? s->first[l->entry[0] - 1].stamp : l->stamp;
-}
-
 /* By when they were used, which is less than `most`. Returns which of the two has them then. */
 static struct solo_key *sort(struct solo_key *from, struct solo_key *to, size_t n, uint64_t most)
 {
@@ -106,7 +101,7 @@ void solo_end_interval(struct solo *s)
     struct solo_recent *r = &s->recent;
 
     for (uint32_t i = 0; i < r->count; i++)
-        r->key[i] = (struct solo_key){ last_use(s, r->used[i]) - r->began, r->used[i] };
+        r->key[i] = (struct solo_key){ solo_used_last(s, r->used[i]) - r->began, r->used[i] };
     const struct solo_key *key = sort(r->key, r->key_buffer, r->count, s->number - r->began);
     if (r->end - r->base + r->count > r->room)
         pack(r);

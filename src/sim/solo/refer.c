@@ -379,7 +379,7 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     l->entry[0] = e + 1;
     s->lean_write_backs += s->is_dirty[s->level[0].state[e]];
     s->level[0].state[e] = s->lean_state[site->is_write];
-    at->record = l;
+    at->record = l; /* which line that is, nobody asks a cache of this kind */
     at->seen[0] = line | s->lean_hidden[site->is_write][0];
     at->seen[1] = line | s->lean_hidden[site->is_write][1];
     number += g->sites;

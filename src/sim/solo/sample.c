@@ -28,9 +28,7 @@ static void forget_entry(struct solo *s, unsigned level, uint32_t e)
 
 uint64_t solo_last_use(struct solo *s, uint64_t line)
 {
-    const struct solo_line *l = solo_line_at(&s->lines, line);
-
-    return l->entry[0] ? s->first[l->entry[0] - 1].stamp : l->stamp;
+    return solo_used_last(s, solo_line_at(&s->lines, line));
 }
 
 void solo_forget(struct solo *s)

@@ -150,10 +150,7 @@ static void pass_stretch(struct solo *s, struct solo_stretch *x)
     solo_pass(s, x->is_varying ? 0 : x->sites);
 }
 
-/* ---- loops ---- */
-
-/* One run of several, which may be on either side of a border. */
-static void run_one_of(struct solo *s, struct solo_stretch *x)
+static void run_or_pass(struct solo *s, struct solo_stretch *x)
 {
     if (solo_passes(s)) {
         pass_stretch(s, x);
@@ -161,6 +158,14 @@ static void run_one_of(struct solo *s, struct solo_stretch *x)
         solo_enter(s, x);
         refer_all(s, x);
     }
+}
+
+/* ---- loops ---- */
+
+/* One run of several, which may be on either side of a border. */
+static void run_one_of(struct solo *s, struct solo_stretch *x)
+{
+    run_or_pass(s, x);
     if (solo_is_turn(s))
         solo_turn(s);
 }
@@ -260,13 +265,12 @@ static int run_other(struct solo *s, const struct solo_item *it, const uint64_t 
 {
     const struct item *item = it->item;
 
+    memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
     if (it->kind == SOLO_LOOP) {
-        memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
         words_settle(it->trips, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
         run_loop(s, it);
         return 0;
     }
-    memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
     if (it->kind == SOLO_VARYING) {
         int r = 0;
         block_compute(item->block, s->src);
@@ -298,12 +302,7 @@ static inline void run_block(struct solo *s, const struct solo_item *it, const u
 {
     memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
     block_compute(it->item->block, s->src);
-    if (solo_passes(s)) {
-        pass_stretch(s, it->stretch);
-    } else {
-        solo_enter(s, it->stretch);
-        refer_all(s, it->stretch);
-    }
+    run_or_pass(s, it->stretch);
     block_effects(it->item->block, s->src);
 }
 

@@ -301,6 +301,12 @@ static inline uint64_t solo_references(const struct solo *s)
     return s->number - s->apart;
 }
 
+/* The number of the last reference to a line. */
+static inline uint64_t solo_used_last(const struct solo *s, const struct solo_line *l)
+{
+    return l->entry[0] ? s->first[l->entry[0] - 1].stamp : l->stamp;
+}
+
 int solo_lines_init(struct solo *s, uint64_t most); /* -1: no memory */
 void solo_lines_release(struct solo *s);
 /* Whether the cache that may keep any lines would have it. */

@@ -119,44 +119,37 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
 {
     const struct peet_block *b = peet_trace_block(p->trace, block->id);
     const struct path_thread *t = thread_at(p, thread);
-    struct path_way way;
+    struct solo_way way;
 
     paths_turn(p, thread, block->addr, &b->insn[b->insns - 1],
-               t->has_called || t->has_returned ? PATH_MOVED
-               : t->has_jumped                  ? PATH_JUMPED
-                                                : PATH_ON,
+               t->has_called || t->has_returned ? SOLO_MOVES
+               : t->has_jumped                  ? SOLO_JUMPS
+                                                : SOLO_ON,
                &way);
     return way.node;
 }
 
-uint64_t paths_back(const struct paths *p, uint32_t thread)
-{
-    const struct path_thread *t = thread < p->threads ? &p->thread[thread] : NULL;
-
-    return t && t->depth && !t->lost ? t->call[t->depth - 1].back : 0;
-}
-
 /* Where a thread is that does not go on as it was to. */
-static void go_elsewhere(struct path_thread *t, uint64_t addr, enum path_turn before)
+static void go_elsewhere(struct path_thread *t, uint64_t addr, enum solo_turn before)
 {
-    bool has_moved = before == PATH_MOVED;
+    bool has_moved = before == SOLO_MOVES;
 
     if (has_moved && t->has_called && addr == t->last.back)
         pop(t); /* what it called was not recorded */
-    else if (before == PATH_JUMPED && t->depth && !t->lost && addr == t->call[t->depth - 1].back)
+    else if (before == SOLO_JUMPS && t->depth && !t->lost && addr == t->call[t->depth - 1].back)
         pop(t); /* its last call was a jump to what was not recorded */
     else if (has_moved && t->has_returned && addr != t->last.back && !unwind(t, addr) && t->last.node)
         push(t, &t->last); /* who called it is not recorded, and calls back again */
 }
 
-void paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, enum path_turn before,
-                struct path_way *ret)
+void paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, enum solo_turn before,
+                struct solo_way *ret)
 {
     struct path_thread *t = thread < p->threads ? &p->thread[thread] : thread_at(p, thread);
 
     p->lost += t->is_lost;
     t->is_lost = false;
-    if (before != PATH_ON)
+    if (before != SOLO_ON)
         go_elsewhere(t, addr, before);
     ret->node = top(t);
     t->has_called = last->class == PEET_CL_call || last->class == PEET_CL_call_indirect;
@@ -170,6 +163,7 @@ void paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct pe
         pop(t);
     }
     ret->next = top(t);
+    ret->back = t->depth && !t->lost ? t->call[t->depth - 1].back : 0;
     ret->there = t->last.back;
     ret->is_call = t->has_called;
 }

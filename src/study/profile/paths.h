@@ -7,11 +7,10 @@
 #ifndef STUDY_PROFILE_PATHS_H
 #define STUDY_PROFILE_PATHS_H
 
-#include <stdbool.h>
-
 #include "base/map.h"
 #include "map/source.h"
 #include "peet/trace.h"
+#include "sim/solo/solo.h"
 
 struct path_node {
     uint32_t parent;    /* 0 is the root, where threads begin */
@@ -42,24 +41,10 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
 /* A thread has called and returned, and nobody has seen it; perhaps the source knows where it is now. */
 void paths_lose(struct paths *p, uint32_t thread, struct source *source);
 
-/* How a block was left. */
-enum path_turn { PATH_ON, PATH_JUMPED, PATH_MOVED }; /* MOVED: it has called or returned */
-
-/* What is known behind a block that moved: `next` is the node of the next one if that begins there, or, for a call, anywhere else; then it need not be told unless
- * it turns itself. */
-struct path_way {
-    uint32_t node, next;
-    uint64_t there;
-    bool is_call;
-};
-
 /* The same for who knows where the block begins, its last instruction, and how the one before it was left; of a block behind one that neither called,
  * jumped nor returned, and that does not either, nobody has to tell. */
-void paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, enum path_turn before,
-                struct path_way *ret);
-
-/* Where the innermost call of a thread returns to; 0: nobody knows. */
-uint64_t paths_back(const struct paths *p, uint32_t thread);
+void paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, enum solo_turn before,
+                struct solo_way *ret);
 
 /* The calls that have led to where a thread is, the innermost first, 0 at the end. */
 void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most);

@@ -588,10 +588,8 @@ static void watch_path(void *context, uint32_t thread, uint64_t addr, const stru
                        enum solo_turn before, struct solo_way *ret)
 {
     struct running *x = context;
-    struct path_way way;
 
-    paths_turn(&x->p.paths, thread, addr, last, (enum path_turn)before, &way);
-    *ret = (struct solo_way){ way.node, way.next, paths_back(&x->p.paths, thread), way.there, way.is_call };
+    paths_turn(&x->p.paths, thread, addr, last, before, ret);
 }
 
 static void watch_event(void *context, uint32_t thread, const struct peet_event *e)
