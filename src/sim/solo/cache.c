@@ -345,7 +345,7 @@ static void fill_only(struct solo *s, struct solo_line *l, uint64_t line, unsign
 
     if (!gone.record)
         return;
-    gone.record->lost = s->cell ? s->cell : gone.record->lost;
+    gone.record->lost = s->cell ? s->cell : gone.record->lost | SOLO_LOST;
     if (s->is_dirty[gone.state]) {
         s->counts.write_backs++;
         transact(s, gone.line, BUS_WRITE_BACK, now);

@@ -17,8 +17,7 @@
 #include "sim/solo/code.h"
 
 enum { CODE_ROOM = 32 << 20 };
-enum { FRAME = 8 * PEET_LOOP_DEPTH + 8, ENTRY_BITS = 5 };
-_Static_assert(sizeof(struct solo_entry) == 1 << ENTRY_BITS, "what an entry's number is shifted by");
+enum { FRAME = 8 * PEET_LOOP_DEPTH + 8, ENTRY_BITS = CODE_ENTRY_BITS };
 
 static const uint8_t KEPT[] = { RBX, RBP, R12, R13, R14, R15 };
 
@@ -30,11 +29,12 @@ static void call_compute(struct solo *s, const struct peet_block *b, const uint6
     block_compute(b, s->src);
 }
 
-static struct detour *add_detour(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
+static struct detour *add_detour(struct gen *g, enum detour_kind kind, struct solo_stretch *x,
+                                 const struct solo_group *of)
 {
     struct detour *detour = &g->detour[g->detours++];
 
-    *detour = (struct detour){ .stretch = x, .group = of };
+    *detour = (struct detour){ .kind = (uint8_t)kind, .stretch = x, .group = of };
     return detour;
 }
 
@@ -47,19 +47,19 @@ static void detour_if(struct gen *g, struct detour *detour, enum emit_condition 
 
 void code_enter(struct gen *g, struct solo_stretch *x)
 {
-    struct detour *detour = add_detour(g, x, NULL);
+    struct detour *detour = add_detour(g, DETOUR_ENTER, x, NULL);
 
     emit_constant(&g->e, RDI, (uintptr_t)x);
     if (x->turn == SOLO_MOVES) {
         detour->way[detour->ways++] = emit_jump(&g->e, 0);
     } else {
-        emit_compare_byte(&g->e, RBX, AT(turn), SOLO_ON);
+        emit_compare_byte(&g->e, RBX, RSP, AT(turn), SOLO_ON);
         detour_if(g, detour, IF_NOT_EQUAL);
         emit_at(&g->e, EMIT_LOAD, RAX, RBX, AT(current));
         emit_at(&g->e, EMIT_COMPARE, RAX, RDI, STRETCH_AT(current));
         detour_if(g, detour, IF_NOT_EQUAL);
         if (x->turn)
-            emit_store_byte(&g->e, RBX, AT(turn), x->turn);
+            emit_store_byte(&g->e, RBX, RSP, AT(turn), x->turn);
         emit_at(&g->e, EMIT_STORE, RDI, RBX, AT(last));
     }
     detour->back = g->e.used;
@@ -143,12 +143,16 @@ static void see_trips(struct gen *g, const struct solo_group *of)
 
 static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
 {
-    struct detour *detour = add_detour(g, x, of), *elsewhere = of->is_simple ? add_detour(g, x, of) : detour;
+    struct detour *detour = add_detour(g, DETOUR_GROUP, x, of), *elsewhere = detour, *miss = detour;
     const struct solo_level *l = &g->s->level[0];
     int64_t at = (const char *)of - (const char *)x;
     unsigned shift = g->s->shift;
     struct emit *e = &g->e;
 
+    if (of->is_simple)
+        elsewhere = miss = add_detour(g, DETOUR_ELSEWHERE, x, of);
+    if (of->is_simple && g->has_misses)
+        miss = add_detour(g, DETOUR_MISS, x, of);
     if (of == x->group || !have_same_base(of, of - 1))
         code_load_base(g, of);
     if (&x->group[of->owner] == of) {
@@ -171,14 +175,15 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     emit_shift(e, RDX, false, shift);
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX,
                 (int64_t)offsetof(struct solo_entry, seen) + 8 * (int64_t)of->is_write);
-    detour_if(g, elsewhere, IF_NOT_EQUAL);
+    detour_if(g, miss, IF_NOT_EQUAL);
+    miss->found = e->used;
     emit_memory(e, true, EMIT_COMPARE, R15, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
     detour_if(g, elsewhere, IF_ABOVE);
     emit_at(e, EMIT_LEA, RDX, RBP, of->from + of->sites - 1);
     emit_memory(e, true, EMIT_STORE, RDX, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
-    detour->back = elsewhere->back = e->used;
-    elsewhere->is_elsewhere = elsewhere != detour;
-    detour->keeps_base = elsewhere->keeps_base = of + 1 < x->group + x->groups && have_same_base(of, of + 1);
+    bool keeps_base = of + 1 < x->group + x->groups && have_same_base(of, of + 1);
+    detour->back = elsewhere->back = miss->back = e->used;
+    detour->keeps_base = elsewhere->keeps_base = miss->keeps_base = keeps_base;
 }
 
 void code_join(struct gen *g, struct solo_stretch *x)
@@ -197,27 +202,46 @@ void code_run(struct gen *g, struct solo_stretch *x)
     emit_add_constant(&g->e, R14, (int32_t)x->cycles);
 }
 
+void code_return(struct gen *g, const struct detour *detour)
+{
+    emit_constant(&g->e, R9, 0);
+    if (detour->keeps_base)
+        code_load_base(g, detour->group);
+    emit_jump(&g->e, detour->back);
+}
+
+/* Lets refer.c do it. */
+static void call_group(struct gen *g, const struct detour *detour)
+{
+    const struct solo_group *of = detour->group;
+    struct emit *e = &g->e;
+
+    emit_registers(e, EMIT_LOAD, RCX, RAX);
+    emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)detour->stretch);
+    emit_at(e, EMIT_LEA, RAX, RBP, of->from);
+    emit_at(e, EMIT_STORE, RAX, RBX, AT(number));
+    emit_call(e, detour->kind == DETOUR_GROUP ? g->s->code.group : g->s->code.elsewhere);
+    emit_add_constant(e, RBP, -(int32_t)(of->from + of->sites));
+    code_return(g, detour);
+}
+
 static void end_detour(struct gen *g, const struct detour *detour)
 {
     struct emit *e = &g->e;
+    size_t slow = e->used;
 
+    if (detour->kind == DETOUR_MISS)
+        call_group(g, detour);
     for (unsigned i = 0; i < detour->ways; i++)
         emit_here(e, detour->way[i]);
-    if (detour->group) {
-        const struct solo_group *of = detour->group;
-        emit_registers(e, EMIT_LOAD, RCX, RAX);
-        emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)detour->stretch);
-        emit_at(e, EMIT_LEA, RAX, RBP, of->from);
-        emit_at(e, EMIT_STORE, RAX, RBX, AT(number));
-        emit_call(e, detour->is_elsewhere ? g->s->code.elsewhere : g->s->code.group);
-        emit_add_constant(e, RBP, -(int32_t)(of->from + of->sites));
-        emit_constant(e, R9, 0);
-        if (detour->keeps_base)
-            code_load_base(g, of);
-    } else {
+    if (detour->kind == DETOUR_MISS) {
+        code_miss(g, detour, slow);
+    } else if (detour->kind == DETOUR_ENTER) {
         emit_call(e, g->s->code.enter);
+        emit_jump(e, detour->back);
+    } else {
+        call_group(g, detour);
     }
-    emit_jump(e, detour->back);
 }
 
 /* ---- blocks ---- */
@@ -356,7 +380,6 @@ static void make_call(struct gen *g, uintptr_t function)
 static void make_common(struct gen *g)
 {
     struct solo_code *c = &g->s->code;
-    bool is_direct = g->s->is_lean && g->s->level[0].ways == 1 && !g->s->watch.knows && !g->s->watch.use;
     struct emit *e = &g->e;
 
     for (unsigned i = 0; i < sizeof KEPT; i++) /* solo, words, code */
@@ -380,12 +403,18 @@ static void make_common(struct gen *g)
     take_state(g);
     emit_return(e);
     c->elsewhere = e->used;
-    make_call(g, is_direct ? (uintptr_t)solo_run_direct : (uintptr_t)solo_run_elsewhere);
+    make_call(g, g->has_misses ? (uintptr_t)solo_run_direct : (uintptr_t)solo_run_elsewhere);
     take_state(g);
     emit_return(e);
     c->enter = e->used;
     make_call(g, (uintptr_t)solo_enter);
     emit_return(e);
+    c->interval = e->used;
+    make_call(g, (uintptr_t)solo_end_interval);
+    take_state(g);
+    emit_return(e);
+    c->anew = e->used;
+    code_make_anew(g);
     c->used = e->used;
 }
 
@@ -407,6 +436,7 @@ void solo_code_init(struct solo *s)
     c->bytes = p;
     c->gen = g;
     g->s = s;
+    g->has_misses = code_has_misses(s);
     g->e = (struct emit){ c->bytes, 0, CODE_ROOM };
     make_common(g);
     s->nobody = (struct solo_item){ .name = UINT64_MAX, .code = c->bytes + c->leave };

@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-/* What code.c and code_loops.c make machine code with. */
+/* What code.c, code_loops.c and code_miss.c make machine code with. */
 #ifndef SIM_SOLO_CODE_H
 #define SIM_SOLO_CODE_H
 
 #include "sim/solo/emit.h"
 #include "sim/solo/state.h"
 
-enum { CODE_GROUPS = 512, CODE_DETOURS = 2 * CODE_GROUPS + LOOP_MAX_NODES, DETOUR_WAYS = 4 };
+enum { CODE_GROUPS = 512, CODE_DETOURS = 3 * CODE_GROUPS + LOOP_MAX_NODES, DETOUR_WAYS = 4 };
+enum { CODE_ENTRY_BITS = 5 };
+_Static_assert(sizeof(struct solo_entry) == 1 << CODE_ENTRY_BITS, "what an entry's number is shifted by");
 
 #define AT(member) ((int64_t)offsetof(struct solo, member))
 #define STRETCH_AT(member) ((int64_t)offsetof(struct solo_stretch, member))
 
-/* Behind an item: what hardly ever happens in it. */
+/* Behind an item: what does not happen often in it. */
+enum detour_kind {
+    DETOUR_ENTER,     /* a stretch is to be entered */
+    DETOUR_GROUP,     /* a group is to be run, of which nothing is known */
+    DETOUR_ELSEWHERE, /*   or which is not easy only for where its line is, */
+    DETOUR_MISS,      /*   and that is not at rcx, or is to be written there; its number is in rdx */
+};
 struct detour {
     size_t way[DETOUR_WAYS]; /* jumps here, */
     size_t back;             /*   and where it goes on then */
+    size_t found;            /*   or, if its line was at rcx */
     struct solo_stretch *stretch;
-    const struct solo_group *group; /* NULL: the stretch is to be entered */
-    bool is_elsewhere;              /* that is all */
-    bool keeps_base;                /* the next group has the same */
+    const struct solo_group *group;
+    uint8_t kind;    /* enum detour_kind */
+    bool keeps_base; /* the next group has the same */
     uint8_t ways;
 };
 
 struct gen {
     struct solo *s;
     struct emit e;
+    bool has_misses;            /* there is code for them */
     bool in_words;              /* slots are where the words are, not among the sources */
     bool is_even;               /* this is a trip of a loop in which sources grow by as much each time, */
     int64_t step[PEET_SOURCES]; /*   and that much */
@@ -78,6 +88,15 @@ void code_run(struct gen *g, struct solo_stretch *x);
 /* rax: the base of a group; what it grows by in a trip. */
 void code_load_base(struct gen *g, const struct solo_group *of);
 int64_t code_step(const struct gen *g, const struct solo_group *of);
+
+/* Goes back to where the group was left. */
+void code_return(struct gen *g, const struct detour *detour);
+
+/* Misses (code_miss.c): whether there is code for them; that, with where what it cannot do is done; and what all of them use: the line in rsi, whose rank is in
+ * r9, is used anew. It leaves a comparison of lines that were used with how many may be. */
+bool code_has_misses(const struct solo *s);
+void code_miss(struct gen *g, const struct detour *detour, size_t slow);
+void code_make_anew(struct gen *g);
 
 /* An item that is a loop (code_loops.c). */
 void code_loop(struct gen *g, const struct solo_item *it);

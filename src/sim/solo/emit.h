@@ -20,6 +20,7 @@ enum emit_op {
     EMIT_ADD_TO = 0x01, /* memory */
     EMIT_ADD = 0x03,
     EMIT_OR = 0x0b,
+    EMIT_ADD_CARRY = 0x13,
     EMIT_AND = 0x23,
     EMIT_SUBTRACT_FROM = 0x29, /* memory */
     EMIT_SUB = 0x2b,
@@ -28,7 +29,8 @@ enum emit_op {
     EMIT_LOAD = 0x8b,
     EMIT_STORE = 0x89,
     EMIT_LEA = 0x8d,
-    EMIT_MULTIPLY = 0xfaf
+    EMIT_MULTIPLY = 0xfaf,
+    EMIT_LOAD_BYTE = 0xfb6
 };
 enum emit_condition { IF_BELOW = 2, IF_NOT_BELOW, IF_EQUAL, IF_NOT_EQUAL, IF_NOT_ABOVE, IF_ABOVE };
 
@@ -45,11 +47,13 @@ static inline void emit_bytes(struct emit *e, uint64_t value, unsigned bytes)
         emit_byte(e, (unsigned)(value >> 8 * i) & 0xff);
 }
 
+enum { EMIT_TIMES_8 = 3 << 4 }; /* with an index */
+
 /* reg, [base + index + disp]; index RSP: none. wide: 64 bits, else 32. */
 static inline void emit_memory(struct emit *e, bool wide, unsigned op, unsigned reg, unsigned base, unsigned index,
                                int64_t disp)
 {
-    unsigned rex = 0x40u | (unsigned)wide << 3 | reg >> 3 << 2 | index >> 3 << 1 | base >> 3;
+    unsigned rex = 0x40u | (unsigned)wide << 3 | reg >> 3 << 2 | (index >> 3 & 1) << 1 | base >> 3;
     bool has_sib = index != RSP || (base & 7) == RSP, is_short = disp >= -128 && disp < 128;
     unsigned mode = disp == 0 && (base & 7) != RBP ? 0 : is_short ? 1 : 2;
 
@@ -59,7 +63,7 @@ static inline void emit_memory(struct emit *e, bool wide, unsigned op, unsigned 
     emit_byte(e, op & 0xff);
     emit_byte(e, mode << 6 | (reg & 7) << 3 | (has_sib ? RSP : base & 7));
     if (has_sib)
-        emit_byte(e, (index & 7) << 3 | (base & 7));
+        emit_byte(e, index >> 4 << 6 | (index & 7) << 3 | (base & 7));
     emit_bytes(e, (uint64_t)disp, mode == 0 ? 0 : mode == 1 ? 1 : 4);
 }
 
@@ -152,16 +156,51 @@ static inline void emit_add_to(struct emit *e, unsigned base, int64_t disp, int3
     emit_bytes(e, (uint64_t)value, 4);
 }
 
-static inline void emit_compare_byte(struct emit *e, unsigned base, int64_t disp, uint8_t value)
+static inline void emit_compare_small(struct emit *e, unsigned reg, int8_t value)
 {
-    emit_memory(e, false, 0x80, 7, base, RSP, disp);
+    emit_byte(e, 0x48 | reg >> 3);
+    emit_byte(e, 0x83);
+    emit_byte(e, 0xf8 | (reg & 7));
+    emit_byte(e, (uint8_t)value);
+}
+
+/* [base + index + disp] += 1 */
+static inline void emit_increment(struct emit *e, unsigned base, unsigned index, int64_t disp)
+{
+    emit_memory(e, true, 0x83, 0, base, index, disp);
+    emit_byte(e, 1);
+}
+
+static inline void emit_compare_zero(struct emit *e, unsigned base, int64_t disp)
+{
+    emit_memory(e, true, 0x83, 7, base, RSP, disp);
+    emit_byte(e, 0);
+}
+
+/* [base + index + disp] = value, which has a sign. */
+static inline void emit_store_constant(struct emit *e, bool wide, unsigned base, unsigned index, int64_t disp,
+                                       int32_t value)
+{
+    emit_memory(e, wide, 0xc7, 0, base, index, disp);
+    emit_bytes(e, (uint64_t)value, 4);
+}
+
+static inline void emit_compare_byte(struct emit *e, unsigned base, unsigned index, int64_t disp, uint8_t value)
+{
+    emit_memory(e, false, 0x80, 7, base, index, disp);
     emit_byte(e, value);
 }
 
-static inline void emit_store_byte(struct emit *e, unsigned base, int64_t disp, uint8_t value)
+static inline void emit_store_byte(struct emit *e, unsigned base, unsigned index, int64_t disp, uint8_t value)
 {
-    emit_memory(e, false, 0xc6, 0, base, RSP, disp);
+    emit_memory(e, false, 0xc6, 0, base, index, disp);
     emit_byte(e, value);
+}
+
+/* The carry flag becomes the other one. */
+static inline void emit_turn_carry(struct emit *e)
+{
+    emit_byte(e, 0xf5);
 }
 
 static inline void emit_push(struct emit *e, unsigned reg)

@@ -8,10 +8,16 @@
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
-struct solo_key {
-    uint64_t used;
-    struct solo_line *line;
-};
+static unsigned bits_of(uint64_t value)
+{
+    return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
+}
+
+static void set_base(struct solo_recent *r, uint64_t base)
+{
+    r->base = base;
+    r->ranked = (uintptr_t)r->line - base * sizeof *r->line;
+}
 
 int solo_lines_init(struct solo *s, uint64_t most)
 {
@@ -20,12 +26,14 @@ int solo_lines_init(struct solo *s, uint64_t most)
     s->lines.pages.value_size = sizeof(struct solo_line *);
     r->most = most;
     r->tell = most / 4 > 8 ? (uint32_t)(most / 4) : 8;
-    r->from = r->end = r->base = 1;
+    r->from = r->end = 1;
     r->room = 4 * most + 4;
     r->line = malloc(r->room * sizeof(struct solo_line *));
+    set_base(r, 1);
     r->used = malloc((most + 1) * sizeof(struct solo_line *));
     r->key = malloc((most + 1) * sizeof *r->key);
     r->key_buffer = malloc((most + 1) * sizeof *r->key);
+    r->index_bits = bits_of(most);
     return r->line && r->used && r->key && r->key_buffer ? 0 : -1;
 }
 
@@ -53,21 +61,37 @@ struct solo_line *solo_lines_page(struct solo_lines *l, uint64_t page)
     return *at;
 }
 
-/* By when they were used, which is less than `most`. Returns which of the two has them then. */
-static struct solo_key *sort(struct solo_key *from, struct solo_key *to, size_t n, uint64_t most)
+/* By `bits` bits from that one on. */
+static void sort_by_digit(const uint64_t *from, uint64_t *to, size_t n, unsigned at, unsigned bits)
 {
-    for (unsigned shift = 0; shift < 64 && most >> shift; shift += DIGIT_BITS) {
-        uint32_t at[DIGITS] = { 0 }, sum = 0;
-        for (size_t i = 0; i < n; i++)
-            at[from[i].used >> shift & (DIGITS - 1)]++;
-        for (unsigned i = 0; i < DIGITS; i++) {
-            uint32_t count = at[i];
-            at[i] = sum;
-            sum += count;
-        }
-        for (size_t i = 0; i < n; i++)
-            to[at[from[i].used >> shift & (DIGITS - 1)]++] = from[i];
-        struct solo_key *other = from;
+    uint32_t place[DIGITS], sum = 0, digits = 1u << bits;
+
+    memset(place, 0, digits * sizeof *place);
+    for (size_t i = 0; i < n; i++)
+        place[from[i] >> at & (digits - 1)]++;
+    for (unsigned i = 0; i < digits; i++) {
+        uint32_t count = place[i];
+        place[i] = sum;
+        sum += count;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[place[from[i] >> at & (digits - 1)]++] = from[i];
+}
+
+/* The lines of this interval by when they were used: that is in the upper bits, and their numbers in the lower ones. */
+static const uint64_t *sort(const struct solo *s)
+{
+    const struct solo_recent *r = &s->recent;
+    unsigned bits = bits_of(s->number - r->began), digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS, at = r->index_bits;
+    uint64_t *from = r->key, *to = r->key_buffer;
+
+    assert(bits + r->index_bits <= 64); /* no run is so long */
+    for (uint32_t i = 0; i < r->count; i++)
+        from[i] = (solo_used_last(s, r->used[i]) - r->began) << r->index_bits | i;
+    for (unsigned left = bits, here; left > 0; left -= here, at += here, digits--) {
+        here = (left + digits - 1) / digits;
+        sort_by_digit(from, to, r->count, at, here);
+        uint64_t *other = from;
         from = to;
         to = other;
     }
@@ -86,7 +110,8 @@ static void pack(struct solo_recent *r)
         l->rank = r->end;
         r->line[r->end++ - end] = l; /* never before what is read */
     }
-    r->base = r->from = end;
+    r->from = end;
+    set_base(r, end);
 }
 
 void solo_tell_again(struct solo *s)
@@ -100,14 +125,14 @@ void solo_end_interval(struct solo *s)
 {
     struct solo_recent *r = &s->recent;
 
-    for (uint32_t i = 0; i < r->count; i++)
-        r->key[i] = (struct solo_key){ solo_used_last(s, r->used[i]) - r->began, r->used[i] };
-    const struct solo_key *key = sort(r->key, r->key_buffer, r->count, s->number - r->began);
+    const uint64_t *key = sort(s), mask = (UINT64_C(1) << r->index_bits) - 1;
+
     if (r->end - r->base + r->count > r->room)
         pack(r);
     for (uint32_t i = 0; i < r->count; i++) {
-        r->line[r->end - r->base] = key[i].line;
-        key[i].line->rank = r->end++;
+        struct solo_line *l = r->used[key[i] & mask];
+        r->line[r->end - r->base] = l;
+        l->rank = r->end++;
     }
     r->count = 0;
     r->began = s->number;

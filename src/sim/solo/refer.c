@@ -3,6 +3,8 @@
 #include "base/err.h"
 #include "sim/solo/state.h"
 
+#define MOST_STRIDE INT32_MAX /* of data whose offsets are found quickly, and kept in few bits */
+
 /* ---- a reference ---- */
 
 /* Whether all caches have lost a line. */
@@ -344,6 +346,12 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     solo_uses_end(s);
 }
 
+/* The remainder by the stride of what has 32 bits, as its part of 2^64 times the stride (D. Lemire and others, 2019). */
+static inline uint64_t offset_quickly(const struct solo_site *site, uint64_t distance)
+{
+    return (uint64_t)((unsigned __int128)(site->inverse * distance) * site->data.stride >> 64);
+}
+
 void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
     struct solo_site *site = &x->site[g->from];
@@ -353,19 +361,19 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     struct solo_entry *at = &s->first[e];
     struct solo_line *gone = at->record;
 
-    if (__builtin_expect(l->entry[0] || !gone, 0)) {
+    uint64_t from_origin = site->data.stride ? base + (uint64_t)site->disp - site->data.origin : 0;
+
+    if (__builtin_expect(l->entry[0] || !gone || from_origin > UINT32_MAX || site->data.stride > MOST_STRIDE, 0)) {
         solo_run_elsewhere(s, x, g, base);
         return;
     }
-    uint64_t rank = l->rank, was_recent = rank >= s->recent.from, offset = UINT64_MAX;
-    uint64_t what = (uint64_t)(uint32_t)(l->lost - 1) << 2 | was_recent << 1 | (rank != 0);
-    struct solo_memo *memo = &site->memo[(l->lost ^ was_recent) % SOLO_MEMOS];
+    uint64_t rank = l->rank, what = (uint64_t)l->lost << 1 | (rank >= s->recent.from);
     if (site->data.stride)
-        offset = offset_in(&site->data, base + (uint64_t)site->disp);
-    if (__builtin_expect(memo->what != what || memo->offset != offset, 0)) {
+        what |= (offset_quickly(site, from_origin) + 1) << SOLO_OFFSET_AT;
+    struct solo_memo *memo = &site->memo[solo_memo_of(what)];
+    if (__builtin_expect(memo->what != what, 0)) {
         solo_tell_memo(s, site, memo);
         memo->what = what;
-        memo->offset = offset;
     }
     memo->count++;
     if (__builtin_expect(number - s->apart >= s->window_end, 0))

@@ -19,8 +19,8 @@ struct solo_line {
     uint64_t stamp;                /* number of the last reference to it, when it went out of the first cache */
     uint64_t rank;                 /* among all lines by their last use (struct solo_recent); 0: it was never used */
     uint32_t entry[CONFIG_LEVELS]; /* 1 + where it is in each cache; 0: nowhere */
-    uint32_t
-        lost; /* 1 + cell to which it was lost, 0: it was not; and, if there are several levels, whether none has it */
+    uint32_t lost; /* 1 + cell to which it was lost, 0: it was not, SOLO_LOST: nobody knows to which; and, if there are
+                      several levels, whether none has it */
 };
 #define SOLO_LOST UINT32_C(0x80000000)
 _Static_assert(sizeof(struct solo_line) == 32, "two of them in a line of ours");
@@ -48,9 +48,10 @@ struct solo_lines {
 };
 struct solo_line *solo_lines_page(struct solo_lines *l, uint64_t page);
 
+/* In its page, a line is not where it would be: those that come one after the other in a cache of the program's would do so in ours, too. */
 static inline struct solo_line *solo_line_at(struct solo_lines *l, uint64_t line)
 {
-    uint64_t page = line >> SOLO_PAGE_BITS, at = line & ((1 << SOLO_PAGE_BITS) - 1);
+    uint64_t page = line >> SOLO_PAGE_BITS, at = (line ^ page) & ((1 << SOLO_PAGE_BITS) - 1);
     struct solo_line *near = l->near[page % SOLO_PAGES_NEAR].line;
 
     return (l->near[page % SOLO_PAGES_NEAR].key == page + 1 ? near : solo_lines_page(l, page)) + at;
@@ -69,11 +70,13 @@ struct solo_recent {
     uint64_t from, end;      /* ranks of lines that were used before; those that it has have one of at least `from` */
     uint64_t base;           /* the rank of line[0] */
     struct solo_line **line; /* by rank; those that have another one now were used since */
+    uintptr_t ranked;        /* where rank 0 would be there */
     size_t room;
-    struct solo_line **used;           /* in this interval */
-    uint32_t count;                    /* which ends when these are all lines that it has */
-    uint32_t told, tell;               /* lines that a sample was told of, and with how many it is told of all again */
-    struct solo_key *key, *key_buffer; /* to put lines into order */
+    struct solo_line **used;    /* in this interval */
+    uint32_t count;             /* which ends when these are all lines that it has */
+    uint32_t told, tell;        /* lines that a sample was told of, and with how many it is told of all again */
+    uint64_t *key, *key_buffer; /* to put lines into order, */
+    unsigned index_bits;        /*   whose numbers have so many bits */
 };
 
 /* ---- caches (cache.c) ---- */
@@ -106,12 +109,16 @@ struct solo_outcome {
 /* ---- stretches (plan.c) ---- */
 
 /* Misses of one level that were alike. */
-enum { SOLO_MEMOS = 4 };
+enum { SOLO_MEMO_BITS = 3, SOLO_MEMOS = 1 << SOLO_MEMO_BITS, SOLO_OFFSET_AT = 33 };
 struct solo_memo {
-    uint64_t what; /* to whom the line was lost, was_recent, whether it was there before */
-    uint64_t offset;
+    uint64_t what; /* 1 + the offset, or 0; to whom the line was lost; was_recent */
     uint64_t count;
 };
+
+static inline unsigned solo_memo_of(uint64_t what)
+{
+    return (unsigned)(what ^ what >> (SOLO_OFFSET_AT + 2)) % SOLO_MEMOS; /* offsets are multiples of four, mostly */
+}
 
 /* A reference of a stretch, and what it is to the watcher. */
 struct solo_site {
@@ -123,6 +130,7 @@ struct solo_site {
     bool is_write, has_cell;
     uint32_t insn;
     struct solo_data data;             /* that it refers to */
+    uint64_t inverse;                  /* 2^64 by its stride, if that is short */
     uint64_t since;                    /* its stretch had run so often when that began */
     uint64_t extra;                    /* references besides: of blocks whose references vary, */
     uint64_t version;                  /*   and of which its object is */
@@ -215,7 +223,7 @@ struct solo_code {
     uint8_t *bytes; /* NULL: there can be none */
     size_t used;
     struct gen *gen;
-    size_t leave, group, elsewhere, enter; /* where that is done */
+    size_t leave, group, elsewhere, enter, anew, interval; /* where that is done */
 };
 
 struct solo_thread {

@@ -103,13 +103,14 @@ void solo_meet(struct solo *s, uint64_t who, uint64_t how, uint64_t offset, uint
 
 void solo_tell_memo(struct solo *s, const struct solo_site *site, struct solo_memo *m)
 {
-    bool was_here = m->what & 1;
-    uint64_t who = (uint64_t)site->data.cell << 32 | (uint32_t)(m->what >> 2);
+    uint32_t lost = (uint32_t)(m->what >> 1);
+    uint64_t who = (uint64_t)site->data.cell << 32 | ((lost & ~SOLO_LOST) - 1);
+    bool was_recent = m->what & 1;
 
-    s->lean[site->is_write][was_here] += m->count;
+    s->lean[site->is_write][lost != 0] += m->count;
     if (m->count)
-        solo_meet(s, who, solo_how(SIM_BEYOND, was_here ? MISS_replaced : MISS_cold, m->what >> 1 & 1, false),
-                  m->offset, m->count, m->count * s->lean_stall);
+        solo_meet(s, who, solo_how(SIM_BEYOND, lost ? MISS_replaced : MISS_cold, was_recent, false),
+                  (m->what >> SOLO_OFFSET_AT) - 1, m->count, m->count * s->lean_stall);
     m->count = 0;
 }
 
@@ -182,6 +183,7 @@ void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *
     tell_site(s, x, site);
     s->watch.data(s->watch.context, s->thread, site->insn, 0, addr, &site->data);
     site->has_cell = true;
+    site->inverse = site->data.stride ? UINT64_MAX / site->data.stride + 1 : 0;
     solo_see_version(s);
 }
 

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/* Machine code of misses, where there is one level and it is direct-mapped: what solo_run_direct does, for a group whose place among the entries is known. All that is
+ * not as it is mostly is left to refer.c, before anything was changed. */
+#include "sim/solo/code.h"
+
+#define ENTRY_AT(member) ((int64_t)offsetof(struct solo_entry, member))
+#define LINE_AT(member) ((int64_t)offsetof(struct solo_line, member))
+#define SITE_AT(member) ((int64_t)offsetof(struct solo_site, member))
+
+/* What a miss makes of its entry, and whether that is always the same. */
+struct fill {
+    uint8_t state;
+    bool is_known;
+};
+
+static struct fill fill_of(const struct solo *s, const struct solo_group *of, const struct solo_site *site)
+{
+    uint8_t state = s->lean_state[site->is_write];
+
+    if (of->is_write == site->is_write)
+        return (struct fill){ state, true };
+    if (s->seen_as[state][1])
+        return (struct fill){ state, true };
+    return (struct fill){ s->silent[state], s->is_quiet };
+}
+
+/* The entry at rcx as a line in that state, which is in rdx, can be seen. */
+static void show(struct gen *g, uint8_t state)
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (g->s->seen_as[state][i])
+            emit_memory(&g->e, true, EMIT_STORE, RDX, R13, RCX, ENTRY_AT(seen) + 8 * (int64_t)i);
+        else
+            emit_store_constant(&g->e, true, R13, RCX, ENTRY_AT(seen) + 8 * (int64_t)i, -1);
+}
+
+/* rsi: the line in rdx. */
+static void find_line(struct gen *g, size_t slow)
+{
+    struct emit *e = &g->e;
+
+    emit_registers(e, EMIT_LOAD, R8, RDX);
+    emit_shift(e, R8, false, SOLO_PAGE_BITS);
+    emit_registers(e, EMIT_LOAD, RSI, R8);
+    emit_and_constant(e, RSI, SOLO_PAGES_NEAR - 1);
+    emit_shift(e, RSI, true, 4);
+    emit_at(e, EMIT_LEA, R10, R8, 1);
+    emit_memory(e, true, EMIT_COMPARE, R10, RBX, RSI, AT(lines.near[0].key));
+    emit_jump_if(e, IF_NOT_EQUAL, slow);
+    emit_memory(e, true, EMIT_LOAD, RSI, RBX, RSI, AT(lines.near[0].line));
+    emit_registers(e, EMIT_XOR, R8, RDX);
+    emit_and_constant(e, R8, (1 << SOLO_PAGE_BITS) - 1);
+    emit_shift(e, R8, true, (unsigned)__builtin_ctzll(sizeof(struct solo_line)));
+    emit_registers(e, EMIT_ADD, RSI, R8);
+}
+
+/* Counts the miss by a site, which is in r11, of the line in rsi; r9: its rank. */
+static void count(struct gen *g, const struct solo_stretch *x, const struct solo_site *site, size_t slow)
+{
+    const int64_t memo = SITE_AT(memo), leaf = (int64_t)offsetof(struct solo_path, part[site->part].lean);
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_LEA, R8, RBP, site - x->site);
+    emit_at(e, EMIT_SUB, R8, RBX, AT(apart));
+    emit_at(e, EMIT_COMPARE, R8, RBX, AT(window_end));
+    emit_jump_if(e, IF_NOT_BELOW, slow);
+    emit_constant(e, R11, (uintptr_t)site);
+    emit_compare_zero(e, R11, SITE_AT(data.stride));
+    emit_jump_if(e, IF_NOT_EQUAL, slow);
+    emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
+    emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(rank));
+    emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.from));
+    emit_turn_carry(e);
+    emit_registers(e, EMIT_ADD_CARRY, R8, R8);
+    emit_registers(e, EMIT_LOAD, R10, R8);
+    emit_and_constant(e, R10, SOLO_MEMOS - 1);
+    emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof(struct solo_memo)));
+    emit_memory(e, true, EMIT_COMPARE, R8, R11, R10, memo + (int64_t)offsetof(struct solo_memo, what));
+    emit_jump_if(e, IF_NOT_EQUAL, slow);
+    emit_increment(e, R11, R10, memo + (int64_t)offsetof(struct solo_memo, count));
+    emit_increment(e, RBX, RSP, AT(window_lean));
+    emit_at(e, EMIT_LOAD, R8, RDI, STRETCH_AT(path));
+    emit_increment(e, R8, RSP, leaf);
+    emit_add_constant(e, R14, (int32_t)g->s->lean_stall);
+}
+
+/* What was in the entry goes; r8 is its number then. */
+static void push_out(struct gen *g)
+{
+    struct emit *e = &g->e;
+
+    emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
+    emit_memory(e, true, EMIT_LOAD, R8, R13, RCX, ENTRY_AT(stamp));
+    emit_at(e, EMIT_STORE, R8, R10, LINE_AT(stamp));
+    emit_store_constant(e, false, R10, RSP, LINE_AT(entry), 0);
+    emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, SITE_AT(data.cell));
+    emit_add_constant(e, R8, 1);
+    emit_memory(e, false, EMIT_STORE, R8, R10, RSP, LINE_AT(lost));
+    emit_registers(e, EMIT_LOAD, R8, RCX);
+    emit_shift(e, R8, false, CODE_ENTRY_BITS);
+    emit_constant(e, R10, (uintptr_t)g->s->level[0].state);
+    emit_memory(e, false, EMIT_LOAD_BYTE, R11, R10, R8, 0);
+    emit_memory(e, false, EMIT_LOAD_BYTE, R11, RBX, R11, AT(is_dirty));
+    emit_at(e, EMIT_ADD_TO, R11, RBX, AT(lean_write_backs));
+}
+
+/* A line that can be read is written, and nobody has to know; else `slow`. */
+static void write_silently(struct gen *g, size_t slow, size_t back)
+{
+    const struct solo *s = g->s;
+    uint8_t from = s->lean_state[0], to = s->silent[from];
+    struct emit *e = &g->e;
+
+    if (!to || !s->seen_as[from][0] || !s->seen_as[to][1]) {
+        emit_jump(e, slow);
+        return;
+    }
+    emit_registers(e, EMIT_LOAD, R8, RCX);
+    emit_shift(e, R8, false, CODE_ENTRY_BITS);
+    emit_constant(e, R10, (uintptr_t)s->level[0].state);
+    emit_compare_byte(e, R10, R8, 0, from);
+    emit_jump_if(e, IF_NOT_EQUAL, slow);
+    emit_store_byte(e, R10, R8, 0, to);
+    show(g, to);
+    emit_jump(e, back);
+}
+
+bool code_has_misses(const struct solo *s)
+{
+    return s->is_lean && s->level[0].ways == 1 && !s->watch.knows && !s->watch.use && code_fits(s->lean_stall);
+}
+
+void code_miss(struct gen *g, const struct detour *detour, size_t slow)
+{
+    const struct solo_group *of = detour->group;
+    const struct solo_stretch *x = detour->stretch;
+    const struct solo_site *site = &x->site[of->from];
+    struct fill fill = fill_of(g->s, of, site);
+    struct emit *e = &g->e;
+
+    if (!fill.is_known) {
+        emit_jump(e, slow);
+        return;
+    }
+    find_line(g, slow);
+    emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
+    emit_registers(e, EMIT_OR, R10, R10);
+    emit_jump_if(e, IF_EQUAL, slow);
+    emit_registers(e, EMIT_COMPARE, R10, RSI);
+    size_t here = emit_jump_if(e, IF_EQUAL, 0);
+    count(g, x, site, slow);
+    push_out(g);
+    emit_store_byte(e, R10, R8, 0, fill.state);
+    emit_add_constant(e, R8, 1);
+    emit_memory(e, false, EMIT_STORE, R8, RSI, RSP, LINE_AT(entry));
+    emit_memory(e, true, EMIT_STORE, RSI, R13, RCX, ENTRY_AT(record));
+    show(g, fill.state);
+    emit_at(e, EMIT_LEA, R8, RBP, of->from + of->sites - 1);
+    emit_memory(e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
+    emit_compare_small(e, R9, -1); /* SOLO_USED */
+    size_t used = emit_jump_if(e, IF_EQUAL, 0);
+    emit_call(e, g->s->code.anew);
+    size_t goes_on = emit_jump_if(e, IF_BELOW, 0);
+    emit_at(e, EMIT_LEA, R8, RBP, of->from + of->sites);
+    emit_at(e, EMIT_STORE, R8, RBX, AT(number));
+    emit_call(e, g->s->code.interval);
+    emit_add_constant(e, RBP, -(int32_t)(of->from + of->sites));
+    emit_here(e, used);
+    emit_here(e, goes_on);
+    code_return(g, detour);
+    emit_here(e, here);
+    if (of->is_write)
+        write_silently(g, slow, detour->found);
+    else
+        emit_jump(e, slow);
+}
+
+void code_make_anew(struct gen *g)
+{
+    struct emit *e = &g->e;
+
+    emit_store_constant(e, true, RSI, RSP, LINE_AT(rank), -1);
+    emit_memory(e, false, EMIT_LOAD, R8, RBX, RSP, AT(recent.count));
+    emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.used));
+    emit_memory(e, true, EMIT_STORE, RSI, R10, R8 | EMIT_TIMES_8, 0);
+    emit_add_constant(e, R8, 1);
+    emit_memory(e, false, EMIT_STORE, R8, RBX, RSP, AT(recent.count));
+    emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.from));
+    emit_registers(e, EMIT_COMPARE, R9, R10);
+    size_t inside = emit_jump_if(e, IF_NOT_BELOW, 0);
+    emit_at(e, EMIT_LOAD, R11, RBX, AT(recent.inside));
+    emit_at(e, EMIT_COMPARE, R11, RBX, AT(recent.most));
+    size_t full = emit_jump_if(e, IF_NOT_BELOW, 0);
+    emit_increment(e, RBX, RSP, AT(recent.inside));
+    size_t room = emit_jump(e, 0);
+    emit_here(e, full);
+    emit_at(e, EMIT_LOAD, R11, RBX, AT(recent.ranked));
+    size_t again = e->used;
+    emit_memory(e, true, EMIT_LOAD, RAX, R11, R10 | EMIT_TIMES_8, 0);
+    emit_at(e, EMIT_COMPARE, R10, RAX, LINE_AT(rank));
+    emit_at(e, EMIT_LEA, R10, R10, 1); /* which leaves what was compared */
+    emit_jump_if(e, IF_NOT_EQUAL, again);
+    emit_at(e, EMIT_STORE, R10, RBX, AT(recent.from));
+    emit_here(e, inside);
+    emit_here(e, room);
+    emit_at(e, EMIT_COMPARE, R8, RBX, AT(recent.most));
+    emit_return(e);
+}
