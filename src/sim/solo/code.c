@@ -29,6 +29,11 @@ static void call_compute(struct solo *s, const struct peet_block *b, const uint6
     block_compute(b, s->src);
 }
 
+static void call_uses_end(struct solo *s)
+{
+    solo_uses_end(s);
+}
+
 static struct detour *add_detour(struct gen *g, enum detour_kind kind, struct solo_stretch *x,
                                  const struct solo_group *of)
 {
@@ -410,7 +415,7 @@ static void make_common(struct gen *g)
     make_call(g, (uintptr_t)solo_enter);
     emit_return(e);
     c->interval = e->used;
-    make_call(g, (uintptr_t)solo_end_interval);
+    make_call(g, (uintptr_t)call_uses_end);
     take_state(g);
     emit_return(e);
     c->anew = e->used;

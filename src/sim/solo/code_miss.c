@@ -68,6 +68,10 @@ static void count(struct gen *g, const struct solo_stretch *x, const struct solo
     emit_compare_zero(e, R11, SITE_AT(data.stride));
     emit_jump_if(e, IF_NOT_EQUAL, slow);
     emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
+    if (g->s->seen) { /* a sample is asked what it knows of a line that is new */
+        emit_registers(e, EMIT_OR, R8, R8);
+        emit_jump_if(e, IF_EQUAL, slow);
+    }
     emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(rank));
     emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.from));
     emit_turn_carry(e);
@@ -84,18 +88,37 @@ static void count(struct gen *g, const struct solo_stretch *x, const struct solo
     emit_add_constant(e, R14, (int32_t)g->s->lean_stall);
 }
 
-/* What was in the entry goes; r8 is its number then. */
-static void push_out(struct gen *g)
+/* For a sample: the miss, with the cell in r8. */
+static void see(struct gen *g, int64_t number)
+{
+    const int64_t seen = -(int64_t)sizeof(struct solo_seen); /* it is behind it already */
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_LOAD, RAX, RBX, AT(seen_at));
+    emit_add_constant(e, RAX, (int32_t)sizeof(struct solo_seen));
+    emit_at(e, EMIT_STORE, RAX, RBX, AT(seen_at));
+    emit_at(e, EMIT_STORE, R8, RAX, seen + (int64_t)offsetof(struct solo_seen, what));
+    emit_at(e, EMIT_STORE, RDX, RAX, seen + (int64_t)offsetof(struct solo_seen, line));
+    emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(stamp));
+    emit_at(e, EMIT_STORE, R10, RAX, seen + (int64_t)offsetof(struct solo_seen, last));
+    emit_at(e, EMIT_LEA, R10, RBP, number);
+    emit_at(e, EMIT_STORE, R10, RAX, seen + (int64_t)offsetof(struct solo_seen, number));
+}
+
+/* What was in the entry goes, for the site in r11, whose reference has that number from rbp on; r8 is the number of the entry then, and r10 where states are. */
+static void push_out(struct gen *g, int64_t number)
 {
     struct emit *e = &g->e;
 
+    emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, SITE_AT(data.cell));
+    if (g->s->seen)
+        see(g, number);
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
+    emit_add_constant(e, R8, 1);
+    emit_memory(e, false, EMIT_STORE, R8, R10, RSP, LINE_AT(lost));
     emit_memory(e, true, EMIT_LOAD, R8, R13, RCX, ENTRY_AT(stamp));
     emit_at(e, EMIT_STORE, R8, R10, LINE_AT(stamp));
     emit_store_constant(e, false, R10, RSP, LINE_AT(entry), 0);
-    emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, SITE_AT(data.cell));
-    emit_add_constant(e, R8, 1);
-    emit_memory(e, false, EMIT_STORE, R8, R10, RSP, LINE_AT(lost));
     emit_registers(e, EMIT_LOAD, R8, RCX);
     emit_shift(e, R8, false, CODE_ENTRY_BITS);
     emit_constant(e, R10, (uintptr_t)g->s->level[0].state);
@@ -125,9 +148,38 @@ static void write_silently(struct gen *g, size_t slow, size_t back)
     emit_jump(e, back);
 }
 
+/* The line in rsi, whose rank is in r9, is used by references up to before that one. */
+static void use(struct gen *g, int32_t end)
+{
+    struct emit *e = &g->e;
+    size_t done;
+
+    emit_compare_small(e, R9, -1); /* SOLO_USED */
+    size_t used = emit_jump_if(e, IF_EQUAL, 0);
+    emit_call(e, g->s->code.anew);
+    if (g->s->seen) {
+        size_t full = emit_jump_if(e, IF_NOT_BELOW, 0);
+        emit_here(e, used);
+        emit_memory(e, false, EMIT_LOAD, R8, RBX, RSP, AT(recent.told));
+        emit_add_constant(e, R8, 1);
+        emit_memory(e, false, EMIT_STORE, R8, RBX, RSP, AT(recent.told));
+        emit_memory(e, false, EMIT_COMPARE, R8, RBX, RSP, AT(recent.tell));
+        used = done = emit_jump_if(e, IF_BELOW, 0);
+        emit_here(e, full);
+    } else {
+        done = emit_jump_if(e, IF_BELOW, 0);
+    }
+    emit_at(e, EMIT_LEA, R8, RBP, end);
+    emit_at(e, EMIT_STORE, R8, RBX, AT(number));
+    emit_call(e, g->s->code.interval);
+    emit_add_constant(e, RBP, -end);
+    emit_here(e, used);
+    emit_here(e, done);
+}
+
 bool code_has_misses(const struct solo *s)
 {
-    return s->is_lean && s->level[0].ways == 1 && !s->watch.knows && !s->watch.use && code_fits(s->lean_stall);
+    return s->is_lean && s->level[0].ways == 1 && (!s->watch.knows || s->seen) && code_fits(s->lean_stall);
 }
 
 void code_miss(struct gen *g, const struct detour *detour, size_t slow)
@@ -148,8 +200,13 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     emit_jump_if(e, IF_EQUAL, slow);
     emit_registers(e, EMIT_COMPARE, R10, RSI);
     size_t here = emit_jump_if(e, IF_EQUAL, 0);
+    if (g->s->seen) {
+        emit_at(e, EMIT_LOAD, R8, RBX, AT(seen_at));
+        emit_at(e, EMIT_COMPARE, R8, RBX, AT(seen_end));
+        emit_jump_if(e, IF_EQUAL, slow);
+    }
     count(g, x, site, slow);
-    push_out(g);
+    push_out(g, of->from);
     emit_store_byte(e, R10, R8, 0, fill.state);
     emit_add_constant(e, R8, 1);
     emit_memory(e, false, EMIT_STORE, R8, RSI, RSP, LINE_AT(entry));
@@ -157,16 +214,7 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     show(g, fill.state);
     emit_at(e, EMIT_LEA, R8, RBP, of->from + of->sites - 1);
     emit_memory(e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
-    emit_compare_small(e, R9, -1); /* SOLO_USED */
-    size_t used = emit_jump_if(e, IF_EQUAL, 0);
-    emit_call(e, g->s->code.anew);
-    size_t goes_on = emit_jump_if(e, IF_BELOW, 0);
-    emit_at(e, EMIT_LEA, R8, RBP, of->from + of->sites);
-    emit_at(e, EMIT_STORE, R8, RBX, AT(number));
-    emit_call(e, g->s->code.interval);
-    emit_add_constant(e, RBP, -(int32_t)(of->from + of->sites));
-    emit_here(e, used);
-    emit_here(e, goes_on);
+    use(g, of->from + of->sites);
     code_return(g, detour);
     emit_here(e, here);
     if (of->is_write)

@@ -19,8 +19,10 @@ static bool is_replaced(const struct solo *s, const struct solo_line *l)
 /* Whether a sample does not know if a line that is nowhere was missed. */
 static inline bool is_unknown(struct solo *s, uint32_t cell, uint64_t line, unsigned cause)
 {
-    return __builtin_expect(s->watch.knows != NULL, 0)
-           && !s->watch.knows(s->watch.context, s, cell, line, cause == MISS_cold, s->number);
+    if (__builtin_expect(s->watch.knows == NULL, 1))
+        return false;
+    solo_tell_seen(s);
+    return !s->watch.knows(s->watch.context, s, cell, line, cause == MISS_cold, s->number);
 }
 
 /* All lines of a reference; m: what the watcher is to know of the first one. */
@@ -38,7 +40,7 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
             m->by = solo_lost_to(l);
         }
         if (__builtin_expect(s->watch.use != NULL, 0) && solo_was_here(l) && !is_replaced(s, l))
-            s->watch.use(s->watch.context, s, line, s->number, 1);
+            solo_see_use(s, l, line, 1);
         struct solo_outcome o = solo_touch(s, l, line, kind, now + all.stall);
         if (o.cause != MISS_KINDS && s->cell)
             *(is_unknown(s, s->cell - 1, line, o.cause) ? &unknown : &known) = true;
@@ -167,8 +169,7 @@ static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, cons
     uint64_t who = (uint64_t)site->data.cell << 32 | solo_lost_to(l);
 
     s->cell = site->data.cell + 1;
-    if (__builtin_expect(s->watch.use != NULL, 0))
-        s->watch.use(s->watch.context, s, addr >> s->shift, s->number, 1);
+    solo_see_use(s, l, addr >> s->shift, 1);
     solo_take_second(s, l, addr >> s->shift, now);
     solo_use_untold(s, l);
     if (stall) {
@@ -237,18 +238,18 @@ static uint64_t refer_site(struct solo *s, struct solo_stretch *x, struct solo_s
 }
 
 /* A line that was found is used for the first time in a while. */
-static __attribute__((noinline)) void use_old(struct solo *s, struct solo_entry *at)
+static __attribute__((noinline)) void use_old(struct solo *s, struct solo_entry *at, uint64_t line)
 {
-    solo_use(s, at->record);
+    solo_use(s, at->record, line);
     at->stamp = s->number++;
     solo_uses_end(s);
 }
 
 /* A reference whose line is known where it is, if it is anywhere. */
-static inline void touch_entry(struct solo *s, struct solo_entry *at)
+static inline void touch_entry(struct solo *s, struct solo_entry *at, uint64_t line)
 {
     if (__builtin_expect(at->stamp < s->recent.since, 0))
-        use_old(s, at);
+        use_old(s, at, line);
     else
         at->stamp = s->number++;
 }
@@ -264,7 +265,7 @@ static inline bool is_found(struct solo *s, const struct solo_site *site, uint64
         || (s->first[e].seen[site->is_write] != line && !(site->is_write && solo_write_silently(s, e, line))))
         return false;
     *hint = e;
-    touch_entry(s, &s->first[e]);
+    touch_entry(s, &s->first[e], line);
     return true;
 }
 
@@ -326,7 +327,7 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
 
     if (e != UINT32_MAX && (s->first[e].seen[g->is_write] == line || solo_write_silently(s, e, line))) {
         if (s->first[e].stamp < s->recent.since)
-            solo_use(s, l);
+            solo_use(s, l, line);
     } else if (e == UINT32_MAX && s->is_lean && is_enough(s, g, site)) {
         e = miss_leanly(s, x, site, l, addr);
     } else if (e == UINT32_MAX && s->has_second && l->entry[1] && is_usable(s, g, l)) {
@@ -363,7 +364,9 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
 
     uint64_t from_origin = site->data.stride ? base + (uint64_t)site->disp - site->data.origin : 0;
 
-    if (__builtin_expect(l->entry[0] || !gone || from_origin > UINT32_MAX || site->data.stride > MOST_STRIDE, 0)) {
+    if (__builtin_expect(l->entry[0] || !gone || (s->seen && !l->lost) || from_origin > UINT32_MAX
+                             || site->data.stride > MOST_STRIDE,
+                         0)) {
         solo_run_elsewhere(s, x, g, base);
         return;
     }
@@ -381,6 +384,10 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     s->window_lean++;
     x->path->part[site->part].lean++;
     s->time.clock += s->lean_stall;
+    if (s->seen) {
+        solo_see(s, line, at->stamp, cell);
+        s->recent.told++;
+    }
     gone->stamp = at->stamp;
     gone->entry[0] = 0;
     gone->lost = cell + 1;
@@ -397,8 +404,8 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
         solo_use_anew(s, l);
     if (g->is_write && !site->is_write && !solo_write_silently(s, e, line))
         run_rest(s, x, g, base);
-    else if (__builtin_expect(s->recent.count >= s->recent.most, 0))
-        solo_end_interval(s);
+    else
+        solo_uses_end(s);
 }
 
 int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err)

@@ -51,6 +51,14 @@ int solo_new(const struct machine_config *c, const struct peet_trace *t, const s
         solo_free(s);
         return r;
     }
+    if (w->see && s->is_lean && s->level[0].ways == 1) {
+        s->seen = s->seen_at = malloc(SOLO_SEEN * sizeof *s->seen);
+        if (!s->seen) {
+            solo_free(s);
+            return err_set(err, PEET_ERR_MEMORY, "no memory for a simulation");
+        }
+        s->seen_end = s->seen + SOLO_SEEN;
+    }
     solo_code_init(s);
     s->nobody.name = UINT64_MAX;
     for (unsigned i = 0; i < SOLO_NAMES; i++)
@@ -71,6 +79,7 @@ void solo_free(struct solo *s)
     map_release(&s->paths);
     arena_release(&s->arena);
     free(s->threads);
+    free(s->seen);
     free(s);
 }
 

@@ -36,6 +36,14 @@ struct solo_miss {
     uint64_t count, stall; /* how many, and how long they waited beyond a hit */
 };
 
+/* Something that a direct-mapped cache did that is alone, to a line at a reference. */
+struct solo_seen {
+    uint64_t line, number;
+    uint64_t last; /* number of the last reference to the line that it had there before */
+    uint64_t what; /* SOLO_USES and for how long it was not told, or the cell that missed it */
+};
+#define SOLO_USES (UINT64_C(1) << 63)
+
 /* How a block is left; MOVES: it calls or returns. */
 enum solo_turn { SOLO_ON, SOLO_JUMPS, SOLO_MOVES };
 
@@ -76,6 +84,9 @@ struct solo_watch {
     bool (*knows)(void *context, struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number);
     /* A line of the first cache is used, the first time in a while, which is so long. */
     void (*use)(void *context, struct solo *s, uint64_t line, uint64_t number, uint64_t wait);
+    /* The same, if there is one level that is direct-mapped: uses, and misses that are known since the line is known that had to go. In their order, and before
+     * anything else is asked; these are its own to change. */
+    void (*see)(void *context, struct solo_seen *seen, size_t n);
     uint32_t often; /* executions after which an item becomes machine code; 0: as many as are sane */
 };
 

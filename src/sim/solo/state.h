@@ -215,6 +215,7 @@ struct solo_item {
 
 enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS, SOLO_MET_BITS = 10, SOLO_MET = 1 << SOLO_MET_BITS };
 #define SOLO_NAME_FACTOR UINT64_C(0x9e3779b97f4a7c15)
+enum { SOLO_SEEN = 256 }; /* that are told at once */
 enum { SOLO_PATH_BITS = 12, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
 
 /* Machine code, from its beginning (code.c). */
@@ -280,6 +281,7 @@ struct solo {
     uint64_t border;            /* the reference before which something else comes; 0: references are passed over, */
     uint64_t pass_left;         /*   so many */
     uint64_t mark;              /* references that were told to the words */
+    struct solo_seen *seen, *seen_at, *seen_end; /* what is to be told; NULL: it is told at once */
     /* plans */
     struct arena arena;
     struct loop_plans plans;
@@ -343,11 +345,24 @@ static inline void solo_use_untold(struct solo *s, struct solo_line *l)
     if (l->rank != SOLO_USED)
         solo_use_anew(s, l);
 }
-static inline void solo_use(struct solo *s, struct solo_line *l)
+/* What a sample is told of later, all at once. */
+void solo_tell_seen(struct solo *s);
+static inline void solo_see(struct solo *s, uint64_t line, uint64_t last, uint64_t what)
 {
-    if (__builtin_expect(s->watch.use != NULL, 0) && l->entry[0])
-        s->watch.use(s->watch.context, s, s->level[0].line[l->entry[0] - 1], s->number,
-                     s->recent.since - s->recent.before);
+    if (s->seen_at == s->seen_end)
+        solo_tell_seen(s);
+    *s->seen_at++ = (struct solo_seen){ line, s->number, last, what };
+}
+static inline void solo_see_use(struct solo *s, const struct solo_line *l, uint64_t line, uint64_t wait)
+{
+    if (s->seen)
+        solo_see(s, line, solo_used_last(s, l), SOLO_USES | wait);
+    else if (__builtin_expect(s->watch.use != NULL, 0))
+        s->watch.use(s->watch.context, s, line, s->number, wait);
+}
+static inline void solo_use(struct solo *s, struct solo_line *l, uint64_t line)
+{
+    solo_see_use(s, l, line, s->recent.since - s->recent.before);
     solo_use_untold(s, l);
 }
 /* Behind all uses of a reference: perhaps it is time for another interval. */

@@ -114,6 +114,13 @@ void solo_tell_memo(struct solo *s, const struct solo_site *site, struct solo_me
     m->count = 0;
 }
 
+void solo_tell_seen(struct solo *s)
+{
+    if (s->seen_at != s->seen)
+        s->watch.see(s->watch.context, s->seen, (size_t)(s->seen_at - s->seen));
+    s->seen_at = s->seen;
+}
+
 void solo_end_window(struct solo *s, uint64_t reference)
 {
     s->window_end = s->watch.window(s->watch.context, reference, s->window_misses + s->window_lean,
@@ -150,6 +157,7 @@ void solo_settle(struct solo *s)
     }
     for (struct solo_path *p = s->all_paths; p; p = p->next)
         tell_path(s, p);
+    solo_tell_seen(s);
     solo_count_lean(s);
     for (unsigned i = 0; i < SOLO_MET; i++)
         tell_met(s, &s->met[i]);

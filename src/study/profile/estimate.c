@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/sample.h"
+#include "sim/solo/solo.h"
 
 enum {
     FINE_BITS = 4,   /* 16 bins for a doubling of time in direct-mapped caches, */
@@ -50,9 +51,8 @@ struct group {
 
 struct tally { /* of an object */
     uint64_t references, misses, unknown;
-    uint64_t before[3]; /* the same, before this sample */
-    uint64_t generations;
-    double dead, generation; /* times */
+    uint64_t before[3];                     /* the same, before this sample */
+    uint64_t generations, dead, generation; /* times of these */
     double kk, ku, uu, kn,
         un;         /* sums of products over the samples: k known misses, u unknown, n references of all objects */
     double of_open; /* of the sum over all objects: the part of open intervals that ends in a miss */
@@ -80,7 +80,7 @@ struct estimate {
     bool has_all;
 };
 
-static size_t bin_of(const struct estimate *e, uint64_t time)
+static inline size_t bin_of(const struct estimate *e, uint64_t time)
 {
     uint64_t steps = (uint64_t)1 << e->fine;
     size_t bin = (size_t)time;
@@ -116,17 +116,23 @@ static struct tally *find_tally(struct estimate *e, uint32_t object)
     return t;
 }
 
+/* What an interval of that length counts. */
+static inline double weight_of(const struct estimate *e, uint64_t interval)
+{
+    return interval < e->config.length ? 1 / (double)(e->config.length - interval) : 1;
+}
+
 /* A reference ends intervals: for each j, one in which j other lines of its set were used and its own was not. at: its line's place in the order of
  * use, or the number of known lines. How long they were is known also where it is not known whether they ended in a miss. */
 static void add_intervals(const struct estimate *e, const struct ages *a, const struct set *s, const struct way *way,
                           uint32_t at, uint64_t now)
 {
-    uint64_t length = e->config.length, before = 0;
+    uint64_t before = 0;
     double *to = at < s->known ? a->live : s->known == e->config.ways ? a->dead : a->open;
 
     for (uint32_t j = 0; j <= at && j < s->known; j++, to += e->bins + 1) {
         uint64_t whole = now - way[j].last;
-        double weight = (whole < length ? 1 / (double)(length - whole) : 1) * e->times;
+        double weight = weight_of(e, whole) * e->times;
         to[j ? bin_of(e, before) : 0] += weight;
         to[bin_of(e, whole) + 1] -= weight;
         before = whole;
@@ -138,11 +144,11 @@ static void end_generation(struct tally *t, const struct way *way, uint64_t now)
     if (way->filled == 0)
         return;
     t->generations++;
-    t->generation += (double)(now + 1 - way->filled);
-    t->dead += (double)(now - way->last);
+    t->generation += now + 1 - way->filled;
+    t->dead += now - way->last;
 }
 
-static struct set *enter_set(struct estimate *e, uint64_t line)
+static inline struct set *enter_set(struct estimate *e, uint64_t line)
 {
     struct set *s = &e->set[line & (e->config.sets - 1)];
 
@@ -228,6 +234,25 @@ static uint32_t order_set(struct estimate *e, uint64_t line, const struct estima
     return at;
 }
 
+/* A line is missed in a set of one way, whose line was used last then. */
+static inline void replace(const struct estimate *e, const struct set *s, struct way *way, struct tally *t,
+                           const struct way *by, uint64_t last)
+{
+    uint64_t whole = by->last - last;
+    double weight = weight_of(e, whole);
+
+    t->ages.dead[0] += weight;
+    t->ages.dead[bin_of(e, whole) + 1] -= weight;
+    if (way->filled) {
+        t->generations++;
+        t->generation += by->last + 1 - way->filled;
+        t->dead += whole;
+    }
+    t->misses++;
+    t->group[s->group - 1].misses++;
+    *way = *by;
+}
+
 /* The same where a set has one line: it is short, and most caches of that kind miss often. */
 static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32_t object,
                                        const struct estimate_clock *c)
@@ -248,12 +273,7 @@ static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32
         return OUTCOME_UNKNOWN;
     }
     uint64_t last = way->line == line ? way->last : c->last(c->context, way->line);
-    way->last = last < c->now ? last : c->now;
-    add_intervals(e, &t->ages, s, way, 1, c->now);
-    end_generation(t, way, c->now);
-    t->misses++;
-    g->misses++;
-    *way = (struct way){ line, c->now, c->now + 1, object };
+    replace(e, s, way, t, &(struct way){ line, c->now, c->now + 1, object }, last < c->now ? last : c->now);
     return OUTCOME_MISS;
 }
 
@@ -289,6 +309,50 @@ void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock
     e->times = 1;
     e->tally[object].references--;
     e->tally[object].group[s->group - 1].references--;
+}
+
+static inline void see_miss(struct estimate *e, const struct solo_seen *seen, uint64_t last, uint64_t now)
+{
+    const struct way by = { seen->line, now, now + 1, (uint32_t)seen->what };
+    struct set *s = enter_set(e, seen->line);
+    struct way *way = &e->way[seen->line & (e->config.sets - 1)];
+    struct tally *t = tally_of(e, by.object);
+
+    if (s->known) {
+        replace(e, s, way, t, &by, last < now ? last : now);
+        return;
+    }
+    t->misses++; /* what went was no reference's, and belongs to nobody */
+    t->group[s->group - 1].misses++;
+    s->known = 1;
+    *way = by;
+}
+
+static inline void see_use(struct estimate *e, const struct solo_seen *seen, uint64_t last, uint64_t now)
+{
+    const struct set *s = enter_set(e, seen->line);
+    struct way *way = &e->way[seen->line & (e->config.sets - 1)];
+    uint64_t length = now - last, wait = seen->what & ~SOLO_USES;
+
+    if (!s->known || way->line != seen->line || last >= now)
+        return;
+    const struct ages *ages = &e->tally[way->object].ages;
+    double weight = weight_of(e, length) * (length < wait ? (double)wait / (double)length : 1);
+    ages->live[0] += weight;
+    ages->live[bin_of(e, length) + 1] -= weight;
+    way->last = now;
+}
+
+void estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from)
+{
+    assert(e->is_open && e->config.ways == 1);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t now = seen[i].number - from, last = seen[i].last > from ? seen[i].last - from : 0;
+        if (seen[i].what & SOLO_USES)
+            see_use(e, &seen[i], last, now);
+        else
+            see_miss(e, &seen[i], last, now);
+    }
 }
 
 void estimate_count(struct estimate *e, uint64_t references)
@@ -525,8 +589,8 @@ double estimate_pooled_age(struct estimate *e)
 static double generation_mu(const struct tally *t, const struct tally *all)
 {
     if (t->generations >= FEW)
-        return t->dead / t->generation;
-    return all->generations > 0 ? all->dead / all->generation : 0.5;
+        return (double)t->dead / (double)t->generation;
+    return all->generations > 0 ? (double)all->dead / (double)all->generation : 0.5;
 }
 
 /* All objects together miss what each of them misses. */

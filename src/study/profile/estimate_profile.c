@@ -242,6 +242,18 @@ void sampled_use(struct sampled *s, struct solo *by, uint64_t line, uint64_t num
         estimate_use(f->estimate, line, &(struct estimate_clock){ number - f->now, wait, last_use, &clock });
 }
 
+void sampled_see(struct sampled *s, const struct solo_seen *seen, size_t n)
+{
+    while (n > 0 && !s->front[0].is_open && seen->what & SOLO_USES) { /* of lines that a lock has brought */
+        seen++;
+        n--;
+    }
+    if (n > 0) {
+        const struct front *f = front_at(s, seen->number);
+        estimate_see(f->estimate, seen, n, f->now);
+    }
+}
+
 /* ---- results ---- */
 
 struct sample_counts sampled_counts(const struct sampled *s)

@@ -617,6 +617,16 @@ static void watch_use(void *context, struct solo *s, uint64_t line, uint64_t num
     sampled_use(x->p.sampled, s, line, number, wait);
 }
 
+static void watch_see(void *context, struct solo_seen *seen, size_t n)
+{
+    struct running *x = context;
+
+    for (size_t i = 0; i < n; i++)
+        if (!(seen[i].what & SOLO_USES))
+            seen[i].what = x->p.cell[seen[i].what].object;
+    sampled_see(x->p.sampled, seen, n);
+}
+
 static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
 {
     return near_leaf(context, node, block) - 1;
@@ -684,6 +694,7 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
                                       watch_run,
                                       p->sampled ? watch_knows : NULL,
                                       p->sampled ? watch_use : NULL,
+                                      p->sampled ? watch_see : NULL,
                                       p->often };
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
