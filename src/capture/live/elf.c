@@ -240,8 +240,9 @@ static void add_functions(struct live_module *m, Elf *elf, Elf_Scn *section, con
         m->functions[m->function_count++] = (struct live_function){ sym.st_value + m->bias, sym.st_size, name };
     }
 }
-/* False: there is no schema in it. */
-static bool read_sections(struct live_module *m, Elf *elf)
+
+/* False: there is no schema in it, as in most libraries. */
+static bool find_schema(struct live_module *m, Elf *elf)
 {
     size_t names;
     GElf_Shdr h;
@@ -249,13 +250,7 @@ static bool read_sections(struct live_module *m, Elf *elf)
     if (elf_getshdrstrndx(elf, &names) != 0)
         return false;
     for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
-        if (!gelf_getshdr(s, &h))
-            continue;
-        const char *name = elf_strptr(elf, names, h.sh_name);
-        if (h.sh_type == SHT_SYMTAB || h.sh_type == SHT_DYNSYM)
-            add_functions(m, elf, s, &h);
-        if (h.sh_type == SHT_DYNAMIC)
-            read_dynamic(m, elf, s, &h);
+        const char *name = gelf_getshdr(s, &h) ? elf_strptr(elf, names, h.sh_name) : NULL;
         if (name && !strcmp(name, RAW_SECTION) && h.sh_type == SHT_PROGBITS && h.sh_offset <= m->size
             && h.sh_size <= m->size - h.sh_offset) {
             m->schema = h.sh_addr + m->bias;
@@ -263,9 +258,23 @@ static bool read_sections(struct live_module *m, Elf *elf)
             m->entries = m->image + h.sh_offset;
         }
     }
+    return m->entries != NULL;
+}
+
+static void read_sections(struct live_module *m, Elf *elf)
+{
+    GElf_Shdr h;
+
+    for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
+        if (!gelf_getshdr(s, &h))
+            continue;
+        if (h.sh_type == SHT_SYMTAB || h.sh_type == SHT_DYNSYM)
+            add_functions(m, elf, s, &h);
+        if (h.sh_type == SHT_DYNAMIC)
+            read_dynamic(m, elf, s, &h);
+    }
     if (m->function_count)
         qsort(m->functions, m->function_count, sizeof *m->functions, compare_functions);
-    return m->entries != NULL;
 }
 
 static bool find_bias(struct live_module *m, Elf *elf, const struct mapping *code)
@@ -303,11 +312,13 @@ static bool map_file(struct live_module *m, int fd)
 static bool read_module(struct live_module *m, const struct mapping *code)
 {
     Elf *elf = elf_memory((char *)m->image, m->size);
-    bool ok = elf && find_bias(m, elf, code) && read_sections(m, elf);
+    bool ok = elf && find_bias(m, elf, code) && find_schema(m, elf);
 
-    elf_end(elf);
-    if (ok)
+    if (ok) {
+        read_sections(m, elf);
         find_rows(m);
+    }
+    elf_end(elf);
     return ok;
 }
 
