@@ -230,6 +230,7 @@ static struct gone put_first(struct solo *s, struct solo_line *record, uint64_t 
     at->stamp = s->number;
     at->record = record;
     record->entry[0] = e + 1;
+    solo_is_at(s, line, e);
     show(s, e, line);
     return gone;
 }

@@ -156,8 +156,8 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
 
     if (of->is_simple)
         elsewhere = miss = add_detour(g, DETOUR_ELSEWHERE, x, of);
-    if (of->is_simple && g->has_misses)
-        miss = add_detour(g, DETOUR_MISS, x, of);
+    if (of->is_simple && (g->has_misses || l->ways > 1))
+        miss = add_detour(g, g->has_misses ? DETOUR_MISS : DETOUR_FIND, x, of);
     if (of == x->group || !have_same_base(of, of - 1))
         code_load_base(g, of);
     if (&x->group[of->owner] == of) {
@@ -173,11 +173,13 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
         emit_registers(e, EMIT_LOAD, RCX, RDX);
         emit_shift(e, RCX, shift < ENTRY_BITS, shift < ENTRY_BITS ? ENTRY_BITS - shift : shift - ENTRY_BITS);
         emit_and_constant(e, RCX, (uint32_t)(l->mask << ENTRY_BITS));
+        emit_shift(e, RDX, false, shift);
     } else {
-        emit_memory(e, false, EMIT_LOAD, RCX, RDI, RSP, at + (int64_t)offsetof(struct solo_group, hint));
-        emit_shift(e, RCX, true, ENTRY_BITS);
+        emit_shift(e, RDX, false, shift);
+        emit_registers(e, EMIT_LOAD, RCX, RDX);
+        emit_and_constant(e, RCX, SOLO_GUESSES - 1);
+        emit_memory(e, false, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_4, AT(guess));
     }
-    emit_shift(e, RDX, false, shift);
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX,
                 (int64_t)offsetof(struct solo_entry, seen) + 8 * (int64_t)of->is_write);
     detour_if(g, miss, IF_NOT_EQUAL);
@@ -235,12 +237,14 @@ static void end_detour(struct gen *g, const struct detour *detour)
     struct emit *e = &g->e;
     size_t slow = e->used;
 
-    if (detour->kind == DETOUR_MISS)
+    if (detour->kind >= DETOUR_FIND)
         call_group(g, detour);
     for (unsigned i = 0; i < detour->ways; i++)
         emit_here(e, detour->way[i]);
     if (detour->kind == DETOUR_MISS) {
         code_miss(g, detour, slow);
+    } else if (detour->kind == DETOUR_FIND) {
+        code_find(g, detour, slow);
     } else if (detour->kind == DETOUR_ENTER) {
         emit_call(e, g->s->code.enter);
         emit_jump(e, detour->back);

@@ -18,7 +18,8 @@ enum detour_kind {
     DETOUR_ENTER,     /* a stretch is to be entered */
     DETOUR_GROUP,     /* a group is to be run, of which nothing is known */
     DETOUR_ELSEWHERE, /*   or which is not easy only for where its line is, */
-    DETOUR_MISS,      /*   and that is not at rcx, or is to be written there; its number is in rdx */
+    DETOUR_FIND,      /*   and that is not at rcx, or is to be written there; its number is in rdx; */
+    DETOUR_MISS,      /*   where there is code for misses */
 };
 struct detour {
     size_t way[DETOUR_WAYS]; /* jumps here, */
@@ -92,10 +93,11 @@ int64_t code_step(const struct gen *g, const struct solo_group *of);
 /* Goes back to where the group was left. */
 void code_return(struct gen *g, const struct detour *detour);
 
-/* Misses (code_miss.c): whether there is code for them; that, with where what it cannot do is done; and what all of them use: the line in rsi, whose rank is in
- * r9, is used anew. It leaves a comparison of lines that were used with how many may be. */
+/* Misses (code_miss.c): whether there is code for them; that, with where what it cannot do is done; the same for a line that is perhaps somewhere else; and what all misses
+ * use: the line in rsi, whose rank is in r9, is used anew. It leaves a comparison of lines that were used with how many may be. */
 bool code_has_misses(const struct solo *s);
 void code_miss(struct gen *g, const struct detour *detour, size_t slow);
+void code_find(struct gen *g, const struct detour *detour, size_t slow);
 void code_make_anew(struct gen *g);
 
 /* An item that is a loop (code_loops.c). */

@@ -223,6 +223,28 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
         emit_jump(e, slow);
 }
 
+void code_find(struct gen *g, const struct detour *detour, size_t slow)
+{
+    bool is_write = detour->group->is_write;
+    struct emit *e = &g->e;
+
+    find_line(g, slow);
+    emit_memory(e, false, EMIT_LOAD, RCX, RSI, RSP, LINE_AT(entry));
+    emit_registers(e, EMIT_OR, RCX, RCX);
+    emit_jump_if(e, IF_EQUAL, slow);
+    emit_add_constant(e, RCX, -1);
+    emit_shift(e, RCX, true, CODE_ENTRY_BITS);
+    emit_registers(e, EMIT_LOAD, R8, RDX);
+    emit_and_constant(e, R8, SOLO_GUESSES - 1);
+    emit_memory(e, false, EMIT_STORE, RCX, RBX, R8 | EMIT_TIMES_4, AT(guess));
+    emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX, ENTRY_AT(seen) + 8 * (int64_t)is_write);
+    emit_jump_if(e, IF_EQUAL, detour->found);
+    if (is_write)
+        write_silently(g, slow, detour->found);
+    else
+        emit_jump(e, slow);
+}
+
 void code_make_anew(struct gen *g)
 {
     struct emit *e = &g->e;

@@ -47,7 +47,7 @@ static inline void emit_bytes(struct emit *e, uint64_t value, unsigned bytes)
         emit_byte(e, (unsigned)(value >> 8 * i) & 0xff);
 }
 
-enum { EMIT_TIMES_8 = 3 << 4 }; /* with an index */
+enum { EMIT_TIMES_4 = 2 << 4, EMIT_TIMES_8 = 3 << 4 }; /* with an index */
 
 /* reg, [base + index + disp]; index RSP: none. wide: 64 bits, else 32. */
 static inline void emit_memory(struct emit *e, bool wide, unsigned op, unsigned reg, unsigned base, unsigned index,

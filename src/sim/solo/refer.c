@@ -255,26 +255,24 @@ static inline void touch_entry(struct solo *s, struct solo_entry *at, uint64_t l
 }
 
 /* Whether a reference is found at once; then its line is stamped. */
-static inline bool is_found(struct solo *s, const struct solo_site *site, uint64_t addr, uint32_t *hint)
+static inline bool is_found(struct solo *s, const struct solo_site *site, uint64_t addr)
 {
     uint64_t line = addr >> s->shift;
-    bool direct = s->level[0].ways == 1;
-    uint32_t e = !direct && s->first[*hint].seen[site->is_write] == line ? *hint : solo_entry_of(s, line, direct);
+    uint32_t e = solo_entry_of(s, line, site->is_write);
 
-    if ((!direct && e == UINT32_MAX) || (addr + site->size - 1) >> s->shift != line
+    if (e == UINT32_MAX || (addr + site->size - 1) >> s->shift != line
         || (s->first[e].seen[site->is_write] != line && !(site->is_write && solo_write_silently(s, e, line))))
         return false;
-    *hint = e;
     touch_entry(s, &s->first[e], line);
     return true;
 }
 
-static void run_site(struct solo *s, struct solo_stretch *x, struct solo_group *g, unsigned i, uint64_t base)
+static void run_site(struct solo *s, struct solo_stretch *x, unsigned i, uint64_t base)
 {
     struct solo_site *site = &x->site[i];
     uint64_t addr = base + (uint64_t)site->disp;
 
-    if (!is_found(s, site, addr, &g->hint))
+    if (!is_found(s, site, addr))
         s->time.clock += refer_site(s, x, site, addr, s->time.clock + site->issued);
 }
 
@@ -285,7 +283,7 @@ void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g
     if (base - owner->low >= owner->span)
         solo_locate(s, x, owner, base);
     for (unsigned i = g->from; i < g->from + g->sites; i++)
-        run_site(s, x, g, i, base);
+        run_site(s, x, i, base);
 }
 
 /* All but the first of them, which was a miss. */
@@ -296,7 +294,7 @@ static __attribute__((noinline)) void run_rest(struct solo *s, struct solo_stret
     s->first[s->level[0].mask & (base + g->first) >> s->shift].stamp = s->number - 1;
     solo_uses_end(s);
     for (unsigned i = g->from + 1u; i < g->from + g->sites; i++)
-        run_site(s, x, g, i, base);
+        run_site(s, x, i, base);
 }
 
 /* Whether a line that comes from the second cache for a group can then be used by all of it. */
@@ -341,7 +339,7 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     }
     if (g->is_write && s->first[e].seen[1] != line)
         solo_write_silently(s, e, line);
-    g->hint = e;
+    solo_is_at(s, line, e);
     s->number += g->sites;
     s->first[e].stamp = s->number - 1; /* all others have found it */
     solo_uses_end(s);

@@ -141,7 +141,6 @@ struct solo_site {
 struct solo_group {
     uint64_t low, span;   /* while its base is there, no site of a group that has the same leaves its object */
     uint64_t first, last; /* distances of the first and last byte */
-    uint32_t hint;        /* entry where its line was */
     uint64_t places;      /* a bit for each base that it had, modulo 64 */
     uint16_t base, index; /* sources */
     uint16_t from, sites; /* its first one, and how many */
@@ -215,6 +214,7 @@ struct solo_item {
 
 enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS, SOLO_MET_BITS = 10, SOLO_MET = 1 << SOLO_MET_BITS };
 #define SOLO_NAME_FACTOR UINT64_C(0x9e3779b97f4a7c15)
+enum { SOLO_GUESSES = 4096 };
 enum { SOLO_SEEN = 256 }; /* that are told at once */
 enum { SOLO_PATH_BITS = 12, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
 
@@ -257,6 +257,7 @@ struct solo {
         silent[PROTOCOL_STATES]; /* by state: the one that a write makes of it without anything else; 0: that is more */
     uint8_t is_dirty[PROTOCOL_STATES];
     struct solo_level level[CONFIG_LEVELS];
+    uint32_t guess[SOLO_GUESSES]; /* by a line's low bits: how many bytes in front of the entry, of several ways, where such a line was last */
     struct solo_lines lines;
     struct solo_recent recent;
     struct fabric fabric;
@@ -455,30 +456,38 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
 /* A run of a block of whose references some vary in size, or do not happen. */
 int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err);
 
-/* Where a line would be in the first cache; UINT32_MAX: it is not there. */
-static inline __attribute__((always_inline)) uint32_t solo_entry_of(const struct solo *s, uint64_t line, bool direct)
+/* Where a line was last in a first cache of several ways; it may be another one that is there now. */
+static inline uint32_t solo_guess(const struct solo *s, uint64_t line)
 {
-    return direct ? (uint32_t)(line & s->level[0].mask) : solo_find(&s->level[0], line);
+    return s->guess[line % SOLO_GUESSES] / (uint32_t)sizeof *s->first;
+}
+static inline void solo_is_at(struct solo *s, uint64_t line, uint32_t entry)
+{
+    s->guess[line % SOLO_GUESSES] = entry * (uint32_t)sizeof *s->first;
+}
+
+/* Where a line would be in the first cache; UINT32_MAX: it is not there. */
+static inline __attribute__((always_inline)) uint32_t solo_entry_of(struct solo *s, uint64_t line, bool is_write)
+{
+    if (s->level[0].ways == 1)
+        return (uint32_t)(line & s->level[0].mask);
+    uint32_t e = solo_guess(s, line);
+    if (s->first[e].seen[is_write] != line && (e = solo_find(&s->level[0], line)) != UINT32_MAX)
+        solo_is_at(s, line, e);
+    return e;
 }
 
 /* Whether all references of a group are found at once in one line, which was used not long ago; then that is stamped. */
 static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, const struct solo_stretch *x,
-                                                               struct solo_group *g, uint64_t base)
+                                                               const struct solo_group *g, uint64_t base)
 {
     const struct solo_group *owner = &x->group[g->owner];
     uint64_t line = (base + g->first) >> s->shift;
-    bool direct = s->level[0].ways == 1;
-    uint32_t e = direct ? (uint32_t)(line & s->level[0].mask) : g->hint;
 
     if (base - owner->low >= owner->span || (base + g->last) >> s->shift != line)
         return false;
-    if (s->first[e].seen[g->is_write] != line) {
-        e = direct ? UINT32_MAX : solo_find(&s->level[0], line);
-        if (e == UINT32_MAX || s->first[e].seen[g->is_write] != line)
-            return false;
-        g->hint = e;
-    }
-    if (s->first[e].stamp < s->recent.since)
+    uint32_t e = solo_entry_of(s, line, g->is_write);
+    if (e == UINT32_MAX || s->first[e].seen[g->is_write] != line || s->first[e].stamp < s->recent.since)
         return false;
     s->number += g->sites;
     s->first[e].stamp = s->number - 1;
