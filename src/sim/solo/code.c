@@ -424,6 +424,8 @@ static void make_common(struct gen *g)
     emit_return(e);
     c->anew = e->used;
     code_make_anew(g);
+    c->offset = e->used;
+    code_make_offset(g);
     c->used = e->used;
 }
 

@@ -65,8 +65,6 @@ static void count(struct gen *g, const struct solo_stretch *x, const struct solo
     emit_at(e, EMIT_COMPARE, R8, RBX, AT(window_end));
     emit_jump_if(e, IF_NOT_BELOW, slow);
     emit_constant(e, R11, (uintptr_t)site);
-    emit_compare_zero(e, R11, SITE_AT(data.stride));
-    emit_jump_if(e, IF_NOT_EQUAL, slow);
     emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
     if (g->s->seen) { /* a sample is asked what it knows of a line that is new */
         emit_registers(e, EMIT_OR, R8, R8);
@@ -77,6 +75,11 @@ static void count(struct gen *g, const struct solo_stretch *x, const struct solo
     emit_turn_carry(e);
     emit_registers(e, EMIT_ADD_CARRY, R8, R8);
     emit_registers(e, EMIT_LOAD, R10, R8);
+    emit_compare_zero(e, R11, SITE_AT(data.stride));
+    size_t has_none = emit_jump_if(e, IF_EQUAL, 0);
+    emit_call(e, g->s->code.offset);
+    emit_jump_if(e, IF_NOT_EQUAL, slow);
+    emit_here(e, has_none);
     emit_and_constant(e, R10, SOLO_MEMOS - 1);
     emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof(struct solo_memo)));
     emit_memory(e, true, EMIT_COMPARE, R8, R11, R10, memo + (int64_t)offsetof(struct solo_memo, what));
@@ -243,6 +246,39 @@ void code_find(struct gen *g, const struct detour *detour, size_t slow)
         write_silently(g, slow, detour->found);
     else
         emit_jump(e, slow);
+}
+
+/* As offset_quickly in refer.c. */
+void code_make_offset(struct gen *g)
+{
+    struct emit *e = &g->e;
+
+    emit_push(e, RAX);
+    emit_push(e, RDX);
+    emit_compare_zero(e, R11, SITE_AT(inverse));
+    size_t none = emit_jump_if(e, IF_EQUAL, 0);
+    emit_at(e, EMIT_ADD, RAX, R11, SITE_AT(disp));
+    emit_at(e, EMIT_SUB, RAX, R11, SITE_AT(data.origin));
+    emit_registers(e, EMIT_LOAD, R10, RAX);
+    emit_shift(e, R10, false, 32);
+    size_t far = emit_jump_if(e, IF_NOT_EQUAL, 0);
+    emit_at(e, EMIT_MULTIPLY, RAX, R11, SITE_AT(inverse));
+    emit_multiply_wide(e, R11, SITE_AT(data.stride));
+    emit_at(e, EMIT_LEA, R10, RDX, 1);
+    emit_shift(e, R10, true, SOLO_OFFSET_AT);
+    emit_registers(e, EMIT_OR, R8, R10);
+    emit_registers(e, EMIT_LOAD, R10, R8);
+    emit_shift(e, R10, false, SOLO_OFFSET_AT + 2);
+    emit_registers(e, EMIT_XOR, R10, R8);
+    emit_registers(e, EMIT_COMPARE, RAX, RAX); /* equal */
+    size_t done = emit_jump(e, 0);
+    emit_here(e, none);
+    emit_here(e, far);
+    emit_registers(e, EMIT_OR, RSP, RSP); /* not equal */
+    emit_here(e, done);
+    emit_pop(e, RDX);
+    emit_pop(e, RAX);
+    emit_return(e);
 }
 
 void code_make_anew(struct gen *g)

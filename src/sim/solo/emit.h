@@ -135,6 +135,12 @@ static inline void emit_multiply_constant(struct emit *e, unsigned to, unsigned 
     emit_bytes(e, (uint64_t)value, 4);
 }
 
+/* rdx, rax = rax * [base + disp] */
+static inline void emit_multiply_wide(struct emit *e, unsigned base, int64_t disp)
+{
+    emit_memory(e, true, 0xf7, 4, base, RSP, disp);
+}
+
 /* to = the lesser one of both, without signs */
 static inline void emit_least(struct emit *e, unsigned to, unsigned other)
 {

@@ -3,8 +3,6 @@
 #include "base/err.h"
 #include "sim/solo/state.h"
 
-#define MOST_STRIDE INT32_MAX /* of data whose offsets are found quickly, and kept in few bits */
-
 /* ---- a reference ---- */
 
 /* Whether all caches have lost a line. */
@@ -363,7 +361,7 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     uint64_t from_origin = site->data.stride ? base + (uint64_t)site->disp - site->data.origin : 0;
 
     if (__builtin_expect(l->entry[0] || !gone || (s->seen && !l->lost) || from_origin > UINT32_MAX
-                             || site->data.stride > MOST_STRIDE,
+                             || site->data.stride > SOLO_MOST_STRIDE,
                          0)) {
         solo_run_elsewhere(s, x, g, base);
         return;

@@ -109,7 +109,8 @@ struct solo_outcome {
 /* ---- stretches (plan.c) ---- */
 
 /* Misses of one level that were alike. */
-enum { SOLO_MEMO_BITS = 3, SOLO_MEMOS = 1 << SOLO_MEMO_BITS, SOLO_OFFSET_AT = 33 };
+enum { SOLO_MEMOS = 8, SOLO_OFFSET_AT = 33 };
+#define SOLO_MOST_STRIDE INT32_MAX /* of data whose offsets are kept so */
 struct solo_memo {
     uint64_t what; /* 1 + the offset, or 0; to whom the line was lost; was_recent */
     uint64_t count;
@@ -130,7 +131,7 @@ struct solo_site {
     bool is_write, has_cell;
     uint32_t insn;
     struct solo_data data;             /* that it refers to */
-    uint64_t inverse;                  /* 2^64 by its stride, if that is short */
+    uint64_t inverse;                  /* 2^64 by its stride, if that is not too long, or one byte */
     uint64_t since;                    /* its stretch had run so often when that began */
     uint64_t extra;                    /* references besides: of blocks whose references vary, */
     uint64_t version;                  /*   and of which its object is */
@@ -224,7 +225,7 @@ struct solo_code {
     uint8_t *bytes; /* NULL: there can be none */
     size_t used;
     struct gen *gen;
-    size_t leave, group, elsewhere, enter, anew, interval; /* where that is done */
+    size_t leave, group, elsewhere, enter, anew, interval, offset; /* where that is done */
 };
 
 struct solo_thread {

@@ -191,7 +191,8 @@ void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *
     tell_site(s, x, site);
     s->watch.data(s->watch.context, s->thread, site->insn, 0, addr, &site->data);
     site->has_cell = true;
-    site->inverse = site->data.stride ? UINT64_MAX / site->data.stride + 1 : 0;
+    uint64_t stride = site->data.stride;
+    site->inverse = stride && stride <= SOLO_MOST_STRIDE ? UINT64_MAX / stride + 1 : 0;
     solo_see_version(s);
 }
 
