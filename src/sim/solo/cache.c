@@ -20,6 +20,8 @@ static void know_states(struct solo *s)
         s->silent[i] = p->flags[i] & STATE_READABLE && w->op == BUS_NONE ? w->alone : 0;
         s->is_readable &= s->seen_as[i][0] || !s->seen_as[i][1];
         s->is_dirty[i] = (p->flags[i] & STATE_DIRTY) != 0;
+        for (unsigned k = 0; k < 2; k++)
+            s->hidden[i][k] = s->seen_as[i][k] ? 0 : SOLO_NONE;
     }
 }
 
@@ -85,13 +87,10 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     if (solo_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
         return no_memory(err);
     s->is_lean = is_lean(s);
-    s->lean_stall = s->fabric.config.memory - s->level[0].latency;
     s->has_second = s->levels > 1 && s->level[1].latency >= s->level[0].latency;
-    for (unsigned i = 0; i < 2; i++) {
+    s->lean_stall = (s->has_second ? s->level[1].latency : s->fabric.config.memory) - s->level[0].latency;
+    for (unsigned i = 0; i < 2; i++)
         s->lean_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
-        for (unsigned k = 0; k < 2; k++)
-            s->lean_hidden[i][k] = s->seen_as[s->lean_state[i]][k] ? 0 : SOLO_NONE;
-    }
     uint8_t alone = s->lean_state[0], written = s->silent[alone];
     s->is_quiet = s->seen_as[alone][1] || (written && s->seen_as[written][1]);
     s->is_far = s->fabric.config.memory >= s->level[0].latency;
@@ -134,7 +133,7 @@ bool solo_write_silently(struct solo *s, uint32_t entry, uint64_t line)
 
 /* ---- the fabric ---- */
 
-static uint64_t transact(struct solo *s, uint64_t line, unsigned op, uint64_t now)
+uint64_t solo_transact(struct solo *s, uint64_t line, unsigned op, uint64_t now)
 {
     struct transaction t = { .op = (uint8_t)op, .line = line, .supplier = FABRIC_MEMORY };
 
@@ -203,8 +202,7 @@ uint32_t solo_oldest(const struct solo *s, uint64_t line)
     return e + least_of(&s->first[e].stamp, sizeof *s->first / sizeof(uint64_t), ways);
 }
 
-/* The same in a level behind it. */
-static uint32_t oldest_behind(const struct solo_level *l, uint64_t line)
+uint32_t solo_oldest_behind(const struct solo_level *l, uint64_t line)
 {
     uint32_t e = (uint32_t)(line & l->mask) * l->ways;
 
@@ -239,7 +237,7 @@ static struct gone put_first(struct solo *s, struct solo_line *record, uint64_t 
 static struct gone put_behind(struct solo *s, unsigned level, struct solo_line *record, uint64_t line, unsigned state)
 {
     struct solo_level *l = &s->level[level];
-    uint32_t e = oldest_behind(l, line);
+    uint32_t e = solo_oldest_behind(l, line);
     struct gone gone = { l->record[e], l->line[e], l->state[e] };
 
     if (gone.record)
@@ -278,7 +276,7 @@ static void push_out(struct solo *s, unsigned level, struct gone gone, uint64_t 
     l->lost = (s->cell ? s->cell : l->lost) | SOLO_LOST;
     if (s->is_dirty[gone.state]) {
         s->counts.write_backs++;
-        transact(s, gone.line, BUS_WRITE_BACK, now);
+        solo_transact(s, gone.line, BUS_WRITE_BACK, now);
     }
 }
 
@@ -349,7 +347,7 @@ static void fill_only(struct solo *s, struct solo_line *l, uint64_t line, unsign
     gone.record->lost = s->cell ? s->cell : gone.record->lost | SOLO_LOST;
     if (s->is_dirty[gone.state]) {
         s->counts.write_backs++;
-        transact(s, gone.line, BUS_WRITE_BACK, now);
+        solo_transact(s, gone.line, BUS_WRITE_BACK, now);
     }
 }
 
@@ -390,7 +388,7 @@ static uint64_t write_here(struct solo *s, uint32_t entry, uint64_t line, uint64
     uint64_t stall = 0;
 
     if (cell->op != BUS_NONE) {
-        stall = transact(s, line, cell->op, now);
+        stall = solo_transact(s, line, cell->op, now);
         s->counts.upgrades++;
         *ret_upgrade = true;
     }
@@ -408,7 +406,7 @@ static void miss(struct solo *s, struct solo_line *l, uint64_t line, bool is_wri
     ret->cause = solo_was_here(l) ? MISS_replaced : MISS_cold;
     s->counts.causes[ret->cause]++;
     ret->level = SIM_BEYOND;
-    ret->stall = transact(s, line, cell->op, now);
+    ret->stall = solo_transact(s, line, cell->op, now);
     l->lost &= ~SOLO_LOST;
     if (s->levels == 1)
         fill_only(s, l, line, cell->alone, now);

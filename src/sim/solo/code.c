@@ -412,7 +412,9 @@ static void make_common(struct gen *g)
     take_state(g);
     emit_return(e);
     c->elsewhere = e->used;
-    make_call(g, g->has_misses ? (uintptr_t)solo_run_direct : (uintptr_t)solo_run_elsewhere);
+    make_call(g, g->has_misses        ? (uintptr_t)solo_run_direct
+                 : solo_has_two(g->s) ? (uintptr_t)solo_run_two
+                                      : (uintptr_t)solo_run_elsewhere);
     take_state(g);
     emit_return(e);
     c->enter = e->used;

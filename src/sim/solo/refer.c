@@ -57,11 +57,6 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
     return all;
 }
 
-static uint64_t offset_in(const struct solo_data *d, uint64_t addr)
-{
-    return d->stride ? (addr - d->origin) % d->stride : UINT64_MAX;
-}
-
 /* A reference that may have waited: whether the watcher is to know. */
 static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, uint64_t reference, struct solo_miss *m)
 {
@@ -82,7 +77,7 @@ static uint64_t refer(struct solo *s, struct solo_stretch *x, struct solo_site *
                       uint64_t now)
 {
     uint64_t waited = s->counts.waited, hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
-    struct solo_miss m = { .cell = site->data.cell, .offset = offset_in(&site->data, addr) };
+    struct solo_miss m = { .cell = site->data.cell, .offset = solo_offset_in(&site->data, addr) };
     struct solo_leaf *part = &x->path->part[site->part];
     uint64_t reference = solo_references(s);
 
@@ -109,6 +104,7 @@ static inline uint32_t put_leanly(struct solo *s, struct solo_line *l, uint64_t 
     uint32_t e = level->ways == 1 ? (uint32_t)(line & level->mask) : solo_oldest(s, line);
     struct solo_entry *at = &s->first[e];
     struct solo_line *gone = at->record;
+    uint8_t state = s->lean_state[is_write];
 
     if (__builtin_expect(gone != NULL, 1)) {
         gone->stamp = at->stamp;
@@ -118,12 +114,12 @@ static inline uint32_t put_leanly(struct solo *s, struct solo_line *l, uint64_t 
     } else {
         level->full[level->filled++] = e;
     }
-    at->seen[0] = line | s->lean_hidden[is_write][0];
-    at->seen[1] = line | s->lean_hidden[is_write][1];
+    at->seen[0] = line | s->hidden[state][0];
+    at->seen[1] = line | s->hidden[state][1];
     at->stamp = s->number;
     at->record = l;
     level->line[e] = line;
-    level->state[e] = s->lean_state[is_write];
+    level->state[e] = state;
     l->entry[0] = e + 1;
     s->lean[is_write][solo_was_here(l)]++;
     return e;
@@ -144,7 +140,8 @@ static inline uint32_t miss_leanly(struct solo *s, struct solo_stretch *x, struc
     solo_use_untold(s, l);
     if (unknown)
         return e;
-    solo_meet(s, who, solo_how(SIM_BEYOND, cause, was_recent, false), offset_in(&site->data, addr), 1, s->lean_stall);
+    solo_meet(s, who, solo_how(SIM_BEYOND, cause, was_recent, false), solo_offset_in(&site->data, addr), 1,
+              s->lean_stall);
     solo_see_window(s, solo_references(s), 1, s->lean_stall);
     x->path->part[site->part].lean++;
     return e;
@@ -171,7 +168,7 @@ static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, cons
     solo_take_second(s, l, addr >> s->shift, now);
     solo_use_untold(s, l);
     if (stall) {
-        solo_meet(s, who, solo_how(1, MISS_KINDS, false, false), offset_in(&site->data, addr), 1, stall);
+        solo_meet(s, who, solo_how(1, MISS_KINDS, false, false), solo_offset_in(&site->data, addr), 1, stall);
         solo_see_window(s, solo_references(s), 0, stall);
         x->path->part[site->part].stall += stall;
     }
@@ -198,7 +195,8 @@ static inline uint32_t miss_far(struct solo *s, struct solo_stretch *x, const st
     uncount_hit(s, site);
     if (!unknown) {
         struct solo_leaf *part = &x->path->part[site->part];
-        solo_meet(s, who, solo_how(SIM_BEYOND, o.cause, was_recent, false), offset_in(&site->data, addr), 1, stall);
+        solo_meet(s, who, solo_how(SIM_BEYOND, o.cause, was_recent, false), solo_offset_in(&site->data, addr), 1,
+                  stall);
         solo_see_window(s, solo_references(s), 1, stall);
         part->misses++;
         part->stall += stall;
@@ -303,12 +301,6 @@ static inline bool is_usable(const struct solo *s, const struct solo_group *g, c
     return !g->is_write || s->seen_as[state][1] || (s->silent[state] && s->seen_as[s->silent[state]][1]);
 }
 
-/* Whether a line that comes from memory can be used by all of a group. */
-static inline bool is_enough(const struct solo *s, const struct solo_group *g, const struct solo_site *first)
-{
-    return g->is_write == first->is_write || s->is_quiet;
-}
-
 static inline bool is_nowhere(const struct solo *s, const struct solo_line *l)
 {
     return !l->entry[0] && (s->levels < 2 || !l->entry[1]) && (s->levels < 3 || !l->entry[2]);
@@ -324,12 +316,12 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     if (e != UINT32_MAX && (s->first[e].seen[g->is_write] == line || solo_write_silently(s, e, line))) {
         if (s->first[e].stamp < s->recent.since)
             solo_use(s, l, line);
-    } else if (e == UINT32_MAX && s->is_lean && is_enough(s, g, site)) {
+    } else if (e == UINT32_MAX && s->is_lean && solo_is_enough(s, g, site)) {
         e = miss_leanly(s, x, site, l, addr);
     } else if (e == UINT32_MAX && s->has_second && l->entry[1] && is_usable(s, g, l)) {
         s->time.clock += refer_second(s, x, site, l, addr, s->time.clock + site->issued);
         e = l->entry[0] - 1;
-    } else if (is_nowhere(s, l) && s->is_far && is_enough(s, g, site)) {
+    } else if (is_nowhere(s, l) && s->is_far && solo_is_enough(s, g, site)) {
         e = miss_far(s, x, site, l, addr);
     } else {
         solo_run_group(s, x, g, base);
@@ -343,43 +335,21 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     solo_uses_end(s);
 }
 
-/* The remainder by the stride of what has 32 bits, as its part of 2^64 times the stride (D. Lemire and others, 2019). */
-static inline uint64_t offset_quickly(const struct solo_site *site, uint64_t distance)
-{
-    return (uint64_t)((unsigned __int128)(site->inverse * distance) * site->data.stride >> 64);
-}
-
 void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
     struct solo_site *site = &x->site[g->from];
-    uint64_t line = (base + g->first) >> s->shift, number = s->number;
+    uint64_t line = (base + g->first) >> s->shift;
     struct solo_line *l = solo_line_at(&s->lines, line);
     uint32_t e = (uint32_t)(line & s->level[0].mask), cell = site->data.cell;
     struct solo_entry *at = &s->first[e];
     struct solo_line *gone = at->record;
 
-    uint64_t from_origin = site->data.stride ? base + (uint64_t)site->disp - site->data.origin : 0;
-
-    if (__builtin_expect(l->entry[0] || !gone || (s->seen && !l->lost) || from_origin > UINT32_MAX
-                             || site->data.stride > SOLO_MOST_STRIDE,
-                         0)) {
+    uint64_t rank = l->rank, what = (uint64_t)l->lost << 1 | (rank >= s->recent.from);
+    if (__builtin_expect(l->entry[0] || !gone || (s->seen && !l->lost) || !solo_memo_offset(site, base, &what), 0)) {
         solo_run_elsewhere(s, x, g, base);
         return;
     }
-    uint64_t rank = l->rank, what = (uint64_t)l->lost << 1 | (rank >= s->recent.from);
-    if (site->data.stride)
-        what |= (offset_quickly(site, from_origin) + 1) << SOLO_OFFSET_AT;
-    struct solo_memo *memo = &site->memo[solo_memo_of(what)];
-    if (__builtin_expect(memo->what != what, 0)) {
-        solo_tell_memo(s, site, memo);
-        memo->what = what;
-    }
-    memo->count++;
-    if (__builtin_expect(number - s->apart >= s->window_end, 0))
-        solo_end_window(s, number - s->apart);
-    s->window_lean++;
-    x->path->part[site->part].lean++;
-    s->time.clock += s->lean_stall;
+    solo_count_memo(s, x, site, what);
     if (s->seen) {
         solo_see(s, line, at->stamp, cell);
         s->recent.told++;
@@ -389,13 +359,12 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     gone->lost = cell + 1;
     l->entry[0] = e + 1;
     s->lean_write_backs += s->is_dirty[s->level[0].state[e]];
-    s->level[0].state[e] = s->lean_state[site->is_write];
+    uint8_t state = s->level[0].state[e] = s->lean_state[site->is_write];
     at->record = l; /* which line that is, nobody asks a cache of this kind */
-    at->seen[0] = line | s->lean_hidden[site->is_write][0];
-    at->seen[1] = line | s->lean_hidden[site->is_write][1];
-    number += g->sites;
-    at->stamp = number - 1;
-    s->number = number;
+    at->seen[0] = line | s->hidden[state][0];
+    at->seen[1] = line | s->hidden[state][1];
+    s->number += g->sites;
+    at->stamp = s->number - 1;
     if (rank != SOLO_USED)
         solo_use_anew(s, l);
     if (g->is_write && !site->is_write && !solo_write_silently(s, e, line))
@@ -456,7 +425,7 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
     s->watch.data(s->watch.context, thread, r->id, site, r->addr, &data);
     solo_see_version(s);
     s->cell = data.cell + 1;
-    struct solo_miss m = { .cell = data.cell, .offset = offset_in(&data, r->addr) };
+    struct solo_miss m = { .cell = data.cell, .offset = solo_offset_in(&data, r->addr) };
     uint64_t reference = solo_references(s);
     struct solo_outcome o = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &m);
     waited = s->counts.waited - waited;

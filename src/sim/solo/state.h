@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The inside of the machine with one processor: plan.c makes stretches of items, solo.c runs them, code.c makes machine code of those that are run
- * often; what is not easy, refer.c does one by one. cache.c knows what is where, lines.c what was, tell.c what the watcher knows. */
+ * often; what is not easy, refer.c does one by one, and two.c for two levels. cache.c knows what is where, lines.c what was, tell.c what the watcher knows. */
 #ifndef SIM_SOLO_STATE_H
 #define SIM_SOLO_STATE_H
 
@@ -172,7 +172,7 @@ struct solo_path {
     struct solo_leaf { /* a block of it */
         uint32_t leaf;
         uint64_t misses, stall;
-        uint64_t lean; /* misses that all waited as long */
+        uint64_t lean; /* those that memos count */
     } part[];
 };
 
@@ -253,12 +253,14 @@ struct solo {
     bool has_second;                     /* a second level, farther away than the first */
     bool is_lean;                        /*   and there is one level, and memory is farther away than that */
     uint8_t seen_as[PROTOCOL_STATES][2]; /* by state: whether it can be read so, and written */
+    uint64_t hidden[PROTOCOL_STATES][2]; /*   what makes of its number one that is not seen so */
     bool is_readable;                    /* what can be written so can also be read */
     uint8_t
         silent[PROTOCOL_STATES]; /* by state: the one that a write makes of it without anything else; 0: that is more */
     uint8_t is_dirty[PROTOCOL_STATES];
     struct solo_level level[CONFIG_LEVELS];
-    uint32_t guess[SOLO_GUESSES]; /* by a line's low bits: how many bytes in front of the entry, of several ways, where such a line was last */
+    uint32_t guess
+        [SOLO_GUESSES]; /* by a line's low bits: how many bytes in front of the entry, of several ways, where such a line was last */
     struct solo_lines lines;
     struct solo_recent recent;
     struct fabric fabric;
@@ -270,12 +272,12 @@ struct solo {
     /* What the watcher does not know yet: misses that were alike, by hash, and those of a window, which ends before that reference. */
     struct solo_met met[SOLO_MET];
     uint64_t window_end, window_misses, window_stall, window_lean;
-    uint64_t lean_hidden[2][2]; /* by whether they wrote: what makes their line one that cannot be read, or written */
-    uint8_t lean_state[2];      /*   and its state */
-    uint64_t lean_stall;        /* how long a miss of one level waits beyond a hit */
-    bool is_quiet;              /* what a miss has read can be written without anything else */
-    bool is_far;                /* memory is farther away than the first cache */
-    uint64_t second;            /* lines that the second cache had, */
+    uint8_t lean_state[2]; /* of a line that was missed, by whether it was written */
+    uint64_t
+        lean_stall; /* how long what memos count waits beyond a hit: misses of one level, or lines of the second cache */
+    bool is_quiet;  /* what a miss has read can be written without anything else */
+    bool is_far;    /* memory is farther away than the first cache */
+    uint64_t second; /* lines that the second cache had, */
     uint64_t lean[2][2],
         lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
     /* samples */
@@ -385,6 +387,9 @@ void solo_caches_release(struct solo *s);
 struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now);
 /* Where a line comes to in the first cache: into an entry that is empty, or in place of the one that was not used for the longest time. */
 uint32_t solo_oldest(const struct solo *s, uint64_t line);
+uint32_t solo_oldest_behind(const struct solo_level *l, uint64_t line); /* the same in a level behind it */
+/* How long the fabric takes for it. */
+uint64_t solo_transact(struct solo *s, uint64_t line, unsigned op, uint64_t now);
 /* A line that is in the second cache alone comes into the first. */
 void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64_t now);
 /* Whether a line in that entry is written without anything else; it can be seen so then. */
@@ -446,7 +451,51 @@ static inline void solo_see_window(struct solo *s, uint64_t reference, uint64_t 
     s->window_stall += stall;
 }
 
+static inline uint64_t solo_offset_in(const struct solo_data *d, uint64_t addr)
+{
+    return d->stride ? (addr - d->origin) % d->stride : UINT64_MAX;
+}
+
+/* Puts the offset of a site into what a memo is of, if it has one. False: it is too far away for that. The remainder by the stride of what has 32 bits is its part of 2^64, times the
+ * stride (D. Lemire and others, 2019). */
+static inline bool solo_memo_offset(const struct solo_site *site, uint64_t base, uint64_t *what)
+{
+    const struct solo_data *d = &site->data;
+    uint64_t distance = base + (uint64_t)site->disp - d->origin;
+
+    if (d->stride == 0)
+        return true;
+    if (distance > UINT32_MAX || d->stride > SOLO_MOST_STRIDE)
+        return false;
+    uint64_t offset = (uint64_t)((unsigned __int128)(site->inverse * distance) * d->stride >> 64);
+    *what |= (offset + 1) << SOLO_OFFSET_AT;
+    return true;
+}
+
+/* A reference that waits as long as all that memos count. */
+static inline void solo_count_memo(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t what)
+{
+    struct solo_memo *memo = &site->memo[solo_memo_of(what)];
+
+    if (__builtin_expect(memo->what != what, 0)) {
+        solo_tell_memo(s, site, memo);
+        memo->what = what;
+    }
+    memo->count++;
+    if (__builtin_expect(solo_references(s) >= s->window_end, 0))
+        solo_end_window(s, solo_references(s));
+    s->window_lean++;
+    x->path->part[site->part].lean++;
+    s->time.clock += s->lean_stall;
+}
+
 /* ---- one by one (refer.c) ---- */
+
+/* Whether a line that comes from memory can be used by all of a group. */
+static inline bool solo_is_enough(const struct solo *s, const struct solo_group *g, const struct solo_site *first)
+{
+    return g->is_write == first->is_write || s->is_quiet;
+}
 
 /* The references of a group one after the other. */
 void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
@@ -454,6 +503,9 @@ void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g
 void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
 /* The same for one level that is direct-mapped, if nobody takes samples: most often. */
 void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
+/* The same for two levels, if nobody takes samples (two.c). */
+bool solo_has_two(const struct solo *s);
+void solo_run_two(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
 /* A run of a block of whose references some vary in size, or do not happen. */
 int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_block *b, struct peet_err *err);
 

@@ -33,7 +33,7 @@ static void tell_path(struct solo *s, struct solo_path *p)
 
     for (unsigned i = 0; i < x->parts; i++) {
         struct solo_leaf *l = &p->part[i];
-        l->misses += l->lean;
+        l->misses += s->is_lean ? l->lean : 0;
         l->stall += l->lean * s->lean_stall;
         if (p->runs | l->misses | l->stall)
             s->watch.run(s->watch.context, l->leaf, p->runs, p->runs * x->part[i].cycles, l->misses, l->stall);
@@ -105,12 +105,16 @@ void solo_tell_memo(struct solo *s, const struct solo_site *site, struct solo_me
 {
     uint32_t lost = (uint32_t)(m->what >> 1);
     uint64_t who = (uint64_t)site->data.cell << 32 | ((lost & ~SOLO_LOST) - 1);
-    bool was_recent = m->what & 1;
+    uint64_t offset = (m->what >> SOLO_OFFSET_AT) - 1, how = solo_how(1, MISS_KINDS, false, false);
 
-    s->lean[site->is_write][lost != 0] += m->count;
+    if (s->is_lean) {
+        s->lean[site->is_write][lost != 0] += m->count;
+        how = solo_how(SIM_BEYOND, lost ? MISS_replaced : MISS_cold, m->what & 1, false);
+    } else {
+        s->second += m->count;
+    }
     if (m->count)
-        solo_meet(s, who, solo_how(SIM_BEYOND, lost ? MISS_replaced : MISS_cold, was_recent, false),
-                  (m->what >> SOLO_OFFSET_AT) - 1, m->count, m->count * s->lean_stall);
+        solo_meet(s, who, how, offset, m->count, m->count * s->lean_stall);
     m->count = 0;
 }
 
@@ -123,7 +127,7 @@ void solo_tell_seen(struct solo *s)
 
 void solo_end_window(struct solo *s, uint64_t reference)
 {
-    s->window_end = s->watch.window(s->watch.context, reference, s->window_misses + s->window_lean,
+    s->window_end = s->watch.window(s->watch.context, reference, s->window_misses + (s->is_lean ? s->window_lean : 0),
                                     s->window_stall + s->window_lean * s->lean_stall);
     s->window_misses = s->window_stall = s->window_lean = 0;
 }
