@@ -45,7 +45,7 @@ static struct machine_config random_machine(uint64_t *r)
     memset(c.level, 0, sizeof c.level);
     for (unsigned i = 0, line = 16u << draw(r, 4); i < levels; i++) {
         c.level[i] = (struct level_config){ .line = line, .replacement = &replacement_lru, .allocates = true };
-        c.level[i].ways = (uint32_t)(draw(r, 3) ? 1u << draw(r, 4) : 1 + draw(r, 8));
+        c.level[i].ways = (uint32_t)(draw(r, 3) ? 1u << draw(r, 4) : draw(r, 4) ? 1 + draw(r, 8) : 9 + draw(r, 16));
         c.level[i].bytes = lines * c.level[i].ways * line;
         c.level[i].latency = (uint32_t)draw(r, 6);
         lines <<= draw(r, 3);

@@ -28,6 +28,18 @@ uint64_t calendar_find(const struct calendar *c, uint64_t from, uint64_t length)
 /* Takes what calendar_find found. */
 void calendar_take(struct calendar *c, uint64_t from, uint64_t length);
 
+/* Both; most who ask come last. Returns what was found. */
+static inline uint64_t calendar_book(struct calendar *c, uint64_t from, uint64_t length)
+{
+    if (c->count > 0 && c->count < CALENDAR_SIZE && c->busy[c->count - 1].to < from && length > 0) {
+        c->busy[c->count++] = (struct calendar_stretch){ from, from + length };
+        return from;
+    }
+    uint64_t at = calendar_find(c, from, length);
+    calendar_take(c, at, length);
+    return at;
+}
+
 /* Processor cycles in which so many bytes are moved. */
 static inline uint64_t fabric_data_cycles(const struct fabric_config *c, uint32_t bytes)
 {

@@ -86,8 +86,7 @@ static struct fabric_time send(struct fabric *f, unsigned from, unsigned to, uin
     for (bool is_first = true; from != to; is_first = false) {
         enum direction d = direction_of(from, to, s->width);
         struct calendar *link = &s->link[from * DIRECTIONS + d];
-        uint64_t at = calendar_find(link, time->done, length);
-        calendar_take(link, at, length);
+        uint64_t at = calendar_book(link, time->done, length);
         fabric_use_add(&f->use, at, at + length);
         time->waited += at - time->done;
         if (is_first)

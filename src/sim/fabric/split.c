@@ -24,9 +24,8 @@ static size_t state_size(const struct fabric_config *c)
 /* A phase takes its place; returns its end. */
 static uint64_t take(struct fabric *f, uint64_t from, uint64_t length, uint64_t *waited)
 {
-    uint64_t at = calendar_find(&f->state->bus, from, length);
+    uint64_t at = calendar_book(&f->state->bus, from, length);
 
-    calendar_take(&f->state->bus, at, length);
     fabric_use_add(&f->use, at, at + length);
     *waited += at - from;
     return at + length;

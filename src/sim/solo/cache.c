@@ -7,6 +7,8 @@
 #include "base/err.h"
 #include "sim/solo/state.h"
 
+enum { ORDER_WAYS = 16 };
+
 /* What can be done with a line in each state without anything else. */
 static void know_states(struct solo *s)
 {
@@ -44,6 +46,13 @@ static int no_memory(struct peet_err *err)
     return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
 }
 
+void solo_init_order(struct solo_level *l, uint64_t set)
+{
+    l->order[set] = 0;
+    for (uint64_t way = 0; way < l->ways; way++) /* the first one that is filled is the first */
+        l->order[set] |= way << 4 * (l->ways - 1 - way);
+}
+
 static int init_level(struct solo *s, const struct level_config *c, struct solo_level *l, struct peet_err *err)
 {
     uint64_t entries = c->bytes / c->line;
@@ -63,9 +72,14 @@ static int init_level(struct solo *s, const struct level_config *c, struct solo_
             s->first[i].seen[0] = s->first[i].seen[1] = SOLO_NONE;
         return s->first ? 0 : no_memory(err);
     }
-    l->stamp = calloc(entries, sizeof *l->stamp);
     l->record = calloc(entries, sizeof(struct solo_line *));
-    return l->stamp && l->record ? 0 : no_memory(err);
+    if (l->ways > ORDER_WAYS)
+        l->stamp = calloc(entries, sizeof *l->stamp);
+    else
+        l->order = malloc((l->mask + 1) * sizeof *l->order);
+    for (uint64_t i = 0; l->order && i <= l->mask; i++)
+        solo_init_order(l, i);
+    return l->record && (l->stamp || l->order) ? 0 : no_memory(err);
 }
 
 int solo_caches_init(struct solo *s, struct peet_err *err)
@@ -102,6 +116,7 @@ void solo_caches_release(struct solo *s)
     for (unsigned i = 0; i < CONFIG_LEVELS; i++) {
         free(s->level[i].line);
         free(s->level[i].stamp);
+        free(s->level[i].order);
         free(s->level[i].state);
         free(s->level[i].full);
         free(s->level[i].record);
@@ -204,9 +219,10 @@ uint32_t solo_oldest(const struct solo *s, uint64_t line)
 
 uint32_t solo_oldest_behind(const struct solo_level *l, uint64_t line)
 {
-    uint32_t e = (uint32_t)(line & l->mask) * l->ways;
+    uint64_t set = line & l->mask;
+    uint32_t e = (uint32_t)set * l->ways;
 
-    return e + least_of(&l->stamp[e], 1, l->ways);
+    return e + (l->order ? (uint32_t)(l->order[set] >> 4 * (l->ways - 1)) & 15 : least_of(&l->stamp[e], 1, l->ways));
 }
 
 /* A line comes into the first cache. */
@@ -246,7 +262,7 @@ static struct gone put_behind(struct solo *s, unsigned level, struct solo_line *
         l->full[l->filled++] = e;
     l->line[e] = line;
     l->state[e] = (uint8_t)state;
-    l->stamp[e] = ++s->touches;
+    solo_touch_behind(s, l, line, e);
     l->record[e] = record;
     record->entry[level] = e + 1;
     return gone;
@@ -307,7 +323,7 @@ void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64
     uint32_t e = l->entry[1] - 1;
 
     s->second++;
-    s->level[1].stamp[e] = ++s->touches;
+    solo_touch_behind(s, &s->level[1], line, e);
     fill_first(s, l, line, s->level[1].state[e], now);
 }
 
@@ -426,7 +442,7 @@ static void hit(struct solo *s, struct solo_line *l, uint64_t line, bool is_writ
     if (ret->level == 0) {
         s->first[e].stamp = s->number;
     } else {
-        at->stamp[e] = ++s->touches;
+        solo_touch_behind(s, at, line, e);
         if (ret->level == 1)
             fill_first(s, l, line, at->state[e], now);
         else

@@ -17,7 +17,10 @@ static void forget_entry(struct solo *s, unsigned level, uint32_t e)
         line->stamp = s->first[e].stamp;
         s->first[e] = (struct solo_entry){ { SOLO_NONE, SOLO_NONE }, 0, NULL };
     } else {
-        l->stamp[e] = 0;
+        if (l->order)
+            solo_init_order(l, l->line[e] & l->mask);
+        else
+            l->stamp[e] = 0;
         l->record[e] = NULL;
     }
     line->entry[level] = 0;

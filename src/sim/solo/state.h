@@ -91,10 +91,11 @@ struct solo_entry {
 struct solo_level {
     uint64_t *line;            /* by entry: set * ways + way; SOLO_NONE: empty */
     uint8_t *state;            /* of the protocol */
-    uint64_t *stamp;           /* behind the first cache: number of the last touch, 0: it is empty; */
-    struct solo_line **record; /*   and what it is */
-    uint32_t *full;            /* entries that are not empty, */
-    uint32_t filled;           /*   and how many */
+    struct solo_line **record; /* behind the first cache: what it is; NULL: it is empty; */
+    uint64_t *order;           /*   by set: its ways from the last one that was touched on, 4 bits each; */
+    uint64_t *stamp; /*   or, if there are more than that can tell, number of the last touch by entry, 0: it is empty */
+    uint32_t *full;  /* entries that are not empty, */
+    uint32_t filled; /*   and how many */
     uint64_t mask;
     uint32_t ways, latency;
 };
@@ -388,6 +389,23 @@ struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t lin
 /* Where a line comes to in the first cache: into an entry that is empty, or in place of the one that was not used for the longest time. */
 uint32_t solo_oldest(const struct solo *s, uint64_t line);
 uint32_t solo_oldest_behind(const struct solo_level *l, uint64_t line); /* the same in a level behind it */
+void solo_init_order(struct solo_level *l, uint64_t set);
+/* A line that is there, in a level behind the first, is touched. */
+static inline void solo_touch_behind(struct solo *s, struct solo_level *l, uint64_t line, uint32_t entry)
+{
+    const uint64_t ones = UINT64_C(0x1111111111111111);
+    uint64_t set = line & l->mask;
+
+    if (!l->order) {
+        l->stamp[entry] = ++s->touches;
+        return;
+    }
+    uint64_t order = l->order[set], way = entry - set * l->ways, differs = order ^ way * ones;
+    unsigned at =
+        (unsigned)__builtin_ctzll((differs - ones) & ~differs & ones << 3) & ~3u; /* the first that does not */
+    uint64_t before = (UINT64_C(1) << at) - 1;
+    l->order[set] = (order & ~(before << 4 | 15)) | (order & before) << 4 | way;
+}
 /* How long the fabric takes for it. */
 uint64_t solo_transact(struct solo *s, uint64_t line, unsigned op, uint64_t now);
 /* A line that is in the second cache alone comes into the first. */

@@ -51,7 +51,7 @@ static inline bool from_second(struct solo *s, struct solo_stretch *x, struct so
         || !solo_memo_offset(site, base, &what))
         return false;
     solo_count_memo(s, x, site, what);
-    s->level[1].stamp[second] = ++s->touches;
+    solo_touch_behind(s, &s->level[1], line, second);
     put_first(s, g, &(struct place){ p.first, second, gone, NULL }, l, line, now);
     return true;
 }
@@ -94,7 +94,7 @@ static inline bool from_memory(struct solo *s, struct solo_stretch *x, struct so
     p.behind->entry[1] = 0;
     second->line[p.second] = line;
     second->state[p.second] = cell->alone;
-    second->stamp[p.second] = ++s->touches;
+    solo_touch_behind(s, second, line, p.second);
     second->record[p.second] = l;
     l->entry[1] = p.second + 1;
     if (!p.behind->entry[0]) {
