@@ -58,13 +58,13 @@ void code_enter(struct gen *g, struct solo_stretch *x)
     if (x->turn == SOLO_MOVES) {
         detour->way[detour->ways++] = emit_jump(&g->e, 0);
     } else {
-        emit_compare_byte(&g->e, RBX, RSP, AT(turn), SOLO_ON);
-        detour_if(g, detour, IF_NOT_EQUAL);
-        emit_at(&g->e, EMIT_LOAD, RAX, RBX, AT(current));
+        emit_at(&g->e, EMIT_LOAD, RAX, RBX, AT(easy));
         emit_at(&g->e, EMIT_COMPARE, RAX, RDI, STRETCH_AT(current));
         detour_if(g, detour, IF_NOT_EQUAL);
-        if (x->turn)
+        if (x->turn) {
             emit_store_byte(&g->e, RBX, RSP, AT(turn), x->turn);
+            emit_store_constant(&g->e, true, RBX, RSP, AT(easy), -1); /* SOLO_NONE */
+        }
         emit_at(&g->e, EMIT_STORE, RDI, RBX, AT(last));
     }
     detour->back = g->e.used;
@@ -232,6 +232,31 @@ static void call_group(struct gen *g, const struct detour *detour)
     code_return(g, detour);
 }
 
+/* A stretch that begins where a jump leads to, which is not where somebody returns to, on the same path. */
+static void enter_behind_jump(struct gen *g, const struct detour *detour)
+{
+    const struct solo_stretch *x = detour->stretch;
+    struct emit *e = &g->e;
+
+    emit_compare_byte(e, RBX, RSP, AT(turn), SOLO_JUMPS);
+    size_t turns = emit_jump_if(e, IF_NOT_EQUAL, 0);
+    emit_constant(e, RAX, x->part[0].head.addr);
+    emit_at(e, EMIT_COMPARE, RAX, RBX, AT(way.back));
+    size_t returns = emit_jump_if(e, IF_EQUAL, 0);
+    emit_at(e, EMIT_LOAD, RAX, RBX, AT(current));
+    emit_at(e, EMIT_COMPARE, RAX, RDI, STRETCH_AT(current));
+    size_t differs = emit_jump_if(e, IF_NOT_EQUAL, 0);
+    emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
+    if (x->turn == SOLO_ON) {
+        emit_store_byte(e, RBX, RSP, AT(turn), SOLO_ON);
+        emit_at(e, EMIT_STORE, RAX, RBX, AT(easy));
+    }
+    emit_jump(e, detour->back);
+    emit_here(e, turns);
+    emit_here(e, returns);
+    emit_here(e, differs);
+}
+
 static void end_detour(struct gen *g, const struct detour *detour)
 {
     struct emit *e = &g->e;
@@ -246,6 +271,8 @@ static void end_detour(struct gen *g, const struct detour *detour)
     } else if (detour->kind == DETOUR_FIND) {
         code_find(g, detour, slow);
     } else if (detour->kind == DETOUR_ENTER) {
+        if (detour->stretch->turn != SOLO_MOVES)
+            enter_behind_jump(g, detour);
         emit_call(e, g->s->code.enter);
         emit_jump(e, detour->back);
     } else {
@@ -317,8 +344,7 @@ static void go_on(struct gen *g)
     emit_constant(e, RCX, SOLO_NAME_FACTOR);
     emit_registers(e, EMIT_MULTIPLY, RCX, RAX);
     emit_shift(e, RCX, false, 64 - SOLO_NAME_BITS);
-    emit_shift(e, RCX, true, 3);
-    emit_memory(e, true, EMIT_LOAD, RCX, RBX, RCX, AT(by_name));
+    emit_memory(e, true, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_8, AT(by_name));
     emit_at(e, EMIT_COMPARE, RAX, RCX, (int64_t)offsetof(struct solo_item, name));
     emit_jump_if(e, IF_NOT_EQUAL, leave);
     emit_jump_at(e, RCX, (int64_t)offsetof(struct solo_item, code));

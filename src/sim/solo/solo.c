@@ -118,13 +118,12 @@ static inline void follow(struct solo *s, const struct solo_stretch *x)
 
     if (s->turn == SOLO_MOVES && x->turn == SOLO_ON && (addr == s->way.there) != s->way.is_call) {
         s->node = s->way.next;
-        s->current = s->version << 32 | s->node;
     } else if (s->turn == SOLO_MOVES || x->turn == SOLO_MOVES || (s->turn == SOLO_JUMPS && addr == s->way.back)) {
         s->watch.path(s->watch.context, s->thread, addr, &x->last, s->turn, &s->way);
         s->node = s->way.node;
-        s->current = s->version << 32 | s->node;
     }
     s->turn = x->turn;
+    solo_set_current(s);
 }
 
 void solo_enter(struct solo *s, struct solo_stretch *x)
@@ -255,7 +254,7 @@ static void take_thread(struct solo *s, uint32_t thread, const struct source_wor
     s->turn = t->turn;
     s->way = t->way;
     s->last = t->last;
-    s->current = s->version << 32 | s->node;
+    solo_set_current(s);
 }
 
 static void leave_thread(struct solo *s)

@@ -242,7 +242,8 @@ struct solo {
     const struct peet_trace *trace;
     struct solo_watch watch;
     struct solo_time time;
-    uint64_t current;          /* thread, path and what is where: a number for each that was */
+    uint64_t current;          /* thread, path and what is where: a number for each that was, */
+    uint64_t easy;             /*   if a stretch for which that holds begins as it is; else SOLO_NONE */
     uint64_t version, watched; /* of what is where: here, and in the watcher's eyes */
     uint32_t node, thread;
     uint8_t turn;        /* enum solo_turn: of the last block */
@@ -432,6 +433,12 @@ struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b)
 /* References that were always in one line are put into one group. */
 void solo_join_groups(struct solo *s, struct solo_stretch *x);
 
+static inline void solo_set_current(struct solo *s)
+{
+    s->current = s->version << 32 | s->node;
+    s->easy = s->turn == SOLO_ON ? s->current : SOLO_NONE;
+}
+
 /* Perhaps other data lie there now. */
 static inline void solo_see_version(struct solo *s)
 {
@@ -439,7 +446,7 @@ static inline void solo_see_version(struct solo *s)
         return;
     s->watched = *s->watch.version;
     s->version++;
-    s->current = s->version << 32 | s->node;
+    solo_set_current(s);
 }
 
 /* ---- what the watcher is told (tell.c) ---- */
