@@ -272,7 +272,7 @@ static void write_uses(struct program *p)
     CHECK_EQ(peet_stream_close(s, &err), 0);
 }
 
-static void many_intervals_are_packed_into_few(void)
+static void lines_that_are_used_again_stay_recent(void)
 {
     char path[] = "/tmp/peet-test.XXXXXX";
     int fd = mkstemp(path);
@@ -304,6 +304,6 @@ int main(void)
 {
     RUN(what_is_counted_is_what_is_told);
     RUN(threads_that_share_the_processor_refer_as_often);
-    RUN(many_intervals_are_packed_into_few);
+    RUN(lines_that_are_used_again_stay_recent);
     return check_done();
 }

@@ -94,7 +94,7 @@ int64_t code_step(const struct gen *g, const struct solo_group *of);
 void code_return(struct gen *g, const struct detour *detour);
 
 /* Misses (code_miss.c): whether there is code for them; that, with where what it cannot do is done; the same for a line that is perhaps somewhere else; and what all misses
- * use: the line in rsi, whose rank is in r9, is used anew, which leaves a comparison of lines that were used with how many may be; and the offset of the site in r11, whose base is
+ * use: the line in rsi, whose last use is in r9, is used anew, which leaves a comparison of lines that were used with how many may be; and the offset of the site in r11, whose base is
  * in rax, is put into r8, and what solo_memo_of makes of that into r10, which leaves "not equal" if it cannot be done. */
 bool code_has_misses(const struct solo *s);
 void code_miss(struct gen *g, const struct detour *detour, size_t slow);

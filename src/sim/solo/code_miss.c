@@ -54,7 +54,24 @@ static void find_line(struct gen *g, size_t slow)
     emit_registers(e, EMIT_ADD, RSI, R8);
 }
 
-/* Counts the miss by a site, which is in r11, of the line in rsi; r9: its rank. */
+/* "Below": the line whose last use is in r9 is not recent. */
+static void compare_recent(struct gen *g)
+{
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.now));
+    size_t now = emit_jump_if(e, IF_NOT_BELOW, 0);
+    emit_registers(e, EMIT_LOAD, R10, R9);
+    emit_at(e, EMIT_SUB, R10, RBX, AT(recent.last));
+    size_t long_ago = emit_jump_if(e, IF_BELOW, 0);
+    emit_at(e, EMIT_LOAD, R11, RBX, AT(recent.rank));
+    emit_memory(e, false, EMIT_LOAD, R10, R11, R10 | EMIT_TIMES_4, 0);
+    emit_at(e, EMIT_COMPARE, R10, RBX, AT(recent.gone));
+    emit_here(e, now);
+    emit_here(e, long_ago);
+}
+
+/* Counts the miss by a site, which is in r11 then, of the line in rsi; r9: its last use. */
 static void count(struct gen *g, const struct solo_stretch *x, const struct solo_site *site, size_t slow)
 {
     const int64_t memo = SITE_AT(memo), leaf = (int64_t)offsetof(struct solo_path, part[site->part].lean);
@@ -64,14 +81,14 @@ static void count(struct gen *g, const struct solo_stretch *x, const struct solo
     emit_at(e, EMIT_SUB, R8, RBX, AT(apart));
     emit_at(e, EMIT_COMPARE, R8, RBX, AT(window_end));
     emit_jump_if(e, IF_NOT_BELOW, slow);
-    emit_constant(e, R11, (uintptr_t)site);
     emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
     if (g->s->seen) { /* a sample is asked what it knows of a line that is new */
         emit_registers(e, EMIT_OR, R8, R8);
         emit_jump_if(e, IF_EQUAL, slow);
     }
-    emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(rank));
-    emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.from));
+    emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(use));
+    compare_recent(g);
+    emit_constant(e, R11, (uintptr_t)site);
     emit_turn_carry(e);
     emit_registers(e, EMIT_ADD_CARRY, R8, R8);
     emit_registers(e, EMIT_LOAD, R10, R8);
@@ -151,14 +168,14 @@ static void write_silently(struct gen *g, size_t slow, size_t back)
     emit_jump(e, back);
 }
 
-/* The line in rsi, whose rank is in r9, is used by references up to before that one. */
+/* The line in rsi, whose last use is in r9, is used by references up to before that one. */
 static void use(struct gen *g, int32_t end)
 {
     struct emit *e = &g->e;
     size_t done;
 
-    emit_compare_small(e, R9, -1); /* SOLO_USED */
-    size_t used = emit_jump_if(e, IF_EQUAL, 0);
+    emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.now));
+    size_t used = emit_jump_if(e, IF_NOT_BELOW, 0);
     emit_call(e, g->s->code.anew);
     if (g->s->seen) {
         size_t full = emit_jump_if(e, IF_NOT_BELOW, 0);
@@ -281,34 +298,39 @@ void code_make_offset(struct gen *g)
     emit_return(e);
 }
 
+/* As solo_use_anew. */
 void code_make_anew(struct gen *g)
 {
     struct emit *e = &g->e;
 
-    emit_store_constant(e, true, RSI, RSP, LINE_AT(rank), -1);
     emit_memory(e, false, EMIT_LOAD, R8, RBX, RSP, AT(recent.count));
+    emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.now));
+    emit_registers(e, EMIT_ADD, R10, R8);
+    emit_at(e, EMIT_STORE, R10, RSI, LINE_AT(use));
     emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.used));
     emit_memory(e, true, EMIT_STORE, RSI, R10, R8 | EMIT_TIMES_8, 0);
     emit_add_constant(e, R8, 1);
     emit_memory(e, false, EMIT_STORE, R8, RBX, RSP, AT(recent.count));
-    emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.from));
-    emit_registers(e, EMIT_COMPARE, R9, R10);
+    emit_at(e, EMIT_LOAD, R11, RBX, AT(recent.again));
+    emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.gone));
+    emit_at(e, EMIT_SUB, R9, RBX, AT(recent.last));
+    emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.ranks));
+    size_t outside = emit_jump_if(e, IF_NOT_BELOW, 0);
+    emit_at(e, EMIT_LOAD, RAX, RBX, AT(recent.rank));
+    emit_memory(e, false, EMIT_LOAD, RAX, RAX, R9 | EMIT_TIMES_4, 0);
+    emit_store_byte(e, R11, RAX, 0, 1);
+    emit_registers(e, EMIT_COMPARE, RAX, R10);
     size_t inside = emit_jump_if(e, IF_NOT_BELOW, 0);
-    emit_at(e, EMIT_LOAD, R11, RBX, AT(recent.inside));
-    emit_at(e, EMIT_COMPARE, R11, RBX, AT(recent.most));
-    size_t full = emit_jump_if(e, IF_NOT_BELOW, 0);
-    emit_increment(e, RBX, RSP, AT(recent.inside));
-    size_t room = emit_jump(e, 0);
-    emit_here(e, full);
-    emit_at(e, EMIT_LOAD, R11, RBX, AT(recent.ranked));
-    size_t again = e->used;
-    emit_memory(e, true, EMIT_LOAD, RAX, R11, R10 | EMIT_TIMES_8, 0);
-    emit_at(e, EMIT_COMPARE, R10, RAX, LINE_AT(rank));
+    emit_here(e, outside);
+    emit_compare_zero(e, RBX, AT(recent.ranks));
+    size_t nobody = emit_jump_if(e, IF_EQUAL, 0);
+    size_t next = e->used;
+    emit_compare_byte(e, R11, R10, 0, 0);
     emit_at(e, EMIT_LEA, R10, R10, 1); /* which leaves what was compared */
-    emit_jump_if(e, IF_NOT_EQUAL, again);
-    emit_at(e, EMIT_STORE, R10, RBX, AT(recent.from));
+    emit_jump_if(e, IF_NOT_EQUAL, next);
+    emit_at(e, EMIT_STORE, R10, RBX, AT(recent.gone));
     emit_here(e, inside);
-    emit_here(e, room);
+    emit_here(e, nobody);
     emit_at(e, EMIT_COMPARE, R8, RBX, AT(recent.most));
     emit_return(e);
 }

@@ -162,14 +162,6 @@ static inline void emit_add_to(struct emit *e, unsigned base, int64_t disp, int3
     emit_bytes(e, (uint64_t)value, 4);
 }
 
-static inline void emit_compare_small(struct emit *e, unsigned reg, int8_t value)
-{
-    emit_byte(e, 0x48 | reg >> 3);
-    emit_byte(e, 0x83);
-    emit_byte(e, 0xf8 | (reg & 7));
-    emit_byte(e, (uint8_t)value);
-}
-
 /* [base + index + disp] += 1 */
 static inline void emit_increment(struct emit *e, unsigned base, unsigned index, int64_t disp)
 {

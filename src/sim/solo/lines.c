@@ -13,12 +13,6 @@ static unsigned bits_of(uint64_t value)
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
-static void set_base(struct solo_recent *r, uint64_t base)
-{
-    r->base = base;
-    r->ranked = (uintptr_t)r->line - base * sizeof *r->line;
-}
-
 int solo_lines_init(struct solo *s, uint64_t most)
 {
     struct solo_recent *r = &s->recent;
@@ -26,22 +20,22 @@ int solo_lines_init(struct solo *s, uint64_t most)
     s->lines.pages.value_size = sizeof(struct solo_line *);
     r->most = most;
     r->tell = most / 4 > 8 ? (uint32_t)(most / 4) : 8;
-    r->from = r->end = 1;
-    r->room = 4 * most + 4;
-    r->line = malloc(r->room * sizeof(struct solo_line *));
-    set_base(r, 1);
+    r->now = r->last = 1;
+    r->rank = malloc((most + 1) * sizeof *r->rank);
+    r->again = malloc(most + 1);
     r->used = malloc((most + 1) * sizeof(struct solo_line *));
     r->key = malloc((most + 1) * sizeof *r->key);
     r->key_buffer = malloc((most + 1) * sizeof *r->key);
     r->index_bits = bits_of(most);
-    return r->line && r->used && r->key && r->key_buffer ? 0 : -1;
+    return r->rank && r->again && r->used && r->key && r->key_buffer ? 0 : -1;
 }
 
 void solo_lines_release(struct solo *s)
 {
     map_release(&s->lines.pages);
     arena_release(&s->lines.arena);
-    free(s->recent.line);
+    free(s->recent.rank);
+    free(s->recent.again);
     free(s->recent.used);
     free(s->recent.key);
     free(s->recent.key_buffer);
@@ -98,22 +92,6 @@ static const uint64_t *sort(const struct solo *s)
     return from;
 }
 
-/* Leaves out what was used since, or has gone. */
-static void pack(struct solo_recent *r)
-{
-    uint64_t end = r->end;
-
-    for (uint64_t i = r->from; i < end; i++) {
-        struct solo_line *l = r->line[i - r->base];
-        if (l->rank != i)
-            continue;
-        l->rank = r->end;
-        r->line[r->end++ - end] = l; /* never before what is read */
-    }
-    r->from = end;
-    set_base(r, end);
-}
-
 void solo_tell_again(struct solo *s)
 {
     s->recent.before = s->recent.since;
@@ -124,16 +102,15 @@ void solo_tell_again(struct solo *s)
 void solo_end_interval(struct solo *s)
 {
     struct solo_recent *r = &s->recent;
-
     const uint64_t *key = sort(s), mask = (UINT64_C(1) << r->index_bits) - 1;
 
-    if (r->end - r->base + r->count > r->room)
-        pack(r);
-    for (uint32_t i = 0; i < r->count; i++) {
-        struct solo_line *l = r->used[key[i] & mask];
-        r->line[r->end - r->base] = l;
-        l->rank = r->end++;
-    }
+    for (uint32_t i = 0; i < r->count; i++)
+        r->rank[key[i] & mask] = i;
+    memset(r->again, 0, r->count);
+    r->ranks = r->count;
+    r->last = r->now;
+    r->now += r->count;
+    r->gone = 0;
     r->count = 0;
     r->began = s->number;
     solo_tell_again(s);

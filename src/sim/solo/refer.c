@@ -344,7 +344,7 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     struct solo_entry *at = &s->first[e];
     struct solo_line *gone = at->record;
 
-    uint64_t rank = l->rank, what = (uint64_t)l->lost << 1 | (rank >= s->recent.from);
+    uint64_t what = (uint64_t)l->lost << 1 | solo_is_recent(s, l);
     if (__builtin_expect(l->entry[0] || !gone || (s->seen && !l->lost) || !solo_memo_offset(site, base, &what), 0)) {
         solo_run_elsewhere(s, x, g, base);
         return;
@@ -365,7 +365,7 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     at->seen[1] = line | s->hidden[state][1];
     s->number += g->sites;
     at->stamp = s->number - 1;
-    if (rank != SOLO_USED)
+    if (!solo_is_used(s, l))
         solo_use_anew(s, l);
     if (g->is_write && !site->is_write && !solo_write_silently(s, e, line))
         run_rest(s, x, g, base);

@@ -16,8 +16,8 @@
 
 /* A line that was ever used: all that a miss has to know of it, in 32 bytes. */
 struct solo_line {
-    uint64_t stamp;                /* number of the last reference to it, when it went out of the first cache */
-    uint64_t rank;                 /* among all lines by their last use (struct solo_recent); 0: it was never used */
+    uint64_t stamp; /* number of the last reference to it, when it went out of the first cache */
+    uint64_t use;   /* the number of its last use that counts (struct solo_recent); 0: it was never used */
     uint32_t entry[CONFIG_LEVELS]; /* 1 + where it is in each cache; 0: nowhere */
     uint32_t lost; /* 1 + cell to which it was lost, 0: it was not, SOLO_LOST: nobody knows to which; and, if there are
                       several levels, whether none has it */
@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct solo_line) == 32, "two of them in a line of ours");
 /* Whether some cache had a line once. */
 static inline bool solo_was_here(const struct solo_line *l)
 {
-    return l->rank != 0;
+    return l->use != 0;
 }
 
 /* The cell to which a line was lost; UINT32_MAX: it was not. */
@@ -57,23 +57,22 @@ static inline struct solo_line *solo_line_at(struct solo_lines *l, uint64_t line
     return (l->near[page % SOLO_PAGES_NEAR].key == page + 1 ? near : solo_lines_page(l, page)) + at;
 }
 
-/* Which lines a cache of that size would have that may keep any: those for which fewer others were used since their last use. Time is cut into intervals. Lines
- * that were used in this one are all of them there, in whatever order; of those that were used before, the order is known, and those go that were
- * not used for the longest time. At the end of an interval its lines are put into that order. */
-#define SOLO_USED UINT64_MAX /* the rank of a line that was used in this interval */
+/* Which lines a cache of that size would have that may keep any: those for which fewer others were used since their last use. Time is cut into intervals, which end when as
+ * many lines were used in them. The first use of a line in an interval counts, and has a number. What was used in this one is there. Of what was used in the one before,
+ * the order is known, which was made at its end: for each line that comes from outside, that goes which was not used for the longest time, nor in this one. Of what was not
+ * used in either, nothing is left. */
 struct solo_recent {
-    uint64_t most;           /* lines */
-    uint64_t inside;         /* that it has */
-    uint64_t began;          /* number of the first use in this interval, */
-    uint64_t since;          /*   or since lines are told to a sample again, */
-    uint64_t before;         /*   and what that was before */
-    uint64_t from, end;      /* ranks of lines that were used before; those that it has have one of at least `from` */
-    uint64_t base;           /* the rank of line[0] */
-    struct solo_line **line; /* by rank; those that have another one now were used since */
-    uintptr_t ranked;        /* where rank 0 would be there */
-    size_t room;
+    uint64_t most;              /* lines */
+    uint64_t began;             /* number of the first reference of this interval, */
+    uint64_t since;             /*   or since lines are told to a sample again, */
+    uint64_t before;            /*   and what that was before */
+    uint64_t now, last;         /* numbers of the first use in this interval, and in the one before it, */
+    uint64_t ranks;             /*   of which that had so many: all, or, if there was none before, none */
+    uint32_t *rank;             /* by number from `last` on: how many were used last before it */
+    uint8_t *again;             /* by rank: it was used in this interval, */
+    uint64_t gone;              /*   and of the first so many, the others are not there any more */
     struct solo_line **used;    /* in this interval */
-    uint32_t count;             /* which ends when these are all lines that it has */
+    uint32_t count;             /* of them */
     uint32_t told, tell;        /* lines that a sample was told of, and with how many it is told of all again */
     uint64_t *key, *key_buffer; /* to put lines into order, */
     unsigned index_bits;        /*   whose numbers have so many bits */
@@ -328,27 +327,37 @@ void solo_lines_release(struct solo *s);
 /* Whether the cache that may keep any lines would have it. */
 static inline bool solo_is_recent(const struct solo *s, const struct solo_line *l)
 {
-    return l->rank >= s->recent.from;
+    const struct solo_recent *r = &s->recent;
+
+    return l->use >= r->now || (l->use >= r->last && r->rank[l->use - r->last] >= r->gone);
+}
+static inline bool solo_is_used(const struct solo *s, const struct solo_line *l) /* in this interval */
+{
+    return l->use >= s->recent.now;
 }
 /* A line is used that was not in this interval. */
 static inline void solo_use_anew(struct solo *s, struct solo_line *l)
 {
     struct solo_recent *r = &s->recent;
-    bool was_inside = solo_is_recent(s, l);
+    uint64_t before = l->use - r->last;
 
-    l->rank = SOLO_USED;
+    l->use = r->now + r->count;
     r->used[r->count++] = l;
-    if (was_inside || ++r->inside <= r->most)
-        return;
-    while (r->line[r->from - r->base]->rank != r->from)
-        r->from++;
-    r->from++;
-    r->inside--;
+    if (before < r->ranks) {
+        r->again[r->rank[before]] = 1;
+        if (r->rank[before] >= r->gone)
+            return;
+    }
+    if (r->ranks) {
+        while (r->again[r->gone])
+            r->gone++;
+        r->gone++;
+    }
 }
 static inline void solo_use_untold(struct solo *s, struct solo_line *l)
 {
     s->recent.told++;
-    if (l->rank != SOLO_USED)
+    if (!solo_is_used(s, l))
         solo_use_anew(s, l);
 }
 /* What a sample is told of later, all at once. */

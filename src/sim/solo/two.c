@@ -32,7 +32,7 @@ static inline void put_first(struct solo *s, const struct solo_group *g, const s
     solo_is_at(s, line, p->first);
     s->number += g->sites;
     at->stamp = s->number - 1;
-    if (l->rank != SOLO_USED)
+    if (!solo_is_used(s, l))
         solo_use_anew(s, l);
     solo_uses_end(s);
 }
