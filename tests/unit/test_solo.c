@@ -108,6 +108,12 @@ static void print_rest(FILE *out, const struct profile *p)
 {
     const struct sim_result *r = &p->result;
 
+    for (size_t i = 0; i < p->members.count; i++) {
+        const struct member_cost *m = &p->members.cost[i];
+        fprintf(out, "member %" PRIu64 " of", m->offset);
+        print_object(out, p, m->object);
+        fprintf(out, ": %" PRIu64 " %" PRIu64 "\n", m->misses, m->stall);
+    }
     for (size_t i = 0; i < p->leaves; i++) {
         const struct profile_leaf *l = &p->leaf[i];
         fprintf(out, "leaf %u of %" PRIx64 ", %u: %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", l->node,
@@ -169,7 +175,16 @@ static bool are_same(const struct profile *a, const struct profile *b)
 /* How often an item is executed before it becomes machine code; UINT32_MAX: it never does. */
 static const uint32_t OFTEN[] = { 0, 1, 2, UINT32_MAX };
 
-static struct profile *profile_of(struct peet_trace *t, const struct machine_config *c, bool is_slow, uint32_t often,
+/* After how many bytes members of objects with names come again; 0: they have none. */
+static const uint64_t STRIDES[] = { 0, 0, 1, 4, 24, 40, 1000, UINT64_C(1) << 33 };
+
+struct way {
+    bool is_slow;
+    uint32_t often;
+    uint64_t stride;
+};
+
+static struct profile *profile_of(struct peet_trace *t, const struct machine_config *c, const struct way *way,
                                   struct source **ret)
 {
     struct profile *p = NULL;
@@ -177,15 +192,16 @@ static struct profile *profile_of(struct peet_trace *t, const struct machine_con
 
     if (!CHECK_EQ(source_open_trace(t, false, ret, &err), 0) || !CHECK_EQ(profile_new(c, *ret, &p, &err), 0))
         return NULL;
-    p->is_slow = is_slow;
-    p->often = often;
+    p->is_slow = way->is_slow;
+    p->often = way->often;
+    p->stride = way->stride;
     if (!CHECK_EQ(profile_run(p, NULL, NULL, &err), 0))
         printf("# %s\n", err.text);
     return p;
 }
 
 /* The same program on the same machine, counted and told. */
-static bool compare(struct peet_trace *t, const struct machine_config *c, uint32_t often,
+static bool compare(struct peet_trace *t, const struct machine_config *c, uint32_t often, uint64_t stride,
                     bool (*is_good)(const struct profile *counted, const struct profile *told))
 {
     struct source *source[2] = { NULL, NULL };
@@ -193,7 +209,7 @@ static bool compare(struct peet_trace *t, const struct machine_config *c, uint32
 
     CHECK(solo_can(c));
     for (unsigned i = 0; i < 2; i++)
-        p[i] = profile_of(t, c, i == 1, often, &source[i]);
+        p[i] = profile_of(t, c, &(struct way){ i == 1, often, stride }, &source[i]);
     bool good = p[0] && p[1] && is_good(p[0], p[1]);
     for (unsigned i = 0; i < 2; i++) {
         profile_free(p[i]);
@@ -217,8 +233,11 @@ static void compare_all(uint64_t programs, unsigned threads,
         for (unsigned k = 0; t && k < MACHINES; k++) {
             struct machine_config c = random_machine(&random);
             uint32_t often = OFTEN[draw(&random, 4)];
-            if (!compare(t, &c, often, is_good)) {
-                printf("# program %" PRIu64 ", machine %u, machine code after %" PRIu32 ":\n", i, k, often);
+            uint64_t stride = STRIDES[draw(&random, 8)];
+            if (!compare(t, &c, often, stride, is_good)) {
+                printf("# program %" PRIu64 ", machine %u, machine code after %" PRIu32 ", members after %" PRIu64
+                       ":\n",
+                       i, k, often, stride);
                 describe(&c);
             }
         }
@@ -294,7 +313,7 @@ static void lines_that_are_used_again_stay_recent(void)
         c.level[0].ways = ways;
         c.level[1].bytes = c.level[2].bytes = 0;
         for (unsigned i = 0; i < 4; i++)
-            compare(t, &c, OFTEN[i], are_same);
+            compare(t, &c, OFTEN[i], 0, are_same);
     }
     peet_trace_free(t);
     unlink(path);

@@ -227,6 +227,8 @@ static void look_up(struct running *x, const struct source_context *c, uint64_t 
     ret->version = objects_version(objects);
     ret->origin = addr - objects_offset(objects, c->process, addr);
     ret->stride = objects_stride(objects, ret->object);
+    if (x->p.stride && objects_facts(objects, ret->object)->kind == OBJECT_NAMED)
+        ret->stride = x->p.stride;
     ret->process = c->process;
 }
 
