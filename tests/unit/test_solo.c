@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* The machine with one processor that counts what is easy (sim/solo/solo.h) against the general one that is told of every reference: profiles of random programs on
  * random machines. Both say the same of every instruction and object, of every pair that met, of every path, block and window, and of the machine itself. */
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "sim/sim.h"
 #include "sim/solo/solo.h"
 #include "solo_program.h"
+#include "study/profile/estimate_profile.h"
 #include "study/profile/profile.h"
 
-enum { PROGRAMS = 170, MACHINES = 2, SHARED_PROGRAMS = 40, THREADS = 3, HOT = 112, USES = 50000 };
+enum {
+    PROGRAMS = 170,
+    MACHINES = 2,
+    SHARED_PROGRAMS = 40,
+    SAMPLED_PROGRAMS = 150,
+    THREADS = 3,
+    HOT = 112,
+    USES = 50000
+};
 
 /* ---- machines ---- */
 
@@ -82,16 +92,18 @@ static void print_object(FILE *out, const struct profile *p, uint32_t object)
     fprintf(out, " %s", object == UINT32_MAX ? "nobody" : objects_facts(p->objects, object)->name);
 }
 
+/* Of a sample: without what is estimated, which hangs on when lines are told to be used. */
 static void print_cells(FILE *out, const struct profile *p)
 {
     for (size_t i = 0; i < p->cells; i++) {
         const struct profile_cell *c = &p->cell[i];
         fprintf(out, "cell %" PRIx64, profile_place_addr(p, c->place));
         print_object(out, p, c->object);
-        fprintf(out, ": %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, c->references, c->writes, c->misses,
-                c->unknown, c->compute);
+        fprintf(out, ": %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, c->references, c->writes,
+                p->sampled ? 0 : c->misses, c->unknown, c->compute);
         for (unsigned k = 0; k < CAUSES; k++)
-            fprintf(out, " %" PRIu64 "/%" PRIu64, c->cause[k], c->stall[k]);
+            if (!p->sampled || k != CAUSE_unknown)
+                fprintf(out, " %" PRIu64 "/%" PRIu64, c->cause[k], c->stall[k]);
         fputc('\n', out);
     }
     for (size_t i = 0; i < p->pairs; i++) {
@@ -145,7 +157,8 @@ static struct text text_of(const struct profile *p)
     FILE *out = open_memstream(&t.bytes, &size);
 
     print_cells(out, p);
-    print_rest(out, p);
+    if (!p->sampled)
+        print_rest(out, p);
     fclose(out);
     t.line = calloc(size + 1, sizeof *t.line);
     for (char *save = NULL, *l = strtok_r(t.bytes, "\n", &save); l; l = strtok_r(NULL, "\n", &save))
@@ -262,6 +275,78 @@ static bool have_same_totals(const struct profile *a, const struct profile *b)
     return same;
 }
 
+/* ---- samples ---- */
+
+/* A trace as a program that could leave things out, and never does. */
+static void never_skip(struct source *s, uint32_t context, uint64_t references, uint32_t line_bytes)
+{
+    (void)s, (void)context, (void)references, (void)line_bytes;
+}
+
+static struct profile *sample_of(struct peet_trace *t, const struct machine_config *c, uint32_t often,
+                                 struct source_kind *kind, struct source **ret)
+{
+    struct sample_config sampling = { .length = 300, .every = 1000, .seed = 1 };
+    struct profile *p = NULL;
+    struct source *inner;
+    struct peet_err err;
+
+    if (!CHECK_EQ(sampled_geometry(c, &sampling, &err), 0) || !CHECK_EQ(source_open_trace(t, false, &inner, &err), 0))
+        return NULL;
+    *kind = *inner->kind;
+    kind->skip = never_skip;
+    inner->kind = kind;
+    if (!CHECK_EQ(profile_open_source(inner, c, &sampling, ret, &p, &err), 0))
+        return NULL;
+    p->often = often;
+    CHECK_EQ(profile_run(p, NULL, NULL, &err), 0);
+    return p;
+}
+
+/* Machine code tells a sample what is told without it. */
+static void samples_are_the_same_with_machine_code(void)
+{
+    char path[] = "/tmp/peet-test.XXXXXX";
+    int fd = mkstemp(path);
+    double misses[2] = { 0, 0 };
+    uint64_t unknown = 0;
+
+    if (!CHECK(fd >= 0))
+        return;
+    close(fd);
+    for (uint64_t i = 0; i < SAMPLED_PROGRAMS; i++) {
+        struct peet_trace *t = write_program(path, 5 * i + 2, 1);
+        uint64_t random = 7 * i + 3;
+        struct machine_config c = random_machine(&random);
+        struct source *source[2] = { NULL, NULL };
+        struct source_kind kind[2];
+        struct profile *p[2] = { NULL, NULL };
+        if (draw(&random, 2)) { /* of which there is machine code for misses */
+            c.fabric_kind = &fabric_ideal;
+            c.level[0].ways = 1;
+            c.level[0].bytes = c.level[0].line << draw(&random, 8);
+            c.level[1].bytes = c.level[2].bytes = 0;
+        }
+        for (unsigned k = 0; t && k < 2; k++)
+            p[k] = sample_of(t, &c, k ? UINT32_MAX : 1, &kind[k], &source[k]);
+        if (!CHECK(p[0] && p[1] && are_same(p[0], p[1]))) {
+            printf("# program %" PRIu64 ":\n", i);
+            describe(&c);
+        }
+        for (size_t k = 0; p[0] && k < p[0]->cells; k++)
+            unknown += p[0]->cell[k].unknown;
+        for (unsigned k = 0; k < 2; k++)
+            misses[k] += p[k] ? (double)p[k]->misses : 0;
+        for (unsigned k = 0; k < 2; k++) {
+            profile_free(p[k]);
+            source_free(source[k]);
+        }
+        peet_trace_free(t);
+    }
+    unlink(path);
+    CHECK(unknown > 10000 && misses[0] > 10000 && fabs(misses[0] - misses[1]) < 0.001 * misses[0]);
+}
+
 static void threads_that_share_the_processor_refer_as_often(void)
 {
     compare_all(SHARED_PROGRAMS, THREADS, have_same_totals);
@@ -323,6 +408,7 @@ int main(void)
 {
     RUN(what_is_counted_is_what_is_told);
     RUN(threads_that_share_the_processor_refer_as_often);
+    RUN(samples_are_the_same_with_machine_code);
     RUN(lines_that_are_used_again_stay_recent);
     return check_done();
 }

@@ -132,11 +132,15 @@ static inline uint32_t miss_leanly(struct solo *s, struct solo_stretch *x, struc
     uint64_t line = addr >> s->shift, who = (uint64_t)site->data.cell << 32 | solo_lost_to(l);
     unsigned cause = solo_was_here(l) ? MISS_replaced : MISS_cold;
     bool was_recent = solo_is_recent(s, l);
+    const struct solo_entry *at = &s->first[line & s->level[0].mask];
+    bool is_seen = s->seen && at->record && l->lost;
 
     s->cell = site->data.cell + 1;
     s->time.clock += s->lean_stall;
+    if (is_seen)
+        solo_see(s, line, at->stamp, site->data.cell);
     uint32_t e = put_leanly(s, l, line, site->is_write);
-    bool unknown = is_unknown(s, site->data.cell, line, cause);
+    bool unknown = !is_seen && is_unknown(s, site->data.cell, line, cause);
     solo_use_untold(s, l);
     if (unknown)
         return e;

@@ -14,6 +14,7 @@
 #include "format/schema.h"
 #include "map/source.h"
 #include "sim/sim.h"
+#include "sim/solo/seen.h"
 
 struct solo;
 
@@ -35,14 +36,6 @@ struct solo_miss {
     uint64_t offset;       /* in an element; UINT64_MAX: of data without members */
     uint64_t count, stall; /* how many, and how long they waited beyond a hit */
 };
-
-/* Something that a direct-mapped cache did that is alone, to a line at a reference. */
-struct solo_seen {
-    uint64_t line, number;
-    uint64_t last; /* number of the last reference to the line that it had there before */
-    uint64_t what; /* SOLO_USES and for how long it was not told, or the cell that missed it */
-};
-#define SOLO_USES (UINT64_C(1) << 63)
 
 /* How a block is left; MOVES: it calls or returns. */
 enum solo_turn { SOLO_ON, SOLO_JUMPS, SOLO_MOVES };

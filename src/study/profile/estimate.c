@@ -17,7 +17,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/sample.h"
-#include "sim/solo/solo.h"
 
 enum {
     FINE_BITS = 4,   /* 16 bins for a doubling of time in direct-mapped caches, */

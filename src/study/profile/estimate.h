@@ -26,6 +26,7 @@
 #include <stdint.h>
 
 #include "peet/err.h"
+#include "sim/solo/seen.h"
 
 /* X(name, what notes call it) */
 #define ESTIMATORS(X) X(half, "half of the unknown references") X(generation, "generations") X(age, "ages")
@@ -69,9 +70,8 @@ struct estimate_clock {
 };
 enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, const struct estimate_clock *c);
 void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c);
-/* The same of sets of one way, from who knows what was missed since something else was there: many at once (sim/solo/solo.h), which have the number of an object where
+/* The same of sets of one way, from who knows what was missed since something else was there: many at once, which have the number of an object where
  * they had a cell. from: the number of the reference with which the sample begins. */
-struct solo_seen;
 void estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from);
 void estimate_count(struct estimate *e, uint64_t references);                         /* in this sample */
 void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */

@@ -32,7 +32,6 @@ void sampled_watch(struct sampled *s);
 struct solo;
 bool sampled_knows(struct sampled *s, struct solo *by, uint32_t object, uint64_t line, bool is_new, uint64_t number);
 void sampled_use(struct sampled *s, struct solo *by, uint64_t line, uint64_t number, uint64_t wait);
-struct solo_seen;
 void sampled_see(struct sampled *s, const struct solo_seen *seen, size_t n); /* as in estimate_see */
 
 /* Whether a line that the machine has not had was used between windows. */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What a machine with one processor tells who estimates from samples. */
+#ifndef SIM_SOLO_SEEN_H
+#define SIM_SOLO_SEEN_H
+
+#include <stdint.h>
+
+/* Something that a direct-mapped cache did that is alone, to a line at a reference. */
+struct solo_seen {
+    uint64_t line, number;
+    uint64_t last; /* number of the last reference to the line that it had there before */
+    uint64_t what; /* SOLO_USES and for how long it was not told, or the cell that missed it */
+};
+#define SOLO_USES (UINT64_C(1) << 63)
+
+#endif
