@@ -418,11 +418,23 @@ uint64_t solo_access(struct solo *s, uint64_t addr, uint64_t size, enum peet_kin
     return touch(s, addr, size, kind, now, &unused).stall;
 }
 
+/* The block that a thread executed last, which may have been passed over. */
+static uint32_t last_leaf(struct solo *s, uint32_t thread)
+{
+    const struct solo_thread *t = thread < s->thread_count ? &s->threads[thread] : NULL;
+    const struct solo_stretch *last = t ? t->last : NULL;
+
+    if (!last)
+        return UINT32_MAX;
+    if (last->path && last->path->node == t->node)
+        return last->path->part[last->parts - 1].leaf;
+    return s->watch.leaf(s->watch.context, t->node, last->part[last->parts - 1].head.id);
+}
+
 uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site, uint64_t issue)
 {
     uint64_t waited = s->counts.waited, hit = s->level[0].latency;
-    const struct solo_stretch *last = thread < s->thread_count ? s->threads[thread].last : NULL;
-    uint32_t leaf = last ? last->path->part[last->parts - 1].leaf : UINT32_MAX;
+    uint32_t leaf = last_leaf(s, thread);
     struct solo_data data;
 
     s->thread = thread;

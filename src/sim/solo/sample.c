@@ -17,9 +17,7 @@ static void forget_entry(struct solo *s, unsigned level, uint32_t e)
         line->stamp = s->first[e].stamp;
         s->first[e] = (struct solo_entry){ { SOLO_NONE, SOLO_NONE }, 0, NULL };
     } else {
-        if (l->order)
-            solo_init_order(l, l->line[e] & l->mask);
-        else
+        if (l->stamp) /* of ways that are all empty, any order will do */
             l->stamp[e] = 0;
         l->record[e] = NULL;
     }

@@ -399,7 +399,6 @@ struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t lin
 /* Where a line comes to in the first cache: into an entry that is empty, or in place of the one that was not used for the longest time. */
 uint32_t solo_oldest(const struct solo *s, uint64_t line);
 uint32_t solo_oldest_behind(const struct solo_level *l, uint64_t line); /* the same in a level behind it */
-void solo_init_order(struct solo_level *l, uint64_t set);
 /* A line that is there, in a level behind the first, is touched. */
 static inline void solo_touch_behind(struct solo *s, struct solo_level *l, uint64_t line, uint32_t entry)
 {
