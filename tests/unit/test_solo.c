@@ -303,6 +303,36 @@ static struct profile *sample_of(struct peet_trace *t, const struct machine_conf
     return p;
 }
 
+/* With machine code and without; adds to what was estimated and unknown. */
+static void compare_samples(struct peet_trace *t, const struct machine_config *c, uint64_t length, double misses[2],
+                            uint64_t *unknown)
+{
+    struct source *source[2] = { NULL, NULL };
+    struct source_kind kind[2];
+    struct profile *p[2] = { NULL, NULL };
+
+    for (unsigned i = 0; t && i < 2; i++)
+        p[i] = sample_of(t, c, length, i ? UINT32_MAX : 1, &kind[i], &source[i]);
+    if (!CHECK(p[0] && p[1] && are_same(p[0], p[1])))
+        describe(c);
+    for (size_t i = 0; p[0] && i < p[0]->cells; i++)
+        *unknown += p[0]->cell[i].unknown;
+    for (unsigned i = 0; i < 2; i++) {
+        misses[i] += p[i] ? (double)p[i]->misses : 0;
+        profile_free(p[i]);
+        source_free(source[i]);
+    }
+}
+
+/* One level, direct-mapped: there is machine code for its misses. */
+static void make_direct(struct machine_config *c, uint64_t lines)
+{
+    c->fabric_kind = &fabric_ideal;
+    c->level[0].ways = 1;
+    c->level[0].bytes = c->level[0].line * lines;
+    c->level[1].bytes = c->level[2].bytes = 0;
+}
+
 /* Machine code tells a sample what is told without it. */
 static void samples_are_the_same_with_machine_code(void)
 {
@@ -318,29 +348,9 @@ static void samples_are_the_same_with_machine_code(void)
         struct peet_trace *t = write_program(path, 5 * i + 2, 1);
         uint64_t random = 7 * i + 3, length = UINT64_C(100) << draw(&random, 7);
         struct machine_config c = random_machine(&random);
-        struct source *source[2] = { NULL, NULL };
-        struct source_kind kind[2];
-        struct profile *p[2] = { NULL, NULL };
-        if (draw(&random, 2)) { /* of which there is machine code for misses */
-            c.fabric_kind = &fabric_ideal;
-            c.level[0].ways = 1;
-            c.level[0].bytes = c.level[0].line << draw(&random, 8);
-            c.level[1].bytes = c.level[2].bytes = 0;
-        }
-        for (unsigned k = 0; t && k < 2; k++)
-            p[k] = sample_of(t, &c, length, k ? UINT32_MAX : 1, &kind[k], &source[k]);
-        if (!CHECK(p[0] && p[1] && are_same(p[0], p[1]))) {
-            printf("# program %" PRIu64 ":\n", i);
-            describe(&c);
-        }
-        for (size_t k = 0; p[0] && k < p[0]->cells; k++)
-            unknown += p[0]->cell[k].unknown;
-        for (unsigned k = 0; k < 2; k++)
-            misses[k] += p[k] ? (double)p[k]->misses : 0;
-        for (unsigned k = 0; k < 2; k++) {
-            profile_free(p[k]);
-            source_free(source[k]);
-        }
+        if (draw(&random, 2))
+            make_direct(&c, UINT64_C(1) << draw(&random, 8));
+        compare_samples(t, &c, length, misses, &unknown);
         peet_trace_free(t);
     }
     unlink(path);
@@ -376,21 +386,49 @@ static void write_uses(struct program *p)
     CHECK_EQ(peet_stream_close(s, &err), 0);
 }
 
-static void lines_that_are_used_again_stay_recent(void)
+static struct peet_trace *trace_of_uses(char *path)
 {
-    char path[] = "/tmp/peet-test.XXXXXX";
-    int fd = mkstemp(path);
     struct program p = { .random = 5 };
     struct peet_trace *t = NULL;
-    struct machine_config c;
-    uint64_t random = 1;
     struct peet_err err;
+    int fd = mkstemp(path);
 
     if (!CHECK(fd >= 0) || !CHECK_EQ(peet_writer_open_fd(fd, NULL, &p.w, &err), 0))
-        return;
+        return NULL;
     write_uses(&p);
     CHECK_EQ(peet_writer_close(p.w, &err), 0);
     CHECK_EQ(peet_trace_open(path, &t, &err), 0);
+    unlink(path);
+    return t;
+}
+
+/* Most references miss, always by the same instruction, so that most is done in machine code. */
+static void samples_of_many_misses_are_the_same(void)
+{
+    char path[] = "/tmp/peet-test.XXXXXX";
+    struct peet_trace *t = trace_of_uses(path);
+    double misses[2] = { 0, 0 };
+    uint64_t random = 1, unknown = 0;
+
+    for (uint64_t lines = 16; t && lines <= 256; lines *= 4)
+        for (uint64_t length = 200; length <= 12800; length *= 4) {
+            struct machine_config c = random_machine(&random);
+            c.level[0].line = 16;
+            make_direct(&c, lines);
+            compare_samples(t, &c, length, misses, &unknown);
+        }
+    CHECK(unknown > 1000 && misses[0] > 10000);
+    CHECK_EQ((uint64_t)misses[0], (uint64_t)misses[1]);
+    peet_trace_free(t);
+}
+
+static void lines_that_are_used_again_stay_recent(void)
+{
+    char path[] = "/tmp/peet-test.XXXXXX";
+    struct peet_trace *t = trace_of_uses(path);
+    struct machine_config c;
+    uint64_t random = 1;
+
     for (unsigned ways = 1; t && ways <= 8; ways *= 8) {
         c = random_machine(&random);
         c.level[0] = (struct level_config){ .line = 16, .replacement = &replacement_lru, .allocates = true };
@@ -401,7 +439,6 @@ static void lines_that_are_used_again_stay_recent(void)
             compare(t, &c, OFTEN[i], 0, are_same);
     }
     peet_trace_free(t);
-    unlink(path);
 }
 
 int main(void)
@@ -410,5 +447,6 @@ int main(void)
     RUN(threads_that_share_the_processor_refer_as_often);
     RUN(samples_are_the_same_with_machine_code);
     RUN(lines_that_are_used_again_stay_recent);
+    RUN(samples_of_many_misses_are_the_same);
     return check_done();
 }

@@ -120,6 +120,7 @@ void solo_tell_memo(struct solo *s, const struct solo_site *site, struct solo_me
 
 void solo_tell_seen(struct solo *s)
 {
+    assert(s->seen_at <= s->seen_end);
     if (s->seen_at != s->seen)
         s->watch.see(s->watch.context, s->seen, (size_t)(s->seen_at - s->seen));
     s->seen_at = s->seen;
