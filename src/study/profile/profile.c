@@ -1,69 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "study/profile/profile.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "sim/solo/solo.h"
-#include "study/profile/estimate_profile.h"
-#include "study/profile/recent.h"
-
-#define CALLS ((uint32_t)1 << 31)
-enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096, BLOCK_BITS = 10 };
-
-/* Where a place referred last: as long as it stays there, nothing has to be looked up. */
-struct site {
-    uint64_t start, end, version;
-    uint64_t origin,
-        stride;    /* where its object begins, and after how many bytes members come again (0: there are none) */
-    uint32_t cell; /* 1 + number; 0: it has not referred yet */
-};
-
-/* A block of the heap, or a variable, that was looked up, whoever referred to it. */
-struct near_block {
-    uint64_t start, end, version, origin, stride;
-    uint32_t process, object;
-};
-
-/* A line that a processor has lost, and to whom. */
-struct loss {
-    uint32_t place, object;
-};
-
-struct running {
-    struct profile p; /* first, so that one is the other */
-    struct source *source;
-    uint64_t version;     /* of the objects */
-    struct site *site[2]; /* by instruction, and by call: two of each, the one that it referred to last first */
-    uint32_t sites[2];
-    struct map cells;              /* uint32_t: number, by place and object */
-    struct map losses;             /* struct loss, by line and processor */
-    struct map pairs;              /* uint32_t: number, by hash */
-    struct map calls;              /* uint32_t: 1 + number, by address */
-    struct map leaves;             /* uint32_t: number, by node and block */
-    struct profile_window *window; /* of the reference that is on its way */
-    struct recent *recent;         /* by processor */
-    uint32_t *leaf;                /* by thread: 1 + number of the one in which it is */
-    uint32_t near[LEAVES_NEAR];    /* 1 + numbers of those that were used last */
-    uint32_t pairs_near[PAIRS_NEAR];
-    struct near_block blocks_near[1 << BLOCK_BITS];
-    uint32_t threads;
-    uint32_t shift;
-    struct lost_line {
-        unsigned cpu;
-        uint64_t line;
-    } * lost; /* to the reference that is on its way */
-    unsigned losses_now, losses_room;
-};
-
-static void *room(void *p)
-{
-    assert(p); /* these tables are small beside what is simulated */
-    return p;
-}
+#include "study/profile/running.h"
 
 /* ---- making one ---- */
 
@@ -147,128 +90,6 @@ void profile_free(struct profile *p)
     free(x);
 }
 
-/* ---- places and cells ---- */
-
-uint64_t profile_place_addr(const struct profile *p, uint32_t place)
-{
-    return place < p->insns ? peet_trace_insn(p->trace, place)->addr : p->call[place - p->insns] - 1;
-}
-
-/* As long as it is not known how many instructions there are, calls have numbers from CALLS on. */
-static uint64_t place_addr(const struct profile *p, uint32_t place)
-{
-    return place < CALLS ? peet_trace_insn(p->trace, place)->addr : p->call[place - CALLS] - 1;
-}
-
-static uint32_t final_place(const struct profile *p, uint32_t place)
-{
-    return place < CALLS || place == NOBODY ? place : place - CALLS + p->insns;
-}
-
-static void number_calls(struct profile *p)
-{
-    p->insns = peet_trace_insns(p->trace);
-    for (size_t i = 0; i < p->cells; i++)
-        p->cell[i].place = final_place(p, p->cell[i].place);
-    for (size_t i = 0; i < p->pairs; i++) {
-        p->pair[i].of = final_place(p, p->pair[i].of);
-        p->pair[i].by = final_place(p, p->pair[i].by);
-    }
-}
-
-/* The place of a call of library code. */
-static uint32_t call_place(struct running *x, uint64_t addr)
-{
-    uint32_t *number = room(map_put(&x->calls, addr, 0));
-
-    if (*number == 0) {
-        x->p.call = mem_room(x->p.call, x->p.calls, sizeof *x->p.call);
-        x->p.call[x->p.calls++] = addr;
-        *number = x->p.calls;
-    }
-    return CALLS + *number - 1;
-}
-
-static struct site *site_at(struct running *x, uint32_t place)
-{
-    bool is_call = place >= CALLS;
-    struct site **site = &x->site[is_call];
-    uint32_t *sites = &x->sites[is_call];
-
-    place -= is_call ? CALLS : 0;
-    if (place >= *sites) {
-        uint32_t more = place + place / 2 + 256;
-        *site = room(realloc(*site, 2 * more * sizeof **site));
-        memset(*site + 2 * *sites, 0, 2 * (more - *sites) * sizeof **site);
-        *sites = more;
-    }
-    return &(*site)[2 * place];
-}
-
-static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
-{
-    size_t before = x->cells.count;
-    uint32_t *number = room(map_put(&x->cells, place, object));
-
-    if (x->cells.count != before) {
-        x->p.cell = mem_room(x->p.cell, x->p.cells, sizeof *x->p.cell);
-        x->p.cell[x->p.cells] = (struct profile_cell){ .place = place, .object = object };
-        *number = (uint32_t)x->p.cells++;
-    }
-    return *number;
-}
-
-static void look_up(struct running *x, const struct source_context *c, uint64_t addr, uint32_t place,
-                    struct near_block *ret)
-{
-    struct objects *objects = x->p.objects;
-
-    ret->object = objects_find(objects, c->process, c->thread, addr, place_addr(&x->p, place), &ret->start, &ret->end);
-    ret->version = objects_version(objects);
-    ret->origin = addr - objects_offset(objects, c->process, addr);
-    ret->stride = objects_stride(objects, ret->object);
-    if (x->p.stride && objects_facts(objects, ret->object)->kind == OBJECT_NAMED)
-        ret->stride = x->p.stride;
-    ret->process = c->process;
-}
-
-static inline bool is_in(const struct site *s, uint64_t addr, uint64_t version)
-{
-    return s->cell && addr >= s->start && addr < s->end && s->version == version;
-}
-
-static struct site *site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
-{
-    struct site *s = site_at(x, place);
-    uint64_t version = objects_version(x->p.objects);
-
-    if (is_in(s, addr, version))
-        return s;
-    struct site last = *s;
-    *s = s[1];
-    s[1] = last;
-    if (is_in(s, addr, version))
-        return s;
-    const struct source_context *c = &x->source->context[context];
-    struct near_block *near = &x->blocks_near[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - BLOCK_BITS)], other,
-                      *found = near;
-    if (near->version != version || near->process != c->process || addr < near->start || addr >= near->end) {
-        look_up(x, c, addr, place, &other);
-        found = &other;
-        enum object_kind kind = objects_facts(x->p.objects, other.object)->kind;
-        if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* of others it hangs on who asks */
-            *near = other;
-    }
-    if (s->cell == 0 || x->p.cell[s->cell - 1].object != found->object)
-        s->cell = 1 + cell_number(x, place, found->object);
-    s->start = found->start;
-    s->end = found->end;
-    s->version = found->version;
-    s->origin = found->origin;
-    s->stride = found->stride;
-    return s;
-}
-
 /* ---- who met whom ---- */
 
 static uint32_t pair_number(struct running *x, const struct profile_pair *met)
@@ -334,7 +155,7 @@ static void blame(struct running *x, uint32_t place, uint32_t object)
 
 /* ---- what is seen ---- */
 
-static enum profile_cause cause_of(const struct running *x, const struct sim_reference *r, bool was_recent)
+enum profile_cause profile_cause_of(const struct running *x, const struct sim_reference *r, bool was_recent)
 {
     switch (r->cause) {
     case MISS_cold: /* but not if it was used where nobody looked */
@@ -346,7 +167,7 @@ static enum profile_cause cause_of(const struct running *x, const struct sim_ref
     }
 }
 
-static struct profile_window *window_now(struct profile *p)
+struct profile_window *profile_window_now(struct profile *p)
 {
     while (p->references >= p->window_length * PROFILE_WINDOWS) { /* half as many, twice as long */
         for (unsigned i = 0; i < PROFILE_WINDOWS / 2; i++) {
@@ -360,9 +181,8 @@ static struct profile_window *window_now(struct profile *p)
     return &p->window[p->references / p->window_length];
 }
 
-/* So many references of a cell that waited for the same reason, and how many of them no private cache had; by: to whom their lines were lost, or NULL. */
-static void see_miss(struct running *x, struct profile_cell *c, const struct loss *by, enum profile_cause cause,
-                     uint64_t misses, uint64_t count, uint64_t stall)
+void profile_see_miss(struct running *x, struct profile_cell *c, const struct loss *by, enum profile_cause cause,
+                      uint64_t misses, uint64_t count, uint64_t stall)
 {
     c->misses += misses;
     c->cause[cause] += count;
@@ -410,13 +230,13 @@ static void add_miss(struct running *x, const struct sim_reference *r, struct pr
     p->stall += stall;
     w->misses += r->cause != MISS_KINDS;
     w->stall += stall;
-    see_miss(x, c, by, cause_of(x, r, was_recent), r->cause != MISS_KINDS, 1, stall);
+    profile_see_miss(x, c, by, profile_cause_of(x, r, was_recent), r->cause != MISS_KINDS, 1, stall);
     if (leaf) {
         leaf->stall += stall;
         leaf->misses += r->cause != MISS_KINDS;
     }
     uint32_t object = c->object;
-    const struct site *s = site_of(x, r->context, r->addr, c->place); /* which may move cells */
+    const struct site *s = profile_site_of(x, r->context, r->addr, c->place); /* which may move cells */
     if (s->stride && p->cell[s->cell - 1].object == object)
         members_add(&p->members, object, (r->addr - s->origin) % s->stride, r->cause != MISS_KINDS, stall);
 }
@@ -425,12 +245,12 @@ static void see_reference(void *context, const struct sim_reference *r)
 {
     struct running *x = context;
     struct profile *p = &x->p;
-    uint32_t place = r->insn == SIM_NO_INSN ? call_place(x, r->site) : r->insn;
-    uint32_t cell = site_of(x, r->context, r->addr, place)->cell - 1; /* which may move them */
+    uint32_t place = r->insn == SIM_NO_INSN ? profile_call_place(x, r->site) : r->insn;
+    uint32_t cell = profile_site_of(x, r->context, r->addr, place)->cell - 1; /* which may move them */
     struct profile_cell *c = &x->p.cell[cell];
     bool was_recent = use_lines(x, r);
     uint64_t stall = stall_of(p, r);
-    struct profile_window *w = x->window = window_now(p);
+    struct profile_window *w = x->window = profile_window_now(p);
     struct profile_leaf *leaf =
         r->context < x->threads && x->leaf[r->context] ? &p->leaf[x->leaf[r->context] - 1] : NULL;
 
@@ -469,7 +289,7 @@ static uint32_t leaf_number(struct running *x, uint32_t node, uint32_t block)
     return *number;
 }
 
-static uint32_t near_leaf(struct running *x, uint32_t node, uint32_t block)
+uint32_t profile_near_leaf(struct running *x, uint32_t node, uint32_t block)
 {
     const struct profile *p = &x->p;
     uint32_t *near = &x->near[(node * 0x9e3779b9u ^ block * 0x85ebca6bu) >> 18];
@@ -479,7 +299,7 @@ static uint32_t near_leaf(struct running *x, uint32_t node, uint32_t block)
     return *near;
 }
 
-static struct profile_block *block_at(struct profile *p, uint32_t block)
+struct profile_block *profile_block_at(struct profile *p, uint32_t block)
 {
     if (block >= p->items) {
         uint32_t more = block + block / 2 + 256;
@@ -494,7 +314,7 @@ static void see_block(void *context, uint32_t thread, const struct peet_record *
 {
     struct running *x = context;
     struct profile *p = &x->p;
-    struct profile_block *b = block_at(p, block->id);
+    struct profile_block *b = profile_block_at(p, block->id);
 
     x->losses_now = 0; /* to locks, of whose own references nobody tells */
     b->runs++;
@@ -505,11 +325,11 @@ static void see_block(void *context, uint32_t thread, const struct peet_record *
         x->leaf = mem_room(x->leaf, x->threads, sizeof *x->leaf);
         x->leaf[x->threads++] = 0;
     }
-    x->leaf[thread] = near_leaf(x, paths_block(&p->paths, thread, block), block->id);
+    x->leaf[thread] = profile_near_leaf(x, paths_block(&p->paths, thread, block), block->id);
     p->leaf[x->leaf[thread] - 1].compute += cycles + fetch;
 }
 
-static void see_event(void *context, uint32_t thread, const struct peet_event *e)
+void profile_see_event(void *context, uint32_t thread, const struct peet_event *e)
 {
     struct running *x = context;
     const struct source_context *c = &x->source->context[thread];
@@ -533,130 +353,6 @@ static void see_event(void *context, uint32_t thread, const struct peet_event *e
     objects_event(x->p.objects, c->process, c->thread, e, path);
 }
 
-/* ---- the same from a machine that counts by itself ---- */
-
-static void watch_data(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
-                       struct solo_data *ret)
-{
-    struct running *x = context;
-    const struct site *s = site_of(x, thread, addr, insn == SIM_NO_INSN ? call_place(x, site) : insn);
-
-    *ret = (struct solo_data){ s->start, s->end, s->origin, s->stride, s->cell - 1 };
-    x->version = objects_version(x->p.objects);
-}
-
-static void watch_refer(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute)
-{
-    struct running *x = context;
-    struct profile_cell *c = &x->p.cell[cell];
-
-    c->references += references;
-    c->writes += writes;
-    c->compute += compute;
-}
-
-static void watch_miss(void *context, const struct solo_miss *m)
-{
-    struct running *x = context;
-    struct profile *p = &x->p;
-    struct profile_cell *c = &p->cell[m->cell];
-    const struct profile_cell *by = m->by == UINT32_MAX ? NULL : &p->cell[m->by];
-    const struct sim_reference r = { .level = m->level, .cause = m->cause, .is_upgrade = m->is_upgrade };
-    const struct loss loss = by ? (struct loss){ by->place, by->object } : (struct loss){ 0 };
-    uint64_t misses = m->cause != MISS_KINDS ? m->count : 0;
-
-    p->misses += misses;
-    p->stall += m->stall;
-    see_miss(x, c, by ? &loss : NULL, cause_of(x, &r, m->was_recent), misses, m->count, m->stall);
-    if (m->offset != UINT64_MAX)
-        members_add(&p->members, c->object, m->offset, misses, m->stall);
-}
-
-static uint64_t watch_window(void *context, uint64_t number, uint64_t misses, uint64_t stall)
-{
-    struct running *x = context;
-    struct profile *p = &x->p;
-
-    if (x->window) {
-        x->window->misses += misses;
-        x->window->stall += stall;
-    }
-    p->references = number;
-    x->window = window_now(p);
-    return (uint64_t)(x->window - p->window + 1) * p->window_length;
-}
-
-static void watch_path(void *context, uint32_t thread, uint64_t addr, const struct peet_insn *last,
-                       enum solo_turn before, struct solo_way *ret)
-{
-    struct running *x = context;
-
-    paths_turn(&x->p.paths, thread, addr, last, before, ret);
-}
-
-static void watch_event(void *context, uint32_t thread, const struct peet_event *e)
-{
-    struct running *x = context;
-
-    see_event(context, thread, e);
-    x->version = objects_version(x->p.objects);
-}
-
-static bool watch_knows(void *context, struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number)
-{
-    struct running *x = context;
-    struct profile_cell *c = &x->p.cell[cell];
-    bool is_known = sampled_knows(x->p.sampled, s, c->object, line, is_new, number);
-
-    c->unknown += !is_known;
-    return is_known;
-}
-
-static void watch_use(void *context, struct solo *s, uint64_t line, uint64_t number, uint64_t wait)
-{
-    struct running *x = context;
-
-    sampled_use(x->p.sampled, s, line, number, wait);
-}
-
-static void watch_see(void *context, struct solo_seen *seen, size_t n)
-{
-    struct running *x = context;
-
-    for (size_t i = 0; i < n; i++)
-        if (!(seen[i].what & SOLO_USES))
-            seen[i].what = x->p.cell[seen[i].what].object;
-    sampled_see(x->p.sampled, seen, n);
-}
-
-static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
-{
-    return near_leaf(context, node, block) - 1;
-}
-
-static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall)
-{
-    struct running *x = context;
-
-    x->p.compute += cycles;
-    if (leaf == UINT32_MAX)
-        return;
-    block_at(&x->p, x->p.leaf[leaf].block)->runs += runs;
-    x->p.leaf[leaf].compute += cycles;
-    x->p.leaf[leaf].misses += misses;
-    x->p.leaf[leaf].stall += stall;
-}
-
-/* Windows count references, of which most were not told. */
-static void fill_windows(struct profile *p)
-{
-    window_now(p);
-    for (unsigned i = 0; i < PROFILE_WINDOWS; i++) {
-        uint64_t before = i * p->window_length, left = p->references > before ? p->references - before : 0;
-        p->window[i].references = left < p->window_length ? left : p->window_length;
-    }
-}
-
 /* ---- running ---- */
 
 static int run_machine(struct running *x, struct sim *sim, bool is_watched, struct progress *progress,
@@ -668,12 +364,12 @@ static int run_machine(struct running *x, struct sim *sim, bool is_watched, stru
     if (r < 0)
         return r;
     sim_result(sim, &p->result);
-    number_calls(p);
+    profile_number_calls(p);
     if (is_watched) {
         p->references = 0;
         for (size_t i = 0; i < p->cells; i++)
             p->references += p->cell[i].references;
-        fill_windows(p);
+        profile_fill_windows(p);
     }
     if (p->sampled)
         sampled_scale(p->sampled, p);
@@ -683,21 +379,8 @@ static int run_machine(struct running *x, struct sim *sim, bool is_watched, stru
 int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err)
 {
     struct running *x = (struct running *)p;
-    const struct sim_observer observer = { x, see_block, see_reference, see_lock, see_event, see_loss };
-    const struct solo_watch watch = { x,
-                                      &x->version,
-                                      watch_data,
-                                      watch_refer,
-                                      watch_miss,
-                                      watch_window,
-                                      watch_path,
-                                      watch_event,
-                                      watch_leaf,
-                                      watch_run,
-                                      p->sampled ? watch_knows : NULL,
-                                      p->sampled ? watch_use : NULL,
-                                      p->sampled ? watch_see : NULL,
-                                      p->often };
+    const struct sim_observer observer = { x, see_block, see_reference, see_lock, profile_see_event, see_loss };
+    const struct solo_watch watch = profile_watch(x);
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
 

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* Places that refer to data, and what data belong to. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "study/profile/running.h"
+
+uint64_t profile_place_addr(const struct profile *p, uint32_t place)
+{
+    return place < p->insns ? peet_trace_insn(p->trace, place)->addr : p->call[place - p->insns] - 1;
+}
+
+/* As long as it is not known how many instructions there are, calls have numbers from CALLS on. */
+static uint64_t place_addr(const struct profile *p, uint32_t place)
+{
+    return place < CALLS ? peet_trace_insn(p->trace, place)->addr : p->call[place - CALLS] - 1;
+}
+
+static uint32_t final_place(const struct profile *p, uint32_t place)
+{
+    return place < CALLS || place == NOBODY ? place : place - CALLS + p->insns;
+}
+
+void profile_number_calls(struct profile *p)
+{
+    p->insns = peet_trace_insns(p->trace);
+    for (size_t i = 0; i < p->cells; i++)
+        p->cell[i].place = final_place(p, p->cell[i].place);
+    for (size_t i = 0; i < p->pairs; i++) {
+        p->pair[i].of = final_place(p, p->pair[i].of);
+        p->pair[i].by = final_place(p, p->pair[i].by);
+    }
+}
+
+uint32_t profile_call_place(struct running *x, uint64_t addr)
+{
+    uint32_t *number = room(map_put(&x->calls, addr, 0));
+
+    if (*number == 0) {
+        x->p.call = mem_room(x->p.call, x->p.calls, sizeof *x->p.call);
+        x->p.call[x->p.calls++] = addr;
+        *number = x->p.calls;
+    }
+    return CALLS + *number - 1;
+}
+
+static struct site *site_at(struct running *x, uint32_t place)
+{
+    bool is_call = place >= CALLS;
+    struct site **site = &x->site[is_call];
+    uint32_t *sites = &x->sites[is_call];
+
+    place -= is_call ? CALLS : 0;
+    if (place >= *sites) {
+        uint32_t more = place + place / 2 + 256;
+        *site = room(realloc(*site, 2 * more * sizeof **site));
+        memset(*site + 2 * *sites, 0, 2 * (more - *sites) * sizeof **site);
+        *sites = more;
+    }
+    return &(*site)[2 * place];
+}
+
+static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
+{
+    size_t before = x->cells.count;
+    uint32_t *number = room(map_put(&x->cells, place, object));
+
+    if (x->cells.count != before) {
+        x->p.cell = mem_room(x->p.cell, x->p.cells, sizeof *x->p.cell);
+        x->p.cell[x->p.cells] = (struct profile_cell){ .place = place, .object = object };
+        *number = (uint32_t)x->p.cells++;
+    }
+    return *number;
+}
+
+static void look_up(struct running *x, const struct source_context *c, uint64_t addr, uint32_t place,
+                    struct near_block *ret)
+{
+    struct objects *objects = x->p.objects;
+
+    ret->object = objects_find(objects, c->process, c->thread, addr, place_addr(&x->p, place), &ret->start, &ret->end);
+    ret->version = objects_version(objects);
+    ret->origin = addr - objects_offset(objects, c->process, addr);
+    ret->stride = objects_stride(objects, ret->object);
+    if (x->p.stride && objects_facts(objects, ret->object)->kind == OBJECT_NAMED)
+        ret->stride = x->p.stride;
+    ret->process = c->process;
+}
+
+static inline bool is_in(const struct site *s, uint64_t addr, uint64_t version)
+{
+    return s->cell && addr >= s->start && addr < s->end && s->version == version;
+}
+
+struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
+{
+    struct site *s = site_at(x, place);
+    uint64_t version = objects_version(x->p.objects);
+
+    if (is_in(s, addr, version))
+        return s;
+    struct site last = *s;
+    *s = s[1];
+    s[1] = last;
+    if (is_in(s, addr, version))
+        return s;
+    const struct source_context *c = &x->source->context[context];
+    struct near_block *near = &x->blocks_near[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - BLOCK_BITS)], other,
+                      *found = near;
+    if (near->version != version || near->process != c->process || addr < near->start || addr >= near->end) {
+        look_up(x, c, addr, place, &other);
+        found = &other;
+        enum object_kind kind = objects_facts(x->p.objects, other.object)->kind;
+        if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* of others it hangs on who asks */
+            *near = other;
+    }
+    if (s->cell == 0 || x->p.cell[s->cell - 1].object != found->object)
+        s->cell = 1 + cell_number(x, place, found->object);
+    s->start = found->start;
+    s->end = found->end;
+    s->version = found->version;
+    s->origin = found->origin;
+    s->stride = found->stride;
+    return s;
+}
