@@ -34,6 +34,8 @@ static void show(struct gen *g, uint8_t state)
             emit_store_constant(&g->e, true, R13, RCX, ENTRY_AT(seen) + 8 * (int64_t)i, -1);
 }
 
+_Static_assert(SOLO_PAGE_SHIFT == 8 + 1, "what an address can be");
+
 /* rsi: the line in rdx. */
 static void find_line(struct gen *g, size_t slow)
 {
@@ -48,7 +50,8 @@ static void find_line(struct gen *g, size_t slow)
     emit_memory(e, true, EMIT_COMPARE, R10, RBX, RSI, AT(lines.near[0].key));
     emit_jump_if(e, IF_NOT_EQUAL, slow);
     emit_memory(e, true, EMIT_LOAD, RSI, RBX, RSI, AT(lines.near[0].line));
-    emit_registers(e, EMIT_XOR, R8, RDX);
+    emit_memory(e, true, EMIT_LEA, R8, R8, R8 | EMIT_TIMES_8, 0);
+    emit_registers(e, EMIT_ADD, R8, RDX);
     emit_and_constant(e, R8, (1 << SOLO_PAGE_BITS) - 1);
     emit_shift(e, R8, true, (unsigned)__builtin_ctzll(sizeof(struct solo_line)));
     emit_registers(e, EMIT_ADD, RSI, R8);

@@ -37,7 +37,7 @@ static inline uint32_t solo_lost_to(const struct solo_line *l)
     return (l->lost & ~SOLO_LOST) - 1;
 }
 
-enum { SOLO_PAGE_BITS = 8, SOLO_PAGES_NEAR = 2048 };
+enum { SOLO_PAGE_BITS = 8, SOLO_PAGES_NEAR = 2048, SOLO_PAGE_SHIFT = 9 };
 struct solo_lines {
     struct {
         uint64_t key; /* 1 + number of the page; 0: none */
@@ -48,10 +48,10 @@ struct solo_lines {
 };
 struct solo_line *solo_lines_page(struct solo_lines *l, uint64_t page);
 
-/* In its page, a line is not where it would be: those that come one after the other in a cache of the program's would do so in ours, too. */
+/* Each page begins somewhere else in itself: lines that push each other out of the program's cache would do so in ours, too. */
 static inline struct solo_line *solo_line_at(struct solo_lines *l, uint64_t line)
 {
-    uint64_t page = line >> SOLO_PAGE_BITS, at = (line ^ page) & ((1 << SOLO_PAGE_BITS) - 1);
+    uint64_t page = line >> SOLO_PAGE_BITS, at = (line + SOLO_PAGE_SHIFT * page) & ((1 << SOLO_PAGE_BITS) - 1);
     struct solo_line *near = l->near[page % SOLO_PAGES_NEAR].line;
 
     return (l->near[page % SOLO_PAGES_NEAR].key == page + 1 ? near : solo_lines_page(l, page)) + at;
