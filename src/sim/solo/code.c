@@ -154,10 +154,10 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     unsigned shift = g->s->shift;
     struct emit *e = &g->e;
 
-    if (of->is_simple)
-        elsewhere = miss = add_detour(g, DETOUR_ELSEWHERE, x, of);
-    if (of->is_simple && (g->has_misses || l->ways > 1))
-        miss = add_detour(g, g->has_misses ? DETOUR_MISS : DETOUR_FIND, x, of);
+    if (of->is_simple) {
+        elsewhere = add_detour(g, g->has_stale ? DETOUR_STALE : DETOUR_ELSEWHERE, x, of);
+        miss = add_detour(g, g->has_misses ? DETOUR_MISS : l->ways > 1 ? DETOUR_FIND : DETOUR_ELSEWHERE, x, of);
+    }
     if (of == x->group || !have_same_base(of, of - 1))
         code_load_base(g, of);
     if (&x->group[of->owner] == of) {
@@ -262,7 +262,7 @@ static void end_detour(struct gen *g, const struct detour *detour)
     struct emit *e = &g->e;
     size_t slow = e->used;
 
-    if (detour->kind >= DETOUR_FIND)
+    if (detour->kind >= DETOUR_STALE)
         call_group(g, detour);
     for (unsigned i = 0; i < detour->ways; i++)
         emit_here(e, detour->way[i]);
@@ -270,6 +270,8 @@ static void end_detour(struct gen *g, const struct detour *detour)
         code_miss(g, detour, slow);
     } else if (detour->kind == DETOUR_FIND) {
         code_find(g, detour, slow);
+    } else if (detour->kind == DETOUR_STALE) {
+        code_stale(g, detour, slow);
     } else if (detour->kind == DETOUR_ENTER) {
         if (detour->stretch->turn != SOLO_MOVES)
             enter_behind_jump(g, detour);
@@ -476,6 +478,7 @@ void solo_code_init(struct solo *s)
     c->gen = g;
     g->s = s;
     g->has_misses = code_has_misses(s);
+    g->has_stale = !s->watch.use || s->seen;
     g->e = (struct emit){ c->bytes, 0, CODE_ROOM };
     make_common(g);
     s->nobody = (struct solo_item){ .name = UINT64_MAX, .code = c->bytes + c->leave };

@@ -18,6 +18,7 @@ enum detour_kind {
     DETOUR_ENTER,     /* a stretch is to be entered */
     DETOUR_GROUP,     /* a group is to be run, of which nothing is known */
     DETOUR_ELSEWHERE, /*   or which is not easy only for where its line is, */
+    DETOUR_STALE,     /*   and that is at rcx, and was not used for a while; its number is in rdx */
     DETOUR_FIND,      /*   and that is not at rcx, or is to be written there; its number is in rdx; */
     DETOUR_MISS,      /*   where there is code for misses */
 };
@@ -35,7 +36,8 @@ struct detour {
 struct gen {
     struct solo *s;
     struct emit e;
-    bool has_misses;            /* there is code for them */
+    bool has_misses;            /* there is code for them, */
+    bool has_stale;             /*   and for lines that were not used for a while */
     bool in_words;              /* slots are where the words are, not among the sources */
     bool is_even;               /* this is a trip of a loop in which sources grow by as much each time, */
     int64_t step[PEET_SOURCES]; /*   and that much */
@@ -93,12 +95,13 @@ int64_t code_step(const struct gen *g, const struct solo_group *of);
 /* Goes back to where the group was left. */
 void code_return(struct gen *g, const struct detour *detour);
 
-/* Misses (code_miss.c): whether there is code for them; that, with where what it cannot do is done; the same for a line that is perhaps somewhere else; and what all misses
+/* Misses (code_miss.c): whether there is code for them; that, with where what it cannot do is done; the same for a line that is perhaps somewhere else, and for one that was not used for a while; and what all misses
  * use: the line in rsi, whose last use is in r9, is used anew, which leaves a comparison of lines that were used with how many may be; and the offset of the site in r11, whose base is
  * in rax, is put into r8, and what solo_memo_of makes of that into r10, which leaves "not equal" if it cannot be done. */
 bool code_has_misses(const struct solo *s);
 void code_miss(struct gen *g, const struct detour *detour, size_t slow);
 void code_find(struct gen *g, const struct detour *detour, size_t slow);
+void code_stale(struct gen *g, const struct detour *detour, size_t slow);
 void code_make_anew(struct gen *g);
 void code_make_offset(struct gen *g);
 

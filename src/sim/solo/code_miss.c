@@ -111,7 +111,15 @@ static void count(struct gen *g, const struct solo_stretch *x, const struct solo
     emit_add_constant(e, R14, (int32_t)g->s->lean_stall);
 }
 
-/* For a sample: the miss, with the cell in r8. */
+/* For a sample: whether there is room for what it is told. */
+static void check_room(struct gen *g, size_t slow)
+{
+    emit_at(&g->e, EMIT_LOAD, R8, RBX, AT(seen_at));
+    emit_at(&g->e, EMIT_COMPARE, R8, RBX, AT(seen_end));
+    emit_jump_if(&g->e, IF_EQUAL, slow);
+}
+
+/* What it is told, with what that is in r8. */
 static void see(struct gen *g, int64_t number)
 {
     const int64_t seen = -(int64_t)sizeof(struct solo_seen); /* it is behind it already */
@@ -223,11 +231,8 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     emit_jump_if(e, IF_EQUAL, slow);
     emit_registers(e, EMIT_COMPARE, R10, RSI);
     size_t here = emit_jump_if(e, IF_EQUAL, 0);
-    if (g->s->seen) {
-        emit_at(e, EMIT_LOAD, R8, RBX, AT(seen_at));
-        emit_at(e, EMIT_COMPARE, R8, RBX, AT(seen_end));
-        emit_jump_if(e, IF_EQUAL, slow);
-    }
+    if (g->s->seen)
+        check_room(g, slow);
     count(g, x, site, slow);
     push_out(g, of->from);
     emit_store_byte(e, R10, R8, 0, fill.state);
@@ -268,7 +273,28 @@ void code_find(struct gen *g, const struct detour *detour, size_t slow)
         emit_jump(e, slow);
 }
 
-/* As offset_quickly in refer.c. */
+void code_stale(struct gen *g, const struct detour *detour, size_t slow)
+{
+    const struct solo_group *of = detour->group;
+    struct emit *e = &g->e;
+
+    if (g->s->seen) {
+        check_room(g, slow);
+        emit_at(e, EMIT_LOAD, R8, RBX, AT(recent.since));
+        emit_at(e, EMIT_SUB, R8, RBX, AT(recent.before));
+        emit_constant(e, R10, SOLO_USES);
+        emit_registers(e, EMIT_OR, R8, R10);
+        see(g, of->from);
+    }
+    emit_memory(e, true, EMIT_LOAD, RSI, R13, RCX, ENTRY_AT(record));
+    emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(use));
+    emit_at(e, EMIT_LEA, R8, RBP, of->from + of->sites - 1);
+    emit_memory(e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
+    use(g, of->from + of->sites);
+    code_return(g, detour);
+}
+
+/* As solo_memo_offset. */
 void code_make_offset(struct gen *g)
 {
     struct emit *e = &g->e;
