@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine code of misses, where there is one level and it is direct-mapped: what solo_run_direct does, for a group whose place among the entries is known. All that is
- * not as it is mostly is left to refer.c, before anything was changed. */
+/* Machine code for groups that are not easy only for where their lines are: misses, if there is one level and it is direct-mapped, as in solo_run_direct; lines that are not where they
+ * were guessed to be; and lines that were not used for a while. All that is not as it is mostly is left to refer.c, before anything was changed. */
 #include "sim/solo/code.h"
 
 #define ENTRY_AT(member) ((int64_t)offsetof(struct solo_entry, member))
@@ -17,9 +17,7 @@ static struct fill fill_of(const struct solo *s, const struct solo_group *of, co
 {
     uint8_t state = s->lean_state[site->is_write];
 
-    if (of->is_write == site->is_write)
-        return (struct fill){ state, true };
-    if (s->seen_as[state][1])
+    if (of->is_write == site->is_write || s->seen_as[state][1])
         return (struct fill){ state, true };
     return (struct fill){ s->silent[state], s->is_quiet };
 }

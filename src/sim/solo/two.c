@@ -4,7 +4,7 @@
 
 /* Where a line comes to, and what goes. */
 struct place {
-    uint32_t first, second;          /* entries */
+    uint32_t first, second;          /* entries; second: if it comes there, too */
     struct solo_line *gone, *behind; /* behind: out of the second level */
 };
 
@@ -43,16 +43,16 @@ static inline bool from_second(struct solo *s, struct solo_stretch *x, struct so
     struct solo_site *site = &x->site[g->from];
     uint32_t second = l->entry[1] - 1;
     uint8_t state = s->level[1].state[second], now = state_for(s, g, state);
-    const struct place p = { .first = solo_oldest(s, line) };
-    struct solo_line *gone = s->first[p.first].record;
+    struct place p = { .first = solo_oldest(s, line) };
     uint64_t what = (uint64_t)l->lost << 1;
 
-    if (!gone || !gone->entry[1] || (g->is_write && (!now || !s->seen_as[now][1]))
+    p.gone = s->first[p.first].record;
+    if (!p.gone || !p.gone->entry[1] || (g->is_write && (!now || !s->seen_as[now][1]))
         || !solo_memo_offset(site, base, &what))
         return false;
     solo_count_memo(s, x, site, what);
     solo_touch_behind(s, &s->level[1], line, second);
-    put_first(s, g, &(struct place){ p.first, second, gone, NULL }, l, line, now);
+    put_first(s, g, &p, l, line, now);
     return true;
 }
 
