@@ -105,6 +105,16 @@ verdict "a program is profiled while it runs as its trace is" "$(
         diff "$TMP/recorded" "$TMP/running" | head -n 5
     done
 )"
+verdict "a cache of one set is one of as many ways" "$(
+    for sample in '' '--sample 1/3 --length 500'; do
+        for ways in 0 256; do
+            # shellcheck disable=SC2086
+            "$peet" profile $anywhere --set cache.l1.ways=$ways $sample --format csv "$TMP/columns.peet" >"$TMP/ways.$ways" 2>"$TMP/err" || cat "$TMP/err"
+        done
+        grep -q '^objects,' "$TMP/ways.0" || echo "no objects"
+        diff "$TMP/ways.0" "$TMP/ways.256" | head -n 5
+    done
+)"
 lines_of() { grep -E "^lines,${1%-con}\\.[ch]:" "$2" | cut -d , -f 1-4,6-; } # NAME FILE: but for shares of the whole, in which arguments lie somewhere else
 verdict "so are the lines of programs with loops of all kinds" "$(
     while read -r name arguments; do

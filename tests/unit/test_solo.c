@@ -57,6 +57,8 @@ static struct machine_config random_machine(uint64_t *r)
         c.level[i] = (struct level_config){ .line = line, .replacement = &replacement_lru, .allocates = true };
         c.level[i].ways = (uint32_t)(draw(r, 3) ? 1u << draw(r, 4) : draw(r, 4) ? 1 + draw(r, 8) : 9 + draw(r, 16));
         c.level[i].bytes = lines * c.level[i].ways * line;
+        if (draw(r, 16) == 0)
+            c.level[i].ways = 0; /* one set */
         c.level[i].latency = (uint32_t)draw(r, 6);
         lines <<= draw(r, 3);
     }

@@ -50,9 +50,9 @@ static int init_level(struct solo *s, const struct level_config *c, struct solo_
 {
     uint64_t entries = c->bytes / c->line;
 
-    l->ways = c->ways;
+    l->ways = c->ways ? c->ways : (uint32_t)entries;
     l->latency = c->latency;
-    l->mask = entries / c->ways - 1;
+    l->mask = entries / l->ways - 1;
     l->line = malloc(entries * sizeof *l->line);
     l->state = calloc(entries, 1);
     l->full = malloc(entries * sizeof *l->full);

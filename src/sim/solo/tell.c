@@ -215,8 +215,8 @@ void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_group *owne
             below = addr - d->start < below ? addr - d->start : below;
             above = d->end - addr < above ? d->end - addr : above;
         }
-    if (s->version != version)
-        forget_data(x); /* what was looked up before may be something else now */
     owner->low = base - below;
     owner->span = below + above ? below + above : UINT64_MAX;
+    if (s->version != version)
+        forget_data(x); /* what was looked up before may be something else now */
 }
