@@ -19,7 +19,7 @@ static void *room(struct solo *s, size_t count, size_t size)
 
 /* ---- sites and groups ---- */
 
-static void add_site(struct solo_stretch *x, const struct plan_op *op, uint32_t issued)
+static void add_site(struct solo_stretch *x, const struct plan_op *op, uint64_t issued)
 {
     x->site[x->sites++] =
         (struct solo_site){ .disp = (int64_t)op->record.addr,
@@ -43,7 +43,7 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
     *p = (struct solo_part){ .head = *head };
     for (uint32_t i = 0; i < b->insns; i++)
         p->cycles += s->config.cost[b->insn[i].class];
-    x->cost += (uint32_t)p->cycles;
+    x->cost += p->cycles;
     x->insns += head->size;
     uint8_t last = b->insn[b->insns - 1].class;
     uint8_t turn = last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return ? SOLO_MOVES
@@ -137,7 +137,7 @@ static struct solo_stretch *begin_stretch(struct solo *s, size_t parts, size_t s
 static void end_stretch(struct solo *s, struct solo_stretch *x)
 {
     x->cycles = x->cost + (x->sites - x->kinds[PEET_PREFETCH]) * s->level[0].latency;
-    for (unsigned i = 0, hits = 0; !x->is_varying && i < x->sites; i++) {
+    for (uint64_t i = 0, hits = 0; !x->is_varying && i < x->sites; i++) {
         uint32_t hit = x->site[i].kind == PEET_PREFETCH ? 0 : s->level[0].latency;
         x->site[i].issued += hits;
         x->part[x->site[i].part].cycles += hit;

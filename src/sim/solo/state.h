@@ -124,8 +124,8 @@ static inline unsigned solo_memo_of(uint64_t what)
 /* A reference of a stretch, and what it is to the watcher. */
 struct solo_site {
     int64_t disp;
+    uint64_t issued; /* cycles from the beginning of its stretch, if all before it is found at once */
     uint32_t size;
-    uint32_t issued; /* cycles from the beginning of its stretch, if all before it is found at once */
     uint16_t base, index, part;
     uint8_t scale, kind;
     bool is_write, has_cell;
@@ -182,7 +182,8 @@ struct solo_stretch {
     struct solo_path *path; /* NULL: it was not entered */
     uint64_t counted;       /* and how often when they were counted last */
     uint64_t cycles;        /* of a run in which all is found at once */
-    uint32_t cost, insns;
+    uint64_t cost;
+    uint32_t insns;
     uint32_t sites, groups, parts;
     bool is_varying; /* its references are not the same in each run */
     bool has_code;
