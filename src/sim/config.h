@@ -29,6 +29,12 @@ struct level_config {
     const struct replacement *replacement;
 };
 
+/* Lines of a set; 0 stands for one set of all of them. */
+static inline uint32_t level_ways(const struct level_config *l)
+{
+    return l->ways ? l->ways : (uint32_t)(l->bytes / l->line);
+}
+
 struct tlb_config {
     uint32_t entries, ways; /* entries 0: there is none */
     uint32_t page;          /* bytes */

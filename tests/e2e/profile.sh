@@ -106,10 +106,10 @@ verdict "a program is profiled while it runs as its trace is" "$(
     done
 )"
 verdict "a cache of one set is one of as many ways" "$(
-    for sample in '' '--sample 1/3 --length 500'; do
+    for how in '' '--set cache.l1.replacement=fifo' '--sample 1/3 --length 500'; do
         for ways in 0 256; do
             # shellcheck disable=SC2086
-            "$peet" profile $anywhere --set cache.l1.ways=$ways $sample --format csv "$TMP/columns.peet" >"$TMP/ways.$ways" 2>"$TMP/err" || cat "$TMP/err"
+            "$peet" profile $anywhere --set cache.l1.ways=$ways $how --format csv "$TMP/columns.peet" >"$TMP/ways.$ways" 2>"$TMP/err" || cat "$TMP/err"
         done
         grep -q '^objects,' "$TMP/ways.0" || echo "no objects"
         diff "$TMP/ways.0" "$TMP/ways.256" | head -n 5

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "sim/solo/state.h"
 
-enum { ORDER_WAYS = 16 };
+enum { ORDER_WAYS = 16 }; /* that a word can tell the order of */
 
 /* What can be done with a line in each state without anything else. */
 static void know_states(struct solo *s)
@@ -50,7 +50,7 @@ static int init_level(struct solo *s, const struct level_config *c, struct solo_
 {
     uint64_t entries = c->bytes / c->line;
 
-    l->ways = c->ways ? c->ways : (uint32_t)entries;
+    l->ways = level_ways(c);
     l->latency = c->latency;
     l->mask = entries / l->ways - 1;
     l->line = malloc(entries * sizeof *l->line);
@@ -122,10 +122,7 @@ void solo_caches_release(struct solo *s)
 /* An entry of the first cache as it can be seen, by its state. */
 static void show(struct solo *s, uint32_t entry, uint64_t line)
 {
-    const uint8_t *as = s->seen_as[s->level[0].state[entry]];
-
-    s->first[entry].seen[0] = as[0] ? line : SOLO_NONE;
-    s->first[entry].seen[1] = as[1] ? line : SOLO_NONE;
+    solo_show(s, &s->first[entry], line, s->level[0].state[entry]);
 }
 
 bool solo_write_silently(struct solo *s, uint32_t entry, uint64_t line)

@@ -17,7 +17,7 @@
 #include "sim/solo/code.h"
 
 enum { CODE_ROOM = 32 << 20 };
-enum { FRAME = 8 * PEET_LOOP_DEPTH + 8, ENTRY_BITS = CODE_ENTRY_BITS };
+enum { FRAME = 8 * PEET_LOOP_DEPTH + 8 };
 
 static const uint8_t KEPT[] = { RBX, RBP, R12, R13, R14, R15 };
 
@@ -171,8 +171,9 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
         see_trips(g, of);
     if (l->ways == 1) {
         emit_registers(e, EMIT_LOAD, RCX, RDX);
-        emit_shift(e, RCX, shift < ENTRY_BITS, shift < ENTRY_BITS ? ENTRY_BITS - shift : shift - ENTRY_BITS);
-        emit_and_constant(e, RCX, (uint32_t)(l->mask << ENTRY_BITS));
+        emit_shift(e, RCX, shift < CODE_ENTRY_BITS,
+                   shift < CODE_ENTRY_BITS ? CODE_ENTRY_BITS - shift : shift - CODE_ENTRY_BITS);
+        emit_and_constant(e, RCX, (uint32_t)(l->mask << CODE_ENTRY_BITS));
         emit_shift(e, RDX, false, shift);
     } else {
         emit_shift(e, RDX, false, shift);
@@ -464,7 +465,7 @@ void solo_code_init(struct solo *s)
 #ifdef __x86_64__
     struct solo_code *c = &s->code;
 
-    if (s->level[0].mask >= UINT32_MAX >> (ENTRY_BITS + 1))
+    if (s->level[0].mask >= UINT32_MAX >> (CODE_ENTRY_BITS + 1))
         return;
     struct gen *g = calloc(1, sizeof *g);
     void *p = g ? mmap(NULL, CODE_ROOM, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,

@@ -114,8 +114,7 @@ static inline uint32_t put_leanly(struct solo *s, struct solo_line *l, uint64_t 
     } else {
         level->full[level->filled++] = e;
     }
-    at->seen[0] = line | s->hidden[state][0];
-    at->seen[1] = line | s->hidden[state][1];
+    solo_show(s, at, line, state);
     at->stamp = s->number;
     at->record = l;
     level->line[e] = line;
@@ -365,8 +364,7 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     s->lean_write_backs += s->is_dirty[s->level[0].state[e]];
     uint8_t state = s->level[0].state[e] = s->lean_state[site->is_write];
     at->record = l; /* which line that is, nobody asks a cache of this kind */
-    at->seen[0] = line | s->hidden[state][0];
-    at->seen[1] = line | s->hidden[state][1];
+    solo_show(s, at, line, state);
     s->number += g->sites;
     at->stamp = s->number - 1;
     if (!solo_is_used(s, l))

@@ -18,9 +18,9 @@ bool solo_can(const struct machine_config *c)
 
     for (; levels < CONFIG_LEVELS && c->level[levels].bytes; levels++) {
         const struct level_config *l = &c->level[levels];
-        uint64_t lines = l->bytes / l->line, sets = l->ways ? lines / l->ways : 1;
+        uint64_t sets = l->bytes / l->line / level_ways(l);
         if (l->is_shared || l->is_write_through || !l->allocates || l->inclusion != INCLUSION_NONE
-            || (l->replacement != &replacement_lru && l->ways > 1) || (sets & (sets - 1)))
+            || (l->replacement != &replacement_lru && level_ways(l) > 1) || (sets & (sets - 1)))
             return false;
     }
     return levels > 0 && c->cpus == 1 && c->contexts == 1 && !c->tlb.entries && !c->instructions.bytes

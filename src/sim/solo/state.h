@@ -394,6 +394,13 @@ static inline void solo_uses_end(struct solo *s)
         solo_tell_again(s);
 }
 
+/* A line in that state as it can be seen at an entry of the first cache. */
+static inline void solo_show(const struct solo *s, struct solo_entry *at, uint64_t line, unsigned state)
+{
+    at->seen[0] = line | s->hidden[state][0];
+    at->seen[1] = line | s->hidden[state][1];
+}
+
 int solo_caches_init(struct solo *s, struct peet_err *err);
 void solo_caches_release(struct solo *s);
 struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now);
@@ -535,7 +542,7 @@ static inline bool solo_is_enough(const struct solo *s, const struct solo_group 
 void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
 /* The same for a simple group that stays in its objects and in one line, which is not seen where it was looked for, or was not used for a while. */
 void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
-/* The same for one level that is direct-mapped, if nobody takes samples: most often. */
+/* The same for one level that is direct-mapped, if nobody takes samples, or is told of them later: most often. */
 void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base);
 /* The same for two levels, if nobody takes samples (two.c). */
 bool solo_has_two(const struct solo *s);

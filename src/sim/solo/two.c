@@ -25,8 +25,7 @@ static inline void put_first(struct solo *s, const struct solo_group *g, const s
     level[1].state[p->gone->entry[1] - 1] = level[0].state[p->first];
     level[0].line[p->first] = line;
     level[0].state[p->first] = state;
-    at->seen[0] = line | s->hidden[state][0];
-    at->seen[1] = line | s->hidden[state][1];
+    solo_show(s, at, line, state);
     at->record = l;
     l->entry[0] = p->first + 1;
     solo_is_at(s, line, p->first);

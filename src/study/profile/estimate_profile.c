@@ -43,15 +43,10 @@ static const struct level_config *last_own(const struct machine_config *m)
     return last;
 }
 
-static uint32_t ways_of(const struct level_config *level)
-{
-    return level->ways ? level->ways : (uint32_t)(level->bytes / level->line);
-}
-
 int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err)
 {
     const struct level_config *level = last_own(machine);
-    uint64_t sets = level ? level->bytes / level->line / ways_of(level) : 0;
+    uint64_t sets = level ? level->bytes / level->line / level_ways(level) : 0;
 
     if (!level)
         return err_set(
@@ -72,7 +67,7 @@ int sampled_new(const struct machine_config *machine, struct source *source, con
                 struct sampled **ret, struct peet_err *err)
 {
     const struct level_config *level = last_own(machine);
-    struct estimate_config cache = { level->bytes / level->line / ways_of(level), ways_of(level),
+    struct estimate_config cache = { level->bytes / level->line / level_ways(level), level_ways(level),
                                      config->every ? config->length : UINT32_MAX };
     struct sampled *s = mem_alloc(1, sizeof *s);
     int r = 0;
