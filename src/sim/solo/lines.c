@@ -6,7 +6,7 @@
 
 #include "sim/solo/state.h"
 
-enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, MOST_DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS };
 
 static unsigned bits_of(uint64_t value)
 {
@@ -55,41 +55,58 @@ struct solo_line *solo_lines_page(struct solo_lines *l, uint64_t page)
     return *at;
 }
 
-/* By `bits` bits from that one on. */
-static void sort_by_digit(const uint64_t *from, uint64_t *to, size_t n, unsigned at, unsigned bits)
+/* Where each digit begins, of so many, from how often it is there. */
+static void begin_digits(uint32_t *place, uint32_t digits)
 {
-    uint32_t place[DIGITS], sum = 0, digits = 1u << bits;
+    uint32_t sum = 0;
 
-    memset(place, 0, digits * sizeof *place);
-    for (size_t i = 0; i < n; i++)
-        place[from[i] >> at & (digits - 1)]++;
-    for (unsigned i = 0; i < digits; i++) {
+    for (uint32_t i = 0; i < digits; i++) {
         uint32_t count = place[i];
         place[i] = sum;
         sum += count;
     }
-    for (size_t i = 0; i < n; i++)
-        to[place[from[i] >> at & (digits - 1)]++] = from[i];
 }
 
-/* The lines of this interval by when they were used: that is in the upper bits, and their numbers in the lower ones. */
-static const uint64_t *sort(const struct solo *s)
+/* Ranks of the lines of this interval by when they were used, digit by digit: so many of that size. Keys have that in their upper bits, and the numbers of lines in the lower ones. */
+static inline __attribute__((always_inline)) void rank_by(const struct solo *s, unsigned digits, unsigned size)
 {
     const struct solo_recent *r = &s->recent;
-    unsigned bits = bits_of(s->number - r->began), digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS, at = r->index_bits;
-    uint64_t *from = r->key, *to = r->key_buffer;
+    uint32_t place[MOST_DIGITS][DIGITS], values = 1u << size, count = r->count, *rank = r->rank;
+    uint64_t *from = r->key, *to = r->key_buffer, index = (UINT64_C(1) << r->index_bits) - 1, began = r->began;
+    struct solo_line *const *used = r->used;
+    unsigned at = r->index_bits;
 
-    assert(bits + r->index_bits <= 64); /* no run is so long */
-    for (uint32_t i = 0; i < r->count; i++)
-        from[i] = (solo_used_last(s, r->used[i]) - r->began) << r->index_bits | i;
-    for (unsigned left = bits, here; left > 0; left -= here, at += here, digits--) {
-        here = (left + digits - 1) / digits;
-        sort_by_digit(from, to, r->count, at, here);
+    for (unsigned d = 0; d < digits; d++)
+        memset(place[d], 0, values * sizeof *place[d]);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t key = solo_used_last(s, used[i]) - began;
+        from[i] = key << at | i;
+        for (unsigned d = 0; d < digits; d++)
+            place[d][key >> d * size & (values - 1)]++;
+    }
+    for (unsigned d = 0; d < digits; d++)
+        begin_digits(place[d], values);
+    for (unsigned d = 0; d + 1 < digits; d++, at += size) {
+        for (uint32_t i = 0; i < count; i++)
+            to[place[d][from[i] >> at & (values - 1)]++] = from[i];
         uint64_t *other = from;
         from = to;
         to = other;
     }
-    return from;
+    for (uint32_t i = 0; i < count; i++)
+        rank[from[i] & index] = place[digits - 1][from[i] >> at]++;
+}
+
+static void rank(const struct solo *s)
+{
+    unsigned bits = bits_of(s->number - s->recent.began), digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
+    unsigned size = (bits + digits - 1) / digits;
+
+    assert(bits > 0 && bits + s->recent.index_bits <= 64); /* no run is so long */
+    if (digits == 2) /* mostly */
+        rank_by(s, 2, size);
+    else
+        rank_by(s, digits, size);
 }
 
 void solo_tell_again(struct solo *s)
@@ -102,10 +119,8 @@ void solo_tell_again(struct solo *s)
 void solo_end_interval(struct solo *s)
 {
     struct solo_recent *r = &s->recent;
-    const uint64_t *key = sort(s), mask = (UINT64_C(1) << r->index_bits) - 1;
 
-    for (uint32_t i = 0; i < r->count; i++)
-        r->rank[key[i] & mask] = i;
+    rank(s);
     memset(r->again, 0, r->count);
     r->ranks = r->count;
     r->last = r->now;
