@@ -41,6 +41,16 @@ static bool is_lean(const struct solo *s)
            && brings(&absent[OWN_WRITE]);
 }
 
+/* Whether lines are either clean, and cannot be written without anything else, or dirty, and can. */
+static bool is_plain(const struct solo *s)
+{
+    uint8_t clean = s->lean_state[0], dirty = s->lean_state[1];
+
+    return s->is_lean && s->level[0].ways == 1 && s->seen_as[clean][0] && !s->seen_as[clean][1] && !s->is_dirty[clean]
+           && s->seen_as[dirty][1] && s->is_dirty[dirty]
+           && s->config.protocol->own[clean][OWN_WRITE].alone == dirty;
+}
+
 static int no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
@@ -101,6 +111,7 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     uint8_t alone = s->lean_state[0], written = s->silent[alone];
     s->is_quiet = s->seen_as[alone][1] || (written && s->seen_as[written][1]);
     s->is_far = s->fabric.config.memory >= s->level[0].latency;
+    s->is_plain = is_plain(s);
     return 0;
 }
 
@@ -127,7 +138,7 @@ static void show(struct solo *s, uint32_t entry, uint64_t line)
 
 bool solo_write_silently(struct solo *s, uint32_t entry, uint64_t line)
 {
-    uint8_t to = s->silent[s->level[0].state[entry]];
+    uint8_t to = s->silent[solo_state(s, entry)];
 
     if (!to || !s->seen_as[to][1] || s->first[entry].seen[0] != line)
         return false;
@@ -221,14 +232,12 @@ static struct gone put_first(struct solo *s, struct solo_line *record, uint64_t 
     struct solo_level *l = &s->level[0];
     uint32_t e = solo_oldest(s, line);
     struct solo_entry *at = &s->first[e];
-    struct gone gone = { at->record, l->line[e], l->state[e] };
+    struct gone gone = { at->record, l->line[e], solo_state(s, e) };
 
-    if (gone.record) {
+    if (gone.record)
         gone.record->stamp = at->stamp;
-        gone.record->entry[0] = 0;
-    } else {
+    else
         l->full[l->filled++] = e;
-    }
     l->line[e] = line;
     l->state[e] = (uint8_t)state;
     at->stamp = s->number;
@@ -266,7 +275,7 @@ static void push_out(struct solo *s, unsigned level, struct gone gone, uint64_t 
     if (level + 1 < s->levels && l->lost & SOLO_LOST) /* a level behind gave it up, too, and it has left */
         return;
     for (unsigned i = level; i-- > 0;)
-        if (l->entry[i])
+        if (solo_in(s, l, i))
             return; /* the processor still has it */
     for (unsigned i = level + 1; i < s->levels; i++)
         if (l->entry[i]) {
@@ -390,7 +399,7 @@ void solo_count_lean(struct solo *s)
 
 static uint64_t write_here(struct solo *s, uint32_t entry, uint64_t line, uint64_t now, bool *ret_upgrade)
 {
-    const struct own_cell *cell = &s->config.protocol->own[s->level[0].state[entry]][OWN_WRITE];
+    const struct own_cell *cell = &s->config.protocol->own[solo_state(s, entry)][OWN_WRITE];
     uint64_t stall = 0;
 
     if (cell->op != BUS_NONE) {
@@ -450,7 +459,7 @@ struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t lin
 
     s->counts.writes += is_write;
     s->counts.reads += kind != PEET_STORE;
-    while (o.level < s->levels && !l->entry[o.level])
+    while (o.level < s->levels && !solo_in(s, l, o.level))
         o.level++;
     if (o.level == s->levels)
         miss(s, l, line, is_write, now, &o);

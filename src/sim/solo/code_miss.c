@@ -7,21 +7,6 @@
 #define LINE_AT(member) ((int64_t)offsetof(struct solo_line, member))
 #define SITE_AT(member) ((int64_t)offsetof(struct solo_site, member))
 
-/* What a miss makes of its entry, and whether that is always the same. */
-struct fill {
-    uint8_t state;
-    bool is_known;
-};
-
-static struct fill fill_of(const struct solo *s, const struct solo_group *of, const struct solo_site *site)
-{
-    uint8_t state = s->lean_state[site->is_write];
-
-    if (of->is_write == site->is_write || s->seen_as[state][1])
-        return (struct fill){ state, true };
-    return (struct fill){ s->silent[state], s->is_quiet };
-}
-
 /* The entry at rcx as a line in that state, which is in rdx, can be seen. */
 static void show(struct gen *g, uint8_t state)
 {
@@ -31,8 +16,6 @@ static void show(struct gen *g, uint8_t state)
         else
             emit_store_constant(&g->e, true, R13, RCX, ENTRY_AT(seen) + 8 * (int64_t)i, -1);
 }
-
-_Static_assert(SOLO_PAGE_SHIFT == 8 + 1, "what an address can be");
 
 /* rsi: the line in rdx. */
 static void find_line(struct gen *g, size_t slow)
@@ -44,14 +27,11 @@ static void find_line(struct gen *g, size_t slow)
     emit_registers(e, EMIT_LOAD, RSI, R8);
     emit_and_constant(e, RSI, SOLO_PAGES_NEAR - 1);
     emit_shift(e, RSI, true, 4);
-    emit_at(e, EMIT_LEA, R10, R8, 1);
-    emit_memory(e, true, EMIT_COMPARE, R10, RBX, RSI, AT(lines.near[0].key));
+    emit_memory(e, true, EMIT_COMPARE, R8, RBX, RSI, AT(lines.near[0].page));
     emit_jump_if(e, IF_NOT_EQUAL, slow);
-    emit_memory(e, true, EMIT_LOAD, RSI, RBX, RSI, AT(lines.near[0].line));
-    emit_memory(e, true, EMIT_LEA, R8, R8, R8 | EMIT_TIMES_8, 0);
-    emit_registers(e, EMIT_ADD, R8, RDX);
-    emit_and_constant(e, R8, (1 << SOLO_PAGE_BITS) - 1);
+    emit_registers(e, EMIT_LOAD, R8, RDX);
     emit_shift(e, R8, true, (unsigned)__builtin_ctzll(sizeof(struct solo_line)));
+    emit_memory(e, true, EMIT_LOAD, RSI, RBX, RSI, AT(lines.near[0].origin));
     emit_registers(e, EMIT_ADD, RSI, R8);
 }
 
@@ -60,20 +40,24 @@ static void compare_recent(struct gen *g)
 {
     struct emit *e = &g->e;
 
+    emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.last));
+    size_t long_ago = emit_jump_if(e, IF_BELOW, 0);
     emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.now));
     size_t now = emit_jump_if(e, IF_NOT_BELOW, 0);
-    emit_registers(e, EMIT_LOAD, R10, R9);
-    emit_at(e, EMIT_SUB, R10, RBX, AT(recent.last));
-    size_t long_ago = emit_jump_if(e, IF_BELOW, 0);
-    emit_at(e, EMIT_LOAD, R11, RBX, AT(recent.rank));
-    emit_memory(e, false, EMIT_LOAD, R10, R11, R10 | EMIT_TIMES_4, 0);
+    emit_at(e, EMIT_LOAD, R11, RBX, AT(recent.rank_origin));
+    emit_memory(e, false, EMIT_LOAD, R10, R11, R9 | EMIT_TIMES_4, 0);
     emit_at(e, EMIT_COMPARE, R10, RBX, AT(recent.gone));
     emit_here(e, now);
     emit_here(e, long_ago);
 }
 
+/* Of a line that was in no cache: jumps to what there is more to do, and where it goes on then. */
+struct new {
+    size_t way, back;
+};
+
 /* Counts the miss by a site, which is in r11 then, of the line in rsi; r9: its last use. */
-static void count(struct gen *g, const struct solo_stretch *x, const struct solo_site *site, size_t slow)
+static struct new count(struct gen *g, const struct solo_stretch *x, const struct solo_site *site, size_t slow)
 {
     const int64_t memo = SITE_AT(memo), leaf = (int64_t)offsetof(struct solo_path, part[site->part].lean);
     struct emit *e = &g->e;
@@ -83,17 +67,14 @@ static void count(struct gen *g, const struct solo_stretch *x, const struct solo
     emit_at(e, EMIT_COMPARE, R8, RBX, AT(window_end));
     emit_jump_if(e, IF_NOT_BELOW, slow);
     emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
-    if (g->s->seen) { /* a sample is asked what it knows of a line that is new */
-        emit_registers(e, EMIT_OR, R8, R8);
-        emit_jump_if(e, IF_EQUAL, slow);
-    }
+    emit_registers(e, EMIT_OR, R8, R8);
+    struct new new = { emit_jump_if(e, IF_EQUAL, slow), e->used };
     emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(use));
     compare_recent(g);
     emit_constant(e, R11, (uintptr_t)site);
-    emit_turn_carry(e);
     emit_registers(e, EMIT_ADD_CARRY, R8, R8);
     emit_registers(e, EMIT_LOAD, R10, R8);
-    emit_compare_zero(e, R11, SITE_AT(data.stride));
+    emit_compare_short(e, R11, RSP, SITE_AT(data.stride), 0);
     size_t has_none = emit_jump_if(e, IF_EQUAL, 0);
     emit_call(e, g->s->code.offset);
     emit_jump_if(e, IF_NOT_EQUAL, slow);
@@ -107,6 +88,22 @@ static void count(struct gen *g, const struct solo_stretch *x, const struct solo
     emit_at(e, EMIT_LOAD, R8, RDI, STRETCH_AT(path));
     emit_increment(e, R8, RSP, leaf);
     emit_add_constant(e, R14, (int32_t)g->s->lean_stall);
+    return new;
+}
+
+/* It comes to rcx, now and whenever it will. */
+static void put_first(struct gen *g, struct new new)
+{
+    struct emit *e = &g->e;
+
+    if (g->s->seen) /* a sample is asked what it knows of it */
+        return;
+    emit_here(e, new.way);
+    emit_registers(e, EMIT_LOAD, R10, RCX);
+    emit_shift(e, R10, false, CODE_ENTRY_BITS);
+    emit_add_constant(e, R10, 1);
+    emit_memory(e, false, EMIT_STORE, R10, RSI, RSP, LINE_AT(entry));
+    emit_jump(e, new.back);
 }
 
 /* For a sample: whether there is room for what it is told. */
@@ -134,7 +131,7 @@ static void see(struct gen *g, int64_t number)
     emit_at(e, EMIT_STORE, R10, RAX, seen + (int64_t)offsetof(struct solo_seen, number));
 }
 
-/* What was in the entry goes, for the site in r11, whose reference has that number from rbp on; r8 is the number of the entry then, and r10 where states are. */
+/* What was in the entry goes, for the site in r11, whose reference has that number from rbp on. */
 static void push_out(struct gen *g, int64_t number)
 {
     struct emit *e = &g->e;
@@ -147,16 +144,18 @@ static void push_out(struct gen *g, int64_t number)
     emit_memory(e, false, EMIT_STORE, R8, R10, RSP, LINE_AT(lost));
     emit_memory(e, true, EMIT_LOAD, R8, R13, RCX, ENTRY_AT(stamp));
     emit_at(e, EMIT_STORE, R8, R10, LINE_AT(stamp));
-    emit_store_constant(e, false, R10, RSP, LINE_AT(entry), 0);
-    emit_registers(e, EMIT_LOAD, R8, RCX);
-    emit_shift(e, R8, false, CODE_ENTRY_BITS);
-    emit_constant(e, R10, (uintptr_t)g->s->level[0].state);
-    emit_memory(e, false, EMIT_LOAD_BYTE, R11, R10, R8, 0);
-    emit_memory(e, false, EMIT_LOAD_BYTE, R11, RBX, R11, AT(is_dirty));
-    emit_at(e, EMIT_ADD_TO, R11, RBX, AT(lean_write_backs));
 }
 
-/* A line that can be read is written, and nobody has to know; else `slow`. */
+/* The line in rsi comes. */
+static void put(struct gen *g, bool is_dirty, int64_t number)
+{
+    emit_memory(&g->e, true, EMIT_STORE, RSI, R13, RCX, ENTRY_AT(record));
+    show(g, g->s->lean_state[is_dirty]);
+    emit_at(&g->e, EMIT_LEA, R8, RBP, number);
+    emit_memory(&g->e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
+}
+
+/* The line in rsi, which can be read at rcx, is written, and nobody has to know; else `slow`. */
 static void write_silently(struct gen *g, size_t slow, size_t back)
 {
     const struct solo *s = g->s;
@@ -167,12 +166,14 @@ static void write_silently(struct gen *g, size_t slow, size_t back)
         emit_jump(e, slow);
         return;
     }
-    emit_registers(e, EMIT_LOAD, R8, RCX);
-    emit_shift(e, R8, false, CODE_ENTRY_BITS);
-    emit_constant(e, R10, (uintptr_t)s->level[0].state);
-    emit_compare_byte(e, R10, R8, 0, from);
-    emit_jump_if(e, IF_NOT_EQUAL, slow);
-    emit_store_byte(e, R10, R8, 0, to);
+    if (!s->is_plain) {
+        emit_registers(e, EMIT_LOAD, R8, RCX);
+        emit_shift(e, R8, false, CODE_ENTRY_BITS);
+        emit_constant(e, R10, (uintptr_t)s->level[0].state);
+        emit_compare_byte(e, R10, R8, 0, from);
+        emit_jump_if(e, IF_NOT_EQUAL, slow);
+        emit_store_byte(e, R10, R8, 0, to);
+    }
     show(g, to);
     emit_jump(e, back);
 }
@@ -208,7 +209,7 @@ static void use(struct gen *g, int32_t end)
 
 bool code_has_misses(const struct solo *s)
 {
-    return s->is_lean && s->level[0].ways == 1 && (!s->watch.knows || s->seen) && code_fits(s->lean_stall);
+    return s->is_plain && (!s->watch.knows || s->seen) && code_fits(s->lean_stall);
 }
 
 void code_miss(struct gen *g, const struct detour *detour, size_t slow)
@@ -216,10 +217,9 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     const struct solo_group *of = detour->group;
     const struct solo_stretch *x = detour->stretch;
     const struct solo_site *site = &x->site[of->from];
-    struct fill fill = fill_of(g->s, of, site);
     struct emit *e = &g->e;
 
-    if (!fill.is_known) {
+    if (!solo_is_enough(g->s, of, site)) {
         emit_jump(e, slow);
         return;
     }
@@ -231,17 +231,17 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     size_t here = emit_jump_if(e, IF_EQUAL, 0);
     if (g->s->seen)
         check_room(g, slow);
-    count(g, x, site, slow);
+    struct new new = count(g, x, site, slow);
     push_out(g, of->from);
-    emit_store_byte(e, R10, R8, 0, fill.state);
-    emit_add_constant(e, R8, 1);
-    emit_memory(e, false, EMIT_STORE, R8, RSI, RSP, LINE_AT(entry));
-    emit_memory(e, true, EMIT_STORE, RSI, R13, RCX, ENTRY_AT(record));
-    show(g, fill.state);
-    emit_at(e, EMIT_LEA, R8, RBP, of->from + of->sites - 1);
-    emit_memory(e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
+    emit_compare_short(e, R13, RCX, ENTRY_AT(seen[1]), -1); /* SOLO_NONE */
+    size_t dirty = emit_jump_if(e, IF_NOT_EQUAL, 0), clean = e->used;
+    put(g, of->is_write, of->from + of->sites - 1);
     use(g, of->from + of->sites);
     code_return(g, detour);
+    emit_here(e, dirty);
+    emit_increment(e, RBX, RSP, AT(lean_write_backs));
+    emit_jump(e, clean);
+    put_first(g, new);
     emit_here(e, here);
     if (of->is_write)
         write_silently(g, slow, detour->found);
@@ -265,10 +265,13 @@ void code_find(struct gen *g, const struct detour *detour, size_t slow)
     emit_memory(e, false, EMIT_STORE, RCX, RBX, R8 | EMIT_TIMES_4, AT(guess));
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX, ENTRY_AT(seen) + 8 * (int64_t)is_write);
     emit_jump_if(e, IF_EQUAL, detour->found);
-    if (is_write)
-        write_silently(g, slow, detour->found);
-    else
+    if (!is_write) {
         emit_jump(e, slow);
+        return;
+    }
+    emit_memory(e, true, EMIT_COMPARE, RSI, R13, RCX, ENTRY_AT(record));
+    emit_jump_if(e, IF_NOT_EQUAL, slow);
+    write_silently(g, slow, detour->found);
 }
 
 void code_stale(struct gen *g, const struct detour *detour, size_t slow)
@@ -299,7 +302,7 @@ void code_make_offset(struct gen *g)
 
     emit_push(e, RAX);
     emit_push(e, RDX);
-    emit_compare_zero(e, R11, SITE_AT(inverse));
+    emit_compare_short(e, R11, RSP, SITE_AT(inverse), 0);
     size_t none = emit_jump_if(e, IF_EQUAL, 0);
     emit_at(e, EMIT_ADD, RAX, R11, SITE_AT(disp));
     emit_at(e, EMIT_SUB, RAX, R11, SITE_AT(data.origin));
@@ -330,26 +333,23 @@ void code_make_anew(struct gen *g)
 {
     struct emit *e = &g->e;
 
-    emit_memory(e, false, EMIT_LOAD, R8, RBX, RSP, AT(recent.count));
-    emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.now));
-    emit_registers(e, EMIT_ADD, R10, R8);
-    emit_at(e, EMIT_STORE, R10, RSI, LINE_AT(use));
-    emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.used));
+    emit_at(e, EMIT_LOAD, R8, RBX, AT(recent.next));
+    emit_at(e, EMIT_STORE, R8, RSI, LINE_AT(use));
+    emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.used_origin));
     emit_memory(e, true, EMIT_STORE, RSI, R10, R8 | EMIT_TIMES_8, 0);
     emit_add_constant(e, R8, 1);
-    emit_memory(e, false, EMIT_STORE, R8, RBX, RSP, AT(recent.count));
+    emit_at(e, EMIT_STORE, R8, RBX, AT(recent.next));
     emit_at(e, EMIT_LOAD, R11, RBX, AT(recent.again));
     emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.gone));
-    emit_at(e, EMIT_SUB, R9, RBX, AT(recent.last));
-    emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.ranks));
-    size_t outside = emit_jump_if(e, IF_NOT_BELOW, 0);
-    emit_at(e, EMIT_LOAD, RAX, RBX, AT(recent.rank));
+    emit_at(e, EMIT_COMPARE, R9, RBX, AT(recent.last));
+    size_t outside = emit_jump_if(e, IF_BELOW, 0);
+    emit_at(e, EMIT_LOAD, RAX, RBX, AT(recent.rank_origin));
     emit_memory(e, false, EMIT_LOAD, RAX, RAX, R9 | EMIT_TIMES_4, 0);
     emit_store_byte(e, R11, RAX, 0, 1);
     emit_registers(e, EMIT_COMPARE, RAX, R10);
     size_t inside = emit_jump_if(e, IF_NOT_BELOW, 0);
     emit_here(e, outside);
-    emit_compare_zero(e, RBX, AT(recent.ranks));
+    emit_compare_short(e, RBX, RSP, AT(recent.ranks), 0);
     size_t nobody = emit_jump_if(e, IF_EQUAL, 0);
     size_t next = e->used;
     emit_compare_byte(e, R11, R10, 0, 0);
@@ -358,6 +358,6 @@ void code_make_anew(struct gen *g)
     emit_at(e, EMIT_STORE, R10, RBX, AT(recent.gone));
     emit_here(e, inside);
     emit_here(e, nobody);
-    emit_at(e, EMIT_COMPARE, R8, RBX, AT(recent.most));
+    emit_at(e, EMIT_COMPARE, R8, RBX, AT(recent.end));
     emit_return(e);
 }

@@ -47,6 +47,11 @@ static inline void emit_bytes(struct emit *e, uint64_t value, unsigned bytes)
         emit_byte(e, (unsigned)(value >> 8 * i) & 0xff);
 }
 
+static inline bool emit_is_short(int64_t value) /* it fits into a byte, with its sign */
+{
+    return value >= -128 && value < 128;
+}
+
 enum { EMIT_TIMES_4 = 2 << 4, EMIT_TIMES_8 = 3 << 4 }; /* with an index */
 
 /* reg, [base + index + disp]; index RSP: none. wide: 64 bits, else 32. */
@@ -54,8 +59,8 @@ static inline void emit_memory(struct emit *e, bool wide, unsigned op, unsigned 
                                int64_t disp)
 {
     unsigned rex = 0x40u | (unsigned)wide << 3 | reg >> 3 << 2 | (index >> 3 & 1) << 1 | base >> 3;
-    bool has_sib = index != RSP || (base & 7) == RSP, is_short = disp >= -128 && disp < 128;
-    unsigned mode = disp == 0 && (base & 7) != RBP ? 0 : is_short ? 1 : 2;
+    bool has_sib = index != RSP || (base & 7) == RSP;
+    unsigned mode = disp == 0 && (base & 7) != RBP ? 0 : emit_is_short(disp) ? 1 : 2;
 
     emit_byte(e, rex);
     if (op > 0xff)
@@ -92,20 +97,24 @@ static inline void emit_constant(struct emit *e, unsigned reg, uint64_t value)
 
 static inline void emit_add_constant(struct emit *e, unsigned reg, int32_t value)
 {
+    bool is_short = emit_is_short(value);
+
     if (value == 0)
         return;
     emit_byte(e, 0x48 | reg >> 3);
-    emit_byte(e, 0x81);
+    emit_byte(e, is_short ? 0x83 : 0x81);
     emit_byte(e, 0xc0 | (reg & 7));
-    emit_bytes(e, (uint64_t)value, 4);
+    emit_bytes(e, (uint64_t)value, is_short ? 1 : 4);
 }
 
 static inline void emit_and_constant(struct emit *e, unsigned reg, uint32_t value) /* of the low 32 bits */
 {
+    bool is_short = value < 128;
+
     emit_byte(e, 0x40 | reg >> 3);
-    emit_byte(e, 0x81);
+    emit_byte(e, is_short ? 0x83 : 0x81);
     emit_byte(e, 0xe0 | (reg & 7));
-    emit_bytes(e, value, 4);
+    emit_bytes(e, value, is_short ? 1 : 4);
 }
 
 static inline void emit_test_constant(struct emit *e, unsigned reg, uint32_t value) /* of the low 32 bits */
@@ -158,8 +167,10 @@ static inline void emit_not(struct emit *e, unsigned reg)
 /* [base + disp] += value. */
 static inline void emit_add_to(struct emit *e, unsigned base, int64_t disp, int32_t value)
 {
-    emit_memory(e, true, 0x81, 0, base, RSP, disp);
-    emit_bytes(e, (uint64_t)value, 4);
+    bool is_short = emit_is_short(value);
+
+    emit_memory(e, true, is_short ? 0x83 : 0x81, 0, base, RSP, disp);
+    emit_bytes(e, (uint64_t)value, is_short ? 1 : 4);
 }
 
 /* [base + index + disp] += 1 */
@@ -169,10 +180,11 @@ static inline void emit_increment(struct emit *e, unsigned base, unsigned index,
     emit_byte(e, 1);
 }
 
-static inline void emit_compare_zero(struct emit *e, unsigned base, int64_t disp)
+/* With a value that fits into a byte, with its sign. */
+static inline void emit_compare_short(struct emit *e, unsigned base, unsigned index, int64_t disp, int8_t value)
 {
-    emit_memory(e, true, 0x83, 7, base, RSP, disp);
-    emit_byte(e, 0);
+    emit_memory(e, true, 0x83, 7, base, index, disp);
+    emit_byte(e, (uint8_t)value);
 }
 
 /* [base + index + disp] = value, which has a sign. */
@@ -193,12 +205,6 @@ static inline void emit_store_byte(struct emit *e, unsigned base, unsigned index
 {
     emit_memory(e, false, 0xc6, 0, base, index, disp);
     emit_byte(e, value);
-}
-
-/* The carry flag becomes the other one. */
-static inline void emit_turn_carry(struct emit *e)
-{
-    emit_byte(e, 0xf5);
 }
 
 static inline void emit_push(struct emit *e, unsigned reg)

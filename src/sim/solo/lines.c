@@ -6,6 +6,8 @@
 
 #include "sim/solo/state.h"
 
+/* Bytes between pages: lines that push each other out of the program's cache would do so in ours, too. */
+enum { BETWEEN_PAGES = 32 };
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, MOST_DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS };
 
 static unsigned bits_of(uint64_t value)
@@ -13,20 +15,33 @@ static unsigned bits_of(uint64_t value)
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
+/* From the next use on. */
+static void begin_interval(struct solo_recent *r)
+{
+    r->last = r->ranks ? r->now : r->next;
+    r->now = r->next;
+    r->end = r->now + r->most;
+    r->rank_origin = (uintptr_t)r->rank - r->last * sizeof *r->rank;
+    r->used_origin = (uintptr_t)r->used - r->now * sizeof(struct solo_line *);
+}
+
 int solo_lines_init(struct solo *s, uint64_t most)
 {
     struct solo_recent *r = &s->recent;
 
-    s->lines.pages.value_size = sizeof(struct solo_line *);
+    s->lines.pages.value_size = sizeof(uintptr_t);
     r->most = most;
     r->tell = most / 4 > 8 ? (uint32_t)(most / 4) : 8;
-    r->now = r->last = 1;
     r->rank = malloc((most + 1) * sizeof *r->rank);
     r->again = malloc(most + 1);
     r->used = malloc((most + 1) * sizeof(struct solo_line *));
     r->key = malloc((most + 1) * sizeof *r->key);
     r->key_buffer = malloc((most + 1) * sizeof *r->key);
     r->index_bits = bits_of(most);
+    r->next = 1;
+    begin_interval(r);
+    for (unsigned i = 0; i < SOLO_PAGES_NEAR; i++)
+        s->lines.near[i].page = UINT64_MAX;
     return r->rank && r->again && r->used && r->key && r->key_buffer ? 0 : -1;
 }
 
@@ -41,17 +56,19 @@ void solo_lines_release(struct solo *s)
     free(s->recent.key_buffer);
 }
 
-struct solo_line *solo_lines_page(struct solo_lines *l, uint64_t page)
+uintptr_t solo_lines_page(struct solo_lines *l, uint64_t page)
 {
-    struct solo_line **at = map_put(&l->pages, page, 0);
+    uintptr_t *at = map_put(&l->pages, page, 0);
 
     assert(at); /* these tables are small beside what is simulated */
     if (!*at) {
-        *at = arena_alloc(&l->arena, sizeof(struct solo_line) << SOLO_PAGE_BITS);
-        assert(*at);
+        const size_t size = sizeof(struct solo_line) << SOLO_PAGE_BITS;
+        uintptr_t lines = (uintptr_t)arena_alloc(&l->arena, size + BETWEEN_PAGES + sizeof(struct solo_line));
+        assert(lines);
+        *at = (lines & -sizeof(struct solo_line)) + sizeof(struct solo_line) - size * page;
     }
-    l->near[page % SOLO_PAGES_NEAR].key = page + 1;
-    l->near[page % SOLO_PAGES_NEAR].line = *at;
+    l->near[page % SOLO_PAGES_NEAR].page = page;
+    l->near[page % SOLO_PAGES_NEAR].origin = *at;
     return *at;
 }
 
@@ -71,7 +88,7 @@ static void begin_digits(uint32_t *place, uint32_t digits)
 static inline __attribute__((always_inline)) void rank_by(const struct solo *s, unsigned digits, unsigned size)
 {
     const struct solo_recent *r = &s->recent;
-    uint32_t place[MOST_DIGITS][DIGITS], values = 1u << size, count = r->count, *rank = r->rank;
+    uint32_t place[MOST_DIGITS][DIGITS], values = 1u << size, count = (uint32_t)(r->next - r->now), *rank = r->rank;
     uint64_t *from = r->key, *to = r->key_buffer, index = (UINT64_C(1) << r->index_bits) - 1, began = r->began;
     struct solo_line *const *used = r->used;
     unsigned at = r->index_bits;
@@ -121,12 +138,10 @@ void solo_end_interval(struct solo *s)
     struct solo_recent *r = &s->recent;
 
     rank(s);
-    memset(r->again, 0, r->count);
-    r->ranks = r->count;
-    r->last = r->now;
-    r->now += r->count;
+    r->ranks = r->next - r->now;
+    memset(r->again, 0, r->ranks);
     r->gone = 0;
-    r->count = 0;
+    begin_interval(r);
     r->began = s->number;
     solo_tell_again(s);
 }

@@ -9,7 +9,7 @@
 static bool is_replaced(const struct solo *s, const struct solo_line *l)
 {
     for (unsigned i = 0; i < s->levels; i++)
-        if (l->entry[i])
+        if (solo_in(s, l, i))
             return false;
     return solo_was_here(l);
 }
@@ -108,9 +108,8 @@ static inline uint32_t put_leanly(struct solo *s, struct solo_line *l, uint64_t 
 
     if (__builtin_expect(gone != NULL, 1)) {
         gone->stamp = at->stamp;
-        gone->entry[0] = 0;
         gone->lost = s->cell;
-        s->lean_write_backs += s->is_dirty[level->state[e]];
+        s->lean_write_backs += s->is_dirty[solo_state(s, e)];
     } else {
         level->full[level->filled++] = e;
     }
@@ -212,7 +211,7 @@ static uint64_t refer_site(struct solo *s, struct solo_stretch *x, struct solo_s
 {
     if (s->is_lean && addr >> s->shift == (addr + site->size - 1) >> s->shift && site->kind != PEET_PREFETCH) {
         struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
-        if (!l->entry[0]) {
+        if (!solo_in_first(s, l)) {
             miss_leanly(s, x, site, l, addr);
             s->number++;
             solo_uses_end(s);
@@ -221,7 +220,7 @@ static uint64_t refer_site(struct solo *s, struct solo_stretch *x, struct solo_s
     }
     if (s->has_second && site->kind == PEET_LOAD && addr >> s->shift == (addr + site->size - 1) >> s->shift) {
         struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
-        if (!l->entry[0] && l->entry[1]) {
+        if (!solo_in_first(s, l) && l->entry[1]) {
             uint64_t stall = refer_second(s, x, site, l, addr, now);
             s->number++;
             solo_uses_end(s);
@@ -306,7 +305,7 @@ static inline bool is_usable(const struct solo *s, const struct solo_group *g, c
 
 static inline bool is_nowhere(const struct solo *s, const struct solo_line *l)
 {
-    return !l->entry[0] && (s->levels < 2 || !l->entry[1]) && (s->levels < 3 || !l->entry[2]);
+    return !solo_in_first(s, l) && (s->levels < 2 || !l->entry[1]) && (s->levels < 3 || !l->entry[2]);
 }
 
 void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
@@ -314,7 +313,7 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     struct solo_site *site = &x->site[g->from];
     uint64_t addr = base + (uint64_t)site->disp, line = addr >> s->shift;
     struct solo_line *l = solo_line_at(&s->lines, line);
-    uint32_t e = l->entry[0] - 1;
+    uint32_t e = solo_in_first(s, l) - 1;
 
     if (e != UINT32_MAX && (s->first[e].seen[g->is_write] == line || solo_write_silently(s, e, line))) {
         if (s->first[e].stamp < s->recent.since)
@@ -347,8 +346,8 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     struct solo_entry *at = &s->first[e];
     struct solo_line *gone = at->record;
 
-    uint64_t what = (uint64_t)l->lost << 1 | solo_is_recent(s, l);
-    if (__builtin_expect(l->entry[0] || !gone || (s->seen && !l->lost) || !solo_memo_offset(site, base, &what), 0)) {
+    uint64_t what = (uint64_t)l->lost << 1 | !solo_is_recent(s, l);
+    if (__builtin_expect(gone == l || !gone || (s->seen && !l->lost) || !solo_memo_offset(site, base, &what), 0)) {
         solo_run_elsewhere(s, x, g, base);
         return;
     }
@@ -358,10 +357,9 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
         s->recent.told++;
     }
     gone->stamp = at->stamp;
-    gone->entry[0] = 0;
     gone->lost = cell + 1;
     l->entry[0] = e + 1;
-    s->lean_write_backs += s->is_dirty[s->level[0].state[e]];
+    s->lean_write_backs += s->is_dirty[solo_state(s, e)];
     uint8_t state = s->level[0].state[e] = s->lean_state[site->is_write];
     at->record = l; /* which line that is, nobody asks a cache of this kind */
     solo_show(s, at, line, state);

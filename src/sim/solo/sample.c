@@ -20,8 +20,8 @@ static void forget_entry(struct solo *s, unsigned level, uint32_t e)
         if (l->stamp) /* of ways that are all empty, any order will do */
             l->stamp[e] = 0;
         l->record[e] = NULL;
+        line->entry[level] = 0;
     }
-    line->entry[level] = 0;
     line->lost = SOLO_LOST;
     l->line[e] = SOLO_NONE;
     l->state[e] = 0;

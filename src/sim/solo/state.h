@@ -18,7 +18,7 @@
 struct solo_line {
     uint64_t stamp; /* number of the last reference to it, when it went out of the first cache */
     uint64_t use;   /* the number of its last use that counts (struct solo_recent); 0: it was never used */
-    uint32_t entry[CONFIG_LEVELS]; /* 1 + where it is in each cache; 0: nowhere */
+    uint32_t entry[CONFIG_LEVELS]; /* 1 + where it is in each cache, 0: nowhere; in the first one: where it was last */
     uint32_t lost; /* 1 + cell to which it was lost, 0: it was not, SOLO_LOST: nobody knows to which; and, if there are
                       several levels, whether none has it */
 };
@@ -37,24 +37,23 @@ static inline uint32_t solo_lost_to(const struct solo_line *l)
     return (l->lost & ~SOLO_LOST) - 1;
 }
 
-enum { SOLO_PAGE_BITS = 8, SOLO_PAGES_NEAR = 2048, SOLO_PAGE_SHIFT = 9 };
+enum { SOLO_PAGE_BITS = 7, SOLO_PAGES_NEAR = 4096 };
 struct solo_lines {
     struct {
-        uint64_t key; /* 1 + number of the page; 0: none */
-        struct solo_line *line;
+        uint64_t page;    /* UINT64_MAX: none */
+        uintptr_t origin; /* where line 0 would be, if it were of this page */
     } near[SOLO_PAGES_NEAR];
-    struct map pages; /* struct solo_line * */
+    struct map pages; /* uintptr_t: their origins */
     struct arena arena;
 };
-struct solo_line *solo_lines_page(struct solo_lines *l, uint64_t page);
+uintptr_t solo_lines_page(struct solo_lines *l, uint64_t page);
 
-/* Each page begins somewhere else in itself: lines that push each other out of the program's cache would do so in ours, too. */
 static inline struct solo_line *solo_line_at(struct solo_lines *l, uint64_t line)
 {
-    uint64_t page = line >> SOLO_PAGE_BITS, at = (line + SOLO_PAGE_SHIFT * page) & ((1 << SOLO_PAGE_BITS) - 1);
-    struct solo_line *near = l->near[page % SOLO_PAGES_NEAR].line;
+    uint64_t page = line >> SOLO_PAGE_BITS, k = page % SOLO_PAGES_NEAR;
+    uintptr_t origin = l->near[k].page == page ? l->near[k].origin : solo_lines_page(l, page);
 
-    return (l->near[page % SOLO_PAGES_NEAR].key == page + 1 ? near : solo_lines_page(l, page)) + at;
+    return (struct solo_line *)(origin + line * sizeof(struct solo_line));
 }
 
 /* Which lines a cache of that size would have that may keep any: those for which fewer others were used since their last use. Time is cut into intervals, which end when as
@@ -68,11 +67,12 @@ struct solo_recent {
     uint64_t before;            /*   and what that was before */
     uint64_t now, last;         /* numbers of the first use in this interval, and in the one before it, */
     uint64_t ranks;             /*   of which that had so many: all, or, if there was none before, none */
+    uint64_t next, end;         /* of the next use, and of that with which there are as many */
     uint32_t *rank;             /* by number from `last` on: how many were used last before it */
     uint8_t *again;             /* by rank: it was used in this interval, */
     uint64_t gone;              /*   and of the first so many, the others are not there any more */
-    struct solo_line **used;    /* in this interval */
-    uint32_t count;             /* of them */
+    struct solo_line **used;    /* in this interval, by number from `now` on */
+    uintptr_t rank_origin, used_origin; /* where those with the number 0 would be */
     uint32_t told, tell;        /* lines that a sample was told of, and with how many it is told of all again */
     uint64_t *key, *key_buffer; /* to put lines into order, */
     unsigned index_bits;        /*   whose numbers have so many bits */
@@ -112,7 +112,7 @@ struct solo_outcome {
 enum { SOLO_MEMOS = 8, SOLO_OFFSET_AT = 33 };
 #define SOLO_MOST_STRIDE INT32_MAX /* of data whose offsets are kept so */
 struct solo_memo {
-    uint64_t what; /* 1 + the offset, or 0; to whom the line was lost; was_recent */
+    uint64_t what; /* 1 + the offset, or 0; to whom the line was lost; whether it was not recent */
     uint64_t count;
 };
 
@@ -238,12 +238,24 @@ struct solo_thread {
 };
 
 struct solo {
+    /* What machine code uses most, near the beginning, where it is reached by short instructions: */
+    uint64_t easy;              /* what `current` is, if a stretch for which that holds begins as it is; else SOLO_NONE */
+    struct solo_stretch *last;  /* that ran */
+    const uint64_t *word_end;   /* while code runs, */
+    uint64_t limit, until;      /*   the time and the number with which it stops */
+    uint64_t number;            /* of the next touch of a line: what stamps of the first cache are taken from; */
+    uint64_t apart;             /*   how much more it is than there were references */
+    uint64_t window_end, window_lean; /* of a window (below) */
+    uint64_t lean_write_backs;  /* of misses of one level */
+    struct solo_seen *seen_at, *seen_end; /* of what a sample is to be told (below) */
+    struct solo_recent recent;
+    uint64_t src[PEET_SOURCES + 8];
+
     struct machine_config config;
     const struct peet_trace *trace;
     struct solo_watch watch;
     struct solo_time time;
-    uint64_t current;          /* thread, path and what is where: a number for each that was, */
-    uint64_t easy;             /*   if a stretch for which that holds begins as it is; else SOLO_NONE */
+    uint64_t current;          /* thread, path and what is where: a number for each that was */
     uint64_t version, watched; /* of what is where: here, and in the watcher's eyes */
     uint32_t node, thread;
     uint8_t turn;        /* enum solo_turn: of the last block */
@@ -253,7 +265,8 @@ struct solo {
     struct solo_entry *first;            /* the first cache */
     bool is_ideal;                       /* the fabric keeps nobody waiting */
     bool has_second;                     /* a second level, farther away than the first */
-    bool is_lean;                        /*   and there is one level, and memory is farther away than that */
+    bool is_lean;                        /*   and there is one level, and memory is farther away than that, */
+    bool is_plain;                       /*   which is direct-mapped, and what can be written there is dirty: states need not be kept */
     uint8_t seen_as[PROTOCOL_STATES][2]; /* by state: whether it can be read so, and written */
     uint64_t hidden[PROTOCOL_STATES][2]; /*   what makes of its number one that is not seen so */
     bool is_readable;                    /* what can be written so can also be read */
@@ -264,30 +277,26 @@ struct solo {
     uint32_t guess
         [SOLO_GUESSES]; /* by a line's low bits: how many bytes in front of the entry, of several ways, where such a line was last */
     struct solo_lines lines;
-    struct solo_recent recent;
     struct fabric fabric;
     struct memory_counts counts; /* of what was done one by one */
     uint32_t cell;               /* 1 + that of the reference that is on its way; 0: it is a lock's */
-    uint64_t number;             /* of the next touch of a line: what stamps of the first cache are taken from; */
-    uint64_t touches;            /*   of others, from how often they were touched: one reference may do so twice */
-    uint64_t apart;              /* how much more the number is than there were references */
+    uint64_t touches;            /* what stamps of the others are taken from: one reference may touch them twice */
     /* What the watcher does not know yet: misses that were alike, by hash, and those of a window, which ends before that reference. */
     struct solo_met met[SOLO_MET];
-    uint64_t window_end, window_misses, window_stall, window_lean;
+    uint64_t window_misses, window_stall;
     uint8_t lean_state[2]; /* of a line that was missed, by whether it was written */
     uint64_t
         lean_stall; /* how long what memos count waits beyond a hit: misses of one level, or lines of the second cache */
     bool is_quiet;  /* what a miss has read can be written without anything else */
     bool is_far;    /* memory is farther away than the first cache */
     uint64_t second; /* lines that the second cache had, */
-    uint64_t lean[2][2],
-        lean_write_backs; /* misses of one level, by whether they wrote and whether the line was there before */
+    uint64_t lean[2][2]; /* misses of one level, by whether they wrote and whether the line was there before */
     /* samples */
     struct source_words *words; /* that are being used */
     uint64_t border;            /* the reference before which something else comes; 0: references are passed over, */
     uint64_t pass_left;         /*   so many */
     uint64_t mark;              /* references that were told to the words */
-    struct solo_seen *seen, *seen_at, *seen_end; /* what is to be told; NULL: it is told at once */
+    struct solo_seen *seen; /* what is to be told; NULL: it is told at once */
     /* plans */
     struct arena arena;
     struct loop_plans plans;
@@ -298,17 +307,12 @@ struct solo {
     uint32_t stretch_count;
     struct map paths; /* struct solo_path *, by stretch and node */
     struct solo_path *path_near[SOLO_PATHS_NEAR], *all_paths;
-    struct solo_stretch *last; /* that ran */
     struct peet_loop_walk walk;
     struct solo_thread *threads;
     uint32_t thread_count;
-    uint64_t src[PEET_SOURCES + 8];
     struct solo_code code;
     struct solo_item nobody; /* whom by_name has where it knows nobody */
-    /* while code runs: */
-    const uint64_t *word_end;
-    uint64_t *word;        /* where it has stopped */
-    uint64_t limit, until; /* the time and the number with which it stops */
+    uint64_t *word;          /* where code has stopped */
 };
 
 /* How many there were. */
@@ -317,10 +321,28 @@ static inline uint64_t solo_references(const struct solo *s)
     return s->number - s->apart;
 }
 
+/* 1 + where a line is in the first cache; 0: it is not there. */
+static inline uint32_t solo_in_first(const struct solo *s, const struct solo_line *l)
+{
+    return l->entry[0] && s->first[l->entry[0] - 1].record == l ? l->entry[0] : 0;
+}
+static inline uint32_t solo_in(const struct solo *s, const struct solo_line *l, unsigned level)
+{
+    return level ? l->entry[level] : solo_in_first(s, l);
+}
+
+/* The state of a line in the first cache. */
+static inline uint8_t solo_state(const struct solo *s, uint32_t entry)
+{
+    return s->is_plain ? s->lean_state[s->first[entry].seen[1] != SOLO_NONE] : s->level[0].state[entry];
+}
+
 /* The number of the last reference to a line. */
 static inline uint64_t solo_used_last(const struct solo *s, const struct solo_line *l)
 {
-    return l->entry[0] ? s->first[l->entry[0] - 1].stamp : l->stamp;
+    uint32_t e = solo_in_first(s, l);
+
+    return e ? s->first[e - 1].stamp : l->stamp;
 }
 
 int solo_lines_init(struct solo *s, uint64_t most); /* -1: no memory */
@@ -342,8 +364,8 @@ static inline void solo_use_anew(struct solo *s, struct solo_line *l)
     struct solo_recent *r = &s->recent;
     uint64_t before = l->use - r->last;
 
-    l->use = r->now + r->count;
-    r->used[r->count++] = l;
+    r->used[r->next - r->now] = l;
+    l->use = r->next++;
     if (before < r->ranks) {
         r->again[r->rank[before]] = 1;
         if (r->rank[before] >= r->gone)
@@ -388,7 +410,7 @@ static inline void solo_uses_end(struct solo *s)
 {
     const struct solo_recent *r = &s->recent;
 
-    if (__builtin_expect(r->count >= r->most, 0))
+    if (__builtin_expect(r->next >= r->end, 0))
         solo_end_interval(s);
     else if (__builtin_expect(s->watch.use != NULL, 0) && r->told >= r->tell)
         solo_tell_again(s);

@@ -109,7 +109,7 @@ void solo_tell_memo(struct solo *s, const struct solo_site *site, struct solo_me
 
     if (s->is_lean) {
         s->lean[site->is_write][lost != 0] += m->count;
-        how = solo_how(SIM_BEYOND, lost ? MISS_replaced : MISS_cold, m->what & 1, false);
+        how = solo_how(SIM_BEYOND, lost ? MISS_replaced : MISS_cold, !(m->what & 1), false);
     } else {
         s->second += m->count;
     }

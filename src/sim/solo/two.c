@@ -21,7 +21,6 @@ static inline void put_first(struct solo *s, const struct solo_group *g, const s
     struct solo_entry *at = &s->first[p->first];
 
     p->gone->stamp = at->stamp;
-    p->gone->entry[0] = 0;
     level[1].state[p->gone->entry[1] - 1] = level[0].state[p->first];
     level[0].line[p->first] = line;
     level[0].state[p->first] = state;
@@ -96,7 +95,7 @@ static inline bool from_memory(struct solo *s, struct solo_stretch *x, struct so
     solo_touch_behind(s, second, line, p.second);
     second->record[p.second] = l;
     l->entry[1] = p.second + 1;
-    if (!p.behind->entry[0]) {
+    if (!solo_in_first(s, p.behind)) {
         p.behind->lost = (site->data.cell + 1) | SOLO_LOST;
         if (s->is_dirty[old_state]) {
             s->counts.write_backs++;
@@ -117,7 +116,7 @@ void solo_run_two(struct solo *s, struct solo_stretch *x, struct solo_group *g, 
     uint64_t line = (base + g->first) >> s->shift;
     struct solo_line *l = solo_line_at(&s->lines, line);
 
-    if (l->entry[0]
+    if (solo_in_first(s, l)
         || !(l->entry[1] ? from_second(s, x, g, l, line, base)
                          : solo_is_enough(s, g, &x->site[g->from]) && from_memory(s, x, g, l, line, base)))
         solo_run_elsewhere(s, x, g, base);
