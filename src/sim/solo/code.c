@@ -457,6 +457,10 @@ static void make_common(struct gen *g)
     code_make_anew(g);
     c->offset = e->used;
     code_make_offset(g);
+    for (unsigned i = 0; i < 2 && g->has_second; i++) {
+        c->second[i] = e->used;
+        code_make_second(g, i);
+    }
     c->used = e->used;
 }
 
@@ -479,6 +483,7 @@ void solo_code_init(struct solo *s)
     c->gen = g;
     g->s = s;
     g->has_misses = code_has_misses(s);
+    g->has_second = code_has_second(s);
     g->has_stale = !s->watch.use || s->seen;
     g->e = (struct emit){ c->bytes, 0, CODE_ROOM };
     make_common(g);

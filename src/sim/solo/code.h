@@ -37,6 +37,7 @@ struct gen {
     struct solo *s;
     struct emit e;
     bool has_misses;            /* there is code for them, */
+    bool has_second;            /*   or for those that the second cache has, */
     bool has_stale;             /*   and for lines that were not used for a while */
     bool in_words;              /* slots are where the words are, not among the sources */
     bool is_even;               /* this is a trip of a loop in which sources grow by as much each time, */
@@ -104,6 +105,12 @@ void code_find(struct gen *g, const struct detour *detour, size_t slow);
 void code_stale(struct gen *g, const struct detour *detour, size_t slow);
 void code_make_anew(struct gen *g);
 void code_make_offset(struct gen *g);
+
+/* Lines that the second cache has (code_second.c): whether there is code for them; and that. In rdx the line's number, in rsi the line, which the first cache does not
+ * have, in r11 the site, whose base is in rax, in r9 the number of the last reference. Leaves "not equal" if it cannot be done; else the line is in the first cache, and was counted
+ * for the site and the window. Of registers, rax, rdx, rsi and rdi are kept. */
+bool code_has_second(const struct solo *s);
+void code_make_second(struct gen *g, bool is_write);
 
 /* An item that is a loop (code_loops.c). */
 void code_loop(struct gen *g, const struct solo_item *it);

@@ -51,6 +51,23 @@ static void compare_recent(struct gen *g)
     emit_here(e, long_ago);
 }
 
+/* Leaves it to `slow` if the reference with that number from rbp on is in another window of time. */
+static void see_window(struct gen *g, int64_t number, size_t slow)
+{
+    emit_at(&g->e, EMIT_LEA, R8, RBP, number);
+    emit_at(&g->e, EMIT_SUB, R8, RBX, AT(apart));
+    emit_at(&g->e, EMIT_COMPARE, R8, RBX, AT(window_end));
+    emit_jump_if(&g->e, IF_NOT_BELOW, slow);
+}
+
+/* Counts it for the block, and the time that it took. */
+static void count_leaf(struct gen *g, const struct solo_site *site)
+{
+    emit_at(&g->e, EMIT_LOAD, R8, RDI, STRETCH_AT(path));
+    emit_increment(&g->e, R8, RSP, (int64_t)offsetof(struct solo_path, part[site->part].lean));
+    emit_add_constant(&g->e, R14, (int32_t)g->s->lean_stall);
+}
+
 /* Of a line that was in no cache: jumps to what there is more to do, and where it goes on then. */
 struct new {
     size_t way, back;
@@ -59,13 +76,10 @@ struct new {
 /* Counts the miss by a site, which is in r11 then, of the line in rsi; r9: its last use. */
 static struct new count(struct gen *g, const struct solo_stretch *x, const struct solo_site *site, size_t slow)
 {
-    const int64_t memo = SITE_AT(memo), leaf = (int64_t)offsetof(struct solo_path, part[site->part].lean);
+    const int64_t memo = SITE_AT(memo);
     struct emit *e = &g->e;
 
-    emit_at(e, EMIT_LEA, R8, RBP, site - x->site);
-    emit_at(e, EMIT_SUB, R8, RBX, AT(apart));
-    emit_at(e, EMIT_COMPARE, R8, RBX, AT(window_end));
-    emit_jump_if(e, IF_NOT_BELOW, slow);
+    see_window(g, site - x->site, slow);
     emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
     emit_registers(e, EMIT_OR, R8, R8);
     struct new new = { emit_jump_if(e, IF_EQUAL, slow), e->used };
@@ -85,9 +99,7 @@ static struct new count(struct gen *g, const struct solo_stretch *x, const struc
     emit_jump_if(e, IF_NOT_EQUAL, slow);
     emit_increment(e, R11, R10, memo + (int64_t)offsetof(struct solo_memo, count));
     emit_increment(e, RBX, RSP, AT(window_lean));
-    emit_at(e, EMIT_LOAD, R8, RDI, STRETCH_AT(path));
-    emit_increment(e, R8, RSP, leaf);
-    emit_add_constant(e, R14, (int32_t)g->s->lean_stall);
+    count_leaf(g, site);
     return new;
 }
 
@@ -249,6 +261,24 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
         emit_jump(e, slow);
 }
 
+/* The line in rsi, which the first cache does not have, if the second one does. */
+static void take_second(struct gen *g, const struct detour *detour, size_t slow)
+{
+    const struct solo_group *of = detour->group;
+    const struct solo_site *site = &detour->stretch->site[of->from];
+    struct emit *e = &g->e;
+
+    see_window(g, of->from, slow);
+    emit_constant(e, R11, (uintptr_t)site);
+    emit_at(e, EMIT_LEA, R9, RBP, of->from + of->sites - 1);
+    emit_call(e, g->s->code.second[of->is_write]);
+    emit_jump_if(e, IF_NOT_EQUAL, slow);
+    count_leaf(g, site);
+    emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(use));
+    use(g, of->from + of->sites);
+    code_return(g, detour);
+}
+
 void code_find(struct gen *g, const struct detour *detour, size_t slow)
 {
     bool is_write = detour->group->is_write;
@@ -257,21 +287,26 @@ void code_find(struct gen *g, const struct detour *detour, size_t slow)
     find_line(g, slow);
     emit_memory(e, false, EMIT_LOAD, RCX, RSI, RSP, LINE_AT(entry));
     emit_registers(e, EMIT_OR, RCX, RCX);
-    emit_jump_if(e, IF_EQUAL, slow);
+    size_t never = emit_jump_if(e, IF_EQUAL, 0);
     emit_add_constant(e, RCX, -1);
     emit_shift(e, RCX, true, CODE_ENTRY_BITS);
+    emit_memory(e, true, EMIT_COMPARE, RSI, R13, RCX, ENTRY_AT(record));
+    size_t away = emit_jump_if(e, IF_NOT_EQUAL, 0);
     emit_registers(e, EMIT_LOAD, R8, RDX);
     emit_and_constant(e, R8, SOLO_GUESSES - 1);
     emit_memory(e, false, EMIT_STORE, RCX, RBX, R8 | EMIT_TIMES_4, AT(guess));
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX, ENTRY_AT(seen) + 8 * (int64_t)is_write);
     emit_jump_if(e, IF_EQUAL, detour->found);
-    if (!is_write) {
+    if (is_write)
+        write_silently(g, slow, detour->found);
+    else
         emit_jump(e, slow);
-        return;
-    }
-    emit_memory(e, true, EMIT_COMPARE, RSI, R13, RCX, ENTRY_AT(record));
-    emit_jump_if(e, IF_NOT_EQUAL, slow);
-    write_silently(g, slow, detour->found);
+    emit_here(e, never);
+    emit_here(e, away);
+    if (g->has_second)
+        take_second(g, detour, slow);
+    else
+        emit_jump(e, slow);
 }
 
 void code_stale(struct gen *g, const struct detour *detour, size_t slow)

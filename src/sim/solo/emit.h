@@ -27,6 +27,7 @@ enum emit_op {
     EMIT_XOR = 0x33,
     EMIT_COMPARE = 0x3b,
     EMIT_LOAD = 0x8b,
+    EMIT_STORE_BYTE = 0x88,
     EMIT_STORE = 0x89,
     EMIT_LEA = 0x8d,
     EMIT_MULTIPLY = 0xfaf,

@@ -87,6 +87,7 @@ struct solo_entry {
     struct solo_line *record;
 };
 
+#define SOLO_ORDER_ONES UINT64_C(0x1111111111111111) /* 4 bits for each way, in the order in which they were touched */
 struct solo_level {
     uint64_t *line;            /* by entry: set * ways + way; SOLO_NONE: empty */
     uint8_t *state;            /* of the protocol */
@@ -226,7 +227,7 @@ struct solo_code {
     uint8_t *bytes; /* NULL: there can be none */
     size_t used;
     struct gen *gen;
-    size_t leave, group, elsewhere, enter, anew, interval, offset; /* where that is done */
+    size_t leave, group, elsewhere, enter, anew, interval, offset, second[2]; /* where that is done */
 };
 
 struct solo_thread {
@@ -432,18 +433,16 @@ uint32_t solo_oldest_behind(const struct solo_level *l, uint64_t line); /* the s
 /* A line that is there, in a level behind the first, is touched. */
 static inline void solo_touch_behind(struct solo *s, struct solo_level *l, uint64_t line, uint32_t entry)
 {
-    const uint64_t ones = UINT64_C(0x1111111111111111);
     uint64_t set = line & l->mask;
 
     if (!l->order) {
         l->stamp[entry] = ++s->touches;
         return;
     }
-    uint64_t order = l->order[set], way = entry - set * l->ways, differs = order ^ way * ones;
-    unsigned at =
-        (unsigned)__builtin_ctzll((differs - ones) & ~differs & ones << 3) & ~3u; /* the first that does not */
-    uint64_t before = (UINT64_C(1) << at) - 1;
-    l->order[set] = (order & ~(before << 4 | 15)) | (order & before) << 4 | way;
+    uint64_t order = l->order[set], way = entry - set * l->ways, differs = order ^ way * SOLO_ORDER_ONES;
+    uint64_t same = (differs - SOLO_ORDER_ONES) & ~differs & SOLO_ORDER_ONES << 3;
+    uint64_t here = same ^ (same - 1); /* bits up to the first that do not differ */
+    l->order[set] ^= (order ^ (order << 4 | way)) & here;
 }
 /* How long the fabric takes for it. */
 uint64_t solo_transact(struct solo *s, uint64_t line, unsigned op, uint64_t now);
