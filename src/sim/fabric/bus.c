@@ -19,7 +19,7 @@ static size_t state_size(const struct fabric_config *c)
 static struct fabric_time transact(struct fabric *f, const struct transaction *t, uint64_t now)
 {
     uint64_t *free_at = &f->state->free_at, grant = now > *free_at ? now : *free_at;
-    uint64_t done = grant + fabric_address_cycles(&f->config) + t->latency + fabric_data_cycles(&f->config, t->bytes);
+    uint64_t done = grant + fabric_address_cycles(&f->config) + t->latency + fabric_data_cycles(f, t->bytes);
 
     fabric_use_add(&f->use, grant, done);
     *free_at = done;

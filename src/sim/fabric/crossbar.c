@@ -35,7 +35,7 @@ static void init(struct fabric *f)
 static void connect(struct fabric *f, size_t a, size_t b, uint32_t bytes, struct fabric_time *time)
 {
     struct calendar *one = &f->state->port[a], *other = &f->state->port[b];
-    uint64_t length = f->config.port + fabric_data_cycles(&f->config, bytes);
+    uint64_t length = f->config.port + fabric_data_cycles(f, bytes);
     uint64_t at = time->done, before;
 
     do { /* what one has free the other may not have */

@@ -17,6 +17,11 @@ const struct fabric_kind *fabric_find(const char *name)
     return NULL;
 }
 
+uint64_t fabric_cycles_of(const struct fabric_config *c, uint32_t bytes)
+{
+    return ((uint64_t)bytes + c->width - 1) / c->width * c->clock;
+}
+
 int fabric_init(struct fabric *f, const struct fabric_kind *kind, const struct fabric_config *config)
 {
     struct fabric_state *state = NULL;
@@ -28,6 +33,7 @@ int fabric_init(struct fabric *f, const struct fabric_kind *kind, const struct f
             return -1;
     }
     *f = (struct fabric){ .kind = kind, .config = *config, .state = state, .use = { .stretch = 1, .parallel = 1 } };
+    f->line_cycles = fabric_cycles_of(config, config->line);
     if (kind->init)
         kind->init(f);
     return 0;
@@ -63,7 +69,7 @@ static void lengthen(struct fabric_use *u)
     u->stretch *= 2;
 }
 
-void fabric_use_add(struct fabric_use *u, uint64_t from, uint64_t to)
+void fabric_use_any(struct fabric_use *u, uint64_t from, uint64_t to)
 {
     if (from >= to)
         return;

@@ -57,7 +57,18 @@ struct fabric_use {
 };
 
 /* Adds [from, to) to what was busy. All zero is a row in which nothing was. */
-void fabric_use_add(struct fabric_use *u, uint64_t from, uint64_t to);
+void fabric_use_any(struct fabric_use *u, uint64_t from, uint64_t to);
+static inline void fabric_use_add(struct fabric_use *u, uint64_t from, uint64_t to)
+{
+    uint64_t here = from & -u->stretch; /* a power of two, or 0 */
+
+    if (from >= to || to - here > u->stretch || to > u->stretch * FABRIC_STRETCHES) {
+        fabric_use_any(u, from, to);
+    } else { /* mostly */
+        u->total += to - from;
+        u->busy[from >> __builtin_ctzll(u->stretch)] += to - from;
+    }
+}
 
 struct fabric_state;
 
@@ -65,6 +76,7 @@ struct fabric {
     const struct fabric_kind *kind;
     struct fabric_config config;
     struct fabric_use use;
+    uint64_t line_cycles;       /* in which the data of a line are moved */
     struct fabric_state *state; /* each kind's own */
 };
 
@@ -77,6 +89,7 @@ struct fabric_kind {
     bool has_directory; /* it tells those only who have the line, and transactions name them */
 };
 
+uint64_t fabric_cycles_of(const struct fabric_config *c, uint32_t bytes); /* in which so many are moved */
 int fabric_init(struct fabric *f, const struct fabric_kind *kind,
                 const struct fabric_config *config); /* -1: no memory */
 void fabric_release(struct fabric *f);

@@ -28,12 +28,20 @@ uint64_t calendar_find(const struct calendar *c, uint64_t from, uint64_t length)
 /* Takes what calendar_find found. */
 void calendar_take(struct calendar *c, uint64_t from, uint64_t length);
 
-/* Both; most who ask come last. Returns what was found. */
+/* Both; most who ask come last, or right behind a request, before its data. Returns what was found. */
 static inline uint64_t calendar_book(struct calendar *c, uint64_t from, uint64_t length)
 {
-    if (c->count > 0 && c->count < CALENDAR_SIZE && c->busy[c->count - 1].to < from && length > 0) {
-        c->busy[c->count++] = (struct calendar_stretch){ from, from + length };
-        return from;
+    if (c->count > 1 && c->count < CALENDAR_SIZE && length > 0) {
+        struct calendar_stretch *last = &c->busy[c->count - 1];
+        if (last->to < from) {
+            c->count++;
+            last[1] = (struct calendar_stretch){ from, from + length };
+            return from;
+        }
+        if (last[-1].to == from && from + length < last->from) {
+            last[-1].to += length;
+            return from;
+        }
     }
     uint64_t at = calendar_find(c, from, length);
     calendar_take(c, at, length);
@@ -41,9 +49,9 @@ static inline uint64_t calendar_book(struct calendar *c, uint64_t from, uint64_t
 }
 
 /* Processor cycles in which so many bytes are moved. */
-static inline uint64_t fabric_data_cycles(const struct fabric_config *c, uint32_t bytes)
+static inline uint64_t fabric_data_cycles(const struct fabric *f, uint32_t bytes)
 {
-    return ((uint64_t)bytes + c->width - 1) / c->width * c->clock;
+    return bytes == f->config.line ? f->line_cycles : fabric_cycles_of(&f->config, bytes);
 }
 
 /* Processor cycles of a request on a bus. */

@@ -80,7 +80,7 @@ static unsigned neighbour(unsigned node, enum direction d, unsigned width)
 static struct fabric_time send(struct fabric *f, unsigned from, unsigned to, uint32_t bytes, struct fabric_time *time)
 {
     struct fabric_state *s = f->state;
-    uint64_t length = f->config.port + fabric_data_cycles(&f->config, bytes);
+    uint64_t length = f->config.port + fabric_data_cycles(f, bytes);
     struct fabric_time left = { .done = time->done + length, .waited = time->waited };
 
     for (bool is_first = true; from != to; is_first = false) {

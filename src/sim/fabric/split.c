@@ -34,7 +34,7 @@ static uint64_t take(struct fabric *f, uint64_t from, uint64_t length, uint64_t 
 static struct fabric_time transact(struct fabric *f, const struct transaction *t, uint64_t now)
 {
     struct fabric_state *s = f->state;
-    uint64_t address = fabric_address_cycles(&f->config), data = fabric_data_cycles(&f->config, t->bytes);
+    uint64_t address = fabric_address_cycles(&f->config), data = fabric_data_cycles(f, t->bytes);
     uint64_t from = now > s->requests_until ? now : s->requests_until;
     struct fabric_time time = { .waited = from - now };
 
