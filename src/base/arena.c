@@ -8,7 +8,7 @@
 
 struct arena_slab {
     struct arena_slab *next;
-    size_t size;
+    size_t size, clean; /* from there on, it was never given out, and is zero */
     _Alignas(16) unsigned char data[];
 };
 
@@ -24,10 +24,9 @@ static int next_slab(struct arena *a, size_t bytes)
     }
     if (!*link) {
         size_t size = bytes > SLAB ? bytes : SLAB;
-        struct arena_slab *s = malloc(sizeof *s + size);
+        struct arena_slab *s = calloc(1, sizeof *s + size);
         if (!s)
             return -1;
-        s->next = NULL;
         s->size = size;
         *link = s;
     }
@@ -43,9 +42,15 @@ void *arena_alloc(struct arena *a, size_t bytes)
     bytes = (bytes + 15) & ~(size_t)15;
     if ((!a->now || a->now->size - a->used < bytes) && next_slab(a, bytes) < 0)
         return NULL;
-    void *p = a->now->data + a->used;
+    struct arena_slab *s = a->now;
+    unsigned char *p = s->data + a->used;
     a->used += bytes;
-    return memset(p, 0, bytes);
+    if (a->used <= s->clean)
+        return memset(p, 0, bytes);
+    if (p < s->data + s->clean)
+        memset(p, 0, (size_t)(s->data + s->clean - p));
+    s->clean = a->used;
+    return p;
 }
 
 char *arena_string(struct arena *a, const char *s, size_t n)

@@ -16,7 +16,7 @@
 
 #define SHOWN __attribute__((visibility("default")))
 
-enum { CLASSES = 256, HEADER = 16, PAGE = 4096, HUGE = 2 << 20, LARGE = 1 << 20, PIECE = 16 << 20 };
+enum { CLASSES = 256, HEADER = 16, PAGE = 4096, HUGE = 2 << 20, LARGE = 512 << 10, PIECE = 16 << 20 };
 
 #define REGION ((uintptr_t)1 << 44)
 
@@ -115,17 +115,25 @@ static void *take_large(size_t align, size_t size)
     return p;
 }
 
-SHOWN void *malloc(size_t size)
+/* A piece that was given back, or NULL. */
+static void *take_freed(size_t size)
+{
+    size_t holds;
+    unsigned class = class_of(size, &holds);
+    void *p = freed[class];
+
+    if (p)
+        memcpy(&freed[class], p, sizeof(void *));
+    return p;
+}
+
+/* One that never was: it is zero. */
+static void *take_new(size_t size)
 {
     if (size >= LARGE)
         return take_large(HEADER, size);
     size_t holds;
     unsigned class = class_of(size, &holds);
-    void *p = freed[class];
-    if (p) {
-        memcpy(&freed[class], p, sizeof(void *));
-        return p;
-    }
     if (piece_end - piece < holds + HEADER) {
         void *more = map_piece();
         if (more == MAP_FAILED) {
@@ -135,10 +143,17 @@ SHOWN void *malloc(size_t size)
         piece = (uintptr_t)more;
         piece_end = piece + PIECE;
     }
-    p = (void *)(piece + HEADER);
+    void *p = (void *)(piece + HEADER);
     piece += holds + HEADER;
     *header_of(p) = (struct header){ class, HEADER, holds };
     return p;
+}
+
+SHOWN void *malloc(size_t size)
+{
+    void *p = size < LARGE ? take_freed(size) : NULL;
+
+    return p ? p : take_new(size);
 }
 
 SHOWN void free(void *p)
@@ -162,10 +177,8 @@ SHOWN void *calloc(size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    void *p = malloc(bytes);
-    if (p && header_of(p)->class != CLASSES) /* the kernel gives zeros */
-        memset(p, 0, bytes);
-    return p;
+    void *p = bytes < LARGE ? take_freed(bytes) : NULL;
+    return p ? memset(p, 0, bytes) : take_new(bytes);
 }
 
 SHOWN void *realloc(void *old, size_t size)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes as the recorder knows them: where their stacks are, what is mapped, and which of it is instrumented. */
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "capture/live/live.h"
@@ -30,6 +33,33 @@ static void leave_out_buffers(struct mappings *m)
         if (strncmp(m->at[i].name, LIVE_MEMORY, sizeof LIVE_MEMORY - 1) != 0)
             m->at[kept++] = m->at[i];
     m->count = kept;
+}
+
+/* A library of ours; but the linker, and what the kernel gives to every process, are the program's, too. */
+static int leave_out_library(struct dl_phdr_info *library, size_t size, void *context)
+{
+    uint64_t low = UINT64_MAX, high = 0, page = 4096;
+    struct mappings *m = context;
+    size_t kept = 0;
+
+    (void)size;
+    for (unsigned i = 0; i < library->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &library->dlpi_phdr[i];
+        uint64_t start = library->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
+        if (p->p_type != PT_LOAD)
+            continue;
+        low = start < low ? start : low;
+        high = end > high ? end : high;
+    }
+    low &= -page;
+    high = (high + page - 1) & -page;
+    if (low == getauxval(AT_BASE) || low == getauxval(AT_SYSINFO_EHDR))
+        return 0;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->at[i].start < low || m->at[i].end > high)
+            m->at[kept++] = m->at[i];
+    m->count = kept;
+    return 0;
 }
 
 static int tell_level(struct producer_state *s, enum level level, struct peet_err *err)
@@ -66,6 +96,8 @@ int processes_scan(struct producer_state *s, struct live_process *p, bool is_new
     if (is_new)
         find_stack(p, &m);
     leave_out_buffers(&m);
+    if (p->pid == getpid()) /* we are in it */
+        dl_iterate_phdr(leave_out_library, &m);
     struct module_scan tell = { .pid = p->pid, .process = p->number, .mappings = &m, .ranges = is_new };
     int r = modules_tell(&p->told, &tell, s->writer, err);
     if (r == 0)
