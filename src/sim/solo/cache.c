@@ -47,8 +47,7 @@ static bool is_plain(const struct solo *s)
     uint8_t clean = s->lean_state[0], dirty = s->lean_state[1];
 
     return s->is_lean && s->level[0].ways == 1 && s->seen_as[clean][0] && !s->seen_as[clean][1] && !s->is_dirty[clean]
-           && s->seen_as[dirty][1] && s->is_dirty[dirty]
-           && s->config.protocol->own[clean][OWN_WRITE].alone == dirty;
+           && s->seen_as[dirty][1] && s->is_dirty[dirty] && s->config.protocol->own[clean][OWN_WRITE].alone == dirty;
 }
 
 static int no_memory(struct peet_err *err)

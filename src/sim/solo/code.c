@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "sim/solo/code.h"
+#include "sim/solo/uses.h"
 
 enum { CODE_ROOM = 32 << 20 };
 enum { FRAME = 8 * PEET_LOOP_DEPTH + 8 };

@@ -2,6 +2,8 @@
 /* Machine code for groups that are not easy only for where their lines are: misses, if there is one level and it is direct-mapped, as in solo_run_direct; lines that are not where they
  * were guessed to be; and lines that were not used for a while. All that is not as it is mostly is left to refer.c, before anything was changed. */
 #include "sim/solo/code.h"
+#include "sim/solo/tell.h"
+#include "sim/solo/uses.h"
 
 #define ENTRY_AT(member) ((int64_t)offsetof(struct solo_entry, member))
 #define LINE_AT(member) ((int64_t)offsetof(struct solo_line, member))
@@ -69,7 +71,8 @@ static void count_leaf(struct gen *g, const struct solo_site *site)
 }
 
 /* Of a line that was in no cache: jumps to what there is more to do, and where it goes on then. */
-struct new {
+struct new
+{
     size_t way, back;
 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/solo/state.h"
+#include "sim/solo/uses.h"
 
 /* Bytes between pages: lines that push each other out of the program's cache would do so in ours, too. */
 enum { BETWEEN_PAGES = 32 };
@@ -116,10 +116,10 @@ static inline __attribute__((always_inline)) void rank_by(const struct solo *s, 
 
 static void rank(const struct solo *s)
 {
-    unsigned bits = bits_of(s->number - s->recent.began), digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
-    unsigned size = (bits + digits - 1) / digits;
+    unsigned bits = bits_of(s->number - s->recent.began);
 
     assert(bits > 0 && bits + s->recent.index_bits <= 64); /* no run is so long */
+    unsigned digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS, size = (bits + digits - 1) / digits;
     if (digits == 2) /* mostly */
         rank_by(s, 2, size);
     else

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* References that are not easy, one by one, as the machine with several processors would do them. */
 #include "base/err.h"
-#include "sim/solo/state.h"
+#include "sim/solo/tell.h"
+#include "sim/solo/uses.h"
 
 /* ---- a reference ---- */
 

@@ -2,7 +2,7 @@
 /* Samples: parts of what a thread does are passed over, and nobody knows what caches have where the next one begins. */
 #include <assert.h>
 
-#include "sim/solo/state.h"
+#include "sim/solo/uses.h"
 
 /* ---- caches ---- */
 

@@ -8,7 +8,7 @@
 #include "base/err.h"
 #include "format/contexts.h"
 #include "format/trace.h"
-#include "sim/solo/state.h"
+#include "sim/solo/tell.h"
 
 /* ---- making one ---- */
 

@@ -2,7 +2,8 @@
 /* What the watcher is told, and asked: counts are kept where they arise, and told when what they are of changes, and in the end. */
 #include <assert.h>
 
-#include "sim/solo/state.h"
+#include "sim/solo/tell.h"
+#include "sim/solo/uses.h"
 
 static void tell_site(struct solo *s, const struct solo_stretch *x, struct solo_site *site)
 {

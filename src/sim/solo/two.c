@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What two levels do most often: a line comes from the second one, or from memory, and what goes out of the first is in the second. All else is refer.c's. */
-#include "sim/solo/state.h"
+#include "sim/solo/tell.h"
+#include "sim/solo/uses.h"
 
 /* Where a line comes to, and what goes. */
 struct place {

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* What is executed: stretches of references, and items, which words stand for (plan.c). */
+#ifndef SIM_SOLO_STRETCH_H
+#define SIM_SOLO_STRETCH_H
+
+#include "format/loop.h"
+#include "peet/trace.h"
+#include "sim/solo/solo.h"
+
+/* Misses of one level that were alike. */
+enum { SOLO_MEMOS = 8, SOLO_OFFSET_AT = 33 };
+#define SOLO_MOST_STRIDE INT32_MAX /* of data whose offsets are kept so */
+struct solo_memo {
+    uint64_t what; /* 1 + the offset, or 0; to whom the line was lost; whether it was not recent */
+    uint64_t count;
+};
+
+static inline unsigned solo_memo_of(uint64_t what)
+{
+    return (unsigned)(what ^ what >> (SOLO_OFFSET_AT + 2)) % SOLO_MEMOS; /* offsets are multiples of four, mostly */
+}
+
+/* A reference of a stretch, and what it is to the watcher. */
+struct solo_site {
+    int64_t disp;
+    uint64_t issued; /* cycles from the beginning of its stretch, if all before it is found at once */
+    uint32_t size;
+    uint16_t base, index, part;
+    uint8_t scale, kind;
+    bool is_write, has_cell;
+    uint32_t insn;
+    struct solo_data data;             /* that it refers to */
+    uint64_t inverse;                  /* 2^64 by its stride, if that is not too long, or one byte */
+    uint64_t since;                    /* its stretch had run so often when that began */
+    uint64_t extra;                    /* references besides: of blocks whose references vary, */
+    uint64_t version;                  /*   and of which its object is */
+    struct solo_memo memo[SOLO_MEMOS]; /* by a few bits of these */
+};
+
+/* References in a row at fixed distances from one base, no farther apart than a line is long. */
+struct solo_group {
+    uint64_t low, span;   /* while its base is there, no site of a group that has the same leaves its object */
+    uint64_t first, last; /* distances of the first and last byte */
+    uint64_t places;      /* a bit for each base that it had, modulo 64 */
+    uint16_t base, index; /* sources */
+    uint16_t from, sites; /* its first one, and how many */
+    uint16_t owner;       /* the first group of its stretch that has the same base; that knows what is above */
+    uint8_t scale;
+    bool is_write;  /* some of them */
+    bool is_simple; /* all of them wait for what they want */
+};
+
+/* Misses that were alike (struct solo_miss), in words that are quickly compared. */
+struct solo_met {
+    uint64_t who, offset; /* who: the cell, and to which it lost its line */
+    uint64_t how;         /* level, cause, was_recent, is_upgrade: a byte each */
+    uint64_t count, stall;
+};
+
+struct solo_part { /* a block of a stretch */
+    struct peet_record head;
+    uint64_t cycles; /* of a run in which all is found at once */
+};
+
+/* A stretch on a call path: what the watcher does not know yet. */
+struct solo_path {
+    struct solo_stretch *stretch;
+    struct solo_path *next; /* of all */
+    uint64_t runs;
+    uint32_t node;
+    struct solo_leaf { /* a block of it */
+        uint32_t leaf;
+        uint64_t misses, stall;
+        uint64_t lean; /* those that memos count */
+    } part[];
+};
+
+struct solo_stretch {
+    uint64_t current;       /* what the sites and leaves hold for */
+    uint64_t runs, settled; /* how often; and how often when it came to this path */
+    struct solo_path *path; /* NULL: it was not entered */
+    uint64_t counted;       /* and how often when they were counted last */
+    uint64_t cycles;        /* of a run in which all is found at once */
+    uint64_t cost;
+    uint32_t insns;
+    uint32_t sites, groups, parts;
+    bool is_varying; /* its references are not the same in each run */
+    bool has_code;
+    uint8_t turn;          /* enum solo_turn: how it is left */
+    struct peet_insn last; /* of its first block */
+    uint32_t number;
+    struct solo_site *site;
+    struct solo_part *part;
+    uint64_t kinds[PEET_PREFETCH + 1];
+    struct solo_stretch *next; /* of all */
+    struct solo_group group[];
+};
+
+enum solo_kind { SOLO_BLOCK, SOLO_MACHINE, SOLO_VARYING, SOLO_LOOP, SOLO_EVENT };
+
+/* What a word stands for. */
+struct solo_item {
+    uint64_t name;
+    uint16_t slots;
+    uint8_t kind; /* enum solo_kind; MACHINE: it computes, or changes registers */
+    const struct item *item;
+    struct solo_stretch *stretch;   /* of a block */
+    struct solo_stretch **node;     /* of a loop: of its nodes, */
+    const struct loop_plan *plan;   /*   NULL: it has to be walked */
+    const struct peet_trips *trips; /* NULL: its words are its slots */
+    const void *code;               /* that executes it, or lets solo.c do so */
+    bool has_code;
+    uint32_t executed; /* so often before it had */
+};
+
+#endif
