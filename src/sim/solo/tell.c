@@ -194,11 +194,14 @@ void solo_renew(struct solo *s, struct solo_stretch *x)
 
 void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr)
 {
+    uint64_t before = site->data.stride, stride;
+
     tell_site(s, x, site);
     s->watch.data(s->watch.context, s->thread, site->insn, 0, addr, &site->data);
     site->has_cell = true;
-    uint64_t stride = site->data.stride;
-    site->inverse = stride && stride <= SOLO_MOST_STRIDE ? UINT64_MAX / stride + 1 : 0;
+    stride = site->data.stride;
+    if (stride != before) /* a division takes long, and data of one kind come one after the other */
+        site->inverse = stride && stride <= SOLO_MOST_STRIDE ? UINT64_MAX / stride + 1 : 0;
     solo_see_version(s);
 }
 
