@@ -16,7 +16,7 @@ struct path_call {
 
 struct path_thread {
     struct path_call *call;
-    uint32_t depth;
+    uint32_t depth, deepest; /* so far: there is room for as many */
     uint32_t lost;     /* calls that were too deep */
     bool has_called;   /* the last block did, */
     bool has_returned; /*   or has returned from this one: */
@@ -91,7 +91,8 @@ static void push(struct path_thread *t, const struct path_call *call)
         t->lost++;
         return;
     }
-    t->call = mem_room(t->call, t->depth, sizeof *t->call);
+    if (t->depth == t->deepest)
+        t->call = mem_room(t->call, t->deepest++, sizeof *t->call);
     t->call[t->depth++] = *call;
 }
 
@@ -186,7 +187,7 @@ void paths_lose(struct paths *p, uint32_t thread, struct source *source)
     bool is_whole = source->kind->calls && calls.is_whole;
     uint32_t node = is_whole ? 0 : unknown_node(p);
 
-    *t = (struct path_thread){ .call = t->call, .base = node, .is_lost = !is_whole };
+    *t = (struct path_thread){ .call = t->call, .deepest = t->deepest, .base = node, .is_lost = !is_whole };
     while (n-- > 0) {
         node = child(p, node, calls.site[n]);
         push(t, &(struct path_call){ calls.site[n], calls.back[n], node });
