@@ -424,22 +424,37 @@ static void samples_of_many_misses_are_the_same(void)
     peet_trace_free(t);
 }
 
+/* A machine of which that is asked: its last level has so many ways; one before it is small. */
+static struct machine_config make_recent(unsigned levels, unsigned ways, uint64_t *random)
+{
+    struct machine_config c = random_machine(random);
+    struct level_config *last = &c.level[levels - 1];
+
+    memset(c.level, 0, sizeof c.level);
+    for (unsigned i = 0; i < levels; i++)
+        c.level[i] = (struct level_config){ .line = 16,
+                                            .ways = 2,
+                                            .bytes = 16 * 16,
+                                            .latency = i * 5,
+                                            .replacement = &replacement_lru,
+                                            .allocates = true };
+    last->ways = ways;
+    last->bytes = 128 * 16;
+    return c;
+}
+
 static void lines_that_are_used_again_stay_recent(void)
 {
     char path[] = "/tmp/peet-test.XXXXXX";
     struct peet_trace *t = trace_of_uses(path);
-    struct machine_config c;
     uint64_t random = 1;
 
-    for (unsigned ways = 1; t && ways <= 8; ways *= 8) {
-        c = random_machine(&random);
-        c.level[0] = (struct level_config){ .line = 16, .replacement = &replacement_lru, .allocates = true };
-        c.level[0].bytes = 128 * 16;
-        c.level[0].ways = ways;
-        c.level[1].bytes = c.level[2].bytes = 0;
-        for (unsigned i = 0; i < 4; i++)
-            compare(t, &c, OFTEN[i], 0, are_same);
-    }
+    for (unsigned levels = 1; t && levels <= 2; levels++)
+        for (unsigned ways = 1; ways <= 8; ways *= 8) {
+            struct machine_config c = make_recent(levels, ways, &random);
+            for (unsigned i = 0; i < 4; i++)
+                compare(t, &c, OFTEN[i], 0, are_same);
+        }
     peet_trace_free(t);
 }
 
