@@ -21,7 +21,8 @@ static const char *machine = "modern", *format, *output, *cpus, *callgrind, *sta
 static struct opt_list settings;
 enum {
     DEFAULT_LENGTH = 500000, /* references of a sample */
-    SAMPLED_AHEAD = 1 << 15, /* bytes of words: what a program says behind a window is said in vain */
+    WHOLE_AHEAD = 1 << 19,   /* bytes of words after which the machine runs instead of the program; */
+    SAMPLED_AHEAD = 1 << 17, /*   what a program says behind a window is said in vain */
 };
 static const char *sample, *sets, *color = "auto";
 static uint64_t sample_length = DEFAULT_LENGTH, sample_seed = 1;
@@ -393,17 +394,23 @@ static int pass_on(FILE *answer)
     return EXIT_FAILED;
 }
 
+/* How much a thread says before it is stopped: one processor runs what it is given to the end, several take turns. */
+static uint32_t ahead_for(const struct machine_config *c)
+{
+    return c->cpus > 1 ? 0 : sample ? SAMPLED_AHEAD : WHOLE_AHEAD;
+}
+
 static int profile_inside(char **program)
 {
-    struct machine_config unused;
-    struct sample_config unused_too;
+    struct machine_config config;
+    struct sample_config unused;
     struct peet_err err;
     FILE *answer;
-    int inner, status, code = read_wishes(&unused, &unused_too);
+    int inner, status, code = read_wishes(&config, &unused);
 
     if (code != EXIT_OK)
         return code;
-    if (inside_ask(program, sample ? SAMPLED_AHEAD : 0, style_number(), &answer, &inner, &status, &err) < 0)
+    if (inside_ask(program, ahead_for(&config), style_number(), &answer, &inner, &status, &err) < 0)
         return fail(&err);
     code = inner < 0 ? pass_on(answer) : inner;
     fclose(answer);
