@@ -17,12 +17,12 @@ struct path_call {
 struct path_thread {
     struct path_call *call;
     uint32_t depth, deepest; /* so far: there is room for as many */
-    uint32_t lost;     /* calls that were too deep */
-    bool has_called;   /* the last block did, */
-    bool has_returned; /*   or has returned from this one: */
-    bool has_jumped;   /*   or has jumped */
-    uint32_t base;     /* where its path begins */
-    bool is_lost;      /* nobody knows where it is, and it has done nothing since */
+    uint32_t lost;           /* calls that were too deep */
+    bool has_called;         /* the last block did, */
+    bool has_returned;       /*   or has returned from this one: */
+    bool has_jumped;         /*   or has jumped */
+    uint32_t base;           /* where its path begins */
+    bool is_lost;            /* nobody knows where it is, and it has done nothing since */
     struct path_call last;
 };
 
