@@ -6,6 +6,7 @@
  * One thread is all that there is here. */
 #include <errno.h>
 #include <malloc.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -115,25 +116,20 @@ static void *take_large(size_t align, size_t size)
     return p;
 }
 
-/* A piece that was given back, or NULL. */
-static void *take_freed(size_t size)
+/* What is new is zero. */
+static void *take(size_t size, bool *ret_is_new)
 {
-    size_t holds;
-    unsigned class = class_of(size, &holds);
-    void *p = freed[class];
-
-    if (p)
-        memcpy(&freed[class], p, sizeof(void *));
-    return p;
-}
-
-/* One that never was: it is zero. */
-static void *take_new(size_t size)
-{
+    *ret_is_new = true;
     if (size >= LARGE)
         return take_large(HEADER, size);
     size_t holds;
     unsigned class = class_of(size, &holds);
+    void *p = freed[class];
+    if (p) {
+        memcpy(&freed[class], p, sizeof(void *));
+        *ret_is_new = false;
+        return p;
+    }
     if (piece_end - piece < holds + HEADER) {
         void *more = map_piece();
         if (more == MAP_FAILED) {
@@ -143,7 +139,7 @@ static void *take_new(size_t size)
         piece = (uintptr_t)more;
         piece_end = piece + PIECE;
     }
-    void *p = (void *)(piece + HEADER);
+    p = (void *)(piece + HEADER);
     piece += holds + HEADER;
     *header_of(p) = (struct header){ class, HEADER, holds };
     return p;
@@ -151,9 +147,9 @@ static void *take_new(size_t size)
 
 SHOWN void *malloc(size_t size)
 {
-    void *p = size < LARGE ? take_freed(size) : NULL;
+    bool is_new;
 
-    return p ? p : take_new(size);
+    return take(size, &is_new);
 }
 
 SHOWN void free(void *p)
@@ -172,13 +168,14 @@ SHOWN void free(void *p)
 SHOWN void *calloc(size_t count, size_t size)
 {
     size_t bytes;
+    bool is_new;
 
     if (__builtin_mul_overflow(count, size, &bytes)) {
         errno = ENOMEM;
         return NULL;
     }
-    void *p = bytes < LARGE ? take_freed(bytes) : NULL;
-    return p ? memset(p, 0, bytes) : take_new(bytes);
+    void *p = take(bytes, &is_new);
+    return p && !is_new ? memset(p, 0, bytes) : p;
 }
 
 SHOWN void *realloc(void *old, size_t size)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "sim/solo/state.h"
+#include "sim/solo/uses.h"
 
 enum { ORDER_WAYS = 16 }; /* that a word can tell the order of */
 
@@ -179,10 +179,6 @@ struct gone {
     unsigned state;
 };
 
-/* The number of the least one of so many stamps, each so many words behind the one before it; the first, if there are several. Numbers are put behind stamps, and
- * both compared at once, in pairs, so that no comparison waits for all before it. */
-enum { WAY_BITS = 6 };
-
 static inline uint64_t lesser(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -190,19 +186,21 @@ static inline uint64_t lesser(uint64_t a, uint64_t b)
 
 static inline __attribute__((always_inline)) uint64_t least_of_4(const uint64_t *stamp, uint32_t stride, uint32_t way)
 {
-    uint64_t a = stamp[0] << WAY_BITS | way, b = stamp[stride] << WAY_BITS | (way + 1);
-    uint64_t c = stamp[2ul * stride] << WAY_BITS | (way + 2), d = stamp[3ul * stride] << WAY_BITS | (way + 3);
+    uint64_t a = stamp[0] << SOLO_WAY_BITS | way, b = stamp[stride] << SOLO_WAY_BITS | (way + 1);
+    uint64_t c = stamp[2ul * stride] << SOLO_WAY_BITS | (way + 2), d = stamp[3ul * stride] << SOLO_WAY_BITS | (way + 3);
 
     return lesser(lesser(a, b), lesser(c, d));
 }
 
+/* The number of the least one of so many stamps, each so many words behind the one before it; the first, if there are several. Numbers are put behind stamps, and
+ * both compared at once, in pairs, so that no comparison waits for all before it. */
 static inline __attribute__((always_inline)) uint32_t least_of(const uint64_t *stamp, uint32_t stride, uint32_t ways)
 {
-    if (ways % 4 == 0 && ways < 1 << WAY_BITS) {
+    if (ways % 4 == 0 && ways < 1 << SOLO_WAY_BITS) {
         uint64_t least = least_of_4(stamp, stride, 0);
         for (uint32_t i = 4; i < ways; i += 4)
             least = lesser(least, least_of_4(stamp + (size_t)i * stride, stride, i));
-        return least & ((1 << WAY_BITS) - 1);
+        return least & ((1 << SOLO_WAY_BITS) - 1);
     }
     uint32_t least = 0;
     for (uint32_t i = 1; i < ways; i++)

@@ -458,10 +458,8 @@ static void make_common(struct gen *g)
     code_make_anew(g);
     c->offset = e->used;
     code_make_offset(g);
-    for (unsigned i = 0; i < 2 && g->has_second; i++) {
-        c->second[i] = e->used;
-        code_make_second(g, i);
-    }
+    for (unsigned i = 0; i < 2 && g->has_second; i++)
+        c->second[i] = code_make_second(g, i);
     c->used = e->used;
 }
 

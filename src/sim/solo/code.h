@@ -12,6 +12,9 @@ _Static_assert(sizeof(struct solo_entry) == 1 << CODE_ENTRY_BITS, "what an entry
 
 #define AT(member) ((int64_t)offsetof(struct solo, member))
 #define STRETCH_AT(member) ((int64_t)offsetof(struct solo_stretch, member))
+#define ENTRY_AT(member) ((int64_t)offsetof(struct solo_entry, member))
+#define LINE_AT(member) ((int64_t)offsetof(struct solo_line, member))
+#define SITE_AT(member) ((int64_t)offsetof(struct solo_site, member))
 
 /* Behind an item: what does not happen often in it. */
 enum detour_kind {
@@ -49,6 +52,11 @@ struct gen {
 static inline bool code_fits(uint64_t value)
 {
     return (uint64_t)(int32_t)value == value;
+}
+
+static inline bool code_is_power(uint64_t value) /* of two, or 0 */
+{
+    return (value & (value - 1)) == 0;
 }
 
 static inline void code_load(struct gen *g, unsigned reg, unsigned source)
@@ -103,6 +111,8 @@ bool code_has_misses(const struct solo *s);
 void code_miss(struct gen *g, const struct detour *detour, size_t slow);
 void code_find(struct gen *g, const struct detour *detour, size_t slow);
 void code_stale(struct gen *g, const struct detour *detour, size_t slow);
+/* Counts in a memo and in the window what is in r8, without its offset, by the site in r11, whose base is in rax; or leaves it to `slow`. */
+void code_count_memo(struct gen *g, size_t slow);
 void code_make_anew(struct gen *g);
 void code_make_offset(struct gen *g);
 
@@ -110,7 +120,7 @@ void code_make_offset(struct gen *g);
  * have, in r11 the site, whose base is in rax, in r9 the number of the last reference. Leaves "not equal" if it cannot be done; else the line is in the first cache, and was counted
  * for the site and the window. Of registers, rax, rdx, rsi and rdi are kept. */
 bool code_has_second(const struct solo *s);
-void code_make_second(struct gen *g, bool is_write);
+size_t code_make_second(struct gen *g, bool is_write); /* where it begins */
 
 /* An item that is a loop (code_loops.c). */
 void code_loop(struct gen *g, const struct solo_item *it);

@@ -39,11 +39,6 @@ static void assign(struct gen *g, const struct peet_assign *a, unsigned n)
     }
 }
 
-static bool is_power(uint64_t value)
-{
-    return (value & (value - 1)) == 0;
-}
-
 /* Whether trips of a loop in which nothing changes can be counted together: all references go on by parts of a line, or not at all. */
 static bool goes_evenly(struct gen *g, const struct peet_loop_node *n, const struct solo_stretch *x)
 {
@@ -56,7 +51,7 @@ static bool goes_evenly(struct gen *g, const struct peet_loop_node *n, const str
     }
     for (unsigned i = 0; i < x->groups; i++) {
         int64_t step = code_step(g, &x->group[i]), size = step < 0 ? -step : step;
-        if ((uint64_t)size > g->s->length / 4 || !is_power((uint64_t)size))
+        if ((uint64_t)size > g->s->length / 4 || !code_is_power((uint64_t)size))
             return false;
     }
     return !g->s->watch.use; /* a sample wants to know when lines were used last */

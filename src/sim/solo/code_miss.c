@@ -5,10 +5,6 @@
 #include "sim/solo/tell.h"
 #include "sim/solo/uses.h"
 
-#define ENTRY_AT(member) ((int64_t)offsetof(struct solo_entry, member))
-#define LINE_AT(member) ((int64_t)offsetof(struct solo_line, member))
-#define SITE_AT(member) ((int64_t)offsetof(struct solo_site, member))
-
 /* The entry at rcx as a line in that state, which is in rdx, can be seen. */
 static void show(struct gen *g, uint8_t state)
 {
@@ -71,25 +67,15 @@ static void count_leaf(struct gen *g, const struct solo_site *site)
 }
 
 /* Of a line that was in no cache: jumps to what there is more to do, and where it goes on then. */
-struct new
-{
+struct newcomer {
     size_t way, back;
 };
 
-/* Counts the miss by a site, which is in r11 then, of the line in rsi; r9: its last use. */
-static struct new count(struct gen *g, const struct solo_stretch *x, const struct solo_site *site, size_t slow)
+void code_count_memo(struct gen *g, size_t slow)
 {
     const int64_t memo = SITE_AT(memo);
     struct emit *e = &g->e;
 
-    see_window(g, site - x->site, slow);
-    emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
-    emit_registers(e, EMIT_OR, R8, R8);
-    struct new new = { emit_jump_if(e, IF_EQUAL, slow), e->used };
-    emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(use));
-    compare_recent(g);
-    emit_constant(e, R11, (uintptr_t)site);
-    emit_registers(e, EMIT_ADD_CARRY, R8, R8);
     emit_registers(e, EMIT_LOAD, R10, R8);
     emit_compare_short(e, R11, RSP, SITE_AT(data.stride), 0);
     size_t has_none = emit_jump_if(e, IF_EQUAL, 0);
@@ -102,12 +88,28 @@ static struct new count(struct gen *g, const struct solo_stretch *x, const struc
     emit_jump_if(e, IF_NOT_EQUAL, slow);
     emit_increment(e, R11, R10, memo + (int64_t)offsetof(struct solo_memo, count));
     emit_increment(e, RBX, RSP, AT(window_lean));
+}
+
+/* Counts the miss by a site, which is in r11 then, of the line in rsi; r9: its last use. */
+static struct newcomer count(struct gen *g, const struct solo_stretch *x, const struct solo_site *site, size_t slow)
+{
+    struct emit *e = &g->e;
+
+    see_window(g, site - x->site, slow);
+    emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
+    emit_registers(e, EMIT_OR, R8, R8);
+    struct newcomer new = { emit_jump_if(e, IF_EQUAL, slow), e->used };
+    emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(use));
+    compare_recent(g);
+    emit_constant(e, R11, (uintptr_t)site);
+    emit_registers(e, EMIT_ADD_CARRY, R8, R8);
+    code_count_memo(g, slow);
     count_leaf(g, site);
     return new;
 }
 
 /* It comes to rcx, now and whenever it will. */
-static void put_first(struct gen *g, struct new new)
+static void put_first(struct gen *g, struct newcomer new)
 {
     struct emit *e = &g->e;
 
@@ -246,7 +248,7 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     size_t here = emit_jump_if(e, IF_EQUAL, 0);
     if (g->s->seen)
         check_room(g, slow);
-    struct new new = count(g, x, site, slow);
+    struct newcomer new = count(g, x, site, slow);
     push_out(g, of->from);
     emit_compare_short(e, R13, RCX, ENTRY_AT(seen[1]), -1); /* SOLO_NONE */
     size_t dirty = emit_jump_if(e, IF_NOT_EQUAL, 0), clean = e->used;

@@ -3,32 +3,12 @@
  * for those that write. It stops before anything was changed where something is not as it is mostly. */
 #include "sim/solo/code.h"
 
-#define ENTRY_AT(member) ((int64_t)offsetof(struct solo_entry, member))
-#define LINE_AT(member) ((int64_t)offsetof(struct solo_line, member))
-#define SITE_AT(member) ((int64_t)offsetof(struct solo_site, member))
-
-enum { WAY_BITS = 6, MOST_WAYS = 16 };
-
-static bool is_power(uint64_t value)
-{
-    return value && (value & (value - 1)) == 0;
-}
+enum { MOST_WAYS = 16 };
 
 bool code_has_second(const struct solo *s)
 {
-    return solo_has_two(s) && s->level[1].order && is_power(s->level[0].ways) && is_power(s->level[1].ways)
+    return solo_has_two(s) && s->level[1].order && code_is_power(s->level[0].ways) && code_is_power(s->level[1].ways)
            && s->level[0].ways > 1 && s->level[0].ways <= MOST_WAYS && code_fits(s->lean_stall);
-}
-
-/* What leads to where it stops. */
-struct stops {
-    size_t way[8];
-    unsigned ways;
-};
-
-static void stop_if(struct gen *g, struct stops *stops, enum emit_condition c)
-{
-    stops->way[stops->ways++] = emit_jump_if(&g->e, c, 0);
 }
 
 /* rcx: the entry that was not used for the longest time, of those to which the line in rdx may come. As in solo_oldest: ways are put behind stamps, of which two are
@@ -45,19 +25,19 @@ static void find_oldest(struct gen *g)
     for (unsigned i = 0; i < l->ways; i++) {
         unsigned to = i < 2 ? LEAST[i] : RAX;
         emit_memory(e, true, EMIT_LOAD, to, R13, RCX, ENTRY_AT(stamp) + (int64_t)sizeof(struct solo_entry) * i);
-        emit_shift(e, to, true, WAY_BITS);
+        emit_shift(e, to, true, SOLO_WAY_BITS);
         emit_add_constant(e, to, (int32_t)i);
         if (i >= 2)
             emit_least(e, LEAST[i % 2], RAX);
     }
     emit_least(e, R8, R10);
-    emit_and_constant(e, R8, (1 << WAY_BITS) - 1);
+    emit_and_constant(e, R8, (1 << SOLO_WAY_BITS) - 1);
     emit_shift(e, R8, true, CODE_ENTRY_BITS);
     emit_registers(e, EMIT_ADD, RCX, R8);
 }
 
 /* r12: the state in which the line comes. */
-static void find_state(struct gen *g, bool is_write, struct stops *stops)
+static void find_state(struct gen *g, bool is_write, size_t stop)
 {
     struct emit *e = &g->e;
 
@@ -72,31 +52,8 @@ static void find_state(struct gen *g, bool is_write, struct stops *stops)
     emit_memory(e, false, EMIT_LOAD_BYTE, R12, RBX, R12, AT(silent));
     emit_memory(e, true, EMIT_LEA, RAX, R12, R12, 0);
     emit_compare_byte(e, RBX, RAX, AT(seen_as) + 1, 0); /* of what is not there, neither */
-    stop_if(g, stops, IF_EQUAL);
+    emit_jump_if(e, IF_EQUAL, stop);
     emit_here(e, can);
-}
-
-/* Counts it for the site in r11, whose base is on the stack. */
-static void count(struct gen *g, struct stops *stops)
-{
-    const int64_t memo = SITE_AT(memo);
-    struct emit *e = &g->e;
-
-    emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
-    emit_registers(e, EMIT_ADD, R8, R8);
-    emit_registers(e, EMIT_LOAD, R10, R8);
-    emit_compare_short(e, R11, RSP, SITE_AT(data.stride), 0);
-    size_t has_none = emit_jump_if(e, IF_EQUAL, 0);
-    emit_at(e, EMIT_LOAD, RAX, RSP, 8);
-    emit_call(e, g->s->code.offset);
-    stop_if(g, stops, IF_NOT_EQUAL);
-    emit_here(e, has_none);
-    emit_and_constant(e, R10, SOLO_MEMOS - 1);
-    emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof(struct solo_memo)));
-    emit_memory(e, true, EMIT_COMPARE, R8, R11, R10, memo + (int64_t)offsetof(struct solo_memo, what));
-    stop_if(g, stops, IF_NOT_EQUAL);
-    emit_increment(e, R11, R10, memo + (int64_t)offsetof(struct solo_memo, count));
-    emit_increment(e, RBX, RSP, AT(window_lean));
 }
 
 /* As solo_touch_behind. */
@@ -170,35 +127,42 @@ static void put_first(struct gen *g)
     emit_memory(e, false, EMIT_STORE, RCX, RBX, RAX | EMIT_TIMES_4, AT(guess));
 }
 
-void code_make_second(struct gen *g, bool is_write)
+static void end(struct gen *g)
 {
-    struct stops stops = { .ways = 0 };
-    struct emit *e = &g->e;
+    emit_pop(&g->e, R12);
+    emit_pop(&g->e, RAX);
+}
 
+size_t code_make_second(struct gen *g, bool is_write)
+{
+    struct emit *e = &g->e;
+    size_t stop = e->used, begin;
+
+    end(g);
+    emit_registers(e, EMIT_OR, RSP, RSP); /* not equal */
+    emit_return(e);
+    begin = e->used;
     emit_push(e, RAX);
     emit_push(e, R12);
     emit_memory(e, false, EMIT_LOAD, RAX, RSI, RSP, LINE_AT(entry[1]));
     emit_registers(e, EMIT_OR, RAX, RAX);
-    stop_if(g, &stops, IF_EQUAL);
+    emit_jump_if(e, IF_EQUAL, stop);
     find_oldest(g);
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
     emit_registers(e, EMIT_OR, R10, R10);
-    stop_if(g, &stops, IF_EQUAL);
+    emit_jump_if(e, IF_EQUAL, stop);
     emit_memory(e, false, EMIT_LOAD, RAX, R10, RSP, LINE_AT(entry[1]));
     emit_registers(e, EMIT_OR, RAX, RAX);
-    stop_if(g, &stops, IF_EQUAL);
-    find_state(g, is_write, &stops);
-    count(g, &stops);
+    emit_jump_if(e, IF_EQUAL, stop);
+    find_state(g, is_write, stop);
+    emit_at(e, EMIT_LOAD, RAX, RSP, 8); /* as it came */
+    emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
+    emit_registers(e, EMIT_ADD, R8, R8);
+    code_count_memo(g, stop);
     touch_behind(g);
     put_first(g);
-    emit_pop(e, R12);
-    emit_pop(e, RAX);
+    end(g);
     emit_registers(e, EMIT_COMPARE, RAX, RAX); /* equal */
     emit_return(e);
-    for (unsigned i = 0; i < stops.ways; i++)
-        emit_here(e, stops.way[i]);
-    emit_pop(e, R12);
-    emit_pop(e, RAX);
-    emit_registers(e, EMIT_OR, RSP, RSP); /* not equal */
-    emit_return(e);
+    return begin;
 }

@@ -143,8 +143,8 @@ static inline uint64_t solo_used_last(const struct solo *s, const struct solo_li
     return e ? s->first[e - 1].stamp : l->stamp;
 }
 
-int solo_lines_init(struct solo *s, uint64_t most); /* -1: no memory */
-void solo_lines_release(struct solo *s);
+/* ---- caches (cache.c) ---- */
+
 /* A line in that state as it can be seen at an entry of the first cache. */
 static inline void solo_show(const struct solo *s, struct solo_entry *at, uint64_t line, unsigned state)
 {
@@ -156,6 +156,7 @@ int solo_caches_init(struct solo *s, struct peet_err *err);
 void solo_caches_release(struct solo *s);
 struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now);
 /* Where a line comes to in the first cache: into an entry that is empty, or in place of the one that was not used for the longest time. */
+enum { SOLO_WAY_BITS = 6 }; /* with which ways are put behind stamps, so that both are compared at once */
 uint32_t solo_oldest(const struct solo *s, uint64_t line);
 uint32_t solo_oldest_behind(const struct solo_level *l, uint64_t line); /* the same in a level behind it */
 /* A line that is there, in a level behind the first, is touched. */
@@ -191,6 +192,8 @@ static inline uint32_t solo_find(const struct solo_level *l, uint64_t line) /* U
             return i;
     return UINT32_MAX;
 }
+
+/* ---- stretches (plan.c) ---- */
 
 /* NULL: there is no such item, or no memory. */
 struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err);

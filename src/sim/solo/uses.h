@@ -5,6 +5,9 @@
 
 #include "sim/solo/state.h"
 
+int solo_lines_init(struct solo *s, uint64_t most); /* -1: no memory */
+void solo_lines_release(struct solo *s);
+
 /* Whether the cache that may keep any lines would have it. */
 static inline bool solo_is_recent(const struct solo *s, const struct solo_line *l)
 {
