@@ -4,16 +4,10 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "map/sample.h"
 #include "study/profile/estimate.h"
+#include "tests/unit/random.h"
 
 static uint64_t state = 1;
-
-static uint64_t draw(uint64_t below)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (state >> 33) % below;
-}
 
 /* ---- the oracle: a cache, slow and obvious ---- */
 
@@ -156,28 +150,28 @@ static uint64_t lines, stride;
 
 static uint64_t any_line(uint64_t now, uint32_t *object)
 {
-    *object = (uint32_t)draw(OBJECTS);
+    *object = (uint32_t)draw(&state, OBJECTS);
     switch (*object) {
     case 0: return now / 4;
-    case 1: return draw(lines);
+    case 1: return draw(&state, lines);
     case 2: return now * stride % lines;
-    default: return draw(1 + draw(lines / 4 + 1));
+    default: return draw(&state, 1 + draw(&state, lines / 4 + 1));
     }
 }
 
 static void the_truth_is_always_between_the_bounds(void)
 {
     for (unsigned round = 0; round < 300; round++) {
-        uint64_t length = 1 + draw(2000);
-        struct run r = { { (uint64_t)1 << draw(7), 1 + (uint32_t)draw(5), length },
-                         length + draw(4000),
-                         (1 + draw(20)) * 6000,
+        uint64_t length = 1 + draw(&state, 2000);
+        struct run r = { { (uint64_t)1 << draw(&state, 7), 1 + (uint32_t)draw(&state, 5), length },
+                         length + draw(&state, 4000),
+                         (1 + draw(&state, 20)) * 6000,
                          0,
                          any_line,
                          round % 2 == 1 };
         struct truth t;
-        lines = 1 + draw(2000);
-        stride = draw(100);
+        lines = 1 + draw(&state, 2000);
+        stride = draw(&state, 100);
         r.total -= r.total % r.every;
         if (r.total == 0)
             continue;
@@ -232,7 +226,7 @@ static void a_sample_may_be_longer_than_was_said(void)
             CHECK_EQ(estimate_new(&(struct estimate_config){ 4, ways, length }, &e, &err), 0);
             estimate_begin(e);
             for (uint64_t i = 0; i < 1000; i++)
-                estimate_refer(e, draw(40), 0, i);
+                estimate_refer(e, draw(&state, 40), 0, i);
             estimate_end(e, 0);
             estimate_result(e, ESTIMATE_ALL, &r);
             CHECK_EQ(r.references, 1000);
@@ -254,10 +248,10 @@ static void lines_of_one_reference_count_once(void)
     for (unsigned sample = 0; sample < 20; sample++) {
         estimate_begin(e);
         for (uint64_t i = 0; i < 1000; i++) {
-            uint64_t line = draw(300);
+            uint64_t line = draw(&state, 300);
             struct estimate_line a = { line, estimate_refer(e, line, 0, i) };
             struct estimate_line b = { line + 1, estimate_refer(e, line + 1, 0, i) };
-            if (b.outcome == OUTCOME_UNKNOWN && draw(4) == 0) {
+            if (b.outcome == OUTCOME_UNKNOWN && draw(&state, 4) == 0) {
                 estimate_was_cold(e, b.line, 0, i);
                 b.outcome = OUTCOME_MISS;
             }
@@ -343,7 +337,7 @@ static void what_a_cache_tells_is_as_good_as_all_references(void)
         estimate_begin(t.estimate);
         memset(t.is_known, 0, sizeof t.is_known);
         for (uint64_t now = 0; now < LENGTH; now++) {
-            uint64_t line = draw(draw(3) ? 40 : SEEN_LINES);
+            uint64_t line = draw(&state, draw(&state, 3) ? 40 : SEEN_LINES);
             uint32_t object = (uint32_t)line % SEEN_OBJECTS;
             references[object]++;
             estimate_refer(all, line, object, now);
@@ -395,7 +389,7 @@ static uint64_t streams_and_hot(uint64_t now, uint32_t *object)
     static uint64_t at;
 
     *object = now % 3 == 0;
-    return *object ? MB * 1000 + draw(256 * KB) : at++ / 8 % (32 * MB);
+    return *object ? MB * 1000 + draw(&state, 256 * KB) : at++ / 8 % (32 * MB);
 }
 
 static double zipf_sum[8 * MB];
@@ -410,7 +404,7 @@ static uint64_t zipf(uint64_t now, uint32_t *object)
     if (now == 0)
         for (uint64_t i = 0; i < 8 * MB; i++)
             zipf_sum[i] = (i ? zipf_sum[i - 1] : 0) + pow((double)(i + 1), -POWER);
-    double x = (double)draw(1u << 30) / (1u << 30) * zipf_sum[8 * MB - 1];
+    double x = (double)draw(&state, 1u << 30) / (1u << 30) * zipf_sum[8 * MB - 1];
     while (low < high) {
         uint64_t middle = (low + high) / 2;
         if (zipf_sum[middle] < x)
@@ -428,9 +422,9 @@ static uint64_t blocked(uint64_t now, uint32_t *object)
     uint64_t block = now / 1750000 % 6;
 
     (void)object;
-    if (draw(20) == 0)
+    if (draw(&state, 20) == 0)
         return 100 * MB + turn++ % 128 * MB + 700 * KB;
-    return block * 256 * KB + draw(256 * KB);
+    return block * 256 * KB + draw(&state, 256 * KB);
 }
 
 /* All is there but for two lines that push each other out, now and then. */
@@ -440,10 +434,10 @@ static uint64_t low_miss(uint64_t now, uint32_t *object)
 
     (void)now;
     (void)object;
-    if (draw(12000) == 0)
+    if (draw(&state, 12000) == 0)
         turn++;
     else
-        return draw(512 * KB);
+        return draw(&state, 512 * KB);
     return 100 * MB + turn % 2 * MB + 900 * KB + turn / 16 % 8;
 }
 
@@ -511,8 +505,8 @@ static uint64_t mix_of_objects(uint64_t now, uint32_t *object)
     *object = (uint32_t)(now % 4 < 2 ? 1 : now % 4 == 2 ? 0 : 2);
     switch (*object) {
     case 0: at++; return 200 * MB + at / 16 / (256 * KB) % 16 * MB + at / 16 % (256 * KB);
-    case 1: return 512 * KB + draw(256 * KB);
-    default: return 768 * KB + draw(2) * MB + draw(256 * KB);
+    case 1: return 512 * KB + draw(&state, 256 * KB);
+    default: return 768 * KB + draw(&state, 2) * MB + draw(&state, 256 * KB);
     }
 }
 
@@ -564,7 +558,7 @@ static uint64_t only_streams(uint64_t now, uint32_t *object)
 static uint64_t hot_and_random(uint64_t now, uint32_t *object)
 {
     (void)object;
-    return now % 10 ? now % 4 * 1111 : draw(8 * MB);
+    return now % 10 ? now % 4 * 1111 : draw(&state, 8 * MB);
 }
 
 static uint64_t two_kb_stride(uint64_t now, uint32_t *object)
@@ -636,86 +630,6 @@ static void samples_of_sets_err_where_they_are_known_to(void)
         }
 }
 
-/* ---- a program that is periodic with the samples (with the source that samples) ---- */
-
-enum { PERIOD = 50000, LENGTH = 5000, PERIODS = 400 };
-
-struct periodic {
-    struct source source;
-    struct source_context context;
-    struct peet_record record[2 * 1000];
-    uint64_t now;
-};
-
-/* The tenth in the middle of each period misses, the rest hits. */
-static int next_of_periodic(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret,
-                            struct peet_err *err)
-{
-    struct periodic *p = (struct periodic *)(void *)s;
-
-    (void)context, (void)reply, (void)err;
-    if (p->now == (uint64_t)PERIOD * PERIODS)
-        return 0;
-    for (unsigned i = 0; i < 1000; i++, p->now++) {
-        bool misses = p->now % PERIOD >= (PERIOD - LENGTH) / 2 && p->now % PERIOD < (PERIOD + LENGTH) / 2;
-        p->record[2 * i] = (struct peet_record){ .addr = 0x1000, .id = 1, .size = 2, .kind = PEET_BLOCK };
-        p->record[2 * i + 1] = (struct peet_record){ .addr = misses ? 0x10000000 + p->now * 64 : p->now % 64 * 64,
-                                                     .size = 8,
-                                                     .kind = PEET_LOAD };
-    }
-    *ret = (struct peet_batch){ .count = 2000, .records = p->record };
-    return 1;
-}
-
-static void free_periodic(struct source *s)
-{
-    free(s);
-}
-
-static double estimate_periodic(bool is_random)
-{
-    static const struct source_kind KIND = { .next = next_of_periodic, .free = free_periodic };
-    struct periodic *p = calloc(1, sizeof *p);
-    struct sample_config config = { LENGTH, PERIOD, .is_random = is_random, .seed = 3, .line_bytes = 64 };
-    struct estimate *e;
-    struct estimate_result r;
-    struct source *s;
-    struct peet_batch b;
-    struct peet_err err;
-    uint64_t at = 0;
-
-    p->source = (struct source){ &KIND, NULL, &p->context, 1, 1, false };
-    CHECK_EQ(source_take_sample(&p->source, &config, &s, &err), 0);
-    CHECK_EQ(estimate_new(&(struct estimate_config){ 256, 1, LENGTH }, &e, &err), 0);
-    estimate_begin(e);
-    while (source_next(s, 0, 0, &b, &err) == 1)
-        for (size_t i = 0; i < b.count; i++)
-            if (b.records[i].kind == PEET_EVENT) {
-                if (at > 0) {
-                    estimate_end(e, 0);
-                    estimate_begin(e);
-                }
-                at = 0;
-            } else if (b.records[i].kind == PEET_LOAD) {
-                estimate_refer(e, b.records[i].addr / 64, 0, at++);
-            }
-    estimate_end(e, 0);
-    estimate_result(e, ESTIMATE_ALL, &r);
-    printf("# %s windows: %.4f ± %.4f misses a reference\n", is_random ? "random" : "fixed", r.share[ESTIMATE_age],
-           r.spread[ESTIMATE_age]);
-    if (is_random) /* and it is known how right it is */
-        CHECK(fabs(r.share[ESTIMATE_age] - 0.1) < r.spread[ESTIMATE_age]);
-    estimate_free(e);
-    source_free(s);
-    return r.share[ESTIMATE_age];
-}
-
-static void fixed_windows_are_wrong_on_a_program_of_their_period_and_random_ones_right(void)
-{
-    CHECK(estimate_periodic(false) > 0.9);
-    CHECK(fabs(estimate_periodic(true) - 0.1) < 0.05);
-}
-
 static void caches_that_cannot_be_are_refused(void)
 {
     static const struct estimate_config BAD[] = { { 0, 1, 10 }, { 3, 1, 10 }, { 4, 0, 10 }, { 4, 1, 0 } };
@@ -740,7 +654,6 @@ int main(void)
     RUN(ages_work_in_sets_of_several_ways);
     RUN(mu_by_object_beats_one_mu_for_all);
     RUN(samples_of_sets_err_where_they_are_known_to);
-    RUN(fixed_windows_are_wrong_on_a_program_of_their_period_and_random_ones_right);
     RUN(caches_that_cannot_be_are_refused);
     return check_done();
 }

@@ -4,15 +4,10 @@
 
 #include "study/intrinsic.h"
 #include "study/unordered.h"
+#include "tests/unit/random.h"
 #include "tests/unit/text.h"
 
 static uint64_t state = 5;
-
-static uint64_t draw(uint64_t below)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return (state >> 33) % below;
-}
 
 /* ---- programs ---- */
 
@@ -214,7 +209,7 @@ static void streams_part_where_one_record_is_another_one(void)
         for (size_t i = 0; i < sizeof BORDERS / sizeof *BORDERS; i++)
             check_change(9000, BORDERS[i], change);
         for (int i = 0; i < 10; i++)
-            check_change(9000, draw(9000), change);
+            check_change(9000, draw(&state, 9000), change);
     }
 }
 
@@ -411,29 +406,29 @@ static struct peet_trace *random_program(unsigned threads)
         number[i] = i + 1;
     program_begin(threads, number, false);
     for (unsigned i = 2; i <= threads; i++) {
-        line("1 - b%u 0x%x", 2 + (unsigned)draw(3), 0x500000 + (unsigned)draw(30) * 8);
+        line("1 - b%u 0x%x", 2 + (unsigned)draw(&state, 3), 0x500000 + (unsigned)draw(&state, 30) * 8);
         line("1 - thread_create %u", i);
     }
     for (unsigned round = 0; round < 4; round++) {
         for (unsigned i = 1; i <= threads; i++)
-            left[i - 1] = 3 + (unsigned)draw(3);
+            left[i - 1] = 3 + (unsigned)draw(&state, 3);
         for (unsigned i = 1; i <= threads; i++)
             for (; left[i - 1] > 0; left[i - 1]--) {
-                unsigned lock = 0x600000 + (unsigned)draw(3);
-                bool locked = draw(2);
-                granule = (unsigned)draw(30);
+                unsigned lock = 0x600000 + (unsigned)draw(&state, 3);
+                bool locked = draw(&state, 2);
+                granule = (unsigned)draw(&state, 30);
                 if (locked)
                     line("%u - mutex_lock 0x%x", i, lock);
-                line("%u - b%u 0x%x", i, 2 + (unsigned)draw(4), 0x500000 + granule * 8);
+                line("%u - b%u 0x%x", i, 2 + (unsigned)draw(&state, 4), 0x500000 + granule * 8);
                 if (locked)
                     line("%u - mutex_unlock 0x%x", i, lock);
             }
-        for (unsigned i = 1; draw(3) && i <= threads; i++)
+        for (unsigned i = 1; draw(&state, 3) && i <= threads; i++)
             line("%u - barrier_wait 0x700000 %u", i, threads);
     }
     for (unsigned i = 2; i <= threads; i++) {
         line("1 - thread_join %u", i);
-        line("1 - b2 0x%x", 0x500000 + (unsigned)draw(30) * 8);
+        line("1 - b2 0x%x", 0x500000 + (unsigned)draw(&state, 30) * 8);
     }
     for (unsigned i = 1; i <= threads; i++)
         line("%u - thread_end 0 0", i);
@@ -449,14 +444,14 @@ static void what_is_found_is_what_all_pairs_of_accesses_say(void)
         struct unordered u = { 0 };
         struct unordered_read fast, slow;
         struct peet_err err;
-        unsigned threads = 2 + (unsigned)draw(2);
+        unsigned threads = 2 + (unsigned)draw(&state, 2);
         struct peet_trace *t = random_program(threads);
         if (!t || !fine(unordered_init(&u, t, &err), &err) || !CHECK(u.p.pieces < PIECES))
             break;
         slow_order(s, &u);
         slow_read(s, &u);
         for (uint32_t thread = 1; thread <= threads; thread++) {
-            uint64_t before = draw(2) ? UINT64_MAX : draw(40);
+            uint64_t before = draw(&state, 2) ? UINT64_MAX : draw(&state, 40);
             fine(unordered_find(&u, thread, before, &fast, &err), &err);
             slow_find(s, thread, before, &slow);
             CHECK_EQ(fast.kind, slow.kind);

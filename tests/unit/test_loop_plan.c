@@ -7,22 +7,19 @@
 #include "check.h"
 #include "format/loop.h"
 #include "format/trace.h"
+#include "tests/unit/random.h"
 
 enum { LOOPS = 2000, VALUES = 5, OPERANDS = 4, RECORDS = 1 << 16 };
 
 static uint64_t seed = 3;
 
-static uint64_t draw(uint64_t below)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (seed >> 33) % below;
-}
-
 static uint8_t random_source(unsigned slots)
 {
-    uint64_t k = draw(4);
+    uint64_t k = draw(&seed, 4);
 
-    return (uint8_t)(k == 0 ? PEET_SRC_ZERO : k == 1 ? PEET_SRC_REGISTER + draw(4) : PEET_SRC_SLOT + draw(slots));
+    return (uint8_t)(k == 0   ? PEET_SRC_ZERO
+                     : k == 1 ? PEET_SRC_REGISTER + draw(&seed, 4)
+                              : PEET_SRC_SLOT + draw(&seed, slots));
 }
 
 static uint32_t random_block(struct peet_writer *w, unsigned slots)
@@ -33,7 +30,7 @@ static uint32_t random_block(struct peet_writer *w, unsigned slots)
     struct peet_err err;
     uint32_t item = 0;
 
-    b.insns = b.operands = (uint16_t)(1 + draw(OPERANDS));
+    b.insns = b.operands = (uint16_t)(1 + draw(&seed, OPERANDS));
     for (unsigned i = 0; i < b.operands; i++) {
         insn[i] = (struct peet_insn){ .addr = 0x1000 + 4 * i, .length = 4 };
         operand[i] = (struct peet_operand){ .insn = (uint16_t)i,
@@ -41,8 +38,8 @@ static uint32_t random_block(struct peet_writer *w, unsigned slots)
                                             .size = 8,
                                             .base = random_source(slots),
                                             .index = random_source(slots),
-                                            .scale = (uint8_t)draw(4),
-                                            .disp = (int64_t)draw(100) - 50 };
+                                            .scale = (uint8_t)draw(&seed, 4),
+                                            .disp = (int64_t)draw(&seed, 100) - 50 };
     }
     CHECK_EQ(peet_writer_block(w, &b, &item, &err), 0);
     return item;
@@ -50,12 +47,12 @@ static uint32_t random_block(struct peet_writer *w, unsigned slots)
 
 static struct peet_assign random_step(void)
 {
-    uint8_t dst = (uint8_t)draw(VALUES);
+    uint8_t dst = (uint8_t)draw(&seed, VALUES);
 
-    return (struct peet_assign){ .add = (int64_t)draw(40) - 20,
+    return (struct peet_assign){ .add = (int64_t)draw(&seed, 40) - 20,
                                  .dst = dst,
-                                 .src = draw(8) ? dst : (uint8_t)draw(VALUES),
-                                 .plus = draw(4) ? 0 : (uint8_t)(1 + draw(VALUES)) };
+                                 .src = draw(&seed, 8) ? dst : (uint8_t)draw(&seed, VALUES),
+                                 .plus = draw(&seed, 4) ? 0 : (uint8_t)(1 + draw(&seed, VALUES)) };
 }
 
 /* Once or some times: a block, some times two blocks, a block. */
@@ -69,22 +66,24 @@ static uint32_t random_loop(struct peet_writer *w)
     uint32_t item = 0;
 
     for (unsigned i = 0; i < 6; i++) {
-        unsigned slots = 1 + (unsigned)draw(OPERANDS);
-        bool has_sums = draw(20) == 0; /* then the plan is to give up */
+        unsigned slots = 1 + (unsigned)draw(&seed, OPERANDS);
+        bool has_sums = draw(&seed, 20) == 0; /* then the plan is to give up */
         node[i] = (struct peet_loop_node){ .assigns = (uint16_t)slots, .assign = assign[i] };
         for (unsigned k = 0; k < slots; k++)
-            assign[i][k] = IS_BLOCK[i] ? (struct peet_assign){ .add = (int64_t)draw(64),
-                                                               .dst = (uint8_t)k,
-                                                               .src = draw(5) ? (uint8_t)draw(VALUES) : PEET_LOOP_ZERO,
-                                                               .plus = (uint8_t)(has_sums ? 1 + draw(VALUES) : 0) }
-                                       : random_step();
+            assign[i][k] =
+                IS_BLOCK[i]
+                    ? (struct peet_assign){ .add = (int64_t)draw(&seed, 64),
+                                            .dst = (uint8_t)k,
+                                            .src = draw(&seed, 5) ? (uint8_t)draw(&seed, VALUES) : PEET_LOOP_ZERO,
+                                            .plus = (uint8_t)(has_sums ? 1 + draw(&seed, VALUES) : 0) }
+                    : random_step();
         if (IS_BLOCK[i])
             node[i].block = random_block(w, slots);
         else
-            node[i].enters = (uint16_t)draw(slots + 1u);
+            node[i].enters = (uint16_t)draw(&seed, slots + 1u);
     }
     node[0].end = 6;
-    node[0].trips = 1 + draw(2);
+    node[0].trips = 1 + draw(&seed, 2);
     node[2].end = 5;
     node[2].counted = 1;
     CHECK_EQ(peet_writer_loop(w, &l, &item, &err), 0);
@@ -154,10 +153,10 @@ static void a_plan_expands_to_what_the_walk_says(void)
         const struct peet_loop *l = schema_item(t->schema, random_loop(w))->loop;
         uint64_t src[PEET_SOURCES + PLAN_PAD] = { 0 }, slot[PEET_SLOTS];
         for (unsigned k = 0; k < PEET_REGISTERS; k++)
-            src[PEET_SRC_REGISTER + k] = draw(1 << 20);
+            src[PEET_SRC_REGISTER + k] = draw(&seed, 1 << 20);
         for (unsigned k = 0; k < VALUES; k++)
-            slot[k] = draw(1 << 20);
-        slot[VALUES] = draw(30);
+            slot[k] = draw(&seed, 1 << 20);
+        slot[VALUES] = draw(&seed, 30);
         memcpy(src + PEET_SRC_SLOT, slot, (VALUES + 1) * sizeof *slot);
         const struct loop_plan *p = loop_plan(&plans, t->schema, l);
         if (!p)
