@@ -17,7 +17,8 @@ struct page {
 
 void blocks_init(struct blocks *b)
 {
-    *b = (struct blocks){ { { .value_size = sizeof(struct page) }, { .value_size = sizeof(struct page) } } };
+    *b = (struct blocks){ { { .value_size = sizeof(struct page) }, { .value_size = sizeof(struct page) } },
+                          { .value_size = sizeof(uint64_t) } };
 }
 
 void blocks_release(struct blocks *b)
@@ -31,6 +32,16 @@ void blocks_release(struct blocks *b)
             free(p->block);
         map_release(&b->page[k]);
     }
+    map_release(&b->taken);
+}
+
+/* A small page has its first block, or has lost its last one. */
+static void take_page(struct blocks *b, uint32_t process, uint64_t number)
+{
+    uint64_t *bits = map_put(&b->taken, number / 64, process);
+
+    if (bits)
+        *bits ^= UINT64_C(1) << number % 64;
 }
 
 /* A block without bytes is known at its address all the same. */
@@ -93,8 +104,11 @@ static void remove_block(struct blocks *b, uint32_t process, const struct block 
 
     for (uint64_t n = old.start >> SHIFT[k]; n <= last_byte(&old) >> SHIFT[k]; n++) {
         struct page *p = map_find(&b->page[k], n, process);
-        if (p)
-            page_remove(p, old.start);
+        if (!p || p->count == 0)
+            continue;
+        page_remove(p, old.start);
+        if (k == 0 && p->count == 0)
+            take_page(b, process, n);
     }
 }
 
@@ -126,8 +140,11 @@ void blocks_add(struct blocks *b, uint32_t process, const struct block *block)
     clear(b, process, block);
     for (uint64_t n = block->start >> SHIFT[k]; n <= last_byte(block) >> SHIFT[k]; n++) {
         struct page *p = map_put(&b->page[k], n, process);
-        if (p)
-            page_add(p, block);
+        if (!p)
+            continue;
+        page_add(p, block);
+        if (k == 0 && p->count == 1)
+            take_page(b, process, n);
     }
 }
 
@@ -145,6 +162,20 @@ bool blocks_take(struct blocks *b, uint32_t process, uint64_t start, struct bloc
     return false;
 }
 
+/* From the first to the last byte of all small pages around one that have no blocks, as far as their bits reach. */
+static void find_bare(const struct blocks *b, uint32_t process, uint64_t number, uint64_t *ret_first,
+                      uint64_t *ret_last)
+{
+    const uint64_t *bits = map_find(&b->taken, number / 64, process);
+    unsigned at = number % 64;
+    uint64_t taken = bits ? *bits : 0, below = taken & ((UINT64_C(1) << at) - 1), above = taken >> at >> 1;
+    uint64_t first = number - at + (below ? 64 - (unsigned)__builtin_clzll(below) : 0);
+    uint64_t end = above ? number + 1 + (unsigned)__builtin_ctzll(above) : number - at + 64;
+
+    *ret_first = first << SHIFT[0];
+    *ret_last = (end << SHIFT[0]) - 1;
+}
+
 bool blocks_find(const struct blocks *b, uint32_t process, uint64_t addr, struct block *ret)
 {
     uint64_t low = 0, high = UINT64_MAX;
@@ -153,6 +184,8 @@ bool blocks_find(const struct blocks *b, uint32_t process, uint64_t addr, struct
         const struct page *p = map_find(&b->page[k], addr >> SHIFT[k], process);
         uint64_t first = addr >> SHIFT[k] << SHIFT[k], last = first + ((uint64_t)1 << SHIFT[k]) - 1;
         uint32_t at = p ? rank(p, addr) : 0;
+        if (k == 0)
+            find_bare(b, process, addr >> SHIFT[k], &first, &last);
         if (at > 0) {
             const struct block *found = &p->block[at - 1];
             if (addr < found->end) {

@@ -15,6 +15,7 @@ struct block {
 
 struct blocks {
     struct map page[2]; /* small and large, by number and process */
+    struct map taken;   /* uint64_t: of 64 small pages in a row, a bit for each that has blocks */
 };
 
 void blocks_init(struct blocks *b);

@@ -256,6 +256,26 @@ static void bytes_have_the_names_of_what_is_there(void)
     end();
 }
 
+static void what_has_no_blocks_is_looked_up_once(void)
+{
+    uint64_t start, stop;
+
+    begin();
+    find(0x700000000010, &start, &stop);
+    CHECK_EQ(start, 0x700000000000);
+    CHECK_EQ(stop, 0x700000010000);
+    event(PEET_EV_malloc, 0x400020, 0x700000003010, 64, 0);
+    find(0x700000000010, &start, &stop);
+    CHECK_EQ(start, 0x700000000000);
+    CHECK(stop > 0x700000000010 && stop <= 0x700000003010);
+    find(0x700000005000, &start, &stop);
+    CHECK(start >= 0x700000003050 && start <= 0x700000005000);
+    event(PEET_EV_free, 0x400020, 0x700000003010, 0, 0);
+    find(0x700000000010, &start, &stop);
+    CHECK_EQ(stop, 0x700000010000);
+    end();
+}
+
 static void what_the_program_named_counts_before_all_else(void)
 {
     uint64_t start, stop, string = 0;
@@ -347,6 +367,7 @@ int main(void)
 {
     make_trace();
     RUN(blocks_are_found_as_in_a_list_of_all);
+    RUN(what_has_no_blocks_is_looked_up_once);
     RUN(spans_are_those_of_the_last_who_came);
     RUN(bytes_have_the_names_of_what_is_there);
     RUN(what_the_program_named_counts_before_all_else);
