@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Call paths (study/profile/paths.h) of threads that call, return and jump as they are told to here. */
-#include "study/profile/paths.h"
+/* Call paths (sim/paths.h) of threads that call, return and jump as they are told to here. */
+#include "sim/paths.h"
 
 #include "check.h"
 #include "random.h"
@@ -8,23 +8,21 @@
 enum { MAIN = 0x1000, CALLEE = 0x2000, OTHER = 0x3000, LENGTH = 5, DEEP = 14, STEPS = 20000, SITES = 6 };
 
 static struct paths paths;
-static struct solo_way way;
-static enum solo_turn turn; /* of the last block */
+static struct path_thread *thread;
 
 /* A block at that address whose last instruction is of a class: its node. */
 static uint32_t block(uint64_t addr, enum peet_class class)
 {
-    struct peet_insn last = { .addr = addr, .length = LENGTH, .class = (uint8_t) class };
+    uint32_t node = paths_arrive(&paths, thread, addr);
 
-    paths_turn(&paths, 0, addr, &last, turn, &way);
-    turn = class == PEET_CL_call || class == PEET_CL_return ? SOLO_MOVES : class == PEET_CL_jump ? SOLO_JUMPS : SOLO_ON;
-    return way.node;
+    paths_leave(&paths, thread, paths_turn(class), &(struct path_call){ addr, addr + LENGTH, 0 });
+    return node;
 }
 
 static void begin(void)
 {
     paths_init(&paths, NULL);
-    turn = SOLO_ON;
+    thread = paths_thread(&paths, 0);
 }
 
 static void a_call_leads_to_a_node_of_its_own_and_a_return_back(void)
@@ -34,7 +32,7 @@ static void a_call_leads_to_a_node_of_its_own_and_a_return_back(void)
     CHECK(there != home);
     CHECK_EQ(paths.node[there].parent, home);
     CHECK_EQ(paths.node[there].call, MAIN);
-    CHECK_EQ(way.back, MAIN + LENGTH);
+    CHECK_EQ(thread->top->back, MAIN + LENGTH);
     CHECK_EQ(block(CALLEE + LENGTH, PEET_CL_return), there);
     CHECK_EQ(block(MAIN + LENGTH, PEET_CL_call), home);
     CHECK(block(CALLEE, PEET_CL_plain) != there); /* it is another call */
@@ -59,7 +57,7 @@ static void jumps_out_of_several_calls_go_back_to_the_one_that_continues(void)
     block(CALLEE, PEET_CL_call);
     block(OTHER, PEET_CL_return); /* of longjmp, say */
     CHECK_EQ(block(MAIN + LENGTH, PEET_CL_plain), home);
-    CHECK_EQ(way.back, 0);
+    CHECK(thread->top == thread->call);
     paths_release(&paths);
 }
 
@@ -85,40 +83,58 @@ static void what_recursion_does_is_added_up(void)
     paths_release(&paths);
 }
 
-/* What sim/solo does: a block that goes on as it was to is not told. */
+static void calls_that_are_too_deep_return_all_the_same(void)
+{
+    enum { LEVELS = 40000, APART = 16 };
+    static uint32_t node[LEVELS];
+    uint64_t path[2], wrong = 0;
+
+    begin();
+    uint32_t home = block(MAIN, PEET_CL_call);
+    for (uint64_t i = 0; i < LEVELS; i++)
+        node[i] = block(CALLEE + APART * i, PEET_CL_call);
+    CHECK_EQ(node[LEVELS - 1], node[LEVELS / 2]); /* as if the last that was not called them all */
+    CHECK(node[LEVELS / 4] != node[LEVELS / 4 + 1]);
+    paths_calls(&paths, 0, path, 2);
+    CHECK_EQ(path[0] - path[1], APART);
+    CHECK_EQ(block(OTHER, PEET_CL_return), node[LEVELS - 1]);
+    for (uint64_t i = LEVELS; i-- > 0;)
+        wrong += block(CALLEE + APART * i + LENGTH, PEET_CL_return) != node[i];
+    CHECK_EQ(wrong, 0);
+    CHECK_EQ(block(MAIN + LENGTH, PEET_CL_plain), home);
+    paths_release(&paths);
+}
+
+/* A block that goes on, behind one that does so, is not told. */
 struct follower {
     struct paths paths;
-    struct solo_way way;
-    enum solo_turn turn;
+    struct path_thread *thread;
     uint32_t node;
 };
 
-static void follow(struct follower *f, uint64_t addr, const struct peet_insn *last, enum solo_turn to)
+static void follow(struct follower *f, uint64_t addr, enum path_turn turn)
 {
-    if (f->turn == SOLO_MOVES && to == SOLO_ON && (addr == f->way.there) != f->way.is_call) {
-        f->node = f->way.next;
-    } else if (f->turn == SOLO_MOVES || to == SOLO_MOVES || f->turn == SOLO_JUMPS) {
-        paths_turn(&f->paths, 0, addr, last, f->turn, &f->way);
-        f->node = f->way.node;
-    }
-    f->turn = to;
+    if (turn == TURN_ON && f->thread->turn == TURN_ON)
+        return;
+    f->node = paths_arrive(&f->paths, f->thread, addr);
+    paths_leave(&f->paths, f->thread, turn, &(struct path_call){ addr, addr + LENGTH, 0 });
 }
 
 static void blocks_that_go_on_as_they_were_to_need_not_be_told(void)
 {
     static const enum peet_class CLASSES[] = { PEET_CL_plain, PEET_CL_plain, PEET_CL_jump, PEET_CL_call,
                                                PEET_CL_return };
-    struct follower f = { .turn = SOLO_ON };
+    struct follower f = { 0 };
     uint64_t random = 3, back[STEPS + 1], addr = MAIN, wrong = 0;
     unsigned depth = 0;
 
     begin();
     paths_init(&f.paths, NULL);
+    f.thread = paths_thread(&f.paths, 0);
     for (unsigned i = 0; i < STEPS; i++) {
         enum peet_class class = CLASSES[draw(&random, 5)];
-        struct peet_insn last = { .addr = addr, .length = LENGTH, .class = (uint8_t) class };
         uint32_t node = block(addr, class);
-        follow(&f, addr, &last, turn);
+        follow(&f, addr, paths_turn(class));
         wrong += f.node != node;
         uint64_t next = addr + LENGTH, anywhere = MAIN + LENGTH * draw(&random, SITES);
         if (class == PEET_CL_call) {
@@ -145,6 +161,7 @@ int main(void)
     RUN(calls_into_what_is_not_recorded_return_at_once);
     RUN(jumps_out_of_several_calls_go_back_to_the_one_that_continues);
     RUN(what_recursion_does_is_added_up);
+    RUN(calls_that_are_too_deep_return_all_the_same);
     RUN(blocks_that_go_on_as_they_were_to_need_not_be_told);
     return check_done();
 }

@@ -35,8 +35,7 @@ static void call_uses_end(struct solo *s)
     solo_uses_end(s);
 }
 
-static struct detour *add_detour(struct gen *g, enum detour_kind kind, struct solo_stretch *x,
-                                 const struct solo_group *of)
+struct detour *code_detour(struct gen *g, enum detour_kind kind, struct solo_stretch *x, const struct solo_group *of)
 {
     struct detour *detour = &g->detour[g->detours++];
 
@@ -50,26 +49,6 @@ static void detour_if(struct gen *g, struct detour *detour, enum emit_condition 
 }
 
 /* ---- stretches ---- */
-
-void code_enter(struct gen *g, struct solo_stretch *x)
-{
-    struct detour *detour = add_detour(g, DETOUR_ENTER, x, NULL);
-
-    emit_constant(&g->e, RDI, (uintptr_t)x);
-    if (x->turn == SOLO_MOVES) {
-        detour->way[detour->ways++] = emit_jump(&g->e, 0);
-    } else {
-        emit_at(&g->e, EMIT_LOAD, RAX, RBX, AT(easy));
-        emit_at(&g->e, EMIT_COMPARE, RAX, RDI, STRETCH_AT(current));
-        detour_if(g, detour, IF_NOT_EQUAL);
-        if (x->turn) {
-            emit_store_byte(&g->e, RBX, RSP, AT(turn), x->turn);
-            emit_store_constant(&g->e, true, RBX, RSP, AT(easy), -1); /* SOLO_NONE */
-        }
-        emit_at(&g->e, EMIT_STORE, RDI, RBX, AT(last));
-    }
-    detour->back = g->e.used;
-}
 
 /* rax = a + (b << by) */
 static void load_both(struct gen *g, unsigned a, unsigned b, unsigned by)
@@ -149,15 +128,15 @@ static void see_trips(struct gen *g, const struct solo_group *of)
 
 static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
 {
-    struct detour *detour = add_detour(g, DETOUR_GROUP, x, of), *elsewhere = detour, *miss = detour;
+    struct detour *detour = code_detour(g, DETOUR_GROUP, x, of), *elsewhere = detour, *miss = detour;
     const struct solo_level *l = &g->s->level[0];
     int64_t at = (const char *)of - (const char *)x;
     unsigned shift = g->s->shift;
     struct emit *e = &g->e;
 
     if (of->is_simple) {
-        elsewhere = add_detour(g, g->has_stale ? DETOUR_STALE : DETOUR_ELSEWHERE, x, of);
-        miss = add_detour(g, g->has_misses ? DETOUR_MISS : l->ways > 1 ? DETOUR_FIND : DETOUR_ELSEWHERE, x, of);
+        elsewhere = code_detour(g, g->has_stale ? DETOUR_STALE : DETOUR_ELSEWHERE, x, of);
+        miss = code_detour(g, g->has_misses ? DETOUR_MISS : l->ways > 1 ? DETOUR_FIND : DETOUR_ELSEWHERE, x, of);
     }
     if (of == x->group || !have_same_base(of, of - 1))
         code_load_base(g, of);
@@ -234,31 +213,6 @@ static void call_group(struct gen *g, const struct detour *detour)
     code_return(g, detour);
 }
 
-/* A stretch that begins where a jump leads to, which is not where somebody returns to, on the same path. */
-static void enter_behind_jump(struct gen *g, const struct detour *detour)
-{
-    const struct solo_stretch *x = detour->stretch;
-    struct emit *e = &g->e;
-
-    emit_compare_byte(e, RBX, RSP, AT(turn), SOLO_JUMPS);
-    size_t turns = emit_jump_if(e, IF_NOT_EQUAL, 0);
-    emit_constant(e, RAX, x->part[0].head.addr);
-    emit_at(e, EMIT_COMPARE, RAX, RBX, AT(way.back));
-    size_t returns = emit_jump_if(e, IF_EQUAL, 0);
-    emit_at(e, EMIT_LOAD, RAX, RBX, AT(current));
-    emit_at(e, EMIT_COMPARE, RAX, RDI, STRETCH_AT(current));
-    size_t differs = emit_jump_if(e, IF_NOT_EQUAL, 0);
-    emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
-    if (x->turn == SOLO_ON) {
-        emit_store_byte(e, RBX, RSP, AT(turn), SOLO_ON);
-        emit_at(e, EMIT_STORE, RAX, RBX, AT(easy));
-    }
-    emit_jump(e, detour->back);
-    emit_here(e, turns);
-    emit_here(e, returns);
-    emit_here(e, differs);
-}
-
 static void end_detour(struct gen *g, const struct detour *detour)
 {
     struct emit *e = &g->e;
@@ -275,9 +229,7 @@ static void end_detour(struct gen *g, const struct detour *detour)
     } else if (detour->kind == DETOUR_STALE) {
         code_stale(g, detour, slow);
     } else if (detour->kind == DETOUR_ENTER) {
-        if (detour->stretch->turn != SOLO_MOVES)
-            enter_behind_jump(g, detour);
-        emit_call(e, g->s->code.enter);
+        emit_call(e, g->s->code.enter[detour->stretch->turn]);
         emit_jump(e, detour->back);
     } else {
         call_group(g, detour);
@@ -447,9 +399,12 @@ static void make_common(struct gen *g)
                                       : (uintptr_t)solo_run_elsewhere);
     take_state(g);
     emit_return(e);
-    c->enter = e->used;
-    make_call(g, (uintptr_t)solo_enter);
-    emit_return(e);
+    for (unsigned i = 0; i < sizeof c->enter / sizeof *c->enter; i++) {
+        c->enter[i] = e->used;
+        code_make_enter(g, (enum path_turn)i);
+        make_call(g, (uintptr_t)solo_enter);
+        emit_return(e);
+    }
     c->interval = e->used;
     make_call(g, (uintptr_t)call_uses_end);
     take_state(g);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What code.c, code_loops.c and code_miss.c make machine code with. */
+/* What the code_*.c make machine code with. */
 #ifndef SIM_SOLO_CODE_H
 #define SIM_SOLO_CODE_H
 
@@ -14,6 +14,8 @@ _Static_assert(sizeof(struct solo_entry) == 1 << CODE_ENTRY_BITS, "what an entry
 #define STRETCH_AT(member) ((int64_t)offsetof(struct solo_stretch, member))
 #define ENTRY_AT(member) ((int64_t)offsetof(struct solo_entry, member))
 #define LINE_AT(member) ((int64_t)offsetof(struct solo_line, member))
+#define CALLS_AT(member) ((int64_t)offsetof(struct path_thread, member))
+#define CALL_AT(member) ((int64_t)offsetof(struct path_call, member))
 #define SITE_AT(member) ((int64_t)offsetof(struct solo_site, member))
 
 /* Behind an item: what does not happen often in it. */
@@ -91,8 +93,12 @@ static inline void code_call(struct gen *g, uintptr_t function)
     emit_call_register(&g->e, RAX);
 }
 
-/* A stretch begins: its path is known, and whose data are where. */
+/* What is done behind the item. */
+struct detour *code_detour(struct gen *g, enum detour_kind kind, struct solo_stretch *x, const struct solo_group *of);
+
+/* A stretch begins (code_enter.c): its path is known, and whose data are where. What all that are left so use: returns if that was easy, and else goes on behind. */
 void code_enter(struct gen *g, struct solo_stretch *x);
+void code_make_enter(struct gen *g, enum path_turn turn);
 /* Behind this, its groups are what they are. */
 void code_join(struct gen *g, struct solo_stretch *x);
 /* Its references, and that it was run. */

@@ -45,13 +45,13 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
         p->cycles += s->config.cost[b->insn[i].class];
     x->cost += p->cycles;
     x->insns += head->size;
-    uint8_t last = b->insn[b->insns - 1].class;
-    uint8_t turn = last == PEET_CL_call || last == PEET_CL_call_indirect || last == PEET_CL_return ? SOLO_MOVES
-                   : last == PEET_CL_jump || last == PEET_CL_jump_indirect                         ? SOLO_JUMPS
-                                                                                                   : SOLO_ON;
-    x->turn = turn > x->turn ? turn : x->turn;
-    if (x->parts == 1)
-        x->last = b->insn[b->insns - 1];
+    const struct peet_insn *last = &b->insn[b->insns - 1];
+    enum path_turn turn = paths_turn((enum peet_class)last->class);
+    x->turn = turn > x->turn ? (uint8_t)turn : x->turn;
+    if (x->parts == 1) {
+        x->addr = head->addr;
+        x->call = (struct path_call){ last->addr, last->addr + last->length, 0 };
+    }
 }
 
 static void make_groups(struct solo_stretch *x)
@@ -198,7 +198,7 @@ static void plan_loop(struct solo *s, struct solo_item *to, const struct item *i
         if (to->plan->node[i].kind != PLAN_LOOP)
             to->node[i] = stretch_of_node(s, &to->plan->node[i]);
     for (unsigned i = 0; i < item->loop->nodes && to->plan; i++)
-        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->turn != SOLO_ON)
+        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->turn != TURN_ON)
             to->plan = NULL; /* what it calls has to be followed */
 }
 

@@ -100,38 +100,37 @@ void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e)
     if (is_gap)
         solo_forget(s);
     s->watch.event(s->watch.context, thread, e);
-    if (is_gap && thread < s->thread_count) {
-        s->threads[thread].turn = SOLO_MOVES; /* it is somewhere else now, */
-        s->threads[thread].way = (struct solo_way){ 0 };
-        if (s->words && s->words->turn)
-            s->words->turn(s->words); /*   and perhaps in a window */
-    }
+    if (is_gap && thread < s->thread_count && s->words && s->words->turn)
+        s->words->turn(s->words); /* it is somewhere else now, and perhaps in a window */
     solo_see_version(s);
 }
 
 /* ---- most often ---- */
 
-/* Where calls and returns lead to. A jump matters only if it goes where somebody returns to. */
-static inline void follow(struct solo *s, const struct solo_stretch *x)
+/* A stretch on its path: where it calls is known to that. */
+static void leave(struct solo *s, const struct solo_stretch *x)
 {
-    uint64_t addr = x->part[0].head.addr;
+    struct solo_path *p = x->path;
 
-    if (s->turn == SOLO_MOVES && x->turn == SOLO_ON && (addr == s->way.there) != s->way.is_call) {
-        s->node = s->way.next;
-    } else if (s->turn == SOLO_MOVES || x->turn == SOLO_MOVES || (s->turn == SOLO_JUMPS && addr == s->way.back)) {
-        s->watch.path(s->watch.context, s->thread, addr, &x->last, s->turn, &s->way);
-        s->node = s->way.node;
+    if (x->turn == TURN_CALLS) {
+        p->callee = p->callee ? p->callee : paths_child(s->watch.paths, p->node, x->call.site);
+        paths_call(s->calls, &(struct path_call){ x->call.site, x->call.back, p->callee });
+    } else {
+        paths_leave(s->watch.paths, s->calls, x->turn, &x->call);
     }
-    s->turn = x->turn;
-    solo_set_current(s);
+    solo_set_easy(s);
 }
 
 void solo_enter(struct solo *s, struct solo_stretch *x)
 {
-    if (x->turn | s->turn)
-        follow(s, x);
+    bool turns = x->turn | s->calls->turn;
+
+    if (turns)
+        solo_set_node(s, paths_arrive(s->watch.paths, s->calls, x->addr));
     if (__builtin_expect(x->current != s->current, 0))
         solo_renew(s, x);
+    if (turns)
+        leave(s, x);
     s->last = x;
 }
 
@@ -152,8 +151,11 @@ static void refer_all(struct solo *s, struct solo_stretch *x)
 /* A run that nobody looks at; calls are followed. */
 static void pass_stretch(struct solo *s, struct solo_stretch *x)
 {
-    if (x->turn | s->turn)
-        follow(s, x);
+    if (x->turn | s->calls->turn) {
+        solo_set_node(s, paths_arrive(s->watch.paths, s->calls, x->addr));
+        paths_leave(s->watch.paths, s->calls, x->turn, &x->call);
+        solo_set_easy(s);
+    }
     s->last = x;
     solo_pass(s, x->is_varying ? 0 : x->sites);
 }
@@ -250,11 +252,10 @@ static void take_thread(struct solo *s, uint32_t thread, const struct source_wor
         memcpy(t->register_, w->registers, sizeof t->register_);
     memcpy(s->src + PEET_SRC_REGISTER, t->register_, sizeof t->register_);
     s->thread = thread;
-    s->node = t->node;
-    s->turn = t->turn;
-    s->way = t->way;
+    s->calls = paths_thread(s->watch.paths, thread);
     s->last = t->last;
-    solo_set_current(s);
+    solo_set_node(s, t->node);
+    solo_set_easy(s);
 }
 
 static void leave_thread(struct solo *s)
@@ -263,8 +264,6 @@ static void leave_thread(struct solo *s)
 
     memcpy(t->register_, s->src + PEET_SRC_REGISTER, sizeof t->register_);
     t->node = s->node;
-    t->turn = s->turn;
-    t->way = s->way;
     t->last = s->last;
 }
 

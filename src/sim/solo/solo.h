@@ -13,6 +13,7 @@
 
 #include "format/schema.h"
 #include "map/source.h"
+#include "sim/paths.h"
 #include "sim/sim.h"
 #include "sim/solo/seen.h"
 
@@ -37,19 +38,6 @@ struct solo_miss {
     uint64_t count, stall; /* how many, and how long they waited beyond a hit */
 };
 
-/* How a block is left; MOVES: it calls or returns. */
-enum solo_turn { SOLO_ON, SOLO_JUMPS, SOLO_MOVES };
-
-/* The path on which a block is, and where it leads. */
-struct solo_way {
-    uint32_t node; /* of the block, */
-    uint32_t
-        next; /*   and of the next one if that begins `there`, or, behind a call, if it does not: then it need not be told */
-    uint64_t back; /* where the innermost call that has not returned then returns to; 0: nobody knows */
-    uint64_t there;
-    bool is_call;
-};
-
 /* Who looks on. Cells and leaves are numbers of its own: what an instruction does to an object; a block on a call path. */
 struct solo_watch {
     void *context;
@@ -63,9 +51,7 @@ struct solo_watch {
     /* So many misses, and how long they waited, since it was called last, in the window of time that it told then. Returns the number of the reference with
      * which the window ends that this one is in. */
     uint64_t (*window)(void *context, uint64_t number, uint64_t misses, uint64_t stall);
-    /* A block begins behind one that jumped or moved, or it does so itself. last: its last instruction. before: how the one before it was left. */
-    void (*path)(void *context, uint32_t thread, uint64_t addr, const struct peet_insn *last, enum solo_turn before,
-                 struct solo_way *ret);
+    struct paths *paths; /* on which threads are; their nodes are those of leaves */
     /* An event, before anything comes of it. */
     void (*event)(void *context, uint32_t thread, const struct peet_event *e);
     uint32_t (*leaf)(void *context, uint32_t node, uint32_t block);

@@ -24,14 +24,13 @@ struct solo_code {
     uint8_t *bytes; /* NULL: there can be none */
     size_t used;
     struct gen *gen;
-    size_t leave, group, elsewhere, enter, anew, interval, offset, second[2]; /* where that is done */
+    size_t leave, group, elsewhere, anew, interval, offset, second[2]; /* where that is done, */
+    size_t enter[TURN_LOST];                                           /*   and by how a stretch is left */
 };
 
 struct solo_thread {
     uint64_t register_[PEET_REGISTERS];
     uint32_t node;
-    uint8_t turn; /* enum solo_turn: of the last block */
-    struct solo_way way;
     struct solo_stretch *last;
 };
 
@@ -39,6 +38,7 @@ struct solo {
     /* What machine code uses most, near the beginning, where it is reached by short instructions: */
     uint64_t easy; /* what `current` is, if a stretch for which that holds begins as it is; else SOLO_NONE */
     struct solo_stretch *last;        /* that ran */
+    struct path_thread *calls;        /* of the thread */
     const uint64_t *word_end;         /* while code runs, */
     uint64_t limit, until;            /*   the time and the number with which it stops */
     uint64_t number;                  /* of the next touch of a line: what stamps of the first cache are taken from; */
@@ -56,8 +56,6 @@ struct solo {
     uint64_t current;          /* thread, path and what is where: a number for each that was */
     uint64_t version, watched; /* of what is where: here, and in the watcher's eyes */
     uint32_t node, thread;
-    uint8_t turn;        /* enum solo_turn: of the last block */
-    struct solo_way way; /* that was told last */
     uint32_t shift, levels;
     uint64_t length;          /* of a line */
     struct solo_entry *first; /* the first cache */
@@ -201,10 +199,16 @@ struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b)
 /* References that were always in one line are put into one group. */
 void solo_join_groups(struct solo *s, struct solo_stretch *x);
 
-static inline void solo_set_current(struct solo *s)
+/* The path on which the thread is. */
+static inline void solo_set_node(struct solo *s, uint32_t node)
 {
-    s->current = s->version << 32 | s->node;
-    s->easy = s->turn == SOLO_ON ? s->current : SOLO_NONE;
+    s->node = node;
+    s->current = s->version << 32 | node;
+}
+/* The last block was left. */
+static inline void solo_set_easy(struct solo *s)
+{
+    s->easy = s->calls->turn == TURN_ON ? s->current : SOLO_NONE;
 }
 
 /* Perhaps other data lie there now. */
@@ -214,7 +218,9 @@ static inline void solo_see_version(struct solo *s)
         return;
     s->watched = *s->watch.version;
     s->version++;
-    solo_set_current(s);
+    solo_set_node(s, s->node);
+    if (s->easy != SOLO_NONE)
+        s->easy = s->current;
 }
 
 /* ---- one by one (refer.c) ---- */

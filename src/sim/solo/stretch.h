@@ -67,8 +67,8 @@ struct solo_path {
     struct solo_stretch *stretch;
     struct solo_path *next; /* of all */
     uint64_t runs;
-    uint32_t node;
-    struct solo_leaf { /* a block of it */
+    uint32_t node, callee; /* callee: where it calls; 0: that is not known yet */
+    struct solo_leaf {     /* a block of it */
         uint32_t leaf;
         uint64_t misses, stall;
         uint64_t lean; /* those that memos count */
@@ -86,8 +86,9 @@ struct solo_stretch {
     uint32_t sites, groups, parts;
     bool is_varying; /* its references are not the same in each run */
     bool has_code;
-    uint8_t turn;          /* enum solo_turn: how it is left */
-    struct peet_insn last; /* of its first block */
+    uint8_t turn;          /* enum path_turn: how it is left, */
+    struct path_call call; /*   and by which call */
+    uint64_t addr;         /* where it begins */
     uint32_t number;
     struct solo_site *site;
     struct solo_part *part;

@@ -10,10 +10,10 @@
 #ifndef STUDY_PROFILE_PROFILE_H
 #define STUDY_PROFILE_PROFILE_H
 
+#include "sim/paths.h"
 #include "sim/sim.h"
 #include "study/objects.h"
 #include "study/profile/members.h"
-#include "study/profile/paths.h"
 #include "study/table.h"
 
 /* X(name, title): what stall is for. */

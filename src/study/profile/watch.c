@@ -53,14 +53,6 @@ static uint64_t watch_window(void *context, uint64_t number, uint64_t misses, ui
     return (uint64_t)(x->window - p->window + 1) * p->window_length;
 }
 
-static void watch_path(void *context, uint32_t thread, uint64_t addr, const struct peet_insn *last,
-                       enum solo_turn before, struct solo_way *ret)
-{
-    struct running *x = context;
-
-    paths_turn(&x->p.paths, thread, addr, last, before, ret);
-}
-
 static void watch_event(void *context, uint32_t thread, const struct peet_event *e)
 {
     struct running *x = context;
@@ -133,7 +125,7 @@ struct solo_watch profile_watch(struct running *x)
                                 watch_refer,
                                 watch_miss,
                                 watch_window,
-                                watch_path,
+                                &x->p.paths,
                                 watch_event,
                                 watch_leaf,
                                 watch_run,

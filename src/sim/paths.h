@@ -4,13 +4,12 @@
  * Streams say which blocks end in a call or a return, and which block came next. Calls into code that was not recorded return at once; call-backs out
  * of it are called from the call that led there; longjmp and exceptions go back to the call whose return address comes next. Where a stream has left out
  * what a thread called, its source may find its calls on its stack. Else its path begins again, at a node of which nobody knows how it was reached. */
-#ifndef STUDY_PROFILE_PATHS_H
-#define STUDY_PROFILE_PATHS_H
+#ifndef SIM_PATHS_H
+#define SIM_PATHS_H
 
 #include "base/map.h"
 #include "map/source.h"
 #include "peet/trace.h"
-#include "sim/solo/solo.h"
 
 struct path_node {
     uint32_t parent;    /* 0 is the root, where threads begin */
@@ -19,7 +18,23 @@ struct path_node {
     uint32_t last;      /*   and where it led */
 };
 
-struct path_thread;
+struct path_call {
+    uint64_t site, back; /* the call; where it returns to */
+    uint32_t node;       /* where it led */
+};
+
+/* How a block is left. LOST: the thread has been elsewhere since. */
+enum path_turn { TURN_ON, TURN_JUMPS, TURN_CALLS, TURN_RETURNS, TURN_LOST };
+
+/* Where a thread is. It stays where it is in memory. */
+struct path_thread {
+    struct path_call *top;        /* the innermost call that has not returned, */
+    struct path_call *last;       /* the one that the last block has made, or has returned from; */
+    struct path_call *call, *end; /*   and all: the first is nobody's, and has the node where the path begins */
+    uint32_t lost;                /* calls inside the innermost one that were too deep: as if that made them */
+    uint8_t turn;                 /* enum path_turn: of its last block */
+    bool is_unknown;              /* nobody knows where it is, and it has done nothing since */
+};
 
 struct paths {
     const struct peet_trace *trace;
@@ -28,23 +43,30 @@ struct paths {
     struct map children; /* uint32_t: node, by call and parent */
     uint32_t unknown;    /* node; 0: there is none */
     uint64_t lost;       /* how often a thread went on of which that was not known */
-    struct path_thread *thread;
+    struct path_thread **thread;
     uint32_t threads;
 };
 
 void paths_init(struct paths *p, const struct peet_trace *t);
 void paths_release(struct paths *p);
+struct path_thread *paths_thread(struct paths *p, uint32_t thread);
 
 /* A thread executes a block: the node of the path on which it does. */
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block);
 
+/* The same for who knows where the block begins, and how it is left: by the call that stands there and returns there, say. Of a block that goes on where one
+ * begins that does so, too, nobody has to tell. */
+uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr); /* the node */
+void paths_leave(struct paths *p, struct path_thread *t, enum path_turn turn, const struct path_call *by);
+enum path_turn paths_turn(enum peet_class last); /* by a block's last instruction */
+
+/* Where a call leads from a node. It is made, or the innermost one returns. */
+uint32_t paths_child(struct paths *p, uint32_t parent, uint64_t site);
+void paths_call(struct path_thread *t, const struct path_call *call);
+void paths_return(struct path_thread *t);
+
 /* A thread has called and returned, and nobody has seen it; perhaps the source knows where it is now. */
 void paths_lose(struct paths *p, uint32_t thread, struct source *source);
-
-/* The same for who knows where the block begins, its last instruction, and how the one before it was left; of a block behind one that neither called,
- * jumped nor returned, and that does not either, nobody has to tell. */
-void paths_turn(struct paths *p, uint32_t thread, uint64_t addr, const struct peet_insn *last, enum solo_turn before,
-                struct solo_way *ret);
 
 /* The calls that have led to where a thread is, the innermost first, 0 at the end. */
 void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most);

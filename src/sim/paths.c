@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/paths.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { SHALLOW = 64, DEEPEST = 1 << 14 }; /* calls below are as if their callers made them */
+
+void paths_init(struct paths *p, const struct peet_trace *t)
+{
+    *p = (struct paths){ .trace = t, .children.value_size = sizeof(uint32_t) };
+    p->node = mem_room(NULL, 0, sizeof *p->node);
+    p->node[p->nodes++] = (struct path_node){ 0 };
+}
+
+void paths_release(struct paths *p)
+{
+    for (uint32_t i = 0; i < p->threads; i++) {
+        free(p->thread[i]->call);
+        free(p->thread[i]);
+    }
+    free(p->thread);
+    free(p->node);
+    map_release(&p->children);
+    *p = (struct paths){ 0 };
+}
+
+/* Room for so many calls, nobody's, and one that is too deep. */
+static void make_room(struct path_thread *t, size_t calls)
+{
+    struct path_call *more = mem_alloc(calls + 2, sizeof *more);
+    size_t top = (size_t)(t->top - t->call), last = (size_t)(t->last - t->call);
+
+    if (t->call)
+        memcpy(more, t->call, (size_t)(t->end - t->call + 1) * sizeof *more);
+    free(t->call);
+    t->call = more;
+    t->top = more + top;
+    t->last = more + last;
+    t->end = more + calls + 1;
+}
+
+struct path_thread *paths_thread(struct paths *p, uint32_t thread)
+{
+    while (p->threads <= thread) {
+        struct path_thread *t = mem_alloc(1, sizeof *t);
+        p->thread = mem_room(p->thread, p->threads, sizeof(struct path_thread *));
+        make_room(t, SHALLOW);
+        p->thread[p->threads++] = t;
+    }
+    return p->thread[thread];
+}
+
+/* ---- calls ---- */
+
+/* The node to which a call led on the way to this one; 0: none. */
+static uint32_t before(const struct paths *p, uint32_t node, uint64_t site)
+{
+    while (node && p->node[node].call != site)
+        node = p->node[node].parent;
+    return node;
+}
+
+/* One that led here before, and has not returned, leads there again: what recursion does is added up, else there would be as many paths as
+ * it has branches. */
+uint32_t paths_child(struct paths *p, uint32_t parent, uint64_t site)
+{
+    if (p->node[parent].last_call == site)
+        return p->node[parent].last;
+    uint32_t *node = map_put(&p->children, site, parent);
+
+    assert(node);
+    if (*node == 0)
+        *node = before(p, parent, site);
+    if (*node == 0) {
+        p->node = mem_room(p->node, p->nodes, sizeof *p->node);
+        p->node[p->nodes] = (struct path_node){ parent, site, 0, 0 };
+        *node = p->nodes++;
+    }
+    p->node[parent].last_call = site;
+    return p->node[parent].last = *node;
+}
+
+void paths_call(struct path_thread *t, const struct path_call *call)
+{
+    size_t room = (size_t)(t->end - t->call - 1);
+
+    if (t->top + 1 == t->end && room < DEEPEST)
+        make_room(t, 2 * room);
+    t->turn = TURN_CALLS;
+    t->last = t->top + 1;
+    *t->last = *call;
+    if (t->last == t->end)
+        t->lost++;
+    else
+        t->top = t->last;
+}
+
+static void pop(struct path_thread *t)
+{
+    if (t->lost > 0)
+        t->lost--;
+    else if (t->top > t->call)
+        t->top--;
+}
+
+void paths_return(struct path_thread *t)
+{
+    t->turn = TURN_RETURNS;
+    t->last = t->lost ? t->call : t->top;
+    pop(t);
+}
+
+/* Back to the call that returns there; false: there is none. */
+static bool unwind(struct path_thread *t, uint64_t back)
+{
+    for (struct path_call *call = t->top; call > t->call; call--)
+        if (call->back == back) {
+            t->top = call - 1;
+            t->lost = 0;
+            return true;
+        }
+    return false;
+}
+
+/* ---- blocks ---- */
+
+/* A thread does not go on as it was to. */
+static void go_elsewhere(struct path_thread *t, uint64_t addr)
+{
+    if (t->turn == TURN_CALLS && addr == t->last->back)
+        pop(t); /* what it called was not recorded */
+    else if (t->turn == TURN_JUMPS && !t->lost && addr == t->top->back)
+        pop(t); /* its last call was a jump to what was not recorded */
+    else if (t->turn == TURN_RETURNS && addr != t->last->back && !unwind(t, addr) && t->last > t->call)
+        t->top++; /* who called it is not recorded, and calls back again */
+}
+
+uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr)
+{
+    if (t->turn != TURN_ON)
+        go_elsewhere(t, addr);
+    p->lost += t->is_unknown;
+    t->is_unknown = false;
+    return t->top->node;
+}
+
+void paths_leave(struct paths *p, struct path_thread *t, enum path_turn turn, const struct path_call *by)
+{
+    if (turn == TURN_CALLS)
+        paths_call(t, &(struct path_call){ by->site, by->back, paths_child(p, t->top->node, by->site) });
+    else if (turn == TURN_RETURNS)
+        paths_return(t);
+    else
+        t->turn = (uint8_t)turn;
+}
+
+enum path_turn paths_turn(enum peet_class last)
+{
+    switch (last) {
+    case PEET_CL_call:
+    case PEET_CL_call_indirect: return TURN_CALLS;
+    case PEET_CL_return: return TURN_RETURNS;
+    case PEET_CL_jump:
+    case PEET_CL_jump_indirect: return TURN_JUMPS;
+    default: return TURN_ON;
+    }
+}
+
+uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block)
+{
+    const struct peet_block *b = peet_trace_block(p->trace, block->id);
+    const struct peet_insn *last = &b->insn[b->insns - 1];
+    struct path_thread *t = paths_thread(p, thread);
+    uint32_t node = paths_arrive(p, t, block->addr);
+
+    paths_leave(p, t, paths_turn((enum peet_class)last->class),
+                &(struct path_call){ last->addr, last->addr + last->length, 0 });
+    return node;
+}
+
+/* ---- what nobody has seen ---- */
+
+static uint32_t unknown_node(struct paths *p)
+{
+    if (!p->unknown) {
+        p->node = mem_room(p->node, p->nodes, sizeof *p->node);
+        p->node[p->nodes] = (struct path_node){ 0 };
+        p->unknown = p->nodes++;
+    }
+    return p->unknown;
+}
+
+void paths_lose(struct paths *p, uint32_t thread, struct source *source)
+{
+    struct path_thread *t = paths_thread(p, thread);
+    struct source_calls calls;
+    unsigned n = source->kind->calls ? source->kind->calls(source, thread, &calls) : 0;
+    bool is_whole = source->kind->calls && calls.is_whole;
+    uint32_t node = is_whole ? 0 : unknown_node(p);
+
+    t->top = t->call;
+    *t->top = (struct path_call){ .node = node };
+    t->lost = 0;
+    while (n-- > 0) {
+        node = paths_child(p, node, calls.site[n]);
+        paths_call(t, &(struct path_call){ calls.site[n], calls.back[n], node });
+    }
+    t->turn = TURN_LOST;
+    t->is_unknown = !is_whole;
+}
+
+void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most)
+{
+    const struct path_thread *t = thread < p->threads ? p->thread[thread] : NULL;
+    unsigned n = 0;
+
+    for (const struct path_call *call = t ? t->top : NULL; t && call > t->call && n < most; call--)
+        ret[n++] = call->site;
+    if (n < most)
+        ret[n] = 0;
+}
