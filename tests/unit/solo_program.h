@@ -23,6 +23,7 @@ struct program {
     struct peet_writer *w;
     uint32_t block[BLOCKS], loop[LOOPS], event[PEET_EVENT_KINDS], name;
     enum style style[BLOCKS];
+    uint8_t end[BLOCKS]; /* the class of its last instruction */
     unsigned slots[BLOCKS], values[LOOPS];
     uint64_t last[BLOCKS][SLOTS]; /* that it was executed with */
     uint64_t next_insn;           /* blocks stand one behind the other, so that calls return to them */
@@ -124,7 +125,7 @@ static inline void define_block(struct program *p, unsigned number)
         insn[i] = (struct peet_insn){ .addr = p->next_insn, .length = 4, .class = (uint8_t)draw(r, PEET_CL_branch) };
         p->next_insn += 4;
     }
-    insn[b.insns - 1].class = ENDS[number < 4 ? 0 : draw(r, sizeof ENDS)];
+    insn[b.insns - 1].class = p->end[number] = ENDS[number < 4 ? 0 : draw(r, sizeof ENDS)];
     if (style == COMPUTES || style == CHANGES || (style == VARIES && draw(r, 2)))
         random_machine_code(p, &b, compute, effect, style != COMPUTES);
     for (unsigned i = 0; i < b.operands; i++) {
@@ -296,11 +297,29 @@ static inline void put_event(struct program *p, struct peet_stream *s)
     }
 }
 
+/* Blocks that called. */
+struct callers {
+    unsigned block[64], depth;
+};
+
+/* Mostly a block is followed by the one behind it, and one that returns by the one behind its caller. */
+static inline unsigned next_block(struct program *p, unsigned block, struct callers *c)
+{
+    bool is_call = p->end[block] == PEET_CL_call || p->end[block] == PEET_CL_call_indirect;
+
+    if (p->end[block] == PEET_CL_return && c->depth && draw(&p->random, 4))
+        block = c->block[--c->depth];
+    else if (is_call && c->depth < sizeof c->block / sizeof *c->block)
+        c->block[c->depth++] = block;
+    return draw(&p->random, 3) ? (block + 1) % BLOCKS : (unsigned)draw(&p->random, BLOCKS);
+}
+
 static inline void write_thread(struct program *p, uint32_t thread, unsigned threads)
 {
     struct peet_thread t = { .id = thread, .process = 1, .ordinal = thread - 1, .name = "t" };
     struct peet_stream *s;
     struct peet_err err;
+    struct callers callers = { .depth = 0 };
     unsigned block = 0;
 
     if (!CHECK_EQ(peet_stream_open(p->w, &t, &s, &err), 0))
@@ -311,7 +330,7 @@ static inline void write_thread(struct program *p, uint32_t thread, unsigned thr
         uint64_t dice = draw(&p->random, 20);
         if (i % 64 == 63)
             put(s, p->event[PEET_EV_barrier_wait], (uint64_t[]){ HOME + 512, threads });
-        block = draw(&p->random, 3) ? (block + 1) % BLOCKS : (unsigned)draw(&p->random, BLOCKS);
+        block = next_block(p, block, &callers);
         if (dice < 3)
             put_loop(p, s, (unsigned)draw(&p->random, draw(&p->random, 3) ? LOOPS : NEAT));
         else if (dice < 4)
