@@ -31,6 +31,7 @@ static void add_site(struct solo_stretch *x, const struct plan_op *op, uint64_t 
                             .index = op->index,
                             .scale = op->scale,
                             .issued = issued,
+                            .memos = UINT32_C(1) << solo_memo_of(0), /* which is of what none was told of */
                             .part = (uint16_t)(x->parts - 1) };
     x->kinds[op->record.kind]++;
 }

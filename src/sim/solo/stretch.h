@@ -8,7 +8,7 @@
 #include "sim/solo/solo.h"
 
 /* Misses of one level that were alike. */
-enum { SOLO_MEMOS = 8, SOLO_OFFSET_AT = 33 };
+enum { SOLO_MEMOS = 32, SOLO_OFFSET_AT = 33 };
 #define SOLO_MOST_STRIDE INT32_MAX /* of data whose offsets are kept so */
 struct solo_memo {
     uint64_t what; /* 1 + the offset, or 0; to whom the line was lost; whether it was not recent */
@@ -34,7 +34,8 @@ struct solo_site {
     uint64_t since;                    /* its stretch had run so often when that began */
     uint64_t extra;                    /* references besides: of blocks whose references vary, */
     uint64_t version;                  /*   and of which its object is */
-    struct solo_memo memo[SOLO_MEMOS]; /* by a few bits of these */
+    uint32_t memos;                    /* a bit for each memo that may count something */
+    struct solo_memo memo[SOLO_MEMOS]; /* by a few bits of what they are of */
 };
 
 /* References in a row at fixed distances from one base, no farther apart than a line is long. */

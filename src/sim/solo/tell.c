@@ -15,9 +15,11 @@ static void tell_site(struct solo *s, const struct solo_stretch *x, struct solo_
                        references * latency);
     site->since = x->runs;
     site->extra = 0;
-    for (unsigned i = 0; i < SOLO_MEMOS; i++)
-        if (site->memo[i].count)
-            solo_tell_memo(s, site, &site->memo[i]);
+    for (uint32_t left = site->memos; left; left &= left - 1) {
+        struct solo_memo *m = &site->memo[__builtin_ctz(left)];
+        if (m->count)
+            solo_tell_memo(s, site, m);
+    }
 }
 
 /* What was run up to here was on this path. */

@@ -54,11 +54,13 @@ static inline bool solo_memo_offset(const struct solo_site *site, uint64_t base,
 /* A reference that waits as long as all that memos count. */
 static inline void solo_count_memo(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t what)
 {
-    struct solo_memo *memo = &site->memo[solo_memo_of(what)];
+    unsigned number = solo_memo_of(what);
+    struct solo_memo *memo = &site->memo[number];
 
     if (__builtin_expect(memo->what != what, 0)) {
         solo_tell_memo(s, site, memo);
         memo->what = what;
+        site->memos |= UINT32_C(1) << number;
     }
     memo->count++;
     if (__builtin_expect(solo_references(s) >= s->window_end, 0))
