@@ -236,6 +236,44 @@ static void run_loop(struct solo *s, const struct solo_item *it)
     }
 }
 
+/* Where the bases of a stretch are, for whoever makes code of it. */
+static void see_places(const struct solo *s, struct solo_stretch *x)
+{
+    for (unsigned i = 0; i < x->groups; i++) {
+        struct solo_group *g = &x->group[i];
+        g->places |= UINT64_C(1) << (s->src[g->base] + (s->src[g->index] << g->scale)) % 64;
+    }
+}
+
+/* A loop that is long becomes machine code before it is executed at all; where its references will be is seen from some trips. */
+static void foresee(struct solo *s, struct solo_item *it, const uint64_t *slots, const struct peet_names *names)
+{
+    const struct peet_loop *l = it->item->loop;
+    uint64_t insns, references;
+    struct loop_run run;
+    const struct plan_node *n;
+
+    memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
+    words_settle(it->trips, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
+    if (!it->plan
+        || (loop_totals(s->trace->schema, l, s->src + PEET_SRC_SLOT + l->values, &insns, &references)
+            && references < (uint64_t)s->watch.often * SOLO_LONG))
+        return;
+    loop_run_init(&run, it->plan, s->src);
+    for (unsigned i = 0; i < SOLO_FORESEEN && (n = loop_run_next(&run, s->src)); i++) {
+        uint64_t trips = n->kind == PLAN_FLAT ? run.trips : 1;
+        for (unsigned k = 0; k < SOLO_FORESEEN && trips > 0; k++, trips--) {
+            see_places(s, it->node[n - it->plan->node]);
+            if (n->kind == PLAN_FLAT)
+                go_on(s, n->node, 1);
+        }
+        if (trips > 0)
+            go_on(s, n->node, trips);
+    }
+    solo_code_make(s, it);
+    it->executed = s->watch.often;
+}
+
 /* ---- words ---- */
 
 static void take_thread(struct solo *s, uint32_t thread, const struct source_words *w)
@@ -340,6 +378,9 @@ static int run_words(struct solo *s, struct source_words *w, uint64_t limit, str
             return err->code;
         if ((size_t)(w->end - w->word) <= it->slots)
             return err_set(err, PEET_ERR_USAGE, "the words of an item are not whole");
+        const uint64_t *slots = w->word + 1;
+        if (it->kind == SOLO_LOOP && it->executed < s->watch.often && !solo_passes(s))
+            foresee(s, it, slots, w->names);
         if (it->has_code && !solo_passes(s)) {
             uint64_t *next = solo_code_run(s, it, w->word, w->end, limit);
             bool has_run = next != w->word;
@@ -347,7 +388,6 @@ static int run_words(struct solo *s, struct source_words *w, uint64_t limit, str
             if (has_run)
                 continue;
         }
-        const uint64_t *slots = w->word + 1;
         w->word += it->slots + 1;
         if (it->kind > SOLO_MACHINE)
             r = run_other(s, it, slots, w->names, ret, err);

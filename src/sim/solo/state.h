@@ -19,7 +19,11 @@ enum { SOLO_SEEN = 256 }; /* that are told at once */
 enum { SOLO_PATH_BITS = 12, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
 
 /* Machine code, from its beginning (code.c). */
-enum { SOLO_OFTEN = 16 }; /* executions of an item that are worth it */
+enum {
+    SOLO_OFTEN = 16,   /* executions of an item that are worth it, */
+    SOLO_LONG = 256,   /*   references of a loop that are worth as much as one, */
+    SOLO_FORESEEN = 64 /*   and trips that are looked at if they are made first */
+};
 struct solo_code {
     uint8_t *bytes; /* NULL: there can be none */
     size_t used;
