@@ -16,16 +16,21 @@ enum {
     COARSE_BITS = 2, /*   and 4 in others, which need bins for each way */
 };
 
-static inline size_t bin_of(const struct estimate *e, uint64_t time)
+static inline size_t bin_in(size_t bins, unsigned fine, uint64_t time)
 {
-    uint64_t steps = (uint64_t)1 << e->fine;
+    uint64_t steps = (uint64_t)1 << fine;
     size_t bin = (size_t)time;
 
     if (time >= steps) {
-        unsigned doublings = 63 - (unsigned)__builtin_clzll(time) - e->fine;
+        unsigned doublings = 63 - (unsigned)__builtin_clzll(time) - fine;
         bin = (size_t)(doublings * steps + (time >> doublings));
     }
-    return bin < e->bins ? bin : e->bins - 1;
+    return bin < bins ? bin : bins - 1;
+}
+
+static inline size_t bin_of(const struct estimate *e, uint64_t time)
+{
+    return bin_in(e->bins, e->fine, time);
 }
 
 /* ---- references ---- */
@@ -53,9 +58,9 @@ static struct tally *find_tally(struct estimate *e, uint32_t object)
 }
 
 /* What an interval of that length counts. */
-static inline double weight_of(const struct estimate *e, uint64_t interval)
+static inline double weight_of(uint64_t length, uint64_t interval)
 {
-    return interval < e->config.length ? 1 / (double)(e->config.length - interval) : 1;
+    return interval < length ? 1 / (double)(int64_t)(length - interval) : 1;
 }
 
 /* A reference ends intervals: for each j, one in which j other lines of its set were used and its own was not. at: its line's place in the order of
@@ -68,7 +73,7 @@ static void add_intervals(const struct estimate *e, const struct ages *a, const 
 
     for (uint32_t j = 0; j <= at && j < s->known; j++, to += e->bins + 1) {
         uint64_t whole = now - way[j].last;
-        double weight = weight_of(e, whole) * e->times;
+        double weight = weight_of(e->config.length, whole) * e->times;
         to[j ? bin_of(e, before) : 0] += weight;
         to[bin_of(e, whole) + 1] -= weight;
         before = whole;
@@ -170,15 +175,34 @@ static uint32_t order_set(struct estimate *e, uint64_t line, const struct estima
     return at;
 }
 
-/* A line is missed in a set of one way, whose line was used last then. */
-static inline void replace(const struct estimate *e, const struct set *s, struct way *way, struct tally *t,
+/* Sets of one way: what all of them have in common. */
+struct single {
+    struct set *set;
+    struct way *way;
+    uint64_t mask, length;
+    size_t bins;
+    uint32_t sample;
+};
+
+static inline struct single single_of(const struct estimate *e)
+{
+    return (struct single){ e->set, e->way, e->config.sets - 1, e->config.length, e->bins, e->sample };
+}
+
+/* The weight of an interval is added to where it begins, and taken off behind its end. */
+static inline void add_interval(const struct single *x, double *to, uint64_t interval, double weight)
+{
+    to[0] += weight;
+    to[bin_in(x->bins, FINE_BITS, interval) + 1] -= weight;
+}
+
+/* A line is missed in a set whose line was used last then. */
+static inline void replace(const struct single *x, const struct set *s, struct way *way, struct tally *t,
                            const struct way *by, uint64_t last)
 {
     uint64_t whole = by->last - last;
-    double weight = weight_of(e, whole);
 
-    t->ages.dead[0] += weight;
-    t->ages.dead[bin_of(e, whole) + 1] -= weight;
+    add_interval(x, t->ages.dead, whole, weight_of(x->length, whole));
     if (way->filled) {
         t->generations++;
         t->generation += by->last + 1 - way->filled;
@@ -209,7 +233,8 @@ static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32
         return OUTCOME_UNKNOWN;
     }
     uint64_t last = way->line == line ? way->last : c->last(c->context, way->line);
-    replace(e, s, way, t, &(struct way){ line, c->now, c->now + 1, object }, last < c->now ? last : c->now);
+    struct single x = single_of(e);
+    replace(&x, s, way, t, &(struct way){ line, c->now, c->now + 1, object }, last < c->now ? last : c->now);
     return OUTCOME_MISS;
 }
 
@@ -247,15 +272,18 @@ void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock
     e->tally[object].group[s->group - 1].references--;
 }
 
-static inline void see_miss(struct estimate *e, const struct solo_seen *seen, uint64_t last, uint64_t now)
+static inline void see_miss(struct estimate *e, const struct single *x, const struct solo_seen *seen, uint64_t last,
+                            uint64_t now)
 {
     const struct way by = { seen->line, now, now + 1, (uint32_t)seen->what };
-    struct set *s = enter_set(e, seen->line);
-    struct way *way = &e->way[seen->line & (e->config.sets - 1)];
+    struct set *s = &x->set[seen->line & x->mask];
+    struct way *way = &x->way[seen->line & x->mask];
     struct tally *t = tally_of(e, by.object);
 
+    if (__builtin_expect(s->sample != x->sample, 0))
+        enter_set(e, seen->line);
     if (s->known) {
-        replace(e, s, way, t, &by, last < now ? last : now);
+        replace(x, s, way, t, &by, last < now ? last : now);
         return;
     }
     t->misses++; /* what went was no reference's, and belongs to nobody */
@@ -264,30 +292,31 @@ static inline void see_miss(struct estimate *e, const struct solo_seen *seen, ui
     *way = by;
 }
 
-static inline void see_use(struct estimate *e, const struct solo_seen *seen, uint64_t last, uint64_t now)
+static inline void see_use(const struct estimate *e, const struct single *x, const struct solo_seen *seen,
+                           uint64_t last, uint64_t now)
 {
-    const struct set *s = enter_set(e, seen->line);
-    struct way *way = &e->way[seen->line & (e->config.sets - 1)];
+    const struct set *s = &x->set[seen->line & x->mask];
+    struct way *way = &x->way[seen->line & x->mask];
     uint64_t length = now - last, wait = seen->what & ~SOLO_USES;
 
-    if (!s->known || way->line != seen->line || last >= now)
+    if (s->sample != x->sample || !s->known || way->line != seen->line || last >= now)
         return;
-    const struct ages *ages = &e->tally[way->object].ages;
-    double weight = weight_of(e, length) * (length < wait ? (double)wait / (double)length : 1);
-    ages->live[0] += weight;
-    ages->live[bin_of(e, length) + 1] -= weight;
+    double weight = weight_of(x->length, length) * (length < wait ? (double)wait / (double)length : 1);
+    add_interval(x, e->tally[way->object].ages.live, length, weight);
     way->last = now;
 }
 
 void estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from)
 {
-    assert(e->is_open && e->config.ways == 1);
+    const struct single x = single_of(e);
+
+    assert(e->is_open && e->config.ways == 1 && e->fine == FINE_BITS);
     for (size_t i = 0; i < n; i++) {
         uint64_t now = seen[i].number - from, last = seen[i].last > from ? seen[i].last - from : 0;
         if (seen[i].what & SOLO_USES)
-            see_use(e, &seen[i], last, now);
+            see_use(e, &x, &seen[i], last, now);
         else
-            see_miss(e, &seen[i], last, now);
+            see_miss(e, &x, &seen[i], last, now);
     }
 }
 
