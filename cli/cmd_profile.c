@@ -29,6 +29,7 @@ static uint64_t sample_length = DEFAULT_LENGTH, sample_seed = 1;
 static bool is_random, is_steady, is_automatic;
 enum { ROWS = 20, ROWS_OF_PAGE = 100 };
 static uint64_t top = UINT64_MAX; /* not given */
+static uint64_t calls;
 static struct profile_wants wants = { .sort = "stall" };
 
 /* ---- what comes out ---- */
@@ -150,6 +151,7 @@ static int run_subject(struct subject *s, const char *title, const volatile uint
 {
     struct progress progress;
 
+    objects_depth(s->profile->objects, (unsigned)calls);
     progress_init(&progress, stderr, title, 0, "references");
     int r = profile_run(s->profile, stop, &progress, err);
     progress_release(&progress);
@@ -463,6 +465,8 @@ static int run(int operands, char **operand)
     is_automatic = sample && !strcmp(sample, "auto");
     if (is_steady && !is_automatic)
         return usage_error(&cmd_profile, "--steady goes with --sample auto");
+    if (calls >= OBJECT_PATH)
+        return usage_error(&cmd_profile, "--calls: at most %d were expected", OBJECT_PATH - 1);
     if (operands == 0)
         return usage_error(&cmd_profile, "no trace and no program given");
     choose_style();
@@ -499,6 +503,11 @@ static const struct opt options[] = {
       .arg = "NAME",
       .value = &wants.focus,
       .help = "only what has to do with this data object or function" },
+    { .name = "calls",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &calls,
+      .help = "tell blocks of the heap apart by N calls above the one that names them, too (0)" },
     { .name = "source",
       .type = OPT_FLAG,
       .value = &wants.source,

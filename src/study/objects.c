@@ -203,6 +203,32 @@ static void resolve(struct objects *o, uint32_t process, const char *event, cons
         name_by_code(o, process, event, path, ret);
 }
 
+#define FOR_CALLERS " for "
+
+/* Whether an object has that name, and perhaps those of its callers behind it. */
+static bool is_named(const struct object *x, const char *name)
+{
+    size_t n = strlen(name);
+
+    return strncmp(x->base, name, n) == 0 && (x->base[n] == 0 || strncmp(x->base + n, FOR_CALLERS, 5) == 0);
+}
+
+/* Adds who called, if that tells objects apart: as many functions, also those that were inlined. */
+static void name_callers(struct objects *o, uint32_t process, const uint64_t path[OBJECT_PATH], struct allocation *to)
+{
+    struct where_frame frame[WHERE_FRAMES];
+    unsigned named = 0;
+
+    for (unsigned i = to->calls - 1; i < OBJECT_PATH && path[i] && named < o->depth; i++) {
+        size_t frames = where_code(o->where, process, path[i], frame);
+        for (size_t k = i < to->calls; k < frames && named < o->depth; k++, named++) {
+            size_t used = strlen(to->name);
+            snprintf(to->name + used, sizeof to->name - used, "%s%.100s", named ? " < " : FOR_CALLERS,
+                     frame[k].function);
+        }
+    }
+}
+
 /* The object of what is allocated by a path; `old` is taken if it has the same name and type. */
 static uint32_t object_of_path(struct objects *o, uint32_t process, uint32_t event, const uint64_t path[OBJECT_PATH],
                                uint32_t old)
@@ -215,8 +241,9 @@ static uint32_t object_of_path(struct objects *o, uint32_t process, uint32_t eve
     if (*whole)
         return *whole - 1;
     resolve(o, process, peet_event_name(event), path, &a);
-    if (old != NO_OBJECT && strcmp(o->object[old]->base, a.name) == 0 && o->object[old]->facts.type == a.what.type)
+    if (old != NO_OBJECT && is_named(o->object[old], a.name) && o->object[old]->facts.type == a.what.type)
         return old;
+    name_callers(o, process, path, &a);
     unsigned calls = a.calls + o->depth < OBJECT_PATH ? a.calls + o->depth : OBJECT_PATH;
     memcpy(facts.path, path, OBJECT_PATH * sizeof *path);
     uint32_t *known =

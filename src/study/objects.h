@@ -39,7 +39,7 @@ int objects_new(const struct peet_trace *t, struct where *w, struct objects **re
 void objects_free(struct objects *o);
 
 /* Blocks of the heap are told apart by the calls up to the one whose statement names them (a wrapper of malloc does not), and by so many
- * calls above it (0). To be said before the first event. */
+ * calls above it (0), whose functions are then in their names. To be said before the first event. */
 void objects_depth(struct objects *o, unsigned calls);
 
 /* An event of a thread that may change what is where. path: the calls that led to it, by the addresses of their instructions, the

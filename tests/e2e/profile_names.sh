@@ -45,6 +45,22 @@ for level in -O0 -O2; do
         )"
     done
 done
+for level in '-O1 -fno-inline' -O2; do
+    # shellcheck disable=SC2086
+    "$peet" cc -g $level -o "$TMP/for" tests/e2e/subjects/for_whom.c
+    verdict "--calls tells data apart by whom they are made for ($level)" "$(
+        for calls in 0 1 2; do
+            "$peet" profile -m memspy-128k --calls $calls --top 0 --format csv -o "$TMP/csv.$calls" -- "$TMP/for" >/dev/null 2>"$TMP/err" || cat "$TMP/err"
+            column "$TMP/csv.$calls" objects object | grep 'list->value' | sort | paste -sd, >"$TMP/values.$calls"
+            column "$TMP/csv.$calls" summary misses >>"$TMP/misses"
+        done
+        [ "$(cat "$TMP/values.0")" = 'list->value' ] || cat "$TMP/values.0"
+        [ "$(cat "$TMP/values.1")" = 'list->value for customers,list->value for orders' ] || cat "$TMP/values.1"
+        [ "$(cat "$TMP/values.2")" = 'list->value for customers < main,list->value for orders < main' ] || cat "$TMP/values.2"
+        [ "$(sort -u "$TMP/misses" | wc -l)" = 1 ] || cat "$TMP/misses"
+        rm "$TMP/misses"
+    )"
+done
 verdict "a program that was built anew is told, and the profile goes on without its lines" "$(
     "$peet" cc -g -O1 -o "$TMP/own" tests/e2e/subjects/own.c -lpthread
     "$peet" record -o "$TMP/own.peet" -- "$TMP/own" >/dev/null 2>&1

@@ -210,6 +210,7 @@ static struct profile *profile_of(struct peet_trace *t, const struct machine_con
     p->is_slow = way->is_slow;
     p->often = way->often;
     p->stride = way->stride;
+    objects_depth(p->objects, 2);
     if (!CHECK_EQ(profile_run(p, NULL, NULL, &err), 0))
         printf("# %s\n", err.text);
     return p;
