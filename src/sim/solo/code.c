@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 
 #include "sim/solo/code.h"
+#include "sim/solo/tell.h"
 #include "sim/solo/uses.h"
 
 enum { CODE_ROOM = 32 << 20 };
@@ -126,11 +127,20 @@ static void see_trips(struct gen *g, const struct solo_group *of)
     emit_least(e, R9, R10);
 }
 
+/* Whether the base in rax is below where the group's data end. */
+static void compare_base(struct gen *g, const struct solo_stretch *x, const struct solo_group *of)
+{
+    int64_t at = (const char *)of - (const char *)x;
+
+    emit_registers(&g->e, EMIT_LOAD, RDX, RAX);
+    emit_at(&g->e, EMIT_SUB, RDX, RDI, at + (int64_t)offsetof(struct solo_group, low));
+    emit_at(&g->e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
+}
+
 static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
 {
     struct detour *detour = code_detour(g, DETOUR_GROUP, x, of), *elsewhere = detour, *miss = detour;
     const struct solo_level *l = &g->s->level[0];
-    int64_t at = (const char *)of - (const char *)x;
     unsigned shift = g->s->shift;
     struct emit *e = &g->e;
 
@@ -141,10 +151,11 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     if (of == x->group || !have_same_base(of, of - 1))
         code_load_base(g, of);
     if (&x->group[of->owner] == of) {
-        emit_registers(e, EMIT_LOAD, RDX, RAX);
-        emit_at(e, EMIT_SUB, RDX, RDI, at + (int64_t)offsetof(struct solo_group, low));
-        emit_at(e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
-        detour_if(g, detour, IF_NOT_BELOW);
+        struct detour *locate = code_detour(g, DETOUR_LOCATE, x, of);
+        compare_base(g, x, of);
+        detour_if(g, locate, IF_NOT_BELOW);
+        locate->back = e->used;
+        locate->instead = detour;
     }
     find_first(g, of, detour);
     if (g->is_even)
@@ -213,13 +224,30 @@ static void call_group(struct gen *g, const struct detour *detour)
     code_return(g, detour);
 }
 
-static void end_detour(struct gen *g, const struct detour *detour)
+/* Looks up whose data are at the base in rax, and goes on, if that is known then. */
+static void locate(struct gen *g, const struct detour *detour)
+{
+    const struct solo_group *of = detour->group;
+    struct emit *e = &g->e;
+
+    emit_registers(e, EMIT_LOAD, RCX, RAX);
+    emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)detour->stretch);
+    emit_call(e, g->s->code.locate);
+    emit_constant(e, R9, 0);
+    code_load_base(g, of);
+    compare_base(g, detour->stretch, of);
+    emit_jump_if(e, IF_BELOW, detour->back);
+    emit_jump(e, detour->instead->begin);
+}
+
+static void end_detour(struct gen *g, struct detour *detour)
 {
     struct emit *e = &g->e;
     size_t slow = e->used;
 
     if (detour->kind >= DETOUR_STALE)
         call_group(g, detour);
+    detour->begin = e->used;
     for (unsigned i = 0; i < detour->ways; i++)
         emit_here(e, detour->way[i]);
     if (detour->kind == DETOUR_MISS) {
@@ -231,6 +259,8 @@ static void end_detour(struct gen *g, const struct detour *detour)
     } else if (detour->kind == DETOUR_ENTER) {
         emit_call(e, g->s->code.enter[detour->stretch->turn]);
         emit_jump(e, detour->back);
+    } else if (detour->kind == DETOUR_LOCATE) {
+        locate(g, detour);
     } else {
         call_group(g, detour);
     }
@@ -388,6 +418,9 @@ static void make_common(struct gen *g)
     emit_add_constant(e, RSP, FRAME);
     for (unsigned i = sizeof KEPT; i-- > 0;)
         emit_pop(e, KEPT[i]);
+    emit_return(e);
+    c->locate = e->used;
+    make_call(g, (uintptr_t)solo_locate);
     emit_return(e);
     c->group = e->used;
     make_call(g, (uintptr_t)solo_run_group);

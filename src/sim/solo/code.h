@@ -6,7 +6,7 @@
 #include "sim/solo/emit.h"
 #include "sim/solo/state.h"
 
-enum { CODE_GROUPS = 512, CODE_DETOURS = 3 * CODE_GROUPS + LOOP_MAX_NODES, DETOUR_WAYS = 4 };
+enum { CODE_GROUPS = 512, CODE_DETOURS = 4 * CODE_GROUPS + LOOP_MAX_NODES, DETOUR_WAYS = 4 };
 enum { CODE_ENTRY_BITS = 5 };
 _Static_assert(sizeof(struct solo_entry) == 1 << CODE_ENTRY_BITS, "what an entry's number is shifted by");
 
@@ -21,6 +21,7 @@ _Static_assert(sizeof(struct solo_entry) == 1 << CODE_ENTRY_BITS, "what an entry
 /* Behind an item: what does not happen often in it. */
 enum detour_kind {
     DETOUR_ENTER,     /* a stretch is to be entered */
+    DETOUR_LOCATE,    /* a group's base is not where it was: its data are to be looked up */
     DETOUR_GROUP,     /* a group is to be run, of which nothing is known */
     DETOUR_ELSEWHERE, /*   or which is not easy only for where its line is, */
     DETOUR_STALE,     /*   and that is at rcx, and was not used for a while; its number is in rdx */
@@ -31,6 +32,8 @@ struct detour {
     size_t way[DETOUR_WAYS]; /* jumps here, */
     size_t back;             /*   and where it goes on then */
     size_t found;            /*   or, if its line was at rcx */
+    size_t begin;            /* where it is, */
+    struct detour *instead;  /*   and one before it, if it could do nothing */
     struct solo_stretch *stretch;
     const struct solo_group *group;
     uint8_t kind;    /* enum detour_kind */

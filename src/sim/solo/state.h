@@ -28,7 +28,7 @@ struct solo_code {
     uint8_t *bytes; /* NULL: there can be none */
     size_t used;
     struct gen *gen;
-    size_t leave, group, elsewhere, anew, interval, offset, second[2]; /* where that is done, */
+    size_t leave, locate, group, elsewhere, anew, interval, offset, second[2]; /* where that is done, */
     size_t enter[TURN_LOST];                                           /*   and by how a stretch is left */
 };
 
