@@ -196,14 +196,15 @@ void solo_renew(struct solo *s, struct solo_stretch *x)
 
 void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr)
 {
-    uint64_t before = site->data.stride, stride;
+    struct solo_data now;
 
-    tell_site(s, x, site);
-    s->watch.data(s->watch.context, s->thread, site->insn, 0, addr, &site->data);
+    s->watch.data(s->watch.context, s->thread, site->insn, 0, addr, &now);
+    if (!site->has_cell || now.cell != site->data.cell) /* data of one kind come one after the other */
+        tell_site(s, x, site);
+    if (now.stride != site->data.stride) /* a division takes long */
+        site->inverse = now.stride && now.stride <= SOLO_MOST_STRIDE ? UINT64_MAX / now.stride + 1 : 0;
+    site->data = now;
     site->has_cell = true;
-    stride = site->data.stride;
-    if (stride != before) /* a division takes long, and data of one kind come one after the other */
-        site->inverse = stride && stride <= SOLO_MOST_STRIDE ? UINT64_MAX / stride + 1 : 0;
     solo_see_version(s);
 }
 
