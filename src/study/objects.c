@@ -34,7 +34,9 @@ struct later {
 
 struct object {
     struct object_facts facts;
-    const char *base; /* the name without its place */
+    const char *base;     /* the name without its place */
+    uint64_t stride;      /* as in objects_stride, */
+    bool is_stride_known; /*   if somebody has asked */
 };
 
 struct objects {
@@ -44,7 +46,8 @@ struct objects {
     struct arena arena;
     struct object **object;
     uint32_t count;
-    uint64_t version, last_start;
+    struct change_log changes;
+    uint64_t last_start;
     struct blocks blocks;
     struct spans named, areas;
     struct thread_data threads;
@@ -315,14 +318,16 @@ static uint32_t object_of_block(struct objects *o, uint32_t number)
 static void forget(struct objects *o, uint32_t process, uint64_t addr, struct block *ret)
 {
     *ret = (struct block){ .object = NO_OBJECT };
-    if (addr && blocks_take(&o->blocks, process, addr, ret))
-        spans_clear(&o->named, process, ret->start, ret->end);
+    if (!addr || !blocks_take(&o->blocks, process, addr, ret))
+        return;
+    spans_clear(&o->named, process, ret->start, ret->end);
+    change_log_add(&o->changes, ret->start, ret->end);
 }
 
 static void give(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path, uint64_t size,
                  uint32_t old)
 {
-    uint64_t addr = e->arg[0];
+    uint64_t addr = e->arg[0], start, end;
 
     if (!addr || addr + size < addr)
         return;
@@ -336,8 +341,9 @@ static void give(struct objects *o, uint32_t process, const struct peet_event *e
         number = object_of_path(o, process, e->kind, path, old);
         add_blocks(o, number, 1, size);
     }
-    blocks_add(&o->blocks, process, &(struct block){ addr, addr + size, number });
+    blocks_add(&o->blocks, process, &(struct block){ addr, addr + size, number }, &start, &end);
     spans_clear(&o->named, process, addr, addr + size);
+    change_log_add(&o->changes, start, end);
 }
 
 static void resize(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path)
@@ -361,6 +367,7 @@ static void map_memory(struct objects *o, uint32_t process, const struct peet_ev
         add_blocks(o, s.what, 1, e->arg[1]);
     }
     spans_set(&o->areas, &s);
+    change_log_add(&o->changes, s.start, s.end);
 }
 
 static void name_data(struct objects *o, uint32_t process, const struct peet_event *e)
@@ -373,6 +380,7 @@ static void name_data(struct objects *o, uint32_t process, const struct peet_eve
         return;
     o->object[n]->facts.bytes += end - start;
     spans_set(&o->named, &(struct span){ process, n, start, end, start, NULL });
+    change_log_add(&o->changes, start, end);
 }
 
 /* The call that the event itself is, and those above it. The site is where it returns to. */
@@ -406,11 +414,11 @@ void objects_event(struct objects *o, uint32_t process, uint32_t thread, const s
     case PEET_EV_unmap:
         spans_clear(&o->areas, process, e->arg[0], e->arg[0] + e->arg[1]);
         spans_clear(&o->named, process, e->arg[0], e->arg[0] + e->arg[1]);
+        change_log_add(&o->changes, e->arg[0], e->arg[0] + e->arg[1]);
         break;
     case PEET_EV_name_data: name_data(o, process, e); break;
-    default: return;
+    default: break;
     }
-    o->version++;
 }
 
 /* ---- looking up ---- */
@@ -493,7 +501,7 @@ static uint32_t in_area(struct objects *o, uint32_t process, uint64_t addr, uint
                         uint64_t *high)
 {
     if (thread_data_learn(&o->threads, o->trace, o->where, process, addr, insn))
-        o->version++;
+        change_log_add(&o->changes, 0, UINT64_MAX);
     const struct span *own = spans_find(&o->threads.spans, process, addr, low, high);
     if (own)
         return in_thread(o, process, addr, own, low, high);
@@ -544,7 +552,12 @@ uint64_t objects_offset(const struct objects *o, uint32_t process, uint64_t addr
 
 uint64_t objects_stride(struct objects *o, uint32_t number)
 {
-    return where_element_size(o->where, objects_facts(o, number)->type);
+    struct object *x = o->object[number];
+
+    if (!x->is_stride_known)
+        x->stride = where_element_size(o->where, x->facts.type);
+    x->is_stride_known = true;
+    return x->stride;
 }
 
 bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool any, char *ret, size_t room)
@@ -566,9 +579,9 @@ bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool an
     return true;
 }
 
-uint64_t objects_version(const struct objects *o)
+const struct change_log *objects_changes(const struct objects *o)
 {
-    return o->version;
+    return &o->changes;
 }
 
 uint32_t objects_count(const struct objects *o)
@@ -631,7 +644,7 @@ int objects_new(const struct peet_trace *t, struct where *w, struct objects **re
         return err_set(err, PEET_ERR_MEMORY, "no memory for the objects of the program");
     o->trace = t;
     o->where = w;
-    o->version = 1;
+    change_log_add(&o->changes, 0, UINT64_MAX);
     blocks_init(&o->blocks);
     thread_data_init(&o->threads);
     o->paths.value_size = o->variables.value_size = o->locals.value_size = o->texts.value_size = o->uses.value_size =

@@ -7,6 +7,7 @@
 #ifndef STUDY_OBJECTS_H
 #define STUDY_OBJECTS_H
 
+#include "base/change_log.h"
 #include "study/where.h"
 
 enum object_kind {
@@ -48,12 +49,12 @@ void objects_event(struct objects *o, uint32_t process, uint32_t thread, const s
                    const uint64_t path[OBJECT_PATH]);
 
 /* The object of a byte that an instruction refers to. What it is holds for all bytes from *ret_start to before *ret_end, as long as
- * objects_version stays the same; of a stack it holds for instructions of that function. */
+ * nothing changes there (objects_changes); of a stack it holds for instructions of that function. */
 uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint64_t addr, uint64_t insn,
                       uint64_t *ret_start, uint64_t *ret_end);
 
-uint64_t objects_version(const struct objects *o); /* of what is where */
-uint32_t objects_count(const struct objects *o);   /* numbers are below; they never change their meaning */
+const struct change_log *objects_changes(const struct objects *o); /* of what is where */
+uint32_t objects_count(const struct objects *o); /* numbers are below; they never change their meaning */
 const struct object_facts *objects_facts(const struct objects *o, uint32_t number);
 
 /* For a heap block or variable: how far into it a byte is, in the object whose number objects_find gave just now. */

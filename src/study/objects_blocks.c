@@ -121,23 +121,28 @@ static const struct block *overlapping(const struct page *p, const struct block 
     return other && last_byte(other) >= block->start ? other : NULL;
 }
 
-static void clear(struct blocks *b, uint32_t process, const struct block *block)
+static void clear(struct blocks *b, uint32_t process, const struct block *block, uint64_t *ret_start, uint64_t *ret_end)
 {
     const struct block *other;
 
+    *ret_start = block->start;
+    *ret_end = block->end;
     for (int k = 0; k < 2; k++)
         for (uint64_t n = block->start >> SHIFT[k]; n <= last_byte(block) >> SHIFT[k]; n++) {
             struct page *p = map_find(&b->page[k], n, process);
-            while (p && (other = overlapping(p, block)))
+            while (p && (other = overlapping(p, block))) {
+                *ret_start = other->start < *ret_start ? other->start : *ret_start;
+                *ret_end = other->end > *ret_end ? other->end : *ret_end;
                 remove_block(b, process, other);
+            }
         }
 }
 
-void blocks_add(struct blocks *b, uint32_t process, const struct block *block)
+void blocks_add(struct blocks *b, uint32_t process, const struct block *block, uint64_t *ret_start, uint64_t *ret_end)
 {
     int k = class_of(block);
 
-    clear(b, process, block);
+    clear(b, process, block, ret_start, ret_end);
     for (uint64_t n = block->start >> SHIFT[k]; n <= last_byte(block) >> SHIFT[k]; n++) {
         struct page *p = map_put(&b->page[k], n, process);
         if (!p)
@@ -184,16 +189,14 @@ bool blocks_find(const struct blocks *b, uint32_t process, uint64_t addr, struct
         const struct page *p = map_find(&b->page[k], addr >> SHIFT[k], process);
         uint64_t first = addr >> SHIFT[k] << SHIFT[k], last = first + ((uint64_t)1 << SHIFT[k]) - 1;
         uint32_t at = p ? rank(p, addr) : 0;
+        if (at > 0 && addr < p->block[at - 1].end) {
+            *ret = p->block[at - 1];
+            return true;
+        }
         if (k == 0)
             find_bare(b, process, addr >> SHIFT[k], &first, &last);
-        if (at > 0) {
-            const struct block *found = &p->block[at - 1];
-            if (addr < found->end) {
-                *ret = *found;
-                return true;
-            }
-            first = found->end > first ? found->end : first;
-        }
+        if (at > 0)
+            first = p->block[at - 1].end > first ? p->block[at - 1].end : first;
         if (p && at < p->count)
             last = p->block[at].start - 1;
         low = first > low ? first : low;

@@ -21,8 +21,8 @@ struct blocks {
 void blocks_init(struct blocks *b);
 void blocks_release(struct blocks *b);
 
-/* Blocks that overlap it have been freed without anybody telling, and go. */
-void blocks_add(struct blocks *b, uint32_t process, const struct block *block);
+/* Blocks that overlap it have been freed without anybody telling, and go; *ret_start and *ret_end then say where something is another now. */
+void blocks_add(struct blocks *b, uint32_t process, const struct block *block, uint64_t *ret_start, uint64_t *ret_end);
 
 /* The block that begins there; false: there is none. */
 bool blocks_take(struct blocks *b, uint32_t process, uint64_t start, struct block *ret);

@@ -196,6 +196,37 @@ static void compare(uint64_t addr)
     }
 }
 
+/* What was found some time ago, and that nothing has changed there since. */
+static void what_is_remembered_holds_until_it_changes(void)
+{
+    enum { REMEMBERED = 40 };
+    struct {
+        uint64_t start, stop, since;
+        uint32_t object;
+    } known[REMEMBERED] = { 0 };
+    unsigned kept = 0;
+
+    begin();
+    entries = 0;
+    for (int i = 0; i < STEPS; i++) {
+        do_something();
+        for (int k = 0; k < REMEMBERED; k++) {
+            uint64_t start, stop, addr = known[k].start;
+            if (known[k].stop == 0 || change_log_touches(objects_changes(objects), known[k].since, addr, known[k].stop))
+                continue;
+            addr += draw() % (known[k].stop - addr);
+            CHECK_EQ(find(addr, &start, &stop), known[k].object);
+            kept++;
+        }
+        int k = (int)(draw() % REMEMBERED);
+        known[k].object = find(entries && draw() % 2 ? list[draw() % entries].start : draw_address(), &known[k].start,
+                               &known[k].stop);
+        known[k].since = objects_changes(objects)->count;
+    }
+    CHECK(kept > STEPS);
+    end();
+}
+
 static void blocks_are_found_as_in_a_list_of_all(void)
 {
     begin();
@@ -352,9 +383,9 @@ static void stacks_of_threads_are_mapped_without_a_call(void)
     uint64_t start, stop;
 
     begin();
-    uint64_t before = objects_version(objects);
+    uint64_t before = objects_changes(objects)->count;
     event(PEET_EV_map, 0, 0x7f0000000000, 0x800000, 6);
-    CHECK(objects_version(objects) != before);
+    CHECK(objects_changes(objects)->count != before);
     uint32_t n = objects_find(objects, 1, 2, 0x7f0000400000, 0x400110, &start, &stop);
     CHECK_EQ(objects_facts(objects, n)->kind, OBJECT_STACK);
     CHECK_EQ(strncmp(objects_facts(objects, n)->name, "stack of ", 9), 0);
@@ -368,6 +399,7 @@ int main(void)
     make_trace();
     RUN(blocks_are_found_as_in_a_list_of_all);
     RUN(what_has_no_blocks_is_looked_up_once);
+    RUN(what_is_remembered_holds_until_it_changes);
     RUN(spans_are_those_of_the_last_who_came);
     RUN(bytes_have_the_names_of_what_is_there);
     RUN(what_the_program_named_counts_before_all_else);

@@ -80,6 +80,9 @@ static void find_owners(struct solo_stretch *x)
             k++;
         g->owner = k;
         g->span = 0; /* it is to be looked up */
+        struct solo_group *owner = &x->group[k];
+        owner->least = k == i || (int64_t)(g->first - owner->least) < 0 ? g->first : owner->least;
+        owner->most = k == i || (int64_t)(g->last - owner->most) > 0 ? g->last : owner->most;
     }
 }
 

@@ -388,11 +388,8 @@ int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_b
         addr -= o->down && bytes ? bytes - o->size : 0;
         for (uint64_t here; bytes > 0; bytes -= here, addr += here) {
             here = bytes < PEET_MAX_SIZE ? bytes : PEET_MAX_SIZE;
-            const struct solo_data *d = &site->data;
-            if (!site->has_cell || site->version != s->version || addr - d->start >= d->end - d->start) {
+            if (!solo_is_located(s, site, addr))
                 solo_locate_site(s, x, site, addr);
-                site->version = s->version;
-            }
             site->extra++;
             hits += site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
             stall += refer(s, x, site, addr, here, s->time.clock + x->cost + stall);

@@ -42,7 +42,7 @@ int solo_new(const struct machine_config *c, const struct peet_trace *t, const s
     s->length = c->level[0].line;
     s->shift = (uint32_t)__builtin_ctzll(s->length);
     s->number = s->apart = 1;
-    s->version = 1;
+    s->version = w->changes->count;
     s->items.value_size = sizeof(struct solo_item *);
     s->blocks.value_size = sizeof(struct solo_stretch *);
     s->paths.value_size = sizeof(struct solo_path *);

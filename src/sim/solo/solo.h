@@ -11,6 +11,7 @@
 #ifndef SIM_SOLO_SOLO_H
 #define SIM_SOLO_SOLO_H
 
+#include "base/change_log.h"
 #include "format/schema.h"
 #include "map/source.h"
 #include "sim/paths.h"
@@ -41,8 +42,7 @@ struct solo_miss {
 /* Who looks on. Cells and leaves are numbers of its own: what an instruction does to an object; a block on a call path. */
 struct solo_watch {
     void *context;
-    const uint64_t
-        *version; /* becomes another one when other data lie somewhere: at events, and when a cell is asked for */
+    const struct change_log *changes; /* of what is where: at events, and when a cell is asked for */
     /* What a reference by an instruction (SIM_NO_INSN: by library code, for the call that stands at site) is to. */
     void (*data)(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr, struct solo_data *ret);
     /* So many references of a cell, and of these, writes; what is told here is everything but misses. */

@@ -29,7 +29,7 @@ struct solo_code {
     size_t used;
     struct gen *gen;
     size_t leave, locate, group, elsewhere, anew, interval, offset, second[2]; /* where that is done, */
-    size_t enter[TURN_LOST];                                           /*   and by how a stretch is left */
+    size_t enter[TURN_LOST];                                                   /*   and by how a stretch is left */
 };
 
 struct solo_thread {
@@ -57,8 +57,8 @@ struct solo {
     const struct peet_trace *trace;
     struct solo_watch watch;
     struct solo_time time;
-    uint64_t current;          /* thread, path and what is where: a number for each that was */
-    uint64_t version, watched; /* of what is where: here, and in the watcher's eyes */
+    uint64_t current; /* thread, path and what is where: a number for each that was */
+    uint64_t version; /* changes of what is where so far */
     uint32_t node, thread;
     uint32_t shift, levels;
     uint64_t length;          /* of a line */
@@ -218,10 +218,9 @@ static inline void solo_set_easy(struct solo *s)
 /* Perhaps other data lie there now. */
 static inline void solo_see_version(struct solo *s)
 {
-    if (*s->watch.version == s->watched)
+    if (s->watch.changes->count == s->version)
         return;
-    s->watched = *s->watch.version;
-    s->version++;
+    s->version = s->watch.changes->count;
     solo_set_node(s, s->node);
     if (s->easy != SOLO_NONE)
         s->easy = s->current;

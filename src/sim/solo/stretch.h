@@ -32,15 +32,16 @@ struct solo_site {
     struct solo_data data;             /* that it refers to */
     uint64_t inverse;                  /* 2^64 by its stride, if that is not too long, or one byte */
     uint64_t since;                    /* its stretch had run so often when that began */
-    uint64_t extra;                    /* references besides: of blocks whose references vary, */
-    uint64_t version;                  /*   and of which its object is */
+    uint64_t extra;                    /* references besides: of blocks whose references vary */
+    uint64_t located;                  /* after so many changes of what is where its data were where they are */
     uint32_t memos;                    /* a bit for each memo that may count something */
     struct solo_memo memo[SOLO_MEMOS]; /* by a few bits of what they are of */
 };
 
 /* References in a row at fixed distances from one base, no farther apart than a line is long. */
 struct solo_group {
-    uint64_t low, span;   /* while its base is there, no site of a group that has the same leaves its object */
+    uint64_t low, span;   /* while its base is there, no site of a group that has the same leaves its object; */
+    uint64_t least, most; /*   and distances of the first and last byte of all these */
     uint64_t first, last; /* distances of the first and last byte */
     uint64_t places;      /* a bit for each base that it had, modulo 64 */
     uint16_t base, index; /* sources */
@@ -77,7 +78,8 @@ struct solo_path {
 };
 
 struct solo_stretch {
-    uint64_t current;       /* what the sites and leaves hold for */
+    uint64_t current;       /* what the sites and leaves hold for, */
+    uint64_t version;       /*   and after so many changes of what is where */
     uint64_t runs, settled; /* how often; and how often when it came to this path */
     struct solo_path *path; /* NULL: it was not entered */
     uint64_t counted;       /* and how often when they were counted last */

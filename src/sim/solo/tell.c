@@ -177,18 +177,23 @@ void solo_counts(const struct solo *s, struct memory_counts *ret)
     *ret = s->counts;
 }
 
-/* It is to be looked up again which data are referred to. */
-static void forget_data(struct solo_stretch *x)
+/* It is to be looked up again which data are referred to, where that has changed. */
+static void forget_data(const struct solo *s, struct solo_stretch *x)
 {
-    for (unsigned i = 0; i < x->groups; i++)
-        x->group[i].span = 0;
+    for (unsigned i = 0; i < x->groups; i++) {
+        struct solo_group *g = &x->group[i];
+        uint64_t start = g->low + g->least, end = g->low + g->span + g->most;
+        if (g->span && (end <= start || change_log_touches(s->watch.changes, x->version, start, end)))
+            g->span = 0;
+    }
+    x->version = s->version;
 }
 
 /* What the stretch was told is of another path, or of other data. */
 void solo_renew(struct solo *s, struct solo_stretch *x)
 {
-    if (x->current >> 32 != s->version)
-        forget_data(x);
+    if (x->version != s->version)
+        forget_data(s, x);
     if (!x->path || x->path->node != s->node)
         take_path(s, x);
     x->current = s->current;
@@ -205,6 +210,7 @@ void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *
         site->inverse = now.stride && now.stride <= SOLO_MOST_STRIDE ? UINT64_MAX / now.stride + 1 : 0;
     site->data = now;
     site->has_cell = true;
+    site->located = s->watch.changes->count;
     solo_see_version(s);
 }
 
@@ -217,7 +223,7 @@ void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_group *owne
             struct solo_site *site = &x->site[i];
             uint64_t addr = base + (uint64_t)site->disp;
             const struct solo_data *d = &site->data;
-            if (!site->has_cell || owner->span == 0 || addr - d->start >= d->end - d->start)
+            if (!solo_is_located(s, site, addr))
                 solo_locate_site(s, x, site, addr);
             below = addr - d->start < below ? addr - d->start : below;
             above = d->end - addr < above ? d->end - addr : above;
@@ -225,5 +231,5 @@ void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_group *owne
     owner->low = base - below;
     owner->span = below + above ? below + above : UINT64_MAX;
     if (s->version != version)
-        forget_data(x); /* what was looked up before may be something else now */
+        forget_data(s, x); /* what was looked up before may be something else now */
 }

@@ -7,6 +7,14 @@
 
 /* What the stretch was told is of another path, or of other data. */
 void solo_renew(struct solo *s, struct solo_stretch *x);
+/* Whether it is known to which data a site refers there. */
+static inline bool solo_is_located(const struct solo *s, struct solo_site *site, uint64_t addr)
+{
+    const struct solo_data *d = &site->data;
+
+    return site->has_cell && addr - d->start < d->end - d->start
+           && change_log_spares(s->watch.changes, &site->located, d->start, d->end);
+}
 /* The data to which a site refers; and the sites of all groups that have the base of that one. */
 void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr);
 void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_group *owner, uint64_t base);

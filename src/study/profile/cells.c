@@ -74,13 +74,13 @@ static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
     return *number;
 }
 
-static void look_up(struct running *x, const struct source_context *c, uint64_t addr, uint32_t place,
+static void look_up(struct running *x, const struct source_context *c, uint64_t addr, uint64_t insn,
                     struct near_block *ret)
 {
     struct objects *objects = x->p.objects;
 
-    ret->object = objects_find(objects, c->process, c->thread, addr, place_addr(&x->p, place), &ret->start, &ret->end);
-    ret->version = objects_version(objects);
+    ret->object = objects_find(objects, c->process, c->thread, addr, insn, &ret->start, &ret->end);
+    ret->since = objects_changes(objects)->count;
     ret->origin = addr - objects_offset(objects, c->process, addr);
     ret->stride = objects_stride(objects, ret->object);
     if (x->p.stride && objects_facts(objects, ret->object)->kind == OBJECT_NAMED)
@@ -88,28 +88,35 @@ static void look_up(struct running *x, const struct source_context *c, uint64_t 
     ret->process = c->process;
 }
 
-static inline bool is_in(const struct site *s, uint64_t addr, uint64_t version)
+static inline bool is_in(struct site *s, uint64_t addr, const struct change_log *c)
 {
-    return s->cell && addr >= s->start && addr < s->end && s->version == version;
+    return s->cell && addr >= s->start && addr < s->end && change_log_spares(c, &s->since, s->start, s->end);
+}
+
+static inline bool is_near(struct near_block *b, uint32_t process, uint64_t addr, const struct change_log *c)
+{
+    return b->process == process && addr >= b->start && addr < b->end
+           && change_log_spares(c, &b->since, b->start, b->end);
 }
 
 struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
 {
     struct site *s = site_at(x, place);
-    uint64_t version = objects_version(x->p.objects);
+    const struct change_log *changes = objects_changes(x->p.objects);
 
-    if (is_in(s, addr, version))
+    if (is_in(s, addr, changes))
         return s;
     struct site last = *s;
     *s = s[1];
     s[1] = last;
-    if (is_in(s, addr, version))
+    if (is_in(s, addr, changes))
         return s;
     const struct source_context *c = &x->source->context[context];
     struct near_block *near = &x->blocks_near[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - BLOCK_BITS)], other,
                       *found = near;
-    if (near->version != version || near->process != c->process || addr < near->start || addr >= near->end) {
-        look_up(x, c, addr, place, &other);
+    if (!is_near(near, c->process, addr, changes)) {
+        s->insn = s->insn ? s->insn : place_addr(&x->p, place);
+        look_up(x, c, addr, s->insn, &other);
         found = &other;
         enum object_kind kind = objects_facts(x->p.objects, other.object)->kind;
         if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* of others it hangs on who asks */
@@ -119,7 +126,7 @@ struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr,
         s->cell = 1 + cell_number(x, place, found->object);
     s->start = found->start;
     s->end = found->end;
-    s->version = found->version;
+    s->since = found->since;
     s->origin = found->origin;
     s->stride = found->stride;
     return s;

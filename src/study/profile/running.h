@@ -16,7 +16,8 @@ enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS
 
 /* Where a place referred last: as long as it stays there, nothing has to be looked up. */
 struct site {
-    uint64_t start, end, version;
+    uint64_t start, end, since; /* since: that holds since so many changes of what is where */
+    uint64_t insn;              /* address of the place; 0: nobody has asked */
     uint64_t origin,
         stride;    /* where its object begins, and after how many bytes members come again (0: there are none) */
     uint32_t cell; /* 1 + number; 0: it has not referred yet */
@@ -24,7 +25,7 @@ struct site {
 
 /* A block of the heap, or a variable, that was looked up, whoever referred to it. */
 struct near_block {
-    uint64_t start, end, version, origin, stride;
+    uint64_t start, end, since, origin, stride;
     uint32_t process, object;
 };
 
@@ -36,7 +37,6 @@ struct loss {
 struct running {
     struct profile p; /* first, so that one is the other */
     struct source *source;
-    uint64_t version;     /* of the objects */
     struct site *site[2]; /* by instruction, and by call: two of each, the one that it referred to last first */
     uint32_t sites[2];
     struct map cells;              /* uint32_t: number, by place and object */

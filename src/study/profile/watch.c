@@ -9,7 +9,6 @@ static void watch_data(void *context, uint32_t thread, uint32_t insn, uint64_t s
     const struct site *s = profile_site_of(x, thread, addr, insn == SIM_NO_INSN ? profile_call_place(x, site) : insn);
 
     *ret = (struct solo_data){ s->start, s->end, s->origin, s->stride, s->cell - 1 };
-    x->version = objects_version(x->p.objects);
 }
 
 static void watch_refer(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute)
@@ -55,10 +54,7 @@ static uint64_t watch_window(void *context, uint64_t number, uint64_t misses, ui
 
 static void watch_event(void *context, uint32_t thread, const struct peet_event *e)
 {
-    struct running *x = context;
-
     profile_see_event(context, thread, e);
-    x->version = objects_version(x->p.objects);
 }
 
 static bool watch_knows(void *context, struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number)
@@ -120,7 +116,7 @@ struct solo_watch profile_watch(struct running *x)
     bool is_sampled = x->p.sampled != NULL;
 
     return (struct solo_watch){ x,
-                                &x->version,
+                                objects_changes(x->p.objects),
                                 watch_data,
                                 watch_refer,
                                 watch_miss,
