@@ -10,7 +10,8 @@
 #include "base/err.h"
 #include "sim/state.h"
 
-enum { PROGRESS_STEPS = 1 << 12 }; /* of up to a batch each */
+enum { PROGRESS_STEPS = 1 << 12 };                     /* of up to a batch each, */
+enum { WORDS_STEPS = 1 << 4, WORDS_CYCLES = 1 << 26 }; /*   or of words, which may stand for any number of references */
 
 /* ---- making one ---- */
 
@@ -455,6 +456,7 @@ static int go_on_solo(struct sim *s, struct place *p, uint64_t limit, struct pee
     struct solo_time *t = solo_time(s->solo);
     uint64_t references = t->references;
     t->clock = p->clock;
+    limit = limit - p->clock > WORDS_CYCLES ? p->clock + WORDS_CYCLES : limit;
     int r = solo_run(s->solo, c->sched.number, &c->words, end_of_turn(s, p, limit), &c->event, err);
     p->clock = t->clock;
     s->references += t->references - references;
@@ -544,7 +546,7 @@ static int take_turn(struct sim *s, struct place *p, struct progress *progress, 
         limit = s->heap[0]->wake_at;
     do {
         r = go_on(s, p, limit, err);
-        if (++s->steps % PROGRESS_STEPS == 0) {
+        if (++s->steps % (s->solo ? WORDS_STEPS : PROGRESS_STEPS) == 0) {
             if (progress)
                 progress_at(progress, s->references);
             s->is_stopped = s->stop && *s->stop;

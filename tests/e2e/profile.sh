@@ -140,7 +140,7 @@ cat >"$TMP/ends.c" <<'END'
 #include <signal.h>
 #include <string.h>
 
-static volatile long table[4096];
+static volatile long table[1 << 18];
 
 int main(int argc, char **argv)
 {
@@ -148,6 +148,9 @@ int main(int argc, char **argv)
         for (int i = 0; i < 4096; i++)
             table[i]++;
     while (argc > 1 && !strcmp(argv[1], "never"));
+    for (int round = 1; argc > 1 && !strcmp(argv[1], "loops"); round++)
+        for (int i = 0; i < 1 << 18; i++)
+            table[i] += round;
     if (argc > 1 && !strcmp(argv[1], "crash"))
         raise(SIGSEGV);
     return 3;
@@ -167,7 +170,9 @@ verdict "so has one that crashes" "$(
     tells 139
 )"
 verdict "Ctrl-C keeps what was profiled so far" "$(
-    timeout -s INT -k 20 2 "$peet" profile -m memspy-16k -- "$TMP/ends" never >"$TMP/out" 2>"$TMP/err"
-    tells 130
+    for how in never loops; do
+        timeout -s INT -k 20 2 "$peet" profile -m memspy-16k -- "$TMP/ends" $how >"$TMP/out" 2>"$TMP/err"
+        tells 130
+    done
 )"
 exit $status
