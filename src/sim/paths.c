@@ -9,9 +9,11 @@
 
 enum { SHALLOW = 64, DEEPEST = 1 << 14 }; /* calls below are as if their callers made them */
 
-void paths_init(struct paths *p, const struct peet_trace *t)
+void paths_init(struct paths *p, const struct peet_trace *t, uint32_t process)
 {
-    *p = (struct paths){ .trace = t, .children.value_size = sizeof(uint32_t) };
+    *p = (struct paths){
+        .trace = t, .process = process, .entries.value_size = sizeof(uint64_t), .children.value_size = sizeof(uint32_t)
+    };
     p->node = mem_room(NULL, 0, sizeof *p->node);
     p->node[p->nodes++] = (struct path_node){ 0 };
 }
@@ -25,6 +27,7 @@ void paths_release(struct paths *p)
     free(p->thread);
     free(p->node);
     map_release(&p->children);
+    map_release(&p->entries);
     *p = (struct paths){ 0 };
 }
 
@@ -126,23 +129,88 @@ static bool unwind(struct path_thread *t, uint64_t back)
     return false;
 }
 
+/* ---- functions ---- */
+
+/* The name of a function, whose part that is executed seldom may be elsewhere, under another one; 0: nothing is known. */
+static size_t name_length(const struct peet_symbol *s)
+{
+    const char *cold = s ? strstr(s->name, ".cold") : NULL;
+
+    return !s ? 0 : cold ? (size_t)(cold - s->name) : strlen(s->name);
+}
+
+static bool is_cold(const struct peet_symbol *s)
+{
+    return s->name[name_length(s)] != 0;
+}
+
+static bool is_same(const struct peet_symbol *a, const struct peet_symbol *b)
+{
+    size_t n = name_length(a);
+
+    return n > 0 && n == name_length(b) && memcmp(a->name, b->name, n) == 0;
+}
+
+static const struct peet_symbol *function_at(const struct paths *p, uint64_t addr)
+{
+    return p->trace ? peet_trace_symbol(p->trace, p->process, addr) : NULL;
+}
+
+/* A function begins with the first of its blocks, which is executed before all others. */
+static void learn_entries(struct paths *p)
+{
+    for (uint32_t items = peet_trace_items(p->trace); p->items < items; p->items++) {
+        const struct peet_block *b = peet_trace_block(p->trace, p->items);
+        const struct peet_symbol *s = b && b->insns ? function_at(p, b->insn[0].addr) : NULL;
+        uint64_t *entry = s ? map_put(&p->entries, s->addr, 0) : NULL;
+        if (entry && (*entry == 0 || b->insn[0].addr < *entry))
+            *entry = b->insn[0].addr;
+    }
+}
+
+bool paths_is_entry(struct paths *p, uint64_t addr)
+{
+    const struct peet_symbol *s = function_at(p, addr);
+
+    if (!s || is_cold(s))
+        return !s;
+    learn_entries(p);
+    const uint64_t *entry = map_find(&p->entries, s->addr, 0);
+    return !entry || addr <= *entry;
+}
+
+/* Into the middle of a function: to the innermost call that it has made, if there is one. */
+static void go_back_into(const struct paths *p, struct path_thread *t, uint64_t addr)
+{
+    const struct peet_symbol *there = function_at(p, addr);
+
+    for (struct path_call *call = t->top; call > t->call; call--)
+        if (is_same(there, function_at(p, call->site))) {
+            t->top = call - 1;
+            t->lost = 0;
+            return;
+        }
+}
+
 /* ---- blocks ---- */
 
 /* A thread does not go on as it was to. */
-static void go_elsewhere(struct path_thread *t, uint64_t addr)
+static void go_elsewhere(const struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
 {
     if (t->turn == TURN_CALLS && addr == t->last->back)
         pop(t); /* what it called was not recorded */
+    else if (t->turn == TURN_CALLS && !is_entry)
+        go_back_into(p, t, addr);
     else if (t->turn == TURN_JUMPS && !t->lost && addr == t->top->back)
         pop(t); /* its last call was a jump to what was not recorded */
     else if (t->turn == TURN_RETURNS && addr != t->last->back && !unwind(t, addr) && t->last > t->call)
         t->top++; /* who called it is not recorded, and calls back again */
 }
 
-uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr)
+uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
 {
     if (t->turn != TURN_ON)
-        go_elsewhere(t, addr);
+        go_elsewhere(p, t, addr, is_entry);
     p->lost += t->is_unknown;
     t->is_unknown = false;
     return t->top->node;
@@ -175,7 +243,8 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
     const struct peet_block *b = peet_trace_block(p->trace, block->id);
     const struct peet_insn *last = &b->insn[b->insns - 1];
     struct path_thread *t = paths_thread(p, thread);
-    uint32_t node = paths_arrive(p, t, block->addr);
+    bool is_call = t->turn == TURN_CALLS && block->addr != t->last->back;
+    uint32_t node = paths_arrive(p, t, block->addr, !is_call || paths_is_entry(p, block->addr));
 
     paths_leave(p, t, paths_turn((enum peet_class)last->class),
                 &(struct path_call){ last->addr, last->addr + last->length, 0 });

@@ -2,7 +2,8 @@
 /* Call paths: how each thread got to where it is, as a tree of calls that all threads share.
  *
  * Streams say which blocks end in a call or a return, and which block came next. Calls into code that was not recorded return at once; call-backs out
- * of it are called from the call that led there; longjmp and exceptions go back to the call whose return address comes next. Where a stream has left out
+ * of it are called from the call that led there. Where a call leads into the middle of a function that has called, longjmp or an exception has gone back there: to the
+ * innermost call that this function has made. Where a stream has left out
  * what a thread called, its source may find its calls on its stack. Else its path begins again, at a node of which nobody knows how it was reached. */
 #ifndef SIM_PATHS_H
 #define SIM_PATHS_H
@@ -37,7 +38,10 @@ struct path_thread {
 };
 
 struct paths {
-    const struct peet_trace *trace;
+    const struct peet_trace *trace; /* NULL: of functions nothing is known */
+    uint32_t process;               /* whose functions these are */
+    uint32_t items;                 /* those below have been looked at: */
+    struct map entries;             /* uint64_t: the first block of a function, by where that begins */
     struct path_node *node;
     uint32_t nodes;
     struct map children; /* uint32_t: node, by call and parent */
@@ -47,16 +51,17 @@ struct paths {
     uint32_t threads;
 };
 
-void paths_init(struct paths *p, const struct peet_trace *t);
+void paths_init(struct paths *p, const struct peet_trace *t, uint32_t process);
 void paths_release(struct paths *p);
 struct path_thread *paths_thread(struct paths *p, uint32_t thread);
 
 /* A thread executes a block: the node of the path on which it does. */
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block);
 
-/* The same for who knows where the block begins, and how it is left: by the call that stands there and returns there, say. Of a block that goes on where one
- * begins that does so, too, nobody has to tell. */
-uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr); /* the node */
+/* The same for who knows where the block begins, whether a function begins there, and how it is left: by the call that stands there and returns there, say. Of a
+ * block that goes on where one begins that does so, too, nobody has to tell. */
+bool paths_is_entry(struct paths *p, uint64_t addr);
+uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry); /* the node */
 void paths_leave(struct paths *p, struct path_thread *t, enum path_turn turn, const struct path_call *by);
 enum path_turn paths_turn(enum peet_class last); /* by a block's last instruction */
 

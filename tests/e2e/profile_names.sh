@@ -61,6 +61,18 @@ for level in '-O1 -fno-inline' -O2; do
         rm "$TMP/misses"
     )"
 done
+for level in -O0 -O2; do
+    "$peet" c++ -g $level -o "$TMP/back" tests/e2e/subjects/goes_back.cc
+    "$peet" record -o "$TMP/back.peet" -- "$TMP/back" >/dev/null 2>&1
+    verdict "what is called behind an exception or longjmp is called from where that led ($level)" "$(
+        for subject in "-- $TMP/back" "$TMP/back.peet"; do
+            # shellcheck disable=SC2086
+            "$peet" profile -m memspy-16k --stacks "$TMP/stacks" $subject >"$TMP/out" 2>"$TMP/err" || cat "$TMP/err"
+            awk '/;work/ && !/^main;after;work/ || /;main|;leap.*;fall|;fall.*;leap/' "$TMP/stacks"
+            awk '/^main;after;work [0-9]/ { n = $2 } END { if (n < 40000) print "work has " n " cycles" }' "$TMP/stacks"
+        done
+    )"
+done
 verdict "a program that was built anew is told, and the profile goes on without its lines" "$(
     "$peet" cc -g -O1 -o "$TMP/own" tests/e2e/subjects/own.c -lpthread
     "$peet" record -o "$TMP/own.peet" -- "$TMP/own" >/dev/null 2>&1

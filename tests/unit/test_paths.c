@@ -13,7 +13,7 @@ static struct path_thread *thread;
 /* A block at that address whose last instruction is of a class: its node. */
 static uint32_t block(uint64_t addr, enum peet_class class)
 {
-    uint32_t node = paths_arrive(&paths, thread, addr);
+    uint32_t node = paths_arrive(&paths, thread, addr, true);
 
     paths_leave(&paths, thread, paths_turn(class), &(struct path_call){ addr, addr + LENGTH, 0 });
     return node;
@@ -21,7 +21,7 @@ static uint32_t block(uint64_t addr, enum peet_class class)
 
 static void begin(void)
 {
-    paths_init(&paths, NULL);
+    paths_init(&paths, NULL, 0);
     thread = paths_thread(&paths, 0);
 }
 
@@ -116,7 +116,7 @@ static void follow(struct follower *f, uint64_t addr, enum path_turn turn)
 {
     if (turn == TURN_ON && f->thread->turn == TURN_ON)
         return;
-    f->node = paths_arrive(&f->paths, f->thread, addr);
+    f->node = paths_arrive(&f->paths, f->thread, addr, true);
     paths_leave(&f->paths, f->thread, turn, &(struct path_call){ addr, addr + LENGTH, 0 });
 }
 
@@ -129,7 +129,7 @@ static void blocks_that_go_on_as_they_were_to_need_not_be_told(void)
     unsigned depth = 0;
 
     begin();
-    paths_init(&f.paths, NULL);
+    paths_init(&f.paths, NULL, 0);
     f.thread = paths_thread(&f.paths, 0);
     for (unsigned i = 0; i < STEPS; i++) {
         enum peet_class class = CLASSES[draw(&random, 5)];

@@ -63,6 +63,8 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
     emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
     leave_if(g, hard, IF_EQUAL);
+    emit_compare_byte(e, RDI, RSP, STRETCH_AT(is_entry), false);
+    leave_if(g, hard, IF_EQUAL);
     emit_here(e, moved);
     emit_at(e, EMIT_LOAD, RDX, RBX, AT(version));
     emit_shift(e, RDX, true, 32);

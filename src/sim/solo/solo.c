@@ -126,7 +126,7 @@ void solo_enter(struct solo *s, struct solo_stretch *x)
     bool turns = x->turn | s->calls->turn;
 
     if (turns)
-        solo_set_node(s, paths_arrive(s->watch.paths, s->calls, x->addr));
+        solo_set_node(s, paths_arrive(s->watch.paths, s->calls, x->addr, x->is_entry));
     if (__builtin_expect(x->current != s->current, 0))
         solo_renew(s, x);
     if (turns)
@@ -152,7 +152,7 @@ static void refer_all(struct solo *s, struct solo_stretch *x)
 static void pass_stretch(struct solo *s, struct solo_stretch *x)
 {
     if (x->turn | s->calls->turn) {
-        solo_set_node(s, paths_arrive(s->watch.paths, s->calls, x->addr));
+        solo_set_node(s, paths_arrive(s->watch.paths, s->calls, x->addr, x->is_entry));
         paths_leave(s->watch.paths, s->calls, x->turn, &x->call);
         solo_set_easy(s);
     }

@@ -91,7 +91,8 @@ struct solo_stretch {
     bool has_code;
     uint8_t turn;          /* enum path_turn: how it is left, */
     struct path_call call; /*   and by which call */
-    uint64_t addr;         /* where it begins */
+    uint64_t addr;         /* where it begins, */
+    bool is_entry;         /*   as a function does */
     uint32_t number;
     struct solo_site *site;
     struct solo_part *part;

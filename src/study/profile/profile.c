@@ -50,7 +50,7 @@ int profile_new(const struct machine_config *machine, struct source *source, str
         recent_init(&x->recent[i], own_lines(machine));
     members_init(&p->members);
     p->window_length = FIRST_WINDOW;
-    paths_init(&p->paths, p->trace);
+    paths_init(&p->paths, p->trace, p->process);
     if ((r = where_open(p->trace, &p->where, err)) < 0 || (r = objects_new(p->trace, p->where, &p->objects, err)) < 0) {
         profile_free(p);
         *ret = NULL;
