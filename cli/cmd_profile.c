@@ -458,20 +458,51 @@ static bool is_trace(const char *name)
     return end && !strcmp(end, ".peet");
 }
 
+/* Options that would do nothing. */
+static int check_options(bool is_diff)
+{
+    const char *const written[] = { output, callgrind, stacks, trace_path };
+
+    if (is_steady && !is_automatic)
+        return usage_error(&cmd_profile, "--steady goes with --sample auto");
+    if (!sample && (is_random || sample_length != DEFAULT_LENGTH))
+        return usage_error(&cmd_profile, "--%s goes with --sample", is_random ? "random" : "length");
+    if (is_diff && (callgrind || stacks || trace_path))
+        return usage_error(&cmd_profile, "--%s is not for diff", callgrind ? "callgrind" : stacks ? "stacks" : "trace");
+    if (calls >= OBJECT_PATH)
+        return usage_error(&cmd_profile, "--calls: at most %d were expected", OBJECT_PATH - 1);
+    for (size_t i = 0; i < sizeof written / sizeof *written && !inside_here(); i++)
+        if (written[i] && subject_check_output(written[i]) != EXIT_OK)
+            return EXIT_FAILED;
+    return EXIT_OK;
+}
+
+/* What is given: one trace, two, or a program. */
+static int check_operands(int operands, char **operand, bool is_diff)
+{
+    if (operands == 0)
+        return usage_error(&cmd_profile, "no trace and no program given");
+    if (is_diff && operands != 3)
+        return usage_error(&cmd_profile, "diff takes two traces (a program of that name is ./diff)");
+    if (operands > 1 && is_trace(operand[0]))
+        return usage_error(&cmd_profile, "one trace was expected; 'peet profile diff' compares two");
+    if (trace_path && (is_diff || is_trace(operand[0])))
+        return usage_error(&cmd_profile, "--trace is for programs that run");
+    return EXIT_OK;
+}
+
 static int run(int operands, char **operand)
 {
     int code;
 
+    bool is_diff = operands > 0 && !strcmp(operand[0], "diff");
+
     is_automatic = sample && !strcmp(sample, "auto");
-    if (is_steady && !is_automatic)
-        return usage_error(&cmd_profile, "--steady goes with --sample auto");
-    if (calls >= OBJECT_PATH)
-        return usage_error(&cmd_profile, "--calls: at most %d were expected", OBJECT_PATH - 1);
-    if (operands == 0)
-        return usage_error(&cmd_profile, "no trace and no program given");
+    if ((code = check_operands(operands, operand, is_diff)) != EXIT_OK || (code = check_options(is_diff)) != EXIT_OK)
+        return code;
     choose_style();
     wants.top = top != UINT64_MAX ? top : is_page() ? ROWS_OF_PAGE : ROWS;
-    if (operands == 3 && !strcmp(operand[0], "diff") && is_trace(operand[1]) && is_trace(operand[2])) {
+    if (is_diff) {
         code = compare(operand + 1);
     } else if (subject_is_program(operands, operand[0])) {
         operand[operands] = NULL;                    /* argv has room: it held the verb, at least */

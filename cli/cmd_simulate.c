@@ -212,6 +212,8 @@ static int run(int operands, char **operand)
 
     if (operands == 0)
         return usage_error(&cmd_simulate, "no trace and no program given");
+    if (output && !inside_here() && subject_check_output(output) != EXIT_OK)
+        return EXIT_FAILED;
     if (subject_is_program(operands, operand[0])) {
         operand[operands] = NULL; /* argv has room: it held the verb, at least */
         int status = inside_here() ? run_here(inside_here(), operand) : run_all(NULL, operand);

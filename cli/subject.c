@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/subject.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +22,21 @@ bool subject_is_program(int operands, const char *name)
     if (stat(name, &st) == 0)
         return S_ISREG(st.st_mode) && access(name, X_OK) == 0;
     return strcmp(name, "-") != 0 && !(end && !strcmp(end, ".peet"));
+}
+
+int subject_check_output(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? mem_format("%.*s", (int)(slash - path + 1), path) : mem_string(".");
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+    int r = !strcmp(path, "-") ? 0 : exists ? access(path, W_OK) : access(folder, W_OK | X_OK);
+
+    free(folder);
+    if (r == 0 && !(exists && S_ISDIR(st.st_mode)))
+        return EXIT_OK;
+    complain("%s: cannot be written: %s", path, strerror(r == 0 ? EISDIR : errno));
+    return EXIT_FAILED;
 }
 
 int subject_exit_code(int status)

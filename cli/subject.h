@@ -16,6 +16,9 @@ enum { EXIT_STOPPED = 128 + SIGINT };
  * a trace. */
 bool subject_is_program(int operands, const char *name);
 
+/* Whether a file can be written, before much is done for it; if not, that is told. Nothing is changed. */
+int subject_check_output(const char *path);
+
 /* The status of a process as a shell tells it. */
 int subject_exit_code(int status);
 

@@ -104,4 +104,23 @@ verdict "--focus shows what is called so, or has it in its name" "$(
     profile --focus nonsense >"$TMP/out" 2>&1
     head -n 1 "$TMP/out" | grep -q "No data object and no function has 'nonsense' in its name" || head -n 1 "$TMP/out"
 )"
+says() { # STATUS TEXT ARGUMENT…
+    local want=$1 text=$2 is=0
+    shift 2
+    "$peet" profile "$@" >"$TMP/out" 2>"$TMP/err" || is=$?
+    [ $is = "$want" ] || echo "$*: status $is"
+    [ -s "$TMP/out" ] && echo "$*: something was done"
+    grep -q -e "$text" "$TMP/err" || { echo "$*: not told:"; cat "$TMP/err"; }
+}
+verdict "what cannot be done is told before anything is done" "$(
+    says 2 'diff takes two traces' diff "$TMP/a.peet"
+    says 2 "'peet profile diff' compares two" "$TMP/a.peet" "$TMP/a.peet"
+    says 2 '--length goes with --sample' --length 1000 "$TMP/a.peet"
+    says 2 '--random goes with --sample' --random "$TMP/a.peet"
+    says 2 '--stacks is not for diff' --stacks "$TMP/s" diff "$TMP/a.peet" "$TMP/a.peet"
+    says 2 '--trace is for programs' --trace "$TMP/b.peet" "$TMP/a.peet"
+    says 2 '--calls: at most 15' --calls 16 "$TMP/a.peet"
+    says 3 'nowhere/x: cannot be written: No such file' --stacks "$TMP/nowhere/x" -- "$PEET_BUILD/workloads/peet/fft" -m 4
+    says 3 'cannot be written: Is a directory' -o "$TMP" "$TMP/a.peet"
+)"
 exit $status
