@@ -368,7 +368,7 @@ $(B)/lib/peet/libpeet-omp-static.a: $(filter %/omp.o,$(RT_STATIC_O)) $(B)/obj/wr
 
 # Whatever the runtime defines and is not called peet_… it stands in front of.
 $(B)/obj/wrap.names: $(RT_O)
-	$(Q)nm --defined-only --extern-only $^ | awk '$$2 == "W" && $$3 !~ /^peet_/ { print $$3, "__wrap_" $$3 }' >$@
+	$(Q)nm --defined-only --extern-only $^ | awk '$$2 == "W" && $$3 !~ /^(peet_|dlclose$$)/ { print $$3, "__wrap_" $$3 }' >$@
 $(B)/lib/peet/wrap: $(B)/obj/wrap.names
 	@mkdir -p $(@D)
 	$(Q)sed 's/ .*//; s/^/--wrap=/' $< >$@

@@ -3,8 +3,10 @@
  *
  * exec tells the recorder of its end before it tries; when it fails, that is taken back. vfork is fork: a child that runs
  * in the memory of its parent would write into its stream. exit needs no wrapper, see core.c. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <stdarg.h>
 #include <sys/syscall.h>
 
@@ -33,6 +35,57 @@ static void *map(void *at, size_t size, int protection, int flags, int fd, off_t
         RT_EVENT(map, site, RT_ADDR(p), size, protection_of(protection));
     return p;
 }
+
+#ifndef RT_STATIC /* where libraries are not loaded */
+
+/* Where libraries are. */
+struct places {
+    unsigned count;
+    struct {
+        uintptr_t start, end;
+    } at[256];
+};
+
+static int add_place(struct dl_phdr_info *info, size_t size, void *user)
+{
+    struct places *p = user;
+    uintptr_t start = UINTPTR_MAX, end = 0, page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+    (void)size;
+    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *h = &info->dlpi_phdr[i];
+        uintptr_t from = info->dlpi_addr + h->p_vaddr;
+        if (h->p_type != PT_LOAD)
+            continue;
+        start = from < start ? from : start;
+        end = from + h->p_memsz > end ? from + h->p_memsz : end;
+    }
+    if (start < end) {
+        p->at[p->count].start = start & -page;
+        p->at[p->count++].end = (end + page - 1) & -page;
+    }
+    return p->count == sizeof p->at / sizeof *p->at;
+}
+
+/* What the code of a library has said is read while it is there, and nothing else comes to where it was: who reads on knows code by its address. */
+RT_WRAPPER int dlclose(void *library)
+{
+    int (*real)(void *);
+    struct places places = { .count = 0 };
+
+    *(void **)&real = dlsym(RTLD_NEXT, "dlclose");
+    if (!peet_rt_on)
+        return real(library);
+    dl_iterate_phdr(add_place, &places);
+    peet_rt_drain();
+    int r = real(library);
+    for (unsigned i = 0; i < places.count; i++) /* it fails where a library still is */
+        peet_rt_call(SYS_mmap, (long)places.at[i].start, (long)(places.at[i].end - places.at[i].start), PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    return r;
+}
+
+#endif
 
 RT_WRAPPER void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
