@@ -47,6 +47,7 @@ struct objects {
     struct object **object;
     uint32_t count;
     struct change_log changes;
+    size_t modules; /* of the trace that are known here */
     uint64_t last_start;
     struct blocks blocks;
     struct spans named, areas;
@@ -497,11 +498,17 @@ static uint32_t in_thread(struct objects *o, uint32_t process, uint64_t addr, co
     return object_of_text(o, OBJECT_THREAD_LOCAL, process, "other data of threads");
 }
 
+static void add_modules(struct objects *o);
+
 static uint32_t in_area(struct objects *o, uint32_t process, uint64_t addr, uint64_t insn, uint64_t *low,
                         uint64_t *high)
 {
     if (thread_data_learn(&o->threads, o->trace, o->where, process, addr, insn))
         change_log_add(&o->changes, 0, UINT64_MAX);
+    if (peet_trace_module(o->trace, o->modules)) { /* a library was loaded */
+        add_modules(o);
+        change_log_add(&o->changes, 0, UINT64_MAX);
+    }
     const struct span *own = spans_find(&o->threads.spans, process, addr, low, high);
     if (own)
         return in_thread(o, process, addr, own, low, high);
@@ -600,7 +607,7 @@ void objects_depth(struct objects *o, unsigned calls)
     o->depth = calls;
 }
 
-/* ---- what was there when the recording began ---- */
+/* ---- what was there when the recording began, and what is loaded ---- */
 
 static void add_ranges(struct objects *o)
 {
@@ -621,7 +628,7 @@ static void add_modules(struct objects *o)
 {
     const struct peet_module *m;
 
-    for (size_t i = 0; (m = peet_trace_module(o->trace, i)); i++)
+    for (; (m = peet_trace_module(o->trace, o->modules)); o->modules++)
         for (uint32_t k = 0; k < m->segments; k++) {
             const struct peet_segment *s = &m->segment[k];
             const char *slash = strrchr(m->path, '/');

@@ -32,6 +32,23 @@ static void add_segments(struct where *w, struct where_module *m)
     }
 }
 
+/* Those that are new: a program that runs may load more. */
+static void see_modules(struct where *w)
+{
+    const struct peet_module *m;
+    size_t before = w->segments;
+
+    while ((m = peet_trace_module(w->trace, w->modules))) {
+        struct where_module *x = mem_alloc(1, sizeof *x);
+        x->module = m;
+        w->module = mem_room(w->module, w->modules, sizeof(struct where_module *));
+        w->module[w->modules++] = x;
+        add_segments(w, x);
+    }
+    if (w->segments > before)
+        qsort(w->segment, w->segments, sizeof *w->segment, compare_segments);
+}
+
 int where_open(const struct peet_trace *t, struct where **ret, struct peet_err *err)
 {
     struct where *w = calloc(1, sizeof *w);
@@ -45,17 +62,7 @@ int where_open(const struct peet_trace *t, struct where **ret, struct peet_err *
     w->types.value_size = sizeof(struct where_type);
     w->sources.value_size = sizeof(struct where_source *);
     elf_version(EV_CURRENT);
-    size_t n = 0;
-    while (peet_trace_module(t, n))
-        n++;
-    w->module = mem_alloc(n + 1, sizeof *w->module);
-    w->modules = n;
-    for (size_t i = 0; i < n; i++) {
-        w->module[i].module = peet_trace_module(t, i);
-        add_segments(w, &w->module[i]);
-    }
-    if (w->segments)
-        qsort(w->segment, w->segments, sizeof *w->segment, compare_segments);
+    see_modules(w);
     *ret = w;
     return 0;
 }
@@ -75,8 +82,10 @@ void where_free(struct where *w)
             free((*s)->bare);
             free((*s)->line);
         }
-    for (size_t i = 0; i < w->modules; i++)
-        where_module_release(&w->module[i]);
+    for (size_t i = 0; i < w->modules; i++) {
+        where_module_release(w->module[i]);
+        free(w->module[i]);
+    }
     free(w->module);
     free(w->segment);
     free(w->problem);
@@ -95,6 +104,7 @@ void where_free(struct where *w)
 
 struct where_module *where_module_at(struct where *w, uint32_t process, uint64_t addr)
 {
+    see_modules(w);
     size_t low = 0, high = w->segments;
 
     while (low < high) {
@@ -260,8 +270,8 @@ static struct where_module *program_of(struct where *w, uint32_t process)
     for (size_t i = 0; (p = peet_trace_process(w->trace, i)) && p->id != process; i++)
         ;
     for (size_t i = 0; p && !m && i < w->modules; i++)
-        if (w->module[i].module->process == process && strcmp(w->module[i].module->path, p->program) == 0)
-            m = &w->module[i];
+        if (w->module[i]->module->process == process && strcmp(w->module[i]->module->path, p->program) == 0)
+            m = w->module[i];
     if (m)
         where_module_list(w, m);
     return m;
@@ -298,7 +308,7 @@ static void find_problems(struct where *w)
 {
     w->looked_for_problems = true;
     for (size_t i = 0; i < w->modules; i++) {
-        const struct peet_module *m = w->module[i].module;
+        const struct peet_module *m = w->module[i]->module;
         char text[600];
         if (!where_module_is_anew(m))
             continue;

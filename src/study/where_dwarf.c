@@ -171,9 +171,9 @@ bool where_is_open(struct where *w, uint32_t process, uint64_t addr)
     const struct where_module *m = where_module_at(w, process, addr);
     size_t first = 0;
 
-    while (first < w->modules && w->module[first].module->process != process)
+    while (first < w->modules && w->module[first]->module->process != process)
         first++;
-    return !m || m->opened || m == &w->module[first];
+    return !m || m->opened || m == w->module[first];
 }
 
 void where_module_open(struct where *w, struct where_module *m)

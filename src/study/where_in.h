@@ -73,7 +73,7 @@ struct where_source {
 struct where {
     const struct peet_trace *trace;
     struct arena arena;
-    struct where_module *module;
+    struct where_module **module;
     size_t modules;
     struct where_segment *segment; /* rising by process and start */
     size_t segments;

@@ -42,7 +42,7 @@ static char *find_file(struct where *w, const char *path, size_t *ret_size)
     char *text = read_file(path, ret_size);
 
     for (size_t i = 0; !text && i < w->modules; i++) {
-        const char *program = w->module[i].module->path, *end = strrchr(program, '/');
+        const char *program = w->module[i]->module->path, *end = strrchr(program, '/');
         if (!end)
             continue;
         char *beside = mem_format("%.*s/%s", (int)(end - program), program, name);
