@@ -73,6 +73,26 @@ for level in -O0 -O2; do
         done
     )"
 done
+"$peet" cc -g -O1 -shared -fPIC -DTABLE=first -o "$TMP/first.so" tests/e2e/subjects/plugins.c
+"$peet" cc -g -O1 -shared -fPIC -DTABLE=second -o "$TMP/second.so" tests/e2e/subjects/plugins.c
+"$peet" cc -g -O1 -o "$TMP/plugins" tests/e2e/subjects/plugins.c
+verdict "libraries that a program loads and lets go again have names" "$(
+    run=("$TMP/plugins" "$TMP/first.so" "$TMP/second.so")
+    "${run[@]}" >"$TMP/alone"
+    "$peet" record -o "$TMP/plugins.peet" -- "${run[@]}" >"$TMP/recorded" 2>"$TMP/err" || cat "$TMP/err"
+    cmp "$TMP/alone" "$TMP/recorded"
+    "$peet" profile -m memspy-16k --top 0 --format csv "$TMP/plugins.peet" >"$TMP/csv.0" 2>"$TMP/err" || cat "$TMP/err"
+    "$peet" profile -m memspy-16k --top 0 --format csv -o "$TMP/csv.1" -- "${run[@]}" >"$TMP/running" 2>"$TMP/err" || cat "$TMP/err"
+    cmp "$TMP/alone" "$TMP/running"
+    for csv in "$TMP/csv.0" "$TMP/csv.1"; do
+        for name in first second; do # each was somewhere else each time, and has 5 times as many loads and stores
+            awk -F, -v name="$name" '$1 == "table" { delete at; for (i = 1; i <= NF; i++) at[$i] = i }
+                $1 == "objects" && $at["object"] ~ "^" name { sum += $at["references"] }
+                END { if (sum < 300000 || sum > 620000) print name " has " sum + 0 " references" }' "$csv"
+        done
+        column "$csv" lines place | grep -q '^plugins\.c:' || echo "no lines of the library"
+    done
+)"
 verdict "a program that was built anew is told, and the profile goes on without its lines" "$(
     "$peet" cc -g -O1 -o "$TMP/own" tests/e2e/subjects/own.c -lpthread
     "$peet" record -o "$TMP/own.peet" -- "$TMP/own" >/dev/null 2>&1
