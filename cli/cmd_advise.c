@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/progress.h"
 #include "cli/subject.h"
@@ -53,11 +54,51 @@ static void add_table(struct result *r, const struct advice *here)
         100 * ADVICE_MEDIUM_RATE, 100 * ADVICE_HIGH_RATE, ADVICE_MODERATE_SIZE / 1000000, ADVICE_MANY_SIZE / 1000000);
 }
 
+/* A word as a shell takes it. */
+static void put_word(FILE *out, const char *word)
+{
+    const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=+@%-";
+
+    if (*word && word[strspn(word, plain)] == 0) {
+        fprintf(out, " %s", word);
+        return;
+    }
+    fputs(" '", out);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (char[]){ *word, 0 }, out);
+    fputc('\'', out);
+}
+
+/* The command that does so, on the same machine; to be freed. */
+static char *make_command(const char *path, uint64_t length)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (!out)
+        return NULL;
+    fputs("peet profile -m", out);
+    put_word(out, machine);
+    for (size_t i = 0; i < settings.count; i++) {
+        fputs(" --set", out);
+        put_word(out, settings.item[i]);
+    }
+    if (cpus) {
+        fputs(" --cpus", out);
+        put_word(out, cpus);
+    }
+    if (length >= LEAST_LENGTH)
+        fprintf(out, " --sample 1/%d --length %" PRIu64 "k", MOST_PART, length / 1000);
+    put_word(out, path);
+    fclose(out);
+    return text;
+}
+
 static int show(const char *path, uint64_t references, uint64_t looked_at, double rate)
 {
     struct advice a = advice_for(rate, references);
     struct result r = { 0 };
-    char command[512];
     struct peet_err err;
 
     result_title(&r, path);
@@ -70,12 +111,9 @@ static int show(const char *path, uint64_t references, uint64_t looked_at, doubl
     table_real(t, rate);
     table_text(t, a.text);
     uint64_t most = references / LOOK_SAMPLES / MOST_PART, length = a.length < most ? a.length : most;
-    if (length >= LEAST_LENGTH)
-        snprintf(command, sizeof command, "peet profile -m %s --sample 1/%d --length %" PRIu64 "k %s", machine,
-                 MOST_PART, length / 1000, path);
-    else
-        snprintf(command, sizeof command, "peet profile -m %s %s", machine, path);
-    table_text(t, command);
+    char *command = make_command(path, length);
+    table_text(t, command ? command : "");
+    free(command);
     add_table(&r, &a);
     int code = view_show(format, &r, stdout, &err) < 0 ? fail(&err) : EXIT_OK;
     result_release(&r);

@@ -451,13 +451,6 @@ static int profile_program(char **program)
     return code;
 }
 
-static bool is_trace(const char *name)
-{
-    const char *end = strrchr(name, '.');
-
-    return end && !strcmp(end, ".peet");
-}
-
 /* Options that would do nothing. */
 static int check_options(bool is_diff)
 {
@@ -484,9 +477,9 @@ static int check_operands(int operands, char **operand, bool is_diff)
         return usage_error(&cmd_profile, "no trace and no program given");
     if (is_diff && operands != 3)
         return usage_error(&cmd_profile, "diff takes two traces (a program of that name is ./diff)");
-    if (operands > 1 && is_trace(operand[0]))
+    if (operands > 1 && subject_is_trace(operand[0]))
         return usage_error(&cmd_profile, "one trace was expected; 'peet profile diff' compares two");
-    if (trace_path && (is_diff || is_trace(operand[0])))
+    if (trace_path && (is_diff || subject_is_trace(operand[0])))
         return usage_error(&cmd_profile, "--trace is for programs that run");
     return EXIT_OK;
 }

@@ -212,6 +212,8 @@ static int run(int operands, char **operand)
 
     if (operands == 0)
         return usage_error(&cmd_simulate, "no trace and no program given");
+    if (operands > 1 && subject_is_trace(operand[0]))
+        return usage_error(&cmd_simulate, "one trace was expected");
     if (output && !inside_here() && subject_check_output(output) != EXIT_OK)
         return EXIT_FAILED;
     if (subject_is_program(operands, operand[0])) {
@@ -303,7 +305,7 @@ static const char *const examples[] = {
     "the speed-up that more processors of another machine would bring",
     "peet simulate --seeds 10 --cpus 1,2,4,8 mp3d.peet",
     "the speed-up as the mean of ten schedules, with an interval of confidence",
-    "peet simulate --set cache.l1.bytes=16K --set coherence.protocol=msi fft.peet",
+    "peet simulate --set cache.l1.bytes=24K --set coherence.protocol=msi fft.peet",
     "the first machine with other caches",
     "peet simulate --remap padded.rules falseshare.peet",
     "as if elements of an array were farther apart: spread heap:wl_alloc every 8 to 64",

@@ -12,16 +12,22 @@
 #include "cli/cli.h"
 #include "peet/trace.h"
 
+bool subject_is_trace(const char *name)
+{
+    const char *end = strrchr(name, '.');
+
+    return end && !strcmp(end, ".peet");
+}
+
 bool subject_is_program(int operands, const char *name)
 {
     struct stat st;
-    const char *end = strrchr(name, '.');
 
     if (operands > 1)
         return true;
     if (stat(name, &st) == 0)
         return S_ISREG(st.st_mode) && access(name, X_OK) == 0;
-    return strcmp(name, "-") != 0 && !(end && !strcmp(end, ".peet"));
+    return strcmp(name, "-") != 0 && !subject_is_trace(name);
 }
 
 int subject_check_output(const char *path)

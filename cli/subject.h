@@ -16,6 +16,8 @@ enum { EXIT_STOPPED = 128 + SIGINT };
  * a trace. */
 bool subject_is_program(int operands, const char *name);
 
+bool subject_is_trace(const char *name); /* it is called so */
+
 /* Whether a file can be written, before much is done for it; if not, that is told. Nothing is changed. */
 int subject_check_output(const char *path);
 

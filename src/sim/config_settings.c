@@ -246,6 +246,8 @@ int setting_unknown(const char *path, struct peet_err *err)
     join_members(&members, all, sizeof all);
     if (is_whole)
         return err_set(err, PEET_ERR_USAGE, "%s: a group; say which of it: %s", until, all);
+    if (!strcmp(until, "base"))
+        return err_set(err, PEET_ERR_USAGE, "base: for files of machines alone; say by --machine which one it is");
     const char *near = opt_nearest(until + (group ? group + 1 : 0), members.count, member_name, &members);
     if (near)
         return err_set(err, PEET_ERR_USAGE, "%s: no such setting; did you mean '%s'?", until, near);

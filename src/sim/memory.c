@@ -7,7 +7,6 @@
 #include "sim/near.h"
 
 enum { SHARED_CLEAN = 1, SHARED_DIRTY = 2 }; /* of a line in a shared level */
-enum { PAGE_SHIFT = 12 };
 
 /* ---- lines and states ---- */
 
@@ -66,7 +65,7 @@ static void change_state(struct memory *m, unsigned cpu, uint64_t line, unsigned
 
 static unsigned home_of(struct memory *m, unsigned cpu, uint64_t line)
 {
-    uint64_t page = line << m->cpu[0].level[0].shift >> PAGE_SHIFT;
+    uint64_t page = line << m->cpu[0].level[0].shift >> m->page_shift;
 
     if (!m->has_directory)
         return 0;

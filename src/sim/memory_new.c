@@ -74,6 +74,7 @@ int memory_new(const struct machine_config *config, struct memory **ret, struct 
     if (!m)
         return err_set(err, PEET_ERR_MEMORY, "no memory for a machine");
     m->config = *config;
+    m->page_shift = config->tlb.page ? (unsigned)__builtin_ctz(config->tlb.page) : 12;
     m->protocol = config->protocol;
     m->cpus = config->cpus;
     while (m->levels < CONFIG_LEVELS && config->level[m->levels].bytes)

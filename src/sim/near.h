@@ -48,7 +48,7 @@ struct memory {
     struct machine_config config;
     const struct protocol *protocol;
     unsigned cpus, levels, private_levels;
-    unsigned word_shift;
+    unsigned word_shift, page_shift;
     bool has_directory;
     bool goes_through; /* all private levels let writes through: memory has them all, and nothing is written back */
     uint8_t silent[CACHE_STATES]; /* the state behind a write that nobody sees; 0: others have to see it */

@@ -329,7 +329,7 @@ void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enu
 {
     uint32_t line = s->config.level[0].bytes ? s->config.level[0].line : 64;
 
-    for (uint64_t done = 0, here; done < size; done += here) {
+    for (uint64_t done = 0, here; done < size && !s->is_stopped; done += here) {
         here = line - ((addr + done) & (line - 1));
         here = here < size - done ? here : size - done;
         if (s->remap && here > 8) /* elements may go to different places */
@@ -338,6 +338,7 @@ void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enu
         sim_refer(s, p,
                   &(struct peet_record){
                       .addr = addr + done, .id = SIM_NO_INSN, .size = (uint32_t)here & 0xffffff, .kind = kind });
+        s->is_stopped = s->stop && *s->stop; /* a range may be as long as memory */
     }
 }
 

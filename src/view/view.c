@@ -90,13 +90,24 @@ int view_show_in(const char *name, const struct result *r, const struct view_sty
 
 int view_save(const char *name, const struct result *r, const char *path, struct peet_err *err)
 {
-    FILE *out = fopen(path, "w");
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = fopen(path, "w"), *all = out ? open_memstream(&text, &bytes) : NULL;
 
-    if (!out)
-        return err_sys(err, errno, "%s", path);
-    int code = view_show_in(name, r, &(struct view_style){ 0 }, out, err);
+    if (!all) {
+        int reason = errno;
+        if (out)
+            fclose(out);
+        return err_sys(err, reason, "%s", path);
+    }
+    setvbuf(out, NULL, _IONBF, 0); /* so that what goes wrong is known at once */
+    int code = view_show_in(name, r, &(struct view_style){ 0 }, all, err);
+    fclose(all);
+    if (code == 0 && fwrite(text, 1, bytes, out) != bytes)
+        code = err_sys(err, errno, "%s: cannot write the result", path);
     if (fclose(out) && code == 0)
-        return err_sys(err, errno, "%s: cannot write the result", path);
+        code = err_sys(err, errno, "%s: cannot write the result", path);
+    free(text);
     return code;
 }
 

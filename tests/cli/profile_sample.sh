@@ -86,6 +86,13 @@ verdict 'advise finds the place of a trace in Table 7' "$(
     grep -q '^table,high,"profile, without sampling (here)"' "$dir/few.csv" || cat "$dir/few.csv"
     grep -q '^table,high,"profile, without sampling","profile, with sampling (here)"' "$dir/moderate.csv" || cat "$dir/moderate.csv"
 )"
+cp "$dir/a.peet" "$dir/it's one.peet"
+verdict 'the command that advise shows can be run' "$(
+    "$peet" advise -m memspy-16k --set fabric.memory=30 --cpus 1 --format csv "$dir/it's one.peet" 2>/dev/null | sed -n 's/^advice,.*,//p' >"$dir/command"
+    grep -q -e '--set fabric.memory=30 --cpus 1' "$dir/command" || cat "$dir/command"
+    PATH=${peet%/*}:$PATH bash -c "$(cat "$dir/command")" >"$dir/out" 2>&1 || cat "$dir/out"
+    grep -q 'of the time waits for' "$dir/out" || cat "$dir/out"
+)"
 "$peet" advise >"$dir/out" 2>&1
 verdict 'advise without a trace says so' "$([ $? = 2 ] && grep -q 'no trace given' "$dir/out" || cat "$dir/out")"
 exit $status

@@ -14,7 +14,12 @@
 
 #include "sim/memory.h"
 
-enum { SLOW_CPUS = 8, SLOW_PAGE = 4096 };
+enum { SLOW_CPUS = 8 };
+
+static inline uint64_t slow_page(const struct machine_config *c)
+{
+    return c->tlb.page ? c->tlb.page : 4096;
+}
 
 /* A place for a line. Its times stay when the line goes, and matter to plru then. */
 struct slow_line {
@@ -210,7 +215,7 @@ static inline struct slow_memory *slow_new(const struct machine_config *config, 
     m->word = m->line / 64 > 4 ? m->line / 64 : 4;
     m->view = calloc(m->lines * m->cpus, sizeof *m->view);
     m->written = calloc(bytes / m->word * m->cpus, sizeof *m->written);
-    m->home = calloc(bytes / SLOW_PAGE + 2, sizeof *m->home);
+    m->home = calloc(bytes / slow_page(config) + 2, sizeof *m->home);
     m->config.fabric.cpus = m->cpus;
     m->config.fabric.line = (uint32_t)m->line;
     assert(m->view && m->written && m->home && fabric_init(&m->fabric, config->fabric_kind, &m->config.fabric) == 0);
@@ -326,8 +331,8 @@ static inline uint32_t slow_give(struct slow_memory *m, unsigned cpu, uint64_t l
 
 static inline unsigned slow_home(struct slow_memory *m, unsigned cpu, uint64_t line)
 {
-    uint64_t page = line * m->line / SLOW_PAGE;
-    unsigned *home = &m->home[page - m->first_line * m->line / SLOW_PAGE];
+    uint64_t size = slow_page(&m->config), page = line * m->line / size;
+    unsigned *home = &m->home[page - m->first_line * m->line / size];
 
     if (!m->config.fabric_kind->has_directory)
         return 0;
