@@ -406,10 +406,15 @@ static int next(struct source *source, uint32_t context, uint64_t reply, struct 
     struct lane *l = lane_of(s, context);
     int r;
 
+    if (l->has_ended) { /* behind its last gap; it may be asked again, for something else */
+        l->has_ended = false;
+        return 0;
+    }
     for (;;) {
         if (l->at == l->part.count) {
             r = refill(s, context, l, &reply, err);
-            if (r == 0 && l->has_gap)
+            l->has_ended = r == 0 && l->has_gap;
+            if (l->has_ended)
                 return tell_gap(l, ret);
             if (r <= 0)
                 return r;

@@ -25,6 +25,7 @@ struct lane {                         /* a thread */
     struct peet_event *event; /* of the copy */
     size_t event_room, events;
     bool is_on, has_gap;
+    bool has_ended;             /* and this has not been told */
     uint64_t now;               /* references so far */
     uint64_t period, from, end; /* of the window that is open, or comes next */
     uint64_t gap_instructions, gap_references;

@@ -203,7 +203,7 @@ static void go_elsewhere(const struct paths *p, struct path_thread *t, uint64_t 
         go_back_into(p, t, addr);
     else if (t->turn == TURN_JUMPS && !t->lost && addr == t->top->back)
         pop(t); /* its last call was a jump to what was not recorded */
-    else if (t->turn == TURN_RETURNS && addr != t->last->back && !unwind(t, addr) && t->last > t->call)
+    else if (t->turn == TURN_RETURNS && t->last > t->call && addr != t->last->back && !unwind(t, addr))
         t->top++; /* who called it is not recorded, and calls back again */
 }
 

@@ -461,10 +461,12 @@ static int go_on_solo(struct sim *s, struct place *p, uint64_t limit, struct pee
     int r = solo_run(s->solo, c->sched.number, &c->words, end_of_turn(s, p, limit), &c->event, err);
     p->clock = t->clock;
     s->references += t->references - references;
-    if (r > 0)
+    if (r > 0) {
         meet_event(s, p, &c->event);
-    else if (r == 0)
+        solo_see_used(s->solo, c->sched.number, &c->words);
+    } else if (r == 0) {
         see_quantum(s, p);
+    }
     return r < 0 ? r : 0;
 }
 

@@ -36,12 +36,12 @@ void blocks_release(struct blocks *b)
 }
 
 /* A small page has its first block, or has lost its last one. */
-static void take_page(struct blocks *b, uint32_t process, uint64_t number)
+static void take_page(struct blocks *b, uint32_t process, uint64_t number, bool is_taken)
 {
-    uint64_t *bits = map_put(&b->taken, number / 64, process);
+    uint64_t *bits = map_put(&b->taken, number / 64, process), bit = UINT64_C(1) << number % 64;
 
     if (bits)
-        *bits ^= UINT64_C(1) << number % 64;
+        *bits = is_taken ? *bits | bit : *bits & ~bit;
 }
 
 /* A block without bytes is known at its address all the same. */
@@ -108,7 +108,7 @@ static void remove_block(struct blocks *b, uint32_t process, const struct block 
             continue;
         page_remove(p, old.start);
         if (k == 0 && p->count == 0)
-            take_page(b, process, n);
+            take_page(b, process, n, false);
     }
 }
 
@@ -149,7 +149,7 @@ void blocks_add(struct blocks *b, uint32_t process, const struct block *block, u
             continue;
         page_add(p, block);
         if (k == 0 && p->count == 1)
-            take_page(b, process, n);
+            take_page(b, process, n, true);
     }
 }
 

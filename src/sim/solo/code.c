@@ -105,7 +105,7 @@ static void find_first(struct gen *g, const struct solo_group *of, struct detour
 
 int64_t code_step(const struct gen *g, const struct solo_group *of)
 {
-    return g->step[of->base] + (int64_t)((uint64_t)g->step[of->index] << of->scale);
+    return (int64_t)((uint64_t)g->step[of->base] + ((uint64_t)g->step[of->index] << of->scale));
 }
 
 /* r9: at most in how many more trips the group, whose first address is in rdx, stays on its line. */

@@ -66,8 +66,7 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_compare_byte(e, RDI, RSP, STRETCH_AT(is_entry), false);
     leave_if(g, hard, IF_EQUAL);
     emit_here(e, moved);
-    emit_at(e, EMIT_LOAD, RDX, RBX, AT(version));
-    emit_shift(e, RDX, true, 32);
+    emit_at(e, EMIT_LOAD, RDX, RBX, AT(base));
     emit_memory(e, false, EMIT_LOAD, RCX, RCX, RSP, CALL_AT(node));
     emit_memory(e, false, EMIT_STORE, RCX, RBX, RSP, AT(node));
     emit_registers(e, EMIT_OR, RDX, RCX);

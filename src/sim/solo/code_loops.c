@@ -50,8 +50,8 @@ static bool goes_evenly(struct gen *g, const struct peet_loop_node *n, const str
         g->step[PEET_SRC_SLOT + a->dst] += a->add;
     }
     for (unsigned i = 0; i < x->groups; i++) {
-        int64_t step = code_step(g, &x->group[i]), size = step < 0 ? -step : step;
-        if ((uint64_t)size > g->s->length / 4 || !code_is_power((uint64_t)size))
+        uint64_t step = (uint64_t)code_step(g, &x->group[i]), size = step >> 63 ? -step : step;
+        if (size > g->s->length / 4 || !code_is_power(size))
             return false;
     }
     return !g->s->watch.use; /* a sample wants to know when lines were used last */

@@ -98,7 +98,8 @@ static struct newcomer count(struct gen *g, const struct solo_stretch *x, const 
     see_window(g, site - x->site, slow);
     emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
     emit_registers(e, EMIT_OR, R8, R8);
-    struct newcomer new = { emit_jump_if(e, IF_EQUAL, slow), e->used };
+    size_t way = emit_jump_if(e, IF_EQUAL, slow);
+    struct newcomer new = { way, e->used };
     emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(use));
     compare_recent(g);
     emit_constant(e, R11, (uintptr_t)site);

@@ -29,13 +29,14 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
                                  struct solo_miss *m)
 {
     struct solo_outcome all = { .cause = MISS_KINDS };
-    uint64_t first = addr >> s->shift, last = (addr + (size ? size : 1) - 1) >> s->shift;
+    uint64_t first = addr >> s->shift, more = ((addr & (s->length - 1)) + (size ? size : 1) - 1) >> s->shift;
     bool known = false, unknown = false;
 
-    for (uint64_t line = first; line <= last; line++) {
+    for (uint64_t k = 0; k <= more; k++) {
+        uint64_t line = (first + k) & (UINT64_MAX >> s->shift); /* behind the last one comes the first */
         struct solo_line *l = solo_line_at(&s->lines, line);
-        if (line == first) {
-            m->was_recent = (first != last || is_replaced(s, l)) && solo_is_recent(s, l); /* of others nobody asks */
+        if (k == 0) {
+            m->was_recent = (more || is_replaced(s, l)) && solo_is_recent(s, l); /* of others nobody asks */
             m->by = solo_lost_to(l);
         }
         if (__builtin_expect(s->watch.use != NULL, 0) && solo_was_here(l) && !is_replaced(s, l))
@@ -53,7 +54,7 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
                                                                      : all.cause;
         all.is_upgrade |= o.is_upgrade;
     }
-    s->apart += last - first;
+    s->apart += more;
     m->is_unknown = unknown && !known;
     return all;
 }

@@ -88,6 +88,16 @@ void solo_turn(struct solo *s)
     set_border(s);
 }
 
+void solo_see_used(struct solo *s, uint32_t thread, struct source_words *w)
+{
+    if (!w->turn || !(w->used || w->passed))
+        return;
+    s->words = w;
+    s->thread = thread;
+    s->mark = solo_references(s);
+    solo_turn(s);
+}
+
 void solo_end_words(struct solo *s)
 {
     if (s->words->turn)

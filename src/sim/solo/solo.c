@@ -148,8 +148,8 @@ static void refer_all(struct solo *s, struct solo_stretch *x)
     x->runs++;
 }
 
-/* A run that nobody looks at; calls are followed. */
-static void pass_stretch(struct solo *s, struct solo_stretch *x)
+/* Of a run that nobody looks at: calls. */
+static void follow(struct solo *s, struct solo_stretch *x)
 {
     if (x->turn | s->calls->turn) {
         solo_set_node(s, paths_arrive(s->watch.paths, s->calls, x->addr, x->is_entry));
@@ -157,6 +157,11 @@ static void pass_stretch(struct solo *s, struct solo_stretch *x)
         solo_set_easy(s);
     }
     s->last = x;
+}
+
+static void pass_stretch(struct solo *s, struct solo_stretch *x)
+{
+    follow(s, x);
     solo_pass(s, x->is_varying ? 0 : x->sites);
 }
 
@@ -197,6 +202,7 @@ static void run_flat(struct solo *s, struct solo_stretch *x, const struct plan_n
     while (trips > 0) {
         uint64_t now = solo_passes(s) ? solo_trips_now(s, x, trips) : 1;
         if (solo_passes(s)) {
+            follow(s, x);
             solo_pass(s, now * x->sites);
         } else {
             solo_enter(s, x);
@@ -289,6 +295,9 @@ static void take_thread(struct solo *s, uint32_t thread, const struct source_wor
     if (w->registers)
         memcpy(t->register_, w->registers, sizeof t->register_);
     memcpy(s->src + PEET_SRC_REGISTER, t->register_, sizeof t->register_);
+    uint32_t process = s->watch.source->context[thread].process;
+    s->moves += process != s->process;
+    s->process = process;
     s->thread = thread;
     s->calls = paths_thread(s->watch.paths, thread);
     s->last = t->last;

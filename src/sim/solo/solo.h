@@ -51,7 +51,8 @@ struct solo_watch {
     /* So many misses, and how long they waited, since it was called last, in the window of time that it told then. Returns the number of the reference with
      * which the window ends that this one is in. */
     uint64_t (*window)(void *context, uint64_t number, uint64_t misses, uint64_t stall);
-    struct paths *paths; /* on which threads are; their nodes are those of leaves */
+    struct paths *paths;         /* on which threads are; their nodes are those of leaves */
+    const struct source *source; /* of whose threads some may be of other processes */
     /* An event, before anything comes of it. */
     void (*event)(void *context, uint32_t thread, const struct peet_event *e);
     uint32_t (*leaf)(void *context, uint32_t node, uint32_t block);
@@ -82,6 +83,9 @@ int solo_run(struct solo *s, uint32_t thread, struct source_words *w, uint64_t l
              struct peet_err *err);
 
 void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e); /* the watcher is told */
+
+/* Behind an event: of the words' references, library code may have made some, and another window may begin. */
+void solo_see_used(struct solo *s, uint32_t thread, struct source_words *w);
 
 /* A reference of library code; or of a lock, of which nobody is told. Returns how long it took. */
 uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site, uint64_t issue);

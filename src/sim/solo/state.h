@@ -57,8 +57,10 @@ struct solo {
     const struct peet_trace *trace;
     struct solo_watch watch;
     struct solo_time time;
-    uint64_t current; /* thread, path and what is where: a number for each that was */
-    uint64_t version; /* changes of what is where so far */
+    uint64_t current;        /* path, process and what is where: a number for each that was; */
+    uint64_t base;           /*   of that, all but the path */
+    uint64_t version;        /* changes of what is where so far, */
+    uint32_t process, moves; /*   in that process; and how often it became another one */
     uint32_t node, thread;
     uint32_t shift, levels;
     uint64_t length;          /* of a line */
@@ -207,7 +209,8 @@ void solo_join_groups(struct solo *s, struct solo_stretch *x);
 static inline void solo_set_node(struct solo *s, uint32_t node)
 {
     s->node = node;
-    s->current = s->version << 32 | node;
+    s->base = (s->version + s->moves) << 32;
+    s->current = s->base | node;
 }
 /* The last block was left. */
 static inline void solo_set_easy(struct solo *s)

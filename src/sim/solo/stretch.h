@@ -79,7 +79,8 @@ struct solo_path {
 
 struct solo_stretch {
     uint64_t current;       /* what the sites and leaves hold for, */
-    uint64_t version;       /*   and after so many changes of what is where */
+    uint64_t version;       /*   and after so many changes of what is where, */
+    uint32_t moves;         /*   and of the process */
     uint64_t runs, settled; /* how often; and how often when it came to this path */
     struct solo_path *path; /* NULL: it was not entered */
     uint64_t counted;       /* and how often when they were counted last */

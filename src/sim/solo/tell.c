@@ -177,7 +177,17 @@ void solo_counts(const struct solo *s, struct memory_counts *ret)
     *ret = s->counts;
 }
 
-/* It is to be looked up again which data are referred to, where that has changed. */
+/* It is to be looked up again which data are referred to: all of them, */
+static void forget_all(const struct solo *s, struct solo_stretch *x)
+{
+    for (unsigned i = 0; i < x->groups; i++)
+        x->group[i].span = 0;
+    for (unsigned i = 0; i < x->sites; i++)
+        x->site[i].located = 0;
+    x->moves = s->moves;
+}
+
+/*   or where that has changed. */
 static void forget_data(const struct solo *s, struct solo_stretch *x)
 {
     for (unsigned i = 0; i < x->groups; i++) {
@@ -192,6 +202,8 @@ static void forget_data(const struct solo *s, struct solo_stretch *x)
 /* What the stretch was told is of another path, or of other data. */
 void solo_renew(struct solo *s, struct solo_stretch *x)
 {
+    if (x->moves != s->moves)
+        forget_all(s, x);
     if (x->version != s->version)
         forget_data(s, x);
     if (!x->path || x->path->node != s->node)

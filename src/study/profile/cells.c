@@ -88,9 +88,10 @@ static void look_up(struct running *x, const struct source_context *c, uint64_t 
     ret->process = c->process;
 }
 
-static inline bool is_in(struct site *s, uint64_t addr, const struct change_log *c)
+static inline bool is_in(struct site *s, uint32_t process, uint64_t addr, const struct change_log *c)
 {
-    return s->cell && addr >= s->start && addr < s->end && change_log_spares(c, &s->since, s->start, s->end);
+    return s->cell && s->process == process && addr >= s->start && addr < s->end
+           && change_log_spares(c, &s->since, s->start, s->end);
 }
 
 static inline bool is_near(struct near_block *b, uint32_t process, uint64_t addr, const struct change_log *c)
@@ -102,16 +103,16 @@ static inline bool is_near(struct near_block *b, uint32_t process, uint64_t addr
 struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
 {
     struct site *s = site_at(x, place);
+    const struct source_context *c = &x->source->context[context];
     const struct change_log *changes = objects_changes(x->p.objects);
 
-    if (is_in(s, addr, changes))
+    if (is_in(s, c->process, addr, changes))
         return s;
     struct site last = *s;
     *s = s[1];
     s[1] = last;
-    if (is_in(s, addr, changes))
+    if (is_in(s, c->process, addr, changes))
         return s;
-    const struct source_context *c = &x->source->context[context];
     struct near_block *near = &x->blocks_near[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - BLOCK_BITS)], other,
                       *found = near;
     if (!is_near(near, c->process, addr, changes)) {
@@ -127,6 +128,7 @@ struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr,
     s->start = found->start;
     s->end = found->end;
     s->since = found->since;
+    s->process = found->process;
     s->origin = found->origin;
     s->stride = found->stride;
     return s;

@@ -18,6 +18,7 @@ enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS
 struct site {
     uint64_t start, end, since; /* since: that holds since so many changes of what is where */
     uint64_t insn;              /* address of the place; 0: nobody has asked */
+    uint32_t process;
     uint64_t origin,
         stride;    /* where its object begins, and after how many bytes members come again (0: there are none) */
     uint32_t cell; /* 1 + number; 0: it has not referred yet */

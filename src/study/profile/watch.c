@@ -122,6 +122,7 @@ struct solo_watch profile_watch(struct running *x)
                                 watch_miss,
                                 watch_window,
                                 &x->p.paths,
+                                x->source,
                                 watch_event,
                                 watch_leaf,
                                 watch_run,
