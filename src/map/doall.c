@@ -396,6 +396,7 @@ static int lane_next(struct doall *d, struct lane *l, uint64_t reply, struct pee
     l->state = LANE_PLAIN;
     if (l->at == l->raw.count) {
         int r = refill(d, l, reply, err);
+        d->source.has_ended = d->inner->has_ended;
         if (r <= 0)
             return r;
     }
@@ -473,7 +474,7 @@ int source_take_doall(struct source *inner, const struct doall_config *config, s
     d->role = calloc(most + 1, sizeof *d->role);
     d->lane = calloc(inner->most + 1, sizeof *d->lane);
     d->slot = calloc(slots + 1, sizeof *d->slot);
-    d->source = (struct source){ &DOALL, inner->trace, d->context, 0, most, inner->is_live };
+    d->source = (struct source){ &DOALL, inner->trace, d->context, 0, most, inner->is_live, false };
     if (!d->context || !d->role || !d->lane || !d->slot) {
         free_doall(&d->source);
         return no_memory(err);

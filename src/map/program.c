@@ -21,8 +21,9 @@ struct program {
     struct source_context context[MOST];
 };
 
-static void see_threads(struct program *p)
+static void see_program(struct program *p)
 {
+    p->source.has_ended = steer_is_over(p->steer);
     while (p->source.contexts < steer_threads(p->steer) && p->source.contexts < MOST) {
         uint32_t i = p->source.contexts++;
         p->context[i] = (struct source_context){ steer_number(p->steer, i), steer_process(p->steer, i), i == 0 };
@@ -34,7 +35,7 @@ static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_
     struct program *p = (struct program *)(void *)s;
     int r = steer_next(p->steer, context, reply, ret, err);
 
-    see_threads(p);
+    see_program(p);
     if (r >= 0 && steer_threads(p->steer) > MOST)
         return err_set(err, PEET_ERR_USAGE, TOO_MANY, MOST);
     return r;
@@ -46,7 +47,7 @@ static int words(struct source *s, uint32_t context, uint64_t reply, struct sour
     uint64_t pointer = 0;
     int r = steer_words(p->steer, context, reply, &ret->word, &ret->end, &ret->names, &pointer, err);
 
-    see_threads(p);
+    see_program(p);
     if (r >= 0 && steer_threads(p->steer) > MOST)
         return err_set(err, PEET_ERR_USAGE, TOO_MANY, MOST);
     p->registers[X86_FS_REGISTER] = pointer;
@@ -81,8 +82,8 @@ static int open_program(struct program *p, int r, struct source **ret)
         free(p);
         return r;
     }
-    p->source = (struct source){ &PROGRAM, steer_schema(p->steer), p->context, 0, MOST, true };
-    see_threads(p);
+    p->source = (struct source){ &PROGRAM, steer_schema(p->steer), p->context, 0, MOST, true, false };
+    see_program(p);
     *ret = &p->source;
     return 0;
 }

@@ -120,7 +120,7 @@ int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, s
     }
     r->trace = t;
     r->want = repeats ? PEET_WANT_REPEATS : 0;
-    r->source = (struct source){ &REPLAY, t, r->context, (uint32_t)n, (uint32_t)n, false };
+    r->source = (struct source){ &REPLAY, t, r->context, (uint32_t)n, (uint32_t)n, false, false };
     *ret = &r->source;
     return 0;
 }

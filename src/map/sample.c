@@ -416,6 +416,7 @@ static int next(struct source *source, uint32_t context, uint64_t reply, struct 
             l->has_ended = r == 0 && l->has_gap;
             if (l->has_ended)
                 return tell_gap(l, ret);
+            s->source.has_ended = s->inner->has_ended;
             if (r <= 0)
                 return r;
         }
@@ -502,6 +503,7 @@ static int words(struct source *source, uint32_t context, uint64_t reply, struct
     int r = source_words(s->inner, context, reply, ret, err);
     s->source.context = s->inner->context;
     s->source.contexts = s->inner->contexts;
+    s->source.has_ended = s->inner->has_ended;
     ret->turn = turn;
     ret->source = source;
     ret->context = context;
@@ -567,7 +569,8 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
     s->line_bits = (unsigned)__builtin_ctz(config->line_bytes);
     touched_init(&s->touched);
     s->lane = calloc(inner->most + 1, sizeof(struct lane *));
-    s->source = (struct source){ &SAMPLER, inner->trace, inner->context, inner->contexts, inner->most, inner->is_live };
+    s->source =
+        (struct source){ &SAMPLER, inner->trace, inner->context, inner->contexts, inner->most, inner->is_live, false };
     if (!s->lane
         || (config->sets > 0 && config->one_in > 1
             && chosen_init(&s->chosen, config->sets, config->one_in, config->seed, s->line_bits) < 0)) {

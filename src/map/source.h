@@ -72,6 +72,7 @@ struct source {
     const struct source_context *context;
     uint32_t contexts, most; /* so far, and how many there can be */
     bool is_live;            /* what it does depends on what it is told */
+    bool has_ended;          /* as a program does, and takes all contexts along, wherever they are */
 };
 
 static inline int source_next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret,

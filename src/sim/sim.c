@@ -558,11 +558,24 @@ static int take_turn(struct sim *s, struct place *p, struct progress *progress, 
     return r;
 }
 
+/* The program has ended in the step that was taken last. What others have done before their time they do not come to any more; who has
+ * given them words learns what became of these. */
+static int end_all(struct sim *s, struct peet_err *err)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < s->places; i++)
+        sim_take_back(s, &s->place[i], s->now, s->actor);
+    for (uint32_t i = 0; s->solo && r >= 0 && i < s->contexts; i++)
+        r = source_words(s->source, i, 0, &s->context[i].words, err);
+    return r < 0 ? r : 0;
+}
+
 static int run(struct sim *s, struct progress *progress, struct peet_err *err)
 {
     int r = 0;
 
-    while (r == 0 && !s->is_stopped) {
+    while (r == 0 && !s->is_stopped && !s->source->has_ended) {
         if (s->is_changed)
             find_order(s);
         struct place *p = s->running ? s->order[0] : NULL;
@@ -578,7 +591,7 @@ static int run(struct sim *s, struct progress *progress, struct peet_err *err)
         if (!s->is_changed)
             put_in_order(s);
     }
-    return r;
+    return r == 0 && s->source->has_ended ? end_all(s, err) : r;
 }
 
 int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)

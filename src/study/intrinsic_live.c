@@ -17,6 +17,7 @@ static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_
     int r = source_next(w->inner, context, reply, ret, err);
 
     w->source.contexts = w->inner->contexts;
+    w->source.has_ended = w->inner->has_ended;
     if (r == 1)
         observer_take(w->observer, &w->source, context, ret);
     return r;

@@ -7,7 +7,7 @@ peet=$PEET_BUILD/peet
 subjects=tests/e2e/subjects
 workloads=$PEET_BUILD/workloads/peet
 inside=$PEET_BUILD/lib/peet/libpeet-machine.so
-for name in lives_on blocks cancel deadlock; do "$peet" cc -O1 -w -o "$TMP/$name" $subjects/$name.c -lpthread || exit 1; done
+for name in lives_on blocks cancel deadlock pool; do "$peet" cc -O1 -w -o "$TMP/$name" $subjects/$name.c -lpthread || exit 1; done
 
 simulate() { timeout -k 1 60 "$peet" simulate -m sato1999 "$@"; }
 # What the simulation says of a program, without what the program says.
@@ -54,6 +54,23 @@ verdict "threads exit, fork and are interrupted as ever, and however the process
     ends kill 3 'ended by signal 9'
 )"
 
+left() { # [OPTION…]: how the machine looks
+    simulate --format csv "$@" >"$TMP/out" 2>&1
+    code=$?
+    [ $code = 5 ] && grep -q '^done' "$TMP/out" && grep -q '^runs,' "$TMP/out" || { echo "$*: status $code"; cat "$TMP/out"; }
+}
+verdict "a program that ends takes all threads along, whatever they wait for, and there is a result" "$(
+    for how in condition semaphore busy asleep lock; do
+        left -- "$TMP/pool" $how
+        left --cpus 1 -- "$TMP/pool" $how
+    done
+    left --set lock.kind=tas -- "$TMP/pool" lock
+    left --apart -- "$TMP/pool" condition
+    left --apart -- "$TMP/pool" busy
+    "$peet" profile -- "$TMP/pool" >"$TMP/out" 2>&1 || { echo "profile: status $?"; cat "$TMP/out"; }
+    "$peet" profile -m memspy-16k --sample 1/10 --length 1000 -- "$TMP/pool" >"$TMP/out" 2>&1 || { echo "samples: status $?"; cat "$TMP/out"; }
+)"
+
 verdict "a system call that waits lets others go on" "$(
     for cpus in 1 4; do
         simulate --set cpus=$cpus -- "$TMP/blocks" >"$TMP/out" 2>&1 || echo "$cpus processors: status $?"
@@ -80,6 +97,14 @@ if "$peet" cc -O2 -fopenmp -o "$TMP/teams" $subjects/teams.c 2>"$TMP/err"; then
         cmp "$TMP/out1" "$TMP/out2" 2>&1
         # nobody takes all chunks of a loop that is dealt out while it runs
         sed -n 2p "$TMP/out1" | awk '{ for (i = 1; i <= 4; i++) if ($i < 64 || $i > 256) print "shares: " $0 }'
+    )"
+    verdict "OpenMP's threads that wait for the next region end with the program" "$(
+        printf 'static int a[8];\nint main(void) {\n#pragma omp parallel num_threads(4)\n  for (volatile int i = 0; i < 5000; i++) a[i & 7]++;\n  return 5; }\n' >"$TMP/region.c"
+        "$peet" cc -O2 -fopenmp -o "$TMP/region" "$TMP/region.c"
+        for cpus in 1 4; do
+            simulate --cpus $cpus -- "$TMP/region" >"$TMP/out" 2>&1
+            code=$?; [ $code = 5 ] || { echo "$cpus processors: status $code"; cat "$TMP/out"; }
+        done
     )"
 else
     skip "OpenMP's teams run as the machine says, the same each time" "needs libgomp"

@@ -48,7 +48,9 @@ struct steer {
     uint32_t threads;
     unsigned want;
     struct stack_rules *rules; /* NULL: nobody has asked for calls */
-    bool has_ended;            /* the program */
+    struct steered *ender;     /* in which the program ends: nobody runs any more; or NULL */
+    bool is_over;              /* and all that it said before was read */
+    bool has_ended;            /* the program's process */
     int status;
 };
 
@@ -154,11 +156,11 @@ static int resume(struct steer *s, struct steered *x, uint64_t reply, struct pee
         x->is_over = true;
         await_end(s, x->raw);
     }
-    if (atomic_load(&x->raw->stopped) == RAW_RUNS && s->has_ended) { /* it did not come so far */
-        for (uint32_t i = 0; i < s->threads; i++)
-            s->thread[i]->is_over = true;
+    bool is_dead = atomic_load(&x->raw->stopped) == RAW_RUNS && s->has_ended; /* it did not come so far */
+    if (is_dead || x->raw->how > 1 + PEET_END_EXIT)
+        s->ender = x;
+    if (is_dead)
         return 0;
-    }
     int r = live_strings(&s->state);
     return r < 0 ? err_set(err, r, "%s", s->err.text) : adopt_all(s, err);
 }
@@ -178,17 +180,19 @@ static void take_words(struct steer *s, struct steered *x)
 }
 
 /* That was the last of the program: it ends now. */
-static void let_end(struct steer *s, struct steered *x)
+static int let_end(struct steer *s, struct steered *x, struct peet_err *err)
 {
+    if (x->raw->how == 1 + PEET_END_EXEC)
+        return err_set(err, PEET_ERR_USAGE, NO_EXEC);
     if (!s->host) {
         atomic_store_explicit(&x->raw->go, 1, memory_order_release);
         syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
     }
-    for (uint32_t i = 0; i < s->threads; i++)
-        s->thread[i]->is_over = true;
+    s->is_over = true;
+    return 0;
 }
 
-static int give_back(struct steer *s, struct steered *x, struct peet_err *err)
+static void give_back(struct steer *s, struct steered *x)
 {
     struct live_thread *t = x->thread;
     struct raw_buffer *b = &x->raw->buffer[t->turn];
@@ -200,11 +204,6 @@ static int give_back(struct steer *s, struct steered *x, struct peet_err *err)
         live_empty(b, live_buffer(&s->state, x->place, t->turn), b->bytes);
         t->turn = (t->turn + 1) % RAW_BUFFERS;
     }
-    if (x->raw->how == 1 + PEET_END_PROCESS_EXIT || x->raw->how == 1 + PEET_END_SIGNAL)
-        let_end(s, x);
-    else if (x->raw->how == 1 + PEET_END_EXEC)
-        return err_set(err, PEET_ERR_USAGE, NO_EXEC);
-    return 0;
 }
 
 /* A thread has ended, and all that it said was read. */
@@ -222,15 +221,16 @@ static void leave_place(struct steer *s, struct steered *x)
 /* All that it said has been read: 1 if it has said more, 0 at its end, or an error. */
 static int go_on(struct steer *s, struct steered *x, uint64_t reply, struct peet_err *err)
 {
-    int r = x->has_words ? give_back(s, x, err) : 0;
-
-    if (r < 0)
-        return r;
-    if (x->is_over) {
+    if (x->has_words)
+        give_back(s, x);
+    if (x == s->ender)
+        return let_end(s, x, err);
+    if (x->is_over || s->ender) {
         leave_place(s, x);
         return 0;
     }
-    if ((r = resume(s, x, reply, err)) < 0)
+    int r = resume(s, x, reply, err);
+    if (r < 0)
         return r;
     take_words(s, x);
     return 1;
@@ -451,6 +451,11 @@ int steer_status(struct steer *s)
 const struct peet_trace *steer_schema(const struct steer *s)
 {
     return peet_writer_schema(s->state.writer);
+}
+
+bool steer_is_over(const struct steer *s)
+{
+    return s->is_over;
 }
 
 uint32_t steer_threads(const struct steer *s)

@@ -41,6 +41,9 @@ void steer_skip(struct steer *s, uint32_t thread, uint64_t references, uint32_t 
 unsigned steer_calls(struct steer *s, uint32_t thread, uint64_t *ret_site, uint64_t *ret_back, unsigned most,
                      bool *ret_whole);
 
+/* Whether the program has come to its end, and all that was said by the thread in which it has was read: no thread goes on any more. */
+bool steer_is_over(const struct steer *s);
+
 /* How the program has ended, as waitpid tells it; it must have. */
 int steer_status(struct steer *s);
 
