@@ -398,6 +398,26 @@ static void join(struct sim *s, struct place *p, uint64_t thread)
     sim_wait(s, c, NULL, TIME_other);
 }
 
+/* A recorded thread that was cut off has not told what it waited for then, and so not that it had given up a lock for that. Whatever it held,
+ * nobody waited for it; and nobody is to do so now who comes later than when it was recorded. */
+static void give_all_back(struct sim *s, struct place *p)
+{
+    struct object **o;
+    size_t at = 0;
+    uint64_t key;
+    uint32_t tag;
+
+    while ((o = map_next(&s->objects, &at, &key, &tag))) {
+        if ((*o)->holder != p->context)
+            continue;
+        (*o)->depth = 0;
+        if ((*o)->seen.kind == OBJECT_RWLOCK)
+            rwunlock(s, p, *o);
+        else
+            unlock(p, *o);
+    }
+}
+
 void sim_end_context(struct sim *s, struct place *p)
 {
     struct context *ended = p->context;
@@ -490,6 +510,10 @@ void sim_event(struct sim *s, struct place *p, const struct peet_event *e)
     case PEET_EV_thread_create: create(s, p, arg[0]); break;
     case PEET_EV_thread_cancel: cancel(s, p, arg[0]); break;
     case PEET_EV_thread_join: join(s, p, arg[0]); break;
+    case PEET_EV_thread_end:
+        if (arg[0] != PEET_END_EXIT)
+            give_all_back(s, p);
+        break;
     case PEET_EV_mutex_trylock:
     case PEET_EV_spin_trylock:
         if (is_refused(s, p, e, object_at(s, arg[0], OBJECT_LOCK)->holder != NULL))

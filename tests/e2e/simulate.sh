@@ -6,7 +6,7 @@ set -u
 peet=$PEET_BUILD/peet
 subjects=tests/e2e/subjects
 workloads=$PEET_BUILD/workloads/peet
-for name in order waits deadlock; do "$peet" cc -O1 -w -o "$TMP/$name" $subjects/$name.c -lpthread || exit 1; done
+for name in order waits deadlock pool; do "$peet" cc -O1 -w -o "$TMP/$name" $subjects/$name.c -lpthread || exit 1; done
 
 # A number of a table of the JSON in FILE: the sum of a column.
 sum() { # FILE TABLE COLUMN
@@ -40,6 +40,34 @@ verdict "a deadlock is told, with who waits for what" "$(
     timeout 60 "$peet" simulate -- "$TMP/deadlock" >"$TMP/out" 2>&1
     [ $? = 3 ] || echo "status $?"
     grep -q 'deadlock.*thread 1 waits for lock 0x[0-9a-f]*, which thread 2 holds; thread 2 waits for lock 0x[0-9a-f]*, which thread 1 holds' "$TMP/out" || cat "$TMP/out"
+)"
+
+# Two threads: the second takes a lock and ends so, the first takes it later.
+cut_off() { # LOCK UNLOCK HOW
+    printf 'peet text 1\nprocess 1 parent 0 program "a" command "a"\n'
+    printf 'thread 1 process 1 parent 0 ordinal 0 name ""\nthread 2 process 1 parent 1 ordinal 0 name ""\n'
+    printf 'block b1\n  0x401000 4 plain\nloop l1 values 1 counts 1\n  repeat c0, step v0 = v0+1\n    b1\n  done\n'
+    printf '2 - thread_start 1\n2 - %s 4096\n2 - thread_end %s 0\n' "$1" "$3"
+    printf '1 - thread_create 2\n1 - l1 0 1000\n1 - %s 4096\n1 - %s 4096\n1 - thread_end 1 0\nend\n' "$1" "$2"
+}
+verdict "a recorded thread that was cut off keeps no lock, and one that ended by itself does" "$(
+    for kind in mutex_lock:mutex_unlock spin_lock:spin_unlock rwlock_wrlock:rwlock_unlock; do
+        for how in 0 1 2 4; do
+            cut_off "${kind%:*}" "${kind#*:}" $how >"$TMP/cut.txt"
+            "$peet" import -o "$TMP/cut.peet" "$TMP/cut.txt"
+            for lock in ideal ttas mcs; do
+                timeout 20 "$peet" simulate -m sato1999 --cpus 2 --set lock.kind=$lock "$TMP/cut.peet" >"$TMP/out" 2>&1
+                code=$?
+                [ $code = $((how ? 0 : 3)) ] || { echo "$kind, $lock, end $how: status $code"; cat "$TMP/out"; }
+            done
+        done
+    done
+    "$peet" record -o "$TMP/pool.peet" -- "$TMP/pool" >"$TMP/out" 2>&1
+    "$peet" check "$TMP/pool.peet" >"$TMP/out" 2>&1 || cat "$TMP/out"
+    for cpus in 1 4; do
+        "$peet" simulate -m sato1999 --cpus $cpus "$TMP/pool.peet" >"$TMP/out" 2>&1 || cat "$TMP/out"
+    done
+    "$peet" profile "$TMP/pool.peet" >"$TMP/out" 2>&1 || cat "$TMP/out"
 )"
 
 verdict "the program's output and exit status are its own" "$(
