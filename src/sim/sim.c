@@ -402,10 +402,15 @@ static void execute(struct sim *s, struct place *p, struct context *c, uint64_t 
         sim_lead(s, p);
 }
 
+static bool is_quantum_over(struct sim *s, const struct place *p)
+{
+    return s->scheduler.count > 0
+           && sched_is_over(&s->scheduler, &p->context->sched, p->number, p->clock - p->began, p->clock);
+}
+
 static void see_quantum(struct sim *s, struct place *p)
 {
-    if (s->scheduler.count > 0
-        && sched_is_over(&s->scheduler, &p->context->sched, p->number, p->clock - p->began, p->clock))
+    if (is_quantum_over(s, p))
         sim_give_way(s, p);
 }
 
@@ -422,11 +427,13 @@ static void meet_event(struct sim *s, struct place *p, const struct peet_event *
     sim_event(s, p, e);
 }
 
-/* How long nobody else has a say, if threads take turns. */
-static uint64_t end_of_turn(const struct sim *s, const struct place *p, uint64_t limit)
+/* How long nobody else has a say, if threads take turns. Where a turn has come to its end in an event, the next step is its last. */
+static uint64_t end_of_turn(struct sim *s, const struct place *p, uint64_t limit)
 {
     uint64_t quantum = s->config.quantum ? s->config.quantum : limit - p->clock;
-    uint64_t over = p->began + quantum > p->clock ? p->began + quantum : p->clock + quantum;
+    uint64_t over = p->began + quantum > p->clock ? p->began + quantum
+                    : is_quantum_over(s, p)       ? p->clock + 1
+                                                  : p->clock + quantum;
 
     return s->scheduler.count > 0 && over < limit ? over : limit;
 }
