@@ -34,6 +34,13 @@ verdict "what is found of a program is found again" "$(
     study 1 --seeds 5 -- "$TMP/tickets" lock
     cmp "$TMP/before" "$TMP/out" 2>&1
 )"
+verdict "a program that was run writes all that it has to write" "$(
+    printf '#include <stdio.h>\nint main(void) { return puts("written at its end") < 0; }\n' >"$TMP/writes.c"
+    "$peet" cc -o "$TMP/writes" "$TMP/writes.c"
+    "$peet" study intrinsic --seeds 5 -- "$TMP/writes" >"$TMP/log" 2>&1 || cat "$TMP/log"
+    n=$(grep -c '^written at its end' "$TMP/log")
+    [ "$n" = 5 ] || echo "$n times in place of 5"
+)"
 for way in own lock race; do
     for n in 1 2; do "$peet" record -o "$TMP/$way$n.peet" -- "$TMP/tickets" $way >"$TMP/log" 2>&1 || cat "$TMP/log"; done
 done

@@ -416,7 +416,8 @@ void steer_free(struct steer *s)
     struct producer_state *state = &s->state;
 
     if (state->pid > 0 && !s->has_ended) {
-        kill(state->pid, SIGKILL);
+        if (!s->is_over) /* else it is on its way, and may have something to write */
+            kill(state->pid, SIGKILL);
         while (waitpid(state->pid, NULL, 0) < 0 && errno == EINTR)
             ;
     }
