@@ -92,6 +92,20 @@ verdict 'windows say the same whoever looks at them' "$(
             for (i = 2; i <= 6; i++) { d = $i - $(i + 6); if (d < 0) d = -d; if (d > 0.02 * $i + 2) print $1 ": " $i ", and " $(i + 6) } }'
 )"
 
+# ---- loops ----
+
+for options in -O1 -O2 -O3; do
+    "$peet" cc $options -g -w -o "$TMP/nest" $subjects/nest.c
+    for shape in "a nest of loops"; do
+        verdict "of $shape, built with $options, as much is seen as was asked for" "$(
+            "$peet" profile -m memspy-16k --sample 1/10 --length 10k -- "$TMP/nest" "$shape" >"$TMP/live.txt" 2>&1 || cat "$TMP/live.txt"
+            read -r seen all windows < <(sampled live)
+            [ "${all:-0}" -gt 10000000 ] || echo "$all references"
+            [ "$((seen * 10))" -gt $((all * 9 / 10)) ] && [ "$((seen * 10))" -le $((all * 102 / 100)) ] || echo "$seen of $all references in $windows windows"
+        )"
+    done
+done
+
 # ---- names and paths ----
 
 "$peet" cc -O2 -g -w -o "$TMP/grow" $subjects/grow.c

@@ -7,6 +7,7 @@
 
 #include "capture/asm/unit.h"
 #include "tests/unit/check.h"
+#include "tests/unit/random.h"
 
 static void scan(struct asm_text *t, const char *text)
 {
@@ -89,6 +90,7 @@ static bool plan(struct asm_unit *u, const char *text)
     asm_unit_find_functions(u);
     asm_unit_find_references(u);
     asm_unit_find_copies(u);
+    asm_unit_find_flags(u);
     return CHECK_EQ(asm_unit_plan(u, &err), 0);
 }
 
@@ -393,6 +395,107 @@ static void a_block_without_slots_is_told_by_those_that_go_on_to_it(void)
     release(&u);
 }
 
+/* ---- the copy that counts ---- */
+
+static void a_nest_of_loops_looks_in_each_of_them_where_flags_mean_nothing(void)
+{
+    static const char text[] = "\t.text\n\t.globl f\n\t.type f, @function\nf:\n\tmovq %rdi, %r8\n\tcmpq %rsi, %rdi\n"
+                               ".L1:\n\tleaq 8(%r8), %rdx\n\tsete %al\n.L2:\n\tleaq -800(%rdx), %rcx\n\tjmp .L3\n"
+                               ".L4:\n\tmovq (%rcx), %rcx\n.L3:\n\taddl (%rcx), %r9d\n\tjs .L4\n"
+                               "\tsubl $1, %r10d\n\tjne .L2\n\tsubl $1, %r11d\n\tjne .L1\n\tret\n"
+                               "\t.size f, .-f\n\t.ident \"GCC: 12\"\n";
+    char *is = written(text, ASM_EXECUTABLE);
+
+    CHECK(is && strstr(is, ".LpeetW.L1:\n.LpeetL1:\n\tleaq 8(%r8), %rdx\n")); /* sete looks at cmpq, or at subl */
+    CHECK(is && strstr(is, ".LpeetW.L2:\n.LpeetL2:\n\ttestq\t%r15, %r15\n\tjns\t.LpeetY2\n\tleaq -800(%rdx), %rcx\n"));
+    CHECK(is && strstr(is, ".LpeetW.L3:\n.LpeetL4:\n\taddq\t$1, %r15\n\tjns\t.LpeetY4\n\taddl (%rcx), %r9d\n"));
+    free(is);
+}
+
+/* Instructions, and what they do with flags. */
+enum { KEEPS, READS, KILLS, GOES, MAY_GO };
+static const struct {
+    const char *text; /* if a label is its end, a number is missing */
+    int does;
+} STEPS[] = { { "leaq 1(%rax), %rax", KEEPS },
+              { "movq (%rax), %rax", KEEPS },
+              { "incq %rax", KEEPS }, /* but for some */
+              { "shrq %cl, %rax", KEEPS },
+              { "rep stosb", KEEPS },
+              { "jmp .L", GOES },
+              { "jrcxz .L", MAY_GO },
+              { "adcq $1, %rax", READS },
+              { "je .L", READS },
+              { "cmpq %rax, %rdx", KILLS },
+              { "call g", KILLS },
+              { "jmp g", KILLS },
+              { "ret", KILLS } };
+enum { KINDS = sizeof STEPS / sizeof *STEPS, FLAG_STEPS = 24 };
+
+struct steps {
+    uint64_t state;
+    unsigned step[FLAG_STEPS], to[FLAG_STEPS];
+};
+
+/* A function of such instructions. Every other one has few that read or kill. */
+static char *draw_steps(struct steps *s, bool has_few)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+
+    fputs("\t.text\n\t.globl f\n\t.type f, @function\nf:\n", out);
+    for (unsigned i = 0; i < FLAG_STEPS; i++) {
+        s->step[i] = (unsigned)draw(&s->state, has_few && draw(&s->state, 4) ? 7 : KINDS);
+        s->to[i] = (unsigned)draw(&s->state, FLAG_STEPS);
+        if (i + 1 == FLAG_STEPS)
+            s->step[i] = KINDS - 1;
+        const char *step = STEPS[s->step[i]].text;
+        fprintf(out, ".L%u:\n\t%s", i, step);
+        if (step[strlen(step) - 1] == 'L')
+            fprintf(out, "%u", s->to[i]);
+        fputs("\n", out);
+    }
+    fputs("\t.size f, .-f\n\t.ident \"GCC: 12\"\n", out);
+    fclose(out);
+    return text;
+}
+
+/* Whether a way leads from here to one that reads, and to none that kills before. */
+static bool leads_to_reader(const struct steps *s, unsigned at, bool *seen)
+{
+    int does = STEPS[s->step[at]].does;
+
+    if (seen[at])
+        return false;
+    seen[at] = true;
+    if (does == READS || does == KILLS)
+        return does == READS;
+    return (does != KEEPS && leads_to_reader(s, s->to[at], seen)) || (does != GOES && leads_to_reader(s, at + 1, seen));
+}
+
+static void flags_are_needed_where_a_way_leads_to_who_looks_at_them(void)
+{
+    struct asm_options o = { .assembler = "as", .warn = ignore };
+    struct steps s = { .state = 1 };
+    unsigned needed = 0;
+
+    for (unsigned round = 0; round < 40; round++) {
+        struct asm_unit u = { .options = &o };
+        char *text = draw_steps(&s, round % 2);
+        bool is_fine = plan(&u, text);
+        for (unsigned i = 0; is_fine && i < FLAG_STEPS; i++) {
+            bool seen[FLAG_STEPS] = { false }, should = leads_to_reader(&s, i, seen);
+            if (!CHECK_EQ(u.insn[i].needs_flags, should))
+                printf("# instruction %u of\n%s", i, text);
+            needed += should;
+        }
+        free(text);
+        release(&u);
+    }
+    CHECK(needed > 100 && needed < 40 * FLAG_STEPS - 100);
+}
+
 /* ---- the driver ---- */
 
 static bool has(char **list, const char *word)
@@ -472,6 +575,8 @@ int main(void)
     RUN(a_plain_copy_has_labels_tables_and_frames_of_its_own);
     RUN(a_constant_table_of_labels_stands_twice_too);
     RUN(what_others_know_of_a_function_keeps_it_from_standing_twice);
+    RUN(a_nest_of_loops_looks_in_each_of_them_where_flags_mean_nothing);
+    RUN(flags_are_needed_where_a_way_leads_to_who_looks_at_them);
     RUN(the_runtime_is_linked_where_the_compiler_links_an_executable);
     RUN(the_last_option_about_the_kind_of_code_wins);
     RUN(clang_is_refused);

@@ -161,6 +161,7 @@ static int instrument(struct asm_unit *u, FILE *out, struct peet_err *err)
     asm_unit_find_references(u);
     asm_unit_find_copies(u);
     asm_unit_find_returns(u);
+    asm_unit_find_flags(u);
     if ((r = asm_unit_plan(u, err)) < 0)
         return r;
     warn_of_gaps(u);

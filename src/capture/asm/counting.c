@@ -3,7 +3,7 @@
  * instrumented code does, but what is in there is a number below 0: so many references are left. A block adds its own when it begins. Where
  * a record would begin in the other copy, and behind each call, it looks at the sign; if there is none, control goes over.
  *
- * A block can look if flags mean nothing where it begins. Others only count, so that it becomes known a little later. */
+ * A block can look if flags mean nothing where it begins (flags.c). Others only count, so that it becomes known a little later. */
 #include "capture/asm/unit.h"
 #include "capture/rt/raw.h"
 
@@ -27,27 +27,11 @@ bool asm_begins_record(const struct asm_block *b, uint32_t number)
     return b->parent == ASM_NONE && (!b->row || b->row->block[0] == number);
 }
 
-/* Whether nothing looks at the flags that a block finds. */
-static bool is_without_flags(const struct asm_unit *u, const struct asm_block *b)
-{
-    if (b->entry)
-        return true;
-    for (uint32_t i = b->first; i < b->first + b->count; i++) {
-        const struct x86_insn *x = &u->insn[i].x;
-        if (x->reads_flags)
-            return false;
-        if (x->kills_flags || x->insn.class == PEET_CL_call || x->insn.class == PEET_CL_call_indirect
-            || x->insn.class == PEET_CL_return)
-            return true;
-    }
-    return false;
-}
-
 static bool looks(const struct asm_unit *u, uint32_t number)
 {
     const struct asm_block *b = &u->block[number];
 
-    return asm_begins_record(b, number) && is_without_flags(u, b);
+    return asm_begins_record(b, number) && (b->entry || !u->insn[b->first].needs_flags);
 }
 
 static unsigned references(const struct asm_unit *u, const struct asm_block *b)

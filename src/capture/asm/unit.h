@@ -22,6 +22,7 @@ struct asm_insn {
     bool foreign;     /* part of inline assembly that is not understood */
     bool opaque_call; /* it or its like up to the next call calls a foreign function */
     bool is_inner;    /* the function still has its frame: no jump from here ends it */
+    bool needs_flags; /* it, or what comes behind it, may look at flags that were set before it */
 };
 
 /* A symbol of the type function, from its label to its .size. A cold part belongs to its function's family. */
@@ -133,6 +134,9 @@ void asm_unit_find_returns(struct asm_unit *u);
 bool asm_stays_inside(const struct asm_unit *u, const struct asm_insn *in); /* an indirect jump */
 bool asm_returns(const struct asm_unit *u, uint32_t function);
 bool asm_is_silent(const struct asm_unit *u, uint32_t function);
+
+/* Where flags mean something (flags.c). */
+void asm_unit_find_flags(struct asm_unit *u);
 
 /* A thread-local variable's offset, which may come from the instruction itself in the end. */
 bool asm_is_rewritten_by_linkers(const struct asm_unit *u, const struct asm_insn *in);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/* Where something may still look at the flags, so that nothing that changes them can be inserted: backwards along the ways that control goes,
+ * until nothing changes any more. Calls and returns leave flags to nobody, and so do jumps to other functions. An indirect jump may go to all labels
+ * of its function whose addresses something holds. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "capture/asm/plan.h"
+
+struct search {
+    struct asm_unit *u;
+    uint32_t *place; /* instructions to which indirect jumps may go */
+    size_t places;
+    bool *at_places; /* of a function's family, whether one of them needs flags */
+};
+
+static void find_places(struct search *s)
+{
+    for (size_t i = 0; i < s->u->text.symbols; i++) {
+        const struct asm_symbol *y = &s->u->text.symbol[i];
+        uint32_t insn = y->taken || y->landing ? plan_insn_behind(s->u, y) : ASM_NONE;
+        if (insn != ASM_NONE && s->u->insn[insn].function != ASM_NONE)
+            s->place[s->places++] = insn;
+    }
+}
+
+static void look_at_places(struct search *s)
+{
+    for (size_t i = 0; i < s->places; i++) {
+        const struct asm_insn *in = &s->u->insn[s->place[i]];
+        s->at_places[s->u->function[in->function].family] |= in->needs_flags;
+    }
+}
+
+static bool is_needed_behind(const struct asm_unit *u, uint32_t insn)
+{
+    uint32_t next = asm_following(u, insn);
+
+    return next == ASM_NONE || u->insn[next].needs_flags; /* if nobody knows what comes there, it may be anything */
+}
+
+static bool is_needed_at(const struct asm_unit *u, uint32_t symbol)
+{
+    uint32_t insn = symbol == ASM_NONE ? ASM_NONE : plan_insn_behind(u, &u->text.symbol[symbol]);
+
+    if (insn != ASM_NONE)
+        return u->insn[insn].needs_flags;
+    return symbol == ASM_NONE || u->text.symbol[symbol].statement != ASM_NONE; /* another file has functions alone */
+}
+
+/* Whether the instruction, or what comes behind it, looks at flags from before. */
+static bool needs(const struct search *s, uint32_t insn)
+{
+    const struct asm_insn *in = &s->u->insn[insn];
+
+    if (in->x.reads_flags)
+        return true;
+    if (in->x.kills_flags)
+        return false;
+    switch (in->x.insn.class) {
+    case PEET_CL_call:
+    case PEET_CL_call_indirect:
+    case PEET_CL_return: return false;
+    case PEET_CL_jump: return is_needed_at(s->u, in->target);
+    case PEET_CL_jump_indirect:
+        return in->function == ASM_NONE || s->u->lands_anywhere || s->at_places[s->u->function[in->function].family];
+    case PEET_CL_branch: return is_needed_at(s->u, in->target) || is_needed_behind(s->u, insn);
+    default: return is_needed_behind(s->u, insn);
+    }
+}
+
+static bool look_at_all(struct search *s)
+{
+    bool more = false;
+
+    look_at_places(s);
+    for (size_t i = s->u->text.insns; i-- > 0;) {
+        struct asm_insn *in = &s->u->insn[i];
+        if (in->needs_flags || !needs(s, (uint32_t)i))
+            continue;
+        in->needs_flags = more = true;
+    }
+    return more;
+}
+
+void asm_unit_find_flags(struct asm_unit *u)
+{
+    struct search s = { .u = u,
+                        .place = mem_alloc(u->text.symbols + 1, sizeof *s.place),
+                        .at_places = mem_alloc(u->functions + 1, sizeof *s.at_places) };
+
+    find_places(&s);
+    while (look_at_all(&s))
+        ;
+    free(s.place);
+    free(s.at_places);
+}
