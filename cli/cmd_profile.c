@@ -165,8 +165,13 @@ static int check_windows(const struct subject *s, const char *name, const volati
 
     if (!sampled || sampled_counts(sampled).windows > 0 || *stop)
         return EXIT_OK;
-    complain("%s: no window in %" PRIu64 " references: take a shorter --length, or no --sample", name,
-             sampled_counts(sampled).between);
+    struct sample_counts c = sampled_counts(sampled);
+    if (c.late)
+        complain("%s: no window in %" PRIu64 " references: where one was to begin, a loop ran that ended up to %" PRIu64
+                 " references later; take a recording (--trace), or no --sample",
+                 name, c.between, c.late);
+    else
+        complain("%s: no window in %" PRIu64 " references: take a shorter --length, or no --sample", name, c.between);
     return EXIT_FAILED;
 }
 

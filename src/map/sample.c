@@ -7,8 +7,8 @@
  * up, and told as a gap before the next thing that the consumer sees.
  *
  * A source that can leave references out is told how many there are to the next window. It says how many they were, so that windows do not drift
- * either, but begin as much late as it does. Which lines these references touched, and how many instructions there were, it does not know: any line may
- * have been, and instructions are taken for as many by reference as in windows.
+ * either, but begin as much late as it does; who was late is asked to leave out fewer. Which lines these references touched, and how many instructions
+ * there were, it does not know: any line may have been, and instructions are taken for as many by reference as in windows.
  *
  * A reference to several lines is cut to those that are in chosen sets. */
 #include "map/sample.h"
@@ -228,19 +228,34 @@ static int refill_from_batch(struct lane *l)
     return 0;
 }
 
-/* What comes before the next window, nobody has to show. */
+/* What comes before the next window, nobody has to show. Who has been late may be so again, but that becomes less likely with each window. */
 static void allow_skip(struct sampler *s, uint32_t context, struct lane *l)
 {
     if (!s->inner->kind->skip || !has_windows(s))
         return;
     find_next_window(s, l);
-    uint64_t left = l->from > l->now ? l->from - l->now : 0;
+    if (l->period != l->allowed)
+        l->late -= l->late / 16;
+    l->allowed = l->period;
+    uint64_t left = l->from > l->now + l->late ? l->from - l->now - l->late : 0;
     s->inner->kind->skip(s->inner, context, left >= LEAST_SKIP ? left : 0, s->config.line_bytes);
 }
 
 static bool is_left_out(const struct sampler *s, const struct peet_event *e)
 {
     return s->inner->kind->skip && e->kind == PEET_EV_gap;
+}
+
+/* A source looks only here and there whether it has left out enough: not in a loop that it tells in a few words, however long it is. If one
+ * was so long that it came late, the next one may be, or a little longer: it is better seen from its beginning, which costs little, and passed over to
+ * where the window begins. */
+static void see_late(const struct sampler *s, struct lane *l, uint64_t late)
+{
+    uint64_t every = s->config.every, length = s->config.length, whole = l->late + late, rest = late % every;
+
+    l->counts.missed += late / every * length + (rest < length ? rest : length);
+    l->counts.late = l->counts.late < late ? late : l->counts.late;
+    l->late = whole < every / 2 ? whole + whole / 2 : every; /* then nothing is left out for a while */
 }
 
 /* The source behind has left something out; false: this is something else. */
@@ -250,6 +265,8 @@ static bool take_gap(struct sampler *s, uint32_t context, struct lane *l, const 
         return false;
     if (s->passed)
         s->passed(s->user, context, NULL);
+    if (l->now < l->from && l->now + e->arg[1] > l->from)
+        see_late(s, l, l->now + e->arg[1] - l->from);
     l->now += e->arg[1];
     l->left_out += e->arg[1];
     s->has_left_out = true;
@@ -597,6 +614,8 @@ static void add_counts(struct sample_counts *a, const struct sample_counts *b)
     a->between += b->between;
     a->gap_instructions += b->gap_instructions;
     a->other_sets += b->other_sets;
+    a->missed += b->missed;
+    a->late = a->late < b->late ? b->late : a->late;
 }
 
 struct sample_counts sample_counts(const struct source *source, uint32_t context)

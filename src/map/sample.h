@@ -25,6 +25,8 @@ struct sample_counts {
         gap_instructions;  /* and between them; instructions are guessed where the source has left something out */
     uint64_t other_sets;   /* references in windows to sets that were not chosen */
     uint64_t sets, chosen; /* as configured, and how many of them were chosen */
+    uint64_t late;         /* references that the source has left out behind the beginning of a window, at most; */
+    uint64_t missed;       /*   and all that it has left out of windows; of random ones, about so many */
 };
 
 /* What it gives as words, if `inner` can leave references out and all sets are seen, says itself what is to be passed over (map/source.h).

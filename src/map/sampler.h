@@ -33,7 +33,9 @@ struct lane {                         /* a thread */
     struct peet_event gap_event;
     uint64_t random;
     bool has_words;    /* who asks for words sees to windows, and tells of gaps */
-    uint64_t left_out; /* references that the source behind did not show */
+    uint64_t left_out; /* references that the source behind did not show, */
+    uint64_t late;     /*   how far it may come behind what it was told to leave out, */
+    uint64_t allowed;  /*   and the period for which it was told that last */
     struct sample_counts counts;
 };
 

@@ -96,15 +96,24 @@ verdict 'windows say the same whoever looks at them' "$(
 
 for options in -O1 -O2 -O3; do
     "$peet" cc $options -g -w -o "$TMP/nest" $subjects/nest.c
-    for shape in "a nest of loops"; do
+    for shape in "a nest of loops" "a nest of long loops" "one long loop after the other"; do
         verdict "of $shape, built with $options, as much is seen as was asked for" "$(
-            "$peet" profile -m memspy-16k --sample 1/10 --length 10k -- "$TMP/nest" "$shape" >"$TMP/live.txt" 2>&1 || cat "$TMP/live.txt"
+            "$peet" profile -m memspy-16k --sample 1/10 --length 50000 -- "$TMP/nest" "$shape" >"$TMP/live.txt" 2>&1 || cat "$TMP/live.txt"
             read -r seen all windows < <(sampled live)
             [ "${all:-0}" -gt 10000000 ] || echo "$all references"
             [ "$((seen * 10))" -gt $((all * 9 / 10)) ] && [ "$((seen * 10))" -le $((all * 102 / 100)) ] || echo "$seen of $all references in $windows windows"
         )"
     done
 done
+"$peet" cc -O1 -g -w -o "$TMP/nest" $subjects/nest.c
+verdict 'a loop in which windows were missed is told, and how long' "$(
+    "$peet" profile -m memspy-16k --sample 1/10 --length 10k -- "$TMP/nest" "few long loops" >"$TMP/out" 2>&1
+    grep -q '[0-9]* % of what was to be seen was missed: .* up to [0-9]* references late' "$TMP/out" || cat "$TMP/out"
+)"
+verdict 'one in which all of them were missed, too' "$(
+    "$peet" profile -m memspy-16k --sample 1/10 --length 10k -- "$TMP/nest" "one loop" >"$TMP/out" 2>&1 && echo "it did not fail"
+    grep -q 'no window in .* ended up to [0-9]* references later' "$TMP/out" || cat "$TMP/out"
+)"
 
 # ---- names and paths ----
 

@@ -456,6 +456,82 @@ static void what_a_source_leaves_out_counts_as_if_it_had_been_seen(void)
     CHECK(asked > 100);
 }
 
+/* A source that does one thing after the other, as if each were a loop: it is left out or shown as a whole. */
+struct runner {
+    struct source source;
+    struct source *inner;
+    uint64_t length, runs, left;
+    struct peet_record *record; /* a block before each reference */
+    struct peet_event event;
+};
+
+static int runner_next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+{
+    struct runner *v = (struct runner *)(void *)s;
+    uint64_t gap = 0;
+
+    (void)context, (void)reply, (void)err;
+    *ret = (struct peet_batch){ .records = v->record, .count = 2 * v->length, .thread = 1 };
+    for (; v->left > gap && v->runs > 0; v->runs--)
+        gap += v->length;
+    if (gap) {
+        v->event = (struct peet_event){ .kind = PEET_EV_gap, .args = 2, .arg = { 0, gap } };
+        ret->records = &v->record[2 * v->length];
+        ret->count = ret->event_count = 1;
+        ret->events = &v->event;
+        return 1;
+    }
+    return v->runs > 0 && v->runs-- > 0;
+}
+
+static void runner_skip(struct source *s, uint32_t context, uint64_t references, uint32_t line_bytes)
+{
+    (void)context, (void)line_bytes;
+    ((struct runner *)(void *)s)->left = references;
+}
+
+static void runner_free(struct source *s)
+{
+    source_free(((struct runner *)(void *)s)->inner);
+}
+
+static void a_source_that_comes_late_for_windows_is_seen_as_much_as_others(void)
+{
+    static const struct source_kind RUNNER = { .next = runner_next, .free = runner_free, .skip = runner_skip };
+    static const uint64_t LENGTH[] = { 10, 1000, 7000, 40000, 90000, 400000 };
+
+    for (unsigned i = 0; i < sizeof LENGTH / sizeof *LENGTH; i++) {
+        struct runner v = { .length = LENGTH[i], .runs = 20000000 / LENGTH[i] };
+        struct sample_config config = { 2000, 20000, .line_bytes = LINE };
+        struct peet_trace *t = make_program(1);
+        struct peet_batch b;
+        struct source *s;
+        struct peet_err err;
+        v.record = calloc(2 * v.length + 1, sizeof *v.record);
+        for (uint64_t k = 0; k < v.length; k++) {
+            v.record[2 * k] = (struct peet_record){ .kind = PEET_BLOCK, .size = 1 };
+            v.record[2 * k + 1] = (struct peet_record){ .kind = PEET_LOAD, .size = 4, .addr = 64 * k };
+        }
+        v.record[2 * v.length] = (struct peet_record){ .kind = PEET_EVENT };
+        if (!fine(source_open_trace(t, false, &v.inner, &err), &err))
+            return;
+        v.source = *v.inner;
+        v.source.kind = &RUNNER;
+        if (!fine(source_take_sample(&v.source, &config, &s, &err), &err))
+            return;
+        while (source_next(s, 0, 0, &b, &err) == 1)
+            ;
+        struct sample_counts c = sample_counts(s, 0);
+        CHECK_EQ(c.seen + c.between, 20000000 / LENGTH[i] * LENGTH[i]);
+        if (!CHECK(c.seen > 1800000 && c.seen <= 2010000))
+            printf("# %" PRIu64 " of runs of %" PRIu64 " references\n", c.seen, LENGTH[i]);
+        CHECK(c.late <= LENGTH[i] && c.seen + c.missed >= 1998000 && c.seen + c.missed <= 2002000);
+        source_free(s);
+        peet_trace_free(t);
+        free(v.record);
+    }
+}
+
 /* ---- sets ---- */
 
 /* Each byte of each reference in turn. With a source: only those that it should show. */
@@ -573,6 +649,7 @@ int main(void)
     RUN(random_windows_see_all_of_a_period_alike);
     RUN(blocks_between_windows_are_told);
     RUN(what_a_source_leaves_out_counts_as_if_it_had_been_seen);
+    RUN(a_source_that_comes_late_for_windows_is_seen_as_much_as_others);
     RUN(sets_that_are_chosen_are_seen_whole_and_no_others);
     RUN(references_to_other_sets_are_counted);
     RUN(samples_that_make_no_sense_are_refused);

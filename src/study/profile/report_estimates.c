@@ -75,6 +75,23 @@ static void note_samples(struct table *t, const struct sampled *s, const struct 
                        : "");
 }
 
+/* A program that was late for windows has missed some. */
+static void note_late(struct table *t, const struct sampled *s)
+{
+    struct sample_counts c = sampled_counts(s);
+    double missed = 100 * (double)c.missed / (double)(c.seen + c.missed);
+
+    if (missed < 5)
+        return;
+    table_note(
+        t,
+        "%.0f %% of what was to be seen was missed: while an innermost loop runs, the program does not look whether a "
+        "window has begun, and it was up to %" PRIu64
+        " references late. What such loops do is seen too seldom: take longer windows (--length), or a recording "
+        "(--trace)",
+        missed, c.late);
+}
+
 /* What nobody knows of a program that ran by itself between windows. */
 static void note_left_out(struct table *t, const struct profile *p)
 {
@@ -88,7 +105,8 @@ static void note_left_out(struct table *t, const struct profile *p)
                sampled_maybe_cold(s));
     table_note(t,
                "between windows, instructions are taken for as many by reference as in windows; a window begins up to "
-               "a block, or a trip of a loop, late");
+               "a block, or a run of an innermost loop, late");
+    note_late(t, s);
     if (p->paths.lost)
         table_note(t, "path unknown before the window: %" PRIu64 " times it was not found on the stack", p->paths.lost);
 }
