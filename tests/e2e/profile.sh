@@ -53,6 +53,16 @@ verdict "compute and both stalls are all cycles of a program with one thread" "$
         [ "$(sum procedures compute)" = "$(sum summary compute)" ] || echo "$machine: procedures: $(sum procedures compute), not $(sum summary compute)"
     done
 )"
+verdict "how much windows differ does not hang on processors that do nothing" "$(
+    for cpus in 1 2 8; do
+        "$peet" profile -m memspy-128k --cpus $cpus --sample 1/5 --length 2000 --format json "$TMP/columns.peet" >"$TMP/json" 2>"$TMP/err"
+        sum estimates error >"$TMP/error.$cpus"
+        grep 'too few windows' "$TMP/json"
+    done
+    [ "$(cat "$TMP/error.1")" -gt 0 ] || echo "they do not differ"
+    diff "$TMP/error.1" "$TMP/error.2"
+    diff "$TMP/error.1" "$TMP/error.8"
+)"
 "$peet" profile -m memspy-128k --top 0 --format json "$TMP/columns.peet" >"$TMP/json" 2>"$TMP/err"
 "$peet" profile -m memspy-128k --callgrind "$TMP/callgrind.out" --stacks "$TMP/stacks" "$TMP/columns.peet" >/dev/null 2>"$TMP/err" || cat "$TMP/err"
 property="callgrind_annotate reads what --callgrind writes, and adds it up to the same"

@@ -319,6 +319,8 @@ void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *r
         struct estimate_sets sets;
         close_front(s, f);
         estimate_result(f->estimate, object, &r);
+        if (r.references == 0) /* nobody knows how windows of a processor differ that has none, and nobody has to */
+            continue;
         estimate_result(f->estimate, ESTIMATE_ALL, &all);
         double n = (double)all.references;
         ret->seen += r.references;
@@ -328,7 +330,7 @@ void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *r
         ret->low += r.share_low * n * scale.misses;
         ret->high += r.share_high * n * scale.misses;
         squares += r.spread[ESTIMATE_age] * r.spread[ESTIMATE_age] * n * n * scale.misses * scale.misses;
-        if (c.chosen < c.sets && r.references > 0) {
+        if (c.chosen < c.sets) {
             estimate_sets(f->estimate, object, ESTIMATE_age, part, n * scale.references, &sets);
             /* It was not told of other sets' references, window by window; the source knows them all. */
             sets.fraction *= scale.misses * part / scale.references;
