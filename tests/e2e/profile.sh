@@ -53,6 +53,13 @@ verdict "compute and both stalls are all cycles of a program with one thread" "$
         [ "$(sum procedures compute)" = "$(sum summary compute)" ] || echo "$machine: procedures: $(sum procedures compute), not $(sum summary compute)"
     done
 )"
+verdict "so are they if it is sampled, but for what is rounded" "$(
+    for machine in memspy-128k modern; do
+        "$peet" profile -m $machine --sample 1/5 --length 2000 --top 0 --format json "$TMP/columns.peet" >"$TMP/json" 2>"$TMP/err"
+        off=$(($(sum summary compute) + $(sum summary stall) + $(sum summary fetch) - $(sum summary cycles)))
+        [ "${off#-}" -le 10 ] || echo "$machine: $(sum summary cycles) cycles, and $off more in their parts"
+    done
+)"
 verdict "how much windows differ does not hang on processors that do nothing" "$(
     for cpus in 1 2 8; do
         "$peet" profile -m memspy-128k --cpus $cpus --sample 1/5 --length 2000 --format json "$TMP/columns.peet" >"$TMP/json" 2>"$TMP/err"

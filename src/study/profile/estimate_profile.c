@@ -391,10 +391,20 @@ static void scale_rest(struct profile *p, const struct scales *scale, double sta
     p->result.instructions = times(p->result.instructions, scale->instructions);
 }
 
+/* What the machine took the windows for: of unknown references it knows how long they waited, and the profile does not. */
+static uint64_t time_seen(const struct sim_result *r)
+{
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < r->places; i++)
+        sum += r->place[i].time[TIME_compute] + r->place[i].time[TIME_stall] + r->place[i].time[TIME_bus];
+    return sum;
+}
+
 void sampled_scale(struct sampled *s, struct profile *p)
 {
     struct scales scale = scales_of(s);
-    uint64_t missed_stall = 0, misses = p->misses, before = p->stall, time = p->compute + p->stall + p->fetch;
+    uint64_t missed_stall = 0, misses = p->misses, before = p->stall, time = time_seen(&p->result);
 
     for (size_t i = 0; i < p->cells; i++)
         for (unsigned k = 0; k < CAUSE_farther; k++)
