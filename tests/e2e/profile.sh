@@ -96,6 +96,27 @@ verdict "--stacks writes paths from main on, each once" "$(
     grep -vE '^main(;[^;]+)* [1-9][0-9]*$' "$TMP/stacks"
     sed 's/ [0-9]*$//' "$TMP/stacks" | sort | uniq -d
 )"
+cat >"$TMP/early.c" <<'END'
+#include <string.h>
+
+char early[100000];
+
+__attribute__((constructor)) static void begin(void)
+{
+    memset(early, 1, sizeof early);
+}
+END
+verdict "so is what libraries do before main" "$(
+    echo 'extern char early[]; int main(void) { return early[5] - 1; }' >"$TMP/late.c"
+    gcc -O1 -fno-builtin -c -o "$TMP/early.o" "$TMP/early.c" && "$peet" cc -O1 -g -o "$TMP/late" "$TMP/late.c" "$TMP/early.o" || echo "status $?"
+    for machine in memspy-128k modern; do
+        "$peet" profile -m $machine --stacks "$TMP/stacks" --format json -- "$TMP/late" >"$TMP/json" 2>"$TMP/err" || cat "$TMP/err"
+        cycles=$(awk '{ s += $NF } END { print s }' "$TMP/stacks")
+        [ "$cycles" = $(($(sum summary compute) + $(sum summary stall) + $(sum summary fetch))) ] || echo "$machine: $cycles cycles"
+        grep -q '^\[library\];\[memory\] [0-9]*$' "$TMP/stacks" || cat "$TMP/stacks"
+    done
+)"
+"$peet" profile -m memspy-128k --top 0 --format json "$TMP/columns.peet" >"$TMP/json" 2>"$TMP/err"
 verdict "--focus shows one of them" "$(
     "$peet" profile -m memspy-128k --focus walk_columns --format csv "$TMP/columns.peet" >"$TMP/csv" 2>"$TMP/err"
     grep -q walk_columns "$TMP/csv" || cat "$TMP/err"

@@ -128,6 +128,17 @@ verdict 'windows begin on the path on which they are' "$(
     grep '\[unknown\]' "$TMP/stacks"
     for path in 'main;fill;walk ' 'main;sum;walk '; do grep -q "^$path" "$TMP/stacks" || { echo "no $path"; cat "$TMP/stacks"; }; done
 )"
+echo 'char big[1 << 22]; int main(void) { for (int r = 0; r < 3 << 10; r++) for (int i = 0; i < 4096; i += 64) big[(r & 1023) * 4096 + i]++; }' >"$TMP/once.c"
+"$peet" cc -O1 -g -o "$TMP/once" "$TMP/once.c"
+verdict 'what unknown references are taken to wait is on their paths' "$(
+    for machine in memspy-16k modern; do
+        for length in 100 2k; do # of which short ones know no miss at all
+            "$peet" profile -m $machine --sample 1/10 --length $length --stacks "$TMP/stacks" --format csv -o "$TMP/stacks.csv" -- "$TMP/once" >"$TMP/out" 2>&1 || cat "$TMP/out"
+            stall=$(cell stacks summary stall)
+            awk -v want="$stall" -v what="$machine, $length: " '/\[memory\]/ { s += $NF } END { if (want == 0 || s < want - 10 || s > want + 10) print what s + 0 ", not " want }' "$TMP/stacks"
+        done
+    done
+)"
 verdict 'what may be cold is not called so' "$(
     grep '^causes,cold,' "$TMP/live.csv"
     grep -q 'of lines that no window had seen before, may be cold' "$TMP/live.txt" || echo "nothing is said of it"

@@ -16,12 +16,12 @@ static bool is_replaced(const struct solo *s, const struct solo_line *l)
 }
 
 /* Whether a sample does not know if a line that is nowhere was missed. */
-static inline bool is_unknown(struct solo *s, uint32_t cell, uint64_t line, unsigned cause)
+static inline bool is_unknown(struct solo *s, uint32_t cell, uint32_t leaf, uint64_t line, unsigned cause)
 {
     if (__builtin_expect(s->watch.knows == NULL, 1))
         return false;
     solo_tell_seen(s);
-    return !s->watch.knows(s->watch.context, s, cell, line, cause == MISS_cold, s->number);
+    return !s->watch.knows(s->watch.context, s, cell, leaf, line, cause == MISS_cold, s->number);
 }
 
 /* All lines of a reference; m: what the watcher is to know of the first one. */
@@ -43,7 +43,7 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
             solo_see_use(s, l, line, 1);
         struct solo_outcome o = solo_touch(s, l, line, kind, now + all.stall);
         if (o.cause != MISS_KINDS && s->cell)
-            *(is_unknown(s, s->cell - 1, line, o.cause) ? &unknown : &known) = true;
+            *(is_unknown(s, s->cell - 1, m->leaf, line, o.cause) ? &unknown : &known) = true;
         solo_use_untold(s, l);
         s->number++;
         solo_uses_end(s);
@@ -79,8 +79,8 @@ static uint64_t refer(struct solo *s, struct solo_stretch *x, struct solo_site *
                       uint64_t now)
 {
     uint64_t waited = s->counts.waited, hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
-    struct solo_miss m = { .cell = site->data.cell, .offset = solo_offset_in(&site->data, addr) };
     struct solo_leaf *part = &x->path->part[site->part];
+    struct solo_miss m = { .cell = site->data.cell, .leaf = part->leaf, .offset = solo_offset_in(&site->data, addr) };
     uint64_t reference = solo_references(s);
 
     s->cell = site->data.cell + 1;
@@ -140,7 +140,7 @@ static inline uint32_t miss_leanly(struct solo *s, struct solo_stretch *x, struc
     if (is_seen)
         solo_see(s, line, at->stamp, site->data.cell);
     uint32_t e = put_leanly(s, l, line, site->is_write);
-    bool unknown = !is_seen && is_unknown(s, site->data.cell, line, cause);
+    bool unknown = !is_seen && is_unknown(s, site->data.cell, x->path->part[site->part].leaf, line, cause);
     solo_use_untold(s, l);
     if (unknown)
         return e;
@@ -189,7 +189,7 @@ static inline uint32_t miss_far(struct solo *s, struct solo_stretch *x, const st
 
     s->cell = site->data.cell + 1;
     struct solo_outcome o = solo_touch(s, l, line, (enum peet_kind)site->kind, s->time.clock + site->issued);
-    bool unknown = is_unknown(s, site->data.cell, line, o.cause);
+    bool unknown = is_unknown(s, site->data.cell, x->path->part[site->part].leaf, line, o.cause);
     solo_use_untold(s, l);
     uint64_t stall = o.stall - hit;
     waited = s->counts.waited - waited;
@@ -436,7 +436,7 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
     s->watch.data(s->watch.context, thread, r->id, site, r->addr, &data);
     solo_see_version(s);
     s->cell = data.cell + 1;
-    struct solo_miss m = { .cell = data.cell, .offset = solo_offset_in(&data, r->addr) };
+    struct solo_miss m = { .cell = data.cell, .leaf = leaf, .offset = solo_offset_in(&data, r->addr) };
     uint64_t reference = solo_references(s);
     struct solo_outcome o = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &m);
     waited = s->counts.waited - waited;

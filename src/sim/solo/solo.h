@@ -30,6 +30,7 @@ struct solo_data {
 /* References that were not found at once in the first cache, and that were alike. */
 struct solo_miss {
     uint32_t cell, by; /* by: the cell to which its line was lost, or UINT32_MAX */
+    uint32_t leaf;     /* in which it is, while it is on its way */
     uint8_t level;     /* as in struct sim_reference */
     uint8_t cause;
     bool was_recent; /* of a line that was replaced: a cache that may keep any lines would have it */
@@ -61,7 +62,8 @@ struct solo_watch {
     void (*run)(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall);
     /* Of samples, else NULL: caches are empty where a window begins. Whether it is known that a line missed that none has; if it is not, it is for the
      * watcher to count. is_new: no cache ever had it; number: of the reference, nearly. */
-    bool (*knows)(void *context, struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number);
+    bool (*knows)(void *context, struct solo *s, uint32_t cell, uint32_t leaf, uint64_t line, bool is_new,
+                  uint64_t number);
     /* A line of the first cache is used, the first time in a while, which is so long. */
     void (*use)(void *context, struct solo *s, uint64_t line, uint64_t number, uint64_t wait);
     /* The same, if there is one level that is direct-mapped: uses, and misses that are known since the line is known that had to go. In their order, and before

@@ -151,7 +151,7 @@ static void add_calls(struct calls *c)
         const struct profile_leaf *l = &p->leaf[i];
         struct where_frame frame[WHERE_FRAMES];
         add_cost(&cost[l->node], &(struct cost){ l->compute + l->stall, l->stall, l->misses, 0 });
-        if (function[l->node])
+        if (function[l->node] || l->block == PROFILE_NO_BLOCK)
             continue;
         size_t n = where_code(p->where, p->process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
         uint32_t line = totals_line(&c->t, &frame[n - 1]);

@@ -30,6 +30,7 @@ struct sampled {
     uint32_t threads;
     uint64_t maybe_cold; /* misses of lines that were not seen before, but perhaps used */
     struct map seen;     /* lines that were referred to in windows, by process */
+    struct map unknown;  /* uint64_t: references, by leaf and object */
 };
 
 /* ---- life ---- */
@@ -74,6 +75,7 @@ int sampled_new(const struct machine_config *machine, struct source *source, con
 
     if (config->sets && config->one_in > 1) /* time is counted in what is seen */
         cache.length = cache.length / config->one_in + 1;
+    s->unknown.value_size = sizeof(uint64_t);
     s->source = source;
     s->config = *config;
     s->cpus = machine->cpus;
@@ -99,6 +101,7 @@ void sampled_free(struct sampled *s)
         estimate_free(s->front[i].estimate);
     }
     map_release(&s->seen);
+    map_release(&s->unknown);
     free(s->front);
     free(s->gaps);
     free(s);
@@ -182,6 +185,14 @@ enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_referenc
         x = estimate_join(f->estimate, object, x, refer_line(s, f, r, line, object));
     f->now++;
     return x.outcome;
+}
+
+void sampled_unknown(struct sampled *s, uint32_t object, uint32_t leaf)
+{
+    uint64_t *count = map_put(&s->unknown, leaf, object);
+
+    assert(count);
+    ++*count;
 }
 
 /* ---- from a machine that tells less ---- */
@@ -371,17 +382,31 @@ static void scale_cell(struct profile_cell *c, double mu, double stall, const st
     c->misses = times(c->misses, scale->misses) + (uint64_t)llround(misses * scale->misses);
 }
 
-/* What is not by cell. */
-static void scale_rest(struct profile *p, const struct scales *scale, double stall)
+/* Of unknown references, the same becomes misses as in cells. */
+static void scale_leaves(struct sampled *s, struct profile *p, const double *mu, double stall,
+                         const struct scales *scale)
+{
+    double *misses = mem_alloc(p->leaves + 1, sizeof *misses);
+    uint64_t leaf, *count;
+    uint32_t object;
+
+    for (size_t at = 0; (count = map_next(&s->unknown, &at, &leaf, &object));)
+        misses[leaf] += mu[object] * (double)*count;
+    for (size_t i = 0; i < p->leaves; i++) {
+        struct profile_leaf *l = &p->leaf[i];
+        l->compute = times(l->compute, scale->instructions);
+        l->stall = (uint64_t)llround(((double)l->stall + misses[i] * stall) * scale->misses);
+        l->misses = (uint64_t)llround(((double)l->misses + misses[i]) * scale->misses);
+    }
+    free(misses);
+}
+
+/* What is neither by cell nor by leaf. */
+static void scale_rest(struct profile *p, const struct scales *scale)
 {
     for (size_t i = 0; i < p->pairs; i++) {
         p->pair[i].misses = times(p->pair[i].misses, scale->misses);
         p->pair[i].stall = times(p->pair[i].stall, scale->misses);
-    }
-    for (size_t i = 0; i < p->leaves; i++) {
-        p->leaf[i].compute = times(p->leaf[i].compute, scale->instructions);
-        p->leaf[i].stall = times(p->leaf[i].stall, stall);
-        p->leaf[i].misses = times(p->leaf[i].misses, stall);
     }
     for (uint32_t i = 0; i < p->items; i++)
         p->block[i] = (struct profile_block){ times(p->block[i].runs, scale->instructions),
@@ -404,7 +429,7 @@ static uint64_t time_seen(const struct sim_result *r)
 void sampled_scale(struct sampled *s, struct profile *p)
 {
     struct scales scale = scales_of(s);
-    uint64_t missed_stall = 0, misses = p->misses, before = p->stall, time = time_seen(&p->result);
+    uint64_t missed_stall = 0, misses = p->misses, time = time_seen(&p->result);
 
     for (size_t i = 0; i < p->cells; i++)
         for (unsigned k = 0; k < CAUSE_farther; k++)
@@ -429,8 +454,9 @@ void sampled_scale(struct sampled *s, struct profile *p)
         for (unsigned k = 0; k < CAUSES; k++)
             p->stall += c->stall[k];
     }
+    scale_leaves(s, p, mu, stall, &scale);
     free(mu);
-    scale_rest(p, &scale, by((double)p->stall, (double)before));
+    scale_rest(p, &scale);
     p->result.cycles = p->machine.cpus == 1
                            ? p->compute + p->stall + p->fetch
                            : times(p->result.cycles, by((double)(p->compute + p->stall + p->fetch), (double)time));

@@ -27,6 +27,9 @@ int sampled_geometry(const struct machine_config *machine, struct sample_config 
 void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e);
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_reference *r, uint32_t object);
 
+/* A reference to an object is unknown that was in a leaf of the profile. */
+void sampled_unknown(struct sampled *s, uint32_t object, uint32_t leaf);
+
 /* The same with a machine that tells less (sim/solo/solo.h), which has to be said before. */
 void sampled_watch(struct sampled *s);
 struct solo;

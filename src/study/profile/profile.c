@@ -231,48 +231,12 @@ static void add_miss(struct running *x, const struct sim_reference *r, struct pr
     w->misses += r->cause != MISS_KINDS;
     w->stall += stall;
     profile_see_miss(x, c, by, profile_cause_of(x, r, was_recent), r->cause != MISS_KINDS, 1, stall);
-    if (leaf) {
-        leaf->stall += stall;
-        leaf->misses += r->cause != MISS_KINDS;
-    }
+    leaf->stall += stall;
+    leaf->misses += r->cause != MISS_KINDS;
     uint32_t object = c->object;
     const struct site *s = profile_site_of(x, r->context, r->addr, c->place); /* which may move cells */
     if (s->stride && p->cell[s->cell - 1].object == object)
         members_add(&p->members, object, (r->addr - s->origin) % s->stride, r->cause != MISS_KINDS, stall);
-}
-
-static void see_reference(void *context, const struct sim_reference *r)
-{
-    struct running *x = context;
-    struct profile *p = &x->p;
-    uint32_t place = r->insn == SIM_NO_INSN ? profile_call_place(x, r->site) : r->insn;
-    uint32_t cell = profile_site_of(x, r->context, r->addr, place)->cell - 1; /* which may move them */
-    struct profile_cell *c = &x->p.cell[cell];
-    bool was_recent = use_lines(x, r);
-    uint64_t stall = stall_of(p, r);
-    struct profile_window *w = x->window = profile_window_now(p);
-    struct profile_leaf *leaf =
-        r->context < x->threads && x->leaf[r->context] ? &p->leaf[x->leaf[r->context] - 1] : NULL;
-
-    const struct loss *by =
-        stall > 0 || r->cause != MISS_KINDS ? map_find(&x->losses, r->addr >> x->shift, r->cpu) : NULL;
-    struct loss lost_to = by ? *by : (struct loss){ 0 }; /* before it may push out its own first line */
-
-    blame(x, place, c->object);
-    c->references++;
-    c->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
-    p->references++;
-    w->references++;
-    c->compute += r->issue + r->stall - stall;
-    p->compute += r->issue + r->stall - stall;
-    if (leaf)
-        leaf->compute += r->issue + r->stall - stall;
-    if (p->sampled && sampled_refer(p->sampled, r, c->object) == OUTCOME_UNKNOWN) {
-        c->unknown++; /* whatever the machine, which knows nothing of gaps, takes it for */
-        return;
-    }
-    if (r->cause != MISS_KINDS || stall > 0)
-        add_miss(x, r, c, leaf, by ? &lost_to : NULL, was_recent, stall);
 }
 
 static uint32_t leaf_number(struct running *x, uint32_t node, uint32_t block)
@@ -297,6 +261,51 @@ uint32_t profile_near_leaf(struct running *x, uint32_t node, uint32_t block)
     if (*near == 0 || p->leaf[*near - 1].node != node || p->leaf[*near - 1].block != block)
         *near = 1 + leaf_number(x, node, block);
     return *near;
+}
+
+/* Where a thread is. */
+static uint32_t leaf_of(struct running *x, uint32_t thread)
+{
+    return (thread < x->threads && x->leaf[thread] ? x->leaf[thread] : profile_near_leaf(x, 0, PROFILE_NO_BLOCK)) - 1;
+}
+
+void profile_see_unknown(struct running *x, struct profile_cell *c, uint32_t leaf)
+{
+    c->unknown++;
+    sampled_unknown(x->p.sampled, c->object, leaf);
+}
+
+static void see_reference(void *context, const struct sim_reference *r)
+{
+    struct running *x = context;
+    struct profile *p = &x->p;
+    uint32_t place = r->insn == SIM_NO_INSN ? profile_call_place(x, r->site) : r->insn;
+    uint32_t cell = profile_site_of(x, r->context, r->addr, place)->cell - 1; /* which may move them */
+    struct profile_cell *c = &x->p.cell[cell];
+    bool was_recent = use_lines(x, r);
+    uint64_t stall = stall_of(p, r);
+    struct profile_window *w = x->window = profile_window_now(p);
+    uint32_t number = leaf_of(x, r->context);
+    struct profile_leaf *leaf = &p->leaf[number];
+
+    const struct loss *by =
+        stall > 0 || r->cause != MISS_KINDS ? map_find(&x->losses, r->addr >> x->shift, r->cpu) : NULL;
+    struct loss lost_to = by ? *by : (struct loss){ 0 }; /* before it may push out its own first line */
+
+    blame(x, place, c->object);
+    c->references++;
+    c->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
+    p->references++;
+    w->references++;
+    c->compute += r->issue + r->stall - stall;
+    p->compute += r->issue + r->stall - stall;
+    leaf->compute += r->issue + r->stall - stall;
+    if (p->sampled && sampled_refer(p->sampled, r, c->object) == OUTCOME_UNKNOWN) {
+        profile_see_unknown(x, c, number); /* whatever the machine, which knows nothing of gaps, takes it for */
+        return;
+    }
+    if (r->cause != MISS_KINDS || stall > 0)
+        add_miss(x, r, c, leaf, by ? &lost_to : NULL, was_recent, stall);
 }
 
 struct profile_block *profile_block_at(struct profile *p, uint32_t block)

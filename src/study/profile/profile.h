@@ -46,10 +46,12 @@ struct profile_pair {
     uint64_t misses, stall;
 };
 
-struct profile_leaf { /* what was spent in a block on a path */
-    uint32_t node, block;
+struct profile_leaf {     /* what was spent in a block on a path */
+    uint32_t node, block; /* PROFILE_NO_BLOCK: by library code, before a thread has come to its first block */
     uint64_t compute, stall, misses;
 };
+
+#define PROFILE_NO_BLOCK UINT32_MAX
 
 struct profile_window { /* of time, counted in references */
     uint64_t references, misses, stall;

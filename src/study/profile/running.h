@@ -83,6 +83,8 @@ struct profile_window *profile_window_now(struct profile *p);
 /* So many references of a cell that waited for the same reason, and how many of them no private cache had; by: to whom their lines were lost, or NULL. */
 void profile_see_miss(struct running *x, struct profile_cell *c, const struct loss *by, enum profile_cause cause,
                       uint64_t misses, uint64_t count, uint64_t stall);
+/* A reference of a cell, in a leaf, of which a sample does not know whether it missed. */
+void profile_see_unknown(struct running *x, struct profile_cell *c, uint32_t leaf);
 void profile_see_event(void *context, uint32_t thread, const struct peet_event *e);
 uint32_t profile_near_leaf(struct running *x, uint32_t node, uint32_t block); /* 1 + its number */
 struct profile_block *profile_block_at(struct profile *p, uint32_t block);

@@ -47,7 +47,10 @@ static char *text_of(const struct profile *p, const struct profile_leaf *l)
     if (!out)
         return NULL;
     put_path(p, l->node, out);
-    put_frames(p, peet_trace_block(p->trace, l->block)->insn[0].addr, l->node == 0, out);
+    if (l->block == PROFILE_NO_BLOCK)
+        fputs("[library]", out);
+    else
+        put_frames(p, peet_trace_block(p->trace, l->block)->insn[0].addr, l->node == 0, out);
     if (fclose(out) != 0) {
         free(text);
         return NULL;

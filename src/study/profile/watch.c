@@ -57,13 +57,21 @@ static void watch_event(void *context, uint32_t thread, const struct peet_event 
     profile_see_event(context, thread, e);
 }
 
-static bool watch_knows(void *context, struct solo *s, uint32_t cell, uint64_t line, bool is_new, uint64_t number)
+/* Also of a thread that has not come to its first block. */
+static uint32_t leaf_there(struct running *x, uint32_t leaf)
+{
+    return leaf == UINT32_MAX ? profile_near_leaf(x, 0, PROFILE_NO_BLOCK) - 1 : leaf;
+}
+
+static bool watch_knows(void *context, struct solo *s, uint32_t cell, uint32_t leaf, uint64_t line, bool is_new,
+                        uint64_t number)
 {
     struct running *x = context;
     struct profile_cell *c = &x->p.cell[cell];
     bool is_known = sampled_knows(x->p.sampled, s, c->object, line, is_new, number);
 
-    c->unknown += !is_known;
+    if (!is_known)
+        profile_see_unknown(x, c, leaf_there(x, leaf));
     return is_known;
 }
 
@@ -94,9 +102,9 @@ static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycl
     struct running *x = context;
 
     x->p.compute += cycles;
-    if (leaf == UINT32_MAX)
-        return;
-    profile_block_at(&x->p, x->p.leaf[leaf].block)->runs += runs;
+    if (leaf != UINT32_MAX)
+        profile_block_at(&x->p, x->p.leaf[leaf].block)->runs += runs;
+    leaf = leaf_there(x, leaf);
     x->p.leaf[leaf].compute += cycles;
     x->p.leaf[leaf].misses += misses;
     x->p.leaf[leaf].stall += stall;
