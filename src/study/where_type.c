@@ -53,6 +53,23 @@ static bool is_pointer(int tag)
 
 /* ---- texts ---- */
 
+/* Of a constant that is as many bytes as it needs, nobody says whether it has a sign: compilers choose another form if it has. */
+static bool bound(Dwarf_Die *range, unsigned name, Dwarf_Sword *ret)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word v;
+
+    if (!dwarf_attr(range, name, &attribute))
+        return false;
+    unsigned form = dwarf_whatform(&attribute);
+    if (form == DW_FORM_sdata || form == DW_FORM_implicit_const)
+        return dwarf_formsdata(&attribute, ret) == 0;
+    if (dwarf_formudata(&attribute, &v) != 0)
+        return false;
+    *ret = (Dwarf_Sword)v;
+    return true;
+}
+
 /* The number of elements of a dimension; 0: unknown. */
 static uint64_t dimension(Dwarf_Die *range)
 {
@@ -62,12 +79,11 @@ static uint64_t dimension(Dwarf_Die *range)
 
     if (dwarf_attr(range, DW_AT_count, &attribute) && dwarf_formudata(&attribute, &v) == 0)
         return v;
-    if (!dwarf_attr(range, DW_AT_upper_bound, &attribute) || dwarf_formsdata(&attribute, &high) != 0)
+    if (!bound(range, DW_AT_upper_bound, &high))
         return 0;
     Dwarf_Die unit;
     (void)dwarf_default_lower_bound(dwarf_diecu(range, &unit, NULL, NULL) ? dwarf_srclang(&unit) : DW_LANG_C, &low);
-    if (dwarf_attr(range, DW_AT_lower_bound, &attribute))
-        (void)dwarf_formsdata(&attribute, &low);
+    (void)bound(range, DW_AT_lower_bound, &low);
     return high >= low ? (uint64_t)(high - low) + 1 : 0;
 }
 

@@ -79,6 +79,7 @@ for level in -O0 -O2; do
             has fortran$level heap grid 'real(kind=8)' '[]' 100000
             has fortran$level heap p particle '[].mass' 1000
             has fortran$level variable field::fixed 'real(kind=8) (64,32)' '[][]' 128
+            has fortran$level variable field::below 'real(kind=8) (300)' '[]' 300
         )"
     fi
 done

@@ -20,6 +20,9 @@ struct cell {
 
 static double grid[16][32];
 static struct cell cells[10];
+static int h256[256], h65536[65536];
+static char h255[255];
+static short deep[3][200];
 static __thread int own;
 
 struct world {
@@ -143,6 +146,29 @@ static void variables_have_their_types_and_members(void)
     if (CHECK(where_variable(where, 1, (uint64_t)(uintptr_t)&counter, &v)))
         CHECK_EQ(v.name, "variables_have_their_types_and_members::counter");
     CHECK(!where_member(where, "struct nowhere", 0, true, text, sizeof text));
+}
+
+static void check_bounds(const void *at, size_t size, const char *type)
+{
+    struct where_variable v;
+
+    if (!CHECK(where_variable(where, 1, (uint64_t)(uintptr_t)at, &v)))
+        return;
+    CHECK_EQ(v.type, type);
+    CHECK_EQ(v.size, size);
+    CHECK_EQ(where_size(where, v.type), size);
+}
+
+static void arrays_have_their_bounds_however_long(void)
+{
+    char text[100];
+
+    check_bounds(h256, sizeof h256, "int [256]");
+    check_bounds(h255, sizeof h255, "char [255]");
+    check_bounds(h65536, sizeof h65536, "int [65536]");
+    check_bounds(deep, sizeof deep, "short int [3][200]");
+    CHECK(where_member(where, "short int [3][200]", 2 * (2 * 200 + 150), false, text, sizeof text));
+    CHECK_EQ((const char *)text, "[2][150]");
 }
 
 /* ---- allocating calls ---- */
@@ -317,6 +343,7 @@ int main(void)
     make_trace(build_id);
     RUN(instructions_have_their_inlined_frames);
     RUN(variables_have_their_types_and_members);
+    RUN(arrays_have_their_bounds_however_long);
     RUN(allocating_calls_have_the_names_that_they_are_assigned_to);
     RUN(statements_tell_what_they_assign_to);
     RUN(fortran_statements_tell_what_they_allocate);

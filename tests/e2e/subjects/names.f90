@@ -3,7 +3,7 @@
 module field
   implicit none
   real(8), allocatable :: grid(:,:)
-  real(8) :: fixed(64,32)
+  real(8) :: fixed(64,32), below(-200:99)
   type particle
      real(8) :: x(3), mass
   end type
@@ -30,6 +30,8 @@ program heat
   allocate(p(500))
   grid = 1
   c = 3
+  below = 1
+  below(-200) = 2
   do k = 1, 3
      call sweep(100)
   end do
@@ -37,5 +39,5 @@ program heat
      p(k)%mass = k
      weights(k) = p(k)%mass * 2
   end do
-  print *, sum(grid), sum(p%mass), sum(weights(1:500)), fixed(1,3), c
+  print *, sum(grid), sum(p%mass), sum(weights(1:500)), fixed(1,3), c, sum(below)
 end program
