@@ -66,6 +66,11 @@ static unsigned calls(struct source *s, uint32_t context, struct source_calls *r
                        &ret->is_whole);
 }
 
+static uint64_t pointer(struct source *s, uint32_t context)
+{
+    return steer_pointer(((struct program *)(void *)s)->steer, context);
+}
+
 static void free_program(struct source *s)
 {
     struct program *p = (struct program *)(void *)s;
@@ -74,7 +79,7 @@ static void free_program(struct source *s)
     free(p);
 }
 
-static const struct source_kind PROGRAM = { next, free_program, words, skip, calls };
+static const struct source_kind PROGRAM = { next, free_program, words, skip, calls, pointer };
 
 static int open_program(struct program *p, int r, struct source **ret)
 {

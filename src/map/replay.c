@@ -8,7 +8,7 @@
 #include "format/trace.h"
 #include "map/source.h"
 
-enum { WORDS = 1 << 14 }; /* at a time */
+enum { WORDS = 1 << 14 /* at a time */, THREAD_POINTER = 1 /* a register, by custom of all who record */ };
 
 struct replay {
     struct source source;
@@ -75,6 +75,27 @@ static int words(struct source *s, uint32_t context, uint64_t reply, struct sour
     return code < 0 ? code : ret->end > ret->word;
 }
 
+/* Registers are set before all else. */
+static uint64_t pointer(struct source *s, uint32_t context)
+{
+    struct replay *r = (struct replay *)(void *)s;
+    struct peet_cursor *c;
+    struct peet_err err;
+    const uint64_t *slots;
+    uint64_t found = 0;
+    uint32_t item;
+
+    if (peet_cursor_open(r->trace, r->context[context].thread, 0, &c, &err) < 0)
+        return 0;
+    for (bool is_set = true; is_set && peet_cursor_item(c, &item, &slots, &err) > 0;) {
+        const struct item *x = schema_item(r->trace->schema, item);
+        is_set = x->kind == ITEM_EVENT && x->event->kind == PEET_EV_set_register;
+        found = peet_cursor_registers(c)[THREAD_POINTER];
+    }
+    peet_cursor_free(c);
+    return found;
+}
+
 static void free_replay(struct source *s)
 {
     struct replay *r = (struct replay *)(void *)s;
@@ -89,7 +110,7 @@ static void free_replay(struct source *s)
     free(r);
 }
 
-static const struct source_kind REPLAY = { .next = next, .free = free_replay, .words = words };
+static const struct source_kind REPLAY = { .next = next, .free = free_replay, .words = words, .pointer = pointer };
 
 /* Whether another thread of the trace has made it. */
 static bool has_parent(const struct peet_trace *t, const struct peet_thread *thread)

@@ -547,8 +547,15 @@ static unsigned calls(struct source *source, uint32_t context, struct source_cal
     return s->inner->kind->calls ? s->inner->kind->calls(s->inner, context, ret) : 0;
 }
 
-static const struct source_kind SAMPLER = { .next = next, .free = free_sampler, .calls = calls };
-static const struct source_kind WORD_SAMPLER = { .next = next, .free = free_sampler, .words = words, .calls = calls };
+static uint64_t pointer(struct source *source, uint32_t context)
+{
+    return source_pointer(((struct sampler *)(void *)source)->inner, context);
+}
+
+static const struct source_kind SAMPLER = { .next = next, .free = free_sampler, .calls = calls, .pointer = pointer };
+static const struct source_kind WORD_SAMPLER = {
+    .next = next, .free = free_sampler, .words = words, .calls = calls, .pointer = pointer
+};
 
 static int check_config(const struct sample_config *c, struct peet_err *err)
 {

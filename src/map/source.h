@@ -64,6 +64,8 @@ struct source_kind {
     /* Behind such a gap: the calls that have led to where a context is, the innermost first, and whether they are all of them. Returns how many; 0 and not all: it
      * does not know. NULL: it never does. */
     unsigned (*calls)(struct source *s, uint32_t context, struct source_calls *ret);
+    /* Where a context's own data ends (x86: %fs), as it was told when the context began; 0: nobody has. NULL: nobody ever does. */
+    uint64_t (*pointer)(struct source *s, uint32_t context);
 };
 
 struct source {
@@ -85,6 +87,11 @@ static inline int source_words(struct source *s, uint32_t context, uint64_t repl
                                struct peet_err *err)
 {
     return s->kind->words(s, context, reply, ret, err);
+}
+
+static inline uint64_t source_pointer(struct source *s, uint32_t context)
+{
+    return s->kind->pointer ? s->kind->pointer(s, context) : 0;
 }
 
 static inline void source_free(struct source *s)

@@ -422,6 +422,12 @@ void objects_event(struct objects *o, uint32_t process, uint32_t thread, const s
     }
 }
 
+void objects_thread(struct objects *o, uint32_t process, uint64_t pointer)
+{
+    if (thread_data_add(&o->threads, o->where, process, pointer))
+        change_log_add(&o->changes, 0, UINT64_MAX);
+}
+
 /* ---- looking up ---- */
 
 static uint32_t stack_object(struct objects *o, uint32_t process, uint64_t insn)

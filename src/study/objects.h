@@ -48,6 +48,9 @@ void objects_depth(struct objects *o, unsigned calls);
 void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
                    const uint64_t path[OBJECT_PATH]);
 
+/* A thread that has begun has its own data below that address. */
+void objects_thread(struct objects *o, uint32_t process, uint64_t pointer);
+
 /* The object of a byte that an instruction refers to. What it is holds for all bytes from *ret_start to before *ret_end, as long as
  * nothing changes there (objects_changes); of a stack it holds for instructions of that function. */
 uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint64_t addr, uint64_t insn,

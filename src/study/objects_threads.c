@@ -31,22 +31,24 @@ static void add_block(struct thread_data *d, const struct peet_block *b)
     }
 }
 
+bool thread_data_add(struct thread_data *d, struct where *w, uint32_t process, uint64_t pointer)
+{
+    uint64_t low = 0, high = UINT64_MAX, size = where_local_size(w, process);
+
+    if (size == 0 || size > pointer || spans_find(&d->spans, process, pointer - 1, &low, &high))
+        return false;
+    spans_set(&d->spans, &(struct span){ process, 0, pointer - size, pointer, pointer - size, NULL });
+    return true;
+}
+
 bool thread_data_learn(struct thread_data *d, const struct peet_trace *t, struct where *w, uint32_t process,
                        uint64_t addr, uint64_t insn)
 {
-    uint64_t low = 0, high = UINT64_MAX;
-
     for (uint32_t items = peet_trace_items(t); d->items < items; d->items++) {
         const struct peet_block *b = peet_trace_block(t, d->items);
         if (b)
             add_block(d, b);
     }
     const int64_t *number = map_find(&d->numbers, insn, 0);
-    if (!number)
-        return false;
-    uint64_t pointer = addr - (uint64_t)*number, size = where_local_size(w, process);
-    if (size == 0 || size > pointer || spans_find(&d->spans, process, pointer - 1, &low, &high))
-        return false;
-    spans_set(&d->spans, &(struct span){ process, 0, pointer - size, pointer, pointer - size, NULL });
-    return true;
+    return number && thread_data_add(d, w, process, addr - (uint64_t)*number);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where threads have their own data. Nobody tells thread pointers, but instructions that refer to memory by nothing else than the thread pointer and a
- * number do. A thread has to execute one before its data is known: all that it refers to before, by an index on the thread pointer, is
- * taken for its stack's or for unknown. */
+/* Where threads have their own data: below their thread pointers. Not all who record tell them, but instructions that refer to memory by nothing else than the
+ * thread pointer and a number do. Where nobody has told, a thread has to execute one before its data is known: all that it refers to before, by an index on
+ * the thread pointer, is taken for its stack's or for unknown. */
 #ifndef STUDY_OBJECTS_THREADS_H
 #define STUDY_OBJECTS_THREADS_H
 
@@ -17,6 +17,9 @@ struct thread_data {
 
 void thread_data_init(struct thread_data *d);
 void thread_data_release(struct thread_data *d);
+
+/* A thread of a process has that thread pointer: whether it was not known. */
+bool thread_data_add(struct thread_data *d, struct where *w, uint32_t process, uint64_t pointer);
 
 /* An instruction refers to a byte: whether that tells of a thread that was not known. */
 bool thread_data_learn(struct thread_data *d, const struct peet_trace *t, struct where *w, uint32_t process,

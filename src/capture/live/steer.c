@@ -26,6 +26,7 @@ enum { LOOKS = 400, PATIENCE_NS = 20000000 };
 
 struct steered {
     uint32_t place, number, process;
+    uint64_t pointer;
     struct raw_thread *raw;
     struct live_thread *thread;
     struct peet_feed *feed;
@@ -106,6 +107,7 @@ static int adopt(struct steer *s, uint32_t place, struct peet_err *err)
     x->raw = raw;
     x->number = raw->number;
     x->process = raw->process;
+    x->pointer = raw->thread_pointer;
     x->thread = t;
     x->names = live_names(&t->reader);
     s->thread = mem_room(s->thread, s->threads, sizeof *s->thread);
@@ -259,7 +261,7 @@ int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret
     *ret_word = x->word;
     *ret_end = x->word + x->words;
     *ret_names = &x->names;
-    *ret_pointer = x->is_known ? 0 : x->raw->thread_pointer;
+    *ret_pointer = x->is_known ? 0 : x->pointer;
     x->words = 0;
     x->is_known = true;
     return 1;
@@ -472,4 +474,9 @@ uint32_t steer_number(const struct steer *s, uint32_t thread)
 uint32_t steer_process(const struct steer *s, uint32_t thread)
 {
     return s->thread[thread]->process;
+}
+
+uint64_t steer_pointer(const struct steer *s, uint32_t thread)
+{
+    return s->thread[thread]->pointer;
 }

@@ -25,6 +25,7 @@ const struct peet_trace *steer_schema(const struct steer *s);
 uint32_t steer_threads(const struct steer *s);                 /* so far */
 uint32_t steer_number(const struct steer *s, uint32_t thread); /* what events call it */
 uint32_t steer_process(const struct steer *s, uint32_t thread);
+uint64_t steer_pointer(const struct steer *s, uint32_t thread); /* its thread pointer, when it began */
 
 /* The next batch of a thread, which runs if all that it said has been read; `reply` answers the event before. 1, 0 at its end, or an error. */
 int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err);

@@ -74,6 +74,21 @@ static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
     return *number;
 }
 
+/* Before anything of a thread is looked up. */
+static void hear_pointer(struct running *x, uint32_t context)
+{
+    while (x->tellers <= context) {
+        x->has_told = mem_room(x->has_told, x->tellers, sizeof *x->has_told);
+        x->has_told[x->tellers++] = false;
+    }
+    if (x->has_told[context])
+        return;
+    x->has_told[context] = true;
+    uint64_t pointer = source_pointer(x->source, context);
+    if (pointer)
+        objects_thread(x->p.objects, x->source->context[context].process, pointer);
+}
+
 static void look_up(struct running *x, const struct source_context *c, uint64_t addr, uint64_t insn,
                     struct near_block *ret)
 {
@@ -113,6 +128,7 @@ struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr,
     s[1] = last;
     if (is_in(s, c->process, addr, changes))
         return s;
+    hear_pointer(x, context);
     struct near_block *near = &x->blocks_near[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - BLOCK_BITS)], other,
                       *found = near;
     if (!is_near(near, c->process, addr, changes)) {

@@ -70,6 +70,7 @@ void profile_free(struct profile *p)
     free(x->site[0]);
     free(x->site[1]);
     free(x->leaf);
+    free(x->has_told);
     free(x->lost);
     map_release(&x->cells);
     map_release(&x->losses);

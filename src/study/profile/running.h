@@ -47,8 +47,10 @@ struct running {
     struct map leaves;             /* uint32_t: number, by node and block */
     struct profile_window *window; /* of the reference that is on its way */
     struct recent *recent;         /* by processor */
-    uint32_t *leaf;                /* by thread: 1 + number of the one in which it is */
-    uint32_t near[LEAVES_NEAR];    /* 1 + numbers of those that were used last */
+    bool *has_told;                /* by thread: where its own data is, as far as that is known */
+    uint32_t tellers;
+    uint32_t *leaf;             /* by thread: 1 + number of the one in which it is */
+    uint32_t near[LEAVES_NEAR]; /* 1 + numbers of those that were used last */
     uint32_t pairs_near[PAIRS_NEAR];
     struct near_block blocks_near[1 << BLOCK_BITS];
     uint32_t threads;
