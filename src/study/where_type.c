@@ -302,30 +302,77 @@ static bool into_array(Dwarf_Die *array, uint64_t *offset, bool any, struct path
     return true;
 }
 
+static uint64_t number_of(Dwarf_Die *die, unsigned name, uint64_t otherwise)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word v;
+
+    return dwarf_attr(die, name, &attribute) && dwarf_formudata(&attribute, &v) == 0 ? v : otherwise;
+}
+
+/* Where a member is, in bytes. A bit-field begins with its unit, which instructions may take as a whole. */
+struct extent {
+    uint64_t start, end; /* end: behind its last byte */
+    bool is_bits;
+};
+
+static bool extent_of(Dwarf_Die *member, Dwarf_Die *ret_type, struct extent *ret)
+{
+    int tag = dwarf_tag(member);
+
+    if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_hasattr(member, DW_AT_external)
+        || !where_die_type(member, ret_type))
+        return false;
+    uint64_t at = number_of(member, DW_AT_data_member_location, 0), size = size_of(ret_type);
+    uint64_t bits = number_of(member, DW_AT_bit_size, 0);
+    *ret = (struct extent){ at, at + size, bits > 0 };
+    if (bits == 0 || size == 0)
+        return size > 0;
+    uint64_t unit = number_of(member, DW_AT_byte_size, size); /* until DWARF 3, bits are counted from its end */
+    uint64_t first =
+        number_of(member, DW_AT_data_bit_offset, 8 * (at + unit) - number_of(member, DW_AT_bit_offset, 0) - bits);
+    ret->start = first / 8 / size * size;
+    ret->end = (first + bits + 7) / 8;
+    return true;
+}
+
+static bool is_there(const struct extent *e, uint64_t offset)
+{
+    return offset >= e->start && offset < e->end;
+}
+
+/* Which of the bit-fields of a unit is meant nobody knows: they are called by the first and the last of those that may be. */
+static const char *last_of_unit(Dwarf_Die *first, uint64_t offset)
+{
+    Dwarf_Die child = *first, type;
+    const char *name = NULL;
+    struct extent e;
+
+    while (dwarf_siblingof(&child, &child) == 0 && extent_of(&child, &type, &e) && e.is_bits && is_there(&e, offset))
+        name = dwarf_diename(&child);
+    return name;
+}
+
 /* The member at an offset; of a union, the first that reaches there. */
 static bool into_class(Dwarf_Die *class, uint64_t *offset, struct path *p, Dwarf_Die *ret)
 {
     Dwarf_Die child, type;
+    struct extent e;
 
     for (int r = dwarf_child(class, &child); r == 0; r = dwarf_siblingof(&child, &child)) {
-        Dwarf_Attribute attribute;
-        Dwarf_Word at = 0;
-        int tag = dwarf_tag(&child);
-        if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_hasattr(&child, DW_AT_external)
-            || !where_die_type(&child, &type))
+        if (!extent_of(&child, &type, &e) || !is_there(&e, *offset))
             continue;
-        if (dwarf_attr(&child, DW_AT_data_member_location, &attribute))
-            (void)dwarf_formudata(&attribute, &at);
-        else if (dwarf_attr(&child, DW_AT_data_bit_offset, &attribute) && dwarf_formudata(&attribute, &at) == 0)
-            at /= 8;
-        if (*offset < at || *offset - at >= size_of(&type))
-            continue;
-        const char *name = tag == DW_TAG_member ? dwarf_diename(&child) : NULL;
+        const char *name = dwarf_tag(&child) == DW_TAG_member ? dwarf_diename(&child) : NULL;
+        const char *last = e.is_bits ? last_of_unit(&child, *offset) : NULL;
         if (name && p->used)
             put(p, ".");
         if (name)
             put(p, name);
-        *offset -= at;
+        if (last) {
+            put(p, "…");
+            put(p, last);
+        }
+        *offset -= e.start;
         *ret = type;
         return true;
     }

@@ -20,6 +20,14 @@ struct cell {
 
 static double grid[16][32];
 static struct cell cells[10];
+static struct flags {
+    char kind;
+    unsigned a : 3, b : 5, c : 16; /* in the unit of kind */
+    unsigned d : 20, e : 12;
+    unsigned f : 4;
+    char text[3];
+    long g : 40;
+} flags;
 static int h256[256], h65536[65536];
 static char h255[255];
 static short deep[3][200];
@@ -169,6 +177,24 @@ static void arrays_have_their_bounds_however_long(void)
     check_bounds(deep, sizeof deep, "short int [3][200]");
     CHECK(where_member(where, "short int [3][200]", 2 * (2 * 200 + 150), false, text, sizeof text));
     CHECK_EQ((const char *)text, "[2][150]");
+}
+
+static void bit_fields_of_a_unit_are_not_told_apart(void)
+{
+    /* Of a byte, all that lie there or behind it in the unit may be meant. */
+    static const char *const WANT[] = { "kind", "a…c", "c", "c", "d…e", "d…e", "d…e", "e", "f", "text[0]", "text[1]" };
+    struct where_variable v;
+    char text[100];
+
+    flags.kind++;
+    if (!CHECK(where_variable(where, 1, (uint64_t)(uintptr_t)&flags, &v)))
+        return;
+    for (unsigned i = 0; i < sizeof WANT / sizeof *WANT; i++) {
+        CHECK(where_member(where, v.type, i, false, text, sizeof text));
+        CHECK_EQ((const char *)text, WANT[i]);
+    }
+    CHECK(where_member(where, v.type, sizeof flags - 8, false, text, sizeof text));
+    CHECK_EQ((const char *)text, "g");
 }
 
 /* ---- allocating calls ---- */
@@ -344,6 +370,7 @@ int main(void)
     RUN(instructions_have_their_inlined_frames);
     RUN(variables_have_their_types_and_members);
     RUN(arrays_have_their_bounds_however_long);
+    RUN(bit_fields_of_a_unit_are_not_told_apart);
     RUN(allocating_calls_have_the_names_that_they_are_assigned_to);
     RUN(statements_tell_what_they_assign_to);
     RUN(fortran_statements_tell_what_they_allocate);
