@@ -237,7 +237,7 @@ static void from_statement(struct where *w, struct where_spot *spot, bool contai
         return;
     }
     if (spot->unit->is_fortran)
-        where_allocate(source, spot->line, &target);
+        where_allocate(source, spot->line, spot->column, &target);
     else if (container)
         where_container(source, spot->line, spot->column, &target);
     else

@@ -146,6 +146,6 @@ void where_target(const struct where_source *s, uint32_t line, uint32_t column, 
 /* The same, for a statement that calls or declares a C++ container. */
 void where_container(const struct where_source *s, uint32_t line, uint32_t column, struct where_target *ret);
 /* And for Fortran's allocate(…). */
-void where_allocate(const struct where_source *s, uint32_t line, struct where_target *ret);
+void where_allocate(const struct where_source *s, uint32_t line, uint32_t column, struct where_target *ret);
 
 #endif

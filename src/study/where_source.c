@@ -506,17 +506,54 @@ void where_container(const struct where_source *s, uint32_t line, uint32_t colum
 
 /* ---- Fortran ---- */
 
+/* Behind the bracket of an allocate that stands at i; 0: none does. */
+static size_t behind_allocate(const char *t, size_t i)
+{
+    if (strncasecmp(t + i, "allocate", 8) != 0 || (i > 0 && is_word(t[i - 1])))
+        return 0;
+    i += 8;
+    i += strspn(t + i, " \t");
+    return t[i] == '(' ? i + 1 : 0;
+}
+
+/* Whether there is nothing but blanks from the end of the brackets to `end`. */
+static bool ends_there(const char *t, size_t inside, size_t end)
+{
+    size_t i = inside;
+
+    for (int depth = 1; depth > 0 && i < end; i++)
+        depth += t[i] == '(' ? 1 : t[i] == ')' ? -1 : 0;
+    return i + strspn(t + i, " \t&") >= end;
+}
+
+/* Compilers say where a statement ends; others, where it begins, or only the line. */
+static size_t find_allocate(const char *t, size_t line, uint32_t column)
+{
+    size_t length = strcspn(t + line, "\n"), at = line + (column && column - 1 < length ? column - 1 : 0), inside;
+
+    if (column > length)
+        at = line + length;
+    for (size_t i = at + 1, steps = 0; column && i-- > 0 && steps < FARTHEST; steps++)
+        if ((inside = behind_allocate(t, i))) {
+            if (ends_there(t, inside, at))
+                return inside;
+            break;
+        }
+    for (size_t i = at; i < line + length; i++)
+        if ((inside = behind_allocate(t, i)))
+            return inside;
+    return 0;
+}
+
 /* All that one statement allocates: its calls cannot be told apart. */
-void where_allocate(const struct where_source *s, uint32_t line, struct where_target *ret)
+void where_allocate(const struct where_source *s, uint32_t line, uint32_t column, struct where_target *ret)
 {
     *ret = (struct where_target){ 0 };
     if (line == 0 || line > s->lines)
         return;
-    const char *t = s->bare + s->line[line - 1], *p = strcasestr(t, "allocate");
-    if (!p || p > t + strcspn(t, "\n"))
-        return;
-    p += strcspn(p, "(\n");
-    if (*p++ != '(')
+    size_t inside = find_allocate(s->bare, s->line[line - 1], column);
+    const char *p = s->bare + inside;
+    if (!inside)
         return;
     for (int depth = 1; depth > 0 && *p; p++) {
         size_t n = 0;

@@ -77,6 +77,9 @@ for level in -O0 -O2; do
         verdict "$property" "$(
             list fortran$level "$TMP/fortran$level"
             has fortran$level heap grid 'real(kind=8)' '[]' 100000
+            has fortran$level heap first 'real(kind=8)' '[]' 400
+            has fortran$level heap second 'real(kind=8)' '[]' 300
+            has fortran$level heap third 'integer(kind=4)' '[]' 100
             has fortran$level heap p particle '[].mass' 1000
             has fortran$level variable field::fixed 'real(kind=8) (64,32)' '[][]' 128
             has fortran$level variable field::below 'real(kind=8) (300)' '[]' 300

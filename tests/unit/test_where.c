@@ -331,11 +331,35 @@ static void statements_tell_what_they_assign_to(void)
 
 static void fortran_statements_tell_what_they_allocate(void)
 {
-    struct where_target t;
-    uint32_t column;
+    static const struct {
+        const char *text, *name; /* @ is where the call is said to be */
+    } ALLOCATED[] = {
+        { "  ALLOCATE(grid(n,m), s%list(2 * f(n)), stat=i)@", "grid, s%list" },
+        { "  @allocate(grid(n,m)); allocate(list(n))", "grid" },
+        { "  allocate(grid(n,m))@; allocate(list(n)); allocate(work(n))", "grid" },
+        { "  allocate(grid(n,m)); allocate(list(n))@; allocate(work(n))", "list" },
+        { "  allocate(grid(n,m)) ; allocate (list(n)) @; allocate(work(n))", "list" },
+        { "  allocate(grid(n,m)); allocate(list(n), stat=i@)", "list" },
+        { "  deallocate(grid); allocate(list(n))@", "list" },
+        { "  allocate(grid(n), &\n    list(n))@; allocate(work(n))", "grid, list" },
+        { "  @if (n > 3) allocate(grid(n))", "grid" },
+        { "  allocate(grid(n)); list = [1, 2, 3]@", "" },
+        { "  allocate(grid(n))\n  list = [1, 2, 3]@", "" },
+    };
 
-    where_allocate(source_of("  ALLOCATE(grid(n,m), s%list(2 * f(n)), stat=i)@", &column), 1, &t);
-    CHECK_EQ((const char *)t.name, "grid, s%list");
+    for (size_t i = 0; i < sizeof ALLOCATED / sizeof *ALLOCATED; i++) {
+        const char *break_at = strchr(ALLOCATED[i].text, '\n');
+        struct where_target t;
+        uint32_t column;
+        const struct where_source *s = source_of(ALLOCATED[i].text, &column);
+        column -= break_at ? (uint32_t)(break_at - ALLOCATED[i].text) + 1 : 0;
+        where_allocate(s, break_at ? 2 : 1, column, &t);
+        CHECK_EQ((const char *)t.name, ALLOCATED[i].name);
+    }
+    struct where_target t;
+    uint32_t unused;
+    where_allocate(source_of("  allocate(grid(n)); allocate(list(n))@", &unused), 1, 0, &t);
+    CHECK_EQ((const char *)t.name, "grid"); /* nobody knows where: the first */
 }
 
 static void cpp_symbols_are_readable(void)

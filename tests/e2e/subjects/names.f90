@@ -23,15 +23,19 @@ program heat
   use field
   implicit none
   type(particle), allocatable :: p(:)
+  real(8), allocatable :: first(:), second(:)
+  integer, allocatable :: third(:)
   real(8) :: weights(5000)
   integer :: k, c
   common /shared/ c
   allocate(grid(100,100))
   allocate(p(500))
+  allocate(first(400)); allocate(second(300)); allocate(third(200))
   grid = 1
   c = 3
   below = 1
   below(-200) = 2
+  first = 1; second = 2; third = 3
   do k = 1, 3
      call sweep(100)
   end do
@@ -39,5 +43,6 @@ program heat
      p(k)%mass = k
      weights(k) = p(k)%mass * 2
   end do
-  print *, sum(grid), sum(p%mass), sum(weights(1:500)), fixed(1,3), c, sum(below)
+  print *, sum(grid), sum(p%mass), sum(weights(1:500)), fixed(1,3), c, sum(below), &
+       sum(first), sum(second), sum(third)
 end program
