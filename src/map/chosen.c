@@ -21,10 +21,22 @@ static int by_hash(const void *a, const void *b)
     return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
+/* All sets, those first that are chosen first; NULL: no memory. */
+static struct ranked *rank(uint64_t sets, uint64_t seed)
+{
+    struct ranked *ranked = calloc(sets, sizeof *ranked);
+
+    for (uint64_t i = 0; ranked && i < sets; i++)
+        ranked[i] = (struct ranked){ chosen_hash(i + chosen_hash(seed + 1)), i };
+    if (ranked)
+        qsort(ranked, sets, sizeof *ranked, by_hash);
+    return ranked;
+}
+
 int chosen_init(struct chosen *c, uint64_t sets, uint32_t one_in, uint64_t seed, unsigned line_bits)
 {
     uint64_t wanted = sets / one_in;
-    struct ranked *ranked = calloc(sets, sizeof *ranked);
+    struct ranked *ranked = rank(sets, seed);
 
     *c = (struct chosen){ calloc(sets / 64 + 1, sizeof *c->bits), sets, wanted ? wanted : 1, line_bits };
     if (!ranked || !c->bits) {
@@ -32,11 +44,20 @@ int chosen_init(struct chosen *c, uint64_t sets, uint32_t one_in, uint64_t seed,
         chosen_release(c);
         return -1;
     }
-    for (uint64_t i = 0; i < sets; i++)
-        ranked[i] = (struct ranked){ chosen_hash(i + chosen_hash(seed + 1)), i };
-    qsort(ranked, sets, sizeof *ranked, by_hash);
     for (uint64_t i = 0; i < c->count; i++)
         c->bits[ranked[i].set / 64] |= (uint64_t)1 << ranked[i].set % 64;
+    free(ranked);
+    return 0;
+}
+
+int chosen_deal(uint64_t sets, uint64_t seed, unsigned groups, uint8_t *ret)
+{
+    struct ranked *ranked = rank(sets, seed);
+
+    for (uint64_t i = 0; ranked && i < sets; i++)
+        ret[ranked[i].set] = (uint8_t)(i % groups);
+    if (!ranked)
+        return -1;
     free(ranked);
     return 0;
 }

@@ -18,6 +18,10 @@ int chosen_init(struct chosen *c, uint64_t sets, uint32_t one_in, uint64_t seed,
                 unsigned line_bits); /* -1: no memory */
 void chosen_release(struct chosen *c);
 
+/* Puts each set into one of so many groups (256 at most), by the same hash: however few are chosen, groups have as many of them as others, and each group could have been chosen
+ * in place of another. -1: no memory */
+int chosen_deal(uint64_t sets, uint64_t seed, unsigned groups, uint8_t *ret);
+
 /* Also what decides where a window begins. */
 uint64_t chosen_hash(uint64_t x);
 

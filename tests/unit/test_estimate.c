@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "map/chosen.h"
 #include "study/profile/estimate.h"
 #include "tests/unit/random.h"
 
@@ -630,6 +631,56 @@ static void samples_of_sets_err_where_they_are_known_to(void)
         }
 }
 
+enum { REGULAR = 4 };
+
+/* Some data go through all sets a few times and end somewhere, and nothing stays in the cache. Counts the objects whose misses are
+ * not in the interval. */
+static void miss_regularly(uint64_t seed, unsigned ret_off[REGULAR])
+{
+    static const uint64_t LINES[REGULAR] = { 9 * SETS + 3000, 3 * SETS + 20, SETS - 40, SETS / 2 };
+    enum { PASSES = 3, ONE_IN = 16 };
+    uint8_t group[SETS];
+    struct estimate *e;
+    struct chosen chosen;
+    struct peet_err err;
+    uint64_t given = 0, run = 0;
+
+    CHECK_EQ(chosen_init(&chosen, SETS, ONE_IN, seed, 5), 0);
+    CHECK_EQ(chosen_deal(SETS, seed, ESTIMATE_GROUPS, group), 0);
+    CHECK_EQ(estimate_new(&(struct estimate_config){ SETS, 1, SET_RUN }, &e, &err), 0);
+    estimate_deal(e, group);
+    estimate_begin(e);
+    for (unsigned pass = 0; pass < PASSES; pass++)
+        for (uint32_t object = 0; object < REGULAR; object++)
+            for (uint64_t i = 0; i < LINES[object]; i++, run++) {
+                uint64_t line = object * 64 * SETS + i;
+                if (!chosen_has(&chosen, line % SETS))
+                    continue;
+                if (estimate_refer(e, line, object, given) == OUTCOME_UNKNOWN)
+                    estimate_was_cold(e, line, object, given);
+                given++;
+            }
+    estimate_end(e, run - given);
+    for (uint32_t object = 0; object < REGULAR; object++) {
+        struct estimate_sets s;
+        estimate_sets(e, object, ESTIMATE_half, 1.0 / ONE_IN, (double)run, &s);
+        ret_off[object] += fabs(s.fraction - (double)(PASSES * LINES[object])) > s.fraction_error;
+    }
+    estimate_free(e);
+    chosen_release(&chosen);
+}
+
+static void sets_of_regular_programs_say_how_much_they_may_be_off(void)
+{
+    unsigned off[REGULAR] = { 0 };
+
+    for (uint64_t seed = 1; seed <= 100; seed++)
+        miss_regularly(seed, off);
+    printf("# not in the interval: %u, %u, %u and %u of 100\n", off[0], off[1], off[2], off[3]);
+    for (unsigned i = 0; i < REGULAR; i++)
+        CHECK(off[i] <= 10);
+}
+
 static void caches_that_cannot_be_are_refused(void)
 {
     static const struct estimate_config BAD[] = { { 0, 1, 10 }, { 3, 1, 10 }, { 4, 0, 10 }, { 4, 1, 0 } };
@@ -654,6 +705,7 @@ int main(void)
     RUN(ages_work_in_sets_of_several_ways);
     RUN(mu_by_object_beats_one_mu_for_all);
     RUN(samples_of_sets_err_where_they_are_known_to);
+    RUN(sets_of_regular_programs_say_how_much_they_may_be_off);
     RUN(caches_that_cannot_be_are_refused);
     return check_done();
 }

@@ -96,7 +96,7 @@ static inline struct set *enter_set(struct estimate *e, uint64_t line)
     if (s->sample != e->sample) {
         s->sample = e->sample;
         s->known = 0;
-        if (s->group == 0) /* in turn, so that groups are alike */
+        if (s->group == 0)
             s->group = (uint8_t)(1 + e->last_group++ % ESTIMATE_GROUPS);
     }
     return s;
@@ -453,6 +453,12 @@ int estimate_new(const struct estimate_config *config, struct estimate **ret, st
     make_ages(e, &e->all.ages);
     *ret = e;
     return 0;
+}
+
+void estimate_deal(struct estimate *e, const uint8_t *group)
+{
+    for (uint64_t i = 0; i < e->config.sets; i++)
+        e->set[i].group = (uint8_t)(1 + group[i]);
 }
 
 static void release_ages(struct ages *a)

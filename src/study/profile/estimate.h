@@ -51,6 +51,9 @@ struct estimate;
 int estimate_new(const struct estimate_config *config, struct estimate **ret, struct peet_err *err);
 void estimate_free(struct estimate *e);
 
+/* Before the first sample: the group of each set, below ESTIMATE_GROUPS. Otherwise sets are put into groups in turn, as they come. */
+void estimate_deal(struct estimate *e, const uint8_t *group);
+
 void estimate_begin(struct estimate *e);
 
 /* A line (address by the size of lines) is referred to, for an object (any small number), `now` references after the beginning. */
@@ -122,7 +125,7 @@ struct estimate_sets {
 };
 
 /* From the groups of sets into which e deals them: `fraction` of all sets were chosen, run: references of the whole run. Errors are halves of
- * intervals of 95 %, from the differences between groups. */
+ * intervals of 95 %, from the differences between groups, but never less than what so few sets can say. */
 void estimate_sets(struct estimate *e, uint32_t object, enum estimator by_which, double fraction, double run,
                    struct estimate_sets *ret);
 

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "map/chosen.h"
 #include "sim/solo/solo.h"
 
 struct front { /* a processor */
@@ -64,6 +65,21 @@ int sampled_geometry(const struct machine_config *machine, struct sample_config 
     return 0;
 }
 
+/* Sets beside each other are alike. If they were put into groups in turn, as a program comes to them, groups would be more alike than samples of sets are: those that are chosen are
+ * drawn at random, and so are those of a group. */
+static int deal_sets(struct sampled *s, uint64_t sets, struct peet_err *err)
+{
+    uint8_t *group = mem_alloc(sets, sizeof *group);
+    int r = chosen_deal(sets, s->config.seed, ESTIMATE_GROUPS, group) < 0
+                ? err_set(err, PEET_ERR_MEMORY, "no memory for the sets of a sample")
+                : 0;
+
+    for (unsigned i = 0; i < s->cpus && r == 0; i++)
+        estimate_deal(s->front[i].estimate, group);
+    free(group);
+    return r;
+}
+
 int sampled_new(const struct machine_config *machine, struct source *source, const struct sample_config *config,
                 struct sampled **ret, struct peet_err *err)
 {
@@ -71,9 +87,10 @@ int sampled_new(const struct machine_config *machine, struct source *source, con
     struct estimate_config cache = { level->bytes / level->line / level_ways(level), level_ways(level),
                                      config->every ? config->length : UINT32_MAX };
     struct sampled *s = mem_alloc(1, sizeof *s);
+    bool has_sets = config->sets && config->one_in > 1;
     int r = 0;
 
-    if (config->sets && config->one_in > 1) /* time is counted in what is seen */
+    if (has_sets) /* time is counted in what is seen */
         cache.length = cache.length / config->one_in + 1;
     s->unknown.value_size = sizeof(uint64_t);
     s->source = source;
@@ -83,6 +100,8 @@ int sampled_new(const struct machine_config *machine, struct source *source, con
     s->front = mem_alloc(machine->cpus, sizeof *s->front);
     for (unsigned i = 0; i < s->cpus && r == 0; i++)
         r = estimate_new(&cache, &s->front[i].estimate, err);
+    if (r == 0 && has_sets)
+        r = deal_sets(s, cache.sets, err);
     if (r < 0) {
         sampled_free(s);
         return r;
