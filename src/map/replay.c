@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "format/trace.h"
 #include "map/source.h"
@@ -112,13 +113,80 @@ static void free_replay(struct source *s)
 
 static const struct source_kind REPLAY = { .next = next, .free = free_replay, .words = words, .pointer = pointer };
 
-/* Whether another thread of the trace has made it. */
+/* ---- who is there from the beginning ---- */
+
+/* Whether another thread of the trace says that it has made it. */
 static bool has_parent(const struct peet_trace *t, const struct peet_thread *thread)
 {
     struct peet_totals totals;
 
     return thread->parent != thread->id && thread->process != thread->id
            && peet_trace_totals(t, thread->parent, &totals) == 0;
+}
+
+static const struct peet_thread *thread_of(const struct replay *r, uint32_t context)
+{
+    return peet_trace_thread(r->trace, context);
+}
+
+/* A thread that the parent creates: one more that need not begin by itself. */
+static bool is_child(struct replay *r, const struct map *contexts, uint32_t parent, uint64_t thread)
+{
+    const uint32_t *context = map_find(contexts, thread, 0);
+
+    if (!context || r->context[*context].birth == BIRTH_CREATED || !has_parent(r->trace, thread_of(r, *context))
+        || thread_of(r, *context)->parent != parent)
+        return false;
+    r->context[*context].birth = BIRTH_CREATED;
+    return true;
+}
+
+/* Looks for so many children of a thread in its stream, which may lack them: it was cut, or left out. Items are not expanded, and
+ * what comes behind the last child is not read, so that this is little beside a simulation. */
+static int find_children(struct replay *r, const struct map *contexts, uint32_t parent, uint32_t children,
+                         struct peet_err *err)
+{
+    struct peet_cursor *c;
+    const uint64_t *slots;
+    uint32_t item;
+    int code = peet_cursor_open(r->trace, parent, 0, &c, err);
+
+    if (code < 0)
+        return code;
+    while (children > 0 && ((code = peet_cursor_item(c, &item, &slots, err)) > 0 || code == PEET_ERR_DAMAGED)) {
+        const struct peet_event_item *e = code > 0 ? peet_trace_event(r->trace, item) : NULL;
+        if (e && e->kind == PEET_EV_thread_create)
+            children -= is_child(r, contexts, parent, slots[0]);
+    }
+    peet_cursor_free(c);
+    return code < 0 && code != PEET_ERR_DAMAGED ? code : 0;
+}
+
+/* Who says that another thread made it was created only if that thread says so, too. Otherwise nobody would ever let it begin. */
+static int find_births(struct replay *r, uint32_t n, struct peet_err *err)
+{
+    struct map contexts = { .value_size = sizeof(uint32_t) }, children = { .value_size = sizeof(uint32_t) };
+    const uint32_t *count;
+    uint64_t parent;
+    uint32_t tag;
+    int code = 0;
+
+    for (uint32_t i = 0; code == 0 && i < n; i++) {
+        uint32_t *context = map_put(&contexts, thread_of(r, i)->id, 0);
+        uint32_t *of_parent =
+            has_parent(r->trace, thread_of(r, i)) ? map_put(&children, thread_of(r, i)->parent, 0) : &(uint32_t){ 0 };
+        if (!context || !of_parent)
+            code = err_set(err, PEET_ERR_MEMORY, "no memory for the threads of a trace");
+        else {
+            *context = i;
+            ++*of_parent;
+        }
+    }
+    for (size_t at = 0; code == 0 && (count = map_next(&children, &at, &parent, &tag));)
+        code = find_children(r, &contexts, (uint32_t)parent, *count, err);
+    map_release(&children);
+    map_release(&contexts);
+    return code;
 }
 
 int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, struct peet_err *err)
@@ -136,12 +204,15 @@ int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, s
     }
     for (size_t i = 0; i < threads; i++) {
         const struct peet_thread *thread = peet_trace_thread(t, i);
-        r->context[n++] =
-            (struct source_context){ thread->id, thread->process, has_parent(t, thread) ? BIRTH_CREATED : BIRTH_FIRST };
+        r->context[n++] = (struct source_context){ thread->id, thread->process, BIRTH_FIRST };
     }
     r->trace = t;
     r->want = repeats ? PEET_WANT_REPEATS : 0;
     r->source = (struct source){ &REPLAY, t, r->context, (uint32_t)n, (uint32_t)n, false, false };
-    *ret = &r->source;
-    return 0;
+    int code = find_births(r, (uint32_t)n, err);
+    if (code == 0)
+        *ret = &r->source;
+    else
+        free_replay(&r->source);
+    return code;
 }

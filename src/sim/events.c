@@ -8,6 +8,12 @@
 
 /* ---- objects ---- */
 
+static struct sync_barrier new_barrier(const struct sim *s, uint64_t addr)
+{
+    return (
+        struct sync_barrier){ .kind = s->config.barrier, .host = &s->host, .config = &s->config.sync, .addr = addr };
+}
+
 static struct object *object_at(struct sim *s, uint64_t addr, enum sim_object_kind kind)
 {
     struct object **o = map_put(&s->objects, addr, kind);
@@ -21,9 +27,7 @@ static struct object *object_at(struct sim *s, uint64_t addr, enum sim_object_ki
             (*o)->lock =
                 (struct sync_lock){ .kind = s->config.lock, .host = &s->host, .config = &s->config.sync, .addr = addr };
         else if (kind == OBJECT_BARRIER)
-            (*o)->barrier = (struct sync_barrier){
-                .kind = s->config.barrier, .host = &s->host, .config = &s->config.sync, .addr = addr
-            };
+            (*o)->barrier = new_barrier(s, addr);
     }
     return *o;
 }
@@ -472,6 +476,49 @@ bool sim_pending(struct sim *s, struct place *p)
     }
 }
 
+static uint64_t time_of(const struct context *c)
+{
+    return c->place ? c->place->clock : c->since;
+}
+
+static bool waits_at(const struct context *c, const struct object *barrier)
+{
+    return c->status == STATUS_WAITING && !c->joins && c->object == barrier;
+}
+
+/* Those for whom a barrier waits are not in the trace, or were cut off on their way: it opens for those that have come. Nobody is still on
+ * his way out of it, for nobody can go on, so that it can be as new. */
+static void open_barrier(struct sim *s, struct object *o)
+{
+    uint64_t last = 0;
+
+    for (uint32_t i = 0; i < s->contexts; i++)
+        if (waits_at(&s->context[i], o) && time_of(&s->context[i]) > last)
+            last = time_of(&s->context[i]);
+    for (uint32_t i = 0; i < s->contexts; i++) {
+        struct context *c = &s->context[i];
+        if (!waits_at(c, o))
+            continue;
+        s->broken++;
+        c->pending = PENDING_NOTHING;
+        sim_wake(s, c, last);
+    }
+    o->barrier = new_barrier(s, o->seen.addr);
+}
+
+/* The first barrier at which somebody waits; of a recorded program only, for others have made a mistake. */
+static bool break_barrier(struct sim *s)
+{
+    for (uint32_t i = 0; i < s->contexts && !s->source->is_live; i++) {
+        const struct context *c = &s->context[i];
+        if (c->object && c->object->seen.kind == OBJECT_BARRIER && waits_at(c, c->object)) {
+            open_barrier(s, c->object);
+            return true;
+        }
+    }
+    return false;
+}
+
 bool sim_break(struct sim *s)
 {
     bool any = false;
@@ -486,9 +533,9 @@ bool sim_break(struct sim *s)
         s->broken += !s->source->is_live;
         c->reply = 1; /* its time is over */
         remove_from(c->object, c);
-        sim_wake(s, c, c->place ? c->place->clock : c->since);
+        sim_wake(s, c, time_of(c));
     }
-    return any;
+    return any || break_barrier(s);
 }
 
 /* An attempt that does not wait: of a recorded program it is known what came of it. */

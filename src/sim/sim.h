@@ -12,7 +12,7 @@
  *
  * Of a recorded trace, each thread does what it did when it was recorded. If the machine lets threads meet in another order, a wait for a
  * condition may find its signal already given: one signal is kept for who comes late, and where nothing else can go on, waits for
- * conditions end by themselves, which is counted (`broken`). */
+ * conditions end by themselves, and barriers open for those that have come, which is counted (`broken`). */
 #ifndef SIM_SIM_H
 #define SIM_SIM_H
 

@@ -332,11 +332,22 @@ static int check_pipe(struct check *c)
     return r;
 }
 
+/* Whether a thread was created by one that was left out. */
+static bool lacks_parents(const struct check *c)
+{
+    const struct peet_thread *t;
+
+    for (size_t i = 0; (t = peet_trace_thread(c->trace, i)); i++)
+        if (t->parent && !find_info(c, t->parent))
+            return true;
+    return false;
+}
+
 static int finish(struct check *c)
 {
     int r = 0;
 
-    c->whole = !peet_trace_problem(c->trace, 0) && c->totals.damaged == 0;
+    c->whole = !peet_trace_problem(c->trace, 0) && c->totals.damaged == 0 && !lacks_parents(c);
     if (!c->whole)
         check_note(c, "parts of the trace are missing: what several threads must do together was not checked");
     else if (c->has_gaps)

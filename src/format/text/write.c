@@ -54,6 +54,15 @@ static int no_memory(struct peet_err *err)
 
 /* ---- definitions ---- */
 
+static bool is_wanted_thread(const struct dump *d, uint32_t id)
+{
+    bool wanted = d->o->threads == 0;
+
+    for (size_t i = 0; i < d->o->threads; i++)
+        wanted |= d->o->thread[i] == id;
+    return wanted;
+}
+
 /* Writes what the trace has learnt since the last call. */
 static void put_definitions(struct dump *d)
 {
@@ -73,7 +82,7 @@ static void put_definitions(struct dump *d)
         text_put_range(d->out, range);
     for (; (thread = peet_trace_thread(d->trace, d->threads)); d->threads++) {
         struct thread_out **th = map_find(&d->thread_out, thread->id, 0);
-        if (!th || !(*th)->nameless)
+        if (is_wanted_thread(d, thread->id) && (!th || !(*th)->nameless))
             text_put_thread(d->out, thread);
     }
 }
@@ -366,15 +375,6 @@ static int put_item(struct dump *d, struct thread_out *th, uint32_t item, const 
 }
 
 /* ---- threads ---- */
-
-static bool is_wanted_thread(const struct dump *d, uint32_t id)
-{
-    bool wanted = d->o->threads == 0;
-
-    for (size_t i = 0; i < d->o->threads; i++)
-        wanted |= d->o->thread[i] == id;
-    return wanted;
-}
 
 static const struct peet_thread *find_thread(const struct dump *d, uint32_t id)
 {
