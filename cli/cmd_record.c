@@ -14,7 +14,7 @@
 
 static const char *output, *level;
 static bool values, aslr;
-static uint64_t most;
+static uint64_t most = UINT64_MAX;
 static struct opt_list regions, only, skip;
 static struct system_config guest;
 static bool get;
@@ -135,15 +135,16 @@ static int ended_early(const struct recording *r, const struct peet_err *err, co
 
 static int record(const struct producer *producer, char **argv, const char *path)
 {
+    uint64_t limit = most == UINT64_MAX ? 0 : most;
     struct progress progress;
     struct recording recording;
     struct peet_err err;
 
-    progress_init(&progress, stderr, argv[0] ? argv[0] : path, most, "instructions");
+    progress_init(&progress, stderr, argv[0] ? argv[0] : path, limit, "instructions");
     guest.output = show_output;
     guest.context = &progress;
     struct producer_config config = { .argv = argv,
-                                      .max = most,
+                                      .max = limit,
                                       .level = chosen_level(),
                                       .regions = regions,
                                       .only = only,
@@ -211,6 +212,8 @@ static int run(int operands, char **operand)
         producer = &producer_live;
     if (values && level && level_find(level) != LEVEL_all)
         return usage_error(&cmd_record, "--values is --level all, and --level says something else");
+    if (most == 0)
+        return usage_error(&cmd_record, "--max 0 would record nothing");
     if (output && !strcmp(output, "-"))
         return usage_error(&cmd_record, "standard output is the program's; -o needs the name of a file");
     operand[operands] = NULL; /* argv has room: it held the verb, at least */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "capture/producer.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,15 @@ static int write_meta(const struct producer *producer, struct peet_writer *w, st
     return uname(&machine) == 0 ? peet_writer_meta(w, "machine", machine.machine, err) : 0;
 }
 
+/* The trace is the beginning of a run, though each of its streams has an end. */
+static int write_stop(const struct recording *ret, struct peet_writer *w, struct peet_err *err)
+{
+    char text[60];
+
+    snprintf(text, sizeof text, "after %" PRIu64 " instructions", ret->instructions);
+    return peet_writer_meta(w, "stopped", text, err);
+}
+
 static int run(const struct producer *producer, const struct producer_config *config, struct producer_state *s,
                const char *out, struct recording *ret, struct peet_err *err)
 {
@@ -61,6 +71,8 @@ static int run(const struct producer *producer, const struct producer_config *co
     double start = now();
     if ((r = write_meta(producer, w, err)) == 0)
         r = producer->run(s, w, ret, err);
+    if (r == 0 && ret->stopped)
+        r = write_stop(ret, w, err);
     int closed = peet_writer_close(w, &later); /* the first error is the one to tell */
     if (r == 0 && closed < 0)
         r = err_set(err, closed, "%s", later.text);

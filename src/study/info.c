@@ -34,6 +34,7 @@ static const struct column SUMMARY[] = {
     { "static_instructions",   "static instructions",   CELL_COUNT, false },
     { "time_chunks",           "timing chunks",         CELL_COUNT, false },
     { "problems",              "problems",              CELL_COUNT, false },
+    { "stopped",               "stopped",               CELL_TEXT,  false },
     { "whole",                 "whole",                 CELL_TEXT,  false },
     { 0 },
 };
@@ -384,6 +385,7 @@ static void add_summary(struct info *i, const struct peet_trace *t, const struct
                         const struct peet_totals *sum, size_t problems)
 {
     const struct peet_process *p = peet_trace_process(t, 0);
+    const char *stopped = peet_trace_meta_get(t, "stopped");
     struct table *table = i->summary;
     uint64_t processes = 0, threads = 0, kind[PEET_KINDS] = { 0 };
 
@@ -412,7 +414,8 @@ static void add_summary(struct info *i, const struct peet_trace *t, const struct
     add_schema(table, t);
     table_count(table, peet_trace_time_chunks(t));
     table_count(table, problems);
-    table_text(table, sum->whole && !problems ? "yes" : "no");
+    table_text(table, stopped);
+    table_text(table, sum->whole && !problems && !stopped ? "yes" : "no");
 }
 
 int info_add(struct info *i, struct peet_trace *t, struct progress *progress, struct peet_err *err)

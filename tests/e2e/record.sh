@@ -77,6 +77,38 @@ verdict "a full disk does not stop the program" "$([ $code = 7 ] || [ $code = 3 
 verdict "--max stops recording, not the program" \
     "$([ $? = 7 ] || echo 'exit code'; "$peet" check "$TMP/max.peet" >"$TMP/check" || cat "$TMP/check"; ends max '4 0')"
 
+stopped() { # TRACE: what it says of that
+    "$peet" info --format csv "$1" | awk -F, '$1 == "summary" { print $(NF - 1), $NF }'
+}
+workloads=$PEET_BUILD/workloads/peet
+verdict "--max is exact in a program of one thread" "$(
+    "$peet" record --max 1000 -o "$TMP/max.peet" -- "$workloads/fft" -m 10 -p 1 >"$TMP/out" 2>&1
+    said=$(stopped "$TMP/max.peet")
+    case $said in "after 10"[0-4]?" instructions no") ;; *) echo "it says: $said" ;; esac
+)"
+"$peet" record -o "$TMP/whole.peet" -- "$workloads/fft" -m 14 -p 4 >"$TMP/out" 2>&1
+for max in 100 1000000 4000000; do
+    verdict "what --max $max records is the beginning of every thread" "$(
+        "$peet" record --max $max -o "$TMP/max.peet" -- "$workloads/fft" -m 14 -p 4 >"$TMP/out" 2>&1
+        "$PEET_BUILD/tests/e2e/same" --stacks --prefix "$TMP/max.peet" "$TMP/whole.peet" >"$TMP/said" 2>&1 || cat "$TMP/said"
+        "$peet" check "$TMP/max.peet" >"$TMP/check" || cat "$TMP/check"
+        [ $max = 100 ] || "$peet" dump --thread 1 --events "$TMP/max.peet" | grep -q ' thread_create ' || echo "who creates threads is missing"
+        "$peet" simulate --format csv "$TMP/max.peet" >"$TMP/simulated" || echo "it cannot be simulated"
+        recorded=$(sed -n 's/.*threads*, \([0-9]*\) instructions.*/\1/p' "$TMP/out")
+        simulated=$(awk -F, '/^runs,/ { print $7 }' "$TMP/simulated")
+        [ "$recorded" -ge $max ] && [ "$recorded" -lt $((2 * max + 200000)) ] || echo "$recorded instructions"
+        [ "$recorded" = "$simulated" ] || echo "$simulated instructions of $recorded are simulated"
+    )"
+done
+verdict "--max counts what is not left out" "$(
+    for level in blocks calls; do
+        "$peet" record --max 2000 --level $level -o "$TMP/max.peet" -- "$workloads/fft" -m 10 -p 1 >"$TMP/out" 2>&1
+        grep -qE 'after 20[0-4][0-9] instructions' "$TMP/out" || { echo "$level:"; cat "$TMP/out"; }
+    done
+)"
+"$peet" record --max 0 -o "$TMP/none.peet" -- "$workloads/fft" >"$TMP/out" 2>&1
+verdict "--max 0 is wrong usage" "$([ $? = 2 ] && [ ! -e "$TMP/none.peet" ] || cat "$TMP/out")"
+
 # The recorder is killed: the program goes on.
 ("$peet" record -o "$TMP/killed.peet" -- sh -c 'for i in 1 2 3 4 5 6 7 8; do "$0" many; done; echo $? >"$1"' "$TMP/lives" "$TMP/status" & echo $! >"$TMP/pid"; wait) \
     >/dev/null 2>&1 &

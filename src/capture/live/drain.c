@@ -226,13 +226,61 @@ int live_put(struct live_thread *t, uint64_t *words, size_t n, struct peet_err *
     return peet_stream_put_named(t->stream, words, n, &names, err);
 }
 
+/* ---- enough ---- */
+
+static bool is_alone(const struct live_thread *t)
+{
+    const struct producer_state *s = t->recorder;
+
+    for (uint32_t i = 0; i < RAW_THREADS && i < atomic_load(&s->header->places); i++)
+        if (&s->thread[i] != t && atomic_load(&s->header->thread[i].life) != RAW_FREE)
+            return false;
+    return true;
+}
+
+static bool has_max(const struct producer_state *s)
+{
+    return s->config->max && s->kept >= s->config->max;
+}
+
+bool live_is_enough(const struct live_thread *t)
+{
+    return has_max(t->recorder) && !t->recorder->is_last && is_alone(t);
+}
+
+/* Counts the instructions of words, and leaves those out that are not wanted. What makes no sense is for who reads them. */
+static int count_words(struct live_thread *t, const uint64_t *words, size_t *n, struct peet_err *err)
+{
+    size_t i = 0;
+
+    while (i < *n && !live_is_enough(t)) {
+        struct live_item *item = NULL;
+        bool is_event = words[i] & RAW_EVENT;
+        int r = is_event ? 0 : live_find(&t->reader, words[i], &item, err);
+        if (r < 0)
+            return r;
+        int slots = is_event ? peet_event_arity((uint32_t)(words[i] >> 48 & 0x7fff)) : item->slots;
+        if (slots < 0 || *n - i <= (size_t)slots)
+            return 0;
+        if (!is_event)
+            t->recorder->kept += filter_instructions(item, words + i + 1);
+        i += (size_t)slots + 1;
+    }
+    t->recorder->is_cut |= i < *n;
+    *n = i;
+    return 0;
+}
+
 static void put(struct producer_state *s, struct live_thread *t, uint64_t *words, size_t n)
 {
     if (s->failed || s->ret->stopped)
         return;
+    bool filters = filter_is_wanted(s);
     int r = live_strings(s);
+    if (r == 0 && s->config->max && !filters)
+        r = count_words(t, words, &n, s->err);
     if (r == 0)
-        r = filter_is_wanted(s) ? filter_put(t, words, n, s->err) : live_put(t, words, n, s->err);
+        r = filters ? filter_put(t, words, n, s->err) : live_put(t, words, n, s->err);
     t->began |= n > 0;
     live_did_put(s, r);
 }
@@ -248,10 +296,6 @@ void live_did_put(struct producer_state *s, int code)
     peet_writer_totals(s->writer, &totals);
     if (s->config->progress)
         progress_at(s->config->progress, totals.instructions);
-    if (s->config->max && totals.instructions >= s->config->max) {
-        s->ret->stopped = true;
-        live_stop(s, 0);
-    }
 }
 
 static void put_event(struct producer_state *s, struct live_thread *t, unsigned kind, const uint64_t *arg)
@@ -410,7 +454,7 @@ static bool is_full(const struct producer_state *s, uint32_t place)
 }
 
 /* Takes the next buffer, which is full; false: it has to wait. Those with little in them go on in the chunk before, and what is
- * filtered hangs on what was before it. */
+ * filtered or counted hangs on what was before it. */
 static bool take(struct producer_state *s, uint32_t place)
 {
     struct live_thread *t = &s->thread[place];
@@ -421,7 +465,7 @@ static bool take(struct producer_state *s, uint32_t place)
     bool over = s->failed || s->ret->stopped;
 
     b.bytes = b.raw->bytes < RAW_BUFFER_BYTES ? b.raw->bytes : RAW_BUFFER_BYTES;
-    bool apart = !over && b.bytes >= LIVE_LARGE && !filter_is_wanted(s);
+    bool apart = !over && b.bytes >= LIVE_LARGE && !filter_is_wanted(s) && !s->config->max;
     if (apart ? workers_are_busy(s) : !over && t->pending > 0)
         return false;
     if (raw->how > 1 + PEET_END_EXIT && !t->process->ending)
@@ -440,6 +484,60 @@ static bool take(struct producer_state *s, uint32_t place)
     return true;
 }
 
+/* What stands in a buffer to which its thread still writes. Words are read in the order in which they are written. */
+static void put_filling(struct producer_state *s, uint32_t place)
+{
+    struct live_thread *t = &s->thread[place];
+    const volatile uint64_t *from = live_buffer(s, place, t->turn);
+    uint64_t *words = mem_alloc(WORDS, sizeof *words);
+
+    for (size_t i = 0; i < s->header->window / 8; i++)
+        words[i] = from[i];
+    put(s, t, words, whole_words(t, words));
+    free(words);
+}
+
+/* All that a thread has said so far. Its buffers stay as they are, so that it cannot say more meanwhile than there is room for. */
+static void gather(struct producer_state *s, uint32_t place)
+{
+    struct raw_thread *raw = &s->header->thread[place];
+    struct live_thread *t = &s->thread[place];
+    uint32_t life = atomic_load(&raw->life);
+
+    if (life != RAW_LIVE && life != RAW_ENDED)
+        return;
+    if (!t->number && !atomic_load(&raw->seen))
+        adopt(s, place);
+    if (!t->number)
+        return;
+    for (unsigned i = 0; i < RAW_BUFFERS && is_full(s, place); i++) {
+        size_t bytes = raw->buffer[t->turn].bytes;
+        put(s, t, live_buffer(s, place, t->turn), (bytes < RAW_BUFFER_BYTES ? bytes : RAW_BUFFER_BYTES) / 8);
+        t->turn = (t->turn + 1) % RAW_BUFFERS;
+    }
+    if (life == RAW_ENDED) {
+        close_thread(s, place);
+        free_place(s, place);
+    } else if (atomic_load(&raw->buffer[t->turn].state) == RAW_FILLING) {
+        put_filling(s, place);
+    }
+}
+
+/* There is as much as was asked for. Who was created later comes first, so that also its creator has said so. */
+static void stop_at_max(struct producer_state *s, const struct live_thread *last)
+{
+    bool is_over = s->is_cut || is_alone(last);
+
+    s->is_last = true;
+    for (uint32_t i = atomic_load(&s->header->places); !is_over && i-- > 0;)
+        if (i < RAW_THREADS)
+            gather(s, i);
+    if (s->failed)
+        return;
+    s->ret->stopped = true;
+    live_stop(s, 0);
+}
+
 bool drain_all(struct producer_state *s)
 {
     uint32_t places = atomic_load(&s->header->places);
@@ -455,9 +553,11 @@ bool drain_all(struct producer_state *s)
             adopt(s, i);
             did = true;
         }
-        if (t->number && is_full(s, i))
+        if (t->number && is_full(s, i)) {
             did |= take(s, i);
-        else if (life == RAW_ENDED && t->pending == 0) {
+            if (has_max(s) && !s->is_last && !s->failed)
+                stop_at_max(s, t);
+        } else if (life == RAW_ENDED && t->pending == 0) {
             if (t->number)
                 close_thread(s, i);
             free_place(s, i);
@@ -507,6 +607,7 @@ void drain_rest(struct producer_state *s, bool all)
 {
     while (drain_all(s) || workers_settle(s))
         ;
+    s->is_last = true;
     for (uint32_t i = 0; i < RAW_THREADS; i++) {
         struct live_thread *t = &s->thread[i];
         if (!t->number && atomic_load(&s->header->thread[i].life) == RAW_TAKEN)

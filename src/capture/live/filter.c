@@ -74,13 +74,28 @@ static uint64_t references_of(const struct live_item *item, const uint64_t *slot
     return n;
 }
 
-static void leave_out(struct live_filter *f, const struct live_item *item, const uint64_t *slots)
+static void count(const struct live_item *item, const uint64_t *slots, uint64_t *ret_insns, uint64_t *ret_references)
 {
-    uint64_t trips[X86_PASSES], insns, references;
+    uint64_t trips[X86_PASSES];
 
     if (item->loops)
         count_trips(item, slots, trips);
-    x86_path_totals(item->node, trips, &insns, &references);
+    x86_path_totals(item->node, trips, ret_insns, ret_references);
+}
+
+uint64_t filter_instructions(const struct live_item *item, const uint64_t *slots)
+{
+    uint64_t insns, references;
+
+    count(item, slots, &insns, &references);
+    return insns;
+}
+
+static void leave_out(struct live_filter *f, const struct live_item *item, const uint64_t *slots)
+{
+    uint64_t insns, references;
+
+    count(item, slots, &insns, &references);
     f->instructions += insns;
     f->references += item->has_strings ? references_of(item, slots) : references;
 }
@@ -292,6 +307,8 @@ static int take_calls(struct live_thread *t, uint64_t key, struct live_item *ite
     pthread_mutex_unlock(&s->code_lock);
     if (r == 0 && (item->entry || item->item))
         tell_gap(&t->filter);
+    if (r == 0)
+        s->kept += (uint64_t)(item->entry != 0) + (item->item != 0);
     if (r == 0 && item->entry)
         push(&t->filter, key | LIVE_ENTRY, NULL, 0);
     if (r == 0 && item->item)
@@ -311,7 +328,7 @@ static void take_all(struct live_filter *f, const uint64_t *words, const struct 
 
 static int take_block(struct live_thread *t, const uint64_t *words, struct live_item *item, struct peet_err *err)
 {
-    const struct producer_state *s = t->recorder;
+    struct producer_state *s = t->recorder;
     struct live_filter *f = &t->filter;
     enum level level = s->code.level;
 
@@ -320,9 +337,13 @@ static int take_block(struct live_thread *t, const uint64_t *words, struct live_
     if ((s->config->regions.count && !f->inside) || !is_chosen(s, t->reader.last, item)) {
         leave_out(f, item, words + 1);
         follow_stack(f, item, words + 1);
-    } else if (level == LEVEL_calls) {
+        return 0;
+    }
+    if (level == LEVEL_calls)
         return item->loops ? 0 : take_calls(t, words[0], item, err);
-    } else if (level == LEVEL_blocks) {
+    if (s->config->max)
+        s->kept += filter_instructions(item, words + 1);
+    if (level == LEVEL_blocks) {
         uint64_t trips[X86_PASSES];
         if (item->loops)
             count_trips(item, words + 1, trips);
@@ -344,6 +365,8 @@ int filter_put(struct live_thread *t, const uint64_t *words, size_t n, struct pe
     for (size_t i = 0, next; r == 0 && i < n; i = next) {
         struct live_item *item = NULL;
         bool is_event = words[i] & RAW_EVENT;
+        if ((t->recorder->is_cut = live_is_enough(t)))
+            break;
         int slots = is_event ? peet_event_arity((uint32_t)(words[i] >> 48 & 0x7fff)) : 0;
         if (!is_event && (r = live_find(&t->reader, words[i], &item, err)) < 0)
             return r;

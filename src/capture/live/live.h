@@ -197,6 +197,9 @@ struct producer_state {
     size_t processes;
     struct live_thread thread[RAW_THREADS];
     bool moved;
+    uint64_t kept;               /* with `max`: instructions that were put into streams */
+    bool is_cut;                 /* words of a thread were left out, for there was enough */
+    bool is_last;                /* nothing comes behind what is put now: all of it is wanted */
     uint32_t strings;            /* that the trace knows */
     unsigned levels;             /* that the trace holds, as bits; it has been told */
     unsigned built;              /* those of the program's modules */
@@ -218,7 +221,11 @@ struct peet_names live_names(struct live_reader *r); /* for words of the program
 /* Tells the trace what strings the program has. */
 int live_strings(struct producer_state *s);
 
-/* Behind all that was put into the file, or could not be: how far we are, and whether that is enough. */
+/* Whether nothing more of a thread is wanted. Of one that is alone that is so where `max` is reached. Where there are others, what each has
+ * said until then belongs together: it may have created them, or they have met. */
+bool live_is_enough(const struct live_thread *t);
+
+/* Behind all that was put into the file, or could not be: how far we are. */
 void live_did_put(struct producer_state *s, int code);
 
 /* The words of a buffer have been read: the program may have it again. */
@@ -292,7 +299,9 @@ enum { LIVE_ENTRY = 1, LIVE_LAST = 2 }; /* added to a key: one instruction of it
 bool filter_is_wanted(const struct producer_state *s);
 int filter_put(struct live_thread *t, const uint64_t *words, size_t n, struct peet_err *err);
 int filter_end(struct live_thread *t, struct peet_err *err); /* nothing more comes: tells the last gap */
-void filter_warn(struct producer_state *s);                  /* of what was asked for and did not occur */
+/* How many instructions a record of the program stands for. */
+uint64_t filter_instructions(const struct live_item *item, const uint64_t *slots);
+void filter_warn(struct producer_state *s); /* of what was asked for and did not occur */
 /* Whether functions that were asked for can be there, before the program runs. */
 int filter_foresee(struct producer_state *s, struct peet_err *err);
 void filter_release(struct live_filter *f);

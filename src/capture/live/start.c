@@ -32,6 +32,20 @@ static int map_memory(struct producer_state *s, struct peet_err *err)
     return 0;
 }
 
+/* Where a recording ends at some instruction, threads say often how far they are: a word stands for several instructions. */
+static uint32_t window_for(const struct producer_config *c)
+{
+    uint64_t bytes = c->max / 512 / PRODUCER_AHEAD_LEAST * PRODUCER_AHEAD_LEAST;
+
+    if (c->steered)
+        return c->ahead ? c->ahead : PRODUCER_AHEAD;
+    if (!c->max)
+        return 0;
+    return bytes < PRODUCER_AHEAD_LEAST ? PRODUCER_AHEAD_LEAST
+           : bytes > PRODUCER_AHEAD     ? PRODUCER_AHEAD
+                                        : (uint32_t)bytes;
+}
+
 static int share_memory(struct producer_state *s, struct peet_err *err)
 {
     const struct producer_config *c = s->config;
@@ -46,7 +60,7 @@ static int share_memory(struct producer_state *s, struct peet_err *err)
     s->header->version = RAW_VERSION;
     s->header->recorder = (int32_t)getpid();
     s->header->steered = c->steered;
-    s->header->window = c->steered ? c->ahead ? c->ahead : PRODUCER_AHEAD : 0;
+    s->header->window = window_for(c);
     if (c->inside) {
         s->header->inside = 1;
         snprintf(s->header->library, sizeof s->header->library, "%s", c->inside->library);

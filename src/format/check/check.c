@@ -347,7 +347,8 @@ static int finish(struct check *c)
 {
     int r = 0;
 
-    c->whole = !peet_trace_problem(c->trace, 0) && c->totals.damaged == 0 && !lacks_parents(c);
+    c->whole = !peet_trace_problem(c->trace, 0) && c->totals.damaged == 0 && !lacks_parents(c)
+               && !peet_trace_meta_get(c->trace, "stopped");
     if (!c->whole)
         check_note(c, "parts of the trace are missing: what several threads must do together was not checked");
     else if (c->has_gaps)
