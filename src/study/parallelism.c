@@ -111,6 +111,8 @@ static int make_profile(struct profile *f, const struct precedence *p, const str
     }
     if (n)
         qsort(start, n, sizeof *start, rising);
+    if (n && s->broken)
+        qsort(finish, n, sizeof *finish, rising);
     for (size_t begins = 0; ends < n;) {
         bool is_begin = begins < n && start[begins] < finish[ends];
         uint64_t then = is_begin ? start[begins] : finish[ends];

@@ -4,7 +4,9 @@
  * condition. Waiting pieces stand in the gate's line in the order in which they came.
  *
  * It may come to a standstill: a thread was cut off on its way to a barrier, a lock was never given back, or locks were taken in
- * another order than here. Then the first piece that waits goes on, and `broken` counts it. */
+ * another order than here. Then the first piece that waits goes on as if it had not waited, and `broken` counts it. That may be long before
+ * the time of the standstill: from then on, what comes later may happen earlier, and a piece begins when the last one ends of all that it
+ * has waited for. */
 #include "study/schedule.h"
 
 #include <assert.h>
@@ -17,6 +19,7 @@ struct gate {
     uint64_t waiting;
     uint64_t units; /* semaphore: that can be taken; condition: signals so far; lock: how many hold it */
     bool exclusive; /* lock: held by one for itself */
+    uint32_t giver; /* what was given here, by the piece that ended last */
 };
 
 struct run {
@@ -29,12 +32,13 @@ struct machine {
     const struct precedence *p;
     bool locks;
     uint32_t *missing; /* pieces that have to end before */
+    uint32_t *needed;  /* of those that have ended, the last one, or PIECE_NONE */
     uint32_t *next;    /* in line */
     bool *begun;
     struct gate *gate; /* by object */
     struct run *heap;
     size_t runs, room;
-    uint64_t begins, time;
+    uint64_t begins;
     uint32_t done;
     uint32_t *low; /* by lane: no piece before it has not begun */
     size_t meeting_room;
@@ -53,6 +57,15 @@ static bool before(const struct run *a, const struct run *b)
     return a->time != b->time ? a->time < b->time : a->number < b->number;
 }
 
+/* Which of two pieces that have ended did so later; if both did at once, the second. */
+static uint32_t later(const struct machine *m, uint32_t a, uint32_t b)
+{
+    if (a == PIECE_NONE || b == PIECE_NONE)
+        return a == PIECE_NONE ? b : a;
+    return m->s->finish[b] >= m->s->finish[a] ? b : a;
+}
+
+/* The cause is a piece that has ended, or PIECE_NONE. */
 static int begin(struct machine *m, uint32_t piece, uint32_t cause)
 {
     struct run *bigger = study_room(m->heap, m->runs, &m->room, sizeof *bigger);
@@ -62,9 +75,10 @@ static int begin(struct machine *m, uint32_t piece, uint32_t cause)
         return no_memory(m->err);
     m->heap = bigger;
     m->begun[piece] = true;
-    m->s->start[piece] = m->time;
+    cause = later(m, m->needed[piece], cause);
+    m->s->start[piece] = cause == PIECE_NONE ? 0 : m->s->finish[cause];
     m->s->cause[piece] = cause;
-    struct run x = { m->time + m->p->piece[piece].instructions, m->begins++, piece };
+    struct run x = { m->s->start[piece] + m->p->piece[piece].instructions, m->begins++, piece };
     for (m->runs++; i > 0 && before(&x, &m->heap[(i - 1) / 2]); i = (i - 1) / 2)
         m->heap[i] = m->heap[(i - 1) / 2];
     m->heap[i] = x;
@@ -122,14 +136,16 @@ static void drop_gone(struct machine *m, struct gate *g)
 static int meet(struct machine *m, struct gate *g, uint32_t object)
 {
     uint64_t parties = g->waiting;
-    uint32_t last = g->tail - 1, piece;
+    uint32_t last = g->head - 1, piece;
     struct meeting *bigger = study_room(m->s->met, m->s->meetings, &m->meeting_room, sizeof *bigger);
     int r = 0;
 
     if (!bigger)
         return no_memory(m->err);
     m->s->met = bigger;
-    m->s->met[m->s->meetings] = (struct meeting){ object, last, m->time, parties };
+    for (piece = g->head; piece != PIECE_NONE; piece = m->next[piece])
+        last = later(m, last, piece - 1);
+    m->s->met[m->s->meetings] = (struct meeting){ object, last, m->s->finish[last], parties };
     while (r == 0 && (piece = first_in_line(m, g)) != PIECE_NONE) {
         m->s->meeting[piece - 1] = m->s->meetings;
         if (!m->begun[piece])
@@ -180,7 +196,7 @@ static int take_lock(struct machine *m, uint32_t piece, uint32_t object, uint32_
         return 0;
     }
     hold(g, exclusive);
-    return begin(m, piece, cause);
+    return begin(m, piece, later(m, g->giver, cause));
 }
 
 static int give_lock(struct machine *m, uint32_t object, uint32_t giver)
@@ -192,12 +208,13 @@ static int give_lock(struct machine *m, uint32_t object, uint32_t giver)
         g->units--;
     if (g->units == 0)
         g->exclusive = false;
+    g->giver = later(m, g->giver, giver);
     for (drop_gone(m, g); r == 0 && g->head != PIECE_NONE; drop_gone(m, g)) {
         bool exclusive = wants_exclusive(m, g->head);
         if (!lock_is_free(g, exclusive))
             break;
         hold(g, exclusive);
-        r = begin(m, first_in_line(m, g), giver);
+        r = begin(m, first_in_line(m, g), g->giver);
     }
     return r;
 }
@@ -214,7 +231,7 @@ static int take_unit(struct machine *m, uint32_t piece, uint32_t object, uint32_
         return 0;
     }
     g->units--;
-    return begin(m, piece, cause);
+    return begin(m, piece, later(m, g->giver, cause));
 }
 
 static int give_unit(struct machine *m, uint32_t object, uint32_t giver)
@@ -222,11 +239,12 @@ static int give_unit(struct machine *m, uint32_t object, uint32_t giver)
     struct gate *g = &m->gate[object];
 
     g->units++;
+    g->giver = later(m, g->giver, giver);
     drop_gone(m, g);
     if (g->head == PIECE_NONE)
         return 0;
     g->units--;
-    return begin(m, first_in_line(m, g), giver);
+    return begin(m, first_in_line(m, g), g->giver);
 }
 
 /* A wait at a condition is over when the condition was signalled as often as its thread has waited there; then the lock. */
@@ -234,6 +252,7 @@ static int pass_condition(struct machine *m, uint32_t piece, uint32_t cause)
 {
     const struct piece *x = &m->p->piece[piece - 1];
 
+    m->needed[piece] = later(m, m->needed[piece], cause);
     return x->lock == PIECE_NONE ? begin(m, piece, cause) : take_lock(m, piece, x->lock, cause);
 }
 
@@ -244,13 +263,14 @@ static int signal_condition(struct machine *m, uint32_t object, uint32_t giver)
     int r = 0;
 
     g->units++;
+    g->giver = later(m, g->giver, giver);
     g->head = g->tail = PIECE_NONE;
     g->waiting = 0;
     while (r == 0 && (piece = first_in_line(m, &line)) != PIECE_NONE) {
         if (m->begun[piece])
             continue;
         if (m->p->piece[piece - 1].value <= g->units)
-            r = pass_condition(m, piece, giver);
+            r = pass_condition(m, piece, g->giver);
         else
             line_up(m, g, piece);
     }
@@ -285,7 +305,7 @@ static int ready(struct machine *m, uint32_t piece, uint32_t cause)
     case PEET_EV_cond_wait:
     case PEET_EV_cond_timedwait:
         if (x->value <= m->gate[x->object].units)
-            return pass_condition(m, piece, cause);
+            return pass_condition(m, piece, later(m, m->gate[x->object].giver, cause));
         line_up(m, &m->gate[x->object], piece);
         return 0;
     default: return begin(m, piece, cause);
@@ -312,7 +332,10 @@ static int give(struct machine *m, uint32_t piece)
 
 static int one_less(struct machine *m, uint32_t piece, uint32_t cause)
 {
-    return m->missing[piece] && --m->missing[piece] == 0 && !m->begun[piece] ? ready(m, piece, cause) : 0;
+    if (m->missing[piece] == 0)
+        return 0;
+    m->needed[piece] = later(m, m->needed[piece], cause);
+    return --m->missing[piece] == 0 && !m->begun[piece] ? ready(m, piece, m->needed[piece]) : 0;
 }
 
 static bool has_next(const struct precedence *p, uint32_t piece)
@@ -327,7 +350,6 @@ static int finish(struct machine *m, uint32_t piece)
     const struct precedence *p = m->p;
     int r;
 
-    m->s->finish[piece] = m->time;
     m->s->order[m->done++] = piece;
     r = give(m, piece);
     for (uint64_t i = p->first_arc[piece]; r == 0 && i < p->first_arc[piece + 1]; i++)
@@ -355,8 +377,7 @@ static int force(struct machine *m)
     assert(choice != PIECE_NONE);
     m->s->broken++;
     m->missing[choice] = 0;
-    return begin(m, choice,
-                 choice > 0 && m->p->piece[choice].lane == m->p->piece[choice - 1].lane ? choice - 1 : PIECE_NONE);
+    return begin(m, choice, PIECE_NONE);
 }
 
 static void prepare(struct machine *m)
@@ -364,7 +385,7 @@ static void prepare(struct machine *m)
     const struct precedence *p = m->p;
 
     for (uint32_t i = 0; i < p->pieces; i++) {
-        m->s->cause[i] = m->s->meeting[i] = PIECE_NONE;
+        m->s->cause[i] = m->s->meeting[i] = m->needed[i] = PIECE_NONE;
         if (has_next(p, i))
             m->missing[i + 1]++;
     }
@@ -374,6 +395,7 @@ static void prepare(struct machine *m)
     for (size_t i = 0; i < p->objects; i++)
         m->gate[i] = (struct gate){ .head = PIECE_NONE,
                                     .tail = PIECE_NONE,
+                                    .giver = PIECE_NONE,
                                     .units = p->object[i].class == OBJECT_SEMAPHORE ? p->object[i].initial : 0 };
     for (size_t i = 0; i < p->lanes; i++)
         m->low[i] = p->lane[i].first;
@@ -394,9 +416,9 @@ static int simulate(struct machine *m)
             continue;
         }
         struct run x = take_first(m);
-        m->time = x.time;
-        m->s->span = x.time;
-        m->s->last = x.piece;
+        m->s->finish[x.piece] = x.time;
+        m->s->last = later(m, m->s->last, x.piece);
+        m->s->span = m->s->finish[m->s->last];
         r = finish(m, x.piece);
     }
     return r;
@@ -414,14 +436,16 @@ int schedule_make(struct schedule *s, const struct precedence *p, bool locks, st
     s->meeting = calloc(n, sizeof *s->meeting);
     s->order = calloc(n, sizeof *s->order);
     m.missing = calloc(n, sizeof *m.missing);
+    m.needed = calloc(n, sizeof *m.needed);
     m.next = calloc(n, sizeof *m.next);
     m.begun = calloc(n, sizeof *m.begun);
     m.gate = calloc(p->objects + 1, sizeof *m.gate);
     m.low = calloc(p->lanes + 1, sizeof *m.low);
-    bool fits = s->start && s->finish && s->cause && s->meeting && s->order && m.missing && m.next && m.begun && m.gate
-                && m.low;
+    bool fits = s->start && s->finish && s->cause && s->meeting && s->order && m.missing && m.needed && m.next
+                && m.begun && m.gate && m.low;
     int r = fits ? simulate(&m) : no_memory(err);
     free(m.missing);
+    free(m.needed);
     free(m.next);
     free(m.begun);
     free(m.gate);

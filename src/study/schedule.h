@@ -24,7 +24,8 @@ struct schedule {
     uint64_t *start, *finish; /* of each piece */
     uint32_t *cause;          /* the piece whose end let it begin; PIECE_NONE for those that begin by themselves */
     uint32_t *meeting;        /* that its end arrives at, or PIECE_NONE */
-    uint32_t *order;          /* pieces in the order of their ends; who is waited for stands before who waits */
+    uint32_t *
+        order; /* pieces in the order of their ends, unless waits were broken; who is waited for stands before who waits */
     struct meeting *met;
     uint32_t meetings;
     uint64_t span;

@@ -353,6 +353,71 @@ static void who_waits_for_nobody_is_told_and_goes_on(void)
     check_parallelism(36, 31);
 }
 
+static void a_wait_that_is_left_out_takes_no_time(void)
+{
+    program_begin(2);
+    create_all(2);
+    work(1, 100);
+    does(1, "barrier_wait 0x500010 3");
+    work(1, 5);
+    does(1, "thread_join 2");
+    work(2, 10);
+    does(2, "barrier_wait 0x500010 3");
+    work(2, 50);
+    if (!program_end(2) || !ask("parallelism", &USUAL))
+        return;
+    CHECK(has_note("summary", "2 waits would never have ended"));
+    check_parallelism(165, 105);
+}
+
+/* A thread that was let go long before the others came meets them when they are there. */
+static void who_is_let_go_early_waits_for_others_as_ever(void)
+{
+    program_begin(2);
+    create_all(2);
+    work(1, 10);
+    does(1, "barrier_wait 0x500010 3");
+    work(1, 10);
+    does(1, "barrier_wait 0x500020 2");
+    work(1, 7);
+    work(2, 500);
+    does(2, "barrier_wait 0x500020 2");
+    work(2, 3);
+    if (!program_end(2) || !ask("parallelism", &USUAL))
+        return;
+    CHECK_EQ(sum("barriers", "lost"), 480);
+    check_parallelism(530, 507);
+}
+
+/* Whatever is left out, the path is as long as the span, which is that of some order. */
+static void the_path_is_the_span_where_waits_are_left_out(void)
+{
+    for (unsigned trial = 0; trial < 200; trial++) {
+        unsigned threads = 2 + (unsigned)draw(&state, 4);
+        uint64_t all = 0, most = 0;
+
+        program_begin(threads);
+        create_all(threads);
+        for (unsigned i = 1; i <= threads; i++) {
+            uint64_t own = 0;
+            for (unsigned k = (unsigned)draw(&state, 6); k > 0; k--) {
+                uint64_t n = draw(&state, 50);
+                uint64_t object = draw(&state, 3);
+                own += n;
+                work(i, n);
+                does(i, "barrier_wait 0x5000%u0 %u", 1 + (unsigned)object, 2 + (unsigned)object);
+            }
+            all += own;
+            most = own > most ? own : most;
+        }
+        join_all(threads);
+        if (!program_end(threads) || !ask("parallelism", &USUAL))
+            return;
+        CHECK(number("summary", 0, "span") >= most && number("summary", 0, "span") <= all);
+        check_parallelism(all, number("summary", 0, "span"));
+    }
+}
+
 static void a_run_of_nothing_has_an_answer(void)
 {
     for (size_t i = 0; study_at(i); i++) {
@@ -413,6 +478,9 @@ int main(void)
     RUN(who_waits_at_a_condition_gives_up_the_lock);
     RUN(iterations_of_a_parallel_loop_run_beside_each_other);
     RUN(who_waits_for_nobody_is_told_and_goes_on);
+    RUN(a_wait_that_is_left_out_takes_no_time);
+    RUN(who_is_let_go_early_waits_for_others_as_ever);
+    RUN(the_path_is_the_span_where_waits_are_left_out);
     RUN(a_run_of_nothing_has_an_answer);
     RUN(every_study_has_a_name_of_its_own_and_a_summary);
     RUN(a_granule_that_is_no_power_of_two_is_refused);
