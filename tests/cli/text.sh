@@ -147,6 +147,33 @@ same "CSV and JSON have the same rows" "$dir/csv" "$dir/json"
 rows() { awk -v k="$1" '$3 ~ k' "$dir/csv" | wc -l; }
 "$peet" info --counts --format csv "$dir/a.peet" >"$dir/info"
 says "as many references as info counts" "$dir/info" "(^|,)$(rows '^(load|store|update|prefetch)$')(,|\$)"
+"$peet" dump --format csv "$dir/a.peet" >"$dir/csv"
+says "rows of events have their arguments, and no address or size" "$dir/csv" '^1,3,mutex_lock,4202496,,,4210752$' '^1,205,thread_end,0,,,0 0$'
+says "and names in full" "$dir/csv" '^2,0,region_begin,0,,,work$' '^2,7,region_end,0,,,work$'
+cat >"$dir/names.txt" <<'END'
+peet text 1
+process 1 parent 0 program "a" command "a"
+thread 1 process 1 parent 0 ordinal 0 name ""
+1 - name_data "matrix" 0x1000 64
+1 - mark "a step" 7
+1 - region_begin "one, \"two\""
+1 - region_end ""
+1 - exec "/bin/b"
+1 - thread_end 3 0
+end
+END
+"$peet" import "$dir/names.txt" -o "$dir/names.peet"
+"$peet" dump --format csv "$dir/names.peet" | cut -d, -f3,5- >"$dir/names.csv"
+cat >"$dir/expected" <<'END'
+kind,addr,size,arguments
+name_data,,,matrix 4096 64
+mark,,,a step 7
+region_begin,,,"one, ""two"""
+region_end,,,""
+exec,,,/bin/b
+thread_end,,,3 0
+END
+same "names that are not for CSV are in quotes" "$dir/expected" "$dir/names.csv"
 ends "what is for text only is refused" 2 "$peet" dump --format csv --compact "$dir/a.peet"
 
 # ---- check ----

@@ -106,14 +106,14 @@ verdict "a program of several levels has them all" "$(
 # ---- parts of the execution ----
 
 # The rows of a trace without positions and gaps; of the full one, those that a filter keeps: an awk condition for rows that are no events,
-# with `inside` counting the open regions called "solve", whose string is number 1.
+# with `inside` counting the open regions called "solve".
 kept() { # TRACE CONDITION
     "$peet" dump --format csv "$TMP/$1.peet" | awk -F, -v OFS=, 'NR > 1 {
-        if ($3 == "region_end" && $7 == 1) inside[$1]--
+        if ($3 == "region_end" && $7 == "solve") inside[$1]--
         is_event = $3 !~ /^(block|load|store|update|prefetch)$/
         if ($3 ~ /^(malloc|calloc|free)$/) $5 = $7 = "" # those of the C library, as threads come and go
         if ($3 != "gap" && (is_event || ('"$2"'))) { $2 = ""; print }
-        if ($3 == "region_begin" && $7 == 1) inside[$1]++ }' | sort -s -t, -k1,1n
+        if ($3 == "region_begin" && $7 == "solve") inside[$1]++ }' | sort -s -t, -k1,1n
 }
 # Whether all that is missing in a trace is in its gaps.
 gaps() { # TRACE FULL

@@ -3,8 +3,9 @@
  * a line. Numbers are numbers; nothing here can be read back as a trace.
  *
  * Columns: thread; position, the instructions of the thread before; kind of record, or name of the event; pc, the
- * instruction (of an event: the call); addr, the first byte, or the first argument; size, bytes, or instructions of a
- * block; and the arguments of an event, in CSV as numbers in a row, in JSON by name, with strings in full. */
+ * instruction (of an event: the call); addr, the first byte; size, bytes, or instructions of a block; and the arguments of an
+ * event, which has neither of these two, in CSV in a row with blanks between them, in JSON by name. A string, which only the first of them
+ * can be, stands there in full. */
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -26,23 +27,44 @@ struct rows {
     uint64_t limit;
 };
 
-static void put_arguments(const struct rows *x, const struct peet_event *e)
+/* The string that is an event's first argument; NULL: that is a number, or the string is missing. */
+static const char *string_of(const struct rows *x, const struct peet_event *e)
 {
-    const char *name = peet_event_args(e->kind);
+    return text_event_has_string(e->kind) ? peet_trace_string(x->trace, e->arg[0]) : NULL;
+}
+
+static void put_json_arguments(const struct rows *x, const struct peet_event *e)
+{
+    const char *name = peet_event_args(e->kind), *text = string_of(x, e);
 
     for (unsigned i = 0; i < e->args; i++) {
         int n = (int)strcspn(name, " ");
-        const char *text = i == 0 && text_event_has_string(e->kind) ? peet_trace_string(x->trace, e->arg[i]) : NULL;
-        if (x->json)
-            fprintf(x->out, "%s\"%.*s\":", i ? "," : "", n, name);
-        else if (i)
-            putc(' ', x->out);
-        if (x->json && text)
+        fprintf(x->out, "%s\"%.*s\":", i ? "," : "", n, name);
+        if (i == 0 && text)
             utf8_json(text, x->out);
         else
             fprintf(x->out, "%" PRIu64, e->arg[i]);
         name += n + (name[n] == ' ');
     }
+}
+
+/* One field, in quotes where the string would otherwise be more than that, or less. */
+static void put_csv_arguments(const struct rows *x, const struct peet_event *e)
+{
+    const char *text = string_of(x, e);
+    bool quotes = text && (!*text || strpbrk(text, ",\"\r\n") || text[0] == ' ' || text[strlen(text) - 1] == ' ');
+
+    if (quotes)
+        putc('"', x->out);
+    for (const char *c = text; c && *c; c++) {
+        if (*c == '"')
+            putc('"', x->out);
+        putc(*c, x->out);
+    }
+    for (unsigned i = text != NULL; i < e->args; i++)
+        fprintf(x->out, "%s%" PRIu64, i ? " " : "", e->arg[i]);
+    if (quotes)
+        putc('"', x->out);
 }
 
 static void put_row(const struct rows *x, const struct peet_batch *b, const struct peet_record *r, uint64_t position)
@@ -57,13 +79,14 @@ static void put_row(const struct rows *x, const struct peet_batch *b, const stru
         if (!e)
             fprintf(x->out, ",\"addr\":%" PRIu64 ",\"size\":%u", r->addr, r->size);
         if (e)
-            fputs(",\"arguments\":{", x->out), put_arguments(x, e), putc('}', x->out);
+            fputs(",\"arguments\":{", x->out), put_json_arguments(x, e), putc('}', x->out);
         fputs("}\n", x->out);
     } else {
-        fprintf(x->out, "%" PRIu32 ",%" PRIu64 ",%s,%" PRIu64 ",%" PRIu64 ",%u,", b->thread, position, kind, pc,
-                r->addr, r->size);
+        fprintf(x->out, "%" PRIu32 ",%" PRIu64 ",%s,%" PRIu64 ",", b->thread, position, kind, pc);
         if (e)
-            put_arguments(x, e);
+            fputs(",,", x->out), put_csv_arguments(x, e);
+        else
+            fprintf(x->out, "%" PRIu64 ",%u,", r->addr, r->size);
         putc('\n', x->out);
     }
 }
