@@ -191,6 +191,10 @@ int main(int argc, char **argv)
             table[i] += round;
     if (argc > 1 && !strcmp(argv[1], "crash"))
         raise(SIGSEGV);
+    if (argc > 1 && !strcmp(argv[1], "divide"))
+        table[0] /= table[1] - table[1];
+    if (argc > 1 && !strcmp(argv[1], "trap"))
+        __builtin_trap();
     return 3;
 }
 END
@@ -206,6 +210,10 @@ verdict "a program that fails has a profile, too" "$(
 verdict "so has one that crashes" "$(
     "$peet" profile -m memspy-16k -- "$TMP/ends" crash >"$TMP/out" 2>"$TMP/err"
     tells 139
+    "$peet" profile -m memspy-16k -- "$TMP/ends" divide >"$TMP/out" 2>"$TMP/err"
+    tells 136
+    "$peet" profile -m memspy-16k -- "$TMP/ends" trap >"$TMP/out" 2>"$TMP/err"
+    tells 132
 )"
 verdict "Ctrl-C keeps what was profiled so far" "$(
     for how in never loops; do

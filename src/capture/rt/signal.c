@@ -271,6 +271,23 @@ static bool is_own(siginfo_t *info, ucontext_t *u)
     return true;
 }
 
+/* What nobody handles ends the program, when it happens again; what it has said until then is read. */
+static void end_by(int number, const siginfo_t *info, const ucontext_t *u)
+{
+    struct sigaction real = { .sa_handler = SIG_DFL };
+
+    if (!peet_rt_is_machine() && peet_rt_has_cursor() && peet_rt_self.handlers == 0) {
+        peet_rt_cursor = live_cursor(u);
+        if (peet_rt_inside)
+            peet_rt_tell_end(PEET_END_SIGNAL, (uint32_t)number);
+        peet_rt_drain();
+    }
+    RT_REAL(sigaction)(number, &real, NULL);
+    if (info->si_code <= 0)
+        peet_rt_call(SYS_tgkill, peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0), peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0),
+                     number, 0, 0, 0);
+}
+
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     ucontext_t *u = context;
@@ -286,31 +303,26 @@ static void on_fault(int number, siginfo_t *info, void *context)
             wish[SIGSEGV].sa_handler = SIG_DFL;
         return;
     }
-    if (!is_ours && peet_rt_has_cursor() && peet_rt_self.handlers == 0) {
-        peet_rt_cursor = live_cursor(u);
-        if (peet_rt_inside)
-            peet_rt_tell_end(PEET_END_SIGNAL, (uint32_t)number);
-        peet_rt_drain();
-    }
-    struct sigaction real = { .sa_handler = SIG_DFL };
-    RT_REAL(sigaction)(SIGSEGV, &real, NULL); /* and it happens again */
-    if (info->si_code <= 0)
-        peet_rt_call(SYS_tgkill, peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0), peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0),
-                     SIGSEGV, 0, 0, 0);
+    end_by(number, info, u);
 }
 
 /* Somewhere an instruction stands that the processor does not know. */
 static void on_unknown(int number, siginfo_t *info, void *context)
 {
     uint64_t handler = RT_ADDR(wish[number].sa_handler);
-    struct sigaction real = { .sa_handler = SIG_DFL };
 
     if (peet_rt_is_trap(context))
         return;
     if (handler != RT_ADDR(SIG_DFL) && handler != RT_ADDR(SIG_IGN))
         on_signal(number, info, context);
     else
-        RT_REAL(sigaction)(number, &real, NULL); /* and it happens again */
+        end_by(number, info, context);
+}
+
+/* Something else that tells of a mistake, and that the program does not handle. */
+static void on_mistake(int number, siginfo_t *info, void *context)
+{
+    end_by(number, info, context);
 }
 
 void peet_rt_traps_begin(void)
@@ -318,6 +330,9 @@ void peet_rt_traps_begin(void)
     struct sigaction own = { .sa_sigaction = on_unknown, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER };
 
     RT_REAL(sigaction)(SIGILL, &own, &wish[SIGILL]);
+    own.sa_sigaction = on_mistake;
+    RT_REAL(sigaction)(SIGFPE, &own, &wish[SIGFPE]);
+    RT_REAL(sigaction)(SIGBUS, &own, &wish[SIGBUS]);
 }
 
 void peet_rt_signals_begin(void)
@@ -368,10 +383,9 @@ RT_WRAPPER int sigaction(int number, const struct sigaction *new, struct sigacti
         wish[number] = before;
         return r;
     }
+    bool is_ours = (was.sa_flags & SA_SIGINFO) && (was.sa_sigaction == on_signal || was.sa_sigaction == on_mistake);
     if (old)
-        *old = ((was.sa_flags & SA_SIGINFO) && was.sa_sigaction == on_signal) || was.sa_handler == peet_rt_on_end
-                   ? before
-                   : was;
+        *old = is_ours || was.sa_handler == peet_rt_on_end ? before : was;
     if (new && !wants_handler)
         wish[number] = *new;
     return r;

@@ -6,7 +6,7 @@
 enum { N = 1000 };
 
 static int cell[N];
-static long sum, in_order, critical, locked, once;
+static long sum, in_order, critical, named, locked, nested, once;
 static long double big;
 static omp_lock_t lock;
 static omp_nest_lock_t nest;
@@ -35,13 +35,13 @@ static void all_kinds(void)
 #pragma omp critical
         critical++;
 #pragma omp critical(named)
-        locked++;
+        named++;
         omp_set_lock(&lock);
         locked++;
         omp_unset_lock(&lock);
         omp_set_nest_lock(&nest);
         omp_set_nest_lock(&nest);
-        locked++;
+        nested++;
         omp_unset_nest_lock(&nest);
         omp_unset_nest_lock(&nest);
 #pragma omp atomic
@@ -77,6 +77,7 @@ int main(void)
         cell[i] *= 2;
     omp_destroy_lock(&lock);
     omp_destroy_nest_lock(&nest);
-    printf("%ld %ld %ld %ld %ld %.0f %d\n", sum, in_order, critical, locked, once, (double)big, cell[N - 1]);
+    printf("%ld %ld %ld %ld %ld %.0f %d\n", sum, in_order, critical, named + locked + nested, once, (double)big,
+           cell[N - 1]);
     return 7;
 }
