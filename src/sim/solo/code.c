@@ -312,28 +312,66 @@ static void make_block(struct gen *g, const struct solo_item *it)
 
 /* ---- items ---- */
 
-/* From r12 on: to the code of the next item, if it has one, and if there is nothing else to do before. */
-static void go_on(struct gen *g)
+/* From r12 on: to the code of the next item, if it has one, and if there is nothing else to do before. Most items come before the same few ones: these are jumped to, once they are
+ * known (link); all others are looked up. */
+static void go_on(struct gen *g, struct solo_item *it)
 {
     struct emit *e = &g->e;
-    size_t leave = g->s->code.leave;
+    struct solo_code *c = &g->s->code;
 
-    emit_at(e, EMIT_COMPARE, R12, RBX, AT(word_end));
-    emit_jump_if(e, IF_NOT_BELOW, leave);
+    emit_at(e, EMIT_COMPARE, R12, RBX, AT(word_last));
+    emit_jump_if(e, IF_NOT_BELOW, c->tail);
     emit_at(e, EMIT_COMPARE, R14, RBX, AT(limit));
-    emit_jump_if(e, IF_NOT_BELOW, leave);
+    emit_jump_if(e, IF_NOT_BELOW, c->leave);
     if (g->s->watch.knows) { /* samples have borders */
         emit_at(e, EMIT_COMPARE, RBP, RBX, AT(until));
-        emit_jump_if(e, IF_NOT_BELOW, leave);
+        emit_jump_if(e, IF_NOT_BELOW, c->leave);
     }
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
+    it->links = 0;
+    for (unsigned i = 0; i < SOLO_LINKS; i++) {
+        it->link[i] = e->used;
+        emit_constant(e, RCX, UINT64_MAX); /* no item */
+        emit_registers(e, EMIT_COMPARE, RAX, RCX);
+        emit_jump_if(e, IF_EQUAL, c->leave);
+    }
+    it->link[SOLO_LINKS] = e->used;
+    size_t all = emit_jump(e, 0);
+    emit_here(e, all);
+    emit_constant(e, RSI, (uintptr_t)it);
+    emit_jump(e, c->link);
+}
+
+/* What the item whose name is in rax does first. */
+static void dispatch(struct gen *g)
+{
+    struct emit *e = &g->e;
+
     emit_constant(e, RCX, SOLO_NAME_FACTOR);
     emit_registers(e, EMIT_MULTIPLY, RCX, RAX);
     emit_shift(e, RCX, false, 64 - SOLO_NAME_BITS);
     emit_memory(e, true, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_8, AT(by_name));
     emit_at(e, EMIT_COMPARE, RAX, RCX, (int64_t)offsetof(struct solo_item, name));
-    emit_jump_if(e, IF_NOT_EQUAL, leave);
+    emit_jump_if(e, IF_NOT_EQUAL, g->s->code.leave);
     emit_jump_at(e, RCX, (int64_t)offsetof(struct solo_item, code));
+}
+
+/* The item at r12 comes behind that one, and will again. */
+static void call_link(struct solo *s, struct solo_item *it, const uint64_t *word)
+{
+    const struct solo_item *next = s->by_name[*word * SOLO_NAME_FACTOR >> (64 - SOLO_NAME_BITS)];
+    struct emit e = { s->code.bytes, 0, CODE_ROOM };
+
+    if (next->name != *word || !next->has_code)
+        return;
+    e.used = it->link[it->links++];
+    emit_constant_wide(&e, RCX, next->name);
+    emit_registers(&e, EMIT_COMPARE, RAX, RCX);
+    emit_jump_if(&e, IF_EQUAL, next->fast);
+    if (it->links == SOLO_LINKS) {
+        e.used = it->link[SOLO_LINKS];
+        emit_jump(&e, s->code.dispatch);
+    }
 }
 
 /* Whether its numbers fit into instructions, and what it needs into a struct gen. */
@@ -363,19 +401,22 @@ void solo_code_make(struct solo *s, struct solo_item *it)
     emit_at(&g->e, EMIT_LEA, RAX, R12, 8 * (1 + (int64_t)it->slots));
     emit_at(&g->e, EMIT_COMPARE, RAX, RBX, AT(word_end));
     emit_jump_if(&g->e, IF_ABOVE, c->leave);
+    size_t fast = g->e.used;
     if (it->kind == SOLO_LOOP)
         code_loop(g, it);
     else
         make_block(g, it);
     emit_add_constant(&g->e, R12, 8 * (1 + it->slots));
-    go_on(g);
+    go_on(g, it);
     for (unsigned i = 0; i < g->detours; i++)
         end_detour(g, &g->detour[i]);
     if (g->e.used > CODE_ROOM)
         return;
     it->code = c->bytes + c->used;
+    it->fast = fast;
     it->has_code = true;
     c->used = g->e.used;
+    c->widest = it->slots + 1u > c->widest ? it->slots + 1u : c->widest;
 }
 
 /* ---- what all of them use ---- */
@@ -419,6 +460,22 @@ static void make_common(struct gen *g)
     for (unsigned i = sizeof KEPT; i-- > 0;)
         emit_pop(e, KEPT[i]);
     emit_return(e);
+    c->tail = e->used;
+    emit_at(e, EMIT_COMPARE, R12, RBX, AT(word_end));
+    emit_jump_if(e, IF_NOT_BELOW, c->leave);
+    emit_at(e, EMIT_COMPARE, R14, RBX, AT(limit));
+    emit_jump_if(e, IF_NOT_BELOW, c->leave);
+    emit_at(e, EMIT_COMPARE, RBP, RBX, AT(until));
+    emit_jump_if(e, IF_NOT_BELOW, c->leave);
+    emit_at(e, EMIT_LOAD, RAX, R12, 0);
+    c->dispatch = e->used;
+    dispatch(g);
+    c->link = e->used;
+    emit_registers(e, EMIT_LOAD, RDI, RBX);
+    emit_registers(e, EMIT_LOAD, RDX, R12);
+    code_call(g, (uintptr_t)call_link);
+    emit_at(e, EMIT_LOAD, RAX, R12, 0);
+    emit_jump(e, c->dispatch);
     c->locate = e->used;
     make_call(g, (uintptr_t)solo_locate);
     emit_return(e);
@@ -492,6 +549,7 @@ uint64_t *solo_code_run(struct solo *s, const struct solo_item *it, uint64_t *wo
 
     memcpy(&begin, &s->code.bytes, sizeof begin);
     s->word_end = end;
+    s->word_last = (uintptr_t)end - 8 * s->code.widest;
     s->limit = limit;
     s->until = s->border == UINT64_MAX ? UINT64_MAX : s->border + s->apart;
     assert(s->until == UINT64_MAX || s->watch.knows);

@@ -87,6 +87,14 @@ static inline void emit_registers(struct emit *e, unsigned op, unsigned reg, uns
     emit_byte(e, 0xc0 | (reg & 7) << 3 | (other & 7));
 }
 
+/* However few bits it has. */
+static inline void emit_constant_wide(struct emit *e, unsigned reg, uint64_t value)
+{
+    emit_byte(e, 0x48 | reg >> 3);
+    emit_byte(e, 0xb8 | (reg & 7));
+    emit_bytes(e, value, 8);
+}
+
 static inline void emit_constant(struct emit *e, unsigned reg, uint64_t value)
 {
     bool is_short = value <= UINT32_MAX;

@@ -28,8 +28,10 @@ struct solo_code {
     uint8_t *bytes; /* NULL: there can be none */
     size_t used;
     struct gen *gen;
-    size_t leave, locate, group, elsewhere, anew, interval, offset, second[2]; /* where that is done, */
-    size_t enter[TURN_LOST];                                                   /*   and by how a stretch is left */
+    unsigned widest; /* words of an item that has code */
+    size_t leave, tail, dispatch, link, locate, group, elsewhere, anew, interval, offset,
+        second[2];           /* where that is done, */
+    size_t enter[TURN_LOST]; /*   and by how a stretch is left */
 };
 
 struct solo_thread {
@@ -44,6 +46,7 @@ struct solo {
     struct solo_stretch *last;        /* that ran */
     struct path_thread *calls;        /* of the thread */
     const uint64_t *word_end;         /* while code runs, */
+    uintptr_t word_last;              /*   before which any item that has code is whole, */
     uint64_t limit, until;            /*   the time and the number with which it stops */
     uint64_t number;                  /* of the next touch of a line: what stamps of the first cache are taken from; */
     uint64_t apart;                   /*   how much more it is than there were references */

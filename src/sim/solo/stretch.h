@@ -102,6 +102,7 @@ struct solo_stretch {
     struct solo_group group[];
 };
 
+enum { SOLO_LINKS = 3 };
 enum solo_kind { SOLO_BLOCK, SOLO_MACHINE, SOLO_VARYING, SOLO_LOOP, SOLO_EVENT };
 
 /* What a word stands for. */
@@ -116,7 +117,10 @@ struct solo_item {
     const struct peet_trips *trips; /* NULL: its words are its slots */
     const void *code;               /* that executes it, or lets solo.c do so */
     bool has_code;
-    uint32_t executed; /* so often before it had */
+    uint8_t links;               /* items that are known to come behind it, */
+    size_t fast;                 /* where its code begins if all of its words are there, */
+    size_t link[SOLO_LINKS + 1]; /*   and where it jumps to those, and to all others */
+    uint32_t executed;           /* so often before it had */
 };
 
 #endif
