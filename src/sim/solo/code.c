@@ -85,22 +85,21 @@ static uint32_t alignment(const struct solo_group *of, uint64_t line)
     return (uint32_t)(size - 1);
 }
 
-/* rdx: the first address of a group whose base is in rax, if all of it is in one line. */
-static void find_first(struct gen *g, const struct solo_group *of, struct detour *detour)
+/* By how many bits line numbers are in rdx: addresses of groups that are aligned are turned to the right by as many bits as have to be 0, so that if they are not, it is no line's number that
+ * comes out at last; all other groups are looked at before. */
+static unsigned find_first(struct gen *g, const struct solo_group *of, struct detour *detour)
 {
     uint32_t mask = alignment(of, g->s->length);
     struct emit *e = &g->e;
 
     code_sum(g, RDX, RAX, of->first);
-    if (mask) {
-        emit_test_constant(e, RDX, mask);
-        detour_if(g, detour, IF_NOT_EQUAL);
-    } else if (of->first != of->last) {
+    if (!mask && of->first != of->last) {
         code_sum(g, RCX, RAX, of->last);
         emit_registers(e, EMIT_XOR, RCX, RDX);
         emit_shift(e, RCX, false, g->s->shift);
         detour_if(g, detour, IF_NOT_EQUAL);
     }
+    return mask ? (unsigned)__builtin_ctz(mask + 1) : 0;
 }
 
 int64_t code_step(const struct gen *g, const struct solo_group *of)
@@ -147,6 +146,7 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     if (of->is_simple) {
         elsewhere = code_detour(g, g->has_stale ? DETOUR_STALE : DETOUR_ELSEWHERE, x, of);
         miss = code_detour(g, g->has_misses ? DETOUR_MISS : l->ways > 1 ? DETOUR_FIND : DETOUR_ELSEWHERE, x, of);
+        miss->instead = detour;
     }
     if (of == x->group || !have_same_base(of, of - 1))
         code_load_base(g, of);
@@ -157,7 +157,7 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
         locate->back = e->used;
         locate->instead = detour;
     }
-    find_first(g, of, detour);
+    unsigned turn = find_first(g, of, detour);
     if (g->is_even)
         see_trips(g, of);
     if (l->ways == 1) {
@@ -165,9 +165,11 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
         emit_shift(e, RCX, shift < CODE_ENTRY_BITS,
                    shift < CODE_ENTRY_BITS ? CODE_ENTRY_BITS - shift : shift - CODE_ENTRY_BITS);
         emit_and_constant(e, RCX, (uint32_t)(l->mask << CODE_ENTRY_BITS));
-        emit_shift(e, RDX, false, shift);
+        emit_turn_right(e, RDX, turn);
+        emit_shift(e, RDX, false, shift - turn);
     } else {
-        emit_shift(e, RDX, false, shift);
+        emit_turn_right(e, RDX, turn);
+        emit_shift(e, RDX, false, shift - turn);
         emit_registers(e, EMIT_LOAD, RCX, RDX);
         emit_and_constant(e, RCX, SOLO_GUESSES - 1);
         emit_memory(e, false, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_4, AT(guess));
@@ -178,8 +180,10 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     miss->found = e->used;
     emit_memory(e, true, EMIT_COMPARE, R15, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
     detour_if(g, elsewhere, IF_ABOVE);
-    emit_at(e, EMIT_LEA, RDX, RBP, of->from + of->sites - 1);
-    emit_memory(e, true, EMIT_STORE, RDX, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
+    unsigned last = of->from + of->sites - 1u, stamp = last ? RDX : RBP;
+    if (last)
+        emit_at(e, EMIT_LEA, RDX, RBP, last);
+    emit_memory(e, true, EMIT_STORE, stamp, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
     bool keeps_base = of + 1 < x->group + x->groups && have_same_base(of, of + 1);
     detour->back = elsewhere->back = miss->back = e->used;
     detour->keeps_base = elsewhere->keeps_base = miss->keeps_base = keeps_base;
@@ -240,6 +244,18 @@ static void locate(struct gen *g, const struct detour *detour)
     emit_jump(e, detour->instead->begin);
 }
 
+/* A line is not there: perhaps for it is none, but a group that is not aligned. */
+static void check_alignment(struct gen *g, const struct detour *detour)
+{
+    uint32_t mask = alignment(detour->group, g->s->length);
+
+    if (!mask)
+        return;
+    code_sum(g, R8, RAX, detour->group->first);
+    emit_test_constant(&g->e, R8, mask);
+    emit_jump_if(&g->e, IF_NOT_EQUAL, detour->instead->begin);
+}
+
 static void end_detour(struct gen *g, struct detour *detour)
 {
     struct emit *e = &g->e;
@@ -250,6 +266,8 @@ static void end_detour(struct gen *g, struct detour *detour)
     detour->begin = e->used;
     for (unsigned i = 0; i < detour->ways; i++)
         emit_here(e, detour->way[i]);
+    if (detour->instead && detour->kind != DETOUR_LOCATE)
+        check_alignment(g, detour);
     if (detour->kind == DETOUR_MISS) {
         code_miss(g, detour, slow);
     } else if (detour->kind == DETOUR_FIND) {

@@ -82,7 +82,9 @@ static inline void code_store(struct gen *g, unsigned reg, unsigned source)
 /* to = from + value */
 static inline void code_sum(struct gen *g, unsigned to, unsigned from, uint64_t value)
 {
-    if (code_fits(value)) {
+    if (value == 0) {
+        emit_registers(&g->e, EMIT_LOAD, to, from);
+    } else if (code_fits(value)) {
         emit_at(&g->e, EMIT_LEA, to, from, (int64_t)value);
     } else {
         emit_constant(&g->e, to, value);

@@ -62,10 +62,19 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_here(e, calls);
     emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
     emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
-    leave_if(g, hard, IF_EQUAL);
+    size_t returned = emit_jump_if(e, IF_EQUAL, 0);
     emit_compare_byte(e, RDI, RSP, STRETCH_AT(is_entry), false);
     leave_if(g, hard, IF_EQUAL);
+    size_t called = emit_jump(e, 0);
+    emit_here(e, returned); /* what it called was not recorded */
+    emit_at(e, EMIT_LEA, R8, RCX, sizeof(struct path_call));
+    emit_at(e, EMIT_COMPARE, R8, RAX, CALLS_AT(end)); /* perhaps some were too deep */
+    leave_if(g, hard, IF_NOT_BELOW);
+    emit_add_constant(e, RCX, -(int32_t)sizeof(struct path_call));
+    emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
+    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), TURN_ON); /* it has returned, whoever asks */
     emit_here(e, moved);
+    emit_here(e, called);
     emit_at(e, EMIT_LOAD, RDX, RBX, AT(base));
     emit_memory(e, false, EMIT_LOAD, RCX, RCX, RSP, CALL_AT(node));
     emit_memory(e, false, EMIT_STORE, RCX, RBX, RSP, AT(node));

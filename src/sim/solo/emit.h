@@ -144,6 +144,16 @@ static inline void emit_shift(struct emit *e, unsigned reg, bool left, unsigned 
     emit_byte(e, by);
 }
 
+static inline void emit_turn_right(struct emit *e, unsigned reg, unsigned by)
+{
+    if (by == 0)
+        return;
+    emit_byte(e, 0x48 | reg >> 3);
+    emit_byte(e, 0xc1);
+    emit_byte(e, 0xc8 | (reg & 7));
+    emit_byte(e, by);
+}
+
 /* to = from * value */
 static inline void emit_multiply_constant(struct emit *e, unsigned to, unsigned from, int32_t value)
 {

@@ -426,26 +426,93 @@ static uint32_t last_leaf(struct solo *s, uint32_t thread)
     return s->watch.leaf(s->watch.context, t->node, last->part[last->parts - 1].head.id);
 }
 
-uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site, uint64_t issue)
+/* The data that library code refers to, for a call: most often the same as before. */
+static void find_data(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site)
 {
-    uint64_t waited = s->counts.waited, hit = s->level[0].latency;
-    uint32_t leaf = last_leaf(s, thread);
-    struct solo_data data;
+    struct solo_moved *m = &s->moved;
+    const struct solo_data *d = &m->data;
 
-    s->thread = thread;
+    if (m->thread == thread && m->site == site && m->insn == r->id && m->version == s->watch.changes->count
+        && r->addr - d->start < d->end - d->start)
+        return;
+    struct solo_data data;
     s->watch.data(s->watch.context, thread, r->id, site, r->addr, &data);
+    if (data.cell != m->data.cell)
+        solo_tell_moved(s);
+    m->data = data;
+    m->thread = thread;
+    m->site = site;
+    m->insn = r->id;
+    m->version = s->watch.changes->count;
     solo_see_version(s);
-    s->cell = data.cell + 1;
-    struct solo_miss m = { .cell = data.cell, .leaf = leaf, .offset = solo_offset_in(&data, r->addr) };
-    uint64_t reference = solo_references(s);
-    struct solo_outcome o = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &m);
+}
+
+/* A reference to a line that is not in the only cache. */
+static uint64_t move_leanly(struct solo *s, const struct peet_record *r, struct solo_line *l)
+{
+    struct solo_moved *m = &s->moved;
+    uint64_t line = r->addr >> s->shift, who = (uint64_t)m->data.cell << 32 | solo_lost_to(l);
+    uint64_t how = solo_how(SIM_BEYOND, solo_was_here(l) ? MISS_replaced : MISS_cold, solo_is_recent(s, l), false);
+    bool is_write = r->kind == PEET_STORE || r->kind == PEET_UPDATE;
+
+    put_leanly(s, l, line, is_write);
+    solo_use_untold(s, l);
+    solo_meet(s, who, how, solo_offset_in(&m->data, r->addr), 1, s->lean_stall);
+    solo_see_window(s, solo_references(s), 1, s->lean_stall);
+    s->number++;
+    solo_uses_end(s);
+    s->counts.reads += r->kind != PEET_STORE; /* as if it were found, which solo_count_lean knows */
+    s->counts.writes += is_write;
+    s->counts.hits[0]++;
+    s->counts.stall += s->level[0].latency;
+    s->time.stall += s->level[0].latency;
+    m->misses++;
+    m->stall += s->lean_stall;
+    return s->level[0].latency + s->lean_stall;
+}
+
+/* Another one. */
+static uint64_t move(struct solo *s, const struct peet_record *r)
+{
+    struct solo_moved *m = &s->moved;
+    uint64_t waited = s->counts.waited, hit = s->level[0].latency, reference = solo_references(s);
+    struct solo_miss miss = { .cell = m->data.cell, .leaf = m->leaf, .offset = solo_offset_in(&m->data, r->addr) };
+    struct solo_outcome o = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &miss);
+
     waited = s->counts.waited - waited;
-    uint64_t easy = o.stall < hit ? o.stall : hit;
-    bool is_seen = see(s, &o, hit, reference, &m);
-    s->watch.refer(s->watch.context, data.cell, 1, r->kind == PEET_STORE || r->kind == PEET_UPDATE, issue + easy);
-    s->watch.run(s->watch.context, leaf, 0, issue + easy, is_seen && m.cause != MISS_KINDS, is_seen ? m.stall : 0);
-    s->time.references = solo_references(s);
+    if (see(s, &o, hit, reference, &miss)) {
+        m->misses += miss.cause != MISS_KINDS;
+        m->stall += miss.stall;
+    }
     s->time.bus += waited;
     s->time.stall += o.stall - waited;
     return o.stall;
+}
+
+uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site, uint64_t issue)
+{
+    struct solo_moved *m = &s->moved;
+    uint64_t hit = s->level[0].latency;
+    uint32_t leaf = last_leaf(s, thread);
+
+    s->thread = thread;
+    find_data(s, thread, r, site);
+    s->cell = m->data.cell + 1;
+    if (leaf != m->leaf) {
+        solo_tell_moved(s);
+        m->leaf = leaf;
+    }
+    uint64_t first = r->addr >> s->shift, last = (r->addr + (r->size ? r->size : 1) - 1) >> s->shift, stall;
+    struct solo_line *l = solo_line_at(&s->lines, first);
+    if (s->is_lean && !s->watch.knows && first == last && r->kind != PEET_PREFETCH && !solo_in_first(s, l))
+        stall = move_leanly(s, r, l);
+    else
+        stall = move(s, r);
+    m->references++;
+    m->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
+    m->compute += issue + (stall < hit ? stall : hit);
+    if (s->watch.knows) /* samples may end here */
+        solo_tell_moved(s);
+    s->time.references = solo_references(s);
+    return stall;
 }

@@ -34,6 +34,14 @@ struct solo_code {
     size_t enter[TURN_LOST]; /*   and by how a stretch is left */
 };
 
+/* References of library code for one call, from one block, to the data of a cell: what the watcher does not know yet. */
+struct solo_moved {
+    uint64_t site, version;
+    uint32_t thread, insn, leaf;
+    struct solo_data data; /* as it was after so many changes of what is where */
+    uint64_t references, writes, compute, misses, stall;
+};
+
 struct solo_thread {
     uint64_t register_[PEET_REGISTERS];
     uint32_t node;
@@ -116,6 +124,7 @@ struct solo {
     struct solo_thread *threads;
     uint32_t thread_count;
     struct solo_code code;
+    struct solo_moved moved;
     struct solo_item nobody; /* whom by_name has where it knows nobody */
     uint64_t *word;          /* where code has stopped */
 };

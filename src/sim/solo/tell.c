@@ -121,6 +121,17 @@ void solo_tell_memo(struct solo *s, const struct solo_site *site, struct solo_me
     m->count = 0;
 }
 
+void solo_tell_moved(struct solo *s)
+{
+    struct solo_moved *m = &s->moved;
+
+    if (m->references) {
+        s->watch.refer(s->watch.context, m->data.cell, m->references, m->writes, m->compute);
+        s->watch.run(s->watch.context, m->leaf, 0, m->compute, m->misses, m->stall);
+    }
+    m->references = m->writes = m->compute = m->misses = m->stall = 0;
+}
+
 void solo_tell_seen(struct solo *s)
 {
     assert(s->seen_at <= s->seen_end);
@@ -165,6 +176,7 @@ void solo_settle(struct solo *s)
     }
     for (struct solo_path *p = s->all_paths; p; p = p->next)
         tell_path(s, p);
+    solo_tell_moved(s);
     solo_tell_seen(s);
     solo_count_lean(s);
     for (unsigned i = 0; i < SOLO_MET; i++)

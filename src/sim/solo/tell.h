@@ -21,6 +21,7 @@ void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_group *owne
 /* References that were alike: as in struct solo_met. */
 void solo_meet(struct solo *s, uint64_t who, uint64_t how, uint64_t offset, uint64_t count, uint64_t stall);
 void solo_tell_memo(struct solo *s, const struct solo_site *site, struct solo_memo *m);
+void solo_tell_moved(struct solo *s);
 /* The window of time ends before that reference. */
 void solo_end_window(struct solo *s, uint64_t reference);
 
