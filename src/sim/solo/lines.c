@@ -3,11 +3,16 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
 
+#include "base/cpu.h"
 #include "sim/solo/uses.h"
 
 /* Bytes between pages: lines that push each other out of the program's cache would do so in ours, too. */
 enum { BETWEEN_PAGES = 32 };
+enum { MARKS_A_LINE = 64 }; /* for more, another way is faster */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, MOST_DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS };
 
 static unsigned bits_of(uint64_t value)
@@ -37,6 +42,8 @@ int solo_lines_init(struct solo *s, uint64_t most)
     r->used = malloc((most + 1) * sizeof(struct solo_line *));
     r->key = malloc((most + 1) * sizeof *r->key);
     r->key_buffer = malloc((most + 1) * sizeof *r->key);
+    if (cpu_has_vectors())
+        r->mark = calloc(most + 1, MARKS_A_LINE);
     r->index_bits = bits_of(most);
     r->next = 1;
     begin_interval(r);
@@ -51,6 +58,7 @@ void solo_lines_release(struct solo *s)
     arena_release(&s->lines.arena);
     free(s->recent.rank);
     free(s->recent.again);
+    free(s->recent.mark);
     free(s->recent.used);
     free(s->recent.key);
     free(s->recent.key_buffer);
@@ -114,10 +122,56 @@ static inline __attribute__((always_inline)) void rank_by(const struct solo *s, 
         rank[from[i] & index] = place[digits - 1][from[i] >> at]++;
 }
 
+#ifdef __x86_64__
+/* A bit for each of 64 bytes that is not 0; they are 0 then. */
+__attribute__((target("avx2"))) static inline uint64_t take_marks(uint8_t *mark)
+{
+    __m256i *at = (__m256i *)(void *)mark, none = _mm256_setzero_si256();
+    uint64_t low = (uint32_t)_mm256_movemask_epi8(_mm256_loadu_si256(at));
+    uint64_t high = (uint32_t)_mm256_movemask_epi8(_mm256_loadu_si256(at + 1));
+
+    _mm256_storeu_si256(at, none);
+    _mm256_storeu_si256(at + 1, none);
+    return high << 32 | low;
+}
+
+/* The same, if that is not long ago: each reference has a mark if it was the last one to a line, and a line's rank is how many marks stand before its own. False: two
+ * lines have one mark, which they should not. */
+__attribute__((target("avx2,popcnt"))) static bool rank_by_marks(const struct solo *s)
+{
+    const struct solo_recent *r = &s->recent;
+    uint64_t began = r->began, words = (s->number - began) / 64 + 1, *bits = r->key_buffer;
+    uint32_t count = (uint32_t)(r->next - r->now), *key = (uint32_t *)(void *)r->key, *before = key + count, sum = 0;
+    struct solo_line *const *used = r->used;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct solo_line *l = used[i];
+        const struct solo_entry *at = &s->first[l->entry[0] - (l->entry[0] > 0)];
+        uint64_t is_there = -(uint64_t)(at->record == l);
+        key[i] = (uint32_t)(((at->stamp & is_there) | (l->stamp & ~is_there)) - began);
+        r->mark[key[i]] = UINT8_MAX;
+    }
+    for (uint32_t i = 0; i < words; i++) {
+        bits[i] = take_marks(r->mark + 64ul * i);
+        before[i] = sum;
+        sum += (uint32_t)__builtin_popcountll(bits[i]);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        r->rank[i] = before[key[i] / 64]
+                     + (uint32_t)__builtin_popcountll(bits[key[i] / 64] & ((UINT64_C(1) << key[i] % 64) - 1));
+    return sum == count;
+}
+#endif
+
 static void rank(const struct solo *s)
 {
     unsigned bits = bits_of(s->number - s->recent.began);
 
+#ifdef __x86_64__
+    if (s->number - s->recent.began < (uint64_t)MARKS_A_LINE * (s->recent.next - s->recent.now) && s->recent.mark
+        && rank_by_marks(s))
+        return;
+#endif
     assert(bits > 0 && bits + s->recent.index_bits <= 64); /* no run is so long */
     unsigned digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS, size = (bits + digits - 1) / digits;
     if (digits == 2) /* mostly */

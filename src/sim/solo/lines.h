@@ -69,6 +69,7 @@ struct solo_recent {
     struct solo_line **used;            /* in this interval, by number from `now` on */
     uintptr_t rank_origin, used_origin; /* where those with the number 0 would be */
     uint32_t told, tell;                /* lines that a sample was told of, and with how many it is told of all again */
+    uint8_t *mark;                      /* of references, that are all 0; NULL: they cannot be used */
     uint64_t *key, *key_buffer;         /* to put lines into order, */
     unsigned index_bits;                /*   whose numbers have so many bits */
 };
