@@ -54,7 +54,7 @@ static bool goes_evenly(struct gen *g, const struct peet_loop_node *n, const str
         if (size > g->s->length / 4 || !code_is_power(size))
             return false;
     }
-    return !g->s->watch.use; /* a sample wants to know when lines were used last */
+    return true;
 }
 
 /* Behind a trip in which all references were easy: r9 more are, if their bases stay in their objects. Lines keep the numbers of this one: in
@@ -68,6 +68,10 @@ static void skip(struct gen *g, const struct peet_loop_node *n, const struct sol
     emit_least(e, R9, RCX);
     emit_registers(e, EMIT_OR, R9, R9);
     emit_jump_if(e, IF_EQUAL, again);
+    if (g->s->watch.use) { /* a sample wants to know when lines were used last: the last trip is made */
+        emit_add_constant(e, R9, -1);
+        emit_jump_if(e, IF_EQUAL, again);
+    }
     for (unsigned i = 0; i < x->groups; i++) {
         const struct solo_group *of = &x->group[i];
         int64_t at = (const char *)of - (const char *)x, step = code_step(g, of);

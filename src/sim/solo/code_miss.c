@@ -114,8 +114,6 @@ static void put_first(struct gen *g, struct newcomer new)
 {
     struct emit *e = &g->e;
 
-    if (g->s->seen) /* a sample is asked what it knows of it */
-        return;
     emit_here(e, new.way);
     emit_registers(e, EMIT_LOAD, R10, RCX);
     emit_shift(e, R10, false, CODE_ENTRY_BITS);
@@ -155,8 +153,16 @@ static void push_out(struct gen *g, int64_t number)
     struct emit *e = &g->e;
 
     emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, SITE_AT(data.cell));
-    if (g->s->seen)
+    if (g->s->seen) {
         see(g, number);
+        emit_memory(e, false, EMIT_LOAD, R10, RSI, RSP, LINE_AT(lost));
+        emit_registers(e, EMIT_OR, R10, R10);
+        size_t was_here = emit_jump_if(e, IF_NOT_EQUAL, 0);
+        emit_at(e, EMIT_LOAD, R10, RBX, AT(seen_new));
+        emit_registers(e, EMIT_OR, R10, R8);
+        emit_at(e, EMIT_STORE, R10, RAX, (int64_t)offsetof(struct solo_seen, what) - (int64_t)sizeof(struct solo_seen));
+        emit_here(e, was_here);
+    }
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
     emit_add_constant(e, R8, 1);
     emit_memory(e, false, EMIT_STORE, R8, R10, RSP, LINE_AT(lost));

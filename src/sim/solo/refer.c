@@ -133,12 +133,12 @@ static inline uint32_t miss_leanly(struct solo *s, struct solo_stretch *x, struc
     unsigned cause = solo_was_here(l) ? MISS_replaced : MISS_cold;
     bool was_recent = solo_is_recent(s, l);
     const struct solo_entry *at = &s->first[line & s->level[0].mask];
-    bool is_seen = s->seen && at->record && l->lost;
+    bool is_seen = s->seen && at->record;
 
     s->cell = site->data.cell + 1;
     s->time.clock += s->lean_stall;
     if (is_seen)
-        solo_see(s, line, at->stamp, site->data.cell);
+        solo_see(s, line, at->stamp, site->data.cell | (l->lost ? 0 : s->seen_new));
     uint32_t e = put_leanly(s, l, line, site->is_write);
     bool unknown = !is_seen && is_unknown(s, site->data.cell, x->path->part[site->part].leaf, line, cause);
     solo_use_untold(s, l);
@@ -339,6 +339,26 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     solo_uses_end(s);
 }
 
+/* A group in a set of which a sample knows nothing yet: perhaps it has missed its line. */
+static inline void run_unknown(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base,
+                               struct solo_line *l)
+{
+    const struct solo_site *site = &x->site[g->from];
+    uint64_t line = (base + g->first) >> s->shift, is_new = solo_was_here(l) ? 0 : SOLO_MAYBE_COLD;
+
+    s->cell = site->data.cell + 1;
+    s->time.clock += s->lean_stall;
+    uint32_t e = put_leanly(s, l, line, site->is_write);
+    solo_see(s, line, x->path->part[site->part].leaf, SOLO_UNKNOWN | is_new | site->data.cell);
+    solo_use_untold(s, l);
+    s->number += g->sites;
+    s->first[e].stamp = s->number - 1;
+    if (g->is_write && !site->is_write && !solo_write_silently(s, e, line))
+        run_rest(s, x, g, base);
+    else
+        solo_uses_end(s);
+}
+
 void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
 {
     struct solo_site *site = &x->site[g->from];
@@ -349,13 +369,17 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     struct solo_line *gone = at->record;
 
     uint64_t what = (uint64_t)l->lost << 1 | !solo_is_recent(s, l);
-    if (__builtin_expect(gone == l || !gone || (s->seen && !l->lost) || !solo_memo_offset(site, base, &what), 0)) {
+    if (!gone && s->seen && (s->seen_new || solo_was_here(l))) {
+        run_unknown(s, x, g, base, l);
+        return;
+    }
+    if (__builtin_expect(gone == l || !gone || !solo_memo_offset(site, base, &what), 0)) {
         solo_run_elsewhere(s, x, g, base);
         return;
     }
     solo_count_memo(s, x, site, what);
     if (s->seen) {
-        solo_see(s, line, at->stamp, cell);
+        solo_see(s, line, at->stamp, cell | (l->lost ? 0 : s->seen_new));
         s->recent.told++;
     }
     gone->stamp = at->stamp;

@@ -35,6 +35,7 @@ uint64_t solo_last_use(struct solo *s, uint64_t line)
 void solo_forget(struct solo *s)
 {
     solo_tell_seen(s);
+    s->seen_new = SOLO_MAYBE_COLD;
     for (unsigned i = 0; i < s->levels; i++) {
         struct solo_level *l = &s->level[i];
         for (uint32_t k = 0; k < l->filled; k++)

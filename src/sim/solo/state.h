@@ -60,7 +60,8 @@ struct solo {
     uint64_t apart;                   /*   how much more it is than there were references */
     uint64_t window_end, window_lean; /* of a window (below) */
     uint64_t lean_write_backs;        /* of misses of one level */
-    struct solo_seen *seen_at, *seen_end; /* of what a sample is to be told (below) */
+    struct solo_seen *seen_at, *seen_end; /* of what a sample is to be told (below), */
+    uint64_t seen_new;                    /*   and what a line is that none has seen: 0, or SOLO_MAYBE_COLD */
     struct solo_recent recent;
     uint64_t src[PEET_SOURCES + 8];
 

@@ -213,28 +213,36 @@ static inline void replace(const struct single *x, const struct set *s, struct w
     *way = *by;
 }
 
+/* A line comes to a set of which nothing is known in this sample. */
+static void see_unknown(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
+{
+    struct set *s = enter_set(e, line);
+    struct tally *t = tally_of(e, object);
+
+    assert(s->known == 0);
+    e->unknown_at[1] = e->unknown_at[0];
+    e->unknown_at[0] = bin_of(e, now);
+    t->ages.unknown[e->unknown_at[0]]++;
+    t->unknown++;
+    t->group[s->group - 1].unknown++;
+    s->known = 1;
+    e->way[line & (e->config.sets - 1)] = (struct way){ line, now, 0, object };
+}
+
 /* The same where a set has one line: it is short, and most caches of that kind miss often. */
 static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32_t object,
                                        const struct estimate_clock *c)
 {
     struct set *s = enter_set(e, line);
     struct way *way = &e->way[line & (e->config.sets - 1)];
-    struct tally *t = tally_of(e, object);
-    struct group *g = &t->group[s->group - 1];
 
     if (s->known == 0) {
-        e->unknown_at[1] = e->unknown_at[0];
-        e->unknown_at[0] = bin_of(e, c->now);
-        t->ages.unknown[e->unknown_at[0]]++;
-        t->unknown++;
-        g->unknown++;
-        s->known = 1;
-        *way = (struct way){ line, c->now, 0, object };
+        see_unknown(e, line, object, c->now);
         return OUTCOME_UNKNOWN;
     }
     uint64_t last = way->line == line ? way->last : c->last(c->context, way->line);
     struct single x = single_of(e);
-    replace(&x, s, way, t, &(struct way){ line, c->now, c->now + 1, object }, last < c->now ? last : c->now);
+    replace(&x, s, way, tally_of(e, object), &(struct way){ line, c->now, c->now + 1, object }, last < c->now ? last : c->now);
     return OUTCOME_MISS;
 }
 
@@ -306,18 +314,25 @@ static inline void see_use(const struct estimate *e, const struct single *x, con
     way->last = now;
 }
 
-void estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from)
+uint64_t estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from)
 {
     const struct single x = single_of(e);
+    uint64_t maybe_cold = 0;
 
     assert(e->is_open && e->config.ways == 1 && e->fine == FINE_BITS);
     for (size_t i = 0; i < n; i++) {
         uint64_t now = seen[i].number - from, last = seen[i].last > from ? seen[i].last - from : 0;
-        if (seen[i].what & SOLO_USES)
+        if (seen[i].what & SOLO_USES) {
             see_use(e, &x, &seen[i], last, now);
+            continue;
+        }
+        maybe_cold += seen[i].what / SOLO_MAYBE_COLD & 1;
+        if (seen[i].what & SOLO_UNKNOWN)
+            see_unknown(e, seen[i].line, (uint32_t)seen[i].what, now);
         else
             see_miss(e, &x, &seen[i], last, now);
     }
+    return maybe_cold;
 }
 
 void estimate_count(struct estimate *e, uint64_t references)

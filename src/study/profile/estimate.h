@@ -74,8 +74,8 @@ struct estimate_clock {
 enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, const struct estimate_clock *c);
 void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c);
 /* The same of sets of one way, from who knows what was missed since something else was there: many at once, which have the number of an object where
- * they had a cell. from: the number of the reference with which the sample begins. */
-void estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from);
+ * they had a cell. from: the number of the reference with which the sample begins. Returns how many may have been cold. */
+uint64_t estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from);
 void estimate_count(struct estimate *e, uint64_t references);                         /* in this sample */
 void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */
 

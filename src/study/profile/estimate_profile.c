@@ -280,7 +280,7 @@ void sampled_see(struct sampled *s, const struct solo_seen *seen, size_t n)
     }
     if (n > 0) {
         const struct front *f = front_at(s, seen->number);
-        estimate_see(f->estimate, seen, n, f->now);
+        s->maybe_cold += estimate_see(f->estimate, seen, n, f->now);
     }
 }
 

@@ -86,9 +86,14 @@ static void watch_see(void *context, struct solo_seen *seen, size_t n)
 {
     struct running *x = context;
 
-    for (size_t i = 0; i < n; i++)
-        if (!(seen[i].what & SOLO_USES))
-            seen[i].what = x->p.cell[seen[i].what].object;
+    for (size_t i = 0; i < n; i++) {
+        if (seen[i].what & SOLO_USES)
+            continue;
+        struct profile_cell *c = &x->p.cell[(uint32_t)seen[i].what];
+        if (seen[i].what & SOLO_UNKNOWN)
+            profile_see_unknown(x, c, leaf_there(x, (uint32_t)seen[i].last));
+        seen[i].what = (seen[i].what & (SOLO_UNKNOWN | SOLO_MAYBE_COLD)) | c->object;
+    }
     sampled_see(x->p.sampled, seen, n);
 }
 
