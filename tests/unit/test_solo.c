@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cpu.h"
 #include "sim/sim.h"
+#include "sim/solo/lines.h"
 #include "sim/solo/solo.h"
 #include "solo_program.h"
 #include "study/profile/estimate_profile.h"
@@ -250,6 +252,8 @@ static void compare_all(uint64_t programs, unsigned threads,
             struct machine_config c = random_machine(&random);
             uint32_t often = OFTEN[draw(&random, 4)];
             uint64_t stride = STRIDES[draw(&random, 8)];
+            solo_is_short = (i + k) % 2; /* numbers of uses begin anew again and again */
+            cpu_is_plain = (i + k) % 4 == 3;
             if (!compare(t, &c, often, stride, is_good)) {
                 printf("# program %" PRIu64 ", machine %u, machine code after %" PRIu32 ", members after %" PRIu64
                        ":\n",
@@ -259,6 +263,7 @@ static void compare_all(uint64_t programs, unsigned threads,
         }
         peet_trace_free(t);
     }
+    solo_is_short = cpu_is_plain = false;
     unlink(path);
 }
 

@@ -111,6 +111,7 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     s->is_quiet = s->seen_as[alone][1] || (written && s->seen_as[written][1]);
     s->is_far = s->fabric.config.memory >= s->level[0].latency;
     s->is_plain = is_plain(s);
+    s->lines.bits = s->is_plain ? SOLO_PLAIN_BITS : SOLO_LINE_BITS;
     return 0;
 }
 
@@ -239,7 +240,7 @@ static struct gone put_first(struct solo *s, struct solo_line *record, uint64_t 
     l->state[e] = (uint8_t)state;
     at->stamp = s->number;
     at->record = record;
-    record->entry[0] = e + 1;
+    solo_comes_to(s, record, e);
     solo_is_at(s, line, e);
     show(s, e, line);
     return gone;
@@ -272,7 +273,7 @@ static void push_out(struct solo *s, unsigned level, struct gone gone, uint64_t 
     if (level + 1 < s->levels && l->lost & SOLO_LOST) /* a level behind gave it up, too, and it has left */
         return;
     for (unsigned i = level; i-- > 0;)
-        if (solo_in(s, l, i))
+        if (solo_in(s, l, gone.line, i))
             return; /* the processor still has it */
     for (unsigned i = level + 1; i < s->levels; i++)
         if (l->entry[i]) {
@@ -431,7 +432,7 @@ static void hit(struct solo *s, struct solo_line *l, uint64_t line, bool is_writ
                 struct solo_outcome *ret)
 {
     struct solo_level *at = &s->level[ret->level];
-    uint32_t e = l->entry[ret->level] - 1;
+    uint32_t e = solo_in(s, l, line, ret->level) - 1;
 
     s->counts.hits[ret->level]++;
     ret->stall = at->latency;
@@ -445,7 +446,7 @@ static void hit(struct solo *s, struct solo_line *l, uint64_t line, bool is_writ
             fill(s, ret->level, l, line, at->state[e], now);
     }
     if (is_write)
-        ret->stall += write_here(s, l->entry[0] - 1, line, now, &ret->is_upgrade);
+        ret->stall += write_here(s, solo_in_first(s, l, line) - 1, line, now, &ret->is_upgrade);
 }
 
 struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now)
@@ -456,7 +457,7 @@ struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t lin
 
     s->counts.writes += is_write;
     s->counts.reads += kind != PEET_STORE;
-    while (o.level < s->levels && !solo_in(s, l, o.level))
+    while (o.level < s->levels && !solo_in(s, l, line, o.level))
         o.level++;
     if (o.level == s->levels)
         miss(s, l, line, is_write, now, &o);

@@ -28,7 +28,7 @@ static void find_line(struct gen *g, size_t slow)
     emit_memory(e, true, EMIT_COMPARE, R8, RBX, RSI, AT(lines.near[0].page));
     emit_jump_if(e, IF_NOT_EQUAL, slow);
     emit_registers(e, EMIT_LOAD, R8, RDX);
-    emit_shift(e, R8, true, (unsigned)__builtin_ctzll(sizeof(struct solo_line)));
+    emit_shift(e, R8, true, g->s->lines.bits);
     emit_memory(e, true, EMIT_LOAD, RSI, RBX, RSI, AT(lines.near[0].origin));
     emit_registers(e, EMIT_ADD, RSI, R8);
 }
@@ -66,11 +66,6 @@ static void count_leaf(struct gen *g, const struct solo_site *site)
     emit_add_constant(&g->e, R14, (int32_t)g->s->lean_stall);
 }
 
-/* Of a line that was in no cache: jumps to what there is more to do, and where it goes on then. */
-struct newcomer {
-    size_t way, back;
-};
-
 void code_count_memo(struct gen *g, size_t slow)
 {
     const int64_t memo = SITE_AT(memo);
@@ -91,35 +86,18 @@ void code_count_memo(struct gen *g, size_t slow)
 }
 
 /* Counts the miss by a site, which is in r11 then, of the line in rsi; r9: its last use. */
-static struct newcomer count(struct gen *g, const struct solo_stretch *x, const struct solo_site *site, size_t slow)
+static void count(struct gen *g, const struct solo_stretch *x, const struct solo_site *site, size_t slow)
 {
     struct emit *e = &g->e;
 
     see_window(g, site - x->site, slow);
     emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
-    emit_registers(e, EMIT_OR, R8, R8);
-    size_t way = emit_jump_if(e, IF_EQUAL, slow);
-    struct newcomer new = { way, e->used };
-    emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(use));
+    emit_memory(e, false, EMIT_LOAD, R9, RSI, RSP, LINE_AT(use));
     compare_recent(g);
     emit_constant(e, R11, (uintptr_t)site);
     emit_registers(e, EMIT_ADD_CARRY, R8, R8);
     code_count_memo(g, slow);
     count_leaf(g, site);
-    return new;
-}
-
-/* It comes to rcx, now and whenever it will. */
-static void put_first(struct gen *g, struct newcomer new)
-{
-    struct emit *e = &g->e;
-
-    emit_here(e, new.way);
-    emit_registers(e, EMIT_LOAD, R10, RCX);
-    emit_shift(e, R10, false, CODE_ENTRY_BITS);
-    emit_add_constant(e, R10, 1);
-    emit_memory(e, false, EMIT_STORE, R10, RSI, RSP, LINE_AT(entry));
-    emit_jump(e, new.back);
 }
 
 /* For a sample: whether there is room for what it is told. */
@@ -255,7 +233,7 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     size_t here = emit_jump_if(e, IF_EQUAL, 0);
     if (g->s->seen)
         check_room(g, slow);
-    struct newcomer new = count(g, x, site, slow);
+    count(g, x, site, slow);
     push_out(g, of->from);
     emit_compare_short(e, R13, RCX, ENTRY_AT(seen[1]), -1); /* SOLO_NONE */
     size_t dirty = emit_jump_if(e, IF_NOT_EQUAL, 0), clean = e->used;
@@ -265,7 +243,6 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     emit_here(e, dirty);
     emit_increment(e, RBX, RSP, AT(lean_write_backs));
     emit_jump(e, clean);
-    put_first(g, new);
     emit_here(e, here);
     if (of->is_write)
         write_silently(g, slow, detour->found);
@@ -286,7 +263,7 @@ static void take_second(struct gen *g, const struct detour *detour, size_t slow)
     emit_call(e, g->s->code.second[of->is_write]);
     emit_jump_if(e, IF_NOT_EQUAL, slow);
     count_leaf(g, site);
-    emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(use));
+    emit_memory(e, false, EMIT_LOAD, R9, RSI, RSP, LINE_AT(use));
     use(g, of->from + of->sites);
     code_return(g, detour);
 }
@@ -335,7 +312,7 @@ void code_stale(struct gen *g, const struct detour *detour, size_t slow)
         see(g, of->from);
     }
     emit_memory(e, true, EMIT_LOAD, RSI, R13, RCX, ENTRY_AT(record));
-    emit_at(e, EMIT_LOAD, R9, RSI, LINE_AT(use));
+    emit_memory(e, false, EMIT_LOAD, R9, RSI, RSP, LINE_AT(use));
     emit_at(e, EMIT_LEA, R8, RBP, of->from + of->sites - 1);
     emit_memory(e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
     use(g, of->from + of->sites);
@@ -381,9 +358,13 @@ void code_make_anew(struct gen *g)
     struct emit *e = &g->e;
 
     emit_at(e, EMIT_LOAD, R8, RBX, AT(recent.next));
-    emit_at(e, EMIT_STORE, R8, RSI, LINE_AT(use));
+    emit_memory(e, false, EMIT_STORE, R8, RSI, RSP, LINE_AT(use));
     emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.used_origin));
     emit_memory(e, true, EMIT_STORE, RSI, R10, R8 | EMIT_TIMES_8, 0);
+    if (g->s->is_plain) {
+        emit_at(e, EMIT_LOAD, R10, RBX, AT(recent.used_at_origin));
+        emit_memory(e, false, EMIT_STORE, RCX, R10, R8 | EMIT_TIMES_4, 0);
+    }
     emit_add_constant(e, R8, 1);
     emit_at(e, EMIT_STORE, R8, RBX, AT(recent.next));
     emit_at(e, EMIT_LOAD, R11, RBX, AT(recent.again));

@@ -9,16 +9,19 @@
 
 #define SOLO_NONE UINT64_MAX /* no line */
 
-/* A line that was ever used: all that a miss has to know of it, in 32 bytes. */
+/* A line that was ever used: all that a miss has to know of it, in 32 bytes; of a machine that is plain (state.h), the first 16. */
 struct solo_line {
     uint64_t stamp; /* number of the last reference to it, when it went out of the first cache */
-    uint64_t use;   /* the number of its last use that counts (struct solo_recent); 0: it was never used */
+    uint32_t use;   /* the number of its last use that counts (struct solo_recent); 0: it was never used */
+    uint32_t lost;  /* 1 + cell to which it was lost, 0: it was not, SOLO_LOST: nobody knows to which; and, if there are
+                       several levels, whether none has it */
     uint32_t entry[CONFIG_LEVELS]; /* 1 + where it is in each cache, 0: nowhere; in the first one: where it was last */
-    uint32_t lost; /* 1 + cell to which it was lost, 0: it was not, SOLO_LOST: nobody knows to which; and, if there are
-                      several levels, whether none has it */
+    uint32_t unused;
 };
 #define SOLO_LOST UINT32_C(0x80000000)
-_Static_assert(sizeof(struct solo_line) == 32, "two of them in a line of ours");
+enum { SOLO_LINE_BITS = 5, SOLO_PLAIN_BITS = 4 };
+_Static_assert(sizeof(struct solo_line) == 1 << SOLO_LINE_BITS, "two of them in a line of ours");
+_Static_assert(offsetof(struct solo_line, entry) == 1 << SOLO_PLAIN_BITS, "or four");
 
 /* Whether some cache had a line once. */
 static inline bool solo_was_here(const struct solo_line *l)
@@ -32,14 +35,19 @@ static inline uint32_t solo_lost_to(const struct solo_line *l)
     return (l->lost & ~SOLO_LOST) - 1;
 }
 
+extern bool solo_is_short; /* tests set it: numbers of uses begin anew soon */
+
 enum { SOLO_PAGE_BITS = 7, SOLO_PAGES_NEAR = 4096 };
 struct solo_lines {
     struct {
         uint64_t page;    /* UINT64_MAX: none */
         uintptr_t origin; /* where line 0 would be, if it were of this page */
     } near[SOLO_PAGES_NEAR];
-    struct map pages; /* uintptr_t: their origins */
+    struct map pages;        /* uintptr_t: their origins */
+    struct solo_line **page; /* their first lines, */
+    size_t page_count;       /*   and how many there are */
     struct arena arena;
+    unsigned bits; /* a line has 2^bits bytes */
 };
 uintptr_t solo_lines_page(struct solo_lines *l, uint64_t page);
 
@@ -48,7 +56,7 @@ static inline struct solo_line *solo_line_at(struct solo_lines *l, uint64_t line
     uint64_t page = line >> SOLO_PAGE_BITS, k = page % SOLO_PAGES_NEAR;
     uintptr_t origin = l->near[k].page == page ? l->near[k].origin : solo_lines_page(l, page);
 
-    return (struct solo_line *)(origin + line * sizeof(struct solo_line));
+    return (struct solo_line *)(origin + (line << l->bits));
 }
 
 /* Which lines a cache of that size would have that may keep any: those for which fewer others were used since their last use. Time is cut into intervals, which end when as
@@ -56,22 +64,24 @@ static inline struct solo_line *solo_line_at(struct solo_lines *l, uint64_t line
  * the order is known, which was made at its end: for each line that comes from outside, that goes which was not used for the longest time, nor in this one. Of what was not
  * used in either, nothing is left. */
 struct solo_recent {
-    uint64_t most;                      /* lines */
-    uint64_t began;                     /* number of the first reference of this interval, */
-    uint64_t since;                     /*   or since lines are told to a sample again, */
-    uint64_t before;                    /*   and what that was before */
-    uint64_t now, last;                 /* numbers of the first use in this interval, and in the one before it, */
-    uint64_t ranks;                     /*   of which that had so many: all, or, if there was none before, none */
-    uint64_t next, end;                 /* of the next use, and of that with which there are as many */
-    uint32_t *rank;                     /* by number from `last` on: how many were used last before it */
-    uint8_t *again;                     /* by rank: it was used in this interval, */
-    uint64_t gone;                      /*   and of the first so many, the others are not there any more */
-    struct solo_line **used;            /* in this interval, by number from `now` on */
-    uintptr_t rank_origin, used_origin; /* where those with the number 0 would be */
-    uint32_t told, tell;                /* lines that a sample was told of, and with how many it is told of all again */
-    uint8_t *mark;                      /* of references, that are all 0; NULL: they cannot be used */
-    uint64_t *key, *key_buffer;         /* to put lines into order, */
-    unsigned index_bits;                /*   whose numbers have so many bits */
+    uint64_t most;           /* lines */
+    uint64_t began;          /* number of the first reference of this interval, */
+    uint64_t since;          /*   or since lines are told to a sample again, */
+    uint64_t before;         /*   and what that was before */
+    uint64_t now, last;      /* numbers of the first use in this interval, and in the one before it, */
+    uint64_t ranks;          /*   of which that had so many: all, or, if there was none before, none */
+    uint64_t next, end;      /* of the next use, and of that with which there are as many */
+    uint32_t *rank;          /* by number from `last` on: how many were used last before it */
+    uint8_t *again;          /* by rank: it was used in this interval, */
+    uint64_t gone;           /*   and of the first so many, the others are not there any more */
+    struct solo_line **used; /* in this interval, by number from `now` on, */
+    uint32_t *used_at;       /*   and, of a machine that is plain, how many bytes before its entry */
+    uintptr_t rank_origin, used_origin, used_at_origin; /* where those with the number 0 would be */
+    uint64_t limit;                                     /* numbers have to be smaller */
+    uint32_t told, tell;        /* lines that a sample was told of, and with how many it is told of all again */
+    uint8_t *mark;              /* of references, that are all 0; NULL: they cannot be used */
+    uint64_t *key, *key_buffer; /* to put lines into order, */
+    unsigned index_bits;        /*   whose numbers have so many bits */
 };
 
 /* ---- caches (cache.c) ---- */

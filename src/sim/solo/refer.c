@@ -7,10 +7,10 @@
 /* ---- a reference ---- */
 
 /* Whether all caches have lost a line. */
-static bool is_replaced(const struct solo *s, const struct solo_line *l)
+static bool is_replaced(const struct solo *s, const struct solo_line *l, uint64_t line)
 {
     for (unsigned i = 0; i < s->levels; i++)
-        if (solo_in(s, l, i))
+        if (solo_in(s, l, line, i))
             return false;
     return solo_was_here(l);
 }
@@ -36,15 +36,15 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
         uint64_t line = (first + k) & (UINT64_MAX >> s->shift); /* behind the last one comes the first */
         struct solo_line *l = solo_line_at(&s->lines, line);
         if (k == 0) {
-            m->was_recent = (more || is_replaced(s, l)) && solo_is_recent(s, l); /* of others nobody asks */
+            m->was_recent = (more || is_replaced(s, l, line)) && solo_is_recent(s, l); /* of others nobody asks */
             m->by = solo_lost_to(l);
         }
-        if (__builtin_expect(s->watch.use != NULL, 0) && solo_was_here(l) && !is_replaced(s, l))
+        if (__builtin_expect(s->watch.use != NULL, 0) && solo_was_here(l) && !is_replaced(s, l, line))
             solo_see_use(s, l, line, 1);
         struct solo_outcome o = solo_touch(s, l, line, kind, now + all.stall);
         if (o.cause != MISS_KINDS && s->cell)
             *(is_unknown(s, s->cell - 1, m->leaf, line, o.cause) ? &unknown : &known) = true;
-        solo_use_untold(s, l);
+        solo_use_untold(s, l, line);
         s->number++;
         solo_uses_end(s);
         all.stall += o.stall;
@@ -120,7 +120,7 @@ static inline uint32_t put_leanly(struct solo *s, struct solo_line *l, uint64_t 
     at->record = l;
     level->line[e] = line;
     level->state[e] = state;
-    l->entry[0] = e + 1;
+    solo_comes_to(s, l, e);
     s->lean[is_write][solo_was_here(l)]++;
     return e;
 }
@@ -141,7 +141,7 @@ static inline uint32_t miss_leanly(struct solo *s, struct solo_stretch *x, struc
         solo_see(s, line, at->stamp, site->data.cell | (l->lost ? 0 : s->seen_new));
     uint32_t e = put_leanly(s, l, line, site->is_write);
     bool unknown = !is_seen && is_unknown(s, site->data.cell, x->path->part[site->part].leaf, line, cause);
-    solo_use_untold(s, l);
+    solo_use_untold(s, l, line);
     if (unknown)
         return e;
     solo_meet(s, who, solo_how(SIM_BEYOND, cause, was_recent, false), solo_offset_in(&site->data, addr), 1,
@@ -165,12 +165,12 @@ static inline uint64_t refer_second(struct solo *s, struct solo_stretch *x, cons
                                     struct solo_line *l, uint64_t addr, uint64_t now)
 {
     uint64_t stall = s->level[1].latency - s->level[0].latency;
-    uint64_t who = (uint64_t)site->data.cell << 32 | solo_lost_to(l);
+    uint64_t who = (uint64_t)site->data.cell << 32 | solo_lost_to(l), line = addr >> s->shift;
 
     s->cell = site->data.cell + 1;
-    solo_see_use(s, l, addr >> s->shift, 1);
-    solo_take_second(s, l, addr >> s->shift, now);
-    solo_use_untold(s, l);
+    solo_see_use(s, l, line, 1);
+    solo_take_second(s, l, line, now);
+    solo_use_untold(s, l, line);
     if (stall) {
         solo_meet(s, who, solo_how(1, MISS_KINDS, false, false), solo_offset_in(&site->data, addr), 1, stall);
         solo_see_window(s, solo_references(s), 0, stall);
@@ -190,7 +190,7 @@ static inline uint32_t miss_far(struct solo *s, struct solo_stretch *x, const st
     s->cell = site->data.cell + 1;
     struct solo_outcome o = solo_touch(s, l, line, (enum peet_kind)site->kind, s->time.clock + site->issued);
     bool unknown = is_unknown(s, site->data.cell, x->path->part[site->part].leaf, line, o.cause);
-    solo_use_untold(s, l);
+    solo_use_untold(s, l, line);
     uint64_t stall = o.stall - hit;
     waited = s->counts.waited - waited;
     s->time.bus += waited;
@@ -205,7 +205,7 @@ static inline uint32_t miss_far(struct solo *s, struct solo_stretch *x, const st
         part->misses++;
         part->stall += stall;
     }
-    return l->entry[0] - 1;
+    return solo_in_first(s, l, line) - 1;
 }
 
 /* A reference that is not easy, at that time, in a run that is counted as if all were: returns how long it took beyond that and what is counted already. */
@@ -213,7 +213,7 @@ static uint64_t refer_site(struct solo *s, struct solo_stretch *x, struct solo_s
 {
     if (s->is_lean && addr >> s->shift == (addr + site->size - 1) >> s->shift && site->kind != PEET_PREFETCH) {
         struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
-        if (!solo_in_first(s, l)) {
+        if (!solo_in_first(s, l, addr >> s->shift)) {
             miss_leanly(s, x, site, l, addr);
             s->number++;
             solo_uses_end(s);
@@ -222,7 +222,7 @@ static uint64_t refer_site(struct solo *s, struct solo_stretch *x, struct solo_s
     }
     if (s->has_second && site->kind == PEET_LOAD && addr >> s->shift == (addr + site->size - 1) >> s->shift) {
         struct solo_line *l = solo_line_at(&s->lines, addr >> s->shift);
-        if (!solo_in_first(s, l) && l->entry[1]) {
+        if (!solo_in_first(s, l, addr >> s->shift) && l->entry[1]) {
             uint64_t stall = refer_second(s, x, site, l, addr, now);
             s->number++;
             solo_uses_end(s);
@@ -305,9 +305,9 @@ static inline bool is_usable(const struct solo *s, const struct solo_group *g, c
     return !g->is_write || s->seen_as[state][1] || (s->silent[state] && s->seen_as[s->silent[state]][1]);
 }
 
-static inline bool is_nowhere(const struct solo *s, const struct solo_line *l)
+static inline bool is_nowhere(const struct solo *s, const struct solo_line *l, uint64_t line)
 {
-    return !solo_in_first(s, l) && (s->levels < 2 || !l->entry[1]) && (s->levels < 3 || !l->entry[2]);
+    return !solo_in_first(s, l, line) && (s->levels < 2 || !l->entry[1]) && (s->levels < 3 || !l->entry[2]);
 }
 
 void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_group *g, uint64_t base)
@@ -315,7 +315,7 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     struct solo_site *site = &x->site[g->from];
     uint64_t addr = base + (uint64_t)site->disp, line = addr >> s->shift;
     struct solo_line *l = solo_line_at(&s->lines, line);
-    uint32_t e = solo_in_first(s, l) - 1;
+    uint32_t e = solo_in_first(s, l, line) - 1;
 
     if (e != UINT32_MAX && (s->first[e].seen[g->is_write] == line || solo_write_silently(s, e, line))) {
         if (s->first[e].stamp < s->recent.since)
@@ -324,8 +324,8 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
         e = miss_leanly(s, x, site, l, addr);
     } else if (e == UINT32_MAX && s->has_second && l->entry[1] && is_usable(s, g, l)) {
         s->time.clock += refer_second(s, x, site, l, addr, s->time.clock + site->issued);
-        e = l->entry[0] - 1;
-    } else if (is_nowhere(s, l) && s->is_far && solo_is_enough(s, g, site)) {
+        e = solo_in_first(s, l, line) - 1;
+    } else if (is_nowhere(s, l, line) && s->is_far && solo_is_enough(s, g, site)) {
         e = miss_far(s, x, site, l, addr);
     } else {
         solo_run_group(s, x, g, base);
@@ -350,7 +350,7 @@ static inline void run_unknown(struct solo *s, struct solo_stretch *x, struct so
     s->time.clock += s->lean_stall;
     uint32_t e = put_leanly(s, l, line, site->is_write);
     solo_see(s, line, x->path->part[site->part].leaf, SOLO_UNKNOWN | is_new | site->data.cell);
-    solo_use_untold(s, l);
+    solo_use_untold(s, l, line);
     s->number += g->sites;
     s->first[e].stamp = s->number - 1;
     if (g->is_write && !site->is_write && !solo_write_silently(s, e, line))
@@ -384,7 +384,6 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     }
     gone->stamp = at->stamp;
     gone->lost = cell + 1;
-    l->entry[0] = e + 1;
     s->lean_write_backs += s->is_dirty[solo_state(s, e)];
     uint8_t state = s->level[0].state[e] = s->lean_state[site->is_write];
     at->record = l; /* which line that is, nobody asks a cache of this kind */
@@ -392,7 +391,7 @@ void solo_run_direct(struct solo *s, struct solo_stretch *x, struct solo_group *
     s->number += g->sites;
     at->stamp = s->number - 1;
     if (!solo_is_used(s, l))
-        solo_use_anew(s, l);
+        solo_use_anew(s, l, line);
     if (g->is_write && !site->is_write && !solo_write_silently(s, e, line))
         run_rest(s, x, g, base);
     else
@@ -480,7 +479,7 @@ static uint64_t move_leanly(struct solo *s, const struct peet_record *r, struct 
     bool is_write = r->kind == PEET_STORE || r->kind == PEET_UPDATE;
 
     put_leanly(s, l, line, is_write);
-    solo_use_untold(s, l);
+    solo_use_untold(s, l, line);
     solo_meet(s, who, how, solo_offset_in(&m->data, r->addr), 1, s->lean_stall);
     solo_see_window(s, solo_references(s), 1, s->lean_stall);
     s->number++;
@@ -528,7 +527,7 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
     }
     uint64_t first = r->addr >> s->shift, last = (r->addr + (r->size ? r->size : 1) - 1) >> s->shift, stall;
     struct solo_line *l = solo_line_at(&s->lines, first);
-    if (s->is_lean && !s->watch.knows && first == last && r->kind != PEET_PREFETCH && !solo_in_first(s, l))
+    if (s->is_lean && !s->watch.knows && first == last && r->kind != PEET_PREFETCH && !solo_in_first(s, l, first))
         stall = move_leanly(s, r, l);
     else
         stall = move(s, r);

@@ -29,7 +29,7 @@ static void forget_entry(struct solo *s, unsigned level, uint32_t e)
 
 uint64_t solo_last_use(struct solo *s, uint64_t line)
 {
-    return solo_used_last(s, solo_line_at(&s->lines, line));
+    return solo_used_last(s, solo_line_at(&s->lines, line), line);
 }
 
 void solo_forget(struct solo *s)

@@ -137,13 +137,21 @@ static inline uint64_t solo_references(const struct solo *s)
 }
 
 /* 1 + where a line is in the first cache; 0: it is not there. */
-static inline uint32_t solo_in_first(const struct solo *s, const struct solo_line *l)
+static inline uint32_t solo_in_first(const struct solo *s, const struct solo_line *l, uint64_t line)
 {
-    return l->entry[0] && s->first[l->entry[0] - 1].record == l ? l->entry[0] : 0;
+    uint32_t e = s->is_plain ? 1 + (uint32_t)(line & s->level[0].mask) : l->entry[0];
+
+    return e && s->first[e - 1].record == l ? e : 0;
 }
-static inline uint32_t solo_in(const struct solo *s, const struct solo_line *l, unsigned level)
+static inline uint32_t solo_in(const struct solo *s, const struct solo_line *l, uint64_t line, unsigned level)
 {
-    return level ? l->entry[level] : solo_in_first(s, l);
+    return level ? l->entry[level] : solo_in_first(s, l, line);
+}
+/* It comes there. */
+static inline void solo_comes_to(const struct solo *s, struct solo_line *l, uint32_t entry)
+{
+    if (!s->is_plain)
+        l->entry[0] = entry + 1;
 }
 
 /* The state of a line in the first cache. */
@@ -153,9 +161,9 @@ static inline uint8_t solo_state(const struct solo *s, uint32_t entry)
 }
 
 /* The number of the last reference to a line. */
-static inline uint64_t solo_used_last(const struct solo *s, const struct solo_line *l)
+static inline uint64_t solo_used_last(const struct solo *s, const struct solo_line *l, uint64_t line)
 {
-    uint32_t e = solo_in_first(s, l);
+    uint32_t e = solo_in_first(s, l, line);
 
     return e ? s->first[e - 1].stamp : l->stamp;
 }

@@ -32,7 +32,7 @@ static inline void put_first(struct solo *s, const struct solo_group *g, const s
     s->number += g->sites;
     at->stamp = s->number - 1;
     if (!solo_is_used(s, l))
-        solo_use_anew(s, l);
+        solo_use_anew(s, l, line);
     solo_uses_end(s);
 }
 
@@ -96,7 +96,7 @@ static inline bool from_memory(struct solo *s, struct solo_stretch *x, struct so
     solo_touch_behind(s, second, line, p.second);
     second->record[p.second] = l;
     l->entry[1] = p.second + 1;
-    if (!solo_in_first(s, p.behind)) {
+    if (!solo_in_first(s, p.behind, old)) {
         p.behind->lost = (site->data.cell + 1) | SOLO_LOST;
         if (s->is_dirty[old_state]) {
             s->counts.write_backs++;
@@ -117,7 +117,7 @@ void solo_run_two(struct solo *s, struct solo_stretch *x, struct solo_group *g, 
     uint64_t line = (base + g->first) >> s->shift;
     struct solo_line *l = solo_line_at(&s->lines, line);
 
-    if (solo_in_first(s, l)
+    if (solo_in_first(s, l, line)
         || !(l->entry[1] ? from_second(s, x, g, l, line, base)
                          : solo_is_enough(s, g, &x->site[g->from]) && from_memory(s, x, g, l, line, base)))
         solo_run_elsewhere(s, x, g, base);

@@ -20,13 +20,15 @@ static inline bool solo_is_used(const struct solo *s, const struct solo_line *l)
     return l->use >= s->recent.now;
 }
 /* A line is used that was not in this interval. */
-static inline void solo_use_anew(struct solo *s, struct solo_line *l)
+static inline void solo_use_anew(struct solo *s, struct solo_line *l, uint64_t line)
 {
     struct solo_recent *r = &s->recent;
     uint64_t before = l->use - r->last;
 
     r->used[r->next - r->now] = l;
-    l->use = r->next++;
+    if (s->is_plain)
+        r->used_at[r->next - r->now] = (uint32_t)(line & s->level[0].mask) * (uint32_t)sizeof *s->first;
+    l->use = (uint32_t)r->next++;
     if (before < r->ranks) {
         r->again[r->rank[before]] = 1;
         if (r->rank[before] >= r->gone)
@@ -38,11 +40,11 @@ static inline void solo_use_anew(struct solo *s, struct solo_line *l)
         r->gone++;
     }
 }
-static inline void solo_use_untold(struct solo *s, struct solo_line *l)
+static inline void solo_use_untold(struct solo *s, struct solo_line *l, uint64_t line)
 {
     s->recent.told++;
     if (!solo_is_used(s, l))
-        solo_use_anew(s, l);
+        solo_use_anew(s, l, line);
 }
 /* What a sample is told of later, all at once. */
 void solo_tell_seen(struct solo *s);
@@ -55,14 +57,14 @@ static inline void solo_see(struct solo *s, uint64_t line, uint64_t last, uint64
 static inline void solo_see_use(struct solo *s, const struct solo_line *l, uint64_t line, uint64_t wait)
 {
     if (s->seen)
-        solo_see(s, line, solo_used_last(s, l), SOLO_USES | wait);
+        solo_see(s, line, solo_used_last(s, l, line), SOLO_USES | wait);
     else if (__builtin_expect(s->watch.use != NULL, 0))
         s->watch.use(s->watch.context, s, line, s->number, wait);
 }
 static inline void solo_use(struct solo *s, struct solo_line *l, uint64_t line)
 {
     solo_see_use(s, l, line, s->recent.since - s->recent.before);
-    solo_use_untold(s, l);
+    solo_use_untold(s, l, line);
 }
 /* Behind all uses of a reference: perhaps it is time for another interval. */
 void solo_end_interval(struct solo *s);

@@ -242,7 +242,8 @@ static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32
     }
     uint64_t last = way->line == line ? way->last : c->last(c->context, way->line);
     struct single x = single_of(e);
-    replace(&x, s, way, tally_of(e, object), &(struct way){ line, c->now, c->now + 1, object }, last < c->now ? last : c->now);
+    replace(&x, s, way, tally_of(e, object), &(struct way){ line, c->now, c->now + 1, object },
+            last < c->now ? last : c->now);
     return OUTCOME_MISS;
 }
 
