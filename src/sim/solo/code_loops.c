@@ -49,11 +49,16 @@ static bool goes_evenly(struct gen *g, const struct peet_loop_node *n, const str
             return false;
         g->step[PEET_SRC_SLOT + a->dst] += a->add;
     }
+    uint64_t moving = 0, longest = 1;
     for (unsigned i = 0; i < x->groups; i++) {
         uint64_t step = (uint64_t)code_step(g, &x->group[i]), size = step >> 63 ? -step : step;
         if (size > g->s->length / 4 || !code_is_power(size))
             return false;
+        moving += size > 0;
+        longest = size > longest ? size : longest;
     }
+    if (moving > g->s->length / longest) /* some of them comes to another line in almost every trip */
+        return false;
     return true;
 }
 
