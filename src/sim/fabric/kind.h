@@ -38,6 +38,10 @@ static inline uint64_t calendar_book(struct calendar *c, uint64_t from, uint64_t
             last[1] = (struct calendar_stretch){ from, from + length };
             return from;
         }
+        if (last->to == from) {
+            last->to += length;
+            return from;
+        }
         if (last[-1].to == from && from + length < last->from) {
             last[-1].to += length;
             return from;
