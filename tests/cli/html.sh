@@ -84,11 +84,15 @@ verdict "a page of a build without D3 has its table unfolded and says why there 
     tail -n 2 "$TMP/build/page.c" | tr -d '\n' | grep -q 'html_library\[\] = {0 };' || echo "the library is not empty"
 )"
 
-browse() { # FILE OUT LOG: what the page has become, and what was asked for on the way
-    timeout 60 $browser --headless --no-sandbox --disable-gpu --user-data-dir="$TMP/profile" --virtual-time-budget=3000 \
+browse() { # FILE OUT LOG: what the page has become, and what was asked for on the way; nothing leaves this machine
+    timeout 60 $browser --headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync \
+        --host-resolver-rules="MAP * ~NOTFOUND, EXCLUDE 127.0.0.1" --user-data-dir="$TMP/profile" --virtual-time-budget=3000 \
         --enable-logging=stderr --log-net-log="$3" --dump-dom "file://$1" >"$2" 2>"$2.err"
 }
-asked_for() { grep -o '"url":"[a-z]*://[^"]*"' "$1" | grep -v '"file:' | sort -u; } # LOG
+# LOG: what the page asks for. Browsers want to know things of their own, too: these are begun by what is "not an origin".
+asked_for() {
+    grep '"initiator":"' "$1" | grep -v '"initiator":"not an origin"' | grep -o '"url":"[a-z]*://[^"]*"' | grep -v '"file:' | sort -u
+}
 
 property="a browser draws every plot, sorts by a column, asks for nothing and runs nothing else"
 if [ -z "$browser" ]; then

@@ -27,7 +27,9 @@ class Browser:
         self.inn, from_browser = os.pipe()
         place = lambda: (os.dup2(to_browser, 13), os.dup2(from_browser, 14), os.dup2(13, 3), os.dup2(14, 4))
         self.process = subprocess.Popen(
-            [program, "--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--user-data-dir=" + folder],
+            [program, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+             "--disable-component-update", "--disable-sync", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+             "--remote-debugging-pipe", "--user-data-dir=" + folder],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, close_fds=False, preexec_fn=place)
         os.close(to_browser)
         os.close(from_browser)
