@@ -15,6 +15,13 @@ struct solo_memo {
     uint64_t count;
 };
 
+/* Misses of several levels that were alike, which wait as long as the fabric makes them. */
+enum { SOLO_FAR = 8 };
+struct solo_far {
+    uint64_t what, count,
+        stall; /* what: as in struct solo_memo, which is never 0: a line that was not lost was not recent */
+};
+
 static inline unsigned solo_memo_of(uint64_t what)
 {
     return (unsigned)(what ^ what >> (SOLO_OFFSET_AT + 2)) % SOLO_MEMOS; /* offsets are multiples of four, mostly */
@@ -27,7 +34,7 @@ struct solo_site {
     uint32_t size;
     uint16_t base, index, part;
     uint8_t scale, kind;
-    bool is_write, has_cell;
+    bool is_write, has_cell, has_far; /* has_far: some of `far` count something */
     uint32_t insn;
     struct solo_data data;             /* that it refers to */
     uint64_t inverse;                  /* 2^64 by its stride, if that is not too long, or one byte */
@@ -36,6 +43,7 @@ struct solo_site {
     uint64_t located;                  /* after so many changes of what is where its data were where they are */
     uint32_t memos;                    /* a bit for each memo that may count something */
     struct solo_memo memo[SOLO_MEMOS]; /* by a few bits of what they are of */
+    struct solo_far far[SOLO_FAR];
 };
 
 /* References in a row at fixed distances from one base, no farther apart than a line is long. */

@@ -5,6 +5,22 @@
 #include "sim/solo/tell.h"
 #include "sim/solo/uses.h"
 
+void solo_tell_far(struct solo *s, const struct solo_site *site, struct solo_far *f)
+{
+    uint32_t lost = (uint32_t)(f->what >> 1);
+    uint64_t who = (uint64_t)site->data.cell << 32 | ((lost & ~SOLO_LOST) - 1);
+    unsigned cause = lost ? MISS_replaced : MISS_cold;
+
+    if (f->count)
+        solo_meet(s, who, solo_how(SIM_BEYOND, cause, !(f->what & 1), false), (f->what >> SOLO_OFFSET_AT) - 1, f->count,
+                  f->stall);
+    s->counts.misses += f->count;
+    s->counts.causes[cause] += f->count;
+    s->counts.hits[0] -= f->count; /* as what they were counted with their runs */
+    s->counts.stall += f->stall;
+    f->count = f->stall = 0;
+}
+
 static void tell_site(struct solo *s, const struct solo_stretch *x, struct solo_site *site)
 {
     uint64_t references = (x->is_varying ? 0 : x->runs - site->since) + site->extra;
@@ -20,6 +36,9 @@ static void tell_site(struct solo *s, const struct solo_stretch *x, struct solo_
         if (m->count)
             solo_tell_memo(s, site, m);
     }
+    for (unsigned i = 0; site->has_far && i < SOLO_FAR; i++)
+        solo_tell_far(s, site, &site->far[i]);
+    site->has_far = false;
 }
 
 /* What was run up to here was on this path. */

@@ -60,6 +60,26 @@ static inline bool solo_memo_offset(const struct solo_site *site, uint64_t base,
     return true;
 }
 
+void solo_tell_far(struct solo *s, const struct solo_site *site, struct solo_far *f);
+/* A reference that no cache could answer. */
+static inline void solo_count_far(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t what,
+                                  uint64_t stall)
+{
+    struct solo_leaf *part = &x->path->part[site->part];
+    struct solo_far *f = &site->far[solo_memo_of(what) % SOLO_FAR];
+
+    if (__builtin_expect(f->what != what, 0)) {
+        solo_tell_far(s, site, f);
+        f->what = what;
+    }
+    site->has_far = true;
+    f->count++;
+    f->stall += stall;
+    solo_see_window(s, solo_references(s), 1, stall);
+    part->misses++;
+    part->stall += stall;
+}
+
 /* A reference that waits as long as all that memos count. */
 static inline void solo_count_memo(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t what)
 {

@@ -58,34 +58,24 @@ static inline bool from_second(struct solo *s, struct solo_stretch *x, struct so
 static inline bool from_memory(struct solo *s, struct solo_stretch *x, struct solo_group *g, struct solo_line *l,
                                uint64_t line, uint64_t base)
 {
-    const struct solo_site *site = &x->site[g->from];
+    struct solo_site *site = &x->site[g->from];
     const struct own_cell *cell = &s->config.protocol->own[PROTOCOL_ABSENT][site->is_write ? OWN_WRITE : OWN_READ];
     struct place p = { solo_oldest(s, line), solo_oldest_behind(&s->level[1], line), NULL, NULL };
     struct solo_level *second = &s->level[1];
 
     p.gone = s->first[p.first].record;
     p.behind = second->record[p.second];
-    if (!p.gone || !p.behind || p.behind == p.gone || !p.gone->entry[1])
+    uint64_t what = (uint64_t)l->lost << 1 | !solo_is_recent(s, l);
+    if (!p.gone || !p.behind || p.behind == p.gone || !p.gone->entry[1] || !solo_memo_offset(site, base, &what))
         return false;
     uint64_t waited = s->counts.waited, now = s->time.clock + site->issued;
-    uint64_t who = (uint64_t)site->data.cell << 32 | solo_lost_to(l);
-    unsigned cause = solo_was_here(l) ? MISS_replaced : MISS_cold;
-    bool was_recent = solo_is_recent(s, l);
     uint64_t stall = solo_transact(s, line, cell->op, now) - s->level[0].latency;
 
     waited = s->counts.waited - waited;
-    s->counts.misses++;
-    s->counts.causes[cause]++;
-    s->counts.hits[0]--;
-    s->counts.stall += stall;
     s->time.bus += waited;
     s->time.stall += stall - waited;
     s->time.clock += stall;
-    solo_meet(s, who, solo_how(SIM_BEYOND, cause, was_recent, false),
-              solo_offset_in(&site->data, base + (uint64_t)site->disp), 1, stall);
-    solo_see_window(s, solo_references(s), 1, stall);
-    x->path->part[site->part].misses++;
-    x->path->part[site->part].stall += stall;
+    solo_count_far(s, x, site, what, stall);
 
     uint64_t old = second->line[p.second];
     uint8_t old_state = second->state[p.second];
