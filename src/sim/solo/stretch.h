@@ -18,8 +18,8 @@ struct solo_memo {
 /* Misses of several levels that were alike, which wait as long as the fabric makes them. */
 enum { SOLO_FAR = 8 };
 struct solo_far {
-    uint64_t what, count,
-        stall; /* what: as in struct solo_memo, which is never 0: a line that was not lost was not recent */
+    uint64_t what; /* as in struct solo_memo; never 0, for a line that was not lost was not recent */
+    uint64_t count, stall;
 };
 
 static inline unsigned solo_memo_of(uint64_t what)
@@ -110,7 +110,7 @@ struct solo_stretch {
     struct solo_group group[];
 };
 
-enum { SOLO_LINKS = 3 };
+enum { SOLO_LINKS = 3 }; /* items that are jumped to */
 enum solo_kind { SOLO_BLOCK, SOLO_MACHINE, SOLO_VARYING, SOLO_LOOP, SOLO_EVENT };
 
 /* What a word stands for. */
