@@ -49,12 +49,14 @@ static void compare_recent(struct gen *g)
     emit_here(e, long_ago);
 }
 
-/* Leaves it to `slow` if the reference with that number from rbp on is in another window of time. */
+/* Leaves it to `slow` if the reference with that number from rbp on may be in another window of time. */
 static void see_window(struct gen *g, int64_t number, size_t slow)
 {
-    emit_at(&g->e, EMIT_LEA, R8, RBP, number);
-    emit_at(&g->e, EMIT_SUB, R8, RBX, AT(apart));
-    emit_at(&g->e, EMIT_COMPARE, R8, RBX, AT(window_end));
+    unsigned of = RBP;
+
+    if (number >= SOLO_WINDOW_REST)
+        emit_at(&g->e, EMIT_LEA, of = R8, RBP, number);
+    emit_at(&g->e, EMIT_COMPARE, of, RBX, AT(window_low));
     emit_jump_if(&g->e, IF_NOT_BELOW, slow);
 }
 

@@ -54,7 +54,7 @@ static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, e
                                                                      : all.cause;
         all.is_upgrade |= o.is_upgrade;
     }
-    s->apart += more;
+    solo_count_apart(s, more);
     m->is_unknown = unknown && !known;
     return all;
 }
@@ -432,7 +432,7 @@ uint64_t solo_access(struct solo *s, uint64_t addr, uint64_t size, enum peet_kin
     struct solo_miss unused = { 0 };
 
     s->cell = 0;
-    s->apart++; /* it is no reference of the program */
+    solo_count_apart(s, 1); /* it is no reference of the program */
     return touch(s, addr, size, kind, now, &unused).stall;
 }
 

@@ -15,6 +15,7 @@
 enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS, SOLO_MET_BITS = 10, SOLO_MET = 1 << SOLO_MET_BITS };
 #define SOLO_NAME_FACTOR UINT64_C(0x9e3779b97f4a7c15)
 enum { SOLO_GUESSES = 4096 };
+enum { SOLO_WINDOW_REST = 1024 };
 enum { SOLO_SEEN = 256 }; /* that are told at once */
 enum { SOLO_PATH_BITS = 12, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
 
@@ -58,7 +59,8 @@ struct solo {
     uint64_t limit, until;            /*   the time and the number with which it stops */
     uint64_t number;                  /* of the next touch of a line: what stamps of the first cache are taken from; */
     uint64_t apart;                   /*   how much more it is than there were references */
-    uint64_t window_end, window_lean; /* of a window (below) */
+    uint64_t window_end, window_lean; /* of a window (below), */
+    uint64_t window_low;              /*   and a number that is in it, as are the next SOLO_WINDOW_REST */
     uint64_t lean_write_backs;        /* of misses of one level */
     struct solo_seen *seen_at, *seen_end; /* of what a sample is to be told (below), */
     uint64_t seen_new;                    /*   and what a line is that none has seen: 0, or SOLO_MAYBE_COLD */
@@ -134,6 +136,13 @@ struct solo {
 static inline uint64_t solo_references(const struct solo *s)
 {
     return s->number - s->apart;
+}
+
+/* So many touches were no references. */
+static inline void solo_count_apart(struct solo *s, uint64_t touches)
+{
+    s->apart += touches;
+    s->window_low += touches;
 }
 
 /* 1 + where a line is in the first cache; 0: it is not there. */

@@ -164,6 +164,8 @@ void solo_end_window(struct solo *s, uint64_t reference)
     s->window_end = s->watch.window(s->watch.context, reference, s->window_misses + (s->is_lean ? s->window_lean : 0),
                                     s->window_stall + s->window_lean * s->lean_stall);
     s->window_misses = s->window_stall = s->window_lean = 0;
+    uint64_t end = s->window_end + s->apart;
+    s->window_low = end > SOLO_WINDOW_REST ? end - SOLO_WINDOW_REST : 0;
 }
 
 /* What runs add up to if all is found at once; where it was not, that is taken off already. */
