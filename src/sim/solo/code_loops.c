@@ -57,9 +57,7 @@ static bool goes_evenly(struct gen *g, const struct peet_loop_node *n, const str
         moving += size > 0;
         longest = size > longest ? size : longest;
     }
-    if (moving > g->s->length / longest) /* some of them comes to another line in almost every trip */
-        return false;
-    return true;
+    return moving <= g->s->length / longest; /* of more, some come to another line in almost every trip */
 }
 
 /* Behind a trip in which all references were easy: r9 more are, if their bases stay in their objects. Lines keep the numbers of this one: in

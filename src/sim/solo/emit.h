@@ -97,11 +97,13 @@ static inline void emit_constant_wide(struct emit *e, unsigned reg, uint64_t val
 
 static inline void emit_constant(struct emit *e, unsigned reg, uint64_t value)
 {
-    bool is_short = value <= UINT32_MAX;
-
-    emit_byte(e, (is_short ? 0x40 : 0x48) | reg >> 3);
+    if (value > UINT32_MAX) {
+        emit_constant_wide(e, reg, value);
+        return;
+    }
+    emit_byte(e, 0x40 | reg >> 3);
     emit_byte(e, 0xb8 | (reg & 7));
-    emit_bytes(e, value, is_short ? 4 : 8);
+    emit_bytes(e, value, 4);
 }
 
 static inline void emit_add_constant(struct emit *e, unsigned reg, int32_t value)
@@ -134,24 +136,24 @@ static inline void emit_test_constant(struct emit *e, unsigned reg, uint32_t val
     emit_bytes(e, value, 4);
 }
 
-static inline void emit_shift(struct emit *e, unsigned reg, bool left, unsigned by)
+static inline void emit_move_bits(struct emit *e, unsigned how, unsigned reg, unsigned by)
 {
     if (by == 0)
         return;
     emit_byte(e, 0x48 | reg >> 3);
     emit_byte(e, 0xc1);
-    emit_byte(e, (left ? 0xe0 : 0xe8) | (reg & 7));
+    emit_byte(e, how | (reg & 7));
     emit_byte(e, by);
 }
 
-static inline void emit_turn_right(struct emit *e, unsigned reg, unsigned by)
+static inline void emit_shift(struct emit *e, unsigned reg, bool left, unsigned by)
 {
-    if (by == 0)
-        return;
-    emit_byte(e, 0x48 | reg >> 3);
-    emit_byte(e, 0xc1);
-    emit_byte(e, 0xc8 | (reg & 7));
-    emit_byte(e, by);
+    emit_move_bits(e, left ? 0xe0 : 0xe8, reg, by);
+}
+
+static inline void emit_turn_right(struct emit *e, unsigned reg, unsigned by) /* what goes out comes in again */
+{
+    emit_move_bits(e, 0xc8, reg, by);
 }
 
 /* to = from * value */

@@ -8,8 +8,7 @@
 /* Something that a direct-mapped cache did that is alone, to a line at a reference. */
 struct solo_seen {
     uint64_t line, number;
-    uint64_t
-        last; /* number of the last reference to the line that it had there before; or, if that is not known, the leaf */
+    uint64_t last; /* number of the last reference to what was there before; where nobody knows that: the leaf */
     uint64_t what; /* SOLO_USES and for how long it was not told, or the cell that missed it, and what is not known */
 };
 #define SOLO_USES (UINT64_C(1) << 63)

@@ -74,8 +74,7 @@ static void add_intervals(const struct estimate *e, const struct ages *a, const 
     for (uint32_t j = 0; j <= at && j < s->known; j++, to += e->bins + 1) {
         uint64_t whole = now - way[j].last;
         double weight = weight_of(e->config.length, whole) * e->times;
-        if (j > 0) /* all others begin at the beginning */
-            to[bin_of(e, before)] += weight;
+        to[j ? bin_of(e, before) : 0] += weight;
         to[bin_of(e, whole) + 1] -= weight;
         before = whole;
     }
@@ -190,9 +189,10 @@ static inline struct single single_of(const struct estimate *e)
     return (struct single){ e->set, e->way, e->config.sets - 1, e->config.length, e->bins, e->sample };
 }
 
-/* The weight of an interval is taken off behind its end. */
+/* The weight of an interval is added to where it begins, and taken off behind its end. */
 static inline void add_interval(const struct single *x, double *to, uint64_t interval, double weight)
 {
+    to[0] += weight;
     to[bin_in(x->bins, FINE_BITS, interval) + 1] -= weight;
 }
 

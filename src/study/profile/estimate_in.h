@@ -2,7 +2,7 @@
 /* What is kept of samples: estimate.c sees references, and estimate_results.c says what they stand for.
  *
  * Times and intervals are counted in bins whose widths grow with them. Intervals are kept as differences from bin to bin, so that one costs two additions however
- * long it is; a sum over them then has the weight of all that cover a bin. Those that begin at the beginning are not added there: that is what all bins of their row lack to be 0. What is kept belongs to the object of the reference that ends an interval. */
+ * long it is; a sum over them then has the weight of all that cover a bin. What is kept belongs to the object of the reference that ends an interval. */
 #ifndef STUDY_PROFILE_ESTIMATE_IN_H
 #define STUDY_PROFILE_ESTIMATE_IN_H
 

@@ -52,18 +52,6 @@ static void add_cover(struct cover *c, const struct ages *a, size_t at)
     c->open += a->open[at];
 }
 
-/* Before the first bin: what begins there. */
-static struct cover first_cover(const struct estimate *e, const struct ages *a, uint32_t j)
-{
-    struct cover c = { 0 }, all = { 0 };
-
-    for (size_t i = 1; j == 0 && a->dead && i <= e->bins; i++)
-        add_cover(&all, a, i);
-    if (j == 0)
-        c = (struct cover){ -all.dead, -all.live, -all.open };
-    return c;
-}
-
 static double cover_dead(const struct cover *c, double of_open)
 {
     return fmax(0, c->dead) + of_open * fmax(0, c->open);
@@ -79,7 +67,7 @@ static double cover_all(const struct cover *c)
 static double age_misses(const struct estimate *e, const struct tally *t, const struct tally *all, uint32_t j,
                          double of_open, double *last)
 {
-    struct cover own = first_cover(e, &t->ages, j), others = first_cover(e, &all->ages, j);
+    struct cover own = { 0 }, others = { 0 };
     double least = 0.5 / (double)e->config.length, prior = PRIOR / (double)e->config.length, sum = 0;
 
     for (size_t i = 0, at = j * (e->bins + 1); i < e->bins; i++, at++) {
