@@ -3,9 +3,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <immintrin.h>
-#endif
 
 #include "base/cpu.h"
 #include "base/mem.h"
@@ -13,7 +10,7 @@
 
 /* Bytes between pages: lines that push each other out of the program's cache would do so in ours, too. */
 enum { BETWEEN_PAGES = 32 };
-enum { MARKS_A_LINE = 64 }; /* for more, another way is faster */
+enum { MARKS_A_LINE = 64 }; /* as many as fit into where its key was; for more, another way is as fast */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, MOST_DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS };
 
 static unsigned bits_of(uint64_t value)
@@ -68,8 +65,7 @@ int solo_lines_init(struct solo *s, uint64_t most)
     r->limit = solo_is_short ? 5 * most + 8 : UINT32_MAX;
     r->key = malloc((most + 1) * sizeof *r->key);
     r->key_buffer = malloc((most + 1) * sizeof *r->key);
-    if (cpu_has_vectors())
-        r->mark = calloc(most + 1, MARKS_A_LINE);
+    r->has_marks = cpu_has_vectors();
     r->index_bits = bits_of(most);
     r->next = 2;
     begin_interval(r);
@@ -85,7 +81,6 @@ void solo_lines_release(struct solo *s)
     arena_release(&s->lines.arena);
     free(s->recent.rank);
     free(s->recent.again);
-    free(s->recent.mark);
     free(s->recent.used);
     free(s->recent.used_at);
     free(s->lines.page);
@@ -165,32 +160,20 @@ static inline __attribute__((always_inline)) void rank_by(const struct solo *s, 
 }
 
 #ifdef __x86_64__
-/* A bit for each of 64 bytes that is not 0; they are 0 then. */
-__attribute__((target("avx2"))) static inline uint64_t take_marks(uint8_t *mark)
-{
-    __m256i *at = (__m256i *)(void *)mark, none = _mm256_setzero_si256();
-    uint64_t low = (uint32_t)_mm256_movemask_epi8(_mm256_loadu_si256(at));
-    uint64_t high = (uint32_t)_mm256_movemask_epi8(_mm256_loadu_si256(at + 1));
-
-    _mm256_storeu_si256(at, none);
-    _mm256_storeu_si256(at + 1, none);
-    return high << 32 | low;
-}
-
 /* The same, if that is not long ago: each reference has a mark if it was the last one to a line, and a line's rank is how many marks stand before its own. False: two
- * lines have one mark, which they should not. */
-__attribute__((target("avx2,popcnt"))) static bool rank_by_marks(const struct solo *s)
+ * lines have one, which they should not. */
+__attribute__((target("popcnt"))) static bool rank_by_marks(const struct solo *s)
 {
     const struct solo_recent *r = &s->recent;
     uint64_t began = r->began, words = (s->number - began) / 64 + 1, *bits = r->key_buffer;
     uint32_t count = (uint32_t)(r->next - r->now), *key = (uint32_t *)(void *)r->key, *before = key + count, sum = 0;
 
+    memset(bits, 0, words * sizeof *bits);
     for (uint32_t i = 0; i < count; i++) {
         key[i] = (uint32_t)(used_last(s, i) - began);
-        r->mark[key[i]] = UINT8_MAX;
+        bits[key[i] / 64] |= UINT64_C(1) << key[i] % 64;
     }
     for (uint32_t i = 0; i < words; i++) {
-        bits[i] = take_marks(r->mark + 64ul * i);
         before[i] = sum;
         sum += (uint32_t)__builtin_popcountll(bits[i]);
     }
@@ -206,7 +189,7 @@ static void rank(const struct solo *s)
     unsigned bits = bits_of(s->number - s->recent.began);
 
 #ifdef __x86_64__
-    if (s->number - s->recent.began < (uint64_t)MARKS_A_LINE * (s->recent.next - s->recent.now) && s->recent.mark
+    if (s->recent.has_marks && s->number - s->recent.began < MARKS_A_LINE * (s->recent.next - s->recent.now)
         && rank_by_marks(s))
         return;
 #endif

@@ -79,7 +79,7 @@ struct solo_recent {
     uintptr_t rank_origin, used_origin, used_at_origin; /* where those with the number 0 would be */
     uint64_t limit;                                     /* numbers have to be smaller */
     uint32_t told, tell;        /* lines that a sample was told of, and with how many it is told of all again */
-    uint8_t *mark;              /* of references, that are all 0; NULL: they cannot be used */
+    bool has_marks;             /* the processor counts bits */
     uint64_t *key, *key_buffer; /* to put lines into order, */
     unsigned index_bits;        /*   whose numbers have so many bits */
 };
