@@ -140,7 +140,7 @@ bool solo_write_silently(struct solo *s, uint32_t entry, uint64_t line)
 {
     uint8_t to = s->silent[solo_state(s, entry)];
 
-    if (!to || !s->seen_as[to][1] || s->first[entry].seen[0] != line)
+    if (!to || !s->seen_as[to][1] || !solo_is_seen(s, entry, line, false))
         return false;
     s->level[0].state[entry] = to;
     show(s, entry, line);

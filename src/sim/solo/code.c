@@ -85,9 +85,9 @@ static uint32_t alignment(const struct solo_group *of, uint64_t line)
     return (uint32_t)(size - 1);
 }
 
-/* By how many bits line numbers are in rdx: addresses of groups that are aligned are turned to the right by as many bits as have to be 0, so that if they are not, it is no line's number that
- * comes out at last; all other groups are looked at before. */
-static unsigned find_first(struct gen *g, const struct solo_group *of, struct detour *detour)
+/* rdx: the first address of a group. Returns what is to be left of it, so that it is where its line begins: of groups that are aligned also the bits that have to be 0, so that if they are not, no
+ * line begins there; all other groups are looked at before. */
+static int32_t find_first(struct gen *g, const struct solo_group *of, struct detour *detour)
 {
     uint32_t mask = alignment(of, g->s->length);
     struct emit *e = &g->e;
@@ -99,7 +99,7 @@ static unsigned find_first(struct gen *g, const struct solo_group *of, struct de
         emit_shift(e, RCX, false, g->s->shift);
         detour_if(g, detour, IF_NOT_EQUAL);
     }
-    return mask ? (unsigned)__builtin_ctz(mask + 1) : 0;
+    return (int32_t)(-(uint32_t)g->s->length | mask);
 }
 
 int64_t code_step(const struct gen *g, const struct solo_group *of)
@@ -136,6 +136,13 @@ static void compare_base(struct gen *g, const struct solo_stretch *x, const stru
     emit_at(&g->e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
 }
 
+void code_guess(struct gen *g, unsigned reg)
+{
+    emit_registers(&g->e, EMIT_LOAD, reg, RDX);
+    emit_shift(&g->e, reg, false, g->s->shift);
+    emit_and_constant(&g->e, reg, SOLO_GUESSES - 1);
+}
+
 static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
 {
     struct detour *detour = code_detour(g, DETOUR_GROUP, x, of), *elsewhere = detour, *miss = detour;
@@ -157,23 +164,18 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
         locate->back = e->used;
         locate->instead = detour;
     }
-    unsigned turn = find_first(g, of, detour);
+    int32_t left = find_first(g, of, detour);
     if (g->is_even)
         see_trips(g, of);
     if (l->ways == 1) {
         emit_registers(e, EMIT_LOAD, RCX, RDX);
-        emit_shift(e, RCX, shift < CODE_ENTRY_BITS,
-                   shift < CODE_ENTRY_BITS ? CODE_ENTRY_BITS - shift : shift - CODE_ENTRY_BITS);
+        emit_scale(e, RCX, CODE_ENTRY_BITS - (int)shift);
         emit_and_constant(e, RCX, (uint32_t)(l->mask << CODE_ENTRY_BITS));
-        emit_turn_right(e, RDX, turn);
-        emit_shift(e, RDX, false, shift - turn);
     } else {
-        emit_turn_right(e, RDX, turn);
-        emit_shift(e, RDX, false, shift - turn);
-        emit_registers(e, EMIT_LOAD, RCX, RDX);
-        emit_and_constant(e, RCX, SOLO_GUESSES - 1);
+        code_guess(g, RCX);
         emit_memory(e, false, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_4, AT(guess));
     }
+    emit_and_wide(e, RDX, left);
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX,
                 (int64_t)offsetof(struct solo_entry, seen) + 8 * (int64_t)of->is_write);
     detour_if(g, miss, IF_NOT_EQUAL);

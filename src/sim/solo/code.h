@@ -24,8 +24,8 @@ enum detour_kind {
     DETOUR_LOCATE,    /* a group's base is not where it was: its data are to be looked up */
     DETOUR_GROUP,     /* a group is to be run, of which nothing is known */
     DETOUR_ELSEWHERE, /*   or which is not easy only for where its line is, */
-    DETOUR_STALE,     /*   and that is at rcx, and was not used for a while; its number is in rdx */
-    DETOUR_FIND,      /*   and that is not at rcx, or is to be written there; its number is in rdx; */
+    DETOUR_STALE,     /*   and that is at rcx, and was not used for a while; it begins at rdx */
+    DETOUR_FIND,      /*   and that is not at rcx, or is to be written there; it begins at rdx; */
     DETOUR_MISS,      /*   where there is code for misses */
 };
 struct detour {
@@ -112,6 +112,9 @@ void code_run(struct gen *g, struct solo_stretch *x);
 void code_load_base(struct gen *g, const struct solo_group *of);
 int64_t code_step(const struct gen *g, const struct solo_group *of);
 
+/* reg: where it is said where the line at rdx was last, of a first cache of several ways. */
+void code_guess(struct gen *g, unsigned reg);
+
 /* Goes back to where the group was left. */
 void code_return(struct gen *g, const struct detour *detour);
 
@@ -127,7 +130,7 @@ void code_count_memo(struct gen *g, size_t slow);
 void code_make_anew(struct gen *g);
 void code_make_offset(struct gen *g);
 
-/* Lines that the second cache has (code_second.c): whether there is code for them; and that. In rdx the line's number, in rsi the line, which the first cache does not
+/* Lines that the second cache has (code_second.c): whether there is code for them; and that. In rdx where the line begins, in rsi the line, which the first cache does not
  * have, in r11 the site, whose base is in rax, in r9 the number of the last reference. Leaves "not equal" if it cannot be done; else the line is in the first cache, and was counted
  * for the site and the window. Of registers, rax, rdx, rsi and rdi are kept. */
 bool code_has_second(const struct solo *s);

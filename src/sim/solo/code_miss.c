@@ -5,7 +5,7 @@
 #include "sim/solo/tell.h"
 #include "sim/solo/uses.h"
 
-/* The entry at rcx as a line in that state, which is in rdx, can be seen. */
+/* The entry at rcx as a line in that state, which begins at rdx, can be seen. */
 static void show(struct gen *g, uint8_t state)
 {
     for (unsigned i = 0; i < 2; i++)
@@ -15,22 +15,22 @@ static void show(struct gen *g, uint8_t state)
             emit_store_constant(&g->e, true, R13, RCX, ENTRY_AT(seen) + 8 * (int64_t)i, -1);
 }
 
-/* rsi: the line in rdx. */
+/* rsi: the line that begins at rdx. */
 static void find_line(struct gen *g, size_t slow)
 {
+    const unsigned page = g->s->shift + SOLO_PAGE_BITS, size = (unsigned)__builtin_ctzll(sizeof g->s->lines.near[0]);
     struct emit *e = &g->e;
 
     emit_registers(e, EMIT_LOAD, R8, RDX);
-    emit_shift(e, R8, false, SOLO_PAGE_BITS);
-    emit_registers(e, EMIT_LOAD, RSI, R8);
-    emit_and_constant(e, RSI, SOLO_PAGES_NEAR - 1);
-    emit_shift(e, RSI, true, 4);
-    emit_memory(e, true, EMIT_COMPARE, R8, RBX, RSI, AT(lines.near[0].page));
+    emit_shift(e, R8, false, page);
+    emit_registers(e, EMIT_LOAD, R10, RDX);
+    emit_shift(e, R10, false, page - size);
+    emit_and_constant(e, R10, (SOLO_PAGES_NEAR - 1) << size);
+    emit_memory(e, true, EMIT_COMPARE, R8, RBX, R10, AT(lines.near[0].page));
     emit_jump_if(e, IF_NOT_EQUAL, slow);
-    emit_registers(e, EMIT_LOAD, R8, RDX);
-    emit_shift(e, R8, true, g->s->lines.bits);
-    emit_memory(e, true, EMIT_LOAD, RSI, RBX, RSI, AT(lines.near[0].origin));
-    emit_registers(e, EMIT_ADD, RSI, R8);
+    emit_registers(e, EMIT_LOAD, RSI, RDX);
+    emit_scale(e, RSI, (int)g->s->lines.bits - (int)g->s->shift);
+    emit_memory(e, true, EMIT_ADD, RSI, RBX, R10, AT(lines.near[0].origin));
 }
 
 /* "Below": the line whose last use is in r9 is not recent. */
@@ -120,7 +120,9 @@ static void see(struct gen *g, int64_t number)
     emit_add_constant(e, RAX, (int32_t)sizeof(struct solo_seen));
     emit_at(e, EMIT_STORE, RAX, RBX, AT(seen_at));
     emit_at(e, EMIT_STORE, R8, RAX, seen + (int64_t)offsetof(struct solo_seen, what));
-    emit_at(e, EMIT_STORE, RDX, RAX, seen + (int64_t)offsetof(struct solo_seen, line));
+    emit_registers(e, EMIT_LOAD, R10, RDX);
+    emit_shift(e, R10, false, g->s->shift);
+    emit_at(e, EMIT_STORE, R10, RAX, seen + (int64_t)offsetof(struct solo_seen, line));
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(stamp));
     emit_at(e, EMIT_STORE, R10, RAX, seen + (int64_t)offsetof(struct solo_seen, last));
     emit_at(e, EMIT_LEA, R10, RBP, number);
@@ -283,8 +285,7 @@ void code_find(struct gen *g, const struct detour *detour, size_t slow)
     emit_shift(e, RCX, true, CODE_ENTRY_BITS);
     emit_memory(e, true, EMIT_COMPARE, RSI, R13, RCX, ENTRY_AT(record));
     size_t away = emit_jump_if(e, IF_NOT_EQUAL, 0);
-    emit_registers(e, EMIT_LOAD, R8, RDX);
-    emit_and_constant(e, R8, SOLO_GUESSES - 1);
+    code_guess(g, R8);
     emit_memory(e, false, EMIT_STORE, RCX, RBX, R8 | EMIT_TIMES_4, AT(guess));
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX, ENTRY_AT(seen) + 8 * (int64_t)is_write);
     emit_jump_if(e, IF_EQUAL, detour->found);

@@ -11,7 +11,7 @@ bool code_has_second(const struct solo *s)
            && s->level[0].ways > 1 && s->level[0].ways <= MOST_WAYS && code_fits(s->lean_stall);
 }
 
-/* rcx: the entry that was not used for the longest time, of those to which the line in rdx may come. As in solo_oldest: ways are put behind stamps, of which two are
+/* rcx: the entry that was not used for the longest time, of those to which the line at rdx may come. As in solo_oldest: ways are put behind stamps, of which two are
  * compared at once. */
 static void find_oldest(struct gen *g)
 {
@@ -20,6 +20,7 @@ static void find_oldest(struct gen *g)
     struct emit *e = &g->e;
 
     emit_registers(e, EMIT_LOAD, RCX, RDX);
+    emit_shift(e, RCX, false, g->s->shift);
     emit_and_constant(e, RCX, (uint32_t)l->mask);
     emit_shift(e, RCX, true, CODE_ENTRY_BITS + (unsigned)__builtin_ctz(l->ways));
     for (unsigned i = 0; i < l->ways; i++) {
@@ -67,6 +68,7 @@ static void touch_behind(struct gen *g)
     emit_add_constant(e, R8, -1);
     emit_and_constant(e, R8, l->ways - 1); /* the way */
     emit_registers(e, EMIT_LOAD, RCX, RDX);
+    emit_shift(e, RCX, false, g->s->shift);
     emit_and_constant(e, RCX, (uint32_t)l->mask);
     emit_constant(e, R10, (uintptr_t)l->order);
     emit_memory(e, true, EMIT_LEA, R10, R10, RCX | EMIT_TIMES_8, 0); /* where the order of its set is, */
@@ -111,7 +113,9 @@ static void put_first(struct gen *g)
     emit_constant(e, R11, (uintptr_t)l[1].state);
     emit_memory(e, false, EMIT_STORE_BYTE, RAX, R11, R8, -1);
     emit_constant(e, R11, (uintptr_t)l[0].line);
-    emit_memory(e, true, EMIT_STORE, RDX, R11, R10 | EMIT_TIMES_8, 0);
+    emit_registers(e, EMIT_LOAD, RAX, RDX);
+    emit_shift(e, RAX, false, g->s->shift);
+    emit_memory(e, true, EMIT_STORE, RAX, R11, R10 | EMIT_TIMES_8, 0);
     emit_add_constant(e, R10, 1);
     emit_memory(e, false, EMIT_STORE, R10, RSI, RSP, LINE_AT(entry));
     emit_shift(e, R12, true, (unsigned)__builtin_ctzll(sizeof g->s->hidden[0]));
@@ -122,8 +126,7 @@ static void put_first(struct gen *g)
     }
     emit_memory(e, true, EMIT_STORE, R9, R13, RCX, ENTRY_AT(stamp));
     emit_memory(e, true, EMIT_STORE, RSI, R13, RCX, ENTRY_AT(record));
-    emit_registers(e, EMIT_LOAD, RAX, RDX);
-    emit_and_constant(e, RAX, SOLO_GUESSES - 1);
+    code_guess(g, RAX);
     emit_memory(e, false, EMIT_STORE, RCX, RBX, RAX | EMIT_TIMES_4, AT(guess));
 }
 

@@ -128,6 +128,16 @@ static inline void emit_and_constant(struct emit *e, unsigned reg, uint32_t valu
     emit_bytes(e, value, is_short ? 1 : 4);
 }
 
+static inline void emit_and_wide(struct emit *e, unsigned reg, int32_t value)
+{
+    bool is_short = emit_is_short(value);
+
+    emit_byte(e, 0x48 | reg >> 3);
+    emit_byte(e, is_short ? 0x83 : 0x81);
+    emit_byte(e, 0xe0 | (reg & 7));
+    emit_bytes(e, (uint64_t)value, is_short ? 1 : 4);
+}
+
 static inline void emit_test_constant(struct emit *e, unsigned reg, uint32_t value) /* of the low 32 bits */
 {
     emit_byte(e, 0x40 | reg >> 3);
@@ -136,24 +146,20 @@ static inline void emit_test_constant(struct emit *e, unsigned reg, uint32_t val
     emit_bytes(e, value, 4);
 }
 
-static inline void emit_move_bits(struct emit *e, unsigned how, unsigned reg, unsigned by)
+static inline void emit_shift(struct emit *e, unsigned reg, bool left, unsigned by)
 {
     if (by == 0)
         return;
     emit_byte(e, 0x48 | reg >> 3);
     emit_byte(e, 0xc1);
-    emit_byte(e, how | (reg & 7));
+    emit_byte(e, (left ? 0xe0 : 0xe8) | (reg & 7));
     emit_byte(e, by);
 }
 
-static inline void emit_shift(struct emit *e, unsigned reg, bool left, unsigned by)
+/* The same to the left by so many bits, or to the right if they are negative. */
+static inline void emit_scale(struct emit *e, unsigned reg, int by)
 {
-    emit_move_bits(e, left ? 0xe0 : 0xe8, reg, by);
-}
-
-static inline void emit_turn_right(struct emit *e, unsigned reg, unsigned by) /* what goes out comes in again */
-{
-    emit_move_bits(e, 0xc8, reg, by);
+    emit_shift(e, reg, by > 0, (unsigned)(by > 0 ? by : -by));
 }
 
 /* to = from * value */

@@ -88,7 +88,7 @@ struct solo_recent {
 
 /* What is in the first cache at one place, as it is looked at. */
 struct solo_entry {
-    uint64_t seen[2]; /* the line if it can be read, or written, without anything else; else SOLO_NONE */
+    uint64_t seen[2]; /* where the line begins if it can be read, or written, without anything else; else SOLO_NONE */
     uint64_t stamp;   /* number of the last reference that touched it; 0: it is empty */
     struct solo_line *record;
 };

@@ -261,7 +261,7 @@ static inline bool is_found(struct solo *s, const struct solo_site *site, uint64
     uint32_t e = solo_entry_of(s, line, site->is_write);
 
     if (e == UINT32_MAX || (addr + site->size - 1) >> s->shift != line
-        || (s->first[e].seen[site->is_write] != line && !(site->is_write && solo_write_silently(s, e, line))))
+        || (!solo_is_seen(s, e, line, site->is_write) && !(site->is_write && solo_write_silently(s, e, line))))
         return false;
     touch_entry(s, &s->first[e], line);
     return true;
@@ -317,7 +317,7 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
     struct solo_line *l = solo_line_at(&s->lines, line);
     uint32_t e = solo_in_first(s, l, line) - 1;
 
-    if (e != UINT32_MAX && (s->first[e].seen[g->is_write] == line || solo_write_silently(s, e, line))) {
+    if (e != UINT32_MAX && (solo_is_seen(s, e, line, g->is_write) || solo_write_silently(s, e, line))) {
         if (s->first[e].stamp < s->recent.since)
             solo_use(s, l, line);
     } else if (e == UINT32_MAX && s->is_lean && solo_is_enough(s, g, site)) {
@@ -331,7 +331,7 @@ void solo_run_elsewhere(struct solo *s, struct solo_stretch *x, struct solo_grou
         solo_run_group(s, x, g, base);
         return;
     }
-    if (g->is_write && s->first[e].seen[1] != line)
+    if (g->is_write && !solo_is_seen(s, e, line, true))
         solo_write_silently(s, e, line);
     solo_is_at(s, line, e);
     s->number += g->sites;

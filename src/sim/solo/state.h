@@ -182,8 +182,13 @@ static inline uint64_t solo_used_last(const struct solo *s, const struct solo_li
 /* A line in that state as it can be seen at an entry of the first cache. */
 static inline void solo_show(const struct solo *s, struct solo_entry *at, uint64_t line, unsigned state)
 {
-    at->seen[0] = line | s->hidden[state][0];
-    at->seen[1] = line | s->hidden[state][1];
+    at->seen[0] = line << s->shift | s->hidden[state][0];
+    at->seen[1] = line << s->shift | s->hidden[state][1];
+}
+/* Whether it can be read there, or written. */
+static inline bool solo_is_seen(const struct solo *s, uint32_t entry, uint64_t line, bool is_write)
+{
+    return s->first[entry].seen[is_write] == line << s->shift;
 }
 
 int solo_caches_init(struct solo *s, struct peet_err *err);
@@ -295,7 +300,7 @@ static inline __attribute__((always_inline)) uint32_t solo_entry_of(struct solo 
     if (s->level[0].ways == 1)
         return (uint32_t)(line & s->level[0].mask);
     uint32_t e = solo_guess(s, line);
-    if (s->first[e].seen[is_write] != line && (e = solo_find(&s->level[0], line)) != UINT32_MAX)
+    if (!solo_is_seen(s, e, line, is_write) && (e = solo_find(&s->level[0], line)) != UINT32_MAX)
         solo_is_at(s, line, e);
     return e;
 }
@@ -310,7 +315,7 @@ static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, c
     if (base - owner->low >= owner->span || (base + g->last) >> s->shift != line)
         return false;
     uint32_t e = solo_entry_of(s, line, g->is_write);
-    if (e == UINT32_MAX || s->first[e].seen[g->is_write] != line || s->first[e].stamp < s->recent.since)
+    if (e == UINT32_MAX || !solo_is_seen(s, e, line, g->is_write) || s->first[e].stamp < s->recent.since)
         return false;
     s->number += g->sites;
     s->first[e].stamp = s->number - 1;
