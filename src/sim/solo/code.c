@@ -40,13 +40,16 @@ struct detour *code_detour(struct gen *g, enum detour_kind kind, struct solo_str
 {
     struct detour *detour = &g->detour[g->detours++];
 
-    *detour = (struct detour){ .kind = (uint8_t)kind, .stretch = x, .group = of };
+    *detour = (struct detour){ .kind = (uint8_t)kind, .stretch = x, .group = of, .is_even = g->is_even };
     return detour;
 }
 
-static void detour_if(struct gen *g, struct detour *detour, enum emit_condition c)
+void code_detour_if(struct gen *g, struct detour *detour, enum emit_condition c)
 {
-    detour->way[detour->ways++] = emit_jump_if(&g->e, c, 0);
+    size_t way = emit_jump_if(&g->e, c, 0);
+
+    emit_link(&g->e, way, detour->way);
+    detour->way = way;
 }
 
 /* ---- stretches ---- */
@@ -97,7 +100,7 @@ static int32_t find_first(struct gen *g, const struct solo_group *of, struct det
         code_sum(g, RCX, RAX, of->last);
         emit_registers(e, EMIT_XOR, RCX, RDX);
         emit_shift(e, RCX, false, g->s->shift);
-        detour_if(g, detour, IF_NOT_EQUAL);
+        code_detour_if(g, detour, IF_NOT_EQUAL);
     }
     return (int32_t)(-(uint32_t)g->s->length | mask);
 }
@@ -126,14 +129,20 @@ static void see_trips(struct gen *g, const struct solo_group *of)
     emit_least(e, R9, R10);
 }
 
-/* Whether the base in rax is below where the group's data end. */
-static void compare_base(struct gen *g, const struct solo_stretch *x, const struct solo_group *of)
+void code_compare_span(struct gen *g, const struct solo_stretch *x, const struct solo_group *of)
+{
+    int64_t at = (const char *)of - (const char *)x;
+
+    emit_at(&g->e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
+}
+
+void code_compare_base(struct gen *g, const struct solo_stretch *x, const struct solo_group *of)
 {
     int64_t at = (const char *)of - (const char *)x;
 
     emit_registers(&g->e, EMIT_LOAD, RDX, RAX);
     emit_at(&g->e, EMIT_SUB, RDX, RDI, at + (int64_t)offsetof(struct solo_group, low));
-    emit_at(&g->e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
+    code_compare_span(g, x, of);
 }
 
 void code_guess(struct gen *g, unsigned reg)
@@ -157,10 +166,10 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     }
     if (of == x->group || !have_same_base(of, of - 1))
         code_load_base(g, of);
-    if (&x->group[of->owner] == of) {
+    if (&x->group[of->owner] == of && !g->is_located) {
         struct detour *locate = code_detour(g, DETOUR_LOCATE, x, of);
-        compare_base(g, x, of);
-        detour_if(g, locate, IF_NOT_BELOW);
+        code_compare_base(g, x, of);
+        code_detour_if(g, locate, IF_NOT_BELOW);
         locate->back = e->used;
         locate->instead = detour;
     }
@@ -178,10 +187,10 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
     emit_and_wide(e, RDX, left);
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX,
                 (int64_t)offsetof(struct solo_entry, seen) + 8 * (int64_t)of->is_write);
-    detour_if(g, miss, IF_NOT_EQUAL);
+    code_detour_if(g, miss, IF_NOT_EQUAL);
     miss->found = e->used;
     emit_memory(e, true, EMIT_COMPARE, R15, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
-    detour_if(g, elsewhere, IF_ABOVE);
+    code_detour_if(g, elsewhere, IF_ABOVE);
     unsigned last = of->from + of->sites - 1u, stamp = last ? RDX : RBP;
     if (last)
         emit_at(e, EMIT_LEA, RDX, RBP, last);
@@ -198,10 +207,15 @@ void code_join(struct gen *g, struct solo_stretch *x)
     x->has_code = true;
 }
 
-void code_run(struct gen *g, struct solo_stretch *x)
+void code_refer(struct gen *g, struct solo_stretch *x)
 {
     for (unsigned i = 0; i < x->groups; i++)
         refer(g, x, &x->group[i]);
+}
+
+void code_run(struct gen *g, struct solo_stretch *x)
+{
+    code_refer(g, x);
     emit_add_to(&g->e, RDI, STRETCH_AT(runs), 1);
     emit_add_constant(&g->e, RBP, (int32_t)x->sites);
     emit_add_constant(&g->e, R14, (int32_t)x->cycles);
@@ -209,7 +223,8 @@ void code_run(struct gen *g, struct solo_stretch *x)
 
 void code_return(struct gen *g, const struct detour *detour)
 {
-    emit_constant(&g->e, R9, 0);
+    if (detour->is_even)
+        emit_constant(&g->e, R9, 0);
     if (detour->keeps_base)
         code_load_base(g, detour->group);
     emit_jump(&g->e, detour->back);
@@ -239,9 +254,8 @@ static void locate(struct gen *g, const struct detour *detour)
     emit_registers(e, EMIT_LOAD, RCX, RAX);
     emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)detour->stretch);
     emit_call(e, g->s->code.locate);
-    emit_constant(e, R9, 0);
     code_load_base(g, of);
-    compare_base(g, detour->stretch, of);
+    code_compare_base(g, detour->stretch, of);
     emit_jump_if(e, IF_BELOW, detour->back);
     emit_jump(e, detour->instead->begin);
 }
@@ -266,8 +280,7 @@ static void end_detour(struct gen *g, struct detour *detour)
     if (detour->kind >= DETOUR_STALE)
         call_group(g, detour);
     detour->begin = e->used;
-    for (unsigned i = 0; i < detour->ways; i++)
-        emit_here(e, detour->way[i]);
+    emit_all_here(e, detour->way);
     if (detour->instead && detour->kind != DETOUR_LOCATE)
         check_alignment(g, detour);
     if (detour->kind == DETOUR_MISS) {
@@ -276,6 +289,8 @@ static void end_detour(struct gen *g, struct detour *detour)
         code_find(g, detour, slow);
     } else if (detour->kind == DETOUR_STALE) {
         code_stale(g, detour, slow);
+    } else if (detour->kind == DETOUR_TRIPS) {
+        code_trips(g, detour);
     } else if (detour->kind == DETOUR_ENTER) {
         emit_call(e, g->s->code.enter[detour->stretch->turn]);
         emit_jump(e, detour->back);
@@ -323,6 +338,7 @@ static void have_effects(struct gen *g, const struct peet_block *b)
 static void make_block(struct gen *g, const struct solo_item *it)
 {
     g->in_words = true;
+    g->end = g->count = PEET_SLOTS;
     compute(g, it->item->block);
     code_enter(g, it->stretch);
     code_join(g, it->stretch);

@@ -6,7 +6,7 @@
 #include "sim/solo/emit.h"
 #include "sim/solo/state.h"
 
-enum { CODE_GROUPS = 512, CODE_DETOURS = 4 * CODE_GROUPS + LOOP_MAX_NODES, DETOUR_WAYS = 4 };
+enum { CODE_GROUPS = 512, CODE_DETOURS = 2 * (4 * CODE_GROUPS + LOOP_MAX_NODES) };
 enum { CODE_ENTRY_BITS = 5 };
 _Static_assert(sizeof(struct solo_entry) == 1 << CODE_ENTRY_BITS, "what an entry's number is shifted by");
 
@@ -21,6 +21,7 @@ _Static_assert(sizeof(struct solo_entry) == 1 << CODE_ENTRY_BITS, "what an entry
 /* Behind an item: what does not happen often in it. */
 enum detour_kind {
     DETOUR_ENTER,     /* a stretch is to be entered */
+    DETOUR_TRIPS,     /* in trips of a loop, some bases do not stay in their data */
     DETOUR_LOCATE,    /* a group's base is not where it was: its data are to be looked up */
     DETOUR_GROUP,     /* a group is to be run, of which nothing is known */
     DETOUR_ELSEWHERE, /*   or which is not easy only for where its line is, */
@@ -29,16 +30,18 @@ enum detour_kind {
     DETOUR_MISS,      /*   where there is code for misses */
 };
 struct detour {
-    size_t way[DETOUR_WAYS]; /* jumps here, */
-    size_t back;             /*   and where it goes on then */
-    size_t found;            /*   or, if its line was at rcx */
-    size_t begin;            /* where it is, */
-    struct detour *instead;  /*   and one before it, if it could do nothing */
+    size_t way;             /* the last jump here, in which the one before it is written, 0: none; */
+    size_t back;            /*   and where it goes on then */
+    size_t found;           /*   or, if its line was at rcx */
+    size_t begin;           /* where it is, */
+    struct detour *instead; /*   and one before it, if it could do nothing */
     struct solo_stretch *stretch;
     const struct solo_group *group;
-    uint8_t kind;    /* enum detour_kind */
-    bool keeps_base; /* the next group has the same */
-    uint8_t ways;
+    const struct peet_loop_node *node; /* of trips, */
+    unsigned depth;                    /*   and where they are counted */
+    uint8_t kind;                      /* enum detour_kind */
+    bool keeps_base;                   /* the next group has the same */
+    bool is_even;                      /* as in struct gen */
 };
 
 struct gen {
@@ -47,9 +50,11 @@ struct gen {
     bool has_misses;            /* there is code for them, */
     bool has_second;            /*   or for those that the second cache has, */
     bool has_stale;             /*   and for lines that were not used for a while */
-    bool in_words;              /* slots are where the words are, not among the sources */
-    bool is_even;               /* this is a trip of a loop in which sources grow by as much each time, */
-    int64_t step[PEET_SOURCES]; /*   and that much */
+    bool in_words;              /* slots are where the words are, not among the sources; */
+    unsigned end, count;        /*   of a loop: all before its `end`, which is not one of them, nor is its count */
+    bool is_located;            /* bases are known to stay in their data */
+    int64_t step[PEET_SOURCES]; /* how much sources grow by in each trip of a loop, */
+    bool is_even;               /*   and trips are to be made together */
     unsigned detours;
     struct detour detour[CODE_DETOURS];
 };
@@ -64,19 +69,35 @@ static inline bool code_is_power(uint64_t value) /* of two, or 0 */
     return (value & (value - 1)) == 0;
 }
 
+/* Where a source is. */
+struct code_place {
+    unsigned base;
+    int64_t disp;
+};
+static inline struct code_place code_place(const struct gen *g, unsigned source)
+{
+    unsigned slot = source - PEET_SRC_SLOT;
+
+    if (g->in_words && source >= PEET_SRC_SLOT && source < PEET_SRC_TEMP && slot != g->count)
+        return (struct code_place){ R12, 8 * (1 + (int64_t)slot + (slot >= g->end)) };
+    return (struct code_place){ RBX, AT(src) + 8 * (int64_t)source };
+}
+
 static inline void code_load(struct gen *g, unsigned reg, unsigned source)
 {
+    struct code_place at = code_place(g, source);
+
     if (source == PEET_SRC_ZERO)
         emit_constant(&g->e, reg, 0);
-    else if (g->in_words && source >= PEET_SRC_SLOT && source < PEET_SRC_TEMP)
-        emit_at(&g->e, EMIT_LOAD, reg, R12, 8 * (1 + (int64_t)source - PEET_SRC_SLOT));
     else
-        emit_at(&g->e, EMIT_LOAD, reg, RBX, AT(src) + 8 * (int64_t)source);
+        emit_at(&g->e, EMIT_LOAD, reg, at.base, at.disp);
 }
 
 static inline void code_store(struct gen *g, unsigned reg, unsigned source)
 {
-    emit_at(&g->e, EMIT_STORE, reg, RBX, AT(src) + 8 * (int64_t)source);
+    struct code_place at = code_place(g, source);
+
+    emit_at(&g->e, EMIT_STORE, reg, at.base, at.disp);
 }
 
 /* to = from + value */
@@ -106,8 +127,14 @@ void code_enter(struct gen *g, struct solo_stretch *x);
 void code_make_enter(struct gen *g, enum path_turn turn);
 /* Behind this, its groups are what they are. */
 void code_join(struct gen *g, struct solo_stretch *x);
-/* Its references, and that it was run. */
+/* Its references; and these, and that it was run. */
+void code_refer(struct gen *g, struct solo_stretch *x);
 void code_run(struct gen *g, struct solo_stretch *x);
+/* What a jump, if that holds, leads to. */
+void code_detour_if(struct gen *g, struct detour *detour, enum emit_condition c);
+/* Whether the base in rax, of a group that owns it, is below where its data end; rdx: by how much it is behind where they begin. */
+void code_compare_base(struct gen *g, const struct solo_stretch *x, const struct solo_group *of);
+void code_compare_span(struct gen *g, const struct solo_stretch *x, const struct solo_group *of);
 /* rax: the base of a group; what it grows by in a trip. */
 void code_load_base(struct gen *g, const struct solo_group *of);
 int64_t code_step(const struct gen *g, const struct solo_group *of);
@@ -136,7 +163,8 @@ void code_make_offset(struct gen *g);
 bool code_has_second(const struct solo *s);
 size_t code_make_second(struct gen *g, bool is_write); /* where it begins */
 
-/* An item that is a loop (code_loops.c). */
+/* An item that is a loop (code_loops.c); and trips that can be made in any way. */
 void code_loop(struct gen *g, const struct solo_item *it);
+void code_trips(struct gen *g, const struct detour *detour);
 
 #endif

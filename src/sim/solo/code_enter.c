@@ -15,7 +15,7 @@ void code_enter(struct gen *g, struct solo_stretch *x)
     struct detour *detour = code_detour(g, DETOUR_ENTER, x, NULL);
     emit_at(e, EMIT_LOAD, RAX, RBX, AT(easy));
     emit_at(e, EMIT_COMPARE, RAX, RDI, STRETCH_AT(current));
-    detour->way[detour->ways++] = emit_jump_if(e, IF_NOT_EQUAL, 0);
+    code_detour_if(g, detour, IF_NOT_EQUAL);
     if (x->turn == TURN_JUMPS) {
         emit_at(e, EMIT_LOAD, RAX, RBX, AT(calls));
         emit_store_byte(e, RAX, RSP, CALLS_AT(turn), TURN_JUMPS);

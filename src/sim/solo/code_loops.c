@@ -26,7 +26,8 @@ static void assign(struct gen *g, const struct peet_assign *a, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         unsigned from = a[i].src == PEET_LOOP_ZERO ? PEET_SRC_ZERO : PEET_SRC_SLOT + a[i].src;
         if (a[i].dst == a[i].src && !a[i].plus && code_fits((uint64_t)a[i].add)) {
-            emit_add_to(&g->e, RBX, AT(src) + 8 * (int64_t)from, (int32_t)a[i].add);
+            struct code_place at = code_place(g, from);
+            emit_add_to(&g->e, at.base, at.disp, (int32_t)a[i].add);
             continue;
         }
         code_load(g, RAX, from);
@@ -39,8 +40,8 @@ static void assign(struct gen *g, const struct peet_assign *a, unsigned n)
     }
 }
 
-/* Whether trips of a loop in which nothing changes can be counted together: all references go on by parts of a line, or not at all. */
-static bool goes_evenly(struct gen *g, const struct peet_loop_node *n, const struct solo_stretch *x)
+/* How much sources grow by in each trip. False: that is not always the same. */
+static bool find_steps(struct gen *g, const struct peet_loop_node *n)
 {
     memset(g->step, 0, sizeof g->step);
     for (unsigned i = n->enters; i < n->assigns; i++) {
@@ -49,7 +50,22 @@ static bool goes_evenly(struct gen *g, const struct peet_loop_node *n, const str
             return false;
         g->step[PEET_SRC_SLOT + a->dst] += a->add;
     }
+    return true;
+}
+
+static bool have_short_steps(const struct gen *g, const struct solo_stretch *x)
+{
+    for (unsigned i = 0; i < x->groups; i++)
+        if (!code_fits((uint64_t)code_step(g, &x->group[i])))
+            return false;
+    return true;
+}
+
+/* Whether trips in which nothing changes can be made together: all references go on by parts of a line, or not at all. */
+static bool goes_evenly(const struct gen *g, const struct solo_stretch *x)
+{
     uint64_t moving = 0, longest = 1;
+
     for (unsigned i = 0; i < x->groups; i++) {
         uint64_t step = (uint64_t)code_step(g, &x->group[i]), size = step >> 63 ? -step : step;
         if (size > g->s->length / 4 || !code_is_power(size))
@@ -60,69 +76,120 @@ static bool goes_evenly(struct gen *g, const struct peet_loop_node *n, const str
     return moving <= g->s->length / longest; /* of more, some come to another line in almost every trip */
 }
 
-/* Behind a trip in which all references were easy: r9 more are, if their bases stay in their objects. Lines keep the numbers of this one: in
- * what order they were used last is the same. */
-static void skip(struct gen *g, const struct peet_loop_node *n, const struct solo_stretch *x, unsigned depth,
-                 size_t again)
+/* Leaves it to the detour if some base does not stay in its data in all trips, whose number is on the stack. */
+static void check_bases(struct gen *g, struct detour *detour)
 {
+    const struct solo_stretch *x = detour->stretch;
     struct emit *e = &g->e;
 
-    emit_at(e, EMIT_LOAD, RCX, RSP, 8 * (int64_t)depth);
-    emit_least(e, R9, RCX);
-    emit_registers(e, EMIT_OR, R9, R9);
-    emit_jump_if(e, IF_EQUAL, again);
-    if (g->s->watch.use) { /* a sample wants to know when lines were used last: the last trip is made */
-        emit_add_constant(e, R9, -1);
-        emit_jump_if(e, IF_EQUAL, again);
-    }
+    emit_at(e, EMIT_LOAD, R8, RSP, 8 * (int64_t)detour->depth);
+    emit_add_constant(e, R8, -1);
     for (unsigned i = 0; i < x->groups; i++) {
         const struct solo_group *of = &x->group[i];
-        int64_t at = (const char *)of - (const char *)x, step = code_step(g, of);
-        if (of->owner != i || step == 0)
+        int64_t step = code_step(g, of);
+        if (of->owner != i)
             continue;
         code_load_base(g, of);
-        emit_multiply_constant(e, RDX, R9, (int32_t)step);
-        emit_registers(e, EMIT_ADD, RDX, RAX);
-        emit_at(e, EMIT_LEA, RDX, RDX, -step); /* the bases are those of the next trip */
-        emit_at(e, EMIT_SUB, RDX, RDI, at + (int64_t)offsetof(struct solo_group, low));
-        emit_at(e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
-        emit_jump_if(e, IF_NOT_BELOW, again);
+        code_compare_base(g, x, of);
+        code_detour_if(g, detour, IF_NOT_BELOW);
+        if (step == 0)
+            continue;
+        emit_multiply_constant(e, RCX, R8, (int32_t)step);
+        emit_registers(e, EMIT_ADD, RDX, RCX);
+        code_compare_span(g, x, of);
+        code_detour_if(g, detour, IF_NOT_BELOW);
     }
-    emit_multiply_constant(e, RAX, R9, (int32_t)x->sites);
-    emit_registers(e, EMIT_ADD, RBP, RAX);
-    emit_multiply_constant(e, RAX, R9, (int32_t)x->cycles);
-    emit_registers(e, EMIT_ADD, R14, RAX);
+}
+
+/* rax: how much that grows by in r9 trips. */
+static unsigned times_trips(struct gen *g, uint64_t value)
+{
+    if (value == 1)
+        return R9;
+    emit_multiply_constant(&g->e, RAX, R9, (int32_t)value);
+    return RAX;
+}
+
+/* Trips in which no reference comes to another line are made together: if one of them was easy, r9 more are. Lines keep the numbers of the first one: in what order they were used
+ * last is the same. */
+static void make_together(struct gen *g, const struct detour *detour)
+{
+    const struct peet_loop_node *n = detour->node;
+    struct solo_stretch *x = detour->stretch;
+    const int64_t left = 8 * (int64_t)detour->depth;
+    struct emit *e = &g->e;
+    size_t again = e->used;
+
+    emit_at(e, EMIT_LOAD, R9, RSP, left);
+    emit_add_constant(e, R9, -1);
+    g->is_even = true;
+    code_refer(g, x);
+    g->is_even = false;
+    if (g->s->watch.use) { /* a sample wants to know when lines were used last: the last one is made alone */
+        emit_compare_constant(e, R9, 1);
+        emit_add_carry_constant(e, R9, 0);
+    } else {
+        emit_add_constant(e, R9, 1);
+    }
+    emit_registers(e, EMIT_ADD, RBP, times_trips(g, x->sites));
+    emit_registers(e, EMIT_ADD, R14, times_trips(g, x->cycles));
     emit_at(e, EMIT_ADD_TO, R9, RDI, STRETCH_AT(runs));
     for (unsigned i = n->enters; i < n->assigns; i++) {
-        emit_multiply_constant(e, RAX, R9, (int32_t)n->assign[i].add);
-        emit_at(e, EMIT_ADD_TO, RAX, RBX, AT(src) + 8 * (int64_t)(PEET_SRC_SLOT + n->assign[i].dst));
+        struct code_place at = code_place(g, PEET_SRC_SLOT + n->assign[i].dst);
+        emit_at(e, EMIT_ADD_TO, times_trips(g, (uint64_t)n->assign[i].add), at.base, at.disp);
     }
-    emit_at(e, EMIT_SUBTRACT_FROM, R9, RSP, 8 * (int64_t)depth);
+    emit_at(e, EMIT_SUBTRACT_FROM, R9, RSP, left);
     emit_jump_if(e, IF_NOT_EQUAL, again);
+}
+
+static void make_one_by_one(struct gen *g, const struct detour *detour)
+{
+    const struct peet_loop_node *n = detour->node;
+    size_t again = g->e.used;
+
+    code_run(g, detour->stretch);
+    assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
+    emit_add_to(&g->e, RSP, 8 * (int64_t)detour->depth, -1);
+    emit_jump_if(&g->e, IF_NOT_EQUAL, again);
+}
+
+void code_trips(struct gen *g, const struct detour *detour)
+{
+    make_one_by_one(g, detour);
+    emit_jump(&g->e, detour->back);
 }
 
 /* All trips of a loop whose body is a stretch: their number is on the stack. */
 static void make_trips(struct gen *g, const struct peet_loop_node *n, struct solo_stretch *x, unsigned depth)
 {
-    struct emit *e = &g->e;
-
     code_enter(g, x);
     code_join(g, x);
-    g->is_even = goes_evenly(g, n, x);
-    size_t again = e->used;
-    if (g->is_even)
-        emit_constant(e, R9, UINT32_MAX);
-    code_run(g, x);
-    assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
-    emit_add_to(e, RSP, 8 * (int64_t)depth, -1);
-    if (g->is_even) {
-        size_t done = emit_jump_if(e, IF_EQUAL, 0);
-        skip(g, n, x, depth, again);
-        emit_here(e, done);
-    } else {
-        emit_jump_if(e, IF_NOT_EQUAL, again);
+    if (!find_steps(g, n) || !have_short_steps(g, x)) {
+        make_one_by_one(g, &(struct detour){ .node = n, .stretch = x, .depth = depth });
+        return;
     }
-    g->is_even = false;
+    struct detour *detour = code_detour(g, DETOUR_TRIPS, x, NULL);
+    detour->node = n;
+    detour->depth = depth;
+    check_bases(g, detour);
+    g->is_located = true;
+    if (goes_evenly(g, x))
+        make_together(g, detour);
+    else
+        make_one_by_one(g, detour);
+    g->is_located = false;
+    detour->back = g->e.used;
+}
+
+static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned number, unsigned depth);
+
+static void make_body(struct gen *g, const struct solo_item *it, unsigned number, unsigned depth)
+{
+    const struct peet_loop_node *n = it->plan->node[number].node;
+
+    for (unsigned i = number + 1; i < n->end;)
+        i = make_node(g, it, i, depth);
+    assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
 }
 
 /* A node, and all that is in it; returns the number of the one behind it. */
@@ -138,6 +205,11 @@ static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned nu
         code_run(g, it->node[number]);
         return number + 1;
     }
+    if (node->kind == PLAN_LOOP && !n->counted && n->trips == 1) {
+        assign(g, n->assign, n->enters);
+        make_body(g, it, number, depth);
+        return n->end;
+    }
     if (n->counted)
         code_load(g, RDX, PEET_SRC_SLOT + it->item->loop->values + (unsigned)n->trips);
     else
@@ -150,9 +222,7 @@ static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned nu
         make_trips(g, n, it->node[number], depth);
     } else {
         size_t again = e->used;
-        for (unsigned i = number + 1; i < n->end;)
-            i = make_node(g, it, i, depth + 1);
-        assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
+        make_body(g, it, number, depth + 1);
         emit_add_to(e, RSP, 8 * (int64_t)depth, -1);
         emit_jump_if(e, IF_NOT_EQUAL, again);
     }
@@ -160,7 +230,7 @@ static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned nu
     return n->end;
 }
 
-/* Whether code can make slots of a loop's words by itself; they are copied then, and its trips are counted. */
+/* Whether code can make slots of a loop's words by itself: its trips are counted then, and all others stay where they are. */
 static bool settle(struct gen *g, const struct solo_item *it)
 {
     const struct peet_trips *t = it->trips;
@@ -168,12 +238,9 @@ static bool settle(struct gen *g, const struct solo_item *it)
 
     if (!t)
         return false;
-    g->in_words = true;
-    code_load(g, RAX, PEET_SRC_SLOT + t->end);
-    if (t->start != PEET_LOOP_ZERO) {
-        code_load(g, RCX, PEET_SRC_SLOT + t->start);
-        emit_registers(e, EMIT_SUB, RAX, RCX);
-    }
+    emit_at(e, EMIT_LOAD, RAX, R12, 8 * (1 + (int64_t)t->end));
+    if (t->start != PEET_LOOP_ZERO)
+        emit_at(e, EMIT_SUB, RAX, R12, 8 * (1 + (int64_t)t->start));
     code_sum(g, RCX, RAX, -(uint64_t)t->add);
     emit_shift(e, RCX, false, t->shift);
     if (t->inverse != 1) {
@@ -184,11 +251,10 @@ static bool settle(struct gen *g, const struct solo_item *it)
         emit_constant(e, RAX, t->mask);
         emit_registers(e, EMIT_AND, RCX, RAX);
     }
-    code_store(g, RCX, PEET_SRC_SLOT + it->slots - 1u);
-    for (unsigned i = 0; i + 1u < it->slots; i++) {
-        code_load(g, RAX, PEET_SRC_SLOT + i + (i >= t->end));
-        code_store(g, RAX, PEET_SRC_SLOT + i);
-    }
+    g->in_words = true;
+    g->end = t->end;
+    g->count = it->slots - 1u;
+    code_store(g, RCX, PEET_SRC_SLOT + g->count);
     return true;
 }
 
@@ -211,7 +277,6 @@ static void see_border(struct gen *g, const struct item *item)
 {
     struct emit *e = &g->e;
 
-    g->in_words = false;
     code_load(g, RAX, PEET_SRC_SLOT + item->count);
     emit_registers(e, EMIT_LOAD, RCX, RAX);
     emit_shift(e, RCX, false, LINEAR_TRIP_BITS);
@@ -228,11 +293,11 @@ void code_loop(struct gen *g, const struct solo_item *it)
     const struct item *item = it->item;
     bool has_border = g->s->watch.knows, is_small = item->linear && code_fits(item->references);
 
+    g->in_words = false;
     if ((has_border && !is_small) || !settle(g, it))
         settle_apart(g, it);
     else if (has_border)
         see_border(g, item);
-    g->in_words = false;
     for (unsigned i = 0; i < item->loop->nodes;)
         i = make_node(g, it, i, 0);
 }

@@ -118,6 +118,23 @@ static inline void emit_add_constant(struct emit *e, unsigned reg, int32_t value
     emit_bytes(e, (uint64_t)value, is_short ? 1 : 4);
 }
 
+/* Of a value that fits into a byte. */
+static inline void emit_compare_constant(struct emit *e, unsigned reg, uint8_t value)
+{
+    emit_byte(e, 0x48 | reg >> 3);
+    emit_byte(e, 0x83);
+    emit_byte(e, 0xf8 | (reg & 7));
+    emit_byte(e, value);
+}
+
+static inline void emit_add_carry_constant(struct emit *e, unsigned reg, uint8_t value)
+{
+    emit_byte(e, 0x48 | reg >> 3);
+    emit_byte(e, 0x83);
+    emit_byte(e, 0xd0 | (reg & 7));
+    emit_byte(e, value);
+}
+
 static inline void emit_and_constant(struct emit *e, unsigned reg, uint32_t value) /* of the low 32 bits */
 {
     bool is_short = value < 128;
@@ -302,6 +319,25 @@ static inline void emit_here(struct emit *e, size_t way)
 
     if (e->used <= e->room)
         memcpy(e->bytes + way, &by, sizeof by);
+}
+
+/* Jumps that go to one place which is not known yet are a list: in each is written which one came before it; 0: none. */
+static inline void emit_link(struct emit *e, size_t way, size_t before)
+{
+    uint32_t link = (uint32_t)before;
+
+    if (e->used <= e->room)
+        memcpy(e->bytes + way, &link, sizeof link);
+}
+
+static inline void emit_all_here(struct emit *e, size_t way)
+{
+    uint32_t before;
+
+    for (; way && e->used <= e->room; way = before) {
+        memcpy(&before, e->bytes + way, sizeof before);
+        emit_here(e, way);
+    }
 }
 
 #endif
