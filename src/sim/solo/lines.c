@@ -10,6 +10,7 @@
 
 /* Bytes between pages: lines that push each other out of the program's cache would do so in ours, too. */
 enum { BETWEEN_PAGES = 32 };
+enum { APART = 64 }; /* lines whose marks are made one after the other, so that they seldom are in one word */
 enum { MARKS_A_LINE = 64 }; /* as many as fit into where its key was; for more, another way is as fast */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, MOST_DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS };
 
@@ -169,10 +170,11 @@ __attribute__((target("popcnt"))) static bool rank_by_marks(const struct solo *s
     uint32_t count = (uint32_t)(r->next - r->now), *key = (uint32_t *)(void *)r->key, *before = key + count, sum = 0;
 
     memset(bits, 0, words * sizeof *bits);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         key[i] = (uint32_t)(used_last(s, i) - began);
-        bits[key[i] / 64] |= UINT64_C(1) << key[i] % 64;
-    }
+    for (uint32_t k = 0; k < APART; k++)
+        for (uint32_t i = k; i < count; i += APART)
+            bits[key[i] / 64] |= UINT64_C(1) << key[i] % 64;
     for (uint32_t i = 0; i < words; i++) {
         before[i] = sum;
         sum += (uint32_t)__builtin_popcountll(bits[i]);
