@@ -221,13 +221,18 @@ void code_run(struct gen *g, struct solo_stretch *x)
     emit_add_constant(&g->e, R14, (int32_t)x->cycles);
 }
 
+void code_return_even(struct gen *g, const struct detour *detour)
+{
+    if (detour->keeps_base)
+        code_load_base(g, detour->group);
+    emit_jump(&g->e, detour->back);
+}
+
 void code_return(struct gen *g, const struct detour *detour)
 {
     if (detour->is_even)
         emit_constant(&g->e, R9, 0);
-    if (detour->keeps_base)
-        code_load_base(g, detour->group);
-    emit_jump(&g->e, detour->back);
+    code_return_even(g, detour);
 }
 
 /* Lets refer.c do it. */

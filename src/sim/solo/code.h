@@ -142,8 +142,9 @@ int64_t code_step(const struct gen *g, const struct solo_group *of);
 /* reg: where it is said where the line at rdx was last, of a first cache of several ways. */
 void code_guess(struct gen *g, unsigned reg);
 
-/* Goes back to where the group was left. */
+/* Goes back to where the group was left; in trips that are made together, those behind it are to be made anew, or not. */
 void code_return(struct gen *g, const struct detour *detour);
+void code_return_even(struct gen *g, const struct detour *detour);
 
 /* Misses (code_miss.c): whether there is code for them; that, with where what it cannot do is done; the same for a line that is perhaps somewhere else, and for one that was not used for a while; and what all misses
  * use: the line in rsi, whose last use is in r9, is used anew, which leaves a comparison of lines that were used with how many may be; and the offset of the site in r11, whose base is

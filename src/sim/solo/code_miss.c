@@ -130,7 +130,7 @@ static void see(struct gen *g, int64_t number)
 }
 
 /* What was in the entry goes, for the site in r11, whose reference has that number from rbp on. */
-static void push_out(struct gen *g, int64_t number)
+static void push_out(struct gen *g, int64_t number, bool is_even)
 {
     struct emit *e = &g->e;
 
@@ -150,6 +150,11 @@ static void push_out(struct gen *g, int64_t number)
     emit_memory(e, false, EMIT_STORE, R8, R10, RSP, LINE_AT(lost));
     emit_memory(e, true, EMIT_LOAD, R8, R13, RCX, ENTRY_AT(stamp));
     emit_at(e, EMIT_STORE, R8, R10, LINE_AT(stamp));
+    if (is_even) { /* unless this trip has used it, all references have their lines in the next one, too */
+        emit_registers(e, EMIT_COMPARE, R8, RBP);
+        emit_registers(e, EMIT_SUB_BORROW, R8, R8);
+        emit_at(e, EMIT_AND_TO, R8, RBX, AT(even));
+    }
 }
 
 /* The line in rsi comes. */
@@ -213,6 +218,19 @@ static void use(struct gen *g, int32_t end)
     emit_here(e, done);
 }
 
+/* In trips that are made together: how many are not made anew, in memory, for r9 is needed; and back. */
+static void keep_even(struct gen *g, const struct detour *detour)
+{
+    if (detour->is_even)
+        emit_at(&g->e, EMIT_STORE, R9, RBX, AT(even));
+}
+static void return_as_it_was(struct gen *g, const struct detour *detour)
+{
+    if (detour->is_even)
+        emit_at(&g->e, EMIT_LOAD, R9, RBX, AT(even));
+    code_return_even(g, detour);
+}
+
 bool code_has_misses(const struct solo *s)
 {
     return s->is_plain && (!s->watch.knows || s->seen) && code_fits(s->lean_stall);
@@ -230,6 +248,7 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
         return;
     }
     find_line(g, slow);
+    keep_even(g, detour);
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
     emit_registers(e, EMIT_OR, R10, R10);
     emit_jump_if(e, IF_EQUAL, slow);
@@ -238,12 +257,12 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     if (g->s->seen)
         check_room(g, slow);
     count(g, x, site, slow);
-    push_out(g, of->from);
+    push_out(g, of->from, detour->is_even);
     emit_compare_short(e, R13, RCX, ENTRY_AT(seen[1]), -1); /* SOLO_NONE */
     size_t dirty = emit_jump_if(e, IF_NOT_EQUAL, 0), clean = e->used;
     put(g, of->is_write, of->from + of->sites - 1);
     use(g, of->from + of->sites);
-    code_return(g, detour);
+    return_as_it_was(g, detour);
     emit_here(e, dirty);
     emit_increment(e, RBX, RSP, AT(lean_write_backs));
     emit_jump(e, clean);
@@ -314,12 +333,13 @@ void code_stale(struct gen *g, const struct detour *detour, size_t slow)
         emit_registers(e, EMIT_OR, R8, R10);
         see(g, of->from);
     }
+    keep_even(g, detour);
     emit_memory(e, true, EMIT_LOAD, RSI, R13, RCX, ENTRY_AT(record));
     emit_memory(e, false, EMIT_LOAD, R9, RSI, RSP, LINE_AT(use));
     emit_at(e, EMIT_LEA, R8, RBP, of->from + of->sites - 1);
     emit_memory(e, true, EMIT_STORE, R8, R13, RCX, ENTRY_AT(stamp));
     use(g, of->from + of->sites);
-    code_return(g, detour);
+    return_as_it_was(g, detour);
 }
 
 /* As solo_memo_offset. */

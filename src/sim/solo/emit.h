@@ -21,6 +21,8 @@ enum emit_op {
     EMIT_ADD = 0x03,
     EMIT_OR = 0x0b,
     EMIT_ADD_CARRY = 0x13,
+    EMIT_SUB_BORROW = 0x1b,
+    EMIT_AND_TO = 0x21, /* memory */
     EMIT_AND = 0x23,
     EMIT_SUBTRACT_FROM = 0x29, /* memory */
     EMIT_SUB = 0x2b,

@@ -57,6 +57,7 @@ struct solo {
     const uint64_t *word_end;         /* while code runs, */
     uintptr_t word_last;              /*   before which any item that has code is whole, */
     uint64_t limit, until;            /*   the time and the number with which it stops */
+    uint64_t even;                    /* trips that go on as this one while a line is missed, */
     uint64_t number;                  /* of the next touch of a line: what stamps of the first cache are taken from; */
     uint64_t apart;                   /*   how much more it is than there were references */
     uint64_t window_end, window_lean; /* of a window (below), */
