@@ -112,6 +112,8 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     s->is_far = s->fabric.config.memory >= s->level[0].latency;
     s->is_plain = is_plain(s);
     s->lines.bits = s->is_plain ? SOLO_PLAIN_BITS : SOLO_LINE_BITS;
+    for (uint64_t i = 0; s->is_plain && !s->watch.knows && i < entries; i++)
+        s->first[i].record = &s->empty; /* it can go as any other */
     return 0;
 }
 

@@ -268,12 +268,9 @@ static void locate(struct gen *g, const struct detour *detour)
 /* A line is not there: perhaps for it is none, but a group that is not aligned. */
 static void check_alignment(struct gen *g, const struct detour *detour)
 {
-    uint32_t mask = alignment(detour->group, g->s->length);
-
-    if (!mask)
+    if (!alignment(detour->group, g->s->length))
         return;
-    code_sum(g, R8, RAX, detour->group->first);
-    emit_test_constant(&g->e, R8, mask);
+    emit_test_constant(&g->e, RDX, (uint32_t)g->s->length - 1);
     emit_jump_if(&g->e, IF_NOT_EQUAL, detour->instead->begin);
 }
 

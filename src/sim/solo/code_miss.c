@@ -63,8 +63,12 @@ static void see_window(struct gen *g, int64_t number, size_t slow)
 /* Counts it for the block, and the time that it took. */
 static void count_leaf(struct gen *g, const struct solo_site *site)
 {
-    emit_at(&g->e, EMIT_LOAD, R8, RDI, STRETCH_AT(path));
-    emit_increment(&g->e, R8, RSP, (int64_t)offsetof(struct solo_path, part[site->part].lean));
+    if (site->part == 0) {
+        emit_increment(&g->e, RDI, RSP, STRETCH_AT(lean));
+    } else {
+        emit_at(&g->e, EMIT_LOAD, R8, RDI, STRETCH_AT(path));
+        emit_increment(&g->e, R8, RSP, (int64_t)offsetof(struct solo_path, part[site->part].lean));
+    }
     emit_add_constant(&g->e, R14, (int32_t)g->s->lean_stall);
 }
 
@@ -134,8 +138,8 @@ static void push_out(struct gen *g, int64_t number, bool is_even)
 {
     struct emit *e = &g->e;
 
-    emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, SITE_AT(data.cell));
     if (g->s->seen) {
+        emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, SITE_AT(data.cell));
         see(g, number);
         emit_memory(e, false, EMIT_LOAD, R10, RSI, RSP, LINE_AT(lost));
         emit_registers(e, EMIT_OR, R10, R10);
@@ -146,7 +150,7 @@ static void push_out(struct gen *g, int64_t number, bool is_even)
         emit_here(e, was_here);
     }
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
-    emit_add_constant(e, R8, 1);
+    emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, SITE_AT(loses));
     emit_memory(e, false, EMIT_STORE, R8, R10, RSP, LINE_AT(lost));
     emit_memory(e, true, EMIT_LOAD, R8, R13, RCX, ENTRY_AT(stamp));
     emit_at(e, EMIT_STORE, R8, R10, LINE_AT(stamp));
@@ -249,13 +253,16 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     }
     find_line(g, slow);
     keep_even(g, detour);
-    emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
-    emit_registers(e, EMIT_OR, R10, R10);
-    emit_jump_if(e, IF_EQUAL, slow);
-    emit_registers(e, EMIT_COMPARE, R10, RSI);
-    size_t here = emit_jump_if(e, IF_EQUAL, 0);
-    if (g->s->seen)
+    size_t here = 0;
+    if (g->s->seen) { /* perhaps there is nothing */
+        emit_compare_short(e, R13, RCX, ENTRY_AT(record), 0);
+        emit_jump_if(e, IF_EQUAL, slow);
         check_room(g, slow);
+    }
+    if (of->is_write) { /* what cannot be read is not there */
+        emit_memory(e, true, EMIT_COMPARE, RSI, R13, RCX, ENTRY_AT(record));
+        here = emit_jump_if(e, IF_EQUAL, 0);
+    }
     count(g, x, site, slow);
     push_out(g, of->from, detour->is_even);
     emit_compare_short(e, R13, RCX, ENTRY_AT(seen[1]), -1); /* SOLO_NONE */
@@ -266,11 +273,10 @@ void code_miss(struct gen *g, const struct detour *detour, size_t slow)
     emit_here(e, dirty);
     emit_increment(e, RBX, RSP, AT(lean_write_backs));
     emit_jump(e, clean);
-    emit_here(e, here);
-    if (of->is_write)
+    if (of->is_write) {
+        emit_here(e, here);
         write_silently(g, slow, detour->found);
-    else
-        emit_jump(e, slow);
+    }
 }
 
 /* The line in rsi, which the first cache does not have, if the second one does. */

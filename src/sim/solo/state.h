@@ -130,6 +130,7 @@ struct solo {
     struct solo_code code;
     struct solo_moved moved;
     struct solo_item nobody; /* whom by_name has where it knows nobody */
+    struct solo_line empty;  /* what is in a cache that is plain, and of which nobody takes samples, where nothing is */
     uint64_t *word;          /* where code has stopped */
 };
 

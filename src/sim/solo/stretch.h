@@ -38,6 +38,7 @@ struct solo_site {
     uint32_t insn;
     struct solo_data data;             /* that it refers to */
     uint64_t inverse;                  /* 2^64 by its stride, if that is not too long, or one byte */
+    uint32_t loses;                    /* 1 + the cell, to which lines are lost that it pushes out */
     uint64_t since;                    /* its stretch had run so often when that began */
     uint64_t extra;                    /* references besides: of blocks whose references vary */
     uint64_t located;                  /* after so many changes of what is where its data were where they are */
@@ -89,7 +90,8 @@ struct solo_stretch {
     uint64_t current;       /* what the sites and leaves hold for, */
     uint64_t version;       /*   and after so many changes of what is where, */
     uint32_t moves;         /*   and of the process */
-    uint64_t runs, settled; /* how often; and how often when it came to this path */
+    uint64_t runs, settled; /* how often; and how often when it came to this path; */
+    uint64_t lean;          /*   and since then: misses of its first block, as in struct solo_leaf */
     struct solo_path *path; /* NULL: it was not entered */
     uint64_t counted;       /* and how often when they were counted last */
     uint64_t cycles;        /* of a run in which all is found at once */

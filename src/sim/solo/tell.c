@@ -44,9 +44,12 @@ static void tell_site(struct solo *s, const struct solo_stretch *x, struct solo_
 /* What was run up to here was on this path. */
 static void count_path(struct solo_stretch *x)
 {
-    if (x->path)
+    if (x->path) {
         x->path->runs += x->runs - x->settled;
+        x->path->part[0].lean += x->lean;
+    }
     x->settled = x->runs;
+    x->lean = 0;
 }
 
 static void tell_path(struct solo *s, struct solo_path *p)
@@ -254,6 +257,7 @@ void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *
     if (now.stride != site->data.stride) /* a division takes long */
         site->inverse = now.stride && now.stride <= SOLO_MOST_STRIDE ? UINT64_MAX / now.stride + 1 : 0;
     site->data = now;
+    site->loses = now.cell + 1;
     site->has_cell = true;
     site->located = s->watch.changes->count;
     solo_see_version(s);
