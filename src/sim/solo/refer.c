@@ -494,6 +494,19 @@ static uint64_t move_leanly(struct solo *s, const struct peet_record *r, struct 
     return s->level[0].latency + s->lean_stall;
 }
 
+/* A reference that was found at once. */
+static uint64_t move_easily(struct solo *s, const struct peet_record *r)
+{
+    uint64_t hit = s->level[0].latency;
+
+    s->counts.reads += r->kind != PEET_STORE;
+    s->counts.writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
+    s->counts.hits[0]++;
+    s->counts.stall += hit;
+    s->time.stall += hit;
+    return hit;
+}
+
 /* Another one. */
 static uint64_t move(struct solo *s, const struct peet_record *r)
 {
@@ -526,13 +539,19 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
         m->leaf = leaf;
     }
     uint64_t first = r->addr >> s->shift, last = (r->addr + (r->size ? r->size : 1) - 1) >> s->shift, stall;
-    struct solo_line *l = solo_line_at(&s->lines, first);
-    if (s->is_lean && !s->watch.knows && first == last && r->kind != PEET_PREFETCH && !solo_in_first(s, l, first))
-        stall = move_leanly(s, r, l);
-    else
+    bool is_write = r->kind == PEET_STORE || r->kind == PEET_UPDATE, is_one = first == last && r->kind != PEET_PREFETCH;
+    uint32_t e = is_one ? solo_entry_of(s, first, is_write) : UINT32_MAX;
+    if (e != UINT32_MAX && solo_is_seen(s, e, first, is_write) && s->first[e].stamp >= s->recent.since) {
+        s->first[e].stamp = s->number++;
+        stall = move_easily(s, r);
+    } else if (is_one && s->is_lean && !s->watch.knows
+               && !solo_in_first(s, solo_line_at(&s->lines, first), first)) {
+        stall = move_leanly(s, r, solo_line_at(&s->lines, first));
+    } else {
         stall = move(s, r);
+    }
     m->references++;
-    m->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
+    m->writes += is_write;
     m->compute += issue + (stall < hit ? stall : hit);
     if (s->watch.knows) /* samples may end here */
         solo_tell_moved(s);
