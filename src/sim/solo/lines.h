@@ -37,7 +37,7 @@ static inline uint32_t solo_lost_to(const struct solo_line *l)
 
 extern bool solo_is_short; /* tests set it: numbers of uses begin anew soon */
 
-enum { SOLO_PAGE_BITS = 9, SOLO_PAGES_NEAR = 4096 };
+enum { SOLO_PAGE_BITS = 8, SOLO_PAGES_NEAR = 4096 };
 struct solo_lines {
     struct {
         uint64_t page;    /* UINT64_MAX: none */
