@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "sim/fabric/kind.h"
 #include "sim/solo/uses.h"
 
 enum { ORDER_WAYS = 16 }; /* that a word can tell the order of */
@@ -84,6 +85,19 @@ static int init_level(struct solo *s, const struct level_config *c, struct solo_
     return l->record && (l->stamp || l->order) ? 0 : no_memory(err);
 }
 
+static void know_bus(struct solo *s)
+{
+    const struct fabric_config *c = &s->fabric.config;
+    struct solo_bus *b = &s->bus;
+
+    b->address = fabric_address_cycles(c);
+    b->data = s->fabric.line_cycles;
+    b->is_known = s->fabric.kind == &fabric_split && b->address > 0 && b->data > 0 && b->address + b->data <= c->memory;
+    b->reads = b->address + c->memory + b->data;
+    b->returns = 2 * b->address + b->data; /* behind the other request */
+    b->idle = b->is_known ? 0 : UINT64_MAX;
+}
+
 int solo_caches_init(struct solo *s, struct peet_err *err)
 {
     uint64_t entries = 0;
@@ -102,6 +116,7 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     fabric.line = s->config.level[0].line;
     if (solo_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
         return no_memory(err);
+    know_bus(s);
     s->is_lean = is_lean(s);
     s->has_second = s->levels > 1 && s->level[1].latency >= s->level[0].latency;
     s->lean_stall = (s->has_second ? s->level[1].latency : s->fabric.config.memory) - s->level[0].latency;
@@ -151,24 +166,63 @@ bool solo_write_silently(struct solo *s, uint32_t entry, uint64_t line)
 
 /* ---- the fabric ---- */
 
-uint64_t solo_transact(struct solo *s, uint64_t line, unsigned op, uint64_t now)
+void solo_end_transaction(struct solo *s)
 {
-    struct transaction t = { .op = (uint8_t)op, .line = line, .supplier = FABRIC_MEMORY };
+    struct fabric_use *use = &s->fabric.use;
+    struct solo_bus *b = &s->bus;
+    uint64_t back = b->has_back, requests = b->last + b->address + back * (b->address + b->data);
 
-    if (op == BUS_READ || op == BUS_READ_OWN) {
-        t.bytes = (uint32_t)s->length;
-        t.latency = s->fabric.config.memory;
-    } else {
-        t.bytes = op == BUS_UPDATE ? 8 : op == BUS_WRITE_BACK ? (uint32_t)s->length : 0;
-        s->counts.updates += op == BUS_UPDATE;
-    }
+    if (!b->has_last)
+        return;
+    fabric_use_add(use, b->last, requests);
+    fabric_use_add(use, b->idle - b->data, b->idle);
+    use->transactions += 1 + back;
+    use->by_op[b->op]++;
+    use->by_op[BUS_WRITE_BACK] += back;
+    use->moved += (1 + back) * s->length;
+    use->waited += back * b->address;
+    b->has_last = b->has_back = false;
+}
+
+static struct transaction transaction_of(const struct solo *s, uint64_t line, unsigned op)
+{
+    bool is_answered = op == BUS_READ || op == BUS_READ_OWN, has_line = is_answered || op == BUS_WRITE_BACK;
+
+    return (struct transaction){ .op = (uint8_t)op,
+                                 .line = line,
+                                 .supplier = FABRIC_MEMORY,
+                                 .latency = is_answered ? s->fabric.config.memory : 0,
+                                 .bytes = has_line ? (uint32_t)s->length : op == BUS_UPDATE ? 8 : 0 };
+}
+
+/* The fabric is told what was kept, for another one overlaps with it. */
+static void tell_fabric(struct solo *s)
+{
+    struct solo_bus *b = &s->bus;
+    struct transaction read = transaction_of(s, b->line, b->op), back = transaction_of(s, b->back, BUS_WRITE_BACK);
+
+    if (b->has_last)
+        fabric_transact(&s->fabric, &read, b->last);
+    if (b->has_back)
+        fabric_transact(&s->fabric, &back, b->last);
+    b->has_last = b->has_back = false;
+}
+
+uint64_t solo_transact_any(struct solo *s, uint64_t line, unsigned op, uint64_t now)
+{
+    struct transaction t = transaction_of(s, line, op);
+
+    s->counts.updates += op == BUS_UPDATE;
     if (s->is_ideal) {
         s->fabric.use.transactions++;
         s->fabric.use.by_op[op]++;
         s->fabric.use.moved += t.bytes;
         return t.latency;
     }
+    tell_fabric(s);
     struct fabric_time time = fabric_transact(&s->fabric, &t, now);
+    if (s->bus.is_known)
+        s->bus.idle = time.done > s->bus.idle ? time.done : s->bus.idle;
     if (op != BUS_WRITE_BACK)
         s->counts.waited += time.waited;
     return time.done - now;

@@ -43,6 +43,18 @@ struct solo_moved {
     uint64_t references, writes, compute, misses, stall;
 };
 
+/* A split bus, on which one processor is alone: a line that it asks for comes at once, if all before is over, and what that pushes out goes while memory is on its way. So the last one of these is kept, with
+ * its write-back, and the fabric is told when somebody overlaps with it; or it is only added up. */
+struct solo_bus {
+    bool is_known; /* that it is so; else idle is UINT64_MAX */
+    bool has_last, has_back;
+    uint8_t op;
+    uint64_t last, idle;     /* when it was issued, and when all is over, */
+    uint64_t line, back;     /*   of which lines; */
+    uint64_t address, data;  /* cycles of a request, and of a line's data; */
+    uint64_t reads, returns; /*   and of all that a line takes, and its write-back */
+};
+
 struct solo_thread {
     uint64_t register_[PEET_REGISTERS];
     uint32_t node;
@@ -95,6 +107,7 @@ struct solo {
         [SOLO_GUESSES]; /* by a line's low bits: how many bytes in front of the entry, of several ways, where such a line was last */
     struct solo_lines lines;
     struct fabric fabric;
+    struct solo_bus bus;
     struct memory_counts counts; /* of what was done one by one */
     uint32_t cell;               /* 1 + that of the reference that is on its way; 0: it is a lock's */
     uint64_t touches;            /* what stamps of the others are taken from: one reference may touch them twice */
@@ -215,7 +228,28 @@ static inline void solo_touch_behind(struct solo *s, struct solo_level *l, uint6
     l->order[set] ^= (order ^ (order << 4 | way)) & here;
 }
 /* How long the fabric takes for it. */
-uint64_t solo_transact(struct solo *s, uint64_t line, unsigned op, uint64_t now);
+uint64_t solo_transact_any(struct solo *s, uint64_t line, unsigned op, uint64_t now);
+void solo_end_transaction(struct solo *s); /* nothing overlaps with what was kept */
+static inline uint64_t solo_transact(struct solo *s, uint64_t line, unsigned op, uint64_t now)
+{
+    struct solo_bus *b = &s->bus;
+
+    if (now >= b->idle && (op == BUS_READ || op == BUS_READ_OWN)) {
+        solo_end_transaction(s);
+        b->has_last = true;
+        b->op = (uint8_t)op;
+        b->last = now;
+        b->line = line;
+        b->idle = now + b->reads;
+        return b->reads;
+    }
+    if (b->has_last && now == b->last && op == BUS_WRITE_BACK && !b->has_back) {
+        b->has_back = true;
+        b->back = line;
+        return b->returns;
+    }
+    return solo_transact_any(s, line, op, now);
+}
 /* A line that is in the second cache alone comes into the first. */
 void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64_t now);
 /* Whether a line in that entry is written without anything else; it can be seen so then. */

@@ -206,6 +206,7 @@ void solo_settle(struct solo *s)
     for (unsigned i = 0; i < SOLO_MET; i++)
         tell_met(s, &s->met[i]);
     solo_end_window(s, solo_references(s));
+    solo_end_transaction(s);
 }
 
 void solo_counts(const struct solo *s, struct memory_counts *ret)
