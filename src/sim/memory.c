@@ -446,19 +446,56 @@ static uint64_t access_line(struct memory *m, unsigned cpu, const struct part *p
     return stall + (e ? write_here(m, cpu, part, e, now) : miss(m, cpu, part, kind, now));
 }
 
+/* Whether the TLB has the page of an address, if there is one; that is used then. */
+static inline bool is_translated(const struct memory *m, struct processor *p, uint64_t addr)
+{
+    if (!m->config.tlb.entries)
+        return true;
+    uint64_t page = addr >> p->tlb.shift, set = cache_set(&p->tlb, page);
+    uint64_t *last = p->tlb.entry + set * p->tlb.ways + cache_recent(&p->tlb, set);
+    if (p->tlb.replacement->is_calm && cache_state(*last) && *last >> CACHE_STATE_BITS == page)
+        return true;
+    uint64_t *e = cache_find_in(&p->tlb, set, page);
+    if (e)
+        cache_touch_in(&p->tlb, set, e);
+    return e != NULL;
+}
+
 static uint64_t translate(struct memory *m, unsigned cpu, uint64_t addr)
 {
     struct processor *p = &m->cpu[cpu];
-    uint64_t page = addr >> p->tlb.shift, *e = cache_find(&p->tlb, page);
 
-    if (e) {
-        cache_touch(&p->tlb, e);
+    if (is_translated(m, p, addr))
         return 0;
-    }
-    cache_put(&p->tlb, page, 1);
+    cache_put(&p->tlb, addr >> p->tlb.shift, 1);
     p->counts.tlb_misses++;
     p->counts.tlb_stall += m->config.tlb.cost;
     return m->config.tlb.cost;
+}
+
+/* A reference that is smooth, or would be if there were no TLB, and whose page that has. */
+static inline bool refer_smoothly(const struct memory *m, struct processor *p, uint64_t addr, uint64_t set, uint64_t *e,
+                                  enum peet_kind kind)
+{
+    if (!e || !(p->found[kind] >> cache_state(*e) & 1) || !is_translated(m, p, addr))
+        return false;
+    const struct cache *c = &p->level[0];
+    if (!c->replacement->is_calm || e != c->entry + set * c->ways + cache_recent(c, set))
+        near_touch(p, set, e);
+    p->front.easy[kind]++;
+    p->front.smooth++;
+    return true;
+}
+
+bool memory_refer_smoothly(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind)
+{
+    struct processor *p = &m->cpu[cpu];
+    uint64_t line = addr >> p->front.shift, set;
+
+    if (m->levels == 0 || (addr & (p->front.line - 1)) + size > p->front.line)
+        return false;
+    set = cache_set(&p->level[0], line);
+    return refer_smoothly(m, p, addr, set, cache_find_in(&p->level[0], set, line), kind);
 }
 
 /* A reference to one line that is not smooth; its entry in the first level is given, or NULL. */
@@ -494,13 +531,11 @@ static __attribute__((noinline)) uint64_t refer_other(struct memory *m, struct p
 static inline uint64_t refer(struct memory *m, struct processor *p, uint64_t addr, uint64_t size, enum peet_kind kind,
                              uint64_t now)
 {
-    uint64_t line = addr >> p->front.shift, set, *e;
+    uint64_t line = addr >> p->front.shift, set = cache_set(&p->level[0], line);
+    uint64_t *e = cache_find_in(&p->level[0], set, line);
 
-    if (!near_find_smooth(p, line, kind, &set, &e))
+    if (!refer_smoothly(m, p, addr, set, e, kind))
         return refer_other(m, p, &(struct part){ line, addr, size }, e, kind, now);
-    near_touch(p, set, e);
-    p->front.easy[kind]++;
-    p->front.smooth++;
     return kind == PEET_PREFETCH ? 0 : p->front.latency;
 }
 

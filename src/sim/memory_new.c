@@ -53,17 +53,20 @@ static void find_front(struct memory *m, unsigned cpu)
                                 .latency = m->config.level[0].latency };
     for (unsigned s = 1; s < p->states; s++)
         m->silent[s] = p->own[s][OWN_WRITE].op == BUS_NONE && !m->goes_through ? p->own[s][OWN_WRITE].alone : 0;
-    for (unsigned s = 1; usable && s < p->states; s++) {
+    uint32_t *found = m->cpu[cpu].found;
+    for (unsigned s = 1; s < p->states; s++) {
         const struct own_cell *w = &p->own[s][OWN_WRITE];
         bool reads = p->flags[s] & STATE_READABLE, writes = p->flags[s] & STATE_WRITABLE && w->alone == s;
-        f->fast[PEET_LOAD] |= reads ? 1u << s | 1u << (s | WATCHED) : 0;
-        f->fast[PEET_STORE] |= writes && !m->config.level[0].is_write_through ? 1u << s : 0;
+        found[PEET_LOAD] |= reads ? 1u << s | 1u << (s | WATCHED) : 0;
+        found[PEET_STORE] |= writes && !m->config.level[0].is_write_through ? 1u << s : 0;
     }
     m->reads_stay = true;
     for (unsigned s = 1; s < p->states; s++)
         m->reads_stay &= !(p->flags[s] & STATE_READABLE) || p->flags[p->snoop[s][BUS_READ].next] & STATE_READABLE;
-    f->fast[PEET_PREFETCH] = f->fast[PEET_LOAD];
-    f->fast[PEET_UPDATE] = f->fast[PEET_STORE];
+    found[PEET_PREFETCH] = found[PEET_LOAD];
+    found[PEET_UPDATE] = found[PEET_STORE];
+    for (unsigned k = PEET_LOAD; usable && k <= PEET_PREFETCH; k++)
+        f->fast[k] = found[k];
 }
 
 int memory_new(const struct machine_config *config, struct memory **ret, struct peet_err *err)

@@ -36,7 +36,8 @@ struct processor {
     struct memory_front front;
     struct cache level[CONFIG_LEVELS]; /* those that are private */
     struct cache tlb, instructions;
-    uint64_t last_fetch; /* number of the line */
+    uint32_t found[PEET_PREFETCH + 1]; /* as `fast` of the front would be if there were no TLB, whatever is replaced */
+    uint64_t last_fetch;               /* number of the line */
     struct memory_counts counts;
     uint32_t *behind; /* by entry of the first level: where in the second one its line was when it came; or NULL */
     uint64_t *top;    /* of the front, if there are caches */

@@ -283,10 +283,12 @@ static bool refer_seen(struct sim *s, struct place *p, const struct peet_record 
 {
     uint64_t now = p->clock;
 
-    if (memory_is_easy(p->front, addr, r->size, r->kind)) {
+    bool is_easy = memory_is_easy(p->front, addr, r->size, r->kind);
+
+    if (is_easy || memory_refer_smoothly(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind)) {
         place_be_easy(p, r->kind);
         sim_observe(s, p, r, NULL, 0, now);
-        return true;
+        return is_easy;
     }
     const struct memory_counts before = *p->counts;
     uint64_t behind = p->front->behind[r->kind];
@@ -322,7 +324,8 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
     uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);
     if (cycles)
         stall(p, cycles, waited);
-    return p->front->smooth != smooth && (addr & (p->front->line - 1)) + r->size <= p->front->line;
+    return p->front->smooth != smooth && p->front->fast[PEET_LOAD]
+           && (addr & (p->front->line - 1)) + r->size <= p->front->line;
 }
 
 void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind)

@@ -192,7 +192,9 @@ static struct transaction transaction_of(const struct solo *s, uint64_t line, un
                                  .line = line,
                                  .supplier = FABRIC_MEMORY,
                                  .latency = is_answered ? s->fabric.config.memory : 0,
-                                 .bytes = has_line ? (uint32_t)s->length : op == BUS_UPDATE ? 8 : 0 };
+                                 .bytes = has_line           ? (uint32_t)s->length
+                                          : op == BUS_UPDATE ? 8
+                                                             : 0 };
 }
 
 /* The fabric is told what was kept, for another one overlaps with it. */

@@ -10,7 +10,7 @@
 
 /* Bytes between pages: lines that push each other out of the program's cache would do so in ours, too. */
 enum { BETWEEN_PAGES = 96 };
-enum { APART = 64 }; /* lines whose marks are made one after the other, so that they seldom are in one word */
+enum { APART = 64 };        /* lines whose marks are made one after the other, so that they seldom are in one word */
 enum { MARKS_A_LINE = 64 }; /* as many as fit into where its key was; for more, another way is as fast */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, MOST_DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS };
 

@@ -544,8 +544,7 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
     if (e != UINT32_MAX && solo_is_seen(s, e, first, is_write) && s->first[e].stamp >= s->recent.since) {
         s->first[e].stamp = s->number++;
         stall = move_easily(s, r);
-    } else if (is_one && s->is_lean && !s->watch.knows
-               && !solo_in_first(s, solo_line_at(&s->lines, first), first)) {
+    } else if (is_one && s->is_lean && !s->watch.knows && !solo_in_first(s, solo_line_at(&s->lines, first), first)) {
         stall = move_leanly(s, r, solo_line_at(&s->lines, first));
     } else {
         stall = move(s, r);

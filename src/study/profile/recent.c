@@ -5,11 +5,13 @@
 
 #include "base/mem.h"
 
+enum { NEAR = 4 }; /* of the newest, which are looked at before all others */
+
 void recent_init(struct recent *r, uint32_t most)
 {
     uint32_t cells = 4;
 
-    while (cells < 4 * most)
+    while (cells < 2 * most)
         cells *= 2;
     *r = (struct recent){ .most = most, .newest = UINT64_MAX, .mask = cells - 1 };
     r->line = mem_alloc((size_t)most + 1, sizeof *r->line);
@@ -73,6 +75,15 @@ static void clear_cell(struct recent *r, uint32_t at)
 
 bool recent_use_other(struct recent *r, uint64_t line)
 {
+    uint32_t near = r->line[0].older;
+
+    for (unsigned k = 0; k < NEAR && near; k++, near = r->line[near].older)
+        if (r->line[near].line == line) {
+            r->newest = line;
+            take_out(r, near);
+            put_behind(r, near, 0);
+            return true;
+        }
     uint32_t at = find_cell(r, line), i = r->cell[at];
     bool was_there = i != 0;
 
