@@ -451,14 +451,7 @@ static inline bool is_translated(const struct memory *m, struct processor *p, ui
 {
     if (!m->config.tlb.entries)
         return true;
-    uint64_t page = addr >> p->tlb.shift, set = cache_set(&p->tlb, page);
-    uint64_t *last = p->tlb.entry + set * p->tlb.ways + cache_recent(&p->tlb, set);
-    if (p->tlb.replacement->is_calm && cache_state(*last) && *last >> CACHE_STATE_BITS == page)
-        return true;
-    uint64_t *e = cache_find_in(&p->tlb, set, page);
-    if (e)
-        cache_touch_in(&p->tlb, set, e);
-    return e != NULL;
+    return cache_use(&p->tlb, addr >> p->tlb.shift);
 }
 
 static uint64_t translate(struct memory *m, unsigned cpu, uint64_t addr)
@@ -583,9 +576,7 @@ uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
             continue;
         }
         p->last_fetch = line;
-        uint64_t *e = cache_find(c, line);
-        if (e) {
-            cache_touch(c, e);
+        if (cache_use(c, line)) {
             stall += m->config.instructions.latency;
             continue;
         }

@@ -163,6 +163,19 @@ static inline uint64_t *cache_touch(struct cache *c, uint64_t *entry)
     return cache_touch_in(c, cache_set(c, *entry >> CACHE_STATE_BITS), entry);
 }
 
+/* Whether a line is there; it is used then. Most often it was so last in its set. */
+static inline bool cache_use(struct cache *c, uint64_t line)
+{
+    uint64_t set = cache_set(c, line), last = c->entry[set * c->ways + cache_recent(c, set)];
+
+    if (c->replacement->is_calm && cache_state(last) && last >> CACHE_STATE_BITS == line)
+        return true;
+    uint64_t *e = cache_find_in(c, set, line);
+    if (e)
+        cache_touch_in(c, set, e);
+    return e != NULL;
+}
+
 /* Puts a line, which is not there, in this state. Returns the entry that had to go; 0: none. */
 uint64_t cache_put(struct cache *c, uint64_t line, unsigned state);
 
