@@ -488,7 +488,7 @@ bool memory_refer_smoothly(struct memory *m, unsigned cpu, uint64_t addr, uint64
     if (m->levels == 0 || (addr & (p->front.line - 1)) + size > p->front.line)
         return false;
     set = cache_set(&p->level[0], line);
-    return refer_smoothly(m, p, addr, set, cache_find_in(&p->level[0], set, line), kind);
+    return refer_smoothly(m, p, addr, set, cache_last(&p->level[0], line), kind);
 }
 
 /* A reference to one line that is not smooth; its entry in the first level is given, or NULL. */
@@ -525,7 +525,8 @@ static inline uint64_t refer(struct memory *m, struct processor *p, uint64_t add
                              uint64_t now)
 {
     uint64_t line = addr >> p->front.shift, set = cache_set(&p->level[0], line);
-    uint64_t *e = cache_find_in(&p->level[0], set, line);
+    uint64_t *e = m->config.tlb.entries ? cache_last(&p->level[0], line) /* which was not looked at yet */
+                                        : cache_find_in(&p->level[0], set, line);
 
     if (!refer_smoothly(m, p, addr, set, e, kind))
         return refer_other(m, p, &(struct part){ line, addr, size }, e, kind, now);

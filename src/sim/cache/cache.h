@@ -118,8 +118,9 @@ static inline uint64_t *cache_find(const struct cache *c, uint64_t line)
 static inline uint64_t *cache_last(const struct cache *c, uint64_t line)
 {
     uint64_t set = cache_set(c, line), *e = c->entry + set * c->ways + cache_recent(c, set);
+    uint64_t first = line << CACHE_STATE_BITS | 1; /* as in cache_find_in: the entry may be empty */
 
-    return *e >> CACHE_STATE_BITS == line ? e : cache_find(c, line);
+    return *e - first < CACHE_STATES - 1 ? e : cache_find_in(c, set, line);
 }
 
 /* A way of a ranked set becomes the first. */
@@ -166,12 +167,9 @@ static inline uint64_t *cache_touch(struct cache *c, uint64_t *entry)
 /* Whether a line is there; it is used then. Most often it was so last in its set. */
 static inline bool cache_use(struct cache *c, uint64_t line)
 {
-    uint64_t set = cache_set(c, line), last = c->entry[set * c->ways + cache_recent(c, set)];
+    uint64_t set = cache_set(c, line), *e = cache_last(c, line);
 
-    if (c->replacement->is_calm && cache_state(last) && last >> CACHE_STATE_BITS == line)
-        return true;
-    uint64_t *e = cache_find_in(c, set, line);
-    if (e)
+    if (e && !(c->replacement->is_calm && e == c->entry + set * c->ways + cache_recent(c, set)))
         cache_touch_in(c, set, e);
     return e != NULL;
 }
