@@ -14,7 +14,7 @@ static size_t program_size;
 static FILE *out;
 
 /* b1 calls and returns to b2, where the loop l1 begins as well; b3 goes on behind that; b4 is called, and returns; b5 calls itself and returns to b6, which returns. All load 8 bytes, but for b5
- * and b6; b7 loads 16. */
+ * and b6; b7 loads 16; b8, of which l2 is made, loads and stores 4. */
 static void program_begin(void)
 {
     out = open_memstream(&program, &program_size);
@@ -24,7 +24,9 @@ static void program_begin(void)
         "block b1 slots 1\n  0x1000 4 call, load 8 [s0]\nblock b2 slots 1\n  0x1004 4 branch, load 8 [s0]\n"
         "block b3 slots 1\n  0x1008 4 branch, load 8 [s0]\nblock b4 slots 1\n  0x2000 4 return, load 8 [s0]\n"
         "block b5\n  0x3000 4 call\nblock b6\n  0x3004 4 return\nblock b7 slots 1\n  0x4000 4 plain, load 16 [s0]\n"
-        "loop l1 values 1 counts 1\n  repeat c0, step v0 = v0+8\n    b2, s0 = v0\n  done\n",
+        "block b8 slots 2\n  0x5000 4 plain, load 4 [s0]\n  0x5004 4 branch, store 4 [s1]\n"
+        "loop l1 values 1 counts 1\n  repeat c0, step v0 = v0+8\n    b2, s0 = v0\n  done\n"
+        "loop l2 values 2 counts 1\n  repeat c0, step v0 = v0+4, step v1 = v1+4\n    b8, s0 = v0, s1 = v1\n  done\n",
         out);
 }
 
@@ -238,6 +240,36 @@ static void processes_have_data_of_their_own(void)
     peet_trace_free(t);
 }
 
+/* Lines of 16 bytes, so that four trips stay on each, in a cache of 16 KB. */
+static void lines_of_one_loop_push_each_other_out(void)
+{
+    static const struct {
+        unsigned second, misses, again; /* in the first run, and in all behind it */
+    } CASES[] = {
+        { 0x104000, 80, 80 }, /* in one set, in all trips, */
+        { 0x104008, 60,
+          58 }, /*   in two of four, so that behind these each finds its line once; the first and the last stay, */
+        { 0x104010, 20, 18 }, /*   and never at one time */
+        { 0x100000, 10, 0 },  /* the same */
+    };
+    enum { RUNS = 4000 }; /* so that it becomes machine code, and windows of time are long enough for misses of that */
+
+    for (unsigned i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        program_begin();
+        does(RUNS, "l2 0x100000 0x%x 40", CASES[i].second);
+        struct peet_trace *t = program_end();
+        for (unsigned is_told = 0; is_told < 2; is_told++) {
+            struct run r;
+            if (!run(t, is_told, 0, &r))
+                return;
+            CHECK_EQ(r.profile->references, RUNS * 80);
+            CHECK_EQ(r.profile->result.memory->misses, CASES[i].misses + (RUNS - 1) * CASES[i].again);
+            drop(&r);
+        }
+        peet_trace_free(t);
+    }
+}
+
 int main(void)
 {
     if (!begin())
@@ -248,5 +280,6 @@ int main(void)
     RUN(recursion_that_is_too_deep_comes_back);
     RUN(what_goes_over_the_end_of_memory_is_in_two_lines);
     RUN(processes_have_data_of_their_own);
+    RUN(lines_of_one_loop_push_each_other_out);
     return end();
 }
