@@ -117,15 +117,14 @@ static inline bool is_near(struct near_block *b, uint32_t process, uint64_t addr
 
 struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
 {
-    struct site *s = site_at(x, place);
+    struct site *two = site_at(x, place), *s = two + two->is_second;
     const struct source_context *c = &x->source->context[context];
     const struct change_log *changes = objects_changes(x->p.objects);
 
     if (is_in(s, c->process, addr, changes))
         return s;
-    struct site last = *s;
-    *s = s[1];
-    s[1] = last;
+    two->is_second ^= 1;
+    s = two + two->is_second;
     if (is_in(s, c->process, addr, changes))
         return s;
     hear_pointer(x, context);

@@ -20,8 +20,9 @@ struct site {
     uint64_t insn;              /* address of the place; 0: nobody has asked */
     uint32_t process;
     uint64_t origin,
-        stride;    /* where its object begins, and after how many bytes members come again (0: there are none) */
-    uint32_t cell; /* 1 + number; 0: it has not referred yet */
+        stride;     /* where its object begins, and after how many bytes members come again (0: there are none) */
+    uint32_t cell;  /* 1 + number; 0: it has not referred yet */
+    bool is_second; /* of the first of two: the other one was used last */
 };
 
 /* A block of the heap, or a variable, that was looked up, whoever referred to it. */
