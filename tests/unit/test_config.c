@@ -2,6 +2,7 @@
 /* Machine files: one table of settings, read from files and from the command line to the same effect; mistakes that name their place; the
  * presets and the document that describe what there is. */
 #include "sim/config_settings.h"
+#include "sim/solo/solo.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -587,6 +588,15 @@ static void every_preset_loads_and_says_its_name_and_summary(void)
     CHECK(n >= 7);
 }
 
+static void the_core_of_modern_is_profiled_fast(void)
+{
+    const struct machine_config *c = preset("core");
+
+    CHECK(solo_can(c));
+    CHECK_EQ(c->level[2].bytes, 16 << 20);
+    CHECK(!solo_can(preset("modern")));
+}
+
 static void presets_have_the_numbers_of_their_papers(void)
 {
     const struct machine_config *c = preset("sato1999");
@@ -682,6 +692,7 @@ int main(void)
     RUN(damaged_files_are_refused_or_still_machines);
     RUN(every_preset_loads_and_says_its_name_and_summary);
     RUN(presets_have_the_numbers_of_their_papers);
+    RUN(the_core_of_modern_is_profiled_fast);
     RUN(the_document_has_every_setting_with_its_values_and_default_and_every_preset);
     return check_done();
 }
