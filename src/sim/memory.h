@@ -88,7 +88,7 @@ void memory_free(struct memory *m);
 
 struct memory_front *memory_front(struct memory *m, unsigned cpu);
 
-/* Does a reference to one line that the first cache has, if nothing but the order of its set changes, and that of the TLB; false: it is something else, and nothing was done but that its page was used. */
+/* Does a reference to one line that the first cache has, if nothing but the order of its set changes, and that of the TLB; false: it is something else, and nothing was done. */
 bool memory_refer_smoothly(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind);
 
 /* Is called whenever a line in a processor's private caches is about to be changed by what another one does; `reads`: it can still be

@@ -282,7 +282,6 @@ static void stall(struct place *p, uint64_t cycles, uint64_t waited_before)
 static bool refer_seen(struct sim *s, struct place *p, const struct peet_record *r, uint64_t addr)
 {
     uint64_t now = p->clock;
-
     bool is_easy = memory_is_easy(p->front, addr, r->size, r->kind);
 
     if (is_easy || memory_refer_smoothly(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind)) {

@@ -92,10 +92,11 @@ static void know_bus(struct solo *s)
 
     b->address = fabric_address_cycles(c);
     b->data = s->fabric.line_cycles;
-    b->is_known = s->fabric.kind == &fabric_split && b->address > 0 && b->data > 0 && b->address + b->data <= c->memory;
     b->reads = b->address + c->memory + b->data;
     b->returns = 2 * b->address + b->data; /* behind the other request */
-    b->idle = b->is_known ? 0 : UINT64_MAX;
+    bool is_known =
+        s->fabric.kind == &fabric_split && b->address > 0 && b->data > 0 && b->address + b->data <= c->memory;
+    b->idle = is_known ? 0 : UINT64_MAX;
 }
 
 int solo_caches_init(struct solo *s, struct peet_err *err)
@@ -201,10 +202,11 @@ static struct transaction transaction_of(const struct solo *s, uint64_t line, un
 static void tell_fabric(struct solo *s)
 {
     struct solo_bus *b = &s->bus;
-    struct transaction read = transaction_of(s, b->line, b->op), back = transaction_of(s, b->back, BUS_WRITE_BACK);
 
-    if (b->has_last)
-        fabric_transact(&s->fabric, &read, b->last);
+    if (!b->has_last)
+        return;
+    struct transaction read = transaction_of(s, b->line, b->op), back = transaction_of(s, b->back, BUS_WRITE_BACK);
+    fabric_transact(&s->fabric, &read, b->last);
     if (b->has_back)
         fabric_transact(&s->fabric, &back, b->last);
     b->has_last = b->has_back = false;
@@ -223,8 +225,7 @@ uint64_t solo_transact_any(struct solo *s, uint64_t line, unsigned op, uint64_t 
     }
     tell_fabric(s);
     struct fabric_time time = fabric_transact(&s->fabric, &t, now);
-    if (s->bus.is_known)
-        s->bus.idle = time.done > s->bus.idle ? time.done : s->bus.idle;
+    s->bus.idle = time.done > s->bus.idle ? time.done : s->bus.idle;
     if (op != BUS_WRITE_BACK)
         s->counts.waited += time.waited;
     return time.done - now;

@@ -184,7 +184,7 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
         code_guess(g, RCX);
         emit_memory(e, false, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_4, AT(guess));
     }
-    emit_and_wide(e, RDX, left);
+    emit_with(e, WITH_AND, RDX, left);
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX,
                 (int64_t)offsetof(struct solo_entry, seen) + 8 * (int64_t)of->is_write);
     code_detour_if(g, miss, IF_NOT_EQUAL);

@@ -126,8 +126,8 @@ static void make_together(struct gen *g, const struct detour *detour)
     code_refer(g, x);
     g->is_even = false;
     if (g->s->watch.use) { /* a sample wants to know when lines were used last: the last one is made alone */
-        emit_compare_constant(e, R9, 1);
-        emit_add_carry_constant(e, R9, 0);
+        emit_with(e, WITH_COMPARE, R9, 1);
+        emit_with(e, WITH_ADD_CARRY, R9, 0);
     } else {
         emit_add_constant(e, R9, 1);
     }

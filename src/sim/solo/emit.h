@@ -108,33 +108,22 @@ static inline void emit_constant(struct emit *e, unsigned reg, uint64_t value)
     emit_bytes(e, value, 4);
 }
 
-static inline void emit_add_constant(struct emit *e, unsigned reg, int32_t value)
+/* With a constant, which has a sign. */
+enum emit_with { WITH_ADD = 0xc0, WITH_ADD_CARRY = 0xd0, WITH_AND = 0xe0, WITH_COMPARE = 0xf8 };
+static inline void emit_with(struct emit *e, enum emit_with op, unsigned reg, int32_t value)
 {
     bool is_short = emit_is_short(value);
 
-    if (value == 0)
-        return;
     emit_byte(e, 0x48 | reg >> 3);
     emit_byte(e, is_short ? 0x83 : 0x81);
-    emit_byte(e, 0xc0 | (reg & 7));
+    emit_byte(e, (unsigned)op | (reg & 7));
     emit_bytes(e, (uint64_t)value, is_short ? 1 : 4);
 }
 
-/* Of a value that fits into a byte. */
-static inline void emit_compare_constant(struct emit *e, unsigned reg, uint8_t value)
+static inline void emit_add_constant(struct emit *e, unsigned reg, int32_t value)
 {
-    emit_byte(e, 0x48 | reg >> 3);
-    emit_byte(e, 0x83);
-    emit_byte(e, 0xf8 | (reg & 7));
-    emit_byte(e, value);
-}
-
-static inline void emit_add_carry_constant(struct emit *e, unsigned reg, uint8_t value)
-{
-    emit_byte(e, 0x48 | reg >> 3);
-    emit_byte(e, 0x83);
-    emit_byte(e, 0xd0 | (reg & 7));
-    emit_byte(e, value);
+    if (value)
+        emit_with(e, WITH_ADD, reg, value);
 }
 
 static inline void emit_and_constant(struct emit *e, unsigned reg, uint32_t value) /* of the low 32 bits */
@@ -145,16 +134,6 @@ static inline void emit_and_constant(struct emit *e, unsigned reg, uint32_t valu
     emit_byte(e, is_short ? 0x83 : 0x81);
     emit_byte(e, 0xe0 | (reg & 7));
     emit_bytes(e, value, is_short ? 1 : 4);
-}
-
-static inline void emit_and_wide(struct emit *e, unsigned reg, int32_t value)
-{
-    bool is_short = emit_is_short(value);
-
-    emit_byte(e, 0x48 | reg >> 3);
-    emit_byte(e, is_short ? 0x83 : 0x81);
-    emit_byte(e, 0xe0 | (reg & 7));
-    emit_bytes(e, (uint64_t)value, is_short ? 1 : 4);
 }
 
 static inline void emit_test_constant(struct emit *e, unsigned reg, uint32_t value) /* of the low 32 bits */

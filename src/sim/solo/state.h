@@ -46,10 +46,10 @@ struct solo_moved {
 /* A split bus, on which one processor is alone: a line that it asks for comes at once, if all before is over, and what that pushes out goes while memory is on its way. So the last one of these is kept, with
  * its write-back, and the fabric is told when somebody overlaps with it; or it is only added up. */
 struct solo_bus {
-    bool is_known; /* that it is so; else idle is UINT64_MAX */
     bool has_last, has_back;
     uint8_t op;
-    uint64_t last, idle;     /* when it was issued, and when all is over, */
+    uint64_t last,
+        idle; /* when it was issued, and when all is over (UINT64_MAX: it is another fabric, and all is told), */
     uint64_t line, back;     /*   of which lines; */
     uint64_t address, data;  /* cycles of a request, and of a line's data; */
     uint64_t reads, returns; /*   and of all that a line takes, and its write-back */
