@@ -272,92 +272,6 @@ static void lines_of_one_reference_count_once(void)
     estimate_free(e);
 }
 
-/* What a direct-mapped cache that is somewhere else tells of its hits and misses, and when its lines were used last. */
-enum { SEEN_SETS = 64, SEEN_LINES = 200, SEEN_OBJECTS = 3, SEEN_MOST = 100 };
-#define SEEN_FROM UINT64_C(1000)
-
-struct teller {
-    struct estimate *estimate;
-    uint64_t line[SEEN_SETS], last[SEEN_SETS];
-    bool is_known[SEEN_SETS];
-    struct solo_seen seen[SEEN_MOST];
-    size_t count;
-};
-
-static void tell_seen(struct teller *t)
-{
-    estimate_see(t->estimate, t->seen, t->count, SEEN_FROM);
-    t->count = 0;
-}
-
-static void tell_reference(struct teller *t, uint64_t line, uint32_t object, uint64_t now)
-{
-    uint64_t set = line % SEEN_SETS;
-    struct solo_seen seen = { line, SEEN_FROM + now, SEEN_FROM + t->last[set], object };
-
-    if (!t->is_known[set] || t->count == SEEN_MOST)
-        tell_seen(t);
-    if (!t->is_known[set]) {
-        CHECK_EQ(estimate_miss(t->estimate, line, object, &(struct estimate_clock){ .now = now }), OUTCOME_UNKNOWN);
-    } else {
-        seen.what = t->line[set] == line ? SOLO_USES | 1 : object;
-        t->seen[t->count++] = seen;
-    }
-    t->is_known[set] = true;
-    t->line[set] = line;
-    t->last[set] = now;
-}
-
-static void compare_results(struct estimate *a, struct estimate *b, uint32_t object)
-{
-    struct estimate_result x, y;
-
-    estimate_result(a, object, &x);
-    estimate_result(b, object, &y);
-    CHECK_EQ(x.references, y.references);
-    CHECK_EQ(x.misses, y.misses);
-    CHECK_EQ(x.unknown, y.unknown);
-    CHECK_EQ(x.generations, y.generations);
-    for (unsigned i = 0; i < ESTIMATORS_COUNT; i++)
-        CHECK(fabs(x.mu[i] - y.mu[i]) < 1e-9 && fabs(x.spread[i] - y.spread[i]) < 1e-9);
-}
-
-static void what_a_cache_tells_is_as_good_as_all_references(void)
-{
-    enum { LENGTH = 3000, SAMPLES = 5 };
-    struct estimate_config c = { SEEN_SETS, 1, LENGTH };
-    uint64_t references[SEEN_OBJECTS] = { 0 };
-    struct estimate *all;
-    struct teller t = { 0 };
-    struct peet_err err;
-
-    if (!CHECK_EQ(estimate_new(&c, &all, &err), 0) || !CHECK_EQ(estimate_new(&c, &t.estimate, &err), 0))
-        return;
-    for (unsigned i = 0; i < SAMPLES; i++) {
-        estimate_begin(all);
-        estimate_begin(t.estimate);
-        memset(t.is_known, 0, sizeof t.is_known);
-        for (uint64_t now = 0; now < LENGTH; now++) {
-            uint64_t line = draw(&state, draw(&state, 3) ? 40 : SEEN_LINES);
-            uint32_t object = (uint32_t)line % SEEN_OBJECTS;
-            references[object]++;
-            estimate_refer(all, line, object, now);
-            tell_reference(&t, line, object, now);
-        }
-        tell_seen(&t);
-        estimate_count(t.estimate, LENGTH);
-        estimate_end(all, 0);
-        estimate_end(t.estimate, 0);
-    }
-    for (uint32_t i = 0; i < SEEN_OBJECTS; i++)
-        estimate_count_object(t.estimate, i, references[i]);
-    for (uint32_t i = 0; i < SEEN_OBJECTS; i++)
-        compare_results(all, t.estimate, i);
-    compare_results(all, t.estimate, ESTIMATE_ALL);
-    estimate_free(all);
-    estimate_free(t.estimate);
-}
-
 static void the_spread_is_that_of_the_samples(void)
 {
     static const unsigned MISSES[] = { 10, 20, 60 };
@@ -699,7 +613,6 @@ int main(void)
     RUN(the_estimators_of_a_short_sample_are_what_one_reckons_by_hand);
     RUN(a_sample_may_be_longer_than_was_said);
     RUN(lines_of_one_reference_count_once);
-    RUN(what_a_cache_tells_is_as_good_as_all_references);
     RUN(the_spread_is_that_of_the_samples);
     RUN(ages_tell_unknown_misses_where_generations_and_half_do_not);
     RUN(ages_work_in_sets_of_several_ways);

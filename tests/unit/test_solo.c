@@ -418,7 +418,7 @@ static void samples_of_many_misses_are_the_same(void)
     double misses[2] = { 0, 0 };
     uint64_t random = 1, unknown = 0;
 
-    for (uint64_t lines = 16; t && lines <= 256; lines *= 4)
+    for (uint64_t lines = 16; t && lines <= 256; lines *= 2)
         for (uint64_t length = 200; length <= 12800; length *= 4) {
             struct machine_config c = random_machine(&random);
             c.level[0].line = 16;

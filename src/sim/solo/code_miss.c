@@ -114,6 +114,17 @@ static void check_room(struct gen *g, size_t slow)
     emit_jump_if(&g->e, IF_EQUAL, slow);
 }
 
+/* "Above": it is not told of the set. */
+static void compare_choice(struct gen *g)
+{
+    struct emit *e = &g->e;
+
+    _Static_assert(SOLO_CHOICE_HASH % sizeof(struct solo_entry) == 0, "sets are in rcx as bytes of entries");
+    emit_multiply_constant(e, R10, RCX, SOLO_CHOICE_HASH / sizeof(struct solo_entry));
+    emit_memory(e, false, EMIT_ADD, R10, RBX, RSP, AT(choice.turn));
+    emit_memory(e, false, EMIT_COMPARE, R10, RBX, RSP, AT(choice.limit));
+}
+
 /* What it is told, with what that is in r8. */
 static void see(struct gen *g, int64_t number)
 {
@@ -133,22 +144,41 @@ static void see(struct gen *g, int64_t number)
     emit_at(e, EMIT_STORE, R10, RAX, seen + (int64_t)offsetof(struct solo_seen, number));
 }
 
+/* For a sample: a miss by the site in r11, of the line in rsi. */
+static void see_miss(struct gen *g, int64_t number)
+{
+    struct emit *e = &g->e;
+
+    emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, SITE_AT(data.cell));
+    compare_choice(g);
+    size_t told = emit_jump_if(e, IF_NOT_ABOVE, 0);
+    emit_at(e, EMIT_LOAD, R10, RBX, AT(missed));
+    emit_increment(e, R10, R8 | EMIT_TIMES_8, 0);
+    emit_memory(e, false, EMIT_LOAD, R10, RSI, RSP, LINE_AT(lost));
+    emit_registers(e, EMIT_OR, R10, R10);
+    size_t done = emit_jump_if(e, IF_NOT_EQUAL, 0);
+    emit_increment(e, RBX, RSP, AT(missed_new));
+    size_t is_new = emit_jump(e, 0);
+    emit_here(e, told);
+    see(g, number);
+    emit_memory(e, false, EMIT_LOAD, R10, RSI, RSP, LINE_AT(lost));
+    emit_registers(e, EMIT_OR, R10, R10);
+    size_t was_here = emit_jump_if(e, IF_NOT_EQUAL, 0);
+    emit_at(e, EMIT_LOAD, R10, RBX, AT(seen_new));
+    emit_registers(e, EMIT_OR, R10, R8);
+    emit_at(e, EMIT_STORE, R10, RAX, (int64_t)offsetof(struct solo_seen, what) - (int64_t)sizeof(struct solo_seen));
+    emit_here(e, was_here);
+    emit_here(e, done);
+    emit_here(e, is_new);
+}
+
 /* What was in the entry goes, for the site in r11, whose reference has that number from rbp on. */
 static void push_out(struct gen *g, int64_t number, bool is_even)
 {
     struct emit *e = &g->e;
 
-    if (g->s->seen) {
-        emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, SITE_AT(data.cell));
-        see(g, number);
-        emit_memory(e, false, EMIT_LOAD, R10, RSI, RSP, LINE_AT(lost));
-        emit_registers(e, EMIT_OR, R10, R10);
-        size_t was_here = emit_jump_if(e, IF_NOT_EQUAL, 0);
-        emit_at(e, EMIT_LOAD, R10, RBX, AT(seen_new));
-        emit_registers(e, EMIT_OR, R10, R8);
-        emit_at(e, EMIT_STORE, R10, RAX, (int64_t)offsetof(struct solo_seen, what) - (int64_t)sizeof(struct solo_seen));
-        emit_here(e, was_here);
-    }
+    if (g->s->seen)
+        see_miss(g, number);
     emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
     emit_memory(e, false, EMIT_LOAD, R8, R11, RSP, SITE_AT(loses));
     emit_memory(e, false, EMIT_STORE, R8, R10, RSP, LINE_AT(lost));
@@ -333,11 +363,14 @@ void code_stale(struct gen *g, const struct detour *detour, size_t slow)
 
     if (g->s->seen) {
         check_room(g, slow);
+        compare_choice(g);
+        size_t untold = emit_jump_if(e, IF_ABOVE, 0);
         emit_at(e, EMIT_LOAD, R8, RBX, AT(recent.since));
         emit_at(e, EMIT_SUB, R8, RBX, AT(recent.before));
         emit_constant(e, R10, SOLO_USES);
         emit_registers(e, EMIT_OR, R8, R10);
         see(g, of->from);
+        emit_here(e, untold);
     }
     keep_even(g, detour);
     emit_memory(e, true, EMIT_LOAD, RSI, R13, RCX, ENTRY_AT(record));

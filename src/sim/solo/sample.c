@@ -35,6 +35,8 @@ uint64_t solo_last_use(struct solo *s, uint64_t line)
 void solo_forget(struct solo *s)
 {
     solo_tell_seen(s);
+    if (s->level[0].filled)
+        solo_tell_missed(s);
     s->seen_new = SOLO_MAYBE_COLD;
     for (unsigned i = 0; i < s->levels; i++) {
         struct solo_level *l = &s->level[i];
@@ -42,6 +44,12 @@ void solo_forget(struct solo *s)
             forget_entry(s, i, l->full[k]);
         l->filled = 0;
     }
+}
+
+void solo_begin_sample(struct solo *s)
+{
+    if (s->seen)
+        s->choice = s->watch.choose(s->watch.context);
 }
 
 /* ---- words ---- */
@@ -85,6 +93,7 @@ void solo_turn(struct solo *s)
     if (w->is_on && !was_on && has_passed) { /* of what was passed over, nobody knows what it did */
         solo_forget(s);
         s->watch.event(s->watch.context, s->thread, &GAP);
+        solo_begin_sample(s);
     }
     set_border(s);
 }

@@ -58,6 +58,7 @@ int solo_new(const struct machine_config *c, const struct peet_trace *t, const s
             return err_set(err, PEET_ERR_MEMORY, "no memory for a simulation");
         }
         s->seen_end = s->seen + SOLO_SEEN;
+        s->choice = (struct solo_choice){ 0, UINT32_MAX };
     }
     solo_code_init(s);
     s->nobody.name = UINT64_MAX;
@@ -80,6 +81,7 @@ void solo_free(struct solo *s)
     arena_release(&s->arena);
     free(s->threads);
     free(s->seen);
+    free(s->missed);
     free(s);
 }
 
@@ -100,6 +102,8 @@ void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e)
     if (is_gap)
         solo_forget(s);
     s->watch.event(s->watch.context, thread, e);
+    if (is_gap)
+        solo_begin_sample(s);
     if (is_gap && thread < s->thread_count && s->words && s->words->turn)
         s->words->turn(s->words); /* it is somewhere else now, and perhaps in a window */
     solo_see_version(s);

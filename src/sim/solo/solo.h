@@ -69,7 +69,11 @@ struct solo_watch {
     /* The same, if there is one level that is direct-mapped: uses, and misses that are known since the line is known that had to go. In their order, and before
      * anything else is asked; these are its own to change. */
     void (*see)(void *context, struct solo_seen *seen, size_t n);
-    uint32_t often; /* executions after which an item becomes machine code; 0: as many as are sane */
+    /* Of sets that are not told: so many misses by cell, and of lines that no sample has seen. Where one ends. */
+    void (*missed)(void *context, const uint64_t *misses, uint32_t cells, uint64_t maybe_cold);
+    struct solo_choice (*choose)(
+        void *context); /* where one begins: the sets that are told in it; all of the first one's */
+    uint32_t often;     /* executions after which an item becomes machine code; 0: as many as are sane */
 };
 
 /* The number of the last reference to a line that was used once; while the watcher is told of a use, of the one before. */

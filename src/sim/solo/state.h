@@ -76,7 +76,9 @@ struct solo {
     uint64_t window_low;              /*   and a number that is in it, as are the next SOLO_WINDOW_REST */
     uint64_t lean_write_backs;        /* of misses of one level */
     struct solo_seen *seen_at, *seen_end; /* of what a sample is to be told (below), */
-    uint64_t seen_new;                    /*   and what a line is that none has seen: 0, or SOLO_MAYBE_COLD */
+    uint64_t seen_new;                    /*   what a line is that none has seen: 0, or SOLO_MAYBE_COLD, */
+    struct solo_choice choice;            /*   of which sets; */
+    uint64_t *missed, missed_new;         /*   of others, misses by cell, and of lines that are new */
     struct solo_recent recent;
     uint64_t src[PEET_SOURCES + 8];
 
@@ -127,6 +129,7 @@ struct solo {
     uint64_t pass_left;         /*   so many */
     uint64_t mark;              /* references that were told to the words */
     struct solo_seen *seen;     /* what is to be told; NULL: it is told at once */
+    uint32_t missed_cells;      /* for which there is room */
     /* plans */
     struct arena arena;
     struct loop_plans plans;
@@ -391,5 +394,6 @@ void solo_pass_varying(struct solo *s, const struct peet_block *b);
 uint64_t solo_trips_now(const struct solo *s, const struct solo_stretch *x, uint64_t trips);
 /* Nobody knows any more what is in the caches. */
 void solo_forget(struct solo *s);
+void solo_begin_sample(struct solo *s); /* after that, and when the watcher knows */
 
 #endif

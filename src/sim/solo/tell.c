@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* What the watcher is told, and asked: counts are kept where they arise, and told when what they are of changes, and in the end. */
 #include <assert.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "sim/solo/tell.h"
 #include "sim/solo/uses.h"
 
@@ -162,6 +164,23 @@ void solo_tell_seen(struct solo *s)
     s->seen_at = s->seen;
 }
 
+void solo_tell_missed(struct solo *s)
+{
+    if (!s->missed)
+        return;
+    s->watch.missed(s->watch.context, s->missed, s->missed_cells, s->seen_new ? s->missed_new : 0);
+    memset(s->missed, 0, s->missed_cells * sizeof *s->missed);
+    s->missed_new = 0;
+}
+
+static void make_room_for(struct solo *s, uint32_t cell)
+{
+    while (s->missed_cells <= cell) {
+        s->missed = mem_room(s->missed, s->missed_cells, sizeof *s->missed);
+        s->missed[s->missed_cells++] = 0;
+    }
+}
+
 void solo_end_window(struct solo *s, uint64_t reference)
 {
     s->window_end = s->watch.window(s->watch.context, reference, s->window_misses + (s->is_lean ? s->window_lean : 0),
@@ -202,6 +221,7 @@ void solo_settle(struct solo *s)
         tell_path(s, p);
     solo_tell_moved(s);
     solo_tell_seen(s);
+    solo_tell_missed(s);
     solo_count_lean(s);
     for (unsigned i = 0; i < SOLO_MET; i++)
         tell_met(s, &s->met[i]);
@@ -261,6 +281,8 @@ void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *
     site->loses = now.cell + 1;
     site->has_cell = true;
     site->located = s->watch.changes->count;
+    if (s->seen)
+        make_room_for(s, now.cell);
     solo_see_version(s);
 }
 

@@ -48,8 +48,16 @@ static inline void solo_use_untold(struct solo *s, struct solo_line *l, uint64_t
 }
 /* What a sample is told of later, all at once. */
 void solo_tell_seen(struct solo *s);
+void solo_tell_missed(struct solo *s); /* of sets that it is not told of */
 static inline void solo_see(struct solo *s, uint64_t line, uint64_t last, uint64_t what)
 {
+    if (!(what & SOLO_UNKNOWN) && !solo_is_told(s->choice, line & s->level[0].mask)) {
+        if (!(what & SOLO_USES)) {
+            s->missed[(uint32_t)what]++;
+            s->missed_new += what / SOLO_MAYBE_COLD & 1;
+        }
+        return;
+    }
     if (s->seen_at == s->seen_end)
         solo_tell_seen(s);
     *s->seen_at++ = (struct solo_seen){ line, s->number, last, what };

@@ -11,9 +11,13 @@
 #include "base/mem.h"
 #include "study/profile/estimate_in.h"
 
+#define TURN UINT32_C(0x85ebca6b) /* from sample to sample, other sets */
+
 enum {
-    FINE_BITS = 4,   /* 16 bins for a doubling of time in direct-mapped caches, */
-    COARSE_BITS = 2, /*   and 4 in others, which need bins for each way */
+    FINE_BITS = 4,    /* 16 bins for a doubling of time in direct-mapped caches, */
+    COARSE_BITS = 2,  /*   and 4 in others, which need bins for each way */
+    ONE_IN_MOST = 32, /* of so many sets one is told, at the least, */
+    TOLD_LEAST = 32,  /*   and of so many in all */
 };
 
 static inline size_t bin_in(size_t bins, unsigned fine, uint64_t time)
@@ -181,12 +185,12 @@ struct single {
     struct way *way;
     uint64_t mask, length;
     size_t bins;
-    uint32_t sample;
+    uint32_t sample, one_in;
 };
 
 static inline struct single single_of(const struct estimate *e)
 {
-    return (struct single){ e->set, e->way, e->config.sets - 1, e->config.length, e->bins, e->sample };
+    return (struct single){ e->set, e->way, e->config.sets - 1, e->config.length, e->bins, e->sample, e->one_in };
 }
 
 /* The weight of an interval is added to where it begins, and taken off behind its end. */
@@ -202,11 +206,11 @@ static inline void replace(const struct single *x, const struct set *s, struct w
 {
     uint64_t whole = by->last - last;
 
-    add_interval(x, t->ages.dead, whole, weight_of(x->length, whole));
+    add_interval(x, t->ages.dead, whole, weight_of(x->length, whole) * x->one_in);
     if (way->filled) {
-        t->generations++;
-        t->generation += by->last + 1 - way->filled;
-        t->dead += whole;
+        t->generations += x->one_in;
+        t->generation += (by->last + 1 - way->filled) * x->one_in;
+        t->dead += whole * x->one_in;
     }
     t->misses++;
     t->group[s->group - 1].misses++;
@@ -239,6 +243,10 @@ static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32
     if (s->known == 0) {
         see_unknown(e, line, object, c->now);
         return OUTCOME_UNKNOWN;
+    }
+    if (!solo_is_told(e->choice, line & (e->config.sets - 1))) {
+        estimate_missed(e, object, 1);
+        return OUTCOME_MISS;
     }
     uint64_t last = way->line == line ? way->last : c->last(c->context, way->line);
     struct single x = single_of(e);
@@ -291,6 +299,7 @@ static inline void see_miss(struct estimate *e, const struct single *x, const st
 
     if (__builtin_expect(s->sample != x->sample, 0))
         enter_set(e, seen->line);
+    e->told++;
     if (s->known) {
         replace(x, s, way, t, &by, last < now ? last : now);
         return;
@@ -310,7 +319,7 @@ static inline void see_use(const struct estimate *e, const struct single *x, con
 
     if (s->sample != x->sample || !s->known || way->line != seen->line || last >= now)
         return;
-    double weight = weight_of(x->length, length) * (length < wait ? (double)wait / (double)length : 1);
+    double weight = weight_of(x->length, length) * (length < wait ? (double)wait / (double)length : 1) * x->one_in;
     add_interval(x, e->tally[way->object].ages.live, length, weight);
     way->last = now;
 }
@@ -334,6 +343,24 @@ uint64_t estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n
             see_miss(e, &x, &seen[i], last, now);
     }
     return maybe_cold;
+}
+
+void estimate_missed(struct estimate *e, uint32_t object, uint64_t misses)
+{
+    assert(e->is_open);
+    tally_of(e, object)->misses += misses;
+}
+
+/* So many sets that there are as many misses in them as there are sets in all. */
+struct solo_choice estimate_choose(struct estimate *e)
+{
+    assert(!e->is_open);
+    e->one_in = 1;
+    while (!e->is_dealt && e->one_in < ONE_IN_MOST && e->config.sets / e->one_in > TOLD_LEAST
+           && e->told_last / e->one_in >= 2 * e->config.sets)
+        e->one_in *= 2;
+    e->choice = (struct solo_choice){ e->sample * TURN, UINT32_MAX / e->one_in };
+    return e->choice;
 }
 
 void estimate_count(struct estimate *e, uint64_t references)
@@ -437,6 +464,10 @@ void estimate_end(struct estimate *e, uint64_t others)
     e->nn += (double)n * (double)n;
     e->references += n;
     e->others += others;
+    e->told_last = e->told * e->one_in;
+    e->told = 0;
+    e->one_in = 1;
+    e->choice.limit = UINT32_MAX;
 }
 
 /* ---- life ---- */
@@ -457,6 +488,8 @@ int estimate_new(const struct estimate_config *config, struct estimate **ret, st
         return err_set(err, PEET_ERR_MEMORY, "no memory for the cache of a sample");
     e->config = *config;
     e->times = 1;
+    e->one_in = 1;
+    e->choice.limit = UINT32_MAX;
     e->fine = config->ways == 1 ? FINE_BITS : COARSE_BITS;
     e->bins = SIZE_MAX;
     e->bins = bin_of(e, config->length) + 2;
@@ -475,6 +508,7 @@ void estimate_deal(struct estimate *e, const uint8_t *group)
 {
     for (uint64_t i = 0; i < e->config.sets; i++)
         e->set[i].group = (uint8_t)(1 + group[i]);
+    e->is_dealt = true;
 }
 
 static void release_ages(struct ages *a)

@@ -76,7 +76,12 @@ void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock
 /* The same of sets of one way, from who knows what was missed since something else was there: many at once, which have the number of an object where
  * they had a cell. from: the number of the reference with which the sample begins. Returns how many may have been cold. */
 uint64_t estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from);
-void estimate_count(struct estimate *e, uint64_t references);                         /* in this sample */
+/* Where much is missed, that is much to tell, and more than estimators need. So behind a sample of many misses comes one that is told of some sets only, other ones each time, which
+ * stand for all; of the rest it is told what comes to a set first, and how many misses there were. Asked before a sample, it is for
+ * that one. */
+struct solo_choice estimate_choose(struct estimate *e);
+void estimate_missed(struct estimate *e, uint32_t object, uint64_t misses); /* in other sets, in this sample */
+void estimate_count(struct estimate *e, uint64_t references);               /* in this sample */
 void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */
 
 /* A reference that spans lines is given line by line, and then they are joined, one by one: it counts once, and missed if one of them did. `a` and `b` are lines

@@ -49,8 +49,13 @@ struct estimate {
     struct way *way;
     uint32_t sample; /* 1 + its number */
     bool is_open;
-    double times;   /* what an interval stands for */
-    uint64_t apart; /* references of this sample that are counted by themselves */
+    double times;              /* what an interval stands for */
+    bool is_dealt;             /* sets were put into groups, in which misses are counted */
+    struct solo_choice choice; /* sets that are told of, */
+    uint32_t one_in;           /*   of so many one, */
+    uint64_t told;             /*   so many misses in this sample, */
+    uint64_t told_last;        /*   and in the last one in all sets */
+    uint64_t apart;            /* references of this sample that are counted by themselves */
     unsigned last_group;
     size_t unknown_at[2]; /* where the last two unknown references are counted, the last one first */
     struct tally *tally;

@@ -284,6 +284,21 @@ void sampled_see(struct sampled *s, const struct solo_seen *seen, size_t n)
     }
 }
 
+void sampled_missed(struct sampled *s, uint32_t object, uint64_t misses)
+{
+    estimate_missed(front_at(s, s->front[0].now)->estimate, object, misses);
+}
+
+void sampled_add_cold(struct sampled *s, uint64_t maybe_cold)
+{
+    s->maybe_cold += maybe_cold;
+}
+
+struct solo_choice sampled_choose(struct sampled *s)
+{
+    return estimate_choose(s->front[0].estimate);
+}
+
 /* ---- results ---- */
 
 struct sample_counts sampled_counts(const struct sampled *s)

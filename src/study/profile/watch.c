@@ -97,6 +97,23 @@ static void watch_see(void *context, struct solo_seen *seen, size_t n)
     sampled_see(x->p.sampled, seen, n);
 }
 
+static void watch_missed(void *context, const uint64_t *misses, uint32_t cells, uint64_t maybe_cold)
+{
+    struct running *x = context;
+
+    for (uint32_t i = 0; i < cells; i++)
+        if (misses[i])
+            sampled_missed(x->p.sampled, x->p.cell[i].object, misses[i]);
+    sampled_add_cold(x->p.sampled, maybe_cold);
+}
+
+static struct solo_choice watch_choose(void *context)
+{
+    const struct running *x = context;
+
+    return sampled_choose(x->p.sampled);
+}
+
 static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
 {
     return profile_near_leaf(context, node, block) - 1;
@@ -142,5 +159,7 @@ struct solo_watch profile_watch(struct running *x)
                                 is_sampled ? watch_knows : NULL,
                                 is_sampled ? watch_use : NULL,
                                 is_sampled ? watch_see : NULL,
+                                is_sampled ? watch_missed : NULL,
+                                is_sampled ? watch_choose : NULL,
                                 x->p.often };
 }
