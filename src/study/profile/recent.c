@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-enum { NEAR = 4 }; /* of the newest, which are looked at before all others */
+enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 
 void recent_init(struct recent *r, uint32_t most)
 {
@@ -13,34 +13,23 @@ void recent_init(struct recent *r, uint32_t most)
 
     while (cells < 2 * most)
         cells *= 2;
-    *r = (struct recent){ .most = most, .newest = UINT64_MAX, .mask = cells - 1 };
+    *r = (struct recent){ .most = most, .mask = cells - 1, .next = most };
     r->line = mem_alloc((size_t)most + 1, sizeof *r->line);
+    r->line[0].line = UINT64_MAX;
     r->cell = mem_alloc(cells, sizeof *r->cell);
+    r->order = mem_alloc(most, sizeof *r->order);
+    r->other = mem_alloc(most, sizeof *r->other);
+    r->free = mem_alloc(most, sizeof *r->free);
 }
 
 void recent_release(struct recent *r)
 {
     free(r->line);
     free(r->cell);
+    free(r->order);
+    free(r->other);
+    free(r->free);
     *r = (struct recent){ 0 };
-}
-
-/* ---- the ring ---- */
-
-static void take_out(struct recent *r, uint32_t i)
-{
-    r->line[r->line[i].newer].older = r->line[i].older;
-    r->line[r->line[i].older].newer = r->line[i].newer;
-}
-
-static void put_behind(struct recent *r, uint32_t i, uint32_t newer)
-{
-    uint32_t older = r->line[newer].older;
-
-    r->line[i].newer = newer;
-    r->line[i].older = older;
-    r->line[older].newer = i;
-    r->line[newer].older = i;
 }
 
 /* ---- where lines are: cells from the hash on, without a gap ---- */
@@ -73,49 +62,83 @@ static void clear_cell(struct recent *r, uint32_t at)
     r->cell[at] = 0;
 }
 
+/* ---- which is the oldest ---- */
+
+/* By one digit of when they were used. */
+static void sort_by(struct recent *r, uint64_t from, unsigned shift)
+{
+    uint32_t before[DIGITS] = { 0 }, sum = 0;
+
+    for (uint32_t i = 1; i <= r->most; i++)
+        before[(r->line[i].used - from) >> shift & (DIGITS - 1)]++;
+    for (unsigned i = 0; i < DIGITS; i++) {
+        uint32_t these = before[i];
+        before[i] = sum;
+        sum += these;
+    }
+    for (uint32_t i = 0; i < r->most; i++)
+        r->other[before[(r->line[r->order[i]].used - from) >> shift & (DIGITS - 1)]++] = r->order[i];
+    uint32_t *done = r->other;
+    r->other = r->order;
+    r->order = done;
+}
+
+static void sort(struct recent *r)
+{
+    uint64_t from = UINT64_MAX;
+
+    for (uint32_t i = 0; i < r->most; i++) {
+        r->order[i] = i + 1;
+        from = r->line[i + 1].used < from ? r->line[i + 1].used : from;
+    }
+    for (unsigned shift = 0; shift < 64 && (r->now - from) >> shift; shift += DIGIT_BITS)
+        sort_by(r, from, shift);
+    r->next = 0;
+    r->sorted = r->now;
+}
+
+/* Of as many as there may be. To come to the end takes as many uses, so that they are not sorted often. */
+static uint32_t oldest(struct recent *r)
+{
+    for (;; sort(r))
+        while (r->next < r->most) {
+            uint32_t i = r->order[r->next++];
+            if (r->line[i].used <= r->sorted)
+                return i;
+        }
+}
+
+/* ---- uses ---- */
+
 bool recent_use_other(struct recent *r, uint64_t line)
 {
-    uint32_t near = r->line[0].older;
-
-    for (unsigned k = 0; k < NEAR && near; k++, near = r->line[near].older)
-        if (r->line[near].line == line) {
-            r->newest = line;
-            take_out(r, near);
-            put_behind(r, near, 0);
-            return true;
-        }
     uint32_t at = find_cell(r, line), i = r->cell[at];
     bool was_there = i != 0;
 
-    r->newest = line;
-    if (was_there) {
-        take_out(r, i);
-    } else if (r->count < r->most) {
-        i = ++r->count;
-    } else { /* the oldest goes, unless it has gone before */
-        i = r->line[0].newer;
-        take_out(r, i);
-        if (r->line[i].line != UINT64_MAX)
+    if (!was_there) {
+        if (r->frees) {
+            i = r->free[--r->frees];
+        } else if (r->count < r->most) {
+            i = ++r->count;
+        } else {
+            i = oldest(r);
             clear_cell(r, find_cell(r, r->line[i].line));
-        at = find_cell(r, line);
+            at = find_cell(r, line);
+        }
+        r->cell[at] = i;
     }
-    r->line[i].line = line;
-    r->cell[at] = i;
-    put_behind(r, i, 0);
+    r->line[i] = (struct recent_line){ line, ++r->now };
+    r->near[line % RECENT_NEAR] = i;
     return was_there;
 }
 
-/* It stays in the ring, as the oldest, without a line. */
 void recent_drop(struct recent *r, uint64_t line)
 {
     uint32_t at = find_cell(r, line), i = r->cell[at];
 
     if (i == 0)
         return;
-    if (r->newest == line)
-        r->newest = UINT64_MAX;
     clear_cell(r, at);
-    take_out(r, i);
     r->line[i].line = UINT64_MAX;
-    put_behind(r, i, r->line[0].newer);
+    r->free[r->frees++] = i;
 }

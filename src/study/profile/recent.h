@@ -7,17 +7,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { RECENT_NEAR = 1024 };
+
 struct recent_line {
-    uint64_t line;
-    uint32_t newer, older;
+    uint64_t line; /* UINT64_MAX: none */
+    uint64_t used; /* last */
 };
 
+/* To use a line is to note when. Which one is the oldest is asked seldom: they are sorted then, and as long as there are some that were not used since, these go, one after the
+ * other. */
 struct recent {
-    struct recent_line *line; /* in a ring, the newest first; number 0 is its beginning */
+    struct recent_line *line; /* number 0 has none */
     uint32_t count, most;
-    uint64_t newest;
-    uint32_t *cell; /* numbers, by hashes of lines; 0: none */
-    uint32_t mask;
+    uint64_t now;               /* uses so far */
+    uint32_t near[RECENT_NEAR]; /* by lines' last bits: the number that such a line had last */
+    uint32_t *cell, mask;       /* numbers, by hashes of lines; 0: none */
+    uint32_t *order, *other;    /* numbers, the oldest first, */
+    uint32_t next;              /*   of which so many have been looked at; */
+    uint64_t sorted;            /*   that was then */
+    uint32_t *free, frees;      /* numbers of lines that were dropped */
 };
 
 void recent_init(struct recent *r, uint32_t most);
@@ -27,7 +35,12 @@ void recent_drop(struct recent *r, uint64_t line);
 bool recent_use_other(struct recent *r, uint64_t line);
 static inline bool recent_use(struct recent *r, uint64_t line) /* whether it was there */
 {
-    return line == r->newest || recent_use_other(r, line);
+    struct recent_line *l = &r->line[r->near[line % RECENT_NEAR]];
+
+    if (l->line != line)
+        return recent_use_other(r, line);
+    l->used = ++r->now;
+    return true;
 }
 
 #endif
