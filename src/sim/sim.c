@@ -286,7 +286,10 @@ static bool refer_seen(struct sim *s, struct place *p, const struct peet_record 
 
     if (is_easy || memory_refer_smoothly(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind)) {
         place_be_easy(p, r->kind);
-        sim_observe(s, p, r, NULL, 0, now);
+        if (s->observer->hit && r->id != SIM_NO_INSN)
+            s->observer->hit(s->observer->context, p->context->sched.number, p->cpu, r);
+        else
+            sim_observe(s, p, r, NULL, 0, now);
         return is_easy;
     }
     const struct memory_counts before = *p->counts;

@@ -103,29 +103,23 @@ static void look_up(struct running *x, const struct source_context *c, uint64_t 
     ret->process = c->process;
 }
 
-static inline bool is_in(struct site *s, uint32_t process, uint64_t addr, const struct change_log *c)
-{
-    return s->cell && s->process == process && addr >= s->start && addr < s->end
-           && change_log_spares(c, &s->since, s->start, s->end);
-}
-
 static inline bool is_near(struct near_block *b, uint32_t process, uint64_t addr, const struct change_log *c)
 {
     return b->process == process && addr >= b->start && addr < b->end
            && change_log_spares(c, &b->since, b->start, b->end);
 }
 
-struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
+struct site *profile_find_site(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
 {
     struct site *two = site_at(x, place), *s = two + two->is_second;
     const struct source_context *c = &x->source->context[context];
-    const struct change_log *changes = objects_changes(x->p.objects);
+    const struct change_log *changes = x->changes;
 
-    if (is_in(s, c->process, addr, changes))
+    if (profile_is_in(s, c->process, addr, changes))
         return s;
     two->is_second ^= 1;
     s = two + two->is_second;
-    if (is_in(s, c->process, addr, changes))
+    if (profile_is_in(s, c->process, addr, changes))
         return s;
     hear_pointer(x, context);
     struct near_block *near = &x->blocks_near[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - BLOCK_BITS)], other,

@@ -54,8 +54,10 @@ int profile_new(const struct machine_config *machine, struct source *source, str
     if ((r = where_open(p->trace, &p->where, err)) < 0 || (r = objects_new(p->trace, p->where, &p->objects, err)) < 0) {
         profile_free(p);
         *ret = NULL;
+        return r;
     }
-    return r;
+    x->changes = objects_changes(p->objects);
+    return 0;
 }
 
 void profile_free(struct profile *p)
@@ -285,7 +287,7 @@ static void see_reference(void *context, const struct sim_reference *r)
     struct profile_cell *c = &x->p.cell[cell];
     bool was_recent = use_lines(x, r);
     uint64_t stall = stall_of(p, r);
-    struct profile_window *w = x->window = profile_window_now(p);
+    x->window = profile_window_now(p);
     uint32_t number = leaf_of(x, r->context);
     struct profile_leaf *leaf = &p->leaf[number];
 
@@ -297,7 +299,6 @@ static void see_reference(void *context, const struct sim_reference *r)
     c->references++;
     c->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
     p->references++;
-    w->references++;
     c->compute += r->issue + r->stall - stall;
     p->compute += r->issue + r->stall - stall;
     leaf->compute += r->issue + r->stall - stall;
@@ -307,6 +308,27 @@ static void see_reference(void *context, const struct sim_reference *r)
     }
     if (r->cause != MISS_KINDS || stall > 0)
         add_miss(x, r, c, leaf, by ? &lost_to : NULL, was_recent, stall);
+}
+
+static void see_hit(void *context, uint32_t thread, unsigned cpu, const struct peet_record *r)
+{
+    struct running *x = context;
+    struct profile *p = &x->p;
+    uint32_t cell = profile_site_of(x, thread, r->addr, r->id)->cell - 1; /* which may move them */
+    struct profile_cell *c = &p->cell[cell];
+    uint64_t cycles = r->kind == PEET_PREFETCH ? 0 : p->machine.level[0].latency;
+
+    recent_use(&x->recent[cpu], r->addr >> x->shift);
+    if (x->losses_now)
+        blame(x, r->id, c->object);
+    c->references++;
+    c->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
+    p->references++;
+    if (cycles) {
+        c->compute += cycles;
+        p->compute += cycles;
+        p->leaf[leaf_of(x, thread)].compute += cycles;
+    }
 }
 
 struct profile_block *profile_block_at(struct profile *p, uint32_t block)
@@ -379,8 +401,8 @@ static int run_machine(struct running *x, struct sim *sim, bool is_watched, stru
         p->references = 0;
         for (size_t i = 0; i < p->cells; i++)
             p->references += p->cell[i].references;
-        profile_fill_windows(p);
     }
+    profile_fill_windows(p);
     if (p->sampled)
         sampled_scale(p->sampled, p);
     return 0;
@@ -389,7 +411,8 @@ static int run_machine(struct running *x, struct sim *sim, bool is_watched, stru
 int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err)
 {
     struct running *x = (struct running *)p;
-    const struct sim_observer observer = { x, see_block, see_reference, see_lock, profile_see_event, see_loss };
+    const struct sim_observer observer = { x,        see_block,         see_reference, p->sampled ? NULL : see_hit,
+                                           see_lock, profile_see_event, see_loss };
     const struct solo_watch watch = profile_watch(x);
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);

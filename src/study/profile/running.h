@@ -41,14 +41,15 @@ struct running {
     struct source *source;
     struct site *site[2]; /* by instruction, and by call: two of each, the one that it referred to last first */
     uint32_t sites[2];
-    struct map cells;              /* uint32_t: number, by place and object */
-    struct map losses;             /* struct loss, by line and processor */
-    struct map pairs;              /* uint32_t: number, by hash */
-    struct map calls;              /* uint32_t: 1 + number, by address */
-    struct map leaves;             /* uint32_t: number, by node and block */
-    struct profile_window *window; /* of the reference that is on its way */
-    struct recent *recent;         /* by processor */
-    bool *has_told;                /* by thread: where its own data is, as far as that is known */
+    struct map cells;                 /* uint32_t: number, by place and object */
+    struct map losses;                /* struct loss, by line and processor */
+    struct map pairs;                 /* uint32_t: number, by hash */
+    struct map calls;                 /* uint32_t: 1 + number, by address */
+    struct map leaves;                /* uint32_t: number, by node and block */
+    struct profile_window *window;    /* of the reference that is on its way */
+    struct recent *recent;            /* by processor */
+    const struct change_log *changes; /* of objects */
+    bool *has_told;                   /* by thread: where its own data is, as far as that is known */
     uint32_t tellers;
     uint32_t *leaf;             /* by thread: 1 + number of the one in which it is */
     uint32_t near[LEAVES_NEAR]; /* 1 + numbers of those that were used last */
@@ -75,8 +76,22 @@ static inline void *room(void *p)
 void profile_number_calls(struct profile *p);
 /* The place of a call of library code. */
 uint32_t profile_call_place(struct running *x, uint64_t addr);
-/* Where an address belongs to that a context refers to from a place. */
-struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place);
+/* Where an address belongs to that a context refers to from a place: most often where it did before. */
+struct site *profile_find_site(struct running *x, uint32_t context, uint64_t addr, uint32_t place);
+static inline bool profile_is_in(struct site *s, uint32_t process, uint64_t addr, const struct change_log *c)
+{
+    return addr - s->start < s->end - s->start && s->process == process && s->cell
+           && change_log_spares(c, &s->since, s->start, s->end);
+}
+static inline struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
+{
+    if (place < x->sites[0]) {
+        struct site *two = &x->site[0][2 * (size_t)place], *s = two + two->is_second;
+        if (profile_is_in(s, x->source->context[context].process, addr, x->changes))
+            return s;
+    }
+    return profile_find_site(x, context, addr, place);
+}
 
 /* ---- what is seen (profile.c) ---- */
 
