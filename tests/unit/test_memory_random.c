@@ -43,7 +43,7 @@ static const struct replacement *random_replacement(void)
 
 static struct level_config random_level(uint32_t line, uint32_t most_sets)
 {
-    struct level_config l = { .ways = between(1, 8),
+    struct level_config l = { .ways = one_in(6) ? between(9, 32) : between(1, 8),
                               .line = line,
                               .latency = between(0, 20),
                               .is_write_through = one_in(3),

@@ -29,16 +29,21 @@ static void *some_host_lines(size_t bytes)
     return p;
 }
 
-/* A ranked set's first way is the one that was used last. Entries of others change places, so that they have no tags. */
-static int init_ranks(struct cache *c)
+static int init_tags(struct cache *c)
 {
     c->tags = (c->ways + CACHE_COMPARED - 1) / CACHE_COMPARED * CACHE_COMPARED;
     c->tag_shift = c->mask ? (uint32_t)__builtin_popcountll(c->mask) : 0;
     c->tag = some_host_lines(c->sets * c->tags * sizeof *c->tag);
+    return c->tag ? 0 : -1;
+}
+
+/* A ranked set's first way is the one that was used last. */
+static void init_ranks(struct cache *c)
+{
     c->recent = c->order;
+    c->recent_mask = CACHE_RANKED_WAYS - 1;
     for (uint64_t i = 0; i < c->sets; i++)
         c->order[i] = 0xfedcba9876543210;
-    return c->tag ? 0 : -1;
 }
 
 int cache_init(struct cache *c, const struct cache_config *config)
@@ -60,10 +65,14 @@ int cache_init(struct cache *c, const struct cache_config *config)
     c->order = calloc(c->sets, sizeof *c->order);
     c->is_full = calloc(c->sets, sizeof *c->is_full);
     c->recent = c->is_ranked ? NULL : calloc(c->sets, sizeof *c->recent);
-    if (!c->entry || !c->order || !c->is_full || (c->is_ranked ? init_ranks(c) < 0 : !c->recent)) {
+    c->recent_mask = UINT64_MAX;
+    bool has_tags = c->is_ranked || (config->replacement->stays && ways <= CACHE_RANKED_WAYS);
+    if (!c->entry || !c->order || !c->is_full || (!c->is_ranked && !c->recent) || (has_tags && init_tags(c) < 0)) {
         cache_release(c);
         return -1;
     }
+    if (c->is_ranked)
+        init_ranks(c);
     return 0;
 }
 
@@ -78,12 +87,6 @@ void cache_release(struct cache *c)
     *c = (struct cache){ 0 };
 }
 
-/* There is no need to know it of all ways of very wide sets. */
-static void note_recent(struct cache *c, uint64_t set, unsigned way)
-{
-    c->recent[set] = way < CACHE_RANKED_WAYS ? way : 0;
-}
-
 uint64_t *cache_touch_other(struct cache *c, uint64_t set, uint64_t *entry)
 {
     uint64_t *first = c->entry + set * c->ways;
@@ -91,7 +94,7 @@ uint64_t *cache_touch_other(struct cache *c, uint64_t set, uint64_t *entry)
 
     c->replacement->touch(c, set, way);
     way = c->replacement->moves ? 0 : way;
-    note_recent(c, set, way);
+    c->recent[set] = way;
     return first + way;
 }
 
@@ -137,8 +140,9 @@ uint64_t cache_put(struct cache *c, uint64_t line, unsigned state)
         gone = e[way];
     }
     e[way] = line << CACHE_STATE_BITS | state;
+    cache_set_tag(c, set, way, line);
     c->replacement->fill(c, set, way);
-    note_recent(c, set, e[way] >> CACHE_STATE_BITS == line ? way : 0);
+    c->recent[set] = e[way] >> CACHE_STATE_BITS == line ? way : 0;
     return gone;
 }
 

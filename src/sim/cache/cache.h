@@ -25,15 +25,15 @@ struct cache_config {
 struct cache {
     uint64_t *entry; /* set by set, way by way: line number << CACHE_STATE_BITS | state */
     uint16_t *
-        tag; /* of each entry a part of its line's number, so that many are compared at once, if it is ranked; or NULL */
-    uint64_t *order;      /* a word per set, for the replacement */
-    uint64_t *recent;     /* its lowest 4 bits: the way of each set that was used last, if it is still there */
-    bool *is_full;        /* there is no way without a line; false: nobody knows */
-    uint64_t sets, mask;  /* mask: sets - 1 if that is all it takes, else 0 */
-    uint32_t ways, shift; /* shift: from an address to the number of its line, */
-    uint32_t tag_shift;   /*   and from there to its tag */
-    uint32_t tags;        /* tags of a set: its ways, and some more that are none */
-    bool is_ranked;       /* order has the ways of each set, 4 bits each, what was used last first (lru.c) */
+        tag; /* of each entry a part of its line's number, so that many are compared at once, if lines stay where they are; or NULL */
+    uint64_t *order;               /* a word per set, for the replacement */
+    uint64_t *recent, recent_mask; /* the way of each set that was used last, if it is still there */
+    bool *is_full;                 /* there is no way without a line; false: nobody knows */
+    uint64_t sets, mask;           /* mask: sets - 1 if that is all it takes, else 0 */
+    uint32_t ways, shift;          /* shift: from an address to the number of its line, */
+    uint32_t tag_shift;            /*   and from there to its tag */
+    uint32_t tags;                 /* tags of a set: its ways, and some more that are none */
+    bool is_ranked;                /* order has the ways of each set, 4 bits each, what was used last first (lru.c) */
     const struct replacement *replacement;
     uint64_t random;
 };
@@ -42,6 +42,7 @@ struct cache {
 struct replacement {
     const char *name, *summary;
     bool moves;   /* touch may make a way the first, as fill does; fill alone may change places in any case */
+    bool stays;   /* no line ever changes its place */
     bool is_calm; /* to use what was used or filled last once more changes nothing */
     unsigned (*victim)(struct cache *c, uint64_t set);          /* of a full set */
     void (*touch)(struct cache *c, uint64_t set, unsigned way); /* it was used, and was there before */
@@ -58,7 +59,7 @@ static inline uint64_t cache_set(const struct cache *c, uint64_t line)
 
 static inline unsigned cache_recent(const struct cache *c, uint64_t set)
 {
-    return c->recent[set] & 15;
+    return (unsigned)(c->recent[set] & c->recent_mask);
 }
 
 static inline unsigned cache_state(uint64_t entry)

@@ -4,21 +4,17 @@
  * takes the other half. Bits are numbered as in a heap: 1 is the root. */
 #include "sim/cache/cache.h"
 
-static unsigned leaves_of(const struct cache *c)
+/* How many bits a way's number has. */
+static unsigned depth_of(const struct cache *c)
 {
-    unsigned n = 1;
-
-    while (n < c->ways)
-        n *= 2;
-    return n;
+    return c->ways > 1 ? 32 - (unsigned)__builtin_clz(c->ways - 1) : 0;
 }
 
 static unsigned victim(struct cache *c, uint64_t set)
 {
-    unsigned node = 1, low = 0, size = leaves_of(c);
+    unsigned node = 1, low = 0;
 
-    while (size > 1) {
-        size /= 2;
+    for (unsigned size = 1u << depth_of(c) >> 1; size; size /= 2) {
         unsigned right = (unsigned)(c->order[set] >> node & 1) && low + size < c->ways;
         node = 2 * node + right;
         low += right ? size : 0;
@@ -28,20 +24,19 @@ static unsigned victim(struct cache *c, uint64_t set)
 
 static void touch(struct cache *c, uint64_t set, unsigned way)
 {
-    unsigned node = 1, low = 0, size = leaves_of(c);
+    uint64_t order = c->order[set];
 
-    while (size > 1) {
-        size /= 2;
-        unsigned right = way >= low + size;
-        uint64_t bit = (uint64_t)1 << node;
-        c->order[set] = right ? c->order[set] & ~bit : c->order[set] | bit; /* the other half is older now */
+    for (unsigned left = depth_of(c), node = 1; left-- > 0;) {
+        unsigned right = way >> left & 1;
+        order = (order & ~((uint64_t)1 << node)) | (uint64_t)!right << node; /* the other half is older now */
         node = 2 * node + right;
-        low += right ? size : 0;
     }
+    c->order[set] = order;
 }
 
 const struct replacement replacement_plru = { .name = "plru",
                                               .summary = "nearly the oldest line, by a tree of bits",
+                                              .stays = true,
                                               .is_calm = true,
                                               .victim = victim,
                                               .touch = touch,

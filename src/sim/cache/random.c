@@ -20,6 +20,7 @@ static void nothing(struct cache *c, uint64_t set, unsigned way)
 
 const struct replacement replacement_random = { .name = "random",
                                                 .summary = "any line, by a seed",
+                                                .stays = true,
                                                 .is_calm = true,
                                                 .victim = victim,
                                                 .touch = nothing,

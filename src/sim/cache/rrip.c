@@ -43,6 +43,7 @@ static void fill(struct cache *c, uint64_t set, unsigned way)
 
 const struct replacement replacement_rrip = { .name = "rrip",
                                               .summary = "the line that is expected to be used last, by two bits",
+                                              .stays = true,
                                               .victim = victim,
                                               .touch = touch,
                                               .fill = fill };
