@@ -449,9 +449,12 @@ static uint64_t access_line(struct memory *m, unsigned cpu, const struct part *p
 /* Whether the TLB has the page of an address, if there is one; that is used then. */
 static inline bool is_translated(const struct memory *m, struct processor *p, uint64_t addr)
 {
+    uint64_t page = addr >> p->tlb.shift;
+
     if (!m->config.tlb.entries)
         return true;
-    return cache_use(&p->tlb, addr >> p->tlb.shift);
+    p->page[cache_set(&p->tlb, page)] = page; /* or it is about to come */
+    return cache_use(&p->tlb, page);
 }
 
 static uint64_t translate(struct memory *m, unsigned cpu, uint64_t addr)

@@ -59,6 +59,9 @@ struct memory_front {
     uint64_t mask;
     uint32_t ways, shift, line, latency;
     uint32_t fast[PEET_PREFETCH + 1]; /* by kind, a bit for each state: it changes nothing */
+    uint32_t calm[PEET_PREFETCH + 1]; /* the same, if its page is the one that its set of the TLB has used last: */
+    uint64_t *page, page_mask;        /*   by set, number of the page; without TLB, 0 */
+    uint32_t page_shift;
     uint64_t easy[PEET_PREFETCH + 1]; /* so many, by kind; also smooth ones, */
     uint64_t smooth;                  /*   which are so many */
     uint64_t silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
@@ -81,6 +84,19 @@ static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_
 
     f->easy[kind] += is_found;
     return is_found;
+}
+
+/* The same where there may be a TLB. */
+static inline bool memory_is_calm(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
+{
+    uint64_t line = addr >> f->shift, state = f->top[line & f->mask] ^ line << CACHE_STATE_BITS;
+    uint64_t page = addr >> f->page_shift;
+
+    if (state >= CACHE_STATES || !(f->calm[kind] >> state & 1) || f->page[page & f->page_mask] != page
+        || (addr & (f->line - 1)) + size > f->line)
+        return false;
+    f->easy[kind]++;
+    return true;
 }
 
 int memory_new(const struct machine_config *config, struct memory **ret, struct peet_err *err);

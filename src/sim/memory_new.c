@@ -41,15 +41,18 @@ static void find_front(struct memory *m, unsigned cpu)
     const struct protocol *p = m->protocol;
     const struct cache *c = &m->cpu[cpu].level[0];
     struct memory_front *f = &m->cpu[cpu].front;
-    *f = (struct memory_front){ .top = &nothing, .line = 1 };
+    *f = (struct memory_front){ .top = &nothing, .page = &nothing, .line = 1 };
     if (m->levels == 0)
         return;
-    bool usable = !m->config.tlb.entries && (c->replacement->is_calm || c->ways == 1) && (c->mask || c->sets == 1);
+    bool calm = (c->replacement->is_calm || c->ways == 1) && (c->mask || c->sets == 1);
+    bool usable = calm && !m->config.tlb.entries;
 
     *f = (struct memory_front){ .mask = c->mask,
                                 .ways = c->ways,
                                 .shift = c->shift,
                                 .line = m->config.level[0].line,
+                                .page = &nothing,
+                                .page_shift = 63, /* programs are in the lower half */
                                 .latency = m->config.level[0].latency };
     for (unsigned s = 1; s < p->states; s++)
         m->silent[s] = p->own[s][OWN_WRITE].op == BUS_NONE && !m->goes_through ? p->own[s][OWN_WRITE].alone : 0;
@@ -65,8 +68,10 @@ static void find_front(struct memory *m, unsigned cpu)
         m->reads_stay &= !(p->flags[s] & STATE_READABLE) || p->flags[p->snoop[s][BUS_READ].next] & STATE_READABLE;
     found[PEET_PREFETCH] = found[PEET_LOAD];
     found[PEET_UPDATE] = found[PEET_STORE];
-    for (unsigned k = PEET_LOAD; usable && k <= PEET_PREFETCH; k++)
-        f->fast[k] = found[k];
+    for (unsigned k = PEET_LOAD; k <= PEET_PREFETCH; k++) {
+        f->fast[k] = usable ? found[k] : 0;
+        f->calm[k] = calm ? found[k] : 0;
+    }
 }
 
 int memory_new(const struct machine_config *config, struct memory **ret, struct peet_err *err)

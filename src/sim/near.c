@@ -36,19 +36,35 @@ int near_init(struct memory *m, struct processor *p)
 {
     const struct cache *first = &p->level[0];
 
+    const struct cache *tlb = &p->tlb;
+    bool knows_pages = tlb->entry && tlb->replacement->is_calm && (tlb->mask || tlb->sets == 1);
+
     p->front.marks = calloc(2 * MEMORY_MARKS, sizeof *p->front.marks);
     p->filled = calloc(first->sets + 1, sizeof *p->filled);
     if (first->sets)
         p->front.top = p->top = calloc(first->sets, sizeof *p->top);
+    if (tlb->entry) {
+        p->front.page = p->page = calloc(tlb->sets, sizeof *p->page);
+        p->front.page_mask = tlb->mask;
+        p->front.page_shift = tlb->shift;
+        for (uint64_t i = 0; p->page && i < tlb->sets; i++)
+            p->page[i] = UINT64_MAX;
+        if (!knows_pages)
+            memset(p->front.calm, 0, sizeof p->front.calm);
+    }
     if (can_bring(m, p))
         p->behind = calloc(first->sets * first->ways, sizeof *p->behind);
-    return p->front.marks && p->filled && (p->top || !first->sets) && (p->behind || !can_bring(m, p)) ? 0 : -1;
+    return p->front.marks && p->filled && (p->top || !first->sets) && (p->page || !tlb->entry)
+                   && (p->behind || !can_bring(m, p))
+               ? 0
+               : -1;
 }
 
 void near_release(struct processor *p)
 {
     free(p->front.marks);
     free(p->top);
+    free(p->page);
     free(p->filled);
     free(p->behind);
 }

@@ -40,7 +40,8 @@ struct processor {
     uint64_t last_fetch;               /* number of the line */
     struct memory_counts counts;
     uint32_t *behind; /* by entry of the first level: where in the second one its line was when it came; or NULL */
-    uint64_t *top;    /* of the front, if there are caches */
+    uint64_t *top;    /* of the front, if there are caches, */
+    uint64_t *page;   /*   and a TLB */
     uint16_t *filled; /* by set of the first level: the lead that brought a line last */
     struct kept kept[KEPT];
 };

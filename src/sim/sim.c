@@ -282,7 +282,7 @@ static void stall(struct place *p, uint64_t cycles, uint64_t waited_before)
 static bool refer_seen(struct sim *s, struct place *p, const struct peet_record *r, uint64_t addr)
 {
     uint64_t now = p->clock;
-    bool is_easy = memory_is_easy(p->front, addr, r->size, r->kind);
+    bool is_easy = memory_is_calm(p->front, addr, r->size, r->kind);
 
     if (is_easy || memory_refer_smoothly(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind)) {
         place_be_easy(p, r->kind);
@@ -321,6 +321,10 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
     if (memory_is_easy(p->front, addr, r->size, r->kind)) {
         place_be_easy(p, r->kind);
         return true;
+    }
+    if (memory_is_calm(p->front, addr, r->size, r->kind)) {
+        place_be_easy(p, r->kind);
+        return false; /* what is repeated goes on without the TLB */
     }
     uint64_t waited = p->counts->waited, smooth = p->front->smooth;
     uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory of random machines against slow_memory.h, on random references: processors' private strides, lines that all want, words
  * of one line that each has for itself, blocks that wander from one to the other, references that straddle lines. They are
- * taken as the simulator takes them: what is easy at the front of the first cache, and else by memory_access.
+ * taken as the simulator takes them, with and without an observer: what is easy at the front of the first cache, and else by memory_access.
  *
  * After each reference the time that it took and the states of its line are the same, now and then all counts and the states of all
  * lines, and in the end what the fabric did. PEET_REFERENCES says how many references there are in all (10^7; `make soak` has 10^9): the
@@ -119,7 +119,7 @@ struct reference {
     unsigned cpu;
     uint64_t addr, size;
     enum peet_kind kind;
-    bool is_fetch;
+    bool is_fetch, is_seen;
 };
 
 /* Who is behind the others goes on, most of the time. */
@@ -177,7 +177,8 @@ static struct reference next_reference(struct stream *s)
                                .addr = s->first + offset,
                                .size = size,
                                .kind = kinds[draw() % (sizeof kinds / sizeof kinds[0])],
-                               .is_fetch = one_in(32) };
+                               .is_fetch = one_in(32),
+                               .is_seen = one_in(2) };
 }
 
 /* ---- both ---- */
@@ -188,7 +189,9 @@ static uint64_t real_reference(struct memory *m, const struct reference *r, uint
 
     if (r->is_fetch)
         return memory_fetch(m, r->cpu, r->addr, r->size, now);
-    if (memory_is_easy(f, r->addr, r->size, r->kind))
+    if (r->is_seen ? memory_is_calm(f, r->addr, r->size, r->kind)
+                         || memory_refer_smoothly(m, r->cpu, r->addr, r->size, r->kind)
+                   : memory_is_easy(f, r->addr, r->size, r->kind))
         return r->kind == PEET_PREFETCH ? 0 : f->latency;
     return memory_access(m, r->cpu, r->addr, r->size, r->kind, now);
 }
