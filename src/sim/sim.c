@@ -318,19 +318,15 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
     }
     if (s->observer)
         return refer_seen(s, p, r, addr);
-    if (memory_is_easy(p->front, addr, r->size, r->kind)) {
-        place_be_easy(p, r->kind);
-        return true;
-    }
     if (memory_is_calm(p->front, addr, r->size, r->kind)) {
         place_be_easy(p, r->kind);
-        return false; /* what is repeated goes on without the TLB */
+        return true;
     }
     uint64_t waited = p->counts->waited, smooth = p->front->smooth;
     uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);
     if (cycles)
         stall(p, cycles, waited);
-    return p->front->smooth != smooth && p->front->fast[PEET_LOAD]
+    return p->front->smooth != smooth && p->front->calm[PEET_LOAD]
            && (addr & (p->front->line - 1)) + r->size <= p->front->line;
 }
 
