@@ -154,7 +154,8 @@ static void define(struct made *m, struct peet_writer *w)
 
 static struct machine_config random_machine(uint64_t *random)
 {
-    static const struct replacement *const REPLACEMENT[] = { &replacement_lru, &replacement_plru, &replacement_fifo };
+    static const struct replacement *const REPLACEMENT[] = { &replacement_lru, &replacement_plru, &replacement_fifo,
+                                                             &replacement_rrip };
     struct machine_config c;
 
     config_defaults(&c);
@@ -168,7 +169,7 @@ static struct machine_config random_machine(uint64_t *random)
     c.level[0].ways = 1u << draw(random, 4);
     c.level[0].allocates = draw(random, 6) != 0;
     c.level[0].latency = (uint32_t)draw(random, 2);
-    c.level[0].replacement = REPLACEMENT[draw(random, 3)];
+    c.level[0].replacement = REPLACEMENT[draw(random, 4)];
     if (draw(random, 2)) {
         c.level[1] = c.level[0];
         c.level[1].bytes = c.level[0].bytes << draw(random, 3);
@@ -186,6 +187,12 @@ static struct machine_config random_machine(uint64_t *random)
         c.instructions.bytes = 512;
         c.instructions.ways = 2;
     }
+    if (draw(random, 3) == 0)
+        c.tlb = (struct tlb_config){ .entries = 2u << draw(random, 4),
+                                     .ways = 2,
+                                     .page = 256,
+                                     .cost = 20,
+                                     .replacement = REPLACEMENT[draw(random, 4)] };
     for (unsigned i = draw(random, 3) ? PEET_CLASS_COUNT : 0; i < PEET_CLASS_COUNT; i++)
         c.cost[i] = 0;
     for (uint64_t n = draw(random, 6); protocols[n] && n > 0; n = 0)
