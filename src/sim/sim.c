@@ -278,26 +278,34 @@ static void stall(struct place *p, uint64_t cycles, uint64_t waited_before)
     p->seen.time[TIME_stall] += cycles - waited;
 }
 
-/* The same under somebody's eyes. */
-static bool refer_seen(struct sim *s, struct place *p, const struct peet_record *r, uint64_t addr)
+/* A reference that is not easy, under somebody's eyes. */
+static __attribute__((noinline)) void see_access(struct sim *s, struct place *p, const struct peet_record *r,
+                                                 uint64_t addr)
 {
     uint64_t now = p->clock;
-    bool is_easy = memory_is_calm(p->front, addr, r->size, r->kind);
-
-    if (is_easy || memory_refer_smoothly(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind)) {
-        place_be_easy(p, r->kind);
-        if (s->observer->hit && r->id != SIM_NO_INSN)
-            s->observer->hit(s->observer->context, p->context->sched.number, p->cpu, r);
-        else
-            sim_observe(s, p, r, NULL, 0, now);
-        return is_easy;
-    }
     const struct memory_counts before = *p->counts;
     uint64_t behind = p->front->behind[r->kind];
     uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);
     stall(p, cycles, before.waited);
     sim_observe(s, p, r, &before, p->front->behind[r->kind] - behind, now);
-    return false;
+}
+
+/* Any reference. */
+static inline void refer_seen(struct sim *s, struct place *p, const struct peet_record *r, uint64_t addr)
+{
+    const struct sim_observer *o = s->observer;
+    uint64_t now = p->clock;
+
+    if (!memory_is_calm(p->front, addr, r->size, r->kind)
+        && !memory_refer_smoothly(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind)) {
+        see_access(s, p, r, addr);
+        return;
+    }
+    place_be_easy(p, r->kind);
+    if (o->hit && r->id != SIM_NO_INSN)
+        o->hit(o->context, p->context->sched.number, p->cpu, r);
+    else
+        sim_observe(s, p, r, NULL, 0, now);
 }
 
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
@@ -316,8 +324,10 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
                                (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain]);
         return false;
     }
-    if (s->observer)
-        return refer_seen(s, p, r, addr);
+    if (s->observer) {
+        refer_seen(s, p, r, addr);
+        return false; /* nobody asks */
+    }
     if (memory_is_calm(p->front, addr, r->size, r->kind)) {
         place_be_easy(p, r->kind);
         return true;
@@ -369,7 +379,13 @@ static const struct peet_record *refer(struct sim *s, struct place *p, const str
     const struct peet_record *first = r;
     uint64_t others = 0;
 
-    if (s->remap || s->observer || s->config.by_reference) {
+    if (s->observer && !s->remap && !s->config.by_reference) {
+        for (; r < end && peet_is_reference(r); r++)
+            refer_seen(s, p, r, r->addr);
+        s->references += (uint64_t)(r - first);
+        return r;
+    }
+    if (s->remap || s->config.by_reference) {
         for (; r < end && peet_is_reference(r); r++) {
             sim_refer(s, p, r);
             if (s->config.by_reference)

@@ -74,6 +74,22 @@ static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)
     return *number;
 }
 
+static void settle(struct running *x, struct site *s)
+{
+    if (s->references) {
+        x->p.cell[s->cell - 1].references += s->references;
+        x->p.cell[s->cell - 1].writes += s->writes;
+    }
+    s->references = s->writes = 0;
+}
+
+void profile_settle_sites(struct running *x)
+{
+    for (unsigned i = 0; i < 2; i++)
+        for (size_t k = 0; k < 2 * (size_t)x->sites[i]; k++)
+            settle(x, &x->site[i][k]);
+}
+
 /* Before anything of a thread is looked up. */
 static void hear_pointer(struct running *x, uint32_t context)
 {
@@ -125,15 +141,16 @@ struct site *profile_find_site(struct running *x, uint32_t context, uint64_t add
     struct near_block *near = &x->blocks_near[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - BLOCK_BITS)], other,
                       *found = near;
     if (!is_near(near, c->process, addr, changes)) {
-        s->insn = s->insn ? s->insn : place_addr(&x->p, place);
-        look_up(x, c, addr, s->insn, &other);
+        look_up(x, c, addr, place_addr(&x->p, place), &other);
         found = &other;
         enum object_kind kind = objects_facts(x->p.objects, other.object)->kind;
         if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* of others it hangs on who asks */
             *near = other;
     }
-    if (s->cell == 0 || x->p.cell[s->cell - 1].object != found->object)
+    if (s->cell == 0 || x->p.cell[s->cell - 1].object != found->object) {
+        settle(x, s);
         s->cell = 1 + cell_number(x, place, found->object);
+    }
     s->start = found->start;
     s->end = found->end;
     s->since = found->since;

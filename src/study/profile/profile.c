@@ -314,18 +314,18 @@ static void see_hit(void *context, uint32_t thread, unsigned cpu, const struct p
 {
     struct running *x = context;
     struct profile *p = &x->p;
-    uint32_t cell = profile_site_of(x, thread, r->addr, r->id)->cell - 1; /* which may move them */
-    struct profile_cell *c = &p->cell[cell];
+    struct site *s = profile_site_of(x, thread, r->addr, r->id);
     uint64_t cycles = r->kind == PEET_PREFETCH ? 0 : p->machine.level[0].latency;
 
     recent_use(&x->recent[cpu], r->addr >> x->shift);
     if (x->losses_now)
-        blame(x, r->id, c->object);
-    c->references++;
-    c->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
+        blame(x, r->id, p->cell[s->cell - 1].object);
+    s->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
+    if (++s->references == UINT32_MAX)
+        profile_settle_sites(x);
     p->references++;
     if (cycles) {
-        c->compute += cycles;
+        p->cell[s->cell - 1].compute += cycles;
         p->compute += cycles;
         p->leaf[leaf_of(x, thread)].compute += cycles;
     }
@@ -395,6 +395,7 @@ static int run_machine(struct running *x, struct sim *sim, bool is_watched, stru
 
     if (r < 0)
         return r;
+    profile_settle_sites(x);
     sim_result(sim, &p->result);
     profile_number_calls(p);
     if (is_watched) {

@@ -17,12 +17,12 @@ enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS
 /* Where a place referred last: as long as it stays there, nothing has to be looked up. */
 struct site {
     uint64_t start, end, since; /* since: that holds since so many changes of what is where */
-    uint64_t insn;              /* address of the place; 0: nobody has asked */
     uint32_t process;
     uint64_t origin,
         stride;     /* where its object begins, and after how many bytes members come again (0: there are none) */
     uint32_t cell;  /* 1 + number; 0: it has not referred yet */
     bool is_second; /* of the first of two: the other one was used last */
+    uint32_t references, writes; /* that the cell does not know of yet */
 };
 
 /* A block of the heap, or a variable, that was looked up, whoever referred to it. */
@@ -74,6 +74,8 @@ static inline void *room(void *p)
 
 /* When all is known: calls get numbers behind instructions. */
 void profile_number_calls(struct profile *p);
+/* Cells know of all references. */
+void profile_settle_sites(struct running *x);
 /* The place of a call of library code. */
 uint32_t profile_call_place(struct running *x, uint64_t addr);
 /* Where an address belongs to that a context refers to from a place: most often where it did before. */
