@@ -72,6 +72,7 @@ void profile_free(struct profile *p)
     free(x->site[0]);
     free(x->site[1]);
     free(x->leaf);
+    free(x->spot);
     free(x->has_told);
     free(x->lost);
     map_release(&x->cells);
@@ -342,6 +343,27 @@ struct profile_block *profile_block_at(struct profile *p, uint32_t block)
     return &p->block[block];
 }
 
+/* The leaf in which a thread is with that block. */
+static uint32_t arrive(struct running *x, uint32_t thread, const struct peet_record *block)
+{
+    struct paths *paths = &x->p.paths;
+    const struct path_thread *t = paths_thread(paths, thread);
+
+    if (block->id >= x->spots) {
+        uint32_t more = block->id + block->id / 2 + 256;
+        x->spot = room(realloc(x->spot, more * sizeof *x->spot));
+        memset(x->spot + x->spots, 0, (more - x->spots) * sizeof *x->spot);
+        x->spots = more;
+    }
+    struct spot *s = &x->spot[block->id];
+    if (s->leaf && t->turn == TURN_ON && !t->is_unknown && t->top->node == s->node)
+        return s->leaf;
+    uint32_t node = paths_block(paths, thread, block), leaf = profile_near_leaf(x, node, block->id);
+    if (t->turn == TURN_ON)
+        *s = (struct spot){ node, leaf };
+    return leaf;
+}
+
 static void see_block(void *context, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch)
 {
     struct running *x = context;
@@ -357,7 +379,7 @@ static void see_block(void *context, uint32_t thread, const struct peet_record *
         x->leaf = mem_room(x->leaf, x->threads, sizeof *x->leaf);
         x->leaf[x->threads++] = 0;
     }
-    x->leaf[thread] = profile_near_leaf(x, paths_block(&p->paths, thread, block), block->id);
+    x->leaf[thread] = arrive(x, thread, block);
     p->leaf[x->leaf[thread] - 1].compute += cycles + fetch;
 }
 

@@ -36,6 +36,11 @@ struct loss {
     uint32_t place, object;
 };
 
+/* A block where it was executed last, if it is left for no other function. */
+struct spot {
+    uint32_t node, leaf; /* leaf: 1 + number; 0: nobody knows */
+};
+
 struct running {
     struct profile p; /* first, so that one is the other */
     struct source *source;
@@ -51,7 +56,9 @@ struct running {
     const struct change_log *changes; /* of objects */
     bool *has_told;                   /* by thread: where its own data is, as far as that is known */
     uint32_t tellers;
-    uint32_t *leaf;             /* by thread: 1 + number of the one in which it is */
+    uint32_t *leaf;    /* by thread: 1 + number of the one in which it is */
+    struct spot *spot; /* by block */
+    uint32_t spots;
     uint32_t near[LEAVES_NEAR]; /* 1 + numbers of those that were used last */
     uint32_t pairs_near[PAIRS_NEAR];
     struct near_block blocks_near[1 << BLOCK_BITS];
