@@ -42,13 +42,17 @@ static struct touched_page *find_page(struct touched *t, uint32_t process, uint6
     return *page;
 }
 
-int touched_add(struct touched *t, uint32_t process, uint64_t first, uint64_t last)
+int touched_add_other(struct touched *t, uint32_t process, uint64_t first, uint64_t last)
 {
     for (uint64_t line = first; line <= last; line++) {
         struct touched_page *p = find_page(t, process, line / PAGE_LINES);
         if (!p)
             return -1;
         p->bits[line % PAGE_LINES / 64] |= (uint64_t)1 << line % 64;
+    }
+    if (first == last) {
+        t->near[first % TOUCHED_NEAR].line = first + 1;
+        t->near[first % TOUCHED_NEAR].process = process;
     }
     return 0;
 }

@@ -343,24 +343,29 @@ struct profile_block *profile_block_at(struct profile *p, uint32_t block)
     return &p->block[block];
 }
 
+static struct spot *spot_of(struct running *x, uint32_t block)
+{
+    if (block >= x->spots) {
+        uint32_t more = block + block / 2 + 256;
+        x->spot = room(realloc(x->spot, more * sizeof *x->spot));
+        memset(x->spot + x->spots, 0, (more - x->spots) * sizeof *x->spot);
+        x->spots = more;
+    }
+    return &x->spot[block];
+}
+
 /* The leaf in which a thread is with that block. */
 static uint32_t arrive(struct running *x, uint32_t thread, const struct peet_record *block)
 {
     struct paths *paths = &x->p.paths;
     const struct path_thread *t = paths_thread(paths, thread);
+    struct spot *s = spot_of(x, block->id);
 
-    if (block->id >= x->spots) {
-        uint32_t more = block->id + block->id / 2 + 256;
-        x->spot = room(realloc(x->spot, more * sizeof *x->spot));
-        memset(x->spot + x->spots, 0, (more - x->spots) * sizeof *x->spot);
-        x->spots = more;
-    }
-    struct spot *s = &x->spot[block->id];
     if (s->leaf && t->turn == TURN_ON && !t->is_unknown && t->top->node == s->node)
         return s->leaf;
     uint32_t node = paths_block(paths, thread, block), leaf = profile_near_leaf(x, node, block->id);
     if (t->turn == TURN_ON)
-        *s = (struct spot){ node, leaf };
+        *s = (struct spot){ node, leaf, true };
     return leaf;
 }
 
@@ -457,11 +462,17 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
 static void see_passed(void *user, uint32_t thread, const struct peet_record *block)
 {
     struct running *x = user;
+    const struct path_thread *t = paths_thread(&x->p.paths, thread);
 
-    if (block)
-        paths_block(&x->p.paths, thread, block);
-    else
+    if (!block) {
         paths_lose(&x->p.paths, thread, x->source);
+        return;
+    }
+    struct spot *s = spot_of(x, block->id);
+    if (s->goes_on && t->turn == TURN_ON && !t->is_unknown)
+        return;
+    paths_block(&x->p.paths, thread, block);
+    s->goes_on = t->turn == TURN_ON;
 }
 
 int profile_set_sample(struct profile *p, const struct sample_config *config, struct peet_err *err)

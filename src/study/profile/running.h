@@ -39,6 +39,7 @@ struct loss {
 /* A block where it was executed last, if it is left for no other function. */
 struct spot {
     uint32_t node, leaf; /* leaf: 1 + number; 0: nobody knows */
+    bool goes_on;        /* it is left so, as far as anybody knows */
 };
 
 struct running {
