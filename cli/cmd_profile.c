@@ -21,6 +21,8 @@ static const char *machine = "modern", *format, *output, *cpus, *callgrind, *sta
 static struct opt_list settings;
 enum {
     DEFAULT_LENGTH = 500000, /* references of a sample */
+    FIRST_LENGTH = 1000,     /* the same of a program that runs, with --sample auto: at first, */
+    LAST_LENGTH = 8000000,   /*   and when they have become longer */
     WHOLE_AHEAD = 1 << 19,   /* bytes of words after which the machine runs instead of the program; */
     SAMPLED_AHEAD = 1 << 17, /*   what a program says behind a window is said in vain */
 };
@@ -329,12 +331,29 @@ static const char *fixed_path(const char *path)
     return folder ? mem_format("%s/%s", folder, path) : path;
 }
 
+/* Nobody knows how long a program will run, nor how often it will miss: windows grow, so that there are some in any case, and they know enough of large caches; the part
+ * stays the same. */
+static int read_automatic(const struct machine_config *config, struct sample_config *ret)
+{
+    bool is_given = sample_length != DEFAULT_LENGTH;
+    uint64_t length = sample_length;
+
+    sample = is_steady ? "1/64" : "1/10";
+    sample_length = is_given ? length : FIRST_LENGTH;
+    int code = read_sampling(config, ret);
+    sample_length = length;
+    ret->most = is_given ? 0 : LAST_LENGTH;
+    return code;
+}
+
 /* What is asked for: mistakes are told before work begins. */
 static int read_wishes(struct machine_config *machine_, struct sample_config *sampling)
 {
     int code = subject_machine(machine_, machine, &settings, cpus);
 
-    return code == EXIT_OK && (sample || sets) && !is_automatic ? read_sampling(machine_, sampling) : code;
+    if (code != EXIT_OK || !(sample || sets))
+        return code;
+    return is_automatic ? read_automatic(machine_, sampling) : read_sampling(machine_, sampling);
 }
 
 /* The program in whose process this is, to its end. */
@@ -503,8 +522,8 @@ static int run(int operands, char **operand)
     if (is_diff) {
         code = compare(operand + 1);
     } else if (subject_is_program(operands, operand[0])) {
-        operand[operands] = NULL;                    /* argv has room: it held the verb, at least */
-        bool is_once = !is_automatic && !trace_path; /* else there has to be a recording */
+        operand[operands] = NULL;   /* argv has room: it held the verb, at least */
+        bool is_once = !trace_path; /* else there has to be a recording */
         code = inside_here()                        ? profile_here(inside_here(), operand)
                : is_once && inside_is_here_to_run() ? profile_inside(operand)
                                                     : profile_program(operand);

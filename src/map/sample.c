@@ -22,6 +22,8 @@
 #include "base/mem.h"
 #include "map/sampler.h"
 
+enum { WINDOWS = 250 }; /* that grow: one is as long as what came before all of its period, by that */
+
 static int touch(struct sampler *s, uint32_t process, uint64_t addr, uint64_t size, struct peet_err *err)
 {
     uint64_t last = addr + (size ? size - 1 : 0);
@@ -44,15 +46,23 @@ bool sample_was_touched(const struct source *source, uint32_t context, uint64_t 
 static void find_window(const struct sampler *s, struct lane *l)
 {
     const struct sample_config *c = &s->config;
-    uint64_t offset =
-        (c->every - c->length) / 2; /* at the beginning, what a program does first would count for the whole period */
 
-    if (c->is_random && c->every > c->length) {
-        l->random += 0x9e3779b97f4a7c15;
-        offset = chosen_hash(l->random) % c->every;
+    l->length = c->length;
+    if (c->most > c->length) {
+        uint64_t wanted = l->begin / WINDOWS;
+        l->length = wanted < c->length ? c->length : wanted < c->most ? wanted : c->most;
     }
-    l->from = l->period * c->every + offset;
-    l->end = l->from + c->length;
+    l->every = c->length ? c->every / c->length * l->length : 0;
+    if (l->length == c->length)
+        l->every = c->every; /* which need not be a multiple */
+    uint64_t offset =
+        (l->every - l->length) / 2; /* at the beginning, what a program does first would count for the whole period */
+    if (c->is_random && l->every > l->length) {
+        l->random += 0x9e3779b97f4a7c15;
+        offset = chosen_hash(l->random) % l->every;
+    }
+    l->from = l->begin + offset;
+    l->end = l->from + l->length;
 }
 
 /* What is known of a context; made when it is asked for the first time. */
@@ -80,6 +90,7 @@ static void find_next_window(const struct sampler *s, struct lane *l)
 {
     while (l->now >= l->end) {
         l->period++;
+        l->begin += l->every;
         find_window(s, l);
     }
 }
@@ -249,9 +260,9 @@ static bool is_left_out(const struct sampler *s, const struct peet_event *e)
 /* A source looks only here and there whether it has left out enough: not in a loop that it tells in a few words, however long it is. If one
  * was so long that it came late, the next one may be, or a little longer: it is better seen from its beginning, which costs little, and passed over to
  * where the window begins. */
-static void see_late(const struct sampler *s, struct lane *l, uint64_t late)
+static void see_late(struct lane *l, uint64_t late)
 {
-    uint64_t every = s->config.every, length = s->config.length, whole = l->late + late, rest = late % every;
+    uint64_t every = l->every, length = l->length, whole = l->late + late, rest = late % every;
 
     l->counts.missed += late / every * length + (rest < length ? rest : length);
     l->counts.late = l->counts.late < late ? late : l->counts.late;
@@ -266,7 +277,7 @@ static bool take_gap(struct sampler *s, uint32_t context, struct lane *l, const 
     if (s->passed)
         s->passed(s->user, context, NULL);
     if (l->now < l->from && l->now + e->arg[1] > l->from)
-        see_late(s, l, l->now + e->arg[1] - l->from);
+        see_late(l, l->now + e->arg[1] - l->from);
     l->now += e->arg[1];
     l->left_out += e->arg[1];
     s->has_left_out = true;
@@ -383,6 +394,13 @@ static size_t find_end(struct sampler *s, struct lane *l)
         }
     }
     return i - l->at;
+}
+
+uint64_t sample_window_length(const struct source *source, uint32_t context)
+{
+    const struct lane *l = ((const struct sampler *)(const void *)source)->lane[context];
+
+    return l ? l->length : 0;
 }
 
 bool sample_has_left_out(const struct source *source)
@@ -564,6 +582,11 @@ static int check_config(const struct sample_config *c, struct peet_err *err)
                        "windows of %" PRIu64 " references do not fit in periods of %" PRIu64
                        "; at least 1, and at most the period was expected",
                        c->length, c->every);
+    if (c->most && (c->every == 0 || c->every % c->length || c->most < c->length))
+        return err_set(err, PEET_ERR_USAGE,
+                       "windows of %" PRIu64 " references in %" PRIu64 " that grow to %" PRIu64
+                       "; a part of all references was expected, and longer ones",
+                       c->length, c->every, c->most);
     if (c->line_bytes == 0 || (c->line_bytes & (c->line_bytes - 1)))
         return err_set(err, PEET_ERR_USAGE, "lines of %" PRIu32 " bytes; a power of two was expected", c->line_bytes);
     if (c->sets & (c->sets - 1))

@@ -16,6 +16,7 @@ struct sample_config {
     uint32_t line_bytes;    /* a power of two */
     uint64_t sets;          /* a power of two; 0: all sets are seen */
     uint32_t one_in;        /* so many sets, one is chosen */
+    uint64_t most; /* windows, and gaps, grow with a thread, up to windows of so many references; 0: they do not */
 };
 
 struct sample_counts {
@@ -38,6 +39,9 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
 /* What follows is for a source that source_take_sample made. */
 
 enum { SAMPLE_ALL = UINT32_MAX }; /* for a context */
+
+/* References of the window in which a context is, or that comes next; 0: there are none. */
+uint64_t sample_window_length(const struct source *s, uint32_t context);
 
 struct sample_counts sample_counts(const struct source *s, uint32_t context);
 

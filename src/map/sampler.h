@@ -25,9 +25,10 @@ struct lane {                         /* a thread */
     struct peet_event *event; /* of the copy */
     size_t event_room, events;
     bool is_on, has_gap;
-    bool has_ended;             /* and this has not been told */
-    uint64_t now;               /* references so far */
-    uint64_t period, from, end; /* of the window that is open, or comes next */
+    bool has_ended;                        /* and this has not been told */
+    uint64_t now;                          /* references so far */
+    uint64_t period, begin, every, length; /* of the window that is open, or comes next: its period, */
+    uint64_t from, end;                    /*   and where it is */
     uint64_t gap_instructions, gap_references;
     struct peet_record gap;
     struct peet_event gap_event;

@@ -280,6 +280,33 @@ static void random_windows_begin_in_each_period_and_follow_the_seed(void)
 }
 
 /* How often each tenth of a period is seen. */
+/* From where they begin on, they are a 250th of that, and a tenth is in windows. */
+static void windows_grow_with_the_thread(void)
+{
+    struct sample_config config = { 10, 100, .line_bytes = LINE, .most = 40 };
+    struct peet_trace *t = make_loads(20000);
+    struct source *s = t ? sample(t, &config) : NULL;
+    static uint64_t from[2000], length[2000];
+
+    if (!s)
+        return;
+    CHECK_EQ(sample_window_length(s, 0), 0);
+    read_row(s, 0, &is);
+    unsigned n = windows_of(&is, from, length, 2000);
+    uint64_t begin = 0, seen = 0;
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t wanted = begin / 250 < 10 ? 10 : begin / 250 < 40 ? begin / 250 : 40;
+        CHECK_EQ(length[i], wanted);
+        CHECK_EQ(from[i], begin + (10 * wanted - wanted) / 2);
+        begin += 10 * wanted;
+        seen += wanted;
+    }
+    CHECK(n > 60 && length[n - 1] == 40 && seen > 1950 && seen < 2050);
+    CHECK_EQ(sample_window_length(s, 0), 40);
+    source_free(s);
+    peet_trace_free(t);
+}
+
 static void random_windows_see_all_of_a_period_alike(void)
 {
     struct peet_trace *t = make_loads(4000000);
@@ -621,6 +648,8 @@ static void samples_that_make_no_sense_are_refused(void)
     static const struct sample_config BAD[] = {
         { 0, 10, .line_bytes = 16 },
         { 11, 10, .line_bytes = 16 },
+        { 10, 100, .line_bytes = 16, .most = 9 },
+        { 10, 105, .line_bytes = 16, .most = 20 },
         { 1, 10, .line_bytes = 24 },
         { .line_bytes = 0 },
         { .line_bytes = 16, .sets = 3, .one_in = 2 },
@@ -646,6 +675,7 @@ int main(void)
         return 1;
     RUN(windows_show_what_is_in_them_and_gaps_stand_for_the_rest);
     RUN(random_windows_begin_in_each_period_and_follow_the_seed);
+    RUN(windows_grow_with_the_thread);
     RUN(random_windows_see_all_of_a_period_alike);
     RUN(blocks_between_windows_are_told);
     RUN(what_a_source_leaves_out_counts_as_if_it_had_been_seen);

@@ -77,7 +77,7 @@ static void add_intervals(const struct estimate *e, const struct ages *a, const 
 
     for (uint32_t j = 0; j <= at && j < s->known; j++, to += e->bins + 1) {
         uint64_t whole = now - way[j].last;
-        double weight = weight_of(e->config.length, whole) * e->times;
+        double weight = weight_of(e->length, whole) * e->times * e->part;
         to[j ? bin_of(e, before) : 0] += weight;
         to[bin_of(e, whole) + 1] -= weight;
         before = whole;
@@ -186,11 +186,13 @@ struct single {
     uint64_t mask, length;
     size_t bins;
     uint32_t sample, one_in;
+    double times; /* what an interval stands for */
 };
 
 static inline struct single single_of(const struct estimate *e)
 {
-    return (struct single){ e->set, e->way, e->config.sets - 1, e->config.length, e->bins, e->sample, e->one_in };
+    return (struct single){ e->set,  e->way,    e->config.sets - 1, e->length,
+                            e->bins, e->sample, e->one_in,          e->part * e->one_in };
 }
 
 /* The weight of an interval is added to where it begins, and taken off behind its end. */
@@ -206,7 +208,7 @@ static inline void replace(const struct single *x, const struct set *s, struct w
 {
     uint64_t whole = by->last - last;
 
-    add_interval(x, t->ages.dead, whole, weight_of(x->length, whole) * x->one_in);
+    add_interval(x, t->ages.dead, whole, weight_of(x->length, whole) * x->times);
     if (way->filled) {
         t->generations += x->one_in;
         t->generation += (by->last + 1 - way->filled) * x->one_in;
@@ -319,7 +321,7 @@ static inline void see_use(const struct estimate *e, const struct single *x, con
 
     if (s->sample != x->sample || !s->known || way->line != seen->line || last >= now)
         return;
-    double weight = weight_of(x->length, length) * (length < wait ? (double)wait / (double)length : 1) * x->one_in;
+    double weight = weight_of(x->length, length) * (length < wait ? (double)wait / (double)length : 1) * x->times;
     add_interval(x, e->tally[way->object].ages.live, length, weight);
     way->last = now;
 }
@@ -423,7 +425,14 @@ struct estimate_line estimate_join(struct estimate *e, uint32_t object, struct e
 
 void estimate_begin(struct estimate *e)
 {
-    assert(!e->is_open && e->sample < UINT32_MAX);
+    estimate_begin_of(e, e->config.length);
+}
+
+void estimate_begin_of(struct estimate *e, uint64_t length)
+{
+    assert(!e->is_open && e->sample < UINT32_MAX && length > 0);
+    e->length = length;
+    e->part = (double)length / (double)e->config.length;
     e->is_open = true;
     e->sample++;
     for (uint32_t i = 0; i < e->objects; i++) {

@@ -49,6 +49,8 @@ struct estimate {
     struct way *way;
     uint32_t sample; /* 1 + its number */
     bool is_open;
+    uint64_t length;           /* of the sample, */
+    double part;               /*   by what was said: as much as it counts */
     double times;              /* what an interval stands for */
     bool is_dealt;             /* sets were put into groups, in which misses are counted */
     struct solo_choice choice; /* sets that are told of, */

@@ -84,8 +84,9 @@ int sampled_new(const struct machine_config *machine, struct source *source, con
                 struct sampled **ret, struct peet_err *err)
 {
     const struct level_config *level = last_own(machine);
+    uint64_t length = config->most ? config->most : config->length;
     struct estimate_config cache = { level->bytes / level->line / level_ways(level), level_ways(level),
-                                     config->every ? config->length : UINT32_MAX };
+                                     config->every ? length : UINT32_MAX };
     struct sampled *s = mem_alloc(1, sizeof *s);
     bool has_sets = config->sets && config->one_in > 1;
     int r = 0;
@@ -153,8 +154,22 @@ void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e)
         return;
     }
     close_front(s, &s->front[0]);
+    s->front[0].thread = thread;
     if (e->args) /* else it was passed over, and the source knows */
         sample_left_out(s->source, thread, e->arg[1]);
+}
+
+/* A window of a thread begins on a processor. */
+static void begin_window(const struct sampled *s, const struct front *f)
+{
+    uint64_t length = s->config.most ? sample_window_length(s->source, f->thread) : 0;
+
+    if (length && s->config.sets && s->config.one_in > 1)
+        length = length / s->config.one_in + 1;
+    if (length)
+        estimate_begin_of(f->estimate, length);
+    else
+        estimate_begin(f->estimate);
 }
 
 static struct front *enter(struct sampled *s, const struct sim_reference *r)
@@ -166,7 +181,7 @@ static struct front *enter(struct sampled *s, const struct sim_reference *r)
         return f;
     close_front(s, f);
     *f = (struct front){ f->estimate, true, r->context, gaps, 0, 0 };
-    estimate_begin(f->estimate);
+    begin_window(s, f);
     return f;
 }
 
@@ -227,9 +242,9 @@ static struct front *front_at(struct sampled *s, uint64_t number)
     struct front *f = &s->front[0];
 
     if (!f->is_open) {
-        *f = (struct front){ .estimate = f->estimate, .is_open = true, .now = number };
+        *f = (struct front){ .estimate = f->estimate, .is_open = true, .thread = f->thread, .now = number };
         f->seen = sampled_counts(s).seen;
-        estimate_begin(f->estimate);
+        begin_window(s, f);
     }
     return f;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <inttypes.h>
+#include <math.h>
+#include <string.h>
 
+#include "study/profile/advice.h"
 #include "study/profile/estimate_profile.h"
 #include "study/profile/report_in.h"
 
@@ -111,6 +114,46 @@ static void note_left_out(struct table *t, const struct profile *p)
         table_note(t, "path unknown before the window: %" PRIu64 " times it was not found on the stack", p->paths.lost);
 }
 
+/* Whether more windows could bring the data that matter into another order. */
+static void note_order(struct table *t, const struct report *r, const struct sampled_object *all)
+{
+    const struct totals *totals = &r->t;
+    double sum = 0;
+
+    if (!(all->error >= 0) || r->p->stall == 0 || (r->wants->sort && strcmp(r->wants->sort, "stall") != 0))
+        return;
+    for (size_t i = 0; i + 1 < totals->by_object_count && sum < 0.9 * (double)r->p->stall; i++) {
+        const struct total *x = &totals->by_object[i], *y = x + 1;
+        double of_x = (double)total_stall(x), of_y = (double)total_stall(y), stall = (double)r->p->stall;
+        struct sampled_object a, b;
+        sum += of_x;
+        if (round(100 * of_x / stall) == round(100 * of_y / stall)) /* nobody asks which is first */
+            continue;
+        sampled_object(r->p->sampled, x->object, &a);
+        sampled_object(r->p->sampled, y->object, &b);
+        if (a.misses - b.misses >= hypot(a.error, b.error))
+            continue;
+        table_note(
+            t,
+            "the order is not sure: %s and %s differ by less than their errors; more windows would tell (a longer "
+            "run, or a larger part)",
+            report_object(r, x->object), report_object(r, y->object));
+        return;
+    }
+    table_note(t, "the order is sure: data that wait for 90 %% of the stall differ by more than their errors");
+}
+
+/* Where samples are of little use. */
+static void note_advice(struct table *t, const struct profile *p)
+{
+    const double rate = p->references ? (double)p->misses / (double)p->references : 0;
+    struct advice advice = advice_for(rate, p->references);
+
+    if (sampled_config(p->sampled)->every && advice.length == 0)
+        table_note(t, "%s miss rate, %s references: %s (peet advise)", advice_rate_name(advice.rate),
+                   advice_size_name(advice.size), advice.text);
+}
+
 void report_add_estimates(struct report *r)
 {
     struct sampled *s = r->p->sampled;
@@ -125,7 +168,9 @@ void report_add_estimates(struct report *r)
     sampled_object(s, ESTIMATE_ALL, &o);
     put_estimate(t, "all", &o, has_sets);
     note_samples(t, s, &o);
+    note_order(t, r, &o);
     note_left_out(t, r->p);
+    note_advice(t, r->p);
     for (size_t i = 0; i < r->t.by_object_count && shown < report_rows(r); i++) {
         const struct total *x = &r->t.by_object[i];
         const char *name = report_object(r, x->object);
