@@ -26,6 +26,7 @@ struct level_config {
     bool is_write_through; /* every write goes on to the next level */
     bool allocates;        /* a write that misses brings the line */
     uint8_t inclusion;     /* enum inclusion: what is in the levels before it is here, too */
+    uint32_t miss; /* of instructions: cycles of what is not here, which is near then; 0: it comes from memory */
     const struct replacement *replacement;
 };
 

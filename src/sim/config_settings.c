@@ -93,6 +93,8 @@ static const struct setting SETTINGS[] = {
     LEVEL("cache.l2", level[1], "0", "8", "10", "false"),
     LEVEL("cache.l3", level[2], "0", "16", "30", "true"),
     CACHE("cache.i1", instructions, "0", "8", "0"),
+    NUMBER("cache.i1.miss", instructions.miss, 0, MOST_CYCLES, "0",
+           "cycles of what is not found here, and always in a cache behind it; 0: it comes from memory"),
 
     NUMBER("tlb.entries", tlb.entries, 0, 1 << 20, "0", "pages that it knows; 0: there is none"),
     NUMBER("tlb.ways", tlb.ways, 0, MOST_WAYS, "4", "entries of a set; 0: one set only"),

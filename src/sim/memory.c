@@ -585,6 +585,11 @@ uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
             continue;
         }
         cache_put(c, line, 1);
+        p->counts.fetch_misses++;
+        if (m->config.instructions.miss) {
+            stall += m->config.instructions.miss;
+            continue;
+        }
         struct transaction t = { .op = BUS_READ,
                                  .cpu = cpu,
                                  .line = line,
@@ -593,7 +598,6 @@ uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t si
                                  .bytes = m->config.instructions.line,
                                  .home = home_of(m, cpu, line << c->shift >> m->cpu[0].level[0].shift) };
         stall += fabric_transact(&m->fabric, &t, now + stall).done - (now + stall);
-        p->counts.fetch_misses++;
     }
     p->counts.fetch_stall += stall;
     return stall;

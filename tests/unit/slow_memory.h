@@ -591,12 +591,16 @@ static inline uint64_t slow_fetch(struct slow_memory *m, unsigned cpu, uint64_t 
             continue;
         }
         slow_put(m, &m->instructions[cpu], line);
+        m->counts[cpu].fetch_misses++;
+        if (m->config.instructions.miss) {
+            stall += m->config.instructions.miss;
+            continue;
+        }
         struct transaction t = { .op = BUS_READ, .cpu = cpu, .line = line, .supplier = FABRIC_MEMORY };
         t.latency = m->config.fabric.memory;
         t.bytes = m->config.instructions.line;
         t.home = slow_home(m, cpu, line * bytes / m->line);
         stall += fabric_transact(&m->fabric, &t, when + stall).done - (when + stall);
-        m->counts[cpu].fetch_misses++;
     }
     m->counts[cpu].fetch_stall += stall;
     return stall;

@@ -270,7 +270,7 @@ static void unknown_names_are_told_with_the_nearest(void)
             "x.cfg:1: tlb.zebra: no such setting; here are entries, ways, page, cost, replacement");
     refuses("cache = 3;", "x.cfg:1: cache: expected a group, cache = { … };");
     refuses("cache = { i1 = { shared = true; }; };",
-            "x.cfg:1: cache.i1.shared: no such setting; here are bytes, ways, line, latency, replacement");
+            "x.cfg:1: cache.i1.shared: no such setting; here are bytes, ways, line, latency, replacement, miss");
     refuses("coherence = {\nprotocol = \"mesj\"; };",
             "x.cfg:2: coherence.protocol: there is no 'mesj'; did you mean 'mesi'?");
     refuses("coherence = { protocol = \"zebra\"; };",

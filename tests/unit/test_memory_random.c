@@ -82,8 +82,10 @@ static struct machine_config random_machine(unsigned number)
         c.level[i] = random_level(line, 12 + 24 * i);
         c.level[i].is_shared = i >= private_levels;
     }
-    if (one_in(3))
+    if (one_in(3)) {
         c.instructions = random_level((uint32_t)8 << draw() % 5, 8);
+        c.instructions.miss = one_in(2) ? between(1, 40) : 0;
+    }
     if (one_in(3)) {
         c.tlb =
             (struct tlb_config){ .ways = between(1, 4), .page = (uint32_t)512 << draw() % 4, .cost = between(1, 40) };
