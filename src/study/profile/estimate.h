@@ -114,6 +114,8 @@ struct estimate_result {
 /* Of an object, or of all. */
 void estimate_result(struct estimate *e, uint32_t object, struct estimate_result *ret);
 
+uint64_t estimate_references(struct estimate *e); /* of all objects */
+
 /* mu of `age` as if all references were to one object: what it is worth to tell objects apart. */
 double estimate_pooled_age(struct estimate *e);
 

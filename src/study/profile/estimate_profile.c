@@ -375,14 +375,13 @@ void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *r
     *ret = (struct sampled_object){ 0 };
     for (unsigned i = 0; i < s->cpus; i++) {
         struct front *f = &s->front[i];
-        struct estimate_result r, all;
+        struct estimate_result r;
         struct estimate_sets sets;
         close_front(s, f);
         estimate_result(f->estimate, object, &r);
         if (r.references == 0) /* nobody knows how windows of a processor differ that has none, and nobody has to */
             continue;
-        estimate_result(f->estimate, ESTIMATE_ALL, &all);
-        double n = (double)all.references;
+        double n = (double)estimate_references(f->estimate);
         ret->seen += r.references;
         ret->unknown += r.unknown;
         unknown_misses += r.mu[ESTIMATE_age] * (double)r.unknown;

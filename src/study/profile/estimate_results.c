@@ -52,14 +52,19 @@ static void add_cover(struct cover *c, const struct ages *a, size_t at)
     c->open += a->open[at];
 }
 
+static double at_least_none(double x)
+{
+    return x > 0 ? x : 0;
+}
+
 static double cover_dead(const struct cover *c, double of_open)
 {
-    return fmax(0, c->dead) + of_open * fmax(0, c->open);
+    return at_least_none(c->dead) + of_open * at_least_none(c->open);
 }
 
 static double cover_all(const struct cover *c)
 {
-    return fmax(0, c->dead) + fmax(0, c->live) + fmax(0, c->open);
+    return at_least_none(c->dead) + at_least_none(c->live) + at_least_none(c->open);
 }
 
 /* Of an object's unknown references behind j others in their sets, how many are expected to miss. `last` is what was found for the last
@@ -216,6 +221,11 @@ void estimate_result(struct estimate *e, uint32_t object, struct estimate_result
         ret->share[i] = by(k + ret->mu[i] * u, n);
         ret->spread[i] = spread_of(e, t, ret->mu[i], ret->share[i]);
     }
+}
+
+uint64_t estimate_references(struct estimate *e)
+{
+    return all_of(e)->references;
 }
 
 uint32_t estimate_objects(const struct estimate *e)
