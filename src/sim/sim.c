@@ -302,7 +302,7 @@ static inline void refer_seen(struct sim *s, struct place *p, const struct peet_
         return;
     }
     place_be_easy(p, r->kind);
-    if (o->hit && r->id != SIM_NO_INSN)
+    if (r->id != SIM_NO_INSN)
         o->hit(o->context, p->context->sched.number, p->cpu, r);
     else
         sim_observe(s, p, r, NULL, 0, now);

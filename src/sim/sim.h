@@ -121,7 +121,7 @@ struct sim_observer {
     /* A block begins: cycles of its instructions, and what they waited for themselves. */
     void (*block)(void *context, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch);
     void (*reference)(void *context, const struct sim_reference *r);
-    /* The same, if it is not NULL, of an instruction's reference to one line that the first cache has: there is nothing else to be told. */
+    /* The same of an instruction's reference to one line that the first cache has: there is nothing else to be told. */
     void (*hit)(void *context, uint32_t thread, unsigned cpu, const struct peet_record *r);
     void (*lock)(void *context, unsigned cpu,
                  uint64_t addr); /* a lock or a barrier has referred to a word of its own */

@@ -172,15 +172,15 @@ static void begin_window(const struct sampled *s, const struct front *f)
         estimate_begin(f->estimate);
 }
 
-static struct front *enter(struct sampled *s, const struct sim_reference *r)
+static struct front *enter(struct sampled *s, const struct sampled_reference *r)
 {
     struct front *f = &s->front[r->cpu];
-    uint64_t gaps = *gaps_of(s, r->context);
+    uint64_t gaps = *gaps_of(s, r->thread);
 
-    if (f->is_open && f->thread == r->context && f->gaps == gaps)
+    if (f->is_open && f->thread == r->thread && f->gaps == gaps)
         return f;
     close_front(s, f);
-    *f = (struct front){ f->estimate, true, r->context, gaps, 0, 0 };
+    *f = (struct front){ f->estimate, true, r->thread, gaps, 0, 0 };
     begin_window(s, f);
     return f;
 }
@@ -190,18 +190,18 @@ bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r)
     return sample_was_touched(s->source, r->context, r->addr >> s->line_bits);
 }
 
-static struct estimate_line refer_line(struct sampled *s, struct front *f, const struct sim_reference *r, uint64_t line,
-                                       uint32_t object)
+static struct estimate_line refer_line(struct sampled *s, struct front *f, const struct sampled_reference *r,
+                                       uint64_t line, uint32_t object)
 {
     struct estimate_line x = { line, estimate_refer(f->estimate, line, object, f->now) };
 
     if (x.outcome != OUTCOME_HIT) {
         size_t before = s->seen.count;
-        void *there = map_put(&s->seen, line, s->source->context[r->context].process);
+        void *there = map_put(&s->seen, line, s->source->context[r->thread].process);
         assert(there); /* as small as the lines that windows refer to */
         s->maybe_cold += s->seen.count != before && sample_has_left_out(s->source);
         if (x.outcome == OUTCOME_UNKNOWN && s->seen.count != before
-            && !sample_was_touched(s->source, r->context, line)) {
+            && !sample_was_touched(s->source, r->thread, line)) {
             estimate_was_cold(f->estimate, line, object, f->now);
             x.outcome = OUTCOME_MISS;
         }
@@ -209,7 +209,7 @@ static struct estimate_line refer_line(struct sampled *s, struct front *f, const
     return x;
 }
 
-enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_reference *r, uint32_t object)
+enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object)
 {
     struct front *f = enter(s, r);
     uint64_t line = r->addr >> s->line_bits, last = (r->addr + (r->size ? r->size - 1 : 0)) >> s->line_bits;

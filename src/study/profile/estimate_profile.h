@@ -25,7 +25,12 @@ void sampled_free(struct sampled *s);
 int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err);
 
 void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e);
-enum estimate_outcome sampled_refer(struct sampled *s, const struct sim_reference *r, uint32_t object);
+struct sampled_reference {
+    uint32_t thread;
+    unsigned cpu;
+    uint64_t addr, size;
+};
+enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object);
 
 /* A reference to an object is unknown that was in a leaf of the profile. */
 void sampled_unknown(struct sampled *s, uint32_t object, uint32_t leaf);

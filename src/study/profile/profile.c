@@ -303,7 +303,8 @@ static void see_reference(void *context, const struct sim_reference *r)
     c->compute += r->issue + r->stall - stall;
     p->compute += r->issue + r->stall - stall;
     leaf->compute += r->issue + r->stall - stall;
-    if (p->sampled && sampled_refer(p->sampled, r, c->object) == OUTCOME_UNKNOWN) {
+    const struct sampled_reference part = { r->context, r->cpu, r->addr, r->size };
+    if (p->sampled && sampled_refer(p->sampled, &part, c->object) == OUTCOME_UNKNOWN) {
         profile_see_unknown(x, c, number); /* whatever the machine, which knows nothing of gaps, takes it for */
         return;
     }
@@ -329,6 +330,12 @@ static void see_hit(void *context, uint32_t thread, unsigned cpu, const struct p
         p->cell[s->cell - 1].compute += cycles;
         p->compute += cycles;
         p->leaf[leaf_of(x, thread)].compute += cycles;
+    }
+    if (p->sampled) {
+        struct profile_cell *c = &p->cell[s->cell - 1];
+        const struct sampled_reference part = { thread, cpu, r->addr, r->size };
+        if (sampled_refer(p->sampled, &part, c->object) == OUTCOME_UNKNOWN)
+            profile_see_unknown(x, c, leaf_of(x, thread));
     }
 }
 
@@ -439,8 +446,9 @@ static int run_machine(struct running *x, struct sim *sim, bool is_watched, stru
 int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err)
 {
     struct running *x = (struct running *)p;
-    const struct sim_observer observer = { x,        see_block,         see_reference, p->sampled ? NULL : see_hit,
-                                           see_lock, profile_see_event, see_loss };
+    const struct sim_observer observer = {
+        x, see_block, see_reference, see_hit, see_lock, profile_see_event, see_loss
+    };
     const struct solo_watch watch = profile_watch(x);
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
