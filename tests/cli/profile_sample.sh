@@ -70,18 +70,6 @@ verdict 'of a steady program fewer references are looked at' "$([ "$(looked_at s
 profile short --sample auto
 verdict 'auto looks at all of a short trace' "$(grep '^estimates,' "$dir/short.csv")"
 
-# The same of a program while it runs, which is not recorded: its windows grow.
-live() { "$peet" profile -m memspy-16k --top 0 --format csv -o "$dir/$1.csv" --sample auto "${@:3}" -- "$build/workloads/peet/mp3d" -p 1 -s "$2" >"$dir/out" 2>&1; }
-live live 6 && live hurried 6 --steady
-verdict 'auto takes samples of a program that runs, and finds the order of the data' "$(
-    [ "$(order whole)" = "$(order live)" ] || { order whole; echo; order live; }
-    awk -v all="$(cell whole summary references)" -v seen="$(looked_at live)" 'BEGIN { if (seen < all / 12 || seen > all / 9) print seen " of " all " references were looked at" }'
-    grep -q 'the order is sure' "$dir/live.csv" || grep '^#' "$dir/live.csv"
-)"
-verdict 'of a steady program that runs fewer references are looked at' "$([ "$(looked_at hurried)" -lt $(($(looked_at live) / 4)) ] || echo "$(looked_at hurried), $(looked_at live)")"
-"$peet" profile -m memspy-16k --sample auto -- "$build/workloads/peet/mp3d" -p 1 -n 500 -l 8 -s 1 >"$dir/out" 2>"$dir/err"
-verdict 'of a short program, auto says that it need not be sampled' "$(grep -q 'few references: .*without sampling' "$dir/out" || cat "$dir/err" "$dir/out")"
-
 head -c $(($(stat -c %s "$dir/long.peet") * 9 / 10)) "$dir/long.peet" >"$dir/cut.peet"
 "$peet" profile -m memspy-16k --sample auto "$dir/cut.peet" >"$dir/out" 2>"$dir/err"
 code=$?

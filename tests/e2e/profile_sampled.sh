@@ -153,4 +153,19 @@ verdict 'what may be cold is not called so' "$(
 "$peet" profile -m memspy-16k --sample 1/10 --length 1g -- "$TMP/grow" >"$TMP/out" 2>&1
 code=$?
 verdict 'a program shorter than its first window is told' "$([ $code != 0 ] || echo 'it did not fail'; grep -q 'no window in .* take a shorter --length' "$TMP/out" || cat "$TMP/out")"
+
+# As many samples as are needed, of a program that is not recorded: its windows grow.
+automatic() { # FILE OPTION…
+    TMPDIR=/nonexistent "$peet" profile -m memspy-16k --top 0 --format csv -o "$TMP/$1.csv" "${@:2}" -- "$workloads/mp3d" -p 1 -s 6 >"$TMP/out" 2>&1 || cat "$TMP/out"
+}
+order() { awk -F, '$1 == "objects" && $3 > 0.1 { print $2 }' "$TMP/$1.csv"; }
+automatic all && automatic auto --sample auto && automatic steady --sample auto --steady
+verdict 'auto takes samples of a program that runs, and finds the order of the data' "$(
+    [ "$(order all)" = "$(order auto)" ] || { order all; echo; order auto; }
+    awk -v all="$(cell all summary references)" -v seen="$(cell auto estimates seen)" 'BEGIN { if (seen < all / 12 || seen > all / 9) print seen " of " all " references were looked at" }'
+    grep -q 'the order is sure' "$TMP/auto.csv" || grep '^#' "$TMP/auto.csv"
+)"
+verdict 'of a steady program fewer references are looked at' "$([ "$(cell steady estimates seen)" -lt $(($(cell auto estimates seen) / 4)) ] || cell steady estimates seen)"
+"$peet" profile -m memspy-16k --sample auto -- "$workloads/mp3d" -p 1 -n 500 -l 8 -s 1 >"$TMP/out" 2>"$TMP/err"
+verdict 'of a short program, auto says that it need not be sampled' "$(grep -q 'few references: .*without sampling' "$TMP/out" || cat "$TMP/err" "$TMP/out")"
 exit $status
