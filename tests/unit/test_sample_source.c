@@ -256,7 +256,7 @@ static void random_windows_begin_in_each_period_and_follow_the_seed(void)
     bool differs[2] = { false, false };
 
     for (unsigned seed = 0; seed < 3; seed++) {
-        struct sample_config config = { 100, 1000, true, seed == 2 ? 1 : 0, LINE, 0, 0 };
+        struct sample_config config = { 100, 1000, true, seed == 2 ? 1 : 0, LINE, 0, 0, 0 };
         struct source *s = sample(t, &config);
         unsigned which = seed > 0;
         uint64_t seen = 0;
@@ -310,7 +310,7 @@ static void windows_grow_with_the_thread(void)
 static void random_windows_see_all_of_a_period_alike(void)
 {
     struct peet_trace *t = make_loads(4000000);
-    struct sample_config config = { 10, 100, true, 5, LINE, 0, 0 };
+    struct sample_config config = { 10, 100, true, 5, LINE, 0, 0, 0 };
     struct source *s = sample(t, &config);
     struct peet_batch b;
     struct peet_err err;
