@@ -178,11 +178,34 @@ SHOWN void *calloc(size_t count, size_t size)
     return p && !is_new ? memset(p, 0, bytes) : p;
 }
 
+/* One that is mapped becomes larger: its pages move, not what is in them, and there is room for more, for it will come. NULL: it cannot be done. */
+static void *grow_large(void *old, size_t size)
+{
+    const struct header *h = header_of(old);
+    size_t before = h->before, more = size + size / 4;
+    void *to = size < SIZE_MAX / 4 ? map_memory(before + more) : MAP_FAILED; /* where nothing else is */
+
+    if (to == MAP_FAILED)
+        return NULL;
+    long r =
+        syscall(SYS_mremap, (char *)old - before, before + h->size, before + more, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+    if (r != (long)(uintptr_t)to) {
+        munmap(to, before + more);
+        return NULL;
+    }
+    void *p = (char *)to + before;
+    header_of(p)->size = more;
+    return p;
+}
+
 SHOWN void *realloc(void *old, size_t size)
 {
     if (old && header_of(old)->size >= size && header_of(old)->size <= 2 * size + 64)
         return old;
-    void *p = malloc(size);
+    void *p = old && header_of(old)->class == CLASSES && size > header_of(old)->size ? grow_large(old, size) : NULL;
+    if (p)
+        return p;
+    p = malloc(size);
     if (p && old) {
         memcpy(p, old, header_of(old)->size < size ? header_of(old)->size : size);
         free(old);
