@@ -166,7 +166,7 @@ void solo_tell_seen(struct solo *s)
 
 void solo_tell_missed(struct solo *s)
 {
-    if (!s->missed)
+    if (!s->missed || s->choice.limit == UINT32_MAX) /* all sets are told */
         return;
     s->watch.missed(s->watch.context, s->missed, s->missed_cells, s->seen_new ? s->missed_new : 0);
     memset(s->missed, 0, s->missed_cells * sizeof *s->missed);
