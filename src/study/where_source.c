@@ -19,14 +19,15 @@ static char *read_file(const char *path, size_t *ret_size)
 {
     FILE *f = fopen(path, "re");
     char *text = NULL;
-    size_t size = 0;
+    size_t size = 0, room = 65536;
 
     while (f && !feof(f) && !ferror(f) && size < MOST_BYTES) {
-        char *more = realloc(text, size + 65537);
+        room = size == room ? 2 * room : room;
+        char *more = realloc(text, room + 1);
         if (!more)
             break;
         text = more;
-        size += fread(text + size, 1, 65536, f);
+        size += fread(text + size, 1, room - size, f);
         text[size] = '\0';
     }
     if (f)
