@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of samples: sample.c sees to windows, sample_copy.c to sets. */
+/* The inside of samples: sample.c sees to windows, sample_trips.c to what is repeated, sample_copy.c to sets. */
 #ifndef MAP_SAMPLER_H
 #define MAP_SAMPLER_H
 
@@ -69,6 +69,12 @@ unsigned sample_ranges(const struct peet_event *e, struct sample_range ret[2]);
 uint64_t sample_lines(const struct sampler *s, const struct sample_range *r);
 /* One for each line. */
 uint64_t sample_range_references(const struct sampler *s, const struct peet_event *e);
+
+/* Bytes that were referred to between windows. */
+int sample_touch(struct sampler *s, uint32_t process, uint64_t addr, uint64_t size, struct peet_err *err);
+
+/* What is left of the repeat that is being expanded: 1, or 0 if that is nothing. */
+int sample_refill_from_repeat(struct sampler *s, uint32_t context, struct lane *l, struct peet_err *err);
 
 /* What of the next records is seen, if sets are chosen, copied. */
 int sample_copy(struct sampler *s, struct lane *l, size_t count, struct peet_batch *ret, struct peet_err *err);
