@@ -34,9 +34,7 @@ static bool can_bring(const struct memory *m, const struct processor *p)
 
 int near_init(struct memory *m, struct processor *p)
 {
-    const struct cache *first = &p->level[0];
-
-    const struct cache *tlb = &p->tlb;
+    const struct cache *first = &p->level[0], *tlb = &p->tlb;
     bool knows_pages = tlb->entry && tlb->replacement->is_calm && (tlb->mask || tlb->sets == 1);
 
     p->front.marks = calloc(2 * MEMORY_MARKS, sizeof *p->front.marks);
