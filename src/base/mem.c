@@ -51,3 +51,14 @@ void *mem_room(void *array, size_t count, size_t size)
         sure(NULL);
     return sure(realloc(array, capacity * size));
 }
+
+void *mem_grow(void *array, uint32_t *count, uint32_t number, size_t size)
+{
+    size_t more = (size_t)number + number / 2 + 256;
+    if (more > UINT32_MAX)
+        sure(NULL);
+    char *all = sure(realloc(array, more * size));
+    memset(all + *count * size, 0, (more - *count) * size);
+    *count = (uint32_t)more;
+    return all;
+}

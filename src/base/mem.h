@@ -6,6 +6,7 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 
 void *mem_alloc(size_t count, size_t size); /* zeroed */
 char *mem_string(const char *s);
@@ -15,5 +16,12 @@ char *mem_vformat(const char *format, va_list ap) __attribute__((format(printf, 
 /* Room for element number `count` of an array that has been grown by this function only: its capacity is always the
  * next power of two, so that adding one by one takes linear time. Returns where the array is now. */
 void *mem_room(void *array, size_t count, size_t size);
+
+/* The same for who comes to any number: if there are not so many, there are more then, half as many again, and zeroed. */
+void *mem_grow(void *array, uint32_t *count, uint32_t number, size_t size);
+static inline void *mem_reach(void *array, uint32_t *count, uint32_t number, size_t size)
+{
+    return number < *count ? array : mem_grow(array, count, number, size);
+}
 
 #endif

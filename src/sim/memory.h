@@ -70,11 +70,16 @@ struct memory_front {
     size_t kept;           /* words that can be taken back */
 };
 
-static inline bool memory_is_found(const struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
+static inline bool memory_is_in(const struct memory_front *f, uint32_t states, uint64_t addr, uint64_t size)
 {
     uint64_t line = addr >> f->shift, state = f->top[line & f->mask] ^ line << CACHE_STATE_BITS; /* if it is the line */
 
-    return state < CACHE_STATES && f->fast[kind] >> state & 1 && (addr & (f->line - 1)) + size <= f->line;
+    return state < CACHE_STATES && states >> state & 1 && (addr & (f->line - 1)) + size <= f->line;
+}
+
+static inline bool memory_is_found(const struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
+{
+    return memory_is_in(f, f->fast[kind], addr, size);
 }
 
 /* If it is, it is counted. */
@@ -89,11 +94,9 @@ static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_
 /* The same where there may be a TLB. */
 static inline bool memory_is_calm(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
 {
-    uint64_t line = addr >> f->shift, state = f->top[line & f->mask] ^ line << CACHE_STATE_BITS;
     uint64_t page = addr >> f->page_shift;
 
-    if (state >= CACHE_STATES || !(f->calm[kind] >> state & 1) || f->page[page & f->page_mask] != page
-        || (addr & (f->line - 1)) + size > f->line)
+    if (!memory_is_in(f, f->calm[kind], addr, size) || f->page[page & f->page_mask] != page)
         return false;
     f->easy[kind]++;
     return true;

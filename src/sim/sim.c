@@ -5,9 +5,9 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "sim/state.h"
 
 enum { PROGRESS_STEPS = 1 << 12 };                     /* of up to a batch each, */
@@ -195,18 +195,6 @@ void sim_free(struct sim *s)
 
 /* ---- one turn ---- */
 
-/* A program that runs has new blocks at any time. */
-static void make_room_for(struct sim *s, uint32_t item)
-{
-    uint32_t room = item + item / 2 + 1024;
-    struct block_facts *more = realloc(s->block, room * sizeof *more);
-
-    assert(more);
-    memset(more + s->blocks, 0, (room - s->blocks) * sizeof *more);
-    s->block = more;
-    s->blocks = room;
-}
-
 /* Where the block's instructions stand, and how many lines that are. */
 static void find_stretches(struct sim *s, const struct peet_block *b, struct block_facts *f)
 {
@@ -238,8 +226,8 @@ static void find_references(const struct peet_block *b, struct block_facts *f)
 
 const struct block_facts *sim_block(struct sim *s, const struct peet_record *block)
 {
-    if (block->id >= s->blocks)
-        make_room_for(s, block->id);
+    s->block =
+        mem_reach(s->block, &s->blocks, block->id, sizeof *s->block); /* a program that runs has new ones at any time */
     struct block_facts *f = &s->block[block->id];
     if (f->is_known)
         return f;

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 
@@ -99,13 +98,7 @@ struct observed *observer_find(const struct observer *o, uint64_t name)
 /* A block is known by where its instructions are. */
 static uint64_t hash_block(struct observer *o, uint32_t item)
 {
-    if (item >= o->codes) {
-        uint32_t room = item + item / 2 + 1024;
-        o->code = realloc(o->code, room * sizeof *o->code);
-        assert(o->code);
-        memset(o->code + o->codes, 0, (room - o->codes) * sizeof *o->code);
-        o->codes = room;
-    }
+    o->code = mem_reach(o->code, &o->codes, item, sizeof *o->code);
     if (!o->code[item]) {
         const struct peet_block *b = peet_trace_block(o->trace, item);
         uint64_t hash = 1;

@@ -173,14 +173,6 @@ void solo_tell_missed(struct solo *s)
     s->missed_new = 0;
 }
 
-static void make_room_for(struct solo *s, uint32_t cell)
-{
-    while (s->missed_cells <= cell) {
-        s->missed = mem_room(s->missed, s->missed_cells, sizeof *s->missed);
-        s->missed[s->missed_cells++] = 0;
-    }
-}
-
 void solo_end_window(struct solo *s, uint64_t reference)
 {
     s->window_end = s->watch.window(s->watch.context, reference, s->window_misses + (s->is_lean ? s->window_lean : 0),
@@ -282,7 +274,7 @@ void solo_locate_site(struct solo *s, struct solo_stretch *x, struct solo_site *
     site->has_cell = true;
     site->located = s->watch.changes->count;
     if (s->seen)
-        make_room_for(s, now.cell);
+        s->missed = mem_reach(s->missed, &s->missed_cells, now.cell, sizeof *s->missed);
     solo_see_version(s);
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Places that refer to data, and what data belong to. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/mem.h"
 #include "study/profile/running.h"
 
@@ -49,16 +46,10 @@ static struct site *site_at(struct running *x, uint32_t place)
 {
     bool is_call = place >= CALLS;
     struct site **site = &x->site[is_call];
-    uint32_t *sites = &x->sites[is_call];
 
     place -= is_call ? CALLS : 0;
-    if (place >= *sites) {
-        uint32_t more = place + place / 2 + 256;
-        *site = room(realloc(*site, 2 * more * sizeof **site));
-        memset(*site + 2 * *sites, 0, 2 * (more - *sites) * sizeof **site);
-        *sites = more;
-    }
-    return &(*site)[2 * place];
+    *site = mem_reach(*site, &x->sites[is_call], place, 2 * sizeof **site);
+    return &(*site)[2 * (size_t)place];
 }
 
 static uint32_t cell_number(struct running *x, uint32_t place, uint32_t object)

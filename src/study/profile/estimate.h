@@ -55,7 +55,8 @@ void estimate_free(struct estimate *e);
 void estimate_deal(struct estimate *e, const uint8_t *group);
 
 void estimate_begin(struct estimate *e);
-void estimate_begin_of(struct estimate *e, uint64_t length); /* the same for one that is shorter than was said */
+void estimate_begin_of(struct estimate *e,
+                       uint64_t length); /* the same for one that is shorter than was said, and counts for less */
 
 /* A line (address by the size of lines) is referred to, for an object (any small number), `now` references after the beginning. */
 enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);

@@ -182,7 +182,7 @@ static double by(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
-/* Samples are as long as each other but for the last, so misses are looked at as a part of references: Σ (k + mu u - share n)². */
+/* Samples may be as long as each other, or not, so misses are looked at as a part of references: Σ (k + mu u - share n)². */
 static double spread_of(const struct estimate *e, const struct tally *t, double mu, double share)
 {
     uint32_t samples = e->sample;

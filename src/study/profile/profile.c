@@ -341,23 +341,13 @@ static void see_hit(void *context, uint32_t thread, unsigned cpu, const struct p
 
 struct profile_block *profile_block_at(struct profile *p, uint32_t block)
 {
-    if (block >= p->items) {
-        uint32_t more = block + block / 2 + 256;
-        p->block = room(realloc(p->block, more * sizeof *p->block));
-        memset(p->block + p->items, 0, (more - p->items) * sizeof *p->block);
-        p->items = more;
-    }
+    p->block = mem_reach(p->block, &p->items, block, sizeof *p->block);
     return &p->block[block];
 }
 
 static struct spot *spot_of(struct running *x, uint32_t block)
 {
-    if (block >= x->spots) {
-        uint32_t more = block + block / 2 + 256;
-        x->spot = room(realloc(x->spot, more * sizeof *x->spot));
-        memset(x->spot + x->spots, 0, (more - x->spots) * sizeof *x->spot);
-        x->spots = more;
-    }
+    x->spot = mem_reach(x->spot, &x->spots, block, sizeof *x->spot);
     return &x->spot[block];
 }
 
