@@ -16,6 +16,7 @@ _Static_assert(sizeof(struct solo_entry) == 1 << CODE_ENTRY_BITS, "what an entry
 #define LINE_AT(member) ((int64_t)offsetof(struct solo_line, member))
 #define CALLS_AT(member) ((int64_t)offsetof(struct path_thread, member))
 #define CALL_AT(member) ((int64_t)offsetof(struct path_call, member))
+#define PATH_AT(member) ((int64_t)offsetof(struct solo_path, member))
 #define SITE_AT(member) ((int64_t)offsetof(struct solo_site, member))
 
 /* Behind an item: what does not happen often in it. */

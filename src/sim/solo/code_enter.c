@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine code that follows calls and returns (sim/paths.h): a stretch begins where the last one led, is left in some way, and was on this path when it ran last. All
+/* Machine code that follows calls and returns (sim/paths.h): a stretch begins where the last one led, is left in some way, and was on this path before. All
  * else is left to solo_enter. */
 #include "sim/solo/code.h"
 
@@ -27,13 +27,51 @@ void code_enter(struct gen *g, struct solo_stretch *x)
 
 /* Ways out of what is easy. */
 struct hard {
-    size_t way[8];
+    size_t way[16];
     unsigned ways;
 };
 
 static void leave_if(struct gen *g, struct hard *hard, enum emit_condition c)
 {
     hard->way[hard->ways++] = emit_jump_if(&g->e, c, 0);
+}
+
+/* The stretch in rdi was on another path when it ran last, and what is where is as it was: as solo_renew, if the path is one of those that are near. */
+static void take_path(struct gen *g, struct hard *hard)
+{
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_LOAD, R8, RDI, STRETCH_AT(path));
+    emit_registers(e, EMIT_OR, R8, R8);
+    leave_if(g, hard, IF_EQUAL);
+    emit_at(e, EMIT_LOAD, R10, RDI, STRETCH_AT(current));
+    emit_registers(e, EMIT_XOR, R10, RDX);
+    emit_shift(e, R10, false, 32);
+    leave_if(g, hard, IF_NOT_EQUAL);
+    emit_memory(e, false, EMIT_LOAD, R10, RDI, RSP, STRETCH_AT(number));
+    emit_shift(e, R10, true, 32);
+    emit_memory(e, false, EMIT_LOAD, RCX, RBX, RSP, AT(node));
+    emit_registers(e, EMIT_OR, RCX, R10);
+    emit_constant(e, R10, SOLO_PATH_FACTOR);
+    emit_registers(e, EMIT_MULTIPLY, R10, RCX);
+    emit_shift(e, R10, false, 64 - SOLO_PATH_BITS);
+    emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof g->s->path_near[0]));
+    emit_memory(e, true, EMIT_COMPARE, RCX, RBX, R10, AT(path_near[0].who));
+    leave_if(g, hard, IF_NOT_EQUAL);
+    emit_memory(e, true, EMIT_LOAD, R10, RBX, R10, AT(path_near[0].path));
+    emit_at(e, EMIT_LOAD, RCX, RDI, STRETCH_AT(runs));
+    emit_registers(e, EMIT_LOAD, R11, RCX);
+    emit_at(e, EMIT_SUB, R11, RDI, STRETCH_AT(settled));
+    emit_at(e, EMIT_ADD_TO, R11, R8, PATH_AT(runs));
+    emit_at(e, EMIT_STORE, RCX, RDI, STRETCH_AT(settled));
+    emit_at(e, EMIT_LOAD, R11, RDI, STRETCH_AT(lean));
+    emit_registers(e, EMIT_OR, R11, R11);
+    size_t none = emit_jump_if(e, IF_EQUAL, 0);
+    emit_at(e, EMIT_ADD_TO, R11, R8, PATH_AT(part[0].lean));
+    emit_store_constant(e, true, RDI, RSP, STRETCH_AT(lean), 0);
+    emit_here(e, none);
+    emit_at(e, EMIT_STORE, R10, RDI, STRETCH_AT(path));
+    emit_at(e, EMIT_STORE, RDX, RDI, STRETCH_AT(current));
 }
 
 /* rdx: what `current` is for the stretch in rdi; rax: the thread's calls. */
@@ -83,7 +121,9 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_here(e, on);
     emit_here(e, stays);
     emit_at(e, EMIT_COMPARE, RDX, RDI, STRETCH_AT(current));
-    leave_if(g, hard, IF_NOT_EQUAL);
+    size_t same = emit_jump_if(e, IF_EQUAL, 0);
+    take_path(g, hard);
+    emit_here(e, same);
 }
 
 /* As paths_call. */
@@ -92,7 +132,7 @@ static void call(struct gen *g, struct hard *hard)
     struct emit *e = &g->e;
 
     emit_at(e, EMIT_LOAD, RCX, RDI, STRETCH_AT(path));
-    emit_memory(e, false, EMIT_LOAD, R10, RCX, RSP, (int64_t)offsetof(struct solo_path, callee));
+    emit_memory(e, false, EMIT_LOAD, R10, RCX, RSP, PATH_AT(callee));
     emit_registers(e, EMIT_OR, R10, R10);
     leave_if(g, hard, IF_EQUAL);
     emit_at(e, EMIT_LOAD, RCX, RAX, CALLS_AT(top));

@@ -67,7 +67,7 @@ static void count_leaf(struct gen *g, const struct solo_site *site)
         emit_increment(&g->e, RDI, RSP, STRETCH_AT(lean));
     } else {
         emit_at(&g->e, EMIT_LOAD, R8, RDI, STRETCH_AT(path));
-        emit_increment(&g->e, R8, RSP, (int64_t)offsetof(struct solo_path, part[site->part].lean));
+        emit_increment(&g->e, R8, RSP, PATH_AT(part[site->part].lean));
     }
     emit_add_constant(&g->e, R14, (int32_t)g->s->lean_stall);
 }

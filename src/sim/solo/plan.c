@@ -133,7 +133,7 @@ static struct solo_stretch *begin_stretch(struct solo *s, size_t parts, size_t s
     struct solo_stretch *x = room(s, 1, sizeof *x + sites * sizeof *x->group);
 
     *x = (struct solo_stretch){ .part = room(s, parts, sizeof *x->part), .site = room(s, sites, sizeof *x->site) };
-    x->number = s->stretch_count++;
+    x->number = ++s->stretch_count; /* not 0: nobody is that in path_near */
     x->next = s->stretches;
     s->stretches = x;
     return x;

@@ -17,7 +17,8 @@ enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS, SOLO_MET_BITS = 10
 enum { SOLO_GUESSES = 4096 };
 enum { SOLO_WINDOW_REST = 1024 };
 enum { SOLO_SEEN = 256 }; /* that are told at once */
-enum { SOLO_PATH_BITS = 12, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
+enum { SOLO_PATH_BITS = 14, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
+#define SOLO_PATH_FACTOR UINT64_C(0x9e3779b97f4a7c15)
 
 /* Machine code, from its beginning (code.c). */
 enum {
@@ -139,7 +140,11 @@ struct solo {
     struct solo_stretch *stretches;
     uint32_t stretch_count;
     struct map paths; /* struct solo_path *, by stretch and node */
-    struct solo_path *path_near[SOLO_PATHS_NEAR], *all_paths;
+    struct {
+        uint64_t who; /* the stretch's number, and the node; 0: there is none */
+        struct solo_path *path;
+    } path_near[SOLO_PATHS_NEAR];
+    struct solo_path *all_paths;
     struct peet_loop_walk walk;
     struct solo_thread *threads;
     uint32_t thread_count;

@@ -87,13 +87,14 @@ static struct solo_path *make_path(struct solo *s, struct solo_stretch *x, uint3
 
 static void take_path(struct solo *s, struct solo_stretch *x)
 {
-    uint64_t hash = ((uint64_t)x->number << 32 | s->node) * 0x9e3779b97f4a7c15u;
-    struct solo_path **near = &s->path_near[hash >> (64 - SOLO_PATH_BITS)];
+    uint64_t who = (uint64_t)x->number << 32 | s->node, k = who * SOLO_PATH_FACTOR >> (64 - SOLO_PATH_BITS);
 
     count_path(x);
-    if (!*near || (*near)->stretch != x || (*near)->node != s->node)
-        *near = make_path(s, x, s->node);
-    x->path = *near;
+    if (s->path_near[k].who != who) {
+        s->path_near[k].path = make_path(s, x, s->node);
+        s->path_near[k].who = who;
+    }
+    x->path = s->path_near[k].path;
 }
 
 static void tell_met(struct solo *s, struct solo_met *m)
