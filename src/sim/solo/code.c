@@ -129,20 +129,16 @@ static void see_trips(struct gen *g, const struct solo_group *of)
     emit_least(e, R9, R10);
 }
 
-void code_compare_span(struct gen *g, const struct solo_stretch *x, const struct solo_group *of)
+void code_compare_span(struct gen *g, const struct solo_group *of)
 {
-    int64_t at = (const char *)of - (const char *)x;
-
-    emit_at(&g->e, EMIT_COMPARE, RDX, RDI, at + (int64_t)offsetof(struct solo_group, span));
+    emit_at(&g->e, EMIT_COMPARE, RDX, RDI, STRETCH_AT(extent[of->extent].span));
 }
 
-void code_compare_base(struct gen *g, const struct solo_stretch *x, const struct solo_group *of)
+void code_compare_base(struct gen *g, const struct solo_group *of)
 {
-    int64_t at = (const char *)of - (const char *)x;
-
     emit_registers(&g->e, EMIT_LOAD, RDX, RAX);
-    emit_at(&g->e, EMIT_SUB, RDX, RDI, at + (int64_t)offsetof(struct solo_group, low));
-    code_compare_span(g, x, of);
+    emit_at(&g->e, EMIT_SUB, RDX, RDI, STRETCH_AT(extent[of->extent].low));
+    code_compare_span(g, of);
 }
 
 void code_guess(struct gen *g, unsigned reg)
@@ -168,7 +164,7 @@ static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group
         code_load_base(g, of);
     if (&x->group[of->owner] == of && !g->is_located) {
         struct detour *locate = code_detour(g, DETOUR_LOCATE, x, of);
-        code_compare_base(g, x, of);
+        code_compare_base(g, of);
         code_detour_if(g, locate, IF_NOT_BELOW);
         locate->back = e->used;
         locate->instead = detour;
@@ -260,7 +256,7 @@ static void locate(struct gen *g, const struct detour *detour)
     emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)detour->stretch);
     emit_call(e, g->s->code.locate);
     code_load_base(g, of);
-    code_compare_base(g, detour->stretch, of);
+    code_compare_base(g, of);
     emit_jump_if(e, IF_BELOW, detour->back);
     emit_jump(e, detour->instead->begin);
 }

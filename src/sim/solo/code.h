@@ -134,8 +134,8 @@ void code_run(struct gen *g, struct solo_stretch *x);
 /* What a jump, if that holds, leads to. */
 void code_detour_if(struct gen *g, struct detour *detour, enum emit_condition c);
 /* Whether the base in rax, of a group that owns it, is below where its data end; rdx: by how much it is behind where they begin. */
-void code_compare_base(struct gen *g, const struct solo_stretch *x, const struct solo_group *of);
-void code_compare_span(struct gen *g, const struct solo_stretch *x, const struct solo_group *of);
+void code_compare_base(struct gen *g, const struct solo_group *of);
+void code_compare_span(struct gen *g, const struct solo_group *of);
 /* rax: the base of a group; what it grows by in a trip. */
 void code_load_base(struct gen *g, const struct solo_group *of);
 int64_t code_step(const struct gen *g, const struct solo_group *of);

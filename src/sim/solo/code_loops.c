@@ -90,13 +90,13 @@ static void check_bases(struct gen *g, struct detour *detour)
         if (of->owner != i)
             continue;
         code_load_base(g, of);
-        code_compare_base(g, x, of);
+        code_compare_base(g, of);
         code_detour_if(g, detour, IF_NOT_BELOW);
         if (step == 0)
             continue;
         emit_multiply_constant(e, RCX, R8, (int32_t)step);
         emit_registers(e, EMIT_ADD, RDX, RCX);
-        code_compare_span(g, x, of);
+        code_compare_span(g, of);
         code_detour_if(g, detour, IF_NOT_BELOW);
     }
 }

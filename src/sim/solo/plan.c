@@ -74,14 +74,19 @@ static void make_groups(struct solo_stretch *x)
 
 static void find_owners(struct solo_stretch *x)
 {
+    uint16_t extents = 0;
+
     for (uint16_t i = 0; i < x->groups; i++) {
         struct solo_group *g = &x->group[i];
         uint16_t k = 0;
         while (x->group[k].base != g->base || x->group[k].index != g->index || x->group[k].scale != g->scale)
             k++;
         g->owner = k;
-        g->span = 0; /* it is to be looked up */
         struct solo_group *owner = &x->group[k];
+        if (k == i) {
+            g->extent = extents++;
+            x->extent[g->extent].span = 0; /* it is to be looked up */
+        }
         owner->least = k == i || (int64_t)(g->first - owner->least) < 0 ? g->first : owner->least;
         owner->most = k == i || (int64_t)(g->last - owner->most) > 0 ? g->last : owner->most;
     }
@@ -130,9 +135,10 @@ void solo_join_groups(struct solo *s, struct solo_stretch *x)
 
 static struct solo_stretch *begin_stretch(struct solo *s, size_t parts, size_t sites)
 {
-    struct solo_stretch *x = room(s, 1, sizeof *x + sites * sizeof *x->group);
+    struct solo_stretch *x = room(s, 1, sizeof *x + sites * (sizeof *x->extent + sizeof *x->group));
 
     *x = (struct solo_stretch){ .part = room(s, parts, sizeof *x->part), .site = room(s, sites, sizeof *x->site) };
+    x->group = (struct solo_group *)(void *)&x->extent[sites];
     x->number = ++s->stretch_count; /* not 0: nobody is that in path_near */
     x->next = s->stretches;
     s->stretches = x;

@@ -280,7 +280,7 @@ void solo_run_group(struct solo *s, struct solo_stretch *x, struct solo_group *g
 {
     struct solo_group *owner = &x->group[g->owner];
 
-    if (base - owner->low >= owner->span)
+    if (!solo_is_inside(x, owner, base))
         solo_locate(s, x, owner, base);
     for (unsigned i = g->from; i < g->from + g->sites; i++)
         run_site(s, x, i, base);

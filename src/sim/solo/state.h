@@ -353,10 +353,9 @@ static inline __attribute__((always_inline)) uint32_t solo_entry_of(struct solo 
 static inline __attribute__((always_inline)) bool solo_is_easy(struct solo *s, const struct solo_stretch *x,
                                                                const struct solo_group *g, uint64_t base)
 {
-    const struct solo_group *owner = &x->group[g->owner];
     uint64_t line = (base + g->first) >> s->shift;
 
-    if (base - owner->low >= owner->span || (base + g->last) >> s->shift != line)
+    if (!solo_is_inside(x, &x->group[g->owner], base) || (base + g->last) >> s->shift != line)
         return false;
     uint32_t e = solo_entry_of(s, line, g->is_write);
     if (e == UINT32_MAX || !solo_is_seen(s, e, line, g->is_write) || s->first[e].stamp < s->recent.since)

@@ -47,15 +47,20 @@ struct solo_site {
     struct solo_far far[SOLO_FAR];
 };
 
+/* While a base is there, no site of a group that has it leaves its object. */
+struct solo_extent {
+    uint64_t low, span;
+};
+
 /* References in a row at fixed distances from one base, no farther apart than a line is long. */
 struct solo_group {
-    uint64_t low, span;   /* while its base is there, no site of a group that has the same leaves its object; */
-    uint64_t least, most; /*   and distances of the first and last byte of all these */
+    uint64_t least, most; /* distances of the first and last byte of all groups that it owns; */
     uint64_t first, last; /* distances of the first and last byte */
     uint64_t places;      /* a bit for each base that it had, modulo 64 */
     uint16_t base, index; /* sources */
     uint16_t from, sites; /* its first one, and how many */
-    uint16_t owner;       /* the first group of its stretch that has the same base; that knows what is above */
+    uint16_t owner;       /* the first group of its stretch that has the same base, */
+    uint16_t extent;      /*   and of such a one: where its base may be */
     uint8_t scale;
     bool is_write;  /* some of them */
     bool is_simple; /* all of them wait for what they want */
@@ -87,14 +92,10 @@ struct solo_path {
 };
 
 struct solo_stretch {
-    uint64_t current;       /* what the sites and leaves hold for, */
-    uint64_t version;       /*   and after so many changes of what is where, */
-    uint32_t moves;         /*   and of the process */
-    uint64_t runs, settled; /* how often; and how often when it came to this path; */
-    uint64_t lean;          /*   and since then: misses of its first block, as in struct solo_leaf */
-    struct solo_path *path; /* NULL: it was not entered */
-    uint64_t counted;       /* and how often when they were counted last */
-    uint64_t cycles;        /* of a run in which all is found at once */
+    uint64_t version; /* after so many changes of what is where its sites were what they are, */
+    uint32_t moves;   /*   and of the process */
+    uint64_t counted; /* how often it had run when its runs were counted last */
+    uint64_t cycles;  /* of a run in which all is found at once */
     uint64_t cost;
     uint32_t insns;
     uint32_t sites, groups, parts;
@@ -109,8 +110,22 @@ struct solo_stretch {
     struct solo_part *part;
     uint64_t kinds[PEET_PREFETCH + 1];
     struct solo_stretch *next; /* of all */
-    struct solo_group group[];
+    struct solo_group *group;
+    /* What is used in each run stands together, so that few lines of ours have it: */
+    uint64_t current;       /* what the sites and leaves hold for; */
+    uint64_t runs, settled; /* how often; and how often when it came to this path; */
+    uint64_t lean;          /*   and since then: misses of its first block, as in struct solo_leaf */
+    struct solo_path *path; /* NULL: it was not entered */
+    struct solo_extent extent[];
 };
+
+/* Whether all references from a base, which that group owns, are known to stay in their data. */
+static inline bool solo_is_inside(const struct solo_stretch *x, const struct solo_group *owner, uint64_t base)
+{
+    const struct solo_extent *e = &x->extent[owner->extent];
+
+    return base - e->low < e->span;
+}
 
 enum { SOLO_LINKS = 3 }; /* items that are jumped to */
 enum solo_kind { SOLO_BLOCK, SOLO_MACHINE, SOLO_VARYING, SOLO_LOOP, SOLO_EVENT };

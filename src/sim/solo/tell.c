@@ -231,7 +231,7 @@ void solo_counts(const struct solo *s, struct memory_counts *ret)
 static void forget_all(const struct solo *s, struct solo_stretch *x)
 {
     for (unsigned i = 0; i < x->groups; i++)
-        x->group[i].span = 0;
+        x->extent[x->group[i].extent].span = 0;
     for (unsigned i = 0; i < x->sites; i++)
         x->site[i].located = 0;
     x->moves = s->moves;
@@ -241,10 +241,12 @@ static void forget_all(const struct solo *s, struct solo_stretch *x)
 static void forget_data(const struct solo *s, struct solo_stretch *x)
 {
     for (unsigned i = 0; i < x->groups; i++) {
-        struct solo_group *g = &x->group[i];
-        uint64_t start = g->low + g->least, end = g->low + g->span + g->most;
-        if (g->span && (end <= start || change_log_touches(s->watch.changes, x->version, start, end)))
-            g->span = 0;
+        const struct solo_group *g = &x->group[i];
+        struct solo_extent *e = &x->extent[g->extent];
+        uint64_t start = e->low + g->least, end = e->low + e->span + g->most;
+        if (g->owner == i && e->span
+            && (end <= start || change_log_touches(s->watch.changes, x->version, start, end)))
+            e->span = 0;
     }
     x->version = s->version;
 }
@@ -293,8 +295,7 @@ void solo_locate(struct solo *s, struct solo_stretch *x, struct solo_group *owne
             below = addr - d->start < below ? addr - d->start : below;
             above = d->end - addr < above ? d->end - addr : above;
         }
-    owner->low = base - below;
-    owner->span = below + above ? below + above : UINT64_MAX;
+    x->extent[owner->extent] = (struct solo_extent){ base - below, below + above ? below + above : UINT64_MAX };
     if (s->version != version)
         forget_data(s, x); /* what was looked up before may be something else now */
 }
