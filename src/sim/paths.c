@@ -26,6 +26,7 @@ void paths_release(struct paths *p)
     }
     free(p->thread);
     free(p->node);
+    free(p->spot);
     map_release(&p->children);
     map_release(&p->entries);
     *p = (struct paths){ 0 };
@@ -238,16 +239,43 @@ enum path_turn paths_turn(enum peet_class last)
     }
 }
 
+/* Blocks that come later may change what it is: it holds for so many. */
+static bool begins_function(struct paths *p, struct path_spot *spot, uint64_t addr)
+{
+    if (spot->items == 0 || spot->items != peet_trace_items(p->trace)) {
+        spot->is_entry = paths_is_entry(p, addr);
+        spot->items = peet_trace_items(p->trace);
+    }
+    return spot->is_entry;
+}
+
+static uint32_t callee(struct paths *p, struct path_spot *spot, uint32_t node, uint64_t site)
+{
+    if (spot->child == 0 || spot->node != node) {
+        spot->child = paths_child(p, node, site);
+        spot->node = node;
+    }
+    return spot->child;
+}
+
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block)
 {
     const struct peet_block *b = peet_trace_block(p->trace, block->id);
     const struct peet_insn *last = &b->insn[b->insns - 1];
     struct path_thread *t = paths_thread(p, thread);
-    bool is_call = t->turn == TURN_CALLS && block->addr != t->last->back;
-    uint32_t node = paths_arrive(p, t, block->addr, !is_call || paths_is_entry(p, block->addr));
 
-    paths_leave(p, t, paths_turn((enum peet_class)last->class),
-                &(struct path_call){ last->addr, last->addr + last->length, 0 });
+    p->spot = mem_reach(p->spot, &p->spots, block->id, sizeof *p->spot);
+    struct path_spot *spot = &p->spot[block->id];
+    bool is_call = t->turn == TURN_CALLS && block->addr != t->last->back;
+    uint32_t node = paths_arrive(p, t, block->addr, !is_call || begins_function(p, spot, block->addr));
+    enum path_turn turn = paths_turn((enum peet_class)last->class);
+    struct path_call by = { last->addr, last->addr + last->length, 0 };
+    if (turn == TURN_CALLS) {
+        by.node = callee(p, spot, node, last->addr);
+        paths_call(t, &by);
+    } else {
+        paths_leave(p, t, turn, &by);
+    }
     return node;
 }
 

@@ -37,6 +37,13 @@ struct path_thread {
     bool is_unknown;              /* nobody knows where it is, and it has done nothing since */
 };
 
+/* What is known of a block from when it was executed last. */
+struct path_spot {
+    uint32_t items;       /* that were looked at when it was known whether a function begins there; 0: it is not known */
+    uint32_t node, child; /* the node, and where its call led from there; child 0: it has not called */
+    bool is_entry;
+};
+
 struct paths {
     const struct peet_trace *trace; /* NULL: of functions nothing is known */
     uint32_t process;               /* whose functions these are */
@@ -49,6 +56,8 @@ struct paths {
     uint64_t lost;       /* how often a thread went on of which that was not known */
     struct path_thread **thread;
     uint32_t threads;
+    struct path_spot *spot; /* by block */
+    uint32_t spots;
 };
 
 void paths_init(struct paths *p, const struct peet_trace *t, uint32_t process);
