@@ -14,6 +14,15 @@ static uint64_t place_addr(const struct profile *p, uint32_t place)
     return place < CALLS ? peet_trace_insn(p->trace, place)->addr : p->call[place - CALLS] - 1;
 }
 
+static uint64_t near_addr(struct running *x, uint32_t place)
+{
+    struct near_place *near = &x->places_near[place % PLACES_NEAR];
+
+    if (near->next != place + 1)
+        *near = (struct near_place){ place + 1, place_addr(&x->p, place) };
+    return near->addr;
+}
+
 static uint32_t final_place(const struct profile *p, uint32_t place)
 {
     return place < CALLS || place == NOBODY ? place : place - CALLS + p->insns;
@@ -132,7 +141,7 @@ struct site *profile_find_site(struct running *x, uint32_t context, uint64_t add
     struct near_block *near = &x->blocks_near[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - BLOCK_BITS)], other,
                       *found = near;
     if (!is_near(near, c->process, addr, changes)) {
-        look_up(x, c, addr, place_addr(&x->p, place), &other);
+        look_up(x, c, addr, near_addr(x, place), &other);
         found = &other;
         enum object_kind kind = objects_facts(x->p.objects, other.object)->kind;
         if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* of others it hangs on who asks */

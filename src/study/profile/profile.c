@@ -358,12 +358,12 @@ static uint32_t arrive(struct running *x, uint32_t thread, const struct peet_rec
     const struct path_thread *t = paths_thread(paths, thread);
     struct spot *s = spot_of(x, block->id);
 
-    if (s->leaf && t->turn == TURN_ON && !t->is_unknown && t->top->node == s->node)
+    if (s->leaf && s->goes_on && t->turn == TURN_ON && !t->is_unknown && t->top->node == s->node)
         return s->leaf;
-    uint32_t node = paths_block(paths, thread, block), leaf = profile_near_leaf(x, node, block->id);
-    if (t->turn == TURN_ON)
-        *s = (struct spot){ node, leaf, true };
-    return leaf;
+    uint32_t node = paths_block(paths, thread, block);
+    if (s->leaf == 0 || s->node != node)
+        *s = (struct spot){ node, profile_near_leaf(x, node, block->id), t->turn == TURN_ON };
+    return s->leaf;
 }
 
 static void see_block(void *context, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch)

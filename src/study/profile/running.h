@@ -12,7 +12,7 @@
 #include "study/profile/recent.h"
 
 #define CALLS ((uint32_t)1 << 31)
-enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096, BLOCK_BITS = 10 };
+enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096, BLOCK_BITS = 10, PLACES_NEAR = 1024 };
 
 /* Where a place referred last: as long as it stays there, nothing has to be looked up. */
 struct site {
@@ -63,6 +63,10 @@ struct running {
     uint32_t near[LEAVES_NEAR]; /* 1 + numbers of those that were used last */
     uint32_t pairs_near[PAIRS_NEAR];
     struct near_block blocks_near[1 << BLOCK_BITS];
+    struct near_place {
+        uint32_t next; /* 1 + the place; 0: none */
+        uint64_t addr;
+    } places_near[PLACES_NEAR];
     uint32_t threads;
     uint32_t shift;
     struct lost_line {
