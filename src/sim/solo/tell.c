@@ -233,7 +233,7 @@ static void forget_all(const struct solo *s, struct solo_stretch *x)
     for (unsigned i = 0; i < x->groups; i++)
         x->extent[x->group[i].extent].span = 0;
     for (unsigned i = 0; i < x->sites; i++)
-        x->site[i].located = 0;
+        x->site[i].data.end = x->site[i].data.start; /* they are nowhere */
     x->moves = s->moves;
 }
 
