@@ -39,7 +39,7 @@ struct path_thread {
 
 /* What is known of a block from when it was executed last. */
 struct path_spot {
-    uint32_t items;       /* that were looked at when it was known whether a function begins there; 0: it is not known */
+    uint32_t items; /* that were looked at when it was known whether a function begins there; 0: it is not known */
     uint32_t node, child; /* the node, and where its call led from there; child 0: it has not called */
     bool is_entry;
 };

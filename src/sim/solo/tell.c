@@ -244,8 +244,7 @@ static void forget_data(const struct solo *s, struct solo_stretch *x)
         const struct solo_group *g = &x->group[i];
         struct solo_extent *e = &x->extent[g->extent];
         uint64_t start = e->low + g->least, end = e->low + e->span + g->most;
-        if (g->owner == i && e->span
-            && (end <= start || change_log_touches(s->watch.changes, x->version, start, end)))
+        if (g->owner == i && e->span && (end <= start || change_log_touches(s->watch.changes, x->version, start, end)))
             e->span = 0;
     }
     x->version = s->version;

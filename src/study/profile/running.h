@@ -12,7 +12,14 @@
 #include "study/profile/recent.h"
 
 #define CALLS ((uint32_t)1 << 31)
-enum { NOBODY = UINT32_MAX, FIRST_WINDOW = 1 << 10, LEAVES_NEAR = 1 << 14, PAIRS_NEAR = 4096, BLOCK_BITS = 10, PLACES_NEAR = 1024 };
+enum {
+    NOBODY = UINT32_MAX,
+    FIRST_WINDOW = 1 << 10,
+    LEAVES_NEAR = 1 << 14,
+    PAIRS_NEAR = 4096,
+    BLOCK_BITS = 10,
+    PLACES_NEAR = 1024
+};
 
 /* Where a place referred last: as long as it stays there, nothing has to be looked up. */
 struct site {
