@@ -242,7 +242,7 @@ enum path_turn paths_turn(enum peet_class last)
 /* Blocks that come later may change what it is: it holds for so many. */
 static bool begins_function(struct paths *p, struct path_spot *spot, uint64_t addr)
 {
-    if (spot->items == 0 || spot->items != peet_trace_items(p->trace)) {
+    if (spot->items != peet_trace_items(p->trace)) {
         spot->is_entry = paths_is_entry(p, addr);
         spot->items = peet_trace_items(p->trace);
     }

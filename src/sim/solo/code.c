@@ -381,7 +381,7 @@ static void dispatch(struct gen *g)
 {
     struct emit *e = &g->e;
 
-    emit_constant(e, RCX, SOLO_NAME_FACTOR);
+    emit_constant(e, RCX, SOLO_FACTOR);
     emit_registers(e, EMIT_MULTIPLY, RCX, RAX);
     emit_shift(e, RCX, false, 64 - SOLO_NAME_BITS);
     emit_memory(e, true, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_8, AT(by_name));
@@ -393,7 +393,7 @@ static void dispatch(struct gen *g)
 /* The item at r12 comes behind that one, and will again. */
 static void call_link(struct solo *s, struct solo_item *it, const uint64_t *word)
 {
-    const struct solo_item *next = s->by_name[*word * SOLO_NAME_FACTOR >> (64 - SOLO_NAME_BITS)];
+    const struct solo_item *next = s->by_name[*word * SOLO_FACTOR >> (64 - SOLO_NAME_BITS)];
     struct emit e = { s->code.bytes, 0, CODE_ROOM };
 
     if (next->name != *word || !next->has_code)

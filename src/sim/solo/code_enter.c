@@ -52,7 +52,7 @@ static void take_path(struct gen *g, struct hard *hard)
     emit_shift(e, R10, true, 32);
     emit_memory(e, false, EMIT_LOAD, RCX, RBX, RSP, AT(node));
     emit_registers(e, EMIT_OR, RCX, R10);
-    emit_constant(e, R10, SOLO_PATH_FACTOR);
+    emit_constant(e, R10, SOLO_FACTOR);
     emit_registers(e, EMIT_MULTIPLY, R10, RCX);
     emit_shift(e, R10, false, 64 - SOLO_PATH_BITS);
     emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof g->s->path_near[0]));

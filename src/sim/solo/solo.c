@@ -368,7 +368,7 @@ static inline void run_block(struct solo *s, const struct solo_item *it, const u
 static inline struct solo_item *item_named(struct solo *s, const struct peet_names *names, uint64_t name,
                                            struct peet_err *err)
 {
-    struct solo_item **known = &s->by_name[name * SOLO_NAME_FACTOR >> (64 - SOLO_NAME_BITS)];
+    struct solo_item **known = &s->by_name[name * SOLO_FACTOR >> (64 - SOLO_NAME_BITS)];
 
     if (__builtin_expect((*known)->name != name, 0)) {
         struct solo_item *it = solo_item_named(s, names, name, err);

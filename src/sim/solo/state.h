@@ -13,12 +13,11 @@
 #include "sim/solo/stretch.h"
 
 enum { SOLO_NAME_BITS = 14, SOLO_NAMES = 1 << SOLO_NAME_BITS, SOLO_MET_BITS = 10, SOLO_MET = 1 << SOLO_MET_BITS };
-#define SOLO_NAME_FACTOR UINT64_C(0x9e3779b97f4a7c15)
+#define SOLO_FACTOR UINT64_C(0x9e3779b97f4a7c15) /* of hashes */
 enum { SOLO_GUESSES = 4096 };
 enum { SOLO_WINDOW_REST = 1024 };
 enum { SOLO_SEEN = 256 }; /* that are told at once */
 enum { SOLO_PATH_BITS = 14, SOLO_PATHS_NEAR = 1 << SOLO_PATH_BITS };
-#define SOLO_PATH_FACTOR UINT64_C(0x9e3779b97f4a7c15)
 
 /* Machine code, from its beginning (code.c). */
 enum {

@@ -87,7 +87,7 @@ static struct solo_path *make_path(struct solo *s, struct solo_stretch *x, uint3
 
 static void take_path(struct solo *s, struct solo_stretch *x)
 {
-    uint64_t who = (uint64_t)x->number << 32 | s->node, k = who * SOLO_PATH_FACTOR >> (64 - SOLO_PATH_BITS);
+    uint64_t who = (uint64_t)x->number << 32 | s->node, k = who * SOLO_FACTOR >> (64 - SOLO_PATH_BITS);
 
     count_path(x);
     if (s->path_near[k].who != who) {
