@@ -123,39 +123,38 @@ int inside_simulate(char *const *program, uint32_t ahead, size_t run, struct sim
 
 /* ---- inside ---- */
 
-static int begin_answer(int code, FILE **ret)
+/* Leaves a code and what stands behind it for the command that waits outside; `failed`: it could not be put together. */
+static int inside_leave(int code, const char *bytes, size_t count, int failed, struct peet_err *err)
 {
+    struct inside_answer *to = inside.answer;
     int32_t word = code;
 
-    *ret = fopen(inside.answer, "w");
-    return !*ret || fwrite(&word, sizeof word, 1, *ret) != 1 ? PEET_ERR_IO : 0;
-}
-
-static int end_answer(FILE *f, int failed, struct peet_err *err)
-{
-    if (f && fclose(f) != 0)
-        failed = PEET_ERR_IO;
-    return failed ? err_set(err, PEET_ERR_IO, "the result cannot be handed over") : 0;
+    if (failed || count > INSIDE_ANSWER_BYTES - sizeof *to - sizeof word)
+        return err_set(err, PEET_ERR_IO, "the result cannot be handed over");
+    memcpy(to->text, &word, sizeof word);
+    if (count)
+        memcpy(to->text + sizeof word, bytes, count);
+    to->bytes = sizeof word + count;
+    return 0;
 }
 
 int inside_answer(int code, const struct sim_result *r, struct peet_err *err)
 {
-    FILE *f;
-    int failed = begin_answer(code, &f);
+    char *bytes = NULL;
+    size_t count = 0;
+    FILE *f = code < 0 ? open_memstream(&bytes, &count) : NULL;
+    int failed = code < 0 ? (f ? sim_result_write(r, f, err) : PEET_ERR_MEMORY) : 0;
 
-    if (!failed && code < 0)
-        failed = sim_result_write(r, f, err);
-    return end_answer(f, failed, err);
+    if (f && fclose(f) != 0)
+        failed = PEET_ERR_IO;
+    int done = inside_leave(code, bytes, count, failed, err);
+    free(bytes);
+    return done;
 }
 
 int inside_answer_bytes(int code, const char *bytes, size_t count, struct peet_err *err)
 {
-    FILE *f;
-    int failed = begin_answer(code, &f);
-
-    if (!failed && count && fwrite(bytes, 1, count, f) != count)
-        failed = PEET_ERR_IO;
-    return end_answer(f, failed, err);
+    return inside_leave(code, bytes, count, 0, err);
 }
 
 /* Our errors are not the program's end: it goes on to it only after a simulation that came to its own. */
@@ -168,7 +167,12 @@ static int run_job(const struct raw_host *host)
 
     if (!job)
         return EXIT_FAILED;
-    inside = (struct inside){ .host = host, .answer = job };
+    inside = (struct inside){ .host = host, .answer = inside_answer_map(job) };
+    if (!inside.answer) {
+        fprintf(stderr, "peet: the result could not be handed over: %s\n", strerror(errno));
+        free(job);
+        return EXIT_FAILED;
+    }
     char *p = job + strlen(job) + 1;
     inside.run = strtoul(p, NULL, 10);
     for (p += strlen(p) + 1; p < end && argc < 1023; p += strlen(p) + 1)

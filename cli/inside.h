@@ -27,8 +27,8 @@ int inside_ask(char *const *program, uint32_t ahead, size_t run, FILE **ret_answ
 
 struct inside {
     const struct raw_host *host;
-    const char *answer; /* a file */
-    size_t run;         /* that is asked for, of those that the command line asks for */
+    struct inside_answer *answer; /* memory that the waiting command reads when the program has ended */
+    size_t run;                   /* that is asked for, of those that the command line asks for */
 };
 
 const struct inside *inside_here(void); /* NULL: this is the user's command */

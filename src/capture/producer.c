@@ -59,6 +59,15 @@ static int write_stop(const struct recording *ret, struct peet_writer *w, struct
     return peet_writer_meta(w, "stopped", text, err);
 }
 
+/* The trace lacks threads that the program had. */
+static int write_unrecorded(const struct recording *ret, struct peet_writer *w, struct peet_err *err)
+{
+    char text[60];
+
+    snprintf(text, sizeof text, "%" PRIu64 " thread%s", ret->unrecorded, ret->unrecorded == 1 ? "" : "s");
+    return peet_writer_meta(w, "unrecorded", text, err);
+}
+
 static int run(const struct producer *producer, const struct producer_config *config, struct producer_state *s,
                const char *out, struct recording *ret, struct peet_err *err)
 {
@@ -73,6 +82,8 @@ static int run(const struct producer *producer, const struct producer_config *co
         r = producer->run(s, w, ret, err);
     if (r == 0 && ret->stopped)
         r = write_stop(ret, w, err);
+    if (r == 0 && ret->unrecorded)
+        r = write_unrecorded(ret, w, err);
     int closed = peet_writer_close(w, &later); /* the first error is the one to tell */
     if (r == 0 && closed < 0)
         r = err_set(err, closed, "%s", later.text);

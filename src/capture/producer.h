@@ -48,6 +48,8 @@ struct recording {
     int status; /* of the program, as waitpid told it */
     uint64_t processes, threads, instructions, references;
     uint64_t unknown; /* executed instructions that nobody could decode: their references are missing */
+    uint64_t
+        unrecorded; /* threads of which nothing is in the trace: too many at a time, or their buffers could not be mapped */
     uint64_t foreign; /* threads that were not recorded to their end, because they run code for 32 bits */
     bool stopped;     /* by `max`; the program went on without being recorded */
     bool moved;       /* the system did not let us switch ASLR off */

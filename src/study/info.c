@@ -386,6 +386,7 @@ static void add_summary(struct info *i, const struct peet_trace *t, const struct
 {
     const struct peet_process *p = peet_trace_process(t, 0);
     const char *stopped = peet_trace_meta_get(t, "stopped");
+    bool lacks_threads = peet_trace_meta_get(t, "unrecorded") != NULL;
     struct table *table = i->summary;
     uint64_t processes = 0, threads = 0, kind[PEET_KINDS] = { 0 };
 
@@ -415,7 +416,7 @@ static void add_summary(struct info *i, const struct peet_trace *t, const struct
     table_count(table, peet_trace_time_chunks(t));
     table_count(table, problems);
     table_text(table, stopped);
-    table_text(table, sum->whole && !problems && !stopped ? "yes" : "no");
+    table_text(table, sum->whole && !problems && !stopped && !lacks_threads ? "yes" : "no");
 }
 
 int info_add(struct info *i, struct peet_trace *t, struct progress *progress, struct peet_err *err)

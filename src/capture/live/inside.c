@@ -2,6 +2,7 @@
 #include "capture/live/inside.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,8 @@ static int make_files(const struct inside_job *job, int *ret_job, int *ret_answe
     *ret_job = memfd_create("peet-job", MFD_CLOEXEC);
     *ret_answer = memfd_create("peet-answer", MFD_CLOEXEC);
     char *answer = *ret_answer >= 0 ? path_of(*ret_answer) : NULL;
-    bool ok = *ret_job >= 0 && answer && write(*ret_job, answer, strlen(answer) + 1) == (ssize_t)strlen(answer) + 1
+    bool ok = *ret_job >= 0 && answer && ftruncate(*ret_answer, (off_t)INSIDE_ANSWER_BYTES) == 0
+              && write(*ret_job, answer, strlen(answer) + 1) == (ssize_t)strlen(answer) + 1
               && write(*ret_job, job->job, job->bytes) == (ssize_t)job->bytes;
 
     free(answer);
@@ -82,6 +84,33 @@ static int run(const struct inside_job *job, const char *path, int *ret_status, 
     return r;
 }
 
+struct inside_answer *inside_answer_map(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    void *p = fd < 0 ? MAP_FAILED
+                     : mmap(NULL, INSIDE_ANSWER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    int kept = errno;
+
+    if (fd >= 0)
+        close(fd);
+    errno = kept;
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* The answer's file, cut to what was left in it and at the beginning of that; NULL with errno set. */
+static FILE *inside_open_answer(int fd)
+{
+    struct inside_answer head = { 0 };
+
+    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || head.bytes > INSIDE_ANSWER_BYTES - sizeof head
+        || ftruncate(fd, (off_t)(sizeof head + head.bytes)) < 0)
+        return NULL;
+    FILE *f = fdopen(fd, "r");
+    if (f)
+        fseek(f, (long)sizeof head, SEEK_SET);
+    return f;
+}
+
 int inside_run(const struct inside_job *job, int *ret_status, FILE **ret_answer, struct peet_err *err)
 {
     int fd, answer;
@@ -94,9 +123,8 @@ int inside_run(const struct inside_job *job, int *ret_status, FILE **ret_answer,
     }
     if (fd >= 0)
         close(fd);
-    FILE *f = r == 0 ? fdopen(answer, "r") : NULL;
+    FILE *f = r == 0 ? inside_open_answer(answer) : NULL;
     if (f) {
-        rewind(f);
         *ret_answer = f;
         return 0;
     }

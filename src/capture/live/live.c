@@ -149,11 +149,15 @@ static void warn_of_levels(struct producer_state *s)
 
 static void warn_of_all(struct producer_state *s)
 {
-    uint32_t unrecorded = atomic_load(&s->header->unrecorded);
+    uint32_t unrecorded = atomic_load(&s->header->unrecorded), unmapped = atomic_load(&s->header->unmapped);
 
     if (unrecorded)
         recording_warn(s->ret, "%u thread%s not recorded: there is room for %d at a time", unrecorded,
                        unrecorded == 1 ? " was" : "s were", RAW_THREADS);
+    if (unmapped)
+        recording_warn(s->ret, "%u thread%s not recorded: the program could not map the memory for that (ulimit -v?)",
+                       unmapped, unmapped == 1 ? " was" : "s were");
+    s->ret->unrecorded = (uint64_t)unrecorded + unmapped;
     warn_of_levels(s);
     filter_warn(s);
 }

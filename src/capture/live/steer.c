@@ -126,6 +126,10 @@ static int adopt_all(struct steer *s, struct peet_err *err)
     struct raw_header *h = s->state.header;
     int r = 0;
 
+    if (atomic_load(&h->unmapped))
+        return err_set(
+            err, PEET_ERR_MEMORY,
+            "the program has a thread that cannot be simulated: there is no address space for its buffers (ulimit -v?)");
     if (atomic_load_explicit(&h->threads, memory_order_acquire) == s->threads)
         return 0;
     for (bool found = true; r == 0 && found;) {

@@ -33,12 +33,14 @@ RT_PUBLIC bool peet_rt_on; /* see raw.h, COPIES */
 RT_TLS struct rt_self peet_rt_self;
 struct raw_header *peet_rt_header;
 
-static char file[256];   /* that is shared with the recorder */
+static char file[256];   /* path of the memory that is shared with the recorder; "": no recorder */
+static char *shared;     /* all of that memory, mapped once; NULL: it is mapped piece by piece, through the path */
 static uint32_t process; /* number of this process */
 static char *discard;    /* a buffer whose content nobody wants, and its guard */
 static char *reserved;   /* where each place's memory goes, so that it is not in the way of the program's; or NULL */
 
 #define RESERVED_BYTES ((size_t)RAW_THREADS * MEMORY_BYTES)
+#define SHARED_BYTES (RAW_DATA_OFFSET + (size_t)RAW_THREADS * RAW_BUFFERS * RAW_BUFFER_BYTES)
 
 /* ---- memory ---- */
 
@@ -122,24 +124,66 @@ static struct rt_window map_unheard(char *memory)
     return w;
 }
 
+/* Maps `bytes` of the shared memory, from `offset` on, once more at `to`. A duplicate of the mapping that is there needs no descriptor and no
+ * path: a program that has given up its rights, its root or all its descriptors still gets it. */
+static bool map_shared(char *to, size_t bytes, uint64_t offset)
+{
+    if (shared) {
+        long r = peet_rt_call(SYS_mremap, (long)(shared + offset), 0, (long)bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                              (long)to, 0);
+        if (r == (long)to)
+            return true;
+    }
+    long fd = open_file();
+    bool is_mapped = fd >= 0 && map(to, bytes, READ_WRITE, MAP_SHARED | MAP_FIXED, fd, offset);
+    close_file(fd);
+    return is_mapped;
+}
+
+/* Maps the buffers of a thread's place into its memory. */
+static bool map_place(const struct raw_thread *place, char *memory)
+{
+    uint64_t first = (uint64_t)(place - peet_rt_header->thread) * RAW_BUFFERS;
+    unsigned used = peet_rt_inside ? 1 : RAW_BUFFERS;
+
+    for (unsigned i = 0; i < used; i++)
+        if (!map_shared(memory + (size_t)i * SLOT_BYTES, window(), RAW_DATA_OFFSET + (first + i) * RAW_BUFFER_BYTES))
+            return false;
+    return true;
+}
+
+/* Wakes the recorder, if it sleeps: a buffer is full, or a thread has begun or ended. */
+static void core_ring(void)
+{
+    atomic_fetch_add(&peet_rt_header->bell, 1);
+    if (atomic_exchange(&peet_rt_header->listening, 0))
+        peet_rt_call(SYS_futex, (long)&peet_rt_header->bell, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+/* The recorder learns that a thread has begun which cannot hand over anything. */
+static void give_up_place(struct rt_self *s)
+{
+    atomic_fetch_add(&peet_rt_header->unmapped, 1);
+    s->place->pid = (int32_t)peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
+    s->place->tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
+    s->place->how = 1 + PEET_END_STOPPED;
+    atomic_store(&s->place->life, RAW_ENDED);
+    core_ring();
+    if (peet_rt_header->steered)
+        peet_rt_stop_as(s->place, RAW_OVER);
+    s->place = NULL;
+}
+
 /* Maps the buffers of a place, or one of the thread's own when it has none. False: not even that was possible. */
 static bool map_buffers(struct rt_self *s)
 {
     char *memory = s->place && reserved ? reserved + (size_t)(s->place - peet_rt_header->thread) * MEMORY_BYTES
                                         : reserve(NULL, MEMORY_BYTES);
-    long fd = s->place ? open_file() : -1;
 
+    if (s->place && (!memory || !map_place(s->place, memory)))
+        give_up_place(s);
     if (!memory)
         return false;
-    if (fd < 0)
-        s->place = NULL;
-    for (unsigned i = 0; s->place && i < (peet_rt_inside ? 1 : RAW_BUFFERS); i++) {
-        uint64_t number = (uint64_t)(s->place - peet_rt_header->thread) * RAW_BUFFERS + i;
-        if (!map(memory + (size_t)i * SLOT_BYTES, window(), READ_WRITE, MAP_SHARED | MAP_FIXED, fd,
-                 RAW_DATA_OFFSET + number * RAW_BUFFER_BYTES))
-            s->place = NULL;
-    }
-    close_file(fd);
     s->now = s->place ? buffer_at(memory, 0) : map_unheard(memory);
     if (s->now.end == s->now.start || !map_private(memory + SIGNAL_OFFSET, RT_SIGNAL_WORDS * 8)
         || (s->place && !map_private(memory + APART_OFFSET, APART_BYTES))
@@ -150,13 +194,6 @@ static bool map_buffers(struct rt_self *s)
 }
 
 /* ---- waiting ---- */
-
-static void ring(void)
-{
-    atomic_fetch_add(&peet_rt_header->bell, 1);
-    if (atomic_exchange(&peet_rt_header->listening, 0))
-        peet_rt_call(SYS_futex, (long)&peet_rt_header->bell, FUTEX_WAKE, 1, 0, 0, 0);
-}
 
 static bool stopped(void)
 {
@@ -236,7 +273,7 @@ void peet_rt_turn(uint64_t *upto, uint64_t stack)
             peet_rt_cursor = s->now.start;
             return;
         }
-        ring();
+        core_ring();
         if (peet_rt_header->steered)
             peet_rt_stop_as(s->place, RAW_STOPPED);
         s->wish = peet_rt_header->steered ? s->place->off : peet_rt_header->off;
@@ -329,7 +366,7 @@ void peet_rt_begin(struct raw_thread *place)
         place->buffer[0].stack = 0;
         atomic_store(&place->buffer[0].state, RAW_FILLING);
         atomic_store(&place->life, RAW_LIVE);
-        ring();
+        core_ring();
         if (place->process == place->number)
             wait_while(&place->seen, 0);
         if (peet_rt_header->steered)
@@ -372,7 +409,7 @@ void peet_rt_finish(void)
     }
     if (place) { /* the next thread that takes it has its memory where ours was */
         atomic_store(&place->life, RAW_ENDED);
-        ring();
+        core_ring();
         if (peet_rt_header->steered)
             peet_rt_stop_as(place, RAW_OVER);
     }
@@ -422,6 +459,15 @@ static void at_exit(int status, void *unused)
     peet_rt_drain();
 }
 
+/* A program that was to be recorded cannot be: it began after its process gave up the right to reach the recorder. */
+static void say_unreachable(long code)
+{
+    static const char text[] = "peet: this program is not recorded: it was started without access to its recorder\n";
+
+    if (code == -2 /* ENOENT */ || code == -13 /* EACCES */ || code == -1 /* EPERM */)
+        peet_rt_call(SYS_write, 2, (long)text, sizeof text - 1, 0, 0, 0);
+}
+
 static void open_header(char **environment)
 {
     static const char name[] = RAW_VARIABLE "=";
@@ -439,9 +485,15 @@ static void open_header(char **environment)
         file[i] = 0;
     }
     long fd = open_file();
-    if (fd < 0)
+    if (fd < 0) {
+        if (file[0])
+            say_unreachable(fd);
         return;
-    struct raw_header *h = (void *)map(NULL, RAW_DATA_OFFSET, READ_WRITE, MAP_SHARED, fd, 0);
+    }
+    shared = map(NULL, SHARED_BYTES, READ_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    struct raw_header *h =
+        (void *)(shared ? shared
+                        : map(NULL, RAW_DATA_OFFSET, READ_WRITE, MAP_SHARED, fd, 0)); /* little room: ulimit -v */
     close_file(fd);
     if (h && h->magic == RAW_MAGIC && h->version == RAW_VERSION)
         peet_rt_header = h;

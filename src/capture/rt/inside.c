@@ -179,6 +179,74 @@ static void expect_end(int number)
         RT_REAL(sigaction)(number, &own, NULL);
 }
 
+/* ---- ids of users and groups ----
+ *
+ * The C library's setuid and its kin change the ids of the calling thread of the kernel, and have each other thread change its own in the handler of
+ * SIGSETXID, which notes that in the C library's part of its thread. On the host's kernel thread the thread pointer is that of the program's thread, so
+ * the handler would note it there, and the caller would wait for the host's note for good. So the handler runs with the host's thread pointer there. The thread of
+ * the kernel whose part the host plays at that time is the caller, to which no signal is sent: it takes the host's ids when it runs next. */
+
+enum { SIGNAL_SETXID = 33, MOST_GROUPS = 1024 };
+
+struct kernel_sigaction { /* as the system call has it: the C library's own function refuses its own signals */
+    void (*handler)(int, siginfo_t *, void *);
+    unsigned long flags;
+    void (*restorer)(void);
+    uint64_t mask;
+};
+
+static void (*library_setxid)(int, siginfo_t *, void *); /* the C library's handler */
+static struct {
+    _Atomic uint32_t changes; /* times that ids of the process have been changed */
+    uint32_t user[3], group[3];
+    long groups; /* number of supplementary groups */
+    uint32_t supplementary[MOST_GROUPS];
+} ids;
+
+static void ids_read(void)
+{
+    peet_rt_call(SYS_getresuid, (long)&ids.user[0], (long)&ids.user[1], (long)&ids.user[2], 0, 0, 0);
+    peet_rt_call(SYS_getresgid, (long)&ids.group[0], (long)&ids.group[1], (long)&ids.group[2], 0, 0, 0);
+    ids.groups = peet_rt_call(SYS_getgroups, MOST_GROUPS, (long)ids.supplementary, 0, 0, 0, 0);
+}
+
+/* The calling thread of the kernel gets the ids that the host had when it let a thread go home. Users last, for they carry the right to the rest. */
+static void ids_take(void)
+{
+    if (ids.groups >= 0)
+        peet_rt_call(SYS_setgroups, ids.groups, (long)ids.supplementary, 0, 0, 0, 0);
+    peet_rt_call(SYS_setresgid, ids.group[0], ids.group[1], ids.group[2], 0, 0, 0);
+    peet_rt_call(SYS_setresuid, ids.user[0], ids.user[1], ids.user[2], 0, 0, 0);
+}
+
+/* The compiler's stack protector would look for its word at another thread pointer at the end than at the beginning. */
+__attribute__((optimize("no-stack-protector"))) static void on_setxid(int number, siginfo_t *info, void *context)
+{
+    uint64_t pointer = 0;
+
+    if (peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0) != host_tid) {
+        library_setxid(number, info, context);
+        return;
+    }
+    atomic_fetch_add(&ids.changes, 1);
+    __asm__ volatile("rdfsbase %0" : "=r"(pointer));
+    __asm__ volatile("wrfsbase %0" : : "r"(host_pointer) : "memory");
+    library_setxid(number, info, context);
+    __asm__ volatile("wrfsbase %0" : : "r"(pointer) : "memory");
+}
+
+/* Once the C library has its handler, which it has as soon as there is a second thread. */
+static void ids_begin(void)
+{
+    struct kernel_sigaction a = { 0 };
+
+    if (peet_rt_call(SYS_rt_sigaction, SIGNAL_SETXID, 0, (long)&a, MASK_BYTES, 0, 0) != 0 || !a.handler)
+        return;
+    library_setxid = a.handler;
+    a.handler = on_setxid;
+    peet_rt_call(SYS_rt_sigaction, SIGNAL_SETXID, (long)&a, 0, MASK_BYTES, 0, 0);
+}
+
 /* ---- threads that are lent ---- */
 
 /* On the stack apart: until it is the thread's own turn. */
@@ -193,6 +261,8 @@ static void sleep_at_home(struct rt_self *self)
     while (atomic_load_explicit(&self->home, memory_order_acquire) == 0)
         peet_rt_call(SYS_futex, (long)&self->home, FUTEX_WAIT, 0, 0, 0, 0);
     atomic_store_explicit(&self->home, 0, memory_order_relaxed);
+    if (atomic_load(&ids.changes))
+        ids_take();
     self->is_lent = false;
     peet_rt_swap(&nobody, self->sp, self->thread_pointer);
 }
@@ -284,6 +354,8 @@ static void resume(uint32_t number)
             return;
         atomic_store_explicit(&place->stopped, RAW_RUNS, memory_order_relaxed);
     }
+    if (atomic_load(&ids.changes))
+        ids_read();
     atomic_store_explicit(&c->home, 1, memory_order_release);
     peet_rt_call(SYS_futex, (long)&c->home, FUTEX_WAKE, 1, 0, 0, 0);
     while (atomic_load_explicit(&place->stopped, memory_order_acquire) == RAW_RUNS)
@@ -411,6 +483,7 @@ void peet_rt_host_begin(const char *file)
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     if (RT_REAL(pthread_create)(&thread, &attr, host_main, NULL) != 0)
         complain("no thread for it");
+    ids_begin();
     pthread_attr_destroy(&attr);
     peet_rt_self.is_private = false;
     peet_rt_cursor = cursor;

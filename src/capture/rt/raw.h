@@ -175,6 +175,8 @@ struct raw_header {
     char library[RAW_PATH], job[RAW_PATH];
     char string[RAW_STRINGS][RAW_STRING_BYTES]; /* longer ones lose their ends */
     struct raw_thread thread[RAW_THREADS];
+    _Atomic uint32_t
+        unmapped; /* threads that had a place, and could not map its buffers: nothing of them is recorded */
 };
 
 /* STEERED PROGRAMS. If the recorder wants it, no more than one thread runs at a time, and it says which. A thread stops when it has

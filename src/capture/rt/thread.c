@@ -154,6 +154,26 @@ static int next_number(struct maps *m, uint64_t *ret)
     return c;
 }
 
+/* Where the C library says that the stack of the calling thread is. It allocates, so it is asked only where the kernel cannot be: behind chroot, or
+ * without a free descriptor. */
+static void thread_ask_stack(struct raw_thread *place)
+{
+    pthread_attr_t attr;
+    void *low;
+    size_t bytes;
+    bool was_private = peet_rt_self.is_private;
+
+    peet_rt_self.is_private = true;
+    if (pthread_getattr_np(pthread_self(), &attr) == 0) {
+        if (pthread_attr_getstack(&attr, &low, &bytes) == 0) {
+            place->stack_low = RT_ADDR(low);
+            place->stack_high = RT_ADDR(low) + bytes;
+        }
+        pthread_attr_destroy(&attr);
+    }
+    peet_rt_self.is_private = was_private;
+}
+
 /* Before the recorder learns of the thread: the mapping that its stack is. */
 static void find_stack(struct raw_thread *place)
 {
@@ -173,6 +193,8 @@ static void find_stack(struct raw_thread *place)
     }
     if (m.fd >= 0)
         peet_rt_call(SYS_close, m.fd, 0, 0, 0, 0, 0);
+    if (place && place->stack_high == 0)
+        thread_ask_stack(place);
 }
 
 static void begin(struct raw_thread *place)

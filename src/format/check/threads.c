@@ -141,10 +141,14 @@ static void check_life(struct check *c, uint64_t thread, const struct life *x)
 
 static int finish(struct check *c, struct check_state *s)
 {
+    const char *unrecorded = peet_trace_meta_get(c->trace, "unrecorded");
     const struct life *x;
     uint64_t thread;
     uint32_t tag;
 
+    if (unrecorded)
+        check_found(c, CHECK_thread, CHECK_WARNING, (struct check_where){ 0 },
+                    "the program had more threads than the trace has: %s could not be recorded", unrecorded);
     for (size_t at = 0; (x = map_next(&s->lives, &at, &thread, &tag));)
         check_life(c, thread, x);
     return 0;
