@@ -15,7 +15,7 @@
 
 enum { PROBLEMS_SHOWN = 20, SEEDS = 4, MOST_SEEDS = 1000, JITTER = 100 };
 
-static struct study_config config = { .grain = 8 };
+static struct study_config config = { .grain = 1 };
 static const char *format, *output, *machine;
 static struct opt_list settings;
 static uint64_t seeds;
@@ -46,7 +46,7 @@ static int check_options(const struct study *s, bool is_program)
         return usage_error(&cmd_study, "--collapse is for the study 'graph'");
     if (config.locks && s != &study_parallelism)
         return usage_error(&cmd_study, "--locks is for the study 'parallelism'");
-    if (config.grain != 8 && s != &study_sharing)
+    if (config.grain != 1 && s != &study_sharing)
         return usage_error(&cmd_study, "--grain is for the study 'sharing'");
     if ((machine || settings.count || seeds) && !is_program)
         return usage_error(&cmd_study, "--machine, --set and --seeds are for the study 'intrinsic' of a program");
@@ -224,7 +224,7 @@ static const struct opt options[] = {
       .type = OPT_NUMBER,
       .arg = "BYTES",
       .value = &config.grain,
-      .help = "sharing: how finely memory is looked at, a power of two (8)" },
+      .help = "sharing: how finely memory is looked at, a power of two (1)" },
     { .name = "seeds",
       .type = OPT_NUMBER,
       .arg = "N",

@@ -2,10 +2,14 @@
 #include "sim/history.h"
 
 #include <assert.h>
+#include <string.h>
 
-void histories_init(struct histories *h, unsigned cpus, uint64_t all_words)
+void histories_init(struct histories *h, unsigned cpus, uint32_t line)
 {
-    *h = (struct histories){ .cpus = cpus, .all_words = all_words, .groups.value_size = sizeof(struct history *) };
+    *h = (struct histories){ .cpus = cpus,
+                             .words = (line + 63) / 64,
+                             .full = line < 64 ? ((uint64_t)1 << line) - 1 : UINT64_MAX,
+                             .groups.value_size = sizeof(struct history *) };
 }
 
 void histories_release(struct histories *h)
@@ -35,13 +39,16 @@ struct history *histories_group(struct histories *h, uint64_t number)
     return *group;
 }
 
-enum miss_cause history_cause(const struct history *h, unsigned cpu, uint64_t words)
+enum miss_cause history_cause(const struct histories *all, const struct history *h, unsigned cpu, struct line_bytes b)
 {
     if (!(h->had >> cpu & 1))
         return MISS_cold;
     if (!(h->invalidated >> cpu & 1))
         return MISS_replaced;
-    return h->written[cpu] & words ? MISS_true_sharing : MISS_false_sharing;
+    for (uint32_t w = b.first / 64; w * 64 < b.first + b.count; w++)
+        if (history_mask(all, h, cpu)[w] & line_bytes_in(b, w))
+            return MISS_true_sharing;
+    return MISS_false_sharing;
 }
 
 void history_come(struct history *h, unsigned cpu)
@@ -58,22 +65,24 @@ void history_go(struct histories *all, struct history *h, unsigned cpu, enum los
     if (how == REPLACED)
         return;
     if (!h->written)
-        h->written = arena_alloc(&all->arena, all->cpus * sizeof *h->written);
+        h->written = arena_alloc(&all->arena, (size_t)all->cpus * all->words * sizeof *h->written);
     assert(h->written);
     h->invalidated |= (uint64_t)1 << cpu;
-    h->written[cpu] = 0;
+    memset(history_mask(all, h, cpu), 0, all->words * sizeof *h->written);
 }
 
-void history_write(struct history *h, unsigned cpu, uint64_t words)
+void history_write(const struct histories *all, const struct history *h, unsigned cpu, struct line_bytes b)
 {
     for (uint64_t left = h->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
-        h->written[__builtin_ctzll(left)] |= words;
+        for (uint32_t w = b.first / 64; w * 64 < b.first + b.count; w++)
+            history_mask(all, h, (unsigned)__builtin_ctzll(left))[w] |= line_bytes_in(b, w);
 }
 
 bool history_is_watched(const struct histories *all, const struct history *h, unsigned cpu)
 {
     for (uint64_t left = h->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
-        if (h->written[__builtin_ctzll(left)] != all->all_words)
-            return true;
+        for (uint32_t w = 0; w < all->words; w++)
+            if (history_mask(all, h, (unsigned)__builtin_ctzll(left))[w] != all->full)
+                return true;
     return false;
 }

@@ -351,7 +351,8 @@ static void write_through(struct memory *m, unsigned cpu, uint64_t line, uint64_
 static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, enum peet_kind kind, uint64_t now)
 {
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
-    uint64_t line = part->line, words = words_of(m, part->addr, part->size);
+    uint64_t line = part->line;
+    struct line_bytes bytes = bytes_of(m, part);
     const struct own_cell *cell = &m->protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
     struct history *h = history_at(&m->histories, line);
     struct memory_counts *n = &m->cpu[cpu].counts;
@@ -359,7 +360,7 @@ static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, en
     for (uint64_t left = h->present; left; left &= left - 1) /* what they wrote before their time is no cause */
         announce(m, (unsigned)__builtin_ctzll(left), line, cell->op);
     n->misses++;
-    n->causes[history_cause(h, cpu, words)]++;
+    n->causes[history_cause(&m->histories, h, cpu, bytes)]++;
     if (kind == PEET_STORE && !m->config.level[0].allocates) { /* the word goes to memory; nobody keeps what it was */
         int owner = FABRIC_MEMORY;                             /* the only one who has what others wrote before */
         for (uint64_t left = h->present; left; left &= left - 1) {
@@ -373,7 +374,7 @@ static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, en
         }
         if (owner != FABRIC_MEMORY)
             write_back(m, (unsigned)owner, line, now);
-        history_write(h, cpu, words);
+        history_write(&m->histories, h, cpu, bytes);
         write_through(m, cpu, line, now);
         return 0;
     }
@@ -385,7 +386,7 @@ static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, en
     }
     history_come(h, cpu);
     if (is_write)
-        history_write(h, cpu, words);
+        history_write(&m->histories, h, cpu, bytes);
     bool watched = history_is_watched(&m->histories, h, cpu); /* also if it is read: it may be written silently later */
     fill(m, cpu, m->private_levels, line, (heard.shared ? cell->shared : cell->alone) | (watched ? WATCHED : 0u), now);
     if (is_write && m->goes_through)
@@ -406,7 +407,7 @@ static uint64_t write_here(struct memory *m, unsigned cpu, const struct part *pa
         next = cell->alone;
         if (state & WATCHED) {
             struct history *h = history_at(&m->histories, line);
-            history_write(h, cpu, words_of(m, part->addr, part->size));
+            history_write(&m->histories, h, cpu, bytes_of(m, part));
             watched = history_is_watched(&m->histories, h, cpu);
         }
     } else {
@@ -415,7 +416,7 @@ static uint64_t write_here(struct memory *m, unsigned cpu, const struct part *pa
         next = heard.shared ? cell->shared : cell->alone;
         stall = heard.stall;
         m->cpu[cpu].counts.upgrades++;
-        history_write(h, cpu, words_of(m, part->addr, part->size));
+        history_write(&m->histories, h, cpu, bytes_of(m, part));
         watched = history_is_watched(&m->histories, h, cpu);
     }
     set_state(entry, next | (watched ? WATCHED : 0u)); /* no transaction moves entries of who asks */

@@ -22,7 +22,7 @@
  *
  * Why a line was missing is told for each miss: cold (this processor never had it), replaced (it was pushed out of its last private
  * level), or invalidated; and then whether the bytes that are wanted now were written by others since (true sharing) or not (false
- * sharing), as Dubois and others define it. Bytes are told apart in words of 4, or of 1/64 of a line if that is more. */
+ * sharing), as Dubois and others define it, for lines of any length. */
 #ifndef SIM_MEMORY_H
 #define SIM_MEMORY_H
 

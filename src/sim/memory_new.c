@@ -91,9 +91,7 @@ int memory_new(const struct machine_config *config, struct memory **ret, struct 
     while (m->private_levels < m->levels && !config->level[m->private_levels].is_shared)
         m->goes_through &= config->level[m->private_levels++].is_write_through;
     assert((m->private_levels > 0 || m->levels == 0) && m->cpus > 0 && m->cpus <= CONFIG_MAX_CPUS);
-    while (config->level[0].line >> m->word_shift > HISTORY_WORDS || m->word_shift < 2)
-        m->word_shift++;
-    histories_init(&m->histories, m->cpus, words_of(m, 0, config->level[0].line));
+    histories_init(&m->histories, m->cpus, config->level[0].line);
     m->homes.value_size = sizeof(uint32_t);
     m->has_directory = config->fabric_kind->has_directory;
     m->cpu = calloc(m->cpus, sizeof *m->cpu);

@@ -83,16 +83,18 @@ void memory_lead_begin(struct memory *m, unsigned cpu)
 bool near_tell(struct memory *m, struct processor *p, const struct part *part, bool keep, bool *ret_watched)
 {
     struct history *h = history_at(&m->histories, part->line);
-    uint64_t words = words_of(m, part->addr, part->size);
+    struct line_bytes b = bytes_of(m, part);
+    uint32_t first = b.first / 64, end = (b.first + b.count + 63) / 64;
 
-    if (keep && p->front.kept + KEPT_BY_ONE + m->cpus > KEPT)
+    if (keep && p->front.kept + KEPT_BY_ONE + (size_t)m->cpus * (end - first) > KEPT)
         return false;
     for (uint64_t left = h->invalidated & ~((uint64_t)1 << p->number); keep && left; left &= left - 1) {
-        uint64_t *written = &h->written[__builtin_ctzll(left)];
-        if (words & ~*written)
-            near_keep(p, written, COUNTED_NOTHING);
+        uint64_t *mask = history_mask(&m->histories, h, (unsigned)__builtin_ctzll(left));
+        for (uint32_t w = first; w < end; w++)
+            if (line_bytes_in(b, w) & ~mask[w])
+                near_keep(p, &mask[w], COUNTED_NOTHING);
     }
-    history_write(h, p->number, words);
+    history_write(&m->histories, h, p->number, b);
     *ret_watched = history_is_watched(&m->histories, h, p->number);
     return true;
 }

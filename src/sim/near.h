@@ -14,12 +14,12 @@
 /* An entry's state is the protocol's, and one bit: others have lost the line and not come back, so that writes must be seen. */
 enum { STATE_MASK = PROTOCOL_STATES - 1, WATCHED = PROTOCOL_STATES };
 
-/* A word before it was changed: the order of a set, an entry, or words of which others are told. Its address has room for what was counted when it
+/* A word before it was changed: the order of a set, an entry, or a word of the mask of bytes of which others are told. Its address has room for what was counted when it
  * was changed. */
 struct kept {
     uint64_t where, old;
 };
-enum { KEPT = 1536, KEPT_BY_ONE = 4 }; /* by a reference, but for words of which others are told */
+enum { KEPT = 1536, KEPT_BY_ONE = 4 }; /* by a reference, but for bytes of which others are told */
 
 /* What was counted: nothing; a silent store or update; or a reference of each kind that was behind, when the entry of the first level got another line. Or
  * no word is kept, but which way was used last in a set whose order does not say it. */
@@ -50,7 +50,7 @@ struct memory {
     struct machine_config config;
     const struct protocol *protocol;
     unsigned cpus, levels, private_levels;
-    unsigned word_shift, page_shift;
+    unsigned page_shift;
     bool has_directory;
     bool goes_through; /* all private levels let writes through: memory has them all, and nothing is written back */
     uint8_t silent[CACHE_STATES]; /* the state behind a write that nobody sees; 0: others have to see it */
@@ -66,23 +66,15 @@ struct memory {
     void *losing;
 };
 
-enum { HISTORY_WORDS = 64 };
-
 /* What a reference wants of a line. */
 struct part {
     uint64_t line, addr, size;
 };
 
-/* The words of a line that a reference touches. */
-static inline uint64_t words_of(const struct memory *m, uint64_t addr, uint64_t size)
+/* The bytes of its line that it touches. */
+static inline struct line_bytes bytes_of(const struct memory *m, const struct part *part)
 {
-    uint64_t first = addr >> m->word_shift & (HISTORY_WORDS - 1), in_line = m->config.level[0].line >> m->word_shift;
-    uint64_t last = (addr + size - 1) >> m->word_shift & (HISTORY_WORDS - 1), n;
-
-    first &= in_line - 1; /* a power of two */
-    last &= in_line - 1;
-    n = last - first + 1;
-    return (n >= 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1) << first;
+    return (struct line_bytes){ (uint32_t)part->addr & (m->config.level[0].line - 1), (uint32_t)part->size };
 }
 
 static inline struct processor *processor_of(struct memory_front *f)
@@ -139,7 +131,7 @@ static inline void near_keep_order(struct processor *p, uint64_t set)
         p->kept[p->front.kept++] = (struct kept){ (uintptr_t)&c->order[set] | COUNTED_RECENT, c->recent[set] };
 }
 
-/* Others who have lost the line will see which words were written, when they come back; false: it could not be taken back. *ret_watched:
+/* Others who have lost the line will see which bytes were written, when they come back; false: it could not be taken back. *ret_watched:
  * whether there is still something to tell them. */
 bool near_tell(struct memory *m, struct processor *p, const struct part *part, bool keep, bool *ret_watched);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory of a machine once more, as sim/memory.h tells it and as slow as it is simple. It shares no code with src/sim/memory.c and
  * src/sim/cache: a cache is a list of lines with times, a line's state is kept once for each processor, wherever the line is, and
- * what was written by whom is remembered word by word with its time, so that nobody has to guess who will want to know. Protocols
+ * the time of the last write of each processor to each byte is kept. Protocols
  * are used as the tables that they are. Fabrics have a slow form of their own (slow_fabric.h), so the real ones are asked here; of
  * two machines that differ in one transaction, their time and their use will, too.
  *
@@ -48,10 +48,10 @@ struct slow_memory {
     const struct protocol *protocol;
     unsigned cpus, levels, private_levels;
     bool goes_through; /* all private levels let writes through: memory has them all */
-    uint64_t first_line, lines, line, word;
+    uint64_t first_line, lines, line;
     struct slow_cache level[SLOW_CPUS][CONFIG_LEVELS], shared[CONFIG_LEVELS], tlb[SLOW_CPUS], instructions[SLOW_CPUS];
     struct slow_view *view; /* by line and processor */
-    uint64_t *written;      /* by word and processor: when it wrote there last */
+    uint64_t *written;      /* by byte and processor: when it wrote there last */
     unsigned *home;         /* by page: 1 + node */
     struct fabric fabric;
     struct memory_counts counts[SLOW_CPUS];
@@ -212,9 +212,8 @@ static inline struct slow_memory *slow_new(const struct machine_config *config, 
     }
     m->first_line = first / m->line;
     m->lines = bytes / m->line;
-    m->word = m->line / 64 > 4 ? m->line / 64 : 4;
     m->view = calloc(m->lines * m->cpus, sizeof *m->view);
-    m->written = calloc(bytes / m->word * m->cpus, sizeof *m->written);
+    m->written = calloc(bytes * m->cpus, sizeof *m->written);
     m->home = calloc(bytes / slow_page(config) + 2, sizeof *m->home);
     m->config.fabric.cpus = m->cpus;
     m->config.fabric.line = (uint32_t)m->line;
@@ -265,10 +264,10 @@ static inline void slow_lose(struct slow_memory *m, unsigned cpu, uint64_t line,
     m->counts[cpu].invalidations += is_invalidated;
 }
 
-static inline void slow_write_words(struct slow_memory *m, unsigned cpu, uint64_t addr, uint64_t size)
+static inline void slow_write_bytes(struct slow_memory *m, unsigned cpu, uint64_t addr, uint64_t size)
 {
-    for (uint64_t w = addr / m->word; w <= (addr + size - 1) / m->word; w++)
-        m->written[(w - m->first_line * m->line / m->word) * m->cpus + cpu] = m->now;
+    for (uint64_t at = addr - m->first_line * m->line; size > 0; at++, size--)
+        m->written[at * m->cpus + cpu] = m->now;
 }
 
 static inline enum miss_cause slow_cause(const struct slow_memory *m, unsigned cpu, uint64_t addr, uint64_t size)
@@ -279,9 +278,9 @@ static inline enum miss_cause slow_cause(const struct slow_memory *m, unsigned c
         return MISS_cold;
     if (!v->was_invalidated)
         return MISS_replaced;
-    for (uint64_t w = addr / m->word; w <= (addr + size - 1) / m->word; w++)
+    for (uint64_t at = addr - m->first_line * m->line; size > 0; at++, size--)
         for (unsigned i = 0; i < m->cpus; i++)
-            if (i != cpu && m->written[(w - m->first_line * m->line / m->word) * m->cpus + i] >= v->lost_at)
+            if (i != cpu && m->written[at * m->cpus + i] >= v->lost_at)
                 return MISS_true_sharing;
     return MISS_false_sharing;
 }
@@ -536,7 +535,7 @@ static inline uint64_t slow_access_line(struct slow_memory *m, unsigned cpu, uin
         stall += is_write ? slow_write(m, cpu, line, when) : 0;
     }
     if (is_write)
-        slow_write_words(m, cpu, addr, size);
+        slow_write_bytes(m, cpu, addr, size);
     return stall;
 }
 

@@ -196,6 +196,28 @@ static void processors_that_take_turns_in_a_line_share_it_truly_or_falsely(void)
     }
 }
 
+/* The same for elements of any size, next to each other at the beginning, in the middle and at the end of a line of any length. */
+static void elements_of_any_size_in_lines_of_any_length_are_shared_byte_by_byte(void)
+{
+    enum { CPUS = 4, ROUNDS = 3 };
+
+    for (uint32_t line = 4; line <= 4096; line *= 2)
+        for (uint32_t size = 1; size <= 16 && size * CPUS <= line; size *= 2)
+            for (unsigned i = 0; i < 3 * 2; i++) {
+                bool is_apart = i % 2;
+                uint64_t first = X + (line - size * CPUS) * (i / 2) / 2;
+                struct machine_config c = machine(CPUS, &protocol_mesi, 8, 2);
+                c.level[0].bytes = 8 * line;
+                c.level[0].line = line;
+                struct memory *m = start(&c);
+                for (unsigned k = 0; k < CPUS * ROUNDS; k++)
+                    memory_access(m, k % CPUS, first + is_apart * (k % CPUS) * size, size, PEET_STORE, 0);
+                struct memory_counts n = finish(m);
+                CHECK_EQ(n.causes[MISS_cold], 1);
+                CHECK_EQ(n.causes[is_apart ? MISS_false_sharing : MISS_true_sharing], ROUNDS - 1);
+            }
+}
+
 /* ---- rules ---- */
 
 static void a_line_that_two_levels_give_up_at_once_leaves_once(void)
@@ -370,6 +392,7 @@ int main(void)
     RUN(a_walk_down_columns_misses_always_or_once_per_line);
     RUN(a_cyclic_walk_misses_all_of_a_set_or_nothing);
     RUN(processors_that_take_turns_in_a_line_share_it_truly_or_falsely);
+    RUN(elements_of_any_size_in_lines_of_any_length_are_shared_byte_by_byte);
     RUN(a_line_that_two_levels_give_up_at_once_leaves_once);
     RUN(silent_writes_are_true_sharing_for_who_lost_the_line_before);
     RUN(an_inclusive_shared_level_takes_lines_from_shared_ones_before_it);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of random machines against slow_memory.h, on random references: processors' private strides, lines that all want, words
+/* The memory of random machines against slow_memory.h, on random references: processors' private strides, lines that all want, bytes and words
  * of one line that each has for itself, blocks that wander from one to the other, references that straddle lines. They are
  * taken as the simulator takes them, with and without an observer: what is easy at the front of the first cache, and else by memory_access.
  *
@@ -60,7 +60,7 @@ static struct level_config random_level(uint32_t line, uint32_t most_sets)
 /* The number says which protocol and which fabric; all else is random. */
 static struct machine_config random_machine(unsigned number)
 {
-    uint32_t line = (uint32_t)4 << draw() % 8;
+    uint32_t line = (uint32_t)4 << draw() % 11;
     unsigned levels = between(1, CONFIG_LEVELS), private_levels = between(1, levels), kinds = 0, fabric_kinds = 0;
     struct machine_config c = { .cpus = between(1, SLOW_CPUS), .first_touch = one_in(2), .seed = number };
 
@@ -148,7 +148,7 @@ static uint64_t random_offset(struct stream *s, uint64_t *size)
     case 5:
     case 6:
     case 7: return draw() % (2 * s->line);
-    case 8:
+    case 8: *size = 1; return s->line * (3 + draw() % 2) + s->cpu % s->line; /* neighbouring bytes */
     case 9: return s->line * (3 + draw() % 2) + s->cpu * 4 % s->line;
     case 10:
     case 11:
