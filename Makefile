@@ -387,11 +387,11 @@ $(PLUGIN): $(PLUGIN_O)
 # What runs inside the guest's programs.
 MARK_FLAGS := $(STD) $(WARN) -O2 -g -fPIC -fno-stack-protector -U_FORTIFY_SOURCE -Iinclude
 guest_cc = $(if $(filter $(HOST),$(1)),$(CC),$(1)-linux-gnu-gcc)
-$(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.so): $(B)/%/libpeet-mark.so: $(MARK_C) include/peet/mark_guest.h $(B)/flags
+$(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.so): $(B)/%/libpeet-mark.so: $(MARK_C) include/peet/mark_guest.h include/peet/mark_bare.h $(B)/flags
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(call guest_cc,$*) $(MARK_FLAGS) -shared -o $@ $(MARK_C) -ldl -lpthread
-$(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.a): $(B)/%/libpeet-mark.a: $(MARK_C) include/peet/mark_guest.h $(B)/flags
+$(foreach a,$(GUESTS),$(B)/$a/libpeet-mark.a): $(B)/%/libpeet-mark.a: $(MARK_C) include/peet/mark_guest.h include/peet/mark_bare.h $(B)/flags
 	$(call say,AR,$@)
 	@mkdir -p $(@D)
 	$(Q)$(call guest_cc,$*) $(MARK_FLAGS) -DMARK_STATIC -c -o $(@:.a=.o) $(MARK_C)
@@ -412,7 +412,7 @@ $(B)/lib/peet/get-system: scripts/get-system
 	$(Q)install -m 755 $< $@
 
 # The first process of guests.
-$(B)/lib/peet/%/init: src/capture/system/guest/init.c include/peet/mark_guest.h $(B)/flags
+$(B)/lib/peet/%/init: src/capture/system/guest/init.c include/peet/mark_guest.h include/peet/mark_bare.h $(B)/flags
 	$(call say,GUEST,$@)
 	@mkdir -p $(@D)
 	$(Q)$(call guest_cc,$*) $(STD) $(WARN) -Os -static -s -Iinclude -o $@ $<

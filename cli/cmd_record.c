@@ -111,9 +111,10 @@ static int get_system(void)
 static bool system_asked(void)
 {
     return get || guest.apps.count || guest.files.count || guest.arch || guest.cpus || guest.memory || guest.image
-           || guest.kernel || guest.initrd || guest.append || guest.timeout || guest.deterministic || guest.count
-           || guest.marked || guest.offline || guest.sysroot || guest.pattern || guest.grows || guest.k || guest.page
-           || guest.stack || guest.include_kernel || guest.no_physical;
+           || guest.kernel || guest.symbols.count || guest.qemu_args.count || guest.initrd || guest.append
+           || guest.timeout || guest.deterministic || guest.count || guest.marked || guest.offline || guest.sysroot
+           || guest.pattern || guest.grows || guest.k || guest.page || guest.stack || guest.include_kernel
+           || guest.no_physical;
 }
 
 /* ---- recording ---- */
@@ -223,6 +224,8 @@ static int run(int operands, char **operand)
     opt_list_release(&skip);
     opt_list_release(&guest.apps);
     opt_list_release(&guest.files);
+    opt_list_release(&guest.symbols);
+    opt_list_release(&guest.qemu_args);
     return code;
 }
 
@@ -332,7 +335,7 @@ static const struct opt options[] = {
       .type = OPT_STRING,
       .arg = "FILE",
       .value = &guest.kernel,
-      .help = "--system: the guest's kernel" },
+      .help = "--system: the guest's kernel; one that is not Linux starts its programs itself" },
     { .name = "initrd",
       .type = OPT_STRING,
       .arg = "FILE",
@@ -343,6 +346,16 @@ static const struct opt options[] = {
       .arg = "WORDS",
       .value = &guest.append,
       .help = "--system: more of the kernel's command line" },
+    { .name = "symbols",
+      .type = OPT_EACH,
+      .arg = "FILE",
+      .value = &guest.symbols,
+      .help = "--system: a program of your own system, for the names in it" },
+    { .name = "qemu-arg",
+      .type = OPT_EACH,
+      .arg = "'WORD…'",
+      .value = &guest.qemu_args,
+      .help = "--system: more words for QEMU's command line" },
     { .name = "timeout",
       .type = OPT_NUMBER,
       .arg = "SECONDS",

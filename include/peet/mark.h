@@ -33,11 +33,14 @@
  *
  * in main and in the function of each other thread. That locks the page at the bottom of the thread's stack and executes one
  * instruction that does nothing. Only these two need libraries: the C library, with POSIX threads. Linux on x86-64, aarch64
- * and riscv64; elsewhere they are nothing. */
+ * and riscv64; elsewhere they are nothing. A freestanding program, and one of another operating system, has the same two from
+ * peet/mark_bare.h, which needs no library. */
 #ifndef PEET_MARK_H
 #define PEET_MARK_H
 
-#if defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64))
+#if !__STDC_HOSTED__
+#include <peet/mark_bare.h>
+#elif defined(__linux__) && (defined(__x86_64__) || defined(__aarch64__) || (defined(__riscv) && __riscv_xlen == 64))
 #include <peet/mark_guest.h>
 #else
 #define PEET_THREAD_BEGIN(number) ((void)sizeof(number))

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* How a thread makes itself known to `peet record --system`; programs include peet/mark.h.
+/* How a thread of a POSIX program makes itself known to `peet record --system`; programs include peet/mark.h.
  *
- * The marker is one instruction that no compiler emits and that does nothing. It tells by registers, in the order of a
- * call's arguments: the operation, the thread's number, the last byte of the stack's bottom page, the stack's bytes, and
- * where its card is. Behind it stands a load of that last byte, so that who watches learns its physical address. The card is
- * thread-local: memory that is the thread's own as long as it lives and that holds a word which nobody else has.
+ * The marker is that of peet/mark_bare.h. It tells where the thread's card is. The card is thread-local: memory that is the
+ * thread's own as long as it lives and that holds a word which no other thread has.
  *
  * While nobody is marked, QEMU looks at no code at all, for looking has its price. So in a guest of ours the first to mark itself
  * asks for it before: at the console, whose other name is PEET_MARK_ASK. An answer comes when all code will be
@@ -21,7 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PEET_MARK_BEGIN = 1, PEET_MARK_END = 2, PEET_MARK_MAPS = 3 };
+#include <peet/mark_bare.h>
+
 enum { PEET_MARK_MAPS_ROOM = 1 << 17 };
 enum { PEET_MARK_CLOEXEC = 02000000, PEET_MARK_ANONYMOUS = 0x20 }; /* of open and mmap: strict modes hide their names */
 #define PEET_MARK_ASK "/peet/ask"
@@ -46,37 +45,6 @@ extern long syscall(long, ...);
 }
 #endif
 extern char *program_invocation_name __attribute__((weak));
-
-/* Values are computed before registers are given their names: what computes one of them may be a call. */
-/* clang-format off */
-#if defined(__x86_64__)
-static inline void peet_marker(uint64_t op, uint64_t number, uint64_t bottom, uint64_t bytes, uint64_t card)
-{
-    register uint64_t r8 __asm__("r8") = card;
-
-    __asm__ volatile(".byte 0x0f,0x1f,0x84,0x00,0x50,0x45,0x45,0x54\n\tmovb (%%rdx), %%al"
-                     : : "D"(op), "S"(number), "d"(bottom), "c"(bytes), "r"(r8) : "memory", "rax");
-}
-#elif defined(__aarch64__)
-static inline void peet_marker(uint64_t op, uint64_t number, uint64_t bottom, uint64_t bytes, uint64_t card)
-{
-    register uint64_t x0 __asm__("x0") = op, x1 __asm__("x1") = number, x2 __asm__("x2") = bottom;
-    register uint64_t x3 __asm__("x3") = bytes, x4 __asm__("x4") = card;
-
-    __asm__ volatile(".inst 0xd2e8a8bf\n\tldrb w5, [x2]"
-                     : : "r"(x0), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory", "x5");
-}
-#else
-static inline void peet_marker(uint64_t op, uint64_t number, uint64_t bottom, uint64_t bytes, uint64_t card)
-{
-    register uint64_t a0 __asm__("a0") = op, a1 __asm__("a1") = number, a2 __asm__("a2") = bottom;
-    register uint64_t a3 __asm__("a3") = bytes, a4 __asm__("a4") = card;
-
-    __asm__ volatile(".word 0x4554a013\n\tlbu a5, 0(a2)"
-                     : : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(a4) : "memory", "a5");
-}
-#endif
-/* clang-format on */
 
 /* The stack of the thread that asks; 0 bytes: it could not be found out, and is guessed from the stack pointer. */
 static inline uint64_t peet_mark_stack(uint64_t *bytes)
@@ -173,6 +141,8 @@ static inline void peet_mark_end(void)
     peet_marker(PEET_MARK_END, 0, (uint64_t)(uintptr_t)&here, 0, 0);
 }
 
+#undef PEET_THREAD_BEGIN /* of a program that has included peet/mark_bare.h before */
+#undef PEET_THREAD_END
 #define PEET_THREAD_BEGIN(number) peet_mark_begin((uint64_t)(number), 0)
 #define PEET_THREAD_END() peet_mark_end()
 

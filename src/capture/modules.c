@@ -279,11 +279,11 @@ static bool is_covered(const struct covered *c, const struct mapping *m)
     return false;
 }
 
-/* One mapping of code, whose file is x->elf, and in the trace `path`. */
+/* One mapping of code, whose file is x->elf, and in the trace `path`. NULL: all of the file is where it says itself. */
 static int tell(struct modules *m, const struct module_scan *scan, const struct mapping *code, const char *path,
                 struct reading *x, struct covered *covered, struct peet_writer *w, struct peet_err *err)
 {
-    if (!find_bias(x, code, code->name[0] == '['))
+    if (code && !find_bias(x, code, code->name[0] == '['))
         return 0;
     read_segments(x);
     cover(covered, x);
@@ -356,6 +356,26 @@ static int tell_vdso(struct modules *m, const struct module_scan *scan, const st
         reading_release(&x);
     }
     free(image);
+    return r;
+}
+
+int modules_tell_alone(struct modules *m, uint32_t process, const char *path, struct peet_writer *w,
+                       struct peet_err *err)
+{
+    struct module_scan scan = { .process = process };
+    struct covered covered = { 0 };
+    struct reading x = { 0 };
+
+    elf_version(EV_CURRENT);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(err, errno, "%s: cannot open", path);
+    x.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    int r = elf_kind(x.elf) == ELF_K_ELF ? tell(m, &scan, NULL, path, &x, &covered, w, err)
+                                         : err_set(err, PEET_ERR_FORMAT, "%s: is not an ELF file", path);
+    reading_release(&x);
+    free(covered.at);
+    close(fd);
     return r;
 }
 

@@ -57,6 +57,9 @@ struct module_scan {
     const char *vdso;                                     /* a copy, as large as its mapping; NULL: there is none */
     void *context;
 };
+/* One ELF file that lies where it says itself, without a mapping: the program of a guest whose kernel tells nothing. */
+int modules_tell_alone(struct modules *m, uint32_t process, const char *path, struct peet_writer *w,
+                       struct peet_err *err);
 int modules_tell(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err);
 
 #endif

@@ -25,6 +25,9 @@ refuses "options of guests need --system" 2 'needs --system' --cpus 2 -o guest.p
 refuses "a guest needs something to run" 2 "nothing to run: --app" --system -o guest.peet
 refuses "several processors are not deterministic" 2 'leave out --cpus' --system --deterministic --cpus 2 --app true -o guest.peet
 refuses "a guest cannot have two kinds of programs" 2 'cannot be put into it' --system --image disk --app true -o guest.peet
+refuses "files cannot be put into a system of the user's own" 2 '--file cannot be put into it' --system --image disk --file strict.c -o guest.peet
+refuses "nor libraries of another place" 2 '--sysroot' --system --image disk --sysroot . -o guest.peet
+refuses "a disk that is not there is named" 3 '--image disk: cannot be read' --system --image disk -o guest.peet
 refuses "a program that is not here is an error" 3 './nothing: there is no such program' --system --app ./nothing -o guest.peet
 refuses "a quote that is not closed is an error" 2 'never closed' --system --app "echo 'x" -o guest.peet
 refuses "an unknown architecture is an error" 2 'aarch64' --system --arch arm64 --app true -o guest.peet
@@ -169,7 +172,7 @@ done
 kill -INT $pid
 wait $pid
 code=$?
-verdict "$property" "$(differs $code 130 status; grep -q 'interrupted; what was recorded so far is kept' stop.err || cat stop.err)"
+verdict "$property" "$(differs $code 130 status; grep -q 'interrupted; nothing was recorded until then' stop.err || cat stop.err)"
 
 record none --append 'rdinit=/nothing' --app true
 code=$?

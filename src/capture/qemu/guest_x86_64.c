@@ -7,7 +7,7 @@
 #include "capture/qemu/guest.h"
 #include "capture/x86/insn.h"
 
-enum { USER_CS = 0x33, WIDEST_ACCESS = 16, WIDEST_VECTOR = 64 };
+enum { ALWAYS_IN_FLAGS = 2, FLAGS_BITS = 22, WIDEST_ACCESS = 16, WIDEST_VECTOR = 64 };
 
 static bool is_user(uint64_t cs)
 {
@@ -83,23 +83,30 @@ static bool leaves_kernel(const uint8_t *bytes, size_t n)
     return iret || (n == 2 && bytes[0] == 0x0f && (bytes[1] == 0x07 || bytes[1] == 0x35)); /* sysret, sysexit */
 }
 
-/* A system call leaves the stack pointer as it was. Else the processor has pushed rip and cs, and before them an error code or
- * not: interrupts have none, page faults and most others that fail have one. */
+/* Whether these words are what the processor pushes when it leaves user mode: rip, cs, rflags, rsp, ss. */
+static bool is_user_frame(const uint64_t word[5])
+{
+    return (word[1] & 3) == 3 && word[1] >> 16 == 0 && (word[4] & 3) == 3 && word[4] >> 16 == 0
+           && (word[2] & ALWAYS_IN_FLAGS) && word[2] >> FLAGS_BITS == 0;
+}
+
+/* A system call leaves the stack pointer as it was. Else the processor has pushed a frame, and below it an error code or not:
+ * interrupts have none, page faults and most others that fail have one. */
 static bool entered(const struct guest_probe *p, struct guest_entry *ret)
 {
-    uint64_t word[3], sp = p->reg(p->context, "rsp");
+    uint64_t word[6], sp = p->reg(p->context, "rsp");
+    bool is_there = p->memory(p->context, sp, word, sizeof word);
 
-    *ret = (struct guest_entry){ .is_call = !(sp >> 63) };
-    if (ret->is_call) {
-        ret->pc = p->reg(p->context, "rcx");
+    *ret = (struct guest_entry){ 0 };
+    if (is_there && (is_user_frame(word) || is_user_frame(word + 1))) {
+        ret->is_fault = !is_user_frame(word);
+        ret->is_vague = !ret->is_fault;
+        ret->pc = word[ret->is_fault ? 1 : 0];
         return true;
     }
-    if (!p->memory(p->context, sp, word, sizeof word))
-        return false;
-    ret->is_fault = word[1] != USER_CS;
-    ret->is_vague = !ret->is_fault;
-    ret->pc = word[ret->is_fault ? 1 : 0];
-    return !ret->is_fault || word[2] == USER_CS;
+    ret->is_call = !(sp >> 63); /* kernels whose stacks lie low push a frame there, too */
+    ret->pc = ret->is_call ? p->reg(p->context, "rcx") : 0;
+    return ret->is_call;
 }
 
 /* A handler returns to code that makes the system call rt_sigreturn, and has the signal's number as its argument. */

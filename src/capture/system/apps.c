@@ -117,8 +117,8 @@ char *apps_name(const struct system_config *config, char *const *argv)
         name = i < words.count ? words.item[i] : name;
     } else if (argv && argv[0]) {
         name = argv[0];
-    } else if (config->image) {
-        name = config->image;
+    } else if (config->image || config->kernel) {
+        name = config->image ? config->image : config->kernel;
     }
     char *base = mem_string(strrchr(name, '/') ? strrchr(name, '/') + 1 : name);
     words_release(&words);

@@ -337,7 +337,7 @@ static struct library_search search_of(const struct system_config *config)
 
 bool guest_asks(const struct system_config *config)
 {
-    return !config->image && !config->deterministic && is_default(config->pattern);
+    return !config->is_own && !config->deterministic && is_default(config->pattern);
 }
 
 int guest_build(const struct system_config *config, const struct apps *apps, const struct guest_files *files,

@@ -89,6 +89,10 @@ static void add_plugin(const struct system_config *c, const struct guest_files *
     add_value(&list, "report", files->report);
     if (files->list)
         add_value(&list, "files", files->list);
+    for (size_t i = 0; i < c->symbols.count; i++)
+        add_value(&list, "symbols", c->symbols.item[i]);
+    if (c->is_other)
+        add_value(&list, "os", "other");
     if (files->answer) {
         add_value(&list, "console", files->console);
         add_value(&list, "answer", files->answer);
@@ -121,7 +125,6 @@ static void add_kernel(const struct system_config *c, bool aslr, const struct em
                        const struct guest_files *files, const struct machine *m, struct words *ret)
 {
     const char *initrd = files->initrd ? files->initrd : c->initrd;
-    bool own = c->image;
 
     words_add(ret, "-kernel");
     words_add(ret, "%s", e->kernel);
@@ -129,8 +132,14 @@ static void add_kernel(const struct system_config *c, bool aslr, const struct em
         words_add(ret, "-initrd");
         words_add(ret, "%s", initrd);
     }
+    if (c->is_other && !c->append)
+        return;
     words_add(ret, "-append");
-    words_add(ret, "console=%s%s%s%s%s%s%s", m->console, own ? "" : " quiet loglevel=4 mitigations=off nokaslr",
+    if (c->is_other) {
+        words_add(ret, "%s", c->append);
+        return;
+    }
+    words_add(ret, "console=%s%s%s%s%s%s%s", m->console, c->is_own ? "" : " quiet loglevel=4 mitigations=off nokaslr",
               m->kernel, " panic=-1", aslr ? "" : " norandmaps", c->append ? " " : "", c->append ? c->append : "");
 }
 
@@ -160,10 +169,30 @@ static void add_machine(const struct system_config *c, const struct machine *m, 
     }
 }
 
+/* What the user adds, behind all else: QEMU takes the last of several options that say the same. */
+static int add_given(const struct system_config *c, struct words *ret, struct peet_err *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < c->qemu_args.count && r == 0; i++) {
+        struct words words = { 0 };
+        r = words_split(c->qemu_args.item[i], &words, err);
+        for (size_t k = 0; k < words.count; k++)
+            words_add(ret, "%s", words.item[k]);
+        words_release(&words);
+    }
+    return r;
+}
+
 int qemu_check(const struct system_config *c, struct peet_err *err)
 {
     struct pattern pattern;
+    struct words given = { 0 };
+    int r = add_given(c, &given, err);
 
+    words_release(&given);
+    if (r < 0)
+        return r;
     if (c->deterministic && c->cpus > 1)
         return err_set(err, PEET_ERR_USAGE,
                        "--deterministic works with one processor only, for several do not take turns in the same "
@@ -186,7 +215,7 @@ int qemu_command(const struct system_config *c, bool aslr, const struct emulator
 
     if (r < 0)
         return r;
-    uint64_t least = LEAST_MEMORY_MIB + memory_for_files(files->initrd_bytes);
+    uint64_t least = c->is_other ? 1 : LEAST_MEMORY_MIB + memory_for_files(files->initrd_bytes);
     if (c->memory && c->memory >> 20 < least)
         return err_set(err, PEET_ERR_USAGE, "--memory: this guest, with its files, needs %llum at least",
                        (unsigned long long)least);
@@ -219,5 +248,5 @@ int qemu_command(const struct system_config *c, bool aslr, const struct emulator
     }
     if (files->plugin)
         add_plugin(c, files, ret);
-    return 0;
+    return add_given(c, ret, err);
 }

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 
 struct producer_state {
+    struct system_config own; /* the user's, and what was found out about it */
     const struct system_config *config;
     char folder[PATH_MAX]; /* for a while; "": none yet */
     char *console, *report, *initrd, *log, *plugin, *list, *answer;
@@ -81,44 +82,87 @@ static int make_answer(struct producer_state *s, struct peet_err *err)
     return 0;
 }
 
-static int check(const struct producer_config *config, struct peet_err *err)
+/* Options that speak of the file system that peet makes, which a system of the user's own does not have. */
+static int check_own(const struct system_config *c, bool apps, struct peet_err *err)
 {
-    const struct system_config *c = config->system;
-    bool apps = c->apps.count || (config->argv && config->argv[0]);
+    const char *why = c->image ? "--image is a system that starts its programs itself"
+                               : "--kernel names a kernel that is not Linux, which starts its programs itself";
 
-    if (c->image && apps)
+    if (apps)
+        return err_set(err, PEET_ERR_USAGE, "%s: --app cannot be put into it", why);
+    if (c->files.count)
+        return err_set(err, PEET_ERR_USAGE, "%s: --file cannot be put into it; put %s into the system itself", why,
+                       c->files.item[0]);
+    if (c->sysroot)
         return err_set(err, PEET_ERR_USAGE,
-                       "--image is a system that starts its programs itself: --app cannot be put into it");
-    if (!c->image && !apps)
+                       "%s: --sysroot, where libraries of --app are, does not matter to it; --symbols FILE names its "
+                       "functions",
+                       why);
+    if (c->marked)
+        return err_set(err, PEET_ERR_USAGE, "%s: nothing is preloaded there; leave out --marked", why);
+    return 0;
+}
+
+static int check(const struct producer_config *config, const struct system_config *c, struct peet_err *err)
+{
+    bool apps = c->apps.count || (config->argv && config->argv[0]);
+    int r;
+
+    if (c->is_own && (r = check_own(c, apps, err)) < 0)
+        return r;
+    if (!c->is_own && !apps)
         return err_set(err, PEET_ERR_USAGE, "nothing to run: --app 'PROGRAM ARGUMENT…', or --image DISK");
-    if (c->initrd && !(c->image && c->kernel))
+    if (c->initrd && !(c->is_own && c->kernel))
         return err_set(err, PEET_ERR_USAGE,
                        "--initrd goes with --image and --kernel; files for programs come with --file");
+    if (!c->is_own && c->symbols.count)
+        return err_set(err, PEET_ERR_USAGE,
+                       "--symbols is for systems of your own (--image, or a --kernel that is not Linux); programs of "
+                       "--app have their symbols without it");
+    for (size_t i = 0; i < c->symbols.count; i++)
+        if (access(c->symbols.item[i], R_OK) < 0)
+            return err_sys(err, errno, "--symbols %s: cannot be read", c->symbols.item[i]);
+    if (c->image && access(c->image, R_OK) < 0)
+        return err_sys(err, errno, "--image %s: cannot be read", c->image);
     if (config->max || config->regions.count || config->only.count || config->skip.count || config->level)
         return err_set(err, PEET_ERR_USAGE,
                        "--level, --values, --max, --region, --only and --skip do not work with --system");
     return 0;
 }
 
+/* What kind of system it is. */
+static int find_kind(struct producer_state *s, const struct system_config *config, struct peet_err *err)
+{
+    bool is_linux = true;
+    int r = config->kernel ? kernel_is_linux(config->kernel, &is_linux, err) : 0;
+
+    s->own = *config;
+    s->own.is_other = !is_linux;
+    s->own.is_own = config->image || !is_linux;
+    s->config = &s->own;
+    return r;
+}
+
 static int prepare(struct producer_state *s, const struct producer_config *config, const char *out,
                    struct recording *ret, struct peet_err *err)
 {
-    const struct system_config *c = s->config = config->system;
+    const struct system_config *c = &s->own;
     struct guest_files files = { .trace = out };
     int r;
 
-    if ((r = check(config, err)) < 0 || (r = qemu_check(c, err)) < 0 || (r = make_folder(s, out, err)) < 0
-        || (r = apps_find(c, config->argv, &s->apps, err)) < 0 || (r = find_plugin(s, err)) < 0)
+    if ((r = find_kind(s, config->system, err)) < 0 || (r = check(config, c, err)) < 0 || (r = qemu_check(c, err)) < 0
+        || (r = make_folder(s, out, err)) < 0 || (r = apps_find(c, config->argv, &s->apps, err)) < 0
+        || (r = find_plugin(s, err)) < 0)
         return r;
     if (s->plugin && guest_asks(c) && (r = make_answer(s, err)) < 0)
         return r;
-    files.initrd = c->image ? NULL : s->initrd;
-    files.list = c->image ? NULL : s->list;
+    files.initrd = c->is_own ? NULL : s->initrd;
+    files.list = c->is_own ? NULL : s->list;
     files.plugin = s->plugin;
     files.report = s->report;
     files.console = s->console;
     files.answer = s->answer;
-    if (!c->image && (r = guest_build(c, &s->apps, &files, ret, &files.initrd_bytes, err)) < 0)
+    if (!c->is_own && (r = guest_build(c, &s->apps, &files, ret, &files.initrd_bytes, err)) < 0)
         return r;
     if ((r = emulator_find(c, false, &s->emulator, err)) < 0)
         return r;
@@ -162,57 +206,68 @@ static void tell_of_apps(const struct producer_state *s, const struct console *c
     }
 }
 
-static int tell_of_plugin(const struct producer_state *s, struct recording *ret, struct peet_err *err)
+static int tell_of_plugin(const struct producer_state *s, const struct report *report, struct recording *ret,
+                          struct peet_err *err)
 {
-    struct report report = { 0 };
-    int r = 0;
-
-    report_read(s->report, &report);
-    ret->threads = report.threads;
-    ret->processes = report.processes;
-    ret->instructions = report.instructions;
-    ret->references = report.references;
-    for (size_t i = 0; i < report.warnings.count; i++)
-        recording_warn(ret, "%s", report.warnings.item[i]);
-    if (report.there && !report.threads)
+    ret->threads = report->threads;
+    ret->processes = report->processes;
+    ret->instructions = report->instructions;
+    ret->references = report->references;
+    for (size_t i = 0; i < report->warnings.count; i++)
+        recording_warn(ret, "%s", report->warnings.item[i]);
+    if (report->there && !report->threads)
         recording_warn(ret, "no thread was marked, so nothing is recorded: %s",
-                       s->config->image
+                       s->config->is_other ? "the programs have to include peet/mark_bare.h, and to run in user mode"
+                       : s->config->is_own
                            ? "the programs have to include peet/mark.h, or to run with libpeet-mark.so preloaded"
                        : s->config->marked || s->config->pattern
                            ? "the programs do not execute the pattern"
                            : "static programs have to be linked with libpeet-mark.a, or to include peet/mark.h");
-    if (report.lost)
-        recording_warn(ret, "%llu instructions were lost", (unsigned long long)report.lost);
-    if (report.errors.count)
-        r = err_set(err, PEET_ERR_IO, "%s", report.errors.item[0]);
-    report_release(&report);
-    return r;
+    if (report->lost)
+        recording_warn(ret, "%llu instructions were lost", (unsigned long long)report->lost);
+    return report->errors.count ? err_set(err, PEET_ERR_IO, "%s", report->errors.item[0]) : 0;
+}
+
+/* What there is of a recording that was cut off. */
+static void say_recorded(const struct report *report, char *ret, size_t room)
+{
+    if (report->threads)
+        snprintf(ret, room, "what was recorded until then is kept: %llu thread%s, %llu instructions",
+                 (unsigned long long)report->threads, report->threads == 1 ? "" : "s",
+                 (unsigned long long)report->instructions);
+    else
+        snprintf(ret, room, "nothing was recorded until then, for no thread had marked itself");
 }
 
 /* Why the guest did not come to its own end. */
-static int explain(const struct producer_state *s, const struct guest_run *run, const struct console *console,
-                   struct recording *ret, struct peet_err *err)
+static int explain(const struct producer_state *s, const struct guest_run *run, const struct report *report,
+                   const struct console *console, struct recording *ret, struct peet_err *err)
 {
     char text[300];
 
+    if (run->interrupted || run->timed_out)
+        say_recorded(report, text, sizeof text);
     if (run->interrupted) {
         ret->status = run->interrupted;
-        return err_set(err, PEET_ERR_INTERRUPTED, "interrupted; what was recorded so far is kept");
+        return err_set(err, PEET_ERR_INTERRUPTED, "interrupted; %s", text);
     }
     if (run->timed_out)
-        return err_set(
-            err, PEET_ERR_INTERRUPTED,
-            "time is up: the guest was ended after %llu seconds (--timeout); what was recorded so far is kept, "
-            "and what the guest said is in %s",
-            (unsigned long long)s->config->timeout, s->console);
+        return err_set(err, PEET_ERR_INTERRUPTED,
+                       "time is up: the guest was ended after %llu seconds (--timeout); %s; what the guest said is in "
+                       "%s",
+                       (unsigned long long)s->config->timeout, text, s->console);
     if (run->never_started)
         return err_set(err, PEET_ERR_IO, "the guest's kernel did not come to its first program in five minutes; see %s",
                        s->console);
     if (run->status) {
         first_complaint(s->log, text, sizeof text);
+        if (s->config->is_own && !*text && WIFEXITED(run->status)) { /* by a device for it, as isa-debug-exit */
+            ret->status = run->status;
+            return 0;
+        }
         return err_set(err, PEET_ERR_IO, "QEMU failed%s%s", *text ? ": " : ", and does not say why", text);
     }
-    if (!s->config->image && !console->done)
+    if (!s->config->is_own && !console->done)
         return err_set(err, PEET_ERR_IO, "the guest stopped before its programs ended; see %s%s%.200s", s->console,
                        console->last ? ", which ends: " : "", console->last ? console->last : "");
     return 0;
@@ -222,15 +277,19 @@ static int explain(const struct producer_state *s, const struct guest_run *run, 
 static int conclude(const struct producer_state *s, const struct guest_run *run, const struct console *console,
                     struct recording *ret, struct peet_err *err)
 {
-    int r = explain(s, run, console, ret, err);
+    struct report report = { 0 };
 
-    ret->ran = console->up || (s->config->image && !run->status) || run->interrupted;
-    if (!ret->ran)
-        return r;
-    if (!run->interrupted)
-        tell_of_apps(s, console, ret);
-    int wrote = tell_of_plugin(s, ret, r < 0 ? NULL : err); /* the first error is the one to tell */
-    return r < 0 ? r : wrote;
+    report_read(s->report, &report);
+    int r = explain(s, run, &report, console, ret, err);
+    ret->ran = console->up || (s->config->is_own && (r == 0 || run->timed_out)) || run->interrupted;
+    if (ret->ran) {
+        if (!run->interrupted)
+            tell_of_apps(s, console, ret);
+        int wrote = tell_of_plugin(s, &report, ret, r < 0 ? NULL : err); /* the first error is the one to tell */
+        r = r < 0 ? r : wrote;
+    }
+    report_release(&report);
+    return r;
 }
 
 static int record(struct producer_state *s, const struct producer_config *config, const char *out,
@@ -251,7 +310,7 @@ static int record(struct producer_state *s, const struct producer_config *config
                              .files = &files,
                              .log = s->log,
                              .timeout = s->config->timeout,
-                             .own_system = s->config->image,
+                             .own_system = s->config->is_own,
                              .console = &console,
                              .progress = config->progress };
     r = guest_run(&job, &run, err);

@@ -22,14 +22,18 @@ extern const char *const GUEST_ARCH_NAMES[]; /* ends with NULL */
 
 /* What `peet record` was asked for beyond a producer_config; its argv, if it has any words, is one more application. */
 struct system_config {
-    const char *folder;    /* lib/peet: get-system, the plugin, ARCH/init, ARCH/libpeet-mark.so */
-    const char *arch;      /* NULL: this machine's */
-    uint64_t cpus, memory; /* 0: what is usual */
-    struct opt_list apps;  /* command lines */
-    struct opt_list files; /* HOST or HOST:GUEST */
+    const char *folder;        /* lib/peet: get-system, the plugin, ARCH/init, ARCH/libpeet-mark.so */
+    const char *arch;          /* NULL: this machine's */
+    uint64_t cpus, memory;     /* 0: what is usual */
+    struct opt_list apps;      /* command lines */
+    struct opt_list files;     /* HOST or HOST:GUEST */
+    struct opt_list symbols;   /* ELF files that name code and data of a guest whose files are not here */
+    struct opt_list qemu_args; /* more words for QEMU's command line, each item cut as a shell does it */
     const char *sysroot;
-    const char *image, *kernel, *initrd, *append; /* image: a system of the user's own, which starts programs itself */
-    uint64_t timeout;                             /* seconds; 0: none */
+    const char *image, *kernel, *initrd, *append; /* image: a disk with a system of the user's own */
+    bool is_other;                                /* the kernel is not Linux; system.c finds that out */
+    bool is_own; /* the system starts its programs itself: it is on a disk, or the kernel is not Linux; from system.c */
+    uint64_t timeout; /* seconds; 0: none */
     bool deterministic, count, offline;
     bool marked; /* the programs mark their threads themselves */
     /* for the plugin; NULL or 0: what it does by itself */
@@ -105,6 +109,10 @@ struct emulator {
 int emulator_find(const struct system_config *config, bool install, struct emulator *ret, struct peet_err *err);
 void emulator_release(struct emulator *e);
 
+/* ---- kernel.c: what boots ---- */
+
+int kernel_is_linux(const char *path, bool *ret, struct peet_err *err);
+
 /* ---- qemu.c: its command line ---- */
 
 const char *guest_arch(const struct system_config *config);
@@ -157,7 +165,7 @@ struct guest_job {
     const struct guest_files *files;
     const char *log; /* what QEMU says itself */
     uint64_t timeout;
-    bool own_system; /* the user's: nobody knows when it is up */
+    bool own_system; /* the user's: it does not say when it is up */
     struct console *console;
     struct progress *progress; /* may be NULL */
 };

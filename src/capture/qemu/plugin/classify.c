@@ -140,11 +140,12 @@ static struct thread *find_thread(struct vcpu *v, uint64_t pc)
     const struct guest *g = plugin.guest;
     uint64_t root = vcpu_register(v, g->root) & g->root_mask, sp = vcpu_register(v, g->sp);
     struct translation tr = { qemu_plugin_translate_vaddr ? translate : NULL, NULL };
-    struct target *target = targets_find(&plugin.targets, root, sp, &tr);
+    struct target *target = targets_find(&plugin.targets, root, sp, &tr), *near;
 
     if (!target) {
         target = targets_find_pointer(&plugin.targets, root, vcpu_register(v, g->pointer));
-        if (!target && targets_near(&plugin.targets, root, sp, NEAR_BYTES))
+        near = target ? NULL : targets_near(&plugin.targets, root, sp, NEAR_BYTES);
+        if (near && !((const struct thread *)near->user)->is_window_told)
             atomic_fetch_add(&plugin.near_misses, 1);
     }
     if (target && is_child(v, target->user, pc))
@@ -158,7 +159,8 @@ static struct thread *find_thread(struct vcpu *v, uint64_t pc)
 static void tell_move(struct vcpu *v, uint64_t pc)
 {
     struct thread *t = v->thread;
-    unsigned signal = t->is_returning ? 0 : plugin.guest->handles(vcpu_probe(v));
+    bool is_known = !t->is_returning && !plugin.settings.other_os;
+    unsigned signal = !is_known ? 0 : plugin.guest->handles(vcpu_probe(v));
 
     if (signal) {
         if (t->interruptions == INTERRUPTIONS)
@@ -297,6 +299,7 @@ void thread_end(struct vcpu *v, uint64_t how)
 /* What the pattern tells of the thread. */
 struct announcement {
     struct target target;
+    bool is_window_told;
     uint64_t card_at;
     struct peet_mark_card card;
 };
@@ -316,7 +319,8 @@ static void read_announcement(struct vcpu *v, struct announcement *a)
     }
     a->target.tid = vcpu_register(v, g->arg[1]);
     uint64_t bottom = vcpu_register(v, g->arg[2]), bytes = vcpu_register(v, g->arg[3]);
-    if (bytes && !plugin.settings.given_stack)
+    a->is_window_told = bytes && !plugin.settings.given_stack;
+    if (a->is_window_told)
         a->target.window = (struct window){ bottom, bottom + 1 - bytes };
     a->card_at = vcpu_register(v, g->arg[4]);
     if (a->card_at && !vcpu_memory(v, a->card_at, &a->card, sizeof a->card))
@@ -333,11 +337,16 @@ static struct thread *thread_new(struct vcpu *v, const struct announcement *a)
     if (t->process->id == 0) {
         t->process->id = ++plugin.process_count;
         t->process->program = vcpu_string(v, a->card.program);
+        if (!*t->process->program && plugin.settings.symbol_files == 1) {
+            free(t->process->program);
+            t->process->program = mem_string(plugin.settings.symbols[0]);
+        }
         t->process->command = vcpu_string(v, a->card.command);
     }
     t->id = (uint32_t)plugin.threads;
     t->cookie = a->card.cookie;
     t->cookie_at = a->card_at;
+    t->is_window_told = a->is_window_told;
     t->owner = (int)v->index;
     plugin.thread = mem_room(plugin.thread, plugin.threads, sizeof *plugin.thread);
     plugin.thread[plugin.threads++] = t;

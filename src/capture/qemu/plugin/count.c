@@ -98,7 +98,9 @@ void on_counted_kernel(unsigned cpu, void *unused)
         end_count(v, v->counted, &e);
     give(v, t);
     v->counted = NULL;
-    enum guest_call call = e.is_call ? plugin.guest->call(vcpu_register(v, plugin.guest->number)) : GUEST_CALL_OTHER;
+    enum guest_call call = e.is_call && !plugin.settings.other_os
+                               ? plugin.guest->call(vcpu_register(v, plugin.guest->number))
+                               : GUEST_CALL_OTHER;
     t->is_cloning = call == GUEST_CALL_CLONE;
     t->is_lent = false;
     if (call == GUEST_CALL_EXIT_ALL)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Programs and libraries of the guest's processes, and where they lie, so that functions and variables have names. A process
  * tells it by a marker of its own (peet/mark_guest.h): the text of its /proc/self/maps, which is read here at once, and told to the
- * trace by who writes. The files are looked for here, where peet has taken them from; of a system of the user's none is known.
+ * trace by who writes. The files are looked for here, where peet has taken them from; in a system of the user's, files that the
+ * user gives (symbols=) stand for those of the same name. A process that tells nothing, as those of other kernels, has all of
+ * the given files, each where it says itself.
  * Leaves out: other memory, such as heaps and stacks, for nobody tells what is mapped later. */
 #include <errno.h>
 #include <stdio.h>
@@ -50,12 +52,22 @@ int maps_open(struct peet_err *err)
     return 0;
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
 static const char *file_here(void *unused, const char *name)
 {
     (void)unused;
     for (size_t i = 0; i < files.count; i++)
         if (strcmp(files.at[i].name, name) == 0)
             return files.at[i].here;
+    for (size_t i = 0; i < plugin.settings.symbol_files; i++)
+        if (strcmp(base_name(plugin.settings.symbols[i]), base_name(name)) == 0)
+            return plugin.settings.symbols[i];
     return NULL;
 }
 
@@ -127,13 +139,24 @@ void maps_heard(struct vcpu *v)
 
 /* ---- to the trace ---- */
 
+static int tell_given(struct process *p, struct peet_writer *w, struct peet_err *err)
+{
+    int r = 0;
+
+    p->is_named = true;
+    for (size_t i = 0; i < plugin.settings.symbol_files && r == 0; i++)
+        r = modules_tell_alone(&p->modules, p->id, plugin.settings.symbols[i], w, err);
+    return r;
+}
+
 int maps_tell(struct process *p, struct peet_writer *w, struct peet_err *err)
 {
     struct mappings m;
     struct maps *maps = exchange(p, NULL);
 
     if (!maps)
-        return 0;
+        return p->is_named ? 0 : tell_given(p, w, err);
+    p->is_named = true;
     mappings_parse(maps->text, &m);
     struct module_scan scan = { .process = p->id, .mappings = &m, .path = file_here, .vdso = maps->vdso };
     int r = modules_tell(&p->modules, &scan, w, err);

@@ -17,6 +17,8 @@
  *     physical=on|off   physical addresses (on)
  *     kernel=on|off     what the kernel executes on the stacks of target threads, too, labelled (off); slow
  *     files=FILE        lines of a path in the guest, a tabulator and the same file here, for the names of functions
+ *     symbols=FILE      an ELF file for the names of a guest whose files are not listed; may be given several times
+ *     os=linux|other    whose numbers of system calls and frames of signals threads have (linux)
  *     console=FILE      what the guest says, and
  *     answer=FIFO       …what it hears there: programs ask before they mark themselves (ask.c), and no code is looked at
  *                       until one does. Without these two, patterns are looked for from the beginning, which makes a guest up to
@@ -332,6 +334,11 @@ static int parse_option(const char *key, const char *value, struct peet_err *err
         s->report = mem_string(value);
     else if (strcmp(key, "files") == 0)
         s->files = mem_string(value);
+    else if (strcmp(key, "symbols") == 0) {
+        s->symbols = mem_room(s->symbols, s->symbol_files, sizeof *s->symbols);
+        s->symbols[s->symbol_files++] = mem_string(value);
+    } else if (strcmp(key, "os") == 0)
+        return parse_choice(key, value, "linux", "other", &s->other_os, err);
     else if (strcmp(key, "console") == 0)
         s->console = mem_string(value);
     else if (strcmp(key, "answer") == 0)
@@ -354,7 +361,8 @@ static int parse_option(const char *key, const char *value, struct peet_err *err
     } else
         return err_set(
             err, PEET_ERR_USAGE,
-            "%s: no such option; expected out, report, files, console, answer, mode, pattern, k, page, stack, grows, physical or kernel",
+            "%s: no such option; expected out, report, files, symbols, os, console, answer, mode, pattern, k, page, stack, grows, "
+            "physical or kernel",
             key);
     return 0;
 }

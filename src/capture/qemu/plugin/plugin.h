@@ -37,7 +37,9 @@
 
 struct settings {
     const char *out, *report;
-    const char *files;            /* which of the guest's files is which file here; NULL: nobody knows */
+    const char *files;    /* which of the guest's files is which file here; NULL: that is not known */
+    const char **symbols; /* ELF files that name code and data of a guest whose files are not listed */
+    size_t symbol_files;
     const char *console, *answer; /* programs ask at the one and are answered by the other; NULL: they do not */
     bool counts;                  /* mode=count */
     bool kernel;                  /* record the kernel, too, where it works for a target */
@@ -45,6 +47,7 @@ struct settings {
     bool all_foreign; /* for tests: targets find no translation of their own */
     bool stack_only;  /* for tests: threads are known by their stacks alone, as the paper has it */
     bool given_stack; /* the window is the user's, whatever a marker says */
+    bool other_os;    /* the kernel is not Linux: numbers of system calls and signal handlers are not known */
     struct pattern pattern;
     struct window_config window;
 };
@@ -148,6 +151,7 @@ struct process {
     uint64_t root, number;   /* as the guest's kernel numbers it; 0: not known */
     uint32_t id;             /* 0: none of its threads was marked yet */
     bool has_ended, is_told; /* told: to the trace */
+    bool is_named;           /* the files of --symbols have been told for it, or it has told its maps */
     char *program, *command;
     struct maps *maps;      /* what lies where, and is not told yet; NULL: nothing. Of maps.c */
     struct modules modules; /* of who writes: what is told */
@@ -170,6 +174,7 @@ struct thread {
     struct process *process;
     uint32_t id;
     uint64_t cookie, cookie_at;
+    bool is_window_told; /* by its mark; else it was made from the stack pointer, and may be too small */
     struct buffer *buffer;
     int owner; /* the processor that executes it, or -1 */
     bool has_ended, is_cloning, is_returning, is_in_exec;

@@ -346,7 +346,7 @@ void vcpu_interrupt(struct vcpu *v)
         pause_thread(v);
     else
         vcpu_close(v, executed(v, &e));
-    if (e.is_call)
+    if (e.is_call && !plugin.settings.other_os)
         note_call(v);
 }
 
