@@ -13,15 +13,20 @@
 #include "base/mem.h"
 #include "capture/modules.h"
 #include "capture/rt/raw.h"
+#include "capture/rt/waits.h"
 
 enum { LOOK_BACK = 40, CALL_BYTES = 2, NEAR = 64 };
 
+#ifndef SYS_epoll_pwait2 /* not in every version of the headers */
+#define SYS_epoll_pwait2 441
+#endif
+
 /* Those in which a thread can wait. */
-static const uint16_t WAITS[] = { SYS_read,        SYS_readv, SYS_recvfrom, SYS_recvmsg,   SYS_accept,
-                                  SYS_accept4,     SYS_write, SYS_writev,   SYS_sendto,    SYS_sendmsg,
-                                  SYS_poll,        SYS_ppoll, SYS_select,   SYS_pselect6,  SYS_epoll_wait,
-                                  SYS_epoll_pwait, SYS_wait4, SYS_waitid,   SYS_nanosleep, SYS_clock_nanosleep,
-                                  SYS_sched_yield };
+static const uint16_t WAITS[] = {
+#define X(name, how, argument) SYS_##name,
+    RT_WAITS(X)
+#undef X
+};
 
 struct traps {
     uint64_t *site;

@@ -117,14 +117,6 @@ static uint64_t bit(int number)
     return 1ull << (number - 1);
 }
 
-void peet_rt_mask_changed(void)
-{
-    if (!peet_rt_self.is_lent)
-        return;
-    peet_rt_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&host_mask, MASK_BYTES, 0, 0);
-    peet_rt_self.mask = host_mask;
-}
-
 bool peet_rt_is_machine(void)
 {
     return peet_rt_inside && !peet_rt_self.is_lent && peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0) == host_tid;
@@ -146,21 +138,52 @@ static void hear(uint64_t signals)
             peet_rt_call(SYS_tgkill, peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0), host_tid, i, 0, 0, 0);
 }
 
+/* What other threads have sent to this one stays with it while it blocks that: the kernel would give it to any thread that the host runs. */
 static void hear_all(struct rt_self *s)
 {
-    uint64_t signals = later | s->signals;
+    uint64_t signals = s->signals & ~s->mask;
 
+    s->signals &= s->mask;
+    signals |= later;
     later = 0;
-    s->signals = 0;
     hear(signals);
+}
+
+void peet_rt_mask_changed(void)
+{
+    if (!peet_rt_self.is_lent)
+        return;
+    peet_rt_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&host_mask, MASK_BYTES, 0, 0);
+    peet_rt_self.mask = host_mask;
+    if (peet_rt_self.signals & ~peet_rt_self.mask)
+        hear_all(&peet_rt_self);
 }
 
 void peet_rt_send(struct rt_self *to, int signal)
 {
+    to->signals |= bit(signal);
     if (to == &peet_rt_self)
-        hear(bit(signal));
-    else
-        to->signals |= bit(signal);
+        hear_all(to);
+}
+
+int peet_rt_take_signal(uint64_t among)
+{
+    uint64_t there = peet_rt_self.signals & among;
+
+    if (!there)
+        return 0;
+    peet_rt_self.signals &= ~(there & -there);
+    return __builtin_ctzll(there) + 1;
+}
+
+uint64_t peet_rt_set_mask(uint64_t mask)
+{
+    uint64_t old = peet_rt_self.mask;
+
+    peet_rt_self.mask = mask & ~bit(SIGSEGV);
+    set_mask(peet_rt_self.mask);
+    hear_all(&peet_rt_self);
+    return old;
 }
 
 void peet_rt_on_end(int number)
@@ -249,6 +272,51 @@ static void ids_begin(void)
 
 /* ---- threads that are lent ---- */
 
+/* Sleeps until there is something for this thread of the kernel to do: what. */
+static enum rt_home home_wait(struct rt_self *self)
+{
+    uint32_t what;
+
+    while ((what = atomic_load_explicit(&self->home, memory_order_acquire)) == HOME_SLEEP)
+        peet_rt_call(SYS_futex, (long)&self->home, FUTEX_WAIT, HOME_SLEEP, 0, 0, 0);
+    atomic_store_explicit(&self->home, HOME_SLEEP, memory_order_relaxed);
+    if (atomic_load(&ids.changes))
+        ids_take();
+    return what;
+}
+
+static void home_perform(struct rt_self *self)
+{
+    const struct rt_call *c = &self->request;
+
+    self->result = peet_rt_call(c->number, c->a[0], c->a[1], c->a[2], c->a[3], c->a[4], c->a[5]);
+    atomic_store_explicit(&self->is_done, true, memory_order_release);
+}
+
+/* From the host. */
+static void home_wake(struct rt_self *self, enum rt_home what)
+{
+    if (atomic_load(&ids.changes))
+        ids_read();
+    atomic_store_explicit(&self->home, what, memory_order_release);
+    peet_rt_call(SYS_futex, (long)&self->home, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
+void peet_rt_request(const struct rt_call *c)
+{
+    peet_rt_self.request = *c;
+    atomic_store(&peet_rt_self.is_done, false);
+    home_wake(&peet_rt_self, HOME_REQUEST);
+}
+
+bool peet_rt_is_done(long *ret_result)
+{
+    if (!atomic_load_explicit(&peet_rt_self.is_done, memory_order_acquire))
+        return false;
+    *ret_result = peet_rt_self.result;
+    return true;
+}
+
 /* On the stack apart: until it is the thread's own turn. */
 static void sleep_at_home(struct rt_self *self)
 {
@@ -258,11 +326,8 @@ static void sleep_at_home(struct rt_self *self)
     self->is_lent = true;
     atomic_store_explicit(&place->stopped, RAW_STOPPED, memory_order_release);
     peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
-    while (atomic_load_explicit(&self->home, memory_order_acquire) == 0)
-        peet_rt_call(SYS_futex, (long)&self->home, FUTEX_WAIT, 0, 0, 0, 0);
-    atomic_store_explicit(&self->home, 0, memory_order_relaxed);
-    if (atomic_load(&ids.changes))
-        ids_take();
+    while (home_wait(self) == HOME_REQUEST)
+        home_perform(self);
     self->is_lent = false;
     peet_rt_swap(&nobody, self->sp, self->thread_pointer);
 }
@@ -354,10 +419,7 @@ static void resume(uint32_t number)
             return;
         atomic_store_explicit(&place->stopped, RAW_RUNS, memory_order_relaxed);
     }
-    if (atomic_load(&ids.changes))
-        ids_read();
-    atomic_store_explicit(&c->home, 1, memory_order_release);
-    peet_rt_call(SYS_futex, (long)&c->home, FUTEX_WAKE, 1, 0, 0, 0);
+    home_wake(c, HOME_GO_ON);
     while (atomic_load_explicit(&place->stopped, memory_order_acquire) == RAW_RUNS)
         peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAIT, RAW_RUNS, 0, 0, 0);
 }

@@ -29,6 +29,14 @@ struct rt_window {
 
 struct rt_registers;
 
+/* A system call: its number, and what it is given. */
+struct rt_call {
+    long number, a[6];
+};
+
+/* What a thread of the kernel whose thread the host runs is to do. */
+enum rt_home { HOME_SLEEP, HOME_GO_ON, HOME_REQUEST };
+
 struct rt_self {
     struct raw_thread *place; /* NULL: not recorded */
     struct rt_window now;
@@ -62,13 +70,18 @@ struct rt_self {
     /* of a thread that a host runs (inside.c): */
     void *sp; /* where it goes on */
     uint64_t thread_pointer;
-    uint64_t mask;         /* signals that it blocks */
-    uint64_t signals;      /* that others have sent it */
-    bool is_private;       /* what it allocates is not the program's: steered programs alone */
-    bool is_lent;          /* the host runs it */
-    bool is_cancelled;     /* it is to end where it may */
-    bool stays_home;       /* and will not run it again */
-    _Atomic uint32_t home; /* a futex: the thread itself is to go on */
+    uint64_t mask;          /* signals that it blocks */
+    uint64_t signals;       /* that others have sent it */
+    bool is_private;        /* what it allocates is not the program's: steered programs alone */
+    bool is_lent;           /* the host runs it */
+    bool is_cancelled;      /* it is to end where it may */
+    bool stays_home;        /* and will not run it again */
+    _Atomic uint32_t home;  /* a futex: enum rt_home, what its own thread of the kernel is to do */
+    struct rt_call request; /* that its own thread of the kernel makes, */
+    long result;            /*   and what came of it, once `is_done` holds */
+    _Atomic bool is_done;
+    uint64_t handled;      /* runs of the program's signal handlers in this thread, */
+    uint64_t handled_firm; /*   and those of handlers without SA_RESTART: they end system calls that wait */
 };
 
 extern RT_TLS uint64_t *peet_rt_cursor;
@@ -166,7 +179,20 @@ void peet_rt_detour(void *context, void (*function)(struct rt_registers *));
 struct rt_registers {
     uint64_t r15, r14, r13, r12, rbp, rbx, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax, flags, rip;
 };
-/* ---- calls.c: system calls that would stop everybody ---- */
+/* Makes the calling thread, which the host runs, block these signals: what it blocked before. */
+uint64_t peet_rt_set_mask(uint64_t mask);
+/* Takes one of these signals out of those that threads have sent to the calling one; 0: there is none. */
+int peet_rt_take_signal(uint64_t among);
+/* The calling thread's own thread of the kernel, which sleeps while the host runs the thread, makes a system call; the host goes on. */
+void peet_rt_request(const struct rt_call *c);
+bool peet_rt_is_done(long *ret_result);
+
+/* ---- waits.c: system calls in which a thread waits ---- */
+
+/* Does what the call would do; while it would wait, other threads run. */
+long peet_rt_wait(const struct rt_call *c);
+
+/* ---- calls.c: where such calls were ---- */
 
 void peet_rt_set_traps(const uint64_t *site, size_t count);
 bool peet_rt_is_trap(void *context); /* the interrupted instruction was one; it will be done */

@@ -51,6 +51,8 @@ static uint64_t *live_cursor(const ucontext_t *u)
 
 static void call_handler(int number, siginfo_t *info, void *context)
 {
+    peet_rt_self.handled++;
+    peet_rt_self.handled_firm += !(wish[number].sa_flags & SA_RESTART);
     if (wish[number].sa_flags & SA_SIGINFO)
         wish[number].sa_sigaction(number, info, context);
     else

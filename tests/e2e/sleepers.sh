@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Programs that are simulated while they run, with threads that wait in system calls: the others go on, and each call returns what it does
+# without a simulation.
+set -u
+. tests/lib.sh
+peet=$PEET_BUILD/peet
+if [ ! -f "$PEET_BUILD/lib/peet/libpeet-machine.so" ]; then
+    skip "all that needs the machine in the program" "needs libpeet-machine.so"
+    exit 0
+fi
+"$CC" -O1 -w -o "$TMP/plain" tests/e2e/subjects/sleepers.c -lpthread || exit 1
+"$peet" cc -O1 -w -o "$TMP/sleepers" tests/e2e/subjects/sleepers.c -lpthread || exit 1
+for call in $("$TMP/plain" list); do
+    verdict "a thread that waits in $call lets others run, and is woken" "$(
+        timeout 20 "$TMP/plain" "$call" >"$TMP/expected"
+        timeout -k 1 60 "$peet" simulate -m sato1999 --format csv -- "$TMP/sleepers" "$call" >"$TMP/out" 2>"$TMP/err" ||
+            { echo "exit code $?"; cat "$TMP/err"; }
+        head -n 1 "$TMP/out" | cmp "$TMP/expected" - 2>&1)"
+done
+
+"$peet" cc -O1 -w -o "$TMP/asks" tests/e2e/subjects/asks.c || exit 1
+for call in read recv accept; do
+    verdict "$call of a descriptor that does not block returns at once" "$(
+        timeout -k 1 30 "$peet" simulate -m sato1999 --format csv -- "$TMP/asks" $call 2>&1 | head -n 1 |
+            grep -vx "$call -1 EAGAIN")"
+done
+exit $status
