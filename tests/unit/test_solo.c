@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include "base/cpu.h"
+#include "capture/modules.h"
 #include "sim/sim.h"
+#include "sim/solo/code_memory.h"
 #include "sim/solo/lines.h"
 #include "sim/solo/solo.h"
 #include "solo_program.h"
@@ -464,6 +466,61 @@ static void lines_that_are_used_again_stay_recent(void)
     peet_trace_free(t);
 }
 
+/* ---- memory that is executable ---- */
+
+static unsigned mappings_named(const struct mappings *m, const char *name, uint32_t protection)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < m->count; i++)
+        n += strstr(m->at[i].name, name) && m->at[i].protection == protection;
+    return n;
+}
+
+static const struct source_kind *looked_behind;
+static struct mappings seen;
+
+/* The words of a source; what is mapped is looked at each time, after code was made for the words of before. */
+static int look_words(struct source *s, uint32_t context, uint64_t reply, struct source_words *ret,
+                      struct peet_err *err)
+{
+    mappings_release(&seen);
+    CHECK_EQ(mappings_read(getpid(), &seen, err), 0);
+    return looked_behind->words(s, context, reply, ret, err);
+}
+
+/* Protection is 1 for executable, 2 for writable, 4 for readable. */
+static void generated_code_is_written_at_one_address_and_executed_at_another(void)
+{
+    char path[] = "/tmp/peet-test.XXXXXX";
+    struct peet_trace *t = trace_of_uses(path);
+    uint64_t random = 1;
+    struct machine_config c = make_recent(1, 2, &random);
+    struct source *source = NULL;
+    struct profile *p = NULL;
+    struct peet_err err;
+
+    if (!t || !CHECK_EQ(source_open_trace(t, false, &source, &err), 0))
+        return;
+    struct source_kind kind = *source->kind;
+    looked_behind = source->kind;
+    kind.words = look_words;
+    source->kind = &kind;
+    if (CHECK_EQ(profile_new(&c, source, &p, &err), 0)) {
+        p->often = 1;
+        CHECK_EQ(profile_run(p, NULL, NULL, &err), 0);
+    }
+    for (size_t i = 0; i < seen.count; i++)
+        if (!CHECK((seen.at[i].protection & 3) != 3))
+            printf("# %" PRIx64 " %s\n", seen.at[i].start, seen.at[i].name);
+    CHECK_EQ(mappings_named(&seen, CODE_MEMORY_NAME, 5), 1);
+    CHECK_EQ(mappings_named(&seen, CODE_MEMORY_NAME, 6), 1);
+    mappings_release(&seen);
+    profile_free(p);
+    source_free(source);
+    peet_trace_free(t);
+}
+
 int main(void)
 {
     RUN(what_is_counted_is_what_is_told);
@@ -471,5 +528,8 @@ int main(void)
     RUN(samples_are_the_same_with_machine_code);
     RUN(lines_that_are_used_again_stay_recent);
     RUN(samples_of_many_misses_are_the_same);
+#ifdef __x86_64__
+    RUN(generated_code_is_written_at_one_address_and_executed_at_another);
+#endif
     return check_done();
 }

@@ -14,12 +14,13 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/live/live.h"
+#include "capture/live/traps.h"
 
 enum { HWCAP2_FSGSBASE_ = 1 << 1 };
 
 bool inside_is_possible(void)
 {
-    return getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE_;
+    return (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE_) && traps_are_possible();
 }
 
 static char *path_of(int fd)

@@ -13,7 +13,8 @@
 
 #include "peet/err.h"
 
-/* Whether this machine can do it: threads must be able to change their thread pointers without the kernel. */
+/* Whether this machine can do it: threads must be able to change their thread pointers without the kernel, and a process
+ * its own code (traps.h). */
 bool inside_is_possible(void);
 
 struct inside_job {

@@ -3,9 +3,9 @@
 
 #include <Zydis/Zydis.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -117,19 +117,42 @@ static void scan_all(struct traps *t, const ZydisDecoder *d, const struct mappin
     }
 }
 
+/* Through the kernel, which can write where the process may not: the program's code never becomes writable, and its
+ * other threads can run it meanwhile. */
+static int traps_write(int memory, const void *at, const uint8_t *bytes, size_t size)
+{
+    return pwrite(memory, bytes, size, (off_t)(uintptr_t)at) == (ssize_t)size ? 0 : -1;
+}
+
+static int traps_open_memory(void)
+{
+    return open("/proc/self/mem", O_RDWR | O_CLOEXEC);
+}
+
+bool traps_are_possible(void)
+{
+    static const uint8_t constant = 1; /* in a mapping that is only read, as code is */
+    int memory = traps_open_memory();
+    bool yes = memory >= 0 && traps_write(memory, &constant, &(uint8_t){ 1 }, 1) == 0;
+
+    if (memory >= 0)
+        close(memory);
+    return yes;
+}
+
 static int patch(const struct traps *t, const struct mapping *m, struct peet_err *err)
 {
-    void *start = (void *)(uintptr_t)m->start;
-    size_t size = m->end - m->start;
     static const uint8_t unknown[CALL_BYTES] = { 0x0f, 0x0b }; /* ud2 */
+    int memory = traps_open_memory(), r = memory < 0 ? -1 : 0;
 
-    if (mprotect(start, size, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
-        return err_sys(err, errno, "%s: its system calls cannot be replaced", m->name);
-    for (size_t i = 0; i < t->count; i++)
+    for (size_t i = 0; r == 0 && i < t->count; i++)
         if (t->site[i] >= m->start && t->site[i] < m->end)
-            memcpy((void *)(uintptr_t)t->site[i], unknown, sizeof unknown);
-    mprotect(start, size, PROT_READ | PROT_EXEC);
-    return 0;
+            r = traps_write(memory, (void *)(uintptr_t)t->site[i], unknown, sizeof unknown);
+    if (r < 0)
+        err_sys(err, errno, "%s: its system calls cannot be replaced", m->name);
+    if (memory >= 0)
+        close(memory);
+    return r < 0 ? PEET_ERR_IO : 0;
 }
 
 static int by_address(const void *a, const void *b)

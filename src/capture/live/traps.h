@@ -4,9 +4,14 @@
 #ifndef CAPTURE_LIVE_TRAPS_H
 #define CAPTURE_LIVE_TRAPS_H
 
+#include <stdbool.h>
+
 #include "peet/err.h"
 
 struct raw_host;
+
+/* Whether the kernel lets a process change its own code, which needs a file /proc/self/mem that can be written. */
+bool traps_are_possible(void);
 
 int traps_set(const struct raw_host *host, struct peet_err *err);
 

@@ -12,7 +12,6 @@
  * A stretch's own references are numbered from rbp on, which grows only behind them. Counts of trips are on the stack. */
 #include <assert.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 #include "sim/solo/code.h"
 #include "sim/solo/tell.h"
@@ -394,7 +393,7 @@ static void dispatch(struct gen *g)
 static void call_link(struct solo *s, struct solo_item *it, const uint64_t *word)
 {
     const struct solo_item *next = s->by_name[*word * SOLO_FACTOR >> (64 - SOLO_NAME_BITS)];
-    struct emit e = { s->code.bytes, 0, CODE_ROOM };
+    struct emit e = { s->code.memory.write, 0, CODE_ROOM };
 
     if (next->name != *word || !next->has_code)
         return;
@@ -406,6 +405,7 @@ static void call_link(struct solo *s, struct solo_item *it, const uint64_t *word
         e.used = it->link[SOLO_LINKS];
         emit_jump(&e, s->code.dispatch);
     }
+    code_memory_sync(&s->code.memory);
 }
 
 /* Whether its numbers fit into instructions, and what it needs into a struct gen. */
@@ -428,9 +428,9 @@ void solo_code_make(struct solo *s, struct solo_item *it)
     struct solo_code *c = &s->code;
     struct gen *g = c->gen;
 
-    if (!c->bytes || it->kind == SOLO_VARYING || it->kind == SOLO_EVENT || !is_small(it))
+    if (!c->memory.write || it->kind == SOLO_VARYING || it->kind == SOLO_EVENT || !is_small(it))
         return;
-    g->e = (struct emit){ c->bytes, c->used, CODE_ROOM };
+    g->e = (struct emit){ c->memory.write, c->used, CODE_ROOM };
     g->detours = 0;
     emit_at(&g->e, EMIT_LEA, RAX, R12, 8 * (1 + (int64_t)it->slots));
     emit_at(&g->e, EMIT_COMPARE, RAX, RBX, AT(word_end));
@@ -446,11 +446,12 @@ void solo_code_make(struct solo *s, struct solo_item *it)
         end_detour(g, &g->detour[i]);
     if (g->e.used > CODE_ROOM)
         return;
-    it->code = c->bytes + c->used;
+    it->code = c->memory.run + c->used;
     it->fast = fast;
     it->has_code = true;
     c->used = g->e.used;
     c->widest = it->slots + 1u > c->widest ? it->slots + 1u : c->widest;
+    code_memory_sync(&c->memory);
 }
 
 /* ---- what all of them use ---- */
@@ -550,30 +551,26 @@ void solo_code_init(struct solo *s)
     if (s->level[0].mask >= UINT32_MAX >> (CODE_ENTRY_BITS + 1))
         return;
     struct gen *g = calloc(1, sizeof *g);
-    void *p = g ? mmap(NULL, CODE_ROOM, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                       -1, 0)
-                : MAP_FAILED;
-    if (p == MAP_FAILED) { /* solo.c can do it all */
+    if (!g || !code_memory_map(&c->memory, CODE_ROOM)) { /* solo.c can do it all */
         free(g);
         return;
     }
-    c->bytes = p;
     c->gen = g;
     g->s = s;
     g->has_misses = code_has_misses(s);
     g->has_second = code_has_second(s);
     g->has_stale = !s->watch.use || s->seen;
-    g->e = (struct emit){ c->bytes, 0, CODE_ROOM };
+    g->e = (struct emit){ c->memory.write, 0, CODE_ROOM };
     make_common(g);
-    s->nobody = (struct solo_item){ .name = UINT64_MAX, .code = c->bytes + c->leave };
+    code_memory_sync(&c->memory);
+    s->nobody = (struct solo_item){ .name = UINT64_MAX, .code = c->memory.run + c->leave };
 #endif
     (void)s;
 }
 
 void solo_code_release(struct solo *s)
 {
-    if (s->code.bytes)
-        munmap(s->code.bytes, CODE_ROOM);
+    code_memory_release(&s->code.memory);
     free(s->code.gen);
 }
 
@@ -581,7 +578,7 @@ uint64_t *solo_code_run(struct solo *s, const struct solo_item *it, uint64_t *wo
 {
     void (*begin)(struct solo * s, uint64_t * word, const void *code);
 
-    memcpy(&begin, &s->code.bytes, sizeof begin);
+    memcpy(&begin, &s->code.memory.run, sizeof begin);
     s->word_end = end;
     s->word_last = (uintptr_t)end - 8 * s->code.widest;
     s->limit = limit;

@@ -8,6 +8,7 @@
 #include "base/map.h"
 #include "format/loop.h"
 #include "peet/trace.h"
+#include "sim/solo/code_memory.h"
 #include "sim/solo/lines.h"
 #include "sim/solo/solo.h"
 #include "sim/solo/stretch.h"
@@ -26,8 +27,8 @@ enum {
     SOLO_FORESEEN = 64 /*   and trips that are looked at if they are made first */
 };
 struct solo_code {
-    uint8_t *bytes; /* NULL: there can be none */
-    size_t used;
+    struct code_memory memory; /* all zero: there can be no machine code */
+    size_t used;               /* bytes of it */
     struct gen *gen;
     unsigned widest; /* words of an item that has code */
     size_t leave, tail, dispatch, link, locate, group, elsewhere, anew, interval, offset,
