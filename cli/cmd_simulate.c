@@ -195,6 +195,8 @@ static int run_all(struct peet_trace *trace, char **program)
     if (code != EXIT_OK)
         return code;
     machine_study_init(&study, seeds);
+    if (trace && peet_trace_lacks_order(trace))
+        table_note(study.runs, "%s", peet_trace_lacks_order(trace));
     study.stretches = stretches ? stretches : study.stretches;
     for (size_t i = 0; code == EXIT_OK && i < runs; i++)
         code = run_one(&study, trace, program, i, i + 1 == runs);

@@ -66,6 +66,10 @@ const char *peet_trace_string(const struct peet_trace *t, uint64_t number); /* N
 /* The symbol that covers addr in a process, or NULL. */
 const struct peet_symbol *peet_trace_symbol(const struct peet_trace *t, uint32_t process, uint64_t addr);
 
+/* A sentence for readers of times, when threads of one process ran and no event of the trace says that one waits for another; else NULL.
+ * Of a trace from a pipe, this is known behind its end. */
+const char *peet_trace_lacks_order(const struct peet_trace *t);
+
 enum {
     PEET_WANT_LOOPS = 1, /* loops come whole, as PEET_LOOP records, instead of expanded */
     PEET_WANT_PHYSICAL = 2,

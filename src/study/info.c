@@ -338,6 +338,19 @@ static void add_meta(struct info *i, const struct peet_trace *t)
     }
 }
 
+/* What of its threads' order the trace knows. */
+static void add_order(struct info *i, const struct peet_trace *t)
+{
+    const char *caveat = peet_trace_lacks_order(t);
+
+    if (!caveat)
+        return;
+    table_text(i->meta, peet_trace_path(t));
+    table_text(i->meta, "synchronisation");
+    table_text(i->meta, "none");
+    table_note(i->summary, "%s: %s", peet_trace_path(t), caveat);
+}
+
 static void add_event_kinds(struct info *i, const struct peet_trace *t, const struct decoded *d)
 {
     for (uint32_t k = 0; i->kinds && k < PEET_EVENT_KINDS; k++) {
@@ -441,6 +454,7 @@ int info_add(struct info *i, struct peet_trace *t, struct progress *progress, st
         add_threads(i, t, &d, &sum);
         add_modules(i, t);
         add_meta(i, t);
+        add_order(i, t);
         add_event_kinds(i, t, &d);
         add_summary(i, t, &d, &sum, i->problems - before);
     }

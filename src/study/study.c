@@ -46,10 +46,13 @@ int study_run(const struct study *s, struct peet_trace *t, const struct study_co
         instructions += peet_trace_totals(t, th->id, &totals) == 0 ? totals.instructions : 0;
     progress_total(progress, instructions);
     int r = s->run(t, config, &answer, progress, err);
+    const char *caveat = peet_trace_lacks_order(t);
     if (r < 0) {
         study_release(&answer);
         return r;
     }
+    if (caveat && answer.result.first)
+        table_note(answer.result.first, "%s", caveat);
     *ret = answer;
     return 0;
 }

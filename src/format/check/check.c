@@ -353,6 +353,8 @@ static int finish(struct check *c)
         check_note(c, "parts of the trace are missing: what several threads must do together was not checked");
     else if (c->has_gaps)
         check_note(c, "the trace has gaps: what may have happened in them counts as a warning only");
+    if (peet_trace_lacks_order(c->trace))
+        check_note(c, "%s", peet_trace_lacks_order(c->trace));
     for (int i = 0; r == 0 && i < CHECK_FAMILY_COUNT; i++)
         if (FAMILIES[i]->finish)
             r = FAMILIES[i]->finish(c, c->state[i]);
