@@ -298,6 +298,15 @@ static void locks_held_at_the_end_are_warnings(void)
     good(THREAD1 "1 - mutex_lock 16\n1 - exec \"b\"\n" END1);
 }
 
+/* A wait at a condition is recorded when it is over. */
+static void a_thread_that_the_process_ends_may_wait_at_a_condition_and_hold_no_mutex(void)
+{
+    good(THREAD2 BORN "2 - mutex_lock 16\n2 - thread_end 1 0\n1 - mutex_lock 16\n1 - mutex_unlock 16\n" END1);
+    good(THREAD2 BORN "2 - mutex_lock 16\n2 - thread_end 4 0\n" END1);
+    bad(CHECK_held, CHECK_WARNING, 2, 0, THREAD2 BORN "2 - mutex_lock 16\n" END2);
+    bad(CHECK_held, CHECK_WARNING, 2, 0, THREAD2 BORN "2 - spin_lock 16\n2 - thread_end 1 0\n" END1);
+}
+
 /* ---- what begins and ends ---- */
 
 static void regions_nest(void)
@@ -391,6 +400,18 @@ static void nothing_follows_the_end_of_a_thread(void)
     bad(CHECK_end, CHECK_VIOLATION, 1, 1, CODE B(1) "1 - thread_end 0 0\n1 - mark \"m\" 1\n" END1);
     bad(CHECK_end, CHECK_VIOLATION, 1, 1, CODE B(1) "1 - thread_end 0 0\n" B(2) "end\n");
     bad(CHECK_end, CHECK_VIOLATION, 1, 1, CODE B(1) "1 - thread_end 0 0\n" END1);
+}
+
+/* The stream of thread 1 has no end: what is not in it may have been lost. */
+static void a_thread_whose_creation_was_cut_off_is_told_as_such(void)
+{
+    struct outcome o = judge(THREAD2 "1 - mark \"m\" 1\n2 - thread_start 1\n2 - thread_end 0 0\nend\n");
+
+    CHECK_EQ(all(&o, CHECK_VIOLATION), 0);
+    CHECK_EQ(o.totals.found[CHECK_thread][CHECK_WARNING], 1);
+    CHECK(strstr(o.text, "the recording was cut off before"));
+    o = judge(THREAD2 "2 - thread_start 1\n" END2);
+    CHECK(strstr(o.text, "no thread of the trace creates it"));
 }
 
 /* A whole stream without thread_end cannot be said in text. */
@@ -561,6 +582,7 @@ int main(void)
     RUN(a_forked_process_has_its_makers_locks);
     RUN(who_waits_for_a_condition_holds_its_lock);
     RUN(locks_held_at_the_end_are_warnings);
+    RUN(a_thread_that_the_process_ends_may_wait_at_a_condition_and_hold_no_mutex);
     RUN(regions_nest);
     RUN(parallel_loops_and_iterations_pair_up);
     RUN(all_parties_of_a_barrier_agree_and_come);
@@ -568,6 +590,7 @@ int main(void)
     RUN(semaphores_are_not_taken_more_often_than_given);
     RUN(threads_are_created_started_and_joined_once);
     RUN(nothing_follows_the_end_of_a_thread);
+    RUN(a_thread_whose_creation_was_cut_off_is_told_as_such);
     RUN(a_whole_stream_has_an_end);
     RUN(memory_is_freed_as_often_as_allocated);
     RUN(references_lie_in_memory);

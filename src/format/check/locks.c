@@ -2,7 +2,10 @@
 /* Locks, thread by thread: who gives one back has it, who waits for a condition has its lock, who ends has none.
  *
  * A lock may be taken several times by one thread (recursive mutexes, readers): it is then held until it has been given
- * back as often. That two threads do not hold one lock at a time is not checked, for their order is unknown. */
+ * back as often. That two threads do not hold one lock at a time is not checked, for their order is unknown.
+ *
+ * A wait at a condition is recorded when it is over. A thread that is still waiting when its process ends, or when the
+ * recording stops, has given its mutex up without a record of that; so of threads that did not return, no mutex is reported as held. */
 #include <inttypes.h>
 
 #include "format/check/family.h"
@@ -17,6 +20,7 @@ struct held {
 
 struct check_local {
     struct map held; /* struct held, by address; the tag is the kind */
+    bool is_cut;     /* its thread_end says that the thread did not return: the process ended, or the recording did */
 };
 
 static int take(struct check *c, struct check_local *l, enum lock_kind kind, uint64_t lock, uint64_t position)
@@ -73,6 +77,7 @@ static int event(struct check *c, struct check_state *s, const struct check_thre
     case PEET_EV_cond_wait:
     case PEET_EV_cond_timedwait: wait_for_condition(c, where, l, e); return 0;
     case PEET_EV_exec: map_clear(&l->held); return 0;
+    case PEET_EV_thread_end: l->is_cut = e->arg[0] != PEET_END_EXIT; return 0;
     default: return 0;
     }
 }
@@ -84,10 +89,13 @@ static int end(struct check *c, struct check_state *s, const struct check_thread
     uint32_t kind;
 
     (void)s;
-    for (size_t at = 0; th->whole && (h = map_next(&l->held, &at, &lock, &kind));)
+    for (size_t at = 0; th->whole && (h = map_next(&l->held, &at, &lock, &kind));) {
+        if (l->is_cut && kind == MUTEX)
+            continue;
         check_found_at(c, CHECK_held, CHECK_WARNING, (struct check_where){ th, h->position }, lock,
                        "the %s at 0x%" PRIx64 " is locked here and not unlocked before the thread ends", NAMES[kind],
                        lock);
+    }
     return 0;
 }
 

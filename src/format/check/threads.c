@@ -136,7 +136,8 @@ static void check_life(struct check *c, uint64_t thread, const struct life *x)
     else if (x->started && !x->created)
         check_found(c, CHECK_thread, severity,
                     (struct check_where){ &(struct check_thread){ .id = (uint32_t)thread }, 0 },
-                    "the thread starts, but nobody created it");
+                    c->whole ? "the thread starts, but no thread of the trace creates it"
+                             : "the thread starts; the recording was cut off before it tells which thread creates it");
 }
 
 static int finish(struct check *c, struct check_state *s)
