@@ -118,6 +118,14 @@ static inline const struct share *piece_shares(const struct precedence *p, uint3
     return p->share + p->piece[piece].share;
 }
 
+/* Whether the piece behind it is of the same thread and waits for it. */
+static inline bool piece_has_next(const struct precedence *p, uint32_t piece)
+{
+    const struct lane *l = &p->lane[p->piece[piece].lane];
+
+    return piece + 1 < l->first + l->pieces && !p->piece[piece + 1].detached;
+}
+
 /* The function with most instructions in a piece, "?" when it is not known. */
 const char *piece_function(const struct precedence *p, uint32_t piece);
 

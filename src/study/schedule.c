@@ -338,13 +338,6 @@ static int one_less(struct machine *m, uint32_t piece, uint32_t cause)
     return --m->missing[piece] == 0 && !m->begun[piece] ? ready(m, piece, m->needed[piece]) : 0;
 }
 
-static bool has_next(const struct precedence *p, uint32_t piece)
-{
-    const struct lane *l = &p->lane[p->piece[piece].lane];
-
-    return piece + 1 < l->first + l->pieces && !p->piece[piece + 1].detached;
-}
-
 static int finish(struct machine *m, uint32_t piece)
 {
     const struct precedence *p = m->p;
@@ -355,7 +348,7 @@ static int finish(struct machine *m, uint32_t piece)
     for (uint64_t i = p->first_arc[piece]; r == 0 && i < p->first_arc[piece + 1]; i++)
         if (p->arc[i].certain || m->locks)
             r = one_less(m, p->arc[i].to, piece);
-    if (r == 0 && has_next(p, piece))
+    if (r == 0 && piece_has_next(p, piece))
         r = one_less(m, piece + 1, piece);
     return r;
 }
@@ -386,7 +379,7 @@ static void prepare(struct machine *m)
 
     for (uint32_t i = 0; i < p->pieces; i++) {
         m->s->cause[i] = m->s->meeting[i] = m->needed[i] = PIECE_NONE;
-        if (has_next(p, i))
+        if (piece_has_next(p, i))
             m->missing[i + 1]++;
     }
     for (size_t i = 0; i < p->arcs; i++)
@@ -484,7 +477,7 @@ int schedule_tails(const struct schedule *s, const struct precedence *p, uint64_
             if (p->arc[k].certain && tail[to] + p->piece[to].instructions > tail[i])
                 tail[i] = tail[to] + p->piece[to].instructions;
         }
-        if (has_next(p, i) && tail[i + 1] + p->piece[i + 1].instructions > tail[i])
+        if (piece_has_next(p, i) && tail[i + 1] + p->piece[i + 1].instructions > tail[i])
             tail[i] = tail[i + 1] + p->piece[i + 1].instructions;
         if (s->meeting[i] != PIECE_NONE && behind[s->meeting[i]] > tail[i])
             tail[i] = behind[s->meeting[i]];
@@ -495,84 +488,5 @@ int schedule_tails(const struct schedule *s, const struct precedence *p, uint64_
     }
     free(behind);
     *ret = tail;
-    return 0;
-}
-
-/* ---- epochs ---- */
-
-/* Ways from what has ended to what has not. Who begins by itself, and who ends without being waited for, has one way of its own, so
- * that nothing can be said to lie behind the one or before the other. */
-struct ways {
-    uint64_t open;
-    uint32_t epoch;
-    bool fresh;     /* nothing is in the epoch yet */
-    uint32_t alone; /* the lane that has it for itself, or PIECE_NONE */
-};
-
-static void next_epoch(struct ways *w)
-{
-    w->epoch += !w->fresh;
-    w->fresh = true;
-    w->alone = PIECE_NONE;
-}
-
-/* How many ways lead to each piece. */
-static void count_ways(const struct precedence *p, uint32_t *in)
-{
-    for (uint32_t i = 0; i < p->pieces; i++)
-        if (has_next(p, i))
-            in[i + 1]++;
-    for (size_t i = 0; i < p->arcs; i++)
-        in[p->arc[i].to] += p->arc[i].certain;
-}
-
-static uint64_t ways_from(const struct precedence *p, uint32_t piece)
-{
-    uint64_t n = has_next(p, piece);
-
-    for (uint64_t i = p->first_arc[piece]; i < p->first_arc[piece + 1]; i++)
-        n += p->arc[i].certain;
-    return n ? n : 1;
-}
-
-static void pass_piece(struct ways *w, const struct precedence *p, uint32_t piece, uint32_t in, uint32_t *epoch)
-{
-    uint32_t lane = p->piece[piece].lane;
-    bool all = w->open == (in ? in : 1);
-
-    if (all && w->alone != lane)
-        next_epoch(w);
-    else if (!all && w->alone != PIECE_NONE)
-        next_epoch(w);
-    epoch[piece] = w->epoch;
-    w->fresh = false;
-    w->alone = all ? lane : PIECE_NONE;
-    w->open += ways_from(p, piece) - (in ? in : 1);
-}
-
-int schedule_epochs(const struct schedule *s, const struct precedence *p, uint32_t **ret_epoch, uint32_t *ret_count,
-                    struct peet_err *err)
-{
-    uint32_t *epoch = calloc((size_t)p->pieces + 1, sizeof *epoch), *in = calloc((size_t)p->pieces + 1, sizeof *in);
-    struct ways w = { .fresh = true, .alone = PIECE_NONE };
-
-    if (!epoch || !in) {
-        free(epoch);
-        free(in);
-        return no_memory(err);
-    }
-    count_ways(p, in);
-    for (uint32_t i = 0; i < p->pieces; i++)
-        w.open += in[i] == 0;
-    /* When waits were broken, some order is not what it should be, and nothing is certain. */
-    for (uint32_t i = 0; i < p->pieces && !s->broken; i++) {
-        uint32_t piece = s->order[i], m = s->meeting[piece];
-        pass_piece(&w, p, piece, in[piece], epoch);
-        if (m != PIECE_NONE && s->met[m].last == piece && w.open == s->met[m].parties)
-            next_epoch(&w);
-    }
-    free(in);
-    *ret_epoch = epoch;
-    *ret_count = w.epoch + 1;
     return 0;
 }

@@ -39,9 +39,16 @@ void schedule_release(struct schedule *s);
 /* For each piece, the longest way from its end to the end of the run, by certain arcs and the meetings of s; to be freed. */
 int schedule_tails(const struct schedule *s, const struct precedence *p, uint64_t **ret, struct peet_err *err);
 
-/* Epochs: parts of the run each of which lies as a whole before the next. They end where all paths go through one point: a barrier at
- * which all meet, a piece beside which nothing can run. *ret_epoch: that of each piece, from 0, never falling in a thread; to be freed. */
-int schedule_epochs(const struct schedule *s, const struct precedence *p, uint32_t **ret_epoch, uint32_t *ret_count,
-                    struct peet_err *err);
+/* Epochs: a row of cuts through the run, each of which certainly comes after the one before, divides it into epochs. Cuts are rounds of
+ * barriers, and points through which all paths go. A piece lies in the epochs from `from` to `until` - 1: it certainly follows cut number
+ * `from` (0: the beginning of the run), and certainly precedes cut number `until` (count: the end of the run). So piece a certainly precedes
+ * piece b of another thread if until[a] <= from[b]; otherwise the cuts do not tell. In a thread neither ever falls. */
+struct epochs {
+    uint32_t *from, *until; /* by piece */
+    uint32_t count;         /* of epochs, at least 1 */
+};
+
+int epochs_make(struct epochs *e, const struct schedule *s, const struct precedence *p, struct peet_err *err);
+void epochs_release(struct epochs *e); /* also after a failure, and of zeros */
 
 #endif

@@ -2,6 +2,7 @@
 #include "study/shadow.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/err.h"
 
@@ -112,15 +113,26 @@ static __attribute__((noinline)) struct shadow_side *find_side(struct shadow *s,
         page->side = side;
         *known = side;
     }
+    if ((*known)->epoch == s->epoch && (*known)->until < l->until)
+        (*known)->until = l->until;
     l->number[number % SHADOW_RECENT] = number;
     l->side[number % SHADOW_RECENT] = *known;
     return *known;
 }
 
+void shadow_lane_until(struct shadow_lane *l, uint32_t epoch)
+{
+    if (epoch > l->until)
+        memset(l->side, 0, sizeof l->side); /* sides that were touched in this epoch have to learn it, too */
+    l->until = epoch;
+}
+
 /* The first touch in an epoch: the page will have to be looked at. */
-static __attribute__((noinline)) int note_change(struct shadow *s, struct shadow_side *side)
+static __attribute__((noinline)) int note_change(struct shadow *s, const struct shadow_lane *l,
+                                                 struct shadow_side *side)
 {
     side->epoch = s->epoch;
+    side->until = l->until;
     if (side->page->epoch == s->epoch)
         return 0;
     void *bigger = study_room(s->changed, s->changes, &s->change_room, sizeof *s->changed);
@@ -150,7 +162,7 @@ int shadow_touch(struct shadow *s, struct shadow_lane *l, unsigned kind, uint64_
         struct shadow_side *side = l->side[number % SHADOW_RECENT];
         if ((!side || l->number[number % SHADOW_RECENT] != number) && !(side = find_side(s, l, number)))
             return no_memory(err);
-        if (side->epoch != s->epoch && note_change(s, side) < 0)
+        if (side->epoch != s->epoch && note_change(s, l, side) < 0)
             return no_memory(err);
         unsigned bit = granule % 64;
         uint64_t more = last - granule < 63 - bit ? last - granule : 63 - bit; /* besides the first, in this word */
@@ -211,18 +223,36 @@ static int add_flow(struct shadow *s, const struct shadow_page *page, uint32_t f
     return 0;
 }
 
-/* What reaches one reader from one other thread: old values that nobody else writes now, and what is being written now. */
+static bool is_touched(const struct shadow *s, const struct shadow_side *x)
+{
+    return x->epoch == s->epoch;
+}
+
+/* What the thread may be doing in this epoch although it was read in an earlier one; NULL: nothing. */
+static const struct shadow_span *span_of(const struct shadow *s, const struct shadow_side *x)
+{
+    return x->span && x->span->until > s->epoch ? x->span : NULL;
+}
+
+/* What reaches one reader from one other thread: old values that no other thread writes now, and what is being written now. What the writer wrote
+ * earlier and may be writing still counts once. */
 static int flow_between(struct shadow *s, const struct shadow_page *page, const struct shadow_side *from,
                         const struct shadow_side *to, const uint64_t *written_by_others, const uint64_t *several_owners,
                         struct peet_err *err)
 {
-    uint64_t ordered[SHADOW_WORDS], unordered[SHADOW_WORDS];
-    bool active = from->epoch == s->epoch;
+    uint64_t ordered[SHADOW_WORDS] = { 0 }, unordered[SHADOW_WORDS] = { 0 };
+    const struct shadow_span *wrote = span_of(s, from), *read = span_of(s, to);
+    bool writes = is_touched(s, from), reads = is_touched(s, to);
 
     for (int w = 0; w < SHADOW_WORDS; w++) {
-        uint64_t old = to->read[w] & from->owns[w] & ~to->seen[w] & ~written_by_others[w];
-        ordered[w] = old & ~several_owners[w];
-        unordered[w] = (old & several_owners[w]) | (active ? to->read[w] & from->wrote[w] : 0);
+        if (reads) {
+            uint64_t old = to->read[w] & from->owns[w] & ~to->seen[w] & ~written_by_others[w];
+            ordered[w] = old & ~several_owners[w];
+            unordered[w] = (old & several_owners[w]) | (writes ? to->read[w] & from->wrote[w] : 0)
+                           | (wrote ? to->read[w] & wrote->wrote[w] & ~to->seen[w] : 0);
+        }
+        if (read && writes)
+            unordered[w] |= read->read[w] & from->wrote[w];
     }
     return add_flow(s, page, from->lane, to->lane, ordered, unordered, err);
 }
@@ -233,37 +263,60 @@ static int flow_to(struct shadow *s, const struct shadow_page *page, struct shad
     uint64_t others[SHADOW_WORDS] = { 0 };
     int r = 0;
 
-    for (const struct shadow_side *x = page->side; x; x = x->next)
-        for (int w = 0; x != to && x->epoch == s->epoch && w < SHADOW_WORDS; w++)
-            others[w] |= x->wrote[w];
+    for (const struct shadow_side *x = page->side; x; x = x->next) {
+        const struct shadow_span *span = span_of(s, x);
+        for (int w = 0; x != to && w < SHADOW_WORDS; w++)
+            others[w] |= (is_touched(s, x) ? x->wrote[w] : 0) | (span ? span->wrote[w] : 0);
+    }
     for (const struct shadow_side *x = page->side; r == 0 && x; x = x->next)
         if (x != to)
             r = flow_between(s, page, x, to, others, several_owners, err);
-    for (int w = 0; w < SHADOW_WORDS; w++)
+    for (int w = 0; is_touched(s, to) && w < SHADOW_WORDS; w++)
         to->seen[w] |= to->read[w];
     return r;
 }
 
-/* What has been written has new owners, and nobody has seen it. */
-static void hand_over(const struct shadow *s, const struct shadow_page *page)
+/* What was done in this epoch may go on in the next ones. */
+static int lengthen(struct shadow *s, struct shadow_side *x)
+{
+    if (x->until <= s->epoch + 1)
+        return 0;
+    if (!x->span && !(x->span = arena_alloc(&s->arena, sizeof *x->span)))
+        return -1;
+    if (x->span->until <= s->epoch)
+        *x->span = (struct shadow_span){ .until = x->until };
+    x->span->until = x->until > x->span->until ? x->until : x->span->until;
+    for (int w = 0; w < SHADOW_WORDS; w++) {
+        x->span->read[w] |= x->read[w];
+        x->span->wrote[w] |= x->wrote[w];
+    }
+    return 0;
+}
+
+/* What has been written has new owners, and no thread has seen it. */
+static int hand_over(struct shadow *s, const struct shadow_page *page)
 {
     uint64_t written[SHADOW_WORDS] = { 0 };
+    int r = 0;
 
     for (const struct shadow_side *x = page->side; x; x = x->next)
-        for (int w = 0; x->epoch == s->epoch && w < SHADOW_WORDS; w++)
+        for (int w = 0; is_touched(s, x) && w < SHADOW_WORDS; w++)
             written[w] |= x->wrote[w];
     for (struct shadow_side *x = page->side; x; x = x->next) {
-        bool active = x->epoch == s->epoch;
+        bool touched = is_touched(s, x);
+        const struct shadow_span *span = span_of(s, x);
         for (int w = 0; w < SHADOW_WORDS; w++) {
-            x->owns[w] = (x->owns[w] & ~written[w]) | (active ? x->wrote[w] : 0);
+            uint64_t still = span ? span->wrote[w] & written[w] : 0;
+            x->owns[w] = (x->owns[w] & ~written[w]) | (touched ? x->wrote[w] : 0) | still;
             x->seen[w] &= ~written[w];
-            if (active) {
-                x->touched[w] |= x->read[w] | x->wrote[w];
-                x->written[w] |= x->wrote[w];
-                x->read[w] = x->wrote[w] = 0;
-            }
+            x->touched[w] |= touched ? x->read[w] | x->wrote[w] : 0;
+            x->written[w] |= touched ? x->wrote[w] : 0;
         }
+        r = touched && r == 0 ? lengthen(s, x) : r;
+        for (int w = 0; touched && w < SHADOW_WORDS; w++)
+            x->read[w] = x->wrote[w] = 0;
     }
+    return r;
 }
 
 int shadow_end_epoch(struct shadow *s, struct peet_err *err)
@@ -280,9 +333,10 @@ int shadow_end_epoch(struct shadow *s, struct peet_err *err)
             }
         }
         for (struct shadow_side *x = page->side; r == 0 && x && page->side->next; x = x->next)
-            if (x->epoch == s->epoch)
+            if (is_touched(s, x) || span_of(s, x))
                 r = flow_to(s, page, x, several, err);
-        hand_over(s, page);
+        if (r == 0 && hand_over(s, page) < 0)
+            r = no_memory(err);
     }
     s->changes = 0;
     s->epoch++;

@@ -7,6 +7,9 @@
  * written again. What is read and written by different threads in one epoch has no order: it may have flowed. A thread that writes
  * a granule before it reads it reads its own value.
  *
+ * What a thread does in one epoch may go on for more of them, as far as is known (a thread that only joins the others is beside all their
+ * epochs): its bits are then kept, and count against what others do in these epochs, too.
+ *
  * Threads may come in any order within an epoch; the result does not hang on it. */
 #ifndef STUDY_SHADOW_H
 #define STUDY_SHADOW_H
@@ -21,6 +24,12 @@ enum { SHADOW_GRANULES = 512, SHADOW_WORDS = SHADOW_GRANULES / 64, SHADOW_RECENT
 
 struct shadow_page;
 
+/* What a thread did in earlier epochs and may have done in later ones as well. */
+struct shadow_span {
+    uint64_t read[SHADOW_WORDS], wrote[SHADOW_WORDS];
+    uint32_t until; /* the first epoch in which it certainly did not */
+};
+
 struct shadow_side {
     uint64_t read[SHADOW_WORDS], wrote[SHADOW_WORDS];      /* in this epoch; read: before it wrote */
     uint64_t touched[SHADOW_WORDS], written[SHADOW_WORDS]; /* ever */
@@ -28,7 +37,9 @@ struct shadow_side {
     uint64_t seen[SHADOW_WORDS]; /* read since then */
     struct shadow_page *page;
     struct shadow_side *next; /* of the page */
+    struct shadow_span *span; /* NULL: nothing that it did went on for more than an epoch */
     uint32_t lane, epoch;     /* epoch: in which it was touched last, from 1 */
+    uint32_t until;           /* the first epoch that certainly follows what was done in `epoch` */
 };
 
 /* Granules, all of them. */
@@ -46,6 +57,8 @@ struct shadow_lane {
     uint64_t number[SHADOW_RECENT];
     struct shadow_side *side[SHADOW_RECENT];
     uint32_t process, lane;
+    uint32_t
+        until; /* the first epoch that certainly follows what it does now: at least the one at hand + 1; set by shadow_lane_until */
 };
 
 struct shadow {
@@ -67,6 +80,9 @@ void shadow_release(struct shadow *s);
 /* A reference of `size` bytes, at least 1. kind: PEET_LOAD, PEET_STORE or PEET_UPDATE. */
 int shadow_touch(struct shadow *s, struct shadow_lane *l, unsigned kind, uint64_t addr, uint64_t size,
                  struct peet_err *err);
+
+/* What the thread does from now on certainly precedes that epoch, the first one being 1, and perhaps no earlier one. */
+void shadow_lane_until(struct shadow_lane *l, uint32_t epoch);
 
 int shadow_end_epoch(struct shadow *s, struct peet_err *err);
 void shadow_count(struct shadow *s); /* once, behind the last epoch */

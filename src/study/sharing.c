@@ -84,7 +84,7 @@ struct sharing {
     struct names names;
     struct shadow shadow;
     struct reader *reader;
-    uint32_t *epoch, epochs;
+    struct epochs epochs;
     uint64_t damaged, instructions;
     struct progress *progress;
     struct peet_err *err;
@@ -132,7 +132,11 @@ static bool goes_on(struct sharing *x, struct reader *r, uint32_t epoch)
     if (last || r->events != x->p.piece[r->piece].events)
         return false;
     r->piece++;
-    return x->epoch[r->piece] > epoch;
+    if (x->epochs.from[r->piece] > epoch)
+        return true;
+    if (x->epochs.until[r->piece] + 1 > r->shadow.until)
+        shadow_lane_until(&r->shadow, x->epochs.until[r->piece] + 1);
+    return false;
 }
 
 /* The records of the batch up to the end of the epoch: 1 when that came, 0 when the batch is through, or an error. */
@@ -160,6 +164,7 @@ static int take_batch(struct sharing *x, struct reader *r, uint32_t epoch)
 /* One thread to the end of the epoch, or to its own end. */
 static int read_epoch(struct sharing *x, struct reader *r, uint32_t epoch)
 {
+    shadow_lane_until(&r->shadow, x->epochs.until[r->piece] + 1);
     int code = take_batch(x, r, epoch);
 
     while (code == 0) {
@@ -196,9 +201,9 @@ static int read_all(struct sharing *x)
         y->piece = x->p.lane[i].first;
         r = peet_cursor_open(x->p.trace, x->p.lane[i].id, 0, &y->cursor, x->err);
     }
-    for (uint32_t e = 0; r == 0 && e < x->epochs; e++) {
+    for (uint32_t e = 0; r == 0 && e < x->epochs.count; e++) {
         for (size_t i = 0; r == 0 && i < x->p.lanes; i++)
-            if (!x->reader[i].done && x->epoch[x->reader[i].piece] == e)
+            if (!x->reader[i].done && x->epochs.from[x->reader[i].piece] == e)
                 r = read_epoch(x, &x->reader[i], e);
         if (r == 0)
             r = shadow_end_epoch(&x->shadow, x->err);
@@ -247,7 +252,7 @@ static void add_summary(struct table *t, const struct sharing *x)
         references += x->reader[i].references;
     table_text(t, peet_trace_path(x->p.trace));
     table_count(t, x->p.lanes);
-    table_count(t, x->epochs);
+    table_count(t, x->epochs.count);
     table_count(t, UINT64_C(1) << x->shadow.shift);
     table_count(t, references);
     add_kinds(t, &x->shadow.total, x->shadow.shift);
@@ -403,7 +408,7 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
     if (r == 0)
         r = schedule_make(&x.s, &x.p, false, err);
     if (r == 0)
-        r = schedule_epochs(&x.s, &x.p, &x.epoch, &x.epochs, err);
+        r = epochs_make(&x.epochs, &x.s, &x.p, err);
     if (r == 0)
         r = names_init(&x.names, &x.p, err);
     if (r == 0)
@@ -419,7 +424,7 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
     for (size_t i = 0; x.reader && i < x.p.lanes; i++)
         peet_cursor_free(x.reader[i].cursor);
     free(x.reader);
-    free(x.epoch);
+    epochs_release(&x.epochs);
     shadow_release(&x.shadow);
     names_release(&x.names);
     schedule_release(&x.s);

@@ -101,7 +101,7 @@ static bool make_random_run(struct random_run *r)
 }
 
 /* By the arcs, who comes before whom, and how long the longest way is. */
-static void check_schedule(const struct precedence *p, const struct schedule *s, const uint32_t *epoch,
+static void check_schedule(const struct precedence *p, const struct schedule *s, const struct epochs *e,
                            const uint64_t *tail)
 {
     uint32_t n = p->pieces;
@@ -138,8 +138,11 @@ static void check_schedule(const struct precedence *p, const struct schedule *s,
     for (uint32_t i = 0; i < n; i++) {
         uint64_t behind = 0;
         CHECK_EQ(s->finish[i], ends[i]);
+        CHECK(e->from[i] < e->until[i] && e->until[i] <= e->count);
+        CHECK(i == 0 || p->piece[i - 1].lane != p->piece[i].lane
+              || (e->from[i - 1] <= e->from[i] && e->until[i - 1] <= e->until[i]));
         for (uint32_t j = 0; j < n; j++) {
-            CHECK(i == j || epoch[i] >= epoch[j] || reach[(size_t)i * n + j]);
+            CHECK(i == j || e->until[i] > e->from[j] || reach[(size_t)i * n + j]);
             behind = reach[(size_t)i * n + j] && tail[j] + p->piece[j].instructions > behind
                          ? tail[j] + p->piece[j].instructions
                          : behind;
@@ -172,22 +175,21 @@ static void certain_arcs_hold_in_the_run_and_times_are_longest_ways(void)
         struct schedule s;
         struct peet_trace *t;
         struct peet_err err;
-        uint32_t *epoch = NULL, count = 0;
+        struct epochs e;
         uint64_t *tail = NULL;
 
         if (!make_random_run(&r) || !fine(peet_trace_open(path_of("a"), &t, &err), &err))
             return;
         if (!fine(precedence_read(&p, t, NULL, &err), &err) || !fine(schedule_make(&s, &p, false, &err), &err)
-            || !fine(schedule_epochs(&s, &p, &epoch, &count, &err), &err)
-            || !fine(schedule_tails(&s, &p, &tail, &err), &err))
+            || !fine(epochs_make(&e, &s, &p, &err), &err) || !fine(schedule_tails(&s, &p, &tail, &err), &err))
             return;
         CHECK_EQ(s.broken, 0);
         check_arcs(&p, &r);
-        check_schedule(&p, &s, epoch, tail);
+        check_schedule(&p, &s, &e, tail);
         for (size_t i = 0; i < p.arcs; i++)
             semaphores += p.arc[i].kind == PEET_EV_sem_wait;
-        epochs += count;
-        free(epoch);
+        epochs += e.count;
+        epochs_release(&e);
         free(tail);
         schedule_release(&s);
         precedence_release(&p);

@@ -107,6 +107,65 @@ static void what_is_joined_or_met_by_all_is_in_order_and_nothing_else(void)
     study_release(&answer);
 }
 
+/* Worker 2 writes, and all others read behind a barrier; thread 1 is not there. */
+static void barriers_order_workers_whose_maker_only_waits_for_their_end(void)
+{
+    enum { THREADS = 5, WORDS = 1000 };
+
+    program_begin(THREADS);
+    create_all(THREADS);
+    for (unsigned k = 0; k < WORDS; k++)
+        does(2, "b3 0x%x", 0x700000 + 8 * k);
+    for (unsigned i = 2; i <= THREADS; i++)
+        does(i, "barrier_wait 0x900000 %u", THREADS - 1);
+    for (unsigned i = 3; i <= THREADS; i++)
+        for (unsigned k = 0; k < WORDS; k++)
+            does(i, "b2 0x%x", 0x700000 + 8 * k);
+    join_all(THREADS);
+    if (!program_end(THREADS) || !ask("sharing", &USUAL))
+        return;
+    CHECK_EQ(number("summary", 0, "ordered"), 24000);
+    CHECK_EQ(number("summary", 0, "unordered"), 0);
+    check_sums();
+    study_release(&answer);
+}
+
+static void a_thread_beside_a_barrier_has_no_order_with_either_side_of_it(void)
+{
+    program_begin(3);
+    create_all(3);
+    does(1, "b3 0x500000"); /* thread 1 may do this before, between or behind the rounds */
+    does(1, "b2 0x500008");
+    for (unsigned round = 0; round < 3; round++) {
+        for (unsigned i = 2; i <= 3; i++) {
+            does(i, "b2 0x500000");
+            does(i, "barrier_wait 0x900000 2");
+        }
+    }
+    does(2, "b3 0x500008");
+    does(2, "barrier_wait 0x900000 2");
+    does(3, "barrier_wait 0x900000 2");
+    does(3, "b2 0x500008");
+    join_all(3);
+    does(1, "b2 0x500008");
+    if (!program_end(3) || !ask("sharing", &USUAL))
+        return;
+    CHECK_EQ(table_of("pairs")->rows, 4);
+    CHECK_EQ(number("pairs", 0, "unordered"),
+             16); /* 1 to 2 and 3, in each of three epochs: perhaps before it was written, */
+    CHECK_EQ(number("pairs", 1, "unordered"), 16); /*   and once behind */
+    CHECK_EQ(number("pairs", 0, "ordered") + number("pairs", 1, "ordered"), 0);
+    CHECK_EQ(number("pairs", 2, "reader"), 1); /* 2 to 1: beside, and behind the join */
+    CHECK_EQ(number("pairs", 2, "unordered"), 8);
+    CHECK_EQ(number("pairs", 2, "ordered"), 8);
+    CHECK_EQ(number("pairs", 3, "writer"), 2);
+    CHECK_EQ(number("pairs", 3, "reader"), 3);
+    CHECK_EQ(number("pairs", 3, "ordered"), 8);
+    CHECK_EQ(number("pairs", 3, "unordered"), 0);
+    check_sums();
+    study_release(&answer);
+}
+
 /* The same by definition: granules one by one, threads one by one. */
 enum { AREA = 4096, MOST_THREADS = 5 };
 
@@ -231,6 +290,8 @@ int main(void)
     RUN(what_one_writes_and_others_read_later_goes_to_each_of_them);
     RUN(what_has_no_order_is_told_as_unordered);
     RUN(what_is_joined_or_met_by_all_is_in_order_and_nothing_else);
+    RUN(barriers_order_workers_whose_maker_only_waits_for_their_end);
+    RUN(a_thread_beside_a_barrier_has_no_order_with_either_side_of_it);
     RUN(sharing_is_what_granules_one_by_one_tell);
     return end();
 }
