@@ -415,7 +415,8 @@ static uint64_t write_here(struct memory *m, unsigned cpu, const struct part *pa
         struct heard heard = transact(m, cpu, line, cell->op, h, now);
         next = heard.shared ? cell->shared : cell->alone;
         stall = heard.stall;
-        m->cpu[cpu].counts.upgrades++;
+        m->cpu[cpu].counts.upgrades +=
+            cell->op == BUS_INVALIDATE; /* else it is an update, which transact has counted */
         history_write(&m->histories, h, cpu, bytes_of(m, part));
         watched = history_is_watched(&m->histories, h, cpu);
     }

@@ -39,12 +39,12 @@ struct memory_counts {
     uint64_t misses;              /* not in a private level */
     uint64_t causes[MISS_KINDS];  /*   and why */
     uint64_t from_caches;         /*   another processor's cache had it */
-    uint64_t upgrades;            /* writes that found a line that others may have, too */
-    uint64_t updates;             /* words that were sent to others */
-    uint64_t invalidations;       /* lines that were taken away from here */
-    uint64_t write_backs;         /* lines that went from here to memory or a shared level */
-    uint64_t throughs;            /* words that did */
-    uint64_t stall, waited;       /* cycles that it waited for memory; those of them that the fabric was busy */
+    uint64_t upgrades;      /* writes that found a line of which others may have copies, which they then gave up */
+    uint64_t updates;       /* words that were sent to others, which keep their copies */
+    uint64_t invalidations; /* lines that were taken away from here */
+    uint64_t write_backs;   /* lines that went from here to memory or a shared level */
+    uint64_t throughs;      /* words that did */
+    uint64_t stall, waited; /* cycles that it waited for memory; those of them that the fabric was busy */
     uint64_t tlb_misses, tlb_stall;
     uint64_t fetches, fetch_misses, fetch_stall; /* of lines of instructions */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a reference went, from what the processor has counted before it and behind it. */
+/* How a reference to a line went, from what the processor has counted before it and behind it. */
 #include "sim/state.h"
 
 static void compare(const struct sim *s, const struct memory_counts *before, const struct memory_counts *after,
@@ -7,6 +7,7 @@ static void compare(const struct sim *s, const struct memory_counts *before, con
 {
     ret->from_cache = after->from_caches != before->from_caches;
     ret->is_upgrade = after->upgrades != before->upgrades;
+    ret->is_update = after->updates != before->updates;
     ret->waited = after->waited - before->waited;
     for (uint8_t level = 1; level < CONFIG_LEVELS; level++)
         if (after->hits[level] != before->hits[level])
@@ -20,25 +21,25 @@ static void compare(const struct sim *s, const struct memory_counts *before, con
             ret->cause = cause;
 }
 
-void sim_observe(struct sim *s, const struct place *p, const struct peet_record *r, const struct memory_counts *before,
-                 uint64_t behind, uint64_t now)
+void sim_observe(struct sim *s, const struct place *p, const struct peet_record *r, const struct seen_line *at)
 {
+    bool is_moved = r->id == SIM_NO_INSN;
     struct sim_reference seen = { .context = p->context->sched.number,
                                   .cpu = p->cpu,
                                   .insn = r->id,
-                                  .site = r->id == SIM_NO_INSN ? s->site : 0,
+                                  .site = is_moved ? s->site : 0,
                                   .addr = r->addr,
-                                  .now = now,
-                                  .size = r->size,
+                                  .now = at->now,
+                                  .line = at->line,
+                                  .is_first = at->is_first,
                                   .kind = r->kind,
-                                  .level = behind > 0,
+                                  .level = at->is_behind,
                                   .cause = MISS_KINDS,
-                                  .stall = p->clock - now };
+                                  .stall = p->clock - at->now };
 
-    if (r->id == SIM_NO_INSN)
+    if (is_moved && at->is_first)
         seen.issue = (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain];
-
-    if (before)
-        compare(s, before, p->counts, &seen);
+    if (at->before)
+        compare(s, at->before, p->counts, &seen);
     s->observer->reference(s->observer->context, &seen);
 }

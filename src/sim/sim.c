@@ -266,16 +266,31 @@ static void stall(struct place *p, uint64_t cycles, uint64_t waited_before)
     p->seen.time[TIME_stall] += cycles - waited;
 }
 
-/* A reference that is not easy, under somebody's eyes. */
+/* The line of an address, for the observer: of 64 bytes where there are no caches. */
+static uint64_t sim_line(const struct sim *s, uint64_t addr)
+{
+    return addr >> (s->config.level[0].bytes ? (unsigned)__builtin_ctz(s->config.level[0].line) : 6);
+}
+
+/* A reference that is not easy, for the observer: line by line, if there are caches. */
 static __attribute__((noinline)) void see_access(struct sim *s, struct place *p, const struct peet_record *r,
                                                  uint64_t addr)
 {
-    uint64_t now = p->clock;
-    const struct memory_counts before = *p->counts;
-    uint64_t behind = p->front->behind[r->kind];
-    uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);
-    stall(p, cycles, before.waited);
-    sim_observe(s, p, r, &before, p->front->behind[r->kind] - behind, now);
+    uint64_t length = s->config.level[0].bytes ? s->config.level[0].line : UINT64_C(1) << 63;
+    struct seen_line at = { .is_first = true };
+
+    for (uint64_t done = 0; at.is_first || done < r->size; at.is_first = false) {
+        const struct memory_counts before = *p->counts;
+        uint64_t behind = p->front->behind[r->kind], here = length - ((addr + done) & (length - 1));
+        here = here < r->size - done ? here : r->size - done;
+        at.line = sim_line(s, addr + done);
+        at.now = p->clock;
+        at.before = &before;
+        stall(p, memory_access(s->memory, p->cpu, addr + done, here, (enum peet_kind)r->kind, p->clock), before.waited);
+        at.is_behind = p->front->behind[r->kind] != behind;
+        sim_observe(s, p, r, &at);
+        done += here;
+    }
 }
 
 /* Any reference. */
@@ -293,7 +308,7 @@ static inline void refer_seen(struct sim *s, struct place *p, const struct peet_
     if (r->id != SIM_NO_INSN)
         o->hit(o->context, p->context->sched.number, p->cpu, r);
     else
-        sim_observe(s, p, r, NULL, 0, now);
+        sim_observe(s, p, r, &(struct seen_line){ .line = sim_line(s, addr), .now = now, .is_first = true });
 }
 
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)

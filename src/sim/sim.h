@@ -93,29 +93,30 @@ void sim_set_leads(struct sim *s, bool leads);
 
 /* ---- who looks on ---- */
 
-/* A reference as it went. */
+/* What one reference did to one line. A reference that spans lines is told line by line, in the order of their addresses. */
 struct sim_reference {
     uint32_t context; /* of the source: which thread */
     unsigned cpu;
     uint32_t insn;      /* its number in the schema; SIM_NO_INSN: library code moved bytes, */
     uint64_t site;      /*   for the call that stands there */
-    uint64_t addr, now; /* where, and the cycle in which it began */
-    uint32_t size;
+    uint64_t addr, now; /* the reference's first byte, and the cycle in which it came to this line */
+    uint64_t line;      /* number of the line: the address of its first byte by the bytes of a line */
+    bool is_first;      /* it is the reference's first line */
     uint8_t kind;
     uint8_t
         level; /* where the line was: a cache's number, the innermost being 0; SIM_BEYOND: in none of the processor's own, or shared */
     uint8_t cause;   /* enum miss_cause of a line that no private level had; else MISS_KINDS */
     bool from_cache; /* another processor's cache gave it */
-    bool is_upgrade; /* it was there, but others had to be told */
-    uint64_t issue;  /* cycles of library code for these bytes */
+    bool is_upgrade; /* it was there, but others had to give theirs up */
+    bool is_update;  /* it was there, and the word that was written was sent to others */
+    uint64_t issue;  /* cycles of library code for the reference's bytes; with its first line */
     uint64_t stall;  /* cycles that the processor waited, of which */
     uint64_t waited; /*   the fabric was busy */
 };
 enum { SIM_BEYOND = CONFIG_LEVELS };
 #define SIM_NO_INSN UINT32_MAX
 
-/* Is told of everything, in the order of the machine's time. What a simulation with an observer does is the same, but slower. Of a reference that
- * several lines make, the farthest of them counts. */
+/* Is told of everything, in the order of the machine's time. What a simulation with an observer does is the same, but slower. */
 struct sim_observer {
     void *context;
     /* A block begins: cycles of its instructions, and what they waited for themselves. */

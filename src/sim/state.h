@@ -277,10 +277,14 @@ static inline void place_be_easy(struct place *p, unsigned kind)
 
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r); /* whether it was easy, or smooth */
 
-/* Tells the observer of a reference that began then: what the processor had counted before it, or NULL if it was easy, and how many of its lines
- * were found behind the first cache and are not counted yet. */
-void sim_observe(struct sim *s, const struct place *p, const struct peet_record *r, const struct memory_counts *before,
-                 uint64_t behind, uint64_t now);
+/* A reference at a line: the cycle in which it came there, what the processor had counted before, or NULL if it was easy, and whether
+ * the line was found behind the first cache and is not counted yet. */
+struct seen_line {
+    uint64_t line, now;
+    const struct memory_counts *before;
+    bool is_first, is_behind;
+};
+void sim_observe(struct sim *s, const struct place *p, const struct peet_record *r, const struct seen_line *at);
 
 /* The next block of what is repeated. If nothing new happens in its trips, all of them that end before `limit`; or, where they can be
  * taken back, as many as there are. */

@@ -64,6 +64,7 @@ static const struct column MEMORY[] = { { "processor", "Processor", CELL_COUNT, 
                                         { "updates", "Updates", CELL_COUNT, true },
                                         { "invalidations", "Invalidated", CELL_COUNT, false },
                                         { "write_backs", "Written back", CELL_COUNT, false },
+                                        { "throughs", "Written through", CELL_COUNT, true },
                                         { "tlb_misses", "TLB misses", CELL_COUNT, true },
                                         { "fetch_misses", "Fetch misses", CELL_COUNT, true },
                                         { 0 } };
@@ -279,6 +280,7 @@ static void show_memory(struct machine_study *m, const struct machine_config *c,
         table_count(t, n->updates);
         table_count(t, n->invalidations);
         table_count(t, n->write_backs);
+        table_count(t, n->throughs);
         table_count(t, n->tlb_misses);
         table_count(t, n->fetch_misses);
     }

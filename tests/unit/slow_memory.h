@@ -507,7 +507,7 @@ static inline uint64_t slow_write(struct slow_memory *m, unsigned cpu, uint64_t 
 
     if (cell->op != BUS_NONE) {
         stall = slow_transact(m, cpu, line, cell->op, when, &is_shared);
-        m->counts[cpu].upgrades++;
+        m->counts[cpu].upgrades += cell->op == BUS_INVALIDATE;
     }
     v->state = is_shared ? cell->shared : cell->alone;
     if (m->goes_through)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The profile of a random program against a naive one: for each instruction and data object, references, misses, causes, and who pushed out
- * what was missed; one processor, one cache. The naive cache is a list of lines for each set, the naive cache of any lines is one list. */
+ * what was missed; one processor, one cache. Some references touch several lines, each with an outcome of its own. The naive cache is a list of lines for each set, the naive cache of any lines is one list. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -52,10 +52,11 @@ static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_
         };
         for (unsigned i = 0; i < INSNS; i++) {
             uint32_t object = (uint32_t)draw(&m->random, draw(&m->random, 2) ? OBJECTS : 2);
-            uint64_t offset = draw(&m->random, draw(&m->random, 3) ? 200 : SIZE - 8) & ~UINT64_C(7);
+            uint64_t offset = draw(&m->random, draw(&m->random, 3) ? 200 : SIZE);
+            uint64_t most = draw(&m->random, 3) ? 8 : 150; /* bytes of a reference, which may go beyond its object */
             m->record[m->count++] = (struct peet_record){ .addr = start_of(object) + offset,
                                                           .id = m->first_insn[b] + i,
-                                                          .size = 8,
+                                                          .size = (1 + (unsigned)draw(&m->random, most)) & 0xffffff,
                                                           .kind = draw(&m->random, 4) ? PEET_LOAD : PEET_STORE };
         }
     }
@@ -130,13 +131,13 @@ struct naive {
     } line[OBJECTS * SIZE];
 };
 
-static void refer(struct naive *n, const struct machine_config *c, unsigned insn, unsigned object, uint64_t addr)
+/* A reference at one of its lines. */
+static void refer(struct naive *n, const struct machine_config *c, unsigned insn, unsigned object, uint64_t line)
 {
-    uint64_t line = addr / c->level[0].line, gone, unused, base = HOME / c->level[0].line;
+    uint64_t gone, unused, base = HOME / c->level[0].line;
     unsigned lines = (unsigned)(c->level[0].bytes / c->level[0].line), sets = lines / c->level[0].ways;
     bool hit = use(&n->set[line % sets], line, c->level[0].ways, &gone), recent = use(&n->all, line, lines, &unused);
 
-    n->references[insn][object]++;
     if (gone)
         n->line[gone - base].by = object;
     if (hit)
@@ -159,9 +160,11 @@ static void play_naively(struct made *m, const struct machine_config *c, struct 
                 unsigned object = 0;
                 while (r->addr >= start_of(object + 1))
                     object++;
-                uint64_t end = (r->addr | (c->level[0].line - 1)) + 1;
-                CHECK(r->addr + r->size <= end); /* one line each: that is all the naive one knows */
-                refer(n, c, r->id - m->first_insn[0], object, r->addr);
+                unsigned insn = r->id - m->first_insn[0];
+                uint32_t length = c->level[0].line;
+                n->references[insn][object]++;
+                for (uint64_t line = r->addr / length; line <= (r->addr + r->size - 1) / length; line++)
+                    refer(n, c, insn, object, line);
             }
 }
 

@@ -461,6 +461,7 @@ static uint64_t write_here(struct solo *s, uint32_t entry, uint64_t line, uint64
 
     if (cell->op != BUS_NONE) {
         stall = solo_transact(s, line, cell->op, now);
+        assert(cell->op == BUS_INVALIDATE); /* no other processor has a copy to which a word could be sent */
         s->counts.upgrades++;
         *ret_upgrade = true;
     }

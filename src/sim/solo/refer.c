@@ -24,54 +24,55 @@ static inline bool is_unknown(struct solo *s, uint32_t cell, uint32_t leaf, uint
     return !s->watch.knows(s->watch.context, s, cell, leaf, line, cause == MISS_cold, s->number);
 }
 
-/* All lines of a reference; m: what the watcher is to know of the first one. */
-static struct solo_outcome touch(struct solo *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now,
-                                 struct solo_miss *m)
+/* What a reference did, line by line: cycles that it took, and of these, cycles of hits in the first cache; lines that the watcher was told
+ * were missed, and for how many cycles it was told that the reference waited. */
+struct touched {
+    uint64_t stall, hits, misses, told;
+};
+
+/* A reference at a line that may have waited: tells the watcher, unless nothing happened. */
+static void tell_line(struct solo *s, const struct solo_outcome *o, uint64_t hit, uint64_t reference,
+                      const struct solo_miss *m, struct touched *t)
 {
-    struct solo_outcome all = { .cause = MISS_KINDS };
+    uint64_t stall = o->stall > hit ? o->stall - hit : 0;
+    bool is_miss = o->cause != MISS_KINDS;
+
+    if (!is_miss && !o->is_upgrade && stall == 0)
+        return;
+    solo_meet(s, (uint64_t)m->cell << 32 | m->by, solo_how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset,
+              1, stall);
+    solo_see_window(s, reference, is_miss, stall);
+    t->misses += is_miss;
+    t->told += stall;
+}
+
+/* All lines of a reference; m: what the watcher is to know of each of them. A lock's reference (s->cell is 0) it is not told. */
+static struct touched touch(struct solo *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now,
+                            struct solo_miss *m)
+{
+    struct touched t = { 0 };
+    uint64_t hit = kind == PEET_PREFETCH ? 0 : s->level[0].latency, reference = solo_references(s);
     uint64_t first = addr >> s->shift, more = ((addr & (s->length - 1)) + (size ? size : 1) - 1) >> s->shift;
-    bool known = false, unknown = false;
 
     for (uint64_t k = 0; k <= more; k++) {
         uint64_t line = (first + k) & (UINT64_MAX >> s->shift); /* behind the last one comes the first */
         struct solo_line *l = solo_line_at(&s->lines, line);
-        if (k == 0) {
-            m->was_recent = (more || is_replaced(s, l, line)) && solo_is_recent(s, l); /* of others nobody asks */
-            m->by = solo_lost_to(l);
-        }
+        m->was_recent = is_replaced(s, l, line) && solo_is_recent(s, l); /* of others nobody asks */
+        m->by = solo_lost_to(l);
         if (__builtin_expect(s->watch.use != NULL, 0) && solo_was_here(l) && !is_replaced(s, l, line))
             solo_see_use(s, l, line, 1);
-        struct solo_outcome o = solo_touch(s, l, line, kind, now + all.stall);
-        if (o.cause != MISS_KINDS && s->cell)
-            *(is_unknown(s, s->cell - 1, m->leaf, line, o.cause) ? &unknown : &known) = true;
+        struct solo_outcome o = solo_touch(s, l, line, kind, now + t.stall);
+        bool unknown = o.cause != MISS_KINDS && s->cell && is_unknown(s, s->cell - 1, m->leaf, line, o.cause);
         solo_use_untold(s, l, line);
         s->number++;
         solo_uses_end(s);
-        all.stall += o.stall;
-        all.level = o.level > all.level ? o.level : all.level;
-        all.cause = o.cause == MISS_KINDS                            ? all.cause
-                    : all.cause == MISS_KINDS || o.cause > all.cause ? o.cause
-                                                                     : all.cause;
-        all.is_upgrade |= o.is_upgrade;
+        t.stall += o.stall;
+        t.hits += o.stall < hit ? o.stall : hit;
+        if (s->cell && !unknown)
+            tell_line(s, &o, hit, reference, m, &t);
     }
     solo_count_apart(s, more);
-    m->is_unknown = unknown && !known;
-    return all;
-}
-
-/* A reference that may have waited: whether the watcher is to know. */
-static bool see(struct solo *s, const struct solo_outcome *o, uint64_t hit, uint64_t reference, struct solo_miss *m)
-{
-    if (o->level == 0 && !o->is_upgrade && o->stall <= hit)
-        return false;
-    m->cause = o->cause;
-    m->stall = o->stall > hit ? o->stall - hit : 0;
-    if ((m->cause == MISS_KINDS && m->stall == 0) || m->is_unknown)
-        return false;
-    solo_meet(s, (uint64_t)m->cell << 32 | m->by, solo_how(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset,
-              1, m->stall);
-    solo_see_window(s, reference, m->cause != MISS_KINDS, m->stall);
-    return true;
+    return t;
 }
 
 /* A reference at that time. */
@@ -81,22 +82,19 @@ static uint64_t refer(struct solo *s, struct solo_stretch *x, struct solo_site *
     uint64_t waited = s->counts.waited, hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
     struct solo_leaf *part = &x->path->part[site->part];
     struct solo_miss m = { .cell = site->data.cell, .leaf = part->leaf, .offset = solo_offset_in(&site->data, addr) };
-    uint64_t reference = solo_references(s);
 
     s->cell = site->data.cell + 1;
-    struct solo_outcome o = touch(s, addr, size, (enum peet_kind)site->kind, now, &m);
+    struct touched t = touch(s, addr, size, (enum peet_kind)site->kind, now, &m);
     waited = s->counts.waited - waited;
     s->time.bus += waited;
-    s->time.stall += o.stall - waited;
-    if (see(s, &o, hit, reference, &m)) {
-        part->misses += m.cause != MISS_KINDS;
-        part->stall += m.stall;
+    s->time.stall += t.stall - waited;
+    part->misses += t.misses;
+    part->stall += t.told;
+    if (t.hits != hit) { /* several lines, or a level that is farther away and faster: what was told is one hit */
+        s->watch.refer(s->watch.context, site->data.cell, 0, 0, t.hits - hit);
+        s->watch.run(s->watch.context, part->leaf, 0, t.hits - hit, 0, 0);
     }
-    if (o.stall < hit) { /* a level that is farther away may be faster: less than what was told */
-        s->watch.refer(s->watch.context, site->data.cell, 0, 0, o.stall - hit);
-        s->watch.run(s->watch.context, part->leaf, 0, o.stall - hit, 0, 0);
-    }
-    return o.stall;
+    return t.stall;
 }
 
 /* A line comes into the first cache, which is the only one, on its way to the cell that is. */
@@ -507,28 +505,27 @@ static uint64_t move_easily(struct solo *s, const struct peet_record *r)
     return hit;
 }
 
-/* Another one. */
-static uint64_t move(struct solo *s, const struct peet_record *r)
+/* Another one; *ret_hits: cycles of hits in the first cache. */
+static uint64_t move(struct solo *s, const struct peet_record *r, uint64_t *ret_hits)
 {
     struct solo_moved *m = &s->moved;
-    uint64_t waited = s->counts.waited, hit = s->level[0].latency, reference = solo_references(s);
+    uint64_t waited = s->counts.waited;
     struct solo_miss miss = { .cell = m->data.cell, .leaf = m->leaf, .offset = solo_offset_in(&m->data, r->addr) };
-    struct solo_outcome o = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &miss);
+    struct touched t = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &miss);
 
     waited = s->counts.waited - waited;
-    if (see(s, &o, hit, reference, &miss)) {
-        m->misses += miss.cause != MISS_KINDS;
-        m->stall += miss.stall;
-    }
+    m->misses += t.misses;
+    m->stall += t.told;
     s->time.bus += waited;
-    s->time.stall += o.stall - waited;
-    return o.stall;
+    s->time.stall += t.stall - waited;
+    *ret_hits = t.hits;
+    return t.stall;
 }
 
 uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site, uint64_t issue)
 {
     struct solo_moved *m = &s->moved;
-    uint64_t hit = s->level[0].latency;
+    uint64_t hits = s->level[0].latency;
     uint32_t leaf = last_leaf(s, thread);
 
     s->thread = thread;
@@ -547,11 +544,11 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
     } else if (is_one && s->is_lean && !s->watch.knows && !solo_in_first(s, solo_line_at(&s->lines, first), first)) {
         stall = move_leanly(s, r, solo_line_at(&s->lines, first));
     } else {
-        stall = move(s, r);
+        stall = move(s, r, &hits);
     }
     m->references++;
     m->writes += is_write;
-    m->compute += issue + (stall < hit ? stall : hit);
+    m->compute += issue + hits;
     if (s->watch.knows) /* samples may end here */
         solo_tell_moved(s);
     s->time.references = solo_references(s);

@@ -27,7 +27,7 @@ struct solo_data {
     uint32_t cell;
 };
 
-/* References that were not found at once in the first cache, and that were alike. */
+/* Lines of references that were not found at once in the first cache, and that were alike. */
 struct solo_miss {
     uint32_t cell, by; /* by: the cell to which its line was lost, or UINT32_MAX */
     uint32_t leaf;     /* in which it is, while it is on its way */
@@ -35,7 +35,6 @@ struct solo_miss {
     uint8_t cause;
     bool was_recent; /* of a line that was replaced: a cache that may keep any lines would have it */
     bool is_upgrade;
-    bool is_unknown;       /* nobody knows whether it missed, and it is not told */
     uint64_t offset;       /* in an element; UINT64_MAX: of data without members */
     uint64_t count, stall; /* how many, and how long they waited beyond a hit */
 };

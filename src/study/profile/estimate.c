@@ -131,9 +131,8 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
         entry.filled = way[at].filled;
     } else if (s->known < ways) {
         outcome = OUTCOME_UNKNOWN;
-        e->unknown_at[1] = e->unknown_at[0];
-        e->unknown_at[0] = s->known * (e->bins + 1) + bin_of(e, now);
-        t->ages.unknown[e->unknown_at[0]]++;
+        e->unknown_at = s->known * (e->bins + 1) + bin_of(e, now);
+        t->ages.unknown[e->unknown_at]++;
         t->unknown++;
         g->unknown++;
         s->known++;
@@ -226,9 +225,8 @@ static void see_unknown(struct estimate *e, uint64_t line, uint32_t object, uint
     struct tally *t = tally_of(e, object);
 
     assert(s->known == 0);
-    e->unknown_at[1] = e->unknown_at[0];
-    e->unknown_at[0] = bin_of(e, now);
-    t->ages.unknown[e->unknown_at[0]]++;
+    e->unknown_at = bin_of(e, now);
+    t->ages.unknown[e->unknown_at]++;
     t->unknown++;
     t->group[s->group - 1].unknown++;
     s->known = 1;
@@ -385,8 +383,7 @@ void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint6
     struct group *g = &t->group[s->group - 1];
 
     assert(e->is_open && way->line == line && way->last == now && way->filled == 0);
-    t->ages.unknown[e->unknown_at[0]]--;
-    e->unknown_at[0] = e->unknown_at[1];
+    t->ages.unknown[e->unknown_at]--;
     t->unknown--;
     t->misses++;
     g->unknown--;
@@ -399,26 +396,10 @@ static struct group *group_of(struct estimate *e, uint32_t object, uint64_t line
     return &e->tally[object].group[e->set[line & (e->config.sets - 1)].group - 1];
 }
 
-struct estimate_line estimate_join(struct estimate *e, uint32_t object, struct estimate_line a, struct estimate_line b)
+void estimate_join(struct estimate *e, uint32_t object, uint64_t line)
 {
-    struct tally *t = &e->tally[object];
-    /* Which of them is not counted: a miss is stronger than what is unknown, and that stronger than a hit. */
-    bool keeps_b = a.outcome == OUTCOME_HIT || (a.outcome == OUTCOME_UNKNOWN && b.outcome == OUTCOME_MISS);
-    struct estimate_line kept = keeps_b ? b : a, other = keeps_b ? a : b;
-    struct group *g = group_of(e, object, other.line);
-
-    t->references--;
-    g->references--;
-    if (other.outcome == OUTCOME_MISS) {
-        t->misses--;
-        g->misses--;
-    } else if (other.outcome == OUTCOME_UNKNOWN) {
-        t->ages.unknown[e->unknown_at[0]]--;
-        e->unknown_at[0] = e->unknown_at[1];
-        t->unknown--;
-        g->unknown--;
-    }
-    return kept;
+    e->tally[object].references--;
+    group_of(e, object, line)->references--;
 }
 
 /* ---- samples ---- */

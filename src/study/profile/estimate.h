@@ -86,13 +86,9 @@ void estimate_missed(struct estimate *e, uint32_t object, uint64_t misses); /* i
 void estimate_count(struct estimate *e, uint64_t references);               /* in this sample */
 void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */
 
-/* A reference that spans lines is given line by line, and then they are joined, one by one: it counts once, and missed if one of them did. `a` and `b` are lines
- * with their outcomes, and b was given last. Returns what both are together. */
-struct estimate_line {
-    uint64_t line;
-    enum estimate_outcome outcome;
-};
-struct estimate_line estimate_join(struct estimate *e, uint32_t object, struct estimate_line a, struct estimate_line b);
+/* The line that was given last is of the same reference as the one before it: the reference counts once, each of its lines has its
+ * own outcome. */
+void estimate_join(struct estimate *e, uint32_t object, uint64_t line);
 
 /* others: references in the sample that were not given, since their sets were not chosen. */
 void estimate_end(struct estimate *e, uint64_t others);

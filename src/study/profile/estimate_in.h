@@ -59,7 +59,7 @@ struct estimate {
     uint64_t told_last;        /*   and in the last one in all sets */
     uint64_t apart;            /* references of this sample that are counted by themselves */
     unsigned last_group;
-    size_t unknown_at[2]; /* where the last two unknown references are counted, the last one first */
+    size_t unknown_at; /* where the last unknown line is counted */
     struct tally *tally;
     uint32_t objects;
     uint64_t references, others; /* of all samples that have ended */

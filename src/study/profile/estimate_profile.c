@@ -26,7 +26,6 @@ struct sampled {
     struct sample_config config;
     struct front *front;
     unsigned cpus;
-    unsigned line_bits;
     uint64_t *gaps; /* by thread */
     uint32_t threads;
     uint64_t maybe_cold; /* misses of lines that were not seen before, but perhaps used */
@@ -97,7 +96,6 @@ int sampled_new(const struct machine_config *machine, struct source *source, con
     s->source = source;
     s->config = *config;
     s->cpus = machine->cpus;
-    s->line_bits = (unsigned)__builtin_ctz(config->line_bytes);
     s->front = mem_alloc(machine->cpus, sizeof *s->front);
     for (unsigned i = 0; i < s->cpus && r == 0; i++)
         r = estimate_new(&cache, &s->front[i].estimate, err);
@@ -187,38 +185,27 @@ static struct front *enter(struct sampled *s, const struct sampled_reference *r)
 
 bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r)
 {
-    return sample_was_touched(s->source, r->context, r->addr >> s->line_bits);
-}
-
-static struct estimate_line refer_line(struct sampled *s, struct front *f, const struct sampled_reference *r,
-                                       uint64_t line, uint32_t object)
-{
-    struct estimate_line x = { line, estimate_refer(f->estimate, line, object, f->now) };
-
-    if (x.outcome != OUTCOME_HIT) {
-        size_t before = s->seen.count;
-        void *there = map_put(&s->seen, line, s->source->context[r->thread].process);
-        assert(there); /* as small as the lines that windows refer to */
-        s->maybe_cold += s->seen.count != before && sample_has_left_out(s->source);
-        if (x.outcome == OUTCOME_UNKNOWN && s->seen.count != before
-            && !sample_was_touched(s->source, r->thread, line)) {
-            estimate_was_cold(f->estimate, line, object, f->now);
-            x.outcome = OUTCOME_MISS;
-        }
-    }
-    return x;
+    return sample_was_touched(s->source, r->context, r->line);
 }
 
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object)
 {
     struct front *f = enter(s, r);
-    uint64_t line = r->addr >> s->line_bits, last = (r->addr + (r->size ? r->size - 1 : 0)) >> s->line_bits;
-    struct estimate_line x = refer_line(s, f, r, line, object);
+    uint64_t now = r->is_first ? f->now++ : f->now - 1;
+    enum estimate_outcome outcome = estimate_refer(f->estimate, r->line, object, now);
 
-    while (++line <= last)
-        x = estimate_join(f->estimate, object, x, refer_line(s, f, r, line, object));
-    f->now++;
-    return x.outcome;
+    if (!r->is_first)
+        estimate_join(f->estimate, object, r->line);
+    if (outcome == OUTCOME_HIT)
+        return outcome;
+    size_t before = s->seen.count;
+    void *there = map_put(&s->seen, r->line, s->source->context[r->thread].process);
+    assert(there); /* as small as the lines that windows refer to */
+    s->maybe_cold += s->seen.count != before && sample_has_left_out(s->source);
+    if (outcome == OUTCOME_MISS || s->seen.count == before || sample_was_touched(s->source, r->thread, r->line))
+        return outcome;
+    estimate_was_cold(f->estimate, r->line, object, now);
+    return OUTCOME_MISS;
 }
 
 void sampled_unknown(struct sampled *s, uint32_t object, uint32_t leaf)

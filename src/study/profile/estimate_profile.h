@@ -25,10 +25,11 @@ void sampled_free(struct sampled *s);
 int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err);
 
 void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e);
-struct sampled_reference {
+struct sampled_reference { /* of a thread on a processor, at one of its lines */
     uint32_t thread;
     unsigned cpu;
-    uint64_t addr, size;
+    uint64_t line;
+    bool is_first; /* the reference's first line */
 };
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object);
 

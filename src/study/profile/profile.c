@@ -167,7 +167,7 @@ enum profile_cause profile_cause_of(const struct running *x, const struct sim_re
     case MISS_replaced: return was_recent ? CAUSE_conflict : CAUSE_capacity;
     case MISS_true_sharing: return CAUSE_true_sharing;
     case MISS_false_sharing: return CAUSE_false_sharing;
-    default: return r->is_upgrade ? CAUSE_upgrade : CAUSE_farther;
+    default: return r->is_upgrade ? CAUSE_upgrade : r->is_update ? CAUSE_update : CAUSE_farther;
     }
 }
 
@@ -197,17 +197,6 @@ void profile_see_miss(struct running *x, struct profile_cell *c, const struct lo
                                     (uint8_t)cause, misses, stall });
 }
 
-/* Whether the first line of a reference would be there if any lines could be kept; all of them are then. */
-static bool use_lines(struct running *x, const struct sim_reference *r)
-{
-    uint64_t first = r->addr >> x->shift, last = (r->addr + (r->size ? r->size : 1) - 1) >> x->shift;
-    bool was_recent = recent_use(&x->recent[r->cpu], first);
-
-    for (uint64_t line = first; line < last;)
-        recent_use(&x->recent[r->cpu], ++line);
-    return was_recent;
-}
-
 static void see_lock(void *context, unsigned cpu, uint64_t addr)
 {
     struct running *x = context;
@@ -215,7 +204,7 @@ static void see_lock(void *context, unsigned cpu, uint64_t addr)
     recent_use(&x->recent[cpu], addr >> x->shift);
 }
 
-/* What a reference waited beyond a hit in the first cache. */
+/* What a reference waited for a line beyond a hit in the first cache. */
 static uint64_t stall_of(const struct profile *p, const struct sim_reference *r)
 {
     uint64_t hit = r->kind == PEET_PREFETCH ? 0 : p->machine.level[0].latency;
@@ -279,6 +268,7 @@ void profile_see_unknown(struct running *x, struct profile_cell *c, uint32_t lea
     sampled_unknown(x->p.sampled, c->object, leaf);
 }
 
+/* A line of a reference, whose first one counts the reference. */
 static void see_reference(void *context, const struct sim_reference *r)
 {
     struct running *x = context;
@@ -286,29 +276,28 @@ static void see_reference(void *context, const struct sim_reference *r)
     uint32_t place = r->insn == SIM_NO_INSN ? profile_call_place(x, r->site) : r->insn;
     uint32_t cell = profile_site_of(x, r->context, r->addr, place)->cell - 1; /* which may move them */
     struct profile_cell *c = &x->p.cell[cell];
-    bool was_recent = use_lines(x, r);
+    bool was_recent = recent_use(&x->recent[r->cpu], r->line);
     uint64_t stall = stall_of(p, r);
-    x->window = profile_window_now(p);
+    x->window = r->is_first ? profile_window_now(p) : x->window;
     uint32_t number = leaf_of(x, r->context);
     struct profile_leaf *leaf = &p->leaf[number];
 
-    const struct loss *by =
-        stall > 0 || r->cause != MISS_KINDS ? map_find(&x->losses, r->addr >> x->shift, r->cpu) : NULL;
-    struct loss lost_to = by ? *by : (struct loss){ 0 }; /* before it may push out its own first line */
+    const struct loss *by = stall > 0 || r->cause != MISS_KINDS ? map_find(&x->losses, r->line, r->cpu) : NULL;
+    struct loss lost_to = by ? *by : (struct loss){ 0 }; /* before it may push out its own line */
 
     blame(x, place, c->object);
-    c->references++;
-    c->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
-    p->references++;
+    c->references += r->is_first;
+    c->writes += r->is_first && (r->kind == PEET_STORE || r->kind == PEET_UPDATE);
+    p->references += r->is_first;
     c->compute += r->issue + r->stall - stall;
     p->compute += r->issue + r->stall - stall;
     leaf->compute += r->issue + r->stall - stall;
-    const struct sampled_reference part = { r->context, r->cpu, r->addr, r->size };
+    const struct sampled_reference part = { r->context, r->cpu, r->line, r->is_first };
     if (p->sampled && sampled_refer(p->sampled, &part, c->object) == OUTCOME_UNKNOWN) {
         profile_see_unknown(x, c, number); /* whatever the machine, which knows nothing of gaps, takes it for */
         return;
     }
-    if (r->cause != MISS_KINDS || stall > 0)
+    if (r->cause != MISS_KINDS || r->is_upgrade || r->is_update || stall > 0)
         add_miss(x, r, c, leaf, by ? &lost_to : NULL, was_recent, stall);
 }
 
@@ -333,7 +322,7 @@ static void see_hit(void *context, uint32_t thread, unsigned cpu, const struct p
     }
     if (p->sampled) {
         struct profile_cell *c = &p->cell[s->cell - 1];
-        const struct sampled_reference part = { thread, cpu, r->addr, r->size };
+        const struct sampled_reference part = { thread, cpu, r->addr >> x->shift, true };
         if (sampled_refer(p->sampled, &part, c->object) == OUTCOME_UNKNOWN)
             profile_see_unknown(x, c, leaf_of(x, thread));
     }

@@ -20,7 +20,8 @@
 /* clang-format off */
 #define PROFILE_CAUSES(X) \
     X(cold, "cold") X(capacity, "capacity") X(conflict, "conflict") X(true_sharing, "true sharing") \
-    X(false_sharing, "false sharing") X(farther, "in a farther cache") X(upgrade, "upgrade") X(unknown, "unknown")
+    X(false_sharing, "false sharing") X(farther, "in a farther cache") X(upgrade, "upgrade") X(update, "update") \
+    X(unknown, "unknown")
 /* clang-format on */
 enum profile_cause {
 #define X(name, title) CAUSE_##name,
@@ -31,11 +32,11 @@ enum profile_cause {
 /* What an instruction did to an object. Places are the schema's instructions, and behind them calls of library functions that move bytes. */
 struct profile_cell {
     uint32_t place, object;
-    uint64_t references, writes, misses; /* misses: no private cache had the line */
-    uint64_t unknown;                    /* references of which a sample does not know whether they missed */
-    uint64_t compute;                    /* cycles of hits in the first cache, and of library code that moves bytes */
+    uint64_t references, writes, misses; /* misses: lines that no private cache had; a reference may have several */
+    uint64_t unknown; /* lines of references of which a sample does not know whether they were missed */
+    uint64_t compute; /* cycles of hits in the first cache, and of library code that moves bytes */
     uint64_t cause[CAUSES],
-        stall[CAUSES]; /* how often, and cycles; an upgrade or a line in a farther cache is no miss */
+        stall[CAUSES]; /* how often, and cycles; an upgrade, an update or a line in a farther cache is no miss */
 };
 
 /* Two that met: `of` missed what `by` had pushed out, or written to. */
