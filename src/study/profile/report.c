@@ -248,6 +248,26 @@ static void put_bottleneck(struct table *t, const struct report *r, const struct
     free(detail);
 }
 
+/* Why no reference waits beyond a hit in the first cache. */
+static void note_ease(struct table *t, const struct profile *p)
+{
+    uint64_t farther = 0;
+
+    for (unsigned i = 0; i < p->machine.cpus; i++)
+        for (unsigned k = 1; k < CONFIG_LEVELS; k++)
+            farther += p->result.memory[i].hits[k];
+    if (p->machine.level[0].bytes == 0)
+        table_note(t, "the machine has no caches: a reference takes %" PRIu32 " cycles, which are compute here",
+                   p->machine.fabric.memory);
+    else if (p->misses > 0)
+        table_note(t, "misses take no time on this machine: there were %" PRIu64 ", which is %.1f %% of the references",
+                   p->misses, 100 * report_part(p->misses, p->references));
+    else if (farther > 0)
+        table_note(t, "farther caches take no more time than the first one on this machine");
+    else
+        table_note(t, "every reference was found in the first cache");
+}
+
 static void add_bottlenecks(struct report *r)
 {
     char *verdict = find_verdict(r);
@@ -261,7 +281,7 @@ static void add_bottlenecks(struct report *r)
             put_bottleneck(t, r, x);
     }
     if (r->p->stall == 0)
-        table_note(t, "every reference was found in the first cache");
+        note_ease(t, r->p);
     else
         table_note(
             t,
@@ -307,16 +327,19 @@ static void add_causes(struct report *r)
             const struct total *x = &r->t.by_object[k];
             stall += x->stall[i];
             times += x->cause[i];
-            most = !most || x->stall[i] > most->stall[i] ? x : most;
+            bool is_more =
+                most
+                && (x->stall[i] > most->stall[i] || (x->stall[i] == most->stall[i] && x->cause[i] > most->cause[i]));
+            most = !most || is_more ? x : most;
         }
-        if (stall == 0)
+        if (stall == 0 && times == 0)
             continue;
         table_text(t, profile_cause_title((enum profile_cause)i));
         table_real(t, report_part(stall, r->p->stall));
         table_count(t, stall);
         table_count(t, times);
         table_text(t, report_object(r, most->object));
-        table_real(t, report_part(most->stall[i], stall));
+        table_real(t, stall ? report_part(most->stall[i], stall) : report_part(most->cause[i], times));
     }
 }
 
