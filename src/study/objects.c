@@ -573,14 +573,23 @@ uint64_t objects_stride(struct objects *o, uint32_t number)
     return x->stride;
 }
 
+/* Whether members of an object come again, for its blocks are many of its type: after how many bytes; 0: they do not. */
+static uint64_t objects_repeat(const struct objects *o, const struct object_facts *f)
+{
+    uint64_t size = where_size(o->where, f->type);
+    bool repeats = (f->kind == OBJECT_HEAP || f->kind == OBJECT_MAPPED) && size && f->bytes >= 2 * size * f->blocks;
+
+    return repeats ? size : 0;
+}
+
 bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool any, char *ret, size_t room)
 {
     const struct object_facts *f = objects_facts(o, number);
-    uint64_t size = where_size(o->where, f->type);
+    uint64_t size = f->type ? objects_repeat(o, f) : 0;
 
     if (!f->type || room == 0)
         return false;
-    if ((f->kind != OBJECT_HEAP && f->kind != OBJECT_MAPPED) || !size || f->bytes < 2 * size * f->blocks)
+    if (!size)
         return where_member(o->where, f->type, offset, any, ret, room);
     char inner[NAME_ROOM];
     if (!where_member(o->where, f->type, offset % size, any, inner, sizeof inner))
@@ -590,6 +599,14 @@ bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool an
         snprintf(index, sizeof index, "[%" PRIu64 "]", offset / size);
     snprintf(ret, room, "%s%s%s", index, inner[0] && inner[0] != '[' ? "." : "", inner);
     return true;
+}
+
+uint64_t objects_member_mark(struct objects *o, uint32_t number, uint64_t offset)
+{
+    const struct object_facts *f = objects_facts(o, number);
+    uint64_t size = f->type ? objects_repeat(o, f) : 0;
+
+    return f->type ? where_member_mark(o->where, f->type, size ? offset % size : offset) : 0;
 }
 
 const struct change_log *objects_changes(const struct objects *o)

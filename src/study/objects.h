@@ -68,5 +68,7 @@ uint64_t objects_stride(struct objects *o, uint32_t number);
 
 /* What lies there: as where_member, for blocks that hold several elements with "[]" in front. */
 bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool any, char *ret, size_t room);
+/* The same for many offsets: a number that differs, most probably, where those texts (`any` holds) do; 0: the type is unknown. */
+uint64_t objects_member_mark(struct objects *o, uint32_t number, uint64_t offset);
 
 #endif

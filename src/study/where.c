@@ -60,6 +60,7 @@ int where_open(const struct peet_trace *t, struct where **ret, struct peet_err *
     w->parents.value_size = sizeof(Dwarf_Die);
     w->names.value_size = w->files.value_size = w->texts.value_size = sizeof(const char *);
     w->types.value_size = sizeof(struct where_type);
+    w->layouts.value_size = sizeof(struct where_layout *);
     w->sources.value_size = sizeof(struct where_source *);
     elf_version(EV_CURRENT);
     see_modules(w);
@@ -94,6 +95,7 @@ void where_free(struct where *w)
     map_release(&w->names);
     map_release(&w->files);
     map_release(&w->types);
+    map_release(&w->layouts);
     map_release(&w->sources);
     map_release(&w->texts);
     arena_release(&w->arena);

@@ -54,6 +54,9 @@ const char *where_problem(struct where *w, size_t i);
  * `any` holds: "[]". False: the type is unknown. `type` is the text that where_variable or where_allocated gave. */
 bool where_member(struct where *w, const char *type, uint64_t offset, bool any, char *ret, size_t room);
 
+/* The same for many offsets: two offsets whose texts would differ (`any` holds) have different numbers, most probably; 0: the type is unknown. */
+uint64_t where_member_mark(struct where *w, const char *type, uint64_t offset);
+
 /* The size of such a type in bytes; 0: unknown. */
 uint64_t where_size(struct where *w, const char *type);
 

@@ -82,6 +82,7 @@ struct where {
     struct map names;   /* const char *, by the address of a DIE or symbol */
     struct map files;   /* const char *, by the address of what the compiler wrote */
     struct map types;   /* struct where_type, by the hash of their text */
+    struct map layouts; /* struct where_layout *, by the address of the DIE of their type */
     struct map sources; /* struct where_source, by the address of their name */
     struct map texts;   /* const char *, by hash: texts that are kept once */
     void *demangler;    /* a library */
@@ -90,6 +91,8 @@ struct where {
     const char **problem;
     size_t problems;
 };
+
+struct where_layout;
 
 struct where_type {
     const char *text;
@@ -130,7 +133,14 @@ bool where_die_type(Dwarf_Die *die, Dwarf_Die *ret);   /* of a variable or membe
 bool where_type_peel(Dwarf_Die *type, Dwarf_Die *ret); /* without typedefs and qualifiers */
 const char *where_type_text(struct where *w, Dwarf_Die *type);
 bool where_type_member(struct where *w, Dwarf_Die *type, const char *name, Dwarf_Die *ret_type);
-bool where_type_element(Dwarf_Die *type, Dwarf_Die *ret); /* of an array, pointer, or C++ container */
+bool where_type_element(Dwarf_Die *type, Dwarf_Die *ret);              /* of an array, pointer, or C++ container */
+struct where_type *where_type_find(struct where *w, const char *text); /* NULL: no type has that text */
+uint64_t where_type_size(Dwarf_Die *type);                             /* bytes; 0: unknown */
+bool where_is_class(int tag);                                          /* structs and unions, too */
+
+/* Elements of each dimension of an array, the outermost first, 0 where that is unknown: how many dimensions there are. */
+enum { WHERE_DIMENSIONS = 8 };
+size_t where_dimensions(Dwarf_Die *array, uint64_t ret[WHERE_DIMENSIONS]);
 
 /* where_source.c */
 const struct where_source *where_source(struct where *w, const char *path); /* NULL: it is not there */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Types as texts, and back from a text to what lies where in it. Two types with the same text are taken for one. */
+/* Types as texts, and back from a text to the type. Two types with the same text are taken for one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ bool where_type_peel(Dwarf_Die *type, Dwarf_Die *ret)
     return false;
 }
 
-static bool is_class(int tag)
+bool where_is_class(int tag)
 {
     return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
 }
@@ -87,14 +87,12 @@ static uint64_t dimension(Dwarf_Die *range)
     return high >= low ? (uint64_t)(high - low) + 1 : 0;
 }
 
-enum { DIMENSIONS = 8 };
-
-static size_t dimensions(Dwarf_Die *array, uint64_t ret[DIMENSIONS])
+size_t where_dimensions(Dwarf_Die *array, uint64_t ret[WHERE_DIMENSIONS])
 {
     Dwarf_Die child;
     size_t n = 0;
 
-    for (int r = dwarf_child(array, &child); r == 0 && n < DIMENSIONS; r = dwarf_siblingof(&child, &child))
+    for (int r = dwarf_child(array, &child); r == 0 && n < WHERE_DIMENSIONS; r = dwarf_siblingof(&child, &child))
         if (dwarf_tag(&child) == DW_TAG_subrange_type || dwarf_tag(&child) == DW_TAG_enumeration_type)
             ret[n++] = dimension(&child);
     return n;
@@ -110,8 +108,8 @@ static bool is_fortran(struct where *w, Dwarf_Die *die)
 
 static void put_dimensions(struct where *w, Dwarf_Die *array, char *out, size_t room)
 {
-    uint64_t count[DIMENSIONS];
-    size_t n = dimensions(array, count), used = 0;
+    uint64_t count[WHERE_DIMENSIONS];
+    size_t n = where_dimensions(array, count), used = 0;
     bool fortran = is_fortran(w, array);
 
     out[0] = '\0';
@@ -215,7 +213,7 @@ bool where_type_element(Dwarf_Die *type, Dwarf_Die *ret)
     if (!where_type_peel(type, &bare))
         return false;
     int tag = dwarf_tag(&bare);
-    if (is_class(tag))
+    if (where_is_class(tag))
         return template_parameter(&bare, ret);
     return (is_pointer(tag) || tag == DW_TAG_array_type) && where_die_type(&bare, ret);
 }
@@ -229,7 +227,7 @@ static bool defined_class(Dwarf_Die *type, Dwarf_Die *ret)
         if (!where_die_type(ret, &to) || !where_type_peel(&to, ret))
             return false;
     }
-    return is_class(dwarf_tag(ret));
+    return where_is_class(dwarf_tag(ret));
 }
 
 /* Also in the members that have no name, and in base classes. */
@@ -252,134 +250,16 @@ bool where_type_member(struct where *w, Dwarf_Die *type, const char *name, Dwarf
     return false;
 }
 
-/* ---- what lies at an offset ---- */
+/* ---- sizes ---- */
 
-struct path {
-    char *text;
-    size_t used, room;
-};
-
-static void put(struct path *p, const char *text)
-{
-    int n = snprintf(p->text + p->used, p->room - p->used, "%s", text);
-
-    p->used += n < 0 ? 0 : (size_t)n < p->room - p->used ? (size_t)n : p->room - p->used - 1;
-}
-
-static void put_index(struct path *p, uint64_t index, bool any)
-{
-    char text[32] = "[]";
-
-    if (!any)
-        snprintf(text, sizeof text, "[%" PRIu64 "]", index);
-    put(p, text);
-}
-
-static uint64_t size_of(Dwarf_Die *type)
+uint64_t where_type_size(Dwarf_Die *type)
 {
     Dwarf_Word size;
 
     return dwarf_aggregate_size(type, &size) == 0 ? size : 0;
 }
 
-/* Fortran's indices begin where the declaration says; here all begin with 0, and the last written is that whose elements lie side by side. */
-static bool into_array(Dwarf_Die *array, uint64_t *offset, bool any, struct path *p, Dwarf_Die *ret)
-{
-    uint64_t count[DIMENSIONS], each;
-    size_t n = dimensions(array, count);
-
-    if (!where_die_type(array, ret) || !(each = size_of(ret)))
-        return false;
-    uint64_t element = *offset / each, below = 1;
-    for (size_t i = 1; i < n; i++)
-        below *= count[i] ? count[i] : 1;
-    for (size_t i = 0; i < n; i++) {
-        put_index(p, element / below, any);
-        element %= below;
-        below /= i + 1 < n && count[i + 1] ? count[i + 1] : 1;
-    }
-    *offset %= each;
-    return true;
-}
-
-static uint64_t number_of(Dwarf_Die *die, unsigned name, uint64_t otherwise)
-{
-    Dwarf_Attribute attribute;
-    Dwarf_Word v;
-
-    return dwarf_attr(die, name, &attribute) && dwarf_formudata(&attribute, &v) == 0 ? v : otherwise;
-}
-
-/* Where a member is, in bytes. A bit-field begins with its unit, which instructions may take as a whole. */
-struct extent {
-    uint64_t start, end; /* end: behind its last byte */
-    bool is_bits;
-};
-
-static bool extent_of(Dwarf_Die *member, Dwarf_Die *ret_type, struct extent *ret)
-{
-    int tag = dwarf_tag(member);
-
-    if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_hasattr(member, DW_AT_external)
-        || !where_die_type(member, ret_type))
-        return false;
-    uint64_t at = number_of(member, DW_AT_data_member_location, 0), size = size_of(ret_type);
-    uint64_t bits = number_of(member, DW_AT_bit_size, 0);
-    *ret = (struct extent){ at, at + size, bits > 0 };
-    if (bits == 0 || size == 0)
-        return size > 0;
-    uint64_t unit = number_of(member, DW_AT_byte_size, size); /* until DWARF 3, bits are counted from its end */
-    uint64_t first =
-        number_of(member, DW_AT_data_bit_offset, 8 * (at + unit) - number_of(member, DW_AT_bit_offset, 0) - bits);
-    ret->start = first / 8 / size * size;
-    ret->end = (first + bits + 7) / 8;
-    return true;
-}
-
-static bool is_there(const struct extent *e, uint64_t offset)
-{
-    return offset >= e->start && offset < e->end;
-}
-
-/* Which of the bit-fields of a unit is meant nobody knows: they are called by the first and the last of those that may be. */
-static const char *last_of_unit(Dwarf_Die *first, uint64_t offset)
-{
-    Dwarf_Die child = *first, type;
-    const char *name = NULL;
-    struct extent e;
-
-    while (dwarf_siblingof(&child, &child) == 0 && extent_of(&child, &type, &e) && e.is_bits && is_there(&e, offset))
-        name = dwarf_diename(&child);
-    return name;
-}
-
-/* The member at an offset; of a union, the first that reaches there. */
-static bool into_class(Dwarf_Die *class, uint64_t *offset, struct path *p, Dwarf_Die *ret)
-{
-    Dwarf_Die child, type;
-    struct extent e;
-
-    for (int r = dwarf_child(class, &child); r == 0; r = dwarf_siblingof(&child, &child)) {
-        if (!extent_of(&child, &type, &e) || !is_there(&e, *offset))
-            continue;
-        const char *name = dwarf_tag(&child) == DW_TAG_member ? dwarf_diename(&child) : NULL;
-        const char *last = e.is_bits ? last_of_unit(&child, *offset) : NULL;
-        if (name && p->used)
-            put(p, ".");
-        if (name)
-            put(p, name);
-        if (last) {
-            put(p, "…");
-            put(p, last);
-        }
-        *offset -= e.start;
-        *ret = type;
-        return true;
-    }
-    return false;
-}
-
-static struct where_type *find_type(struct where *w, const char *text)
+struct where_type *where_type_find(struct where *w, const char *text)
 {
     struct where_type *t = text ? map_find(&w->types, XXH3_64bits(text, strlen(text)), 0) : NULL;
 
@@ -388,14 +268,14 @@ static struct where_type *find_type(struct where *w, const char *text)
 
 uint64_t where_size(struct where *w, const char *type)
 {
-    struct where_type *t = find_type(w, type);
+    struct where_type *t = where_type_find(w, type);
 
-    return t ? size_of(&t->die) : 0;
+    return t ? where_type_size(&t->die) : 0;
 }
 
 uint64_t where_element_size(struct where *w, const char *type)
 {
-    struct where_type *t = type ? find_type(w, type) : NULL;
+    struct where_type *t = where_type_find(w, type);
     Dwarf_Die now, element;
 
     if (!t || !where_type_peel(&t->die, &now))
@@ -404,32 +284,5 @@ uint64_t where_element_size(struct where *w, const char *type)
         if (!where_die_type(&now, &element) || !where_type_peel(&element, &now))
             return 0;
     }
-    return is_class(dwarf_tag(&now)) ? size_of(&now) : 0;
-}
-
-bool where_member(struct where *w, const char *type, uint64_t offset, bool any, char *ret, size_t room)
-{
-    struct where_type *t = find_type(w, type);
-    struct path p = { ret, 0, room };
-    Dwarf_Die now, next;
-
-    if (!t || room == 0 || !where_type_peel(&t->die, &now))
-        return false;
-    ret[0] = '\0';
-    uint64_t size = size_of(&t->die);
-    if (size && offset >= size) { /* one of several in a block */
-        put_index(&p, offset / size, any);
-        offset %= size;
-    }
-    for (int i = 0; i < LAYERS; i++) {
-        int tag = dwarf_tag(&now);
-        if (dwarf_hasattr(&now, DW_AT_data_location)) /* the data of Fortran's dynamic arrays is elsewhere */
-            return true;
-        if (tag == DW_TAG_array_type ? !into_array(&now, &offset, any, &p, &next)
-                                     : !is_class(tag) || !into_class(&now, &offset, &p, &next))
-            return true; /* a scalar, or bytes between members */
-        if (!where_type_peel(&next, &now))
-            return true;
-    }
-    return true;
+    return where_is_class(dwarf_tag(&now)) ? where_type_size(&now) : 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What the authors of programs call things: this test asks about itself, through a trace that has it as a module; and how statements are
  * read that allocate. */
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <stdlib.h>
@@ -195,6 +196,60 @@ static void bit_fields_of_a_unit_are_not_told_apart(void)
     }
     CHECK(where_member(where, v.type, sizeof flags - 8, false, text, sizeof text));
     CHECK_EQ((const char *)text, "g");
+}
+
+/* Of a variable, from an offset on. */
+static void check_marks(const void *variable, uint64_t from, uint64_t bytes)
+{
+    char one[100], other[100];
+    struct where_variable v;
+
+    if (!CHECK(where_variable(where, 1, (uint64_t)(uintptr_t)variable, &v)))
+        return;
+    const char *type = v.type;
+    for (uint64_t i = from; i < from + bytes; i++)
+        for (uint64_t k = from; k <= i; k++) {
+            CHECK(where_member(where, type, i, true, one, sizeof one));
+            CHECK(where_member(where, type, k, true, other, sizeof other));
+            bool is_same = where_member_mark(where, type, i) == where_member_mark(where, type, k);
+            if (is_same != (strcmp(one, other) == 0))
+                printf("# %s: bytes %d and %d, %s and %s\n", type, (int)i, (int)k, one, other);
+            CHECK_EQ(is_same, strcmp(one, other) == 0);
+        }
+}
+
+static void offsets_have_the_same_mark_where_they_have_the_same_text(void)
+{
+    check_marks(cells, 0, 2 * sizeof(struct cell));
+    check_marks(cells, sizeof cells - 8, 16); /* a block of several such arrays */
+    check_marks(&flags, 0, sizeof flags);
+    check_marks(deep, 0, 20);
+    CHECK_EQ(where_member_mark(where, "struct nowhere", 0), 0);
+}
+
+static uint64_t walks; /* of children of entries in the debugging information */
+
+int dwarf_child(Dwarf_Die *die, Dwarf_Die *ret)
+{
+    static int (*real)(Dwarf_Die *, Dwarf_Die *);
+
+    walks++;
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "dwarf_child");
+    return real(die, ret);
+}
+
+static void debugging_information_is_read_once_for_each_type(void)
+{
+    char text[100];
+
+    CHECK(where_member(where, "struct cell [10]", 0, true, text, sizeof text));
+    CHECK(where_member(where, "struct cell [10]", 32, true, text, sizeof text));
+    uint64_t before = walks;
+    CHECK(before > 0);
+    for (uint64_t i = 0; i < sizeof cells; i++)
+        CHECK(where_member(where, "struct cell [10]", i, false, text, sizeof text));
+    CHECK_EQ(walks, before);
 }
 
 /* ---- allocating calls ---- */
@@ -395,6 +450,8 @@ int main(void)
     RUN(variables_have_their_types_and_members);
     RUN(arrays_have_their_bounds_however_long);
     RUN(bit_fields_of_a_unit_are_not_told_apart);
+    RUN(offsets_have_the_same_mark_where_they_have_the_same_text);
+    RUN(debugging_information_is_read_once_for_each_type);
     RUN(allocating_calls_have_the_names_that_they_are_assigned_to);
     RUN(statements_tell_what_they_assign_to);
     RUN(fortran_statements_tell_what_they_allocate);

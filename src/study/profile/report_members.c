@@ -48,17 +48,41 @@ static int by_stall(const void *a, const void *b)
     return by_name(a, b);
 }
 
-/* Offsets become members; those with one name become one. Returns how many there are. */
-static size_t find_members(const struct report *r, struct member *member)
+/* Adds up what is at offsets of the same member, by its mark; names are looked up once for each. Returns how many there are. */
+static size_t members_by_mark(const struct report *r, struct member *member)
 {
     const struct members *from = &r->p->members;
-    size_t count = 0, n = 0;
-    char text[REPORT_TEXT];
+    struct map numbers = { .value_size = sizeof(size_t) }; /* 1 + index in `member`, by mark and object */
+    size_t count = 0;
 
     for (size_t i = 0; i < from->count; i++) {
         const struct member_cost *c = &from->cost[i];
-        if (objects_member(r->p->objects, c->object, c->offset, true, text, sizeof text))
-            member[count++] = (struct member){ c->object, mem_string(text), c->offset, c->misses, c->stall, 0 };
+        uint64_t mark = objects_member_mark(r->p->objects, c->object, c->offset);
+        size_t *number = mark ? map_put(&numbers, mark, c->object) : NULL;
+        if (!number)
+            continue;
+        if (*number == 0) {
+            member[count++] = (struct member){ .object = c->object, .offset = c->offset };
+            *number = count;
+        }
+        struct member *m = &member[*number - 1];
+        m->offset = c->offset < m->offset ? c->offset : m->offset;
+        m->misses += c->misses;
+        m->stall += c->stall;
+    }
+    map_release(&numbers);
+    return count;
+}
+
+/* Offsets become members; those with one name become one. Returns how many there are. */
+static size_t find_members(const struct report *r, struct member *member)
+{
+    size_t count = members_by_mark(r, member), n = 0;
+    char text[REPORT_TEXT];
+
+    for (size_t i = 0; i < count; i++) {
+        bool is_known = objects_member(r->p->objects, member[i].object, member[i].offset, true, text, sizeof text);
+        member[i].name = mem_string(is_known ? text : "");
     }
     if (count)
         qsort(member, count, sizeof *member, by_name);
