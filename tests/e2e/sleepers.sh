@@ -25,4 +25,13 @@ for call in read recv accept; do
         timeout -k 1 30 "$peet" simulate -m sato1999 --format csv -- "$TMP/asks" $call 2>&1 | head -n 1 |
             grep -vx "$call -1 EAGAIN")"
 done
+
+"$peet" cc -O1 -w -o "$TMP/children" tests/e2e/subjects/children.c || exit 1
+for how in system popen spawn fork exec; do
+    verdict "a child made by $how runs natively, which is said, while its parent is simulated" "$(
+        timeout -k 1 60 "$peet" simulate -m sato1999 --format csv -- "$TMP/children" $how >"$TMP/out" 2>"$TMP/err" ||
+            { echo "exit code $?"; cat "$TMP/err"; }
+        head -n 1 "$TMP/out" | grep -vx "$how 7"
+        grep -c 'child processes are not simulated' "$TMP/err" | grep -vx 1)"
+done
 exit $status

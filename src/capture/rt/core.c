@@ -495,7 +495,13 @@ static void open_header(char **environment)
         (void *)(shared ? shared
                         : map(NULL, RAW_DATA_OFFSET, READ_WRITE, MAP_SHARED, fd, 0)); /* little room: ulimit -v */
     close_file(fd);
-    if (h && h->magic == RAW_MAGIC && h->version == RAW_VERSION)
+    bool is_for_us = h && h->magic == RAW_MAGIC && h->version == RAW_VERSION;
+    if (is_for_us && h->steered
+        && atomic_load(&h->threads) > 0) { /* a child of the program that is simulated runs natively */
+        is_for_us = false;
+        peet_rt_on = false;
+    }
+    if (is_for_us)
         peet_rt_header = h;
     if (peet_rt_header)
         reserved = reserve(NULL, RESERVED_BYTES);

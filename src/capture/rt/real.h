@@ -10,7 +10,9 @@
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -52,7 +54,7 @@ void __longjmp_chk(struct __jmp_buf_tag buf[1], int value) __attribute__((noretu
     X(thrd_create) X(thrd_join) X(thrd_detach) X(thrd_exit) X(call_once) \
     X(mtx_init) X(mtx_destroy) X(mtx_lock) X(mtx_trylock) X(mtx_timedlock) X(mtx_unlock) \
     X(cnd_wait) X(cnd_timedwait) X(cnd_signal) X(cnd_broadcast) \
-    X(mmap) X(munmap) X(mremap) X(read) X(write) X(fork) X(execve) X(execvpe) X(fexecve) X(_exit) X(quick_exit) X(abort) \
+    X(mmap) X(munmap) X(mremap) X(read) X(write) X(fork) X(posix_spawn) X(posix_spawnp) X(system) X(popen) X(execve) X(execvpe) X(fexecve) X(_exit) X(quick_exit) X(abort) \
     X(sigaction) X(sigprocmask) X(pthread_sigmask) X(sigaltstack) X(longjmp) X(_longjmp) X(siglongjmp)
 /* clang-format on */
 

@@ -182,8 +182,20 @@ static void before_fork(void)
         child.place->parent = peet_rt_self.number;
 }
 
+/* Children of a program that is simulated while it runs are processes of their own, which no machine runs: the user is told once. */
+static void say_native(void)
+{
+    static _Atomic bool is_said;
+    static const char text[] =
+        "peet: note: child processes are not simulated: they run natively, and a wait for them takes simulated time\n";
+
+    if (peet_rt_header && peet_rt_header->steered && !atomic_exchange(&is_said, true))
+        peet_rt_call(SYS_write, 2, (long)text, sizeof text - 1, 0, 0, 0);
+}
+
 static void in_parent(void)
 {
+    say_native();
     if (child.place && !child.is_told)
         RT_EVENT_ALWAYS(fork, 0, child.number);
 }
@@ -226,6 +238,35 @@ RT_WRAPPER pid_t fork(void)
 RT_WRAPPER pid_t vfork(void)
 {
     return make_child(RT_SITE);
+}
+
+/* These make children without what pthread_atfork registers. */
+
+RT_WRAPPER int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                           const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+    say_native();
+    return RT_FOUND(posix_spawn) ? RT_REAL(posix_spawn)(pid, path, actions, attr, argv, envp) : ENOSYS;
+}
+
+RT_WRAPPER int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                            const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+    say_native();
+    return RT_FOUND(posix_spawnp) ? RT_REAL(posix_spawnp)(pid, file, actions, attr, argv, envp) : ENOSYS;
+}
+
+RT_WRAPPER int system(const char *command)
+{
+    if (command)
+        say_native();
+    return RT_FOUND(system) ? RT_REAL(system)(command) : -1;
+}
+
+RT_WRAPPER FILE *popen(const char *command, const char *mode)
+{
+    say_native();
+    return RT_FOUND(popen) ? RT_REAL(popen)(command, mode) : NULL;
 }
 
 /* ---- exec ---- */
