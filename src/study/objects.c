@@ -322,7 +322,20 @@ static void forget(struct objects *o, uint32_t process, uint64_t addr, struct bl
     if (!addr || !blocks_take(&o->blocks, process, addr, ret))
         return;
     spans_clear(&o->named, process, ret->start, ret->end);
-    change_log_add(&o->changes, ret->start, ret->end);
+    change_log_add(&o->changes, ret->start, ret->room);
+}
+
+/* Behind the bytes that the GNU C library lets a program use of a block for which it asked `size`: chunks are multiples of 16 bytes, of which 8 are the
+ * allocator's own; chunks that are mappings of their own are whole pages, of which 16 bytes are. Other allocators give other room: what it adds is
+ * the block's only up to the next block. */
+static uint64_t objects_room(uint64_t addr, uint64_t size)
+{
+    enum { LEAST = 24, CHUNK = 16, PAGE = 4096, OWN = 16, MAPPING = 128 << 10 };
+
+    if (size >= MAPPING && addr % PAGE == OWN)
+        return (addr + size + PAGE - 1) / PAGE * PAGE;
+    uint64_t bytes = (size + 8 + CHUNK - 1) / CHUNK * CHUNK - 8;
+    return addr + (bytes < LEAST ? LEAST : bytes);
 }
 
 static void give(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path, uint64_t size,
@@ -342,7 +355,8 @@ static void give(struct objects *o, uint32_t process, const struct peet_event *e
         number = object_of_path(o, process, e->kind, path, old);
         add_blocks(o, number, 1, size);
     }
-    blocks_add(&o->blocks, process, &(struct block){ addr, addr + size, number }, &start, &end);
+    blocks_add(&o->blocks, process, &(struct block){ addr, addr + size, objects_room(addr, size), number }, &start,
+               &end);
     spans_clear(&o->named, process, addr, addr + size);
     change_log_add(&o->changes, start, end);
 }

@@ -50,6 +50,12 @@ static uint64_t last_byte(const struct block *b)
     return b->end > b->start ? b->end - 1 : b->start;
 }
 
+/* The last byte that it may use. */
+static uint64_t last_of_room(const struct block *b)
+{
+    return b->room > b->end ? b->room - 1 : last_byte(b);
+}
+
 static int class_of(const struct block *b)
 {
     return b->end - b->start >= LARGE;
@@ -102,7 +108,7 @@ static void remove_block(struct blocks *b, uint32_t process, const struct block 
     struct block old = *block; /* which may lie in one of the pages */
     int k = class_of(&old);
 
-    for (uint64_t n = old.start >> SHIFT[k]; n <= last_byte(&old) >> SHIFT[k]; n++) {
+    for (uint64_t n = old.start >> SHIFT[k]; n <= last_of_room(&old) >> SHIFT[k]; n++) {
         struct page *p = map_find(&b->page[k], n, process);
         if (!p || p->count == 0)
             continue;
@@ -132,7 +138,7 @@ static void clear(struct blocks *b, uint32_t process, const struct block *block,
             struct page *p = map_find(&b->page[k], n, process);
             while (p && (other = overlapping(p, block))) {
                 *ret_start = other->start < *ret_start ? other->start : *ret_start;
-                *ret_end = other->end > *ret_end ? other->end : *ret_end;
+                *ret_end = other->room > *ret_end ? other->room : *ret_end;
                 remove_block(b, process, other);
             }
         }
@@ -140,14 +146,17 @@ static void clear(struct blocks *b, uint32_t process, const struct block *block,
 
 void blocks_add(struct blocks *b, uint32_t process, const struct block *block, uint64_t *ret_start, uint64_t *ret_end)
 {
+    struct block whole = *block;
     int k = class_of(block);
 
+    whole.room = block->room > block->end ? block->room : block->end;
     clear(b, process, block, ret_start, ret_end);
-    for (uint64_t n = block->start >> SHIFT[k]; n <= last_byte(block) >> SHIFT[k]; n++) {
+    *ret_end = whole.room > *ret_end ? whole.room : *ret_end;
+    for (uint64_t n = whole.start >> SHIFT[k]; n <= last_of_room(&whole) >> SHIFT[k]; n++) {
         struct page *p = map_put(&b->page[k], n, process);
         if (!p)
             continue;
-        page_add(p, block);
+        page_add(p, &whole);
         if (k == 0 && p->count == 1)
             take_page(b, process, n, true);
     }
@@ -183,25 +192,27 @@ static void find_bare(const struct blocks *b, uint32_t process, uint64_t number,
 
 bool blocks_find(const struct blocks *b, uint32_t process, uint64_t addr, struct block *ret)
 {
-    uint64_t low = 0, high = UINT64_MAX;
+    const struct block *found = NULL; /* of the small and the large ones, that which begins last */
+    uint64_t low = 0, high = UINT64_MAX, next = UINT64_MAX;
 
     for (int k = 0; k < 2; k++) {
         const struct page *p = map_find(&b->page[k], addr >> SHIFT[k], process);
         uint64_t first = addr >> SHIFT[k] << SHIFT[k], last = first + ((uint64_t)1 << SHIFT[k]) - 1;
         uint32_t at = p ? rank(p, addr) : 0;
-        if (at > 0 && addr < p->block[at - 1].end) {
-            *ret = p->block[at - 1];
-            return true;
-        }
+        const struct block *before = at > 0 ? &p->block[at - 1] : NULL;
+        if (before && addr < before->room && (!found || before->start > found->start))
+            found = before;
         if (k == 0)
             find_bare(b, process, addr >> SHIFT[k], &first, &last);
-        if (at > 0)
-            first = p->block[at - 1].end > first ? p->block[at - 1].end : first;
+        if (before)
+            first = before->room > first ? before->room : first;
         if (p && at < p->count)
-            last = p->block[at].start - 1;
+            last = (next = p->block[at].start < next ? p->block[at].start : next) - 1;
         low = first > low ? first : low;
         high = last < high ? last : high;
     }
-    *ret = (struct block){ low, high + 1, 0 };
-    return false;
+    *ret = found ? *found : (struct block){ .start = low, .end = high + 1 };
+    if (found)
+        ret->end = next < found->room ? next : found->room;
+    return found != NULL;
 }

@@ -9,7 +9,8 @@
 #include "base/map.h"
 
 struct block {
-    uint64_t start, end;
+    uint64_t start, end; /* the bytes that the program asked for: from start to before end */
+    uint64_t room;       /* behind the last byte that the allocator lets it use; a block that begins earlier ends it */
     uint32_t object;
 };
 
@@ -27,7 +28,7 @@ void blocks_add(struct blocks *b, uint32_t process, const struct block *block, u
 /* The block that begins there; false: there is none. */
 bool blocks_take(struct blocks *b, uint32_t process, uint64_t start, struct block *ret);
 
-/* The block that holds the byte, or false; then *ret says from where to where there is none around it. */
+/* The block that holds the byte, with what it may use as its end, or false; then *ret says from where to where there is none around it. */
 bool blocks_find(const struct blocks *b, uint32_t process, uint64_t addr, struct block *ret);
 
 #endif
