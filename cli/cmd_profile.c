@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/progress.h"
 #include "capture/producer.h"
@@ -446,19 +449,37 @@ static int profile_inside(char **program)
     return code;
 }
 
+/* The name of a new, empty file of our own, so that a recording goes to no file, and through no link, that another user
+ * left there. To be freed; NULL: see err. */
+static char *new_recording(struct peet_err *err)
+{
+    const char *folder = getenv("TMPDIR");
+    char *path = mem_format("%s/peet-profile-XXXXXX.peet", folder && *folder ? folder : "/tmp");
+    int fd = mkostemps(path, 5, O_CLOEXEC);
+
+    if (fd >= 0) {
+        close(fd);
+        return path;
+    }
+    err_sys(err, errno, "%s: cannot be made", path);
+    free(path);
+    return NULL;
+}
+
 /* Else a program is recorded first, into a file that is gone afterwards unless it is wanted. */
 static int profile_program(char **program)
 {
     struct producer_config config = { .argv = program };
-    const char *folder = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
-    char *path = trace_path ? mem_string(trace_path) : mem_format("%s/peet-profile-%ld.peet", folder, (long)getpid());
     struct machine_config unused;
     struct sample_config unused_too;
     struct recording recording = { 0 };
     struct peet_err err;
     int code = read_wishes(&unused, &unused_too);
+    char *path = code != EXIT_OK ? NULL : trace_path ? mem_string(trace_path) : new_recording(&err);
 
-    if (code == EXIT_OK && record_trace(&producer_live, &config, path, &recording, &err) < 0)
+    if (code != EXIT_OK || !path)
+        return code != EXIT_OK ? code : fail(&err);
+    if (record_trace(&producer_live, &config, path, &recording, &err) < 0)
         code = fail(&err);
     for (size_t i = 0; i < recording.warnings; i++)
         warn("%s", recording.warning[i]);

@@ -3,6 +3,9 @@
  * marks. Leaves out: characters of ambiguous width (taken as one) and joined sequences (each part counts). */
 #include "base/utf8.h"
 
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct span {
@@ -102,6 +105,35 @@ size_t utf8_show(const char *s, size_t limit, FILE *out)
         columns++;
     }
     return columns;
+}
+
+/* Whether a text that begins with a sign goes on as a number, to its end. */
+static bool is_number(const char *s)
+{
+    char *end;
+
+    if (s[1] != '.' && !isdigit((unsigned char)s[1]))
+        return false;
+    strtod(s, &end);
+    return *end == '\0';
+}
+
+void utf8_csv(const char *s, FILE *out)
+{
+    size_t n = strlen(s);
+    bool is_quoted = n == 0 || strpbrk(s, ",\"") || s[0] == ' ' || s[n - 1] == ' ';
+    bool is_formula = n > 0 && strchr("=+-@", s[0]) && !is_number(s);
+    struct glyph g;
+
+    fputs(is_quoted ? "\"" : "", out);
+    fputs(is_formula ? "'" : "", out);
+    while (*s) {
+        s = glyph_next(s, &g);
+        fwrite(g.text, 1, g.bytes, out);
+        if (g.text[0] == '"')
+            fputc('"', out);
+    }
+    fputs(is_quoted ? "\"" : "", out);
 }
 
 void utf8_json(const char *s, FILE *out)

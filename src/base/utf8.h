@@ -15,6 +15,10 @@ size_t utf8_decode(const char *s, uint32_t *ret);
  * out it only counts. */
 size_t utf8_show(const char *s, size_t limit, FILE *out);
 
+/* Writes s as a field of CSV (RFC 4180), with all that could harm a terminal made visible as in utf8_show. A spreadsheet
+ * takes what begins with =, +, - or @ for a formula: an apostrophe stands before it, unless it is a number. */
+void utf8_csv(const char *s, FILE *out);
+
 /* Writes s as a string of JSON, quotes included; a byte that is no UTF-8 becomes U+FFFD. */
 void utf8_json(const char *s, FILE *out);
 

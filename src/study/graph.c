@@ -6,6 +6,7 @@
  * (pieces in the order of their ends on an ideal machine, as many in each), what a thread does in a window is one node, and arcs inside
  * of a window are left out: what is left has no cycles, for arcs go to later windows only. */
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -400,7 +401,7 @@ static void quote(const char *text, FILE *out)
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
             fputc('\\', out);
-        fputc((unsigned char)*text < ' ' ? '?' : *text, out);
+        fputc(iscntrl((unsigned char)*text) ? '?' : *text, out);
     }
 }
 

@@ -4,29 +4,12 @@
  * A result of one table is a header and its rows. In a result of several tables each has its own header, an empty line
  * stands between tables, and the first column of every line, "table", is the table's name: `grep ^threads,` finds
  * the rows of one of them. Addresses are 0x…, percentages fractions of 1, numbers have no separators; empty cells, NaN
- * and infinity are empty, and an empty text is "". Notes are left out: they are in the text and in JSON. */
-#include <ctype.h>
+ * and infinity are empty, and an empty text is "". Control characters are made visible, and what a spreadsheet would
+ * take for a formula stands behind an apostrophe. Notes are left out: they are in the text and in JSON. */
 #include <inttypes.h>
-#include <string.h>
 
+#include "base/utf8.h"
 #include "view/view.h"
-
-static void string(const char *s, FILE *out)
-{
-    size_t n = strlen(s);
-
-    if (n && !strpbrk(s, ",\"\r\n") && !isspace((unsigned char)s[0]) && !isspace((unsigned char)s[n - 1])) {
-        fputs(s, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *s; s++) {
-        if (*s == '"')
-            fputc('"', out);
-        fputc(*s, out);
-    }
-    fputc('"', out);
-}
 
 static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
 {
@@ -37,7 +20,7 @@ static void cell_show(const struct cell *c, enum cell_type type, FILE *out)
     switch (type) {
     case CELL_CODE:
     case CELL_VERDICT:
-    case CELL_TEXT: string(c->text, out); break;
+    case CELL_TEXT: utf8_csv(c->text, out); break;
     case CELL_COUNT:
     case CELL_BYTES: fprintf(out, "%" PRIu64, c->count); break;
     case CELL_HEX: fprintf(out, "0x%" PRIx64, c->count); break;
@@ -52,12 +35,12 @@ static void table_show(const struct table *t, bool alone, FILE *out)
     fputs(alone ? "" : "table,", out);
     for (size_t i = 0; i < t->columns; i++) {
         fputs(i ? "," : "", out);
-        string(t->column[i].name, out);
+        utf8_csv(t->column[i].name, out);
     }
     fputc('\n', out);
     for (size_t row = 0; row < t->rows; row++) {
         if (!alone) {
-            string(t->name, out);
+            utf8_csv(t->name, out);
             fputc(',', out);
         }
         for (size_t i = 0; i < t->columns; i++) {

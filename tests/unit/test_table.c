@@ -325,8 +325,39 @@ static void csv_of_one_table_is_a_header_and_its_rows(void)
     table_none(r.first);
     table_none(r.first);
     table_count(r.first, 3);
-    shows("csv", &r, 0, "key,value\n\"a,b\",1000000\n\"say \"\"hi\"\"\n\",2\n\"\",\n,3\n");
+    shows("csv", &r, 0, "key,value\n\"a,b\",1000000\n\"say \"\"hi\"\"\\n\",2\n\"\",\n,3\n");
     result_release(&r);
+}
+
+static void no_cell_of_csv_is_a_formula_or_changes_a_terminal(void)
+{
+    static const char *const TEXTS[][2] = {
+        { "=1+1", "'=1+1" },
+        { "+x", "'+x" },
+        { "-x", "'-x" },
+        { "@x,y", "\"'@x,y\"" },
+        { "-5", "-5" },
+        { "+1.5e3", "+1.5e3" },
+        { "-.5", "-.5" },
+        { "-5+1", "'-5+1" },
+        { "-", "'-" },
+        { "\t=1", "\\t=1" },
+        { "\r=1", "\\r=1" },
+        { "a\nb", "a\\nb" },
+        { "\x1b[31m", "\\x1b[31m" },
+        { "\xff", "\\xff" },
+        { "\u202e", "\\u{202e}" },
+        { "a=1", "a=1" },
+        { " =1", "\" =1\"" },
+    };
+
+    for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++) {
+        struct result r = pair(TEXTS[i][0], 1);
+        char expected[80];
+        snprintf(expected, sizeof expected, "key,value\n%s,1\n", TEXTS[i][1]);
+        shows("csv", &r, 0, expected);
+        result_release(&r);
+    }
 }
 
 static void csv_of_several_tables_names_the_table_in_each_line(void)
@@ -469,6 +500,7 @@ int main(void)
     RUN(sizes_round_to_the_unit_that_people_say);
     RUN(json_escapes_everything_and_keeps_every_digit);
     RUN(csv_of_one_table_is_a_header_and_its_rows);
+    RUN(no_cell_of_csv_is_a_formula_or_changes_a_terminal);
     RUN(csv_of_several_tables_names_the_table_in_each_line);
     RUN(html_escapes_every_text);
     RUN(html_draws_shown_columns_of_tables_that_have_rows_enough);

@@ -8,9 +8,11 @@
  * can be, stands there in full. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/utf8.h"
 #include "format/text/put.h"
 #include "format/text/text.h"
@@ -48,23 +50,22 @@ static void put_json_arguments(const struct rows *x, const struct peet_event *e)
     }
 }
 
-/* One field, in quotes where the string would otherwise be more than that, or less. */
+/* One field. */
 static void put_csv_arguments(const struct rows *x, const struct peet_event *e)
 {
     const char *text = string_of(x, e);
-    bool quotes = text && (!*text || strpbrk(text, ",\"\r\n") || text[0] == ' ' || text[strlen(text) - 1] == ' ');
+    char numbers[PEET_EVENT_ARGS * 24] = "";
+    size_t n = 0;
 
-    if (quotes)
-        putc('"', x->out);
-    for (const char *c = text; c && *c; c++) {
-        if (*c == '"')
-            putc('"', x->out);
-        putc(*c, x->out);
-    }
     for (unsigned i = text != NULL; i < e->args; i++)
-        fprintf(x->out, "%s%" PRIu64, i ? " " : "", e->arg[i]);
-    if (quotes)
-        putc('"', x->out);
+        n += (size_t)snprintf(numbers + n, sizeof numbers - n, "%s%" PRIu64, i ? " " : "", e->arg[i]);
+    if (!text) {
+        fputs(numbers, x->out);
+        return;
+    }
+    char *all = mem_format("%s%s", text, numbers);
+    utf8_csv(all, x->out);
+    free(all);
 }
 
 static void put_row(const struct rows *x, const struct peet_batch *b, const struct peet_record *r, uint64_t position)

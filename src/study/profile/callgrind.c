@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <assert.h>
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,7 +190,7 @@ static void put_text(const char *name, FILE *out)
 {
     fputc(' ', out);
     for (const char *s = name; *s; s++)
-        fputc(*s == '\n' || *s == '\r' ? ' ' : *s, out);
+        fputc(iscntrl((unsigned char)*s) ? ' ' : *s, out);
 }
 
 /* Names have numbers, and are said once. */

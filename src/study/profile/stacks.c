@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ struct stack {
     uint64_t compute, stall;
 };
 
-/* Frames of an address, the outermost first; what would end a frame, or look like the number behind it, is replaced. */
+/* Frames of an address, the outermost first; what would end a frame or a line, or change a terminal, is replaced. */
 static void put_frames(const struct profile *p, uint64_t addr, bool is_first, FILE *out)
 {
     struct where_frame frame[WHERE_FRAMES];
@@ -21,7 +22,7 @@ static void put_frames(const struct profile *p, uint64_t addr, bool is_first, FI
         if (!is_first)
             fputc(';', out);
         for (const char *c = frame[i].function; *c; c++)
-            fputc(*c == ';' || *c == '\n' || *c == '\r' ? ':' : *c, out);
+            fputc(*c == ';' || iscntrl((unsigned char)*c) ? ':' : *c, out);
     }
 }
 
