@@ -64,7 +64,8 @@ static void remove_spans(struct remap *r, uint64_t start, uint64_t end)
 
     while (last < r->spans && r->span[last].start < end)
         last++;
-    memmove(r->span + first, r->span + last, (r->spans - last) * sizeof *r->span);
+    if (last > first)
+        memmove(r->span + first, r->span + last, (r->spans - last) * sizeof *r->span);
     r->spans -= last - first;
 }
 
@@ -83,7 +84,7 @@ static void add_span(struct remap *r, struct rule *u, uint64_t start, uint64_t s
 {
     uint64_t place = u->at;
 
-    if (size == 0)
+    if (size == 0 || start + size < start) /* no object is like that, but events can say so */
         return;
     if (!place || u->used) { /* the second object of a rule cannot go to the same place */
         place = r->next;
@@ -231,7 +232,7 @@ static int read_rule(struct text_scan *s, struct remap *r, struct rule *u)
         if (spreads && u->to < u->every)
             return text_scan_wrong(s, "elements of %lu bytes do not fit into %lu", (unsigned long)u->every,
                                    (unsigned long)u->to);
-        if (!spreads && u->from + u->size > u->every)
+        if (!spreads && (u->from >= u->every || u->size > u->every - u->from))
             return text_scan_wrong(s, "the member ends behind its element of %lu bytes", (unsigned long)u->every);
         if (!text_scan_at_end(s) && (code = read_number(s, "at", 1, &u->at)) < 0)
             return code;
