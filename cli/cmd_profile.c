@@ -150,7 +150,18 @@ struct subject {
     struct peet_trace *trace;
     struct source *source;
     struct profile *profile;
+    size_t told; /* problems of names that the user has been told */
 };
+
+static void tell_problems_of_names(struct subject *s)
+{
+    const char *problem;
+
+    while (s->profile && (problem = where_problem(s->profile->where, s->told))) {
+        warn("%s", problem);
+        s->told++;
+    }
+}
 
 static int run_subject(struct subject *s, const char *title, const volatile uint32_t *stop, struct peet_err *err)
 {
@@ -197,8 +208,7 @@ static int open_subject(struct subject *s, const char *path, const char *title)
         return usage_error(&cmd_profile, "a trace is read thread by thread, which a pipe cannot do: give a file");
     if (profile_open_trace(s->trace, &config, sample || sets ? &sampling : NULL, &s->source, &s->profile, &err) < 0)
         return fail(&err);
-    for (size_t i = 0; where_problem(s->profile->where, i); i++)
-        warn("%s", where_problem(s->profile->where, i));
+    tell_problems_of_names(s);
     subject_expect_end();
     int r = run_subject(s, title, &subject_want_end, &err);
     return r < 0 ? fail(&err) : check_windows(s, path, &subject_want_end);
@@ -217,6 +227,7 @@ static int close_subject(struct subject *s, int code)
 {
     if (code == EXIT_OK && s->profile->result.is_part)
         code = EXIT_STOPPED;
+    tell_problems_of_names(s);
     for (size_t i = 0; s->trace && peet_trace_problem(s->trace, i); i++) {
         warn("%s", peet_trace_problem(s->trace, i));
         code = code == EXIT_OK ? EXIT_DAMAGED : code;
@@ -396,6 +407,7 @@ static int profile_here(const struct inside *inside, char **program)
         shown = out;
         code = report(s.profile, program[0]);
         fclose(out);
+        tell_problems_of_names(&s);
     }
     bool is_part = code == EXIT_OK && s.profile->result.is_part;
     if (inside_answer_bytes(code == EXIT_OK ? -1 : code, text, bytes, &err) < 0)

@@ -2,6 +2,7 @@
 #include "study/where.h"
 
 #include <dlfcn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,20 +307,32 @@ bool where_local(struct where *w, uint32_t process, uint64_t offset, struct wher
 
 /* ---- what has changed ---- */
 
+void where_add_problem(struct where *w, const char *format, ...)
+{
+    char text[600];
+    va_list ap;
+
+    va_start(ap, format);
+    vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    const char *kept = where_keep(w, text);
+    for (size_t i = 0; i < w->problems; i++)
+        if (w->problem[i] == kept)
+            return;
+    w->problem = mem_room(w->problem, w->problems, sizeof *w->problem);
+    w->problem[w->problems++] = kept;
+}
+
 static void find_problems(struct where *w)
 {
     w->looked_for_problems = true;
     for (size_t i = 0; i < w->modules; i++) {
         const struct peet_module *m = w->module[i]->module;
-        char text[600];
-        if (!where_module_is_anew(m))
-            continue;
-        snprintf(
-            text, sizeof text,
-            "%.400s was built anew since this was recorded: its lines, types and variables are not known; record it again",
-            m->path);
-        w->problem = mem_room(w->problem, w->problems, sizeof *w->problem);
-        w->problem[w->problems++] = where_keep(w, text);
+        if (where_module_is_anew(m))
+            where_add_problem(w,
+                              "%.400s was built anew since this was recorded: its lines, types and variables are not "
+                              "known; record it again",
+                              m->path);
     }
 }
 

@@ -47,8 +47,12 @@ bool where_variable(struct where *w, uint32_t process, uint64_t addr, struct whe
 uint64_t where_local_size(struct where *w, uint32_t process);
 bool where_local(struct where *w, uint32_t process, uint64_t offset, struct where_variable *ret);
 
-/* What a reader of names must know: a program that was built anew since the recording. NULL at the end. */
+/* What a reader of names must know: a program that was built again since the recording, a source that is gone or was changed since the program was
+ * built. Programs are known from the beginning, sources when they have been looked for. NULL at the end. */
 const char *where_problem(struct where *w, size_t i);
+
+/* Whether a source is what it was when the program was built, as far as the times of the files tell; if not, that is a problem. */
+bool where_source_is_current(struct where *w, const char *path);
 
 /* What lies at an offset in a variable or type: "[].x", "[3].next", "mass"; "" when it is a scalar. Elements of arrays are not told apart if
  * `any` holds: "[]". False: the type is unknown. `type` is the text that where_variable or where_allocated gave. */

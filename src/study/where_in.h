@@ -143,7 +143,11 @@ enum { WHERE_DIMENSIONS = 8 };
 size_t where_dimensions(Dwarf_Die *array, uint64_t ret[WHERE_DIMENSIONS]);
 
 /* where_source.c */
-const struct where_source *where_source(struct where *w, const char *path); /* NULL: it is not there */
+/* NULL: it is not there, or another one than when the program was built. */
+const struct where_source *where_source(struct where *w, const char *path);
+
+/* What a reader of names must know: each text once. */
+void where_add_problem(struct where *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* What a statement does with what a call in it returns. */
 struct where_target {

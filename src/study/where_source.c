@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "study/where_in.h"
@@ -36,21 +37,67 @@ static char *read_file(const char *path, size_t *ret_size)
     return text;
 }
 
-/* Where the compiler found it, beside the program, or here. */
+/* Sources of the system's own libraries are not expected to be here. */
+static bool source_is_foreign(const char *path)
+{
+    return path[0] != '/' || strncmp(path, "/usr/", 5) == 0 || strncmp(path, "/lib", 4) == 0
+           || strncmp(path, "/build/", 7) == 0;
+}
+
+/* When the program, or the last of its own libraries, was built; 0: their files are not here. */
+static int64_t source_built(const struct where *w)
+{
+    int64_t last = 0;
+    struct stat s;
+
+    for (size_t i = 0; i < w->modules; i++) {
+        const char *path = w->module[i]->module->path;
+        if (!source_is_foreign(path) && stat(path, &s) == 0 && s.st_mtime > last)
+            last = s.st_mtime;
+    }
+    return last;
+}
+
+bool where_source_is_current(struct where *w, const char *path)
+{
+    int64_t built = source_built(w);
+    struct stat s;
+
+    if (stat(path, &s) < 0) {
+        if (!source_is_foreign(path))
+            where_add_problem(w, "%.400s is not there: names and lines that stand in it are not known", path);
+        return false;
+    }
+    if (built && s.st_mtime > built) {
+        where_add_problem(
+            w,
+            "%.400s was changed since the program was built: names and lines are not taken from it; build "
+            "and record again",
+            path);
+        return false;
+    }
+    return true;
+}
+
+/* Where the compiler found it, or beside the program. */
 static char *find_file(struct where *w, const char *path, size_t *ret_size)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char *text = read_file(path, ret_size);
+    struct stat s;
 
-    for (size_t i = 0; !text && i < w->modules; i++) {
+    if (stat(path, &s) == 0)
+        return where_source_is_current(w, path) ? read_file(path, ret_size) : NULL;
+    for (size_t i = 0; i < w->modules; i++) {
         const char *program = w->module[i]->module->path, *end = strrchr(program, '/');
-        if (!end)
-            continue;
-        char *beside = mem_format("%.*s/%s", (int)(end - program), program, name);
-        text = read_file(beside, ret_size);
+        char *beside = end ? mem_format("%.*s/%s", (int)(end - program), program, name) : NULL;
+        bool is_there = beside && stat(beside, &s) == 0;
+        char *text = is_there && where_source_is_current(w, beside) ? read_file(beside, ret_size) : NULL;
         free(beside);
+        if (is_there)
+            return text;
     }
-    return text ? text : read_file(name, ret_size);
+    (void)where_source_is_current(w, path); /* which says that it is not there */
+    return NULL;
 }
 
 static bool is_word(char c)

@@ -87,7 +87,8 @@ static void add_function(struct table *out, const struct totals *t, uint32_t fun
     uint32_t first, last, line = 1;
     char text[LINE], expanded[LINE];
     const char *path = t->function[function].file;
-    FILE *f = path && find_lines(t, function, &first, &last) ? fopen(path, "r") : NULL;
+    bool is_known = path && find_lines(t, function, &first, &last) && where_source_is_current(t->p->where, path);
+    FILE *f = is_known ? fopen(path, "r") : NULL;
 
     if (!f)
         return;
