@@ -95,7 +95,7 @@ say = $(if $(V),,@printf '  %-6s %s\n' '$(1)' '$(2)')
 
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: FORCE all man everything deps deps-system demo test test-real soak bench experiments fuzz tidy format install clean help
+.PHONY: FORCE all man everything deps demo test test-real soak bench experiments fuzz tidy format install clean help
 .PHONY: lint lint-deps lint-format lint-gcc lint-clang lint-cppcheck lint-scripts
 .DEFAULT_GOAL := all
 
@@ -108,11 +108,8 @@ man: $(PAGES)
 
 everything: all $(UNIT) $(HELPERS) $(call object,$(FUZZ_C))
 
-deps: ## install the packages that are missing (FOR="build lint fuzz": those for lint and fuzz, too)
+deps: ## install what is missing (FOR=all: all that tests can use; FOR="build lint": scripts/deps lists the words)
 	@$(DEPS) $(if $(filter deps,$(MAKECMDGOALS)),,--quiet) $(FOR)
-
-deps-system: all ## get QEMU and kernels for peet record --system (FOR="x86_64 aarch64 riscv64"): root installs QEMU, others unpack it
-	@for a in $(if $(filter build,$(FOR)),$(HOST),$(FOR)); do $(PEET) record --system --get --arch $$a || exit 1; done
 
 demo: all ## the best that peet can do in two minutes
 	@PEET_BUILD=$(abspath $(B)) scripts/demo
@@ -171,7 +168,7 @@ lint-cppcheck:
 
 lint-scripts:
 	$(call say,SHELL,$(words $(SCRIPTS)) files)
-	$(Q)if command -v shellcheck >/dev/null; then shellcheck -x -S warning $(SCRIPTS); else echo '  skipped: needs shellcheck'; fi
+	$(Q)if command -v shellcheck >/dev/null; then shellcheck -x -S warning $(SCRIPTS); else echo 'skip scripts are clean: needs shellcheck'; fi
 
 # The unit tests' header has a _Generic, which cppcheck cannot read.
 CHECKED_C := $(filter-out tests/%,$(ALL_C))

@@ -147,7 +147,7 @@ verdict "who is killed takes the program along" "$(
     "$peet" simulate -m ideal -- "$TMP/ever" >/dev/null 2>&1 &
     pid=$!
     sleep 1
-    child=$(pgrep -P $pid)
+    child=$(grep -l "^PPid:[[:space:]]*$pid\$" /proc/[0-9]*/status 2>/dev/null | tr -cd '0-9')
     kill -9 $pid
     wait $pid 2>/dev/null
     sleep 0.3

@@ -75,9 +75,11 @@ for level in '-O1 -fno-inline' -O2; do
     )"
 done
 for level in -O0 -O2; do
+    property="what is called behind an exception or longjmp is called from where that led ($level)"
+    needs "$property" g++ || continue
     "$peet" c++ -g $level -o "$TMP/back" tests/e2e/subjects/goes_back.cc
     "$peet" record -o "$TMP/back.peet" -- "$TMP/back" >/dev/null 2>&1
-    verdict "what is called behind an exception or longjmp is called from where that led ($level)" "$(
+    verdict "$property" "$(
         for subject in "-- $TMP/back" "$TMP/back.peet"; do
             # shellcheck disable=SC2086
             "$peet" profile -m memspy-16k --stacks "$TMP/stacks" $subject >"$TMP/out" 2>"$TMP/err" || cat "$TMP/err"
