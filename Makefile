@@ -330,15 +330,19 @@ $(WORKLOADS): $(B)/workloads/plain/%: $(B)/obj/workloads/%.o $(B)/obj/workloads/
 # one object whose names are its own, but for those that it wraps.
 RT_COMPILE = $(CC) $(STD) $(WARN) -O2 -g -fPIC -fvisibility=hidden -fno-builtin -fno-stack-protector -fno-lto -U_FORTIFY_SOURCE \
 	$(INCLUDE)
+# Compilers put calls where structures are copied: these are not for the functions that string.c defines. Clang does it, gcc may.
+rt_own_names = $(if $(filter string,$(1)),,$(Q)objcopy --redefine-sym memcpy=peet_rt_memcpy --redefine-sym memset=peet_rt_memset $@)
 $(B)/obj/src/capture/rt/%.o: src/capture/rt/%.c $(B)/flags
 	$(call say,RTCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(RT_COMPILE) -MMD -MP -c -o $@ $<
+	$(call rt_own_names,$*)
 
 $(B)/obj/src/capture/rt/static/%.o: src/capture/rt/%.c $(B)/flags
 	$(call say,RTCC,$< (static))
 	@mkdir -p $(@D)
 	$(Q)$(RT_COMPILE) -DRT_STATIC -MMD -MP -c -o $@ $<
+	$(call rt_own_names,$*)
 
 RT_O := $(call object,$(RT_C))
 RT_OMP_O := $(B)/obj/src/capture/rt/omp.o
