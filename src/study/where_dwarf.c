@@ -232,6 +232,17 @@ static void add_scope(struct walk *k, Dwarf_Die *die, uint32_t depth)
         }
 }
 
+/* The number of an operation. Version 5 of DWARF also has it as an index into a table (clang writes these). */
+static bool operation_number(Dwarf_Attribute *location, const Dwarf_Op *op, Dwarf_Addr *ret)
+{
+    Dwarf_Attribute entry;
+
+    *ret = op->number;
+    if (op->atom == DW_OP_addrx || op->atom == DW_OP_constx)
+        return dwarf_getlocation_attr(location, op, &entry) == 0 && dwarf_formaddr(&entry, ret) == 0;
+    return true;
+}
+
 /* Whether a variable always lies at the same address, or at the same place in each thread's data. */
 static bool fixed_place(Dwarf_Die *die, uint64_t *ret, bool *ret_local)
 {
@@ -239,15 +250,17 @@ static bool fixed_place(Dwarf_Die *die, uint64_t *ret, bool *ret_local)
     Dwarf_Op *op;
     size_t n;
 
-    if (!dwarf_attr(die, DW_AT_location, &attribute) || dwarf_getlocation(&attribute, &op, &n) != 0 || n == 0)
+    if (!dwarf_attr(die, DW_AT_location, &attribute) || dwarf_getlocation(&attribute, &op, &n) != 0 || n == 0
+        || !operation_number(&attribute, &op[0], ret))
         return false;
-    *ret = op[0].number;
     *ret_local = n == 2 && (op[1].atom == DW_OP_form_tls_address || op[1].atom == DW_OP_GNU_push_tls_address);
     if (*ret_local)
         return true;
-    if (op[0].atom == DW_OP_addr && (n == 1 || (n == 2 && op[1].atom == DW_OP_plus_uconst))) {
+    uint64_t start = *ret;
+    if ((op[0].atom == DW_OP_addr || op[0].atom == DW_OP_addrx)
+        && (n == 1 || (n == 2 && op[1].atom == DW_OP_plus_uconst))) {
         *ret += n == 2 ? op[1].number : 0;
-        return op[0].number != 0;
+        return start != 0;
     }
     return false;
 }

@@ -101,6 +101,8 @@ static bool qualified(struct where *w, Dwarf_Die *die, char *buffer, size_t room
         return false;
     for (size_t i = n + 1; i-- > 0;) {
         const char *name = dwarf_diename(&chain[i]);
+        if (!name && dwarf_tag(&chain[i]) == DW_TAG_subprogram) /* clang leaves out the names of some */
+            continue;
         int more = snprintf(buffer + used, room - used, "%s%s", name ? name : "(anonymous)", i ? "::" : "");
         if (more < 0 || (size_t)more >= room - used)
             return i == 0;
