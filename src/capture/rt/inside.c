@@ -243,7 +243,7 @@ static void ids_take(void)
 }
 
 /* The compiler's stack protector would look for its word at another thread pointer at the end than at the beginning. */
-__attribute__((optimize("no-stack-protector"))) static void on_setxid(int number, siginfo_t *info, void *context)
+__attribute__((no_stack_protector)) static void on_setxid(int number, siginfo_t *info, void *context)
 {
     uint64_t pointer = 0;
 
