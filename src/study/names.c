@@ -77,6 +77,8 @@ static int add_told(struct names *n, const struct precedence *p, const struct na
 
     if (class == TOLD)
         snprintf(text, sizeof text, "%.190s", string ? string : "?");
+    else if (x->site == 0 && x->kind == PEET_EV_map) /* only stacks come without a call */
+        snprintf(text, sizeof text, "stack of thread %" PRIu32, x->thread);
     else if (x->site == 0)
         snprintf(text, sizeof text, "%s by thread %" PRIu32, peet_event_name(x->kind), x->thread);
     else

@@ -518,6 +518,16 @@ static uint32_t in_thread(struct objects *o, uint32_t process, uint64_t addr, co
     return object_of_text(o, OBJECT_THREAD_LOCAL, process, "other data of threads");
 }
 
+/* In memory that was mapped when the recording began. */
+static uint32_t in_range(struct objects *o, uint32_t process, const char *name)
+{
+    if (strcmp(name, "[heap]") == 0)
+        return object_of_text(o, OBJECT_HEAP, process, "heap");
+    if (!*name)
+        return object_of_text(o, OBJECT_MAPPED, process, "mapped");
+    return object_of_text(o, name[0] == '/' ? OBJECT_FILE : OBJECT_UNKNOWN, process, name);
+}
+
 static void add_modules(struct objects *o);
 
 static uint32_t in_area(struct objects *o, uint32_t process, uint64_t addr, uint64_t insn, uint64_t *low,
@@ -541,8 +551,7 @@ static uint32_t in_area(struct objects *o, uint32_t process, uint64_t addr, uint
     if (area->what == AREA_MODULE)
         return in_module(o, process, addr, area, low, high);
     if (area->what == AREA_RANGE)
-        return object_of_text(o, area->name[0] == '/' ? OBJECT_FILE : OBJECT_UNKNOWN, process,
-                              area->name[0] ? area->name : "unknown");
+        return in_range(o, process, area->name);
     return area->what;
 }
 
