@@ -370,6 +370,7 @@ int check_trace(struct peet_trace *t, const struct check_config *config, struct 
     uint32_t tag;
     int r = 0;
 
+    c.knows_memory = !peet_trace_meta_get(t, "memory");
     c.threads.value_size = sizeof(struct check_thread *);
     for (int i = 0; r == 0 && i < CHECK_FAMILY_COUNT; i++)
         if (FAMILIES[i]->state_size && !(c.state[i] = calloc(1, FAMILIES[i]->state_size)))

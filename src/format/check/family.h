@@ -42,6 +42,7 @@ struct check {
     struct peet_err *err;
     bool has_gaps;      /* somewhere in the trace; what happened there is unknown */
     bool whole;         /* for `finish`: nothing is missing */
+    bool knows_memory;  /* of what the program had mapped and allocated, nothing is missing (meta key `memory`) */
     struct map threads; /* of which something has been read and more may come: struct check_thread * */
     struct check_state *state[CHECK_FAMILY_COUNT];
 };

@@ -4,8 +4,8 @@
  *
  * Assumes: pages of 4 KiB; what was mapped once counts as mapped for ever, for the order of threads is unknown, so that
  * unmap events are not looked at. Prefetches may go anywhere, and so may what the kernel does for a thread. Leaves out:
- * traces that come through a pipe, which would have to be read twice, and processes of which neither a range nor a map
- * event is known, and so not where their stacks are. */
+ * traces that come through a pipe, which would have to be read twice, those that say that they know memory partly, and
+ * processes of which neither a range nor a map event is known, and so not where their stacks are. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -91,6 +91,8 @@ static int wants_scan(struct check *c, struct check_state *s)
     const struct peet_module *module;
     int r = 0;
 
+    if (!c->knows_memory)
+        return 0;
     for (size_t i = 0; r == 0 && (range = peet_trace_range(c->trace, i)); i++)
         r = add(c, s, range->process, range->start, range->size, false);
     for (size_t i = 0; r == 0 && (module = peet_trace_module(c->trace, i)); i++)
