@@ -51,7 +51,7 @@ INSIDE_C := $(sort $(wildcard src/capture/inside/*.c))
 # What runs inside QEMU: the plugin, and of the library what it needs.
 PLUGIN_C := $(sort $(wildcard src/capture/qemu/plugin/*.c))
 PLUGIN_LIB_C := $(OPEN_C) $(addprefix src/capture/qemu/,guest.c guest_aarch64.c guest_riscv64.c guest_x86_64.c \
-	pattern.c threads.c) $(addprefix src/capture/x86/,class.c decode.c address.c) src/capture/modules.c
+	pattern.c threads.c calls.c) $(addprefix src/capture/x86/,class.c decode.c address.c) src/capture/modules.c
 MARK_C := $(sort $(wildcard src/capture/qemu/mark/*.c))
 UNIT_C := $(sort $(wildcard tests/unit/test_*.c))
 # Programs that the scripts beside them use: tests/e2e/x.c is build/tests/e2e/x, experiments/x.c is build/experiments/x.

@@ -15,6 +15,8 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,6 +26,7 @@
 enum { PEET_MARK_MAPS_ROOM = 1 << 17 };
 enum { PEET_MARK_CLOEXEC = 02000000, PEET_MARK_ANONYMOUS = 0x20 }; /* of open and mmap: strict modes hide their names */
 #define PEET_MARK_ASK "/peet/ask"
+#define PEET_MARK_APPLICATION "PEET_APPLICATION" /* environment: the number of the --app */
 enum { PEET_MARK_TRIES = 200, PEET_MARK_TRY_MS = 100 };
 
 /* Pointers are 64 bits wide here; 0: not known. */
@@ -31,6 +34,8 @@ struct peet_mark_card {
     uint64_t cookie;
     uint64_t process, parent, thread; /* as the guest's kernel numbers them */
     uint64_t program, command;        /* strings */
+    uint64_t handle;                  /* what pthread_self says */
+    uint64_t application;             /* the number of the --app that the process comes from */
 };
 
 #ifdef __cplusplus
@@ -114,6 +119,25 @@ __attribute__((noinline)) static inline void peet_mark_maps(void)
 
 #pragma GCC diagnostic pop
 
+static inline uint64_t peet_mark_application(void)
+{
+    const char *text = getenv(PEET_MARK_APPLICATION);
+    uint64_t n = 0;
+
+    for (; text && *text >= '0' && *text <= '9'; text++)
+        n = 10 * n + (uint64_t)(*text - '0');
+    return n;
+}
+
+static inline uint64_t peet_mark_handle(void)
+{
+    pthread_t self = pthread_self();
+    uint64_t handle = 0;
+
+    memcpy(&handle, &self, sizeof self < sizeof handle ? sizeof self : sizeof handle);
+    return handle;
+}
+
 static inline void peet_mark_begin(uint64_t number, const char *command)
 {
     static __thread struct peet_mark_card card;
@@ -129,6 +153,8 @@ static inline void peet_mark_begin(uint64_t number, const char *command)
     card.thread = (uint64_t)syscall(SYS_gettid);
     card.program = (uint64_t)(uintptr_t)(&program_invocation_name ? program_invocation_name : 0);
     card.command = (uint64_t)(uintptr_t)command;
+    card.handle = peet_mark_handle();
+    card.application = peet_mark_application();
     card.cookie = (now[1] << 32 ^ now[0] << 20 ^ card.thread) * UINT64_C(0x9e3779b97f4a7c15);
     card.cookie |= 1;
     peet_marker(PEET_MARK_BEGIN, number, bottom, bytes, (uint64_t)(uintptr_t)&card);

@@ -237,6 +237,57 @@ static void reading_release(struct reading *x)
     elf_end(x->elf);
 }
 
+/* The segment of code that has the address, with what it is in the file. */
+static bool find_code(Elf *elf, uint64_t addr, struct module_function *ret)
+{
+    size_t n, size;
+    GElf_Phdr p;
+    const char *file = elf_rawfile(elf, &size);
+
+    for (size_t i = 0; file && elf_getphdrnum(elf, &n) == 0 && i < n; i++) {
+        if (!gelf_getphdr(elf, (int)i, &p) || p.p_type != PT_LOAD || !(p.p_flags & PF_X) || addr < p.p_vaddr
+            || addr - p.p_vaddr >= p.p_filesz || p.p_offset > size || p.p_filesz > size - p.p_offset)
+            continue;
+        ret->addr = addr;
+        ret->offset = p.p_offset + (addr - p.p_vaddr);
+        ret->code = (const uint8_t *)file + ret->offset;
+        ret->bytes = p.p_filesz - (addr - p.p_vaddr);
+        return true;
+    }
+    return false;
+}
+
+static void tell_functions(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+                           void (*each)(void *context, const struct module_function *f), void *context)
+{
+    Elf_Data *data = elf_getdata(section, NULL);
+    struct module_function f;
+    GElf_Sym sym;
+
+    for (int i = 0; data && gelf_getsym(data, i, &sym); i++) {
+        f.name = elf_strptr(elf, header->sh_link, sym.st_name);
+        if (f.name && GELF_ST_TYPE(sym.st_info) == STT_FUNC && sym.st_shndx != SHN_UNDEF
+            && find_code(elf, sym.st_value, &f))
+            each(context, &f);
+    }
+}
+
+void module_functions(const char *path, void (*each)(void *context, const struct module_function *f), void *context)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    GElf_Shdr header;
+
+    if (fd < 0)
+        return;
+    elf_version(EV_CURRENT);
+    Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    for (Elf_Scn *section = NULL; elf_kind(elf) == ELF_K_ELF && (section = elf_nextscn(elf, section));)
+        if (gelf_getshdr(section, &header) && (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM))
+            tell_functions(elf, section, &header, each, context);
+    elf_end(elf);
+    close(fd);
+}
+
 /* ---- modules ---- */
 
 void modules_release(struct modules *m)

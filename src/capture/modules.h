@@ -62,4 +62,14 @@ int modules_tell_alone(struct modules *m, uint32_t process, const char *path, st
                        struct peet_err *err);
 int modules_tell(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err);
 
+/* A function of an ELF file, by a symbol of .symtab or .dynsym; one with several names comes several times. */
+struct module_function {
+    const char *name;
+    uint64_t addr, offset; /* in memory, if the file lies where it says itself, and in the file */
+    const uint8_t *code;   /* what stands there in the file, of `bytes` bytes up to the end of its segment */
+    uint64_t bytes;
+};
+/* Calls `each` for every function that is in the file. A file that cannot be read, or is not an ELF file, has none. */
+void module_functions(const char *path, void (*each)(void *context, const struct module_function *f), void *context);
+
 #endif

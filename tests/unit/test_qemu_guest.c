@@ -134,7 +134,7 @@ static void what_leaves_the_kernel_is_known(void)
 
 /* A kernel's stack as the processor leaves it. */
 struct entry {
-    uint64_t rsp, rcx, word[3];
+    uint64_t rsp, rcx, word[6];
 };
 
 static uint64_t entry_register(void *context, const char *name)
@@ -161,14 +161,25 @@ static void it_is_known_how_the_kernel_of_x86_64_was_entered(void)
     struct guest_entry ret;
 
     CHECK(guest_x86_64.entered(&p, &ret) && ret.is_call && ret.pc == 0x401002);
-    e = (struct entry){ .rsp = 0xfffffe0000002fd0, .word = { 0x401234, 0x33, 0x246 } };
+    e = (struct entry){ .rsp = 0xfffffe0000002fd0, .word = { 0x401234, 0x33, 0x246, 0x7ffff0001230, 0x2b } };
     CHECK(guest_x86_64.entered(&p, &ret) && !ret.is_call && !ret.is_fault && ret.pc == 0x401234);
-    e.word[0] = 6; /* of a page fault */
-    e.word[1] = 0x401240;
-    e.word[2] = 0x33;
+    e = (struct entry){ .rsp = e.rsp,
+                        .word = { 6, 0x401240, 0x33, 0x246, 0x7ffff0001230, 0x2b } }; /* of a page fault */
     CHECK(guest_x86_64.entered(&p, &ret) && !ret.is_call && ret.is_fault && ret.pc == 0x401240);
     e.word[2] = 0x10; /* the kernel's own */
     CHECK(!guest_x86_64.entered(&p, &ret));
+}
+
+/* Other kernels have other selectors, and their stacks may lie in the lower half. */
+static void so_it_is_of_kernels_that_are_not_linux(void)
+{
+    struct entry e = { .rsp = 0x10bfd8, .rcx = 5, .word = { 0x101234, 0x1b, 0x202, 0x10b000, 0x23 } };
+    struct guest_probe p = { entry_register, entry_memory, &e };
+    struct guest_entry ret;
+
+    CHECK(guest_x86_64.entered(&p, &ret) && !ret.is_call && !ret.is_fault && ret.pc == 0x101234);
+    e.word[4] = 0x10; /* not a selector of user mode: the stack is a program's own */
+    CHECK(guest_x86_64.entered(&p, &ret) && ret.is_call && ret.pc == 5);
 }
 
 int main(void)
@@ -178,5 +189,6 @@ int main(void)
     RUN(instructions_of_x86_64_are_known);
     RUN(what_leaves_the_kernel_is_known);
     RUN(it_is_known_how_the_kernel_of_x86_64_was_entered);
+    RUN(so_it_is_of_kernels_that_are_not_linux);
     return check_done();
 }

@@ -47,7 +47,11 @@ enum guest_call {
     GUEST_CALL_EXIT_ALL,
     GUEST_CALL_CLONE,
     GUEST_CALL_EXEC,
-    GUEST_CALL_SIGRETURN
+    GUEST_CALL_SIGRETURN,
+    GUEST_CALL_MMAP,
+    GUEST_CALL_MUNMAP,
+    GUEST_CALL_MREMAP,
+    GUEST_CALL_BRK,
 };
 
 /* A program at its first instruction in the kernel: what is read of it, by functions of who has it. */
@@ -66,13 +70,15 @@ struct guest_entry {
 };
 
 struct guest {
-    const char *name;           /* as QEMU and uname call it */
-    const char *sp, *pc, *root; /* names of registers */
-    const char *pointer;        /* of the thread */
-    const char *level;          /* the register that holds the privilege */
-    const char *number, *tid;   /* of a system call; where the paper's pattern leaves the thread's */
-    const char *result;         /* of a system call */
-    const char *arg[GUEST_ARGUMENTS];
+    const char *name;                 /* as QEMU and uname call it */
+    const char *sp, *pc, *root;       /* names of registers */
+    const char *pointer;              /* of the thread */
+    const char *level;                /* the register that holds the privilege */
+    const char *number, *tid;         /* of a system call; where the paper's pattern leaves the thread's */
+    const char *result;               /* of a system call, and of a function */
+    const char *arg[GUEST_ARGUMENTS]; /* of a function; the first three are a system call's, too */
+    const char
+        *link; /* holds the address that a function returns to; NULL: it lies where the stack pointer points to */
     uint64_t root_mask;
     bool (*is_user)(uint64_t level);
     void (*decode)(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_insn *ret);

@@ -231,6 +231,10 @@ static enum guest_call call(uint64_t number)
     case 435: return GUEST_CALL_CLONE;
     case 139: return GUEST_CALL_SIGRETURN;
     case 221: return GUEST_CALL_EXEC;
+    case 222: return GUEST_CALL_MMAP;
+    case 215: return GUEST_CALL_MUNMAP;
+    case 214: return GUEST_CALL_BRK;
+    case 216: return GUEST_CALL_MREMAP;
     default: return GUEST_CALL_OTHER;
     }
 }
@@ -246,6 +250,7 @@ const struct guest guest_aarch64 = {
     .tid = "x0",
     .result = "x0",
     .arg = { "x0", "x1", "x2", "x3", "x4" },
+    .link = "x30",
     .root_mask = 0x0000fffffffffffe,
     .is_user = is_user,
     .decode = decode,

@@ -258,6 +258,7 @@ const struct guest guest_riscv64 = {
     .tid = "a0",
     .result = "a0",
     .arg = { "a0", "a1", "a2", "a3", "a4" },
+    .link = "ra",
     .root_mask = 0x00000fffffffffff,
     .is_user = is_user,
     .decode = decode,

@@ -7,7 +7,7 @@
 #include "capture/qemu/guest.h"
 #include "capture/x86/insn.h"
 
-enum { ALWAYS_IN_FLAGS = 2, FLAGS_BITS = 22, WIDEST_ACCESS = 16, WIDEST_VECTOR = 64 };
+enum { ALWAYS_IN_FLAGS = 2, FLAGS_BITS = 22, FRAME_BYTES = 40, WIDEST_ACCESS = 16, WIDEST_VECTOR = 64 };
 
 static bool is_user(uint64_t cs)
 {
@@ -95,13 +95,16 @@ static bool is_user_frame(const uint64_t word[5])
 static bool entered(const struct guest_probe *p, struct guest_entry *ret)
 {
     uint64_t word[6], sp = p->reg(p->context, "rsp");
-    bool is_there = p->memory(p->context, sp, word, sizeof word);
 
     *ret = (struct guest_entry){ 0 };
-    if (is_there && (is_user_frame(word) || is_user_frame(word + 1))) {
-        ret->is_fault = !is_user_frame(word);
-        ret->is_vague = !ret->is_fault;
-        ret->pc = word[ret->is_fault ? 1 : 0];
+    if (p->memory(p->context, sp, word, FRAME_BYTES) && is_user_frame(word)) { /* there may be nothing behind it */
+        ret->is_vague = true;
+        ret->pc = word[0];
+        return true;
+    }
+    if (p->memory(p->context, sp, word, sizeof word) && is_user_frame(word + 1)) {
+        ret->is_fault = true;
+        ret->pc = word[1];
         return true;
     }
     ret->is_call = !(sp >> 63); /* kernels whose stacks lie low push a frame there, too */
@@ -134,6 +137,10 @@ static enum guest_call call(uint64_t number)
     case 435: return GUEST_CALL_CLONE;
     case 15: return GUEST_CALL_SIGRETURN;
     case 59: return GUEST_CALL_EXEC;
+    case 9: return GUEST_CALL_MMAP;
+    case 11: return GUEST_CALL_MUNMAP;
+    case 12: return GUEST_CALL_BRK;
+    case 25: return GUEST_CALL_MREMAP;
     default: return GUEST_CALL_OTHER;
     }
 }

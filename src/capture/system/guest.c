@@ -153,6 +153,9 @@ static int add_app_file(struct guest *g, const struct app *a, size_t number, boo
     if (preload)
         add_string(&text, &bytes, word);
     free(word);
+    word = mem_format("%s=%zu", PEET_MARK_APPLICATION, number);
+    add_string(&text, &bytes, word);
+    free(word);
     for (size_t i = 0; i < a->environment.count; i++)
         add_string(&text, &bytes, a->environment.item[i]);
     add_string(&text, &bytes, "");

@@ -97,6 +97,7 @@ static void add_plugin(const struct system_config *c, const struct guest_files *
         add_value(&list, "console", files->console);
         add_value(&list, "answer", files->answer);
     }
+    add_number(&list, "apps", files->apps);
     if (c->count)
         add_value(&list, "mode", "count");
     if (c->pattern)

@@ -158,6 +158,7 @@ static int prepare(struct producer_state *s, const struct producer_config *confi
         return r;
     files.initrd = c->is_own ? NULL : s->initrd;
     files.list = c->is_own ? NULL : s->list;
+    files.apps = s->apps.count;
     files.plugin = s->plugin;
     files.report = s->report;
     files.console = s->console;

@@ -83,6 +83,7 @@ char *guest_path(const char *path);
 struct guest_files {
     const char *initrd, *plugin, *trace, *report, *console; /* initrd and plugin may be NULL */
     uint64_t initrd_bytes;
+    uint64_t apps;      /* how many applications it runs */
     const char *list;   /* which of the guest's files is which file here; NULL: nobody knows */
     const char *answer; /* a FIFO, the console's input; NULL: programs do not ask before they mark themselves */
 };

@@ -246,6 +246,9 @@ bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc)
         tell_move(v, pc);
     else if (t->is_returning && t->interruptions)
         EVENT(v, signal_exit, t->interruption[--t->interruptions].signal);
+    else if (t->memory_call != GUEST_CALL_OTHER)
+        memory_returned(v);
+    t->memory_call = GUEST_CALL_OTHER;
     return true;
 }
 
@@ -283,16 +286,38 @@ static void retired(struct target *over, void *context)
         end_of_thread(t, t->is_in_exec ? PEET_END_EXEC : PEET_END_STOPPED);
 }
 
-void thread_end(struct vcpu *v, uint64_t how)
+/* From here on the thread is not recorded. */
+static void leave_list(struct vcpu *v, struct thread *t)
 {
-    struct thread *t = v->thread;
-
     vcpu_leave(v);
     v->state = STATE_UNKNOWN;
     pthread_mutex_lock(&plugin.lock);
     targets_retire(&plugin.targets, t->target);
     kernel_forget(t);
     pthread_mutex_unlock(&plugin.lock);
+}
+
+void thread_suspend(struct vcpu *v)
+{
+    struct thread *t = v->thread;
+
+    if (!t->native) { /* whether it comes again could not be told */
+        thread_end(v, PEET_END_STOPPED);
+        return;
+    }
+    leave_list(v, t);
+    t->calls = 0;
+    t->has_resume = false;
+    if (!plugin.settings.counts)
+        buffer_pass(t);
+    __atomic_store_n(&t->is_suspended, true, __ATOMIC_RELEASE);
+}
+
+void thread_end(struct vcpu *v, uint64_t how)
+{
+    struct thread *t = v->thread;
+
+    leave_list(v, t);
     end_of_thread(t, how);
 }
 
@@ -327,29 +352,76 @@ static void read_announcement(struct vcpu *v, struct announcement *a)
         a->card_at = 0;
 }
 
-static struct thread *thread_new(struct vcpu *v, const struct announcement *a)
+/* The first process of application N is number N, others come behind all of them. */
+static uint32_t process_number(uint64_t application)
 {
-    struct thread *t = mem_alloc(1, sizeof *t);
+    const struct process *p = plugin.processes;
 
-    t->process = process_of(a->target.space, a->card.process);
-    if (!t->process)
-        t->process = process_new(a->target.space, a->card.process);
-    if (t->process->id == 0) {
-        t->process->id = ++plugin.process_count;
-        t->process->program = vcpu_string(v, a->card.program);
-        if (!*t->process->program && plugin.settings.symbol_files == 1) {
-            free(t->process->program);
-            t->process->program = mem_string(plugin.settings.symbols[0]);
-        }
-        t->process->command = vcpu_string(v, a->card.command);
+    while (p && p->id != application)
+        p = p->next;
+    return application > 0 && application <= plugin.settings.applications && !p ? (uint32_t)application
+                                                                                : ++plugin.last_process;
+}
+
+/* The process of a mark, which is its first or not. */
+static struct process *process_announced(struct vcpu *v, const struct announcement *a)
+{
+    struct process *p = process_of(a->target.space, a->card.process);
+
+    if (!p)
+        p = process_new(a->target.space, a->card.process);
+    if (p->id)
+        return p;
+    p->id = process_number(a->card.application);
+    plugin.process_count++;
+    p->program = vcpu_string(v, a->card.program);
+    if (!*p->program && plugin.settings.symbol_files == 1) {
+        free(p->program);
+        p->program = mem_string(plugin.settings.symbols[0]);
     }
-    t->id = (uint32_t)plugin.threads;
+    p->command = vcpu_string(v, a->card.command);
+    if (!p->maps)
+        calls_map_alone(p);
+    return p;
+}
+
+/* The thread of a mark that had been recorded up to another mark; or NULL. Others that had the same thread pointer are over. */
+static struct thread *thread_suspended(const struct process *p, const struct announcement *a)
+{
+    struct thread *found = NULL;
+
+    for (size_t i = 0; a->card.thread && i < plugin.threads; i++) {
+        struct thread *t = plugin.thread[i];
+        if (t->process != p || t->has_ended || !__atomic_load_n(&t->is_suspended, __ATOMIC_ACQUIRE))
+            continue;
+        if (t->native == a->card.thread)
+            found = t;
+        else if (t->target->pointer == a->target.pointer)
+            end_of_thread(t, PEET_END_STOPPED);
+    }
+    return found;
+}
+
+static void take_announcement(struct thread *t, const struct vcpu *v, const struct announcement *a)
+{
+    t->native = a->card.thread;
     t->cookie = a->card.cookie;
     t->cookie_at = a->card_at;
     t->is_window_told = a->is_window_told;
     t->owner = (int)v->index;
-    plugin.thread = mem_room(plugin.thread, plugin.threads, sizeof *plugin.thread);
-    plugin.thread[plugin.threads++] = t;
+    t->is_suspended = false;
+}
+
+static struct thread *thread_new(struct process *p, const struct announcement *a)
+{
+    uint64_t handle = a->card.handle ? a->card.handle : a->target.pointer;
+    struct thread *t = child_expected(p, handle);
+
+    if (t)
+        return t;
+    t = thread_reserve(p);
+    t->handle = handle;
+    child_announced(t);
     return t;
 }
 
@@ -367,13 +439,38 @@ static struct block *marked_block(struct vcpu *v, const struct site *at)
     return moved_by ? block_at(b, b->pc + moved_by) : b;
 }
 
-struct thread *thread_announced(struct vcpu *v)
+/* A mark of a thread that is recorded already: it goes on, with what its card says now. */
+bool thread_is_marked(struct vcpu *v)
+{
+    struct thread *t = v->state == STATE_TARGET ? v->thread : NULL;
+    struct announcement a;
+
+    if (!t || !plugin.settings.pattern.is_marker)
+        return false;
+    read_announcement(v, &a);
+    bool is_same = t->native == a.card.thread && t->target->space == a.target.space
+                   && (t->native || t->target->window.start == a.target.window.start);
+    if (is_same) {
+        t->cookie = a.card.cookie;
+        t->cookie_at = a.card_at;
+    }
+    return is_same;
+}
+
+struct thread *thread_announced(struct vcpu *v, bool *ret_again)
 {
     struct announcement a;
 
     read_announcement(v, &a);
     pthread_mutex_lock(&plugin.lock);
-    struct thread *t = thread_new(v, &a);
+    struct process *p = process_announced(v, &a);
+    struct thread *t = thread_suspended(p, &a);
+    *ret_again = t != NULL;
+    if (!t) {
+        t = thread_new(p, &a);
+        plugin.marked++;
+    }
+    take_announcement(t, v, &a);
     a.target.user = t;
     t->target = targets_add(&plugin.targets, &a.target, retired, NULL);
     pthread_mutex_unlock(&plugin.lock);
@@ -382,15 +479,34 @@ struct thread *thread_announced(struct vcpu *v)
     return t;
 }
 
+/* What was not recorded, or where its stack lies: in front of all else. */
+static void tell_beginning(struct vcpu *v, bool again)
+{
+    const struct thread *t = v->thread;
+    struct window w = t->target->window;
+    uint64_t low = w.start < w.end ? w.start : w.end, high = w.start < w.end ? w.end : w.start;
+
+    if (again)
+        EVENT(v, gap, 0, 0);
+    else if (t->is_window_told)
+        EVENT(v, map, low, high - low + 1, 6);
+}
+
 void thread_begin(struct vcpu *v, struct site *at)
 {
+    bool again;
+
+    if (thread_is_marked(v))
+        return;
     if (v->state == STATE_TARGET && v->thread) {
         if (v->open)
             vcpu_close(v, at->index);
         vcpu_leave(v);
     }
-    thread_announced(v);
+    thread_announced(v, &again);
+    v->open = NULL;
     buffer_attach(v);
+    tell_beginning(v, again);
     take_places(v);
     vcpu_open(v, marked_block(v, at), at->index + 1u);
     plugin_arm();
@@ -408,8 +524,9 @@ void threads_finish(void)
     }
     for (size_t i = 0; i < plugin.threads; i++) {
         struct thread *t = plugin.thread[i];
-        end_of_thread(t, t->process->has_ended ? PEET_END_PROCESS_EXIT
-                         : t->is_in_exec       ? PEET_END_EXEC
-                                               : PEET_END_STOPPED);
+        end_of_thread(t, t->is_suspended         ? PEET_END_STOPPED
+                         : t->process->has_ended ? PEET_END_PROCESS_EXIT
+                         : t->is_in_exec         ? PEET_END_EXEC
+                                                 : PEET_END_STOPPED);
     }
 }

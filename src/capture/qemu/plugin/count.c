@@ -115,13 +115,16 @@ void on_counted_kernel(unsigned cpu, void *unused)
 static void begin_count(struct vcpu *v, const struct site *at)
 {
     const struct block *b = at->block;
+    bool again;
 
+    if (thread_is_marked(v))
+        return;
     if (v->state == STATE_TARGET && v->thread) {
         take_away(v, weight(b, at->index, b->insns));
         give(v, v->thread);
         vcpu_leave(v);
     }
-    thread_announced(v);
+    thread_announced(v, &again);
     v->count_base = v->count - weight(b, at->index + 1u, b->insns);
     plugin_arm();
 }
@@ -144,7 +147,7 @@ void on_counted_pattern(unsigned cpu, void *candidate)
     } else if (operation == 2 && v->state == STATE_TARGET && v->thread) {
         take_away(v, weight(b, c->site->index, b->insns));
         give(v, v->thread);
-        thread_end(v, PEET_END_STOPPED);
+        thread_suspend(v);
     }
 }
 

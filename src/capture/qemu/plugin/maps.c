@@ -4,7 +4,7 @@
  * trace by who writes. The files are looked for here, where peet has taken them from; in a system of the user's, files that the
  * user gives (symbols=) stand for those of the same name. A process that tells nothing, as those of other kernels, has all of
  * the given files, each where it says itself.
- * Leaves out: other memory, such as heaps and stacks, for nobody tells what is mapped later. */
+ * All other memory that it has then becomes ranges; what is mapped later is told by system calls (memory.c). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +46,7 @@ int maps_open(struct peet_err *err)
         *tab = '\0';
         files.at = mem_room(files.at, files.count, sizeof *files.at);
         files.at[files.count++] = (struct file){ mem_string(line), mem_string(tab + 1) };
+        calls_add_file(tab + 1);
     }
     free(line);
     fclose(f);
@@ -120,6 +121,19 @@ static char *copy_vdso(struct vcpu *v, const char *text)
     return copy;
 }
 
+/* Where functions lie whose calls are events. */
+static void map_calls(struct process *p, const char *text)
+{
+    struct mappings m;
+    const char *here;
+
+    mappings_parse(text, &m);
+    for (size_t i = 0; i < m.count; i++)
+        if ((m.at[i].protection & 1) && (here = file_here(NULL, m.at[i].name)) != NULL)
+            calls_map(p, here, &m.at[i]);
+    mappings_release(&m);
+}
+
 void maps_heard(struct vcpu *v)
 {
     const struct guest *g = plugin.guest;
@@ -133,6 +147,7 @@ void maps_heard(struct vcpu *v)
     *maps = (struct maps){ text, copy_vdso(v, text) };
     pthread_mutex_lock(&plugin.lock);
     struct process *p = process_heard(root, number);
+    map_calls(p, text);
     pthread_mutex_unlock(&plugin.lock);
     maps_free(exchange(p, maps));
 }
@@ -149,17 +164,45 @@ static int tell_given(struct process *p, struct peet_writer *w, struct peet_err 
     return r;
 }
 
+void maps_add(struct process *p, uint64_t addr, uint64_t size, const char *name)
+{
+    pthread_mutex_lock(&lock);
+    p->range = mem_room(p->range, p->ranges, sizeof *p->range);
+    p->range[p->ranges++] = (struct peet_range){ p->id, addr, size, 6, name };
+    pthread_mutex_unlock(&lock);
+}
+
+static int tell_ranges(struct process *p, struct peet_writer *w, struct peet_err *err)
+{
+    int r = 0;
+
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < p->ranges && r == 0; i++)
+        r = peet_writer_range(w, &p->range[i], err);
+    p->ranges = 0;
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
 int maps_tell(struct process *p, struct peet_writer *w, struct peet_err *err)
 {
     struct mappings m;
     struct maps *maps = exchange(p, NULL);
+    int r = tell_ranges(p, w, err);
 
-    if (!maps)
-        return p->is_named ? 0 : tell_given(p, w, err);
+    if (r == 0 && !maps && !p->is_named)
+        r = tell_given(p, w, err);
+    if (r < 0 || !maps) {
+        maps_free(maps);
+        return r;
+    }
     p->is_named = true;
     mappings_parse(maps->text, &m);
-    struct module_scan scan = { .process = p->id, .mappings = &m, .path = file_here, .vdso = maps->vdso };
-    int r = modules_tell(&p->modules, &scan, w, err);
+    struct module_scan scan = {
+        .process = p->id, .mappings = &m, .ranges = !p->has_ranges, .path = file_here, .vdso = maps->vdso
+    };
+    p->has_ranges = true;
+    r = modules_tell(&p->modules, &scan, w, err);
     mappings_release(&m);
     maps_free(maps);
     return r;

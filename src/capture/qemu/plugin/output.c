@@ -32,6 +32,23 @@ const struct shape *event_shape(uint32_t kind)
     return &output.event[kind];
 }
 
+const struct shape *event_at(uint32_t kind, uint64_t site)
+{
+    static struct map shapes = { .value_size = sizeof(struct shape *) };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+    pthread_mutex_lock(&lock);
+    struct shape **place = map_put(&shapes, site, kind), *s = place ? *place : NULL;
+    if (place && !s) {
+        s = *place = mem_alloc(1, sizeof *s);
+        s->kind = kind;
+        s->site = site;
+        s->slots = (uint16_t)peet_event_arity(kind);
+    }
+    pthread_mutex_unlock(&lock);
+    return s ? s : event_shape(kind);
+}
+
 /* ---- buffers ---- */
 
 static struct buffer *buffer_new(struct thread *t, size_t room)
@@ -145,6 +162,13 @@ void buffer_next(struct vcpu *v)
     hand_over(old);
 }
 
+void buffer_pass(struct thread *t)
+{
+    if (t->buffer)
+        hand_over(t->buffer);
+    t->buffer = NULL;
+}
+
 void buffer_finish(struct thread *t)
 {
     if (!t->buffer)
@@ -152,20 +176,6 @@ void buffer_finish(struct thread *t)
     t->buffer->is_last = true;
     hand_over(t->buffer);
     t->buffer = NULL;
-}
-
-/* In front of the open block, whose words so far move. */
-static void tell_frame(struct vcpu *v, uint64_t page, uint64_t frame)
-{
-    uint64_t words[3] = { (uint64_t)(uintptr_t)event_shape(PEET_EV_page), page, frame };
-    size_t open = v->open && !v->logs ? (size_t)(v->at - v->start) : 0;
-
-    if (v->limit - v->at < BLOCK_ROOM)
-        buffer_next(v);
-    memmove(v->at - open + 3, v->at - open, open * sizeof *words);
-    memcpy(v->at - open, words, sizeof words);
-    v->at += 3;
-    v->start = v->at - open;
 }
 
 static void note_frame(struct vcpu *v, uint64_t page, uint64_t frame)
@@ -182,7 +192,7 @@ static void note_frame(struct vcpu *v, uint64_t page, uint64_t frame)
     if (target && target->window.start >> 12 == page && target->frame == TARGET_NO_FRAME)
         target->frame = frame << 12 | (target->window.start & 4095);
     if (has_moved)
-        tell_frame(v, page, frame);
+        vcpu_put_in_front(v, event_shape(PEET_EV_page), (const uint64_t[]){ page, frame }, 2);
 }
 
 void buffer_page(struct vcpu *v, uint32_t info, uint64_t addr)
@@ -205,10 +215,20 @@ void buffer_page(struct vcpu *v, uint32_t info, uint64_t addr)
 static int item_of(void *context, uint64_t name, uint32_t *ret_item, struct peet_err *err)
 {
     struct shape *s = (struct shape *)(uintptr_t)name;
-    int r = s->item ? 0 : shape_define(s, context, err);
+    int r = s->item    ? 0
+            : s->block ? shape_define(s, context, err)
+                       : peet_writer_event(context, s->kind, s->site, &s->item, err);
 
     *ret_item = s->item;
     return r;
+}
+
+static int put_event(struct peet_stream *stream, uint32_t kind, const uint64_t *args, struct peet_err *err)
+{
+    uint32_t item;
+    int r = item_of(output.writer, (uint64_t)(uintptr_t)event_shape(kind), &item, err);
+
+    return r < 0 ? r : peet_stream_put(stream, item, args, err);
 }
 
 static int tell_thread(struct thread *t, struct peet_err *err)
@@ -222,9 +242,15 @@ static int tell_thread(struct thread *t, struct peet_err *err)
         r = peet_writer_process(output.writer, &told, err);
         p->is_told = true;
     }
-    snprintf(name, sizeof name, "tid %" PRIu64, t->target->tid);
-    struct peet_thread told = { t->id, p->id, t->id, 0, name };
-    return r < 0 ? r : peet_stream_open(output.writer, &told, &t->stream, err);
+    int unknown = PARENT_UNKNOWN;
+    atomic_compare_exchange_strong(&t->parentage, &unknown, PARENT_NONE);
+    bool has_parent = atomic_load(&t->parentage) == PARENT_KNOWN;
+    snprintf(name, sizeof name, "tid %" PRIu64, t->target ? t->target->tid : 0);
+    struct peet_thread told = { t->id, p->id, has_parent ? t->parent : t->id, has_parent ? t->ordinal : 0,
+                                t->target ? name : "not marked" };
+    if (r < 0 || (r = peet_stream_open(output.writer, &told, &t->stream, err)) < 0 || !has_parent)
+        return r;
+    return put_event(t->stream, PEET_EV_thread_start, (const uint64_t[]){ t->parent }, err);
 }
 
 static int put_pages(const struct buffer *b, const struct peet_names *names, struct peet_err *err)
@@ -258,7 +284,7 @@ static int write_buffer(struct buffer *b, struct peet_err *err)
     if ((r = peet_part_commit(output.part, err)) < 0 || !b->is_last)
         return r;
     uint64_t end[2] = { t->end_how, t->end_code };
-    if ((r = peet_stream_put(t->stream, event_shape(PEET_EV_thread_end)->item, end, err)) < 0)
+    if ((r = put_event(t->stream, PEET_EV_thread_end, end, err)) < 0)
         return r;
     r = peet_stream_close(t->stream, err);
     t->stream = NULL;
@@ -304,12 +330,12 @@ int output_open(struct peet_err *err)
     if ((r = peet_writer_meta(output.writer, "producer", "peet " PEET_VERSION " (QEMU)", err)) < 0
         || (r = peet_writer_meta(output.writer, "machine", plugin.guest->name, err)) < 0
         || (r = peet_writer_meta(output.writer, "level", "memory", err)) < 0
+        || (r = peet_writer_meta(output.writer, "memory", "partly", err)) < 0
         || (r = peet_part_new(output.writer, &output.part, err)) < 0)
         return r;
     for (uint32_t kind = 0; kind < PEET_EVENT_KINDS; kind++) {
+        output.event[kind].kind = kind;
         output.event[kind].slots = (uint16_t)peet_event_arity(kind);
-        if ((r = peet_writer_event(output.writer, kind, 0, &output.event[kind].item, err)) < 0)
-            return r;
     }
     if (pthread_create(&output.thread, NULL, write_all, NULL) != 0)
         return err_set(err, PEET_ERR_MEMORY, "no thread to write the trace; see ulimit -u");

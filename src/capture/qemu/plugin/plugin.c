@@ -18,6 +18,7 @@
  *     kernel=on|off     what the kernel executes on the stacks of target threads, too, labelled (off); slow
  *     files=FILE        lines of a path in the guest, a tabulator and the same file here, for the names of functions
  *     symbols=FILE      an ELF file for the names of a guest whose files are not listed; may be given several times
+ *     apps=N            applications of the guest; the card of a mark tells which one it is, and so the process's number
  *     os=linux|other    whose numbers of system calls and frames of signals threads have (linux)
  *     console=FILE      what the guest says, and
  *     answer=FIFO       …what it hears there: programs ask before they mark themselves (ask.c), and no code is looked at
@@ -184,6 +185,8 @@ static void translate_user(struct qemu_plugin_tb *tb, bool is_armed, bool may_ma
     if (is_armed)
         qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, foreign ? on_foreign_block : on_block, QEMU_READS_REGISTERS,
                                                   QEMU_NE, plugin.word_state, STATE_OTHER, b);
+    if (is_armed && calls_may_begin(tb))
+        qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, 0), on_call, QEMU_READS_REGISTERS, NULL);
     for (uint32_t i = 0; i < b->insns; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         if (may_mark)
@@ -337,6 +340,7 @@ static int parse_option(const char *key, const char *value, struct peet_err *err
     else if (strcmp(key, "symbols") == 0) {
         s->symbols = mem_room(s->symbols, s->symbol_files, sizeof *s->symbols);
         s->symbols[s->symbol_files++] = mem_string(value);
+        calls_add_file(value);
     } else if (strcmp(key, "os") == 0)
         return parse_choice(key, value, "linux", "other", &s->other_os, err);
     else if (strcmp(key, "console") == 0)
@@ -353,6 +357,8 @@ static int parse_option(const char *key, const char *value, struct peet_err *err
         return parse_choice(key, value, "down", "up", &s->window.up, err);
     else if (strcmp(key, "pattern") == 0)
         return parse_pattern(value, err);
+    else if (strcmp(key, "apps") == 0)
+        return parse_number(key, value, &s->applications, err);
     else if (strcmp(key, "page") == 0)
         return parse_number(key, value, &s->window.page, err);
     else if (strcmp(key, "k") == 0 || strcmp(key, "stack") == 0) {
@@ -361,7 +367,7 @@ static int parse_option(const char *key, const char *value, struct peet_err *err
     } else
         return err_set(
             err, PEET_ERR_USAGE,
-            "%s: no such option; expected out, report, files, symbols, os, console, answer, mode, pattern, k, page, stack, grows, "
+            "%s: no such option; expected out, report, files, symbols, os, apps, console, answer, mode, pattern, k, page, stack, grows, "
             "physical or kernel",
             key);
     return 0;
@@ -419,6 +425,7 @@ int qemu_plugin_install(uint64_t id, const struct qemu_info *info, int argc, cha
         free(text);
         return -1;
     }
+    plugin.last_process = (uint32_t)plugin.settings.applications;
     plugin.score = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
     plugin.word_state = (struct qemu_word){ plugin.score, offsetof(struct vcpu, state) };
     plugin.word_count = (struct qemu_word){ plugin.score, offsetof(struct vcpu, count) };

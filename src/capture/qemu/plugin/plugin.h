@@ -8,6 +8,9 @@
  *   classify.c   whose user code a processor executes now
  *   output.c     buffers of words on their way to the trace
  *   maps.c       programs and libraries, and where they lie
+ *   calls.c      calls of functions that are events: locks, threads, the allocator
+ *   family.c     who created whom
+ *   memory.c     system calls that change what memory there is
  *   kernel.c     the kernel, where it works for a target
  *   foreign.c    code of programs that are no targets
  *   report.c     what came of it, for the command
@@ -27,6 +30,7 @@
 
 #include "base/map.h"
 #include "capture/modules.h"
+#include "capture/qemu/calls.h"
 #include "capture/qemu/guest.h"
 #include "capture/qemu/pattern.h"
 #include "capture/qemu/plugin/qemu.h"
@@ -40,6 +44,7 @@ struct settings {
     const char *files;    /* which of the guest's files is which file here; NULL: that is not known */
     const char **symbols; /* ELF files that name code and data of a guest whose files are not listed */
     size_t symbol_files;
+    uint64_t applications;        /* of the guest: their processes have the numbers from 1 on */
     const char *console, *answer; /* programs ask at the one and are answered by the other; NULL: they do not */
     bool counts;                  /* mode=count */
     bool kernel;                  /* record the kernel, too, where it works for a target */
@@ -73,10 +78,12 @@ struct candidate {
     size_t length;
 };
 
-/* One way to execute a block: its name in a thread's words is a pointer to this. */
+/* One way to execute a block, or an event at a site: its name in a thread's words is a pointer to this. */
 struct shape {
-    uint32_t item; /* 0: not defined yet */
-    struct block *block;
+    uint32_t item;       /* 0: not defined yet */
+    uint32_t kind;       /* of an event */
+    uint64_t site;       /* of an event; 0: not known */
+    struct block *block; /* NULL: an event */
     struct shape *next;
     uint16_t first, end; /* its instructions */
     uint16_t operands, slots;
@@ -148,12 +155,19 @@ int shape_define(struct shape *s, struct peet_writer *w, struct peet_err *err);
 /* ---- threads and processes ---- */
 
 struct process {
-    uint64_t root, number;   /* as the guest's kernel numbers it; 0: not known */
-    uint32_t id;             /* 0: none of its threads was marked yet */
-    bool has_ended, is_told; /* told: to the trace */
-    bool is_named;           /* the files of --symbols have been told for it, or it has told its maps */
+    uint64_t root, number;        /* as the guest's kernel numbers it; 0: not known */
+    uint32_t id;                  /* 0: none of its threads was marked yet */
+    bool has_ended, is_told;      /* told: to the trace */
+    bool has_ranges;              /* what memory it had at its first mark has been told */
+    _Atomic uint64_t end_of_data; /* where brk has set it; 0: not known */
+    struct map entries; /* const struct call_rule *, by the address at which such a function begins; under the lock */
+    struct map
+        objects; /* uint64_t by address: of a barrier, how many threads meet; of a held spin lock, 1; under the lock */
+    bool is_named; /* the files of --symbols have been told for it, or it has told its maps */
     char *program, *command;
-    struct maps *maps;      /* what lies where, and is not told yet; NULL: nothing. Of maps.c */
+    struct maps *maps;        /* what lies where, and is not told yet; NULL: nothing. Of maps.c */
+    struct peet_range *range; /* what libraries have mapped for their own use, and is not told yet. Of maps.c */
+    size_t ranges;
     struct modules modules; /* of who writes: what is told */
     /* By the number of a page of code: by how much it lies elsewhere than where it was translated; UNKNOWN_PLACE. */
     _Atomic(uint64_t *) places;
@@ -169,14 +183,39 @@ struct interruption {
 };
 enum { INTERRUPTIONS = 32 };
 
+/* A function that the thread is in (calls.c). */
+struct call {
+    const struct call_rule *rule;
+    uint64_t arg[CALL_ARGUMENTS];
+    uint64_t back, sp;    /* where it returns to, and the stack pointer at its entry */
+    unsigned level;       /* handlers of signals that had been entered and not left */
+    bool is_told;         /* its event came before it */
+    struct thread *child; /* that its first argument is the handle of; NULL: not known */
+};
+enum { CALLS_MAX = 8 };
+
+/* What is known of a thread's parent. NONE: its stream has begun without. */
+enum { PARENT_UNKNOWN, PARENT_KNOWN, PARENT_NONE };
+
 struct thread {
-    struct target *target;
+    struct target *target; /* NULL: it was created, but has not marked itself */
     struct process *process;
     uint32_t id;
     uint64_t cookie, cookie_at;
     bool is_window_told; /* by its mark; else it was made from the stack pointer, and may be too small */
     struct buffer *buffer;
-    int owner; /* the processor that executes it, or -1 */
+    int owner;                          /* the processor that executes it, or -1 */
+    uint64_t native;                    /* its number in the guest's kernel; 0: not known */
+    uint64_t handle;                    /* what pthread_self says; 0: not known */
+    bool is_suspended;                  /* it has marked its end, and may mark a beginning again */
+    _Atomic int parentage;              /* PARENT_UNKNOWN … */
+    uint32_t parent, ordinal, children; /* the parent's number, the how-many-th child of it, and how many of its own */
+    bool is_joined, is_creating;        /* creating: it is in a function that makes a thread, */
+    struct thread *made;                /* which is this one, if that is known already */
+    struct call call[CALLS_MAX];
+    unsigned calls;
+    enum guest_call memory_call; /* that it has made and not returned from (memory.c); GUEST_CALL_OTHER: none */
+    uint64_t memory_arg[3];
     bool has_ended, is_cloning, is_returning, is_in_exec;
     bool is_lent;       /* while it is cloning: its stack, or its thread pointer, is its child's */
     bool is_paused;     /* inside a string instruction */
@@ -261,6 +300,8 @@ void vcpu_close_before(struct vcpu *v, const struct block *next);
 void vcpu_interrupt(struct vcpu *v); /* a target comes into the kernel */
 void vcpu_close(struct vcpu *v, uint32_t end);
 void vcpu_put(struct vcpu *v, const struct shape *name, const uint64_t *slots, size_t n);
+void vcpu_put_in_front(struct vcpu *v, const struct shape *name, const uint64_t *slots,
+                       size_t n); /* of the open block */
 void vcpu_event(struct vcpu *v, uint32_t kind, const uint64_t *args);
 #define EVENT(v, kind, ...) vcpu_event(v, PEET_EV_##kind, (const uint64_t[]){ __VA_ARGS__ })
 
@@ -271,8 +312,34 @@ void on_counted_pattern(unsigned cpu, void *candidate);
 
 /* maps.c */
 int maps_open(struct peet_err *err);
-void maps_heard(struct vcpu *v); /* a program says what lies where */
+void maps_heard(struct vcpu *v);                                                  /* a program says what lies where */
+void maps_add(struct process *p, uint64_t addr, uint64_t size, const char *name); /* that lives for ever */
 int maps_tell(struct process *p, struct peet_writer *w, struct peet_err *err);
+
+/* calls.c */
+void calls_add_file(const char *path);                 /* before the guest runs */
+bool calls_may_begin(const struct qemu_plugin_tb *tb); /* whether on_call is to be called for it */
+void calls_map(struct process *p, const char *file, const struct mapping *code); /* under the lock */
+void calls_map_alone(struct process *p); /* the same, of files that lie where they say themselves */
+const struct call_rule *calls_inside(const struct thread *t); /* the function that it is in; NULL: none */
+void calls_return(struct vcpu *v, const struct block *b);     /* the block begins, and may be behind a call */
+void on_call(unsigned cpu, void *unused);
+
+/* family.c; the first three under the lock */
+struct thread *thread_reserve(struct process *p); /* a new number */
+struct thread *child_expected(struct process *p,
+                              uint64_t handle); /* that was created and has not marked itself; or NULL */
+void child_announced(struct thread *child);
+void child_expect(struct thread *parent);
+void child_forget(struct thread *parent);
+bool child_created(struct vcpu *v, uint64_t at, uint64_t *ret_number); /* its handle lies at `at` */
+struct thread *child_of_handle(struct process *p, uint64_t handle);
+void object_set(struct process *p, uint64_t addr, uint64_t value); /* value: as in process.objects */
+uint64_t object_get(struct process *p, uint64_t addr);             /* 0: nothing is known */
+
+/* memory.c */
+void memory_called(struct vcpu *v, enum guest_call call);
+void memory_returned(struct vcpu *v);
 
 /* kernel.c */
 void on_kernel_block(unsigned cpu, void *block);
@@ -291,10 +358,12 @@ bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc); /* in user 
 void vcpu_leave(struct vcpu *v); /* the thread's words are complete: it no longer runs here */
 void thread_begin(struct vcpu *v, struct site *at);
 void thread_end(struct vcpu *v, uint64_t how);
-struct thread *thread_here(struct vcpu *v, uint64_t pc); /* takes it, or NULL */
-struct thread *thread_announced(struct vcpu *v);
-struct process *process_heard(uint64_t root, uint64_t number); /* that speaks now; under the lock */
-void threads_finish(void);                                     /* the guest is off */
+void thread_suspend(struct vcpu *v);   /* it has marked its end */
+bool thread_is_marked(struct vcpu *v); /* the mark at hand is of the thread that is recorded here already */
+struct thread *thread_here(struct vcpu *v, uint64_t pc);          /* takes it, or NULL */
+struct thread *thread_announced(struct vcpu *v, bool *ret_again); /* again: it had been recorded before */
+struct process *process_heard(uint64_t root, uint64_t number);    /* that speaks now; under the lock */
+void threads_finish(void);                                        /* the guest is off */
 struct block *place_of_block(struct vcpu *v, struct block *b);
 
 /* ---- output ---- */
@@ -323,8 +392,10 @@ void buffer_attach(struct vcpu *v);          /* the thread's buffer becomes the 
 void buffer_detach(struct vcpu *v);
 void buffer_next(struct vcpu *v);     /* hands over what is complete */
 void buffer_finish(struct thread *t); /* hands over the thread's last */
+void buffer_pass(struct thread *t);   /* hands over what there is of a thread that runs nowhere */
 void buffer_page(struct vcpu *v, uint32_t info, uint64_t addr);
 const struct shape *event_shape(uint32_t kind);
+const struct shape *event_at(uint32_t kind, uint64_t site);
 
 /* ---- all of it ---- */
 
@@ -339,9 +410,9 @@ struct plugin {
     pthread_mutex_t lock;            /* for threads, processes, targets, and blocks that change */
     struct targets targets;
     struct process *processes;
-    uint32_t process_count;
-    struct thread **thread;
-    size_t threads;
+    uint32_t process_count, last_process; /* that have marked threads; the last number behind those of applications */
+    struct thread **thread;               /* all that have a number; some have not marked themselves */
+    size_t threads, marked;
     struct map pages; /* uint32_t number of a page of code, by its address in QEMU */
     struct map seen;  /* struct block *, by a hash of all its instructions */
     _Atomic uint64_t lost, odd_blocks, blocks, unknown_entries, near_misses, stale, collisions;

@@ -50,7 +50,7 @@ static void write_lines(FILE *f, bool is_over)
     if (plugin.settings.counts)
         sum_counts(&t);
     fprintf(f, "armed=%d\nover=%d\n", plugin.is_armed ? 1 : 0, is_over);
-    fprintf(f, "processes=%" PRIu32 "\nthreads=%zu\n", plugin.process_count, plugin.threads);
+    fprintf(f, "processes=%" PRIu32 "\nthreads=%zu\n", plugin.process_count, plugin.marked);
     fprintf(f, "instructions=%" PRIu64 "\nreferences=%" PRIu64 "\n", t.instructions, t.references);
     fprintf(f, "lost=%" PRIu64 "\nblocks=%" PRIu64 "\nodd=%" PRIu64 "\nstale=%" PRIu64 "\n", plugin.lost, plugin.blocks,
             plugin.odd_blocks, plugin.stale);
@@ -100,6 +100,8 @@ int counts_write(struct peet_err *err)
     fprintf(f, "{ \"machine\": \"%s\", \"threads\": [", plugin.guest->name);
     for (size_t i = 0; i < plugin.threads; i++) {
         const struct thread *t = plugin.thread[i];
+        if (!t->target)
+            continue;
         fprintf(f, "%s\n  { \"id\": %" PRIu32 ", \"tid\": %" PRIu64 ", \"process\": %" PRIu32 ", \"program\": ",
                 i ? "," : "", t->id, t->target->tid, t->process->id);
         write_text(f, t->process->program);

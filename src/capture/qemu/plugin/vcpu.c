@@ -112,6 +112,19 @@ void vcpu_put(struct vcpu *v, const struct shape *name, const uint64_t *slots, s
     v->at += n;
 }
 
+void vcpu_put_in_front(struct vcpu *v, const struct shape *name, const uint64_t *slots, size_t n)
+{
+    if (v->limit - v->at < BLOCK_ROOM)
+        buffer_next(v);
+    size_t open = v->open && !v->logs ? (size_t)(v->at - v->start) : 0;
+    uint64_t *at = v->at - open;
+    memmove(at + n + 1, at, open * sizeof *at);
+    *at = (uint64_t)(uintptr_t)name;
+    memcpy(at + 1, slots, n * sizeof *slots);
+    v->at += n + 1;
+    v->start = v->at - open;
+}
+
 void vcpu_event(struct vcpu *v, uint32_t kind, const uint64_t *args)
 {
     vcpu_put(v, event_shape(kind), args, (size_t)peet_event_arity(kind));
@@ -259,7 +272,11 @@ __attribute__((noinline)) static void begin_slowly(struct vcpu *v, struct block 
             foreign_frames(v);
         vcpu_close_before(v, b);
     }
+    if (v->thread->calls)
+        calls_return(v, b);
     vcpu_open(v, b, 0);
+    if (v->thread->calls) /* the next block comes here, too */
+        v->places_room = 0;
 }
 
 /* What vcpu_open does, for a regular block behind another one that went as it should. */
@@ -320,6 +337,7 @@ static void note_call(struct vcpu *v)
     struct thread *t = v->thread;
     enum guest_call call = plugin.guest->call(vcpu_register(v, plugin.guest->number));
 
+    memory_called(v, call);
     t->is_cloning = call == GUEST_CALL_CLONE;
     t->is_returning = call == GUEST_CALL_SIGRETURN;
     t->is_in_exec = call == GUEST_CALL_EXEC;
@@ -493,7 +511,7 @@ void on_pattern(unsigned cpu, void *candidate)
         thread_begin(v, c->site);
     } else if (operation == PEET_MARK_END && v->state == STATE_TARGET && v->open) {
         vcpu_close(v, c->site->index);
-        thread_end(v, PEET_END_STOPPED);
+        thread_suspend(v);
     } else if (operation == PEET_MARK_MAPS) {
         maps_heard(v);
     }

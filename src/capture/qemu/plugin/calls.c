@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+/* Calls of functions whose names tell what they do (capture/qemu/calls.h): events of locks, threads and the allocator.
+ *
+ * Where such functions begin is known from the symbols of the files that the guest has. A block that begins at the same offset of
+ * a page with the same bytes is watched when it is translated; when a target executes it, its address has to be one of those
+ * that the process's mappings give. Until the function has returned, all blocks of the thread take the slow way, which looks for
+ * the address and the stack pointer of the return. What the function calls is a part of it, and makes no events; a handler of a
+ * signal that comes meanwhile may. The instructions inside of the function are recorded like all others.
+ * Calls that libraries make for themselves are events, too. Leaves out: functions that were inlined, programs without symbols, libraries that were loaded after the first mark. A
+ * function that is left by longjmp hides the events of those that are called deeper in the stack. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "capture/qemu/calls.h"
+#include "capture/qemu/plugin/plugin.h"
+
+enum { SIGN_BYTES = 8, PAGE = 4096, OWNER_DIED = 130, SERIAL_THREAD = -1 };
+
+/* A function of a file. */
+struct entry {
+    const char *file; /* as it is called here */
+    uint64_t addr, offset;
+    const struct call_rule *rule;
+};
+
+static struct {
+    struct entry *entry;
+    size_t count;
+    struct map signs; /* of places where a function may begin; no values. Constant once the guest runs */
+} calls;
+
+/* ---- where functions begin ---- */
+
+static uint64_t sign_of(uint64_t addr, const uint8_t *code)
+{
+    uint64_t in_page = addr % PAGE, word = 0;
+
+    memcpy(&word, code, in_page + SIGN_BYTES > PAGE ? PAGE - in_page : SIGN_BYTES);
+    return (word ^ in_page << 52) * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static void add_entry(void *context, const struct module_function *f)
+{
+    const struct call_rule *rule = call_rule_find(f->name);
+
+    if (!rule || f->bytes < SIGN_BYTES)
+        return;
+    calls.entry = mem_room(calls.entry, calls.count, sizeof *calls.entry);
+    calls.entry[calls.count++] = (struct entry){ context, f->addr, f->offset, rule };
+    map_put(&calls.signs, sign_of(f->addr, f->code), 0);
+}
+
+void calls_add_file(const char *path)
+{
+    module_functions(path, add_entry, mem_string(path));
+}
+
+bool calls_may_begin(const struct qemu_plugin_tb *tb)
+{
+    const uint8_t *code = calls.count ? qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0)) : NULL;
+
+    return code && map_find(&calls.signs, sign_of(qemu_plugin_tb_vaddr(tb), code), 0);
+}
+
+static void put_entry(struct process *p, uint64_t addr, const struct call_rule *rule)
+{
+    p->entries.value_size = sizeof(const struct call_rule *);
+    const struct call_rule **place = map_put(&p->entries, addr, 0);
+    if (place)
+        *place = rule;
+}
+
+void calls_map(struct process *p, const char *file, const struct mapping *code)
+{
+    for (size_t i = 0; i < calls.count; i++) {
+        const struct entry *e = &calls.entry[i];
+        if (strcmp(e->file, file) == 0 && e->offset >= code->offset
+            && e->offset - code->offset < code->end - code->start)
+            put_entry(p, code->start + (e->offset - code->offset), e->rule);
+    }
+}
+
+void calls_map_alone(struct process *p)
+{
+    for (size_t k = 0; k < plugin.settings.symbol_files; k++)
+        for (size_t i = 0; i < calls.count; i++)
+            if (strcmp(calls.entry[i].file, plugin.settings.symbols[k]) == 0)
+                put_entry(p, calls.entry[i].addr, calls.entry[i].rule);
+}
+
+/* ---- events ---- */
+
+/* The event's arguments; false: one of them is not known, so that there is no event. */
+static bool read_words(struct vcpu *v, const struct call *c, uint64_t result, uint64_t ret[CALL_WORDS])
+{
+    for (unsigned i = 0; c->rule->words[i]; i++) {
+        char letter = c->rule->words[i];
+        switch (letter) {
+        case 'n': ret[i] = (uint32_t)c->arg[2]; break;
+        case 'r': ret[i] = (uint32_t)result == OWNER_DIED ? 0 : (uint32_t)result; break;
+        case 'p': ret[i] = result; break;
+        case '*':
+            if (!vcpu_memory(v, c->arg[0], &ret[i], sizeof ret[i]))
+                return false;
+            break;
+        case 'b':
+            if ((ret[i] = object_get(v->thread->process, c->arg[0])) == 0)
+                return false;
+            break;
+        case 'c':
+            if (!child_created(v, c->arg[0], &ret[i]))
+                return false;
+            break;
+        case 't':
+            if (!c->child)
+                return false;
+            ret[i] = c->child->id;
+            break;
+        default: ret[i] = c->arg[letter - '0'];
+        }
+    }
+    return true;
+}
+
+static bool has_succeeded(const struct call_rule *rule, uint64_t result)
+{
+    int32_t r = (int32_t)result;
+
+    switch (rule->moment) {
+    case CALL_SUCCESS: return r == 0 || r == OWNER_DIED || (r == SERIAL_THREAD && rule->event == PEET_EV_barrier_wait);
+    case CALL_POINTER: return result != 0;
+    default: return true;
+    }
+}
+
+/* What later calls have to know of this one. */
+static void note_success(struct thread *t, const struct call *c, uint32_t result)
+{
+    switch (c->rule->event) {
+    case PEET_EV_barrier_init: object_set(t->process, c->arg[0], (uint32_t)c->arg[2]); break;
+    case PEET_EV_spin_lock: object_set(t->process, c->arg[0], 1); break;
+    case PEET_EV_spin_trylock:
+        if (result == 0)
+            object_set(t->process, c->arg[0], 1);
+        break;
+    case PEET_EV_thread_join:
+        if (c->child)
+            c->child->is_joined = true;
+        break;
+    default: break;
+    }
+}
+
+static void tell_return(struct vcpu *v, const struct call *c)
+{
+    uint64_t words[CALL_WORDS], result = vcpu_register(v, plugin.guest->result);
+    bool succeeded = has_succeeded(c->rule, result);
+
+    if (succeeded)
+        note_success(v->thread, c, (uint32_t)result);
+    if (succeeded && read_words(v, c, result, words))
+        vcpu_put(v, event_at(c->rule->event, c->back), words, (size_t)peet_event_arity(c->rule->event));
+    if (c->rule->event == PEET_EV_thread_create)
+        child_forget(v->thread);
+}
+
+void calls_return(struct vcpu *v, const struct block *b)
+{
+    struct thread *t = v->thread;
+
+    while (t->calls > 0 && t->call[t->calls - 1].level > t->interruptions)
+        t->calls--; /* of a handler that is over */
+    struct call *c = t->calls ? &t->call[t->calls - 1] : NULL;
+    if (!c || c->level != t->interruptions || b->pc != c->back)
+        return;
+    if (vcpu_register(v, plugin.guest->sp) != c->sp + (plugin.guest->link ? 0 : sizeof(uint64_t)))
+        return;
+    t->calls--;
+    if (!c->is_told)
+        tell_return(v, c);
+}
+
+/* Whether the thread is inside of such a function. Calls whose frames are gone, for the stack pointer is above them, are forgotten. */
+static bool is_inside(struct thread *t, uint64_t sp)
+{
+    while (t->calls > 0) {
+        const struct call *c = &t->call[t->calls - 1];
+        if (c->level < t->interruptions)
+            return false;
+        if (c->level == t->interruptions && sp <= c->sp)
+            return true;
+        t->calls--;
+    }
+    return false;
+}
+
+const struct call_rule *calls_inside(const struct thread *t)
+{
+    const struct call *c = t->calls ? &t->call[t->calls - 1] : NULL;
+
+    return c && c->level == t->interruptions ? c->rule : NULL;
+}
+
+static const struct call_rule *rule_at(struct process *p, uint64_t pc)
+{
+    pthread_mutex_lock(&plugin.lock);
+    const struct call_rule **rule = map_find(&p->entries, pc, 0), *found = rule ? *rule : NULL;
+    pthread_mutex_unlock(&plugin.lock);
+    return found;
+}
+
+static void read_call(struct vcpu *v, struct call *c)
+{
+    const struct guest *g = plugin.guest;
+
+    for (unsigned i = 0; i < CALL_ARGUMENTS; i++)
+        c->arg[i] = vcpu_register(v, g->arg[i]);
+    if (g->link)
+        c->back = vcpu_register(v, g->link);
+    else if (!vcpu_memory(v, c->sp, &c->back, sizeof c->back))
+        c->back = 0;
+    if (strchr(c->rule->words, 't'))
+        c->child = child_of_handle(v->thread->process, c->arg[0]);
+    if (c->rule->event == PEET_EV_thread_create)
+        child_expect(v->thread);
+}
+
+/* Whether a function does nothing to tell of: free of NULL, and pthread_spin_init, which is the same code as pthread_spin_unlock. */
+static bool is_idle(struct thread *t, const struct call *c)
+{
+    if (c->rule->event == PEET_EV_free)
+        return c->arg[0] == 0;
+    if (c->rule->event != PEET_EV_spin_unlock)
+        return false;
+    if (object_get(t->process, c->arg[0]) == 0)
+        return true;
+    object_set(t->process, c->arg[0], 0);
+    return false;
+}
+
+/* A block that may be a function's first begins, in front of its first instruction. */
+void on_call(unsigned cpu, void *unused)
+{
+    struct vcpu *v = vcpu_of(cpu);
+    struct thread *t = v->thread;
+    uint64_t words[CALL_WORDS];
+
+    (void)unused;
+    if (v->state != STATE_TARGET || !t || !v->open || v->open->is_kernel)
+        return;
+    struct call c = { .rule = rule_at(t->process, v->open->pc), .level = t->interruptions };
+    if (!c.rule)
+        return;
+    c.sp = vcpu_register(v, plugin.guest->sp);
+    if (is_inside(t, c.sp) || t->calls == CALLS_MAX)
+        return;
+    read_call(v, &c);
+    bool is_before = c.rule->moment == CALL_BEFORE || c.rule->moment == CALL_NO_RETURN;
+    if (is_before && !is_idle(t, &c) && read_words(v, &c, 0, words))
+        vcpu_put_in_front(v, event_at(c.rule->event, c.back), words, (size_t)peet_event_arity(c.rule->event));
+    if (c.rule->moment == CALL_NO_RETURN)
+        return;
+    c.is_told = is_before;
+    t->call[t->calls++] = c;
+    v->places_room = 0; /* blocks take the slow way */
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/* Who created whom. A thread that creates another one learns its handle when the function returns; the child tells its own
+ * handle with its mark, before that or behind it. So a child may be expected before it is marked, and then has its number already;
+ * one that never marks itself has an empty stream in the end. What is known of a process's barriers and spin locks is here, too. */
+#include "base/mem.h"
+#include "capture/qemu/plugin/plugin.h"
+
+/* ---- under the lock ---- */
+
+struct thread *thread_reserve(struct process *p)
+{
+    struct thread *t = mem_alloc(1, sizeof *t);
+
+    t->id = (uint32_t)plugin.threads;
+    t->process = p;
+    t->owner = -1;
+    plugin.thread = mem_room(plugin.thread, plugin.threads, sizeof *plugin.thread);
+    plugin.thread[plugin.threads++] = t;
+    return t;
+}
+
+static void set_parent(struct thread *child, struct thread *parent)
+{
+    int unknown = PARENT_UNKNOWN;
+
+    child->parent = parent->id;
+    child->ordinal = parent->children;
+    if (atomic_compare_exchange_strong(&child->parentage, &unknown, PARENT_KNOWN))
+        parent->children++;
+}
+
+struct thread *child_expected(struct process *p, uint64_t handle)
+{
+    for (size_t i = plugin.threads; handle && i-- > 0;) {
+        struct thread *t = plugin.thread[i];
+        if (t->process == p && !t->target && !t->has_ended && t->handle == handle)
+            return t;
+    }
+    return NULL;
+}
+
+/* If one thread of the process alone is creating another, that is the parent. */
+void child_announced(struct thread *child)
+{
+    struct thread *parent = NULL;
+    unsigned creating = 0;
+
+    for (size_t i = 0; i < plugin.threads; i++) {
+        struct thread *t = plugin.thread[i];
+        if (t->process != child->process || t == child || !t->is_creating)
+            continue;
+        parent = t;
+        creating++;
+    }
+    if (creating != 1 || parent->made)
+        return;
+    parent->made = child;
+    set_parent(child, parent);
+}
+
+/* ---- what calls ask ---- */
+
+void child_expect(struct thread *parent)
+{
+    pthread_mutex_lock(&plugin.lock);
+    parent->is_creating = true;
+    parent->made = NULL;
+    pthread_mutex_unlock(&plugin.lock);
+}
+
+void child_forget(struct thread *parent)
+{
+    pthread_mutex_lock(&plugin.lock);
+    parent->is_creating = false;
+    parent->made = NULL;
+    pthread_mutex_unlock(&plugin.lock);
+}
+
+static struct thread *newest(struct process *p, uint64_t handle)
+{
+    for (size_t i = plugin.threads; handle && i-- > 0;) {
+        struct thread *t = plugin.thread[i];
+        if (t->process == p && t->handle == handle && !t->is_joined)
+            return t;
+    }
+    return NULL;
+}
+
+/* The child whose handle lies at `at`; reserved, if it has not marked itself. */
+static struct thread *created(struct thread *parent, uint64_t handle)
+{
+    struct thread *child = parent->made;
+
+    if (child && child->handle == handle)
+        return child;
+    child = newest(parent->process, handle);
+    bool is_new = child && !child->has_ended && atomic_load(&child->parentage) == PARENT_UNKNOWN;
+    if (child && !is_new && !child->has_ended && !child->is_suspended && child->target)
+        return NULL; /* its stream has begun without a parent, or the handle is not what was taken for it */
+    if (!is_new) {
+        child = thread_reserve(parent->process);
+        child->handle = handle;
+    }
+    set_parent(child, parent);
+    return atomic_load(&child->parentage) == PARENT_KNOWN ? child : NULL;
+}
+
+bool child_created(struct vcpu *v, uint64_t at, uint64_t *ret_number)
+{
+    uint64_t handle;
+
+    if (!vcpu_memory(v, at, &handle, sizeof handle) || handle == 0)
+        return false;
+    pthread_mutex_lock(&plugin.lock);
+    struct thread *child = created(v->thread, handle);
+    pthread_mutex_unlock(&plugin.lock);
+    *ret_number = child ? child->id : 0;
+    return child != NULL;
+}
+
+struct thread *child_of_handle(struct process *p, uint64_t handle)
+{
+    pthread_mutex_lock(&plugin.lock);
+    struct thread *t = newest(p, handle);
+    pthread_mutex_unlock(&plugin.lock);
+    return t && atomic_load(&t->parentage) == PARENT_KNOWN ? t : NULL;
+}
+
+/* ---- barriers and spin locks ---- */
+
+void object_set(struct process *p, uint64_t addr, uint64_t value)
+{
+    pthread_mutex_lock(&plugin.lock);
+    p->objects.value_size = sizeof(uint64_t);
+    uint64_t *place = map_put(&p->objects, addr, 0);
+    if (place)
+        *place = value;
+    pthread_mutex_unlock(&plugin.lock);
+}
+
+uint64_t object_get(struct process *p, uint64_t addr)
+{
+    pthread_mutex_lock(&plugin.lock);
+    const uint64_t *place = map_find(&p->objects, addr, 0);
+    uint64_t value = place ? *place : 0;
+    pthread_mutex_unlock(&plugin.lock);
+    return value;
+}

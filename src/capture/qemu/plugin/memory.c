@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* System calls of targets that change what memory there is become events. What they ask is known where the kernel is entered, and
+ * what came of it where the thread goes on behind the call. What an allocator maps is a range named "[heap]", and what else such a
+ * function maps (pthread_create a stack) a range without a name: their events tell what they are for. */
+#include "capture/qemu/plugin/plugin.h"
+
+enum { PAGE = 4096, ERRNO_MAX = 4095 };
+
+static uint64_t whole_pages(uint64_t size)
+{
+    return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+}
+
+/* From Linux' bits to the trace's: 1 execute, 2 write, 4 read. */
+static uint64_t protection_of(uint64_t bits)
+{
+    return (bits & 1 ? 4u : 0u) | (bits & 2 ? 2u : 0u) | (bits & 4 ? 1u : 0u);
+}
+
+void memory_called(struct vcpu *v, enum guest_call call)
+{
+    struct thread *t = v->thread;
+
+    t->memory_call = call >= GUEST_CALL_MMAP ? call : GUEST_CALL_OTHER;
+    for (unsigned i = 0; t->memory_call && i < 3; i++)
+        t->memory_arg[i] = vcpu_register(v, plugin.guest->arg[i]);
+}
+
+static bool allocates(const struct call_rule *rule)
+{
+    return rule->event >= PEET_EV_malloc && rule->event <= PEET_EV_free;
+}
+
+static void put_map(struct vcpu *v, uint64_t addr, uint64_t size, uint64_t protection)
+{
+    const struct call_rule *rule = calls_inside(v->thread);
+
+    if (rule && size)
+        maps_add(v->thread->process, addr, size, allocates(rule) ? "[heap]" : "");
+    else if (size)
+        vcpu_put(v, event_at(PEET_EV_map, v->thread->resume), (const uint64_t[]){ addr, size, protection }, 3);
+}
+
+static void put_unmap(struct vcpu *v, uint64_t addr, uint64_t size)
+{
+    if (size && !calls_inside(v->thread))
+        vcpu_put(v, event_at(PEET_EV_unmap, v->thread->resume), (const uint64_t[]){ addr, size }, 2);
+}
+
+static void put_resized(struct vcpu *v, uint64_t old_end, uint64_t end)
+{
+    if (end > old_end)
+        put_map(v, old_end, end - old_end, 6);
+    else
+        put_unmap(v, end, old_end - end);
+}
+
+void memory_returned(struct vcpu *v)
+{
+    struct thread *t = v->thread;
+    const uint64_t *arg = t->memory_arg;
+    enum guest_call call = t->memory_call;
+    uint64_t result = vcpu_register(v, plugin.guest->result), old;
+
+    t->memory_call = GUEST_CALL_OTHER;
+    if (result > -(uint64_t)ERRNO_MAX - 1)
+        return;
+    switch (call) {
+    case GUEST_CALL_MMAP: put_map(v, result, whole_pages(arg[1]), protection_of(arg[2])); break;
+    case GUEST_CALL_MUNMAP: put_unmap(v, arg[0], whole_pages(arg[1])); break;
+    case GUEST_CALL_MREMAP:
+        put_unmap(v, arg[0], whole_pages(arg[1]));
+        put_map(v, result, whole_pages(arg[2]), 6);
+        break;
+    case GUEST_CALL_BRK:
+        old = atomic_exchange(&t->process->end_of_data, result);
+        if (old)
+            put_resized(v, whole_pages(old), whole_pages(result));
+        break;
+    default: break;
+    }
+}
