@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,18 +44,48 @@ static int make_files(const struct inside_job *job, int *ret_job, int *ret_answe
     return ok ? 0 : err_sys(err, errno, "no memory to tell the program what to simulate");
 }
 
-/* Waits for the end of a program that has been started. */
-static int await_end(struct producer_state *s, int *ret_status)
+/* How long a program whose end the user wants may take until its machine notices, which it does whenever a thread stops. A thread that is stuck in
+ * code that was not recorded never does. A program that handles the signal may come to its own end first, for OWN_MS. */
+enum { OWN_MS = 700, GRACE_MS = 1500, LOOK_MS = 100, LONG_LOOK_MS = 1000 };
+
+/* Waits for the end of the process that is watched by `fd`. True: the user wants its end, and it does not come to it. */
+static bool inside_is_stuck(const struct producer_state *s, int fd)
 {
+    struct pollfd process = { .fd = fd, .events = POLLIN };
+
+    for (int waited = 0; waited <= GRACE_MS;) {
+        bool is_asked = live_asked() > 0 && !atomic_load(&s->header->ending);
+        if (poll(&process, 1, is_asked ? LOOK_MS : LONG_LOOK_MS) > 0)
+            return false;
+        waited += is_asked ? LOOK_MS : 0;
+        if (waited >= OWN_MS)
+            s->header->want_end = 1;
+    }
+    return true;
+}
+
+/* Waits for the end of a program that has been started. An error: it did not end when the user wanted it to, and was killed. */
+static int await_end(struct producer_state *s, int *ret_status, struct peet_err *err)
+{
+    bool is_stuck;
+    int fd = (int)syscall(SYS_pidfd_open, s->pid, 0);
     struct live_signals old;
 
     live_take_signals(s->pid, &old);
     live_let_go(s);
+    is_stuck = fd >= 0 && inside_is_stuck(s, fd);
+    if (is_stuck)
+        kill(s->pid, SIGKILL);
     while (waitpid(s->pid, ret_status, 0) < 0 && errno == EINTR)
         ;
     live_give_signals_back(&old);
+    if (fd >= 0)
+        close(fd);
     s->pid = 0;
-    return 0;
+    return is_stuck ? err_set(err, PEET_ERR_INTERRUPTED,
+                              "%s: killed, for it did not come to an end: a thread is in code that was not recorded",
+                              s->config->argv[0])
+                    : 0;
 }
 
 static int run(const struct inside_job *job, const char *path, int *ret_status, struct peet_err *err)
@@ -69,7 +101,7 @@ static int run(const struct inside_job *job, const char *path, int *ret_status, 
     if (r == 0)
         r = live_refuse_static(s->pid, name, err);
     if (r == 0)
-        r = await_end(s, ret_status);
+        r = await_end(s, ret_status, err);
     if (r == 0 && atomic_load(&s->header->threads) == 0)
         r = err_set(err, PEET_ERR_USAGE, "%s: it was not built with peet cc, or ended at once", name);
     if (s->pid > 0) {

@@ -102,12 +102,17 @@ static void loop(struct producer_state *s)
 /* ---- signals: those from the keyboard are for the program ---- */
 
 static volatile pid_t forward_to;
+static volatile uint32_t ends_asked; /* signals of these that have come since live_take_signals */
 
-static void forward(int number)
+/* The program gets those from the keyboard by itself. */
+static void live_forward(int number, siginfo_t *info, void *context)
 {
+    bool is_from_keyboard = (number == SIGINT || number == SIGQUIT) && info->si_code > 0;
     int kept = errno;
 
-    if (forward_to > 0)
+    (void)context;
+    ends_asked++;
+    if (forward_to > 0 && !is_from_keyboard)
         kill(forward_to, number);
     errno = kept;
 }
@@ -119,11 +124,16 @@ _Static_assert((int)SIGNAL_COUNT == (int)LIVE_SIGNALS, "there is room for all");
 void live_take_signals(pid_t pid, struct live_signals *old)
 {
     forward_to = pid;
+    ends_asked = 0;
     for (int i = 0; i < SIGNAL_COUNT; i++) {
-        struct sigaction a = { .sa_handler = SIGNALS[i] == SIGINT || SIGNALS[i] == SIGQUIT ? SIG_IGN : forward,
-                               .sa_flags = SA_RESTART };
+        struct sigaction a = { .sa_sigaction = live_forward, .sa_flags = SA_RESTART | SA_SIGINFO };
         sigaction(SIGNALS[i], &a, &old->action[i]);
     }
+}
+
+uint32_t live_asked(void)
+{
+    return ends_asked;
 }
 
 void live_give_signals_back(const struct live_signals *old)

@@ -284,6 +284,7 @@ struct live_signals {
     struct sigaction action[LIVE_SIGNALS];
 };
 void live_take_signals(pid_t pid, struct live_signals *old);
+uint32_t live_asked(void); /* signals that have asked for the end since then */
 void live_give_signals_back(const struct live_signals *old);
 
 /* ---- steer.c ---- */

@@ -152,6 +152,8 @@ static int resume(struct steer *s, struct steered *x, uint64_t reply, struct pee
     x->raw->reply = reply;
     if (s->host) {
         s->host->resume(x->place);
+        if (*s->host->want_end)
+            atomic_store(&s->state.header->ending, 1);
     } else {
         atomic_store_explicit(&x->raw->stopped, RAW_RUNS, memory_order_relaxed);
         atomic_store_explicit(&x->raw->go, 1, memory_order_release);

@@ -30,7 +30,6 @@ static int32_t host_tid;
 static struct raw_host host;
 static char host_stack[RT_ALTSTACK_BYTES];
 static volatile uint64_t later; /* signals that came while the machine ran */
-static volatile uint32_t want_end;
 
 /* ---- changing stacks ---- */
 
@@ -188,9 +187,9 @@ uint64_t peet_rt_set_mask(uint64_t mask)
 
 void peet_rt_on_end(int number)
 {
-    if (want_end) /* it does not come to its end */
+    if (peet_rt_header->want_end) /* it does not come to its end */
         peet_rt_call(SYS_exit_group, 128 + number, 0, 0, 0, 0, 0);
-    want_end = 1;
+    peet_rt_header->want_end = 1;
 }
 
 /* What nobody handles ends the machine first, which then tells what it has. */
@@ -530,7 +529,7 @@ void peet_rt_host_begin(const char *file)
     pthread_attr_t attr;
     pthread_t thread;
 
-    host = (struct raw_host){ peet_rt_header, file, resume, peet_rt_set_traps, set_off, 0, &want_end };
+    host = (struct raw_host){ peet_rt_header, file, resume, peet_rt_set_traps, set_off, 0, &peet_rt_header->want_end };
     peet_rt_inside = true;
     expect_end(SIGINT);
     expect_end(SIGTERM);

@@ -175,8 +175,12 @@ struct raw_header {
     char library[RAW_PATH], job[RAW_PATH];
     char string[RAW_STRINGS][RAW_STRING_BYTES]; /* longer ones lose their ends */
     struct raw_thread thread[RAW_THREADS];
-    _Atomic uint32_t
-        unmapped; /* threads that had a place, and could not map its buffers: nothing of them is recorded */
+    /* Threads that had a place, and could not map its buffers: nothing of them is recorded. */
+    _Atomic uint32_t unmapped;
+    /* INSIDE: 1 when the user wants the end: the program's process sets it at a signal, or the recorder when the program handles that signal itself and goes on. */
+    volatile uint32_t want_end;
+    /* INSIDE: 1 once the machine comes to its end because the user wants that; it makes its report then. */
+    _Atomic uint32_t ending;
 };
 
 /* STEERED PROGRAMS. If the recorder wants it, no more than one thread runs at a time, and it says which. A thread stops when it has
@@ -201,7 +205,7 @@ struct raw_host {
      * that follow begin with a gap that tells how many they were. */
     void (*set_off)(uint32_t place, uint64_t references);
     uint64_t syscall;                  /* where the program's C library has the function of that name */
-    const volatile uint32_t *want_end; /* 1: somebody wants this to end (SIGINT, SIGTERM) */
+    const volatile uint32_t *want_end; /* the header's */
 };
 #define RAW_MACHINE "peet_machine"
 /* Returns a status for the process to end with, or RAW_GO_ON: who stopped last goes on to the program's own end. */
