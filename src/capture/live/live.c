@@ -170,6 +170,7 @@ static void warn_of_all(struct producer_state *s)
     s->ret->unrecorded = (uint64_t)unrecorded + unmapped;
     warn_of_levels(s);
     filter_warn(s);
+    live_warn_of_foreign_code(s);
 }
 
 /* ---- the producer ---- */
