@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# peet simulate and peet profile count the same: lines found, misses and their causes, upgrades and updates, of every workload on several
-# machines. Locks and barriers are ideal here, for their own references belong to the machine and not to the program.
+# peet simulate and peet profile count the same: lines found, misses and their causes, upgrades and updates, of every
+# workload on several machines. Locks and barriers are ideal here, for their own references belong to the machine and
+# not to the program.
 set -u
 . tests/lib.sh
 peet=$PEET_BUILD/peet
@@ -22,7 +23,8 @@ shallow -n 32 -m 32 -s 1
 tri -g 4 -r 1"
 
 count() { # TABLE COLUMN: the sum over the rows of $TMP/simulated
-    sed -n "/^  \"$1\"/,/^  }/p" "$TMP/simulated" | grep -o "\"$2\": *[0-9]*" | sed 's/.*: *//' | awk '{ s += $1 } END { print s + 0 }'
+    sed -n "/^  \"$1\"/,/^  }/p" "$TMP/simulated" | grep -o "\"$2\": *[0-9]*" |
+        awk -F: '{ s += $2 } END { print s + 0 }'
 }
 cause() { # NAME…: how often $TMP/profiled has these causes
     local name
@@ -32,11 +34,13 @@ same() { # WHAT SIMULATED PROFILED
     [ "$2" = "$3" ] || echo "$1: $2 by peet simulate, $3 by peet profile"
 }
 agree() { # TRACE OPTION…: complaints
-    local trace=$1 farther upgrades
+    local trace=$1 farther upgrades known
     shift
     "$peet" simulate "$@" --format json "$trace" >"$TMP/simulated" 2>"$TMP/err" || cat "$TMP/err"
     "$peet" profile "$@" --top 0 --format csv "$trace" >"$TMP/profiled" 2>"$TMP/err" || cat "$TMP/err"
-    same misses "$(count memory misses)" "$(awk -F, '/^table,machine/ { for (i = 1; i <= NF; i++) if ($i == "misses") k = i } /^summary/ { print $k }' "$TMP/profiled")"
+    known=$(awk -F, '/^table,machine/ { for (i = 1; i <= NF; i++) if ($i == "misses") k = i }
+        /^summary/ { print $k }' "$TMP/profiled")
+    same misses "$(count memory misses)" "$known"
     same cold "$(count memory cold)" "$(cause cold)"
     same replaced "$(count memory replaced)" "$(cause capacity conflict)"
     same "true sharing" "$(count memory true_sharing)" "$(cause "true sharing")"
@@ -45,8 +49,9 @@ agree() { # TRACE OPTION…: complaints
     # A write that finds its line in the second cache is farther, and also an upgrade or an update.
     farther=$(count memory hits_l2)
     upgrades=$(cause upgrade update)
-    [ "$(cause "in a farther cache")" -le "$farther" ] && [ $(($(cause "in a farther cache") + upgrades)) -ge "$farther" ] ||
-        echo "$farther in the second cache, of which peet profile knows $(cause "in a farther cache")"
+    known=$(cause "in a farther cache")
+    [ "$known" -le "$farther" ] && [ $((known + upgrades)) -ge "$farther" ] ||
+        echo "$farther in the second cache, of which peet profile knows $known"
     [ "$(count memory misses)" -gt 0 ] || echo "no misses: this proves nothing"
 }
 while read -r name arguments; do
@@ -54,9 +59,11 @@ while read -r name arguments; do
     "$peet" record -o "$TMP/$name.peet" -- "$PEET_BUILD/workloads/peet/$name" $arguments -p 4 >"$TMP/out" 2>&1 ||
         { cat "$TMP/out"; exit 1; }
 done <<<"$small"
-"$peet" cc -O1 -g -o "$TMP/packed" tests/e2e/subjects/packed.c && "$peet" record -o "$TMP/packed.peet" -- "$TMP/packed" >"$TMP/out" 2>&1 ||
-    { cat "$TMP/out"; exit 1; }
+"$peet" cc -O1 -g -o "$TMP/packed" tests/e2e/subjects/packed.c &&
+    "$peet" record -o "$TMP/packed.peet" -- "$TMP/packed" >"$TMP/out" 2>&1 || { cat "$TMP/out"; exit 1; }
 two_levels="--set cache.l1.bytes=1K --set cache.l1.ways=2 --set cache.l2.bytes=4K --set cache.l2.ways=4"
+short="--set cache.l1.line=16 --set cache.l2.line=16"
+one_level="--set cache.l1.bytes=4K --set cache.l1.ways=0 --set cache.l2.bytes=0 --set cache.l3.bytes=0"
 while read -r machine; do
     # shellcheck disable=SC2086
     verdict "simulate and profile count the same on $machine" "$(
@@ -67,21 +74,21 @@ while read -r machine; do
 done <<MACHINES
 modern $two_levels --set cache.l3.bytes=16K --set cache.l3.ways=8
 modern --cpus 2 $two_levels --set cache.l3.bytes=0 --set coherence.protocol=dragon
-modern --cpus 4 $two_levels --set cache.l3.bytes=0 --set coherence.protocol=firefly --set cache.l1.line=16 --set cache.l2.line=16
+modern --cpus 4 $two_levels $short --set cache.l3.bytes=0 --set coherence.protocol=firefly
 sato1999 --set cache.l1.bytes=2K
 sato1999 --cpus 1 --set scheduler.kind=fcfs --set cache.l1.bytes=2K
 shallow-bus --set cache.l1.bytes=1K
 core $two_levels --set scheduler.kind=fcfs --set cache.l3.bytes=0
-core --set scheduler.kind=fcfs --set coherence.protocol=msi --set cache.l1.bytes=2K --set cache.l2.bytes=0 --set cache.l3.bytes=0 --set cache.l1.ways=0
+core --set scheduler.kind=fcfs --set coherence.protocol=msi $one_level
 ideal --cpus 4 --set cache.l1.bytes=1K
 MACHINES
 
 verdict "a reference across two lines has a cause for each, so that a cache of one set has no conflicts" "$(
     for machine in core modern; do
-        agree "$TMP/packed.peet" -m $machine --cpus 1 --set cache.l1.bytes=4K --set cache.l1.ways=0 --set cache.l2.bytes=0 --set cache.l3.bytes=0 \
-            --set cache.l1.replacement=lru
+        # shellcheck disable=SC2086
+        agree "$TMP/packed.peet" -m $machine --cpus 1 $one_level --set cache.l1.replacement=lru
         [ "$(cause conflict)" = 0 ] || echo "$machine: $(cause conflict) conflicts"
-        [ "$(cause capacity)" -ge 8192 ] || echo "$machine: $(cause capacity) for capacity, of 2 rounds through 4,096 lines"
+        [ "$(cause capacity)" -ge 8192 ] || echo "$machine: $(cause capacity) for capacity"
     done
 )"
 verdict "words that are sent to others are updates and no upgrades" "$(
@@ -99,8 +106,9 @@ headline() { # WANTED OPTION…
     "$peet" profile "$@" "$TMP/packed.peet" 2>"$TMP/err" | head -n 2 >"$TMP/head"
     grep -q "$wanted" "$TMP/head" || cat "$TMP/head" "$TMP/err"
 }
-verdict "where nothing waits, the head of a profile says why: misses take no time, or there are no caches" "$(
-    headline "misses take no time on this machine: there were 1[0-9]*, which is 14.1 % of the references" -m ideal --cpus 1 --set cache.l1.bytes=1K
-    headline "no caches: a reference takes 7 cycles" -m ideal --set fabric.memory=7 --set cache.l1.bytes=0 --set cache.l2.bytes=0 --set cache.l3.bytes=0
+verdict "where nothing waits, a profile says why: misses take no time, or there are no caches" "$(
+    headline "misses take no time on this machine: there were 1[0-9]*, which is 14.1 % of the references" \
+        -m ideal --cpus 1 --set cache.l1.bytes=1K
+    headline "no caches: a reference takes 7 cycles" -m ideal --set fabric.memory=7 --set cache.l1.bytes=0
 )"
 exit $status

@@ -10,15 +10,15 @@ for type in char short int long; do
 done
 
 sum() { # FILE TABLE COLUMN
-    sed -n "/^  \"$2\"/,/^  }/p" "$1" | grep -o "\"$3\": *[0-9]*" | sed 's/.*: *//' | awk '{ s += $1 } END { print s + 0 }'
+    sed -n "/^  \"$2\"/,/^  }/p" "$1" | grep -o "\"$3\": *[0-9]*" | awk -F: '{ s += $2 } END { print s + 0 }'
 }
 verdict "bytes of one line that different threads write are false sharing, whatever the type and the line" "$(
     for type in char short int long; do
         for line in 64 256 4096; do
             "$peet" simulate -m modern --set cache.l1.line=$line --set cache.l2.line=$line --set cache.l3.line=$line \
                 --set barrier.kind=wired --format json "$TMP/$type.peet" >"$TMP/json" 2>&1 || cat "$TMP/json"
-            [ "$(sum "$TMP/json" memory false_sharing)" -gt 3000 ] && [ "$(sum "$TMP/json" memory true_sharing)" -lt 20 ] ||
-                echo "$type in lines of $line: $(sum "$TMP/json" memory true_sharing) true, $(sum "$TMP/json" memory false_sharing) false"
+            true=$(sum "$TMP/json" memory true_sharing) false=$(sum "$TMP/json" memory false_sharing)
+            [ "$false" -gt 3000 ] && [ "$true" -lt 20 ] || echo "$type in lines of $line: $true true, $false false"
         done
     done
 )"
