@@ -251,6 +251,16 @@ static void add_processes(struct info *i, const struct peet_trace *t)
     }
 }
 
+/* Which of a guest's programs has which number. */
+static void note_applications(struct info *i, const struct peet_trace *t)
+{
+    const char *applications = peet_trace_meta_get(t, "applications");
+
+    if (applications && strcmp(applications, "1") != 0)
+        table_note(i->processes, "%s: process N is the first process of the N-th --app, for N up to %s; others follow",
+                   peet_trace_path(t), applications);
+}
+
 static void add_end(struct table *table, const struct peet_totals *totals, const struct tally *tally)
 {
     static const char *const HOW[] = {
@@ -451,6 +461,7 @@ int info_add(struct info *i, struct peet_trace *t, struct progress *progress, st
         for (size_t n = 0; (text = peet_trace_problem(t, n)); n++)
             problem_add(i, peet_trace_path(t), text);
         add_processes(i, t);
+        note_applications(i, t);
         add_threads(i, t, &d, &sum);
         add_modules(i, t);
         add_meta(i, t);

@@ -10,7 +10,7 @@ cd "${TMP:?}" || exit 2
 
 property="a guest without an operating system is recorded exactly"
 if [ "$(uname -m)" != x86_64 ] || ! command -v "${PEET_QEMU:-qemu-system-x86_64}" >/dev/null || [ "${PEET_SYSTEM:-}" = 0 ]; then
-    skip "$property" "needs QEMU for x86-64 (make deps-system)"
+    skip "$property" "needs x86-64, QEMU and a kernel"
     exit 0
 fi
 compile() { # NAME OPTION…

@@ -11,12 +11,12 @@ property="calls of POSIX and C11 threads are events of a guest's trace"
 offline=--offline
 [ "${PEET_SYSTEM:-}" != 1 ] || offline=
 if [ "${PEET_SYSTEM:-}" = 0 ] || [ ! -x "$PEET_BUILD/lib/peet/$own/init" ] || ! "$get" $offline "$own" >parts 2>&1; then
-    skip "$property" "needs QEMU and a kernel (make deps-system)"
+    skip "$property" "needs QEMU and a kernel (PEET_SYSTEM=1 gets them)"
     exit 0
 fi
 mark=$PEET_BUILD/$own/libpeet-mark
 if [ ! -e "$mark.so" ] || [ ! -e "$mark.a" ]; then
-    skip "$property" "needs libpeet-mark"
+    skip "$property" "needs libpeet-mark.so"
     exit 0
 fi
 wrap="-Wl,--wrap=main,--wrap=pthread_create,--wrap=thrd_create -Wl,--whole-archive $mark.a -Wl,--no-whole-archive"
@@ -60,6 +60,8 @@ verdict "they are well-formed: created, started and joined once, locks held when
 verdict "process N of a guest is the N-th --app" "$(
     awk -F, '$1 == "processes" { n = split($6, word, "/"); print $3, word[n] }' info | sort >is
     printf '%s\n' '1 dynamic' '2 static' '3 twice' '4 bare_names' '5 twice' | diff - is
+    "$peet" info all.peet | tr -s '\n ' ' ' | grep -q 'process N is the first process of the N-th --app, for N up to 4' ||
+        echo "peet info does not say so"
 )"
 verdict "a thread that marks itself twice, or again behind an end, is one thread" "$(
     differs "$(threads 3 | wc -l) $(threads 5 | wc -l)" "1 1" "threads of the program and of its child"

@@ -385,18 +385,19 @@ static struct process *process_announced(struct vcpu *v, const struct announceme
     return p;
 }
 
-/* The thread of a mark that had been recorded up to another mark; or NULL. Others that had the same thread pointer are over. */
+/* The thread of a mark that had been recorded up to another mark, or that an interrupt found with a card which was just being
+ * written; or NULL. Suspended ones that had the same thread pointer are over. */
 static struct thread *thread_suspended(const struct process *p, const struct announcement *a)
 {
     struct thread *found = NULL;
 
     for (size_t i = 0; a->card.thread && i < plugin.threads; i++) {
         struct thread *t = plugin.thread[i];
-        if (t->process != p || t->has_ended || !__atomic_load_n(&t->is_suspended, __ATOMIC_ACQUIRE))
+        if (t->process != p || t->has_ended || !t->target || t->target->live)
             continue;
         if (t->native == a->card.thread)
             found = t;
-        else if (t->target->pointer == a->target.pointer)
+        else if (__atomic_load_n(&t->is_suspended, __ATOMIC_ACQUIRE) && t->target->pointer == a->target.pointer)
             end_of_thread(t, PEET_END_STOPPED);
     }
     return found;

@@ -322,7 +322,10 @@ static void *write_all(void *unused)
 
 int output_open(struct peet_err *err)
 {
+    char applications[24];
     int r;
+
+    snprintf(applications, sizeof applications, "%" PRIu64, plugin.settings.applications);
 
     output.last = &output.first;
     if ((r = peet_writer_open(plugin.settings.out, NULL, &output.writer, err)) < 0)
@@ -331,6 +334,8 @@ int output_open(struct peet_err *err)
         || (r = peet_writer_meta(output.writer, "machine", plugin.guest->name, err)) < 0
         || (r = peet_writer_meta(output.writer, "level", "memory", err)) < 0
         || (r = peet_writer_meta(output.writer, "memory", "partly", err)) < 0
+        || (plugin.settings.applications
+            && (r = peet_writer_meta(output.writer, "applications", applications, err)) < 0)
         || (r = peet_part_new(output.writer, &output.part, err)) < 0)
         return r;
     for (uint32_t kind = 0; kind < PEET_EVENT_KINDS; kind++) {
