@@ -135,7 +135,7 @@ static uint64_t count_row(const struct peet_cursor *c, const struct row *row, co
             return 1;
     for (at = first + 2 * words; at + words <= c->word_end; at += words)
         for (size_t i = 0; i < words; i++)
-            if (at[i] - at[i - words] != first[i + words] - first[i])
+            if (at[i] - (at - words)[i] != first[i + words] - first[i])
                 return (uint64_t)(at - first) / words;
     return (uint64_t)(at - first) / words;
 }
