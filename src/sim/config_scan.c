@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A look at a machine file before libconfig reads it, for what version 1.5 does not tell: it keeps the low 32 bits of a plain number
- * that is greater, and it ends the program when it includes a folder. Comments, strings, names, numbers and @include are all that
- * this knows of the language; whatever else is wrong libconfig tells. */
+/* A look at a machine file before libconfig reads it, for what version 1.5 does not tell: it keeps the low 32 bits of a
+ * plain number that is greater, it ends the program when it includes a folder, and of a string without an end it tells the
+ * last line of the file. Comments, strings, names, numbers and @include are all that this knows of the language; whatever
+ * else is wrong libconfig tells. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -62,14 +63,19 @@ static void skip_to(struct scan *s, const char *end)
         s->line += *s->at == '\n';
 }
 
-static void skip_string(struct scan *s)
+static int skip_string(struct scan *s, struct peet_err *err)
 {
+    int line = s->line;
+
     for (s->at++; *s->at && *s->at != '"'; s->at++) {
         if (*s->at == '\\' && s->at[1])
             s->at++;
         s->line += *s->at == '\n';
     }
-    s->at += *s->at == '"';
+    if (!*s->at)
+        return err_set(err, PEET_ERR_FORMAT, "%s:%d: the string that begins here has no end", s->path, line);
+    s->at++;
+    return 0;
 }
 
 static int number(struct scan *s, struct peet_err *err)
@@ -153,7 +159,7 @@ static int step(struct scan *s, struct peet_err *err)
     } else if (!strncmp(s->at, "/*", 2)) {
         skip_to(s, "*/");
     } else if (*s->at == '"') {
-        skip_string(s);
+        return skip_string(s, err);
     } else if (was_first && !strncmp(s->at, "@include", strlen("@include"))) {
         return include(s, err);
     } else if (isdigit((unsigned char)*s->at)) {

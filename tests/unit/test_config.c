@@ -396,6 +396,12 @@ static void numbers_too_great_for_libconfig_are_refused_and_never_cut(void)
     loads(&c, "// 4294967300\nname = \"4294967300\"; cpus = 4; # 4294967300\n /* 4294967300 */ seed = 2147483647;");
 }
 
+/* libconfig 1.5 would tell the last line of the file. */
+static void a_string_without_an_end_is_refused_where_it_begins(void)
+{
+    refuses("cpus = 4;\nname = \"abc\\\"\ncpus = 5;\n", "x.cfg:2: the string that begins here has no end");
+}
+
 /* ---- one file and others ---- */
 
 static void a_machine_starts_from_a_preset_and_changes_it(void)
@@ -683,6 +689,7 @@ int main(void)
     RUN(what_is_behind_set_is_told_as_such);
     RUN(files_that_cannot_be_parsed_are_told_with_their_line);
     RUN(numbers_too_great_for_libconfig_are_refused_and_never_cut);
+    RUN(a_string_without_an_end_is_refused_where_it_begins);
     RUN(a_machine_starts_from_a_preset_and_changes_it);
     RUN(a_machine_starts_from_a_file_beside_it);
     RUN(files_include_others);
