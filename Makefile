@@ -136,14 +136,24 @@ experiments: all $(HELPERS) ## the figures of the papers, into experiments/out; 
 	  [ $$s = 0 ] || [ $$s = 77 ] || { echo "$$f failed with status $$s"; status=1; }; \
 	fi; done; exit $$status
 
-fuzz: $(FUZZERS) ## run every fuzz target for FUZZ_SECONDS=60
-	@status=0; for f in $(FUZZERS); do n=$${f##*/}; c=$(B)/fuzz/corpus/$$n; mkdir -p $$c; \
-	  seeds=; for s in tests/fuzz/seeds/$$n tests/golden; do [ -d $$s ] && seeds="$$seeds $$s"; done; \
-	  echo "== $$n for $(FUZZ_SECONDS) s"; \
-	  if $$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-	    -artifact_prefix=$(B)/fuzz/$$n- $$c $$seeds >$(B)/fuzz/$$n.log 2>&1; \
-	  then sed -n 's/^stat::number_of_executed_units: */   nothing found; runs: /p' $(B)/fuzz/$$n.log; \
-	  else tail -n 60 $(B)/fuzz/$$n.log; status=1; fi; done; exit $$status
+# What a target begins with, besides tests/golden and tests/fuzz/seeds/TARGET.
+FUZZ_SEEDS_machine := machines
+FUZZ_SEEDS_schema := $(B)/fuzz/seeds/schema
+FUZZ_SEEDS_source := tests/e2e/subjects
+
+fuzz: $(FUZZERS) $(B)/fuzz/seeds/schema ## run every fuzz target for FUZZ_SECONDS=60 (ONLY=view: one)
+	@status=0; $(foreach f,$(filter $(B)/fuzz/$(or $(ONLY),%),$(FUZZERS)),$(call fuzz_one,$(notdir $f));) exit $$status
+
+define fuzz_one
+mkdir -p $(B)/fuzz/corpus/$1; \
+echo "== $1 for $(FUZZ_SECONDS) s"; \
+if $(B)/fuzz/$1 -max_total_time=$(FUZZ_SECONDS) -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+  -artifact_prefix=$(B)/fuzz/$1- $(B)/fuzz/corpus/$1 $(wildcard tests/fuzz/seeds/$1) tests/golden $(FUZZ_SEEDS_$1) \
+  >$(B)/fuzz/$1.log 2>&1; \
+then awk '/^stat::number_of_executed_units:/ { n = $$2 } /^stat::average_exec_per_sec:/ { rate = $$2 } \
+  END { print "   nothing found; runs: " n ", " rate " each second" }' $(B)/fuzz/$1.log; \
+else tail -n 60 $(B)/fuzz/$1.log; status=1; fi
+endef
 
 lint: lint-format lint-gcc lint-clang lint-cppcheck lint-scripts ## format, warnings as errors (gcc, clang), cppcheck, shellcheck
 	@echo 'lint: clean'
@@ -437,5 +447,13 @@ $(B)/fuzz/obj/%.o: %.c $(B)/flags
 $(FUZZERS): $(B)/fuzz/%: $(B)/fuzz/obj/tests/fuzz/%.o $(call fuzz_object,$(LIB_C)) $(B)/obj/presets.o $(B)/obj/page.o
 	$(call say,LINK,$@)
 	$(Q)$(FUZZ_CC) -fsanitize=fuzzer,$(FUZZ_SANITIZE) -o $@ $^ $(LIBS)
+
+# A program of peet cc that is linked where the target expects its code, with nothing else in it.
+$(B)/fuzz/seeds/schema: tests/e2e/subjects/loops.c $(PEET) $(B)/lib/peet/as $(RT)
+	@mkdir -p $@
+	$(Q)$(PEET) cc -O1 -w -c -o $(B)/fuzz/seeds/loops.o $<
+	$(Q)ld -e 0 --unresolved-symbols=ignore-all -z max-page-size=4096 -Ttext=0x1000 -o $@/loops $(B)/fuzz/seeds/loops.o
+	$(Q)strip -g $@/loops
+	@touch $@
 
 -include $(patsubst %.o,%.d,$(call object,$(ALL_C)) $(B)/obj/presets.o $(B)/obj/page.o $(RT_STATIC_O) $(PLUGIN_O) $(call fuzz_object,$(LIB_C) $(FUZZ_C)))
