@@ -115,5 +115,5 @@ refuses "programs cannot be put into it" '--app cannot be put into it' --kernel 
 refuses "nor files" '--file cannot be put into it' --kernel ./bare --file bare
 refuses "a kernel that is not there is named" '--kernel ./none: cannot be read' --kernel ./none
 refuses "so are symbols" '--symbols ./none: cannot be read' --kernel ./bare --symbols ./none
-refuses "a quote that --qemu-arg does not close is an error" 'never closed' --kernel ./bare --qemu-arg "'x"
+refuses "a quote that --qemu-arg does not close is an error" '--qemu-arg "'\''x": a quote is never closed' --kernel ./bare --qemu-arg "'x"
 exit $status

@@ -29,7 +29,7 @@ refuses "files cannot be put into a system of the user's own" 2 '--file cannot b
 refuses "nor libraries of another place" 2 '--sysroot' --system --image disk --sysroot . -o guest.peet
 refuses "a disk that is not there is named" 3 '--image disk: cannot be read' --system --image disk -o guest.peet
 refuses "a program that is not here is an error" 3 './nothing: there is no such program' --system --app ./nothing -o guest.peet
-refuses "a quote that is not closed is an error" 2 'never closed' --system --app "echo 'x" -o guest.peet
+refuses "a quote that is not closed is an error" 2 '--app "echo '\''x": a quote is never closed' --system --app "echo 'x" -o guest.peet
 refuses "an unknown architecture is an error" 2 'aarch64' --system --arch arm64 --app true -o guest.peet
 
 cat >strict.c <<'C'

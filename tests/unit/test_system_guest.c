@@ -47,7 +47,7 @@ static void words_are_cut_as_a_shell_does(void)
     fprintf(f, "say() { echo \"$#\"; printf '%%s\\n' \"$@\"; }\n");
     for (int i = 0; i < 5000; i++) {
         line = random_line();
-        if (words_split(line, &w, &err) == 0) {
+        if (words_split("--app", line, &w, &err) == 0) {
             fprintf(f, "say %s\n", w.count ? line : "''");
             words_add(&expected, "%zu", w.count ? w.count : 1);
             for (size_t j = 0; j < w.count || j == 0; j++)
@@ -190,7 +190,7 @@ static void programs_ask_where_the_answer_can_come_at_any_moment(void)
 
     CHECK(guest_asks(&c));
     CHECK(!guest_asks(&(struct system_config){ .deterministic = true }));
-    CHECK(!guest_asks(&(struct system_config){ .image = "disk" }));
+    CHECK(!guest_asks(&(struct system_config){ .image = "disk", .is_own = true }));
     CHECK(!guest_asks(&(struct system_config){ .pattern = "ji" }));
     CHECK(guest_asks(&(struct system_config){ .pattern = "default" }));
     CHECK(!strstr(command(&c, false, &r), "input-path") && !strstr(command(&c, false, &r), "answer="));

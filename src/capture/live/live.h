@@ -283,7 +283,8 @@ enum { LIVE_SIGNALS = 4 };
 struct live_signals {
     struct sigaction action[LIVE_SIGNALS];
 };
-void live_warn_of_foreign_code(struct producer_state *s); /* foreign.c: at the end, when the program has been waited for */
+void live_warn_of_foreign_code(
+    struct producer_state *s); /* foreign.c: at the end, when the program has been waited for */
 void live_take_signals(pid_t pid, struct live_signals *old);
 uint32_t live_asked(void); /* signals that have asked for the end since then */
 void live_give_signals_back(const struct live_signals *old);

@@ -89,7 +89,7 @@ int apps_find(const struct system_config *config, char *const *argv, struct apps
     int r = 0;
 
     for (size_t i = 0; i < config->apps.count && r == 0; i++)
-        if ((r = words_split(config->apps.item[i], &words, err)) == 0)
+        if ((r = words_split("--app", config->apps.item[i], &words, err)) == 0)
             r = add_take(&apps, &words, err);
     words = (struct words){ 0 };
     for (size_t i = 0; argv && argv[i]; i++)
@@ -111,7 +111,7 @@ char *apps_name(const struct system_config *config, char *const *argv)
     const char *name = "guest";
     size_t i = 0;
 
-    if (config->apps.count && words_split(config->apps.item[0], &words, NULL) == 0) {
+    if (config->apps.count && words_split("--app", config->apps.item[0], &words, NULL) == 0) {
         while (i < words.count && is_assignment(words.item[i]))
             i++;
         name = i < words.count ? words.item[i] : name;

@@ -177,7 +177,7 @@ static int add_given(const struct system_config *c, struct words *ret, struct pe
 
     for (size_t i = 0; i < c->qemu_args.count && r == 0; i++) {
         struct words words = { 0 };
-        r = words_split(c->qemu_args.item[i], &words, err);
+        r = words_split("--qemu-arg", c->qemu_args.item[i], &words, err);
         for (size_t k = 0; k < words.count; k++)
             words_add(ret, "%s", words.item[k]);
         words_release(&words);

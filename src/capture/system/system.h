@@ -53,8 +53,8 @@ struct words {
 };
 
 void words_add(struct words *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Cuts a command line as a shell does: blanks, quotes, backslashes; nothing is expanded. */
-int words_split(const char *line, struct words *ret, struct peet_err *err);
+/* Cuts what the option was given as a shell does: blanks, quotes, backslashes; nothing is expanded. */
+int words_split(const char *option, const char *line, struct words *ret, struct peet_err *err);
 void words_release(struct words *w);
 
 /* ---- apps.c: what is to run ---- */

@@ -45,7 +45,7 @@ static bool take_word(const char **line, char *out)
     return !quote;
 }
 
-int words_split(const char *line, struct words *ret, struct peet_err *err)
+int words_split(const char *option, const char *line, struct words *ret, struct peet_err *err)
 {
     struct words found = { 0 };
 
@@ -54,7 +54,7 @@ int words_split(const char *line, struct words *ret, struct peet_err *err)
         if (!take_word(&p, word)) {
             free(word);
             words_release(&found);
-            return err_set(err, PEET_ERR_USAGE, "'%s': a quote is never closed", line);
+            return err_set(err, PEET_ERR_USAGE, "%s \"%s\": a quote is never closed", option, line);
         }
         add_take(&found, word);
     }

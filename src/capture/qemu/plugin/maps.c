@@ -172,23 +172,30 @@ void maps_add(struct process *p, uint64_t addr, uint64_t size, const char *name)
     pthread_mutex_unlock(&lock);
 }
 
-static int tell_ranges(struct process *p, struct peet_writer *w, struct peet_err *err)
+size_t maps_ranges(struct process *p)
+{
+    pthread_mutex_lock(&lock);
+    size_t n = p->ranges;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+static int tell_ranges(struct process *p, size_t ranges, struct peet_writer *w, struct peet_err *err)
 {
     int r = 0;
 
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < p->ranges && r == 0; i++)
-        r = peet_writer_range(w, &p->range[i], err);
-    p->ranges = 0;
+    for (; p->ranges_told < ranges && r == 0; p->ranges_told++)
+        r = peet_writer_range(w, &p->range[p->ranges_told], err);
     pthread_mutex_unlock(&lock);
     return r;
 }
 
-int maps_tell(struct process *p, struct peet_writer *w, struct peet_err *err)
+int maps_tell(struct process *p, size_t ranges, struct peet_writer *w, struct peet_err *err)
 {
     struct mappings m;
     struct maps *maps = exchange(p, NULL);
-    int r = tell_ranges(p, w, err);
+    int r = tell_ranges(p, ranges, w, err);
 
     if (r == 0 && !maps && !p->is_named)
         r = tell_given(p, w, err);

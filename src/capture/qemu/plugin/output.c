@@ -95,6 +95,7 @@ static void buffer_free(struct buffer *b)
 
 static void hand_over(struct buffer *b)
 {
+    b->ranges = maps_ranges(b->thread->process);
     pthread_mutex_lock(&output.lock);
     while (output.waiting >= WAITING_MAX && !output.is_over)
         pthread_cond_wait(&output.space, &output.lock);
@@ -274,7 +275,7 @@ static int write_buffer(struct buffer *b, struct peet_err *err)
     struct thread *t = b->thread;
     int r = t->stream ? 0 : tell_thread(t, err);
 
-    if (r < 0 || (r = maps_tell(t->process, output.writer, err)) < 0)
+    if (r < 0 || (r = maps_tell(t->process, b->ranges, output.writer, err)) < 0)
         return r;
     peet_part_begin(output.part, t->stream, registers);
     if (b->count

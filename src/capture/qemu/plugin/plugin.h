@@ -166,8 +166,8 @@ struct process {
     bool is_named; /* the files of --symbols have been told for it, or it has told its maps */
     char *program, *command;
     struct maps *maps;        /* what lies where, and is not told yet; NULL: nothing. Of maps.c */
-    struct peet_range *range; /* what libraries have mapped for their own use, and is not told yet. Of maps.c */
-    size_t ranges;
+    struct peet_range *range; /* what libraries have mapped for their own use. Of maps.c */
+    size_t ranges, ranges_told;
     struct modules modules; /* of who writes: what is told */
     /* By the number of a page of code: by how much it lies elsewhere than where it was translated; UNKNOWN_PLACE. */
     _Atomic(uint64_t *) places;
@@ -314,7 +314,9 @@ void on_counted_pattern(unsigned cpu, void *candidate);
 int maps_open(struct peet_err *err);
 void maps_heard(struct vcpu *v);                                                  /* a program says what lies where */
 void maps_add(struct process *p, uint64_t addr, uint64_t size, const char *name); /* that lives for ever */
-int maps_tell(struct process *p, struct peet_writer *w, struct peet_err *err);
+size_t maps_ranges(struct process *p);                                            /* that have been added so far */
+/* Tells what lies where, and of the ranges that were added the first `ranges`, so that it does not matter when that is done. */
+int maps_tell(struct process *p, size_t ranges, struct peet_writer *w, struct peet_err *err);
 
 /* calls.c */
 void calls_add_file(const char *path);                 /* before the guest runs */
@@ -381,6 +383,7 @@ struct buffer {
     size_t count, room;
     struct map pages; /* struct frames, by page */
     bool is_last;
+    size_t ranges; /* of the process (maps_ranges), when the buffer was handed over */
     uint64_t *words;
 };
 
