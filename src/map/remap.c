@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "map/remap.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/err.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "format/text/scan.h"
 
@@ -28,6 +30,7 @@ struct rule {
 
 /* Bytes that go elsewhere. */
 struct span {
+    uint32_t process;
     uint64_t start, end;
     const struct rule *rule;
     uint64_t place;
@@ -37,20 +40,23 @@ struct remap {
     const struct peet_trace *trace;
     struct rule *rule;
     size_t rules;
-    struct span *span; /* by rising addresses; none overlap */
+    struct span *span; /* by process, and then by rising addresses; none of one process overlap */
     size_t spans;
-    uint64_t next; /* the next place that nobody has */
+    struct map taken; /* bool, by rule and process: an object of the rule is at the place that the rule gives */
+    uint64_t next;    /* the next place that nothing has */
 };
 
 /* ---- spans ---- */
 
-static size_t find_span(const struct remap *r, uint64_t addr)
+/* The first that ends behind an address of a process. */
+static size_t find_span(const struct remap *r, uint32_t process, uint64_t addr)
 {
     size_t low = 0, high = r->spans;
 
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (r->span[middle].end <= addr)
+        const struct span *s = &r->span[middle];
+        if (s->process != process ? s->process < process : s->end <= addr)
             low = middle + 1;
         else
             high = middle;
@@ -58,11 +64,11 @@ static size_t find_span(const struct remap *r, uint64_t addr)
     return low;
 }
 
-static void remove_spans(struct remap *r, uint64_t start, uint64_t end)
+static void remove_spans(struct remap *r, uint32_t process, uint64_t start, uint64_t end)
 {
-    size_t first = find_span(r, start), last = first;
+    size_t first = find_span(r, process, start), last = first;
 
-    while (last < r->spans && r->span[last].start < end)
+    while (last < r->spans && r->span[last].process == process && r->span[last].start < end)
         last++;
     if (last > first)
         memmove(r->span + first, r->span + last, (r->spans - last) * sizeof *r->span);
@@ -80,30 +86,32 @@ static uint64_t room_of(const struct rule *u, uint64_t size)
     return u->verb == VERB_MOVE ? size : elements(u, size) * (u->verb == VERB_SPREAD ? u->to : u->size);
 }
 
-static void add_span(struct remap *r, struct rule *u, uint64_t start, uint64_t size)
+static void add_span(struct remap *r, struct rule *u, uint32_t process, uint64_t start, uint64_t size)
 {
     uint64_t place = u->at;
 
     if (size == 0 || start + size < start) /* no object is like that, but events can say so */
         return;
-    if (!place || u->used) { /* the second object of a rule cannot go to the same place */
+    bool *is_taken = map_put(&r->taken, (uint64_t)(u - r->rule), process);
+    assert(is_taken);          /* a rule and a process, which are few */
+    if (!place || *is_taken) { /* the second object of a rule in a process cannot go to the same place */
         place = r->next;
         r->next += (room_of(u, size) + OWN_ALIGN - 1) / OWN_ALIGN * OWN_ALIGN + OWN_ALIGN;
     }
-    u->used = true;
-    remove_spans(r, start, start + size);
+    u->used = *is_taken = true;
+    remove_spans(r, process, start, start + size);
     r->span = mem_room(r->span, r->spans, sizeof *r->span);
-    size_t at = find_span(r, start);
+    size_t at = find_span(r, process, start);
     memmove(r->span + at + 1, r->span + at, (r->spans - at) * sizeof *r->span);
-    r->span[at] = (struct span){ start, start + size, u, place };
+    r->span[at] = (struct span){ process, start, start + size, u, place };
     r->spans++;
 }
 
-uint64_t remap_addr(const struct remap *r, uint64_t addr)
+uint64_t remap_addr(const struct remap *r, uint32_t process, uint64_t addr)
 {
-    size_t at = find_span(r, addr);
+    size_t at = find_span(r, process, addr);
 
-    if (at == r->spans || addr < r->span[at].start)
+    if (at == r->spans || r->span[at].process != process || addr < r->span[at].start)
         return addr;
     const struct span *s = &r->span[at];
     const struct rule *u = s->rule;
@@ -125,31 +133,42 @@ static void find_symbols(struct remap *r, struct rule *u)
     for (size_t i = 0; (m = peet_trace_module(r->trace, i)); i++)
         for (uint32_t k = 0; k < m->symbols; k++)
             if (!m->symbol[k].code && !strcmp(m->symbol[k].name, u->object))
-                add_span(r, u, m->symbol[k].addr, m->symbol[k].size);
+                add_span(r, u, m->process, m->symbol[k].addr, m->symbol[k].size);
+}
+
+/* Bytes that a rule names by their address, in each process. */
+static void add_bytes(struct remap *r, struct rule *u, uint64_t start, uint64_t size)
+{
+    const struct peet_process *p = peet_trace_process(r->trace, 0);
+
+    if (!p) /* a program that has not begun: its process has number 1 */
+        add_span(r, u, 1, start, size);
+    for (size_t i = 0; (p = peet_trace_process(r->trace, i)); i++)
+        add_span(r, u, p->id, start, size);
 }
 
 static void see_block(struct remap *r, uint32_t process, uint64_t site, uint64_t addr, uint64_t size)
 {
     const struct peet_symbol *f = peet_trace_symbol(r->trace, process, site);
 
-    remove_spans(r, addr, addr + size); /* whatever was there */
+    remove_spans(r, process, addr, addr + size); /* whatever was there */
     for (size_t i = 0; f && i < r->rules; i++) {
         struct rule *u = &r->rule[i];
         if (!u->function || strcmp(u->function, f->name) != 0)
             continue;
         if (u->which == UINT64_MAX || u->which == u->seen)
-            add_span(r, u, addr, size);
+            add_span(r, u, process, addr, size);
         u->seen++;
     }
 }
 
-static void see_name(struct remap *r, const struct peet_event *e)
+static void see_name(struct remap *r, uint32_t process, const struct peet_event *e)
 {
     const char *name = peet_trace_string(r->trace, e->arg[0]);
 
     for (size_t i = 0; name && i < r->rules; i++)
         if (!r->rule[i].function && !strcmp(r->rule[i].object, name))
-            add_span(r, &r->rule[i], e->arg[1], e->arg[2]);
+            add_span(r, &r->rule[i], process, e->arg[1], e->arg[2]);
 }
 
 void remap_event(struct remap *r, uint32_t process, const struct peet_event *e)
@@ -159,7 +178,7 @@ void remap_event(struct remap *r, uint32_t process, const struct peet_event *e)
     case PEET_EV_calloc: see_block(r, process, e->site, e->arg[0], e->arg[1] * e->arg[2]); break;
     case PEET_EV_realloc:
     case PEET_EV_memalign: see_block(r, process, e->site, e->arg[0], e->arg[2]); break;
-    case PEET_EV_name_data: see_name(r, e); break;
+    case PEET_EV_name_data: see_name(r, process, e); break;
     default: break;
     }
 }
@@ -240,7 +259,7 @@ static int read_rule(struct text_scan *s, struct remap *r, struct rule *u)
     if ((code = text_scan_end(s)) < 0)
         return code;
     if (size)
-        add_span(r, u, start, size);
+        add_bytes(r, u, start, size);
     else if (!u->function)
         find_symbols(r, u);
     return 0;
@@ -264,6 +283,7 @@ int remap_read(const char *path, const struct peet_trace *t, struct remap **ret,
     struct text_scan s;
 
     r->trace = t;
+    r->taken.value_size = sizeof(bool);
     r->next = OWN_START;
     if (!in) {
         free(r);
@@ -294,6 +314,7 @@ void remap_free(struct remap *r)
         free(r->rule[i].function);
     }
     free(r->rule);
+    map_release(&r->taken);
     free(r->span);
     free(r);
 }

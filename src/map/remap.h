@@ -7,7 +7,8 @@
  *   split OBJECT every BYTES from OFFSET for BYTES [at ADDRESS]   a member of each element goes to an array of its own
  * An OBJECT is ADDRESS+BYTES, the name of a variable, what a program has named by a mark (peet/mark.h), or
  * heap:FUNCTION or heap:FUNCTION#N: what that function has allocated, all of it or the N-th block, from 0. Without `at` it goes to where no
- * program has anything. Objects that a rule names and that never appear are reported. */
+ * program has anything. Each process has its own objects, and bytes that are named by their address are moved in each of them. Objects that a rule
+ * names and that never appear are reported. */
 #ifndef MAP_REMAP_H
 #define MAP_REMAP_H
 
@@ -23,8 +24,8 @@ void remap_free(struct remap *r);
 /* An event of a thread of that process: blocks of memory come and go, bytes get names. */
 void remap_event(struct remap *r, uint32_t process, const struct peet_event *e);
 
-/* Where the byte at addr is for the machine. A reference is moved by its first byte. */
-uint64_t remap_addr(const struct remap *r, uint64_t addr);
+/* Where the byte at addr of a process would be, in the same process. A reference is moved by its first byte. */
+uint64_t remap_addr(const struct remap *r, uint32_t process, uint64_t addr);
 
 /* Rules that have not found their objects; NULL at the end. */
 const char *remap_unused(const struct remap *r, size_t i);

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "format/trace.h"
 #include "map/source.h"
+#include "map/spaces.h"
 
 enum { WORDS = 1 << 14 /* at a time */, THREAD_POINTER = 1 /* a register, by custom of all who record */ };
 
@@ -207,7 +208,7 @@ int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, s
         r->context[n++] = (struct source_context){ thread->id, thread->process, BIRTH_FIRST };
     }
     r->trace = t;
-    r->want = repeats ? PEET_WANT_REPEATS : 0;
+    r->want = repeats && !trace_has_processes(t) ? PEET_WANT_REPEATS : 0;
     r->source = (struct source){ &REPLAY, t, r->context, (uint32_t)n, (uint32_t)n, false, false };
     int code = find_births(r, (uint32_t)n, err);
     if (code == 0)

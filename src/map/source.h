@@ -100,7 +100,8 @@ static inline void source_free(struct source *s)
         s->kind->free(s);
 }
 
-/* A recorded trace, which must outlive the source. repeats: what is repeated may come as one record. */
+/* A recorded trace, which must outlive the source. repeats: what is repeated may come as one record; not of several processes, whose addresses are
+ * translated one by one (map/spaces.h). */
 int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, struct peet_err *err);
 
 /* A program built with peet cc, which runs as far as it is asked for. ahead: struct producer_config. */

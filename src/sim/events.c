@@ -14,27 +14,46 @@ static struct sync_barrier new_barrier(const struct sim *s, uint64_t addr)
         struct sync_barrier){ .kind = s->config.barrier, .host = &s->host, .config = &s->config.sync, .addr = addr };
 }
 
-static struct object *object_at(struct sim *s, uint64_t addr, enum sim_object_kind kind)
+/* What names an object that a process uses. In frames, it is where the object was for the machine when the process used it first, so that processes
+ * that share it mean the same one; it stays that if the page moves. */
+static uint64_t object_name(struct sim *s, uint32_t space, uint64_t tagged, uint64_t addr)
 {
-    struct object **o = map_put(&s->objects, addr, kind);
+    if (!s->spaces.by_frame)
+        return tagged;
+    uint64_t *name = map_put(&s->object_names, tagged, 0);
+    assert(name);
+    if (*name == 0)
+        *name = 1 + spaces_addr(&s->spaces, space, addr);
+    return *name - 1;
+}
+
+static struct object *object_at(struct sim *s, const struct place *p, uint64_t addr, enum sim_object_kind kind)
+{
+    uint32_t space = p->context->space;
+    uint64_t tagged = spaces_tag(&s->spaces, space, addr);
+    struct object **o = map_put(&s->objects, object_name(s, space, tagged, addr), kind);
 
     assert(o);
     if (!*o) {
         *o = arena_alloc(&s->arena, sizeof **o);
         assert(*o);
-        (*o)->seen = (struct sim_object){ .addr = addr, .kind = (uint8_t)kind };
+        (*o)->seen = (struct sim_object){ .addr = addr, .process = s->spaces.process[space], .kind = (uint8_t)kind };
+        (*o)->addr = tagged;
         if (kind == OBJECT_LOCK)
-            (*o)->lock =
-                (struct sync_lock){ .kind = s->config.lock, .host = &s->host, .config = &s->config.sync, .addr = addr };
+            (*o)->lock = (struct sync_lock){
+                .kind = s->config.lock, .host = &s->host, .config = &s->config.sync, .addr = tagged
+            };
         else if (kind == OBJECT_BARRIER)
-            (*o)->barrier = new_barrier(s, addr);
+            (*o)->barrier = new_barrier(s, tagged);
     }
     return *o;
 }
 
 static void touch(struct sim *s, struct place *p, uint64_t addr, enum peet_kind kind, enum time_kind as)
 {
-    place_spend(p, s->host.access(s, p->cpu, addr, kind, p->clock), as);
+    uint64_t tagged = spaces_tag(&s->spaces, p->context->space, addr);
+
+    place_spend(p, s->host.access(s, p->cpu, tagged, kind, p->clock), as);
 }
 
 static void append(struct object *o, struct context *c)
@@ -189,7 +208,7 @@ static void rwunlock(struct sim *s, struct place *p, struct object *o)
 
 static void barrier(struct sim *s, struct place *p, uint64_t addr, uint64_t parties)
 {
-    struct object *o = object_at(s, addr, OBJECT_BARRIER);
+    struct object *o = object_at(s, p, addr, OBJECT_BARRIER);
     struct context *c = p->context;
     enum sync_outcome outcome;
 
@@ -212,7 +231,7 @@ static void barrier(struct sim *s, struct place *p, uint64_t addr, uint64_t part
 
 static void wait_for_condition(struct sim *s, struct place *p, const uint64_t *arg, bool is_limited, bool timed_out)
 {
-    struct object *o = object_at(s, arg[0], OBJECT_CONDITION), *held = object_at(s, arg[1], OBJECT_LOCK);
+    struct object *o = object_at(s, p, arg[0], OBJECT_CONDITION), *held = object_at(s, p, arg[1], OBJECT_LOCK);
     struct context *c = p->context;
 
     unlock(p, held);
@@ -230,7 +249,7 @@ static void wait_for_condition(struct sim *s, struct place *p, const uint64_t *a
 
 static void signal(struct sim *s, struct place *p, uint64_t addr, bool all)
 {
-    struct object *o = object_at(s, addr, OBJECT_CONDITION);
+    struct object *o = object_at(s, p, addr, OBJECT_CONDITION);
     struct context *c;
 
     touch(s, p, addr, PEET_UPDATE, TIME_other);
@@ -246,7 +265,7 @@ static void signal(struct sim *s, struct place *p, uint64_t addr, bool all)
 
 static void take_semaphore(struct sim *s, struct place *p, uint64_t addr)
 {
-    struct object *o = object_at(s, addr, OBJECT_SEMAPHORE);
+    struct object *o = object_at(s, p, addr, OBJECT_SEMAPHORE);
 
     touch(s, p, addr, PEET_UPDATE, TIME_other);
     o->seen.uses++;
@@ -258,7 +277,7 @@ static void take_semaphore(struct sim *s, struct place *p, uint64_t addr)
 
 static void give_semaphore(struct sim *s, struct place *p, uint64_t addr)
 {
-    struct object *o = object_at(s, addr, OBJECT_SEMAPHORE);
+    struct object *o = object_at(s, p, addr, OBJECT_SEMAPHORE);
     struct context *c = take_first(o);
 
     touch(s, p, addr, PEET_UPDATE, TIME_other);
@@ -276,7 +295,7 @@ static bool is_posted(const struct context *c, const struct object *o)
 
 static void post(struct sim *s, struct place *p, uint64_t addr, uint64_t value)
 {
-    struct object *o = object_at(s, addr, OBJECT_POST);
+    struct object *o = object_at(s, p, addr, OBJECT_POST);
     struct context *rest = o->first;
 
     touch(s, p, addr, PEET_STORE, TIME_other);
@@ -296,7 +315,7 @@ static void post(struct sim *s, struct place *p, uint64_t addr, uint64_t value)
 
 static void wait_for_post(struct sim *s, struct place *p, uint64_t addr, uint64_t value)
 {
-    struct object *o = object_at(s, addr, OBJECT_POST);
+    struct object *o = object_at(s, p, addr, OBJECT_POST);
 
     touch(s, p, addr, PEET_LOAD, TIME_other);
     o->seen.uses++;
@@ -315,7 +334,7 @@ void sim_leave_line(struct sim *s, struct context *c, uint64_t now)
 
 static void wait_for_word(struct sim *s, struct place *p, uint64_t addr)
 {
-    struct object *o = object_at(s, addr, OBJECT_FUTEX);
+    struct object *o = object_at(s, p, addr, OBJECT_FUTEX);
 
     o->seen.uses++;
     line_up(s, p->context, o, TIME_other);
@@ -323,7 +342,7 @@ static void wait_for_word(struct sim *s, struct place *p, uint64_t addr)
 
 static void wake_for_word(struct sim *s, struct place *p, uint64_t addr, uint64_t count)
 {
-    struct object *o = object_at(s, addr, OBJECT_FUTEX);
+    struct object *o = object_at(s, p, addr, OBJECT_FUTEX);
     struct context *c;
 
     for (uint64_t i = 0; i < count && (c = take_first(o)); i++)
@@ -426,6 +445,7 @@ void sim_end_context(struct sim *s, struct place *p)
 {
     struct context *ended = p->context;
 
+    sim_end_program(s, p);
     ended->status = STATUS_ENDED;
     s->alive--;
     for (uint32_t i = 0; i < s->contexts; i++) {
@@ -503,7 +523,7 @@ static void open_barrier(struct sim *s, struct object *o)
         c->pending = PENDING_NOTHING;
         sim_wake(s, c, last);
     }
-    o->barrier = new_barrier(s, o->seen.addr);
+    o->barrier = new_barrier(s, o->addr);
 }
 
 /* The first barrier at which somebody waits; of a recorded program only, for others have made a mistake. */
@@ -563,34 +583,34 @@ void sim_event(struct sim *s, struct place *p, const struct peet_event *e)
         break;
     case PEET_EV_mutex_trylock:
     case PEET_EV_spin_trylock:
-        if (is_refused(s, p, e, object_at(s, arg[0], OBJECT_LOCK)->holder != NULL))
+        if (is_refused(s, p, e, object_at(s, p, arg[0], OBJECT_LOCK)->holder != NULL))
             break;
         /* fallthrough */
     case PEET_EV_mutex_lock:
-    case PEET_EV_spin_lock: lock(s, p, object_at(s, arg[0], OBJECT_LOCK)); break;
+    case PEET_EV_spin_lock: lock(s, p, object_at(s, p, arg[0], OBJECT_LOCK)); break;
     case PEET_EV_mutex_unlock:
-    case PEET_EV_spin_unlock: unlock(p, object_at(s, arg[0], OBJECT_LOCK)); break;
+    case PEET_EV_spin_unlock: unlock(p, object_at(s, p, arg[0], OBJECT_LOCK)); break;
     case PEET_EV_rwlock_tryrdlock:
     case PEET_EV_rwlock_trywrlock: {
-        const struct object *o = object_at(s, arg[0], OBJECT_RWLOCK);
+        const struct object *o = object_at(s, p, arg[0], OBJECT_RWLOCK);
         if (is_refused(s, p, e, o->holder || o->first || (e->kind == PEET_EV_rwlock_trywrlock && o->readers > 0)))
             break;
     }
         /* fallthrough */
     case PEET_EV_rwlock_rdlock:
     case PEET_EV_rwlock_wrlock:
-        rwlock(s, p, object_at(s, arg[0], OBJECT_RWLOCK),
+        rwlock(s, p, object_at(s, p, arg[0], OBJECT_RWLOCK),
                e->kind == PEET_EV_rwlock_rdlock || e->kind == PEET_EV_rwlock_tryrdlock);
         break;
-    case PEET_EV_rwlock_unlock: rwunlock(s, p, object_at(s, arg[0], OBJECT_RWLOCK)); break;
+    case PEET_EV_rwlock_unlock: rwunlock(s, p, object_at(s, p, arg[0], OBJECT_RWLOCK)); break;
     case PEET_EV_cond_wait: wait_for_condition(s, p, arg, false, false); break;
     case PEET_EV_cond_timedwait: wait_for_condition(s, p, arg, true, arg[2] != 0); break;
     case PEET_EV_cond_signal: signal(s, p, arg[0], false); break;
     case PEET_EV_cond_broadcast: signal(s, p, arg[0], true); break;
     case PEET_EV_barrier_wait: barrier(s, p, arg[0], arg[1]); break;
-    case PEET_EV_sem_init: object_at(s, arg[0], OBJECT_SEMAPHORE)->value = arg[1]; break;
+    case PEET_EV_sem_init: object_at(s, p, arg[0], OBJECT_SEMAPHORE)->value = arg[1]; break;
     case PEET_EV_sem_trywait:
-        if (is_refused(s, p, e, object_at(s, arg[0], OBJECT_SEMAPHORE)->value == 0))
+        if (is_refused(s, p, e, object_at(s, p, arg[0], OBJECT_SEMAPHORE)->value == 0))
             break;
         /* fallthrough */
     case PEET_EV_sem_wait: take_semaphore(s, p, arg[0]); break;

@@ -43,6 +43,8 @@ static void announce(struct memory *m, unsigned cpu, uint64_t line, unsigned op)
 static void lose(struct memory *m, struct history *h, uint64_t line, unsigned cpu, enum lost how)
 {
     history_go(&m->histories, h, cpu, how);
+    if (m->programs && how == REPLACED)
+        programs_evict(m->programs, line, m->programs->private);
     if (m->loser)
         m->loser(m->losing, cpu, line, how);
 }
@@ -86,6 +88,8 @@ static void leave_shared(struct memory *m, unsigned level, uint64_t entry)
     uint64_t line = entry >> CACHE_STATE_BITS;
     struct history *h = NULL;
 
+    if (m->programs && level + 1 == m->levels)
+        programs_evict(m->programs, line, m->programs->shared);
     if (m->config.level[level].inclusion == INCLUSION_INCLUSIVE) {
         for (unsigned i = m->private_levels; i < level; i++) {
             uint64_t *e = cache_find(&m->shared[i], line);
@@ -385,6 +389,8 @@ static uint64_t miss(struct memory *m, unsigned cpu, const struct part *part, en
         stall += heard.stall;
     }
     history_come(h, cpu);
+    if (m->programs)
+        programs_bring(m->programs, cpu, line);
     if (is_write)
         history_write(&m->histories, h, cpu, bytes);
     bool watched = history_is_watched(&m->histories, h, cpu); /* also if it is read: it may be written silently later */
@@ -434,6 +440,8 @@ static uint64_t access_line(struct memory *m, unsigned cpu, const struct part *p
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
     uint64_t stall;
 
+    if (m->programs)
+        m->programs->actor = cpu;
     while (!e && ++level < m->private_levels)
         e = cache_find(&p->level[level], part->line);
     if (!e)
@@ -451,7 +459,7 @@ static uint64_t access_line(struct memory *m, unsigned cpu, const struct part *p
 /* Whether the TLB has the page of an address, if there is one; that is used then. */
 static inline bool is_translated(const struct memory *m, struct processor *p, uint64_t addr)
 {
-    uint64_t page = addr >> p->tlb.shift;
+    uint64_t page = (addr + p->front.page_offset) >> p->tlb.shift;
 
     if (!m->config.tlb.entries)
         return true;
@@ -465,7 +473,7 @@ static uint64_t translate(struct memory *m, unsigned cpu, uint64_t addr)
 
     if (is_translated(m, p, addr))
         return 0;
-    cache_put(&p->tlb, addr >> p->tlb.shift, 1);
+    cache_put(&p->tlb, (addr + p->front.page_offset) >> p->tlb.shift, 1);
     p->counts.tlb_misses++;
     p->counts.tlb_stall += m->config.tlb.cost;
     return m->config.tlb.cost;

@@ -62,6 +62,9 @@ struct memory_front {
     uint32_t calm[PEET_PREFETCH + 1]; /* the same, if its page is the one that its set of the TLB has used last: */
     uint64_t *page, page_mask;        /*   by set, number of the page; without TLB, 0 */
     uint32_t page_shift;
+    uint64_t
+        page_offset; /* of what the next reference is to: what the TLB translates (with its address space) is so much farther up than the
+                             machine's address, modulo 2^64; 0 where the machine sees the addresses that the TLB does */
     uint64_t easy[PEET_PREFETCH + 1]; /* so many, by kind; also smooth ones, */
     uint64_t smooth;                  /*   which are so many */
     uint64_t silent[PEET_PREFETCH + 1], behind[PEET_PREFETCH + 1];
@@ -94,7 +97,7 @@ static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_
 /* The same where there may be a TLB. */
 static inline bool memory_is_calm(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
 {
-    uint64_t page = addr >> f->page_shift;
+    uint64_t page = (addr + f->page_offset) >> f->page_shift;
 
     if (!memory_is_in(f, f->calm[kind], addr, size) || f->page[page & f->page_mask] != page)
         return false;
@@ -160,6 +163,18 @@ void memory_add_fetches(struct memory *m, unsigned cpu, uint64_t lines);
 void memory_settle(struct memory *m);
 const struct memory_counts *memory_counts(const struct memory *m, unsigned cpu);
 const struct fabric_use *memory_fabric(const struct memory *m);
+
+/* ---- several programs (memory_programs.c) ---- */
+
+/* From now on, what each of so many programs sees is known apart. -1: an error. */
+int memory_set_programs(struct memory *m, uint32_t programs, struct peet_err *err);
+/* Whose references, and instructions, those of a processor are from now on. */
+void memory_set_program(struct memory *m, unsigned cpu, uint32_t program);
+/* When counts are whole: what processors have counted while they executed a program. */
+const struct memory_counts *memory_program_counts(struct memory *m, uint32_t program);
+/* How many lines of the second program went out for one of the first: out of all caches of a processor, and out of the last shared level. */
+uint64_t memory_private_evictions(const struct memory *m, uint32_t by, uint32_t of);
+uint64_t memory_shared_evictions(const struct memory *m, uint32_t by, uint32_t of);
 
 /* For tests: the state of a line in a processor's eyes. */
 unsigned memory_state(struct memory *m, unsigned cpu, uint64_t addr);

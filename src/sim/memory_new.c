@@ -129,6 +129,7 @@ void memory_free(struct memory *m)
     fabric_release(&m->fabric);
     histories_release(&m->histories);
     map_release(&m->homes);
+    programs_release(m->programs);
     free(m->cpu);
     free(m);
 }
@@ -157,22 +158,27 @@ void memory_add_fetches(struct memory *m, unsigned cpu, uint64_t lines)
     m->cpu[cpu].counts.fetch_stall += lines * m->config.instructions.latency;
 }
 
+void memory_settle_one(struct memory *m, unsigned cpu)
+{
+    struct memory_counts *n = &m->cpu[cpu].counts;
+    struct memory_front *f = &m->cpu[cpu].front;
+
+    for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++) {
+        uint64_t first = f->easy[kind] + f->silent[kind], all = first + f->behind[kind];
+        n->reads += kind == PEET_STORE ? 0 : all;
+        n->writes += kind == PEET_STORE || kind == PEET_UPDATE ? all : 0;
+        n->hits[0] += first;
+        n->hits[1] += f->behind[kind];
+        if (kind != PEET_PREFETCH)
+            n->stall += first * f->latency + f->behind[kind] * m->config.level[1].latency;
+        f->easy[kind] = f->silent[kind] = f->behind[kind] = 0;
+    }
+}
+
 void memory_settle(struct memory *m)
 {
-    for (unsigned i = 0; i < m->cpus; i++) {
-        struct memory_counts *n = &m->cpu[i].counts;
-        struct memory_front *f = &m->cpu[i].front;
-        for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++) {
-            uint64_t first = f->easy[kind] + f->silent[kind], all = first + f->behind[kind];
-            n->reads += kind == PEET_STORE ? 0 : all;
-            n->writes += kind == PEET_STORE || kind == PEET_UPDATE ? all : 0;
-            n->hits[0] += first;
-            n->hits[1] += f->behind[kind];
-            if (kind != PEET_PREFETCH)
-                n->stall += first * f->latency + f->behind[kind] * m->config.level[1].latency;
-            f->easy[kind] = f->silent[kind] = f->behind[kind] = 0;
-        }
-    }
+    for (unsigned i = 0; i < m->cpus; i++)
+        memory_settle_one(m, i);
 }
 
 const struct memory_counts *memory_counts(const struct memory *m, unsigned cpu)

@@ -62,9 +62,26 @@ struct memory {
     bool reads_stay;         /* who can read a line still can when another one reads it, too */
     memory_watcher *watcher; /* or NULL */
     void *watching;
+    struct memory_programs *programs;                                         /* NULL: there is only one */
     void (*loser)(void *context, unsigned cpu, uint64_t line, enum lost how); /* or NULL */
     void *losing;
 };
+
+/* What several programs do to each other. */
+struct memory_programs {
+    uint32_t count;
+    uint32_t *active;              /* by processor: the program that it executes; 0 before it executes one */
+    unsigned actor;                /* the processor whose reference is on its way */
+    struct memory_counts *counts;  /* by program: up to the processors' last changes of programs */
+    struct memory_counts *settled; /* by processor: its counts at its last change */
+    struct map owner;              /* uint32_t: 1 + the program for which a processor missed a line last, by line */
+    uint64_t *private, *shared;    /* evictions, by evicting program * count + victim */
+};
+
+/* A line comes for a processor's program; one goes for the program of the processor whose reference is on its way. */
+void programs_bring(struct memory_programs *p, unsigned cpu, uint64_t line);
+void programs_evict(struct memory_programs *p, uint64_t line, uint64_t *evictions);
+void programs_release(struct memory_programs *p); /* and frees */
 
 /* What a reference wants of a line. */
 struct part {
@@ -81,6 +98,8 @@ static inline struct processor *processor_of(struct memory_front *f)
 {
     return (struct processor *)(void *)((char *)f - offsetof(struct processor, front));
 }
+
+void memory_settle_one(struct memory *m, unsigned cpu); /* the same as memory_settle, for one processor */
 
 int near_init(struct memory *m, struct processor *p); /* when its caches are there; -1: no memory */
 void near_release(struct processor *p);

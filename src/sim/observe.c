@@ -31,6 +31,7 @@ void sim_observe(struct sim *s, const struct place *p, const struct peet_record 
                                   .addr = r->addr,
                                   .now = at->now,
                                   .line = at->line,
+                                  .own_line = at->own_line,
                                   .is_first = at->is_first,
                                   .kind = r->kind,
                                   .level = at->is_behind,

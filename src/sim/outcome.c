@@ -49,14 +49,15 @@ static int by_waiting(const void *a, const void *b)
 
     if (x->waited != y->waited)
         return x->waited > y->waited ? -1 : 1;
+    if (x->process != y->process)
+        return x->process < y->process ? -1 : 1;
     return x->addr != y->addr ? (x->addr < y->addr ? -1 : 1) : (int)x->kind - (int)y->kind;
 }
 
 /* The variable in which an object lies. */
 static void name_object(const struct sim *s, struct sim_object *o)
 {
-    uint32_t process = s->contexts ? s->source->context[0].process : 0;
-    const struct peet_symbol *y = peet_trace_symbol(s->source->trace, process, o->addr);
+    const struct peet_symbol *y = peet_trace_symbol(s->source->trace, o->process, o->addr);
 
     if (!y || y->code)
         return;
@@ -113,6 +114,7 @@ void sim_result(struct sim *s, struct sim_result *ret)
         ret->memory[i] = *memory_counts(s->memory, i);
     if (s->solo)
         add_solo(s, ret);
+    sim_list_programs(s, ret);
     for (uint32_t i = 0; i < s->places; i++)
         ret->cycles = s->place[i].clock > ret->cycles ? s->place[i].clock : ret->cycles;
     for (uint32_t i = 0; i < s->places; i++) {

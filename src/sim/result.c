@@ -13,6 +13,8 @@ void sim_result_release(struct sim_result *r)
     free(r->place);
     free(r->memory);
     free(r->object);
+    free(r->program);
+    free(r->evictions);
     *r = (struct sim_result){ 0 };
 }
 
@@ -28,8 +30,12 @@ int sim_result_write(const struct sim_result *r, FILE *out, struct peet_err *err
     plain.place = NULL;
     plain.memory = NULL;
     plain.object = NULL;
+    plain.program = NULL;
+    plain.evictions = NULL;
     if (!put(out, &plain, sizeof plain, 1) || !put(out, r->place, sizeof *r->place, r->places)
-        || !put(out, r->memory, sizeof *r->memory, r->cpus) || !put(out, r->object, sizeof *r->object, r->objects))
+        || !put(out, r->memory, sizeof *r->memory, r->cpus) || !put(out, r->object, sizeof *r->object, r->objects)
+        || !put(out, r->program, sizeof *r->program, r->programs)
+        || !put(out, r->evictions, sizeof *r->evictions, (size_t)r->programs * r->programs))
         return err_set(err, PEET_ERR_IO, "the result of the simulation cannot be written");
     return 0;
 }
@@ -54,7 +60,9 @@ int sim_result_read(struct sim_result *ret, FILE *in, struct peet_err *err)
     r.place = get(in, sizeof *r.place, r.places);
     r.memory = get(in, sizeof *r.memory, r.cpus);
     r.object = get(in, sizeof *r.object, r.objects);
-    if (!r.place || !r.memory || !r.object) {
+    r.program = get(in, sizeof *r.program, r.programs);
+    r.evictions = get(in, sizeof *r.evictions, (size_t)r.programs * r.programs);
+    if (!r.place || !r.memory || !r.object || !r.program || !r.evictions) {
         sim_result_release(&r);
         return err_set(err, PEET_ERR_IO, "the simulation has left a part of its result only");
     }

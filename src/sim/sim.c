@@ -42,7 +42,14 @@ static uint64_t host_access(void *context, unsigned cpu, uint64_t addr, enum pee
 
     s->references++;
     host_touches(s, cpu);
-    addr = s->remap ? remap_addr(s->remap, addr) : addr;
+    if (s->translates) {
+        uint32_t space;
+        uint64_t own = spaces_untag(&s->spaces, addr, &space);
+        if (sync_is_word(addr))
+            memory_front(s->memory, cpu)->page_offset = 0;
+        else
+            addr = sim_translate(s, cpu, space, own);
+    }
     if (s->observer)
         s->observer->lock(s->observer->context, cpu, addr);
     if (s->solo)
@@ -77,6 +84,9 @@ static int see_contexts(struct sim *s, struct peet_err *err)
         if (!at)
             return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " contexts", i);
         *at = i + 1;
+        int r = sim_add_program(s, from->process, &s->context[i].space, err);
+        if (r < 0)
+            return r;
         s->context[i].sched = (struct sched_context){ .number = i, .group = from->process, .last = -1 };
         s->context[i].party = (struct sync_party){ .number = i, .priority = i };
     }
@@ -104,6 +114,7 @@ static int make_places(struct sim *s, struct peet_err *err)
     for (uint32_t i = 0; i < s->places; i++) {
         s->place[i].number = i;
         s->place[i].cpu = i / s->config.contexts;
+        s->place[i].program = NO_PROGRAM;
         s->place[i].empty_as = TIME_idle;
         s->place[i].front = memory_front(s->memory, s->place[i].cpu);
         s->place[i].counts = memory_counts(s->memory, s->place[i].cpu);
@@ -123,8 +134,14 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
     s->host = (struct sync_host){ s, host_access, host_wake, host_random };
     s->random = config->seed * 2 + 1;
     s->objects.value_size = sizeof(struct object *);
+    s->object_names.value_size = sizeof(uint64_t);
+    spaces_init(&s->spaces, source->trace);
     if ((r = memory_new(config, &s->memory, err)) < 0 || (r = make_contexts(s, err)) < 0
         || (r = make_places(s, err)) < 0) {
+        sim_free(s);
+        return r;
+    }
+    if (s->spaces.count > 1 && (r = memory_set_programs(s->memory, s->spaces.count, err)) < 0) {
         sim_free(s);
         return r;
     }
@@ -144,7 +161,8 @@ void sim_set_remap(struct sim *s, struct remap *r)
 
 void sim_set_leads(struct sim *s, bool leads)
 {
-    s->leads = leads && s->config.contexts == 1 && s->config.slack == 0 && !s->config.by_reference && !s->remap
+    s->translates = s->remap || spaces_translate(&s->spaces);
+    s->leads = leads && s->config.contexts == 1 && s->config.slack == 0 && !s->config.by_reference && !s->translates
                && !s->config.instructions.bytes && memory_may_lead(s->memory);
     s->settles = s->leads && memory_keeps_order(s->memory);
 }
@@ -165,7 +183,7 @@ void sim_set_observer(struct sim *s, const struct sim_observer *o)
 
 bool sim_set_watch(struct sim *s, const struct solo_watch *w, struct peet_err *err)
 {
-    return !s->remap && s->source->kind->words && solo_can(&s->config)
+    return !s->translates && s->source->kind->words && solo_can(&s->config)
            && solo_new(&s->config, s->source->trace, w, &s->solo, err) == 0;
 }
 
@@ -182,8 +200,11 @@ void sim_free(struct sim *s)
     solo_free(s->solo);
     sim_loop_release(s);
     map_release(&s->objects);
+    map_release(&s->object_names);
     map_release(&s->threads);
     arena_release(&s->arena);
+    spaces_release(&s->spaces);
+    free(s->program);
     free(s->context);
     free(s->heap);
     free(s->place);
@@ -266,6 +287,32 @@ static void stall(struct place *p, uint64_t cycles, uint64_t waited_before)
     p->seen.time[TIME_stall] += cycles - waited;
 }
 
+uint64_t sim_translate(struct sim *s, unsigned cpu, uint32_t space, uint64_t addr)
+{
+    if (s->remap)
+        addr = remap_addr(s->remap, s->spaces.process[space], addr);
+    uint64_t at = spaces_addr(&s->spaces, space, addr);
+    memory_front(s->memory, cpu)->page_offset = spaces_tag(&s->spaces, space, addr) - at;
+    return at;
+}
+
+/* A reference that is not easy: pages whose frames need not stand in a row, one after the other. */
+static uint64_t sim_access(struct sim *s, struct place *p, const struct peet_record *r, uint64_t at)
+{
+    uint64_t here = SPACE_PAGE - (r->addr & (SPACE_PAGE - 1)), cycles = 0, done = 0;
+
+    if (!s->spaces.by_frame)
+        return memory_access(s->memory, p->cpu, at, r->size, (enum peet_kind)r->kind, p->clock);
+    for (;; here = SPACE_PAGE) {
+        here = here < r->size - done ? here : r->size - done;
+        cycles += memory_access(s->memory, p->cpu, at, here, (enum peet_kind)r->kind, p->clock + cycles);
+        done += here;
+        if (done >= r->size)
+            return cycles;
+        at = sim_translate(s, p->cpu, p->context->space, r->addr + done);
+    }
+}
+
 /* The line of an address, for the observer: of 64 bytes where there are no caches. */
 static uint64_t sim_line(const struct sim *s, uint64_t addr)
 {
@@ -283,10 +330,13 @@ static __attribute__((noinline)) void see_access(struct sim *s, struct place *p,
         const struct memory_counts before = *p->counts;
         uint64_t behind = p->front->behind[r->kind], here = length - ((addr + done) & (length - 1));
         here = here < r->size - done ? here : r->size - done;
-        at.line = sim_line(s, addr + done);
+        uint64_t part = done && s->spaces.by_frame ? sim_translate(s, p->cpu, p->context->space, r->addr + done)
+                                                   : addr + done; /* no line is in two frames */
+        at.line = sim_line(s, part);
+        at.own_line = sim_line(s, r->addr + done);
         at.now = p->clock;
         at.before = &before;
-        stall(p, memory_access(s->memory, p->cpu, addr + done, here, (enum peet_kind)r->kind, p->clock), before.waited);
+        stall(p, memory_access(s->memory, p->cpu, part, here, (enum peet_kind)r->kind, p->clock), before.waited);
         at.is_behind = p->front->behind[r->kind] != behind;
         sim_observe(s, p, r, &at);
         done += here;
@@ -306,14 +356,16 @@ static inline void refer_seen(struct sim *s, struct place *p, const struct peet_
     }
     place_be_easy(p, r->kind);
     if (r->id != SIM_NO_INSN)
-        o->hit(o->context, p->context->sched.number, p->cpu, r);
+        o->hit(o->context, p->context->sched.number, p->cpu, r, addr);
     else
-        sim_observe(s, p, r, &(struct seen_line){ .line = sim_line(s, addr), .now = now, .is_first = true });
+        sim_observe(s, p, r,
+                    &(struct seen_line){
+                        .line = sim_line(s, addr), .own_line = sim_line(s, r->addr), .now = now, .is_first = true });
 }
 
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
 {
-    uint64_t addr = s->remap ? remap_addr(s->remap, r->addr) : r->addr;
+    uint64_t addr = s->translates ? sim_translate(s, p->cpu, p->context->space, r->addr) : r->addr;
 
     s->references++;
     if (s->solo) {
@@ -336,7 +388,7 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
         return true;
     }
     uint64_t waited = p->counts->waited, smooth = p->front->smooth;
-    uint64_t cycles = memory_access(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind, p->clock);
+    uint64_t cycles = sim_access(s, p, r, addr);
     if (cycles)
         stall(p, cycles, waited);
     return p->front->smooth != smooth && p->front->calm[PEET_LOAD]
@@ -369,7 +421,8 @@ void sim_issue_other(struct sim *s, struct place *p, const struct peet_record *b
     uint64_t issued = p->clock;
     for (uint32_t i = 0; i < f->stretches; i++) {
         uint64_t waited = p->counts->waited;
-        stall(p, memory_fetch(s->memory, p->cpu, f->stretch[i].addr, f->stretch[i].bytes, p->clock), waited);
+        uint64_t addr = spaces_tag(&s->spaces, p->context->space, f->stretch[i].addr);
+        stall(p, memory_fetch(s->memory, p->cpu, addr, f->stretch[i].bytes, p->clock), waited);
     }
     if (s->observer)
         s->observer->block(s->observer->context, p->context->sched.number, block, f->cost, p->clock - issued);
@@ -382,13 +435,13 @@ static const struct peet_record *refer(struct sim *s, struct place *p, const str
     const struct peet_record *first = r;
     uint64_t others = 0;
 
-    if (s->observer && !s->remap && !s->config.by_reference) {
+    if (s->observer && !s->translates && !s->config.by_reference) {
         for (; r < end && peet_is_reference(r); r++)
             refer_seen(s, p, r, r->addr);
         s->references += (uint64_t)(r - first);
         return r;
     }
-    if (s->remap || s->config.by_reference) {
+    if (s->translates || s->config.by_reference) {
         for (; r < end && peet_is_reference(r); r++) {
             sim_refer(s, p, r);
             if (s->config.by_reference)
@@ -441,6 +494,7 @@ static void see_quantum(struct sim *s, struct place *p)
 /* An event at which a context has come. */
 static void meet_event(struct sim *s, struct place *p, const struct peet_event *e)
 {
+    spaces_event(&s->spaces, p->context->space, e);
     if (s->remap)
         remap_event(s->remap, p->context->sched.group, e);
     if (s->observer)
@@ -506,6 +560,7 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
 {
     struct context *c = p->context;
 
+    sim_see_program(s, p);
     p->ahead = 0; /* nobody is behind it any more */
     p->lead.is_on = false;
     s->now = p->clock;

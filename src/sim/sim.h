@@ -21,6 +21,7 @@
 #include "base/progress.h"
 #include "map/remap.h"
 #include "map/source.h"
+#include "map/spaces.h"
 #include "sim/memory.h"
 
 /* X(name, title): what a hardware context's time goes into. */
@@ -55,7 +56,8 @@ enum sim_object_kind {
 /* A lock or a barrier, by its address. */
 enum { SIM_NAME = 96 };
 struct sim_object {
-    uint64_t addr;
+    uint64_t addr;       /* as its process uses it */
+    uint32_t process;    /* the first that has used it */
     char name[SIM_NAME]; /* of the variable in which it lies; "": it lies in none */
     uint8_t kind;        /* enum sim_object_kind */
     uint64_t uses;       /* times it was taken, or opened */
@@ -65,13 +67,33 @@ struct sim_object {
     uint64_t longest;    /* wait */
 };
 
+/* One of several programs that were simulated together: a process. Its time is that of the hardware contexts on which its threads ran, or had run last. */
+struct sim_program {
+    char name[SIM_NAME]; /* process_label */
+    uint32_t process;    /* its number in the trace */
+    uint32_t threads;
+    uint64_t finished;           /* the cycle in which the last of its threads ended; 0: none has */
+    struct sim_place place;      /* summed up, without idle time */
+    struct memory_counts memory; /* of processors, while they executed it */
+};
+
+/* Lines that went out of caches for those of programs. Of a line, the program counts for which it came last. */
+struct sim_evictions {
+    uint64_t private; /* out of all caches of a processor */
+    uint64_t shared;  /* out of the last shared level */
+};
+
 /* What came of it: numbers alone, so that it can outlive the simulation, and go to another process. */
 struct sim_result {
     uint64_t cycles; /* until the last context ended */
     uint64_t instructions, references;
     uint64_t broken; /* waits that had to be ended, since nobody did */
     bool is_part;    /* somebody wanted it to end before its end */
+    bool by_frame;   /* the machine saw physical addresses, where the trace told frames */
     uint32_t contexts, places, cpus, objects;
+    uint32_t programs;               /* 0: there was only one */
+    struct sim_program *program;     /* by the order of their first threads */
+    struct sim_evictions *evictions; /* by evicting program and, in that, by victim */
     struct sim_place *place;
     struct memory_counts *memory; /* of each processor */
     struct sim_object *object;    /* those first for which contexts waited longest */
@@ -97,11 +119,13 @@ void sim_set_leads(struct sim *s, bool leads);
 struct sim_reference {
     uint32_t context; /* of the source: which thread */
     unsigned cpu;
-    uint32_t insn;      /* its number in the schema; SIM_NO_INSN: library code moved bytes, */
-    uint64_t site;      /*   for the call that stands there */
-    uint64_t addr, now; /* the reference's first byte, and the cycle in which it came to this line */
-    uint64_t line;      /* number of the line: the address of its first byte by the bytes of a line */
-    bool is_first;      /* it is the reference's first line */
+    uint32_t insn;     /* its number in the schema; SIM_NO_INSN: library code moved bytes, */
+    uint64_t site;     /*   for the call that stands there */
+    uint64_t addr;     /* the reference's first byte, as the program uses it */
+    uint64_t now;      /* the cycle in which the reference came to this line */
+    uint64_t line;     /* number of the line for the machine: the address of its first byte by the bytes of a line */
+    uint64_t own_line; /* the same of the address that the program uses */
+    bool is_first;     /* it is the reference's first line */
     uint8_t kind;
     uint8_t
         level; /* where the line was: a cache's number, the innermost being 0; SIM_BEYOND: in none of the processor's own, or shared */
@@ -123,7 +147,7 @@ struct sim_observer {
     void (*block)(void *context, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch);
     void (*reference)(void *context, const struct sim_reference *r);
     /* The same of an instruction's reference to one line that the first cache has: there is nothing else to be told. */
-    void (*hit)(void *context, uint32_t thread, unsigned cpu, const struct peet_record *r);
+    void (*hit)(void *context, uint32_t thread, unsigned cpu, const struct peet_record *r, uint64_t at);
     void (*lock)(void *context, unsigned cpu,
                  uint64_t addr); /* a lock or a barrier has referred to a word of its own */
     void (*event)(void *context, uint32_t thread, const struct peet_event *e); /* before anything comes of it */

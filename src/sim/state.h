@@ -4,6 +4,7 @@
 #define SIM_STATE_H
 
 #include "base/arena.h"
+#include "map/spaces.h"
 #include "sim/moves.h"
 #include "sim/sim.h"
 #include "sim/solo/solo.h"
@@ -24,6 +25,7 @@ struct span {
 
 struct object {
     struct sim_object seen;
+    uint64_t addr; /* as its first process uses it, with the number of that address space (spaces_tag) */
     union {
         struct sync_lock lock;
         struct sync_barrier barrier;
@@ -65,6 +67,7 @@ struct easy_trip {
 
 struct context {
     struct sched_context sched;
+    uint32_t space; /* number of its process's address space, and of the process among the programs of the result */
     struct sync_party party;
     uint8_t status, pending;
     uint8_t waits_as; /* enum time_kind */
@@ -113,6 +116,8 @@ struct lead {
     uint64_t references; /* of all of them */
 };
 
+#define NO_PROGRAM UINT32_MAX
+
 struct place {
     struct sim_place seen;
     unsigned number, cpu;
@@ -124,14 +129,19 @@ struct place {
     uint64_t ahead_from; /*   since that time, */
     size_t ahead_at;     /*   of that repeat */
     struct lead lead;
-    struct context *context; /* NULL: idle */
-    bool runs;               /* it can go on */
+    struct context *context;  /* NULL: idle */
+    uint32_t program;         /* whose context it executed last; NO_PROGRAM: none yet */
+    struct sim_place settled; /* what of `seen` its programs have in their sums */
+    bool runs;                /* it can go on */
     uint8_t empty_as; /* enum time_kind: why nobody is there, for the one who was there last waits for something */
 };
 
 struct sim {
     struct machine_config config;
     struct source *source;
+    struct spaces spaces;
+    bool translates;             /* by `remap` or `spaces`: the machine sees other addresses than the program uses */
+    struct sim_program *program; /* by address space; those of `memory` are added by sim_list_programs */
     struct memory *memory;
     struct remap *remap;                 /* or NULL */
     const struct sim_observer *observer; /* or NULL */
@@ -155,7 +165,8 @@ struct sim {
     unsigned actor; /*   and the number of its place */
     uint64_t random;
     uint64_t lates;            /* how many random delays there were */
-    struct map objects;        /* struct object *, by address and kind */
+    struct map objects;        /* struct object *, by name (object_name) and kind */
+    struct map object_names;   /* uint64_t: 1 + name, by address with its address space; of machines that see frames */
     struct object *posts;      /* in which iterations have posted */
     struct map threads;        /* uint32_t: 1 + context, by number */
     struct block_facts *block; /* by item */
@@ -277,10 +288,29 @@ static inline void place_be_easy(struct place *p, unsigned kind)
 
 bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r); /* whether it was easy, or smooth */
 
+/* Where a byte of an address space is for the machine; the processor's next references to its page are translated so, too. */
+uint64_t sim_translate(struct sim *s, unsigned cpu, uint32_t space, uint64_t addr);
+
+/* ---- programs.c ---- */
+
+/* The sums of each program, if there are several. A place is about to go on with a context of a program: what happened there before is of another one. */
+void sim_change_program(struct sim *s, struct place *p);
+static inline void sim_see_program(struct sim *s, struct place *p)
+{
+    if (s->spaces.count > 1)
+        sim_change_program(s, p);
+}
+/* A thread of a process begins to exist: *ret_space, the number of its address space and program. */
+int sim_add_program(struct sim *s, uint32_t process, uint32_t *ret_space, struct peet_err *err);
+/* A thread of a program has ended there, perhaps the last one. */
+void sim_end_program(struct sim *s, const struct place *p);
+void sim_list_programs(struct sim *s, struct sim_result *ret);
+
 /* A reference at a line: the cycle in which it came there, what the processor had counted before, or NULL if it was easy, and whether
  * the line was found behind the first cache and is not counted yet. */
 struct seen_line {
-    uint64_t line, now;
+    uint64_t line, own_line; /* number of the line for the machine, and as the program uses it */
+    uint64_t now;
     const struct memory_counts *before;
     bool is_first, is_behind;
 };

@@ -336,6 +336,7 @@ static void show_use(struct machine_study *m, const struct sim_result *r)
 void machine_study_detail(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
 {
     show_times(m, r);
+    machine_study_programs(m, c, r);
     show_memory(m, c, r);
     show_objects(m, r);
     show_use(m, r);

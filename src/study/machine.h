@@ -40,4 +40,7 @@ void machine_study_add(struct machine_study *m, const struct machine_config *c, 
 /* All else about it: processors, misses, locks and barriers, the fabric over time. */
 void machine_study_detail(struct machine_study *m, const struct machine_config *c, const struct sim_result *r);
 
+/* Of that, a row for each program, if there are several, and whose lines they evict (machine_programs.c). */
+void machine_study_programs(struct machine_study *m, const struct machine_config *c, const struct sim_result *r);
+
 #endif

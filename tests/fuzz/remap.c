@@ -32,7 +32,7 @@ static void use(struct remap *r, const uint8_t *data, size_t size)
         memcpy(e.arg, x.arg, sizeof x.arg);
         remap_event(r, 1, &e);
         for (int i = 0; i < 3; i++)
-            sum += remap_addr(r, x.arg[i]) + remap_addr(r, x.arg[i] + 7);
+            sum += remap_addr(r, 1, x.arg[i]) + remap_addr(r, 1, x.arg[i] + 7);
     }
     for (size_t i = 0; remap_unused(r, i); i++)
         sum++;

@@ -63,9 +63,9 @@ static void a_variable_moves_as_a_whole(void)
 {
     struct remap *r = read_rules("move table to 0x900000\n");
 
-    CHECK_EQ(remap_addr(r, 0x404000), 0x900000);
-    CHECK_EQ(remap_addr(r, 0x404fff), 0x900fff);
-    CHECK_EQ(remap_addr(r, 0x405000), 0x405000);
+    CHECK_EQ(remap_addr(r, 1, 0x404000), 0x900000);
+    CHECK_EQ(remap_addr(r, 1, 0x404fff), 0x900fff);
+    CHECK_EQ(remap_addr(r, 1, 0x405000), 0x405000);
     remap_free(r);
 }
 
@@ -74,9 +74,9 @@ static void blocks_move_when_they_are_allocated(void)
 {
     struct remap *r = read_rules("spread heap:make every 8 to 64 at 0x900000\n");
 
-    CHECK_EQ(remap_addr(r, 0x10008), 0x10008);
+    CHECK_EQ(remap_addr(r, 1, 0x10008), 0x10008);
     allocate(r, 0x10000, 32);
-    CHECK_EQ(remap_addr(r, 0x10009), 0x900041);
+    CHECK_EQ(remap_addr(r, 1, 0x10009), 0x900041);
     CHECK(remap_unused(r, 0) == NULL);
     remap_free(r);
 }
@@ -86,10 +86,10 @@ static void a_block_that_wraps_around_memory_is_not_moved(void)
     struct remap *r = read_rules("move heap:make to 0x900000\n");
 
     allocate(r, 0xfffffffffffffff0, 64);
-    CHECK_EQ(remap_addr(r, 0xfffffffffffffff8), 0xfffffffffffffff8);
-    CHECK_EQ(remap_addr(r, 8), 8);
+    CHECK_EQ(remap_addr(r, 1, 0xfffffffffffffff8), 0xfffffffffffffff8);
+    CHECK_EQ(remap_addr(r, 1, 8), 8);
     allocate(r, 0x10000, 32);
-    CHECK_EQ(remap_addr(r, 0x10008), 0x900008);
+    CHECK_EQ(remap_addr(r, 1, 0x10008), 0x900008);
     remap_free(r);
 }
 

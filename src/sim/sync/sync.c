@@ -49,6 +49,11 @@ uint64_t sync_word(uint64_t object, uint32_t party, unsigned use)
     return (uint64_t)1 << 59 | v >> 13 << 8;
 }
 
+bool sync_is_word(uint64_t addr)
+{
+    return addr >> 59 == 1;
+}
+
 void wake_all(const struct sync_host *h, struct sync_party **first, struct sync_party **last, uint64_t when)
 {
     struct sync_party *p = *first;

@@ -62,6 +62,7 @@ struct sync_config {
 
 /* Words that a program does not have: a line of 256 bytes for each object, context and use, where no program has anything. */
 uint64_t sync_word(uint64_t object, uint32_t party, unsigned use);
+bool sync_is_word(uint64_t addr);
 
 struct sync_lock {
     const struct lock_kind *kind;

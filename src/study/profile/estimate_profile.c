@@ -185,7 +185,7 @@ static struct front *enter(struct sampled *s, const struct sampled_reference *r)
 
 bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r)
 {
-    return sample_was_touched(s->source, r->context, r->line);
+    return sample_was_touched(s->source, r->context, r->own_line);
 }
 
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object)
@@ -202,7 +202,7 @@ enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_refe
     void *there = map_put(&s->seen, r->line, s->source->context[r->thread].process);
     assert(there); /* as small as the lines that windows refer to */
     s->maybe_cold += s->seen.count != before && sample_has_left_out(s->source);
-    if (outcome == OUTCOME_MISS || s->seen.count == before || sample_was_touched(s->source, r->thread, r->line))
+    if (outcome == OUTCOME_MISS || s->seen.count == before || sample_was_touched(s->source, r->thread, r->own_line))
         return outcome;
     estimate_was_cold(f->estimate, r->line, object, now);
     return OUTCOME_MISS;

@@ -28,8 +28,8 @@ void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e)
 struct sampled_reference { /* of a thread on a processor, at one of its lines */
     uint32_t thread;
     unsigned cpu;
-    uint64_t line;
-    bool is_first; /* the reference's first line */
+    uint64_t line, own_line; /* as in struct sim_reference */
+    bool is_first;           /* the reference's first line */
 };
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object);
 

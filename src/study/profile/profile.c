@@ -292,7 +292,7 @@ static void see_reference(void *context, const struct sim_reference *r)
     c->compute += r->issue + r->stall - stall;
     p->compute += r->issue + r->stall - stall;
     leaf->compute += r->issue + r->stall - stall;
-    const struct sampled_reference part = { r->context, r->cpu, r->line, r->is_first };
+    const struct sampled_reference part = { r->context, r->cpu, r->line, r->own_line, r->is_first };
     if (p->sampled && sampled_refer(p->sampled, &part, c->object) == OUTCOME_UNKNOWN) {
         profile_see_unknown(x, c, number); /* whatever the machine, which knows nothing of gaps, takes it for */
         return;
@@ -301,14 +301,14 @@ static void see_reference(void *context, const struct sim_reference *r)
         add_miss(x, r, c, leaf, by ? &lost_to : NULL, was_recent, stall);
 }
 
-static void see_hit(void *context, uint32_t thread, unsigned cpu, const struct peet_record *r)
+static void see_hit(void *context, uint32_t thread, unsigned cpu, const struct peet_record *r, uint64_t at)
 {
     struct running *x = context;
     struct profile *p = &x->p;
     struct site *s = profile_site_of(x, thread, r->addr, r->id);
     uint64_t cycles = r->kind == PEET_PREFETCH ? 0 : p->machine.level[0].latency;
 
-    recent_use(&x->recent[cpu], r->addr >> x->shift);
+    recent_use(&x->recent[cpu], at >> x->shift);
     if (x->losses_now)
         blame(x, r->id, p->cell[s->cell - 1].object);
     s->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
@@ -322,7 +322,7 @@ static void see_hit(void *context, uint32_t thread, unsigned cpu, const struct p
     }
     if (p->sampled) {
         struct profile_cell *c = &p->cell[s->cell - 1];
-        const struct sampled_reference part = { thread, cpu, r->addr >> x->shift, true };
+        const struct sampled_reference part = { thread, cpu, at >> x->shift, r->addr >> x->shift, true };
         if (sampled_refer(p->sampled, &part, c->object) == OUTCOME_UNKNOWN)
             profile_see_unknown(x, c, leaf_of(x, thread));
     }
