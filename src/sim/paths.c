@@ -9,13 +9,35 @@
 
 enum { SHALLOW = 64, DEEPEST = 1 << 14 }; /* calls below are as if their callers made them */
 
-void paths_init(struct paths *p, const struct peet_trace *t, uint32_t process)
+static uint32_t new_node(struct paths *p, const struct path_node *node)
 {
-    *p = (struct paths){
-        .trace = t, .process = process, .entries.value_size = sizeof(uint64_t), .children.value_size = sizeof(uint32_t)
-    };
-    p->node = mem_room(NULL, 0, sizeof *p->node);
-    p->node[p->nodes++] = (struct path_node){ 0 };
+    p->node = mem_room(p->node, p->nodes, sizeof *p->node);
+    p->node[p->nodes] = *node;
+    return p->nodes++;
+}
+
+uint32_t paths_process(struct paths *p, uint32_t number)
+{
+    uint32_t *index = map_put(&p->indices, number, 0);
+
+    assert(index); /* processes are few */
+    if (*index == 0) {
+        uint32_t root = new_node(p, &(struct path_node){ .parent = p->nodes, .process = p->processes });
+        p->process = mem_room(p->process, p->processes, sizeof *p->process);
+        p->process[p->processes++] = (struct path_process){ .number = number, .root = root };
+        *index = p->processes;
+    }
+    return *index - 1;
+}
+
+void paths_init(struct paths *p, const struct peet_trace *t, const struct source *source)
+{
+    *p = (struct paths){ .trace = t,
+                         .source = source,
+                         .indices.value_size = sizeof(uint32_t),
+                         .entries.value_size = sizeof(uint64_t),
+                         .children.value_size = sizeof(uint32_t) };
+    paths_process(p, source && source->contexts ? source->context[0].process : 0); /* so that node 0 is its root */
 }
 
 void paths_release(struct paths *p)
@@ -26,7 +48,9 @@ void paths_release(struct paths *p)
     }
     free(p->thread);
     free(p->node);
+    free(p->process);
     free(p->spot);
+    map_release(&p->indices);
     map_release(&p->children);
     map_release(&p->entries);
     *p = (struct paths){ 0 };
@@ -53,6 +77,8 @@ struct path_thread *paths_thread(struct paths *p, uint32_t thread)
         struct path_thread *t = mem_alloc(1, sizeof *t);
         p->thread = mem_room(p->thread, p->threads, sizeof(struct path_thread *));
         make_room(t, SHALLOW);
+        t->process = p->source ? paths_process(p, p->source->context[p->threads].process) : 0;
+        t->top->node = p->process[t->process].root;
         p->thread[p->threads++] = t;
     }
     return p->thread[thread];
@@ -63,9 +89,9 @@ struct path_thread *paths_thread(struct paths *p, uint32_t thread)
 /* The node to which a call led on the way to this one; 0: none. */
 static uint32_t before(const struct paths *p, uint32_t node, uint64_t site)
 {
-    while (node && p->node[node].call != site)
+    while (p->node[node].parent != node && p->node[node].call != site)
         node = p->node[node].parent;
-    return node;
+    return p->node[node].parent != node ? node : 0;
 }
 
 /* One that led here before, and has not returned, leads there again: what recursion does is added up, else there would be as many paths as
@@ -79,11 +105,8 @@ uint32_t paths_child(struct paths *p, uint32_t parent, uint64_t site)
     assert(node);
     if (*node == 0)
         *node = before(p, parent, site);
-    if (*node == 0) {
-        p->node = mem_room(p->node, p->nodes, sizeof *p->node);
-        p->node[p->nodes] = (struct path_node){ parent, site, 0, 0 };
-        *node = p->nodes++;
-    }
+    if (*node == 0)
+        *node = new_node(p, &(struct path_node){ .parent = parent, .process = p->node[parent].process, .call = site });
     p->node[parent].last_call = site;
     return p->node[parent].last = *node;
 }
@@ -152,41 +175,43 @@ static bool is_same(const struct peet_symbol *a, const struct peet_symbol *b)
     return n > 0 && n == name_length(b) && memcmp(a->name, b->name, n) == 0;
 }
 
-static const struct peet_symbol *function_at(const struct paths *p, uint64_t addr)
+static const struct peet_symbol *function_at(const struct paths *p, uint32_t process, uint64_t addr)
 {
-    return p->trace ? peet_trace_symbol(p->trace, p->process, addr) : NULL;
+    return p->trace ? peet_trace_symbol(p->trace, p->process[process].number, addr) : NULL;
 }
 
 /* A function begins with the first of its blocks, which is executed before all others. */
-static void learn_entries(struct paths *p)
+static void learn_entries(struct paths *p, uint32_t process)
 {
-    for (uint32_t items = peet_trace_items(p->trace); p->items < items; p->items++) {
-        const struct peet_block *b = peet_trace_block(p->trace, p->items);
-        const struct peet_symbol *s = b && b->insns ? function_at(p, b->insn[0].addr) : NULL;
-        uint64_t *entry = s ? map_put(&p->entries, s->addr, 0) : NULL;
+    uint32_t *known = &p->process[process].items;
+
+    for (uint32_t items = peet_trace_items(p->trace); *known < items; ++*known) {
+        const struct peet_block *b = peet_trace_block(p->trace, *known);
+        const struct peet_symbol *s = b && b->insns ? function_at(p, process, b->insn[0].addr) : NULL;
+        uint64_t *entry = s ? map_put(&p->entries, s->addr, process) : NULL;
         if (entry && (*entry == 0 || b->insn[0].addr < *entry))
             *entry = b->insn[0].addr;
     }
 }
 
-bool paths_is_entry(struct paths *p, uint64_t addr)
+bool paths_is_entry(struct paths *p, uint32_t process, uint64_t addr)
 {
-    const struct peet_symbol *s = function_at(p, addr);
+    const struct peet_symbol *s = function_at(p, process, addr);
 
     if (!s || is_cold(s))
         return !s;
-    learn_entries(p);
-    const uint64_t *entry = map_find(&p->entries, s->addr, 0);
+    learn_entries(p, process);
+    const uint64_t *entry = map_find(&p->entries, s->addr, process);
     return !entry || addr <= *entry;
 }
 
 /* Into the middle of a function: to the innermost call that it has made, if there is one. */
 static void go_back_into(const struct paths *p, struct path_thread *t, uint64_t addr)
 {
-    const struct peet_symbol *there = function_at(p, addr);
+    const struct peet_symbol *there = function_at(p, t->process, addr);
 
     for (struct path_call *call = t->top; call > t->call; call--)
-        if (is_same(there, function_at(p, call->site))) {
+        if (is_same(there, function_at(p, t->process, call->site))) {
             t->top = call - 1;
             t->lost = 0;
             return;
@@ -240,10 +265,11 @@ enum path_turn paths_turn(enum peet_class last)
 }
 
 /* Blocks that come later may change what it is: it holds for so many. */
-static bool begins_function(struct paths *p, struct path_spot *spot, uint64_t addr)
+static bool begins_function(struct paths *p, struct path_spot *spot, uint32_t process, uint64_t addr)
 {
-    if (spot->items != peet_trace_items(p->trace)) {
-        spot->is_entry = paths_is_entry(p, addr);
+    if (spot->items != peet_trace_items(p->trace) || spot->process != process) {
+        spot->is_entry = paths_is_entry(p, process, addr);
+        spot->process = process;
         spot->items = peet_trace_items(p->trace);
     }
     return spot->is_entry;
@@ -267,7 +293,7 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
     p->spot = mem_reach(p->spot, &p->spots, block->id, sizeof *p->spot);
     struct path_spot *spot = &p->spot[block->id];
     bool is_call = t->turn == TURN_CALLS && block->addr != t->last->back;
-    uint32_t node = paths_arrive(p, t, block->addr, !is_call || begins_function(p, spot, block->addr));
+    uint32_t node = paths_arrive(p, t, block->addr, !is_call || begins_function(p, spot, t->process, block->addr));
     enum path_turn turn = paths_turn((enum peet_class)last->class);
     struct path_call by = { last->addr, last->addr + last->length, 0 };
     if (turn == TURN_CALLS) {
@@ -281,14 +307,13 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
 
 /* ---- what nobody has seen ---- */
 
-static uint32_t unknown_node(struct paths *p)
+static uint32_t unknown_node(struct paths *p, uint32_t process)
 {
-    if (!p->unknown) {
-        p->node = mem_room(p->node, p->nodes, sizeof *p->node);
-        p->node[p->nodes] = (struct path_node){ 0 };
-        p->unknown = p->nodes++;
-    }
-    return p->unknown;
+    struct path_process *x = &p->process[process];
+
+    if (!x->unknown)
+        x->unknown = new_node(p, &(struct path_node){ .parent = x->root, .process = process });
+    return x->unknown;
 }
 
 void paths_lose(struct paths *p, uint32_t thread, struct source *source)
@@ -297,7 +322,7 @@ void paths_lose(struct paths *p, uint32_t thread, struct source *source)
     struct source_calls calls;
     unsigned n = source->kind->calls ? source->kind->calls(source, thread, &calls) : 0;
     bool is_whole = source->kind->calls && calls.is_whole;
-    uint32_t node = is_whole ? 0 : unknown_node(p);
+    uint32_t node = is_whole ? p->process[t->process].root : unknown_node(p, t->process);
 
     t->top = t->call;
     *t->top = (struct path_call){ .node = node };

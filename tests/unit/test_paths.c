@@ -21,7 +21,7 @@ static uint32_t block(uint64_t addr, enum peet_class class)
 
 static void begin(void)
 {
-    paths_init(&paths, NULL, 0);
+    paths_init(&paths, NULL, NULL);
     thread = paths_thread(&paths, 0);
 }
 
@@ -129,7 +129,7 @@ static void blocks_that_go_on_as_they_were_to_need_not_be_told(void)
     unsigned depth = 0;
 
     begin();
-    paths_init(&f.paths, NULL, 0);
+    paths_init(&f.paths, NULL, NULL);
     f.thread = paths_thread(&f.paths, 0);
     for (unsigned i = 0; i < STEPS; i++) {
         enum peet_class class = CLASSES[draw(&random, 5)];

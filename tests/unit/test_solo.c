@@ -137,9 +137,12 @@ static void print_rest(FILE *out, const struct profile *p)
         fprintf(out, "leaf %u of %" PRIx64 ", %u: %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", l->node,
                 p->paths.node[l->node].call, l->block, l->compute, l->stall, l->misses);
     }
-    for (uint32_t i = 0; i < p->items; i++)
-        if (p->block[i].runs || p->block[i].fetch)
-            fprintf(out, "block %u: %" PRIu64 " %" PRIu64 "\n", i, p->block[i].runs, p->block[i].fetch);
+    for (uint32_t k = 0; k < p->codes; k++)
+        for (uint32_t i = 0; i < p->code[k].items; i++) {
+            const struct profile_block *b = &p->code[k].block[i];
+            if (b->runs || b->fetch)
+                fprintf(out, "block %u of %u: %" PRIu64 " %" PRIu64 "\n", i, k, b->runs, b->fetch);
+        }
     for (unsigned i = 0; i < PROFILE_WINDOWS; i++)
         fprintf(out, "window %u of %" PRIu64 ": %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", i, p->window_length,
                 p->window[i].references, p->window[i].misses, p->window[i].stall);
@@ -280,8 +283,9 @@ static bool have_same_totals(const struct profile *a, const struct profile *b)
     bool same = a->references == b->references && a->result.instructions == b->result.instructions
                 && a->result.contexts == b->result.contexts;
 
-    for (uint32_t i = 0; i < a->items || i < b->items; i++)
-        same &= (i < a->items ? a->block[i].runs : 0) == (i < b->items ? b->block[i].runs : 0);
+    const struct profile_code none = { 0 }, *x = a->codes ? a->code : &none, *y = b->codes ? b->code : &none;
+    for (uint32_t i = 0; i < x->items || i < y->items; i++)
+        same &= (i < x->items ? x->block[i].runs : 0) == (i < y->items ? y->block[i].runs : 0);
     return same;
 }
 

@@ -51,7 +51,7 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
     x->turn = turn > x->turn ? (uint8_t)turn : x->turn;
     if (x->parts == 1) {
         x->addr = head->addr;
-        x->is_entry = paths_is_entry(s->watch.paths, head->addr);
+        x->is_entry = paths_is_entry(s->watch.paths, s->calls->process, head->addr);
         x->call = (struct path_call){ last->addr, last->addr + last->length, 0 };
     }
 }

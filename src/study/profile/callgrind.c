@@ -24,11 +24,11 @@ struct arc {
 
 struct calls {
     struct totals t;
-    struct cost *place, *line; /* what they cost by themselves */
+    struct cost **place, *line; /* what they cost by themselves; places by index of their process, and number */
     struct arc *arc;
     size_t arcs;
     struct map numbers; /* uint32_t: 1 + index of an arc, by line and function */
-    struct map sites;   /* struct site, by address */
+    struct map sites;   /* struct site, by address and index of the process */
     struct map files;   /* uint32_t: number, by hash */
     bool *is_named;     /* by function: its number says enough */
 };
@@ -63,29 +63,41 @@ static void *put(struct map *m, uint64_t key, uint32_t tag)
 
 /* ---- what places cost ---- */
 
+static void add_code(struct calls *c, uint32_t process)
+{
+    const struct profile *p = c->t.p;
+    const struct profile_code *code = &p->code[process];
+
+    for (uint32_t item = 0; item < code->items; item++) {
+        const struct profile_block *x = &code->block[item];
+        const struct peet_block *b = x->runs ? peet_trace_block(p->trace, item) : NULL;
+        for (uint32_t i = 0; b && i < b->insns; i++) {
+            const struct peet_insn *insn = &b->insn[i];
+            uint64_t fetch = i == 0 ? x->fetch : 0;
+            struct cost cost = { x->runs * p->machine.cost[insn->class] + fetch, fetch, 0, 0 };
+            add_cost(&c->place[process][b->first_insn + i], &cost);
+            if (insn->class == PEET_CL_call || insn->class == PEET_CL_call_indirect)
+                ((struct site *)put(&c->sites, insn->addr, process))->runs += x->runs;
+        }
+    }
+}
+
 static void add_places(struct calls *c)
 {
     const struct profile *p = c->t.p;
 
-    c->place = mem_alloc(p->insns + p->calls + 1, sizeof *c->place);
-    for (uint32_t item = 0; item < p->items; item++) {
-        const struct peet_block *b = p->block[item].runs ? peet_trace_block(p->trace, item) : NULL;
-        for (uint32_t i = 0; b && i < b->insns; i++) {
-            const struct peet_insn *insn = &b->insn[i];
-            uint64_t fetch = i == 0 ? p->block[item].fetch : 0;
-            struct cost cost = { p->block[item].runs * p->machine.cost[insn->class] + fetch, fetch, 0, 0 };
-            add_cost(&c->place[b->first_insn + i], &cost);
-            if (insn->class == PEET_CL_call || insn->class == PEET_CL_call_indirect)
-                ((struct site *)put(&c->sites, insn->addr, 0))->runs += p->block[item].runs;
-        }
-    }
+    c->place = mem_alloc(p->paths.processes, sizeof *c->place);
+    for (uint32_t i = 0; i < p->paths.processes; i++)
+        c->place[i] = mem_alloc(p->insns + p->calls + 1, sizeof **c->place);
+    for (uint32_t i = 0; i < p->codes; i++)
+        add_code(c, i);
     for (size_t i = 0; i < p->cells; i++) {
         const struct profile_cell *x = &p->cell[i];
         struct cost cost = { x->compute, 0, x->misses, x->references };
         for (unsigned k = 0; k < CAUSES; k++)
             cost.stall += x->stall[k];
         cost.cycles += cost.stall;
-        add_cost(&c->place[x->place], &cost);
+        add_cost(&c->place[profile_object_process(p, x->object)][x->place], &cost);
     }
 }
 
@@ -104,11 +116,12 @@ static uint32_t arc_number(struct calls *c, uint32_t line, uint32_t function)
 }
 
 /* What an instruction costs, or a call in it, is spent in all functions that are inlined there. */
-static void add_inlined(struct calls *c, const struct where_frame *frame, size_t frames, const struct cost *cost)
+static void add_inlined(struct calls *c, uint32_t process, const struct where_frame *frame, size_t frames,
+                        const struct cost *cost)
 {
     for (size_t i = 0; i + 1 < frames; i++) {
-        uint32_t line = totals_line(&c->t, &frame[i]), inner = c->t.line[line].function;
-        uint32_t number = arc_number(c, totals_line(&c->t, &frame[i + 1]), inner);
+        uint32_t line = totals_line(&c->t, process, &frame[i]), inner = c->t.line[line].function;
+        uint32_t number = arc_number(c, totals_line(&c->t, process, &frame[i + 1]), inner);
         add_cost(&c->arc[number].cost, cost);
     }
 }
@@ -117,22 +130,24 @@ static void add_inlined_places(struct calls *c)
 {
     const struct profile *p = c->t.p;
 
-    for (uint32_t i = 0; i < p->insns + p->calls; i++) {
-        struct where_frame frame[WHERE_FRAMES];
-        if (!is_nothing(&c->place[i]))
-            add_inlined(c, frame, where_code(p->where, p->process, profile_place_addr(p, i), frame), &c->place[i]);
-    }
+    for (uint32_t k = 0; k < p->paths.processes; k++)
+        for (uint32_t i = 0; i < p->insns + p->calls; i++) {
+            const struct cost *cost = &c->place[k][i];
+            struct where_frame frame[WHERE_FRAMES];
+            if (!is_nothing(cost))
+                add_inlined(c, k, frame, profile_where(p, k, profile_place_addr(p, i), frame), cost);
+        }
 }
 
-static void add_call(struct calls *c, uint64_t call, uint32_t function, const struct cost *cost)
+static void add_call(struct calls *c, uint32_t process, uint64_t call, uint32_t function, const struct cost *cost)
 {
     struct where_frame frame[WHERE_FRAMES];
-    size_t frames = where_code(c->t.p->where, c->t.p->process, call, frame);
-    uint32_t number = arc_number(c, totals_line(&c->t, &frame[0]), function);
-    struct site *site = put(&c->sites, call, 0);
+    size_t frames = profile_where(c->t.p, process, call, frame);
+    uint32_t number = arc_number(c, totals_line(&c->t, process, &frame[0]), function);
+    struct site *site = put(&c->sites, call, process);
 
     add_cost(&c->arc[number].cost, cost);
-    add_inlined(c, frame, frames, cost);
+    add_inlined(c, process, frame, frames, cost);
     site->is_ambiguous |= site->arc && site->arc != number + 1;
     if (site->arc == 0)
         c->arc[number].calls += site->runs;
@@ -154,14 +169,17 @@ static void add_calls(struct calls *c)
         add_cost(&cost[l->node], &(struct cost){ l->compute + l->stall, l->stall, l->misses, 0 });
         if (function[l->node] || l->block == PROFILE_NO_BLOCK)
             continue;
-        size_t n = where_code(p->where, p->process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
-        uint32_t line = totals_line(&c->t, &frame[n - 1]);
+        uint32_t process = p->paths.node[l->node].process;
+        size_t n = profile_where(p, process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
+        uint32_t line = totals_line(&c->t, process, &frame[n - 1]);
         function[l->node] = 1 + c->t.line[line].function;
     }
     for (uint32_t i = p->paths.nodes; i-- > 1;) { /* children come behind their parents */
-        if (function[i] && p->paths.node[i].call)
-            add_call(c, p->paths.node[i].call, function[i] - 1, &cost[i]);
-        add_cost(&cost[p->paths.node[i].parent], &cost[i]);
+        const struct path_node *n = &p->paths.node[i];
+        if (function[i] && n->call)
+            add_call(c, n->process, n->call, function[i] - 1, &cost[i]);
+        if (n->parent != i)
+            add_cost(&cost[n->parent], &cost[i]);
     }
     free(cost);
     free(function);
@@ -248,17 +266,32 @@ static void put_arcs(struct calls *c, uint32_t line, const char *file, FILE *out
     }
 }
 
+/* Functions of several processes are told apart by their programs, which are the object files here. */
+static void put_process(const struct totals *t, uint32_t process, FILE *out)
+{
+    char name[PROFILE_PROGRAM];
+
+    if (t->p->paths.processes < 2)
+        return;
+    profile_process_name(t->p, process, name);
+    for (char *c = name; *c; c++)
+        *c = iscntrl((unsigned char)*c) ? ' ' : *c;
+    fprintf(out, "ob=%s\n", name);
+}
+
 static void put_lines(struct calls *c, uint64_t (*order)[2], FILE *out)
 {
     const struct totals *t = &c->t;
     const char *file = NULL;
 
-    for (uint32_t i = 0, last = UINT32_MAX; i < t->lines; i++) {
+    for (uint32_t i = 0, last = UINT32_MAX, process = UINT32_MAX; i < t->lines; i++) {
         uint32_t line = (uint32_t)order[i][1], function = t->line[line].function;
         const struct cost *x = &c->line[line];
         const char *own = t->line[line].file ? t->line[line].file : t->function[function].file;
         if (function != last) {
             fputc('\n', out);
+            if (t->function[function].process != process)
+                put_process(t, process = t->function[function].process, out);
             file = t->function[function].file;
             put_file(c, "fl", file, out);
             put_function(c, "fn", function, out);
@@ -282,10 +315,13 @@ static void write_all(struct calls *c, FILE *out)
 
     c->line = mem_alloc(t->lines + 1, sizeof *c->line);
     c->is_named = mem_alloc(t->functions + 1, sizeof *c->is_named);
-    for (uint32_t i = 0; i < t->p->insns + t->p->calls; i++) {
-        add_cost(&c->line[t->place[i].line], &c->place[i]);
-        add_cost(&all, &c->place[i]);
-    }
+    for (uint32_t k = 0; k < t->p->paths.processes; k++)
+        for (uint32_t i = 0; i < t->p->insns + t->p->calls; i++) {
+            if (!t->place[k][i].is_known)
+                continue;
+            add_cost(&c->line[t->place[k][i].line], &c->place[k][i]);
+            add_cost(&all, &c->place[k][i]);
+        }
     for (uint32_t i = 0; i < t->lines; i++) {
         order[i][0] = t->line[i].function;
         order[i][1] = i;
@@ -315,6 +351,8 @@ int profile_callgrind(const struct profile *p, FILE *out)
     add_inlined_places(&c);
     add_calls(&c);
     write_all(&c, out);
+    for (uint32_t i = 0; i < p->paths.processes; i++)
+        free(c.place[i]);
     free(c.place);
     free(c.arc);
     map_release(&c.numbers);

@@ -443,9 +443,11 @@ static void scale_rest(struct profile *p, const struct scales *scale)
         p->pair[i].misses = times(p->pair[i].misses, scale->misses);
         p->pair[i].stall = times(p->pair[i].stall, scale->misses);
     }
-    for (uint32_t i = 0; i < p->items; i++)
-        p->block[i] = (struct profile_block){ times(p->block[i].runs, scale->instructions),
-                                              times(p->block[i].fetch, scale->instructions) };
+    for (uint32_t i = 0; i < p->codes; i++)
+        for (uint32_t k = 0; k < p->code[i].items; k++) {
+            struct profile_block *b = &p->code[i].block[k];
+            *b = (struct profile_block){ times(b->runs, scale->instructions), times(b->fetch, scale->instructions) };
+        }
     p->compute = times(p->compute, scale->instructions);
     p->fetch = times(p->fetch, scale->instructions);
     p->result.instructions = times(p->result.instructions, scale->instructions);

@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "map/spaces.h"
 #include "study/profile/running.h"
 
 /* ---- making one ---- */
@@ -40,7 +41,6 @@ int profile_new(const struct machine_config *machine, struct source *source, str
     *ret = p;
     p->machine = *machine;
     p->trace = source->trace;
-    p->process = source->contexts ? source->context[0].process : 0;
     x->source = source;
     x->cells.value_size = x->pairs.value_size = x->calls.value_size = x->leaves.value_size = sizeof(uint32_t);
     x->losses.value_size = sizeof(struct loss);
@@ -50,7 +50,7 @@ int profile_new(const struct machine_config *machine, struct source *source, str
         recent_init(&x->recent[i], own_lines(machine));
     members_init(&p->members);
     p->window_length = FIRST_WINDOW;
-    paths_init(&p->paths, p->trace, p->process);
+    paths_init(&p->paths, p->trace, source);
     if ((r = where_open(p->trace, &p->where, err)) < 0 || (r = objects_new(p->trace, p->where, &p->objects, err)) < 0) {
         profile_free(p);
         *ret = NULL;
@@ -88,7 +88,9 @@ void profile_free(struct profile *p)
     free(p->cell);
     free(p->pair);
     free(p->leaf);
-    free(p->block);
+    for (uint32_t i = 0; i < p->codes; i++)
+        free(p->code[i].block);
+    free(p->code);
     free(p->call);
     sampled_free(p->sampled);
     free(x);
@@ -259,7 +261,9 @@ uint32_t profile_near_leaf(struct running *x, uint32_t node, uint32_t block)
 /* Where a thread is. */
 static uint32_t leaf_of(struct running *x, uint32_t thread)
 {
-    return (thread < x->threads && x->leaf[thread] ? x->leaf[thread] : profile_near_leaf(x, 0, PROFILE_NO_BLOCK)) - 1;
+    if (thread < x->threads && x->leaf[thread])
+        return x->leaf[thread] - 1;
+    return profile_near_leaf(x, paths_thread(&x->p.paths, thread)->top->node, PROFILE_NO_BLOCK) - 1;
 }
 
 void profile_see_unknown(struct running *x, struct profile_cell *c, uint32_t leaf)
@@ -328,10 +332,32 @@ static void see_hit(void *context, uint32_t thread, unsigned cpu, const struct p
     }
 }
 
-struct profile_block *profile_block_at(struct profile *p, uint32_t block)
+struct profile_block *profile_block_at(struct profile *p, uint32_t process, uint32_t block)
 {
-    p->block = mem_reach(p->block, &p->items, block, sizeof *p->block);
-    return &p->block[block];
+    p->code = mem_reach(p->code, &p->codes, process, sizeof *p->code);
+    struct profile_code *c = &p->code[process];
+    c->block = mem_reach(c->block, &c->items, block, sizeof *c->block);
+    return &c->block[block];
+}
+
+uint32_t profile_object_process(const struct profile *p, uint32_t object)
+{
+    const uint32_t *index = map_find(&p->paths.indices, objects_facts(p->objects, object)->process, 0);
+
+    return index ? *index - 1 : 0;
+}
+
+const char *profile_process_name(const struct profile *p, uint32_t process, char ret[PROFILE_PROGRAM])
+{
+    ret[0] = '\0';
+    if (p->paths.processes > 1)
+        process_label(p->trace, p->paths.process[process].number, ret, PROFILE_PROGRAM);
+    return ret;
+}
+
+size_t profile_where(const struct profile *p, uint32_t process, uint64_t addr, struct where_frame *ret)
+{
+    return where_code(p->where, p->paths.process[process].number, addr, ret);
 }
 
 static struct spot *spot_of(struct running *x, uint32_t block)
@@ -359,7 +385,7 @@ static void see_block(void *context, uint32_t thread, const struct peet_record *
 {
     struct running *x = context;
     struct profile *p = &x->p;
-    struct profile_block *b = profile_block_at(p, block->id);
+    struct profile_block *b = profile_block_at(p, paths_thread(&p->paths, thread)->process, block->id);
 
     x->losses_now = 0; /* to locks, of whose own references nobody tells */
     b->runs++;

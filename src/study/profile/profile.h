@@ -15,6 +15,7 @@
 #include "study/objects.h"
 #include "study/profile/members.h"
 #include "study/table.h"
+#include "study/where.h"
 
 /* X(name, title): what stall is for. */
 /* clang-format off */
@@ -62,7 +63,6 @@ enum { PROFILE_WINDOWS = 256 };
 struct profile {
     struct machine_config machine;
     const struct peet_trace *trace;
-    uint32_t process; /* of the first thread */
     struct where *where;
     struct objects *objects;
     struct paths paths;
@@ -73,10 +73,13 @@ struct profile {
     size_t pairs;
     struct profile_leaf *leaf;
     size_t leaves;
-    struct profile_block {
-        uint64_t runs, fetch; /* how often it was executed, and how long it waited for its instructions */
-    } * block;                /* by item */
-    uint32_t items;
+    struct profile_code {
+        struct profile_block {
+            uint64_t runs, fetch; /* how often it was executed, and how long it waited for its instructions */
+        } * block;                /* by item */
+        uint32_t items;
+    } * code; /* what each process executed, by its index in `paths` */
+    uint32_t codes;
     uint64_t *call; /* places behind the instructions: where calls return to */
     uint32_t insns, calls;
     struct profile_window window[PROFILE_WINDOWS];
@@ -103,6 +106,14 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
 void profile_free(struct profile *p);
 
 uint64_t profile_place_addr(const struct profile *p, uint32_t place);
+
+/* The index, in `paths`, of the process that has an object, and executes the instructions that refer to it as that. */
+uint32_t profile_object_process(const struct profile *p, uint32_t object);
+/* What its program is called, if there are several (process_label); else "". */
+enum { PROFILE_PROGRAM = 96 };
+const char *profile_process_name(const struct profile *p, uint32_t process, char ret[PROFILE_PROGRAM]);
+/* What the code at an address is called in the process with that index (where_code). */
+size_t profile_where(const struct profile *p, uint32_t process, uint64_t addr, struct where_frame *ret);
 const char *profile_cause_title(enum profile_cause c);
 
 /* The report: tables for all views. */

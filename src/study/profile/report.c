@@ -156,11 +156,11 @@ static struct culprit find_culprit(const struct report *r, const struct total *x
     *ret_all = 0;
     for (size_t i = 0; i < r->p->pairs; i++) {
         const struct profile_pair *q = &r->p->pair[i];
-        if (q->object != x->object || q->cause != cause || r->t.place[q->of].line != x->line)
+        if (q->object != x->object || q->cause != cause || totals_place(&r->t, q->of, q->object)->line != x->line)
             continue;
         uint32_t by = is_eviction(cause) ? q->by_object : q->by;
         if (!is_eviction(cause) && by != REPORT_UNKNOWN)
-            by = r->t.place[by].line;
+            by = totals_place(&r->t, by, q->by_object)->line;
         size_t k = 0;
         while (k < count && list[k].by != by)
             k++;
@@ -353,6 +353,8 @@ void profile_report(const struct profile *p, const struct profile_wants *w, stru
     add_summary(&r);
     if (!w->focus)
         add_causes(&r);
+    if (!w->focus)
+        report_add_programs(&r);
     if (r.on_objects)
         report_add_estimates(&r);
     if (r.on_functions)
@@ -363,6 +365,8 @@ void profile_report(const struct profile *p, const struct profile_wants *w, stru
         report_add_members(&r);
     report_add_cross(&r);
     report_add_lines(&r);
+    if (!w->focus)
+        report_add_program_pairs(&r);
     report_add_evictions(&r);
     report_add_sharing(&r);
     report_add_windows(&r);

@@ -49,6 +49,10 @@ void report_add_windows(struct report *r);
 void report_add_evictions(struct report *r);
 void report_add_sharing(struct report *r);
 
+/* report_programs.c: of several */
+void report_add_programs(struct report *r);
+void report_add_program_pairs(struct report *r);
+
 /* report_members.c */
 void report_add_members(struct report *r);
 

@@ -122,8 +122,8 @@ void report_add_sharing(struct report *r)
             continue;
         met[n].pair = *q;
         met[n].pair.by_object = 0;
-        met[n].pair.of = r->t.place[q->of].line;
-        met[n++].pair.by = q->by == REPORT_UNKNOWN ? REPORT_UNKNOWN : r->t.place[q->by].line;
+        met[n].pair.of = totals_place(&r->t, q->of, q->object)->line;
+        met[n++].pair.by = q->by == REPORT_UNKNOWN ? REPORT_UNKNOWN : totals_place(&r->t, q->by, q->by_object)->line;
     }
     n = merge(met, n);
     for (size_t i = 0; i < n && shown < report_rows(r); i++) {

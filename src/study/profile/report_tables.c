@@ -6,17 +6,14 @@
 
 #include "study/profile/report_in.h"
 
-static const struct column PROCEDURES[] = { { "function", "Procedure", CELL_TEXT, false },
-                                            { "share", "Time", CELL_SHARE, false },
-                                            { "compute", "Compute", CELL_COUNT, false },
-                                            { "stall", "Stall", CELL_COUNT, false },
-                                            { "fetch", "Fetch", CELL_COUNT, false },
-                                            { "stall_share", "Of stall", CELL_PERCENT, false },
-                                            { "references", "References", CELL_COUNT, false },
-                                            { "misses", "Misses", CELL_COUNT, false },
-                                            { "miss_rate", "Rate", CELL_PERCENT, false },
-                                            { "file", "File", CELL_TEXT, false },
-                                            { 0 } };
+static const struct column PROCEDURES[] = {
+    { "function", "Procedure", CELL_TEXT, false },     { "share", "Time", CELL_SHARE, false },
+    { "compute", "Compute", CELL_COUNT, false },       { "stall", "Stall", CELL_COUNT, false },
+    { "fetch", "Fetch", CELL_COUNT, false },           { "stall_share", "Of stall", CELL_PERCENT, false },
+    { "references", "References", CELL_COUNT, false }, { "misses", "Misses", CELL_COUNT, false },
+    { "miss_rate", "Rate", CELL_PERCENT, false },      { "file", "File", CELL_TEXT, false },
+    { "program", "Program", CELL_TEXT, true },         { 0 }
+};
 #define X(name, title) { #name, title, CELL_PERCENT, false },
 static const struct column OBJECTS[] = { { "object", "Data", CELL_TEXT, false },
                                          { "stall_share", "Of stall", CELL_SHARE, false },
@@ -28,6 +25,7 @@ static const struct column OBJECTS[] = { { "object", "Data", CELL_TEXT, false },
                                          { "type", "Type", CELL_TEXT, false },
                                          { "bytes", "Size", CELL_BYTES, false },
                                          { "place", "Declared or allocated", CELL_TEXT, false },
+                                         { "program", "Program", CELL_TEXT, true },
                                          { 0 } };
 static const struct column CROSS[] = { { "object", "Data", CELL_TEXT, false },
                                        { "function", "Procedure", CELL_TEXT, false },
@@ -36,7 +34,8 @@ static const struct column CROSS[] = { { "object", "Data", CELL_TEXT, false },
                                        { "references", "References", CELL_COUNT, false },
                                        { "misses", "Misses", CELL_COUNT, false },
                                        { "miss_rate", "Rate", CELL_PERCENT, false },
-                                       PROFILE_CAUSES(X){ 0 } };
+                                       PROFILE_CAUSES(X){ "program", "Program", CELL_TEXT, true },
+                                       { 0 } };
 #undef X
 static const struct column LINES[] = { { "place", "Place", CELL_TEXT, false },
                                        { "function", "Procedure", CELL_TEXT, false },
@@ -47,6 +46,7 @@ static const struct column LINES[] = { { "place", "Place", CELL_TEXT, false },
                                        { "references", "References", CELL_COUNT, false },
                                        { "misses", "Misses", CELL_COUNT, false },
                                        { "miss_rate", "Rate", CELL_PERCENT, false },
+                                       { "program", "Program", CELL_TEXT, true },
                                        { 0 } };
 static const struct column WINDOWS[] = { { "from", "From reference", CELL_COUNT, false },
                                          { "miss_rate", "Miss rate", CELL_PERCENT, false },
@@ -104,6 +104,15 @@ static void put_causes(struct table *t, const struct total *x)
             table_none(t);
 }
 
+/* The program of a process; an empty cell if there is only one. */
+static void put_program(struct table *t, const struct report *r, uint32_t process)
+{
+    char name[PROFILE_PROGRAM];
+
+    profile_process_name(r->p, process, name);
+    table_text(t, name[0] ? name : NULL);
+}
+
 void report_add_procedures(struct report *r)
 {
     struct table *t = result_table(r->result, "procedures", "Time by procedure", PROCEDURES);
@@ -127,6 +136,7 @@ void report_add_procedures(struct report *r)
         table_count(t, x->misses);
         table_real(t, report_part(x->misses, x->references));
         table_text(t, report_base_name(f->file));
+        put_program(t, r, f->process);
         shown++;
     }
 }
@@ -154,6 +164,7 @@ void report_add_objects(struct report *r)
         f->bytes ? table_count(t, f->bytes) : table_none(t);
         snprintf(place, sizeof place, "%s:%" PRIu32, f->file ? report_base_name(f->file) : "", f->line);
         table_text(t, f->file ? place : NULL);
+        put_program(t, r, profile_object_process(r->p, x->object));
         shown++;
     }
 }
@@ -174,6 +185,7 @@ void report_add_cross(struct report *r)
         put_share(t, r, x);
         put_costs(t, x);
         put_causes(t, x);
+        put_program(t, r, profile_object_process(r->p, x->object));
         shown++;
     }
     table_note(t, "causes: shares of the row's stall");
@@ -196,6 +208,7 @@ void report_add_lines(struct report *r)
         put_share(t, r, x);
         table_text(t, total_stall(x) ? profile_cause_title(report_cause(x->stall)) : NULL);
         put_costs(t, x);
+        put_program(t, r, profile_object_process(r->p, x->object));
         shown++;
     }
 }

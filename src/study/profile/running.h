@@ -126,7 +126,7 @@ void profile_see_miss(struct running *x, struct profile_cell *c, const struct lo
 void profile_see_unknown(struct running *x, struct profile_cell *c, uint32_t leaf);
 void profile_see_event(void *context, uint32_t thread, const struct peet_event *e);
 uint32_t profile_near_leaf(struct running *x, uint32_t node, uint32_t block); /* 1 + its number */
-struct profile_block *profile_block_at(struct profile *p, uint32_t block);
+struct profile_block *profile_block_at(struct profile *p, uint32_t process, uint32_t block);
 
 /* ---- the same from a machine that counts by itself (watch.c) ---- */
 

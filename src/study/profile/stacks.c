@@ -14,11 +14,11 @@ struct stack {
 };
 
 /* Frames of an address, the outermost first; what would end a frame or a line, or change a terminal, is replaced. */
-static void put_frames(const struct profile *p, uint64_t addr, bool is_first, FILE *out)
+static void put_frames(const struct profile *p, uint32_t process, uint64_t addr, bool is_first, FILE *out)
 {
     struct where_frame frame[WHERE_FRAMES];
 
-    for (size_t i = where_code(p->where, p->process, addr, frame); i-- > 0; is_first = false) {
+    for (size_t i = profile_where(p, process, addr, frame); i-- > 0; is_first = false) {
         if (!is_first)
             fputc(';', out);
         for (const char *c = frame[i].function; *c; c++)
@@ -26,14 +26,34 @@ static void put_frames(const struct profile *p, uint64_t addr, bool is_first, FI
     }
 }
 
+static bool is_root(const struct profile *p, uint32_t node)
+{
+    return p->paths.node[node].parent == node;
+}
+
+/* Paths of several processes begin with their programs. */
+static void put_process(const struct profile *p, uint32_t process, FILE *out)
+{
+    char name[PROFILE_PROGRAM];
+
+    if (p->paths.processes < 2)
+        return;
+    for (const char *c = profile_process_name(p, process, name); *c; c++)
+        fputc(*c == ';' || iscntrl((unsigned char)*c) ? ':' : *c, out);
+    fputc(';', out);
+}
+
 static void put_path(const struct profile *p, uint32_t node, FILE *out)
 {
-    if (node == 0)
-        return;
     const struct path_node *n = &p->paths.node[node];
+
+    if (is_root(p, node)) {
+        put_process(p, n->process, out);
+        return;
+    }
     put_path(p, n->parent, out);
     if (n->call)
-        put_frames(p, n->call, n->parent == 0, out);
+        put_frames(p, n->process, n->call, is_root(p, n->parent), out);
     else
         fputs("[unknown]", out);
 }
@@ -51,7 +71,8 @@ static char *text_of(const struct profile *p, const struct profile_leaf *l)
     if (l->block == PROFILE_NO_BLOCK)
         fputs("[library]", out);
     else
-        put_frames(p, peet_trace_block(p->trace, l->block)->insn[0].addr, l->node == 0, out);
+        put_frames(p, p->paths.node[l->node].process, peet_trace_block(p->trace, l->block)->insn[0].addr,
+                   is_root(p, l->node), out);
     if (fclose(out) != 0) {
         free(text);
         return NULL;

@@ -30,15 +30,16 @@ static uint32_t *number_at(struct map *m, uint64_t key, uint32_t tag)
     return number;
 }
 
-/* Functions are the same if their names and files are. */
-static uint32_t function_number(struct totals *t, const struct where_frame *f)
+/* Functions of a process are the same if their names and files are. */
+static uint32_t function_number(struct totals *t, uint32_t process, const struct where_frame *f)
 {
     uint64_t key = hash_text(f->function) ^ (f->file ? hash_text(f->file) * 31 : 0);
-    uint32_t *number = number_at(&t->names, key, 0);
+    uint32_t *number = number_at(&t->names, key, process);
 
     if (*number == 0) {
         t->function = mem_room(t->function, t->functions, sizeof *t->function);
-        t->function[t->functions++] = (struct total_function){ .name = f->function, .file = f->file };
+        t->function[t->functions++] =
+            (struct total_function){ .name = f->function, .file = f->file, .process = process };
         *number = t->functions;
     }
     return *number - 1;
@@ -57,9 +58,39 @@ static uint32_t line_number(struct totals *t, const struct where_frame *f, uint3
     return *number - 1;
 }
 
-uint32_t totals_line(struct totals *t, const struct where_frame *f)
+uint32_t totals_line(struct totals *t, uint32_t process, const struct where_frame *f)
 {
-    return line_number(t, f, function_number(t, f));
+    return line_number(t, f, function_number(t, process, f));
+}
+
+const struct total_place *totals_place(const struct totals *t, uint32_t place, uint32_t object)
+{
+    return &t->place[profile_object_process(t->p, object)][place];
+}
+
+static void find_place(struct totals *t, uint32_t process, uint32_t place)
+{
+    struct total_place *at = &t->place[process][place];
+    struct where_frame frame[WHERE_FRAMES];
+
+    if (at->is_known)
+        return;
+    profile_where(t->p, process, profile_place_addr(t->p, place), frame);
+    at->line = totals_line(t, process, &frame[0]);
+    at->function = t->line[at->line].function;
+    at->is_known = true;
+}
+
+/* All instructions of the blocks that a process has executed. */
+static void find_code(struct totals *t, uint32_t process)
+{
+    const struct profile_code *c = &t->p->code[process];
+
+    for (uint32_t item = 0; item < c->items; item++) {
+        const struct peet_block *b = c->block[item].runs ? peet_trace_block(t->p->trace, item) : NULL;
+        for (uint32_t i = 0; b && i < b->insns; i++)
+            find_place(t, process, b->first_insn + i);
+    }
 }
 
 static void find_places(struct totals *t)
@@ -67,27 +98,31 @@ static void find_places(struct totals *t)
     const struct profile *p = t->p;
     uint32_t places = p->insns + p->calls;
 
-    t->place = mem_alloc(places + 1, sizeof *t->place);
-    for (uint32_t i = 0; i < places; i++) {
-        struct where_frame frame[WHERE_FRAMES];
-        where_code(p->where, p->process, profile_place_addr(p, i), frame);
-        t->place[i].line = totals_line(t, &frame[0]);
-        t->place[i].function = t->line[t->place[i].line].function;
-    }
+    t->place = mem_alloc(p->paths.processes, sizeof *t->place);
+    for (uint32_t i = 0; i < p->paths.processes; i++)
+        t->place[i] = mem_alloc(places + 1, sizeof **t->place);
+    for (uint32_t i = 0; p->paths.processes == 1 && i < places; i++) /* all in the order of their numbers */
+        find_place(t, 0, i);
+    for (uint32_t i = 0; i < p->codes; i++)
+        find_code(t, i);
+    for (size_t i = 0; i < p->cells; i++)
+        find_place(t, profile_object_process(p, p->cell[i].object), p->cell[i].place);
 }
 
 /* What instructions cost by themselves, where they belong. */
-static void add_compute(struct totals *t)
+static void add_compute(struct totals *t, uint32_t process)
 {
     const struct profile *p = t->p;
+    const struct profile_code *c = &p->code[process];
+    const struct total_place *place = t->place[process];
 
-    for (uint32_t item = 0; item < p->items; item++) {
-        const struct peet_block *b = p->block[item].runs ? peet_trace_block(p->trace, item) : NULL;
+    for (uint32_t item = 0; item < c->items; item++) {
+        const struct peet_block *b = c->block[item].runs ? peet_trace_block(p->trace, item) : NULL;
         if (b)
-            t->function[t->place[b->first_insn].function].fetch += p->block[item].fetch;
+            t->function[place[b->first_insn].function].fetch += c->block[item].fetch;
         for (uint32_t i = 0; b && i < b->insns; i++)
-            t->function[t->place[b->first_insn + i].function].compute +=
-                p->block[item].runs * p->machine.cost[b->insn[i].class];
+            t->function[place[b->first_insn + i].function].compute +=
+                c->block[item].runs * p->machine.cost[b->insn[i].class];
     }
 }
 
@@ -105,7 +140,8 @@ static void add_cell(struct total *to, const struct profile_cell *c)
 static void add_library(struct totals *t)
 {
     for (size_t i = 0; i < t->p->cells; i++)
-        t->function[t->place[t->p->cell[i].place].function].compute += t->p->cell[i].compute;
+        t->function[totals_place(t, t->p->cell[i].place, t->p->cell[i].object)->function].compute +=
+            t->p->cell[i].compute;
 }
 
 enum by { BY_FUNCTION, BY_OBJECT, BY_BOTH, BY_LINE };
@@ -118,7 +154,7 @@ static struct total *gather(const struct totals *t, enum by by, size_t *ret_coun
 
     for (size_t i = 0; i < t->p->cells; i++) {
         const struct profile_cell *c = &t->p->cell[i];
-        const struct total_place *at = &t->place[c->place];
+        const struct total_place *at = totals_place(t, c->place, c->object);
         struct total x = { .function = at->function, .line = at->line, .object = c->object };
         uint64_t key = by == BY_OBJECT ? 0 : by == BY_LINE ? x.line + 1 : x.function + 1;
         uint32_t *number = number_at(&numbers, key, by == BY_FUNCTION ? 0 : x.object);
@@ -204,7 +240,8 @@ void totals_make(struct totals *t, const struct profile *p, const char *sort)
 
     *t = (struct totals){ .p = p, .names.value_size = sizeof(uint32_t), .line_numbers.value_size = sizeof(uint32_t) };
     find_places(t);
-    add_compute(t);
+    for (uint32_t i = 0; i < p->codes; i++)
+        add_compute(t, i);
     add_library(t);
     t->by_function = gather(t, BY_FUNCTION, &t->by_function_count);
     t->by_object = gather(t, BY_OBJECT, &t->by_object_count);
@@ -225,6 +262,8 @@ void totals_release(struct totals *t)
 {
     free(t->function);
     free(t->line);
+    for (uint32_t i = 0; t->place && i < t->p->paths.processes; i++)
+        free(t->place[i]);
     free(t->place);
     free(t->by_function);
     free(t->by_object);

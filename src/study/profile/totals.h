@@ -7,6 +7,7 @@
 
 struct total_function {
     const char *name, *file;
+    uint32_t process; /* index, in the profile's paths */
     uint64_t compute, fetch;
 };
 
@@ -17,6 +18,7 @@ struct total_line {
 
 struct total_place {
     uint32_t function, line;
+    bool is_known; /* false: nothing was executed there */
 };
 
 struct total {
@@ -31,7 +33,7 @@ struct totals {
     uint32_t functions;
     struct total_line *line;
     uint32_t lines;
-    struct total_place *place;                                 /* by place */
+    struct total_place **place; /* by index of the process, and place: those that occur */
     struct total *by_function, *by_object, *by_both, *by_line; /* by_line: a line and an object */
     size_t by_function_count, by_object_count, by_both_count, by_line_count;
     struct map names, line_numbers;
@@ -42,8 +44,11 @@ void totals_release(struct totals *t);
 
 uint64_t total_stall(const struct total *x);
 
-/* The number of a frame's line, which has its function: one that was there, or a new one. */
-uint32_t totals_line(struct totals *t, const struct where_frame *f);
+/* The number of the line of a process's frame, which has its function: one that was there, or a new one. */
+uint32_t totals_line(struct totals *t, uint32_t process, const struct where_frame *f);
+
+/* A place that refers to an object, in the object's process. */
+const struct total_place *totals_place(const struct totals *t, uint32_t place, uint32_t object);
 
 /* A table of the source lines of the functions that wait longest, as far as their files can be read (source.c). */
 void profile_add_source(const struct totals *t, struct result *ret);

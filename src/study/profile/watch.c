@@ -125,7 +125,7 @@ static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycl
 
     x->p.compute += cycles;
     if (leaf != UINT32_MAX)
-        profile_block_at(&x->p, x->p.leaf[leaf].block)->runs += runs;
+        profile_block_at(&x->p, x->p.paths.node[x->p.leaf[leaf].node].process, x->p.leaf[leaf].block)->runs += runs;
     leaf = leaf_there(x, leaf);
     x->p.leaf[leaf].compute += cycles;
     x->p.leaf[leaf].misses += misses;
