@@ -115,18 +115,48 @@ static uint32_t arc_number(struct calls *c, uint32_t line, uint32_t function)
     return *number - 1;
 }
 
-/* What an instruction costs, or a call in it, is spent in all functions that are inlined there. */
-static void add_inlined(struct calls *c, uint32_t process, const struct where_frame *frame, size_t frames,
-                        const struct cost *cost)
+/* Functions that have been met on the way from where something was spent to the outermost function: met[f] is then the number of
+ * the way; functions from `room` on have not been met on any. In the cost of a function with all below it, what is spent counts once, however often the function is on the way: readers add
+ * up its lines and all that it calls. */
+struct way {
+    uint32_t *met, room, number;
+};
+
+/* Whether it is the first time on this way. */
+static bool way_meets(struct way *w, uint32_t function)
 {
-    for (size_t i = 0; i + 1 < frames; i++) {
-        uint32_t line = totals_line(&c->t, process, &frame[i]), inner = c->t.line[line].function;
-        uint32_t number = arc_number(c, totals_line(&c->t, process, &frame[i + 1]), inner);
+    w->met = mem_reach(w->met, &w->room, function, sizeof *w->met);
+    bool is_first = w->met[function] != w->number;
+    w->met[function] = w->number;
+    return is_first;
+}
+
+/* From a line to the function that was the last one on the way. */
+static void way_step(struct way *w, struct calls *c, uint32_t line, uint32_t to, const struct cost *cost)
+{
+    uint32_t function = c->t.line[line].function;
+    uint32_t number = arc_number(c, line, to);
+
+    if (way_meets(w, function))
         add_cost(&c->arc[number].cost, cost);
+}
+
+/* What an instruction costs is spent in all functions that are inlined there. */
+static void add_inlined(struct calls *c, struct way *w, uint32_t process, const struct where_frame *frame,
+                        size_t frames, const struct cost *cost)
+{
+    uint32_t function = c->t.line[totals_line(&c->t, process, &frame[0])].function;
+
+    w->number++;
+    way_meets(w, function);
+    for (size_t k = 1; k < frames; k++) {
+        uint32_t line = totals_line(&c->t, process, &frame[k]);
+        way_step(w, c, line, function, cost);
+        function = c->t.line[line].function;
     }
 }
 
-static void add_inlined_places(struct calls *c)
+static void add_inlined_places(struct calls *c, struct way *w)
 {
     const struct profile *p = c->t.p;
 
@@ -135,19 +165,32 @@ static void add_inlined_places(struct calls *c)
             const struct cost *cost = &c->place[k][i];
             struct where_frame frame[WHERE_FRAMES];
             if (!is_nothing(cost))
-                add_inlined(c, k, frame, profile_where(p, k, profile_place_addr(p, i), frame), cost);
+                add_inlined(c, w, k, frame, profile_where(p, k, profile_place_addr(p, i), frame), cost);
         }
 }
 
-static void add_call(struct calls *c, uint32_t process, uint64_t call, uint32_t function, const struct cost *cost)
+/* A node of the tree of paths: its function, and the lines from which it is called, of which the first is the innermost of those that
+ * are inlined in each other there. */
+struct step {
+    uint32_t function; /* 1 + its number; 0: unknown */
+    uint32_t lines, line[WHERE_FRAMES];
+};
+
+static uint32_t outermost_function(struct calls *c, const struct profile_leaf *l)
 {
+    const struct profile *p = c->t.p;
+    uint32_t process = p->paths.node[l->node].process;
     struct where_frame frame[WHERE_FRAMES];
-    size_t frames = profile_where(c->t.p, process, call, frame);
-    uint32_t number = arc_number(c, totals_line(&c->t, process, &frame[0]), function);
+    size_t n = profile_where(p, process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
+
+    return c->t.line[totals_line(&c->t, process, &frame[n - 1])].function;
+}
+
+/* How often the call was executed stands beside the arc that it makes, unless it makes several. */
+static void count_calls(struct calls *c, uint32_t process, uint64_t call, uint32_t number)
+{
     struct site *site = put(&c->sites, call, process);
 
-    add_cost(&c->arc[number].cost, cost);
-    add_inlined(c, process, frame, frames, cost);
     site->is_ambiguous |= site->arc && site->arc != number + 1;
     if (site->arc == 0)
         c->arc[number].calls += site->runs;
@@ -156,33 +199,67 @@ static void add_call(struct calls *c, uint32_t process, uint64_t call, uint32_t 
         c->arc[number].calls = 0;
 }
 
-/* Paths: what is spent on one is spent on those that it is a part of. */
-static void add_calls(struct calls *c)
+static struct step *make_steps(struct calls *c)
 {
     const struct profile *p = c->t.p;
-    struct cost *cost = mem_alloc(p->paths.nodes + 1, sizeof *cost);
-    uint32_t *function = mem_alloc(p->paths.nodes + 1, sizeof *function); /* 1 + number */
+    struct step *step = mem_alloc(p->paths.nodes + 1, sizeof *step);
 
     for (size_t i = 0; i < p->leaves; i++) {
         const struct profile_leaf *l = &p->leaf[i];
-        struct where_frame frame[WHERE_FRAMES];
-        add_cost(&cost[l->node], &(struct cost){ l->compute + l->stall, l->stall, l->misses, 0 });
-        if (function[l->node] || l->block == PROFILE_NO_BLOCK)
-            continue;
-        uint32_t process = p->paths.node[l->node].process;
-        size_t n = profile_where(p, process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
-        uint32_t line = totals_line(&c->t, process, &frame[n - 1]);
-        function[l->node] = 1 + c->t.line[line].function;
+        if (!step[l->node].function && l->block != PROFILE_NO_BLOCK)
+            step[l->node].function = 1 + outermost_function(c, l);
     }
-    for (uint32_t i = p->paths.nodes; i-- > 1;) { /* children come behind their parents */
+    for (uint32_t i = p->paths.nodes; i-- > 1;) {
         const struct path_node *n = &p->paths.node[i];
-        if (function[i] && n->call)
-            add_call(c, n->process, n->call, function[i] - 1, &cost[i]);
-        if (n->parent != i)
-            add_cost(&cost[n->parent], &cost[i]);
+        struct where_frame frame[WHERE_FRAMES];
+        if (!step[i].function || !n->call)
+            continue;
+        step[i].lines = (uint32_t)profile_where(p, n->process, n->call, frame);
+        for (uint32_t k = 0; k < step[i].lines; k++)
+            step[i].line[k] = totals_line(&c->t, n->process, &frame[k]);
+        count_calls(c, n->process, n->call, arc_number(c, step[i].line[0], step[i].function - 1));
     }
-    free(cost);
-    free(function);
+    return step;
+}
+
+/* Paths: what is spent on one is spent on those that it is a part of. */
+static void add_path(struct calls *c, struct way *w, const struct step *step, const struct profile_leaf *l)
+{
+    const struct profile *p = c->t.p;
+    struct cost cost = { l->compute + l->stall, l->stall, l->misses, 0 };
+    uint32_t process = p->paths.node[l->node].process, i = l->node;
+    struct where_frame frame[WHERE_FRAMES];
+    size_t n = l->block == PROFILE_NO_BLOCK
+                   ? 0
+                   : profile_where(p, process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
+
+    w->number++;
+    for (size_t k = 0; k < n; k++)
+        way_meets(w, c->t.line[totals_line(&c->t, process, &frame[k])].function);
+    for (;; i = p->paths.node[i].parent) {
+        uint32_t function = step[i].function;
+        if (function)
+            way_meets(w, function - 1);
+        for (uint32_t k = 0; k < step[i].lines; k++) {
+            way_step(w, c, step[i].line[k], function - 1, &cost);
+            function = 1 + c->t.line[step[i].line[k]].function;
+        }
+        if (p->paths.node[i].parent == i)
+            return;
+    }
+}
+
+static void add_calls(struct calls *c)
+{
+    const struct profile *p = c->t.p;
+    struct step *step = make_steps(c);
+    struct way w = { 0 };
+
+    add_inlined_places(c, &w);
+    for (size_t i = 0; i < p->leaves; i++)
+        add_path(c, &w, step, &p->leaf[i]);
+    free(w.met);
+    free(step);
 }
 
 /* ---- writing ---- */
@@ -255,7 +332,7 @@ static void put_arcs(struct calls *c, uint32_t line, const char *file, FILE *out
 {
     for (size_t i = first_arc(c, line); i < c->arcs && c->arc[i].line == line; i++) {
         const struct arc *a = &c->arc[i];
-        if (is_nothing(&a->cost))
+        if (is_nothing(&a->cost) && a->calls == 0)
             continue;
         const char *its = c->t.function[a->function].file;
         if (!file || !its || strcmp(file, its) != 0)
@@ -348,7 +425,6 @@ int profile_callgrind(const struct profile *p, FILE *out)
 
     totals_make(&c.t, p, NULL);
     add_places(&c);
-    add_inlined_places(&c);
     add_calls(&c);
     write_all(&c, out);
     for (uint32_t i = 0; i < p->paths.processes; i++)
