@@ -167,7 +167,7 @@ static int advise(struct peet_trace *t, const char *path)
     if (look(t, &config, references, &looked_at, &rate, &err) < 0)
         return fail(&err);
     if (subject_want_end)
-        return EXIT_STOPPED;
+        return subject_stopped_code(subject_want_end);
     return show(path, references, looked_at, rate);
 }
 

@@ -39,6 +39,7 @@ static struct profile_wants wants = { .sort = "stall" };
 
 /* ---- what comes out ---- */
 
+static bool is_cut; /* the program was stopped while it was recorded */
 static FILE *shown; /* NULL: on standard output */
 static struct view_style style;
 
@@ -211,6 +212,7 @@ static int open_subject(struct subject *s, const char *path, const char *title)
     tell_problems_of_names(s);
     subject_expect_end();
     int r = run_subject(s, title, &subject_want_end, &err);
+    s->profile->result.is_part |= is_cut;
     return r < 0 ? fail(&err) : check_windows(s, path, &subject_want_end);
 }
 
@@ -226,7 +228,7 @@ static void drop_subject(struct subject *s)
 static int close_subject(struct subject *s, int code)
 {
     if (code == EXIT_OK && s->profile->result.is_part)
-        code = EXIT_STOPPED;
+        code = subject_stopped_code(subject_want_end);
     tell_problems_of_names(s);
     for (size_t i = 0; s->trace && peet_trace_problem(s->trace, i); i++) {
         warn("%s", peet_trace_problem(s->trace, i));
@@ -409,13 +411,15 @@ static int profile_here(const struct inside *inside, char **program)
         fclose(out);
         tell_problems_of_names(&s);
     }
-    bool is_part = code == EXIT_OK && s.profile->result.is_part;
-    if (inside_answer_bytes(code == EXIT_OK ? -1 : code, text, bytes, &err) < 0)
+    int answered = inside_answer_bytes(code == EXIT_OK ? -1 : code, text, bytes, &err);
+    if (answered < 0)
         code = fail(&err);
+    else if (code == EXIT_OK && s.profile->result.is_part)
+        code = subject_stopped_code(*inside->host->want_end);
     free(text);
     profile_free(s.profile);
     source_free(s.source);
-    return is_part ? EXIT_STOPPED : code;
+    return code;
 }
 
 /* All that is left of the answer. */
@@ -441,6 +445,16 @@ static uint32_t ahead_for(const struct machine_config *c)
     return c->cpus > 1 ? 0 : sample ? SAMPLED_AHEAD : WHOLE_AHEAD;
 }
 
+/* After a report the program's own status counts, and is told unless it is 0. */
+static int own_status(const char *program, int status)
+{
+    int code = subject_exit_code(status);
+
+    if (code)
+        warn("%s ended with status %d: this is the profile of what it did", program, code);
+    return code;
+}
+
 static int profile_inside(char **program)
 {
     struct machine_config config;
@@ -455,10 +469,7 @@ static int profile_inside(char **program)
         return fail(&err);
     code = inner < 0 ? pass_on(answer) : inner;
     fclose(answer);
-    status = subject_exit_code(status);
-    if (inner < 0 && code == EXIT_OK && status)
-        warn("%s ended with status %d: this is the profile of what it did", program[0], status);
-    return code;
+    return inner < 0 && code == EXIT_OK ? own_status(program[0], status) : code;
 }
 
 /* The name of a new, empty file of our own, so that a recording goes to no file, and through no link, that another user
@@ -495,12 +506,14 @@ static int profile_program(char **program)
         code = fail(&err);
     for (size_t i = 0; i < recording.warnings; i++)
         warn("%s", recording.warning[i]);
-    int status = subject_exit_code(recording.status);
+    int status = recording.status;
     recording_release(&recording);
+    is_cut = subject_was_stopped(status);
     if (code == EXIT_OK) {
-        if (status)
-            warn("%s ended with status %d: this is the profile of what it did", program[0], status);
+        int own = own_status(program[0], status);
         code = profile_recording(path, program[0]);
+        if (own && (code == EXIT_OK || is_cut))
+            code = own;
     }
     if (!trace_path)
         unlink(path);

@@ -37,13 +37,14 @@ static int simulate(struct source *source, const struct machine_config *config, 
     struct remap *moved = NULL;
     struct sim *sim = NULL;
     struct peet_err err;
+    const volatile uint32_t *stop = inside_here() ? inside_here()->host->want_end : &subject_want_end;
     int r = sim_new(config, source, &sim, &err);
 
     if (r == 0 && remap)
         r = remap_read(remap, source->trace, &moved, &err);
     if (r == 0) {
         sim_set_remap(sim, moved);
-        sim_set_stop(sim, inside_here() ? inside_here()->host->want_end : &subject_want_end);
+        sim_set_stop(sim, stop);
         progress_init(&progress, stderr, name, 0, "references");
         r = sim_run(sim, &progress, &err);
         progress_release(&progress);
@@ -51,7 +52,7 @@ static int simulate(struct source *source, const struct machine_config *config, 
     int code = r == 0 ? EXIT_OK : fail(&err);
     if (r == 0) {
         sim_result(sim, ret);
-        code = ret->is_part ? EXIT_STOPPED : code;
+        code = ret->is_part ? subject_stopped_code(*stop) : code;
     }
     for (size_t i = 0; moved && r == 0 && remap_unused(moved, i); i++)
         warn("%s: '%s' did not occur", remap, remap_unused(moved, i));
@@ -144,8 +145,10 @@ static int run_one(struct machine_study *study, struct peet_trace *trace, char *
             || take_loops(source, &config, &whole, &err) < 0)
             return fail(&err);
         code = simulate(whole, &config, trace ? peet_trace_path(trace) : program[0], &result);
-        if (code == EXIT_OK && !trace)
+        if (code == EXIT_OK && !trace) {
             code = subject_exit_code(source_status(source));
+            result.is_part = subject_was_stopped(source_status(source));
+        }
         source_free(whole);
     }
     if (result.place)

@@ -50,7 +50,18 @@ int subject_exit_code(int status)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+bool subject_was_stopped(int status)
+{
+    return WIFSIGNALED(status)
+           && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM || WTERMSIG(status) == SIGKILL);
+}
+
 volatile uint32_t subject_want_end;
+
+int subject_stopped_code(uint32_t number)
+{
+    return 128 + (int)(number ? number : SIGINT);
+}
 
 static void on_signal(int number)
 {

@@ -10,8 +10,6 @@
 #include "base/opt.h"
 #include "sim/config.h"
 
-enum { EXIT_STOPPED = 128 + SIGINT };
-
 /* Whether operands are a program and its arguments: a file that can be executed, or a name that is looked for where programs are. Else the first is
  * a trace. */
 bool subject_is_program(int operands, const char *name);
@@ -24,9 +22,15 @@ int subject_check_output(const char *path);
 /* The status of a process as a shell tells it. */
 int subject_exit_code(int status);
 
-/* From now on Ctrl-C does not end peet but makes the number other than 0; the second time it does. */
+/* Whether a process was ended by a signal with which a user or a shell stops programs (SIGINT, SIGTERM, SIGKILL). */
+bool subject_was_stopped(int status);
+
+/* From now on SIGINT and SIGTERM do not end peet but make the number that of the signal (0: none came); the second one ends peet. */
 extern volatile uint32_t subject_want_end;
 void subject_expect_end(void);
+
+/* What peet ends with when the signal of this number stopped its work. */
+int subject_stopped_code(uint32_t number);
 
 /* The machine with these settings, and so many processors if that is not NULL; an exit code. */
 int subject_machine(struct machine_config *ret, const char *machine, const struct opt_list *settings, const char *cpus);

@@ -9,13 +9,20 @@
 
 enum { OBJECTS_SHOWN = 100, STRETCHES = 64 };
 
+/* "whole", or "part": the run was stopped before its end. */
+#define EXTENT \
+    { \
+        "extent", "Extent", CELL_TEXT, true \
+    }
+
 static const struct column RUNS[] = { { "machine", "Machine", CELL_TEXT, true },
                                       { "processors", "Processors", CELL_COUNT, false },
                                       { "threads", "Threads", CELL_COUNT, false },
 #define X(name, title, type) { #name, title, type, false },
                                       MACHINE_MEASURES(X)
 #undef X
-                                          { 0 } };
+                                          EXTENT,
+                                      { 0 } };
 
 static const struct column MEANS[] = { { "machine", "Machine", CELL_TEXT, true },
                                        { "processors", "Processors", CELL_COUNT, false },
@@ -33,7 +40,8 @@ static const struct column SINGLE[] = { { "machine", "Machine", CELL_TEXT, true 
 #define X(name, title, type) { #name, title, type, false },
                                         MACHINE_MEASURES(X)
 #undef X
-                                            { 0 } };
+                                            EXTENT,
+                                        { 0 } };
 
 static const enum cell_type MEASURE_TYPE[MEASURES] = {
 #define X(name, title, type) type,
@@ -161,7 +169,8 @@ static void measure(struct machine_study *m, const struct machine_config *c, con
     if (m->added <= which)
         m->first_cycles[which] = (double)r->cycles;
     ret[MEASURE_cycles] = (double)r->cycles;
-    ret[MEASURE_speed_up] = r->cycles ? m->first_cycles[which] / (double)r->cycles : 0;
+    /* What was cut off did less than the other runs. */
+    ret[MEASURE_speed_up] = r->is_part ? NAN : r->cycles ? m->first_cycles[which] / (double)r->cycles : 0;
     ret[MEASURE_instructions] = (double)r->instructions;
     ret[MEASURE_references] = (double)r->references;
     ret[MEASURE_misses] = (double)misses;
@@ -171,7 +180,9 @@ static void measure(struct machine_study *m, const struct machine_config *c, con
 
 static void show_measure(struct table *t, int i, double value)
 {
-    if (MEASURE_TYPE[i] == CELL_COUNT)
+    if (isnan(value))
+        table_none(t);
+    else if (MEASURE_TYPE[i] == CELL_COUNT)
         table_count(t, (uint64_t)value);
     else
         table_real(t, value);
@@ -205,8 +216,10 @@ static void show_seed(struct machine_study *m, const struct machine_config *c, c
     table_count(m->single, r->contexts);
     for (int i = 0; i < MEASURES; i++) {
         show_measure(m->single, i, value[i]);
-        sample_add(&m->sample[i], value[i]);
+        if (!r->is_part)
+            sample_add(&m->sample[i], value[i]);
     }
+    table_text(m->single, r->is_part ? "part" : "whole");
 }
 
 static void show_run(struct machine_study *m, const struct machine_config *c, const struct sim_result *r,
@@ -217,6 +230,7 @@ static void show_run(struct machine_study *m, const struct machine_config *c, co
     table_count(m->runs, r->contexts);
     for (int i = 0; i < MEASURES; i++)
         show_measure(m->runs, i, value[i]);
+    table_text(m->runs, r->is_part ? "part" : "whole");
 }
 
 void machine_study_add(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
@@ -229,14 +243,15 @@ void machine_study_add(struct machine_study *m, const struct machine_config *c, 
         show_run(m, c, r, value);
     else
         show_seed(m, c, r, value);
-    if (m->seeds && m->added % m->seeds == 0)
+    if (m->seeds && m->added % m->seeds == 0 && !r->is_part)
         show_means(m, c, r);
     if (m->added == 1 && m->seeds && c->jitter)
         table_note(m->runs, "Threads that begin, or have waited, are late by 0 to %lu cycles, by the seed (jitter).",
                    (unsigned long)c->jitter);
     if (r->is_part)
-        table_note(m->runs,
-                   "Stopped before its end, with %u processors: all numbers of that run are of what had happened.",
+        table_note(m->seeds ? m->single : m->runs,
+                   "Stopped before its end, with %u processors: all numbers of that run are of what had happened, "
+                   "and it has no speed-up.",
                    c->cpus);
     if (r->broken)
         table_note(m->seeds ? m->single : m->runs,

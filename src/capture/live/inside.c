@@ -59,7 +59,7 @@ static bool inside_is_stuck(const struct producer_state *s, int fd)
             return false;
         waited += is_asked ? LOOK_MS : 0;
         if (waited >= OWN_MS)
-            s->header->want_end = 1;
+            s->header->want_end = live_asked();
     }
     return true;
 }

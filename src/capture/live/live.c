@@ -102,7 +102,7 @@ static void loop(struct producer_state *s)
 /* ---- signals: those from the keyboard are for the program ---- */
 
 static volatile pid_t forward_to;
-static volatile uint32_t ends_asked; /* signals of these that have come since live_take_signals */
+static volatile uint32_t end_asked; /* the last of these signals since live_take_signals; 0: none came */
 
 /* The program gets those from the keyboard by itself. */
 static void live_forward(int number, siginfo_t *info, void *context)
@@ -111,7 +111,7 @@ static void live_forward(int number, siginfo_t *info, void *context)
     int kept = errno;
 
     (void)context;
-    ends_asked++;
+    end_asked = (uint32_t)number;
     if (forward_to > 0 && !is_from_keyboard)
         kill(forward_to, number);
     errno = kept;
@@ -124,7 +124,7 @@ _Static_assert((int)SIGNAL_COUNT == (int)LIVE_SIGNALS, "there is room for all");
 void live_take_signals(pid_t pid, struct live_signals *old)
 {
     forward_to = pid;
-    ends_asked = 0;
+    end_asked = 0;
     for (int i = 0; i < SIGNAL_COUNT; i++) {
         struct sigaction a = { .sa_sigaction = live_forward, .sa_flags = SA_RESTART | SA_SIGINFO };
         sigaction(SIGNALS[i], &a, &old->action[i]);
@@ -133,7 +133,7 @@ void live_take_signals(pid_t pid, struct live_signals *old)
 
 uint32_t live_asked(void)
 {
-    return ends_asked;
+    return end_asked;
 }
 
 void live_give_signals_back(const struct live_signals *old)

@@ -286,7 +286,7 @@ struct live_signals {
 void live_warn_of_foreign_code(
     struct producer_state *s); /* foreign.c: at the end, when the program has been waited for */
 void live_take_signals(pid_t pid, struct live_signals *old);
-uint32_t live_asked(void); /* signals that have asked for the end since then */
+uint32_t live_asked(void); /* the signal that has asked for the end last since then; 0: none */
 void live_give_signals_back(const struct live_signals *old);
 
 /* ---- steer.c ---- */

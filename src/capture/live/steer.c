@@ -20,7 +20,7 @@
 #include "capture/live/traps.h"
 #include "capture/rt/back.h"
 
-enum { LOOKS = 400, PATIENCE_NS = 20000000 };
+enum { LOOKS = 400, PATIENCE_NS = 20000000, GRACE_MS = 1500 };
 
 #define NO_EXEC "the program starts another one by exec: that cannot be simulated while it runs"
 
@@ -53,6 +53,9 @@ struct steer {
     bool is_over;              /* and all that it said before was read */
     bool has_ended;            /* the program's process */
     int status;
+    bool has_signals;            /* of the user, which go to the program: steer_start */
+    struct live_signals signals; /* what peet did with them before */
+    int64_t asked_at;            /* the millisecond at which it was seen that the user wants the end; 0: not so far */
 };
 
 /* ---- the program ---- */
@@ -64,11 +67,26 @@ static bool has_died(struct steer *s)
     return s->has_ended;
 }
 
+/* A program that does not end after the user's signal is killed after GRACE_MS. */
+static void steer_insist(struct steer *s)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    int64_t now = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    if (s->asked_at == 0)
+        s->asked_at = now;
+    else if (now - s->asked_at > GRACE_MS)
+        kill(s->state.pid, SIGKILL);
+}
+
 /* Until the word is not `value` any more, or the program is gone. */
 static void wait_for(struct steer *s, _Atomic uint32_t *word, uint32_t value)
 {
     const struct timespec limit = { 0, PATIENCE_NS };
 
+    if (s->has_signals && !s->has_ended && live_asked())
+        steer_insist(s);
     for (int i = 0; i < LOOKS; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) != value)
             return;
@@ -393,6 +411,8 @@ int steer_start(char *const *argv, uint32_t ahead, unsigned want, struct steer *
     if (r == 0)
         r = live_refuse_static(state->pid, argv[0], err);
     if (r == 0) {
+        live_take_signals(state->pid, &s->signals); /* the program decides what becomes of Ctrl-C */
+        s->has_signals = true;
         live_let_go(state);
         wait_for(s, &state->header->thread[0].life, RAW_FREE);
         wait_for(s, &state->header->thread[0].life, RAW_TAKEN);
@@ -423,6 +443,8 @@ void steer_free(struct steer *s)
 {
     struct producer_state *state = &s->state;
 
+    if (s->has_signals)
+        live_give_signals_back(&s->signals);
     if (state->pid > 0 && !s->has_ended) {
         if (!s->is_over) /* else it is on its way, and may have something to write */
             kill(state->pid, SIGKILL);

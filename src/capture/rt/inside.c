@@ -189,7 +189,7 @@ void peet_rt_on_end(int number)
 {
     if (peet_rt_header->want_end) /* it does not come to its end */
         peet_rt_call(SYS_exit_group, 128 + number, 0, 0, 0, 0, 0);
-    peet_rt_header->want_end = 1;
+    peet_rt_header->want_end = (uint32_t)number;
 }
 
 /* What nobody handles ends the machine first, which then tells what it has. */

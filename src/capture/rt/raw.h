@@ -177,7 +177,8 @@ struct raw_header {
     struct raw_thread thread[RAW_THREADS];
     /* Threads that had a place, and could not map its buffers: nothing of them is recorded. */
     _Atomic uint32_t unmapped;
-    /* INSIDE: 1 when the user wants the end: the program's process sets it at a signal, or the recorder when the program handles that signal itself and goes on. */
+    /* INSIDE: the signal with which the user wants the end; 0: none came. The program's process sets it, or the recorder when the
+     * program handles that signal itself and goes on. */
     volatile uint32_t want_end;
     /* INSIDE: 1 once the machine comes to its end because the user wants that; it makes its report then. */
     _Atomic uint32_t ending;

@@ -26,6 +26,8 @@ static const struct column SUMMARY[] = { { "machine", "machine", CELL_TEXT, fals
                                          { "references", "references", CELL_COUNT, false },
                                          { "misses", "misses", CELL_COUNT, false },
                                          { "miss_rate", "miss rate", CELL_PERCENT, false },
+                                         { "extent", "extent", CELL_TEXT,
+                                           false }, /* "whole", or "part": it was stopped */
                                          { 0 } };
 static const struct column CAUSE_COLUMNS[] = { { "cause", "Cause", CELL_TEXT, false },
                                                { "stall_share", "Of stall", CELL_SHARE, false },
@@ -307,11 +309,12 @@ static void add_summary(struct report *r)
     table_count(t, p->references);
     table_count(t, p->misses);
     table_real(t, report_part(p->misses, p->references));
+    table_text(t, p->result.is_part ? "part" : "whole");
     table_note(
         t,
         "stall: cycles that references waited beyond a hit in the first cache; misses: lines that none of the processor's own caches had");
     if (p->result.is_part)
-        table_note(t, "this is a part of the program: it was stopped");
+        table_note(t, "this is a part of the program, which was stopped before its end");
 }
 
 /* For each cause: how much stall it has, and which data has most of that. */
