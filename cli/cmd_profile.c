@@ -29,7 +29,7 @@ enum {
     WHOLE_AHEAD = 1 << 19,   /* bytes of words after which the machine runs instead of the program; */
     SAMPLED_AHEAD = 1 << 17, /*   what a program says behind a window is said in vain */
 };
-static const char *sample, *sets, *color = "auto";
+static const char *sample, *sets, *color = "auto", *allow;
 static uint64_t sample_length = DEFAULT_LENGTH, sample_seed = 1;
 static bool is_random, is_steady, is_automatic;
 enum { ROWS = 20, ROWS_OF_PAGE = 100 };
@@ -260,8 +260,10 @@ static int compare(char **path)
         char *title = mem_format("%s → %s", path[0], path[1]);
         result_title(&result, title);
         free(title);
-        profile_diff(before.profile, after.profile, &wants, &result);
+        bool is_worse = profile_diff(before.profile, after.profile, &wants, &result);
         code = show(&result);
+        if (code == EXIT_OK && is_worse && !before.profile->result.is_part && !after.profile->result.is_part)
+            code = EXIT_FOUND;
         result_release(&result);
     }
     code = close_subject(&after, code);
@@ -540,6 +542,20 @@ static int check_options(bool is_diff)
     return EXIT_OK;
 }
 
+/* How much worse a comparison may come out, in percent. */
+static int read_allowed(bool is_diff)
+{
+    char *end;
+    double percent = allow ? strtod(allow, &end) : 1;
+
+    if (allow && !is_diff)
+        return usage_error(&cmd_profile, "--allow goes with diff");
+    if (allow && (end == allow || *end || !(percent >= 0 && percent <= 1e6)))
+        return usage_error(&cmd_profile, "--allow %s: percent were expected, as 0.5", allow);
+    wants.allow = percent / 100;
+    return EXIT_OK;
+}
+
 /* What is given: one trace, two, or a program. */
 static int check_operands(int operands, char **operand, bool is_diff)
 {
@@ -561,7 +577,8 @@ static int run(int operands, char **operand)
     bool is_diff = operands > 0 && !strcmp(operand[0], "diff");
 
     is_automatic = sample && !strcmp(sample, "auto");
-    if ((code = check_operands(operands, operand, is_diff)) != EXIT_OK || (code = check_options(is_diff)) != EXIT_OK)
+    if ((code = check_operands(operands, operand, is_diff)) != EXIT_OK || (code = check_options(is_diff)) != EXIT_OK
+        || (code = read_allowed(is_diff)) != EXIT_OK)
         return code;
     choose_style();
     wants.top = top != UINT64_MAX ? top : is_page() ? ROWS_OF_PAGE : ROWS;
@@ -645,6 +662,11 @@ static const struct opt options[] = {
       .arg = "FILE",
       .value = &trace_path,
       .help = "keep the recording of the program there" },
+    { .name = "allow",
+      .type = OPT_STRING,
+      .arg = "PERCENT",
+      .value = &allow,
+      .help = "with diff: what changes by no more is the same; status 1 if memory stall grows by more (1)" },
     { .name = "color",
       .type = OPT_CHOICE,
       .value = &color,
@@ -670,6 +692,8 @@ static const char *const examples[] = {
     "from a tenth of the references, with what is unknown and how far off it may be",
     "peet profile diff before.peet after.peet",
     "what got better or worse between two recordings, by data and function",
+    "peet profile --allow 5 diff before.peet after.peet || echo slower",
+    "a check for CI: status 1 if memory waits over 5 % longer than before",
     "peet profile --format html -o fft.html fft.peet",
     "a page with plots, for a browser",
     "peet profile --callgrind callgrind.out.fft fft.peet && callgrind_annotate callgrind.out.fft",

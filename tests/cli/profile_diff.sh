@@ -12,7 +12,7 @@ record c 9000
 compare() { # FILE BEFORE AFTER OPTION…
     local file=$1 before=$2 after=$3
     shift 3
-    "$peet" profile -m memspy-16k --top 0 "$@" diff "$TMP/$before.peet" "$TMP/$after.peet" >"$TMP/$file" 2>"$TMP/err" || cat "$TMP/err"
+    "$peet" profile -m memspy-16k --top 0 --allow 0 "$@" diff "$TMP/$before.peet" "$TMP/$after.peet" >"$TMP/$file" 2>"$TMP/err" || cat "$TMP/err"
 }
 verdicts() { # CSV TABLE
     awk -F, -v table="$2" '$1 == "table" { delete at; for (i = 1; i <= NF; i++) at[$i] = i } $1 == table { print $at["verdict"] }' "$1" | grep . | sort -u
@@ -55,6 +55,27 @@ verdict "the error is that of both, as the profiles say it" "$(
         $1 == "summary" && $at["what"] == "misses" { want = sqrt(eb * eb + ea * ea) / b; is = $at["error"]; found = 1
             if (is < 0.98 * want || is > 1.02 * want) print is ", not " want }
         END { if (!found || want == 0) print "no error" }' "$TMP/large.csv"
+)"
+verdict "what changes by no more than is allowed is the same, and more that is worse ends with 1" "$(
+    allowed() { # PERCENT BEFORE AFTER STATUS FIRST LINE
+        "$peet" profile -m memspy-16k --allow "$1" diff "$TMP/$2.peet" "$TMP/$3.peet" >"$TMP/allowed" 2>"$TMP/err"
+        local was=$?
+        [ $was = "$4" ] || { echo "$2 to $3, $1 % allowed: status $was"; cat "$TMP/err"; }
+        grep -qE "$5" <<<"$(first allowed)" || first allowed
+    }
+    allowed 0 a a 0 '^Same: as much'
+    allowed 0 a b 1 '^Worse: '
+    allowed 50 a b 0 '^Same: memory stall changes by [+].* %, which is allowed$'
+    allowed 1 a c 1 '^Worse: '
+    allowed 1 c a 0 '^Better: '
+    allowed 1000 a c 0 '^Same: '
+    "$peet" profile -m memspy-16k --allow 50 --top 0 --format csv diff "$TMP/a.peet" "$TMP/b.peet" >"$TMP/allowed.csv"
+    awk -F, '$1 == "table" { delete at; for (i = 1; i <= NF; i++) at[$i] = i; next }
+        $1 == "objects" && ($at["verdict"] == "same") != ($at["stall_after"] <= 1.5 * $at["stall_before"] && $at["stall_after"] >= 0.5 * $at["stall_before"])' "$TMP/allowed.csv"
+    "$peet" profile --allow much diff "$TMP/a.peet" "$TMP/b.peet" >/dev/null 2>&1
+    [ $? = 2 ] || echo "a percentage that is none is taken"
+    "$peet" profile --allow 1 "$TMP/a.peet" >/dev/null 2>&1
+    [ $? = 2 ] || echo "--allow is taken without diff"
 )"
 verdict "--focus takes one of them" "$(
     compare focused.csv a c --format csv --focus record

@@ -88,11 +88,11 @@ enum verdict { SAME, WITHIN, BETTER, WORSE, UNSEEN };
 
 static const char *const VERDICTS[] = { "same", "within ±", "better", "worse", "not sampled" };
 
-static enum verdict judge(double before, double after, double error)
+static enum verdict judge(double before, double after, double error, double allow)
 {
     double difference = after - before;
 
-    if (difference == 0)
+    if (fabs(difference) <= allow * before)
         return SAME;
     if (fabs(difference) <= error)
         return WITHIN;
@@ -211,12 +211,12 @@ static bool is_wanted(const struct profile_wants *w, const struct change *c)
 }
 
 /* What samples have nothing of may have happened between them. */
-static enum verdict judge_change(const struct change *c, const struct profile *p[2])
+static enum verdict judge_change(const struct change *c, const struct profile *p[2], double allow)
 {
     for (unsigned i = 0; i < 2; i++)
         if (p[i]->sampled && !c->is_seen[i])
             return UNSEEN;
-    return judge((double)c->stall[0], (double)c->stall[1], both_errors(c));
+    return judge((double)c->stall[0], (double)c->stall[1], both_errors(c), allow);
 }
 
 static void add_changes(struct table *t, const struct changes *all, const struct profile_wants *w,
@@ -231,7 +231,7 @@ static void add_changes(struct table *t, const struct changes *all, const struct
         table_text(t, c->object);
         if (by_function)
             table_text(t, c->function);
-        table_text(t, VERDICTS[judge_change(c, p)]);
+        table_text(t, VERDICTS[judge_change(c, p, w->allow)]);
         table_count(t, c->stall[0]);
         table_count(t, c->stall[1]);
         put_change(t, (double)c->stall[0], (double)c->stall[1], both_errors(c));
@@ -254,12 +254,13 @@ static struct change sum_of(const struct profile *side[2])
 }
 
 /* The first line. To be freed. */
-static char *find_verdict(const struct change *sum, const struct changes *all)
+static char *find_verdict(const struct change *sum, const struct changes *all, enum verdict verdict)
 {
     double before = (double)sum->stall[0], after = (double)sum->stall[1], error = both_errors(sum);
-    enum verdict verdict = judge(before, after, error);
     double change = before > 0 ? 100 * (after - before) / before : 100;
 
+    if (verdict == SAME && after != before)
+        return mem_format("Same: memory stall changes by %+.2g %%, which is allowed", change);
     if (verdict == SAME)
         return mem_string("Same: as much memory stall as before");
     if (verdict == WITHIN)
@@ -274,24 +275,30 @@ static char *find_verdict(const struct change *sum, const struct changes *all)
                       most ? " in " : "", most ? most->function : "");
 }
 
-static void put_row(struct table *t, const char *what, const uint64_t n[2], double error, bool has_verdict)
+/* verdict: NULL: there is none of it. */
+static void put_row(struct table *t, const char *what, const uint64_t n[2], double error, const char *verdict)
 {
     table_text(t, what);
     table_count(t, n[0]);
     table_count(t, n[1]);
     put_change(t, (double)n[0], (double)n[1], error);
-    table_text(t, has_verdict ? VERDICTS[judge((double)n[0], (double)n[1], error)] : NULL);
+    table_text(t, verdict);
 }
 
-static void add_summary(struct result *ret, const struct profile *p[2], const struct change *sum, const char *title)
+static void add_summary(struct result *ret, const struct profile *p[2], const struct change *sum, enum verdict verdict,
+                        double allow, const char *title)
 {
     struct table *t = result_table(ret, "summary", title, SUMMARY);
+    double error = hypot(error_of(p[0], ESTIMATE_ALL), error_of(p[1], ESTIMATE_ALL));
+    enum verdict misses = judge((double)sum->misses[0], (double)sum->misses[1], error, allow);
 
-    put_row(t, "cycles", (uint64_t[]){ p[0]->result.cycles, p[1]->result.cycles }, 0, false);
-    put_row(t, "compute", (uint64_t[]){ p[0]->compute, p[1]->compute }, 0, false);
-    put_row(t, "memory stall", sum->stall, both_errors(sum), true);
-    put_row(t, "references", (uint64_t[]){ p[0]->references, p[1]->references }, 0, false);
-    put_row(t, "misses", sum->misses, hypot(error_of(p[0], ESTIMATE_ALL), error_of(p[1], ESTIMATE_ALL)), true);
+    put_row(t, "cycles", (uint64_t[]){ p[0]->result.cycles, p[1]->result.cycles }, 0, NULL);
+    put_row(t, "compute", (uint64_t[]){ p[0]->compute, p[1]->compute }, 0, NULL);
+    put_row(t, "memory stall", sum->stall, both_errors(sum), VERDICTS[verdict]);
+    put_row(t, "references", (uint64_t[]){ p[0]->references, p[1]->references }, 0, NULL);
+    put_row(t, "misses", sum->misses, error, VERDICTS[misses]);
+    if (allow > 0)
+        table_note(t, "what changes by no more than %g %% is the same (--allow)", 100 * allow);
     if (p[0]->sampled || p[1]->sampled)
         table_note(
             t,
@@ -301,7 +308,7 @@ static void add_summary(struct result *ret, const struct profile *p[2], const st
         table_note(t, "of these two recordings on this machine every number is exact: there are no error bars");
 }
 
-void profile_diff(const struct profile *before, const struct profile *after, const struct profile_wants *w,
+bool profile_diff(const struct profile *before, const struct profile *after, const struct profile_wants *w,
                   struct result *ret)
 {
     const struct profile *p[2] = { before, after };
@@ -313,8 +320,9 @@ void profile_diff(const struct profile *before, const struct profile *after, con
         totals_make(&side[i], p[i], w->sort);
     changes_make(&by_data, side, false, w->sort);
     changes_make(&by_both, side, true, w->sort);
-    char *title = find_verdict(&sum, &by_both);
-    add_summary(ret, p, &sum, title);
+    enum verdict verdict = judge((double)sum.stall[0], (double)sum.stall[1], both_errors(&sum), w->allow);
+    char *title = find_verdict(&sum, &by_both, verdict);
+    add_summary(ret, p, &sum, verdict, w->allow, title);
     add_changes(result_table(ret, "objects", "What got better or worse, by data", BY_DATA), &by_data, w, p);
     add_changes(result_table(ret, "changes", "By data and procedure", CHANGES), &by_both, w, p);
     free(title);
@@ -322,4 +330,5 @@ void profile_diff(const struct profile *before, const struct profile *after, con
     changes_release(&by_both);
     for (unsigned i = 0; i < 2; i++)
         totals_release(&side[i]);
+    return verdict == WORSE;
 }

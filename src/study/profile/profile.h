@@ -122,11 +122,12 @@ struct profile_wants {
     const char *focus; /* only what has to do with this object or function; or NULL */
     const char *sort;  /* "stall", "misses" or "references" */
     bool source;       /* also the source of what costs most, line by line */
+    double allow;      /* of a comparison: what changes by no more than this part of itself is the same */
 };
 void profile_report(const struct profile *p, const struct profile_wants *w, struct result *ret);
 
-/* What has changed from one to the other, by names of data and functions. */
-void profile_diff(const struct profile *before, const struct profile *after, const struct profile_wants *w,
+/* What has changed from one to the other, by names of data and functions. Whether the second one is worse by more than is allowed. */
+bool profile_diff(const struct profile *before, const struct profile *after, const struct profile_wants *w,
                   struct result *ret);
 
 #endif
