@@ -52,7 +52,7 @@ static void read_text(const char *text)
         if (!m.at[i].name)
             abort();
     mappings_release(&m);
-    fuzz_check(words_split(text, &w, &err), &err);
+    fuzz_check(words_split("app", text, &w, &err), &err);
     words_release(&w);
 }
 
