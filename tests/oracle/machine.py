@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """A second simulator of a machine with several processors, to compare `peet simulate` with.
 
-usage: machine.py simulate PROTOCOLS TRACE SETTING=VALUE...   what the machine counts, as JSON
-       machine.py compare PROTOCOLS SIMULATED TRACE SETTING=VALUE...   differences from the JSON of peet simulate
+usage: machine.py compare PROTOCOLS SIMULATED INFO TRACE SETTING=VALUE...   differences from the JSON of peet simulate
        machine.py random SEED THREADS BYTES PROCESSES         a random trace, as text for peet import
        machine.py settings SEED                               settings of a random machine, as one line
 
 It shares no code with peet. PROTOCOLS is docs/protocols.md, whose tables are what its caches do. Settings and their
-defaults are those of docs/machine-config.md. TRACE is what `peet dump --format json` writes.
+defaults are those of docs/machine-config.md. TRACE is what
+`peet dump --format json` writes, INFO what `peet info --format json` does: the processes of threads.
 
 It knows the fabrics ideal and bus, the replacements lru and fifo, wired barriers, and threads that are created and
 joined, no more than there are processors. It is slow and simple: a set is a list, a line has one state for each
@@ -132,6 +132,7 @@ class Cache:
 COUNTS = ("reads", "writes", "hits_l1", "hits_l2", "hits_l3", "misses", "cold", "replaced", "true_sharing",
           "false_sharing", "from_caches", "upgrades", "updates", "invalidations", "write_backs", "throughs",
           "tlb_misses")
+PROGRAM_COUNTS = ("misses", "cold", "replaced", "true_sharing", "false_sharing", "from_caches", "tlb_misses")
 
 
 class Memory:
@@ -154,6 +155,7 @@ class Memory:
         self.had = [set() for _ in range(self.cpus)]
         self.taken = [{} for _ in range(self.cpus)]  # lines lost to a write: the bytes that others wrote since
         self.count = [dict.fromkeys(COUNTS, 0) for _ in range(self.cpus)]
+        self.programs = {}  # by process: counts of its references
         self.waited = 0  # cycles of the reference that is on its way
         self.free_at = self.busy = 0  # of the bus
 
@@ -346,7 +348,15 @@ class Memory:
         return end
 
     def refer(self, cpu, process, addr, size, kind, now):
-        """When the reference is over."""
+        """When the reference is over. The process has it, too."""
+        before = dict(self.count[cpu])
+        end = self.refer_lines(cpu, process, addr, size, kind, now)
+        program = self.programs.setdefault(process, dict.fromkeys(COUNTS, 0))
+        for name in COUNTS:
+            program[name] += self.count[cpu][name] - before[name]
+        return end
+
+    def refer_lines(self, cpu, process, addr, size, kind, now):
         while size > 0:
             here = min(size, self.line - addr % self.line)
             begin, self.waited = now, 0
@@ -369,13 +379,14 @@ class Memory:
 
 # ---- threads ----
 
-def read_trace(path):
+def read_trace(info, path):
     """By thread, in the order of their numbers: its steps, and its process."""
-    threads, process = {}, {}
+    threads = {}
+    rows = json.load(open(info, encoding="utf-8"))["threads"]["rows"]
+    process = {row["thread"]: row["process"] for row in rows}
     for line in open(path, encoding="utf-8"):
         r = json.loads(line)
         steps = threads.setdefault(r["thread"], [])
-        process[r["thread"]] = r.get("process", 1)
         kind = r["kind"]
         if kind == "block":
             steps.append(("block", r["size"]))
@@ -499,7 +510,7 @@ class Machine:
         m = self.memory
         return {"run": {"cycles": cycles, "instructions": self.instructions, "references": self.references,
                         "misses": sum(c["misses"] for c in m.count), "utilisation": m.busy / cycles if cycles else 0},
-                "memory": m.count}
+                "memory": m.count, "programs": m.programs}
 
 
 # ---- comparing ----
@@ -515,7 +526,13 @@ def compare(simulated, expected):
         for name in COUNTS:
             if rows[cpu][name] != counts[name]:
                 wrong.append(f"processor {cpu}, {name}: {rows[cpu][name]}, not {counts[name]}")
-    return wrong
+    programs = expected["programs"] if len(expected["programs"]) > 1 else {}
+    for row in simulated.get("programs", {"rows": []})["rows"]:
+        counts = programs.pop(row["process"])
+        for name in PROGRAM_COUNTS:
+            if row[name] != counts[name]:
+                wrong.append(f"process {row['process']}, {name}: {row[name]}, not {counts[name]}")
+    return wrong + [f"process {process}: it is not told" for process in programs]
 
 
 # ---- random traces ----
@@ -591,12 +608,9 @@ def main():
     if what == "settings":
         random_settings(int(args[0]))
         return 0
-    settings = read_settings(args[3 if what == "compare" else 2:])
+    settings = read_settings(args[4:])
     protocol = read_protocols(args[0])[settings["coherence.protocol"]]
-    expected = Machine(settings, protocol, read_trace(args[2 if what == "compare" else 1])).run()
-    if what == "simulate":
-        print(json.dumps(expected, indent=1))
-        return 0
+    expected = Machine(settings, protocol, read_trace(args[2], args[3])).run()
     wrong = compare(json.load(open(args[1], encoding="utf-8")), expected)
     print("\n".join(wrong[:10]))
     return 1 if wrong else 0

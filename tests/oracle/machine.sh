@@ -13,29 +13,37 @@ trap 'rm -rf "$dir"' EXIT
 machines=${PEET_MACHINES:-4} # for each protocol and each number of processors
 protocols=$("$peet" list protocols --format csv | sed -n "2,\$s/,.*//p")
 random="random machines count what the second simulator counts"
+processes="two processes of two threads each share nothing, and each has its own misses"
 recorded="recorded programs do so, too"
 if ! command -v python3 >/dev/null; then
     skip "$random" "needs python3"
+    skip "$processes" "needs python3"
     skip "$recorded" "needs python3"
     exit 0
 fi
 : >"$dir/plain.cfg" # the defaults of docs/machine-config.md
 
-# Complains where both differ about a trace on a machine.
-differences() { # TRACE RECORDS SETTING…
-    local trace=$1 records=$2 set
-    shift 2
+# For the second simulator: NAME.peet as text.
+tell() { # NAME
+    "$peet" dump --format json "$dir/$1.peet" >"$dir/$1.json" && "$peet" info --format json "$dir/$1.peet" >"$dir/$1.info"
+}
+import() { # NAME SEED THREADS PROCESSES
+    $second random "$2" "$3" 4096 "$4" >"$dir/text" && "$peet" import -o "$dir/$1.peet" "$dir/text" && tell "$1"
+}
+# Complains where both differ about NAME.peet on a machine.
+differences() { # NAME SETTING…
+    local name=$1 set
+    shift
     options=()
     for set in "$@"; do options+=(--set "$set"); done
-    "$peet" simulate -m "$dir/plain.cfg" "${options[@]}" --format json "$trace" >"$dir/simulated" 2>"$dir/err" ||
+    "$peet" simulate -m "$dir/plain.cfg" "${options[@]}" --format json "$dir/$name.peet" >"$dir/simulated" 2>"$dir/err" ||
         cat "$dir/err"
-    $second compare docs/protocols.md "$dir/simulated" "$records" "$@" >"$dir/differences" 2>&1 ||
+    $second compare docs/protocols.md "$dir/simulated" "$dir/$name.info" "$dir/$name.json" "$@" >"$dir/differences" 2>&1 ||
         { echo "$*:"; cat "$dir/differences"; }
 }
 
 for threads in 1 2 3 4; do
-    $second random $threads $threads 4096 1 >"$dir/text" && "$peet" import -o "$dir/$threads.peet" "$dir/text" &&
-        "$peet" dump --format json "$dir/$threads.peet" >"$dir/$threads.json" || exit 1
+    import $threads $threads $threads 1 || exit 1
 done
 [ "$(echo "$protocols" | wc -w)" -ge 6 ] || verdict "there are six protocols" "$protocols"
 for protocol in $protocols; do
@@ -43,18 +51,28 @@ for protocol in $protocols; do
         for threads in 1 2 3 4; do
             for ((i = 1; i <= machines; i++)); do
                 # shellcheck disable=SC2046
-                differences "$dir/$threads.peet" "$dir/$threads.json" cpus=$threads coherence.protocol="$protocol" \
+                differences $threads cpus=$threads coherence.protocol="$protocol" \
                     $($second settings $((i * 10 + threads)))
             done
         done
     )"
 done
 
+import processes 5 4 2 || exit 1
+verdict "$processes" "$(
+    for protocol in $protocols; do
+        for ((i = 101; i <= 100 + machines; i++)); do
+            # shellcheck disable=SC2046
+            differences processes cpus=4 coherence.protocol="$protocol" $($second settings $i)
+        done
+    done
+)"
+
 while read -r name arguments; do
     # shellcheck disable=SC2086
     "$peet" record -o "$dir/$name.peet" -- "${peet%/*}/workloads/peet/$name" $arguments -p 4 >"$dir/out" 2>&1 ||
         cat "$dir/out"
-    "$peet" dump --format json "$dir/$name.peet" >"$dir/$name.json"
+    tell "$name" || exit 1
 done <<'LIST'
 falseshare -n 2000
 fft -m 6
@@ -63,7 +81,7 @@ verdict "$recorded" "$(
     for name in falseshare fft; do
         for protocol in mesi dragon; do
             for turn in block reference; do
-                differences "$dir/$name.peet" "$dir/$name.json" cpus=4 coherence.protocol=$protocol turn=$turn \
+                differences "$name" cpus=4 coherence.protocol="$protocol" turn=$turn \
                     cache.l1.bytes=1K barrier.kind=wired scheduler.wait=busy
             done
         done
