@@ -46,7 +46,7 @@ static const struct column DISPLAY[] = { { "process", "Process", CELL_COUNT, tru
                                          { "to", "To", CELL_HEX, false },
                                          { "touched", "Touched", CELL_BYTES, false },
                                          { "references", "References", CELL_COUNT, false },
-                                         { "over_time", "Over time", CELL_TEXT, false },
+                                         { "over_time", "Over time", CELL_CODE, false },
                                          { 0 } };
 
 static const struct column SITES[] = { { "process", "Process", CELL_COUNT, true },

@@ -95,6 +95,8 @@ END
 "$peet" import -o "$dir/heap.peet" "$dir/heap.txt" || exit 1
 ends "allocation tells who frees what, and how long it lived" 0 $'*\nsites,1,0x401008,make,2,116,2,0,0,1\nsites,1,0x401010,make,3,71,2,2,1,' allocation --format csv "$dir/heap.peet"
 ends "allocation tells where and when memory is referred to" 0 $'*\ndisplay,1,0x9000,0xa000,4096,3,*               1               1*\n*' allocation --format csv "$dir/heap.peet"
+ends "a page of an allocation study keeps the blanks of what happened over time" 0 $'*\n.code {*white-space: pre;*class="code">*               1               1*' \
+    allocation --format html "$dir/heap.peet"
 ends "the granule can be chosen" 0 $'*\npairs,1,2,64,0\n*' sharing --format csv --grain 32 "$two"
 ends "the graph is a drawing" 0 '*digraph run {*fill \\"it\\"*n0 -> n*\[label="thread_create"*}' graph "$two"
 ends "the graph as tables" 0 '*"nodes": {*"kind": "barrier"*"arcs": {*"event": "thread_join", "kind": "certain"*' graph --format json "$two"
