@@ -37,8 +37,8 @@ verdict "a trace of threads without synchronisation is said to have none, by eve
     for name in alone created; do
         for command in info check 'simulate -m core' 'study parallelism' 'study sharing' 'study graph'; do
             # shellcheck disable=SC2086
-            says $name $command >who
-            [ "$(wc -l <who)" = 2 ] || { echo "$name: not both forms of peet $command"; cat said.err; }
+            says $name $command >those
+            [ "$(wc -l <those)" = 2 ] || { echo "$name: not both forms of peet $command"; cat said.err; }
         done
     done
     "$peet" info --format csv alone.peet | grep -q '^meta,.*,synchronisation,none' || echo "no property in peet info"
