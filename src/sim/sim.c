@@ -680,6 +680,16 @@ static int run(struct sim *s, struct progress *progress, struct peet_err *err)
     return r == 0 && s->source->has_ended ? end_all(s, err) : r;
 }
 
+uint64_t sim_clock(const struct sim *s, unsigned cpu)
+{
+    uint64_t clock = s->solo ? solo_time(s->solo)->clock : 0; /* it is ahead of its place while it executes words */
+
+    for (uint32_t i = 0; i < s->places; i++)
+        if (s->place[i].cpu == cpu && s->place[i].clock > clock)
+            clock = s->place[i].clock;
+    return clock;
+}
+
 int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
 {
     for (uint32_t i = 0; i < s->contexts; i++)

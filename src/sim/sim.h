@@ -169,6 +169,9 @@ void sim_set_stop(struct sim *s, const volatile uint32_t *stop);
 /* Runs to the end. An error also if nobody can go on: the message says who waits for what. */
 int sim_run(struct sim *s, struct progress *progress, struct peet_err *err);
 
+/* While it runs: the cycles of a processor so far. */
+uint64_t sim_clock(const struct sim *s, unsigned cpu);
+
 /* What has happened so far; to be released. */
 void sim_result(struct sim *s, struct sim_result *ret);
 

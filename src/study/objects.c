@@ -29,6 +29,7 @@ enum { LATER = 1u << 30 };
 struct later {
     uint64_t path[OBJECT_PATH];
     uint64_t blocks, bytes;
+    double squares;                  /* of their bytes, added up */
     uint32_t process, event, object; /* NO_OBJECT: nobody has asked */
 };
 
@@ -266,10 +267,16 @@ static uint32_t object_of_path(struct objects *o, uint32_t process, uint32_t eve
     return number - 1;
 }
 
-static void add_blocks(struct objects *o, uint32_t number, uint64_t blocks, uint64_t bytes)
+static void add_blocks(struct objects *o, uint32_t number, uint64_t blocks, uint64_t bytes, double squares)
 {
     o->object[number]->facts.blocks += blocks;
     o->object[number]->facts.bytes += bytes;
+    o->object[number]->facts.squares += squares;
+}
+
+static double squared(uint64_t bytes)
+{
+    return (double)bytes * (double)bytes;
 }
 
 /* To what libraries allocate for themselves, such as buffers of stdio, most programs never refer; but their debug files may be large. */
@@ -296,7 +303,7 @@ static void resolve_latest(struct objects *o)
         if (l->object != NO_OBJECT || !where_is_open(o->where, l->process, l->path[0]))
             continue;
         l->object = object_of_path(o, l->process, l->event, l->path, NO_OBJECT);
-        add_blocks(o, l->object, l->blocks, l->bytes);
+        add_blocks(o, l->object, l->blocks, l->bytes, l->squares);
     }
 }
 
@@ -308,7 +315,7 @@ static uint32_t object_of_block(struct objects *o, uint32_t number)
     struct later *l = &o->later[number & ~(uint32_t)LATER];
     if (l->object == NO_OBJECT) {
         l->object = object_of_path(o, l->process, l->event, l->path, NO_OBJECT);
-        add_blocks(o, l->object, l->blocks, l->bytes);
+        add_blocks(o, l->object, l->blocks, l->bytes, l->squares);
         resolve_latest(o);
     }
     return l->object;
@@ -350,10 +357,11 @@ static void give(struct objects *o, uint32_t process, const struct peet_event *e
         number = later_of_path(o, process, e->kind, path);
         o->later[number].blocks++;
         o->later[number].bytes += size;
+        o->later[number].squares += squared(size);
         number |= LATER;
     } else {
         number = object_of_path(o, process, e->kind, path, old);
-        add_blocks(o, number, 1, size);
+        add_blocks(o, number, 1, size, squared(size));
     }
     blocks_add(&o->blocks, process, &(struct block){ addr, addr + size, objects_room(addr, size), number }, &start,
                &end);
@@ -379,7 +387,7 @@ static void map_memory(struct objects *o, uint32_t process, const struct peet_ev
         return;
     if (e->site) { /* only stacks come without anybody calling */
         s.what = object_of_path(o, process, e->kind, path, NO_OBJECT);
-        add_blocks(o, s.what, 1, e->arg[1]);
+        add_blocks(o, s.what, 1, e->arg[1], squared(e->arg[1]));
     }
     spans_set(&o->areas, &s);
     change_log_add(&o->changes, s.start, s.end);
@@ -394,6 +402,7 @@ static void name_data(struct objects *o, uint32_t process, const struct peet_eve
     if (end <= start)
         return;
     o->object[n]->facts.bytes += end - start;
+    o->object[n]->facts.squares += squared(end - start);
     spans_set(&o->named, &(struct span){ process, n, start, end, start, NULL });
     change_log_add(&o->changes, start, end);
 }

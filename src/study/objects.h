@@ -32,6 +32,7 @@ struct object_facts {
     uint64_t path
         [OBJECT_PATH]; /* of heap blocks: the allocating call first (an address in it), then its callers; 0 at the end */
     uint64_t blocks, bytes; /* of heap blocks: how many there were, and their sum; else 1 and its size */
+    double squares;         /* of heap blocks and named data: the sum of the squares of their bytes; else 0 */
 };
 
 struct objects;

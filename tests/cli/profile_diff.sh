@@ -39,15 +39,15 @@ verdict "exact profiles differ by whatever they differ" "$(
 verdict "from samples, a small change is within the errors, and a large one beyond" "$(
     compare small a b --sample 1/10 --length 10k
     first small | grep -qE '^Within the errors of the samples: memory stall changes by [-+][0-9.]+ % ± [0-9.]+ %$' || first small
-    compare large a c --sample 1/10 --length 10k
+    compare large a c --sample 1/4 --length 40k
     first large | grep -q '^Worse: ' || first large
-    compare large.csv a c --format csv --sample 1/10 --length 10k
+    compare large.csv a c --format csv --sample 1/4 --length 40k
     [ "$(verdicts "$TMP/large.csv" summary)" = worse ] || verdicts "$TMP/large.csv" summary
     verdicts "$TMP/large.csv" changes | grep -qx 'within ±' || echo "no row is within its error"
 )"
 verdict "the error is that of both, as the profiles say it" "$(
     for side in a c; do
-        "$peet" profile -m memspy-16k --sample 1/10 --length 10k --format csv "$TMP/$side.peet" 2>/dev/null |
+        "$peet" profile -m memspy-16k --sample 1/4 --length 40k --format csv "$TMP/$side.peet" 2>/dev/null |
             awk -F, '$1 == "table" { delete at; for (i = 1; i <= NF; i++) at[$i] = i } $1 == "estimates" && $at["object"] == "all" { print $at["misses"], $at["error"] }'
     done | tr '\n' ' ' >"$TMP/errors"
     read -r before error_before _ error_after <"$TMP/errors"

@@ -29,10 +29,10 @@ for case in "tenth --sample 1/10 --length 20k" "random --sample 1/10 --length 20
     name=${words[0]}
     profile "${words[@]}"
     verdict "the profile with ${words[*]:1} is near the full one" "$(
-        awk -v true="$true" -v is="$(cell "$name" estimates misses)" -v said="$(cell "$name" summary misses)" -v low="$(cell "$name" estimates low)" \
-            -v high="$(cell "$name" estimates high)" 'BEGIN {
+        awk -v true="$true" -v is="$(cell "$name" estimates misses)" -v said="$(cell "$name" summary misses)" -v from="$(cell "$name" estimates from)" \
+            -v to="$(cell "$name" estimates to)" 'BEGIN {
                 if (is < 0.85 * true || is > 1.15 * true) print is " misses were estimated, there are " true
-                if (is < low || is > high) print is " is not between " low " and " high
+                if (true < from || true > to) print true " is not between " from " and " to
                 if (said < 0.999 * is || said > 1.001 * is) print "the summary has " said " misses, the estimates have " is }'
     )"
 done
@@ -65,7 +65,7 @@ verdict 'auto takes samples of a long trace, and finds the order of the data' "$
     grep -q '^estimates,' "$dir/auto.csv" || echo 'no samples were taken'
     [ "$(order whole)" = "$(order auto)" ] || { order whole; echo; order auto; }
 )"
-looked_at() { awk -F, '$1 == "estimates" { print $7; exit }' "$dir/$1.csv"; }
+looked_at() { cell "$1" estimates seen; }
 verdict 'of a steady program fewer references are looked at' "$([ "$(looked_at steady)" -lt "$(looked_at auto)" ] || echo "$(looked_at steady), $(looked_at auto)")"
 profile short --sample auto
 verdict 'auto looks at all of a short trace' "$(grep '^estimates,' "$dir/short.csv")"

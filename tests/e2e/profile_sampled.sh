@@ -45,10 +45,10 @@ differs() { # EXACT
         [ "$((windows > other ? windows - other : other - windows))" -le 2 ] || echo "$windows windows; $other expected"
     fi
     awk -v a="$(cell live estimates misses)" -v ea="$(cell live estimates error)" -v b="$(cell recorded estimates misses)" \
-        -v eb="$(cell recorded estimates error)" -v low="$(cell live estimates low)" -v high="$(cell live estimates high)" 'BEGIN {
+        -v eb="$(cell recorded estimates error)" -v from="$(cell live estimates from)" -v to="$(cell live estimates to)" 'BEGIN {
             d = a > b ? a - b : b - a
             if (d > 0.05 * b && d > ea + eb) print a " ± " ea " misses live, " b " ± " eb " of the recording"
-            if (a < low || a > high) print a " misses are not between " low " and " high }'
+            if (a < from || a > to) print a " misses are not between " from " and " to }'
     # What has a tenth of the misses in one, whatever its error, can have as many in the other.
     for f in live recorded; do
         awk -F, '$1 == "table" { for (i = 1; i <= NF; i++) at[$i] = i } $1 == "estimates" && $at["object"] != "all" { print $at["misses"], $at["error"], $at["object"] }' "$TMP/$f.csv" >"$TMP/$f.rows"
@@ -89,7 +89,7 @@ verdict 'of a program that runs, sets can be chosen' "$(
 verdict 'windows say the same whoever looks at them' "$(
     for turn in block reference; do
         "$peet" profile -m memspy-16k --set turn=$turn --top 0 --format csv --sample 1/5 --length 20k -- "$workloads/tri" -p 1 -r 4 2>&1 |
-            awk -F, '$1 == "estimates" && $4 != "" { print $2, $3, $5, $6, $7, $8 }' >"$TMP/$turn"
+            awk -F, '$1 == "estimates" && $4 != "" { print $2, $3, $8, $9, $10, $11 }' >"$TMP/$turn"
     done
     [ -s "$TMP/block" ] || echo "nothing"
     paste -d ' ' "$TMP/block" "$TMP/reference" | awk '

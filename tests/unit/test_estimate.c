@@ -6,6 +6,7 @@
 #include "check.h"
 #include "map/chosen.h"
 #include "study/profile/estimate.h"
+#include "study/profile/interval.h"
 #include "tests/unit/random.h"
 
 static uint64_t state = 1;
@@ -272,26 +273,40 @@ static void a_reference_to_two_lines_counts_once_and_each_line_has_its_outcome(v
     estimate_free(e);
 }
 
+/* Samples of one set: one unknown reference, then misses, then hits. Their number of misses goes up and down. */
+static unsigned misses_of(unsigned sample)
+{
+    return sample * 37 % 90;
+}
+
+/* With more samples than there is room for, neighbours are added up. */
 static void the_spread_is_that_of_the_samples(void)
 {
-    static const unsigned MISSES[] = { 10, 20, 60 };
-    struct estimate *e;
-    struct estimate_result r;
-    struct peet_err err;
+    enum { LENGTH = 101, MOST = 200, ROOM = 64 };
+    static const unsigned SAMPLES[] = { 5, 6, ROOM, MOST };
 
-    CHECK_EQ(estimate_new(&(struct estimate_config){ 1, 1, 101 }, &e, &err), 0);
-    for (unsigned s = 0; s < 3; s++) { /* one unknown, then so many misses, then hits */
-        estimate_begin(e);
-        for (unsigned i = 0; i <= 100; i++)
-            estimate_refer(e, i < MISSES[s] ? i : MISSES[s], 0, i);
-        estimate_end(e, 0);
+    for (unsigned k = 0; k < 4; k++) {
+        double references[MOST] = { 0 }, held[MOST] = { 0 };
+        unsigned samples = SAMPLES[k], each = samples > 2 * ROOM ? 4 : samples > ROOM ? 2 : 1;
+        struct estimate *e;
+        struct estimate_result r;
+        struct peet_err err;
+        CHECK_EQ(estimate_new(&(struct estimate_config){ 1, 1, LENGTH }, &e, &err), 0);
+        for (unsigned s = 0; s < samples; s++) {
+            estimate_begin(e);
+            for (unsigned i = 0; i < LENGTH; i++)
+                estimate_refer(e, i < misses_of(s) ? i : misses_of(s), 0, i);
+            estimate_end(e, 0);
+            references[s / each] += LENGTH;
+            held[s / each] += misses_of(s) + 0.5;
+        }
+        estimate_set_run(e, &(struct estimate_run){ 0.2, 0.01 });
+        estimate_result(e, ESTIMATE_ALL, &r);
+        double want = interval_error(
+            &(struct interval_windows){ (samples + each - 1) / each, samples, references, held, LENGTH, 0.2, 0.01, 0 });
+        CHECK(samples < 6 ? isnan(r.spread[ESTIMATE_half]) : fabs(r.spread[ESTIMATE_half] - want) < 1e-12);
+        estimate_free(e);
     }
-    estimate_result(e, ESTIMATE_ALL, &r);
-    CHECK_EQ(r.misses, 90);
-    /* Mean 30.5 of 101; deviations -20, -10, 30: 26.458; t of 0.95 with 2 degrees is 4.3027. */
-    CHECK(fabs(r.share[ESTIMATE_half] - 30.5 / 101) < 1e-12);
-    CHECK(fabs(r.spread[ESTIMATE_half] - 4.302653 * 26.457513 / sqrt(3) / 101) < 1e-6);
-    estimate_free(e);
 }
 
 /* ---- workloads of which it is known what they do ---- */
@@ -368,10 +383,10 @@ static struct estimate *run_row(const struct row *w, uint32_t ways, struct truth
 
     estimate_result(e, ESTIMATE_ALL, r);
     printf("# %-12s %u ways: mu true %.3f generation %.3f age %.3f; g %.2f; m true %.4f half %.4f generation %.4f age "
-           "%.4f %%\n",
+           "%.4f; mu in %.4f to %.4f\n",
            w->name, ways, true_mu(t, OBJECTS), r->mu[ESTIMATE_generation], r->mu[ESTIMATE_age], r->quality,
            100 * true_rate(t, OBJECTS), 100 * r->rate[ESTIMATE_half], 100 * r->rate[ESTIMATE_generation],
-           100 * r->rate[ESTIMATE_age]);
+           100 * r->rate[ESTIMATE_age], r->mu_low, r->mu_high);
     check_bounds(e, t);
     return e;
 }
@@ -388,6 +403,7 @@ static void ages_tell_unknown_misses_where_generations_and_half_do_not(void)
         estimate_free(run_row(&ROWS[i], 1, &t, &r));
         double mu = true_mu(&t, OBJECTS), off = fabs(r.mu[ESTIMATE_age] - mu);
         CHECK(off < 0.05);
+        CHECK(r.mu_low <= mu && mu <= r.mu_high);
         CHECK(off < fabs(0.5 - mu));
         if (i >= 2) {
             CHECK(off < fabs(r.mu[ESTIMATE_generation] - mu) / 4);
@@ -407,6 +423,28 @@ static void ages_work_in_sets_of_several_ways(void)
         struct estimate_result r;
         estimate_free(run_row(&ROWS[i], 4, &t, &r));
         CHECK(fabs(r.mu[ESTIMATE_age] - true_mu(&t, OBJECTS)) < 0.1);
+        CHECK(r.mu_low <= true_mu(&t, OBJECTS) && true_mu(&t, OBJECTS) <= r.mu_high);
+    }
+}
+
+/* Samples are so short that no line comes again in them: whether it is still there, they cannot know. */
+static uint64_t in_turn(uint64_t now, uint32_t *object)
+{
+    (void)object;
+    return now % lines;
+}
+
+static void what_no_sample_shows_may_be_all_or_nothing(void)
+{
+    for (lines = 2000; lines <= 8000; lines += 6000) { /* all of them are hits, and then all are misses */
+        struct run x = { { 4096, 1, 1000 }, 10000, 1000000, 5000, in_turn, false };
+        struct truth t;
+        struct estimate_result r;
+        struct estimate *e = run(&x, &t);
+        estimate_result(e, ESTIMATE_ALL, &r);
+        CHECK(r.mu_low <= true_mu(&t, OBJECTS) && true_mu(&t, OBJECTS) <= r.mu_high);
+        CHECK(r.mu_low == 0 && r.mu_high == 1);
+        estimate_free(e);
     }
 }
 
@@ -616,6 +654,7 @@ int main(void)
     RUN(the_spread_is_that_of_the_samples);
     RUN(ages_tell_unknown_misses_where_generations_and_half_do_not);
     RUN(ages_work_in_sets_of_several_ways);
+    RUN(what_no_sample_shows_may_be_all_or_nothing);
     RUN(mu_by_object_beats_one_mu_for_all);
     RUN(samples_of_sets_err_where_they_are_known_to);
     RUN(sets_of_regular_programs_say_how_much_they_may_be_off);

@@ -89,6 +89,7 @@ static void compare_results(struct estimate *a, struct estimate *b, uint32_t obj
     CHECK_EQ(x.misses, y.misses);
     CHECK_EQ(x.unknown, y.unknown);
     CHECK(fabs((double)x.generations - (double)y.generations) <= 2 * off * (double)x.generations);
+    CHECK(fabs(x.mu_low - y.mu_low) < 3 * off + 1e-9 && fabs(x.mu_high - y.mu_high) < 3 * off + 1e-9);
     for (unsigned i = 0; i < ESTIMATORS_COUNT; i++)
         CHECK(fabs(x.mu[i] - y.mu[i]) < off + 1e-9 && fabs(x.spread[i] - y.spread[i]) < off + 1e-9);
 }
@@ -111,7 +112,7 @@ static void what_a_cache_tells_is_as_good_as_all_references(void)
 
     if (!CHECK_EQ(estimate_new(&c, &all, &err), 0) || !CHECK_EQ(estimate_new(&c, &t.estimate, &err), 0))
         return;
-    make_samples(all, &t, 5, 3000, false, 40, 200);
+    make_samples(all, &t, 7, 3000, false, 40, 200);
     CHECK(t.told > 1000 && t.untold == 0);
     compare_all(&t, all, 0);
 }
@@ -146,7 +147,7 @@ static void few_misses_are_told_all(void)
             return;
         if (is_dealt)
             estimate_deal(t.estimate, GROUP);
-        make_samples(all, &t, 3, is_dealt ? 60000 : 3000, true, SETS_MOST, 6000);
+        make_samples(all, &t, 6, is_dealt ? 60000 : 3000, true, SETS_MOST, 6000);
         CHECK(t.told > 1000 && t.untold == 0);
         compare_all(&t, all, 0);
     }

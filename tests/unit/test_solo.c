@@ -108,7 +108,7 @@ static void print_cells(FILE *out, const struct profile *p)
         fprintf(out, ": %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, c->references, c->writes,
                 p->sampled ? 0 : c->misses, c->unknown, c->compute);
         for (unsigned k = 0; k < CAUSES; k++)
-            if (!p->sampled || k != CAUSE_unknown)
+            if (!p->sampled || (k != CAUSE_unknown && k != CAUSE_farther))
                 fprintf(out, " %" PRIu64 "/%" PRIu64, c->cause[k], c->stall[k]);
         fputc('\n', out);
     }

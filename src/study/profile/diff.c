@@ -2,7 +2,7 @@
 /* Two profiles of a program, before and after something was changed.
  *
  * Where one of them is from samples, a change counts only if it is larger than both errors together (half of the interval of 95 %, or, where there are too
- * few samples for that, how far off the bounds are). Errors are known by data object, and a function's part of an object may be
+ * few windows for that, all of the estimate). Errors are known by data object, and a function's part of an object may be
  * as far off as the whole; stall is as uncertain as misses are. */
 #include <assert.h>
 #include <math.h>
@@ -62,9 +62,7 @@ static double error_of(const struct profile *p, uint32_t object)
     if (!p->sampled)
         return 0;
     sampled_object(p->sampled, object, &o);
-    if (o.error >= 0)
-        return o.error;
-    return fmax(o.high - o.misses, o.misses - o.low);
+    return o.error >= 0 ? o.error : o.misses; /* of too few windows, nothing is known */
 }
 
 static double squared(double x)

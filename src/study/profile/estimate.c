@@ -67,17 +67,31 @@ static inline double weight_of(uint64_t length, uint64_t interval)
     return interval < length ? 1 / (double)(int64_t)(length - interval) : 1;
 }
 
+/* Of that weight, `part` of the interval was without a use of what is looked at. */
+static inline void add_mass(struct mass *m, uint64_t length, uint64_t whole, uint64_t part, double weight)
+{
+    if (MASS_PARTS * whole > (MASS_PARTS - 1) * length)
+        return;
+    m->sum += weight * (double)(int64_t)part;
+    m->squares += weight * (double)(int64_t)part * weight * (double)(int64_t)part;
+}
+
 /* A reference ends intervals: for each j, one in which j other lines of its set were used and its own was not. at: its line's place in the order of
  * use, or the number of known lines. How long they were is known also where it is not known whether they ended in a miss. */
-static void add_intervals(const struct estimate *e, const struct ages *a, const struct set *s, const struct way *way,
+static void add_intervals(const struct estimate *e, struct tally *t, const struct set *s, const struct way *way,
                           uint32_t at, uint64_t now)
 {
+    const struct ages *a = &t->ages;
     uint64_t before = 0;
-    double *to = at < s->known ? a->live : s->known == e->config.ways ? a->dead : a->open;
+    bool is_live = at < s->known, is_dead = !is_live && s->known == e->config.ways;
+    double *to = is_live ? a->live : is_dead ? a->dead : a->open;
 
     for (uint32_t j = 0; j <= at && j < s->known; j++, to += e->bins + 1) {
         uint64_t whole = now - way[j].last;
-        double weight = weight_of(e->length, whole) * e->times * e->part;
+        double weight = weight_of(e->length, whole) * e->times;
+        if (is_live || is_dead)
+            add_mass(is_live ? &t->live_mass : &t->dead_mass, e->length, whole, whole - before, weight);
+        weight *= e->part;
         to[j ? bin_of(e, before) : 0] += weight;
         to[bin_of(e, whole) + 1] -= weight;
         before = whole;
@@ -125,7 +139,7 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
     g->references++;
     while (at < s->known && way[at].line != line)
         at++;
-    add_intervals(e, &t->ages, s, way, at, now);
+    add_intervals(e, t, s, way, at, now);
     struct way entry = { line, now, 0, object };
     if (at < s->known) {
         entry.filled = way[at].filled;
@@ -185,13 +199,13 @@ struct single {
     uint64_t mask, length;
     size_t bins;
     uint32_t sample, one_in;
-    double times; /* what an interval stands for */
+    double times, part; /* what an interval stands for, and what that counts */
 };
 
 static inline struct single single_of(const struct estimate *e)
 {
-    return (struct single){ e->set,  e->way,    e->config.sets - 1, e->length,
-                            e->bins, e->sample, e->one_in,          e->part * e->one_in };
+    return (struct single){ e->set,    e->way,    e->config.sets - 1, e->length, e->bins,
+                            e->sample, e->one_in, e->one_in,          e->part };
 }
 
 /* The weight of an interval is added to where it begins, and taken off behind its end. */
@@ -207,7 +221,9 @@ static inline void replace(const struct single *x, const struct set *s, struct w
 {
     uint64_t whole = by->last - last;
 
-    add_interval(x, t->ages.dead, whole, weight_of(x->length, whole) * x->times);
+    double weight = weight_of(x->length, whole) * x->times;
+    add_mass(&t->dead_mass, x->length, whole, whole, weight);
+    add_interval(x, t->ages.dead, whole, weight * x->part);
     if (way->filled) {
         t->generations += x->one_in;
         t->generation += (by->last + 1 - way->filled) * x->one_in;
@@ -310,8 +326,8 @@ static inline void see_miss(struct estimate *e, const struct single *x, const st
     *way = by;
 }
 
-static inline void see_use(const struct estimate *e, const struct single *x, const struct solo_seen *seen,
-                           uint64_t last, uint64_t now)
+static inline void see_use(struct estimate *e, const struct single *x, const struct solo_seen *seen, uint64_t last,
+                           uint64_t now)
 {
     const struct set *s = &x->set[seen->line & x->mask];
     struct way *way = &x->way[seen->line & x->mask];
@@ -320,7 +336,9 @@ static inline void see_use(const struct estimate *e, const struct single *x, con
     if (s->sample != x->sample || !s->known || way->line != seen->line || last >= now)
         return;
     double weight = weight_of(x->length, length) * (length < wait ? (double)wait / (double)length : 1) * x->times;
-    add_interval(x, e->tally[way->object].ages.live, length, weight);
+    struct tally *t = &e->tally[way->object];
+    add_mass(&t->live_mass, x->length, length, length, weight);
+    add_interval(x, t->ages.live, length, weight * x->part);
     way->last = now;
 }
 
@@ -336,7 +354,10 @@ uint64_t estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n
             see_use(e, &x, &seen[i], last, now);
             continue;
         }
-        maybe_cold += seen[i].what / SOLO_MAYBE_COLD & 1;
+        if (seen[i].what & SOLO_MAYBE_COLD) {
+            maybe_cold++;
+            tally_of(e, (uint32_t)seen[i].what)->fresh++;
+        }
         if (seen[i].what & SOLO_UNKNOWN)
             see_unknown(e, seen[i].line, (uint32_t)seen[i].what, now);
         else
@@ -367,6 +388,17 @@ void estimate_count(struct estimate *e, uint64_t references)
 {
     assert(e->is_open);
     e->apart += references;
+}
+
+void estimate_spend(struct estimate *e, double cycles)
+{
+    assert(e->is_open);
+    e->time += cycles;
+}
+
+void estimate_see_fresh(struct estimate *e, uint32_t object)
+{
+    tally_of(e, object)->fresh++;
 }
 
 void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references)
@@ -402,64 +434,6 @@ void estimate_join(struct estimate *e, uint32_t object, uint64_t line)
     group_of(e, object, line)->references--;
 }
 
-/* ---- samples ---- */
-
-void estimate_begin(struct estimate *e)
-{
-    estimate_begin_of(e, e->config.length);
-}
-
-void estimate_begin_of(struct estimate *e, uint64_t length)
-{
-    assert(!e->is_open && e->sample < UINT32_MAX && length > 0);
-    e->length = length;
-    e->part = (double)length / (double)e->config.length;
-    e->is_open = true;
-    e->sample++;
-    for (uint32_t i = 0; i < e->objects; i++) {
-        struct tally *t = &e->tally[i];
-        memcpy(t->before, (uint64_t[]){ t->references, t->misses, t->unknown }, sizeof t->before);
-    }
-}
-
-static void add_products(struct tally *t, double n)
-{
-    double k = (double)(t->misses - t->before[1]), u = (double)(t->unknown - t->before[2]);
-
-    t->kk += k * k;
-    t->ku += k * u;
-    t->uu += u * u;
-    t->kn += k * n;
-    t->un += u * n;
-}
-
-void estimate_end(struct estimate *e, uint64_t others)
-{
-    uint64_t n = e->apart, k = 0, u = 0;
-
-    assert(e->is_open);
-    e->apart = 0;
-    e->is_open = false;
-    e->has_all = false;
-    for (uint32_t i = 0; i < e->objects; i++) {
-        n += e->tally[i].references - e->tally[i].before[0];
-        k += e->tally[i].misses - e->tally[i].before[1];
-        u += e->tally[i].unknown - e->tally[i].before[2];
-    }
-    for (uint32_t i = 0; i < e->objects; i++)
-        add_products(&e->tally[i], (double)n);
-    e->all.misses = k;
-    e->all.unknown = u;
-    add_products(&e->all, (double)n);
-    e->nn += (double)n * (double)n;
-    e->references += n;
-    e->others += others;
-    e->told_last = e->told * e->one_in;
-    e->told = 0;
-    e->one_in = 1;
-    e->choice.limit = UINT32_MAX;
-}
-
 /* ---- life ---- */
 
 int estimate_new(const struct estimate_config *config, struct estimate **ret, struct peet_err *err)
@@ -478,7 +452,7 @@ int estimate_new(const struct estimate_config *config, struct estimate **ret, st
         return err_set(err, PEET_ERR_MEMORY, "no memory for the cache of a sample");
     e->config = *config;
     e->times = 1;
-    e->one_in = 1;
+    e->one_in = e->in_each = 1;
     e->choice.limit = UINT32_MAX;
     e->fine = config->ways == 1 ? FINE_BITS : COARSE_BITS;
     e->bins = SIZE_MAX;

@@ -93,6 +93,16 @@ void estimate_join(struct estimate *e, uint32_t object, uint64_t line);
 /* others: references in the sample that were not given, since their sets were not chosen. */
 void estimate_end(struct estimate *e, uint64_t others);
 
+void estimate_spend(struct estimate *e, double cycles);       /* in this sample */
+void estimate_see_fresh(struct estimate *e, uint32_t object); /* a line that no sample had seen before */
+
+/* How much of the run the samples are: for results. Without it, next to nothing. */
+struct estimate_run {
+    double seen;   /* part of the references of the run that are in samples */
+    double missed; /* part of the references that should have been in samples and are not */
+};
+void estimate_set_run(struct estimate *e, const struct estimate_run *run);
+
 struct estimate_result {
     uint64_t samples;
     uint64_t references, misses, unknown; /* n, k, u; misses: known ones */
@@ -103,15 +113,21 @@ struct estimate_result {
     double rate[ESTIMATORS_COUNT], low, high; /* misses by references, and the bounds with mu = 0 and mu = 1 */
     double share[ESTIMATORS_COUNT];           /* misses by all references of the samples, of whatever object */
     double spread
-        [ESTIMATORS_COUNT]; /* of share: half of the interval that holds its true mean with 95 %, from the differences
-                                                  between samples; NAN with fewer than two */
-    double share_low, share_high;
+        [ESTIMATORS_COUNT]; /* of share: half of the interval of 95 % by differences between samples (interval.h), as if mu were true; NAN: there are too few */
+    double mu_low,
+        mu_high; /* between which the samples show mu to be; `age` may be outside, where it goes beyond what they show */
+    uint64_t
+        fresh; /* lines that were seen in a sample for the first time: the run has missed each of them at least once */
 };
 
 /* Of an object, or of all. */
 void estimate_result(struct estimate *e, uint32_t object, struct estimate_result *ret);
 
-uint64_t estimate_references(struct estimate *e); /* of all objects */
+uint64_t estimate_references(struct estimate *e);  /* of all objects */
+double estimate_largest(const struct estimate *e); /* references of the largest sample */
+
+/* Cycles by reference, if an unknown reference that hits takes `less` than it took in the sample, in which mu of them miss; and half of their interval of 95 %. */
+double estimate_time(struct estimate *e, double mu, double less, double *ret_spread);
 
 /* mu of `age` as if all references were to one object: what it is worth to tell objects apart. */
 double estimate_pooled_age(struct estimate *e);

@@ -30,13 +30,28 @@ struct group {
     uint64_t references, misses, unknown;
 };
 
+/* Of unknown references, how many intervals that were seen whole stand for; and the sum of the squares of what each of them stands for. An interval of length x that
+ * began before a window would have ended in an unknown reference in x of the tau - x places in which it is seen whole. Those that are too long for that to be
+ * known well (MASS_PARTS) stand for none. */
+struct mass {
+    double sum, squares;
+};
+enum { MASS_PARTS = 4 }; /* an interval is at most 3/4 of its window */
+
+/* Windows that follow each other, added up. */
+struct batch {
+    uint64_t misses, unknown; /* known ones; references of which nothing is known */
+};
+enum { ESTIMATE_BATCHES = 64 };
+
 struct tally { /* of an object */
     uint64_t references, misses, unknown;
     uint64_t before[3];                     /* the same, before this sample */
     uint64_t generations, dead, generation; /* times of these */
-    double kk, ku, uu, kn,
-        un;         /* sums of products over the samples: k known misses, u unknown, n references of all objects */
-    double of_open; /* of the sum over all objects: the part of open intervals that ends in a miss */
+    uint64_t fresh;                         /* lines that no sample had seen before */
+    struct batch batch[ESTIMATE_BATCHES];
+    struct mass dead_mass, live_mass; /* of intervals that ended in a miss, and in a hit */
+    double of_open;                   /* of the sum over all objects: the part of open intervals that ends in a miss */
     struct ages ages;
     struct group group[ESTIMATE_GROUPS];
 };
@@ -63,7 +78,12 @@ struct estimate {
     struct tally *tally;
     uint32_t objects;
     uint64_t references, others; /* of all samples that have ended */
-    double nn;
+    uint32_t batches;            /* in use; the last one is of `in_last` samples, the others of `in_each` */
+    uint32_t in_each, in_last;
+    double batch_references[ESTIMATE_BATCHES], batch_time[ESTIMATE_BATCHES]; /* of all objects; cycles */
+    double largest;                                                          /* references of the largest sample */
+    double time;                                                             /* cycles of the sample that is open */
+    struct estimate_run run;
     struct tally all; /* sums over the objects, when they were asked for */
     bool has_all;
 };

@@ -17,13 +17,17 @@
 struct sampled;
 
 /* source: made by source_take_sample with that config. */
-int sampled_new(const struct machine_config *machine, struct source *source, const struct sample_config *config,
-                struct sampled **ret, struct peet_err *err);
+int sampled_new(const struct machine_config *machine, struct source *source, const struct objects *objects,
+                const struct sample_config *config, struct sampled **ret, struct peet_err *err);
 void sampled_free(struct sampled *s);
 
 /* What must be given to source_take_sample for a machine: lines and sets of a processor's last own cache. */
 int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err);
 
+/* Before it runs: the machine that runs it, whose clock windows are timed with. */
+void sampled_begin(struct sampled *s, const struct sim *machine);
+
+void sampled_event(struct sampled *s, uint32_t process, const struct peet_event *e);
 void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e);
 struct sampled_reference { /* of a thread on a processor, at one of its lines */
     uint32_t thread;
@@ -52,16 +56,28 @@ bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r)
 /* At the end: a profile of what was seen becomes one of the whole run. */
 void sampled_scale(struct sampled *s, struct profile *p);
 
-struct sampled_object { /* of the whole run */
-    uint64_t references, seen,
-        unknown; /* seen: in windows and chosen sets; of which the outcome of so many was unknown */
-    double misses, error, low,
-        high;  /* error: half of the interval of 95 %, by the differences between windows (NAN: there are too few), or
-                                           between sets where there are no windows; low, high: if none or all of the unknown missed */
-    double mu; /* part of the unknown that is taken for misses */
+struct sampled_object {
+    uint64_t seen,
+        unknown; /* references in windows and chosen sets; and those of them of which it is unknown whether they missed */
+    uint64_t low, high; /* misses in windows and chosen sets: if none or all of the unknown references missed */
+    double mu;          /* part of the unknown that is taken for misses */
+    /* Of the whole run: */
+    uint64_t references;
+    double misses,
+        error; /* error: as far as the interval of 95 % reaches on its longer side; NAN: there are too few windows */
+    double from, to;           /* that interval; NAN as well */
     struct estimate_sets sets; /* with chosen sets */
 };
 void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *ret); /* or ESTIMATE_ALL */
+
+/* Whether the samples say how much it is: the interval is not wider than the estimate, or, of a single object, than a tenth of all misses. */
+bool sampled_says(struct sampled *s, const struct sampled_object *o);
+
+/* How far the cycles of the whole run may be off, and their parts; NAN: there are too few windows. */
+struct sampled_time {
+    double error, compute_error, stall_error;
+};
+struct sampled_time sampled_time(const struct sampled *s);
 
 /* The profile of a trace, from samples if sampling is not NULL; to be run. Source and profile, as far as they are there, are to be freed also after an error. */
 int profile_open_trace(struct peet_trace *t, const struct machine_config *machine, const struct sample_config *sampling,

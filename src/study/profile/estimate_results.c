@@ -7,15 +7,23 @@
 
 #include "base/sample.h"
 #include "study/profile/estimate_in.h"
+#include "study/profile/interval.h"
 
 enum {
     FEW = 8,    /* generations of an object: fewer say nothing */
     ROUNDS = 8, /* until it is known how open intervals end */
     UNSEEN = 3, /* chosen sets: if as many as they stand for are different, 1 of 20 choices has none of these */
+    SURE = 3,   /* deviations */
     PRIOR = 4,  /* short intervals: what is known of all objects counts as much as that for one of them */
 };
 
 /* ---- sums over all objects ---- */
+
+static void add_mass_of(struct mass *to, const struct mass *m)
+{
+    to->sum += m->sum;
+    to->squares += m->squares;
+}
 
 static void add_tally(const struct estimate *e, struct tally *to, const struct tally *t)
 {
@@ -25,6 +33,9 @@ static void add_tally(const struct estimate *e, struct tally *to, const struct t
     to->generations += t->generations;
     to->dead += t->dead;
     to->generation += t->generation;
+    to->fresh += t->fresh;
+    add_mass_of(&to->dead_mass, &t->dead_mass);
+    add_mass_of(&to->live_mass, &t->live_mass);
     for (size_t i = 0; t->ages.dead && i < e->config.ways * (e->bins + 1); i++) {
         to->ages.dead[i] += t->ages.dead[i];
         to->ages.live[i] += t->ages.live[i];
@@ -117,7 +128,7 @@ static double age_mu(const struct estimate *e, const struct tally *t, const stru
     return mu;
 }
 
-/* Products are summed at the end of each sample; all else here. */
+/* Batches are summed at the end of each sample; all else here. */
 static const struct tally *all_of(struct estimate *e)
 {
     struct tally *a = &e->all;
@@ -126,7 +137,8 @@ static const struct tally *all_of(struct estimate *e)
     if (e->has_all)
         return a;
     a->references = a->misses = a->unknown = a->generations = 0;
-    a->dead = a->generation = 0;
+    a->dead = a->generation = a->fresh = 0;
+    a->dead_mass = a->live_mass = (struct mass){ 0 };
     memset(a->ages.dead, 0, n * sizeof *a->ages.dead);
     memset(a->ages.live, 0, n * sizeof *a->ages.live);
     memset(a->ages.open, 0, n * sizeof *a->ages.open);
@@ -182,16 +194,57 @@ static double by(double a, double b)
     return b > 0 ? a / b : 0;
 }
 
-/* Samples may be as long as each other, or not, so misses are looked at as a part of references: Σ (k + mu u - share n)². */
-static double spread_of(const struct estimate *e, const struct tally *t, double mu, double share)
+void estimate_set_run(struct estimate *e, const struct estimate_run *run)
 {
-    uint32_t samples = e->sample;
-    double squares =
-        t->kk + 2 * mu * t->ku + mu * mu * t->uu - 2 * share * (t->kn + mu * t->un) + share * share * e->nn;
+    e->run = *run;
+}
 
-    if (samples < 2 || e->references == 0)
-        return (double)NAN;
-    return sample_student(0.95, samples - 1) * sqrt(fmax(0, squares) / (samples - 1) * samples) / (double)e->references;
+/* Half of the interval of what a reference holds, from what batches hold. */
+static double spread_of(const struct estimate *e, const double *held, double most)
+{
+    return interval_error(&(struct interval_windows){ e->batches, e->sample, e->batch_references, held, e->largest,
+                                                      e->run.seen, e->run.missed, most });
+}
+
+/* Of the misses of an object. If no sample has seen one, in what is not seen its references are taken to miss as those of all objects do; if
+ * no sample has seen a reference, there may be as many misses as of all. */
+static double spread_of_misses(const struct estimate *e, const struct tally *t, const struct tally *all, double mu)
+{
+    double held[ESTIMATE_BATCHES], n = (double)e->references;
+    double rate = by((double)all->misses + 0.5 * (double)all->unknown, n);
+
+    for (uint32_t i = 0; i < e->batches; i++)
+        held[i] = (double)t->batch[i].misses + mu * (double)t->batch[i].unknown;
+    return spread_of(e, held, rate * (t->references ? by((double)t->references, n) : 1));
+}
+
+double estimate_time(struct estimate *e, double mu, double less, double *ret_spread)
+{
+    double held[ESTIMATE_BATCHES], sum = 0;
+
+    for (uint32_t i = 0; i < e->batches; i++) {
+        held[i] = at_least_none(e->batch_time[i] - (1 - mu) * (double)e->all.batch[i].unknown * less);
+        sum += held[i];
+    }
+    *ret_spread = spread_of(e, held, 0);
+    return by(sum, (double)e->references);
+}
+
+/* Unknown references for which intervals stand that are known to have ended so: at least. Both what was seen whole and what was cut off are there by chance. */
+static double least_of(const struct mass *m)
+{
+    return at_least_none(m->sum - SURE * sqrt(m->squares + m->sum));
+}
+
+/* Of the unknown references, some are as intervals that were seen whole, which ended in misses or hits. Of the rest, which end longer intervals than windows show,
+ * nothing is known: all or none of them may miss. */
+static void find_range(const struct tally *t, struct estimate_result *ret)
+{
+    double dead = least_of(&t->dead_mass), live = least_of(&t->live_mass);
+    double whole = fmax((double)t->unknown, dead + live);
+
+    ret->mu_low = by(dead, whole);
+    ret->mu_high = t->unknown ? 1 - by(live, whole) : 0;
 }
 
 void estimate_result(struct estimate *e, uint32_t object, struct estimate_result *ret)
@@ -213,19 +266,24 @@ void estimate_result(struct estimate *e, uint32_t object, struct estimate_result
     ret->touched = by(u, frames);
     ret->low = by(k, (double)t->references);
     ret->high = by(k + u, (double)t->references);
-    ret->share_low = by(k, n);
-    ret->share_high = by(k + u, n);
+    ret->fresh = t->fresh;
+    find_range(t, ret);
     for (enum estimator i = 0; i < ESTIMATORS_COUNT; i++) {
         ret->mu[i] = mu_of(e, t, all, i);
         ret->rate[i] = by(k + ret->mu[i] * u, (double)t->references);
         ret->share[i] = by(k + ret->mu[i] * u, n);
-        ret->spread[i] = spread_of(e, t, ret->mu[i], ret->share[i]);
+        ret->spread[i] = spread_of_misses(e, t, all, ret->mu[i]);
     }
 }
 
 uint64_t estimate_references(struct estimate *e)
 {
     return all_of(e)->references;
+}
+
+double estimate_largest(const struct estimate *e)
+{
+    return e->largest;
 }
 
 uint32_t estimate_objects(const struct estimate *e)

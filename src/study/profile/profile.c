@@ -420,6 +420,8 @@ void profile_see_event(void *context, uint32_t thread, const struct peet_event *
     case PEET_EV_name_data: break;
     default: return;
     }
+    if (x->p.sampled)
+        sampled_event(x->p.sampled, c->process, e);
     paths_calls(&x->p.paths, thread, path, OBJECT_PATH);
     objects_event(x->p.objects, c->process, c->thread, e, path);
 }
@@ -463,6 +465,8 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
     bool is_watched = !p->is_slow && (!p->sampled || x->source->kind->words) && sim_set_watch(sim, &watch, err);
     if (is_watched && p->sampled)
         sampled_watch(p->sampled);
+    if (p->sampled)
+        sampled_begin(p->sampled, sim);
     if (!is_watched)
         sim_set_observer(sim, &observer);
     sim_set_stop(sim, stop);
@@ -493,5 +497,5 @@ int profile_set_sample(struct profile *p, const struct sample_config *config, st
     struct running *x = (struct running *)p;
 
     sample_set_passed(x->source, see_passed, x);
-    return sampled_new(&p->machine, x->source, config, &p->sampled, err);
+    return sampled_new(&p->machine, x->source, p->objects, config, &p->sampled, err);
 }

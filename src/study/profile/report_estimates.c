@@ -10,7 +10,10 @@
 static const struct column ESTIMATES[] = { { "object", "Data", CELL_TEXT, false },
                                            { "misses", "Misses", CELL_COUNT, false },
                                            { "error", "±", CELL_COUNT, false },
-                                           { "low", "At least", CELL_COUNT, false },
+                                           { "from", "From", CELL_COUNT, false },
+                                           { "to", "To", CELL_COUNT, false },
+                                           { "says", "Says", CELL_TEXT, false },
+                                           { "low", "In windows, at least", CELL_COUNT, false },
                                            { "high", "At most", CELL_COUNT, false },
                                            { "seen", "References seen", CELL_COUNT, false },
                                            { "unknown", "Unknown", CELL_COUNT, false },
@@ -18,6 +21,12 @@ static const struct column ESTIMATES[] = { { "object", "Data", CELL_TEXT, false 
                                            { "ratio", "By ratio", CELL_COUNT, false },
                                            { "fraction", "By fraction", CELL_COUNT, false },
                                            { 0 } };
+
+static const struct column TOTALS[] = { { "what", "What", CELL_TEXT, false },
+                                        { "value", "Estimate", CELL_COUNT, false },
+                                        { "error", "±", CELL_COUNT, false },
+                                        { "part", "± of it", CELL_PERCENT, false },
+                                        { 0 } };
 
 static const struct plot ESTIMATE_PLOTS[] = { { .kind = PLOT_BARS,
                                                 .title = "Misses by data, and how far off they may be",
@@ -28,16 +37,27 @@ static const struct plot ESTIMATE_PLOTS[] = { { .kind = PLOT_BARS,
                                                 .most = 15 },
                                               { 0 } };
 
-static void put_estimate(struct table *t, const char *name, const struct sampled_object *o, bool has_sets)
+/* NAN: it is not known. */
+static void put_real_count(struct table *t, double x)
 {
-    table_text(t, name);
-    table_count(t, (uint64_t)(o->misses + 0.5));
-    if (o->error >= 0)
-        table_count(t, (uint64_t)(o->error + 0.5));
+    if (x >= 0)
+        table_count(t, (uint64_t)(x + 0.5));
     else
         table_none(t);
-    table_count(t, (uint64_t)(o->low + 0.5));
-    table_count(t, (uint64_t)(o->high + 0.5));
+}
+
+static void put_estimate(struct table *t, const char *name, struct sampled *s, const struct sampled_object *o)
+{
+    bool has_sets = sampled_counts(s).chosen < sampled_counts(s).sets;
+
+    table_text(t, name);
+    put_real_count(t, o->misses);
+    put_real_count(t, ceil(o->error));
+    put_real_count(t, floor(o->from));
+    put_real_count(t, ceil(o->to));
+    table_text(t, sampled_says(s, o) ? "yes" : "no");
+    table_count(t, o->low);
+    table_count(t, o->high);
     table_count(t, o->seen);
     table_count(t, o->unknown);
     if (o->unknown)
@@ -62,20 +82,33 @@ static void note_samples(struct table *t, const struct sampled *s, const struct 
                " windows%s; all tables are scaled to the whole run, but over_time, which has what was seen",
                c.seen - c.other_sets, c.seen + c.between, c.windows,
                sampled_config(s)->is_random ? " at random places" : "");
-    table_note(
-        t,
-        "unknown: whether these missed depends on what was not seen; so many of them as the age estimator says are taken for "
-        "misses, whose cause is unknown. At least, at most: none, or all of them missed");
-    if (all->error >= 0)
-        table_note(t, "±: half of the interval of 95 %%, from the differences between %s",
-                   sampled_config(s)->every ? "windows" : "sets");
-    else
-        table_note(t, "too few windows to tell how much they differ: take shorter ones (--length)");
+    table_note(t, "±, from, to: the interval that holds the misses of the whole run in 19 of 20 cases (see SAMPLING in "
+                  "peet-profile(1))");
+    table_note(t, "in windows, at least and at most: the misses in the windows alone, if none or all of their unknown "
+                  "references missed. Of unknown references, as many as the age estimator says are taken for misses");
+    if (!(all->error >= 0))
+        table_note(
+            t,
+            "too few windows to say anything of the whole run: take shorter ones (--length), more of them (--sample), "
+            "or all of the run (no --sample)");
     if (c.chosen < c.sets)
         table_note(t, "%" PRIu64 " of %" PRIu64 " sets were chosen; misses are by fraction%s", c.chosen, c.sets,
                    all->sets.disagree
                        ? "; the two estimates by sets disagree by more than a tenth: sets are not alike, look at both"
                        : "");
+}
+
+/* Rows of which the sample does not say how much they are, and what helps. */
+static void note_unsaid(struct table *t, size_t rows, const char *first)
+{
+    if (rows == 0)
+        return;
+    table_note(
+        t,
+        "the sample cannot say how many misses %s%s has (says: no): the interval is wider than the estimate. "
+        "Longer windows (--length) know more of a large cache; a larger part (--sample), or shorter windows, more "
+        "of a program that changes",
+        first, rows > 1 ? ", and other data," : "");
 }
 
 /* A program that was late for windows has missed some. */
@@ -154,30 +187,82 @@ static void note_advice(struct table *t, const struct profile *p)
                    advice_size_name(advice.size), advice.text);
 }
 
+static void put_total(struct table *t, const char *what, double value, double error)
+{
+    table_text(t, what);
+    put_real_count(t, value);
+    put_real_count(t, ceil(error));
+    if (error >= 0 && value > 0)
+        table_real(t, error / value);
+    else
+        table_none(t);
+}
+
+static void add_totals(struct report *r, const struct sampled_object *all)
+{
+    struct table *t = result_table(r->result, "estimated_totals", "The whole run, and how far off it may be", TOTALS);
+    const struct profile *p = r->p;
+    const struct sampled_time time = sampled_time(p->sampled);
+
+    put_total(t, "cycles", (double)p->result.cycles, time.error);
+    put_total(t, "compute", (double)(p->compute + p->fetch), time.compute_error);
+    put_total(t, "memory stall", (double)p->stall, time.stall_error);
+    put_total(t, "misses", all->misses, all->error);
+    table_note(
+        t,
+        "references are counted, so that the miss rate is as far off as misses are. What a procedure or a line has of some "
+        "data may be as far off as all of these data");
+}
+
+/* Data of which a window has seen no reference, but which may have misses between windows. */
+static bool is_hidden(struct report *r, uint32_t object, const struct sampled_object *o)
+{
+    return o->seen == 0 && objects_facts(r->p->objects, object)->bytes > 0
+           && (o->to > (double)r->p->misses / 2000 || r->wants->top == 0);
+}
+
+struct rows {
+    size_t shown, unsaid;
+    const char *first; /* that is unsaid */
+};
+
+static void add_row(struct table *t, struct report *r, struct rows *rows, uint32_t object)
+{
+    const char *name = object == ESTIMATE_ALL ? "all" : report_object(r, object);
+    struct sampled_object o;
+
+    sampled_object(r->p->sampled, object, &o);
+    put_estimate(t, name, r->p->sampled, &o);
+    rows->shown++;
+    if (!sampled_says(r->p->sampled, &o) && rows->unsaid++ == 0)
+        rows->first = name;
+}
+
 void report_add_estimates(struct report *r)
 {
     struct sampled *s = r->p->sampled;
-    struct sampled_object o;
-    size_t shown = 0;
+    struct sampled_object all, o;
+    struct rows rows = { 0 };
 
     if (!s)
         return;
-    bool has_sets = sampled_counts(s).chosen < sampled_counts(s).sets;
-    struct table *t = result_table(r->result, "estimates", "Estimates from samples", ESTIMATES);
+    sampled_object(s, ESTIMATE_ALL, &all);
+    struct table *t = result_table(r->result, "estimates", "Misses, from samples", ESTIMATES);
     t->plot = ESTIMATE_PLOTS;
-    sampled_object(s, ESTIMATE_ALL, &o);
-    put_estimate(t, "all", &o, has_sets);
-    note_samples(t, s, &o);
-    note_order(t, r, &o);
+    add_row(t, r, &rows, ESTIMATE_ALL);
+    for (size_t i = 0; i < r->t.by_object_count && rows.shown <= report_rows(r); i++)
+        if (!report_is_small(r, &r->t.by_object[i])
+            && report_wants(r, report_object(r, r->t.by_object[i].object), NULL))
+            add_row(t, r, &rows, r->t.by_object[i].object);
+    for (uint32_t i = 0; i < objects_count(r->p->objects) && rows.shown <= report_rows(r); i++) {
+        sampled_object(s, i, &o);
+        if (is_hidden(r, i, &o) && report_wants(r, report_object(r, i), NULL))
+            add_row(t, r, &rows, i);
+    }
+    note_samples(t, s, &all);
+    note_unsaid(t, rows.unsaid, rows.first);
+    note_order(t, r, &all);
     note_left_out(t, r->p);
     note_advice(t, r->p);
-    for (size_t i = 0; i < r->t.by_object_count && shown < report_rows(r); i++) {
-        const struct total *x = &r->t.by_object[i];
-        const char *name = report_object(r, x->object);
-        if (report_is_small(r, x) || !report_wants(r, name, NULL))
-            continue;
-        sampled_object(s, x->object, &o);
-        put_estimate(t, name, &o, has_sets);
-        shown++;
-    }
+    add_totals(r, &all);
 }
