@@ -18,6 +18,18 @@ else
     )"
 fi
 
+property="intervals of sampled profiles hold the truth"
+if [ -n "${SAN:-}" ] || [ ! -e "$PEET_BUILD/lib/peet/libpeet-machine.so" ] || ! grep -q ' fsgsbase' /proc/cpuinfo; then
+    skip "$property" "needs machines in processes, and a build without sanitizers, for its time"
+else
+    verdict "$property" "$(
+        experiments/sampling-truth --quick --out "$TMP/sampling" >"$TMP/out" 2>&1 || { cat "$TMP/out"; echo "status $?"; }
+        tail -n 1 "$TMP/out" | grep -q '^rows=[0-9]* coverage=' || echo "no figures in the last line"
+        experiments/sampling-truth --slow >"$TMP/out" 2>&1
+        [ $? = 2 ] || echo "an unknown option is not told"
+    )"
+fi
+
 holds "distances between streams are right" "$PEET_BUILD/experiments/similarity" --check
 property="traces of Ji et al. equal single-stepping, and only waiting differs with threads"
 offline=--offline
