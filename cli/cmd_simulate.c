@@ -142,6 +142,7 @@ static int run_one(struct machine_study *study, struct peet_trace *trace, char *
         if ((trace ? source_open_trace(trace, !remap, &source, &err)
                    : source_open_program(program, (uint32_t)ahead, !remap, &source, &err))
                 < 0
+            || (config.cpus * config.contexts > 1 && source_keep_conditions(source, &err) < 0)
             || take_loops(source, &config, &whole, &err) < 0)
             return fail(&err);
         code = simulate(whole, &config, trace ? peet_trace_path(trace) : program[0], &result);

@@ -107,7 +107,10 @@ static inline int peet_is_reference(const struct peet_record *r)
     X(futex_wait,       1, "addr",                "a library waits, and nobody has changed the word; of steered programs") \
     X(futex_wake,       2, "addr count",          "and wakes up to so many; of steered programs") \
     X(yield,            1, "cycles",              "has nothing to do for so long; of steered programs") \
-    X(thread_cancel,    1, "child",               "that thread is to end where it waits; of steered programs")
+    X(thread_cancel,    1, "child",               "that thread is to end where it waits; of steered programs") \
+    X(lock_turn,        2, "lock number",         "the lock was taken just now, for that time of all threads together") \
+    X(arc_tail,         1, "arc",                 "threads at the arc's head may go on; of recordings that are simulated") \
+    X(arc_head,         2, "arc cond",            "waits for the arc's tail (0: for none); cond: what for; of recordings that are simulated")
 /* clang-format on */
 
 enum peet_event_kind {

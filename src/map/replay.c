@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "format/trace.h"
+#include "map/keep.h"
 #include "map/source.h"
 #include "map/spaces.h"
 
@@ -17,6 +18,7 @@ struct replay {
     struct peet_trace *trace;
     struct source_context *context;
     struct peet_cursor **cursor;
+    struct keep *keep; /* or NULL: no order of conditions is kept */
     unsigned want;
     uint64_t **word, registers[PEET_REGISTERS];
 };
@@ -44,7 +46,8 @@ static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_
         peet_cursor_free(*c);
         *c = NULL;
     }
-    return code;
+    int kept = code > 0 && r->keep ? keep_arcs(r->keep, context, ret, err) : 0;
+    return kept < 0 ? kept : code;
 }
 
 /* Items as they are in the trace: a number, and its slots. */
@@ -106,6 +109,7 @@ static void free_replay(struct source *s)
         peet_cursor_free(r->cursor[i]);
     for (uint32_t i = 0; r->word && i < s->contexts; i++)
         free(r->word[i]);
+    keep_free(r->keep);
     free(r->word);
     free(r->cursor);
     free(r->context);
@@ -216,4 +220,11 @@ int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, s
     else
         free_replay(&r->source);
     return code;
+}
+
+int source_keep_conditions(struct source *s, struct peet_err *err)
+{
+    struct replay *r = (struct replay *)(void *)s;
+
+    return s->kind == &REPLAY ? keep_new(r->trace, r->context, s->contexts, &r->keep, err) : 0;
 }

@@ -104,6 +104,11 @@ static inline void source_free(struct source *s)
  * translated one by one (map/spaces.h). */
 int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, struct peet_err *err);
 
+/* Of a recorded trace, before it is asked for anything: a thread goes on behind what it decided on under the mutex of
+ * a condition only when that is there (map/conditions.h), by events arc_tail and arc_head. For machines on which
+ * threads run at the same time. Other sources stay as they are. */
+int source_keep_conditions(struct source *s, struct peet_err *err);
+
 /* A program built with peet cc, which runs as far as it is asked for. ahead: struct producer_config. */
 int source_open_program(char *const *argv, uint32_t ahead, bool repeats, struct source **ret, struct peet_err *err);
 

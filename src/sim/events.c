@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What events mean to the machine. Locks and barriers are the machine's kind (sim/sync); what else contexts wait for (semaphores,
- * conditions, locks for many readers, posts, ends of threads) is served in the order in which they came, and each operation is one
- * update of the object's word. */
+/* What events mean to the machine. Locks and barriers are the machine's kind (sim/sync); what else contexts wait for
+ * (semaphores, conditions, locks for many readers, posts, ends of threads) is served in the order in which they came,
+ * and each operation is one update of the object's word. */
 #include <assert.h>
 
 #include "sim/state.h"
@@ -349,6 +349,34 @@ static void wake_for_word(struct sim *s, struct place *p, uint64_t addr, uint64_
         wake(s, o, c, p->clock);
 }
 
+/* ---- recordings: what threads decided on (map/conditions.h) ---- */
+
+static void reach_arc(struct sim *s, struct place *p, uint64_t arc)
+{
+    struct object *o = object_at(s, p, arc, OBJECT_ARC);
+    struct context *c;
+
+    o->value = 1;
+    while ((c = take_first(o))) {
+        note_wait(c->decides, p->clock > c->since ? p->clock - c->since : 0);
+        sim_wake(s, c, p->clock);
+    }
+}
+
+/* What the context decides on under the lock that it takes next is not there before the arc's tail. That is a wait at
+ * a condition. */
+static void wait_for_arc(struct sim *s, struct place *p, uint64_t arc, uint64_t condition)
+{
+    if (arc == 0) { /* begins to wait at the condition; heads of arcs follow */
+        touch(s, p, condition, PEET_UPDATE, TIME_other);
+        return;
+    }
+    struct object *o = object_at(s, p, arc, OBJECT_ARC);
+    p->context->decides = object_at(s, p, condition, OBJECT_CONDITION);
+    if (o->value == 0)
+        line_up(s, p->context, o, TIME_other);
+}
+
 /* Whether anybody else does something, or will. */
 static bool is_alone(const struct sim *s, const struct context *c)
 {
@@ -421,8 +449,8 @@ static void join(struct sim *s, struct place *p, uint64_t thread)
     sim_wait(s, c, NULL, TIME_other);
 }
 
-/* A recorded thread that was cut off has not told what it waited for then, and so not that it had given up a lock for that. Whatever it held,
- * nobody waited for it; and nobody is to do so now who comes later than when it was recorded. */
+/* A recorded thread that was cut off has not told what it waited for then, and so not that it had given up a lock for
+ * that. Whatever it held, nobody waited for it; and nobody is to do so now who comes later than when it was recorded. */
 static void give_all_back(struct sim *s, struct place *p)
 {
     struct object **o;
@@ -506,8 +534,8 @@ static bool waits_at(const struct context *c, const struct object *barrier)
     return c->status == STATUS_WAITING && !c->joins && c->object == barrier;
 }
 
-/* Those for whom a barrier waits are not in the trace, or were cut off on their way: it opens for those that have come. Nobody is still on
- * his way out of it, for nobody can go on, so that it can be as new. */
+/* Those for whom a barrier waits are not in the trace, or were cut off on their way: it opens for those that have
+ * come. Nobody is still on his way out of it, for nobody can go on, so that it can be as new. */
 static void open_barrier(struct sim *s, struct object *o)
 {
     uint64_t last = 0;
@@ -546,7 +574,8 @@ bool sim_break(struct sim *s)
     for (uint32_t i = 0; i < s->contexts; i++) {
         struct context *c = &s->context[i];
         bool waits = c->status == STATUS_WAITING && c->object && !c->joins
-                     && (c->object->seen.kind == OBJECT_CONDITION || c->object->seen.kind == OBJECT_SEMAPHORE);
+                     && (c->object->seen.kind == OBJECT_CONDITION || c->object->seen.kind == OBJECT_SEMAPHORE
+                         || c->object->seen.kind == OBJECT_ARC);
         if (!waits || (s->source->is_live && !(c->object->seen.kind == OBJECT_CONDITION && c->is_limited)))
             continue;
         any = true;
@@ -617,6 +646,8 @@ void sim_event(struct sim *s, struct place *p, const struct peet_event *e)
     case PEET_EV_sem_post: give_semaphore(s, p, arg[0]); break;
     case PEET_EV_futex_wait: wait_for_word(s, p, arg[0]); break;
     case PEET_EV_futex_wake: wake_for_word(s, p, arg[0], arg[1]); break;
+    case PEET_EV_arc_tail: reach_arc(s, p, arg[0]); break;
+    case PEET_EV_arc_head: wait_for_arc(s, p, arg[0], arg[1]); break;
     case PEET_EV_yield: give_way(s, p, arg[0]); break;
     case PEET_EV_post: post(s, p, arg[0], arg[1]); break;
     case PEET_EV_wait: wait_for_post(s, p, arg[0], arg[1]); break;

@@ -76,7 +76,8 @@ static void list_objects(struct sim *s, struct sim_result *ret)
 
     ret->object = mem_alloc(s->objects.count + 1, sizeof *ret->object);
     while ((o = map_next(&s->objects, &at, &key, &tag)))
-        ret->object[ret->objects++] = (*o)->seen;
+        if ((*o)->seen.kind != OBJECT_ARC) /* what waits there waits for a condition */
+            ret->object[ret->objects++] = (*o)->seen;
     qsort(ret->object, ret->objects, sizeof *ret->object, by_waiting);
     for (uint32_t i = 0; i < ret->objects; i++)
         name_object(s, &ret->object[i]);

@@ -45,7 +45,7 @@ struct sim_place { /* a hardware context; of processor number / contexts */
 /* clang-format off */
 #define OBJECT_KINDS(X) \
     X(LOCK, "lock") X(RWLOCK, "rwlock") X(BARRIER, "barrier") X(CONDITION, "condition") X(SEMAPHORE, "semaphore") \
-    X(POST, "post") X(FUTEX, "futex")
+    X(POST, "post") X(FUTEX, "futex") X(ARC, "arc")
 /* clang-format on */
 enum sim_object_kind {
 #define X(name, text) OBJECT_##name,

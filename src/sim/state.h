@@ -76,6 +76,7 @@ struct context {
     struct place *place;     /* where it runs or waits; NULL: nowhere */
     struct object *object;   /* that it waits for, or tries to take */
     struct object *relock;   /* the lock that a wait for a condition gave up */
+    struct object *decides;  /* the condition for which it waits at an arc of a recording */
     uint32_t joins;          /* 1 + the context for whose end it waits */
     uint64_t wanted;         /* of a wait for a posted value */
     uint64_t reply;          /* to its last event */

@@ -42,8 +42,8 @@ static int connect_thread(struct precedence *p, uint32_t piece, struct peet_err 
         return 0;
     }
     struct arc arc = x->end == PEET_EV_thread_create
-                         ? (struct arc){ piece, child->first, x->end, true }
-                         : (struct arc){ child->first + child->pieces - 1, piece + 1, x->end, true };
+                         ? (struct arc){ piece, child->first, x->end, ARC_CERTAIN }
+                         : (struct arc){ child->first + child->pieces - 1, piece + 1, x->end, ARC_CERTAIN };
     return precedence_arc(p, arc, err);
 }
 
@@ -58,7 +58,7 @@ static int connect_process(struct precedence *p, uint32_t piece, struct peet_err
         for (size_t k = 0; child && (parent = peet_trace_thread(p->trace, k)); k++)
             inside = inside || (parent->id == th->parent && parent->process == th->process && parent != th);
         if (child && !inside && child->process != p->lane[p->piece[piece].lane].process)
-            return precedence_arc(p, (struct arc){ piece, child->first, PEET_EV_fork, true }, err);
+            return precedence_arc(p, (struct arc){ piece, child->first, PEET_EV_fork, ARC_CERTAIN }, err);
     }
     p->unmatched++;
     return 0;
@@ -118,7 +118,7 @@ static int connect_pair(struct precedence *p, const struct run *waiter, const st
             continue; /* an earlier wait of the same thread has that arc */
         for (; reached < forced; at++)
             reached += is_post(p, *at);
-        r = precedence_arc(p, (struct arc){ at[-1], *w + 1, PEET_EV_sem_wait, true }, err);
+        r = precedence_arc(p, (struct arc){ at[-1], *w + 1, PEET_EV_sem_wait, ARC_CERTAIN }, err);
     }
     return r;
 }
@@ -231,7 +231,7 @@ static int connect_posts(struct precedence *p, const struct uses *u, struct peet
         if (from == PIECE_NONE || backwards)
             p->unmatched++;
         else if (from != wait)
-            r = precedence_arc(p, (struct arc){ from, wait + 1, PEET_EV_wait, true }, err);
+            r = precedence_arc(p, (struct arc){ from, wait + 1, PEET_EV_wait, ARC_CERTAIN }, err);
     }
     free(post);
     return r;
@@ -252,7 +252,7 @@ static int connect_once(struct precedence *p, const struct uses *u, struct peet_
     }
     for (size_t i = 0; r == 0 && times == 1 && i < u->count; i++)
         if (p->piece[u->piece[i]].lane != p->piece[ran].lane)
-            r = precedence_arc(p, (struct arc){ ran, u->piece[i] + 1, PEET_EV_once, false }, err);
+            r = precedence_arc(p, (struct arc){ ran, u->piece[i] + 1, PEET_EV_once, ARC_ASSUMED }, err);
     return r;
 }
 

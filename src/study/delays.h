@@ -13,7 +13,7 @@ int delays_path(struct result *r, const struct precedence *p, const struct sched
 int delays_barriers(struct result *r, const struct precedence *p, const struct schedule *s, struct peet_err *err);
 
 /* "locks": how much is done while they are held. *ret_bound: no run can be shorter, for the critical sections of one lock cannot
- * overlap. s must have been made without locks. */
+ * overlap. s: by what is certain. */
 int delays_locks(struct result *r, const struct precedence *p, const struct schedule *s, uint64_t *ret_bound,
                  struct peet_err *err);
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Epochs of a run. One pass over the pieces, in the order of their ends, finds cuts and what follows them; one pass back finds what precedes them.
+/* Epochs of a run. One pass over the pieces, in the order of their ends, finds cuts and what follows them; one pass
+ * back finds what precedes them.
  *
- * A round of a barrier is a cut if it follows the cut before it. Other threads may be beside it, as one that only joins the others is; their
- * pieces then lie in several epochs. A point through which all paths go is found by counting ways from what has ended to what has not: a
- * piece to which all of them lead is alone. A piece that begins by itself, and one that ends without being waited for, has one way of its own, so that
- * nothing can be said to lie behind the one or before the other. */
+ * A round of a barrier is a cut if it follows the cut before it; so is a signal that is given because of what waiting
+ * threads had written, as in a barrier that is made of a condition. Other threads may be beside it, as one that only
+ * joins the others is; their pieces then lie in several epochs. A point through which all paths go is found by
+ * counting ways from what has ended to what has not: a piece to which all of them lead is alone. A piece that begins
+ * by itself, and one that ends without being waited for, has one way of its own, so that nothing can be said to lie
+ * behind the one or before the other. */
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -14,10 +17,12 @@ struct cutter {
     struct epochs *e;
     const struct schedule *s;
     const struct precedence *p;
-    uint32_t *ways_in; /* by piece: how many ways lead to it */
-    uint32_t *follows; /* by piece: the last cut that its predecessors found so far follow */
-    uint32_t *met;     /* by meeting: the same; on the way back, the first cut that what follows it precedes */
-    uint32_t *met_cut; /* by meeting: the cut that it is, or 0 */
+    uint32_t *ways_in;   /* by piece: how many ways lead to it */
+    uint32_t *follows;   /* by piece: the last cut that its predecessors found so far follow */
+    uint32_t *met;       /* by meeting: the same; on the way back, the first cut that what follows it precedes */
+    uint32_t *met_cut;   /* by meeting: the cut that it is, or 0 */
+    uint32_t *begin_cut; /* by piece: the cut before it, which it follows and all that it needs precedes, or 0 */
+    bool *is_signal;     /* by piece: a signal is given in it because of what waiting threads had written */
     uint32_t *
         whole_cut; /* by position in the order: all pieces before it precede this cut, which all others follow; 0: there is none */
     uint64_t open;       /* ways from what has ended to what has not */
@@ -56,8 +61,10 @@ static void cutter_count_ways(struct cutter *c)
     for (uint32_t i = 0; i < p->pieces; i++)
         if (piece_has_next(p, i))
             c->ways_in[i + 1]++;
-    for (size_t i = 0; i < p->arcs; i++)
-        c->ways_in[p->arc[i].to] += p->arc[i].certain;
+    for (size_t i = 0; i < p->arcs; i++) {
+        c->ways_in[p->arc[i].to] += arc_is_known(&p->arc[i]);
+        c->is_signal[p->arc[i].to] |= p->arc[i].kind == PEET_EV_cond_broadcast && arc_is_known(&p->arc[i]);
+    }
     for (uint32_t i = 0; i < p->pieces; i++)
         c->open += c->ways_in[i] == 0;
 }
@@ -67,7 +74,7 @@ static uint64_t cutter_ways_out(const struct precedence *p, uint32_t piece)
     uint64_t n = piece_has_next(p, piece);
 
     for (uint64_t i = p->first_arc[piece]; i < p->first_arc[piece + 1]; i++)
-        n += p->arc[i].certain;
+        n += arc_is_known(&p->arc[i]);
     return n ? n : 1;
 }
 
@@ -82,7 +89,7 @@ static void cutter_tell(struct cutter *c, uint32_t piece, uint32_t cut)
     else if (piece_has_next(p, piece))
         c->follows[piece + 1] = cutter_higher(c->follows[piece + 1], cut);
     for (uint64_t i = p->first_arc[piece]; i < p->first_arc[piece + 1]; i++)
-        if (p->arc[i].certain)
+        if (arc_is_known(&p->arc[i]))
             c->follows[p->arc[i].to] = cutter_higher(c->follows[p->arc[i].to], cut);
 }
 
@@ -99,6 +106,10 @@ static void cutter_pass(struct cutter *c, uint32_t position)
     uint32_t from = cutter_higher(c->follows[piece], c->floor);
     if (before != PIECE_NONE)
         from = cutter_higher(from, c->met[before]);
+    if (c->is_signal[piece] && from == c->cut && !c->is_new) {
+        cutter_cut(c);
+        from = c->begin_cut[piece] = c->cut;
+    }
     c->e->from[piece] = from;
     c->is_new = c->is_new && from < c->cut;
     c->alone = is_alone ? lane : PIECE_NONE;
@@ -109,6 +120,12 @@ static void cutter_pass(struct cutter *c, uint32_t position)
         cutter_cut(c);
         c->met[m] = c->met_cut[m] = c->cut;
     }
+}
+
+/* The first cut that all that a piece needs precedes. */
+static uint32_t cutter_limit(const struct cutter *c, uint32_t piece)
+{
+    return c->begin_cut[piece] ? c->begin_cut[piece] : c->e->until[piece];
 }
 
 /* From the last piece to the first. */
@@ -125,12 +142,12 @@ static void cutter_go_back(struct cutter *c)
         if (m != PIECE_NONE)
             until[piece] = cutter_lower(until[piece], c->met[m]);
         else if (piece_has_next(p, piece))
-            until[piece] = cutter_lower(until[piece], until[piece + 1]);
+            until[piece] = cutter_lower(until[piece], cutter_limit(c, piece + 1));
         for (uint64_t i = p->first_arc[piece]; i < p->first_arc[piece + 1]; i++)
-            if (p->arc[i].certain)
-                until[piece] = cutter_lower(until[piece], until[p->arc[i].to]);
+            if (arc_is_known(&p->arc[i]))
+                until[piece] = cutter_lower(until[piece], cutter_limit(c, p->arc[i].to));
         if (before != PIECE_NONE)
-            c->met[before] = cutter_lower(c->met[before], until[piece]);
+            c->met[before] = cutter_lower(c->met[before], cutter_limit(c, piece));
         if (c->whole_cut[n])
             least = cutter_lower(least, c->whole_cut[n]);
     }
@@ -161,7 +178,10 @@ int epochs_make(struct epochs *e, const struct schedule *s, const struct precede
     c.met = calloc(meetings, sizeof *c.met);
     c.met_cut = calloc(meetings, sizeof *c.met_cut);
     c.whole_cut = calloc(n, sizeof *c.whole_cut);
-    bool fits = e->from && e->until && c.ways_in && c.follows && c.met && c.met_cut && c.whole_cut;
+    c.begin_cut = calloc(n, sizeof *c.begin_cut);
+    c.is_signal = calloc(n, sizeof *c.is_signal);
+    bool fits = e->from && e->until && c.ways_in && c.follows && c.met && c.met_cut && c.whole_cut && c.begin_cut
+                && c.is_signal;
     if (fits && s->broken) { /* some order is not what it should be, and nothing is certain */
         for (uint32_t i = 0; i < p->pieces; i++)
             e->until[i] = 1;
@@ -178,6 +198,8 @@ int epochs_make(struct epochs *e, const struct schedule *s, const struct precede
     free(c.met);
     free(c.met_cut);
     free(c.whole_cut);
+    free(c.begin_cut);
+    free(c.is_signal);
     if (fits)
         return 0;
     epochs_release(e);

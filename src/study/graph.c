@@ -50,8 +50,11 @@ static const struct column ARCS[] = {
 };
 /* clang-format on */
 
-enum edge_kind { EDGE_PROGRAM, EDGE_CERTAIN, EDGE_ASSUMED };
-static const char *const EDGE_NAMES[] = { "program", "certain", "assumed" };
+enum edge_kind { EDGE_PROGRAM, EDGE_CERTAIN, EDGE_COUNTED, EDGE_ASSUMED };
+static const char *const EDGE_NAMES[] = { "program", "certain", "counted", "assumed" };
+static const uint8_t LEVEL_EDGES[] = {
+    [ARC_CERTAIN] = EDGE_CERTAIN, [ARC_COUNTED] = EDGE_COUNTED, [ARC_ASSUMED] = EDGE_ASSUMED
+};
 
 struct edge {
     uint32_t from, to;
@@ -283,7 +286,7 @@ static int make_edges(struct drawing *d)
         else if (i + 1 < p->pieces && p->piece[i + 1].lane == p->piece[i].lane && follows(p, i + 1))
             r = add_between(d, i, i + 1, p->piece[i].end, EDGE_PROGRAM);
         for (uint64_t k = p->first_arc[i]; r == 0 && k < p->first_arc[i + 1]; k++)
-            r = add_between(d, i, p->arc[k].to, p->arc[k].kind, p->arc[k].certain ? EDGE_CERTAIN : EDGE_ASSUMED);
+            r = add_between(d, i, p->arc[k].to, p->arc[k].kind, LEVEL_EDGES[p->arc[k].level]);
     }
     merge_edges(d);
     return r;
@@ -344,7 +347,9 @@ static void add_tables(struct result *r, const struct drawing *d)
     if (d->nodes < (size_t)d->p->pieces + d->s->meetings)
         table_note(nodes, "%" PRIu32 " pieces and %" PRIu32 " rounds of barriers have become %zu nodes", d->p->pieces,
                    d->s->meetings, d->nodes);
-    table_note(arcs, "program: the thread goes on; certain: events force it; assumed: one possibility of several");
+    table_note(
+        arcs,
+        "program: the thread goes on; certain: events force it; counted: a wait at a condition that was not needed, as late as counting says; assumed: one possibility of several");
     if (d->hidden)
         table_note(arcs, "%" PRIu64 " arcs inside of windows are not shown", d->hidden);
 }
@@ -371,7 +376,7 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
     int r = precedence_read(&p, t, progress, err);
 
     if (r == 0)
-        r = schedule_make(&s, &p, false, err);
+        r = schedule_make(&s, &p, SCHEDULE_KNOWN, err);
     if (r == 0)
         r = draw(&d, config->collapse);
     if (r == 0) {

@@ -185,10 +185,9 @@ static void add_speedup(struct result *r, const struct precedence *p, uint64_t s
         if ((double)n > 4 * limit && n >= 4)
             break;
     }
-    table_note(
-        table,
-        "from work and span by what is certain: no machine is faster than the first bound; one that lets no processor "
-        "idle while there is something to do needs at most the second, work / n + span, if there are no locks");
+    table_note(table,
+               "from work and span: no machine is faster than the first bound; one that lets no processor "
+               "idle while there is something to do needs at most the second, work / n + span, if there are no locks");
 }
 
 static uint64_t sum_lost(const struct precedence *p, const struct schedule *s)
@@ -205,11 +204,36 @@ static void add_ratio(struct table *table, uint64_t a, uint64_t b)
     b ? table_real(table, (double)a / (double)b) : table_none(table);
 }
 
-/* free: by what is certain alone; shown: what the other tables are about */
-static void add_summary(struct table *table, const struct precedence *p, const struct schedule *free_run,
-                        const struct schedule *locked, const struct schedule *shown, uint64_t bound)
+/* The schedules of a run, by enum schedule_kind. */
+struct schedules {
+    struct schedule of[SCHEDULE_LOCKS + 1];
+};
+
+/* What a reader of spans must know of conditions. */
+static void note_conditions(struct table *table, const struct precedence *p)
 {
-    uint64_t least = bound > free_run->span ? bound : free_run->span;
+    if (p->has_unknown_order)
+        table_note(
+            table,
+            "order unknown: the trace does not tell in which order the mutexes of conditions were taken; so the span with locks "
+            "is at most all work, and the span leaves out what threads waited for at conditions");
+    if (p->unneeded)
+        table_note(
+            table,
+            "%" PRIu64
+            " times a thread did not wait at a condition because another had come before: the span takes it that each such "
+            "section needs one signal more than the one before it; the span with locks is at least without them, and at most as "
+            "late as in the recorded run",
+            p->unneeded);
+}
+
+/* shown: what the other tables are about */
+static void add_summary(struct table *table, const struct precedence *p, const struct schedules *s,
+                        const struct schedule *shown, uint64_t bound)
+{
+    const struct schedule *free_run = &s->of[SCHEDULE_KNOWN], *locked = &s->of[SCHEDULE_LOCKS];
+    uint64_t certain = s->of[SCHEDULE_CERTAIN].span, least = bound > certain ? bound : certain;
+    uint64_t most = p->has_unknown_order ? p->instructions : locked->span;
 
     table_text(table, peet_trace_path(p->trace));
     table_count(table, p->lanes);
@@ -221,34 +245,48 @@ static void add_summary(struct table *table, const struct precedence *p, const s
     table_count(table, free_run->span);
     add_ratio(table, p->instructions, free_run->span);
     table_count(table, least);
-    table_count(table, locked->span);
+    table_count(table, most);
     add_ratio(table, p->instructions, least);
-    add_ratio(table, p->instructions, locked->span);
+    add_ratio(table, p->instructions, most);
     table_count(table, sum_lost(p, shown));
     study_notes(table, p, shown);
     table_note(
         table,
         "span with locks: at least, for critical sections of a lock cannot overlap; at most, for one possible order "
         "(first come, first served; semaphores, conditions and once have to be given first) takes so long");
+    note_conditions(table, p);
     table_note(table, shown == locked
                           ? "profile, time line, critical path and barriers are those of the order with locks"
-                          : "profile, time line, critical path and barriers are those of the certain order alone");
+                          : "profile, time line, critical path and barriers are those of the order without locks");
+}
+
+static int make_schedules(struct schedules *s, const struct precedence *p, struct peet_err *err)
+{
+    int code = 0;
+
+    for (unsigned kind = SCHEDULE_CERTAIN; code == 0 && kind <= SCHEDULE_LOCKS; kind++)
+        code = schedule_make(&s->of[kind], p, (enum schedule_kind)kind, err);
+    return code;
+}
+
+static void release_schedules(struct schedules *s)
+{
+    for (unsigned kind = SCHEDULE_CERTAIN; kind <= SCHEDULE_LOCKS; kind++)
+        schedule_release(&s->of[kind]);
 }
 
 static int fill(struct result *r, const struct precedence *p, bool locks, struct peet_err *err)
 {
-    struct schedule free_run = { 0 }, locked = { 0 };
+    struct schedules s = { 0 };
     struct profile *f = calloc(1, sizeof *f);
     struct table *summary = result_table(r, "summary", "Parallelism", SUMMARY);
-    const struct schedule *shown = locks ? &locked : &free_run;
+    const struct schedule *shown = &s.of[locks ? SCHEDULE_LOCKS : SCHEDULE_KNOWN];
     uint64_t bound = 0;
-    int code = f ? schedule_make(&free_run, p, false, err) : no_memory(err);
+    int code = f ? make_schedules(&s, p, err) : no_memory(err);
 
     summary->records = true;
-    if (code == 0)
-        code = schedule_make(&locked, p, true, err);
     if (code == 0) {
-        add_speedup(r, p, free_run.span);
+        add_speedup(r, p, s.of[SCHEDULE_KNOWN].span);
         code = make_profile(f, p, shown, err);
     }
     if (code == 0) {
@@ -258,16 +296,15 @@ static int fill(struct result *r, const struct precedence *p, bool locks, struct
     if (code == 0)
         code = delays_barriers(r, p, shown, err);
     if (code == 0)
-        code = delays_locks(r, p, &free_run, &bound, err);
+        code = delays_locks(r, p, &s.of[SCHEDULE_CERTAIN], &bound, err);
     if (code == 0) {
         add_timeline(r, f, shown->span);
-        add_summary(summary, p, &free_run, &locked, shown, bound);
+        add_summary(summary, p, &s, shown, bound);
     }
     if (f)
         free(f->time);
     free(f);
-    schedule_release(&free_run);
-    schedule_release(&locked);
+    release_schedules(&s);
     return code;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "map/conditions.h"
 #include "study/precedence_in.h"
 
 void *study_room(void *array, size_t count, size_t *room, size_t size)
@@ -190,7 +191,7 @@ static void place(struct precedence *p, struct track *t)
         memcpy(p->share + p->shares, t->share, t->shares * sizeof *t->share);
     for (size_t i = 0; i < t->arcs; i++)
         p->arc[p->arcs++] =
-            (struct arc){ t->arc[i].from + first, t->arc[i].to + first, t->arc[i].kind, t->arc[i].certain };
+            (struct arc){ t->arc[i].from + first, t->arc[i].to + first, t->arc[i].kind, t->arc[i].level };
     p->pieces += (uint32_t)t->pieces;
     p->shares += t->shares;
     p->instructions += t->lane.instructions;
@@ -232,6 +233,56 @@ static int place_all(struct reader *r)
         place(p, r->track[i]);
     }
     return 0;
+}
+
+/* ---- conditions ---- */
+
+/* The piece that ends with the n-th event of a thread, or PIECE_NONE. */
+static uint32_t piece_of_event(const struct precedence *p, uint32_t thread, uint64_t event)
+{
+    const struct lane *l = precedence_lane(p, thread);
+    uint32_t low = l ? l->first : 0, high = l ? l->first + l->pieces : 0;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->piece[middle].events < event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return l && low < l->first + l->pieces - 1 && p->piece[low].events == event ? low : PIECE_NONE;
+}
+
+/* What was decided under the mutexes of conditions. A wait whose end is known needs no signal any more. */
+static int order_conditions(struct precedence *p, struct peet_err *err)
+{
+    struct condition_order o;
+    int code = condition_order_read(&o, p->trace, err);
+
+    for (size_t i = 0; code == 0 && i < o.arcs; i++) {
+        const struct condition_arc *x = &o.arc[i];
+        uint32_t from = piece_of_event(p, x->from_thread, x->from_event),
+                 to = piece_of_event(p, x->to_thread, x->to_event);
+        uint8_t level = x->level == CONDITION_CERTAIN   ? ARC_CERTAIN
+                        : x->level == CONDITION_COUNTED ? ARC_COUNTED
+                                                        : ARC_ASSUMED;
+        if (from != PIECE_NONE && to != PIECE_NONE)
+            code = precedence_arc(
+                p, (struct arc){ from, to + 1, x->meets ? PEET_EV_cond_broadcast : PEET_EV_cond_wait, level }, err);
+    }
+    for (size_t i = 0; code == 0 && i < o.waits; i++) {
+        uint32_t piece = piece_of_event(p, o.wait[i].thread, o.wait[i].event);
+        if (piece != PIECE_NONE)
+            p->piece[piece].value = 0;
+    }
+    if (code == 0) {
+        p->unneeded = o.unneeded;
+        p->has_unknown_order = false;
+        for (size_t i = 0; o.is_unknown && i < p->objects; i++)
+            p->has_unknown_order |= p->object[i].class == OBJECT_CONDITION;
+    }
+    condition_order_release(&o);
+    return code;
 }
 
 static void reader_release(struct reader *r)
@@ -299,6 +350,8 @@ int precedence_read(struct precedence *p, struct peet_trace *t, struct progress 
     int code = read_all(&r, progress);
     if (code == 0)
         code = place_all(&r);
+    if (code == 0)
+        code = order_conditions(p, err);
     reader_release(&r);
     return code < 0 ? code : precedence_connect(p, err);
 }

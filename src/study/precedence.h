@@ -4,7 +4,8 @@
  * Nodes are pieces: what a thread does between two events that other threads can wait for, or that wait for others. Streams
  * have no common order, so an arc stands here only if events force it: a thread is created before it starts and ends before it is
  * joined; a value is posted before a wait for it is over; a semaphore is given as often as it is taken. Barriers are meetings:
- * schedule.h finds who met whom. Locks have no arcs: that two critical sections exclude each other is known, but not which came first.
+ * schedule.h finds who met whom. What is decided under the mutex of a condition has the arcs of map/conditions.h. Other locks have no
+ * arcs: that two critical sections exclude each other is known, but not which came first.
  *
  * Assumes: abstract events cost nothing; what is between two iterations of a parallel loop is loop control, which each iteration
  * could do by itself. Leaves out: waiting by spinning on a word, signals, files and pipes, a parent that waits for its child process. */
@@ -53,13 +54,25 @@ struct lane {
     uint64_t instructions, references, events;
 };
 
+enum arc_level {
+    ARC_CERTAIN, /* events force it */
+    ARC_COUNTED, /* a section that found what it would have waited for: by counting (map/conditions.h) */
+    ARC_ASSUMED, /* one possibility of several */
+};
+
 /* From the end of a piece to the begin of another, besides program order. */
 struct arc {
     uint32_t from, to;
     uint8_t
-        kind; /* the event at its head: PEET_EV_thread_create, _thread_join, _sem_wait, _wait, _once, _doall_join, … */
-    bool certain;
+        kind; /* the event at its head: PEET_EV_thread_create, _thread_join, _sem_wait, _wait, _once, _doall_join, _cond_wait, … */
+    uint8_t level; /* enum arc_level */
 };
+
+/* Whether the arc is part of the order that is known. */
+static inline bool arc_is_known(const struct arc *a)
+{
+    return a->level <= ARC_COUNTED;
+}
 
 /* Instructions of a function in a piece. */
 struct share {
@@ -97,6 +110,8 @@ struct precedence {
     uint64_t gaps, missing; /* events that say so, and instructions that they stand for */
     uint64_t unmatched;     /* waits whose partner is not forced or not there */
     uint64_t spins;         /* waits on a word of memory: nobody knows for whom */
+    uint64_t unneeded;      /* sections that would have waited at a condition if they had come earlier */
+    bool has_unknown_order; /* there are conditions, and the trace does not tell the order of their critical sections */
     struct map objects_by_name, functions_by_name, lanes_by_id;
 };
 

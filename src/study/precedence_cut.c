@@ -210,7 +210,7 @@ static int detach(struct reader *r, struct track *t, const struct open_loop *loo
     uint32_t control = (uint32_t)t->pieces - 1;
 
     t->piece[control].detached = true;
-    *GROW(t, arc, arcs, arc_room, r->err) = (struct arc){ loop->fork, control, PEET_EV_doall_fork, true };
+    *GROW(t, arc, arcs, arc_room, r->err) = (struct arc){ loop->fork, control, PEET_EV_doall_fork, ARC_CERTAIN };
     *GROW(t, finished, finisheds, finished_room, r->err) = control - 1;
     return 0;
 }
@@ -240,7 +240,8 @@ static int loop(struct reader *r, struct track *t, const struct peet_event *e)
             return 0;
         size_t from = t->open[--t->opens].finished;
         for (size_t i = from; i < t->finisheds; i++)
-            *GROW(t, arc, arcs, arc_room, r->err) = (struct arc){ t->finished[i], piece + 1, PEET_EV_doall_join, true };
+            *GROW(t, arc, arcs, arc_room, r->err) =
+                (struct arc){ t->finished[i], piece + 1, PEET_EV_doall_join, ARC_CERTAIN };
         t->finisheds = from;
     }
     return 0;

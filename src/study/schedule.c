@@ -346,7 +346,7 @@ static int finish(struct machine *m, uint32_t piece)
     m->s->order[m->done++] = piece;
     r = give(m, piece);
     for (uint64_t i = p->first_arc[piece]; r == 0 && i < p->first_arc[piece + 1]; i++)
-        if (p->arc[i].certain || m->locks)
+        if (p->arc[i].level <= m->s->kind)
             r = one_less(m, p->arc[i].to, piece);
     if (r == 0 && piece_has_next(p, piece))
         r = one_less(m, piece + 1, piece);
@@ -383,7 +383,7 @@ static void prepare(struct machine *m)
             m->missing[i + 1]++;
     }
     for (size_t i = 0; i < p->arcs; i++)
-        if (p->arc[i].certain || m->locks)
+        if (p->arc[i].level <= m->s->kind)
             m->missing[p->arc[i].to]++;
     for (size_t i = 0; i < p->objects; i++)
         m->gate[i] = (struct gate){ .head = PIECE_NONE,
@@ -417,12 +417,12 @@ static int simulate(struct machine *m)
     return r;
 }
 
-int schedule_make(struct schedule *s, const struct precedence *p, bool locks, struct peet_err *err)
+int schedule_make(struct schedule *s, const struct precedence *p, enum schedule_kind kind, struct peet_err *err)
 {
     size_t n = (size_t)p->pieces + 1;
-    struct machine m = { .s = s, .p = p, .locks = locks, .err = err };
+    struct machine m = { .s = s, .p = p, .locks = kind == SCHEDULE_LOCKS, .err = err };
 
-    *s = (struct schedule){ .last = PIECE_NONE };
+    *s = (struct schedule){ .last = PIECE_NONE, .kind = (uint8_t)kind };
     s->start = calloc(n, sizeof *s->start);
     s->finish = calloc(n, sizeof *s->finish);
     s->cause = calloc(n, sizeof *s->cause);
@@ -474,7 +474,8 @@ int schedule_tails(const struct schedule *s, const struct precedence *p, uint64_
         uint32_t i = s->order[n];
         for (uint64_t k = p->first_arc[i]; k < p->first_arc[i + 1]; k++) {
             uint32_t to = p->arc[k].to;
-            if (p->arc[k].certain && tail[to] + p->piece[to].instructions > tail[i])
+            if (arc_is_known(&p->arc[k]) && p->arc[k].level <= s->kind
+                && tail[to] + p->piece[to].instructions > tail[i])
                 tail[i] = tail[to] + p->piece[to].instructions;
         }
         if (piece_has_next(p, i) && tail[i + 1] + p->piece[i + 1].instructions > tail[i])

@@ -406,7 +406,7 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
                                   : precedence_read(&x.p, t, NULL, err);
 
     if (r == 0)
-        r = schedule_make(&x.s, &x.p, false, err);
+        r = schedule_make(&x.s, &x.p, SCHEDULE_KNOWN, err);
     if (r == 0)
         r = epochs_make(&x.epochs, &x.s, &x.p, err);
     if (r == 0)

@@ -96,8 +96,8 @@ void study_notes(struct table *table, const struct precedence *p, const struct s
     table_note(
         table,
         "certain: program order, thread_create, thread_join, fork, barriers, wait for a posted value, semaphores where "
-        "counting leaves no choice, parallel loops; not certain, for the trace has no order of threads: which of two "
-        "critical sections came first, who woke whom at a condition, once");
+        "counting leaves no choice, parallel loops, what ended a wait at a condition; not certain: which of two "
+        "critical sections came first, once");
     if (ambiguous)
         table_note(table,
                    "at %" PRIu64 " barriers more threads wait than meet: who meets whom is taken from a machine with a "

@@ -80,7 +80,7 @@ static void find_before(struct search *x, const struct lane *l, uint32_t *met)
         if (s->meeting[at] != PIECE_NONE)
             met[s->meeting[at]] = higher(met[s->meeting[at]], value);
         for (uint64_t k = p->first_arc[at]; k < p->first_arc[at + 1]; k++)
-            if (p->arc[k].certain)
+            if (arc_is_known(&p->arc[k]))
                 x->before[p->arc[k].to] = higher(x->before[p->arc[k].to], value);
     }
 }
@@ -98,7 +98,7 @@ static void find_after(struct search *x, const struct lane *l, uint32_t *met)
         if (s->meeting[at] != PIECE_NONE)
             least = lower(least, met[s->meeting[at]]);
         for (uint64_t k = p->first_arc[at]; k < p->first_arc[at + 1]; k++)
-            if (p->arc[k].certain)
+            if (arc_is_known(&p->arc[k]))
                 least = lower(least, is_in(l, p->arc[k].to) ? p->arc[k].to : x->after[p->arc[k].to]);
         x->after[at] = least;
         uint32_t m = at > 0 && next_of(p, at - 1) == at ? s->meeting[at - 1] : PIECE_NONE;
@@ -321,7 +321,7 @@ int unordered_init(struct unordered *u, struct peet_trace *t, struct peet_err *e
 {
     int r = precedence_read(&u->p, t, NULL, err);
 
-    return r < 0 ? r : schedule_make(&u->s, &u->p, false, err);
+    return r < 0 ? r : schedule_make(&u->s, &u->p, SCHEDULE_KNOWN, err);
 }
 
 void unordered_release(struct unordered *u)

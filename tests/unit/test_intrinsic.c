@@ -325,7 +325,7 @@ static void slow_order(struct slow *s, const struct unordered *u)
     memset(s->precedes, 0, sizeof s->precedes);
     for (uint32_t i = 0; i < n; i++) {
         for (uint64_t k = u->p.first_arc[i]; k < u->p.first_arc[i + 1]; k++)
-            if (u->p.arc[k].certain)
+            if (arc_is_known(&u->p.arc[k]))
                 s->precedes[i][u->p.arc[k].to] = true;
         for (uint32_t k = 0; k + 1 < n; k++) {
             bool goes_on = u->p.piece[k + 1].lane == u->p.piece[k].lane;

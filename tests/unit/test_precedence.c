@@ -180,7 +180,7 @@ static void certain_arcs_hold_in_the_run_and_times_are_longest_ways(void)
 
         if (!make_random_run(&r) || !fine(peet_trace_open(path_of("a"), &t, &err), &err))
             return;
-        if (!fine(precedence_read(&p, t, NULL, &err), &err) || !fine(schedule_make(&s, &p, false, &err), &err)
+        if (!fine(precedence_read(&p, t, NULL, &err), &err) || !fine(schedule_make(&s, &p, SCHEDULE_KNOWN, &err), &err)
             || !fine(epochs_make(&e, &s, &p, &err), &err) || !fine(schedule_tails(&s, &p, &tail, &err), &err))
             return;
         CHECK_EQ(s.broken, 0);

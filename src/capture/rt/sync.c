@@ -10,10 +10,37 @@
 #include "capture/rt/real.h"
 #include "capture/rt/rt.h"
 
+/* ---- the order of turns at mutexes ---- */
+
+/* What a program decides on under the mutex of a condition orders its threads, also where no thread had to wait. So
+ * from the first use of any condition on, each turn at a mutex has a number. It is counted while the mutex is held;
+ * mutexes that share a counter leave numbers out. */
+enum { TURN_BITS = 10 };
+static _Atomic uint64_t turns[1 << TURN_BITS];
+static atomic_bool has_conditions;
+
+static void note_condition(void)
+{
+    if (!atomic_load_explicit(&has_conditions, memory_order_relaxed))
+        atomic_store_explicit(&has_conditions, true, memory_order_relaxed);
+}
+
+static void tell_turn(uint64_t site, uint64_t lock)
+{
+    if (atomic_load_explicit(&has_conditions, memory_order_relaxed)) {
+        uint64_t number =
+            atomic_fetch_add_explicit(&turns[lock * 0x9e3779b97f4a7c15 >> (64 - TURN_BITS)], 1, memory_order_relaxed);
+        RT_EVENT(lock_turn, site, lock, number + 1);
+    }
+}
+
 /* clang-format off */
 
+#define IN_TURN(object) tell_turn(RT_SITE, RT_ADDR(object))
+#define IN_NO_TURN(object) (void)0
+
 /* int name(type *object): the event comes behind it when it succeeded. */
-#define TAKES(name, type, event, quiet) \
+#define TAKES(name, type, event, quiet, turn) \
     RT_WRAPPER int name(type *object) \
     { \
         const volatile bool steered = peet_rt_is_steered(); /* a wait may be left by a longjmp */ \
@@ -24,23 +51,26 @@
                 peet_rt_cancel_here(); \
         } \
         quiet(r, RT_REAL(name)(object)); \
-        if (!steered && (r == 0 || r == EOWNERDEAD)) \
+        if (!steered && (r == 0 || r == EOWNERDEAD)) { \
             RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
+            turn(object); \
+        } \
         return r; \
     }
 
 /* The event comes first. */
-#define GIVES(name, type, event) \
+#define GIVES(name, type, event, before) \
     RT_WRAPPER int name(type *object) \
     { \
         int r; \
+        before; \
         RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
         RT_QUIET(r, RT_REAL(name)(object)); \
         return r; \
     }
 
 /* The event tells the result; `busy` is what it is when somebody else has the object. */
-#define TRIES(name, type, event, busy) \
+#define TRIES(name, type, event, busy, turn) \
     RT_WRAPPER int name(type *object) \
     { \
         int r; \
@@ -53,36 +83,38 @@
         } \
         RT_QUIET(r, RT_REAL(name)(object)); \
         RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
+        if (r == 0 || r == EOWNERDEAD) \
+            turn(object); \
         return r; \
     }
 
-TAKES(pthread_mutex_lock, pthread_mutex_t, mutex_lock, RT_QUIET)
-TRIES(pthread_mutex_trylock, pthread_mutex_t, mutex_trylock, EBUSY)
-GIVES(pthread_mutex_unlock, pthread_mutex_t, mutex_unlock)
-GIVES(pthread_mutex_destroy, pthread_mutex_t, mutex_destroy)
+TAKES(pthread_mutex_lock, pthread_mutex_t, mutex_lock, RT_QUIET, IN_TURN)
+TRIES(pthread_mutex_trylock, pthread_mutex_t, mutex_trylock, EBUSY, IN_TURN)
+GIVES(pthread_mutex_unlock, pthread_mutex_t, mutex_unlock, (void)0)
+GIVES(pthread_mutex_destroy, pthread_mutex_t, mutex_destroy, (void)0)
 
-TAKES(pthread_rwlock_rdlock, pthread_rwlock_t, rwlock_rdlock, RT_QUIET)
-TRIES(pthread_rwlock_tryrdlock, pthread_rwlock_t, rwlock_tryrdlock, EBUSY)
-TAKES(pthread_rwlock_wrlock, pthread_rwlock_t, rwlock_wrlock, RT_QUIET)
-TRIES(pthread_rwlock_trywrlock, pthread_rwlock_t, rwlock_trywrlock, EBUSY)
-GIVES(pthread_rwlock_unlock, pthread_rwlock_t, rwlock_unlock)
+TAKES(pthread_rwlock_rdlock, pthread_rwlock_t, rwlock_rdlock, RT_QUIET, IN_NO_TURN)
+TRIES(pthread_rwlock_tryrdlock, pthread_rwlock_t, rwlock_tryrdlock, EBUSY, IN_NO_TURN)
+TAKES(pthread_rwlock_wrlock, pthread_rwlock_t, rwlock_wrlock, RT_QUIET, IN_NO_TURN)
+TRIES(pthread_rwlock_trywrlock, pthread_rwlock_t, rwlock_trywrlock, EBUSY, IN_NO_TURN)
+GIVES(pthread_rwlock_unlock, pthread_rwlock_t, rwlock_unlock, (void)0)
 
-TAKES(pthread_spin_lock, pthread_spinlock_t, spin_lock, RT_QUIET)
-TRIES(pthread_spin_trylock, pthread_spinlock_t, spin_trylock, EBUSY)
-GIVES(pthread_spin_unlock, pthread_spinlock_t, spin_unlock)
+TAKES(pthread_spin_lock, pthread_spinlock_t, spin_lock, RT_QUIET, IN_NO_TURN)
+TRIES(pthread_spin_trylock, pthread_spinlock_t, spin_trylock, EBUSY, IN_NO_TURN)
+GIVES(pthread_spin_unlock, pthread_spinlock_t, spin_unlock, (void)0)
 
-GIVES(pthread_cond_signal, pthread_cond_t, cond_signal)
-GIVES(pthread_cond_broadcast, pthread_cond_t, cond_broadcast)
+GIVES(pthread_cond_signal, pthread_cond_t, cond_signal, note_condition())
+GIVES(pthread_cond_broadcast, pthread_cond_t, cond_broadcast, note_condition())
 
-TAKES(sem_wait, sem_t, sem_wait, RT_QUIET_WAIT)
-TRIES(sem_trywait, sem_t, sem_trywait, (errno = EAGAIN, -1))
-GIVES(sem_post, sem_t, sem_post)
+TAKES(sem_wait, sem_t, sem_wait, RT_QUIET_WAIT, IN_NO_TURN)
+TRIES(sem_trywait, sem_t, sem_trywait, (errno = EAGAIN, -1), IN_NO_TURN)
+GIVES(sem_post, sem_t, sem_post, (void)0)
 
-TAKES(mtx_lock, mtx_t, mutex_lock, RT_QUIET)
-TRIES(mtx_trylock, mtx_t, mutex_trylock, thrd_busy)
-GIVES(mtx_unlock, mtx_t, mutex_unlock)
-GIVES(cnd_signal, cnd_t, cond_signal)
-GIVES(cnd_broadcast, cnd_t, cond_broadcast)
+TAKES(mtx_lock, mtx_t, mutex_lock, RT_QUIET, IN_TURN)
+TRIES(mtx_trylock, mtx_t, mutex_trylock, thrd_busy, IN_TURN)
+GIVES(mtx_unlock, mtx_t, mutex_unlock, (void)0)
+GIVES(cnd_signal, cnd_t, cond_signal, note_condition())
+GIVES(cnd_broadcast, cnd_t, cond_broadcast, note_condition())
 /* clang-format on */
 
 RT_WRAPPER int pthread_mutex_init(pthread_mutex_t *lock, const pthread_mutexattr_t *attr)
@@ -130,35 +162,39 @@ RT_WRAPPER void mtx_destroy(mtx_t *lock)
 #define PEET_EV_UNLIMITED_rwlock_trywrlock PEET_EV_rwlock_wrlock
 #define PEET_EV_UNLIMITED_sem_trywait PEET_EV_sem_wait
 
-#define LIMITED(name, type, event, quiet) \
+#define LIMITED(name, type, event, quiet, turn) \
     RT_WRAPPER int name(type *restrict object, const struct timespec *restrict until) \
     { \
         int r; \
         STEERED_LOCK(name, event, object, quiet, until) \
         quiet(r, RT_REAL(name)(object, until)); \
         RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
+        if (r == 0 || r == EOWNERDEAD) \
+            turn(object); \
         return r; \
     }
 
-#define LIMITED_BY_CLOCK(name, type, event, quiet) \
+#define LIMITED_BY_CLOCK(name, type, event, quiet, turn) \
     RT_WRAPPER int name(type *restrict object, clockid_t clock, const struct timespec *restrict until) \
     { \
         int r; \
         STEERED_LOCK(name, event, object, quiet, clock, until) \
         quiet(r, RT_REAL(name)(object, clock, until)); \
         RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
+        if (r == 0 || r == EOWNERDEAD) \
+            turn(object); \
         return r; \
     }
 
-LIMITED(pthread_mutex_timedlock, pthread_mutex_t, mutex_trylock, RT_QUIET)
-LIMITED_BY_CLOCK(pthread_mutex_clocklock, pthread_mutex_t, mutex_trylock, RT_QUIET)
-LIMITED(mtx_timedlock, mtx_t, mutex_trylock, RT_QUIET)
-LIMITED(pthread_rwlock_timedrdlock, pthread_rwlock_t, rwlock_tryrdlock, RT_QUIET)
-LIMITED_BY_CLOCK(pthread_rwlock_clockrdlock, pthread_rwlock_t, rwlock_tryrdlock, RT_QUIET)
-LIMITED(pthread_rwlock_timedwrlock, pthread_rwlock_t, rwlock_trywrlock, RT_QUIET)
-LIMITED_BY_CLOCK(pthread_rwlock_clockwrlock, pthread_rwlock_t, rwlock_trywrlock, RT_QUIET)
-LIMITED(sem_timedwait, sem_t, sem_trywait, RT_QUIET_WAIT)
-LIMITED_BY_CLOCK(sem_clockwait, sem_t, sem_trywait, RT_QUIET_WAIT)
+LIMITED(pthread_mutex_timedlock, pthread_mutex_t, mutex_trylock, RT_QUIET, IN_TURN)
+LIMITED_BY_CLOCK(pthread_mutex_clocklock, pthread_mutex_t, mutex_trylock, RT_QUIET, IN_TURN)
+LIMITED(mtx_timedlock, mtx_t, mutex_trylock, RT_QUIET, IN_TURN)
+LIMITED(pthread_rwlock_timedrdlock, pthread_rwlock_t, rwlock_tryrdlock, RT_QUIET, IN_NO_TURN)
+LIMITED_BY_CLOCK(pthread_rwlock_clockrdlock, pthread_rwlock_t, rwlock_tryrdlock, RT_QUIET, IN_NO_TURN)
+LIMITED(pthread_rwlock_timedwrlock, pthread_rwlock_t, rwlock_trywrlock, RT_QUIET, IN_NO_TURN)
+LIMITED_BY_CLOCK(pthread_rwlock_clockwrlock, pthread_rwlock_t, rwlock_trywrlock, RT_QUIET, IN_NO_TURN)
+LIMITED(sem_timedwait, sem_t, sem_trywait, RT_QUIET_WAIT, IN_NO_TURN)
+LIMITED_BY_CLOCK(sem_clockwait, sem_t, sem_trywait, RT_QUIET_WAIT, IN_NO_TURN)
 /* clang-format on */
 
 /* ---- conditions ---- */
@@ -183,10 +219,13 @@ RT_WRAPPER int pthread_cond_wait(pthread_cond_t *restrict cond, pthread_mutex_t 
 {
     int r;
 
+    note_condition();
     STEERED_WAIT(cond_wait, lock, pthread_mutex_unlock, pthread_mutex_lock, 0, RT_ADDR(cond), RT_ADDR(lock));
     RT_QUIET_WAIT(r, RT_REAL(pthread_cond_wait)(cond, lock));
-    if (r == 0)
+    if (r == 0) {
         RT_EVENT(cond_wait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock));
+        tell_turn(RT_SITE, RT_ADDR(lock));
+    }
     return r;
 }
 
@@ -195,10 +234,12 @@ RT_WRAPPER int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mut
 {
     int r;
 
+    note_condition();
     STEERED_WAIT(cond_timedwait, lock, pthread_mutex_unlock, pthread_mutex_lock, ETIMEDOUT, RT_ADDR(cond),
                  RT_ADDR(lock), 0);
     RT_QUIET_WAIT(r, RT_REAL(pthread_cond_timedwait)(cond, lock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
+    tell_turn(RT_SITE, RT_ADDR(lock));
     return r;
 }
 
@@ -207,10 +248,12 @@ RT_WRAPPER int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mut
 {
     int r;
 
+    note_condition();
     STEERED_WAIT(cond_timedwait, lock, pthread_mutex_unlock, pthread_mutex_lock, ETIMEDOUT, RT_ADDR(cond),
                  RT_ADDR(lock), 0);
     RT_QUIET_WAIT(r, RT_REAL(pthread_cond_clockwait)(cond, lock, clock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
+    tell_turn(RT_SITE, RT_ADDR(lock));
     return r;
 }
 
@@ -218,10 +261,13 @@ RT_WRAPPER int cnd_wait(cnd_t *cond, mtx_t *lock)
 {
     int r;
 
+    note_condition();
     STEERED_WAIT(cond_wait, lock, mtx_unlock, mtx_lock, 0, RT_ADDR(cond), RT_ADDR(lock));
     RT_QUIET_WAIT(r, RT_REAL(cnd_wait)(cond, lock));
-    if (r == thrd_success)
+    if (r == thrd_success) {
         RT_EVENT(cond_wait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock));
+        tell_turn(RT_SITE, RT_ADDR(lock));
+    }
     return r;
 }
 
@@ -229,9 +275,11 @@ RT_WRAPPER int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict lock, const s
 {
     int r;
 
+    note_condition();
     STEERED_WAIT(cond_timedwait, lock, mtx_unlock, mtx_lock, thrd_timedout, RT_ADDR(cond), RT_ADDR(lock), 0);
     RT_QUIET_WAIT(r, RT_REAL(cnd_timedwait)(cond, lock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
+    tell_turn(RT_SITE, RT_ADDR(lock));
     return r;
 }
 
@@ -295,7 +343,7 @@ RT_WRAPPER int pthread_barrier_wait(pthread_barrier_t *barrier)
     return r;
 }
 
-GIVES(pthread_barrier_destroy, pthread_barrier_t, barrier_destroy)
+GIVES(pthread_barrier_destroy, pthread_barrier_t, barrier_destroy, (void)0)
 
 /* ---- semaphores: what they begin with is told of those that no other process can give or take, so not of named ones ---- */
 

@@ -331,5 +331,7 @@ int profile_open_trace(struct peet_trace *t, const struct machine_config *machin
     int r = source_open_trace(t, sampling != NULL, &inner, err);
 
     *ret_source = NULL;
+    if (r == 0 && !sampling && machine->cpus * machine->contexts > 1 && (r = source_keep_conditions(inner, err)) < 0)
+        source_free(inner);
     return r < 0 ? r : profile_open_source(inner, machine, sampling, ret_source, ret, err);
 }
