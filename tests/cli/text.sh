@@ -116,6 +116,10 @@ verdict "--events shows no blocks" "$(grep -E '^block|^[12] [0-9]+ b[0-9]' "$dir
 "$peet" dump --from 50 --count 4 --thread 1 "$dir/a.peet" | grep -E '^[12] ' >"$dir/part.txt"
 grep -E '^1 (49|51|53) ' "$dir/a.txt" | sed 's/ b3 / b1 /' >"$dir/expected"
 same "--from and --count take instructions of the thread" "$dir/expected" "$dir/part.txt"
+"$peet" dump --count 1 --thread 1 "$dir/a.peet" >"$dir/part.txt"
+verdict "with --count modules have the symbols that are referred to, and no others" "$(
+    grep -c '^  symbol' "$dir/a.txt" | grep -vx 3
+    grep '^  symbol' "$dir/part.txt" | diff - <(grep '^  symbol.*"\(main\|work\)"' "$dir/a.txt"))"
 
 # ---- mistakes ----
 

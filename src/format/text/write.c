@@ -18,6 +18,7 @@
 #include "format/schema.h"
 #include "format/text/expand.h"
 #include "format/text/put.h"
+#include "format/text/used.h"
 
 /* A thread whose lines are being written. */
 struct thread_out {
@@ -38,6 +39,7 @@ struct dump {
     struct peet_err *err;
     uint64_t limit; /* the first instruction of a thread that is not wanted */
     uint64_t damaged;
+    const struct text_used *used;                      /* symbols that are wanted; NULL: all */
     size_t metas, processes, modules, ranges, threads; /* that have been written */
     struct arena arena;
     uint32_t items;                   /* room in the next two, by item number */
@@ -63,9 +65,23 @@ static bool is_wanted_thread(const struct dump *d, uint32_t id)
     return wanted;
 }
 
-/* Writes what the trace has learnt since the last call. */
-static void put_definitions(struct dump *d)
+static int put_module(struct dump *d, const struct peet_module *module)
 {
+    struct peet_module part = *module;
+    struct peet_symbol *symbol = NULL;
+    int r = d->used ? text_used_module(d->used, module, &part, &symbol, d->err) : 0;
+
+    if (r == 0)
+        text_put_module(d->out, &part);
+    free(symbol);
+    return r;
+}
+
+/* Writes what the trace has learnt since the last call. */
+static int put_definitions(struct dump *d)
+{
+    int r = 0;
+
     const char *key, *value;
     const struct peet_process *process;
     const struct peet_module *module;
@@ -76,8 +92,8 @@ static void put_definitions(struct dump *d)
         text_put_meta(d->out, key, value);
     for (; (process = peet_trace_process(d->trace, d->processes)); d->processes++)
         text_put_process(d->out, process);
-    for (; (module = peet_trace_module(d->trace, d->modules)); d->modules++)
-        text_put_module(d->out, module);
+    for (; r == 0 && (module = peet_trace_module(d->trace, d->modules)); d->modules++)
+        r = put_module(d, module);
     for (; (range = peet_trace_range(d->trace, d->ranges)); d->ranges++)
         text_put_range(d->out, range);
     for (; (thread = peet_trace_thread(d->trace, d->threads)); d->threads++) {
@@ -85,6 +101,7 @@ static void put_definitions(struct dump *d)
         if (is_wanted_thread(d, thread->id) && (!th || !(*th)->nameless))
             text_put_thread(d->out, thread);
     }
+    return r;
 }
 
 /* "name+0x10" in buffer, or NULL when no symbol covers addr. */
@@ -450,8 +467,8 @@ static int put_items(struct dump *d, struct peet_cursor *c, bool pipe)
         if (more <= 0)
             return more;
         uint32_t id = peet_cursor_thread(c);
-        if (pipe)
-            put_definitions(d);
+        if (pipe && (r = put_definitions(d)) < 0)
+            return r;
         if (!is_wanted_thread(d, id))
             continue;
         if ((!th || th->id != id) && (r = thread_out(d, id, &th)) < 0)
@@ -497,7 +514,8 @@ static int put_pipe(struct dump *d)
     if (r < 0)
         return r;
     r = put_items(d, c, true);
-    put_definitions(d);
+    if (r == 0)
+        r = put_definitions(d);
     peet_cursor_free(c);
     return r;
 }
@@ -505,11 +523,9 @@ static int put_pipe(struct dump *d)
 static int put_all(struct dump *d)
 {
     const struct peet_thread *t;
-    int r = 0;
-
     fputs(TEXT_FIRST_LINE "\n", d->out);
-    put_definitions(d);
-    if (peet_trace_is_pipe(d->trace))
+    int r = put_definitions(d);
+    if (r == 0 && peet_trace_is_pipe(d->trace))
         r = put_pipe(d);
     for (size_t i = 0; i < d->o->threads && r == 0; i++)
         if (!find_thread(d, d->o->thread[i]))
@@ -537,7 +553,15 @@ int text_write(struct peet_trace *t, const struct text_options *o, FILE *out, ui
 
     d.limit = o->count > UINT64_MAX - o->from ? UINT64_MAX : o->from + o->count;
     d.thread_out.value_size = sizeof(struct thread_out *);
-    int r = put_all(&d);
+    struct text_used used = { 0 };
+    int r = 0;
+    if (o->count < UINT64_MAX && !peet_trace_is_pipe(t)) {
+        r = text_used_read(&used, t, o, d.limit, d.err);
+        d.used = &used;
+    }
+    if (r == 0)
+        r = put_all(&d);
+    text_used_release(&used);
     for (size_t at = 0; (th = map_next(&d.thread_out, &at, &key, &tag));)
         thread_out_free(*th);
     map_release(&d.thread_out);
