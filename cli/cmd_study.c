@@ -15,6 +15,7 @@
 
 enum { PROBLEMS_SHOWN = 20, SEEDS = 4, MOST_SEEDS = 1000, JITTER = 100 };
 
+enum { TEXT_ROWS = 32 };
 static struct study_config config = { .grain = 1 };
 static const char *format, *output, *machine;
 static struct opt_list settings;
@@ -46,6 +47,12 @@ static int check_options(const struct study *s, bool is_program)
         return usage_error(&cmd_study, "--collapse is for the study 'graph'");
     if (config.locks && s != &study_parallelism)
         return usage_error(&cmd_study, "--locks is for the study 'parallelism'");
+    if (config.rows && s != &study_parallelism)
+        return usage_error(&cmd_study, "--rows is for the study 'parallelism'");
+    if (config.rows > STUDY_MAX_ROWS)
+        return usage_error(&cmd_study, "--rows: at most %d were expected", STUDY_MAX_ROWS);
+    if (config.rows == 0 && strcmp(format, "text") == 0)
+        config.rows = TEXT_ROWS;
     if (config.grain != 1 && s != &study_sharing)
         return usage_error(&cmd_study, "--grain is for the study 'sharing'");
     if ((machine || settings.count || seeds) && !is_program)
@@ -220,6 +227,11 @@ static const struct opt options[] = {
       .type = OPT_FLAG,
       .value = &config.locks,
       .help = "parallelism: profile and critical path of a run in which locks exclude each other" },
+    { .name = "rows",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = &config.rows,
+      .help = "parallelism: at most N rows of a table and steps of time (text 32, otherwise 512)" },
     { .name = "grain",
       .type = OPT_NUMBER,
       .arg = "BYTES",

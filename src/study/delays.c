@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-enum { PATH_ROWS = 100, FUNCTION_ROWS = 50, LOCK_ROWS = 100 };
+#define MORE_ROWS "; --rows N shows up to N"
 
 /* clang-format off */
 static const struct column PATH[] = {
@@ -139,7 +139,7 @@ static int falling(const void *a, const void *b)
 }
 
 /* Of n stretches, those that are at least so long are shown, and of the shortest of them no more than fit. */
-static int find_limit(const struct stretch *x, size_t n, uint64_t *ret, struct peet_err *err)
+static int find_limit(const struct stretch *x, size_t n, size_t most, uint64_t *ret, struct peet_err *err)
 {
     uint64_t *length = calloc(n + 1, sizeof *length);
 
@@ -148,20 +148,20 @@ static int find_limit(const struct stretch *x, size_t n, uint64_t *ret, struct p
     for (size_t i = 0; i < n; i++)
         length[i] = x[i].instructions;
     qsort(length, n, sizeof *length, falling);
-    *ret = n > PATH_ROWS ? length[PATH_ROWS - 1] : 0;
+    *ret = n > most ? length[most - 1] : 0;
     free(length);
     return 0;
 }
 
 static void add_path(struct table *table, const struct precedence *p, const struct schedule *s, const uint32_t *path,
-                     const struct stretch *stretch, size_t stretches, uint64_t limit)
+                     const struct stretch *stretch, size_t stretches, uint64_t limit, size_t most)
 {
     size_t rows = 0, at = 0;
 
     for (size_t i = 0; i < stretches; at += stretch[i++].pieces) {
         const struct stretch *x = &stretch[i];
         const struct piece *first = &p->piece[x->first];
-        if (x->instructions < limit || rows == PATH_ROWS)
+        if (x->instructions < limit || rows == most)
             continue;
         rows++;
         table_count(table, p->lane[first->lane].id);
@@ -173,7 +173,7 @@ static void add_path(struct table *table, const struct precedence *p, const stru
         table_text(table, entered_by(p, s, x->first));
     }
     if (rows < stretches)
-        table_note(table, "the %zu longest of %zu stretches, in their order", rows, stretches);
+        table_note(table, "the %zu longest of %zu stretches, in their order" MORE_ROWS, rows, stretches);
     table_note(
         table,
         "a stretch is what one thread does before the path goes to another; position is in instructions of the thread");
@@ -196,7 +196,7 @@ static int compare_functions(const void *a, const void *b)
 }
 
 static int add_functions(struct result *r, const struct precedence *p, const struct schedule *s, const uint32_t *path,
-                         size_t pieces, struct peet_err *err)
+                         size_t pieces, size_t most, struct peet_err *err)
 {
     struct table *table = result_table(r, "functions", "Functions on the critical path", FUNCTIONS);
     uint64_t *on_path = calloc(p->functions, sizeof *on_path), *all = calloc(p->functions, sizeof *all);
@@ -213,21 +213,22 @@ static int add_functions(struct result *r, const struct precedence *p, const str
             row[rows++] = (struct function_row){ on_path[i], all[i], p->function[i] ? p->function[i] : "?" };
     if (rows)
         qsort(row, rows, sizeof *row, compare_functions);
-    for (size_t i = 0; i < rows && i < FUNCTION_ROWS; i++) {
+    for (size_t i = 0; i < rows && i < most; i++) {
         table_text(table, row[i].name);
         table_count(table, row[i].on_path);
         table_real(table, part(row[i].on_path, s->span));
         table_real(table, part(row[i].all, p->instructions));
     }
-    if (rows > FUNCTION_ROWS)
-        table_note(table, "the first %d of %zu functions", FUNCTION_ROWS, rows);
+    if (rows > most)
+        table_note(table, "the first %zu of %zu functions" MORE_ROWS, most, rows);
     free(on_path);
     free(all);
     free(row);
     return fits ? 0 : no_memory(err);
 }
 
-int delays_path(struct result *r, const struct precedence *p, const struct schedule *s, struct peet_err *err)
+int delays_path(struct result *r, const struct precedence *p, const struct schedule *s, size_t rows,
+                struct peet_err *err)
 {
     struct table *table = result_table(r, "critical", "Critical path", PATH);
     struct stretch *stretch = NULL;
@@ -240,11 +241,11 @@ int delays_path(struct result *r, const struct precedence *p, const struct sched
         code = no_memory(err);
     if (code == 0) {
         stretches = find_stretches(p, path, pieces, stretch);
-        code = find_limit(stretch, stretches, &limit, err);
+        code = find_limit(stretch, stretches, rows, &limit, err);
     }
     if (code == 0) {
-        add_path(table, p, s, path, stretch, stretches, limit);
-        code = add_functions(r, p, s, path, pieces, err);
+        add_path(table, p, s, path, stretch, stretches, limit, rows);
+        code = add_functions(r, p, s, path, pieces, rows, err);
     }
     free(stretch);
     free(path);
@@ -407,11 +408,12 @@ static void add_sections(struct lock_use *use, const struct precedence *p, const
     }
 }
 
-static void add_locks(struct table *table, const struct precedence *p, const struct lock_use *use, size_t n)
+static void add_locks(struct table *table, const struct precedence *p, const struct lock_use *use, size_t n,
+                      size_t most)
 {
     char buffer[120];
 
-    for (size_t i = 0; i < n && i < LOCK_ROWS; i++) {
+    for (size_t i = 0; i < n && i < most; i++) {
         const struct lock_use *u = &use[i];
         const struct object *o = &p->object[u->object];
         table_text(table, study_place(p->trace, o->process, o->addr, buffer));
@@ -424,8 +426,8 @@ static void add_locks(struct table *table, const struct precedence *p, const str
         table_real(table, part(u->held, p->instructions));
         table_count(table, bound_of(u));
     }
-    if (n > LOCK_ROWS)
-        table_note(table, "the first %d of %zu locks", LOCK_ROWS, n);
+    if (n > most)
+        table_note(table, "the first %zu of %zu locks" MORE_ROWS, most, n);
     if (n)
         table_note(
             table,
@@ -433,8 +435,8 @@ static void add_locks(struct table *table, const struct precedence *p, const str
             "overlap, so that the span is at least their sum with what comes before and behind");
 }
 
-int delays_locks(struct result *r, const struct precedence *p, const struct schedule *s, uint64_t *ret_bound,
-                 struct peet_err *err)
+int delays_locks(struct result *r, const struct precedence *p, const struct schedule *s, size_t rows,
+                 uint64_t *ret_bound, struct peet_err *err)
 {
     struct table *table = result_table(r, "locks", "Locks", LOCKS);
     struct lock_use *use = calloc(p->objects + 1, sizeof *use);
@@ -452,7 +454,7 @@ int delays_locks(struct result *r, const struct precedence *p, const struct sche
         }
         if (n)
             qsort(use, n, sizeof *use, compare_locks);
-        add_locks(table, p, use, n);
+        add_locks(table, p, use, n, rows);
         *ret_bound = bound;
     }
     free(tail);

@@ -11,7 +11,7 @@
 #include "study/delays.h"
 #include "study/study.h"
 
-enum { STEPS = 512, EXACT = 16, MOST_PROCESSORS = 1 << 20 };
+enum { EXACT = 16, MOST_PROCESSORS = 1 << 20 };
 
 /* clang-format off */
 static const struct column SUMMARY[] = {
@@ -66,8 +66,8 @@ struct profile {
     uint64_t *time; /* by number of pieces that run */
     size_t most;
     uint64_t width, steps; /* of the time line */
-    uint64_t peak[STEPS];
-    double area[STEPS];
+    uint64_t peak[STUDY_MAX_ROWS];
+    double area[STUDY_MAX_ROWS];
 };
 
 static int rising(const void *a, const void *b)
@@ -91,7 +91,8 @@ static void add_interval(struct profile *f, uint64_t from, uint64_t to, uint64_t
 }
 
 /* Goes through begins and ends in the order of time. */
-static int make_profile(struct profile *f, const struct precedence *p, const struct schedule *s, struct peet_err *err)
+static int make_profile(struct profile *f, const struct precedence *p, const struct schedule *s, size_t steps,
+                        struct peet_err *err)
 {
     uint64_t *start = calloc((size_t)p->pieces + 1, sizeof *start),
              *finish = calloc((size_t)p->pieces + 1, sizeof *finish);
@@ -99,7 +100,7 @@ static int make_profile(struct profile *f, const struct precedence *p, const str
     uint64_t now = 0;
 
     f->time = calloc((size_t)p->pieces + 1, sizeof *f->time);
-    f->width = s->span / STEPS + (s->span % STEPS != 0);
+    f->width = s->span / steps + (s->span % steps != 0);
     f->steps = f->width ? (s->span + f->width - 1) / f->width : 0;
     bool fits = start && finish && f->time;
     for (uint32_t i = 0; fits && i < p->pieces; i++) {
@@ -165,7 +166,8 @@ static void add_timeline(struct result *r, const struct profile *f, uint64_t spa
         table_count(table, f->peak[i]);
     }
     if (f->steps)
-        table_note(table, "in steps of %" PRIu64 " instructions", f->width);
+        table_note(table, "in steps of %" PRIu64 " instructions; --rows N shows up to N steps, at most %d", f->width,
+                   STUDY_MAX_ROWS);
 }
 
 /* ---- work and span ---- */
@@ -275,7 +277,7 @@ static void release_schedules(struct schedules *s)
         schedule_release(&s->of[kind]);
 }
 
-static int fill(struct result *r, const struct precedence *p, bool locks, struct peet_err *err)
+static int fill(struct result *r, const struct precedence *p, bool locks, size_t rows, struct peet_err *err)
 {
     struct schedules s = { 0 };
     struct profile *f = calloc(1, sizeof *f);
@@ -287,16 +289,16 @@ static int fill(struct result *r, const struct precedence *p, bool locks, struct
     summary->records = true;
     if (code == 0) {
         add_speedup(r, p, s.of[SCHEDULE_KNOWN].span);
-        code = make_profile(f, p, shown, err);
+        code = make_profile(f, p, shown, rows, err);
     }
     if (code == 0) {
         add_profile(r, f, p, shown);
-        code = delays_path(r, p, shown, err);
+        code = delays_path(r, p, shown, rows, err);
     }
     if (code == 0)
         code = delays_barriers(r, p, shown, err);
     if (code == 0)
-        code = delays_locks(r, p, &s.of[SCHEDULE_CERTAIN], &bound, err);
+        code = delays_locks(r, p, &s.of[SCHEDULE_CERTAIN], rows, &bound, err);
     if (code == 0) {
         add_timeline(r, f, shown->span);
         add_summary(summary, p, &s, shown, bound);
@@ -316,7 +318,7 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
 
     if (code == 0) {
         answer->damaged = p.damaged;
-        code = fill(&answer->result, &p, config->locks, err);
+        code = fill(&answer->result, &p, config->locks, config->rows ? config->rows : STUDY_MAX_ROWS, err);
     }
     precedence_release(&p);
     return code;

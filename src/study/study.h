@@ -21,9 +21,10 @@ struct study_config {
     uint64_t grain; /* sharing: bytes of a granule, a power of two up to STUDY_MAX_GRAIN */
     bool collapse;  /* graph: merge pieces until it can be looked at */
     bool locks;     /* parallelism: times are those of a run in which locks exclude each other */
+    uint64_t rows;  /* parallelism: of a table at most; 0: as STUDY_MAX_ROWS */
 };
 
-enum { STUDY_MAX_GRAIN = 4096 };
+enum { STUDY_MAX_GRAIN = 4096, STUDY_MAX_ROWS = 512 };
 
 struct study_answer {
     struct result result;

@@ -138,6 +138,15 @@ elif needs "$property" python3; then
     for study in graph parallelism sharing; do
         "$peet" study $study --format json -o "$dir/$study.json" "$dir/lu.peet"
     done
+    steps() { # [OPTION…]: of the time line as text
+        "$peet" study parallelism "$@" "$dir/lu.peet" | awk '/^Time line/ { on = 1 } on && /^ +[0-9]/ { n++ } END { print n + 0 }'
+    }
+    verdict "as text a time line has at most 32 steps, or as many as are asked for" "$(
+        [ "$(steps)" -le 32 ] || echo "$(steps) steps"
+        [ "$(steps --rows 5)" -le 5 ] || echo "$(steps --rows 5) steps of 5"
+        [ "$(steps --rows 512)" -gt 32 ] || echo "$(steps --rows 512) steps of 512"
+        "$peet" study parallelism "$dir/lu.peet" | grep -q 'rows N shows up to N steps' || echo "nothing says how to see more"
+    )"
     "$peet" info --format json "$dir/lu.peet" >"$dir/info.json"
     verdict "$property" "$(python3 - "$dir" 2>&1 <<'END'
 import json, sys
@@ -166,7 +175,7 @@ same("span and profile", p["span"], total(par["profile"], "time"))
 same("lost", p["lost"], total(par["barriers"], "lost"))
 same("rounds", p["rounds"], total(par["barriers"], "rounds"))
 same("waits", 4 * p["rounds"], total(par["barriers"], "waits"))
-same("time line", len(par["timeline"]) <= 512, True)
+same("time line", len(par["timeline"]) <= 512 and len(par["timeline"]) > 32, True)
 same("order of bounds", 1 <= p["parallelism_least"] <= p["parallelism_most"] <= p["parallelism"] <= 4, True)
 same("threads", {n["thread"] for n in graph["nodes"]} - {None}, {1, 2, 3, 4})
 for t in info["threads"]:
