@@ -481,6 +481,13 @@ static int check_config(const struct sample_config *c, struct peet_err *err)
     return 0;
 }
 
+bool source_chooses_sets(const struct source *s)
+{
+    bool is_sampler = s->kind == &SAMPLER || s->kind == &WORD_SAMPLER;
+
+    return is_sampler && ((const struct sampler *)(const void *)s)->chosen.bits;
+}
+
 int source_take_sample(struct source *inner, const struct sample_config *config, struct source **ret,
                        struct peet_err *err)
 {

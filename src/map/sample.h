@@ -36,6 +36,9 @@ struct sample_counts {
 int source_take_sample(struct source *inner, const struct sample_config *config, struct source **ret,
                        struct peet_err *err);
 
+/* Whether a source, whoever made it, leaves out references by the sets of the addresses that programs use: other addresses would be in other sets. */
+bool source_chooses_sets(const struct source *s);
+
 /* What follows is for a source that source_take_sample made. */
 
 enum { SAMPLE_ALL = UINT32_MAX }; /* for a context */

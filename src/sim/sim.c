@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "map/sample.h"
 #include "sim/state.h"
 
 enum { PROGRESS_STEPS = 1 << 12 };                     /* of up to a batch each, */
@@ -136,6 +137,7 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
     s->objects.value_size = sizeof(struct object *);
     s->object_names.value_size = sizeof(uint64_t);
     spaces_init(&s->spaces, source->trace);
+    s->spaces.by_frame &= !source_chooses_sets(source);
     if ((r = memory_new(config, &s->memory, err)) < 0 || (r = make_contexts(s, err)) < 0
         || (r = make_places(s, err)) < 0) {
         sim_free(s);

@@ -138,6 +138,10 @@ verdict "whose lines programs evict is told by both programs" "$(
     grep -q '"by": "second", "of": "first", "private": [1-9]' "$TMP/small.json" || sed -n '/"evictions"/,/^  }/p' "$TMP/small.json"
     ! grep -q '"by": "first", "of": "second"' "$TMP/small.json" || echo "the first, which ran before, evicted lines of the second"
 )"
+"$peet" profile -m modern --cpus 1 --sets 1/4 --format json "$TMP/apart.peet" >"$TMP/sets.json" || exit 1
+verdict "sets of a cache are chosen by the addresses that the machine sees" "$(
+    differs "$(column "$TMP/sets.json" programs addresses | sort -u)" "by process" "addresses with --sets"
+)"
 printf 'move data_of_second to 0x900000\n' >"$TMP/rules"
 "$peet" simulate -m modern --remap "$TMP/rules" --format json "$TMP/two.peet" >"$TMP/moved.json" 2>"$TMP/moved.err"
 verdict "data of one process move without those of another at their addresses" "$(

@@ -120,8 +120,8 @@ void report_add_programs(struct report *r)
                r->p->result.by_frame
                    ? "caches see physical addresses, by the frames that the trace tells: processes share lines where "
                      "they share frames"
-                   : "each process has an address space of its own: no line is shared between processes, for the "
-                     "trace tells no frames");
+                   : "each process has an address space of its own: no line is shared between processes, for "
+                     "frames are not known, or sets are chosen by addresses (--sets)");
 }
 
 /* ---- which program makes which miss ---- */
