@@ -38,7 +38,7 @@ verdict "names of the program are text, whatever they are" "$(
         "says=\"'><script>document.title='owned'<img src=x onerror=alert(1)>&amp;.peet"
 )"
 verdict "from samples, bars have errors" "$(
-    make_page sampled --sample 1/4 --length 200
+    make_page sampled --sample 1/2 --length 1000
     look_at sampled "tables=estimates,$tables" plots=bars,matrix,steps
     sed 's|</body>|<script>document.body.append(`${document.querySelectorAll("#estimates .error").length} errors`);</script></body>|' \
         "$TMP/sampled.html" >"$TMP/counted.html"
