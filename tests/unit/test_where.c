@@ -3,8 +3,10 @@
  * read that allocate. */
 #include <dlfcn.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -366,6 +368,7 @@ static const struct where_source *source_of(const char *text, uint32_t *ret_colu
         abort();
     fprintf(f, "%.*s%s\n}\n", (int)(at - text), text, at + 1);
     fclose(f);
+    utimensat(AT_FDCWD, path, (struct timespec[2]){ { 0 } }, 0); /* older than this program, as its sources are */
     *ret_column = (uint32_t)(at - text) + 1;
     const struct where_source *s = where_source(where, where_keep(where, path));
     unlink(path);
