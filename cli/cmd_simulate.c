@@ -11,6 +11,7 @@
 #include "cli/subject.h"
 #include "map/doall.h"
 #include "study/machine.h"
+#include "study/sync_names.h"
 #include "view/view.h"
 
 static const char *machine = "modern", *format, *remap, *output, *doall = "split";
@@ -35,15 +36,20 @@ static int simulate(struct source *source, const struct machine_config *config, 
 {
     struct progress progress;
     struct remap *moved = NULL;
+    struct sync_names *names = NULL;
     struct sim *sim = NULL;
     struct peet_err err;
     const volatile uint32_t *stop = inside_here() ? inside_here()->host->want_end : &subject_want_end;
     int r = sim_new(config, source, &sim, &err);
 
+    if (r == 0)
+        r = sync_names_new(source, &names, &err);
     if (r == 0 && remap)
         r = remap_read(remap, source->trace, &moved, &err);
     if (r == 0) {
+        const struct sim_listener listener = sync_names_listener(names);
         sim_set_remap(sim, moved);
+        sim_set_listener(sim, &listener);
         sim_set_stop(sim, stop);
         progress_init(&progress, stderr, name, 0, "references");
         r = sim_run(sim, &progress, &err);
@@ -57,6 +63,7 @@ static int simulate(struct source *source, const struct machine_config *config, 
     for (size_t i = 0; moved && r == 0 && remap_unused(moved, i); i++)
         warn("%s: '%s' did not occur", remap, remap_unused(moved, i));
     remap_free(moved);
+    sync_names_free(names);
     sim_free(sim);
     return code;
 }

@@ -45,15 +45,22 @@ static struct object *object_at(struct sim *s, const struct place *p, uint64_t a
             };
         else if (kind == OBJECT_BARRIER)
             (*o)->barrier = new_barrier(s, tagged);
+        if (s->listener && addr && kind != OBJECT_ARC)
+            s->listener->object(s->listener->context, p->context->sched.number, &(*o)->seen);
     }
     return *o;
 }
 
-static void touch(struct sim *s, struct place *p, uint64_t addr, enum peet_kind kind, enum time_kind as)
+/* A place's context goes on behind what it did with an object. */
+static void spend(struct sim *s, struct place *p, uint64_t until, enum time_kind as, struct object *o)
 {
-    uint64_t tagged = spaces_tag(&s->spaces, p->context->space, addr);
+    sim_spend(s, p, until, as, p->context, o);
+}
 
-    place_spend(p, s->host.access(s, p->cpu, tagged, kind, p->clock), as);
+/* One reference to the word of an object. */
+static void touch(struct sim *s, struct place *p, struct object *o, enum peet_kind kind, enum time_kind as)
+{
+    spend(s, p, s->host.access(s, &p->context->party, o->addr, o->addr, kind, p->clock), as, o);
 }
 
 static void append(struct object *o, struct context *c)
@@ -93,19 +100,13 @@ static void line_up(struct sim *s, struct context *c, struct object *o, enum tim
 {
     append(o, c);
     c->since = c->place->clock;
+    c->waited = 0;
     sim_wait(s, c, o, as);
-}
-
-static void note_wait(struct object *o, uint64_t cycles)
-{
-    o->seen.waits++;
-    o->seen.waited += cycles;
-    o->seen.longest = cycles > o->seen.longest ? cycles : o->seen.longest;
 }
 
 static void wake(struct sim *s, struct object *o, struct context *c, uint64_t now)
 {
-    note_wait(o, now > c->since ? now - c->since : 0);
+    o->seen.waits++;
     sim_wake(s, c, now);
 }
 
@@ -120,17 +121,18 @@ static bool try_lock(struct sim *s, struct place *p, bool is_new)
 
     if (is_new) {
         c->since = p->clock;
-        c->found_taken = o->holder != NULL;
+        c->waited = 0;
+        c->found_taken = false;
     }
-    place_spend(p, o->lock.kind->attempt(&o->lock, &c->party, is_new, p->clock, &outcome), TIME_lock);
+    c->found_taken |= o->holder != NULL;
+    spend(s, p, o->lock.kind->attempt(&o->lock, &c->party, is_new, p->clock, &outcome), TIME_lock, o);
     c->pending = outcome == SYNC_DONE ? PENDING_NOTHING : PENDING_LOCK;
     if (outcome == SYNC_DONE) {
         assert(!o->holder);
         o->holder = c;
         o->since = p->clock;
         o->seen.uses++;
-        if (c->found_taken)
-            note_wait(o, p->clock - c->since);
+        o->seen.waits += c->found_taken;
     } else if (outcome == SYNC_PARKED) {
         sim_wait(s, c, o, TIME_lock);
     }
@@ -147,7 +149,7 @@ static void lock(struct sim *s, struct place *p, struct object *o)
     try_lock(s, p, true);
 }
 
-static void unlock(struct place *p, struct object *o)
+static void unlock(struct sim *s, struct place *p, struct object *o)
 {
     struct context *holder = o->holder;
 
@@ -159,7 +161,8 @@ static void unlock(struct place *p, struct object *o)
     }
     o->holder = NULL;
     o->seen.held += p->clock - o->since;
-    place_spend(p, o->lock.kind->release(&o->lock, &holder->party, p->clock), TIME_lock);
+    p->context->waited = 0;
+    spend(s, p, o->lock.kind->release(&o->lock, &holder->party, p->clock), TIME_lock, o);
 }
 
 /* ---- locks for many readers ---- */
@@ -181,7 +184,7 @@ static void rwlock(struct sim *s, struct place *p, struct object *o, bool is_rea
 {
     struct context *c = p->context;
 
-    touch(s, p, o->seen.addr, PEET_UPDATE, TIME_lock);
+    touch(s, p, o, PEET_UPDATE, TIME_lock);
     c->is_reader = is_reader;
     if (o->holder || o->first || (!is_reader && o->readers > 0)) {
         line_up(s, c, o, TIME_lock);
@@ -196,7 +199,7 @@ static void rwlock(struct sim *s, struct place *p, struct object *o, bool is_rea
 
 static void rwunlock(struct sim *s, struct place *p, struct object *o)
 {
-    touch(s, p, o->seen.addr, PEET_UPDATE, TIME_lock);
+    touch(s, p, o, PEET_UPDATE, TIME_lock);
     if (o->holder == p->context)
         o->holder = NULL;
     else if (o->readers > 0)
@@ -213,11 +216,12 @@ static void barrier(struct sim *s, struct place *p, uint64_t addr, uint64_t part
     enum sync_outcome outcome;
 
     c->since = p->clock;
+    c->waited = 0;
     c->object = o;
     if (o->barrier.arrived == 0)
         o->barrier.parties = (uint32_t)parties;
     uint64_t done = o->barrier.kind->arrive(&o->barrier, &c->party, p->clock, &outcome);
-    place_spend(p, done, TIME_barrier);
+    spend(s, p, done, TIME_barrier, o);
     if (outcome == SYNC_DONE) {
         o->seen.uses++;
         c->reply = 1; /* one of them is told that it was the last */
@@ -234,8 +238,8 @@ static void wait_for_condition(struct sim *s, struct place *p, const uint64_t *a
     struct object *o = object_at(s, p, arg[0], OBJECT_CONDITION), *held = object_at(s, p, arg[1], OBJECT_LOCK);
     struct context *c = p->context;
 
-    unlock(p, held);
-    touch(s, p, arg[0], PEET_UPDATE, TIME_other);
+    unlock(s, p, held);
+    touch(s, p, o, PEET_UPDATE, TIME_other);
     c->is_limited = is_limited;
     if (timed_out || o->value > 0) {
         o->value -= o->value > 0 && !timed_out;
@@ -252,7 +256,7 @@ static void signal(struct sim *s, struct place *p, uint64_t addr, bool all)
     struct object *o = object_at(s, p, addr, OBJECT_CONDITION);
     struct context *c;
 
-    touch(s, p, addr, PEET_UPDATE, TIME_other);
+    touch(s, p, o, PEET_UPDATE, TIME_other);
     o->seen.uses++;
     if (!o->first && !s->source->is_live)
         o->value = 1; /* for who comes late, which it did not do when it was recorded */
@@ -267,7 +271,7 @@ static void take_semaphore(struct sim *s, struct place *p, uint64_t addr)
 {
     struct object *o = object_at(s, p, addr, OBJECT_SEMAPHORE);
 
-    touch(s, p, addr, PEET_UPDATE, TIME_other);
+    touch(s, p, o, PEET_UPDATE, TIME_other);
     o->seen.uses++;
     if (o->value > 0)
         o->value--;
@@ -280,7 +284,7 @@ static void give_semaphore(struct sim *s, struct place *p, uint64_t addr)
     struct object *o = object_at(s, p, addr, OBJECT_SEMAPHORE);
     struct context *c = take_first(o);
 
-    touch(s, p, addr, PEET_UPDATE, TIME_other);
+    touch(s, p, o, PEET_UPDATE, TIME_other);
     if (c)
         wake(s, o, c, p->clock);
     else
@@ -298,7 +302,7 @@ static void post(struct sim *s, struct place *p, uint64_t addr, uint64_t value)
     struct object *o = object_at(s, p, addr, OBJECT_POST);
     struct context *rest = o->first;
 
-    touch(s, p, addr, PEET_STORE, TIME_other);
+    touch(s, p, o, PEET_STORE, TIME_other);
     if (p->context->forker)
         sim_loop_post(s, p->context, o, value);
     o->value = (int64_t)value > (int64_t)o->value ? value : o->value;
@@ -317,7 +321,7 @@ static void wait_for_post(struct sim *s, struct place *p, uint64_t addr, uint64_
 {
     struct object *o = object_at(s, p, addr, OBJECT_POST);
 
-    touch(s, p, addr, PEET_LOAD, TIME_other);
+    touch(s, p, o, PEET_LOAD, TIME_other);
     o->seen.uses++;
     p->context->wanted = value;
     if (!is_posted(p->context, o))
@@ -358,7 +362,7 @@ static void reach_arc(struct sim *s, struct place *p, uint64_t arc)
 
     o->value = 1;
     while ((c = take_first(o))) {
-        note_wait(c->decides, p->clock > c->since ? p->clock - c->since : 0);
+        c->decides->seen.waits++;
         sim_wake(s, c, p->clock);
     }
 }
@@ -368,7 +372,7 @@ static void reach_arc(struct sim *s, struct place *p, uint64_t arc)
 static void wait_for_arc(struct sim *s, struct place *p, uint64_t arc, uint64_t condition)
 {
     if (arc == 0) { /* begins to wait at the condition; heads of arcs follow */
-        touch(s, p, condition, PEET_UPDATE, TIME_other);
+        touch(s, p, object_at(s, p, condition, OBJECT_CONDITION), PEET_UPDATE, TIME_other);
         return;
     }
     struct object *o = object_at(s, p, arc, OBJECT_ARC);
@@ -395,7 +399,8 @@ static void give_way(struct sim *s, struct place *p, uint64_t cycles)
 
     c->reply = is_alone(s, c);
     c->yields = true;
-    sim_wait(s, c, NULL, TIME_other);
+    c->waited = 0;
+    sim_wait(s, c, object_at(s, p, 0, OBJECT_YIELD), TIME_other);
     sim_wake(s, c, now + cycles);
 }
 
@@ -445,8 +450,11 @@ static void join(struct sim *s, struct place *p, uint64_t thread)
 
     if (!child || child->status == STATUS_ENDED || child->status == STATUS_UNBORN)
         return;
+    struct object *o = object_at(s, p, 0, OBJECT_JOIN);
+    o->seen.waits++;
+    c->waited = 0;
     c->joins = child->sched.number + 1;
-    sim_wait(s, c, NULL, TIME_other);
+    sim_wait(s, c, o, TIME_other);
 }
 
 /* A recorded thread that was cut off has not told what it waited for then, and so not that it had given up a lock for
@@ -465,7 +473,7 @@ static void give_all_back(struct sim *s, struct place *p)
         if ((*o)->seen.kind == OBJECT_RWLOCK)
             rwunlock(s, p, *o);
         else
-            unlock(p, *o);
+            unlock(s, p, *o);
     }
 }
 
@@ -517,8 +525,8 @@ bool sim_pending(struct sim *s, struct place *p)
     case PENDING_RELOCK: lock(s, p, c->relock); return p->context == c && p->runs && !c->pending;
     case PENDING_BARRIER:
         if (o->barrier.kind->go_on)
-            place_spend(p, o->barrier.kind->go_on(&o->barrier, &c->party, p->clock), TIME_barrier);
-        note_wait(o, p->clock - c->since);
+            spend(s, p, o->barrier.kind->go_on(&o->barrier, &c->party, p->clock), TIME_barrier, o);
+        o->seen.waits++;
         return true;
     default: return true;
     }
@@ -588,12 +596,12 @@ bool sim_break(struct sim *s)
 }
 
 /* An attempt that does not wait: of a recorded program it is known what came of it. */
-static bool is_refused(struct sim *s, struct place *p, const struct peet_event *e, bool is_taken)
+static bool is_refused(struct sim *s, struct place *p, const struct peet_event *e, struct object *o, bool is_taken)
 {
     bool refused = s->source->is_live ? is_taken : e->arg[1] != 0;
 
     if (refused)
-        touch(s, p, e->arg[0], PEET_LOAD, TIME_lock);
+        touch(s, p, o, PEET_LOAD, TIME_lock);
     p->context->reply = refused;
     return refused;
 }
@@ -611,18 +619,20 @@ void sim_event(struct sim *s, struct place *p, const struct peet_event *e)
             give_all_back(s, p);
         break;
     case PEET_EV_mutex_trylock:
-    case PEET_EV_spin_trylock:
-        if (is_refused(s, p, e, object_at(s, p, arg[0], OBJECT_LOCK)->holder != NULL))
+    case PEET_EV_spin_trylock: {
+        struct object *o = object_at(s, p, arg[0], OBJECT_LOCK);
+        if (is_refused(s, p, e, o, o->holder != NULL))
             break;
+    }
         /* fallthrough */
     case PEET_EV_mutex_lock:
     case PEET_EV_spin_lock: lock(s, p, object_at(s, p, arg[0], OBJECT_LOCK)); break;
     case PEET_EV_mutex_unlock:
-    case PEET_EV_spin_unlock: unlock(p, object_at(s, p, arg[0], OBJECT_LOCK)); break;
+    case PEET_EV_spin_unlock: unlock(s, p, object_at(s, p, arg[0], OBJECT_LOCK)); break;
     case PEET_EV_rwlock_tryrdlock:
     case PEET_EV_rwlock_trywrlock: {
-        const struct object *o = object_at(s, p, arg[0], OBJECT_RWLOCK);
-        if (is_refused(s, p, e, o->holder || o->first || (e->kind == PEET_EV_rwlock_trywrlock && o->readers > 0)))
+        struct object *o = object_at(s, p, arg[0], OBJECT_RWLOCK);
+        if (is_refused(s, p, e, o, o->holder || o->first || (e->kind == PEET_EV_rwlock_trywrlock && o->readers > 0)))
             break;
     }
         /* fallthrough */
@@ -638,9 +648,11 @@ void sim_event(struct sim *s, struct place *p, const struct peet_event *e)
     case PEET_EV_cond_broadcast: signal(s, p, arg[0], true); break;
     case PEET_EV_barrier_wait: barrier(s, p, arg[0], arg[1]); break;
     case PEET_EV_sem_init: object_at(s, p, arg[0], OBJECT_SEMAPHORE)->value = arg[1]; break;
-    case PEET_EV_sem_trywait:
-        if (is_refused(s, p, e, object_at(s, p, arg[0], OBJECT_SEMAPHORE)->value == 0))
+    case PEET_EV_sem_trywait: {
+        struct object *o = object_at(s, p, arg[0], OBJECT_SEMAPHORE);
+        if (is_refused(s, p, e, o, o->value == 0))
             break;
+    }
         /* fallthrough */
     case PEET_EV_sem_wait: take_semaphore(s, p, arg[0]); break;
     case PEET_EV_sem_post: give_semaphore(s, p, arg[0]); break;

@@ -22,19 +22,20 @@ static inline uint64_t count_of(uint64_t kinds, unsigned kind)
 
 /* Blocks that were near, and their references. */
 struct done {
-    uint64_t kinds;                     /* of those that were easy */
-    uint64_t references, others, stall; /* all of them; those that were not easy; how long these took */
+    uint64_t kinds;              /* of those that were easy */
+    uint64_t references, others; /* all of them; those that were not easy */
+    uint64_t hits, stall;        /* how long these took: as a hit in the first cache, and beyond that */
     uint64_t cost, instructions;
 };
 
 static void spend(struct sim *s, struct place *p, const struct done *d)
 {
     uint64_t easy = d->references - d->others - count_of(d->kinds, PEET_PREFETCH);
-    uint64_t stall = d->stall + p->front->latency * easy;
+    uint64_t compute = d->cost + d->hits + p->front->latency * easy;
 
-    p->clock += d->cost + stall;
-    p->seen.time[TIME_compute] += d->cost;
-    p->seen.time[TIME_stall] += stall;
+    p->clock += compute + d->stall;
+    p->seen.time[TIME_compute] += compute;
+    p->seen.time[TIME_stall] += d->stall;
     p->seen.instructions += d->instructions;
     s->references += d->references;
     for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
@@ -51,9 +52,14 @@ static inline __attribute__((always_inline)) enum near lead_refer(struct sim *s,
     return NEAR_SMOOTH;
 }
 
-static inline uint64_t near_stall(const struct sim *s, const struct peet_record *r, enum near near)
+static inline uint64_t near_cycles(const struct sim *s, const struct peet_record *r, enum near near)
 {
     return r->kind == PEET_PREFETCH ? 0 : s->config.level[near == NEAR_BEHIND].latency;
+}
+
+static inline uint64_t near_stall(const struct sim *s, const struct peet_record *r, enum near near)
+{
+    return sim_beyond(&s->config, r->kind, near_cycles(s, r, near));
 }
 
 /* A block of these records and its references in that trip (without steps there is one only), if all of these are near; else nothing
@@ -63,7 +69,7 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
                                                                size_t from, size_t end, uint64_t trip, struct done *d)
 {
     size_t kept = p->front->kept, i = from + 1;
-    uint64_t kinds = 0, stall = 0, others = 0;
+    uint64_t kinds = 0, cycles = 0, stall = 0, others = 0;
     const struct peet_record *block = &record[from];
 
     if (block->kind != PEET_BLOCK || block->id >= s->blocks || !s->block[block->id].is_plain)
@@ -80,6 +86,7 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
             kinds += lead_kind(r->kind);
         } else {
             others++;
+            cycles += near_cycles(s, r, n);
             stall += near_stall(s, r, n);
             if (step)
                 context_refers(s, p->context, p, r, addr);
@@ -89,6 +96,7 @@ static inline __attribute__((always_inline)) size_t lead_block(struct sim *s, st
     d->kinds += kinds;
     d->references += i - from - 1;
     d->others += others;
+    d->hits += cycles - stall;
     d->stall += stall;
     d->cost += s->block[block->id].cost;
     d->instructions += block->size;
@@ -102,7 +110,7 @@ static inline __attribute__((always_inline)) size_t lead_fixed(struct sim *s, st
 {
     const struct peet_record *r = block + 1, *end = r + f->references;
     size_t kept = p->front->kept;
-    uint64_t kinds = f->kinds, others = 0, stall = 0;
+    uint64_t kinds = f->kinds, others = 0, cycles = 0, stall = 0;
 
     for (; r < end; r++) {
         enum near n = lead_refer(s, p, r, r->addr);
@@ -114,11 +122,13 @@ static inline __attribute__((always_inline)) size_t lead_fixed(struct sim *s, st
         }
         kinds -= lead_kind(r->kind);
         others++;
+        cycles += near_cycles(s, r, n);
         stall += near_stall(s, r, n);
     }
     d->kinds += kinds;
     d->references += f->references;
     d->others += others;
+    d->hits += cycles - stall;
     d->stall += stall;
     d->cost += f->cost;
     d->instructions += block->size;
@@ -169,13 +179,14 @@ static void lead_on(struct sim *s, struct place *p)
 
 /* What was not easy in trips. */
 struct uneasy {
-    uint64_t kinds, stall; /* references; how much longer they took than easy ones */
+    uint64_t kinds; /* references, */
+    int64_t longer; /*   and how many cycles more they took than easy ones */
 };
 
 static inline void be_uneasy(const struct sim *s, const struct peet_record *r, enum near near, struct uneasy *u)
 {
     u->kinds += lead_kind(r->kind);
-    u->stall += near_stall(s, r, near) - near_stall(s, r, NEAR_SILENT);
+    u->longer += (int64_t)(near_cycles(s, r, near) - near_cycles(s, r, NEAR_SILENT));
 }
 
 /* A reference of a trip, if it is near. */
@@ -260,7 +271,8 @@ static bool ends_before(const struct sim *s, const struct place *p, uint64_t fir
     const struct easy_trip *t = &p->context->easy;
     uint64_t slowest = t->cycles + t->references * s->config.level[1].latency;
 
-    return until == UINT64_MAX || p->clock + u->stall + (p->context->trip - first) * t->cycles + slowest < until;
+    return until == UINT64_MAX
+           || p->clock + (uint64_t)u->longer + (p->context->trip - first) * t->cycles + slowest < until;
 }
 
 /* Trips of one block whose lines change each time: nothing is known of the next one in any case. */
@@ -302,7 +314,8 @@ static bool lead_restful(struct sim *s, struct place *p, uint64_t until, uint32_
     for (; is_near && *left > 0 && !(u->kinds & KINDS_ARE_MANY); --*left) {
         bool is_settled = context_is_settled(s, p);
         if (is_settled)
-            context_stay(c, still_trips(s, p, p->clock + u->stall + (c->trip - first) * c->easy.cycles, until));
+            context_stay(c,
+                         still_trips(s, p, p->clock + (uint64_t)u->longer + (c->trip - first) * c->easy.cycles, until));
         bool moves = is_settled && !c->is_small;
         if (c->trip == times || (!moves && c->easy.blocks > 1) || !ends_before(s, p, first, u, until))
             break;
@@ -322,8 +335,9 @@ static bool lead_trips(struct sim *s, struct place *p, uint64_t until, uint32_t 
                                                          : lead_restful(s, p, until, left, &u);
 
     repeat_count(s, p, c->trip - first);
-    p->clock += u.stall;
-    p->seen.time[TIME_stall] += u.stall;
+    p->clock += (uint64_t)u.longer;
+    p->seen.time[u.longer < 0 ? TIME_compute : TIME_stall] +=
+        (uint64_t)u.longer; /* the second cache may be the faster one */
     for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
         p->front->easy[kind] -= count_of(u.kinds, kind);
     context_end_trip(c);

@@ -29,6 +29,7 @@ void sim_observe(struct sim *s, const struct place *p, const struct peet_record 
                                   .insn = r->id,
                                   .site = is_moved ? s->site : 0,
                                   .addr = r->addr,
+                                  .data = r->addr,
                                   .now = at->now,
                                   .line = at->line,
                                   .own_line = at->own_line,
@@ -42,5 +43,29 @@ void sim_observe(struct sim *s, const struct place *p, const struct peet_record 
         seen.issue = (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain];
     if (at->before)
         compare(s, at->before, p->counts, &seen);
+    s->observer->reference(s->observer->context, &seen);
+}
+
+void sim_observe_sync(struct sim *s, const struct context *c, const struct peet_record *r, uint64_t data,
+                      const struct seen_line *at, uint64_t stall)
+{
+    struct sim_reference seen = { .context = c->sched.number,
+                                  .cpu = c->party.cpu,
+                                  .insn = SIM_NO_INSN,
+                                  .site = c->site,
+                                  .addr = r->addr,
+                                  .data = data,
+                                  .is_sync = true,
+                                  .now = at->now,
+                                  .line = at->line,
+                                  .own_line = at->own_line,
+                                  .is_first = true,
+                                  .kind = r->kind,
+                                  .level = at->is_behind,
+                                  .cause = MISS_KINDS,
+                                  .issue = c->place ? s->config.cost[PEET_CL_plain] : 0,
+                                  .stall = stall };
+
+    compare(s, at->before, memory_counts(s->memory, c->party.cpu), &seen);
     s->observer->reference(s->observer->context, &seen);
 }

@@ -18,6 +18,17 @@ const char *sim_object_name(const struct sim_object *o)
     return names[o->kind];
 }
 
+const char *sim_time_title(enum time_kind kind)
+{
+    static const char *const titles[] = {
+#define X(name, title) title,
+        TIME_KINDS(X)
+#undef X
+    };
+
+    return titles[kind];
+}
+
 /* Says who waits for what, as far as there is room. */
 int sim_report_deadlock(struct sim *s, struct peet_err *err)
 {
@@ -57,6 +68,8 @@ static int by_waiting(const void *a, const void *b)
 /* The variable in which an object lies. */
 static void name_object(const struct sim *s, struct sim_object *o)
 {
+    if (o->addr == 0 || o->name[0])
+        return;
     const struct peet_symbol *y = peet_trace_symbol(s->source->trace, o->process, o->addr);
 
     if (!y || y->code)
@@ -102,6 +115,7 @@ static void add_solo(struct sim *s, struct sim_result *ret)
 void sim_result(struct sim *s, struct sim_result *ret)
 {
     *ret = (struct sim_result){ .references = s->references,
+                                .sync_references = s->sync_references,
                                 .contexts = s->contexts,
                                 .places = s->places,
                                 .cpus = s->config.cpus,

@@ -54,8 +54,9 @@ static void find_trip(struct sim *s, const struct peet_repeat *n, struct easy_tr
             t->references++;
         }
     }
-    t->cycles = t->compute + (t->references - t->kinds[PEET_PREFETCH]) * s->config.level[0].latency
-                + t->fetches * s->config.instructions.latency;
+    t->compute += (t->references - t->kinds[PEET_PREFETCH]) * s->config.level[0].latency;
+    t->fetch = t->fetches * s->config.instructions.latency;
+    t->cycles = t->compute + t->fetch;
 }
 
 /* So many trips that are easy; also less than none. */
@@ -65,7 +66,7 @@ void repeat_count(struct sim *s, struct place *p, uint64_t trips)
 
     p->clock += trips * t->cycles;
     p->seen.time[TIME_compute] += trips * t->compute;
-    p->seen.time[TIME_stall] += trips * (t->cycles - t->compute);
+    p->seen.time[TIME_fetch] += trips * t->fetch;
     p->seen.instructions += trips * t->instructions;
     s->references += trips * t->references;
     if (t->fetches)

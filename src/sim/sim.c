@@ -28,53 +28,6 @@ static void watch(void *context, unsigned cpu, uint64_t line, bool reads)
         sim_take_back(s, p, s->now, s->actor);
 }
 
-/* A lock's or a barrier's own references may be made for one who is not there any more. */
-static void host_touches(struct sim *s, unsigned cpu)
-{
-    if (s->config.contexts == 1)
-        sim_take_back(s, &s->place[cpu], s->now, s->actor);
-    memory_front(s->memory, cpu)->changes++;
-}
-
-static uint64_t host_access(void *context, unsigned cpu, uint64_t addr, enum peet_kind kind, uint64_t now)
-{
-    struct sim *s = context;
-    uint32_t cost = s->config.cost[PEET_CL_plain];
-
-    s->references++;
-    host_touches(s, cpu);
-    if (s->translates) {
-        uint32_t space;
-        uint64_t own = spaces_untag(&s->spaces, addr, &space);
-        if (sync_is_word(addr))
-            memory_front(s->memory, cpu)->page_offset = 0;
-        else
-            addr = sim_translate(s, cpu, space, own);
-    }
-    if (s->observer)
-        s->observer->lock(s->observer->context, cpu, addr);
-    if (s->solo)
-        return now + cost + solo_access(s->solo, addr, 8, kind, now + cost);
-    return now + cost + memory_access(s->memory, cpu, addr, 8, kind, now + cost);
-}
-
-static void host_wake(void *context, struct sync_party *p, uint64_t when)
-{
-    struct sim *s = context;
-
-    sim_wake(s, &s->context[p->number], when);
-}
-
-static uint64_t host_random(void *context)
-{
-    struct sim *s = context;
-
-    s->random ^= s->random << 13;
-    s->random ^= s->random >> 7;
-    s->random ^= s->random << 17;
-    return s->random >> 11;
-}
-
 /* Those that the source has and we have not. */
 static int see_contexts(struct sim *s, struct peet_err *err)
 {
@@ -116,7 +69,6 @@ static int make_places(struct sim *s, struct peet_err *err)
         s->place[i].number = i;
         s->place[i].cpu = i / s->config.contexts;
         s->place[i].program = NO_PROGRAM;
-        s->place[i].empty_as = TIME_idle;
         s->place[i].front = memory_front(s->memory, s->place[i].cpu);
         s->place[i].counts = memory_counts(s->memory, s->place[i].cpu);
     }
@@ -132,7 +84,7 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
         return err_set(err, PEET_ERR_MEMORY, "no memory for a simulation");
     s->config = *config;
     s->source = source;
-    s->host = (struct sync_host){ s, host_access, host_wake, host_random };
+    sim_make_host(s);
     s->random = config->seed * 2 + 1;
     s->objects.value_size = sizeof(struct object *);
     s->object_names.value_size = sizeof(uint64_t);
@@ -187,6 +139,17 @@ bool sim_set_watch(struct sim *s, const struct solo_watch *w, struct peet_err *e
 {
     return !s->translates && s->source->kind->words && solo_can(&s->config)
            && solo_new(&s->config, s->source->trace, w, &s->solo, err) == 0;
+}
+
+void sim_set_waiter(struct sim *s, void (*waiter)(void *context, const struct sim_wait *w), void *context)
+{
+    s->waiter = waiter;
+    s->waiting = context;
+}
+
+void sim_set_listener(struct sim *s, const struct sim_listener *l)
+{
+    s->listener = l;
 }
 
 void sim_set_stop(struct sim *s, const volatile uint32_t *stop)
@@ -271,22 +234,26 @@ static void issue(struct sim *s, struct place *p, uint64_t cycles)
     uint64_t *free_at = &s->issue[p->cpu];
 
     if (s->config.contexts > 1) {
-        place_spend(p, *free_at, TIME_other);
+        place_spend(p, *free_at, TIME_issue);
         *free_at = p->clock + cycles;
     }
     p->clock += cycles;
     p->seen.time[TIME_compute] += cycles;
 }
 
-/* Waits for memory, of which some was waiting for the fabric. */
-static void stall(struct place *p, uint64_t cycles, uint64_t waited_before)
+/* A reference to bytes of one line, or of any if there are no caches: beyond a hit in the first cache it is stall, some of it for the fabric. */
+static void refer_line(struct sim *s, struct place *p, uint64_t addr, uint64_t size, unsigned kind)
 {
-    uint64_t waited = p->counts->waited - waited_before;
+    uint64_t waited = p->counts->waited;
+    uint64_t cycles = memory_access(s->memory, p->cpu, addr, size, (enum peet_kind)kind, p->clock);
+    uint64_t beyond = sim_beyond(&s->config, kind, cycles);
 
-    waited = waited < cycles ? waited : cycles;
+    waited = p->counts->waited - waited;
+    waited = waited < beyond ? waited : beyond;
     p->clock += cycles;
+    p->seen.time[TIME_compute] += cycles - beyond;
     p->seen.time[TIME_bus] += waited;
-    p->seen.time[TIME_stall] += cycles - waited;
+    p->seen.time[TIME_stall] += beyond - waited;
 }
 
 uint64_t sim_translate(struct sim *s, unsigned cpu, uint32_t space, uint64_t addr)
@@ -298,47 +265,36 @@ uint64_t sim_translate(struct sim *s, unsigned cpu, uint32_t space, uint64_t add
     return at;
 }
 
-/* A reference that is not easy: pages whose frames need not stand in a row, one after the other. */
-static uint64_t sim_access(struct sim *s, struct place *p, const struct peet_record *r, uint64_t at)
+/* Where a part of a reference is for the machine: its first byte is at `addr`, and no line is in two frames. */
+static uint64_t part_at(struct sim *s, const struct place *p, const struct peet_record *r, uint64_t addr, uint64_t done)
 {
-    uint64_t here = SPACE_PAGE - (r->addr & (SPACE_PAGE - 1)), cycles = 0, done = 0;
-
-    if (!s->spaces.by_frame)
-        return memory_access(s->memory, p->cpu, at, r->size, (enum peet_kind)r->kind, p->clock);
-    for (;; here = SPACE_PAGE) {
-        here = here < r->size - done ? here : r->size - done;
-        cycles += memory_access(s->memory, p->cpu, at, here, (enum peet_kind)r->kind, p->clock + cycles);
-        done += here;
-        if (done >= r->size)
-            return cycles;
-        at = sim_translate(s, p->cpu, p->context->space, r->addr + done);
-    }
+    return done && s->spaces.by_frame ? sim_translate(s, p->cpu, p->context->space, r->addr + done) : addr + done;
 }
 
-/* The line of an address, for the observer: of 64 bytes where there are no caches. */
-static uint64_t sim_line(const struct sim *s, uint64_t addr)
+/* How many bytes of a reference lie in its line from an address on. */
+static uint64_t bytes_here(const struct sim *s, uint64_t addr, uint64_t left)
 {
-    return addr >> (s->config.level[0].bytes ? (unsigned)__builtin_ctz(s->config.level[0].line) : 6);
+    uint64_t length = s->config.level[0].bytes ? s->config.level[0].line : UINT64_C(1) << 63;
+    uint64_t here = length - (addr & (length - 1));
+
+    return here < left ? here : left;
 }
 
 /* A reference that is not easy, for the observer: line by line, if there are caches. */
 static __attribute__((noinline)) void see_access(struct sim *s, struct place *p, const struct peet_record *r,
                                                  uint64_t addr)
 {
-    uint64_t length = s->config.level[0].bytes ? s->config.level[0].line : UINT64_C(1) << 63;
     struct seen_line at = { .is_first = true };
 
     for (uint64_t done = 0; at.is_first || done < r->size; at.is_first = false) {
         const struct memory_counts before = *p->counts;
-        uint64_t behind = p->front->behind[r->kind], here = length - ((addr + done) & (length - 1));
-        here = here < r->size - done ? here : r->size - done;
-        uint64_t part = done && s->spaces.by_frame ? sim_translate(s, p->cpu, p->context->space, r->addr + done)
-                                                   : addr + done; /* no line is in two frames */
+        uint64_t behind = p->front->behind[r->kind], here = bytes_here(s, addr + done, r->size - done);
+        uint64_t part = part_at(s, p, r, addr, done);
         at.line = sim_line(s, part);
         at.own_line = sim_line(s, r->addr + done);
         at.now = p->clock;
         at.before = &before;
-        stall(p, memory_access(s->memory, p->cpu, part, here, (enum peet_kind)r->kind, p->clock), before.waited);
+        refer_line(s, p, part, here, r->kind);
         at.is_behind = p->front->behind[r->kind] != behind;
         sim_observe(s, p, r, &at);
         done += here;
@@ -389,10 +345,12 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
         place_be_easy(p, r->kind);
         return true;
     }
-    uint64_t waited = p->counts->waited, smooth = p->front->smooth;
-    uint64_t cycles = sim_access(s, p, r, addr);
-    if (cycles)
-        stall(p, cycles, waited);
+    uint64_t smooth = p->front->smooth, done = 0;
+    do {
+        uint64_t here = bytes_here(s, addr + done, r->size - done);
+        refer_line(s, p, part_at(s, p, r, addr, done), here, r->kind);
+        done += here;
+    } while (done < r->size);
     return p->front->smooth != smooth && p->front->calm[PEET_LOAD]
            && (addr & (p->front->line - 1)) + r->size <= p->front->line;
 }
@@ -422,9 +380,9 @@ void sim_issue_other(struct sim *s, struct place *p, const struct peet_record *b
     p->seen.instructions += block->size;
     uint64_t issued = p->clock;
     for (uint32_t i = 0; i < f->stretches; i++) {
-        uint64_t waited = p->counts->waited;
         uint64_t addr = spaces_tag(&s->spaces, p->context->space, f->stretch[i].addr);
-        stall(p, memory_fetch(s->memory, p->cpu, addr, f->stretch[i].bytes, p->clock), waited);
+        uint64_t cycles = memory_fetch(s->memory, p->cpu, addr, f->stretch[i].bytes, p->clock);
+        place_spend(p, p->clock + cycles, TIME_fetch);
     }
     if (s->observer)
         s->observer->block(s->observer->context, p->context->sched.number, block, f->cost, p->clock - issued);
@@ -499,11 +457,13 @@ static void meet_event(struct sim *s, struct place *p, const struct peet_event *
     spaces_event(&s->spaces, p->context->space, e);
     if (s->remap)
         remap_event(s->remap, p->context->sched.group, e);
+    if (s->listener)
+        s->listener->event(s->listener->context, p->context->sched.number, e);
     if (s->observer)
         s->observer->event(s->observer->context, p->context->sched.number, e);
     if (s->solo)
         solo_event(s->solo, p->context->sched.number, e);
-    s->site = e->site;
+    s->site = p->context->site = e->site;
     sim_event(s, p, e);
 }
 
@@ -701,5 +661,7 @@ int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
             s->context[i].status = STATUS_READY;
             sim_ready_later(s, &s->context[i]);
         }
-    return run(s, progress, err);
+    int r = run(s, progress, err);
+    sim_end_times(s);
+    return r;
 }

@@ -60,7 +60,7 @@ struct block_facts {
 /* What one trip of a repeat is if all its references are easy; it holds for all repeats of these records, wherever they refer to. */
 enum { TRIP_RECORDS = 16 };
 struct easy_trip {
-    uint64_t kinds[PEET_PREFETCH + 1], blocks, references, cycles, compute, instructions, fetches;
+    uint64_t kinds[PEET_PREFETCH + 1], blocks, references, cycles, compute, fetch, instructions, fetches;
     size_t records;                /* 0: so many that nobody looks whether they are the same */
     uint64_t record[TRIP_RECORDS]; /* but for their addresses */
 };
@@ -72,7 +72,7 @@ struct context {
     uint8_t status, pending;
     uint8_t waits_as; /* enum time_kind */
     bool is_reader;
-    bool found_taken;        /* somebody had the lock when it came */
+    bool found_taken;        /* the lock was held in one of its attempts */
     struct place *place;     /* where it runs or waits; NULL: nowhere */
     struct object *object;   /* that it waits for, or tries to take */
     struct object *relock;   /* the lock that a wait for a condition gave up */
@@ -83,6 +83,10 @@ struct context {
     bool yields;             /* it had nothing to do when it was asked last */
     bool is_limited;         /* it waits for a condition, but not for ever */
     uint64_t since;          /* it waits */
+    uint64_t site;           /* of the call of its last event: where it returns to; 0: not known */
+    uint64_t waited;         /* cycles of the wait that is on its way, or was the last one */
+    bool is_away;            /* it waits, or has waited, without a place, */
+    uint64_t left;           /*   and for that its wait is told up to this cycle */
     uint64_t wake_at, order; /* in the heap of those that will be ready: by time, then by who came first */
     struct context *next;    /* in an object's line */
     struct context *forker;  /* of one that takes iterations: whose */
@@ -134,7 +138,14 @@ struct place {
     uint32_t program;         /* whose context it executed last; NO_PROGRAM: none yet */
     struct sim_place settled; /* what of `seen` its programs have in their sums */
     bool runs;                /* it can go on */
-    uint8_t empty_as; /* enum time_kind: why nobody is there, for the one who was there last waits for something */
+    uint8_t empty_as; /* enum time_kind of the time in which it has no context: TIME_idle, or as `empty_for` waits */
+    struct context *empty_for; /* the context that was there last and waits for something; NULL: idle */
+    /* Cycles of references that locks and barriers have made to their own words for contexts here, and which are not in `seen` yet: they
+     * come out of the time that these contexts spend waiting. */
+    struct sync_time {
+        uint64_t compute, stall, bus;
+        uint64_t elsewhere; /* the same that are known to be compute or stall already */
+    } own;
 };
 
 struct sim {
@@ -144,10 +155,13 @@ struct sim {
     bool translates;             /* by `remap` or `spaces`: the machine sees other addresses than the program uses */
     struct sim_program *program; /* by address space; those of `memory` are added by sim_list_programs */
     struct memory *memory;
-    struct remap *remap;                 /* or NULL */
-    const struct sim_observer *observer; /* or NULL */
-    struct solo *solo;                   /* or NULL */
-    uint64_t site;                       /* for whom library code moves bytes */
+    struct remap *remap;                                     /* or NULL */
+    const struct sim_observer *observer;                     /* or NULL */
+    const struct sim_listener *listener;                     /* or NULL */
+    void (*waiter)(void *context, const struct sim_wait *w); /* or NULL */
+    void *waiting;
+    struct solo *solo; /* or NULL */
+    uint64_t site;     /* for whom library code moves bytes */
     struct scheduler scheduler;
     struct sync_host host;
     struct place *place;
@@ -172,7 +186,7 @@ struct sim {
     struct map threads;        /* uint32_t: 1 + context, by number */
     struct block_facts *block; /* by item */
     uint32_t blocks;
-    uint64_t references;
+    uint64_t references, sync_references;
     uint32_t alive;
     uint64_t broken;
     const volatile uint32_t *stop; /* or NULL */
@@ -209,6 +223,25 @@ static inline bool context_repeats(const struct context *c)
 {
     return c->at < c->batch.count && c->batch.records[c->at].kind == PEET_REPEAT;
 }
+
+/* A place's clock goes on to a time, if that is not past, for one of its contexts, or the one that it is empty for, waits there: of that,
+ * references of locks and barriers are compute and stall, and the rest is the wait for the object. */
+void sim_spend(struct sim *s, struct place *p, uint64_t until, enum time_kind as, struct context *c, struct object *o);
+
+/* The line of an address, for the observer: of 64 bytes where there are no caches. */
+static inline uint64_t sim_line(const struct sim *s, uint64_t addr)
+{
+    return addr >> (s->config.level[0].bytes ? (unsigned)__builtin_ctz(s->config.level[0].line) : 6);
+}
+
+/* How locks and barriers reach the machine (host.c). */
+void sim_make_host(struct sim *s);
+
+/* Of cycles that a place spends, those that are references of locks and barriers become compute and stall; returns how many others there are. */
+uint64_t place_take_own(struct place *p, uint64_t cycles);
+
+/* Nothing happens any more: all places come to the end of the run. */
+void sim_end_times(struct sim *s);
 
 /* A place's clock goes on to a time, if that is not past; what it did meanwhile. */
 static inline void place_spend(struct place *p, uint64_t until, enum time_kind as)
@@ -283,7 +316,7 @@ static inline void place_be_easy(struct place *p, unsigned kind)
 
     if (latency && kind != PEET_PREFETCH) {
         p->clock += latency;
-        p->seen.time[TIME_stall] += latency;
+        p->seen.time[TIME_compute] += latency;
     }
 }
 
@@ -316,6 +349,10 @@ struct seen_line {
     bool is_first, is_behind;
 };
 void sim_observe(struct sim *s, const struct place *p, const struct peet_record *r, const struct seen_line *at);
+
+/* The same of a reference of a lock or barrier (sim_reference.data), for which the context's place, if it has one, waits that long. */
+void sim_observe_sync(struct sim *s, const struct context *c, const struct peet_record *r, uint64_t data,
+                      const struct seen_line *at, uint64_t stall);
 
 /* The next block of what is repeated. If nothing new happens in its trips, all of them that end before `limit`; or, where they can be
  * taken back, as many as there are. */

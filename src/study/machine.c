@@ -83,6 +83,7 @@ static const struct column OBJECTS[] = { { "kind", "Kind", CELL_TEXT, false },
                                          { "uses", "Uses", CELL_COUNT, false },
                                          { "waits", "Waits", CELL_COUNT, false },
                                          { "waited", "Cycles waited", CELL_COUNT, false },
+                                         { "spent", "On processors", CELL_COUNT, false },
                                          { "longest", "Longest wait", CELL_COUNT, false },
                                          { "held", "Cycles held", CELL_COUNT, false },
                                          { 0 } };
@@ -314,14 +315,19 @@ static void show_objects(struct machine_study *m, const struct sim_result *r)
     for (size_t i = 0; i < r->objects && i < OBJECTS_SHOWN; i++) {
         const struct sim_object *o = &r->object[i];
         table_text(t, sim_object_name(o));
-        table_count(t, o->addr);
+        o->addr ? table_count(t, o->addr) : table_none(t);
         table_text(t, o->name[0] ? o->name : NULL);
         table_count(t, o->uses);
         table_count(t, o->waits);
         table_count(t, o->waited);
+        table_count(t, o->spent);
         table_count(t, o->longest);
         table_count(t, o->held);
     }
+    table_note(
+        t, "Cycles waited are those of threads. On processors: those in which a hardware thread had nothing else to "
+           "do; of all objects they add up to lock wait, barrier and other waits of the processors. Misses of a "
+           "lock's own line are miss stall.");
     if (r->objects > OBJECTS_SHOWN)
         table_note(t, "%u more are not shown.", r->objects - OBJECTS_SHOWN);
 }

@@ -420,6 +420,21 @@ static void join_path(uint64_t site, const uint64_t path[OBJECT_PATH], uint64_t 
         ret[n++] = path[i];
 }
 
+bool objects_wants(uint32_t kind)
+{
+    switch (kind) {
+    case PEET_EV_malloc:
+    case PEET_EV_calloc:
+    case PEET_EV_realloc:
+    case PEET_EV_memalign:
+    case PEET_EV_free:
+    case PEET_EV_map:
+    case PEET_EV_unmap:
+    case PEET_EV_name_data: return true;
+    default: return false;
+    }
+}
+
 void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
                    const uint64_t path[OBJECT_PATH])
 {

@@ -49,6 +49,8 @@ void objects_depth(struct objects *o, unsigned calls);
 void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
                    const uint64_t path[OBJECT_PATH]);
 
+bool objects_wants(uint32_t kind); /* whether an event of that kind may do so */
+
 /* A thread that has begun has its own data below that address. */
 void objects_thread(struct objects *o, uint32_t process, uint64_t pointer);
 

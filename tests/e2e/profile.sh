@@ -79,7 +79,7 @@ if needs "$property" callgrind_annotate; then
         cat "$TMP/err"
         grep -q 'walk_columns' "$TMP/annotated" || { echo "no walk_columns:"; head -n 20 "$TMP/annotated"; }
         totals=$(sed -n 's/ *([^)]*)//g; s/ PROGRAM TOTALS//p' "$TMP/annotated" | tr -d ',' | tr -s ' ' | sed 's/ $//')
-        want="$(sum summary cycles) $(sum summary stall) $(sum summary misses) $(sum summary references)"
+        want="$(sum summary cycles) $(sum summary stall) $(sum summary wait) $(sum summary misses) $(sum summary references)"
         [ "$totals" = "$want" ] || echo "totals: $totals, not $want"
         grep -qE "^ *[0-9,]+ \(.*sum \+= matrix" "$TMP/annotated" || echo "the line is not annotated"
     )"

@@ -38,7 +38,7 @@ profile_all() { # CPUS PROGRAM… -- OPTION…
 # Where the live one differs from the others. mp3d's work depends on who is first, so that several threads of it do not do the same twice.
 differs() { # EXACT
     read -r _ all windows < <(sampled live)
-    whole=$(awk -F, '$1 == "cells" || $1 == "objects" { next } $1 == "summary" { print $10; exit }' "$TMP/whole.csv")
+    whole=$(awk -F, '$1 == "cells" || $1 == "objects" { next } $1 == "summary" { print $10 - $15; exit }' "$TMP/whole.csv")
     if [ "$1" = exact ]; then
         [ "$all" = "$whole" ] || echo "$all references in windows and between them; $whole expected"
         read -r _ _ other < <(sampled recorded)

@@ -128,7 +128,7 @@ verdict "what each processor's cycles went into adds up to the run" "$(
     for set in scheduler.wait=yield scheduler.wait=busy contexts=2 "turn=reference"; do
         "$peet" simulate -m sato1999 --set "$set" --format json "$TMP/mp3d.peet" >"$TMP/all.json" || echo "status $?"
         cycles=$(sum "$TMP/all.json" runs cycles) all=0 places=$(grep -c '"switches"' "$TMP/all.json")
-        for kind in compute stall bus lock barrier other change idle; do all=$((all + $(sum "$TMP/all.json" times $kind))); done
+        for kind in compute stall bus fetch issue lock barrier other change idle; do all=$((all + $(sum "$TMP/all.json" times $kind))); done
         [ "$all" -gt 0 ] && [ "$all" = $((cycles * places)) ] || echo "$set: $all in place of $cycles times $places"
     done
 )"

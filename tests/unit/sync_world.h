@@ -79,14 +79,17 @@ static inline void note(struct world *w, uint64_t v)
     w->log ^= w->log >> 29;
 }
 
-static inline uint64_t access(void *context, unsigned cpu, uint64_t addr, enum peet_kind kind, uint64_t now)
+static inline uint64_t access(void *context, const struct sync_party *p, uint64_t object, uint64_t addr,
+                              enum peet_kind kind, uint64_t now)
 {
     static const uint64_t LATENCY[] = { [PEET_LOAD] = LOAD, [PEET_STORE] = STORE, [PEET_UPDATE] = UPDATE };
     struct world *w = context;
+    unsigned cpu = p->cpu;
 
+    CHECK(object == w->barrier.addr || object == w->lock[0].lock.addr || object == w->lock[1].lock.addr);
     CHECK(kind == PEET_LOAD || kind == PEET_STORE || kind == PEET_UPDATE);
     CHECK(now >= w->cpu_done[cpu]); /* a processor does one thing after the other */
-    CHECK_EQ(addr % 8, 0);
+    CHECK_EQ(addr % SYNC_WORD, 0);
     note(w, addr);
     note(w, now << 8 | cpu << 2 | kind);
     w->count[kind]++;

@@ -134,8 +134,14 @@ static void print_rest(FILE *out, const struct profile *p)
     }
     for (size_t i = 0; i < p->leaves; i++) {
         const struct profile_leaf *l = &p->leaf[i];
-        fprintf(out, "leaf %u of %" PRIx64 ", %u: %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", l->node,
-                p->paths.node[l->node].call, l->block, l->compute, l->stall, l->misses);
+        fprintf(out, "leaf %u of %" PRIx64 ", %u: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", l->node,
+                p->paths.node[l->node].call, l->block, l->compute, l->stall, l->misses, profile_leaf_wait(l));
+    }
+    for (size_t i = 0; i < p->waits; i++) {
+        const struct profile_wait *w = &p->wait[i];
+        fprintf(out, "wait %" PRIx64, profile_place_addr(p, w->place));
+        print_object(out, p, w->object);
+        fprintf(out, " %u %u: %" PRIu64 "\n", w->kind, w->as, w->cycles);
     }
     for (uint32_t k = 0; k < p->codes; k++)
         for (uint32_t i = 0; i < p->code[k].items; i++) {

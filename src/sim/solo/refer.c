@@ -24,11 +24,16 @@ static inline bool is_unknown(struct solo *s, uint32_t cell, uint32_t leaf, uint
     return !s->watch.knows(s->watch.context, s, cell, leaf, line, cause == MISS_cold, s->number);
 }
 
-/* What a reference did, line by line: cycles that it took, and of these, cycles of hits in the first cache; lines that the watcher was told
- * were missed, and for how many cycles it was told that the reference waited. */
+/* What a reference did, line by line: cycles that it took, and of these, cycles of hits in the first cache, and beyond these, cycles in which
+ * the fabric was busy; lines that the watcher was told were missed, and for how many cycles it was told that the reference waited. */
 struct touched {
-    uint64_t stall, hits, misses, told;
+    uint64_t stall, hits, bus, misses, told;
 };
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* A reference at a line that may have waited: tells the watcher, unless nothing happened. */
 static void tell_line(struct solo *s, const struct solo_outcome *o, uint64_t hit, uint64_t reference,
@@ -61,13 +66,15 @@ static struct touched touch(struct solo *s, uint64_t addr, uint64_t size, enum p
         m->by = solo_lost_to(l);
         if (__builtin_expect(s->watch.use != NULL, 0) && solo_was_here(l) && !is_replaced(s, l, line))
             solo_see_use(s, l, line, 1);
+        uint64_t waited = s->counts.waited;
         struct solo_outcome o = solo_touch(s, l, line, kind, now + t.stall);
         bool unknown = o.cause != MISS_KINDS && s->cell && is_unknown(s, s->cell - 1, m->leaf, line, o.cause);
         solo_use_untold(s, l, line);
         s->number++;
         solo_uses_end(s);
         t.stall += o.stall;
-        t.hits += o.stall < hit ? o.stall : hit;
+        t.hits += least(o.stall, hit);
+        t.bus += least(o.stall - least(o.stall, hit), s->counts.waited - waited);
         if (s->cell && !unknown)
             tell_line(s, &o, hit, reference, m, &t);
     }
@@ -75,19 +82,25 @@ static struct touched touch(struct solo *s, uint64_t addr, uint64_t size, enum p
     return t;
 }
 
+/* The time of a reference. */
+static void spend(struct solo *s, const struct touched *t)
+{
+    s->time.compute += t->hits;
+    s->time.bus += t->bus;
+    s->time.stall += t->stall - t->hits - t->bus;
+}
+
 /* A reference at that time. */
 static uint64_t refer(struct solo *s, struct solo_stretch *x, struct solo_site *site, uint64_t addr, uint64_t size,
                       uint64_t now)
 {
-    uint64_t waited = s->counts.waited, hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
+    uint64_t hit = site->kind == PEET_PREFETCH ? 0 : s->level[0].latency;
     struct solo_leaf *part = &x->path->part[site->part];
     struct solo_miss m = { .cell = site->data.cell, .leaf = part->leaf, .offset = solo_offset_in(&site->data, addr) };
 
     s->cell = site->data.cell + 1;
     struct touched t = touch(s, addr, size, (enum peet_kind)site->kind, now, &m);
-    waited = s->counts.waited - waited;
-    s->time.bus += waited;
-    s->time.stall += t.stall - waited;
+    spend(s, &t);
     part->misses += t.misses;
     part->stall += t.told;
     if (t.hits != hit) { /* several lines, or a level that is farther away and faster: what was told is one hit */
@@ -190,7 +203,7 @@ static inline uint32_t miss_far(struct solo *s, struct solo_stretch *x, const st
     bool unknown = is_unknown(s, site->data.cell, x->path->part[site->part].leaf, line, o.cause);
     solo_use_untold(s, l, line);
     uint64_t stall = o.stall - hit;
-    waited = s->counts.waited - waited;
+    waited = least(stall, s->counts.waited - waited);
     s->time.bus += waited;
     s->time.stall += stall - waited;
     s->time.clock += stall;
@@ -231,7 +244,7 @@ static uint64_t refer_site(struct solo *s, struct solo_stretch *x, struct solo_s
     uint64_t stall = refer(s, x, site, addr, site->size, now);
 
     uncount_hit(s, site);
-    s->time.stall -= hit;
+    s->time.compute -= hit;
     return stall - hit;
 }
 
@@ -425,17 +438,20 @@ int solo_run_varying(struct solo *s, struct solo_stretch *x, const struct peet_b
 
 /* ---- references that no words tell ---- */
 
-uint64_t solo_access(struct solo *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now)
+/* A reference of a lock of which nobody is told. */
+static uint64_t touch_apart(struct solo *s, const struct peet_record *r)
 {
     struct solo_miss unused = { 0 };
 
     s->cell = 0;
     solo_count_apart(s, 1); /* it is no reference of the program */
-    return touch(s, addr, size, kind, now, &unused).stall;
+    struct touched t = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &unused);
+    spend(s, &t);
+    return t.stall;
 }
 
-/* The block that a thread executed last, which may have been passed over. */
-static uint32_t last_leaf(struct solo *s, uint32_t thread)
+/* That block may have been passed over. */
+uint32_t solo_leaf(struct solo *s, uint32_t thread)
 {
     const struct solo_thread *t = thread < s->thread_count ? &s->threads[thread] : NULL;
     const struct solo_stretch *last = t ? t->last : NULL;
@@ -447,23 +463,23 @@ static uint32_t last_leaf(struct solo *s, uint32_t thread)
     return s->watch.leaf(s->watch.context, t->node, last->part[last->parts - 1].head.id);
 }
 
-/* The data that library code refers to, for a call: most often the same as before. */
-static void find_data(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site)
+/* The data that library code refers to at an address, for a call: most often the same as before. */
+static void find_data(struct solo *s, uint32_t thread, uint32_t insn, uint64_t addr, uint64_t site)
 {
     struct solo_moved *m = &s->moved;
     const struct solo_data *d = &m->data;
 
-    if (m->thread == thread && m->site == site && m->insn == r->id && m->version == s->watch.changes->count
-        && r->addr - d->start < d->end - d->start)
+    if (m->thread == thread && m->site == site && m->insn == insn && m->version == s->watch.changes->count
+        && addr - d->start < d->end - d->start)
         return;
     struct solo_data data;
-    s->watch.data(s->watch.context, thread, r->id, site, r->addr, &data);
+    s->watch.data(s->watch.context, thread, insn, site, addr, &data);
     if (data.cell != m->data.cell)
         solo_tell_moved(s);
     m->data = data;
     m->thread = thread;
     m->site = site;
-    m->insn = r->id;
+    m->insn = insn;
     m->version = s->watch.changes->count;
     solo_see_version(s);
 }
@@ -478,7 +494,7 @@ static uint64_t move_leanly(struct solo *s, const struct peet_record *r, struct 
 
     put_leanly(s, l, line, is_write);
     solo_use_untold(s, l, line);
-    solo_meet(s, who, how, solo_offset_in(&m->data, r->addr), 1, s->lean_stall);
+    solo_meet(s, who, how, solo_offset_in(&m->data, m->addr), 1, s->lean_stall);
     solo_see_window(s, solo_references(s), 1, s->lean_stall);
     s->number++;
     solo_uses_end(s);
@@ -486,7 +502,7 @@ static uint64_t move_leanly(struct solo *s, const struct peet_record *r, struct 
     s->counts.writes += is_write;
     s->counts.hits[0]++;
     s->counts.stall += s->level[0].latency;
-    s->time.stall += s->level[0].latency;
+    s->time.compute += s->level[0].latency;
     m->misses++;
     m->stall += s->lean_stall;
     return s->level[0].latency + s->lean_stall;
@@ -501,7 +517,7 @@ static uint64_t move_easily(struct solo *s, const struct peet_record *r)
     s->counts.writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
     s->counts.hits[0]++;
     s->counts.stall += hit;
-    s->time.stall += hit;
+    s->time.compute += hit;
     return hit;
 }
 
@@ -509,27 +525,27 @@ static uint64_t move_easily(struct solo *s, const struct peet_record *r)
 static uint64_t move(struct solo *s, const struct peet_record *r, uint64_t *ret_hits)
 {
     struct solo_moved *m = &s->moved;
-    uint64_t waited = s->counts.waited;
-    struct solo_miss miss = { .cell = m->data.cell, .leaf = m->leaf, .offset = solo_offset_in(&m->data, r->addr) };
+    struct solo_miss miss = { .cell = m->data.cell, .leaf = m->leaf, .offset = solo_offset_in(&m->data, m->addr) };
     struct touched t = touch(s, r->addr, r->size, (enum peet_kind)r->kind, s->time.clock, &miss);
 
-    waited = s->counts.waited - waited;
+    spend(s, &t);
     m->misses += t.misses;
     m->stall += t.told;
-    s->time.bus += waited;
-    s->time.stall += t.stall - waited;
     *ret_hits = t.hits;
     return t.stall;
 }
 
-uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site, uint64_t issue)
+/* A reference of library code, or of a lock, which is to the data at that address. */
+static uint64_t refer_for(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t data, uint64_t site,
+                          uint64_t issue)
 {
     struct solo_moved *m = &s->moved;
     uint64_t hits = s->level[0].latency;
-    uint32_t leaf = last_leaf(s, thread);
+    uint32_t leaf = solo_leaf(s, thread);
 
     s->thread = thread;
-    find_data(s, thread, r, site);
+    find_data(s, thread, r->id, data, site);
+    m->addr = data;
     s->cell = m->data.cell + 1;
     if (leaf != m->leaf) {
         solo_tell_moved(s);
@@ -553,4 +569,15 @@ uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r
         solo_tell_moved(s);
     s->time.references = solo_references(s);
     return stall;
+}
+
+uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site, uint64_t issue)
+{
+    return refer_for(s, thread, r, r->addr, site, issue);
+}
+
+uint64_t solo_sync(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t data, uint64_t site,
+                   uint64_t issue)
+{
+    return s->watch.knows ? touch_apart(s, r) : refer_for(s, thread, r, data, site, issue);
 }

@@ -92,16 +92,21 @@ void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e); /*
 /* Behind an event: of the words' references, library code may have made some, and another window may begin. */
 void solo_see_used(struct solo *s, uint32_t thread, struct source_words *w);
 
-/* A reference of library code; or of a lock, of which nobody is told. Returns how long it took. */
+/* A reference of library code for the call at `site`, at the time of solo_time; `issue`: cycles of its instructions. Returns how long it took. */
 uint64_t solo_refer(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t site, uint64_t issue);
-uint64_t solo_access(struct solo *s, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now);
+/* The same of a lock or barrier, to a word of the object at the address `data`. Watchers of samples are not told. */
+uint64_t solo_sync(struct solo *s, uint32_t thread, const struct peet_record *r, uint64_t data, uint64_t site,
+                   uint64_t issue);
+
+/* The leaf of the block that a thread executed last; UINT32_MAX: it has not come to its first one. */
+uint32_t solo_leaf(struct solo *s, uint32_t thread);
 
 /* Tells the watcher all that was only counted so far. */
 void solo_settle(struct solo *s);
 
 /* Time goes on here, and what it was spent for. */
 struct solo_time {
-    uint64_t clock, compute, stall, bus, instructions, references;
+    uint64_t clock, compute, stall, bus, instructions, references; /* compute, stall, bus: as enum time_kind */
 };
 struct solo_time *solo_time(struct solo *s);
 void solo_counts(const struct solo *s, struct memory_counts *ret);

@@ -36,9 +36,10 @@ struct solo_code {
     size_t enter[TURN_LOST]; /*   and by how a stretch is left */
 };
 
-/* References of library code for one call, from one block, to the data of a cell: what the watcher does not know yet. */
+/* References of library code, or of a lock, for one call, from one block, to the data of a cell: what the watcher does not know yet. */
 struct solo_moved {
     uint64_t site, version;
+    uint64_t addr; /* of the data that the reference that is on its way is to */
     uint32_t thread, insn, leaf;
     struct solo_data data; /* as it was after so many changes of what is where */
     uint64_t references, writes, compute, misses, stall;
@@ -112,8 +113,8 @@ struct solo {
     struct fabric fabric;
     struct solo_bus bus;
     struct memory_counts counts; /* of what was done one by one */
-    uint32_t cell;               /* 1 + that of the reference that is on its way; 0: it is a lock's */
-    uint64_t touches;            /* what stamps of the others are taken from: one reference may touch them twice */
+    uint32_t cell; /* 1 + that of the reference that is on its way; 0: it is a lock's, of which samples are not told */
+    uint64_t touches; /* what stamps of the others are taken from: one reference may touch them twice */
     /* What the watcher does not know yet: misses that were alike, by hash, and those of a window, which ends before that reference. */
     struct solo_met met[SOLO_MET];
     uint64_t window_misses, window_stall;

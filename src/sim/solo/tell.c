@@ -186,7 +186,7 @@ void solo_end_window(struct solo *s, uint64_t reference)
 /* What runs add up to if all is found at once; where it was not, that is taken off already. */
 static void count_runs(struct solo *s, struct solo_stretch *x)
 {
-    uint64_t runs = x->runs - x->counted, stall = (x->cycles - x->cost) * runs;
+    uint64_t runs = x->runs - x->counted, stall = (x->cycles - x->cost) * runs; /* of hits, which is compute */
 
     x->counted = x->runs;
     s->time.compute += x->cost * runs;
@@ -199,7 +199,7 @@ static void count_runs(struct solo *s, struct solo_stretch *x)
     }
     s->counts.hits[0] += x->sites * runs;
     s->counts.stall += stall;
-    s->time.stall += stall;
+    s->time.compute += stall;
 }
 
 void solo_settle(struct solo *s)

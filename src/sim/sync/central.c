@@ -10,16 +10,16 @@ static uint64_t flag_of(const struct sync_barrier *b)
 
 static uint64_t arrive(struct sync_barrier *b, struct sync_party *p, uint64_t now, enum sync_outcome *ret)
 {
-    now = refer(b->host, p, word_at(b->addr), PEET_UPDATE, now);
+    now = refer(b->host, b->addr, p, word_at(b->addr), PEET_UPDATE, now);
     b->opens = b->arrived ? later(b->opens, now) : now;
     if (++b->arrived < b->parties) {
-        p->ready = refer(b->host, p, flag_of(b), PEET_LOAD, now);
+        p->ready = refer(b->host, b->addr, p, flag_of(b), PEET_LOAD, now);
         line_up(&b->first, &b->last, p);
         *ret = SYNC_PARKED;
         return p->ready;
     }
-    now = refer(b->host, p, word_at(b->addr), PEET_STORE, b->opens);
-    now = refer(b->host, p, flag_of(b), PEET_STORE, now);
+    now = refer(b->host, b->addr, p, word_at(b->addr), PEET_STORE, b->opens);
+    now = refer(b->host, b->addr, p, flag_of(b), PEET_STORE, now);
     b->arrived = 0;
     b->round++;
     wake_all(b->host, &b->first, &b->last, now);
@@ -29,7 +29,7 @@ static uint64_t arrive(struct sync_barrier *b, struct sync_party *p, uint64_t no
 
 static uint64_t go_on(struct sync_barrier *b, struct sync_party *p, uint64_t now)
 {
-    return refer(b->host, p, flag_of(b), PEET_LOAD, now);
+    return refer(b->host, b->addr, p, flag_of(b), PEET_LOAD, now);
 }
 
 const struct barrier_kind barrier_central = {

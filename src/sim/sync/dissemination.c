@@ -40,7 +40,7 @@ static void tell(struct sync_barrier *b, struct sync_party *p)
     uint64_t to = (p->place + ((uint64_t)1 << k)) % b->parties;
     struct sync_party *told = party_at(b, to);
 
-    p->ready = p->flag[k] = refer(b->host, p, flag_of(b, to, k), PEET_STORE, p->ready);
+    p->ready = p->flag[k] = refer(b->host, b->addr, p, flag_of(b, to, k), PEET_STORE, p->ready);
     p->phase = LOOKS;
     if (told && told->phase == WAITS && told->level == k) {
         told->ready = later(told->ready, p->ready);
@@ -54,7 +54,7 @@ static void look(struct sync_barrier *b, struct sync_party *p)
     const struct sync_party *from = party_at(b, (p->place + b->parties - ((uint64_t)1 << k)) % b->parties);
     uint64_t told_at = from ? from->flag[k] : NEVER, now = p->ready;
 
-    p->ready = refer(b->host, p, flag_of(b, p->place, k), PEET_LOAD, now);
+    p->ready = refer(b->host, b->addr, p, flag_of(b, p->place, k), PEET_LOAD, now);
     if (told_at <= now)
         p->phase = ++p->level == rounds_of(b->parties) ? IS_THROUGH : TELLS;
     else if (told_at != NEVER)

@@ -25,17 +25,17 @@ static uint64_t come(struct sync_lock *l, struct sync_party *p, uint64_t now, en
 {
     uint32_t before = l->first ? l->last->number : (uint32_t)l->serving;
 
-    now = refer(l->host, p, pointer_of(l, p->number), PEET_STORE, now);
-    now = refer(l->host, p, word_at(l->addr), PEET_UPDATE, now);
+    now = refer(l->host, l->addr, p, pointer_of(l, p->number), PEET_STORE, now);
+    now = refer(l->host, l->addr, p, word_at(l->addr), PEET_UPDATE, now);
     if (!l->taken) {
         l->taken = true;
         l->serving = p->number;
         *ret = SYNC_DONE;
         return later(now, l->free_at);
     }
-    now = refer(l->host, p, word_of(l, p->number), PEET_STORE, now);
-    now = refer(l->host, p, pointer_of(l, before), PEET_STORE, now);
-    p->ready = refer(l->host, p, word_of(l, p->number), PEET_LOAD, now);
+    now = refer(l->host, l->addr, p, word_of(l, p->number), PEET_STORE, now);
+    now = refer(l->host, l->addr, p, pointer_of(l, before), PEET_STORE, now);
+    p->ready = refer(l->host, l->addr, p, word_of(l, p->number), PEET_LOAD, now);
     p->phase = WAITS;
     line_up(&l->first, &l->last, p);
     *ret = SYNC_PARKED;
@@ -46,7 +46,7 @@ static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, 
 {
     if (is_new)
         return come(l, p, now, ret);
-    p->ready = refer(l->host, p, word_of(l, p->number), PEET_LOAD, now);
+    p->ready = refer(l->host, l->addr, p, word_of(l, p->number), PEET_LOAD, now);
     *ret = p->phase == IS_GRANTED ? SYNC_DONE : SYNC_PARKED;
     return p->ready;
 }
@@ -55,13 +55,13 @@ static uint64_t release(struct sync_lock *l, struct sync_party *holder, uint64_t
 {
     struct sync_party *p = l->first;
 
-    now = refer(l->host, holder, pointer_of(l, holder->number), PEET_LOAD, now);
+    now = refer(l->host, l->addr, holder, pointer_of(l, holder->number), PEET_LOAD, now);
     if (!p) {
         l->taken = false;
-        l->free_at = refer(l->host, holder, word_at(l->addr), PEET_UPDATE, now);
+        l->free_at = refer(l->host, l->addr, holder, word_at(l->addr), PEET_UPDATE, now);
         return l->free_at;
     }
-    l->free_at = refer(l->host, holder, word_of(l, p->number), PEET_STORE, now);
+    l->free_at = refer(l->host, l->addr, holder, word_of(l, p->number), PEET_STORE, now);
     l->first = p->next;
     l->serving = p->number;
     p->phase = IS_GRANTED;

@@ -13,16 +13,18 @@ static inline uint64_t later(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* The word of a program's object; in the same line as the object, wherever that begins. */
+/* The word of a program's object: SYNC_WORD bytes in the same line as the object, wherever that begins. A pthread_spinlock_t is no
+ * larger, so that a variable behind it shares no byte with it. */
 static inline uint64_t word_at(uint64_t addr)
 {
-    return addr & ~(uint64_t)7;
+    return addr & ~(uint64_t)(SYNC_WORD - 1);
 }
 
-static inline uint64_t refer(const struct sync_host *h, const struct sync_party *p, uint64_t addr, enum peet_kind kind,
-                             uint64_t now)
+/* A reference of a party to a word of the object at that address. */
+static inline uint64_t refer(const struct sync_host *h, uint64_t object, const struct sync_party *p, uint64_t addr,
+                             enum peet_kind kind, uint64_t now)
 {
-    return later(h->access(h->context, p->cpu, addr, kind, now), now);
+    return later(h->access(h->context, p, object, addr, kind, now), now);
 }
 
 /* A party at the end of a line, since it cannot go on. */

@@ -19,13 +19,17 @@ struct sync_party;
 /* How the modules reach the machine; whoever uses them provides these. */
 struct sync_host {
     void *context;
-    /* A reference of `cpu` at `now`: PEET_LOAD, PEET_STORE or PEET_UPDATE of 8 bytes, by one instruction. Returns when it is done. */
-    uint64_t (*access)(void *context, unsigned cpu, uint64_t addr, enum peet_kind kind, uint64_t now);
+    /* A reference by party p, from its processor, at cycle `now`: PEET_LOAD, PEET_STORE or PEET_UPDATE of SYNC_WORD bytes, by one
+     * instruction. `object` is the address of the program's lock or barrier to which the word at `addr` belongs; they are the same, or the
+     * word is one that the program does not have (sync_word). Returns the cycle in which it is done. */
+    uint64_t (*access)(void *context, const struct sync_party *p, uint64_t object, uint64_t addr, enum peet_kind kind,
+                       uint64_t now);
     /* Lets a party that is parked go on at that time: a lock's is given back to `attempt`, a barrier's to `go_on`. */
     void (*wake)(void *context, struct sync_party *p, uint64_t when);
     uint64_t (*random)(void *context); /* the same numbers in every run */
 };
 
+enum { SYNC_WORD = 4 };    /* bytes of a reference to a lock or barrier */
 enum { SYNC_ROUNDS = 32 }; /* of a barrier in which 2^32 parties meet */
 
 /* Somebody who takes a lock or comes to a barrier. The host makes it, and keeps it until the party has the lock or has passed the

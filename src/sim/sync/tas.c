@@ -5,7 +5,7 @@
 
 static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, uint64_t now, enum sync_outcome *ret)
 {
-    uint64_t done = refer(l->host, p, word_at(l->addr), PEET_UPDATE, now);
+    uint64_t done = refer(l->host, l->addr, p, word_at(l->addr), PEET_UPDATE, now);
 
     if (is_new)
         p->place = 0;
@@ -22,7 +22,7 @@ static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, 
 
 static uint64_t release(struct sync_lock *l, struct sync_party *holder, uint64_t now)
 {
-    l->free_at = refer(l->host, holder, word_at(l->addr), PEET_STORE, now);
+    l->free_at = refer(l->host, l->addr, holder, word_at(l->addr), PEET_STORE, now);
     l->taken = false;
     return l->free_at;
 }

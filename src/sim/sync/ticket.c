@@ -8,10 +8,10 @@
 static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, uint64_t now, enum sync_outcome *ret)
 {
     if (is_new) {
-        now = refer(l->host, p, word_at(l->addr), PEET_UPDATE, now);
+        now = refer(l->host, l->addr, p, word_at(l->addr), PEET_UPDATE, now);
         p->place = l->next++;
     }
-    p->ready = refer(l->host, p, sync_word(l->addr, 0, USE_SERVING), PEET_LOAD, now);
+    p->ready = refer(l->host, l->addr, p, sync_word(l->addr, 0, USE_SERVING), PEET_LOAD, now);
     if (p->place == l->serving) {
         l->taken = true;
         *ret = SYNC_DONE;
@@ -24,7 +24,7 @@ static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, 
 
 static uint64_t release(struct sync_lock *l, struct sync_party *holder, uint64_t now)
 {
-    l->free_at = refer(l->host, holder, sync_word(l->addr, 0, USE_SERVING), PEET_STORE, now);
+    l->free_at = refer(l->host, l->addr, holder, sync_word(l->addr, 0, USE_SERVING), PEET_STORE, now);
     l->taken = false;
     l->serving++;
     wake_all(l->host, &l->first, &l->last, l->free_at);

@@ -63,7 +63,7 @@ static uint64_t open_below(struct sync_barrier *b, const struct sync_party *p, u
 {
     while (level-- > 0) {
         uint64_t node = node_above(b, p->place, level);
-        now = refer(b->host, p, word_of(b, level, node, USE_FLAG), PEET_STORE, now);
+        now = refer(b->host, b->addr, p, word_of(b, level, node, USE_FLAG), PEET_STORE, now);
         wake_at(b, p->round, level, node, now);
     }
     return now;
@@ -79,16 +79,16 @@ static uint64_t arrive(struct sync_barrier *b, struct sync_party *p, uint64_t no
     for (p->level = 0;; p->level++) {
         uint64_t node = node_above(b, p->place, p->level), begin = node * fan_in(b);
         uint64_t size = children - begin < fan_in(b) ? children - begin : fan_in(b);
-        now = refer(b->host, p, word_of(b, p->level, node, USE_COUNTER), PEET_UPDATE, now);
+        now = refer(b->host, b->addr, p, word_of(b, p->level, node, USE_COUNTER), PEET_UPDATE, now);
         b->opens = later(b->opens, now);
         if (count_at(b, p->level, node) + 1 < size) {
-            p->ready = refer(b->host, p, word_of(b, p->level, node, USE_FLAG), PEET_LOAD, now);
+            p->ready = refer(b->host, b->addr, p, word_of(b, p->level, node, USE_FLAG), PEET_LOAD, now);
             line_up(&b->first, &b->last, p);
             *ret = SYNC_PARKED;
             return p->ready;
         }
         bool is_root = children <= fan_in(b);
-        now = refer(b->host, p, word_of(b, p->level, node, USE_COUNTER), PEET_STORE, is_root ? b->opens : now);
+        now = refer(b->host, b->addr, p, word_of(b, p->level, node, USE_COUNTER), PEET_STORE, is_root ? b->opens : now);
         if (is_root)
             break;
         children = (children + fan_in(b) - 1) / fan_in(b);
@@ -103,7 +103,7 @@ static uint64_t go_on(struct sync_barrier *b, struct sync_party *p, uint64_t now
 {
     uint64_t node = node_above(b, p->place, p->level);
 
-    now = refer(b->host, p, word_of(b, p->level, node, USE_FLAG), PEET_LOAD, now);
+    now = refer(b->host, b->addr, p, word_of(b, p->level, node, USE_FLAG), PEET_LOAD, now);
     return open_below(b, p, p->level, now);
 }
 

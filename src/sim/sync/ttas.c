@@ -10,7 +10,7 @@ enum { READS, WRITES };
 
 static uint64_t read_it(struct sync_lock *l, struct sync_party *p, uint64_t now, enum sync_outcome *ret)
 {
-    p->ready = refer(l->host, p, word_at(l->addr), PEET_LOAD, now);
+    p->ready = refer(l->host, l->addr, p, word_at(l->addr), PEET_LOAD, now);
     if (l->taken) {
         line_up(&l->first, &l->last, p);
         *ret = SYNC_PARKED;
@@ -23,7 +23,7 @@ static uint64_t read_it(struct sync_lock *l, struct sync_party *p, uint64_t now,
 
 static uint64_t write_it(struct sync_lock *l, struct sync_party *p, uint64_t now, enum sync_outcome *ret)
 {
-    uint64_t done = refer(l->host, p, word_at(l->addr), PEET_UPDATE, now);
+    uint64_t done = refer(l->host, l->addr, p, word_at(l->addr), PEET_UPDATE, now);
 
     if (!l->taken) {
         l->taken = true;
@@ -47,7 +47,7 @@ static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, 
 
 static uint64_t release(struct sync_lock *l, struct sync_party *holder, uint64_t now)
 {
-    l->free_at = refer(l->host, holder, word_at(l->addr), PEET_STORE, now);
+    l->free_at = refer(l->host, l->addr, holder, word_at(l->addr), PEET_STORE, now);
     l->taken = false;
     wake_all(l->host, &l->first, &l->last, l->free_at);
     return l->free_at;

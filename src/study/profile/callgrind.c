@@ -12,7 +12,7 @@
 
 /* References come last: of calls they are not known. */
 struct cost {
-    uint64_t cycles, stall, misses, references;
+    uint64_t cycles, stall, wait, misses, references; /* cycles: with stall and wait */
 };
 
 /* From a line to a function, with all that is spent there and below. */
@@ -44,6 +44,7 @@ static void add_cost(struct cost *to, const struct cost *c)
 {
     to->cycles += c->cycles;
     to->stall += c->stall;
+    to->wait += c->wait;
     to->misses += c->misses;
     to->references += c->references;
 }
@@ -74,7 +75,7 @@ static void add_code(struct calls *c, uint32_t process)
         for (uint32_t i = 0; b && i < b->insns; i++) {
             const struct peet_insn *insn = &b->insn[i];
             uint64_t fetch = i == 0 ? x->fetch : 0;
-            struct cost cost = { x->runs * p->machine.cost[insn->class] + fetch, fetch, 0, 0 };
+            struct cost cost = { .cycles = x->runs * p->machine.cost[insn->class] + fetch, .stall = fetch };
             add_cost(&c->place[process][b->first_insn + i], &cost);
             if (insn->class == PEET_CL_call || insn->class == PEET_CL_call_indirect)
                 ((struct site *)put(&c->sites, insn->addr, process))->runs += x->runs;
@@ -93,12 +94,15 @@ static void add_places(struct calls *c)
         add_code(c, i);
     for (size_t i = 0; i < p->cells; i++) {
         const struct profile_cell *x = &p->cell[i];
-        struct cost cost = { x->compute, 0, x->misses, x->references };
+        struct cost cost = { .cycles = x->compute, .misses = x->misses, .references = x->references };
         for (unsigned k = 0; k < CAUSES; k++)
             cost.stall += x->stall[k];
         cost.cycles += cost.stall;
         add_cost(&c->place[profile_object_process(p, x->object)][x->place], &cost);
     }
+    for (size_t i = 0; i < p->waits; i++)
+        add_cost(&c->place[p->wait[i].process][p->wait[i].place],
+                 &(struct cost){ .cycles = p->wait[i].cycles, .wait = p->wait[i].cycles });
 }
 
 /* ---- who calls whom ---- */
@@ -226,7 +230,8 @@ static struct step *make_steps(struct calls *c)
 static void add_path(struct calls *c, struct way *w, const struct step *step, const struct profile_leaf *l)
 {
     const struct profile *p = c->t.p;
-    struct cost cost = { l->compute + l->stall, l->stall, l->misses, 0 };
+    uint64_t wait = profile_leaf_wait(l);
+    struct cost cost = { l->compute + l->stall + wait, l->stall, wait, .misses = l->misses };
     uint32_t process = p->paths.node[l->node].process, i = l->node;
     struct where_frame frame[WHERE_FRAMES];
     size_t n = l->block == PROFILE_NO_BLOCK
@@ -338,8 +343,9 @@ static void put_arcs(struct calls *c, uint32_t line, const char *file, FILE *out
         if (!file || !its || strcmp(file, its) != 0)
             put_file(c, "cfl", its, out);
         put_function(c, "cfn", a->function, out);
-        fprintf(out, "calls=%" PRIu64 " 0\n%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", a->calls ? a->calls : 1,
-                c->t.line[line].line, a->cost.cycles, a->cost.stall, a->cost.misses); /* readers leave out 0 calls */
+        fprintf(out, "calls=%" PRIu64 " 0\n%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                a->calls ? a->calls : 1, /* readers leave out 0 calls */
+                c->t.line[line].line, a->cost.cycles, a->cost.stall, a->cost.wait, a->cost.misses);
     }
 }
 
@@ -378,8 +384,8 @@ static void put_lines(struct calls *c, uint64_t (*order)[2], FILE *out)
         file = own;
         last = function;
         if (!is_nothing(x))
-            fprintf(out, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", t->line[line].line, x->cycles,
-                    x->stall, x->misses, x->references);
+            fprintf(out, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
+                    t->line[line].line, x->cycles, x->stall, x->wait, x->misses, x->references);
         put_arcs(c, line, file, out);
     }
 }
@@ -407,11 +413,11 @@ static void write_all(struct calls *c, FILE *out)
     if (c->arcs)
         qsort(c->arc, c->arcs, sizeof *c->arc, by_line);
     fprintf(out, "# callgrind format\nversion: 1\ncreator: peet profile\npositions: line\n");
-    fprintf(out, "event: Cycles : compute and memory stall\nevent: Stall : memory stall\n");
-    fprintf(out, "events: Cycles Stall Misses References\n");
+    fprintf(out, "event: Cycles : compute, memory stall and waits\nevent: Stall : memory stall\n");
+    fprintf(out, "event: Wait : waits for other threads\nevents: Cycles Stall Wait Misses References\n");
     put_lines(c, order, out);
-    fprintf(out, "\ntotals: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", all.cycles, all.stall, all.misses,
-            all.references);
+    fprintf(out, "\ntotals: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", all.cycles, all.stall,
+            all.wait, all.misses, all.references);
     free(order);
     free(c->is_named);
     free(c->line);

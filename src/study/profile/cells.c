@@ -3,6 +3,15 @@
 #include "base/mem.h"
 #include "study/profile/running.h"
 
+uint64_t profile_leaf_wait(const struct profile_leaf *l)
+{
+    uint64_t sum = 0;
+
+    for (unsigned kind = 0; kind < TIME_COUNT; kind++)
+        sum += l->wait[kind];
+    return sum;
+}
+
 uint64_t profile_place_addr(const struct profile *p, uint32_t place)
 {
     return place < p->insns ? peet_trace_insn(p->trace, place)->addr : p->call[place - p->insns] - 1;
@@ -33,6 +42,8 @@ void profile_number_calls(struct profile *p)
     p->insns = peet_trace_insns(p->trace);
     for (size_t i = 0; i < p->cells; i++)
         p->cell[i].place = final_place(p, p->cell[i].place);
+    for (size_t i = 0; i < p->waits; i++)
+        p->wait[i].place = final_place(p, p->wait[i].place);
     for (size_t i = 0; i < p->pairs; i++) {
         p->pair[i].of = final_place(p, p->pair[i].of);
         p->pair[i].by = final_place(p, p->pair[i].by);

@@ -42,7 +42,8 @@ int profile_new(const struct machine_config *machine, struct source *source, str
     p->machine = *machine;
     p->trace = source->trace;
     x->source = source;
-    x->cells.value_size = x->pairs.value_size = x->calls.value_size = x->leaves.value_size = sizeof(uint32_t);
+    x->cells.value_size = x->pairs.value_size = x->calls.value_size = x->leaves.value_size = x->waits.value_size =
+        sizeof(uint32_t);
     x->losses.value_size = sizeof(struct loss);
     x->shift = machine->level[0].bytes ? (uint32_t)__builtin_ctz(machine->level[0].line) : 6;
     x->recent = mem_alloc(machine->cpus, sizeof *x->recent);
@@ -80,6 +81,7 @@ void profile_free(struct profile *p)
     map_release(&x->pairs);
     map_release(&x->calls);
     map_release(&x->leaves);
+    map_release(&x->waits);
     objects_free(p->objects);
     where_free(p->where);
     paths_release(&p->paths);
@@ -91,6 +93,7 @@ void profile_free(struct profile *p)
     for (uint32_t i = 0; i < p->codes; i++)
         free(p->code[i].block);
     free(p->code);
+    free(p->wait);
     free(p->call);
     sampled_free(p->sampled);
     free(x);
@@ -169,7 +172,11 @@ enum profile_cause profile_cause_of(const struct running *x, const struct sim_re
     case MISS_replaced: return was_recent ? CAUSE_conflict : CAUSE_capacity;
     case MISS_true_sharing: return CAUSE_true_sharing;
     case MISS_false_sharing: return CAUSE_false_sharing;
-    default: return r->is_upgrade ? CAUSE_upgrade : r->is_update ? CAUSE_update : CAUSE_farther;
+    default:
+        return r->is_upgrade                      ? CAUSE_upgrade
+               : r->is_update                     ? CAUSE_update
+               : x->p.machine.level[0].bytes == 0 ? CAUSE_uncached
+                                                  : CAUSE_farther;
     }
 }
 
@@ -199,21 +206,6 @@ void profile_see_miss(struct running *x, struct profile_cell *c, const struct lo
                                     (uint8_t)cause, misses, stall });
 }
 
-static void see_lock(void *context, unsigned cpu, uint64_t addr)
-{
-    struct running *x = context;
-
-    recent_use(&x->recent[cpu], addr >> x->shift);
-}
-
-/* What a reference waited for a line beyond a hit in the first cache. */
-static uint64_t stall_of(const struct profile *p, const struct sim_reference *r)
-{
-    uint64_t hit = r->kind == PEET_PREFETCH ? 0 : p->machine.level[0].latency;
-
-    return r->stall > hit && p->machine.level[0].bytes ? r->stall - hit : 0;
-}
-
 /* One that was not found at once. */
 static void add_miss(struct running *x, const struct sim_reference *r, struct profile_cell *c,
                      struct profile_leaf *leaf, const struct loss *by, bool was_recent, uint64_t stall)
@@ -229,9 +221,9 @@ static void add_miss(struct running *x, const struct sim_reference *r, struct pr
     leaf->stall += stall;
     leaf->misses += r->cause != MISS_KINDS;
     uint32_t object = c->object;
-    const struct site *s = profile_site_of(x, r->context, r->addr, c->place); /* which may move cells */
+    const struct site *s = profile_site_of(x, r->context, r->data, c->place); /* which may move cells */
     if (s->stride && p->cell[s->cell - 1].object == object)
-        members_add(&p->members, object, (r->addr - s->origin) % s->stride, r->cause != MISS_KINDS, stall);
+        members_add(&p->members, object, (r->data - s->origin) % s->stride, r->cause != MISS_KINDS, stall);
 }
 
 static uint32_t leaf_number(struct running *x, uint32_t node, uint32_t block)
@@ -277,11 +269,15 @@ static void see_reference(void *context, const struct sim_reference *r)
 {
     struct running *x = context;
     struct profile *p = &x->p;
-    uint32_t place = r->insn == SIM_NO_INSN ? profile_call_place(x, r->site) : r->insn;
-    uint32_t cell = profile_site_of(x, r->context, r->addr, place)->cell - 1; /* which may move them */
-    struct profile_cell *c = &x->p.cell[cell];
     bool was_recent = recent_use(&x->recent[r->cpu], r->line);
-    uint64_t stall = stall_of(p, r);
+    if (r->is_sync && p->sampled) { /* samples are of what the program does by itself */
+        x->losses_now = 0;
+        return;
+    }
+    uint32_t place = r->insn == SIM_NO_INSN ? profile_call_place(x, r->site) : r->insn;
+    uint32_t cell = profile_site_of(x, r->context, r->data, place)->cell - 1; /* which may move them */
+    struct profile_cell *c = &x->p.cell[cell];
+    uint64_t stall = sim_beyond(&p->machine, r->kind, r->stall);
     x->window = r->is_first ? profile_window_now(p) : x->window;
     uint32_t number = leaf_of(x, r->context);
     struct profile_leaf *leaf = &p->leaf[number];
@@ -387,7 +383,6 @@ static void see_block(void *context, uint32_t thread, const struct peet_record *
     struct profile *p = &x->p;
     struct profile_block *b = profile_block_at(p, paths_thread(&p->paths, thread)->process, block->id);
 
-    x->losses_now = 0; /* to locks, of whose own references nobody tells */
     b->runs++;
     b->fetch += fetch;
     p->fetch += fetch;
@@ -406,24 +401,50 @@ void profile_see_event(void *context, uint32_t thread, const struct peet_event *
     const struct source_context *c = &x->source->context[thread];
     uint64_t path[OBJECT_PATH];
 
-    x->losses_now = 0; /* to locks, as above */
     if (e->kind == PEET_EV_gap && x->p.sampled)
         sampled_gap(x->p.sampled, thread, e);
-    switch (e->kind) {
-    case PEET_EV_malloc:
-    case PEET_EV_calloc:
-    case PEET_EV_realloc:
-    case PEET_EV_memalign:
-    case PEET_EV_free:
-    case PEET_EV_map:
-    case PEET_EV_unmap:
-    case PEET_EV_name_data: break;
-    default: return;
-    }
+    if (!objects_wants(e->kind))
+        return;
     if (x->p.sampled)
         sampled_event(x->p.sampled, c->process, e);
     paths_calls(&x->p.paths, thread, path, OBJECT_PATH);
     objects_event(x->p.objects, c->process, c->thread, e, path);
+}
+
+static uint32_t wait_number(struct running *x, uint32_t place, uint32_t object, const struct sim_wait *w)
+{
+    struct profile *p = &x->p;
+    uint32_t process = paths_thread(&p->paths, w->thread)->process;
+
+    for (uint32_t tag = 0;; tag++) { /* those of one place, most often one */
+        size_t before = x->waits.count;
+        uint32_t *number = room(map_put(&x->waits, place, tag));
+        if (x->waits.count != before) {
+            p->wait = mem_room(p->wait, p->waits, sizeof *p->wait);
+            p->wait[p->waits] = (struct profile_wait){
+                .place = place, .object = object, .process = process, .kind = w->kind, .as = w->as
+            };
+            *number = (uint32_t)p->waits++;
+        }
+        const struct profile_wait *there = &p->wait[*number];
+        if (there->object == object && there->process == process && there->kind == w->kind && there->as == w->as)
+            return *number;
+    }
+}
+
+static void see_wait(void *context, const struct sim_wait *w)
+{
+    struct running *x = context;
+    struct profile *p = &x->p;
+
+    if (p->sampled) /* what lies between windows takes no simulated time, so that waits are as long as nothing */
+        return;
+    uint32_t place = profile_call_place(x, w->site);
+    uint32_t cell = w->addr ? profile_site_of(x, w->thread, w->addr, place)->cell : 0;
+    uint32_t number = wait_number(x, place, cell ? p->cell[cell - 1].object : NOBODY, w);
+    p->wait[number].cycles += w->cycles;
+    uint32_t leaf = w->leaf == UINT32_MAX ? leaf_of(x, w->thread) : w->leaf;
+    p->leaf[leaf].wait[w->as] += w->cycles;
 }
 
 /* ---- running ---- */
@@ -453,9 +474,7 @@ static int run_machine(struct running *x, struct sim *sim, bool is_watched, stru
 int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err)
 {
     struct running *x = (struct running *)p;
-    const struct sim_observer observer = {
-        x, see_block, see_reference, see_hit, see_lock, profile_see_event, see_loss
-    };
+    const struct sim_observer observer = { x, see_block, see_reference, see_hit, profile_see_event, see_loss };
     const struct solo_watch watch = profile_watch(x);
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
@@ -469,6 +488,7 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
         sampled_begin(p->sampled, sim);
     if (!is_watched)
         sim_set_observer(sim, &observer);
+    sim_set_waiter(sim, see_wait, x);
     sim_set_stop(sim, stop);
     r = run_machine(x, sim, is_watched, progress, err);
     sim_free(sim);

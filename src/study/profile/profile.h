@@ -22,6 +22,7 @@
 #define PROFILE_CAUSES(X) \
     X(cold, "cold") X(capacity, "capacity") X(conflict, "conflict") X(true_sharing, "true sharing") \
     X(false_sharing, "false sharing") X(farther, "in a farther cache") X(upgrade, "upgrade") X(update, "update") \
+    X(uncached, "no cache") \
     X(unknown, "unknown")
 /* clang-format on */
 enum profile_cause {
@@ -30,7 +31,8 @@ enum profile_cause {
 #undef X
 };
 
-/* What an instruction did to an object. Places are the schema's instructions, and behind them calls of library functions that move bytes. */
+/* What an instruction did to an object. Places are the schema's instructions, and behind them calls: of library functions that move bytes, and
+ * of those that take locks, come to barriers, and wait. What a lock refers to belongs to the object in which it lies. */
 struct profile_cell {
     uint32_t place, object;
     uint64_t references, writes, misses; /* misses: lines that no private cache had; a reference may have several */
@@ -51,6 +53,14 @@ struct profile_pair {
 struct profile_leaf {     /* what was spent in a block on a path */
     uint32_t node, block; /* PROFILE_NO_BLOCK: by library code, before a thread has come to its first block */
     uint64_t compute, stall, misses;
+    uint64_t wait[TIME_COUNT]; /* cycles, by enum time_kind: lock, barrier, other */
+};
+
+struct profile_wait {       /* what a call waited for */
+    uint32_t place, object; /* object: in which it lies; UINT32_MAX: in none */
+    uint32_t process;       /* its index in `paths` */
+    uint8_t kind, as;       /* enum sim_object_kind, enum time_kind */
+    uint64_t cycles;        /* for which a hardware context had nothing else to do */
 };
 
 #define PROFILE_NO_BLOCK UINT32_MAX
@@ -73,6 +83,8 @@ struct profile {
     size_t pairs;
     struct profile_leaf *leaf;
     size_t leaves;
+    struct profile_wait *wait;
+    size_t waits;
     struct profile_code {
         struct profile_block {
             uint64_t runs, fetch; /* how often it was executed, and how long it waited for its instructions */
@@ -105,6 +117,7 @@ int profile_set_sample(struct profile *p, const struct sample_config *config, st
 int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err);
 void profile_free(struct profile *p);
 
+uint64_t profile_leaf_wait(const struct profile_leaf *l); /* cycles of all kinds */
 uint64_t profile_place_addr(const struct profile *p, uint32_t place);
 
 /* The index, in `paths`, of the process that has an object, and executes the instructions that refer to it as that. */

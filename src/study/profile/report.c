@@ -28,6 +28,8 @@ static const struct column SUMMARY[] = { { "machine", "machine", CELL_TEXT, fals
                                          { "miss_rate", "miss rate", CELL_PERCENT, false },
                                          { "extent", "extent", CELL_TEXT,
                                            false }, /* "whole", or "part": it was stopped */
+                                         { "wait", "waits for threads", CELL_COUNT, false },
+                                         { "sync_references", "references of locks", CELL_COUNT, false },
                                          { 0 } };
 static const struct column CAUSE_COLUMNS[] = { { "cause", "Cause", CELL_TEXT, false },
                                                { "stall_share", "Of stall", CELL_SHARE, false },
@@ -44,11 +46,6 @@ static const struct plot CAUSE_PLOTS[] = {
 double report_part(uint64_t a, uint64_t b)
 {
     return b ? (double)a / (double)b : 0;
-}
-
-uint64_t report_time(const struct profile *p)
-{
-    return p->compute + p->stall + p->fetch;
 }
 
 const char *report_object(const struct report *r, uint32_t object)
@@ -99,7 +96,7 @@ bool report_is_small(const struct report *r, const struct total *x)
         return x->references < r->p->references / 2000;
     if (!strcmp(sort, "misses"))
         return x->misses < r->p->misses / 2000;
-    return total_stall(x) < r->p->stall / 2000;
+    return total_cost(x) < r->p->stall / 2000;
 }
 
 /* ---- what one looks at ---- */
@@ -137,7 +134,8 @@ bool report_wants(const struct report *r, const char *object, const char *functi
 
 /* Who met the misses of a line on an object, and how often. */
 struct culprit {
-    uint32_t by; /* an object or a line */
+    uint32_t by;     /* an object or a line */
+    uint32_t object; /* of a line: what it wrote */
     uint64_t misses;
 };
 
@@ -164,12 +162,13 @@ static struct culprit find_culprit(const struct report *r, const struct total *x
         if (!is_eviction(cause) && by != REPORT_UNKNOWN)
             by = totals_place(&r->t, by, q->by_object)->line;
         size_t k = 0;
-        while (k < count && list[k].by != by)
+        while (k < count && (list[k].by != by || list[k].object != q->by_object))
             k++;
         if (k == CULPRITS)
             continue;
         count += k == count;
         list[k].by = by;
+        list[k].object = q->by_object;
         list[k].misses += q->misses;
         *ret_all += q->misses;
         best = list[k].misses > best.misses ? list[k] : best;
@@ -191,8 +190,9 @@ static char *find_detail(const struct report *r, const struct total *x, enum pro
         by = c.by == x->object ? "itself" : report_object(r, c.by);
     else if (!by)
         by = report_line(r, c.by, place);
-    return mem_format("%s %s (%.0f %%)", is_eviction(cause) ? "pushed out by" : "written at", by,
-                      100 * report_part(c.misses, all));
+    bool is_other = !is_eviction(cause) && c.object != REPORT_UNKNOWN && c.object != x->object;
+    return mem_format("%s%s%s %s (%.0f %%)", is_other ? report_object(r, c.object) : "", is_other ? " " : "",
+                      is_eviction(cause) ? "pushed out by" : "written at", by, 100 * report_part(c.misses, all));
 }
 
 static const char *function_of(const struct report *r, const struct total *x)
@@ -214,26 +214,58 @@ static const struct total *find_worst(const struct report *r)
     return worst;
 }
 
-/* What the whole report says in one line. To be freed. */
-static char *find_verdict(const struct report *r)
+/* The wait for something that lies somewhere in memory that takes longest, of those that are wanted; NULL: there is none. A thread that only
+ * waits for the ends of others has nothing to do, and nothing to mend. */
+static const struct report_wait *find_longest_wait(const struct report *r)
 {
-    const struct total *x = find_worst(r);
-    char place[REPORT_TEXT];
+    for (size_t i = 0; i < r->waits; i++)
+        if (r->wait[i].object != REPORT_UNKNOWN && report_wants_wait(r, &r->wait[i]))
+            return &r->wait[i];
+    return NULL;
+}
 
-    if (r->focus == FOCUS_NOTHING)
-        return mem_format("No data object and no function has '%s' in its name", r->wants->focus);
-    if (!x && r->focus != FOCUS_OFF)
-        return mem_format("Nothing about %s waits for memory", r->wants->focus);
-    if (!x)
-        return mem_string("Nothing waits for memory");
+/* What one line of code waits for memory. To be freed. */
+static char *tell_stall(const struct report *r, const struct total *x)
+{
     enum profile_cause cause = report_cause(x->stall);
-    char *detail = find_detail(r, x, cause);
+    char *detail = find_detail(r, x, cause), place[REPORT_TEXT];
     char *text = mem_format("%.0f %% of the time waits for %s in %s at %s: %s%s%s",
                             100 * report_part(total_stall(x), report_time(r->p)), report_object(r, x->object),
                             function_of(r, x), report_line(r, x->line, place), profile_cause_title(cause),
                             detail ? ", " : "", detail ? detail : "");
+
     free(detail);
     return text;
+}
+
+static char *tell_wait(const struct report *r, const struct report_wait *w)
+{
+    char place[REPORT_TEXT];
+
+    return mem_format("%.0f %% of the time waits for %s %s in %s at %s: %s",
+                      100 * report_part(w->cycles, report_time(r->p)), report_wait_kind(w), report_object(r, w->object),
+                      r->t.function[r->t.line[w->line].function].name, report_line(r, w->line, place),
+                      report_wait_cause(w));
+}
+
+/* What the whole report says in one line: what a line of code waits for longest, and what most of the time goes into, if it is something else.
+ * To be freed. */
+static char *find_verdict(const struct report *r)
+{
+    const struct total *x = find_worst(r);
+    const struct report_wait *w = find_longest_wait(r);
+    bool is_wait = w && (!x || w->cycles > total_stall(x));
+
+    if (r->focus == FOCUS_NOTHING)
+        return mem_format("No data object and no function has '%s' in its name", r->wants->focus);
+    if (!x && !w && r->focus != FOCUS_OFF)
+        return mem_format("Nothing about %s waits", r->wants->focus);
+    char *text = is_wait ? tell_wait(r, w) : x ? tell_stall(r, x) : mem_string("Nothing waits for data");
+    char *more = r->focus != FOCUS_OFF ? NULL : report_largest_time(r->p, is_wait ? w->as : x ? TIME_stall : TIME_idle);
+    char *all = mem_format("%s%s%s", text, more ? "; " : "", more ? more : "");
+    free(text);
+    free(more);
+    return all;
 }
 
 static void put_bottleneck(struct table *t, const struct report *r, const struct total *x)
@@ -250,6 +282,42 @@ static void put_bottleneck(struct table *t, const struct report *r, const struct
     free(detail);
 }
 
+static void put_wait(struct table *t, const struct report *r, const struct report_wait *w)
+{
+    char place[REPORT_TEXT];
+
+    table_real(t, report_part(w->cycles, report_time(r->p)));
+    table_text(t, report_object(r, w->object));
+    table_text(t, r->t.function[r->t.line[w->line].function].name);
+    table_text(t, report_line(r, w->line, place));
+    table_text(t, report_wait_kind(w));
+    table_text(t, report_wait_cause(w));
+}
+
+/* The next line and object that wait for memory, of those that are wanted, from *at on; NULL: there are no more. */
+static const struct total *next_stall(const struct report *r, size_t *at)
+{
+    while (*at < r->t.by_line_count) {
+        const struct total *x = &r->t.by_line[(*at)++];
+        if (total_stall(x) && total_stall(x) >= (r->wants->top ? r->p->stall / 2000 : 0)
+            && report_wants(r, report_object(r, x->object), function_of(r, x)))
+            return x;
+    }
+    return NULL;
+}
+
+/* The same of waits for data. */
+static const struct report_wait *next_wait(const struct report *r, size_t *at)
+{
+    while (*at < r->waits) {
+        const struct report_wait *w = &r->wait[(*at)++];
+        if (w->object != REPORT_UNKNOWN && w->cycles >= (r->wants->top ? report_time(r->p) / 2000 : 0)
+            && report_wants_wait(r, w))
+            return w;
+    }
+    return NULL;
+}
+
 /* Why no reference waits beyond a hit in the first cache. */
 static void note_ease(struct table *t, const struct profile *p)
 {
@@ -259,8 +327,7 @@ static void note_ease(struct table *t, const struct profile *p)
         for (unsigned k = 1; k < CONFIG_LEVELS; k++)
             farther += p->result.memory[i].hits[k];
     if (p->machine.level[0].bytes == 0)
-        table_note(t, "the machine has no caches: a reference takes %" PRIu32 " cycles, which are compute here",
-                   p->machine.fabric.memory);
+        table_note(t, "the machine has no caches, and memory takes no time");
     else if (p->misses > 0)
         table_note(t, "misses take no time on this machine: there were %" PRIu64 ", which is %.1f %% of the references",
                    p->misses, 100 * report_part(p->misses, p->references));
@@ -274,23 +341,35 @@ static void add_bottlenecks(struct report *r)
 {
     char *verdict = find_verdict(r);
     struct table *t = result_table(r->result, "bottlenecks", verdict, BOTTLENECKS);
-    size_t most = r->wants->top ? r->wants->top : 10;
+    size_t most = r->wants->top ? r->wants->top : 10, stalls = 0, waits = 0;
+    const struct total *x = next_stall(r, &stalls);
+    const struct report_wait *w = next_wait(r, &waits);
 
     free(verdict);
-    for (size_t i = 0; i < r->t.by_line_count && t->rows < most; i++) {
-        const struct total *x = &r->t.by_line[i];
-        if (total_stall(x) && !report_is_small(r, x) && report_wants(r, report_object(r, x->object), function_of(r, x)))
+    while ((x || w) && t->rows < most)
+        if (!w || (x && total_stall(x) >= w->cycles)) {
             put_bottleneck(t, r, x);
-    }
+            x = next_stall(r, &stalls);
+        } else {
+            put_wait(t, r, w);
+            w = next_wait(r, &waits);
+        }
     if (r->p->stall == 0)
         note_ease(t, r->p);
-    else
-        table_note(
-            t,
-            "share: of the program's time, compute and stall of all processors; the cause is the one with the most stall");
+    table_note(t, "share: of the program's time (What time goes into); the cause is the one with the most stall");
 }
 
 /* ---- all of it ---- */
+
+/* Cycles in which threads waited for each other. */
+static uint64_t wait_of(const struct profile *p)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < p->waits; i++)
+        sum += p->wait[i].cycles;
+    return sum;
+}
 
 static void add_summary(struct report *r)
 {
@@ -310,6 +389,8 @@ static void add_summary(struct report *r)
     table_count(t, p->misses);
     table_real(t, report_part(p->misses, p->references));
     table_text(t, p->result.is_part ? "part" : "whole");
+    p->sampled ? table_none(t) : table_count(t, wait_of(p));
+    p->sampled ? table_none(t) : table_count(t, p->result.sync_references);
     table_note(
         t,
         "stall: cycles that references waited beyond a hit in the first cache; misses: lines that none of the processor's own caches had");
@@ -352,12 +433,16 @@ void profile_report(const struct profile *p, const struct profile_wants *w, stru
 
     totals_make(&r.t, p, w->sort);
     find_focus(&r);
+    report_find_waits(&r);
     add_bottlenecks(&r);
     add_summary(&r);
+    if (!w->focus)
+        report_add_time(&r);
     if (!w->focus)
         add_causes(&r);
     if (!w->focus)
         report_add_programs(&r);
+    report_add_waits(&r);
     if (r.on_objects)
         report_add_estimates(&r);
     if (r.on_functions)
@@ -376,4 +461,5 @@ void profile_report(const struct profile *p, const struct profile_wants *w, stru
     if (w->source)
         profile_add_source(&r.t, ret);
     totals_release(&r.t);
+    free(r.wait);
 }

@@ -12,13 +12,12 @@ static const struct column EVICTIONS[] = { { "object", "Data that was missed", C
                                            { "stall_share", "Of stall", CELL_SHARE, false },
                                            { "conflict", "Conflict", CELL_PERCENT, false },
                                            { 0 } };
-static const struct column SHARING[] = { { "object", "Data", CELL_TEXT, false },
-                                         { "kind", "Sharing", CELL_TEXT, false },
-                                         { "missed_at", "Missed at", CELL_TEXT, false },
-                                         { "written_at", "Written at", CELL_TEXT, false },
-                                         { "misses", "Misses", CELL_COUNT, false },
-                                         { "stall_share", "Of stall", CELL_SHARE, false },
-                                         { 0 } };
+static const struct column SHARING[] = {
+    { "object", "Data", CELL_TEXT, false },           { "kind", "Sharing", CELL_TEXT, false },
+    { "missed_at", "Missed at", CELL_TEXT, false },   { "by", "Written data", CELL_TEXT, false },
+    { "written_at", "Written at", CELL_TEXT, false }, { "misses", "Misses", CELL_COUNT, false },
+    { "stall_share", "Of stall", CELL_SHARE, false }, { 0 }
+};
 static const struct plot EVICTION_PLOTS[] = { { .kind = PLOT_MATRIX,
                                                 .title = "Who pushes out whom: misses",
                                                 .over = "object by",
@@ -121,7 +120,6 @@ void report_add_sharing(struct report *r)
         if (q->cause != CAUSE_true_sharing && q->cause != CAUSE_false_sharing)
             continue;
         met[n].pair = *q;
-        met[n].pair.by_object = 0;
         met[n].pair.of = totals_place(&r->t, q->of, q->object)->line;
         met[n++].pair.by = q->by == REPORT_UNKNOWN ? REPORT_UNKNOWN : totals_place(&r->t, q->by, q->by_object)->line;
     }
@@ -134,6 +132,7 @@ void report_add_sharing(struct report *r)
         table_text(t, object);
         table_text(t, q->cause == CAUSE_true_sharing ? "true" : "false");
         table_text(t, report_line(r, q->of, of));
+        table_text(t, report_object(r, q->by_object));
         table_text(t, q->by == REPORT_UNKNOWN ? "unknown" : report_line(r, q->by, by));
         table_count(t, q->misses);
         table_real(t, report_part(q->stall, r->p->stall));

@@ -6,18 +6,24 @@
 
 #include "study/profile/report_in.h"
 
-static const struct column PROCEDURES[] = {
-    { "function", "Procedure", CELL_TEXT, false },     { "share", "Time", CELL_SHARE, false },
-    { "compute", "Compute", CELL_COUNT, false },       { "stall", "Stall", CELL_COUNT, false },
-    { "fetch", "Fetch", CELL_COUNT, false },           { "stall_share", "Of stall", CELL_PERCENT, false },
-    { "references", "References", CELL_COUNT, false }, { "misses", "Misses", CELL_COUNT, false },
-    { "miss_rate", "Rate", CELL_PERCENT, false },      { "file", "File", CELL_TEXT, false },
-    { "program", "Program", CELL_TEXT, true },         { 0 }
-};
+static const struct column PROCEDURES[] = { { "function", "Procedure", CELL_TEXT, false },
+                                            { "share", "Time", CELL_SHARE, false },
+                                            { "compute", "Compute", CELL_COUNT, false },
+                                            { "stall", "Stall", CELL_COUNT, false },
+                                            { "fetch", "Fetch", CELL_COUNT, false },
+                                            { "wait", "Wait", CELL_COUNT, false },
+                                            { "stall_share", "Of stall", CELL_PERCENT, false },
+                                            { "references", "References", CELL_COUNT, false },
+                                            { "misses", "Misses", CELL_COUNT, false },
+                                            { "miss_rate", "Rate", CELL_PERCENT, false },
+                                            { "file", "File", CELL_TEXT, false },
+                                            { "program", "Program", CELL_TEXT, true },
+                                            { 0 } };
 #define X(name, title) { #name, title, CELL_PERCENT, false },
 static const struct column OBJECTS[] = { { "object", "Data", CELL_TEXT, false },
                                          { "stall_share", "Of stall", CELL_SHARE, false },
                                          { "stall", "Stall", CELL_COUNT, false },
+                                         { "wait", "Wait", CELL_COUNT, false },
                                          { "references", "References", CELL_COUNT, false },
                                          { "misses", "Misses", CELL_COUNT, false },
                                          { "miss_rate", "Rate", CELL_PERCENT, false },
@@ -31,23 +37,21 @@ static const struct column CROSS[] = { { "object", "Data", CELL_TEXT, false },
                                        { "function", "Procedure", CELL_TEXT, false },
                                        { "stall_share", "Of stall", CELL_SHARE, false },
                                        { "stall", "Stall", CELL_COUNT, false },
+                                       { "wait", "Wait", CELL_COUNT, false },
                                        { "references", "References", CELL_COUNT, false },
                                        { "misses", "Misses", CELL_COUNT, false },
                                        { "miss_rate", "Rate", CELL_PERCENT, false },
                                        PROFILE_CAUSES(X){ "program", "Program", CELL_TEXT, true },
                                        { 0 } };
 #undef X
-static const struct column LINES[] = { { "place", "Place", CELL_TEXT, false },
-                                       { "function", "Procedure", CELL_TEXT, false },
-                                       { "object", "Data", CELL_TEXT, false },
-                                       { "stall_share", "Of stall", CELL_SHARE, false },
-                                       { "cause", "Cause", CELL_TEXT, false },
-                                       { "stall", "Stall", CELL_COUNT, false },
-                                       { "references", "References", CELL_COUNT, false },
-                                       { "misses", "Misses", CELL_COUNT, false },
-                                       { "miss_rate", "Rate", CELL_PERCENT, false },
-                                       { "program", "Program", CELL_TEXT, true },
-                                       { 0 } };
+static const struct column LINES[] = {
+    { "place", "Place", CELL_TEXT, false },    { "function", "Procedure", CELL_TEXT, false },
+    { "object", "Data", CELL_TEXT, false },    { "stall_share", "Of stall", CELL_SHARE, false },
+    { "cause", "Cause", CELL_TEXT, false },    { "stall", "Stall", CELL_COUNT, false },
+    { "wait", "Wait", CELL_COUNT, false },     { "references", "References", CELL_COUNT, false },
+    { "misses", "Misses", CELL_COUNT, false }, { "miss_rate", "Rate", CELL_PERCENT, false },
+    { "program", "Program", CELL_TEXT, true }, { 0 }
+};
 static const struct column WINDOWS[] = { { "from", "From reference", CELL_COUNT, false },
                                          { "miss_rate", "Miss rate", CELL_PERCENT, false },
                                          { "misses", "Misses", CELL_COUNT, false },
@@ -58,7 +62,7 @@ static const struct column WINDOWS[] = { { "from", "From reference", CELL_COUNT,
 static const struct plot PROCEDURE_PLOTS[] = { { .kind = PLOT_BARS,
                                                  .title = "Time by procedure",
                                                  .over = "function",
-                                                 .of = "compute stall fetch",
+                                                 .of = "compute stall fetch wait",
                                                  .unit = "cycles",
                                                  .least = 1,
                                                  .most = 15 },
@@ -88,6 +92,7 @@ static void put_share(struct table *t, const struct report *r, const struct tota
 static void put_costs(struct table *t, const struct total *x)
 {
     table_count(t, total_stall(x));
+    x->wait ? table_count(t, x->wait) : table_none(t); /* it is no lock, nor anything else that threads wait for */
     table_count(t, x->references);
     table_count(t, x->misses);
     table_real(t, report_part(x->misses, x->references));
@@ -123,14 +128,14 @@ void report_add_procedures(struct report *r)
     for (size_t i = 0; i < r->t.by_function_count && shown < report_rows(r); i++) {
         const struct total *x = &r->t.by_function[i];
         const struct total_function *f = &r->t.function[x->function];
-        if (!report_wants(r, NULL, f->name)
-            || (r->wants->top && (f->compute + f->fetch + total_stall(x)) * 2000 < time))
+        if (!report_wants(r, NULL, f->name) || (r->wants->top && (x->other + total_stall(x)) * 2000 < time))
             continue;
         table_text(t, f->name);
-        table_real(t, report_part(f->compute + f->fetch + total_stall(x), time));
+        table_real(t, report_part(x->other + total_stall(x), time));
         table_count(t, f->compute);
         table_count(t, total_stall(x));
         r->p->fetch ? table_count(t, f->fetch) : table_none(t); /* there is no cache for instructions */
+        f->wait ? table_count(t, f->wait) : table_none(t);
         table_real(t, report_part(total_stall(x), r->p->stall));
         table_count(t, x->references);
         table_count(t, x->misses);

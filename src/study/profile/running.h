@@ -59,6 +59,7 @@ struct running {
     struct map pairs;                 /* uint32_t: number, by hash */
     struct map calls;                 /* uint32_t: 1 + number, by address */
     struct map leaves;                /* uint32_t: number, by node and block */
+    struct map waits;                 /* uint32_t: number, by place, and which of that place */
     struct profile_window *window;    /* of the reference that is on its way */
     struct recent *recent;            /* by processor */
     const struct change_log *changes; /* of objects */

@@ -10,7 +10,7 @@
 /* One line: a path, and what was spent on it. */
 struct stack {
     char *text;
-    uint64_t compute, stall;
+    uint64_t compute, stall, wait[TIME_COUNT];
 };
 
 /* Frames of an address, the outermost first; what would end a frame or a line, or change a terminal, is replaced. */
@@ -91,6 +91,17 @@ static void put_stack(const struct stack *s, FILE *out)
         fprintf(out, "%s %" PRIu64 "\n", s->text, s->compute);
     if (s->stall)
         fprintf(out, "%s;[memory] %" PRIu64 "\n", s->text, s->stall);
+    for (unsigned kind = 0; kind < TIME_COUNT; kind++)
+        if (s->wait[kind])
+            fprintf(out, "%s;[%s] %" PRIu64 "\n", s->text, sim_time_title((enum time_kind)kind), s->wait[kind]);
+}
+
+static void add_stack(struct stack *to, const struct stack *s)
+{
+    to->compute += s->compute;
+    to->stall += s->stall;
+    for (unsigned kind = 0; kind < TIME_COUNT; kind++)
+        to->wait[kind] += s->wait[kind];
 }
 
 /* Blocks of one function on one path become one line. */
@@ -99,12 +110,10 @@ static void put_all(struct stack *stack, size_t count, FILE *out)
     if (count)
         qsort(stack, count, sizeof *stack, by_text);
     for (size_t i = 0; i < count; i++)
-        if (i + 1 < count && strcmp(stack[i].text, stack[i + 1].text) == 0) {
-            stack[i + 1].compute += stack[i].compute;
-            stack[i + 1].stall += stack[i].stall;
-        } else {
+        if (i + 1 < count && strcmp(stack[i].text, stack[i + 1].text) == 0)
+            add_stack(&stack[i + 1], &stack[i]);
+        else
             put_stack(&stack[i], out);
-        }
 }
 
 int profile_stacks(const struct profile *p, FILE *out)
@@ -115,9 +124,10 @@ int profile_stacks(const struct profile *p, FILE *out)
 
     for (size_t i = 0; i < p->leaves && is_whole; i++) {
         const struct profile_leaf *l = &p->leaf[i];
-        if (l->compute + l->stall == 0)
+        if (l->compute + l->stall + profile_leaf_wait(l) == 0)
             continue;
-        stack[count] = (struct stack){ text_of(p, l), l->compute, l->stall };
+        stack[count] = (struct stack){ text_of(p, l), l->compute, l->stall, { 0 } };
+        memcpy(stack[count].wait, l->wait, sizeof l->wait);
         is_whole = stack[count].text != NULL;
         count += is_whole;
     }

@@ -17,6 +17,11 @@ uint64_t total_stall(const struct total *x)
     return sum;
 }
 
+uint64_t total_cost(const struct total *x)
+{
+    return total_stall(x) + x->wait;
+}
+
 static uint64_t hash_text(const char *text)
 {
     return XXH3_64bits(text, strlen(text));
@@ -107,6 +112,8 @@ static void find_places(struct totals *t)
         find_code(t, i);
     for (size_t i = 0; i < p->cells; i++)
         find_place(t, profile_object_process(p, p->cell[i].object), p->cell[i].place);
+    for (size_t i = 0; i < p->waits; i++)
+        find_place(t, p->wait[i].process, p->wait[i].place);
 }
 
 /* What instructions cost by themselves, where they belong. */
@@ -144,30 +151,52 @@ static void add_library(struct totals *t)
             t->p->cell[i].compute;
 }
 
+static void add_waits(struct totals *t)
+{
+    for (size_t i = 0; i < t->p->waits; i++)
+        t->function[t->place[t->p->wait[i].process][t->p->wait[i].place].function].wait += t->p->wait[i].cycles;
+}
+
 enum by { BY_FUNCTION, BY_OBJECT, BY_BOTH, BY_LINE };
 
+/* Totals on their way to a list. */
+struct gathered {
+    enum by by;
+    struct map numbers;
+    struct total *total;
+    size_t count;
+};
+
+/* The total of a place and an object. */
+static struct total *total_of(const struct totals *t, struct gathered *g, uint32_t place, uint32_t object)
+{
+    const struct total_place *at = totals_place(t, place, object);
+    struct total x = { .function = at->function, .line = at->line, .object = object };
+    uint64_t key = g->by == BY_OBJECT ? 0 : g->by == BY_LINE ? x.line + 1 : x.function + 1;
+    uint32_t *number = number_at(&g->numbers, key, g->by == BY_FUNCTION ? 0 : x.object);
+
+    if (*number == 0) {
+        g->total = mem_room(g->total, g->count, sizeof *g->total);
+        g->total[g->count++] = x;
+        *number = (uint32_t)g->count;
+    }
+    return &g->total[*number - 1];
+}
+
+/* Of what lies nowhere, as the ends of threads, there is no data to wait for. */
 static struct total *gather(const struct totals *t, enum by by, size_t *ret_count)
 {
-    struct map numbers = { .value_size = sizeof(uint32_t) };
-    struct total *total = NULL;
-    size_t count = 0;
+    struct gathered g = { .by = by, .numbers.value_size = sizeof(uint32_t) };
+    const struct profile *p = t->p;
 
-    for (size_t i = 0; i < t->p->cells; i++) {
-        const struct profile_cell *c = &t->p->cell[i];
-        const struct total_place *at = totals_place(t, c->place, c->object);
-        struct total x = { .function = at->function, .line = at->line, .object = c->object };
-        uint64_t key = by == BY_OBJECT ? 0 : by == BY_LINE ? x.line + 1 : x.function + 1;
-        uint32_t *number = number_at(&numbers, key, by == BY_FUNCTION ? 0 : x.object);
-        if (*number == 0) {
-            total = mem_room(total, count, sizeof *total);
-            total[count++] = x;
-            *number = (uint32_t)count;
-        }
-        add_cell(&total[*number - 1], c);
-    }
-    map_release(&numbers);
-    *ret_count = count;
-    return total;
+    for (size_t i = 0; i < p->cells; i++)
+        add_cell(total_of(t, &g, p->cell[i].place, p->cell[i].object), &p->cell[i]);
+    for (size_t i = 0; i < p->waits; i++)
+        if (p->wait[i].object != UINT32_MAX)
+            total_of(t, &g, p->wait[i].place, p->wait[i].object)->wait += p->wait[i].cycles;
+    map_release(&g.numbers);
+    *ret_count = g.count;
+    return g.total;
 }
 
 /* Functions that never refer to memory have their time all the same. */
@@ -178,7 +207,7 @@ static void add_silent(struct totals *t)
     for (size_t i = 0; i < t->by_function_count; i++)
         is_there[t->by_function[i].function] = 1;
     for (uint32_t i = 0; i < t->functions; i++)
-        if (!is_there[i] && t->function[i].compute + t->function[i].fetch) {
+        if (!is_there[i] && t->function[i].compute + t->function[i].fetch + t->function[i].wait) {
             t->by_function = mem_room(t->by_function, t->by_function_count, sizeof *t->by_function);
             t->by_function[t->by_function_count++] = (struct total){ .function = i };
         }
@@ -195,7 +224,7 @@ static int by_number(uint64_t a, uint64_t b)
 static int by_stall(const void *a, const void *b)
 {
     const struct total *x = a, *y = b;
-    int r = by_number(total_stall(x), total_stall(y));
+    int r = by_number(total_cost(x), total_cost(y));
 
     r = r ? r : by_number(x->misses, y->misses);
     r = r ? r : by_number(x->references, y->references);
@@ -243,6 +272,7 @@ void totals_make(struct totals *t, const struct profile *p, const char *sort)
     for (uint32_t i = 0; i < p->codes; i++)
         add_compute(t, i);
     add_library(t);
+    add_waits(t);
     t->by_function = gather(t, BY_FUNCTION, &t->by_function_count);
     t->by_object = gather(t, BY_OBJECT, &t->by_object_count);
     t->by_both = gather(t, BY_BOTH, &t->by_both_count);
@@ -250,7 +280,7 @@ void totals_make(struct totals *t, const struct profile *p, const char *sort)
     add_silent(t);
     for (size_t i = 0; i < t->by_function_count; i++) {
         const struct total_function *f = &t->function[t->by_function[i].function];
-        t->by_function[i].other = f->compute + f->fetch;
+        t->by_function[i].other = f->compute + f->fetch + f->wait;
     }
     put_in_order(t->by_function, t->by_function_count, order == by_stall ? by_time : order);
     put_in_order(t->by_object, t->by_object_count, order);

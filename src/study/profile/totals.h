@@ -9,6 +9,7 @@ struct total_function {
     const char *name, *file;
     uint32_t process; /* index, in the profile's paths */
     uint64_t compute, fetch;
+    uint64_t wait; /* cycles for which its calls wait for other threads */
 };
 
 struct total_line {
@@ -24,6 +25,7 @@ struct total_place {
 struct total {
     uint32_t function, line, object; /* those by which it is */
     uint64_t references, writes, misses, cause[CAUSES], stall[CAUSES];
+    uint64_t wait;  /* cycles for which threads waited for it: it is a lock, a barrier, or the like */
     uint64_t other; /* of a function alone: cycles that are no stall for data */
 };
 
@@ -43,6 +45,7 @@ void totals_make(struct totals *t, const struct profile *p, const char *sort);
 void totals_release(struct totals *t);
 
 uint64_t total_stall(const struct total *x);
+uint64_t total_cost(const struct total *x); /* cycles: stall and wait */
 
 /* The number of the line of a process's frame, which has its function: one that was there, or a new one. */
 uint32_t totals_line(struct totals *t, uint32_t process, const struct where_frame *f);
