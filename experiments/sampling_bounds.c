@@ -191,7 +191,7 @@ static void compare(const struct profile *whole, struct profile *sample)
 int main(int argc, char **argv)
 {
     struct machine_config machine;
-    struct peet_trace *t;
+    struct peet_trace *t = NULL;
     struct source *source;
     struct profile *whole, *sample;
     struct peet_err err;
