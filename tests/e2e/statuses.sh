@@ -19,13 +19,12 @@ for mode in "${MODES[@]}"; do
     )"
 done
 
-# A terminal sends Ctrl-C to peet and to the program: so does timeout, when it gets the signal. kill sends SIGTERM to peet alone.
+# timeout sends the signal to peet, which passes it on, and to all of the group: the program gets it two or three times at once.
 interrupt() { # SIGNAL FILE COMMAND…: what is in FILE is there when the program has begun; yields the command's status
-    local number=$1 file=$2 pid i group=(timeout --preserve-status -k 10 300)
+    local number=$1 file=$2 pid i
     shift 2
-    [ "$number" = INT ] || group=()
     rm -f "$file"
-    env --default-signal=INT "${group[@]}" "$@" >"$TMP/out" 2>"$TMP/err" &
+    env --default-signal=INT timeout --preserve-status -k 10 300 "$@" >"$TMP/out" 2>"$TMP/err" &
     pid=$!
     for ((i = 0; i < 600; i++)); do
         [ ! -e "$file" ] || break
