@@ -162,6 +162,8 @@ static int advise(struct peet_trace *t, const char *path)
         return code;
     if (peet_trace_is_pipe(t))
         return usage_error(&cmd_advise, "a trace is read thread by thread, which a pipe cannot do: give a file");
+    config.lock = &lock_ideal; /* only the program's own references count */
+    config.barrier = &barrier_ideal;
     uint64_t references = subject_references(t), looked_at = 0;
     subject_expect_end();
     if (look(t, &config, references, &looked_at, &rate, &err) < 0)

@@ -108,7 +108,7 @@ static void find_places(struct totals *t)
         t->place[i] = mem_alloc(places + 1, sizeof **t->place);
     for (uint32_t i = 0; p->paths.processes == 1 && i < places; i++) /* all in the order of their numbers */
         find_place(t, 0, i);
-    for (uint32_t i = 0; i < p->codes; i++)
+    for (uint32_t i = 0; i < p->codes && i < p->paths.processes; i++) /* there is room for more codes than processes */
         find_code(t, i);
     for (size_t i = 0; i < p->cells; i++)
         find_place(t, profile_object_process(p, p->cell[i].object), p->cell[i].place);
@@ -269,7 +269,7 @@ void totals_make(struct totals *t, const struct profile *p, const char *sort)
 
     *t = (struct totals){ .p = p, .names.value_size = sizeof(uint32_t), .line_numbers.value_size = sizeof(uint32_t) };
     find_places(t);
-    for (uint32_t i = 0; i < p->codes; i++)
+    for (uint32_t i = 0; i < p->codes && i < p->paths.processes; i++)
         add_compute(t, i);
     add_library(t);
     add_waits(t);
