@@ -36,7 +36,7 @@ verdict "simulate has a row for each process: its misses, time, and when it ende
     differs "$(column "$TMP/modern.json" programs addresses | sort -u)" "by process" addresses
     for what in misses cold compute stall instructions; do
         from=memory
-        [[ $what != compute && $what != stall && $what != instructions ]] || from=times
+        [[ $what != compute && $what != stall && $what != instructions ]] || from="times"
         differs "$(sum "$TMP/modern.json" programs $what)" "$(sum "$TMP/modern.json" $from $what)" "$what of programs"
     done
     differs "$(column "$TMP/modern.json" programs finished | sort -n | tail -n 1)" "$(column "$TMP/modern.json" runs cycles)" "the end"
