@@ -41,13 +41,15 @@ LIBS := -lzstd -lxxhash -lZydis -Wl,--as-needed -ldw -Wl,--no-as-needed -lelf -l
 
 # ---- what there is ----
 
+# What only libpeet-machine.so has: the allocator of a machine that shares a process with the program.
+INSIDE_C := src/capture/control/heap.c
 # What runs inside subjects and inside QEMU is no part of the library.
-LIB_C := $(filter-out src/capture/rt/% src/capture/inside/% src/capture/qemu/plugin/% src/capture/qemu/mark/% src/capture/system/guest/%,$(shell find src -name '*.c' | LC_ALL=C sort))
+LIB_C := $(filter-out src/capture/runtime/% $(INSIDE_C) src/capture/qemu/plugin/% src/capture/qemu/mark/% src/capture/system/guest/%,$(shell find src -name '*.c' | LC_ALL=C sort))
 # libpeet.a, for everybody, reads and writes traces; the rest is for peet alone.
 OPEN_C := $(filter src/base/% src/format/%,$(LIB_C))
 CLI_C := $(sort $(wildcard cli/*.c))
-RT_C := $(sort $(wildcard src/capture/rt/*.c))
-INSIDE_C := $(sort $(wildcard src/capture/inside/*.c))
+RT_C := $(sort $(wildcard src/capture/runtime/*.c))
+
 # What runs inside QEMU: the plugin, and of the library what it needs.
 PLUGIN_C := $(sort $(wildcard src/capture/qemu/plugin/*.c))
 PLUGIN_LIB_C := $(OPEN_C) $(addprefix src/capture/qemu/,guest.c guest_aarch64.c guest_riscv64.c guest_x86_64.c \
@@ -83,7 +85,7 @@ MARKS := $(B)/libpeet-mark.so $(B)/libpeet-mark.a $(foreach a,$(GUESTS),$(B)/$a/
 # The first process of guests, and what gets QEMU and kernels for them.
 GUEST := $(B)/lib/peet/get-system $(GUESTS:%=$(B)/lib/peet/%/init)
 # Made by peet cc, once there is a runtime to link.
-PEET_WORKLOADS := $(if $(wildcard src/capture/rt/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
+PEET_WORKLOADS := $(if $(wildcard src/capture/runtime/*.c),$(WORKLOAD_C:workloads/%.c=$(B)/workloads/peet/%))
 PAGES := $(patsubst docs/man/%.scd,$(B)/man/%,$(sort $(wildcard docs/man/*.scd)))
 FUZZERS := $(FUZZ_C:tests/fuzz/%.c=$(B)/fuzz/%)
 
@@ -279,7 +281,7 @@ $(call object,$(INSIDE_C)): COMPILE += -fno-builtin
 # The machine files as strings of C; their summaries stand in lines of their own, so that nobody has to parse all to list them.
 $(B)/presets.c: $(MACHINES) $(B)/machines.files Makefile
 	$(call say,MAKE,$@)
-	$(Q)awk 'BEGIN { print "#include \"sim/config_load.h\"\n\nconst struct preset presets[] = {" } \
+	$(Q)awk 'BEGIN { print "#include \"sim/config/config_load.h\"\n\nconst struct preset presets[] = {" } \
 	  function flush() { if (name != "") printf "    { \"%s\", \"%s\",\n%s    },\n", name, summary, text } \
 	  FNR == 1 { flush(); name = FILENAME; gsub(/.*\/|\.cfg$$/, "", name); summary = text = "" } \
 	  /^summary = ".*";$$/ { summary = substr($$0, 12, length($$0) - 13) } \
@@ -342,23 +344,23 @@ RT_COMPILE = $(CC) $(STD) $(WARN) -O2 -g -fPIC -fvisibility=hidden -fno-builtin 
 	$(INCLUDE)
 # Compilers put calls where structures are copied: these are not for the functions that string.c defines. Clang does it, gcc may.
 rt_own_names = $(if $(filter string,$(1)),,$(Q)objcopy --redefine-sym memcpy=peet_rt_memcpy --redefine-sym memset=peet_rt_memset $@)
-$(B)/obj/src/capture/rt/%.o: src/capture/rt/%.c $(B)/flags
+$(B)/obj/src/capture/runtime/%.o: src/capture/runtime/%.c $(B)/flags
 	$(call say,RTCC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(RT_COMPILE) -MMD -MP -c -o $@ $<
 	$(call rt_own_names,$*)
 
-$(B)/obj/src/capture/rt/static/%.o: src/capture/rt/%.c $(B)/flags
+$(B)/obj/src/capture/runtime/static/%.o: src/capture/runtime/%.c $(B)/flags
 	$(call say,RTCC,$< (static))
 	@mkdir -p $(@D)
 	$(Q)$(RT_COMPILE) -DRT_STATIC -MMD -MP -c -o $@ $<
 	$(call rt_own_names,$*)
 
 RT_O := $(call object,$(RT_C))
-RT_OMP_O := $(B)/obj/src/capture/rt/omp.o
+RT_OMP_O := $(B)/obj/src/capture/runtime/omp.o
 RT_REST_O := $(filter-out $(RT_OMP_O),$(RT_O))
 # These know how the real functions are found, and that libraries are not to be.
-RT_STATIC_O := $(addprefix $(B)/obj/src/capture/rt/static/,real.o omp.o inside.o)
+RT_STATIC_O := $(addprefix $(B)/obj/src/capture/runtime/static/,real.o omp.o host.o)
 define one_object
 $(call say,AR,$@)
 @mkdir -p $(@D)
@@ -372,7 +374,7 @@ $(B)/lib/peet/libpeet-rt.a: $(RT_REST_O)
 	$(call one_object)
 $(B)/lib/peet/libpeet-omp.a: $(RT_OMP_O)
 	$(call one_object)
-$(B)/lib/peet/libpeet-rt-static.a: $(filter-out %/real.o %/inside.o,$(RT_REST_O)) $(filter-out %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
+$(B)/lib/peet/libpeet-rt-static.a: $(filter-out %/real.o %/host.o,$(RT_REST_O)) $(filter-out %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
 	$(call one_object,--redefine-syms=$(B)/obj/wrap.names)
 $(B)/lib/peet/libpeet-omp-static.a: $(filter %/omp.o,$(RT_STATIC_O)) $(B)/obj/wrap.names
 	$(call one_object,--redefine-syms=$(B)/obj/wrap.names)

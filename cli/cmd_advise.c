@@ -7,8 +7,8 @@
 
 #include "base/progress.h"
 #include "cli/subject.h"
-#include "study/profile/advice.h"
-#include "study/profile/estimate_profile.h"
+#include "study/profile/sampling/advice.h"
+#include "study/profile/sampling/estimate_profile.h"
 #include "view/view.h"
 
 static const char *machine = "modern", *format, *cpus;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "sim/config_settings.h"
+#include "sim/config/settings.h"
 #include "view/view.h"
 
 static const char *format;

@@ -14,9 +14,9 @@
 #include "capture/producer.h"
 #include "cli/inside.h"
 #include "cli/subject.h"
-#include "study/profile/advice.h"
-#include "study/profile/estimate_profile.h"
-#include "study/profile/export.h"
+#include "study/profile/sampling/advice.h"
+#include "study/profile/sampling/estimate_profile.h"
+#include "study/profile/export/export.h"
 #include "study/profile/profile.h"
 #include "view/view.h"
 

@@ -9,9 +9,9 @@
 #include "capture/producer.h"
 #include "cli/inside.h"
 #include "cli/subject.h"
-#include "map/doall.h"
-#include "study/machine.h"
-#include "study/sync_names.h"
+#include "map/source/source_doall.h"
+#include "study/run_report.h"
+#include "study/symbols/sync_names.h"
 #include "view/view.h"
 
 static const char *machine = "modern", *format, *remap, *output, *doall = "split";

@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "base/progress.h"
 #include "cli/cli.h"
-#include "study/intrinsic.h"
+#include "study/compare/intrinsic.h"
 #include "study/study.h"
 #include "view/view.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* peet in the process of a program that is simulated: the library that the program's runtime loads (capture/rt/raw.h, INSIDE) begins here. The
+/* peet in the process of a program that is simulated: the library that the program's runtime loads (capture/protocol/raw.h, INSIDE) begins here. The
  * job is the command line of the peet that waits outside, and the number of the run that is asked for; the verb is run once more, and finds that
  * it is inside. */
 #include "cli/inside.h"

@@ -5,9 +5,9 @@
 
 #include <sys/wait.h>
 
-#include "capture/live/inside.h"
-#include "capture/rt/raw.h"
-#include "sim/sim.h"
+#include "capture/control/in_process.h"
+#include "capture/protocol/raw.h"
+#include "sim/engine/sim.h"
 
 /* ---- outside: the command that the user gave ---- */
 

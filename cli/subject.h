@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/opt.h"
-#include "sim/config.h"
+#include "sim/config/config.h"
 
 /* Whether operands are a program and its arguments: a file that can be executed, or a name that is looked for where programs are. Else the first is
  * a trace. */

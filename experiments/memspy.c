@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "map/source.h"
-#include "study/profile/estimate.h"
+#include "map/source/source.h"
+#include "study/profile/sampling/estimate.h"
 
 enum { CACHES = 3, SAMPLINGS = 8, STRETCH = 10000, MILLION = 1000000 };
 

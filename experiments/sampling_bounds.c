@@ -5,14 +5,14 @@
  *
  *   NAME MISSES AT_LEAST AT_MOST
  *
- * with '_' for blanks in names. Where windows begin and end is reckoned here once more, and not taken from the sampler (map/sample.h). */
+ * with '_' for blanks in names. Where windows begin and end is reckoned here once more, and not taken from the sampler (map/source/source_sample.h). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "map/chosen.h"
-#include "study/profile/estimate_profile.h"
+#include "map/source/set_sample.h"
+#include "study/profile/sampling/estimate_profile.h"
 
 enum { ONE_IN = 10, SEED = 1, GROWN = 8000000, GROWTH = 250, OBJECTS = 4096 };
 

@@ -35,7 +35,7 @@ struct producer_config {
     struct opt_list only,
         skip;       /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
     bool aslr;      /* leave the places of stack and libraries to chance */
-    bool steered;   /* its threads run when they are told to (capture/live/steer.h) */
+    bool steered;   /* its threads run when they are told to (capture/control/control.h) */
     uint32_t ahead; /* bytes that one of them says at most before it is stopped; 0: PRODUCER_AHEAD */
     const struct producer_inside *inside; /* … by a machine in its own process; or NULL */
     const struct system_config *system;   /* what producer_system needs beyond that (capture/system/system.h) */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/err.h"
-#include "study/schedule.h"
+#include "study/graph/schedule.h"
 
 static const struct study *const studies[] = {
 #define X(name) &study_##name,

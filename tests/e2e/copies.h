@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 #include "base/map.h"
-#include "capture/live/live.h"
+#include "capture/recorder/live.h"
 #include "peet/trace.h"
 
 struct copies {

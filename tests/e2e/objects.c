@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "peet/trace.h"
-#include "study/objects.h"
+#include "study/objects/objects.h"
 
 enum { STACK = 4096, THREADS = 256, MEMBERS = 64 };
 

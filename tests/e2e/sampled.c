@@ -10,8 +10,8 @@
 #include <sys/resource.h>
 
 #include "base/mem.h"
-#include "capture/live/inside.h"
-#include "capture/live/live.h"
+#include "capture/control/in_process.h"
+#include "capture/recorder/live.h"
 #include "capture/producer.h"
 
 /* Processor time of the program. */

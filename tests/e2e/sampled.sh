@@ -89,7 +89,7 @@ elif ! grep -q ' fsgsbase' /proc/cpuinfo; then
 else
     verdict "$property" "$(
         gcc -std=c17 -D_GNU_SOURCE -shared -fPIC -fvisibility=hidden -Iinclude -Isrc -I. -Wl,-z,now -o "$TMP/machine.so" $subjects/off_machine.c \
-            "$PEET_BUILD/obj/src/capture/inside/heap.o" "$PEET_BUILD/obj/librest.a" "$PEET_BUILD/libpeet.a" \
+            "$PEET_BUILD/obj/src/capture/control/heap.o" "$PEET_BUILD/obj/librest.a" "$PEET_BUILD/libpeet.a" \
             -lzstd -lxxhash -lZydis -ldw -lelf -lconfig -lpthread -lm 2>&1
         for workload in "fft -m 10" "radix -n 10k" "gates -c 20"; do
             whole=

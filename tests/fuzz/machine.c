@@ -2,7 +2,7 @@
 /* Any bytes as a machine file. What is accepted makes a machine, which runs a little. */
 #include "fuzz.h"
 
-#include "sim/sim.h"
+#include "sim/engine/sim.h"
 
 static const char program[] = "peet text 1\n"
                               "thread 0 process 0 parent 0 ordinal 0 name \"main\"\n"

@@ -7,7 +7,7 @@
 #include <elf.h>
 
 #include "base/err.h"
-#include "capture/live/live.h"
+#include "capture/recorder/live.h"
 
 enum { CODE = 0x1000, SCHEMA = 0x2000, NAMES = 0x100, MOST = 0x1000, ENTRIES = 400 };
 

@@ -3,7 +3,7 @@
  * for. */
 #include "fuzz.h"
 
-#include "study/where_in.h"
+#include "study/symbols/symbols_in.h"
 
 enum { LINES = 4, COLUMNS = 80 };
 

@@ -5,7 +5,7 @@
 
 #include <stdarg.h>
 
-#include "map/doall.h"
+#include "map/source/source_doall.h"
 #include "tests/unit/text.h"
 
 static uint64_t state = 11;

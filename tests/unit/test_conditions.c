@@ -2,8 +2,8 @@
 /* Conditions order threads by what was decided under their mutexes, whether or not a thread had to wait when the run
  * was recorded: in programs whose span is known, and in random ones, each of which is run by its meaning in a random
  * order. */
-#include "sim/config.h"
-#include "sim/sim.h"
+#include "sim/config/config.h"
+#include "sim/engine/sim.h"
 #include "tests/unit/random.h"
 #include "tests/unit/study_program.h"
 

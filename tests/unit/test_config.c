@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Machine files: one table of settings, read from files and from the command line to the same effect; mistakes that name their place; the
  * presets and the document that describe what there is. */
-#include "sim/config_settings.h"
-#include "sim/solo/solo.h"
+#include "sim/config/settings.h"
+#include "sim/exec/exec_blocks.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

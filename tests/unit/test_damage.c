@@ -10,7 +10,7 @@
 
 #include "base/bytes.h"
 #include "check.h"
-#include "format/chunk.h"
+#include "format/file/chunk.h"
 #include "tests/synthetic.h"
 
 enum { THREADS = 3, ITEMS = 250, MOST = 400000, TRUNCATIONS = 1000, FLIPS = 10000, DEEP_FLIPS = 10000 };

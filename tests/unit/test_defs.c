@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Definitions stand and fall alone. */
 #include "check.h"
-#include "format/schema.h"
+#include "format/schema/schema.h"
 
 static const struct peet_insn INSN = { .addr = 0x1000, .length = 4 };
 

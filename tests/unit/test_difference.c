@@ -3,7 +3,7 @@
 #include "base/bytes.h"
 #include "base/cpu.h"
 #include "check.h"
-#include "format/difference.h"
+#include "format/codec/residual.h"
 
 enum { MOST = 3000, SLACK = 16 };
 

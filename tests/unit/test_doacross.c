@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Iterations of parallel loops in a machine, one record at a time: so the order in which records are asked for is the order in
  * which they happen. */
-#include "sim/sim.h"
+#include "sim/engine/sim.h"
 #include "tests/unit/loops.h"
 
 /* Hands out one record at a time, and writes down who was given which. */

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "map/chosen.h"
-#include "study/profile/estimate.h"
-#include "study/profile/interval.h"
+#include "map/source/set_sample.h"
+#include "study/profile/sampling/estimate.h"
+#include "study/profile/sampling/interval.h"
 #include "tests/unit/random.h"
 
 static uint64_t state = 1;

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "check.h"
-#include "study/profile/estimate.h"
+#include "study/profile/sampling/estimate.h"
 #include "tests/unit/random.h"
 
 enum { SETS_MOST = 1024, OBJECTS = 3, SEEN_MOST = 100 };

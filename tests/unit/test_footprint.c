@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "study/profile/footprint.h"
+#include "study/profile/sampling/footprint.h"
 #include "tests/unit/random.h"
 
 enum { SETS = 1024, WAYS = 8, LINE = 64, BYTES = SETS * WAYS * LINE };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "study/profile/interval.h"
+#include "study/profile/sampling/interval.h"
 #include "tests/unit/random.h"
 
 enum { PARTS = 1000, ONE_IN = 10, WINDOWS = PARTS / ONE_IN, SEEDS = 1000, LENGTH = 1000 };

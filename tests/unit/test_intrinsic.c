@@ -2,8 +2,8 @@
 /* Runs that differ where we made them differ, and what was read unordered against slow and obvious code. */
 #include <stdarg.h>
 
-#include "study/intrinsic.h"
-#include "study/unordered.h"
+#include "study/compare/intrinsic.h"
+#include "study/compare/unordered.h"
 #include "tests/unit/random.h"
 #include "tests/unit/text.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Loops that are made ready once (format/loop_plan.c) against the walk block by block: random loops whose operands have bases and
+/* Loops that are made ready once (format/schema/loop_plan.c) against the walk block by block: random loops whose operands have bases and
  * indices of all kinds. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "check.h"
-#include "format/loop.h"
-#include "format/trace.h"
+#include "format/schema/loop.h"
+#include "format/file/trace.h"
 #include "tests/unit/random.h"
 
 enum { LOOPS = 2000, VALUES = 5, OPERANDS = 4, RECORDS = 1 << 16 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "study/machine.h"
+#include "study/run_report.h"
 
 #include "tests/unit/check.h"
 

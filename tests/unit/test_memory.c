@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of machines small enough to say what has to happen: numbers of misses that can be derived, and rules of sim/memory.h one by
+/* The memory of machines small enough to say what has to happen: numbers of misses that can be derived, and rules of sim/memory/memory.h one by
  * one. Random machines are in test_memory_random.c. */
 #include "check.h"
-#include "sim/memory.h"
+#include "sim/memory/memory.h"
 
 enum { X = 0x10000, LINE = 64, WORD = 8 };
 

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "study/objects.h"
-#include "study/objects_spans.h"
+#include "study/objects/objects.h"
+#include "study/objects/spans.h"
 
 static uint64_t state = 1;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Call paths (sim/paths.h) of threads that call, return and jump as they are told to here. */
-#include "sim/paths.h"
+/* Call paths (map/call_path.h) of threads that call, return and jump as they are told to here. */
+#include "map/call_path.h"
 
 #include "check.h"
 #include "random.h"

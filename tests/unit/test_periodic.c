@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "map/sample.h"
-#include "study/profile/estimate.h"
+#include "map/source/source_sample.h"
+#include "study/profile/sampling/estimate.h"
 #include "tests/unit/check.h"
 
 enum { PERIOD = 50000, LENGTH = 5000, PERIODS = 400 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Certain arcs and times of random runs, by slow and obvious code; and the graph. */
-#include "study/schedule.h"
+#include "study/graph/schedule.h"
 #include "tests/unit/random.h"
 #include "tests/unit/study_program.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Trips of loops that the machine only counts, also before their time (sim/repeat.c), and blocks that it does before their time (sim/lead.c),
+/* Trips of loops that the machine only counts, also before their time (sim/engine/fast_forward.c), and blocks that it does before their time (sim/engine/lookahead.c),
  * against the same trips and blocks one by one: random threads whose batches have something that is repeated, once or several times, on random machines, once so,
  * once expanded, and once expanded and in order. All times and counts are the same. */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "check.h"
-#include "sim/sim.h"
+#include "sim/engine/sim.h"
 
 enum { BLOCKS = 6, BATCHES = 60, THREADS = 6, RECORDS = 16384, TRIP = 48, REPEATS = 4 };
 #ifdef __SANITIZE_ADDRESS__ /* which takes ten times as long */

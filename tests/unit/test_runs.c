@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of blocks in words that are fed (format/feed.c): as repeats they stand for the same records as one by one. */
+/* Rows of blocks in words that are fed (format/read/feed.c): as repeats they stand for the same records as one by one. */
 #include "check.h"
 #include "tests/synthetic.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Sampled sources: against the whole stream, cut by slow and obvious code. */
 #include "base/map.h"
-#include "map/sample.h"
+#include "map/source/source_sample.h"
 #include "tests/unit/loops.h"
 
 enum { THREADS = 3, MOST = 1 << 18, LINE = 32 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The machine with one processor that counts what is easy (sim/solo/solo.h) against the general one that is told of every reference: profiles of random programs on
+/* The machine with one processor that counts what is easy (sim/exec/exec_blocks.h) against the general one that is told of every reference: profiles of random programs on
  * random machines. Both say the same of every instruction and object, of every pair that met, of every path, block and window, and of the machine itself. */
 #include <math.h>
 #include <stdlib.h>
@@ -7,12 +7,12 @@
 
 #include "base/cpu.h"
 #include "capture/modules.h"
-#include "sim/sim.h"
-#include "sim/solo/code_memory.h"
-#include "sim/solo/lines.h"
-#include "sim/solo/solo.h"
+#include "sim/engine/sim.h"
+#include "sim/exec/jit/code_memory.h"
+#include "sim/exec/lines.h"
+#include "sim/exec/exec_blocks.h"
 #include "solo_program.h"
-#include "study/profile/estimate_profile.h"
+#include "study/profile/sampling/estimate_profile.h"
 #include "study/profile/profile.h"
 
 enum {

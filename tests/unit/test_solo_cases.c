@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs of one case each, written as text, on a machine with one processor: what it counts by itself (sim/solo) is what the general one is told, whole and in samples. */
+/* Programs of one case each, written as text, on a machine with one processor: what it counts by itself (sim/exec) is what the general one is told, whole and in samples. */
 #include <stdarg.h>
 
-#include "map/sample.h"
-#include "study/profile/estimate_profile.h"
+#include "map/source/source_sample.h"
+#include "study/profile/sampling/estimate_profile.h"
 #include "study/profile/profile.h"
 #include "tests/unit/text.h"
 

@@ -2,7 +2,7 @@
 /* Address spaces (map/spaces.h), by themselves and on machines: processes share what they share in frames of physical memory, and nothing else. */
 #include "map/spaces.h"
 
-#include "sim/sim.h"
+#include "sim/engine/sim.h"
 #include "tests/unit/text.h"
 
 /* ---- numbers of address spaces ---- */

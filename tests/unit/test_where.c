@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "study/where_in.h"
+#include "study/symbols/symbols_in.h"
 
 struct cell {
     double position[3];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The instrumenting assembler: from what GCC writes, compiled with %r14 and %r15 left free, to an object whose code says
- * what it executes (capture/rt/raw.h).
+ * what it executes (capture/protocol/raw.h).
  *
  * Assumes: GCC's text in AT&T syntax, of which no part uses %r14 or %r15; strings go upwards.
  * Leaves alone, with a warning: files that no compiler wrote; functions with inline assembly that has labels, jumps, calls

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where instrumented code and others meet (the protocol of capture/rt/raw.h), and the schema. */
+/* Where instrumented code and others meet (the protocol of capture/protocol/raw.h), and the schema. */
 #include "capture/asm/unit.h"
-#include "capture/rt/raw.h"
+#include "capture/protocol/raw.h"
 
 #define CURSOR "%fs:peet_rt_cursor@tpoff"
 #define CURSOR_OFFSET "peet_rt_cursor@gottpoff(%rip)"

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "capture/asm/plan.h"
-#include "capture/rt/raw.h"
+#include "capture/protocol/raw.h"
 
 static uint32_t private_words(const struct asm_function *f)
 {

@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/asm/plan.h"
-#include "capture/rt/raw.h"
+#include "capture/protocol/raw.h"
 
 enum { MAX_DEPTH = 24 };
 

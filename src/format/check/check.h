@@ -4,8 +4,8 @@
  * The order of events of different threads is unknown. What concerns several threads is therefore judged by counts over
  * the whole trace, and only if the trace is whole. A stream is read once (those of a file twice, if there are memory
  * ranges to collect), and what is kept of it does not grow with its length. */
-#ifndef FORMAT_CHECK_H
-#define FORMAT_CHECK_H
+#ifndef FORMAT_CHECK_CHECK_H
+#define FORMAT_CHECK_CHECK_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "format/schema.h"
+#include "format/schema/schema.h"
 #include "format/text/scan.h"
 
 /* A node of a loop, as far as counting its instructions goes. */

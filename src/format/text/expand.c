@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "base/err.h"
-#include "format/schema.h"
+#include "format/schema/schema.h"
 
 static unsigned value_words(const struct peet_operand *o)
 {

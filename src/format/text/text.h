@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The text form of a trace: for people to read and write, and for programs to read back. The language is
  * docs/text-format.md. */
-#ifndef FORMAT_TEXT_H
-#define FORMAT_TEXT_H
+#ifndef FORMAT_TEXT_TEXT_H
+#define FORMAT_TEXT_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -15,7 +15,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/map.h"
-#include "format/schema.h"
+#include "format/schema/schema.h"
 #include "format/text/expand.h"
 #include "format/text/put.h"
 #include "format/text/used.h"

@@ -11,7 +11,7 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
-#include "study/profile/estimate_profile.h"
+#include "study/profile/sampling/estimate_profile.h"
 #include "study/profile/totals.h"
 
 static const struct column BY_DATA[] = { { "object", "Data", CELL_TEXT, false },

@@ -7,7 +7,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "map/spaces.h"
-#include "study/profile/running.h"
+#include "study/profile/profiler.h"
 
 /* ---- making one ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which data, which code, and why: what a program waits for memory, by data object and by place in the code.
  *
- * A simulation (sim/sim.h) is looked on at: every reference belongs to an instruction and to a data object, and what it waited beyond a hit in the
+ * A simulation (sim/engine/sim.h) is looked on at: every reference belongs to an instruction and to a data object, and what it waited beyond a hit in the
  * first cache is its stall (of instructions that are fetched, only how long they were waited for is known). Why a line was missing is known for lines that no private cache of the processor had: it never had it (cold); it was
  * pushed out although a cache of the same size that may keep any lines would have it (conflict), or would not either (capacity); another processor
  * wrote to what is wanted now (true sharing), or to its neighbours (false sharing). Who pushed a line out, or wrote to it, is kept for each line that is lost.
@@ -10,12 +10,12 @@
 #ifndef STUDY_PROFILE_PROFILE_H
 #define STUDY_PROFILE_PROFILE_H
 
-#include "sim/paths.h"
-#include "sim/sim.h"
-#include "study/objects.h"
+#include "map/call_path.h"
+#include "sim/engine/sim.h"
+#include "study/objects/objects.h"
 #include "study/profile/members.h"
 #include "study/table.h"
-#include "study/where.h"
+#include "study/symbols/symbols.h"
 
 /* X(name, title): what stall is for. */
 /* clang-format off */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* A machine in a program's process (capture/rt/raw.h, INSIDE) that looks at a part of what the first thread does: before it lets it go on, it
+/* A machine in a program's process (capture/protocol/raw.h, INSIDE) that looks at a part of what the first thread does: before it lets it go on, it
  * says how many references are to be left out. The job is that number; the answer says how many references were seen, how many left out, and in
  * how many gaps. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "capture/live/inside.h"
-#include "capture/live/steer.h"
-#include "capture/rt/raw.h"
+#include "capture/control/in_process.h"
+#include "capture/control/control.h"
+#include "capture/protocol/raw.h"
 
 __attribute__((visibility("default"))) raw_machine peet_machine;
 

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/control/control.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/recorder/live.h"
+#include "capture/control/stack.h"
+#include "capture/control/traps.h"
+#include "capture/runtime/back.h"
+
+enum { LOOKS = 400, PATIENCE_NS = 20000000, GRACE_MS = 1500 };
+
+#define NO_EXEC "the program starts another one by exec: that cannot be simulated while it runs"
+
+struct steered {
+    uint32_t place, number, process;
+    uint64_t pointer;
+    struct raw_thread *raw;
+    struct live_thread *thread;
+    struct peet_feed *feed;
+    struct peet_names names;
+    bool has_words; /* they are being read: the buffer is not empty yet */
+    uint64_t *word; /* those that nobody has asked for as words, */
+    size_t words;
+    bool is_known; /*   and whether somebody has, before */
+    bool is_over;  /* it runs no more */
+    bool is_gone;  /* and others may have its place */
+};
+
+struct steer {
+    const struct raw_host *host; /* NULL: the program is another process */
+    struct producer_state state;
+    struct producer_config config;
+    struct recording recording;
+    struct peet_err err;
+    struct steered **thread;
+    uint32_t threads;
+    unsigned want;
+    struct stack_rules *rules; /* NULL: nobody has asked for calls */
+    struct steered *ender;     /* in which the program ends: nobody runs any more; or NULL */
+    bool is_over;              /* and all that it said before was read */
+    bool has_ended;            /* the program's process */
+    int status;
+    bool has_signals;            /* of the user, which go to the program: steer_start */
+    struct live_signals signals; /* what peet did with them before */
+    int64_t asked_at;            /* the millisecond at which it was seen that the user wants the end; 0: not so far */
+};
+
+/* ---- the program ---- */
+
+static bool has_died(struct steer *s)
+{
+    if (!s->host && !s->has_ended && waitpid(s->state.pid, &s->status, WNOHANG) == s->state.pid)
+        s->has_ended = true;
+    return s->has_ended;
+}
+
+/* A program that does not end after the user's signal is killed after GRACE_MS. */
+static void steer_insist(struct steer *s)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    int64_t now = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    if (s->asked_at == 0)
+        s->asked_at = now;
+    else if (now - s->asked_at > GRACE_MS)
+        kill(s->state.pid, SIGKILL);
+}
+
+/* Until the word is not `value` any more, or the program is gone. */
+static void wait_for(struct steer *s, _Atomic uint32_t *word, uint32_t value)
+{
+    const struct timespec limit = { 0, PATIENCE_NS };
+
+    if (s->has_signals && !s->has_ended && live_asked())
+        steer_insist(s);
+    for (int i = 0; i < LOOKS; i++) {
+        if (atomic_load_explicit(word, memory_order_acquire) != value)
+            return;
+        __builtin_ia32_pause();
+    }
+    while (atomic_load_explicit(word, memory_order_acquire) == value && !has_died(s))
+        syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
+}
+
+/* A thread that has ended may still be giving its stack back; what others map then depends on it. */
+static void await_end(struct steer *s, const struct raw_thread *raw)
+{
+    while (raw->tid != raw->pid && !has_died(s) && syscall(SYS_tgkill, raw->pid, raw->tid, 0) == 0)
+        nanosleep(&(struct timespec){ 0, 20000 }, NULL);
+}
+
+/* ---- threads ---- */
+
+static int adopt(struct steer *s, uint32_t place, struct peet_err *err)
+{
+    struct producer_state *state = &s->state;
+    struct raw_thread *raw = &state->header->thread[place];
+    struct live_thread *t = &state->thread[place];
+    bool is_first = raw->process == raw->number;
+
+    if (is_first && s->threads)
+        return err_set(err, PEET_ERR_USAGE, NO_EXEC);
+    int r = is_first ? processes_add(state, raw) : 0;
+    struct live_process *p = processes_find(state, raw->process);
+    if (r < 0 || !p)
+        return r < 0 ? r : err_set(err, PEET_ERR_FORMAT, "a thread of no process");
+    *t = (struct live_thread){ .number = raw->number, .recorder = state, .process = p };
+    t->reader.thread = t;
+    struct steered *x = mem_alloc(1, sizeof *x);
+    x->place = place;
+    x->raw = raw;
+    x->number = raw->number;
+    x->process = raw->process;
+    x->pointer = raw->thread_pointer;
+    x->thread = t;
+    x->names = live_names(&t->reader);
+    s->thread = mem_room(s->thread, s->threads, sizeof *s->thread);
+    s->thread[s->threads++] = x;
+    r = peet_feed_new(state->writer, raw->number, s->want, &x->feed, err);
+    if (r == 0)
+        peet_feed_register(x->feed, X86_FS_REGISTER, raw->thread_pointer);
+    atomic_store(&raw->seen, 1);
+    syscall(SYS_futex, &raw->seen, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    return r;
+}
+
+/* Threads that have begun, in the order of their numbers. */
+static int adopt_all(struct steer *s, struct peet_err *err)
+{
+    struct raw_header *h = s->state.header;
+    int r = 0;
+
+    if (atomic_load(&h->unmapped))
+        return err_set(
+            err, PEET_ERR_MEMORY,
+            "the program has a thread that cannot be simulated: there is no address space for its buffers (ulimit -v?)");
+    if (atomic_load_explicit(&h->threads, memory_order_acquire) == s->threads)
+        return 0;
+    for (bool found = true; r == 0 && found;) {
+        found = false;
+        for (uint32_t i = 0; r == 0 && i < atomic_load(&h->places) && i < RAW_THREADS; i++) {
+            uint32_t life = atomic_load(&h->thread[i].life);
+            bool is_new = (life == RAW_LIVE || life == RAW_ENDED) && !s->state.thread[i].number;
+            if (is_new && h->thread[i].number == (s->threads ? s->thread[s->threads - 1]->number : 0) + 1) {
+                r = adopt(s, i, err);
+                found = true;
+            }
+        }
+    }
+    return r;
+}
+
+/* Lets a thread run to its next stop. */
+static int resume(struct steer *s, struct steered *x, uint64_t reply, struct peet_err *err)
+{
+    x->raw->reply = reply;
+    if (s->host) {
+        s->host->resume(x->place);
+        if (*s->host->want_end)
+            atomic_store(&s->state.header->ending, 1);
+    } else {
+        atomic_store_explicit(&x->raw->stopped, RAW_RUNS, memory_order_relaxed);
+        atomic_store_explicit(&x->raw->go, 1, memory_order_release);
+        syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
+        wait_for(s, &x->raw->stopped, RAW_RUNS);
+    }
+    if (atomic_load(&x->raw->stopped) == RAW_OVER) {
+        x->is_over = true;
+        await_end(s, x->raw);
+    }
+    bool is_dead = atomic_load(&x->raw->stopped) == RAW_RUNS && s->has_ended; /* it did not come so far */
+    if (is_dead || x->raw->how > 1 + PEET_END_EXIT)
+        s->ender = x;
+    if (is_dead)
+        return 0;
+    int r = live_strings(&s->state);
+    return r < 0 ? err_set(err, r, "%s", s->err.text) : adopt_all(s, err);
+}
+
+/* What the thread has handed over. */
+static void take_words(struct steer *s, struct steered *x)
+{
+    struct live_thread *t = x->thread;
+    struct raw_buffer *b = &x->raw->buffer[t->turn];
+
+    if (atomic_load_explicit(&b->state, memory_order_acquire) != RAW_FULL)
+        return;
+    x->word = live_buffer(&s->state, x->place, t->turn);
+    x->words = b->bytes / 8;
+    peet_feed_put(x->feed, x->word, x->words, &x->names);
+    x->has_words = true;
+}
+
+/* That was the last of the program: it ends now. */
+static int let_end(struct steer *s, struct steered *x, struct peet_err *err)
+{
+    if (x->raw->how == 1 + PEET_END_EXEC)
+        return err_set(err, PEET_ERR_USAGE, NO_EXEC);
+    if (!s->host) {
+        atomic_store_explicit(&x->raw->go, 1, memory_order_release);
+        syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
+    }
+    s->is_over = true;
+    return 0;
+}
+
+static void give_back(struct steer *s, struct steered *x)
+{
+    struct live_thread *t = x->thread;
+    struct raw_buffer *b = &x->raw->buffer[t->turn];
+
+    x->has_words = false;
+    if (s->host) {
+        atomic_store_explicit(&b->state, RAW_FILLING, memory_order_relaxed);
+    } else {
+        live_empty(b, live_buffer(&s->state, x->place, t->turn), b->bytes);
+        t->turn = (t->turn + 1) % RAW_BUFFERS;
+    }
+}
+
+/* A thread has ended, and all that it said was read. */
+static void leave_place(struct steer *s, struct steered *x)
+{
+    if (x->is_gone || atomic_load(&x->raw->life) != RAW_ENDED || atomic_load(&x->raw->stopped) != RAW_OVER)
+        return;
+    x->is_gone = true;
+    s->state.thread[x->place] = (struct live_thread){ 0 };
+    for (unsigned i = 0; i < RAW_BUFFERS; i++)
+        atomic_store(&x->raw->buffer[i].state, RAW_EMPTY);
+    atomic_store(&x->raw->life, RAW_FREE);
+}
+
+/* All that it said has been read: 1 if it has said more, 0 at its end, or an error. */
+static int go_on(struct steer *s, struct steered *x, uint64_t reply, struct peet_err *err)
+{
+    if (x->has_words)
+        give_back(s, x);
+    if (x == s->ender)
+        return let_end(s, x, err);
+    if (x->is_over || s->ender) {
+        leave_place(s, x);
+        return 0;
+    }
+    int r = resume(s, x, reply, err);
+    if (r < 0)
+        return r;
+    take_words(s, x);
+    return 1;
+}
+
+int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+{
+    struct steered *x = s->thread[thread];
+
+    for (;;) {
+        int r = x->has_words ? peet_feed_next(x->feed, ret, err) : 0;
+        if (r != 0 || (r = go_on(s, x, reply, err)) <= 0)
+            return r;
+    }
+}
+
+int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret_word, uint64_t **ret_end,
+                const struct peet_names **ret_names, uint64_t *ret_pointer, struct peet_err *err)
+{
+    struct steered *x = s->thread[thread];
+    int r;
+
+    while (x->words == 0)
+        if ((r = go_on(s, x, reply, err)) <= 0)
+            return r;
+    *ret_word = x->word;
+    *ret_end = x->word + x->words;
+    *ret_names = &x->names;
+    *ret_pointer = x->is_known ? 0 : x->pointer;
+    x->words = 0;
+    x->is_known = true;
+    return 1;
+}
+
+void steer_skip(struct steer *s, uint32_t thread, uint64_t references, uint32_t line_bytes)
+{
+    struct steered *x = s->thread[thread];
+
+    s->state.header->line = line_bytes;
+    if (!x->is_over) /* and others may have its place */
+        x->raw->off = references;
+}
+
+/* The call in the code that is recorded that returns there, and the block that comes then; false: that is other code. */
+static bool find_call(const struct live_process *p, uint64_t back, uint64_t *ret_site, uint64_t *ret_back)
+{
+    uint64_t unused, over = 0;
+
+    for (size_t i = 0; i < p->modules; i++) {
+        const struct live_module *m = p->module[i];
+        size_t left;
+        if (!module_bytes(m, back, &left))
+            continue;
+        over = raw_recorded(back, &unused);
+        return code_call(m, over ? over : back, ret_site, ret_back);
+    }
+    return false;
+}
+
+unsigned steer_calls(struct steer *s, uint32_t thread, uint64_t *ret_site, uint64_t *ret_back, unsigned most,
+                     bool *ret_whole)
+{
+    const struct steered *x = s->thread[thread];
+    const uint64_t *stands = x->raw->stands;
+    const struct live_process *p = processes_find(&s->state, x->process);
+    struct stack_place place = { stands[0], stands[1], stands[2], stands[3] != 0, false };
+    unsigned n = 0;
+
+    *ret_whole = false;
+    if (!s->host || x->is_over || !p || !place.pc)
+        return 0;
+    if (!s->rules)
+        s->rules = stack_rules_new();
+    n += place.is_caller && find_call(p, place.pc, &ret_site[0], &ret_back[0]);
+    while (n < most && stack_up(s->rules, &place))
+        n += find_call(p, place.pc, &ret_site[n], &ret_back[n]);
+    *ret_whole = place.is_first;
+    return n;
+}
+
+/* ---- beginning and end ---- */
+
+/* A program whose C library is its own calls what the runtime stands in front of from inside that library, too, where no thread may
+ * stop. It has just been started: what is in memory is the program and, of any other, the dynamic linker. */
+static bool is_static(pid_t pid)
+{
+    struct mappings m;
+    struct peet_err err;
+    bool has_linker = false;
+
+    if (mappings_read(pid, &m, &err) < 0)
+        return false;
+    for (size_t i = 0; i < m.count; i++)
+        has_linker |= strstr(m.at[i].name, "/ld-") != NULL || strstr(m.at[i].name, "/ld.so") != NULL;
+    mappings_release(&m);
+    return !has_linker;
+}
+
+int live_refuse_static(pid_t pid, const char *name, struct peet_err *err)
+{
+    if (!is_static(pid))
+        return 0;
+    return err_set(err, PEET_ERR_USAGE,
+                   "%s: a static program cannot be simulated while it runs; record it, and simulate the trace", name);
+}
+
+/* What the records go through is what a recording's go through, but nothing is written. */
+static int prepare(unsigned want, struct steer **ret, struct peet_err *err)
+{
+    struct steer *s = mem_alloc(1, sizeof *s);
+    struct producer_state *state = &s->state;
+
+    s->want = want;
+    state->config = &s->config;
+    state->ret = &s->recording;
+    state->err = &s->err;
+    state->fd = -1;
+    pthread_mutex_init(&state->lock, NULL);
+    pthread_mutex_init(&state->code_lock, NULL);
+    code_init(&state->code, LEVEL_NONE);
+    int r = peet_writer_open("/dev/null", NULL, &state->writer, err); /* for its definitions */
+    state->code.writer = state->writer;
+    *ret = s;
+    return r;
+}
+
+/* Its first thread is known, and has stopped; or an error, and s is freed. */
+static int begin(struct steer *s, int r, struct steer **ret, struct peet_err *err)
+{
+    if (r == 0)
+        r = adopt_all(s, err);
+    if (r < 0) {
+        if (s->err.code)
+            *err = s->err;
+        steer_free(s);
+        return r;
+    }
+    wait_for(s, &s->state.header->thread[0].stopped, RAW_RUNS);
+    *ret = s;
+    return 0;
+}
+
+int steer_start(char *const *argv, uint32_t ahead, unsigned want, struct steer **ret, struct peet_err *err)
+{
+    struct steer *s;
+    int r = prepare(want, &s, err);
+    struct producer_state *state = &s->state;
+
+    s->config = (struct producer_config){ .argv = argv, .ahead = ahead, .steered = true };
+    if (r == 0)
+        r = live_start(state, err);
+    if (r == 0)
+        r = live_refuse_static(state->pid, argv[0], err);
+    if (r == 0) {
+        live_take_signals(state->pid, &s->signals); /* the program decides what becomes of Ctrl-C */
+        s->has_signals = true;
+        live_let_go(state);
+        wait_for(s, &state->header->thread[0].life, RAW_FREE);
+        wait_for(s, &state->header->thread[0].life, RAW_TAKEN);
+        if (has_died(s))
+            r = err_set(err, PEET_ERR_USAGE, "%s: it was not built with peet cc, or ended at once", argv[0]);
+    }
+    return begin(s, r, ret, err);
+}
+
+int steer_attach(const struct raw_host *host, unsigned want, struct steer **ret, struct peet_err *err)
+{
+    struct steer *s;
+    int r = prepare(want, &s, err);
+
+    s->host = host;
+    if (r == 0)
+        r = live_share(&s->state, host->file, err);
+    if (r == 0)
+        r = traps_set(host, err);
+    if (r == 0) {
+        wait_for(s, &s->state.header->thread[0].life, RAW_FREE);
+        wait_for(s, &s->state.header->thread[0].life, RAW_TAKEN);
+    }
+    return begin(s, r, ret, err);
+}
+
+void steer_free(struct steer *s)
+{
+    struct producer_state *state = &s->state;
+
+    if (s->has_signals)
+        live_give_signals_back(&s->signals);
+    if (state->pid > 0 && !s->has_ended) {
+        if (!s->is_over) /* else it is on its way, and may have something to write */
+            kill(state->pid, SIGKILL);
+        while (waitpid(state->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    for (uint32_t i = 0; i < s->threads; i++) {
+        peet_feed_free(s->thread[i]->feed);
+        free(s->thread[i]);
+    }
+    free(s->thread);
+    stack_rules_free(s->rules);
+    processes_release(state);
+    code_release(&state->code);
+    if (state->writer)
+        peet_writer_close(state->writer, NULL);
+    if (state->header)
+        munmap(state->header, state->bytes);
+    if (state->fd >= 0)
+        close(state->fd);
+    pthread_mutex_destroy(&state->lock);
+    pthread_mutex_destroy(&state->code_lock);
+    recording_release(&s->recording);
+    free(s);
+}
+
+int steer_status(struct steer *s)
+{
+    while (!s->has_ended)
+        if (waitpid(s->state.pid, &s->status, 0) == s->state.pid || errno != EINTR)
+            s->has_ended = true;
+    return s->status;
+}
+
+const struct peet_trace *steer_schema(const struct steer *s)
+{
+    return peet_writer_schema(s->state.writer);
+}
+
+bool steer_is_over(const struct steer *s)
+{
+    return s->is_over;
+}
+
+uint32_t steer_threads(const struct steer *s)
+{
+    return s->threads;
+}
+
+uint32_t steer_number(const struct steer *s, uint32_t thread)
+{
+    return s->thread[thread]->number;
+}
+
+uint32_t steer_process(const struct steer *s, uint32_t thread)
+{
+    return s->thread[thread]->process;
+}
+
+uint64_t steer_pointer(const struct steer *s, uint32_t thread)
+{
+    return s->thread[thread]->pointer;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "capture/control/stack.h"
+
+#include <assert.h>
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "capture/modules.h"
+
+enum { REG_BP = 6, REG_SP = 7, REG_RA = 16, WORD = 8 };
+enum rule_kind { RULE_NONE, RULE_FRAME, RULE_FIRST };
+
+/* How a frame's caller is found. */
+struct rule {
+    uint8_t kind; /* enum rule_kind */
+    bool of_bp;   /* the frame is found by %rbp, else by %rsp: */
+    bool keeps_bp;
+    int32_t frame, bp; /* bytes from there to the frame's end; and from that to where %rbp was saved */
+};
+
+struct file {
+    uint64_t start, end, bias; /* of its code */
+    int fd;
+    Elf *elf;
+    Dwarf_CFI *cfi;
+};
+
+struct stack_rules {
+    struct file *file;
+    size_t files;
+    struct map rules; /* struct rule, by address */
+};
+
+struct stack_rules *stack_rules_new(void)
+{
+    struct stack_rules *s = mem_alloc(1, sizeof *s);
+
+    s->rules.value_size = sizeof(struct rule);
+    elf_version(EV_CURRENT);
+    return s;
+}
+
+void stack_rules_free(struct stack_rules *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->files; i++) {
+        elf_end(s->file[i].elf); /* and its cfi with it */
+        if (s->file[i].fd >= 0)
+            close(s->file[i].fd);
+    }
+    free(s->file);
+    map_release(&s->rules);
+    free(s);
+}
+
+/* ---- files ---- */
+
+static void open_file(struct file *f, const struct mapping *m)
+{
+    GElf_Phdr h;
+    size_t count;
+
+    f->fd = open(m->name, O_RDONLY | O_CLOEXEC);
+    f->elf = f->fd >= 0 ? elf_begin(f->fd, ELF_C_READ_MMAP, NULL) : NULL;
+    if (!f->elf || elf_getphdrnum(f->elf, &count) != 0)
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (gelf_getphdr(f->elf, (int)i, &h) && h.p_type == PT_LOAD && h.p_offset <= m->offset + (m->end - m->start)
+            && h.p_offset + h.p_filesz > m->offset && h.p_flags & PF_X) {
+            f->bias = m->start - m->offset - (h.p_vaddr - h.p_offset);
+            f->cfi = dwarf_getcfi_elf(f->elf);
+            return;
+        }
+}
+
+/* The file whose code is there. One that could not be read is none, too. */
+static const struct file *find_file(struct stack_rules *s, uint64_t pc)
+{
+    struct mappings m;
+    struct peet_err err;
+
+    for (size_t i = 0; i < s->files; i++)
+        if (pc >= s->file[i].start && pc < s->file[i].end)
+            return s->file[i].cfi ? &s->file[i] : NULL;
+    if (mappings_read(getpid(), &m, &err) < 0)
+        return NULL;
+    struct file *f = NULL;
+    for (size_t i = 0; i < m.count; i++) {
+        if (pc < m.at[i].start || pc >= m.at[i].end)
+            continue;
+        s->file = mem_room(s->file, s->files, sizeof *s->file);
+        f = &s->file[s->files++];
+        *f = (struct file){ .start = m.at[i].start, .end = m.at[i].end, .fd = -1 };
+        if (m.at[i].name[0] == '/')
+            open_file(f, &m.at[i]);
+    }
+    mappings_release(&m);
+    return f && f->cfi ? f : NULL;
+}
+
+/* ---- rules ---- */
+
+static bool find_bp(Dwarf_Frame *frame, struct rule *ret)
+{
+    Dwarf_Op memory[3], *op;
+    size_t ops;
+
+    if (dwarf_frame_register(frame, REG_BP, memory, &op, &ops) != 0)
+        return false;
+    ret->keeps_bp = ops == 0;
+    if (ops == 0)
+        return true;
+    if (ops > 2 || op[0].atom != DW_OP_call_frame_cfa || (ops == 2 && op[1].atom != DW_OP_plus_uconst))
+        return false;
+    ret->bp = ops == 2 ? (int32_t)op[1].number : 0;
+    return true;
+}
+
+/* Whether this is where a thread begins. */
+static bool is_outermost(Dwarf_Frame *frame)
+{
+    Dwarf_Op memory[3], *op;
+    size_t ops;
+
+    return dwarf_frame_register(frame, REG_RA, memory, &op, &ops) == 0 && ops == 0 && op != NULL;
+}
+
+static struct rule make_rule(struct stack_rules *s, uint64_t pc)
+{
+    const struct file *f = find_file(s, pc);
+    struct rule r = { 0 };
+    Dwarf_Frame *frame = NULL;
+    Dwarf_Op *op;
+    size_t ops;
+
+    if (!f || dwarf_cfi_addrframe(f->cfi, pc - f->bias, &frame) != 0)
+        return r;
+    if (is_outermost(frame))
+        r.kind = RULE_FIRST;
+    else if (dwarf_frame_cfa(frame, &op, &ops) == 0 && ops == 1 && op[0].atom == DW_OP_bregx
+             && (op[0].number == REG_SP || op[0].number == REG_BP) && find_bp(frame, &r)) {
+        r.kind = RULE_FRAME;
+        r.of_bp = op[0].number == REG_BP;
+        r.frame = (int32_t)op[0].number2;
+    }
+    free(frame);
+    return r;
+}
+
+static struct rule rule_at(struct stack_rules *s, uint64_t pc)
+{
+    const struct rule *known = map_find(&s->rules, pc, 0);
+
+    if (known)
+        return *known;
+    struct rule r = make_rule(s, pc);
+    struct rule *keep = map_put(&s->rules, pc, 0);
+    assert(keep);
+    *keep = r;
+    return r;
+}
+
+static uint64_t word_at(uint64_t address)
+{
+    return *(const uint64_t *)(uintptr_t)address;
+}
+
+bool stack_up(struct stack_rules *s, struct stack_place *p)
+{
+    struct rule r = rule_at(s, p->is_caller ? p->pc - 1 : p->pc);
+    uint64_t frame = (r.of_bp ? p->bp : p->sp) + (uint64_t)(int64_t)r.frame;
+
+    p->is_first = r.kind == RULE_FIRST;
+    if (r.kind != RULE_FRAME || frame <= p->sp || frame % WORD)
+        return false;
+    p->bp = r.keeps_bp ? p->bp : word_at(frame + (uint64_t)(int64_t)r.bp);
+    p->pc = word_at(frame - WORD);
+    p->sp = frame;
+    p->is_caller = true;
+    return p->pc != 0;
+}

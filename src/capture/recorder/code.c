@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: MIT */
+/* From keys to items. A block is planned anew from the bytes that the linker made, and has to come out as the assembler
+ * planned it: then its slots are what the program writes.
+ *
+ * Between the instructions of a block, and between blocks, stand inserted ones. Addresses in the trace are those of the
+ * file, so that symbols and lines can be found; an instruction's length reaches to the next one, so that control still
+ * goes from each to the next, and a jump to inserted code goes to the block behind it. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/recorder/live.h"
+
+enum { LENGTH_MAX = UINT16_MAX, DEPTH_MAX = 64, STUB_INSNS = 6 };
+
+void code_init(struct live_code *c, enum level level)
+{
+    c->level = level;
+    c->brute.addresses = true;
+    c->bare.bare = true;
+    c->layout.strips = c->brute.strips = c->bare.strips = level && level < LEVEL_memory;
+}
+
+static struct x86_layout *layout_of(struct live_code *c, unsigned flags)
+{
+    return flags & RAW_BARE ? &c->bare : flags & RAW_BRUTE ? &c->brute : &c->layout;
+}
+
+void code_release(struct live_code *c)
+{
+    for (size_t i = 0; i < c->modules; i++)
+        module_free(c->module[i]);
+    free(c->module);
+    x86_layout_release(&c->layout);
+    x86_layout_release(&c->brute);
+    x86_layout_release(&c->bare);
+    arena_release(&c->arena);
+    map_release(&c->events);
+}
+
+/* ---- modules ---- */
+
+static bool has(struct live_module **module, size_t count, const struct live_module *m)
+{
+    for (size_t i = 0; i < count; i++)
+        if (module[i] == m)
+            return true;
+    return false;
+}
+
+/* The same file at the same place is one module, whoever has it. */
+static struct live_module *share(struct live_code *c, struct live_module *m)
+{
+    for (size_t i = 0; i < c->modules; i++) {
+        struct live_module *old = c->module[i];
+        if (old->device == m->device && old->inode == m->inode && old->bias == m->bias && old->size == m->size) {
+            module_free(m);
+            return old;
+        }
+    }
+    c->module = mem_room(c->module, c->modules, sizeof *c->module);
+    return c->module[c->modules++] = m;
+}
+
+int code_scan(struct live_code *c, pid_t pid, const struct mappings *m, struct live_module ***modules, size_t *count,
+              struct peet_err *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < m->count; i++) {
+        struct live_module *found;
+        if (!(m->at[i].protection & 1) || m->at[i].name[0] != '/')
+            continue;
+        r = module_open(pid, &m->at[i], &found, err);
+        if (r < 0 || !found)
+            continue;
+        found = share(c, found);
+        if (has(*modules, *count, found))
+            continue;
+        *modules = mem_room(*modules, *count, sizeof **modules);
+        (*modules)[(*count)++] = found;
+    }
+    return r;
+}
+
+/* ---- addresses ---- */
+
+/* The first block that does not end before an address. */
+static size_t row_behind(const struct live_module *m, uint64_t address)
+{
+    size_t low = 0, high = m->row_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (m->rows[middle].last < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The block that begins at or behind an address, if nothing but inserted code stands between; or 0. */
+static uint64_t next_start(const struct live_module *m, uint64_t address)
+{
+    size_t row = row_behind(m, address);
+
+    if (row == m->row_count || m->rows[row].start < address)
+        return 0;
+    uint64_t start = m->rows[row].start;
+    size_t first = module_functions_up_to(m, start);
+    return first > 0 && m->functions[first - 1].start > address ? 0 : start;
+}
+
+/* Instructions of the blocks before an address are not longer than that, with what is inserted behind calls. */
+enum { CALL_BYTES = 40 };
+
+bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site, uint64_t *ret_next)
+{
+    size_t next = row_behind(m, address);
+
+    if (next == 0 || next == m->row_count || m->rows[next - 1].last + CALL_BYTES < address)
+        return false;
+    uint64_t last = m->rows[next - 1].last;
+    struct x86_insn insn;
+    size_t left;
+    const uint8_t *bytes = module_bytes(m, last, &left);
+    if (!bytes)
+        return false;
+    x86_decode(bytes, left < X86_MAX_BYTES ? left : X86_MAX_BYTES, last, &insn);
+    if (insn.insn.class != PEET_CL_call && insn.insn.class != PEET_CL_call_indirect)
+        return false;
+    *ret_site = last;
+    *ret_next = m->rows[next].start;
+    return true;
+}
+
+/* Where a branch leads that goes to a few inserted instructions behind the function, the last of which jumps; or 0. */
+static uint64_t through_stub(const struct live_module *m, uint64_t address)
+{
+    for (int i = 0; i < STUB_INSNS; i++) {
+        struct x86_insn insn;
+        size_t left;
+        const uint8_t *bytes = module_bytes(m, address, &left);
+        if (!bytes)
+            return 0;
+        x86_decode(bytes, left < X86_MAX_BYTES ? left : X86_MAX_BYTES, address, &insn);
+        if (insn.insn.class == PEET_CL_jump)
+            return next_start(m, insn.insn.target);
+        address += insn.insn.length;
+    }
+    return 0;
+}
+
+static bool goes_on(uint8_t class)
+{
+    return class != PEET_CL_jump && class != PEET_CL_jump_indirect && class != PEET_CL_return && class != PEET_CL_trap;
+}
+
+/* The length up to where the next instruction begins. */
+static void reach(struct peet_insn *in, uint64_t next)
+{
+    if (next > in->addr && next - in->addr <= LENGTH_MAX)
+        in->length = (uint16_t)(next - in->addr);
+}
+
+/* ---- blocks ---- */
+
+static int no_sense(const struct live_module *m, uint64_t address, const char *what, struct peet_err *err)
+{
+    return err_set(err, PEET_ERR_FORMAT,
+                   "%s: the block at 0x%" PRIx64 ": %s; was the file changed, or made by another peet?", m->path,
+                   address - m->bias, what);
+}
+
+/* Where control goes from an instruction, past what was inserted; `again` is where a loop's copy begins, or 0. */
+static void settle_end(const struct live_module *m, struct peet_insn *in, uint64_t again, uint64_t head)
+{
+    uint64_t target = 0;
+
+    if (in->target)
+        target = again && in->target == again ? head : next_start(m, in->target);
+    if (!target && in->class == PEET_CL_branch)
+        target = through_stub(m, in->target);
+    if (target)
+        in->target = target;
+    if (goes_on(in->class))
+        reach(in, next_start(m, in->addr + in->length));
+}
+
+/* The instructions of an entry; *w is then where its slots are described. */
+static int decode(struct live_code *c, const struct live_module *m, const struct live_entry *e, struct window *w,
+                  struct x86_insn **ret, struct peet_err *err)
+{
+    struct x86_insn *insn = arena_alloc(&c->arena, e->insns * sizeof *insn);
+    struct live_loop loop;
+
+    if (!insn)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for blocks");
+    if (!module_loop(e, &loop))
+        return no_sense(m, e->start, "it has no end", err);
+    for (unsigned i = 0; i < e->insns; i++) {
+        size_t left;
+        uint64_t at = e->start + window_leb(w);
+        const uint8_t *bytes = w->bad ? NULL : module_bytes(m, at, &left);
+        if (!bytes)
+            return no_sense(m, e->start, "it is not in the file", err);
+        x86_decode(bytes, left < X86_MAX_BYTES ? left : X86_MAX_BYTES, at, &insn[i]);
+        if (insn[i].special == X86_UNKNOWN)
+            return no_sense(m, at, "it has an instruction that is not known", err);
+        if (i > 0 && !insn[i - 1].ends)
+            reach(&insn[i - 1].insn, at);
+    }
+    uint64_t again = e->kind == RAW_LOOP ? e->start + window_leb(&loop.copies) : 0;
+    for (unsigned i = 0; i < e->insns; i++)
+        if (insn[i].ends || i + 1 == e->insns)
+            settle_end(m, &insn[i].insn, again, insn[0].insn.addr);
+    *ret = insn;
+    return 0;
+}
+
+/* Plans the instructions of an entry behind *node: 1 and *node, 0 when it is not what the entry says, or an error. */
+static int plan(struct x86_layout *l, const struct live_entry *e, const struct x86_insn *insn, struct window w,
+                struct x86_node **node)
+{
+    struct x86_node *n = *node;
+    unsigned slots = 0;
+
+    for (unsigned i = 0; i < e->insns; i++) {
+        unsigned variant = n ? 0 : e->flags & RAW_CARRIED ? X86_STACK_CARRIED : X86_STACK_SLOT;
+        int r = x86_layout_step(l, n, &insn[i], variant, &n);
+        if (r <= 0)
+            return r;
+        for (unsigned k = 0; k < n->own_slots; k++, slots++) {
+            uint64_t before = window_leb(&w);
+            const uint8_t *told = window_bytes(&w, 3);
+            const struct x86_fill *f = &n->fill[k];
+            if (slots >= e->slots || !told || before != i || told[0] != f->kind || told[1] != f->memory
+                || told[2] != f->which)
+                return 0;
+        }
+    }
+    *node = n;
+    return slots == e->slots;
+}
+
+/* Plans a loop's instructions, by themselves, and the loop behind *node. */
+static int plan_loop(struct live_code *c, const struct live_entry *e, const struct x86_insn *insn, struct window w,
+                     struct x86_node **node)
+{
+    struct x86_layout *l = layout_of(c, e->flags);
+    struct x86_affine *loop = arena_alloc(&c->arena, sizeof *loop);
+    struct x86_node *block = NULL;
+
+    if (!loop)
+        return PEET_ERR_MEMORY;
+    int r = plan(l, e, insn, w, &block);
+    if (r <= 0)
+        return r;
+    if (!x86_affine_find(block, 8 * (uint64_t)(e->flags >> RAW_PRIVATE_SHIFT & RAW_PRIVATE_MAX), loop))
+        return 0;
+    return x86_path_step(l, *node, block, loop, node);
+}
+
+static void describe_way(struct live_item *item, struct x86_node *n)
+{
+    const struct x86_pass *loop[X86_PASSES];
+
+    item->slots = n->slots;
+    item->loops = (uint8_t)x86_path_loops(n, loop);
+    item->is_simple = x86_path_trips(n, &item->trips);
+    for (const struct x86_node *i = n; i; i = i->parent)
+        item->has_strings |= i->own_operands > 0 && i->insn->repeats;
+    item->node = n;
+}
+
+/* Plans the entry, and before it those that lead to it. */
+static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, unsigned depth, struct peet_err *err)
+{
+    struct live_entry e;
+    struct x86_insn *insn = NULL;
+    struct x86_node *n = NULL;
+    int r;
+
+    if (!module_entry(m, key, &e) || depth > DEPTH_MAX)
+        return err_set(err, PEET_ERR_FORMAT, "%s: there is no block at 0x%" PRIx64 " of the schema", m->path,
+                       key - m->schema);
+    struct live_item *item = &m->items[(key - m->schema) / RAW_ALIGN];
+    if (item->node)
+        return 0;
+    item->begins_here = e.flags & RAW_ENTRY;
+    item->is_carried = e.flags & RAW_CARRIED && !(e.flags & RAW_BARE);
+    if (e.parent) {
+        if ((r = plan_entry(c, m, e.parent, depth + 1, err)) < 0)
+            return r;
+        const struct live_item *parent = &m->items[(e.parent - m->schema) / RAW_ALIGN];
+        n = parent->node;
+        item->begins_here = parent->begins_here;
+        item->is_carried = parent->is_carried;
+    }
+    struct window w = { e.rest, e.end, 0 };
+    if (e.kind != RAW_LEFT && (r = decode(c, m, &e, &w, &insn, err)) < 0)
+        return r;
+    if (e.kind == RAW_LEFT)
+        r = n && n->pass ? x86_path_leave(layout_of(c, e.flags), n, e.insns, &n) : 0;
+    else
+        r = e.kind == RAW_LOOP ? plan_loop(c, &e, insn, w, &n) : plan(layout_of(c, e.flags), &e, insn, w, &n);
+    if (r < 0)
+        return err_set(err, r, "no memory for blocks");
+    if (r == 0)
+        return no_sense(m, e.start, "its slots are not as they should be", err);
+    describe_way(item, n);
+    return 0;
+}
+
+int code_plan(struct live_code *c, struct live_module *m, uint64_t key, struct peet_err *err)
+{
+    return plan_entry(c, m, key, 0, err);
+}
+
+/* Of a block, what the level `calls` has. */
+static int define_calls(struct live_code *c, struct live_item *item, struct peet_err *err)
+{
+    const struct x86_node *first = item->node;
+    uint8_t class = first->insn->insn.class;
+    int r = 0;
+
+    while (first->parent)
+        first = first->parent;
+    if (item->begins_here)
+        r = x86_layout_define_one(&c->layout, first->insn, c->writer, &item->entry, err);
+    if (r == 0 && (class == PEET_CL_call || class == PEET_CL_call_indirect || class == PEET_CL_return)
+        && !(item->entry && first == item->node))
+        r = x86_layout_define_one(&c->layout, item->node->insn, c->writer, &item->item, err);
+    return r;
+}
+
+int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct live_item *ret, struct peet_err *err)
+{
+    struct live_entry e;
+    int r = plan_entry(c, m, key, 0, err);
+
+    if (r < 0)
+        return r;
+    struct x86_layout *layout = module_entry(m, key, &e) ? layout_of(c, e.flags) : &c->layout;
+    if (c->level == LEVEL_calls)
+        r = define_calls(c, ret, err);
+    else if (ret->loops)
+        r = x86_path_define(layout, ret->node, c->writer, &ret->item, err);
+    else if ((r = x86_layout_define(layout, ret->node, c->writer, err)) == 0)
+        ret->item = ret->node->item;
+    if (r < 0)
+        return err_prefix(err, "%s: the block at 0x%" PRIx64 " of the schema", m->path, key - m->schema);
+    ret->is_defined = true;
+    return 0;
+}
+
+int code_event(struct live_code *c, uint64_t key, uint32_t *ret_item, struct peet_err *err)
+{
+    uint32_t kind = (uint32_t)(key >> 48 & 0x7fff);
+
+    if (kind >= PEET_EVENT_KINDS)
+        return err_set(err, PEET_ERR_FORMAT, "0x%016" PRIx64 " is no event", key);
+    c->events.value_size = sizeof(uint32_t);
+    uint32_t *known = map_put(&c->events, key, 0);
+    if (!known)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for events");
+    if (!*known) {
+        int r = peet_writer_event(c->writer, kind, key & 0xffffffffffff, known, err);
+        if (r < 0)
+            return r;
+    }
+    *ret_item = *known;
+    return 0;
+}

@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: MIT */
+/* The table of threads: who has begun, whose buffers are full, who has ended. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "capture/recorder/live.h"
+
+enum { WORDS = RAW_BUFFER_BYTES / 8 };
+
+uint64_t *live_buffer(struct producer_state *s, uint32_t place, unsigned i)
+{
+    return (uint64_t *)(void *)(s->data + ((size_t)place * RAW_BUFFERS + i) * RAW_BUFFER_BYTES);
+}
+
+void live_stop(struct producer_state *s, int code)
+{
+    if (!s->failed)
+        s->failed = code;
+    atomic_store(&s->header->stop, 1);
+    for (uint32_t i = 0; i < atomic_load(&s->header->places); i++) { /* nobody is to wait */
+        struct raw_thread *t = &s->header->thread[i];
+        syscall(SYS_futex, &t->seen, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+        for (unsigned k = 0; k < RAW_BUFFERS; k++)
+            syscall(SYS_futex, &t->buffer[k].state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    }
+}
+
+/* ---- from words to items ---- */
+
+/* What is known of a key, if it is where the last one was; or NULL. Needs no lock. */
+static struct live_item *peek(const struct live_reader *r, uint64_t key)
+{
+    const struct live_module *m = r->last;
+
+    return m && key >= m->schema && key < m->schema_end && (key - m->schema) % RAW_ALIGN == 0
+               ? &m->items[(key - m->schema) / RAW_ALIGN]
+               : NULL;
+}
+
+/* Call with the code's lock held. */
+static struct live_module *find_module(struct live_reader *r, uint64_t key)
+{
+    const struct live_process *p = r->thread->process;
+
+    for (size_t i = 0; i < p->modules; i++)
+        if (key >= p->module[i]->schema && key < p->module[i]->schema_end)
+            return r->last = p->module[i];
+    return NULL;
+}
+
+/* live_find, with the code's lock held. */
+static int find(struct live_reader *r, uint64_t key, struct live_item **ret, struct peet_err *err)
+{
+    struct producer_state *s = r->thread->recorder;
+    struct live_module *m = find_module(r, key);
+
+    if (!m) { /* a library may have been loaded since */
+        int code = processes_scan(s, r->thread->process, false, err);
+        if (code < 0)
+            return code;
+        m = find_module(r, key);
+    }
+    if (!m || (key - m->schema) % RAW_ALIGN)
+        return err_set(err, PEET_ERR_FORMAT, "0x%016" PRIx64 " is the key of no block", key);
+    *ret = &m->items[(key - m->schema) / RAW_ALIGN];
+    return (*ret)->node ? 0 : code_plan(&s->code, m, key, err);
+}
+
+int live_find(struct live_reader *r, uint64_t key, struct live_item **ret, struct peet_err *err)
+{
+    struct producer_state *s = r->thread->recorder;
+
+    if ((*ret = peek(r, key)) && (*ret)->node)
+        return 0;
+    pthread_mutex_lock(&s->code_lock);
+    int code = find(r, key, ret, err);
+    pthread_mutex_unlock(&s->code_lock);
+    return code;
+}
+
+/* The item of a key that the trace may not know yet; with the code's lock held. */
+static int define(struct live_reader *r, uint64_t key, uint64_t part, uint32_t *ret_item, struct peet_err *err)
+{
+    struct live_code *c = &r->thread->recorder->code;
+    struct live_item *item;
+
+    if (key & RAW_EVENT)
+        return code_event(c, key, ret_item, err);
+    int code = find(r, key, &item, err);
+    if (code == 0 && !item->is_defined)
+        code = code_define(c, r->last, key, item, err);
+    if (code == 0)
+        *ret_item = part == LIVE_ENTRY ? item->entry : item->item;
+    return code;
+}
+
+/* Whether the trace knows the item of a key; with the code's lock held. */
+static bool is_known(struct live_reader *r, uint64_t key)
+{
+    const struct live_code *c = &r->thread->recorder->code;
+
+    if (key & RAW_EVENT)
+        return map_find(&c->events, key, 0);
+    const struct live_item *item = find_module(r, key) ? peek(r, key) : NULL;
+    return item && item->is_defined;
+}
+
+static int item_of_key(void *context, uint64_t key, uint32_t *ret_item, struct peet_err *err)
+{
+    struct live_reader *r = context;
+    struct producer_state *s = r->thread->recorder;
+    uint64_t part = s->code.level == LEVEL_calls && !(key & RAW_EVENT) ? key & (LIVE_ENTRY | LIVE_LAST) : 0;
+    const struct live_item *item = key & RAW_EVENT ? NULL : peek(r, key -= part);
+
+    if (item && item->is_defined) {
+        *ret_item = part == LIVE_ENTRY ? item->entry : item->item;
+        return 0;
+    }
+    pthread_mutex_lock(&s->code_lock);
+    if (r->job && !is_known(r, key)) { /* items are numbered in the order of the buffers, however fast each is */
+        pthread_mutex_unlock(&s->code_lock);
+        workers_await_turn(r->job);
+        pthread_mutex_lock(&s->code_lock);
+    }
+    int code = define(r, key, part, ret_item, err);
+    pthread_mutex_unlock(&s->code_lock);
+    return code;
+}
+
+/* The module of a loop that is not in that of the last key; it has been found before. */
+static const struct live_module *change_module(struct live_reader *r, uint64_t key)
+{
+    struct producer_state *s = r->thread->recorder;
+
+    pthread_mutex_lock(&s->code_lock);
+    const struct live_module *m = find_module(r, key);
+    pthread_mutex_unlock(&s->code_lock);
+    return m;
+}
+
+static const struct live_item *find_known(struct live_reader *r, uint64_t key)
+{
+    const struct live_module *m = r->last;
+
+    if (!m || key < m->schema || key >= m->schema_end)
+        m = change_module(r, key);
+    return &m->items[(key - m->schema) / RAW_ALIGN];
+}
+
+/* Loops left the registers that count: their trips follow. */
+static void count_trips(void *context, uint64_t key, uint64_t *slots)
+{
+    x86_path_settle(find_known(context, key)->node, slots);
+}
+
+static const struct peet_trips *trips_of(void *context, uint64_t key)
+{
+    const struct live_item *item = find_known(context, key);
+
+    return item->is_simple ? &item->trips : NULL;
+}
+
+/* How many words of a buffer in which a program was interrupted are whole: up to the first key 0, and not the last block,
+ * which may lack slots. */
+static size_t whole_words(struct live_thread *t, const uint64_t *words)
+{
+    size_t i = 0;
+
+    while (i < WORDS && words[i]) {
+        struct live_item *item;
+        struct peet_err own; /* what makes no sense was about to be written over */
+        bool is_event = words[i] & RAW_EVENT;
+        if (!is_event && live_find(&t->reader, words[i], &item, &own) < 0)
+            break;
+        int slots = is_event ? peet_event_arity((uint32_t)(words[i] >> 48 & 0x7fff)) : item->slots;
+        if (slots < 0 || WORDS - i <= (size_t)slots)
+            break;
+        size_t next = i + (size_t)slots + 1;
+        if (!is_event && (next == WORDS || !words[next]))
+            break;
+        i = next;
+    }
+    return i;
+}
+
+int live_strings(struct producer_state *s)
+{
+    uint32_t there = atomic_load_explicit(&s->header->strings, memory_order_acquire), number;
+    int r = 0;
+
+    for (; r == 0 && s->strings < there && s->strings < RAW_STRINGS; s->strings++) {
+        char text[RAW_STRING_BYTES];
+        memcpy(text, s->header->string[s->strings], sizeof text);
+        text[sizeof text - 1] = '\0';
+        r = peet_writer_string(s->writer, text, &number, s->err);
+        if (r == 0 && number != s->strings + 1)
+            r = err_set(s->err, PEET_ERR_FORMAT, "the program has two strings '%s'", text);
+    }
+    return r;
+}
+
+struct peet_names live_names(struct live_reader *r)
+{
+    bool strips = r->thread->recorder->code.layout.strips; /* then trips have been counted */
+
+    return (struct peet_names){
+        .item = item_of_key, .context = r, .loop = strips ? NULL : count_trips, .trips = strips ? NULL : trips_of
+    };
+}
+
+int live_put(struct live_thread *t, uint64_t *words, size_t n, struct peet_err *err)
+{
+    const struct peet_names names = live_names(&t->reader);
+
+    return peet_stream_put_named(t->stream, words, n, &names, err);
+}
+
+/* ---- enough ---- */
+
+static bool is_alone(const struct live_thread *t)
+{
+    const struct producer_state *s = t->recorder;
+
+    for (uint32_t i = 0; i < RAW_THREADS && i < atomic_load(&s->header->places); i++)
+        if (&s->thread[i] != t && atomic_load(&s->header->thread[i].life) != RAW_FREE)
+            return false;
+    return true;
+}
+
+static bool has_max(const struct producer_state *s)
+{
+    return s->config->max && s->kept >= s->config->max;
+}
+
+bool live_is_enough(const struct live_thread *t)
+{
+    return has_max(t->recorder) && !t->recorder->is_last && is_alone(t);
+}
+
+/* Counts the instructions of words, and leaves those out that are not wanted. What makes no sense is for who reads them. */
+static int count_words(struct live_thread *t, const uint64_t *words, size_t *n, struct peet_err *err)
+{
+    size_t i = 0;
+
+    while (i < *n && !live_is_enough(t)) {
+        struct live_item *item = NULL;
+        bool is_event = words[i] & RAW_EVENT;
+        int r = is_event ? 0 : live_find(&t->reader, words[i], &item, err);
+        if (r < 0)
+            return r;
+        int slots = is_event ? peet_event_arity((uint32_t)(words[i] >> 48 & 0x7fff)) : item->slots;
+        if (slots < 0 || *n - i <= (size_t)slots)
+            return 0;
+        if (!is_event)
+            t->recorder->kept += filter_instructions(item, words + i + 1);
+        i += (size_t)slots + 1;
+    }
+    t->recorder->is_cut |= i < *n;
+    *n = i;
+    return 0;
+}
+
+static void put(struct producer_state *s, struct live_thread *t, uint64_t *words, size_t n)
+{
+    if (s->failed || s->ret->stopped)
+        return;
+    bool filters = filter_is_wanted(s);
+    int r = live_strings(s);
+    if (r == 0 && s->config->max && !filters)
+        r = count_words(t, words, &n, s->err);
+    if (r == 0)
+        r = filters ? filter_put(t, words, n, s->err) : live_put(t, words, n, s->err);
+    t->began |= n > 0;
+    live_did_put(s, r);
+}
+
+void live_did_put(struct producer_state *s, int code)
+{
+    struct peet_totals totals;
+
+    if (code < 0) {
+        live_stop(s, code);
+        return;
+    }
+    peet_writer_totals(s->writer, &totals);
+    if (s->config->progress)
+        progress_at(s->config->progress, totals.instructions);
+}
+
+static void put_event(struct producer_state *s, struct live_thread *t, unsigned kind, const uint64_t *arg)
+{
+    uint32_t item;
+
+    if (s->failed)
+        return;
+    pthread_mutex_lock(&s->code_lock);
+    int r = code_event(&s->code, raw_event_key(kind, 0), &item, s->err);
+    pthread_mutex_unlock(&s->code_lock);
+    if (r == 0)
+        r = peet_stream_put(t->stream, item, arg, s->err);
+    if (r < 0)
+        live_stop(s, r);
+}
+
+/* ---- the life of a thread ---- */
+
+/* How a process ended of which we heard; false: not yet. */
+static bool find_status(struct producer_state *s, pid_t pid, int *ret)
+{
+    bool found = false;
+
+    pthread_mutex_lock(&s->lock);
+    for (size_t i = 0; i < s->ended_count; i++)
+        if (s->ended[i].pid == pid) {
+            *ret = s->ended[i].status;
+            found = true;
+        }
+    pthread_mutex_unlock(&s->lock);
+    return found;
+}
+
+static void close_thread(struct producer_state *s, uint32_t place)
+{
+    struct live_thread *t = &s->thread[place];
+    const struct raw_thread *raw = &s->header->thread[place];
+    uint64_t end[2] = { PEET_END_STOPPED, 0 };
+    int status;
+
+    if (raw->how) {
+        end[0] = raw->how - 1;
+        end[1] = raw->code;
+    } else if (find_status(s, t->process->pid, &status)) {
+        end[0] = WIFSIGNALED(status) ? PEET_END_SIGNAL : PEET_END_PROCESS_EXIT;
+        end[1] = (uint64_t)(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    }
+    if (s->ret->stopped) {
+        end[0] = PEET_END_STOPPED;
+        end[1] = 0;
+    }
+    if (!t->began && raw->parent != raw->number)
+        put_event(s, t, PEET_EV_thread_start, (uint64_t[]){ raw->parent });
+    if (!s->failed && filter_is_wanted(s) && filter_end(t, s->err) < 0)
+        live_stop(s, s->err->code);
+    if (end[0] == PEET_END_EXEC)
+        put_event(s, t, PEET_EV_exec, (uint64_t[]){ raw->program });
+    put_event(s, t, PEET_EV_thread_end, end);
+    struct peet_err own; /* what fails now has failed before, or is told when the writer is closed */
+    int r = peet_stream_close(t->stream, s->failed ? &own : s->err);
+    if (r < 0)
+        live_stop(s, r);
+    filter_release(&t->filter);
+    *t = (struct live_thread){ 0 };
+}
+
+/* The place is free again, and its buffers are zero. */
+static void free_place(struct producer_state *s, uint32_t place)
+{
+    struct raw_thread *raw = &s->header->thread[place];
+    size_t bytes = (size_t)RAW_BUFFERS * RAW_BUFFER_BYTES;
+
+    if (fallocate(s->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, RAW_DATA_OFFSET + (off_t)((size_t)place * bytes),
+                  (off_t)bytes)
+        < 0)
+        memset(live_buffer(s, place, 0), 0, bytes);
+    for (unsigned i = 0; i < RAW_BUFFERS; i++)
+        atomic_store(&raw->buffer[i].state, RAW_EMPTY);
+    atomic_store(&raw->life, RAW_FREE);
+}
+
+/* Threads of the process that has become another one by exec are no more. */
+static void end_former(struct producer_state *s, const struct raw_thread *now)
+{
+    for (uint32_t i = 0; i < RAW_THREADS; i++) {
+        struct live_thread *t = &s->thread[i];
+        if (!t->number || t->process->pid != now->pid || t->process->number == now->process)
+            continue;
+        workers_settle(s);
+        close_thread(s, i);
+        free_place(s, i);
+    }
+}
+
+static void adopt(struct producer_state *s, uint32_t place)
+{
+    struct raw_thread *raw = &s->header->thread[place];
+    struct live_thread *t = &s->thread[place];
+    bool is_first = raw->process == raw->number;
+    int r = 0;
+
+    if (is_first && atomic_load(&raw->life) != RAW_TAKEN) {
+        end_former(s, raw);
+        r = s->failed ? 0 : processes_add(s, raw);
+    }
+    struct live_process *p = processes_find(s, raw->process);
+    if (r == 0 && p && !s->failed) {
+        struct peet_thread thread = { raw->number, p->number, is_first ? raw->number : raw->parent, raw->ordinal, "" };
+        r = peet_stream_open(s->writer, &thread, &t->stream, s->err);
+    }
+    if (r < 0)
+        live_stop(s, r);
+    if (t->stream) {
+        *t = (struct live_thread){ .number = raw->number, .recorder = s, .process = p, .stream = t->stream };
+        t->reader.thread = t;
+        s->ret->threads++;
+        uint64_t low = is_first ? p->stack_low : raw->stack_low, high = is_first ? p->stack_high : raw->stack_high;
+        put_event(s, t, PEET_EV_set_register, (uint64_t[]){ X86_FS_REGISTER, raw->thread_pointer });
+        if (high > low && is_first)
+            put_event(s, t, PEET_EV_map, (uint64_t[]){ low, high - low, 6 });
+    }
+    atomic_store(&raw->seen, 1);
+    syscall(SYS_futex, &raw->seen, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+void live_empty(struct raw_buffer *b, uint64_t *words, size_t bytes)
+{
+    size_t wipe = bytes + RAW_MAX_WORDS * 8;
+
+    memset(words, 0, wipe < RAW_BUFFER_BYTES ? wipe : RAW_BUFFER_BYTES);
+    atomic_store_explicit(&b->state, RAW_EMPTY, memory_order_release);
+    syscall(SYS_futex, &b->state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* The last chance to see what was loaded meanwhile. */
+static void see_end(struct producer_state *s, struct live_process *p)
+{
+    p->ending = true;
+    if (s->failed)
+        return;
+    pthread_mutex_lock(&s->code_lock);
+    int r = processes_scan(s, p, false, s->err);
+    pthread_mutex_unlock(&s->code_lock);
+    if (r < 0)
+        live_stop(s, r);
+}
+
+/* Whether there is a next buffer to be taken. */
+static bool is_full(const struct producer_state *s, uint32_t place)
+{
+    const struct live_thread *t = &s->thread[place];
+    const struct raw_buffer *b = &s->header->thread[place].buffer[t->turn];
+
+    return !atomic_load(&t->with_worker[t->turn]) && atomic_load_explicit(&b->state, memory_order_acquire) == RAW_FULL;
+}
+
+/* Takes the next buffer, which is full; false: it has to wait. Those with little in them go on in the chunk before, and what is
+ * filtered or counted hangs on what was before it. */
+static bool take(struct producer_state *s, uint32_t place)
+{
+    struct live_thread *t = &s->thread[place];
+    const struct raw_thread *raw = &s->header->thread[place];
+    struct live_buffer b = { .raw = &s->header->thread[place].buffer[t->turn],
+                             .with_worker = &t->with_worker[t->turn],
+                             .words = live_buffer(s, place, t->turn) };
+    bool over = s->failed || s->ret->stopped;
+
+    b.bytes = b.raw->bytes < RAW_BUFFER_BYTES ? b.raw->bytes : RAW_BUFFER_BYTES;
+    bool apart = !over && b.bytes >= LIVE_LARGE && !filter_is_wanted(s) && !s->config->max;
+    if (apart ? workers_are_busy(s) : !over && t->pending > 0)
+        return false;
+    if (raw->how > 1 + PEET_END_EXIT && !t->process->ending)
+        see_end(s, t->process);
+    if (apart && !s->failed) {
+        int r = live_strings(s);
+        if (r < 0)
+            live_stop(s, r);
+        t->began = true;
+        workers_take(s, t, &b, raw->thread_pointer);
+    } else {
+        put(s, t, b.words, b.bytes / 8);
+        live_empty(b.raw, b.words, b.bytes);
+    }
+    t->turn = (t->turn + 1) % RAW_BUFFERS;
+    return true;
+}
+
+/* What stands in a buffer to which its thread still writes. Words are read in the order in which they are written. */
+static void put_filling(struct producer_state *s, uint32_t place)
+{
+    struct live_thread *t = &s->thread[place];
+    const volatile uint64_t *from = live_buffer(s, place, t->turn);
+    uint64_t *words = mem_alloc(WORDS, sizeof *words);
+
+    for (size_t i = 0; i < s->header->window / 8; i++)
+        words[i] = from[i];
+    put(s, t, words, whole_words(t, words));
+    free(words);
+}
+
+/* All that a thread has said so far. Its buffers stay as they are, so that it cannot say more meanwhile than there is room for. */
+static void gather(struct producer_state *s, uint32_t place)
+{
+    struct raw_thread *raw = &s->header->thread[place];
+    struct live_thread *t = &s->thread[place];
+    uint32_t life = atomic_load(&raw->life);
+
+    if (life != RAW_LIVE && life != RAW_ENDED)
+        return;
+    if (!t->number && !atomic_load(&raw->seen))
+        adopt(s, place);
+    if (!t->number)
+        return;
+    for (unsigned i = 0; i < RAW_BUFFERS && is_full(s, place); i++) {
+        size_t bytes = raw->buffer[t->turn].bytes;
+        put(s, t, live_buffer(s, place, t->turn), (bytes < RAW_BUFFER_BYTES ? bytes : RAW_BUFFER_BYTES) / 8);
+        t->turn = (t->turn + 1) % RAW_BUFFERS;
+    }
+    if (life == RAW_ENDED) {
+        close_thread(s, place);
+        free_place(s, place);
+    } else if (atomic_load(&raw->buffer[t->turn].state) == RAW_FILLING) {
+        put_filling(s, place);
+    }
+}
+
+/* There is as much as was asked for. Who was created later comes first, so that also its creator has said so. */
+static void stop_at_max(struct producer_state *s, const struct live_thread *last)
+{
+    bool is_over = s->is_cut || is_alone(last);
+
+    s->is_last = true;
+    for (uint32_t i = atomic_load(&s->header->places); !is_over && i-- > 0;)
+        if (i < RAW_THREADS)
+            gather(s, i);
+    if (s->failed)
+        return;
+    s->ret->stopped = true;
+    live_stop(s, 0);
+}
+
+bool drain_all(struct producer_state *s)
+{
+    uint32_t places = atomic_load(&s->header->places);
+    bool did = workers_commit(s);
+
+    for (uint32_t i = 0; i < places && i < RAW_THREADS; i++) {
+        struct raw_thread *raw = &s->header->thread[i];
+        struct live_thread *t = &s->thread[i];
+        uint32_t life = atomic_load(&raw->life);
+        if (life != RAW_LIVE && life != RAW_ENDED)
+            continue;
+        if (!t->number && !atomic_load(&raw->seen)) {
+            adopt(s, i);
+            did = true;
+        }
+        if (t->number && is_full(s, i)) {
+            did |= take(s, i);
+            if (has_max(s) && !s->is_last && !s->failed)
+                stop_at_max(s, t);
+        } else if (life == RAW_ENDED && t->pending == 0) {
+            if (t->number)
+                close_thread(s, i);
+            free_place(s, i);
+            did = true;
+        }
+    }
+    return did;
+}
+
+/* ---- the end of processes ---- */
+
+static bool is_zombie(pid_t pid)
+{
+    char path[64], text[512];
+
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' && (name_end[2] == 'Z' || name_end[2] == 'X');
+}
+
+static bool is_alive(struct producer_state *s, pid_t pid)
+{
+    int status;
+
+    return !find_status(s, pid, &status) && (kill(pid, 0) == 0 || errno == EPERM) && !is_zombie(pid);
+}
+
+bool drain_anybody(struct producer_state *s)
+{
+    for (uint32_t i = 0; i < RAW_THREADS && i < atomic_load(&s->header->places); i++) {
+        const struct raw_thread *raw = &s->header->thread[i];
+        pid_t pid = s->thread[i].number                   ? s->thread[i].process->pid
+                    : atomic_load(&raw->life) != RAW_FREE ? raw->pid
+                                                          : 0;
+        if (pid > 0 && is_alive(s, pid))
+            return true;
+    }
+    return false;
+}
+
+void drain_rest(struct producer_state *s, bool all)
+{
+    while (drain_all(s) || workers_settle(s))
+        ;
+    s->is_last = true;
+    for (uint32_t i = 0; i < RAW_THREADS; i++) {
+        struct live_thread *t = &s->thread[i];
+        if (!t->number && atomic_load(&s->header->thread[i].life) == RAW_TAKEN)
+            adopt(s, i); /* a thread that was not fast enough */
+        if (!t->number || (!all && is_alive(s, t->process->pid)))
+            continue;
+        struct raw_buffer *b = &s->header->thread[i].buffer[t->turn];
+        uint64_t *words = live_buffer(s, i, t->turn);
+        if (atomic_load(&b->state) == RAW_FILLING && !s->failed)
+            put(s, t, words, whole_words(t, words));
+        close_thread(s, i);
+        free_place(s, i);
+    }
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes as the recorder knows them: where their stacks are, what is mapped, and which of it is instrumented. */
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "capture/recorder/live.h"
+
+/* The stack grows by itself, down to its limit or to what lies below it. */
+static void find_stack(struct live_process *p, const struct mappings *m)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        struct rlimit limit;
+        if (strcmp(m->at[i].name, "[stack]") != 0)
+            continue;
+        p->stack_high = m->at[i].end;
+        p->stack_low = i ? m->at[i - 1].end : 0;
+        if (prlimit(p->pid, RLIMIT_STACK, NULL, &limit) == 0 && limit.rlim_cur < p->stack_high - p->stack_low)
+            p->stack_low = p->stack_high - limit.rlim_cur;
+    }
+}
+
+/* What we share with the program is not its memory. */
+static void leave_out_buffers(struct mappings *m)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < m->count; i++)
+        if (strncmp(m->at[i].name, LIVE_MEMORY, sizeof LIVE_MEMORY - 1) != 0)
+            m->at[kept++] = m->at[i];
+    m->count = kept;
+}
+
+/* A library of ours; but the linker, and what the kernel gives to every process, are the program's, too. */
+static int leave_out_library(struct dl_phdr_info *library, size_t size, void *context)
+{
+    uint64_t low = UINT64_MAX, high = 0, page = 4096;
+    struct mappings *m = context;
+    size_t kept = 0;
+
+    (void)size;
+    for (unsigned i = 0; i < library->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &library->dlpi_phdr[i];
+        uint64_t start = library->dlpi_addr + p->p_vaddr, end = start + p->p_memsz;
+        if (p->p_type != PT_LOAD)
+            continue;
+        low = start < low ? start : low;
+        high = end > high ? end : high;
+    }
+    low &= -page;
+    high = (high + page - 1) & -page;
+    if (low == getauxval(AT_BASE) || low == getauxval(AT_SYSINFO_EHDR))
+        return 0;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->at[i].start < low || m->at[i].end > high)
+            m->at[kept++] = m->at[i];
+    m->count = kept;
+    return 0;
+}
+
+static int tell_level(struct producer_state *s, enum level level, struct peet_err *err)
+{
+    enum level most = s->config->level && s->config->level < level ? s->config->level : level;
+
+    s->built |= 1u << level;
+    if (s->levels >> most & 1)
+        return 0;
+    s->levels |= 1u << most;
+    return peet_writer_meta(s->writer, "level", level_name(most), err);
+}
+
+/* What the trace will hold is known before it does, so that one without its end tells it, too. */
+static int tell_levels(struct producer_state *s, const struct live_process *p, struct peet_err *err)
+{
+    unsigned levels = p->modules ? 0 : 1u << LEVEL_events;
+    int r = 0;
+
+    for (size_t i = 0; i < p->modules; i++)
+        levels |= p->module[i]->levels;
+    for (int i = LEVEL_events; r == 0 && i < LEVEL_END; i++)
+        if (levels >> i & 1)
+            r = tell_level(s, (enum level)i, err);
+    return r;
+}
+
+int processes_scan(struct producer_state *s, struct live_process *p, bool is_new, struct peet_err *err)
+{
+    struct mappings m;
+
+    if (mappings_read(p->pid, &m, err) < 0)
+        return 0; /* it is gone */
+    if (is_new)
+        find_stack(p, &m);
+    leave_out_buffers(&m);
+    if (p->pid == getpid()) /* we are in it */
+        dl_iterate_phdr(leave_out_library, &m);
+    struct module_scan tell = { .pid = p->pid, .process = p->number, .mappings = &m, .ranges = is_new };
+    int r = modules_tell(&p->told, &tell, s->writer, err);
+    if (r == 0)
+        r = code_scan(&s->code, p->pid, &m, &p->module, &p->modules, err);
+    mappings_release(&m);
+    return r < 0 ? r : tell_levels(s, p, err);
+}
+
+struct live_process *processes_find(struct producer_state *s, uint32_t number)
+{
+    for (size_t i = s->processes; i-- > 0;)
+        if (s->process[i]->number == number)
+            return s->process[i];
+    return NULL;
+}
+
+static uint32_t process_of_thread(struct producer_state *s, uint32_t number)
+{
+    for (uint32_t i = 0; i < RAW_THREADS; i++)
+        if (s->thread[i].number == number)
+            return s->thread[i].process->number;
+    return 0;
+}
+
+int processes_add(struct producer_state *s, const struct raw_thread *t)
+{
+    struct live_process *p = mem_alloc(1, sizeof *p);
+    char *program = process_program(t->pid), *command = process_command(t->pid);
+    uint32_t parent = t->parent != t->number ? process_of_thread(s, t->parent) : 0;
+
+    p->number = t->number;
+    p->pid = t->pid;
+    s->process = mem_room(s->process, s->processes, sizeof *s->process);
+    s->process[s->processes++] = p;
+    s->ret->processes++;
+    struct peet_process defined = { p->number, parent ? parent : p->number, program, command };
+    int r = peet_writer_process(s->writer, &defined, s->err);
+    free(program);
+    free(command);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&s->code_lock);
+    r = processes_scan(s, p, true, s->err);
+    pthread_mutex_unlock(&s->code_lock);
+    return r;
+}
+
+void processes_release(struct producer_state *s)
+{
+    for (size_t i = 0; i < s->processes; i++) {
+        modules_release(&s->process[i]->told);
+        free(s->process[i]->module);
+        free(s->process[i]);
+    }
+    free(s->process);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* Traps: where libraries of the program make system calls that can wait stands an instruction that the processor does not know
+ * (capture/control/traps.c). What the call would have done is done by waits.c if the host runs the thread, and otherwise by the kernel. */
+#include <ucontext.h>
+
+#include "capture/runtime/real.h"
+#include "capture/runtime/rt.h"
+
+enum { SYSCALL_BYTES = 2 };
+
+static const uint64_t *traps; /* addresses, rising */
+static size_t trap_count;
+
+void peet_rt_set_traps(const uint64_t *site, size_t count)
+{
+    traps = site;
+    trap_count = count;
+    peet_rt_traps_begin();
+}
+
+static void trap_perform(struct rt_registers *r)
+{
+    struct rt_call c = { (long)r->rax,
+                         { (long)r->rdi, (long)r->rsi, (long)r->rdx, (long)r->r10, (long)r->r8, (long)r->r9 } };
+
+    r->rax = (uint64_t)peet_rt_wait(&c);
+}
+
+static bool trap_is_known(uint64_t address)
+{
+    size_t low = 0, high = trap_count;
+
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (traps[middle] < address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < trap_count && traps[low] == address;
+}
+
+bool peet_rt_is_trap(void *context)
+{
+    greg_t *r = ((ucontext_t *)context)->uc_mcontext.gregs;
+
+    if (!trap_is_known((uint64_t)r[REG_RIP]))
+        return false;
+    r[REG_RIP] += SYSCALL_BYTES;
+    if (peet_rt_inside && peet_rt_self.is_lent && peet_rt_self.place && peet_rt_self.handlers == 0)
+        peet_rt_detour(context, trap_perform);
+    else
+        r[REG_RAX] = peet_rt_call(r[REG_RAX], r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
+    return true;
+}

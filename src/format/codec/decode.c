@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/err.h"
+#include "format/codec/item_state.h"
+
+int decoder_init(struct decoder *d, const struct schema *s, struct peet_err *err)
+{
+    *d = (struct decoder){ .schema = s };
+    return contexts_init(&d->contexts) < 0 ? err_set(err, PEET_ERR_MEMORY, "no memory for a decoder") : 0;
+}
+
+void decoder_release(struct decoder *d)
+{
+    contexts_release(&d->contexts);
+    *d = (struct decoder){ 0 };
+}
+
+static struct context *stop(struct decoder *d, const char *fault)
+{
+    d->fault = fault;
+    return NULL;
+}
+
+/* The run that begins with a byte of 255. */
+static __attribute__((noinline)) bool long_run(struct decoder *d, uint64_t *run)
+{
+    struct window *w = &d->plane[PLANE_RUNS];
+    uint8_t byte;
+
+    do {
+        if (w->p == w->end) {
+            stop(d, "it has fewer runs than exceptions");
+            return false;
+        }
+        byte = *w->p++;
+        *run += byte;
+    } while (byte == 255);
+    return true;
+}
+
+/* The context of the next number of PLANE_ITEMS, in whatever form it is written. */
+static __attribute__((noinline)) struct context *slow_item(struct decoder *d)
+{
+    return contexts_get(&d->contexts, d->schema, window_leb(&d->plane[PLANE_ITEMS]));
+}
+
+/* The same, when the number has at most four bytes and the item has occurred: how many bytes is no matter of branches. */
+static inline struct context *next_item(struct decoder *d)
+{
+    struct window *w = &d->plane[PLANE_ITEMS];
+    uint32_t bytes = get_le32(w->p), last = ~bytes & 0x80808080;
+    size_t n = (size_t)__builtin_ctz(last | 1u << 31) / 8 + 1;
+
+    bytes &= last ^ (last - 1);
+    uint32_t number = (bytes & 0x7f) | (bytes >> 1 & 0x3f80) | (bytes >> 2 & 0x1fc000) | (bytes >> 3 & 0xfe00000);
+    if (!last || (size_t)(w->end - w->p) < n || number >= d->contexts.room)
+        return slow_item(d);
+    struct context *c = d->contexts.of[number];
+    if (!c)
+        return slow_item(d);
+    w->p += n;
+    return c;
+}
+
+/* What was not foreseen: the item behind `now`, and the run behind that. Few branches, for they could not be foreseen either. */
+static inline struct context *next_exception(struct decoder *d, struct context *now, struct decoder_step *s,
+                                             uint64_t *run)
+{
+    struct window *tokens = &d->plane[PLANE_TOKENS], *masks = &d->plane[PLANE_MASKS], *runs = &d->plane[PLANE_RUNS];
+
+    if (tokens->p == tokens->end || runs->p == runs->end)
+        return stop(d, "it has fewer exceptions or runs than its items need");
+    unsigned token = *tokens->p++, rank = token & 3;
+    struct context *c = rank == TOKEN_NEW ? next_item(d) : now->next[rank];
+    if (!c || token > (TOKEN_MASK | 3))
+        return stop(d, "it executes an item that is not defined");
+    unsigned bytes = token & TOKEN_MASK ? c->mask_bytes : 0;
+    uint64_t mask = get_le64(masks->p) & (bytes < 8 ? ((uint64_t)1 << 8 * bytes) - 1 : UINT64_MAX);
+    if ((size_t)(masks->end - masks->p) < bytes || mask & ~c->all)
+        return stop(d, "a mask has bits for slots that are not there");
+    masks->p += bytes;
+    s->context = c;
+    s->before = c->missed;
+    s->missed = c->missed = token & TOKEN_MASK ? mask : c->missed;
+    contexts_promote(now, c, rank);
+    *run = *runs->p++;
+    return *run < 255 || long_run(d, run) ? c : NULL;
+}
+
+bool decoder_look(struct decoder *d)
+{
+    struct decoder_step *s = d->steps, *end = s + (d->left < STEPS ? d->left : STEPS);
+    struct context *now = d->now;
+    uint64_t run = d->run;
+
+    while (s < end && !d->fault) {
+        for (; run > 0 && s < end; run--) {
+            now = now->next[0];
+            *s++ = (struct decoder_step){ now, now->missed, now->missed };
+        }
+        if (s < end) {
+            struct context *c = next_exception(d, now, s, &run);
+            now = c ? c : now;
+            s += c != NULL;
+        }
+    }
+    d->now = now;
+    d->run = run;
+    d->left = d->fault ? 0 : d->left - (uint64_t)(s - d->steps);
+    d->step = d->steps;
+    d->step_end = s;
+    return s > d->steps;
+}
+
+bool decoder_refill(struct decoder *d, uint64_t missed)
+{
+    size_t have = (size_t)(d->difference_end - d->difference);
+    size_t more = d->in_planes < DIFFERENCES ? d->in_planes : DIFFERENCES;
+
+    memmove(d->differences, d->difference, have * sizeof *d->differences);
+    differences_join(&d->in, more, d->differences + have);
+    d->in_planes -= more;
+    d->difference = d->differences;
+    d->difference_end = d->differences + have + more;
+    if (have + more >= (size_t)__builtin_popcountll(missed))
+        return true;
+    stop(d, "it has fewer differences than misses");
+    d->step = d->step_end;
+    d->left = 0;
+    return false;
+}
+
+int decoder_begin(struct decoder *d, uint64_t items, const uint8_t *const plane[PLANES], const size_t size[PLANES],
+                  struct peet_err *err)
+{
+    const uint8_t *const *from = plane + PLANE_CLASSES;
+    struct window *runs = &d->plane[PLANE_RUNS];
+
+    contexts_forget(&d->contexts);
+    d->now = d->contexts.none;
+    d->left = 0;
+    d->step = d->step_end = d->steps;
+    d->fault = NULL;
+    for (int i = 0; i < 4; i++)
+        d->plane[i] = (struct window){ plane[i], plane[i] + size[i], 0 };
+    d->in = (struct difference_in){ from[0], from[1], from[2], from[3], from[4], from[5] };
+    d->in_planes = size[PLANE_B0];
+    d->difference = d->difference_end = d->differences;
+    if (items > CHUNK_MAX_WORDS + PEET_SLOTS || !differences_fit(&d->in, size + PLANE_CLASSES, d->in_planes)
+        || runs->p == runs->end)
+        goto damaged;
+    d->run = *runs->p++;
+    if (d->run == 255 && !long_run(d, &d->run))
+        goto damaged;
+    d->left = items;
+    return 0;
+damaged:
+    d->fault = NULL;
+    return err_set(err, PEET_ERR_DAMAGED, "its planes do not fit each other");
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/cpu.h"
+#include "base/err.h"
+#include "format/codec/item_state.h"
+#include "format/codec/slot_predict.h"
+
+/* The most that one word can add to each plane, in quarters of a byte, apart from whole 255s of a long run. */
+static const size_t PER_WORD[PLANES] = { 4, 4, 16, 32, 1, 4, 4, 4, 4, 16 };
+
+int encoder_init(struct encoder *e, const struct schema *s, size_t chunk_words, struct peet_err *err)
+{
+    size_t words = chunk_words + PEET_SLOTS + 2;
+
+    *e = (struct encoder){ .schema = s, .limit = chunk_words };
+    e->by_vectors = cpu_has_vectors();
+    if (contexts_init(&e->contexts) < 0)
+        goto no_memory;
+    for (int i = 0; i < PLANES; i++)
+        if (!(e->room[i] = malloc(words * PER_WORD[i] / 4 + words / 255 + 16)))
+            goto no_memory;
+    encoder_next_chunk(e);
+    return 0;
+no_memory:
+    encoder_release(e);
+    return err_set(err, PEET_ERR_MEMORY, "no memory for a stream of %zu words a chunk", chunk_words);
+}
+
+void encoder_release(struct encoder *e)
+{
+    contexts_release(&e->contexts);
+    for (int i = 0; i < PLANES; i++)
+        free(e->room[i]);
+    *e = (struct encoder){ 0 };
+}
+
+void encoder_next_chunk(struct encoder *e)
+{
+    contexts_forget(&e->contexts);
+    e->now = e->contexts.none;
+    e->run = 0;
+    e->words = 0;
+    for (int i = 0; i < PLANES; i++)
+        e->end[i] = e->room[i];
+    e->difference_end = e->difference;
+    e->instructions = e->references = e->events = 0;
+    memcpy(e->at_start, e->src + PEET_SRC_REGISTER, sizeof e->at_start);
+}
+
+static inline void put_run(struct encoder *e, uint64_t run)
+{
+    for (; run >= 255; run -= 255)
+        *e->end[PLANE_RUNS]++ = 255;
+    *e->end[PLANE_RUNS]++ = (uint8_t)run;
+}
+
+/* The item or its misses are not as foreseen. Which of them, and where the item stood, cannot be foreseen either: all is written,
+ * and the planes grow by what counts. */
+static inline void put_exception(struct encoder *e, struct context *from, struct context *c, uint64_t before,
+                                 uint64_t missed)
+{
+    unsigned rank = TOKEN_NEW, other = missed != before;
+
+    for (unsigned i = RANKS; i-- > 0;)
+        rank = from->next[i] == c ? i : rank;
+    *e->end[PLANE_TOKENS]++ = (uint8_t)(rank | (other ? TOKEN_MASK : 0));
+    put_le32(e->end[PLANE_ITEMS], c->leb);
+    e->end[PLANE_ITEMS] += rank == TOKEN_NEW ? c->leb_bytes : 0;
+    put_le64(e->end[PLANE_MASKS], missed);
+    e->end[PLANE_MASKS] += other ? c->mask_bytes : 0;
+    c->missed = missed;
+    contexts_promote(from, c, rank);
+}
+
+/* What so many trips of a linear loop add; false: they are too many for sums that are not checked. */
+static inline bool add_trips(struct encoder *e, const struct item *item, uint64_t trips)
+{
+    if (trips >> LINEAR_TRIP_BITS)
+        return false;
+    e->instructions += trips * item->trip_insns;
+    e->references += trips * item->trip_references;
+    return true;
+}
+
+/* What counting executions does not cover. The slots are not encoded yet, so that an error leaves the chunk whole. */
+static int special(struct encoder *e, const struct context *c, const uint64_t *slots, struct peet_err *err)
+{
+    const struct item *item = c->item;
+    uint64_t insns, references;
+
+    if (item->kind == ITEM_LOOP) {
+        if (item->linear && add_trips(e, item, slots[item->count]))
+            return 0;
+        if (!loop_totals(e->schema, item->loop, slots + item->loop->values, &insns, &references)
+            || (e->instructions + insns) >> 62 || (e->references + references) >> 62)
+            return err_set(err, PEET_ERR_LIMIT, "loop %" PRIu32 ": its trip counts multiply to more than 2^62",
+                           c->number);
+        e->instructions += insns - item->insns; /* these are counted with the executions */
+        e->references += references - item->references;
+        return 0;
+    }
+    if (item->kind == ITEM_EVENT) {
+        if (slots[0] >= PEET_REGISTERS)
+            return err_set(err, PEET_ERR_USAGE, "set_register: there is no register %" PRIu64, slots[0]);
+        e->src[PEET_SRC_REGISTER + slots[0]] = slots[1];
+        return 0;
+    }
+    memcpy(e->src + PEET_SRC_SLOT, slots, c->slots * sizeof *slots);
+    block_compute(item->block, e->src);
+    if (item->dynamic) {
+        int64_t n = block_references(item->block, e->src);
+        if (n < 0)
+            return err_set(err, PEET_ERR_LIMIT, "block %" PRIu32 ": an operand of 4 GiB or more; split it", c->number);
+        e->references += (uint64_t)n;
+    }
+    block_effects(item->block, e->src);
+    return 0;
+}
+
+/* The context of what a word says, which is not the likeliest successor. */
+static inline struct context *find(struct encoder *e, uint64_t name, struct peet_err *err)
+{
+    return contexts_named(&e->contexts, e->schema, e->names, name, err);
+}
+
+/* Puts the first n differences into their planes. */
+static void put_differences(struct encoder *e, size_t n)
+{
+    uint8_t **end = e->end + PLANE_CLASSES;
+    struct difference_out to = { end[0], end[1], end[2], end[3], end[4], end[5] };
+
+    differences_split(e->difference, n, &to);
+    memcpy(end, &to, sizeof to);
+}
+
+/* Puts all differences up to `end` into their planes, but for those that make no four; returns the new end. */
+static __attribute__((noinline)) uint64_t *spill(struct encoder *e, const uint64_t *end)
+{
+    size_t n = (size_t)(end - e->difference), whole = n / 4 * 4;
+
+    put_differences(e, whole);
+    memcpy(e->difference, e->difference + whole, (n - whole) * sizeof *end);
+    return e->difference + (n - whole);
+}
+
+/* What SPECIAL_STATE asks for, but for what is most frequent. */
+static __attribute__((noinline)) int see_more(struct encoder *e, const struct context *c, const uint64_t *slots,
+                                              struct peet_err *err)
+{
+    if (!c->item)
+        return err_set(err, PEET_ERR_USAGE, "no such item");
+    if (c->item->kind == ITEM_LOOP)
+        context_settle(c, e->names, (uint64_t *)(uintptr_t)slots); /* words with names are not const */
+    return special(e, c, slots, err);
+}
+
+static inline int see_state(struct encoder *e, const struct context *c, const uint64_t *slots, struct peet_err *err)
+{
+    if (c->special & SPECIAL_MOVES) {
+        const struct peet_effect *f = c->item->block->effect;
+        uint64_t from = f->src < PEET_SRC_SLOT ? e->src[f->src] : slots[f->src - PEET_SRC_SLOT];
+        e->src[PEET_SRC_REGISTER + f->reg] = from + (uint64_t)f->add;
+        return 0;
+    }
+    if (c->special & SPECIAL_TRIPS) {
+        uint64_t trips = context_trips(c->trips, slots);
+        if (add_trips(e, c->item, trips)) {
+            ((uint64_t *)(uintptr_t)slots)[c->slots - 1] = trips;
+            return 0;
+        }
+    }
+    return see_more(e, c, slots, err);
+}
+
+/* The context of the item at p, if the words are all there. */
+static inline struct context *look(struct encoder *e, const struct context *now, const uint64_t *p, const uint64_t *end,
+                                   struct peet_err *err)
+{
+    struct context *c = now->next[0];
+
+    if (c->name != *p && !(c = find(e, *p, err)))
+        return NULL;
+    if ((size_t)(end - p) > c->slots)
+        return c;
+    err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " has %u slots, %zd words are left", *p, c->slots, end - p - 1);
+    return NULL;
+}
+
+static inline __attribute__((always_inline)) int put_words(struct encoder *e, const uint64_t *words, size_t n,
+                                                           size_t *ret_used, taking *take, taking_again *again,
+                                                           struct peet_err *err)
+{
+    const uint64_t *p = words, *end = words + n, *stop = n < e->limit - e->words ? end : words + (e->limit - e->words);
+    uint64_t *out = e->difference_end, run = e->run;
+    struct context *now = e->now, *c;
+
+    while (p < stop && (c = look(e, now, p, end, err))) {
+        const uint64_t *slots = p + 1;
+        if (c->special & SPECIAL_STATE && see_state(e, c, slots, err) < 0)
+            break;
+        uint64_t before = c->missed, missed;
+        missed = (size_t)(end - p) > c->padded ? take(c, slots, &out) : take_slots(c, slots, &out);
+        c->executions++;
+        p += c->slots + 1;
+        if (c == now->next[0] && missed == before) {
+            run++;
+        } else {
+            put_run(e, run);
+            run = 0;
+            put_exception(e, now, c, before, missed);
+        }
+        if (out >= e->difference + DIFFERENCES)
+            out = spill(e, out);
+        now = c;
+        if (c->next[0] == c && missed == before && !(c->special & SPECIAL_STATE)) {
+            size_t times = again(c, p, stop, end, &out, e->difference + DIFFERENCES);
+            run += times;
+            p += times * (c->slots + 1u);
+        }
+    }
+    e->now = now;
+    e->run = run;
+    e->difference_end = out;
+    *ret_used = (size_t)(p - words);
+    e->words += *ret_used;
+    return p < stop ? err->code : 0;
+}
+
+#ifdef __x86_64__
+TAKE_VECTORS static int put_by_vectors(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used,
+                                       struct peet_err *err)
+{
+    return put_words(e, words, n, ret_used, take_slots_by_vectors, take_again_by_vectors, err);
+}
+#endif
+
+int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used, struct peet_err *err)
+{
+#ifdef __x86_64__
+    if (e->by_vectors)
+        return put_by_vectors(e, words, n, ret_used, err);
+#endif
+    return put_words(e, words, n, ret_used, take_slots, take_again, err);
+}
+
+void encoder_finish(struct encoder *e, struct encoded *ret)
+{
+    *ret = (struct encoded){ .instructions = e->instructions, .references = e->references };
+    put_run(e, e->run);
+    put_differences(e, (size_t)(e->difference_end - e->difference));
+    for (int i = 0; i < PLANES; i++) {
+        ret->plane[i] = e->room[i];
+        ret->size[i] = (size_t)(e->end[i] - e->room[i]);
+    }
+    for (size_t i = 0; i < e->contexts.used_count; i++) {
+        const struct context *c = e->contexts.used[i];
+        ret->items += c->executions;
+        ret->instructions += c->executions * c->item->insns;
+        ret->references += c->item->dynamic ? 0 : c->executions * c->item->references;
+        ret->events += c->item->kind == ITEM_EVENT && !(c->special & SPECIAL_STATE)
+                           ? c->executions
+                           : 0; /* set_register is for the decoder */
+    }
+}

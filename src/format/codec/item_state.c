@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT */
+/* The contexts of a chunk, for encoder and decoder alike: they must find the same ones in the same order. */
+#include "format/codec/item_state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+
+int contexts_init(struct contexts *x)
+{
+    *x = (struct contexts){ .none = calloc(1, sizeof(struct context)) };
+    if (!x->none)
+        return -1;
+    for (int i = 0; i < RANKS; i++)
+        x->none->next[i] = x->none;
+    x->none->name = UINT64_MAX;
+    x->none->special = SPECIAL_STATE | SPECIAL_OTHER;
+    return 0;
+}
+
+void contexts_release(struct contexts *x)
+{
+    arena_release(&x->arena);
+    free(x->of);
+    free(x->used);
+    free(x->none);
+    *x = (struct contexts){ 0 };
+}
+
+void contexts_forget(struct contexts *x)
+{
+    for (size_t i = 0; i < x->used_count; i++)
+        x->of[x->used[i]->number] = NULL;
+    x->used_count = 0;
+    memset(x->by_name, 0, sizeof x->by_name);
+    arena_reset(&x->arena);
+    for (int i = 0; i < RANKS; i++)
+        x->none->next[i] = x->none;
+    x->none->executions = 0;
+}
+
+static int make_room(struct contexts *x, uint64_t number)
+{
+    if (number >= x->room) {
+        size_t room = (number + 1) * 2;
+        struct context **of = realloc(x->of, room * sizeof(struct context *));
+        if (!of)
+            return -1;
+        memset(of + x->room, 0, (room - x->room) * sizeof(struct context *));
+        x->of = of;
+        x->room = room;
+    }
+    if (x->used_count == x->used_room) {
+        size_t room = x->used_room * 2 + 64;
+        struct context **used = realloc(x->used, room * sizeof(struct context *));
+        if (!used)
+            return -1;
+        x->used = used;
+        x->used_room = room;
+    }
+    return 0;
+}
+
+static unsigned special(const struct item *item)
+{
+    bool state = item->kind == ITEM_LOOP || item->dynamic || item->effects
+                 || (item->kind == ITEM_EVENT && item->event->kind == PEET_EV_set_register);
+    bool machine = item->kind == ITEM_BLOCK && (item->block->computes > 0 || item->effects);
+    bool other = item->kind != ITEM_BLOCK || item->dynamic;
+    bool moves = !other && item->block->computes == 0 && item->block->effects == 1;
+
+    return (state ? SPECIAL_STATE : 0u) | (machine ? SPECIAL_MACHINE : 0u) | (other ? SPECIAL_OTHER : 0u)
+           | (moves ? SPECIAL_MOVES : 0u);
+}
+
+static uint64_t low_bits(unsigned n)
+{
+    return n < 64 ? ((uint64_t)1 << n) - 1 : UINT64_MAX;
+}
+
+static void put_number(struct context *c, uint64_t number)
+{
+    uint8_t bytes[10] = { 0 };
+
+    c->leb_bytes = (uint8_t)(leb_put(bytes, number) - bytes);
+    c->leb = get_le32(bytes);
+}
+
+struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_t number)
+{
+    if (number < x->room && x->of[number])
+        return x->of[number];
+    const struct item *item = schema_item(s, number);
+    if (!item || make_room(x, number) < 0)
+        return NULL;
+    uint32_t padded = (item->slots + SLOT_PAD - 1u) / SLOT_PAD * SLOT_PAD;
+    struct context *c = arena_alloc(&x->arena, sizeof *c + 2 * padded * sizeof(uint64_t));
+    if (!c)
+        return NULL;
+    for (int i = 0; i < RANKS; i++)
+        c->next[i] = x->none;
+    c->item = item;
+    c->number = (uint32_t)number;
+    c->name = number;
+    c->slots = item->slots;
+    c->padded = (uint16_t)padded;
+    c->special = (uint8_t)special(item);
+    c->mask_bytes = (uint8_t)((item->slots + 7) / 8);
+    c->all = low_bits(item->slots);
+    put_number(c, number);
+    if (item->kind == ITEM_BLOCK) {
+        c->operands = item->block->operands;
+        c->indexed = item->indexed;
+        c->plan = item->plan;
+        c->head = block_record(item->block);
+    }
+    x->of[number] = x->used[x->used_count++] = c;
+    return c;
+}
+
+struct context *contexts_find_name(struct contexts *x, const struct schema *s, const struct peet_names *names,
+                                   uint64_t name, struct peet_err *err)
+{
+    uint64_t number = name;
+    uint32_t item;
+
+    if (names) {
+        if (names->item(names->context, name, &item, err) < 0)
+            return NULL;
+        number = item;
+    }
+    struct context *c = contexts_get(x, s, number);
+    if (!c) {
+        err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " is not defined", name);
+        return NULL;
+    }
+    c->name = name;
+    if (c->item->kind == ITEM_LOOP && names && names->trips) {
+        c->trips = names->trips(names->context, name);
+        bool is_simple = c->trips && c->item->linear && c->trips->end + 1u == c->slots;
+        c->special = (uint8_t)(is_simple ? c->special | SPECIAL_TRIPS : c->special & ~SPECIAL_TRIPS);
+    }
+    return c;
+}
+
+void words_settle(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t name,
+                  uint64_t *slots)
+{
+    if (t) {
+        uint64_t trips = context_trips(t, slots);
+        for (unsigned i = t->end; i + 1u < count; i++)
+            slots[i] = slots[i + 1];
+        slots[count - 1] = trips;
+    } else if (names && names->loop) {
+        names->loop(names->context, name, slots);
+    }
+}
+
+void context_settle(const struct context *c, const struct peet_names *names, uint64_t *slots)
+{
+    words_settle(c->trips, c->slots, names, c->name, slots);
+}

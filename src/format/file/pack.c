@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+#include "format/file/pack.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#define ZSTD_STATIC_LINKING_ONLY /* for the mode of literals */
+#include <zstd.h>
+
+#include "base/err.h"
+
+/* What shrinks by less than a fifth is left as it is: reading it would take longer than it is worth. On recordings of programs
+ * this adds less than a thousandth to the file, for what they repeat shrinks by more. */
+enum { TOO_SMALL = 48, SKIPS = 7, WORTH = 5 };
+
+/* What repeats itself shrinks by much, and soon. In what does not, the search for matches finds few and takes most of the time:
+ * there the quick way hardly looks for them, and has a third of the cost for a tenth more bytes. */
+enum { QUICK_LEVEL = -200, REPEATS = 6 };
+
+struct packer {
+    ZSTD_CCtx *zstd, *quick;   /* quick: NULL if the level asked for is not the lowest */
+    uint8_t skip[PLANES + 1];  /* how often data of this kind will be left as it is without trying */
+    bool is_quick[PLANES + 1]; /* data of this kind did not repeat itself */
+};
+
+static ZSTD_CCtx *new_context(int level)
+{
+    ZSTD_CCtx *c = ZSTD_createCCtx();
+
+    if (c && ZSTD_isError(ZSTD_CCtx_setParameter(c, ZSTD_c_compressionLevel, level))) {
+        ZSTD_freeCCtx(c);
+        return NULL;
+    }
+    if (c && level < 0) /* not by itself at such levels; without it there is only less gained */
+        ZSTD_CCtx_setParameter(c, ZSTD_c_literalCompressionMode, 1);
+    return c;
+}
+
+struct packer *packer_new(int level)
+{
+    struct packer *p = calloc(1, sizeof *p);
+
+    if (p && (!(p->zstd = new_context(level)) || (level == 1 && !(p->quick = new_context(QUICK_LEVEL))))) {
+        packer_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void packer_free(struct packer *p)
+{
+    if (p) {
+        ZSTD_freeCCtx(p->zstd);
+        ZSTD_freeCCtx(p->quick);
+    }
+    free(p);
+}
+
+static void put_head(struct buf *out, enum pack_method method, size_t n, size_t packed)
+{
+    buf_leb(out, method);
+    buf_leb(out, n);
+    buf_leb(out, packed);
+}
+
+int packer_put(struct packer *p, unsigned hint, const uint8_t *bytes, size_t n, struct buf *out, struct peet_err *err)
+{
+    static const size_t HEAD = 16; /* room for method and sizes in front of the packed bytes */
+    size_t packed = n;
+
+    if (hint < PLANES && p->skip[hint] > 0) {
+        p->skip[hint]--;
+    } else if (n >= TOO_SMALL) {
+        size_t bound = ZSTD_compressBound(n);
+        uint8_t *room = buf_room(out, HEAD + bound);
+        if (!room)
+            return err_set(err, PEET_ERR_MEMORY, "no memory to compress %zu bytes", n);
+        packed = ZSTD_compress2(p->is_quick[hint] ? p->quick : p->zstd, room + HEAD, bound, bytes, n);
+        if (ZSTD_isError(packed))
+            return err_set(err, PEET_ERR_MEMORY, "zstd: %s", ZSTD_getErrorName(packed));
+        p->is_quick[hint] = hint < PLANES && p->quick && packed > n / REPEATS;
+        if (packed < n - n / WORTH) {
+            uint8_t *from = room + HEAD;
+            put_head(out, PACK_ZSTD, n, packed);
+            memmove(out->data + out->size, from, packed);
+            out->size += packed;
+            return 0;
+        }
+        p->skip[hint] = hint < PLANES ? SKIPS : 0;
+    }
+    put_head(out, PACK_RAW, n, n);
+    buf_bytes(out, bytes, n);
+    return out->failed ? err_set(err, PEET_ERR_MEMORY, "no memory for %zu bytes of a chunk", n) : 0;
+}
+
+struct unpacker {
+    ZSTD_DCtx *zstd;
+};
+
+struct unpacker *unpacker_new(void)
+{
+    struct unpacker *u = calloc(1, sizeof *u);
+
+    if (u && !(u->zstd = ZSTD_createDCtx())) {
+        unpacker_free(u);
+        return NULL;
+    }
+    return u;
+}
+
+void unpacker_free(struct unpacker *u)
+{
+    if (u)
+        ZSTD_freeDCtx(u->zstd);
+    free(u);
+}
+
+int unpacker_part(struct unpacker *u, struct window *w, uint64_t most, struct buf *out, struct part *ret,
+                  struct peet_err *err)
+{
+    uint64_t method = window_leb(w), n = window_leb(w), packed = window_leb(w);
+    const uint8_t *from = window_bytes(w, packed);
+
+    if (!from || method > PACK_ZSTD || n > most || (method == PACK_RAW && packed != n))
+        return err_set(err, PEET_ERR_DAMAGED,
+                       "a part of %" PRIu64 " bytes, %" PRIu64 " packed, by method %" PRIu64 " makes no sense", n,
+                       packed, method);
+    *ret = (struct part){ method == PACK_RAW ? from : NULL, out->size, n };
+    if (method == PACK_RAW)
+        return 0;
+    uint8_t *to = buf_room(out, n + PACK_SLACK);
+    if (!to)
+        return err_set(err, PEET_ERR_MEMORY, "no memory to unpack %" PRIu64 " bytes", n);
+    size_t got = ZSTD_decompressDCtx(u->zstd, to, n, from, packed);
+    if (ZSTD_isError(got) || got != n)
+        return err_set(err, PEET_ERR_DAMAGED, "zstd: %s", ZSTD_isError(got) ? ZSTD_getErrorName(got) : "wrong size");
+    out->size += n;
+    return 0;
+}
+
+int unpacker_take(struct unpacker *u, struct window *w, uint64_t most, struct buf *out, size_t *ret_at, size_t *ret_n,
+                  struct peet_err *err)
+{
+    struct part part;
+    int r = unpacker_part(u, w, most, out, &part, err);
+
+    if (r < 0)
+        return r;
+    if (part.raw) {
+        uint8_t *to = buf_room(out, part.n + PACK_SLACK);
+        if (!to)
+            return err_set(err, PEET_ERR_MEMORY, "no memory to unpack %zu bytes", part.n);
+        memcpy(to, part.raw, part.n);
+        out->size += part.n;
+    }
+    *ret_at = part.at;
+    *ret_n = part.n;
+    return 0;
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+#include "map/call_path.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { SHALLOW = 64, DEEPEST = 1 << 14 }; /* calls below are as if their callers made them */
+
+static uint32_t new_node(struct paths *p, const struct path_node *node)
+{
+    p->node = mem_room(p->node, p->nodes, sizeof *p->node);
+    p->node[p->nodes] = *node;
+    return p->nodes++;
+}
+
+uint32_t paths_process(struct paths *p, uint32_t number)
+{
+    uint32_t *index = map_put(&p->indices, number, 0);
+
+    assert(index); /* processes are few */
+    if (*index == 0) {
+        uint32_t root = new_node(p, &(struct path_node){ .parent = p->nodes, .process = p->processes });
+        p->process = mem_room(p->process, p->processes, sizeof *p->process);
+        p->process[p->processes++] = (struct path_process){ .number = number, .root = root };
+        *index = p->processes;
+    }
+    return *index - 1;
+}
+
+void paths_init(struct paths *p, const struct peet_trace *t, const struct source *source)
+{
+    *p = (struct paths){ .trace = t,
+                         .source = source,
+                         .indices.value_size = sizeof(uint32_t),
+                         .entries.value_size = sizeof(uint64_t),
+                         .children.value_size = sizeof(uint32_t) };
+    paths_process(p, source && source->contexts ? source->context[0].process : 0); /* so that node 0 is its root */
+}
+
+void paths_release(struct paths *p)
+{
+    for (uint32_t i = 0; i < p->threads; i++) {
+        free(p->thread[i]->call);
+        free(p->thread[i]);
+    }
+    free(p->thread);
+    free(p->node);
+    free(p->process);
+    free(p->spot);
+    map_release(&p->indices);
+    map_release(&p->children);
+    map_release(&p->entries);
+    *p = (struct paths){ 0 };
+}
+
+/* Room for so many calls, nobody's, and one that is too deep. */
+static void make_room(struct path_thread *t, size_t calls)
+{
+    struct path_call *more = mem_alloc(calls + 2, sizeof *more);
+    size_t top = (size_t)(t->top - t->call), last = (size_t)(t->last - t->call);
+
+    if (t->call)
+        memcpy(more, t->call, (size_t)(t->end - t->call + 1) * sizeof *more);
+    free(t->call);
+    t->call = more;
+    t->top = more + top;
+    t->last = more + last;
+    t->end = more + calls + 1;
+}
+
+struct path_thread *paths_thread(struct paths *p, uint32_t thread)
+{
+    while (p->threads <= thread) {
+        struct path_thread *t = mem_alloc(1, sizeof *t);
+        p->thread = mem_room(p->thread, p->threads, sizeof(struct path_thread *));
+        make_room(t, SHALLOW);
+        t->process = p->source ? paths_process(p, p->source->context[p->threads].process) : 0;
+        t->top->node = p->process[t->process].root;
+        p->thread[p->threads++] = t;
+    }
+    return p->thread[thread];
+}
+
+/* ---- calls ---- */
+
+/* The node to which a call led on the way to this one; 0: none. */
+static uint32_t before(const struct paths *p, uint32_t node, uint64_t site)
+{
+    while (p->node[node].parent != node && p->node[node].call != site)
+        node = p->node[node].parent;
+    return p->node[node].parent != node ? node : 0;
+}
+
+/* One that led here before, and has not returned, leads there again: what recursion does is added up, else there would be as many paths as
+ * it has branches. */
+uint32_t paths_child(struct paths *p, uint32_t parent, uint64_t site)
+{
+    if (p->node[parent].last_call == site)
+        return p->node[parent].last;
+    uint32_t *node = map_put(&p->children, site, parent);
+
+    assert(node);
+    if (*node == 0)
+        *node = before(p, parent, site);
+    if (*node == 0)
+        *node = new_node(p, &(struct path_node){ .parent = parent, .process = p->node[parent].process, .call = site });
+    p->node[parent].last_call = site;
+    return p->node[parent].last = *node;
+}
+
+void paths_call(struct path_thread *t, const struct path_call *call)
+{
+    size_t room = (size_t)(t->end - t->call - 1);
+
+    if (t->top + 1 == t->end && room < DEEPEST)
+        make_room(t, 2 * room);
+    t->turn = TURN_CALLS;
+    t->last = t->top + 1;
+    *t->last = *call;
+    if (t->last == t->end)
+        t->lost++;
+    else
+        t->top = t->last;
+}
+
+static void pop(struct path_thread *t)
+{
+    if (t->lost > 0)
+        t->lost--;
+    else if (t->top > t->call)
+        t->top--;
+}
+
+void paths_return(struct path_thread *t)
+{
+    t->turn = TURN_RETURNS;
+    t->last = t->lost ? t->call : t->top;
+    pop(t);
+}
+
+/* Back to the call that returns there; false: there is none. */
+static bool unwind(struct path_thread *t, uint64_t back)
+{
+    for (struct path_call *call = t->top; call > t->call; call--)
+        if (call->back == back) {
+            t->top = call - 1;
+            t->lost = 0;
+            return true;
+        }
+    return false;
+}
+
+/* ---- functions ---- */
+
+/* The name of a function, whose part that is executed seldom may be elsewhere, under another one; 0: nothing is known. */
+static size_t name_length(const struct peet_symbol *s)
+{
+    const char *cold = s ? strstr(s->name, ".cold") : NULL;
+
+    return !s ? 0 : cold ? (size_t)(cold - s->name) : strlen(s->name);
+}
+
+static bool is_cold(const struct peet_symbol *s)
+{
+    return s->name[name_length(s)] != 0;
+}
+
+static bool is_same(const struct peet_symbol *a, const struct peet_symbol *b)
+{
+    size_t n = name_length(a);
+
+    return n > 0 && n == name_length(b) && memcmp(a->name, b->name, n) == 0;
+}
+
+static const struct peet_symbol *function_at(const struct paths *p, uint32_t process, uint64_t addr)
+{
+    return p->trace ? peet_trace_symbol(p->trace, p->process[process].number, addr) : NULL;
+}
+
+/* A function begins with the first of its blocks, which is executed before all others. */
+static void learn_entries(struct paths *p, uint32_t process)
+{
+    uint32_t *known = &p->process[process].items;
+
+    for (uint32_t items = peet_trace_items(p->trace); *known < items; ++*known) {
+        const struct peet_block *b = peet_trace_block(p->trace, *known);
+        const struct peet_symbol *s = b && b->insns ? function_at(p, process, b->insn[0].addr) : NULL;
+        uint64_t *entry = s ? map_put(&p->entries, s->addr, process) : NULL;
+        if (entry && (*entry == 0 || b->insn[0].addr < *entry))
+            *entry = b->insn[0].addr;
+    }
+}
+
+bool paths_is_entry(struct paths *p, uint32_t process, uint64_t addr)
+{
+    const struct peet_symbol *s = function_at(p, process, addr);
+
+    if (!s || is_cold(s))
+        return !s;
+    learn_entries(p, process);
+    const uint64_t *entry = map_find(&p->entries, s->addr, process);
+    return !entry || addr <= *entry;
+}
+
+/* Into the middle of a function: to the innermost call that it has made, if there is one. */
+static void go_back_into(const struct paths *p, struct path_thread *t, uint64_t addr)
+{
+    const struct peet_symbol *there = function_at(p, t->process, addr);
+
+    for (struct path_call *call = t->top; call > t->call; call--)
+        if (is_same(there, function_at(p, t->process, call->site))) {
+            t->top = call - 1;
+            t->lost = 0;
+            return;
+        }
+}
+
+/* ---- blocks ---- */
+
+/* A thread does not go on as it was to. */
+static void go_elsewhere(const struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
+{
+    if (t->turn == TURN_CALLS && addr == t->last->back)
+        pop(t); /* what it called was not recorded */
+    else if (t->turn == TURN_CALLS && !is_entry)
+        go_back_into(p, t, addr);
+    else if (t->turn == TURN_JUMPS && !t->lost && addr == t->top->back)
+        pop(t); /* its last call was a jump to what was not recorded */
+    else if (t->turn == TURN_RETURNS && t->last > t->call && addr != t->last->back && !unwind(t, addr))
+        t->top++; /* who called it is not recorded, and calls back again */
+}
+
+uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
+{
+    if (t->turn != TURN_ON)
+        go_elsewhere(p, t, addr, is_entry);
+    p->lost += t->is_unknown;
+    t->is_unknown = false;
+    return t->top->node;
+}
+
+void paths_leave(struct paths *p, struct path_thread *t, enum path_turn turn, const struct path_call *by)
+{
+    if (turn == TURN_CALLS)
+        paths_call(t, &(struct path_call){ by->site, by->back, paths_child(p, t->top->node, by->site) });
+    else if (turn == TURN_RETURNS)
+        paths_return(t);
+    else
+        t->turn = (uint8_t)turn;
+}
+
+enum path_turn paths_turn(enum peet_class last)
+{
+    switch (last) {
+    case PEET_CL_call:
+    case PEET_CL_call_indirect: return TURN_CALLS;
+    case PEET_CL_return: return TURN_RETURNS;
+    case PEET_CL_jump:
+    case PEET_CL_jump_indirect: return TURN_JUMPS;
+    default: return TURN_ON;
+    }
+}
+
+/* Blocks that come later may change what it is: it holds for so many. */
+static bool begins_function(struct paths *p, struct path_spot *spot, uint32_t process, uint64_t addr)
+{
+    if (spot->items != peet_trace_items(p->trace) || spot->process != process) {
+        spot->is_entry = paths_is_entry(p, process, addr);
+        spot->process = process;
+        spot->items = peet_trace_items(p->trace);
+    }
+    return spot->is_entry;
+}
+
+static uint32_t callee(struct paths *p, struct path_spot *spot, uint32_t node, uint64_t site)
+{
+    if (spot->child == 0 || spot->node != node) {
+        spot->child = paths_child(p, node, site);
+        spot->node = node;
+    }
+    return spot->child;
+}
+
+uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block)
+{
+    const struct peet_block *b = peet_trace_block(p->trace, block->id);
+    const struct peet_insn *last = &b->insn[b->insns - 1];
+    struct path_thread *t = paths_thread(p, thread);
+
+    p->spot = mem_reach(p->spot, &p->spots, block->id, sizeof *p->spot);
+    struct path_spot *spot = &p->spot[block->id];
+    bool is_call = t->turn == TURN_CALLS && block->addr != t->last->back;
+    uint32_t node = paths_arrive(p, t, block->addr, !is_call || begins_function(p, spot, t->process, block->addr));
+    enum path_turn turn = paths_turn((enum peet_class)last->class);
+    struct path_call by = { last->addr, last->addr + last->length, 0 };
+    if (turn == TURN_CALLS) {
+        by.node = callee(p, spot, node, last->addr);
+        paths_call(t, &by);
+    } else {
+        paths_leave(p, t, turn, &by);
+    }
+    return node;
+}
+
+/* ---- what nobody has seen ---- */
+
+static uint32_t unknown_node(struct paths *p, uint32_t process)
+{
+    struct path_process *x = &p->process[process];
+
+    if (!x->unknown)
+        x->unknown = new_node(p, &(struct path_node){ .parent = x->root, .process = process });
+    return x->unknown;
+}
+
+void paths_lose(struct paths *p, uint32_t thread, struct source *source)
+{
+    struct path_thread *t = paths_thread(p, thread);
+    struct source_calls calls;
+    unsigned n = source->kind->calls ? source->kind->calls(source, thread, &calls) : 0;
+    bool is_whole = source->kind->calls && calls.is_whole;
+    uint32_t node = is_whole ? p->process[t->process].root : unknown_node(p, t->process);
+
+    t->top = t->call;
+    *t->top = (struct path_call){ .node = node };
+    t->lost = 0;
+    while (n-- > 0) {
+        node = paths_child(p, node, calls.site[n]);
+        paths_call(t, &(struct path_call){ calls.site[n], calls.back[n], node });
+    }
+    t->turn = TURN_LOST;
+    t->is_unknown = !is_whole;
+}
+
+void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most)
+{
+    const struct path_thread *t = thread < p->threads ? p->thread[thread] : NULL;
+    unsigned n = 0;
+
+    for (const struct path_call *call = t ? t->top : NULL; t && call > t->call && n < most; call--)
+        ret[n++] = call->site;
+    if (n < most)
+        ret[n] = 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+#include "map/source/arc_keep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "map/source/conditions.h"
+
+/* What happens before an event of a context, or instead of it; several of one event stand in this order. */
+enum point_kind { POINT_TAIL, POINT_WAIT, POINT_HEAD };
+
+struct point {
+    uint64_t event;     /* of the context, from 1 */
+    uint64_t arc;       /* number of the arc, from 1; with POINT_WAIT 0 */
+    uint64_t condition; /* address; with POINT_HEAD */
+    uint32_t context;
+    uint8_t kind; /* enum point_kind */
+};
+
+/* A context's points, and where it has come to. */
+struct keep_context {
+    const struct point *next, *end;
+    uint64_t events;
+    struct peet_record *record; /* of its last batch that had points; */
+    struct peet_event *event;   /*   both arrays have room for as many elements as they have */
+};
+
+struct keep {
+    struct point *point; /* by context and event */
+    size_t points;
+    struct keep_context *context;
+    uint32_t contexts;
+};
+
+static int keep_no_memory(struct peet_err *err)
+{
+    return err_set(err, PEET_ERR_MEMORY, "no memory for the order of critical sections");
+}
+
+static int point_rising(const void *a, const void *b)
+{
+    const struct point *x = a, *y = b;
+
+    if (x->context != y->context)
+        return x->context < y->context ? -1 : 1;
+    if (x->event != y->event)
+        return x->event < y->event ? -1 : 1;
+    if (x->kind != y->kind)
+        return (int)x->kind - (int)y->kind;
+    return x->arc < y->arc ? -1 : x->arc > y->arc;
+}
+
+static void keep_add(struct keep *k, const struct map *contexts, uint32_t thread, const struct point *point)
+{
+    const uint32_t *context = map_find(contexts, thread, 0);
+
+    k->point[k->points] = *point;
+    k->point[k->points].context = *context;
+    k->points++;
+}
+
+/* Points of all arcs both of whose threads are there, and of all waits. */
+static void keep_fill(struct keep *k, const struct condition_order *o, const struct map *contexts)
+{
+    for (size_t i = 0; i < o->arcs; i++) {
+        const struct condition_arc *x = &o->arc[i];
+        if (x->level > CONDITION_COUNTED || !map_find(contexts, x->from_thread, 0)
+            || !map_find(contexts, x->to_thread, 0))
+            continue;
+        keep_add(k, contexts, x->from_thread,
+                 &(struct point){ .event = x->from_event, .arc = i + 1, .kind = POINT_TAIL });
+        keep_add(k, contexts, x->to_thread,
+                 &(struct point){ .event = x->to_event, .arc = i + 1, .condition = x->condition, .kind = POINT_HEAD });
+    }
+    for (size_t i = 0; i < o->waits; i++)
+        if (map_find(contexts, o->wait[i].thread, 0))
+            keep_add(k, contexts, o->wait[i].thread, &(struct point){ .event = o->wait[i].event, .kind = POINT_WAIT });
+    if (k->points)
+        qsort(k->point, k->points, sizeof *k->point, point_rising);
+    for (size_t i = 0, to; i < k->points; i = to) {
+        for (to = i; to < k->points && k->point[to].context == k->point[i].context;)
+            to++;
+        k->context[k->point[i].context].next = k->point + i;
+        k->context[k->point[i].context].end = k->point + to;
+    }
+}
+
+static int keep_make(struct keep *k, const struct condition_order *o, const struct source_context *context,
+                     struct peet_err *err)
+{
+    struct map contexts = { .value_size = sizeof(uint32_t) };
+    bool fits = true;
+
+    k->point = calloc(2 * o->arcs + o->waits + 1, sizeof *k->point);
+    k->context = calloc((size_t)k->contexts + 1, sizeof *k->context);
+    for (uint32_t i = 0; fits && i < k->contexts; i++) {
+        uint32_t *number = map_put(&contexts, context[i].thread, 0);
+        fits = number != NULL;
+        if (fits)
+            *number = i;
+    }
+    fits = fits && k->point && k->context;
+    if (fits)
+        keep_fill(k, o, &contexts);
+    map_release(&contexts);
+    return fits ? 0 : keep_no_memory(err);
+}
+
+int keep_new(struct peet_trace *t, const struct source_context *context, uint32_t contexts, struct keep **ret_keep,
+             struct peet_err *err)
+{
+    struct condition_order o;
+    struct keep *k = NULL;
+    int r = condition_order_read(&o, t, err);
+
+    if (r == 0 && (o.arcs || o.waits)) {
+        k = calloc(1, sizeof *k);
+        r = k ? 0 : keep_no_memory(err);
+    }
+    if (k) {
+        k->contexts = contexts;
+        r = keep_make(k, &o, context, err);
+    }
+    condition_order_release(&o);
+    if (r < 0)
+        keep_free(k);
+    else
+        *ret_keep = k;
+    return r;
+}
+
+void keep_free(struct keep *k)
+{
+    if (!k)
+        return;
+    for (uint32_t i = 0; k->context && i < k->contexts; i++) {
+        free(k->context[i].record);
+        free(k->context[i].event);
+    }
+    free(k->context);
+    free(k->point);
+    free(k);
+}
+
+/* A batch while it is copied. */
+struct keep_copy {
+    struct peet_record *record;
+    struct peet_event *event;
+    size_t records, events;
+};
+
+static void copy_event(struct keep_copy *to, const struct peet_event *e)
+{
+    to->event[to->events] = *e;
+    to->record[to->records++] =
+        (struct peet_record){ .addr = e->arg[0], .id = (uint32_t)to->events, .kind = PEET_EVENT };
+    to->events++;
+}
+
+static void copy_made(struct keep_copy *to, const struct peet_event *like, uint32_t kind, uint32_t args, uint64_t a,
+                      uint64_t b)
+{
+    copy_event(to, &(struct peet_event){ .kind = kind, .args = args, .site = like->site, .arg = { a, b } });
+}
+
+/* An event and the points that belong to it. */
+static void copy_with_points(struct keep_copy *to, struct keep_context *c, const struct peet_event *e)
+{
+    bool is_wait = false;
+
+    for (; c->next < c->end && c->next->event <= c->events; c->next++) {
+        const struct point *x = c->next;
+        if (x->event < c->events)
+            continue; /* its event was in a part that could not be read */
+        if (x->kind == POINT_TAIL) {
+            copy_made(to, e, PEET_EV_arc_tail, 1, x->arc, 0);
+        } else if (x->kind == POINT_HEAD) {
+            copy_made(to, e, PEET_EV_arc_head, 2, x->arc, x->condition);
+        } else {
+            is_wait = true;
+            copy_made(to, e, PEET_EV_mutex_unlock, 1, e->arg[1], 0);
+            copy_made(to, e, PEET_EV_arc_head, 2, 0, e->arg[0]);
+        }
+    }
+    if (is_wait)
+        copy_made(to, e, PEET_EV_mutex_lock, 1, e->arg[1], 0);
+    else
+        copy_event(to, e);
+}
+
+int keep_arcs(struct keep *k, uint32_t context, struct peet_batch *batch, struct peet_err *err)
+{
+    struct keep_context *c = &k->context[context];
+    size_t points = 0;
+
+    for (const struct point *x = c->next; x < c->end && x->event <= c->events + batch->event_count; x++)
+        points++;
+    if (points == 0) {
+        c->events += batch->event_count;
+        return 0;
+    }
+    free(c->record);
+    free(c->event);
+    c->record = calloc(batch->count + 2 * points, sizeof *c->record); /* a wait becomes three events */
+    c->event = calloc(batch->event_count + 2 * points, sizeof *c->event);
+    if (!c->record || !c->event)
+        return keep_no_memory(err);
+    struct keep_copy to = { .record = c->record, .event = c->event };
+    for (size_t i = 0; i < batch->count; i++) {
+        if (batch->records[i].kind != PEET_EVENT) {
+            to.record[to.records++] = batch->records[i];
+            continue;
+        }
+        c->events++;
+        copy_with_points(&to, c, &batch->events[batch->records[i].id]);
+    }
+    batch->records = to.record;
+    batch->count = to.records;
+    batch->events = to.event;
+    batch->event_count = to.events;
+    return 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* What the table of settings cannot say: settings that do not go together. */
+#include <inttypes.h>
+
+#include "base/err.h"
+#include "sim/config/settings.h"
+
+/* What a cache of lines or pages is made of, and the settings that say it. */
+struct geometry {
+    uint64_t lines; /* in all its sets */
+    uint32_t ways;
+    const struct replacement *replacement;
+    const char *lines_path, *ways_path, *replacement_path;
+};
+
+static int check_geometry(const struct geometry *g, struct blame *ret, struct peet_err *err)
+{
+    uint64_t ways = g->ways ? g->ways : g->lines;
+    uint64_t most = g->replacement == &replacement_rrip ? 32 : g->replacement == &replacement_plru ? 64 : UINT64_MAX;
+
+    *ret = (struct blame){ g->ways_path, g->lines_path };
+    if (g->lines % ways)
+        return err_set(err, PEET_ERR_USAGE, "%s: %" PRIu64 " ways do not divide %" PRIu64 " lines into sets", ret->path,
+                       ways, g->lines);
+    *ret = (struct blame){ g->replacement_path, g->ways_path };
+    if (ways > most)
+        return err_set(err, PEET_ERR_USAGE,
+                       "%s: %s can have %" PRIu64 " ways at most, and here are %" PRIu64 "; take lru or fewer ways",
+                       ret->path, g->replacement->name, most, ways);
+    return 0;
+}
+
+struct cache_paths {
+    const char *bytes, *ways, *line, *shared, *replacement;
+};
+#define CACHE_PATHS(c) \
+    { \
+        c ".bytes", c ".ways", c ".line", c ".shared", c ".replacement" \
+    }
+static const struct cache_paths LEVEL_PATHS[CONFIG_LEVELS] = { CACHE_PATHS("cache.l1"), CACHE_PATHS("cache.l2"),
+                                                               CACHE_PATHS("cache.l3") };
+static const struct cache_paths I1_PATHS = CACHE_PATHS("cache.i1");
+
+static int check_cache(const struct level_config *l, const struct cache_paths *p, struct blame *ret,
+                       struct peet_err *err)
+{
+    *ret = (struct blame){ p->bytes, p->line };
+    if (l->bytes % l->line)
+        return err_set(err, PEET_ERR_USAGE, "%s: %" PRIu64 " bytes are no whole number of lines of %" PRIu32 " bytes",
+                       p->bytes, l->bytes, l->line);
+    struct geometry g = { .lines = l->bytes / l->line,
+                          .ways = l->ways,
+                          .replacement = l->replacement,
+                          .lines_path = p->bytes,
+                          .ways_path = p->ways,
+                          .replacement_path = p->replacement };
+    return l->bytes ? check_geometry(&g, ret, err) : 0;
+}
+
+/* A level and the one before it. */
+static int check_pair(const struct machine_config *c, unsigned i, struct blame *ret, struct peet_err *err)
+{
+    const struct level_config *l = &c->level[i], *before = l - 1;
+    const struct cache_paths *p = &LEVEL_PATHS[i], *p_before = p - 1;
+
+    *ret = (struct blame){ p->bytes, p_before->bytes };
+    if (!before->bytes)
+        return err_set(err, PEET_ERR_USAGE, "%s: there is no level before it; give %s a size, too", p->bytes,
+                       p_before->bytes);
+    *ret = (struct blame){ p->line, p_before->line };
+    if (l->line != before->line)
+        return err_set(err, PEET_ERR_USAGE, "%s: %" PRIu32 " is not %s, %" PRIu32 "; all levels have the same line",
+                       p->line, l->line, p_before->line, before->line);
+    *ret = (struct blame){ p_before->shared, p->shared };
+    if (before->is_shared && !l->is_shared)
+        return err_set(err, PEET_ERR_USAGE, "%s: a shared level cannot stand before a private one; set %s, too",
+                       p_before->shared, p->shared);
+    return 0;
+}
+
+/* What the model does not know. */
+static int check_model(const struct machine_config *c, struct blame *ret, struct peet_err *err)
+{
+    *ret = (struct blame){ "cache.l1.shared", "cache.l1.bytes" };
+    if (c->level[0].bytes && c->level[0].is_shared)
+        return err_set(err, PEET_ERR_USAGE, "cache.l1.shared: the first level is each processor's own");
+    return 0;
+}
+
+int config_blame(const struct machine_config *c, struct blame *ret, struct peet_err *err)
+{
+    const struct setting *s;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && (s = setting_at(i)); i++) {
+        *ret = (struct blame){ s->path, NULL };
+        r = setting_check(s, c, err);
+    }
+    for (unsigned i = 0; r == 0 && i < CONFIG_LEVELS; i++) {
+        r = check_cache(&c->level[i], &LEVEL_PATHS[i], ret, err);
+        if (r == 0 && i && c->level[i].bytes)
+            r = check_pair(c, i, ret, err);
+    }
+    if (r == 0)
+        r = check_model(c, ret, err);
+    if (r == 0)
+        r = check_cache(&c->instructions, &I1_PATHS, ret, err);
+    if (r == 0 && c->tlb.entries) {
+        struct geometry g = { .lines = c->tlb.entries,
+                              .ways = c->tlb.ways,
+                              .replacement = c->tlb.replacement,
+                              .lines_path = "tlb.entries",
+                              .ways_path = "tlb.ways",
+                              .replacement_path = "tlb.replacement" };
+        r = check_geometry(&g, ret, err);
+    }
+    return r;
+}
+
+int config_check(const struct machine_config *c, struct peet_err *err)
+{
+    struct blame blame;
+
+    return config_blame(c, &blame, err);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/* The settings of a machine as one table: where each goes, what it may be, what it is when nobody says it. Machine files,
+ * --set, the checks of ranges, `peet list settings` and docs/machine-config.md all follow it. */
+#ifndef SIM_CONFIG_SETTINGS_H
+#define SIM_CONFIG_SETTINGS_H
+
+#include <stddef.h>
+
+#include "sim/config/config.h"
+
+/* Modules of one sort, for whoever wants to know no more of them than their names. */
+struct registry {
+    const char *name; /* "protocols" */
+    const char *title;
+    /* The i-th, its name and its summary; NULL at the end. */
+    const void *(*at)(size_t i, const char **ret_name, const char **ret_summary);
+};
+enum { REGISTRIES = 6 };
+extern const struct registry registries[REGISTRIES];
+
+enum setting_type {
+    SETTING_TEXT,
+    SETTING_NUMBER,
+    SETTING_BYTES, /* a number that is shown as 64K */
+    SETTING_SWITCH,
+    SETTING_WORD, /* one of a few words; its number is stored */
+    SETTING_KIND, /* a module of a registry */
+};
+
+struct setting {
+    const char *path; /* "cache.l1.bytes" */
+    enum setting_type type;
+    size_t offset, size;             /* in struct machine_config */
+    uint64_t least, most;            /* of numbers */
+    bool is_power;                   /* of two, if it is not 0 */
+    const char *const *words;        /* SETTING_WORD: NULL at the end */
+    const struct registry *registry; /* SETTING_KIND */
+    const char *initial;             /* as --set would say it */
+    const char *help;
+};
+
+const struct setting *setting_at(size_t i); /* NULL at the end */
+const struct setting *setting_find(const char *path);
+size_t setting_index(const struct setting *s);
+bool setting_is_group(const char *path); /* whether there are settings in it */
+
+/* Sets err to the complaint about a path that is no setting, with the nearest name that would be one. */
+int setting_unknown(const char *path, struct peet_err *err);
+
+/* What somebody wants a setting to be. */
+enum value_type {
+    VALUE_NUMBER,
+    VALUE_TEXT,
+    VALUE_SWITCH,
+    VALUE_PLAIN, /* of a command line: text that may mean a number or a switch, too */
+    VALUE_OTHER, /* nothing that a setting could be: `text` says what, "a list" */
+};
+struct setting_value {
+    enum value_type type;
+    int64_t number; /* also of a switch */
+    const char *text;
+};
+
+/* Sets it, if it can be that; the complaint begins with the path. */
+int setting_put(const struct setting *s, struct machine_config *c, const struct setting_value *v, struct peet_err *err);
+
+/* Whether what is there is in its range. */
+int setting_check(const struct setting *s, const struct machine_config *c, struct peet_err *err);
+
+/* What it is, as --set would say it; what it can be. */
+void setting_show(const struct setting *s, const struct machine_config *c, char *buffer, size_t size);
+void setting_range(const struct setting *s, char *buffer, size_t size);
+
+/* The number of a text like 4096, 0x1000, 4K; false: it is none, or too great. */
+bool setting_number(const char *text, uint64_t *ret);
+
+/* Like config_check; ret gets the settings to blame, the one that the complaint names first. */
+struct blame {
+    const char *path, *other; /* other: NULL, or the one that it does not go together with */
+};
+int config_blame(const struct machine_config *c, struct blame *ret, struct peet_err *err);
+
+#endif

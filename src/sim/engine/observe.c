@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* How a reference to a line went, from what the processor has counted before it and behind it. */
+#include "sim/engine/state.h"
+
+static void compare(const struct sim *s, const struct memory_counts *before, const struct memory_counts *after,
+                    struct sim_reference *ret)
+{
+    ret->from_cache = after->from_caches != before->from_caches;
+    ret->is_upgrade = after->upgrades != before->upgrades;
+    ret->is_update = after->updates != before->updates;
+    ret->waited = after->waited - before->waited;
+    for (uint8_t level = 1; level < CONFIG_LEVELS; level++)
+        if (after->hits[level] != before->hits[level])
+            ret->level = level;
+    if (after->misses == before->misses)
+        return;
+    if (!s->config.level[ret->level].is_shared)
+        ret->level = SIM_BEYOND;
+    for (uint8_t cause = 0; cause < MISS_KINDS; cause++)
+        if (after->causes[cause] != before->causes[cause])
+            ret->cause = cause;
+}
+
+void sim_observe(struct sim *s, const struct place *p, const struct peet_record *r, const struct seen_line *at)
+{
+    bool is_moved = r->id == SIM_NO_INSN;
+    struct sim_reference seen = { .context = p->context->sched.number,
+                                  .cpu = p->cpu,
+                                  .insn = r->id,
+                                  .site = is_moved ? s->site : 0,
+                                  .addr = r->addr,
+                                  .data = r->addr,
+                                  .now = at->now,
+                                  .line = at->line,
+                                  .own_line = at->own_line,
+                                  .is_first = at->is_first,
+                                  .kind = r->kind,
+                                  .level = at->is_behind,
+                                  .cause = MISS_KINDS,
+                                  .stall = p->clock - at->now };
+
+    if (is_moved && at->is_first)
+        seen.issue = (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain];
+    if (at->before)
+        compare(s, at->before, p->counts, &seen);
+    s->observer->reference(s->observer->context, &seen);
+}
+
+void sim_observe_sync(struct sim *s, const struct context *c, const struct peet_record *r, uint64_t data,
+                      const struct seen_line *at, uint64_t stall)
+{
+    struct sim_reference seen = { .context = c->sched.number,
+                                  .cpu = c->party.cpu,
+                                  .insn = SIM_NO_INSN,
+                                  .site = c->site,
+                                  .addr = r->addr,
+                                  .data = data,
+                                  .is_sync = true,
+                                  .now = at->now,
+                                  .line = at->line,
+                                  .own_line = at->own_line,
+                                  .is_first = true,
+                                  .kind = r->kind,
+                                  .level = at->is_behind,
+                                  .cause = MISS_KINDS,
+                                  .issue = c->place ? s->config.cost[PEET_CL_plain] : 0,
+                                  .stall = stall };
+
+    compare(s, at->before, memory_counts(s->memory, c->party.cpu), &seen);
+    s->observer->reference(s->observer->context, &seen);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/* A result on its way between two processes of the same build: its bytes as they are, row after row. */
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "sim/engine/sim.h"
+
+enum { MOST = 1 << 20 }; /* of anything */
+
+void sim_result_release(struct sim_result *r)
+{
+    free(r->place);
+    free(r->memory);
+    free(r->object);
+    free(r->program);
+    free(r->evictions);
+    *r = (struct sim_result){ 0 };
+}
+
+static bool put(FILE *out, const void *from, size_t size, size_t count)
+{
+    return count == 0 || fwrite(from, size, count, out) == count;
+}
+
+int sim_result_write(const struct sim_result *r, FILE *out, struct peet_err *err)
+{
+    struct sim_result plain = *r;
+
+    plain.place = NULL;
+    plain.memory = NULL;
+    plain.object = NULL;
+    plain.program = NULL;
+    plain.evictions = NULL;
+    if (!put(out, &plain, sizeof plain, 1) || !put(out, r->place, sizeof *r->place, r->places)
+        || !put(out, r->memory, sizeof *r->memory, r->cpus) || !put(out, r->object, sizeof *r->object, r->objects)
+        || !put(out, r->program, sizeof *r->program, r->programs)
+        || !put(out, r->evictions, sizeof *r->evictions, (size_t)r->programs * r->programs))
+        return err_set(err, PEET_ERR_IO, "the result of the simulation cannot be written");
+    return 0;
+}
+
+/* A row, or NULL. */
+static void *get(FILE *in, size_t size, size_t count)
+{
+    void *row = count <= MOST ? mem_alloc(count + 1, size) : NULL;
+
+    if (row && fread(row, size, count, in) == count)
+        return row;
+    free(row);
+    return NULL;
+}
+
+int sim_result_read(struct sim_result *ret, FILE *in, struct peet_err *err)
+{
+    struct sim_result r;
+
+    if (fread(&r, sizeof r, 1, in) != 1)
+        return err_set(err, PEET_ERR_IO, "the simulation has left no result");
+    r.place = get(in, sizeof *r.place, r.places);
+    r.memory = get(in, sizeof *r.memory, r.cpus);
+    r.object = get(in, sizeof *r.object, r.objects);
+    r.program = get(in, sizeof *r.program, r.programs);
+    r.evictions = get(in, sizeof *r.evictions, (size_t)r.programs * r.programs);
+    if (!r.place || !r.memory || !r.object || !r.program || !r.evictions) {
+        sim_result_release(&r);
+        return err_set(err, PEET_ERR_IO, "the simulation has left a part of its result only");
+    }
+    *ret = r;
+    return 0;
+}

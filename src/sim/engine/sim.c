@@ -1,0 +1,667 @@
+/* SPDX-License-Identifier: MIT */
+/* How time goes on: the place that is farthest behind takes its next turn. */
+#include "sim/engine/sim.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "map/source/source_sample.h"
+#include "sim/engine/state.h"
+
+enum { PROGRESS_STEPS = 1 << 12 };                     /* of up to a batch each, */
+enum { WORDS_STEPS = 1 << 4, WORDS_CYCLES = 1 << 26 }; /*   or of words, which may stand for any number of references */
+
+/* ---- making one ---- */
+
+/* Before a processor's caches are changed by what another one does. */
+static void watch(void *context, unsigned cpu, uint64_t line, bool reads)
+{
+    struct sim *s = context;
+
+    if (s->config.contexts > 1)
+        return;
+    struct place *p = &s->place[cpu];
+    if (p->ahead || (p->lead.is_on && memory_lead_has(s->memory, cpu, line, reads)))
+        sim_take_back(s, p, s->now, s->actor);
+}
+
+/* Those that the source has and we have not. */
+static int see_contexts(struct sim *s, struct peet_err *err)
+{
+    for (; s->contexts < s->source->contexts; s->contexts++) {
+        uint32_t i = s->contexts;
+        const struct source_context *from = &s->source->context[i];
+        uint32_t *at = map_put(&s->threads, from->thread, 0);
+        if (!at)
+            return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " contexts", i);
+        *at = i + 1;
+        int r = sim_add_program(s, from->process, &s->context[i].space, err);
+        if (r < 0)
+            return r;
+        s->context[i].sched = (struct sched_context){ .number = i, .group = from->process, .last = -1 };
+        s->context[i].party = (struct sync_party){ .number = i, .priority = i };
+    }
+    return 0;
+}
+
+static int make_contexts(struct sim *s, struct peet_err *err)
+{
+    s->context = calloc(s->source->most + 1, sizeof *s->context);
+    s->heap = calloc(s->source->most + 1, sizeof *s->heap);
+    s->threads.value_size = sizeof(uint32_t);
+    if (!s->context || !s->heap)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " contexts", s->source->most);
+    return see_contexts(s, err);
+}
+
+static int make_places(struct sim *s, struct peet_err *err)
+{
+    s->places = s->config.cpus * s->config.contexts;
+    s->place = calloc(s->places, sizeof *s->place);
+    s->order = calloc(s->places, sizeof *s->order);
+    s->issue = calloc(s->config.cpus, sizeof *s->issue);
+    if (!s->place || !s->order || !s->issue)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " processors", s->places);
+    for (uint32_t i = 0; i < s->places; i++) {
+        s->place[i].number = i;
+        s->place[i].cpu = i / s->config.contexts;
+        s->place[i].program = NO_PROGRAM;
+        s->place[i].front = memory_front(s->memory, s->place[i].cpu);
+        s->place[i].counts = memory_counts(s->memory, s->place[i].cpu);
+    }
+    return 0;
+}
+
+int sim_new(const struct machine_config *config, struct source *source, struct sim **ret, struct peet_err *err)
+{
+    struct sim *s = calloc(1, sizeof *s);
+    int r;
+
+    if (!s)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for a simulation");
+    s->config = *config;
+    s->source = source;
+    sim_make_host(s);
+    s->random = config->seed * 2 + 1;
+    s->objects.value_size = sizeof(struct object *);
+    s->object_names.value_size = sizeof(uint64_t);
+    spaces_init(&s->spaces, source->trace);
+    s->spaces.by_frame &= !source_chooses_sets(source);
+    if ((r = memory_new(config, &s->memory, err)) < 0 || (r = make_contexts(s, err)) < 0
+        || (r = make_places(s, err)) < 0) {
+        sim_free(s);
+        return r;
+    }
+    if (s->spaces.count > 1 && (r = memory_set_programs(s->memory, s->spaces.count, err)) < 0) {
+        sim_free(s);
+        return r;
+    }
+    memory_set_watcher(s->memory, watch, s);
+    sim_set_leads(s, true);
+    sched_init(&s->scheduler, config->scheduler,
+               &(struct sched_config){ .places = s->places, .quantum = config->quantum, .seed = config->seed });
+    *ret = s;
+    return 0;
+}
+
+void sim_set_remap(struct sim *s, struct remap *r)
+{
+    s->remap = r;
+    sim_set_leads(s, true);
+}
+
+void sim_set_leads(struct sim *s, bool leads)
+{
+    s->translates = s->remap || spaces_translate(&s->spaces);
+    s->leads = leads && s->config.contexts == 1 && s->config.slack == 0 && !s->config.by_reference && !s->translates
+               && !s->config.instructions.bytes && memory_may_lead(s->memory);
+    s->settles = s->leads && memory_keeps_order(s->memory);
+}
+
+static void lose(void *context, unsigned cpu, uint64_t line, enum lost how)
+{
+    const struct sim *s = context;
+
+    s->observer->lost(s->observer->context, cpu, line, how);
+}
+
+void sim_set_observer(struct sim *s, const struct sim_observer *o)
+{
+    s->observer = o;
+    memory_set_loser(s->memory, o ? lose : NULL, s);
+    sim_set_leads(s, !o);
+}
+
+bool sim_set_watch(struct sim *s, const struct solo_watch *w, struct peet_err *err)
+{
+    return !s->translates && s->source->kind->words && solo_can(&s->config)
+           && solo_new(&s->config, s->source->trace, w, &s->solo, err) == 0;
+}
+
+void sim_set_waiter(struct sim *s, void (*waiter)(void *context, const struct sim_wait *w), void *context)
+{
+    s->waiter = waiter;
+    s->waiting = context;
+}
+
+void sim_set_listener(struct sim *s, const struct sim_listener *l)
+{
+    s->listener = l;
+}
+
+void sim_set_stop(struct sim *s, const volatile uint32_t *stop)
+{
+    s->stop = stop;
+}
+
+void sim_free(struct sim *s)
+{
+    if (!s)
+        return;
+    memory_free(s->memory);
+    solo_free(s->solo);
+    sim_loop_release(s);
+    map_release(&s->objects);
+    map_release(&s->object_names);
+    map_release(&s->threads);
+    arena_release(&s->arena);
+    spaces_release(&s->spaces);
+    free(s->program);
+    free(s->context);
+    free(s->heap);
+    free(s->place);
+    free(s->order);
+    free(s->issue);
+    free(s->block);
+    free(s);
+}
+
+/* ---- one turn ---- */
+
+/* Where the block's instructions stand, and how many lines that are. */
+static void find_stretches(struct sim *s, const struct peet_block *b, struct block_facts *f)
+{
+    uint64_t line = s->config.instructions.line;
+
+    f->stretch = arena_alloc(&s->arena, b->insns * sizeof *f->stretch);
+    assert(f->stretch);
+    for (uint32_t i = 0; i < b->insns; i++) {
+        struct stretch *last = f->stretches ? &f->stretch[f->stretches - 1] : NULL;
+        if (last && b->insn[i].addr == last->addr + last->bytes)
+            last->bytes += b->insn[i].length;
+        else
+            f->stretch[f->stretches++] = (struct stretch){ b->insn[i].addr, b->insn[i].length };
+    }
+    for (uint32_t i = 0; i < f->stretches; i++)
+        f->fetches += (f->stretch[i].addr + f->stretch[i].bytes - 1) / line - f->stretch[i].addr / line + 1;
+}
+
+/* Its references, if it makes them all each time. */
+static void find_references(const struct peet_block *b, struct block_facts *f)
+{
+    f->is_fixed = f->is_plain && b->operands <= LEAD_KIND_MOST;
+    f->references = b->operands;
+    for (uint32_t i = 0; i < b->operands; i++) {
+        f->is_fixed &= !b->operand[i].size_src && !b->operand[i].predicate;
+        f->kinds += lead_kind(b->operand[i].kind);
+    }
+}
+
+const struct block_facts *sim_block(struct sim *s, const struct peet_record *block)
+{
+    s->block =
+        mem_reach(s->block, &s->blocks, block->id, sizeof *s->block); /* a program that runs has new ones at any time */
+    struct block_facts *f = &s->block[block->id];
+    if (f->is_known)
+        return f;
+    const struct peet_block *b = peet_trace_block(s->source->trace, block->id);
+    for (uint32_t i = 0; i < b->insns; i++)
+        f->cost += s->config.cost[b->insn[i].class];
+    if (s->config.instructions.bytes)
+        find_stretches(s, b, f);
+    f->is_known = true;
+    f->is_plain = f->stretches == 0 && s->config.contexts == 1 && !s->observer;
+    find_references(b, f);
+    return f;
+}
+
+/* Instructions are issued one after the other, whoever of a processor's contexts they are of. */
+static void issue(struct sim *s, struct place *p, uint64_t cycles)
+{
+    uint64_t *free_at = &s->issue[p->cpu];
+
+    if (s->config.contexts > 1) {
+        place_spend(p, *free_at, TIME_issue);
+        *free_at = p->clock + cycles;
+    }
+    p->clock += cycles;
+    p->seen.time[TIME_compute] += cycles;
+}
+
+/* A reference to bytes of one line, or of any if there are no caches: beyond a hit in the first cache it is stall, some of it for the fabric. */
+static void refer_line(struct sim *s, struct place *p, uint64_t addr, uint64_t size, unsigned kind)
+{
+    uint64_t waited = p->counts->waited;
+    uint64_t cycles = memory_access(s->memory, p->cpu, addr, size, (enum peet_kind)kind, p->clock);
+    uint64_t beyond = sim_beyond(&s->config, kind, cycles);
+
+    waited = p->counts->waited - waited;
+    waited = waited < beyond ? waited : beyond;
+    p->clock += cycles;
+    p->seen.time[TIME_compute] += cycles - beyond;
+    p->seen.time[TIME_bus] += waited;
+    p->seen.time[TIME_stall] += beyond - waited;
+}
+
+uint64_t sim_translate(struct sim *s, unsigned cpu, uint32_t space, uint64_t addr)
+{
+    if (s->remap)
+        addr = remap_addr(s->remap, s->spaces.process[space], addr);
+    uint64_t at = spaces_addr(&s->spaces, space, addr);
+    memory_front(s->memory, cpu)->page_offset = spaces_tag(&s->spaces, space, addr) - at;
+    return at;
+}
+
+/* Where a part of a reference is for the machine: its first byte is at `addr`, and no line is in two frames. */
+static uint64_t part_at(struct sim *s, const struct place *p, const struct peet_record *r, uint64_t addr, uint64_t done)
+{
+    return done && s->spaces.by_frame ? sim_translate(s, p->cpu, p->context->space, r->addr + done) : addr + done;
+}
+
+/* How many bytes of a reference lie in its line from an address on. */
+static uint64_t bytes_here(const struct sim *s, uint64_t addr, uint64_t left)
+{
+    uint64_t length = s->config.level[0].bytes ? s->config.level[0].line : UINT64_C(1) << 63;
+    uint64_t here = length - (addr & (length - 1));
+
+    return here < left ? here : left;
+}
+
+/* A reference that is not easy, for the observer: line by line, if there are caches. */
+static __attribute__((noinline)) void see_access(struct sim *s, struct place *p, const struct peet_record *r,
+                                                 uint64_t addr)
+{
+    struct seen_line at = { .is_first = true };
+
+    for (uint64_t done = 0; at.is_first || done < r->size; at.is_first = false) {
+        const struct memory_counts before = *p->counts;
+        uint64_t behind = p->front->behind[r->kind], here = bytes_here(s, addr + done, r->size - done);
+        uint64_t part = part_at(s, p, r, addr, done);
+        at.line = sim_line(s, part);
+        at.own_line = sim_line(s, r->addr + done);
+        at.now = p->clock;
+        at.before = &before;
+        refer_line(s, p, part, here, r->kind);
+        at.is_behind = p->front->behind[r->kind] != behind;
+        sim_observe(s, p, r, &at);
+        done += here;
+    }
+}
+
+/* Any reference. */
+static inline void refer_seen(struct sim *s, struct place *p, const struct peet_record *r, uint64_t addr)
+{
+    const struct sim_observer *o = s->observer;
+    uint64_t now = p->clock;
+
+    if (!memory_is_calm(p->front, addr, r->size, r->kind)
+        && !memory_refer_smoothly(s->memory, p->cpu, addr, r->size, (enum peet_kind)r->kind)) {
+        see_access(s, p, r, addr);
+        return;
+    }
+    place_be_easy(p, r->kind);
+    if (r->id != SIM_NO_INSN)
+        o->hit(o->context, p->context->sched.number, p->cpu, r, addr);
+    else
+        sim_observe(s, p, r,
+                    &(struct seen_line){
+                        .line = sim_line(s, addr), .own_line = sim_line(s, r->addr), .now = now, .is_first = true });
+}
+
+bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
+{
+    uint64_t addr = s->translates ? sim_translate(s, p->cpu, p->context->space, r->addr) : r->addr;
+
+    s->references++;
+    if (s->solo) {
+        struct source_words *w = &p->context->words;
+        w->used += w->turn && w->is_on;
+        w->passed += w->turn && !w->is_on;
+        if (w->turn && !w->is_on)
+            return false;
+        solo_time(s->solo)->clock = p->clock;
+        p->clock += solo_refer(s->solo, p->context->sched.number, r, s->site,
+                               (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain]);
+        return false;
+    }
+    if (s->observer) {
+        refer_seen(s, p, r, addr);
+        return false; /* nobody asks */
+    }
+    if (memory_is_calm(p->front, addr, r->size, r->kind)) {
+        place_be_easy(p, r->kind);
+        return true;
+    }
+    uint64_t smooth = p->front->smooth, done = 0;
+    do {
+        uint64_t here = bytes_here(s, addr + done, r->size - done);
+        refer_line(s, p, part_at(s, p, r, addr, done), here, r->kind);
+        done += here;
+    } while (done < r->size);
+    return p->front->smooth != smooth && p->front->calm[PEET_LOAD]
+           && (addr & (p->front->line - 1)) + r->size <= p->front->line;
+}
+
+void sim_range(struct sim *s, struct place *p, uint64_t addr, uint64_t size, enum peet_kind kind)
+{
+    uint32_t line = s->config.level[0].bytes ? s->config.level[0].line : 64;
+
+    for (uint64_t done = 0, here; done < size && !s->is_stopped; done += here) {
+        here = line - ((addr + done) & (line - 1));
+        here = here < size - done ? here : size - done;
+        if (s->remap && here > 8) /* elements may go to different places */
+            here = 8 - ((addr + done) & 7);
+        issue(s, p, (here + 15) / 16 * s->config.cost[PEET_CL_plain]);
+        sim_refer(s, p,
+                  &(struct peet_record){
+                      .addr = addr + done, .id = SIM_NO_INSN, .size = (uint32_t)here & 0xffffff, .kind = kind });
+        s->is_stopped = s->stop && *s->stop; /* a range may be as long as memory */
+    }
+}
+
+void sim_issue_other(struct sim *s, struct place *p, const struct peet_record *block)
+{
+    const struct block_facts *f = sim_block(s, block);
+
+    issue(s, p, f->cost);
+    p->seen.instructions += block->size;
+    uint64_t issued = p->clock;
+    for (uint32_t i = 0; i < f->stretches; i++) {
+        uint64_t addr = spaces_tag(&s->spaces, p->context->space, f->stretch[i].addr);
+        uint64_t cycles = memory_fetch(s->memory, p->cpu, addr, f->stretch[i].bytes, p->clock);
+        place_spend(p, p->clock + cycles, TIME_fetch);
+    }
+    if (s->observer)
+        s->observer->block(s->observer->context, p->context->sched.number, block, f->cost, p->clock - issued);
+}
+
+/* References, up to the end or to another record, or the first of them; returns what comes behind. */
+static const struct peet_record *refer(struct sim *s, struct place *p, const struct peet_record *r,
+                                       const struct peet_record *end)
+{
+    const struct peet_record *first = r;
+    uint64_t others = 0;
+
+    if (s->observer && !s->translates && !s->config.by_reference) {
+        for (; r < end && peet_is_reference(r); r++)
+            refer_seen(s, p, r, r->addr);
+        s->references += (uint64_t)(r - first);
+        return r;
+    }
+    if (s->translates || s->config.by_reference) {
+        for (; r < end && peet_is_reference(r); r++) {
+            sim_refer(s, p, r);
+            if (s->config.by_reference)
+                return r + 1;
+        }
+        return r;
+    }
+    for (; r < end && peet_is_reference(r); r++)
+        if (memory_is_easy(p->front, r->addr, r->size, r->kind)) {
+            place_be_easy(p, r->kind);
+        } else {
+            sim_refer(s, p, r);
+            others++;
+        }
+    s->references += (uint64_t)(r - first) - others;
+    return r;
+}
+
+/* The block at the beginning of the records, and its references; or the references that are left of one. And so on, as long as
+ * nobody else has a say in it. */
+static void execute(struct sim *s, struct place *p, struct context *c, uint64_t limit)
+{
+    const struct peet_record *r = c->batch.records + c->at, *end = c->batch.records + c->batch.count;
+
+    for (;;) {
+        if (r->kind == PEET_BLOCK)
+            sim_issue(s, p, r++);
+        r = refer(s, p, r, end);
+        if (r >= end || r->kind > PEET_PREFETCH || !sim_may_go_on(s, p, limit))
+            break;
+        s->now = p->clock; /* the first step began when the turn did, also if a lock was taken before it */
+    }
+    c->at = (size_t)(r - c->batch.records);
+    if (r < end && sim_may_lead(s, p, limit))
+        sim_lead(s, p);
+}
+
+static bool is_quantum_over(struct sim *s, const struct place *p)
+{
+    return s->scheduler.count > 0
+           && sched_is_over(&s->scheduler, &p->context->sched, p->number, p->clock - p->began, p->clock);
+}
+
+static void see_quantum(struct sim *s, struct place *p)
+{
+    if (is_quantum_over(s, p))
+        sim_give_way(s, p);
+}
+
+/* An event at which a context has come. */
+static void meet_event(struct sim *s, struct place *p, const struct peet_event *e)
+{
+    spaces_event(&s->spaces, p->context->space, e);
+    if (s->remap)
+        remap_event(s->remap, p->context->sched.group, e);
+    if (s->listener)
+        s->listener->event(s->listener->context, p->context->sched.number, e);
+    if (s->observer)
+        s->observer->event(s->observer->context, p->context->sched.number, e);
+    if (s->solo)
+        solo_event(s->solo, p->context->sched.number, e);
+    s->site = p->context->site = e->site;
+    sim_event(s, p, e);
+}
+
+/* How long nobody else has a say, if threads take turns. Where a turn has come to its end in an event, the next step is its last. */
+static uint64_t end_of_turn(struct sim *s, const struct place *p, uint64_t limit)
+{
+    uint64_t quantum = s->config.quantum ? s->config.quantum : limit - p->clock;
+    uint64_t over = p->began + quantum > p->clock ? p->began + quantum
+                    : is_quantum_over(s, p)       ? p->clock + 1
+                                                  : p->clock + quantum;
+
+    return s->scheduler.count > 0 && over < limit ? over : limit;
+}
+
+/* What the source has said when the place's context wanted to go on, which is handed on: 1, 0 at the context's end, or an error. */
+static int see_more(struct sim *s, struct place *p, int said, struct peet_err *err)
+{
+    p->context->yields = false;
+    p->context->reply = 0;
+    int r = said < 0 ? said : see_contexts(s, err);
+    if (r < 0)
+        return r;
+    if (said == 0)
+        sim_end_context(s, p);
+    return said;
+}
+
+/* The same for a machine that takes words: up to an event, or to the end of its turn. */
+static int go_on_solo(struct sim *s, struct place *p, uint64_t limit, struct peet_err *err)
+{
+    struct context *c = p->context;
+
+    while (c->words.word == c->words.end) {
+        int r = see_more(s, p, source_words(s->source, c->sched.number, c->reply, &c->words, err), err);
+        if (r <= 0)
+            return r;
+    }
+    struct solo_time *t = solo_time(s->solo);
+    uint64_t references = t->references;
+    t->clock = p->clock;
+    limit = limit - p->clock > WORDS_CYCLES ? p->clock + WORDS_CYCLES : limit;
+    int r = solo_run(s->solo, c->sched.number, &c->words, end_of_turn(s, p, limit), &c->event, err);
+    p->clock = t->clock;
+    s->references += t->references - references;
+    if (r > 0) {
+        meet_event(s, p, &c->event);
+        solo_see_used(s->solo, c->sched.number, &c->words);
+    } else if (r == 0) {
+        see_quantum(s, p);
+    }
+    return r < 0 ? r : 0;
+}
+
+/* One turn of a place. */
+static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err *err)
+{
+    struct context *c = p->context;
+
+    sim_see_program(s, p);
+    p->ahead = 0; /* nobody is behind it any more */
+    p->lead.is_on = false;
+    s->now = p->clock;
+    s->actor = p->number;
+    if (c->pending && !sim_pending(s, p)) {
+        if (p->context == c && p->runs) /* who tries again and again may keep the one away whom it waits for */
+            see_quantum(s, p);
+        return 0;
+    }
+    if (s->solo)
+        return go_on_solo(s, p, limit, err);
+    while (c->at == c->batch.count) {
+        int said = source_next(s->source, c->sched.number, c->reply, &c->batch, err);
+        c->at = 0;
+        int r = see_more(s, p, said, err);
+        if (r <= 0)
+            return r;
+    }
+    const struct peet_record *r = &c->batch.records[c->at];
+    if (r->kind == PEET_EVENT) {
+        c->at++;
+        meet_event(s, p, &c->batch.events[r->id]);
+        return 0;
+    }
+    if (r->kind == PEET_REPEAT)
+        sim_repeat(s, p, limit);
+    else
+        execute(s, p, c, limit);
+    see_quantum(s, p);
+    return 0;
+}
+
+/* ---- all turns ---- */
+
+static bool is_behind(const struct place *a, const struct place *b)
+{
+    return a->clock != b->clock ? a->clock < b->clock : a->number < b->number;
+}
+
+/* The first of the places that run has gone on: puts it where it belongs now. */
+static void put_in_order(struct sim *s)
+{
+    struct place *p = s->order[0];
+    uint32_t i = 1;
+
+    for (; i < s->running && is_behind(s->order[i], p); i++)
+        s->order[i - 1] = s->order[i];
+    s->order[i - 1] = p;
+}
+
+/* Others have begun to run, or do not any more, or are at another time. */
+static void find_order(struct sim *s)
+{
+    s->running = 0;
+    for (uint32_t i = 0; i < s->places; i++)
+        if (s->place[i].runs) {
+            uint32_t at = s->running++;
+            for (; at > 0 && is_behind(&s->place[i], s->order[at - 1]); at--)
+                s->order[at] = s->order[at - 1];
+            s->order[at] = &s->place[i];
+        }
+    s->is_changed = false;
+}
+
+/* The place that is farthest behind goes on until another one is, or until something has happened to another one. */
+static int take_turn(struct sim *s, struct place *p, struct progress *progress, struct peet_err *err)
+{
+    uint64_t limit = s->running > 1 ? s->order[1]->clock + s->config.slack : UINT64_MAX;
+    int r;
+
+    if (s->heap_count && s->heap[0]->wake_at < limit)
+        limit = s->heap[0]->wake_at;
+    do {
+        r = go_on(s, p, limit, err);
+        if (++s->steps % (s->solo ? WORDS_STEPS : PROGRESS_STEPS) == 0) {
+            if (progress)
+                progress_at(progress, s->references);
+            s->is_stopped = s->stop && *s->stop;
+        }
+    } while (r == 0 && p->runs && p->clock < limit && !s->is_changed && !s->is_stopped);
+    return r;
+}
+
+/* The program has ended in the step that was taken last. What others have done before their time they do not come to any more; who has
+ * given them words learns what became of these. */
+static int end_all(struct sim *s, struct peet_err *err)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; i < s->places; i++)
+        sim_take_back(s, &s->place[i], s->now, s->actor);
+    for (uint32_t i = 0; s->solo && r >= 0 && i < s->contexts; i++)
+        r = source_words(s->source, i, 0, &s->context[i].words, err);
+    return r < 0 ? r : 0;
+}
+
+static int run(struct sim *s, struct progress *progress, struct peet_err *err)
+{
+    int r = 0;
+
+    while (r == 0 && !s->is_stopped && !s->source->has_ended) {
+        if (s->is_changed)
+            find_order(s);
+        struct place *p = s->running ? s->order[0] : NULL;
+        if (s->heap_count && (!p || s->heap[0]->wake_at <= p->clock)) {
+            sim_ready_next(s);
+            continue;
+        }
+        if (!p && s->alive > 0 && sim_break(s))
+            continue;
+        if (!p)
+            return s->alive > 0 ? sim_report_deadlock(s, err) : 0;
+        r = take_turn(s, p, progress, err);
+        if (!s->is_changed)
+            put_in_order(s);
+    }
+    return r == 0 && s->source->has_ended ? end_all(s, err) : r;
+}
+
+uint64_t sim_clock(const struct sim *s, unsigned cpu)
+{
+    uint64_t clock = s->solo ? solo_time(s->solo)->clock : 0; /* it is ahead of its place while it executes words */
+
+    for (uint32_t i = 0; i < s->places; i++)
+        if (s->place[i].cpu == cpu && s->place[i].clock > clock)
+            clock = s->place[i].clock;
+    return clock;
+}
+
+int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
+{
+    for (uint32_t i = 0; i < s->contexts; i++)
+        if (s->source->context[i].birth == BIRTH_FIRST) {
+            s->alive++;
+            s->context[i].wake_at = sim_late(s);
+            s->context[i].status = STATUS_READY;
+            sim_ready_later(s, &s->context[i]);
+        }
+    int r = run(s, progress, err);
+    sim_end_times(s);
+    return r;
+}

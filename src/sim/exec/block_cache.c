@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: MIT */
+/* Where lines are: the caches of one processor, as memory.h describes them, without anybody else. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "sim/fabric/kind.h"
+#include "sim/exec/uses.h"
+
+enum { ORDER_WAYS = 16 }; /* that a word can tell the order of */
+
+/* What can be done with a line in each state without anything else. */
+static void know_states(struct solo *s)
+{
+    const struct protocol *p = s->config.protocol;
+
+    s->is_readable = true;
+    for (unsigned i = 1; i < p->states; i++) {
+        const struct own_cell *w = &p->own[i][OWN_WRITE];
+        s->seen_as[i][0] = (p->flags[i] & STATE_READABLE) != 0;
+        s->seen_as[i][1] = p->flags[i] & STATE_WRITABLE && w->op == BUS_NONE && w->alone == i;
+        s->silent[i] = p->flags[i] & STATE_READABLE && w->op == BUS_NONE ? w->alone : 0;
+        s->is_readable &= s->seen_as[i][0] || !s->seen_as[i][1];
+        s->is_dirty[i] = (p->flags[i] & STATE_DIRTY) != 0;
+        for (unsigned k = 0; k < 2; k++)
+            s->hidden[i][k] = s->seen_as[i][k] ? 0 : SOLO_NONE;
+    }
+}
+
+static bool brings(const struct own_cell *c)
+{
+    return c->op == BUS_READ || c->op == BUS_READ_OWN;
+}
+
+/* Whether all misses take the same time, and nobody but the line that goes has to do with them. */
+static bool is_lean(const struct solo *s)
+{
+    const struct own_cell *absent = s->config.protocol->own[PROTOCOL_ABSENT];
+
+    return s->is_ideal && s->levels == 1 && s->fabric.config.memory >= s->level[0].latency && brings(&absent[OWN_READ])
+           && brings(&absent[OWN_WRITE]);
+}
+
+/* Whether lines are either clean, and cannot be written without anything else, or dirty, and can. */
+static bool is_plain(const struct solo *s)
+{
+    uint8_t clean = s->lean_state[0], dirty = s->lean_state[1];
+
+    return s->is_lean && s->level[0].ways == 1 && s->seen_as[clean][0] && !s->seen_as[clean][1] && !s->is_dirty[clean]
+           && s->seen_as[dirty][1] && s->is_dirty[dirty] && s->config.protocol->own[clean][OWN_WRITE].alone == dirty;
+}
+
+static int no_memory(struct peet_err *err)
+{
+    return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
+}
+
+static int init_level(struct solo *s, const struct level_config *c, struct solo_level *l, struct peet_err *err)
+{
+    uint64_t entries = c->bytes / c->line;
+
+    l->ways = level_ways(c);
+    l->latency = c->latency;
+    l->mask = entries / l->ways - 1;
+    l->line = malloc(entries * sizeof *l->line);
+    l->state = calloc(entries, 1);
+    l->full = malloc(entries * sizeof *l->full);
+    if (!l->line || !l->state || !l->full)
+        return no_memory(err);
+    memset(l->line, 0xff, entries * sizeof *l->line);
+    if (l == &s->level[0]) {
+        s->first = calloc(entries, sizeof *s->first);
+        for (uint64_t i = 0; s->first && i < entries; i++)
+            s->first[i].seen[0] = s->first[i].seen[1] = SOLO_NONE;
+        return s->first ? 0 : no_memory(err);
+    }
+    l->record = calloc(entries, sizeof(struct solo_line *));
+    if (l->ways > ORDER_WAYS)
+        l->stamp = calloc(entries, sizeof *l->stamp);
+    else
+        l->order = malloc((l->mask + 1) * sizeof *l->order);
+    for (uint64_t i = 0; l->order && i <= l->mask; i++)
+        l->order[i] = UINT64_C(0xfedcba9876543210) & (UINT64_MAX >> (64 - 4 * l->ways)); /* any order will do */
+    return l->record && (l->stamp || l->order) ? 0 : no_memory(err);
+}
+
+static void know_bus(struct solo *s)
+{
+    const struct fabric_config *c = &s->fabric.config;
+    struct solo_bus *b = &s->bus;
+
+    b->address = fabric_address_cycles(c);
+    b->data = s->fabric.line_cycles;
+    b->reads = b->address + c->memory + b->data;
+    b->returns = 2 * b->address + b->data; /* behind the other request */
+    bool is_known =
+        s->fabric.kind == &fabric_split && b->address > 0 && b->data > 0 && b->address + b->data <= c->memory;
+    b->idle = is_known ? 0 : UINT64_MAX;
+}
+
+int solo_caches_init(struct solo *s, struct peet_err *err)
+{
+    uint64_t entries = 0;
+    int r;
+
+    know_states(s);
+    s->is_ideal = s->config.fabric_kind == &fabric_ideal;
+    for (; s->levels < CONFIG_LEVELS && s->config.level[s->levels].bytes; s->levels++) {
+        const struct level_config *c = &s->config.level[s->levels];
+        entries = c->bytes / c->line;
+        if ((r = init_level(s, c, &s->level[s->levels], err)) < 0)
+            return r;
+    }
+    struct fabric_config fabric = s->config.fabric;
+    fabric.cpus = 1;
+    fabric.line = s->config.level[0].line;
+    if (solo_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
+        return no_memory(err);
+    know_bus(s);
+    s->is_lean = is_lean(s);
+    s->has_second = s->levels > 1 && s->level[1].latency >= s->level[0].latency;
+    s->lean_stall = (s->has_second ? s->level[1].latency : s->fabric.config.memory) - s->level[0].latency;
+    for (unsigned i = 0; i < 2; i++)
+        s->lean_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
+    uint8_t alone = s->lean_state[0], written = s->silent[alone];
+    s->is_quiet = s->seen_as[alone][1] || (written && s->seen_as[written][1]);
+    s->is_far = s->fabric.config.memory >= s->level[0].latency;
+    s->is_plain = is_plain(s);
+    s->lines.bits = s->is_plain ? SOLO_PLAIN_BITS : SOLO_LINE_BITS;
+    for (uint64_t i = 0; s->is_plain && !s->watch.knows && i < entries; i++)
+        s->first[i].record = &s->empty; /* it can go as any other */
+    return 0;
+}
+
+void solo_caches_release(struct solo *s)
+{
+    for (unsigned i = 0; i < CONFIG_LEVELS; i++) {
+        free(s->level[i].line);
+        free(s->level[i].stamp);
+        free(s->level[i].order);
+        free(s->level[i].state);
+        free(s->level[i].full);
+        free(s->level[i].record);
+    }
+    free(s->first);
+    fabric_release(&s->fabric);
+    solo_lines_release(s);
+}
+
+/* An entry of the first cache as it can be seen, by its state. */
+static void show(struct solo *s, uint32_t entry, uint64_t line)
+{
+    solo_show(s, &s->first[entry], line, s->level[0].state[entry]);
+}
+
+bool solo_write_silently(struct solo *s, uint32_t entry, uint64_t line)
+{
+    uint8_t to = s->silent[solo_state(s, entry)];
+
+    if (!to || !s->seen_as[to][1] || !solo_is_seen(s, entry, line, false))
+        return false;
+    s->level[0].state[entry] = to;
+    show(s, entry, line);
+    return true;
+}
+
+/* ---- the fabric ---- */
+
+void solo_end_transaction(struct solo *s)
+{
+    struct fabric_use *use = &s->fabric.use;
+    struct solo_bus *b = &s->bus;
+    uint64_t back = b->has_back, requests = b->last + b->address + back * (b->address + b->data);
+
+    if (!b->has_last)
+        return;
+    fabric_use_add(use, b->last, requests);
+    fabric_use_add(use, b->idle - b->data, b->idle);
+    use->transactions += 1 + back;
+    use->by_op[b->op]++;
+    use->by_op[BUS_WRITE_BACK] += back;
+    use->moved += (1 + back) * s->length;
+    use->waited += back * b->address;
+    b->has_last = b->has_back = false;
+}
+
+static struct transaction transaction_of(const struct solo *s, uint64_t line, unsigned op)
+{
+    bool is_answered = op == BUS_READ || op == BUS_READ_OWN, has_line = is_answered || op == BUS_WRITE_BACK;
+
+    return (struct transaction){ .op = (uint8_t)op,
+                                 .line = line,
+                                 .supplier = FABRIC_MEMORY,
+                                 .latency = is_answered ? s->fabric.config.memory : 0,
+                                 .bytes = has_line           ? (uint32_t)s->length
+                                          : op == BUS_UPDATE ? 8
+                                                             : 0 };
+}
+
+/* The fabric is told what was kept, for another one overlaps with it. */
+static void tell_fabric(struct solo *s)
+{
+    struct solo_bus *b = &s->bus;
+
+    if (!b->has_last)
+        return;
+    struct transaction read = transaction_of(s, b->line, b->op), back = transaction_of(s, b->back, BUS_WRITE_BACK);
+    fabric_transact(&s->fabric, &read, b->last);
+    if (b->has_back)
+        fabric_transact(&s->fabric, &back, b->last);
+    b->has_last = b->has_back = false;
+}
+
+uint64_t solo_transact_any(struct solo *s, uint64_t line, unsigned op, uint64_t now)
+{
+    struct transaction t = transaction_of(s, line, op);
+
+    s->counts.updates += op == BUS_UPDATE;
+    if (s->is_ideal) {
+        s->fabric.use.transactions++;
+        s->fabric.use.by_op[op]++;
+        s->fabric.use.moved += t.bytes;
+        return t.latency;
+    }
+    tell_fabric(s);
+    struct fabric_time time = fabric_transact(&s->fabric, &t, now);
+    s->bus.idle = time.done > s->bus.idle ? time.done : s->bus.idle;
+    if (op != BUS_WRITE_BACK)
+        s->counts.waited += time.waited;
+    return time.done - now;
+}
+
+/* ---- what comes and what goes ---- */
+
+struct gone {
+    struct solo_line *record; /* NULL: nothing had to go */
+    uint64_t line;
+    unsigned state;
+};
+
+static inline uint64_t lesser(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline __attribute__((always_inline)) uint64_t least_of_4(const uint64_t *stamp, uint32_t stride, uint32_t way)
+{
+    uint64_t a = stamp[0] << SOLO_WAY_BITS | way, b = stamp[stride] << SOLO_WAY_BITS | (way + 1);
+    uint64_t c = stamp[2ul * stride] << SOLO_WAY_BITS | (way + 2), d = stamp[3ul * stride] << SOLO_WAY_BITS | (way + 3);
+
+    return lesser(lesser(a, b), lesser(c, d));
+}
+
+/* The number of the least one of so many stamps, each so many words behind the one before it; the first, if there are several. Numbers are put behind stamps, and
+ * both compared at once, in pairs, so that no comparison waits for all before it. */
+static inline __attribute__((always_inline)) uint32_t least_of(const uint64_t *stamp, uint32_t stride, uint32_t ways)
+{
+    if (ways % 4 == 0 && ways < 1 << SOLO_WAY_BITS) {
+        uint64_t least = least_of_4(stamp, stride, 0);
+        for (uint32_t i = 4; i < ways; i += 4)
+            least = lesser(least, least_of_4(stamp + (size_t)i * stride, stride, i));
+        return least & ((1 << SOLO_WAY_BITS) - 1);
+    }
+    uint32_t least = 0;
+    for (uint32_t i = 1; i < ways; i++)
+        least = stamp[i * stride] < stamp[least * stride] ? i : least;
+    return least;
+}
+
+uint32_t solo_oldest(const struct solo *s, uint64_t line)
+{
+    uint32_t ways = s->level[0].ways, e = (uint32_t)(line & s->level[0].mask) * ways;
+
+    return e + least_of(&s->first[e].stamp, sizeof *s->first / sizeof(uint64_t), ways);
+}
+
+uint32_t solo_oldest_behind(const struct solo_level *l, uint64_t line)
+{
+    uint64_t set = line & l->mask;
+    uint32_t e = (uint32_t)set * l->ways;
+
+    return e + (l->order ? (uint32_t)(l->order[set] >> 4 * (l->ways - 1)) & 15 : least_of(&l->stamp[e], 1, l->ways));
+}
+
+/* A line comes into the first cache. */
+static struct gone put_first(struct solo *s, struct solo_line *record, uint64_t line, unsigned state)
+{
+    struct solo_level *l = &s->level[0];
+    uint32_t e = solo_oldest(s, line);
+    struct solo_entry *at = &s->first[e];
+    struct gone gone = { at->record, l->line[e], solo_state(s, e) };
+
+    if (gone.record)
+        gone.record->stamp = at->stamp;
+    else
+        l->full[l->filled++] = e;
+    l->line[e] = line;
+    l->state[e] = (uint8_t)state;
+    at->stamp = s->number;
+    at->record = record;
+    solo_comes_to(s, record, e);
+    solo_is_at(s, line, e);
+    show(s, e, line);
+    return gone;
+}
+
+/* And into one behind it. */
+static struct gone put_behind(struct solo *s, unsigned level, struct solo_line *record, uint64_t line, unsigned state)
+{
+    struct solo_level *l = &s->level[level];
+    uint32_t e = solo_oldest_behind(l, line);
+    struct gone gone = { l->record[e], l->line[e], l->state[e] };
+
+    if (gone.record)
+        gone.record->entry[level] = 0;
+    else
+        l->full[l->filled++] = e;
+    l->line[e] = line;
+    l->state[e] = (uint8_t)state;
+    solo_touch_behind(s, l, line, e);
+    l->record[e] = record;
+    record->entry[level] = e + 1;
+    return gone;
+}
+
+/* A line has gone out of a level. */
+static void push_out(struct solo *s, unsigned level, struct gone gone, uint64_t now)
+{
+    struct solo_line *l = gone.record;
+
+    if (level + 1 < s->levels && l->lost & SOLO_LOST) /* a level behind gave it up, too, and it has left */
+        return;
+    for (unsigned i = level; i-- > 0;)
+        if (solo_in(s, l, gone.line, i))
+            return; /* the processor still has it */
+    for (unsigned i = level + 1; i < s->levels; i++)
+        if (l->entry[i]) {
+            s->level[i].state[l->entry[i] - 1] = (uint8_t)gone.state;
+            return;
+        }
+    if (s->is_dirty[gone.state] && level + 1 < s->levels) {
+        struct gone next = put_behind(s, level + 1, l, gone.line, gone.state);
+        if (next.record)
+            push_out(s, level + 1, next, now);
+        return;
+    }
+    l->lost = (s->cell ? s->cell : l->lost) | SOLO_LOST;
+    if (s->is_dirty[gone.state]) {
+        s->counts.write_backs++;
+        solo_transact(s, gone.line, BUS_WRITE_BACK, now);
+    }
+}
+
+/* What went out of the first cache is in the next one, mostly. */
+static bool is_behind(struct solo *s, const struct gone *gone)
+{
+    bool is_there = false;
+
+    for (unsigned k = 1; k < s->levels; k++)
+        if (gone->record->entry[k]) {
+            s->level[k].state[gone->record->entry[k] - 1] = (uint8_t)gone->state;
+            is_there = true;
+        }
+    return is_there;
+}
+
+/* A line from the second cache comes into the first. */
+static void fill_first(struct solo *s, struct solo_line *l, uint64_t line, unsigned state, uint64_t now)
+{
+    struct gone gone = put_first(s, l, line, state);
+
+    if (gone.record && !is_behind(s, &gone))
+        push_out(s, 0, gone, now);
+}
+
+void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64_t now)
+{
+    uint32_t e = l->entry[1] - 1;
+
+    s->second++;
+    solo_touch_behind(s, &s->level[1], line, e);
+    fill_first(s, l, line, s->level[1].state[e], now);
+}
+
+/* Puts a line into the levels before `level`, and lets go what has to. The innermost state is the valid one, also of a line that several levels give up. */
+static void fill(struct solo *s, unsigned level, struct solo_line *l, uint64_t line, unsigned state, uint64_t now)
+{
+    struct gone gone[CONFIG_LEVELS];
+
+    for (unsigned i = level; i-- > 1;)
+        gone[i] = put_behind(s, i, l, line, state);
+    gone[0] = put_first(s, l, line, state);
+    for (unsigned i = 0; i < level; i++) {
+        bool is_there = false;
+        for (unsigned k = i + 1; gone[i].record && k < s->levels; k++) {
+            uint32_t e = gone[i].record->entry[k];
+            if (e)
+                s->level[k].state[e - 1] = (uint8_t)gone[i].state;
+            if (k < level && gone[k].record == gone[i].record)
+                gone[k] = gone[i];
+            is_there |= e != 0;
+        }
+        if (i == 0 && is_there)
+            gone[i].record = NULL;
+    }
+    for (unsigned i = level; i-- > 0;)
+        if (gone[i].record)
+            push_out(s, i, gone[i], now);
+}
+
+/* The same where there is one level. */
+static void fill_only(struct solo *s, struct solo_line *l, uint64_t line, unsigned state, uint64_t now)
+{
+    struct gone gone = put_first(s, l, line, state);
+
+    if (!gone.record)
+        return;
+    gone.record->lost = s->cell ? s->cell : gone.record->lost | SOLO_LOST;
+    if (s->is_dirty[gone.state]) {
+        s->counts.write_backs++;
+        solo_transact(s, gone.line, BUS_WRITE_BACK, now);
+    }
+}
+
+void solo_count_lean(struct solo *s)
+{
+    const struct own_cell *absent = s->config.protocol->own[PROTOCOL_ABSENT];
+    struct fabric_use *use = &s->fabric.use;
+    uint64_t backs = s->lean_write_backs, misses = 0;
+
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t of_kind = s->lean[i][0] + s->lean[i][1];
+        use->by_op[absent[i ? OWN_WRITE : OWN_READ].op] += of_kind;
+        s->counts.causes[MISS_cold] += s->lean[i][0];
+        s->counts.causes[MISS_replaced] += s->lean[i][1];
+        misses += of_kind;
+    }
+    uint64_t farther = s->second * (s->level[1].latency - s->level[0].latency);
+    s->counts.hits[0] -= misses + s->second;
+    s->counts.hits[1] += s->second;
+    s->counts.stall += farther;
+    s->time.stall += farther;
+    s->counts.misses += misses;
+    s->counts.stall += misses * s->lean_stall;
+    s->time.stall += misses * s->lean_stall;
+    s->counts.write_backs += backs;
+    use->by_op[BUS_WRITE_BACK] += backs;
+    use->transactions += misses + backs;
+    use->moved += (misses + backs) * s->length;
+    memset(s->lean, 0, sizeof s->lean);
+    s->lean_write_backs = s->second = 0;
+}
+
+/* ---- references ---- */
+
+static uint64_t write_here(struct solo *s, uint32_t entry, uint64_t line, uint64_t now, bool *ret_upgrade)
+{
+    const struct own_cell *cell = &s->config.protocol->own[solo_state(s, entry)][OWN_WRITE];
+    uint64_t stall = 0;
+
+    if (cell->op != BUS_NONE) {
+        stall = solo_transact(s, line, cell->op, now);
+        assert(cell->op == BUS_INVALIDATE); /* no other processor has a copy to which a word could be sent */
+        s->counts.upgrades++;
+        *ret_upgrade = true;
+    }
+    s->level[0].state[entry] = cell->alone;
+    show(s, entry, line);
+    return stall;
+}
+
+static void miss(struct solo *s, struct solo_line *l, uint64_t line, bool is_write, uint64_t now,
+                 struct solo_outcome *ret)
+{
+    const struct own_cell *cell = &s->config.protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
+
+    s->counts.misses++;
+    ret->cause = solo_was_here(l) ? MISS_replaced : MISS_cold;
+    s->counts.causes[ret->cause]++;
+    ret->level = SIM_BEYOND;
+    ret->stall = solo_transact(s, line, cell->op, now);
+    l->lost &= ~SOLO_LOST;
+    if (s->levels == 1)
+        fill_only(s, l, line, cell->alone, now);
+    else
+        fill(s, s->levels, l, line, cell->alone, now);
+}
+
+/* A line that some level has. */
+static void hit(struct solo *s, struct solo_line *l, uint64_t line, bool is_write, uint64_t now,
+                struct solo_outcome *ret)
+{
+    struct solo_level *at = &s->level[ret->level];
+    uint32_t e = solo_in(s, l, line, ret->level) - 1;
+
+    s->counts.hits[ret->level]++;
+    ret->stall = at->latency;
+    if (ret->level == 0) {
+        s->first[e].stamp = s->number;
+    } else {
+        solo_touch_behind(s, at, line, e);
+        if (ret->level == 1)
+            fill_first(s, l, line, at->state[e], now);
+        else
+            fill(s, ret->level, l, line, at->state[e], now);
+    }
+    if (is_write)
+        ret->stall += write_here(s, solo_in_first(s, l, line) - 1, line, now, &ret->is_upgrade);
+}
+
+struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now)
+{
+    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    struct solo_outcome o = { .cause = MISS_KINDS };
+    uint64_t waited = s->counts.waited;
+
+    s->counts.writes += is_write;
+    s->counts.reads += kind != PEET_STORE;
+    while (o.level < s->levels && !solo_in(s, l, line, o.level))
+        o.level++;
+    if (o.level == s->levels)
+        miss(s, l, line, is_write, now, &o);
+    else
+        hit(s, l, line, is_write, now, &o);
+    if (kind == PEET_PREFETCH) { /* nobody waits for it */
+        o.stall = 0;
+        s->counts.waited = waited;
+    }
+    s->counts.stall += o.stall;
+    return o;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* Machine code that follows calls and returns (map/call_path.h): a stretch begins where the last one led, is left in some way, and was on this path before. All
+ * else is left to solo_enter. */
+#include "sim/exec/jit/code.h"
+
+void code_enter(struct gen *g, struct solo_stretch *x)
+{
+    struct emit *e = &g->e;
+
+    emit_constant(e, RDI, (uintptr_t)x);
+    if (x->turn >= TURN_CALLS) {
+        emit_call(e, g->s->code.enter[x->turn]);
+        return;
+    }
+    struct detour *detour = code_detour(g, DETOUR_ENTER, x, NULL);
+    emit_at(e, EMIT_LOAD, RAX, RBX, AT(easy));
+    emit_at(e, EMIT_COMPARE, RAX, RDI, STRETCH_AT(current));
+    code_detour_if(g, detour, IF_NOT_EQUAL);
+    if (x->turn == TURN_JUMPS) {
+        emit_at(e, EMIT_LOAD, RAX, RBX, AT(calls));
+        emit_store_byte(e, RAX, RSP, CALLS_AT(turn), TURN_JUMPS);
+        emit_store_constant(e, true, RBX, RSP, AT(easy), -1); /* SOLO_NONE */
+    }
+    emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
+    detour->back = e->used;
+}
+
+/* Ways out of what is easy. */
+struct hard {
+    size_t way[16];
+    unsigned ways;
+};
+
+static void leave_if(struct gen *g, struct hard *hard, enum emit_condition c)
+{
+    hard->way[hard->ways++] = emit_jump_if(&g->e, c, 0);
+}
+
+/* The stretch in rdi was on another path when it ran last, and what is where is as it was: as solo_renew, if the path is one of those that are near. */
+static void take_path(struct gen *g, struct hard *hard)
+{
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_LOAD, R8, RDI, STRETCH_AT(path));
+    emit_registers(e, EMIT_OR, R8, R8);
+    leave_if(g, hard, IF_EQUAL);
+    emit_at(e, EMIT_LOAD, R10, RDI, STRETCH_AT(current));
+    emit_registers(e, EMIT_XOR, R10, RDX);
+    emit_shift(e, R10, false, 32);
+    leave_if(g, hard, IF_NOT_EQUAL);
+    emit_memory(e, false, EMIT_LOAD, R10, RDI, RSP, STRETCH_AT(number));
+    emit_shift(e, R10, true, 32);
+    emit_memory(e, false, EMIT_LOAD, RCX, RBX, RSP, AT(node));
+    emit_registers(e, EMIT_OR, RCX, R10);
+    emit_constant(e, R10, SOLO_FACTOR);
+    emit_registers(e, EMIT_MULTIPLY, R10, RCX);
+    emit_shift(e, R10, false, 64 - SOLO_PATH_BITS);
+    emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof g->s->path_near[0]));
+    emit_memory(e, true, EMIT_COMPARE, RCX, RBX, R10, AT(path_near[0].who));
+    leave_if(g, hard, IF_NOT_EQUAL);
+    emit_memory(e, true, EMIT_LOAD, R10, RBX, R10, AT(path_near[0].path));
+    emit_at(e, EMIT_LOAD, RCX, RDI, STRETCH_AT(runs));
+    emit_registers(e, EMIT_LOAD, R11, RCX);
+    emit_at(e, EMIT_SUB, R11, RDI, STRETCH_AT(settled));
+    emit_at(e, EMIT_ADD_TO, R11, R8, PATH_AT(runs));
+    emit_at(e, EMIT_STORE, RCX, RDI, STRETCH_AT(settled));
+    emit_at(e, EMIT_LOAD, R11, RDI, STRETCH_AT(lean));
+    emit_registers(e, EMIT_OR, R11, R11);
+    size_t none = emit_jump_if(e, IF_EQUAL, 0);
+    emit_at(e, EMIT_ADD_TO, R11, R8, PATH_AT(part[0].lean));
+    emit_store_constant(e, true, RDI, RSP, STRETCH_AT(lean), 0);
+    emit_here(e, none);
+    emit_at(e, EMIT_STORE, R10, RDI, STRETCH_AT(path));
+    emit_at(e, EMIT_STORE, RDX, RDI, STRETCH_AT(current));
+}
+
+/* rdx: what `current` is for the stretch in rdi; rax: the thread's calls. */
+static void arrive(struct gen *g, struct hard *hard)
+{
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_LOAD, RAX, RBX, AT(calls));
+    emit_at(e, EMIT_LOAD, RDX, RBX, AT(current));
+    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), TURN_ON);
+    size_t on = emit_jump_if(e, IF_EQUAL, 0);
+    emit_at(e, EMIT_LOAD, R10, RDI, STRETCH_AT(addr));
+    emit_at(e, EMIT_LOAD, RCX, RAX, CALLS_AT(top));
+    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), TURN_CALLS);
+    size_t jumps = emit_jump_if(e, IF_BELOW, 0), calls = emit_jump_if(e, IF_EQUAL, 0);
+    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), TURN_RETURNS);
+    leave_if(g, hard, IF_NOT_EQUAL);
+    emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
+    emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
+    leave_if(g, hard, IF_NOT_EQUAL);
+    size_t moved = emit_jump(e, 0);
+    emit_here(e, jumps);
+    emit_at(e, EMIT_COMPARE, R10, RCX, CALL_AT(back));
+    leave_if(g, hard, IF_EQUAL);
+    size_t stays = emit_jump(e, 0);
+    emit_here(e, calls);
+    emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
+    emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
+    size_t returned = emit_jump_if(e, IF_EQUAL, 0);
+    emit_compare_byte(e, RDI, RSP, STRETCH_AT(is_entry), false);
+    leave_if(g, hard, IF_EQUAL);
+    size_t called = emit_jump(e, 0);
+    emit_here(e, returned); /* what it called was not recorded */
+    emit_at(e, EMIT_LEA, R8, RCX, sizeof(struct path_call));
+    emit_at(e, EMIT_COMPARE, R8, RAX, CALLS_AT(end)); /* perhaps some were too deep */
+    leave_if(g, hard, IF_NOT_BELOW);
+    emit_add_constant(e, RCX, -(int32_t)sizeof(struct path_call));
+    emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
+    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), TURN_ON); /* it has returned, whoever asks */
+    emit_here(e, moved);
+    emit_here(e, called);
+    emit_at(e, EMIT_LOAD, RDX, RBX, AT(base));
+    emit_memory(e, false, EMIT_LOAD, RCX, RCX, RSP, CALL_AT(node));
+    emit_memory(e, false, EMIT_STORE, RCX, RBX, RSP, AT(node));
+    emit_registers(e, EMIT_OR, RDX, RCX);
+    emit_at(e, EMIT_STORE, RDX, RBX, AT(current));
+    emit_here(e, on);
+    emit_here(e, stays);
+    emit_at(e, EMIT_COMPARE, RDX, RDI, STRETCH_AT(current));
+    size_t same = emit_jump_if(e, IF_EQUAL, 0);
+    take_path(g, hard);
+    emit_here(e, same);
+}
+
+/* As paths_call. */
+static void call(struct gen *g, struct hard *hard)
+{
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_LOAD, RCX, RDI, STRETCH_AT(path));
+    emit_memory(e, false, EMIT_LOAD, R10, RCX, RSP, PATH_AT(callee));
+    emit_registers(e, EMIT_OR, R10, R10);
+    leave_if(g, hard, IF_EQUAL);
+    emit_at(e, EMIT_LOAD, RCX, RAX, CALLS_AT(top));
+    emit_add_constant(e, RCX, sizeof(struct path_call));
+    emit_at(e, EMIT_COMPARE, RCX, RAX, CALLS_AT(end));
+    leave_if(g, hard, IF_NOT_BELOW);
+    emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
+    emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(last));
+    emit_memory(e, false, EMIT_STORE, R10, RCX, RSP, CALL_AT(node));
+    emit_at(e, EMIT_LOAD, R8, RDI, STRETCH_AT(call.site));
+    emit_at(e, EMIT_STORE, R8, RCX, CALL_AT(site));
+    emit_at(e, EMIT_LOAD, R8, RDI, STRETCH_AT(call.back));
+    emit_at(e, EMIT_STORE, R8, RCX, CALL_AT(back));
+}
+
+/* As paths_return. */
+static void go_back(struct gen *g, struct hard *hard)
+{
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_LOAD, RCX, RAX, CALLS_AT(top));
+    emit_at(e, EMIT_COMPARE, RCX, RAX, CALLS_AT(call));
+    leave_if(g, hard, IF_EQUAL);
+    emit_at(e, EMIT_LEA, R8, RCX, sizeof(struct path_call));
+    emit_at(e, EMIT_COMPARE, R8, RAX, CALLS_AT(end)); /* perhaps some were too deep */
+    leave_if(g, hard, IF_NOT_BELOW);
+    emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(last));
+    emit_add_constant(e, RCX, -(int32_t)sizeof(struct path_call));
+    emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
+}
+
+void code_make_enter(struct gen *g, enum path_turn turn)
+{
+    struct hard hard = { .ways = 0 };
+    struct emit *e = &g->e;
+
+    arrive(g, &hard);
+    if (turn == TURN_CALLS)
+        call(g, &hard);
+    else if (turn == TURN_RETURNS)
+        go_back(g, &hard);
+    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), (uint8_t)turn);
+    emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
+    if (turn == TURN_ON)
+        emit_at(e, EMIT_STORE, RDX, RBX, AT(easy));
+    else
+        emit_store_constant(e, true, RBX, RSP, AT(easy), -1); /* SOLO_NONE */
+    emit_return(e);
+    for (unsigned i = 0; i < hard.ways; i++)
+        emit_here(e, hard.way[i]);
+}

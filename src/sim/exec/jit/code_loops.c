@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* Machine code of loops: nests of trips, whose values are among the sources. Trips of a loop in which no reference comes to another line are counted together. */
+#include "format/codec/item_state.h"
+#include "format/file/trace.h"
+#include "sim/exec/jit/code.h"
+
+/* The slots of a loop, and whether it ends before there is something else to do. */
+static bool call_loop(struct solo *s, const struct solo_item *it, const uint64_t *slots)
+{
+    uint64_t *to = s->src + PEET_SRC_SLOT, insns, references;
+
+    memcpy(to, slots, it->slots * sizeof *slots);
+    words_settle(it->trips, it->slots, s->words->names, it->name, to);
+    if (s->until == UINT64_MAX)
+        return true;
+    const struct item *item = it->item;
+    if (item->linear && to[item->count] >> LINEAR_TRIP_BITS == 0)
+        references = item->references + to[item->count] * item->trip_references;
+    else if (!loop_totals(s->trace->schema, item->loop, to + item->loop->values, &insns, &references))
+        return false;
+    return references < s->until - s->number;
+}
+
+static void assign(struct gen *g, const struct peet_assign *a, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        unsigned from = a[i].src == PEET_LOOP_ZERO ? PEET_SRC_ZERO : PEET_SRC_SLOT + a[i].src;
+        if (a[i].dst == a[i].src && !a[i].plus && code_fits((uint64_t)a[i].add)) {
+            struct code_place at = code_place(g, from);
+            emit_add_to(&g->e, at.base, at.disp, (int32_t)a[i].add);
+            continue;
+        }
+        code_load(g, RAX, from);
+        if (a[i].plus) {
+            code_load(g, RCX, PEET_SRC_SLOT + a[i].plus - 1u);
+            emit_registers(&g->e, EMIT_ADD, RAX, RCX);
+        }
+        code_sum(g, RCX, RAX, (uint64_t)a[i].add);
+        code_store(g, RCX, PEET_SRC_SLOT + a[i].dst);
+    }
+}
+
+/* How much sources grow by in each trip. False: that is not always the same. */
+static bool find_steps(struct gen *g, const struct peet_loop_node *n)
+{
+    memset(g->step, 0, sizeof g->step);
+    for (unsigned i = n->enters; i < n->assigns; i++) {
+        const struct peet_assign *a = &n->assign[i];
+        if (a->dst != a->src || a->plus || !code_fits((uint64_t)a->add))
+            return false;
+        g->step[PEET_SRC_SLOT + a->dst] += a->add;
+    }
+    return true;
+}
+
+static bool have_short_steps(const struct gen *g, const struct solo_stretch *x)
+{
+    for (unsigned i = 0; i < x->groups; i++)
+        if (!code_fits((uint64_t)code_step(g, &x->group[i])))
+            return false;
+    return true;
+}
+
+/* Whether trips in which nothing changes can be made together: all references go on by parts of a line, or not at all. */
+static bool goes_evenly(const struct gen *g, const struct solo_stretch *x)
+{
+    uint64_t moving = 0, longest = 1;
+
+    for (unsigned i = 0; i < x->groups; i++) {
+        uint64_t step = (uint64_t)code_step(g, &x->group[i]), size = step >> 63 ? -step : step;
+        if (size > g->s->length / 4 || !code_is_power(size))
+            return false;
+        moving += size > 0;
+        longest = size > longest ? size : longest;
+    }
+    return moving <= g->s->length / longest; /* of more, some come to another line in almost every trip */
+}
+
+/* Leaves it to the detour if some base does not stay in its data in all trips, whose number is on the stack. */
+static void check_bases(struct gen *g, struct detour *detour)
+{
+    const struct solo_stretch *x = detour->stretch;
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_LOAD, R8, RSP, 8 * (int64_t)detour->depth);
+    emit_add_constant(e, R8, -1);
+    for (unsigned i = 0; i < x->groups; i++) {
+        const struct solo_group *of = &x->group[i];
+        int64_t step = code_step(g, of);
+        if (of->owner != i)
+            continue;
+        code_load_base(g, of);
+        code_compare_base(g, of);
+        code_detour_if(g, detour, IF_NOT_BELOW);
+        if (step == 0)
+            continue;
+        emit_multiply_constant(e, RCX, R8, (int32_t)step);
+        emit_registers(e, EMIT_ADD, RDX, RCX);
+        code_compare_span(g, of);
+        code_detour_if(g, detour, IF_NOT_BELOW);
+    }
+}
+
+/* rax: how much that grows by in r9 trips. */
+static unsigned times_trips(struct gen *g, uint64_t value)
+{
+    if (value == 1)
+        return R9;
+    emit_multiply_constant(&g->e, RAX, R9, (int32_t)value);
+    return RAX;
+}
+
+/* Trips in which no reference comes to another line are made together: if one of them was easy, r9 more are. Lines keep the numbers of the first one: in what order they were used
+ * last is the same. */
+static void make_together(struct gen *g, const struct detour *detour)
+{
+    const struct peet_loop_node *n = detour->node;
+    struct solo_stretch *x = detour->stretch;
+    const int64_t left = 8 * (int64_t)detour->depth;
+    struct emit *e = &g->e;
+    size_t again = e->used;
+
+    emit_at(e, EMIT_LOAD, R9, RSP, left);
+    emit_add_constant(e, R9, -1);
+    g->is_even = true;
+    code_refer(g, x);
+    g->is_even = false;
+    if (g->s->watch.use) { /* a sample wants to know when lines were used last: the last one is made alone */
+        emit_with(e, WITH_COMPARE, R9, 1);
+        emit_with(e, WITH_ADD_CARRY, R9, 0);
+    } else {
+        emit_add_constant(e, R9, 1);
+    }
+    emit_registers(e, EMIT_ADD, RBP, times_trips(g, x->sites));
+    emit_registers(e, EMIT_ADD, R14, times_trips(g, x->cycles));
+    emit_at(e, EMIT_ADD_TO, R9, RDI, STRETCH_AT(runs));
+    for (unsigned i = n->enters; i < n->assigns; i++) {
+        struct code_place at = code_place(g, PEET_SRC_SLOT + n->assign[i].dst);
+        emit_at(e, EMIT_ADD_TO, times_trips(g, (uint64_t)n->assign[i].add), at.base, at.disp);
+    }
+    emit_at(e, EMIT_SUBTRACT_FROM, R9, RSP, left);
+    emit_jump_if(e, IF_NOT_EQUAL, again);
+}
+
+static void make_one_by_one(struct gen *g, const struct detour *detour)
+{
+    const struct peet_loop_node *n = detour->node;
+    size_t again = g->e.used;
+
+    code_run(g, detour->stretch);
+    assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
+    emit_add_to(&g->e, RSP, 8 * (int64_t)detour->depth, -1);
+    emit_jump_if(&g->e, IF_NOT_EQUAL, again);
+}
+
+void code_trips(struct gen *g, const struct detour *detour)
+{
+    make_one_by_one(g, detour);
+    emit_jump(&g->e, detour->back);
+}
+
+/* All trips of a loop whose body is a stretch: their number is on the stack. */
+static void make_trips(struct gen *g, const struct peet_loop_node *n, struct solo_stretch *x, unsigned depth)
+{
+    code_enter(g, x);
+    code_join(g, x);
+    if (!find_steps(g, n) || !have_short_steps(g, x)) {
+        make_one_by_one(g, &(struct detour){ .node = n, .stretch = x, .depth = depth });
+        return;
+    }
+    struct detour *detour = code_detour(g, DETOUR_TRIPS, x, NULL);
+    detour->node = n;
+    detour->depth = depth;
+    check_bases(g, detour);
+    g->is_located = true;
+    if (goes_evenly(g, x))
+        make_together(g, detour);
+    else
+        make_one_by_one(g, detour);
+    g->is_located = false;
+    detour->back = g->e.used;
+}
+
+static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned number, unsigned depth);
+
+static void make_body(struct gen *g, const struct solo_item *it, unsigned number, unsigned depth)
+{
+    const struct peet_loop_node *n = it->plan->node[number].node;
+
+    for (unsigned i = number + 1; i < n->end;)
+        i = make_node(g, it, i, depth);
+    assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
+}
+
+/* A node, and all that is in it; returns the number of the one behind it. */
+static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned number, unsigned depth)
+{
+    const struct plan_node *node = &it->plan->node[number];
+    const struct peet_loop_node *n = node->node;
+    struct emit *e = &g->e;
+
+    if (node->kind == PLAN_BLOCK) {
+        code_enter(g, it->node[number]);
+        code_join(g, it->node[number]);
+        code_run(g, it->node[number]);
+        return number + 1;
+    }
+    if (node->kind == PLAN_LOOP && !n->counted && n->trips == 1) {
+        assign(g, n->assign, n->enters);
+        make_body(g, it, number, depth);
+        return n->end;
+    }
+    if (n->counted)
+        code_load(g, RDX, PEET_SRC_SLOT + it->item->loop->values + (unsigned)n->trips);
+    else
+        emit_constant(e, RDX, n->trips);
+    assign(g, n->assign, n->enters);
+    emit_registers(e, EMIT_OR, RDX, RDX);
+    size_t none = emit_jump_if(e, IF_EQUAL, 0);
+    emit_at(e, EMIT_STORE, RDX, RSP, 8 * (int64_t)depth);
+    if (node->kind == PLAN_FLAT) {
+        make_trips(g, n, it->node[number], depth);
+    } else {
+        size_t again = e->used;
+        make_body(g, it, number, depth + 1);
+        emit_add_to(e, RSP, 8 * (int64_t)depth, -1);
+        emit_jump_if(e, IF_NOT_EQUAL, again);
+    }
+    emit_here(e, none);
+    return n->end;
+}
+
+/* Whether code can make slots of a loop's words by itself: its trips are counted then, and all others stay where they are. */
+static bool settle(struct gen *g, const struct solo_item *it)
+{
+    const struct peet_trips *t = it->trips;
+    struct emit *e = &g->e;
+
+    if (!t)
+        return false;
+    emit_at(e, EMIT_LOAD, RAX, R12, 8 * (1 + (int64_t)t->end));
+    if (t->start != PEET_LOOP_ZERO)
+        emit_at(e, EMIT_SUB, RAX, R12, 8 * (1 + (int64_t)t->start));
+    code_sum(g, RCX, RAX, -(uint64_t)t->add);
+    emit_shift(e, RCX, false, t->shift);
+    if (t->inverse != 1) {
+        emit_constant(e, RAX, t->inverse);
+        emit_registers(e, EMIT_MULTIPLY, RCX, RAX);
+    }
+    if (t->mask != UINT64_MAX) {
+        emit_constant(e, RAX, t->mask);
+        emit_registers(e, EMIT_AND, RCX, RAX);
+    }
+    g->in_words = true;
+    g->end = t->end;
+    g->count = it->slots - 1u;
+    code_store(g, RCX, PEET_SRC_SLOT + g->count);
+    return true;
+}
+
+/* The same by a call, if the loop ends before there is something else to do. */
+static void settle_apart(struct gen *g, const struct solo_item *it)
+{
+    struct emit *e = &g->e;
+
+    emit_at(e, EMIT_STORE, RBP, RBX, AT(number));
+    emit_registers(e, EMIT_LOAD, RDI, RBX);
+    emit_constant(e, RSI, (uintptr_t)it);
+    emit_at(e, EMIT_LEA, RDX, R12, 8);
+    code_call(g, (uintptr_t)call_loop);
+    emit_and_constant(e, RAX, 1);
+    emit_jump_if(e, IF_EQUAL, g->s->code.leave);
+}
+
+/* Of a linear loop: leaves it to solo.c if there is something else to do before it ends. */
+static void see_border(struct gen *g, const struct item *item)
+{
+    struct emit *e = &g->e;
+
+    code_load(g, RAX, PEET_SRC_SLOT + item->count);
+    emit_registers(e, EMIT_LOAD, RCX, RAX);
+    emit_shift(e, RCX, false, LINEAR_TRIP_BITS);
+    emit_jump_if(e, IF_NOT_EQUAL, g->s->code.leave);
+    emit_multiply_constant(e, RAX, RAX, (int32_t)item->trip_references);
+    emit_add_constant(e, RAX, (int32_t)item->references);
+    emit_registers(e, EMIT_ADD, RAX, RBP);
+    emit_at(e, EMIT_COMPARE, RAX, RBX, AT(until));
+    emit_jump_if(e, IF_NOT_BELOW, g->s->code.leave);
+}
+
+void code_loop(struct gen *g, const struct solo_item *it)
+{
+    const struct item *item = it->item;
+    bool has_border = g->s->watch.knows, is_small = item->linear && code_fits(item->references);
+
+    g->in_words = false;
+    if ((has_border && !is_small) || !settle(g, it))
+        settle_apart(g, it);
+    else if (has_border)
+        see_border(g, item);
+    for (unsigned i = 0; i < item->loop->nodes;)
+        i = make_node(g, it, i, 0);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* What each of several programs sees of a machine's memory, and whose lines it evicts.
+ *
+ * A processor's counts belong to the program that it executes while they grow: they are added to the program's when the processor goes
+ * over to another one. So an invalidation or a write-back that another processor caused belongs to the program that lost the line only if that is still
+ * executed there. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "sim/memory/core_local.h"
+
+static_assert(sizeof(struct memory_counts) % sizeof(uint64_t) == 0, "counts are a row of words");
+enum { COUNTS = sizeof(struct memory_counts) / sizeof(uint64_t) };
+
+int memory_set_programs(struct memory *m, uint32_t programs, struct peet_err *err)
+{
+    size_t pairs = (size_t)programs * programs;
+    struct memory_programs *p = mem_alloc(1, sizeof *p);
+
+    p->count = programs;
+    p->owner.value_size = sizeof(uint32_t);
+    p->active = mem_alloc(m->cpus, sizeof *p->active);
+    p->settled = mem_alloc(m->cpus, sizeof *p->settled);
+    p->counts = mem_alloc(programs, sizeof *p->counts);
+    p->private = calloc(pairs, sizeof *p->private);
+    p->shared = calloc(pairs, sizeof *p->shared);
+    if (!p->private || !p->shared) {
+        programs_release(p);
+        return err_set(err, PEET_ERR_MEMORY, "no memory for the evictions of %lu programs", (unsigned long)programs);
+    }
+    m->programs = p;
+    return 0;
+}
+
+void programs_release(struct memory_programs *p)
+{
+    if (!p)
+        return;
+    free(p->active);
+    free(p->settled);
+    free(p->counts);
+    free(p->private);
+    free(p->shared);
+    map_release(&p->owner);
+    free(p);
+}
+
+/* What a processor has counted since its last change of programs is its program's. */
+static void programs_settle(struct memory *m, unsigned cpu)
+{
+    struct memory_programs *p = m->programs;
+
+    memory_settle_one(m, cpu);
+    const uint64_t *now = (const uint64_t *)&m->cpu[cpu].counts, *before = (const uint64_t *)&p->settled[cpu];
+    uint64_t *sum = (uint64_t *)&p->counts[p->active[cpu]];
+    for (unsigned i = 0; i < COUNTS; i++)
+        sum[i] += now[i] - before[i];
+    p->settled[cpu] = m->cpu[cpu].counts;
+}
+
+void memory_set_program(struct memory *m, unsigned cpu, uint32_t program)
+{
+    if (m->programs->active[cpu] == program)
+        return;
+    programs_settle(m, cpu);
+    m->programs->active[cpu] = program;
+}
+
+const struct memory_counts *memory_program_counts(struct memory *m, uint32_t program)
+{
+    for (unsigned i = 0; i < m->cpus; i++)
+        programs_settle(m, i);
+    return &m->programs->counts[program];
+}
+
+void programs_bring(struct memory_programs *p, unsigned cpu, uint64_t line)
+{
+    uint32_t *owner = map_put(&p->owner, line, 0);
+
+    assert(owner); /* like all tables that grow with the lines of programs, it is not worth to go on without */
+    *owner = p->active[cpu] + 1;
+}
+
+void programs_evict(struct memory_programs *p, uint64_t line, uint64_t *evictions)
+{
+    const uint32_t *owner = map_find(&p->owner, line, 0);
+
+    if (owner)
+        evictions[(size_t)p->active[p->actor] * p->count + *owner - 1]++;
+}
+
+uint64_t memory_private_evictions(const struct memory *m, uint32_t by, uint32_t of)
+{
+    return m->programs->private[(size_t)by * m->programs->count + of];
+}
+
+uint64_t memory_shared_evictions(const struct memory *m, uint32_t by, uint32_t of)
+{
+    return m->programs->shared[(size_t)by * m->programs->count + of];
+}

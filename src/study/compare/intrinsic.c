@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether a program's streams are intrinsic: the same however its threads are interleaved (Holliday and Ellis, 1992). Where they are, a
+ * recording can be played on any machine; where they are not, what follows the point at which they change is what one schedule
+ * made of it.
+ *
+ * Assumes that all runs had the same input. Leaves out: schedules that none of the runs had; that streams were the same in some runs is a
+ * sign, and no proof. */
+#include "study/compare/intrinsic.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "study/compare/unordered.h"
+
+/* clang-format off */
+static const struct column SUMMARY[] = {
+    { "runs",      "runs",              CELL_COUNT, false },
+    { "threads",   "threads",           CELL_COUNT, false },
+    { "same",      "same in all runs",  CELL_COUNT, false },
+    { "races",     "with data races",   CELL_COUNT, false },
+    { "choices",   "with an order of locks or atomics", CELL_COUNT, false },
+    { "intrinsic", "intrinsic",         CELL_TEXT,  false },
+    { 0 },
+};
+static const struct column THREADS[] = {
+    { "thread",      "thread",      CELL_COUNT, false },
+    { "records",     "records",     CELL_COUNT, false },
+    { "hash",        "hash",        CELL_HEX,   false },
+    { "stream",      "stream",      CELL_TEXT,  false },
+    { "differs",     "runs that differ", CELL_COUNT, false },
+    { "other",       "first in",    CELL_TEXT,  false },
+    { "record",      "at record",   CELL_COUNT, false },
+    { "instruction", "instruction", CELL_COUNT, false },
+    { "place",       "in",          CELL_TEXT,  false },
+    { "here",        "in the first run", CELL_TEXT,  false },
+    { "there",       "in that run", CELL_TEXT,  false },
+    { "cause",       "unordered",   CELL_TEXT,  false },
+    { "data",        "data",        CELL_TEXT,  false },
+    { "read_in",     "read in",     CELL_TEXT,  false },
+    { "writer",      "written by",  CELL_COUNT, false },
+    { 0 },
+};
+/* clang-format on */
+
+enum verdict {
+    VERDICT_SAME,
+    VERDICT_ALONE,
+    VERDICT_MISSING,
+    VERDICT_UNSTEADY,
+    VERDICT_CONTROL,
+    VERDICT_ADDRESS,
+    VERDICT_EVENT
+};
+static const char *const VERDICTS[] = { "same",    "one run", "not in all runs", "differs, but not again", "control",
+                                        "address", "event" };
+static const char *const CAUSES[] = {
+    [UNORDERED_NONE] = "nothing", [UNORDERED_CHOICE] = "locks or atomics", [UNORDERED_RACE] = "data race"
+};
+
+struct part { /* a thread of the first run */
+    enum verdict verdict;
+    size_t run;       /* in which it differs first, */
+    uint64_t stretch; /*   and where */
+    size_t differs;   /* in how many runs */
+    uint64_t record, instruction;
+    char place[120], here[120], there[120];
+    bool is_searched; /* for its cause */
+    struct unordered_read cause;
+};
+
+struct comparison {
+    const struct intrinsic_runs *runs;
+    struct observer *seen;        /* by run */
+    struct part *part;            /* by thread of the first run */
+    struct observer first, other; /* watched once more */
+    size_t run;                   /* that is compared now */
+    uint32_t more;                /* threads that the first run lacks */
+};
+
+/* ---- where they part ---- */
+
+static void describe(const struct seen *s, char text[120])
+{
+    static const char *const KINDS[] = { "block", "load", "store", "update", "prefetch" };
+
+    if (!s) {
+        snprintf(text, 120, "the end");
+    } else if (s->record.kind == PEET_EVENT) {
+        int n = snprintf(text, 120, "%s", peet_event_name(s->event.kind));
+        for (unsigned i = 0; i < s->event.args && n < 100; i++)
+            n += snprintf(text + n, (size_t)(120 - n), " 0x%" PRIx64, s->event.arg[i]);
+    } else if (s->record.kind == PEET_BLOCK) {
+        snprintf(text, 120, "block 0x%" PRIx64, s->record.addr);
+    } else {
+        snprintf(text, 120, "%s of %u at 0x%" PRIx64, KINDS[s->record.kind], (unsigned)s->record.size, s->record.addr);
+    }
+}
+
+static enum verdict judge(const struct seen *a, const struct seen *b)
+{
+    if (!a || !b || a->record.kind != b->record.kind || a->record.kind == PEET_BLOCK)
+        return VERDICT_CONTROL;
+    if (a->record.kind != PEET_EVENT)
+        return VERDICT_ADDRESS;
+    return a->event.kind == b->event.kind ? VERDICT_EVENT : VERDICT_CONTROL;
+}
+
+/* The stretch of both is here: finds the record. Where control goes elsewhere, the place is that of the last record before. */
+static void find_record(struct part *p, const struct observed *a, const struct observed *b, const struct peet_trace *t)
+{
+    uint32_t i = 0;
+
+    while (i < a->count && i < b->count && a->kept[i].hash == b->kept[i].hash)
+        i++;
+    const struct seen *x = i < a->count ? &a->kept[i] : NULL, *y = i < b->count ? &b->kept[i] : NULL;
+    p->verdict = x || y ? judge(x, y) : VERDICT_UNSTEADY;
+    if (!x && !y)
+        return;
+    p->record = p->stretch * OBSERVE_STRETCH + i;
+    p->instruction = x ? x->instruction : y->instruction;
+    const struct seen *at = x ? x : y;
+    for (uint32_t k = i; p->verdict == VERDICT_CONTROL && k-- > 0;)
+        if (a->kept[k].code) {
+            at = &a->kept[k];
+            break;
+        }
+    study_place(t, b->process, at->code, p->place);
+    describe(x, p->here);
+    describe(y, p->there);
+}
+
+/* Another run has been watched once more, and what it came from is still there. */
+static void compare_kept(void *argument)
+{
+    struct comparison *c = argument;
+
+    for (uint32_t i = 0; i < c->seen[0].threads; i++) {
+        struct part *p = &c->part[i];
+        const struct observed *a = observer_find(&c->first, c->seen[0].thread[i].name);
+        const struct observed *b = observer_find(&c->other, c->seen[0].thread[i].name);
+        if (p->verdict == VERDICT_UNSTEADY && p->run == c->run && a && b)
+            find_record(p, a, b, c->other.trace);
+    }
+}
+
+/* ---- all runs ---- */
+
+static void note_difference(struct part *p, size_t run, const struct observed *a, const struct observed *b)
+{
+    uint64_t stretch = b ? observed_differ(a, b) : UINT64_MAX;
+
+    if (b && stretch == UINT64_MAX)
+        return;
+    p->differs++;
+    if (p->verdict == VERDICT_UNSTEADY && stretch >= p->stretch)
+        return;
+    p->verdict = b ? VERDICT_UNSTEADY : VERDICT_MISSING; /* until it is found again */
+    p->run = run;
+    p->stretch = stretch;
+}
+
+static void find_differences(struct comparison *c)
+{
+    const struct observer *first = &c->seen[0];
+
+    for (uint32_t i = 0; i < first->threads; i++) {
+        c->part[i].verdict = c->runs->count > 1 ? VERDICT_SAME : VERDICT_ALONE;
+        for (size_t run = 1; run < c->runs->count; run++)
+            note_difference(&c->part[i], run, &first->thread[i], observer_find(&c->seen[run], first->thread[i].name));
+    }
+    for (size_t run = 1; run < c->runs->count; run++)
+        for (uint32_t i = 0; i < c->seen[run].threads; i++)
+            c->more += !observer_find(first, c->seen[run].thread[i].name);
+}
+
+static void nothing(void *argument)
+{
+    (void)argument;
+}
+
+/* Which stretches are wanted of a run: those in which threads differ in it first. SIZE_MAX: in any. */
+static size_t list_wants(const struct comparison *c, size_t run, struct observe_want *want)
+{
+    size_t n = 0;
+
+    for (uint32_t i = 0; i < c->seen[0].threads; i++)
+        if (c->part[i].verdict == VERDICT_UNSTEADY && (run == SIZE_MAX || c->part[i].run == run))
+            want[n++] = (struct observe_want){ c->seen[0].thread[i].name, c->part[i].stretch };
+    return n;
+}
+
+/* The runs in which threads part are watched once more, and the first one beside them. */
+static int find_records(struct comparison *c, struct peet_err *err)
+{
+    const struct intrinsic_runs *runs = c->runs;
+    struct observe_want *want = mem_alloc(2 * (size_t)c->seen[0].threads + 1, sizeof *want);
+    struct observe_want *of_run = want + c->seen[0].threads;
+    size_t n = list_wants(c, SIZE_MAX, want);
+    int r = n ? runs->play(runs->context, 0, want, n, &c->first, nothing, NULL, err) : 0;
+
+    for (c->run = 1; r == 0 && n && c->run < runs->count; c->run++) {
+        size_t some = list_wants(c, c->run, of_run);
+        if (some)
+            r = runs->play(runs->context, c->run, of_run, some, &c->other, compare_kept, c, err);
+    }
+    free(want);
+    return r;
+}
+
+/* What was read unordered before streams part. Where no stream does, what was read unordered at all: it could have been otherwise. */
+static int find_causes(struct comparison *c, struct peet_err *err)
+{
+    struct unordered u = { 0 };
+    int r = unordered_init(&u, c->runs->trace, err);
+    bool any = false;
+
+    for (uint32_t i = 0; i < c->seen[0].threads; i++)
+        any = any || c->part[i].differs;
+    for (uint32_t i = 0; r == 0 && i < c->seen[0].threads; i++) {
+        struct part *p = &c->part[i];
+        p->is_searched = any ? p->verdict >= VERDICT_CONTROL : true;
+        if (p->is_searched)
+            r = unordered_find(&u, c->seen[0].thread[i].thread, any ? p->record : UINT64_MAX, &p->cause, err);
+    }
+    unordered_release(&u);
+    return r;
+}
+
+/* ---- tables ---- */
+
+static const char *answer_of(const struct comparison *c, bool is_same, uint64_t unordered)
+{
+    if (!is_same)
+        return "no";
+    if (!c->runs->trace)
+        return "yes, as far as these runs show";
+    if (unordered)
+        return c->runs->count > 1 ? "not known: the same in these runs, but data were read in no certain order"
+                                  : "not known: data were read in no certain order";
+    return "yes: nothing was read that others wrote in no certain order";
+}
+
+static void add_summary(struct table *t, const struct comparison *c, uint64_t same)
+{
+    uint64_t found[3] = { 0 };
+    bool is_same = same == c->seen[0].threads && c->more == 0;
+
+    for (uint32_t i = 0; i < c->seen[0].threads; i++)
+        found[c->part[i].cause.kind]++;
+    t->records = true;
+    table_count(t, c->runs->count);
+    table_count(t, c->seen[0].threads);
+    table_count(t, same);
+    c->runs->trace ? table_count(t, found[UNORDERED_RACE]) : table_none(t);
+    c->runs->trace ? table_count(t, found[UNORDERED_CHOICE]) : table_none(t);
+    table_text(t, answer_of(c, is_same, found[UNORDERED_RACE] + found[UNORDERED_CHOICE]));
+    if (c->more)
+        table_note(t, "%" PRIu32 " threads of other runs are not in the first", c->more);
+    table_note(t, "streams are compared record by record: blocks by their instructions, references by kind, size and "
+                  "address, events by their arguments, but for what the system answered");
+}
+
+static void add_cause(struct table *t, const struct comparison *c, const struct observed *o, const struct part *p)
+{
+    char place[120];
+    bool is_found = p->is_searched && p->cause.kind != UNORDERED_NONE;
+
+    table_text(t, p->is_searched ? CAUSES[p->cause.kind] : NULL);
+    table_text(t, is_found ? study_place(c->runs->trace, o->process, p->cause.addr, place) : NULL);
+    table_text(t, is_found ? study_place(c->runs->trace, o->process, p->cause.code, place) : NULL);
+    is_found ? table_count(t, p->cause.writer) : table_none(t);
+    if (p->cause.is_partial)
+        table_note(t, "thread %" PRIu32 " read so much before it that only the beginning was looked at", o->thread);
+}
+
+static void add_thread(struct table *t, const struct comparison *c, const struct observed *o, const struct part *p)
+{
+    bool is_found = p->verdict >= VERDICT_CONTROL;
+
+    table_count(t, o->thread);
+    table_count(t, o->records);
+    table_count(t, o->hash);
+    table_text(t, VERDICTS[p->verdict]);
+    table_count(t, p->differs);
+    table_text(t, p->differs ? c->runs->name(c->runs->context, p->run) : NULL);
+    is_found ? table_count(t, p->record) : table_none(t);
+    is_found ? table_count(t, p->instruction) : table_none(t);
+    table_text(t, is_found ? p->place : NULL);
+    table_text(t, is_found ? p->here : NULL);
+    table_text(t, is_found ? p->there : NULL);
+    add_cause(t, c, o, p);
+}
+
+static void add_notes(struct table *t, const struct comparison *c)
+{
+    table_note(t,
+               "control: another block or event comes; address: a reference goes elsewhere; event: a call got or gave "
+               "something else; counted from 0, in the first run");
+    if (c->runs->trace)
+        table_note(
+            t, "unordered: what the thread read last, before that record if there is one, that another one wrote in "
+               "no certain order: without a common lock (data race), or with one or atomically (locks or atomics); "
+               "where streams differ without it, allocation, input or time are left");
+    else
+        table_note(t, "record the program and give the trace to learn what the threads read unordered");
+}
+
+static void fill(struct result *result, const struct comparison *c, bool *ret_differs)
+{
+    struct table *summary = result_table(result, "summary", "Do streams depend on the interleaving?", SUMMARY);
+    struct table *threads = result_table(result, "threads", "Threads", THREADS);
+    uint64_t same = 0;
+
+    for (uint32_t i = 0; i < c->seen[0].threads; i++) {
+        add_thread(threads, c, &c->seen[0].thread[i], &c->part[i]);
+        same += c->part[i].differs == 0;
+    }
+    add_notes(threads, c);
+    add_summary(summary, c, same);
+    *ret_differs = same < c->seen[0].threads || c->more > 0;
+}
+
+int intrinsic_compare(const struct intrinsic_runs *runs, struct result *result, bool *ret_differs, struct peet_err *err)
+{
+    struct comparison c = { .runs = runs, .seen = mem_alloc(runs->count, sizeof *c.seen) };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < runs->count; i++)
+        r = runs->play(runs->context, i, NULL, 0, &c.seen[i], nothing, NULL, err);
+    c.part = mem_alloc((size_t)c.seen[0].threads + 1, sizeof *c.part);
+    if (r == 0) {
+        find_differences(&c);
+        r = find_records(&c, err);
+    }
+    if (r == 0 && runs->trace)
+        r = find_causes(&c, err);
+    if (r == 0)
+        fill(result, &c, ret_differs);
+    for (size_t i = 0; i < runs->count; i++)
+        observer_release(&c.seen[i]);
+    observer_release(&c.first);
+    observer_release(&c.other);
+    free(c.seen);
+    free(c.part);
+    return r;
+}
+
+/* ---- traces ---- */
+
+static const char *trace_name(void *context, size_t run)
+{
+    return peet_trace_path(((struct peet_trace *const *)context)[run]);
+}
+
+static int play_trace(void *context, size_t run, const struct observe_want *want, size_t wants, struct observer *o,
+                      void (*done)(void *argument), void *argument, struct peet_err *err)
+{
+    struct source *s;
+    struct peet_batch b;
+    int r = source_open_trace(((struct peet_trace *const *)context)[run], false, &s, err);
+
+    if (r < 0)
+        return r;
+    observer_begin(o, s, want, wants);
+    for (uint32_t i = 0; r >= 0 && i < s->contexts; i++)
+        while ((r = source_next(s, i, 0, &b, err)) == 1)
+            observer_take(o, s, i, &b);
+    if (r >= 0)
+        done(argument);
+    source_free(s);
+    return r < 0 ? r : 0;
+}
+
+static int compare(struct peet_trace *const *t, size_t traces, const struct study_config *config,
+                   struct study_answer *answer, struct progress *progress, struct peet_err *err)
+{
+    struct intrinsic_runs runs = { traces, (void *)(uintptr_t)t, trace_name, play_trace, t[0] };
+
+    (void)config;
+    (void)progress;
+    for (size_t i = 0; i < traces; i++)
+        if (peet_trace_is_pipe(t[i]))
+            return err_set(err, PEET_ERR_USAGE, "%s: intrinsic reads a trace thread by thread; save it in a file first",
+                           peet_trace_path(t[i]));
+    return intrinsic_compare(&runs, &answer->result, &answer->differs, err);
+}
+
+static int run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+               struct progress *progress, struct peet_err *err)
+{
+    return compare(&t, 1, config, answer, progress, err);
+}
+
+const struct study study_intrinsic = {
+    .name = "intrinsic",
+    .summary = "whether what threads do depends on how they were interleaved",
+    .run = run,
+    .compare = compare,
+};

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs of a program on a machine, with one seed after the other: a source that lets an observer see what goes through it. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "sim/engine/sim.h"
+#include "study/compare/intrinsic.h"
+
+struct window {
+    struct source source, *inner;
+    struct observer *observer;
+};
+
+static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+{
+    struct window *w = (struct window *)(void *)s;
+    int r = source_next(w->inner, context, reply, ret, err);
+
+    w->source.contexts = w->inner->contexts;
+    w->source.has_ended = w->inner->has_ended;
+    if (r == 1)
+        observer_take(w->observer, &w->source, context, ret);
+    return r;
+}
+
+static void free_window(struct source *s)
+{
+    (void)s; /* lives with who opened it */
+}
+
+static const struct source_kind WINDOW = { .next = next, .free = free_window };
+
+struct program {
+    char *const *argv;
+    struct machine_config machine;
+    char name[40];
+};
+
+static const char *seed_name(void *context, size_t run)
+{
+    struct program *p = context;
+
+    snprintf(p->name, sizeof p->name, "seed %zu", run + 1);
+    return p->name;
+}
+
+static int play(void *context, size_t run, const struct observe_want *want, size_t wants, struct observer *o,
+                void (*done)(void *argument), void *argument, struct peet_err *err)
+{
+    struct program *p = context;
+    struct window w = { .observer = o };
+    struct sim *sim;
+    int r = source_open_program(p->argv, 0, false, &w.inner, err);
+
+    if (r < 0)
+        return r;
+    w.source = *w.inner;
+    w.source.kind = &WINDOW;
+    observer_begin(o, &w.source, want, wants);
+    p->machine.seed = run + 1;
+    r = sim_new(&p->machine, &w.source, &sim, err);
+    if (r == 0) {
+        r = sim_run(sim, NULL, err);
+        if (r == 0)
+            done(argument);
+        sim_free(sim);
+    }
+    source_free(w.inner);
+    return r;
+}
+
+int intrinsic_program(char *const *argv, const struct machine_config *machine, uint64_t seeds, struct study_answer *ret,
+                      struct peet_err *err)
+{
+    struct study_answer answer = { 0 };
+    struct program p = { .argv = argv, .machine = *machine };
+    struct intrinsic_runs runs = { (size_t)seeds, &p, seed_name, play, NULL };
+    int r = intrinsic_compare(&runs, &answer.result, &answer.differs, err);
+
+    if (r < 0)
+        study_release(&answer);
+    else
+        *ret = answer;
+    return r;
+}

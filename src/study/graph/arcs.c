@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/* Arcs between threads, as far as events force them.
+ *
+ * Semaphores: at the k-th wait of a thread at least k units have been taken, so that at least n = k - initial value posts have
+ * happened. If post i of thread q had not, neither had those behind it in q, and all other threads together could not have given n:
+ * then it came before. So i = n - (posts of all others) is the last post of q that is forced, where of the waiting thread's own
+ * posts only those before the wait count. One that gives and one that takes get the arcs that one expects.
+ *
+ * Post and wait: the post of exactly that value, if one thread alone has it; the last one before the wait in the same thread, for
+ * loops that ran one iteration after another; or, if nobody posted that value, the first greater one of the only thread that
+ * has any. */
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "study/graph/precedence.h"
+
+static int no_memory(struct peet_err *err)
+{
+    return err_set(err, PEET_ERR_MEMORY, "no memory for the arcs of the precedence graph");
+}
+
+int precedence_arc(struct precedence *p, struct arc arc, struct peet_err *err)
+{
+    struct arc *bigger = study_room(p->arc, p->arcs, &p->arc_room, sizeof *bigger);
+
+    if (!bigger)
+        return no_memory(err);
+    p->arc = bigger;
+    p->arc[p->arcs++] = arc;
+    return 0;
+}
+
+/* ---- threads and processes ---- */
+
+static int connect_thread(struct precedence *p, uint32_t piece, struct peet_err *err)
+{
+    const struct piece *x = &p->piece[piece];
+    const struct lane *child = precedence_lane(p, x->value);
+
+    if (!child || child == &p->lane[x->lane]) {
+        p->unmatched++;
+        return 0;
+    }
+    struct arc arc = x->end == PEET_EV_thread_create
+                         ? (struct arc){ piece, child->first, x->end, ARC_CERTAIN }
+                         : (struct arc){ child->first + child->pieces - 1, piece + 1, x->end, ARC_CERTAIN };
+    return precedence_arc(p, arc, err);
+}
+
+/* A child process begins with the thread that nobody in it created. */
+static int connect_process(struct precedence *p, uint32_t piece, struct peet_err *err)
+{
+    const struct peet_thread *th, *parent;
+
+    for (size_t i = 0; (th = peet_trace_thread(p->trace, i)); i++) {
+        const struct lane *child = th->process == p->piece[piece].value ? precedence_lane(p, th->id) : NULL;
+        bool inside = false;
+        for (size_t k = 0; child && (parent = peet_trace_thread(p->trace, k)); k++)
+            inside = inside || (parent->id == th->parent && parent->process == th->process && parent != th);
+        if (child && !inside && child->process != p->lane[p->piece[piece].lane].process)
+            return precedence_arc(p, (struct arc){ piece, child->first, PEET_EV_fork, ARC_CERTAIN }, err);
+    }
+    p->unmatched++;
+    return 0;
+}
+
+static int connect_plain(struct precedence *p, struct peet_err *err)
+{
+    int r = 0;
+
+    for (uint32_t i = 0; r == 0 && i < p->pieces; i++) {
+        uint8_t end = p->piece[i].end;
+        if (end == PEET_EV_thread_create || end == PEET_EV_thread_join)
+            r = connect_thread(p, i, err);
+        else if (end == PEET_EV_fork)
+            r = connect_process(p, i, err);
+    }
+    return r;
+}
+
+/* ---- semaphores ---- */
+
+/* The pieces that end with an event of one object, in the order of threads and in each of them in program order. */
+struct uses {
+    const uint32_t *piece;
+    size_t count;
+};
+
+/* Those of one thread. */
+struct run {
+    const uint32_t *from, *to;
+    uint64_t posts;
+};
+
+static bool is_post(const struct precedence *p, uint32_t piece)
+{
+    return p->piece[piece].end == PEET_EV_sem_post;
+}
+
+/* Arcs from the posts of one thread to the waits of another; `others`: what all else can give, the initial value included. */
+static int connect_pair(struct precedence *p, const struct run *waiter, const struct run *poster, uint64_t others,
+                        struct peet_err *err)
+{
+    uint64_t waits = 0, given = 0, reached = 0; /* reached: posts before `at` */
+    const uint32_t *at = poster->from;
+    int r = 0;
+
+    for (const uint32_t *w = waiter->from; r == 0 && w < waiter->to; w++) {
+        if (is_post(p, *w)) {
+            given++;
+            continue;
+        }
+        waits++;
+        uint64_t forced = waits > others + given ? waits - others - given : 0;
+        if (forced > poster->posts)
+            return 0; /* taken more often than given: something is missing */
+        if (forced <= reached)
+            continue; /* an earlier wait of the same thread has that arc */
+        for (; reached < forced; at++)
+            reached += is_post(p, *at);
+        r = precedence_arc(p, (struct arc){ at[-1], *w + 1, PEET_EV_sem_wait, ARC_CERTAIN }, err);
+    }
+    return r;
+}
+
+static size_t find_runs(const struct precedence *p, const struct uses *u, struct run *run)
+{
+    size_t n = 0;
+
+    for (const uint32_t *x = u->piece; x < u->piece + u->count; x++) {
+        if (n == 0 || p->piece[*x].lane != p->piece[x[-1]].lane)
+            run[n++] = (struct run){ .from = x };
+        run[n - 1].to = x + 1;
+        run[n - 1].posts += is_post(p, *x);
+    }
+    return n;
+}
+
+static int connect_semaphore(struct precedence *p, const struct object *o, const struct uses *u, struct peet_err *err)
+{
+    struct run *run = calloc(p->lanes, sizeof *run);
+    size_t n = run ? find_runs(p, u, run) : 0;
+    uint64_t posts = 0, waits = 0;
+    int r = run ? 0 : no_memory(err);
+
+    for (size_t i = 0; i < n; i++) {
+        posts += run[i].posts;
+        waits += (uint64_t)(run[i].to - run[i].from) - run[i].posts;
+    }
+    /* What is not in the trace could have given units, too. */
+    bool known = o->inits && !p->damaged && !p->gaps;
+    if (!known)
+        p->unmatched += waits;
+    for (size_t i = 0; r == 0 && known && i < n; i++)
+        for (size_t k = 0; r == 0 && k < n; k++)
+            if (i != k && run[k].posts)
+                r = connect_pair(p, &run[i], &run[k], o->initial + posts - run[i].posts - run[k].posts, err);
+    free(run);
+    return r;
+}
+
+/* ---- post and wait, once ---- */
+
+struct post {
+    uint64_t value;
+    uint32_t piece;
+};
+
+static int compare_posts(const void *a, const void *b)
+{
+    const struct post *x = a, *y = b;
+
+    if (x->value != y->value)
+        return x->value < y->value ? -1 : 1;
+    return x->piece < y->piece ? -1 : x->piece > y->piece;
+}
+
+/* The first of n posts whose value is not less. */
+static size_t find_value(const struct post *post, size_t n, uint64_t value)
+{
+    size_t low = 0, high = n;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        if (post[middle].value < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The piece whose post was before the wait in any case, or PIECE_NONE. */
+static uint32_t find_post(const struct precedence *p, const struct post *post, size_t n, uint32_t wait)
+{
+    const struct piece *w = &p->piece[wait];
+    size_t from = find_value(post, n, w->value);
+    size_t to = from;
+    uint32_t first = PIECE_NONE, own = PIECE_NONE;
+    bool alone = true;
+
+    while (to < n && post[to].value == w->value)
+        to++;
+    to = to > from ? to : n; /* nobody posted that value: a greater one will do */
+    for (size_t i = from; i < to; i++) {
+        uint32_t piece = post[i].piece, lane = p->piece[piece].lane;
+        own = lane == w->lane && piece < wait ? piece : own;
+        alone = alone && (first == PIECE_NONE || p->piece[first].lane == lane);
+        first = piece < first ? piece : first;
+    }
+    return own != PIECE_NONE ? own : alone ? first : PIECE_NONE;
+}
+
+static int connect_posts(struct precedence *p, const struct uses *u, struct peet_err *err)
+{
+    struct post *post = calloc(u->count, sizeof *post);
+    size_t n = 0;
+    int r = post ? 0 : no_memory(err);
+
+    for (size_t i = 0; r == 0 && i < u->count; i++)
+        if (p->piece[u->piece[i]].end == PEET_EV_post)
+            post[n++] = (struct post){ p->piece[u->piece[i]].value, u->piece[i] };
+    if (n)
+        qsort(post, n, sizeof *post, compare_posts);
+    for (size_t i = 0; r == 0 && i < u->count; i++) {
+        uint32_t wait = u->piece[i];
+        if (p->piece[wait].end != PEET_EV_wait || find_value(post, n, p->piece[wait].value) == n)
+            continue; /* nobody posted as much: it was so from the beginning */
+        uint32_t from = find_post(p, post, n, wait);
+        bool backwards = from != PIECE_NONE && p->piece[from].lane == p->piece[wait].lane && from > wait;
+        if (from == PIECE_NONE || backwards)
+            p->unmatched++;
+        else if (from != wait)
+            r = precedence_arc(p, (struct arc){ from, wait + 1, PEET_EV_wait, ARC_CERTAIN }, err);
+    }
+    free(post);
+    return r;
+}
+
+/* Who finds that the function has run waits for who ran it; but the others at OpenMP's single, which is told as the same, do not. */
+static int connect_once(struct precedence *p, const struct uses *u, struct peet_err *err)
+{
+    uint32_t ran = PIECE_NONE;
+    uint64_t times = 0;
+    int r = 0;
+
+    for (size_t i = 0; i < u->count; i++) {
+        if (p->piece[u->piece[i]].value == 1) {
+            ran = u->piece[i];
+            times++;
+        }
+    }
+    for (size_t i = 0; r == 0 && times == 1 && i < u->count; i++)
+        if (p->piece[u->piece[i]].lane != p->piece[ran].lane)
+            r = precedence_arc(p, (struct arc){ ran, u->piece[i] + 1, PEET_EV_once, ARC_ASSUMED }, err);
+    return r;
+}
+
+/* ---- all of them ---- */
+
+static int connect_object(struct precedence *p, const struct object *o, const struct uses *u, struct peet_err *err)
+{
+    if (u->count == 0)
+        return 0;
+    switch (o->class) {
+    case OBJECT_SEMAPHORE: return connect_semaphore(p, o, u, err);
+    case OBJECT_POST: return connect_posts(p, u, err);
+    case OBJECT_ONCE: return connect_once(p, u, err);
+    default: return 0;
+    }
+}
+
+/* Sorts the pieces by the object of their end and connects those of each. */
+static int connect_objects(struct precedence *p, struct peet_err *err)
+{
+    size_t *first = calloc(p->objects + 2, sizeof *first);
+    uint32_t *piece = calloc((size_t)p->pieces + 1, sizeof *piece);
+    int r = first && piece ? 0 : no_memory(err);
+
+    if (r == 0) {
+        for (uint32_t i = 0; i < p->pieces; i++)
+            if (p->piece[i].object != PIECE_NONE)
+                first[p->piece[i].object + 2]++;
+        for (size_t i = 2; i < p->objects + 2; i++)
+            first[i] += first[i - 1];
+        for (uint32_t i = 0; i < p->pieces; i++)
+            if (p->piece[i].object != PIECE_NONE)
+                piece[first[p->piece[i].object + 1]++] = i;
+    }
+    for (size_t i = 0; r == 0 && i < p->objects; i++)
+        r = connect_object(p, &p->object[i], &(struct uses){ piece + first[i], first[i + 1] - first[i] }, err);
+    free(first);
+    free(piece);
+    return r;
+}
+
+/* Sorts the arcs by where they come from, and keeps their order otherwise. */
+static int index_arcs(struct precedence *p, struct peet_err *err)
+{
+    uint64_t *first = calloc((size_t)p->pieces + 2, sizeof *first);
+    struct arc *sorted = calloc(p->arcs + 1, sizeof *sorted);
+
+    if (!first || !sorted) {
+        free(first);
+        free(sorted);
+        return no_memory(err);
+    }
+    for (size_t i = 0; i < p->arcs; i++)
+        first[p->arc[i].from + 1]++;
+    for (uint32_t i = 0; i < p->pieces; i++)
+        first[i + 1] += first[i];
+    for (size_t i = 0; i < p->arcs; i++)
+        sorted[first[p->arc[i].from]++] = p->arc[i];
+    for (uint32_t i = p->pieces; i > 0; i--)
+        first[i] = first[i - 1];
+    first[0] = 0;
+    free(p->arc);
+    free(p->first_arc);
+    p->arc = sorted;
+    p->arc_room = p->arcs + 1;
+    p->first_arc = first;
+    return 0;
+}
+
+int precedence_connect(struct precedence *p, struct peet_err *err)
+{
+    int r = connect_plain(p, err);
+
+    if (r == 0)
+        r = connect_objects(p, err);
+    return r < 0 ? r : index_arcs(p, err);
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/* Reading a trace's threads: their instructions by function, and the pieces into which events cut them (precedence_cut.c). */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "map/source/conditions.h"
+#include "study/graph/precedence_in.h"
+
+void *study_room(void *array, size_t count, size_t *room, size_t size)
+{
+    if (count < *room)
+        return array;
+    void *bigger = realloc(array, (*room * 2 + 16) * size);
+    if (bigger)
+        *room = *room * 2 + 16;
+    return bigger;
+}
+
+/* ---- instructions ---- */
+
+static int function_find(struct reader *r, uint32_t process, uint64_t addr, uint32_t *ret)
+{
+    struct precedence *p = r->p;
+    const struct peet_symbol *s = peet_trace_symbol(p->trace, process, addr);
+    uint32_t *number = s ? map_find(&p->functions_by_name, (uint64_t)(uintptr_t)s, 0) : NULL;
+
+    *ret = number ? *number : s ? (uint32_t)p->functions : 0;
+    if (!s || number)
+        return 0;
+    *GROW(p, function, functions, function_room, r->err) = s->name;
+    if (!(number = map_put(&p->functions_by_name, (uint64_t)(uintptr_t)s, 0)))
+        return precedence_no_memory(r->err);
+    *number = *ret;
+    return 0;
+}
+
+/* The cache of the process, with room for all blocks that there are by now: a pipe may bring more. */
+static int code_find(struct reader *r, uint32_t process, struct code **ret)
+{
+    uint32_t items = peet_trace_items(r->p->trace);
+    struct code *c = NULL;
+
+    for (size_t i = 0; i < r->codes && !c; i++)
+        c = r->code[i].process == process ? &r->code[i] : NULL;
+    if (!c)
+        *(c = GROW(r, code, codes, code_room, r->err)) = (struct code){ .process = process };
+    if (c->blocks < items) {
+        uint32_t *bigger = realloc(c->of_block, items * sizeof *bigger);
+        if (!bigger)
+            return precedence_no_memory(r->err);
+        memset(bigger + c->blocks, 0, (items - c->blocks) * sizeof *bigger);
+        c->of_block = bigger;
+        c->blocks = items;
+    }
+    *ret = c;
+    return 0;
+}
+
+static int learn_block(struct reader *r, struct code *c, uint32_t block)
+{
+    const struct peet_block *b = peet_trace_block(r->p->trace, block);
+    uint32_t function = 0;
+    int code = b && b->insns ? function_find(r, c->process, b->insn[0].addr, &function) : 0;
+
+    c->of_block[block] = function + 1;
+    return code;
+}
+
+static int add_instructions(struct reader *r, struct track *t, struct code *c, uint32_t block, uint64_t number)
+{
+    int code = c->of_block[block] ? 0 : learn_block(r, c, block);
+    uint32_t function = c->of_block[block] - 1;
+
+    if (code < 0)
+        return code;
+    if (function >= t->counts) {
+        size_t more = function + 64;
+        uint64_t *bigger = realloc(t->count, more * sizeof *bigger);
+        if (!bigger)
+            return precedence_no_memory(r->err);
+        memset(bigger + t->counts, 0, (more - t->counts) * sizeof *bigger);
+        t->count = bigger;
+        t->counts = more;
+    }
+    if (t->count[function] == 0 && number)
+        *GROW(t, touched, touches, touched_room, r->err) = function;
+    t->count[function] += number;
+    t->lane.instructions += number;
+    return 0;
+}
+
+/* A loop is as much as its blocks times their trips: which blocks it has does not hang on values. */
+static int add_loop(struct reader *r, struct track *t, struct code *c, const struct peet_loop_run *run)
+{
+    uint64_t times[PEET_LOOP_DEPTH + 1] = { 1 };
+    uint16_t end[PEET_LOOP_DEPTH + 1];
+    int depth = 0, code = 0;
+
+    for (uint16_t i = 0; code == 0 && i < run->loop->nodes; i++) {
+        const struct peet_loop_node *n = &run->loop->node[i];
+        while (depth > 0 && end[depth] <= i)
+            depth--;
+        if (n->block) {
+            const struct peet_block *b = peet_trace_block(r->p->trace, n->block);
+            code = add_instructions(r, t, c, n->block, b->insns * times[depth]);
+            t->lane.references += b->operands * times[depth];
+        } else {
+            times[depth + 1] = times[depth] * (n->counted ? run->count[n->trips] : n->trips);
+            end[++depth] = n->end;
+        }
+    }
+    return code;
+}
+
+static int add_batch(struct reader *r, struct track *t, const struct peet_batch *b)
+{
+    struct code *c = NULL;
+    int code = code_find(r, t->lane.process, &c);
+
+    for (size_t i = 0; code == 0 && i < b->count; i++) {
+        const struct peet_record *x = &b->records[i];
+        if (peet_is_reference(x))
+            t->lane.references++;
+        else if (x->kind == PEET_BLOCK)
+            code = add_instructions(r, t, c, x->id, x->size);
+        else if (x->kind == PEET_LOOP)
+            code = add_loop(r, t, c, &b->loops[x->id]);
+        else if (x->kind == PEET_EVENT)
+            code = precedence_event(r, t, &b->events[x->id]);
+    }
+    return code;
+}
+
+/* ---- threads ---- */
+
+static int track_find(struct reader *r, uint32_t id, struct track **ret)
+{
+    const struct peet_thread *th;
+
+    if (r->last < r->tracks && r->track[r->last]->lane.id == id) {
+        *ret = r->track[r->last];
+        return 0;
+    }
+    for (r->last = 0; r->last < r->tracks && r->track[r->last]->lane.id != id;)
+        r->last++;
+    if (r->last == r->tracks) {
+        struct track *t = calloc(1, sizeof *t);
+        if (!t)
+            return precedence_no_memory(r->err);
+        void *bigger = study_room(r->track, r->tracks, &r->track_room, sizeof *r->track);
+        if (!bigger) {
+            free(t);
+            return precedence_no_memory(r->err);
+        }
+        r->track = bigger;
+        r->track[r->tracks++] = t;
+        t->lane.id = id;
+        for (size_t i = 0; (th = peet_trace_thread(r->p->trace, i)); i++) {
+            if (th->id == id) {
+                t->lane.process = th->process;
+                t->lane.name = *th->name ? th->name : NULL;
+            }
+        }
+    }
+    *ret = r->track[r->last];
+    return 0;
+}
+
+static int compare_tracks(const void *a, const void *b)
+{
+    const struct track *x = *(struct track *const *)a, *y = *(struct track *const *)b;
+
+    return x->lane.id < y->lane.id ? -1 : x->lane.id > y->lane.id;
+}
+
+/* Gives the pieces, shares and arcs of all threads their numbers in the whole. */
+static void place(struct precedence *p, struct track *t)
+{
+    uint32_t first = p->pieces;
+
+    t->lane.first = first;
+    t->lane.pieces = (uint32_t)t->pieces;
+    for (size_t i = 0; i < t->pieces; i++) {
+        t->piece[i].lane = (uint32_t)p->lanes;
+        t->piece[i].share += p->shares;
+    }
+    memcpy(p->piece + first, t->piece, t->pieces * sizeof *t->piece);
+    if (t->shares)
+        memcpy(p->share + p->shares, t->share, t->shares * sizeof *t->share);
+    for (size_t i = 0; i < t->arcs; i++)
+        p->arc[p->arcs++] =
+            (struct arc){ t->arc[i].from + first, t->arc[i].to + first, t->arc[i].kind, t->arc[i].level };
+    p->pieces += (uint32_t)t->pieces;
+    p->shares += t->shares;
+    p->instructions += t->lane.instructions;
+    p->references += t->lane.references;
+    p->lane[p->lanes++] = t->lane;
+}
+
+static int place_all(struct reader *r)
+{
+    struct precedence *p = r->p;
+    uint64_t pieces = 0, shares = 0, arcs = 0;
+
+    for (size_t i = 0; i < r->tracks; i++) {
+        struct track *t = r->track[i];
+        int code = precedence_cut(r, t, &(struct peet_event){ .kind = PEET_EV_thread_end }, PIECE_NONE, 0);
+        if (code < 0)
+            return code;
+        pieces += t->pieces;
+        shares += t->shares;
+        arcs += t->arcs;
+    }
+    if (pieces >= PIECE_NONE)
+        return err_set(r->err, PEET_ERR_LIMIT, "%s: the precedence graph has %" PRIu64 " pieces; it can have 2^32 - 2",
+                       peet_trace_path(p->trace), pieces);
+    p->lane = calloc(r->tracks + 1, sizeof *p->lane);
+    p->piece = calloc(pieces + 1, sizeof *p->piece);
+    p->share = calloc(shares + 1, sizeof *p->share);
+    p->arc = calloc(arcs + 1, sizeof *p->arc);
+    p->arc_room = arcs + 1;
+    if (!p->lane || !p->piece || !p->share || !p->arc)
+        return precedence_no_memory(r->err);
+    if (r->tracks)
+        qsort(r->track, r->tracks, sizeof *r->track, compare_tracks);
+    for (size_t i = 0; i < r->tracks; i++) {
+        uint32_t *lane = map_put(&p->lanes_by_id, r->track[i]->lane.id, 0);
+        if (!lane)
+            return precedence_no_memory(r->err);
+        *lane = (uint32_t)i;
+        place(p, r->track[i]);
+    }
+    return 0;
+}
+
+/* ---- conditions ---- */
+
+/* The piece that ends with the n-th event of a thread, or PIECE_NONE. */
+static uint32_t piece_of_event(const struct precedence *p, uint32_t thread, uint64_t event)
+{
+    const struct lane *l = precedence_lane(p, thread);
+    uint32_t low = l ? l->first : 0, high = l ? l->first + l->pieces : 0;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (p->piece[middle].events < event)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return l && low < l->first + l->pieces - 1 && p->piece[low].events == event ? low : PIECE_NONE;
+}
+
+/* What was decided under the mutexes of conditions. A wait whose end is known needs no signal any more. */
+static int order_conditions(struct precedence *p, struct peet_err *err)
+{
+    struct condition_order o;
+    int code = condition_order_read(&o, p->trace, err);
+
+    for (size_t i = 0; code == 0 && i < o.arcs; i++) {
+        const struct condition_arc *x = &o.arc[i];
+        uint32_t from = piece_of_event(p, x->from_thread, x->from_event),
+                 to = piece_of_event(p, x->to_thread, x->to_event);
+        uint8_t level = x->level == CONDITION_CERTAIN   ? ARC_CERTAIN
+                        : x->level == CONDITION_COUNTED ? ARC_COUNTED
+                                                        : ARC_ASSUMED;
+        if (from != PIECE_NONE && to != PIECE_NONE)
+            code = precedence_arc(
+                p, (struct arc){ from, to + 1, x->meets ? PEET_EV_cond_broadcast : PEET_EV_cond_wait, level }, err);
+    }
+    for (size_t i = 0; code == 0 && i < o.waits; i++) {
+        uint32_t piece = piece_of_event(p, o.wait[i].thread, o.wait[i].event);
+        if (piece != PIECE_NONE)
+            p->piece[piece].value = 0;
+    }
+    if (code == 0) {
+        p->unneeded = o.unneeded;
+        p->has_unknown_order = false;
+        for (size_t i = 0; o.is_unknown && i < p->objects; i++)
+            p->has_unknown_order |= p->object[i].class == OBJECT_CONDITION;
+    }
+    condition_order_release(&o);
+    return code;
+}
+
+static void reader_release(struct reader *r)
+{
+    for (size_t i = 0; i < r->tracks; i++) {
+        struct track *t = r->track[i];
+        free(t->piece);
+        free(t->share);
+        free(t->arc);
+        free(t->held);
+        free(t->open);
+        free(t->finished);
+        free(t->count);
+        free(t->touched);
+        free(t);
+    }
+    for (size_t i = 0; i < r->codes; i++)
+        free(r->code[i].of_block);
+    free(r->track);
+    free(r->code);
+    map_release(&r->uses);
+    map_release(&r->waits);
+}
+
+static int read_all(struct reader *r, struct progress *progress)
+{
+    struct peet_cursor *c;
+    struct peet_batch batch;
+    struct track *t = NULL;
+    uint64_t done = 0;
+    int code = peet_cursor_open(r->p->trace, PEET_ALL_THREADS, PEET_WANT_LOOPS, &c, r->err);
+
+    if (code < 0)
+        return code;
+    while ((code = peet_cursor_next(c, &batch, r->err)) > 0 || code == PEET_ERR_DAMAGED) {
+        if (code == PEET_ERR_DAMAGED) {
+            r->p->damaged++;
+            continue;
+        }
+        if ((code = track_find(r, batch.thread, &t)) < 0)
+            break;
+        uint64_t before = t->lane.instructions;
+        if ((code = add_batch(r, t, &batch)) < 0)
+            break;
+        done += t->lane.instructions - before;
+        progress_at(progress, done);
+    }
+    peet_cursor_free(c);
+    return code;
+}
+
+int precedence_read(struct precedence *p, struct peet_trace *t, struct progress *progress, struct peet_err *err)
+{
+    struct reader r = { .p = p, .err = err };
+
+    *p = (struct precedence){ .trace = t };
+    p->objects_by_name.value_size = p->functions_by_name.value_size = p->lanes_by_id.value_size = sizeof(uint32_t);
+    r.uses.value_size = sizeof(uint8_t);
+    r.waits.value_size = sizeof(uint64_t);
+    void *first = study_room(NULL, 0, &p->function_room, sizeof *p->function);
+    if (!first)
+        return precedence_no_memory(err);
+    p->function = first;
+    p->function[p->functions++] = NULL;
+    int code = read_all(&r, progress);
+    if (code == 0)
+        code = place_all(&r);
+    if (code == 0)
+        code = order_conditions(p, err);
+    reader_release(&r);
+    return code < 0 ? code : precedence_connect(p, err);
+}
+
+void precedence_release(struct precedence *p)
+{
+    free(p->lane);
+    free(p->piece);
+    free(p->arc);
+    free(p->first_arc);
+    free(p->object);
+    free(p->share);
+    free(p->function);
+    free(p->named);
+    map_release(&p->objects_by_name);
+    map_release(&p->functions_by_name);
+    map_release(&p->lanes_by_id);
+    *p = (struct precedence){ 0 };
+}
+
+const struct lane *precedence_lane(const struct precedence *p, uint64_t id)
+{
+    const uint32_t *n = map_find(&p->lanes_by_id, id, 0);
+
+    return n ? &p->lane[*n] : NULL;
+}
+
+const char *piece_function(const struct precedence *p, uint32_t piece)
+{
+    size_t n, best = 0;
+    const struct share *s = piece_shares(p, piece, &n);
+
+    for (size_t i = 1; i < n; i++)
+        best = s[i].instructions > s[best].instructions ? i : best;
+    return n && p->function[s[best].function] ? p->function[s[best].function] : "?";
+}
+
+const char *study_place(const struct peet_trace *t, uint32_t process, uint64_t addr, char buffer[120])
+{
+    const struct peet_symbol *s = addr ? peet_trace_symbol(t, process, addr) : NULL;
+
+    if (s && s->addr == addr)
+        snprintf(buffer, 120, "%.100s", s->name);
+    else if (s)
+        snprintf(buffer, 120, "%.100s+0x%" PRIx64, s->name, addr - s->addr);
+    else
+        snprintf(buffer, 120, "0x%" PRIx64, addr);
+    return buffer;
+}

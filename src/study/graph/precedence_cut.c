@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: MIT */
+/* Streams are cut into pieces at the events that matter to other threads, and what these events are about is numbered.
+ * A lock that its thread holds already is not taken again, so that recursive locks need no care later. */
+#include "study/graph/precedence_in.h"
+
+/* What an event does to the piece that it ends; those that are not here end none. */
+enum role { ROLE_NONE, ROLE_PLAIN, ROLE_TAKE, ROLE_TRY, ROLE_GIVE, ROLE_MEET, ROLE_VALUE, ROLE_CONDITION, ROLE_LOOP };
+
+/* clang-format off */
+static const struct {
+    uint8_t role;
+    uint8_t class; /* enum object_class */
+    bool shared;
+} CUT[PEET_EVENT_KINDS] = {
+    [PEET_EV_thread_create]    = { ROLE_PLAIN,     0,                false },
+    [PEET_EV_thread_join]      = { ROLE_PLAIN,     0,                false },
+    [PEET_EV_fork]             = { ROLE_PLAIN,     0,                false },
+    [PEET_EV_mutex_lock]       = { ROLE_TAKE,      OBJECT_LOCK,      false },
+    [PEET_EV_mutex_trylock]    = { ROLE_TRY,       OBJECT_LOCK,      false },
+    [PEET_EV_mutex_unlock]     = { ROLE_GIVE,      OBJECT_LOCK,      false },
+    [PEET_EV_rwlock_rdlock]    = { ROLE_TAKE,      OBJECT_LOCK,      true  },
+    [PEET_EV_rwlock_tryrdlock] = { ROLE_TRY,       OBJECT_LOCK,      true  },
+    [PEET_EV_rwlock_wrlock]    = { ROLE_TAKE,      OBJECT_LOCK,      false },
+    [PEET_EV_rwlock_trywrlock] = { ROLE_TRY,       OBJECT_LOCK,      false },
+    [PEET_EV_rwlock_unlock]    = { ROLE_GIVE,      OBJECT_LOCK,      false },
+    [PEET_EV_spin_lock]        = { ROLE_TAKE,      OBJECT_LOCK,      false },
+    [PEET_EV_spin_trylock]     = { ROLE_TRY,       OBJECT_LOCK,      false },
+    [PEET_EV_spin_unlock]      = { ROLE_GIVE,      OBJECT_LOCK,      false },
+    [PEET_EV_cond_wait]        = { ROLE_CONDITION, OBJECT_CONDITION, false },
+    [PEET_EV_cond_timedwait]   = { ROLE_CONDITION, OBJECT_CONDITION, false },
+    [PEET_EV_cond_signal]      = { ROLE_VALUE,     OBJECT_CONDITION, false },
+    [PEET_EV_cond_broadcast]   = { ROLE_VALUE,     OBJECT_CONDITION, false },
+    [PEET_EV_barrier_wait]     = { ROLE_MEET,      OBJECT_BARRIER,   false },
+    [PEET_EV_sem_wait]         = { ROLE_VALUE,     OBJECT_SEMAPHORE, false },
+    [PEET_EV_sem_trywait]      = { ROLE_VALUE,     OBJECT_SEMAPHORE, false },
+    [PEET_EV_sem_post]         = { ROLE_VALUE,     OBJECT_SEMAPHORE, false },
+    [PEET_EV_once]             = { ROLE_VALUE,     OBJECT_ONCE,      false },
+    [PEET_EV_post]             = { ROLE_VALUE,     OBJECT_POST,      false },
+    [PEET_EV_wait]             = { ROLE_VALUE,     OBJECT_POST,      false },
+    [PEET_EV_doall_fork]       = { ROLE_LOOP,      0,                false },
+    [PEET_EV_doall_start]      = { ROLE_LOOP,      0,                false },
+    [PEET_EV_doall_finish]     = { ROLE_LOOP,      0,                false },
+    [PEET_EV_doall_join]       = { ROLE_LOOP,      0,                false },
+};
+/* clang-format on */
+
+enum { NAMED_BYTES = 4096 }; /* smaller allocations have no name of their own: there may be billions */
+
+/* ---- what events are about ---- */
+
+static int object_find(struct precedence *p, enum object_class class, uint32_t process, uint64_t addr, uint32_t *ret,
+                       struct peet_err *err)
+{
+    /* Addresses have 48 or 57 bits: the class goes on top. */
+    uint64_t key = addr ^ (uint64_t) class << 60;
+    uint32_t *number;
+
+    if ((number = map_find(&p->objects_by_name, key, process))) {
+        *ret = *number;
+        return 0;
+    }
+    *ret = (uint32_t)p->objects;
+    *GROW(p, object, objects, object_room, err) = (struct object){ .addr = addr, .process = process, .class = class };
+    if (!(number = map_put(&p->objects_by_name, key, process)))
+        return precedence_no_memory(err);
+    *number = *ret;
+    return 0;
+}
+
+static int name_bytes(struct reader *r, const struct track *t, const struct peet_event *e)
+{
+    struct named n = {
+        .process = t->lane.process, .thread = t->lane.id, .kind = (uint8_t)e->kind, .site = e->site, .start = e->arg[0]
+    };
+
+    switch (e->kind) {
+    case PEET_EV_name_data:
+        n.string = e->arg[0];
+        n.start = e->arg[1];
+        n.size = e->arg[2];
+        break;
+    case PEET_EV_calloc: n.size = e->arg[1] * e->arg[2]; break;
+    case PEET_EV_realloc:
+    case PEET_EV_memalign: n.size = e->arg[2]; break;
+    default: n.size = e->arg[1]; break;
+    }
+    bool told = e->kind == PEET_EV_name_data || e->kind == PEET_EV_map;
+    if (n.start && n.size && (told || n.size >= NAMED_BYTES))
+        *GROW(r->p, named, nameds, named_room, r->err) = n;
+    return 0;
+}
+
+/* ---- pieces ---- */
+
+int precedence_cut(struct reader *r, struct track *t, const struct peet_event *e, uint32_t object, uint64_t value)
+{
+    struct lane *l = &t->lane;
+
+    *GROW(t, piece, pieces, piece_room, r->err) = (struct piece){
+        .instructions = l->instructions - t->begun,
+        .references = l->references - t->begun_references,
+        .position = t->begun,
+        .events = l->events,
+        .object = object,
+        .lock = PIECE_NONE,
+        .value = value,
+        .site = e->site,
+        .end = (uint8_t)e->kind,
+        .share = t->shares,
+    };
+    t->begun = l->instructions;
+    t->begun_references = l->references;
+    for (size_t i = 0; i < t->touches; i++) {
+        *GROW(t, share, shares, share_room, r->err) = (struct share){ t->count[t->touched[i]], t->touched[i] };
+        t->count[t->touched[i]] = 0;
+    }
+    t->touches = 0;
+    return 0;
+}
+
+static struct held *held_find(const struct track *t, uint32_t object)
+{
+    for (size_t i = t->helds; i-- > 0;)
+        if (t->held[i].object == object)
+            return &t->held[i];
+    return NULL;
+}
+
+static int take(struct reader *r, struct track *t, const struct peet_event *e)
+{
+    uint32_t object;
+    int code = object_find(r->p, OBJECT_LOCK, t->lane.process, e->arg[0], &object, r->err);
+    struct held *held = code < 0 ? NULL : held_find(t, object);
+    bool shared = CUT[e->kind].shared;
+
+    if (code < 0 || (CUT[e->kind].role == ROLE_TRY && e->arg[1] != 0))
+        return code;
+    if (held) {
+        held->depth++;
+        return 0;
+    }
+    *GROW(t, held, helds, held_room, r->err) = (struct held){ object, 1, shared };
+    return precedence_cut(r, t, e, object, !shared);
+}
+
+static int give(struct reader *r, struct track *t, const struct peet_event *e)
+{
+    uint32_t object;
+    int code = object_find(r->p, OBJECT_LOCK, t->lane.process, e->arg[0], &object, r->err);
+    struct held *held = code < 0 ? NULL : held_find(t, object);
+
+    if (!held || --held->depth > 0)
+        return code; /* taken before the recording began, or not for the last time */
+    bool shared = held->shared;
+    *held = t->held[--t->helds];
+    return precedence_cut(r, t, e, object, !shared);
+}
+
+static int wait_at_condition(struct reader *r, struct track *t, const struct peet_event *e)
+{
+    uint32_t condition, lock;
+    int code = object_find(r->p, OBJECT_CONDITION, t->lane.process, e->arg[0], &condition, r->err);
+
+    if (code == 0)
+        code = object_find(r->p, OBJECT_LOCK, t->lane.process, e->arg[1], &lock, r->err);
+    if (code < 0)
+        return code;
+    bool woken = e->kind == PEET_EV_cond_wait || e->arg[2] == 0;
+    uint64_t *waits = map_put(&r->waits, condition, t->lane.id);
+    if (!waits)
+        return precedence_no_memory(r->err);
+    *waits += woken;
+    code = precedence_cut(r, t, e, condition, woken ? *waits : 0);
+    if (code == 0 && held_find(t, lock))
+        t->piece[t->pieces - 1].lock = lock;
+    return code;
+}
+
+static int meet(struct reader *r, struct track *t, const struct peet_event *e)
+{
+    uint32_t object;
+    int code = object_find(r->p, OBJECT_BARRIER, t->lane.process, e->arg[0], &object, r->err);
+
+    if (code < 0)
+        return code;
+    struct object *o = &r->p->object[object];
+    uint8_t *used = map_put(&r->uses, object, t->lane.id);
+    if (!used)
+        return precedence_no_memory(r->err);
+    o->users += !*used;
+    *used = 1;
+    o->parties = o->parties == 0 || e->arg[1] < o->parties ? e->arg[1] : o->parties;
+    return precedence_cut(r, t, e, object, e->arg[1]);
+}
+
+static int value(struct reader *r, struct track *t, const struct peet_event *e)
+{
+    uint32_t object;
+    int code = object_find(r->p, CUT[e->kind].class, t->lane.process, e->arg[0], &object, r->err);
+
+    if (code < 0 || (e->kind == PEET_EV_sem_trywait && e->arg[1] != 0))
+        return code;
+    return precedence_cut(r, t, e, object, e->arg[1]);
+}
+
+/* The piece between two iterations, or behind the last one, that has just ended: it needs the fork and nothing else, and who
+ * waits for the loop waits for the iteration before it. */
+static int detach(struct reader *r, struct track *t, const struct open_loop *loop)
+{
+    uint32_t control = (uint32_t)t->pieces - 1;
+
+    t->piece[control].detached = true;
+    *GROW(t, arc, arcs, arc_room, r->err) = (struct arc){ loop->fork, control, PEET_EV_doall_fork, ARC_CERTAIN };
+    *GROW(t, finished, finisheds, finished_room, r->err) = control - 1;
+    return 0;
+}
+
+static int loop(struct reader *r, struct track *t, const struct peet_event *e)
+{
+    int code = precedence_cut(r, t, e, PIECE_NONE, e->arg[0]);
+    uint32_t piece = (uint32_t)t->pieces - 1;
+
+    if (code < 0)
+        return code;
+    bool behind = t->pieces > 1 && t->piece[piece - 1].end == PEET_EV_doall_finish;
+    if (behind && t->opens && t->open[t->opens - 1].is_loop
+        && (e->kind == PEET_EV_doall_start || e->kind == PEET_EV_doall_join))
+        code = detach(r, t, &t->open[t->opens - 1]);
+    if (code < 0)
+        return code;
+    if (e->kind == PEET_EV_doall_fork || e->kind == PEET_EV_doall_start) {
+        *GROW(t, open, opens, open_room, r->err) =
+            (struct open_loop){ e->kind == PEET_EV_doall_fork, piece, t->finisheds };
+    } else if (e->kind == PEET_EV_doall_finish) {
+        t->opens -= t->opens && !t->open[t->opens - 1].is_loop;
+    } else {
+        while (t->opens && !t->open[t->opens - 1].is_loop) /* left by a jump */
+            t->opens--;
+        if (!t->opens)
+            return 0;
+        size_t from = t->open[--t->opens].finished;
+        for (size_t i = from; i < t->finisheds; i++)
+            *GROW(t, arc, arcs, arc_room, r->err) =
+                (struct arc){ t->finished[i], piece + 1, PEET_EV_doall_join, ARC_CERTAIN };
+        t->finisheds = from;
+    }
+    return 0;
+}
+
+static int other_event(struct reader *r, struct track *t, const struct peet_event *e)
+{
+    uint32_t object;
+    int code;
+
+    switch (e->kind) {
+    case PEET_EV_gap:
+        r->p->gaps++;
+        r->p->missing += e->arg[0];
+        return 0;
+    case PEET_EV_spin_wait: r->p->spins++; return 0;
+    case PEET_EV_sem_init:
+        code = object_find(r->p, OBJECT_SEMAPHORE, t->lane.process, e->arg[0], &object, r->err);
+        if (code == 0) {
+            r->p->object[object].inits++;
+            r->p->object[object].initial += e->arg[1];
+        }
+        return code;
+    case PEET_EV_malloc:
+    case PEET_EV_calloc:
+    case PEET_EV_realloc:
+    case PEET_EV_memalign:
+    case PEET_EV_map:
+    case PEET_EV_name_data: return name_bytes(r, t, e);
+    default: return 0;
+    }
+}
+
+int precedence_event(struct reader *r, struct track *t, const struct peet_event *e)
+{
+    t->lane.events++;
+    switch (e->kind < PEET_EVENT_KINDS ? CUT[e->kind].role : ROLE_NONE) {
+    case ROLE_PLAIN: return precedence_cut(r, t, e, PIECE_NONE, e->arg[0]);
+    case ROLE_TAKE:
+    case ROLE_TRY: return take(r, t, e);
+    case ROLE_GIVE: return give(r, t, e);
+    case ROLE_MEET: return meet(r, t, e);
+    case ROLE_VALUE: return value(r, t, e);
+    case ROLE_CONDITION: return wait_at_condition(r, t, e);
+    case ROLE_LOOP: return loop(r, t, e);
+    default: return other_event(r, t, e);
+    }
+}

@@ -1,0 +1,754 @@
+/* SPDX-License-Identifier: MIT */
+/* See objects.h. Blocks of the heap and what the program named change as it runs; variables and mappings are looked up when somebody refers
+ * to them. An allocating function that only hands its memory on is not asked for a name: the call above it is. */
+#include "study/objects/objects.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "base/mem.h"
+#include "study/objects/heap_blocks.h"
+#include "study/objects/spans.h"
+#include "study/objects/thread_data.h"
+
+enum { NO_OBJECT = UINT32_MAX, LONGEST_CALL = 15, GROWTH = 8 << 20, NAME_ROOM = 400 };
+
+/* What an area is: an object, or something that has to be looked at more closely. */
+enum { AREA_STACK = UINT32_MAX - 1, AREA_MODULE = UINT32_MAX - 2, AREA_RANGE = UINT32_MAX - 3 };
+
+/* Blocks whose object is asked for when somebody refers to them: those with this bit have a number of `later`. */
+enum { LATER = 1u << 30 };
+
+struct later {
+    uint64_t path[OBJECT_PATH];
+    uint64_t blocks, bytes;
+    double squares;                  /* of their bytes, added up */
+    uint32_t process, event, object; /* NO_OBJECT: nobody has asked */
+};
+
+struct object {
+    struct object_facts facts;
+    const char *base;     /* the name without its place */
+    uint64_t stride;      /* as in objects_stride, */
+    bool is_stride_known; /*   if somebody has asked */
+};
+
+struct objects {
+    const struct peet_trace *trace;
+    struct where *where;
+    unsigned depth;
+    struct arena arena;
+    struct object **object;
+    uint32_t count;
+    struct change_log changes;
+    size_t modules; /* of the trace that are known here */
+    uint64_t last_start;
+    struct blocks blocks;
+    struct spans named, areas;
+    struct thread_data threads;
+    struct map paths;     /* numbers by the hash of a path */
+    struct map variables; /* by address and process */
+    struct map locals;    /* of threads, by offset and process */
+    struct map texts;     /* by the hash of kind and name */
+    struct map uses;      /* names that are taken: number of the first who had it, + 1 */
+    struct map functions; /* stacks, by instruction and process */
+    struct map latest;    /* numbers of `later` + 1, by the hash of a path */
+    struct later *later;
+    uint32_t laters;
+};
+
+/* ---- objects and their names ---- */
+
+static const char *keep(struct objects *o, const char *text)
+{
+    const char *kept = arena_string(&o->arena, text, strlen(text));
+
+    assert(kept);
+    return kept;
+}
+
+/* The place where a number is kept under a name; 0 in it: under none so far. */
+static uint32_t *use_of(struct objects *o, const char *name)
+{
+    for (uint32_t tag = 0;; tag++) {
+        uint32_t *n = map_put(&o->uses, XXH3_64bits(name, strlen(name)), tag);
+        assert(n);
+        if (*n == 0 || strcmp(o->object[*n - 1]->base, name) == 0 || strcmp(o->object[*n - 1]->facts.name, name) == 0)
+            return n;
+    }
+}
+
+static void put_place(const struct object_facts *f, bool process, char *out, size_t room)
+{
+    const char *slash = f->file ? strrchr(f->file, '/') : NULL;
+    char place[200] = "", more[32] = "";
+
+    if (f->file)
+        snprintf(place, sizeof place, "%.180s:%" PRIu32, slash ? slash + 1 : f->file, f->line);
+    if (process || !f->file)
+        snprintf(more, sizeof more, "%sprocess %" PRIu32, f->file ? ", " : "", f->process);
+    snprintf(out, room, "%s%s", place, more);
+}
+
+/* Gives the object a name that nobody has: with its place, its process where there are several, a number. */
+static void name_with_place(struct objects *o, uint32_t number)
+{
+    struct object *x = o->object[number];
+    bool is_alone = !peet_trace_process(o->trace, 1);
+    char place[256], text[NAME_ROOM + 300];
+
+    for (unsigned i = 0;; i++) {
+        char count[16] = "";
+        put_place(&x->facts, i > 0 && !is_alone, place, sizeof place);
+        if (i > 1)
+            snprintf(count, sizeof count, " #%u", i);
+        if (strstr(x->base, place)) /* what has no name is called by its place */
+            snprintf(text, sizeof text, "%s%s", x->base, count);
+        else
+            snprintf(text, sizeof text, "%s (%s)%s", x->base, place, count);
+        uint32_t *use = use_of(o, text);
+        if (*use == 0) {
+            x->facts.name = keep(o, text);
+            *use = number + 1;
+            return;
+        }
+    }
+}
+
+static uint32_t new_object(struct objects *o, const struct object_facts *facts, const char *name)
+{
+    struct object *x = arena_alloc(&o->arena, sizeof *x);
+    uint32_t number = o->count;
+
+    assert(x);
+    x->facts = *facts;
+    x->base = x->facts.name = keep(o, name);
+    o->object = mem_room(o->object, o->count, sizeof *o->object);
+    o->object[o->count++] = x;
+    uint32_t *use = use_of(o, x->base);
+    if (*use == 0) {
+        *use = number + 1;
+        return number;
+    }
+    uint32_t first = *use - 1;
+    if (strcmp(o->object[first]->facts.name, o->object[first]->base) == 0 && o->object[first]->facts.file)
+        name_with_place(o, first);
+    name_with_place(o, number);
+    return number;
+}
+
+/* The object of that kind, name and process, made when it is new. */
+static uint32_t object_of_text(struct objects *o, enum object_kind kind, uint32_t process, const char *name)
+{
+    uint32_t *n = map_put(&o->texts, XXH3_64bits_withSeed(name, strlen(name), kind), process);
+
+    assert(n);
+    if (*n == 0)
+        *n = new_object(o, &(struct object_facts){ .kind = kind, .process = process, .blocks = 1 }, name) + 1;
+    return *n - 1;
+}
+
+/* ---- what a path allocates ---- */
+
+struct allocation {
+    struct where_allocated what;
+    char name[NAME_ROOM];
+    unsigned calls; /* of the path, up to the one that has the name */
+};
+
+/* Without a name: where it is allocated, by the last function that DWARF knows, or the first that it does not. */
+static void name_by_code(struct objects *o, uint32_t process, const char *event, const uint64_t *path,
+                         struct allocation *ret)
+{
+    struct where_frame frame[WHERE_FRAMES] = { { "?", NULL, 0 } };
+    char place[256] = "";
+
+    if (!ret->what.function) {
+        if (path[0])
+            where_code(o->where, process, path[0], frame);
+        ret->what.function = frame[0].function;
+        ret->what.file = frame[0].file;
+        ret->what.line = frame[0].line;
+    }
+    const char *slash = ret->what.file ? strrchr(ret->what.file, '/') : NULL;
+    if (ret->what.file)
+        snprintf(place, sizeof place, " (%.180s:%" PRIu32 ")", slash ? slash + 1 : ret->what.file, ret->what.line);
+    snprintf(ret->name, sizeof ret->name, "%s in %.120s%s", event, ret->what.function, place);
+}
+
+/* Up the path, to the first call that does not only hand on what it gets. */
+static void resolve(struct objects *o, uint32_t process, const char *event, const uint64_t *path,
+                    struct allocation *ret)
+{
+    struct where_allocated best = { 0 }, now = { 0 };
+
+    ret->calls = 1;
+    for (unsigned i = 0; i < OBJECT_PATH && path[i]; i++) {
+        if (!where_allocated(o->where, process, path[i], i ? &now : NULL, &now))
+            continue;
+        if (now.name || !best.name) { /* a caller without a name knows less than a callee with one */
+            best = now;
+            ret->calls = i + 1;
+        }
+        if (!now.handed_on)
+            break;
+    }
+    ret->what = best;
+    ret->what.type = now.type ? now.type : best.type;
+    if (best.name || best.container)
+        snprintf(ret->name, sizeof ret->name, "%s", best.name ? best.name : best.container);
+    else
+        name_by_code(o, process, event, path, ret);
+}
+
+#define FOR_CALLERS " for "
+
+/* Whether an object has that name, and perhaps those of its callers behind it. */
+static bool is_named(const struct object *x, const char *name)
+{
+    size_t n = strlen(name);
+
+    return strncmp(x->base, name, n) == 0 && (x->base[n] == 0 || strncmp(x->base + n, FOR_CALLERS, 5) == 0);
+}
+
+/* Adds who called, if that tells objects apart: as many functions, also those that were inlined. */
+static void name_callers(struct objects *o, uint32_t process, const uint64_t path[OBJECT_PATH], struct allocation *to)
+{
+    struct where_frame frame[WHERE_FRAMES];
+    unsigned named = 0;
+
+    for (unsigned i = to->calls - 1; i < OBJECT_PATH && path[i] && named < o->depth; i++) {
+        size_t frames = where_code(o->where, process, path[i], frame);
+        for (size_t k = i < to->calls; k < frames && named < o->depth; k++, named++) {
+            size_t used = strlen(to->name);
+            snprintf(to->name + used, sizeof to->name - used, "%s%.100s", named ? " < " : FOR_CALLERS,
+                     frame[k].function);
+        }
+    }
+}
+
+/* The object of what is allocated by a path; `old` is taken if it has the same name and type. */
+static uint32_t object_of_path(struct objects *o, uint32_t process, uint32_t event, const uint64_t path[OBJECT_PATH],
+                               uint32_t old)
+{
+    struct allocation a;
+    struct object_facts facts = { .kind = event == PEET_EV_map ? OBJECT_MAPPED : OBJECT_HEAP, .process = process };
+    uint32_t *whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, event), process);
+
+    assert(whole);
+    if (*whole)
+        return *whole - 1;
+    resolve(o, process, peet_event_name(event), path, &a);
+    if (old != NO_OBJECT && is_named(o->object[old], a.name) && o->object[old]->facts.type == a.what.type)
+        return old;
+    name_callers(o, process, path, &a);
+    unsigned calls = a.calls + o->depth < OBJECT_PATH ? a.calls + o->depth : OBJECT_PATH;
+    memcpy(facts.path, path, OBJECT_PATH * sizeof *path);
+    uint32_t *known =
+        map_put(&o->paths, XXH3_64bits_withSeed(path, calls * sizeof *path, PEET_EVENT_KINDS + calls), process);
+    assert(known);
+    if (*known == 0) {
+        facts.type = a.what.type;
+        facts.file = a.what.file;
+        facts.line = a.what.line;
+        *known = new_object(o, &facts, a.name) + 1;
+    }
+    uint32_t number = *known;
+    whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, event), process);
+    assert(whole);
+    *whole = number;
+    return number - 1;
+}
+
+static void add_blocks(struct objects *o, uint32_t number, uint64_t blocks, uint64_t bytes, double squares)
+{
+    o->object[number]->facts.blocks += blocks;
+    o->object[number]->facts.bytes += bytes;
+    o->object[number]->facts.squares += squares;
+}
+
+static double squared(uint64_t bytes)
+{
+    return (double)bytes * (double)bytes;
+}
+
+/* To what libraries allocate for themselves, such as buffers of stdio, most programs never refer; but their debug files may be large. */
+static uint32_t later_of_path(struct objects *o, uint32_t process, uint32_t event, const uint64_t path[OBJECT_PATH])
+{
+    uint32_t *known = map_put(&o->latest, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, event), process);
+
+    assert(known);
+    if (*known == 0) {
+        o->later = mem_room(o->later, o->laters, sizeof *o->later);
+        struct later *l = &o->later[o->laters++];
+        *l = (struct later){ .process = process, .object = NO_OBJECT, .event = event };
+        memcpy(l->path, path, sizeof l->path);
+        *known = o->laters;
+    }
+    return *known - 1;
+}
+
+/* Once a library's debug file is open, all that it allocated may be known, so that objects have all their blocks. */
+static void resolve_latest(struct objects *o)
+{
+    for (uint32_t i = 0; i < o->laters; i++) {
+        struct later *l = &o->later[i];
+        if (l->object != NO_OBJECT || !where_is_open(o->where, l->process, l->path[0]))
+            continue;
+        l->object = object_of_path(o, l->process, l->event, l->path, NO_OBJECT);
+        add_blocks(o, l->object, l->blocks, l->bytes, l->squares);
+    }
+}
+
+/* The object of a block, now that somebody asks. */
+static uint32_t object_of_block(struct objects *o, uint32_t number)
+{
+    if (number == NO_OBJECT || !(number & LATER))
+        return number;
+    struct later *l = &o->later[number & ~(uint32_t)LATER];
+    if (l->object == NO_OBJECT) {
+        l->object = object_of_path(o, l->process, l->event, l->path, NO_OBJECT);
+        add_blocks(o, l->object, l->blocks, l->bytes, l->squares);
+        resolve_latest(o);
+    }
+    return l->object;
+}
+
+/* ---- events ---- */
+
+static void forget(struct objects *o, uint32_t process, uint64_t addr, struct block *ret)
+{
+    *ret = (struct block){ .object = NO_OBJECT };
+    if (!addr || !blocks_take(&o->blocks, process, addr, ret))
+        return;
+    spans_clear(&o->named, process, ret->start, ret->end);
+    change_log_add(&o->changes, ret->start, ret->room);
+}
+
+/* Behind the bytes that the GNU C library lets a program use of a block for which it asked `size`: chunks are multiples of 16 bytes, of which 8 are the
+ * allocator's own; chunks that are mappings of their own are whole pages, of which 16 bytes are. Other allocators give other room: what it adds is
+ * the block's only up to the next block. */
+static uint64_t objects_room(uint64_t addr, uint64_t size)
+{
+    enum { LEAST = 24, CHUNK = 16, PAGE = 4096, OWN = 16, MAPPING = 128 << 10 };
+
+    if (size >= MAPPING && addr % PAGE == OWN)
+        return (addr + size + PAGE - 1) / PAGE * PAGE;
+    uint64_t bytes = (size + 8 + CHUNK - 1) / CHUNK * CHUNK - 8;
+    return addr + (bytes < LEAST ? LEAST : bytes);
+}
+
+static void give(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path, uint64_t size,
+                 uint32_t old)
+{
+    uint64_t addr = e->arg[0], start, end;
+
+    if (!addr || addr + size < addr)
+        return;
+    uint32_t number;
+    if (old == NO_OBJECT && path[0] && !where_is_open(o->where, process, path[0])) {
+        number = later_of_path(o, process, e->kind, path);
+        o->later[number].blocks++;
+        o->later[number].bytes += size;
+        o->later[number].squares += squared(size);
+        number |= LATER;
+    } else {
+        number = object_of_path(o, process, e->kind, path, old);
+        add_blocks(o, number, 1, size, squared(size));
+    }
+    blocks_add(&o->blocks, process, &(struct block){ addr, addr + size, objects_room(addr, size), number }, &start,
+               &end);
+    spans_clear(&o->named, process, addr, addr + size);
+    change_log_add(&o->changes, start, end);
+}
+
+static void resize(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path)
+{
+    struct block old = { .object = NO_OBJECT };
+
+    if (e->arg[0] == 0 && e->arg[2] > 0) /* it failed, and the old block stays */
+        return;
+    forget(o, process, e->arg[1], &old);
+    give(o, process, e, path, e->arg[2], object_of_block(o, old.object));
+}
+
+static void map_memory(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path)
+{
+    struct span s = { process, AREA_STACK, e->arg[0], e->arg[0] + e->arg[1], e->arg[0], NULL };
+
+    if (s.end < s.start)
+        return;
+    if (e->site) { /* only stacks come without anybody calling */
+        s.what = object_of_path(o, process, e->kind, path, NO_OBJECT);
+        add_blocks(o, s.what, 1, e->arg[1], squared(e->arg[1]));
+    }
+    spans_set(&o->areas, &s);
+    change_log_add(&o->changes, s.start, s.end);
+}
+
+static void name_data(struct objects *o, uint32_t process, const struct peet_event *e)
+{
+    const char *name = peet_trace_string(o->trace, e->arg[0]);
+    uint64_t start = e->arg[1], end = start + e->arg[2];
+    uint32_t n = object_of_text(o, OBJECT_NAMED, process, name && *name ? name : "unnamed");
+
+    if (end <= start)
+        return;
+    o->object[n]->facts.bytes += end - start;
+    o->object[n]->facts.squares += squared(end - start);
+    spans_set(&o->named, &(struct span){ process, n, start, end, start, NULL });
+    change_log_add(&o->changes, start, end);
+}
+
+/* The call that the event itself is, and those above it. The site is where it returns to. */
+static void join_path(uint64_t site, const uint64_t path[OBJECT_PATH], uint64_t ret[OBJECT_PATH])
+{
+    bool is_first = !site || (path[0] < site && site - path[0] <= LONGEST_CALL);
+    unsigned n = 0;
+
+    memset(ret, 0, OBJECT_PATH * sizeof *ret);
+    if (!is_first)
+        ret[n++] = site - 1;
+    for (unsigned i = 0; n < OBJECT_PATH && i < OBJECT_PATH && path[i]; i++)
+        ret[n++] = path[i];
+}
+
+bool objects_wants(uint32_t kind)
+{
+    switch (kind) {
+    case PEET_EV_malloc:
+    case PEET_EV_calloc:
+    case PEET_EV_realloc:
+    case PEET_EV_memalign:
+    case PEET_EV_free:
+    case PEET_EV_map:
+    case PEET_EV_unmap:
+    case PEET_EV_name_data: return true;
+    default: return false;
+    }
+}
+
+void objects_event(struct objects *o, uint32_t process, uint32_t thread, const struct peet_event *e,
+                   const uint64_t path[OBJECT_PATH])
+{
+    uint64_t whole[OBJECT_PATH];
+    struct block gone;
+
+    (void)thread;
+    join_path(e->site, path, whole);
+    switch (e->kind) {
+    case PEET_EV_malloc: give(o, process, e, whole, e->arg[1], NO_OBJECT); break;
+    case PEET_EV_calloc: give(o, process, e, whole, e->arg[1] * e->arg[2], NO_OBJECT); break;
+    case PEET_EV_memalign: give(o, process, e, whole, e->arg[2], NO_OBJECT); break;
+    case PEET_EV_realloc: resize(o, process, e, whole); break;
+    case PEET_EV_free: forget(o, process, e->arg[0], &gone); break;
+    case PEET_EV_map: map_memory(o, process, e, whole); break;
+    case PEET_EV_unmap:
+        spans_clear(&o->areas, process, e->arg[0], e->arg[0] + e->arg[1]);
+        spans_clear(&o->named, process, e->arg[0], e->arg[0] + e->arg[1]);
+        change_log_add(&o->changes, e->arg[0], e->arg[0] + e->arg[1]);
+        break;
+    case PEET_EV_name_data: name_data(o, process, e); break;
+    default: break;
+    }
+}
+
+void objects_thread(struct objects *o, uint32_t process, uint64_t pointer)
+{
+    if (thread_data_add(&o->threads, o->where, process, pointer))
+        change_log_add(&o->changes, 0, UINT64_MAX);
+}
+
+/* ---- looking up ---- */
+
+static uint32_t stack_object(struct objects *o, uint32_t process, uint64_t insn)
+{
+    uint32_t *known = map_put(&o->functions, insn, process);
+    struct where_frame frame[WHERE_FRAMES];
+    char text[NAME_ROOM];
+
+    assert(known);
+    if (*known)
+        return *known - 1;
+    size_t n = where_code(o->where, process, insn, frame);
+    snprintf(text, sizeof text, "stack of %.300s", frame[n - 1].function);
+    uint32_t number = object_of_text(o, OBJECT_STACK, process, text);
+    *known = number + 1;
+    return number;
+}
+
+static uint32_t variable_object(struct objects *o, enum object_kind kind, uint32_t process,
+                                const struct where_variable *v)
+{
+    uint32_t *known = map_put(kind == OBJECT_VARIABLE ? &o->variables : &o->locals, v->start, process);
+
+    assert(known);
+    if (*known == 0)
+        *known = new_object(o,
+                            &(struct object_facts){ .kind = kind,
+                                                    .type = v->type,
+                                                    .file = v->file,
+                                                    .line = v->line,
+                                                    .process = process,
+                                                    .blocks = 1,
+                                                    .bytes = v->size },
+                            v->name)
+                 + 1;
+    return *known - 1;
+}
+
+static uint32_t in_module(struct objects *o, uint32_t process, uint64_t addr, const struct span *area, uint64_t *low,
+                          uint64_t *high)
+{
+    struct where_variable v;
+    uint64_t start, end;
+    uint32_t number;
+
+    if (where_variable(o->where, process, addr, &v)) {
+        start = v.start;
+        end = v.start + v.size;
+        number = variable_object(o, OBJECT_VARIABLE, process, &v);
+        o->last_start = start;
+    } else {
+        number = object_of_text(o, OBJECT_FILE, process, area->name);
+        start = v.start;
+        end = v.start + v.size;
+    }
+    *low = start > *low ? start : *low;
+    *high = end < *high ? end : *high;
+    return number;
+}
+
+/* In what each thread has for itself. */
+static uint32_t in_thread(struct objects *o, uint32_t process, uint64_t addr, const struct span *own, uint64_t *low,
+                          uint64_t *high)
+{
+    struct where_variable v;
+    bool is_known = where_local(o->where, process, addr - own->origin, &v);
+    uint64_t start = own->origin + v.start, end = start + v.size;
+
+    *low = start > *low ? start : *low;
+    *high = end < *high ? end : *high;
+    o->last_start = start;
+    if (is_known)
+        return variable_object(o, OBJECT_THREAD_LOCAL, process, &v);
+    return object_of_text(o, OBJECT_THREAD_LOCAL, process, "other data of threads");
+}
+
+/* In memory that was mapped when the recording began. */
+static uint32_t in_range(struct objects *o, uint32_t process, const char *name)
+{
+    if (strcmp(name, "[heap]") == 0)
+        return object_of_text(o, OBJECT_HEAP, process, "heap");
+    if (!*name)
+        return object_of_text(o, OBJECT_MAPPED, process, "mapped");
+    return object_of_text(o, name[0] == '/' ? OBJECT_FILE : OBJECT_UNKNOWN, process, name);
+}
+
+static void add_modules(struct objects *o);
+
+static uint32_t in_area(struct objects *o, uint32_t process, uint64_t addr, uint64_t insn, uint64_t *low,
+                        uint64_t *high)
+{
+    if (thread_data_learn(&o->threads, o->trace, o->where, process, addr, insn))
+        change_log_add(&o->changes, 0, UINT64_MAX);
+    if (peet_trace_module(o->trace, o->modules)) { /* a library was loaded */
+        add_modules(o);
+        change_log_add(&o->changes, 0, UINT64_MAX);
+    }
+    const struct span *own = spans_find(&o->threads.spans, process, addr, low, high);
+    if (own)
+        return in_thread(o, process, addr, own, low, high);
+    const struct span *area = spans_find(&o->areas, process, addr, low, high);
+    o->last_start = area ? area->origin : addr;
+    if (!area)
+        return object_of_text(o, OBJECT_UNKNOWN, process, "unknown");
+    if (area->what == AREA_STACK)
+        return stack_object(o, process, insn);
+    if (area->what == AREA_MODULE)
+        return in_module(o, process, addr, area, low, high);
+    if (area->what == AREA_RANGE)
+        return in_range(o, process, area->name);
+    return area->what;
+}
+
+uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint64_t addr, uint64_t insn,
+                      uint64_t *ret_start, uint64_t *ret_end)
+{
+    uint64_t low = 0, high = UINT64_MAX;
+    struct block block;
+    const struct span *named = spans_find(&o->named, process, addr, &low, &high);
+    uint32_t number;
+
+    (void)thread;
+    if (named) {
+        number = named->what;
+        o->last_start = named->origin;
+    } else {
+        bool found = blocks_find(&o->blocks, process, addr, &block);
+        low = block.start > low ? block.start : low;
+        high = block.end < high ? block.end : high;
+        number = found ? object_of_block(o, block.object) : in_area(o, process, addr, insn, &low, &high);
+        if (found)
+            o->last_start = block.start;
+    }
+    *ret_start = low;
+    *ret_end = high;
+    return number;
+}
+
+uint64_t objects_offset(const struct objects *o, uint32_t process, uint64_t addr)
+{
+    (void)process;
+    return addr - o->last_start;
+}
+
+uint64_t objects_stride(struct objects *o, uint32_t number)
+{
+    struct object *x = o->object[number];
+
+    if (!x->is_stride_known)
+        x->stride = where_element_size(o->where, x->facts.type);
+    x->is_stride_known = true;
+    return x->stride;
+}
+
+/* Whether members of an object come again, for its blocks are many of its type: after how many bytes; 0: they do not. */
+static uint64_t objects_repeat(const struct objects *o, const struct object_facts *f)
+{
+    uint64_t size = where_size(o->where, f->type);
+    bool repeats = (f->kind == OBJECT_HEAP || f->kind == OBJECT_MAPPED) && size && f->bytes >= 2 * size * f->blocks;
+
+    return repeats ? size : 0;
+}
+
+bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool any, char *ret, size_t room)
+{
+    const struct object_facts *f = objects_facts(o, number);
+    uint64_t size = f->type ? objects_repeat(o, f) : 0;
+
+    if (!f->type || room == 0)
+        return false;
+    if (!size)
+        return where_member(o->where, f->type, offset, any, ret, room);
+    char inner[NAME_ROOM];
+    if (!where_member(o->where, f->type, offset % size, any, inner, sizeof inner))
+        return false;
+    char index[32] = "[]";
+    if (!any)
+        snprintf(index, sizeof index, "[%" PRIu64 "]", offset / size);
+    snprintf(ret, room, "%s%s%s", index, inner[0] && inner[0] != '[' ? "." : "", inner);
+    return true;
+}
+
+uint64_t objects_member_mark(struct objects *o, uint32_t number, uint64_t offset)
+{
+    const struct object_facts *f = objects_facts(o, number);
+    uint64_t size = f->type ? objects_repeat(o, f) : 0;
+
+    return f->type ? where_member_mark(o->where, f->type, size ? offset % size : offset) : 0;
+}
+
+const struct change_log *objects_changes(const struct objects *o)
+{
+    return &o->changes;
+}
+
+uint32_t objects_count(const struct objects *o)
+{
+    return o->count;
+}
+
+const struct object_facts *objects_facts(const struct objects *o, uint32_t number)
+{
+    assert(number < o->count);
+    return &o->object[number]->facts;
+}
+
+void objects_depth(struct objects *o, unsigned calls)
+{
+    o->depth = calls;
+}
+
+/* ---- what was there when the recording began, and what is loaded ---- */
+
+static void add_ranges(struct objects *o)
+{
+    const struct peet_range *r;
+
+    for (size_t i = 0; (r = peet_trace_range(o->trace, i)); i++) {
+        bool is_stack = strcmp(r->name, "[stack]") == 0;
+        uint64_t start = r->start;
+        if (is_stack) /* it grows downwards, as far as there is nothing */
+            start -= start > GROWTH ? GROWTH : start;
+        struct span s = { r->process, is_stack ? AREA_STACK : AREA_RANGE, start, r->start + r->size, start, r->name };
+        if (s.end > s.start)
+            spans_set(&o->areas, &s);
+    }
+}
+
+static void add_modules(struct objects *o)
+{
+    const struct peet_module *m;
+
+    for (; (m = peet_trace_module(o->trace, o->modules)); o->modules++)
+        for (uint32_t k = 0; k < m->segments; k++) {
+            const struct peet_segment *s = &m->segment[k];
+            const char *slash = strrchr(m->path, '/');
+            char text[NAME_ROOM];
+            snprintf(text, sizeof text, "%s of %.300s",
+                     s->protection & 2   ? "other data"
+                     : s->protection & 1 ? "code"
+                                         : "constants",
+                     slash ? slash + 1 : m->path);
+            spans_set(&o->areas,
+                      &(struct span){ m->process, AREA_MODULE, s->start, s->start + s->size, s->start, keep(o, text) });
+        }
+}
+
+int objects_new(const struct peet_trace *t, struct where *w, struct objects **ret, struct peet_err *err)
+{
+    struct objects *o = calloc(1, sizeof *o);
+
+    if (!o)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for the objects of the program");
+    o->trace = t;
+    o->where = w;
+    change_log_add(&o->changes, 0, UINT64_MAX);
+    blocks_init(&o->blocks);
+    thread_data_init(&o->threads);
+    o->paths.value_size = o->variables.value_size = o->locals.value_size = o->texts.value_size = o->uses.value_size =
+        o->functions.value_size = o->latest.value_size = sizeof(uint32_t);
+    add_ranges(o);
+    add_modules(o);
+    *ret = o;
+    return 0;
+}
+
+void objects_free(struct objects *o)
+{
+    if (!o)
+        return;
+    blocks_release(&o->blocks);
+    spans_release(&o->named);
+    spans_release(&o->areas);
+    map_release(&o->paths);
+    thread_data_release(&o->threads);
+    map_release(&o->variables);
+    map_release(&o->locals);
+    map_release(&o->texts);
+    map_release(&o->uses);
+    map_release(&o->functions);
+    map_release(&o->latest);
+    free(o->later);
+    arena_release(&o->arena);
+    free(o->object);
+    free(o);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "study/profile/export/export.h"
+
+/* One line: a path, and what was spent on it. */
+struct stack {
+    char *text;
+    uint64_t compute, stall, wait[TIME_COUNT];
+};
+
+/* Frames of an address, the outermost first; what would end a frame or a line, or change a terminal, is replaced. */
+static void put_frames(const struct profile *p, uint32_t process, uint64_t addr, bool is_first, FILE *out)
+{
+    struct where_frame frame[WHERE_FRAMES];
+
+    for (size_t i = profile_where(p, process, addr, frame); i-- > 0; is_first = false) {
+        if (!is_first)
+            fputc(';', out);
+        for (const char *c = frame[i].function; *c; c++)
+            fputc(*c == ';' || iscntrl((unsigned char)*c) ? ':' : *c, out);
+    }
+}
+
+static bool is_root(const struct profile *p, uint32_t node)
+{
+    return p->paths.node[node].parent == node;
+}
+
+/* Paths of several processes begin with their programs. */
+static void put_process(const struct profile *p, uint32_t process, FILE *out)
+{
+    char name[PROFILE_PROGRAM];
+
+    if (p->paths.processes < 2)
+        return;
+    for (const char *c = profile_process_name(p, process, name); *c; c++)
+        fputc(*c == ';' || iscntrl((unsigned char)*c) ? ':' : *c, out);
+    fputc(';', out);
+}
+
+static void put_path(const struct profile *p, uint32_t node, FILE *out)
+{
+    const struct path_node *n = &p->paths.node[node];
+
+    if (is_root(p, node)) {
+        put_process(p, n->process, out);
+        return;
+    }
+    put_path(p, n->parent, out);
+    if (n->call)
+        put_frames(p, n->process, n->call, is_root(p, n->parent), out);
+    else
+        fputs("[unknown]", out);
+}
+
+/* The path to a block, and its own function. To be freed; NULL: no memory. */
+static char *text_of(const struct profile *p, const struct profile_leaf *l)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+
+    if (!out)
+        return NULL;
+    put_path(p, l->node, out);
+    if (l->block == PROFILE_NO_BLOCK)
+        fputs("[library]", out);
+    else
+        put_frames(p, p->paths.node[l->node].process, peet_trace_block(p->trace, l->block)->insn[0].addr,
+                   is_root(p, l->node), out);
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(((const struct stack *)a)->text, ((const struct stack *)b)->text);
+}
+
+static void put_stack(const struct stack *s, FILE *out)
+{
+    if (s->compute)
+        fprintf(out, "%s %" PRIu64 "\n", s->text, s->compute);
+    if (s->stall)
+        fprintf(out, "%s;[memory] %" PRIu64 "\n", s->text, s->stall);
+    for (unsigned kind = 0; kind < TIME_COUNT; kind++)
+        if (s->wait[kind])
+            fprintf(out, "%s;[%s] %" PRIu64 "\n", s->text, sim_time_title((enum time_kind)kind), s->wait[kind]);
+}
+
+static void add_stack(struct stack *to, const struct stack *s)
+{
+    to->compute += s->compute;
+    to->stall += s->stall;
+    for (unsigned kind = 0; kind < TIME_COUNT; kind++)
+        to->wait[kind] += s->wait[kind];
+}
+
+/* Blocks of one function on one path become one line. */
+static void put_all(struct stack *stack, size_t count, FILE *out)
+{
+    if (count)
+        qsort(stack, count, sizeof *stack, by_text);
+    for (size_t i = 0; i < count; i++)
+        if (i + 1 < count && strcmp(stack[i].text, stack[i + 1].text) == 0)
+            add_stack(&stack[i + 1], &stack[i]);
+        else
+            put_stack(&stack[i], out);
+}
+
+int profile_stacks(const struct profile *p, FILE *out)
+{
+    struct stack *stack = mem_alloc(p->leaves + 1, sizeof *stack);
+    size_t count = 0;
+    bool is_whole = true;
+
+    for (size_t i = 0; i < p->leaves && is_whole; i++) {
+        const struct profile_leaf *l = &p->leaf[i];
+        if (l->compute + l->stall + profile_leaf_wait(l) == 0)
+            continue;
+        stack[count] = (struct stack){ text_of(p, l), l->compute, l->stall, { 0 } };
+        memcpy(stack[count].wait, l->wait, sizeof l->wait);
+        is_whole = stack[count].text != NULL;
+        count += is_whole;
+    }
+    if (is_whole)
+        put_all(stack, count, out);
+    for (size_t i = 0; i < count; i++)
+        free(stack[i].text);
+    free(stack);
+    return !is_whole || ferror(out) ? -1 : 0;
+}

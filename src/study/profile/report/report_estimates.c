@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "study/profile/sampling/advice.h"
+#include "study/profile/sampling/estimate_profile.h"
+#include "study/profile/report/report_in.h"
+
+static const struct column ESTIMATES[] = { { "object", "Data", CELL_TEXT, false },
+                                           { "misses", "Misses", CELL_COUNT, false },
+                                           { "error", "±", CELL_COUNT, false },
+                                           { "from", "From", CELL_COUNT, false },
+                                           { "to", "To", CELL_COUNT, false },
+                                           { "says", "Says", CELL_TEXT, false },
+                                           { "low", "In windows, at least", CELL_COUNT, false },
+                                           { "high", "At most", CELL_COUNT, false },
+                                           { "seen", "References seen", CELL_COUNT, false },
+                                           { "unknown", "Unknown", CELL_COUNT, false },
+                                           { "mu", "Missed of unknown", CELL_PERCENT, false },
+                                           { "ratio", "By ratio", CELL_COUNT, false },
+                                           { "fraction", "By fraction", CELL_COUNT, false },
+                                           { 0 } };
+
+static const struct column TOTALS[] = { { "what", "What", CELL_TEXT, false },
+                                        { "value", "Estimate", CELL_COUNT, false },
+                                        { "error", "±", CELL_COUNT, false },
+                                        { "part", "± of it", CELL_PERCENT, false },
+                                        { 0 } };
+
+static const struct plot ESTIMATE_PLOTS[] = { { .kind = PLOT_BARS,
+                                                .title = "Misses by data, and how far off they may be",
+                                                .over = "object",
+                                                .of = "misses",
+                                                .error = "error",
+                                                .least = 1,
+                                                .most = 15 },
+                                              { 0 } };
+
+/* NAN: it is not known. */
+static void put_real_count(struct table *t, double x)
+{
+    if (x >= 0)
+        table_count(t, (uint64_t)(x + 0.5));
+    else
+        table_none(t);
+}
+
+static void put_estimate(struct table *t, const char *name, struct sampled *s, const struct sampled_object *o)
+{
+    bool has_sets = sampled_counts(s).chosen < sampled_counts(s).sets;
+
+    table_text(t, name);
+    put_real_count(t, o->misses);
+    put_real_count(t, ceil(o->error));
+    put_real_count(t, floor(o->from));
+    put_real_count(t, ceil(o->to));
+    table_text(t, sampled_says(s, o) ? "yes" : "no");
+    table_count(t, o->low);
+    table_count(t, o->high);
+    table_count(t, o->seen);
+    table_count(t, o->unknown);
+    if (o->unknown)
+        table_real(t, o->mu);
+    else
+        table_none(t);
+    if (has_sets) {
+        table_count(t, (uint64_t)(o->sets.ratio + 0.5));
+        table_count(t, (uint64_t)(o->sets.fraction + 0.5));
+    } else {
+        table_none(t);
+        table_none(t);
+    }
+}
+
+static void note_samples(struct table *t, const struct sampled *s, const struct sampled_object *all)
+{
+    struct sample_counts c = sampled_counts(s);
+
+    table_note(t,
+               "sampled: %" PRIu64 " of %" PRIu64 " references in %" PRIu64
+               " windows%s; all tables are scaled to the whole run, but over_time, which has what was seen",
+               c.seen - c.other_sets, c.seen + c.between, c.windows,
+               sampled_config(s)->is_random ? " at random places" : "");
+    table_note(t, "±, from, to: the interval that holds the misses of the whole run in 19 of 20 cases (see SAMPLING in "
+                  "peet-profile(1))");
+    table_note(t, "in windows, at least and at most: the misses in the windows alone, if none or all of their unknown "
+                  "references missed. Of unknown references, as many as the age estimator says are taken for misses");
+    if (!(all->error >= 0))
+        table_note(
+            t,
+            "too few windows to say anything of the whole run: take shorter ones (--length), more of them (--sample), "
+            "or all of the run (no --sample)");
+    if (c.chosen < c.sets)
+        table_note(t, "%" PRIu64 " of %" PRIu64 " sets were chosen; misses are by fraction%s", c.chosen, c.sets,
+                   all->sets.disagree
+                       ? "; the two estimates by sets disagree by more than a tenth: sets are not alike, look at both"
+                       : "");
+}
+
+/* Rows of which the sample does not say how much they are, and what helps. */
+static void note_unsaid(struct table *t, size_t rows, const char *first)
+{
+    if (rows == 0)
+        return;
+    table_note(
+        t,
+        "the sample cannot say how many misses %s%s has (says: no): the interval is wider than the estimate. "
+        "Longer windows (--length) know more of a large cache; a larger part (--sample), or shorter windows, more "
+        "of a program that changes",
+        first, rows > 1 ? ", and other data," : "");
+}
+
+/* A program that was late for windows has missed some. */
+static void note_late(struct table *t, const struct sampled *s)
+{
+    struct sample_counts c = sampled_counts(s);
+    double missed = 100 * (double)c.missed / (double)(c.seen + c.missed);
+
+    if (missed < 5)
+        return;
+    table_note(
+        t,
+        "%.0f %% of what was to be seen was missed: while an innermost loop runs, the program does not look whether a "
+        "window has begun, and it was up to %" PRIu64
+        " references late. What such loops do is seen too seldom: take longer windows (--length), or a recording "
+        "(--trace)",
+        missed, c.late);
+}
+
+/* What nobody knows of a program that ran by itself between windows. */
+static void note_left_out(struct table *t, const struct profile *p)
+{
+    const struct sampled *s = p->sampled;
+
+    if (!sampled_has_left_out(s))
+        return;
+    table_note(t,
+               "between windows the program ran by itself: which lines it used then is not known. Up to %" PRIu64
+               " misses, of lines that no window had seen before, may be cold; their cause is unknown",
+               sampled_maybe_cold(s));
+    table_note(t,
+               "between windows, instructions are taken for as many by reference as in windows; a window begins up to "
+               "a block, or a run of an innermost loop, late");
+    note_late(t, s);
+    if (p->paths.lost)
+        table_note(t, "path unknown before the window: %" PRIu64 " times it was not found on the stack", p->paths.lost);
+}
+
+/* Whether more windows could bring the data that matter into another order. */
+static void note_order(struct table *t, const struct report *r, const struct sampled_object *all)
+{
+    const struct totals *totals = &r->t;
+    double sum = 0;
+
+    if (!(all->error >= 0) || r->p->stall == 0 || (r->wants->sort && strcmp(r->wants->sort, "stall") != 0))
+        return;
+    for (size_t i = 0; i + 1 < totals->by_object_count && sum < 0.9 * (double)r->p->stall; i++) {
+        const struct total *x = &totals->by_object[i], *y = x + 1;
+        double of_x = (double)total_stall(x), of_y = (double)total_stall(y), stall = (double)r->p->stall;
+        struct sampled_object a, b;
+        sum += of_x;
+        if (round(100 * of_x / stall) == round(100 * of_y / stall)) /* nobody asks which is first */
+            continue;
+        sampled_object(r->p->sampled, x->object, &a);
+        sampled_object(r->p->sampled, y->object, &b);
+        if (a.misses - b.misses >= hypot(a.error, b.error))
+            continue;
+        table_note(
+            t,
+            "the order is not sure: %s and %s differ by less than their errors; more windows would tell (a longer "
+            "run, or a larger part)",
+            report_object(r, x->object), report_object(r, y->object));
+        return;
+    }
+    table_note(t, "the order is sure: data that wait for 90 %% of the stall differ by more than their errors");
+}
+
+/* Where samples are of little use. */
+static void note_advice(struct table *t, const struct profile *p)
+{
+    const double rate = p->references ? (double)p->misses / (double)p->references : 0;
+    struct advice advice = advice_for(rate, p->references);
+
+    if (sampled_config(p->sampled)->every && advice.length == 0)
+        table_note(t, "%s miss rate, %s references: %s (peet advise)", advice_rate_name(advice.rate),
+                   advice_size_name(advice.size), advice.text);
+}
+
+static void put_total(struct table *t, const char *what, double value, double error)
+{
+    table_text(t, what);
+    put_real_count(t, value);
+    put_real_count(t, ceil(error));
+    if (error >= 0 && value > 0)
+        table_real(t, error / value);
+    else
+        table_none(t);
+}
+
+static void add_totals(struct report *r, const struct sampled_object *all)
+{
+    struct table *t = result_table(r->result, "estimated_totals", "The whole run, and how far off it may be", TOTALS);
+    const struct profile *p = r->p;
+    const struct sampled_time time = sampled_time(p->sampled);
+
+    put_total(t, "cycles", (double)p->result.cycles, time.error);
+    put_total(t, "compute", (double)(p->compute + p->fetch), time.compute_error);
+    put_total(t, "memory stall", (double)p->stall, time.stall_error);
+    put_total(t, "misses", all->misses, all->error);
+    table_note(
+        t,
+        "references are counted, so that the miss rate is as far off as misses are. What a procedure or a line has of some "
+        "data may be as far off as all of these data");
+}
+
+/* Data of which a window has seen no reference, but which may have misses between windows. */
+static bool is_hidden(struct report *r, uint32_t object, const struct sampled_object *o)
+{
+    return o->seen == 0 && objects_facts(r->p->objects, object)->bytes > 0
+           && (o->to > (double)r->p->misses / 2000 || r->wants->top == 0);
+}
+
+struct rows {
+    size_t shown, unsaid;
+    const char *first; /* that is unsaid */
+};
+
+static void add_row(struct table *t, struct report *r, struct rows *rows, uint32_t object)
+{
+    const char *name = object == ESTIMATE_ALL ? "all" : report_object(r, object);
+    struct sampled_object o;
+
+    sampled_object(r->p->sampled, object, &o);
+    put_estimate(t, name, r->p->sampled, &o);
+    rows->shown++;
+    if (!sampled_says(r->p->sampled, &o) && rows->unsaid++ == 0)
+        rows->first = name;
+}
+
+void report_add_estimates(struct report *r)
+{
+    struct sampled *s = r->p->sampled;
+    struct sampled_object all, o;
+    struct rows rows = { 0 };
+
+    if (!s)
+        return;
+    sampled_object(s, ESTIMATE_ALL, &all);
+    struct table *t = result_table(r->result, "estimates", "Misses, from samples", ESTIMATES);
+    t->plot = ESTIMATE_PLOTS;
+    add_row(t, r, &rows, ESTIMATE_ALL);
+    for (size_t i = 0; i < r->t.by_object_count && rows.shown <= report_rows(r); i++)
+        if (!report_is_small(r, &r->t.by_object[i])
+            && report_wants(r, report_object(r, r->t.by_object[i].object), NULL))
+            add_row(t, r, &rows, r->t.by_object[i].object);
+    for (uint32_t i = 0; i < objects_count(r->p->objects) && rows.shown <= report_rows(r); i++) {
+        sampled_object(s, i, &o);
+        if (is_hidden(r, i, &o) && report_wants(r, report_object(r, i), NULL))
+            add_row(t, r, &rows, i);
+    }
+    note_samples(t, s, &all);
+    note_unsaid(t, rows.unsaid, rows.first);
+    note_order(t, r, &all);
+    note_left_out(t, r->p);
+    note_advice(t, r->p);
+    add_totals(r, &all);
+}

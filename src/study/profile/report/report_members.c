@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/* Which members of a type cost most. Of a profile from samples, a member has that part of its object's costs that it has in the samples. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "study/profile/report/report_in.h"
+
+static const struct column MEMBERS[] = { { "object", "Data", CELL_TEXT, false },
+                                         { "member", "Member", CELL_TEXT, false },
+                                         { "stall_share", "Of stall", CELL_SHARE, false },
+                                         { "object_share", "Of its data's", CELL_PERCENT, false },
+                                         { "misses", "Misses", CELL_COUNT, false },
+                                         { "offset", "At byte", CELL_COUNT, false },
+                                         { "type", "Type", CELL_TEXT, false },
+                                         { 0 } };
+
+struct member {
+    uint32_t object;
+    char *name;
+    uint64_t offset; /* the least that was missed */
+    uint64_t misses, stall;
+    double share; /* of what its object's members have */
+};
+
+struct whole { /* of an object */
+    uint64_t misses, stall;
+};
+
+static int by_name(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+
+    if (x->object != y->object)
+        return x->object < y->object ? -1 : 1;
+    int r = strcmp(x->name, y->name);
+    return r ? r : x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+static int by_stall(const void *a, const void *b)
+{
+    const struct member *x = a, *y = b;
+
+    if (x->stall != y->stall)
+        return x->stall < y->stall ? 1 : -1;
+    if (x->misses != y->misses)
+        return x->misses < y->misses ? 1 : -1;
+    return by_name(a, b);
+}
+
+/* Adds up what is at offsets of the same member, by its mark; names are looked up once for each. Returns how many there are. */
+static size_t members_by_mark(const struct report *r, struct member *member)
+{
+    const struct members *from = &r->p->members;
+    struct map numbers = { .value_size = sizeof(size_t) }; /* 1 + index in `member`, by mark and object */
+    size_t count = 0;
+
+    for (size_t i = 0; i < from->count; i++) {
+        const struct member_cost *c = &from->cost[i];
+        uint64_t mark = objects_member_mark(r->p->objects, c->object, c->offset);
+        size_t *number = mark ? map_put(&numbers, mark, c->object) : NULL;
+        if (!number)
+            continue;
+        if (*number == 0) {
+            member[count++] = (struct member){ .object = c->object, .offset = c->offset };
+            *number = count;
+        }
+        struct member *m = &member[*number - 1];
+        m->offset = c->offset < m->offset ? c->offset : m->offset;
+        m->misses += c->misses;
+        m->stall += c->stall;
+    }
+    map_release(&numbers);
+    return count;
+}
+
+/* Offsets become members; those with one name become one. Returns how many there are. */
+static size_t find_members(const struct report *r, struct member *member)
+{
+    size_t count = members_by_mark(r, member), n = 0;
+    char text[REPORT_TEXT];
+
+    for (size_t i = 0; i < count; i++) {
+        bool is_known = objects_member(r->p->objects, member[i].object, member[i].offset, true, text, sizeof text);
+        member[i].name = mem_string(is_known ? text : "");
+    }
+    if (count)
+        qsort(member, count, sizeof *member, by_name);
+    for (size_t i = 1; i < count; i++) {
+        if (member[i].object != member[n].object || strcmp(member[i].name, member[n].name) != 0) {
+            member[++n] = member[i];
+            continue;
+        }
+        member[n].misses += member[i].misses;
+        member[n].stall += member[i].stall;
+        free(member[i].name);
+    }
+    return count ? n + 1 : 0;
+}
+
+static uint64_t scaled(uint64_t part, uint64_t whole, uint64_t to)
+{
+    return whole ? (uint64_t)((double)part / (double)whole * (double)to + 0.5) : 0;
+}
+
+/* What each object's members have together becomes what the object has. */
+static void scale(const struct report *r, struct member *member, size_t count)
+{
+    uint32_t objects = objects_count(r->p->objects);
+    struct whole *seen = mem_alloc(objects + 1, sizeof *seen), *all = mem_alloc(objects + 1, sizeof *all);
+
+    for (size_t i = 0; i < count; i++) {
+        seen[member[i].object].misses += member[i].misses;
+        seen[member[i].object].stall += member[i].stall;
+    }
+    for (size_t i = 0; i < r->t.by_object_count; i++) {
+        const struct total *x = &r->t.by_object[i];
+        all[x->object] = (struct whole){ x->misses, total_stall(x) };
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct member *m = &member[i];
+        m->share = report_part(m->stall, seen[m->object].stall);
+        m->misses = scaled(m->misses, seen[m->object].misses, all[m->object].misses);
+        m->stall = scaled(m->stall, seen[m->object].stall, all[m->object].stall);
+    }
+    free(seen);
+    free(all);
+}
+
+static void put_member(struct table *t, const struct report *r, const struct member *m)
+{
+    const struct object_facts *f = objects_facts(r->p->objects, m->object);
+
+    table_text(t, f->name);
+    table_text(t, m->name);
+    table_real(t, report_part(m->stall, r->p->stall));
+    table_real(t, m->share);
+    table_count(t, m->misses);
+    table_count(t, m->offset);
+    table_text(t, f->type);
+}
+
+void report_add_members(struct report *r)
+{
+    struct member *member = mem_alloc(r->p->members.count + 1, sizeof *member);
+    size_t n = find_members(r, member);
+    struct table *t = n ? result_table(r->result, "members", "Members", MEMBERS) : NULL;
+
+    scale(r, member, n);
+    if (n)
+        qsort(member, n, sizeof *member, by_stall);
+    for (size_t i = 0; i < n; i++) {
+        bool is_small = r->wants->top && member[i].stall * 2000 < r->p->stall;
+        if (t->rows < report_rows(r) && !is_small && report_wants(r, report_object(r, member[i].object), NULL))
+            put_member(t, r, &member[i]);
+        free(member[i].name);
+    }
+    free(member);
+}

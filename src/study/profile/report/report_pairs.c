@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/* Who met whom: data that pushes data out, and lines of code that take lines of memory from each other. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "study/profile/report/report_in.h"
+
+static const struct column EVICTIONS[] = { { "object", "Data that was missed", CELL_TEXT, false },
+                                           { "by", "Pushed out by", CELL_TEXT, false },
+                                           { "misses", "Misses", CELL_COUNT, false },
+                                           { "stall_share", "Of stall", CELL_SHARE, false },
+                                           { "conflict", "Conflict", CELL_PERCENT, false },
+                                           { 0 } };
+static const struct column SHARING[] = {
+    { "object", "Data", CELL_TEXT, false },           { "kind", "Sharing", CELL_TEXT, false },
+    { "missed_at", "Missed at", CELL_TEXT, false },   { "by", "Written data", CELL_TEXT, false },
+    { "written_at", "Written at", CELL_TEXT, false }, { "misses", "Misses", CELL_COUNT, false },
+    { "stall_share", "Of stall", CELL_SHARE, false }, { 0 }
+};
+static const struct plot EVICTION_PLOTS[] = { { .kind = PLOT_MATRIX,
+                                                .title = "Who pushes out whom: misses",
+                                                .over = "object by",
+                                                .of = "misses",
+                                                .least = 2,
+                                                .most = 10 },
+                                              { 0 } };
+
+/* Pairs that are one row, added up. */
+struct met {
+    struct profile_pair pair;
+    uint64_t conflicts; /* misses */
+};
+
+/* What makes a row of them comes first, so that its pairs stand together. */
+static int by_key(const void *a, const void *b)
+{
+    const struct profile_pair *x = &((const struct met *)a)->pair, *y = &((const struct met *)b)->pair;
+    const uint32_t left[] = { x->object, x->by_object, x->of, x->by, x->cause };
+    const uint32_t right[] = { y->object, y->by_object, y->of, y->by, y->cause };
+
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++)
+        if (left[i] != right[i])
+            return left[i] < right[i] ? -1 : 1;
+    return 0;
+}
+
+static int by_stall(const void *a, const void *b)
+{
+    const struct profile_pair *x = &((const struct met *)a)->pair, *y = &((const struct met *)b)->pair;
+
+    if (x->stall != y->stall)
+        return x->stall < y->stall ? 1 : -1;
+    if (x->misses != y->misses)
+        return x->misses < y->misses ? 1 : -1;
+    return by_key(a, b);
+}
+
+/* Those with the same key become one; returns how many are left, the one with the most stall first. */
+static size_t merge(struct met *met, size_t count)
+{
+    size_t n = 0;
+
+    if (count == 0)
+        return 0;
+    qsort(met, count, sizeof *met, by_key);
+    for (size_t i = 1; i < count; i++) {
+        if (by_key(&met[n], &met[i]) != 0) {
+            met[++n] = met[i];
+            continue;
+        }
+        met[n].pair.misses += met[i].pair.misses;
+        met[n].pair.stall += met[i].pair.stall;
+        met[n].conflicts += met[i].conflicts;
+    }
+    qsort(met, ++n, sizeof *met, by_stall);
+    return n;
+}
+
+void report_add_evictions(struct report *r)
+{
+    struct table *t = result_table(r->result, "evictions", "Who pushes out whom", EVICTIONS);
+    struct met *met = mem_alloc(r->p->pairs + 1, sizeof *met);
+    size_t n = 0, shown = 0;
+
+    t->plot = EVICTION_PLOTS;
+    for (size_t i = 0; i < r->p->pairs; i++) {
+        const struct profile_pair *q = &r->p->pair[i];
+        if (q->cause != CAUSE_capacity && q->cause != CAUSE_conflict)
+            continue;
+        met[n] = (struct met){ *q, q->cause == CAUSE_conflict ? q->misses : 0 };
+        met[n].pair.of = met[n].pair.by = met[n].pair.cause = 0;
+        n++;
+    }
+    n = merge(met, n);
+    for (size_t i = 0; i < n && shown < report_rows(r); i++) {
+        const struct profile_pair *q = &met[i].pair;
+        const char *object = report_object(r, q->object), *by = report_object(r, q->by_object);
+        if (!report_wants(r, object, NULL) && !report_wants(r, by, NULL))
+            continue;
+        table_text(t, object);
+        table_text(t, by);
+        table_count(t, q->misses);
+        table_real(t, report_part(q->stall, r->p->stall));
+        table_real(t, report_part(met[i].conflicts, q->misses));
+        shown++;
+    }
+    free(met);
+}
+
+void report_add_sharing(struct report *r)
+{
+    struct table *t = result_table(r->result, "sharing", "Who takes lines away", SHARING);
+    struct met *met = mem_alloc(r->p->pairs + 1, sizeof *met);
+    char of[REPORT_TEXT], by[REPORT_TEXT];
+    size_t n = 0, shown = 0;
+
+    for (size_t i = 0; i < r->p->pairs; i++) {
+        const struct profile_pair *q = &r->p->pair[i];
+        if (q->cause != CAUSE_true_sharing && q->cause != CAUSE_false_sharing)
+            continue;
+        met[n].pair = *q;
+        met[n].pair.of = totals_place(&r->t, q->of, q->object)->line;
+        met[n++].pair.by = q->by == REPORT_UNKNOWN ? REPORT_UNKNOWN : totals_place(&r->t, q->by, q->by_object)->line;
+    }
+    n = merge(met, n);
+    for (size_t i = 0; i < n && shown < report_rows(r); i++) {
+        const struct profile_pair *q = &met[i].pair;
+        const char *object = report_object(r, q->object);
+        if (!report_wants(r, object, r->t.function[r->t.line[q->of].function].name))
+            continue;
+        table_text(t, object);
+        table_text(t, q->cause == CAUSE_true_sharing ? "true" : "false");
+        table_text(t, report_line(r, q->of, of));
+        table_text(t, report_object(r, q->by_object));
+        table_text(t, q->by == REPORT_UNKNOWN ? "unknown" : report_line(r, q->by, by));
+        table_count(t, q->misses);
+        table_real(t, report_part(q->stall, r->p->stall));
+        shown++;
+    }
+    free(met);
+}

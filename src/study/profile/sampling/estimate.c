@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: MIT */
+/* The cache of a sample. A set's lines stand in the order of their last use. What was in it before the sample is forgotten at its first reference in it. */
+#include "study/profile/sampling/estimate.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "study/profile/sampling/estimate_in.h"
+
+#define TURN UINT32_C(0x85ebca6b) /* from sample to sample, other sets */
+
+enum {
+    FINE_BITS = 4,    /* 16 bins for a doubling of time in direct-mapped caches, */
+    COARSE_BITS = 2,  /*   and 4 in others, which need bins for each way */
+    ONE_IN_MOST = 32, /* of so many sets one is told, at the least, */
+    TOLD_LEAST = 32,  /*   and of so many in all */
+};
+
+static inline size_t bin_in(size_t bins, unsigned fine, uint64_t time)
+{
+    uint64_t steps = (uint64_t)1 << fine;
+    size_t bin = (size_t)time;
+
+    if (time >= steps) {
+        unsigned doublings = 63 - (unsigned)__builtin_clzll(time) - fine;
+        bin = (size_t)(doublings * steps + (time >> doublings));
+    }
+    return bin < bins ? bin : bins - 1;
+}
+
+static inline size_t bin_of(const struct estimate *e, uint64_t time)
+{
+    return bin_in(e->bins, e->fine, time);
+}
+
+/* ---- references ---- */
+
+static void make_ages(const struct estimate *e, struct ages *a)
+{
+    size_t n = e->config.ways * (e->bins + 1);
+
+    a->dead = mem_alloc(n, sizeof *a->dead);
+    a->live = mem_alloc(n, sizeof *a->live);
+    a->open = mem_alloc(n, sizeof *a->open);
+    a->unknown = mem_alloc(n, sizeof *a->unknown);
+}
+
+static struct tally *find_tally(struct estimate *e, uint32_t object)
+{
+    while (e->objects <= object) {
+        e->tally = mem_room(e->tally, e->objects, sizeof *e->tally);
+        e->tally[e->objects++] = (struct tally){ 0 };
+    }
+    struct tally *t = &e->tally[object];
+    if (!t->ages.dead)
+        make_ages(e, &t->ages);
+    return t;
+}
+
+/* What an interval of that length counts. */
+static inline double weight_of(uint64_t length, uint64_t interval)
+{
+    return interval < length ? 1 / (double)(int64_t)(length - interval) : 1;
+}
+
+/* Of that weight, `part` of the interval was without a use of what is looked at. */
+static inline void add_mass(struct mass *m, uint64_t length, uint64_t whole, uint64_t part, double weight)
+{
+    if (MASS_PARTS * whole > (MASS_PARTS - 1) * length)
+        return;
+    m->sum += weight * (double)(int64_t)part;
+    m->squares += weight * (double)(int64_t)part * weight * (double)(int64_t)part;
+}
+
+/* A reference ends intervals: for each j, one in which j other lines of its set were used and its own was not. at: its line's place in the order of
+ * use, or the number of known lines. How long they were is known also where it is not known whether they ended in a miss. */
+static void add_intervals(const struct estimate *e, struct tally *t, const struct set *s, const struct way *way,
+                          uint32_t at, uint64_t now)
+{
+    const struct ages *a = &t->ages;
+    uint64_t before = 0;
+    bool is_live = at < s->known, is_dead = !is_live && s->known == e->config.ways;
+    double *to = is_live ? a->live : is_dead ? a->dead : a->open;
+
+    for (uint32_t j = 0; j <= at && j < s->known; j++, to += e->bins + 1) {
+        uint64_t whole = now - way[j].last;
+        double weight = weight_of(e->length, whole) * e->times;
+        if (is_live || is_dead)
+            add_mass(is_live ? &t->live_mass : &t->dead_mass, e->length, whole, whole - before, weight);
+        weight *= e->part;
+        to[j ? bin_of(e, before) : 0] += weight;
+        to[bin_of(e, whole) + 1] -= weight;
+        before = whole;
+    }
+}
+
+static void end_generation(struct tally *t, const struct way *way, uint64_t now)
+{
+    if (way->filled == 0)
+        return;
+    t->generations++;
+    t->generation += now + 1 - way->filled;
+    t->dead += now - way->last;
+}
+
+static inline struct set *enter_set(struct estimate *e, uint64_t line)
+{
+    struct set *s = &e->set[line & (e->config.sets - 1)];
+
+    if (s->sample != e->sample) {
+        s->sample = e->sample;
+        s->known = 0;
+        if (s->group == 0)
+            s->group = (uint8_t)(1 + e->last_group++ % ESTIMATE_GROUPS);
+    }
+    return s;
+}
+
+static inline struct tally *tally_of(struct estimate *e, uint32_t object)
+{
+    return object < e->objects && e->tally[object].ages.dead ? &e->tally[object] : find_tally(e, object);
+}
+
+enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
+{
+    uint32_t ways = e->config.ways, at = 0;
+    struct set *s = enter_set(e, line);
+    struct way *way = &e->way[(line & (e->config.sets - 1)) * ways];
+    struct tally *t = tally_of(e, object);
+    struct group *g = &t->group[s->group - 1];
+    enum estimate_outcome outcome = OUTCOME_HIT;
+
+    assert(e->is_open);
+    t->references++;
+    g->references++;
+    while (at < s->known && way[at].line != line)
+        at++;
+    add_intervals(e, t, s, way, at, now);
+    struct way entry = { line, now, 0, object };
+    if (at < s->known) {
+        entry.filled = way[at].filled;
+    } else if (s->known < ways) {
+        outcome = OUTCOME_UNKNOWN;
+        e->unknown_at = s->known * (e->bins + 1) + bin_of(e, now);
+        t->ages.unknown[e->unknown_at]++;
+        t->unknown++;
+        g->unknown++;
+        s->known++;
+    } else {
+        outcome = OUTCOME_MISS;
+        at = ways - 1;
+        end_generation(t, &way[at], now);
+        entry.filled = now + 1;
+        t->misses++;
+        g->misses++;
+    }
+    for (; at > 0; at--)
+        way[at] = way[at - 1];
+    way[0] = entry;
+    return outcome;
+}
+
+/* A set as it is, from who knows when its lines were used. Returns where the line is, or how many are known. */
+static uint32_t order_set(struct estimate *e, uint64_t line, const struct estimate_clock *c)
+{
+    const struct set *s = enter_set(e, line);
+    struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    uint32_t at = 0;
+
+    if (e->config.ways == 1) {
+        bool is_here = s->known && way->line == line;
+        way->last = s->known && (!is_here || c->wait) ? c->last(c->context, way->line) : way->last;
+        way->last = way->last < c->now ? way->last : c->now;
+        return s->known && !is_here;
+    }
+    for (uint32_t i = 0; i < s->known; i++) {
+        struct way x = way[i];
+        uint32_t k = i;
+        if (x.line != line || c->wait) /* a line that comes is used now */
+            x.last = c->last(c->context, x.line);
+        x.last = x.last < c->now ? x.last : c->now;
+        for (; k > 0 && way[k - 1].last < x.last; k--)
+            way[k] = way[k - 1];
+        way[k] = x;
+    }
+    while (at < s->known && way[at].line != line)
+        at++;
+    return at;
+}
+
+/* Sets of one way: what all of them have in common. */
+struct single {
+    struct set *set;
+    struct way *way;
+    uint64_t mask, length;
+    size_t bins;
+    uint32_t sample, one_in;
+    double times, part; /* what an interval stands for, and what that counts */
+};
+
+static inline struct single single_of(const struct estimate *e)
+{
+    return (struct single){ e->set,    e->way,    e->config.sets - 1, e->length, e->bins,
+                            e->sample, e->one_in, e->one_in,          e->part };
+}
+
+/* The weight of an interval is added to where it begins, and taken off behind its end. */
+static inline void add_interval(const struct single *x, double *to, uint64_t interval, double weight)
+{
+    to[0] += weight;
+    to[bin_in(x->bins, FINE_BITS, interval) + 1] -= weight;
+}
+
+/* A line is missed in a set whose line was used last then. */
+static inline void replace(const struct single *x, const struct set *s, struct way *way, struct tally *t,
+                           const struct way *by, uint64_t last)
+{
+    uint64_t whole = by->last - last;
+
+    double weight = weight_of(x->length, whole) * x->times;
+    add_mass(&t->dead_mass, x->length, whole, whole, weight);
+    add_interval(x, t->ages.dead, whole, weight * x->part);
+    if (way->filled) {
+        t->generations += x->one_in;
+        t->generation += (by->last + 1 - way->filled) * x->one_in;
+        t->dead += whole * x->one_in;
+    }
+    t->misses++;
+    t->group[s->group - 1].misses++;
+    *way = *by;
+}
+
+/* A line comes to a set of which nothing is known in this sample. */
+static void see_unknown(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
+{
+    struct set *s = enter_set(e, line);
+    struct tally *t = tally_of(e, object);
+
+    assert(s->known == 0);
+    e->unknown_at = bin_of(e, now);
+    t->ages.unknown[e->unknown_at]++;
+    t->unknown++;
+    t->group[s->group - 1].unknown++;
+    s->known = 1;
+    e->way[line & (e->config.sets - 1)] = (struct way){ line, now, 0, object };
+}
+
+/* The same where a set has one line: it is short, and most caches of that kind miss often. */
+static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32_t object,
+                                       const struct estimate_clock *c)
+{
+    struct set *s = enter_set(e, line);
+    struct way *way = &e->way[line & (e->config.sets - 1)];
+
+    if (s->known == 0) {
+        see_unknown(e, line, object, c->now);
+        return OUTCOME_UNKNOWN;
+    }
+    if (!solo_is_told(e->choice, line & (e->config.sets - 1))) {
+        estimate_missed(e, object, 1);
+        return OUTCOME_MISS;
+    }
+    uint64_t last = way->line == line ? way->last : c->last(c->context, way->line);
+    struct single x = single_of(e);
+    replace(&x, s, way, tally_of(e, object), &(struct way){ line, c->now, c->now + 1, object },
+            last < c->now ? last : c->now);
+    return OUTCOME_MISS;
+}
+
+enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, const struct estimate_clock *c)
+{
+    if (e->config.ways == 1)
+        return miss_only(e, line, object, c);
+    const struct set *s = enter_set(e, line);
+    bool was_here = order_set(e, line, c) < s->known; /* other levels may lose what this one would have */
+    enum estimate_outcome outcome = estimate_refer(e, line, object, c->now);
+    struct tally *t = &e->tally[object];
+    struct group *g = &t->group[s->group - 1];
+
+    t->references--;
+    g->references--;
+    t->misses += was_here;
+    g->misses += was_here;
+    return was_here ? OUTCOME_MISS : outcome;
+}
+
+void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c)
+{
+    const struct set *s = enter_set(e, line);
+    const struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    uint32_t at = order_set(e, line, c);
+
+    if (at == s->known || way[at].last >= c->now)
+        return;
+    uint64_t length = c->now - way[at].last;
+    uint32_t object = way[at].object;
+    e->times = length < c->wait ? (double)c->wait / (double)length : 1;
+    estimate_refer(e, line, object, c->now);
+    e->times = 1;
+    e->tally[object].references--;
+    e->tally[object].group[s->group - 1].references--;
+}
+
+static inline void see_miss(struct estimate *e, const struct single *x, const struct solo_seen *seen, uint64_t last,
+                            uint64_t now)
+{
+    const struct way by = { seen->line, now, now + 1, (uint32_t)seen->what };
+    struct set *s = &x->set[seen->line & x->mask];
+    struct way *way = &x->way[seen->line & x->mask];
+    struct tally *t = tally_of(e, by.object);
+
+    if (__builtin_expect(s->sample != x->sample, 0))
+        enter_set(e, seen->line);
+    e->told++;
+    if (s->known) {
+        replace(x, s, way, t, &by, last < now ? last : now);
+        return;
+    }
+    t->misses++; /* what went was no reference's, and belongs to nobody */
+    t->group[s->group - 1].misses++;
+    s->known = 1;
+    *way = by;
+}
+
+static inline void see_use(struct estimate *e, const struct single *x, const struct solo_seen *seen, uint64_t last,
+                           uint64_t now)
+{
+    const struct set *s = &x->set[seen->line & x->mask];
+    struct way *way = &x->way[seen->line & x->mask];
+    uint64_t length = now - last, wait = seen->what & ~SOLO_USES;
+
+    if (s->sample != x->sample || !s->known || way->line != seen->line || last >= now)
+        return;
+    double weight = weight_of(x->length, length) * (length < wait ? (double)wait / (double)length : 1) * x->times;
+    struct tally *t = &e->tally[way->object];
+    add_mass(&t->live_mass, x->length, length, length, weight);
+    add_interval(x, t->ages.live, length, weight * x->part);
+    way->last = now;
+}
+
+uint64_t estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from)
+{
+    const struct single x = single_of(e);
+    uint64_t maybe_cold = 0;
+
+    assert(e->is_open && e->config.ways == 1 && e->fine == FINE_BITS);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t now = seen[i].number - from, last = seen[i].last > from ? seen[i].last - from : 0;
+        if (seen[i].what & SOLO_USES) {
+            see_use(e, &x, &seen[i], last, now);
+            continue;
+        }
+        if (seen[i].what & SOLO_MAYBE_COLD) {
+            maybe_cold++;
+            tally_of(e, (uint32_t)seen[i].what)->fresh++;
+        }
+        if (seen[i].what & SOLO_UNKNOWN)
+            see_unknown(e, seen[i].line, (uint32_t)seen[i].what, now);
+        else
+            see_miss(e, &x, &seen[i], last, now);
+    }
+    return maybe_cold;
+}
+
+void estimate_missed(struct estimate *e, uint32_t object, uint64_t misses)
+{
+    assert(e->is_open);
+    tally_of(e, object)->misses += misses;
+}
+
+/* So many sets that there are as many misses in them as there are sets in all. */
+struct solo_choice estimate_choose(struct estimate *e)
+{
+    assert(!e->is_open);
+    e->one_in = 1;
+    while (!e->is_dealt && e->one_in < ONE_IN_MOST && e->config.sets / e->one_in > TOLD_LEAST
+           && e->told_last / e->one_in >= 2 * e->config.sets)
+        e->one_in *= 2;
+    e->choice = (struct solo_choice){ e->sample * TURN, UINT32_MAX / e->one_in };
+    return e->choice;
+}
+
+void estimate_count(struct estimate *e, uint64_t references)
+{
+    assert(e->is_open);
+    e->apart += references;
+}
+
+void estimate_spend(struct estimate *e, double cycles)
+{
+    assert(e->is_open);
+    e->time += cycles;
+}
+
+void estimate_see_fresh(struct estimate *e, uint32_t object)
+{
+    tally_of(e, object)->fresh++;
+}
+
+void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references)
+{
+    find_tally(e, object)->references += references;
+    e->has_all = false;
+}
+
+void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
+{
+    struct set *s = &e->set[line & (e->config.sets - 1)];
+    struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    struct tally *t = &e->tally[object];
+    struct group *g = &t->group[s->group - 1];
+
+    assert(e->is_open && way->line == line && way->last == now && way->filled == 0);
+    t->ages.unknown[e->unknown_at]--;
+    t->unknown--;
+    t->misses++;
+    g->unknown--;
+    g->misses++;
+    way->filled = now + 1;
+}
+
+static struct group *group_of(struct estimate *e, uint32_t object, uint64_t line)
+{
+    return &e->tally[object].group[e->set[line & (e->config.sets - 1)].group - 1];
+}
+
+void estimate_join(struct estimate *e, uint32_t object, uint64_t line)
+{
+    e->tally[object].references--;
+    group_of(e, object, line)->references--;
+}
+
+/* ---- life ---- */
+
+int estimate_new(const struct estimate_config *config, struct estimate **ret, struct peet_err *err)
+{
+    struct estimate *e;
+
+    if (config->sets == 0 || (config->sets & (config->sets - 1)) || config->ways == 0 || config->ways > UINT16_MAX)
+        return err_set(err, PEET_ERR_USAGE,
+                       "%" PRIu64 " sets of %" PRIu32
+                       " ways; a power of two of sets, and at least one way was expected",
+                       config->sets, config->ways);
+    if (config->length == 0)
+        return err_set(err, PEET_ERR_USAGE, "samples of no references; at least 1 was expected");
+    e = calloc(1, sizeof *e);
+    if (!e)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for the cache of a sample");
+    e->config = *config;
+    e->times = 1;
+    e->one_in = e->in_each = 1;
+    e->choice.limit = UINT32_MAX;
+    e->fine = config->ways == 1 ? FINE_BITS : COARSE_BITS;
+    e->bins = SIZE_MAX;
+    e->bins = bin_of(e, config->length) + 2;
+    e->set = calloc(config->sets, sizeof *e->set);
+    e->way = calloc(config->sets * config->ways, sizeof *e->way);
+    if (!e->set || !e->way) {
+        estimate_free(e);
+        return err_set(err, PEET_ERR_MEMORY, "no memory for the cache of a sample");
+    }
+    make_ages(e, &e->all.ages);
+    *ret = e;
+    return 0;
+}
+
+void estimate_deal(struct estimate *e, const uint8_t *group)
+{
+    for (uint64_t i = 0; i < e->config.sets; i++)
+        e->set[i].group = (uint8_t)(1 + group[i]);
+    e->is_dealt = true;
+}
+
+static void release_ages(struct ages *a)
+{
+    free(a->dead);
+    free(a->live);
+    free(a->open);
+    free(a->unknown);
+}
+
+void estimate_free(struct estimate *e)
+{
+    if (!e)
+        return;
+    for (uint32_t i = 0; i < e->objects; i++)
+        release_ages(&e->tally[i].ages);
+    release_ages(&e->all.ages);
+    free(e->tally);
+    free(e->set);
+    free(e->way);
+    free(e);
+}

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT */
+/* What is seen in windows. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "map/source/set_sample.h"
+#include "sim/exec/exec_blocks.h"
+#include "study/profile/sampling/estimate_whole.h"
+
+/* ---- life ---- */
+
+static const struct level_config *last_own(const struct machine_config *m)
+{
+    const struct level_config *last = NULL;
+
+    for (unsigned i = 0; i < CONFIG_LEVELS && m->level[i].bytes && !m->level[i].is_shared; i++)
+        last = &m->level[i];
+    return last;
+}
+
+int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err)
+{
+    const struct level_config *level = last_own(machine);
+    uint64_t sets = level ? level->bytes / level->line / level_ways(level) : 0;
+
+    if (!level)
+        return err_set(
+            err, PEET_ERR_USAGE,
+            "machine %s: a processor with a cache of its own was expected for sampling; choose another one, or no --sample",
+            machine->name);
+    if (sets & (sets - 1))
+        return err_set(err, PEET_ERR_USAGE,
+                       "machine %s: %" PRIu64
+                       " sets in a processor's last own cache; a power of two was expected for sampling",
+                       machine->name, sets);
+    ret->line_bytes = level->line;
+    ret->sets = ret->one_in > 1 ? sets : 0;
+    return 0;
+}
+
+/* Sets beside each other are alike. If they were put into groups in turn, as a program comes to them, groups would be more alike than samples of sets are: those that are chosen are
+ * drawn at random, and so are those of a group. */
+static int deal_sets(struct sampled *s, uint64_t sets, struct peet_err *err)
+{
+    uint8_t *group = mem_alloc(sets, sizeof *group);
+    int r = chosen_deal(sets, s->config.seed, ESTIMATE_GROUPS, group) < 0
+                ? err_set(err, PEET_ERR_MEMORY, "no memory for the sets of a sample")
+                : 0;
+
+    for (unsigned i = 0; i < s->cpus && r == 0; i++)
+        estimate_deal(s->front[i].estimate, group);
+    free(group);
+    return r;
+}
+
+int sampled_new(const struct machine_config *machine, struct source *source, const struct objects *objects,
+                const struct sample_config *config, struct sampled **ret, struct peet_err *err)
+{
+    const struct level_config *level = last_own(machine);
+    uint64_t length = config->most ? config->most : config->length;
+    struct estimate_config cache = { level->bytes / level->line / level_ways(level), level_ways(level),
+                                     config->every ? length : UINT32_MAX };
+    struct sampled *s = mem_alloc(1, sizeof *s);
+    bool has_sets = config->sets && config->one_in > 1;
+    int r = 0;
+
+    if (has_sets) /* time is counted in what is seen */
+        cache.length = cache.length / config->one_in + 1;
+    s->unknown.value_size = sizeof(uint64_t);
+    s->source = source;
+    s->objects = objects;
+    s->has_footprint = machine->cpus == 1;
+    if (s->has_footprint)
+        footprint_init(&s->footprint, level->bytes, level_ways(level));
+    s->config = *config;
+    s->cpus = machine->cpus;
+    s->front = mem_alloc(machine->cpus, sizeof *s->front);
+    for (unsigned i = 0; i < s->cpus && r == 0; i++)
+        r = estimate_new(&cache, &s->front[i].estimate, err);
+    if (r == 0 && has_sets)
+        r = deal_sets(s, cache.sets, err);
+    if (r < 0) {
+        sampled_free(s);
+        return r;
+    }
+    *ret = s;
+    return 0;
+}
+
+void sampled_free(struct sampled *s)
+{
+    if (!s)
+        return;
+    for (unsigned i = 0; i < s->cpus; i++) {
+        if (s->front[i].is_open)
+            estimate_end(s->front[i].estimate, 0);
+        estimate_free(s->front[i].estimate);
+    }
+    footprint_release(&s->footprint);
+    map_release(&s->seen);
+    map_release(&s->unknown);
+    free(s->front);
+    free(s->gaps);
+    free(s->object);
+    free(s);
+}
+
+/* ---- while it runs ---- */
+
+static uint64_t *gaps_of(struct sampled *s, uint32_t thread)
+{
+    while (s->threads <= thread) {
+        s->gaps = mem_room(s->gaps, s->threads, sizeof *s->gaps);
+        s->gaps[s->threads++] = 0;
+    }
+    return &s->gaps[thread];
+}
+
+static double time_now(const struct sampled *s, const struct front *f)
+{
+    return s->machine ? (double)sim_clock(s->machine, (unsigned)(f - s->front)) : 0;
+}
+
+void sampled_close(struct sampled *s, struct front *f)
+{
+    if (!f->is_open)
+        return;
+    if (s->is_watched)
+        estimate_count(f->estimate, sampled_counts(s).seen - f->seen);
+    estimate_spend(f->estimate, time_now(s, f) - f->began);
+    estimate_end(f->estimate, 0);
+    f->is_open = false;
+}
+
+void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e)
+{
+    if (!s->is_watched) {
+        ++*gaps_of(s, thread);
+        return;
+    }
+    sampled_close(s, &s->front[0]);
+    s->front[0].thread = thread;
+    if (e->args) /* else it was passed over, and the source knows */
+        sample_left_out(s->source, thread, e->arg[1]);
+}
+
+void sampled_event(struct sampled *s, uint32_t process, const struct peet_event *e)
+{
+    if (s->has_footprint)
+        footprint_event(&s->footprint, process, e);
+}
+
+/* A window of a thread begins on a processor. */
+static void begin_window(const struct sampled *s, const struct front *f)
+{
+    uint64_t length = s->config.most ? sample_window_length(s->source, f->thread) : 0;
+
+    if (length && s->config.sets && s->config.one_in > 1)
+        length = length / s->config.one_in + 1;
+    if (length)
+        estimate_begin_of(f->estimate, length);
+    else
+        estimate_begin(f->estimate);
+}
+
+static struct front *enter(struct sampled *s, const struct sampled_reference *r)
+{
+    struct front *f = &s->front[r->cpu];
+    uint64_t gaps = *gaps_of(s, r->thread);
+
+    if (f->is_open && f->thread == r->thread && f->gaps == gaps)
+        return f;
+    sampled_close(s, f);
+    *f = (struct front){ f->estimate, true, r->thread, gaps, 0, 0, time_now(s, f) };
+    begin_window(s, f);
+    return f;
+}
+
+bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r)
+{
+    return sample_was_touched(s->source, r->context, r->own_line);
+}
+
+enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object)
+{
+    struct front *f = enter(s, r);
+    uint64_t now = r->is_first ? f->now++ : f->now - 1;
+    enum estimate_outcome outcome = estimate_refer(f->estimate, r->line, object, now);
+
+    if (!r->is_first)
+        estimate_join(f->estimate, object, r->line);
+    if (outcome == OUTCOME_HIT)
+        return outcome;
+    size_t before = s->seen.count;
+    void *there = map_put(&s->seen, r->line, s->source->context[r->thread].process);
+    assert(there); /* as small as the lines that windows refer to */
+    s->maybe_cold += s->seen.count != before && sample_has_left_out(s->source);
+    if (s->seen.count != before)
+        estimate_see_fresh(f->estimate, object);
+    if (outcome == OUTCOME_MISS || s->seen.count == before || sample_was_touched(s->source, r->thread, r->own_line))
+        return outcome;
+    estimate_was_cold(f->estimate, r->line, object, now);
+    return OUTCOME_MISS;
+}
+
+void sampled_unknown(struct sampled *s, uint32_t object, uint32_t leaf)
+{
+    uint64_t *count = map_put(&s->unknown, leaf, object);
+
+    assert(count);
+    ++*count;
+}
+
+/* ---- from a machine that tells less ---- */
+
+void sampled_begin(struct sampled *s, const struct sim *machine)
+{
+    s->machine = machine;
+}
+
+void sampled_watch(struct sampled *s)
+{
+    assert(s->cpus == 1 && s->source->kind->words);
+    s->is_watched = true;
+}
+
+static struct front *front_at(struct sampled *s, uint64_t number)
+{
+    struct front *f = &s->front[0];
+
+    if (!f->is_open) {
+        *f = (struct front){ .estimate = f->estimate, .is_open = true, .thread = f->thread, .now = number };
+        f->seen = sampled_counts(s).seen;
+        f->began = time_now(s, f);
+        begin_window(s, f);
+    }
+    return f;
+}
+
+/* When a line was used last, in the sample. */
+struct clock {
+    struct solo *by;
+    uint64_t from;
+};
+
+static uint64_t last_use(const void *context, uint64_t line)
+{
+    const struct clock *c = context;
+    uint64_t last = solo_last_use(c->by, line);
+
+    return last > c->from ? last - c->from : 0;
+}
+
+bool sampled_knows(struct sampled *s, struct solo *by, uint32_t object, uint64_t line, bool is_new, uint64_t number)
+{
+    struct front *f = front_at(s, number);
+    const struct clock clock = { by, f->now };
+    const struct estimate_clock use = { number - f->now, 0, last_use, &clock };
+    enum estimate_outcome outcome = estimate_miss(f->estimate, line, object, &use);
+
+    bool may_be_cold = is_new && sample_has_left_out(s->source);
+    if (is_new)
+        estimate_see_fresh(f->estimate, object);
+    s->maybe_cold += may_be_cold;
+    if (outcome != OUTCOME_UNKNOWN || !is_new || may_be_cold)
+        return outcome != OUTCOME_UNKNOWN;
+    estimate_was_cold(f->estimate, line, object, number - f->now); /* it has been seen from the beginning */
+    return true;
+}
+
+void sampled_use(struct sampled *s, struct solo *by, uint64_t line, uint64_t number, uint64_t wait)
+{
+    struct front *f = &s->front[0];
+    const struct clock clock = { by, f->now };
+
+    if (f->is_open && number > f->now)
+        estimate_use(f->estimate, line, &(struct estimate_clock){ number - f->now, wait, last_use, &clock });
+}
+
+void sampled_see(struct sampled *s, const struct solo_seen *seen, size_t n)
+{
+    while (n > 0 && !s->front[0].is_open && seen->what & SOLO_USES) { /* of lines that a lock has brought */
+        seen++;
+        n--;
+    }
+    if (n > 0) {
+        const struct front *f = front_at(s, seen->number);
+        s->maybe_cold += estimate_see(f->estimate, seen, n, f->now);
+    }
+}
+
+void sampled_missed(struct sampled *s, uint32_t object, uint64_t misses)
+{
+    estimate_missed(front_at(s, s->front[0].now)->estimate, object, misses);
+}
+
+void sampled_add_cold(struct sampled *s, uint64_t maybe_cold)
+{
+    s->maybe_cold += maybe_cold;
+}
+
+struct solo_choice sampled_choose(struct sampled *s)
+{
+    return estimate_choose(s->front[0].estimate);
+}
+
+/* ---- from a source ---- */
+
+int profile_open_source(struct source *inner, const struct machine_config *machine,
+                        const struct sample_config *sampling, struct source **ret_source, struct profile **ret,
+                        struct peet_err *err)
+{
+    int r = 0;
+
+    *ret_source = NULL;
+    if (!sampling)
+        *ret_source = inner;
+    else if ((r = source_take_sample(inner, sampling, ret_source, err)) < 0)
+        return r; /* and the inner one is gone, too */
+    r = profile_new(machine, *ret_source, ret, err);
+    return r == 0 && sampling ? profile_set_sample(*ret, sampling, err) : r;
+}
+
+int profile_open_trace(struct peet_trace *t, const struct machine_config *machine, const struct sample_config *sampling,
+                       struct source **ret_source, struct profile **ret, struct peet_err *err)
+{
+    struct source *inner;
+    int r = source_open_trace(t, sampling != NULL, &inner, err);
+
+    *ret_source = NULL;
+    if (r == 0 && !sampling && machine->cpus * machine->contexts > 1 && (r = source_keep_conditions(inner, err)) < 0)
+        source_free(inner);
+    return r < 0 ? r : profile_open_source(inner, machine, sampling, ret_source, ret, err);
+}

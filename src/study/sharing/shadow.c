@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+#include "study/sharing/shadow.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+
+/* Granules from … to - 1 of a page have this name. */
+struct stretch {
+    uint16_t from, to;
+    uint32_t name;
+};
+
+struct shadow_page {
+    uint64_t number;
+    struct shadow_side *side; /* of all threads that ever touched it */
+    struct stretch *stretch;
+    uint32_t stretches, process, epoch;
+};
+
+static int no_memory(struct peet_err *err)
+{
+    return err_set(err, PEET_ERR_MEMORY, "no memory for what threads share; a larger granule needs less");
+}
+
+int shadow_init(struct shadow *s, unsigned shift, const struct names *names, size_t lanes, struct peet_err *err)
+{
+    *s = (struct shadow){ .shift = shift, .epoch = 1, .names = names };
+    s->pages.value_size = sizeof(struct shadow_page *);
+    s->sides.value_size = sizeof(struct shadow_side *);
+    s->flows.value_size = sizeof(struct shadow_flow);
+    s->by_name = calloc(names->count + 1, sizeof *s->by_name);
+    s->by_lane = calloc(lanes + 1, sizeof *s->by_lane);
+    return s->by_name && s->by_lane ? 0 : no_memory(err);
+}
+
+void shadow_release(struct shadow *s)
+{
+    map_release(&s->pages);
+    map_release(&s->sides);
+    map_release(&s->flows);
+    free(s->changed);
+    arena_release(&s->arena);
+    free(s->by_name);
+    free(s->by_lane);
+    *s = (struct shadow){ 0 };
+}
+
+/* ---- references ---- */
+
+/* Which names the granules of a new page have; one that has several counts for that of its first byte. */
+static int name_page(struct shadow *s, struct shadow_page *page)
+{
+    struct stretch list[SHADOW_GRANULES];
+    uint32_t n = 0;
+    uint64_t base = (page->number * SHADOW_GRANULES) << s->shift, until;
+
+    for (uint64_t at = 0; at < SHADOW_GRANULES;) {
+        uint32_t name = names_find(s->names, page->process, base + (at << s->shift), &until);
+        uint64_t to =
+            until == UINT64_MAX ? SHADOW_GRANULES : (until - base + (UINT64_C(1) << s->shift) - 1) >> s->shift;
+        to = to < SHADOW_GRANULES ? to : SHADOW_GRANULES;
+        if (n && list[n - 1].name == name)
+            list[n - 1].to = (uint16_t)to;
+        else
+            list[n++] = (struct stretch){ (uint16_t)at, (uint16_t)to, name };
+        at = to;
+    }
+    page->stretch = arena_alloc(&s->arena, n * sizeof *list);
+    if (!page->stretch)
+        return -1;
+    for (uint32_t i = 0; i < n; i++)
+        page->stretch[i] = list[i];
+    page->stretches = n;
+    return 0;
+}
+
+static struct shadow_page *find_page(struct shadow *s, uint32_t process, uint64_t number)
+{
+    struct shadow_page **known = map_put(&s->pages, number, process);
+
+    if (!known)
+        return NULL;
+    if (!*known) {
+        struct shadow_page *page = arena_alloc(&s->arena, sizeof *page);
+        if (!page)
+            return NULL;
+        *known = page;
+        page->number = number;
+        page->process = process;
+        if (name_page(s, page) < 0)
+            return NULL;
+    }
+    return *known;
+}
+
+/* The thread's side of a page, made when it is new. */
+static __attribute__((noinline)) struct shadow_side *find_side(struct shadow *s, struct shadow_lane *l, uint64_t number)
+{
+    struct shadow_side **known = map_put(&s->sides, number, l->lane);
+
+    if (!known)
+        return NULL;
+    if (!*known) {
+        struct shadow_page *page = find_page(s, l->process, number);
+        struct shadow_side *side = page ? arena_alloc(&s->arena, sizeof *side) : NULL;
+        if (!side)
+            return NULL;
+        side->page = page;
+        side->lane = l->lane;
+        side->next = page->side;
+        page->side = side;
+        *known = side;
+    }
+    if ((*known)->epoch == s->epoch && (*known)->until < l->until)
+        (*known)->until = l->until;
+    l->number[number % SHADOW_RECENT] = number;
+    l->side[number % SHADOW_RECENT] = *known;
+    return *known;
+}
+
+void shadow_lane_until(struct shadow_lane *l, uint32_t epoch)
+{
+    if (epoch > l->until)
+        memset(l->side, 0, sizeof l->side); /* sides that were touched in this epoch have to learn it, too */
+    l->until = epoch;
+}
+
+/* The first touch in an epoch: the page will have to be looked at. */
+static __attribute__((noinline)) int note_change(struct shadow *s, const struct shadow_lane *l,
+                                                 struct shadow_side *side)
+{
+    side->epoch = s->epoch;
+    side->until = l->until;
+    if (side->page->epoch == s->epoch)
+        return 0;
+    void *bigger = study_room(s->changed, s->changes, &s->change_room, sizeof *s->changed);
+    if (!bigger)
+        return -1;
+    s->changed = bigger;
+    s->changed[s->changes++] = side->page;
+    side->page->epoch = s->epoch;
+    return 0;
+}
+
+static inline void set_bits(struct shadow_side *side, unsigned kind, unsigned word, uint64_t bits)
+{
+    if (kind != PEET_STORE)
+        side->read[word] |= bits & ~side->wrote[word];
+    if (kind != PEET_LOAD)
+        side->wrote[word] |= bits;
+}
+
+int shadow_touch(struct shadow *s, struct shadow_lane *l, unsigned kind, uint64_t addr, uint64_t size,
+                 struct peet_err *err)
+{
+    uint64_t granule = addr >> s->shift, last = (addr + size - 1) >> s->shift;
+
+    while (granule <= last) {
+        uint64_t number = granule / SHADOW_GRANULES;
+        struct shadow_side *side = l->side[number % SHADOW_RECENT];
+        if ((!side || l->number[number % SHADOW_RECENT] != number) && !(side = find_side(s, l, number)))
+            return no_memory(err);
+        if (side->epoch != s->epoch && note_change(s, l, side) < 0)
+            return no_memory(err);
+        unsigned bit = granule % 64;
+        uint64_t more = last - granule < 63 - bit ? last - granule : 63 - bit; /* besides the first, in this word */
+        set_bits(side, kind, (unsigned)(granule % SHADOW_GRANULES) / 64, (UINT64_MAX >> (63 - more)) << bit);
+        if (last - granule == more)
+            break; /* also where memory ends */
+        granule += more + 1;
+    }
+    return 0;
+}
+
+/* ---- the end of an epoch ---- */
+
+static uint64_t count_bits(const uint64_t *bits)
+{
+    uint64_t n = 0;
+
+    for (int w = 0; w < SHADOW_WORDS; w++)
+        n += (uint64_t)__builtin_popcountll(bits[w]);
+    return n;
+}
+
+/* Of the bits, those of the granules that have a name. */
+static uint64_t count_in(const uint64_t *bits, const struct stretch *x)
+{
+    uint64_t n = 0;
+
+    for (unsigned w = x->from / 64; w * 64 < x->to; w++) {
+        uint64_t mask = UINT64_MAX;
+        if (x->from > w * 64)
+            mask &= UINT64_MAX << (x->from - w * 64);
+        if (x->to < w * 64 + 64)
+            mask &= UINT64_MAX >> (w * 64 + 64 - x->to);
+        n += (uint64_t)__builtin_popcountll(bits[w] & mask);
+    }
+    return n;
+}
+
+static int add_flow(struct shadow *s, const struct shadow_page *page, uint32_t from, uint32_t to,
+                    const uint64_t *ordered, const uint64_t *unordered, struct peet_err *err)
+{
+    struct shadow_flow sum = { count_bits(ordered), count_bits(unordered) };
+
+    if (!sum.ordered && !sum.unordered)
+        return 0;
+    struct shadow_flow *flow = map_put(&s->flows, from, to);
+    if (!flow)
+        return no_memory(err);
+    flow->ordered += sum.ordered;
+    flow->unordered += sum.unordered;
+    s->total.flow.ordered += sum.ordered;
+    s->total.flow.unordered += sum.unordered;
+    for (uint32_t i = 0; i < page->stretches; i++) {
+        struct shadow_flow *f = &s->by_name[page->stretch[i].name].flow;
+        f->ordered += count_in(ordered, &page->stretch[i]);
+        f->unordered += count_in(unordered, &page->stretch[i]);
+    }
+    return 0;
+}
+
+static bool is_touched(const struct shadow *s, const struct shadow_side *x)
+{
+    return x->epoch == s->epoch;
+}
+
+/* What the thread may be doing in this epoch although it was read in an earlier one; NULL: nothing. */
+static const struct shadow_span *span_of(const struct shadow *s, const struct shadow_side *x)
+{
+    return x->span && x->span->until > s->epoch ? x->span : NULL;
+}
+
+/* What reaches one reader from one other thread: old values that no other thread writes now, and what is being written now. What the writer wrote
+ * earlier and may be writing still counts once. */
+static int flow_between(struct shadow *s, const struct shadow_page *page, const struct shadow_side *from,
+                        const struct shadow_side *to, const uint64_t *written_by_others, const uint64_t *several_owners,
+                        struct peet_err *err)
+{
+    uint64_t ordered[SHADOW_WORDS] = { 0 }, unordered[SHADOW_WORDS] = { 0 };
+    const struct shadow_span *wrote = span_of(s, from), *read = span_of(s, to);
+    bool writes = is_touched(s, from), reads = is_touched(s, to);
+
+    for (int w = 0; w < SHADOW_WORDS; w++) {
+        if (reads) {
+            uint64_t old = to->read[w] & from->owns[w] & ~to->seen[w] & ~written_by_others[w];
+            ordered[w] = old & ~several_owners[w];
+            unordered[w] = (old & several_owners[w]) | (writes ? to->read[w] & from->wrote[w] : 0)
+                           | (wrote ? to->read[w] & wrote->wrote[w] & ~to->seen[w] : 0);
+        }
+        if (read && writes)
+            unordered[w] |= read->read[w] & from->wrote[w];
+    }
+    return add_flow(s, page, from->lane, to->lane, ordered, unordered, err);
+}
+
+static int flow_to(struct shadow *s, const struct shadow_page *page, struct shadow_side *to,
+                   const uint64_t *several_owners, struct peet_err *err)
+{
+    uint64_t others[SHADOW_WORDS] = { 0 };
+    int r = 0;
+
+    for (const struct shadow_side *x = page->side; x; x = x->next) {
+        const struct shadow_span *span = span_of(s, x);
+        for (int w = 0; x != to && w < SHADOW_WORDS; w++)
+            others[w] |= (is_touched(s, x) ? x->wrote[w] : 0) | (span ? span->wrote[w] : 0);
+    }
+    for (const struct shadow_side *x = page->side; r == 0 && x; x = x->next)
+        if (x != to)
+            r = flow_between(s, page, x, to, others, several_owners, err);
+    for (int w = 0; is_touched(s, to) && w < SHADOW_WORDS; w++)
+        to->seen[w] |= to->read[w];
+    return r;
+}
+
+/* What was done in this epoch may go on in the next ones. */
+static int lengthen(struct shadow *s, struct shadow_side *x)
+{
+    if (x->until <= s->epoch + 1)
+        return 0;
+    if (!x->span && !(x->span = arena_alloc(&s->arena, sizeof *x->span)))
+        return -1;
+    if (x->span->until <= s->epoch)
+        *x->span = (struct shadow_span){ .until = x->until };
+    x->span->until = x->until > x->span->until ? x->until : x->span->until;
+    for (int w = 0; w < SHADOW_WORDS; w++) {
+        x->span->read[w] |= x->read[w];
+        x->span->wrote[w] |= x->wrote[w];
+    }
+    return 0;
+}
+
+/* What has been written has new owners, and no thread has seen it. */
+static int hand_over(struct shadow *s, const struct shadow_page *page)
+{
+    uint64_t written[SHADOW_WORDS] = { 0 };
+    int r = 0;
+
+    for (const struct shadow_side *x = page->side; x; x = x->next)
+        for (int w = 0; is_touched(s, x) && w < SHADOW_WORDS; w++)
+            written[w] |= x->wrote[w];
+    for (struct shadow_side *x = page->side; x; x = x->next) {
+        bool touched = is_touched(s, x);
+        const struct shadow_span *span = span_of(s, x);
+        for (int w = 0; w < SHADOW_WORDS; w++) {
+            uint64_t still = span ? span->wrote[w] & written[w] : 0;
+            x->owns[w] = (x->owns[w] & ~written[w]) | (touched ? x->wrote[w] : 0) | still;
+            x->seen[w] &= ~written[w];
+            x->touched[w] |= touched ? x->read[w] | x->wrote[w] : 0;
+            x->written[w] |= touched ? x->wrote[w] : 0;
+        }
+        r = touched && r == 0 ? lengthen(s, x) : r;
+        for (int w = 0; touched && w < SHADOW_WORDS; w++)
+            x->read[w] = x->wrote[w] = 0;
+    }
+    return r;
+}
+
+int shadow_end_epoch(struct shadow *s, struct peet_err *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < s->changes; i++) {
+        const struct shadow_page *page = s->changed[i];
+        uint64_t owned[SHADOW_WORDS] = { 0 }, several[SHADOW_WORDS] = { 0 };
+        for (const struct shadow_side *x = page->side; x && page->side->next; x = x->next) {
+            for (int w = 0; w < SHADOW_WORDS; w++) {
+                several[w] |= owned[w] & x->owns[w];
+                owned[w] |= x->owns[w];
+            }
+        }
+        for (struct shadow_side *x = page->side; r == 0 && x && page->side->next; x = x->next)
+            if (is_touched(s, x) || span_of(s, x))
+                r = flow_to(s, page, x, several, err);
+        if (r == 0 && hand_over(s, page) < 0)
+            r = no_memory(err);
+    }
+    s->changes = 0;
+    s->epoch++;
+    return r;
+}
+
+/* ---- what became of it ---- */
+
+/* Granules of a page by what happened to them, as bits. */
+struct kinds {
+    uint64_t touched[SHADOW_WORDS], alone[SHADOW_WORDS], read_only[SHADOW_WORDS], shared[SHADOW_WORDS],
+        many[SHADOW_WORDS];
+};
+
+static void find_kinds(const struct shadow_page *page, struct kinds *k)
+{
+    for (int w = 0; w < SHADOW_WORDS; w++) {
+        uint64_t touched = 0, twice = 0, written = 0, again = 0;
+        for (const struct shadow_side *x = page->side; x; x = x->next) {
+            twice |= touched & x->touched[w];
+            touched |= x->touched[w];
+            again |= written & x->written[w];
+            written |= x->written[w];
+        }
+        k->touched[w] = touched;
+        k->alone[w] = touched & ~twice;
+        k->read_only[w] = twice & ~written;
+        k->shared[w] = twice & written;
+        k->many[w] = twice & again;
+    }
+}
+
+static void add_kinds(struct shadow_kinds *to, const struct kinds *k, const struct stretch *x)
+{
+    to->touched += count_in(k->touched, x);
+    to->alone += count_in(k->alone, x);
+    to->read_only += count_in(k->read_only, x);
+    to->shared += count_in(k->shared, x);
+    to->many += count_in(k->many, x);
+}
+
+/* The part of it that a thread has touched. */
+static void mask_kinds(const struct kinds *k, const uint64_t *mask, struct kinds *ret)
+{
+    for (int w = 0; w < SHADOW_WORDS; w++) {
+        ret->touched[w] = k->touched[w] & mask[w];
+        ret->alone[w] = k->alone[w] & mask[w];
+        ret->read_only[w] = k->read_only[w] & mask[w];
+        ret->shared[w] = k->shared[w] & mask[w];
+        ret->many[w] = k->many[w] & mask[w];
+    }
+}
+
+void shadow_count(struct shadow *s)
+{
+    static const struct stretch WHOLE = { 0, SHADOW_GRANULES, 0 };
+    struct shadow_page *const *known;
+    struct kinds all, own;
+    uint64_t number;
+    uint32_t process;
+
+    for (size_t at = 0; (known = map_next(&s->pages, &at, &number, &process));) {
+        const struct shadow_page *page = *known;
+        find_kinds(page, &all);
+        add_kinds(&s->total, &all, &WHOLE);
+        for (uint32_t i = 0; i < page->stretches; i++)
+            add_kinds(&s->by_name[page->stretch[i].name], &all, &page->stretch[i]);
+        for (const struct shadow_side *x = page->side; x; x = x->next) {
+            mask_kinds(&all, x->touched, &own);
+            add_kinds(&s->by_lane[x->lane], &own, &WHOLE);
+        }
+    }
+}

@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/* What threads share: how much memory belongs to one of them, is only read, is written by one and read by others; and how many
+ * bytes went from whom to whom.
+ *
+ * The trace is read twice: events first, which say which parts of the run certainly come before which others (epochs, schedule.h);
+ * then, epoch by epoch and in it thread by thread, the references, which shadow.h takes.
+ *
+ * Assumes: what library code does for a thread (range events) counts as its references; prefetches do not. Leaves out: that
+ * memory may be given back and serve somebody else; kernels that write memory without an event; iterations of a parallel loop that one thread
+ * recorded, which are one thread here. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/err.h"
+#include "study/graph/schedule.h"
+#include "study/sharing/shadow.h"
+#include "study/study.h"
+
+enum { NAME_ROWS = 100 };
+
+/* clang-format off */
+#define KINDS(X) \
+    X("bytes",     "touched",       CELL_BYTES) \
+    X("private",   "private",       CELL_BYTES) \
+    X("read_only", "only read",     CELL_BYTES) \
+    X("shared",    "shared",        CELL_BYTES) \
+    X("many",      "many writers",  CELL_BYTES)
+#define X(name, title, type) { name, title, type, false },
+static const struct column SUMMARY[] = {
+    { "file",      "file",       CELL_TEXT,  false },
+    { "threads",   "threads",    CELL_COUNT, false },
+    { "epochs",    "epochs",     CELL_COUNT, false },
+    { "grain",     "granule",    CELL_BYTES, false },
+    { "references", "references", CELL_COUNT, false },
+    KINDS(X)
+    { "ordered",   "read from others",             CELL_BYTES, false },
+    { "unordered", "read from others, unordered",  CELL_BYTES, false },
+    { 0 },
+};
+static const struct column THREADS[] = {
+    { "thread",    "thread",     CELL_COUNT, false },
+    { "name",      "name",       CELL_TEXT,  false },
+    { "references", "references", CELL_COUNT, false },
+    KINDS(X)
+    { "read",      "read from others",     CELL_BYTES, false },
+    { "written",   "written for others",   CELL_BYTES, false },
+    { "read_unordered",    "unordered read",    CELL_BYTES, false },
+    { "written_unordered", "unordered written", CELL_BYTES, false },
+    { 0 },
+};
+static const struct column PAIRS[] = {
+    { "writer",    "writer",    CELL_COUNT, false },
+    { "reader",    "reader",    CELL_COUNT, false },
+    { "ordered",   "bytes",     CELL_BYTES, false },
+    { "unordered", "unordered", CELL_BYTES, false },
+    { 0 },
+};
+static const struct column DATA[] = {
+    { "data",      "data",      CELL_TEXT,  false },
+    { "process",   "process",   CELL_COUNT, true  },
+    KINDS(X)
+    { "ordered",   "read from others", CELL_BYTES, false },
+    { "unordered", "unordered",        CELL_BYTES, false },
+    { 0 },
+};
+#undef X
+/* clang-format on */
+
+/* A thread while it is read. */
+struct reader {
+    struct peet_cursor *cursor;
+    struct peet_batch batch;
+    size_t at; /* record of the batch */
+    uint64_t events, references;
+    uint32_t piece; /* that it is in */
+    bool done;
+    struct shadow_lane shadow;
+};
+
+struct sharing {
+    struct precedence p;
+    struct schedule s;
+    struct names names;
+    struct shadow shadow;
+    struct reader *reader;
+    struct epochs epochs;
+    uint64_t damaged, instructions;
+    struct progress *progress;
+    struct peet_err *err;
+};
+
+static int no_memory(struct peet_err *err)
+{
+    return err_set(err, PEET_ERR_MEMORY, "no memory for a study of sharing");
+}
+
+/* ---- reading ---- */
+
+/* A range of zero bytes, or one that would go round the end of memory, is none. */
+static int touch_range(struct sharing *x, struct reader *r, unsigned kind, uint64_t addr, uint64_t size)
+{
+    if (size == 0 || addr + size - 1 < addr)
+        return 0;
+    return shadow_touch(&x->shadow, &r->shadow, kind, addr, size, x->err);
+}
+
+static int range_event(struct sharing *x, struct reader *r, const struct peet_event *e)
+{
+    int code;
+
+    switch (e->kind) {
+    case PEET_EV_range_read: return touch_range(x, r, PEET_LOAD, e->arg[0], e->arg[1]);
+    case PEET_EV_range_write: return touch_range(x, r, PEET_STORE, e->arg[0], e->arg[1]);
+    case PEET_EV_range_copy:
+        code = touch_range(x, r, PEET_LOAD, e->arg[1], e->arg[2]);
+        return code < 0 ? code : touch_range(x, r, PEET_STORE, e->arg[0], e->arg[2]);
+    case PEET_EV_range_compare:
+        code = touch_range(x, r, PEET_LOAD, e->arg[0], e->arg[2]);
+        return code < 0 ? code : touch_range(x, r, PEET_LOAD, e->arg[1], e->arg[2]);
+    default: return 0;
+    }
+}
+
+/* Counts an event; true when the piece behind it is in a later epoch. */
+static bool goes_on(struct sharing *x, struct reader *r, uint32_t epoch)
+{
+    const struct lane *l = &x->p.lane[r->shadow.lane];
+    bool last = r->piece == l->first + l->pieces - 1;
+
+    r->events++;
+    if (last || r->events != x->p.piece[r->piece].events)
+        return false;
+    r->piece++;
+    if (x->epochs.from[r->piece] > epoch)
+        return true;
+    if (x->epochs.until[r->piece] + 1 > r->shadow.until)
+        shadow_lane_until(&r->shadow, x->epochs.until[r->piece] + 1);
+    return false;
+}
+
+/* The records of the batch up to the end of the epoch: 1 when that came, 0 when the batch is through, or an error. */
+static int take_batch(struct sharing *x, struct reader *r, uint32_t epoch)
+{
+    const struct peet_record *record = r->batch.records;
+    int code = 0;
+
+    while (code == 0 && r->at < r->batch.count) {
+        const struct peet_record *y = &record[r->at++];
+        if (y->kind >= PEET_LOAD && y->kind <= PEET_UPDATE) {
+            r->references++;
+            code = y->size ? shadow_touch(&x->shadow, &r->shadow, y->kind, y->addr, y->size, x->err) : 0;
+        } else if (y->kind == PEET_PREFETCH) {
+            r->references++;
+        } else if (y->kind == PEET_EVENT) {
+            code = range_event(x, r, &r->batch.events[y->id]);
+            if (code == 0 && goes_on(x, r, epoch))
+                return 1;
+        }
+    }
+    return code;
+}
+
+/* One thread to the end of the epoch, or to its own end. */
+static int read_epoch(struct sharing *x, struct reader *r, uint32_t epoch)
+{
+    shadow_lane_until(&r->shadow, x->epochs.until[r->piece] + 1);
+    int code = take_batch(x, r, epoch);
+
+    while (code == 0) {
+        uint64_t before = r->batch.position;
+        code = peet_cursor_next(r->cursor, &r->batch, x->err);
+        if (code == PEET_ERR_DAMAGED) {
+            x->damaged++;
+            r->batch.count = r->at = 0;
+            code = 0;
+            continue;
+        }
+        if (code <= 0) {
+            r->done = true;
+            peet_cursor_free(r->cursor);
+            r->cursor = NULL;
+            return code;
+        }
+        x->instructions += r->batch.position - before;
+        progress_at(x->progress, x->instructions);
+        r->at = 0;
+        code = take_batch(x, r, epoch);
+    }
+    return code < 0 ? code : 0;
+}
+
+static int read_all(struct sharing *x)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < x->p.lanes; i++) {
+        struct reader *y = &x->reader[i];
+        y->shadow.process = x->p.lane[i].process;
+        y->shadow.lane = (uint32_t)i;
+        y->piece = x->p.lane[i].first;
+        r = peet_cursor_open(x->p.trace, x->p.lane[i].id, 0, &y->cursor, x->err);
+    }
+    for (uint32_t e = 0; r == 0 && e < x->epochs.count; e++) {
+        for (size_t i = 0; r == 0 && i < x->p.lanes; i++)
+            if (!x->reader[i].done && x->epochs.from[x->reader[i].piece] == e)
+                r = read_epoch(x, &x->reader[i], e);
+        if (r == 0)
+            r = shadow_end_epoch(&x->shadow, x->err);
+    }
+    return r;
+}
+
+/* ---- tables ---- */
+
+static void add_kinds(struct table *t, const struct shadow_kinds *k, unsigned shift)
+{
+    table_count(t, k->touched << shift);
+    table_count(t, k->alone << shift);
+    table_count(t, k->read_only << shift);
+    table_count(t, k->shared << shift);
+    table_count(t, k->many << shift);
+}
+
+static void add_notes(struct table *t, const struct sharing *x)
+{
+    table_note(t,
+               "in granules of %" PRIu64
+               " bytes; private: one thread touched it; only read: several, and nobody wrote; shared: several, "
+               "and somebody wrote",
+               UINT64_C(1) << x->shadow.shift);
+    table_note(t,
+               "a value counts once for each thread that reads it after another wrote it, until it is written again");
+    table_note(
+        t,
+        "epochs are parts of the run of which events say for certain that one lies before the other; unordered: written and read "
+        "in the same epoch, or written by several threads in one, so that nobody knows which value was read");
+    table_note(t, "memory that was freed and allocated again keeps its history");
+    if (x->s.broken)
+        table_note(t, "%" PRIu64 " waits would never have ended; so the whole run is one epoch", x->s.broken);
+    if (x->damaged)
+        table_note(t, "%" PRIu64 " damaged parts are missing", x->damaged);
+    if (x->p.gaps)
+        table_note(t, "references in %" PRIu64 " gaps were not recorded", x->p.gaps);
+}
+
+static void add_summary(struct table *t, const struct sharing *x)
+{
+    uint64_t references = 0;
+
+    for (size_t i = 0; i < x->p.lanes; i++)
+        references += x->reader[i].references;
+    table_text(t, peet_trace_path(x->p.trace));
+    table_count(t, x->p.lanes);
+    table_count(t, x->epochs.count);
+    table_count(t, UINT64_C(1) << x->shadow.shift);
+    table_count(t, references);
+    add_kinds(t, &x->shadow.total, x->shadow.shift);
+    table_count(t, x->shadow.total.flow.ordered << x->shadow.shift);
+    table_count(t, x->shadow.total.flow.unordered << x->shadow.shift);
+    add_notes(t, x);
+}
+
+/* What comes to each thread, and what goes out of it; to be freed. */
+static int sum_flows(const struct sharing *x, struct shadow_flow **ret_in, struct shadow_flow **ret_out)
+{
+    struct shadow_flow *in = calloc(x->p.lanes + 1, sizeof *in), *out = calloc(x->p.lanes + 1, sizeof *out);
+    const struct shadow_flow *f;
+    uint64_t from;
+    uint32_t to;
+
+    *ret_in = in;
+    *ret_out = out;
+    if (!in || !out)
+        return no_memory(x->err);
+    for (size_t at = 0; (f = map_next(&x->shadow.flows, &at, &from, &to));) {
+        in[to].ordered += f->ordered;
+        in[to].unordered += f->unordered;
+        out[from].ordered += f->ordered;
+        out[from].unordered += f->unordered;
+    }
+    return 0;
+}
+
+static int add_threads(struct table *t, const struct sharing *x)
+{
+    unsigned shift = x->shadow.shift;
+    struct shadow_flow *in, *out;
+    int r = sum_flows(x, &in, &out);
+
+    for (size_t i = 0; r == 0 && i < x->p.lanes; i++) {
+        table_count(t, x->p.lane[i].id);
+        table_text(t, x->p.lane[i].name);
+        table_count(t, x->reader[i].references);
+        add_kinds(t, &x->shadow.by_lane[i], shift);
+        table_count(t, in[i].ordered << shift);
+        table_count(t, out[i].ordered << shift);
+        table_count(t, in[i].unordered << shift);
+        table_count(t, out[i].unordered << shift);
+    }
+    free(in);
+    free(out);
+    return r;
+}
+
+static void add_pairs(struct table *t, const struct sharing *x)
+{
+    for (uint32_t from = 0; from < x->p.lanes; from++) {
+        for (uint32_t to = 0; to < x->p.lanes; to++) {
+            const struct shadow_flow *f = map_find(&x->shadow.flows, from, to);
+            if (!f)
+                continue;
+            table_count(t, x->p.lane[from].id);
+            table_count(t, x->p.lane[to].id);
+            table_count(t, f->ordered << x->shadow.shift);
+            table_count(t, f->unordered << x->shadow.shift);
+        }
+    }
+}
+
+struct data_row {
+    const struct shadow_kinds *kinds;
+    size_t name;
+};
+
+static int compare_data(const void *a, const void *b)
+{
+    const struct data_row *x = a, *y = b;
+
+    if (x->kinds->touched != y->kinds->touched)
+        return x->kinds->touched > y->kinds->touched ? -1 : 1;
+    return x->name < y->name ? -1 : x->name > y->name;
+}
+
+static void add_data_row(struct table *t, const struct sharing *x, const char *name, const struct shadow_kinds *k,
+                         uint32_t process)
+{
+    table_text(t, name);
+    process ? table_count(t, process) : table_none(t);
+    add_kinds(t, k, x->shadow.shift);
+    table_count(t, k->flow.ordered << x->shadow.shift);
+    table_count(t, k->flow.unordered << x->shadow.shift);
+}
+
+static void sum_kinds(struct shadow_kinds *to, const struct shadow_kinds *k)
+{
+    to->touched += k->touched;
+    to->alone += k->alone;
+    to->read_only += k->read_only;
+    to->shared += k->shared;
+    to->many += k->many;
+    to->flow.ordered += k->flow.ordered;
+    to->flow.unordered += k->flow.unordered;
+}
+
+/* The largest ones, and a row for all others, so that the sum is the whole. */
+static int add_data(struct table *t, const struct sharing *x)
+{
+    struct data_row *row = calloc(x->names.count + 1, sizeof *row);
+    struct shadow_kinds rest = { 0 };
+    size_t n = 0;
+
+    if (!row)
+        return no_memory(x->err);
+    for (size_t i = 0; i < x->names.count; i++)
+        if (x->shadow.by_name[i].touched)
+            row[n++] = (struct data_row){ &x->shadow.by_name[i], i };
+    if (n)
+        qsort(row, n, sizeof *row, compare_data);
+    for (size_t i = 0; i < n; i++) {
+        if (i < NAME_ROWS)
+            add_data_row(t, x, x->names.name[row[i].name], row[i].kinds, x->names.process[row[i].name]);
+        else
+            sum_kinds(&rest, row[i].kinds);
+    }
+    if (rest.touched)
+        add_data_row(t, x, "(all others)", &rest, 0);
+    table_note(t, "by name_data, by symbol, by who allocated at least a page, by what was mapped, in this order");
+    free(row);
+    return 0;
+}
+
+static int fill(struct result *r, struct sharing *x)
+{
+    struct table *summary = result_table(r, "summary", "Sharing", SUMMARY);
+
+    summary->records = true;
+    shadow_count(&x->shadow);
+    add_summary(summary, x);
+    int code = add_threads(result_table(r, "threads", "Threads", THREADS), x);
+    add_pairs(result_table(r, "pairs", "From writer to reader", PAIRS), x);
+    return code < 0 ? code : add_data(result_table(r, "data", "Data", DATA), x);
+}
+
+static unsigned log2_of(uint64_t power)
+{
+    return (unsigned)__builtin_ctzll(power);
+}
+
+static int run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+               struct progress *progress, struct peet_err *err)
+{
+    struct sharing x = { .progress = progress, .err = err };
+    int r = peet_trace_is_pipe(t) ? err_set(
+                err, PEET_ERR_USAGE, "%s: sharing reads a trace twice; save it in a file first", peet_trace_path(t))
+                                  : precedence_read(&x.p, t, NULL, err);
+
+    if (r == 0)
+        r = schedule_make(&x.s, &x.p, SCHEDULE_KNOWN, err);
+    if (r == 0)
+        r = epochs_make(&x.epochs, &x.s, &x.p, err);
+    if (r == 0)
+        r = names_init(&x.names, &x.p, err);
+    if (r == 0)
+        r = shadow_init(&x.shadow, log2_of(config->grain), &x.names, x.p.lanes, err);
+    if (r == 0 && !(x.reader = calloc(x.p.lanes + 1, sizeof *x.reader)))
+        r = no_memory(err);
+    if (r == 0)
+        r = read_all(&x);
+    if (r == 0) {
+        answer->damaged = x.damaged;
+        r = fill(&answer->result, &x);
+    }
+    for (size_t i = 0; x.reader && i < x.p.lanes; i++)
+        peet_cursor_free(x.reader[i].cursor);
+    free(x.reader);
+    epochs_release(&x.epochs);
+    shadow_release(&x.shadow);
+    names_release(&x.names);
+    schedule_release(&x.s);
+    precedence_release(&x.p);
+    return r;
+}
+
+const struct study study_sharing = {
+    .name = "sharing",
+    .summary = "which memory threads share, and how much goes from whom to whom",
+    .run = run,
+};

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* What lies at an offset in a type. What DWARF says of a type is read once, into a tree of fields, elements and scalars; each question walks the
+ * tree. So a report can ask for each of a million offsets that were missed. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <dwarf.h>
+
+#include "base/mem.h"
+#include "study/symbols/symbols_in.h"
+
+enum { LAYERS = 64 };
+
+/* A member of a struct, class or union, in the order of its declaration. A bit-field begins with its unit, which instructions may take as a whole. */
+struct where_field {
+    uint64_t start, end; /* bytes in the struct; end: behind its last one; both 0: it has no place in it */
+    const char *name;    /* NULL: a base class, or a member without a name */
+    bool is_bits;
+    Dwarf_Die type;
+};
+
+enum layout_kind { LAYOUT_SCALAR, LAYOUT_ARRAY, LAYOUT_CLASS };
+
+struct where_layout {
+    enum layout_kind kind;
+    uint64_t size; /* bytes; 0: unknown */
+    /* of an array: */
+    uint64_t each;                    /* bytes of an element */
+    uint64_t count[WHERE_DIMENSIONS]; /* elements of each dimension, the outermost first; 0: unknown */
+    size_t dimensions;
+    Dwarf_Die element;
+    /* of a class: */
+    struct where_field *field;
+    size_t fields;
+};
+
+/* ---- from DWARF ---- */
+
+static uint64_t layout_number(Dwarf_Die *die, unsigned name, uint64_t otherwise)
+{
+    Dwarf_Attribute attribute;
+    Dwarf_Word v;
+
+    return dwarf_attr(die, name, &attribute) && dwarf_formudata(&attribute, &v) == 0 ? v : otherwise;
+}
+
+static struct where_field layout_read_field(Dwarf_Die *member)
+{
+    struct where_field f = { 0 };
+    int tag = dwarf_tag(member);
+
+    if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_hasattr(member, DW_AT_external)
+        || !where_die_type(member, &f.type))
+        return f;
+    uint64_t at = layout_number(member, DW_AT_data_member_location, 0), size = where_type_size(&f.type);
+    uint64_t bits = layout_number(member, DW_AT_bit_size, 0);
+    f.name = tag == DW_TAG_member ? dwarf_diename(member) : NULL;
+    f.is_bits = bits > 0;
+    if (size == 0)
+        return f;
+    f.start = at;
+    f.end = at + size;
+    if (bits == 0)
+        return f;
+    uint64_t unit = layout_number(member, DW_AT_byte_size, size); /* until DWARF 3, bits are counted from its end */
+    uint64_t first = layout_number(member, DW_AT_data_bit_offset,
+                                   8 * (at + unit) - layout_number(member, DW_AT_bit_offset, 0) - bits);
+    f.start = first / 8 / size * size;
+    f.end = (first + bits + 7) / 8;
+    return f;
+}
+
+static void layout_read_class(struct where *w, Dwarf_Die *class, struct where_layout *l)
+{
+    struct where_field *field = NULL;
+    Dwarf_Die child;
+
+    for (int r = dwarf_child(class, &child); r == 0; r = dwarf_siblingof(&child, &child)) {
+        field = mem_room(field, l->fields, sizeof *field);
+        field[l->fields++] = layout_read_field(&child);
+    }
+    l->field = l->fields ? arena_alloc(&w->arena, l->fields * sizeof *field) : NULL;
+    if (l->field)
+        memcpy(l->field, field, l->fields * sizeof *field);
+    else
+        l->fields = 0;
+    free(field);
+}
+
+static void layout_read(struct where *w, Dwarf_Die *type, struct where_layout *l)
+{
+    int tag = dwarf_tag(type);
+
+    l->size = where_type_size(type);
+    if (dwarf_hasattr(type, DW_AT_data_location)) /* the data of Fortran's dynamic arrays is elsewhere */
+        return;
+    if (tag == DW_TAG_array_type && where_die_type(type, &l->element) && (l->each = where_type_size(&l->element))) {
+        l->kind = LAYOUT_ARRAY;
+        l->dimensions = where_dimensions(type, l->count);
+    } else if (where_is_class(tag)) {
+        l->kind = LAYOUT_CLASS;
+        layout_read_class(w, type, l);
+    }
+}
+
+/* NULL: it is a type of nothing, or there is no memory. */
+static struct where_layout *layout_of(struct where *w, Dwarf_Die *type)
+{
+    Dwarf_Die bare;
+
+    struct where_layout **l = map_put(&w->layouts, (uint64_t)(uintptr_t)type->addr, 0);
+
+    if (!l)
+        return NULL;
+    if (!*l && where_type_peel(type, &bare) && (*l = arena_alloc(&w->arena, sizeof **l)))
+        layout_read(w, &bare, *l);
+    return *l;
+}
+
+/* ---- a way through the tree ---- */
+
+struct layout_path {
+    char *text; /* NULL: only the mark is asked for */
+    size_t used, room;
+    uint64_t mark; /* differs, most probably, between ways that have other texts */
+    bool any;      /* elements of arrays are not told apart */
+};
+
+static void path_put(struct layout_path *p, const char *text)
+{
+    if (!p->text)
+        return;
+    int n = snprintf(p->text + p->used, p->room - p->used, "%s", text);
+    p->used += n < 0 ? 0 : (size_t)n < p->room - p->used ? (size_t)n : p->room - p->used - 1;
+}
+
+static void path_mark(struct layout_path *p, uint64_t step)
+{
+    p->mark = (p->mark ^ step) * 0x9e3779b97f4a7c15;
+    p->mark ^= p->mark >> 29;
+}
+
+static void path_put_index(struct layout_path *p, uint64_t index)
+{
+    char text[32] = "[]";
+
+    path_mark(p, p->any ? 1 : index + 1);
+    if (!p->any && p->text)
+        snprintf(text, sizeof text, "[%" PRIu64 "]", index);
+    path_put(p, text);
+}
+
+/* Fortran's indices begin where the declaration says; here all begin with 0, and the last written is that whose elements lie side by side. */
+static void path_into_array(const struct where_layout *l, uint64_t *offset, struct layout_path *p)
+{
+    uint64_t element = *offset / l->each, below = 1;
+
+    for (size_t i = 1; i < l->dimensions; i++)
+        below *= l->count[i] ? l->count[i] : 1;
+    for (size_t i = 0; i < l->dimensions; i++) {
+        path_put_index(p, element / below);
+        element %= below;
+        below /= i + 1 < l->dimensions && l->count[i + 1] ? l->count[i + 1] : 1;
+    }
+    *offset %= l->each;
+}
+
+static bool field_has(const struct where_field *f, uint64_t offset)
+{
+    return offset >= f->start && offset < f->end;
+}
+
+/* Which of the bit-fields of a unit is meant cannot be known: they are called by the first and the last of those that may be. */
+static const struct where_field *last_of_unit(const struct where_layout *l, const struct where_field *first,
+                                              uint64_t offset)
+{
+    const struct where_field *last = NULL;
+
+    for (const struct where_field *f = first + 1; f < l->field + l->fields && f->is_bits && field_has(f, offset); f++)
+        last = f;
+    return last;
+}
+
+/* The member at an offset; of a union, the first that reaches there. False: bytes between members. */
+static bool path_into_class(const struct where_layout *l, uint64_t *offset, struct layout_path *p, Dwarf_Die *ret_type)
+{
+    const struct where_field *f = l->field, *end = f + l->fields;
+
+    while (f < end && !field_has(f, *offset))
+        f++;
+    if (f == end)
+        return false;
+    const struct where_field *last = f->is_bits ? last_of_unit(l, f, *offset) : NULL;
+    path_mark(p, (uint64_t)(f - l->field) + 2);
+    path_mark(p, last ? (uint64_t)(last - l->field) + 2 : 0);
+    if (f->name && p->used)
+        path_put(p, ".");
+    if (f->name)
+        path_put(p, f->name);
+    if (last && last->name) {
+        path_put(p, "…");
+        path_put(p, last->name);
+    }
+    *offset -= f->start;
+    *ret_type = f->type;
+    return true;
+}
+
+/* False: the type is unknown. */
+static bool layout_walk(struct where *w, const char *type, uint64_t offset, struct layout_path *p)
+{
+    struct where_type *t = where_type_find(w, type);
+    struct where_layout *l = t ? layout_of(w, &t->die) : NULL;
+    Dwarf_Die next;
+
+    if (!l)
+        return false;
+    if (l->size && offset >= l->size) { /* one of several in a block */
+        path_put_index(p, offset / l->size);
+        offset %= l->size;
+    }
+    for (int i = 0; i < LAYERS && l; i++) {
+        if (l->kind == LAYOUT_ARRAY) {
+            path_into_array(l, &offset, p);
+            next = l->element;
+        } else if (l->kind != LAYOUT_CLASS || !path_into_class(l, &offset, p, &next)) {
+            break; /* a scalar, or bytes between members */
+        }
+        l = layout_of(w, &next);
+    }
+    return true;
+}
+
+bool where_member(struct where *w, const char *type, uint64_t offset, bool any, char *ret, size_t room)
+{
+    struct layout_path p = { .text = ret, .room = room, .any = any };
+
+    if (room == 0)
+        return false;
+    ret[0] = '\0';
+    return layout_walk(w, type, offset, &p);
+}
+
+uint64_t where_member_mark(struct where *w, const char *type, uint64_t offset)
+{
+    struct layout_path p = { .mark = 1, .any = true };
+
+    return layout_walk(w, type, offset, &p) ? p.mark | 1 : 0;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* See sync_names.h. Blocks of the heap are known by the call that allocated them alone: nothing follows the calls above it here, so that what a
+ * wrapper of malloc allocates has the wrapper's name. */
+#include "study/symbols/sync_names.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "study/objects/objects.h"
+
+enum { MEMBER_ROOM = 200 };
+
+struct sync_names {
+    const struct source *source;
+    struct where *where;
+    struct objects *objects;
+};
+
+int sync_names_new(const struct source *source, struct sync_names **ret, struct peet_err *err)
+{
+    struct sync_names *n = mem_alloc(1, sizeof *n);
+    int r;
+
+    n->source = source;
+    if ((r = where_open(source->trace, &n->where, err)) < 0
+        || (r = objects_new(source->trace, n->where, &n->objects, err)) < 0) {
+        sync_names_free(n);
+        return r;
+    }
+    *ret = n;
+    return 0;
+}
+
+void sync_names_free(struct sync_names *n)
+{
+    if (!n)
+        return;
+    objects_free(n->objects);
+    where_free(n->where);
+    free(n);
+}
+
+static void sync_names_event(void *context, uint32_t thread, const struct peet_event *e)
+{
+    struct sync_names *n = context;
+    const struct source_context *c = &n->source->context[thread];
+    const uint64_t path[OBJECT_PATH] = { 0 };
+
+    if (objects_wants(e->kind))
+        objects_event(n->objects, c->process, c->thread, e, path);
+}
+
+/* What lies at an offset in an object, without what a library keeps in a lock: members whose names begin with '_'. */
+static void member_at(struct objects *o, uint32_t number, uint64_t offset, char ret[MEMBER_ROOM])
+{
+    ret[0] = 0;
+    if (!objects_member(o, number, offset, false, ret, MEMBER_ROOM))
+        return;
+    for (char *part = ret; part; part = strchr(part + 1, '.'))
+        if (part[*part == '.'] == '_') {
+            *part = 0;
+            return;
+        }
+}
+
+static void sync_names_object(void *context, uint32_t thread, struct sim_object *ret)
+{
+    struct sync_names *n = context;
+    const struct source_context *c = &n->source->context[thread];
+    uint64_t start, end;
+    uint32_t number = objects_find(n->objects, c->process, c->thread, ret->addr, 0, &start, &end);
+    uint64_t offset = objects_offset(n->objects, c->process, ret->addr);
+    const struct object_facts *f = objects_facts(n->objects, number);
+    char member[MEMBER_ROOM], place[MEMBER_ROOM] = "";
+
+    if (f->kind == OBJECT_UNKNOWN || f->kind == OBJECT_STACK
+        || f->kind == OBJECT_FILE) /* which say less than an address */
+        return;
+    member_at(n->objects, number, offset, member);
+    const char *slash = f->file ? strrchr(f->file, '/') : NULL;
+    if (f->file)
+        snprintf(place, sizeof place, "%s:%" PRIu32, slash ? slash + 1 : f->file, f->line);
+    bool has_place = !place[0] || strstr(f->name, place);
+    snprintf(ret->name, sizeof ret->name, "%s%s%s%s%s", f->name, member[0] && member[0] != '[' ? "." : "", member,
+             has_place ? "" : " at ", has_place ? "" : place);
+}
+
+struct sim_listener sync_names_listener(struct sync_names *n)
+{
+    return (struct sim_listener){ n, sync_names_event, sync_names_object };
+}
