@@ -75,7 +75,7 @@ static int take_own(int operands, char **operand, struct asm_driver *d)
 
     for (int i = 0; i < operands; i++)
         if (!strcmp(operand[i], "--peet-brute"))
-            d->brute = true;
+            d->all_addresses = true;
         else if (strncmp(operand[i], level, sizeof level - 1) != 0)
             operand[n++] = operand[i];
         else if (!(d->level = find_level(operand[i] + sizeof level - 1, "--peet-level")))
@@ -86,7 +86,7 @@ static int take_own(int operands, char **operand, struct asm_driver *d)
 static int compile(const char *compiler, int operands, char **operand)
 {
     struct peet_err err;
-    struct asm_driver d = { .compiler = compiler, .brute = is_set("PEET_AS_BRUTE"), .warn = say_warning };
+    struct asm_driver d = { .compiler = compiler, .all_addresses = is_set("PEET_AS_BRUTE"), .warn = say_warning };
     char **list;
 
     d.level = find_level(chosen("PEET_LEVEL", "memory"), "PEET_LEVEL");
@@ -127,7 +127,7 @@ static int run_as(int operands, char **operand)
 {
     struct peet_err err;
     struct asm_options o = { .assembler = chosen("PEET_AS", "as"),
-                             .brute = is_set("PEET_AS_BRUTE"),
+                             .all_addresses = is_set("PEET_AS_BRUTE"),
                              .level = find_level(chosen("PEET_LEVEL", "memory"), "PEET_LEVEL"),
                              .warn = say_warning };
     if (!o.level)

@@ -53,13 +53,14 @@ static void sum_up(const struct recording *r, const char *path)
 /* What the user should know about a recording that went well. */
 static void tell(const struct recording *r)
 {
-    if (r->moved)
+    if (r->aslr_kept)
         warn("this system did not let us switch address space randomization off; two recordings will differ");
-    if (r->unknown)
-        warn("%" PRIu64 " executed instruction%s could not be decoded; what %s memory is not recorded", r->unknown,
-             plural(r->unknown), r->unknown == 1 ? "it did to" : "they did to");
-    if (r->foreign)
-        warn("%" PRIu64 " thread%s of code for 32 bits, which cannot be recorded", r->foreign, plural(r->foreign));
+    if (r->undecoded)
+        warn("%" PRIu64 " executed instruction%s could not be decoded; what %s memory is not recorded", r->undecoded,
+             plural(r->undecoded), r->undecoded == 1 ? "it did to" : "they did to");
+    if (r->left_64_bit)
+        warn("%" PRIu64 " thread%s of code for 32 bits, which cannot be recorded", r->left_64_bit,
+             plural(r->left_64_bit));
     if (r->stopped)
         warn("stopped recording after %" PRIu64 " instructions; the program went on without", r->instructions);
     for (size_t i = 0; i < r->warnings; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* peet in the process of a program that is simulated: the library that the program's runtime loads (capture/protocol/raw.h, INSIDE) begins here. The
+/* peet in the process of a program that is simulated: the library that the program's runtime loads (docs/design/controlled-execution.md) begins here. The
  * job is the command line of the peet that waits outside, and the number of the run that is asked for; the verb is run once more, and finds that
  * it is inside. */
 #include "cli/inside.h"
@@ -62,7 +62,7 @@ static char *find_library(void)
 
 bool inside_is_here_to_run(void)
 {
-    char *library = inside_is_possible() ? find_library() : NULL;
+    char *library = in_process_is_possible() ? find_library() : NULL;
     bool yes = library != NULL;
 
     free(library);
@@ -98,7 +98,8 @@ int inside_ask(char *const *program, uint32_t ahead, size_t run, FILE **ret_answ
     char *job = mem_alloc(bytes + 32, 1);
     size_t n = (size_t)snprintf(job, 32, "%zu", run) + 1;
     memcpy(job + n, line, bytes);
-    int r = inside_run(&(struct inside_job){ program, ahead, library, job, n + bytes }, ret_status, ret_answer, err);
+    int r = in_process_run(&(struct in_process_job){ program, ahead, library, job, n + bytes }, ret_status, ret_answer,
+                           err);
     if (r == 0 && (r = read_code(*ret_answer, *ret_status, program[0], ret_code, err)) < 0)
         fclose(*ret_answer);
     free(line);
@@ -126,10 +127,10 @@ int inside_simulate(char *const *program, uint32_t ahead, size_t run, struct sim
 /* Leaves a code and what stands behind it for the command that waits outside; `failed`: it could not be put together. */
 static int inside_leave(int code, const char *bytes, size_t count, int failed, struct peet_err *err)
 {
-    struct inside_answer *to = inside.answer;
+    struct in_process_answer *to = inside.answer;
     int32_t word = code;
 
-    if (failed || count > INSIDE_ANSWER_BYTES - sizeof *to - sizeof word)
+    if (failed || count > IN_PROCESS_ANSWER_BYTES - sizeof *to - sizeof word)
         return err_set(err, PEET_ERR_IO, "the result cannot be handed over");
     memcpy(to->text, &word, sizeof word);
     if (count)
@@ -167,7 +168,7 @@ static int run_job(const struct raw_host *host)
 
     if (!job)
         return EXIT_FAILED;
-    inside = (struct inside){ .host = host, .answer = inside_answer_map(job) };
+    inside = (struct inside){ .host = host, .answer = in_process_answer_map(job) };
     if (!inside.answer) {
         fprintf(stderr, "peet: the result could not be handed over: %s\n", strerror(errno));
         free(job);
@@ -181,7 +182,7 @@ static int run_job(const struct raw_host *host)
     is_inside = true;
     int code = command_main(argc, argv);
     fflush(stderr);
-    return code == EXIT_OK ? RAW_GO_ON : code;
+    return code == EXIT_OK ? RAW_CONTINUE : code;
 }
 
 __attribute__((visibility("default"))) raw_machine peet_machine;

@@ -6,7 +6,8 @@
 #include <sys/wait.h>
 
 #include "capture/control/in_process.h"
-#include "capture/protocol/raw.h"
+#include "capture/protocol/control.h"
+#include "capture/protocol/shared_memory.h"
 #include "sim/engine/sim.h"
 
 /* ---- outside: the command that the user gave ---- */
@@ -27,8 +28,8 @@ int inside_ask(char *const *program, uint32_t ahead, size_t run, FILE **ret_answ
 
 struct inside {
     const struct raw_host *host;
-    struct inside_answer *answer; /* memory that the waiting command reads when the program has ended */
-    size_t run;                   /* that is asked for, of those that the command line asks for */
+    struct in_process_answer *answer; /* memory that the waiting command reads when the program has ended */
+    size_t run;                       /* that is asked for, of those that the command line asks for */
 };
 
 const struct inside *inside_here(void); /* NULL: this is the user's command */

@@ -293,15 +293,15 @@ void module_functions(const char *path, void (*each)(void *context, const struct
 void modules_release(struct modules *m)
 {
     for (size_t i = 0; i < m->count; i++)
-        free(m->known[i].path);
-    free(m->known);
+        free(m->written[i].path);
+    free(m->written);
     *m = (struct modules){ 0 };
 }
 
 static bool is_told(const struct modules *m, const char *path, uint64_t bias)
 {
     for (size_t i = 0; i < m->count; i++)
-        if (m->known[i].bias == bias && !strcmp(m->known[i].path, path))
+        if (m->written[i].bias == bias && !strcmp(m->written[i].path, path))
             return true;
     return false;
 }
@@ -352,8 +352,8 @@ static int tell(struct modules *m, const struct module_scan *scan, const struct 
     int r = peet_writer_module(w, &module, err);
     if (r < 0)
         return r;
-    m->known = mem_room(m->known, m->count, sizeof *m->known);
-    m->known[m->count++] = (struct module_key){ mem_string(path), x->bias };
+    m->written = mem_room(m->written, m->count, sizeof *m->written);
+    m->written[m->count++] = (struct module_key){ mem_string(path), x->bias };
     return 0;
 }
 
@@ -410,8 +410,8 @@ static int tell_vdso(struct modules *m, const struct module_scan *scan, const st
     return r;
 }
 
-int modules_tell_alone(struct modules *m, uint32_t process, const char *path, struct peet_writer *w,
-                       struct peet_err *err)
+int modules_write_alone(struct modules *m, uint32_t process, const char *path, struct peet_writer *w,
+                        struct peet_err *err)
 {
     struct module_scan scan = { .process = process };
     struct covered covered = { 0 };
@@ -444,7 +444,7 @@ static int tell_ranges(const struct module_scan *scan, const struct covered *cov
     return r;
 }
 
-int modules_tell(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err)
+int modules_write(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err)
 {
     struct covered covered = { 0 };
     int r = 0;

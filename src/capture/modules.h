@@ -40,7 +40,7 @@ struct modules {
     struct module_key {
         char *path;
         uint64_t bias;
-    } * known;
+    } * written;
     size_t count;
 };
 
@@ -58,9 +58,9 @@ struct module_scan {
     void *context;
 };
 /* One ELF file that lies where it says itself, without a mapping: the program of a guest whose kernel tells nothing. */
-int modules_tell_alone(struct modules *m, uint32_t process, const char *path, struct peet_writer *w,
-                       struct peet_err *err);
-int modules_tell(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err);
+int modules_write_alone(struct modules *m, uint32_t process, const char *path, struct peet_writer *w,
+                        struct peet_err *err);
+int modules_write(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err);
 
 /* A function of an ELF file, by a symbol of .symtab or .dynsym; one with several names comes several times. */
 struct module_function {

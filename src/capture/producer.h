@@ -23,7 +23,7 @@
 enum { PRODUCER_AHEAD = 1 << 17, PRODUCER_AHEAD_LEAST = 1 << 12, PRODUCER_AHEAD_MOST = 1 << 20 };
 
 /* What is loaded into the program, and the file that tells it what to do. */
-struct producer_inside {
+struct producer_in_process {
     const char *library, *job;
 };
 
@@ -33,13 +33,13 @@ struct producer_config {
     enum level level;        /* record no more than that; LEVEL_NONE: what there is, but for values */
     struct opt_list regions; /* record instructions in regions of these names only; none: everywhere */
     struct opt_list only,
-        skip;       /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
-    bool aslr;      /* leave the places of stack and libraries to chance */
-    bool steered;   /* its threads run when they are told to (capture/control/control.h) */
-    uint32_t ahead; /* bytes that one of them says at most before it is stopped; 0: PRODUCER_AHEAD */
-    const struct producer_inside *inside; /* … by a machine in its own process; or NULL */
-    const struct system_config *system;   /* what producer_system needs beyond that (capture/system/system.h) */
-    struct progress *progress;            /* may be NULL */
+        skip;        /* …, and in functions whose names match one of `only`, if there are any, and none of `skip` */
+    bool aslr;       /* leave the places of stack and libraries to chance */
+    bool controlled; /* its threads run when they are told to (capture/control/control.h) */
+    uint32_t ahead;  /* bytes that one of them says at most before it is stopped; 0: PRODUCER_AHEAD */
+    const struct producer_in_process *in_process; /* … by a machine in its own process; or NULL */
+    const struct system_config *system;           /* what producer_system needs beyond that (capture/system/system.h) */
+    struct progress *progress;                    /* may be NULL */
 };
 
 /* What came of a recording. */
@@ -47,12 +47,12 @@ struct recording {
     bool ran;   /* the program did run; all else here is 0 if it did not */
     int status; /* of the program, as waitpid told it */
     uint64_t processes, threads, instructions, references;
-    uint64_t unknown; /* executed instructions that nobody could decode: their references are missing */
+    uint64_t undecoded; /* executed instructions that nobody could decode: their references are missing */
     uint64_t
         unrecorded; /* threads of which nothing is in the trace: too many at a time, or their buffers could not be mapped */
-    uint64_t foreign; /* threads that were not recorded to their end, because they run code for 32 bits */
-    bool stopped;     /* by `max`; the program went on without being recorded */
-    bool moved;       /* the system did not let us switch ASLR off */
+    uint64_t left_64_bit; /* threads that were not recorded to their end, because they run code for 32 bits */
+    bool stopped;         /* by `max`; the program went on without being recorded */
+    bool aslr_kept;       /* the system did not let us switch ASLR off */
     double seconds;
     char **warning; /* what else the user should know */
     size_t warnings;

@@ -32,7 +32,7 @@ static inline void copies_of_module(struct copies *c, const struct live_module *
         struct window own = { e.rest, e.end, 0 };
         if (!module_loop(&e, &loop))
             continue;
-        uint64_t offset = e.flags & RAW_SHARED ? window_leb(&loop.rest) : 0;
+        uint64_t offset = e.flags & RAW_IN_PREDECESSOR ? window_leb(&loop.rest) : 0;
         if (offset && module_entry(m, e.parent, &parent))
             copies_add(c, parent.start + offset, 0);
         for (uint64_t i = 0; i < loop.jump_count; i++)

@@ -25,16 +25,16 @@ static double seconds(void)
 
 static int run_inside(char **argv)
 {
-    const struct inside_job job = { .argv = argv + 3,
-                                    .ahead = (uint32_t)strtoul(argv[0], NULL, 0),
-                                    .library = argv[2],
-                                    .job = argv[1],
-                                    .bytes = strlen(argv[1]) };
+    const struct in_process_job job = { .argv = argv + 3,
+                                        .ahead = (uint32_t)strtoul(argv[0], NULL, 0),
+                                        .library = argv[2],
+                                        .job = argv[1],
+                                        .bytes = strlen(argv[1]) };
     struct peet_err err = { 0 };
     FILE *answer;
     int status;
 
-    if (inside_run(&job, &status, &answer, &err) < 0) {
+    if (in_process_run(&job, &status, &answer, &err) < 0) {
         fprintf(stderr, "sampled: %s\n", err.text);
         return 1;
     }
@@ -60,8 +60,8 @@ int main(int argc, char **argv)
     struct producer_state *s = mem_alloc(1, producer_live.state_size);
     int r = producer_live.start(s, &config, &err);
     if (r == 0) {
-        s->header->window = (uint32_t)strtoul(argv[1], NULL, 0);
-        s->header->off = strtoull(argv[2], NULL, 0);
+        s->header->buffer_limit = (uint32_t)strtoul(argv[1], NULL, 0);
+        s->header->skip = strtoull(argv[2], NULL, 0);
         r = peet_writer_open(argv[3], NULL, &w, &err);
     }
     if (r == 0)

@@ -125,7 +125,7 @@ static void blocks_end_at_labels_jumps_and_calls_and_carry_the_stack_pointer(voi
 
 static void brute_force_has_a_slot_for_each_operand(void)
 {
-    struct asm_options o = { .assembler = "as", .warn = ignore, .brute = true };
+    struct asm_options o = { .assembler = "as", .warn = ignore, .all_addresses = true };
     struct asm_unit u = { .options = &o };
 
     if (plan(&u, LOOP) && CHECK_EQ(u.blocks, 4)) {

@@ -43,7 +43,7 @@ static bool take_own(struct call *c, const char *option)
     static const char level[] = "--peet-level=";
 
     if (!strcmp(option, "--peet-brute"))
-        c->options.brute = true;
+        c->options.all_addresses = true;
     else if (!strcmp(option, "--peet-library"))
         c->options.model = ASM_LIBRARY;
     else if (!strcmp(option, "--peet-absolute"))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The instrumenting assembler: from what GCC writes, compiled with %r14 and %r15 left free, to an object whose code says
- * what it executes (capture/protocol/raw.h).
+ * what it executes (docs/design/instrumentation.md).
  *
  * Assumes: GCC's text in AT&T syntax, of which no part uses %r14 or %r15; strings go upwards.
  * Leaves alone, with a warning: files that no compiler wrote; functions with inline assembly that has labels, jumps, calls
@@ -24,7 +24,7 @@ enum asm_model {
 struct asm_options {
     enum asm_model model;
     enum level level;      /* how much the code is to say; LEVEL_NONE: memory */
-    bool brute;            /* a slot for each address, to check the planning */
+    bool all_addresses;    /* a slot for each address, to check the planning */
     const char *assembler; /* the real one */
     void (*warn)(const char *text);
 };
@@ -37,7 +37,7 @@ struct asm_driver {
     const char *compiler; /* may have arguments of its own, between blanks */
     const char *folder;   /* holds `as` and the runtime */
     enum level level;     /* LEVEL_NONE: memory; events: the code says nothing, and only the runtime is linked */
-    bool brute;
+    bool all_addresses;
     void (*warn)(const char *text);
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The plain copy of a function: what the compiler wrote, for programs that nobody records (capture/protocol/raw.h). It stands inside
+/* The plain copy of a function: what the compiler wrote, for programs that nobody records (docs/design/instrumentation.md). It stands inside
  * its function, in front of the label that ends it for debuggers, with frames, lines, jump tables and tables of exceptions of its own.
  *
  * Everything from the function's label to its .size is written once more; labels that stand there get other names. The address of a

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The copy of a function that counts, for threads of which nothing is recorded for a while (capture/protocol/raw.h, COPIES). It does with %r15 what
+/* The copy of a function that counts, for threads of which nothing is recorded for a while (docs/design/instrumentation.md). It does with %r15 what
  * instrumented code does, but what is in there is a number below 0: so many references are left. A block adds its own when it begins. Where
  * a record would begin in the other copy, and behind each call, it looks at the sign; if there is none, control goes over.
  *
  * A block can look if flags mean nothing where it begins (flags.c). Others only count, so that it becomes known a little later. */
 #include "capture/asm/unit.h"
-#include "capture/protocol/raw.h"
 
 enum { RED_ZONE = 128 };
 

@@ -236,7 +236,7 @@ static void add_options(struct line *l, const struct asm_driver *d)
         add(l, l->is_library ? "-Wa,--peet-library" : "-Wa,--peet-absolute");
     if (d->level)
         add_take(l, mem_format("-Wa,--peet-level=%s", level_name(d->level)));
-    if (d->brute)
+    if (d->all_addresses)
         add(l, "-Wa,--peet-brute");
     if (l->has_lto)
         add(l, "-fno-lto");

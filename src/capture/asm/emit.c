@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "capture/asm/unit.h"
-#include "capture/protocol/raw.h"
 
 static const char *const NAMES[X86_GPRS] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
                                              "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15" };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where instrumented code and others meet (the protocol of capture/protocol/raw.h), and the schema. */
+/* Where instrumented code and others meet (docs/design/instrumentation.md), and the schema. */
 #include "capture/asm/unit.h"
-#include "capture/protocol/raw.h"
+#include "capture/protocol/schema_section.h"
 
 #define CURSOR "%fs:peet_rt_cursor@tpoff"
 #define CURSOR_OFFSET "peet_rt_cursor@gottpoff(%rip)"
@@ -134,9 +134,10 @@ static unsigned flags_of(const struct asm_unit *u, const struct asm_block *b)
 {
     enum level level = asm_level(u);
 
-    return (b->carried ? RAW_CARRIED : 0u) | (u->options->brute ? RAW_BRUTE : 0u)
-           | ((b->row ? b->row->private_words : 0u) << RAW_PRIVATE_SHIFT) | (level < LEVEL_memory ? RAW_BARE : 0u)
-           | (level < LEVEL_blocks ? RAW_CALLS : 0u) | (b->entry ? RAW_ENTRY : 0u);
+    return (b->carried ? RAW_SP_IN_REGISTER : 0u) | (u->options->all_addresses ? RAW_ALL_ADDRESSES : 0u)
+           | ((b->row ? b->row->private_words : 0u) << RAW_PRIVATE_SHIFT)
+           | (level < LEVEL_memory ? RAW_NO_OPERANDS : 0u) | (level < LEVEL_blocks ? RAW_CALLS_ONLY : 0u)
+           | (b->entry ? RAW_FUNCTION_ENTRY : 0u);
 }
 
 /* An entry, and what stands first in it. */
@@ -187,7 +188,7 @@ static void emit_taken(const struct asm_unit *u, uint32_t number, uint32_t share
     const struct asm_block *b = &u->block[shared], *from = &u->block[number];
     struct entry x = { .kind = RAW_BLOCK,
                        .insns = b->count,
-                       .flags = flags_of(u, b) | RAW_SHARED,
+                       .flags = flags_of(u, b) | RAW_IN_PREDECESSOR,
                        .start = b->first,
                        .parent = number,
                        .counting = ASM_NONE };
@@ -231,7 +232,7 @@ static void emit_loop(const struct asm_unit *u, uint32_t number, struct entry *x
     do
         x->insns += u->block[row->block[upto]].count;
     while (row->block[upto++] != number);
-    x->kind = is_whole ? RAW_LOOP : RAW_LEFT;
+    x->kind = is_whole ? RAW_LOOP : RAW_LOOP_EXIT;
     x->start = row->lowest;
     x->slots = is_whole ? row->node->slots : 0;
     x->parent = is_whole ? b->parent : row->block[row->count - 1];

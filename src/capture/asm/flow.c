@@ -65,7 +65,7 @@ static const char *why_opaque(const struct asm_unit *u, const struct asm_insn *i
 {
     const struct x86_insn *x = &in->x;
 
-    if (u->options->brute && asm_is_rewritten_by_linkers(u, in))
+    if (u->options->all_addresses && asm_is_rewritten_by_linkers(u, in))
         return "linkers may rewrite it";
     for (unsigned i = 0; i < x->memories; i++) {
         const struct x86_memory *m = &x->memory[i];

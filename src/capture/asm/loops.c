@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "capture/asm/plan.h"
-#include "capture/protocol/raw.h"
+#include "capture/protocol/schema_section.h"
 
 static uint32_t private_words(const struct asm_function *f)
 {
@@ -115,7 +115,7 @@ int loops_find(struct asm_unit *u)
 {
     int r = 1;
 
-    for (uint32_t i = 0; r > 0 && !u->options->brute && asm_level(u) > LEVEL_calls && i < u->blocks; i++)
+    for (uint32_t i = 0; r > 0 && !u->options->all_addresses && asm_level(u) > LEVEL_calls && i < u->blocks; i++)
         r = find_loop(u, i);
     return r;
 }

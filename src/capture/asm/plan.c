@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/asm/plan.h"
-#include "capture/protocol/raw.h"
 
 enum { MAX_DEPTH = 24 };
 
@@ -367,7 +366,7 @@ static int plan_block(struct asm_unit *u, uint32_t number)
 int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
 {
     u->layout.bare = asm_level(u) < LEVEL_memory;
-    u->layout.addresses = u->options->brute;
+    u->layout.addresses = u->options->all_addresses;
     if (cut(u, err) < 0)
         return err->code;
     follow(u);

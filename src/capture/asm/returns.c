@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the cursor stays in its register, so that nobody needs to put it down or to look for it (capture/protocol/raw.h). */
+/* Where the cursor stays in its register, so that nobody needs to put it down or to look for it (docs/design/instrumentation.md). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -47,7 +47,7 @@ int shared_find(struct asm_unit *u)
 {
     int r = 1;
 
-    if (u->options->brute || asm_level(u) <= LEVEL_calls)
+    if (u->options->all_addresses || asm_level(u) <= LEVEL_calls)
         return 1;
     for (size_t i = 0; r >= 0 && i < u->blocks; i++)
         if ((r = share(u, plan_block_behind(u, &u->block[i], false))) >= 0)

@@ -154,7 +154,7 @@ bool asm_is_recorded(const struct asm_unit *u, uint32_t function); /* ASM_NONE: 
 /* The function of this file that a call or jump to the symbol certainly reaches, and that is instrumented; or ASM_NONE. */
 uint32_t asm_own_target(const struct asm_unit *u, uint32_t symbol);
 
-/* What an instrumented function does with the cursor; see capture/protocol/raw.h. */
+/* What an instrumented function does with the cursor; docs/design/instrumentation.md. */
 void asm_emit_spill(const struct asm_unit *u, FILE *out, bool for_callee); /* for_callee: %r14 tells it, too */
 void asm_emit_reload(const struct asm_unit *u, FILE *out);
 /* Behind a call, where flags mean nothing; the label that it needs is of this kind. */

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "capture/protocol/control.h"
 #include "capture/recorder/live.h"
 #include "capture/control/stack.h"
 #include "capture/control/traps.h"
@@ -24,7 +25,7 @@ enum { LOOKS = 400, PATIENCE_NS = 20000000, GRACE_MS = 1500 };
 
 #define NO_EXEC "the program starts another one by exec: that cannot be simulated while it runs"
 
-struct steered {
+struct controlled_thread {
     uint32_t place, number, process;
     uint64_t pointer;
     struct raw_thread *raw;
@@ -39,28 +40,28 @@ struct steered {
     bool is_gone;  /* and others may have its place */
 };
 
-struct steer {
+struct control {
     const struct raw_host *host; /* NULL: the program is another process */
     struct producer_state state;
     struct producer_config config;
     struct recording recording;
     struct peet_err err;
-    struct steered **thread;
+    struct controlled_thread **thread;
     uint32_t threads;
     unsigned want;
-    struct stack_rules *rules; /* NULL: nobody has asked for calls */
-    struct steered *ender;     /* in which the program ends: nobody runs any more; or NULL */
-    bool is_over;              /* and all that it said before was read */
-    bool has_ended;            /* the program's process */
+    struct stack_rules *rules;       /* NULL: nobody has asked for calls */
+    struct controlled_thread *ender; /* in which the program ends: nobody runs any more; or NULL */
+    bool is_over;                    /* and all that it said before was read */
+    bool has_ended;                  /* the program's process */
     int status;
-    bool has_signals;            /* of the user, which go to the program: steer_start */
+    bool has_signals;            /* of the user, which go to the program: control_start */
     struct live_signals signals; /* what peet did with them before */
     int64_t asked_at;            /* the millisecond at which it was seen that the user wants the end; 0: not so far */
 };
 
 /* ---- the program ---- */
 
-static bool has_died(struct steer *s)
+static bool has_died(struct control *s)
 {
     if (!s->host && !s->has_ended && waitpid(s->state.pid, &s->status, WNOHANG) == s->state.pid)
         s->has_ended = true;
@@ -68,7 +69,7 @@ static bool has_died(struct steer *s)
 }
 
 /* A program that does not end after the user's signal is killed after GRACE_MS. */
-static void steer_insist(struct steer *s)
+static void control_insist(struct control *s)
 {
     struct timespec t;
 
@@ -81,12 +82,12 @@ static void steer_insist(struct steer *s)
 }
 
 /* Until the word is not `value` any more, or the program is gone. */
-static void wait_for(struct steer *s, _Atomic uint32_t *word, uint32_t value)
+static void wait_for(struct control *s, _Atomic uint32_t *word, uint32_t value)
 {
     const struct timespec limit = { 0, PATIENCE_NS };
 
     if (s->has_signals && !s->has_ended && live_asked())
-        steer_insist(s);
+        control_insist(s);
     for (int i = 0; i < LOOKS; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) != value)
             return;
@@ -97,7 +98,7 @@ static void wait_for(struct steer *s, _Atomic uint32_t *word, uint32_t value)
 }
 
 /* A thread that has ended may still be giving its stack back; what others map then depends on it. */
-static void await_end(struct steer *s, const struct raw_thread *raw)
+static void await_end(struct control *s, const struct raw_thread *raw)
 {
     while (raw->tid != raw->pid && !has_died(s) && syscall(SYS_tgkill, raw->pid, raw->tid, 0) == 0)
         nanosleep(&(struct timespec){ 0, 20000 }, NULL);
@@ -105,7 +106,7 @@ static void await_end(struct steer *s, const struct raw_thread *raw)
 
 /* ---- threads ---- */
 
-static int adopt(struct steer *s, uint32_t place, struct peet_err *err)
+static int adopt(struct control *s, uint32_t place, struct peet_err *err)
 {
     struct producer_state *state = &s->state;
     struct raw_thread *raw = &state->header->thread[place];
@@ -120,7 +121,7 @@ static int adopt(struct steer *s, uint32_t place, struct peet_err *err)
         return r < 0 ? r : err_set(err, PEET_ERR_FORMAT, "a thread of no process");
     *t = (struct live_thread){ .number = raw->number, .recorder = state, .process = p };
     t->reader.thread = t;
-    struct steered *x = mem_alloc(1, sizeof *x);
+    struct controlled_thread *x = mem_alloc(1, sizeof *x);
     x->place = place;
     x->raw = raw;
     x->number = raw->number;
@@ -133,13 +134,13 @@ static int adopt(struct steer *s, uint32_t place, struct peet_err *err)
     r = peet_feed_new(state->writer, raw->number, s->want, &x->feed, err);
     if (r == 0)
         peet_feed_register(x->feed, X86_FS_REGISTER, raw->thread_pointer);
-    atomic_store(&raw->seen, 1);
-    syscall(SYS_futex, &raw->seen, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    atomic_store(&raw->registered, 1);
+    syscall(SYS_futex, &raw->registered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     return r;
 }
 
 /* Threads that have begun, in the order of their numbers. */
-static int adopt_all(struct steer *s, struct peet_err *err)
+static int adopt_all(struct control *s, struct peet_err *err)
 {
     struct raw_header *h = s->state.header;
     int r = 0;
@@ -152,7 +153,7 @@ static int adopt_all(struct steer *s, struct peet_err *err)
         return 0;
     for (bool found = true; r == 0 && found;) {
         found = false;
-        for (uint32_t i = 0; r == 0 && i < atomic_load(&h->places) && i < RAW_THREADS; i++) {
+        for (uint32_t i = 0; r == 0 && i < atomic_load(&h->entries_used) && i < RAW_THREADS; i++) {
             uint32_t life = atomic_load(&h->thread[i].life);
             bool is_new = (life == RAW_LIVE || life == RAW_ENDED) && !s->state.thread[i].number;
             if (is_new && h->thread[i].number == (s->threads ? s->thread[s->threads - 1]->number : 0) + 1) {
@@ -165,7 +166,7 @@ static int adopt_all(struct steer *s, struct peet_err *err)
 }
 
 /* Lets a thread run to its next stop. */
-static int resume(struct steer *s, struct steered *x, uint64_t reply, struct peet_err *err)
+static int resume(struct control *s, struct controlled_thread *x, uint64_t reply, struct peet_err *err)
 {
     x->raw->reply = reply;
     if (s->host) {
@@ -178,12 +179,12 @@ static int resume(struct steer *s, struct steered *x, uint64_t reply, struct pee
         syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
         wait_for(s, &x->raw->stopped, RAW_RUNS);
     }
-    if (atomic_load(&x->raw->stopped) == RAW_OVER) {
+    if (atomic_load(&x->raw->stopped) == RAW_FINISHED) {
         x->is_over = true;
         await_end(s, x->raw);
     }
     bool is_dead = atomic_load(&x->raw->stopped) == RAW_RUNS && s->has_ended; /* it did not come so far */
-    if (is_dead || x->raw->how > 1 + PEET_END_EXIT)
+    if (is_dead || x->raw->end_kind > 1 + PEET_END_EXIT)
         s->ender = x;
     if (is_dead)
         return 0;
@@ -192,7 +193,7 @@ static int resume(struct steer *s, struct steered *x, uint64_t reply, struct pee
 }
 
 /* What the thread has handed over. */
-static void take_words(struct steer *s, struct steered *x)
+static void take_words(struct control *s, struct controlled_thread *x)
 {
     struct live_thread *t = x->thread;
     struct raw_buffer *b = &x->raw->buffer[t->turn];
@@ -206,9 +207,9 @@ static void take_words(struct steer *s, struct steered *x)
 }
 
 /* That was the last of the program: it ends now. */
-static int let_end(struct steer *s, struct steered *x, struct peet_err *err)
+static int let_end(struct control *s, struct controlled_thread *x, struct peet_err *err)
 {
-    if (x->raw->how == 1 + PEET_END_EXEC)
+    if (x->raw->end_kind == 1 + PEET_END_EXEC)
         return err_set(err, PEET_ERR_USAGE, NO_EXEC);
     if (!s->host) {
         atomic_store_explicit(&x->raw->go, 1, memory_order_release);
@@ -218,7 +219,7 @@ static int let_end(struct steer *s, struct steered *x, struct peet_err *err)
     return 0;
 }
 
-static void give_back(struct steer *s, struct steered *x)
+static void give_back(struct control *s, struct controlled_thread *x)
 {
     struct live_thread *t = x->thread;
     struct raw_buffer *b = &x->raw->buffer[t->turn];
@@ -233,9 +234,9 @@ static void give_back(struct steer *s, struct steered *x)
 }
 
 /* A thread has ended, and all that it said was read. */
-static void leave_place(struct steer *s, struct steered *x)
+static void leave_place(struct control *s, struct controlled_thread *x)
 {
-    if (x->is_gone || atomic_load(&x->raw->life) != RAW_ENDED || atomic_load(&x->raw->stopped) != RAW_OVER)
+    if (x->is_gone || atomic_load(&x->raw->life) != RAW_ENDED || atomic_load(&x->raw->stopped) != RAW_FINISHED)
         return;
     x->is_gone = true;
     s->state.thread[x->place] = (struct live_thread){ 0 };
@@ -245,7 +246,7 @@ static void leave_place(struct steer *s, struct steered *x)
 }
 
 /* All that it said has been read: 1 if it has said more, 0 at its end, or an error. */
-static int go_on(struct steer *s, struct steered *x, uint64_t reply, struct peet_err *err)
+static int go_on(struct control *s, struct controlled_thread *x, uint64_t reply, struct peet_err *err)
 {
     if (x->has_words)
         give_back(s, x);
@@ -262,9 +263,9 @@ static int go_on(struct steer *s, struct steered *x, uint64_t reply, struct peet
     return 1;
 }
 
-int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+int control_next(struct control *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
 {
-    struct steered *x = s->thread[thread];
+    struct controlled_thread *x = s->thread[thread];
 
     for (;;) {
         int r = x->has_words ? peet_feed_next(x->feed, ret, err) : 0;
@@ -273,10 +274,10 @@ int steer_next(struct steer *s, uint32_t thread, uint64_t reply, struct peet_bat
     }
 }
 
-int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret_word, uint64_t **ret_end,
-                const struct peet_names **ret_names, uint64_t *ret_pointer, struct peet_err *err)
+int control_next_words(struct control *s, uint32_t thread, uint64_t reply, uint64_t **ret_word, uint64_t **ret_end,
+                       const struct peet_names **ret_names, uint64_t *ret_pointer, struct peet_err *err)
 {
-    struct steered *x = s->thread[thread];
+    struct controlled_thread *x = s->thread[thread];
     int r;
 
     while (x->words == 0)
@@ -291,13 +292,13 @@ int steer_words(struct steer *s, uint32_t thread, uint64_t reply, uint64_t **ret
     return 1;
 }
 
-void steer_skip(struct steer *s, uint32_t thread, uint64_t references, uint32_t line_bytes)
+void control_skip(struct control *s, uint32_t thread, uint64_t references, uint32_t line_bytes)
 {
-    struct steered *x = s->thread[thread];
+    struct controlled_thread *x = s->thread[thread];
 
-    s->state.header->line = line_bytes;
+    s->state.header->skip_line = line_bytes;
     if (!x->is_over) /* and others may have its place */
-        x->raw->off = references;
+        x->raw->skip = references;
 }
 
 /* The call in the code that is recorded that returns there, and the block that comes then; false: that is other code. */
@@ -316,13 +317,13 @@ static bool find_call(const struct live_process *p, uint64_t back, uint64_t *ret
     return false;
 }
 
-unsigned steer_calls(struct steer *s, uint32_t thread, uint64_t *ret_site, uint64_t *ret_back, unsigned most,
-                     bool *ret_whole)
+unsigned control_calls(struct control *s, uint32_t thread, uint64_t *ret_site, uint64_t *ret_back, unsigned most,
+                       bool *ret_whole)
 {
-    const struct steered *x = s->thread[thread];
-    const uint64_t *stands = x->raw->stands;
+    const struct controlled_thread *x = s->thread[thread];
+    const uint64_t *stands = x->raw->resume_regs;
     const struct live_process *p = processes_find(&s->state, x->process);
-    struct stack_place place = { stands[0], stands[1], stands[2], stands[3] != 0, false };
+    struct stack_frame place = { stands[0], stands[1], stands[2], stands[3] != 0, false };
     unsigned n = 0;
 
     *ret_whole = false;
@@ -364,9 +365,9 @@ int live_refuse_static(pid_t pid, const char *name, struct peet_err *err)
 }
 
 /* What the records go through is what a recording's go through, but nothing is written. */
-static int prepare(unsigned want, struct steer **ret, struct peet_err *err)
+static int prepare(unsigned want, struct control **ret, struct peet_err *err)
 {
-    struct steer *s = mem_alloc(1, sizeof *s);
+    struct control *s = mem_alloc(1, sizeof *s);
     struct producer_state *state = &s->state;
 
     s->want = want;
@@ -384,14 +385,14 @@ static int prepare(unsigned want, struct steer **ret, struct peet_err *err)
 }
 
 /* Its first thread is known, and has stopped; or an error, and s is freed. */
-static int begin(struct steer *s, int r, struct steer **ret, struct peet_err *err)
+static int begin(struct control *s, int r, struct control **ret, struct peet_err *err)
 {
     if (r == 0)
         r = adopt_all(s, err);
     if (r < 0) {
         if (s->err.code)
             *err = s->err;
-        steer_free(s);
+        control_free(s);
         return r;
     }
     wait_for(s, &s->state.header->thread[0].stopped, RAW_RUNS);
@@ -399,13 +400,13 @@ static int begin(struct steer *s, int r, struct steer **ret, struct peet_err *er
     return 0;
 }
 
-int steer_start(char *const *argv, uint32_t ahead, unsigned want, struct steer **ret, struct peet_err *err)
+int control_start(char *const *argv, uint32_t ahead, unsigned want, struct control **ret, struct peet_err *err)
 {
-    struct steer *s;
+    struct control *s;
     int r = prepare(want, &s, err);
     struct producer_state *state = &s->state;
 
-    s->config = (struct producer_config){ .argv = argv, .ahead = ahead, .steered = true };
+    s->config = (struct producer_config){ .argv = argv, .ahead = ahead, .controlled = true };
     if (r == 0)
         r = live_start(state, err);
     if (r == 0)
@@ -422,9 +423,9 @@ int steer_start(char *const *argv, uint32_t ahead, unsigned want, struct steer *
     return begin(s, r, ret, err);
 }
 
-int steer_attach(const struct raw_host *host, unsigned want, struct steer **ret, struct peet_err *err)
+int control_attach(const struct raw_host *host, unsigned want, struct control **ret, struct peet_err *err)
 {
-    struct steer *s;
+    struct control *s;
     int r = prepare(want, &s, err);
 
     s->host = host;
@@ -439,7 +440,7 @@ int steer_attach(const struct raw_host *host, unsigned want, struct steer **ret,
     return begin(s, r, ret, err);
 }
 
-void steer_free(struct steer *s)
+void control_free(struct control *s)
 {
     struct producer_state *state = &s->state;
 
@@ -471,7 +472,7 @@ void steer_free(struct steer *s)
     free(s);
 }
 
-int steer_status(struct steer *s)
+int control_status(struct control *s)
 {
     while (!s->has_ended)
         if (waitpid(s->state.pid, &s->status, 0) == s->state.pid || errno != EINTR)
@@ -479,32 +480,32 @@ int steer_status(struct steer *s)
     return s->status;
 }
 
-const struct peet_trace *steer_schema(const struct steer *s)
+const struct peet_trace *control_schema(const struct control *s)
 {
     return peet_writer_schema(s->state.writer);
 }
 
-bool steer_is_over(const struct steer *s)
+bool control_is_over(const struct control *s)
 {
     return s->is_over;
 }
 
-uint32_t steer_threads(const struct steer *s)
+uint32_t control_threads(const struct control *s)
 {
     return s->threads;
 }
 
-uint32_t steer_number(const struct steer *s, uint32_t thread)
+uint32_t control_thread_number(const struct control *s, uint32_t thread)
 {
     return s->thread[thread]->number;
 }
 
-uint32_t steer_process(const struct steer *s, uint32_t thread)
+uint32_t control_thread_process(const struct control *s, uint32_t thread)
 {
     return s->thread[thread]->process;
 }
 
-uint64_t steer_pointer(const struct steer *s, uint32_t thread)
+uint64_t control_thread_pointer(const struct control *s, uint32_t thread)
 {
     return s->thread[thread]->pointer;
 }

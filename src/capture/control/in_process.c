@@ -20,7 +20,7 @@
 
 enum { HWCAP2_FSGSBASE_ = 1 << 1 };
 
-bool inside_is_possible(void)
+bool in_process_is_possible(void)
 {
     return (getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE_) && traps_are_possible();
 }
@@ -31,12 +31,12 @@ static char *path_of(int fd)
 }
 
 /* The two files, -1 as they begin. */
-static int make_files(const struct inside_job *job, int *ret_job, int *ret_answer, struct peet_err *err)
+static int make_files(const struct in_process_job *job, int *ret_job, int *ret_answer, struct peet_err *err)
 {
     *ret_job = memfd_create("peet-job", MFD_CLOEXEC);
     *ret_answer = memfd_create("peet-answer", MFD_CLOEXEC);
     char *answer = *ret_answer >= 0 ? path_of(*ret_answer) : NULL;
-    bool ok = *ret_job >= 0 && answer && ftruncate(*ret_answer, (off_t)INSIDE_ANSWER_BYTES) == 0
+    bool ok = *ret_job >= 0 && answer && ftruncate(*ret_answer, (off_t)IN_PROCESS_ANSWER_BYTES) == 0
               && write(*ret_job, answer, strlen(answer) + 1) == (ssize_t)strlen(answer) + 1
               && write(*ret_job, job->job, job->bytes) == (ssize_t)job->bytes;
 
@@ -49,7 +49,7 @@ static int make_files(const struct inside_job *job, int *ret_job, int *ret_answe
 enum { OWN_MS = 700, GRACE_MS = 1500, LOOK_MS = 100, LONG_LOOK_MS = 1000 };
 
 /* Waits for the end of the process that is watched by `fd`. True: the user wants its end, and it does not come to it. */
-static bool inside_is_stuck(const struct producer_state *s, int fd)
+static bool in_process_is_stuck(const struct producer_state *s, int fd)
 {
     struct pollfd process = { .fd = fd, .events = POLLIN };
 
@@ -73,7 +73,7 @@ static int await_end(struct producer_state *s, int *ret_status, struct peet_err 
 
     live_take_signals(s->pid, &old);
     live_let_go(s);
-    is_stuck = fd >= 0 && inside_is_stuck(s, fd);
+    is_stuck = fd >= 0 && in_process_is_stuck(s, fd);
     if (is_stuck)
         kill(s->pid, SIGKILL);
     while (waitpid(s->pid, ret_status, 0) < 0 && errno == EINTR)
@@ -88,10 +88,12 @@ static int await_end(struct producer_state *s, int *ret_status, struct peet_err 
                     : 0;
 }
 
-static int run(const struct inside_job *job, const char *path, int *ret_status, struct peet_err *err)
+static int run(const struct in_process_job *job, const char *path, int *ret_status, struct peet_err *err)
 {
-    struct producer_inside inside = { job->library, path };
-    struct producer_config config = { .argv = job->argv, .steered = true, .ahead = job->ahead, .inside = &inside };
+    struct producer_in_process inside = { job->library, path };
+    struct producer_config config = {
+        .argv = job->argv, .controlled = true, .ahead = job->ahead, .in_process = &inside
+    };
     struct producer_state *s = mem_alloc(1, sizeof *s);
     const char *name = job->argv[0];
 
@@ -117,11 +119,11 @@ static int run(const struct inside_job *job, const char *path, int *ret_status, 
     return r;
 }
 
-struct inside_answer *inside_answer_map(const char *path)
+struct in_process_answer *in_process_answer_map(const char *path)
 {
     int fd = open(path, O_RDWR | O_CLOEXEC);
     void *p = fd < 0 ? MAP_FAILED
-                     : mmap(NULL, INSIDE_ANSWER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+                     : mmap(NULL, IN_PROCESS_ANSWER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
     int kept = errno;
 
     if (fd >= 0)
@@ -131,11 +133,11 @@ struct inside_answer *inside_answer_map(const char *path)
 }
 
 /* The answer's file, cut to what was left in it and at the beginning of that; NULL with errno set. */
-static FILE *inside_open_answer(int fd)
+static FILE *in_process_open_answer(int fd)
 {
-    struct inside_answer head = { 0 };
+    struct in_process_answer head = { 0 };
 
-    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || head.bytes > INSIDE_ANSWER_BYTES - sizeof head
+    if (pread(fd, &head, sizeof head, 0) != (ssize_t)sizeof head || head.bytes > IN_PROCESS_ANSWER_BYTES - sizeof head
         || ftruncate(fd, (off_t)(sizeof head + head.bytes)) < 0)
         return NULL;
     FILE *f = fdopen(fd, "r");
@@ -144,7 +146,7 @@ static FILE *inside_open_answer(int fd)
     return f;
 }
 
-int inside_run(const struct inside_job *job, int *ret_status, FILE **ret_answer, struct peet_err *err)
+int in_process_run(const struct in_process_job *job, int *ret_status, FILE **ret_answer, struct peet_err *err)
 {
     int fd, answer;
     int r = make_files(job, &fd, &answer, err);
@@ -156,7 +158,7 @@ int inside_run(const struct inside_job *job, int *ret_status, FILE **ret_answer,
     }
     if (fd >= 0)
         close(fd);
-    FILE *f = r == 0 ? inside_open_answer(answer) : NULL;
+    FILE *f = r == 0 ? in_process_open_answer(answer) : NULL;
     if (f) {
         *ret_answer = f;
         return 0;

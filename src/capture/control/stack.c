@@ -172,7 +172,7 @@ static uint64_t word_at(uint64_t address)
     return *(const uint64_t *)(uintptr_t)address;
 }
 
-bool stack_up(struct stack_rules *s, struct stack_place *p)
+bool stack_up(struct stack_rules *s, struct stack_frame *p)
 {
     struct rule r = rule_at(s, p->is_caller ? p->pc - 1 : p->pc);
     uint64_t frame = (r.of_bp ? p->bp : p->sp) + (uint64_t)(int64_t)r.frame;

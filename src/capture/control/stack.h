@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct stack_place {
+struct stack_frame {
     uint64_t pc, sp, bp; /* pc: the next instruction */
     bool is_caller;      /* it has called: pc is behind the call */
     bool is_first;       /* nobody has called it */
@@ -19,6 +19,6 @@ struct stack_rules *stack_rules_new(void);
 void stack_rules_free(struct stack_rules *s);
 
 /* To the caller. False: there is none (is_first), or it cannot be found. */
-bool stack_up(struct stack_rules *s, struct stack_place *p);
+bool stack_up(struct stack_rules *s, struct stack_frame *p);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/modules.h"
-#include "capture/protocol/raw.h"
+#include "capture/protocol/control.h"
 #include "capture/protocol/waits.h"
 
 enum { LOOK_BACK = 40, CALL_BYTES = 2, NEAR = 64 };

@@ -26,7 +26,7 @@ void code_init(struct live_code *c, enum level level)
 
 static struct x86_layout *layout_of(struct live_code *c, unsigned flags)
 {
-    return flags & RAW_BARE ? &c->bare : flags & RAW_BRUTE ? &c->brute : &c->layout;
+    return flags & RAW_NO_OPERANDS ? &c->bare : flags & RAW_ALL_ADDRESSES ? &c->brute : &c->layout;
 }
 
 void code_release(struct live_code *c)
@@ -230,7 +230,7 @@ static int plan(struct x86_layout *l, const struct live_entry *e, const struct x
     unsigned slots = 0;
 
     for (unsigned i = 0; i < e->insns; i++) {
-        unsigned variant = n ? 0 : e->flags & RAW_CARRIED ? X86_STACK_CARRIED : X86_STACK_SLOT;
+        unsigned variant = n ? 0 : e->flags & RAW_SP_IN_REGISTER ? X86_STACK_CARRIED : X86_STACK_SLOT;
         int r = x86_layout_step(l, n, &insn[i], variant, &n);
         if (r <= 0)
             return r;
@@ -291,8 +291,8 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
     struct live_item *item = &m->items[(key - m->schema) / RAW_ALIGN];
     if (item->node)
         return 0;
-    item->begins_here = e.flags & RAW_ENTRY;
-    item->is_carried = e.flags & RAW_CARRIED && !(e.flags & RAW_BARE);
+    item->begins_here = e.flags & RAW_FUNCTION_ENTRY;
+    item->is_carried = e.flags & RAW_SP_IN_REGISTER && !(e.flags & RAW_NO_OPERANDS);
     if (e.parent) {
         if ((r = plan_entry(c, m, e.parent, depth + 1, err)) < 0)
             return r;
@@ -302,9 +302,9 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
         item->is_carried = parent->is_carried;
     }
     struct window w = { e.rest, e.end, 0 };
-    if (e.kind != RAW_LEFT && (r = decode(c, m, &e, &w, &insn, err)) < 0)
+    if (e.kind != RAW_LOOP_EXIT && (r = decode(c, m, &e, &w, &insn, err)) < 0)
         return r;
-    if (e.kind == RAW_LEFT)
+    if (e.kind == RAW_LOOP_EXIT)
         r = n && n->pass ? x86_path_leave(layout_of(c, e.flags), n, e.insns, &n) : 0;
     else
         r = e.kind == RAW_LOOP ? plan_loop(c, &e, insn, w, &n) : plan(layout_of(c, e.flags), &e, insn, w, &n);

@@ -28,9 +28,9 @@ void live_stop(struct producer_state *s, int code)
     if (!s->failed)
         s->failed = code;
     atomic_store(&s->header->stop, 1);
-    for (uint32_t i = 0; i < atomic_load(&s->header->places); i++) { /* nobody is to wait */
+    for (uint32_t i = 0; i < atomic_load(&s->header->entries_used); i++) { /* nobody is to wait */
         struct raw_thread *t = &s->header->thread[i];
-        syscall(SYS_futex, &t->seen, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+        syscall(SYS_futex, &t->registered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
         for (unsigned k = 0; k < RAW_BUFFERS; k++)
             syscall(SYS_futex, &t->buffer[k].state, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
     }
@@ -232,7 +232,7 @@ static bool is_alone(const struct live_thread *t)
 {
     const struct producer_state *s = t->recorder;
 
-    for (uint32_t i = 0; i < RAW_THREADS && i < atomic_load(&s->header->places); i++)
+    for (uint32_t i = 0; i < RAW_THREADS && i < atomic_load(&s->header->entries_used); i++)
         if (&s->thread[i] != t && atomic_load(&s->header->thread[i].life) != RAW_FREE)
             return false;
     return true;
@@ -337,9 +337,9 @@ static void close_thread(struct producer_state *s, uint32_t place)
     uint64_t end[2] = { PEET_END_STOPPED, 0 };
     int status;
 
-    if (raw->how) {
-        end[0] = raw->how - 1;
-        end[1] = raw->code;
+    if (raw->end_kind) {
+        end[0] = raw->end_kind - 1;
+        end[1] = raw->exit_code;
     } else if (find_status(s, t->process->pid, &status)) {
         end[0] = WIFSIGNALED(status) ? PEET_END_SIGNAL : PEET_END_PROCESS_EXIT;
         end[1] = (uint64_t)(WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
@@ -418,8 +418,8 @@ static void adopt(struct producer_state *s, uint32_t place)
         if (high > low && is_first)
             put_event(s, t, PEET_EV_map, (uint64_t[]){ low, high - low, 6 });
     }
-    atomic_store(&raw->seen, 1);
-    syscall(SYS_futex, &raw->seen, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+    atomic_store(&raw->registered, 1);
+    syscall(SYS_futex, &raw->registered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
 void live_empty(struct raw_buffer *b, uint64_t *words, size_t bytes)
@@ -468,7 +468,7 @@ static bool take(struct producer_state *s, uint32_t place)
     bool apart = !over && b.bytes >= LIVE_LARGE && !filter_is_wanted(s) && !s->config->max;
     if (apart ? workers_are_busy(s) : !over && t->pending > 0)
         return false;
-    if (raw->how > 1 + PEET_END_EXIT && !t->process->ending)
+    if (raw->end_kind > 1 + PEET_END_EXIT && !t->process->ending)
         see_end(s, t->process);
     if (apart && !s->failed) {
         int r = live_strings(s);
@@ -491,7 +491,7 @@ static void put_filling(struct producer_state *s, uint32_t place)
     const volatile uint64_t *from = live_buffer(s, place, t->turn);
     uint64_t *words = mem_alloc(WORDS, sizeof *words);
 
-    for (size_t i = 0; i < s->header->window / 8; i++)
+    for (size_t i = 0; i < s->header->buffer_limit / 8; i++)
         words[i] = from[i];
     put(s, t, words, whole_words(t, words));
     free(words);
@@ -506,7 +506,7 @@ static void gather(struct producer_state *s, uint32_t place)
 
     if (life != RAW_LIVE && life != RAW_ENDED)
         return;
-    if (!t->number && !atomic_load(&raw->seen))
+    if (!t->number && !atomic_load(&raw->registered))
         adopt(s, place);
     if (!t->number)
         return;
@@ -529,7 +529,7 @@ static void stop_at_max(struct producer_state *s, const struct live_thread *last
     bool is_over = s->is_cut || is_alone(last);
 
     s->is_last = true;
-    for (uint32_t i = atomic_load(&s->header->places); !is_over && i-- > 0;)
+    for (uint32_t i = atomic_load(&s->header->entries_used); !is_over && i-- > 0;)
         if (i < RAW_THREADS)
             gather(s, i);
     if (s->failed)
@@ -540,7 +540,7 @@ static void stop_at_max(struct producer_state *s, const struct live_thread *last
 
 bool drain_all(struct producer_state *s)
 {
-    uint32_t places = atomic_load(&s->header->places);
+    uint32_t places = atomic_load(&s->header->entries_used);
     bool did = workers_commit(s);
 
     for (uint32_t i = 0; i < places && i < RAW_THREADS; i++) {
@@ -549,7 +549,7 @@ bool drain_all(struct producer_state *s)
         uint32_t life = atomic_load(&raw->life);
         if (life != RAW_LIVE && life != RAW_ENDED)
             continue;
-        if (!t->number && !atomic_load(&raw->seen)) {
+        if (!t->number && !atomic_load(&raw->registered)) {
             adopt(s, i);
             did = true;
         }
@@ -592,7 +592,7 @@ static bool is_alive(struct producer_state *s, pid_t pid)
 
 bool drain_anybody(struct producer_state *s)
 {
-    for (uint32_t i = 0; i < RAW_THREADS && i < atomic_load(&s->header->places); i++) {
+    for (uint32_t i = 0; i < RAW_THREADS && i < atomic_load(&s->header->entries_used); i++) {
         const struct raw_thread *raw = &s->header->thread[i];
         pid_t pid = s->thread[i].number                   ? s->thread[i].process->pid
                     : atomic_load(&raw->life) != RAW_FREE ? raw->pid

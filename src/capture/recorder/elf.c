@@ -59,7 +59,7 @@ bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *
     if (key < m->schema || key >= m->schema_end || (key - m->schema) % RAW_ALIGN || m->schema_end - key < ENTRY_HEAD)
         return false;
     const uint8_t *p = m->entries + (key - m->schema);
-    if (get_le32(p) < RAW_BLOCK || get_le32(p) > RAW_LEFT)
+    if (get_le32(p) < RAW_BLOCK || get_le32(p) > RAW_LOOP_EXIT)
         return false;
     *ret = (struct live_entry){ .kind = get_le32(p),
                                 .start = key + 4 + (uint64_t)(int64_t)(int32_t)get_le32(p + 4),
@@ -144,7 +144,7 @@ bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_e
         struct live_loop loop;
         if (!module_entry(m, *key, ret) || !module_loop(ret, &loop))
             continue;
-        if (ret->flags & RAW_SHARED)
+        if (ret->flags & RAW_IN_PREDECESSOR)
             window_leb(&loop.rest);
         if (loop.rest.bad)
             continue;
@@ -176,7 +176,9 @@ static void find_rows(struct live_module *m)
 
     for (uint64_t key = m->schema; module_next_entry(m, &key, &e);) {
         struct window w = { e.rest, e.end, 0 };
-        m->levels |= 1u << (e.flags & RAW_CALLS ? LEVEL_calls : e.flags & RAW_BARE ? LEVEL_blocks : LEVEL_memory);
+        m->levels |= 1u << (e.flags & RAW_CALLS_ONLY    ? LEVEL_calls
+                            : e.flags & RAW_NO_OPERANDS ? LEVEL_blocks
+                                                        : LEVEL_memory);
         if (e.kind == RAW_BLOCK)
             add_row(m, &e, &w, e.insns);
         if (e.kind == RAW_LOOP && module_loop(&e, &loop))

@@ -35,9 +35,9 @@ static int start(struct producer_state *s, const struct producer_config *config,
 
 void live_ring(struct producer_state *s)
 {
-    atomic_fetch_add(&s->header->bell, 1);
-    if (atomic_exchange(&s->header->listening, 0))
-        syscall(SYS_futex, &s->header->bell, FUTEX_WAKE, 1, NULL, NULL, 0);
+    atomic_fetch_add(&s->header->doorbell, 1);
+    if (atomic_exchange(&s->header->recorder_waits, 0))
+        syscall(SYS_futex, &s->header->doorbell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
 /* A thread of its own: hears of the ends of all children, and of theirs that come to us when they are orphans. */
@@ -77,17 +77,17 @@ void live_listen(struct producer_state *s, uint32_t heard)
 {
     struct timespec limit = { 0, PATIENCE_NS };
 
-    atomic_store(&s->header->listening, 1);
-    if (atomic_load(&s->header->bell) == heard)
-        syscall(SYS_futex, &s->header->bell, FUTEX_WAIT, heard, &limit, NULL, 0);
-    atomic_store(&s->header->listening, 0);
+    atomic_store(&s->header->recorder_waits, 1);
+    if (atomic_load(&s->header->doorbell) == heard)
+        syscall(SYS_futex, &s->header->doorbell, FUTEX_WAIT, heard, &limit, NULL, 0);
+    atomic_store(&s->header->recorder_waits, 0);
 }
 
 static void loop(struct producer_state *s)
 {
     for (;;) {
         bool over = main_ended(s);
-        uint32_t heard = atomic_load(&s->header->bell);
+        uint32_t heard = atomic_load(&s->header->doorbell);
         if (drain_all(s))
             continue;
         if (over && !drain_anybody(s))
@@ -185,7 +185,7 @@ static int run(struct producer_state *s, struct peet_writer *w, struct recording
     s->ret = ret;
     s->err = err ? err : &own;
     ret->ran = true;
-    ret->moved = s->moved;
+    ret->aslr_kept = s->moved;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     live_take_signals(s->pid, &old);
     live_let_go(s);

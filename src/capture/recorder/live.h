@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records instrumented programs while they run: takes the words that they leave in shared memory (capture/protocol/raw.h) and
+/* Records instrumented programs while they run: takes the words that they leave in shared memory (docs/design/instrumentation.md) and
  * makes streams of them.
  *
  * One loop sees to everything, in this order: buffers that are encoded, threads that have begun, full buffers, threads that have
@@ -18,7 +18,9 @@
 #include "base/map.h"
 #include "capture/modules.h"
 #include "capture/producer.h"
-#include "capture/protocol/raw.h"
+#include "capture/protocol/schema_section.h"
+#include "capture/protocol/shared_memory.h"
+#include "capture/protocol/words.h"
 #include "base/bytes.h"
 #include "capture/x86/path.h"
 #include "capture/x86/layout.h"

@@ -99,7 +99,7 @@ int processes_scan(struct producer_state *s, struct live_process *p, bool is_new
     if (p->pid == getpid()) /* we are in it */
         dl_iterate_phdr(leave_out_library, &m);
     struct module_scan tell = { .pid = p->pid, .process = p->number, .mappings = &m, .ranges = is_new };
-    int r = modules_tell(&p->told, &tell, s->writer, err);
+    int r = modules_write(&p->told, &tell, s->writer, err);
     if (r == 0)
         r = code_scan(&s->code, p->pid, &m, &p->module, &p->modules, err);
     mappings_release(&m);

@@ -37,7 +37,7 @@ static uint32_t window_for(const struct producer_config *c)
 {
     uint64_t bytes = c->max / 512 / PRODUCER_AHEAD_LEAST * PRODUCER_AHEAD_LEAST;
 
-    if (c->steered)
+    if (c->controlled)
         return c->ahead ? c->ahead : PRODUCER_AHEAD;
     if (!c->max)
         return 0;
@@ -59,12 +59,12 @@ static int share_memory(struct producer_state *s, struct peet_err *err)
     s->header->magic = RAW_MAGIC;
     s->header->version = RAW_VERSION;
     s->header->recorder = (int32_t)getpid();
-    s->header->steered = c->steered;
-    s->header->window = window_for(c);
-    if (c->inside) {
-        s->header->inside = 1;
-        snprintf(s->header->library, sizeof s->header->library, "%s", c->inside->library);
-        snprintf(s->header->job, sizeof s->header->job, "%s", c->inside->job);
+    s->header->controlled = c->controlled;
+    s->header->buffer_limit = window_for(c);
+    if (c->in_process) {
+        s->header->in_process = 1;
+        snprintf(s->header->library, sizeof s->header->library, "%s", c->in_process->library);
+        snprintf(s->header->job, sizeof s->header->job, "%s", c->in_process->job);
     }
     return 0;
 }
@@ -84,12 +84,12 @@ static _Noreturn void become(const struct producer_config *config, const char *f
 
     if (!config->aslr && personality(ADDR_NO_RANDOMIZE | (unsigned long)personality(0xffffffff)) < 0)
         (void)!write(say, &word, sizeof word);
-    if (config->steered) { /* one heap for all threads, whoever is faster; and nobody spins while others could run */
+    if (config->controlled) { /* one heap for all threads, whoever is faster; and nobody spins while others could run */
         setenv("GLIBC_TUNABLES", "glibc.malloc.arena_max=1", 1);
         setenv("OMP_WAIT_POLICY", "passive", 1);
         setenv("GOMP_SPINCOUNT", "0", 1);
     }
-    if (config->inside) /* who it leaves its result to */
+    if (config->in_process) /* who it leaves its result to */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (setenv(RAW_VARIABLE, file, 1) == 0 && ptrace(PTRACE_TRACEME, 0, 0, 0) == 0)
         execvp(config->argv[0], config->argv);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From the copy of a function that counts to the one that is recorded (raw.h, COPIES): behind each call of the one stands what leads to the other. */
+/* From the copy of a function that counts to the one that is recorded (docs/design/instrumentation.md): behind each call of the one stands what leads to the other. */
 #ifndef CAPTURE_RUNTIME_BACK_H
 #define CAPTURE_RUNTIME_BACK_H
 

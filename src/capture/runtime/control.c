@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread whose turn it is: see raw.h, STEERED PROGRAMS. Threads stay what they are, with their stacks and their variables; they
+/* A thread whose turn it is: docs/design/controlled-execution.md. Threads stay what they are, with their stacks and their variables; they
  * only wait for each other here. Who waits looks for a while before it sleeps, for the other side is often fast. */
 #include <linux/futex.h>
 #include <sys/syscall.h>
@@ -34,7 +34,7 @@ uint64_t peet_rt_stop_as(struct raw_thread *place, enum raw_stop how)
     }
     atomic_store_explicit(&place->stopped, how, memory_order_release);
     peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
-    if (how == RAW_OVER)
+    if (how == RAW_FINISHED)
         return 0;
     wait_for(&place->go, 0);
     atomic_store_explicit(&place->go, 0, memory_order_relaxed);
@@ -56,13 +56,13 @@ uint64_t peet_rt_stop(void)
 
 RT_PUBLIC void peet_rt_settle(void)
 {
-    if (peet_rt_is_steered())
+    if (peet_rt_is_controlled())
         peet_rt_stop();
 }
 
 RT_PUBLIC bool peet_rt_ask(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg, uint64_t *ret_reply)
 {
-    if (!peet_rt_is_steered())
+    if (!peet_rt_is_controlled())
         return false;
     peet_rt_event(kind, site, n, arg);
     *ret_reply = peet_rt_stop();

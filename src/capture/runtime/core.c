@@ -29,7 +29,7 @@ enum {
 };
 
 RT_PUBLIC RT_TLS uint64_t *peet_rt_cursor;
-RT_PUBLIC bool peet_rt_on; /* see raw.h, COPIES */
+RT_PUBLIC bool peet_rt_on; /* docs/design/instrumentation.md */
 RT_TLS struct rt_self peet_rt_self;
 struct raw_header *peet_rt_header;
 
@@ -86,7 +86,7 @@ static void close_file(long fd)
 /* Bytes of each buffer that are used; a guard follows them. */
 static size_t window(void)
 {
-    return peet_rt_header->window ? peet_rt_header->window : RAW_BUFFER_BYTES;
+    return peet_rt_header->buffer_limit ? peet_rt_header->buffer_limit : RAW_BUFFER_BYTES;
 }
 
 static struct rt_window buffer_at(char *memory, unsigned i)
@@ -155,9 +155,9 @@ static bool map_place(const struct raw_thread *place, char *memory)
 /* Wakes the recorder, if it sleeps: a buffer is full, or a thread has begun or ended. */
 static void core_ring(void)
 {
-    atomic_fetch_add(&peet_rt_header->bell, 1);
-    if (atomic_exchange(&peet_rt_header->listening, 0))
-        peet_rt_call(SYS_futex, (long)&peet_rt_header->bell, FUTEX_WAKE, 1, 0, 0, 0);
+    atomic_fetch_add(&peet_rt_header->doorbell, 1);
+    if (atomic_exchange(&peet_rt_header->recorder_waits, 0))
+        peet_rt_call(SYS_futex, (long)&peet_rt_header->doorbell, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
 /* The recorder learns that a thread has begun which cannot hand over anything. */
@@ -166,11 +166,11 @@ static void give_up_place(struct rt_self *s)
     atomic_fetch_add(&peet_rt_header->unmapped, 1);
     s->place->pid = (int32_t)peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     s->place->tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
-    s->place->how = 1 + PEET_END_STOPPED;
+    s->place->end_kind = 1 + PEET_END_STOPPED;
     atomic_store(&s->place->life, RAW_ENDED);
     core_ring();
-    if (peet_rt_header->steered)
-        peet_rt_stop_as(s->place, RAW_OVER);
+    if (peet_rt_header->controlled)
+        peet_rt_stop_as(s->place, RAW_FINISHED);
     s->place = NULL;
 }
 
@@ -267,21 +267,21 @@ void peet_rt_turn(uint64_t *upto, uint64_t stack)
         atomic_store_explicit(&b->state, RAW_FULL, memory_order_release);
         if (peet_rt_inside) { /* it comes back when everything has been read */
             peet_rt_lend(s->place, RAW_STOPPED);
-            s->wish = s->place->off;
-            s->place->off = 0;
-            b->stack = stack;
+            s->wish = s->place->skip;
+            s->place->skip = 0;
+            b->sp = stack;
             peet_rt_cursor = s->now.start;
             return;
         }
         core_ring();
-        if (peet_rt_header->steered)
+        if (peet_rt_header->controlled)
             peet_rt_stop_as(s->place, RAW_STOPPED);
-        s->wish = peet_rt_header->steered ? s->place->off : peet_rt_header->off;
-        s->place->off = 0;
+        s->wish = peet_rt_header->controlled ? s->place->skip : peet_rt_header->skip;
+        s->place->skip = 0;
         s->turn = (s->turn + 1) % RAW_BUFFERS;
         next = &s->place->buffer[s->turn];
         if (wait_while(&next->state, RAW_FULL)) {
-            next->stack = stack;
+            next->sp = stack;
             atomic_store_explicit(&next->state, RAW_FILLING, memory_order_release);
         }
         s->now = buffer_at(s->memory, s->turn);
@@ -322,22 +322,22 @@ struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_
         uint32_t none = RAW_FREE;
         if (!atomic_compare_exchange_strong(&t->life, &none, RAW_TAKEN))
             continue;
-        uint32_t seen = atomic_load(&h->places);
-        while (seen <= i && !atomic_compare_exchange_weak(&h->places, &seen, i + 1))
+        uint32_t seen = atomic_load(&h->entries_used);
+        while (seen <= i && !atomic_compare_exchange_weak(&h->entries_used, &seen, i + 1))
             ;
         t->number = atomic_fetch_add(&h->threads, 1) + 1;
         t->parent = parent ? parent : t->number;
         t->ordinal = ordinal;
         t->process = of_process ? of_process : t->number;
-        t->how = t->code = 0;
+        t->end_kind = t->exit_code = 0;
         t->pid = 0;
         t->stack_low = t->stack_high = 0;
         t->program = 0;
-        t->off = 0;
-        t->stands[0] = 0;
+        t->skip = 0;
+        t->resume_regs[0] = 0;
         atomic_store(&t->stopped, RAW_RUNS);
         atomic_store(&t->go, 0);
-        atomic_store(&t->seen, 0);
+        atomic_store(&t->registered, 0);
         return t;
     }
     atomic_fetch_add(&h->unrecorded, 1);
@@ -363,16 +363,16 @@ void peet_rt_begin(struct raw_thread *place)
         place->pid = (int32_t)peet_rt_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
         place->tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
         peet_rt_call(SYS_arch_prctl, ARCH_GET_FS, (long)&place->thread_pointer, 0, 0, 0, 0);
-        place->buffer[0].stack = 0;
+        place->buffer[0].sp = 0;
         atomic_store(&place->buffer[0].state, RAW_FILLING);
         atomic_store(&place->life, RAW_LIVE);
         core_ring();
         if (place->process == place->number)
-            wait_while(&place->seen, 0);
-        if (peet_rt_header->steered)
+            wait_while(&place->registered, 0);
+        if (peet_rt_header->controlled)
             peet_rt_stop_as(place, RAW_STOPPED);
-        s->wish = place->off;
-        place->off = 0;
+        s->wish = place->skip;
+        place->skip = 0;
     }
     peet_rt_cursor = s->now.start;
     if (s->wish)
@@ -410,8 +410,8 @@ void peet_rt_finish(void)
     if (place) { /* the next thread that takes it has its memory where ours was */
         atomic_store(&place->life, RAW_ENDED);
         core_ring();
-        if (peet_rt_header->steered)
-            peet_rt_stop_as(place, RAW_OVER);
+        if (peet_rt_header->controlled)
+            peet_rt_stop_as(place, RAW_FINISHED);
     }
 }
 
@@ -426,13 +426,13 @@ void peet_rt_tell_end(int how, uint32_t code)
 {
     struct raw_header *h = peet_rt_header;
 
-    for (uint32_t i = 0; h && i < atomic_load(&h->places); i++) {
+    for (uint32_t i = 0; h && i < atomic_load(&h->entries_used); i++) {
         struct raw_thread *t = &h->thread[i];
         uint32_t life = atomic_load(&t->life);
         if ((life != RAW_LIVE && life != RAW_TAKEN) || t->process != process)
             continue;
-        t->how = (uint32_t)(how + 1);
-        t->code = code;
+        t->end_kind = (uint32_t)(how + 1);
+        t->exit_code = code;
     }
 }
 
@@ -496,7 +496,7 @@ static void open_header(char **environment)
                         : map(NULL, RAW_DATA_OFFSET, READ_WRITE, MAP_SHARED, fd, 0)); /* little room: ulimit -v */
     close_file(fd);
     bool is_for_us = h && h->magic == RAW_MAGIC && h->version == RAW_VERSION;
-    if (is_for_us && h->steered
+    if (is_for_us && h->controlled
         && atomic_load(&h->threads) > 0) { /* a child of the program that is simulated runs natively */
         is_for_us = false;
         peet_rt_on = false;
@@ -520,9 +520,9 @@ static void begin(int argc, char **argv, char **environment)
     peet_rt_signals_begin();
     peet_rt_threads_begin();
     peet_rt_processes_begin();
-    if (peet_rt_header && peet_rt_header->steered)
+    if (peet_rt_header && peet_rt_header->controlled)
         peet_rt_heap_begin();
-    if (peet_rt_header && peet_rt_header->inside)
+    if (peet_rt_header && peet_rt_header->in_process)
         peet_rt_host_begin(file);
     struct raw_thread *place = peet_rt_take_place(0, 0, 0);
     process = place ? place->number : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The host: a thread of the kernel that runs the machine, and the program's threads in turn. See raw.h, INSIDE.
+/* The host: a thread of the kernel that runs the machine, and the program's threads in turn. See docs/design/controlled-execution.md.
  *
  * A thread that is lent has its registers on its stack, behind where it stopped; its own thread of the kernel sleeps on a stack apart (that of
  * its signals, which do not come while it sleeps). What the C library knows of a thread it finds through the thread pointer, which goes
@@ -80,7 +80,7 @@ __asm__(
     "peet_rt_detour_entry:\n"
     " peet_rt_keep_all peet_rt_detoured\n"
     ".size peet_rt_detour_entry, . - peet_rt_detour_entry\n"
-    /* To here jumps code that counted: see raw.h, COPIES. */
+    /* To here jumps code that counted: docs/design/instrumentation.md. */
     ".type peet_rt_cross, @function\n.globl peet_rt_cross\n"
     "peet_rt_cross:\n"
     " peet_rt_keep_all peet_rt_come_on\n"
@@ -357,7 +357,7 @@ void peet_rt_lend(struct raw_thread *place, enum raw_stop how)
         peet_rt_swap(&s->sp, host_sp, host_pointer);
         if (later || s->signals)
             hear_all(s);
-    } else if (how == RAW_OVER) {
+    } else if (how == RAW_FINISHED) {
         lent[place - peet_rt_header->thread] = NULL;
         atomic_store_explicit(&place->stopped, how, memory_order_release);
         peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
@@ -379,7 +379,7 @@ void peet_rt_go_home(void)
     if (!peet_rt_inside || !s->is_lent || !s->place)
         return;
     s->stays_home = true;
-    atomic_store_explicit(&s->place->stopped, RAW_GOES_HOME, memory_order_relaxed);
+    atomic_store_explicit(&s->place->stopped, RAW_TO_CARRIER, memory_order_relaxed);
     peet_rt_swap(&s->sp, host_sp, host_pointer);
 }
 
@@ -394,7 +394,7 @@ void peet_rt_cancel_here(void)
 
 struct rt_self *peet_rt_find_lent(uint32_t number)
 {
-    for (uint32_t i = 0; peet_rt_inside && i < atomic_load(&peet_rt_header->places); i++)
+    for (uint32_t i = 0; peet_rt_inside && i < atomic_load(&peet_rt_header->entries_used); i++)
         if (lent[i] && peet_rt_header->thread[i].number == number)
             return lent[i];
     return NULL;
@@ -424,7 +424,7 @@ static void resume(uint32_t number)
     atomic_store_explicit(&place->stopped, RAW_RUNS, memory_order_relaxed);
     if (!c->stays_home) {
         run(c);
-        if (atomic_load_explicit(&place->stopped, memory_order_relaxed) != RAW_GOES_HOME)
+        if (atomic_load_explicit(&place->stopped, memory_order_relaxed) != RAW_TO_CARRIER)
             return;
         atomic_store_explicit(&place->stopped, RAW_RUNS, memory_order_relaxed);
     }
@@ -435,7 +435,7 @@ static void resume(uint32_t number)
 
 static void set_off(uint32_t number, uint64_t references)
 {
-    peet_rt_header->thread[number].off = references;
+    peet_rt_header->thread[number].skip = references;
 }
 
 static _Noreturn void end_process(int status)
@@ -527,7 +527,7 @@ static void *host_main(void *unused)
     peet_rt_self.depth = 1; /* what is allocated here is nobody's event */
     peet_rt_self.is_private = true;
     int status = load_machine()(&host);
-    if (status != RAW_GO_ON)
+    if (status != RAW_CONTINUE)
         end_process(status);
     if (lent[last]) /* it is on its way to the end */
         run(lent[last]);

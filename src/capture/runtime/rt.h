@@ -11,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "capture/protocol/raw.h"
+#include "capture/protocol/control.h"
+#include "capture/protocol/schema_section.h"
+#include "capture/protocol/shared_memory.h"
+#include "capture/protocol/words.h"
 #include "peet/record.h"
 
 #define RT_PUBLIC __attribute__((visibility("default")))
@@ -151,7 +154,7 @@ static inline bool peet_rt_leaves_out(size_t n, const void *a, const void *b)
 
 /* Hands over what has been said, and waits until the thread may go on; the reply to its last event. */
 uint64_t peet_rt_stop(void);
-/* The thread has stopped, or ended (RAW_OVER, and nothing is waited for). */
+/* The thread has stopped, or ended (RAW_FINISHED, and nothing is waited for). */
 uint64_t peet_rt_stop_as(struct raw_thread *place, enum raw_stop how);
 /* All that has been said has happened: what the thread finds now is what others have made of it by this time. */
 void peet_rt_settle(void);
@@ -161,7 +164,7 @@ bool peet_rt_ask(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg, 
 /* Waits until a new thread has stopped for the first time. */
 void peet_rt_await_child(struct raw_thread *place);
 
-/* ---- inside.c: a simulator in the process itself, see raw.h, INSIDE ---- */
+/* ---- inside.c: a simulator in the process itself, docs/design/controlled-execution.md ---- */
 
 extern bool peet_rt_inside; /* there is a host */
 
@@ -206,9 +209,9 @@ void peet_rt_send(struct rt_self *to, int signal);
 void peet_rt_mask_changed(void); /* the calling thread blocks other signals now */
 void peet_rt_forget_host(void);  /* in the child of a fork */
 
-static inline bool peet_rt_is_steered(void)
+static inline bool peet_rt_is_controlled(void)
 {
-    return peet_rt_header && peet_rt_header->steered && peet_rt_self.place && peet_rt_self.depth == 0
+    return peet_rt_header && peet_rt_header->controlled && peet_rt_self.place && peet_rt_self.depth == 0
            && peet_rt_self.handlers == 0;
 }
 
@@ -270,7 +273,7 @@ static inline uint64_t *peet_rt_room(unsigned words)
     return peet_rt_cursor;
 }
 
-/* An event, as long as the thread does not count. The key comes last: see raw.h about killed programs. */
+/* An event, as long as the thread does not count. The key comes last: docs/design/instrumentation.md. */
 static inline void peet_rt_put(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
 {
     uint64_t *p = peet_rt_room(n + 1);

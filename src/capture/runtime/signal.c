@@ -194,7 +194,7 @@ void peet_rt_signals_append(void)
 /* The word at the beginning of a block is the address of its schema entry: u32, i32, u16, u16, u32 flags. */
 static bool is_carried(uint64_t key)
 {
-    return key == 0 || key >> 63 || (((const uint32_t *)(uintptr_t)key)[3] & RAW_CARRIED);
+    return key == 0 || key >> 63 || (((const uint32_t *)(uintptr_t)key)[3] & RAW_SP_IN_REGISTER);
 }
 
 /* The buffer of the calling thread is full, in the middle of a block at `from`, that began with %rsp as it is in `stack`: where

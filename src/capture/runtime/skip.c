@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that leave references out: they run the copies that count (raw.h, COPIES).
+/* Threads that leave references out: they run the copies that count (docs/design/instrumentation.md).
  *
  * While a thread counts, `off` says from where, and the cursor is the counter; where the words go on is kept. It may have passed 0, so that only
  * `off` tells what the cursor is. Events interrupt the counting for as long as it takes to tell them; who stops for one counts no more.
@@ -99,13 +99,13 @@ static void stop_at(uint64_t rip, uint64_t rsp, uint64_t rbp, bool calls)
 {
     struct raw_thread *place = peet_rt_self.place;
 
-    place->stands[0] = rip;
-    place->stands[1] = rsp;
-    place->stands[2] = rbp;
-    place->stands[3] = calls;
+    place->resume_regs[0] = rip;
+    place->resume_regs[1] = rsp;
+    place->resume_regs[2] = rbp;
+    place->resume_regs[3] = calls;
     peet_rt_self.is_astray = false;
     peet_rt_stop();
-    place->stands[0] = 0;
+    place->resume_regs[0] = 0;
 }
 
 void peet_rt_show_calls(const void *frame)
@@ -113,7 +113,7 @@ void peet_rt_show_calls(const void *frame)
     const uint64_t *f = frame;
     uint64_t back;
 
-    if (peet_rt_self.off && peet_rt_inside && peet_rt_is_steered() && raw_recorded(f[1], &back))
+    if (peet_rt_self.off && peet_rt_inside && peet_rt_is_controlled() && raw_recorded(f[1], &back))
         stop_at(f[1], RT_ADDR(f + 2), f[0], true);
 }
 
@@ -128,7 +128,7 @@ void peet_rt_come_on(struct rt_registers *r)
     if (!is_cursor)
         r->r15 = peet_rt_come_on_at(r->r15, stack);
     peet_rt_cursor = (uint64_t *)(uintptr_t)r->r15;
-    if (s->is_astray && peet_rt_inside && peet_rt_is_steered()) {
+    if (s->is_astray && peet_rt_inside && peet_rt_is_controlled()) {
         if (is_cursor) /* the gap was told with an event, elsewhere */
             peet_rt_put(PEET_EV_gap, 0, 2, (uint64_t[]){ 0, 0 });
         stop_at(r->rip, stack, r->rbp, false);
@@ -140,14 +140,14 @@ void peet_rt_come_on(struct rt_registers *r)
 
 static uint64_t lines_in(const void *p, size_t n)
 {
-    uint64_t line = peet_rt_header->line;
+    uint64_t line = peet_rt_header->skip_line;
 
     return p ? (RT_ADDR(p) + n - 1) / line - RT_ADDR(p) / line + 1 : 0;
 }
 
 bool peet_rt_count_bytes(size_t n, const void *a, const void *b)
 {
-    if (!peet_rt_header->line || peet_rt_self.handlers > 0)
+    if (!peet_rt_header->skip_line || peet_rt_self.handlers > 0)
         return false;
     if (n > 0)
         peet_rt_cursor = (uint64_t *)(uintptr_t)(RT_ADDR(peet_rt_cursor) + lines_in(a, n) + lines_in(b, n));

@@ -43,15 +43,15 @@ static void tell_turn(uint64_t site, uint64_t lock)
 #define TAKES(name, type, event, quiet, turn) \
     RT_WRAPPER int name(type *object) \
     { \
-        const volatile bool steered = peet_rt_is_steered(); /* a wait may be left by a longjmp */ \
+        const volatile bool controlled = peet_rt_is_controlled(); /* a wait may be left by a longjmp */ \
         int r; \
-        if (steered) { \
+        if (controlled) { \
             RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
             if (peet_rt_stop() == RAW_CANCELLED) \
                 peet_rt_cancel_here(); \
         } \
         quiet(r, RT_REAL(name)(object)); \
-        if (!steered && (r == 0 || r == EOWNERDEAD)) { \
+        if (!controlled && (r == 0 || r == EOWNERDEAD)) { \
             RT_EVENT(event, RT_SITE, RT_ADDR(object)); \
             turn(object); \
         } \
@@ -74,7 +74,7 @@ static void tell_turn(uint64_t site, uint64_t lock)
     RT_WRAPPER int name(type *object) \
     { \
         int r; \
-        if (peet_rt_is_steered()) { \
+        if (peet_rt_is_controlled()) { \
             RT_EVENT(event, RT_SITE, RT_ADDR(object), 0); \
             if (peet_rt_stop()) \
                 return (busy); \
@@ -151,7 +151,7 @@ RT_WRAPPER void mtx_destroy(mtx_t *lock)
 
 /* In a steered program they wait as if there were no limit, and have what they want. */
 #define STEERED_LOCK(name, event, object, quiet, ...) \
-        if (peet_rt_is_steered()) { \
+        if (peet_rt_is_controlled()) { \
             RT_EVENT(UNLIMITED_##event, RT_SITE, RT_ADDR(object)); \
             peet_rt_stop(); \
             quiet(r, RT_REAL(name)(object, __VA_ARGS__)); \
@@ -202,7 +202,7 @@ LIMITED_BY_CLOCK(sem_clockwait, sem_t, sem_trywait, RT_QUIET_WAIT, IN_NO_TURN)
 /* The lock is given back, others run until the machine says that it was signalled and has the lock again. */
 #define STEERED_WAIT(kind, lock_, unlock, relock, result, ...) \
     do { \
-        if (peet_rt_is_steered()) { \
+        if (peet_rt_is_controlled()) { \
             int ignored_; \
             RT_QUIET(ignored_, RT_REAL(unlock)(lock_)); \
             RT_EVENT(kind, RT_SITE, __VA_ARGS__); \
@@ -332,7 +332,7 @@ RT_WRAPPER int pthread_barrier_wait(pthread_barrier_t *barrier)
     uint32_t count = b ? atomic_load(&b->count) : 0; /* now: behind it the barrier may be gone */
     int r;
 
-    if (peet_rt_is_steered() && count) {
+    if (peet_rt_is_controlled() && count) {
         RT_EVENT(barrier_wait, RT_SITE, RT_ADDR(barrier), count);
         return peet_rt_stop() ? PTHREAD_BARRIER_SERIAL_THREAD : 0;
     }
@@ -398,7 +398,7 @@ RT_WRAPPER int pthread_once(pthread_once_t *control, void (*function)(void))
     struct once outer = once;
     int r;
 
-    void **entered = peet_rt_is_steered() ? enter_once(control) : NULL;
+    void **entered = peet_rt_is_controlled() ? enter_once(control) : NULL;
     once = (struct once){ function, false };
     r = RT_REAL(pthread_once)(control, run_once);
     if (entered)
@@ -413,7 +413,7 @@ RT_WRAPPER void call_once(once_flag *control, void (*function)(void))
 {
     struct once outer = once;
 
-    void **entered = peet_rt_is_steered() ? enter_once(control) : NULL;
+    void **entered = peet_rt_is_controlled() ? enter_once(control) : NULL;
     once = (struct once){ function, false };
     RT_REAL(call_once)(control, run_once);
     if (entered)

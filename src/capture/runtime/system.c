@@ -176,7 +176,8 @@ static RT_TLS struct {
 
 static void before_fork(void)
 {
-    child.place = peet_rt_self.place && !peet_rt_header->steered ? peet_rt_take_place(peet_rt_self.number, 0, 0) : NULL;
+    child.place =
+        peet_rt_self.place && !peet_rt_header->controlled ? peet_rt_take_place(peet_rt_self.number, 0, 0) : NULL;
     child.number = child.place ? child.place->number : 0;
     if (child.place)
         child.place->parent = peet_rt_self.number;
@@ -189,7 +190,7 @@ static void say_native(void)
     static const char text[] =
         "peet: note: child processes are not simulated: they run natively, and a wait for them takes simulated time\n";
 
-    if (peet_rt_header && peet_rt_header->steered && !atomic_exchange(&is_said, true))
+    if (peet_rt_header && peet_rt_header->controlled && !atomic_exchange(&is_said, true))
         peet_rt_call(SYS_write, 2, (long)text, sizeof text - 1, 0, 0, 0);
 }
 

@@ -102,7 +102,7 @@ static void at_end(void *unused)
     peet_rt_self.handlers = 0;
     RT_EVENT(thread_exit, 0, peet_rt_self.value);
     if (peet_rt_self.place)
-        peet_rt_self.place->how = 1 + PEET_END_EXIT;
+        peet_rt_self.place->end_kind = 1 + PEET_END_EXIT;
     peet_rt_finish();
 }
 
@@ -257,7 +257,7 @@ static void created(bool ok, uint64_t handle, struct start *start, struct raw_th
     } else if (place) {
         peet_rt_self.children++;
         remember(handle, number);
-        if (peet_rt_header->steered)
+        if (peet_rt_header->controlled)
             peet_rt_await_child(place);
         RT_EVENT_ALWAYS(thread_create, site, number);
     }
@@ -308,7 +308,7 @@ RT_WRAPPER int thrd_create(thrd_t *ret, thrd_start_t function, void *argument)
 /* Before a join: in a steered program it is told first, and returns when the thread has ended. */
 static bool join_first(uint32_t number, uint64_t site)
 {
-    if (!number || !peet_rt_is_steered())
+    if (!number || !peet_rt_is_controlled())
         return false;
     RT_EVENT(thread_join, site, number);
     peet_rt_stop();
@@ -397,7 +397,7 @@ RT_WRAPPER int thrd_detach(thrd_t thread)
 /* The first thread has no function of ours to begin in; when it ends alone, it is told like others. */
 static void leave(void)
 {
-    if (peet_rt_is_steered() && !pthread_getspecific(key))
+    if (peet_rt_is_controlled() && !pthread_getspecific(key))
         pthread_setspecific(key, &key);
     peet_rt_go_home();
 }
@@ -406,7 +406,7 @@ static void leave(void)
 RT_WRAPPER int pthread_cancel(pthread_t thread)
 {
     uint32_t number = number_of(RT_ADDR(thread));
-    struct rt_self *to = number && peet_rt_is_steered() ? peet_rt_find_lent(number) : NULL;
+    struct rt_self *to = number && peet_rt_is_controlled() ? peet_rt_find_lent(number) : NULL;
 
     if (!to)
         return RT_REAL(pthread_cancel)(thread);

@@ -103,7 +103,7 @@ int flow_commit(struct producer_state *r, struct thread *t, unsigned variant)
     r->executed++;
     r->ret->instructions += r->level >= LEVEL_blocks;
     r->ret->references += r->level >= LEVEL_memory ? touched.references : 0;
-    r->ret->unknown += insn->special == X86_UNKNOWN;
+    r->ret->undecoded += insn->special == X86_UNKNOWN;
     if (touched.lowest < t->process->stack_low && touched.lowest >= t->process->stack_limit)
         return grow_stack(r, t, touched.lowest);
     return insn->ends || variant & X86_CUT ? flow_close(r, t) : 0;

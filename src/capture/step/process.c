@@ -60,7 +60,7 @@ int process_scan(struct producer_state *r, struct process *p, bool is_new)
     if (is_new)
         find_stack(p, &m);
     struct module_scan scan = { .pid = p->pid, .process = p->id, .mappings = &m, .ranges = is_new };
-    result = modules_tell(&p->modules, &scan, r->writer, r->err);
+    result = modules_write(&p->modules, &scan, r->writer, r->err);
     mappings_release(&m);
     return result;
 }

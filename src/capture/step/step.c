@@ -139,7 +139,7 @@ static int run(struct producer_state *s, struct peet_writer *w, struct recording
     s->writer = w;
     s->ret = ret;
     s->err = err ? err : &own;
-    *ret = (struct recording){ .ran = true, .moved = s->moved };
+    *ret = (struct recording){ .ran = true, .aslr_kept = s->moved };
     s->started = false;
     take_signals(s->root, old);
     int done = peet_writer_meta(w, "level", level_name(s->level), s->err);

@@ -82,7 +82,7 @@ int thread_go(struct producer_state *r, struct thread *t)
         return 0;
     }
     if (!is_64) {
-        r->ret->foreign++;
+        r->ret->left_64_bit++;
         release_thread(r, t);
         return 0;
     }

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "capture/control/control.h"
-#include "capture/protocol/raw.h"
+#include "capture/protocol/control.h"
 #include "capture/x86/layout.h"
 #include "map/source/source.h"
 
@@ -16,27 +16,28 @@ _Static_assert((int)SOURCE_CANCELLED == (int)RAW_CANCELLED, "what the machine sa
 
 struct program {
     struct source source;
-    struct steer *steer;
+    struct control *control;
     uint64_t registers[PEET_REGISTERS]; /* of a context that begins */
     struct source_context context[MOST];
 };
 
 static void see_program(struct program *p)
 {
-    p->source.has_ended = steer_is_over(p->steer);
-    while (p->source.contexts < steer_threads(p->steer) && p->source.contexts < MOST) {
+    p->source.has_ended = control_is_over(p->control);
+    while (p->source.contexts < control_threads(p->control) && p->source.contexts < MOST) {
         uint32_t i = p->source.contexts++;
-        p->context[i] = (struct source_context){ steer_number(p->steer, i), steer_process(p->steer, i), i == 0 };
+        p->context[i] = (struct source_context){ control_thread_number(p->control, i),
+                                                 control_thread_process(p->control, i), i == 0 };
     }
 }
 
 static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
 {
     struct program *p = (struct program *)(void *)s;
-    int r = steer_next(p->steer, context, reply, ret, err);
+    int r = control_next(p->control, context, reply, ret, err);
 
     see_program(p);
-    if (r >= 0 && steer_threads(p->steer) > MOST)
+    if (r >= 0 && control_threads(p->control) > MOST)
         return err_set(err, PEET_ERR_USAGE, TOO_MANY, MOST);
     return r;
 }
@@ -45,10 +46,10 @@ static int words(struct source *s, uint32_t context, uint64_t reply, struct sour
 {
     struct program *p = (struct program *)(void *)s;
     uint64_t pointer = 0;
-    int r = steer_words(p->steer, context, reply, &ret->word, &ret->end, &ret->names, &pointer, err);
+    int r = control_next_words(p->control, context, reply, &ret->word, &ret->end, &ret->names, &pointer, err);
 
     see_program(p);
-    if (r >= 0 && steer_threads(p->steer) > MOST)
+    if (r >= 0 && control_threads(p->control) > MOST)
         return err_set(err, PEET_ERR_USAGE, TOO_MANY, MOST);
     p->registers[X86_FS_REGISTER] = pointer;
     ret->registers = pointer ? p->registers : NULL;
@@ -57,25 +58,25 @@ static int words(struct source *s, uint32_t context, uint64_t reply, struct sour
 
 static void skip(struct source *s, uint32_t context, uint64_t references, uint32_t line_bytes)
 {
-    steer_skip(((struct program *)(void *)s)->steer, context, references, line_bytes);
+    control_skip(((struct program *)(void *)s)->control, context, references, line_bytes);
 }
 
 static unsigned calls(struct source *s, uint32_t context, struct source_calls *ret)
 {
-    return steer_calls(((struct program *)(void *)s)->steer, context, ret->site, ret->back, SOURCE_CALLS,
-                       &ret->is_whole);
+    return control_calls(((struct program *)(void *)s)->control, context, ret->site, ret->back, SOURCE_CALLS,
+                         &ret->is_whole);
 }
 
 static uint64_t pointer(struct source *s, uint32_t context)
 {
-    return steer_pointer(((struct program *)(void *)s)->steer, context);
+    return control_thread_pointer(((struct program *)(void *)s)->control, context);
 }
 
 static void free_program(struct source *s)
 {
     struct program *p = (struct program *)(void *)s;
 
-    steer_free(p->steer);
+    control_free(p->control);
     free(p);
 }
 
@@ -87,7 +88,7 @@ static int open_program(struct program *p, int r, struct source **ret)
         free(p);
         return r;
     }
-    p->source = (struct source){ &PROGRAM, steer_schema(p->steer), p->context, 0, MOST, true, false };
+    p->source = (struct source){ &PROGRAM, control_schema(p->control), p->context, 0, MOST, true, false };
     see_program(p);
     *ret = &p->source;
     return 0;
@@ -97,17 +98,17 @@ int source_open_program(char *const *argv, uint32_t ahead, bool repeats, struct 
 {
     struct program *p = mem_alloc(1, sizeof *p);
 
-    return open_program(p, steer_start(argv, ahead, repeats ? PEET_WANT_REPEATS : 0, &p->steer, err), ret);
+    return open_program(p, control_start(argv, ahead, repeats ? PEET_WANT_REPEATS : 0, &p->control, err), ret);
 }
 
 int source_open_host(const struct raw_host *host, bool repeats, struct source **ret, struct peet_err *err)
 {
     struct program *p = mem_alloc(1, sizeof *p);
 
-    return open_program(p, steer_attach(host, repeats ? PEET_WANT_REPEATS : 0, &p->steer, err), ret);
+    return open_program(p, control_attach(host, repeats ? PEET_WANT_REPEATS : 0, &p->control, err), ret);
 }
 
 int source_status(struct source *s)
 {
-    return steer_status(((struct program *)(void *)s)->steer);
+    return control_status(((struct program *)(void *)s)->control);
 }
