@@ -598,9 +598,9 @@ static void the_core_of_modern_is_profiled_fast(void)
 {
     const struct machine_config *c = preset("core");
 
-    CHECK(solo_can(c));
+    CHECK(blocks_can_run(c));
     CHECK_EQ(c->level[2].bytes, 16 << 20);
-    CHECK(!solo_can(preset("modern")));
+    CHECK(!blocks_can_run(preset("modern")));
 }
 
 static void presets_have_the_numbers_of_their_papers(void)

@@ -12,10 +12,10 @@ enum { SETS_MOST = 1024, OBJECTS = 3, SEEN_MOST = 100 };
 struct teller {
     struct estimate *estimate;
     uint64_t sets;
-    struct solo_choice choice; /* of which sets it tells */
+    struct logged_sets choice; /* of which sets it tells */
     uint64_t line[SETS_MOST], last[SETS_MOST];
     bool is_known[SETS_MOST];
-    struct solo_seen seen[SEEN_MOST];
+    struct sample_entry seen[SEEN_MOST];
     size_t count;
     uint64_t told, untold; /* misses */
 };
@@ -31,15 +31,15 @@ static void tell_seen(struct teller *t)
 static void tell_reference(struct teller *t, uint64_t line, uint32_t object, uint64_t now)
 {
     uint64_t set = line % t->sets;
-    struct solo_seen seen = { line, FROM + now, FROM + t->last[set], object };
+    struct sample_entry seen = { line, FROM + now, FROM + t->last[set], object };
     bool is_use = t->line[set] == line;
 
     if (!t->is_known[set] || t->count == SEEN_MOST)
         tell_seen(t);
     if (!t->is_known[set]) {
         CHECK_EQ(estimate_miss(t->estimate, line, object, &(struct estimate_clock){ .now = now }), OUTCOME_UNKNOWN);
-    } else if (solo_is_told(t->choice, set)) {
-        seen.what = is_use ? SOLO_USES | 1 : object;
+    } else if (logged_sets_has(t->choice, set)) {
+        seen.what = is_use ? SAMPLE_USE | 1 : object;
         t->seen[t->count++] = seen;
         t->told += !is_use;
     } else if (!is_use) {
@@ -58,7 +58,7 @@ static void make_samples(struct estimate *all, struct teller *t, unsigned sample
     uint64_t references[OBJECTS] = { 0 };
 
     for (unsigned i = 0; i < samples; i++) {
-        t->choice = has_choice ? estimate_choose(t->estimate) : (struct solo_choice){ 0, UINT32_MAX };
+        t->choice = has_choice ? estimate_choose(t->estimate) : (struct logged_sets){ 0, UINT32_MAX };
         estimate_begin(all);
         estimate_begin(t->estimate);
         memset(t->is_known, 0, sizeof t->is_known);

@@ -85,13 +85,15 @@ void sim_spend(struct sim *s, struct place *p, uint64_t until, enum time_kind as
     o->seen.spent += cycles;
     wait_for(c, o, cycles);
     if (cycles && s->waiter)
-        s->waiter(s->waiting, &(struct sim_wait){ .thread = c->sched.number,
-                                                  .kind = o->seen.kind,
-                                                  .as = (uint8_t)as,
-                                                  .addr = o->seen.addr,
-                                                  .site = c->site,
-                                                  .cycles = cycles,
-                                                  .leaf = s->solo ? solo_leaf(s->solo, c->sched.number) : UINT32_MAX });
+        s->waiter(s->waiting,
+                  &(struct sim_wait){ .thread = c->sched.number,
+                                      .kind = o->seen.kind,
+                                      .as = (uint8_t)as,
+                                      .addr = o->seen.addr,
+                                      .site = c->site,
+                                      .cycles = cycles,
+                                      .leaf = s->block_exec ? blocks_path_counts(s->block_exec, c->sched.number)
+                                                            : UINT32_MAX });
 }
 
 /* ---- who is where ---- */

@@ -97,14 +97,14 @@ static void list_objects(struct sim *s, struct sim_result *ret)
 }
 
 /* The machine with one processor has counted for itself. */
-static void add_solo(struct sim *s, struct sim_result *ret)
+static void result_add_blocks(struct sim *s, struct sim_result *ret)
 {
-    struct solo_time *t = solo_time(s->solo);
+    struct exec_clock *t = blocks_clock(s->block_exec);
     struct sim_place *p = &s->place[0].seen;
 
-    solo_settle(s->solo);
-    ret->fabric = *solo_fabric(s->solo);
-    solo_counts(s->solo, &ret->memory[0]);
+    blocks_flush(s->block_exec);
+    ret->fabric = *blocks_fabric(s->block_exec);
+    blocks_counts(s->block_exec, &ret->memory[0]);
     p->time[TIME_compute] += t->compute;
     p->time[TIME_stall] += t->stall;
     p->time[TIME_bus] += t->bus;
@@ -127,8 +127,8 @@ void sim_result(struct sim *s, struct sim_result *ret)
     ret->fabric = *memory_fabric(s->memory);
     for (unsigned i = 0; i < s->config.cpus; i++)
         ret->memory[i] = *memory_counts(s->memory, i);
-    if (s->solo)
-        add_solo(s, ret);
+    if (s->block_exec)
+        result_add_blocks(s, ret);
     sim_list_programs(s, ret);
     for (uint32_t i = 0; i < s->places; i++)
         ret->cycles = s->place[i].clock > ret->cycles ? s->place[i].clock : ret->cycles;

@@ -135,10 +135,10 @@ void sim_set_observer(struct sim *s, const struct sim_observer *o)
     sim_set_leads(s, !o);
 }
 
-bool sim_set_watch(struct sim *s, const struct solo_watch *w, struct peet_err *err)
+bool sim_set_block_observer(struct sim *s, const struct block_observer *w, struct peet_err *err)
 {
-    return !s->translates && s->source->kind->words && solo_can(&s->config)
-           && solo_new(&s->config, s->source->trace, w, &s->solo, err) == 0;
+    return !s->translates && s->source->kind->words && blocks_can_run(&s->config)
+           && blocks_new(&s->config, s->source->trace, w, &s->block_exec, err) == 0;
 }
 
 void sim_set_waiter(struct sim *s, void (*waiter)(void *context, const struct sim_wait *w), void *context)
@@ -162,7 +162,7 @@ void sim_free(struct sim *s)
     if (!s)
         return;
     memory_free(s->memory);
-    solo_free(s->solo);
+    blocks_free(s->block_exec);
     sim_loop_release(s);
     map_release(&s->objects);
     map_release(&s->object_names);
@@ -326,15 +326,15 @@ bool sim_refer(struct sim *s, struct place *p, const struct peet_record *r)
     uint64_t addr = s->translates ? sim_translate(s, p->cpu, p->context->space, r->addr) : r->addr;
 
     s->references++;
-    if (s->solo) {
+    if (s->block_exec) {
         struct source_words *w = &p->context->words;
         w->used += w->turn && w->is_on;
         w->passed += w->turn && !w->is_on;
         if (w->turn && !w->is_on)
             return false;
-        solo_time(s->solo)->clock = p->clock;
-        p->clock += solo_refer(s->solo, p->context->sched.number, r, s->site,
-                               (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain]);
+        blocks_clock(s->block_exec)->clock = p->clock;
+        p->clock += blocks_libcall_access(s->block_exec, p->context->sched.number, r, s->site,
+                                          (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain]);
         return false;
     }
     if (s->observer) {
@@ -461,8 +461,8 @@ static void meet_event(struct sim *s, struct place *p, const struct peet_event *
         s->listener->event(s->listener->context, p->context->sched.number, e);
     if (s->observer)
         s->observer->event(s->observer->context, p->context->sched.number, e);
-    if (s->solo)
-        solo_event(s->solo, p->context->sched.number, e);
+    if (s->block_exec)
+        blocks_event(s->block_exec, p->context->sched.number, e);
     s->site = p->context->site = e->site;
     sim_event(s, p, e);
 }
@@ -492,7 +492,7 @@ static int see_more(struct sim *s, struct place *p, int said, struct peet_err *e
 }
 
 /* The same for a machine that takes words: up to an event, or to the end of its turn. */
-static int go_on_solo(struct sim *s, struct place *p, uint64_t limit, struct peet_err *err)
+static int sim_run_blocks(struct sim *s, struct place *p, uint64_t limit, struct peet_err *err)
 {
     struct context *c = p->context;
 
@@ -501,16 +501,16 @@ static int go_on_solo(struct sim *s, struct place *p, uint64_t limit, struct pee
         if (r <= 0)
             return r;
     }
-    struct solo_time *t = solo_time(s->solo);
+    struct exec_clock *t = blocks_clock(s->block_exec);
     uint64_t references = t->references;
     t->clock = p->clock;
     limit = limit - p->clock > WORDS_CYCLES ? p->clock + WORDS_CYCLES : limit;
-    int r = solo_run(s->solo, c->sched.number, &c->words, end_of_turn(s, p, limit), &c->event, err);
+    int r = blocks_run(s->block_exec, c->sched.number, &c->words, end_of_turn(s, p, limit), &c->event, err);
     p->clock = t->clock;
     s->references += t->references - references;
     if (r > 0) {
         meet_event(s, p, &c->event);
-        solo_see_used(s->solo, c->sched.number, &c->words);
+        blocks_take_used(s->block_exec, c->sched.number, &c->words);
     } else if (r == 0) {
         see_quantum(s, p);
     }
@@ -532,8 +532,8 @@ static int go_on(struct sim *s, struct place *p, uint64_t limit, struct peet_err
             see_quantum(s, p);
         return 0;
     }
-    if (s->solo)
-        return go_on_solo(s, p, limit, err);
+    if (s->block_exec)
+        return sim_run_blocks(s, p, limit, err);
     while (c->at == c->batch.count) {
         int said = source_next(s->source, c->sched.number, c->reply, &c->batch, err);
         c->at = 0;
@@ -597,7 +597,7 @@ static int take_turn(struct sim *s, struct place *p, struct progress *progress, 
         limit = s->heap[0]->wake_at;
     do {
         r = go_on(s, p, limit, err);
-        if (++s->steps % (s->solo ? WORDS_STEPS : PROGRESS_STEPS) == 0) {
+        if (++s->steps % (s->block_exec ? WORDS_STEPS : PROGRESS_STEPS) == 0) {
             if (progress)
                 progress_at(progress, s->references);
             s->is_stopped = s->stop && *s->stop;
@@ -614,7 +614,7 @@ static int end_all(struct sim *s, struct peet_err *err)
 
     for (uint32_t i = 0; i < s->places; i++)
         sim_take_back(s, &s->place[i], s->now, s->actor);
-    for (uint32_t i = 0; s->solo && r >= 0 && i < s->contexts; i++)
+    for (uint32_t i = 0; s->block_exec && r >= 0 && i < s->contexts; i++)
         r = source_words(s->source, i, 0, &s->context[i].words, err);
     return r < 0 ? r : 0;
 }
@@ -644,7 +644,8 @@ static int run(struct sim *s, struct progress *progress, struct peet_err *err)
 
 uint64_t sim_clock(const struct sim *s, unsigned cpu)
 {
-    uint64_t clock = s->solo ? solo_time(s->solo)->clock : 0; /* it is ahead of its place while it executes words */
+    uint64_t clock =
+        s->block_exec ? blocks_clock(s->block_exec)->clock : 0; /* it is ahead of its place while it executes words */
 
     for (uint32_t i = 0; i < s->places; i++)
         if (s->place[i].cpu == cpu && s->place[i].clock > clock)

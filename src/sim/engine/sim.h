@@ -185,14 +185,14 @@ struct sim_wait {
     uint64_t site;   /* of the call that waits, as of events; 0: not known */
     uint64_t cycles;
     uint32_t
-        leaf; /* of a watcher (sim_set_watch): where the thread is; UINT32_MAX: there is no watcher, or no leaf yet */
+        leaf; /* of a watcher (sim_set_block_observer): where the thread is; UINT32_MAX: there is no watcher, or no leaf yet */
 };
 void sim_set_waiter(struct sim *s, void (*waiter)(void *context, const struct sim_wait *w), void *context);
 
 /* Another way to look on, which costs much less, where it is possible (sim/exec/exec_blocks.h): for one processor, and a source that has words. Where several threads share that
  * processor, a loop ends before the next thread's turn begins. False: it is not possible, and nothing has changed. */
-struct solo_watch;
-bool sim_set_watch(struct sim *s, const struct solo_watch *w, struct peet_err *err);
+struct block_observer;
+bool sim_set_block_observer(struct sim *s, const struct block_observer *w, struct peet_err *err);
 
 /* Is told of each event before anything comes of it, and of each object that lies somewhere when a thread first comes to it, which
  * it may give a name. Costs nothing else. Borrowed. */

@@ -160,8 +160,8 @@ struct sim {
     const struct sim_listener *listener;                     /* or NULL */
     void (*waiter)(void *context, const struct sim_wait *w); /* or NULL */
     void *waiting;
-    struct solo *solo; /* or NULL */
-    uint64_t site;     /* for whom library code moves bytes */
+    struct exec_blocks *block_exec; /* or NULL */
+    uint64_t site;                  /* for whom library code moves bytes */
     struct scheduler scheduler;
     struct sync_host host;
     struct place *place;

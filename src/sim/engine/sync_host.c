@@ -11,11 +11,12 @@ static void host_touches(struct sim *s, unsigned cpu)
 }
 
 /* What a reference took in the machine with one processor, which knows by itself what for. */
-static uint64_t refer_solo(struct sim *s, const struct context *c, const struct peet_record *r, uint64_t data,
-                           uint64_t now, struct sync_time *ret)
+static uint64_t sync_access_blocks(struct sim *s, const struct context *c, const struct peet_record *r, uint64_t data,
+                                   uint64_t now, struct sync_time *ret)
 {
-    solo_time(s->solo)->clock = now;
-    uint64_t cycles = solo_sync(s->solo, c->sched.number, r, data, c->site, s->config.cost[PEET_CL_plain]);
+    blocks_clock(s->block_exec)->clock = now;
+    uint64_t cycles =
+        blocks_sync_access(s->block_exec, c->sched.number, r, data, c->site, s->config.cost[PEET_CL_plain]);
     *ret = (struct sync_time){ .elsewhere = cycles };
     return cycles;
 }
@@ -64,7 +65,7 @@ static uint64_t host_access(void *context, const struct sync_party *party, uint6
         memory_front(s->memory, party->cpu)->page_offset = 0;
     else if (s->translates)
         r.addr = sim_translate(s, party->cpu, space, spaces_untag(&s->spaces, addr, &space));
-    uint64_t cycles = (s->solo ? refer_solo : refer_shared)(s, c, &r, data, now + cost, &took);
+    uint64_t cycles = (s->block_exec ? sync_access_blocks : refer_shared)(s, c, &r, data, now + cost, &took);
     if (c->place) {
         c->place->own.compute += cost + took.compute;
         c->place->own.stall += took.stall;

@@ -11,44 +11,45 @@
 enum { ORDER_WAYS = 16 }; /* that a word can tell the order of */
 
 /* What can be done with a line in each state without anything else. */
-static void know_states(struct solo *s)
+static void know_states(struct exec_blocks *s)
 {
     const struct protocol *p = s->config.protocol;
 
     s->is_readable = true;
     for (unsigned i = 1; i < p->states; i++) {
         const struct own_cell *w = &p->own[i][OWN_WRITE];
-        s->seen_as[i][0] = (p->flags[i] & STATE_READABLE) != 0;
-        s->seen_as[i][1] = p->flags[i] & STATE_WRITABLE && w->op == BUS_NONE && w->alone == i;
+        s->allows[i][0] = (p->flags[i] & STATE_READABLE) != 0;
+        s->allows[i][1] = p->flags[i] & STATE_WRITABLE && w->op == BUS_NONE && w->alone == i;
         s->silent[i] = p->flags[i] & STATE_READABLE && w->op == BUS_NONE ? w->alone : 0;
-        s->is_readable &= s->seen_as[i][0] || !s->seen_as[i][1];
+        s->is_readable &= s->allows[i][0] || !s->allows[i][1];
         s->is_dirty[i] = (p->flags[i] & STATE_DIRTY) != 0;
         for (unsigned k = 0; k < 2; k++)
-            s->hidden[i][k] = s->seen_as[i][k] ? 0 : SOLO_NONE;
+            s->perm_mask[i][k] = s->allows[i][k] ? 0 : NO_LINE;
     }
 }
 
-static bool brings(const struct own_cell *c)
+static bool write_allocates(const struct own_cell *c)
 {
     return c->op == BUS_READ || c->op == BUS_READ_OWN;
 }
 
 /* Whether all misses take the same time, and nobody but the line that goes has to do with them. */
-static bool is_lean(const struct solo *s)
+static bool has_fixed_miss_cost(const struct exec_blocks *s)
 {
     const struct own_cell *absent = s->config.protocol->own[PROTOCOL_ABSENT];
 
-    return s->is_ideal && s->levels == 1 && s->fabric.config.memory >= s->level[0].latency && brings(&absent[OWN_READ])
-           && brings(&absent[OWN_WRITE]);
+    return s->is_ideal && s->levels == 1 && s->fabric.config.memory >= s->level[0].latency
+           && write_allocates(&absent[OWN_READ]) && write_allocates(&absent[OWN_WRITE]);
 }
 
 /* Whether lines are either clean, and cannot be written without anything else, or dirty, and can. */
-static bool is_plain(const struct solo *s)
+static bool has_implied_state(const struct exec_blocks *s)
 {
-    uint8_t clean = s->lean_state[0], dirty = s->lean_state[1];
+    uint8_t clean = s->fill_state[0], dirty = s->fill_state[1];
 
-    return s->is_lean && s->level[0].ways == 1 && s->seen_as[clean][0] && !s->seen_as[clean][1] && !s->is_dirty[clean]
-           && s->seen_as[dirty][1] && s->is_dirty[dirty] && s->config.protocol->own[clean][OWN_WRITE].alone == dirty;
+    return s->fixed_miss_cost && s->level[0].ways == 1 && s->allows[clean][0] && !s->allows[clean][1]
+           && !s->is_dirty[clean] && s->allows[dirty][1] && s->is_dirty[dirty]
+           && s->config.protocol->own[clean][OWN_WRITE].alone == dirty;
 }
 
 static int no_memory(struct peet_err *err)
@@ -56,7 +57,7 @@ static int no_memory(struct peet_err *err)
     return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
 }
 
-static int init_level(struct solo *s, const struct level_config *c, struct solo_level *l, struct peet_err *err)
+static int init_level(struct exec_blocks *s, const struct level_config *c, struct exec_level *l, struct peet_err *err)
 {
     uint64_t entries = c->bytes / c->line;
 
@@ -72,23 +73,23 @@ static int init_level(struct solo *s, const struct level_config *c, struct solo_
     if (l == &s->level[0]) {
         s->first = calloc(entries, sizeof *s->first);
         for (uint64_t i = 0; s->first && i < entries; i++)
-            s->first[i].seen[0] = s->first[i].seen[1] = SOLO_NONE;
+            s->first[i].tag[0] = s->first[i].tag[1] = NO_LINE;
         return s->first ? 0 : no_memory(err);
     }
-    l->record = calloc(entries, sizeof(struct solo_line *));
+    l->info = calloc(entries, sizeof(struct exec_line *));
     if (l->ways > ORDER_WAYS)
         l->stamp = calloc(entries, sizeof *l->stamp);
     else
         l->order = malloc((l->mask + 1) * sizeof *l->order);
     for (uint64_t i = 0; l->order && i <= l->mask; i++)
         l->order[i] = UINT64_C(0xfedcba9876543210) & (UINT64_MAX >> (64 - 4 * l->ways)); /* any order will do */
-    return l->record && (l->stamp || l->order) ? 0 : no_memory(err);
+    return l->info && (l->stamp || l->order) ? 0 : no_memory(err);
 }
 
-static void know_bus(struct solo *s)
+static void know_bus(struct exec_blocks *s)
 {
     const struct fabric_config *c = &s->fabric.config;
-    struct solo_bus *b = &s->bus;
+    struct lone_bus *b = &s->bus;
 
     b->address = fabric_address_cycles(c);
     b->data = s->fabric.line_cycles;
@@ -99,7 +100,7 @@ static void know_bus(struct solo *s)
     b->idle = is_known ? 0 : UINT64_MAX;
 }
 
-int solo_caches_init(struct solo *s, struct peet_err *err)
+int blocks_caches_init(struct exec_blocks *s, struct peet_err *err)
 {
     uint64_t entries = 0;
     int r;
@@ -115,25 +116,25 @@ int solo_caches_init(struct solo *s, struct peet_err *err)
     struct fabric_config fabric = s->config.fabric;
     fabric.cpus = 1;
     fabric.line = s->config.level[0].line;
-    if (solo_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
+    if (exec_lines_init(s, entries) < 0 || fabric_init(&s->fabric, s->config.fabric_kind, &fabric) < 0)
         return no_memory(err);
     know_bus(s);
-    s->is_lean = is_lean(s);
+    s->fixed_miss_cost = has_fixed_miss_cost(s);
     s->has_second = s->levels > 1 && s->level[1].latency >= s->level[0].latency;
-    s->lean_stall = (s->has_second ? s->level[1].latency : s->fabric.config.memory) - s->level[0].latency;
+    s->fixed_stall = (s->has_second ? s->level[1].latency : s->fabric.config.memory) - s->level[0].latency;
     for (unsigned i = 0; i < 2; i++)
-        s->lean_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
-    uint8_t alone = s->lean_state[0], written = s->silent[alone];
-    s->is_quiet = s->seen_as[alone][1] || (written && s->seen_as[written][1]);
-    s->is_far = s->fabric.config.memory >= s->level[0].latency;
-    s->is_plain = is_plain(s);
-    s->lines.bits = s->is_plain ? SOLO_PLAIN_BITS : SOLO_LINE_BITS;
-    for (uint64_t i = 0; s->is_plain && !s->watch.knows && i < entries; i++)
-        s->first[i].record = &s->empty; /* it can go as any other */
+        s->fill_state[i] = s->config.protocol->own[PROTOCOL_ABSENT][i ? OWN_WRITE : OWN_READ].alone;
+    uint8_t alone = s->fill_state[0], written = s->silent[alone];
+    s->read_fill_is_exclusive = s->allows[alone][1] || (written && s->allows[written][1]);
+    s->memory_is_slower = s->fabric.config.memory >= s->level[0].latency;
+    s->state_from_tags = has_implied_state(s);
+    s->lines.bits = s->state_from_tags ? EXEC_SHORT_LINE_BITS : EXEC_LINE_BITS;
+    for (uint64_t i = 0; s->state_from_tags && !s->observer.knows && i < entries; i++)
+        s->first[i].info = &s->empty; /* it can go as any other */
     return 0;
 }
 
-void solo_caches_release(struct solo *s)
+void blocks_caches_release(struct exec_blocks *s)
 {
     for (unsigned i = 0; i < CONFIG_LEVELS; i++) {
         free(s->level[i].line);
@@ -141,24 +142,24 @@ void solo_caches_release(struct solo *s)
         free(s->level[i].order);
         free(s->level[i].state);
         free(s->level[i].full);
-        free(s->level[i].record);
+        free(s->level[i].info);
     }
     free(s->first);
     fabric_release(&s->fabric);
-    solo_lines_release(s);
+    exec_lines_release(s);
 }
 
 /* An entry of the first cache as it can be seen, by its state. */
-static void show(struct solo *s, uint32_t entry, uint64_t line)
+static void show(struct exec_blocks *s, uint32_t entry, uint64_t line)
 {
-    solo_show(s, &s->first[entry], line, s->level[0].state[entry]);
+    l1_set_tags(s, &s->first[entry], line, s->level[0].state[entry]);
 }
 
-bool solo_write_silently(struct solo *s, uint32_t entry, uint64_t line)
+bool blocks_silent_upgrade(struct exec_blocks *s, uint32_t entry, uint64_t line)
 {
-    uint8_t to = s->silent[solo_state(s, entry)];
+    uint8_t to = s->silent[l1_state(s, entry)];
 
-    if (!to || !s->seen_as[to][1] || !solo_is_seen(s, entry, line, false))
+    if (!to || !s->allows[to][1] || !l1_tag_matches(s, entry, line, false))
         return false;
     s->level[0].state[entry] = to;
     show(s, entry, line);
@@ -167,10 +168,10 @@ bool solo_write_silently(struct solo *s, uint32_t entry, uint64_t line)
 
 /* ---- the fabric ---- */
 
-void solo_end_transaction(struct solo *s)
+void lone_bus_end(struct exec_blocks *s)
 {
     struct fabric_use *use = &s->fabric.use;
-    struct solo_bus *b = &s->bus;
+    struct lone_bus *b = &s->bus;
     uint64_t back = b->has_back, requests = b->last + b->address + back * (b->address + b->data);
 
     if (!b->has_last)
@@ -185,7 +186,7 @@ void solo_end_transaction(struct solo *s)
     b->has_last = b->has_back = false;
 }
 
-static struct transaction transaction_of(const struct solo *s, uint64_t line, unsigned op)
+static struct transaction transaction_of(const struct exec_blocks *s, uint64_t line, unsigned op)
 {
     bool is_answered = op == BUS_READ || op == BUS_READ_OWN, has_line = is_answered || op == BUS_WRITE_BACK;
 
@@ -199,9 +200,9 @@ static struct transaction transaction_of(const struct solo *s, uint64_t line, un
 }
 
 /* The fabric is told what was kept, for another one overlaps with it. */
-static void tell_fabric(struct solo *s)
+static void tell_fabric(struct exec_blocks *s)
 {
-    struct solo_bus *b = &s->bus;
+    struct lone_bus *b = &s->bus;
 
     if (!b->has_last)
         return;
@@ -212,7 +213,7 @@ static void tell_fabric(struct solo *s)
     b->has_last = b->has_back = false;
 }
 
-uint64_t solo_transact_any(struct solo *s, uint64_t line, unsigned op, uint64_t now)
+uint64_t lone_bus_transact_any(struct exec_blocks *s, uint64_t line, unsigned op, uint64_t now)
 {
     struct transaction t = transaction_of(s, line, op);
 
@@ -233,8 +234,8 @@ uint64_t solo_transact_any(struct solo *s, uint64_t line, unsigned op, uint64_t 
 
 /* ---- what comes and what goes ---- */
 
-struct gone {
-    struct solo_line *record; /* NULL: nothing had to go */
+struct victim {
+    struct exec_line *info; /* NULL: nothing had to go */
     uint64_t line;
     unsigned state;
 };
@@ -246,8 +247,9 @@ static inline uint64_t lesser(uint64_t a, uint64_t b)
 
 static inline __attribute__((always_inline)) uint64_t least_of_4(const uint64_t *stamp, uint32_t stride, uint32_t way)
 {
-    uint64_t a = stamp[0] << SOLO_WAY_BITS | way, b = stamp[stride] << SOLO_WAY_BITS | (way + 1);
-    uint64_t c = stamp[2ul * stride] << SOLO_WAY_BITS | (way + 2), d = stamp[3ul * stride] << SOLO_WAY_BITS | (way + 3);
+    uint64_t a = stamp[0] << STAMP_WAY_BITS | way, b = stamp[stride] << STAMP_WAY_BITS | (way + 1);
+    uint64_t c = stamp[2ul * stride] << STAMP_WAY_BITS | (way + 2),
+             d = stamp[3ul * stride] << STAMP_WAY_BITS | (way + 3);
 
     return lesser(lesser(a, b), lesser(c, d));
 }
@@ -256,11 +258,11 @@ static inline __attribute__((always_inline)) uint64_t least_of_4(const uint64_t 
  * both compared at once, in pairs, so that no comparison waits for all before it. */
 static inline __attribute__((always_inline)) uint32_t least_of(const uint64_t *stamp, uint32_t stride, uint32_t ways)
 {
-    if (ways % 4 == 0 && ways < 1 << SOLO_WAY_BITS) {
+    if (ways % 4 == 0 && ways < 1 << STAMP_WAY_BITS) {
         uint64_t least = least_of_4(stamp, stride, 0);
         for (uint32_t i = 4; i < ways; i += 4)
             least = lesser(least, least_of_4(stamp + (size_t)i * stride, stride, i));
-        return least & ((1 << SOLO_WAY_BITS) - 1);
+        return least & ((1 << STAMP_WAY_BITS) - 1);
     }
     uint32_t least = 0;
     for (uint32_t i = 1; i < ways; i++)
@@ -268,14 +270,14 @@ static inline __attribute__((always_inline)) uint32_t least_of(const uint64_t *s
     return least;
 }
 
-uint32_t solo_oldest(const struct solo *s, uint64_t line)
+uint32_t l1_victim(const struct exec_blocks *s, uint64_t line)
 {
     uint32_t ways = s->level[0].ways, e = (uint32_t)(line & s->level[0].mask) * ways;
 
     return e + least_of(&s->first[e].stamp, sizeof *s->first / sizeof(uint64_t), ways);
 }
 
-uint32_t solo_oldest_behind(const struct solo_level *l, uint64_t line)
+uint32_t exec_level_victim(const struct exec_level *l, uint64_t line)
 {
     uint64_t set = line & l->mask;
     uint32_t e = (uint32_t)set * l->ways;
@@ -284,156 +286,158 @@ uint32_t solo_oldest_behind(const struct solo_level *l, uint64_t line)
 }
 
 /* A line comes into the first cache. */
-static struct gone put_first(struct solo *s, struct solo_line *record, uint64_t line, unsigned state)
+static struct victim put_first(struct exec_blocks *s, struct exec_line *info, uint64_t line, unsigned state)
 {
-    struct solo_level *l = &s->level[0];
-    uint32_t e = solo_oldest(s, line);
-    struct solo_entry *at = &s->first[e];
-    struct gone gone = { at->record, l->line[e], solo_state(s, e) };
+    struct exec_level *l = &s->level[0];
+    uint32_t e = l1_victim(s, line);
+    struct l1_entry *at = &s->first[e];
+    struct victim victim = { at->info, l->line[e], l1_state(s, e) };
 
-    if (gone.record)
-        gone.record->stamp = at->stamp;
+    if (victim.info)
+        victim.info->stamp = at->stamp;
     else
         l->full[l->filled++] = e;
     l->line[e] = line;
     l->state[e] = (uint8_t)state;
     at->stamp = s->number;
-    at->record = record;
-    solo_comes_to(s, record, e);
-    solo_is_at(s, line, e);
+    at->info = info;
+    line_enters_l1(s, info, e);
+    way_hint_set(s, line, e);
     show(s, e, line);
-    return gone;
+    return victim;
 }
 
 /* And into one behind it. */
-static struct gone put_behind(struct solo *s, unsigned level, struct solo_line *record, uint64_t line, unsigned state)
+static struct victim put_behind(struct exec_blocks *s, unsigned level, struct exec_line *info, uint64_t line,
+                                unsigned state)
 {
-    struct solo_level *l = &s->level[level];
-    uint32_t e = solo_oldest_behind(l, line);
-    struct gone gone = { l->record[e], l->line[e], l->state[e] };
+    struct exec_level *l = &s->level[level];
+    uint32_t e = exec_level_victim(l, line);
+    struct victim victim = { l->info[e], l->line[e], l->state[e] };
 
-    if (gone.record)
-        gone.record->entry[level] = 0;
+    if (victim.info)
+        victim.info->entry[level] = 0;
     else
         l->full[l->filled++] = e;
     l->line[e] = line;
     l->state[e] = (uint8_t)state;
-    solo_touch_behind(s, l, line, e);
-    l->record[e] = record;
-    record->entry[level] = e + 1;
-    return gone;
+    exec_level_touch(s, l, line, e);
+    l->info[e] = info;
+    info->entry[level] = e + 1;
+    return victim;
 }
 
 /* A line has gone out of a level. */
-static void push_out(struct solo *s, unsigned level, struct gone gone, uint64_t now)
+static void exec_evict(struct exec_blocks *s, unsigned level, struct victim victim, uint64_t now)
 {
-    struct solo_line *l = gone.record;
+    struct exec_line *l = victim.info;
 
-    if (level + 1 < s->levels && l->lost & SOLO_LOST) /* a level behind gave it up, too, and it has left */
+    if (level + 1 < s->levels && l->remover & REMOVER_UNKNOWN) /* a level behind gave it up, too, and it has left */
         return;
     for (unsigned i = level; i-- > 0;)
-        if (solo_in(s, l, gone.line, i))
+        if (line_in_level(s, l, victim.line, i))
             return; /* the processor still has it */
     for (unsigned i = level + 1; i < s->levels; i++)
         if (l->entry[i]) {
-            s->level[i].state[l->entry[i] - 1] = (uint8_t)gone.state;
+            s->level[i].state[l->entry[i] - 1] = (uint8_t)victim.state;
             return;
         }
-    if (s->is_dirty[gone.state] && level + 1 < s->levels) {
-        struct gone next = put_behind(s, level + 1, l, gone.line, gone.state);
-        if (next.record)
-            push_out(s, level + 1, next, now);
+    if (s->is_dirty[victim.state] && level + 1 < s->levels) {
+        struct victim next = put_behind(s, level + 1, l, victim.line, victim.state);
+        if (next.info)
+            exec_evict(s, level + 1, next, now);
         return;
     }
-    l->lost = (s->cell ? s->cell : l->lost) | SOLO_LOST;
-    if (s->is_dirty[gone.state]) {
+    l->remover = (s->cell ? s->cell : l->remover) | REMOVER_UNKNOWN;
+    if (s->is_dirty[victim.state]) {
         s->counts.write_backs++;
-        solo_transact(s, gone.line, BUS_WRITE_BACK, now);
+        lone_bus_transact(s, victim.line, BUS_WRITE_BACK, now);
     }
 }
 
 /* What went out of the first cache is in the next one, mostly. */
-static bool is_behind(struct solo *s, const struct gone *gone)
+static bool is_behind(struct exec_blocks *s, const struct victim *victim)
 {
     bool is_there = false;
 
     for (unsigned k = 1; k < s->levels; k++)
-        if (gone->record->entry[k]) {
-            s->level[k].state[gone->record->entry[k] - 1] = (uint8_t)gone->state;
+        if (victim->info->entry[k]) {
+            s->level[k].state[victim->info->entry[k] - 1] = (uint8_t)victim->state;
             is_there = true;
         }
     return is_there;
 }
 
 /* A line from the second cache comes into the first. */
-static void fill_first(struct solo *s, struct solo_line *l, uint64_t line, unsigned state, uint64_t now)
+static void fill_first(struct exec_blocks *s, struct exec_line *l, uint64_t line, unsigned state, uint64_t now)
 {
-    struct gone gone = put_first(s, l, line, state);
+    struct victim victim = put_first(s, l, line, state);
 
-    if (gone.record && !is_behind(s, &gone))
-        push_out(s, 0, gone, now);
+    if (victim.info && !is_behind(s, &victim))
+        exec_evict(s, 0, victim, now);
 }
 
-void solo_take_second(struct solo *s, struct solo_line *l, uint64_t line, uint64_t now)
+void blocks_fill_from_l2(struct exec_blocks *s, struct exec_line *l, uint64_t line, uint64_t now)
 {
     uint32_t e = l->entry[1] - 1;
 
     s->second++;
-    solo_touch_behind(s, &s->level[1], line, e);
+    exec_level_touch(s, &s->level[1], line, e);
     fill_first(s, l, line, s->level[1].state[e], now);
 }
 
 /* Puts a line into the levels before `level`, and lets go what has to. The innermost state is the valid one, also of a line that several levels give up. */
-static void fill(struct solo *s, unsigned level, struct solo_line *l, uint64_t line, unsigned state, uint64_t now)
+static void fill(struct exec_blocks *s, unsigned level, struct exec_line *l, uint64_t line, unsigned state,
+                 uint64_t now)
 {
-    struct gone gone[CONFIG_LEVELS];
+    struct victim victim[CONFIG_LEVELS];
 
     for (unsigned i = level; i-- > 1;)
-        gone[i] = put_behind(s, i, l, line, state);
-    gone[0] = put_first(s, l, line, state);
+        victim[i] = put_behind(s, i, l, line, state);
+    victim[0] = put_first(s, l, line, state);
     for (unsigned i = 0; i < level; i++) {
         bool is_there = false;
-        for (unsigned k = i + 1; gone[i].record && k < s->levels; k++) {
-            uint32_t e = gone[i].record->entry[k];
+        for (unsigned k = i + 1; victim[i].info && k < s->levels; k++) {
+            uint32_t e = victim[i].info->entry[k];
             if (e)
-                s->level[k].state[e - 1] = (uint8_t)gone[i].state;
-            if (k < level && gone[k].record == gone[i].record)
-                gone[k] = gone[i];
+                s->level[k].state[e - 1] = (uint8_t)victim[i].state;
+            if (k < level && victim[k].info == victim[i].info)
+                victim[k] = victim[i];
             is_there |= e != 0;
         }
         if (i == 0 && is_there)
-            gone[i].record = NULL;
+            victim[i].info = NULL;
     }
     for (unsigned i = level; i-- > 0;)
-        if (gone[i].record)
-            push_out(s, i, gone[i], now);
+        if (victim[i].info)
+            exec_evict(s, i, victim[i], now);
 }
 
 /* The same where there is one level. */
-static void fill_only(struct solo *s, struct solo_line *l, uint64_t line, unsigned state, uint64_t now)
+static void fill_only(struct exec_blocks *s, struct exec_line *l, uint64_t line, unsigned state, uint64_t now)
 {
-    struct gone gone = put_first(s, l, line, state);
+    struct victim victim = put_first(s, l, line, state);
 
-    if (!gone.record)
+    if (!victim.info)
         return;
-    gone.record->lost = s->cell ? s->cell : gone.record->lost | SOLO_LOST;
-    if (s->is_dirty[gone.state]) {
+    victim.info->remover = s->cell ? s->cell : victim.info->remover | REMOVER_UNKNOWN;
+    if (s->is_dirty[victim.state]) {
         s->counts.write_backs++;
-        solo_transact(s, gone.line, BUS_WRITE_BACK, now);
+        lone_bus_transact(s, victim.line, BUS_WRITE_BACK, now);
     }
 }
 
-void solo_count_lean(struct solo *s)
+void blocks_flush_fixed_misses(struct exec_blocks *s)
 {
     const struct own_cell *absent = s->config.protocol->own[PROTOCOL_ABSENT];
     struct fabric_use *use = &s->fabric.use;
-    uint64_t backs = s->lean_write_backs, misses = 0;
+    uint64_t backs = s->fixed_write_backs, misses = 0;
 
     for (unsigned i = 0; i < 2; i++) {
-        uint64_t of_kind = s->lean[i][0] + s->lean[i][1];
+        uint64_t of_kind = s->fixed_misses[i][0] + s->fixed_misses[i][1];
         use->by_op[absent[i ? OWN_WRITE : OWN_READ].op] += of_kind;
-        s->counts.causes[MISS_cold] += s->lean[i][0];
-        s->counts.causes[MISS_replaced] += s->lean[i][1];
+        s->counts.causes[MISS_cold] += s->fixed_misses[i][0];
+        s->counts.causes[MISS_replaced] += s->fixed_misses[i][1];
         misses += of_kind;
     }
     uint64_t farther = s->second * (s->level[1].latency - s->level[0].latency);
@@ -442,25 +446,25 @@ void solo_count_lean(struct solo *s)
     s->counts.stall += farther;
     s->time.stall += farther;
     s->counts.misses += misses;
-    s->counts.stall += misses * s->lean_stall;
-    s->time.stall += misses * s->lean_stall;
+    s->counts.stall += misses * s->fixed_stall;
+    s->time.stall += misses * s->fixed_stall;
     s->counts.write_backs += backs;
     use->by_op[BUS_WRITE_BACK] += backs;
     use->transactions += misses + backs;
     use->moved += (misses + backs) * s->length;
-    memset(s->lean, 0, sizeof s->lean);
-    s->lean_write_backs = s->second = 0;
+    memset(s->fixed_misses, 0, sizeof s->fixed_misses);
+    s->fixed_write_backs = s->second = 0;
 }
 
 /* ---- references ---- */
 
-static uint64_t write_here(struct solo *s, uint32_t entry, uint64_t line, uint64_t now, bool *ret_upgrade)
+static uint64_t write_here(struct exec_blocks *s, uint32_t entry, uint64_t line, uint64_t now, bool *ret_upgrade)
 {
-    const struct own_cell *cell = &s->config.protocol->own[solo_state(s, entry)][OWN_WRITE];
+    const struct own_cell *cell = &s->config.protocol->own[l1_state(s, entry)][OWN_WRITE];
     uint64_t stall = 0;
 
     if (cell->op != BUS_NONE) {
-        stall = solo_transact(s, line, cell->op, now);
+        stall = lone_bus_transact(s, line, cell->op, now);
         assert(cell->op == BUS_INVALIDATE); /* no other processor has a copy to which a word could be sent */
         s->counts.upgrades++;
         *ret_upgrade = true;
@@ -470,17 +474,17 @@ static uint64_t write_here(struct solo *s, uint32_t entry, uint64_t line, uint64
     return stall;
 }
 
-static void miss(struct solo *s, struct solo_line *l, uint64_t line, bool is_write, uint64_t now,
-                 struct solo_outcome *ret)
+static void miss(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool is_write, uint64_t now,
+                 struct exec_outcome *ret)
 {
     const struct own_cell *cell = &s->config.protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
 
     s->counts.misses++;
-    ret->cause = solo_was_here(l) ? MISS_replaced : MISS_cold;
+    ret->cause = line_was_used(l) ? MISS_replaced : MISS_cold;
     s->counts.causes[ret->cause]++;
     ret->level = SIM_BEYOND;
-    ret->stall = solo_transact(s, line, cell->op, now);
-    l->lost &= ~SOLO_LOST;
+    ret->stall = lone_bus_transact(s, line, cell->op, now);
+    l->remover &= ~REMOVER_UNKNOWN;
     if (s->levels == 1)
         fill_only(s, l, line, cell->alone, now);
     else
@@ -488,36 +492,37 @@ static void miss(struct solo *s, struct solo_line *l, uint64_t line, bool is_wri
 }
 
 /* A line that some level has. */
-static void hit(struct solo *s, struct solo_line *l, uint64_t line, bool is_write, uint64_t now,
-                struct solo_outcome *ret)
+static void hit(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool is_write, uint64_t now,
+                struct exec_outcome *ret)
 {
-    struct solo_level *at = &s->level[ret->level];
-    uint32_t e = solo_in(s, l, line, ret->level) - 1;
+    struct exec_level *at = &s->level[ret->level];
+    uint32_t e = line_in_level(s, l, line, ret->level) - 1;
 
     s->counts.hits[ret->level]++;
     ret->stall = at->latency;
     if (ret->level == 0) {
         s->first[e].stamp = s->number;
     } else {
-        solo_touch_behind(s, at, line, e);
+        exec_level_touch(s, at, line, e);
         if (ret->level == 1)
             fill_first(s, l, line, at->state[e], now);
         else
             fill(s, ret->level, l, line, at->state[e], now);
     }
     if (is_write)
-        ret->stall += write_here(s, solo_in_first(s, l, line) - 1, line, now, &ret->is_upgrade);
+        ret->stall += write_here(s, line_in_l1(s, l, line) - 1, line, now, &ret->is_upgrade);
 }
 
-struct solo_outcome solo_touch(struct solo *s, struct solo_line *l, uint64_t line, enum peet_kind kind, uint64_t now)
+struct exec_outcome blocks_touch(struct exec_blocks *s, struct exec_line *l, uint64_t line, enum peet_kind kind,
+                                 uint64_t now)
 {
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
-    struct solo_outcome o = { .cause = MISS_KINDS };
+    struct exec_outcome o = { .cause = MISS_KINDS };
     uint64_t waited = s->counts.waited;
 
     s->counts.writes += is_write;
     s->counts.reads += kind != PEET_STORE;
-    while (o.level < s->levels && !solo_in(s, l, line, o.level))
+    while (o.level < s->levels && !line_in_level(s, l, line, o.level))
         o.level++;
     if (o.level == s->levels)
         miss(s, l, line, is_write, now, &o);

@@ -12,7 +12,7 @@
 
 /* ---- making one ---- */
 
-bool solo_can(const struct machine_config *c)
+bool blocks_can_run(const struct machine_config *c)
 {
     unsigned levels = 0;
 
@@ -27,154 +27,154 @@ bool solo_can(const struct machine_config *c)
            && !c->by_reference && !c->jitter;
 }
 
-int solo_new(const struct machine_config *c, const struct peet_trace *t, const struct solo_watch *w, struct solo **ret,
-             struct peet_err *err)
+int blocks_new(const struct machine_config *c, const struct peet_trace *t, const struct block_observer *w,
+               struct exec_blocks **ret, struct peet_err *err)
 {
-    struct solo *s = calloc(1, sizeof *s);
+    struct exec_blocks *s = calloc(1, sizeof *s);
 
-    assert(solo_can(c));
+    assert(blocks_can_run(c));
     if (!s)
         return err_set(err, PEET_ERR_MEMORY, "no memory for a simulation");
     s->config = *c;
     s->trace = t;
-    s->watch = *w;
-    s->watch.often = w->often ? w->often : SOLO_OFTEN;
+    s->observer = *w;
+    s->observer.often = w->often ? w->often : JIT_RUNS;
     s->length = c->level[0].line;
     s->shift = (uint32_t)__builtin_ctzll(s->length);
-    s->number = s->apart = 1;
+    s->number = s->non_program_touches = 1;
     s->version = w->changes->count;
-    s->items.value_size = sizeof(struct solo_item *);
-    s->blocks.value_size = sizeof(struct solo_stretch *);
-    s->paths.value_size = sizeof(struct solo_path *);
-    int r = solo_caches_init(s, err);
+    s->items.value_size = sizeof(struct tb_item *);
+    s->blocks.value_size = sizeof(struct tblock *);
+    s->paths.value_size = sizeof(struct tb_path *);
+    int r = blocks_caches_init(s, err);
     if (r < 0) {
-        solo_free(s);
+        blocks_free(s);
         return r;
     }
-    if (w->see && s->is_lean && s->level[0].ways == 1) {
-        s->seen = s->seen_at = malloc(SOLO_SEEN * sizeof *s->seen);
-        if (!s->seen) {
-            solo_free(s);
+    if (w->see && s->fixed_miss_cost && s->level[0].ways == 1) {
+        s->log = s->log_at = malloc(SAMPLE_LOG_ENTRIES * sizeof *s->log);
+        if (!s->log) {
+            blocks_free(s);
             return err_set(err, PEET_ERR_MEMORY, "no memory for a simulation");
         }
-        s->seen_end = s->seen + SOLO_SEEN;
-        s->choice = (struct solo_choice){ 0, UINT32_MAX };
+        s->log_end = s->log + SAMPLE_LOG_ENTRIES;
+        s->logged = (struct logged_sets){ 0, UINT32_MAX };
     }
-    solo_code_init(s);
-    s->nobody.name = UINT64_MAX;
-    for (unsigned i = 0; i < SOLO_NAMES; i++)
-        s->by_name[i] = &s->nobody;
+    jit_init(s);
+    s->no_item.name = UINT64_MAX;
+    for (unsigned i = 0; i < ITEM_CACHE; i++)
+        s->by_name[i] = &s->no_item;
     *ret = s;
     return 0;
 }
 
-void solo_free(struct solo *s)
+void blocks_free(struct exec_blocks *s)
 {
     if (!s)
         return;
-    solo_code_release(s);
-    solo_caches_release(s);
+    jit_release(s);
+    blocks_caches_release(s);
     loop_plans_release(&s->plans);
     map_release(&s->items);
     map_release(&s->blocks);
     map_release(&s->paths);
     arena_release(&s->arena);
     free(s->threads);
-    free(s->seen);
+    free(s->log);
     free(s->missed);
     free(s);
 }
 
-struct solo_time *solo_time(struct solo *s)
+struct exec_clock *blocks_clock(struct exec_blocks *s)
 {
     return &s->time;
 }
 
-const struct fabric_use *solo_fabric(const struct solo *s)
+const struct fabric_use *blocks_fabric(const struct exec_blocks *s)
 {
     return &s->fabric.use;
 }
 
-void solo_event(struct solo *s, uint32_t thread, const struct peet_event *e)
+void blocks_event(struct exec_blocks *s, uint32_t thread, const struct peet_event *e)
 {
-    bool is_gap = s->watch.knows && e->kind == PEET_EV_gap;
+    bool is_gap = s->observer.knows && e->kind == PEET_EV_gap;
 
     if (is_gap)
-        solo_forget(s);
-    s->watch.event(s->watch.context, thread, e);
+        blocks_invalidate_all(s);
+    s->observer.event(s->observer.context, thread, e);
     if (is_gap)
-        solo_begin_sample(s);
+        blocks_begin_sample(s);
     if (is_gap && thread < s->thread_count && s->words && s->words->turn)
         s->words->turn(s->words); /* it is somewhere else now, and perhaps in a window */
-    solo_see_version(s);
+    blocks_check_map_version(s);
 }
 
 /* ---- most often ---- */
 
-/* A stretch on its path: where it calls is known to that. */
-static void leave(struct solo *s, const struct solo_stretch *x)
+/* A translated block on its path: where it calls is known to that. */
+static void leave(struct exec_blocks *s, const struct tblock *x)
 {
-    struct solo_path *p = x->path;
+    struct tb_path *p = x->path;
 
     if (x->turn == TURN_CALLS) {
-        p->callee = p->callee ? p->callee : paths_child(s->watch.paths, p->node, x->call.site);
+        p->callee = p->callee ? p->callee : paths_child(s->observer.paths, p->node, x->call.site);
         paths_call(s->calls, &(struct path_call){ x->call.site, x->call.back, p->callee });
     } else {
-        paths_leave(s->watch.paths, s->calls, x->turn, &x->call);
+        paths_leave(s->observer.paths, s->calls, x->turn, &x->call);
     }
-    solo_set_easy(s);
+    blocks_set_fast_entry(s);
 }
 
-void solo_enter(struct solo *s, struct solo_stretch *x)
+void tblock_enter(struct exec_blocks *s, struct tblock *x)
 {
     bool turns = x->turn | s->calls->turn;
 
     if (turns)
-        solo_set_node(s, paths_arrive(s->watch.paths, s->calls, x->addr, x->is_entry));
+        blocks_set_node(s, paths_arrive(s->observer.paths, s->calls, x->addr, x->is_entry));
     if (__builtin_expect(x->current != s->current, 0))
-        solo_renew(s, x);
+        tblock_rebind(s, x);
     if (turns)
         leave(s, x);
     s->last = x;
 }
 
-/* The references of a stretch, whose sources are there. */
-static void refer_all(struct solo *s, struct solo_stretch *x)
+/* The references of a translated block, whose sources are there. */
+static void refer_all(struct exec_blocks *s, struct tblock *x)
 {
     for (unsigned i = 0; i < x->groups; i++) {
-        struct solo_group *g = &x->group[i];
+        struct base_group *g = &x->group[i];
         uint64_t base = s->src[g->base] + (s->src[g->index] << g->scale);
-        g->places |= UINT64_C(1) << base % 64;
-        if (!solo_is_easy(s, x, g, base))
-            solo_run_group(s, x, g, base);
+        g->base_residues |= UINT64_C(1) << base % 64;
+        if (!group_hits(s, x, g, base))
+            group_run(s, x, g, base);
     }
     s->time.clock += x->cycles;
     x->runs++;
 }
 
 /* Of a run that nobody looks at: calls. */
-static void follow(struct solo *s, struct solo_stretch *x)
+static void follow(struct exec_blocks *s, struct tblock *x)
 {
     if (x->turn | s->calls->turn) {
-        solo_set_node(s, paths_arrive(s->watch.paths, s->calls, x->addr, x->is_entry));
-        paths_leave(s->watch.paths, s->calls, x->turn, &x->call);
-        solo_set_easy(s);
+        blocks_set_node(s, paths_arrive(s->observer.paths, s->calls, x->addr, x->is_entry));
+        paths_leave(s->observer.paths, s->calls, x->turn, &x->call);
+        blocks_set_fast_entry(s);
     }
     s->last = x;
 }
 
-static void pass_stretch(struct solo *s, struct solo_stretch *x)
+static void skip_tblock(struct exec_blocks *s, struct tblock *x)
 {
     follow(s, x);
-    solo_pass(s, x->is_varying ? 0 : x->sites);
+    blocks_skip(s, x->is_varying ? 0 : x->operands);
 }
 
-static void run_or_pass(struct solo *s, struct solo_stretch *x)
+static void run_or_pass(struct exec_blocks *s, struct tblock *x)
 {
-    if (solo_passes(s)) {
-        pass_stretch(s, x);
+    if (blocks_skips(s)) {
+        skip_tblock(s, x);
     } else {
-        solo_enter(s, x);
+        tblock_enter(s, x);
         refer_all(s, x);
     }
 }
@@ -182,44 +182,44 @@ static void run_or_pass(struct solo *s, struct solo_stretch *x)
 /* ---- loops ---- */
 
 /* One run of several, which may be on either side of a border. */
-static void run_one_of(struct solo *s, struct solo_stretch *x)
+static void run_one_of(struct exec_blocks *s, struct tblock *x)
 {
     run_or_pass(s, x);
-    if (solo_is_turn(s))
-        solo_turn(s);
+    if (blocks_at_border(s))
+        blocks_cross_border(s);
 }
 
-/* The values of a loop after so many trips. */
-static void go_on(struct solo *s, const struct peet_loop_node *n, uint64_t trips)
+/* The values of a loop after so many iterations. */
+static void go_on(struct exec_blocks *s, const struct peet_loop_node *n, uint64_t iterations)
 {
     uint64_t *value = s->src + PEET_SRC_SLOT;
 
     for (unsigned i = n->enters; i < n->assigns; i++) {
         const struct peet_assign *a = &n->assign[i];
-        value[a->dst] += ((uint64_t)a->add + (a->plus ? value[a->plus - 1] : 0)) * trips;
+        value[a->dst] += ((uint64_t)a->add + (a->plus ? value[a->plus - 1] : 0)) * iterations;
     }
 }
 
-/* All trips of a loop whose body is a stretch; borders may lie between them. */
-static void run_flat(struct solo *s, struct solo_stretch *x, const struct plan_node *n, uint64_t trips)
+/* All iterations of a loop whose body is a translated block; borders may lie between them. */
+static void run_flat(struct exec_blocks *s, struct tblock *x, const struct plan_node *n, uint64_t iterations)
 {
-    while (trips > 0) {
-        uint64_t now = solo_passes(s) ? solo_trips_now(s, x, trips) : 1;
-        if (solo_passes(s)) {
+    while (iterations > 0) {
+        uint64_t now = blocks_skips(s) ? blocks_iterations_to_border(s, x, iterations) : 1;
+        if (blocks_skips(s)) {
             follow(s, x);
-            solo_pass(s, now * x->sites);
+            blocks_skip(s, now * x->operands);
         } else {
-            solo_enter(s, x);
+            tblock_enter(s, x);
             refer_all(s, x);
         }
         go_on(s, n->node, now);
-        trips -= now;
-        if (solo_is_turn(s))
-            solo_turn(s);
+        iterations -= now;
+        if (blocks_at_border(s))
+            blocks_cross_border(s);
     }
 }
 
-static void run_loop(struct solo *s, const struct solo_item *it)
+static void run_loop(struct exec_blocks *s, const struct tb_item *it)
 {
     struct loop_run run;
     const struct plan_node *n;
@@ -232,13 +232,13 @@ static void run_loop(struct solo *s, const struct solo_item *it)
         while ((b = peet_loop_walk_next(&s->walk, &slots))) {
             memcpy(s->src + PEET_SRC_SLOT, slots, b->slots * sizeof *slots);
             block_compute(b, s->src);
-            run_one_of(s, solo_stretch_of(s, b));
+            run_one_of(s, tblock_of(s, b));
         }
         return;
     }
     loop_run_init(&run, it->plan, s->src);
     while ((n = loop_run_next(&run, s->src))) {
-        struct solo_stretch *x = it->node[n - it->plan->node];
+        struct tblock *x = it->node[n - it->plan->node];
         if (n->kind == PLAN_FLAT)
             run_flat(s, x, n, run.trips);
         else
@@ -246,17 +246,17 @@ static void run_loop(struct solo *s, const struct solo_item *it)
     }
 }
 
-/* Where the bases of a stretch are, for whoever makes code of it. */
-static void see_places(const struct solo *s, struct solo_stretch *x)
+/* Where the bases of a translated block are, for whoever makes code of it. */
+static void see_bases(const struct exec_blocks *s, struct tblock *x)
 {
     for (unsigned i = 0; i < x->groups; i++) {
-        struct solo_group *g = &x->group[i];
-        g->places |= UINT64_C(1) << (s->src[g->base] + (s->src[g->index] << g->scale)) % 64;
+        struct base_group *g = &x->group[i];
+        g->base_residues |= UINT64_C(1) << (s->src[g->base] + (s->src[g->index] << g->scale)) % 64;
     }
 }
 
-/* A loop that is long becomes machine code before it is executed at all; where its references will be is seen from some trips. */
-static void foresee(struct solo *s, struct solo_item *it, const uint64_t *slots, const struct peet_names *names)
+/* A loop that is long becomes machine code before it is executed at all; where its references will be is seen from some iterations. */
+static void foresee(struct exec_blocks *s, struct tb_item *it, const uint64_t *slots, const struct peet_names *names)
 {
     const struct peet_loop *l = it->item->loop;
     uint64_t insns, references;
@@ -264,80 +264,80 @@ static void foresee(struct solo *s, struct solo_item *it, const uint64_t *slots,
     const struct plan_node *n;
 
     memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
-    words_settle(it->trips, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
+    words_settle(it->iterations, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
     if (!it->plan
         || (loop_totals(s->trace->schema, l, s->src + PEET_SRC_SLOT + l->values, &insns, &references)
-            && references < (uint64_t)s->watch.often * SOLO_LONG))
+            && references < (uint64_t)s->observer.often * JIT_LOOP_REFERENCES))
         return;
     loop_run_init(&run, it->plan, s->src);
-    for (unsigned i = 0; i < SOLO_FORESEEN && (n = loop_run_next(&run, s->src)); i++) {
-        uint64_t trips = n->kind == PLAN_FLAT ? run.trips : 1;
-        for (unsigned k = 0; k < SOLO_FORESEEN && trips > 0; k++, trips--) {
-            see_places(s, it->node[n - it->plan->node]);
+    for (unsigned i = 0; i < JIT_PREVIEW && (n = loop_run_next(&run, s->src)); i++) {
+        uint64_t iterations = n->kind == PLAN_FLAT ? run.trips : 1;
+        for (unsigned k = 0; k < JIT_PREVIEW && iterations > 0; k++, iterations--) {
+            see_bases(s, it->node[n - it->plan->node]);
             if (n->kind == PLAN_FLAT)
                 go_on(s, n->node, 1);
         }
-        if (trips > 0)
-            go_on(s, n->node, trips);
+        if (iterations > 0)
+            go_on(s, n->node, iterations);
     }
-    solo_code_make(s, it);
-    it->executed = s->watch.often;
+    jit_compile(s, it);
+    it->executed = s->observer.often;
 }
 
 /* ---- words ---- */
 
-static void take_thread(struct solo *s, uint32_t thread, const struct source_words *w)
+static void take_thread(struct exec_blocks *s, uint32_t thread, const struct source_words *w)
 {
     while (s->thread_count <= thread) {
-        struct solo_thread *more = realloc(s->threads, (s->thread_count + 16u) * sizeof *more);
+        struct block_thread *more = realloc(s->threads, (s->thread_count + 16u) * sizeof *more);
         assert(more);
         memset(more + s->thread_count, 0, 16 * sizeof *more);
         s->threads = more;
         s->thread_count += 16;
     }
-    struct solo_thread *t = &s->threads[thread];
+    struct block_thread *t = &s->threads[thread];
     if (w->registers)
         memcpy(t->register_, w->registers, sizeof t->register_);
     memcpy(s->src + PEET_SRC_REGISTER, t->register_, sizeof t->register_);
-    uint32_t process = s->watch.source->context[thread].process;
-    s->moves += process != s->process;
+    uint32_t process = s->observer.source->context[thread].process;
+    s->process_switches += process != s->process;
     s->process = process;
     s->thread = thread;
-    s->calls = paths_thread(s->watch.paths, thread);
+    s->calls = paths_thread(s->observer.paths, thread);
     s->last = t->last;
-    solo_set_node(s, t->node);
-    solo_set_easy(s);
+    blocks_set_node(s, t->node);
+    blocks_set_fast_entry(s);
 }
 
-static void leave_thread(struct solo *s)
+static void leave_thread(struct exec_blocks *s)
 {
-    struct solo_thread *t = &s->threads[s->thread];
+    struct block_thread *t = &s->threads[s->thread];
 
     memcpy(t->register_, s->src + PEET_SRC_REGISTER, sizeof t->register_);
     t->node = s->node;
     t->last = s->last;
 }
 
-static int run_other(struct solo *s, const struct solo_item *it, const uint64_t *slots, const struct peet_names *names,
-                     struct peet_event *ret, struct peet_err *err)
+static int run_other(struct exec_blocks *s, const struct tb_item *it, const uint64_t *slots,
+                     const struct peet_names *names, struct peet_event *ret, struct peet_err *err)
 {
     const struct item *item = it->item;
 
     memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
-    if (it->kind == SOLO_LOOP) {
-        words_settle(it->trips, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
+    if (it->kind == TB_LOOP) {
+        words_settle(it->iterations, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
         run_loop(s, it);
         return 0;
     }
-    if (it->kind == SOLO_VARYING) {
+    if (it->kind == TB_VARYING) {
         int r = 0;
         block_compute(item->block, s->src);
-        if (solo_passes(s)) {
-            pass_stretch(s, it->stretch);
-            solo_pass_varying(s, item->block);
+        if (blocks_skips(s)) {
+            skip_tblock(s, it->tblock);
+            blocks_skip_varying(s, item->block);
         } else {
-            solo_enter(s, it->stretch);
-            r = solo_run_varying(s, it->stretch, item->block, err);
+            tblock_enter(s, it->tblock);
+            r = tblock_run_varying(s, it->tblock, item->block, err);
         }
         block_effects(item->block, s->src);
         return r;
@@ -356,22 +356,22 @@ static int run_other(struct solo *s, const struct solo_item *it, const uint64_t 
     return 1;
 }
 
-static inline void run_block(struct solo *s, const struct solo_item *it, const uint64_t *slots)
+static inline void run_block(struct exec_blocks *s, const struct tb_item *it, const uint64_t *slots)
 {
     memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
     block_compute(it->item->block, s->src);
-    run_or_pass(s, it->stretch);
+    run_or_pass(s, it->tblock);
     block_effects(it->item->block, s->src);
 }
 
 /* The item with that name. */
-static inline struct solo_item *item_named(struct solo *s, const struct peet_names *names, uint64_t name,
-                                           struct peet_err *err)
+static inline struct tb_item *item_named(struct exec_blocks *s, const struct peet_names *names, uint64_t name,
+                                         struct peet_err *err)
 {
-    struct solo_item **known = &s->by_name[name * SOLO_FACTOR >> (64 - SOLO_NAME_BITS)];
+    struct tb_item **known = &s->by_name[name * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
 
     if (__builtin_expect((*known)->name != name, 0)) {
-        struct solo_item *it = solo_item_named(s, names, name, err);
+        struct tb_item *it = tb_item_find(s, names, name, err);
         if (!it)
             return NULL;
         *known = it;
@@ -380,52 +380,52 @@ static inline struct solo_item *item_named(struct solo *s, const struct peet_nam
 }
 
 /* Up to an event, or a border. */
-static int run_words(struct solo *s, struct source_words *w, uint64_t limit, struct peet_event *ret,
+static int run_words(struct exec_blocks *s, struct source_words *w, uint64_t limit, struct peet_event *ret,
                      struct peet_err *err)
 {
     int r = 0;
 
-    while (w->word < w->end && r == 0 && s->time.clock < limit && !solo_is_turn(s)) {
-        struct solo_item *it = item_named(s, w->names, *w->word, err);
+    while (w->word < w->end && r == 0 && s->time.clock < limit && !blocks_at_border(s)) {
+        struct tb_item *it = item_named(s, w->names, *w->word, err);
         if (!it)
             return err->code;
         if ((size_t)(w->end - w->word) <= it->slots)
             return err_set(err, PEET_ERR_USAGE, "the words of an item are not whole");
         const uint64_t *slots = w->word + 1;
-        if (it->kind == SOLO_LOOP && it->executed < s->watch.often && !solo_passes(s))
+        if (it->kind == TB_LOOP && it->executed < s->observer.often && !blocks_skips(s))
             foresee(s, it, slots, w->names);
-        if (it->has_code && !solo_passes(s)) {
-            uint64_t *next = solo_code_run(s, it, w->word, w->end, limit);
+        if (it->has_code && !blocks_skips(s)) {
+            uint64_t *next = jit_run(s, it, w->word, w->end, limit);
             bool has_run = next != w->word;
             w->word = next;
             if (has_run)
                 continue;
         }
         w->word += it->slots + 1;
-        if (it->kind > SOLO_MACHINE)
+        if (it->kind > TB_COMPUTE)
             r = run_other(s, it, slots, w->names, ret, err);
         else
             run_block(s, it, slots);
-        if (++it->executed == s->watch.often)
-            solo_code_make(s, it);
+        if (++it->executed == s->observer.often)
+            jit_compile(s, it);
     }
     return r;
 }
 
-int solo_run(struct solo *s, uint32_t thread, struct source_words *w, uint64_t limit, struct peet_event *ret,
-             struct peet_err *err)
+int blocks_run(struct exec_blocks *s, uint32_t thread, struct source_words *w, uint64_t limit, struct peet_event *ret,
+               struct peet_err *err)
 {
     take_thread(s, thread, w);
     w->registers = NULL;
-    solo_begin_words(s, w);
+    blocks_begin_words(s, w);
     int r = 0;
     do {
-        if (solo_is_turn(s))
-            solo_turn(s);
+        if (blocks_at_border(s))
+            blocks_cross_border(s);
         r = run_words(s, w, limit, ret, err);
     } while (r == 0 && w->turn && w->word < w->end && s->time.clock < limit);
-    solo_end_words(s);
-    s->time.references = solo_references(s);
+    blocks_end_words(s);
+    s->time.references = blocks_references(s);
     leave_thread(s);
     return r;
 }

@@ -10,8 +10,8 @@
 
 /* Bytes between pages: lines that push each other out of the program's cache would do so in ours, too. */
 enum { BETWEEN_PAGES = 96 };
-enum { APART = 64 };        /* lines whose marks are made one after the other, so that they seldom are in one word */
-enum { MARKS_A_LINE = 64 }; /* as many as fit into where its key was; for more, another way is as fast */
+enum { APART = 64 };         /* lines whose marks are made one after the other, so that they seldom are in one word */
+enum { BITS_PER_LINE = 64 }; /* as many as fit into where its key was; for more, another way is as fast */
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS, MOST_DIGITS = (64 + DIGIT_BITS - 1) / DIGIT_BITS };
 
 static unsigned bits_of(uint64_t value)
@@ -19,32 +19,32 @@ static unsigned bits_of(uint64_t value)
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
-bool solo_is_short;
+bool exec_short_epochs;
 
 /* From the next use on. */
-static void begin_interval(struct solo_recent *r)
+static void begin_interval(struct epoch_shadow *r)
 {
     r->last = r->ranks ? r->now : r->next;
     r->now = r->next;
 }
 
-static void find_origins(struct solo_recent *r)
+static void find_origins(struct epoch_shadow *r)
 {
     r->end = r->now + r->most;
     r->rank_origin = (uintptr_t)r->rank - r->last * sizeof *r->rank;
-    r->used_origin = (uintptr_t)r->used - r->now * sizeof(struct solo_line *);
+    r->used_origin = (uintptr_t)r->used - r->now * sizeof(struct exec_line *);
     r->used_at_origin = (uintptr_t)r->used_at - r->now * sizeof *r->used_at;
 }
 
 /* Numbers begin anew, before they are too large for a line: of what was not used in the last two intervals, it is enough that it was used once. */
-static void renumber(struct solo *s)
+static void renumber(struct exec_blocks *s)
 {
-    struct solo_recent *r = &s->recent;
+    struct epoch_shadow *r = &s->recent;
     uint64_t less = r->last - 2;
 
     for (size_t i = 0; i < s->lines.page_count; i++)
-        for (size_t k = 0; k < 1 << SOLO_PAGE_BITS; k++) {
-            struct solo_line *l = (struct solo_line *)((uintptr_t)s->lines.page[i] + (k << s->lines.bits));
+        for (size_t k = 0; k < 1 << LINE_PAGE_BITS; k++) {
+            struct exec_line *l = (struct exec_line *)((uintptr_t)s->lines.page[i] + (k << s->lines.bits));
             l->use = l->use >= r->last ? l->use - (uint32_t)less : l->use > 0;
         }
     r->last -= less;
@@ -52,36 +52,36 @@ static void renumber(struct solo *s)
     r->next -= less;
 }
 
-int solo_lines_init(struct solo *s, uint64_t most)
+int exec_lines_init(struct exec_blocks *s, uint64_t most)
 {
-    struct solo_recent *r = &s->recent;
+    struct epoch_shadow *r = &s->recent;
 
     s->lines.pages.value_size = sizeof(uintptr_t);
     r->most = most;
-    r->tell = most / 4 > 8 ? (uint32_t)(most / 4) : 8;
+    r->log_limit = most / 4 > 8 ? (uint32_t)(most / 4) : 8;
     r->rank = malloc((most + 1) * sizeof *r->rank);
-    r->again = malloc(most + 1);
-    r->used = malloc((most + 1) * sizeof(struct solo_line *));
+    r->used_again = malloc(most + 1);
+    r->used = malloc((most + 1) * sizeof(struct exec_line *));
     r->used_at = malloc((most + 1) * sizeof *r->used_at);
-    r->limit = solo_is_short ? 5 * most + 8 : UINT32_MAX;
+    r->limit = exec_short_epochs ? 5 * most + 8 : UINT32_MAX;
     r->key = malloc((most + 1) * sizeof *r->key);
     r->key_buffer = malloc((most + 1) * sizeof *r->key);
-    r->has_marks = cpu_has_vectors();
+    r->has_popcount = cpu_has_vectors();
     r->index_bits = bits_of(most);
     r->next = 2;
     begin_interval(r);
     find_origins(r);
-    for (unsigned i = 0; i < SOLO_PAGES_NEAR; i++)
-        s->lines.near[i].page = UINT64_MAX;
-    return r->rank && r->again && r->used && r->used_at && r->key && r->key_buffer ? 0 : -1;
+    for (unsigned i = 0; i < LINE_PAGE_CACHE; i++)
+        s->lines.page_cache[i].page = UINT64_MAX;
+    return r->rank && r->used_again && r->used && r->used_at && r->key && r->key_buffer ? 0 : -1;
 }
 
-void solo_lines_release(struct solo *s)
+void exec_lines_release(struct exec_blocks *s)
 {
     map_release(&s->lines.pages);
     arena_release(&s->lines.arena);
     free(s->recent.rank);
-    free(s->recent.again);
+    free(s->recent.used_again);
     free(s->recent.used);
     free(s->recent.used_at);
     free(s->lines.page);
@@ -89,22 +89,22 @@ void solo_lines_release(struct solo *s)
     free(s->recent.key_buffer);
 }
 
-uintptr_t solo_lines_page(struct solo_lines *l, uint64_t page)
+uintptr_t exec_lines_page(struct exec_lines *l, uint64_t page)
 {
     uintptr_t *at = map_put(&l->pages, page, 0);
 
     assert(at); /* these tables are small beside what is simulated */
     if (!*at) {
-        const size_t size = (size_t)1 << (SOLO_PAGE_BITS + l->bits);
-        uintptr_t lines = (uintptr_t)arena_alloc(&l->arena, size + BETWEEN_PAGES + sizeof(struct solo_line));
+        const size_t size = (size_t)1 << (LINE_PAGE_BITS + l->bits);
+        uintptr_t lines = (uintptr_t)arena_alloc(&l->arena, size + BETWEEN_PAGES + sizeof(struct exec_line));
         assert(lines);
-        lines = (lines & -sizeof(struct solo_line)) + sizeof(struct solo_line);
+        lines = (lines & -sizeof(struct exec_line)) + sizeof(struct exec_line);
         *at = lines - size * page;
-        l->page = mem_room(l->page, l->page_count, sizeof(struct solo_line *));
-        l->page[l->page_count++] = (struct solo_line *)lines;
+        l->page = mem_room(l->page, l->page_count, sizeof(struct exec_line *));
+        l->page[l->page_count++] = (struct exec_line *)lines;
     }
-    l->near[page % SOLO_PAGES_NEAR].page = page;
-    l->near[page % SOLO_PAGES_NEAR].origin = *at;
+    l->page_cache[page % LINE_PAGE_CACHE].page = page;
+    l->page_cache[page % LINE_PAGE_CACHE].origin = *at;
     return *at;
 }
 
@@ -121,20 +121,21 @@ static void begin_digits(uint32_t *place, uint32_t digits)
 }
 
 /* The number of the last reference to a line of this interval, by its own from `now` on. Whether the first cache has it is hard to foresee. */
-static inline uint64_t used_last(const struct solo *s, uint32_t number)
+static inline uint64_t used_last(const struct exec_blocks *s, uint32_t number)
 {
-    const struct solo_line *l = s->recent.used[number];
-    size_t before = s->is_plain ? s->recent.used_at[number] : (l->entry[0] - (l->entry[0] > 0)) * sizeof *s->first;
-    const struct solo_entry *at = (const struct solo_entry *)((uintptr_t)s->first + before);
-    uint64_t is_there = -(uint64_t)(at->record == l);
+    const struct exec_line *l = s->recent.used[number];
+    size_t before =
+        s->state_from_tags ? s->recent.used_at[number] : (l->entry[0] - (l->entry[0] > 0)) * sizeof *s->first;
+    const struct l1_entry *at = (const struct l1_entry *)((uintptr_t)s->first + before);
+    uint64_t is_there = -(uint64_t)(at->info == l);
 
     return (at->stamp & is_there) | (l->stamp & ~is_there);
 }
 
 /* Ranks of the lines of this interval by when they were used, digit by digit: so many of that size. Keys have that in their upper bits, and the numbers of lines in the lower ones. */
-static inline __attribute__((always_inline)) void rank_by(const struct solo *s, unsigned digits, unsigned size)
+static inline __attribute__((always_inline)) void rank_by(const struct exec_blocks *s, unsigned digits, unsigned size)
 {
-    const struct solo_recent *r = &s->recent;
+    const struct epoch_shadow *r = &s->recent;
     uint32_t place[MOST_DIGITS][DIGITS], values = 1u << size, count = (uint32_t)(r->next - r->now), *rank = r->rank;
     uint64_t *from = r->key, *to = r->key_buffer, index = (UINT64_C(1) << r->index_bits) - 1, began = r->began;
     unsigned at = r->index_bits;
@@ -163,9 +164,9 @@ static inline __attribute__((always_inline)) void rank_by(const struct solo *s, 
 #ifdef __x86_64__
 /* The same, if that is not long ago: each reference has a mark if it was the last one to a line, and a line's rank is how many marks stand before its own. False: two
  * lines have one, which they should not. */
-__attribute__((target("popcnt"))) static bool rank_by_marks(const struct solo *s)
+__attribute__((target("popcnt"))) static bool rank_by_bits(const struct exec_blocks *s)
 {
-    const struct solo_recent *r = &s->recent;
+    const struct epoch_shadow *r = &s->recent;
     uint64_t began = r->began, words = (s->number - began) / 64 + 1, *bits = r->key_buffer;
     uint32_t count = (uint32_t)(r->next - r->now), *key = (uint32_t *)(void *)r->key, *before = key + count, sum = 0;
 
@@ -186,13 +187,13 @@ __attribute__((target("popcnt"))) static bool rank_by_marks(const struct solo *s
 }
 #endif
 
-static void rank(const struct solo *s)
+static void rank(const struct exec_blocks *s)
 {
     unsigned bits = bits_of(s->number - s->recent.began);
 
 #ifdef __x86_64__
-    if (s->recent.has_marks && s->number - s->recent.began < MARKS_A_LINE * (s->recent.next - s->recent.now)
-        && rank_by_marks(s))
+    if (s->recent.has_popcount && s->number - s->recent.began < BITS_PER_LINE * (s->recent.next - s->recent.now)
+        && rank_by_bits(s))
         return;
 #endif
     assert(bits > 0 && bits + s->recent.index_bits <= 64); /* no run is so long */
@@ -203,25 +204,25 @@ static void rank(const struct solo *s)
         rank_by(s, digits, size);
 }
 
-void solo_tell_again(struct solo *s)
+void epoch_shadow_restart_log(struct exec_blocks *s)
 {
     s->recent.before = s->recent.since;
     s->recent.since = s->number;
-    s->recent.told = 0;
+    s->recent.logged_lines = 0;
 }
 
-void solo_end_interval(struct solo *s)
+void epoch_shadow_advance(struct exec_blocks *s)
 {
-    struct solo_recent *r = &s->recent;
+    struct epoch_shadow *r = &s->recent;
 
     rank(s);
     r->ranks = r->next - r->now;
-    memset(r->again, 0, r->ranks);
-    r->gone = 0;
+    memset(r->used_again, 0, r->ranks);
+    r->evicted_below = 0;
     begin_interval(r);
     if (r->next + r->most >= r->limit)
         renumber(s);
     find_origins(r);
     r->began = s->number;
-    solo_tell_again(s);
+    epoch_shadow_restart_log(s);
 }

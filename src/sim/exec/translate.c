@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From items of the schema to stretches: made once for each, when it is executed first. */
+/* From items of the schema to translated blocks: made once for each, when it is executed first. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "format/file/trace.h"
 #include "sim/exec/exec_state.h"
 
-static void *room(struct solo *s, size_t count, size_t size)
+static void *room(struct exec_blocks *s, size_t count, size_t size)
 {
     void *p = arena_alloc(&s->arena, count * size + 1);
 
@@ -17,31 +17,31 @@ static void *room(struct solo *s, size_t count, size_t size)
     return p;
 }
 
-/* ---- sites and groups ---- */
+/* ---- operands and groups ---- */
 
-static void add_site(struct solo_stretch *x, const struct plan_op *op, uint64_t issued)
+static void add_operand(struct tblock *x, const struct plan_op *op, uint64_t issued)
 {
-    x->site[x->sites++] =
-        (struct solo_site){ .disp = (int64_t)op->record.addr,
-                            .insn = op->record.id,
-                            .size = op->record.size,
-                            .kind = op->record.kind,
-                            .is_write = op->record.kind == PEET_STORE || op->record.kind == PEET_UPDATE,
-                            .base = op->base,
-                            .index = op->index,
-                            .scale = op->scale,
-                            .issued = issued,
-                            .memos = UINT32_C(1) << solo_memo_of(0), /* which is of what none was told of */
-                            .part = (uint16_t)(x->parts - 1) };
+    x->operand[x->operands++] =
+        (struct tb_operand){ .disp = (int64_t)op->record.addr,
+                             .insn = op->record.id,
+                             .size = op->record.size,
+                             .kind = op->record.kind,
+                             .is_write = op->record.kind == PEET_STORE || op->record.kind == PEET_UPDATE,
+                             .base = op->base,
+                             .index = op->index,
+                             .scale = op->scale,
+                             .issued = issued,
+                             .fixed_used = UINT32_C(1) << miss_bucket_index(0), /* which is of what none was told of */
+                             .part = (uint16_t)(x->parts - 1) };
     x->kinds[op->record.kind]++;
 }
 
-static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_record *head)
+static void add_part(struct exec_blocks *s, struct tblock *x, const struct peet_record *head)
 {
     const struct peet_block *b = peet_trace_block(s->trace, head->id);
-    struct solo_part *p = &x->part[x->parts++];
+    struct tb_block *p = &x->part[x->parts++];
 
-    *p = (struct solo_part){ .head = *head };
+    *p = (struct tb_block){ .head = *head };
     for (uint32_t i = 0; i < b->insns; i++)
         p->cycles += s->config.cost[b->insn[i].class];
     x->cost += p->cycles;
@@ -51,38 +51,38 @@ static void add_part(struct solo *s, struct solo_stretch *x, const struct peet_r
     x->turn = turn > x->turn ? (uint8_t)turn : x->turn;
     if (x->parts == 1) {
         x->addr = head->addr;
-        x->is_entry = paths_is_entry(s->watch.paths, s->calls->process, head->addr);
+        x->is_entry = paths_is_entry(s->observer.paths, s->calls->process, head->addr);
         x->call = (struct path_call){ last->addr, last->addr + last->length, 0 };
     }
 }
 
-static void make_groups(struct solo_stretch *x)
+static void make_groups(struct tblock *x)
 {
-    for (uint16_t i = 0; i < x->sites; i++) {
-        const struct solo_site *site = &x->site[i];
-        x->group[x->groups++] = (struct solo_group){ .first = (uint64_t)site->disp,
-                                                     .last = (uint64_t)site->disp + site->size - 1,
-                                                     .base = site->base,
-                                                     .index = site->index,
-                                                     .scale = site->scale,
-                                                     .is_write = site->is_write,
-                                                     .is_simple = site->kind != PEET_PREFETCH,
+    for (uint16_t i = 0; i < x->operands; i++) {
+        const struct tb_operand *operand = &x->operand[i];
+        x->group[x->groups++] = (struct base_group){ .first = (uint64_t)operand->disp,
+                                                     .last = (uint64_t)operand->disp + operand->size - 1,
+                                                     .base = operand->base,
+                                                     .index = operand->index,
+                                                     .scale = operand->scale,
+                                                     .is_write = operand->is_write,
+                                                     .is_simple = operand->kind != PEET_PREFETCH,
                                                      .from = i,
-                                                     .sites = 1 };
+                                                     .operands = 1 };
     }
 }
 
-static void find_owners(struct solo_stretch *x)
+static void find_owners(struct tblock *x)
 {
     uint16_t extents = 0;
 
     for (uint16_t i = 0; i < x->groups; i++) {
-        struct solo_group *g = &x->group[i];
+        struct base_group *g = &x->group[i];
         uint16_t k = 0;
         while (x->group[k].base != g->base || x->group[k].index != g->index || x->group[k].scale != g->scale)
             k++;
         g->owner = k;
-        struct solo_group *owner = &x->group[k];
+        struct base_group *owner = &x->group[k];
         if (k == i) {
             g->extent = extents++;
             x->extent[g->extent].span = 0; /* it is to be looked up */
@@ -93,10 +93,10 @@ static void find_owners(struct solo_stretch *x)
 }
 
 /* Whether two addresses have always been in one line, from where a base was. */
-static bool were_together(const struct solo *s, uint64_t places, uint64_t first, uint64_t last)
+static bool were_together(const struct exec_blocks *s, uint64_t base_residues, uint64_t first, uint64_t last)
 {
-    for (; places; places &= places - 1) {
-        uint64_t base = (uint64_t)__builtin_ctzll(places);
+    for (; base_residues; base_residues &= base_residues - 1) {
+        uint64_t base = (uint64_t)__builtin_ctzll(base_residues);
         if ((base + first) >> s->shift != (base + last) >> s->shift)
             return false;
     }
@@ -104,23 +104,23 @@ static bool were_together(const struct solo *s, uint64_t places, uint64_t first,
 }
 
 /* Whether the second group can go into the first; it does then. */
-static bool join(const struct solo *s, struct solo_group *g, const struct solo_group *more)
+static bool join(const struct exec_blocks *s, struct base_group *g, const struct base_group *more)
 {
     uint64_t first = (int64_t)(more->first - g->first) < 0 ? more->first : g->first; /* all modulo 2^64 */
     uint64_t last = (int64_t)(more->last - g->last) > 0 ? more->last : g->last;
 
     if (g->base != more->base || g->index != more->index || g->scale != more->scale || last - first >= s->length
-        || (g->is_write != more->is_write && !s->is_readable) || !were_together(s, g->places, first, last))
+        || (g->is_write != more->is_write && !s->is_readable) || !were_together(s, g->base_residues, first, last))
         return false;
     g->first = first;
     g->last = last;
     g->is_simple &= more->is_simple;
     g->is_write |= more->is_write;
-    g->sites = (uint16_t)(g->sites + more->sites);
+    g->operands = (uint16_t)(g->operands + more->operands);
     return true;
 }
 
-void solo_join_groups(struct solo *s, struct solo_stretch *x)
+void tblock_join_groups(struct exec_blocks *s, struct tblock *x)
 {
     unsigned groups = 0;
 
@@ -131,125 +131,124 @@ void solo_join_groups(struct solo *s, struct solo_stretch *x)
     find_owners(x);
 }
 
-/* ---- stretches ---- */
+/* ---- translated blocks ---- */
 
-static struct solo_stretch *begin_stretch(struct solo *s, size_t parts, size_t sites)
+static struct tblock *begin_tblock(struct exec_blocks *s, size_t parts, size_t operands)
 {
-    struct solo_stretch *x = room(s, 1, sizeof *x + sites * (sizeof *x->extent + sizeof *x->group));
+    struct tblock *x = room(s, 1, sizeof *x + operands * (sizeof *x->extent + sizeof *x->group));
 
-    *x = (struct solo_stretch){ .part = room(s, parts, sizeof *x->part), .site = room(s, sites, sizeof *x->site) };
-    x->group = (struct solo_group *)(void *)&x->extent[sites];
-    x->number = ++s->stretch_count; /* not 0: nobody is that in path_near */
-    x->next = s->stretches;
-    s->stretches = x;
+    *x = (struct tblock){ .part = room(s, parts, sizeof *x->part), .operand = room(s, operands, sizeof *x->operand) };
+    x->group = (struct base_group *)(void *)&x->extent[operands];
+    x->number = ++s->tblock_count; /* not 0: nobody is that in path_near */
+    x->next = s->tblocks;
+    s->tblocks = x;
     return x;
 }
 
-static void end_stretch(struct solo *s, struct solo_stretch *x)
+static void end_tblock(struct exec_blocks *s, struct tblock *x)
 {
-    x->cycles = x->cost + (x->sites - x->kinds[PEET_PREFETCH]) * s->level[0].latency;
-    for (uint64_t i = 0, hits = 0; !x->is_varying && i < x->sites; i++) {
-        uint32_t hit = x->site[i].kind == PEET_PREFETCH ? 0 : s->level[0].latency;
-        x->site[i].issued += hits;
-        x->part[x->site[i].part].cycles += hit;
+    x->cycles = x->cost + (x->operands - x->kinds[PEET_PREFETCH]) * s->level[0].latency;
+    for (uint64_t i = 0, hits = 0; !x->is_varying && i < x->operands; i++) {
+        uint32_t hit = x->operand[i].kind == PEET_PREFETCH ? 0 : s->level[0].latency;
+        x->operand[i].issued += hits;
+        x->part[x->operand[i].part].cycles += hit;
         hits += hit;
     }
     make_groups(x);
     find_owners(x);
 }
 
-struct solo_stretch *solo_stretch_of(struct solo *s, const struct peet_block *b)
+struct tblock *tblock_of(struct exec_blocks *s, const struct peet_block *b)
 {
-    struct solo_stretch **known = map_put(&s->blocks, b->id, 0);
+    struct tblock **known = map_put(&s->blocks, b->id, 0);
 
     assert(known);
-    struct solo_stretch *x = *known;
+    struct tblock *x = *known;
     if (x)
         return x;
     const struct item *item = schema_item(s->trace->schema, b->id);
     struct peet_record head = block_record(b);
-    x = begin_stretch(s, 1, b->operands);
+    x = begin_tblock(s, 1, b->operands);
     x->is_varying = item->dynamic;
     add_part(s, x, &head);
     for (unsigned i = 0; i < b->operands; i++)
-        add_site(x, &item->plan[i], x->cost);
-    end_stretch(s, x);
+        add_operand(x, &item->plan[i], x->cost);
+    end_tblock(s, x);
     return *known = x;
 }
 
-/* A block of a loop, or a trip of one, whose references are sums of the loop's values. */
-static struct solo_stretch *stretch_of_node(struct solo *s, const struct plan_node *n)
+/* A block of a loop, or a iteration of one, whose references are sums of the loop's values. */
+static struct tblock *tblock_of_node(struct exec_blocks *s, const struct plan_node *n)
 {
     size_t parts = n->kind == PLAN_BLOCK;
 
     for (unsigned i = 0; n->kind == PLAN_FLAT && i < n->operands; i++)
         parts += n->op[i].record.kind == PEET_BLOCK;
-    struct solo_stretch *x = begin_stretch(s, parts, n->operands);
+    struct tblock *x = begin_tblock(s, parts, n->operands);
     if (n->kind == PLAN_BLOCK)
         add_part(s, x, &n->head);
     for (unsigned i = 0; i < n->operands; i++)
         if (n->op[i].record.kind == PEET_BLOCK)
             add_part(s, x, &n->op[i].record);
         else
-            add_site(x, &n->op[i], x->cost);
-    end_stretch(s, x);
+            add_operand(x, &n->op[i], x->cost);
+    end_tblock(s, x);
     return x;
 }
 
 /* ---- items ---- */
 
-static void plan_loop(struct solo *s, struct solo_item *to, const struct item *item)
+static void plan_loop(struct exec_blocks *s, struct tb_item *to, const struct item *item)
 {
-    to->kind = SOLO_LOOP;
+    to->kind = TB_LOOP;
     to->plan = loop_plan(&s->plans, s->trace->schema, item->loop);
     if (!to->plan)
         return;
-    to->node = room(s, item->loop->nodes, sizeof(struct solo_stretch *));
+    to->node = room(s, item->loop->nodes, sizeof(struct tblock *));
     for (unsigned i = 0; i < item->loop->nodes; i++)
         if (to->plan->node[i].kind != PLAN_LOOP)
-            to->node[i] = stretch_of_node(s, &to->plan->node[i]);
+            to->node[i] = tblock_of_node(s, &to->plan->node[i]);
     for (unsigned i = 0; i < item->loop->nodes && to->plan; i++)
         if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->turn != TURN_ON)
             to->plan = NULL; /* what it calls has to be followed */
 }
 
-static void plan_block(struct solo *s, struct solo_item *to, const struct item *item)
+static void plan_block(struct exec_blocks *s, struct tb_item *to, const struct item *item)
 {
     bool computes = item->block->computes || item->effects;
 
-    to->kind = item->dynamic ? SOLO_VARYING : computes ? SOLO_MACHINE : SOLO_BLOCK;
-    to->stretch = solo_stretch_of(s, item->block);
+    to->kind = item->dynamic ? TB_VARYING : computes ? TB_COMPUTE : TB_BLOCK;
+    to->tblock = tblock_of(s, item->block);
 }
 
-static struct solo_item *make_item(struct solo *s, const struct peet_names *names, uint64_t name, uint32_t number,
-                                   struct peet_err *err)
+static struct tb_item *make_item(struct exec_blocks *s, const struct peet_names *names, uint64_t name, uint32_t number,
+                                 struct peet_err *err)
 {
     const struct item *item = schema_item(s->trace->schema, number);
-    struct solo_item *to = room(s, 1, sizeof *to);
+    struct tb_item *to = room(s, 1, sizeof *to);
 
     if (!item) {
         err_set(err, PEET_ERR_USAGE, "item %" PRIu32 " is not defined", number);
         return NULL;
     }
-    *to = (struct solo_item){
-        .name = name, .item = item, .slots = item->slots, .kind = SOLO_EVENT, .code = s->nobody.code
-    };
+    *to =
+        (struct tb_item){ .name = name, .item = item, .slots = item->slots, .kind = TB_EVENT, .code = s->no_item.code };
     if (item->kind == ITEM_BLOCK)
         plan_block(s, to, item);
     else if (item->kind == ITEM_LOOP)
         plan_loop(s, to, item);
     if (item->kind == ITEM_LOOP && names && names->trips)
-        to->trips = names->trips(names->context, name);
+        to->iterations = names->trips(names->context, name);
     return to;
 }
 
-struct solo_item *solo_item_named(struct solo *s, const struct peet_names *names, uint64_t name, struct peet_err *err)
+struct tb_item *tb_item_find(struct exec_blocks *s, const struct peet_names *names, uint64_t name, struct peet_err *err)
 {
-    struct solo_item **known = map_put(&s->items, name, 0);
+    struct tb_item **known = map_put(&s->items, name, 0);
     uint32_t number = (uint32_t)name;
 
     assert(known);
-    struct solo_item *made = *known;
+    struct tb_item *made = *known;
     if (made)
         return made;
     if (names && names->item(names->context, name, &number, err) < 0)

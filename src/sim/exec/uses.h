@@ -1,90 +1,90 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines are used: which of them a cache would have that may keep any (struct solo_recent), and what samples are told of it. */
+/* Lines are used: which of them a cache would have that may keep any (struct epoch_shadow), and what samples are told of it. */
 #ifndef SIM_EXEC_USES_H
 #define SIM_EXEC_USES_H
 
 #include "sim/exec/exec_state.h"
 
-int solo_lines_init(struct solo *s, uint64_t most); /* -1: no memory */
-void solo_lines_release(struct solo *s);
+int exec_lines_init(struct exec_blocks *s, uint64_t most); /* -1: no memory */
+void exec_lines_release(struct exec_blocks *s);
 
 /* Whether the cache that may keep any lines would have it. */
-static inline bool solo_is_recent(const struct solo *s, const struct solo_line *l)
+static inline bool epoch_shadow_has(const struct exec_blocks *s, const struct exec_line *l)
 {
-    const struct solo_recent *r = &s->recent;
+    const struct epoch_shadow *r = &s->recent;
 
-    return l->use >= r->now || (l->use >= r->last && r->rank[l->use - r->last] >= r->gone);
+    return l->use >= r->now || (l->use >= r->last && r->rank[l->use - r->last] >= r->evicted_below);
 }
-static inline bool solo_is_used(const struct solo *s, const struct solo_line *l) /* in this interval */
+static inline bool line_used_in_epoch(const struct exec_blocks *s, const struct exec_line *l) /* in this interval */
 {
     return l->use >= s->recent.now;
 }
 /* A line is used that was not in this interval. */
-static inline void solo_use_anew(struct solo *s, struct solo_line *l, uint64_t line)
+static inline void epoch_shadow_first_use(struct exec_blocks *s, struct exec_line *l, uint64_t line)
 {
-    struct solo_recent *r = &s->recent;
+    struct epoch_shadow *r = &s->recent;
     uint64_t before = l->use - r->last;
 
     r->used[r->next - r->now] = l;
-    if (s->is_plain)
+    if (s->state_from_tags)
         r->used_at[r->next - r->now] = (uint32_t)(line & s->level[0].mask) * (uint32_t)sizeof *s->first;
     l->use = (uint32_t)r->next++;
     if (before < r->ranks) {
-        r->again[r->rank[before]] = 1;
-        if (r->rank[before] >= r->gone)
+        r->used_again[r->rank[before]] = 1;
+        if (r->rank[before] >= r->evicted_below)
             return;
     }
     if (r->ranks) {
-        while (r->again[r->gone])
-            r->gone++;
-        r->gone++;
+        while (r->used_again[r->evicted_below])
+            r->evicted_below++;
+        r->evicted_below++;
     }
 }
-static inline void solo_use_untold(struct solo *s, struct solo_line *l, uint64_t line)
+static inline void epoch_shadow_use_unlogged(struct exec_blocks *s, struct exec_line *l, uint64_t line)
 {
-    s->recent.told++;
-    if (!solo_is_used(s, l))
-        solo_use_anew(s, l, line);
+    s->recent.logged_lines++;
+    if (!line_used_in_epoch(s, l))
+        epoch_shadow_first_use(s, l, line);
 }
 /* What a sample is told of later, all at once. */
-void solo_tell_seen(struct solo *s);
-void solo_tell_missed(struct solo *s); /* of sets that it is not told of */
-static inline void solo_see(struct solo *s, uint64_t line, uint64_t last, uint64_t what)
+void sample_log_flush(struct exec_blocks *s);
+void sample_log_report_misses(struct exec_blocks *s); /* of sets that it is not told of */
+static inline void sample_log_add(struct exec_blocks *s, uint64_t line, uint64_t last, uint64_t what)
 {
-    if (!(what & SOLO_UNKNOWN) && !solo_is_told(s->choice, line & s->level[0].mask)) {
-        if (!(what & SOLO_USES)) {
+    if (!(what & SAMPLE_UNKNOWN) && !logged_sets_has(s->logged, line & s->level[0].mask)) {
+        if (!(what & SAMPLE_USE)) {
             s->missed[(uint32_t)what]++;
-            s->missed_new += what / SOLO_MAYBE_COLD & 1;
+            s->missed_new += what / SAMPLE_MAYBE_COLD & 1;
         }
         return;
     }
-    if (s->seen_at == s->seen_end)
-        solo_tell_seen(s);
-    *s->seen_at++ = (struct solo_seen){ line, s->number, last, what };
+    if (s->log_at == s->log_end)
+        sample_log_flush(s);
+    *s->log_at++ = (struct sample_entry){ line, s->number, last, what };
 }
-static inline void solo_see_use(struct solo *s, const struct solo_line *l, uint64_t line, uint64_t wait)
+static inline void sample_log_add_use(struct exec_blocks *s, const struct exec_line *l, uint64_t line, uint64_t wait)
 {
-    if (s->seen)
-        solo_see(s, line, solo_used_last(s, l, line), SOLO_USES | wait);
-    else if (__builtin_expect(s->watch.use != NULL, 0))
-        s->watch.use(s->watch.context, s, line, s->number, wait);
+    if (s->log)
+        sample_log_add(s, line, line_last_use(s, l, line), SAMPLE_USE | wait);
+    else if (__builtin_expect(s->observer.use != NULL, 0))
+        s->observer.use(s->observer.context, s, line, s->number, wait);
 }
-static inline void solo_use(struct solo *s, struct solo_line *l, uint64_t line)
+static inline void epoch_shadow_use(struct exec_blocks *s, struct exec_line *l, uint64_t line)
 {
-    solo_see_use(s, l, line, s->recent.since - s->recent.before);
-    solo_use_untold(s, l, line);
+    sample_log_add_use(s, l, line, s->recent.since - s->recent.before);
+    epoch_shadow_use_unlogged(s, l, line);
 }
 /* Behind all uses of a reference: perhaps it is time for another interval. */
-void solo_end_interval(struct solo *s);
-void solo_tell_again(struct solo *s);
-static inline void solo_uses_end(struct solo *s)
+void epoch_shadow_advance(struct exec_blocks *s);
+void epoch_shadow_restart_log(struct exec_blocks *s);
+static inline void epoch_shadow_end_access(struct exec_blocks *s)
 {
-    const struct solo_recent *r = &s->recent;
+    const struct epoch_shadow *r = &s->recent;
 
     if (__builtin_expect(r->next >= r->end, 0))
-        solo_end_interval(s);
-    else if (__builtin_expect(s->watch.use != NULL, 0) && r->told >= r->tell)
-        solo_tell_again(s);
+        epoch_shadow_advance(s);
+    else if (__builtin_expect(s->observer.use != NULL, 0) && r->logged_lines >= r->log_limit)
+        epoch_shadow_restart_log(s);
 }
 
 #endif

@@ -3,12 +3,12 @@
 #include "study/profile/profiler.h"
 
 static void watch_data(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
-                       struct solo_data *ret)
+                       struct object_bounds *ret)
 {
     struct running *x = context;
     const struct site *s = profile_site_of(x, thread, addr, insn == SIM_NO_INSN ? profile_call_place(x, site) : insn);
 
-    *ret = (struct solo_data){ s->start, s->end, s->origin, s->stride, s->cell - 1 };
+    *ret = (struct object_bounds){ s->start, s->end, s->origin, s->stride, s->cell - 1 };
 }
 
 static void watch_refer(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute)
@@ -21,7 +21,7 @@ static void watch_refer(void *context, uint32_t cell, uint64_t references, uint6
     c->compute += compute;
 }
 
-static void watch_miss(void *context, const struct solo_miss *m)
+static void watch_miss(void *context, const struct miss_report *m)
 {
     struct running *x = context;
     struct profile *p = &x->p;
@@ -63,7 +63,7 @@ static uint32_t leaf_there(struct running *x, uint32_t leaf)
     return leaf == UINT32_MAX ? profile_near_leaf(x, 0, PROFILE_NO_BLOCK) - 1 : leaf;
 }
 
-static bool watch_knows(void *context, struct solo *s, uint32_t cell, uint32_t leaf, uint64_t line, bool is_new,
+static bool watch_knows(void *context, struct exec_blocks *s, uint32_t cell, uint32_t leaf, uint64_t line, bool is_new,
                         uint64_t number)
 {
     struct running *x = context;
@@ -75,24 +75,24 @@ static bool watch_knows(void *context, struct solo *s, uint32_t cell, uint32_t l
     return is_known;
 }
 
-static void watch_use(void *context, struct solo *s, uint64_t line, uint64_t number, uint64_t wait)
+static void watch_use(void *context, struct exec_blocks *s, uint64_t line, uint64_t number, uint64_t wait)
 {
     struct running *x = context;
 
     sampled_use(x->p.sampled, s, line, number, wait);
 }
 
-static void watch_see(void *context, struct solo_seen *seen, size_t n)
+static void watch_see(void *context, struct sample_entry *seen, size_t n)
 {
     struct running *x = context;
 
     for (size_t i = 0; i < n; i++) {
-        if (seen[i].what & SOLO_USES)
+        if (seen[i].what & SAMPLE_USE)
             continue;
         struct profile_cell *c = &x->p.cell[(uint32_t)seen[i].what];
-        if (seen[i].what & SOLO_UNKNOWN)
+        if (seen[i].what & SAMPLE_UNKNOWN)
             profile_see_unknown(x, c, leaf_there(x, (uint32_t)seen[i].last));
-        seen[i].what = (seen[i].what & (SOLO_UNKNOWN | SOLO_MAYBE_COLD)) | c->object;
+        seen[i].what = (seen[i].what & (SAMPLE_UNKNOWN | SAMPLE_MAYBE_COLD)) | c->object;
     }
     sampled_see(x->p.sampled, seen, n);
 }
@@ -107,7 +107,7 @@ static void watch_missed(void *context, const uint64_t *misses, uint32_t cells, 
     sampled_add_cold(x->p.sampled, maybe_cold);
 }
 
-static struct solo_choice watch_choose(void *context)
+static struct logged_sets watch_choose(void *context)
 {
     const struct running *x = context;
 
@@ -141,25 +141,25 @@ void profile_fill_windows(struct profile *p)
     }
 }
 
-struct solo_watch profile_watch(struct running *x)
+struct block_observer profile_watch(struct running *x)
 {
     bool is_sampled = x->p.sampled != NULL;
 
-    return (struct solo_watch){ x,
-                                objects_changes(x->p.objects),
-                                watch_data,
-                                watch_refer,
-                                watch_miss,
-                                watch_window,
-                                &x->p.paths,
-                                x->source,
-                                watch_event,
-                                watch_leaf,
-                                watch_run,
-                                is_sampled ? watch_knows : NULL,
-                                is_sampled ? watch_use : NULL,
-                                is_sampled ? watch_see : NULL,
-                                is_sampled ? watch_missed : NULL,
-                                is_sampled ? watch_choose : NULL,
-                                x->p.often };
+    return (struct block_observer){ x,
+                                    objects_changes(x->p.objects),
+                                    watch_data,
+                                    watch_refer,
+                                    watch_miss,
+                                    watch_window,
+                                    &x->p.paths,
+                                    x->source,
+                                    watch_event,
+                                    watch_leaf,
+                                    watch_run,
+                                    is_sampled ? watch_knows : NULL,
+                                    is_sampled ? watch_use : NULL,
+                                    is_sampled ? watch_see : NULL,
+                                    is_sampled ? watch_missed : NULL,
+                                    is_sampled ? watch_choose : NULL,
+                                    x->p.often };
 }

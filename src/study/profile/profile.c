@@ -475,13 +475,14 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
 {
     struct running *x = (struct running *)p;
     const struct sim_observer observer = { x, see_block, see_reference, see_hit, profile_see_event, see_loss };
-    const struct solo_watch watch = profile_watch(x);
+    const struct block_observer watch = profile_watch(x);
     struct sim *sim = NULL;
     int r = sim_new(&p->machine, x->source, &sim, err);
 
     if (r < 0)
         return r;
-    bool is_watched = !p->is_slow && (!p->sampled || x->source->kind->words) && sim_set_watch(sim, &watch, err);
+    bool is_watched =
+        !p->is_slow && (!p->sampled || x->source->kind->words) && sim_set_block_observer(sim, &watch, err);
     if (is_watched && p->sampled)
         sampled_watch(p->sampled);
     if (p->sampled)

@@ -100,7 +100,7 @@ struct profile {
     uint64_t references, misses;
     uint64_t compute, stall, fetch; /* cycles; stall is for data, fetch for instructions */
     bool is_slow;                   /* for tests: each reference is looked at, also where less would do, */
-    uint32_t often;                 /*   or else as in struct solo_watch; */
+    uint32_t often;                 /*   or else as in struct block_observer; */
     uint64_t stride;                /*   not 0: members of objects with names come again after so many bytes */
     struct sampled
         *sampled; /* (estimate_profile.h) not NULL: all numbers are estimates of the whole run, from samples */

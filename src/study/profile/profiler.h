@@ -131,7 +131,7 @@ struct profile_block *profile_block_at(struct profile *p, uint32_t process, uint
 
 /* ---- the same from a machine that counts by itself (watch.c) ---- */
 
-struct solo_watch profile_watch(struct running *x);
+struct block_observer profile_watch(struct running *x);
 /* Behind all of it: windows count references, of which most were not told. */
 void profile_fill_windows(struct profile *p);
 

@@ -4,12 +4,12 @@
  *
  * One item jumps to the next as their words come, and back to solo.c where one comes that has no code. Registers, between any two instructions that
  * call nobody:
- *   rbx  struct solo                        r12  the word with the item's name
+ *   rbx  struct exec_blocks                        r12  the word with the item's name
  *   rbp  number of the next touch           r13  entries of the first cache
  *   r14  time                               r15  number since which lines count as used
- *   rdi  the stretch                        rax, rcx, rdx, r10  scratch
- *   r9   in trips of a loop: in how many more of them all references stay on their lines
- * A stretch's own references are numbered from rbp on, which grows only behind them. Counts of trips are on the stack. */
+ *   rdi  the translated block                        rax, rcx, rdx, r10  scratch
+ *   r9   in iterations of a loop: in how many more of them all references stay on their lines
+ * A translated block's own references are numbered from rbp on, which grows only behind them. Counts of iterations are on the stack. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -20,38 +20,39 @@
 enum { CODE_ROOM = 32 << 20 };
 enum { FRAME = 8 * PEET_LOOP_DEPTH + 8 };
 
-static const uint8_t KEPT[] = { RBX, RBP, R12, R13, R14, R15 };
+static const uint8_t SAVED_REGISTERS[] = { RBX, RBP, R12, R13, R14, R15 };
 
 /* ---- what code calls ---- */
 
-static void call_compute(struct solo *s, const struct peet_block *b, const uint64_t *slots)
+static void call_compute(struct exec_blocks *s, const struct peet_block *b, const uint64_t *slots)
 {
     memcpy(s->src + PEET_SRC_SLOT, slots, b->slots * sizeof *slots);
     block_compute(b, s->src);
 }
 
-static void call_uses_end(struct solo *s)
+static void call_uses_end(struct exec_blocks *s)
 {
-    solo_uses_end(s);
+    epoch_shadow_end_access(s);
 }
 
-struct detour *code_detour(struct gen *g, enum detour_kind kind, struct solo_stretch *x, const struct solo_group *of)
+struct slow_path *code_slow_path(struct gen *g, enum slow_path_kind kind, struct tblock *x, const struct base_group *of)
 {
-    struct detour *detour = &g->detour[g->detours++];
+    struct slow_path *slow_path = &g->slow_path[g->slow_paths++];
 
-    *detour = (struct detour){ .kind = (uint8_t)kind, .stretch = x, .group = of, .is_even = g->is_even };
-    return detour;
+    *slow_path =
+        (struct slow_path){ .kind = (uint8_t)kind, .tblock = x, .group = of, .is_fast_forward = g->is_fast_forward };
+    return slow_path;
 }
 
-void code_detour_if(struct gen *g, struct detour *detour, enum emit_condition c)
+void code_slow_path_if(struct gen *g, struct slow_path *slow_path, enum emit_condition c)
 {
     size_t way = emit_jump_if(&g->e, c, 0);
 
-    emit_link(&g->e, way, detour->way);
-    detour->way = way;
+    emit_link(&g->e, way, slow_path->way);
+    slow_path->way = way;
 }
 
-/* ---- stretches ---- */
+/* ---- translated blocks ---- */
 
 /* rax = a + (b << by) */
 static void load_both(struct gen *g, unsigned a, unsigned b, unsigned by)
@@ -64,32 +65,32 @@ static void load_both(struct gen *g, unsigned a, unsigned b, unsigned by)
     }
 }
 
-void code_load_base(struct gen *g, const struct solo_group *of)
+void code_load_base(struct gen *g, const struct base_group *of)
 {
     load_both(g, of->base, of->index, of->scale);
 }
 
-static bool have_same_base(const struct solo_group *a, const struct solo_group *b)
+static bool have_same_base(const struct base_group *a, const struct base_group *b)
 {
     return a->base == b->base && a->index == b->index && a->scale == b->scale;
 }
 
 /* A mask of address bits that are 0 in references of a group that are in one line, if all that were made so far have them 0; 0: that cannot be seen so. */
-static uint32_t alignment(const struct solo_group *of, uint64_t line)
+static uint32_t alignment(const struct base_group *of, uint64_t line)
 {
-    uint64_t size = of->last - of->first + 1, places = of->places;
+    uint64_t size = of->last - of->first + 1, base_residues = of->base_residues;
 
-    if ((size & (size - 1)) || size > line || size > 64 || !places)
+    if ((size & (size - 1)) || size > line || size > 64 || !base_residues)
         return 0;
-    for (; places; places &= places - 1)
-        if (((uint64_t)__builtin_ctzll(places) + of->first) & (size - 1))
+    for (; base_residues; base_residues &= base_residues - 1)
+        if (((uint64_t)__builtin_ctzll(base_residues) + of->first) & (size - 1))
             return 0;
     return (uint32_t)(size - 1);
 }
 
 /* rdx: the first address of a group. Returns what is to be left of it, so that it is where its line begins: of groups that are aligned also the bits that have to be 0, so that if they are not, no
  * line begins there; all other groups are looked at before. */
-static int32_t find_first(struct gen *g, const struct solo_group *of, struct detour *detour)
+static int32_t find_first(struct gen *g, const struct base_group *of, struct slow_path *slow_path)
 {
     uint32_t mask = alignment(of, g->s->length);
     struct emit *e = &g->e;
@@ -99,18 +100,18 @@ static int32_t find_first(struct gen *g, const struct solo_group *of, struct det
         code_sum(g, RCX, RAX, of->last);
         emit_registers(e, EMIT_XOR, RCX, RDX);
         emit_shift(e, RCX, false, g->s->shift);
-        code_detour_if(g, detour, IF_NOT_EQUAL);
+        code_slow_path_if(g, slow_path, IF_NOT_EQUAL);
     }
     return (int32_t)(-(uint32_t)g->s->length | mask);
 }
 
-int64_t code_step(const struct gen *g, const struct solo_group *of)
+int64_t code_step(const struct gen *g, const struct base_group *of)
 {
     return (int64_t)((uint64_t)g->step[of->base] + ((uint64_t)g->step[of->index] << of->scale));
 }
 
-/* r9: at most in how many more trips the group, whose first address is in rdx, stays on its line. */
-static void see_trips(struct gen *g, const struct solo_group *of)
+/* r9: at most in how many more iterations the group, whose first address is in rdx, stays on its line. */
+static void see_iterations(struct gen *g, const struct base_group *of)
 {
     int64_t step = code_step(g, of);
     struct emit *e = &g->e;
@@ -128,173 +129,177 @@ static void see_trips(struct gen *g, const struct solo_group *of)
     emit_least(e, R9, R10);
 }
 
-void code_compare_span(struct gen *g, const struct solo_group *of)
+void code_compare_span(struct gen *g, const struct base_group *of)
 {
-    emit_at(&g->e, EMIT_COMPARE, RDX, RDI, STRETCH_AT(extent[of->extent].span));
+    emit_at(&g->e, EMIT_COMPARE, RDX, RDI, TBLOCK_AT(extent[of->extent].span));
 }
 
-void code_compare_base(struct gen *g, const struct solo_group *of)
+void code_compare_base(struct gen *g, const struct base_group *of)
 {
     emit_registers(&g->e, EMIT_LOAD, RDX, RAX);
-    emit_at(&g->e, EMIT_SUB, RDX, RDI, STRETCH_AT(extent[of->extent].low));
+    emit_at(&g->e, EMIT_SUB, RDX, RDI, TBLOCK_AT(extent[of->extent].low));
     code_compare_span(g, of);
 }
 
-void code_guess(struct gen *g, unsigned reg)
+void code_way_hint(struct gen *g, unsigned reg)
 {
     emit_registers(&g->e, EMIT_LOAD, reg, RDX);
     emit_shift(&g->e, reg, false, g->s->shift);
-    emit_and_constant(&g->e, reg, SOLO_GUESSES - 1);
+    emit_and_constant(&g->e, reg, WAY_HINTS - 1);
 }
 
-static void refer(struct gen *g, struct solo_stretch *x, const struct solo_group *of)
+static void refer(struct gen *g, struct tblock *x, const struct base_group *of)
 {
-    struct detour *detour = code_detour(g, DETOUR_GROUP, x, of), *elsewhere = detour, *miss = detour;
-    const struct solo_level *l = &g->s->level[0];
+    struct slow_path *slow_path = code_slow_path(g, SLOW_PATH_GROUP, x, of), *hint_miss = slow_path, *miss = slow_path;
+    const struct exec_level *l = &g->s->level[0];
     unsigned shift = g->s->shift;
     struct emit *e = &g->e;
 
     if (of->is_simple) {
-        elsewhere = code_detour(g, g->has_stale ? DETOUR_STALE : DETOUR_ELSEWHERE, x, of);
-        miss = code_detour(g, g->has_misses ? DETOUR_MISS : l->ways > 1 ? DETOUR_FIND : DETOUR_ELSEWHERE, x, of);
-        miss->instead = detour;
+        hint_miss = code_slow_path(g, g->has_old_epoch ? SLOW_PATH_OLD_EPOCH : SLOW_PATH_HINT_MISS, x, of);
+        miss = code_slow_path(g,
+                              g->has_misses ? SLOW_PATH_MISS
+                              : l->ways > 1 ? SLOW_PATH_FIND
+                                            : SLOW_PATH_HINT_MISS,
+                              x, of);
+        miss->instead = slow_path;
     }
     if (of == x->group || !have_same_base(of, of - 1))
         code_load_base(g, of);
-    if (&x->group[of->owner] == of && !g->is_located) {
-        struct detour *locate = code_detour(g, DETOUR_LOCATE, x, of);
+    if (&x->group[of->owner] == of && !g->is_bound) {
+        struct slow_path *locate = code_slow_path(g, SLOW_PATH_BIND, x, of);
         code_compare_base(g, of);
-        code_detour_if(g, locate, IF_NOT_BELOW);
+        code_slow_path_if(g, locate, IF_NOT_BELOW);
         locate->back = e->used;
-        locate->instead = detour;
+        locate->instead = slow_path;
     }
-    int32_t left = find_first(g, of, detour);
-    if (g->is_even)
-        see_trips(g, of);
+    int32_t left = find_first(g, of, slow_path);
+    if (g->is_fast_forward)
+        see_iterations(g, of);
     if (l->ways == 1) {
         emit_registers(e, EMIT_LOAD, RCX, RDX);
         emit_scale(e, RCX, CODE_ENTRY_BITS - (int)shift);
         emit_and_constant(e, RCX, (uint32_t)(l->mask << CODE_ENTRY_BITS));
     } else {
-        code_guess(g, RCX);
-        emit_memory(e, false, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_4, AT(guess));
+        code_way_hint(g, RCX);
+        emit_memory(e, false, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_4, AT(way_hint));
     }
     emit_with(e, WITH_AND, RDX, left);
     emit_memory(e, true, EMIT_COMPARE, RDX, R13, RCX,
-                (int64_t)offsetof(struct solo_entry, seen) + 8 * (int64_t)of->is_write);
-    code_detour_if(g, miss, IF_NOT_EQUAL);
+                (int64_t)offsetof(struct l1_entry, tag) + 8 * (int64_t)of->is_write);
+    code_slow_path_if(g, miss, IF_NOT_EQUAL);
     miss->found = e->used;
-    emit_memory(e, true, EMIT_COMPARE, R15, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
-    code_detour_if(g, elsewhere, IF_ABOVE);
-    unsigned last = of->from + of->sites - 1u, stamp = last ? RDX : RBP;
+    emit_memory(e, true, EMIT_COMPARE, R15, R13, RCX, (int64_t)offsetof(struct l1_entry, stamp));
+    code_slow_path_if(g, hint_miss, IF_ABOVE);
+    unsigned last = of->from + of->operands - 1u, stamp = last ? RDX : RBP;
     if (last)
         emit_at(e, EMIT_LEA, RDX, RBP, last);
-    emit_memory(e, true, EMIT_STORE, stamp, R13, RCX, (int64_t)offsetof(struct solo_entry, stamp));
+    emit_memory(e, true, EMIT_STORE, stamp, R13, RCX, (int64_t)offsetof(struct l1_entry, stamp));
     bool keeps_base = of + 1 < x->group + x->groups && have_same_base(of, of + 1);
-    detour->back = elsewhere->back = miss->back = e->used;
-    detour->keeps_base = elsewhere->keeps_base = miss->keeps_base = keeps_base;
+    slow_path->back = hint_miss->back = miss->back = e->used;
+    slow_path->keeps_base = hint_miss->keeps_base = miss->keeps_base = keeps_base;
 }
 
-void code_join(struct gen *g, struct solo_stretch *x)
+void code_join(struct gen *g, struct tblock *x)
 {
     if (!x->has_code)
-        solo_join_groups(g->s, x);
+        tblock_join_groups(g->s, x);
     x->has_code = true;
 }
 
-void code_refer(struct gen *g, struct solo_stretch *x)
+void code_refer(struct gen *g, struct tblock *x)
 {
     for (unsigned i = 0; i < x->groups; i++)
         refer(g, x, &x->group[i]);
 }
 
-void code_run(struct gen *g, struct solo_stretch *x)
+void code_run(struct gen *g, struct tblock *x)
 {
     code_refer(g, x);
-    emit_add_to(&g->e, RDI, STRETCH_AT(runs), 1);
-    emit_add_constant(&g->e, RBP, (int32_t)x->sites);
+    emit_add_to(&g->e, RDI, TBLOCK_AT(runs), 1);
+    emit_add_constant(&g->e, RBP, (int32_t)x->operands);
     emit_add_constant(&g->e, R14, (int32_t)x->cycles);
 }
 
-void code_return_even(struct gen *g, const struct detour *detour)
+void code_return_fast_forward(struct gen *g, const struct slow_path *slow_path)
 {
-    if (detour->keeps_base)
-        code_load_base(g, detour->group);
-    emit_jump(&g->e, detour->back);
+    if (slow_path->keeps_base)
+        code_load_base(g, slow_path->group);
+    emit_jump(&g->e, slow_path->back);
 }
 
-void code_return(struct gen *g, const struct detour *detour)
+void code_return(struct gen *g, const struct slow_path *slow_path)
 {
-    if (detour->is_even)
+    if (slow_path->is_fast_forward)
         emit_constant(&g->e, R9, 0);
-    code_return_even(g, detour);
+    code_return_fast_forward(g, slow_path);
 }
 
 /* Lets refer.c do it. */
-static void call_group(struct gen *g, const struct detour *detour)
+static void call_group(struct gen *g, const struct slow_path *slow_path)
 {
-    const struct solo_group *of = detour->group;
+    const struct base_group *of = slow_path->group;
     struct emit *e = &g->e;
 
     emit_registers(e, EMIT_LOAD, RCX, RAX);
-    emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)detour->stretch);
+    emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)slow_path->tblock);
     emit_at(e, EMIT_LEA, RAX, RBP, of->from);
     emit_at(e, EMIT_STORE, RAX, RBX, AT(number));
-    emit_call(e, detour->kind == DETOUR_GROUP ? g->s->code.group : g->s->code.elsewhere);
-    emit_add_constant(e, RBP, -(int32_t)(of->from + of->sites));
-    code_return(g, detour);
+    emit_call(e, slow_path->kind == SLOW_PATH_GROUP ? g->s->code.group : g->s->code.hint_miss);
+    emit_add_constant(e, RBP, -(int32_t)(of->from + of->operands));
+    code_return(g, slow_path);
 }
 
 /* Looks up whose data are at the base in rax, and goes on, if that is known then. */
-static void locate(struct gen *g, const struct detour *detour)
+static void locate(struct gen *g, const struct slow_path *slow_path)
 {
-    const struct solo_group *of = detour->group;
+    const struct base_group *of = slow_path->group;
     struct emit *e = &g->e;
 
     emit_registers(e, EMIT_LOAD, RCX, RAX);
-    emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)detour->stretch);
+    emit_at(e, EMIT_LEA, RDX, RDI, (const char *)of - (const char *)slow_path->tblock);
     emit_call(e, g->s->code.locate);
     code_load_base(g, of);
     code_compare_base(g, of);
-    emit_jump_if(e, IF_BELOW, detour->back);
-    emit_jump(e, detour->instead->begin);
+    emit_jump_if(e, IF_BELOW, slow_path->back);
+    emit_jump(e, slow_path->instead->begin);
 }
 
 /* A line is not there: perhaps for it is none, but a group that is not aligned. */
-static void check_alignment(struct gen *g, const struct detour *detour)
+static void check_alignment(struct gen *g, const struct slow_path *slow_path)
 {
-    if (!alignment(detour->group, g->s->length))
+    if (!alignment(slow_path->group, g->s->length))
         return;
     emit_test_constant(&g->e, RDX, (uint32_t)g->s->length - 1);
-    emit_jump_if(&g->e, IF_NOT_EQUAL, detour->instead->begin);
+    emit_jump_if(&g->e, IF_NOT_EQUAL, slow_path->instead->begin);
 }
 
-static void end_detour(struct gen *g, struct detour *detour)
+static void end_slow_path(struct gen *g, struct slow_path *slow_path)
 {
     struct emit *e = &g->e;
     size_t slow = e->used;
 
-    if (detour->kind >= DETOUR_STALE)
-        call_group(g, detour);
-    detour->begin = e->used;
-    emit_all_here(e, detour->way);
-    if (detour->instead && detour->kind != DETOUR_LOCATE)
-        check_alignment(g, detour);
-    if (detour->kind == DETOUR_MISS) {
-        code_miss(g, detour, slow);
-    } else if (detour->kind == DETOUR_FIND) {
-        code_find(g, detour, slow);
-    } else if (detour->kind == DETOUR_STALE) {
-        code_stale(g, detour, slow);
-    } else if (detour->kind == DETOUR_TRIPS) {
-        code_trips(g, detour);
-    } else if (detour->kind == DETOUR_ENTER) {
-        emit_call(e, g->s->code.enter[detour->stretch->turn]);
-        emit_jump(e, detour->back);
-    } else if (detour->kind == DETOUR_LOCATE) {
-        locate(g, detour);
+    if (slow_path->kind >= SLOW_PATH_OLD_EPOCH)
+        call_group(g, slow_path);
+    slow_path->begin = e->used;
+    emit_all_here(e, slow_path->way);
+    if (slow_path->instead && slow_path->kind != SLOW_PATH_BIND)
+        check_alignment(g, slow_path);
+    if (slow_path->kind == SLOW_PATH_MISS) {
+        code_miss(g, slow_path, slow);
+    } else if (slow_path->kind == SLOW_PATH_FIND) {
+        code_find(g, slow_path, slow);
+    } else if (slow_path->kind == SLOW_PATH_OLD_EPOCH) {
+        code_old_epoch(g, slow_path, slow);
+    } else if (slow_path->kind == SLOW_PATH_ITERATIONS) {
+        code_iterations(g, slow_path);
+    } else if (slow_path->kind == SLOW_PATH_ENTER) {
+        emit_call(e, g->s->code.enter[slow_path->tblock->turn]);
+        emit_jump(e, slow_path->back);
+    } else if (slow_path->kind == SLOW_PATH_BIND) {
+        locate(g, slow_path);
     } else {
-        call_group(g, detour);
+        call_group(g, slow_path);
     }
 }
 
@@ -332,14 +337,14 @@ static void have_effects(struct gen *g, const struct peet_block *b)
     }
 }
 
-static void make_block(struct gen *g, const struct solo_item *it)
+static void make_block(struct gen *g, const struct tb_item *it)
 {
     g->in_words = true;
     g->end = g->count = PEET_SLOTS;
     compute(g, it->item->block);
-    code_enter(g, it->stretch);
-    code_join(g, it->stretch);
-    code_run(g, it->stretch);
+    code_enter(g, it->tblock);
+    code_join(g, it->tblock);
+    code_run(g, it->tblock);
     have_effects(g, it->item->block);
 }
 
@@ -347,32 +352,32 @@ static void make_block(struct gen *g, const struct solo_item *it)
 
 /* From r12 on: to the code of the next item, if it has one, and if there is nothing else to do before. Most items come before the same few ones: these are jumped to, once they are
  * known (link); all others are looked up. */
-static void go_on(struct gen *g, struct solo_item *it)
+static void go_on(struct gen *g, struct tb_item *it)
 {
     struct emit *e = &g->e;
-    struct solo_code *c = &g->s->code;
+    struct code_cache *c = &g->s->code;
 
     emit_at(e, EMIT_COMPARE, R12, RBX, AT(word_last));
     emit_jump_if(e, IF_NOT_BELOW, c->tail);
     emit_at(e, EMIT_COMPARE, R14, RBX, AT(limit));
     emit_jump_if(e, IF_NOT_BELOW, c->leave);
-    if (g->s->watch.knows) { /* samples have borders */
+    if (g->s->observer.knows) { /* samples have borders */
         emit_at(e, EMIT_COMPARE, RBP, RBX, AT(until));
         emit_jump_if(e, IF_NOT_BELOW, c->leave);
     }
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
-    it->links = 0;
-    for (unsigned i = 0; i < SOLO_LINKS; i++) {
-        it->link[i] = e->used;
+    it->chains = 0;
+    for (unsigned i = 0; i < CHAIN_SLOTS; i++) {
+        it->chain[i] = e->used;
         emit_constant(e, RCX, UINT64_MAX); /* no item */
         emit_registers(e, EMIT_COMPARE, RAX, RCX);
         emit_jump_if(e, IF_EQUAL, c->leave);
     }
-    it->link[SOLO_LINKS] = e->used;
+    it->chain[CHAIN_SLOTS] = e->used;
     size_t all = emit_jump(e, 0);
     emit_here(e, all);
     emit_constant(e, RSI, (uintptr_t)it);
-    emit_jump(e, c->link);
+    emit_jump(e, c->chain);
 }
 
 /* What the item whose name is in rax does first. */
@@ -380,42 +385,42 @@ static void dispatch(struct gen *g)
 {
     struct emit *e = &g->e;
 
-    emit_constant(e, RCX, SOLO_FACTOR);
+    emit_constant(e, RCX, EXEC_HASH_FACTOR);
     emit_registers(e, EMIT_MULTIPLY, RCX, RAX);
-    emit_shift(e, RCX, false, 64 - SOLO_NAME_BITS);
+    emit_shift(e, RCX, false, 64 - ITEM_CACHE_BITS);
     emit_memory(e, true, EMIT_LOAD, RCX, RBX, RCX | EMIT_TIMES_8, AT(by_name));
-    emit_at(e, EMIT_COMPARE, RAX, RCX, (int64_t)offsetof(struct solo_item, name));
+    emit_at(e, EMIT_COMPARE, RAX, RCX, (int64_t)offsetof(struct tb_item, name));
     emit_jump_if(e, IF_NOT_EQUAL, g->s->code.leave);
-    emit_jump_at(e, RCX, (int64_t)offsetof(struct solo_item, code));
+    emit_jump_at(e, RCX, (int64_t)offsetof(struct tb_item, code));
 }
 
 /* The item at r12 comes behind that one, and will again. */
-static void call_link(struct solo *s, struct solo_item *it, const uint64_t *word)
+static void call_chain(struct exec_blocks *s, struct tb_item *it, const uint64_t *word)
 {
-    const struct solo_item *next = s->by_name[*word * SOLO_FACTOR >> (64 - SOLO_NAME_BITS)];
+    const struct tb_item *next = s->by_name[*word * EXEC_HASH_FACTOR >> (64 - ITEM_CACHE_BITS)];
     struct emit e = { s->code.memory.write, 0, CODE_ROOM };
 
     if (next->name != *word || !next->has_code)
         return;
-    e.used = it->link[it->links++];
+    e.used = it->chain[it->chains++];
     emit_constant_wide(&e, RCX, next->name);
     emit_registers(&e, EMIT_COMPARE, RAX, RCX);
     emit_jump_if(&e, IF_EQUAL, next->fast);
-    if (it->links == SOLO_LINKS) {
-        e.used = it->link[SOLO_LINKS];
+    if (it->chains == CHAIN_SLOTS) {
+        e.used = it->chain[CHAIN_SLOTS];
         emit_jump(&e, s->code.dispatch);
     }
     code_memory_sync(&s->code.memory);
 }
 
 /* Whether its numbers fit into instructions, and what it needs into a struct gen. */
-static bool is_small(const struct solo_item *it)
+static bool is_small(const struct tb_item *it)
 {
     unsigned groups = 0;
     bool fits = true;
 
-    if (it->kind != SOLO_LOOP)
-        return it->stretch->groups <= CODE_GROUPS && code_fits(it->stretch->cycles);
+    if (it->kind != TB_LOOP)
+        return it->tblock->groups <= CODE_GROUPS && code_fits(it->tblock->cycles);
     for (unsigned i = 0; it->plan && i < it->item->loop->nodes; i++) {
         groups += it->node[i] ? it->node[i]->groups : 0;
         fits &= !it->node[i] || code_fits(it->node[i]->cycles);
@@ -423,27 +428,27 @@ static bool is_small(const struct solo_item *it)
     return it->plan && fits && groups <= CODE_GROUPS;
 }
 
-void solo_code_make(struct solo *s, struct solo_item *it)
+void jit_compile(struct exec_blocks *s, struct tb_item *it)
 {
-    struct solo_code *c = &s->code;
+    struct code_cache *c = &s->code;
     struct gen *g = c->gen;
 
-    if (!c->memory.write || it->kind == SOLO_VARYING || it->kind == SOLO_EVENT || !is_small(it))
+    if (!c->memory.write || it->kind == TB_VARYING || it->kind == TB_EVENT || !is_small(it))
         return;
     g->e = (struct emit){ c->memory.write, c->used, CODE_ROOM };
-    g->detours = 0;
+    g->slow_paths = 0;
     emit_at(&g->e, EMIT_LEA, RAX, R12, 8 * (1 + (int64_t)it->slots));
     emit_at(&g->e, EMIT_COMPARE, RAX, RBX, AT(word_end));
     emit_jump_if(&g->e, IF_ABOVE, c->leave);
     size_t fast = g->e.used;
-    if (it->kind == SOLO_LOOP)
+    if (it->kind == TB_LOOP)
         code_loop(g, it);
     else
         make_block(g, it);
     emit_add_constant(&g->e, R12, 8 * (1 + it->slots));
     go_on(g, it);
-    for (unsigned i = 0; i < g->detours; i++)
-        end_detour(g, &g->detour[i]);
+    for (unsigned i = 0; i < g->slow_paths; i++)
+        end_slow_path(g, &g->slow_path[i]);
     if (g->e.used > CODE_ROOM)
         return;
     it->code = c->memory.run + c->used;
@@ -463,7 +468,7 @@ static void take_state(struct gen *g)
     emit_at(&g->e, EMIT_LOAD, R15, RBX, AT(recent.since));
 }
 
-/* Called by detours, with the stretch in rdi: function(solo, stretch, rdx, rcx). */
+/* Called by slow paths, with the translated block in rdi: function(solo, translated block, rdx, rcx). */
 static void make_call(struct gen *g, uintptr_t function)
 {
     emit_at(&g->e, EMIT_STORE, R14, RBX, AT(time.clock));
@@ -476,11 +481,11 @@ static void make_call(struct gen *g, uintptr_t function)
 
 static void make_common(struct gen *g)
 {
-    struct solo_code *c = &g->s->code;
+    struct code_cache *c = &g->s->code;
     struct emit *e = &g->e;
 
-    for (unsigned i = 0; i < sizeof KEPT; i++) /* solo, words, code */
-        emit_push(e, KEPT[i]);
+    for (unsigned i = 0; i < sizeof SAVED_REGISTERS; i++) /* solo, words, code */
+        emit_push(e, SAVED_REGISTERS[i]);
     emit_add_constant(e, RSP, -FRAME);
     emit_registers(e, EMIT_LOAD, RBX, RDI);
     emit_registers(e, EMIT_LOAD, R12, RSI);
@@ -492,8 +497,8 @@ static void make_common(struct gen *g)
     emit_at(e, EMIT_STORE, RBP, RBX, AT(number));
     emit_at(e, EMIT_STORE, R14, RBX, AT(time.clock));
     emit_add_constant(e, RSP, FRAME);
-    for (unsigned i = sizeof KEPT; i-- > 0;)
-        emit_pop(e, KEPT[i]);
+    for (unsigned i = sizeof SAVED_REGISTERS; i-- > 0;)
+        emit_pop(e, SAVED_REGISTERS[i]);
     emit_return(e);
     c->tail = e->used;
     emit_at(e, EMIT_COMPARE, R12, RBX, AT(word_end));
@@ -505,37 +510,37 @@ static void make_common(struct gen *g)
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
     c->dispatch = e->used;
     dispatch(g);
-    c->link = e->used;
+    c->chain = e->used;
     emit_registers(e, EMIT_LOAD, RDI, RBX);
     emit_registers(e, EMIT_LOAD, RDX, R12);
-    code_call(g, (uintptr_t)call_link);
+    code_call(g, (uintptr_t)call_chain);
     emit_at(e, EMIT_LOAD, RAX, R12, 0);
     emit_jump(e, c->dispatch);
     c->locate = e->used;
-    make_call(g, (uintptr_t)solo_locate);
+    make_call(g, (uintptr_t)base_group_bind);
     emit_return(e);
     c->group = e->used;
-    make_call(g, (uintptr_t)solo_run_group);
+    make_call(g, (uintptr_t)group_run);
     take_state(g);
     emit_return(e);
-    c->elsewhere = e->used;
-    make_call(g, g->has_misses        ? (uintptr_t)solo_run_direct
-                 : solo_has_two(g->s) ? (uintptr_t)solo_run_two
-                                      : (uintptr_t)solo_run_elsewhere);
+    c->hint_miss = e->used;
+    make_call(g, g->has_misses                 ? (uintptr_t)group_run_direct_mapped
+                 : blocks_has_two_levels(g->s) ? (uintptr_t)group_run_two_levels
+                                               : (uintptr_t)group_run_hint_miss);
     take_state(g);
     emit_return(e);
     for (unsigned i = 0; i < sizeof c->enter / sizeof *c->enter; i++) {
         c->enter[i] = e->used;
         code_make_enter(g, (enum path_turn)i);
-        make_call(g, (uintptr_t)solo_enter);
+        make_call(g, (uintptr_t)tblock_enter);
         emit_return(e);
     }
     c->interval = e->used;
     make_call(g, (uintptr_t)call_uses_end);
     take_state(g);
     emit_return(e);
-    c->anew = e->used;
-    code_make_anew(g);
+    c->first_use = e->used;
+    code_make_first_use(g);
     c->offset = e->used;
     code_make_offset(g);
     for (unsigned i = 0; i < 2 && g->has_second; i++)
@@ -543,10 +548,10 @@ static void make_common(struct gen *g)
     c->used = e->used;
 }
 
-void solo_code_init(struct solo *s)
+void jit_init(struct exec_blocks *s)
 {
 #ifdef __x86_64__
-    struct solo_code *c = &s->code;
+    struct code_cache *c = &s->code;
 
     if (s->level[0].mask >= UINT32_MAX >> (CODE_ENTRY_BITS + 1))
         return;
@@ -559,31 +564,31 @@ void solo_code_init(struct solo *s)
     g->s = s;
     g->has_misses = code_has_misses(s);
     g->has_second = code_has_second(s);
-    g->has_stale = !s->watch.use || s->seen;
+    g->has_old_epoch = !s->observer.use || s->log;
     g->e = (struct emit){ c->memory.write, 0, CODE_ROOM };
     make_common(g);
     code_memory_sync(&c->memory);
-    s->nobody = (struct solo_item){ .name = UINT64_MAX, .code = c->memory.run + c->leave };
+    s->no_item = (struct tb_item){ .name = UINT64_MAX, .code = c->memory.run + c->leave };
 #endif
     (void)s;
 }
 
-void solo_code_release(struct solo *s)
+void jit_release(struct exec_blocks *s)
 {
     code_memory_release(&s->code.memory);
     free(s->code.gen);
 }
 
-uint64_t *solo_code_run(struct solo *s, const struct solo_item *it, uint64_t *word, const uint64_t *end, uint64_t limit)
+uint64_t *jit_run(struct exec_blocks *s, const struct tb_item *it, uint64_t *word, const uint64_t *end, uint64_t limit)
 {
-    void (*begin)(struct solo * s, uint64_t * word, const void *code);
+    void (*begin)(struct exec_blocks * s, uint64_t * word, const void *code);
 
     memcpy(&begin, &s->code.memory.run, sizeof begin);
     s->word_end = end;
     s->word_last = (uintptr_t)end - 8 * s->code.widest;
     s->limit = limit;
-    s->until = s->border == UINT64_MAX ? UINT64_MAX : s->border + s->apart;
-    assert(s->until == UINT64_MAX || s->watch.knows);
+    s->until = s->border == UINT64_MAX ? UINT64_MAX : s->border + s->non_program_touches;
+    assert(s->until == UINT64_MAX || s->observer.knows);
     begin(s, word, it->code);
     return s->word;
 }

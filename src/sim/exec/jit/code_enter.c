@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine code that follows calls and returns (map/call_path.h): a stretch begins where the last one led, is left in some way, and was on this path before. All
- * else is left to solo_enter. */
+/* Machine code that follows calls and returns (map/call_path.h): a translated block begins where the last one led, is left in some way, and was on this path before. All
+ * else is left to tblock_enter. */
 #include "sim/exec/jit/code.h"
 
-void code_enter(struct gen *g, struct solo_stretch *x)
+void code_enter(struct gen *g, struct tblock *x)
 {
     struct emit *e = &g->e;
 
@@ -12,17 +12,17 @@ void code_enter(struct gen *g, struct solo_stretch *x)
         emit_call(e, g->s->code.enter[x->turn]);
         return;
     }
-    struct detour *detour = code_detour(g, DETOUR_ENTER, x, NULL);
-    emit_at(e, EMIT_LOAD, RAX, RBX, AT(easy));
-    emit_at(e, EMIT_COMPARE, RAX, RDI, STRETCH_AT(current));
-    code_detour_if(g, detour, IF_NOT_EQUAL);
+    struct slow_path *slow_path = code_slow_path(g, SLOW_PATH_ENTER, x, NULL);
+    emit_at(e, EMIT_LOAD, RAX, RBX, AT(fast_entry));
+    emit_at(e, EMIT_COMPARE, RAX, RDI, TBLOCK_AT(current));
+    code_slow_path_if(g, slow_path, IF_NOT_EQUAL);
     if (x->turn == TURN_JUMPS) {
         emit_at(e, EMIT_LOAD, RAX, RBX, AT(calls));
         emit_store_byte(e, RAX, RSP, CALLS_AT(turn), TURN_JUMPS);
-        emit_store_constant(e, true, RBX, RSP, AT(easy), -1); /* SOLO_NONE */
+        emit_store_constant(e, true, RBX, RSP, AT(fast_entry), -1); /* NO_LINE */
     }
     emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
-    detour->back = e->used;
+    slow_path->back = e->used;
 }
 
 /* Ways out of what is easy. */
@@ -36,45 +36,45 @@ static void leave_if(struct gen *g, struct hard *hard, enum emit_condition c)
     hard->way[hard->ways++] = emit_jump_if(&g->e, c, 0);
 }
 
-/* The stretch in rdi was on another path when it ran last, and what is where is as it was: as solo_renew, if the path is one of those that are near. */
+/* The translated block in rdi was on another path when it ran last, and what is where is as it was: as tblock_rebind, if the path is one of those that are near. */
 static void take_path(struct gen *g, struct hard *hard)
 {
     struct emit *e = &g->e;
 
-    emit_at(e, EMIT_LOAD, R8, RDI, STRETCH_AT(path));
+    emit_at(e, EMIT_LOAD, R8, RDI, TBLOCK_AT(path));
     emit_registers(e, EMIT_OR, R8, R8);
     leave_if(g, hard, IF_EQUAL);
-    emit_at(e, EMIT_LOAD, R10, RDI, STRETCH_AT(current));
+    emit_at(e, EMIT_LOAD, R10, RDI, TBLOCK_AT(current));
     emit_registers(e, EMIT_XOR, R10, RDX);
     emit_shift(e, R10, false, 32);
     leave_if(g, hard, IF_NOT_EQUAL);
-    emit_memory(e, false, EMIT_LOAD, R10, RDI, RSP, STRETCH_AT(number));
+    emit_memory(e, false, EMIT_LOAD, R10, RDI, RSP, TBLOCK_AT(number));
     emit_shift(e, R10, true, 32);
     emit_memory(e, false, EMIT_LOAD, RCX, RBX, RSP, AT(node));
     emit_registers(e, EMIT_OR, RCX, R10);
-    emit_constant(e, R10, SOLO_FACTOR);
+    emit_constant(e, R10, EXEC_HASH_FACTOR);
     emit_registers(e, EMIT_MULTIPLY, R10, RCX);
-    emit_shift(e, R10, false, 64 - SOLO_PATH_BITS);
-    emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof g->s->path_near[0]));
-    emit_memory(e, true, EMIT_COMPARE, RCX, RBX, R10, AT(path_near[0].who));
+    emit_shift(e, R10, false, 64 - PATH_CACHE_BITS);
+    emit_shift(e, R10, true, (unsigned)__builtin_ctzll(sizeof g->s->path_cache[0]));
+    emit_memory(e, true, EMIT_COMPARE, RCX, RBX, R10, AT(path_cache[0].key));
     leave_if(g, hard, IF_NOT_EQUAL);
-    emit_memory(e, true, EMIT_LOAD, R10, RBX, R10, AT(path_near[0].path));
-    emit_at(e, EMIT_LOAD, RCX, RDI, STRETCH_AT(runs));
+    emit_memory(e, true, EMIT_LOAD, R10, RBX, R10, AT(path_cache[0].path));
+    emit_at(e, EMIT_LOAD, RCX, RDI, TBLOCK_AT(runs));
     emit_registers(e, EMIT_LOAD, R11, RCX);
-    emit_at(e, EMIT_SUB, R11, RDI, STRETCH_AT(settled));
+    emit_at(e, EMIT_SUB, R11, RDI, TBLOCK_AT(runs_at_bind));
     emit_at(e, EMIT_ADD_TO, R11, R8, PATH_AT(runs));
-    emit_at(e, EMIT_STORE, RCX, RDI, STRETCH_AT(settled));
-    emit_at(e, EMIT_LOAD, R11, RDI, STRETCH_AT(lean));
+    emit_at(e, EMIT_STORE, RCX, RDI, TBLOCK_AT(runs_at_bind));
+    emit_at(e, EMIT_LOAD, R11, RDI, TBLOCK_AT(fixed_misses));
     emit_registers(e, EMIT_OR, R11, R11);
     size_t none = emit_jump_if(e, IF_EQUAL, 0);
-    emit_at(e, EMIT_ADD_TO, R11, R8, PATH_AT(part[0].lean));
-    emit_store_constant(e, true, RDI, RSP, STRETCH_AT(lean), 0);
+    emit_at(e, EMIT_ADD_TO, R11, R8, PATH_AT(part[0].fixed_misses));
+    emit_store_constant(e, true, RDI, RSP, TBLOCK_AT(fixed_misses), 0);
     emit_here(e, none);
-    emit_at(e, EMIT_STORE, R10, RDI, STRETCH_AT(path));
-    emit_at(e, EMIT_STORE, RDX, RDI, STRETCH_AT(current));
+    emit_at(e, EMIT_STORE, R10, RDI, TBLOCK_AT(path));
+    emit_at(e, EMIT_STORE, RDX, RDI, TBLOCK_AT(current));
 }
 
-/* rdx: what `current` is for the stretch in rdi; rax: the thread's calls. */
+/* rdx: what `current` is for the translated block in rdi; rax: the thread's calls. */
 static void arrive(struct gen *g, struct hard *hard)
 {
     struct emit *e = &g->e;
@@ -83,7 +83,7 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_at(e, EMIT_LOAD, RDX, RBX, AT(current));
     emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), TURN_ON);
     size_t on = emit_jump_if(e, IF_EQUAL, 0);
-    emit_at(e, EMIT_LOAD, R10, RDI, STRETCH_AT(addr));
+    emit_at(e, EMIT_LOAD, R10, RDI, TBLOCK_AT(addr));
     emit_at(e, EMIT_LOAD, RCX, RAX, CALLS_AT(top));
     emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), TURN_CALLS);
     size_t jumps = emit_jump_if(e, IF_BELOW, 0), calls = emit_jump_if(e, IF_EQUAL, 0);
@@ -92,7 +92,7 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
     emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
     leave_if(g, hard, IF_NOT_EQUAL);
-    size_t moved = emit_jump(e, 0);
+    size_t libcall = emit_jump(e, 0);
     emit_here(e, jumps);
     emit_at(e, EMIT_COMPARE, R10, RCX, CALL_AT(back));
     leave_if(g, hard, IF_EQUAL);
@@ -101,7 +101,7 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
     emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
     size_t returned = emit_jump_if(e, IF_EQUAL, 0);
-    emit_compare_byte(e, RDI, RSP, STRETCH_AT(is_entry), false);
+    emit_compare_byte(e, RDI, RSP, TBLOCK_AT(is_entry), false);
     leave_if(g, hard, IF_EQUAL);
     size_t called = emit_jump(e, 0);
     emit_here(e, returned); /* what it called was not recorded */
@@ -111,7 +111,7 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_add_constant(e, RCX, -(int32_t)sizeof(struct path_call));
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
     emit_store_byte(e, RAX, RSP, CALLS_AT(turn), TURN_ON); /* it has returned, whoever asks */
-    emit_here(e, moved);
+    emit_here(e, libcall);
     emit_here(e, called);
     emit_at(e, EMIT_LOAD, RDX, RBX, AT(base));
     emit_memory(e, false, EMIT_LOAD, RCX, RCX, RSP, CALL_AT(node));
@@ -120,7 +120,7 @@ static void arrive(struct gen *g, struct hard *hard)
     emit_at(e, EMIT_STORE, RDX, RBX, AT(current));
     emit_here(e, on);
     emit_here(e, stays);
-    emit_at(e, EMIT_COMPARE, RDX, RDI, STRETCH_AT(current));
+    emit_at(e, EMIT_COMPARE, RDX, RDI, TBLOCK_AT(current));
     size_t same = emit_jump_if(e, IF_EQUAL, 0);
     take_path(g, hard);
     emit_here(e, same);
@@ -131,7 +131,7 @@ static void call(struct gen *g, struct hard *hard)
 {
     struct emit *e = &g->e;
 
-    emit_at(e, EMIT_LOAD, RCX, RDI, STRETCH_AT(path));
+    emit_at(e, EMIT_LOAD, RCX, RDI, TBLOCK_AT(path));
     emit_memory(e, false, EMIT_LOAD, R10, RCX, RSP, PATH_AT(callee));
     emit_registers(e, EMIT_OR, R10, R10);
     leave_if(g, hard, IF_EQUAL);
@@ -142,9 +142,9 @@ static void call(struct gen *g, struct hard *hard)
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(last));
     emit_memory(e, false, EMIT_STORE, R10, RCX, RSP, CALL_AT(node));
-    emit_at(e, EMIT_LOAD, R8, RDI, STRETCH_AT(call.site));
+    emit_at(e, EMIT_LOAD, R8, RDI, TBLOCK_AT(call.site));
     emit_at(e, EMIT_STORE, R8, RCX, CALL_AT(site));
-    emit_at(e, EMIT_LOAD, R8, RDI, STRETCH_AT(call.back));
+    emit_at(e, EMIT_LOAD, R8, RDI, TBLOCK_AT(call.back));
     emit_at(e, EMIT_STORE, R8, RCX, CALL_AT(back));
 }
 
@@ -177,9 +177,9 @@ void code_make_enter(struct gen *g, enum path_turn turn)
     emit_store_byte(e, RAX, RSP, CALLS_AT(turn), (uint8_t)turn);
     emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
     if (turn == TURN_ON)
-        emit_at(e, EMIT_STORE, RDX, RBX, AT(easy));
+        emit_at(e, EMIT_STORE, RDX, RBX, AT(fast_entry));
     else
-        emit_store_constant(e, true, RBX, RSP, AT(easy), -1); /* SOLO_NONE */
+        emit_store_constant(e, true, RBX, RSP, AT(fast_entry), -1); /* NO_LINE */
     emit_return(e);
     for (unsigned i = 0; i < hard.ways; i++)
         emit_here(e, hard.way[i]);

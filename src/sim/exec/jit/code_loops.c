@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine code of loops: nests of trips, whose values are among the sources. Trips of a loop in which no reference comes to another line are counted together. */
+/* Machine code of loops: nests of iterations, whose values are among the sources. Trips of a loop in which no reference comes to another line are counted together. */
 #include "format/codec/item_state.h"
 #include "format/file/trace.h"
 #include "sim/exec/jit/code.h"
 
 /* The slots of a loop, and whether it ends before there is something else to do. */
-static bool call_loop(struct solo *s, const struct solo_item *it, const uint64_t *slots)
+static bool call_loop(struct exec_blocks *s, const struct tb_item *it, const uint64_t *slots)
 {
     uint64_t *to = s->src + PEET_SRC_SLOT, insns, references;
 
     memcpy(to, slots, it->slots * sizeof *slots);
-    words_settle(it->trips, it->slots, s->words->names, it->name, to);
+    words_settle(it->iterations, it->slots, s->words->names, it->name, to);
     if (s->until == UINT64_MAX)
         return true;
     const struct item *item = it->item;
@@ -26,7 +26,7 @@ static void assign(struct gen *g, const struct peet_assign *a, unsigned n)
     for (unsigned i = 0; i < n; i++) {
         unsigned from = a[i].src == PEET_LOOP_ZERO ? PEET_SRC_ZERO : PEET_SRC_SLOT + a[i].src;
         if (a[i].dst == a[i].src && !a[i].plus && code_fits((uint64_t)a[i].add)) {
-            struct code_place at = code_place(g, from);
+            struct code_source at = code_source(g, from);
             emit_add_to(&g->e, at.base, at.disp, (int32_t)a[i].add);
             continue;
         }
@@ -40,7 +40,7 @@ static void assign(struct gen *g, const struct peet_assign *a, unsigned n)
     }
 }
 
-/* How much sources grow by in each trip. False: that is not always the same. */
+/* How much sources grow by in each iteration. False: that is not always the same. */
 static bool find_steps(struct gen *g, const struct peet_loop_node *n)
 {
     memset(g->step, 0, sizeof g->step);
@@ -53,7 +53,7 @@ static bool find_steps(struct gen *g, const struct peet_loop_node *n)
     return true;
 }
 
-static bool have_short_steps(const struct gen *g, const struct solo_stretch *x)
+static bool have_short_steps(const struct gen *g, const struct tblock *x)
 {
     for (unsigned i = 0; i < x->groups; i++)
         if (!code_fits((uint64_t)code_step(g, &x->group[i])))
@@ -61,8 +61,8 @@ static bool have_short_steps(const struct gen *g, const struct solo_stretch *x)
     return true;
 }
 
-/* Whether trips in which nothing changes can be made together: all references go on by parts of a line, or not at all. */
-static bool goes_evenly(const struct gen *g, const struct solo_stretch *x)
+/* Whether iterations in which nothing changes can be made together: all references go on by parts of a line, or not at all. */
+static bool goes_evenly(const struct gen *g, const struct tblock *x)
 {
     uint64_t moving = 0, longest = 1;
 
@@ -73,36 +73,36 @@ static bool goes_evenly(const struct gen *g, const struct solo_stretch *x)
         moving += size > 0;
         longest = size > longest ? size : longest;
     }
-    return moving <= g->s->length / longest; /* of more, some come to another line in almost every trip */
+    return moving <= g->s->length / longest; /* of more, some come to another line in almost every iteration */
 }
 
-/* Leaves it to the detour if some base does not stay in its data in all trips, whose number is on the stack. */
-static void check_bases(struct gen *g, struct detour *detour)
+/* Leaves it to the slow path if some base does not stay in its data in all iterations, whose number is on the stack. */
+static void check_bases(struct gen *g, struct slow_path *slow_path)
 {
-    const struct solo_stretch *x = detour->stretch;
+    const struct tblock *x = slow_path->tblock;
     struct emit *e = &g->e;
 
-    emit_at(e, EMIT_LOAD, R8, RSP, 8 * (int64_t)detour->depth);
+    emit_at(e, EMIT_LOAD, R8, RSP, 8 * (int64_t)slow_path->depth);
     emit_add_constant(e, R8, -1);
     for (unsigned i = 0; i < x->groups; i++) {
-        const struct solo_group *of = &x->group[i];
+        const struct base_group *of = &x->group[i];
         int64_t step = code_step(g, of);
         if (of->owner != i)
             continue;
         code_load_base(g, of);
         code_compare_base(g, of);
-        code_detour_if(g, detour, IF_NOT_BELOW);
+        code_slow_path_if(g, slow_path, IF_NOT_BELOW);
         if (step == 0)
             continue;
         emit_multiply_constant(e, RCX, R8, (int32_t)step);
         emit_registers(e, EMIT_ADD, RDX, RCX);
         code_compare_span(g, of);
-        code_detour_if(g, detour, IF_NOT_BELOW);
+        code_slow_path_if(g, slow_path, IF_NOT_BELOW);
     }
 }
 
-/* rax: how much that grows by in r9 trips. */
-static unsigned times_trips(struct gen *g, uint64_t value)
+/* rax: how much that grows by in r9 iterations. */
+static unsigned times_iterations(struct gen *g, uint64_t value)
 {
     if (value == 1)
         return R9;
@@ -112,78 +112,78 @@ static unsigned times_trips(struct gen *g, uint64_t value)
 
 /* Trips in which no reference comes to another line are made together: if one of them was easy, r9 more are. Lines keep the numbers of the first one: in what order they were used
  * last is the same. */
-static void make_together(struct gen *g, const struct detour *detour)
+static void make_together(struct gen *g, const struct slow_path *slow_path)
 {
-    const struct peet_loop_node *n = detour->node;
-    struct solo_stretch *x = detour->stretch;
-    const int64_t left = 8 * (int64_t)detour->depth;
+    const struct peet_loop_node *n = slow_path->node;
+    struct tblock *x = slow_path->tblock;
+    const int64_t left = 8 * (int64_t)slow_path->depth;
     struct emit *e = &g->e;
-    size_t again = e->used;
+    size_t used_again = e->used;
 
     emit_at(e, EMIT_LOAD, R9, RSP, left);
     emit_add_constant(e, R9, -1);
-    g->is_even = true;
+    g->is_fast_forward = true;
     code_refer(g, x);
-    g->is_even = false;
-    if (g->s->watch.use) { /* a sample wants to know when lines were used last: the last one is made alone */
+    g->is_fast_forward = false;
+    if (g->s->observer.use) { /* a sample wants to know when lines were used last: the last one is made alone */
         emit_with(e, WITH_COMPARE, R9, 1);
         emit_with(e, WITH_ADD_CARRY, R9, 0);
     } else {
         emit_add_constant(e, R9, 1);
     }
-    emit_registers(e, EMIT_ADD, RBP, times_trips(g, x->sites));
-    emit_registers(e, EMIT_ADD, R14, times_trips(g, x->cycles));
-    emit_at(e, EMIT_ADD_TO, R9, RDI, STRETCH_AT(runs));
+    emit_registers(e, EMIT_ADD, RBP, times_iterations(g, x->operands));
+    emit_registers(e, EMIT_ADD, R14, times_iterations(g, x->cycles));
+    emit_at(e, EMIT_ADD_TO, R9, RDI, TBLOCK_AT(runs));
     for (unsigned i = n->enters; i < n->assigns; i++) {
-        struct code_place at = code_place(g, PEET_SRC_SLOT + n->assign[i].dst);
-        emit_at(e, EMIT_ADD_TO, times_trips(g, (uint64_t)n->assign[i].add), at.base, at.disp);
+        struct code_source at = code_source(g, PEET_SRC_SLOT + n->assign[i].dst);
+        emit_at(e, EMIT_ADD_TO, times_iterations(g, (uint64_t)n->assign[i].add), at.base, at.disp);
     }
     emit_at(e, EMIT_SUBTRACT_FROM, R9, RSP, left);
-    emit_jump_if(e, IF_NOT_EQUAL, again);
+    emit_jump_if(e, IF_NOT_EQUAL, used_again);
 }
 
-static void make_one_by_one(struct gen *g, const struct detour *detour)
+static void make_one_by_one(struct gen *g, const struct slow_path *slow_path)
 {
-    const struct peet_loop_node *n = detour->node;
-    size_t again = g->e.used;
+    const struct peet_loop_node *n = slow_path->node;
+    size_t used_again = g->e.used;
 
-    code_run(g, detour->stretch);
+    code_run(g, slow_path->tblock);
     assign(g, n->assign + n->enters, (unsigned)n->assigns - n->enters);
-    emit_add_to(&g->e, RSP, 8 * (int64_t)detour->depth, -1);
-    emit_jump_if(&g->e, IF_NOT_EQUAL, again);
+    emit_add_to(&g->e, RSP, 8 * (int64_t)slow_path->depth, -1);
+    emit_jump_if(&g->e, IF_NOT_EQUAL, used_again);
 }
 
-void code_trips(struct gen *g, const struct detour *detour)
+void code_iterations(struct gen *g, const struct slow_path *slow_path)
 {
-    make_one_by_one(g, detour);
-    emit_jump(&g->e, detour->back);
+    make_one_by_one(g, slow_path);
+    emit_jump(&g->e, slow_path->back);
 }
 
-/* All trips of a loop whose body is a stretch: their number is on the stack. */
-static void make_trips(struct gen *g, const struct peet_loop_node *n, struct solo_stretch *x, unsigned depth)
+/* All iterations of a loop whose body is a translated block: their number is on the stack. */
+static void make_iterations(struct gen *g, const struct peet_loop_node *n, struct tblock *x, unsigned depth)
 {
     code_enter(g, x);
     code_join(g, x);
     if (!find_steps(g, n) || !have_short_steps(g, x)) {
-        make_one_by_one(g, &(struct detour){ .node = n, .stretch = x, .depth = depth });
+        make_one_by_one(g, &(struct slow_path){ .node = n, .tblock = x, .depth = depth });
         return;
     }
-    struct detour *detour = code_detour(g, DETOUR_TRIPS, x, NULL);
-    detour->node = n;
-    detour->depth = depth;
-    check_bases(g, detour);
-    g->is_located = true;
+    struct slow_path *slow_path = code_slow_path(g, SLOW_PATH_ITERATIONS, x, NULL);
+    slow_path->node = n;
+    slow_path->depth = depth;
+    check_bases(g, slow_path);
+    g->is_bound = true;
     if (goes_evenly(g, x))
-        make_together(g, detour);
+        make_together(g, slow_path);
     else
-        make_one_by_one(g, detour);
-    g->is_located = false;
-    detour->back = g->e.used;
+        make_one_by_one(g, slow_path);
+    g->is_bound = false;
+    slow_path->back = g->e.used;
 }
 
-static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned number, unsigned depth);
+static unsigned make_node(struct gen *g, const struct tb_item *it, unsigned number, unsigned depth);
 
-static void make_body(struct gen *g, const struct solo_item *it, unsigned number, unsigned depth)
+static void make_body(struct gen *g, const struct tb_item *it, unsigned number, unsigned depth)
 {
     const struct peet_loop_node *n = it->plan->node[number].node;
 
@@ -193,7 +193,7 @@ static void make_body(struct gen *g, const struct solo_item *it, unsigned number
 }
 
 /* A node, and all that is in it; returns the number of the one behind it. */
-static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned number, unsigned depth)
+static unsigned make_node(struct gen *g, const struct tb_item *it, unsigned number, unsigned depth)
 {
     const struct plan_node *node = &it->plan->node[number];
     const struct peet_loop_node *n = node->node;
@@ -219,21 +219,21 @@ static unsigned make_node(struct gen *g, const struct solo_item *it, unsigned nu
     size_t none = emit_jump_if(e, IF_EQUAL, 0);
     emit_at(e, EMIT_STORE, RDX, RSP, 8 * (int64_t)depth);
     if (node->kind == PLAN_FLAT) {
-        make_trips(g, n, it->node[number], depth);
+        make_iterations(g, n, it->node[number], depth);
     } else {
-        size_t again = e->used;
+        size_t used_again = e->used;
         make_body(g, it, number, depth + 1);
         emit_add_to(e, RSP, 8 * (int64_t)depth, -1);
-        emit_jump_if(e, IF_NOT_EQUAL, again);
+        emit_jump_if(e, IF_NOT_EQUAL, used_again);
     }
     emit_here(e, none);
     return n->end;
 }
 
-/* Whether code can make slots of a loop's words by itself: its trips are counted then, and all others stay where they are. */
-static bool settle(struct gen *g, const struct solo_item *it)
+/* Whether code can make slots of a loop's words by itself: its iterations are counted then, and all others stay where they are. */
+static bool settle(struct gen *g, const struct tb_item *it)
 {
-    const struct peet_trips *t = it->trips;
+    const struct peet_trips *t = it->iterations;
     struct emit *e = &g->e;
 
     if (!t)
@@ -259,7 +259,7 @@ static bool settle(struct gen *g, const struct solo_item *it)
 }
 
 /* The same by a call, if the loop ends before there is something else to do. */
-static void settle_apart(struct gen *g, const struct solo_item *it)
+static void count_non_program(struct gen *g, const struct tb_item *it)
 {
     struct emit *e = &g->e;
 
@@ -288,14 +288,14 @@ static void see_border(struct gen *g, const struct item *item)
     emit_jump_if(e, IF_NOT_BELOW, g->s->code.leave);
 }
 
-void code_loop(struct gen *g, const struct solo_item *it)
+void code_loop(struct gen *g, const struct tb_item *it)
 {
     const struct item *item = it->item;
-    bool has_border = g->s->watch.knows, is_small = item->linear && code_fits(item->references);
+    bool has_border = g->s->observer.knows, is_small = item->linear && code_fits(item->references);
 
     g->in_words = false;
     if ((has_border && !is_small) || !settle(g, it))
-        settle_apart(g, it);
+        count_non_program(g, it);
     else if (has_border)
         see_border(g, item);
     for (unsigned i = 0; i < item->loop->nodes;)

@@ -5,18 +5,19 @@
 
 enum { MOST_WAYS = 16 };
 
-bool code_has_second(const struct solo *s)
+bool code_has_second(const struct exec_blocks *s)
 {
-    return solo_has_two(s) && s->level[1].order && code_is_power(s->level[0].ways) && code_is_power(s->level[1].ways)
-           && s->level[0].ways > 1 && s->level[0].ways <= MOST_WAYS && code_fits(s->lean_stall);
+    return blocks_has_two_levels(s) && s->level[1].order && code_is_power(s->level[0].ways)
+           && code_is_power(s->level[1].ways) && s->level[0].ways > 1 && s->level[0].ways <= MOST_WAYS
+           && code_fits(s->fixed_stall);
 }
 
-/* rcx: the entry that was not used for the longest time, of those to which the line at rdx may come. As in solo_oldest: ways are put behind stamps, of which two are
+/* rcx: the entry that was not used for the longest time, of those to which the line at rdx may come. As in l1_victim: ways are put behind stamps, of which two are
  * compared at once. */
 static void find_oldest(struct gen *g)
 {
     static const uint8_t LEAST[2] = { R8, R10 };
-    const struct solo_level *l = &g->s->level[0];
+    const struct exec_level *l = &g->s->level[0];
     struct emit *e = &g->e;
 
     emit_registers(e, EMIT_LOAD, RCX, RDX);
@@ -25,14 +26,14 @@ static void find_oldest(struct gen *g)
     emit_shift(e, RCX, true, CODE_ENTRY_BITS + (unsigned)__builtin_ctz(l->ways));
     for (unsigned i = 0; i < l->ways; i++) {
         unsigned to = i < 2 ? LEAST[i] : RAX;
-        emit_memory(e, true, EMIT_LOAD, to, R13, RCX, ENTRY_AT(stamp) + (int64_t)sizeof(struct solo_entry) * i);
-        emit_shift(e, to, true, SOLO_WAY_BITS);
+        emit_memory(e, true, EMIT_LOAD, to, R13, RCX, ENTRY_AT(stamp) + (int64_t)sizeof(struct l1_entry) * i);
+        emit_shift(e, to, true, STAMP_WAY_BITS);
         emit_add_constant(e, to, (int32_t)i);
         if (i >= 2)
             emit_least(e, LEAST[i % 2], RAX);
     }
     emit_least(e, R8, R10);
-    emit_and_constant(e, R8, (1 << SOLO_WAY_BITS) - 1);
+    emit_and_constant(e, R8, (1 << STAMP_WAY_BITS) - 1);
     emit_shift(e, R8, true, CODE_ENTRY_BITS);
     emit_registers(e, EMIT_ADD, RCX, R8);
 }
@@ -48,19 +49,19 @@ static void find_state(struct gen *g, bool is_write, size_t stop)
     if (!is_write)
         return;
     emit_memory(e, true, EMIT_LEA, RAX, R12, R12, 0);
-    emit_compare_byte(e, RBX, RAX, AT(seen_as) + 1, 0);
+    emit_compare_byte(e, RBX, RAX, AT(allows) + 1, 0);
     size_t can = emit_jump_if(e, IF_NOT_EQUAL, 0);
     emit_memory(e, false, EMIT_LOAD_BYTE, R12, RBX, R12, AT(silent));
     emit_memory(e, true, EMIT_LEA, RAX, R12, R12, 0);
-    emit_compare_byte(e, RBX, RAX, AT(seen_as) + 1, 0); /* of what is not there, neither */
+    emit_compare_byte(e, RBX, RAX, AT(allows) + 1, 0); /* of what is not there, neither */
     emit_jump_if(e, IF_EQUAL, stop);
     emit_here(e, can);
 }
 
-/* As solo_touch_behind. */
+/* As exec_level_touch. */
 static void touch_behind(struct gen *g)
 {
-    const struct solo_level *l = &g->s->level[1];
+    const struct exec_level *l = &g->s->level[1];
     struct emit *e = &g->e;
 
     emit_push(e, RCX);
@@ -73,7 +74,7 @@ static void touch_behind(struct gen *g)
     emit_constant(e, R10, (uintptr_t)l->order);
     emit_memory(e, true, EMIT_LEA, R10, R10, RCX | EMIT_TIMES_8, 0); /* where the order of its set is, */
     emit_at(e, EMIT_LOAD, RAX, R10, 0);                              /*   and what that is */
-    emit_constant(e, R11, SOLO_ORDER_ONES);
+    emit_constant(e, R11, LRU_ORDER_ONES);
     emit_registers(e, EMIT_LOAD, RCX, R11);
     emit_registers(e, EMIT_MULTIPLY, RCX, R8);
     emit_registers(e, EMIT_XOR, RCX, RAX);
@@ -81,7 +82,7 @@ static void touch_behind(struct gen *g)
     emit_registers(e, EMIT_ADD, R11, RCX); /* with this, and the other way round: what differs, less the ones */
     emit_not(e, R11);
     emit_registers(e, EMIT_AND, R11, RCX);
-    emit_constant(e, RCX, SOLO_ORDER_ONES << 3);
+    emit_constant(e, RCX, LRU_ORDER_ONES << 3);
     emit_registers(e, EMIT_AND, R11, RCX);
     emit_at(e, EMIT_LEA, RCX, R11, -1);
     emit_registers(e, EMIT_XOR, RCX, R11); /* bits up to those of the way */
@@ -98,10 +99,10 @@ static void touch_behind(struct gen *g)
 /* What is at rcx goes, which is in the second cache, too, and the line comes there, in the state in r12; r9: the number of the last reference to it. */
 static void put_first(struct gen *g)
 {
-    const struct solo_level *l = g->s->level;
+    const struct exec_level *l = g->s->level;
     struct emit *e = &g->e;
 
-    emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
+    emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(info));
     emit_memory(e, true, EMIT_LOAD, RAX, R13, RCX, ENTRY_AT(stamp));
     emit_at(e, EMIT_STORE, RAX, R10, LINE_AT(stamp));
     emit_memory(e, false, EMIT_LOAD, R8, R10, RSP, LINE_AT(entry[1]));
@@ -118,16 +119,16 @@ static void put_first(struct gen *g)
     emit_memory(e, true, EMIT_STORE, RAX, R11, R10 | EMIT_TIMES_8, 0);
     emit_add_constant(e, R10, 1);
     emit_memory(e, false, EMIT_STORE, R10, RSI, RSP, LINE_AT(entry));
-    emit_shift(e, R12, true, (unsigned)__builtin_ctzll(sizeof g->s->hidden[0]));
+    emit_shift(e, R12, true, (unsigned)__builtin_ctzll(sizeof g->s->perm_mask[0]));
     for (unsigned i = 0; i < 2; i++) {
-        emit_memory(e, true, EMIT_LOAD, RAX, RBX, R12, AT(hidden) + 8 * (int64_t)i);
+        emit_memory(e, true, EMIT_LOAD, RAX, RBX, R12, AT(perm_mask) + 8 * (int64_t)i);
         emit_registers(e, EMIT_OR, RAX, RDX);
-        emit_memory(e, true, EMIT_STORE, RAX, R13, RCX, ENTRY_AT(seen) + 8 * (int64_t)i);
+        emit_memory(e, true, EMIT_STORE, RAX, R13, RCX, ENTRY_AT(tag) + 8 * (int64_t)i);
     }
     emit_memory(e, true, EMIT_STORE, R9, R13, RCX, ENTRY_AT(stamp));
-    emit_memory(e, true, EMIT_STORE, RSI, R13, RCX, ENTRY_AT(record));
-    code_guess(g, RAX);
-    emit_memory(e, false, EMIT_STORE, RCX, RBX, RAX | EMIT_TIMES_4, AT(guess));
+    emit_memory(e, true, EMIT_STORE, RSI, R13, RCX, ENTRY_AT(info));
+    code_way_hint(g, RAX);
+    emit_memory(e, false, EMIT_STORE, RCX, RBX, RAX | EMIT_TIMES_4, AT(way_hint));
 }
 
 static void end(struct gen *g)
@@ -151,7 +152,7 @@ size_t code_make_second(struct gen *g, bool is_write)
     emit_registers(e, EMIT_OR, RAX, RAX);
     emit_jump_if(e, IF_EQUAL, stop);
     find_oldest(g);
-    emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(record));
+    emit_memory(e, true, EMIT_LOAD, R10, R13, RCX, ENTRY_AT(info));
     emit_registers(e, EMIT_OR, R10, R10);
     emit_jump_if(e, IF_EQUAL, stop);
     emit_memory(e, false, EMIT_LOAD, RAX, R10, RSP, LINE_AT(entry[1]));
@@ -159,9 +160,9 @@ size_t code_make_second(struct gen *g, bool is_write)
     emit_jump_if(e, IF_EQUAL, stop);
     find_state(g, is_write, stop);
     emit_at(e, EMIT_LOAD, RAX, RSP, 8); /* as it came */
-    emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(lost));
+    emit_memory(e, false, EMIT_LOAD, R8, RSI, RSP, LINE_AT(remover));
     emit_registers(e, EMIT_ADD, R8, R8);
-    code_count_memo(g, stop);
+    code_count_fixed(g, stop);
     touch_behind(g);
     put_first(g);
     end(g);

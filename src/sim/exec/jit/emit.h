@@ -305,10 +305,10 @@ static inline void emit_here(struct emit *e, size_t way)
 /* Jumps that go to one place which is not known yet are a list: in each is written which one came before it; 0: none. */
 static inline void emit_link(struct emit *e, size_t way, size_t before)
 {
-    uint32_t link = (uint32_t)before;
+    uint32_t chain = (uint32_t)before;
 
     if (e->used <= e->room)
-        memcpy(e->bytes + way, &link, sizeof link);
+        memcpy(e->bytes + way, &chain, sizeof chain);
 }
 
 static inline void emit_all_here(struct emit *e, size_t way)

@@ -260,7 +260,7 @@ static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32
         see_unknown(e, line, object, c->now);
         return OUTCOME_UNKNOWN;
     }
-    if (!solo_is_told(e->choice, line & (e->config.sets - 1))) {
+    if (!logged_sets_has(e->choice, line & (e->config.sets - 1))) {
         estimate_missed(e, object, 1);
         return OUTCOME_MISS;
     }
@@ -305,7 +305,7 @@ void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock
     e->tally[object].group[s->group - 1].references--;
 }
 
-static inline void see_miss(struct estimate *e, const struct single *x, const struct solo_seen *seen, uint64_t last,
+static inline void see_miss(struct estimate *e, const struct single *x, const struct sample_entry *seen, uint64_t last,
                             uint64_t now)
 {
     const struct way by = { seen->line, now, now + 1, (uint32_t)seen->what };
@@ -326,12 +326,12 @@ static inline void see_miss(struct estimate *e, const struct single *x, const st
     *way = by;
 }
 
-static inline void see_use(struct estimate *e, const struct single *x, const struct solo_seen *seen, uint64_t last,
+static inline void see_use(struct estimate *e, const struct single *x, const struct sample_entry *seen, uint64_t last,
                            uint64_t now)
 {
     const struct set *s = &x->set[seen->line & x->mask];
     struct way *way = &x->way[seen->line & x->mask];
-    uint64_t length = now - last, wait = seen->what & ~SOLO_USES;
+    uint64_t length = now - last, wait = seen->what & ~SAMPLE_USE;
 
     if (s->sample != x->sample || !s->known || way->line != seen->line || last >= now)
         return;
@@ -342,7 +342,7 @@ static inline void see_use(struct estimate *e, const struct single *x, const str
     way->last = now;
 }
 
-uint64_t estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from)
+uint64_t estimate_see(struct estimate *e, const struct sample_entry *seen, size_t n, uint64_t from)
 {
     const struct single x = single_of(e);
     uint64_t maybe_cold = 0;
@@ -350,15 +350,15 @@ uint64_t estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n
     assert(e->is_open && e->config.ways == 1 && e->fine == FINE_BITS);
     for (size_t i = 0; i < n; i++) {
         uint64_t now = seen[i].number - from, last = seen[i].last > from ? seen[i].last - from : 0;
-        if (seen[i].what & SOLO_USES) {
+        if (seen[i].what & SAMPLE_USE) {
             see_use(e, &x, &seen[i], last, now);
             continue;
         }
-        if (seen[i].what & SOLO_MAYBE_COLD) {
+        if (seen[i].what & SAMPLE_MAYBE_COLD) {
             maybe_cold++;
             tally_of(e, (uint32_t)seen[i].what)->fresh++;
         }
-        if (seen[i].what & SOLO_UNKNOWN)
+        if (seen[i].what & SAMPLE_UNKNOWN)
             see_unknown(e, seen[i].line, (uint32_t)seen[i].what, now);
         else
             see_miss(e, &x, &seen[i], last, now);
@@ -373,14 +373,14 @@ void estimate_missed(struct estimate *e, uint32_t object, uint64_t misses)
 }
 
 /* So many sets that there are as many misses in them as there are sets in all. */
-struct solo_choice estimate_choose(struct estimate *e)
+struct logged_sets estimate_choose(struct estimate *e)
 {
     assert(!e->is_open);
     e->one_in = 1;
     while (!e->is_dealt && e->one_in < ONE_IN_MOST && e->config.sets / e->one_in > TOLD_LEAST
            && e->told_last / e->one_in >= 2 * e->config.sets)
         e->one_in *= 2;
-    e->choice = (struct solo_choice){ e->sample * TURN, UINT32_MAX / e->one_in };
+    e->choice = (struct logged_sets){ e->sample * TURN, UINT32_MAX / e->one_in };
     return e->choice;
 }
 

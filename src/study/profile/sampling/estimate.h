@@ -77,11 +77,11 @@ enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t 
 void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c);
 /* The same of sets of one way, from who knows what was missed since something else was there: many at once, which have the number of an object where
  * they had a cell. from: the number of the reference with which the sample begins. Returns how many may have been cold. */
-uint64_t estimate_see(struct estimate *e, const struct solo_seen *seen, size_t n, uint64_t from);
+uint64_t estimate_see(struct estimate *e, const struct sample_entry *seen, size_t n, uint64_t from);
 /* Where much is missed, that is much to tell, and more than estimators need. So behind a sample of many misses comes one that is told of some sets only, other ones each time, which
  * stand for all; of the rest it is told what comes to a set first, and how many misses there were. Asked before a sample, it is for
  * that one. */
-struct solo_choice estimate_choose(struct estimate *e);
+struct logged_sets estimate_choose(struct estimate *e);
 void estimate_missed(struct estimate *e, uint32_t object, uint64_t misses); /* in other sets, in this sample */
 void estimate_count(struct estimate *e, uint64_t references);               /* in this sample */
 void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */

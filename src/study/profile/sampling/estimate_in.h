@@ -68,7 +68,7 @@ struct estimate {
     double part;               /*   by what was said: as much as it counts */
     double times;              /* what an interval stands for */
     bool is_dealt;             /* sets were put into groups, in which misses are counted */
-    struct solo_choice choice; /* sets that are told of, */
+    struct logged_sets choice; /* sets that are told of, */
     uint32_t one_in;           /*   of so many one, */
     uint64_t told;             /*   so many misses in this sample, */
     uint64_t told_last;        /*   and in the last one in all sets */

@@ -242,19 +242,20 @@ static struct front *front_at(struct sampled *s, uint64_t number)
 
 /* When a line was used last, in the sample. */
 struct clock {
-    struct solo *by;
+    struct exec_blocks *by;
     uint64_t from;
 };
 
 static uint64_t last_use(const void *context, uint64_t line)
 {
     const struct clock *c = context;
-    uint64_t last = solo_last_use(c->by, line);
+    uint64_t last = blocks_last_use(c->by, line);
 
     return last > c->from ? last - c->from : 0;
 }
 
-bool sampled_knows(struct sampled *s, struct solo *by, uint32_t object, uint64_t line, bool is_new, uint64_t number)
+bool sampled_knows(struct sampled *s, struct exec_blocks *by, uint32_t object, uint64_t line, bool is_new,
+                   uint64_t number)
 {
     struct front *f = front_at(s, number);
     const struct clock clock = { by, f->now };
@@ -271,7 +272,7 @@ bool sampled_knows(struct sampled *s, struct solo *by, uint32_t object, uint64_t
     return true;
 }
 
-void sampled_use(struct sampled *s, struct solo *by, uint64_t line, uint64_t number, uint64_t wait)
+void sampled_use(struct sampled *s, struct exec_blocks *by, uint64_t line, uint64_t number, uint64_t wait)
 {
     struct front *f = &s->front[0];
     const struct clock clock = { by, f->now };
@@ -280,9 +281,9 @@ void sampled_use(struct sampled *s, struct solo *by, uint64_t line, uint64_t num
         estimate_use(f->estimate, line, &(struct estimate_clock){ number - f->now, wait, last_use, &clock });
 }
 
-void sampled_see(struct sampled *s, const struct solo_seen *seen, size_t n)
+void sampled_see(struct sampled *s, const struct sample_entry *seen, size_t n)
 {
-    while (n > 0 && !s->front[0].is_open && seen->what & SOLO_USES) { /* of lines that a lock has brought */
+    while (n > 0 && !s->front[0].is_open && seen->what & SAMPLE_USE) { /* of lines that a lock has brought */
         seen++;
         n--;
     }
@@ -302,7 +303,7 @@ void sampled_add_cold(struct sampled *s, uint64_t maybe_cold)
     s->maybe_cold += maybe_cold;
 }
 
-struct solo_choice sampled_choose(struct sampled *s)
+struct logged_sets sampled_choose(struct sampled *s)
 {
     return estimate_choose(s->front[0].estimate);
 }

@@ -42,13 +42,14 @@ void sampled_unknown(struct sampled *s, uint32_t object, uint32_t leaf);
 
 /* The same with a machine that tells less (sim/exec/exec_blocks.h), which has to be said before. */
 void sampled_watch(struct sampled *s);
-struct solo;
-bool sampled_knows(struct sampled *s, struct solo *by, uint32_t object, uint64_t line, bool is_new, uint64_t number);
-void sampled_use(struct sampled *s, struct solo *by, uint64_t line, uint64_t number, uint64_t wait);
-void sampled_see(struct sampled *s, const struct solo_seen *seen, size_t n); /* as in estimate_see */
-void sampled_missed(struct sampled *s, uint32_t object, uint64_t misses);    /* as in estimate_missed, */
-void sampled_add_cold(struct sampled *s, uint64_t maybe_cold);               /*   so many of them perhaps cold */
-struct solo_choice sampled_choose(struct sampled *s);                        /* as in estimate_choose */
+struct exec_blocks;
+bool sampled_knows(struct sampled *s, struct exec_blocks *by, uint32_t object, uint64_t line, bool is_new,
+                   uint64_t number);
+void sampled_use(struct sampled *s, struct exec_blocks *by, uint64_t line, uint64_t number, uint64_t wait);
+void sampled_see(struct sampled *s, const struct sample_entry *seen, size_t n); /* as in estimate_see */
+void sampled_missed(struct sampled *s, uint32_t object, uint64_t misses);       /* as in estimate_missed, */
+void sampled_add_cold(struct sampled *s, uint64_t maybe_cold);                  /*   so many of them perhaps cold */
+struct logged_sets sampled_choose(struct sampled *s);                           /* as in estimate_choose */
 
 /* Whether a line that the machine has not had was used between windows. */
 bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r);

@@ -11,7 +11,7 @@
 #include "sim/exec/jit/code_memory.h"
 #include "sim/exec/lines.h"
 #include "sim/exec/exec_blocks.h"
-#include "solo_program.h"
+#include "block_program.h"
 #include "study/profile/sampling/estimate_profile.h"
 #include "study/profile/profile.h"
 
@@ -236,7 +236,7 @@ static bool compare(struct peet_trace *t, const struct machine_config *c, uint32
     struct source *source[2] = { NULL, NULL };
     struct profile *p[2];
 
-    CHECK(solo_can(c));
+    CHECK(blocks_can_run(c));
     for (unsigned i = 0; i < 2; i++)
         p[i] = profile_of(t, c, &(struct way){ i == 1, often, stride }, &source[i]);
     bool good = p[0] && p[1] && is_good(p[0], p[1]);
@@ -263,7 +263,7 @@ static void compare_all(uint64_t programs, unsigned threads,
             struct machine_config c = random_machine(&random);
             uint32_t often = OFTEN[draw(&random, 4)];
             uint64_t stride = STRIDES[draw(&random, 8)];
-            solo_is_short = (i + k) % 2; /* numbers of uses begin anew again and again */
+            exec_short_epochs = (i + k) % 2; /* numbers of uses begin anew again and again */
             cpu_is_plain = (i + k) % 4 == 3;
             if (!compare(t, &c, often, stride, is_good)) {
                 printf("# program %" PRIu64 ", machine %u, machine code after %" PRIu32 ", members after %" PRIu64
@@ -274,7 +274,7 @@ static void compare_all(uint64_t programs, unsigned threads,
         }
         peet_trace_free(t);
     }
-    solo_is_short = cpu_is_plain = false;
+    exec_short_epochs = cpu_is_plain = false;
     unlink(path);
 }
 
