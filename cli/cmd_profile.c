@@ -158,7 +158,7 @@ static void tell_problems_of_names(struct subject *s)
 {
     const char *problem;
 
-    while (s->profile && (problem = where_problem(s->profile->where, s->told))) {
+    while (s->profile && (problem = symbols_problem(s->profile->symbols, s->told))) {
         warn("%s", problem);
         s->told++;
     }

@@ -146,14 +146,14 @@ int main(int argc, char **argv)
 {
     struct peet_err err = { 0 };
     struct peet_trace *t = NULL;
-    struct where *w = NULL;
+    struct symbols *w = NULL;
     struct objects *o = NULL;
 
     if (argc != 2) {
         fprintf(stderr, "usage: objects TRACE\n");
         return 2;
     }
-    if (peet_trace_open(argv[1], &t, &err) < 0 || where_open(t, &w, &err) < 0 || objects_new(t, w, &o, &err) < 0) {
+    if (peet_trace_open(argv[1], &t, &err) < 0 || symbols_open(t, &w, &err) < 0 || objects_new(t, w, &o, &err) < 0) {
         fprintf(stderr, "objects: %s\n", err.text);
     } else {
         const struct peet_thread *thread;
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
         print(o);
     }
     objects_free(o);
-    where_free(w);
+    symbols_free(w);
     peet_trace_free(t);
     free(counts);
     return err.code ? 1 : 0;

@@ -7,19 +7,19 @@
 
 enum { LINES = 4, COLUMNS = 80 };
 
-static void ask(const struct where_source *s)
+static void ask(const struct symbols_source *s)
 {
-    struct where_target target;
+    struct symbols_target target;
 
     uint32_t first = s->size ? (uint32_t)(s->size * 31 + (unsigned char)s->text[0]) % (uint32_t)(s->lines + 1) : 0;
 
     for (uint32_t line = first; line <= s->lines + 1 && line < first + LINES; line++)
         for (uint32_t column = 0; column < COLUMNS; column += 1 + column / 3) {
-            where_target(s, line, column, &target);
+            symbols_target(s, line, column, &target);
             if (strlen(target.name) >= sizeof target.name || strlen(target.created) >= sizeof target.created)
                 abort();
-            where_container(s, line, column, &target);
-            where_allocate(s, line, column, &target);
+            symbols_container(s, line, column, &target);
+            symbols_allocate(s, line, column, &target);
         }
 }
 
@@ -43,17 +43,17 @@ static void remove_folder(void)
 static void ask_as(const char *path)
 {
     static struct peet_trace *t;
-    struct where *w;
+    struct symbols *w;
     struct peet_err err;
 
     t = t ? t
           : fuzz_trace("peet text 1\nthread 0 process 0 parent 0 ordinal 0 name \"main\"\n0 0 thread_end 0 0\nend\n");
-    if (where_open(t, &w, &err) < 0)
+    if (symbols_open(t, &w, &err) < 0)
         abort();
-    const struct where_source *s = where_source(w, path);
+    const struct symbols_source *s = symbols_source(w, path);
     if (s)
         ask(s);
-    where_free(w);
+    symbols_free(w);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

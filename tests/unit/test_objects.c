@@ -19,7 +19,7 @@ static uint64_t draw(void)
 
 static char path[] = "/tmp/peet-objects-XXXXXX";
 static struct peet_trace *trace;
-static struct where *where;
+static struct symbols *where;
 static struct objects *objects;
 
 static const struct peet_symbol SYMBOLS[] = { { 0x400000, 0x100, "solve", 1 },
@@ -59,14 +59,14 @@ static void begin(void)
 {
     struct peet_err err;
 
-    if (where_open(trace, &where, &err) < 0 || objects_new(trace, where, &objects, &err) < 0)
+    if (symbols_open(trace, &where, &err) < 0 || objects_new(trace, where, &objects, &err) < 0)
         abort();
 }
 
 static void end(void)
 {
     objects_free(objects);
-    where_free(where);
+    symbols_free(where);
 }
 
 static void event(uint32_t kind, uint64_t site, uint64_t a, uint64_t b, uint64_t c)
@@ -389,11 +389,11 @@ static void what_a_library_allocates_is_an_object_when_somebody_refers_to_it(voi
     for (uint64_t i = 0; i < 6; i++)
         event(PEET_EV_malloc, 0x800020 + i % 2 * 16, 0x10000000 + 4096 * i, 100, 0);
     CHECK_EQ(objects_count(objects), 0);
-    CHECK(!where_is_open(where, 1, 0x800010));
+    CHECK(!symbols_is_loaded(where, 1, 0x800010));
     uint32_t a = find(0x10002000, &start, &stop);
     CHECK_EQ(start, 0x10002000);
     CHECK_EQ(stop, 0x10002068);
-    CHECK(where_is_open(where, 1, 0x800010));
+    CHECK(symbols_is_loaded(where, 1, 0x800010));
     CHECK(strstr(objects_facts(objects, a)->name, "malloc in buffer") != NULL);
     CHECK_EQ(objects_facts(objects, a)->blocks, 3);
     CHECK_EQ(objects_count(objects), 2); /* and the other site has its blocks, too */

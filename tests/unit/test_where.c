@@ -45,7 +45,7 @@ struct world {
 
 static char trace_path[] = "/tmp/peet-where-XXXXXX", program[4096], build_id[129];
 static struct peet_trace *trace;
-static struct where *where;
+static struct symbols *where;
 static uint64_t bias;
 static struct peet_segment segment[16];
 static uint32_t segments;
@@ -83,13 +83,13 @@ static void make_trace(const char *id)
     (void)peet_writer_process(w, &(struct peet_process){ 1, 0, program, program }, &err);
     (void)peet_writer_module(w, &module, &err);
     if (peet_writer_close(w, &err) < 0 || peet_trace_open(trace_path, &trace, &err) < 0
-        || where_open(trace, &where, &err) < 0)
+        || symbols_open(trace, &where, &err) < 0)
         abort();
 }
 
 static void drop_trace(void)
 {
-    where_free(where);
+    symbols_free(where);
     peet_trace_free(trace);
 }
 
@@ -116,17 +116,17 @@ static __attribute__((noinline)) uint64_t with_inlined(uint32_t *ret_line)
 
 static void instructions_have_their_inlined_frames(void)
 {
-    struct where_frame f[WHERE_FRAMES];
+    struct symbols_frame f[SYMBOLS_FRAMES];
     uint32_t line;
     uint64_t at = with_inlined(&line);
 
-    if (!CHECK_EQ(where_code(where, 1, at, f), 2))
+    if (!CHECK_EQ(symbols_code(where, 1, at, f), 2))
         return;
     CHECK_EQ(f[0].function, "inlined");
     CHECK_EQ(f[1].function, "with_inlined");
     CHECK_EQ(f[1].line, line);
     CHECK(f[0].file && f[0].file[0] == '/' && strstr(f[0].file, "tests/unit/test_where.c"));
-    CHECK_EQ(where_code(where, 1, 1, f), 1);
+    CHECK_EQ(symbols_code(where, 1, 1, f), 1);
     CHECK_EQ(f[0].function, "?");
 }
 
@@ -142,41 +142,41 @@ static void instructions_have_their_inlined_frames(void)
 static void variables_have_their_types_and_members(void)
 {
     static int counter;
-    struct where_variable v;
+    struct symbols_variable v;
     char text[100];
 
     counter += (int)grid[0][0] + (int)sizeof cells;
-    if (CHECK(where_variable(where, 1, (uint64_t)(uintptr_t)&grid[3][4], &v))) {
+    if (CHECK(symbols_variable(where, 1, (uint64_t)(uintptr_t)&grid[3][4], &v))) {
         CHECK_EQ(v.name, "grid");
         CHECK_EQ(v.type, "double [16][32]");
         CHECK_EQ(v.start, (uint64_t)(uintptr_t)grid);
         CHECK_EQ(v.size, sizeof grid);
-        CHECK(where_member(where, v.type, (3 * 32 + 4) * sizeof(double), false, text, sizeof text));
+        CHECK(symbols_member(where, v.type, (3 * 32 + 4) * sizeof(double), false, text, sizeof text));
         CHECK_EQ((const char *)text, "[3][4]");
     }
-    if (CHECK(where_variable(where, 1, (uint64_t)(uintptr_t)&cells[2].next, &v))) {
+    if (CHECK(symbols_variable(where, 1, (uint64_t)(uintptr_t)&cells[2].next, &v))) {
         CHECK_EQ(v.type, "struct cell [10]");
-        CHECK(where_member(where, v.type, sizeof(struct cell) * 2 + 16, true, text, sizeof text));
+        CHECK(symbols_member(where, v.type, sizeof(struct cell) * 2 + 16, true, text, sizeof text));
         CHECK_EQ((const char *)text, "[].position[]");
-        CHECK(where_member(where, v.type, sizeof(struct cell) * 2 + 24, false, text, sizeof text));
+        CHECK(symbols_member(where, v.type, sizeof(struct cell) * 2 + 24, false, text, sizeof text));
         CHECK_EQ((const char *)text, "[2].next");
-        CHECK(where_member(where, v.type, 32 + 8, false, text, sizeof text));
+        CHECK(symbols_member(where, v.type, 32 + 8, false, text, sizeof text));
         CHECK_EQ((const char *)text, "[0].tag.text[8]");
     }
-    if (CHECK(where_variable(where, 1, (uint64_t)(uintptr_t)&counter, &v)))
+    if (CHECK(symbols_variable(where, 1, (uint64_t)(uintptr_t)&counter, &v)))
         CHECK_EQ(v.name, FUNCTION_OF_STATIC "counter");
-    CHECK(!where_member(where, "struct nowhere", 0, true, text, sizeof text));
+    CHECK(!symbols_member(where, "struct nowhere", 0, true, text, sizeof text));
 }
 
 static void check_bounds(const void *at, size_t size, const char *type)
 {
-    struct where_variable v;
+    struct symbols_variable v;
 
-    if (!CHECK(where_variable(where, 1, (uint64_t)(uintptr_t)at, &v)))
+    if (!CHECK(symbols_variable(where, 1, (uint64_t)(uintptr_t)at, &v)))
         return;
     CHECK_EQ(v.type, type);
     CHECK_EQ(v.size, size);
-    CHECK_EQ(where_size(where, v.type), size);
+    CHECK_EQ(symbols_size(where, v.type), size);
 }
 
 static void arrays_have_their_bounds_however_long(void)
@@ -187,7 +187,7 @@ static void arrays_have_their_bounds_however_long(void)
     check_bounds(h255, sizeof h255, "char [255]");
     check_bounds(h65536, sizeof h65536, "int [65536]");
     check_bounds(deep, sizeof deep, SHORT " [3][200]");
-    CHECK(where_member(where, SHORT " [3][200]", 2 * (2 * 200 + 150), false, text, sizeof text));
+    CHECK(symbols_member(where, SHORT " [3][200]", 2 * (2 * 200 + 150), false, text, sizeof text));
     CHECK_EQ((const char *)text, "[2][150]");
 }
 
@@ -195,17 +195,17 @@ static void bit_fields_of_a_unit_are_not_told_apart(void)
 {
     /* Of a byte, all that lie there or behind it in the unit may be meant. */
     static const char *const WANT[] = { "kind", "a…c", "c", "c", "d…e", "d…e", "d…e", "e", "f", "text[0]", "text[1]" };
-    struct where_variable v;
+    struct symbols_variable v;
     char text[100];
 
     flags.kind++;
-    if (!CHECK(where_variable(where, 1, (uint64_t)(uintptr_t)&flags, &v)))
+    if (!CHECK(symbols_variable(where, 1, (uint64_t)(uintptr_t)&flags, &v)))
         return;
     for (unsigned i = 0; i < sizeof WANT / sizeof *WANT; i++) {
-        CHECK(where_member(where, v.type, i, false, text, sizeof text));
+        CHECK(symbols_member(where, v.type, i, false, text, sizeof text));
         CHECK_EQ((const char *)text, WANT[i]);
     }
-    CHECK(where_member(where, v.type, sizeof flags - 8, false, text, sizeof text));
+    CHECK(symbols_member(where, v.type, sizeof flags - 8, false, text, sizeof text));
     CHECK_EQ((const char *)text, "g");
 }
 
@@ -213,16 +213,16 @@ static void bit_fields_of_a_unit_are_not_told_apart(void)
 static void check_marks(const void *variable, uint64_t from, uint64_t bytes)
 {
     char one[100], other[100];
-    struct where_variable v;
+    struct symbols_variable v;
 
-    if (!CHECK(where_variable(where, 1, (uint64_t)(uintptr_t)variable, &v)))
+    if (!CHECK(symbols_variable(where, 1, (uint64_t)(uintptr_t)variable, &v)))
         return;
     const char *type = v.type;
     for (uint64_t i = from; i < from + bytes; i++)
         for (uint64_t k = from; k <= i; k++) {
-            CHECK(where_member(where, type, i, true, one, sizeof one));
-            CHECK(where_member(where, type, k, true, other, sizeof other));
-            bool is_same = where_member_mark(where, type, i) == where_member_mark(where, type, k);
+            CHECK(symbols_member(where, type, i, true, one, sizeof one));
+            CHECK(symbols_member(where, type, k, true, other, sizeof other));
+            bool is_same = symbols_member_hash(where, type, i) == symbols_member_hash(where, type, k);
             if (is_same != (strcmp(one, other) == 0))
                 printf("# %s: bytes %d and %d, %s and %s\n", type, (int)i, (int)k, one, other);
             CHECK_EQ(is_same, strcmp(one, other) == 0);
@@ -235,7 +235,7 @@ static void offsets_have_the_same_mark_where_they_have_the_same_text(void)
     check_marks(cells, sizeof cells - 8, 16); /* a block of several such arrays */
     check_marks(&flags, 0, sizeof flags);
     check_marks(deep, 0, 20);
-    CHECK_EQ(where_member_mark(where, "struct nowhere", 0), 0);
+    CHECK_EQ(symbols_member_hash(where, "struct nowhere", 0), 0);
 }
 
 static uint64_t walks; /* of children of entries in the debugging information */
@@ -254,12 +254,12 @@ static void debugging_information_is_read_once_for_each_type(void)
 {
     char text[100];
 
-    CHECK(where_member(where, "struct cell [10]", 0, true, text, sizeof text));
-    CHECK(where_member(where, "struct cell [10]", 32, true, text, sizeof text));
+    CHECK(symbols_member(where, "struct cell [10]", 0, true, text, sizeof text));
+    CHECK(symbols_member(where, "struct cell [10]", 32, true, text, sizeof text));
     uint64_t before = walks;
     CHECK(before > 0);
     for (uint64_t i = 0; i < sizeof cells; i++)
-        CHECK(where_member(where, "struct cell [10]", i, false, text, sizeof text));
+        CHECK(symbols_member(where, "struct cell [10]", i, false, text, sizeof text));
     CHECK_EQ(walks, before);
 }
 
@@ -275,9 +275,9 @@ static __attribute__((noinline)) void *take(uint64_t *ret)
 
 static void check_allocated(uint64_t call, const char *name, const char *type, bool handed_on)
 {
-    struct where_allocated a;
+    struct symbols_allocation a;
 
-    if (!CHECK(where_allocated(where, 1, call, NULL, &a)))
+    if (!CHECK(symbols_allocation(where, 1, call, NULL, &a)))
         return;
     CHECK_EQ(a.name, name);
     CHECK_EQ(a.type, type);
@@ -353,7 +353,7 @@ static const struct {
     { "Grid(int n) : a_(1), @cells_(n) { }", "cells_" }, { "auto one = std::make_unique<Node>@();", "one" },
 };
 
-static const struct where_source *source_of(const char *text, uint32_t *ret_column)
+static const struct symbols_source *source_of(const char *text, uint32_t *ret_column)
 {
     static char name[] = "/tmp/peet-where-XXXXXX";
     static unsigned number;
@@ -370,7 +370,7 @@ static const struct where_source *source_of(const char *text, uint32_t *ret_colu
     fclose(f);
     utimensat(AT_FDCWD, path, (struct timespec[2]){ { 0 } }, 0); /* older than this program, as its sources are */
     *ret_column = (uint32_t)(at - text) + 1;
-    const struct where_source *s = where_source(where, where_keep(where, path));
+    const struct symbols_source *s = symbols_source(where, symbols_keep(where, path));
     unlink(path);
     unlink(name);
     return s;
@@ -378,22 +378,22 @@ static const struct where_source *source_of(const char *text, uint32_t *ret_colu
 
 static void statements_tell_what_they_assign_to(void)
 {
-    struct where_target t;
+    struct symbols_target t;
     uint32_t column;
 
     for (size_t i = 0; i < sizeof STATEMENTS / sizeof *STATEMENTS; i++) {
-        const struct where_source *s = source_of(STATEMENTS[i].text, &column);
+        const struct symbols_source *s = source_of(STATEMENTS[i].text, &column);
         if (!CHECK(s))
             return;
-        where_target(s, 1, column, &t);
+        symbols_target(s, 1, column, &t);
         CHECK_EQ((const char *)t.name, STATEMENTS[i].name);
         CHECK_EQ((const char *)t.created, STATEMENTS[i].created);
         CHECK_EQ(t.is_return, STATEMENTS[i].is_return);
         CHECK_EQ(t.returned, STATEMENTS[i].returned);
     }
     for (size_t i = 0; i < sizeof CONTAINERS / sizeof *CONTAINERS; i++) {
-        const struct where_source *s = source_of(CONTAINERS[i].text, &column);
-        where_container(s, 1, column, &t);
+        const struct symbols_source *s = source_of(CONTAINERS[i].text, &column);
+        symbols_container(s, 1, column, &t);
         CHECK_EQ((const char *)t.name, CONTAINERS[i].name);
     }
 }
@@ -418,36 +418,36 @@ static void fortran_statements_tell_what_they_allocate(void)
 
     for (size_t i = 0; i < sizeof ALLOCATED / sizeof *ALLOCATED; i++) {
         const char *break_at = strchr(ALLOCATED[i].text, '\n');
-        struct where_target t;
+        struct symbols_target t;
         uint32_t column;
-        const struct where_source *s = source_of(ALLOCATED[i].text, &column);
+        const struct symbols_source *s = source_of(ALLOCATED[i].text, &column);
         column -= break_at ? (uint32_t)(break_at - ALLOCATED[i].text) + 1 : 0;
-        where_allocate(s, break_at ? 2 : 1, column, &t);
+        symbols_allocate(s, break_at ? 2 : 1, column, &t);
         CHECK_EQ((const char *)t.name, ALLOCATED[i].name);
     }
-    struct where_target t;
+    struct symbols_target t;
     uint32_t unused;
-    where_allocate(source_of("  allocate(grid(n)); allocate(list(n))@", &unused), 1, 0, &t);
+    symbols_allocate(source_of("  allocate(grid(n)); allocate(list(n))@", &unused), 1, 0, &t);
     CHECK_EQ((const char *)t.name, "grid"); /* nobody knows where: the first */
 }
 
 static void cpp_symbols_are_readable(void)
 {
-    struct where_frame f[WHERE_FRAMES];
+    struct symbols_frame f[SYMBOLS_FRAMES];
 
-    CHECK_EQ(where_code(where, 1, segment[0].start + 1, f), 1);
+    CHECK_EQ(symbols_code(where, 1, segment[0].start + 1, f), 1);
     CHECK(strcmp(f[0].function, "sim::Grid::step") == 0 || strcmp(f[0].function, "_ZN3sim4Grid4stepEi") == 0);
 }
 
 static void a_program_that_was_built_anew_is_not_believed(void)
 {
-    struct where_variable v;
-    struct where_frame f[WHERE_FRAMES];
+    struct symbols_variable v;
+    struct symbols_frame f[SYMBOLS_FRAMES];
 
     drop_trace();
     make_trace("0123456789");
-    CHECK(!where_variable(where, 1, (uint64_t)(uintptr_t)grid, &v));
-    CHECK_EQ(where_code(where, 1, here(), f), 1);
+    CHECK(!symbols_variable(where, 1, (uint64_t)(uintptr_t)grid, &v));
+    CHECK_EQ(symbols_code(where, 1, here(), f), 1);
     CHECK_EQ(f[0].file, NULL);
 }
 

@@ -42,7 +42,7 @@ struct object {
 
 struct objects {
     const struct peet_trace *trace;
-    struct where *where;
+    struct symbols *symbols;
     unsigned depth;
     struct arena arena;
     struct object **object;
@@ -158,7 +158,7 @@ static uint32_t object_of_text(struct objects *o, enum object_kind kind, uint32_
 /* ---- what a path allocates ---- */
 
 struct allocation {
-    struct where_allocated what;
+    struct symbols_allocation what;
     char name[NAME_ROOM];
     unsigned calls; /* of the path, up to the one that has the name */
 };
@@ -167,12 +167,12 @@ struct allocation {
 static void name_by_code(struct objects *o, uint32_t process, const char *event, const uint64_t *path,
                          struct allocation *ret)
 {
-    struct where_frame frame[WHERE_FRAMES] = { { "?", NULL, 0 } };
+    struct symbols_frame frame[SYMBOLS_FRAMES] = { { "?", NULL, 0 } };
     char place[256] = "";
 
     if (!ret->what.function) {
         if (path[0])
-            where_code(o->where, process, path[0], frame);
+            symbols_code(o->symbols, process, path[0], frame);
         ret->what.function = frame[0].function;
         ret->what.file = frame[0].file;
         ret->what.line = frame[0].line;
@@ -187,11 +187,11 @@ static void name_by_code(struct objects *o, uint32_t process, const char *event,
 static void resolve(struct objects *o, uint32_t process, const char *event, const uint64_t *path,
                     struct allocation *ret)
 {
-    struct where_allocated best = { 0 }, now = { 0 };
+    struct symbols_allocation best = { 0 }, now = { 0 };
 
     ret->calls = 1;
     for (unsigned i = 0; i < OBJECT_PATH && path[i]; i++) {
-        if (!where_allocated(o->where, process, path[i], i ? &now : NULL, &now))
+        if (!symbols_allocation(o->symbols, process, path[i], i ? &now : NULL, &now))
             continue;
         if (now.name || !best.name) { /* a caller without a name knows less than a callee with one */
             best = now;
@@ -221,11 +221,11 @@ static bool is_named(const struct object *x, const char *name)
 /* Adds who called, if that tells objects apart: as many functions, also those that were inlined. */
 static void name_callers(struct objects *o, uint32_t process, const uint64_t path[OBJECT_PATH], struct allocation *to)
 {
-    struct where_frame frame[WHERE_FRAMES];
+    struct symbols_frame frame[SYMBOLS_FRAMES];
     unsigned named = 0;
 
     for (unsigned i = to->calls - 1; i < OBJECT_PATH && path[i] && named < o->depth; i++) {
-        size_t frames = where_code(o->where, process, path[i], frame);
+        size_t frames = symbols_code(o->symbols, process, path[i], frame);
         for (size_t k = i < to->calls; k < frames && named < o->depth; k++, named++) {
             size_t used = strlen(to->name);
             snprintf(to->name + used, sizeof to->name - used, "%s%.100s", named ? " < " : FOR_CALLERS,
@@ -300,7 +300,7 @@ static void resolve_latest(struct objects *o)
 {
     for (uint32_t i = 0; i < o->laters; i++) {
         struct later *l = &o->later[i];
-        if (l->object != NO_OBJECT || !where_is_open(o->where, l->process, l->path[0]))
+        if (l->object != NO_OBJECT || !symbols_is_loaded(o->symbols, l->process, l->path[0]))
             continue;
         l->object = object_of_path(o, l->process, l->event, l->path, NO_OBJECT);
         add_blocks(o, l->object, l->blocks, l->bytes, l->squares);
@@ -353,7 +353,7 @@ static void give(struct objects *o, uint32_t process, const struct peet_event *e
     if (!addr || addr + size < addr)
         return;
     uint32_t number;
-    if (old == NO_OBJECT && path[0] && !where_is_open(o->where, process, path[0])) {
+    if (old == NO_OBJECT && path[0] && !symbols_is_loaded(o->symbols, process, path[0])) {
         number = later_of_path(o, process, e->kind, path);
         o->later[number].blocks++;
         o->later[number].bytes += size;
@@ -462,7 +462,7 @@ void objects_event(struct objects *o, uint32_t process, uint32_t thread, const s
 
 void objects_thread(struct objects *o, uint32_t process, uint64_t pointer)
 {
-    if (thread_data_add(&o->threads, o->where, process, pointer))
+    if (thread_data_add(&o->threads, o->symbols, process, pointer))
         change_log_add(&o->changes, 0, UINT64_MAX);
 }
 
@@ -471,13 +471,13 @@ void objects_thread(struct objects *o, uint32_t process, uint64_t pointer)
 static uint32_t stack_object(struct objects *o, uint32_t process, uint64_t insn)
 {
     uint32_t *known = map_put(&o->functions, insn, process);
-    struct where_frame frame[WHERE_FRAMES];
+    struct symbols_frame frame[SYMBOLS_FRAMES];
     char text[NAME_ROOM];
 
     assert(known);
     if (*known)
         return *known - 1;
-    size_t n = where_code(o->where, process, insn, frame);
+    size_t n = symbols_code(o->symbols, process, insn, frame);
     snprintf(text, sizeof text, "stack of %.300s", frame[n - 1].function);
     uint32_t number = object_of_text(o, OBJECT_STACK, process, text);
     *known = number + 1;
@@ -485,7 +485,7 @@ static uint32_t stack_object(struct objects *o, uint32_t process, uint64_t insn)
 }
 
 static uint32_t variable_object(struct objects *o, enum object_kind kind, uint32_t process,
-                                const struct where_variable *v)
+                                const struct symbols_variable *v)
 {
     uint32_t *known = map_put(kind == OBJECT_VARIABLE ? &o->variables : &o->locals, v->start, process);
 
@@ -507,11 +507,11 @@ static uint32_t variable_object(struct objects *o, enum object_kind kind, uint32
 static uint32_t in_module(struct objects *o, uint32_t process, uint64_t addr, const struct span *area, uint64_t *low,
                           uint64_t *high)
 {
-    struct where_variable v;
+    struct symbols_variable v;
     uint64_t start, end;
     uint32_t number;
 
-    if (where_variable(o->where, process, addr, &v)) {
+    if (symbols_variable(o->symbols, process, addr, &v)) {
         start = v.start;
         end = v.start + v.size;
         number = variable_object(o, OBJECT_VARIABLE, process, &v);
@@ -530,8 +530,8 @@ static uint32_t in_module(struct objects *o, uint32_t process, uint64_t addr, co
 static uint32_t in_thread(struct objects *o, uint32_t process, uint64_t addr, const struct span *own, uint64_t *low,
                           uint64_t *high)
 {
-    struct where_variable v;
-    bool is_known = where_local(o->where, process, addr - own->origin, &v);
+    struct symbols_variable v;
+    bool is_known = symbols_local(o->symbols, process, addr - own->origin, &v);
     uint64_t start = own->origin + v.start, end = start + v.size;
 
     *low = start > *low ? start : *low;
@@ -557,7 +557,7 @@ static void add_modules(struct objects *o);
 static uint32_t in_area(struct objects *o, uint32_t process, uint64_t addr, uint64_t insn, uint64_t *low,
                         uint64_t *high)
 {
-    if (thread_data_learn(&o->threads, o->trace, o->where, process, addr, insn))
+    if (thread_data_learn(&o->threads, o->trace, o->symbols, process, addr, insn))
         change_log_add(&o->changes, 0, UINT64_MAX);
     if (peet_trace_module(o->trace, o->modules)) { /* a library was loaded */
         add_modules(o);
@@ -615,7 +615,7 @@ uint64_t objects_stride(struct objects *o, uint32_t number)
     struct object *x = o->object[number];
 
     if (!x->is_stride_known)
-        x->stride = where_element_size(o->where, x->facts.type);
+        x->stride = symbols_element_size(o->symbols, x->facts.type);
     x->is_stride_known = true;
     return x->stride;
 }
@@ -623,7 +623,7 @@ uint64_t objects_stride(struct objects *o, uint32_t number)
 /* Whether members of an object come again, for its blocks are many of its type: after how many bytes; 0: they do not. */
 static uint64_t objects_repeat(const struct objects *o, const struct object_facts *f)
 {
-    uint64_t size = where_size(o->where, f->type);
+    uint64_t size = symbols_size(o->symbols, f->type);
     bool repeats = (f->kind == OBJECT_HEAP || f->kind == OBJECT_MAPPED) && size && f->bytes >= 2 * size * f->blocks;
 
     return repeats ? size : 0;
@@ -637,9 +637,9 @@ bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool an
     if (!f->type || room == 0)
         return false;
     if (!size)
-        return where_member(o->where, f->type, offset, any, ret, room);
+        return symbols_member(o->symbols, f->type, offset, any, ret, room);
     char inner[NAME_ROOM];
-    if (!where_member(o->where, f->type, offset % size, any, inner, sizeof inner))
+    if (!symbols_member(o->symbols, f->type, offset % size, any, inner, sizeof inner))
         return false;
     char index[32] = "[]";
     if (!any)
@@ -648,12 +648,12 @@ bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool an
     return true;
 }
 
-uint64_t objects_member_mark(struct objects *o, uint32_t number, uint64_t offset)
+uint64_t objects_member_hash(struct objects *o, uint32_t number, uint64_t offset)
 {
     const struct object_facts *f = objects_facts(o, number);
     uint64_t size = f->type ? objects_repeat(o, f) : 0;
 
-    return f->type ? where_member_mark(o->where, f->type, size ? offset % size : offset) : 0;
+    return f->type ? symbols_member_hash(o->symbols, f->type, size ? offset % size : offset) : 0;
 }
 
 const struct change_log *objects_changes(const struct objects *o)
@@ -713,14 +713,14 @@ static void add_modules(struct objects *o)
         }
 }
 
-int objects_new(const struct peet_trace *t, struct where *w, struct objects **ret, struct peet_err *err)
+int objects_new(const struct peet_trace *t, struct symbols *w, struct objects **ret, struct peet_err *err)
 {
     struct objects *o = calloc(1, sizeof *o);
 
     if (!o)
         return err_set(err, PEET_ERR_MEMORY, "no memory for the objects of the program");
     o->trace = t;
-    o->where = w;
+    o->symbols = w;
     change_log_add(&o->changes, 0, UINT64_MAX);
     blocks_init(&o->blocks);
     thread_data_init(&o->threads);

@@ -37,7 +37,7 @@ struct object_facts {
 
 struct objects;
 
-int objects_new(const struct peet_trace *t, struct where *w, struct objects **ret, struct peet_err *err);
+int objects_new(const struct peet_trace *t, struct symbols *sym, struct objects **ret, struct peet_err *err);
 void objects_free(struct objects *o);
 
 /* Blocks of the heap are told apart by the calls up to the one whose statement names them (a wrapper of malloc does not), and by so many
@@ -69,9 +69,9 @@ uint64_t objects_offset(const struct objects *o, uint32_t process, uint64_t addr
 /* After so many bytes of such an object its members come again; 0: its type is unknown, or has none. */
 uint64_t objects_stride(struct objects *o, uint32_t number);
 
-/* What lies there: as where_member, for blocks that hold several elements with "[]" in front. */
+/* What lies there: as symbols_member, for blocks that hold several elements with "[]" in front. */
 bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool any, char *ret, size_t room);
 /* The same for many offsets: a number that differs, most probably, where those texts (`any` holds) do; 0: the type is unknown. */
-uint64_t objects_member_mark(struct objects *o, uint32_t number, uint64_t offset);
+uint64_t objects_member_hash(struct objects *o, uint32_t number, uint64_t offset);
 
 #endif

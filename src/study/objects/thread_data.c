@@ -31,9 +31,9 @@ static void add_block(struct thread_data *d, const struct peet_block *b)
     }
 }
 
-bool thread_data_add(struct thread_data *d, struct where *w, uint32_t process, uint64_t pointer)
+bool thread_data_add(struct thread_data *d, struct symbols *sym, uint32_t process, uint64_t pointer)
 {
-    uint64_t low = 0, high = UINT64_MAX, size = where_local_size(w, process);
+    uint64_t low = 0, high = UINT64_MAX, size = symbols_local_size(sym, process);
 
     if (size == 0 || size > pointer || spans_find(&d->spans, process, pointer - 1, &low, &high))
         return false;
@@ -41,7 +41,7 @@ bool thread_data_add(struct thread_data *d, struct where *w, uint32_t process, u
     return true;
 }
 
-bool thread_data_learn(struct thread_data *d, const struct peet_trace *t, struct where *w, uint32_t process,
+bool thread_data_learn(struct thread_data *d, const struct peet_trace *t, struct symbols *sym, uint32_t process,
                        uint64_t addr, uint64_t insn)
 {
     for (uint32_t items = peet_trace_items(t); d->items < items; d->items++) {
@@ -50,5 +50,5 @@ bool thread_data_learn(struct thread_data *d, const struct peet_trace *t, struct
             add_block(d, b);
     }
     const int64_t *number = map_find(&d->numbers, insn, 0);
-    return number && thread_data_add(d, w, process, addr - (uint64_t)*number);
+    return number && thread_data_add(d, sym, process, addr - (uint64_t)*number);
 }

@@ -19,10 +19,10 @@ void thread_data_init(struct thread_data *d);
 void thread_data_release(struct thread_data *d);
 
 /* A thread of a process has that thread pointer: whether it was not known. */
-bool thread_data_add(struct thread_data *d, struct where *w, uint32_t process, uint64_t pointer);
+bool thread_data_add(struct thread_data *d, struct symbols *sym, uint32_t process, uint64_t pointer);
 
 /* An instruction refers to a byte: whether that tells of a thread that was not known. */
-bool thread_data_learn(struct thread_data *d, const struct peet_trace *t, struct where *w, uint32_t process,
+bool thread_data_learn(struct thread_data *d, const struct peet_trace *t, struct symbols *sym, uint32_t process,
                        uint64_t addr, uint64_t insn);
 
 #endif

@@ -52,7 +52,8 @@ int profile_new(const struct machine_config *machine, struct source *source, str
     members_init(&p->members);
     p->window_length = FIRST_WINDOW;
     paths_init(&p->paths, p->trace, source);
-    if ((r = where_open(p->trace, &p->where, err)) < 0 || (r = objects_new(p->trace, p->where, &p->objects, err)) < 0) {
+    if ((r = symbols_open(p->trace, &p->symbols, err)) < 0
+        || (r = objects_new(p->trace, p->symbols, &p->objects, err)) < 0) {
         profile_free(p);
         *ret = NULL;
         return r;
@@ -83,7 +84,7 @@ void profile_free(struct profile *p)
     map_release(&x->leaves);
     map_release(&x->waits);
     objects_free(p->objects);
-    where_free(p->where);
+    symbols_free(p->symbols);
     paths_release(&p->paths);
     sim_result_release(&p->result);
     members_release(&p->members);
@@ -351,9 +352,9 @@ const char *profile_process_name(const struct profile *p, uint32_t process, char
     return ret;
 }
 
-size_t profile_where(const struct profile *p, uint32_t process, uint64_t addr, struct where_frame *ret)
+size_t profile_symbols(const struct profile *p, uint32_t process, uint64_t addr, struct symbols_frame *ret)
 {
-    return where_code(p->where, p->paths.process[process].number, addr, ret);
+    return symbols_code(p->symbols, p->paths.process[process].number, addr, ret);
 }
 
 static struct spot *spot_of(struct running *x, uint32_t block)

@@ -73,7 +73,7 @@ enum { PROFILE_WINDOWS = 256 };
 struct profile {
     struct machine_config machine;
     const struct peet_trace *trace;
-    struct where *where;
+    struct symbols *symbols;
     struct objects *objects;
     struct paths paths;
     struct sim_result result;
@@ -125,8 +125,8 @@ uint32_t profile_object_process(const struct profile *p, uint32_t object);
 /* What its program is called, if there are several (process_label); else "". */
 enum { PROFILE_PROGRAM = 96 };
 const char *profile_process_name(const struct profile *p, uint32_t process, char ret[PROFILE_PROGRAM]);
-/* What the code at an address is called in the process with that index (where_code). */
-size_t profile_where(const struct profile *p, uint32_t process, uint64_t addr, struct where_frame *ret);
+/* What the code at an address is called in the process with that index (symbols_code). */
+size_t profile_symbols(const struct profile *p, uint32_t process, uint64_t addr, struct symbols_frame *ret);
 const char *profile_cause_title(enum profile_cause c);
 
 /* The report: tables for all views. */

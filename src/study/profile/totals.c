@@ -36,7 +36,7 @@ static uint32_t *number_at(struct map *m, uint64_t key, uint32_t tag)
 }
 
 /* Functions of a process are the same if their names and files are. */
-static uint32_t function_number(struct totals *t, uint32_t process, const struct where_frame *f)
+static uint32_t function_number(struct totals *t, uint32_t process, const struct symbols_frame *f)
 {
     uint64_t key = hash_text(f->function) ^ (f->file ? hash_text(f->file) * 31 : 0);
     uint32_t *number = number_at(&t->names, key, process);
@@ -50,7 +50,7 @@ static uint32_t function_number(struct totals *t, uint32_t process, const struct
     return *number - 1;
 }
 
-static uint32_t line_number(struct totals *t, const struct where_frame *f, uint32_t function)
+static uint32_t line_number(struct totals *t, const struct symbols_frame *f, uint32_t function)
 {
     uint64_t key = (f->file ? hash_text(f->file) : 0) + f->line * UINT64_C(0x9e3779b97f4a7c15);
     uint32_t *number = number_at(&t->line_numbers, key, function);
@@ -63,7 +63,7 @@ static uint32_t line_number(struct totals *t, const struct where_frame *f, uint3
     return *number - 1;
 }
 
-uint32_t totals_line(struct totals *t, uint32_t process, const struct where_frame *f)
+uint32_t totals_line(struct totals *t, uint32_t process, const struct symbols_frame *f)
 {
     return line_number(t, f, function_number(t, process, f));
 }
@@ -76,11 +76,11 @@ const struct total_place *totals_place(const struct totals *t, uint32_t place, u
 static void find_place(struct totals *t, uint32_t process, uint32_t place)
 {
     struct total_place *at = &t->place[process][place];
-    struct where_frame frame[WHERE_FRAMES];
+    struct symbols_frame frame[SYMBOLS_FRAMES];
 
     if (at->is_known)
         return;
-    profile_where(t->p, process, profile_place_addr(t->p, place), frame);
+    profile_symbols(t->p, process, profile_place_addr(t->p, place), frame);
     at->line = totals_line(t, process, &frame[0]);
     at->function = t->line[at->line].function;
     at->is_known = true;

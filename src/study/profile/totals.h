@@ -48,7 +48,7 @@ uint64_t total_stall(const struct total *x);
 uint64_t total_cost(const struct total *x); /* cycles: stall and wait */
 
 /* The number of the line of a process's frame, which has its function: one that was there, or a new one. */
-uint32_t totals_line(struct totals *t, uint32_t process, const struct where_frame *f);
+uint32_t totals_line(struct totals *t, uint32_t process, const struct symbols_frame *f);
 
 /* A place that refers to an object, in the object's process. */
 const struct total_place *totals_place(const struct totals *t, uint32_t place, uint32_t object);

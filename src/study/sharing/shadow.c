@@ -24,7 +24,7 @@ static int no_memory(struct peet_err *err)
     return err_set(err, PEET_ERR_MEMORY, "no memory for what threads share; a larger granule needs less");
 }
 
-int shadow_init(struct shadow *s, unsigned shift, const struct names *names, size_t lanes, struct peet_err *err)
+int shadow_init(struct shadow *s, unsigned shift, const struct data_names *names, size_t lanes, struct peet_err *err)
 {
     *s = (struct shadow){ .shift = shift, .epoch = 1, .names = names };
     s->pages.value_size = sizeof(struct shadow_page *);
@@ -57,7 +57,7 @@ static int name_page(struct shadow *s, struct shadow_page *page)
     uint64_t base = (page->number * SHADOW_GRANULES) << s->shift, until;
 
     for (uint64_t at = 0; at < SHADOW_GRANULES;) {
-        uint32_t name = names_find(s->names, page->process, base + (at << s->shift), &until);
+        uint32_t name = data_names_find(s->names, page->process, base + (at << s->shift), &until);
         uint64_t to =
             until == UINT64_MAX ? SHADOW_GRANULES : (until - base + (UINT64_C(1) << s->shift) - 1) >> s->shift;
         to = to < SHADOW_GRANULES ? to : SHADOW_GRANULES;

@@ -18,7 +18,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "study/symbols/names.h"
+#include "study/symbols/data_names.h"
 
 enum { SHADOW_GRANULES = 512, SHADOW_WORDS = SHADOW_GRANULES / 64, SHADOW_RECENT = 256 };
 
@@ -70,11 +70,11 @@ struct shadow {
     struct shadow_page **changed; /* in this epoch */
     size_t changes, change_room;
     struct arena arena;
-    const struct names *names;
+    const struct data_names *names;
     struct shadow_kinds *by_name, *by_lane, total; /* flow is known at once, all else after shadow_count */
 };
 
-int shadow_init(struct shadow *s, unsigned shift, const struct names *names, size_t lanes, struct peet_err *err);
+int shadow_init(struct shadow *s, unsigned shift, const struct data_names *names, size_t lanes, struct peet_err *err);
 void shadow_release(struct shadow *s);
 
 /* A reference of `size` bytes, at least 1. kind: PEET_LOAD, PEET_STORE or PEET_UPDATE. */

@@ -81,7 +81,7 @@ struct reader {
 struct sharing {
     struct precedence p;
     struct schedule s;
-    struct names names;
+    struct data_names names;
     struct shadow shadow;
     struct reader *reader;
     struct epochs epochs;
@@ -410,7 +410,7 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
     if (r == 0)
         r = epochs_make(&x.epochs, &x.s, &x.p, err);
     if (r == 0)
-        r = names_init(&x.names, &x.p, err);
+        r = data_names_init(&x.names, &x.p, err);
     if (r == 0)
         r = shadow_init(&x.shadow, log2_of(config->grain), &x.names, x.p.lanes, err);
     if (r == 0 && !(x.reader = calloc(x.p.lanes + 1, sizeof *x.reader)))
@@ -426,7 +426,7 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
     free(x.reader);
     epochs_release(&x.epochs);
     shadow_release(&x.shadow);
-    names_release(&x.names);
+    data_names_release(&x.names);
     schedule_release(&x.s);
     precedence_release(&x.p);
     return r;

@@ -11,14 +11,14 @@
 
 /* ---- from an expression to its type ---- */
 
-struct sought {
+struct declaration_search {
     const char *name;
     int line, best; /* a declaration before the line counts, the nearest before others; line 0: each counts */
     bool found;
     Dwarf_Die die;
 };
 
-static void seek(Dwarf_Die *around, struct sought *s)
+static void find_declaration(Dwarf_Die *around, struct declaration_search *s)
 {
     Dwarf_Die die;
 
@@ -26,7 +26,7 @@ static void seek(Dwarf_Die *around, struct sought *s)
         int tag = dwarf_tag(&die), line = 0;
         if (tag == DW_TAG_lexical_block || tag == DW_TAG_namespace || tag == DW_TAG_module
             || tag == DW_TAG_common_block)
-            seek(&die, s);
+            find_declaration(&die, s);
         if (tag != DW_TAG_variable && tag != DW_TAG_formal_parameter)
             continue;
         const char *name = dwarf_diename(&die);
@@ -40,47 +40,48 @@ static void seek(Dwarf_Die *around, struct sought *s)
     }
 }
 
-static bool returns(struct where_spot *spot, const char *name, Dwarf_Die *ret_type)
+static bool type_returned_by(struct src_loc *loc, const char *name, Dwarf_Die *ret_type)
 {
     Dwarf_Die die;
 
-    for (int r = dwarf_child(&spot->unit->die, &die); r == 0; r = dwarf_siblingof(&die, &die)) {
+    for (int r = dwarf_child(&loc->unit->die, &die); r == 0; r = dwarf_siblingof(&die, &die)) {
         const char *its = dwarf_tag(&die) == DW_TAG_subprogram ? dwarf_diename(&die) : NULL;
-        if (its && strcmp(its, name) == 0 && where_die_type(&die, ret_type))
+        if (its && strcmp(its, name) == 0 && symbols_die_type(&die, ret_type))
             return true;
     }
     return false;
 }
 
-static bool seek_all(struct where *w, struct where_spot *spot, const char *name, Dwarf_Die *ret_type)
+static bool type_of_variable(struct symbols *sym, struct src_loc *loc, const char *name, Dwarf_Die *ret_type)
 {
-    struct sought s = { .name = name, .line = (int)spot->line };
+    struct declaration_search s = { .name = name, .line = (int)loc->line };
     Dwarf_Die origin, this_type;
 
-    seek(&spot->die, &s);
-    if (!s.found && where_origin(&spot->die, &origin))
-        seek(&origin, &s);
+    find_declaration(&loc->die, &s);
+    if (!s.found && symbols_origin(&loc->die, &origin))
+        find_declaration(&origin, &s);
     if (!s.found) {
-        struct sought this = { .name = "this" };
-        seek(&spot->die, &this);
-        if (this.found && where_die_type(&this.die, &this_type) && where_type_member(w, &this_type, name, ret_type))
+        struct declaration_search this = { .name = "this" };
+        find_declaration(&loc->die, &this);
+        if (this.found && symbols_die_type(&this.die, &this_type)
+            && symbols_type_member(sym, &this_type, name, ret_type))
             return true;
         s.line = 0;
-        seek(&spot->unit->die, &s);
+        find_declaration(&loc->unit->die, &s);
     }
-    struct where_module *m = spot->unit->module;
+    struct symbols_module *m = loc->unit->module;
     if (!s.found && m) { /* a module of Fortran may be another unit's */
-        where_module_list(w, m);
+        symbols_module_list(sym, m);
         for (size_t i = 0; i < m->variables && !s.found; i++) {
             const char *its = dwarf_diename(&m->variable[i].die);
             s.found = its && strcmp(its, name) == 0;
             s.die = m->variable[i].die;
         }
     }
-    return s.found && where_die_type(&s.die, ret_type);
+    return s.found && symbols_die_type(&s.die, ret_type);
 }
 
-static const char *take_word(const char *p, char *ret, size_t room)
+static const char *copy_word(const char *p, char *ret, size_t room)
 {
     size_t n = 0;
 
@@ -92,7 +93,7 @@ static const char *take_word(const char *p, char *ret, size_t room)
 }
 
 /* Follows "s->grid[2].cells" through members and elements. */
-static bool type_of(struct where *w, struct where_spot *spot, const char *expression, Dwarf_Die *ret)
+static bool type_of(struct symbols *sym, struct src_loc *loc, const char *expression, Dwarf_Die *ret)
 {
     char word[200];
     size_t stars = strspn(expression, "*");
@@ -100,11 +101,11 @@ static bool type_of(struct where *w, struct where_spot *spot, const char *expres
     bool grouped = *p == '(';
 
     p += strspn(p, "(*&");
-    p = take_word(p, word, sizeof word);
+    p = copy_word(p, word, sizeof word);
     while (strncmp(p, "::", 2) == 0)
-        p = take_word(p + 2, word, sizeof word);
+        p = copy_word(p + 2, word, sizeof word);
     bool is_call = strncmp(p, "(…)", 5) == 0;
-    if (!word[0] || !(is_call ? returns(spot, word, ret) : seek_all(w, spot, word, ret)))
+    if (!word[0] || !(is_call ? type_returned_by(loc, word, ret) : type_of_variable(sym, loc, word, ret)))
         return false;
     p += is_call ? 5 : 0;
     for (Dwarf_Die next; *p; *ret = next) {
@@ -116,18 +117,18 @@ static bool type_of(struct where *w, struct where_spot *spot, const char *expres
             do
                 depth += *p == '[' ? 1 : *p == ']' ? -1 : 0;
             while (*p++ && depth > 0);
-            if (!where_type_element(ret, &next))
+            if (!symbols_type_element(ret, &next))
                 return false;
         } else if (*p == '.' || *p == '%' || strncmp(p, "->", 2) == 0) {
-            p = take_word(p + (*p == '-' ? 2 : 1), word, sizeof word);
-            if (!where_type_member(w, ret, word, &next))
+            p = copy_word(p + (*p == '-' ? 2 : 1), word, sizeof word);
+            if (!symbols_type_member(sym, ret, word, &next))
                 return false;
         } else {
             return false;
         }
     }
     for (Dwarf_Die next; stars > 0; stars--, *ret = next)
-        if (!where_type_element(ret, &next))
+        if (!symbols_type_element(ret, &next))
             return false;
     return true;
 }
@@ -138,7 +139,7 @@ static bool is_raw(Dwarf_Die *pointer)
     Dwarf_Die element, bare;
     Dwarf_Word size;
 
-    if (!where_type_element(pointer, &element) || !where_type_peel(&element, &bare))
+    if (!symbols_type_element(pointer, &element) || !symbols_type_peel(&element, &bare))
         return true;
     return dwarf_tag(&bare) == DW_TAG_base_type && dwarf_aggregate_size(&bare, &size) == 0 && size == 1;
 }
@@ -153,17 +154,17 @@ static bool is_library(const char *name)
 }
 
 /* What a C++ container holds: the parameter of the template whose function this is. */
-static const char *held_type(struct where *w, struct where_spot *spot)
+static const char *held_type(struct symbols *sym, struct src_loc *loc)
 {
-    Dwarf_Die die = spot->die, origin, element;
+    Dwarf_Die die = loc->die, origin, element;
 
-    while (where_origin(&die, &origin))
+    while (symbols_origin(&die, &origin))
         die = origin;
-    Dwarf_Die *class = map_find(&w->parents, (uint64_t)(uintptr_t)die.addr, 0);
-    return class && where_type_element(class, &element) ? where_type_text(w, &element) : NULL;
+    Dwarf_Die *class = map_find(&sym->parents, (uint64_t)(uintptr_t)die.addr, 0);
+    return class && symbols_type_element(class, &element) ? symbols_type_text(sym, &element) : NULL;
 }
 
-static const char *class_name(struct where *w, const char *function)
+static const char *class_name(struct symbols *sym, const char *function)
 {
     char text[300];
     int depth = 0;
@@ -178,22 +179,22 @@ static const char *class_name(struct where *w, const char *function)
     if (cut <= 3)
         return NULL;
     text[cut] = '\0';
-    return where_keep(w, text);
+    return symbols_keep(sym, text);
 }
 
-static void without_source(struct where *w, struct where_spot *spot, struct where_allocated *ret)
+static void without_source(struct symbols *sym, struct src_loc *loc, struct symbols_allocation *ret)
 {
-    struct sought s = { .line = (int)spot->line };
+    struct declaration_search s = { .line = (int)loc->line };
     Dwarf_Die type, element;
 
-    if (!spot->line)
+    if (!loc->line)
         return;
-    seek(&spot->die, &s);
+    find_declaration(&loc->die, &s);
     if (!s.found)
         return;
-    ret->name = where_keep(w, dwarf_diename(&s.die));
-    if (!ret->type && where_die_type(&s.die, &type) && where_type_element(&type, &element))
-        ret->type = where_type_text(w, &element);
+    ret->name = symbols_keep(sym, dwarf_diename(&s.die));
+    if (!ret->type && symbols_die_type(&s.die, &type) && symbols_type_element(&type, &element))
+        ret->type = symbols_type_text(sym, &element);
 }
 
 /* "void *", or "void **" */
@@ -202,13 +203,13 @@ static bool is_void(Dwarf_Die *type, unsigned stars)
     Dwarf_Die at = *type, next;
 
     for (; stars > 0; stars--) {
-        if (!where_type_peel(&at, &next) || dwarf_tag(&next) != DW_TAG_pointer_type)
+        if (!symbols_type_peel(&at, &next) || dwarf_tag(&next) != DW_TAG_pointer_type)
             return false;
         at = next;
-        if (stars > 1 && !where_die_type(&next, &at))
+        if (stars > 1 && !symbols_die_type(&next, &at))
             return false;
     }
-    return !where_die_type(&next, &at);
+    return !symbols_die_type(&next, &at);
 }
 
 /* A function that is there to give memory to others: it returns a void *, or takes a void ** to put it there. */
@@ -216,79 +217,79 @@ static bool is_allocator(Dwarf_Die *function)
 {
     Dwarf_Die origin = *function, type, child;
 
-    while (where_origin(&origin, &child))
+    while (symbols_origin(&origin, &child))
         origin = child;
-    if (where_die_type(&origin, &type) && is_void(&type, 1))
+    if (symbols_die_type(&origin, &type) && is_void(&type, 1))
         return true;
     for (int r = dwarf_child(&origin, &child); r == 0; r = dwarf_siblingof(&child, &child))
-        if (dwarf_tag(&child) == DW_TAG_formal_parameter && where_die_type(&child, &type) && is_void(&type, 2))
+        if (dwarf_tag(&child) == DW_TAG_formal_parameter && symbols_die_type(&child, &type) && is_void(&type, 2))
             return true;
     return false;
 }
 
-static void from_statement(struct where *w, struct where_spot *spot, bool container, struct where_allocated *ret)
+static void from_statement(struct symbols *sym, struct src_loc *loc, bool container, struct symbols_allocation *ret)
 {
-    const struct where_source *source = where_source(w, spot->file);
-    struct where_target target;
+    const struct symbols_source *source = symbols_source(sym, loc->file);
+    struct symbols_target target;
     Dwarf_Die type, element;
 
     if (!source) {
-        without_source(w, spot, ret);
+        without_source(sym, loc, ret);
         return;
     }
-    if (spot->unit->is_fortran)
-        where_allocate(source, spot->line, spot->column, &target);
+    if (loc->unit->is_fortran)
+        symbols_allocate(source, loc->line, loc->column, &target);
     else if (container)
-        where_container(source, spot->line, spot->column, &target);
+        symbols_container(source, loc->line, loc->column, &target);
     else
-        where_target(source, spot->line, spot->column, &target);
+        symbols_target(source, loc->line, loc->column, &target);
     if (ret->is_raw && target.name[0])
         ret->type = NULL;
-    bool known = target.name[0] && type_of(w, spot, target.name, &type);
-    if (known && !ret->type && where_type_element(&type, &element)) {
-        const char *text = where_type_text(w, &element);
+    bool known = target.name[0] && type_of(sym, loc, target.name, &type);
+    if (known && !ret->type && symbols_type_element(&type, &element)) {
+        const char *text = symbols_type_text(sym, &element);
         ret->type = text && strcmp(text, "void") != 0 ? text : NULL;
     }
     if (target.created[0] && !ret->type)
-        ret->type = where_keep(w, target.created);
+        ret->type = symbols_keep(sym, target.created);
     if (target.name[0]) {
-        ret->name = where_keep(w, target.name);
+        ret->name = symbols_keep(sym, target.name);
     } else if (target.created[0]) {
         char text[220];
         snprintf(text, sizeof text, "new %s", target.created);
-        ret->name = where_keep(w, text);
+        ret->name = symbols_keep(sym, text);
     }
-    bool gives = is_allocator(&spot->die);
+    bool gives = is_allocator(&loc->die);
     ret->handed_on = target.is_return || (target.returned && (gives || !known || is_raw(&type)))
                      || (gives && (!known || is_raw(&type)));
     ret->is_raw = ret->handed_on && gives && !container;
 }
 
 /* Goes out of the calls that were inlined, as long as they belong to a library or hand on what they get. */
-bool where_allocated(struct where *w, uint32_t process, uint64_t call, const struct where_allocated *inner,
-                     struct where_allocated *ret)
+bool symbols_allocation(struct symbols *sym, uint32_t process, uint64_t call, const struct symbols_allocation *inner,
+                        struct symbols_allocation *ret)
 {
-    struct where_spot spot[WHERE_FRAMES];
-    size_t n = where_spots(w, process, call, spot);
-    struct where_allocated a = { .type = inner ? inner->type : NULL,
-                                 .container = inner ? inner->container : NULL,
-                                 .is_raw = inner && inner->is_raw };
+    struct src_loc loc[SYMBOLS_FRAMES];
+    size_t n = symbols_locations(sym, process, call, loc);
+    struct symbols_allocation a = { .type = inner ? inner->type : NULL,
+                                    .container = inner ? inner->container : NULL,
+                                    .is_raw = inner && inner->is_raw };
 
     for (size_t i = 0; i < n; i++) {
-        const char *function = where_die_name(w, &spot[i].die);
+        const char *function = symbols_die_name(sym, &loc[i].die);
         a.function = function ? function : "?";
-        a.file = spot[i].file;
-        a.line = spot[i].line;
+        a.file = loc[i].file;
+        a.line = loc[i].line;
         if (is_library(function)) {
-            const char *class = class_name(w, function);
+            const char *class = class_name(sym, function);
             if (!a.type)
-                a.type = held_type(w, &spot[i]);
+                a.type = held_type(sym, &loc[i]);
             a.container = class ? class : a.container;
             a.handed_on = true;
             continue;
         }
         a.handed_on = false;
-        from_statement(w, &spot[i], a.container != NULL, &a);
+        from_statement(sym, &loc[i], a.container != NULL, &a);
         if (!a.handed_on)
             break;
     }

@@ -59,7 +59,7 @@ static Dwarf *try_file(const char *path, const char *build_id, int *ret_fd)
     return NULL;
 }
 
-bool where_module_is_anew(const struct peet_module *m)
+bool symbols_module_is_rebuilt(const struct peet_module *m)
 {
     int fd = m->path[0] == '/' && m->build_id[0] ? open(m->path, O_RDONLY | O_CLOEXEC) : -1;
     Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
@@ -101,18 +101,18 @@ static Dwarf *try_separate(const struct peet_module *m, int *ret_fd)
 
 static int compare_extents(const void *a, const void *b)
 {
-    const struct where_extent *x = a, *y = b;
+    const struct symbols_unit_range *x = a, *y = b;
 
     return x->low < y->low ? -1 : x->low > y->low;
 }
 
-static struct where_unit *unit_new(struct where *w, Dwarf_Die *die)
+static struct symbols_unit *unit_new(struct symbols *sym, Dwarf_Die *die)
 {
-    struct where_unit **known = map_put(&w->units, (uint64_t)(uintptr_t)die->addr, 0), *u;
+    struct symbols_unit **known = map_put(&sym->units, (uint64_t)(uintptr_t)die->addr, 0), *u;
 
     if (!known)
         return NULL;
-    if (!*known && (u = arena_alloc(&w->arena, sizeof *u))) {
+    if (!*known && (u = arena_alloc(&sym->arena, sizeof *u))) {
         int language = dwarf_srclang(die);
         u->die = *die;
         u->is_fortran = language == DW_LANG_Fortran77 || language == DW_LANG_Fortran90 || language == DW_LANG_Fortran95
@@ -124,16 +124,16 @@ static struct where_unit *unit_new(struct where *w, Dwarf_Die *die)
     return *known;
 }
 
-struct where_unit *where_unit_of(struct where *w, Dwarf_Die *die)
+struct symbols_unit *symbols_unit_of(struct symbols *sym, Dwarf_Die *die)
 {
     Dwarf_Die unit;
 
-    return dwarf_diecu(die, &unit, NULL, NULL) ? unit_new(w, &unit) : NULL;
+    return dwarf_diecu(die, &unit, NULL, NULL) ? unit_new(sym, &unit) : NULL;
 }
 
-static void add_unit(struct where *w, struct where_module *m, Dwarf_Die *die)
+static void add_unit(struct symbols *sym, struct symbols_module *m, Dwarf_Die *die)
 {
-    struct where_unit *u = unit_new(w, die);
+    struct symbols_unit *u = unit_new(sym, die);
     Dwarf_Addr base, low, high;
 
     if (!u)
@@ -144,7 +144,7 @@ static void add_unit(struct where *w, struct where_module *m, Dwarf_Die *die)
     for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;)
         if (high > low) {
             m->extent = mem_room(m->extent, m->extents, sizeof *m->extent);
-            m->extent[m->extents++] = (struct where_extent){ low, high, u };
+            m->extent[m->extents++] = (struct symbols_unit_range){ low, high, u };
         }
 }
 
@@ -166,17 +166,17 @@ static uint64_t local_size(Dwarf *dwarf)
     return 0;
 }
 
-bool where_is_open(struct where *w, uint32_t process, uint64_t addr)
+bool symbols_is_loaded(struct symbols *sym, uint32_t process, uint64_t addr)
 {
-    const struct where_module *m = where_module_at(w, process, addr);
+    const struct symbols_module *m = symbols_module_at(sym, process, addr);
     size_t first = 0;
 
-    while (first < w->modules && w->module[first]->module->process != process)
+    while (first < sym->modules && sym->module[first]->module->process != process)
         first++;
-    return !m || m->opened || m == w->module[first];
+    return !m || m->opened || m == sym->module[first];
 }
 
-void where_module_open(struct where *w, struct where_module *m)
+void symbols_module_open(struct symbols *sym, struct symbols_module *m)
 {
     Dwarf_CU *cu = NULL;
     Dwarf_Die die;
@@ -195,12 +195,12 @@ void where_module_open(struct where *w, struct where_module *m)
     m->local_size = local_size(m->dwarf);
     while (dwarf_get_units(m->dwarf, cu, &cu, NULL, NULL, &die, NULL) == 0)
         if (dwarf_tag(&die) == DW_TAG_compile_unit)
-            add_unit(w, m, &die);
+            add_unit(sym, m, &die);
     if (m->extents)
         qsort(m->extent, m->extents, sizeof *m->extent, compare_extents);
 }
 
-void where_module_release(struct where_module *m)
+void symbols_module_release(struct symbols_module *m)
 {
     for (size_t i = 0; i < m->units; i++)
         free(m->unit[i]->scope);
@@ -216,19 +216,19 @@ void where_module_release(struct where_module *m)
 /* ---- what is in a unit ---- */
 
 struct walk {
-    struct where *where;
-    struct where_unit *unit;
+    struct symbols *symbols;
+    struct symbols_unit *unit;
 };
 
 static void add_scope(struct walk *k, Dwarf_Die *die, uint32_t depth)
 {
-    struct where_unit *u = k->unit;
+    struct symbols_unit *u = k->unit;
     Dwarf_Addr base, low, high;
 
     for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;)
         if (high > low) {
             u->scope = mem_room(u->scope, u->scopes, sizeof *u->scope);
-            u->scope[u->scopes++] = (struct where_scope){ low, high, SIZE_MAX, depth, *die };
+            u->scope[u->scopes++] = (struct symbols_scope){ low, high, SIZE_MAX, depth, *die };
         }
 }
 
@@ -269,12 +269,12 @@ static bool fixed_place(Dwarf_Die *die, uint64_t *ret, bool *ret_local)
 static uint64_t symbol_size(struct walk *k, uint64_t start)
 {
     const struct peet_module *m = k->unit->module->module;
-    const struct peet_symbol *s = peet_trace_symbol(k->where->trace, m->process, start + m->bias);
+    const struct peet_symbol *s = peet_trace_symbol(k->symbols->trace, m->process, start + m->bias);
 
     return s && !s->code && s->addr == start + m->bias ? s->size : 0;
 }
 
-static void add_static(struct where_static **list, size_t *count, const struct where_static *v)
+static void add_static(struct symbols_static **list, size_t *count, const struct symbols_static *v)
 {
     *list = mem_room(*list, *count, sizeof **list);
     (*list)[(*count)++] = *v;
@@ -282,15 +282,15 @@ static void add_static(struct where_static **list, size_t *count, const struct w
 
 static void add_variable(struct walk *k, Dwarf_Die *die)
 {
-    struct where_module *m = k->unit->module;
-    struct where_static v = { .die = *die };
+    struct symbols_module *m = k->unit->module;
+    struct symbols_static v = { .die = *die };
     Dwarf_Die type;
     Dwarf_Word size = 0;
     bool is_local;
 
     if (!m || !fixed_place(die, &v.start, &is_local))
         return;
-    if (where_die_type(die, &type) && dwarf_aggregate_size(&type, &size) == 0)
+    if (symbols_die_type(die, &type) && dwarf_aggregate_size(&type, &size) == 0)
         v.size = size;
     if (is_local) {
         add_static(&m->local, &m->locals, &v);
@@ -304,7 +304,7 @@ static void add_variable(struct walk *k, Dwarf_Die *die)
 static void remember_parent(struct walk *k, Dwarf_Die *die, Dwarf_Die *named)
 {
     if (named) {
-        Dwarf_Die *p = map_put(&k->where->parents, (uint64_t)(uintptr_t)die->addr, 0);
+        Dwarf_Die *p = map_put(&k->symbols->parents, (uint64_t)(uintptr_t)die->addr, 0);
         if (p)
             *p = *named;
     }
@@ -351,7 +351,7 @@ static void walk_children(struct walk *k, Dwarf_Die *around, Dwarf_Die *named, u
 
 static int compare_scopes(const void *a, const void *b)
 {
-    const struct where_scope *x = a, *y = b;
+    const struct symbols_scope *x = a, *y = b;
 
     if (x->low != y->low)
         return x->low < y->low ? -1 : 1;
@@ -360,9 +360,9 @@ static int compare_scopes(const void *a, const void *b)
     return x->depth < y->depth ? -1 : x->depth > y->depth;
 }
 
-void where_unit_walk(struct where *w, struct where_unit *u)
+void symbols_unit_walk(struct symbols *sym, struct symbols_unit *u)
 {
-    struct walk k = { w, u };
+    struct walk k = { sym, u };
 
     if (u->walked)
         return;
@@ -382,21 +382,21 @@ void where_unit_walk(struct where *w, struct where_unit *u)
 
 static int compare_statics(const void *a, const void *b)
 {
-    const struct where_static *x = a, *y = b;
+    const struct symbols_static *x = a, *y = b;
 
     if (x->start != y->start)
         return x->start < y->start ? -1 : 1;
     return x->size > y->size ? -1 : x->size < y->size;
 }
 
-void where_module_list(struct where *w, struct where_module *m)
+void symbols_module_list(struct symbols *sym, struct symbols_module *m)
 {
-    where_module_open(w, m);
+    symbols_module_open(sym, m);
     if (m->listed)
         return;
     m->listed = true;
     for (size_t i = 0; i < m->units; i++)
-        where_unit_walk(w, m->unit[i]);
+        symbols_unit_walk(sym, m->unit[i]);
     if (m->variables)
         qsort(m->variable, m->variables, sizeof *m->variable, compare_statics);
     if (m->locals)
@@ -405,7 +405,7 @@ void where_module_list(struct where *w, struct where_module *m)
 
 /* ---- code ---- */
 
-static struct where_unit *unit_at(const struct where_module *m, uint64_t pc)
+static struct symbols_unit *unit_at(const struct symbols_module *m, uint64_t pc)
 {
     size_t low = 0, high = m->extents;
 
@@ -419,7 +419,7 @@ static struct where_unit *unit_at(const struct where_module *m, uint64_t pc)
     return low > 0 && pc < m->extent[low - 1].high ? m->extent[low - 1].unit : NULL;
 }
 
-static size_t scope_at(const struct where_unit *u, uint64_t pc)
+static size_t scope_at(const struct symbols_unit *u, uint64_t pc)
 {
     size_t low = 0, high = u->scopes;
 
@@ -436,7 +436,7 @@ static size_t scope_at(const struct where_unit *u, uint64_t pc)
     return i;
 }
 
-static uint32_t number_of(Dwarf_Die *die, unsigned attribute)
+static uint32_t dwarf_number(Dwarf_Die *die, unsigned attribute)
 {
     Dwarf_Attribute a;
     Dwarf_Word v;
@@ -444,19 +444,19 @@ static uint32_t number_of(Dwarf_Die *die, unsigned attribute)
     return dwarf_attr(die, attribute, &a) && dwarf_formudata(&a, &v) == 0 ? (uint32_t)v : 0;
 }
 
-static void spot_call(struct where *w, struct where_unit *u, Dwarf_Die *call, struct where_spot *ret)
+static void src_loc_of_call(struct symbols *sym, struct symbols_unit *u, Dwarf_Die *call, struct src_loc *ret)
 {
     Dwarf_Files *files;
     size_t n;
-    uint32_t file = number_of(call, DW_AT_call_file);
+    uint32_t file = dwarf_number(call, DW_AT_call_file);
 
     if (dwarf_getsrcfiles(&u->die, &files, &n) == 0 && file < n)
-        ret->file = where_file_name(w, &u->die, dwarf_filesrc(files, file, NULL, NULL));
-    ret->line = number_of(call, DW_AT_call_line);
-    ret->column = number_of(call, DW_AT_call_column);
+        ret->file = symbols_file_name(sym, &u->die, dwarf_filesrc(files, file, NULL, NULL));
+    ret->line = dwarf_number(call, DW_AT_call_line);
+    ret->column = dwarf_number(call, DW_AT_call_column);
 }
 
-static void spot_line(struct where *w, struct where_unit *u, uint64_t pc, struct where_spot *ret)
+static void src_loc_of_line(struct symbols *sym, struct symbols_unit *u, uint64_t pc, struct src_loc *ret)
 {
     Dwarf_Line *line = dwarf_getsrc_die(&u->die, pc);
     int number = 0, column = 0;
@@ -464,41 +464,41 @@ static void spot_line(struct where *w, struct where_unit *u, uint64_t pc, struct
     if (!line || dwarf_lineno(line, &number) != 0)
         return;
     (void)dwarf_linecol(line, &column);
-    ret->file = where_file_name(w, &u->die, dwarf_linesrc(line, NULL, NULL));
+    ret->file = symbols_file_name(sym, &u->die, dwarf_linesrc(line, NULL, NULL));
     ret->line = (uint32_t)number;
     ret->column = (uint32_t)column;
 }
 
-size_t where_spots(struct where *w, uint32_t process, uint64_t addr, struct where_spot spot[WHERE_FRAMES])
+size_t symbols_locations(struct symbols *sym, uint32_t process, uint64_t addr, struct src_loc loc[SYMBOLS_FRAMES])
 {
-    struct where_module *m = where_module_at(w, process, addr);
+    struct symbols_module *m = symbols_module_at(sym, process, addr);
     uint64_t pc = m ? addr - m->module->bias : 0;
     size_t n = 0;
 
     if (!m)
         return 0;
-    where_module_open(w, m);
-    struct where_unit *u = unit_at(m, pc);
+    symbols_module_open(sym, m);
+    struct symbols_unit *u = unit_at(m, pc);
     if (!u)
         return 0;
-    where_unit_walk(w, u);
+    symbols_unit_walk(sym, u);
     size_t i = scope_at(u, pc);
     if (i == SIZE_MAX)
         return 0;
-    spot[0] = (struct where_spot){ .unit = u };
-    spot_line(w, u, pc, &spot[0]);
+    loc[0] = (struct src_loc){ .unit = u };
+    src_loc_of_line(sym, u, pc, &loc[0]);
     for (; i != SIZE_MAX; i = u->scope[i].around) {
-        struct where_scope *s = &u->scope[i];
+        struct symbols_scope *s = &u->scope[i];
         if (s->high <= pc) /* pieces that overlap without being nested */
             continue;
-        spot[n].die = s->die;
+        loc[n].die = s->die;
         if (dwarf_tag(&s->die) != DW_TAG_inlined_subroutine)
             return n + 1;
-        if (n + 1 < WHERE_FRAMES) { /* of too many, the outermost ones stay */
+        if (n + 1 < SYMBOLS_FRAMES) { /* of too many, the outermost ones stay */
             n++;
-            spot[n] = (struct where_spot){ .unit = u };
+            loc[n] = (struct src_loc){ .unit = u };
         }
-        spot_call(w, u, &s->die, &spot[n]);
+        src_loc_of_call(sym, u, &s->die, &loc[n]);
     }
     return n;
 }

@@ -14,7 +14,7 @@
 enum { LAYERS = 64 };
 
 /* A member of a struct, class or union, in the order of its declaration. A bit-field begins with its unit, which instructions may take as a whole. */
-struct where_field {
+struct symbols_field {
     uint64_t start, end; /* bytes in the struct; end: behind its last one; both 0: it has no place in it */
     const char *name;    /* NULL: a base class, or a member without a name */
     bool is_bits;
@@ -23,16 +23,16 @@ struct where_field {
 
 enum layout_kind { LAYOUT_SCALAR, LAYOUT_ARRAY, LAYOUT_CLASS };
 
-struct where_layout {
+struct symbols_layout {
     enum layout_kind kind;
     uint64_t size; /* bytes; 0: unknown */
     /* of an array: */
-    uint64_t each;                    /* bytes of an element */
-    uint64_t count[WHERE_DIMENSIONS]; /* elements of each dimension, the outermost first; 0: unknown */
+    uint64_t each;                      /* bytes of an element */
+    uint64_t count[SYMBOLS_DIMENSIONS]; /* elements of each dimension, the outermost first; 0: unknown */
     size_t dimensions;
     Dwarf_Die element;
     /* of a class: */
-    struct where_field *field;
+    struct symbols_field *field;
     size_t fields;
 };
 
@@ -46,15 +46,15 @@ static uint64_t layout_number(Dwarf_Die *die, unsigned name, uint64_t otherwise)
     return dwarf_attr(die, name, &attribute) && dwarf_formudata(&attribute, &v) == 0 ? v : otherwise;
 }
 
-static struct where_field layout_read_field(Dwarf_Die *member)
+static struct symbols_field layout_read_field(Dwarf_Die *member)
 {
-    struct where_field f = { 0 };
+    struct symbols_field f = { 0 };
     int tag = dwarf_tag(member);
 
     if ((tag != DW_TAG_member && tag != DW_TAG_inheritance) || dwarf_hasattr(member, DW_AT_external)
-        || !where_die_type(member, &f.type))
+        || !symbols_die_type(member, &f.type))
         return f;
-    uint64_t at = layout_number(member, DW_AT_data_member_location, 0), size = where_type_size(&f.type);
+    uint64_t at = layout_number(member, DW_AT_data_member_location, 0), size = symbols_type_size(&f.type);
     uint64_t bits = layout_number(member, DW_AT_bit_size, 0);
     f.name = tag == DW_TAG_member ? dwarf_diename(member) : NULL;
     f.is_bits = bits > 0;
@@ -72,16 +72,16 @@ static struct where_field layout_read_field(Dwarf_Die *member)
     return f;
 }
 
-static void layout_read_class(struct where *w, Dwarf_Die *class, struct where_layout *l)
+static void layout_read_class(struct symbols *sym, Dwarf_Die *class, struct symbols_layout *l)
 {
-    struct where_field *field = NULL;
+    struct symbols_field *field = NULL;
     Dwarf_Die child;
 
     for (int r = dwarf_child(class, &child); r == 0; r = dwarf_siblingof(&child, &child)) {
         field = mem_room(field, l->fields, sizeof *field);
         field[l->fields++] = layout_read_field(&child);
     }
-    l->field = l->fields ? arena_alloc(&w->arena, l->fields * sizeof *field) : NULL;
+    l->field = l->fields ? arena_alloc(&sym->arena, l->fields * sizeof *field) : NULL;
     if (l->field)
         memcpy(l->field, field, l->fields * sizeof *field);
     else
@@ -89,33 +89,33 @@ static void layout_read_class(struct where *w, Dwarf_Die *class, struct where_la
     free(field);
 }
 
-static void layout_read(struct where *w, Dwarf_Die *type, struct where_layout *l)
+static void layout_read(struct symbols *sym, Dwarf_Die *type, struct symbols_layout *l)
 {
     int tag = dwarf_tag(type);
 
-    l->size = where_type_size(type);
+    l->size = symbols_type_size(type);
     if (dwarf_hasattr(type, DW_AT_data_location)) /* the data of Fortran's dynamic arrays is elsewhere */
         return;
-    if (tag == DW_TAG_array_type && where_die_type(type, &l->element) && (l->each = where_type_size(&l->element))) {
+    if (tag == DW_TAG_array_type && symbols_die_type(type, &l->element) && (l->each = symbols_type_size(&l->element))) {
         l->kind = LAYOUT_ARRAY;
-        l->dimensions = where_dimensions(type, l->count);
-    } else if (where_is_class(tag)) {
+        l->dimensions = symbols_dimensions(type, l->count);
+    } else if (symbols_is_class(tag)) {
         l->kind = LAYOUT_CLASS;
-        layout_read_class(w, type, l);
+        layout_read_class(sym, type, l);
     }
 }
 
 /* NULL: it is a type of nothing, or there is no memory. */
-static struct where_layout *layout_of(struct where *w, Dwarf_Die *type)
+static struct symbols_layout *layout_find(struct symbols *sym, Dwarf_Die *type)
 {
     Dwarf_Die bare;
 
-    struct where_layout **l = map_put(&w->layouts, (uint64_t)(uintptr_t)type->addr, 0);
+    struct symbols_layout **l = map_put(&sym->layouts, (uint64_t)(uintptr_t)type->addr, 0);
 
     if (!l)
         return NULL;
-    if (!*l && where_type_peel(type, &bare) && (*l = arena_alloc(&w->arena, sizeof **l)))
-        layout_read(w, &bare, *l);
+    if (!*l && symbols_type_peel(type, &bare) && (*l = arena_alloc(&sym->arena, sizeof **l)))
+        layout_read(sym, &bare, *l);
     return *l;
 }
 
@@ -153,7 +153,7 @@ static void path_put_index(struct layout_path *p, uint64_t index)
 }
 
 /* Fortran's indices begin where the declaration says; here all begin with 0, and the last written is that whose elements lie side by side. */
-static void path_into_array(const struct where_layout *l, uint64_t *offset, struct layout_path *p)
+static void path_into_array(const struct symbols_layout *l, uint64_t *offset, struct layout_path *p)
 {
     uint64_t element = *offset / l->each, below = 1;
 
@@ -167,32 +167,33 @@ static void path_into_array(const struct where_layout *l, uint64_t *offset, stru
     *offset %= l->each;
 }
 
-static bool field_has(const struct where_field *f, uint64_t offset)
+static bool field_has(const struct symbols_field *f, uint64_t offset)
 {
     return offset >= f->start && offset < f->end;
 }
 
 /* Which of the bit-fields of a unit is meant cannot be known: they are called by the first and the last of those that may be. */
-static const struct where_field *last_of_unit(const struct where_layout *l, const struct where_field *first,
-                                              uint64_t offset)
+static const struct symbols_field *last_of_unit(const struct symbols_layout *l, const struct symbols_field *first,
+                                                uint64_t offset)
 {
-    const struct where_field *last = NULL;
+    const struct symbols_field *last = NULL;
 
-    for (const struct where_field *f = first + 1; f < l->field + l->fields && f->is_bits && field_has(f, offset); f++)
+    for (const struct symbols_field *f = first + 1; f < l->field + l->fields && f->is_bits && field_has(f, offset); f++)
         last = f;
     return last;
 }
 
 /* The member at an offset; of a union, the first that reaches there. False: bytes between members. */
-static bool path_into_class(const struct where_layout *l, uint64_t *offset, struct layout_path *p, Dwarf_Die *ret_type)
+static bool path_into_class(const struct symbols_layout *l, uint64_t *offset, struct layout_path *p,
+                            Dwarf_Die *ret_type)
 {
-    const struct where_field *f = l->field, *end = f + l->fields;
+    const struct symbols_field *f = l->field, *end = f + l->fields;
 
     while (f < end && !field_has(f, *offset))
         f++;
     if (f == end)
         return false;
-    const struct where_field *last = f->is_bits ? last_of_unit(l, f, *offset) : NULL;
+    const struct symbols_field *last = f->is_bits ? last_of_unit(l, f, *offset) : NULL;
     path_mark(p, (uint64_t)(f - l->field) + 2);
     path_mark(p, last ? (uint64_t)(last - l->field) + 2 : 0);
     if (f->name && p->used)
@@ -209,10 +210,10 @@ static bool path_into_class(const struct where_layout *l, uint64_t *offset, stru
 }
 
 /* False: the type is unknown. */
-static bool layout_walk(struct where *w, const char *type, uint64_t offset, struct layout_path *p)
+static bool layout_walk(struct symbols *sym, const char *type, uint64_t offset, struct layout_path *p)
 {
-    struct where_type *t = where_type_find(w, type);
-    struct where_layout *l = t ? layout_of(w, &t->die) : NULL;
+    struct symbols_type *t = symbols_type_find(sym, type);
+    struct symbols_layout *l = t ? layout_find(sym, &t->die) : NULL;
     Dwarf_Die next;
 
     if (!l)
@@ -228,24 +229,24 @@ static bool layout_walk(struct where *w, const char *type, uint64_t offset, stru
         } else if (l->kind != LAYOUT_CLASS || !path_into_class(l, &offset, p, &next)) {
             break; /* a scalar, or bytes between members */
         }
-        l = layout_of(w, &next);
+        l = layout_find(sym, &next);
     }
     return true;
 }
 
-bool where_member(struct where *w, const char *type, uint64_t offset, bool any, char *ret, size_t room)
+bool symbols_member(struct symbols *sym, const char *type, uint64_t offset, bool any, char *ret, size_t room)
 {
     struct layout_path p = { .text = ret, .room = room, .any = any };
 
     if (room == 0)
         return false;
     ret[0] = '\0';
-    return layout_walk(w, type, offset, &p);
+    return layout_walk(sym, type, offset, &p);
 }
 
-uint64_t where_member_mark(struct where *w, const char *type, uint64_t offset)
+uint64_t symbols_member_hash(struct symbols *sym, const char *type, uint64_t offset)
 {
     struct layout_path p = { .mark = 1, .any = true };
 
-    return layout_walk(w, type, offset, &p) ? p.mark | 1 : 0;
+    return layout_walk(sym, type, offset, &p) ? p.mark | 1 : 0;
 }

@@ -18,16 +18,16 @@
 
 enum { NAME_ROOM = 1024, NESTING = 32 };
 
-const char *where_keep(struct where *w, const char *text)
+const char *symbols_keep(struct symbols *sym, const char *text)
 {
     uint64_t h = XXH3_64bits(text, strlen(text));
 
     for (uint32_t tag = 0;; tag++) {
-        const char **known = map_put(&w->texts, h, tag);
+        const char **known = map_put(&sym->texts, h, tag);
         if (!known)
             return "?";
         if (!*known)
-            *known = arena_string(&w->arena, text, strlen(text));
+            *known = arena_string(&sym->arena, text, strlen(text));
         if (!*known)
             return "?";
         if (strcmp(*known, text) == 0)
@@ -35,7 +35,7 @@ const char *where_keep(struct where *w, const char *text)
     }
 }
 
-bool where_origin(Dwarf_Die *die, Dwarf_Die *ret)
+bool symbols_origin(Dwarf_Die *die, Dwarf_Die *ret)
 {
     static const unsigned ways[] = { DW_AT_abstract_origin, DW_AT_specification };
     Dwarf_Attribute attribute;
@@ -62,7 +62,7 @@ static void remove_all(char *text, const char *what)
     }
 }
 
-void where_tidy(char *text)
+void symbols_tidy(char *text)
 {
     remove_all(text, "__cxx11::");
     remove_all(text, ", std::allocator<");
@@ -80,19 +80,19 @@ void where_tidy(char *text)
 }
 
 /* The chain from the outermost on; writes into buffer. */
-static bool qualified(struct where *w, Dwarf_Die *die, char *buffer, size_t room)
+static bool symbols_qualified_name(struct symbols *sym, Dwarf_Die *die, char *buffer, size_t room)
 {
     Dwarf_Die chain[NESTING], origin;
     size_t n = 0, used = 0;
 
     chain[0] = *die;
     for (;;) {
-        while (where_origin(&chain[n], &origin))
+        while (symbols_origin(&chain[n], &origin))
             chain[n] = origin;
-        struct where_unit *u = where_unit_of(w, &chain[n]);
+        struct symbols_unit *u = symbols_unit_of(sym, &chain[n]);
         if (u)
-            where_unit_walk(w, u);
-        Dwarf_Die *parent = map_find(&w->parents, (uint64_t)(uintptr_t)chain[n].addr, 0);
+            symbols_unit_walk(sym, u);
+        Dwarf_Die *parent = map_find(&sym->parents, (uint64_t)(uintptr_t)chain[n].addr, 0);
         if (!parent || n + 1 == NESTING)
             break;
         chain[++n] = *parent;
@@ -111,33 +111,33 @@ static bool qualified(struct where *w, Dwarf_Die *die, char *buffer, size_t room
     return true;
 }
 
-const char *where_die_name(struct where *w, Dwarf_Die *die)
+const char *symbols_die_name(struct symbols *sym, Dwarf_Die *die)
 {
-    const char **known = map_find(&w->names, (uint64_t)(uintptr_t)die->addr, 0);
+    const char **known = map_find(&sym->names, (uint64_t)(uintptr_t)die->addr, 0);
     char buffer[NAME_ROOM];
 
     if (known)
         return *known;
     const char *name = NULL;
-    if (qualified(w, die, buffer, sizeof buffer)) {
-        where_tidy(buffer);
-        name = where_keep(w, buffer);
+    if (symbols_qualified_name(sym, die, buffer, sizeof buffer)) {
+        symbols_tidy(buffer);
+        name = symbols_keep(sym, buffer);
     }
-    if ((known = map_put(&w->names, (uint64_t)(uintptr_t)die->addr, 0)))
+    if ((known = map_put(&sym->names, (uint64_t)(uintptr_t)die->addr, 0)))
         *known = name;
     return name;
 }
 
 /* ---- symbols ---- */
 
-static void look_for_demangler(struct where *w)
+static void symbols_load_demangler(struct symbols *sym)
 {
-    if (w->looked_for_demangler)
+    if (sym->looked_for_demangler)
         return;
-    w->looked_for_demangler = true;
-    w->demangler = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
-    void *function = w->demangler ? dlsym(w->demangler, "__cxa_demangle") : NULL;
-    memcpy(&w->demangle, &function, sizeof function);
+    sym->looked_for_demangler = true;
+    sym->demangler = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_LOCAL);
+    void *function = sym->demangler ? dlsym(sym->demangler, "__cxa_demangle") : NULL;
+    memcpy(&sym->demangle, &function, sizeof function);
 }
 
 /* Without the parameters of a function, and what follows them. */
@@ -165,13 +165,13 @@ static void cut_parameters(char *text)
     }
 }
 
-static const char *demangled(struct where *w, const char *name)
+static const char *symbols_demangled(struct symbols *sym, const char *name)
 {
     char text[NAME_ROOM];
     int failed = 1;
 
-    look_for_demangler(w);
-    char *plain = w->demangle ? w->demangle(name, NULL, NULL, &failed) : NULL;
+    symbols_load_demangler(sym);
+    char *plain = sym->demangle ? sym->demangle(name, NULL, NULL, &failed) : NULL;
     if (!plain || failed) {
         free(plain);
         return name;
@@ -179,12 +179,12 @@ static const char *demangled(struct where *w, const char *name)
     snprintf(text, sizeof text, "%s", plain);
     free(plain);
     cut_parameters(text);
-    where_tidy(text);
-    return where_keep(w, text);
+    symbols_tidy(text);
+    return symbols_keep(sym, text);
 }
 
 /* __mod_MOD_name is gfortran's for a procedure or variable of a module, name_ for others, which might as well be C. */
-static const char *fortran_name(struct where *w, const char *name)
+static const char *fortran_name(struct symbols *sym, const char *name)
 {
     const char *middle = strstr(name, "_MOD_");
     char text[NAME_ROOM];
@@ -192,12 +192,12 @@ static const char *fortran_name(struct where *w, const char *name)
     if (!middle || middle <= name + 2)
         return name;
     snprintf(text, sizeof text, "%.*s::%s", (int)(middle - name - 2), name + 2, middle + 5);
-    return where_keep(w, text);
+    return symbols_keep(sym, text);
 }
 
-const char *where_symbol_name(struct where *w, const struct peet_symbol *s)
+const char *symbols_symbol_name(struct symbols *sym, const struct peet_symbol *s)
 {
-    const char **known = map_put(&w->names, (uint64_t)(uintptr_t)s, 1);
+    const char **known = map_put(&sym->names, (uint64_t)(uintptr_t)s, 1);
 
     if (!known)
         return s->name;
@@ -206,24 +206,24 @@ const char *where_symbol_name(struct where *w, const struct peet_symbol *s)
         const char *version = strchr(s->name, '@'), *name = s->name;
         if (version && version > name) {
             snprintf(plain, sizeof plain, "%.*s", (int)(version - name), name);
-            name = where_keep(w, plain);
+            name = symbols_keep(sym, plain);
         }
         if (strncmp(name, "_Z", 2) == 0)
-            name = demangled(w, name);
+            name = symbols_demangled(sym, name);
         else if (strncmp(name, "__", 2) == 0)
-            name = fortran_name(w, name);
+            name = fortran_name(sym, name);
         *known = name;
     }
     return *known;
 }
 
-const char *where_file_name(struct where *w, Dwarf_Die *unit, const char *file)
+const char *symbols_file_name(struct symbols *sym, Dwarf_Die *unit, const char *file)
 {
     Dwarf_Attribute attribute;
 
     if (!file)
         return NULL;
-    const char **known = map_put(&w->files, (uint64_t)(uintptr_t)file, 0);
+    const char **known = map_put(&sym->files, (uint64_t)(uintptr_t)file, 0);
     if (!known)
         return file;
     if (!*known) {
@@ -231,10 +231,10 @@ const char *where_file_name(struct where *w, Dwarf_Die *unit, const char *file)
         while (strncmp(file, "./", 2) == 0)
             file += 2;
         if (file[0] == '/' || !folder) {
-            *known = where_keep(w, file);
+            *known = symbols_keep(sym, file);
         } else {
             char *path = mem_format("%s/%s", folder, file);
-            *known = where_keep(w, path);
+            *known = symbols_keep(sym, path);
             free(path);
         }
     }

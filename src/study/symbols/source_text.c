@@ -16,7 +16,7 @@ enum { MOST_BYTES = 64 << 20, FARTHEST = 4000 /* characters of a statement */ };
 
 /* ---- files ---- */
 
-static char *read_file(const char *path, size_t *ret_size)
+static char *source_read_file(const char *path, size_t *ret_size)
 {
     FILE *f = fopen(path, "re");
     char *text = NULL;
@@ -38,39 +38,39 @@ static char *read_file(const char *path, size_t *ret_size)
 }
 
 /* Sources of the system's own libraries are not expected to be here. */
-static bool source_is_foreign(const char *path)
+static bool source_is_of_system(const char *path)
 {
     return path[0] != '/' || strncmp(path, "/usr/", 5) == 0 || strncmp(path, "/lib", 4) == 0
            || strncmp(path, "/build/", 7) == 0;
 }
 
 /* When the program, or the last of its own libraries, was built; 0: their files are not here. */
-static int64_t source_built(const struct where *w)
+static int64_t source_built(const struct symbols *sym)
 {
     int64_t last = 0;
     struct stat s;
 
-    for (size_t i = 0; i < w->modules; i++) {
-        const char *path = w->module[i]->module->path;
-        if (!source_is_foreign(path) && stat(path, &s) == 0 && s.st_mtime > last)
+    for (size_t i = 0; i < sym->modules; i++) {
+        const char *path = sym->module[i]->module->path;
+        if (!source_is_of_system(path) && stat(path, &s) == 0 && s.st_mtime > last)
             last = s.st_mtime;
     }
     return last;
 }
 
-bool where_source_is_current(struct where *w, const char *path)
+bool symbols_source_is_current(struct symbols *sym, const char *path)
 {
-    int64_t built = source_built(w);
+    int64_t built = source_built(sym);
     struct stat s;
 
     if (stat(path, &s) < 0) {
-        if (!source_is_foreign(path))
-            where_add_problem(w, "%.400s is not there: names and lines that stand in it are not known", path);
+        if (!source_is_of_system(path))
+            symbols_add_problem(sym, "%.400s is not there: names and lines that stand in it are not known", path);
         return false;
     }
     if (built && s.st_mtime > built) {
-        where_add_problem(
-            w,
+        symbols_add_problem(
+            sym,
             "%.400s was changed since the program was built: names and lines are not taken from it; build "
             "and record again",
             path);
@@ -80,32 +80,32 @@ bool where_source_is_current(struct where *w, const char *path)
 }
 
 /* Where the compiler found it, or beside the program. */
-static char *find_file(struct where *w, const char *path, size_t *ret_size)
+static char *source_find_file(struct symbols *sym, const char *path, size_t *ret_size)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     struct stat s;
 
     if (stat(path, &s) == 0)
-        return where_source_is_current(w, path) ? read_file(path, ret_size) : NULL;
-    for (size_t i = 0; i < w->modules; i++) {
-        const char *program = w->module[i]->module->path, *end = strrchr(program, '/');
+        return symbols_source_is_current(sym, path) ? source_read_file(path, ret_size) : NULL;
+    for (size_t i = 0; i < sym->modules; i++) {
+        const char *program = sym->module[i]->module->path, *end = strrchr(program, '/');
         char *beside = end ? mem_format("%.*s/%s", (int)(end - program), program, name) : NULL;
         bool is_there = beside && stat(beside, &s) == 0;
-        char *text = is_there && where_source_is_current(w, beside) ? read_file(beside, ret_size) : NULL;
+        char *text = is_there && symbols_source_is_current(sym, beside) ? source_read_file(beside, ret_size) : NULL;
         free(beside);
         if (is_there)
             return text;
     }
-    (void)where_source_is_current(w, path); /* which says that it is not there */
+    (void)symbols_source_is_current(sym, path); /* which says that it is not there */
     return NULL;
 }
 
-static bool is_word(char c)
+static bool is_word_char(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-static size_t blank(char *t, size_t from, size_t to)
+static size_t source_blank(char *t, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++)
         if (t[i] != '\n')
@@ -127,7 +127,8 @@ static size_t skip_c(const char *t, size_t i, bool at_start)
             e++;
         return e;
     }
-    if (t[i] == '"' || (t[i] == '\'' && !(i > 0 && is_word(t[i - 1]) && is_word(t[i + 1]) && t[i + 2] != '\''))) {
+    if (t[i] == '"'
+        || (t[i] == '\'' && !(i > 0 && is_word_char(t[i - 1]) && is_word_char(t[i + 1]) && t[i + 2] != '\''))) {
         for (e = i + 1; t[e] && t[e] != t[i] && t[e] != '\n'; e++)
             if (t[e] == '\\' && t[e + 1])
                 e++;
@@ -136,7 +137,7 @@ static size_t skip_c(const char *t, size_t i, bool at_start)
     return i;
 }
 
-static void make_bare(struct where_source *s, bool fortran)
+static void make_bare(struct symbols_source *s, bool fortran)
 {
     bool at_start = true;
 
@@ -147,7 +148,7 @@ static void make_bare(struct where_source *s, bool fortran)
         else if (s->bare[i] == '!' || (at_start && i > 0 && s->bare[i - 1] == '\n' && strchr("cC*", s->bare[i])))
             end = i + strcspn(s->bare + i, "\n");
         if (end > i) {
-            i = blank(s->bare, i, end);
+            i = source_blank(s->bare, i, end);
             continue;
         }
         at_start = s->bare[i] == '\n' || (at_start && isspace((unsigned char)s->bare[i]));
@@ -162,16 +163,16 @@ static bool is_fortran_file(const char *path)
     return dot && (dot[1] == 'f' || dot[1] == 'F');
 }
 
-const struct where_source *where_source(struct where *w, const char *path)
+const struct symbols_source *symbols_source(struct symbols *sym, const char *path)
 {
-    struct where_source **known = path ? map_put(&w->sources, (uint64_t)(uintptr_t)path, 0) : NULL;
+    struct symbols_source **known = path ? map_put(&sym->sources, (uint64_t)(uintptr_t)path, 0) : NULL;
 
     if (!known)
         return NULL;
-    if (!*known && (*known = arena_alloc(&w->arena, sizeof **known))) {
-        struct where_source *s = *known;
+    if (!*known && (*known = arena_alloc(&sym->arena, sizeof **known))) {
+        struct symbols_source *s = *known;
         s->path = path;
-        s->text = find_file(w, path, &s->size);
+        s->text = source_find_file(sym, path, &s->size);
         s->bare = s->text ? mem_alloc(1, s->size + 1) : NULL;
         if (s->bare) {
             memcpy(s->bare, s->text, s->size);
@@ -190,7 +191,7 @@ const struct where_source *where_source(struct where *w, const char *path)
 /* ---- to the left of a call ---- */
 
 /* Where the bracket that is closed at i was opened; 0: nowhere near. */
-static size_t opener(const char *t, size_t i)
+static size_t opening_bracket(const char *t, size_t i)
 {
     int depth = 0;
 
@@ -211,12 +212,12 @@ static size_t skip_blanks_back(const char *t, size_t i)
 
 static size_t word_start(const char *t, size_t i)
 {
-    while (i > 0 && is_word(t[i - 1]))
+    while (i > 0 && is_word_char(t[i - 1]))
         i--;
     return i;
 }
 
-static bool is_here(const char *t, size_t start, size_t end, const char *word)
+static bool word_is(const char *t, size_t start, size_t end, const char *word)
 {
     return end - start == strlen(word) && memcmp(t + start, word, end - start) == 0;
 }
@@ -226,7 +227,7 @@ static bool is_keyword(const char *t, size_t start, size_t end)
     static const char *const words[] = { "return", "else", "do", "case", "goto", "throw", "co_return" };
 
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (is_here(t, start, end, words[i]))
+        if (word_is(t, start, end, words[i]))
             return true;
     return false;
 }
@@ -240,17 +241,17 @@ static size_t target_start(const char *t, size_t end, bool *ret_bare)
     *ret_bare = false;
     while (i > 0) {
         if (t[i - 1] == ']' || t[i - 1] == ')') {
-            size_t open = opener(t, i - 1);
+            size_t open = opening_bracket(t, i - 1);
             if (open == 0)
                 break;
             bool is_group = t[i - 1] == ')';
             i = start = open;
-            if (is_group && !(i > 0 && is_word(t[i - 1])))
+            if (is_group && !(i > 0 && is_word_char(t[i - 1])))
                 break;
             i = skip_blanks_back(t, i);
             continue;
         }
-        if (!is_word(t[i - 1]))
+        if (!is_word_char(t[i - 1]))
             break;
         i = start = word_start(t, i);
         i = skip_blanks_back(t, i);
@@ -279,7 +280,7 @@ static void copy_target(const char *t, size_t from, size_t to, char *ret, size_t
     for (size_t i = from; i < to && used + 8 < room; i++) {
         if (!isspace((unsigned char)t[i]))
             ret[used++] = t[i];
-        if (t[i] == '(' && i > from && is_word(t[i - 1])) { /* what a function is called with says little */
+        if (t[i] == '(' && i > from && is_word_char(t[i - 1])) { /* what a function is called with says little */
             memcpy(ret + used, "…", 3);
             used += 3;
             for (int depth = 1; depth > 0 && i + 1 < to; i++)
@@ -292,7 +293,7 @@ static void copy_target(const char *t, size_t from, size_t to, char *ret, size_t
         memmove(ret, ret + 6, strlen(ret + 6) + 1);
 }
 
-static bool is_assignment(const char *t, size_t i)
+static bool is_assign_sign(const char *t, size_t i)
 {
     return t[i] == '=' && t[i + 1] != '=' && i > 0 && !strchr("=!<>+-*/%&|^[", t[i - 1]);
 }
@@ -302,7 +303,7 @@ static bool is_initializer(const char *t, size_t open)
 {
     size_t i = skip_blanks_back(t, open);
 
-    return i > 0 && ((is_word(t[i - 1]) && !is_keyword(t, word_start(t, i), i)) || strchr(">,={(]", t[i - 1]));
+    return i > 0 && ((is_word_char(t[i - 1]) && !is_keyword(t, word_start(t, i), i)) || strchr(">,={(]", t[i - 1]));
 }
 
 /* The sign that assigns what is at `call`, or 0. *ret_new: where the last `new` before it stands. */
@@ -314,18 +315,18 @@ static size_t find_assignment(const char *t, size_t call, bool *ret_return, size
     for (size_t i = call; i-- > limit + 1;) {
         if (strchr(")]}", t[i])) {
             bool is_brace = t[i] == '}';
-            if ((i = opener(t, i)) == 0 || (is_brace && !is_initializer(t, i)))
+            if ((i = opening_bracket(t, i)) == 0 || (is_brace && !is_initializer(t, i)))
                 return 0;
         } else if (t[i] == ';' || (t[i] == '{' && !is_initializer(t, i))) {
             return 0;
-        } else if (is_assignment(t, i)) {
+        } else if (is_assign_sign(t, i)) {
             return i;
-        } else if (is_word(t[i])) {
+        } else if (is_word_char(t[i])) {
             size_t start = word_start(t, i + 1);
-            *ret_return = is_here(t, start, i + 1, "return") || is_here(t, start, i + 1, "co_return");
+            *ret_return = word_is(t, start, i + 1, "return") || word_is(t, start, i + 1, "co_return");
             if (*ret_return)
                 return 0;
-            if (is_here(t, start, i + 1, "new") && !*ret_new)
+            if (word_is(t, start, i + 1, "new") && !*ret_new)
                 *ret_new = start;
             i = start;
         }
@@ -346,7 +347,7 @@ static size_t with_stars(const char *t, size_t start)
         return first;
     if (t[i - 1] == '>' || t[i - 1] == ',') /* char *a = …, *b = … */
         return start;
-    if (is_word(t[i - 1]) && !is_keyword(t, word_start(t, i), i))
+    if (is_word_char(t[i - 1]) && !is_keyword(t, word_start(t, i), i))
         return start;
     return first;
 }
@@ -359,7 +360,7 @@ static void copy_initialized(const char *t, size_t member, char *ret, size_t roo
 
     while (i-- > limit + 1) {
         if (strchr(")]}", t[i])) {
-            if ((i = opener(t, i)) == 0)
+            if ((i = opening_bracket(t, i)) == 0)
                 return;
         } else if (t[i] == ';') {
             return;
@@ -369,8 +370,8 @@ static void copy_initialized(const char *t, size_t member, char *ret, size_t roo
     }
     i = skip_blanks_back(t, i);
     if (i > 1 && t[i - 1] == ')')
-        i = skip_blanks_back(t, opener(t, i - 1));
-    if (i > 1 && is_assignment(t, i - 1)) {
+        i = skip_blanks_back(t, opening_bracket(t, i - 1));
+    if (i > 1 && is_assign_sign(t, i - 1)) {
         size_t start = target_start(t, i - 1, &bare);
         copy_target(t, with_stars(t, start), i - 1, ret, room);
     }
@@ -386,7 +387,7 @@ static bool is_returned(const char *t, size_t from, const char *name)
         depth += t[i] == '{' ? 1 : t[i] == '}' ? -1 : 0;
         if (depth < 0 && (i == 0 || t[i - 1] == '\n'))
             return false;
-        if (strncmp(t + i, "return", 6) != 0 || is_word(t[i + 6]) || (i > 0 && is_word(t[i - 1])))
+        if (strncmp(t + i, "return", 6) != 0 || is_word_char(t[i + 6]) || (i > 0 && is_word_char(t[i - 1])))
             continue;
         const char *p = t + i + 6;
         p += strspn(p, " \t\n(");
@@ -399,7 +400,7 @@ static bool is_returned(const char *t, size_t from, const char *name)
     return false;
 }
 
-static size_t call_position(const struct where_source *s, uint32_t line, uint32_t column)
+static size_t call_position(const struct symbols_source *s, uint32_t line, uint32_t column)
 {
     size_t start = s->line[line - 1];
     size_t length = strcspn(s->bare + start, "\n");
@@ -419,23 +420,23 @@ static void copy_created(const char *t, size_t call, char *ret, size_t room)
         ;
     for (int depth = 0; t[i] && used + 1 < room; i++) {
         depth += t[i] == '<' ? 1 : t[i] == '>' ? -1 : 0;
-        if (depth <= 0 && !is_word(t[i]) && t[i] != ':' && t[i] != '>')
+        if (depth <= 0 && !is_word_char(t[i]) && t[i] != ':' && t[i] != '>')
             break;
         ret[used++] = t[i];
     }
     ret[used] = '\0';
 }
 
-void where_target(const struct where_source *s, uint32_t line, uint32_t column, struct where_target *ret)
+void symbols_target(const struct symbols_source *s, uint32_t line, uint32_t column, struct symbols_target *ret)
 {
     const char *t = s->bare;
     bool bare;
 
-    *ret = (struct where_target){ 0 };
+    *ret = (struct symbols_target){ 0 };
     if (line == 0 || line > s->lines)
         return;
     size_t call = call_position(s, line, column);
-    size_t new = strncmp(t + call, "new", 3) == 0 && !is_word(t[call + 3]) ? call : 0;
+    size_t new = strncmp(t + call, "new", 3) == 0 && !is_word_char(t[call + 3]) ? call : 0;
     if (strncmp(t + call, "posix_memalign", 14) == 0) {
         size_t start = call + strcspn(t + call, "&;"), end = start + strcspn(t + start, ",;");
         if (t[start] == '&')
@@ -469,17 +470,17 @@ void where_target(const struct where_source *s, uint32_t line, uint32_t column, 
 /* ---- containers ---- */
 
 /* names[key], or a member in front of a constructor's body; compilers say where exactly. */
-static void at_position(const char *t, size_t call, struct where_target *ret)
+static void at_position(const char *t, size_t call, struct symbols_target *ret)
 {
     size_t end = call, before = skip_blanks_back(t, call);
     bool bare;
 
     if (t[call] == ']') {
-        size_t open = opener(t, call);
+        size_t open = opening_bracket(t, call);
         copy_target(t, target_start(t, open, &bare), open, ret->name, sizeof ret->name);
         return;
     }
-    while (is_word(t[end]))
+    while (is_word_char(t[end]))
         end++;
     if (end > call && (t[end] == '(' || t[end] == '{') && before > 1
         && (t[before - 1] == ',' || (t[before - 1] == ':' && t[before - 2] != ':')))
@@ -493,13 +494,13 @@ static bool is_inserting(const char *t, size_t start, size_t stop)
                                          "emplace_back", "try_emplace",      "push_back", "assign" };
 
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
-        if (is_here(t, start, stop, NAMES[i]))
+        if (word_is(t, start, stop, NAMES[i]))
             return true;
     return false;
 }
 
 /* The object of the method that is called: grid in grid.resize( */
-static void of_method(const char *t, size_t begin, size_t end, bool inserting, struct where_target *ret)
+static void of_method(const char *t, size_t begin, size_t end, bool inserting, struct symbols_target *ret)
 {
     bool bare;
 
@@ -516,22 +517,22 @@ static void of_method(const char *t, size_t begin, size_t end, bool inserting, s
 }
 
 /* std::vector<double> grid(n): a word with a type before it. */
-static void of_declaration(const char *t, size_t begin, size_t end, struct where_target *ret)
+static void of_declaration(const char *t, size_t begin, size_t end, struct symbols_target *ret)
 {
     size_t i = begin + strcspn(t + begin, "({;");
 
     if (i > end)
         return;
     size_t stop = skip_blanks_back(t, i), start = word_start(t, stop), type = skip_blanks_back(t, start);
-    if (start < stop && type > begin && (t[type - 1] == '>' || (is_word(t[type - 1]) && type < start)))
+    if (start < stop && type > begin && (t[type - 1] == '>' || (is_word_char(t[type - 1]) && type < start)))
         copy_target(t, start, stop, ret->name, sizeof ret->name);
 }
 
-void where_container(const struct where_source *s, uint32_t line, uint32_t column, struct where_target *ret)
+void symbols_container(const struct symbols_source *s, uint32_t line, uint32_t column, struct symbols_target *ret)
 {
     const char *t = s->bare;
 
-    *ret = (struct where_target){ 0 };
+    *ret = (struct symbols_target){ 0 };
     if (line == 0 || line > s->lines)
         return;
     size_t call = column ? call_position(s, line, column) : s->line[line - 1], begin = call;
@@ -541,7 +542,7 @@ void where_container(const struct where_source *s, uint32_t line, uint32_t colum
     of_method(t, begin, end, true, ret);
     if (ret->name[0])
         return;
-    where_target(s, line, column, ret);
+    symbols_target(s, line, column, ret);
     if (ret->name[0] || ret->is_return)
         return;
     if (column)
@@ -555,9 +556,9 @@ void where_container(const struct where_source *s, uint32_t line, uint32_t colum
 /* ---- Fortran ---- */
 
 /* Behind the bracket of an allocate that stands at i; 0: none does. */
-static size_t behind_allocate(const char *t, size_t i)
+static size_t after_allocate(const char *t, size_t i)
 {
-    if (strncasecmp(t + i, "allocate", 8) != 0 || (i > 0 && is_word(t[i - 1])))
+    if (strncasecmp(t + i, "allocate", 8) != 0 || (i > 0 && is_word_char(t[i - 1])))
         return 0;
     i += 8;
     i += strspn(t + i, " \t");
@@ -565,9 +566,9 @@ static size_t behind_allocate(const char *t, size_t i)
 }
 
 /* Whether there is nothing but blanks from the end of the brackets to `end`. */
-static bool ends_there(const char *t, size_t inside, size_t end)
+static bool ends_there(const char *t, size_t in_brackets, size_t end)
 {
-    size_t i = inside;
+    size_t i = in_brackets;
 
     for (int depth = 1; depth > 0 && i < end; i++)
         depth += t[i] == '(' ? 1 : t[i] == ')' ? -1 : 0;
@@ -577,37 +578,37 @@ static bool ends_there(const char *t, size_t inside, size_t end)
 /* Compilers say where a statement ends; others, where it begins, or only the line. */
 static size_t find_allocate(const char *t, size_t line, uint32_t column)
 {
-    size_t length = strcspn(t + line, "\n"), at = line + (column && column - 1 < length ? column - 1 : 0), inside;
+    size_t length = strcspn(t + line, "\n"), at = line + (column && column - 1 < length ? column - 1 : 0), in_brackets;
 
     if (column > length)
         at = line + length;
     for (size_t i = at + 1, steps = 0; column && i-- > 0 && steps < FARTHEST; steps++)
-        if ((inside = behind_allocate(t, i))) {
-            if (ends_there(t, inside, at))
-                return inside;
+        if ((in_brackets = after_allocate(t, i))) {
+            if (ends_there(t, in_brackets, at))
+                return in_brackets;
             break;
         }
     for (size_t i = at; i < line + length; i++)
-        if ((inside = behind_allocate(t, i)))
-            return inside;
+        if ((in_brackets = after_allocate(t, i)))
+            return in_brackets;
     return 0;
 }
 
 /* All that one statement allocates: its calls cannot be told apart. */
-void where_allocate(const struct where_source *s, uint32_t line, uint32_t column, struct where_target *ret)
+void symbols_allocate(const struct symbols_source *s, uint32_t line, uint32_t column, struct symbols_target *ret)
 {
-    *ret = (struct where_target){ 0 };
+    *ret = (struct symbols_target){ 0 };
     if (line == 0 || line > s->lines)
         return;
-    size_t inside = find_allocate(s->bare, s->line[line - 1], column);
-    const char *p = s->bare + inside;
-    if (!inside)
+    size_t in_brackets = find_allocate(s->bare, s->line[line - 1], column);
+    const char *p = s->bare + in_brackets;
+    if (!in_brackets)
         return;
     for (int depth = 1; depth > 0 && *p; p++) {
         size_t n = 0;
         while (isspace((unsigned char)*p) || *p == '&')
             p++;
-        while (is_word(p[n]) || p[n] == '%')
+        while (is_word_char(p[n]) || p[n] == '%')
             n++;
         const char *next = p + n + strspn(p + n, " ");
         if (n && *next != '=' && (!ret->name[0] || strlen(ret->name) + n + 3 < sizeof ret->name)) {

@@ -17,114 +17,114 @@
 
 static int compare_segments(const void *a, const void *b)
 {
-    const struct where_segment *x = a, *y = b;
+    const struct symbols_segment *x = a, *y = b;
 
     if (x->process != y->process)
         return x->process < y->process ? -1 : 1;
     return x->start < y->start ? -1 : x->start > y->start;
 }
 
-static void add_segments(struct where *w, struct where_module *m)
+static void symbols_add_segments(struct symbols *sym, struct symbols_module *m)
 {
     for (uint32_t i = 0; i < m->module->segments; i++) {
         const struct peet_segment *s = &m->module->segment[i];
-        w->segment = mem_room(w->segment, w->segments, sizeof *w->segment);
-        w->segment[w->segments++] = (struct where_segment){ m->module->process, s->start, s->start + s->size, m };
+        sym->segment = mem_room(sym->segment, sym->segments, sizeof *sym->segment);
+        sym->segment[sym->segments++] = (struct symbols_segment){ m->module->process, s->start, s->start + s->size, m };
     }
 }
 
 /* Those that are new: a program that runs may load more. */
-static void see_modules(struct where *w)
+static void symbols_add_new_modules(struct symbols *sym)
 {
     const struct peet_module *m;
-    size_t before = w->segments;
+    size_t before = sym->segments;
 
-    while ((m = peet_trace_module(w->trace, w->modules))) {
-        struct where_module *x = mem_alloc(1, sizeof *x);
+    while ((m = peet_trace_module(sym->trace, sym->modules))) {
+        struct symbols_module *x = mem_alloc(1, sizeof *x);
         x->module = m;
-        w->module = mem_room(w->module, w->modules, sizeof(struct where_module *));
-        w->module[w->modules++] = x;
-        add_segments(w, x);
+        sym->module = mem_room(sym->module, sym->modules, sizeof(struct symbols_module *));
+        sym->module[sym->modules++] = x;
+        symbols_add_segments(sym, x);
     }
-    if (w->segments > before)
-        qsort(w->segment, w->segments, sizeof *w->segment, compare_segments);
+    if (sym->segments > before)
+        qsort(sym->segment, sym->segments, sizeof *sym->segment, compare_segments);
 }
 
-int where_open(const struct peet_trace *t, struct where **ret, struct peet_err *err)
+int symbols_open(const struct peet_trace *t, struct symbols **ret, struct peet_err *err)
 {
-    struct where *w = calloc(1, sizeof *w);
+    struct symbols *sym = calloc(1, sizeof *sym);
 
-    if (!w)
+    if (!sym)
         return err_set(err, PEET_ERR_MEMORY, "no memory for the names of the program");
-    w->trace = t;
-    w->units.value_size = sizeof(struct where_unit *);
-    w->parents.value_size = sizeof(Dwarf_Die);
-    w->names.value_size = w->files.value_size = w->texts.value_size = sizeof(const char *);
-    w->types.value_size = sizeof(struct where_type);
-    w->layouts.value_size = sizeof(struct where_layout *);
-    w->sources.value_size = sizeof(struct where_source *);
+    sym->trace = t;
+    sym->units.value_size = sizeof(struct symbols_unit *);
+    sym->parents.value_size = sizeof(Dwarf_Die);
+    sym->names.value_size = sym->files.value_size = sym->texts.value_size = sizeof(const char *);
+    sym->types.value_size = sizeof(struct symbols_type);
+    sym->layouts.value_size = sizeof(struct symbols_layout *);
+    sym->sources.value_size = sizeof(struct symbols_source *);
     elf_version(EV_CURRENT);
-    see_modules(w);
-    *ret = w;
+    symbols_add_new_modules(sym);
+    *ret = sym;
     return 0;
 }
 
-void where_free(struct where *w)
+void symbols_free(struct symbols *sym)
 {
-    struct where_source **s;
+    struct symbols_source **s;
     size_t at = 0;
     uint64_t key;
     uint32_t tag;
 
-    if (!w)
+    if (!sym)
         return;
-    while ((s = map_next(&w->sources, &at, &key, &tag)))
+    while ((s = map_next(&sym->sources, &at, &key, &tag)))
         if (*s) {
             free((*s)->text);
             free((*s)->bare);
             free((*s)->line);
         }
-    for (size_t i = 0; i < w->modules; i++) {
-        where_module_release(w->module[i]);
-        free(w->module[i]);
+    for (size_t i = 0; i < sym->modules; i++) {
+        symbols_module_release(sym->module[i]);
+        free(sym->module[i]);
     }
-    free(w->module);
-    free(w->segment);
-    free(w->problem);
-    map_release(&w->units);
-    map_release(&w->parents);
-    map_release(&w->names);
-    map_release(&w->files);
-    map_release(&w->types);
-    map_release(&w->layouts);
-    map_release(&w->sources);
-    map_release(&w->texts);
-    arena_release(&w->arena);
-    if (w->demangler)
-        dlclose(w->demangler);
-    free(w);
+    free(sym->module);
+    free(sym->segment);
+    free(sym->problem);
+    map_release(&sym->units);
+    map_release(&sym->parents);
+    map_release(&sym->names);
+    map_release(&sym->files);
+    map_release(&sym->types);
+    map_release(&sym->layouts);
+    map_release(&sym->sources);
+    map_release(&sym->texts);
+    arena_release(&sym->arena);
+    if (sym->demangler)
+        dlclose(sym->demangler);
+    free(sym);
 }
 
-struct where_module *where_module_at(struct where *w, uint32_t process, uint64_t addr)
+struct symbols_module *symbols_module_at(struct symbols *sym, uint32_t process, uint64_t addr)
 {
-    see_modules(w);
-    size_t low = 0, high = w->segments;
+    symbols_add_new_modules(sym);
+    size_t low = 0, high = sym->segments;
 
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        const struct where_segment *s = &w->segment[middle];
+        const struct symbols_segment *s = &sym->segment[middle];
         if (s->process < process || (s->process == process && s->start <= addr))
             low = middle + 1;
         else
             high = middle;
     }
-    const struct where_segment *s = low ? &w->segment[low - 1] : NULL;
+    const struct symbols_segment *s = low ? &sym->segment[low - 1] : NULL;
     return s && s->process == process && addr < s->end ? s->module : NULL;
 }
 
 /* ---- code ---- */
 
-static const char *unknown_code(struct where *w, const struct where_module *m)
+static const char *symbols_module_only(struct symbols *sym, const struct symbols_module *m)
 {
     char text[300];
 
@@ -132,45 +132,45 @@ static const char *unknown_code(struct where *w, const struct where_module *m)
         return "?";
     const char *slash = strrchr(m->module->path, '/');
     snprintf(text, sizeof text, "(%.200s)", slash ? slash + 1 : m->module->path);
-    return where_keep(w, text);
+    return symbols_keep(sym, text);
 }
 
 /* Fortran's main program has the symbol MAIN__ and the name that its author gave it. */
-size_t where_code(struct where *w, uint32_t process, uint64_t addr, struct where_frame frame[WHERE_FRAMES])
+size_t symbols_code(struct symbols *sym, uint32_t process, uint64_t addr, struct symbols_frame frame[SYMBOLS_FRAMES])
 {
-    struct where_spot spot[WHERE_FRAMES];
-    size_t n = where_spots(w, process, addr, spot);
-    const struct peet_symbol *symbol = n ? NULL : peet_trace_symbol(w->trace, process, addr);
+    struct src_loc loc[SYMBOLS_FRAMES];
+    size_t n = symbols_locations(sym, process, addr, loc);
+    const struct peet_symbol *symbol = n ? NULL : peet_trace_symbol(sym->trace, process, addr);
 
     for (size_t i = 0; i < n; i++) {
-        const char *name = where_die_name(w, &spot[i].die);
-        frame[i] = (struct where_frame){ name ? name : "?", spot[i].file, spot[i].line };
+        const char *name = symbols_die_name(sym, &loc[i].die);
+        frame[i] = (struct symbols_frame){ name ? name : "?", loc[i].file, loc[i].line };
     }
     if (n > 0)
         return n;
-    frame[0] = (struct where_frame){ symbol ? where_symbol_name(w, symbol)
-                                            : unknown_code(w, where_module_at(w, process, addr)),
-                                     NULL, 0 };
+    frame[0] = (struct symbols_frame){ symbol ? symbols_symbol_name(sym, symbol)
+                                              : symbols_module_only(sym, symbols_module_at(sym, process, addr)),
+                                       NULL, 0 };
     return 1;
 }
 
 /* ---- variables ---- */
 
-static void make_variable(struct where *w, uint64_t base, struct where_static *v)
+static void symbols_make_variable(struct symbols *sym, uint64_t base, struct symbols_static *v)
 {
     Dwarf_Die type;
     int line = 0;
-    struct where_unit *u = where_unit_of(w, &v->die);
+    struct symbols_unit *u = symbols_unit_of(sym, &v->die);
 
-    v->made.name = where_die_name(w, &v->die);
-    v->made.type = where_die_type(&v->die, &type) ? where_type_text(w, &type) : NULL;
-    v->made.file = u ? where_file_name(w, &u->die, dwarf_decl_file(&v->die)) : NULL;
+    v->made.name = symbols_die_name(sym, &v->die);
+    v->made.type = symbols_die_type(&v->die, &type) ? symbols_type_text(sym, &type) : NULL;
+    v->made.file = u ? symbols_file_name(sym, &u->die, dwarf_decl_file(&v->die)) : NULL;
     v->made.line = dwarf_decl_line(&v->die, &line) == 0 ? (uint32_t)line : 0;
     v->made.start = v->start + base;
     v->made.size = v->size;
 }
 
-static struct where_static *static_at(struct where_static *list, size_t count, uint64_t at)
+static struct symbols_static *symbols_static_at(struct symbols_static *list, size_t count, uint64_t at)
 {
     size_t low = 0, high = count;
 
@@ -188,7 +188,8 @@ static struct where_static *static_at(struct where_static *list, size_t count, u
 }
 
 /* The data symbol of a byte, or between which it lies. */
-static bool symbol_variable(struct where *w, const struct where_module *m, uint64_t addr, struct where_variable *ret)
+static bool symbols_data_symbol(struct symbols *sym, const struct symbols_module *m, uint64_t addr,
+                                struct symbols_variable *ret)
 {
     const struct peet_symbol *list = m->module->symbol, *s = NULL;
     size_t low = 0, high = m->module->symbols;
@@ -207,15 +208,15 @@ static bool symbol_variable(struct where *w, const struct where_module *m, uint6
         start = list[i].addr + list[i].size > start && list[i].addr + list[i].size <= addr ? list[i].addr + list[i].size
                                                                                            : start;
     }
-    *ret = (struct where_variable){ .start = start, .size = end - start };
+    *ret = (struct symbols_variable){ .start = start, .size = end - start };
     if (s)
-        *ret = (struct where_variable){ .name = where_symbol_name(w, s), .start = s->addr, .size = s->size };
+        *ret = (struct symbols_variable){ .name = symbols_symbol_name(sym, s), .start = s->addr, .size = s->size };
     return s != NULL;
 }
 
 /* Makes what is known to hold nothing smaller by the variables of DWARF. */
-static void narrow(const struct where_static *list, size_t count, uint64_t bias, uint64_t at,
-                   struct where_variable *ret)
+static void symbols_narrow_gap(const struct symbols_static *list, size_t count, uint64_t bias, uint64_t at,
+                               struct symbols_variable *ret)
 {
     uint64_t start = ret->start, end = ret->start + ret->size;
     size_t low = 0, high = count;
@@ -239,75 +240,75 @@ static void narrow(const struct where_static *list, size_t count, uint64_t bias,
     ret->size = end - start;
 }
 
-bool where_variable(struct where *w, uint32_t process, uint64_t addr, struct where_variable *ret)
+bool symbols_variable(struct symbols *sym, uint32_t process, uint64_t addr, struct symbols_variable *ret)
 {
-    struct where_module *m = where_module_at(w, process, addr);
+    struct symbols_module *m = symbols_module_at(sym, process, addr);
 
     if (!m) {
-        *ret = (struct where_variable){ .start = addr, .size = 1 };
+        *ret = (struct symbols_variable){ .start = addr, .size = 1 };
         return false;
     }
-    where_module_list(w, m);
+    symbols_module_list(sym, m);
     uint64_t at = addr - m->module->bias;
-    struct where_static *v = static_at(m->variable, m->variables, at);
+    struct symbols_static *v = symbols_static_at(m->variable, m->variables, at);
     if (v && !v->made.name)
-        make_variable(w, m->module->bias, v);
+        symbols_make_variable(sym, m->module->bias, v);
     if (v && v->made.name) {
         *ret = v->made;
         return true;
     }
-    if (symbol_variable(w, m, addr, ret))
+    if (symbols_data_symbol(sym, m, addr, ret))
         return true;
-    narrow(m->variable, m->variables, m->module->bias, at, ret);
+    symbols_narrow_gap(m->variable, m->variables, m->module->bias, at, ret);
     return false;
 }
 
 /* ---- variables of threads ---- */
 
 /* The program itself, whose part of each thread's data is next to the thread pointer. */
-static struct where_module *program_of(struct where *w, uint32_t process)
+static struct symbols_module *symbols_program(struct symbols *sym, uint32_t process)
 {
     const struct peet_process *p = NULL;
-    struct where_module *m = NULL;
+    struct symbols_module *m = NULL;
 
-    for (size_t i = 0; (p = peet_trace_process(w->trace, i)) && p->id != process; i++)
+    for (size_t i = 0; (p = peet_trace_process(sym->trace, i)) && p->id != process; i++)
         ;
-    for (size_t i = 0; p && !m && i < w->modules; i++)
-        if (w->module[i]->module->process == process && strcmp(w->module[i]->module->path, p->program) == 0)
-            m = w->module[i];
+    for (size_t i = 0; p && !m && i < sym->modules; i++)
+        if (sym->module[i]->module->process == process && strcmp(sym->module[i]->module->path, p->program) == 0)
+            m = sym->module[i];
     if (m)
-        where_module_list(w, m);
+        symbols_module_list(sym, m);
     return m;
 }
 
-uint64_t where_local_size(struct where *w, uint32_t process)
+uint64_t symbols_local_size(struct symbols *sym, uint32_t process)
 {
-    const struct where_module *m = program_of(w, process);
+    const struct symbols_module *m = symbols_program(sym, process);
 
     return m ? m->local_size : 0;
 }
 
-bool where_local(struct where *w, uint32_t process, uint64_t offset, struct where_variable *ret)
+bool symbols_local(struct symbols *sym, uint32_t process, uint64_t offset, struct symbols_variable *ret)
 {
-    const struct where_module *m = program_of(w, process);
+    const struct symbols_module *m = symbols_program(sym, process);
 
-    *ret = (struct where_variable){ .start = 0, .size = m ? m->local_size : UINT64_MAX };
+    *ret = (struct symbols_variable){ .start = 0, .size = m ? m->local_size : UINT64_MAX };
     if (!m)
         return false;
-    struct where_static *v = static_at(m->local, m->locals, offset);
+    struct symbols_static *v = symbols_static_at(m->local, m->locals, offset);
     if (v && !v->made.name)
-        make_variable(w, 0, v);
+        symbols_make_variable(sym, 0, v);
     if (v && v->made.name) {
         *ret = v->made;
         return true;
     }
-    narrow(m->local, m->locals, 0, offset, ret);
+    symbols_narrow_gap(m->local, m->locals, 0, offset, ret);
     return false;
 }
 
 /* ---- what has changed ---- */
 
-void where_add_problem(struct where *w, const char *format, ...)
+void symbols_add_problem(struct symbols *sym, const char *format, ...)
 {
     char text[600];
     va_list ap;
@@ -315,30 +316,30 @@ void where_add_problem(struct where *w, const char *format, ...)
     va_start(ap, format);
     vsnprintf(text, sizeof text, format, ap);
     va_end(ap);
-    const char *kept = where_keep(w, text);
-    for (size_t i = 0; i < w->problems; i++)
-        if (w->problem[i] == kept)
+    const char *kept = symbols_keep(sym, text);
+    for (size_t i = 0; i < sym->problems; i++)
+        if (sym->problem[i] == kept)
             return;
-    w->problem = mem_room(w->problem, w->problems, sizeof *w->problem);
-    w->problem[w->problems++] = kept;
+    sym->problem = mem_room(sym->problem, sym->problems, sizeof *sym->problem);
+    sym->problem[sym->problems++] = kept;
 }
 
-static void find_problems(struct where *w)
+static void symbols_find_problems(struct symbols *sym)
 {
-    w->looked_for_problems = true;
-    for (size_t i = 0; i < w->modules; i++) {
-        const struct peet_module *m = w->module[i]->module;
-        if (where_module_is_anew(m))
-            where_add_problem(w,
-                              "%.400s was built anew since this was recorded: its lines, types and variables are not "
-                              "known; record it again",
-                              m->path);
+    sym->looked_for_problems = true;
+    for (size_t i = 0; i < sym->modules; i++) {
+        const struct peet_module *m = sym->module[i]->module;
+        if (symbols_module_is_rebuilt(m))
+            symbols_add_problem(sym,
+                                "%.400s was built anew since this was recorded: its lines, types and variables are not "
+                                "known; record it again",
+                                m->path);
     }
 }
 
-const char *where_problem(struct where *w, size_t i)
+const char *symbols_problem(struct symbols *sym, size_t i)
 {
-    if (!w->looked_for_problems)
-        find_problems(w);
-    return i < w->problems ? w->problem[i] : NULL;
+    if (!sym->looked_for_problems)
+        symbols_find_problems(sym);
+    return i < sym->problems ? sym->problem[i] : NULL;
 }

@@ -15,7 +15,7 @@ enum { MEMBER_ROOM = 200 };
 
 struct sync_names {
     const struct source *source;
-    struct where *where;
+    struct symbols *symbols;
     struct objects *objects;
 };
 
@@ -25,8 +25,8 @@ int sync_names_new(const struct source *source, struct sync_names **ret, struct 
     int r;
 
     n->source = source;
-    if ((r = where_open(source->trace, &n->where, err)) < 0
-        || (r = objects_new(source->trace, n->where, &n->objects, err)) < 0) {
+    if ((r = symbols_open(source->trace, &n->symbols, err)) < 0
+        || (r = objects_new(source->trace, n->symbols, &n->objects, err)) < 0) {
         sync_names_free(n);
         return r;
     }
@@ -39,7 +39,7 @@ void sync_names_free(struct sync_names *n)
     if (!n)
         return;
     objects_free(n->objects);
-    where_free(n->where);
+    symbols_free(n->symbols);
     free(n);
 }
 

@@ -11,7 +11,7 @@
 
 enum { TEXT_ROOM = 512, LAYERS = 64 };
 
-bool where_die_type(Dwarf_Die *die, Dwarf_Die *ret)
+bool symbols_die_type(Dwarf_Die *die, Dwarf_Die *ret)
 {
     Dwarf_Attribute attribute;
 
@@ -24,7 +24,7 @@ static bool is_qualifier(int tag)
            || tag == DW_TAG_atomic_type;
 }
 
-bool where_type_peel(Dwarf_Die *type, Dwarf_Die *ret)
+bool symbols_type_peel(Dwarf_Die *type, Dwarf_Die *ret)
 {
     Dwarf_Die now = *type, next;
 
@@ -34,14 +34,14 @@ bool where_type_peel(Dwarf_Die *type, Dwarf_Die *ret)
             *ret = now;
             return true;
         }
-        if (!where_die_type(&now, &next))
+        if (!symbols_die_type(&now, &next))
             return false;
         now = next;
     }
     return false;
 }
 
-bool where_is_class(int tag)
+bool symbols_is_class(int tag)
 {
     return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
 }
@@ -54,7 +54,7 @@ static bool is_pointer(int tag)
 /* ---- texts ---- */
 
 /* Of a constant that is as many bytes as it needs, nobody says whether it has a sign: compilers choose another form if it has. */
-static bool bound(Dwarf_Die *range, unsigned name, Dwarf_Sword *ret)
+static bool dimension_bound(Dwarf_Die *range, unsigned name, Dwarf_Sword *ret)
 {
     Dwarf_Attribute attribute;
     Dwarf_Word v;
@@ -71,7 +71,7 @@ static bool bound(Dwarf_Die *range, unsigned name, Dwarf_Sword *ret)
 }
 
 /* The number of elements of a dimension; 0: unknown. */
-static uint64_t dimension(Dwarf_Die *range)
+static uint64_t dimension_size(Dwarf_Die *range)
 {
     Dwarf_Attribute attribute;
     Dwarf_Word v;
@@ -79,38 +79,38 @@ static uint64_t dimension(Dwarf_Die *range)
 
     if (dwarf_attr(range, DW_AT_count, &attribute) && dwarf_formudata(&attribute, &v) == 0)
         return v;
-    if (!bound(range, DW_AT_upper_bound, &high))
+    if (!dimension_bound(range, DW_AT_upper_bound, &high))
         return 0;
     Dwarf_Die unit;
     (void)dwarf_default_lower_bound(dwarf_diecu(range, &unit, NULL, NULL) ? dwarf_srclang(&unit) : DW_LANG_C, &low);
-    (void)bound(range, DW_AT_lower_bound, &low);
+    (void)dimension_bound(range, DW_AT_lower_bound, &low);
     return high >= low ? (uint64_t)(high - low) + 1 : 0;
 }
 
-size_t where_dimensions(Dwarf_Die *array, uint64_t ret[WHERE_DIMENSIONS])
+size_t symbols_dimensions(Dwarf_Die *array, uint64_t ret[SYMBOLS_DIMENSIONS])
 {
     Dwarf_Die child;
     size_t n = 0;
 
-    for (int r = dwarf_child(array, &child); r == 0 && n < WHERE_DIMENSIONS; r = dwarf_siblingof(&child, &child))
+    for (int r = dwarf_child(array, &child); r == 0 && n < SYMBOLS_DIMENSIONS; r = dwarf_siblingof(&child, &child))
         if (dwarf_tag(&child) == DW_TAG_subrange_type || dwarf_tag(&child) == DW_TAG_enumeration_type)
-            ret[n++] = dimension(&child);
+            ret[n++] = dimension_size(&child);
     return n;
 }
 
 /* The first dimension of a Fortran array is that whose elements lie side by side. */
-static bool is_fortran(struct where *w, Dwarf_Die *die)
+static bool is_fortran(struct symbols *sym, Dwarf_Die *die)
 {
-    struct where_unit *u = where_unit_of(w, die);
+    struct symbols_unit *u = symbols_unit_of(sym, die);
 
     return u && u->is_fortran;
 }
 
-static void put_dimensions(struct where *w, Dwarf_Die *array, char *out, size_t room)
+static void put_dimensions(struct symbols *sym, Dwarf_Die *array, char *out, size_t room)
 {
-    uint64_t count[WHERE_DIMENSIONS];
-    size_t n = where_dimensions(array, count), used = 0;
-    bool fortran = is_fortran(w, array);
+    uint64_t count[SYMBOLS_DIMENSIONS];
+    size_t n = symbols_dimensions(array, count), used = 0;
+    bool fortran = is_fortran(sym, array);
 
     out[0] = '\0';
     for (size_t i = 0; i < n && used < room; i++) {
@@ -123,11 +123,11 @@ static void put_dimensions(struct where *w, Dwarf_Die *array, char *out, size_t 
     }
 }
 
-static void plain_name(struct where *w, Dwarf_Die *type, char *out, size_t room)
+static void plain_name(struct symbols *sym, Dwarf_Die *type, char *out, size_t room)
 {
     int tag = dwarf_tag(type);
-    struct where_unit *u = where_unit_of(w, type);
-    const char *name = u && u->has_classes ? where_die_name(w, type) : dwarf_diename(type);
+    struct symbols_unit *u = symbols_unit_of(sym, type);
+    const char *name = u && u->has_classes ? symbols_die_name(sym, type) : dwarf_diename(type);
     const char *what = tag == DW_TAG_structure_type || tag == DW_TAG_class_type ? "struct "
                        : tag == DW_TAG_union_type                               ? "union "
                        : tag == DW_TAG_enumeration_type                         ? "enum "
@@ -141,32 +141,32 @@ static void plain_name(struct where *w, Dwarf_Die *type, char *out, size_t room)
 }
 
 /* The declarator grows around its middle, from the name outwards, as C writes it. */
-static bool describe(struct where *w, Dwarf_Die *type, char *out, size_t room)
+static bool type_describe(struct symbols *sym, Dwarf_Die *type, char *out, size_t room)
 {
     char middle[TEXT_ROOM] = "", more[TEXT_ROOM], base[TEXT_ROOM], size[64];
     Dwarf_Die now = *type, next;
 
     for (int i = 0; i < LAYERS; i++) {
         int tag = dwarf_tag(&now);
-        bool is_void = !where_die_type(&now, &next);
+        bool is_void = !symbols_die_type(&now, &next);
         if (is_qualifier(tag) && is_void)
             break;
         if (is_pointer(tag)) {
             Dwarf_Die bare;
-            int inner = !is_void && where_type_peel(&next, &bare) ? dwarf_tag(&bare) : 0;
+            int inner = !is_void && symbols_type_peel(&next, &bare) ? dwarf_tag(&bare) : 0;
             bool wrapped = dwarf_tag(&next) != DW_TAG_typedef && !is_void
                            && (inner == DW_TAG_array_type || inner == DW_TAG_subroutine_type);
             snprintf(more, sizeof more, wrapped ? "(%s%.400s)" : "%s%.400s", tag == DW_TAG_pointer_type ? "*" : "&",
                      middle);
         } else if (tag == DW_TAG_array_type) {
-            put_dimensions(w, &now, size, sizeof size);
+            put_dimensions(sym, &now, size, sizeof size);
             snprintf(more, sizeof more, "%.400s%s", middle, size);
         } else if (tag == DW_TAG_subroutine_type) {
             snprintf(more, sizeof more, "%.400s()", middle);
         } else if (is_qualifier(tag)) {
             snprintf(more, sizeof more, "%s", middle);
         } else {
-            plain_name(w, &now, base, sizeof base);
+            plain_name(sym, &now, base, sizeof base);
             return (size_t)snprintf(out, room, "%s%s%s", base, middle[0] ? " " : "", middle) < room;
         }
         memcpy(middle, more, sizeof middle);
@@ -177,19 +177,19 @@ static bool describe(struct where *w, Dwarf_Die *type, char *out, size_t room)
     return (size_t)snprintf(out, room, "void%s%s", middle[0] ? " " : "", middle) < room;
 }
 
-const char *where_type_text(struct where *w, Dwarf_Die *type)
+const char *symbols_type_text(struct symbols *sym, Dwarf_Die *type)
 {
     char text[2 * TEXT_ROOM];
     Dwarf_Die bare = *type, next;
 
-    while (is_qualifier(dwarf_tag(&bare)) && where_die_type(&bare, &next))
+    while (is_qualifier(dwarf_tag(&bare)) && symbols_die_type(&bare, &next))
         bare = next;
-    if (!describe(w, &bare, text, sizeof text))
+    if (!type_describe(sym, &bare, text, sizeof text))
         return NULL;
-    const char *kept = where_keep(w, text);
-    struct where_type *t = map_put(&w->types, XXH3_64bits(kept, strlen(kept)), 0);
+    const char *kept = symbols_keep(sym, text);
+    struct symbols_type *t = map_put(&sym->types, XXH3_64bits(kept, strlen(kept)), 0);
     if (t && !t->text)
-        *t = (struct where_type){ kept, bare };
+        *t = (struct symbols_type){ kept, bare };
     return kept;
 }
 
@@ -202,36 +202,36 @@ static bool template_parameter(Dwarf_Die *type, Dwarf_Die *ret)
 
     for (int r = dwarf_child(type, &child); r == 0; r = dwarf_siblingof(&child, &child))
         if (dwarf_tag(&child) == DW_TAG_template_type_parameter)
-            return where_die_type(&child, ret);
+            return symbols_die_type(&child, ret);
     return false;
 }
 
-bool where_type_element(Dwarf_Die *type, Dwarf_Die *ret)
+bool symbols_type_element(Dwarf_Die *type, Dwarf_Die *ret)
 {
     Dwarf_Die bare;
 
-    if (!where_type_peel(type, &bare))
+    if (!symbols_type_peel(type, &bare))
         return false;
     int tag = dwarf_tag(&bare);
-    if (where_is_class(tag))
+    if (symbols_is_class(tag))
         return template_parameter(&bare, ret);
-    return (is_pointer(tag) || tag == DW_TAG_array_type) && where_die_type(&bare, ret);
+    return (is_pointer(tag) || tag == DW_TAG_array_type) && symbols_die_type(&bare, ret);
 }
 
 static bool defined_class(Dwarf_Die *type, Dwarf_Die *ret)
 {
-    if (!where_type_peel(type, ret))
+    if (!symbols_type_peel(type, ret))
         return false;
     while (is_pointer(dwarf_tag(ret))) {
         Dwarf_Die to;
-        if (!where_die_type(ret, &to) || !where_type_peel(&to, ret))
+        if (!symbols_die_type(ret, &to) || !symbols_type_peel(&to, ret))
             return false;
     }
-    return where_is_class(dwarf_tag(ret));
+    return symbols_is_class(dwarf_tag(ret));
 }
 
 /* Also in the members that have no name, and in base classes. */
-bool where_type_member(struct where *w, Dwarf_Die *type, const char *name, Dwarf_Die *ret_type)
+bool symbols_type_member(struct symbols *sym, Dwarf_Die *type, const char *name, Dwarf_Die *ret_type)
 {
     Dwarf_Die class, child, inner;
 
@@ -243,8 +243,8 @@ bool where_type_member(struct where *w, Dwarf_Die *type, const char *name, Dwarf
             continue;
         const char *its = dwarf_diename(&child);
         if (its && strcmp(its, name) == 0)
-            return where_die_type(&child, ret_type);
-        if (!its && where_die_type(&child, &inner) && where_type_member(w, &inner, name, ret_type))
+            return symbols_die_type(&child, ret_type);
+        if (!its && symbols_die_type(&child, &inner) && symbols_type_member(sym, &inner, name, ret_type))
             return true;
     }
     return false;
@@ -252,37 +252,37 @@ bool where_type_member(struct where *w, Dwarf_Die *type, const char *name, Dwarf
 
 /* ---- sizes ---- */
 
-uint64_t where_type_size(Dwarf_Die *type)
+uint64_t symbols_type_size(Dwarf_Die *type)
 {
     Dwarf_Word size;
 
     return dwarf_aggregate_size(type, &size) == 0 ? size : 0;
 }
 
-struct where_type *where_type_find(struct where *w, const char *text)
+struct symbols_type *symbols_type_find(struct symbols *sym, const char *text)
 {
-    struct where_type *t = text ? map_find(&w->types, XXH3_64bits(text, strlen(text)), 0) : NULL;
+    struct symbols_type *t = text ? map_find(&sym->types, XXH3_64bits(text, strlen(text)), 0) : NULL;
 
     return t && t->text && strcmp(t->text, text) == 0 ? t : NULL;
 }
 
-uint64_t where_size(struct where *w, const char *type)
+uint64_t symbols_size(struct symbols *sym, const char *type)
 {
-    struct where_type *t = where_type_find(w, type);
+    struct symbols_type *t = symbols_type_find(sym, type);
 
-    return t ? where_type_size(&t->die) : 0;
+    return t ? symbols_type_size(&t->die) : 0;
 }
 
-uint64_t where_element_size(struct where *w, const char *type)
+uint64_t symbols_element_size(struct symbols *sym, const char *type)
 {
-    struct where_type *t = where_type_find(w, type);
+    struct symbols_type *t = symbols_type_find(sym, type);
     Dwarf_Die now, element;
 
-    if (!t || !where_type_peel(&t->die, &now))
+    if (!t || !symbols_type_peel(&t->die, &now))
         return 0;
     while (dwarf_tag(&now) == DW_TAG_array_type && !dwarf_hasattr(&now, DW_AT_data_location)) {
-        if (!where_die_type(&now, &element) || !where_type_peel(&element, &now))
+        if (!symbols_die_type(&now, &element) || !symbols_type_peel(&element, &now))
             return 0;
     }
-    return where_is_class(dwarf_tag(&now)) ? where_type_size(&now) : 0;
+    return symbols_is_class(dwarf_tag(&now)) ? symbols_type_size(&now) : 0;
 }

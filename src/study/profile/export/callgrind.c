@@ -146,7 +146,7 @@ static void way_step(struct way *w, struct calls *c, uint32_t line, uint32_t to,
 }
 
 /* What an instruction costs is spent in all functions that are inlined there. */
-static void add_inlined(struct calls *c, struct way *w, uint32_t process, const struct where_frame *frame,
+static void add_inlined(struct calls *c, struct way *w, uint32_t process, const struct symbols_frame *frame,
                         size_t frames, const struct cost *cost)
 {
     uint32_t function = c->t.line[totals_line(&c->t, process, &frame[0])].function;
@@ -167,9 +167,9 @@ static void add_inlined_places(struct calls *c, struct way *w)
     for (uint32_t k = 0; k < p->paths.processes; k++)
         for (uint32_t i = 0; i < p->insns + p->calls; i++) {
             const struct cost *cost = &c->place[k][i];
-            struct where_frame frame[WHERE_FRAMES];
+            struct symbols_frame frame[SYMBOLS_FRAMES];
             if (!is_nothing(cost))
-                add_inlined(c, w, k, frame, profile_where(p, k, profile_place_addr(p, i), frame), cost);
+                add_inlined(c, w, k, frame, profile_symbols(p, k, profile_place_addr(p, i), frame), cost);
         }
 }
 
@@ -177,15 +177,15 @@ static void add_inlined_places(struct calls *c, struct way *w)
  * are inlined in each other there. */
 struct step {
     uint32_t function; /* 1 + its number; 0: unknown */
-    uint32_t lines, line[WHERE_FRAMES];
+    uint32_t lines, line[SYMBOLS_FRAMES];
 };
 
 static uint32_t outermost_function(struct calls *c, const struct profile_leaf *l)
 {
     const struct profile *p = c->t.p;
     uint32_t process = p->paths.node[l->node].process;
-    struct where_frame frame[WHERE_FRAMES];
-    size_t n = profile_where(p, process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
+    struct symbols_frame frame[SYMBOLS_FRAMES];
+    size_t n = profile_symbols(p, process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
 
     return c->t.line[totals_line(&c->t, process, &frame[n - 1])].function;
 }
@@ -215,10 +215,10 @@ static struct step *make_steps(struct calls *c)
     }
     for (uint32_t i = p->paths.nodes; i-- > 1;) {
         const struct path_node *n = &p->paths.node[i];
-        struct where_frame frame[WHERE_FRAMES];
+        struct symbols_frame frame[SYMBOLS_FRAMES];
         if (!step[i].function || !n->call)
             continue;
-        step[i].lines = (uint32_t)profile_where(p, n->process, n->call, frame);
+        step[i].lines = (uint32_t)profile_symbols(p, n->process, n->call, frame);
         for (uint32_t k = 0; k < step[i].lines; k++)
             step[i].line[k] = totals_line(&c->t, n->process, &frame[k]);
         count_calls(c, n->process, n->call, arc_number(c, step[i].line[0], step[i].function - 1));
@@ -233,10 +233,10 @@ static void add_path(struct calls *c, struct way *w, const struct step *step, co
     uint64_t wait = profile_leaf_wait(l);
     struct cost cost = { l->compute + l->stall + wait, l->stall, wait, .misses = l->misses };
     uint32_t process = p->paths.node[l->node].process, i = l->node;
-    struct where_frame frame[WHERE_FRAMES];
+    struct symbols_frame frame[SYMBOLS_FRAMES];
     size_t n = l->block == PROFILE_NO_BLOCK
                    ? 0
-                   : profile_where(p, process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
+                   : profile_symbols(p, process, peet_trace_block(p->trace, l->block)->insn[0].addr, frame);
 
     w->number++;
     for (size_t k = 0; k < n; k++)

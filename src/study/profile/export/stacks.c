@@ -16,9 +16,9 @@ struct stack {
 /* Frames of an address, the outermost first; what would end a frame or a line, or change a terminal, is replaced. */
 static void put_frames(const struct profile *p, uint32_t process, uint64_t addr, bool is_first, FILE *out)
 {
-    struct where_frame frame[WHERE_FRAMES];
+    struct symbols_frame frame[SYMBOLS_FRAMES];
 
-    for (size_t i = profile_where(p, process, addr, frame); i-- > 0; is_first = false) {
+    for (size_t i = profile_symbols(p, process, addr, frame); i-- > 0; is_first = false) {
         if (!is_first)
             fputc(';', out);
         for (const char *c = frame[i].function; *c; c++)

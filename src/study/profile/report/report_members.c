@@ -57,7 +57,7 @@ static size_t members_by_mark(const struct report *r, struct member *member)
 
     for (size_t i = 0; i < from->count; i++) {
         const struct member_cost *c = &from->cost[i];
-        uint64_t mark = objects_member_mark(r->p->objects, c->object, c->offset);
+        uint64_t mark = objects_member_hash(r->p->objects, c->object, c->offset);
         size_t *number = mark ? map_put(&numbers, mark, c->object) : NULL;
         if (!number)
             continue;

@@ -87,7 +87,7 @@ static void add_function(struct table *out, const struct totals *t, uint32_t fun
     uint32_t first, last, line = 1;
     char text[LINE], expanded[LINE];
     const char *path = t->function[function].file;
-    bool is_known = path && find_lines(t, function, &first, &last) && where_source_is_current(t->p->where, path);
+    bool is_known = path && find_lines(t, function, &first, &last) && symbols_source_is_current(t->p->symbols, path);
     FILE *f = is_known ? fopen(path, "r") : NULL;
 
     if (!f)

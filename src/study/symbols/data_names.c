@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "study/symbols/names.h"
+#include "study/symbols/data_names.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,24 +10,24 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-enum class { TOLD, SYMBOL, ALLOCATED, MAPPED, RANGE, SEGMENT, CLASSES };
+enum name_class { TOLD, SYMBOL, ALLOCATED, MAPPED, RANGE, SEGMENT, CLASSES };
 
 enum { NESTED = 16 }; /* extents of one class that may lie in each other and are looked at */
 
-struct names_extent {
+struct name_range {
     uint64_t start, end; /* end: the byte behind it */
     size_t number;       /* in which it came */
     uint32_t process, name;
-    uint8_t class;
+    uint8_t name_class;
 };
 
-static int no_memory(struct peet_err *err)
+static int names_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for the names of data");
 }
 
 /* The number of a text in a process, which is new or not. */
-static int name_number(struct names *n, uint32_t process, const char *text, uint32_t *ret, struct peet_err *err)
+static int name_number(struct data_names *n, uint32_t process, const char *text, uint32_t *ret, struct peet_err *err)
 {
     uint64_t hash = XXH3_64bits(text, strlen(text));
     uint32_t *number;
@@ -43,39 +43,39 @@ static int name_number(struct names *n, uint32_t process, const char *text, uint
     uint32_t *of = study_room(n->process, n->count, &n->process_room, sizeof *of);
     n->process = of ? of : n->process;
     if (!name || !of || !(number = map_put(&n->by_text, hash, process)))
-        return no_memory(err);
+        return names_no_memory(err);
     *ret = *number = (uint32_t)n->count;
     n->process[n->count] = process;
     n->name[n->count++] = mem_string(text);
     return 0;
 }
 
-static int add(struct names *n, enum class class, uint32_t process, uint64_t start, uint64_t size, const char *text,
-               struct peet_err *err)
+static int names_add(struct data_names *n, enum name_class name_class, uint32_t process, uint64_t start, uint64_t size,
+                     const char *text, struct peet_err *err)
 {
-    struct names_extent x = { .start = start,
-                              .end = start + size < start ? UINT64_MAX : start + size,
-                              .number = n->extents,
-                              .process = process,
-                              .class = (uint8_t) class };
-    struct names_extent *bigger = study_room(n->extent, n->extents, &n->extent_room, sizeof *bigger);
+    struct name_range x = { .start = start,
+                            .end = start + size < start ? UINT64_MAX : start + size,
+                            .number = n->ranges,
+                            .process = process,
+                            .name_class = (uint8_t)name_class };
+    struct name_range *bigger = study_room(n->range, n->ranges, &n->range_room, sizeof *bigger);
 
     if (!bigger)
-        return no_memory(err);
-    n->extent = bigger;
+        return names_no_memory(err);
+    n->range = bigger;
     int r = name_number(n, process, text, &x.name, err);
     if (r == 0)
-        n->extent[n->extents++] = x;
+        n->range[n->ranges++] = x;
     return r;
 }
 
-static int add_told(struct names *n, const struct precedence *p, const struct named *x, struct peet_err *err)
+static int names_add_told(struct data_names *n, const struct precedence *p, const struct named *x, struct peet_err *err)
 {
     char text[200], place[120];
     const char *string = x->kind == PEET_EV_name_data ? peet_trace_string(p->trace, x->string) : NULL;
-    enum class class = x->kind == PEET_EV_name_data ? TOLD : x->kind == PEET_EV_map ? MAPPED : ALLOCATED;
+    enum name_class name_class = x->kind == PEET_EV_name_data ? TOLD : x->kind == PEET_EV_map ? MAPPED : ALLOCATED;
 
-    if (class == TOLD)
+    if (name_class == TOLD)
         snprintf(text, sizeof text, "%.190s", string ? string : "?");
     else if (x->site == 0 && x->kind == PEET_EV_map) /* only stacks come without a call */
         snprintf(text, sizeof text, "stack of thread %" PRIu32, x->thread);
@@ -84,36 +84,37 @@ static int add_told(struct names *n, const struct precedence *p, const struct na
     else
         snprintf(text, sizeof text, "%s in %s", peet_event_name(x->kind),
                  study_place(p->trace, x->process, x->site, place));
-    return add(n, class, x->process, x->start, x->size, text, err);
+    return names_add(n, name_class, x->process, x->start, x->size, text, err);
 }
 
-static int add_module(struct names *n, const struct peet_module *m, struct peet_err *err)
+static int names_add_module(struct data_names *n, const struct peet_module *m, struct peet_err *err)
 {
     const char *slash = strrchr(m->path, '/');
     int r = 0;
 
     for (uint32_t i = 0; r == 0 && i < m->symbols; i++)
         if (!m->symbol[i].code && m->symbol[i].size)
-            r = add(n, SYMBOL, m->process, m->symbol[i].addr, m->symbol[i].size, m->symbol[i].name, err);
+            r = names_add(n, SYMBOL, m->process, m->symbol[i].addr, m->symbol[i].size, m->symbol[i].name, err);
     for (uint32_t i = 0; r == 0 && i < m->segments; i++)
-        r = add(n, SEGMENT, m->process, m->segment[i].start, m->segment[i].size, slash ? slash + 1 : m->path, err);
+        r = names_add(n, SEGMENT, m->process, m->segment[i].start, m->segment[i].size, slash ? slash + 1 : m->path,
+                      err);
     return r;
 }
 
-static int add_range(struct names *n, const struct peet_range *x, struct peet_err *err)
+static int names_add_range(struct data_names *n, const struct peet_range *x, struct peet_err *err)
 {
     char text[40];
 
     snprintf(text, sizeof text, "range 0x%" PRIx64, x->start);
-    return x->size ? add(n, RANGE, x->process, x->start, x->size, *x->name ? x->name : text, err) : 0;
+    return x->size ? names_add(n, RANGE, x->process, x->start, x->size, *x->name ? x->name : text, err) : 0;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_ranges(const void *a, const void *b)
 {
-    const struct names_extent *x = a, *y = b;
+    const struct name_range *x = a, *y = b;
 
-    if (x->class != y->class)
-        return x->class - y->class;
+    if (x->name_class != y->name_class)
+        return x->name_class - y->name_class;
     if (x->process != y->process)
         return x->process < y->process ? -1 : 1;
     if (x->start != y->start)
@@ -121,49 +122,49 @@ static int compare(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-int names_init(struct names *n, const struct precedence *p, struct peet_err *err)
+int data_names_init(struct data_names *n, const struct precedence *p, struct peet_err *err)
 {
     const struct peet_module *m;
     const struct peet_range *range;
     uint32_t other;
 
-    *n = (struct names){ .by_text.value_size = sizeof(uint32_t) };
+    *n = (struct data_names){ .by_text.value_size = sizeof(uint32_t) };
     int r = name_number(n, 0, "(no name)", &other, err);
     for (size_t i = 0; r == 0 && i < p->nameds; i++)
-        r = add_told(n, p, &p->named[i], err);
+        r = names_add_told(n, p, &p->named[i], err);
     for (size_t i = 0; r == 0 && (m = peet_trace_module(p->trace, i)); i++)
-        r = add_module(n, m, err);
+        r = names_add_module(n, m, err);
     for (size_t i = 0; r == 0 && (range = peet_trace_range(p->trace, i)); i++)
-        r = add_range(n, range, err);
-    if (n->extents)
-        qsort(n->extent, n->extents, sizeof *n->extent, compare);
-    for (size_t i = 0, class = 0; class <= CLASSES; class ++) {
-        while (i < n->extents && n->extent[i].class < class)
+        r = names_add_range(n, range, err);
+    if (n->ranges)
+        qsort(n->range, n->ranges, sizeof *n->range, compare_ranges);
+    for (size_t i = 0, name_class = 0; name_class <= CLASSES; name_class++) {
+        while (i < n->ranges && n->range[i].name_class < name_class)
             i++;
-        n->first[class] = i;
+        n->first[name_class] = i;
     }
     return r;
 }
 
-void names_release(struct names *n)
+void data_names_release(struct data_names *n)
 {
     for (size_t i = 0; i < n->count; i++)
         free(n->name[i]);
     free(n->name);
     free(n->process);
-    free(n->extent);
+    free(n->range);
     map_release(&n->by_text);
-    *n = (struct names){ 0 };
+    *n = (struct data_names){ 0 };
 }
 
 /* The first extent of a class that begins behind addr, or that is of a later process. */
-static size_t first_behind(const struct names *n, size_t class, uint32_t process, uint64_t addr)
+static size_t names_first_after(const struct data_names *n, size_t name_class, uint32_t process, uint64_t addr)
 {
-    size_t low = n->first[class], high = n->first[class + 1];
+    size_t low = n->first[name_class], high = n->first[name_class + 1];
 
     while (low < high) {
         size_t middle = (low + high) / 2;
-        const struct names_extent *x = &n->extent[middle];
+        const struct name_range *x = &n->range[middle];
         if (x->process < process || (x->process == process && x->start <= addr))
             low = middle + 1;
         else
@@ -172,16 +173,16 @@ static size_t first_behind(const struct names *n, size_t class, uint32_t process
     return low;
 }
 
-uint32_t names_find(const struct names *n, uint32_t process, uint64_t addr, uint64_t *ret_until)
+uint32_t data_names_find(const struct data_names *n, uint32_t process, uint64_t addr, uint64_t *ret_until)
 {
     uint64_t until = UINT64_MAX;
 
-    for (size_t class = 0; class < CLASSES; class ++) {
-        size_t i = first_behind(n, class, process, addr);
-        if (i < n->first[class + 1] && n->extent[i].process == process && n->extent[i].start < until)
-            until = n->extent[i].start;
-        for (size_t tries = NESTED; i-- > n->first[class] && tries > 0; tries--) {
-            const struct names_extent *x = &n->extent[i];
+    for (size_t name_class = 0; name_class < CLASSES; name_class++) {
+        size_t i = names_first_after(n, name_class, process, addr);
+        if (i < n->first[name_class + 1] && n->range[i].process == process && n->range[i].start < until)
+            until = n->range[i].start;
+        for (size_t tries = NESTED; i-- > n->first[name_class] && tries > 0; tries--) {
+            const struct name_range *x = &n->range[i];
             if (x->process == process && addr < x->end) {
                 *ret_until = x->end < until ? x->end : until;
                 return x->name;
