@@ -168,7 +168,7 @@ static int run_subject(struct subject *s, const char *title, const volatile uint
 {
     struct progress progress;
 
-    objects_depth(s->profile->objects, (unsigned)calls);
+    objects_set_depth(s->profile->objects, (unsigned)calls);
     progress_init(&progress, stderr, title, 0, "references");
     int r = profile_run(s->profile, stop, &progress, err);
     progress_release(&progress);

@@ -178,10 +178,10 @@ static void compare(const struct profile *whole, struct profile *sample)
     sampled_object(sample->sampled, ESTIMATE_ALL, &o);
     print_row("all", all, &o);
     for (uint32_t i = 0; i < objects_count(sample->objects); i++) {
-        const char *name = objects_facts(sample->objects, i)->name;
+        const char *name = objects_info(sample->objects, i)->name;
         uint32_t k = 0;
         sampled_object(sample->sampled, i, &o);
-        while (k < objects_count(whole->objects) && strcmp(objects_facts(whole->objects, k)->name, name) != 0)
+        while (k < objects_count(whole->objects) && strcmp(objects_info(whole->objects, k)->name, name) != 0)
             k++;
         if (o.seen > 0 && k < objects_count(whole->objects))
             print_row(name, border.misses[k], &o);

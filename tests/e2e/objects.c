@@ -100,7 +100,7 @@ static void print(struct objects *o)
         order[i] = i;
     qsort(order, counted, sizeof *order, by_count);
     for (uint32_t i = 0; i < counted; i++) {
-        const struct object_facts *f = objects_facts(o, order[i]);
+        const struct object_info *f = objects_info(o, order[i]);
         const struct count *c = &counts[order[i]];
         int best = 0;
         for (int k = 1; k < MEMBERS; k++)

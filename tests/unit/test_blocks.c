@@ -95,7 +95,7 @@ static int by_text(const void *a, const void *b)
 
 static void print_object(FILE *out, const struct profile *p, uint32_t object)
 {
-    fprintf(out, " %s", object == UINT32_MAX ? "nobody" : objects_facts(p->objects, object)->name);
+    fprintf(out, " %s", object == UINT32_MAX ? "nobody" : objects_info(p->objects, object)->name);
 }
 
 /* Of a sample: without what is estimated, which hangs on when lines are told to be used. */
@@ -223,7 +223,7 @@ static struct profile *profile_of(struct peet_trace *t, const struct machine_con
     p->is_slow = way->is_slow;
     p->often = way->often;
     p->stride = way->stride;
-    objects_depth(p->objects, 2);
+    objects_set_depth(p->objects, 2);
     if (!CHECK_EQ(profile_run(p, NULL, NULL, &err), 0))
         printf("# %s\n", err.text);
     return p;

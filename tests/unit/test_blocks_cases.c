@@ -231,7 +231,7 @@ static void processes_have_data_of_their_own(void)
         for (size_t i = 0; i < r.profile->cells; i++) {
             const struct profile_cell *c = &r.profile->cell[i];
             all += c->references;
-            mine += strcmp(objects_facts(r.profile->objects, c->object)->name, "mine") ? 0 : c->references;
+            mine += strcmp(objects_info(r.profile->objects, c->object)->name, "mine") ? 0 : c->references;
         }
         CHECK_EQ(all, 200);
         CHECK_EQ(mine, 100);

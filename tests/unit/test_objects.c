@@ -5,7 +5,7 @@
 
 #include "check.h"
 #include "study/objects/objects.h"
-#include "study/objects/spans.h"
+#include "study/objects/mem_spans.h"
 
 static uint64_t state = 1;
 
@@ -86,14 +86,14 @@ static const char *name_at(uint64_t addr)
 {
     uint64_t start, stop;
 
-    return objects_facts(objects, find(addr, &start, &stop))->name;
+    return objects_info(objects, find(addr, &start, &stop))->name;
 }
 
 static enum object_kind kind_at(uint64_t addr)
 {
     uint64_t start, stop;
 
-    return objects_facts(objects, find(addr, &start, &stop))->kind;
+    return objects_info(objects, find(addr, &start, &stop))->kind;
 }
 
 /* ---- against a list ---- */
@@ -206,7 +206,7 @@ static void do_something(void)
 static void compare(uint64_t addr)
 {
     uint64_t start, stop;
-    const struct object_facts *f = objects_facts(objects, find(addr, &start, &stop));
+    const struct object_info *f = objects_info(objects, find(addr, &start, &stop));
     const struct entry *e = list_find(addr);
 
     CHECK(start <= addr && addr < stop);
@@ -274,27 +274,27 @@ static void spans_are_those_of_the_last_who_came(void)
 {
     enum { ROOM = 400 };
     static uint32_t slow[ROOM];
-    struct spans s = { 0 };
+    struct mem_spans s = { 0 };
 
     for (int i = 0; i < 5000; i++) {
         uint64_t from = draw() % ROOM, to = from + draw() % 40;
         uint32_t what = draw() % 4 ? (uint32_t)i + 1 : 0;
         to = to > ROOM ? ROOM : to;
         if (what)
-            spans_set(&s, &(struct span){ 1, what, from, to, from, NULL });
+            mem_spans_set(&s, &(struct mem_span){ 1, what, from, to, from, NULL });
         else
-            spans_clear(&s, 1, from, to);
+            mem_spans_clear(&s, 1, from, to);
         for (uint64_t k = from; k < to; k++)
             slow[k] = what;
         for (uint64_t k = 0; k < ROOM; k++) {
             uint64_t low = 0, high = ROOM;
-            const struct span *found = spans_find(&s, 1, k, &low, &high);
+            const struct mem_span *found = mem_spans_find(&s, 1, k, &low, &high);
             CHECK_EQ(found ? found->what : 0, slow[k]);
             CHECK(low <= k && k < high);
             CHECK(slow[low] == slow[k] && slow[high - 1] == slow[k]);
         }
     }
-    spans_release(&s);
+    mem_spans_release(&s);
 }
 
 /* ---- kinds and names ---- */
@@ -373,10 +373,10 @@ static void names_are_unique_and_blocks_of_a_site_are_one_object(void)
     uint32_t a = find(0x10000000, &start, &stop), b = find(0x10001000, &start, &stop);
     CHECK(a != b);
     CHECK_EQ(find(0x10002000, &start, &stop), a);
-    CHECK_EQ(objects_facts(objects, a)->blocks, 5);
-    CHECK_EQ(objects_facts(objects, a)->bytes, 500);
-    CHECK(strcmp(objects_facts(objects, a)->name, objects_facts(objects, b)->name) != 0);
-    CHECK(strstr(objects_facts(objects, a)->name, "malloc in solve") != NULL);
+    CHECK_EQ(objects_info(objects, a)->blocks, 5);
+    CHECK_EQ(objects_info(objects, a)->bytes, 500);
+    CHECK(strcmp(objects_info(objects, a)->name, objects_info(objects, b)->name) != 0);
+    CHECK(strstr(objects_info(objects, a)->name, "malloc in solve") != NULL);
     end();
 }
 
@@ -394,14 +394,14 @@ static void what_a_library_allocates_is_an_object_when_somebody_refers_to_it(voi
     CHECK_EQ(start, 0x10002000);
     CHECK_EQ(stop, 0x10002068);
     CHECK(symbols_is_loaded(where, 1, 0x800010));
-    CHECK(strstr(objects_facts(objects, a)->name, "malloc in buffer") != NULL);
-    CHECK_EQ(objects_facts(objects, a)->blocks, 3);
+    CHECK(strstr(objects_info(objects, a)->name, "malloc in buffer") != NULL);
+    CHECK_EQ(objects_info(objects, a)->blocks, 3);
     CHECK_EQ(objects_count(objects), 2); /* and the other site has its blocks, too */
     CHECK(find(0x10001000, &start, &stop) != a);
     event(PEET_EV_malloc, 0x800020, 0x20000000, 100, 0);
     CHECK_EQ(find(0x20000000, &start, &stop), a);
-    CHECK_EQ(objects_facts(objects, a)->blocks, 4);
-    CHECK_EQ(objects_facts(objects, a)->bytes, 400);
+    CHECK_EQ(objects_info(objects, a)->blocks, 4);
+    CHECK_EQ(objects_info(objects, a)->bytes, 400);
     end();
 }
 
@@ -414,8 +414,8 @@ static void stacks_of_threads_are_mapped_without_a_call(void)
     event(PEET_EV_map, 0, 0x7f0000000000, 0x800000, 6);
     CHECK(objects_changes(objects)->count != before);
     uint32_t n = objects_find(objects, 1, 2, 0x7f0000400000, 0x400110, &start, &stop);
-    CHECK_EQ(objects_facts(objects, n)->kind, OBJECT_STACK);
-    CHECK_EQ(strncmp(objects_facts(objects, n)->name, "stack of ", 9), 0);
+    CHECK_EQ(objects_info(objects, n)->kind, OBJECT_STACK);
+    CHECK_EQ(strncmp(objects_info(objects, n)->name, "stack of ", 9), 0);
     event(PEET_EV_unmap, 0x400010, 0x7f0000000000, 0x800000, 0);
     CHECK_EQ(kind_at(0x7f0000400000), OBJECT_UNKNOWN);
     end();

@@ -172,7 +172,7 @@ static void play_naively(struct made *m, const struct machine_config *c, struct 
 
 static int object_of(const struct profile *p, uint32_t number)
 {
-    const char *name = objects_facts(p->objects, number)->name;
+    const char *name = objects_info(p->objects, number)->name;
 
     return !strncmp(name, "object ", 7) ? name[7] - 'A' : -1;
 }

@@ -10,22 +10,23 @@
 enum { LARGE = 256 << 10 };
 static const unsigned SHIFT[2] = { 12, 20 };
 
-struct page {
-    struct block *block; /* rising */
+struct heap_page {
+    struct heap_block *block; /* rising */
     uint32_t count, room;
 };
 
-void blocks_init(struct blocks *b)
+void heap_blocks_init(struct heap_blocks *b)
 {
-    *b = (struct blocks){ { { .value_size = sizeof(struct page) }, { .value_size = sizeof(struct page) } },
-                          { .value_size = sizeof(uint64_t) } };
+    *b = (struct heap_blocks){ { { .value_size = sizeof(struct heap_page) },
+                                 { .value_size = sizeof(struct heap_page) } },
+                               { .value_size = sizeof(uint64_t) } };
 }
 
-void blocks_release(struct blocks *b)
+void heap_blocks_release(struct heap_blocks *b)
 {
     for (int k = 0; k < 2; k++) {
         size_t at = 0;
-        struct page *p;
+        struct heap_page *p;
         uint64_t key;
         uint32_t tag;
         while ((p = map_next(&b->page[k], &at, &key, &tag)))
@@ -36,7 +37,7 @@ void blocks_release(struct blocks *b)
 }
 
 /* A small page has its first block, or has lost its last one. */
-static void take_page(struct blocks *b, uint32_t process, uint64_t number, bool is_taken)
+static void heap_page_mark(struct heap_blocks *b, uint32_t process, uint64_t number, bool is_taken)
 {
     uint64_t *bits = map_put(&b->taken, number / 64, process), bit = UINT64_C(1) << number % 64;
 
@@ -45,24 +46,24 @@ static void take_page(struct blocks *b, uint32_t process, uint64_t number, bool 
 }
 
 /* A block without bytes is known at its address all the same. */
-static uint64_t last_byte(const struct block *b)
+static uint64_t heap_block_last_byte(const struct heap_block *b)
 {
     return b->end > b->start ? b->end - 1 : b->start;
 }
 
 /* The last byte that it may use. */
-static uint64_t last_of_room(const struct block *b)
+static uint64_t heap_block_last_of_room(const struct heap_block *b)
 {
-    return b->room > b->end ? b->room - 1 : last_byte(b);
+    return b->room > b->end ? b->room - 1 : heap_block_last_byte(b);
 }
 
-static int class_of(const struct block *b)
+static int heap_block_class(const struct heap_block *b)
 {
     return b->end - b->start >= LARGE;
 }
 
 /* How many blocks of the page begin at or before addr. */
-static uint32_t rank(const struct page *p, uint64_t addr)
+static uint32_t heap_page_rank(const struct heap_page *p, uint64_t addr)
 {
     uint32_t low = 0, high = p->count;
 
@@ -76,13 +77,13 @@ static uint32_t rank(const struct page *p, uint64_t addr)
     return low;
 }
 
-static void page_add(struct page *p, const struct block *block)
+static void heap_page_add(struct heap_page *p, const struct heap_block *block)
 {
-    uint32_t at = rank(p, block->start);
+    uint32_t at = heap_page_rank(p, block->start);
 
     if (p->count == p->room) {
         p->room = p->room ? 2 * p->room : 4;
-        struct block *more = mem_alloc(p->room, sizeof *more);
+        struct heap_block *more = mem_alloc(p->room, sizeof *more);
         if (p->count)
             memcpy(more, p->block, p->count * sizeof *more);
         free(p->block);
@@ -93,9 +94,9 @@ static void page_add(struct page *p, const struct block *block)
     p->count++;
 }
 
-static void page_remove(struct page *p, uint64_t start)
+static void heap_page_remove(struct heap_page *p, uint64_t start)
 {
-    uint32_t at = rank(p, start);
+    uint32_t at = heap_page_rank(p, start);
 
     if (at > 0 && p->block[at - 1].start == start) {
         memmove(p->block + at - 1, p->block + at, (p->count - at) * sizeof *p->block);
@@ -103,73 +104,75 @@ static void page_remove(struct page *p, uint64_t start)
     }
 }
 
-static void remove_block(struct blocks *b, uint32_t process, const struct block *block)
+static void heap_blocks_remove(struct heap_blocks *b, uint32_t process, const struct heap_block *block)
 {
-    struct block old = *block; /* which may lie in one of the pages */
-    int k = class_of(&old);
+    struct heap_block old = *block; /* which may lie in one of the pages */
+    int k = heap_block_class(&old);
 
-    for (uint64_t n = old.start >> SHIFT[k]; n <= last_of_room(&old) >> SHIFT[k]; n++) {
-        struct page *p = map_find(&b->page[k], n, process);
+    for (uint64_t n = old.start >> SHIFT[k]; n <= heap_block_last_of_room(&old) >> SHIFT[k]; n++) {
+        struct heap_page *p = map_find(&b->page[k], n, process);
         if (!p || p->count == 0)
             continue;
-        page_remove(p, old.start);
+        heap_page_remove(p, old.start);
         if (k == 0 && p->count == 0)
-            take_page(b, process, n, false);
+            heap_page_mark(b, process, n, false);
     }
 }
 
 /* A block in the page that shares a byte, or the address, with this one. */
-static const struct block *overlapping(const struct page *p, const struct block *block)
+static const struct heap_block *heap_page_overlapping(const struct heap_page *p, const struct heap_block *block)
 {
-    uint32_t at = rank(p, last_byte(block));
-    const struct block *other = at > 0 ? &p->block[at - 1] : NULL;
+    uint32_t at = heap_page_rank(p, heap_block_last_byte(block));
+    const struct heap_block *other = at > 0 ? &p->block[at - 1] : NULL;
 
-    return other && last_byte(other) >= block->start ? other : NULL;
+    return other && heap_block_last_byte(other) >= block->start ? other : NULL;
 }
 
-static void clear(struct blocks *b, uint32_t process, const struct block *block, uint64_t *ret_start, uint64_t *ret_end)
+static void heap_blocks_clear(struct heap_blocks *b, uint32_t process, const struct heap_block *block,
+                              uint64_t *ret_start, uint64_t *ret_end)
 {
-    const struct block *other;
+    const struct heap_block *other;
 
     *ret_start = block->start;
     *ret_end = block->end;
     for (int k = 0; k < 2; k++)
-        for (uint64_t n = block->start >> SHIFT[k]; n <= last_byte(block) >> SHIFT[k]; n++) {
-            struct page *p = map_find(&b->page[k], n, process);
-            while (p && (other = overlapping(p, block))) {
+        for (uint64_t n = block->start >> SHIFT[k]; n <= heap_block_last_byte(block) >> SHIFT[k]; n++) {
+            struct heap_page *p = map_find(&b->page[k], n, process);
+            while (p && (other = heap_page_overlapping(p, block))) {
                 *ret_start = other->start < *ret_start ? other->start : *ret_start;
                 *ret_end = other->room > *ret_end ? other->room : *ret_end;
-                remove_block(b, process, other);
+                heap_blocks_remove(b, process, other);
             }
         }
 }
 
-void blocks_add(struct blocks *b, uint32_t process, const struct block *block, uint64_t *ret_start, uint64_t *ret_end)
+void heap_blocks_add(struct heap_blocks *b, uint32_t process, const struct heap_block *block, uint64_t *ret_start,
+                     uint64_t *ret_end)
 {
-    struct block whole = *block;
-    int k = class_of(block);
+    struct heap_block whole = *block;
+    int k = heap_block_class(block);
 
     whole.room = block->room > block->end ? block->room : block->end;
-    clear(b, process, block, ret_start, ret_end);
+    heap_blocks_clear(b, process, block, ret_start, ret_end);
     *ret_end = whole.room > *ret_end ? whole.room : *ret_end;
-    for (uint64_t n = whole.start >> SHIFT[k]; n <= last_of_room(&whole) >> SHIFT[k]; n++) {
-        struct page *p = map_put(&b->page[k], n, process);
+    for (uint64_t n = whole.start >> SHIFT[k]; n <= heap_block_last_of_room(&whole) >> SHIFT[k]; n++) {
+        struct heap_page *p = map_put(&b->page[k], n, process);
         if (!p)
             continue;
-        page_add(p, &whole);
+        heap_page_add(p, &whole);
         if (k == 0 && p->count == 1)
-            take_page(b, process, n, true);
+            heap_page_mark(b, process, n, true);
     }
 }
 
-bool blocks_take(struct blocks *b, uint32_t process, uint64_t start, struct block *ret)
+bool heap_blocks_take(struct heap_blocks *b, uint32_t process, uint64_t start, struct heap_block *ret)
 {
     for (int k = 0; k < 2; k++) {
-        struct page *p = map_find(&b->page[k], start >> SHIFT[k], process);
-        uint32_t at = p ? rank(p, start) : 0;
+        struct heap_page *p = map_find(&b->page[k], start >> SHIFT[k], process);
+        uint32_t at = p ? heap_page_rank(p, start) : 0;
         if (at > 0 && p->block[at - 1].start == start) {
             *ret = p->block[at - 1];
-            remove_block(b, process, ret);
+            heap_blocks_remove(b, process, ret);
             return true;
         }
     }
@@ -177,8 +180,8 @@ bool blocks_take(struct blocks *b, uint32_t process, uint64_t start, struct bloc
 }
 
 /* From the first to the last byte of all small pages around one that have no blocks, as far as their bits reach. */
-static void find_bare(const struct blocks *b, uint32_t process, uint64_t number, uint64_t *ret_first,
-                      uint64_t *ret_last)
+static void heap_blocks_find_empty(const struct heap_blocks *b, uint32_t process, uint64_t number, uint64_t *ret_first,
+                                   uint64_t *ret_last)
 {
     const uint64_t *bits = map_find(&b->taken, number / 64, process);
     unsigned at = number % 64;
@@ -190,20 +193,20 @@ static void find_bare(const struct blocks *b, uint32_t process, uint64_t number,
     *ret_last = (end << SHIFT[0]) - 1;
 }
 
-bool blocks_find(const struct blocks *b, uint32_t process, uint64_t addr, struct block *ret)
+bool heap_blocks_find(const struct heap_blocks *b, uint32_t process, uint64_t addr, struct heap_block *ret)
 {
-    const struct block *found = NULL; /* of the small and the large ones, that which begins last */
+    const struct heap_block *found = NULL; /* of the small and the large ones, that which begins last */
     uint64_t low = 0, high = UINT64_MAX, next = UINT64_MAX;
 
     for (int k = 0; k < 2; k++) {
-        const struct page *p = map_find(&b->page[k], addr >> SHIFT[k], process);
+        const struct heap_page *p = map_find(&b->page[k], addr >> SHIFT[k], process);
         uint64_t first = addr >> SHIFT[k] << SHIFT[k], last = first + ((uint64_t)1 << SHIFT[k]) - 1;
-        uint32_t at = p ? rank(p, addr) : 0;
-        const struct block *before = at > 0 ? &p->block[at - 1] : NULL;
+        uint32_t at = p ? heap_page_rank(p, addr) : 0;
+        const struct heap_block *before = at > 0 ? &p->block[at - 1] : NULL;
         if (before && addr < before->room && (!found || before->start > found->start))
             found = before;
         if (k == 0)
-            find_bare(b, process, addr >> SHIFT[k], &first, &last);
+            heap_blocks_find_empty(b, process, addr >> SHIFT[k], &first, &last);
         if (before)
             first = before->room > first ? before->room : first;
         if (p && at < p->count)
@@ -211,7 +214,7 @@ bool blocks_find(const struct blocks *b, uint32_t process, uint64_t addr, struct
         low = first > low ? first : low;
         high = last < high ? last : high;
     }
-    *ret = found ? *found : (struct block){ .start = low, .end = high + 1 };
+    *ret = found ? *found : (struct heap_block){ .start = low, .end = high + 1 };
     if (found)
         ret->end = next < found->room ? next : found->room;
     return found != NULL;

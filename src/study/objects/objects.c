@@ -15,7 +15,7 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "study/objects/heap_blocks.h"
-#include "study/objects/spans.h"
+#include "study/objects/mem_spans.h"
 #include "study/objects/thread_data.h"
 
 enum { NO_OBJECT = UINT32_MAX, LONGEST_CALL = 15, GROWTH = 8 << 20, NAME_ROOM = 400 };
@@ -24,17 +24,17 @@ enum { NO_OBJECT = UINT32_MAX, LONGEST_CALL = 15, GROWTH = 8 << 20, NAME_ROOM = 
 enum { AREA_STACK = UINT32_MAX - 1, AREA_MODULE = UINT32_MAX - 2, AREA_RANGE = UINT32_MAX - 3 };
 
 /* Blocks whose object is asked for when somebody refers to them: those with this bit have a number of `later`. */
-enum { LATER = 1u << 30 };
+enum { DEFERRED = 1u << 30 };
 
-struct later {
+struct deferred {
     uint64_t path[OBJECT_PATH];
     uint64_t blocks, bytes;
     double squares;                  /* of their bytes, added up */
     uint32_t process, event, object; /* NO_OBJECT: nobody has asked */
 };
 
-struct object {
-    struct object_facts facts;
+struct data_object {
+    struct object_info info;
     const char *base;     /* the name without its place */
     uint64_t stride;      /* as in objects_stride, */
     bool is_stride_known; /*   if somebody has asked */
@@ -45,28 +45,28 @@ struct objects {
     struct symbols *symbols;
     unsigned depth;
     struct arena arena;
-    struct object **object;
+    struct data_object **object;
     uint32_t count;
     struct change_log changes;
     size_t modules; /* of the trace that are known here */
     uint64_t last_start;
-    struct blocks blocks;
-    struct spans named, areas;
+    struct heap_blocks blocks;
+    struct mem_spans named, areas;
     struct thread_data threads;
-    struct map paths;     /* numbers by the hash of a path */
-    struct map variables; /* by address and process */
-    struct map locals;    /* of threads, by offset and process */
-    struct map texts;     /* by the hash of kind and name */
-    struct map uses;      /* names that are taken: number of the first who had it, + 1 */
-    struct map functions; /* stacks, by instruction and process */
-    struct map latest;    /* numbers of `later` + 1, by the hash of a path */
-    struct later *later;
-    uint32_t laters;
+    struct map paths;            /* numbers by the hash of a path */
+    struct map variables;        /* by address and process */
+    struct map locals;           /* of threads, by offset and process */
+    struct map texts;            /* by the hash of kind and name */
+    struct map uses;             /* names that are taken: number of the first who had it, + 1 */
+    struct map functions;        /* stacks, by instruction and process */
+    struct map deferred_by_path; /* numbers of `later` + 1, by the hash of a path */
+    struct deferred *deferred;
+    uint32_t deferreds;
 };
 
 /* ---- objects and their names ---- */
 
-static const char *keep(struct objects *o, const char *text)
+static const char *objects_keep(struct objects *o, const char *text)
 {
     const char *kept = arena_string(&o->arena, text, strlen(text));
 
@@ -75,17 +75,17 @@ static const char *keep(struct objects *o, const char *text)
 }
 
 /* The place where a number is kept under a name; 0 in it: under none so far. */
-static uint32_t *use_of(struct objects *o, const char *name)
+static uint32_t *name_owner(struct objects *o, const char *name)
 {
     for (uint32_t tag = 0;; tag++) {
         uint32_t *n = map_put(&o->uses, XXH3_64bits(name, strlen(name)), tag);
         assert(n);
-        if (*n == 0 || strcmp(o->object[*n - 1]->base, name) == 0 || strcmp(o->object[*n - 1]->facts.name, name) == 0)
+        if (*n == 0 || strcmp(o->object[*n - 1]->base, name) == 0 || strcmp(o->object[*n - 1]->info.name, name) == 0)
             return n;
     }
 }
 
-static void put_place(const struct object_facts *f, bool process, char *out, size_t room)
+static void put_place(const struct object_info *f, bool process, char *out, size_t room)
 {
     const char *slash = f->file ? strrchr(f->file, '/') : NULL;
     char place[200] = "", more[32] = "";
@@ -100,45 +100,45 @@ static void put_place(const struct object_facts *f, bool process, char *out, siz
 /* Gives the object a name that nobody has: with its place, its process where there are several, a number. */
 static void name_with_place(struct objects *o, uint32_t number)
 {
-    struct object *x = o->object[number];
+    struct data_object *x = o->object[number];
     bool is_alone = !peet_trace_process(o->trace, 1);
     char place[256], text[NAME_ROOM + 300];
 
     for (unsigned i = 0;; i++) {
         char count[16] = "";
-        put_place(&x->facts, i > 0 && !is_alone, place, sizeof place);
+        put_place(&x->info, i > 0 && !is_alone, place, sizeof place);
         if (i > 1)
             snprintf(count, sizeof count, " #%u", i);
         if (strstr(x->base, place)) /* what has no name is called by its place */
             snprintf(text, sizeof text, "%s%s", x->base, count);
         else
             snprintf(text, sizeof text, "%s (%s)%s", x->base, place, count);
-        uint32_t *use = use_of(o, text);
+        uint32_t *use = name_owner(o, text);
         if (*use == 0) {
-            x->facts.name = keep(o, text);
+            x->info.name = objects_keep(o, text);
             *use = number + 1;
             return;
         }
     }
 }
 
-static uint32_t new_object(struct objects *o, const struct object_facts *facts, const char *name)
+static uint32_t object_new(struct objects *o, const struct object_info *info, const char *name)
 {
-    struct object *x = arena_alloc(&o->arena, sizeof *x);
+    struct data_object *x = arena_alloc(&o->arena, sizeof *x);
     uint32_t number = o->count;
 
     assert(x);
-    x->facts = *facts;
-    x->base = x->facts.name = keep(o, name);
+    x->info = *info;
+    x->base = x->info.name = objects_keep(o, name);
     o->object = mem_room(o->object, o->count, sizeof *o->object);
     o->object[o->count++] = x;
-    uint32_t *use = use_of(o, x->base);
+    uint32_t *use = name_owner(o, x->base);
     if (*use == 0) {
         *use = number + 1;
         return number;
     }
     uint32_t first = *use - 1;
-    if (strcmp(o->object[first]->facts.name, o->object[first]->base) == 0 && o->object[first]->facts.file)
+    if (strcmp(o->object[first]->info.name, o->object[first]->base) == 0 && o->object[first]->info.file)
         name_with_place(o, first);
     name_with_place(o, number);
     return number;
@@ -151,13 +151,13 @@ static uint32_t object_of_text(struct objects *o, enum object_kind kind, uint32_
 
     assert(n);
     if (*n == 0)
-        *n = new_object(o, &(struct object_facts){ .kind = kind, .process = process, .blocks = 1 }, name) + 1;
+        *n = object_new(o, &(struct object_info){ .kind = kind, .process = process, .blocks = 1 }, name) + 1;
     return *n - 1;
 }
 
 /* ---- what a path allocates ---- */
 
-struct allocation {
+struct alloc_site {
     struct symbols_allocation what;
     char name[NAME_ROOM];
     unsigned calls; /* of the path, up to the one that has the name */
@@ -165,7 +165,7 @@ struct allocation {
 
 /* Without a name: where it is allocated, by the last function that DWARF knows, or the first that it does not. */
 static void name_by_code(struct objects *o, uint32_t process, const char *event, const uint64_t *path,
-                         struct allocation *ret)
+                         struct alloc_site *ret)
 {
     struct symbols_frame frame[SYMBOLS_FRAMES] = { { "?", NULL, 0 } };
     char place[256] = "";
@@ -184,8 +184,8 @@ static void name_by_code(struct objects *o, uint32_t process, const char *event,
 }
 
 /* Up the path, to the first call that does not only hand on what it gets. */
-static void resolve(struct objects *o, uint32_t process, const char *event, const uint64_t *path,
-                    struct allocation *ret)
+static void alloc_site_resolve(struct objects *o, uint32_t process, const char *event, const uint64_t *path,
+                               struct alloc_site *ret)
 {
     struct symbols_allocation best = { 0 }, now = { 0 };
 
@@ -211,7 +211,7 @@ static void resolve(struct objects *o, uint32_t process, const char *event, cons
 #define FOR_CALLERS " for "
 
 /* Whether an object has that name, and perhaps those of its callers behind it. */
-static bool is_named(const struct object *x, const char *name)
+static bool object_is_named(const struct data_object *x, const char *name)
 {
     size_t n = strlen(name);
 
@@ -219,7 +219,7 @@ static bool is_named(const struct object *x, const char *name)
 }
 
 /* Adds who called, if that tells objects apart: as many functions, also those that were inlined. */
-static void name_callers(struct objects *o, uint32_t process, const uint64_t path[OBJECT_PATH], struct allocation *to)
+static void name_callers(struct objects *o, uint32_t process, const uint64_t path[OBJECT_PATH], struct alloc_site *to)
 {
     struct symbols_frame frame[SYMBOLS_FRAMES];
     unsigned named = 0;
@@ -238,27 +238,27 @@ static void name_callers(struct objects *o, uint32_t process, const uint64_t pat
 static uint32_t object_of_path(struct objects *o, uint32_t process, uint32_t event, const uint64_t path[OBJECT_PATH],
                                uint32_t old)
 {
-    struct allocation a;
-    struct object_facts facts = { .kind = event == PEET_EV_map ? OBJECT_MAPPED : OBJECT_HEAP, .process = process };
+    struct alloc_site a;
+    struct object_info info = { .kind = event == PEET_EV_map ? OBJECT_MAPPED : OBJECT_HEAP, .process = process };
     uint32_t *whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, event), process);
 
     assert(whole);
     if (*whole)
         return *whole - 1;
-    resolve(o, process, peet_event_name(event), path, &a);
-    if (old != NO_OBJECT && is_named(o->object[old], a.name) && o->object[old]->facts.type == a.what.type)
+    alloc_site_resolve(o, process, peet_event_name(event), path, &a);
+    if (old != NO_OBJECT && object_is_named(o->object[old], a.name) && o->object[old]->info.type == a.what.type)
         return old;
     name_callers(o, process, path, &a);
     unsigned calls = a.calls + o->depth < OBJECT_PATH ? a.calls + o->depth : OBJECT_PATH;
-    memcpy(facts.path, path, OBJECT_PATH * sizeof *path);
+    memcpy(info.path, path, OBJECT_PATH * sizeof *path);
     uint32_t *known =
         map_put(&o->paths, XXH3_64bits_withSeed(path, calls * sizeof *path, PEET_EVENT_KINDS + calls), process);
     assert(known);
     if (*known == 0) {
-        facts.type = a.what.type;
-        facts.file = a.what.file;
-        facts.line = a.what.line;
-        *known = new_object(o, &facts, a.name) + 1;
+        info.type = a.what.type;
+        info.file = a.what.file;
+        info.line = a.what.line;
+        *known = object_new(o, &info, a.name) + 1;
     }
     uint32_t number = *known;
     whole = map_put(&o->paths, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, event), process);
@@ -269,37 +269,38 @@ static uint32_t object_of_path(struct objects *o, uint32_t process, uint32_t eve
 
 static void add_blocks(struct objects *o, uint32_t number, uint64_t blocks, uint64_t bytes, double squares)
 {
-    o->object[number]->facts.blocks += blocks;
-    o->object[number]->facts.bytes += bytes;
-    o->object[number]->facts.squares += squares;
+    o->object[number]->info.blocks += blocks;
+    o->object[number]->info.bytes += bytes;
+    o->object[number]->info.squares += squares;
 }
 
-static double squared(uint64_t bytes)
+static double square_of(uint64_t bytes)
 {
     return (double)bytes * (double)bytes;
 }
 
 /* To what libraries allocate for themselves, such as buffers of stdio, most programs never refer; but their debug files may be large. */
-static uint32_t later_of_path(struct objects *o, uint32_t process, uint32_t event, const uint64_t path[OBJECT_PATH])
+static uint32_t deferred_of_path(struct objects *o, uint32_t process, uint32_t event, const uint64_t path[OBJECT_PATH])
 {
-    uint32_t *known = map_put(&o->latest, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, event), process);
+    uint32_t *known =
+        map_put(&o->deferred_by_path, XXH3_64bits_withSeed(path, OBJECT_PATH * sizeof *path, event), process);
 
     assert(known);
     if (*known == 0) {
-        o->later = mem_room(o->later, o->laters, sizeof *o->later);
-        struct later *l = &o->later[o->laters++];
-        *l = (struct later){ .process = process, .object = NO_OBJECT, .event = event };
+        o->deferred = mem_room(o->deferred, o->deferreds, sizeof *o->deferred);
+        struct deferred *l = &o->deferred[o->deferreds++];
+        *l = (struct deferred){ .process = process, .object = NO_OBJECT, .event = event };
         memcpy(l->path, path, sizeof l->path);
-        *known = o->laters;
+        *known = o->deferreds;
     }
     return *known - 1;
 }
 
 /* Once a library's debug file is open, all that it allocated may be known, so that objects have all their blocks. */
-static void resolve_latest(struct objects *o)
+static void resolve_deferred(struct objects *o)
 {
-    for (uint32_t i = 0; i < o->laters; i++) {
-        struct later *l = &o->later[i];
+    for (uint32_t i = 0; i < o->deferreds; i++) {
+        struct deferred *l = &o->deferred[i];
         if (l->object != NO_OBJECT || !symbols_is_loaded(o->symbols, l->process, l->path[0]))
             continue;
         l->object = object_of_path(o, l->process, l->event, l->path, NO_OBJECT);
@@ -310,25 +311,25 @@ static void resolve_latest(struct objects *o)
 /* The object of a block, now that somebody asks. */
 static uint32_t object_of_block(struct objects *o, uint32_t number)
 {
-    if (number == NO_OBJECT || !(number & LATER))
+    if (number == NO_OBJECT || !(number & DEFERRED))
         return number;
-    struct later *l = &o->later[number & ~(uint32_t)LATER];
+    struct deferred *l = &o->deferred[number & ~(uint32_t)DEFERRED];
     if (l->object == NO_OBJECT) {
         l->object = object_of_path(o, l->process, l->event, l->path, NO_OBJECT);
         add_blocks(o, l->object, l->blocks, l->bytes, l->squares);
-        resolve_latest(o);
+        resolve_deferred(o);
     }
     return l->object;
 }
 
 /* ---- events ---- */
 
-static void forget(struct objects *o, uint32_t process, uint64_t addr, struct block *ret)
+static void forget_block(struct objects *o, uint32_t process, uint64_t addr, struct heap_block *ret)
 {
-    *ret = (struct block){ .object = NO_OBJECT };
-    if (!addr || !blocks_take(&o->blocks, process, addr, ret))
+    *ret = (struct heap_block){ .object = NO_OBJECT };
+    if (!addr || !heap_blocks_take(&o->blocks, process, addr, ret))
         return;
-    spans_clear(&o->named, process, ret->start, ret->end);
+    mem_spans_clear(&o->named, process, ret->start, ret->end);
     change_log_add(&o->changes, ret->start, ret->room);
 }
 
@@ -345,8 +346,8 @@ static uint64_t objects_room(uint64_t addr, uint64_t size)
     return addr + (bytes < LEAST ? LEAST : bytes);
 }
 
-static void give(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path, uint64_t size,
-                 uint32_t old)
+static void give_block(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path,
+                       uint64_t size, uint32_t old)
 {
     uint64_t addr = e->arg[0], start, end;
 
@@ -354,46 +355,46 @@ static void give(struct objects *o, uint32_t process, const struct peet_event *e
         return;
     uint32_t number;
     if (old == NO_OBJECT && path[0] && !symbols_is_loaded(o->symbols, process, path[0])) {
-        number = later_of_path(o, process, e->kind, path);
-        o->later[number].blocks++;
-        o->later[number].bytes += size;
-        o->later[number].squares += squared(size);
-        number |= LATER;
+        number = deferred_of_path(o, process, e->kind, path);
+        o->deferred[number].blocks++;
+        o->deferred[number].bytes += size;
+        o->deferred[number].squares += square_of(size);
+        number |= DEFERRED;
     } else {
         number = object_of_path(o, process, e->kind, path, old);
-        add_blocks(o, number, 1, size, squared(size));
+        add_blocks(o, number, 1, size, square_of(size));
     }
-    blocks_add(&o->blocks, process, &(struct block){ addr, addr + size, objects_room(addr, size), number }, &start,
-               &end);
-    spans_clear(&o->named, process, addr, addr + size);
+    heap_blocks_add(&o->blocks, process, &(struct heap_block){ addr, addr + size, objects_room(addr, size), number },
+                    &start, &end);
+    mem_spans_clear(&o->named, process, addr, addr + size);
     change_log_add(&o->changes, start, end);
 }
 
-static void resize(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path)
+static void resize_block(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path)
 {
-    struct block old = { .object = NO_OBJECT };
+    struct heap_block old = { .object = NO_OBJECT };
 
     if (e->arg[0] == 0 && e->arg[2] > 0) /* it failed, and the old block stays */
         return;
-    forget(o, process, e->arg[1], &old);
-    give(o, process, e, path, e->arg[2], object_of_block(o, old.object));
+    forget_block(o, process, e->arg[1], &old);
+    give_block(o, process, e, path, e->arg[2], object_of_block(o, old.object));
 }
 
-static void map_memory(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path)
+static void objects_map_memory(struct objects *o, uint32_t process, const struct peet_event *e, const uint64_t *path)
 {
-    struct span s = { process, AREA_STACK, e->arg[0], e->arg[0] + e->arg[1], e->arg[0], NULL };
+    struct mem_span s = { process, AREA_STACK, e->arg[0], e->arg[0] + e->arg[1], e->arg[0], NULL };
 
     if (s.end < s.start)
         return;
     if (e->site) { /* only stacks come without anybody calling */
         s.what = object_of_path(o, process, e->kind, path, NO_OBJECT);
-        add_blocks(o, s.what, 1, e->arg[1], squared(e->arg[1]));
+        add_blocks(o, s.what, 1, e->arg[1], square_of(e->arg[1]));
     }
-    spans_set(&o->areas, &s);
+    mem_spans_set(&o->areas, &s);
     change_log_add(&o->changes, s.start, s.end);
 }
 
-static void name_data(struct objects *o, uint32_t process, const struct peet_event *e)
+static void objects_name_data(struct objects *o, uint32_t process, const struct peet_event *e)
 {
     const char *name = peet_trace_string(o->trace, e->arg[0]);
     uint64_t start = e->arg[1], end = start + e->arg[2];
@@ -401,14 +402,14 @@ static void name_data(struct objects *o, uint32_t process, const struct peet_eve
 
     if (end <= start)
         return;
-    o->object[n]->facts.bytes += end - start;
-    o->object[n]->facts.squares += squared(end - start);
-    spans_set(&o->named, &(struct span){ process, n, start, end, start, NULL });
+    o->object[n]->info.bytes += end - start;
+    o->object[n]->info.squares += square_of(end - start);
+    mem_spans_set(&o->named, &(struct mem_span){ process, n, start, end, start, NULL });
     change_log_add(&o->changes, start, end);
 }
 
 /* The call that the event itself is, and those above it. The site is where it returns to. */
-static void join_path(uint64_t site, const uint64_t path[OBJECT_PATH], uint64_t ret[OBJECT_PATH])
+static void objects_join_path(uint64_t site, const uint64_t path[OBJECT_PATH], uint64_t ret[OBJECT_PATH])
 {
     bool is_first = !site || (path[0] < site && site - path[0] <= LONGEST_CALL);
     unsigned n = 0;
@@ -439,23 +440,23 @@ void objects_event(struct objects *o, uint32_t process, uint32_t thread, const s
                    const uint64_t path[OBJECT_PATH])
 {
     uint64_t whole[OBJECT_PATH];
-    struct block gone;
+    struct heap_block freed;
 
     (void)thread;
-    join_path(e->site, path, whole);
+    objects_join_path(e->site, path, whole);
     switch (e->kind) {
-    case PEET_EV_malloc: give(o, process, e, whole, e->arg[1], NO_OBJECT); break;
-    case PEET_EV_calloc: give(o, process, e, whole, e->arg[1] * e->arg[2], NO_OBJECT); break;
-    case PEET_EV_memalign: give(o, process, e, whole, e->arg[2], NO_OBJECT); break;
-    case PEET_EV_realloc: resize(o, process, e, whole); break;
-    case PEET_EV_free: forget(o, process, e->arg[0], &gone); break;
-    case PEET_EV_map: map_memory(o, process, e, whole); break;
+    case PEET_EV_malloc: give_block(o, process, e, whole, e->arg[1], NO_OBJECT); break;
+    case PEET_EV_calloc: give_block(o, process, e, whole, e->arg[1] * e->arg[2], NO_OBJECT); break;
+    case PEET_EV_memalign: give_block(o, process, e, whole, e->arg[2], NO_OBJECT); break;
+    case PEET_EV_realloc: resize_block(o, process, e, whole); break;
+    case PEET_EV_free: forget_block(o, process, e->arg[0], &freed); break;
+    case PEET_EV_map: objects_map_memory(o, process, e, whole); break;
     case PEET_EV_unmap:
-        spans_clear(&o->areas, process, e->arg[0], e->arg[0] + e->arg[1]);
-        spans_clear(&o->named, process, e->arg[0], e->arg[0] + e->arg[1]);
+        mem_spans_clear(&o->areas, process, e->arg[0], e->arg[0] + e->arg[1]);
+        mem_spans_clear(&o->named, process, e->arg[0], e->arg[0] + e->arg[1]);
         change_log_add(&o->changes, e->arg[0], e->arg[0] + e->arg[1]);
         break;
-    case PEET_EV_name_data: name_data(o, process, e); break;
+    case PEET_EV_name_data: objects_name_data(o, process, e); break;
     default: break;
     }
 }
@@ -491,21 +492,21 @@ static uint32_t variable_object(struct objects *o, enum object_kind kind, uint32
 
     assert(known);
     if (*known == 0)
-        *known = new_object(o,
-                            &(struct object_facts){ .kind = kind,
-                                                    .type = v->type,
-                                                    .file = v->file,
-                                                    .line = v->line,
-                                                    .process = process,
-                                                    .blocks = 1,
-                                                    .bytes = v->size },
+        *known = object_new(o,
+                            &(struct object_info){ .kind = kind,
+                                                   .type = v->type,
+                                                   .file = v->file,
+                                                   .line = v->line,
+                                                   .process = process,
+                                                   .blocks = 1,
+                                                   .bytes = v->size },
                             v->name)
                  + 1;
     return *known - 1;
 }
 
-static uint32_t in_module(struct objects *o, uint32_t process, uint64_t addr, const struct span *area, uint64_t *low,
-                          uint64_t *high)
+static uint32_t object_in_module(struct objects *o, uint32_t process, uint64_t addr, const struct mem_span *area,
+                                 uint64_t *low, uint64_t *high)
 {
     struct symbols_variable v;
     uint64_t start, end;
@@ -527,8 +528,8 @@ static uint32_t in_module(struct objects *o, uint32_t process, uint64_t addr, co
 }
 
 /* In what each thread has for itself. */
-static uint32_t in_thread(struct objects *o, uint32_t process, uint64_t addr, const struct span *own, uint64_t *low,
-                          uint64_t *high)
+static uint32_t object_in_thread(struct objects *o, uint32_t process, uint64_t addr, const struct mem_span *own,
+                                 uint64_t *low, uint64_t *high)
 {
     struct symbols_variable v;
     bool is_known = symbols_local(o->symbols, process, addr - own->origin, &v);
@@ -543,7 +544,7 @@ static uint32_t in_thread(struct objects *o, uint32_t process, uint64_t addr, co
 }
 
 /* In memory that was mapped when the recording began. */
-static uint32_t in_range(struct objects *o, uint32_t process, const char *name)
+static uint32_t object_in_range(struct objects *o, uint32_t process, const char *name)
 {
     if (strcmp(name, "[heap]") == 0)
         return object_of_text(o, OBJECT_HEAP, process, "heap");
@@ -552,30 +553,30 @@ static uint32_t in_range(struct objects *o, uint32_t process, const char *name)
     return object_of_text(o, name[0] == '/' ? OBJECT_FILE : OBJECT_UNKNOWN, process, name);
 }
 
-static void add_modules(struct objects *o);
+static void objects_add_modules(struct objects *o);
 
-static uint32_t in_area(struct objects *o, uint32_t process, uint64_t addr, uint64_t insn, uint64_t *low,
-                        uint64_t *high)
+static uint32_t object_in_area(struct objects *o, uint32_t process, uint64_t addr, uint64_t insn, uint64_t *low,
+                               uint64_t *high)
 {
     if (thread_data_learn(&o->threads, o->trace, o->symbols, process, addr, insn))
         change_log_add(&o->changes, 0, UINT64_MAX);
     if (peet_trace_module(o->trace, o->modules)) { /* a library was loaded */
-        add_modules(o);
+        objects_add_modules(o);
         change_log_add(&o->changes, 0, UINT64_MAX);
     }
-    const struct span *own = spans_find(&o->threads.spans, process, addr, low, high);
+    const struct mem_span *own = mem_spans_find(&o->threads.spans, process, addr, low, high);
     if (own)
-        return in_thread(o, process, addr, own, low, high);
-    const struct span *area = spans_find(&o->areas, process, addr, low, high);
+        return object_in_thread(o, process, addr, own, low, high);
+    const struct mem_span *area = mem_spans_find(&o->areas, process, addr, low, high);
     o->last_start = area ? area->origin : addr;
     if (!area)
         return object_of_text(o, OBJECT_UNKNOWN, process, "unknown");
     if (area->what == AREA_STACK)
         return stack_object(o, process, insn);
     if (area->what == AREA_MODULE)
-        return in_module(o, process, addr, area, low, high);
+        return object_in_module(o, process, addr, area, low, high);
     if (area->what == AREA_RANGE)
-        return in_range(o, process, area->name);
+        return object_in_range(o, process, area->name);
     return area->what;
 }
 
@@ -583,8 +584,8 @@ uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint
                       uint64_t *ret_start, uint64_t *ret_end)
 {
     uint64_t low = 0, high = UINT64_MAX;
-    struct block block;
-    const struct span *named = spans_find(&o->named, process, addr, &low, &high);
+    struct heap_block block;
+    const struct mem_span *named = mem_spans_find(&o->named, process, addr, &low, &high);
     uint32_t number;
 
     (void)thread;
@@ -592,10 +593,10 @@ uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint
         number = named->what;
         o->last_start = named->origin;
     } else {
-        bool found = blocks_find(&o->blocks, process, addr, &block);
+        bool found = heap_blocks_find(&o->blocks, process, addr, &block);
         low = block.start > low ? block.start : low;
         high = block.end < high ? block.end : high;
-        number = found ? object_of_block(o, block.object) : in_area(o, process, addr, insn, &low, &high);
+        number = found ? object_of_block(o, block.object) : object_in_area(o, process, addr, insn, &low, &high);
         if (found)
             o->last_start = block.start;
     }
@@ -612,16 +613,16 @@ uint64_t objects_offset(const struct objects *o, uint32_t process, uint64_t addr
 
 uint64_t objects_stride(struct objects *o, uint32_t number)
 {
-    struct object *x = o->object[number];
+    struct data_object *x = o->object[number];
 
     if (!x->is_stride_known)
-        x->stride = symbols_element_size(o->symbols, x->facts.type);
+        x->stride = symbols_element_size(o->symbols, x->info.type);
     x->is_stride_known = true;
     return x->stride;
 }
 
 /* Whether members of an object come again, for its blocks are many of its type: after how many bytes; 0: they do not. */
-static uint64_t objects_repeat(const struct objects *o, const struct object_facts *f)
+static uint64_t objects_repeat(const struct objects *o, const struct object_info *f)
 {
     uint64_t size = symbols_size(o->symbols, f->type);
     bool repeats = (f->kind == OBJECT_HEAP || f->kind == OBJECT_MAPPED) && size && f->bytes >= 2 * size * f->blocks;
@@ -631,7 +632,7 @@ static uint64_t objects_repeat(const struct objects *o, const struct object_fact
 
 bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool any, char *ret, size_t room)
 {
-    const struct object_facts *f = objects_facts(o, number);
+    const struct object_info *f = objects_info(o, number);
     uint64_t size = f->type ? objects_repeat(o, f) : 0;
 
     if (!f->type || room == 0)
@@ -650,7 +651,7 @@ bool objects_member(struct objects *o, uint32_t number, uint64_t offset, bool an
 
 uint64_t objects_member_hash(struct objects *o, uint32_t number, uint64_t offset)
 {
-    const struct object_facts *f = objects_facts(o, number);
+    const struct object_info *f = objects_info(o, number);
     uint64_t size = f->type ? objects_repeat(o, f) : 0;
 
     return f->type ? symbols_member_hash(o->symbols, f->type, size ? offset % size : offset) : 0;
@@ -666,20 +667,20 @@ uint32_t objects_count(const struct objects *o)
     return o->count;
 }
 
-const struct object_facts *objects_facts(const struct objects *o, uint32_t number)
+const struct object_info *objects_info(const struct objects *o, uint32_t number)
 {
     assert(number < o->count);
-    return &o->object[number]->facts;
+    return &o->object[number]->info;
 }
 
-void objects_depth(struct objects *o, unsigned calls)
+void objects_set_depth(struct objects *o, unsigned calls)
 {
     o->depth = calls;
 }
 
 /* ---- what was there when the recording began, and what is loaded ---- */
 
-static void add_ranges(struct objects *o)
+static void objects_add_ranges(struct objects *o)
 {
     const struct peet_range *r;
 
@@ -688,13 +689,15 @@ static void add_ranges(struct objects *o)
         uint64_t start = r->start;
         if (is_stack) /* it grows downwards, as far as there is nothing */
             start -= start > GROWTH ? GROWTH : start;
-        struct span s = { r->process, is_stack ? AREA_STACK : AREA_RANGE, start, r->start + r->size, start, r->name };
+        struct mem_span s = {
+            r->process, is_stack ? AREA_STACK : AREA_RANGE, start, r->start + r->size, start, r->name
+        };
         if (s.end > s.start)
-            spans_set(&o->areas, &s);
+            mem_spans_set(&o->areas, &s);
     }
 }
 
-static void add_modules(struct objects *o)
+static void objects_add_modules(struct objects *o)
 {
     const struct peet_module *m;
 
@@ -708,8 +711,8 @@ static void add_modules(struct objects *o)
                      : s->protection & 1 ? "code"
                                          : "constants",
                      slash ? slash + 1 : m->path);
-            spans_set(&o->areas,
-                      &(struct span){ m->process, AREA_MODULE, s->start, s->start + s->size, s->start, keep(o, text) });
+            mem_spans_set(&o->areas, &(struct mem_span){ m->process, AREA_MODULE, s->start, s->start + s->size,
+                                                         s->start, objects_keep(o, text) });
         }
 }
 
@@ -722,12 +725,12 @@ int objects_new(const struct peet_trace *t, struct symbols *w, struct objects **
     o->trace = t;
     o->symbols = w;
     change_log_add(&o->changes, 0, UINT64_MAX);
-    blocks_init(&o->blocks);
+    heap_blocks_init(&o->blocks);
     thread_data_init(&o->threads);
     o->paths.value_size = o->variables.value_size = o->locals.value_size = o->texts.value_size = o->uses.value_size =
-        o->functions.value_size = o->latest.value_size = sizeof(uint32_t);
-    add_ranges(o);
-    add_modules(o);
+        o->functions.value_size = o->deferred_by_path.value_size = sizeof(uint32_t);
+    objects_add_ranges(o);
+    objects_add_modules(o);
     *ret = o;
     return 0;
 }
@@ -736,9 +739,9 @@ void objects_free(struct objects *o)
 {
     if (!o)
         return;
-    blocks_release(&o->blocks);
-    spans_release(&o->named);
-    spans_release(&o->areas);
+    heap_blocks_release(&o->blocks);
+    mem_spans_release(&o->named);
+    mem_spans_release(&o->areas);
     map_release(&o->paths);
     thread_data_release(&o->threads);
     map_release(&o->variables);
@@ -746,8 +749,8 @@ void objects_free(struct objects *o)
     map_release(&o->texts);
     map_release(&o->uses);
     map_release(&o->functions);
-    map_release(&o->latest);
-    free(o->later);
+    map_release(&o->deferred_by_path);
+    free(o->deferred);
     arena_release(&o->arena);
     free(o->object);
     free(o);

@@ -23,7 +23,7 @@ enum object_kind {
 
 enum { OBJECT_PATH = 16 }; /* calls of a path that are kept: C++ containers that nobody inlined are ten calls deep */
 
-struct object_facts {
+struct object_info {
     enum object_kind kind;
     const char *name; /* unique among the objects: the place is added where it has to be */
     const char *type; /* of the variable, or of an element of the block; NULL: unknown */
@@ -42,7 +42,7 @@ void objects_free(struct objects *o);
 
 /* Blocks of the heap are told apart by the calls up to the one whose statement names them (a wrapper of malloc does not), and by so many
  * calls above it (0), whose functions are then in their names. To be said before the first event. */
-void objects_depth(struct objects *o, unsigned calls);
+void objects_set_depth(struct objects *o, unsigned calls);
 
 /* An event of a thread that may change what is where. path: the calls that led to it, by the addresses of their instructions, the
  * innermost first, 0 at the end. The event's own call may stand first, or not: it is known by the event's site. */
@@ -61,7 +61,7 @@ uint32_t objects_find(struct objects *o, uint32_t process, uint32_t thread, uint
 
 const struct change_log *objects_changes(const struct objects *o); /* of what is where */
 uint32_t objects_count(const struct objects *o); /* numbers are below; they never change their meaning */
-const struct object_facts *objects_facts(const struct objects *o, uint32_t number);
+const struct object_info *objects_info(const struct objects *o, uint32_t number);
 
 /* For a heap block or variable: how far into it a byte is, in the object whose number objects_find gave just now. */
 uint64_t objects_offset(const struct objects *o, uint32_t process, uint64_t addr);

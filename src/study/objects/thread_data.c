@@ -15,10 +15,10 @@ void thread_data_init(struct thread_data *d)
 void thread_data_release(struct thread_data *d)
 {
     map_release(&d->numbers);
-    spans_release(&d->spans);
+    mem_spans_release(&d->spans);
 }
 
-static void add_block(struct thread_data *d, const struct peet_block *b)
+static void thread_data_add_block(struct thread_data *d, const struct peet_block *b)
 {
     for (uint16_t i = 0; i < b->operands; i++) {
         const struct peet_operand *o = &b->operand[i];
@@ -35,9 +35,9 @@ bool thread_data_add(struct thread_data *d, struct symbols *sym, uint32_t proces
 {
     uint64_t low = 0, high = UINT64_MAX, size = symbols_local_size(sym, process);
 
-    if (size == 0 || size > pointer || spans_find(&d->spans, process, pointer - 1, &low, &high))
+    if (size == 0 || size > pointer || mem_spans_find(&d->spans, process, pointer - 1, &low, &high))
         return false;
-    spans_set(&d->spans, &(struct span){ process, 0, pointer - size, pointer, pointer - size, NULL });
+    mem_spans_set(&d->spans, &(struct mem_span){ process, 0, pointer - size, pointer, pointer - size, NULL });
     return true;
 }
 
@@ -47,7 +47,7 @@ bool thread_data_learn(struct thread_data *d, const struct peet_trace *t, struct
     for (uint32_t items = peet_trace_items(t); d->items < items; d->items++) {
         const struct peet_block *b = peet_trace_block(t, d->items);
         if (b)
-            add_block(d, b);
+            thread_data_add_block(d, b);
     }
     const int64_t *number = map_find(&d->numbers, insn, 0);
     return number && thread_data_add(d, sym, process, addr - (uint64_t)*number);

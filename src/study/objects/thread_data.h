@@ -6,13 +6,13 @@
 #define STUDY_OBJECTS_THREAD_DATA_H
 
 #include "base/map.h"
-#include "study/objects/spans.h"
+#include "study/objects/mem_spans.h"
 #include "study/symbols/symbols.h"
 
 struct thread_data {
-    struct map numbers; /* int64_t: what is added to the thread pointer, by the instruction's address */
-    uint32_t items;     /* of the schema, that are in it */
-    struct spans spans; /* of each thread that was seen: what is below its thread pointer */
+    struct map numbers;     /* int64_t: what is added to the thread pointer, by the instruction's address */
+    uint32_t items;         /* of the schema, that are in it */
+    struct mem_spans spans; /* of each thread that was seen: what is below its thread pointer */
 };
 
 void thread_data_init(struct thread_data *d);

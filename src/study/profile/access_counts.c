@@ -125,7 +125,7 @@ static void look_up(struct running *x, const struct source_context *c, uint64_t 
     ret->since = objects_changes(objects)->count;
     ret->origin = addr - objects_offset(objects, c->process, addr);
     ret->stride = objects_stride(objects, ret->object);
-    if (x->p.stride && objects_facts(objects, ret->object)->kind == OBJECT_NAMED)
+    if (x->p.stride && objects_info(objects, ret->object)->kind == OBJECT_NAMED)
         ret->stride = x->p.stride;
     ret->process = c->process;
 }
@@ -154,7 +154,7 @@ struct site *profile_find_site(struct running *x, uint32_t context, uint64_t add
     if (!is_near(near, c->process, addr, changes)) {
         look_up(x, c, addr, near_addr(x, place), &other);
         found = &other;
-        enum object_kind kind = objects_facts(x->p.objects, other.object)->kind;
+        enum object_kind kind = objects_info(x->p.objects, other.object)->kind;
         if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* of others it hangs on who asks */
             *near = other;
     }

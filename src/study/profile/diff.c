@@ -134,7 +134,7 @@ static void add(struct changes *all, const struct totals *t, unsigned side, bool
     }
     for (size_t i = 0; i < count; i++) {
         const struct total *x = &list[i];
-        struct change *c = change_of(all, objects_facts(t->p->objects, x->object)->name,
+        struct change *c = change_of(all, objects_info(t->p->objects, x->object)->name,
                                      by_function ? t->function[x->function].name : NULL);
         c->is_seen[side] = true;
         c->stall[side] += total_stall(x);

@@ -339,7 +339,7 @@ struct profile_block *profile_block_at(struct profile *p, uint32_t process, uint
 
 uint32_t profile_object_process(const struct profile *p, uint32_t object)
 {
-    const uint32_t *index = map_find(&p->paths.indices, objects_facts(p->objects, object)->process, 0);
+    const uint32_t *index = map_find(&p->paths.indices, objects_info(p->objects, object)->process, 0);
 
     return index ? *index - 1 : 0;
 }

@@ -73,7 +73,7 @@ static void sync_names_object(void *context, uint32_t thread, struct sim_object 
     uint64_t start, end;
     uint32_t number = objects_find(n->objects, c->process, c->thread, ret->addr, 0, &start, &end);
     uint64_t offset = objects_offset(n->objects, c->process, ret->addr);
-    const struct object_facts *f = objects_facts(n->objects, number);
+    const struct object_info *f = objects_info(n->objects, number);
     char member[MEMBER_ROOM], place[MEMBER_ROOM] = "";
 
     if (f->kind == OBJECT_UNKNOWN || f->kind == OBJECT_STACK

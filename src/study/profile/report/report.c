@@ -50,7 +50,7 @@ double report_part(uint64_t a, uint64_t b)
 
 const char *report_object(const struct report *r, uint32_t object)
 {
-    return object == REPORT_UNKNOWN ? "unknown" : objects_facts(r->p->objects, object)->name;
+    return object == REPORT_UNKNOWN ? "unknown" : objects_info(r->p->objects, object)->name;
 }
 
 const char *report_base_name(const char *path)

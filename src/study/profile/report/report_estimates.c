@@ -217,7 +217,7 @@ static void add_totals(struct report *r, const struct sampled_object *all)
 /* Data of which a window has seen no reference, but which may have misses between windows. */
 static bool is_hidden(struct report *r, uint32_t object, const struct sampled_object *o)
 {
-    return o->seen == 0 && objects_facts(r->p->objects, object)->bytes > 0
+    return o->seen == 0 && objects_info(r->p->objects, object)->bytes > 0
            && (o->to > (double)r->p->misses / 2000 || r->wants->top == 0);
 }
 

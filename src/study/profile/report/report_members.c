@@ -129,7 +129,7 @@ static void scale(const struct report *r, struct member *member, size_t count)
 
 static void put_member(struct table *t, const struct report *r, const struct member *m)
 {
-    const struct object_facts *f = objects_facts(r->p->objects, m->object);
+    const struct object_info *f = objects_info(r->p->objects, m->object);
 
     table_text(t, f->name);
     table_text(t, m->name);

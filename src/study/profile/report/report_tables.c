@@ -157,7 +157,7 @@ void report_add_objects(struct report *r)
     t->plot = OBJECT_PLOTS;
     for (size_t i = 0; i < r->t.by_object_count && shown < report_rows(r); i++) {
         const struct total *x = &r->t.by_object[i];
-        const struct object_facts *f = objects_facts(r->p->objects, x->object);
+        const struct object_info *f = objects_info(r->p->objects, x->object);
         if (report_is_small(r, x) || !report_wants(r, f->name, NULL))
             continue;
         table_text(t, f->name);

@@ -86,7 +86,7 @@ char *advice_order(const struct profile *p)
             all += p->cell[i].stall[k];
         }
     for (uint32_t i = 0; i < objects; i++) {
-        share[i].name = objects_facts(p->objects, i)->name;
+        share[i].name = objects_info(p->objects, i)->name;
         share[i].percent = all ? round(100.0 * (double)share[i].stall / (double)all) : 0;
     }
     qsort(share, objects, sizeof *share, by_share);

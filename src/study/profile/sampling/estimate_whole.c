@@ -129,7 +129,7 @@ static double most_between(const struct sampled *s)
 
 static struct fresh_lines lines_of(const struct sampled *s, uint32_t object)
 {
-    const struct object_facts *f = objects_facts(s->objects, object);
+    const struct object_info *f = objects_info(s->objects, object);
     double line = (double)s->config.line_bytes, most = most_between(s), blocks = (double)(f->blocks ? f->blocks : 1);
     double lines = ((double)f->bytes + BLOCK_HEAD * blocks) / line,
            squares = f->squares > 0 ? f->squares / line / line : lines * lines;

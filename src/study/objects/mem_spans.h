@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Spans of memory that do not overlap: the one that came last counts. Few, and seldom changed: a sorted array. */
-#ifndef STUDY_OBJECTS_SPANS_H
-#define STUDY_OBJECTS_SPANS_H
+#ifndef STUDY_OBJECTS_MEM_SPANS_H
+#define STUDY_OBJECTS_MEM_SPANS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-struct span {
+struct mem_span {
     uint32_t process;
     uint32_t what; /* the owner's */
     uint64_t start, end;
@@ -15,17 +15,17 @@ struct span {
     const char *name; /* borrowed */
 };
 
-struct spans {
-    struct span *at;
+struct mem_spans {
+    struct mem_span *at;
     size_t count, room;
 };
 
-void spans_release(struct spans *s);
-void spans_set(struct spans *s, const struct span *new);
-void spans_clear(struct spans *s, uint32_t process, uint64_t start, uint64_t end);
+void mem_spans_release(struct mem_spans *s);
+void mem_spans_set(struct mem_spans *s, const struct mem_span *new);
+void mem_spans_clear(struct mem_spans *s, uint32_t process, uint64_t start, uint64_t end);
 
 /* The span of a byte, or NULL; *ret_low and *ret_high come nearer, so that the answer holds between them. */
-const struct span *spans_find(const struct spans *s, uint32_t process, uint64_t addr, uint64_t *ret_low,
-                              uint64_t *ret_high);
+const struct mem_span *mem_spans_find(const struct mem_spans *s, uint32_t process, uint64_t addr, uint64_t *ret_low,
+                                      uint64_t *ret_high);
 
 #endif
