@@ -83,7 +83,7 @@ static uint64_t count_ambiguous(const struct precedence *p)
     uint64_t n = 0;
 
     for (size_t i = 0; i < p->objects; i++)
-        n += p->object[i].class == OBJECT_BARRIER && p->object[i].users > p->object[i].parties;
+        n += p->object[i].class == GRAPH_BARRIER && p->object[i].users > p->object[i].arrivals;
     return n;
 }
 
@@ -114,9 +114,9 @@ void study_notes(struct table *table, const struct precedence *p, const struct s
                    p->missing, p->gaps);
     if (p->damaged)
         table_note(table, "%" PRIu64 " damaged parts are missing; threads go on behind them at once", p->damaged);
-    if (s->broken)
+    if (s->forced)
         table_note(table,
                    "%" PRIu64
                    " waits would never have ended and were left out; 'peet check' tells whether the trace is sound",
-                   s->broken);
+                   s->forced);
 }

@@ -311,7 +311,7 @@ enum { PIECES = 200, ACCESSES = 400 };
 struct slow {
     bool precedes[PIECES][PIECES];
     struct {
-        uint32_t thread, piece;
+        uint32_t thread, segment;
         uint64_t record, addr, held;
         bool reads, writes;
     } access[ACCESSES];
@@ -320,7 +320,7 @@ struct slow {
 
 static void slow_order(struct slow *s, const struct unordered *u)
 {
-    uint32_t n = u->p.pieces;
+    uint32_t n = u->p.segments;
 
     memset(s->precedes, 0, sizeof s->precedes);
     for (uint32_t i = 0; i < n; i++) {
@@ -328,8 +328,8 @@ static void slow_order(struct slow *s, const struct unordered *u)
             if (arc_is_known(&u->p.arc[k]))
                 s->precedes[i][u->p.arc[k].to] = true;
         for (uint32_t k = 0; k + 1 < n; k++) {
-            bool goes_on = u->p.piece[k + 1].lane == u->p.piece[k].lane;
-            bool meet = u->s.meeting[i] != PIECE_NONE && u->s.meeting[i] == u->s.meeting[k];
+            bool goes_on = u->p.segment[k + 1].thread == u->p.segment[k].thread;
+            bool meet = u->s.round_of[i] != SEGMENT_NONE && u->s.round_of[i] == u->s.round_of[k];
             if (goes_on && (k == i || meet))
                 s->precedes[i][k + 1] = true;
         }
@@ -343,13 +343,13 @@ static void slow_order(struct slow *s, const struct unordered *u)
 static void slow_read(struct slow *s, const struct unordered *u)
 {
     s->accesses = 0;
-    for (size_t i = 0; i < u->p.lanes; i++) {
-        const struct lane *l = &u->p.lane[i];
+    for (size_t i = 0; i < u->p.threads; i++) {
+        const struct graph_thread *l = &u->p.thread[i];
         struct peet_cursor *c;
         struct peet_batch b;
         struct peet_err err;
         uint64_t record = 0, events = 0, held = 0;
-        uint32_t piece = l->first;
+        uint32_t segment = l->first;
         if (!fine(peet_cursor_open(u->p.trace, l->id, 0, &c, &err), &err))
             return;
         while (peet_cursor_next(c, &b, &err) == 1)
@@ -362,12 +362,12 @@ static void slow_read(struct slow *s, const struct unordered *u)
                     if (e->kind == PEET_EV_mutex_unlock)
                         held &= ~(UINT64_C(1) << (e->arg[0] & 0xf));
                     events++;
-                    piece += piece + 1 < l->first + l->pieces && events == u->p.piece[piece].events;
+                    segment += segment + 1 < l->first + l->segments && events == u->p.segment[segment].events;
                 } else if (r->kind != PEET_BLOCK && CHECK(s->accesses < ACCESSES)) {
                     bool atomic = peet_trace_insn(u->p.trace, r->id)->flags & PEET_FL_ATOMIC;
                     size_t n = s->accesses++;
                     s->access[n].thread = l->id;
-                    s->access[n].piece = piece;
+                    s->access[n].segment = segment;
                     s->access[n].record = record;
                     s->access[n].addr = r->addr;
                     s->access[n].held = held | (atomic ? UINT64_C(1) << 20 : 0);
@@ -386,7 +386,7 @@ static void slow_find(const struct slow *s, uint32_t thread, uint64_t before, st
         if (s->access[i].thread != thread || !s->access[i].reads || s->access[i].record >= before)
             continue;
         for (size_t k = 0; k < s->accesses; k++) {
-            uint32_t a = s->access[i].piece, b = s->access[k].piece;
+            uint32_t a = s->access[i].segment, b = s->access[k].segment;
             if (s->access[k].thread == thread || !s->access[k].writes || s->access[k].addr != s->access[i].addr
                 || s->precedes[a][b] || s->precedes[b][a])
                 continue;
@@ -446,7 +446,7 @@ static void what_is_found_is_what_all_pairs_of_accesses_say(void)
         struct peet_err err;
         unsigned threads = 2 + (unsigned)draw(&state, 2);
         struct peet_trace *t = random_program(threads);
-        if (!t || !fine(unordered_init(&u, t, &err), &err) || !CHECK(u.p.pieces < PIECES))
+        if (!t || !fine(unordered_init(&u, t, &err), &err) || !CHECK(u.p.segments < PIECES))
             break;
         slow_order(s, &u);
         slow_read(s, &u);

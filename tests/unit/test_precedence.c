@@ -104,15 +104,15 @@ static bool make_random_run(struct random_run *r)
 static void check_schedule(const struct precedence *p, const struct schedule *s, const struct epochs *e,
                            const uint64_t *tail)
 {
-    uint32_t n = p->pieces;
+    uint32_t n = p->segments;
     bool *reach = calloc((size_t)n * n, 1), changed = true;
     uint64_t *ends = calloc(n + 1, sizeof *ends), span = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        if (i + 1 < n && p->piece[i + 1].lane == p->piece[i].lane)
+        if (i + 1 < n && p->segment[i + 1].thread == p->segment[i].thread)
             reach[(size_t)i * n + i + 1] = true;
-        for (uint32_t k = 0; k < n && s->meeting[i] != PIECE_NONE; k++)
-            if (s->meeting[k] == s->meeting[i])
+        for (uint32_t k = 0; k < n && s->round_of[i] != SEGMENT_NONE; k++)
+            if (s->round_of[k] == s->round_of[i])
                 reach[(size_t)i * n + k + 1] = true;
     }
     for (size_t i = 0; i < p->arcs; i++)
@@ -124,8 +124,8 @@ static void check_schedule(const struct precedence *p, const struct schedule *s,
             for (uint32_t k = 0; k < n; k++)
                 if (reach[(size_t)k * n + i] && ends[k] > begins)
                     begins = ends[k];
-            changed = changed || ends[i] != begins + p->piece[i].instructions;
-            ends[i] = begins + p->piece[i].instructions;
+            changed = changed || ends[i] != begins + p->segment[i].instructions;
+            ends[i] = begins + p->segment[i].instructions;
             span = ends[i] > span ? ends[i] : span;
         }
     }
@@ -139,12 +139,12 @@ static void check_schedule(const struct precedence *p, const struct schedule *s,
         uint64_t behind = 0;
         CHECK_EQ(s->finish[i], ends[i]);
         CHECK(e->from[i] < e->until[i] && e->until[i] <= e->count);
-        CHECK(i == 0 || p->piece[i - 1].lane != p->piece[i].lane
+        CHECK(i == 0 || p->segment[i - 1].thread != p->segment[i].thread
               || (e->from[i - 1] <= e->from[i] && e->until[i - 1] <= e->until[i]));
         for (uint32_t j = 0; j < n; j++) {
             CHECK(i == j || e->until[i] > e->from[j] || reach[(size_t)i * n + j]);
-            behind = reach[(size_t)i * n + j] && tail[j] + p->piece[j].instructions > behind
-                         ? tail[j] + p->piece[j].instructions
+            behind = reach[(size_t)i * n + j] && tail[j] + p->segment[j].instructions > behind
+                         ? tail[j] + p->segment[j].instructions
                          : behind;
         }
         CHECK_EQ(tail[i], behind);
@@ -157,8 +157,8 @@ static void check_schedule(const struct precedence *p, const struct schedule *s,
 static void check_arcs(const struct precedence *p, const struct random_run *r)
 {
     for (size_t i = 0; i < p->arcs; i++) {
-        const struct piece *from = &p->piece[p->arc[i].from], *to = &p->piece[p->arc[i].to];
-        const struct lane *a = &p->lane[from->lane], *b = &p->lane[to->lane];
+        const struct graph_segment *from = &p->segment[p->arc[i].from], *to = &p->segment[p->arc[i].to];
+        const struct graph_thread *a = &p->thread[from->thread], *b = &p->thread[to->thread];
         if (p->arc[i].to == b->first || from->end == PEET_EV_thread_end)
             continue;
         CHECK(r->when[a->id][p->arc[i].from - a->first] < r->when[b->id][p->arc[i].to - 1 - b->first]);
@@ -183,7 +183,7 @@ static void certain_arcs_hold_in_the_run_and_times_are_longest_ways(void)
         if (!fine(precedence_read(&p, t, NULL, &err), &err) || !fine(schedule_make(&s, &p, SCHEDULE_KNOWN, &err), &err)
             || !fine(epochs_make(&e, &s, &p, &err), &err) || !fine(schedule_tails(&s, &p, &tail, &err), &err))
             return;
-        CHECK_EQ(s.broken, 0);
+        CHECK_EQ(s.forced, 0);
         check_arcs(&p, &r);
         check_schedule(&p, &s, &e, tail);
         for (size_t i = 0; i < p.arcs; i++)

@@ -60,11 +60,11 @@ static const char *const CAUSES[] = {
     [UNORDERED_NONE] = "nothing", [UNORDERED_CHOICE] = "locks or atomics", [UNORDERED_RACE] = "data race"
 };
 
-struct part { /* a thread of the first run */
+struct thread_verdict { /* a thread of the first run */
     enum verdict verdict;
-    size_t run;       /* in which it differs first, */
-    uint64_t stretch; /*   and where */
-    size_t differs;   /* in how many runs */
+    size_t run;          /* in which it differs first, */
+    uint64_t hash_block; /*   and where */
+    size_t differs;      /* in how many runs */
     uint64_t record, instruction;
     char place[120], here[120], there[120];
     bool is_searched; /* for its cause */
@@ -73,16 +73,16 @@ struct part { /* a thread of the first run */
 
 struct comparison {
     const struct intrinsic_runs *runs;
-    struct observer *seen;        /* by run */
-    struct part *part;            /* by thread of the first run */
-    struct observer first, other; /* watched once more */
-    size_t run;                   /* that is compared now */
-    uint32_t more;                /* threads that the first run lacks */
+    struct stream_observer *streams;     /* by run */
+    struct thread_verdict *thread;       /* by thread of the first run */
+    struct stream_observer first, other; /* watched once more */
+    size_t run;                          /* that is compared now */
+    uint32_t more;                       /* threads that the first run lacks */
 };
 
 /* ---- where they part ---- */
 
-static void describe(const struct seen *s, char text[120])
+static void record_describe(const struct compared_record *s, char text[120])
 {
     static const char *const KINDS[] = { "block", "load", "store", "update", "prefetch" };
 
@@ -99,7 +99,7 @@ static void describe(const struct seen *s, char text[120])
     }
 }
 
-static enum verdict judge(const struct seen *a, const struct seen *b)
+static enum verdict record_compare(const struct compared_record *a, const struct compared_record *b)
 {
     if (!a || !b || a->record.kind != b->record.kind || a->record.kind == PEET_BLOCK)
         return VERDICT_CONTROL;
@@ -109,121 +109,124 @@ static enum verdict judge(const struct seen *a, const struct seen *b)
 }
 
 /* The stretch of both is here: finds the record. Where control goes elsewhere, the place is that of the last record before. */
-static void find_record(struct part *p, const struct observed *a, const struct observed *b, const struct peet_trace *t)
+static void intrinsic_find_record(struct thread_verdict *p, const struct observed_thread *a,
+                                  const struct observed_thread *b, const struct peet_trace *t)
 {
     uint32_t i = 0;
 
     while (i < a->count && i < b->count && a->kept[i].hash == b->kept[i].hash)
         i++;
-    const struct seen *x = i < a->count ? &a->kept[i] : NULL, *y = i < b->count ? &b->kept[i] : NULL;
-    p->verdict = x || y ? judge(x, y) : VERDICT_UNSTEADY;
+    const struct compared_record *x = i < a->count ? &a->kept[i] : NULL, *y = i < b->count ? &b->kept[i] : NULL;
+    p->verdict = x || y ? record_compare(x, y) : VERDICT_UNSTEADY;
     if (!x && !y)
         return;
-    p->record = p->stretch * OBSERVE_STRETCH + i;
+    p->record = p->hash_block * HASH_BLOCK_RECORDS + i;
     p->instruction = x ? x->instruction : y->instruction;
-    const struct seen *at = x ? x : y;
+    const struct compared_record *at = x ? x : y;
     for (uint32_t k = i; p->verdict == VERDICT_CONTROL && k-- > 0;)
         if (a->kept[k].code) {
             at = &a->kept[k];
             break;
         }
-    study_place(t, b->process, at->code, p->place);
-    describe(x, p->here);
-    describe(y, p->there);
+    addr_text(t, b->process, at->code, p->place);
+    record_describe(x, p->here);
+    record_describe(y, p->there);
 }
 
 /* Another run has been watched once more, and what it came from is still there. */
-static void compare_kept(void *argument)
+static void intrinsic_compare_kept(void *argument)
 {
     struct comparison *c = argument;
 
-    for (uint32_t i = 0; i < c->seen[0].threads; i++) {
-        struct part *p = &c->part[i];
-        const struct observed *a = observer_find(&c->first, c->seen[0].thread[i].name);
-        const struct observed *b = observer_find(&c->other, c->seen[0].thread[i].name);
+    for (uint32_t i = 0; i < c->streams[0].threads; i++) {
+        struct thread_verdict *p = &c->thread[i];
+        const struct observed_thread *a = stream_observer_find(&c->first, c->streams[0].thread[i].name);
+        const struct observed_thread *b = stream_observer_find(&c->other, c->streams[0].thread[i].name);
         if (p->verdict == VERDICT_UNSTEADY && p->run == c->run && a && b)
-            find_record(p, a, b, c->other.trace);
+            intrinsic_find_record(p, a, b, c->other.trace);
     }
 }
 
 /* ---- all runs ---- */
 
-static void note_difference(struct part *p, size_t run, const struct observed *a, const struct observed *b)
+static void intrinsic_note_difference(struct thread_verdict *p, size_t run, const struct observed_thread *a,
+                                      const struct observed_thread *b)
 {
-    uint64_t stretch = b ? observed_differ(a, b) : UINT64_MAX;
+    uint64_t hash_block = b ? observed_thread_first_difference(a, b) : UINT64_MAX;
 
-    if (b && stretch == UINT64_MAX)
+    if (b && hash_block == UINT64_MAX)
         return;
     p->differs++;
-    if (p->verdict == VERDICT_UNSTEADY && stretch >= p->stretch)
+    if (p->verdict == VERDICT_UNSTEADY && hash_block >= p->hash_block)
         return;
     p->verdict = b ? VERDICT_UNSTEADY : VERDICT_MISSING; /* until it is found again */
     p->run = run;
-    p->stretch = stretch;
+    p->hash_block = hash_block;
 }
 
-static void find_differences(struct comparison *c)
+static void intrinsic_find_differences(struct comparison *c)
 {
-    const struct observer *first = &c->seen[0];
+    const struct stream_observer *first = &c->streams[0];
 
     for (uint32_t i = 0; i < first->threads; i++) {
-        c->part[i].verdict = c->runs->count > 1 ? VERDICT_SAME : VERDICT_ALONE;
+        c->thread[i].verdict = c->runs->count > 1 ? VERDICT_SAME : VERDICT_ALONE;
         for (size_t run = 1; run < c->runs->count; run++)
-            note_difference(&c->part[i], run, &first->thread[i], observer_find(&c->seen[run], first->thread[i].name));
+            intrinsic_note_difference(&c->thread[i], run, &first->thread[i],
+                                      stream_observer_find(&c->streams[run], first->thread[i].name));
     }
     for (size_t run = 1; run < c->runs->count; run++)
-        for (uint32_t i = 0; i < c->seen[run].threads; i++)
-            c->more += !observer_find(first, c->seen[run].thread[i].name);
+        for (uint32_t i = 0; i < c->streams[run].threads; i++)
+            c->more += !stream_observer_find(first, c->streams[run].thread[i].name);
 }
 
-static void nothing(void *argument)
+static void intrinsic_ignore(void *argument)
 {
     (void)argument;
 }
 
 /* Which stretches are wanted of a run: those in which threads differ in it first. SIZE_MAX: in any. */
-static size_t list_wants(const struct comparison *c, size_t run, struct observe_want *want)
+static size_t intrinsic_list_wanted(const struct comparison *c, size_t run, struct wanted_block *want)
 {
     size_t n = 0;
 
-    for (uint32_t i = 0; i < c->seen[0].threads; i++)
-        if (c->part[i].verdict == VERDICT_UNSTEADY && (run == SIZE_MAX || c->part[i].run == run))
-            want[n++] = (struct observe_want){ c->seen[0].thread[i].name, c->part[i].stretch };
+    for (uint32_t i = 0; i < c->streams[0].threads; i++)
+        if (c->thread[i].verdict == VERDICT_UNSTEADY && (run == SIZE_MAX || c->thread[i].run == run))
+            want[n++] = (struct wanted_block){ c->streams[0].thread[i].name, c->thread[i].hash_block };
     return n;
 }
 
 /* The runs in which threads part are watched once more, and the first one beside them. */
-static int find_records(struct comparison *c, struct peet_err *err)
+static int intrinsic_find_records(struct comparison *c, struct peet_err *err)
 {
     const struct intrinsic_runs *runs = c->runs;
-    struct observe_want *want = mem_alloc(2 * (size_t)c->seen[0].threads + 1, sizeof *want);
-    struct observe_want *of_run = want + c->seen[0].threads;
-    size_t n = list_wants(c, SIZE_MAX, want);
-    int r = n ? runs->play(runs->context, 0, want, n, &c->first, nothing, NULL, err) : 0;
+    struct wanted_block *want = mem_alloc(2 * (size_t)c->streams[0].threads + 1, sizeof *want);
+    struct wanted_block *of_run = want + c->streams[0].threads;
+    size_t n = intrinsic_list_wanted(c, SIZE_MAX, want);
+    int r = n ? runs->play(runs->context, 0, want, n, &c->first, intrinsic_ignore, NULL, err) : 0;
 
     for (c->run = 1; r == 0 && n && c->run < runs->count; c->run++) {
-        size_t some = list_wants(c, c->run, of_run);
+        size_t some = intrinsic_list_wanted(c, c->run, of_run);
         if (some)
-            r = runs->play(runs->context, c->run, of_run, some, &c->other, compare_kept, c, err);
+            r = runs->play(runs->context, c->run, of_run, some, &c->other, intrinsic_compare_kept, c, err);
     }
     free(want);
     return r;
 }
 
 /* What was read unordered before streams part. Where no stream does, what was read unordered at all: it could have been otherwise. */
-static int find_causes(struct comparison *c, struct peet_err *err)
+static int intrinsic_find_causes(struct comparison *c, struct peet_err *err)
 {
     struct unordered u = { 0 };
     int r = unordered_init(&u, c->runs->trace, err);
     bool any = false;
 
-    for (uint32_t i = 0; i < c->seen[0].threads; i++)
-        any = any || c->part[i].differs;
-    for (uint32_t i = 0; r == 0 && i < c->seen[0].threads; i++) {
-        struct part *p = &c->part[i];
+    for (uint32_t i = 0; i < c->streams[0].threads; i++)
+        any = any || c->thread[i].differs;
+    for (uint32_t i = 0; r == 0 && i < c->streams[0].threads; i++) {
+        struct thread_verdict *p = &c->thread[i];
         p->is_searched = any ? p->verdict >= VERDICT_CONTROL : true;
         if (p->is_searched)
-            r = unordered_find(&u, c->seen[0].thread[i].thread, any ? p->record : UINT64_MAX, &p->cause, err);
+            r = unordered_find(&u, c->streams[0].thread[i].thread, any ? p->record : UINT64_MAX, &p->cause, err);
     }
     unordered_release(&u);
     return r;
@@ -231,7 +234,7 @@ static int find_causes(struct comparison *c, struct peet_err *err)
 
 /* ---- tables ---- */
 
-static const char *answer_of(const struct comparison *c, bool is_same, uint64_t unordered)
+static const char *intrinsic_answer(const struct comparison *c, bool is_same, uint64_t unordered)
 {
     if (!is_same)
         return "no";
@@ -243,40 +246,42 @@ static const char *answer_of(const struct comparison *c, bool is_same, uint64_t 
     return "yes: nothing was read that others wrote in no certain order";
 }
 
-static void add_summary(struct table *t, const struct comparison *c, uint64_t same)
+static void intrinsic_add_summary(struct table *t, const struct comparison *c, uint64_t same)
 {
     uint64_t found[3] = { 0 };
-    bool is_same = same == c->seen[0].threads && c->more == 0;
+    bool is_same = same == c->streams[0].threads && c->more == 0;
 
-    for (uint32_t i = 0; i < c->seen[0].threads; i++)
-        found[c->part[i].cause.kind]++;
+    for (uint32_t i = 0; i < c->streams[0].threads; i++)
+        found[c->thread[i].cause.kind]++;
     t->records = true;
     table_count(t, c->runs->count);
-    table_count(t, c->seen[0].threads);
+    table_count(t, c->streams[0].threads);
     table_count(t, same);
     c->runs->trace ? table_count(t, found[UNORDERED_RACE]) : table_none(t);
     c->runs->trace ? table_count(t, found[UNORDERED_CHOICE]) : table_none(t);
-    table_text(t, answer_of(c, is_same, found[UNORDERED_RACE] + found[UNORDERED_CHOICE]));
+    table_text(t, intrinsic_answer(c, is_same, found[UNORDERED_RACE] + found[UNORDERED_CHOICE]));
     if (c->more)
         table_note(t, "%" PRIu32 " threads of other runs are not in the first", c->more);
     table_note(t, "streams are compared record by record: blocks by their instructions, references by kind, size and "
                   "address, events by their arguments, but for what the system answered");
 }
 
-static void add_cause(struct table *t, const struct comparison *c, const struct observed *o, const struct part *p)
+static void intrinsic_add_cause(struct table *t, const struct comparison *c, const struct observed_thread *o,
+                                const struct thread_verdict *p)
 {
     char place[120];
     bool is_found = p->is_searched && p->cause.kind != UNORDERED_NONE;
 
     table_text(t, p->is_searched ? CAUSES[p->cause.kind] : NULL);
-    table_text(t, is_found ? study_place(c->runs->trace, o->process, p->cause.addr, place) : NULL);
-    table_text(t, is_found ? study_place(c->runs->trace, o->process, p->cause.code, place) : NULL);
+    table_text(t, is_found ? addr_text(c->runs->trace, o->process, p->cause.addr, place) : NULL);
+    table_text(t, is_found ? addr_text(c->runs->trace, o->process, p->cause.code, place) : NULL);
     is_found ? table_count(t, p->cause.writer) : table_none(t);
     if (p->cause.is_partial)
         table_note(t, "thread %" PRIu32 " read so much before it that only the beginning was looked at", o->thread);
 }
 
-static void add_thread(struct table *t, const struct comparison *c, const struct observed *o, const struct part *p)
+static void intrinsic_add_thread(struct table *t, const struct comparison *c, const struct observed_thread *o,
+                                 const struct thread_verdict *p)
 {
     bool is_found = p->verdict >= VERDICT_CONTROL;
 
@@ -291,10 +296,10 @@ static void add_thread(struct table *t, const struct comparison *c, const struct
     table_text(t, is_found ? p->place : NULL);
     table_text(t, is_found ? p->here : NULL);
     table_text(t, is_found ? p->there : NULL);
-    add_cause(t, c, o, p);
+    intrinsic_add_cause(t, c, o, p);
 }
 
-static void add_notes(struct table *t, const struct comparison *c)
+static void intrinsic_add_notes(struct table *t, const struct comparison *c)
 {
     table_note(t,
                "control: another block or event comes; address: a reference goes elsewhere; event: a call got or gave "
@@ -308,43 +313,43 @@ static void add_notes(struct table *t, const struct comparison *c)
         table_note(t, "record the program and give the trace to learn what the threads read unordered");
 }
 
-static void fill(struct result *result, const struct comparison *c, bool *ret_differs)
+static void intrinsic_fill(struct result *result, const struct comparison *c, bool *ret_differs)
 {
     struct table *summary = result_table(result, "summary", "Do streams depend on the interleaving?", SUMMARY);
     struct table *threads = result_table(result, "threads", "Threads", THREADS);
     uint64_t same = 0;
 
-    for (uint32_t i = 0; i < c->seen[0].threads; i++) {
-        add_thread(threads, c, &c->seen[0].thread[i], &c->part[i]);
-        same += c->part[i].differs == 0;
+    for (uint32_t i = 0; i < c->streams[0].threads; i++) {
+        intrinsic_add_thread(threads, c, &c->streams[0].thread[i], &c->thread[i]);
+        same += c->thread[i].differs == 0;
     }
-    add_notes(threads, c);
-    add_summary(summary, c, same);
-    *ret_differs = same < c->seen[0].threads || c->more > 0;
+    intrinsic_add_notes(threads, c);
+    intrinsic_add_summary(summary, c, same);
+    *ret_differs = same < c->streams[0].threads || c->more > 0;
 }
 
 int intrinsic_compare(const struct intrinsic_runs *runs, struct result *result, bool *ret_differs, struct peet_err *err)
 {
-    struct comparison c = { .runs = runs, .seen = mem_alloc(runs->count, sizeof *c.seen) };
+    struct comparison c = { .runs = runs, .streams = mem_alloc(runs->count, sizeof *c.streams) };
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < runs->count; i++)
-        r = runs->play(runs->context, i, NULL, 0, &c.seen[i], nothing, NULL, err);
-    c.part = mem_alloc((size_t)c.seen[0].threads + 1, sizeof *c.part);
+        r = runs->play(runs->context, i, NULL, 0, &c.streams[i], intrinsic_ignore, NULL, err);
+    c.thread = mem_alloc((size_t)c.streams[0].threads + 1, sizeof *c.thread);
     if (r == 0) {
-        find_differences(&c);
-        r = find_records(&c, err);
+        intrinsic_find_differences(&c);
+        r = intrinsic_find_records(&c, err);
     }
     if (r == 0 && runs->trace)
-        r = find_causes(&c, err);
+        r = intrinsic_find_causes(&c, err);
     if (r == 0)
-        fill(result, &c, ret_differs);
+        intrinsic_fill(result, &c, ret_differs);
     for (size_t i = 0; i < runs->count; i++)
-        observer_release(&c.seen[i]);
-    observer_release(&c.first);
-    observer_release(&c.other);
-    free(c.seen);
-    free(c.part);
+        stream_observer_release(&c.streams[i]);
+    stream_observer_release(&c.first);
+    stream_observer_release(&c.other);
+    free(c.streams);
+    free(c.thread);
     return r;
 }
 
@@ -355,8 +360,8 @@ static const char *trace_name(void *context, size_t run)
     return peet_trace_path(((struct peet_trace *const *)context)[run]);
 }
 
-static int play_trace(void *context, size_t run, const struct observe_want *want, size_t wants, struct observer *o,
-                      void (*done)(void *argument), void *argument, struct peet_err *err)
+static int play_trace(void *context, size_t run, const struct wanted_block *want, size_t wants,
+                      struct stream_observer *o, void (*done)(void *argument), void *argument, struct peet_err *err)
 {
     struct source *s;
     struct peet_batch b;
@@ -364,18 +369,18 @@ static int play_trace(void *context, size_t run, const struct observe_want *want
 
     if (r < 0)
         return r;
-    observer_begin(o, s, want, wants);
+    stream_observer_begin(o, s, want, wants);
     for (uint32_t i = 0; r >= 0 && i < s->contexts; i++)
         while ((r = source_next(s, i, 0, &b, err)) == 1)
-            observer_take(o, s, i, &b);
+            stream_observer_take(o, s, i, &b);
     if (r >= 0)
         done(argument);
     source_free(s);
     return r < 0 ? r : 0;
 }
 
-static int compare(struct peet_trace *const *t, size_t traces, const struct study_config *config,
-                   struct study_answer *answer, struct progress *progress, struct peet_err *err)
+static int intrinsic_compare_traces(struct peet_trace *const *t, size_t traces, const struct study_config *config,
+                                    struct study_answer *answer, struct progress *progress, struct peet_err *err)
 {
     struct intrinsic_runs runs = { traces, (void *)(uintptr_t)t, trace_name, play_trace, t[0] };
 
@@ -388,15 +393,15 @@ static int compare(struct peet_trace *const *t, size_t traces, const struct stud
     return intrinsic_compare(&runs, &answer->result, &answer->differs, err);
 }
 
-static int run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
-               struct progress *progress, struct peet_err *err)
+static int intrinsic_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+                         struct progress *progress, struct peet_err *err)
 {
-    return compare(&t, 1, config, answer, progress, err);
+    return intrinsic_compare_traces(&t, 1, config, answer, progress, err);
 }
 
 const struct study study_intrinsic = {
     .name = "intrinsic",
     .summary = "whether what threads do depends on how they were interleaved",
-    .run = run,
-    .compare = compare,
+    .run = intrinsic_run,
+    .compare = intrinsic_compare_traces,
 };

@@ -4,7 +4,7 @@
 #define STUDY_COMPARE_INTRINSIC_H
 
 #include "sim/config/config.h"
-#include "study/compare/observe.h"
+#include "study/compare/stream_observer.h"
 #include "study/study.h"
 
 /* Runs that can be had again and again. */
@@ -14,7 +14,7 @@ struct intrinsic_runs {
     /* What the run is called; lives as long as the runs. */
     const char *(*name)(void *context, size_t run);
     /* Lets `o` see each batch of the run, and calls `done` before what the batches came from is gone. */
-    int (*play)(void *context, size_t run, const struct observe_want *want, size_t wants, struct observer *o,
+    int (*play)(void *context, size_t run, const struct wanted_block *want, size_t wants, struct stream_observer *o,
                 void (*done)(void *argument), void *argument, struct peet_err *err);
     struct peet_trace *trace; /* of the first, or NULL: where causes are looked for */
 };

@@ -6,31 +6,32 @@
 #include "sim/engine/sim.h"
 #include "study/compare/intrinsic.h"
 
-struct window {
+struct observed_source {
     struct source source, *inner;
-    struct observer *observer;
+    struct stream_observer *observer;
 };
 
-static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+static int observed_source_next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret,
+                                struct peet_err *err)
 {
-    struct window *w = (struct window *)(void *)s;
+    struct observed_source *w = (struct observed_source *)(void *)s;
     int r = source_next(w->inner, context, reply, ret, err);
 
     w->source.contexts = w->inner->contexts;
     w->source.has_ended = w->inner->has_ended;
     if (r == 1)
-        observer_take(w->observer, &w->source, context, ret);
+        stream_observer_take(w->observer, &w->source, context, ret);
     return r;
 }
 
-static void free_window(struct source *s)
+static void observed_source_free(struct source *s)
 {
     (void)s; /* lives with who opened it */
 }
 
-static const struct source_kind WINDOW = { .next = next, .free = free_window };
+static const struct source_kind OBSERVED_SOURCE = { .next = observed_source_next, .free = observed_source_free };
 
-struct program {
+struct seeded_program {
     char *const *argv;
     struct machine_config machine;
     char name[40];
@@ -38,25 +39,25 @@ struct program {
 
 static const char *seed_name(void *context, size_t run)
 {
-    struct program *p = context;
+    struct seeded_program *p = context;
 
     snprintf(p->name, sizeof p->name, "seed %zu", run + 1);
     return p->name;
 }
 
-static int play(void *context, size_t run, const struct observe_want *want, size_t wants, struct observer *o,
-                void (*done)(void *argument), void *argument, struct peet_err *err)
+static int play_program(void *context, size_t run, const struct wanted_block *want, size_t wants,
+                        struct stream_observer *o, void (*done)(void *argument), void *argument, struct peet_err *err)
 {
-    struct program *p = context;
-    struct window w = { .observer = o };
+    struct seeded_program *p = context;
+    struct observed_source w = { .observer = o };
     struct sim *sim;
     int r = source_open_program(p->argv, 0, false, &w.inner, err);
 
     if (r < 0)
         return r;
     w.source = *w.inner;
-    w.source.kind = &WINDOW;
-    observer_begin(o, &w.source, want, wants);
+    w.source.kind = &OBSERVED_SOURCE;
+    stream_observer_begin(o, &w.source, want, wants);
     p->machine.seed = run + 1;
     r = sim_new(&p->machine, &w.source, &sim, err);
     if (r == 0) {
@@ -73,8 +74,8 @@ int intrinsic_program(char *const *argv, const struct machine_config *machine, u
                       struct peet_err *err)
 {
     struct study_answer answer = { 0 };
-    struct program p = { .argv = argv, .machine = *machine };
-    struct intrinsic_runs runs = { (size_t)seeds, &p, seed_name, play, NULL };
+    struct seeded_program p = { .argv = argv, .machine = *machine };
+    struct intrinsic_runs runs = { (size_t)seeds, &p, seed_name, play_program, NULL };
     int r = intrinsic_compare(&runs, &answer.result, &answer.differs, err);
 
     if (r < 0)

@@ -14,17 +14,17 @@
 #include "base/err.h"
 #include "study/graph/precedence.h"
 
-static int no_memory(struct peet_err *err)
+static int arcs_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for the arcs of the precedence graph");
 }
 
-int precedence_arc(struct precedence *p, struct arc arc, struct peet_err *err)
+int precedence_arc(struct precedence *p, struct graph_arc arc, struct peet_err *err)
 {
-    struct arc *bigger = study_room(p->arc, p->arcs, &p->arc_room, sizeof *bigger);
+    struct graph_arc *bigger = array_room(p->arc, p->arcs, &p->arc_room, sizeof *bigger);
 
     if (!bigger)
-        return no_memory(err);
+        return arcs_no_memory(err);
     p->arc = bigger;
     p->arc[p->arcs++] = arc;
     return 0;
@@ -32,44 +32,46 @@ int precedence_arc(struct precedence *p, struct arc arc, struct peet_err *err)
 
 /* ---- threads and processes ---- */
 
-static int connect_thread(struct precedence *p, uint32_t piece, struct peet_err *err)
+static int connect_thread(struct precedence *p, uint32_t segment, struct peet_err *err)
 {
-    const struct piece *x = &p->piece[piece];
-    const struct lane *child = precedence_lane(p, x->value);
+    const struct graph_segment *x = &p->segment[segment];
+    const struct graph_thread *child = precedence_thread(p, x->value);
 
-    if (!child || child == &p->lane[x->lane]) {
+    if (!child || child == &p->thread[x->thread]) {
         p->unmatched++;
         return 0;
     }
-    struct arc arc = x->end == PEET_EV_thread_create
-                         ? (struct arc){ piece, child->first, x->end, ARC_CERTAIN }
-                         : (struct arc){ child->first + child->pieces - 1, piece + 1, x->end, ARC_CERTAIN };
+    struct graph_arc arc =
+        x->end == PEET_EV_thread_create
+            ? (struct graph_arc){ segment, child->first, x->end, ARC_CERTAIN }
+            : (struct graph_arc){ child->first + child->segments - 1, segment + 1, x->end, ARC_CERTAIN };
     return precedence_arc(p, arc, err);
 }
 
 /* A child process begins with the thread that nobody in it created. */
-static int connect_process(struct precedence *p, uint32_t piece, struct peet_err *err)
+static int connect_process(struct precedence *p, uint32_t segment, struct peet_err *err)
 {
     const struct peet_thread *th, *parent;
 
     for (size_t i = 0; (th = peet_trace_thread(p->trace, i)); i++) {
-        const struct lane *child = th->process == p->piece[piece].value ? precedence_lane(p, th->id) : NULL;
-        bool inside = false;
+        const struct graph_thread *child =
+            th->process == p->segment[segment].value ? precedence_thread(p, th->id) : NULL;
+        bool in_process = false;
         for (size_t k = 0; child && (parent = peet_trace_thread(p->trace, k)); k++)
-            inside = inside || (parent->id == th->parent && parent->process == th->process && parent != th);
-        if (child && !inside && child->process != p->lane[p->piece[piece].lane].process)
-            return precedence_arc(p, (struct arc){ piece, child->first, PEET_EV_fork, ARC_CERTAIN }, err);
+            in_process = in_process || (parent->id == th->parent && parent->process == th->process && parent != th);
+        if (child && !in_process && child->process != p->thread[p->segment[segment].thread].process)
+            return precedence_arc(p, (struct graph_arc){ segment, child->first, PEET_EV_fork, ARC_CERTAIN }, err);
     }
     p->unmatched++;
     return 0;
 }
 
-static int connect_plain(struct precedence *p, struct peet_err *err)
+static int connect_threads(struct precedence *p, struct peet_err *err)
 {
     int r = 0;
 
-    for (uint32_t i = 0; r == 0 && i < p->pieces; i++) {
-        uint8_t end = p->piece[i].end;
+    for (uint32_t i = 0; r == 0 && i < p->segments; i++) {
+        uint8_t end = p->segment[i].end;
         if (end == PEET_EV_thread_create || end == PEET_EV_thread_join)
             r = connect_thread(p, i, err);
         else if (end == PEET_EV_fork)
@@ -81,32 +83,32 @@ static int connect_plain(struct precedence *p, struct peet_err *err)
 /* ---- semaphores ---- */
 
 /* The pieces that end with an event of one object, in the order of threads and in each of them in program order. */
-struct uses {
-    const uint32_t *piece;
+struct object_events {
+    const uint32_t *segment;
     size_t count;
 };
 
 /* Those of one thread. */
-struct run {
+struct thread_events {
     const uint32_t *from, *to;
     uint64_t posts;
 };
 
-static bool is_post(const struct precedence *p, uint32_t piece)
+static bool is_sem_post(const struct precedence *p, uint32_t segment)
 {
-    return p->piece[piece].end == PEET_EV_sem_post;
+    return p->segment[segment].end == PEET_EV_sem_post;
 }
 
 /* Arcs from the posts of one thread to the waits of another; `others`: what all else can give, the initial value included. */
-static int connect_pair(struct precedence *p, const struct run *waiter, const struct run *poster, uint64_t others,
-                        struct peet_err *err)
+static int connect_semaphore_pair(struct precedence *p, const struct thread_events *waiter,
+                                  const struct thread_events *poster, uint64_t others, struct peet_err *err)
 {
     uint64_t waits = 0, given = 0, reached = 0; /* reached: posts before `at` */
     const uint32_t *at = poster->from;
     int r = 0;
 
     for (const uint32_t *w = waiter->from; r == 0 && w < waiter->to; w++) {
-        if (is_post(p, *w)) {
+        if (is_sem_post(p, *w)) {
             given++;
             continue;
         }
@@ -117,31 +119,32 @@ static int connect_pair(struct precedence *p, const struct run *waiter, const st
         if (forced <= reached)
             continue; /* an earlier wait of the same thread has that arc */
         for (; reached < forced; at++)
-            reached += is_post(p, *at);
-        r = precedence_arc(p, (struct arc){ at[-1], *w + 1, PEET_EV_sem_wait, ARC_CERTAIN }, err);
+            reached += is_sem_post(p, *at);
+        r = precedence_arc(p, (struct graph_arc){ at[-1], *w + 1, PEET_EV_sem_wait, ARC_CERTAIN }, err);
     }
     return r;
 }
 
-static size_t find_runs(const struct precedence *p, const struct uses *u, struct run *run)
+static size_t split_by_thread(const struct precedence *p, const struct object_events *u, struct thread_events *run)
 {
     size_t n = 0;
 
-    for (const uint32_t *x = u->piece; x < u->piece + u->count; x++) {
-        if (n == 0 || p->piece[*x].lane != p->piece[x[-1]].lane)
-            run[n++] = (struct run){ .from = x };
+    for (const uint32_t *x = u->segment; x < u->segment + u->count; x++) {
+        if (n == 0 || p->segment[*x].thread != p->segment[x[-1]].thread)
+            run[n++] = (struct thread_events){ .from = x };
         run[n - 1].to = x + 1;
-        run[n - 1].posts += is_post(p, *x);
+        run[n - 1].posts += is_sem_post(p, *x);
     }
     return n;
 }
 
-static int connect_semaphore(struct precedence *p, const struct object *o, const struct uses *u, struct peet_err *err)
+static int connect_semaphore(struct precedence *p, const struct graph_object *o, const struct object_events *u,
+                             struct peet_err *err)
 {
-    struct run *run = calloc(p->lanes, sizeof *run);
-    size_t n = run ? find_runs(p, u, run) : 0;
+    struct thread_events *run = calloc(p->threads, sizeof *run);
+    size_t n = run ? split_by_thread(p, u, run) : 0;
     uint64_t posts = 0, waits = 0;
-    int r = run ? 0 : no_memory(err);
+    int r = run ? 0 : arcs_no_memory(err);
 
     for (size_t i = 0; i < n; i++) {
         posts += run[i].posts;
@@ -154,7 +157,7 @@ static int connect_semaphore(struct precedence *p, const struct object *o, const
     for (size_t i = 0; r == 0 && known && i < n; i++)
         for (size_t k = 0; r == 0 && k < n; k++)
             if (i != k && run[k].posts)
-                r = connect_pair(p, &run[i], &run[k], o->initial + posts - run[i].posts - run[k].posts, err);
+                r = connect_semaphore_pair(p, &run[i], &run[k], o->initial + posts - run[i].posts - run[k].posts, err);
     free(run);
     return r;
 }
@@ -163,7 +166,7 @@ static int connect_semaphore(struct precedence *p, const struct object *o, const
 
 struct post {
     uint64_t value;
-    uint32_t piece;
+    uint32_t segment;
 };
 
 static int compare_posts(const void *a, const void *b)
@@ -172,7 +175,7 @@ static int compare_posts(const void *a, const void *b)
 
     if (x->value != y->value)
         return x->value < y->value ? -1 : 1;
-    return x->piece < y->piece ? -1 : x->piece > y->piece;
+    return x->segment < y->segment ? -1 : x->segment > y->segment;
 }
 
 /* The first of n posts whose value is not less. */
@@ -190,82 +193,83 @@ static size_t find_value(const struct post *post, size_t n, uint64_t value)
     return low;
 }
 
-/* The piece whose post was before the wait in any case, or PIECE_NONE. */
+/* The piece whose post was before the wait in any case, or SEGMENT_NONE. */
 static uint32_t find_post(const struct precedence *p, const struct post *post, size_t n, uint32_t wait)
 {
-    const struct piece *w = &p->piece[wait];
+    const struct graph_segment *w = &p->segment[wait];
     size_t from = find_value(post, n, w->value);
     size_t to = from;
-    uint32_t first = PIECE_NONE, own = PIECE_NONE;
+    uint32_t first = SEGMENT_NONE, own = SEGMENT_NONE;
     bool alone = true;
 
     while (to < n && post[to].value == w->value)
         to++;
     to = to > from ? to : n; /* nobody posted that value: a greater one will do */
     for (size_t i = from; i < to; i++) {
-        uint32_t piece = post[i].piece, lane = p->piece[piece].lane;
-        own = lane == w->lane && piece < wait ? piece : own;
-        alone = alone && (first == PIECE_NONE || p->piece[first].lane == lane);
-        first = piece < first ? piece : first;
+        uint32_t segment = post[i].segment, thread = p->segment[segment].thread;
+        own = thread == w->thread && segment < wait ? segment : own;
+        alone = alone && (first == SEGMENT_NONE || p->segment[first].thread == thread);
+        first = segment < first ? segment : first;
     }
-    return own != PIECE_NONE ? own : alone ? first : PIECE_NONE;
+    return own != SEGMENT_NONE ? own : alone ? first : SEGMENT_NONE;
 }
 
-static int connect_posts(struct precedence *p, const struct uses *u, struct peet_err *err)
+static int connect_posts(struct precedence *p, const struct object_events *u, struct peet_err *err)
 {
     struct post *post = calloc(u->count, sizeof *post);
     size_t n = 0;
-    int r = post ? 0 : no_memory(err);
+    int r = post ? 0 : arcs_no_memory(err);
 
     for (size_t i = 0; r == 0 && i < u->count; i++)
-        if (p->piece[u->piece[i]].end == PEET_EV_post)
-            post[n++] = (struct post){ p->piece[u->piece[i]].value, u->piece[i] };
+        if (p->segment[u->segment[i]].end == PEET_EV_post)
+            post[n++] = (struct post){ p->segment[u->segment[i]].value, u->segment[i] };
     if (n)
         qsort(post, n, sizeof *post, compare_posts);
     for (size_t i = 0; r == 0 && i < u->count; i++) {
-        uint32_t wait = u->piece[i];
-        if (p->piece[wait].end != PEET_EV_wait || find_value(post, n, p->piece[wait].value) == n)
+        uint32_t wait = u->segment[i];
+        if (p->segment[wait].end != PEET_EV_wait || find_value(post, n, p->segment[wait].value) == n)
             continue; /* nobody posted as much: it was so from the beginning */
         uint32_t from = find_post(p, post, n, wait);
-        bool backwards = from != PIECE_NONE && p->piece[from].lane == p->piece[wait].lane && from > wait;
-        if (from == PIECE_NONE || backwards)
+        bool backwards = from != SEGMENT_NONE && p->segment[from].thread == p->segment[wait].thread && from > wait;
+        if (from == SEGMENT_NONE || backwards)
             p->unmatched++;
         else if (from != wait)
-            r = precedence_arc(p, (struct arc){ from, wait + 1, PEET_EV_wait, ARC_CERTAIN }, err);
+            r = precedence_arc(p, (struct graph_arc){ from, wait + 1, PEET_EV_wait, ARC_CERTAIN }, err);
     }
     free(post);
     return r;
 }
 
 /* Who finds that the function has run waits for who ran it; but the others at OpenMP's single, which is told as the same, do not. */
-static int connect_once(struct precedence *p, const struct uses *u, struct peet_err *err)
+static int connect_once(struct precedence *p, const struct object_events *u, struct peet_err *err)
 {
-    uint32_t ran = PIECE_NONE;
+    uint32_t ran = SEGMENT_NONE;
     uint64_t times = 0;
     int r = 0;
 
     for (size_t i = 0; i < u->count; i++) {
-        if (p->piece[u->piece[i]].value == 1) {
-            ran = u->piece[i];
+        if (p->segment[u->segment[i]].value == 1) {
+            ran = u->segment[i];
             times++;
         }
     }
     for (size_t i = 0; r == 0 && times == 1 && i < u->count; i++)
-        if (p->piece[u->piece[i]].lane != p->piece[ran].lane)
-            r = precedence_arc(p, (struct arc){ ran, u->piece[i] + 1, PEET_EV_once, ARC_ASSUMED }, err);
+        if (p->segment[u->segment[i]].thread != p->segment[ran].thread)
+            r = precedence_arc(p, (struct graph_arc){ ran, u->segment[i] + 1, PEET_EV_once, ARC_ASSUMED }, err);
     return r;
 }
 
 /* ---- all of them ---- */
 
-static int connect_object(struct precedence *p, const struct object *o, const struct uses *u, struct peet_err *err)
+static int connect_object(struct precedence *p, const struct graph_object *o, const struct object_events *u,
+                          struct peet_err *err)
 {
     if (u->count == 0)
         return 0;
     switch (o->class) {
-    case OBJECT_SEMAPHORE: return connect_semaphore(p, o, u, err);
-    case OBJECT_POST: return connect_posts(p, u, err);
-    case OBJECT_ONCE: return connect_once(p, u, err);
+    case GRAPH_SEMAPHORE: return connect_semaphore(p, o, u, err);
+    case GRAPH_POST: return connect_posts(p, u, err);
+    case GRAPH_ONCE: return connect_once(p, u, err);
     default: return 0;
     }
 }
@@ -274,44 +278,45 @@ static int connect_object(struct precedence *p, const struct object *o, const st
 static int connect_objects(struct precedence *p, struct peet_err *err)
 {
     size_t *first = calloc(p->objects + 2, sizeof *first);
-    uint32_t *piece = calloc((size_t)p->pieces + 1, sizeof *piece);
-    int r = first && piece ? 0 : no_memory(err);
+    uint32_t *segment = calloc((size_t)p->segments + 1, sizeof *segment);
+    int r = first && segment ? 0 : arcs_no_memory(err);
 
     if (r == 0) {
-        for (uint32_t i = 0; i < p->pieces; i++)
-            if (p->piece[i].object != PIECE_NONE)
-                first[p->piece[i].object + 2]++;
+        for (uint32_t i = 0; i < p->segments; i++)
+            if (p->segment[i].object != SEGMENT_NONE)
+                first[p->segment[i].object + 2]++;
         for (size_t i = 2; i < p->objects + 2; i++)
             first[i] += first[i - 1];
-        for (uint32_t i = 0; i < p->pieces; i++)
-            if (p->piece[i].object != PIECE_NONE)
-                piece[first[p->piece[i].object + 1]++] = i;
+        for (uint32_t i = 0; i < p->segments; i++)
+            if (p->segment[i].object != SEGMENT_NONE)
+                segment[first[p->segment[i].object + 1]++] = i;
     }
     for (size_t i = 0; r == 0 && i < p->objects; i++)
-        r = connect_object(p, &p->object[i], &(struct uses){ piece + first[i], first[i + 1] - first[i] }, err);
+        r = connect_object(p, &p->object[i], &(struct object_events){ segment + first[i], first[i + 1] - first[i] },
+                           err);
     free(first);
-    free(piece);
+    free(segment);
     return r;
 }
 
 /* Sorts the arcs by where they come from, and keeps their order otherwise. */
 static int index_arcs(struct precedence *p, struct peet_err *err)
 {
-    uint64_t *first = calloc((size_t)p->pieces + 2, sizeof *first);
-    struct arc *sorted = calloc(p->arcs + 1, sizeof *sorted);
+    uint64_t *first = calloc((size_t)p->segments + 2, sizeof *first);
+    struct graph_arc *sorted = calloc(p->arcs + 1, sizeof *sorted);
 
     if (!first || !sorted) {
         free(first);
         free(sorted);
-        return no_memory(err);
+        return arcs_no_memory(err);
     }
     for (size_t i = 0; i < p->arcs; i++)
         first[p->arc[i].from + 1]++;
-    for (uint32_t i = 0; i < p->pieces; i++)
+    for (uint32_t i = 0; i < p->segments; i++)
         first[i + 1] += first[i];
     for (size_t i = 0; i < p->arcs; i++)
         sorted[first[p->arc[i].from]++] = p->arc[i];
-    for (uint32_t i = p->pieces; i > 0; i--)
+    for (uint32_t i = p->segments; i > 0; i--)
         first[i] = first[i - 1];
     first[0] = 0;
     free(p->arc);
@@ -324,7 +329,7 @@ static int index_arcs(struct precedence *p, struct peet_err *err)
 
 int precedence_connect(struct precedence *p, struct peet_err *err)
 {
-    int r = connect_plain(p, err);
+    int r = connect_threads(p, err);
 
     if (r == 0)
         r = connect_objects(p, err);

@@ -53,12 +53,12 @@ static const struct column LOCKS[] = {
 };
 /* clang-format on */
 
-static int no_memory(struct peet_err *err)
+static int delays_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for a table of delays");
 }
 
-static double part(uint64_t a, uint64_t b)
+static double ratio_of(uint64_t a, uint64_t b)
 {
     return b ? (double)a / (double)b : 0;
 }
@@ -66,9 +66,9 @@ static double part(uint64_t a, uint64_t b)
 /* ---- the critical path ---- */
 
 /* Pieces of one thread that follow each other on the path. */
-struct stretch {
+struct path_interval {
     uint32_t first, last; /* pieces */
-    uint64_t instructions, pieces;
+    uint64_t instructions, segments;
 };
 
 /* The path from its begin, to be freed; a run without pieces has none. */
@@ -76,62 +76,63 @@ static int find_path(const struct schedule *s, uint32_t **ret, size_t *ret_count
 {
     size_t n = 0;
 
-    for (uint32_t i = s->last; i != PIECE_NONE; i = s->cause[i])
+    for (uint32_t i = s->last; i != SEGMENT_NONE; i = s->cause[i])
         n++;
     uint32_t *path = calloc(n + 1, sizeof *path);
     if (!path)
-        return no_memory(err);
+        return delays_no_memory(err);
     *ret_count = n;
-    for (uint32_t i = s->last; i != PIECE_NONE; i = s->cause[i])
+    for (uint32_t i = s->last; i != SEGMENT_NONE; i = s->cause[i])
         path[--n] = i;
     *ret = path;
     return 0;
 }
 
-static size_t find_stretches(const struct precedence *p, const uint32_t *path, size_t pieces, struct stretch *stretch)
+static size_t find_intervals(const struct precedence *p, const uint32_t *path, size_t segments,
+                             struct path_interval *interval)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < pieces; i++) {
-        if (n == 0 || p->piece[path[i - 1]].lane != p->piece[path[i]].lane || path[i] < path[i - 1])
-            stretch[n++] = (struct stretch){ .first = path[i] };
-        stretch[n - 1].last = path[i];
-        stretch[n - 1].instructions += p->piece[path[i]].instructions;
-        stretch[n - 1].pieces++;
+    for (size_t i = 0; i < segments; i++) {
+        if (n == 0 || p->segment[path[i - 1]].thread != p->segment[path[i]].thread || path[i] < path[i - 1])
+            interval[n++] = (struct path_interval){ .first = path[i] };
+        interval[n - 1].last = path[i];
+        interval[n - 1].instructions += p->segment[path[i]].instructions;
+        interval[n - 1].segments++;
     }
     return n;
 }
 
 /* The event through which the path came to a piece. */
-static const char *entered_by(const struct precedence *p, const struct schedule *s, uint32_t piece)
+static const char *entered_by(const struct precedence *p, const struct schedule *s, uint32_t segment)
 {
-    if (s->cause[piece] == PIECE_NONE)
+    if (s->cause[segment] == SEGMENT_NONE)
         return NULL;
-    if (piece == p->lane[p->piece[piece].lane].first)
-        return peet_event_name(p->piece[s->cause[piece]].end);
-    return peet_event_name(p->piece[piece].detached ? PEET_EV_doall_fork : p->piece[piece - 1].end);
+    if (segment == p->thread[p->segment[segment].thread].first)
+        return peet_event_name(p->segment[s->cause[segment]].end);
+    return peet_event_name(p->segment[segment].detached ? PEET_EV_doall_fork : p->segment[segment - 1].end);
 }
 
 /* Adds the shares of a piece to the counts of functions. */
-static void add_shares(const struct precedence *p, uint32_t piece, uint64_t *count)
+static void delays_add_shares(const struct precedence *p, uint32_t segment, uint64_t *count)
 {
     size_t n;
-    const struct share *s = piece_shares(p, piece, &n);
+    const struct function_share *s = segment_shares(p, segment, &n);
 
     for (size_t i = 0; i < n; i++)
         count[s[i].function] += s[i].instructions;
 }
 
-static uint32_t longest_piece(const struct precedence *p, const uint32_t *path, size_t n)
+static uint32_t longest_segment(const struct precedence *p, const uint32_t *path, size_t n)
 {
     size_t best = 0;
 
     for (size_t i = 1; i < n; i++)
-        best = p->piece[path[i]].instructions > p->piece[path[best]].instructions ? i : best;
+        best = p->segment[path[i]].instructions > p->segment[path[best]].instructions ? i : best;
     return path[best];
 }
 
-static int falling(const void *a, const void *b)
+static int compare_falling(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
 
@@ -139,41 +140,42 @@ static int falling(const void *a, const void *b)
 }
 
 /* Of n stretches, those that are at least so long are shown, and of the shortest of them no more than fit. */
-static int find_limit(const struct stretch *x, size_t n, size_t most, uint64_t *ret, struct peet_err *err)
+static int find_limit(const struct path_interval *x, size_t n, size_t most, uint64_t *ret, struct peet_err *err)
 {
     uint64_t *length = calloc(n + 1, sizeof *length);
 
     if (!length)
-        return no_memory(err);
+        return delays_no_memory(err);
     for (size_t i = 0; i < n; i++)
         length[i] = x[i].instructions;
-    qsort(length, n, sizeof *length, falling);
+    qsort(length, n, sizeof *length, compare_falling);
     *ret = n > most ? length[most - 1] : 0;
     free(length);
     return 0;
 }
 
-static void add_path(struct table *table, const struct precedence *p, const struct schedule *s, const uint32_t *path,
-                     const struct stretch *stretch, size_t stretches, uint64_t limit, size_t most)
+static void delays_add_path(struct table *table, const struct precedence *p, const struct schedule *s,
+                            const uint32_t *path, const struct path_interval *interval, size_t intervals,
+                            uint64_t limit, size_t most)
 {
     size_t rows = 0, at = 0;
 
-    for (size_t i = 0; i < stretches; at += stretch[i++].pieces) {
-        const struct stretch *x = &stretch[i];
-        const struct piece *first = &p->piece[x->first];
+    for (size_t i = 0; i < intervals; at += interval[i++].segments) {
+        const struct path_interval *x = &interval[i];
+        const struct graph_segment *first = &p->segment[x->first];
         if (x->instructions < limit || rows == most)
             continue;
         rows++;
-        table_count(table, p->lane[first->lane].id);
+        table_count(table, p->thread[first->thread].id);
         table_count(table, first->position);
         table_count(table, x->instructions);
-        table_real(table, part(x->instructions, s->span));
-        table_count(table, x->pieces);
-        table_text(table, piece_function(p, longest_piece(p, path + at, x->pieces)));
+        table_real(table, ratio_of(x->instructions, s->span));
+        table_count(table, x->segments);
+        table_text(table, segment_function(p, longest_segment(p, path + at, x->segments)));
         table_text(table, entered_by(p, s, x->first));
     }
-    if (rows < stretches)
-        table_note(table, "the %zu longest of %zu stretches, in their order" MORE_ROWS, rows, stretches);
+    if (rows < intervals)
+        table_note(table, "the %zu longest of %zu stretches, in their order" MORE_ROWS, rows, intervals);
     table_note(
         table,
         "a stretch is what one thread does before the path goes to another; position is in instructions of the thread");
@@ -186,7 +188,7 @@ struct function_row {
     const char *name;
 };
 
-static int compare_functions(const void *a, const void *b)
+static int compare_function_rows(const void *a, const void *b)
 {
     const struct function_row *x = a, *y = b;
 
@@ -195,8 +197,8 @@ static int compare_functions(const void *a, const void *b)
     return x->all > y->all ? -1 : x->all < y->all;
 }
 
-static int add_functions(struct result *r, const struct precedence *p, const struct schedule *s, const uint32_t *path,
-                         size_t pieces, size_t most, struct peet_err *err)
+static int delays_add_functions(struct result *r, const struct precedence *p, const struct schedule *s,
+                                const uint32_t *path, size_t segments, size_t most, struct peet_err *err)
 {
     struct table *table = result_table(r, "functions", "Functions on the critical path", FUNCTIONS);
     uint64_t *on_path = calloc(p->functions, sizeof *on_path), *all = calloc(p->functions, sizeof *all);
@@ -204,50 +206,50 @@ static int add_functions(struct result *r, const struct precedence *p, const str
     size_t rows = 0;
     bool fits = on_path && all && row;
 
-    for (size_t i = 0; fits && i < pieces; i++)
-        add_shares(p, path[i], on_path);
-    for (uint32_t i = 0; fits && i < p->pieces; i++)
-        add_shares(p, i, all);
+    for (size_t i = 0; fits && i < segments; i++)
+        delays_add_shares(p, path[i], on_path);
+    for (uint32_t i = 0; fits && i < p->segments; i++)
+        delays_add_shares(p, i, all);
     for (size_t i = 0; fits && i < p->functions; i++)
         if (on_path[i])
             row[rows++] = (struct function_row){ on_path[i], all[i], p->function[i] ? p->function[i] : "?" };
     if (rows)
-        qsort(row, rows, sizeof *row, compare_functions);
+        qsort(row, rows, sizeof *row, compare_function_rows);
     for (size_t i = 0; i < rows && i < most; i++) {
         table_text(table, row[i].name);
         table_count(table, row[i].on_path);
-        table_real(table, part(row[i].on_path, s->span));
-        table_real(table, part(row[i].all, p->instructions));
+        table_real(table, ratio_of(row[i].on_path, s->span));
+        table_real(table, ratio_of(row[i].all, p->instructions));
     }
     if (rows > most)
         table_note(table, "the first %zu of %zu functions" MORE_ROWS, most, rows);
     free(on_path);
     free(all);
     free(row);
-    return fits ? 0 : no_memory(err);
+    return fits ? 0 : delays_no_memory(err);
 }
 
 int delays_path(struct result *r, const struct precedence *p, const struct schedule *s, size_t rows,
                 struct peet_err *err)
 {
     struct table *table = result_table(r, "critical", "Critical path", PATH);
-    struct stretch *stretch = NULL;
+    struct path_interval *interval = NULL;
     uint32_t *path = NULL;
     uint64_t limit = 0;
-    size_t pieces = 0, stretches = 0;
-    int code = find_path(s, &path, &pieces, err);
+    size_t segments = 0, intervals = 0;
+    int code = find_path(s, &path, &segments, err);
 
-    if (code == 0 && !(stretch = calloc(pieces + 1, sizeof *stretch)))
-        code = no_memory(err);
+    if (code == 0 && !(interval = calloc(segments + 1, sizeof *interval)))
+        code = delays_no_memory(err);
     if (code == 0) {
-        stretches = find_stretches(p, path, pieces, stretch);
-        code = find_limit(stretch, stretches, rows, &limit, err);
+        intervals = find_intervals(p, path, segments, interval);
+        code = find_limit(interval, intervals, rows, &limit, err);
     }
     if (code == 0) {
-        add_path(table, p, s, path, stretch, stretches, limit, rows);
-        code = add_functions(r, p, s, path, pieces, rows, err);
+        delays_add_path(table, p, s, path, interval, intervals, limit, rows);
+        code = delays_add_functions(r, p, s, path, segments, rows, err);
     }
-    free(stretch);
+    free(interval);
     free(path);
     return code;
 }
@@ -255,51 +257,51 @@ int delays_path(struct result *r, const struct precedence *p, const struct sched
 /* ---- barriers ---- */
 
 struct barrier_site {
-    uint64_t site, rounds, waits, lost, longest;
+    uint64_t site, rounds, waits, waited, longest;
     uint32_t process;
 };
 
-static int compare_sites(const void *a, const void *b)
+static int compare_barrier_sites(const void *a, const void *b)
 {
     const struct barrier_site *x = a, *y = b;
 
-    if (x->lost != y->lost)
-        return x->lost > y->lost ? -1 : 1;
+    if (x->waited != y->waited)
+        return x->waited > y->waited ? -1 : 1;
     return x->site < y->site ? -1 : x->site > y->site;
 }
 
-static int add_wait(struct map *sites, const struct precedence *p, const struct schedule *s, uint32_t piece,
-                    struct peet_err *err)
+static int delays_add_wait(struct map *sites, const struct precedence *p, const struct schedule *s, uint32_t segment,
+                           struct peet_err *err)
 {
-    const struct meeting *m = &s->met[s->meeting[piece]];
-    uint32_t process = p->lane[p->piece[piece].lane].process;
-    uint64_t lost = m->time - s->finish[piece];
-    struct barrier_site *x = map_put(sites, p->piece[piece].site, process);
+    const struct barrier_round *m = &s->round[s->round_of[segment]];
+    uint32_t process = p->thread[p->segment[segment].thread].process;
+    uint64_t waited = m->time - s->finish[segment];
+    struct barrier_site *x = map_put(sites, p->segment[segment].site, process);
 
     if (!x)
-        return no_memory(err);
-    x->site = p->piece[piece].site;
+        return delays_no_memory(err);
+    x->site = p->segment[segment].site;
     x->process = process;
-    x->rounds += m->last == piece;
+    x->rounds += m->last == segment;
     x->waits++;
-    x->lost += lost;
-    x->longest = lost > x->longest ? lost : x->longest;
+    x->waited += waited;
+    x->longest = waited > x->longest ? waited : x->longest;
     return 0;
 }
 
-static void add_sites(struct table *table, const struct precedence *p, const struct barrier_site *x, size_t n)
+static void delays_add_sites(struct table *table, const struct precedence *p, const struct barrier_site *x, size_t n)
 {
     char buffer[120];
 
     for (size_t i = 0; i < n; i++) {
-        table_text(table, x[i].site ? study_place(p->trace, x[i].process, x[i].site, buffer) : "?");
+        table_text(table, x[i].site ? addr_text(p->trace, x[i].process, x[i].site, buffer) : "?");
         table_count(table, x[i].site);
         table_count(table, x[i].process);
         table_count(table, x[i].rounds);
         table_count(table, x[i].waits);
-        table_count(table, x[i].lost);
+        table_count(table, x[i].waited);
         table_count(table, x[i].longest);
-        table_real(table, part(x[i].lost, p->instructions));
+        table_real(table, ratio_of(x[i].waited, p->instructions));
     }
 }
 
@@ -313,17 +315,17 @@ int delays_barriers(struct result *r, const struct precedence *p, const struct s
     uint32_t tag;
     int code = 0;
 
-    for (uint32_t i = 0; code == 0 && i < p->pieces; i++)
-        if (s->meeting[i] != PIECE_NONE)
-            code = add_wait(&sites, p, s, i, err);
+    for (uint32_t i = 0; code == 0 && i < p->segments; i++)
+        if (s->round_of[i] != SEGMENT_NONE)
+            code = delays_add_wait(&sites, p, s, i, err);
     struct barrier_site *row = calloc(sites.count + 1, sizeof *row);
     if (code == 0 && !row)
-        code = no_memory(err);
+        code = delays_no_memory(err);
     for (size_t at = 0; code == 0 && (x = map_next(&sites, &at, &key, &tag));)
         row[n++] = *x;
     if (n) {
-        qsort(row, n, sizeof *row, compare_sites);
-        add_sites(table, p, row, n);
+        qsort(row, n, sizeof *row, compare_barrier_sites);
+        delays_add_sites(table, p, row, n);
         table_note(
             table,
             "lost: what threads that came earlier could have done until the last one came, on an ideal machine; a round "
@@ -339,16 +341,16 @@ int delays_barriers(struct result *r, const struct precedence *p, const struct s
 struct lock_use {
     uint64_t taken, shared, held, longest; /* held and longest: exclusively */
     uint64_t head, tail;                   /* the least that comes before a section, and behind one */
-    uint32_t object, begin, lane;          /* of the section that is open */
+    uint32_t object, begin, thread;        /* of the section that is open */
     bool open, exclusive;
 };
 
-static uint64_t bound_of(const struct lock_use *x)
+static uint64_t lock_bound(const struct lock_use *x)
 {
     return x->held ? x->head + x->held + x->tail : 0;
 }
 
-static int compare_locks(const void *a, const void *b)
+static int compare_lock_uses(const void *a, const void *b)
 {
     const struct lock_use *x = a, *y = b;
 
@@ -359,43 +361,43 @@ static int compare_locks(const void *a, const void *b)
     return x->object < y->object ? -1 : x->object > y->object;
 }
 
-static void open_section(struct lock_use *x, uint32_t piece, uint32_t lane, bool exclusive)
+static void open_section(struct lock_use *x, uint32_t segment, uint32_t thread, bool exclusive)
 {
     x->open = true;
-    x->begin = piece;
-    x->lane = lane;
+    x->begin = segment;
+    x->thread = thread;
     x->exclusive = exclusive;
 }
 
 static void close_section(struct lock_use *x, const struct precedence *p, const struct schedule *s,
-                          const uint64_t *tail, uint32_t piece)
+                          const uint64_t *tail, uint32_t segment)
 {
-    if (!x->open || x->lane != p->piece[piece].lane)
+    if (!x->open || x->thread != p->segment[segment].thread)
         return;
-    const struct piece *last = &p->piece[piece];
-    uint64_t length = last->position + last->instructions - p->piece[x->begin].position;
+    const struct graph_segment *last = &p->segment[segment];
+    uint64_t length = last->position + last->instructions - p->segment[x->begin].position;
     uint64_t head = s->start[x->begin];
     x->open = false;
     if (!x->exclusive)
         return;
     x->head = x->held == 0 || head < x->head ? head : x->head;
-    x->tail = x->held == 0 || tail[piece] < x->tail ? tail[piece] : x->tail;
+    x->tail = x->held == 0 || tail[segment] < x->tail ? tail[segment] : x->tail;
     x->held += length;
     x->longest = length > x->longest ? length : x->longest;
 }
 
 /* Threads come one after another, so that a lock has one open section at a time. */
-static void add_sections(struct lock_use *use, const struct precedence *p, const struct schedule *s,
-                         const uint64_t *tail)
+static void delays_add_sections(struct lock_use *use, const struct precedence *p, const struct schedule *s,
+                                const uint64_t *tail)
 {
-    for (uint32_t i = 0; i < p->pieces; i++) {
-        const struct piece *x = &p->piece[i];
+    for (uint32_t i = 0; i < p->segments; i++) {
+        const struct graph_segment *x = &p->segment[i];
         bool waits = x->end == PEET_EV_cond_wait || x->end == PEET_EV_cond_timedwait;
-        if (waits && x->lock != PIECE_NONE) {
+        if (waits && x->lock != SEGMENT_NONE) {
             close_section(&use[x->lock], p, s, tail, i);
-            open_section(&use[x->lock], i + 1, x->lane, true);
+            open_section(&use[x->lock], i + 1, x->thread, true);
         }
-        if (x->object == PIECE_NONE || p->object[x->object].class != OBJECT_LOCK)
+        if (x->object == SEGMENT_NONE || p->object[x->object].class != GRAPH_LOCK)
             continue;
         struct lock_use *u = &use[x->object];
         if (x->end == PEET_EV_mutex_unlock || x->end == PEET_EV_rwlock_unlock || x->end == PEET_EV_spin_unlock) {
@@ -403,28 +405,28 @@ static void add_sections(struct lock_use *use, const struct precedence *p, const
         } else {
             u->taken++;
             u->shared += x->value == 0;
-            open_section(u, i + 1, x->lane, x->value == 1);
+            open_section(u, i + 1, x->thread, x->value == 1);
         }
     }
 }
 
-static void add_locks(struct table *table, const struct precedence *p, const struct lock_use *use, size_t n,
-                      size_t most)
+static void delays_add_locks(struct table *table, const struct precedence *p, const struct lock_use *use, size_t n,
+                             size_t most)
 {
     char buffer[120];
 
     for (size_t i = 0; i < n && i < most; i++) {
         const struct lock_use *u = &use[i];
-        const struct object *o = &p->object[u->object];
-        table_text(table, study_place(p->trace, o->process, o->addr, buffer));
+        const struct graph_object *o = &p->object[u->object];
+        table_text(table, addr_text(p->trace, o->process, o->addr, buffer));
         table_count(table, o->addr);
         table_count(table, o->process);
         table_count(table, u->taken);
         table_count(table, u->shared);
         table_count(table, u->held);
         table_count(table, u->longest);
-        table_real(table, part(u->held, p->instructions));
-        table_count(table, bound_of(u));
+        table_real(table, ratio_of(u->held, p->instructions));
+        table_count(table, lock_bound(u));
     }
     if (n > most)
         table_note(table, "the first %zu of %zu locks" MORE_ROWS, most, n);
@@ -442,19 +444,19 @@ int delays_locks(struct result *r, const struct precedence *p, const struct sche
     struct lock_use *use = calloc(p->objects + 1, sizeof *use);
     uint64_t *tail = NULL, bound = 0;
     size_t n = 0;
-    int code = use ? schedule_tails(s, p, &tail, err) : no_memory(err);
+    int code = use ? schedule_tails(s, p, &tail, err) : delays_no_memory(err);
 
     if (code == 0) {
-        add_sections(use, p, s, tail);
+        delays_add_sections(use, p, s, tail);
         for (size_t i = 0; i < p->objects; i++) {
             use[i].object = (uint32_t)i;
-            bound = bound_of(&use[i]) > bound ? bound_of(&use[i]) : bound;
+            bound = lock_bound(&use[i]) > bound ? lock_bound(&use[i]) : bound;
             if (use[i].taken)
                 use[n++] = use[i];
         }
         if (n)
-            qsort(use, n, sizeof *use, compare_locks);
-        add_locks(table, p, use, n, rows);
+            qsort(use, n, sizeof *use, compare_lock_uses);
+        delays_add_locks(table, p, use, n, rows);
         *ret_bound = bound;
     }
     free(tail);

@@ -19,7 +19,7 @@
 enum { NODES_MOST = 400, NODES_OF_WINDOWS = 200 };
 
 /* clang-format off */
-enum { N_NODE, N_KIND, N_THREAD, N_NAME, N_POSITION, N_INSTRUCTIONS, N_REFERENCES, N_PIECES, N_START, N_FINISH, N_EVENT, N_OBJECT,
+enum { N_NODE, N_KIND, N_THREAD, N_NAME, N_POSITION, N_INSTRUCTIONS, N_REFERENCES, N_SEGMENTS, N_START, N_FINISH, N_EVENT, N_OBJECT,
        N_PLACE, N_FUNCTION, N_CRITICAL, N_COLUMNS };
 static const struct column NODES[] = {
     [N_NODE]         = { "node",         "node",         CELL_COUNT, false },
@@ -29,7 +29,7 @@ static const struct column NODES[] = {
     [N_POSITION]     = { "position",     "from",         CELL_COUNT, false },
     [N_INSTRUCTIONS] = { "instructions", "instructions", CELL_COUNT, false },
     [N_REFERENCES]   = { "references",   "references",   CELL_COUNT, false },
-    [N_PIECES]       = { "pieces",       "pieces",       CELL_COUNT, false },
+    [N_SEGMENTS]       = { "pieces",       "pieces",       CELL_COUNT, false },
     [N_START]        = { "start",        "start",        CELL_COUNT, false },
     [N_FINISH]       = { "finish",       "finish",       CELL_COUNT, false },
     [N_EVENT]        = { "event",        "ends with",    CELL_TEXT,  false },
@@ -63,8 +63,8 @@ struct edge {
 };
 
 struct node {
-    uint32_t first, last; /* pieces; PIECE_NONE: a meeting */
-    uint64_t instructions, references, pieces, start, finish;
+    uint32_t first, last; /* pieces; SEGMENT_NONE: a meeting */
+    uint64_t instructions, references, segments, start, finish;
     uint32_t longest; /* piece */
     bool critical, used;
 };
@@ -72,7 +72,7 @@ struct node {
 struct drawing {
     const struct precedence *p;
     const struct schedule *s;
-    uint32_t *of_piece, *of_meeting; /* numbers of nodes; PIECE_NONE: the meeting is not shown */
+    uint32_t *of_segment, *of_round; /* numbers of nodes; SEGMENT_NONE: the meeting is not shown */
     uint32_t *window;                /* by piece; NULL: no windows */
     struct node *node;
     size_t nodes;
@@ -82,40 +82,40 @@ struct drawing {
     struct peet_err *err;
 };
 
-static int no_memory(struct peet_err *err)
+static int graph_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for a drawing of the precedence graph");
 }
 
 /* ---- which piece goes to which node ---- */
 
-static bool follows(const struct precedence *p, uint32_t piece)
+static bool segment_follows(const struct precedence *p, uint32_t segment)
 {
-    const struct lane *l = &p->lane[p->piece[piece].lane];
+    const struct graph_thread *l = &p->thread[p->segment[segment].thread];
 
-    return piece > l->first && !p->piece[piece].detached;
+    return segment > l->first && !p->segment[segment].detached;
 }
 
 /* Numbers the pieces; with `merge`, one that only follows another has its number. */
-static int number_pieces(struct drawing *d, bool merge)
+static int number_segments(struct drawing *d, bool merge)
 {
     const struct precedence *p = d->p;
-    bool *entered = calloc((size_t)p->pieces + 1, sizeof *entered);
+    bool *entered = calloc((size_t)p->segments + 1, sizeof *entered);
 
     if (!entered)
-        return no_memory(d->err);
+        return graph_no_memory(d->err);
     for (size_t i = 0; i < p->arcs; i++)
         entered[p->arc[i].to] = true;
     d->nodes = 0;
-    for (uint32_t i = 0; i < p->pieces; i++) {
-        bool alone = !follows(p, i) || entered[i] || d->s->meeting[i - 1] != PIECE_NONE
+    for (uint32_t i = 0; i < p->segments; i++) {
+        bool alone = !segment_follows(p, i) || entered[i] || d->s->round_of[i - 1] != SEGMENT_NONE
                      || p->first_arc[i] > p->first_arc[i - 1] || !merge;
         d->nodes += alone;
-        d->of_piece[i] = (uint32_t)d->nodes - 1;
+        d->of_segment[i] = (uint32_t)d->nodes - 1;
     }
     free(entered);
-    for (uint32_t i = 0; i < d->s->meetings; i++)
-        d->of_meeting[i] = (uint32_t)d->nodes++;
+    for (uint32_t i = 0; i < d->s->rounds; i++)
+        d->of_round[i] = (uint32_t)d->nodes++;
     return 0;
 }
 
@@ -124,16 +124,16 @@ static int number_pieces(struct drawing *d, bool merge)
 static size_t cut_windows(struct drawing *d)
 {
     const struct schedule *s = d->s;
-    size_t most = d->p->lanes < NODES_OF_WINDOWS ? NODES_OF_WINDOWS / d->p->lanes : 1, windows = 0;
-    uint32_t each = (uint32_t)(d->p->pieces / most + 1), inside = 0;
+    size_t most = d->p->threads < NODES_OF_WINDOWS ? NODES_OF_WINDOWS / d->p->threads : 1, windows = 0;
+    uint32_t each = (uint32_t)(d->p->segments / most + 1), in_window = 0;
 
-    for (uint32_t i = 0; i < d->p->pieces; i++) {
-        uint32_t piece = s->order[i], m = s->meeting[piece];
-        d->window[piece] = (uint32_t)windows;
-        inside++;
-        if (inside >= 2 * each || (inside >= each && m != PIECE_NONE && s->met[m].last == piece)) {
+    for (uint32_t i = 0; i < d->p->segments; i++) {
+        uint32_t segment = s->order[i], m = s->round_of[segment];
+        d->window[segment] = (uint32_t)windows;
+        in_window++;
+        if (in_window >= 2 * each || (in_window >= each && m != SEGMENT_NONE && s->round[m].last == segment)) {
             windows++;
-            inside = 0;
+            in_window = 0;
         }
     }
     return windows + 1;
@@ -143,27 +143,27 @@ static int number_windows(struct drawing *d)
 {
     const struct precedence *p = d->p;
 
-    d->window = calloc((size_t)p->pieces + 1, sizeof *d->window);
+    d->window = calloc((size_t)p->segments + 1, sizeof *d->window);
     size_t windows = d->window ? cut_windows(d) : 0;
-    uint32_t *node = calloc(p->lanes * windows + 1, sizeof *node);
+    uint32_t *node = calloc(p->threads * windows + 1, sizeof *node);
     if (!node || !d->window) {
         free(node);
-        return no_memory(d->err);
+        return graph_no_memory(d->err);
     }
     d->nodes = 0;
-    for (uint32_t i = 0; i < p->pieces; i++) {
-        uint32_t *n = &node[p->piece[i].lane * windows + d->window[i]];
+    for (uint32_t i = 0; i < p->segments; i++) {
+        uint32_t *n = &node[p->segment[i].thread * windows + d->window[i]];
         if (*n == 0)
             *n = (uint32_t)++d->nodes;
-        d->of_piece[i] = *n - 1;
+        d->of_segment[i] = *n - 1;
     }
     free(node);
-    for (uint32_t i = 0; i < d->s->meetings; i++)
-        d->of_meeting[i] = PIECE_NONE;
-    for (uint32_t i = 0; i < p->pieces; i++) {
-        uint32_t m = d->s->meeting[i];
-        if (m != PIECE_NONE && d->of_meeting[m] == PIECE_NONE && d->window[i + 1] > d->window[d->s->met[m].last])
-            d->of_meeting[m] = (uint32_t)d->nodes++;
+    for (uint32_t i = 0; i < d->s->rounds; i++)
+        d->of_round[i] = SEGMENT_NONE;
+    for (uint32_t i = 0; i < p->segments; i++) {
+        uint32_t m = d->s->round_of[i];
+        if (m != SEGMENT_NONE && d->of_round[m] == SEGMENT_NONE && d->window[i + 1] > d->window[d->s->round[m].last])
+            d->of_round[m] = (uint32_t)d->nodes++;
     }
     return 0;
 }
@@ -175,51 +175,51 @@ static int make_nodes(struct drawing *d)
 
     d->node = calloc(d->nodes + 1, sizeof *d->node);
     if (!d->node)
-        return no_memory(d->err);
-    for (uint32_t i = 0; i < p->pieces; i++) {
-        struct node *n = &d->node[d->of_piece[i]];
+        return graph_no_memory(d->err);
+    for (uint32_t i = 0; i < p->segments; i++) {
+        struct node *n = &d->node[d->of_segment[i]];
         if (!n->used || s->start[i] < n->start)
             n->start = s->start[i];
-        if (!n->used || p->piece[i].instructions > p->piece[n->longest].instructions)
+        if (!n->used || p->segment[i].instructions > p->segment[n->longest].instructions)
             n->longest = i;
         n->first = n->used ? n->first : i;
         n->last = i;
         n->used = true;
         n->finish = s->finish[i] > n->finish ? s->finish[i] : n->finish;
-        n->instructions += p->piece[i].instructions;
-        n->references += p->piece[i].references;
-        n->pieces++;
+        n->instructions += p->segment[i].instructions;
+        n->references += p->segment[i].references;
+        n->segments++;
     }
-    for (uint32_t i = 0; i < s->meetings; i++) {
-        if (d->of_meeting[i] != PIECE_NONE)
-            d->node[d->of_meeting[i]] = (struct node){ .first = PIECE_NONE,
-                                                       .last = s->met[i].last,
-                                                       .start = s->met[i].time,
-                                                       .finish = s->met[i].time,
-                                                       .used = true };
+    for (uint32_t i = 0; i < s->rounds; i++) {
+        if (d->of_round[i] != SEGMENT_NONE)
+            d->node[d->of_round[i]] = (struct node){ .first = SEGMENT_NONE,
+                                                     .last = s->round[i].last,
+                                                     .start = s->round[i].time,
+                                                     .finish = s->round[i].time,
+                                                     .used = true };
     }
-    for (uint32_t i = s->last; i != PIECE_NONE; i = s->cause[i])
-        d->node[d->of_piece[i]].critical = true;
+    for (uint32_t i = s->last; i != SEGMENT_NONE; i = s->cause[i])
+        d->node[d->of_segment[i]].critical = true;
     return 0;
 }
 
 /* ---- arcs between nodes ---- */
 
-static int add_edge(struct drawing *d, uint32_t from, uint32_t to, uint8_t event, uint8_t kind)
+static int graph_add_edge(struct drawing *d, uint32_t from, uint32_t to, uint8_t event, uint8_t kind)
 {
-    struct edge *bigger = study_room(d->edge, d->edges, &d->edge_room, sizeof *bigger);
+    struct edge *bigger = array_room(d->edge, d->edges, &d->edge_room, sizeof *bigger);
 
     if (!bigger)
-        return no_memory(d->err);
+        return graph_no_memory(d->err);
     d->edge = bigger;
     d->edge[d->edges++] = (struct edge){ from, to, event, kind, 1 };
     return 0;
 }
 
 /* Between two pieces, unless they are in one node or one window. */
-static int add_between(struct drawing *d, uint32_t from, uint32_t to, uint8_t event, uint8_t kind)
+static int graph_add_arc(struct drawing *d, uint32_t from, uint32_t to, uint8_t event, uint8_t kind)
 {
-    uint32_t a = d->of_piece[from], b = d->of_piece[to];
+    uint32_t a = d->of_segment[from], b = d->of_segment[to];
 
     if (a == b && kind == EDGE_PROGRAM)
         return 0;
@@ -227,26 +227,26 @@ static int add_between(struct drawing *d, uint32_t from, uint32_t to, uint8_t ev
         d->hidden++;
         return 0;
     }
-    return add_edge(d, a, b, event, kind);
+    return graph_add_edge(d, a, b, event, kind);
 }
 
 /* From an arrival to its meeting, and from there to the piece behind. */
-static int add_meeting(struct drawing *d, uint32_t piece)
+static int graph_add_round(struct drawing *d, uint32_t segment)
 {
-    uint32_t meeting = d->s->meeting[piece];
-    const struct meeting *m = &d->s->met[meeting];
-    const struct object *o = &d->p->object[m->object];
-    uint8_t kind = o->users > m->parties ? EDGE_ASSUMED : EDGE_CERTAIN;
-    uint32_t node = d->of_meeting[meeting];
+    uint32_t round = d->s->round_of[segment];
+    const struct barrier_round *m = &d->s->round[round];
+    const struct graph_object *o = &d->p->object[m->object];
+    uint8_t kind = o->users > m->arrivals ? EDGE_ASSUMED : EDGE_CERTAIN;
+    uint32_t node = d->of_round[round];
 
-    if (node == PIECE_NONE) {
+    if (node == SEGMENT_NONE) {
         d->hidden++;
         return 0;
     }
-    int r = add_edge(d, d->of_piece[piece], node, PEET_EV_barrier_wait, kind);
-    if (r < 0 || (d->window && d->window[piece + 1] <= d->window[m->last]))
+    int r = graph_add_edge(d, d->of_segment[segment], node, PEET_EV_barrier_wait, kind);
+    if (r < 0 || (d->window && d->window[segment + 1] <= d->window[m->last]))
         return r;
-    return add_edge(d, node, d->of_piece[piece + 1], PEET_EV_barrier_wait, kind);
+    return graph_add_edge(d, node, d->of_segment[segment + 1], PEET_EV_barrier_wait, kind);
 }
 
 static int compare_edges(const void *a, const void *b)
@@ -280,13 +280,13 @@ static int make_edges(struct drawing *d)
     const struct precedence *p = d->p;
     int r = 0;
 
-    for (uint32_t i = 0; r == 0 && i < p->pieces; i++) {
-        if (d->s->meeting[i] != PIECE_NONE)
-            r = add_meeting(d, i);
-        else if (i + 1 < p->pieces && p->piece[i + 1].lane == p->piece[i].lane && follows(p, i + 1))
-            r = add_between(d, i, i + 1, p->piece[i].end, EDGE_PROGRAM);
+    for (uint32_t i = 0; r == 0 && i < p->segments; i++) {
+        if (d->s->round_of[i] != SEGMENT_NONE)
+            r = graph_add_round(d, i);
+        else if (i + 1 < p->segments && p->segment[i + 1].thread == p->segment[i].thread && segment_follows(p, i + 1))
+            r = graph_add_arc(d, i, i + 1, p->segment[i].end, EDGE_PROGRAM);
         for (uint64_t k = p->first_arc[i]; r == 0 && k < p->first_arc[i + 1]; k++)
-            r = add_between(d, i, p->arc[k].to, p->arc[k].kind, LEVEL_EDGES[p->arc[k].level]);
+            r = graph_add_arc(d, i, p->arc[k].to, p->arc[k].kind, LEVEL_EDGES[p->arc[k].level]);
     }
     merge_edges(d);
     return r;
@@ -294,47 +294,47 @@ static int make_edges(struct drawing *d)
 
 /* ---- tables ---- */
 
-static void add_object(struct table *t, const struct precedence *p, uint32_t piece)
+static void graph_add_object(struct table *t, const struct precedence *p, uint32_t segment)
 {
-    const struct piece *x = &p->piece[piece];
+    const struct graph_segment *x = &p->segment[segment];
     char buffer[120];
 
-    if (x->object == PIECE_NONE) {
+    if (x->object == SEGMENT_NONE) {
         table_none(t);
     } else {
-        const struct object *o = &p->object[x->object];
-        table_text(t, study_place(p->trace, o->process, o->addr, buffer));
+        const struct graph_object *o = &p->object[x->object];
+        table_text(t, addr_text(p->trace, o->process, o->addr, buffer));
     }
-    table_text(t, x->site ? study_place(p->trace, p->lane[x->lane].process, x->site, buffer) : NULL);
+    table_text(t, x->site ? addr_text(p->trace, p->thread[x->thread].process, x->site, buffer) : NULL);
 }
 
-static void add_node(struct table *t, const struct precedence *p, const struct node *n, size_t number)
+static void graph_add_node(struct table *t, const struct precedence *p, const struct node *n, size_t number)
 {
-    bool is_piece = n->first != PIECE_NONE;
-    const struct lane *l = is_piece ? &p->lane[p->piece[n->first].lane] : NULL;
+    bool is_segment = n->first != SEGMENT_NONE;
+    const struct graph_thread *l = is_segment ? &p->thread[p->segment[n->first].thread] : NULL;
 
     table_count(t, number);
-    table_text(t, is_piece ? "piece" : "barrier");
+    table_text(t, is_segment ? "piece" : "barrier");
     l ? table_count(t, l->id) : table_none(t);
     table_text(t, l ? l->name : NULL);
-    is_piece ? table_count(t, p->piece[n->first].position) : table_none(t);
+    is_segment ? table_count(t, p->segment[n->first].position) : table_none(t);
     table_count(t, n->instructions);
     table_count(t, n->references);
-    table_count(t, n->pieces);
+    table_count(t, n->segments);
     table_count(t, n->start);
     table_count(t, n->finish);
-    table_text(t, peet_event_name(p->piece[n->last].end));
-    add_object(t, p, n->last);
-    table_text(t, is_piece && n->instructions ? piece_function(p, n->longest) : NULL);
+    table_text(t, peet_event_name(p->segment[n->last].end));
+    graph_add_object(t, p, n->last);
+    table_text(t, is_segment && n->instructions ? segment_function(p, n->longest) : NULL);
     table_text(t, n->critical ? "yes" : "no");
 }
 
-static void add_tables(struct result *r, const struct drawing *d)
+static void graph_add_tables(struct result *r, const struct drawing *d)
 {
     struct table *nodes = result_table(r, "nodes", "Nodes", NODES), *arcs = result_table(r, "arcs", "Arcs", ARCS);
 
     for (size_t i = 0; i < d->nodes; i++)
-        add_node(nodes, d->p, &d->node[i], i);
+        graph_add_node(nodes, d->p, &d->node[i], i);
     for (size_t i = 0; i < d->edges; i++) {
         table_count(arcs, d->edge[i].from);
         table_count(arcs, d->edge[i].to);
@@ -344,9 +344,9 @@ static void add_tables(struct result *r, const struct drawing *d)
     }
     study_notes(nodes, d->p, d->s);
     table_note(nodes, "start and finish are times on a machine with a processor for each thread, locks left out");
-    if (d->nodes < (size_t)d->p->pieces + d->s->meetings)
-        table_note(nodes, "%" PRIu32 " pieces and %" PRIu32 " rounds of barriers have become %zu nodes", d->p->pieces,
-                   d->s->meetings, d->nodes);
+    if (d->nodes < (size_t)d->p->segments + d->s->rounds)
+        table_note(nodes, "%" PRIu32 " pieces and %" PRIu32 " rounds of barriers have become %zu nodes", d->p->segments,
+                   d->s->rounds, d->nodes);
     table_note(
         arcs,
         "program: the thread goes on; certain: events force it; counted: a wait at a condition that was not needed, as late as counting says; assumed: one possibility of several");
@@ -354,11 +354,11 @@ static void add_tables(struct result *r, const struct drawing *d)
         table_note(arcs, "%" PRIu64 " arcs inside of windows are not shown", d->hidden);
 }
 
-static int draw(struct drawing *d, bool collapse)
+static int graph_draw(struct drawing *d, bool collapse)
 {
-    d->of_piece = calloc((size_t)d->p->pieces + 1, sizeof *d->of_piece);
-    d->of_meeting = calloc((size_t)d->s->meetings + 1, sizeof *d->of_meeting);
-    int r = d->of_piece && d->of_meeting ? number_pieces(d, collapse) : no_memory(d->err);
+    d->of_segment = calloc((size_t)d->p->segments + 1, sizeof *d->of_segment);
+    d->of_round = calloc((size_t)d->s->rounds + 1, sizeof *d->of_round);
+    int r = d->of_segment && d->of_round ? number_segments(d, collapse) : graph_no_memory(d->err);
 
     if (r == 0 && collapse && d->nodes > NODES_MOST)
         r = number_windows(d);
@@ -367,8 +367,8 @@ static int draw(struct drawing *d, bool collapse)
     return r < 0 ? r : make_edges(d);
 }
 
-static int run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
-               struct progress *progress, struct peet_err *err)
+static int graph_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+                     struct progress *progress, struct peet_err *err)
 {
     struct precedence p;
     struct schedule s = { 0 };
@@ -378,13 +378,13 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
     if (r == 0)
         r = schedule_make(&s, &p, SCHEDULE_KNOWN, err);
     if (r == 0)
-        r = draw(&d, config->collapse);
+        r = graph_draw(&d, config->collapse);
     if (r == 0) {
         answer->damaged = p.damaged;
-        add_tables(&answer->result, &d);
+        graph_add_tables(&answer->result, &d);
     }
-    free(d.of_piece);
-    free(d.of_meeting);
+    free(d.of_segment);
+    free(d.of_round);
     free(d.window);
     free(d.node);
     free(d.edge);
@@ -395,13 +395,13 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
 
 /* ---- the drawing, from the tables ---- */
 
-static const struct cell *at(const struct table *t, size_t row, size_t column)
+static const struct cell *graph_cell(const struct table *t, size_t row, size_t column)
 {
     return &t->cell[row * t->columns + column];
 }
 
 /* Text inside of quotes; what would end them, or is no letter, does not. */
-static void quote(const char *text, FILE *out)
+static void dot_quote(const char *text, FILE *out)
 {
     for (; *text; text++) {
         if (*text == '"' || *text == '\\')
@@ -412,15 +412,16 @@ static void quote(const char *text, FILE *out)
 
 static void dot_node(const struct table *t, size_t row, FILE *out)
 {
-    bool is_piece = !strcmp(at(t, row, N_KIND)->text, "piece"), critical = !strcmp(at(t, row, N_CRITICAL)->text, "yes");
+    bool is_segment = !strcmp(graph_cell(t, row, N_KIND)->text, "piece"),
+         critical = !strcmp(graph_cell(t, row, N_CRITICAL)->text, "yes");
 
     fprintf(out, "    n%zu [label=\"", row);
-    if (is_piece) {
-        fprintf(out, "%" PRIu64 "\\n", at(t, row, N_INSTRUCTIONS)->count);
-        quote(at(t, row, N_FUNCTION)->empty ? "" : at(t, row, N_FUNCTION)->text, out);
+    if (is_segment) {
+        fprintf(out, "%" PRIu64 "\\n", graph_cell(t, row, N_INSTRUCTIONS)->count);
+        dot_quote(graph_cell(t, row, N_FUNCTION)->empty ? "" : graph_cell(t, row, N_FUNCTION)->text, out);
         fprintf(out, "\"%s];\n", critical ? ", color=red" : "");
     } else {
-        quote(at(t, row, N_OBJECT)->empty ? "barrier" : at(t, row, N_OBJECT)->text, out);
+        dot_quote(graph_cell(t, row, N_OBJECT)->empty ? "barrier" : graph_cell(t, row, N_OBJECT)->text, out);
         fputs("\", shape=ellipse];\n", out);
     }
 }
@@ -431,14 +432,14 @@ static void dot_threads(const struct table *t, FILE *out)
     bool *done = mem_alloc(t->rows + 1, sizeof *done);
 
     for (size_t i = 0; i < t->rows; i++) {
-        if (done[i] || at(t, i, N_THREAD)->empty)
+        if (done[i] || graph_cell(t, i, N_THREAD)->empty)
             continue;
-        uint64_t thread = at(t, i, N_THREAD)->count;
+        uint64_t thread = graph_cell(t, i, N_THREAD)->count;
         fprintf(out, "  subgraph cluster_%" PRIu64 " {\n    label=\"thread %" PRIu64 " ", thread, thread);
-        quote(at(t, i, N_NAME)->empty ? "" : at(t, i, N_NAME)->text, out);
+        dot_quote(graph_cell(t, i, N_NAME)->empty ? "" : graph_cell(t, i, N_NAME)->text, out);
         fputs("\";\n", out);
         for (size_t k = i; k < t->rows; k++) {
-            if (at(t, k, N_THREAD)->empty || at(t, k, N_THREAD)->count != thread)
+            if (graph_cell(t, k, N_THREAD)->empty || graph_cell(t, k, N_THREAD)->count != thread)
                 continue;
             dot_node(t, k, out);
             done[k] = true;
@@ -446,18 +447,19 @@ static void dot_threads(const struct table *t, FILE *out)
         fputs("  }\n", out);
     }
     for (size_t i = 0; i < t->rows; i++)
-        if (at(t, i, N_THREAD)->empty)
+        if (graph_cell(t, i, N_THREAD)->empty)
             dot_node(t, i, out);
     free(done);
 }
 
 static void dot_arc(const struct table *t, size_t row, FILE *out)
 {
-    const char *kind = at(t, row, A_KIND)->text;
-    uint64_t count = at(t, row, A_COUNT)->count;
+    const char *kind = graph_cell(t, row, A_KIND)->text;
+    uint64_t count = graph_cell(t, row, A_COUNT)->count;
 
-    fprintf(out, "  n%" PRIu64 " -> n%" PRIu64 " [label=\"", at(t, row, A_FROM)->count, at(t, row, A_TO)->count);
-    quote(at(t, row, A_EVENT)->text, out);
+    fprintf(out, "  n%" PRIu64 " -> n%" PRIu64 " [label=\"", graph_cell(t, row, A_FROM)->count,
+            graph_cell(t, row, A_TO)->count);
+    dot_quote(graph_cell(t, row, A_EVENT)->text, out);
     if (count > 1)
         fprintf(out, " x %" PRIu64, count);
     fprintf(out, "\", %s];\n",
@@ -470,12 +472,12 @@ static void dot_notes(const struct table *t, FILE *out)
 {
     for (size_t i = 0; i < t->notes; i++) {
         fputs("// ", out);
-        quote(t->note[i], out);
+        dot_quote(t->note[i], out);
         fputc('\n', out);
     }
 }
 
-static void text(const struct result *r, FILE *out)
+static void graph_text(const struct result *r, FILE *out)
 {
     const struct table *nodes = r->first, *arcs = nodes->next;
 
@@ -492,6 +494,6 @@ static void text(const struct result *r, FILE *out)
 const struct study study_graph = {
     .name = "graph",
     .summary = "the precedence graph, for Graphviz or as tables",
-    .run = run,
-    .text = text,
+    .run = graph_run,
+    .text = graph_text,
 };

@@ -55,14 +55,14 @@ static const struct column TIMELINE[] = {
 };
 /* clang-format on */
 
-static int no_memory(struct peet_err *err)
+static int parallelism_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for a profile of parallelism");
 }
 
 /* ---- how many run at each time ---- */
 
-struct profile {
+struct parallelism_profile {
     uint64_t *time; /* by number of pieces that run */
     size_t most;
     uint64_t width, steps; /* of the time line */
@@ -70,14 +70,14 @@ struct profile {
     double area[STUDY_MAX_ROWS];
 };
 
-static int rising(const void *a, const void *b)
+static int compare_rising(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
 
     return *x < *y ? -1 : *x > *y;
 }
 
-static void add_interval(struct profile *f, uint64_t from, uint64_t to, uint64_t running)
+static void parallelism_add_interval(struct parallelism_profile *f, uint64_t from, uint64_t to, uint64_t running)
 {
     f->time[running] += to - from;
     f->most = running > f->most ? running : f->most;
@@ -91,45 +91,46 @@ static void add_interval(struct profile *f, uint64_t from, uint64_t to, uint64_t
 }
 
 /* Goes through begins and ends in the order of time. */
-static int make_profile(struct profile *f, const struct precedence *p, const struct schedule *s, size_t steps,
-                        struct peet_err *err)
+static int parallelism_make_profile(struct parallelism_profile *f, const struct precedence *p, const struct schedule *s,
+                                    size_t steps, struct peet_err *err)
 {
-    uint64_t *start = calloc((size_t)p->pieces + 1, sizeof *start),
-             *finish = calloc((size_t)p->pieces + 1, sizeof *finish);
+    uint64_t *start = calloc((size_t)p->segments + 1, sizeof *start),
+             *finish = calloc((size_t)p->segments + 1, sizeof *finish);
     size_t n = 0, ends = 0;
     uint64_t now = 0;
 
-    f->time = calloc((size_t)p->pieces + 1, sizeof *f->time);
+    f->time = calloc((size_t)p->segments + 1, sizeof *f->time);
     f->width = s->span / steps + (s->span % steps != 0);
     f->steps = f->width ? (s->span + f->width - 1) / f->width : 0;
     bool fits = start && finish && f->time;
-    for (uint32_t i = 0; fits && i < p->pieces; i++) {
-        uint32_t piece = s->order[i];
-        if (p->piece[piece].instructions) {
-            start[n] = s->start[piece];
-            finish[n++] = s->finish[piece];
+    for (uint32_t i = 0; fits && i < p->segments; i++) {
+        uint32_t segment = s->order[i];
+        if (p->segment[segment].instructions) {
+            start[n] = s->start[segment];
+            finish[n++] = s->finish[segment];
         }
     }
     if (n)
-        qsort(start, n, sizeof *start, rising);
-    if (n && s->broken)
-        qsort(finish, n, sizeof *finish, rising);
+        qsort(start, n, sizeof *start, compare_rising);
+    if (n && s->forced)
+        qsort(finish, n, sizeof *finish, compare_rising);
     for (size_t begins = 0; ends < n;) {
         bool is_begin = begins < n && start[begins] < finish[ends];
         uint64_t then = is_begin ? start[begins] : finish[ends];
         if (then > now)
-            add_interval(f, now, then, begins - ends);
+            parallelism_add_interval(f, now, then, begins - ends);
         now = then;
         begins += is_begin;
         ends += !is_begin;
     }
     free(start);
     free(finish);
-    return fits ? 0 : no_memory(err);
+    return fits ? 0 : parallelism_no_memory(err);
 }
 
 /* Few numbers one by one, many by powers of two. */
-static void add_profile(struct result *r, const struct profile *f, const struct precedence *p, const struct schedule *s)
+static void parallelism_add_profile(struct result *r, const struct parallelism_profile *f, const struct precedence *p,
+                                    const struct schedule *s)
 {
     struct table *table = result_table(r, "profile", "How many run", PROFILE);
 
@@ -155,7 +156,7 @@ static void add_profile(struct result *r, const struct profile *f, const struct 
         "on a machine with a processor for each; iterations of a parallel loop that one thread recorded count one by one");
 }
 
-static void add_timeline(struct result *r, const struct profile *f, uint64_t span)
+static void parallelism_add_timeline(struct result *r, const struct parallelism_profile *f, uint64_t span)
 {
     struct table *table = result_table(r, "timeline", "Time line", TIMELINE);
 
@@ -172,7 +173,7 @@ static void add_timeline(struct result *r, const struct profile *f, uint64_t spa
 
 /* ---- work and span ---- */
 
-static void add_speedup(struct result *r, const struct precedence *p, uint64_t span)
+static void parallelism_add_speedup(struct result *r, const struct precedence *p, uint64_t span)
 {
     struct table *table = result_table(r, "speedup", "Speed-up on n processors", SPEEDUP);
     double work = (double)p->instructions, limit = span ? work / (double)span : 0;
@@ -192,16 +193,16 @@ static void add_speedup(struct result *r, const struct precedence *p, uint64_t s
                "idle while there is something to do needs at most the second, work / n + span, if there are no locks");
 }
 
-static uint64_t sum_lost(const struct precedence *p, const struct schedule *s)
+static uint64_t sum_barrier_waits(const struct precedence *p, const struct schedule *s)
 {
-    uint64_t lost = 0;
+    uint64_t waited = 0;
 
-    for (uint32_t i = 0; i < p->pieces; i++)
-        lost += s->meeting[i] != PIECE_NONE ? s->met[s->meeting[i]].time - s->finish[i] : 0;
-    return lost;
+    for (uint32_t i = 0; i < p->segments; i++)
+        waited += s->round_of[i] != SEGMENT_NONE ? s->round[s->round_of[i]].time - s->finish[i] : 0;
+    return waited;
 }
 
-static void add_ratio(struct table *table, uint64_t a, uint64_t b)
+static void parallelism_add_ratio(struct table *table, uint64_t a, uint64_t b)
 {
     b ? table_real(table, (double)a / (double)b) : table_none(table);
 }
@@ -230,27 +231,27 @@ static void note_conditions(struct table *table, const struct precedence *p)
 }
 
 /* shown: what the other tables are about */
-static void add_summary(struct table *table, const struct precedence *p, const struct schedules *s,
-                        const struct schedule *shown, uint64_t bound)
+static void parallelism_add_summary(struct table *table, const struct precedence *p, const struct schedules *s,
+                                    const struct schedule *shown, uint64_t bound)
 {
     const struct schedule *free_run = &s->of[SCHEDULE_KNOWN], *locked = &s->of[SCHEDULE_LOCKS];
     uint64_t certain = s->of[SCHEDULE_CERTAIN].span, least = bound > certain ? bound : certain;
     uint64_t most = p->has_unknown_order ? p->instructions : locked->span;
 
     table_text(table, peet_trace_path(p->trace));
-    table_count(table, p->lanes);
-    table_count(table, p->pieces);
+    table_count(table, p->threads);
+    table_count(table, p->segments);
     table_count(table, p->arcs);
-    table_count(table, free_run->meetings);
+    table_count(table, free_run->rounds);
     table_count(table, p->references);
     table_count(table, p->instructions);
     table_count(table, free_run->span);
-    add_ratio(table, p->instructions, free_run->span);
+    parallelism_add_ratio(table, p->instructions, free_run->span);
     table_count(table, least);
     table_count(table, most);
-    add_ratio(table, p->instructions, least);
-    add_ratio(table, p->instructions, most);
-    table_count(table, sum_lost(p, shown));
+    parallelism_add_ratio(table, p->instructions, least);
+    parallelism_add_ratio(table, p->instructions, most);
+    table_count(table, sum_barrier_waits(p, shown));
     study_notes(table, p, shown);
     table_note(
         table,
@@ -277,22 +278,22 @@ static void release_schedules(struct schedules *s)
         schedule_release(&s->of[kind]);
 }
 
-static int fill(struct result *r, const struct precedence *p, bool locks, size_t rows, struct peet_err *err)
+static int parallelism_fill(struct result *r, const struct precedence *p, bool locks, size_t rows, struct peet_err *err)
 {
     struct schedules s = { 0 };
-    struct profile *f = calloc(1, sizeof *f);
+    struct parallelism_profile *f = calloc(1, sizeof *f);
     struct table *summary = result_table(r, "summary", "Parallelism", SUMMARY);
     const struct schedule *shown = &s.of[locks ? SCHEDULE_LOCKS : SCHEDULE_KNOWN];
     uint64_t bound = 0;
-    int code = f ? make_schedules(&s, p, err) : no_memory(err);
+    int code = f ? make_schedules(&s, p, err) : parallelism_no_memory(err);
 
     summary->records = true;
     if (code == 0) {
-        add_speedup(r, p, s.of[SCHEDULE_KNOWN].span);
-        code = make_profile(f, p, shown, rows, err);
+        parallelism_add_speedup(r, p, s.of[SCHEDULE_KNOWN].span);
+        code = parallelism_make_profile(f, p, shown, rows, err);
     }
     if (code == 0) {
-        add_profile(r, f, p, shown);
+        parallelism_add_profile(r, f, p, shown);
         code = delays_path(r, p, shown, rows, err);
     }
     if (code == 0)
@@ -300,8 +301,8 @@ static int fill(struct result *r, const struct precedence *p, bool locks, size_t
     if (code == 0)
         code = delays_locks(r, p, &s.of[SCHEDULE_CERTAIN], rows, &bound, err);
     if (code == 0) {
-        add_timeline(r, f, shown->span);
-        add_summary(summary, p, &s, shown, bound);
+        parallelism_add_timeline(r, f, shown->span);
+        parallelism_add_summary(summary, p, &s, shown, bound);
     }
     if (f)
         free(f->time);
@@ -310,15 +311,15 @@ static int fill(struct result *r, const struct precedence *p, bool locks, size_t
     return code;
 }
 
-static int run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
-               struct progress *progress, struct peet_err *err)
+static int parallelism_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+                           struct progress *progress, struct peet_err *err)
 {
     struct precedence p;
     int code = precedence_read(&p, t, progress, err);
 
     if (code == 0) {
         answer->damaged = p.damaged;
-        code = fill(&answer->result, &p, config->locks, config->rows ? config->rows : STUDY_MAX_ROWS, err);
+        code = parallelism_fill(&answer->result, &p, config->locks, config->rows ? config->rows : STUDY_MAX_ROWS, err);
     }
     precedence_release(&p);
     return code;
@@ -327,5 +328,5 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
 const struct study study_parallelism = {
     .name = "parallelism",
     .summary = "work, span, how many threads could run, and what they wait for",
-    .run = run,
+    .run = parallelism_run,
 };

@@ -8,7 +8,7 @@
 #include "map/source/conditions.h"
 #include "study/graph/precedence_in.h"
 
-void *study_room(void *array, size_t count, size_t *room, size_t size)
+void *array_room(void *array, size_t count, size_t *room, size_t size)
 {
     if (count < *room)
         return array;
@@ -20,7 +20,7 @@ void *study_room(void *array, size_t count, size_t *room, size_t size)
 
 /* ---- instructions ---- */
 
-static int function_find(struct reader *r, uint32_t process, uint64_t addr, uint32_t *ret)
+static int graph_function_find(struct graph_reader *r, uint32_t process, uint64_t addr, uint32_t *ret)
 {
     struct precedence *p = r->p;
     const struct peet_symbol *s = peet_trace_symbol(p->trace, process, addr);
@@ -37,15 +37,15 @@ static int function_find(struct reader *r, uint32_t process, uint64_t addr, uint
 }
 
 /* The cache of the process, with room for all blocks that there are by now: a pipe may bring more. */
-static int code_find(struct reader *r, uint32_t process, struct code **ret)
+static int block_functions_find(struct graph_reader *r, uint32_t process, struct block_functions **ret)
 {
     uint32_t items = peet_trace_items(r->p->trace);
-    struct code *c = NULL;
+    struct block_functions *c = NULL;
 
     for (size_t i = 0; i < r->codes && !c; i++)
         c = r->code[i].process == process ? &r->code[i] : NULL;
     if (!c)
-        *(c = GROW(r, code, codes, code_room, r->err)) = (struct code){ .process = process };
+        *(c = GROW(r, code, codes, code_room, r->err)) = (struct block_functions){ .process = process };
     if (c->blocks < items) {
         uint32_t *bigger = realloc(c->of_block, items * sizeof *bigger);
         if (!bigger)
@@ -58,19 +58,20 @@ static int code_find(struct reader *r, uint32_t process, struct code **ret)
     return 0;
 }
 
-static int learn_block(struct reader *r, struct code *c, uint32_t block)
+static int block_functions_learn(struct graph_reader *r, struct block_functions *c, uint32_t block)
 {
     const struct peet_block *b = peet_trace_block(r->p->trace, block);
     uint32_t function = 0;
-    int code = b && b->insns ? function_find(r, c->process, b->insn[0].addr, &function) : 0;
+    int code = b && b->insns ? graph_function_find(r, c->process, b->insn[0].addr, &function) : 0;
 
     c->of_block[block] = function + 1;
     return code;
 }
 
-static int add_instructions(struct reader *r, struct track *t, struct code *c, uint32_t block, uint64_t number)
+static int thread_reader_add_instructions(struct graph_reader *r, struct thread_reader *t, struct block_functions *c,
+                                          uint32_t block, uint64_t number)
 {
-    int code = c->of_block[block] ? 0 : learn_block(r, c, block);
+    int code = c->of_block[block] ? 0 : block_functions_learn(r, c, block);
     uint32_t function = c->of_block[block] - 1;
 
     if (code < 0)
@@ -87,12 +88,13 @@ static int add_instructions(struct reader *r, struct track *t, struct code *c, u
     if (t->count[function] == 0 && number)
         *GROW(t, touched, touches, touched_room, r->err) = function;
     t->count[function] += number;
-    t->lane.instructions += number;
+    t->thread.instructions += number;
     return 0;
 }
 
 /* A loop is as much as its blocks times their trips: which blocks it has does not hang on values. */
-static int add_loop(struct reader *r, struct track *t, struct code *c, const struct peet_loop_run *run)
+static int thread_reader_add_loop(struct graph_reader *r, struct thread_reader *t, struct block_functions *c,
+                                  const struct peet_loop_run *run)
 {
     uint64_t times[PEET_LOOP_DEPTH + 1] = { 1 };
     uint16_t end[PEET_LOOP_DEPTH + 1];
@@ -104,8 +106,8 @@ static int add_loop(struct reader *r, struct track *t, struct code *c, const str
             depth--;
         if (n->block) {
             const struct peet_block *b = peet_trace_block(r->p->trace, n->block);
-            code = add_instructions(r, t, c, n->block, b->insns * times[depth]);
-            t->lane.references += b->operands * times[depth];
+            code = thread_reader_add_instructions(r, t, c, n->block, b->insns * times[depth]);
+            t->thread.references += b->operands * times[depth];
         } else {
             times[depth + 1] = times[depth] * (n->counted ? run->count[n->trips] : n->trips);
             end[++depth] = n->end;
@@ -114,19 +116,19 @@ static int add_loop(struct reader *r, struct track *t, struct code *c, const str
     return code;
 }
 
-static int add_batch(struct reader *r, struct track *t, const struct peet_batch *b)
+static int thread_reader_add_batch(struct graph_reader *r, struct thread_reader *t, const struct peet_batch *b)
 {
-    struct code *c = NULL;
-    int code = code_find(r, t->lane.process, &c);
+    struct block_functions *c = NULL;
+    int code = block_functions_find(r, t->thread.process, &c);
 
     for (size_t i = 0; code == 0 && i < b->count; i++) {
         const struct peet_record *x = &b->records[i];
         if (peet_is_reference(x))
-            t->lane.references++;
+            t->thread.references++;
         else if (x->kind == PEET_BLOCK)
-            code = add_instructions(r, t, c, x->id, x->size);
+            code = thread_reader_add_instructions(r, t, c, x->id, x->size);
         else if (x->kind == PEET_LOOP)
-            code = add_loop(r, t, c, &b->loops[x->id]);
+            code = thread_reader_add_loop(r, t, c, &b->loops[x->id]);
         else if (x->kind == PEET_EVENT)
             code = precedence_event(r, t, &b->events[x->id]);
     }
@@ -135,161 +137,162 @@ static int add_batch(struct reader *r, struct track *t, const struct peet_batch 
 
 /* ---- threads ---- */
 
-static int track_find(struct reader *r, uint32_t id, struct track **ret)
+static int thread_reader_find(struct graph_reader *r, uint32_t id, struct thread_reader **ret)
 {
     const struct peet_thread *th;
 
-    if (r->last < r->tracks && r->track[r->last]->lane.id == id) {
-        *ret = r->track[r->last];
+    if (r->last < r->readers && r->reader[r->last]->thread.id == id) {
+        *ret = r->reader[r->last];
         return 0;
     }
-    for (r->last = 0; r->last < r->tracks && r->track[r->last]->lane.id != id;)
+    for (r->last = 0; r->last < r->readers && r->reader[r->last]->thread.id != id;)
         r->last++;
-    if (r->last == r->tracks) {
-        struct track *t = calloc(1, sizeof *t);
+    if (r->last == r->readers) {
+        struct thread_reader *t = calloc(1, sizeof *t);
         if (!t)
             return precedence_no_memory(r->err);
-        void *bigger = study_room(r->track, r->tracks, &r->track_room, sizeof *r->track);
+        void *bigger = array_room(r->reader, r->readers, &r->reader_room, sizeof *r->reader);
         if (!bigger) {
             free(t);
             return precedence_no_memory(r->err);
         }
-        r->track = bigger;
-        r->track[r->tracks++] = t;
-        t->lane.id = id;
+        r->reader = bigger;
+        r->reader[r->readers++] = t;
+        t->thread.id = id;
         for (size_t i = 0; (th = peet_trace_thread(r->p->trace, i)); i++) {
             if (th->id == id) {
-                t->lane.process = th->process;
-                t->lane.name = *th->name ? th->name : NULL;
+                t->thread.process = th->process;
+                t->thread.name = *th->name ? th->name : NULL;
             }
         }
     }
-    *ret = r->track[r->last];
+    *ret = r->reader[r->last];
     return 0;
 }
 
-static int compare_tracks(const void *a, const void *b)
+static int compare_thread_readers(const void *a, const void *b)
 {
-    const struct track *x = *(struct track *const *)a, *y = *(struct track *const *)b;
+    const struct thread_reader *x = *(struct thread_reader *const *)a, *y = *(struct thread_reader *const *)b;
 
-    return x->lane.id < y->lane.id ? -1 : x->lane.id > y->lane.id;
+    return x->thread.id < y->thread.id ? -1 : x->thread.id > y->thread.id;
 }
 
 /* Gives the pieces, shares and arcs of all threads their numbers in the whole. */
-static void place(struct precedence *p, struct track *t)
+static void precedence_place(struct precedence *p, struct thread_reader *t)
 {
-    uint32_t first = p->pieces;
+    uint32_t first = p->segments;
 
-    t->lane.first = first;
-    t->lane.pieces = (uint32_t)t->pieces;
-    for (size_t i = 0; i < t->pieces; i++) {
-        t->piece[i].lane = (uint32_t)p->lanes;
-        t->piece[i].share += p->shares;
+    t->thread.first = first;
+    t->thread.segments = (uint32_t)t->segments;
+    for (size_t i = 0; i < t->segments; i++) {
+        t->segment[i].thread = (uint32_t)p->threads;
+        t->segment[i].share += p->shares;
     }
-    memcpy(p->piece + first, t->piece, t->pieces * sizeof *t->piece);
+    memcpy(p->segment + first, t->segment, t->segments * sizeof *t->segment);
     if (t->shares)
         memcpy(p->share + p->shares, t->share, t->shares * sizeof *t->share);
     for (size_t i = 0; i < t->arcs; i++)
         p->arc[p->arcs++] =
-            (struct arc){ t->arc[i].from + first, t->arc[i].to + first, t->arc[i].kind, t->arc[i].level };
-    p->pieces += (uint32_t)t->pieces;
+            (struct graph_arc){ t->arc[i].from + first, t->arc[i].to + first, t->arc[i].kind, t->arc[i].level };
+    p->segments += (uint32_t)t->segments;
     p->shares += t->shares;
-    p->instructions += t->lane.instructions;
-    p->references += t->lane.references;
-    p->lane[p->lanes++] = t->lane;
+    p->instructions += t->thread.instructions;
+    p->references += t->thread.references;
+    p->thread[p->threads++] = t->thread;
 }
 
-static int place_all(struct reader *r)
+static int precedence_place_all(struct graph_reader *r)
 {
     struct precedence *p = r->p;
-    uint64_t pieces = 0, shares = 0, arcs = 0;
+    uint64_t segments = 0, shares = 0, arcs = 0;
 
-    for (size_t i = 0; i < r->tracks; i++) {
-        struct track *t = r->track[i];
-        int code = precedence_cut(r, t, &(struct peet_event){ .kind = PEET_EV_thread_end }, PIECE_NONE, 0);
+    for (size_t i = 0; i < r->readers; i++) {
+        struct thread_reader *t = r->reader[i];
+        int code = precedence_cut(r, t, &(struct peet_event){ .kind = PEET_EV_thread_end }, SEGMENT_NONE, 0);
         if (code < 0)
             return code;
-        pieces += t->pieces;
+        segments += t->segments;
         shares += t->shares;
         arcs += t->arcs;
     }
-    if (pieces >= PIECE_NONE)
+    if (segments >= SEGMENT_NONE)
         return err_set(r->err, PEET_ERR_LIMIT, "%s: the precedence graph has %" PRIu64 " pieces; it can have 2^32 - 2",
-                       peet_trace_path(p->trace), pieces);
-    p->lane = calloc(r->tracks + 1, sizeof *p->lane);
-    p->piece = calloc(pieces + 1, sizeof *p->piece);
+                       peet_trace_path(p->trace), segments);
+    p->thread = calloc(r->readers + 1, sizeof *p->thread);
+    p->segment = calloc(segments + 1, sizeof *p->segment);
     p->share = calloc(shares + 1, sizeof *p->share);
     p->arc = calloc(arcs + 1, sizeof *p->arc);
     p->arc_room = arcs + 1;
-    if (!p->lane || !p->piece || !p->share || !p->arc)
+    if (!p->thread || !p->segment || !p->share || !p->arc)
         return precedence_no_memory(r->err);
-    if (r->tracks)
-        qsort(r->track, r->tracks, sizeof *r->track, compare_tracks);
-    for (size_t i = 0; i < r->tracks; i++) {
-        uint32_t *lane = map_put(&p->lanes_by_id, r->track[i]->lane.id, 0);
-        if (!lane)
+    if (r->readers)
+        qsort(r->reader, r->readers, sizeof *r->reader, compare_thread_readers);
+    for (size_t i = 0; i < r->readers; i++) {
+        uint32_t *thread = map_put(&p->threads_by_id, r->reader[i]->thread.id, 0);
+        if (!thread)
             return precedence_no_memory(r->err);
-        *lane = (uint32_t)i;
-        place(p, r->track[i]);
+        *thread = (uint32_t)i;
+        precedence_place(p, r->reader[i]);
     }
     return 0;
 }
 
 /* ---- conditions ---- */
 
-/* The piece that ends with the n-th event of a thread, or PIECE_NONE. */
-static uint32_t piece_of_event(const struct precedence *p, uint32_t thread, uint64_t event)
+/* The piece that ends with the n-th event of a thread, or SEGMENT_NONE. */
+static uint32_t segment_of_event(const struct precedence *p, uint32_t thread, uint64_t event)
 {
-    const struct lane *l = precedence_lane(p, thread);
-    uint32_t low = l ? l->first : 0, high = l ? l->first + l->pieces : 0;
+    const struct graph_thread *l = precedence_thread(p, thread);
+    uint32_t low = l ? l->first : 0, high = l ? l->first + l->segments : 0;
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (p->piece[middle].events < event)
+        if (p->segment[middle].events < event)
             low = middle + 1;
         else
             high = middle;
     }
-    return l && low < l->first + l->pieces - 1 && p->piece[low].events == event ? low : PIECE_NONE;
+    return l && low < l->first + l->segments - 1 && p->segment[low].events == event ? low : SEGMENT_NONE;
 }
 
 /* What was decided under the mutexes of conditions. A wait whose end is known needs no signal any more. */
-static int order_conditions(struct precedence *p, struct peet_err *err)
+static int precedence_order_conditions(struct precedence *p, struct peet_err *err)
 {
     struct condition_order o;
     int code = condition_order_read(&o, p->trace, err);
 
     for (size_t i = 0; code == 0 && i < o.arcs; i++) {
         const struct condition_arc *x = &o.arc[i];
-        uint32_t from = piece_of_event(p, x->from_thread, x->from_event),
-                 to = piece_of_event(p, x->to_thread, x->to_event);
+        uint32_t from = segment_of_event(p, x->from_thread, x->from_event),
+                 to = segment_of_event(p, x->to_thread, x->to_event);
         uint8_t level = x->level == CONDITION_CERTAIN   ? ARC_CERTAIN
                         : x->level == CONDITION_COUNTED ? ARC_COUNTED
                                                         : ARC_ASSUMED;
-        if (from != PIECE_NONE && to != PIECE_NONE)
+        if (from != SEGMENT_NONE && to != SEGMENT_NONE)
             code = precedence_arc(
-                p, (struct arc){ from, to + 1, x->meets ? PEET_EV_cond_broadcast : PEET_EV_cond_wait, level }, err);
+                p, (struct graph_arc){ from, to + 1, x->meets ? PEET_EV_cond_broadcast : PEET_EV_cond_wait, level },
+                err);
     }
     for (size_t i = 0; code == 0 && i < o.waits; i++) {
-        uint32_t piece = piece_of_event(p, o.wait[i].thread, o.wait[i].event);
-        if (piece != PIECE_NONE)
-            p->piece[piece].value = 0;
+        uint32_t segment = segment_of_event(p, o.wait[i].thread, o.wait[i].event);
+        if (segment != SEGMENT_NONE)
+            p->segment[segment].value = 0;
     }
     if (code == 0) {
         p->unneeded = o.unneeded;
         p->has_unknown_order = false;
         for (size_t i = 0; o.is_unknown && i < p->objects; i++)
-            p->has_unknown_order |= p->object[i].class == OBJECT_CONDITION;
+            p->has_unknown_order |= p->object[i].class == GRAPH_CONDITION;
     }
     condition_order_release(&o);
     return code;
 }
 
-static void reader_release(struct reader *r)
+static void graph_reader_release(struct graph_reader *r)
 {
-    for (size_t i = 0; i < r->tracks; i++) {
-        struct track *t = r->track[i];
-        free(t->piece);
+    for (size_t i = 0; i < r->readers; i++) {
+        struct thread_reader *t = r->reader[i];
+        free(t->segment);
         free(t->share);
         free(t->arc);
         free(t->held);
@@ -301,17 +304,17 @@ static void reader_release(struct reader *r)
     }
     for (size_t i = 0; i < r->codes; i++)
         free(r->code[i].of_block);
-    free(r->track);
+    free(r->reader);
     free(r->code);
     map_release(&r->uses);
     map_release(&r->waits);
 }
 
-static int read_all(struct reader *r, struct progress *progress)
+static int precedence_read_threads(struct graph_reader *r, struct progress *progress)
 {
     struct peet_cursor *c;
     struct peet_batch batch;
-    struct track *t = NULL;
+    struct thread_reader *t = NULL;
     uint64_t done = 0;
     int code = peet_cursor_open(r->p->trace, PEET_ALL_THREADS, PEET_WANT_LOOPS, &c, r->err);
 
@@ -322,12 +325,12 @@ static int read_all(struct reader *r, struct progress *progress)
             r->p->damaged++;
             continue;
         }
-        if ((code = track_find(r, batch.thread, &t)) < 0)
+        if ((code = thread_reader_find(r, batch.thread, &t)) < 0)
             break;
-        uint64_t before = t->lane.instructions;
-        if ((code = add_batch(r, t, &batch)) < 0)
+        uint64_t before = t->thread.instructions;
+        if ((code = thread_reader_add_batch(r, t, &batch)) < 0)
             break;
-        done += t->lane.instructions - before;
+        done += t->thread.instructions - before;
         progress_at(progress, done);
     }
     peet_cursor_free(c);
@@ -336,30 +339,30 @@ static int read_all(struct reader *r, struct progress *progress)
 
 int precedence_read(struct precedence *p, struct peet_trace *t, struct progress *progress, struct peet_err *err)
 {
-    struct reader r = { .p = p, .err = err };
+    struct graph_reader r = { .p = p, .err = err };
 
     *p = (struct precedence){ .trace = t };
-    p->objects_by_name.value_size = p->functions_by_name.value_size = p->lanes_by_id.value_size = sizeof(uint32_t);
+    p->objects_by_name.value_size = p->functions_by_name.value_size = p->threads_by_id.value_size = sizeof(uint32_t);
     r.uses.value_size = sizeof(uint8_t);
     r.waits.value_size = sizeof(uint64_t);
-    void *first = study_room(NULL, 0, &p->function_room, sizeof *p->function);
+    void *first = array_room(NULL, 0, &p->function_room, sizeof *p->function);
     if (!first)
         return precedence_no_memory(err);
     p->function = first;
     p->function[p->functions++] = NULL;
-    int code = read_all(&r, progress);
+    int code = precedence_read_threads(&r, progress);
     if (code == 0)
-        code = place_all(&r);
+        code = precedence_place_all(&r);
     if (code == 0)
-        code = order_conditions(p, err);
-    reader_release(&r);
+        code = precedence_order_conditions(p, err);
+    graph_reader_release(&r);
     return code < 0 ? code : precedence_connect(p, err);
 }
 
 void precedence_release(struct precedence *p)
 {
-    free(p->lane);
-    free(p->piece);
+    free(p->thread);
+    free(p->segment);
     free(p->arc);
     free(p->first_arc);
     free(p->object);
@@ -368,28 +371,28 @@ void precedence_release(struct precedence *p)
     free(p->named);
     map_release(&p->objects_by_name);
     map_release(&p->functions_by_name);
-    map_release(&p->lanes_by_id);
+    map_release(&p->threads_by_id);
     *p = (struct precedence){ 0 };
 }
 
-const struct lane *precedence_lane(const struct precedence *p, uint64_t id)
+const struct graph_thread *precedence_thread(const struct precedence *p, uint64_t id)
 {
-    const uint32_t *n = map_find(&p->lanes_by_id, id, 0);
+    const uint32_t *n = map_find(&p->threads_by_id, id, 0);
 
-    return n ? &p->lane[*n] : NULL;
+    return n ? &p->thread[*n] : NULL;
 }
 
-const char *piece_function(const struct precedence *p, uint32_t piece)
+const char *segment_function(const struct precedence *p, uint32_t segment)
 {
     size_t n, best = 0;
-    const struct share *s = piece_shares(p, piece, &n);
+    const struct function_share *s = segment_shares(p, segment, &n);
 
     for (size_t i = 1; i < n; i++)
         best = s[i].instructions > s[best].instructions ? i : best;
     return n && p->function[s[best].function] ? p->function[s[best].function] : "?";
 }
 
-const char *study_place(const struct peet_trace *t, uint32_t process, uint64_t addr, char buffer[120])
+const char *addr_text(const struct peet_trace *t, uint32_t process, uint64_t addr, char buffer[120])
 {
     const struct peet_symbol *s = addr ? peet_trace_symbol(t, process, addr) : NULL;
 

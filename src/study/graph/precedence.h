@@ -20,37 +20,37 @@
 #include "base/progress.h"
 #include "peet/trace.h"
 
-#define PIECE_NONE UINT32_MAX
+#define SEGMENT_NONE UINT32_MAX
 
 /* What the events of a piece's end are about. */
-enum object_class { OBJECT_LOCK, OBJECT_BARRIER, OBJECT_SEMAPHORE, OBJECT_CONDITION, OBJECT_POST, OBJECT_ONCE };
+enum graph_object_class { GRAPH_LOCK, GRAPH_BARRIER, GRAPH_SEMAPHORE, GRAPH_CONDITION, GRAPH_POST, GRAPH_ONCE };
 
-struct object {
+struct graph_object {
     uint64_t addr;
     uint32_t process;
-    enum object_class class;
+    enum graph_object_class class;
     uint64_t inits, initial; /* semaphore: how often it was initialised, and the sum of the values */
     uint32_t users;          /* barrier: threads that wait there */
-    uint64_t parties;        /* barrier: the smallest count that it was waited at with */
+    uint64_t arrivals;       /* barrier: the smallest count that it was waited at with */
 };
 
-struct piece {
+struct graph_segment {
     uint64_t instructions, references;
     uint64_t position; /* the thread's instructions before it */
     uint64_t events;   /* of the thread, up to and with the one that ends it: to find the place in the stream again */
     uint64_t value,
         site; /* of the event that ends it; of an unlock: 1 exclusive, 0 shared; of a wait at a condition: which one */
-    uint64_t share;              /* its first share; the last one is before the next piece's first */
-    uint32_t lane, object, lock; /* lock: that a wait at a condition gives up meanwhile, or PIECE_NONE */
-    uint8_t end;                 /* enum peet_event_kind; PEET_EV_thread_end for the last one of every thread */
-    bool detached;               /* does not wait for the piece before it: control between two iterations */
+    uint64_t share;                /* its first share; the last one is before the next piece's first */
+    uint32_t thread, object, lock; /* lock: that a wait at a condition gives up meanwhile, or SEGMENT_NONE */
+    uint8_t end;                   /* enum peet_event_kind; PEET_EV_thread_end for the last one of every thread */
+    bool detached;                 /* does not wait for the piece before it: control between two iterations */
 };
 
 /* A thread; its pieces are first … first + pieces - 1, at least one, in program order. */
-struct lane {
+struct graph_thread {
     uint32_t id, process;
     const char *name; /* or NULL */
-    uint32_t first, pieces;
+    uint32_t first, segments;
     uint64_t instructions, references, events;
 };
 
@@ -61,7 +61,7 @@ enum arc_level {
 };
 
 /* From the end of a piece to the begin of another, besides program order. */
-struct arc {
+struct graph_arc {
     uint32_t from, to;
     uint8_t
         kind; /* the event at its head: PEET_EV_thread_create, _thread_join, _sem_wait, _wait, _once, _doall_join, _cond_wait, … */
@@ -69,19 +69,19 @@ struct arc {
 };
 
 /* Whether the arc is part of the order that is known. */
-static inline bool arc_is_known(const struct arc *a)
+static inline bool arc_is_known(const struct graph_arc *a)
 {
     return a->level <= ARC_COUNTED;
 }
 
 /* Instructions of a function in a piece. */
-struct share {
+struct function_share {
     uint64_t instructions;
     uint32_t function;
 };
 
 /* Bytes that have a name: told by the program, allocated in one place, mapped. */
-struct named {
+struct named_range {
     uint64_t start, size, site;
     uint64_t string; /* with PEET_EV_name_data: number of a string */
     uint32_t process, thread;
@@ -90,21 +90,21 @@ struct named {
 
 struct precedence {
     struct peet_trace *trace;
-    struct lane *lane;
-    size_t lanes, lane_room;
-    struct piece *piece;
-    uint32_t pieces;
-    struct arc *arc; /* by their `from`; those of piece i are arc[first_arc[i]] … arc[first_arc[i + 1] - 1] */
+    struct graph_thread *thread;
+    size_t threads, thread_room;
+    struct graph_segment *segment;
+    uint32_t segments;
+    struct graph_arc *arc; /* by their `from`; those of piece i are arc[first_arc[i]] … arc[first_arc[i + 1] - 1] */
     uint64_t *first_arc;
     size_t arcs, arc_room;
-    struct object *object;
+    struct graph_object *object;
     size_t objects, object_room;
-    struct share *share;
+    struct function_share *share;
     size_t shares;
     const char **function; /* names, by number; 0 is unknown */
     size_t functions, function_room;
-    struct named *named;
-    size_t nameds, named_room;
+    struct named_range *named;
+    size_t named_count, named_room;
     uint64_t instructions, references;
     uint64_t damaged;       /* parts that could not be read */
     uint64_t gaps, missing; /* events that say so, and instructions that they stand for */
@@ -112,7 +112,7 @@ struct precedence {
     uint64_t spins;         /* waits on a word of memory: nobody knows for whom */
     uint64_t unneeded;      /* sections that would have waited at a condition if they had come earlier */
     bool has_unknown_order; /* there are conditions, and the trace does not tell the order of their critical sections */
-    struct map objects_by_name, functions_by_name, lanes_by_id;
+    struct map objects_by_name, functions_by_name, threads_by_id;
 };
 
 /* Reads the whole trace; loops are counted, not expanded. Damage is no error: `damaged` counts it. */
@@ -121,33 +121,35 @@ void precedence_release(struct precedence *p); /* also after a failure, and of z
 
 /* For precedence_read: all arcs that need to know the whole run, and the index. */
 int precedence_connect(struct precedence *p, struct peet_err *err);
-int precedence_arc(struct precedence *p, struct arc arc, struct peet_err *err);
+int precedence_arc(struct precedence *p, struct graph_arc arc, struct peet_err *err);
 
-const struct lane *precedence_lane(const struct precedence *p, uint64_t id); /* NULL: there is no such thread */
+const struct graph_thread *precedence_thread(const struct precedence *p,
+                                             uint64_t id); /* NULL: there is no such thread */
 
-static inline const struct share *piece_shares(const struct precedence *p, uint32_t piece, size_t *ret_count)
+static inline const struct function_share *segment_shares(const struct precedence *p, uint32_t segment,
+                                                          size_t *ret_count)
 {
-    uint64_t end = piece + 1 < p->pieces ? p->piece[piece + 1].share : p->shares;
+    uint64_t end = segment + 1 < p->segments ? p->segment[segment + 1].share : p->shares;
 
-    *ret_count = (size_t)(end - p->piece[piece].share);
-    return p->share + p->piece[piece].share;
+    *ret_count = (size_t)(end - p->segment[segment].share);
+    return p->share + p->segment[segment].share;
 }
 
 /* Whether the piece behind it is of the same thread and waits for it. */
-static inline bool piece_has_next(const struct precedence *p, uint32_t piece)
+static inline bool segment_has_next(const struct precedence *p, uint32_t segment)
 {
-    const struct lane *l = &p->lane[p->piece[piece].lane];
+    const struct graph_thread *l = &p->thread[p->segment[segment].thread];
 
-    return piece + 1 < l->first + l->pieces && !p->piece[piece + 1].detached;
+    return segment + 1 < l->first + l->segments && !p->segment[segment + 1].detached;
 }
 
 /* The function with most instructions in a piece, "?" when it is not known. */
-const char *piece_function(const struct precedence *p, uint32_t piece);
+const char *segment_function(const struct precedence *p, uint32_t segment);
 
 /* Room for one more; NULL when there is no memory, and then the array is as it was. */
-void *study_room(void *array, size_t count, size_t *room, size_t size);
+void *array_room(void *array, size_t count, size_t *room, size_t size);
 
 /* "symbol+0x10", or "0x…" where there is no symbol; in buffer. */
-const char *study_place(const struct peet_trace *t, uint32_t process, uint64_t addr, char buffer[120]);
+const char *addr_text(const struct peet_trace *t, uint32_t process, uint64_t addr, char buffer[120]);
 
 #endif

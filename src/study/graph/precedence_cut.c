@@ -9,34 +9,34 @@ enum role { ROLE_NONE, ROLE_PLAIN, ROLE_TAKE, ROLE_TRY, ROLE_GIVE, ROLE_MEET, RO
 /* clang-format off */
 static const struct {
     uint8_t role;
-    uint8_t class; /* enum object_class */
+    uint8_t class; /* enum graph_object_class */
     bool shared;
 } CUT[PEET_EVENT_KINDS] = {
     [PEET_EV_thread_create]    = { ROLE_PLAIN,     0,                false },
     [PEET_EV_thread_join]      = { ROLE_PLAIN,     0,                false },
     [PEET_EV_fork]             = { ROLE_PLAIN,     0,                false },
-    [PEET_EV_mutex_lock]       = { ROLE_TAKE,      OBJECT_LOCK,      false },
-    [PEET_EV_mutex_trylock]    = { ROLE_TRY,       OBJECT_LOCK,      false },
-    [PEET_EV_mutex_unlock]     = { ROLE_GIVE,      OBJECT_LOCK,      false },
-    [PEET_EV_rwlock_rdlock]    = { ROLE_TAKE,      OBJECT_LOCK,      true  },
-    [PEET_EV_rwlock_tryrdlock] = { ROLE_TRY,       OBJECT_LOCK,      true  },
-    [PEET_EV_rwlock_wrlock]    = { ROLE_TAKE,      OBJECT_LOCK,      false },
-    [PEET_EV_rwlock_trywrlock] = { ROLE_TRY,       OBJECT_LOCK,      false },
-    [PEET_EV_rwlock_unlock]    = { ROLE_GIVE,      OBJECT_LOCK,      false },
-    [PEET_EV_spin_lock]        = { ROLE_TAKE,      OBJECT_LOCK,      false },
-    [PEET_EV_spin_trylock]     = { ROLE_TRY,       OBJECT_LOCK,      false },
-    [PEET_EV_spin_unlock]      = { ROLE_GIVE,      OBJECT_LOCK,      false },
-    [PEET_EV_cond_wait]        = { ROLE_CONDITION, OBJECT_CONDITION, false },
-    [PEET_EV_cond_timedwait]   = { ROLE_CONDITION, OBJECT_CONDITION, false },
-    [PEET_EV_cond_signal]      = { ROLE_VALUE,     OBJECT_CONDITION, false },
-    [PEET_EV_cond_broadcast]   = { ROLE_VALUE,     OBJECT_CONDITION, false },
-    [PEET_EV_barrier_wait]     = { ROLE_MEET,      OBJECT_BARRIER,   false },
-    [PEET_EV_sem_wait]         = { ROLE_VALUE,     OBJECT_SEMAPHORE, false },
-    [PEET_EV_sem_trywait]      = { ROLE_VALUE,     OBJECT_SEMAPHORE, false },
-    [PEET_EV_sem_post]         = { ROLE_VALUE,     OBJECT_SEMAPHORE, false },
-    [PEET_EV_once]             = { ROLE_VALUE,     OBJECT_ONCE,      false },
-    [PEET_EV_post]             = { ROLE_VALUE,     OBJECT_POST,      false },
-    [PEET_EV_wait]             = { ROLE_VALUE,     OBJECT_POST,      false },
+    [PEET_EV_mutex_lock]       = { ROLE_TAKE,      GRAPH_LOCK,      false },
+    [PEET_EV_mutex_trylock]    = { ROLE_TRY,       GRAPH_LOCK,      false },
+    [PEET_EV_mutex_unlock]     = { ROLE_GIVE,      GRAPH_LOCK,      false },
+    [PEET_EV_rwlock_rdlock]    = { ROLE_TAKE,      GRAPH_LOCK,      true  },
+    [PEET_EV_rwlock_tryrdlock] = { ROLE_TRY,       GRAPH_LOCK,      true  },
+    [PEET_EV_rwlock_wrlock]    = { ROLE_TAKE,      GRAPH_LOCK,      false },
+    [PEET_EV_rwlock_trywrlock] = { ROLE_TRY,       GRAPH_LOCK,      false },
+    [PEET_EV_rwlock_unlock]    = { ROLE_GIVE,      GRAPH_LOCK,      false },
+    [PEET_EV_spin_lock]        = { ROLE_TAKE,      GRAPH_LOCK,      false },
+    [PEET_EV_spin_trylock]     = { ROLE_TRY,       GRAPH_LOCK,      false },
+    [PEET_EV_spin_unlock]      = { ROLE_GIVE,      GRAPH_LOCK,      false },
+    [PEET_EV_cond_wait]        = { ROLE_CONDITION, GRAPH_CONDITION, false },
+    [PEET_EV_cond_timedwait]   = { ROLE_CONDITION, GRAPH_CONDITION, false },
+    [PEET_EV_cond_signal]      = { ROLE_VALUE,     GRAPH_CONDITION, false },
+    [PEET_EV_cond_broadcast]   = { ROLE_VALUE,     GRAPH_CONDITION, false },
+    [PEET_EV_barrier_wait]     = { ROLE_MEET,      GRAPH_BARRIER,   false },
+    [PEET_EV_sem_wait]         = { ROLE_VALUE,     GRAPH_SEMAPHORE, false },
+    [PEET_EV_sem_trywait]      = { ROLE_VALUE,     GRAPH_SEMAPHORE, false },
+    [PEET_EV_sem_post]         = { ROLE_VALUE,     GRAPH_SEMAPHORE, false },
+    [PEET_EV_once]             = { ROLE_VALUE,     GRAPH_ONCE,      false },
+    [PEET_EV_post]             = { ROLE_VALUE,     GRAPH_POST,      false },
+    [PEET_EV_wait]             = { ROLE_VALUE,     GRAPH_POST,      false },
     [PEET_EV_doall_fork]       = { ROLE_LOOP,      0,                false },
     [PEET_EV_doall_start]      = { ROLE_LOOP,      0,                false },
     [PEET_EV_doall_finish]     = { ROLE_LOOP,      0,                false },
@@ -48,8 +48,8 @@ enum { NAMED_BYTES = 4096 }; /* smaller allocations have no name of their own: t
 
 /* ---- what events are about ---- */
 
-static int object_find(struct precedence *p, enum object_class class, uint32_t process, uint64_t addr, uint32_t *ret,
-                       struct peet_err *err)
+static int graph_object_find(struct precedence *p, enum graph_object_class class, uint32_t process, uint64_t addr,
+                             uint32_t *ret, struct peet_err *err)
 {
     /* Addresses have 48 or 57 bits: the class goes on top. */
     uint64_t key = addr ^ (uint64_t) class << 60;
@@ -60,18 +60,21 @@ static int object_find(struct precedence *p, enum object_class class, uint32_t p
         return 0;
     }
     *ret = (uint32_t)p->objects;
-    *GROW(p, object, objects, object_room, err) = (struct object){ .addr = addr, .process = process, .class = class };
+    *GROW(p, object, objects, object_room, err) =
+        (struct graph_object){ .addr = addr, .process = process, .class = class };
     if (!(number = map_put(&p->objects_by_name, key, process)))
         return precedence_no_memory(err);
     *number = *ret;
     return 0;
 }
 
-static int name_bytes(struct reader *r, const struct track *t, const struct peet_event *e)
+static int name_bytes(struct graph_reader *r, const struct thread_reader *t, const struct peet_event *e)
 {
-    struct named n = {
-        .process = t->lane.process, .thread = t->lane.id, .kind = (uint8_t)e->kind, .site = e->site, .start = e->arg[0]
-    };
+    struct named_range n = { .process = t->thread.process,
+                             .thread = t->thread.id,
+                             .kind = (uint8_t)e->kind,
+                             .site = e->site,
+                             .start = e->arg[0] };
 
     switch (e->kind) {
     case PEET_EV_name_data:
@@ -86,23 +89,24 @@ static int name_bytes(struct reader *r, const struct track *t, const struct peet
     }
     bool told = e->kind == PEET_EV_name_data || e->kind == PEET_EV_map;
     if (n.start && n.size && (told || n.size >= NAMED_BYTES))
-        *GROW(r->p, named, nameds, named_room, r->err) = n;
+        *GROW(r->p, named, named_count, named_room, r->err) = n;
     return 0;
 }
 
 /* ---- pieces ---- */
 
-int precedence_cut(struct reader *r, struct track *t, const struct peet_event *e, uint32_t object, uint64_t value)
+int precedence_cut(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e, uint32_t object,
+                   uint64_t value)
 {
-    struct lane *l = &t->lane;
+    struct graph_thread *l = &t->thread;
 
-    *GROW(t, piece, pieces, piece_room, r->err) = (struct piece){
+    *GROW(t, segment, segments, segment_room, r->err) = (struct graph_segment){
         .instructions = l->instructions - t->begun,
         .references = l->references - t->begun_references,
         .position = t->begun,
         .events = l->events,
         .object = object,
-        .lock = PIECE_NONE,
+        .lock = SEGMENT_NONE,
         .value = value,
         .site = e->site,
         .end = (uint8_t)e->kind,
@@ -111,14 +115,14 @@ int precedence_cut(struct reader *r, struct track *t, const struct peet_event *e
     t->begun = l->instructions;
     t->begun_references = l->references;
     for (size_t i = 0; i < t->touches; i++) {
-        *GROW(t, share, shares, share_room, r->err) = (struct share){ t->count[t->touched[i]], t->touched[i] };
+        *GROW(t, share, shares, share_room, r->err) = (struct function_share){ t->count[t->touched[i]], t->touched[i] };
         t->count[t->touched[i]] = 0;
     }
     t->touches = 0;
     return 0;
 }
 
-static struct held *held_find(const struct track *t, uint32_t object)
+static struct held_lock *held_lock_find(const struct thread_reader *t, uint32_t object)
 {
     for (size_t i = t->helds; i-- > 0;)
         if (t->held[i].object == object)
@@ -126,11 +130,11 @@ static struct held *held_find(const struct track *t, uint32_t object)
     return NULL;
 }
 
-static int take(struct reader *r, struct track *t, const struct peet_event *e)
+static int take_lock(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e)
 {
     uint32_t object;
-    int code = object_find(r->p, OBJECT_LOCK, t->lane.process, e->arg[0], &object, r->err);
-    struct held *held = code < 0 ? NULL : held_find(t, object);
+    int code = graph_object_find(r->p, GRAPH_LOCK, t->thread.process, e->arg[0], &object, r->err);
+    struct held_lock *held = code < 0 ? NULL : held_lock_find(t, object);
     bool shared = CUT[e->kind].shared;
 
     if (code < 0 || (CUT[e->kind].role == ROLE_TRY && e->arg[1] != 0))
@@ -139,15 +143,15 @@ static int take(struct reader *r, struct track *t, const struct peet_event *e)
         held->depth++;
         return 0;
     }
-    *GROW(t, held, helds, held_room, r->err) = (struct held){ object, 1, shared };
+    *GROW(t, held, helds, held_room, r->err) = (struct held_lock){ object, 1, shared };
     return precedence_cut(r, t, e, object, !shared);
 }
 
-static int give(struct reader *r, struct track *t, const struct peet_event *e)
+static int give_lock(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e)
 {
     uint32_t object;
-    int code = object_find(r->p, OBJECT_LOCK, t->lane.process, e->arg[0], &object, r->err);
-    struct held *held = code < 0 ? NULL : held_find(t, object);
+    int code = graph_object_find(r->p, GRAPH_LOCK, t->thread.process, e->arg[0], &object, r->err);
+    struct held_lock *held = code < 0 ? NULL : held_lock_find(t, object);
 
     if (!held || --held->depth > 0)
         return code; /* taken before the recording began, or not for the last time */
@@ -156,47 +160,47 @@ static int give(struct reader *r, struct track *t, const struct peet_event *e)
     return precedence_cut(r, t, e, object, !shared);
 }
 
-static int wait_at_condition(struct reader *r, struct track *t, const struct peet_event *e)
+static int wait_at_condition(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e)
 {
     uint32_t condition, lock;
-    int code = object_find(r->p, OBJECT_CONDITION, t->lane.process, e->arg[0], &condition, r->err);
+    int code = graph_object_find(r->p, GRAPH_CONDITION, t->thread.process, e->arg[0], &condition, r->err);
 
     if (code == 0)
-        code = object_find(r->p, OBJECT_LOCK, t->lane.process, e->arg[1], &lock, r->err);
+        code = graph_object_find(r->p, GRAPH_LOCK, t->thread.process, e->arg[1], &lock, r->err);
     if (code < 0)
         return code;
     bool woken = e->kind == PEET_EV_cond_wait || e->arg[2] == 0;
-    uint64_t *waits = map_put(&r->waits, condition, t->lane.id);
+    uint64_t *waits = map_put(&r->waits, condition, t->thread.id);
     if (!waits)
         return precedence_no_memory(r->err);
     *waits += woken;
     code = precedence_cut(r, t, e, condition, woken ? *waits : 0);
-    if (code == 0 && held_find(t, lock))
-        t->piece[t->pieces - 1].lock = lock;
+    if (code == 0 && held_lock_find(t, lock))
+        t->segment[t->segments - 1].lock = lock;
     return code;
 }
 
-static int meet(struct reader *r, struct track *t, const struct peet_event *e)
+static int arrive_at_barrier(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e)
 {
     uint32_t object;
-    int code = object_find(r->p, OBJECT_BARRIER, t->lane.process, e->arg[0], &object, r->err);
+    int code = graph_object_find(r->p, GRAPH_BARRIER, t->thread.process, e->arg[0], &object, r->err);
 
     if (code < 0)
         return code;
-    struct object *o = &r->p->object[object];
-    uint8_t *used = map_put(&r->uses, object, t->lane.id);
+    struct graph_object *o = &r->p->object[object];
+    uint8_t *used = map_put(&r->uses, object, t->thread.id);
     if (!used)
         return precedence_no_memory(r->err);
     o->users += !*used;
     *used = 1;
-    o->parties = o->parties == 0 || e->arg[1] < o->parties ? e->arg[1] : o->parties;
+    o->arrivals = o->arrivals == 0 || e->arg[1] < o->arrivals ? e->arg[1] : o->arrivals;
     return precedence_cut(r, t, e, object, e->arg[1]);
 }
 
-static int value(struct reader *r, struct track *t, const struct peet_event *e)
+static int use_value(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e)
 {
     uint32_t object;
-    int code = object_find(r->p, CUT[e->kind].class, t->lane.process, e->arg[0], &object, r->err);
+    int code = graph_object_find(r->p, CUT[e->kind].class, t->thread.process, e->arg[0], &object, r->err);
 
     if (code < 0 || (e->kind == PEET_EV_sem_trywait && e->arg[1] != 0))
         return code;
@@ -205,32 +209,32 @@ static int value(struct reader *r, struct track *t, const struct peet_event *e)
 
 /* The piece between two iterations, or behind the last one, that has just ended: it needs the fork and nothing else, and who
  * waits for the loop waits for the iteration before it. */
-static int detach(struct reader *r, struct track *t, const struct open_loop *loop)
+static int detach_control(struct graph_reader *r, struct thread_reader *t, const struct open_loop *loop)
 {
-    uint32_t control = (uint32_t)t->pieces - 1;
+    uint32_t control = (uint32_t)t->segments - 1;
 
-    t->piece[control].detached = true;
-    *GROW(t, arc, arcs, arc_room, r->err) = (struct arc){ loop->fork, control, PEET_EV_doall_fork, ARC_CERTAIN };
+    t->segment[control].detached = true;
+    *GROW(t, arc, arcs, arc_room, r->err) = (struct graph_arc){ loop->fork, control, PEET_EV_doall_fork, ARC_CERTAIN };
     *GROW(t, finished, finisheds, finished_room, r->err) = control - 1;
     return 0;
 }
 
-static int loop(struct reader *r, struct track *t, const struct peet_event *e)
+static int parallel_loop(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e)
 {
-    int code = precedence_cut(r, t, e, PIECE_NONE, e->arg[0]);
-    uint32_t piece = (uint32_t)t->pieces - 1;
+    int code = precedence_cut(r, t, e, SEGMENT_NONE, e->arg[0]);
+    uint32_t segment = (uint32_t)t->segments - 1;
 
     if (code < 0)
         return code;
-    bool behind = t->pieces > 1 && t->piece[piece - 1].end == PEET_EV_doall_finish;
+    bool behind = t->segments > 1 && t->segment[segment - 1].end == PEET_EV_doall_finish;
     if (behind && t->opens && t->open[t->opens - 1].is_loop
         && (e->kind == PEET_EV_doall_start || e->kind == PEET_EV_doall_join))
-        code = detach(r, t, &t->open[t->opens - 1]);
+        code = detach_control(r, t, &t->open[t->opens - 1]);
     if (code < 0)
         return code;
     if (e->kind == PEET_EV_doall_fork || e->kind == PEET_EV_doall_start) {
         *GROW(t, open, opens, open_room, r->err) =
-            (struct open_loop){ e->kind == PEET_EV_doall_fork, piece, t->finisheds };
+            (struct open_loop){ e->kind == PEET_EV_doall_fork, segment, t->finisheds };
     } else if (e->kind == PEET_EV_doall_finish) {
         t->opens -= t->opens && !t->open[t->opens - 1].is_loop;
     } else {
@@ -241,13 +245,13 @@ static int loop(struct reader *r, struct track *t, const struct peet_event *e)
         size_t from = t->open[--t->opens].finished;
         for (size_t i = from; i < t->finisheds; i++)
             *GROW(t, arc, arcs, arc_room, r->err) =
-                (struct arc){ t->finished[i], piece + 1, PEET_EV_doall_join, ARC_CERTAIN };
+                (struct graph_arc){ t->finished[i], segment + 1, PEET_EV_doall_join, ARC_CERTAIN };
         t->finisheds = from;
     }
     return 0;
 }
 
-static int other_event(struct reader *r, struct track *t, const struct peet_event *e)
+static int other_event(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e)
 {
     uint32_t object;
     int code;
@@ -259,7 +263,7 @@ static int other_event(struct reader *r, struct track *t, const struct peet_even
         return 0;
     case PEET_EV_spin_wait: r->p->spins++; return 0;
     case PEET_EV_sem_init:
-        code = object_find(r->p, OBJECT_SEMAPHORE, t->lane.process, e->arg[0], &object, r->err);
+        code = graph_object_find(r->p, GRAPH_SEMAPHORE, t->thread.process, e->arg[0], &object, r->err);
         if (code == 0) {
             r->p->object[object].inits++;
             r->p->object[object].initial += e->arg[1];
@@ -275,18 +279,18 @@ static int other_event(struct reader *r, struct track *t, const struct peet_even
     }
 }
 
-int precedence_event(struct reader *r, struct track *t, const struct peet_event *e)
+int precedence_event(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e)
 {
-    t->lane.events++;
+    t->thread.events++;
     switch (e->kind < PEET_EVENT_KINDS ? CUT[e->kind].role : ROLE_NONE) {
-    case ROLE_PLAIN: return precedence_cut(r, t, e, PIECE_NONE, e->arg[0]);
+    case ROLE_PLAIN: return precedence_cut(r, t, e, SEGMENT_NONE, e->arg[0]);
     case ROLE_TAKE:
-    case ROLE_TRY: return take(r, t, e);
-    case ROLE_GIVE: return give(r, t, e);
-    case ROLE_MEET: return meet(r, t, e);
-    case ROLE_VALUE: return value(r, t, e);
+    case ROLE_TRY: return take_lock(r, t, e);
+    case ROLE_GIVE: return give_lock(r, t, e);
+    case ROLE_MEET: return arrive_at_barrier(r, t, e);
+    case ROLE_VALUE: return use_value(r, t, e);
     case ROLE_CONDITION: return wait_at_condition(r, t, e);
-    case ROLE_LOOP: return loop(r, t, e);
+    case ROLE_LOOP: return parallel_loop(r, t, e);
     default: return other_event(r, t, e);
     }
 }

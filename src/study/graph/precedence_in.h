@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "study/graph/precedence.h"
 
-struct held {
+struct held_lock {
     uint32_t object, depth;
     bool shared;
 };
@@ -19,15 +19,15 @@ struct open_loop {
 };
 
 /* A thread while it is read. Numbers of pieces are its own. */
-struct track {
-    struct lane lane;
-    struct piece *piece;
-    size_t pieces, piece_room;
-    struct share *share;
+struct thread_reader {
+    struct graph_thread thread;
+    struct graph_segment *segment;
+    size_t segments, segment_room;
+    struct function_share *share;
     size_t shares, share_room;
-    struct arc *arc;
+    struct graph_arc *arc;
     size_t arcs, arc_room;
-    struct held *held;
+    struct held_lock *held;
     size_t helds, held_room;
     struct open_loop *open;
     size_t opens, open_room;
@@ -41,16 +41,16 @@ struct track {
 };
 
 /* Which function a block is in, by process: 0 is not known yet, else one more than the function's number. */
-struct code {
+struct block_functions {
     uint32_t process, *of_block;
     uint32_t blocks;
 };
 
-struct reader {
+struct graph_reader {
     struct precedence *p;
-    struct track **track;
-    size_t tracks, track_room, last;
-    struct code *code;
+    struct thread_reader **reader;
+    size_t readers, reader_room, last;
+    struct block_functions *code;
     size_t codes, code_room;
     struct map uses;  /* by barrier and lane: somebody was there */
     struct map waits; /* by condition and thread: how often it waited there */
@@ -65,7 +65,7 @@ static inline int precedence_no_memory(struct peet_err *err)
 /* Makes room for one more element of an array that is called NAME, whose number is NAMEs and whose capacity is ROOM. */
 #define GROW(owner, name, number, capacity, error) \
     __extension__({ \
-        void *bigger_ = study_room((owner)->name, (owner)->number, &(owner)->capacity, sizeof *(owner)->name); \
+        void *bigger_ = array_room((owner)->name, (owner)->number, &(owner)->capacity, sizeof *(owner)->name); \
         if (!bigger_) \
             return precedence_no_memory(error); \
         (owner)->name = bigger_; \
@@ -73,8 +73,9 @@ static inline int precedence_no_memory(struct peet_err *err)
     })
 
 /* An event may end the piece at hand. */
-int precedence_event(struct reader *r, struct track *t, const struct peet_event *e);
+int precedence_event(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e);
 /* Ends the piece at hand with an event. */
-int precedence_cut(struct reader *r, struct track *t, const struct peet_event *e, uint32_t object, uint64_t value);
+int precedence_cut(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e, uint32_t object,
+                   uint64_t value);
 
 #endif

@@ -14,86 +14,86 @@
 
 #include "base/err.h"
 
-struct gate {
-    uint32_t head, tail; /* of the line, linked by `next`; PIECE_NONE: nobody waits */
+struct sync_queue {
+    uint32_t head, tail; /* of the line, linked by `next`; SEGMENT_NONE: nobody waits */
     uint64_t waiting;
     uint64_t units; /* semaphore: that can be taken; condition: signals so far; lock: how many hold it */
     bool exclusive; /* lock: held by one for itself */
     uint32_t giver; /* what was given here, by the piece that ended last */
 };
 
-struct run {
+struct running_segment {
     uint64_t time, number; /* number: of two at the same time, who began first */
-    uint32_t piece;
+    uint32_t segment;
 };
 
-struct machine {
+struct scheduler {
     struct schedule *s;
     const struct precedence *p;
     bool locks;
-    uint32_t *missing; /* pieces that have to end before */
-    uint32_t *needed;  /* of those that have ended, the last one, or PIECE_NONE */
-    uint32_t *next;    /* in line */
+    uint32_t *predecessors;     /* pieces that have to end before */
+    uint32_t *last_predecessor; /* of those that have ended, the last one, or SEGMENT_NONE */
+    uint32_t *next;             /* in line */
     bool *begun;
-    struct gate *gate; /* by object */
-    struct run *heap;
+    struct sync_queue *queue; /* by object */
+    struct running_segment *heap;
     size_t runs, room;
     uint64_t begins;
     uint32_t done;
     uint32_t *low; /* by lane: no piece before it has not begun */
-    size_t meeting_room;
+    size_t round_room;
     struct peet_err *err;
 };
 
-static int no_memory(struct peet_err *err)
+static int schedule_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for a schedule");
 }
 
 /* ---- what runs ---- */
 
-static bool before(const struct run *a, const struct run *b)
+static bool run_is_before(const struct running_segment *a, const struct running_segment *b)
 {
     return a->time != b->time ? a->time < b->time : a->number < b->number;
 }
 
 /* Which of two pieces that have ended did so later; if both did at once, the second. */
-static uint32_t later(const struct machine *m, uint32_t a, uint32_t b)
+static uint32_t later_end(const struct scheduler *m, uint32_t a, uint32_t b)
 {
-    if (a == PIECE_NONE || b == PIECE_NONE)
-        return a == PIECE_NONE ? b : a;
+    if (a == SEGMENT_NONE || b == SEGMENT_NONE)
+        return a == SEGMENT_NONE ? b : a;
     return m->s->finish[b] >= m->s->finish[a] ? b : a;
 }
 
-/* The cause is a piece that has ended, or PIECE_NONE. */
-static int begin(struct machine *m, uint32_t piece, uint32_t cause)
+/* The cause is a piece that has ended, or SEGMENT_NONE. */
+static int schedule_begin(struct scheduler *m, uint32_t segment, uint32_t cause)
 {
-    struct run *bigger = study_room(m->heap, m->runs, &m->room, sizeof *bigger);
+    struct running_segment *bigger = array_room(m->heap, m->runs, &m->room, sizeof *bigger);
     size_t i = m->runs;
 
     if (!bigger)
-        return no_memory(m->err);
+        return schedule_no_memory(m->err);
     m->heap = bigger;
-    m->begun[piece] = true;
-    cause = later(m, m->needed[piece], cause);
-    m->s->start[piece] = cause == PIECE_NONE ? 0 : m->s->finish[cause];
-    m->s->cause[piece] = cause;
-    struct run x = { m->s->start[piece] + m->p->piece[piece].instructions, m->begins++, piece };
-    for (m->runs++; i > 0 && before(&x, &m->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    m->begun[segment] = true;
+    cause = later_end(m, m->last_predecessor[segment], cause);
+    m->s->start[segment] = cause == SEGMENT_NONE ? 0 : m->s->finish[cause];
+    m->s->cause[segment] = cause;
+    struct running_segment x = { m->s->start[segment] + m->p->segment[segment].instructions, m->begins++, segment };
+    for (m->runs++; i > 0 && run_is_before(&x, &m->heap[(i - 1) / 2]); i = (i - 1) / 2)
         m->heap[i] = m->heap[(i - 1) / 2];
     m->heap[i] = x;
     return 0;
 }
 
-static struct run take_first(struct machine *m)
+static struct running_segment schedule_next_end(struct scheduler *m)
 {
-    struct run first = m->heap[0], x = m->heap[--m->runs];
+    struct running_segment first = m->heap[0], x = m->heap[--m->runs];
     size_t i = 0;
 
     for (size_t child; (child = 2 * i + 1) < m->runs; i = child) {
-        if (child + 1 < m->runs && before(&m->heap[child + 1], &m->heap[child]))
+        if (child + 1 < m->runs && run_is_before(&m->heap[child + 1], &m->heap[child]))
             child++;
-        if (!before(&m->heap[child], &x))
+        if (!run_is_before(&m->heap[child], &x))
             break;
         m->heap[i] = m->heap[child];
     }
@@ -103,176 +103,176 @@ static struct run take_first(struct machine *m)
 
 /* ---- gates ---- */
 
-static void line_up(struct machine *m, struct gate *g, uint32_t piece)
+static void queue_append(struct scheduler *m, struct sync_queue *g, uint32_t segment)
 {
-    m->next[piece] = PIECE_NONE;
-    if (g->head == PIECE_NONE)
-        g->head = piece;
+    m->next[segment] = SEGMENT_NONE;
+    if (g->head == SEGMENT_NONE)
+        g->head = segment;
     else
-        m->next[g->tail] = piece;
-    g->tail = piece;
+        m->next[g->tail] = segment;
+    g->tail = segment;
     g->waiting++;
 }
 
 /* The first in line, who is then out of it; those that went on by force have gone already. */
-static uint32_t first_in_line(struct machine *m, struct gate *g)
+static uint32_t queue_pop(struct scheduler *m, struct sync_queue *g)
 {
-    uint32_t piece = g->head;
+    uint32_t segment = g->head;
 
-    if (piece != PIECE_NONE) {
-        g->head = m->next[piece];
+    if (segment != SEGMENT_NONE) {
+        g->head = m->next[segment];
         g->waiting--;
     }
-    return piece;
+    return segment;
 }
 
-static void drop_gone(struct machine *m, struct gate *g)
+static void queue_drop_begun(struct scheduler *m, struct sync_queue *g)
 {
-    while (g->head != PIECE_NONE && m->begun[g->head])
-        first_in_line(m, g);
+    while (g->head != SEGMENT_NONE && m->begun[g->head])
+        queue_pop(m, g);
 }
 
 /* All that have arrived go on together. The piece behind each arrival stands in line. */
-static int meet(struct machine *m, struct gate *g, uint32_t object)
+static int barrier_release(struct scheduler *m, struct sync_queue *g, uint32_t object)
 {
-    uint64_t parties = g->waiting;
-    uint32_t last = g->head - 1, piece;
-    struct meeting *bigger = study_room(m->s->met, m->s->meetings, &m->meeting_room, sizeof *bigger);
+    uint64_t arrivals = g->waiting;
+    uint32_t last = g->head - 1, segment;
+    struct barrier_round *bigger = array_room(m->s->round, m->s->rounds, &m->round_room, sizeof *bigger);
     int r = 0;
 
     if (!bigger)
-        return no_memory(m->err);
-    m->s->met = bigger;
-    for (piece = g->head; piece != PIECE_NONE; piece = m->next[piece])
-        last = later(m, last, piece - 1);
-    m->s->met[m->s->meetings] = (struct meeting){ object, last, m->s->finish[last], parties };
-    while (r == 0 && (piece = first_in_line(m, g)) != PIECE_NONE) {
-        m->s->meeting[piece - 1] = m->s->meetings;
-        if (!m->begun[piece])
-            r = begin(m, piece, last);
+        return schedule_no_memory(m->err);
+    m->s->round = bigger;
+    for (segment = g->head; segment != SEGMENT_NONE; segment = m->next[segment])
+        last = later_end(m, last, segment - 1);
+    m->s->round[m->s->rounds] = (struct barrier_round){ object, last, m->s->finish[last], arrivals };
+    while (r == 0 && (segment = queue_pop(m, g)) != SEGMENT_NONE) {
+        m->s->round_of[segment - 1] = m->s->rounds;
+        if (!m->begun[segment])
+            r = schedule_begin(m, segment, last);
     }
-    m->s->meetings++;
+    m->s->rounds++;
     return r;
 }
 
-static int arrive(struct machine *m, uint32_t piece)
+static int barrier_arrive(struct scheduler *m, uint32_t segment)
 {
-    const struct piece *x = &m->p->piece[piece - 1];
-    struct gate *g = &m->gate[x->object];
+    const struct graph_segment *x = &m->p->segment[segment - 1];
+    struct sync_queue *g = &m->queue[x->object];
 
-    drop_gone(m, g);
-    line_up(m, g, piece);
-    uint64_t parties = m->p->piece[g->head - 1].value;
-    return g->waiting >= parties ? meet(m, g, x->object) : 0;
+    queue_drop_begun(m, g);
+    queue_append(m, g, segment);
+    uint64_t arrivals = m->p->segment[g->head - 1].value;
+    return g->waiting >= arrivals ? barrier_release(m, g, x->object) : 0;
 }
 
 /* Whether the first in the line of a lock would get it. */
-static bool lock_is_free(const struct gate *g, bool exclusive)
+static bool lock_is_free(const struct sync_queue *g, bool exclusive)
 {
     return exclusive ? g->units == 0 : !g->exclusive;
 }
 
-static bool wants_exclusive(const struct machine *m, uint32_t piece)
+static bool wants_exclusive(const struct scheduler *m, uint32_t segment)
 {
-    const struct piece *x = &m->p->piece[piece - 1];
+    const struct graph_segment *x = &m->p->segment[segment - 1];
 
-    return x->lock != PIECE_NONE || x->value == 1; /* behind a wait at a condition it is a mutex */
+    return x->lock != SEGMENT_NONE || x->value == 1; /* behind a wait at a condition it is a mutex */
 }
 
-static void hold(struct gate *g, bool exclusive)
+static void lock_hold(struct sync_queue *g, bool exclusive)
 {
     g->units++;
     g->exclusive = exclusive;
 }
 
-static int take_lock(struct machine *m, uint32_t piece, uint32_t object, uint32_t cause)
+static int lock_take(struct scheduler *m, uint32_t segment, uint32_t object, uint32_t cause)
 {
-    struct gate *g = &m->gate[object];
-    bool exclusive = wants_exclusive(m, piece);
+    struct sync_queue *g = &m->queue[object];
+    bool exclusive = wants_exclusive(m, segment);
 
-    drop_gone(m, g);
-    if (g->head != PIECE_NONE || !lock_is_free(g, exclusive)) {
-        line_up(m, g, piece);
+    queue_drop_begun(m, g);
+    if (g->head != SEGMENT_NONE || !lock_is_free(g, exclusive)) {
+        queue_append(m, g, segment);
         return 0;
     }
-    hold(g, exclusive);
-    return begin(m, piece, later(m, g->giver, cause));
+    lock_hold(g, exclusive);
+    return schedule_begin(m, segment, later_end(m, g->giver, cause));
 }
 
-static int give_lock(struct machine *m, uint32_t object, uint32_t giver)
+static int lock_give(struct scheduler *m, uint32_t object, uint32_t giver)
 {
-    struct gate *g = &m->gate[object];
+    struct sync_queue *g = &m->queue[object];
     int r = 0;
 
     if (g->units > 0)
         g->units--;
     if (g->units == 0)
         g->exclusive = false;
-    g->giver = later(m, g->giver, giver);
-    for (drop_gone(m, g); r == 0 && g->head != PIECE_NONE; drop_gone(m, g)) {
+    g->giver = later_end(m, g->giver, giver);
+    for (queue_drop_begun(m, g); r == 0 && g->head != SEGMENT_NONE; queue_drop_begun(m, g)) {
         bool exclusive = wants_exclusive(m, g->head);
         if (!lock_is_free(g, exclusive))
             break;
-        hold(g, exclusive);
-        r = begin(m, first_in_line(m, g), g->giver);
+        lock_hold(g, exclusive);
+        r = schedule_begin(m, queue_pop(m, g), g->giver);
     }
     return r;
 }
 
-static int take_unit(struct machine *m, uint32_t piece, uint32_t object, uint32_t cause)
+static int semaphore_take(struct scheduler *m, uint32_t segment, uint32_t object, uint32_t cause)
 {
-    struct gate *g = &m->gate[object];
+    struct sync_queue *g = &m->queue[object];
 
-    drop_gone(m, g);
+    queue_drop_begun(m, g);
     if (!m->p->object[object].inits)
-        return begin(m, piece, cause); /* nobody knows how many there were */
-    if (g->head != PIECE_NONE || g->units == 0) {
-        line_up(m, g, piece);
+        return schedule_begin(m, segment, cause); /* nobody knows how many there were */
+    if (g->head != SEGMENT_NONE || g->units == 0) {
+        queue_append(m, g, segment);
         return 0;
     }
     g->units--;
-    return begin(m, piece, later(m, g->giver, cause));
+    return schedule_begin(m, segment, later_end(m, g->giver, cause));
 }
 
-static int give_unit(struct machine *m, uint32_t object, uint32_t giver)
+static int semaphore_give(struct scheduler *m, uint32_t object, uint32_t giver)
 {
-    struct gate *g = &m->gate[object];
+    struct sync_queue *g = &m->queue[object];
 
     g->units++;
-    g->giver = later(m, g->giver, giver);
-    drop_gone(m, g);
-    if (g->head == PIECE_NONE)
+    g->giver = later_end(m, g->giver, giver);
+    queue_drop_begun(m, g);
+    if (g->head == SEGMENT_NONE)
         return 0;
     g->units--;
-    return begin(m, first_in_line(m, g), g->giver);
+    return schedule_begin(m, queue_pop(m, g), g->giver);
 }
 
 /* A wait at a condition is over when the condition was signalled as often as its thread has waited there; then the lock. */
-static int pass_condition(struct machine *m, uint32_t piece, uint32_t cause)
+static int condition_pass(struct scheduler *m, uint32_t segment, uint32_t cause)
 {
-    const struct piece *x = &m->p->piece[piece - 1];
+    const struct graph_segment *x = &m->p->segment[segment - 1];
 
-    m->needed[piece] = later(m, m->needed[piece], cause);
-    return x->lock == PIECE_NONE ? begin(m, piece, cause) : take_lock(m, piece, x->lock, cause);
+    m->last_predecessor[segment] = later_end(m, m->last_predecessor[segment], cause);
+    return x->lock == SEGMENT_NONE ? schedule_begin(m, segment, cause) : lock_take(m, segment, x->lock, cause);
 }
 
-static int signal_condition(struct machine *m, uint32_t object, uint32_t giver)
+static int condition_signal(struct scheduler *m, uint32_t object, uint32_t giver)
 {
-    struct gate *g = &m->gate[object], line = *g;
-    uint32_t piece;
+    struct sync_queue *g = &m->queue[object], line = *g;
+    uint32_t segment;
     int r = 0;
 
     g->units++;
-    g->giver = later(m, g->giver, giver);
-    g->head = g->tail = PIECE_NONE;
+    g->giver = later_end(m, g->giver, giver);
+    g->head = g->tail = SEGMENT_NONE;
     g->waiting = 0;
-    while (r == 0 && (piece = first_in_line(m, &line)) != PIECE_NONE) {
-        if (m->begun[piece])
+    while (r == 0 && (segment = queue_pop(m, &line)) != SEGMENT_NONE) {
+        if (m->begun[segment])
             continue;
-        if (m->p->piece[piece - 1].value <= g->units)
-            r = pass_condition(m, piece, g->giver);
+        if (m->p->segment[segment - 1].value <= g->units)
+            r = condition_pass(m, segment, g->giver);
         else
-            line_up(m, g, piece);
+            queue_append(m, g, segment);
     }
     return r;
 }
@@ -280,17 +280,18 @@ static int signal_condition(struct machine *m, uint32_t object, uint32_t giver)
 /* ---- pieces ---- */
 
 /* All that the piece needs has ended; the event before it may hold it up. */
-static int ready(struct machine *m, uint32_t piece, uint32_t cause)
+static int segment_ready(struct scheduler *m, uint32_t segment, uint32_t cause)
 {
-    const struct lane *l = &m->p->lane[m->p->piece[piece].lane];
-    const struct piece *x = piece > l->first && !m->p->piece[piece].detached ? &m->p->piece[piece - 1] : NULL;
+    const struct graph_thread *l = &m->p->thread[m->p->segment[segment].thread];
+    const struct graph_segment *x =
+        segment > l->first && !m->p->segment[segment].detached ? &m->p->segment[segment - 1] : NULL;
 
-    if (!x || x->object == PIECE_NONE)
-        return begin(m, piece, cause);
+    if (!x || x->object == SEGMENT_NONE)
+        return schedule_begin(m, segment, cause);
     if (x->end == PEET_EV_barrier_wait && x->value > 0)
-        return arrive(m, piece);
+        return barrier_arrive(m, segment);
     if (!m->locks)
-        return begin(m, piece, cause);
+        return schedule_begin(m, segment, cause);
     switch (x->end) {
     case PEET_EV_mutex_lock:
     case PEET_EV_mutex_trylock:
@@ -299,149 +300,151 @@ static int ready(struct machine *m, uint32_t piece, uint32_t cause)
     case PEET_EV_rwlock_wrlock:
     case PEET_EV_rwlock_trywrlock:
     case PEET_EV_spin_lock:
-    case PEET_EV_spin_trylock: return take_lock(m, piece, x->object, cause);
+    case PEET_EV_spin_trylock: return lock_take(m, segment, x->object, cause);
     case PEET_EV_sem_wait:
-    case PEET_EV_sem_trywait: return take_unit(m, piece, x->object, cause);
+    case PEET_EV_sem_trywait: return semaphore_take(m, segment, x->object, cause);
     case PEET_EV_cond_wait:
     case PEET_EV_cond_timedwait:
-        if (x->value <= m->gate[x->object].units)
-            return pass_condition(m, piece, later(m, m->gate[x->object].giver, cause));
-        line_up(m, &m->gate[x->object], piece);
+        if (x->value <= m->queue[x->object].units)
+            return condition_pass(m, segment, later_end(m, m->queue[x->object].giver, cause));
+        queue_append(m, &m->queue[x->object], segment);
         return 0;
-    default: return begin(m, piece, cause);
+    default: return schedule_begin(m, segment, cause);
     }
 }
 
 /* What the event at the end of a piece gives to others. */
-static int give(struct machine *m, uint32_t piece)
+static int segment_give(struct scheduler *m, uint32_t segment)
 {
-    const struct piece *x = &m->p->piece[piece];
+    const struct graph_segment *x = &m->p->segment[segment];
 
     switch (m->locks ? x->end : PEET_EV_thread_end) {
     case PEET_EV_mutex_unlock:
     case PEET_EV_rwlock_unlock:
-    case PEET_EV_spin_unlock: return give_lock(m, x->object, piece);
-    case PEET_EV_sem_post: return give_unit(m, x->object, piece);
+    case PEET_EV_spin_unlock: return lock_give(m, x->object, segment);
+    case PEET_EV_sem_post: return semaphore_give(m, x->object, segment);
     case PEET_EV_cond_signal:
-    case PEET_EV_cond_broadcast: return signal_condition(m, x->object, piece);
+    case PEET_EV_cond_broadcast: return condition_signal(m, x->object, segment);
     case PEET_EV_cond_wait:
-    case PEET_EV_cond_timedwait: return x->lock == PIECE_NONE ? 0 : give_lock(m, x->lock, piece);
+    case PEET_EV_cond_timedwait: return x->lock == SEGMENT_NONE ? 0 : lock_give(m, x->lock, segment);
     default: return 0;
     }
 }
 
-static int one_less(struct machine *m, uint32_t piece, uint32_t cause)
+static int segment_predecessor_ended(struct scheduler *m, uint32_t segment, uint32_t cause)
 {
-    if (m->missing[piece] == 0)
+    if (m->predecessors[segment] == 0)
         return 0;
-    m->needed[piece] = later(m, m->needed[piece], cause);
-    return --m->missing[piece] == 0 && !m->begun[piece] ? ready(m, piece, m->needed[piece]) : 0;
+    m->last_predecessor[segment] = later_end(m, m->last_predecessor[segment], cause);
+    return --m->predecessors[segment] == 0 && !m->begun[segment]
+               ? segment_ready(m, segment, m->last_predecessor[segment])
+               : 0;
 }
 
-static int finish(struct machine *m, uint32_t piece)
+static int segment_finish(struct scheduler *m, uint32_t segment)
 {
     const struct precedence *p = m->p;
     int r;
 
-    m->s->order[m->done++] = piece;
-    r = give(m, piece);
-    for (uint64_t i = p->first_arc[piece]; r == 0 && i < p->first_arc[piece + 1]; i++)
+    m->s->order[m->done++] = segment;
+    r = segment_give(m, segment);
+    for (uint64_t i = p->first_arc[segment]; r == 0 && i < p->first_arc[segment + 1]; i++)
         if (p->arc[i].level <= m->s->kind)
-            r = one_less(m, p->arc[i].to, piece);
-    if (r == 0 && piece_has_next(p, piece))
-        r = one_less(m, piece + 1, piece);
+            r = segment_predecessor_ended(m, p->arc[i].to, segment);
+    if (r == 0 && segment_has_next(p, segment))
+        r = segment_predecessor_ended(m, segment + 1, segment);
     return r;
 }
 
 /* Nothing runs, but something has not begun: lets go one that stands in line, or else one whose partner never comes. */
-static int force(struct machine *m)
+static int schedule_force(struct scheduler *m)
 {
-    uint32_t choice = PIECE_NONE;
+    uint32_t first = SEGMENT_NONE;
 
-    for (size_t i = 0; i < m->p->lanes; i++) {
-        const struct lane *l = &m->p->lane[i];
-        while (m->low[i] < l->first + l->pieces && m->begun[m->low[i]])
+    for (size_t i = 0; i < m->p->threads; i++) {
+        const struct graph_thread *l = &m->p->thread[i];
+        while (m->low[i] < l->first + l->segments && m->begun[m->low[i]])
             m->low[i]++;
-        if (m->low[i] == l->first + l->pieces)
+        if (m->low[i] == l->first + l->segments)
             continue;
-        if (choice == PIECE_NONE || (m->missing[choice] > 0 && m->missing[m->low[i]] == 0))
-            choice = m->low[i];
+        if (first == SEGMENT_NONE || (m->predecessors[first] > 0 && m->predecessors[m->low[i]] == 0))
+            first = m->low[i];
     }
-    assert(choice != PIECE_NONE);
-    m->s->broken++;
-    m->missing[choice] = 0;
-    return begin(m, choice, PIECE_NONE);
+    assert(first != SEGMENT_NONE);
+    m->s->forced++;
+    m->predecessors[first] = 0;
+    return schedule_begin(m, first, SEGMENT_NONE);
 }
 
-static void prepare(struct machine *m)
+static void schedule_prepare(struct scheduler *m)
 {
     const struct precedence *p = m->p;
 
-    for (uint32_t i = 0; i < p->pieces; i++) {
-        m->s->cause[i] = m->s->meeting[i] = m->needed[i] = PIECE_NONE;
-        if (piece_has_next(p, i))
-            m->missing[i + 1]++;
+    for (uint32_t i = 0; i < p->segments; i++) {
+        m->s->cause[i] = m->s->round_of[i] = m->last_predecessor[i] = SEGMENT_NONE;
+        if (segment_has_next(p, i))
+            m->predecessors[i + 1]++;
     }
     for (size_t i = 0; i < p->arcs; i++)
         if (p->arc[i].level <= m->s->kind)
-            m->missing[p->arc[i].to]++;
+            m->predecessors[p->arc[i].to]++;
     for (size_t i = 0; i < p->objects; i++)
-        m->gate[i] = (struct gate){ .head = PIECE_NONE,
-                                    .tail = PIECE_NONE,
-                                    .giver = PIECE_NONE,
-                                    .units = p->object[i].class == OBJECT_SEMAPHORE ? p->object[i].initial : 0 };
-    for (size_t i = 0; i < p->lanes; i++)
-        m->low[i] = p->lane[i].first;
+        m->queue[i] = (struct sync_queue){ .head = SEGMENT_NONE,
+                                           .tail = SEGMENT_NONE,
+                                           .giver = SEGMENT_NONE,
+                                           .units = p->object[i].class == GRAPH_SEMAPHORE ? p->object[i].initial : 0 };
+    for (size_t i = 0; i < p->threads; i++)
+        m->low[i] = p->thread[i].first;
 }
 
-static int simulate(struct machine *m)
+static int schedule_run(struct scheduler *m)
 {
     const struct precedence *p = m->p;
     int r = 0;
 
-    prepare(m);
-    for (uint32_t i = 0; r == 0 && i < p->pieces; i++)
-        if (m->missing[i] == 0 && !m->begun[i])
-            r = ready(m, i, PIECE_NONE);
-    while (r == 0 && m->done < p->pieces) {
+    schedule_prepare(m);
+    for (uint32_t i = 0; r == 0 && i < p->segments; i++)
+        if (m->predecessors[i] == 0 && !m->begun[i])
+            r = segment_ready(m, i, SEGMENT_NONE);
+    while (r == 0 && m->done < p->segments) {
         if (m->runs == 0) {
-            r = force(m);
+            r = schedule_force(m);
             continue;
         }
-        struct run x = take_first(m);
-        m->s->finish[x.piece] = x.time;
-        m->s->last = later(m, m->s->last, x.piece);
+        struct running_segment x = schedule_next_end(m);
+        m->s->finish[x.segment] = x.time;
+        m->s->last = later_end(m, m->s->last, x.segment);
         m->s->span = m->s->finish[m->s->last];
-        r = finish(m, x.piece);
+        r = segment_finish(m, x.segment);
     }
     return r;
 }
 
 int schedule_make(struct schedule *s, const struct precedence *p, enum schedule_kind kind, struct peet_err *err)
 {
-    size_t n = (size_t)p->pieces + 1;
-    struct machine m = { .s = s, .p = p, .locks = kind == SCHEDULE_LOCKS, .err = err };
+    size_t n = (size_t)p->segments + 1;
+    struct scheduler m = { .s = s, .p = p, .locks = kind == SCHEDULE_LOCKS, .err = err };
 
-    *s = (struct schedule){ .last = PIECE_NONE, .kind = (uint8_t)kind };
+    *s = (struct schedule){ .last = SEGMENT_NONE, .kind = (uint8_t)kind };
     s->start = calloc(n, sizeof *s->start);
     s->finish = calloc(n, sizeof *s->finish);
     s->cause = calloc(n, sizeof *s->cause);
-    s->meeting = calloc(n, sizeof *s->meeting);
+    s->round_of = calloc(n, sizeof *s->round_of);
     s->order = calloc(n, sizeof *s->order);
-    m.missing = calloc(n, sizeof *m.missing);
-    m.needed = calloc(n, sizeof *m.needed);
+    m.predecessors = calloc(n, sizeof *m.predecessors);
+    m.last_predecessor = calloc(n, sizeof *m.last_predecessor);
     m.next = calloc(n, sizeof *m.next);
     m.begun = calloc(n, sizeof *m.begun);
-    m.gate = calloc(p->objects + 1, sizeof *m.gate);
-    m.low = calloc(p->lanes + 1, sizeof *m.low);
-    bool fits = s->start && s->finish && s->cause && s->meeting && s->order && m.missing && m.needed && m.next
-                && m.begun && m.gate && m.low;
-    int r = fits ? simulate(&m) : no_memory(err);
-    free(m.missing);
-    free(m.needed);
+    m.queue = calloc(p->objects + 1, sizeof *m.queue);
+    m.low = calloc(p->threads + 1, sizeof *m.low);
+    bool fits = s->start && s->finish && s->cause && s->round_of && s->order && m.predecessors && m.last_predecessor
+                && m.next && m.begun && m.queue && m.low;
+    int r = fits ? schedule_run(&m) : schedule_no_memory(err);
+    free(m.predecessors);
+    free(m.last_predecessor);
     free(m.next);
     free(m.begun);
-    free(m.gate);
+    free(m.queue);
     free(m.low);
     free(m.heap);
     if (r < 0)
@@ -454,40 +457,41 @@ void schedule_release(struct schedule *s)
     free(s->start);
     free(s->finish);
     free(s->cause);
-    free(s->meeting);
+    free(s->round_of);
     free(s->order);
-    free(s->met);
+    free(s->round);
     *s = (struct schedule){ 0 };
 }
 
 int schedule_tails(const struct schedule *s, const struct precedence *p, uint64_t **ret, struct peet_err *err)
 {
-    uint64_t *tail = calloc((size_t)p->pieces + 1, sizeof *tail);
-    uint64_t *behind = calloc((size_t)s->meetings + 1, sizeof *behind); /* meetings: the longest way from there */
+    uint64_t *tail = calloc((size_t)p->segments + 1, sizeof *tail);
+    uint64_t *after_round =
+        calloc((size_t)s->rounds + 1, sizeof *after_round); /* meetings: the longest way from there */
 
-    if (!tail || !behind) {
+    if (!tail || !after_round) {
         free(tail);
-        free(behind);
-        return no_memory(err);
+        free(after_round);
+        return schedule_no_memory(err);
     }
-    for (uint32_t n = p->pieces; n-- > 0;) {
+    for (uint32_t n = p->segments; n-- > 0;) {
         uint32_t i = s->order[n];
         for (uint64_t k = p->first_arc[i]; k < p->first_arc[i + 1]; k++) {
             uint32_t to = p->arc[k].to;
             if (arc_is_known(&p->arc[k]) && p->arc[k].level <= s->kind
-                && tail[to] + p->piece[to].instructions > tail[i])
-                tail[i] = tail[to] + p->piece[to].instructions;
+                && tail[to] + p->segment[to].instructions > tail[i])
+                tail[i] = tail[to] + p->segment[to].instructions;
         }
-        if (piece_has_next(p, i) && tail[i + 1] + p->piece[i + 1].instructions > tail[i])
-            tail[i] = tail[i + 1] + p->piece[i + 1].instructions;
-        if (s->meeting[i] != PIECE_NONE && behind[s->meeting[i]] > tail[i])
-            tail[i] = behind[s->meeting[i]];
-        const struct lane *l = &p->lane[p->piece[i].lane];
-        uint32_t through = i > l->first ? s->meeting[i - 1] : PIECE_NONE;
-        if (through != PIECE_NONE && tail[i] + p->piece[i].instructions > behind[through])
-            behind[through] = tail[i] + p->piece[i].instructions;
+        if (segment_has_next(p, i) && tail[i + 1] + p->segment[i + 1].instructions > tail[i])
+            tail[i] = tail[i + 1] + p->segment[i + 1].instructions;
+        if (s->round_of[i] != SEGMENT_NONE && after_round[s->round_of[i]] > tail[i])
+            tail[i] = after_round[s->round_of[i]];
+        const struct graph_thread *l = &p->thread[p->segment[i].thread];
+        uint32_t before_round = i > l->first ? s->round_of[i - 1] : SEGMENT_NONE;
+        if (before_round != SEGMENT_NONE && tail[i] + p->segment[i].instructions > after_round[before_round])
+            after_round[before_round] = tail[i] + p->segment[i].instructions;
     }
-    free(behind);
+    free(after_round);
     *ret = tail;
     return 0;
 }

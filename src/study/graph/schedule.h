@@ -15,24 +15,24 @@
 #include "study/graph/precedence.h"
 
 /* A round of a barrier: who arrives goes on when all have. */
-struct meeting {
+struct barrier_round {
     uint32_t object, last; /* last: the piece that arrived last */
     uint64_t time;
-    uint64_t parties;
+    uint64_t arrivals;
 };
 
 struct schedule {
     uint64_t *start, *finish; /* of each piece */
-    uint32_t *cause;          /* the piece whose end let it begin; PIECE_NONE for those that begin by themselves */
-    uint32_t *meeting;        /* that its end arrives at, or PIECE_NONE */
+    uint32_t *cause;          /* the piece whose end let it begin; SEGMENT_NONE for those that begin by themselves */
+    uint32_t *round_of;       /* that its end arrives at, or SEGMENT_NONE */
     uint32_t *
         order; /* pieces in the order of their ends, unless waits were broken; who is waited for stands before who waits */
-    struct meeting *met;
-    uint32_t meetings;
+    struct barrier_round *round;
+    uint32_t rounds;
     uint64_t span;
     uint8_t kind;    /* enum schedule_kind */
-    uint32_t last;   /* the piece that ends last; PIECE_NONE when there is none */
-    uint64_t broken; /* waits that nobody would have ended: they were left out */
+    uint32_t last;   /* the piece that ends last; SEGMENT_NONE when there is none */
+    uint64_t forced; /* waits that nobody would have ended: they were left out */
 };
 
 enum schedule_kind {

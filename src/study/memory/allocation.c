@@ -15,30 +15,30 @@
 
 enum { PAGE_SHIFT = 12, PARTS = 64, ROWS = 48, APART = 256 /* pages */, SITES_SHOWN = 100 };
 
-struct page {
+struct touched_page {
     uint64_t addr, in_part[PARTS];
     uint32_t process;
 };
 
-struct site {
+struct allocating_call {
     uint64_t addr, blocks, bytes, freed, freed_elsewhere;
     double life; /* of those that their own thread freed, in its references */
     uint32_t process;
 };
 
-struct block {
+struct traced_block {
     uint64_t site, size, born;
     uint32_t thread;     /* 0: it is free */
     uint32_t overlooked; /* frees by others that are known only from what came later */
 };
 
-struct allocation {
-    struct map pages;                    /* struct page, by number and process */
-    struct map sites;                    /* struct site, by address and process */
-    struct map blocks;                   /* struct block, by address and process */
+struct allocation_study {
+    struct map pages;                    /* struct touched_page, by number and process */
+    struct map sites;                    /* struct allocating_call, by address and process */
+    struct map blocks;                   /* struct traced_block, by address and process */
     uint64_t references, total, damaged; /* of the thread: so far, and in all */
     uint32_t thread, process;
-    struct page *last; /* the page that was found last */
+    struct touched_page *last; /* the page that was found last */
 };
 
 static const struct column DISPLAY[] = { { "process", "Process", CELL_COUNT, true },
@@ -66,19 +66,19 @@ static const struct plot PLOTS[] = {
 
 /* ---- references ---- */
 
-static void *room(void *p)
+static void *checked(void *p)
 {
     assert(p); /* these tables are small beside the trace */
     return p;
 }
 
-static void touch(struct allocation *a, uint64_t addr, uint64_t times)
+static void allocation_touch(struct allocation_study *a, uint64_t addr, uint64_t times)
 {
     uint64_t number = addr >> PAGE_SHIFT;
-    struct page *p = a->last;
+    struct touched_page *p = a->last;
 
     if (!p || p->addr >> PAGE_SHIFT != number || p->process != a->process) {
-        p = room(map_put(&a->pages, number, a->process));
+        p = checked(map_put(&a->pages, number, a->process));
         p->addr = number << PAGE_SHIFT;
         p->process = a->process;
         a->last = p;
@@ -87,80 +87,80 @@ static void touch(struct allocation *a, uint64_t addr, uint64_t times)
     p->in_part[part < PARTS ? part : PARTS - 1] += times;
 }
 
-static void touch_range(struct allocation *a, uint64_t addr, uint64_t size)
+static void allocation_touch_range(struct allocation_study *a, uint64_t addr, uint64_t size)
 {
     for (uint64_t at = addr; size && at < addr + size; at = ((at >> PAGE_SHIFT) + 1) << PAGE_SHIFT)
-        touch(a, at, 1);
+        allocation_touch(a, at, 1);
 }
 
 /* ---- blocks ---- */
 
-static struct site *site_at(struct allocation *a, uint64_t addr)
+static struct allocating_call *alloc_site_find(struct allocation_study *a, uint64_t addr)
 {
-    struct site *s = room(map_put(&a->sites, addr, a->process));
+    struct allocating_call *s = checked(map_put(&a->sites, addr, a->process));
 
     s->addr = addr;
     s->process = a->process;
     return s;
 }
 
-static void give(struct allocation *a, uint64_t site, uint64_t addr, uint64_t size)
+static void allocation_give(struct allocation_study *a, uint64_t site, uint64_t addr, uint64_t size)
 {
-    struct block *b = addr ? room(map_put(&a->blocks, addr, a->process)) : NULL;
-    struct site *s = site_at(a, site);
+    struct traced_block *b = addr ? checked(map_put(&a->blocks, addr, a->process)) : NULL;
+    struct allocating_call *s = alloc_site_find(a, site);
 
     if (!b)
         return;
     if (b->thread) { /* nobody told us, but it has been freed */
-        site_at(a, b->site)->freed_elsewhere++;
+        alloc_site_find(a, b->site)->freed_elsewhere++;
         b->overlooked++;
-        s = site_at(a, site);
+        s = alloc_site_find(a, site);
     }
-    *b = (struct block){ site, size, a->references, a->thread, b->overlooked };
+    *b = (struct traced_block){ site, size, a->references, a->thread, b->overlooked };
     s->blocks++;
     s->bytes += size;
 }
 
-static void take(struct allocation *a, uint64_t addr)
+static void allocation_take(struct allocation_study *a, uint64_t addr)
 {
-    struct block *b = addr ? map_find(&a->blocks, addr, a->process) : NULL;
+    struct traced_block *b = addr ? map_find(&a->blocks, addr, a->process) : NULL;
 
     if (!b)
         return;
     if (b->thread == a->thread) {
-        struct site *s = site_at(a, b->site);
+        struct allocating_call *s = alloc_site_find(a, b->site);
         s->freed++;
         s->life += (double)(a->references - b->born);
         b->thread = 0;
     } else if (b->overlooked) {
         b->overlooked--;
     } else if (b->thread) {
-        site_at(a, b->site)->freed_elsewhere++;
+        alloc_site_find(a, b->site)->freed_elsewhere++;
         b->thread = 0;
     }
 }
 
-static void see_event(struct allocation *a, const struct peet_event *e)
+static void allocation_event(struct allocation_study *a, const struct peet_event *e)
 {
     const uint64_t *arg = e->arg;
 
     switch (e->kind) {
-    case PEET_EV_malloc: give(a, e->site, arg[0], arg[1]); break;
-    case PEET_EV_calloc: give(a, e->site, arg[0], arg[1] * arg[2]); break;
-    case PEET_EV_memalign: give(a, e->site, arg[0], arg[2]); break;
+    case PEET_EV_malloc: allocation_give(a, e->site, arg[0], arg[1]); break;
+    case PEET_EV_calloc: allocation_give(a, e->site, arg[0], arg[1] * arg[2]); break;
+    case PEET_EV_memalign: allocation_give(a, e->site, arg[0], arg[2]); break;
     case PEET_EV_realloc:
         if (arg[0]) {
-            take(a, arg[1]);
-            give(a, e->site, arg[0], arg[2]);
+            allocation_take(a, arg[1]);
+            allocation_give(a, e->site, arg[0], arg[2]);
         }
         break;
-    case PEET_EV_free: take(a, arg[0]); break;
+    case PEET_EV_free: allocation_take(a, arg[0]); break;
     case PEET_EV_range_read:
-    case PEET_EV_range_write: touch_range(a, arg[0], arg[1]); break;
+    case PEET_EV_range_write: allocation_touch_range(a, arg[0], arg[1]); break;
     case PEET_EV_range_copy:
     case PEET_EV_range_compare:
-        touch_range(a, arg[0], arg[2]);
-        touch_range(a, arg[1], arg[2]);
+        allocation_touch_range(a, arg[0], arg[2]);
+        allocation_touch_range(a, arg[1], arg[2]);
         break;
     default: break;
     }
@@ -168,8 +168,8 @@ static void see_event(struct allocation *a, const struct peet_event *e)
 
 /* ---- reading ---- */
 
-static int read_thread(struct allocation *a, struct peet_trace *t, const struct peet_thread *th,
-                       struct progress *progress, uint64_t *done, struct peet_err *err)
+static int allocation_read_thread(struct allocation_study *a, struct peet_trace *t, const struct peet_thread *th,
+                                  struct progress *progress, uint64_t *done, struct peet_err *err)
 {
     struct peet_cursor *c;
     struct peet_batch b;
@@ -187,10 +187,10 @@ static int read_thread(struct allocation *a, struct peet_trace *t, const struct 
         for (size_t i = 0; r > 0 && i < b.count; i++) {
             const struct peet_record *x = &b.records[i];
             if (peet_is_reference(x)) {
-                touch(a, x->addr, 1);
+                allocation_touch(a, x->addr, 1);
                 a->references++;
             } else if (x->kind == PEET_EVENT) {
-                see_event(a, &b.events[x->id]);
+                allocation_event(a, &b.events[x->id]);
             }
         }
         if (progress)
@@ -203,9 +203,9 @@ static int read_thread(struct allocation *a, struct peet_trace *t, const struct 
 
 /* ---- tables ---- */
 
-static int by_place(const void *x, const void *y)
+static int compare_pages(const void *x, const void *y)
 {
-    const struct page *a = *(struct page *const *)x, *b = *(struct page *const *)y;
+    const struct touched_page *a = *(struct touched_page *const *)x, *b = *(struct touched_page *const *)y;
 
     if (a->process != b->process)
         return a->process < b->process ? -1 : 1;
@@ -213,7 +213,7 @@ static int by_place(const void *x, const void *y)
 }
 
 /* How many decimal digits it has; none for 0. */
-static char digits(uint64_t n)
+static char decimal_digits(uint64_t n)
 {
     char c = '0';
 
@@ -222,7 +222,7 @@ static char digits(uint64_t n)
     return c == '0' ? ' ' : c > '9' ? '9' : c;
 }
 
-static void add_row(struct table *t, struct page *const *page, size_t pages)
+static void allocation_add_row(struct table *t, struct touched_page *const *page, size_t pages)
 {
     uint64_t sum[PARTS] = { 0 }, all = 0;
     char text[PARTS + 1];
@@ -231,7 +231,7 @@ static void add_row(struct table *t, struct page *const *page, size_t pages)
         for (int k = 0; k < PARTS; k++)
             sum[k] += page[i]->in_part[k];
     for (int k = 0; k < PARTS; k++) {
-        text[k] = digits(sum[k]);
+        text[k] = decimal_digits(sum[k]);
         all += sum[k];
     }
     text[PARTS] = 0;
@@ -243,10 +243,10 @@ static void add_row(struct table *t, struct page *const *page, size_t pages)
     table_text(t, text);
 }
 
-static void show_pages(struct result *r, const struct allocation *a)
+static void allocation_add_pages(struct result *r, const struct allocation_study *a)
 {
     struct table *t = result_table(r, "display", "Where and when memory is referred to", DISPLAY);
-    struct page **page = mem_alloc(a->pages.count + 1, sizeof *page), *p;
+    struct touched_page **page = mem_alloc(a->pages.count + 1, sizeof *page), *p;
     size_t n = 0, at = 0, most = a->pages.count / ROWS + 1;
     uint64_t key;
     uint32_t tag;
@@ -254,12 +254,12 @@ static void show_pages(struct result *r, const struct allocation *a)
     while ((p = map_next(&a->pages, &at, &key, &tag)))
         page[n++] = p;
     if (n)
-        qsort(page, n, sizeof *page, by_place);
+        qsort(page, n, sizeof *page, compare_pages);
     for (size_t from = 0, i = 1; i <= n; i++) {
         bool ends = i == n || page[i]->process != page[i - 1]->process || i - from == most
                     || (page[i]->addr - page[i - 1]->addr) >> PAGE_SHIFT > APART;
         if (ends) {
-            add_row(t, page + from, i - from);
+            allocation_add_row(t, page + from, i - from);
             from = i;
         }
     }
@@ -270,16 +270,16 @@ static void show_pages(struct result *r, const struct allocation *a)
         "digits of what was referred to in it. What library functions move counts once for each page.");
 }
 
-static int by_bytes(const void *x, const void *y)
+static int compare_sites_by_bytes(const void *x, const void *y)
 {
-    const struct site *a = *(struct site *const *)x, *b = *(struct site *const *)y;
+    const struct allocating_call *a = *(struct allocating_call *const *)x, *b = *(struct allocating_call *const *)y;
 
     if (a->bytes != b->bytes)
         return a->bytes > b->bytes ? -1 : 1;
     return a->addr < b->addr ? -1 : a->addr > b->addr;
 }
 
-static void add_site(struct table *t, const struct peet_trace *trace, const struct site *s)
+static void allocation_add_site(struct table *t, const struct peet_trace *trace, const struct allocating_call *s)
 {
     const struct peet_symbol *y = peet_trace_symbol(trace, s->process, s->addr ? s->addr - 1 : 0);
 
@@ -294,10 +294,10 @@ static void add_site(struct table *t, const struct peet_trace *trace, const stru
     s->freed ? table_real(t, s->life / (double)s->freed) : table_none(t);
 }
 
-static void show_sites(struct result *r, const struct peet_trace *trace, const struct allocation *a)
+static void allocation_add_sites(struct result *r, const struct peet_trace *trace, const struct allocation_study *a)
 {
     struct table *t = result_table(r, "sites", "Allocations by where they are asked for", SITES);
-    struct site **site = mem_alloc(a->sites.count + 1, sizeof *site), *s;
+    struct allocating_call **site = mem_alloc(a->sites.count + 1, sizeof *site), *s;
     size_t n = 0, at = 0;
     uint64_t key;
     uint32_t tag;
@@ -305,9 +305,9 @@ static void show_sites(struct result *r, const struct peet_trace *trace, const s
     while ((s = map_next(&a->sites, &at, &key, &tag)))
         site[n++] = s;
     if (n)
-        qsort(site, n, sizeof *site, by_bytes);
+        qsort(site, n, sizeof *site, compare_sites_by_bytes);
     for (size_t i = 0; i < n && i < SITES_SHOWN; i++)
-        add_site(t, trace, site[i]);
+        allocation_add_site(t, trace, site[i]);
     free(site);
     if (n > SITES_SHOWN)
         table_note(t, "%zu more are not shown.", n - SITES_SHOWN);
@@ -318,12 +318,12 @@ static void show_sites(struct result *r, const struct peet_trace *trace, const s
     t->plot = PLOTS;
 }
 
-static int run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
-               struct progress *progress, struct peet_err *err)
+static int allocation_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+                          struct progress *progress, struct peet_err *err)
 {
-    struct allocation a = { .pages = { .value_size = sizeof(struct page) },
-                            .sites = { .value_size = sizeof(struct site) },
-                            .blocks = { .value_size = sizeof(struct block) } };
+    struct allocation_study a = { .pages = { .value_size = sizeof(struct touched_page) },
+                                  .sites = { .value_size = sizeof(struct allocating_call) },
+                                  .blocks = { .value_size = sizeof(struct traced_block) } };
     const struct peet_thread *th;
     uint64_t done = 0;
     int r = 0;
@@ -333,11 +333,11 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
         return err_set(err, PEET_ERR_USAGE, "%s: allocation reads a trace thread by thread; save it in a file first",
                        peet_trace_path(t));
     for (size_t i = 0; r == 0 && (th = peet_trace_thread(t, i)); i++)
-        r = read_thread(&a, t, th, progress, &done, err);
+        r = allocation_read_thread(&a, t, th, progress, &done, err);
     if (r == 0) {
         answer->damaged = a.damaged;
-        show_pages(&answer->result, &a);
-        show_sites(&answer->result, t, &a);
+        allocation_add_pages(&answer->result, &a);
+        allocation_add_sites(&answer->result, t, &a);
     }
     map_release(&a.pages);
     map_release(&a.sites);
@@ -348,5 +348,5 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
 const struct study study_allocation = {
     .name = "allocation",
     .summary = "where and when memory is referred to, and what is allocated by whom",
-    .run = run,
+    .run = allocation_run,
 };

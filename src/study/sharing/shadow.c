@@ -7,7 +7,7 @@
 #include "base/err.h"
 
 /* Granules from … to - 1 of a page have this name. */
-struct stretch {
+struct page_names {
     uint16_t from, to;
     uint32_t name;
 };
@@ -15,24 +15,24 @@ struct stretch {
 struct shadow_page {
     uint64_t number;
     struct shadow_side *side; /* of all threads that ever touched it */
-    struct stretch *stretch;
-    uint32_t stretches, process, epoch;
+    struct page_names *names;
+    uint32_t name_count, process, epoch;
 };
 
-static int no_memory(struct peet_err *err)
+static int shadow_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for what threads share; a larger granule needs less");
 }
 
-int shadow_init(struct shadow *s, unsigned shift, const struct data_names *names, size_t lanes, struct peet_err *err)
+int shadow_init(struct shadow *s, unsigned shift, const struct data_names *names, size_t threads, struct peet_err *err)
 {
     *s = (struct shadow){ .shift = shift, .epoch = 1, .names = names };
     s->pages.value_size = sizeof(struct shadow_page *);
     s->sides.value_size = sizeof(struct shadow_side *);
     s->flows.value_size = sizeof(struct shadow_flow);
     s->by_name = calloc(names->count + 1, sizeof *s->by_name);
-    s->by_lane = calloc(lanes + 1, sizeof *s->by_lane);
-    return s->by_name && s->by_lane ? 0 : no_memory(err);
+    s->by_thread = calloc(threads + 1, sizeof *s->by_thread);
+    return s->by_name && s->by_thread ? 0 : shadow_no_memory(err);
 }
 
 void shadow_release(struct shadow *s)
@@ -43,16 +43,16 @@ void shadow_release(struct shadow *s)
     free(s->changed);
     arena_release(&s->arena);
     free(s->by_name);
-    free(s->by_lane);
+    free(s->by_thread);
     *s = (struct shadow){ 0 };
 }
 
 /* ---- references ---- */
 
 /* Which names the granules of a new page have; one that has several counts for that of its first byte. */
-static int name_page(struct shadow *s, struct shadow_page *page)
+static int shadow_page_find_names(struct shadow *s, struct shadow_page *page)
 {
-    struct stretch list[SHADOW_GRANULES];
+    struct page_names list[SHADOW_GRANULES];
     uint32_t n = 0;
     uint64_t base = (page->number * SHADOW_GRANULES) << s->shift, until;
 
@@ -64,19 +64,19 @@ static int name_page(struct shadow *s, struct shadow_page *page)
         if (n && list[n - 1].name == name)
             list[n - 1].to = (uint16_t)to;
         else
-            list[n++] = (struct stretch){ (uint16_t)at, (uint16_t)to, name };
+            list[n++] = (struct page_names){ (uint16_t)at, (uint16_t)to, name };
         at = to;
     }
-    page->stretch = arena_alloc(&s->arena, n * sizeof *list);
-    if (!page->stretch)
+    page->names = arena_alloc(&s->arena, n * sizeof *list);
+    if (!page->names)
         return -1;
     for (uint32_t i = 0; i < n; i++)
-        page->stretch[i] = list[i];
-    page->stretches = n;
+        page->names[i] = list[i];
+    page->name_count = n;
     return 0;
 }
 
-static struct shadow_page *find_page(struct shadow *s, uint32_t process, uint64_t number)
+static struct shadow_page *shadow_page_find(struct shadow *s, uint32_t process, uint64_t number)
 {
     struct shadow_page **known = map_put(&s->pages, number, process);
 
@@ -89,38 +89,39 @@ static struct shadow_page *find_page(struct shadow *s, uint32_t process, uint64_
         *known = page;
         page->number = number;
         page->process = process;
-        if (name_page(s, page) < 0)
+        if (shadow_page_find_names(s, page) < 0)
             return NULL;
     }
     return *known;
 }
 
 /* The thread's side of a page, made when it is new. */
-static __attribute__((noinline)) struct shadow_side *find_side(struct shadow *s, struct shadow_lane *l, uint64_t number)
+static __attribute__((noinline)) struct shadow_side *shadow_side_find(struct shadow *s, struct shadow_thread *l,
+                                                                      uint64_t number)
 {
-    struct shadow_side **known = map_put(&s->sides, number, l->lane);
+    struct shadow_side **known = map_put(&s->sides, number, l->thread);
 
     if (!known)
         return NULL;
     if (!*known) {
-        struct shadow_page *page = find_page(s, l->process, number);
+        struct shadow_page *page = shadow_page_find(s, l->process, number);
         struct shadow_side *side = page ? arena_alloc(&s->arena, sizeof *side) : NULL;
         if (!side)
             return NULL;
         side->page = page;
-        side->lane = l->lane;
+        side->thread = l->thread;
         side->next = page->side;
         page->side = side;
         *known = side;
     }
     if ((*known)->epoch == s->epoch && (*known)->until < l->until)
         (*known)->until = l->until;
-    l->number[number % SHADOW_RECENT] = number;
-    l->side[number % SHADOW_RECENT] = *known;
+    l->number[number % SHADOW_CACHE] = number;
+    l->side[number % SHADOW_CACHE] = *known;
     return *known;
 }
 
-void shadow_lane_until(struct shadow_lane *l, uint32_t epoch)
+void shadow_thread_until(struct shadow_thread *l, uint32_t epoch)
 {
     if (epoch > l->until)
         memset(l->side, 0, sizeof l->side); /* sides that were touched in this epoch have to learn it, too */
@@ -128,14 +129,14 @@ void shadow_lane_until(struct shadow_lane *l, uint32_t epoch)
 }
 
 /* The first touch in an epoch: the page will have to be looked at. */
-static __attribute__((noinline)) int note_change(struct shadow *s, const struct shadow_lane *l,
-                                                 struct shadow_side *side)
+static __attribute__((noinline)) int shadow_note_change(struct shadow *s, const struct shadow_thread *l,
+                                                        struct shadow_side *side)
 {
     side->epoch = s->epoch;
     side->until = l->until;
     if (side->page->epoch == s->epoch)
         return 0;
-    void *bigger = study_room(s->changed, s->changes, &s->change_room, sizeof *s->changed);
+    void *bigger = array_room(s->changed, s->changes, &s->change_room, sizeof *s->changed);
     if (!bigger)
         return -1;
     s->changed = bigger;
@@ -144,7 +145,7 @@ static __attribute__((noinline)) int note_change(struct shadow *s, const struct 
     return 0;
 }
 
-static inline void set_bits(struct shadow_side *side, unsigned kind, unsigned word, uint64_t bits)
+static inline void shadow_side_set(struct shadow_side *side, unsigned kind, unsigned word, uint64_t bits)
 {
     if (kind != PEET_STORE)
         side->read[word] |= bits & ~side->wrote[word];
@@ -152,21 +153,21 @@ static inline void set_bits(struct shadow_side *side, unsigned kind, unsigned wo
         side->wrote[word] |= bits;
 }
 
-int shadow_touch(struct shadow *s, struct shadow_lane *l, unsigned kind, uint64_t addr, uint64_t size,
+int shadow_touch(struct shadow *s, struct shadow_thread *l, unsigned kind, uint64_t addr, uint64_t size,
                  struct peet_err *err)
 {
     uint64_t granule = addr >> s->shift, last = (addr + size - 1) >> s->shift;
 
     while (granule <= last) {
         uint64_t number = granule / SHADOW_GRANULES;
-        struct shadow_side *side = l->side[number % SHADOW_RECENT];
-        if ((!side || l->number[number % SHADOW_RECENT] != number) && !(side = find_side(s, l, number)))
-            return no_memory(err);
-        if (side->epoch != s->epoch && note_change(s, l, side) < 0)
-            return no_memory(err);
+        struct shadow_side *side = l->side[number % SHADOW_CACHE];
+        if ((!side || l->number[number % SHADOW_CACHE] != number) && !(side = shadow_side_find(s, l, number)))
+            return shadow_no_memory(err);
+        if (side->epoch != s->epoch && shadow_note_change(s, l, side) < 0)
+            return shadow_no_memory(err);
         unsigned bit = granule % 64;
         uint64_t more = last - granule < 63 - bit ? last - granule : 63 - bit; /* besides the first, in this word */
-        set_bits(side, kind, (unsigned)(granule % SHADOW_GRANULES) / 64, (UINT64_MAX >> (63 - more)) << bit);
+        shadow_side_set(side, kind, (unsigned)(granule % SHADOW_GRANULES) / 64, (UINT64_MAX >> (63 - more)) << bit);
         if (last - granule == more)
             break; /* also where memory ends */
         granule += more + 1;
@@ -186,7 +187,7 @@ static uint64_t count_bits(const uint64_t *bits)
 }
 
 /* Of the bits, those of the granules that have a name. */
-static uint64_t count_in(const uint64_t *bits, const struct stretch *x)
+static uint64_t count_named_bits(const uint64_t *bits, const struct page_names *x)
 {
     uint64_t n = 0;
 
@@ -201,8 +202,8 @@ static uint64_t count_in(const uint64_t *bits, const struct stretch *x)
     return n;
 }
 
-static int add_flow(struct shadow *s, const struct shadow_page *page, uint32_t from, uint32_t to,
-                    const uint64_t *ordered, const uint64_t *unordered, struct peet_err *err)
+static int shadow_add_flow(struct shadow *s, const struct shadow_page *page, uint32_t from, uint32_t to,
+                           const uint64_t *ordered, const uint64_t *unordered, struct peet_err *err)
 {
     struct shadow_flow sum = { count_bits(ordered), count_bits(unordered) };
 
@@ -210,74 +211,74 @@ static int add_flow(struct shadow *s, const struct shadow_page *page, uint32_t f
         return 0;
     struct shadow_flow *flow = map_put(&s->flows, from, to);
     if (!flow)
-        return no_memory(err);
+        return shadow_no_memory(err);
     flow->ordered += sum.ordered;
     flow->unordered += sum.unordered;
     s->total.flow.ordered += sum.ordered;
     s->total.flow.unordered += sum.unordered;
-    for (uint32_t i = 0; i < page->stretches; i++) {
-        struct shadow_flow *f = &s->by_name[page->stretch[i].name].flow;
-        f->ordered += count_in(ordered, &page->stretch[i]);
-        f->unordered += count_in(unordered, &page->stretch[i]);
+    for (uint32_t i = 0; i < page->name_count; i++) {
+        struct shadow_flow *f = &s->by_name[page->names[i].name].flow;
+        f->ordered += count_named_bits(ordered, &page->names[i]);
+        f->unordered += count_named_bits(unordered, &page->names[i]);
     }
     return 0;
 }
 
-static bool is_touched(const struct shadow *s, const struct shadow_side *x)
+static bool shadow_side_is_touched(const struct shadow *s, const struct shadow_side *x)
 {
     return x->epoch == s->epoch;
 }
 
 /* What the thread may be doing in this epoch although it was read in an earlier one; NULL: nothing. */
-static const struct shadow_span *span_of(const struct shadow *s, const struct shadow_side *x)
+static const struct shadow_span *shadow_span_now(const struct shadow *s, const struct shadow_side *x)
 {
     return x->span && x->span->until > s->epoch ? x->span : NULL;
 }
 
 /* What reaches one reader from one other thread: old values that no other thread writes now, and what is being written now. What the writer wrote
  * earlier and may be writing still counts once. */
-static int flow_between(struct shadow *s, const struct shadow_page *page, const struct shadow_side *from,
-                        const struct shadow_side *to, const uint64_t *written_by_others, const uint64_t *several_owners,
-                        struct peet_err *err)
+static int shadow_flow_between(struct shadow *s, const struct shadow_page *page, const struct shadow_side *from,
+                               const struct shadow_side *to, const uint64_t *written_by_others,
+                               const uint64_t *several_owners, struct peet_err *err)
 {
     uint64_t ordered[SHADOW_WORDS] = { 0 }, unordered[SHADOW_WORDS] = { 0 };
-    const struct shadow_span *wrote = span_of(s, from), *read = span_of(s, to);
-    bool writes = is_touched(s, from), reads = is_touched(s, to);
+    const struct shadow_span *wrote = shadow_span_now(s, from), *read = shadow_span_now(s, to);
+    bool writes = shadow_side_is_touched(s, from), reads = shadow_side_is_touched(s, to);
 
     for (int w = 0; w < SHADOW_WORDS; w++) {
         if (reads) {
-            uint64_t old = to->read[w] & from->owns[w] & ~to->seen[w] & ~written_by_others[w];
+            uint64_t old = to->read[w] & from->owns[w] & ~to->read_since[w] & ~written_by_others[w];
             ordered[w] = old & ~several_owners[w];
             unordered[w] = (old & several_owners[w]) | (writes ? to->read[w] & from->wrote[w] : 0)
-                           | (wrote ? to->read[w] & wrote->wrote[w] & ~to->seen[w] : 0);
+                           | (wrote ? to->read[w] & wrote->wrote[w] & ~to->read_since[w] : 0);
         }
         if (read && writes)
             unordered[w] |= read->read[w] & from->wrote[w];
     }
-    return add_flow(s, page, from->lane, to->lane, ordered, unordered, err);
+    return shadow_add_flow(s, page, from->thread, to->thread, ordered, unordered, err);
 }
 
-static int flow_to(struct shadow *s, const struct shadow_page *page, struct shadow_side *to,
-                   const uint64_t *several_owners, struct peet_err *err)
+static int shadow_flow_to(struct shadow *s, const struct shadow_page *page, struct shadow_side *to,
+                          const uint64_t *several_owners, struct peet_err *err)
 {
     uint64_t others[SHADOW_WORDS] = { 0 };
     int r = 0;
 
     for (const struct shadow_side *x = page->side; x; x = x->next) {
-        const struct shadow_span *span = span_of(s, x);
+        const struct shadow_span *span = shadow_span_now(s, x);
         for (int w = 0; x != to && w < SHADOW_WORDS; w++)
-            others[w] |= (is_touched(s, x) ? x->wrote[w] : 0) | (span ? span->wrote[w] : 0);
+            others[w] |= (shadow_side_is_touched(s, x) ? x->wrote[w] : 0) | (span ? span->wrote[w] : 0);
     }
     for (const struct shadow_side *x = page->side; r == 0 && x; x = x->next)
         if (x != to)
-            r = flow_between(s, page, x, to, others, several_owners, err);
-    for (int w = 0; is_touched(s, to) && w < SHADOW_WORDS; w++)
-        to->seen[w] |= to->read[w];
+            r = shadow_flow_between(s, page, x, to, others, several_owners, err);
+    for (int w = 0; shadow_side_is_touched(s, to) && w < SHADOW_WORDS; w++)
+        to->read_since[w] |= to->read[w];
     return r;
 }
 
 /* What was done in this epoch may go on in the next ones. */
-static int lengthen(struct shadow *s, struct shadow_side *x)
+static int shadow_side_extend(struct shadow *s, struct shadow_side *x)
 {
     if (x->until <= s->epoch + 1)
         return 0;
@@ -294,25 +295,25 @@ static int lengthen(struct shadow *s, struct shadow_side *x)
 }
 
 /* What has been written has new owners, and no thread has seen it. */
-static int hand_over(struct shadow *s, const struct shadow_page *page)
+static int shadow_set_owners(struct shadow *s, const struct shadow_page *page)
 {
     uint64_t written[SHADOW_WORDS] = { 0 };
     int r = 0;
 
     for (const struct shadow_side *x = page->side; x; x = x->next)
-        for (int w = 0; is_touched(s, x) && w < SHADOW_WORDS; w++)
+        for (int w = 0; shadow_side_is_touched(s, x) && w < SHADOW_WORDS; w++)
             written[w] |= x->wrote[w];
     for (struct shadow_side *x = page->side; x; x = x->next) {
-        bool touched = is_touched(s, x);
-        const struct shadow_span *span = span_of(s, x);
+        bool touched = shadow_side_is_touched(s, x);
+        const struct shadow_span *span = shadow_span_now(s, x);
         for (int w = 0; w < SHADOW_WORDS; w++) {
-            uint64_t still = span ? span->wrote[w] & written[w] : 0;
-            x->owns[w] = (x->owns[w] & ~written[w]) | (touched ? x->wrote[w] : 0) | still;
-            x->seen[w] &= ~written[w];
+            uint64_t still_written = span ? span->wrote[w] & written[w] : 0;
+            x->owns[w] = (x->owns[w] & ~written[w]) | (touched ? x->wrote[w] : 0) | still_written;
+            x->read_since[w] &= ~written[w];
             x->touched[w] |= touched ? x->read[w] | x->wrote[w] : 0;
             x->written[w] |= touched ? x->wrote[w] : 0;
         }
-        r = touched && r == 0 ? lengthen(s, x) : r;
+        r = touched && r == 0 ? shadow_side_extend(s, x) : r;
         for (int w = 0; touched && w < SHADOW_WORDS; w++)
             x->read[w] = x->wrote[w] = 0;
     }
@@ -333,10 +334,10 @@ int shadow_end_epoch(struct shadow *s, struct peet_err *err)
             }
         }
         for (struct shadow_side *x = page->side; r == 0 && x && page->side->next; x = x->next)
-            if (is_touched(s, x) || span_of(s, x))
-                r = flow_to(s, page, x, several, err);
-        if (r == 0 && hand_over(s, page) < 0)
-            r = no_memory(err);
+            if (shadow_side_is_touched(s, x) || shadow_span_now(s, x))
+                r = shadow_flow_to(s, page, x, several, err);
+        if (r == 0 && shadow_set_owners(s, page) < 0)
+            r = shadow_no_memory(err);
     }
     s->changes = 0;
     s->epoch++;
@@ -346,12 +347,12 @@ int shadow_end_epoch(struct shadow *s, struct peet_err *err)
 /* ---- what became of it ---- */
 
 /* Granules of a page by what happened to them, as bits. */
-struct kinds {
+struct page_kinds {
     uint64_t touched[SHADOW_WORDS], alone[SHADOW_WORDS], read_only[SHADOW_WORDS], shared[SHADOW_WORDS],
         many[SHADOW_WORDS];
 };
 
-static void find_kinds(const struct shadow_page *page, struct kinds *k)
+static void page_kinds_find(const struct shadow_page *page, struct page_kinds *k)
 {
     for (int w = 0; w < SHADOW_WORDS; w++) {
         uint64_t touched = 0, twice = 0, written = 0, again = 0;
@@ -369,17 +370,17 @@ static void find_kinds(const struct shadow_page *page, struct kinds *k)
     }
 }
 
-static void add_kinds(struct shadow_kinds *to, const struct kinds *k, const struct stretch *x)
+static void page_kinds_add(struct shadow_kinds *to, const struct page_kinds *k, const struct page_names *x)
 {
-    to->touched += count_in(k->touched, x);
-    to->alone += count_in(k->alone, x);
-    to->read_only += count_in(k->read_only, x);
-    to->shared += count_in(k->shared, x);
-    to->many += count_in(k->many, x);
+    to->touched += count_named_bits(k->touched, x);
+    to->alone += count_named_bits(k->alone, x);
+    to->read_only += count_named_bits(k->read_only, x);
+    to->shared += count_named_bits(k->shared, x);
+    to->many += count_named_bits(k->many, x);
 }
 
 /* The part of it that a thread has touched. */
-static void mask_kinds(const struct kinds *k, const uint64_t *mask, struct kinds *ret)
+static void page_kinds_mask(const struct page_kinds *k, const uint64_t *mask, struct page_kinds *ret)
 {
     for (int w = 0; w < SHADOW_WORDS; w++) {
         ret->touched[w] = k->touched[w] & mask[w];
@@ -392,21 +393,21 @@ static void mask_kinds(const struct kinds *k, const uint64_t *mask, struct kinds
 
 void shadow_count(struct shadow *s)
 {
-    static const struct stretch WHOLE = { 0, SHADOW_GRANULES, 0 };
+    static const struct page_names WHOLE = { 0, SHADOW_GRANULES, 0 };
     struct shadow_page *const *known;
-    struct kinds all, own;
+    struct page_kinds all, own;
     uint64_t number;
     uint32_t process;
 
     for (size_t at = 0; (known = map_next(&s->pages, &at, &number, &process));) {
         const struct shadow_page *page = *known;
-        find_kinds(page, &all);
-        add_kinds(&s->total, &all, &WHOLE);
-        for (uint32_t i = 0; i < page->stretches; i++)
-            add_kinds(&s->by_name[page->stretch[i].name], &all, &page->stretch[i]);
+        page_kinds_find(page, &all);
+        page_kinds_add(&s->total, &all, &WHOLE);
+        for (uint32_t i = 0; i < page->name_count; i++)
+            page_kinds_add(&s->by_name[page->names[i].name], &all, &page->names[i]);
         for (const struct shadow_side *x = page->side; x; x = x->next) {
-            mask_kinds(&all, x->touched, &own);
-            add_kinds(&s->by_lane[x->lane], &own, &WHOLE);
+            page_kinds_mask(&all, x->touched, &own);
+            page_kinds_add(&s->by_thread[x->thread], &own, &WHOLE);
         }
     }
 }

@@ -20,7 +20,7 @@
 #include "base/map.h"
 #include "study/symbols/data_names.h"
 
-enum { SHADOW_GRANULES = 512, SHADOW_WORDS = SHADOW_GRANULES / 64, SHADOW_RECENT = 256 };
+enum { SHADOW_GRANULES = 512, SHADOW_WORDS = SHADOW_GRANULES / 64, SHADOW_CACHE = 256 };
 
 struct shadow_page;
 
@@ -33,12 +33,12 @@ struct shadow_span {
 struct shadow_side {
     uint64_t read[SHADOW_WORDS], wrote[SHADOW_WORDS];      /* in this epoch; read: before it wrote */
     uint64_t touched[SHADOW_WORDS], written[SHADOW_WORDS]; /* ever */
-    uint64_t owns[SHADOW_WORDS]; /* written by this thread in the last epoch in which anybody wrote */
-    uint64_t seen[SHADOW_WORDS]; /* read since then */
+    uint64_t owns[SHADOW_WORDS];       /* written by this thread in the last epoch in which anybody wrote */
+    uint64_t read_since[SHADOW_WORDS]; /* read since then */
     struct shadow_page *page;
     struct shadow_side *next; /* of the page */
     struct shadow_span *span; /* NULL: nothing that it did went on for more than an epoch */
-    uint32_t lane, epoch;     /* epoch: in which it was touched last, from 1 */
+    uint32_t thread, epoch;   /* epoch: in which it was touched last, from 1 */
     uint32_t until;           /* the first epoch that certainly follows what was done in `epoch` */
 };
 
@@ -53,12 +53,12 @@ struct shadow_kinds {
 };
 
 /* Of a thread: which pages it touched recently. */
-struct shadow_lane {
-    uint64_t number[SHADOW_RECENT];
-    struct shadow_side *side[SHADOW_RECENT];
-    uint32_t process, lane;
+struct shadow_thread {
+    uint64_t number[SHADOW_CACHE];
+    struct shadow_side *side[SHADOW_CACHE];
+    uint32_t process, thread;
     uint32_t
-        until; /* the first epoch that certainly follows what it does now: at least the one at hand + 1; set by shadow_lane_until */
+        until; /* the first epoch that certainly follows what it does now: at least the one at hand + 1; set by shadow_thread_until */
 };
 
 struct shadow {
@@ -71,18 +71,18 @@ struct shadow {
     size_t changes, change_room;
     struct arena arena;
     const struct data_names *names;
-    struct shadow_kinds *by_name, *by_lane, total; /* flow is known at once, all else after shadow_count */
+    struct shadow_kinds *by_name, *by_thread, total; /* flow is known at once, all else after shadow_count */
 };
 
-int shadow_init(struct shadow *s, unsigned shift, const struct data_names *names, size_t lanes, struct peet_err *err);
+int shadow_init(struct shadow *s, unsigned shift, const struct data_names *names, size_t threads, struct peet_err *err);
 void shadow_release(struct shadow *s);
 
 /* A reference of `size` bytes, at least 1. kind: PEET_LOAD, PEET_STORE or PEET_UPDATE. */
-int shadow_touch(struct shadow *s, struct shadow_lane *l, unsigned kind, uint64_t addr, uint64_t size,
+int shadow_touch(struct shadow *s, struct shadow_thread *l, unsigned kind, uint64_t addr, uint64_t size,
                  struct peet_err *err);
 
 /* What the thread does from now on certainly precedes that epoch, the first one being 1, and perhaps no earlier one. */
-void shadow_lane_until(struct shadow_lane *l, uint32_t epoch);
+void shadow_thread_until(struct shadow_thread *l, uint32_t epoch);
 
 int shadow_end_epoch(struct shadow *s, struct peet_err *err);
 void shadow_count(struct shadow *s); /* once, behind the last epoch */

@@ -68,14 +68,14 @@ static const struct column DATA[] = {
 /* clang-format on */
 
 /* A thread while it is read. */
-struct reader {
+struct sharing_reader {
     struct peet_cursor *cursor;
     struct peet_batch batch;
     size_t at; /* record of the batch */
     uint64_t events, references;
-    uint32_t piece; /* that it is in */
+    uint32_t segment; /* that it is in */
     bool done;
-    struct shadow_lane shadow;
+    struct shadow_thread shadow;
 };
 
 struct sharing {
@@ -83,14 +83,14 @@ struct sharing {
     struct schedule s;
     struct data_names names;
     struct shadow shadow;
-    struct reader *reader;
+    struct sharing_reader *reader;
     struct epochs epochs;
     uint64_t damaged, instructions;
     struct progress *progress;
     struct peet_err *err;
 };
 
-static int no_memory(struct peet_err *err)
+static int sharing_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for a study of sharing");
 }
@@ -98,49 +98,49 @@ static int no_memory(struct peet_err *err)
 /* ---- reading ---- */
 
 /* A range of zero bytes, or one that would go round the end of memory, is none. */
-static int touch_range(struct sharing *x, struct reader *r, unsigned kind, uint64_t addr, uint64_t size)
+static int sharing_touch_range(struct sharing *x, struct sharing_reader *r, unsigned kind, uint64_t addr, uint64_t size)
 {
     if (size == 0 || addr + size - 1 < addr)
         return 0;
     return shadow_touch(&x->shadow, &r->shadow, kind, addr, size, x->err);
 }
 
-static int range_event(struct sharing *x, struct reader *r, const struct peet_event *e)
+static int sharing_range_event(struct sharing *x, struct sharing_reader *r, const struct peet_event *e)
 {
     int code;
 
     switch (e->kind) {
-    case PEET_EV_range_read: return touch_range(x, r, PEET_LOAD, e->arg[0], e->arg[1]);
-    case PEET_EV_range_write: return touch_range(x, r, PEET_STORE, e->arg[0], e->arg[1]);
+    case PEET_EV_range_read: return sharing_touch_range(x, r, PEET_LOAD, e->arg[0], e->arg[1]);
+    case PEET_EV_range_write: return sharing_touch_range(x, r, PEET_STORE, e->arg[0], e->arg[1]);
     case PEET_EV_range_copy:
-        code = touch_range(x, r, PEET_LOAD, e->arg[1], e->arg[2]);
-        return code < 0 ? code : touch_range(x, r, PEET_STORE, e->arg[0], e->arg[2]);
+        code = sharing_touch_range(x, r, PEET_LOAD, e->arg[1], e->arg[2]);
+        return code < 0 ? code : sharing_touch_range(x, r, PEET_STORE, e->arg[0], e->arg[2]);
     case PEET_EV_range_compare:
-        code = touch_range(x, r, PEET_LOAD, e->arg[0], e->arg[2]);
-        return code < 0 ? code : touch_range(x, r, PEET_LOAD, e->arg[1], e->arg[2]);
+        code = sharing_touch_range(x, r, PEET_LOAD, e->arg[0], e->arg[2]);
+        return code < 0 ? code : sharing_touch_range(x, r, PEET_LOAD, e->arg[1], e->arg[2]);
     default: return 0;
     }
 }
 
 /* Counts an event; true when the piece behind it is in a later epoch. */
-static bool goes_on(struct sharing *x, struct reader *r, uint32_t epoch)
+static bool sharing_end_segment(struct sharing *x, struct sharing_reader *r, uint32_t epoch)
 {
-    const struct lane *l = &x->p.lane[r->shadow.lane];
-    bool last = r->piece == l->first + l->pieces - 1;
+    const struct graph_thread *l = &x->p.thread[r->shadow.thread];
+    bool last = r->segment == l->first + l->segments - 1;
 
     r->events++;
-    if (last || r->events != x->p.piece[r->piece].events)
+    if (last || r->events != x->p.segment[r->segment].events)
         return false;
-    r->piece++;
-    if (x->epochs.from[r->piece] > epoch)
+    r->segment++;
+    if (x->epochs.from[r->segment] > epoch)
         return true;
-    if (x->epochs.until[r->piece] + 1 > r->shadow.until)
-        shadow_lane_until(&r->shadow, x->epochs.until[r->piece] + 1);
+    if (x->epochs.until[r->segment] + 1 > r->shadow.until)
+        shadow_thread_until(&r->shadow, x->epochs.until[r->segment] + 1);
     return false;
 }
 
 /* The records of the batch up to the end of the epoch: 1 when that came, 0 when the batch is through, or an error. */
-static int take_batch(struct sharing *x, struct reader *r, uint32_t epoch)
+static int sharing_take_batch(struct sharing *x, struct sharing_reader *r, uint32_t epoch)
 {
     const struct peet_record *record = r->batch.records;
     int code = 0;
@@ -153,8 +153,8 @@ static int take_batch(struct sharing *x, struct reader *r, uint32_t epoch)
         } else if (y->kind == PEET_PREFETCH) {
             r->references++;
         } else if (y->kind == PEET_EVENT) {
-            code = range_event(x, r, &r->batch.events[y->id]);
-            if (code == 0 && goes_on(x, r, epoch))
+            code = sharing_range_event(x, r, &r->batch.events[y->id]);
+            if (code == 0 && sharing_end_segment(x, r, epoch))
                 return 1;
         }
     }
@@ -162,10 +162,10 @@ static int take_batch(struct sharing *x, struct reader *r, uint32_t epoch)
 }
 
 /* One thread to the end of the epoch, or to its own end. */
-static int read_epoch(struct sharing *x, struct reader *r, uint32_t epoch)
+static int sharing_read_epoch(struct sharing *x, struct sharing_reader *r, uint32_t epoch)
 {
-    shadow_lane_until(&r->shadow, x->epochs.until[r->piece] + 1);
-    int code = take_batch(x, r, epoch);
+    shadow_thread_until(&r->shadow, x->epochs.until[r->segment] + 1);
+    int code = sharing_take_batch(x, r, epoch);
 
     while (code == 0) {
         uint64_t before = r->batch.position;
@@ -185,26 +185,26 @@ static int read_epoch(struct sharing *x, struct reader *r, uint32_t epoch)
         x->instructions += r->batch.position - before;
         progress_at(x->progress, x->instructions);
         r->at = 0;
-        code = take_batch(x, r, epoch);
+        code = sharing_take_batch(x, r, epoch);
     }
     return code < 0 ? code : 0;
 }
 
-static int read_all(struct sharing *x)
+static int sharing_read(struct sharing *x)
 {
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < x->p.lanes; i++) {
-        struct reader *y = &x->reader[i];
-        y->shadow.process = x->p.lane[i].process;
-        y->shadow.lane = (uint32_t)i;
-        y->piece = x->p.lane[i].first;
-        r = peet_cursor_open(x->p.trace, x->p.lane[i].id, 0, &y->cursor, x->err);
+    for (size_t i = 0; r == 0 && i < x->p.threads; i++) {
+        struct sharing_reader *y = &x->reader[i];
+        y->shadow.process = x->p.thread[i].process;
+        y->shadow.thread = (uint32_t)i;
+        y->segment = x->p.thread[i].first;
+        r = peet_cursor_open(x->p.trace, x->p.thread[i].id, 0, &y->cursor, x->err);
     }
     for (uint32_t e = 0; r == 0 && e < x->epochs.count; e++) {
-        for (size_t i = 0; r == 0 && i < x->p.lanes; i++)
-            if (!x->reader[i].done && x->epochs.from[x->reader[i].piece] == e)
-                r = read_epoch(x, &x->reader[i], e);
+        for (size_t i = 0; r == 0 && i < x->p.threads; i++)
+            if (!x->reader[i].done && x->epochs.from[x->reader[i].segment] == e)
+                r = sharing_read_epoch(x, &x->reader[i], e);
         if (r == 0)
             r = shadow_end_epoch(&x->shadow, x->err);
     }
@@ -213,7 +213,7 @@ static int read_all(struct sharing *x)
 
 /* ---- tables ---- */
 
-static void add_kinds(struct table *t, const struct shadow_kinds *k, unsigned shift)
+static void sharing_add_kinds(struct table *t, const struct shadow_kinds *k, unsigned shift)
 {
     table_count(t, k->touched << shift);
     table_count(t, k->alone << shift);
@@ -222,7 +222,7 @@ static void add_kinds(struct table *t, const struct shadow_kinds *k, unsigned sh
     table_count(t, k->many << shift);
 }
 
-static void add_notes(struct table *t, const struct sharing *x)
+static void sharing_add_notes(struct table *t, const struct sharing *x)
 {
     table_note(t,
                "in granules of %" PRIu64
@@ -236,35 +236,35 @@ static void add_notes(struct table *t, const struct sharing *x)
         "epochs are parts of the run of which events say for certain that one lies before the other; unordered: written and read "
         "in the same epoch, or written by several threads in one, so that nobody knows which value was read");
     table_note(t, "memory that was freed and allocated again keeps its history");
-    if (x->s.broken)
-        table_note(t, "%" PRIu64 " waits would never have ended; so the whole run is one epoch", x->s.broken);
+    if (x->s.forced)
+        table_note(t, "%" PRIu64 " waits would never have ended; so the whole run is one epoch", x->s.forced);
     if (x->damaged)
         table_note(t, "%" PRIu64 " damaged parts are missing", x->damaged);
     if (x->p.gaps)
         table_note(t, "references in %" PRIu64 " gaps were not recorded", x->p.gaps);
 }
 
-static void add_summary(struct table *t, const struct sharing *x)
+static void sharing_add_summary(struct table *t, const struct sharing *x)
 {
     uint64_t references = 0;
 
-    for (size_t i = 0; i < x->p.lanes; i++)
+    for (size_t i = 0; i < x->p.threads; i++)
         references += x->reader[i].references;
     table_text(t, peet_trace_path(x->p.trace));
-    table_count(t, x->p.lanes);
+    table_count(t, x->p.threads);
     table_count(t, x->epochs.count);
     table_count(t, UINT64_C(1) << x->shadow.shift);
     table_count(t, references);
-    add_kinds(t, &x->shadow.total, x->shadow.shift);
+    sharing_add_kinds(t, &x->shadow.total, x->shadow.shift);
     table_count(t, x->shadow.total.flow.ordered << x->shadow.shift);
     table_count(t, x->shadow.total.flow.unordered << x->shadow.shift);
-    add_notes(t, x);
+    sharing_add_notes(t, x);
 }
 
 /* What comes to each thread, and what goes out of it; to be freed. */
-static int sum_flows(const struct sharing *x, struct shadow_flow **ret_in, struct shadow_flow **ret_out)
+static int sharing_sum_flows(const struct sharing *x, struct shadow_flow **ret_in, struct shadow_flow **ret_out)
 {
-    struct shadow_flow *in = calloc(x->p.lanes + 1, sizeof *in), *out = calloc(x->p.lanes + 1, sizeof *out);
+    struct shadow_flow *in = calloc(x->p.threads + 1, sizeof *in), *out = calloc(x->p.threads + 1, sizeof *out);
     const struct shadow_flow *f;
     uint64_t from;
     uint32_t to;
@@ -272,7 +272,7 @@ static int sum_flows(const struct sharing *x, struct shadow_flow **ret_in, struc
     *ret_in = in;
     *ret_out = out;
     if (!in || !out)
-        return no_memory(x->err);
+        return sharing_no_memory(x->err);
     for (size_t at = 0; (f = map_next(&x->shadow.flows, &at, &from, &to));) {
         in[to].ordered += f->ordered;
         in[to].unordered += f->unordered;
@@ -282,17 +282,17 @@ static int sum_flows(const struct sharing *x, struct shadow_flow **ret_in, struc
     return 0;
 }
 
-static int add_threads(struct table *t, const struct sharing *x)
+static int sharing_add_threads(struct table *t, const struct sharing *x)
 {
     unsigned shift = x->shadow.shift;
     struct shadow_flow *in, *out;
-    int r = sum_flows(x, &in, &out);
+    int r = sharing_sum_flows(x, &in, &out);
 
-    for (size_t i = 0; r == 0 && i < x->p.lanes; i++) {
-        table_count(t, x->p.lane[i].id);
-        table_text(t, x->p.lane[i].name);
+    for (size_t i = 0; r == 0 && i < x->p.threads; i++) {
+        table_count(t, x->p.thread[i].id);
+        table_text(t, x->p.thread[i].name);
         table_count(t, x->reader[i].references);
-        add_kinds(t, &x->shadow.by_lane[i], shift);
+        sharing_add_kinds(t, &x->shadow.by_thread[i], shift);
         table_count(t, in[i].ordered << shift);
         table_count(t, out[i].ordered << shift);
         table_count(t, in[i].unordered << shift);
@@ -303,15 +303,15 @@ static int add_threads(struct table *t, const struct sharing *x)
     return r;
 }
 
-static void add_pairs(struct table *t, const struct sharing *x)
+static void sharing_add_pairs(struct table *t, const struct sharing *x)
 {
-    for (uint32_t from = 0; from < x->p.lanes; from++) {
-        for (uint32_t to = 0; to < x->p.lanes; to++) {
+    for (uint32_t from = 0; from < x->p.threads; from++) {
+        for (uint32_t to = 0; to < x->p.threads; to++) {
             const struct shadow_flow *f = map_find(&x->shadow.flows, from, to);
             if (!f)
                 continue;
-            table_count(t, x->p.lane[from].id);
-            table_count(t, x->p.lane[to].id);
+            table_count(t, x->p.thread[from].id);
+            table_count(t, x->p.thread[to].id);
             table_count(t, f->ordered << x->shadow.shift);
             table_count(t, f->unordered << x->shadow.shift);
         }
@@ -332,17 +332,17 @@ static int compare_data(const void *a, const void *b)
     return x->name < y->name ? -1 : x->name > y->name;
 }
 
-static void add_data_row(struct table *t, const struct sharing *x, const char *name, const struct shadow_kinds *k,
-                         uint32_t process)
+static void sharing_add_data_row(struct table *t, const struct sharing *x, const char *name,
+                                 const struct shadow_kinds *k, uint32_t process)
 {
     table_text(t, name);
     process ? table_count(t, process) : table_none(t);
-    add_kinds(t, k, x->shadow.shift);
+    sharing_add_kinds(t, k, x->shadow.shift);
     table_count(t, k->flow.ordered << x->shadow.shift);
     table_count(t, k->flow.unordered << x->shadow.shift);
 }
 
-static void sum_kinds(struct shadow_kinds *to, const struct shadow_kinds *k)
+static void sharing_sum_kinds(struct shadow_kinds *to, const struct shadow_kinds *k)
 {
     to->touched += k->touched;
     to->alone += k->alone;
@@ -354,14 +354,14 @@ static void sum_kinds(struct shadow_kinds *to, const struct shadow_kinds *k)
 }
 
 /* The largest ones, and a row for all others, so that the sum is the whole. */
-static int add_data(struct table *t, const struct sharing *x)
+static int sharing_add_data(struct table *t, const struct sharing *x)
 {
     struct data_row *row = calloc(x->names.count + 1, sizeof *row);
     struct shadow_kinds rest = { 0 };
     size_t n = 0;
 
     if (!row)
-        return no_memory(x->err);
+        return sharing_no_memory(x->err);
     for (size_t i = 0; i < x->names.count; i++)
         if (x->shadow.by_name[i].touched)
             row[n++] = (struct data_row){ &x->shadow.by_name[i], i };
@@ -369,27 +369,27 @@ static int add_data(struct table *t, const struct sharing *x)
         qsort(row, n, sizeof *row, compare_data);
     for (size_t i = 0; i < n; i++) {
         if (i < NAME_ROWS)
-            add_data_row(t, x, x->names.name[row[i].name], row[i].kinds, x->names.process[row[i].name]);
+            sharing_add_data_row(t, x, x->names.name[row[i].name], row[i].kinds, x->names.process[row[i].name]);
         else
-            sum_kinds(&rest, row[i].kinds);
+            sharing_sum_kinds(&rest, row[i].kinds);
     }
     if (rest.touched)
-        add_data_row(t, x, "(all others)", &rest, 0);
+        sharing_add_data_row(t, x, "(all others)", &rest, 0);
     table_note(t, "by name_data, by symbol, by who allocated at least a page, by what was mapped, in this order");
     free(row);
     return 0;
 }
 
-static int fill(struct result *r, struct sharing *x)
+static int sharing_fill(struct result *r, struct sharing *x)
 {
     struct table *summary = result_table(r, "summary", "Sharing", SUMMARY);
 
     summary->records = true;
     shadow_count(&x->shadow);
-    add_summary(summary, x);
-    int code = add_threads(result_table(r, "threads", "Threads", THREADS), x);
-    add_pairs(result_table(r, "pairs", "From writer to reader", PAIRS), x);
-    return code < 0 ? code : add_data(result_table(r, "data", "Data", DATA), x);
+    sharing_add_summary(summary, x);
+    int code = sharing_add_threads(result_table(r, "threads", "Threads", THREADS), x);
+    sharing_add_pairs(result_table(r, "pairs", "From writer to reader", PAIRS), x);
+    return code < 0 ? code : sharing_add_data(result_table(r, "data", "Data", DATA), x);
 }
 
 static unsigned log2_of(uint64_t power)
@@ -397,8 +397,8 @@ static unsigned log2_of(uint64_t power)
     return (unsigned)__builtin_ctzll(power);
 }
 
-static int run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
-               struct progress *progress, struct peet_err *err)
+static int sharing_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+                       struct progress *progress, struct peet_err *err)
 {
     struct sharing x = { .progress = progress, .err = err };
     int r = peet_trace_is_pipe(t) ? err_set(
@@ -412,16 +412,16 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
     if (r == 0)
         r = data_names_init(&x.names, &x.p, err);
     if (r == 0)
-        r = shadow_init(&x.shadow, log2_of(config->grain), &x.names, x.p.lanes, err);
-    if (r == 0 && !(x.reader = calloc(x.p.lanes + 1, sizeof *x.reader)))
-        r = no_memory(err);
+        r = shadow_init(&x.shadow, log2_of(config->grain), &x.names, x.p.threads, err);
+    if (r == 0 && !(x.reader = calloc(x.p.threads + 1, sizeof *x.reader)))
+        r = sharing_no_memory(err);
     if (r == 0)
-        r = read_all(&x);
+        r = sharing_read(&x);
     if (r == 0) {
         answer->damaged = x.damaged;
-        r = fill(&answer->result, &x);
+        r = sharing_fill(&answer->result, &x);
     }
-    for (size_t i = 0; x.reader && i < x.p.lanes; i++)
+    for (size_t i = 0; x.reader && i < x.p.threads; i++)
         peet_cursor_free(x.reader[i].cursor);
     free(x.reader);
     epochs_release(&x.epochs);
@@ -435,5 +435,5 @@ static int run(struct peet_trace *t, const struct study_config *config, struct s
 const struct study study_sharing = {
     .name = "sharing",
     .summary = "which memory threads share, and how much goes from whom to whom",
-    .run = run,
+    .run = sharing_run,
 };

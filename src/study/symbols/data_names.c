@@ -38,9 +38,9 @@ static int name_number(struct data_names *n, uint32_t process, const char *text,
             return 0;
         }
     }
-    char **name = study_room(n->name, n->count, &n->room, sizeof *name);
+    char **name = array_room(n->name, n->count, &n->room, sizeof *name);
     n->name = name ? name : n->name;
-    uint32_t *of = study_room(n->process, n->count, &n->process_room, sizeof *of);
+    uint32_t *of = array_room(n->process, n->count, &n->process_room, sizeof *of);
     n->process = of ? of : n->process;
     if (!name || !of || !(number = map_put(&n->by_text, hash, process)))
         return names_no_memory(err);
@@ -58,7 +58,7 @@ static int names_add(struct data_names *n, enum name_class name_class, uint32_t 
                             .number = n->ranges,
                             .process = process,
                             .name_class = (uint8_t)name_class };
-    struct name_range *bigger = study_room(n->range, n->ranges, &n->range_room, sizeof *bigger);
+    struct name_range *bigger = array_room(n->range, n->ranges, &n->range_room, sizeof *bigger);
 
     if (!bigger)
         return names_no_memory(err);
@@ -69,7 +69,8 @@ static int names_add(struct data_names *n, enum name_class name_class, uint32_t 
     return r;
 }
 
-static int names_add_told(struct data_names *n, const struct precedence *p, const struct named *x, struct peet_err *err)
+static int names_add_told(struct data_names *n, const struct precedence *p, const struct named_range *x,
+                          struct peet_err *err)
 {
     char text[200], place[120];
     const char *string = x->kind == PEET_EV_name_data ? peet_trace_string(p->trace, x->string) : NULL;
@@ -83,7 +84,7 @@ static int names_add_told(struct data_names *n, const struct precedence *p, cons
         snprintf(text, sizeof text, "%s by thread %" PRIu32, peet_event_name(x->kind), x->thread);
     else
         snprintf(text, sizeof text, "%s in %s", peet_event_name(x->kind),
-                 study_place(p->trace, x->process, x->site, place));
+                 addr_text(p->trace, x->process, x->site, place));
     return names_add(n, name_class, x->process, x->start, x->size, text, err);
 }
 
@@ -130,7 +131,7 @@ int data_names_init(struct data_names *n, const struct precedence *p, struct pee
 
     *n = (struct data_names){ .by_text.value_size = sizeof(uint32_t) };
     int r = name_number(n, 0, "(no name)", &other, err);
-    for (size_t i = 0; r == 0 && i < p->nameds; i++)
+    for (size_t i = 0; r == 0 && i < p->named_count; i++)
         r = names_add_told(n, p, &p->named[i], err);
     for (size_t i = 0; r == 0 && (m = peet_trace_module(p->trace, i)); i++)
         r = names_add_module(n, m, err);
