@@ -103,17 +103,18 @@ void study_notes(struct table *table, const struct precedence *p, const struct s
                    "at %" PRIu64 " barriers more threads wait than meet: who meets whom is taken from a machine with a "
                    "processor for each thread",
                    ambiguous);
-    if (p->unmatched)
+    if (p->unknown.unmatched_waits)
         table_note(table,
                    "%" PRIu64 " waits have no arc: whom they waited for is not in the trace, or could be several",
-                   p->unmatched);
-    if (p->spins)
-        table_note(table, "%" PRIu64 " waits on a word of memory (spin_wait) have no arc", p->spins);
-    if (p->gaps)
+                   p->unknown.unmatched_waits);
+    if (p->unknown.spin_waits)
+        table_note(table, "%" PRIu64 " waits on a word of memory (spin_wait) have no arc", p->unknown.spin_waits);
+    if (p->unknown.gaps)
         table_note(table, "%" PRIu64 " instructions in %" PRIu64 " gaps were not recorded and are not counted",
-                   p->missing, p->gaps);
-    if (p->damaged)
-        table_note(table, "%" PRIu64 " damaged parts are missing; threads go on behind them at once", p->damaged);
+                   p->unknown.missing_instructions, p->unknown.gaps);
+    if (p->unknown.damaged)
+        table_note(table, "%" PRIu64 " damaged parts are missing; threads go on behind them at once",
+                   p->unknown.damaged);
     if (s->forced)
         table_note(table,
                    "%" PRIu64

@@ -38,7 +38,7 @@ static int connect_thread(struct precedence *p, uint32_t segment, struct peet_er
     const struct graph_thread *child = precedence_thread(p, x->value);
 
     if (!child || child == &p->thread[x->thread]) {
-        p->unmatched++;
+        p->unknown.unmatched_waits++;
         return 0;
     }
     struct graph_arc arc =
@@ -62,7 +62,7 @@ static int connect_process(struct precedence *p, uint32_t segment, struct peet_e
         if (child && !in_process && child->process != p->thread[p->segment[segment].thread].process)
             return precedence_arc(p, (struct graph_arc){ segment, child->first, PEET_EV_fork, ARC_CERTAIN }, err);
     }
-    p->unmatched++;
+    p->unknown.unmatched_waits++;
     return 0;
 }
 
@@ -151,9 +151,9 @@ static int connect_semaphore(struct precedence *p, const struct graph_object *o,
         waits += (uint64_t)(run[i].to - run[i].from) - run[i].posts;
     }
     /* What is not in the trace could have given units, too. */
-    bool known = o->inits && !p->damaged && !p->gaps;
+    bool known = o->inits && !p->unknown.damaged && !p->unknown.gaps;
     if (!known)
-        p->unmatched += waits;
+        p->unknown.unmatched_waits += waits;
     for (size_t i = 0; r == 0 && known && i < n; i++)
         for (size_t k = 0; r == 0 && k < n; k++)
             if (i != k && run[k].posts)
@@ -232,7 +232,7 @@ static int connect_posts(struct precedence *p, const struct object_events *u, st
         uint32_t from = find_post(p, post, n, wait);
         bool backwards = from != SEGMENT_NONE && p->segment[from].thread == p->segment[wait].thread && from > wait;
         if (from == SEGMENT_NONE || backwards)
-            p->unmatched++;
+            p->unknown.unmatched_waits++;
         else if (from != wait)
             r = precedence_arc(p, (struct graph_arc){ from, wait + 1, PEET_EV_wait, ARC_CERTAIN }, err);
     }

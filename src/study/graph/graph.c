@@ -380,7 +380,7 @@ static int graph_run(struct peet_trace *t, const struct study_config *config, st
     if (r == 0)
         r = graph_draw(&d, config->collapse);
     if (r == 0) {
-        answer->damaged = p.damaged;
+        answer->damaged = p.unknown.damaged;
         graph_add_tables(&answer->result, &d);
     }
     free(d.of_segment);

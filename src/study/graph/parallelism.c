@@ -215,19 +215,19 @@ struct schedules {
 /* What a reader of spans must know of conditions. */
 static void note_conditions(struct table *table, const struct precedence *p)
 {
-    if (p->has_unknown_order)
+    if (p->unknown.has_unknown_order)
         table_note(
             table,
             "order unknown: the trace does not tell in which order the mutexes of conditions were taken; so the span with locks "
             "is at most all work, and the span leaves out what threads waited for at conditions");
-    if (p->unneeded)
+    if (p->unknown.unneeded_waits)
         table_note(
             table,
             "%" PRIu64
             " times a thread did not wait at a condition because another had come before: the span takes it that each such "
             "section needs one signal more than the one before it; the span with locks is at least without them, and at most as "
             "late as in the recorded run",
-            p->unneeded);
+            p->unknown.unneeded_waits);
 }
 
 /* shown: what the other tables are about */
@@ -236,7 +236,7 @@ static void parallelism_add_summary(struct table *table, const struct precedence
 {
     const struct schedule *free_run = &s->of[SCHEDULE_KNOWN], *locked = &s->of[SCHEDULE_LOCKS];
     uint64_t certain = s->of[SCHEDULE_CERTAIN].span, least = bound > certain ? bound : certain;
-    uint64_t most = p->has_unknown_order ? p->instructions : locked->span;
+    uint64_t most = p->unknown.has_unknown_order ? p->instructions : locked->span;
 
     table_text(table, peet_trace_path(p->trace));
     table_count(table, p->threads);
@@ -318,7 +318,7 @@ static int parallelism_run(struct peet_trace *t, const struct study_config *conf
     int code = precedence_read(&p, t, progress, err);
 
     if (code == 0) {
-        answer->damaged = p.damaged;
+        answer->damaged = p.unknown.damaged;
         code = parallelism_fill(&answer->result, &p, config->locks, config->rows ? config->rows : STUDY_MAX_ROWS, err);
     }
     precedence_release(&p);

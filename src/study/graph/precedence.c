@@ -24,13 +24,13 @@ static int graph_function_find(struct graph_reader *r, uint32_t process, uint64_
 {
     struct precedence *p = r->p;
     const struct peet_symbol *s = peet_trace_symbol(p->trace, process, addr);
-    uint32_t *number = s ? map_find(&p->functions_by_name, (uint64_t)(uintptr_t)s, 0) : NULL;
+    uint32_t *number = s ? map_find(&p->index.functions, (uint64_t)(uintptr_t)s, 0) : NULL;
 
     *ret = number ? *number : s ? (uint32_t)p->functions : 0;
     if (!s || number)
         return 0;
     *GROW(p, function, functions, function_room, r->err) = s->name;
-    if (!(number = map_put(&p->functions_by_name, (uint64_t)(uintptr_t)s, 0)))
+    if (!(number = map_put(&p->index.functions, (uint64_t)(uintptr_t)s, 0)))
         return precedence_no_memory(r->err);
     *number = *ret;
     return 0;
@@ -228,7 +228,7 @@ static int precedence_place_all(struct graph_reader *r)
     if (r->readers)
         qsort(r->reader, r->readers, sizeof *r->reader, compare_thread_readers);
     for (size_t i = 0; i < r->readers; i++) {
-        uint32_t *thread = map_put(&p->threads_by_id, r->reader[i]->thread.id, 0);
+        uint32_t *thread = map_put(&p->index.threads, r->reader[i]->thread.id, 0);
         if (!thread)
             return precedence_no_memory(r->err);
         *thread = (uint32_t)i;
@@ -279,10 +279,10 @@ static int precedence_order_conditions(struct precedence *p, struct peet_err *er
             p->segment[segment].value = 0;
     }
     if (code == 0) {
-        p->unneeded = o.unneeded;
-        p->has_unknown_order = false;
+        p->unknown.unneeded_waits = o.unneeded;
+        p->unknown.has_unknown_order = false;
         for (size_t i = 0; o.is_unknown && i < p->objects; i++)
-            p->has_unknown_order |= p->object[i].class == GRAPH_CONDITION;
+            p->unknown.has_unknown_order |= p->object[i].class == GRAPH_CONDITION;
     }
     condition_order_release(&o);
     return code;
@@ -322,7 +322,7 @@ static int precedence_read_threads(struct graph_reader *r, struct progress *prog
         return code;
     while ((code = peet_cursor_next(c, &batch, r->err)) > 0 || code == PEET_ERR_DAMAGED) {
         if (code == PEET_ERR_DAMAGED) {
-            r->p->damaged++;
+            r->p->unknown.damaged++;
             continue;
         }
         if ((code = thread_reader_find(r, batch.thread, &t)) < 0)
@@ -342,7 +342,7 @@ int precedence_read(struct precedence *p, struct peet_trace *t, struct progress 
     struct graph_reader r = { .p = p, .err = err };
 
     *p = (struct precedence){ .trace = t };
-    p->objects_by_name.value_size = p->functions_by_name.value_size = p->threads_by_id.value_size = sizeof(uint32_t);
+    p->index.objects.value_size = p->index.functions.value_size = p->index.threads.value_size = sizeof(uint32_t);
     r.uses.value_size = sizeof(uint8_t);
     r.waits.value_size = sizeof(uint64_t);
     void *first = array_room(NULL, 0, &p->function_room, sizeof *p->function);
@@ -369,15 +369,15 @@ void precedence_release(struct precedence *p)
     free(p->share);
     free(p->function);
     free(p->named);
-    map_release(&p->objects_by_name);
-    map_release(&p->functions_by_name);
-    map_release(&p->threads_by_id);
+    map_release(&p->index.objects);
+    map_release(&p->index.functions);
+    map_release(&p->index.threads);
     *p = (struct precedence){ 0 };
 }
 
 const struct graph_thread *precedence_thread(const struct precedence *p, uint64_t id)
 {
-    const uint32_t *n = map_find(&p->threads_by_id, id, 0);
+    const uint32_t *n = map_find(&p->index.threads, id, 0);
 
     return n ? &p->thread[*n] : NULL;
 }

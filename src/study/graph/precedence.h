@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The precedence graph of a run: what had to come before what, from the streams alone.
+/* The precedence graph of a run: which parts of its threads had to end before which others could begin. See docs/design/studies.md.
  *
- * Nodes are pieces: what a thread does between two events that other threads can wait for, or that wait for others. Streams
- * have no common order, so an arc stands here only if events force it: a thread is created before it starts and ends before it is
- * joined; a value is posted before a wait for it is over; a semaphore is given as often as it is taken. Barriers are meetings:
- * schedule.h finds who met whom. What is decided under the mutex of a condition has the arcs of map/source/conditions.h. Other locks have no
- * arcs: that two critical sections exclude each other is known, but not which came first.
+ * A node is a graph segment: what a thread executes between two events that order threads. An arc is added only where events force it:
+ * creation and join of threads, posted values, semaphores. Rounds of barriers are found by schedule.h, arcs under the mutex of a condition
+ * by map/source/conditions.h. Two critical sections of a lock have no arc, because their order is not known.
  *
- * Assumes: abstract events cost nothing; what is between two iterations of a parallel loop is loop control, which each iteration
- * could do by itself. Leaves out: waiting by spinning on a word, signals, files and pipes, a parent that waits for its child process. */
+ * Assumes: events take no time; code between two iterations of a parallel loop is loop control, which each iteration could execute.
+ * Leaves out: spinning on a word, signals, files, pipes, a parent that waits for its child process. */
 #ifndef STUDY_GRAPH_PRECEDENCE_H
 #define STUDY_GRAPH_PRECEDENCE_H
 
@@ -22,109 +20,125 @@
 
 #define SEGMENT_NONE UINT32_MAX
 
-/* What the events of a piece's end are about. */
 enum graph_object_class { GRAPH_LOCK, GRAPH_BARRIER, GRAPH_SEMAPHORE, GRAPH_CONDITION, GRAPH_POST, GRAPH_ONCE };
 
+/* A lock, barrier or other object of synchronization, to which events refer by its address. */
 struct graph_object {
     uint64_t addr;
     uint32_t process;
     enum graph_object_class class;
-    uint64_t inits, initial; /* semaphore: how often it was initialised, and the sum of the values */
-    uint32_t users;          /* barrier: threads that wait there */
-    uint64_t arrivals;       /* barrier: the smallest count that it was waited at with */
+    uint64_t inits;    /* semaphore: initializations in the trace */
+    uint64_t initial;  /* semaphore: sum of the initial values */
+    uint32_t users;    /* barrier: threads that wait at it */
+    uint64_t arrivals; /* barrier: least number of threads that an event gives for a round; 0: none so far */
 };
 
+/* A node of the graph: consecutive instructions of a thread, up to an event that orders threads. */
 struct graph_segment {
     uint64_t instructions, references;
-    uint64_t position; /* the thread's instructions before it */
-    uint64_t events;   /* of the thread, up to and with the one that ends it: to find the place in the stream again */
-    uint64_t value,
-        site; /* of the event that ends it; of an unlock: 1 exclusive, 0 shared; of a wait at a condition: which one */
-    uint64_t share;                /* its first share; the last one is before the next piece's first */
-    uint32_t thread, object, lock; /* lock: that a wait at a condition gives up meanwhile, or SEGMENT_NONE */
-    uint8_t end;                   /* enum peet_event_kind; PEET_EV_thread_end for the last one of every thread */
-    bool detached;                 /* does not wait for the piece before it: control between two iterations */
+    uint64_t position; /* instructions of the thread before the segment */
+    uint64_t events;   /* events of the thread up to and including the one that ends the segment */
+    uint64_t
+        value; /* of that event; of an unlock: 1 exclusive, 0 shared; of a wait at a condition: number of the wait */
+    uint64_t site;   /* code address of that event; 0: unknown */
+    uint64_t share;  /* index of its first function_share; the last one is before that of the next segment */
+    uint32_t thread; /* index in precedence.thread */
+    uint32_t object; /* index in precedence.object; SEGMENT_NONE: the event has none */
+    uint32_t lock;   /* lock that a wait at a condition releases; SEGMENT_NONE: none */
+    uint8_t end;     /* enum peet_event_kind; PEET_EV_thread_end: last segment of a thread */
+    bool detached;   /* does not wait for the segment before it: control between two iterations */
 };
 
-/* A thread; its pieces are first … first + pieces - 1, at least one, in program order. */
+/* A thread: segments [first, first + segments), at least one, in program order. */
 struct graph_thread {
     uint32_t id, process;
-    const char *name; /* or NULL */
+    const char *name; /* NULL: none */
     uint32_t first, segments;
     uint64_t instructions, references, events;
 };
 
 enum arc_level {
     ARC_CERTAIN, /* events force it */
-    ARC_COUNTED, /* a section that found what it would have waited for: by counting (map/source/conditions.h) */
-    ARC_ASSUMED, /* one possibility of several */
+    ARC_COUNTED, /* of a critical section that did not need to wait at a condition: by counting (map/source/conditions.h) */
+    ARC_ASSUMED, /* one of several possible orders */
 };
 
-/* From the end of a piece to the begin of another, besides program order. */
+/* An arc between threads, from the end of a segment to the begin of another one. Program order has no arcs. */
 struct graph_arc {
     uint32_t from, to;
     uint8_t
-        kind; /* the event at its head: PEET_EV_thread_create, _thread_join, _sem_wait, _wait, _once, _doall_join, _cond_wait, … */
+        kind; /* enum peet_event_kind at its head: thread_create, thread_join, sem_wait, wait, once, doall_join, cond_wait … */
     uint8_t level; /* enum arc_level */
 };
 
-/* Whether the arc is part of the order that is known. */
+/* Whether the arc is part of the known order: certain or counted. */
 static inline bool arc_is_known(const struct graph_arc *a)
 {
     return a->level <= ARC_COUNTED;
 }
 
-/* Instructions of a function in a piece. */
+/* Instructions of one function in a segment. */
 struct function_share {
     uint64_t instructions;
-    uint32_t function;
+    uint32_t function; /* index in precedence.function */
 };
 
-/* Bytes that have a name: told by the program, allocated in one place, mapped. */
+/* A range of bytes that an event names: by the program, by the allocating call, by its mapping. */
 struct named_range {
-    uint64_t start, size, site;
-    uint64_t string; /* with PEET_EV_name_data: number of a string */
+    uint64_t start, size;
+    uint64_t site;   /* code address of the call; 0: none */
+    uint64_t string; /* number of the string, of PEET_EV_name_data only */
     uint32_t process, thread;
     uint8_t kind; /* PEET_EV_name_data, PEET_EV_map, PEET_EV_malloc … */
 };
 
+/* Counts of what the graph lacks, because the trace does not say it. */
+struct graph_unknowns {
+    uint64_t damaged;              /* parts of the trace that could not be read */
+    uint64_t gaps;                 /* gap events */
+    uint64_t missing_instructions; /* instructions in these gaps */
+    uint64_t unmatched_waits;      /* waits whose partner is not forced, or not in the trace */
+    uint64_t spin_waits;           /* waits on a word of memory; which thread ends them is unknown */
+    uint64_t
+        unneeded_waits; /* critical sections that would have waited at a condition if they had been entered earlier */
+    bool has_unknown_order; /* there are conditions, and the trace lacks the order of their critical sections */
+};
+
 struct precedence {
     struct peet_trace *trace;
-    struct graph_thread *thread;
-    size_t threads, thread_room;
-    struct graph_segment *segment;
+    struct graph_thread *thread; /* rising by id */
+    size_t threads;
+    struct graph_segment *segment; /* thread by thread, in program order */
     uint32_t segments;
-    struct graph_arc *arc; /* by their `from`; those of piece i are arc[first_arc[i]] … arc[first_arc[i + 1] - 1] */
+    struct graph_arc *arc; /* sorted by `from`: arcs of segment i are arc[first_arc[i]] … arc[first_arc[i + 1] - 1] */
     uint64_t *first_arc;
     size_t arcs, arc_room;
     struct graph_object *object;
     size_t objects, object_room;
     struct function_share *share;
     size_t shares;
-    const char **function; /* names, by number; 0 is unknown */
+    const char **function; /* names; element 0 is NULL: unknown */
     size_t functions, function_room;
     struct named_range *named;
     size_t named_count, named_room;
-    uint64_t instructions, references;
-    uint64_t damaged;       /* parts that could not be read */
-    uint64_t gaps, missing; /* events that say so, and instructions that they stand for */
-    uint64_t unmatched;     /* waits whose partner is not forced or not there */
-    uint64_t spins;         /* waits on a word of memory: nobody knows for whom */
-    uint64_t unneeded;      /* sections that would have waited at a condition if they had come earlier */
-    bool has_unknown_order; /* there are conditions, and the trace does not tell the order of their critical sections */
-    struct map objects_by_name, functions_by_name, threads_by_id;
+    uint64_t instructions, references; /* of all threads */
+    struct graph_unknowns unknown;
+    struct {
+        struct map objects;   /* uint32_t: index, by address with the class on top, and process */
+        struct map functions; /* uint32_t: index, by the address of the symbol */
+        struct map threads;   /* uint32_t: index, by id */
+    } index;
 };
 
-/* Reads the whole trace; loops are counted, not expanded. Damage is no error: `damaged` counts it. */
+/* Reads the whole trace; loops are counted, not expanded. Damage is no error, but counted in `unknown`. */
 int precedence_read(struct precedence *p, struct peet_trace *t, struct progress *progress, struct peet_err *err);
 void precedence_release(struct precedence *p); /* also after a failure, and of zeros */
 
-/* For precedence_read: all arcs that need to know the whole run, and the index. */
+/* Called by precedence_read: adds all arcs that depend on the whole run, and sorts them. */
 int precedence_connect(struct precedence *p, struct peet_err *err);
 int precedence_arc(struct precedence *p, struct graph_arc arc, struct peet_err *err);
 
-const struct graph_thread *precedence_thread(const struct precedence *p,
-                                             uint64_t id); /* NULL: there is no such thread */
+const struct graph_thread *precedence_thread(const struct precedence *p, uint64_t id); /* NULL: there is none */
 
 static inline const struct function_share *segment_shares(const struct precedence *p, uint32_t segment,
                                                           size_t *ret_count)
@@ -135,7 +149,7 @@ static inline const struct function_share *segment_shares(const struct precedenc
     return p->share + p->segment[segment].share;
 }
 
-/* Whether the piece behind it is of the same thread and waits for it. */
+/* Whether the segment after it is of the same thread and waits for it. */
 static inline bool segment_has_next(const struct precedence *p, uint32_t segment)
 {
     const struct graph_thread *l = &p->thread[p->segment[segment].thread];
@@ -143,13 +157,13 @@ static inline bool segment_has_next(const struct precedence *p, uint32_t segment
     return segment + 1 < l->first + l->segments && !p->segment[segment + 1].detached;
 }
 
-/* The function with most instructions in a piece, "?" when it is not known. */
+/* The function with most instructions in a segment; "?": unknown. */
 const char *segment_function(const struct precedence *p, uint32_t segment);
 
-/* Room for one more; NULL when there is no memory, and then the array is as it was. */
+/* Makes room for one more element; NULL: no memory, and the array is unchanged. */
 void *array_room(void *array, size_t count, size_t *room, size_t size);
 
-/* "symbol+0x10", or "0x…" where there is no symbol; in buffer. */
+/* Writes "symbol+0x10", or "0x…" where there is no symbol, to buffer, and returns it. */
 const char *addr_text(const struct peet_trace *t, uint32_t process, uint64_t addr, char buffer[120]);
 
 #endif

@@ -55,14 +55,14 @@ static int graph_object_find(struct precedence *p, enum graph_object_class class
     uint64_t key = addr ^ (uint64_t) class << 60;
     uint32_t *number;
 
-    if ((number = map_find(&p->objects_by_name, key, process))) {
+    if ((number = map_find(&p->index.objects, key, process))) {
         *ret = *number;
         return 0;
     }
     *ret = (uint32_t)p->objects;
     *GROW(p, object, objects, object_room, err) =
         (struct graph_object){ .addr = addr, .process = process, .class = class };
-    if (!(number = map_put(&p->objects_by_name, key, process)))
+    if (!(number = map_put(&p->index.objects, key, process)))
         return precedence_no_memory(err);
     *number = *ret;
     return 0;
@@ -101,9 +101,9 @@ int precedence_cut(struct graph_reader *r, struct thread_reader *t, const struct
     struct graph_thread *l = &t->thread;
 
     *GROW(t, segment, segments, segment_room, r->err) = (struct graph_segment){
-        .instructions = l->instructions - t->begun,
-        .references = l->references - t->begun_references,
-        .position = t->begun,
+        .instructions = l->instructions - t->start.instructions,
+        .references = l->references - t->start.references,
+        .position = t->start.instructions,
         .events = l->events,
         .object = object,
         .lock = SEGMENT_NONE,
@@ -112,8 +112,8 @@ int precedence_cut(struct graph_reader *r, struct thread_reader *t, const struct
         .end = (uint8_t)e->kind,
         .share = t->shares,
     };
-    t->begun = l->instructions;
-    t->begun_references = l->references;
+    t->start.instructions = l->instructions;
+    t->start.references = l->references;
     for (size_t i = 0; i < t->touches; i++) {
         *GROW(t, share, shares, share_room, r->err) = (struct function_share){ t->count[t->touched[i]], t->touched[i] };
         t->count[t->touched[i]] = 0;
@@ -258,10 +258,10 @@ static int other_event(struct graph_reader *r, struct thread_reader *t, const st
 
     switch (e->kind) {
     case PEET_EV_gap:
-        r->p->gaps++;
-        r->p->missing += e->arg[0];
+        r->p->unknown.gaps++;
+        r->p->unknown.missing_instructions += e->arg[0];
         return 0;
-    case PEET_EV_spin_wait: r->p->spins++; return 0;
+    case PEET_EV_spin_wait: r->p->unknown.spin_waits++; return 0;
     case PEET_EV_sem_init:
         code = graph_object_find(r->p, GRAPH_SEMAPHORE, t->thread.process, e->arg[0], &object, r->err);
         if (code == 0) {

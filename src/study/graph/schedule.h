@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* When each piece of a precedence graph would run on a machine with as many processors as there is work for, on which
- * an instruction takes one unit of time and an event none.
+/* The times at which the segments of a precedence graph run on an ideal machine: unlimited processors, one time unit per instruction,
+ * none per event. See docs/design/studies.md.
  *
- * By what is certain, no machine whatsoever is faster: the span is a lower bound. With locks, critical sections
- * exclude each other in the order of arrival, semaphores and conditions have to be given first, and sections that did
- * not need to wait at a condition wait for all that came before them when the run was recorded: that is one order that
- * could have been, so that its span is an upper bound of the best one. */
+ * SCHEDULE_CERTAIN gives a lower bound of the span: no machine is faster. SCHEDULE_LOCKS is one order that was possible, so that its span is
+ * an upper bound of the best one: critical sections exclude each other in order of arrival, semaphores and conditions are given before they are
+ * taken. A section that did not need to wait at a condition is not entered before what came before it in the recorded run. */
 #ifndef STUDY_GRAPH_SCHEDULE_H
 #define STUDY_GRAPH_SCHEDULE_H
 
@@ -14,48 +13,46 @@
 
 #include "study/graph/precedence.h"
 
-/* A round of a barrier: who arrives goes on when all have. */
+/* A round of a barrier: the threads that wait for each other and continue together. */
 struct barrier_round {
-    uint32_t object, last; /* last: the piece that arrived last */
-    uint64_t time;
+    uint32_t object; /* index in precedence.object */
+    uint32_t last;   /* segment that arrived last */
+    uint64_t time;   /* of its arrival */
     uint64_t arrivals;
 };
 
-struct schedule {
-    uint64_t *start, *finish; /* of each piece */
-    uint32_t *cause;          /* the piece whose end let it begin; SEGMENT_NONE for those that begin by themselves */
-    uint32_t *round_of;       /* that its end arrives at, or SEGMENT_NONE */
-    uint32_t *
-        order; /* pieces in the order of their ends, unless waits were broken; who is waited for stands before who waits */
-    struct barrier_round *round;
-    uint32_t rounds;
-    uint64_t span;
-    uint8_t kind;    /* enum schedule_kind */
-    uint32_t last;   /* the piece that ends last; SEGMENT_NONE when there is none */
-    uint64_t forced; /* waits that nobody would have ended: they were left out */
+enum schedule_kind {
+    SCHEDULE_CERTAIN, /* certain arcs, and barriers */
+    SCHEDULE_KNOWN,   /* also counted arcs of conditions */
+    SCHEDULE_LOCKS,   /* also locks, semaphores, conditions, and assumed arcs */
 };
 
-enum schedule_kind {
-    SCHEDULE_CERTAIN, /* arcs and barriers that are certain */
-    SCHEDULE_KNOWN,   /* and what is known of conditions by counting */
-    SCHEDULE_LOCKS,   /* and locks, semaphores, conditions, and all that is assumed */
+struct schedule {
+    uint64_t *start, *finish; /* time units, by segment */
+    uint32_t *cause;          /* by segment: segment whose end let it begin; SEGMENT_NONE: it waited for none */
+    uint32_t *round_of;       /* by segment: index of the round at which its end arrives; SEGMENT_NONE: none */
+    uint32_t *order; /* segments by their ends; a segment is after those for which it waits, unless waits were forced */
+    struct barrier_round *round;
+    uint32_t rounds;
+    uint64_t span;   /* time at which the last segment ends */
+    uint8_t kind;    /* enum schedule_kind */
+    uint32_t last;   /* segment that ends last; SEGMENT_NONE: there are no segments */
+    uint64_t forced; /* waits that no event would have ended, and that were left out */
 };
 
 int schedule_make(struct schedule *s, const struct precedence *p, enum schedule_kind kind, struct peet_err *err);
 void schedule_release(struct schedule *s);
 
-/* For each piece, the longest way from its end to the end of the run, by arcs of the kind of s that are known and by
- * its meetings; to be freed. */
+/* By segment, the longest path from its end to the end of the run, by known arcs of the schedule's kind and by rounds. *ret is to be freed. */
 int schedule_tails(const struct schedule *s, const struct precedence *p, uint64_t **ret, struct peet_err *err);
 
-/* Epochs: a row of cuts through the run, each of which certainly comes after the one before, divides it into epochs.
- * Cuts are rounds of barriers, and points through which all paths go. A piece lies in the epochs from `from` to
- * `until` - 1: it certainly follows cut number `from` (0: the beginning of the run), and certainly precedes cut number
- * `until` (count: the end of the run). So piece a certainly precedes piece b of another thread if until[a] <= from[b];
- * otherwise the cuts do not tell. In a thread neither ever falls. */
+/* Epochs: a sequence of cuts through the run, each certainly after the one before. A cut is a round of a barrier, or a point through which all
+ * paths lead. Segment a certainly precedes segment b of another thread if until[a] <= from[b]; otherwise their order is unknown.
+ * Within a thread, neither number decreases. */
 struct epochs {
-    uint32_t *from, *until; /* by piece */
-    uint32_t count;         /* of epochs, at least 1 */
+    uint32_t *from;  /* by segment: number of the last cut that it certainly follows; 0: the begin of the run */
+    uint32_t *until; /* by segment: number of the first cut that it certainly precedes; count: the end of the run */
+    uint32_t count;  /* epochs, at least 1 */
 };
 
 int epochs_make(struct epochs *e, const struct schedule *s, const struct precedence *p, struct peet_err *err);

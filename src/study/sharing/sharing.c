@@ -240,8 +240,8 @@ static void sharing_add_notes(struct table *t, const struct sharing *x)
         table_note(t, "%" PRIu64 " waits would never have ended; so the whole run is one epoch", x->s.forced);
     if (x->damaged)
         table_note(t, "%" PRIu64 " damaged parts are missing", x->damaged);
-    if (x->p.gaps)
-        table_note(t, "references in %" PRIu64 " gaps were not recorded", x->p.gaps);
+    if (x->p.unknown.gaps)
+        table_note(t, "references in %" PRIu64 " gaps were not recorded", x->p.unknown.gaps);
 }
 
 static void sharing_add_summary(struct table *t, const struct sharing *x)
