@@ -122,12 +122,12 @@ static inline void buf_string(struct buf *b, const char *s)
 }
 
 /* Reading: a window that shrinks. `bad` is set by the first read that does not fit; all reads after it yield 0. */
-struct window {
+struct byte_reader {
     const uint8_t *p, *end;
     int bad;
 };
 
-static inline uint64_t window_leb(struct window *w)
+static inline uint64_t reader_leb(struct byte_reader *w)
 {
     uint64_t v = 0;
 
@@ -144,13 +144,13 @@ static inline uint64_t window_leb(struct window *w)
     return 0;
 }
 
-static inline int64_t window_sleb(struct window *w)
+static inline int64_t reader_sleb(struct byte_reader *w)
 {
-    return unzigzag(window_leb(w));
+    return unzigzag(reader_leb(w));
 }
 
 /* n bytes in place, or NULL. */
-static inline const uint8_t *window_bytes(struct window *w, uint64_t n)
+static inline const uint8_t *reader_bytes(struct byte_reader *w, uint64_t n)
 {
     const uint8_t *p = w->p;
 

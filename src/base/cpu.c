@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/cpu.h"
 
-bool cpu_is_plain;
+bool cpu_force_scalar;

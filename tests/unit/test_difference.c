@@ -118,7 +118,7 @@ static void planes_that_do_not_belong_together_are_refused(void)
 int main(void)
 {
     RUN(differences_go_to_planes_and_come_back);
-    cpu_is_plain = true;
+    cpu_force_scalar = true;
     RUN(differences_go_to_planes_and_come_back);
     RUN(planes_that_do_not_belong_together_are_refused);
     return check_done();

@@ -99,7 +99,7 @@ static void rows_of_one_item_come_back(void)
     struct peet_writer *w;
 
     for (int plain = 0; plain < 2; plain++) {
-        cpu_is_plain = plain;
+        cpu_force_scalar = plain;
         fine(peet_writer_open(path, &(struct peet_writer_config){ .chunk_words = 5000 }, &w, &err), &err);
         define_blocks(w, item);
         size_t n = make_rows(item, word);
@@ -165,7 +165,7 @@ static void vectors_write_what_plain_code_writes(void)
         long size[2];
         char *bytes[2];
         for (int plain = 0; plain < 2; plain++) {
-            cpu_is_plain = plain;
+            cpu_force_scalar = plain;
             bytes[plain] = write_synthetic(seed, &styles[seed % 3], &size[plain]);
         }
         CHECK(size[0] > 10000);
@@ -293,7 +293,7 @@ int main(void)
     snprintf(path, sizeof path, "%s/t.peet", folder);
     RUN(rows_of_one_item_come_back);
     RUN(vectors_write_what_plain_code_writes);
-    cpu_is_plain = false;
+    cpu_force_scalar = false;
     RUN(repeats_stand_for_what_is_expanded_else);
     RUN(what_is_fed_expands_as_what_is_written);
     unlink(path);

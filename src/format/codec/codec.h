@@ -139,7 +139,7 @@ struct decoder {
     struct context *now;                                /* the last that was looked at */
     uint64_t run, left;                                 /* items left in the chunk that were not looked at */
     struct decoder_step *step, *step_end, steps[STEPS]; /* and those that were: the next one, and where they end */
-    struct window plane[4];
+    struct byte_reader plane[4];
     struct difference_in in;                     /* differences that are still in their planes, */
     size_t in_planes;                            /*   and how many they are */
     const uint64_t *difference, *difference_end; /* the next one, and where those end that have been put together */

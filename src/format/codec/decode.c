@@ -23,7 +23,7 @@ static struct context *stop(struct decoder *d, const char *fault)
 /* The run that begins with a byte of 255. */
 static __attribute__((noinline)) bool long_run(struct decoder *d, uint64_t *run)
 {
-    struct window *w = &d->plane[PLANE_RUNS];
+    struct byte_reader *w = &d->plane[PLANE_RUNS];
     uint8_t byte;
 
     do {
@@ -40,13 +40,13 @@ static __attribute__((noinline)) bool long_run(struct decoder *d, uint64_t *run)
 /* The context of the next number of PLANE_ITEMS, in whatever form it is written. */
 static __attribute__((noinline)) struct context *slow_item(struct decoder *d)
 {
-    return contexts_get(&d->contexts, d->schema, window_leb(&d->plane[PLANE_ITEMS]));
+    return contexts_get(&d->contexts, d->schema, reader_leb(&d->plane[PLANE_ITEMS]));
 }
 
 /* The same, when the number has at most four bytes and the item has occurred: how many bytes is no matter of branches. */
 static inline struct context *next_item(struct decoder *d)
 {
-    struct window *w = &d->plane[PLANE_ITEMS];
+    struct byte_reader *w = &d->plane[PLANE_ITEMS];
     uint32_t bytes = get_le32(w->p), last = ~bytes & 0x80808080;
     size_t n = (size_t)__builtin_ctz(last | 1u << 31) / 8 + 1;
 
@@ -65,7 +65,7 @@ static inline struct context *next_item(struct decoder *d)
 static inline struct context *next_exception(struct decoder *d, struct context *now, struct decoder_step *s,
                                              uint64_t *run)
 {
-    struct window *tokens = &d->plane[PLANE_TOKENS], *masks = &d->plane[PLANE_MASKS], *runs = &d->plane[PLANE_RUNS];
+    struct byte_reader *tokens = &d->plane[PLANE_TOKENS], *masks = &d->plane[PLANE_MASKS], *runs = &d->plane[PLANE_RUNS];
 
     if (tokens->p == tokens->end || runs->p == runs->end)
         return stop(d, "it has fewer exceptions or runs than its items need");
@@ -133,7 +133,7 @@ int decoder_begin(struct decoder *d, uint64_t items, const uint8_t *const plane[
                   struct peet_err *err)
 {
     const uint8_t *const *from = plane + PLANE_CLASSES;
-    struct window *runs = &d->plane[PLANE_RUNS];
+    struct byte_reader *runs = &d->plane[PLANE_RUNS];
 
     contexts_forget(&d->contexts);
     d->now = d->contexts.none;
@@ -141,7 +141,7 @@ int decoder_begin(struct decoder *d, uint64_t items, const uint8_t *const plane[
     d->step = d->step_end = d->steps;
     d->fault = NULL;
     for (int i = 0; i < 4; i++)
-        d->plane[i] = (struct window){ plane[i], plane[i] + size[i], 0 };
+        d->plane[i] = (struct byte_reader){ plane[i], plane[i] + size[i], 0 };
     d->in = (struct difference_in){ from[0], from[1], from[2], from[3], from[4], from[5] };
     d->in_planes = size[PLANE_B0];
     d->difference = d->difference_end = d->differences;

@@ -15,7 +15,7 @@ int encoder_init(struct encoder *e, const struct schema *s, size_t chunk_words, 
     size_t words = chunk_words + PEET_SLOTS + 2;
 
     *e = (struct encoder){ .schema = s, .limit = chunk_words };
-    e->by_vectors = cpu_has_vectors();
+    e->by_vectors = cpu_has_avx2();
     if (contexts_init(&e->contexts) < 0)
         goto no_memory;
     for (int i = 0; i < PLANES; i++)

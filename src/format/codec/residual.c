@@ -112,7 +112,7 @@ __attribute__((target("avx2,popcnt"))) static size_t split_by_vectors(const uint
 void differences_split(const uint64_t *zigzag, size_t n, struct difference_out *to)
 {
 #ifdef __x86_64__
-    if (cpu_has_vectors()) {
+    if (cpu_has_avx2()) {
         size_t done = split_by_vectors(zigzag, n, to);
         zigzag += done;
         n -= done;

@@ -186,8 +186,8 @@ const struct peet_symbol *peet_trace_symbol(const struct peet_trace *t, uint32_t
 
 static int take_times(const uint8_t *bytes, size_t n, struct peet_time **list, size_t *count, struct peet_err *err)
 {
-    struct window w = { bytes, bytes + n, 0 };
-    uint64_t more = window_leb(&w), position = 0, ns = 0;
+    struct byte_reader w = { bytes, bytes + n, 0 };
+    uint64_t more = reader_leb(&w), position = 0, ns = 0;
 
     if (more > n)
         return err_set(err, PEET_ERR_DAMAGED, "times make no sense");
@@ -196,9 +196,9 @@ static int take_times(const uint8_t *bytes, size_t n, struct peet_time **list, s
         return err_set(err, PEET_ERR_MEMORY, "no memory for times");
     *list = bigger;
     for (uint64_t i = 0; i < more; i++) {
-        position += (uint64_t)window_sleb(&w);
-        ns += (uint64_t)window_sleb(&w);
-        bigger[*count + i] = (struct peet_time){ position, ns, (uint32_t)window_leb(&w) };
+        position += (uint64_t)reader_sleb(&w);
+        ns += (uint64_t)reader_sleb(&w);
+        bigger[*count + i] = (struct peet_time){ position, ns, (uint32_t)reader_leb(&w) };
     }
     if (w.bad)
         return err_set(err, PEET_ERR_DAMAGED, "times make no sense");
@@ -218,7 +218,7 @@ int peet_trace_times(struct peet_trace *t, uint32_t thread, struct peet_time **r
     for (size_t i = 0; r == 0 && i < t->times; i++) {
         if (t->time[i].header.thread != thread || (r = trace_load(t, &t->time[i], &payload, err)) < 0)
             continue;
-        struct window w = { payload.data, payload.data + payload.size, 0 };
+        struct byte_reader w = { payload.data, payload.data + payload.size, 0 };
         out.size = 0;
         r = unpacker_take(u, &w, CHUNK_MAX_PAYLOAD, &out, &from, &n, err);
         if (r == 0)

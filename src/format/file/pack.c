@@ -114,11 +114,11 @@ void unpacker_free(struct unpacker *u)
     free(u);
 }
 
-int unpacker_part(struct unpacker *u, struct window *w, uint64_t most, struct buf *out, struct part *ret,
+int unpacker_part(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, struct part *ret,
                   struct peet_err *err)
 {
-    uint64_t method = window_leb(w), n = window_leb(w), packed = window_leb(w);
-    const uint8_t *from = window_bytes(w, packed);
+    uint64_t method = reader_leb(w), n = reader_leb(w), packed = reader_leb(w);
+    const uint8_t *from = reader_bytes(w, packed);
 
     if (!from || method > PACK_ZSTD || n > most || (method == PACK_RAW && packed != n))
         return err_set(err, PEET_ERR_DAMAGED,
@@ -137,7 +137,7 @@ int unpacker_part(struct unpacker *u, struct window *w, uint64_t most, struct bu
     return 0;
 }
 
-int unpacker_take(struct unpacker *u, struct window *w, uint64_t most, struct buf *out, size_t *ret_at, size_t *ret_n,
+int unpacker_take(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, size_t *ret_at, size_t *ret_n,
                   struct peet_err *err)
 {
     struct part part;

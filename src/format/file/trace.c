@@ -121,7 +121,7 @@ int trace_count(struct peet_trace *t, const struct chunk_ref *r, struct peet_err
 
 int trace_add_defs(struct peet_trace *t, const struct buf *payload, struct peet_err *err)
 {
-    struct window w = { payload->data, payload->data + payload->size, 0 };
+    struct byte_reader w = { payload->data, payload->data + payload->size, 0 };
     struct buf out = { 0 };
     size_t at, n;
     int r = unpacker_take(t->unpacker, &w, CHUNK_MAX_PAYLOAD, &out, &at, &n, err);

@@ -171,7 +171,7 @@ int trace_read_index(struct peet_trace *t, struct chunk_ref **ret_defs, size_t *
         || !chunk_header_decode(head, &index.header) || index.header.type != CHUNK_INDEX)
         return err_set(err, PEET_ERR_DAMAGED, "its index is damaged");
     if ((r = trace_load(t, &index, &payload, err)) == 0) {
-        struct window w = { payload.data, payload.data + payload.size, 0 };
+        struct byte_reader w = { payload.data, payload.data + payload.size, 0 };
         r = unpacker_take(t->unpacker, &w, CHUNK_MAX_PAYLOAD, &entries, &at, &n, err);
         if (r == 0 && n != chunks * INDEX_ENTRY_BYTES)
             r = err_set(err, PEET_ERR_DAMAGED, "its index is damaged");

@@ -71,14 +71,14 @@ static int lost(struct peet_cursor *c, struct peet_err *err)
 /* Registers and planes out of the payload, and the decoder set on them. */
 static int unpack(struct peet_cursor *c, struct peet_err *err)
 {
-    struct window w = { c->payload.data, c->payload.data + c->payload.size, 0 };
+    struct byte_reader w = { c->payload.data, c->payload.data + c->payload.size, 0 };
     const uint8_t *plane[PLANES];
     struct part part[PLANES];
     size_t size[PLANES];
-    uint64_t items = window_leb(&w), used = window_leb(&w);
+    uint64_t items = reader_leb(&w), used = reader_leb(&w);
 
     for (int i = 0; i < PEET_REGISTERS; i++)
-        c->decoder.src[PEET_SRC_REGISTER + i] = used >> i & 1 ? window_leb(&w) : 0;
+        c->decoder.src[PEET_SRC_REGISTER + i] = used >> i & 1 ? reader_leb(&w) : 0;
     c->planes.size = 0;
     for (int i = 0; i < PLANES; i++) {
         int r = unpacker_part(c->unpacker, &w, PACK_MAX_PLANE, &c->planes, &part[i], err);

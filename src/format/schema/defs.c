@@ -226,13 +226,13 @@ void defs_put_string(struct buf *out, uint32_t number, const char *text)
 
 /* What the records being read need until the schema has copied it. */
 struct scratch {
-    struct window w;
+    struct byte_reader w;
     struct arena arena;
 };
 
 static uint64_t number(struct scratch *x, uint64_t most)
 {
-    uint64_t v = window_leb(&x->w);
+    uint64_t v = reader_leb(&x->w);
 
     if (v > most) {
         x->w.bad = 1;
@@ -258,8 +258,8 @@ static uint32_t word(struct scratch *x)
 
 static const char *string(struct scratch *x)
 {
-    uint64_t n = window_leb(&x->w);
-    const uint8_t *p = window_bytes(&x->w, n);
+    uint64_t n = reader_leb(&x->w);
+    const uint8_t *p = reader_bytes(&x->w, n);
     const char *s = p && !memchr(p, 0, n) ? arena_string(&x->arena, (const char *)p, n) : NULL;
 
     x->w.bad |= !s;
@@ -282,12 +282,12 @@ static struct peet_insn *read_insns(struct scratch *x, uint16_t n)
 
     for (unsigned i = 0; i < n && !x->w.bad; i++) {
         struct peet_insn *in = &insn[i];
-        in->addr = expected + (uint64_t)window_sleb(&x->w);
+        in->addr = expected + (uint64_t)reader_sleb(&x->w);
         in->length = half(x);
         in->class = byte(x);
         in->flags = half(x);
         if (number(x, 1))
-            in->target = in->addr + (uint64_t)window_sleb(&x->w);
+            in->target = in->addr + (uint64_t)reader_sleb(&x->w);
         expected = in->addr + in->length;
     }
     return insn;
@@ -305,7 +305,7 @@ static struct peet_operand *read_operands(struct scratch *x, uint16_t n)
         o->base = byte(x);
         o->index = byte(x);
         o->scale = byte(x);
-        o->disp = window_sleb(&x->w);
+        o->disp = reader_sleb(&x->w);
         unsigned has = byte(x);
         if (has & HAS_SIZE_SRC)
             o->size_src = byte(x);
@@ -334,13 +334,13 @@ static int read_block(struct schema *s, struct scratch *x, struct peet_err *err)
     struct peet_compute *compute = array(x, b.computes, sizeof *compute);
     for (unsigned i = 0; i < b.computes && !x->w.bad; i++) {
         uint8_t op = byte(x), a = byte(x), c = byte(x), shift = byte(x), width = byte(x);
-        compute[i] = (struct peet_compute){ window_sleb(&x->w), op, a, c, shift, width };
+        compute[i] = (struct peet_compute){ reader_sleb(&x->w), op, a, c, shift, width };
     }
     b.effects = half(x);
     struct peet_effect *effect = array(x, b.effects, sizeof *effect);
     for (unsigned i = 0; i < b.effects && !x->w.bad; i++) {
         uint8_t reg = byte(x), src = byte(x);
-        effect[i] = (struct peet_effect){ window_sleb(&x->w), reg, src };
+        effect[i] = (struct peet_effect){ reader_sleb(&x->w), reg, src };
     }
     b.compute = compute;
     b.effect = effect;
@@ -361,7 +361,7 @@ static int read_loop(struct schema *s, struct scratch *x, struct peet_err *err)
         if (!n->block) {
             n->end = half(x);
             n->counted = byte(x);
-            n->trips = window_leb(&x->w);
+            n->trips = reader_leb(&x->w);
             n->enters = half(x);
         }
         n->assigns = half(x);
@@ -369,7 +369,7 @@ static int read_loop(struct schema *s, struct scratch *x, struct peet_err *err)
         for (unsigned j = 0; j < n->assigns && !x->w.bad; j++) {
             uint8_t dst = byte(x);
             uint16_t src = half(x);
-            assign[j] = (struct peet_assign){ window_sleb(&x->w), dst, (uint8_t)src, (uint8_t)(src >> 8) };
+            assign[j] = (struct peet_assign){ reader_sleb(&x->w), dst, (uint8_t)src, (uint8_t)(src >> 8) };
         }
         n->assign = assign;
     }
@@ -386,7 +386,7 @@ static int read_event(struct schema *s, struct scratch *x, struct peet_err *err)
     uint64_t arity = number(x, PEET_SLOTS);
     int kind = peet_event_find(name);
 
-    e.site = window_leb(&x->w);
+    e.site = reader_leb(&x->w);
     if (x->w.bad)
         return 0;
     bool known = kind >= 0 && arity == (uint64_t)peet_event_arity((uint32_t)kind);
@@ -406,20 +406,20 @@ static int read_module(struct schema *s, struct scratch *x, struct peet_err *err
 
     m.path = string(x);
     m.build_id = string(x);
-    m.bias = window_leb(&x->w);
+    m.bias = reader_leb(&x->w);
     m.segments = word(x);
     struct peet_segment *segment = array(x, m.segments, sizeof *segment);
     for (uint32_t i = 0; i < m.segments && !x->w.bad; i++) {
-        segment[i].start = window_leb(&x->w);
-        segment[i].size = window_leb(&x->w);
-        segment[i].offset = window_leb(&x->w);
+        segment[i].start = reader_leb(&x->w);
+        segment[i].size = reader_leb(&x->w);
+        segment[i].offset = reader_leb(&x->w);
         segment[i].protection = word(x);
     }
     m.symbols = word(x);
     struct peet_symbol *symbol = array(x, m.symbols, sizeof *symbol);
     for (uint32_t i = 0; i < m.symbols && !x->w.bad; i++) {
-        last = symbol[i].addr = last + window_leb(&x->w);
-        symbol[i].size = window_leb(&x->w);
+        last = symbol[i].addr = last + reader_leb(&x->w);
+        symbol[i].size = reader_leb(&x->w);
         symbol[i].code = byte(x);
         symbol[i].name = string(x);
     }
@@ -458,8 +458,8 @@ static int read_range(struct schema *s, struct scratch *x, struct peet_err *err)
 {
     struct peet_range r = { .process = word(x) };
 
-    r.start = window_leb(&x->w);
-    r.size = window_leb(&x->w);
+    r.start = reader_leb(&x->w);
+    r.size = reader_leb(&x->w);
     r.protection = word(x);
     r.name = string(x);
     return x->w.bad ? 0 : schema_add_range(s, &r, err);
@@ -485,18 +485,18 @@ static int (*const READERS[])(struct schema *s, struct scratch *x, struct peet_e
 
 int defs_read(struct schema *s, const uint8_t *bytes, size_t n, struct peet_err *err)
 {
-    struct window w = { bytes, bytes + n, 0 };
+    struct byte_reader w = { bytes, bytes + n, 0 };
     struct scratch x = { 0 };
     struct peet_err why;
     int first = 0;
 
     while (first != PEET_ERR_MEMORY && w.p < w.end) {
         size_t at = (size_t)(w.p - bytes);
-        uint64_t kind = window_leb(&w), length = window_leb(&w);
-        const uint8_t *body = window_bytes(&w, length);
+        uint64_t kind = reader_leb(&w), length = reader_leb(&w);
+        const uint8_t *body = reader_bytes(&w, length);
         int r = 0;
         if (body && kind < sizeof READERS / sizeof *READERS && READERS[kind]) {
-            x.w = (struct window){ body, body + length, 0 };
+            x.w = (struct byte_reader){ body, body + length, 0 };
             r = READERS[kind](s, &x, &why);
         }
         if (r == 0 && (w.bad || x.w.bad))

@@ -133,7 +133,7 @@ static void look_up(struct running *x, const struct source_context *c, uint64_t 
 static inline bool is_near(struct near_block *b, uint32_t process, uint64_t addr, const struct change_log *c)
 {
     return b->process == process && addr >= b->start && addr < b->end
-           && change_log_spares(c, &b->since, b->start, b->end);
+           && change_log_revalidate(c, &b->since, b->start, b->end);
 }
 
 struct site *profile_find_site(struct running *x, uint32_t context, uint64_t addr, uint32_t place)

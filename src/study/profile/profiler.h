@@ -103,7 +103,7 @@ struct site *profile_find_site(struct running *x, uint32_t context, uint64_t add
 static inline bool profile_is_in(struct site *s, uint32_t process, uint64_t addr, const struct change_log *c)
 {
     return addr - s->start < s->end - s->start && s->process == process && s->cell
-           && change_log_spares(c, &s->since, s->start, s->end);
+           && change_log_revalidate(c, &s->since, s->start, s->end);
 }
 static inline struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
 {
