@@ -117,7 +117,7 @@ static int take_loops(struct source *source, const struct machine_config *config
                                   .limit = doall_records };
 
     *ret = source;
-    if (strcmp(doall, "keep") == 0 || (!source->is_live && !trace_has_loops(source->trace)))
+    if (strcmp(doall, "keep") == 0 || (!source->is_live && !trace_has_doall(source->trace)))
         return 0;
     return source_take_doall(source, &loops, ret, err);
 }

@@ -46,7 +46,7 @@ static void place_window(struct border *b)
     b->from = b->begin + (b->every - length) / 2;
     if (b->config.is_random) {
         b->random += 0x9e3779b97f4a7c15;
-        b->from = b->begin + chosen_hash(b->random) % b->every;
+        b->from = b->begin + set_sample_hash(b->random) % b->every;
     }
     b->end = b->from + length;
 }
@@ -101,8 +101,8 @@ static int border_next(struct source *source, uint32_t context, uint64_t reply, 
 
     if (b->at == b->batch.count) {
         int r = source_next(b->inner, context, reply, &b->batch, err);
-        b->source.context = b->inner->context;
-        b->source.contexts = b->inner->contexts;
+        b->source.thread = b->inner->thread;
+        b->source.threads = b->inner->threads;
         b->source.has_ended = b->inner->has_ended;
         first = b->at = 0;
         if (r <= 0) {
@@ -145,8 +145,9 @@ static struct profile *profile_whole(struct peet_trace *t, const struct machine_
     if (source_open_trace(t, false, &border.inner, &err) < 0)
         fail("whole", err.text);
     border.source =
-        (struct source){ &BORDER, t, border.inner->context, border.inner->contexts, border.inner->most, false, false };
-    border.random = chosen_hash(SEED + 1);
+        (struct source){ &BORDER, t,    border.inner->thread, border.inner->threads, border.inner->max_threads,
+                         false,   false };
+    border.random = set_sample_hash(SEED + 1);
     place_window(&border);
     if (profile_new(machine, &border.source, &p, &err) < 0)
         fail("whole", err.text);

@@ -37,7 +37,7 @@ void paths_init(struct paths *p, const struct peet_trace *t, const struct source
                          .indices.value_size = sizeof(uint32_t),
                          .entries.value_size = sizeof(uint64_t),
                          .children.value_size = sizeof(uint32_t) };
-    paths_process(p, source && source->contexts ? source->context[0].process : 0); /* so that node 0 is its root */
+    paths_process(p, source && source->threads ? source->thread[0].process : 0); /* so that node 0 is its root */
 }
 
 void paths_release(struct paths *p)
@@ -77,7 +77,7 @@ struct path_thread *paths_thread(struct paths *p, uint32_t thread)
         struct path_thread *t = mem_alloc(1, sizeof *t);
         p->thread = mem_room(p->thread, p->threads, sizeof(struct path_thread *));
         make_room(t, SHALLOW);
-        t->process = p->source ? paths_process(p, p->source->context[p->threads].process) : 0;
+        t->process = p->source ? paths_process(p, p->source->thread[p->threads].process) : 0;
         t->top->node = p->process[t->process].root;
         p->thread[p->threads++] = t;
     }
@@ -117,7 +117,7 @@ void paths_call(struct path_thread *t, const struct path_call *call)
 
     if (t->top + 1 == t->end && room < DEEPEST)
         make_room(t, 2 * room);
-    t->turn = TURN_CALLS;
+    t->turn = PATH_CALLS;
     t->last = t->top + 1;
     *t->last = *call;
     if (t->last == t->end)
@@ -136,7 +136,7 @@ static void pop(struct path_thread *t)
 
 void paths_return(struct path_thread *t)
 {
-    t->turn = TURN_RETURNS;
+    t->turn = PATH_RETURNS;
     t->last = t->lost ? t->call : t->top;
     pop(t);
 }
@@ -223,49 +223,49 @@ static void go_back_into(const struct paths *p, struct path_thread *t, uint64_t 
 /* A thread does not go on as it was to. */
 static void go_elsewhere(const struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
 {
-    if (t->turn == TURN_CALLS && addr == t->last->back)
+    if (t->turn == PATH_CALLS && addr == t->last->back)
         pop(t); /* what it called was not recorded */
-    else if (t->turn == TURN_CALLS && !is_entry)
+    else if (t->turn == PATH_CALLS && !is_entry)
         go_back_into(p, t, addr);
-    else if (t->turn == TURN_JUMPS && !t->lost && addr == t->top->back)
+    else if (t->turn == PATH_JUMPS && !t->lost && addr == t->top->back)
         pop(t); /* its last call was a jump to what was not recorded */
-    else if (t->turn == TURN_RETURNS && t->last > t->call && addr != t->last->back && !unwind(t, addr))
+    else if (t->turn == PATH_RETURNS && t->last > t->call && addr != t->last->back && !unwind(t, addr))
         t->top++; /* who called it is not recorded, and calls back again */
 }
 
 uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
 {
-    if (t->turn != TURN_ON)
+    if (t->turn != PATH_NEXT)
         go_elsewhere(p, t, addr, is_entry);
     p->lost += t->is_unknown;
     t->is_unknown = false;
     return t->top->node;
 }
 
-void paths_leave(struct paths *p, struct path_thread *t, enum path_turn turn, const struct path_call *by)
+void paths_leave(struct paths *p, struct path_thread *t, enum path_exit turn, const struct path_call *by)
 {
-    if (turn == TURN_CALLS)
+    if (turn == PATH_CALLS)
         paths_call(t, &(struct path_call){ by->site, by->back, paths_child(p, t->top->node, by->site) });
-    else if (turn == TURN_RETURNS)
+    else if (turn == PATH_RETURNS)
         paths_return(t);
     else
         t->turn = (uint8_t)turn;
 }
 
-enum path_turn paths_turn(enum peet_class last)
+enum path_exit paths_exit_of(enum peet_class last)
 {
     switch (last) {
     case PEET_CL_call:
-    case PEET_CL_call_indirect: return TURN_CALLS;
-    case PEET_CL_return: return TURN_RETURNS;
+    case PEET_CL_call_indirect: return PATH_CALLS;
+    case PEET_CL_return: return PATH_RETURNS;
     case PEET_CL_jump:
-    case PEET_CL_jump_indirect: return TURN_JUMPS;
-    default: return TURN_ON;
+    case PEET_CL_jump_indirect: return PATH_JUMPS;
+    default: return PATH_NEXT;
     }
 }
 
 /* Blocks that come later may change what it is: it holds for so many. */
-static bool begins_function(struct paths *p, struct path_spot *spot, uint32_t process, uint64_t addr)
+static bool begins_function(struct paths *p, struct path_cache *spot, uint32_t process, uint64_t addr)
 {
     if (spot->items != peet_trace_items(p->trace) || spot->process != process) {
         spot->is_entry = paths_is_entry(p, process, addr);
@@ -275,7 +275,7 @@ static bool begins_function(struct paths *p, struct path_spot *spot, uint32_t pr
     return spot->is_entry;
 }
 
-static uint32_t callee(struct paths *p, struct path_spot *spot, uint32_t node, uint64_t site)
+static uint32_t callee(struct paths *p, struct path_cache *spot, uint32_t node, uint64_t site)
 {
     if (spot->child == 0 || spot->node != node) {
         spot->child = paths_child(p, node, site);
@@ -291,12 +291,12 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
     struct path_thread *t = paths_thread(p, thread);
 
     p->spot = mem_reach(p->spot, &p->spots, block->id, sizeof *p->spot);
-    struct path_spot *spot = &p->spot[block->id];
-    bool is_call = t->turn == TURN_CALLS && block->addr != t->last->back;
+    struct path_cache *spot = &p->spot[block->id];
+    bool is_call = t->turn == PATH_CALLS && block->addr != t->last->back;
     uint32_t node = paths_arrive(p, t, block->addr, !is_call || begins_function(p, spot, t->process, block->addr));
-    enum path_turn turn = paths_turn((enum peet_class)last->class);
+    enum path_exit turn = paths_exit_of((enum peet_class)last->class);
     struct path_call by = { last->addr, last->addr + last->length, 0 };
-    if (turn == TURN_CALLS) {
+    if (turn == PATH_CALLS) {
         by.node = callee(p, spot, node, last->addr);
         paths_call(t, &by);
     } else {
@@ -316,7 +316,7 @@ static uint32_t unknown_node(struct paths *p, uint32_t process)
     return x->unknown;
 }
 
-void paths_lose(struct paths *p, uint32_t thread, struct source *source)
+void paths_find_again(struct paths *p, uint32_t thread, struct source *source)
 {
     struct path_thread *t = paths_thread(p, thread);
     struct source_calls calls;
@@ -331,7 +331,7 @@ void paths_lose(struct paths *p, uint32_t thread, struct source *source)
         node = paths_child(p, node, calls.site[n]);
         paths_call(t, &(struct path_call){ calls.site[n], calls.back[n], node });
     }
-    t->turn = TURN_LOST;
+    t->turn = PATH_UNKNOWN;
     t->is_unknown = !is_whole;
 }
 

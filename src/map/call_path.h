@@ -26,7 +26,7 @@ struct path_call {
 };
 
 /* How a block is left. LOST: the thread has been elsewhere since. */
-enum path_turn { TURN_ON, TURN_JUMPS, TURN_CALLS, TURN_RETURNS, TURN_LOST };
+enum path_exit { PATH_NEXT, PATH_JUMPS, PATH_CALLS, PATH_RETURNS, PATH_UNKNOWN };
 
 /* Where a thread is. It stays where it is in memory. */
 struct path_thread {
@@ -35,12 +35,12 @@ struct path_thread {
     struct path_call *call, *end; /*   and all: the first is nobody's, and has the node where the path begins */
     uint32_t process;             /* index of its process */
     uint32_t lost;                /* calls inside the innermost one that were too deep: as if that made them */
-    uint8_t turn;                 /* enum path_turn: of its last block */
+    uint8_t turn;                 /* enum path_exit: of its last block */
     bool is_unknown;              /* nobody knows where it is, and it has done nothing since */
 };
 
 /* What is known of a block from when it was executed last. */
-struct path_spot {
+struct path_cache {
     uint32_t items;   /* that were looked at when it was known whether a function begins there; 0: it is not known */
     uint32_t process; /* index of the process for which that holds */
     uint32_t node, child; /* the node, and where its call led from there; child 0: it has not called */
@@ -68,7 +68,7 @@ struct paths {
     uint64_t lost;       /* how often a thread went on of which it was not known where it was */
     struct path_thread **thread;
     uint32_t threads;
-    struct path_spot *spot; /* by block */
+    struct path_cache *spot; /* by block */
     uint32_t spots;
 };
 
@@ -84,8 +84,8 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
  * block that goes on where one begins that does so, too, nobody has to tell. */
 bool paths_is_entry(struct paths *p, uint32_t process, uint64_t addr);                       /* process: its index */
 uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry); /* the node */
-void paths_leave(struct paths *p, struct path_thread *t, enum path_turn turn, const struct path_call *by);
-enum path_turn paths_turn(enum peet_class last); /* by a block's last instruction */
+void paths_leave(struct paths *p, struct path_thread *t, enum path_exit turn, const struct path_call *by);
+enum path_exit paths_exit_of(enum peet_class last); /* by a block's last instruction */
 
 /* Where a call leads from a node. It is made, or the innermost one returns. */
 uint32_t paths_child(struct paths *p, uint32_t parent, uint64_t site);
@@ -93,7 +93,7 @@ void paths_call(struct path_thread *t, const struct path_call *call);
 void paths_return(struct path_thread *t);
 
 /* A thread has called and returned, and nobody has seen it; perhaps the source knows where it is now. */
-void paths_lose(struct paths *p, uint32_t thread, struct source *source);
+void paths_find_again(struct paths *p, uint32_t thread, struct source *source);
 
 /* The calls that have led to where a thread is, the innermost first, 0 at the end. */
 void paths_calls(const struct paths *p, uint32_t thread, uint64_t *ret, unsigned most);

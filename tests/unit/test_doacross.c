@@ -23,7 +23,7 @@ static int tap_next(struct source *s, uint32_t i, uint64_t reply, struct peet_ba
 
     if (t->at[i] == b->count) {
         int r = source_next(t->inner, i, reply, b, err);
-        t->source.contexts = t->inner->contexts;
+        t->source.threads = t->inner->threads;
         t->at[i] = 0;
         if (r <= 0) {
             b->count = 0;
@@ -64,7 +64,8 @@ static struct tap *play(struct peet_trace *t, const char *const *set, size_t set
     if (!tap || !fine(config_load(&config, "ideal", set, sets, &err), &err))
         abort();
     tap->inner = deal(t, window, 100000);
-    tap->source = (struct source){ &TAP, t, tap->inner->context, tap->inner->contexts, tap->inner->most, false, false };
+    tap->source =
+        (struct source){ &TAP, t, tap->inner->thread, tap->inner->threads, tap->inner->max_threads, false, false };
     if (fine(sim_new(&config, &tap->source, &sim, &err), &err)) {
         fine(sim_run(sim, NULL, &err), &err);
         struct sim_result result = { 0 };

@@ -97,8 +97,8 @@ struct consumer {
 
 static uint32_t find(const struct consumer *c, uint64_t thread)
 {
-    for (uint32_t i = 0; i < c->source->contexts; i++)
-        if (c->source->context[i].thread == thread)
+    for (uint32_t i = 0; i < c->source->threads; i++)
+        if (c->source->thread[i].id == thread)
             return i;
     CHECK(false);
     return 0;
@@ -115,7 +115,7 @@ static void consume_record(struct consumer *c, uint32_t i, const struct peet_rec
     } else if (e && e->arg[0] >= 1000000 && e->kind == PEET_EV_thread_join) {
         c->status[i] = JOINS;
         c->joins[i][find(c, e->arg[0])] = true;
-    } else if (c->source->context[i].birth != BIRTH_ITERATION) {
+    } else if (c->source->thread[i].birth != BIRTH_ITERATION) {
         mix_record(&c->cut.rest[i], r, e);
     } else {
         if (e && e->kind == PEET_EV_doall_start && x->depth++ == 0) {
@@ -144,7 +144,7 @@ static void consume_repeat(struct consumer *c, uint32_t i, const struct peet_rep
 static bool may_go_on(struct consumer *c, uint32_t i)
 {
     if (c->status[i] == JOINS) {
-        for (uint32_t k = 0; k < c->source->contexts; k++)
+        for (uint32_t k = 0; k < c->source->threads; k++)
             if (c->joins[i][k] && c->status[k] != ENDED)
                 return false;
         memset(c->joins[i], 0, sizeof c->joins[i]);
@@ -157,10 +157,10 @@ static int consume(struct consumer *c, struct peet_err *err)
 {
     struct peet_batch b;
 
-    for (uint32_t i = 0; i < c->source->contexts; i++)
+    for (uint32_t i = 0; i < c->source->threads; i++)
         c->status[i] = RUNS;
     for (;;) {
-        uint32_t n = c->source->contexts, from = (uint32_t)draw(n), i = 0;
+        uint32_t n = c->source->threads, from = (uint32_t)draw(n), i = 0;
         while (i < n && !may_go_on(c, (from + i) % n))
             i++;
         if (i == n)
@@ -235,7 +235,7 @@ static void the_maximum_of_an_array_is_two_contexts_and_no_loop(void)
     CHECK_EQ(b.count, 2);
     CHECK_EQ(describe(&b, 0, text), "thread_create 1000000");
     CHECK_EQ(describe(&b, 1, text), "thread_create 1000001");
-    CHECK_EQ(s->contexts, 3);
+    CHECK_EQ(s->threads, 3);
     take_all(s, 2, text, sizeof text); /* who comes first takes the first iteration, and here all of them */
     CHECK_EQ(text, "doall_start 0; b10; load 500000; b10; load 500008; b14; store 600000; doall_finish 0; "
                    "doall_start 1; b10; load 500010; b10; load 500018; b14; store 600008; doall_finish 1; ");
@@ -376,7 +376,7 @@ static void every_iteration_comes_whole_and_once_in_whatever_order_contexts_are_
             CHECK_EQ(c->cut.iteration[i], expected->iteration[i]);
         for (unsigned i = 0; i < threads; i++)
             CHECK_EQ(c->cut.rest[i], expected->rest[i]);
-        for (uint32_t i = 0; i < c->source->contexts; i++)
+        for (uint32_t i = 0; i < c->source->threads; i++)
             CHECK_EQ(c->status[i] == ENDED || c->status[i] == UNBORN, true);
         all += iterations;
         source_free(c->source);

@@ -593,12 +593,12 @@ static void miss_regularly(uint64_t seed, unsigned ret_off[REGULAR])
     enum { PASSES = 3, ONE_IN = 16 };
     uint8_t group[SETS];
     struct estimate *e;
-    struct chosen chosen;
+    struct set_sample set;
     struct peet_err err;
     uint64_t given = 0, run = 0;
 
-    CHECK_EQ(chosen_init(&chosen, SETS, ONE_IN, seed, 5), 0);
-    CHECK_EQ(chosen_deal(SETS, seed, ESTIMATE_GROUPS, group), 0);
+    CHECK_EQ(set_sample_init(&set, SETS, ONE_IN, seed, 5), 0);
+    CHECK_EQ(set_sample_groups(SETS, seed, ESTIMATE_GROUPS, group), 0);
     CHECK_EQ(estimate_new(&(struct estimate_config){ SETS, 1, SET_RUN }, &e, &err), 0);
     estimate_deal(e, group);
     estimate_begin(e);
@@ -606,7 +606,7 @@ static void miss_regularly(uint64_t seed, unsigned ret_off[REGULAR])
         for (uint32_t object = 0; object < REGULAR; object++)
             for (uint64_t i = 0; i < LINES[object]; i++, run++) {
                 uint64_t line = object * 64 * SETS + i;
-                if (!chosen_has(&chosen, line % SETS))
+                if (!set_sample_has(&set, line % SETS))
                     continue;
                 if (estimate_refer(e, line, object, given) == OUTCOME_UNKNOWN)
                     estimate_was_cold(e, line, object, given);
@@ -619,7 +619,7 @@ static void miss_regularly(uint64_t seed, unsigned ret_off[REGULAR])
         ret_off[object] += fabs(s.fraction - (double)(PASSES * LINES[object])) > s.fraction_error;
     }
     estimate_free(e);
-    chosen_release(&chosen);
+    set_sample_release(&set);
 }
 
 static void sets_of_regular_programs_say_how_much_they_may_be_off(void)

@@ -239,7 +239,8 @@ static void what_is_remembered_holds_until_it_changes(void)
         do_something();
         for (int k = 0; k < REMEMBERED; k++) {
             uint64_t start, stop, addr = known[k].start;
-            if (known[k].stop == 0 || change_log_overlaps(objects_changes(objects), known[k].since, addr, known[k].stop))
+            if (known[k].stop == 0
+                || change_log_overlaps(objects_changes(objects), known[k].since, addr, known[k].stop))
                 continue;
             addr += draw() % (known[k].stop - addr);
             CHECK_EQ(find(addr, &start, &stop), known[k].object);

@@ -15,7 +15,7 @@ static uint32_t block(uint64_t addr, enum peet_class class)
 {
     uint32_t node = paths_arrive(&paths, thread, addr, true);
 
-    paths_leave(&paths, thread, paths_turn(class), &(struct path_call){ addr, addr + LENGTH, 0 });
+    paths_leave(&paths, thread, paths_exit_of(class), &(struct path_call){ addr, addr + LENGTH, 0 });
     return node;
 }
 
@@ -112,9 +112,9 @@ struct follower {
     uint32_t node;
 };
 
-static void follow(struct follower *f, uint64_t addr, enum path_turn turn)
+static void follow(struct follower *f, uint64_t addr, enum path_exit turn)
 {
-    if (turn == TURN_ON && f->thread->turn == TURN_ON)
+    if (turn == PATH_NEXT && f->thread->turn == PATH_NEXT)
         return;
     f->node = paths_arrive(&f->paths, f->thread, addr, true);
     paths_leave(&f->paths, f->thread, turn, &(struct path_call){ addr, addr + LENGTH, 0 });
@@ -134,7 +134,7 @@ static void blocks_that_go_on_as_they_were_to_need_not_be_told(void)
     for (unsigned i = 0; i < STEPS; i++) {
         enum peet_class class = CLASSES[draw(&random, 5)];
         uint32_t node = block(addr, class);
-        follow(&f, addr, paths_turn(class));
+        follow(&f, addr, paths_exit_of(class));
         wrong += f.node != node;
         uint64_t next = addr + LENGTH, anywhere = MAIN + LENGTH * draw(&random, SITES);
         if (class == PEET_CL_call) {

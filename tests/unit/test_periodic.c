@@ -11,7 +11,7 @@ enum { PERIOD = 50000, LENGTH = 5000, PERIODS = 400 };
 
 struct periodic {
     struct source source;
-    struct source_context context;
+    struct source_thread context;
     struct peet_record record[2 * 1000];
     uint64_t now;
 };

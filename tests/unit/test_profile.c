@@ -16,7 +16,7 @@ enum { BLOCKS = 5, INSNS = 4, OBJECTS = 6, SIZE = 2000, RECORDS = 400, BATCHES =
 
 struct made {
     struct source source;
-    struct source_context context;
+    struct source_thread context;
     uint64_t random;
     unsigned batch;
     uint32_t block[BLOCKS], first_insn[BLOCKS], name[OBJECTS];
@@ -90,7 +90,7 @@ static void define(struct made *m, struct peet_writer *w)
         CHECK_EQ(peet_writer_string(w, name, &m->name[i], &err), 0);
     }
     m->source = (struct source){
-        .kind = &MADE, .trace = peet_writer_schema(w), .context = &m->context, .contexts = 1, .most = 1
+        .kind = &MADE, .trace = peet_writer_schema(w), .thread = &m->context, .threads = 1, .max_threads = 1
     };
 }
 
@@ -223,7 +223,7 @@ static void every_reference_belongs_where_a_naive_profile_puts_it(void)
         config.level[0].ways = 1u << draw(&random, 4);
         config.level[0].bytes = (uint64_t)1024 << draw(&random, 3);
         config.level[0].replacement = &replacement_lru;
-        m.context = (struct source_context){ 1, 1, BIRTH_FIRST };
+        m.context = (struct source_thread){ 1, 1, BIRTH_FIRST };
         m.batch = 0;
         m.random = i;
         play_naively(&m, &config, n);

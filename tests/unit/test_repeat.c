@@ -19,7 +19,7 @@ static const uint64_t STEPS[] = { 0, 0, 4, 8, 8, 16, 24, 64, (uint64_t)-8, (uint
 
 struct made {
     struct source source;
-    struct source_context context[THREADS];
+    struct source_thread context[THREADS];
     uint64_t seed;
     bool is_expanded;
     uint32_t block[BLOCKS];
@@ -108,7 +108,7 @@ static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_
     if (t->batch++ == BATCHES)
         return 0;
     t->count = t->repeats = 0;
-    t->event = t->batch % 16 == 0  ? (struct peet_event){ PEET_EV_barrier_wait, 2, 0, { 0x90000, s->contexts } }
+    t->event = t->batch % 16 == 0  ? (struct peet_event){ PEET_EV_barrier_wait, 2, 0, { 0x90000, s->threads } }
                : t->batch % 8 == 3 ? (struct peet_event){ PEET_EV_mutex_lock, 1, 0, { 0x91000 } }
                                    : (struct peet_event){ PEET_EV_mutex_unlock, 1, 0, { 0x91000 } };
     if (t->batch % 16 == 0 || t->batch % 8 == 3 || t->batch % 8 == 4)
@@ -149,7 +149,7 @@ static void define(struct made *m, struct peet_writer *w)
         operand[0].predicate = is_fixed(i) ? 0 : PEET_SRC_SLOT;
         CHECK_EQ(peet_writer_block(w, &b, &m->block[i], &err), 0);
     }
-    m->source = (struct source){ .kind = &MADE, .trace = peet_writer_schema(w), .context = m->context };
+    m->source = (struct source){ .kind = &MADE, .trace = peet_writer_schema(w), .thread = m->context };
 }
 
 static struct machine_config random_machine(uint64_t *random)
@@ -208,7 +208,7 @@ static struct sim *play(struct made *m, const struct machine_config *config, boo
     m->is_expanded = is_expanded;
     for (unsigned i = 0; i < THREADS; i++) {
         m->thread[i].batch = 0;
-        m->context[i] = (struct source_context){ i, 1, true };
+        m->context[i] = (struct source_thread){ i, 1, true };
     }
     if (!CHECK_EQ(sim_new(config, &m->source, &sim, &err), 0))
         return NULL;
@@ -248,11 +248,11 @@ static void what_is_done_before_its_time_is_as_if_in_order(void)
         uint64_t random = 77 * i + 5;
         struct machine_config config = random_machine(&random);
         m.seed = i << 32;
-        m.source.contexts = m.source.most = 1 + (uint32_t)draw(&random, THREADS);
+        m.source.threads = m.source.max_threads = 1 + (uint32_t)draw(&random, THREADS);
         struct sim *counted = play(&m, &config, false, true), *made = play(&m, &config, true, true);
         struct sim *in_order = play(&m, &config, true, false);
         if (!CHECK(are_same(counted, in_order)) || !CHECK(are_same(made, in_order)))
-            printf("# machine %" PRIu64 ": %u processors, %u threads, %s, %s\n", i, config.cpus, m.source.contexts,
+            printf("# machine %" PRIu64 ": %u processors, %u threads, %s, %s\n", i, config.cpus, m.source.threads,
                    config.protocol->name, config.by_reference ? "by reference" : "by block");
         sim_free(counted);
         sim_free(made);

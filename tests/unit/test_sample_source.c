@@ -350,7 +350,7 @@ static void blocks_between_windows_are_told(void)
     line("1 - l1 0x10000 300"); /* a row that is repeated: as often as it is taken up */
     t = program_end(1);
     struct source *s = sample(t, &config);
-    sample_set_passed(s, count_passed, &passed);
+    sample_set_gap_observer(s, count_passed, &passed);
     passed = 0;
     read_row(s, 0, &is);
     uint64_t seen = 0;
@@ -475,7 +475,7 @@ static void what_a_source_leaves_out_counts_as_if_it_had_been_seen(void)
                 between += should.item[k].kind == PEET_KINDS + PEET_EV_gap ? should.item[k].b : 0;
             CHECK_EQ(c.between, between);
         }
-        CHECK(sample_has_left_out(s) && sample_was_touched(s, 0, 1)); /* as far as anybody knows */
+        CHECK(sample_has_gaps(s) && sample_was_touched(s, 0, 1)); /* as far as anybody knows */
         map_release(&touched);
         source_free(s);
         peet_trace_free(t);

@@ -10,7 +10,7 @@ enum { CONTEXTS = 48, PLACES = 8, STARTS = 4096 };
 enum state { IS_READY, RUNS, WAITS, IS_DONE };
 
 struct job {
-    struct sched_context context; /* first, so that the one leads to the other */
+    struct sched_thread context; /* first, so that the one leads to the other */
     enum state state;
     uint64_t wants;         /* cycles, still */
     uint64_t burst, pause;  /* runs so long, then waits so long; burst 0: never waits */
@@ -40,9 +40,9 @@ static struct machine *machine_new(const struct sched_kind *kind, uint32_t jobs,
         abort();
     m->jobs = jobs;
     m->places = places;
-    sched_init(&m->scheduler, kind, &(struct sched_config){ .places = places, .quantum = quantum, .seed = 1 });
+    sched_init(&m->scheduler, kind, &(struct sched_config){ .hw_threads = places, .quantum = quantum, .seed = 1 });
     for (uint32_t i = 0; i < jobs; i++) {
-        m->job[i].context = (struct sched_context){ .number = i, .members = jobs, .last = -1 };
+        m->job[i].context = (struct sched_thread){ .number = i, .members = jobs, .last = -1 };
         m->job[i].wants = 1000;
         m->job[i].state = WAITS;
     }
@@ -277,9 +277,9 @@ static void affinity_moves_contexts_less_often(void)
 static void affinity_prefers_who_was_here_and_else_who_waits_longest(void)
 {
     struct scheduler s;
-    struct sched_context a = { .last = 1 }, b = { .last = 0 }, c = { .last = 0 }, d = { .last = -1 };
+    struct sched_thread a = { .last = 1 }, b = { .last = 0 }, c = { .last = 0 }, d = { .last = -1 };
 
-    sched_init(&s, &sched_affinity, &(struct sched_config){ .places = 2, .quantum = 100 });
+    sched_init(&s, &sched_affinity, &(struct sched_config){ .hw_threads = 2, .quantum = 100 });
     sched_ready(&s, &a, 0);
     sched_ready(&s, &b, 1);
     sched_ready(&s, &c, 2);

@@ -123,7 +123,8 @@ enum { LIVE_LOOP_BLOCKS = 8 };
 struct live_loop {
     unsigned blocks, insns[LIVE_LOOP_BLOCKS]; /* of each block */
     uint64_t jump_count;
-    struct byte_reader jumps, copies, rest; /* offsets of inserted jumps; of the instructions' copies; and what follows */
+    struct byte_reader jumps, copies,
+        rest; /* offsets of inserted jumps; of the instructions' copies; and what follows */
 };
 bool module_loop(const struct live_entry *e, struct live_loop *ret); /* false: it makes no sense */
 

@@ -65,7 +65,8 @@ static inline struct context *next_item(struct decoder *d)
 static inline struct context *next_exception(struct decoder *d, struct context *now, struct decoder_step *s,
                                              uint64_t *run)
 {
-    struct byte_reader *tokens = &d->plane[PLANE_TOKENS], *masks = &d->plane[PLANE_MASKS], *runs = &d->plane[PLANE_RUNS];
+    struct byte_reader *tokens = &d->plane[PLANE_TOKENS], *masks = &d->plane[PLANE_MASKS],
+                       *runs = &d->plane[PLANE_RUNS];
 
     if (tokens->p == tokens->end || runs->p == runs->end)
         return stop(d, "it has fewer exceptions or runs than its items need");

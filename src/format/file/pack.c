@@ -137,8 +137,8 @@ int unpacker_part(struct unpacker *u, struct byte_reader *w, uint64_t most, stru
     return 0;
 }
 
-int unpacker_take(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, size_t *ret_at, size_t *ret_n,
-                  struct peet_err *err)
+int unpacker_take(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, size_t *ret_at,
+                  size_t *ret_n, struct peet_err *err)
 {
     struct part part;
     int r = unpacker_part(u, w, most, out, &part, err);

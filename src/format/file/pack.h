@@ -40,7 +40,7 @@ int unpacker_part(struct unpacker *u, struct byte_reader *w, uint64_t most, stru
                   struct peet_err *err);
 
 /* The same, but whatever it is is appended to out: *ret_n bytes from *ret_at on. */
-int unpacker_take(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, size_t *ret_at, size_t *ret_n,
-                  struct peet_err *err);
+int unpacker_take(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, size_t *ret_at,
+                  size_t *ret_n, struct peet_err *err);
 
 #endif

@@ -2,18 +2,18 @@
 /* First come, first served: who became ready first runs first, until it waits or ends. There is no quantum, whatever was asked for. */
 #include "map/sched/sched.h"
 
-static struct sched_context *pick(struct scheduler *s, unsigned place, uint64_t now)
+static struct sched_thread *pick(struct scheduler *s, unsigned hw_thread, uint64_t now)
 {
-    (void)place;
+    (void)hw_thread;
     (void)now;
-    return sched_take(s, s->first);
+    return sched_remove(s, s->first);
 }
 
-static bool is_over(struct scheduler *s, const struct sched_context *c, unsigned place, uint64_t ran, uint64_t now)
+static bool is_over(struct scheduler *s, const struct sched_thread *c, unsigned hw_thread, uint64_t ran, uint64_t now)
 {
     (void)s;
     (void)c;
-    (void)place;
+    (void)hw_thread;
     (void)ran;
     (void)now;
     return false;

@@ -3,16 +3,16 @@
  * who waits longest, so that nobody is forgotten.
  *
  * Places that the group does not need take others, in the order in which they wait, and give way as soon as a member of the group is
- * ready: nothing is idle, and the group loses nothing by it. A group with more members than there are places runs in parts. A
+ * ready: nothing is idle, and the group loses nothing by it. A group with more members than there are hw_threads runs in parts. A
  * member that runs in its turn is not interrupted before it has run for a quantum, even if the turn began later. Without a quantum, a turn lasts
  * as long as members of the group are ready.
  *
  * `state` is 1 + the group whose turn it is, and `since` when that began. */
 #include "map/sched/sched.h"
 
-static struct sched_context *member(const struct scheduler *s)
+static struct sched_thread *member(const struct scheduler *s)
 {
-    struct sched_context *c = s->first;
+    struct sched_thread *c = s->first;
 
     while (c && c->group + (uint64_t)1 != s->state)
         c = c->next;
@@ -30,17 +30,17 @@ static void take_turns(struct scheduler *s, uint64_t now)
     }
 }
 
-static struct sched_context *pick(struct scheduler *s, unsigned place, uint64_t now)
+static struct sched_thread *pick(struct scheduler *s, unsigned hw_thread, uint64_t now)
 {
-    (void)place;
+    (void)hw_thread;
     take_turns(s, now);
-    struct sched_context *c = member(s);
-    return sched_take(s, c ? c : s->first);
+    struct sched_thread *c = member(s);
+    return sched_remove(s, c ? c : s->first);
 }
 
-static bool is_over(struct scheduler *s, const struct sched_context *c, unsigned place, uint64_t ran, uint64_t now)
+static bool is_over(struct scheduler *s, const struct sched_thread *c, unsigned hw_thread, uint64_t ran, uint64_t now)
 {
-    (void)place;
+    (void)hw_thread;
     if (s->config.quantum == 0)
         return false;
     take_turns(s, now);

@@ -13,15 +13,15 @@ static uint64_t draw(struct scheduler *s)
     return v >> 32;
 }
 
-static struct sched_context *pick(struct scheduler *s, unsigned place, uint64_t now)
+static struct sched_thread *pick(struct scheduler *s, unsigned hw_thread, uint64_t now)
 {
-    struct sched_context *c = s->first;
+    struct sched_thread *c = s->first;
 
-    (void)place;
+    (void)hw_thread;
     (void)now;
     for (uint64_t skip = draw(s) % s->count; skip > 0; skip--)
         c = c->next;
-    return sched_take(s, c);
+    return sched_remove(s, c);
 }
 
 const struct sched_kind sched_random = { .name = "random", .summary = "anybody, by a seed", .pick = pick };

@@ -21,7 +21,7 @@ void sched_init(struct scheduler *s, const struct sched_kind *kind, const struct
     *s = (struct scheduler){ .kind = kind, .config = *config };
 }
 
-void sched_ready(struct scheduler *s, struct sched_context *c, uint64_t now)
+void sched_ready(struct scheduler *s, struct sched_thread *c, uint64_t now)
 {
     c->ready_at = now;
     c->next = NULL;
@@ -33,9 +33,9 @@ void sched_ready(struct scheduler *s, struct sched_context *c, uint64_t now)
     s->count++;
 }
 
-struct sched_context *sched_take(struct scheduler *s, struct sched_context *c)
+struct sched_thread *sched_remove(struct scheduler *s, struct sched_thread *c)
 {
-    struct sched_context *before = NULL, *at = s->first;
+    struct sched_thread *before = NULL, *at = s->first;
 
     for (; at && at != c; at = at->next)
         before = at;
@@ -51,16 +51,16 @@ struct sched_context *sched_take(struct scheduler *s, struct sched_context *c)
     return c;
 }
 
-struct sched_context *sched_pick(struct scheduler *s, unsigned place, uint64_t now)
+struct sched_thread *sched_pick(struct scheduler *s, unsigned hw_thread, uint64_t now)
 {
-    return s->first ? s->kind->pick(s, place, now) : NULL;
+    return s->first ? s->kind->pick(s, hw_thread, now) : NULL;
 }
 
-bool sched_is_over(struct scheduler *s, const struct sched_context *c, unsigned place, uint64_t ran, uint64_t now)
+bool sched_is_over(struct scheduler *s, const struct sched_thread *c, unsigned hw_thread, uint64_t ran, uint64_t now)
 {
     if (!s->first)
         return false;
     if (s->kind->is_over)
-        return s->kind->is_over(s, c, place, ran, now);
+        return s->kind->is_over(s, c, hw_thread, ran, now);
     return s->config.quantum > 0 && ran >= s->config.quantum;
 }

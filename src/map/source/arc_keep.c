@@ -87,7 +87,7 @@ static void keep_fill(struct keep *k, const struct condition_order *o, const str
     }
 }
 
-static int keep_make(struct keep *k, const struct condition_order *o, const struct source_context *context,
+static int keep_make(struct keep *k, const struct condition_order *o, const struct source_thread *context,
                      struct peet_err *err)
 {
     struct map contexts = { .value_size = sizeof(uint32_t) };
@@ -96,7 +96,7 @@ static int keep_make(struct keep *k, const struct condition_order *o, const stru
     k->point = calloc(2 * o->arcs + o->waits + 1, sizeof *k->point);
     k->context = calloc((size_t)k->contexts + 1, sizeof *k->context);
     for (uint32_t i = 0; fits && i < k->contexts; i++) {
-        uint32_t *number = map_put(&contexts, context[i].thread, 0);
+        uint32_t *number = map_put(&contexts, context[i].id, 0);
         fits = number != NULL;
         if (fits)
             *number = i;
@@ -108,7 +108,7 @@ static int keep_make(struct keep *k, const struct condition_order *o, const stru
     return fits ? 0 : keep_no_memory(err);
 }
 
-int keep_new(struct peet_trace *t, const struct source_context *context, uint32_t contexts, struct keep **ret_keep,
+int keep_new(struct peet_trace *t, const struct source_thread *context, uint32_t contexts, struct keep **ret_keep,
              struct peet_err *err)
 {
     struct condition_order o;

@@ -10,7 +10,7 @@
 struct keep;
 
 /* Of the contexts of a trace. *ret_keep is NULL if there are no arcs and no waits. */
-int keep_new(struct peet_trace *t, const struct source_context *context, uint32_t contexts, struct keep **ret_keep,
+int keep_new(struct peet_trace *t, const struct source_thread *context, uint32_t contexts, struct keep **ret_keep,
              struct peet_err *err);
 void keep_free(struct keep *k); /* NULL: does nothing */
 

@@ -77,7 +77,7 @@ static int put_ranges(struct sampler *s, struct lane *l, size_t *n, const struct
     for (unsigned i = 0; i < ranges; i++) {
         uint64_t at = range[i].addr, end = at + range[i].size, size;
         l->counts.other_sets += sample_lines(s, &range[i]);
-        for (; chosen_piece(&s->chosen, &at, end, &size); at += size) {
+        for (; set_sample_range(&s->set_sample, &at, end, &size); at += size) {
             struct peet_event piece = { .kind = range[i].is_write ? PEET_EV_range_write : PEET_EV_range_read,
                                         .args = 2,
                                         .site = e->site,
@@ -98,7 +98,7 @@ static int put_reference(struct sampler *s, struct lane *l, size_t *n, const str
     bool is_in = false;
     int e = 0;
 
-    for (; e == 0 && chosen_piece(&s->chosen, &at, end, &size); at += size) {
+    for (; e == 0 && set_sample_range(&s->set_sample, &at, end, &size); at += size) {
         struct peet_record piece = *r;
         piece.addr = at;
         piece.size = r->size ? (uint32_t)size & PEET_MAX_SIZE : 0;

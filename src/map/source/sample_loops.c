@@ -72,7 +72,7 @@ static int skip_trips(struct sampler *s, uint32_t context, struct lane *l, struc
     for (size_t i = 0; s->passed && i < l->repeat->count; i++)
         if (l->repeat->records[i].kind == PEET_BLOCK)
             s->passed(s->user, context, &l->repeat->records[i]);
-    int e = touch_trips(s, s->source.context[context].process, l, trips, err);
+    int e = touch_trips(s, s->source.thread[context].process, l, trips, err);
     l->gap_instructions += trips * instructions_of(l->repeat);
     l->gap_references += trips * references;
     l->has_gap = true;

@@ -48,7 +48,7 @@ struct sampler {
     struct lane **lane; /* by context; NULL: it has not been asked for */
     void (*passed)(void *user, uint32_t context, const struct peet_record *block); /* or NULL */
     void *user;
-    struct chosen chosen;
+    struct set_sample set_sample;
     struct touched touched;
     bool has_left_out; /* the source behind, something */
 };

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-uint64_t chosen_hash(uint64_t x)
+uint64_t set_sample_hash(uint64_t x)
 {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;
     x = (x ^ x >> 27) * 0x94d049bb133111eb;
@@ -27,21 +27,21 @@ static struct ranked *rank(uint64_t sets, uint64_t seed)
     struct ranked *ranked = calloc(sets, sizeof *ranked);
 
     for (uint64_t i = 0; ranked && i < sets; i++)
-        ranked[i] = (struct ranked){ chosen_hash(i + chosen_hash(seed + 1)), i };
+        ranked[i] = (struct ranked){ set_sample_hash(i + set_sample_hash(seed + 1)), i };
     if (ranked)
         qsort(ranked, sets, sizeof *ranked, by_hash);
     return ranked;
 }
 
-int chosen_init(struct chosen *c, uint64_t sets, uint32_t one_in, uint64_t seed, unsigned line_bits)
+int set_sample_init(struct set_sample *c, uint64_t sets, uint32_t one_in, uint64_t seed, unsigned line_bits)
 {
     uint64_t wanted = sets / one_in;
     struct ranked *ranked = rank(sets, seed);
 
-    *c = (struct chosen){ calloc(sets / 64 + 1, sizeof *c->bits), sets, wanted ? wanted : 1, line_bits };
+    *c = (struct set_sample){ calloc(sets / 64 + 1, sizeof *c->bits), sets, wanted ? wanted : 1, line_bits };
     if (!ranked || !c->bits) {
         free(ranked);
-        chosen_release(c);
+        set_sample_release(c);
         return -1;
     }
     for (uint64_t i = 0; i < c->count; i++)
@@ -50,7 +50,7 @@ int chosen_init(struct chosen *c, uint64_t sets, uint32_t one_in, uint64_t seed,
     return 0;
 }
 
-int chosen_deal(uint64_t sets, uint64_t seed, unsigned groups, uint8_t *ret)
+int set_sample_groups(uint64_t sets, uint64_t seed, unsigned groups, uint8_t *ret)
 {
     struct ranked *ranked = rank(sets, seed);
 
@@ -62,20 +62,20 @@ int chosen_deal(uint64_t sets, uint64_t seed, unsigned groups, uint8_t *ret)
     return 0;
 }
 
-void chosen_release(struct chosen *c)
+void set_sample_release(struct set_sample *c)
 {
     free(c->bits);
-    *c = (struct chosen){ 0 };
+    *c = (struct set_sample){ 0 };
 }
 
-bool chosen_piece(const struct chosen *c, uint64_t *at, uint64_t end, uint64_t *ret_size)
+bool set_sample_range(const struct set_sample *c, uint64_t *at, uint64_t end, uint64_t *ret_size)
 {
     uint64_t in_line = ((uint64_t)1 << c->line_bits) - 1, in_sets = c->sets - 1;
 
-    while (*at < end && !chosen_has(c, *at >> c->line_bits & in_sets))
+    while (*at < end && !set_sample_has(c, *at >> c->line_bits & in_sets))
         *at = (*at | in_line) + 1;
     uint64_t to = *at;
-    while (to < end && chosen_has(c, to >> c->line_bits & in_sets))
+    while (to < end && set_sample_has(c, to >> c->line_bits & in_sets))
         to = (to | in_line) + 1;
     *ret_size = (to < end ? to : end) - *at;
     return *at < end;

@@ -21,10 +21,10 @@ enum source_birth {
     BIRTH_ITERATION, /* for a loop whose iterations it takes (map/source/source_doall.h), and again for the next loop */
 };
 
-struct source_context {
-    uint32_t thread; /* its number in the trace's eyes, which events name */
+struct source_thread {
+    uint32_t id; /* its number in the trace, which events name */
     uint32_t process;
-    uint8_t birth; /* enum source_birth; as a truth value: whether it is there from the beginning */
+    uint8_t birth; /* enum source_birth */
 };
 
 /* A reply to an event in which a thread waited: its wait was ended, for it is to end. */
@@ -71,10 +71,11 @@ struct source_kind {
 struct source {
     const struct source_kind *kind;
     const struct peet_trace *trace; /* its schema */
-    const struct source_context *context;
-    uint32_t contexts, most; /* so far, and how many there can be */
-    bool is_live;            /* what it does depends on what it is told */
-    bool has_ended;          /* as a program does, and takes all contexts along, wherever they are */
+    const struct source_thread *thread;
+    uint32_t threads;     /* so far; more can be created while the source is read */
+    uint32_t max_threads; /* bound of `threads` */
+    bool is_live;         /* what it does depends on what it is told */
+    bool has_ended;       /* as a program does, and takes all contexts along, wherever they are */
 };
 
 static inline int source_next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret,

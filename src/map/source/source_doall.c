@@ -65,7 +65,7 @@ struct doall {
     struct source source;
     struct source *inner;
     struct doall_config config;
-    struct source_context *context;
+    struct source_thread *context;
     struct role *role;
     struct lane *lane; /* by the context behind */
     struct slot *slot;
@@ -81,11 +81,11 @@ static int no_memory(struct peet_err *err)
 
 /* ---- contexts ---- */
 
-static uint32_t add_context(struct doall *d, struct source_context context, struct role role)
+static uint32_t add_context(struct doall *d, struct source_thread context, struct role role)
 {
-    uint32_t i = d->source.contexts++;
+    uint32_t i = d->source.threads++;
 
-    assert(i < d->source.most);
+    assert(i < d->source.max_threads);
     d->context[i] = context;
     d->role[i] = role;
     return i;
@@ -93,11 +93,11 @@ static uint32_t add_context(struct doall *d, struct source_context context, stru
 
 static void see_contexts(struct doall *d)
 {
-    for (; d->seen < d->inner->contexts; d->seen++) {
-        const struct source_context *c = &d->inner->context[d->seen];
+    for (; d->seen < d->inner->threads; d->seen++) {
+        const struct source_thread *c = &d->inner->thread[d->seen];
         add_context(d, *c, (struct role){ false, d->seen });
         d->next_number =
-            c->thread >= d->next_number && c->thread < UINT32_MAX - d->source.most ? c->thread + 1 : d->next_number;
+            c->id >= d->next_number && c->id < UINT32_MAX - d->source.max_threads ? c->id + 1 : d->next_number;
     }
 }
 
@@ -112,13 +112,12 @@ static int make_slots(struct doall *d, struct lane *l, struct peet_err *err)
     l->made_event = calloc(n, sizeof *l->made_event);
     if (!l->made || !l->made_event)
         return no_memory(err);
-    l->first = d->source.contexts;
+    l->first = d->source.threads;
     for (uint32_t i = 0; i < n; i++) {
         d->slot[d->slots] = (struct slot){ .lane = parent };
         add_context(d,
-                    (struct source_context){ .thread = d->next_number++,
-                                             .process = d->inner->context[parent].process,
-                                             .birth = BIRTH_ITERATION },
+                    (struct source_thread){
+                        .id = d->next_number++, .process = d->inner->thread[parent].process, .birth = BIRTH_ITERATION },
                     (struct role){ true, d->slots++ });
     }
     return 0;
@@ -227,7 +226,7 @@ static int keep(struct doall *d, struct lane *l, size_t to, struct peet_err *err
     return err_set(err, PEET_ERR_LIMIT,
                    "thread %" PRIu32 ": iteration %" PRIu64 " of a parallel loop has more than %" PRIu64
                    " records to be kept while others run; raise --doall-records, or take --doall keep",
-                   d->inner->context[l - d->lane].thread, l->iteration, d->config.limit);
+                   d->inner->thread[l - d->lane].id, l->iteration, d->config.limit);
 }
 
 static int left_by_a_jump(const struct doall *d, const struct lane *l, struct peet_err *err)
@@ -236,7 +235,7 @@ static int left_by_a_jump(const struct doall *d, const struct lane *l, struct pe
                    "thread %" PRIu32 ": iteration %" PRIu64
                    " of a parallel loop has no end (doall_finish was expected before "
                    "the thread's); was it left by break, goto or return? Take --doall keep",
-                   d->inner->context[l - d->lane].thread, l->iteration);
+                   d->inner->thread[l - d->lane].id, l->iteration);
 }
 
 /* Some more of the iteration that is read, up to its end: into the line of who has it. */
@@ -341,7 +340,7 @@ static size_t find_loop(const struct doall *d, struct lane *l)
         const struct peet_event *e = event_at(l, i);
         if (!e)
             continue;
-        if (l->has_forked && e->kind == PEET_EV_doall_start && (!d->inner->is_live || d->inner->contexts == 1)) {
+        if (l->has_forked && e->kind == PEET_EV_doall_start && (!d->inner->is_live || d->inner->threads == 1)) {
             l->has_forked = false;
             l->state = LANE_FORKS;
             return i;
@@ -356,7 +355,7 @@ static size_t find_loop(const struct doall *d, struct lane *l)
 static int make_events(struct doall *d, struct lane *l, uint32_t kind, struct peet_batch *ret)
 {
     for (uint32_t i = 0; i < l->slots; i++) {
-        uint32_t thread = d->context[l->first + i].thread;
+        uint32_t thread = d->context[l->first + i].id;
         l->made_event[i] = (struct peet_event){ .kind = kind, .args = 1, .arg = { thread } };
         l->made[i] = (struct peet_record){ .addr = thread, .id = i, .kind = PEET_EVENT };
     }
@@ -392,7 +391,7 @@ static int lane_next(struct doall *d, struct lane *l, uint64_t reply, struct pee
     if (l->state == LANE_GOES_ON && !l->is_loop_over)
         return err_set(err, PEET_ERR_USAGE,
                        "thread %" PRIu32 ": asked for what follows a parallel loop before its iterations were read",
-                       d->inner->context[l - d->lane].thread);
+                       d->inner->thread[l - d->lane].id);
     l->state = LANE_PLAIN;
     if (l->at == l->raw.count) {
         int r = refill(d, l, reply, err);
@@ -445,7 +444,7 @@ static const struct source_kind DOALL = { .next = next, .free = free_doall };
 
 /* ---- from outside ---- */
 
-bool trace_has_loops(const struct peet_trace *t)
+bool trace_has_doall(const struct peet_trace *t)
 {
     for (uint32_t i = 1; i < peet_trace_items(t); i++) {
         const struct peet_event_item *e = peet_trace_event(t, i);
@@ -459,8 +458,8 @@ int source_take_doall(struct source *inner, const struct doall_config *config, s
                       struct peet_err *err)
 {
     struct doall *d = calloc(1, sizeof *d);
-    uint32_t forking = inner->is_live ? 1 : inner->most; /* threads that can have loops */
-    uint32_t slots = forking * config->window, most = inner->most + slots;
+    uint32_t forking = inner->is_live ? 1 : inner->max_threads; /* threads that can have loops */
+    uint32_t slots = forking * config->window, most = inner->max_threads + slots;
 
     assert(config->window > 0 && config->window <= DOALL_MAX_WINDOW);
     if (!d) {
@@ -472,7 +471,7 @@ int source_take_doall(struct source *inner, const struct doall_config *config, s
     d->next_number = FIRST_NUMBER;
     d->context = calloc(most + 1, sizeof *d->context);
     d->role = calloc(most + 1, sizeof *d->role);
-    d->lane = calloc(inner->most + 1, sizeof *d->lane);
+    d->lane = calloc(inner->max_threads + 1, sizeof *d->lane);
     d->slot = calloc(slots + 1, sizeof *d->slot);
     d->source = (struct source){ &DOALL, inner->trace, d->context, 0, most, inner->is_live, false };
     if (!d->context || !d->role || !d->lane || !d->slot) {

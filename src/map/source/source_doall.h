@@ -20,6 +20,6 @@ int source_take_doall(struct source *inner, const struct doall_config *config, s
 uint64_t source_doall_peak(const struct source *s);
 
 /* Whether a trace has iterations at all. */
-bool trace_has_loops(const struct peet_trace *t);
+bool trace_has_doall(const struct peet_trace *t);
 
 #endif

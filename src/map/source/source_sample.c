@@ -28,7 +28,7 @@ bool sample_was_touched(const struct source *source, uint32_t context, uint64_t 
 {
     const struct sampler *s = (const struct sampler *)(const void *)source;
 
-    return s->has_left_out || touched_has(&s->touched, s->source.context[context].process, line);
+    return s->has_left_out || touched_has(&s->touched, s->source.thread[context].process, line);
 }
 
 /* ---- windows ---- */
@@ -51,7 +51,7 @@ static void find_window(const struct sampler *s, struct lane *l)
         (l->every - l->length) / 2; /* at the beginning, what a program does first would count for the whole period */
     if (c->is_random && l->every > l->length) {
         l->random += 0x9e3779b97f4a7c15;
-        offset = chosen_hash(l->random) % l->every;
+        offset = set_sample_hash(l->random) % l->every;
     }
     l->from = l->begin + offset;
     l->end = l->from + l->length;
@@ -65,7 +65,7 @@ static struct lane *lane_of(struct sampler *s, uint32_t context)
     if (l)
         return l;
     l = s->lane[context] = mem_alloc(1, sizeof *l);
-    l->random = chosen_hash(s->config.seed + 1) ^ context;
+    l->random = set_sample_hash(s->config.seed + 1) ^ context;
     find_window(s, l);
     l->is_on = l->from == 0;
     l->counts.windows = l->is_on;
@@ -181,8 +181,8 @@ static int refill(struct sampler *s, uint32_t context, struct lane *l, uint64_t 
         allow_skip(s, context, l);
         r = source_next(s->inner, context, *reply, &l->raw, err);
         *reply = 0;
-        s->source.context = s->inner->context;
-        s->source.contexts = s->inner->contexts;
+        s->source.thread = s->inner->thread;
+        s->source.threads = s->inner->threads;
         l->in_raw = 0;
         if (r <= 0) {
             l->raw.count = l->part.count = l->at = 0;
@@ -196,7 +196,7 @@ static int refill(struct sampler *s, uint32_t context, struct lane *l, uint64_t 
 /* Leaves out what nobody sees, up to a window or an event that passes, if the part has one: then at is less than its count. */
 static int pass_over(struct sampler *s, uint32_t context, struct lane *l, struct peet_err *err)
 {
-    uint32_t process = s->source.context[context].process;
+    uint32_t process = s->source.thread[context].process;
 
     for (; l->at < l->part.count; l->at++) {
         const struct peet_record *r = &l->part.records[l->at];
@@ -285,7 +285,7 @@ uint64_t sample_window_length(const struct source *source, uint32_t context)
     return l ? l->length : 0;
 }
 
-bool sample_has_left_out(const struct source *source)
+bool sample_has_gaps(const struct source *source)
 {
     return ((const struct sampler *)(const void *)source)->has_left_out;
 }
@@ -294,7 +294,7 @@ bool sample_has_set(const struct source *source, uint64_t set)
 {
     const struct sampler *s = (const struct sampler *)(const void *)source;
 
-    return !chosen_some(&s->chosen) || chosen_has(&s->chosen, set);
+    return !set_sample_is_partial(&s->set_sample) || set_sample_has(&s->set_sample, set);
 }
 
 /* Events between windows that follow each other, and all of a window that the part has. */
@@ -304,7 +304,7 @@ static int show(struct sampler *s, struct lane *l, struct peet_batch *ret, struc
 
     if (l->is_on || l->part.records[l->at].kind == PEET_BLOCK)
         count = find_end(s, l);
-    if (chosen_some(&s->chosen)) {
+    if (set_sample_is_partial(&s->set_sample)) {
         int r = sample_copy(s, l, count, ret, err);
         if (r < 0)
             return r;
@@ -355,8 +355,8 @@ static int next(struct source *source, uint32_t context, uint64_t reply, struct 
     }
 }
 
-void sample_set_passed(struct source *source,
-                       void (*passed)(void *user, uint32_t context, const struct peet_record *block), void *user)
+void sample_set_gap_observer(struct source *source,
+                             void (*passed)(void *user, uint32_t context, const struct peet_record *block), void *user)
 {
     struct sampler *s = (struct sampler *)(void *)source;
 
@@ -370,7 +370,7 @@ static void free_sampler(struct source *source)
 {
     struct sampler *s = (struct sampler *)(void *)source;
 
-    for (uint32_t i = 0; s->lane && i < s->inner->contexts; i++) {
+    for (uint32_t i = 0; s->lane && i < s->inner->threads; i++) {
         if (!s->lane[i])
             continue;
         free(s->lane[i]->expanded);
@@ -379,7 +379,7 @@ static void free_sampler(struct source *source)
         free(s->lane[i]);
     }
     touched_release(&s->touched);
-    chosen_release(&s->chosen);
+    set_sample_release(&s->set_sample);
     free(s->lane);
     source_free(s->inner);
     free(s);
@@ -418,8 +418,8 @@ static int words(struct source *source, uint32_t context, uint64_t reply, struct
     take_words(s, l, ret);
     allow_skip(s, context, l);
     int r = source_words(s->inner, context, reply, ret, err);
-    s->source.context = s->inner->context;
-    s->source.contexts = s->inner->contexts;
+    s->source.thread = s->inner->thread;
+    s->source.threads = s->inner->threads;
     s->source.has_ended = s->inner->has_ended;
     ret->turn = turn;
     ret->source = source;
@@ -428,7 +428,7 @@ static int words(struct source *source, uint32_t context, uint64_t reply, struct
     return r;
 }
 
-void sample_left_out(struct source *source, uint32_t context, uint64_t references)
+void sample_add_gap(struct source *source, uint32_t context, uint64_t references)
 {
     struct sampler *s = (struct sampler *)(void *)source;
     struct lane *l = lane_of(s, context);
@@ -481,11 +481,11 @@ static int check_config(const struct sample_config *c, struct peet_err *err)
     return 0;
 }
 
-bool source_chooses_sets(const struct source *s)
+bool source_samples_sets(const struct source *s)
 {
     bool is_sampler = s->kind == &SAMPLER || s->kind == &WORD_SAMPLER;
 
-    return is_sampler && ((const struct sampler *)(const void *)s)->chosen.bits;
+    return is_sampler && ((const struct sampler *)(const void *)s)->set_sample.bits;
 }
 
 int source_take_sample(struct source *inner, const struct sample_config *config, struct source **ret,
@@ -504,16 +504,16 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
         s->config.length = 0;
     s->line_bits = (unsigned)__builtin_ctz(config->line_bytes);
     touched_init(&s->touched);
-    s->lane = calloc(inner->most + 1, sizeof(struct lane *));
-    s->source =
-        (struct source){ &SAMPLER, inner->trace, inner->context, inner->contexts, inner->most, inner->is_live, false };
+    s->lane = calloc(inner->max_threads + 1, sizeof(struct lane *));
+    s->source = (struct source){ &SAMPLER,           inner->trace,   inner->thread, inner->threads,
+                                 inner->max_threads, inner->is_live, false };
     if (!s->lane
         || (config->sets > 0 && config->one_in > 1
-            && chosen_init(&s->chosen, config->sets, config->one_in, config->seed, s->line_bits) < 0)) {
+            && set_sample_init(&s->set_sample, config->sets, config->one_in, config->seed, s->line_bits) < 0)) {
         free_sampler(&s->source);
         return sample_no_memory(err);
     }
-    if (inner->kind->skip && inner->kind->words && has_windows(s) && !chosen_some(&s->chosen))
+    if (inner->kind->skip && inner->kind->words && has_windows(s) && !set_sample_is_partial(&s->set_sample))
         s->source.kind = &WORD_SAMPLER;
     *ret = &s->source;
     return 0;
@@ -543,8 +543,8 @@ struct sample_counts sample_counts(const struct source *source, uint32_t context
     struct sample_counts sum = { .sets = s->config.sets };
     uint64_t rest = 0; /* of threads that were never seen */
 
-    sum.chosen = chosen_some(&s->chosen) ? s->chosen.count : s->config.sets;
-    for (uint32_t i = 0; i < s->source.contexts; i++)
+    sum.chosen = set_sample_is_partial(&s->set_sample) ? s->set_sample.count : s->config.sets;
+    for (uint32_t i = 0; i < s->source.threads; i++)
         if ((context == SAMPLE_ALL || context == i) && s->lane[i]) {
             const struct lane *l = s->lane[i];
             add_counts(&sum, &l->counts);

@@ -37,7 +37,7 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
                        struct peet_err *err);
 
 /* Whether a source, whoever made it, leaves out references by the sets of the addresses that programs use: other addresses would be in other sets. */
-bool source_chooses_sets(const struct source *s);
+bool source_samples_sets(const struct source *s);
 
 /* What follows is for a source that source_take_sample made. */
 
@@ -53,15 +53,15 @@ struct sample_counts sample_counts(const struct source *s, uint32_t context);
 bool sample_was_touched(const struct source *s, uint32_t context, uint64_t line);
 
 /* Whether the source behind has left something out so far: nobody knows what was called then, and which lines were used. */
-bool sample_has_left_out(const struct source *s);
+bool sample_has_gaps(const struct source *s);
 
 /* For who takes words: there was a gap event. */
-void sample_left_out(struct source *s, uint32_t context, uint64_t references);
+void sample_add_gap(struct source *s, uint32_t context, uint64_t references);
 
 /* Is told of each block between windows, of rows that are repeated once, and of what the source behind has left out (NULL): for who follows calls and
  * returns, which cannot be sampled. */
-void sample_set_passed(struct source *s, void (*passed)(void *user, uint32_t context, const struct peet_record *block),
-                       void *user);
+void sample_set_gap_observer(struct source *s,
+                             void (*passed)(void *user, uint32_t context, const struct peet_record *block), void *user);
 
 /* Whether references to a set are seen. */
 bool sample_has_set(const struct source *s, uint64_t set);

@@ -16,7 +16,7 @@ enum { WORDS = 1 << 14 /* at a time */, THREAD_POINTER = 1 /* a register, by cus
 struct replay {
     struct source source;
     struct peet_trace *trace;
-    struct source_context *context;
+    struct source_thread *context;
     struct peet_cursor **cursor;
     struct keep *keep; /* or NULL: no order of conditions is kept */
     unsigned want;
@@ -27,7 +27,7 @@ static int open_cursor(struct replay *r, uint32_t context, struct peet_err *err)
 {
     struct peet_cursor **c = &r->cursor[context];
 
-    return *c ? 0 : peet_cursor_open(r->trace, r->context[context].thread, r->want, c, err);
+    return *c ? 0 : peet_cursor_open(r->trace, r->context[context].id, r->want, c, err);
 }
 
 static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
@@ -90,7 +90,7 @@ static uint64_t pointer(struct source *s, uint32_t context)
     uint64_t found = 0;
     uint32_t item;
 
-    if (peet_cursor_open(r->trace, r->context[context].thread, 0, &c, &err) < 0)
+    if (peet_cursor_open(r->trace, r->context[context].id, 0, &c, &err) < 0)
         return 0;
     for (bool is_set = true; is_set && peet_cursor_item(c, &item, &slots, &err) > 0;) {
         const struct item *x = schema_item(r->trace->schema, item);
@@ -105,9 +105,9 @@ static void free_replay(struct source *s)
 {
     struct replay *r = (struct replay *)(void *)s;
 
-    for (uint32_t i = 0; r->cursor && i < s->contexts; i++)
+    for (uint32_t i = 0; r->cursor && i < s->threads; i++)
         peet_cursor_free(r->cursor[i]);
-    for (uint32_t i = 0; r->word && i < s->contexts; i++)
+    for (uint32_t i = 0; r->word && i < s->threads; i++)
         free(r->word[i]);
     keep_free(r->keep);
     free(r->word);
@@ -209,7 +209,7 @@ int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, s
     }
     for (size_t i = 0; i < threads; i++) {
         const struct peet_thread *thread = peet_trace_thread(t, i);
-        r->context[n++] = (struct source_context){ thread->id, thread->process, BIRTH_FIRST };
+        r->context[n++] = (struct source_thread){ thread->id, thread->process, BIRTH_FIRST };
     }
     r->trace = t;
     r->want = repeats && !trace_has_processes(t) ? PEET_WANT_REPEATS : 0;
@@ -226,5 +226,5 @@ int source_keep_conditions(struct source *s, struct peet_err *err)
 {
     struct replay *r = (struct replay *)(void *)s;
 
-    return s->kind == &REPLAY ? keep_new(r->trace, r->context, s->contexts, &r->keep, err) : 0;
+    return s->kind == &REPLAY ? keep_new(r->trace, r->context, s->threads, &r->keep, err) : 0;
 }

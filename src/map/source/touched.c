@@ -42,7 +42,7 @@ static struct touched_page *find_page(struct touched *t, uint32_t process, uint6
     return *page;
 }
 
-int touched_add_other(struct touched *t, uint32_t process, uint64_t first, uint64_t last)
+int touched_add_range(struct touched *t, uint32_t process, uint64_t first, uint64_t last)
 {
     for (uint64_t line = first; line <= last; line++) {
         struct touched_page *p = find_page(t, process, line / PAGE_LINES);

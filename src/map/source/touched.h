@@ -26,14 +26,14 @@ struct touched {
 void touched_init(struct touched *t);
 void touched_release(struct touched *t);
 
-int touched_add_other(struct touched *t, uint32_t process, uint64_t first, uint64_t last);
+int touched_add_range(struct touched *t, uint32_t process, uint64_t first, uint64_t last);
 static inline int touched_add(struct touched *t, uint32_t process, uint64_t first,
                               uint64_t last) /* lines; -1: no memory */
 {
     if (first == last && t->near[first % TOUCHED_NEAR].line == first + 1
         && t->near[first % TOUCHED_NEAR].process == process)
         return 0;
-    return touched_add_other(t, process, first, last);
+    return touched_add_range(t, process, first, last);
 }
 bool touched_has(const struct touched *t, uint32_t process, uint64_t line);
 

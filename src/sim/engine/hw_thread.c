@@ -156,7 +156,7 @@ static void take_place(struct sim *s, struct place *p, struct context *c, uint64
 
 void sim_employ(struct sim *s, struct place *p, uint64_t now)
 {
-    struct sched_context *c = sched_pick(&s->scheduler, p->number, now > p->clock ? now : p->clock);
+    struct sched_thread *c = sched_pick(&s->scheduler, p->number, now > p->clock ? now : p->clock);
 
     if (c)
         take_place(s, p, &s->context[c->number], now);

@@ -40,16 +40,16 @@ int sim_report_deadlock(struct sim *s, struct peet_err *err)
         if (c->status != STATUS_WAITING)
             continue;
         n += (size_t)snprintf(text + n, sizeof text - n, "%sthread %" PRIu32 " waits for ", n ? "; " : "",
-                              s->source->context[i].thread);
+                              s->source->thread[i].id);
         if (c->joins)
             n += (size_t)snprintf(text + n, sizeof text - n, "the end of thread %" PRIu32,
-                                  s->source->context[c->joins - 1].thread);
+                                  s->source->thread[c->joins - 1].id);
         else
             n += (size_t)snprintf(text + n, sizeof text - n, "%s 0x%" PRIx64, sim_object_name(&c->object->seen),
                                   c->object->seen.addr);
         if (!c->joins && c->object->holder)
             n += (size_t)snprintf(text + n, sizeof text - n, ", which thread %" PRIu32 " holds",
-                                  s->source->context[c->object->holder->sched.number].thread);
+                                  s->source->thread[c->object->holder->sched.number].id);
     }
     return err_set(err, PEET_ERR_FORMAT, "deadlock: nobody can go on: %s", text);
 }

@@ -31,17 +31,17 @@ static void watch(void *context, unsigned cpu, uint64_t line, bool reads)
 /* Those that the source has and we have not. */
 static int see_contexts(struct sim *s, struct peet_err *err)
 {
-    for (; s->contexts < s->source->contexts; s->contexts++) {
+    for (; s->contexts < s->source->threads; s->contexts++) {
         uint32_t i = s->contexts;
-        const struct source_context *from = &s->source->context[i];
-        uint32_t *at = map_put(&s->threads, from->thread, 0);
+        const struct source_thread *from = &s->source->thread[i];
+        uint32_t *at = map_put(&s->threads, from->id, 0);
         if (!at)
             return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " contexts", i);
         *at = i + 1;
         int r = sim_add_program(s, from->process, &s->context[i].space, err);
         if (r < 0)
             return r;
-        s->context[i].sched = (struct sched_context){ .number = i, .group = from->process, .last = -1 };
+        s->context[i].sched = (struct sched_thread){ .number = i, .group = from->process, .last = -1 };
         s->context[i].party = (struct sync_party){ .number = i, .priority = i };
     }
     return 0;
@@ -49,11 +49,11 @@ static int see_contexts(struct sim *s, struct peet_err *err)
 
 static int make_contexts(struct sim *s, struct peet_err *err)
 {
-    s->context = calloc(s->source->most + 1, sizeof *s->context);
-    s->heap = calloc(s->source->most + 1, sizeof *s->heap);
+    s->context = calloc(s->source->max_threads + 1, sizeof *s->context);
+    s->heap = calloc(s->source->max_threads + 1, sizeof *s->heap);
     s->threads.value_size = sizeof(uint32_t);
     if (!s->context || !s->heap)
-        return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " contexts", s->source->most);
+        return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " contexts", s->source->max_threads);
     return see_contexts(s, err);
 }
 
@@ -89,7 +89,7 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
     s->objects.value_size = sizeof(struct object *);
     s->object_names.value_size = sizeof(uint64_t);
     spaces_init(&s->spaces, source->trace);
-    s->spaces.by_frame &= !source_chooses_sets(source);
+    s->spaces.by_frame &= !source_samples_sets(source);
     if ((r = memory_new(config, &s->memory, err)) < 0 || (r = make_contexts(s, err)) < 0
         || (r = make_places(s, err)) < 0) {
         sim_free(s);
@@ -102,7 +102,7 @@ int sim_new(const struct machine_config *config, struct source *source, struct s
     memory_set_watcher(s->memory, watch, s);
     sim_set_leads(s, true);
     sched_init(&s->scheduler, config->scheduler,
-               &(struct sched_config){ .places = s->places, .quantum = config->quantum, .seed = config->seed });
+               &(struct sched_config){ .hw_threads = s->places, .quantum = config->quantum, .seed = config->seed });
     *ret = s;
     return 0;
 }
@@ -656,7 +656,7 @@ uint64_t sim_clock(const struct sim *s, unsigned cpu)
 int sim_run(struct sim *s, struct progress *progress, struct peet_err *err)
 {
     for (uint32_t i = 0; i < s->contexts; i++)
-        if (s->source->context[i].birth == BIRTH_FIRST) {
+        if (s->source->thread[i].birth == BIRTH_FIRST) {
             s->alive++;
             s->context[i].wake_at = sim_late(s);
             s->context[i].status = STATUS_READY;

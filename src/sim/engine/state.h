@@ -66,7 +66,7 @@ struct easy_trip {
 };
 
 struct context {
-    struct sched_context sched;
+    struct sched_thread sched;
     uint32_t space; /* number of its process's address space, and of the process among the programs of the result */
     struct sync_party party;
     uint8_t status, pending;

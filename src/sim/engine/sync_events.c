@@ -419,7 +419,7 @@ static void create(struct sim *s, struct place *p, uint64_t thread)
 
     if (!c || (c->status != STATUS_UNBORN && c->status != STATUS_ENDED))
         return;
-    if (s->source->context[c->sched.number].birth == BIRTH_ITERATION)
+    if (s->source->thread[c->sched.number].birth == BIRTH_ITERATION)
         sim_loop_created(c, p->context);
     if (c->status != STATUS_UNBORN)
         return;

@@ -102,7 +102,7 @@ struct tblock {
     uint32_t operands, groups, parts;
     bool is_varying; /* its references are not the same in each run */
     bool has_code;
-    uint8_t turn;          /* enum path_turn: how it is left, */
+    uint8_t turn;          /* enum path_exit: how it is left, */
     struct path_call call; /*   and by which call */
     uint64_t addr;         /* where it begins, */
     bool is_entry;         /*   as a function does */

@@ -47,7 +47,7 @@ static void add_part(struct exec_blocks *s, struct tblock *x, const struct peet_
     x->cost += p->cycles;
     x->insns += head->size;
     const struct peet_insn *last = &b->insn[b->insns - 1];
-    enum path_turn turn = paths_turn((enum peet_class)last->class);
+    enum path_exit turn = paths_exit_of((enum peet_class)last->class);
     x->turn = turn > x->turn ? (uint8_t)turn : x->turn;
     if (x->parts == 1) {
         x->addr = head->addr;
@@ -209,7 +209,7 @@ static void plan_loop(struct exec_blocks *s, struct tb_item *to, const struct it
         if (to->plan->node[i].kind != PLAN_LOOP)
             to->node[i] = tblock_of_node(s, &to->plan->node[i]);
     for (unsigned i = 0; i < item->loop->nodes && to->plan; i++)
-        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->turn != TURN_ON)
+        if (to->plan->node[i].kind == PLAN_FLAT && to->node[i]->turn != PATH_NEXT)
             to->plan = NULL; /* what it calls has to be followed */
 }
 

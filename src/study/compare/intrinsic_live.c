@@ -17,7 +17,7 @@ static int observed_source_next(struct source *s, uint32_t context, uint64_t rep
     struct observed_source *w = (struct observed_source *)(void *)s;
     int r = source_next(w->inner, context, reply, ret, err);
 
-    w->source.contexts = w->inner->contexts;
+    w->source.threads = w->inner->threads;
     w->source.has_ended = w->inner->has_ended;
     if (r == 1)
         stream_observer_take(w->observer, &w->source, context, ret);

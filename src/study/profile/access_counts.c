@@ -113,15 +113,15 @@ static void hear_pointer(struct running *x, uint32_t context)
     x->has_told[context] = true;
     uint64_t pointer = source_pointer(x->source, context);
     if (pointer)
-        objects_thread(x->p.objects, x->source->context[context].process, pointer);
+        objects_thread(x->p.objects, x->source->thread[context].process, pointer);
 }
 
-static void look_up(struct running *x, const struct source_context *c, uint64_t addr, uint64_t insn,
+static void look_up(struct running *x, const struct source_thread *c, uint64_t addr, uint64_t insn,
                     struct near_block *ret)
 {
     struct objects *objects = x->p.objects;
 
-    ret->object = objects_find(objects, c->process, c->thread, addr, insn, &ret->start, &ret->end);
+    ret->object = objects_find(objects, c->process, c->id, addr, insn, &ret->start, &ret->end);
     ret->since = objects_changes(objects)->count;
     ret->origin = addr - objects_offset(objects, c->process, addr);
     ret->stride = objects_stride(objects, ret->object);
@@ -139,7 +139,7 @@ static inline bool is_near(struct near_block *b, uint32_t process, uint64_t addr
 struct site *profile_find_site(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
 {
     struct site *two = site_at(x, place), *s = two + two->is_second;
-    const struct source_context *c = &x->source->context[context];
+    const struct source_thread *c = &x->source->thread[context];
     const struct change_log *changes = x->changes;
 
     if (profile_is_in(s, c->process, addr, changes))

@@ -370,11 +370,11 @@ static uint32_t arrive(struct running *x, uint32_t thread, const struct peet_rec
     const struct path_thread *t = paths_thread(paths, thread);
     struct spot *s = spot_of(x, block->id);
 
-    if (s->leaf && s->goes_on && t->turn == TURN_ON && !t->is_unknown && t->top->node == s->node)
+    if (s->leaf && s->goes_on && t->turn == PATH_NEXT && !t->is_unknown && t->top->node == s->node)
         return s->leaf;
     uint32_t node = paths_block(paths, thread, block);
     if (s->leaf == 0 || s->node != node)
-        *s = (struct spot){ node, profile_near_leaf(x, node, block->id), t->turn == TURN_ON };
+        *s = (struct spot){ node, profile_near_leaf(x, node, block->id), t->turn == PATH_NEXT };
     return s->leaf;
 }
 
@@ -399,7 +399,7 @@ static void see_block(void *context, uint32_t thread, const struct peet_record *
 void profile_see_event(void *context, uint32_t thread, const struct peet_event *e)
 {
     struct running *x = context;
-    const struct source_context *c = &x->source->context[thread];
+    const struct source_thread *c = &x->source->thread[thread];
     uint64_t path[OBJECT_PATH];
 
     if (e->kind == PEET_EV_gap && x->p.sampled)
@@ -409,7 +409,7 @@ void profile_see_event(void *context, uint32_t thread, const struct peet_event *
     if (x->p.sampled)
         sampled_event(x->p.sampled, c->process, e);
     paths_calls(&x->p.paths, thread, path, OBJECT_PATH);
-    objects_event(x->p.objects, c->process, c->thread, e, path);
+    objects_event(x->p.objects, c->process, c->id, e, path);
 }
 
 static uint32_t wait_number(struct running *x, uint32_t place, uint32_t object, const struct sim_wait *w)
@@ -504,20 +504,20 @@ static void see_passed(void *user, uint32_t thread, const struct peet_record *bl
     const struct path_thread *t = paths_thread(&x->p.paths, thread);
 
     if (!block) {
-        paths_lose(&x->p.paths, thread, x->source);
+        paths_find_again(&x->p.paths, thread, x->source);
         return;
     }
     struct spot *s = spot_of(x, block->id);
-    if (s->goes_on && t->turn == TURN_ON && !t->is_unknown)
+    if (s->goes_on && t->turn == PATH_NEXT && !t->is_unknown)
         return;
     paths_block(&x->p.paths, thread, block);
-    s->goes_on = t->turn == TURN_ON;
+    s->goes_on = t->turn == PATH_NEXT;
 }
 
 int profile_set_sample(struct profile *p, const struct sample_config *config, struct peet_err *err)
 {
     struct running *x = (struct running *)p;
 
-    sample_set_passed(x->source, see_passed, x);
+    sample_set_gap_observer(x->source, see_passed, x);
     return sampled_new(&p->machine, x->source, p->objects, config, &p->sampled, err);
 }

@@ -109,7 +109,7 @@ static inline struct site *profile_site_of(struct running *x, uint32_t context, 
 {
     if (place < x->sites[0]) {
         struct site *two = &x->site[0][2 * (size_t)place], *s = two + two->is_second;
-        if (profile_is_in(s, x->source->context[context].process, addr, x->changes))
+        if (profile_is_in(s, x->source->thread[context].process, addr, x->changes))
             return s;
     }
     return profile_find_site(x, context, addr, place);

@@ -46,11 +46,11 @@ void sync_names_free(struct sync_names *n)
 static void sync_names_event(void *context, uint32_t thread, const struct peet_event *e)
 {
     struct sync_names *n = context;
-    const struct source_context *c = &n->source->context[thread];
+    const struct source_thread *c = &n->source->thread[thread];
     const uint64_t path[OBJECT_PATH] = { 0 };
 
     if (objects_wants(e->kind))
-        objects_event(n->objects, c->process, c->thread, e, path);
+        objects_event(n->objects, c->process, c->id, e, path);
 }
 
 /* What lies at an offset in an object, without what a library keeps in a lock: members whose names begin with '_'. */
@@ -69,9 +69,9 @@ static void member_at(struct objects *o, uint32_t number, uint64_t offset, char 
 static void sync_names_object(void *context, uint32_t thread, struct sim_object *ret)
 {
     struct sync_names *n = context;
-    const struct source_context *c = &n->source->context[thread];
+    const struct source_thread *c = &n->source->thread[thread];
     uint64_t start, end;
-    uint32_t number = objects_find(n->objects, c->process, c->thread, ret->addr, 0, &start, &end);
+    uint32_t number = objects_find(n->objects, c->process, c->id, ret->addr, 0, &start, &end);
     uint64_t offset = objects_offset(n->objects, c->process, ret->addr);
     const struct object_info *f = objects_info(n->objects, number);
     char member[MEMBER_ROOM], place[MEMBER_ROOM] = "";

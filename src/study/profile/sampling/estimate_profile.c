@@ -46,7 +46,7 @@ int sampled_geometry(const struct machine_config *machine, struct sample_config 
 static int deal_sets(struct sampled *s, uint64_t sets, struct peet_err *err)
 {
     uint8_t *group = mem_alloc(sets, sizeof *group);
-    int r = chosen_deal(sets, s->config.seed, ESTIMATE_GROUPS, group) < 0
+    int r = set_sample_groups(sets, s->config.seed, ESTIMATE_GROUPS, group) < 0
                 ? err_set(err, PEET_ERR_MEMORY, "no memory for the sets of a sample")
                 : 0;
 
@@ -144,7 +144,7 @@ void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e)
     sampled_close(s, &s->front[0]);
     s->front[0].thread = thread;
     if (e->args) /* else it was passed over, and the source knows */
-        sample_left_out(s->source, thread, e->arg[1]);
+        sample_add_gap(s->source, thread, e->arg[1]);
 }
 
 void sampled_event(struct sampled *s, uint32_t process, const struct peet_event *e)
@@ -195,9 +195,9 @@ enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_refe
     if (outcome == OUTCOME_HIT)
         return outcome;
     size_t before = s->seen.count;
-    void *there = map_put(&s->seen, r->line, s->source->context[r->thread].process);
+    void *there = map_put(&s->seen, r->line, s->source->thread[r->thread].process);
     assert(there); /* as small as the lines that windows refer to */
-    s->maybe_cold += s->seen.count != before && sample_has_left_out(s->source);
+    s->maybe_cold += s->seen.count != before && sample_has_gaps(s->source);
     if (s->seen.count != before)
         estimate_see_fresh(f->estimate, object);
     if (outcome == OUTCOME_MISS || s->seen.count == before || sample_was_touched(s->source, r->thread, r->own_line))
@@ -262,7 +262,7 @@ bool sampled_knows(struct sampled *s, struct exec_blocks *by, uint32_t object, u
     const struct estimate_clock use = { number - f->now, 0, last_use, &clock };
     enum estimate_outcome outcome = estimate_miss(f->estimate, line, object, &use);
 
-    bool may_be_cold = is_new && sample_has_left_out(s->source);
+    bool may_be_cold = is_new && sample_has_gaps(s->source);
     if (is_new)
         estimate_see_fresh(f->estimate, object);
     s->maybe_cold += may_be_cold;

@@ -68,7 +68,7 @@ uint64_t sampled_maybe_cold(const struct sampled *s)
 
 bool sampled_has_left_out(const struct sampled *s)
 {
-    return sample_has_left_out(s->source);
+    return sample_has_gaps(s->source);
 }
 
 /* ---- objects ---- */
