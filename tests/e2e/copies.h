@@ -29,16 +29,16 @@ static inline void copies_of_module(struct copies *c, const struct live_module *
     struct live_loop loop;
 
     for (uint64_t key = m->schema; module_next_entry(m, &key, &e);) {
-        struct window own = { e.rest, e.end, 0 };
+        struct byte_reader own = { e.rest, e.end, 0 };
         if (!module_loop(&e, &loop))
             continue;
-        uint64_t offset = e.flags & RAW_IN_PREDECESSOR ? window_leb(&loop.rest) : 0;
+        uint64_t offset = e.flags & RAW_IN_PREDECESSOR ? reader_leb(&loop.rest) : 0;
         if (offset && module_entry(m, e.parent, &parent))
             copies_add(c, parent.start + offset, 0);
         for (uint64_t i = 0; i < loop.jump_count; i++)
-            copies_add(c, e.start + window_leb(&loop.jumps), 0);
+            copies_add(c, e.start + reader_leb(&loop.jumps), 0);
         for (unsigned i = 0; e.kind == RAW_LOOP && i < e.insns; i++)
-            copies_add(c, e.start + window_leb(&loop.copies), e.start + window_leb(&own));
+            copies_add(c, e.start + reader_leb(&loop.copies), e.start + reader_leb(&own));
     }
 }
 

@@ -192,7 +192,7 @@ static void settle_end(const struct live_module *m, struct peet_insn *in, uint64
 }
 
 /* The instructions of an entry; *w is then where its slots are described. */
-static int decode(struct live_code *c, const struct live_module *m, const struct live_entry *e, struct window *w,
+static int decode(struct live_code *c, const struct live_module *m, const struct live_entry *e, struct byte_reader *w,
                   struct x86_insn **ret, struct peet_err *err)
 {
     struct x86_insn *insn = arena_alloc(&c->arena, e->insns * sizeof *insn);
@@ -204,7 +204,7 @@ static int decode(struct live_code *c, const struct live_module *m, const struct
         return no_sense(m, e->start, "it has no end", err);
     for (unsigned i = 0; i < e->insns; i++) {
         size_t left;
-        uint64_t at = e->start + window_leb(w);
+        uint64_t at = e->start + reader_leb(w);
         const uint8_t *bytes = w->bad ? NULL : module_bytes(m, at, &left);
         if (!bytes)
             return no_sense(m, e->start, "it is not in the file", err);
@@ -214,7 +214,7 @@ static int decode(struct live_code *c, const struct live_module *m, const struct
         if (i > 0 && !insn[i - 1].ends)
             reach(&insn[i - 1].insn, at);
     }
-    uint64_t again = e->kind == RAW_LOOP ? e->start + window_leb(&loop.copies) : 0;
+    uint64_t again = e->kind == RAW_LOOP ? e->start + reader_leb(&loop.copies) : 0;
     for (unsigned i = 0; i < e->insns; i++)
         if (insn[i].ends || i + 1 == e->insns)
             settle_end(m, &insn[i].insn, again, insn[0].insn.addr);
@@ -223,7 +223,7 @@ static int decode(struct live_code *c, const struct live_module *m, const struct
 }
 
 /* Plans the instructions of an entry behind *node: 1 and *node, 0 when it is not what the entry says, or an error. */
-static int plan(struct x86_layout *l, const struct live_entry *e, const struct x86_insn *insn, struct window w,
+static int plan(struct x86_layout *l, const struct live_entry *e, const struct x86_insn *insn, struct byte_reader w,
                 struct x86_node **node)
 {
     struct x86_node *n = *node;
@@ -235,8 +235,8 @@ static int plan(struct x86_layout *l, const struct live_entry *e, const struct x
         if (r <= 0)
             return r;
         for (unsigned k = 0; k < n->own_slots; k++, slots++) {
-            uint64_t before = window_leb(&w);
-            const uint8_t *told = window_bytes(&w, 3);
+            uint64_t before = reader_leb(&w);
+            const uint8_t *told = reader_bytes(&w, 3);
             const struct x86_fill *f = &n->fill[k];
             if (slots >= e->slots || !told || before != i || told[0] != f->kind || told[1] != f->memory
                 || told[2] != f->which)
@@ -248,7 +248,7 @@ static int plan(struct x86_layout *l, const struct live_entry *e, const struct x
 }
 
 /* Plans a loop's instructions, by themselves, and the loop behind *node. */
-static int plan_loop(struct live_code *c, const struct live_entry *e, const struct x86_insn *insn, struct window w,
+static int plan_loop(struct live_code *c, const struct live_entry *e, const struct x86_insn *insn, struct byte_reader w,
                      struct x86_node **node)
 {
     struct x86_layout *l = layout_of(c, e->flags);
@@ -301,7 +301,7 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
         item->begins_here = parent->begins_here;
         item->is_carried = parent->is_carried;
     }
-    struct window w = { e.rest, e.end, 0 };
+    struct byte_reader w = { e.rest, e.end, 0 };
     if (e.kind != RAW_LOOP_EXIT && (r = decode(c, m, &e, &w, &insn, err)) < 0)
         return r;
     if (e.kind == RAW_LOOP_EXIT)

@@ -101,38 +101,38 @@ size_t module_functions_up_to(const struct live_module *m, uint64_t address)
 }
 
 /* Behind an entry's instructions: past its slots, to what loops have. */
-static void skip_slots(const struct live_entry *e, struct window *w)
+static void skip_slots(const struct live_entry *e, struct byte_reader *w)
 {
     for (unsigned i = 0; i < e->slots; i++) {
-        window_leb(w);
-        window_bytes(w, 3);
+        reader_leb(w);
+        reader_bytes(w, 3);
     }
 }
 
 bool module_loop(const struct live_entry *e, struct live_loop *ret)
 {
-    struct window w = { e->rest, e->end, 0 };
+    struct byte_reader w = { e->rest, e->end, 0 };
 
     *ret = (struct live_loop){ 0 };
     for (unsigned i = 0; i < e->insns; i++)
-        window_leb(&w);
+        reader_leb(&w);
     skip_slots(e, &w);
     if (e->kind == RAW_LOOP) {
-        uint64_t blocks = window_leb(&w);
+        uint64_t blocks = reader_leb(&w);
         for (uint64_t i = 0; i < blocks && !w.bad; i++) {
-            uint64_t insns = window_leb(&w);
+            uint64_t insns = reader_leb(&w);
             if (i < LIVE_LOOP_BLOCKS)
                 ret->insns[i] = (unsigned)insns;
         }
         ret->blocks = blocks <= LIVE_LOOP_BLOCKS ? (unsigned)blocks : 0;
-        uint64_t jumps = window_leb(&w);
+        uint64_t jumps = reader_leb(&w);
         ret->jumps = w;
         for (uint64_t i = 0; i < jumps && !w.bad; i++)
-            window_leb(&w);
+            reader_leb(&w);
         ret->jump_count = jumps;
         ret->copies = w;
         for (unsigned i = 0; i < e->insns; i++)
-            window_leb(&w);
+            reader_leb(&w);
     }
     ret->rest = w;
     return !w.bad && (e->kind != RAW_LOOP || ret->blocks > 0);
@@ -145,7 +145,7 @@ bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_e
         if (!module_entry(m, *key, ret) || !module_loop(ret, &loop))
             continue;
         if (ret->flags & RAW_IN_PREDECESSOR)
-            window_leb(&loop.rest);
+            reader_leb(&loop.rest);
         if (loop.rest.bad)
             continue;
         uint64_t used = (uint64_t)(loop.rest.p - (ret->rest - ENTRY_HEAD));
@@ -156,12 +156,12 @@ bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_e
 }
 
 /* The next n instructions of an entry stand in a row. */
-static void add_row(struct live_module *m, const struct live_entry *e, struct window *w, unsigned n)
+static void add_row(struct live_module *m, const struct live_entry *e, struct byte_reader *w, unsigned n)
 {
     struct live_row row = { 0 };
 
     for (unsigned i = 0; i < n; i++) {
-        row.last = e->start + window_leb(w);
+        row.last = e->start + reader_leb(w);
         row.start = i ? row.start : row.last;
     }
     m->rows = mem_room(m->rows, m->row_count, sizeof *m->rows);
@@ -175,7 +175,7 @@ static void find_rows(struct live_module *m)
     struct live_loop loop;
 
     for (uint64_t key = m->schema; module_next_entry(m, &key, &e);) {
-        struct window w = { e.rest, e.end, 0 };
+        struct byte_reader w = { e.rest, e.end, 0 };
         m->levels |= 1u << (e.flags & RAW_CALLS_ONLY    ? LEVEL_calls
                             : e.flags & RAW_NO_OPERANDS ? LEVEL_blocks
                                                         : LEVEL_memory);

@@ -18,16 +18,16 @@ struct program {
     struct source source;
     struct control *control;
     uint64_t registers[PEET_REGISTERS]; /* of a context that begins */
-    struct source_context context[MOST];
+    struct source_thread context[MOST];
 };
 
 static void see_program(struct program *p)
 {
     p->source.has_ended = control_is_over(p->control);
-    while (p->source.contexts < control_threads(p->control) && p->source.contexts < MOST) {
-        uint32_t i = p->source.contexts++;
-        p->context[i] = (struct source_context){ control_thread_number(p->control, i),
-                                                 control_thread_process(p->control, i), i == 0 };
+    while (p->source.threads < control_threads(p->control) && p->source.threads < MOST) {
+        uint32_t i = p->source.threads++;
+        p->context[i] = (struct source_thread){ control_thread_number(p->control, i),
+                                                control_thread_process(p->control, i), i == 0 };
     }
 }
 
