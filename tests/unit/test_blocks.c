@@ -264,7 +264,7 @@ static void compare_all(uint64_t programs, unsigned threads,
             uint32_t often = OFTEN[draw(&random, 4)];
             uint64_t stride = STRIDES[draw(&random, 8)];
             exec_short_epochs = (i + k) % 2; /* numbers of uses begin anew again and again */
-            cpu_is_plain = (i + k) % 4 == 3;
+            cpu_force_scalar = (i + k) % 4 == 3;
             if (!compare(t, &c, often, stride, is_good)) {
                 printf("# program %" PRIu64 ", machine %u, machine code after %" PRIu32 ", members after %" PRIu64
                        ":\n",
@@ -274,7 +274,7 @@ static void compare_all(uint64_t programs, unsigned threads,
         }
         peet_trace_free(t);
     }
-    exec_short_epochs = cpu_is_plain = false;
+    exec_short_epochs = cpu_force_scalar = false;
     unlink(path);
 }
 

@@ -116,7 +116,7 @@ static void leave(struct exec_blocks *s, const struct tblock *x)
 {
     struct tb_path *p = x->path;
 
-    if (x->turn == TURN_CALLS) {
+    if (x->turn == PATH_CALLS) {
         p->callee = p->callee ? p->callee : paths_child(s->observer.paths, p->node, x->call.site);
         paths_call(s->calls, &(struct path_call){ x->call.site, x->call.back, p->callee });
     } else {
@@ -299,7 +299,7 @@ static void take_thread(struct exec_blocks *s, uint32_t thread, const struct sou
     if (w->registers)
         memcpy(t->register_, w->registers, sizeof t->register_);
     memcpy(s->src + PEET_SRC_REGISTER, t->register_, sizeof t->register_);
-    uint32_t process = s->observer.source->context[thread].process;
+    uint32_t process = s->observer.source->thread[thread].process;
     s->process_switches += process != s->process;
     s->process = process;
     s->thread = thread;

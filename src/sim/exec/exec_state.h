@@ -37,8 +37,8 @@ struct code_cache {
     struct gen *gen;
     unsigned widest; /* words of an item that has code */
     size_t leave, tail, dispatch, chain, locate, group, hint_miss, first_use, interval, offset,
-        second[2];           /* where that is done, */
-    size_t enter[TURN_LOST]; /*   and by how a translated block is left */
+        second[2];              /* where that is done, */
+    size_t enter[PATH_UNKNOWN]; /*   and by how a translated block is left */
 };
 
 /* References of library code, or of a lock, for one call, from one block, to the data of a cell: what the watcher does not know yet. */
@@ -305,7 +305,7 @@ static inline void blocks_set_node(struct exec_blocks *s, uint32_t node)
 /* The last block was left. */
 static inline void blocks_set_fast_entry(struct exec_blocks *s)
 {
-    s->fast_entry = s->calls->turn == TURN_ON ? s->current : NO_LINE;
+    s->fast_entry = s->calls->turn == PATH_NEXT ? s->current : NO_LINE;
 }
 
 /* Perhaps other data lie there now. */

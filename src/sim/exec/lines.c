@@ -66,7 +66,7 @@ int exec_lines_init(struct exec_blocks *s, uint64_t most)
     r->limit = exec_short_epochs ? 5 * most + 8 : UINT32_MAX;
     r->key = malloc((most + 1) * sizeof *r->key);
     r->key_buffer = malloc((most + 1) * sizeof *r->key);
-    r->has_popcount = cpu_has_vectors();
+    r->has_popcount = cpu_has_avx2();
     r->index_bits = bits_of(most);
     r->next = 2;
     begin_interval(r);

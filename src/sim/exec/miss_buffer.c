@@ -248,7 +248,7 @@ static void forget_data(const struct exec_blocks *s, struct tblock *x)
         struct base_bounds *e = &x->extent[g->extent];
         uint64_t start = e->low + g->least, end = e->low + e->span + g->most;
         if (g->owner == i && e->span
-            && (end <= start || change_log_touches(s->observer.changes, x->version, start, end)))
+            && (end <= start || change_log_overlaps(s->observer.changes, x->version, start, end)))
             e->span = 0;
     }
     x->version = s->version;

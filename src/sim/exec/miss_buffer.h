@@ -13,7 +13,7 @@ static inline bool operand_is_bound(const struct exec_blocks *s, struct tb_opera
     const struct object_bounds *d = &operand->data;
 
     return operand->has_cell && addr - d->start < d->end - d->start
-           && change_log_spares(s->observer.changes, &operand->map_version, d->start, d->end);
+           && change_log_revalidate(s->observer.changes, &operand->map_version, d->start, d->end);
 }
 /* The data to which a operand refers; and the operands of all groups that have the base of that one. */
 void operand_bind(struct exec_blocks *s, struct tblock *x, struct tb_operand *operand, uint64_t addr);

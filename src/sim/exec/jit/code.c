@@ -531,7 +531,7 @@ static void make_common(struct gen *g)
     emit_return(e);
     for (unsigned i = 0; i < sizeof c->enter / sizeof *c->enter; i++) {
         c->enter[i] = e->used;
-        code_make_enter(g, (enum path_turn)i);
+        code_make_enter(g, (enum path_exit)i);
         make_call(g, (uintptr_t)tblock_enter);
         emit_return(e);
     }

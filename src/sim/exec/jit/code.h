@@ -126,7 +126,7 @@ struct slow_path *code_slow_path(struct gen *g, enum slow_path_kind kind, struct
 
 /* A translated block begins (code_enter.c): its path is known, and whose data are where. What all that are left so use: returns if that was easy, and else goes on behind. */
 void code_enter(struct gen *g, struct tblock *x);
-void code_make_enter(struct gen *g, enum path_turn turn);
+void code_make_enter(struct gen *g, enum path_exit turn);
 /* Behind this, its groups are what they are. */
 void code_join(struct gen *g, struct tblock *x);
 /* Its references; and these, and that it was run. */

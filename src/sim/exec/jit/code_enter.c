@@ -8,7 +8,7 @@ void code_enter(struct gen *g, struct tblock *x)
     struct emit *e = &g->e;
 
     emit_constant(e, RDI, (uintptr_t)x);
-    if (x->turn >= TURN_CALLS) {
+    if (x->turn >= PATH_CALLS) {
         emit_call(e, g->s->code.enter[x->turn]);
         return;
     }
@@ -16,9 +16,9 @@ void code_enter(struct gen *g, struct tblock *x)
     emit_at(e, EMIT_LOAD, RAX, RBX, AT(fast_entry));
     emit_at(e, EMIT_COMPARE, RAX, RDI, TBLOCK_AT(current));
     code_slow_path_if(g, slow_path, IF_NOT_EQUAL);
-    if (x->turn == TURN_JUMPS) {
+    if (x->turn == PATH_JUMPS) {
         emit_at(e, EMIT_LOAD, RAX, RBX, AT(calls));
-        emit_store_byte(e, RAX, RSP, CALLS_AT(turn), TURN_JUMPS);
+        emit_store_byte(e, RAX, RSP, CALLS_AT(turn), PATH_JUMPS);
         emit_store_constant(e, true, RBX, RSP, AT(fast_entry), -1); /* NO_LINE */
     }
     emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
@@ -81,13 +81,13 @@ static void arrive(struct gen *g, struct hard *hard)
 
     emit_at(e, EMIT_LOAD, RAX, RBX, AT(calls));
     emit_at(e, EMIT_LOAD, RDX, RBX, AT(current));
-    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), TURN_ON);
+    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), PATH_NEXT);
     size_t on = emit_jump_if(e, IF_EQUAL, 0);
     emit_at(e, EMIT_LOAD, R10, RDI, TBLOCK_AT(addr));
     emit_at(e, EMIT_LOAD, RCX, RAX, CALLS_AT(top));
-    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), TURN_CALLS);
+    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), PATH_CALLS);
     size_t jumps = emit_jump_if(e, IF_BELOW, 0), calls = emit_jump_if(e, IF_EQUAL, 0);
-    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), TURN_RETURNS);
+    emit_compare_byte(e, RAX, RSP, CALLS_AT(turn), PATH_RETURNS);
     leave_if(g, hard, IF_NOT_EQUAL);
     emit_at(e, EMIT_LOAD, R8, RAX, CALLS_AT(last));
     emit_at(e, EMIT_COMPARE, R10, R8, CALL_AT(back));
@@ -110,7 +110,7 @@ static void arrive(struct gen *g, struct hard *hard)
     leave_if(g, hard, IF_NOT_BELOW);
     emit_add_constant(e, RCX, -(int32_t)sizeof(struct path_call));
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
-    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), TURN_ON); /* it has returned, whoever asks */
+    emit_store_byte(e, RAX, RSP, CALLS_AT(turn), PATH_NEXT); /* it has returned, whoever asks */
     emit_here(e, libcall);
     emit_here(e, called);
     emit_at(e, EMIT_LOAD, RDX, RBX, AT(base));
@@ -164,19 +164,19 @@ static void go_back(struct gen *g, struct hard *hard)
     emit_at(e, EMIT_STORE, RCX, RAX, CALLS_AT(top));
 }
 
-void code_make_enter(struct gen *g, enum path_turn turn)
+void code_make_enter(struct gen *g, enum path_exit turn)
 {
     struct hard hard = { .ways = 0 };
     struct emit *e = &g->e;
 
     arrive(g, &hard);
-    if (turn == TURN_CALLS)
+    if (turn == PATH_CALLS)
         call(g, &hard);
-    else if (turn == TURN_RETURNS)
+    else if (turn == PATH_RETURNS)
         go_back(g, &hard);
     emit_store_byte(e, RAX, RSP, CALLS_AT(turn), (uint8_t)turn);
     emit_at(e, EMIT_STORE, RDI, RBX, AT(last));
-    if (turn == TURN_ON)
+    if (turn == PATH_NEXT)
         emit_at(e, EMIT_STORE, RDX, RBX, AT(fast_entry));
     else
         emit_store_constant(e, true, RBX, RSP, AT(fast_entry), -1); /* NO_LINE */
