@@ -370,7 +370,7 @@ static int play_trace(void *context, size_t run, const struct wanted_block *want
     if (r < 0)
         return r;
     stream_observer_begin(o, s, want, wants);
-    for (uint32_t i = 0; r >= 0 && i < s->contexts; i++)
+    for (uint32_t i = 0; r >= 0 && i < s->threads; i++)
         while ((r = source_next(s, i, 0, &b, err)) == 1)
             stream_observer_take(o, s, i, &b);
     if (r >= 0)

@@ -45,14 +45,14 @@ static uint64_t thread_lineage(const struct peet_trace *t, uint32_t id, unsigned
 
 static void stream_observer_add_threads(struct stream_observer *o, const struct source *s)
 {
-    for (; o->threads < s->contexts; o->threads++) {
-        uint32_t i = o->threads, id = s->context[i].thread;
+    for (; o->threads < s->threads; o->threads++) {
+        uint32_t i = o->threads, id = s->thread[i].id;
         uint64_t name = s->is_live ? i : thread_lineage(s->trace, id, 0);
         while (stream_observer_find(o, name)) /* what timing can change has no better name than its turn */
             name = hash_mix(name, 5);
         o->thread = mem_room(o->thread, i, sizeof *o->thread);
         o->thread[i] = (struct observed_thread){
-            .name = name, .thread = id, .process = s->context[i].process, .hash = 1, .wanted = UINT64_MAX
+            .name = name, .thread = id, .process = s->thread[i].process, .hash = 1, .wanted = UINT64_MAX
         };
         for (size_t k = 0; k < o->wants; k++)
             if (o->want[k].name == name)
