@@ -63,8 +63,8 @@ static bool is_in_window(struct border *b)
 
 static void count_misses(struct border *b, int sign)
 {
-    for (size_t i = 0; i < b->profile->cells; i++) {
-        const struct profile_cell *c = &b->profile->cell[i];
+    for (size_t i = 0; i < b->profile->accesses; i++) {
+        const struct access_counts *c = &b->profile->access[i];
         if (c->object >= OBJECTS)
             fail("objects", "there are too many");
         b->misses[c->object] += sign * (int64_t)c->misses;
@@ -151,7 +151,7 @@ static struct profile *profile_whole(struct peet_trace *t, const struct machine_
     place_window(&border);
     if (profile_new(machine, &border.source, &p, &err) < 0)
         fail("whole", err.text);
-    p->is_slow = true;
+    p->observe_all = true;
     border.profile = p;
     if (profile_run(p, NULL, NULL, &err) < 0)
         fail("whole", err.text);

@@ -101,8 +101,8 @@ static void print_object(FILE *out, const struct profile *p, uint32_t object)
 /* Of a sample: without what is estimated, which hangs on when lines are told to be used. */
 static void print_cells(FILE *out, const struct profile *p)
 {
-    for (size_t i = 0; i < p->cells; i++) {
-        const struct profile_cell *c = &p->cell[i];
+    for (size_t i = 0; i < p->accesses; i++) {
+        const struct access_counts *c = &p->access[i];
         fprintf(out, "cell %" PRIx64, profile_place_addr(p, c->place));
         print_object(out, p, c->object);
         fprintf(out, ": %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64, c->references, c->writes,
@@ -113,7 +113,7 @@ static void print_cells(FILE *out, const struct profile *p)
         fputc('\n', out);
     }
     for (size_t i = 0; i < p->pairs; i++) {
-        const struct profile_pair *x = &p->pair[i];
+        const struct interference_pair *x = &p->pair[i];
         fprintf(out, "pair %" PRIx64 " %" PRIx64, profile_place_addr(p, x->of),
                 x->by == UINT32_MAX ? 0 : profile_place_addr(p, x->by));
         print_object(out, p, x->object);
@@ -132,10 +132,10 @@ static void print_rest(FILE *out, const struct profile *p)
         print_object(out, p, m->object);
         fprintf(out, ": %" PRIu64 " %" PRIu64 "\n", m->misses, m->stall);
     }
-    for (size_t i = 0; i < p->leaves; i++) {
-        const struct profile_leaf *l = &p->leaf[i];
+    for (size_t i = 0; i < p->by_paths; i++) {
+        const struct path_counts *l = &p->by_path[i];
         fprintf(out, "leaf %u of %" PRIx64 ", %u: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", l->node,
-                p->paths.node[l->node].call, l->block, l->compute, l->stall, l->misses, profile_leaf_wait(l));
+                p->paths.node[l->node].call, l->block, l->compute, l->stall, l->misses, path_counts_wait(l));
     }
     for (size_t i = 0; i < p->waits; i++) {
         const struct profile_wait *w = &p->wait[i];
@@ -145,13 +145,13 @@ static void print_rest(FILE *out, const struct profile *p)
     }
     for (uint32_t k = 0; k < p->codes; k++)
         for (uint32_t i = 0; i < p->code[k].items; i++) {
-            const struct profile_block *b = &p->code[k].block[i];
+            const struct block_counts *b = &p->code[k].block[i];
             if (b->runs || b->fetch)
                 fprintf(out, "block %u of %u: %" PRIu64 " %" PRIu64 "\n", i, k, b->runs, b->fetch);
         }
-    for (unsigned i = 0; i < PROFILE_WINDOWS; i++)
-        fprintf(out, "window %u of %" PRIu64 ": %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", i, p->window_length,
-                p->window[i].references, p->window[i].misses, p->window[i].stall);
+    for (unsigned i = 0; i < TIME_BINS; i++)
+        fprintf(out, "window %u of %" PRIu64 ": %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", i, p->bin_length,
+                p->bin[i].references, p->bin[i].misses, p->bin[i].stall);
     fprintf(out, "totals: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", p->references, p->misses,
             p->compute, p->stall, p->fetch);
     fprintf(out, "result: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u\n", r->cycles, r->instructions,
@@ -220,9 +220,9 @@ static struct profile *profile_of(struct peet_trace *t, const struct machine_con
 
     if (!CHECK_EQ(source_open_trace(t, false, ret, &err), 0) || !CHECK_EQ(profile_new(c, *ret, &p, &err), 0))
         return NULL;
-    p->is_slow = way->is_slow;
-    p->often = way->often;
-    p->stride = way->stride;
+    p->observe_all = way->is_slow;
+    p->jit_threshold = way->often;
+    p->member_stride = way->stride;
     objects_set_depth(p->objects, 2);
     if (!CHECK_EQ(profile_run(p, NULL, NULL, &err), 0))
         printf("# %s\n", err.text);
@@ -289,7 +289,7 @@ static bool have_same_totals(const struct profile *a, const struct profile *b)
     bool same = a->references == b->references && a->result.instructions == b->result.instructions
                 && a->result.contexts == b->result.contexts;
 
-    const struct profile_code none = { 0 }, *x = a->codes ? a->code : &none, *y = b->codes ? b->code : &none;
+    const struct process_code none = { 0 }, *x = a->codes ? a->code : &none, *y = b->codes ? b->code : &none;
     for (uint32_t i = 0; i < x->items || i < y->items; i++)
         same &= (i < x->items ? x->block[i].runs : 0) == (i < y->items ? y->block[i].runs : 0);
     return same;
@@ -318,7 +318,7 @@ static struct profile *sample_of(struct peet_trace *t, const struct machine_conf
     inner->kind = kind;
     if (!CHECK_EQ(profile_open_source(inner, c, &sampling, ret, &p, &err), 0))
         return NULL;
-    p->often = often;
+    p->jit_threshold = often;
     CHECK_EQ(profile_run(p, NULL, NULL, &err), 0);
     return p;
 }
@@ -335,8 +335,8 @@ static void compare_samples(struct peet_trace *t, const struct machine_config *c
         p[i] = sample_of(t, c, length, i ? UINT32_MAX : 1, &kind[i], &source[i]);
     if (!CHECK(p[0] && p[1] && are_same(p[0], p[1])))
         describe(c);
-    for (size_t i = 0; p[0] && i < p[0]->cells; i++)
-        *unknown += p[0]->cell[i].unknown;
+    for (size_t i = 0; p[0] && i < p[0]->accesses; i++)
+        *unknown += p[0]->access[i].unknown;
     for (unsigned i = 0; i < 2; i++) {
         misses[i] += p[i] ? (double)p[i]->misses : 0;
         profile_free(p[i]);
@@ -517,7 +517,7 @@ static void generated_code_is_written_at_one_address_and_executed_at_another(voi
     kind.words = look_words;
     source->kind = &kind;
     if (CHECK_EQ(profile_new(&c, source, &p, &err), 0)) {
-        p->often = 1;
+        p->jit_threshold = 1;
         CHECK_EQ(profile_run(p, NULL, NULL, &err), 0);
     }
     for (size_t i = 0; i < seen.count; i++)

@@ -87,8 +87,8 @@ static bool run(struct peet_trace *t, bool is_told, uint64_t length, struct run 
     inner->kind = &ret->kind;
     if (!fine(profile_open_source(inner, &c, length ? &sampling : NULL, &ret->source, &ret->profile, &err), &err))
         return false;
-    ret->profile->is_slow = is_told;
-    ret->profile->often = 1;
+    ret->profile->observe_all = is_told;
+    ret->profile->jit_threshold = 1;
     return fine(profile_run(ret->profile, NULL, NULL, &err), &err);
 }
 
@@ -103,11 +103,11 @@ static uint64_t compute_of(const struct profile *p, uint32_t block, unsigned cal
 {
     uint64_t sum = 0;
 
-    for (size_t i = 0; i < p->leaves; i++) {
+    for (size_t i = 0; i < p->by_paths; i++) {
         unsigned depth = 0;
-        for (uint32_t n = p->leaf[i].node; n; n = p->paths.node[n].parent)
+        for (uint32_t n = p->by_path[i].node; n; n = p->paths.node[n].parent)
             depth++;
-        sum += p->leaf[i].block == block && depth == calls ? p->leaf[i].compute : 0;
+        sum += p->by_path[i].block == block && depth == calls ? p->by_path[i].compute : 0;
     }
     return sum;
 }
@@ -228,8 +228,8 @@ static void processes_have_data_of_their_own(void)
         uint64_t mine = 0, all = 0;
         if (!run(t, is_told, 0, &r))
             return;
-        for (size_t i = 0; i < r.profile->cells; i++) {
-            const struct profile_cell *c = &r.profile->cell[i];
+        for (size_t i = 0; i < r.profile->accesses; i++) {
+            const struct access_counts *c = &r.profile->access[i];
             all += c->references;
             mine += strcmp(objects_info(r.profile->objects, c->object)->name, "mine") ? 0 : c->references;
         }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "study/profile/members.h"
+#include "study/profile/member_costs.h"
 #include "tests/unit/check.h"
 
 enum { OBJECTS = 7, OFFSETS = 50, TIMES = 20000 };
@@ -11,9 +11,9 @@ enum { OBJECTS = 7, OFFSETS = 50, TIMES = 20000 };
 static void what_is_told_is_added_up_by_object_and_offset(void)
 {
     static uint64_t misses[OBJECTS][OFFSETS], stall[OBJECTS][OFFSETS];
-    struct members m;
+    struct member_costs m;
 
-    members_init(&m);
+    member_costs_init(&m);
     srand(1);
     for (int i = 0; i < TIMES; i++) {
         uint32_t object = (uint32_t)(rand() % OBJECTS);
@@ -21,7 +21,7 @@ static void what_is_told_is_added_up_by_object_and_offset(void)
         bool is_miss = rand() % 3 != 0;
         misses[object][offset] += is_miss;
         stall[object][offset] += cycles;
-        members_add(&m, object, offset, is_miss, cycles);
+        member_costs_add(&m, object, offset, is_miss, cycles);
     }
     CHECK(m.count <= OBJECTS * OFFSETS);
     for (size_t i = 0; i < m.count; i++) {
@@ -32,7 +32,7 @@ static void what_is_told_is_added_up_by_object_and_offset(void)
     }
     for (size_t i = 0; i < OBJECTS * OFFSETS; i++)
         CHECK_EQ(misses[i / OFFSETS][i % OFFSETS] + stall[i / OFFSETS][i % OFFSETS], 0);
-    members_release(&m);
+    member_costs_release(&m);
 }
 
 int main(void)

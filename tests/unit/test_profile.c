@@ -181,8 +181,8 @@ static void compare(const struct profile *p, const struct made *m, const struct 
 {
     uint64_t references = 0, evictions[OBJECTS][OBJECTS] = { { 0 } };
 
-    for (size_t i = 0; i < p->cells; i++) {
-        const struct profile_cell *c = &p->cell[i];
+    for (size_t i = 0; i < p->accesses; i++) {
+        const struct access_counts *c = &p->access[i];
         int object = object_of(p, c->object);
         unsigned insn = c->place - m->first_insn[0];
         if (!CHECK(object >= 0 && object < OBJECTS))
@@ -241,15 +241,15 @@ static void every_reference_belongs_where_a_naive_profile_puts_it(void)
 /* Against the list. */
 static void what_was_used_recently_is_there(void)
 {
-    struct recent r;
+    struct shadow_tags r;
     static struct list l;
     uint64_t random = 3, gone;
 
-    recent_init(&r, 50);
+    shadow_tags_init(&r, 50);
     for (unsigned i = 0; i < 200000; i++) {
         uint64_t line = draw(&random, draw(&random, 3) ? 60 : 400);
         if (draw(&random, 20) == 0) {
-            recent_drop(&r, line);
+            shadow_tags_drop(&r, line);
             unsigned k = 0;
             while (k < l.count && l.line[k] != line)
                 k++;
@@ -258,10 +258,10 @@ static void what_was_used_recently_is_there(void)
             continue;
         }
         bool was_there = use(&l, line, 50, &gone);
-        if (!CHECK_EQ(recent_use(&r, line), was_there))
+        if (!CHECK_EQ(shadow_tags_use(&r, line), was_there))
             break;
     }
-    recent_release(&r);
+    shadow_tags_release(&r);
 }
 
 int main(void)

@@ -2,164 +2,166 @@
 /* A profile from a machine that counts by itself (sim/exec/exec_blocks.h). */
 #include "study/profile/profiler.h"
 
-static void watch_data(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
-                       struct object_bounds *ret)
+static void observe_object(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
+                           struct object_bounds *ret)
 {
-    struct running *x = context;
-    const struct site *s = profile_site_of(x, thread, addr, insn == SIM_NO_INSN ? profile_call_place(x, site) : insn);
+    struct profiler *x = context;
+    const struct object_cache *s =
+        profiler_object_of(x, thread, addr, insn == SIM_NO_INSN ? profiler_call_place(x, site) : insn);
 
-    *ret = (struct object_bounds){ s->start, s->end, s->origin, s->stride, s->cell - 1 };
+    *ret = (struct object_bounds){ s->start, s->end, s->origin, s->stride, s->access - 1 };
 }
 
-static void watch_refer(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute)
+static void observe_references(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute)
 {
-    struct running *x = context;
-    struct profile_cell *c = &x->p.cell[cell];
+    struct profiler *x = context;
+    struct access_counts *c = &x->p.access[cell];
 
     c->references += references;
     c->writes += writes;
     c->compute += compute;
 }
 
-static void watch_miss(void *context, const struct miss_report *m)
+static void observe_miss(void *context, const struct miss_report *m)
 {
-    struct running *x = context;
+    struct profiler *x = context;
     struct profile *p = &x->p;
-    struct profile_cell *c = &p->cell[m->cell];
-    const struct profile_cell *by = m->by == UINT32_MAX ? NULL : &p->cell[m->by];
+    struct access_counts *c = &p->access[m->cell];
+    const struct access_counts *by = m->by == UINT32_MAX ? NULL : &p->access[m->by];
     const struct sim_reference r = { .level = m->level, .cause = m->cause, .is_upgrade = m->is_upgrade };
-    const struct loss loss = by ? (struct loss){ by->place, by->object } : (struct loss){ 0 };
+    const struct remover loss = by ? (struct remover){ by->place, by->object } : (struct remover){ 0 };
     uint64_t misses = m->cause != MISS_KINDS ? m->count : 0;
 
     p->misses += misses;
     p->stall += m->stall;
-    profile_see_miss(x, c, by ? &loss : NULL, profile_cause_of(x, &r, m->was_recent), misses, m->count, m->stall);
+    profiler_add_miss(x, c, by ? &loss : NULL, profile_cause_of(x, &r, m->was_recent), misses, m->count, m->stall);
     if (m->offset != UINT64_MAX)
-        members_add(&p->members, c->object, m->offset, misses, m->stall);
+        member_costs_add(&p->members, c->object, m->offset, misses, m->stall);
 }
 
-static uint64_t watch_window(void *context, uint64_t number, uint64_t misses, uint64_t stall)
+static uint64_t observe_time_bin(void *context, uint64_t number, uint64_t misses, uint64_t stall)
 {
-    struct running *x = context;
+    struct profiler *x = context;
     struct profile *p = &x->p;
 
-    if (x->window) {
-        x->window->misses += misses;
-        x->window->stall += stall;
+    if (x->bin) {
+        x->bin->misses += misses;
+        x->bin->stall += stall;
     }
     p->references = number;
-    x->window = profile_window_now(p);
-    return (uint64_t)(x->window - p->window + 1) * p->window_length;
+    x->bin = profile_bin_now(p);
+    return (uint64_t)(x->bin - p->bin + 1) * p->bin_length;
 }
 
-static void watch_event(void *context, uint32_t thread, const struct peet_event *e)
+static void observe_event(void *context, uint32_t thread, const struct peet_event *e)
 {
-    profile_see_event(context, thread, e);
+    profiler_event(context, thread, e);
 }
 
 /* Also of a thread that has not come to its first block. */
-static uint32_t leaf_there(struct running *x, uint32_t leaf)
+static uint32_t profiler_path_or_library(struct profiler *x, uint32_t leaf)
 {
-    return leaf == UINT32_MAX ? profile_near_leaf(x, 0, PROFILE_NO_BLOCK) - 1 : leaf;
+    return leaf == UINT32_MAX ? profiler_path(x, 0, PROFILE_NO_BLOCK) - 1 : leaf;
 }
 
-static bool watch_knows(void *context, struct exec_blocks *s, uint32_t cell, uint32_t leaf, uint64_t line, bool is_new,
-                        uint64_t number)
+static bool observe_unknown(void *context, struct exec_blocks *s, uint32_t cell, uint32_t leaf, uint64_t line,
+                            bool is_new, uint64_t number)
 {
-    struct running *x = context;
-    struct profile_cell *c = &x->p.cell[cell];
+    struct profiler *x = context;
+    struct access_counts *c = &x->p.access[cell];
     bool is_known = sampled_knows(x->p.sampled, s, c->object, line, is_new, number);
 
     if (!is_known)
-        profile_see_unknown(x, c, leaf_there(x, leaf));
+        profiler_add_unknown(x, c, profiler_path_or_library(x, leaf));
     return is_known;
 }
 
-static void watch_use(void *context, struct exec_blocks *s, uint64_t line, uint64_t number, uint64_t wait)
+static void observe_use(void *context, struct exec_blocks *s, uint64_t line, uint64_t number, uint64_t wait)
 {
-    struct running *x = context;
+    struct profiler *x = context;
 
     sampled_use(x->p.sampled, s, line, number, wait);
 }
 
-static void watch_see(void *context, struct sample_entry *seen, size_t n)
+static void observe_log(void *context, struct sample_entry *seen, size_t n)
 {
-    struct running *x = context;
+    struct profiler *x = context;
 
     for (size_t i = 0; i < n; i++) {
         if (seen[i].what & SAMPLE_USE)
             continue;
-        struct profile_cell *c = &x->p.cell[(uint32_t)seen[i].what];
+        struct access_counts *c = &x->p.access[(uint32_t)seen[i].what];
         if (seen[i].what & SAMPLE_UNKNOWN)
-            profile_see_unknown(x, c, leaf_there(x, (uint32_t)seen[i].last));
+            profiler_add_unknown(x, c, profiler_path_or_library(x, (uint32_t)seen[i].last));
         seen[i].what = (seen[i].what & (SAMPLE_UNKNOWN | SAMPLE_MAYBE_COLD)) | c->object;
     }
     sampled_see(x->p.sampled, seen, n);
 }
 
-static void watch_missed(void *context, const uint64_t *misses, uint32_t cells, uint64_t maybe_cold)
+static void observe_misses(void *context, const uint64_t *misses, uint32_t cells, uint64_t maybe_cold)
 {
-    struct running *x = context;
+    struct profiler *x = context;
 
     for (uint32_t i = 0; i < cells; i++)
         if (misses[i])
-            sampled_missed(x->p.sampled, x->p.cell[i].object, misses[i]);
+            sampled_missed(x->p.sampled, x->p.access[i].object, misses[i]);
     sampled_add_cold(x->p.sampled, maybe_cold);
 }
 
-static struct logged_sets watch_choose(void *context)
+static struct logged_sets observe_choose_sets(void *context)
 {
-    const struct running *x = context;
+    const struct profiler *x = context;
 
     return sampled_choose(x->p.sampled);
 }
 
-static uint32_t watch_leaf(void *context, uint32_t node, uint32_t block)
+static uint32_t observe_path(void *context, uint32_t node, uint32_t block)
 {
-    return profile_near_leaf(context, node, block) - 1;
+    return profiler_path(context, node, block) - 1;
 }
 
-static void watch_run(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall)
+static void observe_runs(void *context, uint32_t leaf, uint64_t runs, uint64_t cycles, uint64_t misses, uint64_t stall)
 {
-    struct running *x = context;
+    struct profiler *x = context;
 
     x->p.compute += cycles;
     if (leaf != UINT32_MAX)
-        profile_block_at(&x->p, x->p.paths.node[x->p.leaf[leaf].node].process, x->p.leaf[leaf].block)->runs += runs;
-    leaf = leaf_there(x, leaf);
-    x->p.leaf[leaf].compute += cycles;
-    x->p.leaf[leaf].misses += misses;
-    x->p.leaf[leaf].stall += stall;
+        profile_block_counts(&x->p, x->p.paths.node[x->p.by_path[leaf].node].process, x->p.by_path[leaf].block)->runs +=
+            runs;
+    leaf = profiler_path_or_library(x, leaf);
+    x->p.by_path[leaf].compute += cycles;
+    x->p.by_path[leaf].misses += misses;
+    x->p.by_path[leaf].stall += stall;
 }
 
-void profile_fill_windows(struct profile *p)
+void profile_fill_bins(struct profile *p)
 {
-    profile_window_now(p);
-    for (unsigned i = 0; i < PROFILE_WINDOWS; i++) {
-        uint64_t before = i * p->window_length, left = p->references > before ? p->references - before : 0;
-        p->window[i].references = left < p->window_length ? left : p->window_length;
+    profile_bin_now(p);
+    for (unsigned i = 0; i < TIME_BINS; i++) {
+        uint64_t before = i * p->bin_length, left = p->references > before ? p->references - before : 0;
+        p->bin[i].references = left < p->bin_length ? left : p->bin_length;
     }
 }
 
-struct block_observer profile_watch(struct running *x)
+struct block_observer profiler_block_observer(struct profiler *x)
 {
     bool is_sampled = x->p.sampled != NULL;
 
     return (struct block_observer){ x,
                                     objects_changes(x->p.objects),
-                                    watch_data,
-                                    watch_refer,
-                                    watch_miss,
-                                    watch_window,
+                                    observe_object,
+                                    observe_references,
+                                    observe_miss,
+                                    observe_time_bin,
                                     &x->p.paths,
                                     x->source,
-                                    watch_event,
-                                    watch_leaf,
-                                    watch_run,
-                                    is_sampled ? watch_knows : NULL,
-                                    is_sampled ? watch_use : NULL,
-                                    is_sampled ? watch_see : NULL,
-                                    is_sampled ? watch_missed : NULL,
-                                    is_sampled ? watch_choose : NULL,
-                                    x->p.often };
+                                    observe_event,
+                                    observe_path,
+                                    observe_runs,
+                                    is_sampled ? observe_unknown : NULL,
+                                    is_sampled ? observe_use : NULL,
+                                    is_sampled ? observe_log : NULL,
+                                    is_sampled ? observe_misses : NULL,
+                                    is_sampled ? observe_choose_sets : NULL,
+                                    x->p.jit_threshold };
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* Which data, which code, and why: what a program waits for memory, by data object and by place in the code.
+/* A profile: cycles that a program waits for memory, by data object, by place in the code, and by cause. See docs/design/profile.md.
  *
- * A simulation (sim/engine/sim.h) is looked on at: every reference belongs to an instruction and to a data object, and what it waited beyond a hit in the
- * first cache is its stall (of instructions that are fetched, only how long they were waited for is known). Why a line was missing is known for lines that no private cache of the processor had: it never had it (cold); it was
- * pushed out although a cache of the same size that may keep any lines would have it (conflict), or would not either (capacity); another processor
- * wrote to what is wanted now (true sharing), or to its neighbours (false sharing). Who pushed a line out, or wrote to it, is kept for each line that is lost.
+ * Every reference of a simulation (sim/engine/sim.h) belongs to an instruction and to a data object. Its stall is the time beyond a hit in the
+ * first-level cache. A miss is a line that no private cache of the core had. Its cause: the core never had the line (cold); it was evicted, and a
+ * fully associative LRU cache of equal size would still hold it (conflict), or would not (capacity); another core wrote the bytes that are
+ * referred to (true sharing), or other bytes of the line (false sharing).
  *
- * Life: profile_new, profile_run once, then look at it and report; profile_free. */
+ * Life: profile_new, profile_run once, then profile_report and others; profile_free. */
 #ifndef STUDY_PROFILE_PROFILE_H
 #define STUDY_PROFILE_PROFILE_H
 
 #include "map/call_path.h"
 #include "sim/engine/sim.h"
 #include "study/objects/objects.h"
-#include "study/profile/members.h"
+#include "study/profile/member_costs.h"
 #include "study/table.h"
 #include "study/symbols/symbols.h"
 
-/* X(name, title): what stall is for. */
+/* X(name, title): why a reference waits. */
 /* clang-format off */
 #define PROFILE_CAUSES(X) \
     X(cold, "cold") X(capacity, "capacity") X(conflict, "conflict") X(true_sharing, "true sharing") \
@@ -31,44 +31,61 @@ enum profile_cause {
 #undef X
 };
 
-/* What an instruction did to an object. Places are the schema's instructions, and behind them calls: of library functions that move bytes, and
- * of those that take locks, come to barriers, and wait. What a lock refers to belongs to the object in which it lies. */
-struct profile_cell {
+/* A place is the number of an instruction of the schema, or insns + the number of a call: of library code that moves bytes, takes locks, or waits. */
+
+/* Counts of one place that refers to one data object. References to a lock belong to the object that contains it. */
+struct access_counts {
     uint32_t place, object;
-    uint64_t references, writes, misses; /* misses: lines that no private cache had; a reference may have several */
-    uint64_t unknown; /* lines of references of which a sample does not know whether they were missed */
-    uint64_t compute; /* cycles of hits in the first cache, and of library code that moves bytes */
+    uint64_t references, writes;
+    uint64_t misses;  /* lines that no private cache had; a reference may have several */
+    uint64_t unknown; /* lines of references whose outcome a sample does not determine */
+    uint64_t compute; /* cycles of first-level hits, and of library code that moves bytes */
     uint64_t cause[CAUSES],
-        stall[CAUSES]; /* how often, and cycles; an upgrade, an update or a line in a farther cache is no miss */
+        stall[CAUSES]; /* times and cycles; upgrades, updates and hits in farther caches are no misses */
 };
 
-/* Two that met: `of` missed what `by` had pushed out, or written to. */
-struct profile_pair {
-    uint32_t of, by; /* places; of evictions: objects; UINT32_MAX: nobody knows */
-    uint32_t object, by_object;
-    uint8_t cause; /* enum profile_cause */
+/* Misses of one place and object (the victim) on lines that another place (the aggressor) evicted or wrote. */
+struct interference_pair {
+    uint32_t of, by;            /* places of victim and aggressor; `by` is UINT32_MAX: unknown */
+    uint32_t object, by_object; /* their data objects; `by_object` is UINT32_MAX: unknown */
+    uint8_t cause;              /* enum profile_cause */
     uint64_t misses, stall;
 };
 
-struct profile_leaf {     /* what was spent in a block on a path */
-    uint32_t node, block; /* PROFILE_NO_BLOCK: by library code, before a thread has come to its first block */
+/* Counts of one block on one call path. */
+struct path_counts {
+    uint32_t node;  /* of the calling context tree, struct paths */
+    uint32_t block; /* item; PROFILE_NO_BLOCK: library code, before the first block of a thread */
     uint64_t compute, stall, misses;
     uint64_t wait[TIME_COUNT]; /* cycles, by enum time_kind: lock, barrier, other */
 };
 
-struct profile_wait {       /* what a call waited for */
-    uint32_t place, object; /* object: in which it lies; UINT32_MAX: in none */
-    uint32_t process;       /* its index in `paths` */
-    uint8_t kind, as;       /* enum sim_object_kind, enum time_kind */
-    uint64_t cycles;        /* for which a hardware context had nothing else to do */
+/* Time that a call waits for other threads. */
+struct profile_wait {
+    uint32_t place;
+    uint32_t object;  /* data object that contains the lock or barrier; UINT32_MAX: none */
+    uint32_t process; /* index in `paths` */
+    uint8_t kind, as; /* enum sim_object_kind, enum time_kind */
+    uint64_t cycles;  /* in which a hardware thread had no other thread to run */
 };
 
 #define PROFILE_NO_BLOCK UINT32_MAX
 
-struct profile_window { /* of time, counted in references */
+/* Counts of an interval of the run, of profile.bin_length references. */
+struct time_bin {
     uint64_t references, misses, stall;
 };
-enum { PROFILE_WINDOWS = 256 };
+enum { TIME_BINS = 256 };
+
+struct block_counts {
+    uint64_t runs, fetch; /* executions; cycles waited for instructions */
+};
+
+/* What a process executed. */
+struct process_code {
+    struct block_counts *block; /* by item */
+    uint32_t items;
+};
 
 struct profile {
     struct machine_config machine;
@@ -77,36 +94,30 @@ struct profile {
     struct objects *objects;
     struct paths paths;
     struct sim_result result;
-    struct profile_cell *cell;
-    size_t cells;
-    struct profile_pair *pair;
+    struct access_counts *access;
+    size_t accesses;
+    struct interference_pair *pair;
     size_t pairs;
-    struct profile_leaf *leaf;
-    size_t leaves;
+    struct path_counts *by_path;
+    size_t by_paths;
     struct profile_wait *wait;
     size_t waits;
-    struct profile_code {
-        struct profile_block {
-            uint64_t runs, fetch; /* how often it was executed, and how long it waited for its instructions */
-        } * block;                /* by item */
-        uint32_t items;
-    } * code; /* what each process executed, by its index in `paths` */
+    struct process_code *code; /* by index of the process in `paths` */
     uint32_t codes;
-    uint64_t *call; /* places behind the instructions: where calls return to */
+    uint64_t *call; /* return addresses of calls; the place of call i is insns + i */
     uint32_t insns, calls;
-    struct profile_window window[PROFILE_WINDOWS];
-    uint64_t window_length; /* references */
-    struct members members; /* of objects whose types have members */
+    struct time_bin bin[TIME_BINS];
+    uint64_t bin_length;         /* references */
+    struct member_costs members; /* of objects whose types have members */
     uint64_t references, misses;
-    uint64_t compute, stall, fetch; /* cycles; stall is for data, fetch for instructions */
-    bool is_slow;                   /* for tests: each reference is looked at, also where less would do, */
-    uint32_t often;                 /*   or else as in struct block_observer; */
-    uint64_t stride;                /*   not 0: members of objects with names come again after so many bytes */
-    struct sampled
-        *sampled; /* (estimate_profile.h) not NULL: all numbers are estimates of the whole run, from samples */
+    uint64_t compute, stall, fetch; /* cycles; stall: waited for data; fetch: waited for instructions */
+    bool observe_all;               /* for tests: report every reference, also where totals would do */
+    uint32_t jit_threshold;         /* for tests: executions after which a block becomes machine code; 0: the default */
+    uint64_t member_stride;  /* for tests: bytes after which members of named objects repeat; 0: by their types */
+    struct sampled *sampled; /* NULL: not sampled; otherwise all numbers are estimates of the whole run */
 };
 
-/* The source must not give repeats; it must live as long as the profile. */
+/* The source must not give repeats, and must outlive the profile. */
 int profile_new(const struct machine_config *machine, struct source *source, struct profile **ret,
                 struct peet_err *err);
 
@@ -117,29 +128,29 @@ int profile_set_sample(struct profile *p, const struct sample_config *config, st
 int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err);
 void profile_free(struct profile *p);
 
-uint64_t profile_leaf_wait(const struct profile_leaf *l); /* cycles of all kinds */
+uint64_t path_counts_wait(const struct path_counts *l); /* cycles of all kinds */
 uint64_t profile_place_addr(const struct profile *p, uint32_t place);
 
-/* The index, in `paths`, of the process that has an object, and executes the instructions that refer to it as that. */
+/* The index in `paths` of the process that an object belongs to. */
 uint32_t profile_object_process(const struct profile *p, uint32_t object);
-/* What its program is called, if there are several (process_label); else "". */
+/* Writes the name of its program (process_label) if there are several processes, otherwise "". */
 enum { PROFILE_PROGRAM = 96 };
 const char *profile_process_name(const struct profile *p, uint32_t process, char ret[PROFILE_PROGRAM]);
-/* What the code at an address is called in the process with that index (symbols_code). */
+/* The frames of a code address in the process with that index (symbols_code). */
 size_t profile_symbols(const struct profile *p, uint32_t process, uint64_t addr, struct symbols_frame *ret);
 const char *profile_cause_title(enum profile_cause c);
 
-/* The report: tables for all views. */
 struct profile_wants {
-    uint64_t top;      /* rows; 0: all */
-    const char *focus; /* only what has to do with this object or function; or NULL */
-    const char *sort;  /* "stall", "misses" or "references" */
-    bool source;       /* also the source of what costs most, line by line */
-    double allow;      /* of a comparison: what changes by no more than this part of itself is the same */
+    uint64_t top;      /* rows of a table at most; 0: all */
+    const char *focus; /* only rows about this object or function; NULL: all */
+    const char *sort;  /* "stall", "misses" or "references"; NULL: stall */
+    bool source;       /* also the source lines of the functions with most stall */
+    double allow;      /* of a comparison: changes up to this fraction count as none */
 };
+/* Adds the tables of a profile to a result. */
 void profile_report(const struct profile *p, const struct profile_wants *w, struct result *ret);
 
-/* What has changed from one to the other, by names of data and functions. Whether the second one is worse by more than is allowed. */
+/* Adds tables of what changed between two profiles, by names of data and functions. Returns whether the second one is worse by more than is allowed. */
 bool profile_diff(const struct profile *before, const struct profile *after, const struct profile_wants *w,
                   struct result *ret);
 

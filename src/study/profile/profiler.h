@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a profile while it is made: cells.c knows what belongs to whom, profile.c sees what a machine tells of every reference, and watch.c what one tells that
- * counts by itself. */
+/* A profile while it is made. access_counts.c finds places and data objects, profile.c observes references, block_observer.c observes
+ * the block engine, which reports totals. */
 #ifndef STUDY_PROFILE_PROFILER_H
 #define STUDY_PROFILE_PROFILER_H
 
@@ -11,128 +11,133 @@
 #include "study/profile/profile.h"
 #include "study/profile/shadow_tags.h"
 
-#define CALLS ((uint32_t)1 << 31)
+/* While the profiler runs, the place of call i is FIRST_CALL + i, because the number of instructions is not final. */
+#define FIRST_CALL ((uint32_t)1 << 31)
 enum {
-    NOBODY = UINT32_MAX,
-    FIRST_WINDOW = 1 << 10,
-    LEAVES_NEAR = 1 << 14,
-    PAIRS_NEAR = 4096,
-    BLOCK_BITS = 10,
-    PLACES_NEAR = 1024
+    NO_PLACE = UINT32_MAX,
+    FIRST_BIN = 1 << 10, /* references of a time bin at first */
+    PATH_LOOKUP = 1 << 14,
+    PAIR_LOOKUP = 4096,
+    OBJECT_LOOKUP_BITS = 10,
+    ADDR_LOOKUP = 1024
 };
 
-/* Where a place referred last: as long as it stays there, nothing has to be looked up. */
-struct site {
-    uint64_t start, end, since; /* since: that holds since so many changes of what is where */
+/* The data object to which a place referred last: valid for addresses in [start, end) of the process, until the map changes there. */
+struct object_cache {
+    uint64_t start, end;
+    uint64_t since; /* version of the address-to-object map for which it was found (change_log) */
     uint32_t process;
-    uint64_t origin,
-        stride;     /* where its object begins, and after how many bytes members come again (0: there are none) */
-    uint32_t cell;  /* 1 + number; 0: it has not referred yet */
-    bool is_second; /* of the first of two: the other one was used last */
-    uint32_t references, writes; /* that the cell does not know of yet */
+    uint64_t origin, stride; /* address where the object begins; bytes after which its members repeat, 0: it has none */
+    uint32_t access;         /* 1 + index of its access counts; 0: unused */
+    bool is_second;          /* of the first of two: the second one was used last */
+    uint32_t references, writes; /* not yet in the access counts */
 };
 
-/* A block of the heap, or a variable, that was looked up, whoever referred to it. */
-struct near_block {
-    uint64_t start, end, since, origin, stride;
+/* A heap block or variable that was looked up, for all places. */
+struct object_range {
+    uint64_t start, end, since, origin, stride; /* as in struct object_cache */
     uint32_t process, object;
 };
 
-/* A line that a processor has lost, and to whom. */
-struct loss {
+/* The place and object of the reference that removed a line from a core's private caches. */
+struct remover {
     uint32_t place, object;
 };
 
-/* A block where it was executed last, if it is left for no other function. */
-struct spot {
-    uint32_t node, leaf; /* leaf: 1 + number; 0: nobody knows */
-    bool goes_on;        /* it is left so, as far as anybody knows */
+/* The call path on which a block was executed last. */
+struct block_path {
+    uint32_t node;
+    uint32_t path; /* 1 + index of the path counts; 0: unused */
+    bool stays;    /* the block does not end with a call or return */
 };
 
-struct running {
-    struct profile p; /* first, so that one is the other */
+struct profiler {
+    struct profile p; /* first: a profile that is made is cast to its profiler */
     struct source *source;
-    struct site *site[2]; /* by instruction, and by call: two of each, the one that it referred to last first */
-    uint32_t sites[2];
-    struct map cells;                 /* uint32_t: number, by place and object */
-    struct map losses;                /* struct loss, by line and processor */
-    struct map pairs;                 /* uint32_t: number, by hash */
-    struct map calls;                 /* uint32_t: 1 + number, by address */
-    struct map leaves;                /* uint32_t: number, by node and block */
-    struct map waits;                 /* uint32_t: number, by place, and which of that place */
-    struct profile_window *window;    /* of the reference that is on its way */
-    struct recent *recent;            /* by processor */
-    const struct change_log *changes; /* of objects */
-    bool *has_told;                   /* by thread: where its own data is, as far as that is known */
-    uint32_t tellers;
-    uint32_t *leaf;    /* by thread: 1 + number of the one in which it is */
-    struct spot *spot; /* by block */
-    uint32_t spots;
-    uint32_t near[LEAVES_NEAR]; /* 1 + numbers of those that were used last */
-    uint32_t pairs_near[PAIRS_NEAR];
-    struct near_block blocks_near[1 << BLOCK_BITS];
-    struct near_place {
-        uint32_t next; /* 1 + the place; 0: none */
+    struct object_cache
+        *object_cache[2]; /* of instructions, of calls: two by place, of which the first holds is_second */
+    uint32_t object_caches[2];
+    struct map access_numbers;        /* uint32_t: index of access counts, by place and object */
+    struct map removers;              /* struct remover, by line and core */
+    struct map pairs;                 /* uint32_t: index of an interference pair, by hash */
+    struct map calls;                 /* uint32_t: 1 + index of a call, by address */
+    struct map path_numbers;          /* uint32_t: index of path counts, by block and node */
+    struct map waits;                 /* uint32_t: index of a wait, by place and how many of that place came before */
+    struct time_bin *bin;             /* of the current reference */
+    struct shadow_tags *shadow;       /* by core */
+    const struct change_log *changes; /* of the address-to-object map */
+    bool *pointer_known;              /* by thread: its thread pointer was asked for */
+    uint32_t known_threads;
+    uint32_t *path_of;             /* by thread: 1 + index of the path counts of its current block */
+    struct block_path *block_path; /* by block */
+    uint32_t block_paths;
+    uint32_t path_lookup[PATH_LOOKUP]; /* 1 + index of path counts, by hash of node and block */
+    uint32_t pair_lookup[PAIR_LOOKUP]; /* 1 + index of an interference pair, by hash */
+    struct object_range object_lookup[1 << OBJECT_LOOKUP_BITS];
+    struct place_addr {
+        uint32_t next; /* 1 + place; 0: unused */
         uint64_t addr;
-    } places_near[PLACES_NEAR];
+    } addr_lookup[ADDR_LOOKUP];
     uint32_t threads;
-    uint32_t shift;
-    struct lost_line {
+    uint32_t shift; /* log2 of the bytes of a line */
+    struct removed_line {
         unsigned cpu;
         uint64_t line;
-    } * lost; /* to the reference that is on its way */
-    unsigned losses_now, losses_room;
+    } * removed; /* by the current reference */
+    unsigned removed_count, removed_room;
 };
 
-static inline void *room(void *p)
+static inline void *checked(void *p)
 {
-    assert(p); /* these tables are small beside what is simulated */
+    assert(p); /* these tables are small compared with what is simulated */
     return p;
 }
 
-/* ---- what belongs to whom (cells.c) ---- */
+/* ---- places and data objects (access_counts.c) ---- */
 
-/* When all is known: calls get numbers behind instructions. */
-void profile_number_calls(struct profile *p);
-/* Cells know of all references. */
-void profile_settle_sites(struct running *x);
+/* After the run: gives calls their final places, after all instructions. */
+void profiler_number_calls(struct profile *p);
+/* Adds the references that are counted in object caches to the access counts. */
+void profiler_flush_counts(struct profiler *x);
 /* The place of a call of library code. */
-uint32_t profile_call_place(struct running *x, uint64_t addr);
-/* Where an address belongs to that a context refers to from a place: most often where it did before. */
-struct site *profile_find_site(struct running *x, uint32_t context, uint64_t addr, uint32_t place);
-static inline bool profile_is_in(struct site *s, uint32_t process, uint64_t addr, const struct change_log *c)
+uint32_t profiler_call_place(struct profiler *x, uint64_t addr);
+/* The object cache of an address to which a thread refers at a place. */
+struct object_cache *profiler_find_object(struct profiler *x, uint32_t context, uint64_t addr, uint32_t place);
+static inline bool object_cache_holds(struct object_cache *s, uint32_t process, uint64_t addr,
+                                      const struct change_log *c)
 {
-    return addr - s->start < s->end - s->start && s->process == process && s->cell
+    return addr - s->start < s->end - s->start && s->process == process && s->access
            && change_log_revalidate(c, &s->since, s->start, s->end);
 }
-static inline struct site *profile_site_of(struct running *x, uint32_t context, uint64_t addr, uint32_t place)
+static inline struct object_cache *profiler_object_of(struct profiler *x, uint32_t context, uint64_t addr,
+                                                      uint32_t place)
 {
-    if (place < x->sites[0]) {
-        struct site *two = &x->site[0][2 * (size_t)place], *s = two + two->is_second;
-        if (profile_is_in(s, x->source->thread[context].process, addr, x->changes))
+    if (place < x->object_caches[0]) {
+        struct object_cache *two = &x->object_cache[0][2 * (size_t)place], *s = two + two->is_second;
+        if (object_cache_holds(s, x->source->thread[context].process, addr, x->changes))
             return s;
     }
-    return profile_find_site(x, context, addr, place);
+    return profiler_find_object(x, context, addr, place);
 }
 
-/* ---- what is seen (profile.c) ---- */
+/* ---- references and events (profile.c) ---- */
 
-enum profile_cause profile_cause_of(const struct running *x, const struct sim_reference *r, bool was_recent);
-/* The window of time that the next reference is in. */
-struct profile_window *profile_window_now(struct profile *p);
-/* So many references of a cell that waited for the same reason, and how many of them no private cache had; by: to whom their lines were lost, or NULL. */
-void profile_see_miss(struct running *x, struct profile_cell *c, const struct loss *by, enum profile_cause cause,
-                      uint64_t misses, uint64_t count, uint64_t stall);
-/* A reference of a cell, in a leaf, of which a sample does not know whether it missed. */
-void profile_see_unknown(struct running *x, struct profile_cell *c, uint32_t leaf);
-void profile_see_event(void *context, uint32_t thread, const struct peet_event *e);
-uint32_t profile_near_leaf(struct running *x, uint32_t node, uint32_t block); /* 1 + its number */
-struct profile_block *profile_block_at(struct profile *p, uint32_t process, uint32_t block);
+enum profile_cause profile_cause_of(const struct profiler *x, const struct sim_reference *r, bool was_in_shadow);
+/* The time bin of the next reference. */
+struct time_bin *profile_bin_now(struct profile *p);
+/* Counts `count` references that waited for one cause, `misses` of them misses; by: what removed their lines, NULL: unknown. */
+void profiler_add_miss(struct profiler *x, struct access_counts *c, const struct remover *by, enum profile_cause cause,
+                       uint64_t misses, uint64_t count, uint64_t stall);
+/* Counts a reference, on a path, whose outcome a sample does not determine. */
+void profiler_add_unknown(struct profiler *x, struct access_counts *c, uint32_t path);
+void profiler_event(void *context, uint32_t thread, const struct peet_event *e);
+uint32_t profiler_path(struct profiler *x, uint32_t node, uint32_t block); /* 1 + index of its path counts */
+struct block_counts *profile_block_counts(struct profile *p, uint32_t process, uint32_t block);
 
-/* ---- the same from a machine that counts by itself (watch.c) ---- */
+/* ---- totals of the block engine (block_observer.c) ---- */
 
-struct block_observer profile_watch(struct running *x);
-/* Behind all of it: windows count references, of which most were not told. */
-void profile_fill_windows(struct profile *p);
+struct block_observer profiler_block_observer(struct profiler *x);
+/* After the run: sets the references of all time bins, most of which were not reported one by one. */
+void profile_fill_bins(struct profile *p);
 
 #endif

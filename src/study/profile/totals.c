@@ -89,7 +89,7 @@ static void find_place(struct totals *t, uint32_t process, uint32_t place)
 /* All instructions of the blocks that a process has executed. */
 static void find_code(struct totals *t, uint32_t process)
 {
-    const struct profile_code *c = &t->p->code[process];
+    const struct process_code *c = &t->p->code[process];
 
     for (uint32_t item = 0; item < c->items; item++) {
         const struct peet_block *b = c->block[item].runs ? peet_trace_block(t->p->trace, item) : NULL;
@@ -110,8 +110,8 @@ static void find_places(struct totals *t)
         find_place(t, 0, i);
     for (uint32_t i = 0; i < p->codes && i < p->paths.processes; i++) /* there is room for more codes than processes */
         find_code(t, i);
-    for (size_t i = 0; i < p->cells; i++)
-        find_place(t, profile_object_process(p, p->cell[i].object), p->cell[i].place);
+    for (size_t i = 0; i < p->accesses; i++)
+        find_place(t, profile_object_process(p, p->access[i].object), p->access[i].place);
     for (size_t i = 0; i < p->waits; i++)
         find_place(t, p->wait[i].process, p->wait[i].place);
 }
@@ -120,7 +120,7 @@ static void find_places(struct totals *t)
 static void add_compute(struct totals *t, uint32_t process)
 {
     const struct profile *p = t->p;
-    const struct profile_code *c = &p->code[process];
+    const struct process_code *c = &p->code[process];
     const struct total_place *place = t->place[process];
 
     for (uint32_t item = 0; item < c->items; item++) {
@@ -133,7 +133,7 @@ static void add_compute(struct totals *t, uint32_t process)
     }
 }
 
-static void add_cell(struct total *to, const struct profile_cell *c)
+static void add_cell(struct total *to, const struct access_counts *c)
 {
     to->references += c->references;
     to->writes += c->writes;
@@ -146,9 +146,9 @@ static void add_cell(struct total *to, const struct profile_cell *c)
 
 static void add_library(struct totals *t)
 {
-    for (size_t i = 0; i < t->p->cells; i++)
-        t->function[totals_place(t, t->p->cell[i].place, t->p->cell[i].object)->function].compute +=
-            t->p->cell[i].compute;
+    for (size_t i = 0; i < t->p->accesses; i++)
+        t->function[totals_place(t, t->p->access[i].place, t->p->access[i].object)->function].compute +=
+            t->p->access[i].compute;
 }
 
 static void add_waits(struct totals *t)
@@ -189,8 +189,8 @@ static struct total *gather(const struct totals *t, enum by by, size_t *ret_coun
     struct gathered g = { .by = by, .numbers.value_size = sizeof(uint32_t) };
     const struct profile *p = t->p;
 
-    for (size_t i = 0; i < p->cells; i++)
-        add_cell(total_of(t, &g, p->cell[i].place, p->cell[i].object), &p->cell[i]);
+    for (size_t i = 0; i < p->accesses; i++)
+        add_cell(total_of(t, &g, p->access[i].place, p->access[i].object), &p->access[i]);
     for (size_t i = 0; i < p->waits; i++)
         if (p->wait[i].object != UINT32_MAX)
             total_of(t, &g, p->wait[i].place, p->wait[i].object)->wait += p->wait[i].cycles;

@@ -67,10 +67,10 @@ static void *put(struct map *m, uint64_t key, uint32_t tag)
 static void add_code(struct calls *c, uint32_t process)
 {
     const struct profile *p = c->t.p;
-    const struct profile_code *code = &p->code[process];
+    const struct process_code *code = &p->code[process];
 
     for (uint32_t item = 0; item < code->items; item++) {
-        const struct profile_block *x = &code->block[item];
+        const struct block_counts *x = &code->block[item];
         const struct peet_block *b = x->runs ? peet_trace_block(p->trace, item) : NULL;
         for (uint32_t i = 0; b && i < b->insns; i++) {
             const struct peet_insn *insn = &b->insn[i];
@@ -92,8 +92,8 @@ static void add_places(struct calls *c)
         c->place[i] = mem_alloc(p->insns + p->calls + 1, sizeof **c->place);
     for (uint32_t i = 0; i < p->codes; i++)
         add_code(c, i);
-    for (size_t i = 0; i < p->cells; i++) {
-        const struct profile_cell *x = &p->cell[i];
+    for (size_t i = 0; i < p->accesses; i++) {
+        const struct access_counts *x = &p->access[i];
         struct cost cost = { .cycles = x->compute, .misses = x->misses, .references = x->references };
         for (unsigned k = 0; k < CAUSES; k++)
             cost.stall += x->stall[k];
@@ -180,7 +180,7 @@ struct step {
     uint32_t lines, line[SYMBOLS_FRAMES];
 };
 
-static uint32_t outermost_function(struct calls *c, const struct profile_leaf *l)
+static uint32_t outermost_function(struct calls *c, const struct path_counts *l)
 {
     const struct profile *p = c->t.p;
     uint32_t process = p->paths.node[l->node].process;
@@ -208,8 +208,8 @@ static struct step *make_steps(struct calls *c)
     const struct profile *p = c->t.p;
     struct step *step = mem_alloc(p->paths.nodes + 1, sizeof *step);
 
-    for (size_t i = 0; i < p->leaves; i++) {
-        const struct profile_leaf *l = &p->leaf[i];
+    for (size_t i = 0; i < p->by_paths; i++) {
+        const struct path_counts *l = &p->by_path[i];
         if (!step[l->node].function && l->block != PROFILE_NO_BLOCK)
             step[l->node].function = 1 + outermost_function(c, l);
     }
@@ -227,10 +227,10 @@ static struct step *make_steps(struct calls *c)
 }
 
 /* Paths: what is spent on one is spent on those that it is a part of. */
-static void add_path(struct calls *c, struct way *w, const struct step *step, const struct profile_leaf *l)
+static void add_path(struct calls *c, struct way *w, const struct step *step, const struct path_counts *l)
 {
     const struct profile *p = c->t.p;
-    uint64_t wait = profile_leaf_wait(l);
+    uint64_t wait = path_counts_wait(l);
     struct cost cost = { l->compute + l->stall + wait, l->stall, wait, .misses = l->misses };
     uint32_t process = p->paths.node[l->node].process, i = l->node;
     struct symbols_frame frame[SYMBOLS_FRAMES];
@@ -261,8 +261,8 @@ static void add_calls(struct calls *c)
     struct way w = { 0 };
 
     add_inlined_places(c, &w);
-    for (size_t i = 0; i < p->leaves; i++)
-        add_path(c, &w, step, &p->leaf[i]);
+    for (size_t i = 0; i < p->by_paths; i++)
+        add_path(c, &w, step, &p->by_path[i]);
     free(w.met);
     free(step);
 }

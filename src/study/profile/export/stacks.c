@@ -59,7 +59,7 @@ static void put_path(const struct profile *p, uint32_t node, FILE *out)
 }
 
 /* The path to a block, and its own function. To be freed; NULL: no memory. */
-static char *text_of(const struct profile *p, const struct profile_leaf *l)
+static char *text_of(const struct profile *p, const struct path_counts *l)
 {
     char *text = NULL;
     size_t size;
@@ -118,13 +118,13 @@ static void put_all(struct stack *stack, size_t count, FILE *out)
 
 int profile_stacks(const struct profile *p, FILE *out)
 {
-    struct stack *stack = mem_alloc(p->leaves + 1, sizeof *stack);
+    struct stack *stack = mem_alloc(p->by_paths + 1, sizeof *stack);
     size_t count = 0;
     bool is_whole = true;
 
-    for (size_t i = 0; i < p->leaves && is_whole; i++) {
-        const struct profile_leaf *l = &p->leaf[i];
-        if (l->compute + l->stall + profile_leaf_wait(l) == 0)
+    for (size_t i = 0; i < p->by_paths && is_whole; i++) {
+        const struct path_counts *l = &p->by_path[i];
+        if (l->compute + l->stall + path_counts_wait(l) == 0)
             continue;
         stack[count] = (struct stack){ text_of(p, l), l->compute, l->stall, { 0 } };
         memcpy(stack[count].wait, l->wait, sizeof l->wait);

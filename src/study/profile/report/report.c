@@ -155,7 +155,7 @@ static struct culprit find_culprit(const struct report *r, const struct total *x
 
     *ret_all = 0;
     for (size_t i = 0; i < r->p->pairs; i++) {
-        const struct profile_pair *q = &r->p->pair[i];
+        const struct interference_pair *q = &r->p->pair[i];
         if (q->object != x->object || q->cause != cause || totals_place(&r->t, q->of, q->object)->line != x->line)
             continue;
         uint32_t by = is_eviction(cause) ? q->by_object : q->by;
@@ -457,7 +457,7 @@ void profile_report(const struct profile *p, const struct profile_wants *w, stru
         report_add_program_pairs(&r);
     report_add_evictions(&r);
     report_add_sharing(&r);
-    report_add_windows(&r);
+    report_add_bins(&r);
     if (w->source)
         profile_add_source(&r.t, ret);
     totals_release(&r.t);

@@ -61,7 +61,7 @@ void report_add_procedures(struct report *r);
 void report_add_objects(struct report *r);
 void report_add_cross(struct report *r);
 void report_add_lines(struct report *r);
-void report_add_windows(struct report *r);
+void report_add_bins(struct report *r);
 
 /* report_pairs.c */
 void report_add_evictions(struct report *r);

@@ -51,7 +51,7 @@ static int by_stall(const void *a, const void *b)
 /* Adds up what is at offsets of the same member, by its mark; names are looked up once for each. Returns how many there are. */
 static size_t members_by_mark(const struct report *r, struct member *member)
 {
-    const struct members *from = &r->p->members;
+    const struct member_costs *from = &r->p->members;
     struct map numbers = { .value_size = sizeof(size_t) }; /* 1 + index in `member`, by mark and object */
     size_t count = 0;
 

@@ -28,14 +28,14 @@ static const struct plot EVICTION_PLOTS[] = { { .kind = PLOT_MATRIX,
 
 /* Pairs that are one row, added up. */
 struct met {
-    struct profile_pair pair;
+    struct interference_pair pair;
     uint64_t conflicts; /* misses */
 };
 
 /* What makes a row of them comes first, so that its pairs stand together. */
 static int by_key(const void *a, const void *b)
 {
-    const struct profile_pair *x = &((const struct met *)a)->pair, *y = &((const struct met *)b)->pair;
+    const struct interference_pair *x = &((const struct met *)a)->pair, *y = &((const struct met *)b)->pair;
     const uint32_t left[] = { x->object, x->by_object, x->of, x->by, x->cause };
     const uint32_t right[] = { y->object, y->by_object, y->of, y->by, y->cause };
 
@@ -47,7 +47,7 @@ static int by_key(const void *a, const void *b)
 
 static int by_stall(const void *a, const void *b)
 {
-    const struct profile_pair *x = &((const struct met *)a)->pair, *y = &((const struct met *)b)->pair;
+    const struct interference_pair *x = &((const struct met *)a)->pair, *y = &((const struct met *)b)->pair;
 
     if (x->stall != y->stall)
         return x->stall < y->stall ? 1 : -1;
@@ -85,7 +85,7 @@ void report_add_evictions(struct report *r)
 
     t->plot = EVICTION_PLOTS;
     for (size_t i = 0; i < r->p->pairs; i++) {
-        const struct profile_pair *q = &r->p->pair[i];
+        const struct interference_pair *q = &r->p->pair[i];
         if (q->cause != CAUSE_capacity && q->cause != CAUSE_conflict)
             continue;
         met[n] = (struct met){ *q, q->cause == CAUSE_conflict ? q->misses : 0 };
@@ -94,7 +94,7 @@ void report_add_evictions(struct report *r)
     }
     n = merge(met, n);
     for (size_t i = 0; i < n && shown < report_rows(r); i++) {
-        const struct profile_pair *q = &met[i].pair;
+        const struct interference_pair *q = &met[i].pair;
         const char *object = report_object(r, q->object), *by = report_object(r, q->by_object);
         if (!report_wants(r, object, NULL) && !report_wants(r, by, NULL))
             continue;
@@ -116,7 +116,7 @@ void report_add_sharing(struct report *r)
     size_t n = 0, shown = 0;
 
     for (size_t i = 0; i < r->p->pairs; i++) {
-        const struct profile_pair *q = &r->p->pair[i];
+        const struct interference_pair *q = &r->p->pair[i];
         if (q->cause != CAUSE_true_sharing && q->cause != CAUSE_false_sharing)
             continue;
         met[n].pair = *q;
@@ -125,7 +125,7 @@ void report_add_sharing(struct report *r)
     }
     n = merge(met, n);
     for (size_t i = 0; i < n && shown < report_rows(r); i++) {
-        const struct profile_pair *q = &met[i].pair;
+        const struct interference_pair *q = &met[i].pair;
         const char *object = report_object(r, q->object);
         if (!report_wants(r, object, r->t.function[r->t.line[q->of].function].name))
             continue;

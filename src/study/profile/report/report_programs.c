@@ -151,7 +151,7 @@ static struct program_pair *sum_pairs(const struct profile *p)
     struct program_pair *sum = mem_alloc(HOWS * n * n, sizeof *sum);
 
     for (size_t i = 0; i < p->pairs; i++) {
-        const struct profile_pair *q = &p->pair[i];
+        const struct interference_pair *q = &p->pair[i];
         enum how how = how_of((enum profile_cause)q->cause);
         if (how == HOWS || q->by_object == REPORT_UNKNOWN)
             continue;

@@ -80,7 +80,7 @@ static const struct plot CROSS_PLOTS[] = { { .kind = PLOT_MATRIX,
                                              .least = 2,
                                              .most = 10 },
                                            { 0 } };
-static const struct plot WINDOW_PLOTS[] = {
+static const struct plot BIN_PLOTS[] = {
     { .kind = PLOT_STEPS, .title = "Miss rate over time", .over = "from", .of = "miss_rate", .least = 2 }, { 0 }
 };
 
@@ -218,14 +218,14 @@ void report_add_lines(struct report *r)
     }
 }
 
-void report_add_windows(struct report *r)
+void report_add_bins(struct report *r)
 {
     struct table *t = result_table(r->result, "over_time", "Over time", WINDOWS);
 
-    t->plot = WINDOW_PLOTS;
-    for (unsigned i = 0; i < PROFILE_WINDOWS && r->p->window[i].references; i++) {
-        const struct profile_window *w = &r->p->window[i];
-        table_count(t, i * r->p->window_length);
+    t->plot = BIN_PLOTS;
+    for (unsigned i = 0; i < TIME_BINS && r->p->bin[i].references; i++) {
+        const struct time_bin *w = &r->p->bin[i];
+        table_count(t, i * r->p->bin_length);
         table_real(t, report_part(w->misses, w->references));
         table_count(t, w->misses);
         table_count(t, w->stall);

@@ -80,10 +80,10 @@ char *advice_order(const struct profile *p)
     uint64_t all = 0, sum = 0;
     char *text = mem_string("");
 
-    for (size_t i = 0; i < p->cells; i++)
+    for (size_t i = 0; i < p->accesses; i++)
         for (unsigned k = 0; k < CAUSES; k++) {
-            share[p->cell[i].object].stall += p->cell[i].stall[k];
-            all += p->cell[i].stall[k];
+            share[p->access[i].object].stall += p->access[i].stall[k];
+            all += p->access[i].stall[k];
         }
     for (uint32_t i = 0; i < objects; i++) {
         share[i].name = objects_info(p->objects, i)->name;

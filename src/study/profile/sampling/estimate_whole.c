@@ -273,7 +273,7 @@ struct waits {
     double miss, hit;
 };
 
-static void scale_cell(struct profile_cell *c, double mu, const struct waits *wait, const struct scales *scale)
+static void scale_cell(struct access_counts *c, double mu, const struct waits *wait, const struct scales *scale)
 {
     double misses = mu * (double)c->unknown, hits = wait->hit > 0 ? (double)c->unknown - misses : 0;
 
@@ -298,7 +298,7 @@ static void scale_leaves(struct sampled *s, struct profile *p, const double *mu,
 {
     struct {
         double misses, stall;
-    } *of = mem_alloc(p->leaves + 1, sizeof *of);
+    } *of = mem_alloc(p->by_paths + 1, sizeof *of);
     uint64_t leaf, *count;
     uint32_t object;
 
@@ -307,8 +307,8 @@ static void scale_leaves(struct sampled *s, struct profile *p, const double *mu,
         of[leaf].misses += misses;
         of[leaf].stall += misses * wait->miss + ((double)*count - misses) * wait->hit;
     }
-    for (size_t i = 0; i < p->leaves; i++) {
-        struct profile_leaf *l = &p->leaf[i];
+    for (size_t i = 0; i < p->by_paths; i++) {
+        struct path_counts *l = &p->by_path[i];
         l->compute = times(l->compute, scale->instructions);
         l->stall = (uint64_t)llround(((double)l->stall + of[i].stall) * scale->misses);
         l->misses = (uint64_t)llround(((double)l->misses + of[i].misses) * scale->misses);
@@ -325,8 +325,8 @@ static void scale_rest(struct profile *p, const struct scales *scale)
     }
     for (uint32_t i = 0; i < p->codes; i++)
         for (uint32_t k = 0; k < p->code[i].items; k++) {
-            struct profile_block *b = &p->code[i].block[k];
-            *b = (struct profile_block){ times(b->runs, scale->instructions), times(b->fetch, scale->instructions) };
+            struct block_counts *b = &p->code[i].block[k];
+            *b = (struct block_counts){ times(b->runs, scale->instructions), times(b->fetch, scale->instructions) };
         }
     p->compute = times(p->compute, scale->instructions);
     p->fetch = times(p->fetch, scale->instructions);
@@ -349,9 +349,9 @@ static double stall_of_miss(const struct profile *p)
 {
     uint64_t stall = 0;
 
-    for (size_t i = 0; i < p->cells; i++)
+    for (size_t i = 0; i < p->accesses; i++)
         for (unsigned k = 0; k < CAUSES; k++)
-            stall += k == CAUSE_farther || k == CAUSE_upgrade ? 0 : p->cell[i].stall[k];
+            stall += k == CAUSE_farther || k == CAUSE_upgrade ? 0 : p->access[i].stall[k];
     return p->misses ? (double)stall / (double)p->misses : (double)p->machine.fabric.memory;
 }
 
@@ -404,8 +404,8 @@ static void end_windows(struct sampled *s, const struct profile *p)
         estimate_set_run(s->front[i].estimate,
                          &(struct estimate_run){ by((double)c.seen, (double)(c.seen + c.between)), missed });
     }
-    for (size_t i = 0; s->is_watched && i < p->cells; i++)
-        estimate_count_object(s->front[0].estimate, p->cell[i].object, p->cell[i].references);
+    for (size_t i = 0; s->is_watched && i < p->accesses; i++)
+        estimate_count_object(s->front[0].estimate, p->access[i].object, p->access[i].references);
 }
 
 void sampled_scale(struct sampled *s, struct profile *p)
@@ -420,8 +420,8 @@ void sampled_scale(struct sampled *s, struct profile *p)
     double *mu = mem_alloc(s->counted + 1, sizeof *mu);
     for (uint32_t i = 0; i < s->counted; i++)
         mu[i] = s->object[i].mu;
-    for (size_t i = 0; i < p->cells; i++) {
-        struct profile_cell *c = &p->cell[i];
+    for (size_t i = 0; i < p->accesses; i++) {
+        struct access_counts *c = &p->access[i];
         scale_cell(c, mu[c->object], &wait, &scale);
         p->references += c->references;
         p->misses += c->misses;

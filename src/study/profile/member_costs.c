@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-#include "study/profile/members.h"
+#include "study/profile/member_costs.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 
-void members_init(struct members *m)
+void member_costs_init(struct member_costs *m)
 {
-    *m = (struct members){ .numbers.value_size = sizeof(uint32_t) };
+    *m = (struct member_costs){ .numbers.value_size = sizeof(uint32_t) };
 }
 
-void members_release(struct members *m)
+void member_costs_release(struct member_costs *m)
 {
     map_release(&m->numbers);
     free(m->cost);
 }
 
-void members_add(struct members *m, uint32_t object, uint64_t offset, uint64_t misses, uint64_t stall)
+void member_costs_add(struct member_costs *m, uint32_t object, uint64_t offset, uint64_t misses, uint64_t stall)
 {
     uint32_t *number = map_put(&m->numbers, offset, object);
 
