@@ -212,7 +212,7 @@ static int open_subject(struct subject *s, const char *path, const char *title)
     tell_problems_of_names(s);
     subject_expect_end();
     int r = run_subject(s, title, &subject_want_end, &err);
-    s->profile->result.is_part |= is_cut;
+    s->profile->result.is_interrupted |= is_cut;
     return r < 0 ? fail(&err) : check_windows(s, path, &subject_want_end);
 }
 
@@ -227,7 +227,7 @@ static void drop_subject(struct subject *s)
 /* Says what was wrong with the trace, and which code that is. */
 static int close_subject(struct subject *s, int code)
 {
-    if (code == EXIT_OK && s->profile->result.is_part)
+    if (code == EXIT_OK && s->profile->result.is_interrupted)
         code = subject_stopped_code(subject_want_end);
     tell_problems_of_names(s);
     for (size_t i = 0; s->trace && peet_trace_problem(s->trace, i); i++) {
@@ -262,7 +262,8 @@ static int compare(char **path)
         free(title);
         bool is_worse = profile_diff(before.profile, after.profile, &wants, &result);
         code = show(&result);
-        if (code == EXIT_OK && is_worse && !before.profile->result.is_part && !after.profile->result.is_part)
+        if (code == EXIT_OK && is_worse && !before.profile->result.is_interrupted
+            && !after.profile->result.is_interrupted)
             code = EXIT_FOUND;
         result_release(&result);
     }
@@ -416,7 +417,7 @@ static int profile_here(const struct inside *inside, char **program)
     int answered = inside_answer_bytes(code == EXIT_OK ? -1 : code, text, bytes, &err);
     if (answered < 0)
         code = fail(&err);
-    else if (code == EXIT_OK && s.profile->result.is_part)
+    else if (code == EXIT_OK && s.profile->result.is_interrupted)
         code = subject_stopped_code(*inside->host->want_end);
     free(text);
     profile_free(s.profile);

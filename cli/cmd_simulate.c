@@ -58,7 +58,7 @@ static int simulate(struct source *source, const struct machine_config *config, 
     int code = r == 0 ? EXIT_OK : fail(&err);
     if (r == 0) {
         sim_result(sim, ret);
-        code = ret->is_part ? subject_stopped_code(*stop) : code;
+        code = ret->is_interrupted ? subject_stopped_code(*stop) : code;
     }
     for (size_t i = 0; moved && r == 0 && remap_unused(moved, i); i++)
         warn("%s: '%s' did not occur", remap, remap_unused(moved, i));
@@ -155,11 +155,11 @@ static int run_one(struct machine_study *study, struct peet_trace *trace, char *
         code = simulate(whole, &config, trace ? peet_trace_path(trace) : program[0], &result);
         if (code == EXIT_OK && !trace) {
             code = subject_exit_code(source_status(source));
-            result.is_part = subject_was_stopped(source_status(source));
+            result.is_interrupted = subject_was_stopped(source_status(source));
         }
         source_free(whole);
     }
-    if (result.place)
+    if (result.hw_thread)
         add(study, &config, &result, in_detail);
     sim_result_release(&result);
     return code;
@@ -181,7 +181,7 @@ static int run_here(const struct inside *inside, char **program)
         code = simulate(whole, &config, program[0], &result);
         source_free(whole);
     }
-    if (inside_answer(result.place ? -1 : code, &result, &err) < 0)
+    if (inside_answer(result.hw_thread ? -1 : code, &result, &err) < 0)
         code = fail(&err);
     sim_result_release(&result);
     return code;

@@ -171,7 +171,7 @@ static void measure(struct machine_study *m, const struct machine_config *c, con
         m->first_cycles[which] = (double)r->cycles;
     ret[MEASURE_cycles] = (double)r->cycles;
     /* What was cut off did less than the other runs. */
-    ret[MEASURE_speed_up] = r->is_part ? NAN : r->cycles ? m->first_cycles[which] / (double)r->cycles : 0;
+    ret[MEASURE_speed_up] = r->is_interrupted ? NAN : r->cycles ? m->first_cycles[which] / (double)r->cycles : 0;
     ret[MEASURE_instructions] = (double)r->instructions;
     ret[MEASURE_references] = (double)r->references;
     ret[MEASURE_misses] = (double)misses;
@@ -194,7 +194,7 @@ static void show_means(struct machine_study *m, const struct machine_config *c, 
 {
     table_text(m->runs, c->name);
     table_count(m->runs, c->cpus);
-    table_count(m->runs, r->contexts);
+    table_count(m->runs, r->threads);
     table_count(m->runs, m->seeds);
     for (int i = 0; i < MEASURES; i++) {
         double error = sample_error(&m->sample[i], 0.95);
@@ -214,13 +214,13 @@ static void show_seed(struct machine_study *m, const struct machine_config *c, c
     table_text(m->single, c->name);
     table_count(m->single, c->cpus);
     table_count(m->single, c->seed);
-    table_count(m->single, r->contexts);
+    table_count(m->single, r->threads);
     for (int i = 0; i < MEASURES; i++) {
         show_measure(m->single, i, value[i]);
-        if (!r->is_part)
+        if (!r->is_interrupted)
             sample_add(&m->sample[i], value[i]);
     }
-    table_text(m->single, r->is_part ? "part" : "whole");
+    table_text(m->single, r->is_interrupted ? "part" : "whole");
 }
 
 static void show_run(struct machine_study *m, const struct machine_config *c, const struct sim_result *r,
@@ -228,10 +228,10 @@ static void show_run(struct machine_study *m, const struct machine_config *c, co
 {
     table_text(m->runs, c->name);
     table_count(m->runs, c->cpus);
-    table_count(m->runs, r->contexts);
+    table_count(m->runs, r->threads);
     for (int i = 0; i < MEASURES; i++)
         show_measure(m->runs, i, value[i]);
-    table_text(m->runs, r->is_part ? "part" : "whole");
+    table_text(m->runs, r->is_interrupted ? "part" : "whole");
 }
 
 void machine_study_add(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
@@ -244,20 +244,20 @@ void machine_study_add(struct machine_study *m, const struct machine_config *c, 
         show_run(m, c, r, value);
     else
         show_seed(m, c, r, value);
-    if (m->seeds && m->added % m->seeds == 0 && !r->is_part)
+    if (m->seeds && m->added % m->seeds == 0 && !r->is_interrupted)
         show_means(m, c, r);
     if (m->added == 1 && m->seeds && c->jitter)
         table_note(m->runs, "Threads that begin, or have waited, are late by 0 to %lu cycles, by the seed (jitter).",
                    (unsigned long)c->jitter);
-    if (r->is_part)
+    if (r->is_interrupted)
         table_note(m->seeds ? m->single : m->runs,
                    "Stopped before its end, with %u processors: all numbers of that run are of what had happened, "
                    "and it has no speed-up.",
                    c->cpus);
-    if (r->broken)
+    if (r->forced_wakeups)
         table_note(m->seeds ? m->single : m->runs,
                    "%lu waits had to be ended: in the order of this machine nobody would have.",
-                   (unsigned long)r->broken);
+                   (unsigned long)r->forced_wakeups);
 }
 
 static void show_times(struct machine_study *m, const struct sim_result *r)
@@ -265,8 +265,8 @@ static void show_times(struct machine_study *m, const struct sim_result *r)
     struct table *t = result_table(&m->result, "times", "Cycles of each processor", TIMES);
 
     t->plot = TIMES_PLOTS;
-    for (uint32_t i = 0; i < r->places; i++) {
-        const struct sim_place *p = &r->place[i];
+    for (uint32_t i = 0; i < r->hw_threads; i++) {
+        const struct time_account *p = &r->hw_thread[i];
         table_count(t, i);
         table_count(t, p->instructions);
         for (int k = 0; k < TIME_COUNT; k++)
@@ -296,7 +296,7 @@ static void show_memory(struct machine_study *m, const struct machine_config *c,
         table_count(t, n->updates);
         table_count(t, n->invalidations);
         table_count(t, n->write_backs);
-        table_count(t, n->throughs);
+        table_count(t, n->write_throughs);
         table_count(t, n->tlb_misses);
         table_count(t, n->fetch_misses);
     }
@@ -308,13 +308,13 @@ static void show_memory(struct machine_study *m, const struct machine_config *c,
 
 static void show_objects(struct machine_study *m, const struct sim_result *r)
 {
-    if (r->objects == 0)
+    if (r->sync_objects == 0)
         return;
     struct table *t = result_table(&m->result, "objects", "Locks, barriers and what else threads wait for", OBJECTS);
     t->plot = OBJECTS_PLOTS;
-    for (size_t i = 0; i < r->objects && i < OBJECTS_SHOWN; i++) {
-        const struct sim_object *o = &r->object[i];
-        table_text(t, sim_object_name(o));
+    for (size_t i = 0; i < r->sync_objects && i < OBJECTS_SHOWN; i++) {
+        const struct sync_summary *o = &r->sync_object[i];
+        table_text(t, sync_object_kind_name(o));
         o->addr ? table_count(t, o->addr) : table_none(t);
         table_text(t, o->name[0] ? o->name : NULL);
         table_count(t, o->uses);
@@ -328,8 +328,8 @@ static void show_objects(struct machine_study *m, const struct sim_result *r)
         t, "Cycles waited are those of threads. On processors: those in which a hardware thread had nothing else to "
            "do; of all objects they add up to lock wait, barrier and other waits of the processors. Misses of a "
            "lock's own line are miss stall.");
-    if (r->objects > OBJECTS_SHOWN)
-        table_note(t, "%u more are not shown.", r->objects - OBJECTS_SHOWN);
+    if (r->sync_objects > OBJECTS_SHOWN)
+        table_note(t, "%u more are not shown.", r->sync_objects - OBJECTS_SHOWN);
 }
 
 /* Stretches are put together until there are few enough to be looked at. */

@@ -55,9 +55,9 @@ static void show_program(struct table *t, const struct machine_config *c, const 
     table_text(t, r->by_frame ? "physical" : "by process");
     table_count(t, p->threads);
     p->finished ? table_count(t, p->finished) : table_none(t);
-    table_count(t, p->place.instructions);
+    table_count(t, p->account.instructions);
     for (unsigned i = 0; i < TIME_COUNT; i++)
-        table_count(t, p->place.time[i]);
+        table_count(t, p->account.time[i]);
     table_count(t, references);
     table_count(t, n->misses);
     table_real(t, references ? (double)n->misses / (double)references : 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of a machine once more, as sim/memory/memory.h tells it and as slow as it is simple. It shares no code with src/sim/memory/memory.c and
+/* The memory of a machine once more, as sim/memory/hierarchy.h tells it and as slow as it is simple. It shares no code with src/sim/memory/hierarchy.c and
  * src/sim/cache: a cache is a list of lines with times, a line's state is kept once for each processor, wherever the line is, and
  * the time of the last write of each processor to each byte is kept. Protocols
  * are used as the tables that they are. Fabrics have a slow form of their own (slow_fabric.h), so the real ones are asked here; of
@@ -12,7 +12,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "sim/memory/memory.h"
+#include "sim/memory/hierarchy.h"
 
 enum { SLOW_CPUS = 8 };
 
@@ -361,7 +361,7 @@ static inline void slow_write_back(struct slow_memory *m, unsigned cpu, uint64_t
 
 static inline void slow_write_through(struct slow_memory *m, unsigned cpu, uint64_t line, uint64_t when)
 {
-    m->counts[cpu].throughs++;
+    m->counts[cpu].write_throughs++;
     slow_send(m, cpu, line, 8, when);
 }
 

@@ -21,7 +21,7 @@ static const struct sync_config CONFIG = { .spin = 40, .backoff = 10, .cost = 4,
 enum state { COMES, TRIES, HOLDS, IS_PARKED, IS_GONE };
 
 struct actor {
-    struct sync_party party; /* first, so that the one leads to the other */
+    struct sync_waiter party; /* first, so that the one leads to the other */
     enum state state;
     uint64_t when, turn;         /* of its next step: by time, then by who was first to know */
     unsigned plan[LOCKS], plans; /* locks that it takes, one inside the other */
@@ -79,7 +79,7 @@ static inline void note(struct world *w, uint64_t v)
     w->log ^= w->log >> 29;
 }
 
-static inline uint64_t access(void *context, const struct sync_party *p, uint64_t object, uint64_t addr,
+static inline uint64_t access(void *context, const struct sync_waiter *p, uint64_t object, uint64_t addr,
                               enum peet_kind kind, uint64_t now)
 {
     static const uint64_t LATENCY[] = { [PEET_LOAD] = LOAD, [PEET_STORE] = STORE, [PEET_UPDATE] = UPDATE };
@@ -110,7 +110,7 @@ static inline void go_on_at(struct world *w, struct actor *a, enum state state, 
     w->due[i] = state < IS_PARKED ? when + w->skew * (i % 4) : UINT64_MAX;
 }
 
-static inline void wake(void *context, struct sync_party *p, uint64_t when)
+static inline void wake(void *context, struct sync_waiter *p, uint64_t when)
 {
     struct world *w = context;
     struct actor *a = (struct actor *)p;
@@ -139,7 +139,7 @@ static inline struct world *world_new(uint32_t actors, const struct sync_config 
     w->random = actors;
     w->think = w->hold = 200;
     for (uint32_t i = 0; i < actors; i++) {
-        w->actor[i].party = (struct sync_party){ .cpu = i, .number = i, .priority = i * 7 % 5 };
+        w->actor[i].party = (struct sync_waiter){ .cpu = i, .number = i, .priority = i * 7 % 5 };
         go_on_at(w, &w->actor[i], COMES, draw(w) % 1000);
     }
     return w;

@@ -155,14 +155,14 @@ static void print_rest(FILE *out, const struct profile *p)
     fprintf(out, "totals: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", p->references, p->misses,
             p->compute, p->stall, p->fetch);
     fprintf(out, "result: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u\n", r->cycles, r->instructions,
-            r->references, r->broken, r->contexts);
+            r->references, r->forced_wakeups, r->threads);
     for (unsigned i = 0; i < TIME_COUNT; i++)
-        fprintf(out, "time %u: %" PRIu64 "\n", i, r->place[0].time[i]);
+        fprintf(out, "time %u: %" PRIu64 "\n", i, r->hw_thread[0].time[i]);
     for (size_t i = 0; i < sizeof *r->memory / sizeof(uint64_t); i++)
         fprintf(out, "count %zu: %" PRIu64 "\n", i, ((const uint64_t *)r->memory)[i]);
-    for (uint32_t i = 0; i < r->objects; i++)
-        fprintf(out, "object %" PRIx64 ": %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", r->object[i].addr, r->object[i].uses,
-                r->object[i].waited, r->object[i].held);
+    for (uint32_t i = 0; i < r->sync_objects; i++)
+        fprintf(out, "object %" PRIx64 ": %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", r->sync_object[i].addr,
+                r->sync_object[i].uses, r->sync_object[i].waited, r->sync_object[i].held);
 }
 
 static struct text text_of(const struct profile *p)
@@ -287,7 +287,7 @@ static void what_is_counted_is_what_is_told(void)
 static bool have_same_totals(const struct profile *a, const struct profile *b)
 {
     bool same = a->references == b->references && a->result.instructions == b->result.instructions
-                && a->result.contexts == b->result.contexts;
+                && a->result.threads == b->result.threads;
 
     const struct process_code none = { 0 }, *x = a->codes ? a->code : &none, *y = b->codes ? b->code : &none;
     for (uint32_t i = 0; i < x->items || i < y->items; i++)

@@ -82,7 +82,7 @@ static uint64_t replay(void)
         fine(sim_run(sim, NULL, &err), &err);
         sim_result(sim, &result);
         cycles = result.cycles;
-        CHECK_EQ(result.broken, 0);
+        CHECK_EQ(result.forced_wakeups, 0);
         sim_result_release(&result);
         sim_free(sim);
         source_free(source);

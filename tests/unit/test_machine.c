@@ -8,7 +8,7 @@ static void add_run(struct machine_study *study, uint64_t cycles, bool is_part)
 {
     struct memory_counts memory = { .misses = 1 };
     struct machine_config config = { .name = "test", .cpus = 1 };
-    struct sim_result result = { .cycles = cycles, .is_part = is_part, .cpus = 1, .memory = &memory };
+    struct sim_result result = { .cycles = cycles, .is_interrupted = is_part, .cpus = 1, .memory = &memory };
 
     machine_study_add(study, &config, &result);
 }

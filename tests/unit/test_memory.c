@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of machines small enough to say what has to happen: numbers of misses that can be derived, and rules of sim/memory/memory.h one by
+/* The memory of machines small enough to say what has to happen: numbers of misses that can be derived, and rules of sim/memory/hierarchy.h one by
  * one. Random machines are in test_memory_random.c. */
 #include "check.h"
-#include "sim/memory/memory.h"
+#include "sim/memory/hierarchy.h"
 
 enum { X = 0x10000, LINE = 64, WORD = 8 };
 
@@ -30,46 +30,46 @@ static struct machine_config machine(uint32_t cpus, const struct protocol *proto
     };
 }
 
-static struct memory *start(const struct machine_config *c)
+static struct hierarchy *start(const struct machine_config *c)
 {
-    struct memory *m = NULL;
+    struct hierarchy *m = NULL;
     struct peet_err err;
 
-    CHECK_EQ(memory_new(c, &m, &err), 0);
+    CHECK_EQ(hierarchy_new(c, &m, &err), 0);
     return m;
 }
 
 /* As the simulator does it. */
-static uint64_t refer(struct memory *m, unsigned cpu, uint64_t addr, enum peet_kind kind)
+static uint64_t refer(struct hierarchy *m, unsigned cpu, uint64_t addr, enum peet_kind kind)
 {
-    struct memory_front *f = memory_front(m, cpu);
+    struct l1_filter *f = hierarchy_filter(m, cpu);
 
-    if (memory_is_easy(f, addr, WORD, kind))
+    if (l1_filter_hit(f, addr, WORD, kind))
         return kind == PEET_PREFETCH ? 0 : f->latency;
-    return memory_access(m, cpu, addr, WORD, kind, 0);
+    return hierarchy_access(m, cpu, addr, WORD, kind, 0);
 }
 
-static uint64_t load(struct memory *m, unsigned cpu, uint64_t addr)
+static uint64_t load(struct hierarchy *m, unsigned cpu, uint64_t addr)
 {
     return refer(m, cpu, addr, PEET_LOAD);
 }
 
-static uint64_t store(struct memory *m, unsigned cpu, uint64_t addr)
+static uint64_t store(struct hierarchy *m, unsigned cpu, uint64_t addr)
 {
     return refer(m, cpu, addr, PEET_STORE);
 }
 
-static struct memory_counts counts(struct memory *m, unsigned cpu)
+static struct memory_counts counts(struct hierarchy *m, unsigned cpu)
 {
-    memory_settle(m);
-    return *memory_counts(m, cpu);
+    hierarchy_flush_counts(m);
+    return *hierarchy_counts(m, cpu);
 }
 
-static struct memory_counts finish(struct memory *m)
+static struct memory_counts finish(struct hierarchy *m)
 {
     struct memory_counts n = counts(m, 0);
 
-    memory_free(m);
+    hierarchy_free(m);
     return n;
 }
 
@@ -79,7 +79,7 @@ static struct memory_counts finish(struct memory *m)
 static uint64_t stencil_misses(uint64_t n, uint64_t lines, uint32_t ways)
 {
     struct machine_config c = machine(1, &protocol_msi, lines, ways);
-    struct memory *m = start(&c);
+    struct hierarchy *m = start(&c);
 
     for (uint64_t i = 1; i + 1 < n; i++)
         for (uint64_t k = 1; k + 1 < n; k++) {
@@ -128,7 +128,7 @@ static void a_stencil_misses_as_often_as_can_be_derived(void)
 static uint64_t column_misses(uint64_t rows, uint64_t columns, uint64_t stride, uint64_t lines, uint32_t ways)
 {
     struct machine_config c = machine(1, &protocol_mesi, lines, ways);
-    struct memory *m = start(&c);
+    struct hierarchy *m = start(&c);
 
     for (uint64_t k = 0; k < columns; k++)
         for (uint64_t i = 0; i < rows; i++)
@@ -159,7 +159,7 @@ static void a_cyclic_walk_misses_all_of_a_set_or_nothing(void)
         for (uint32_t w = 1; w <= 4; w++)
             for (uint64_t k = 1; k <= 40; k++) {
                 struct machine_config c = machine(1, &protocol_moesi, (uint64_t)s * w, w);
-                struct memory *m = start(&c);
+                struct hierarchy *m = start(&c);
                 uint64_t misses = 0;
                 for (uint64_t i = 0; i < ROUNDS * k; i++)
                     load(m, 0, X + i % k * LINE);
@@ -179,7 +179,7 @@ static void processors_that_take_turns_in_a_line_share_it_truly_or_falsely(void)
 
     for (unsigned apart = 0; apart <= 1; apart++) {
         struct machine_config c = machine(CPUS, &protocol_mesi, 8, 2);
-        struct memory *m = start(&c);
+        struct hierarchy *m = start(&c);
         uint64_t invalidations = 0;
         for (unsigned i = 0; i < CPUS * ROUNDS; i++)
             store(m, i % CPUS, X + i % CPUS * WORD * apart);
@@ -192,7 +192,7 @@ static void processors_that_take_turns_in_a_line_share_it_truly_or_falsely(void)
             invalidations += n.invalidations;
         }
         CHECK_EQ(invalidations, CPUS * ROUNDS - 1);
-        memory_free(m);
+        hierarchy_free(m);
     }
 }
 
@@ -209,9 +209,9 @@ static void elements_of_any_size_in_lines_of_any_length_are_shared_byte_by_byte(
                 struct machine_config c = machine(CPUS, &protocol_mesi, 8, 2);
                 c.level[0].bytes = 8 * line;
                 c.level[0].line = line;
-                struct memory *m = start(&c);
+                struct hierarchy *m = start(&c);
                 for (unsigned k = 0; k < CPUS * ROUNDS; k++)
-                    memory_access(m, k % CPUS, first + is_apart * (k % CPUS) * size, size, PEET_STORE, 0);
+                    hierarchy_access(m, k % CPUS, first + is_apart * (k % CPUS) * size, size, PEET_STORE, 0);
                 struct memory_counts n = finish(m);
                 CHECK_EQ(n.causes[MISS_cold], 1);
                 CHECK_EQ(n.causes[is_apart ? MISS_false_sharing : MISS_true_sharing], ROUNDS - 1);
@@ -226,16 +226,16 @@ static void a_line_that_two_levels_give_up_at_once_leaves_once(void)
         struct machine_config c = machine(2, &protocol_mesi, 4, 1);
         c.level[1] = level(4, 1);
         c.level[1].inclusion = is_inclusive ? INCLUSION_INCLUSIVE : INCLUSION_NONE;
-        struct memory *m = start(&c);
+        struct hierarchy *m = start(&c);
         load(m, 0, X);
         store(m, 0, X);
         load(m, 0, X + 4 * LINE);
         CHECK_EQ(counts(m, 0).write_backs, 1);
-        CHECK_EQ(memory_state(m, 0, X), PROTOCOL_ABSENT);
-        CHECK(memory_state(m, 0, X + 4 * LINE) != PROTOCOL_ABSENT);
+        CHECK_EQ(hierarchy_state(m, 0, X), PROTOCOL_ABSENT);
+        CHECK(hierarchy_state(m, 0, X + 4 * LINE) != PROTOCOL_ABSENT);
         load(m, 1, X);
         CHECK_EQ(counts(m, 1).from_caches, 0);
-        memory_free(m);
+        hierarchy_free(m);
     }
 }
 
@@ -244,10 +244,10 @@ static void silent_writes_are_true_sharing_for_who_lost_the_line_before(void)
 {
     for (size_t i = 0; protocols[i]; i++) {
         struct machine_config c = machine(2, protocols[i], 1, 1);
-        struct memory *m = start(&c);
+        struct hierarchy *m = start(&c);
         load(m, 0, X);
         store(m, 1, X);
-        bool was_lost = memory_state(m, 0, X) == PROTOCOL_ABSENT;
+        bool was_lost = hierarchy_state(m, 0, X) == PROTOCOL_ABSENT;
         load(m, 1, X + LINE);
         load(m, 1, X);
         store(m, 1, X + WORD);
@@ -264,7 +264,7 @@ static void an_inclusive_shared_level_takes_lines_from_shared_ones_before_it(voi
     c.level[2] = level(1, 1);
     c.level[1].is_shared = c.level[2].is_shared = true;
     c.level[2].inclusion = INCLUSION_INCLUSIVE;
-    struct memory *m = start(&c);
+    struct hierarchy *m = start(&c);
     load(m, 0, X);
     load(m, 0, X + LINE);
     CHECK_EQ(load(m, 0, X), 100);
@@ -279,13 +279,13 @@ static void every_write_goes_through_where_all_levels_let_it(void)
         c.level[1] = level(1, 1);
         c.level[1].is_shared = true;
         c.level[1].inclusion = is_inclusive ? INCLUSION_INCLUSIVE : INCLUSION_NONE;
-        struct memory *m = start(&c);
+        struct hierarchy *m = start(&c);
         store(m, 0, X); /* misses */
         store(m, 0, X);
         store(m, 0, X);
         load(m, 0, X + LINE);
         struct memory_counts n = finish(m);
-        CHECK_EQ(n.throughs, 3);
+        CHECK_EQ(n.write_throughs, 3);
         CHECK_EQ(n.write_backs, 0);
     }
 }
@@ -296,12 +296,12 @@ static void a_level_that_writes_back_keeps_writes_from_one_behind_it(void)
         struct machine_config c = machine(1, &protocol_mesi, 1, 1);
         c.level[1] = level(1, 1);
         c.level[through].is_write_through = true;
-        struct memory *m = start(&c);
+        struct hierarchy *m = start(&c);
         store(m, 0, X);
         store(m, 0, X);
         load(m, 0, X + LINE);
         struct memory_counts n = finish(m);
-        CHECK_EQ(n.throughs, 0);
+        CHECK_EQ(n.write_throughs, 0);
         CHECK_EQ(n.write_backs, 1);
     }
 }
@@ -311,13 +311,13 @@ static void a_write_around_the_cache_loses_nothing_that_others_wrote(void)
     for (size_t i = 0; protocols[i]; i++) {
         struct machine_config c = machine(2, protocols[i], 4, 1);
         c.level[0].allocates = false;
-        struct memory *m = start(&c);
+        struct hierarchy *m = start(&c);
         load(m, 0, X);
         store(m, 0, X);
         CHECK_EQ(store(m, 1, X + WORD), 0);
-        CHECK_EQ(memory_state(m, 0, X), PROTOCOL_ABSENT);
-        CHECK_EQ(memory_state(m, 1, X), PROTOCOL_ABSENT);
-        CHECK_EQ(counts(m, 1).throughs, 1);
+        CHECK_EQ(hierarchy_state(m, 0, X), PROTOCOL_ABSENT);
+        CHECK_EQ(hierarchy_state(m, 1, X), PROTOCOL_ABSENT);
+        CHECK_EQ(counts(m, 1).write_throughs, 1);
         CHECK_EQ(counts(m, 0).write_backs, 1);
         CHECK_EQ(counts(m, 0).invalidations, 1);
         load(m, 0, X + WORD);
@@ -330,10 +330,10 @@ static void an_update_waits_for_its_line_even_if_writes_bring_none(void)
     struct machine_config c = machine(1, &protocol_mesi, 4, 1);
 
     c.level[0].allocates = false;
-    struct memory *m = start(&c);
+    struct hierarchy *m = start(&c);
     CHECK_EQ(refer(m, 0, X, PEET_UPDATE), 100);
-    CHECK(memory_state(m, 0, X) != PROTOCOL_ABSENT);
-    memory_free(m);
+    CHECK(hierarchy_state(m, 0, X) != PROTOCOL_ABSENT);
+    hierarchy_free(m);
 }
 
 static void nobody_waits_for_a_prefetch(void)
@@ -342,7 +342,7 @@ static void nobody_waits_for_a_prefetch(void)
 
     c.fabric_kind = &fabric_bus;
     c.tlb = (struct tlb_config){ .entries = 1, .ways = 1, .page = 4096, .cost = 30, .replacement = &replacement_lru };
-    struct memory *m = start(&c);
+    struct hierarchy *m = start(&c);
     load(m, 1, X);
     CHECK_EQ(refer(m, 0, X + LINE, PEET_PREFETCH), 0);
     struct memory_counts n = finish(m);
@@ -358,7 +358,7 @@ static void without_caches_every_reference_goes_to_memory(void)
     struct machine_config c = machine(1, &protocol_mesi, 1, 1);
 
     c.level[0].bytes = 0;
-    struct memory *m = start(&c);
+    struct hierarchy *m = start(&c);
     for (unsigned i = 0; i < 3; i++)
         CHECK_EQ(load(m, 0, X), 100);
     CHECK_EQ(refer(m, 0, X, PEET_UPDATE), 100);
@@ -378,11 +378,11 @@ static void instructions_are_fetched_from_the_node_of_their_page(void)
     c.instructions = level(4, 1);
     for (uint32_t bytes = 16; bytes <= LINE; bytes *= 2) {
         c.instructions.line = bytes;
-        struct memory *m = start(&c);
-        uint64_t near = memory_fetch(m, 1, 0x1000, 4, 0), far = memory_fetch(m, 1, 0x2000, 4, 10000);
+        struct hierarchy *m = start(&c);
+        uint64_t near = hierarchy_fetch(m, 1, 0x1000, 4, 0), far = hierarchy_fetch(m, 1, 0x2000, 4, 10000);
         CHECK_EQ(near, 101); /* memory, and a line on the way to its node */
         CHECK(far > near);
-        memory_free(m);
+        hierarchy_free(m);
     }
 }
 

@@ -185,17 +185,17 @@ static struct reference next_reference(struct stream *s)
 
 /* ---- both ---- */
 
-static uint64_t real_reference(struct memory *m, const struct reference *r, uint64_t now)
+static uint64_t real_reference(struct hierarchy *m, const struct reference *r, uint64_t now)
 {
-    struct memory_front *f = memory_front(m, r->cpu);
+    struct l1_filter *f = hierarchy_filter(m, r->cpu);
 
     if (r->is_fetch)
-        return memory_fetch(m, r->cpu, r->addr, r->size, now);
-    if (r->is_seen ? memory_is_calm(f, r->addr, r->size, r->kind)
-                         || memory_refer_smoothly(m, r->cpu, r->addr, r->size, r->kind)
-                   : memory_is_easy(f, r->addr, r->size, r->kind))
+        return hierarchy_fetch(m, r->cpu, r->addr, r->size, now);
+    if (r->is_seen ? l1_filter_hit_tlb(f, r->addr, r->size, r->kind)
+                         || hierarchy_reorder_hit(m, r->cpu, r->addr, r->size, r->kind)
+                   : l1_filter_hit(f, r->addr, r->size, r->kind))
         return r->kind == PEET_PREFETCH ? 0 : f->latency;
-    return memory_access(m, r->cpu, r->addr, r->size, r->kind, now);
+    return hierarchy_access(m, r->cpu, r->addr, r->size, r->kind, now);
 }
 
 static uint64_t slow_reference(struct slow_memory *m, const struct reference *r, uint64_t now)
@@ -204,17 +204,17 @@ static uint64_t slow_reference(struct slow_memory *m, const struct reference *r,
                        : slow_access(m, r->cpu, r->addr, r->size, r->kind, now);
 }
 
-static bool same_states(struct memory *real, const struct slow_memory *slow, uint64_t line)
+static bool same_states(struct hierarchy *real, const struct slow_memory *slow, uint64_t line)
 {
     for (unsigned i = 0; i < slow->cpus; i++)
-        if (memory_state(real, i, line * slow->line) != slow_view(slow, i, line)->state) {
+        if (hierarchy_state(real, i, line * slow->line) != slow_view(slow, i, line)->state) {
             printf("# line %#" PRIx64 ", processor %u:\n", line, i);
-            return CHECK_EQ(memory_state(real, i, line * slow->line), slow_view(slow, i, line)->state);
+            return CHECK_EQ(hierarchy_state(real, i, line * slow->line), slow_view(slow, i, line)->state);
         }
     return true;
 }
 
-static bool same_counts(struct memory *real, const struct slow_memory *slow)
+static bool same_counts(struct hierarchy *real, const struct slow_memory *slow)
 {
     static const char *const name[] = { "reads",       "writes",       "hits 1",     "hits 2",        "hits 3",
                                         "misses",      "cold",         "replaced",   "true sharing",  "false sharing",
@@ -224,10 +224,10 @@ static bool same_counts(struct memory *real, const struct slow_memory *slow)
     bool ok = true;
 
     _Static_assert(sizeof name / sizeof name[0] == COUNTS, "every count has a name");
-    memory_settle(real);
+    hierarchy_flush_counts(real);
     for (unsigned i = 0; i < slow->cpus; i++) {
         uint64_t a[COUNTS], b[COUNTS];
-        memcpy(a, memory_counts(real, i), sizeof a);
+        memcpy(a, hierarchy_counts(real, i), sizeof a);
         memcpy(b, &slow->counts[i], sizeof b);
         for (unsigned k = 0; k < COUNTS; k++)
             if (a[k] != b[k]) {
@@ -239,7 +239,7 @@ static bool same_counts(struct memory *real, const struct slow_memory *slow)
 }
 
 /* All lines, and that all is well with each. */
-static bool same_lines(struct memory *real, const struct slow_memory *slow)
+static bool same_lines(struct hierarchy *real, const struct slow_memory *slow)
 {
     bool ok = true;
 
@@ -249,9 +249,9 @@ static bool same_lines(struct memory *real, const struct slow_memory *slow)
     return ok;
 }
 
-static bool same_fabric(struct memory *real, const struct slow_memory *slow)
+static bool same_fabric(struct hierarchy *real, const struct slow_memory *slow)
 {
-    const struct fabric_use *a = memory_fabric(real), *b = &slow->fabric.use;
+    const struct fabric_use *a = hierarchy_fabric(real), *b = &slow->fabric.use;
     bool ok = CHECK_EQ(memcmp(a->busy, b->busy, sizeof a->busy), 0);
 
     for (unsigned i = 0; i < BUS_OPS; i++)
@@ -276,7 +276,7 @@ static void check_counts(const struct machine_config *c, const struct memory_cou
 static bool compare(unsigned number, bool is_careful)
 {
     struct machine_config c;
-    struct memory *real;
+    struct hierarchy *real;
     struct peet_err err;
     bool ok = true;
 
@@ -288,7 +288,7 @@ static bool compare(unsigned number, bool is_careful)
         .first = one_in(3) ? 0 : 0x7ff12340000, .bytes = bytes, .cpus = c.cpus, .line = c.level[0].line
     };
     struct slow_memory *slow = slow_new(&c, s.first, s.bytes);
-    if (!CHECK_EQ(memory_new(&c, &real, &err), 0))
+    if (!CHECK_EQ(hierarchy_new(&c, &real, &err), 0))
         return false;
     for (uint64_t i = 0; ok && i < PER_MACHINE; i++) {
         struct reference r = next_reference(&s);
@@ -305,10 +305,10 @@ static bool compare(unsigned number, bool is_careful)
     }
     ok = ok && same_counts(real, slow) && same_lines(real, slow) && same_fabric(real, slow);
     for (unsigned i = 0; ok && i < c.cpus; i++)
-        check_counts(&c, memory_counts(real, i));
+        check_counts(&c, hierarchy_counts(real, i));
     if (!ok)
         describe(number, &c);
-    memory_free(real);
+    hierarchy_free(real);
     slow_free(slow);
     return ok;
 }

@@ -212,7 +212,7 @@ static struct sim *play(struct made *m, const struct machine_config *config, boo
     }
     if (!CHECK_EQ(sim_new(config, &m->source, &sim, &err), 0))
         return NULL;
-    sim_set_leads(sim, leads);
+    sim_set_lookahead(sim, leads);
     if (!CHECK_EQ(sim_run(sim, NULL, &err), 0))
         printf("# %s\n", err.text);
     return sim;
@@ -224,8 +224,8 @@ static bool are_same(struct sim *first, struct sim *second)
 
     sim_result(first, &a);
     sim_result(second, &b);
-    bool same = a.cycles == b.cycles && a.references == b.references && a.objects == b.objects
-                && !memcmp(a.place, b.place, a.places * sizeof *a.place)
+    bool same = a.cycles == b.cycles && a.references == b.references && a.sync_objects == b.sync_objects
+                && !memcmp(a.hw_thread, b.hw_thread, a.hw_threads * sizeof *a.hw_thread)
                 && !memcmp(a.memory, b.memory, a.cpus * sizeof *a.memory)
                 && !memcmp(&a.fabric, &b.fabric, sizeof a.fabric);
     sim_result_release(&a);

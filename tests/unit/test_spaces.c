@@ -193,7 +193,7 @@ static void two_processes_share_no_lines(void)
         for (unsigned k = 0; k < both.programs; k++) {
             CHECK_EQ(both.program[k].memory.misses, misses(&alone));
             CHECK_EQ(both.program[k].memory.causes[MISS_cold], alone.memory[0].causes[MISS_cold]);
-            CHECK_EQ(both.program[k].place.instructions, alone.instructions);
+            CHECK_EQ(both.program[k].account.instructions, alone.instructions);
             CHECK(both.program[k].finished >= alone.cycles); /* later if they wait for the same fabric */
             CHECK_EQ(both.memory[k].invalidations, 0);
         }
@@ -261,13 +261,13 @@ static void locks_of_two_processes_are_two_locks(void)
         fprintf(out, "%u - mutex_unlock 0x5000\n", i);
     }
     run(2, "sato1999", "cpus=2", &r);
-    CHECK_EQ(r.objects, 2);
-    for (unsigned i = 0; i < r.objects; i++) {
-        CHECK_EQ(r.object[i].addr, 0x5000);
-        CHECK_EQ(r.object[i].uses, 1);
+    CHECK_EQ(r.sync_objects, 2);
+    for (unsigned i = 0; i < r.sync_objects; i++) {
+        CHECK_EQ(r.sync_object[i].addr, 0x5000);
+        CHECK_EQ(r.sync_object[i].uses, 1);
     }
-    CHECK(r.cycles < r.object[0].held + r.object[1].held); /* side by side */
-    CHECK(r.object[0].process != r.object[1].process);
+    CHECK(r.cycles < r.sync_object[0].held + r.sync_object[1].held); /* side by side */
+    CHECK(r.sync_object[0].process != r.sync_object[1].process);
     sim_result_release(&r);
 
     program_begin(2); /* a lock in memory that both share, at addresses of their own */
@@ -278,9 +278,9 @@ static void locks_of_two_processes_are_two_locks(void)
         fprintf(out, "%u - mutex_unlock %#x\n", i, i == 1 ? 0x5000 : 0x6000);
     }
     run(2, "sato1999", "cpus=2", &r);
-    CHECK_EQ(r.objects, 1);
-    CHECK_EQ(r.object[0].uses, 2);
-    CHECK(r.cycles >= r.object[0].held); /* one after the other */
+    CHECK_EQ(r.sync_objects, 1);
+    CHECK_EQ(r.sync_object[0].uses, 2);
+    CHECK(r.cycles >= r.sync_object[0].held); /* one after the other */
     sim_result_release(&r);
 }
 
@@ -312,10 +312,10 @@ static void times_of_programs_add_up_to_those_of_processors(void)
     run(3, "modern", "cpus=2", &r);
     for (unsigned i = 0; i < r.programs; i++)
         for (unsigned k = 0; k < TIME_COUNT; k++)
-            programs += r.program[i].place.time[k];
-    for (unsigned i = 0; i < r.places; i++)
+            programs += r.program[i].account.time[k];
+    for (unsigned i = 0; i < r.hw_threads; i++)
         for (unsigned k = 0; k < TIME_COUNT; k++)
-            places += k == TIME_idle ? 0 : r.place[i].time[k];
+            places += k == TIME_idle ? 0 : r.hw_thread[i].time[k];
     CHECK(places > 0);
     CHECK_EQ(programs, places);
     CHECK_EQ(r.program[0].memory.misses + r.program[1].memory.misses + r.program[2].memory.misses, misses(&r));

@@ -14,7 +14,7 @@
 /* ---- values that were posted ---- */
 
 /* Values stand in spans that do not touch, in rising order; the newest are mostly the greatest. */
-static void add_value(struct object *o, int64_t value)
+static void add_value(struct sync_object *o, int64_t value)
 {
     size_t i = o->spans;
 
@@ -38,11 +38,11 @@ static void add_value(struct object *o, int64_t value)
             assert(o->span);
         }
         memmove(&o->span[i + 1], &o->span[i], (o->spans++ - i) * sizeof *o->span);
-        o->span[i] = (struct span){ value, value };
+        o->span[i] = (struct value_span){ value, value };
     }
 }
 
-static bool has_value(const struct object *o, int64_t value)
+static bool has_value(const struct sync_object *o, int64_t value)
 {
     size_t i = o->spans;
 
@@ -54,78 +54,78 @@ static bool has_value(const struct object *o, int64_t value)
 /* ---- iterations ---- */
 
 /* The iteration that was begun first, of those that have not finished. */
-static struct context *oldest_of(const struct context *forker)
+static struct sim_thread *oldest_of(const struct sim_thread *forker)
 {
-    struct context *oldest = NULL;
+    struct sim_thread *oldest = NULL;
 
-    for (struct context *c = forker->iterations; c; c = c->next_iteration)
-        if (c->depth > 0 && (!oldest || c->sequence < oldest->sequence))
-            oldest = c;
+    for (struct sim_thread *t = forker->iterations; t; t = t->next_iteration)
+        if (t->depth > 0 && (!oldest || t->sequence < oldest->sequence))
+            oldest = t;
     return oldest;
 }
 
-void sim_loop_created(struct context *c, struct context *forker)
+void sim_loop_created(struct sim_thread *t, struct sim_thread *forker)
 {
-    assert(c->status == STATUS_UNBORN || c->status == STATUS_ENDED);
-    c->batch.count = c->at = 0;
-    c->status = STATUS_UNBORN;
-    c->depth = 0;
-    if (c->forker)
+    assert(t->status == STATUS_UNBORN || t->status == STATUS_ENDED);
+    t->batch.count = t->at = 0;
+    t->status = STATUS_UNBORN;
+    t->depth = 0;
+    if (t->forker)
         return;
-    c->forker = forker;
-    c->next_iteration = forker->iterations;
-    forker->iterations = c;
+    t->forker = forker;
+    t->next_iteration = forker->iterations;
+    forker->iterations = t;
 }
 
-void sim_loop_start(struct context *c, uint64_t iteration)
+void sim_loop_start(struct sim_thread *t, uint64_t iteration)
 {
-    if (!c->forker || c->depth++ > 0)
+    if (!t->forker || t->depth++ > 0)
         return;
-    if (c->forker->begun == 0)
-        c->forker->first_iteration = (int64_t)iteration;
-    c->sequence = c->forker->begun++;
+    if (t->forker->begun == 0)
+        t->forker->first_iteration = (int64_t)iteration;
+    t->sequence = t->forker->begun++;
 }
 
-void sim_loop_finish(struct sim *s, struct context *c, uint64_t now)
+void sim_loop_finish(struct sim *s, struct sim_thread *t, uint64_t now)
 {
-    if (!c->forker || c->depth == 0 || --c->depth > 0)
+    if (!t->forker || t->depth == 0 || --t->depth > 0)
         return;
-    struct context *next = oldest_of(c->forker);
-    if (next && next->status == STATUS_WAITING && next->object && next->object->seen.kind == OBJECT_POST)
+    struct sim_thread *next = oldest_of(t->forker);
+    if (next && next->status == STATUS_WAITING && next->object && next->object->seen.kind == SYNC_OBJECT_POST)
         sim_leave_line(s, next, now);
 }
 
 /* The next execution of the loop posts anew. */
-void sim_loop_join(struct sim *s, struct context *forker)
+void sim_loop_join(struct sim *s, struct sim_thread *forker)
 {
     forker->begun = 0;
-    for (struct object *o = s->posts; o; o = o->next_post)
+    for (struct sync_object *o = s->posts; o; o = o->next_post)
         if (o->poster == forker)
             o->spans = 0;
 }
 
 /* ---- posts ---- */
 
-void sim_loop_post(struct sim *s, struct context *c, struct object *o, uint64_t value)
+void sim_loop_post(struct sim *s, struct sim_thread *t, struct sync_object *o, uint64_t value)
 {
     if (!o->poster) {
         o->next_post = s->posts;
         s->posts = o;
     }
-    if (o->poster != c->forker)
+    if (o->poster != t->forker)
         o->spans = 0;
-    o->poster = c->forker;
+    o->poster = t->forker;
     add_value(o, (int64_t)value);
 }
 
-bool sim_loop_may_go_on(const struct context *c, const struct object *o, uint64_t value)
+bool sim_loop_may_go_on(const struct sim_thread *t, const struct sync_object *o, uint64_t value)
 {
-    return (int64_t)value < c->forker->first_iteration || (o->poster == c->forker && has_value(o, (int64_t)value))
-           || oldest_of(c->forker) == c;
+    return (int64_t)value < t->forker->first_iteration || (o->poster == t->forker && has_value(o, (int64_t)value))
+           || oldest_of(t->forker) == t;
 }
 
 void sim_loop_release(struct sim *s)
 {
-    for (struct object *o = s->posts; o; o = o->next_post)
+    for (struct sync_object *o = s->posts; o; o = o->next_post)
         free(o->span);
 }

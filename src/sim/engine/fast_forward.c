@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a program repeats, and trips in which nothing can happen.
  *
- * If all references of a trip were easy (sim/memory/memory.h), and those of the next trips are to
+ * If all references of a trip were easy (sim/memory/hierarchy.h), and those of the next trips are to
  * the same lines, these are easy, too: each set then has its lines in the order in which a trip touches them last, and another trip
  * leaves them so; the same holds for a TLB. No other processor has changed anything here since the trip began. So whole trips are only
  * counted.
@@ -13,7 +13,7 @@
 
 #include "sim/engine/state.h"
 
-enum { SMALL_TRIP = 7 }; /* records */
+enum { SMALL_ITERATION = 7 }; /* records */
 
 /* A record but for its address. */
 static uint64_t what(const struct peet_record *r)
@@ -25,7 +25,7 @@ static uint64_t what(const struct peet_record *r)
     return word;
 }
 
-static bool is_trip_of(const struct easy_trip *t, const struct peet_repeat *n)
+static bool is_iteration_of(const struct hit_iteration *t, const struct peet_repeat *n)
 {
     if (t->records != n->count)
         return false;
@@ -36,15 +36,15 @@ static bool is_trip_of(const struct easy_trip *t, const struct peet_repeat *n)
 }
 
 /* What one trip is if it is easy. */
-static void find_trip(struct sim *s, const struct peet_repeat *n, struct easy_trip *t)
+static void find_iteration(struct sim *s, const struct peet_repeat *n, struct hit_iteration *t)
 {
-    *t = (struct easy_trip){ .records = n->count <= TRIP_RECORDS ? n->count : 0 };
+    *t = (struct hit_iteration){ .records = n->count <= HIT_ITERATION_RECORDS ? n->count : 0 };
     for (size_t i = 0; i < n->count; i++) {
         const struct peet_record *r = &n->records[i];
-        if (i < TRIP_RECORDS)
+        if (i < HIT_ITERATION_RECORDS)
             t->record[i] = what(r);
         if (r->kind == PEET_BLOCK) {
-            const struct block_facts *f = sim_block(s, r);
+            const struct block_info *f = sim_block(s, r);
             t->blocks++;
             t->compute += f->cost;
             t->instructions += r->size;
@@ -60,28 +60,28 @@ static void find_trip(struct sim *s, const struct peet_repeat *n, struct easy_tr
 }
 
 /* So many trips that are easy; also less than none. */
-void repeat_count(struct sim *s, struct place *p, uint64_t trips)
+void loop_account(struct sim *s, struct hw_thread *hw, uint64_t trips)
 {
-    const struct easy_trip *t = &p->context->easy;
+    const struct hit_iteration *t = &hw->context->easy;
 
-    p->clock += trips * t->cycles;
-    p->seen.time[TIME_compute] += trips * t->compute;
-    p->seen.time[TIME_fetch] += trips * t->fetch;
-    p->seen.instructions += trips * t->instructions;
+    hw->clock += trips * t->cycles;
+    hw->seen.time[TIME_compute] += trips * t->compute;
+    hw->seen.time[TIME_fetch] += trips * t->fetch;
+    hw->seen.instructions += trips * t->instructions;
     s->references += trips * t->references;
     if (t->fetches)
-        memory_add_fetches(s->memory, p->cpu, trips * t->fetches);
+        hierarchy_add_fetches(s->memory, hw->cpu, trips * t->fetches);
     for (unsigned i = PEET_LOAD; i <= PEET_PREFETCH; i++)
-        p->front->easy[i] += trips * t->kinds[i];
+        hw->front->easy[i] += trips * t->kinds[i];
 }
 
 /* How many cycles there are for trips that are only counted. */
-static uint64_t room_for_trips(const struct sim *s, const struct place *p, uint64_t limit)
+static uint64_t cycles_for_iterations(const struct sim *s, const struct hw_thread *hw, uint64_t limit)
 {
-    uint64_t room = limit > p->clock ? limit - p->clock : 0;
+    uint64_t room = limit > hw->clock ? limit - hw->clock : 0;
 
     if (s->scheduler.count > 0 && s->config.quantum) { /* somebody waits for the place */
-        uint64_t left = p->began + s->config.quantum > p->clock ? p->began + s->config.quantum - p->clock : 0;
+        uint64_t left = hw->began + s->config.quantum > hw->clock ? hw->began + s->config.quantum - hw->clock : 0;
         return left < room ? left : room;
     }
     /* With slack the order is not the one of time, and what comes behind something cannot be told. */
@@ -89,91 +89,92 @@ static uint64_t room_for_trips(const struct sim *s, const struct place *p, uint6
 }
 
 /* Whether all lines of the trip that is just over are there. */
-static bool has_lines(const struct sim *s, const struct place *p)
+static bool has_lines(const struct sim *s, const struct hw_thread *hw)
 {
-    const struct context *c = p->context;
-    const struct peet_repeat *n = context_repeat(c);
+    const struct sim_thread *t = hw->context;
+    const struct peet_repeat *n = thread_loop(t);
 
     for (size_t i = 0; i < n->count; i++)
         if (n->records[i].kind != PEET_BLOCK
-            && !memory_has(s->memory, p->cpu, (n->records[i].addr + n->step[i] * (c->trip - 1)) >> p->front->shift))
+            && !hierarchy_l1_has(s->memory, hw->cpu,
+                                 (n->records[i].addr + n->step[i] * (t->trip - 1)) >> hw->front->shift))
             return false;
     return true;
 }
 
-bool repeat_has_lines(const struct sim *s, const struct place *p)
+bool loop_lines_present(const struct sim *s, const struct hw_thread *hw)
 {
-    struct context *c = p->context;
+    struct sim_thread *t = hw->context;
 
-    if (c->easy.references <= p->front->ways || has_lines(s, p))
-        c->brought = 0;
+    if (t->easy.references <= hw->front->ways || has_lines(s, hw))
+        t->brought = 0;
     else
-        c->hard++;
-    return c->hard == 0;
+        t->hard++;
+    return t->hard == 0;
 }
 
 /* For how many more trips all references stay in their lines, at most. */
-static uint64_t trips_on_lines(const struct peet_repeat *n, uint64_t trip, uint32_t line, uint64_t most)
+static uint64_t iterations_on_lines(const struct peet_repeat *n, uint64_t trip, uint32_t line, uint64_t most)
 {
     for (size_t i = 0; most > 0 && i < n->count; i++) {
         const struct peet_record *r = &n->records[i];
         if (r->kind == PEET_BLOCK)
             continue;
-        uint64_t trips = trips_in_line((r->addr + n->step[i] * trip) & (line - 1), r->size, n->step[i], line);
+        uint64_t trips = iterations_in_line((r->addr + n->step[i] * trip) & (line - 1), r->size, n->step[i], line);
         most = trips < most ? trips : most;
     }
     return most;
 }
 
-uint64_t repeat_still(struct sim *s, const struct place *p)
+uint64_t loop_iterations_to_crossing(struct sim *s, const struct hw_thread *hw)
 {
-    struct context *c = p->context;
-    const struct peet_repeat *n = context_repeat(c);
-    uint64_t most = n->times - c->trip;
+    struct sim_thread *t = hw->context;
+    const struct peet_repeat *n = thread_loop(t);
+    uint64_t most = n->times - t->trip;
 
-    if (c->is_small)
-        return trips_on_lines(n, c->trip - 1, s->config.level[0].line, most);
-    moves_know(&c->moves, n, c->trip, p->front->shift, p->front->mask + 1, &s->arena);
-    return c->moves.soonest - c->trip < most ? c->moves.soonest - c->trip : most;
+    if (t->is_small)
+        return iterations_on_lines(n, t->trip - 1, s->config.level[0].line, most);
+    line_crossings_find(&t->moves, n, t->trip, hw->front->shift, hw->front->mask + 1, &s->arena);
+    return t->moves.soonest - t->trip < most ? t->moves.soonest - t->trip : most;
 }
 
 /* Trips behind the one that is just over, which was easy. */
-static void skip(struct sim *s, struct place *p, uint64_t limit)
+static void skip(struct sim *s, struct hw_thread *hw, uint64_t limit)
 {
-    struct context *c = p->context;
-    uint64_t cycles = c->easy.cycles, room = room_for_trips(s, p, limit), most;
+    struct sim_thread *t = hw->context;
+    uint64_t cycles = t->easy.cycles, room = cycles_for_iterations(s, hw, limit), most;
 
-    if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1 || !context_is_settled(s, p))
+    if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1 || !thread_is_steady(s, hw))
         return;
-    most = repeat_still(s, p);
+    most = loop_iterations_to_crossing(s, hw);
     if (room < UINT64_MAX && cycles) { /* the last one ends before: steps of no cycles may be behind the end */
         uint64_t fit = (room - 1) / cycles;
         most = fit < most ? fit : most;
     }
-    p->ahead = room == UINT64_MAX ? most : 0;
-    p->ahead_from = p->clock;
-    p->ahead_at = c->at;
-    context_stay(c, most);
-    repeat_count(s, p, most);
+    hw->ahead = room == UINT64_MAX ? most : 0;
+    hw->ahead_from = hw->clock;
+    hw->ahead_at = t->at;
+    thread_skip_iterations(t, most);
+    loop_account(s, hw, most);
 }
 
 /* The references behind a block, from record i on; returns where they end. Those that are not easy are counted. */
-static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
+static size_t refer(struct sim *s, struct hw_thread *hw, struct sim_thread *t, size_t i)
 {
-    const struct peet_repeat *n = context_repeat(c);
-    struct memory_front *f = p->front;
+    const struct peet_repeat *n = thread_loop(t);
+    struct l1_filter *f = hw->front;
 
     for (; i < n->count && peet_is_reference(&n->records[i]); i++) {
         const struct peet_record *from = &n->records[i];
-        uint64_t addr = from->addr + n->step[i] * c->trip;
-        if (memory_is_easy(f, addr, from->size, from->kind)) {
-            place_be_easy(p, from->kind);
+        uint64_t addr = from->addr + n->step[i] * t->trip;
+        if (l1_filter_hit(f, addr, from->size, from->kind)) {
+            hw_thread_hit(hw, from->kind);
             s->references++;
         } else {
             struct peet_record r = *from;
             r.addr = addr;
-            if (!sim_refer(s, p, &r))
-                context_refers(s, c, p, &r, addr);
+            if (!sim_refer(s, hw, &r))
+                thread_note_slow_hit(s, t, hw, &r, addr);
         }
         if (s->config.by_reference)
             return i + 1;
@@ -183,67 +184,67 @@ static size_t refer(struct sim *s, struct place *p, struct context *c, size_t i)
 
 /* The same behind a trip that would have been easy once more: those that are where they were are only counted, unless others
  * change something meanwhile. */
-static void refer_moved(struct sim *s, struct place *p)
+static void refer_crossings(struct sim *s, struct hw_thread *hw)
 {
-    struct context *c = p->context;
-    const struct peet_repeat *n = context_repeat(c);
-    uint64_t kinds = moves_take(&c->moves, n), others = 0;
+    struct sim_thread *t = hw->context;
+    const struct peet_repeat *n = thread_loop(t);
+    uint64_t kinds = line_crossings_next(&t->moves, n), others = 0;
 
-    for (uint32_t i = 0; i < c->moves.count; i++) {
-        struct peet_record r = n->records[c->moves.move[i].record];
-        if (!moves_matter(&c->moves, kinds, i)) {
-            p->front->easy[r.kind]++;
-            place_be_easy(p, r.kind);
+    for (uint32_t i = 0; i < t->moves.count; i++) {
+        struct peet_record r = n->records[t->moves.move[i].record];
+        if (!line_crossings_touch(&t->moves, kinds, i)) {
+            hw->front->easy[r.kind]++;
+            hw_thread_hit(hw, r.kind);
             continue;
         }
-        r.addr += n->step[c->moves.move[i].record] * c->trip;
+        r.addr += n->step[t->moves.move[i].record] * t->trip;
         others++;
-        if (!sim_refer(s, p, &r))
-            context_refers(s, c, p, &r, r.addr);
-        if (c->changes != p->front->changes)
+        if (!sim_refer(s, hw, &r))
+            thread_note_slow_hit(s, t, hw, &r, r.addr);
+        if (t->changes != hw->front->changes)
             kinds = UINT64_MAX;
     }
-    s->references += c->moves.count - others;
+    s->references += t->moves.count - others;
 }
 
 /* The trip is one block, so that nobody comes between its references, and behind one that would have been easy once more. */
-static bool is_moved(struct sim *s, const struct place *p)
+static bool crosses_only(struct sim *s, const struct hw_thread *hw)
 {
-    const struct context *c = p->context;
+    const struct sim_thread *t = hw->context;
 
-    if (!s->leads || c->is_small || c->easy.blocks != 1 || !context_is_settled(s, p))
+    if (!s->leads || t->is_small || t->easy.blocks != 1 || !thread_is_steady(s, hw))
         return false;
-    repeat_still(s, p);
+    loop_iterations_to_crossing(s, hw);
     return true;
 }
 
 /* The next block of the trip, and its references. If that was all of it, and nothing new: trips behind it. */
-static void step(struct sim *s, struct place *p, uint64_t limit)
+static void step(struct sim *s, struct hw_thread *hw, uint64_t limit)
 {
-    struct context *c = p->context;
-    const struct peet_repeat *n = context_repeat(c);
-    bool moved = is_moved(s, p);
+    struct sim_thread *t = hw->context;
+    const struct peet_repeat *n = thread_loop(t);
+    bool moved = crosses_only(s, hw);
 
-    if (c->in_trip == 0)
-        context_begin_trip(p->context, p);
-    if (n->records[c->in_trip].kind == PEET_BLOCK) {
-        const uint64_t *misses = &p->counts->fetch_misses, before = *misses;
-        sim_issue(s, p, &n->records[c->in_trip++]);
-        c->hard += *misses != before;
+    if (t->in_trip == 0)
+        thread_begin_iteration(hw->context, hw);
+    if (n->records[t->in_trip].kind == PEET_BLOCK) {
+        const uint64_t *misses = &hw->counts->fetch_misses, before = *misses;
+        sim_issue(s, hw, &n->records[t->in_trip++]);
+        t->hard += *misses != before;
     }
     if (moved)
-        refer_moved(s, p);
-    else if ((c->in_trip = refer(s, p, c, c->in_trip)) < n->count)
+        refer_crossings(s, hw);
+    else if ((t->in_trip = refer(s, hw, t, t->in_trip)) < n->count)
         return;
-    c->in_trip = 0;
-    c->trip++;
-    if (c->trip < n->times)
-        skip(s, p, limit);
-    context_end_trip(c);
+    t->in_trip = 0;
+    t->trip++;
+    if (t->trip < n->times)
+        skip(s, hw, limit);
+    thread_end_iteration(t);
 }
 
 /* Whether some reference is to another line in each trip. */
-static bool is_restless(const struct peet_repeat *n, uint64_t line)
+static bool is_streaming(const struct peet_repeat *n, uint64_t line)
 {
     for (size_t i = 0; i < n->count; i++)
         if (n->step[i] + line - 1 >= 2 * line - 1)
@@ -251,61 +252,61 @@ static bool is_restless(const struct peet_repeat *n, uint64_t line)
     return false;
 }
 
-void repeat_know(struct sim *s, struct context *c)
+void loop_refresh(struct sim *s, struct sim_thread *t)
 {
-    const struct peet_repeat *n = context_repeat(c);
+    const struct peet_repeat *n = thread_loop(t);
 
-    c->moves.trip = 0;
-    c->is_small = n->count <= SMALL_TRIP;
-    c->is_restless = c->is_small && is_restless(n, s->config.level[0].line);
-    if (!is_trip_of(&c->easy, n))
-        find_trip(s, n, &c->easy);
+    t->moves.trip = 0;
+    t->is_small = n->count <= SMALL_ITERATION;
+    t->is_streaming = t->is_small && is_streaming(n, s->config.level[0].line);
+    if (!is_iteration_of(&t->easy, n))
+        find_iteration(s, n, &t->easy);
 }
 
-void repeat_begin(struct sim *s, struct context *c)
+void loop_begin(struct sim *s, struct sim_thread *t)
 {
-    if (c->in_trip == 0 && c->trip == 0)
-        repeat_know(s, c);
+    if (t->in_trip == 0 && t->trip == 0)
+        loop_refresh(s, t);
 }
 
-void sim_repeat(struct sim *s, struct place *p, uint64_t limit)
+void sim_run_loop(struct sim *s, struct hw_thread *hw, uint64_t limit)
 {
-    struct context *c = p->context;
-    size_t at = c->at;
+    struct sim_thread *t = hw->context;
+    size_t at = t->at;
 
-    repeat_begin(s, c);
-    step(s, p, limit);
-    bool leads = s->leads && p->lead.rest == 0; /* which is as fast for trips, also before the limit */
-    while (c->at == at && !leads && sim_may_go_on(s, p, limit)) {
-        p->ahead = 0;
-        s->now = p->clock;
-        step(s, p, limit);
+    loop_begin(s, t);
+    step(s, hw, limit);
+    bool leads = s->leads && hw->lead.rest == 0; /* which is as fast for trips, also before the limit */
+    while (t->at == at && !leads && sim_may_continue(s, hw, limit)) {
+        hw->ahead = 0;
+        s->now = hw->clock;
+        step(s, hw, limit);
     }
-    if (c->at < c->batch.count && sim_may_lead(s, p, leads ? 0 : limit))
-        sim_lead(s, p);
+    if (t->at < t->batch.count && sim_may_look_ahead(s, hw, leads ? 0 : limit))
+        sim_look_ahead(s, hw);
 }
 
-void sim_take_back(struct sim *s, struct place *p, uint64_t time, unsigned number)
+void sim_roll_back(struct sim *s, struct hw_thread *hw, uint64_t time, unsigned number)
 {
-    struct context *c = p->context;
-    uint64_t trips = p->ahead, before = time > p->ahead_from ? time - p->ahead_from - 1 : 0;
+    struct sim_thread *t = hw->context;
+    uint64_t trips = hw->ahead, before = time > hw->ahead_from ? time - hw->ahead_from - 1 : 0;
 
-    if (p->lead.is_on)
-        lead_take_back(s, p, time, number);
-    p->ahead = 0;
-    if (trips == 0 || c->easy.cycles == 0)
+    if (hw->lead.is_on)
+        lookahead_roll_back(s, hw, time, number);
+    hw->ahead = 0;
+    if (trips == 0 || t->easy.cycles == 0)
         return;
-    uint64_t kept = before / c->easy.cycles;
+    uint64_t kept = before / t->easy.cycles;
     if (kept >= trips)
         return;
-    c->moves.trip = 0;
-    if (c->at != p->ahead_at) { /* it had come to the end of what is repeated */
-        c->at = p->ahead_at;
-        c->trip = context_repeat(c)->times;
+    t->moves.trip = 0;
+    if (t->at != hw->ahead_at) { /* it had come to the end of what is repeated */
+        t->at = hw->ahead_at;
+        t->trip = thread_loop(t)->times;
     }
-    c->trip += kept - trips;
-    repeat_count(s, p, kept - trips);
+    t->trip += kept - trips;
+    loop_account(s, hw, kept - trips);
     s->is_changed = true;
-    while (p->clock < time || (p->clock == time && p->number < number))
-        step(s, p, 0);
+    while (hw->clock < time || (hw->clock == time && hw->number < number))
+        step(s, hw, 0);
 }

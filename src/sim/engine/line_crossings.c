@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-static void make_room(struct moves *m, size_t count, struct arena *arena)
+static void make_room(struct line_crossings *m, size_t count, struct arena *arena)
 {
     if (count <= m->room)
         return;
@@ -14,18 +14,18 @@ static void make_room(struct moves *m, size_t count, struct arena *arena)
 }
 
 /* Where a reference is in that trip, and when it moves. */
-static void settle(struct moves *m, const struct peet_repeat *n, struct move *at, uint64_t trip)
+static void settle(struct line_crossings *m, const struct peet_repeat *n, struct line_crossing *at, uint64_t trip)
 {
     const struct peet_record *r = &n->records[at->record];
     uint64_t step = n->step[at->record], addr = r->addr + step * trip, bytes = (uint64_t)1 << m->shift;
-    uint64_t stays = trips_in_line(addr & (bytes - 1), r->size, step, bytes);
+    uint64_t stays = iterations_in_line(addr & (bytes - 1), r->size, step, bytes);
 
     at->line = addr >> m->shift;
     at->when = stays < UINT64_MAX - trip ? trip + 1 + stays : UINT64_MAX;
 }
 
 /* If steps divide lines, and no reference is in two of them, it moves to the next line every so many trips. */
-static void find_period(const struct moves *m, const struct peet_repeat *n, struct move *at)
+static void find_period(const struct line_crossings *m, const struct peet_repeat *n, struct line_crossing *at)
 {
     const struct peet_record *r = &n->records[at->record];
     uint64_t step = n->step[at->record], length = (int64_t)step > 0 ? step : 0 - step, bytes = (uint64_t)1 << m->shift;
@@ -36,8 +36,8 @@ static void find_period(const struct moves *m, const struct peet_repeat *n, stru
         at->period = (uint32_t)(bytes >> __builtin_ctzll(length));
 }
 
-void moves_know(struct moves *m, const struct peet_repeat *n, uint64_t trip, uint32_t shift, uint64_t sets,
-                struct arena *arena)
+void line_crossings_find(struct line_crossings *m, const struct peet_repeat *n, uint64_t trip, uint32_t shift,
+                         uint64_t sets, struct arena *arena)
 {
     if (m->trip == trip)
         return;
@@ -50,7 +50,7 @@ void moves_know(struct moves *m, const struct peet_repeat *n, uint64_t trip, uin
     for (uint32_t i = 0; i < n->count; i++) {
         if (n->records[i].kind == PEET_BLOCK)
             continue;
-        struct move *at = &m->move[m->count++];
+        struct line_crossing *at = &m->move[m->count++];
         at->record = i;
         settle(m, n, at, trip - 1);
         find_period(m, n, at);
@@ -59,7 +59,7 @@ void moves_know(struct moves *m, const struct peet_repeat *n, uint64_t trip, uin
 }
 
 /* It varies when a reference moves; whether it is in several lines then. */
-static bool move_freely(struct moves *m, const struct peet_repeat *n, struct move *at, uint64_t trip)
+static bool move_freely(struct line_crossings *m, const struct peet_repeat *n, struct line_crossing *at, uint64_t trip)
 {
     const struct peet_record *r = &n->records[at->record];
     uint64_t bytes = (uint64_t)1 << m->shift;
@@ -68,7 +68,7 @@ static bool move_freely(struct moves *m, const struct peet_repeat *n, struct mov
     return ((r->addr + n->step[at->record] * trip) & (bytes - 1)) + r->size > bytes;
 }
 
-uint64_t moves_take(struct moves *m, const struct peet_repeat *n)
+uint64_t line_crossings_next(struct line_crossings *m, const struct peet_repeat *n)
 {
     uint64_t trip = m->trip++, kinds = 0, soonest = UINT64_MAX;
     uint32_t moves = 0;
@@ -77,7 +77,7 @@ uint64_t moves_take(struct moves *m, const struct peet_repeat *n)
     if (m->soonest > trip)
         return 0;
     for (uint32_t i = 0; i < m->count; i++) {
-        struct move *at = &m->move[i];
+        struct line_crossing *at = &m->move[i];
         if (at->when == trip) {
             kinds |= (uint64_t)1 << (at->line & m->mask);
             if (at->period) {
@@ -96,12 +96,12 @@ uint64_t moves_take(struct moves *m, const struct peet_repeat *n)
     return kinds;
 }
 
-void moves_back(struct moves *m, const struct peet_repeat *n)
+void line_crossings_undo(struct line_crossings *m, const struct peet_repeat *n)
 {
     uint64_t trip = --m->trip;
 
     for (uint32_t k = 0; k < m->moves; k++) {
-        struct move *at = &m->move[m->moved[k]];
+        struct line_crossing *at = &m->move[m->moved[k]];
         const struct peet_record *r = &n->records[at->record];
         at->line = (r->addr + n->step[at->record] * (trip - 1)) >> m->shift;
         at->when = trip;

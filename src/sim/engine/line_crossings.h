@@ -11,7 +11,7 @@
 #include "base/arena.h"
 #include "peet/record.h"
 
-struct move {
+struct line_crossing {
     uint64_t line;   /* in the trip before */
     uint64_t when;   /* the next trip in which that is another one */
     uint64_t by;     /* by how much the line's number grows then, */
@@ -19,10 +19,10 @@ struct move {
     uint32_t record; /* where the reference is */
 };
 
-struct moves {
+struct line_crossings {
     uint64_t trip;               /* the next one; 0: nothing is known */
     uint64_t soonest;            /* the first from it on in which something moves */
-    struct move *move;           /* by reference */
+    struct line_crossing *move;  /* by reference */
     uint32_t *moved;             /* those that did in the last trip that was taken, */
     uint32_t moves;              /*   so many */
     uint32_t count, room, shift; /* shift: from an address to its line's number */
@@ -30,21 +30,21 @@ struct moves {
 };
 
 /* Begins behind a trip, unless that is known; sets: their number, a power of two. */
-void moves_know(struct moves *m, const struct peet_repeat *n, uint64_t trip, uint32_t shift, uint64_t sets,
-                struct arena *arena);
+void line_crossings_find(struct line_crossings *m, const struct peet_repeat *n, uint64_t trip, uint32_t shift,
+                         uint64_t sets, struct arena *arena);
 
 /* The next trip. Returns for which of 64 kinds of sets it matters; moves_back: it was not taken. */
-uint64_t moves_take(struct moves *m, const struct peet_repeat *n);
-void moves_back(struct moves *m, const struct peet_repeat *n);
+uint64_t line_crossings_next(struct line_crossings *m, const struct peet_repeat *n);
+void line_crossings_undo(struct line_crossings *m, const struct peet_repeat *n);
 
 /* Whether the reference is of such a set. */
-static inline bool moves_matter(const struct moves *m, uint64_t kinds, uint32_t i)
+static inline bool line_crossings_touch(const struct line_crossings *m, uint64_t kinds, uint32_t i)
 {
     return kinds >> (m->move[i].line & m->mask) & 1;
 }
 
 /* For how many more trips a reference stays in the line in which it was in this one, of which `from` is the byte. */
-static inline uint64_t trips_in_line(uint64_t from, uint64_t size, uint64_t step, uint64_t line)
+static inline uint64_t iterations_in_line(uint64_t from, uint64_t size, uint64_t step, uint64_t line)
 {
     uint64_t by = (int64_t)step > 0 ? step : 0 - step, room = (int64_t)step > 0 ? line - from - size : from;
 

@@ -21,13 +21,13 @@ static void compare(const struct sim *s, const struct memory_counts *before, con
             ret->cause = cause;
 }
 
-void sim_observe(struct sim *s, const struct place *p, const struct peet_record *r, const struct seen_line *at)
+void sim_observe(struct sim *s, const struct hw_thread *hw, const struct peet_record *r, const struct observed_line *at)
 {
-    bool is_moved = r->id == SIM_NO_INSN;
-    struct sim_reference seen = { .context = p->context->sched.number,
-                                  .cpu = p->cpu,
+    bool crosses_only = r->id == SIM_NO_INSN;
+    struct sim_reference seen = { .context = hw->context->sched.number,
+                                  .cpu = hw->cpu,
                                   .insn = r->id,
-                                  .site = is_moved ? s->site : 0,
+                                  .site = crosses_only ? s->site : 0,
                                   .addr = r->addr,
                                   .data = r->addr,
                                   .now = at->now,
@@ -37,22 +37,22 @@ void sim_observe(struct sim *s, const struct place *p, const struct peet_record 
                                   .kind = r->kind,
                                   .level = at->is_behind,
                                   .cause = MISS_KINDS,
-                                  .stall = p->clock - at->now };
+                                  .stall = hw->clock - at->now };
 
-    if (is_moved && at->is_first)
+    if (crosses_only && at->is_first)
         seen.issue = (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain];
     if (at->before)
-        compare(s, at->before, p->counts, &seen);
+        compare(s, at->before, hw->counts, &seen);
     s->observer->reference(s->observer->context, &seen);
 }
 
-void sim_observe_sync(struct sim *s, const struct context *c, const struct peet_record *r, uint64_t data,
-                      const struct seen_line *at, uint64_t stall)
+void sim_observe_sync(struct sim *s, const struct sim_thread *t, const struct peet_record *r, uint64_t data,
+                      const struct observed_line *at, uint64_t stall)
 {
-    struct sim_reference seen = { .context = c->sched.number,
-                                  .cpu = c->party.cpu,
+    struct sim_reference seen = { .context = t->sched.number,
+                                  .cpu = t->party.cpu,
                                   .insn = SIM_NO_INSN,
-                                  .site = c->site,
+                                  .site = t->site,
                                   .addr = r->addr,
                                   .data = data,
                                   .is_sync = true,
@@ -63,9 +63,9 @@ void sim_observe_sync(struct sim *s, const struct context *c, const struct peet_
                                   .kind = r->kind,
                                   .level = at->is_behind,
                                   .cause = MISS_KINDS,
-                                  .issue = c->place ? s->config.cost[PEET_CL_plain] : 0,
+                                  .issue = t->place ? s->config.cost[PEET_CL_plain] : 0,
                                   .stall = stall };
 
-    compare(s, at->before, memory_counts(s->memory, c->party.cpu), &seen);
+    compare(s, at->before, hierarchy_counts(s->memory, t->party.cpu), &seen);
     s->observer->reference(s->observer->context, &seen);
 }

@@ -18,34 +18,34 @@ int sim_add_program(struct sim *s, uint32_t process, uint32_t *ret_space, struct
     return 0;
 }
 
-static void sim_settle_place(struct sim *s, struct place *p)
+static void sim_flush_hw_thread(struct sim *s, struct hw_thread *hw)
 {
-    if (p->program != NO_PROGRAM) {
-        struct sim_place *sum = &s->program[p->program].place;
+    if (hw->program != NO_PROGRAM) {
+        struct time_account *sum = &s->program[hw->program].account;
         for (unsigned i = 0; i < TIME_COUNT; i++)
-            sum->time[i] += i == TIME_idle ? 0 : p->seen.time[i] - p->settled.time[i];
-        sum->instructions += p->seen.instructions - p->settled.instructions;
-        sum->switches += p->seen.switches - p->settled.switches;
+            sum->time[i] += i == TIME_idle ? 0 : hw->seen.time[i] - hw->settled.time[i];
+        sum->instructions += hw->seen.instructions - hw->settled.instructions;
+        sum->switches += hw->seen.switches - hw->settled.switches;
     }
-    p->settled = p->seen;
+    hw->settled = hw->seen;
 }
 
-void sim_change_program(struct sim *s, struct place *p)
+void sim_change_program(struct sim *s, struct hw_thread *hw)
 {
-    uint32_t program = p->context->space;
+    uint32_t program = hw->context->space;
 
-    memory_set_program(s->memory, p->cpu, program);
-    if (p->program == program)
+    hierarchy_set_program(s->memory, hw->cpu, program);
+    if (hw->program == program)
         return;
-    sim_settle_place(s, p);
-    p->program = program;
+    sim_flush_hw_thread(s, hw);
+    hw->program = program;
 }
 
-void sim_end_program(struct sim *s, const struct place *p)
+void sim_end_program(struct sim *s, const struct hw_thread *hw)
 {
-    struct sim_program *program = &s->program[p->context->space];
+    struct sim_program *program = &s->program[hw->context->space];
 
-    program->finished = p->clock > program->finished ? p->clock : program->finished;
+    program->finished = hw->clock > program->finished ? hw->clock : program->finished;
 }
 
 void sim_list_programs(struct sim *s, struct sim_result *ret)
@@ -59,13 +59,13 @@ void sim_list_programs(struct sim *s, struct sim_result *ret)
     ret->program = mem_alloc(n, sizeof *ret->program);
     ret->evictions = mem_alloc((size_t)n * n, sizeof *ret->evictions);
     for (uint32_t i = 0; i < s->places; i++)
-        sim_settle_place(s, &s->place[i]);
+        sim_flush_hw_thread(s, &s->place[i]);
     for (uint32_t i = 0; i < n; i++) {
-        s->program[i].memory = *memory_program_counts(s->memory, i);
+        s->program[i].memory = *hierarchy_program_counts(s->memory, i);
         process_label(s->source->trace, s->program[i].process, s->program[i].name, sizeof s->program[i].name);
         ret->program[i] = s->program[i];
         for (uint32_t k = 0; k < n; k++)
-            ret->evictions[(size_t)i * n + k] = (struct sim_evictions){ memory_private_evictions(s->memory, i, k),
-                                                                        memory_shared_evictions(s->memory, i, k) };
+            ret->evictions[(size_t)i * n + k] = (struct sim_evictions){ hierarchy_private_evictions(s->memory, i, k),
+                                                                        hierarchy_shared_evictions(s->memory, i, k) };
     }
 }

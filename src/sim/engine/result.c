@@ -7,18 +7,18 @@
 #include "base/mem.h"
 #include "sim/engine/state.h"
 
-const char *sim_object_name(const struct sim_object *o)
+const char *sync_object_kind_name(const struct sync_summary *o)
 {
     static const char *const names[] = {
 #define X(name, text) text,
-        OBJECT_KINDS(X)
+        SYNC_OBJECT_KINDS(X)
 #undef X
     };
 
     return names[o->kind];
 }
 
-const char *sim_time_title(enum time_kind kind)
+const char *time_kind_title(enum time_kind kind)
 {
     static const char *const titles[] = {
 #define X(name, title) title,
@@ -36,27 +36,27 @@ int sim_report_deadlock(struct sim *s, struct peet_err *err)
     size_t n = 0;
 
     for (uint32_t i = 0; i < s->contexts && n < sizeof text - 100; i++) {
-        const struct context *c = &s->context[i];
-        if (c->status != STATUS_WAITING)
+        const struct sim_thread *t = &s->context[i];
+        if (t->status != STATUS_WAITING)
             continue;
         n += (size_t)snprintf(text + n, sizeof text - n, "%sthread %" PRIu32 " waits for ", n ? "; " : "",
                               s->source->thread[i].id);
-        if (c->joins)
+        if (t->joins)
             n += (size_t)snprintf(text + n, sizeof text - n, "the end of thread %" PRIu32,
-                                  s->source->thread[c->joins - 1].id);
+                                  s->source->thread[t->joins - 1].id);
         else
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s 0x%" PRIx64, sim_object_name(&c->object->seen),
-                                  c->object->seen.addr);
-        if (!c->joins && c->object->holder)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s 0x%" PRIx64, sync_object_kind_name(&t->object->seen),
+                                  t->object->seen.addr);
+        if (!t->joins && t->object->holder)
             n += (size_t)snprintf(text + n, sizeof text - n, ", which thread %" PRIu32 " holds",
-                                  s->source->thread[c->object->holder->sched.number].id);
+                                  s->source->thread[t->object->holder->sched.number].id);
     }
     return err_set(err, PEET_ERR_FORMAT, "deadlock: nobody can go on: %s", text);
 }
 
 static int by_waiting(const void *a, const void *b)
 {
-    const struct sim_object *x = a, *y = b;
+    const struct sync_summary *x = a, *y = b;
 
     if (x->waited != y->waited)
         return x->waited > y->waited ? -1 : 1;
@@ -66,7 +66,7 @@ static int by_waiting(const void *a, const void *b)
 }
 
 /* The variable in which an object lies. */
-static void name_object(const struct sim *s, struct sim_object *o)
+static void name_object(const struct sim *s, struct sync_summary *o)
 {
     if (o->addr == 0 || o->name[0])
         return;
@@ -82,25 +82,25 @@ static void name_object(const struct sim *s, struct sim_object *o)
 
 static void list_objects(struct sim *s, struct sim_result *ret)
 {
-    struct object **o;
+    struct sync_object **o;
     size_t at = 0;
     uint64_t key;
     uint32_t tag;
 
-    ret->object = mem_alloc(s->objects.count + 1, sizeof *ret->object);
+    ret->sync_object = mem_alloc(s->objects.count + 1, sizeof *ret->sync_object);
     while ((o = map_next(&s->objects, &at, &key, &tag)))
-        if ((*o)->seen.kind != OBJECT_ARC) /* what waits there waits for a condition */
-            ret->object[ret->objects++] = (*o)->seen;
-    qsort(ret->object, ret->objects, sizeof *ret->object, by_waiting);
-    for (uint32_t i = 0; i < ret->objects; i++)
-        name_object(s, &ret->object[i]);
+        if ((*o)->seen.kind != SYNC_OBJECT_ARC) /* what waits there waits for a condition */
+            ret->sync_object[ret->sync_objects++] = (*o)->seen;
+    qsort(ret->sync_object, ret->sync_objects, sizeof *ret->sync_object, by_waiting);
+    for (uint32_t i = 0; i < ret->sync_objects; i++)
+        name_object(s, &ret->sync_object[i]);
 }
 
 /* The machine with one processor has counted for itself. */
 static void result_add_blocks(struct sim *s, struct sim_result *ret)
 {
     struct exec_clock *t = blocks_clock(s->block_exec);
-    struct sim_place *p = &s->place[0].seen;
+    struct time_account *p = &s->place[0].seen;
 
     blocks_flush(s->block_exec);
     ret->fabric = *blocks_fabric(s->block_exec);
@@ -116,26 +116,26 @@ void sim_result(struct sim *s, struct sim_result *ret)
 {
     *ret = (struct sim_result){ .references = s->references,
                                 .sync_references = s->sync_references,
-                                .contexts = s->contexts,
-                                .places = s->places,
+                                .threads = s->contexts,
+                                .hw_threads = s->places,
                                 .cpus = s->config.cpus,
-                                .broken = s->broken,
-                                .is_part = s->is_stopped,
-                                .place = mem_alloc(s->places, sizeof *ret->place),
+                                .forced_wakeups = s->broken,
+                                .is_interrupted = s->is_stopped,
+                                .hw_thread = mem_alloc(s->places, sizeof *ret->hw_thread),
                                 .memory = mem_alloc(s->config.cpus, sizeof *ret->memory) };
-    memory_settle(s->memory);
-    ret->fabric = *memory_fabric(s->memory);
+    hierarchy_flush_counts(s->memory);
+    ret->fabric = *hierarchy_fabric(s->memory);
     for (unsigned i = 0; i < s->config.cpus; i++)
-        ret->memory[i] = *memory_counts(s->memory, i);
+        ret->memory[i] = *hierarchy_counts(s->memory, i);
     if (s->block_exec)
         result_add_blocks(s, ret);
     sim_list_programs(s, ret);
     for (uint32_t i = 0; i < s->places; i++)
         ret->cycles = s->place[i].clock > ret->cycles ? s->place[i].clock : ret->cycles;
     for (uint32_t i = 0; i < s->places; i++) {
-        ret->place[i] = s->place[i].seen;
-        ret->place[i].time[TIME_idle] += ret->cycles - s->place[i].clock;
-        ret->instructions += ret->place[i].instructions;
+        ret->hw_thread[i] = s->place[i].seen;
+        ret->hw_thread[i].time[TIME_idle] += ret->cycles - s->place[i].clock;
+        ret->instructions += ret->hw_thread[i].instructions;
     }
     list_objects(s, ret);
 }

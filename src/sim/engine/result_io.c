@@ -10,9 +10,9 @@ enum { MOST = 1 << 20 }; /* of anything */
 
 void sim_result_release(struct sim_result *r)
 {
-    free(r->place);
+    free(r->hw_thread);
     free(r->memory);
-    free(r->object);
+    free(r->sync_object);
     free(r->program);
     free(r->evictions);
     *r = (struct sim_result){ 0 };
@@ -27,13 +27,14 @@ int sim_result_write(const struct sim_result *r, FILE *out, struct peet_err *err
 {
     struct sim_result plain = *r;
 
-    plain.place = NULL;
+    plain.hw_thread = NULL;
     plain.memory = NULL;
-    plain.object = NULL;
+    plain.sync_object = NULL;
     plain.program = NULL;
     plain.evictions = NULL;
-    if (!put(out, &plain, sizeof plain, 1) || !put(out, r->place, sizeof *r->place, r->places)
-        || !put(out, r->memory, sizeof *r->memory, r->cpus) || !put(out, r->object, sizeof *r->object, r->objects)
+    if (!put(out, &plain, sizeof plain, 1) || !put(out, r->hw_thread, sizeof *r->hw_thread, r->hw_threads)
+        || !put(out, r->memory, sizeof *r->memory, r->cpus)
+        || !put(out, r->sync_object, sizeof *r->sync_object, r->sync_objects)
         || !put(out, r->program, sizeof *r->program, r->programs)
         || !put(out, r->evictions, sizeof *r->evictions, (size_t)r->programs * r->programs))
         return err_set(err, PEET_ERR_IO, "the result of the simulation cannot be written");
@@ -57,12 +58,12 @@ int sim_result_read(struct sim_result *ret, FILE *in, struct peet_err *err)
 
     if (fread(&r, sizeof r, 1, in) != 1)
         return err_set(err, PEET_ERR_IO, "the simulation has left no result");
-    r.place = get(in, sizeof *r.place, r.places);
+    r.hw_thread = get(in, sizeof *r.hw_thread, r.hw_threads);
     r.memory = get(in, sizeof *r.memory, r.cpus);
-    r.object = get(in, sizeof *r.object, r.objects);
+    r.sync_object = get(in, sizeof *r.sync_object, r.sync_objects);
     r.program = get(in, sizeof *r.program, r.programs);
     r.evictions = get(in, sizeof *r.evictions, (size_t)r.programs * r.programs);
-    if (!r.place || !r.memory || !r.object || !r.program || !r.evictions) {
+    if (!r.hw_thread || !r.memory || !r.sync_object || !r.program || !r.evictions) {
         sim_result_release(&r);
         return err_set(err, PEET_ERR_IO, "the simulation has left a part of its result only");
     }

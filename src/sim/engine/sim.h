@@ -24,7 +24,7 @@
 #include "map/remap.h"
 #include "map/source/source.h"
 #include "map/spaces.h"
-#include "sim/memory/memory.h"
+#include "sim/memory/hierarchy.h"
 
 /* X(name, title): what a hardware context's time goes into. compute: instructions, and hits in the first cache; stall: what references
  * take beyond that, but for bus: the part in which the fabric was busy; fetch: instructions that come late; issue: another context of the
@@ -40,7 +40,7 @@ enum time_kind {
 #undef X
 };
 
-struct sim_place {             /* a hardware context; of processor number / contexts */
+struct time_account {          /* a hardware context; of processor number / contexts */
     uint64_t time[TIME_COUNT]; /* cycles; they add up to those of the run */
     uint64_t sync; /* cycles of compute, stall and bus in which locks and barriers referred to their own words */
     uint64_t instructions, switches;
@@ -49,19 +49,19 @@ struct sim_place {             /* a hardware context; of processor number / cont
 /* X(name, text): what contexts wait for. JOIN: the ends of other threads, and YIELD: that time passes; each of them is one object, at
  * address 0, for the whole program. */
 /* clang-format off */
-#define OBJECT_KINDS(X) \
+#define SYNC_OBJECT_KINDS(X) \
     X(LOCK, "lock") X(RWLOCK, "rwlock") X(BARRIER, "barrier") X(CONDITION, "condition") X(SEMAPHORE, "semaphore") \
     X(POST, "post") X(FUTEX, "futex") X(ARC, "arc") X(JOIN, "end of threads") X(YIELD, "yield")
 /* clang-format on */
-enum sim_object_kind {
-#define X(name, text) OBJECT_##name,
-    OBJECT_KINDS(X) OBJECT_KIND_COUNT
+enum sync_object_kind {
+#define X(name, text) SYNC_OBJECT_##name,
+    SYNC_OBJECT_KINDS(X) SYNC_OBJECT_KIND_COUNT
 #undef X
 };
 
 /* A lock or a barrier, by its address. */
 enum { SIM_NAME = 160 };
-struct sim_object {
+struct sync_summary {
     uint64_t addr;       /* as its process uses it */
     uint32_t process;    /* the first that has used it */
     char name[SIM_NAME]; /* of the data object in which it lies, with its place if that is known; "": it lies in none */
@@ -80,7 +80,7 @@ struct sim_program {
     uint32_t process;    /* its number in the trace */
     uint32_t threads;
     uint64_t finished;           /* the cycle in which the last of its threads ended; 0: none has */
-    struct sim_place place;      /* summed up, without idle time */
+    struct time_account account; /* summed up, without idle time */
     struct memory_counts memory; /* of processors, while they executed it */
 };
 
@@ -95,23 +95,23 @@ struct sim_result {
     uint64_t cycles; /* until the last context ended */
     uint64_t instructions, references;
     uint64_t sync_references; /* those of them that locks and barriers have made to their own words */
-    uint64_t broken;          /* waits that had to be ended, since nobody did */
-    bool is_part;             /* somebody wanted it to end before its end */
+    uint64_t forced_wakeups;  /* waits that had to be ended, since nobody did */
+    bool is_interrupted;      /* somebody wanted it to end before its end */
     bool by_frame;            /* the machine saw physical addresses, where the trace told frames */
-    uint32_t contexts, places, cpus, objects;
+    uint32_t threads, hw_threads, cpus, sync_objects;
     uint32_t programs;               /* 0: there was only one */
     struct sim_program *program;     /* by the order of their first threads */
     struct sim_evictions *evictions; /* by evicting program and, in that, by victim */
-    struct sim_place *place;
-    struct memory_counts *memory; /* of each processor */
-    struct sim_object *object;    /* those first for which contexts waited longest */
+    struct time_account *hw_thread;
+    struct memory_counts *memory;     /* of each processor */
+    struct sync_summary *sync_object; /* those first for which contexts waited longest */
     struct fabric_use fabric;
 };
 
 struct sim;
 
-const char *sim_object_name(const struct sim_object *o); /* of its kind */
-const char *sim_time_title(enum time_kind kind);
+const char *sync_object_kind_name(const struct sync_summary *o); /* of its kind */
+const char *time_kind_title(enum time_kind kind);
 
 int sim_new(const struct machine_config *config, struct source *source, struct sim **ret, struct peet_err *err);
 void sim_free(struct sim *s);
@@ -120,7 +120,7 @@ void sim_free(struct sim *s);
 void sim_set_remap(struct sim *s, struct remap *r);
 
 /* For tests: whether places may do before their time what nobody can see (they do). All results are the same. */
-void sim_set_leads(struct sim *s, bool leads);
+void sim_set_lookahead(struct sim *s, bool leads);
 
 /* ---- who looks on ---- */
 
@@ -170,7 +170,7 @@ struct sim_observer {
     void (*hit)(void *context, uint32_t thread, unsigned cpu, const struct peet_record *r, uint64_t at);
     void (*event)(void *context, uint32_t thread, const struct peet_event *e); /* before anything comes of it */
     /* While a reference is on its way: a processor loses a line to it. */
-    void (*lost)(void *context, unsigned cpu, uint64_t line, enum lost how);
+    void (*lost)(void *context, unsigned cpu, uint64_t line, enum line_removal how);
 };
 
 /* Borrowed. The source must not give repeats. */
@@ -199,7 +199,7 @@ bool sim_set_block_observer(struct sim *s, const struct block_observer *w, struc
 struct sim_listener {
     void *context;
     void (*event)(void *context, uint32_t thread, const struct peet_event *e);
-    void (*object)(void *context, uint32_t thread, struct sim_object *ret);
+    void (*object)(void *context, uint32_t thread, struct sync_summary *ret);
 };
 void sim_set_listener(struct sim *s, const struct sim_listener *l);
 

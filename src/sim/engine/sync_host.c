@@ -6,52 +6,52 @@
 static void host_touches(struct sim *s, unsigned cpu)
 {
     if (s->config.contexts == 1)
-        sim_take_back(s, &s->place[cpu], s->now, s->actor);
-    memory_front(s->memory, cpu)->changes++;
+        sim_roll_back(s, &s->place[cpu], s->now, s->actor);
+    hierarchy_filter(s->memory, cpu)->changes++;
 }
 
 /* What a reference took in the machine with one processor, which knows by itself what for. */
-static uint64_t sync_access_blocks(struct sim *s, const struct context *c, const struct peet_record *r, uint64_t data,
-                                   uint64_t now, struct sync_time *ret)
+static uint64_t sync_access_blocks(struct sim *s, const struct sim_thread *t, const struct peet_record *r,
+                                   uint64_t data, uint64_t now, struct sync_time *ret)
 {
     blocks_clock(s->block_exec)->clock = now;
     uint64_t cycles =
-        blocks_sync_access(s->block_exec, c->sched.number, r, data, c->site, s->config.cost[PEET_CL_plain]);
+        blocks_sync_access(s->block_exec, t->sched.number, r, data, t->site, s->config.cost[PEET_CL_plain]);
     *ret = (struct sync_time){ .elsewhere = cycles };
     return cycles;
 }
 
 /* The same in the machine with several. */
-static uint64_t refer_shared(struct sim *s, const struct context *c, const struct peet_record *r, uint64_t data,
+static uint64_t refer_shared(struct sim *s, const struct sim_thread *t, const struct peet_record *r, uint64_t data,
                              uint64_t now, struct sync_time *ret)
 {
-    unsigned cpu = c->party.cpu;
-    struct memory_front *front = memory_front(s->memory, cpu);
-    const struct memory_counts *counts = memory_counts(s->memory, cpu), before = *counts;
+    unsigned cpu = t->party.cpu;
+    struct l1_filter *front = hierarchy_filter(s->memory, cpu);
+    const struct memory_counts *counts = hierarchy_counts(s->memory, cpu), before = *counts;
     uint64_t behind = front->behind[r->kind];
-    uint64_t cycles = memory_access(s->memory, cpu, r->addr, r->size, (enum peet_kind)r->kind, now);
+    uint64_t cycles = hierarchy_access(s->memory, cpu, r->addr, r->size, (enum peet_kind)r->kind, now);
     uint64_t stall = sim_beyond(&s->config, r->kind, cycles), waited = counts->waited - before.waited;
 
     waited = waited < stall ? waited : stall;
     *ret = (struct sync_time){ .compute = cycles - stall, .stall = stall - waited, .bus = waited };
     if (s->observer)
-        sim_observe_sync(s, c, r, data,
-                         &(struct seen_line){ .line = sim_line(s, r->addr),
-                                              .own_line = sim_line(s, data),
-                                              .now = now,
-                                              .before = &before,
-                                              .is_first = true,
-                                              .is_behind = front->behind[r->kind] != behind },
-                         c->place ? cycles : 0);
+        sim_observe_sync(s, t, r, data,
+                         &(struct observed_line){ .line = sim_line(s, r->addr),
+                                                  .own_line = sim_line(s, data),
+                                                  .now = now,
+                                                  .before = &before,
+                                                  .is_first = true,
+                                                  .is_behind = front->behind[r->kind] != behind },
+                         t->place ? cycles : 0);
     return cycles;
 }
 
 /* A reference of a lock or barrier. Who has no place at that time has nothing that would wait for it. */
-static uint64_t host_access(void *context, const struct sync_party *party, uint64_t object, uint64_t addr,
+static uint64_t host_access(void *context, const struct sync_waiter *party, uint64_t object, uint64_t addr,
                             enum peet_kind kind, uint64_t now)
 {
     struct sim *s = context;
-    struct context *c = &s->context[party->number];
+    struct sim_thread *t = &s->context[party->number];
     uint32_t cost = s->config.cost[PEET_CL_plain];
     struct peet_record r = { .addr = addr, .id = SIM_NO_INSN, .size = SYNC_WORD, .kind = kind };
     struct sync_time took;
@@ -62,20 +62,20 @@ static uint64_t host_access(void *context, const struct sync_party *party, uint6
     uint32_t space;
     uint64_t data = spaces_untag(&s->spaces, object, &space);
     if (s->translates && sync_is_word(addr))
-        memory_front(s->memory, party->cpu)->page_offset = 0;
+        hierarchy_filter(s->memory, party->cpu)->page_offset = 0;
     else if (s->translates)
         r.addr = sim_translate(s, party->cpu, space, spaces_untag(&s->spaces, addr, &space));
-    uint64_t cycles = (s->block_exec ? sync_access_blocks : refer_shared)(s, c, &r, data, now + cost, &took);
-    if (c->place) {
-        c->place->own.compute += cost + took.compute;
-        c->place->own.stall += took.stall;
-        c->place->own.bus += took.bus;
-        c->place->own.elsewhere += took.elsewhere;
+    uint64_t cycles = (s->block_exec ? sync_access_blocks : refer_shared)(s, t, &r, data, now + cost, &took);
+    if (t->place) {
+        t->place->own.compute += cost + took.compute;
+        t->place->own.stall += took.stall;
+        t->place->own.bus += took.bus;
+        t->place->own.elsewhere += took.elsewhere;
     }
     return now + cost + cycles;
 }
 
-static void host_wake(void *context, struct sync_party *p, uint64_t when)
+static void host_wake(void *context, struct sync_waiter *p, uint64_t when)
 {
     struct sim *s = context;
 
@@ -92,7 +92,7 @@ static uint64_t host_random(void *context)
     return s->random >> 11;
 }
 
-void sim_make_host(struct sim *s)
+void sim_init_sync_host(struct sim *s)
 {
     s->host = (struct sync_host){ s, host_access, host_wake, host_random };
 }

@@ -4,85 +4,86 @@
 #include <assert.h>
 #include <string.h>
 
-void histories_init(struct histories *h, unsigned cpus, uint32_t line)
+void line_table_init(struct line_table *h, unsigned cpus, uint32_t line)
 {
-    *h = (struct histories){ .cpus = cpus,
-                             .words = (line + 63) / 64,
-                             .full = line < 64 ? ((uint64_t)1 << line) - 1 : UINT64_MAX,
-                             .groups.value_size = sizeof(struct history *) };
+    *h = (struct line_table){ .cpus = cpus,
+                              .words = (line + 63) / 64,
+                              .full = line < 64 ? ((uint64_t)1 << line) - 1 : UINT64_MAX,
+                              .groups.value_size = sizeof(struct line_info *) };
 }
 
-void histories_release(struct histories *h)
+void line_table_release(struct line_table *h)
 {
     map_release(&h->groups);
     arena_release(&h->arena);
 }
 
-static struct history *new_group(struct histories *h)
+static struct line_info *new_group(struct line_table *h)
 {
-    enum { LINES = 1 << HISTORY_GROUP_BITS };
-    struct history *group = arena_alloc(&h->arena, LINES * sizeof *group);
+    enum { LINES = 1 << LINE_GROUP_BITS };
+    struct line_info *group = arena_alloc(&h->arena, LINES * sizeof *group);
 
     assert(group); /* like all tables that grow with the program, it is not worth to go on without */
     return group;
 }
 
-struct history *histories_group(struct histories *h, uint64_t number)
+struct line_info *line_table_group(struct line_table *h, uint64_t number)
 {
-    struct history **group = map_put(&h->groups, number, 0);
+    struct line_info **group = map_put(&h->groups, number, 0);
 
     assert(group);
     if (!*group)
         *group = new_group(h);
-    h->near[number % HISTORY_NEAR].key = number + 1;
-    h->near[number % HISTORY_NEAR].group = *group;
+    h->near[number % LINE_GROUP_CACHE].key = number + 1;
+    h->near[number % LINE_GROUP_CACHE].group = *group;
     return *group;
 }
 
-enum miss_cause history_cause(const struct histories *all, const struct history *h, unsigned cpu, struct line_bytes b)
+enum miss_cause line_info_cause(const struct line_table *table, const struct line_info *info, unsigned cpu,
+                                struct line_bytes b)
 {
-    if (!(h->had >> cpu & 1))
+    if (!(info->had >> cpu & 1))
         return MISS_cold;
-    if (!(h->invalidated >> cpu & 1))
+    if (!(info->invalidated >> cpu & 1))
         return MISS_replaced;
     for (uint32_t w = b.first / 64; w * 64 < b.first + b.count; w++)
-        if (history_mask(all, h, cpu)[w] & line_bytes_in(b, w))
+        if (line_info_written(table, info, cpu)[w] & line_bytes_in(b, w))
             return MISS_true_sharing;
     return MISS_false_sharing;
 }
 
-void history_come(struct history *h, unsigned cpu)
+void line_info_fill(struct line_info *info, unsigned cpu)
 {
-    h->had |= (uint64_t)1 << cpu;
-    h->present |= (uint64_t)1 << cpu;
-    h->invalidated &= ~((uint64_t)1 << cpu);
+    info->had |= (uint64_t)1 << cpu;
+    info->present |= (uint64_t)1 << cpu;
+    info->invalidated &= ~((uint64_t)1 << cpu);
 }
 
-void history_go(struct histories *all, struct history *h, unsigned cpu, enum lost how)
+void line_info_remove(struct line_table *table, struct line_info *info, unsigned cpu, enum line_removal how)
 {
-    h->present &= ~((uint64_t)1 << cpu);
-    h->invalidated &= ~((uint64_t)1 << cpu);
-    if (how == REPLACED)
+    info->present &= ~((uint64_t)1 << cpu);
+    info->invalidated &= ~((uint64_t)1 << cpu);
+    if (how == REMOVED_EVICTED)
         return;
-    if (!h->written)
-        h->written = arena_alloc(&all->arena, (size_t)all->cpus * all->words * sizeof *h->written);
-    assert(h->written);
-    h->invalidated |= (uint64_t)1 << cpu;
-    memset(history_mask(all, h, cpu), 0, all->words * sizeof *h->written);
+    if (!info->written)
+        info->written = arena_alloc(&table->arena, (size_t)table->cpus * table->words * sizeof *info->written);
+    assert(info->written);
+    info->invalidated |= (uint64_t)1 << cpu;
+    memset(line_info_written(table, info, cpu), 0, table->words * sizeof *info->written);
 }
 
-void history_write(const struct histories *all, const struct history *h, unsigned cpu, struct line_bytes b)
+void line_info_write(const struct line_table *table, const struct line_info *info, unsigned cpu, struct line_bytes b)
 {
-    for (uint64_t left = h->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
+    for (uint64_t left = info->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
         for (uint32_t w = b.first / 64; w * 64 < b.first + b.count; w++)
-            history_mask(all, h, (unsigned)__builtin_ctzll(left))[w] |= line_bytes_in(b, w);
+            line_info_written(table, info, (unsigned)__builtin_ctzll(left))[w] |= line_bytes_in(b, w);
 }
 
-bool history_is_watched(const struct histories *all, const struct history *h, unsigned cpu)
+bool line_info_is_tracked(const struct line_table *table, const struct line_info *info, unsigned cpu)
 {
-    for (uint64_t left = h->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
-        for (uint32_t w = 0; w < all->words; w++)
-            if (history_mask(all, h, (unsigned)__builtin_ctzll(left))[w] != all->full)
+    for (uint64_t left = info->invalidated & ~((uint64_t)1 << cpu); left; left &= left - 1)
+        for (uint32_t w = 0; w < table->words; w++)
+            if (line_info_written(table, info, (unsigned)__builtin_ctzll(left))[w] != table->full)
                 return true;
     return false;
 }

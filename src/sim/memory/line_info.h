@@ -20,10 +20,10 @@ enum miss_cause {
 #undef X
 };
 
-enum lost { REPLACED, INVALIDATED };
+enum line_removal { REMOVED_EVICTED, REMOVED_INVALIDATED };
 
 /* All of a line, for all processors. What most misses need is little. */
-struct history {
+struct line_info {
     uint64_t present;     /* a bit for each processor that has it, */
     uint64_t had;         /*   for each that ever had it, */
     uint64_t invalidated; /*   and for each that lost it because another one wrote */
@@ -37,35 +37,35 @@ struct line_bytes {
 };
 
 /* Of neighbouring lines, which are often used together, they lie together. */
-enum { HISTORY_GROUP_BITS = 8, HISTORY_NEAR = 1024 };
-struct histories {
+enum { LINE_GROUP_BITS = 8, LINE_GROUP_CACHE = 1024 };
+struct line_table {
     unsigned cpus, words; /* words: 64-bit words of a mask that has a bit for each byte of a line */
     uint64_t full;        /* each word of the mask of all bytes */
     struct {
         uint64_t key; /* 1 + number of the group; 0: none */
-        struct history *group;
-    } near[HISTORY_NEAR]; /* groups that were used last */
-    struct map groups;    /* struct history *, by number */
+        struct line_info *group;
+    } near[LINE_GROUP_CACHE]; /* groups that were used last */
+    struct map groups;        /* struct history *, by number */
     struct arena arena;
 };
 
-void histories_init(struct histories *h, unsigned cpus, uint32_t line); /* line: bytes, a power of two */
-void histories_release(struct histories *h);
-struct history *histories_group(struct histories *h, uint64_t number); /* from the map; new if need be */
+void line_table_init(struct line_table *h, unsigned cpus, uint32_t line); /* line: bytes, a power of two */
+void line_table_release(struct line_table *h);
+struct line_info *line_table_group(struct line_table *h, uint64_t number); /* from the map; new if need be */
 
 /* Of a line; lives as long as the histories. */
-static inline struct history *history_at(struct histories *h, uint64_t line)
+static inline struct line_info *line_info_at(struct line_table *h, uint64_t line)
 {
-    uint64_t number = line >> HISTORY_GROUP_BITS, at = line & ((1 << HISTORY_GROUP_BITS) - 1);
-    struct history *group = h->near[number % HISTORY_NEAR].group;
+    uint64_t number = line >> LINE_GROUP_BITS, at = line & ((1 << LINE_GROUP_BITS) - 1);
+    struct line_info *group = h->near[number % LINE_GROUP_CACHE].group;
 
-    return (h->near[number % HISTORY_NEAR].key == number + 1 ? group : histories_group(h, number)) + at;
+    return (h->near[number % LINE_GROUP_CACHE].key == number + 1 ? group : line_table_group(h, number)) + at;
 }
 
 /* The bytes of a line that others wrote since a processor lost it: bit b of word w is byte 64 w + b. */
-static inline uint64_t *history_mask(const struct histories *all, const struct history *h, unsigned cpu)
+static inline uint64_t *line_info_written(const struct line_table *table, const struct line_info *info, unsigned cpu)
 {
-    return h->written + (size_t)cpu * all->words;
+    return info->written + (size_t)cpu * table->words;
 }
 
 /* Those of the bytes that are in word number `word` of a mask, which is not behind the last of them. */
@@ -78,15 +78,16 @@ static inline uint64_t line_bytes_in(struct line_bytes b, uint32_t word)
 }
 
 /* Why a processor does not have a line of which it wants these bytes. */
-enum miss_cause history_cause(const struct histories *all, const struct history *h, unsigned cpu, struct line_bytes b);
+enum miss_cause line_info_cause(const struct line_table *table, const struct line_info *info, unsigned cpu,
+                                struct line_bytes b);
 
-void history_come(struct history *h, unsigned cpu);
-void history_go(struct histories *all, struct history *h, unsigned cpu, enum lost how);
+void line_info_fill(struct line_info *info, unsigned cpu);
+void line_info_remove(struct line_table *table, struct line_info *info, unsigned cpu, enum line_removal how);
 
 /* A processor writes bytes: those that have lost the line see them when they come back. */
-void history_write(const struct histories *all, const struct history *h, unsigned cpu, struct line_bytes b);
+void line_info_write(const struct line_table *table, const struct line_info *info, unsigned cpu, struct line_bytes b);
 
 /* Whether a write to the line could still change what is kept for a processor that has lost it. */
-bool history_is_watched(const struct histories *all, const struct history *h, unsigned cpu);
+bool line_info_is_tracked(const struct line_table *table, const struct line_info *info, unsigned cpu);
 
 #endif

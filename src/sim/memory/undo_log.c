@@ -1,173 +1,176 @@
 /* SPDX-License-Identifier: MIT */
-#include "sim/memory/core_local.h"
+#include "sim/memory/core_caches.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-bool memory_may_lead(const struct memory *m)
+bool hierarchy_can_undo(const struct hierarchy *h)
 {
-    const struct cache *c = &m->cpu[0].level[0];
+    const struct cache *c = &h->cpu[0].level[0];
 
-    return m->levels > 0 && !m->config.tlb.entries && c->replacement->is_calm && c->sets <= UINT32_MAX
+    return h->levels > 0 && !h->config.tlb.entries && c->replacement->is_calm && c->sets <= UINT32_MAX
            && (c->is_ranked || !c->replacement->moves);
 }
 
-bool memory_keeps_order(const struct memory *m)
+bool hierarchy_l1_is_lru(const struct hierarchy *h)
 {
-    return m->levels > 0 && m->cpu[0].level[0].is_ranked;
+    return h->levels > 0 && h->cpu[0].level[0].is_ranked;
 }
 
-bool memory_has(const struct memory *m, unsigned cpu, uint64_t line)
+bool hierarchy_l1_has(const struct hierarchy *h, unsigned cpu, uint64_t line)
 {
-    return cache_find(&m->cpu[cpu].level[0], line) != NULL;
+    return cache_find(&h->cpu[cpu].level[0], line) != NULL;
 }
 
 /* Whether lines can go to and fro between the two first levels. */
-static bool can_bring(const struct memory *m, const struct processor *p)
+static bool core_can_fill_from_l2(const struct hierarchy *h, const struct core_caches *core)
 {
-    const struct cache *first = &p->level[0], *second = &p->level[1];
+    const struct cache *first = &core->level[0], *second = &core->level[1];
 
-    return memory_may_lead(m) && m->private_levels == 2 && first->is_ranked && second->is_ranked
+    return hierarchy_can_undo(h) && h->private_levels == 2 && first->is_ranked && second->is_ranked
            && (first->mask || first->sets == 1) && (second->mask || second->sets == 1)
            && second->sets * second->ways <= UINT32_MAX;
 }
 
-int near_init(struct memory *m, struct processor *p)
+int core_init_filter(struct hierarchy *h, struct core_caches *core)
 {
-    const struct cache *first = &p->level[0], *tlb = &p->tlb;
+    const struct cache *first = &core->level[0], *tlb = &core->tlb;
     bool knows_pages = tlb->entry && tlb->replacement->is_calm && (tlb->mask || tlb->sets == 1);
 
-    p->front.marks = calloc(2 * MEMORY_MARKS, sizeof *p->front.marks);
-    p->filled = calloc(first->sets + 1, sizeof *p->filled);
+    core->front.marks = calloc(2 * SIGNATURE_ENTRIES, sizeof *core->front.marks);
+    core->filled = calloc(first->sets + 1, sizeof *core->filled);
     if (first->sets)
-        p->front.top = p->top = calloc(first->sets, sizeof *p->top);
+        core->front.top = core->top = calloc(first->sets, sizeof *core->top);
     if (tlb->entry) {
-        p->front.page = p->page = calloc(tlb->sets, sizeof *p->page);
-        p->front.page_mask = tlb->mask;
-        p->front.page_shift = tlb->shift;
-        for (uint64_t i = 0; p->page && i < tlb->sets; i++)
-            p->page[i] = UINT64_MAX;
+        core->front.page = core->page = calloc(tlb->sets, sizeof *core->page);
+        core->front.page_mask = tlb->mask;
+        core->front.page_shift = tlb->shift;
+        for (uint64_t i = 0; core->page && i < tlb->sets; i++)
+            core->page[i] = UINT64_MAX;
         if (!knows_pages)
-            memset(p->front.calm, 0, sizeof p->front.calm);
+            memset(core->front.calm, 0, sizeof core->front.calm);
     }
-    if (can_bring(m, p))
-        p->behind = calloc(first->sets * first->ways, sizeof *p->behind);
-    return p->front.marks && p->filled && (p->top || !first->sets) && (p->page || !tlb->entry)
-                   && (p->behind || !can_bring(m, p))
+    if (core_can_fill_from_l2(h, core))
+        core->behind = calloc(first->sets * first->ways, sizeof *core->behind);
+    return core->front.marks && core->filled && (core->top || !first->sets) && (core->page || !tlb->entry)
+                   && (core->behind || !core_can_fill_from_l2(h, core))
                ? 0
                : -1;
 }
 
-void near_release(struct processor *p)
+void core_release_filter(struct core_caches *core)
 {
-    free(p->front.marks);
-    free(p->top);
-    free(p->page);
-    free(p->filled);
-    free(p->behind);
+    free(core->front.marks);
+    free(core->top);
+    free(core->page);
+    free(core->filled);
+    free(core->behind);
 }
 
-void memory_lead_begin(struct memory *m, unsigned cpu)
+void undo_log_begin(struct hierarchy *h, unsigned cpu)
 {
-    struct processor *p = &m->cpu[cpu];
-    struct memory_front *f = &p->front;
+    struct core_caches *core = &h->cpu[cpu];
+    struct l1_filter *f = &core->front;
 
     f->kept = 0;
     if (++f->lead > 0)
         return;
-    memset(f->marks, 0, 2 * MEMORY_MARKS * sizeof *f->marks); /* the numbers of leads begin anew */
-    memset(p->filled, 0, (p->level[0].sets + 1) * sizeof *p->filled);
+    memset(f->marks, 0, 2 * SIGNATURE_ENTRIES * sizeof *f->marks); /* the numbers of leads begin anew */
+    memset(core->filled, 0, (core->level[0].sets + 1) * sizeof *core->filled);
     f->lead = 1;
 }
 
-bool near_tell(struct memory *m, struct processor *p, const struct part *part, bool keep, bool *ret_watched)
+bool core_write_tracked(struct hierarchy *h, struct core_caches *core, const struct line_access *part, bool keep,
+                        bool *ret_watched)
 {
-    struct history *h = history_at(&m->histories, part->line);
-    struct line_bytes b = bytes_of(m, part);
+    struct line_info *info = line_info_at(&h->line_table, part->line);
+    struct line_bytes b = line_access_bytes(h, part);
     uint32_t first = b.first / 64, end = (b.first + b.count + 63) / 64;
 
-    if (keep && p->front.kept + KEPT_BY_ONE + (size_t)m->cpus * (end - first) > KEPT)
+    if (keep && core->front.kept + UNDO_WORDS_PER_ACCESS + (size_t)h->cpus * (end - first) > UNDO_WORDS)
         return false;
-    for (uint64_t left = h->invalidated & ~((uint64_t)1 << p->number); keep && left; left &= left - 1) {
-        uint64_t *mask = history_mask(&m->histories, h, (unsigned)__builtin_ctzll(left));
+    for (uint64_t left = info->invalidated & ~((uint64_t)1 << core->number); keep && left; left &= left - 1) {
+        uint64_t *mask = line_info_written(&h->line_table, info, (unsigned)__builtin_ctzll(left));
         for (uint32_t w = first; w < end; w++)
             if (line_bytes_in(b, w) & ~mask[w])
-                near_keep(p, &mask[w], COUNTED_NOTHING);
+                undo_log_add(core, &mask[w], UNDO_WORD);
     }
-    history_write(&m->histories, h, p->number, b);
-    *ret_watched = history_is_watched(&m->histories, h, p->number);
+    line_info_write(&h->line_table, info, core->number, b);
+    *ret_watched = line_info_is_tracked(&h->line_table, info, core->number);
     return true;
 }
 
 /* A reference that is not smooth; its entry in the first level is given, or NULL. */
-static __attribute__((noinline)) enum near lead_other(struct memory *m, struct processor *p, uint64_t *e,
-                                                      const struct part *part, enum peet_kind kind)
+static __attribute__((noinline)) enum local_hit undo_log_access_other(struct hierarchy *h, struct core_caches *core,
+                                                                      uint64_t *e, const struct line_access *part,
+                                                                      enum peet_kind kind)
 {
     uint64_t line = part->line, *behind;
-    enum near n = NEAR_NOT;
+    enum local_hit n = LOCAL_NONE;
 
     if (e)
-        n = near_write(m, p, e, part, kind, true);
-    else if (p->behind && (behind = cache_find_in(&p->level[1], line & p->level[1].mask, line)))
-        n = near_bring(m, p, line, behind, kind, true);
-    if (n != NEAR_NOT)
-        memory_mark(&p->front, line, kind);
+        n = core_write_hit(h, core, e, part, kind, true);
+    else if (core->behind && (behind = cache_find_in(&core->level[1], line & core->level[1].mask, line)))
+        n = core_fill_from_l2(h, core, line, behind, kind, true);
+    if (n != LOCAL_NONE)
+        signature_add(&core->front, line, kind);
     return n;
 }
 
-enum near memory_lead(struct memory *m, struct memory_front *f, uint64_t addr, uint64_t size, enum peet_kind kind)
+enum local_hit undo_log_access(struct hierarchy *h, struct l1_filter *f, uint64_t addr, uint64_t size,
+                               enum peet_kind kind)
 {
-    struct processor *p = processor_of(f);
+    struct core_caches *core = core_of_filter(f);
     uint64_t line = addr >> f->shift, set, *e;
 
-    if ((addr & (f->line - 1)) + size > f->line || f->kept + KEPT_BY_ONE > KEPT)
-        return NEAR_NOT;
-    if (!near_find_smooth(p, line, kind, &set, &e))
-        return lead_other(m, p, e, &(struct part){ line, addr, size }, kind);
-    near_keep_order(p, set);
-    near_touch(p, set, e);
-    memory_mark(f, line, kind);
-    return NEAR_SMOOTH;
+    if ((addr & (f->line - 1)) + size > f->line || f->kept + UNDO_WORDS_PER_ACCESS > UNDO_WORDS)
+        return LOCAL_NONE;
+    if (!core_find_reorder_hit(core, line, kind, &set, &e))
+        return undo_log_access_other(h, core, e, &(struct line_access){ line, addr, size }, kind);
+    undo_log_add_order(core, set);
+    core_touch(core, set, e);
+    signature_add(f, line, kind);
+    return LOCAL_REORDER_HIT;
 }
 
-void memory_lead_back(struct memory_front *f, size_t kept)
+void undo_log_roll_back(struct l1_filter *f, size_t kept)
 {
-    struct processor *p = processor_of(f);
-    const struct cache *first = &p->level[0];
+    struct core_caches *core = core_of_filter(f);
+    const struct cache *first = &core->level[0];
 
     while (f->kept > kept) {
-        const struct kept *k = &p->kept[--f->kept];
-        uint64_t *word = (uint64_t *)(k->where & ~(uint64_t)COUNTED_MASK);
-        unsigned counted = k->where & COUNTED_MASK;
-        if (counted == COUNTED_RECENT) {
+        const struct undo_record *k = &core->kept[--f->kept];
+        uint64_t *word = (uint64_t *)(k->where & ~(uint64_t)UNDO_MASK);
+        unsigned counted = k->where & UNDO_MASK;
+        if (counted == UNDO_MRU) {
             first->recent[word - first->order] = k->old;
-            near_refresh(p, (uint64_t)(word - first->order));
+            l1_filter_refresh(core, (uint64_t)(word - first->order));
             continue;
         }
         *word = k->old;
-        if (counted >= COUNTED_BEHIND) {
+        if (counted >= UNDO_L2_HIT) {
             uint64_t at = (uint64_t)(word - first->entry);
             cache_set_tag(first, at / first->ways, (unsigned)(at % first->ways), k->old >> CACHE_STATE_BITS);
-            near_refresh(p, at / first->ways);
-            f->behind[counted - COUNTED_BEHIND + PEET_LOAD]--;
-        } else if (counted >= COUNTED_SILENT) {
-            near_refresh(p, (uint64_t)(word - first->entry) / first->ways);
-            f->silent[counted - COUNTED_SILENT + PEET_STORE]--;
+            l1_filter_refresh(core, at / first->ways);
+            f->behind[counted - UNDO_L2_HIT + PEET_LOAD]--;
+        } else if (counted >= UNDO_SILENT_UPGRADE) {
+            l1_filter_refresh(core, (uint64_t)(word - first->entry) / first->ways);
+            f->silent[counted - UNDO_SILENT_UPGRADE + PEET_STORE]--;
         } else if (((uintptr_t)word - (uintptr_t)first->order) / sizeof *word < first->sets) {
-            near_refresh(p, (uint64_t)(word - first->order));
+            l1_filter_refresh(core, (uint64_t)(word - first->order));
         }
     }
 }
 
-bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line, bool reads)
+bool signature_has(const struct hierarchy *h, unsigned cpu, uint64_t line, bool reads)
 {
-    const struct processor *p = &m->cpu[cpu];
-    const struct cache *c = &p->level[0];
-    const uint16_t *marks = p->front.marks + line % MEMORY_MARKS;
+    const struct core_caches *core = &h->cpu[cpu];
+    const struct cache *c = &core->level[0];
+    const uint16_t *marks = core->front.marks + line % SIGNATURE_ENTRIES;
 
     if (reads)
-        return marks[MEMORY_MARKS] == p->front.lead;
+        return marks[SIGNATURE_ENTRIES] == core->front.lead;
     /* A line that goes makes room for one that came. */
-    return marks[0] == p->front.lead || marks[MEMORY_MARKS] == p->front.lead
-           || (p->filled[cache_set(c, line)] == p->front.lead && cache_find(c, line));
+    return marks[0] == core->front.lead || marks[SIGNATURE_ENTRIES] == core->front.lead
+           || (core->filled[cache_set(c, line)] == core->front.lead && cache_find(c, line));
 }

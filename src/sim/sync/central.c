@@ -8,7 +8,7 @@ static uint64_t flag_of(const struct sync_barrier *b)
     return sync_word(b->addr, 0, USE_FLAG);
 }
 
-static uint64_t arrive(struct sync_barrier *b, struct sync_party *p, uint64_t now, enum sync_outcome *ret)
+static uint64_t arrive(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
     now = refer(b->host, b->addr, p, word_at(b->addr), PEET_UPDATE, now);
     b->opens = b->arrived ? later(b->opens, now) : now;
@@ -27,7 +27,7 @@ static uint64_t arrive(struct sync_barrier *b, struct sync_party *p, uint64_t no
     return now;
 }
 
-static uint64_t go_on(struct sync_barrier *b, struct sync_party *p, uint64_t now)
+static uint64_t go_on(struct sync_barrier *b, struct sync_waiter *p, uint64_t now)
 {
     return refer(b->host, b->addr, p, flag_of(b), PEET_LOAD, now);
 }

@@ -25,20 +25,20 @@ static uint64_t flag_of(const struct sync_barrier *b, uint64_t place, uint32_t k
     return sync_word(b->addr, (uint32_t)place, USE_FLAG | (2 * k + (unsigned)(b->round & 1)) << USE_BITS);
 }
 
-static struct sync_party *party_at(const struct sync_barrier *b, uint64_t place)
+static struct sync_waiter *party_at(const struct sync_barrier *b, uint64_t place)
 {
-    struct sync_party *p = b->first;
+    struct sync_waiter *p = b->first;
 
     while (p && p->place != place)
         p = p->next;
     return p;
 }
 
-static void tell(struct sync_barrier *b, struct sync_party *p)
+static void tell(struct sync_barrier *b, struct sync_waiter *p)
 {
     uint32_t k = p->level;
     uint64_t to = (p->place + ((uint64_t)1 << k)) % b->parties;
-    struct sync_party *told = party_at(b, to);
+    struct sync_waiter *told = party_at(b, to);
 
     p->ready = p->flag[k] = refer(b->host, b->addr, p, flag_of(b, to, k), PEET_STORE, p->ready);
     p->phase = LOOKS;
@@ -48,10 +48,10 @@ static void tell(struct sync_barrier *b, struct sync_party *p)
     }
 }
 
-static void look(struct sync_barrier *b, struct sync_party *p)
+static void look(struct sync_barrier *b, struct sync_waiter *p)
 {
     uint32_t k = p->level;
-    const struct sync_party *from = party_at(b, (p->place + b->parties - ((uint64_t)1 << k)) % b->parties);
+    const struct sync_waiter *from = party_at(b, (p->place + b->parties - ((uint64_t)1 << k)) % b->parties);
     uint64_t told_at = from ? from->flag[k] : NEVER, now = p->ready;
 
     p->ready = refer(b->host, b->addr, p, flag_of(b, p->place, k), PEET_LOAD, now);
@@ -64,25 +64,25 @@ static void look(struct sync_barrier *b, struct sync_party *p)
 }
 
 /* Who can do something, and is first to. */
-static struct sync_party *find_next(const struct sync_barrier *b)
+static struct sync_waiter *find_next(const struct sync_barrier *b)
 {
-    struct sync_party *best = NULL;
+    struct sync_waiter *best = NULL;
 
-    for (struct sync_party *p = b->first; p; p = p->next)
+    for (struct sync_waiter *p = b->first; p; p = p->next)
         if ((p->phase == TELLS || p->phase == LOOKS) && (!best || p->ready < best->ready))
             best = p;
     return best;
 }
 
-static void let_pass(struct sync_barrier *b, const struct sync_party *last)
+static void let_pass(struct sync_barrier *b, const struct sync_waiter *last)
 {
-    struct sync_party *p = b->first;
+    struct sync_waiter *p = b->first;
 
     b->first = b->last = NULL;
     b->arrived = 0;
     b->round++;
     while (p) {
-        struct sync_party *next = p->next;
+        struct sync_waiter *next = p->next;
         assert(p->phase == IS_THROUGH);
         if (p != last)
             wake(b->host, p, p->ready);
@@ -90,9 +90,9 @@ static void let_pass(struct sync_barrier *b, const struct sync_party *last)
     }
 }
 
-static uint64_t arrive(struct sync_barrier *b, struct sync_party *p, uint64_t now, enum sync_outcome *ret)
+static uint64_t arrive(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
-    struct sync_party *next;
+    struct sync_waiter *next;
     uint32_t rounds = rounds_of(b->parties);
 
     p->round = b->round;

@@ -9,7 +9,7 @@
 
 enum { WAITS, IS_GRANTED };
 
-static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, uint64_t now, enum sync_outcome *ret)
+static uint64_t attempt(struct sync_lock *l, struct sync_waiter *p, bool is_new, uint64_t now, enum sync_outcome *ret)
 {
     if (is_new ? !l->taken : p->phase == IS_GRANTED) {
         l->taken = true;
@@ -25,9 +25,9 @@ static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, 
     return now;
 }
 
-static struct sync_party *any_of(const struct sync_lock *l)
+static struct sync_waiter *any_of(const struct sync_lock *l)
 {
-    struct sync_party *p = l->first;
+    struct sync_waiter *p = l->first;
     uint64_t n = 0;
 
     for (; p; p = p->next)
@@ -39,26 +39,26 @@ static struct sync_party *any_of(const struct sync_lock *l)
 }
 
 /* The line has them as they came, so of two that are equally urgent the first is found first. */
-static struct sync_party *choose(const struct sync_lock *l)
+static struct sync_waiter *choose(const struct sync_lock *l)
 {
-    struct sync_party *best = l->first;
+    struct sync_waiter *best = l->first;
 
     switch ((enum lock_grant)l->config->grant) {
     case GRANT_FIFO: return l->first;
     case GRANT_LIFO: return l->last;
     case GRANT_RANDOM: return any_of(l);
     case GRANT_PRIORITY:
-        for (struct sync_party *p = l->first; p; p = p->next)
+        for (struct sync_waiter *p = l->first; p; p = p->next)
             best = p->priority > best->priority ? p : best;
     }
     return best;
 }
 
-static void take_out(struct sync_lock *l, struct sync_party *p)
+static void take_out(struct sync_lock *l, struct sync_waiter *p)
 {
-    struct sync_party *before = NULL;
+    struct sync_waiter *before = NULL;
 
-    for (struct sync_party *q = l->first; q != p; q = q->next)
+    for (struct sync_waiter *q = l->first; q != p; q = q->next)
         before = q;
     if (before)
         before->next = p->next;
@@ -68,9 +68,9 @@ static void take_out(struct sync_lock *l, struct sync_party *p)
         l->last = before;
 }
 
-static uint64_t release(struct sync_lock *l, struct sync_party *holder, uint64_t now)
+static uint64_t release(struct sync_lock *l, struct sync_waiter *holder, uint64_t now)
 {
-    struct sync_party *p = choose(l);
+    struct sync_waiter *p = choose(l);
 
     (void)holder;
     l->free_at = now + l->config->cost;

@@ -21,7 +21,7 @@ static uint64_t pointer_of(const struct sync_lock *l, uint32_t number)
     return word_of(l, number) + 8;
 }
 
-static uint64_t come(struct sync_lock *l, struct sync_party *p, uint64_t now, enum sync_outcome *ret)
+static uint64_t come(struct sync_lock *l, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
     uint32_t before = l->first ? l->last->number : (uint32_t)l->serving;
 
@@ -42,7 +42,7 @@ static uint64_t come(struct sync_lock *l, struct sync_party *p, uint64_t now, en
     return p->ready;
 }
 
-static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, uint64_t now, enum sync_outcome *ret)
+static uint64_t attempt(struct sync_lock *l, struct sync_waiter *p, bool is_new, uint64_t now, enum sync_outcome *ret)
 {
     if (is_new)
         return come(l, p, now, ret);
@@ -51,9 +51,9 @@ static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, 
     return p->ready;
 }
 
-static uint64_t release(struct sync_lock *l, struct sync_party *holder, uint64_t now)
+static uint64_t release(struct sync_lock *l, struct sync_waiter *holder, uint64_t now)
 {
-    struct sync_party *p = l->first;
+    struct sync_waiter *p = l->first;
 
     now = refer(l->host, l->addr, holder, pointer_of(l, holder->number), PEET_LOAD, now);
     if (!p) {

@@ -21,14 +21,14 @@ static inline uint64_t word_at(uint64_t addr)
 }
 
 /* A reference of a party to a word of the object at that address. */
-static inline uint64_t refer(const struct sync_host *h, uint64_t object, const struct sync_party *p, uint64_t addr,
+static inline uint64_t refer(const struct sync_host *h, uint64_t object, const struct sync_waiter *p, uint64_t addr,
                              enum peet_kind kind, uint64_t now)
 {
     return later(h->access(h->context, p, object, addr, kind, now), now);
 }
 
 /* A party at the end of a line, since it cannot go on. */
-static inline void line_up(struct sync_party **first, struct sync_party **last, struct sync_party *p)
+static inline void line_up(struct sync_waiter **first, struct sync_waiter **last, struct sync_waiter *p)
 {
     p->next = NULL;
     if (*first)
@@ -39,19 +39,19 @@ static inline void line_up(struct sync_party **first, struct sync_party **last, 
 }
 
 /* Nobody goes on before its own last reference is over. */
-static inline void wake(const struct sync_host *h, struct sync_party *p, uint64_t when)
+static inline void wake(const struct sync_host *h, struct sync_waiter *p, uint64_t when)
 {
     h->wake(h->context, p, later(when, p->ready));
 }
 
 /* Everybody in a line, which is empty then. */
-void wake_all(const struct sync_host *h, struct sync_party **first, struct sync_party **last, uint64_t when);
+void wake_all(const struct sync_host *h, struct sync_waiter **first, struct sync_waiter **last, uint64_t when);
 
 /* A place between 0 and parties - 1 that nobody has in this round. Contexts with consecutive numbers have the same in all rounds. */
 uint64_t place_for(const struct sync_barrier *b, uint32_t number);
 
 /* arrive() of barriers that need no memory. */
-uint64_t arrive_without_memory(struct sync_barrier *b, struct sync_party *p, uint64_t now, enum sync_outcome *ret);
+uint64_t arrive_without_memory(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret);
 
 /* How long who has failed that often leaves the lock alone. */
 static inline uint64_t backoff_after(const struct sync_config *c, uint64_t failures)

@@ -54,13 +54,13 @@ bool sync_is_word(uint64_t addr)
     return addr >> 59 == 1;
 }
 
-void wake_all(const struct sync_host *h, struct sync_party **first, struct sync_party **last, uint64_t when)
+void wake_all(const struct sync_host *h, struct sync_waiter **first, struct sync_waiter **last, uint64_t when)
 {
-    struct sync_party *p = *first;
+    struct sync_waiter *p = *first;
 
     *first = *last = NULL;
     while (p) {
-        struct sync_party *next = p->next;
+        struct sync_waiter *next = p->next;
         wake(h, p, when);
         p = next;
     }
@@ -68,7 +68,7 @@ void wake_all(const struct sync_host *h, struct sync_party **first, struct sync_
 
 static bool is_free(const struct sync_barrier *b, uint64_t place)
 {
-    for (const struct sync_party *p = b->first; p; p = p->next)
+    for (const struct sync_waiter *p = b->first; p; p = p->next)
         if (p->round == b->round && p->place == place)
             return false;
     return true;
@@ -83,7 +83,7 @@ uint64_t place_for(const struct sync_barrier *b, uint32_t number)
     return place;
 }
 
-uint64_t arrive_without_memory(struct sync_barrier *b, struct sync_party *p, uint64_t now, enum sync_outcome *ret)
+uint64_t arrive_without_memory(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
     p->ready = now;
     b->opens = b->arrived ? later(b->opens, now) : now;

@@ -14,7 +14,7 @@
 
 #include "peet/record.h"
 
-struct sync_party;
+struct sync_waiter;
 
 /* How the modules reach the machine; whoever uses them provides these. */
 struct sync_host {
@@ -22,10 +22,10 @@ struct sync_host {
     /* A reference by party p, from its processor, at cycle `now`: PEET_LOAD, PEET_STORE or PEET_UPDATE of SYNC_WORD bytes, by one
      * instruction. `object` is the address of the program's lock or barrier to which the word at `addr` belongs; they are the same, or the
      * word is one that the program does not have (sync_word). Returns the cycle in which it is done. */
-    uint64_t (*access)(void *context, const struct sync_party *p, uint64_t object, uint64_t addr, enum peet_kind kind,
+    uint64_t (*access)(void *context, const struct sync_waiter *p, uint64_t object, uint64_t addr, enum peet_kind kind,
                        uint64_t now);
     /* Lets a party that is parked go on at that time: a lock's is given back to `attempt`, a barrier's to `go_on`. */
-    void (*wake)(void *context, struct sync_party *p, uint64_t when);
+    void (*wake)(void *context, struct sync_waiter *p, uint64_t when);
     uint64_t (*random)(void *context); /* the same numbers in every run */
 };
 
@@ -34,7 +34,7 @@ enum { SYNC_ROUNDS = 32 }; /* of a barrier in which 2^32 parties meet */
 
 /* Somebody who takes a lock or comes to a barrier. The host makes it, and keeps it until the party has the lock or has passed the
  * barrier; who holds a lock may wait elsewhere as the same party. The module uses what stands behind `priority`. */
-struct sync_party {
+struct sync_waiter {
     unsigned cpu;               /* where it waits */
     uint32_t number;            /* of the context: names its words in memory */
     uint64_t priority;          /* the greater, the more urgent */
@@ -44,7 +44,7 @@ struct sync_party {
     uint64_t round;             /* the opening of a barrier for which it waits */
     uint64_t ready;             /* when its last reference was over */
     uint64_t flag[SYNC_ROUNDS]; /* when it had told its partner of each round */
-    struct sync_party *next;
+    struct sync_waiter *next;
 };
 
 /* What became of an attempt. */
@@ -74,17 +74,17 @@ struct sync_lock {
     const struct sync_config *config;
     uint64_t addr; /* of the program's lock */
     bool taken;
-    uint64_t free_at;                /* for the module: when the last release was over; nobody has it before */
-    uint64_t next, serving;          /* for the module: tickets, contexts */
-    struct sync_party *first, *last; /* for the module: who waits */
+    uint64_t free_at;                 /* for the module: when the last release was over; nobody has it before */
+    uint64_t next, serving;           /* for the module: tickets, contexts */
+    struct sync_waiter *first, *last; /* for the module: who waits */
 };
 
 struct lock_kind {
     const char *name, *summary;
     /* A party that has just come (is_new), whose time has come again, or who was woken tries to take it. Returns when the attempt is over. */
-    uint64_t (*attempt)(struct sync_lock *l, struct sync_party *p, bool is_new, uint64_t now, enum sync_outcome *ret);
+    uint64_t (*attempt)(struct sync_lock *l, struct sync_waiter *p, bool is_new, uint64_t now, enum sync_outcome *ret);
     /* The holder gives it back. Wakes who was parked and has to look. Returns when the holder goes on. */
-    uint64_t (*release)(struct sync_lock *l, struct sync_party *holder, uint64_t now);
+    uint64_t (*release)(struct sync_lock *l, struct sync_waiter *holder, uint64_t now);
 };
 
 struct sync_barrier {
@@ -95,16 +95,16 @@ struct sync_barrier {
     uint32_t parties; /* that have to come */
     uint32_t arrived;
     uint64_t round, opens; /* for the module */
-    struct sync_party *first, *last;
+    struct sync_waiter *first, *last;
 };
 
 struct barrier_kind {
     const char *name, *summary;
     /* A party arrives: DONE for the last one, or PARKED. Returns when its part is over. The last one wakes the others, or some of them,
      * and these wake the rest when they go on; the next round may begin before all have. */
-    uint64_t (*arrive)(struct sync_barrier *b, struct sync_party *p, uint64_t now, enum sync_outcome *ret);
+    uint64_t (*arrive)(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret);
     /* A party was woken: it looks, and goes on at the time that is returned. NULL: at once. */
-    uint64_t (*go_on)(struct sync_barrier *b, struct sync_party *p, uint64_t now);
+    uint64_t (*go_on)(struct sync_barrier *b, struct sync_waiter *p, uint64_t now);
 };
 
 /* What all of them take for granted: memory is as the order of the calls makes it, whatever the times, so that each call is one

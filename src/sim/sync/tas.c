@@ -3,7 +3,7 @@
  * cycles if there is one, twice as many after each failure. Nobody waits in line: who is lucky has it, and who is not may wait for ever. */
 #include "sim/sync/parts.h"
 
-static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, uint64_t now, enum sync_outcome *ret)
+static uint64_t attempt(struct sync_lock *l, struct sync_waiter *p, bool is_new, uint64_t now, enum sync_outcome *ret)
 {
     uint64_t done = refer(l->host, l->addr, p, word_at(l->addr), PEET_UPDATE, now);
 
@@ -20,7 +20,7 @@ static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, 
     return later(done + l->config->spin + backoff_after(l->config, p->place), now + 1);
 }
 
-static uint64_t release(struct sync_lock *l, struct sync_party *holder, uint64_t now)
+static uint64_t release(struct sync_lock *l, struct sync_waiter *holder, uint64_t now)
 {
     l->free_at = refer(l->host, l->addr, holder, word_at(l->addr), PEET_STORE, now);
     l->taken = false;

@@ -5,7 +5,7 @@
  * drawing disturbs nobody who waits. Each release makes all who wait read that word again. */
 #include "sim/sync/parts.h"
 
-static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, uint64_t now, enum sync_outcome *ret)
+static uint64_t attempt(struct sync_lock *l, struct sync_waiter *p, bool is_new, uint64_t now, enum sync_outcome *ret)
 {
     if (is_new) {
         now = refer(l->host, l->addr, p, word_at(l->addr), PEET_UPDATE, now);
@@ -22,7 +22,7 @@ static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, 
     return p->ready;
 }
 
-static uint64_t release(struct sync_lock *l, struct sync_party *holder, uint64_t now)
+static uint64_t release(struct sync_lock *l, struct sync_waiter *holder, uint64_t now)
 {
     l->free_at = refer(l->host, l->addr, holder, sync_word(l->addr, 0, USE_SERVING), PEET_STORE, now);
     l->taken = false;

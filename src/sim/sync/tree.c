@@ -27,7 +27,7 @@ static uint64_t word_of(const struct sync_barrier *b, uint32_t level, uint64_t n
     return sync_word(b->addr, (uint32_t)node, use | level << USE_BITS);
 }
 
-static bool waits_at(const struct sync_barrier *b, const struct sync_party *p, uint64_t round, uint32_t level,
+static bool waits_at(const struct sync_barrier *b, const struct sync_waiter *p, uint64_t round, uint32_t level,
                      uint64_t node)
 {
     return p->round == round && p->level == level && node_above(b, p->place, level) == node;
@@ -37,18 +37,18 @@ static uint64_t count_at(const struct sync_barrier *b, uint32_t level, uint64_t 
 {
     uint64_t n = 0;
 
-    for (const struct sync_party *p = b->first; p; p = p->next)
+    for (const struct sync_waiter *p = b->first; p; p = p->next)
         n += waits_at(b, p, b->round, level, node);
     return n;
 }
 
 static void wake_at(struct sync_barrier *b, uint64_t round, uint32_t level, uint64_t node, uint64_t when)
 {
-    struct sync_party *p = b->first, *woken = NULL, *last_woken = NULL;
+    struct sync_waiter *p = b->first, *woken = NULL, *last_woken = NULL;
 
     b->first = b->last = NULL;
     while (p) {
-        struct sync_party *next = p->next;
+        struct sync_waiter *next = p->next;
         if (waits_at(b, p, round, level, node))
             line_up(&woken, &last_woken, p);
         else
@@ -59,7 +59,7 @@ static void wake_at(struct sync_barrier *b, uint64_t round, uint32_t level, uint
 }
 
 /* Turns the flags over below `level`, on the way to the party's own place. */
-static uint64_t open_below(struct sync_barrier *b, const struct sync_party *p, uint32_t level, uint64_t now)
+static uint64_t open_below(struct sync_barrier *b, const struct sync_waiter *p, uint32_t level, uint64_t now)
 {
     while (level-- > 0) {
         uint64_t node = node_above(b, p->place, level);
@@ -69,7 +69,7 @@ static uint64_t open_below(struct sync_barrier *b, const struct sync_party *p, u
     return now;
 }
 
-static uint64_t arrive(struct sync_barrier *b, struct sync_party *p, uint64_t now, enum sync_outcome *ret)
+static uint64_t arrive(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
     uint64_t children = b->parties; /* of this level */
 
@@ -99,7 +99,7 @@ static uint64_t arrive(struct sync_barrier *b, struct sync_party *p, uint64_t no
     return open_below(b, p, p->level + 1, now);
 }
 
-static uint64_t go_on(struct sync_barrier *b, struct sync_party *p, uint64_t now)
+static uint64_t go_on(struct sync_barrier *b, struct sync_waiter *p, uint64_t now)
 {
     uint64_t node = node_above(b, p->place, p->level);
 

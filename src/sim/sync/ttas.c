@@ -8,7 +8,7 @@
 
 enum { READS, WRITES };
 
-static uint64_t read_it(struct sync_lock *l, struct sync_party *p, uint64_t now, enum sync_outcome *ret)
+static uint64_t read_it(struct sync_lock *l, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
     p->ready = refer(l->host, l->addr, p, word_at(l->addr), PEET_LOAD, now);
     if (l->taken) {
@@ -21,7 +21,7 @@ static uint64_t read_it(struct sync_lock *l, struct sync_party *p, uint64_t now,
     return p->ready;
 }
 
-static uint64_t write_it(struct sync_lock *l, struct sync_party *p, uint64_t now, enum sync_outcome *ret)
+static uint64_t write_it(struct sync_lock *l, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
     uint64_t done = refer(l->host, l->addr, p, word_at(l->addr), PEET_UPDATE, now);
 
@@ -36,7 +36,7 @@ static uint64_t write_it(struct sync_lock *l, struct sync_party *p, uint64_t now
     return done + backoff_after(l->config, p->place);
 }
 
-static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, uint64_t now, enum sync_outcome *ret)
+static uint64_t attempt(struct sync_lock *l, struct sync_waiter *p, bool is_new, uint64_t now, enum sync_outcome *ret)
 {
     if (is_new) {
         p->place = 0;
@@ -45,7 +45,7 @@ static uint64_t attempt(struct sync_lock *l, struct sync_party *p, bool is_new, 
     return p->phase == READS ? read_it(l, p, now, ret) : write_it(l, p, now, ret);
 }
 
-static uint64_t release(struct sync_lock *l, struct sync_party *holder, uint64_t now)
+static uint64_t release(struct sync_lock *l, struct sync_waiter *holder, uint64_t now)
 {
     l->free_at = refer(l->host, l->addr, holder, word_at(l->addr), PEET_STORE, now);
     l->taken = false;

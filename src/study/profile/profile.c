@@ -142,11 +142,11 @@ static void profiler_add_pair(struct profiler *x, const struct interference_pair
     x->p.pair[*last - 1].stall += pair->stall;
 }
 
-static void profiler_removal(void *context, unsigned cpu, uint64_t line, enum lost how)
+static void profiler_removal(void *context, unsigned cpu, uint64_t line, enum line_removal how)
 {
     struct profiler *x = context;
 
-    if (how == INVALIDATED)
+    if (how == REMOVED_INVALIDATED)
         shadow_tags_drop(&x->shadow[cpu], line);
     if (x->removed_count == x->removed_room) {
         x->removed_room = x->removed_room * 2 + 64;

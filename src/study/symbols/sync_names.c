@@ -66,7 +66,7 @@ static void member_at(struct objects *o, uint32_t number, uint64_t offset, char 
         }
 }
 
-static void sync_names_object(void *context, uint32_t thread, struct sim_object *ret)
+static void sync_names_object(void *context, uint32_t thread, struct sync_summary *ret)
 {
     struct sync_names *n = context;
     const struct source_thread *c = &n->source->thread[thread];

@@ -93,7 +93,7 @@ static void put_stack(const struct stack *s, FILE *out)
         fprintf(out, "%s;[memory] %" PRIu64 "\n", s->text, s->stall);
     for (unsigned kind = 0; kind < TIME_COUNT; kind++)
         if (s->wait[kind])
-            fprintf(out, "%s;[%s] %" PRIu64 "\n", s->text, sim_time_title((enum time_kind)kind), s->wait[kind]);
+            fprintf(out, "%s;[%s] %" PRIu64 "\n", s->text, time_kind_title((enum time_kind)kind), s->wait[kind]);
 }
 
 static void add_stack(struct stack *to, const struct stack *s)

@@ -388,13 +388,13 @@ static void add_summary(struct report *r)
     table_count(t, p->references);
     table_count(t, p->misses);
     table_real(t, report_part(p->misses, p->references));
-    table_text(t, p->result.is_part ? "part" : "whole");
+    table_text(t, p->result.is_interrupted ? "part" : "whole");
     p->sampled ? table_none(t) : table_count(t, wait_of(p));
     p->sampled ? table_none(t) : table_count(t, p->result.sync_references);
     table_note(
         t,
         "stall: cycles that references waited beyond a hit in the first cache; misses: lines that none of the processor's own caches had");
-    if (p->result.is_part)
+    if (p->result.is_interrupted)
         table_note(t, "this is a part of the program, which was stopped before its end");
 }
 

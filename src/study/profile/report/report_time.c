@@ -48,9 +48,9 @@ static void time_of(const struct profile *p, uint64_t ret[TIME_COUNT])
         ret[TIME_fetch] = p->fetch;
         return;
     }
-    for (uint32_t i = 0; i < p->result.places; i++)
+    for (uint32_t i = 0; i < p->result.hw_threads; i++)
         for (unsigned kind = 0; kind < TIME_COUNT; kind++)
-            ret[kind] += p->result.place[i].time[kind];
+            ret[kind] += p->result.hw_thread[i].time[kind];
 }
 
 uint64_t report_time(const struct profile *p)
@@ -89,7 +89,7 @@ void report_add_time(struct report *r)
     for (unsigned kind = 0; kind < TIME_COUNT; kind++) {
         if (time[kind] == 0)
             continue;
-        table_text(t, sim_time_title((enum time_kind)kind));
+        table_text(t, time_kind_title((enum time_kind)kind));
         if (kind == TIME_idle)
             table_none(t);
         else
@@ -102,7 +102,7 @@ void report_add_time(struct report *r)
         table_note(t,
                    "share: of the time of all hardware threads, as long as they are not idle; with idle, it is the "
                    "program's cycles times %u hardware threads",
-                   p->result.places);
+                   p->result.hw_threads);
 }
 
 /* ---- waits ---- */
@@ -156,7 +156,7 @@ void report_find_waits(struct report *r)
 
 const char *report_wait_kind(const struct report_wait *w)
 {
-    return sim_object_name(&(struct sim_object){ .kind = w->kind });
+    return sync_object_kind_name(&(struct sync_summary){ .kind = w->kind });
 }
 
 const char *report_wait_cause(const struct report_wait *w)
@@ -189,7 +189,7 @@ void report_add_waits(struct report *r)
         table_real(t, report_part(w->cycles, all));
         table_text(t, r->t.function[r->t.line[w->line].function].name);
         table_text(t, report_line(r, w->line, place));
-        table_text(t, sim_time_title((enum time_kind)w->as));
+        table_text(t, time_kind_title((enum time_kind)w->as));
         table_count(t, w->cycles);
     }
     if (t)

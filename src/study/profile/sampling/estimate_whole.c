@@ -338,9 +338,9 @@ static uint64_t time_seen(const struct sim_result *r)
 {
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < r->places; i++)
-        sum += r->place[i].time[TIME_compute] + r->place[i].time[TIME_stall] + r->place[i].time[TIME_bus]
-               + r->place[i].time[TIME_fetch] - r->place[i].sync;
+    for (uint32_t i = 0; i < r->hw_threads; i++)
+        sum += r->hw_thread[i].time[TIME_compute] + r->hw_thread[i].time[TIME_stall] + r->hw_thread[i].time[TIME_bus]
+               + r->hw_thread[i].time[TIME_fetch] - r->hw_thread[i].sync;
     return sum;
 }
 

@@ -23,8 +23,8 @@
  * Why a line was missing is told for each miss: cold (this processor never had it), replaced (it was pushed out of its last private
  * level), or invalidated; and then whether the bytes that are wanted now were written by others since (true sharing) or not (false
  * sharing), as Dubois and others define it, for lines of any length. */
-#ifndef SIM_MEMORY_MEMORY_H
-#define SIM_MEMORY_MEMORY_H
+#ifndef SIM_MEMORY_HIERARCHY_H
+#define SIM_MEMORY_HIERARCHY_H
 
 #include <assert.h>
 
@@ -39,22 +39,22 @@ struct memory_counts {
     uint64_t misses;              /* not in a private level */
     uint64_t causes[MISS_KINDS];  /*   and why */
     uint64_t from_caches;         /*   another processor's cache had it */
-    uint64_t upgrades;      /* writes that found a line of which others may have copies, which they then gave up */
-    uint64_t updates;       /* words that were sent to others, which keep their copies */
-    uint64_t invalidations; /* lines that were taken away from here */
-    uint64_t write_backs;   /* lines that went from here to memory or a shared level */
-    uint64_t throughs;      /* words that did */
-    uint64_t stall, waited; /* cycles that it waited for memory; those of them that the fabric was busy */
+    uint64_t upgrades;       /* writes that found a line of which others may have copies, which they then gave up */
+    uint64_t updates;        /* words that were sent to others, which keep their copies */
+    uint64_t invalidations;  /* lines that were taken away from here */
+    uint64_t write_backs;    /* lines that went from here to memory or a shared level */
+    uint64_t write_throughs; /* words that did */
+    uint64_t stall, waited;  /* cycles that it waited for memory; those of them that the fabric was busy */
     uint64_t tlb_misses, tlb_stall;
     uint64_t fetches, fetch_misses, fetch_stall; /* of lines of instructions */
 };
 
-struct memory;
+struct hierarchy;
 
 /* What is found at once: where its set of the first cache was used last, in a state in which nothing else happens. Most references are of
  * this kind, so that this is all that is done for them. */
-enum { MEMORY_MARKS = 2048 };
-struct memory_front {
+enum { SIGNATURE_ENTRIES = 2048 };
+struct l1_filter {
     uint64_t *top; /* by set of the first cache: the entry that was used last, as it is there */
     uint64_t mask;
     uint32_t ways, shift, line, latency;
@@ -73,110 +73,113 @@ struct memory_front {
     size_t kept;           /* words that can be taken back */
 };
 
-static inline bool memory_is_in(const struct memory_front *f, uint32_t states, uint64_t addr, uint64_t size)
+static inline bool l1_filter_matches(const struct l1_filter *f, uint32_t states, uint64_t addr, uint64_t size)
 {
     uint64_t line = addr >> f->shift, state = f->top[line & f->mask] ^ line << CACHE_STATE_BITS; /* if it is the line */
 
     return state < CACHE_STATES && states >> state & 1 && (addr & (f->line - 1)) + size <= f->line;
 }
 
-static inline bool memory_is_found(const struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
+static inline bool l1_filter_has(const struct l1_filter *f, uint64_t addr, uint64_t size, unsigned kind)
 {
-    return memory_is_in(f, f->fast[kind], addr, size);
+    return l1_filter_matches(f, f->fast[kind], addr, size);
 }
 
 /* If it is, it is counted. */
-static inline bool memory_is_easy(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
+static inline bool l1_filter_hit(struct l1_filter *f, uint64_t addr, uint64_t size, unsigned kind)
 {
-    bool is_found = memory_is_found(f, addr, size, kind);
+    bool is_found = l1_filter_has(f, addr, size, kind);
 
     f->easy[kind] += is_found;
     return is_found;
 }
 
 /* The same where there may be a TLB. */
-static inline bool memory_is_calm(struct memory_front *f, uint64_t addr, uint64_t size, unsigned kind)
+static inline bool l1_filter_hit_tlb(struct l1_filter *f, uint64_t addr, uint64_t size, unsigned kind)
 {
     uint64_t page = (addr + f->page_offset) >> f->page_shift;
 
-    if (!memory_is_in(f, f->calm[kind], addr, size) || f->page[page & f->page_mask] != page)
+    if (!l1_filter_matches(f, f->calm[kind], addr, size) || f->page[page & f->page_mask] != page)
         return false;
     f->easy[kind]++;
     return true;
 }
 
-int memory_new(const struct machine_config *config, struct memory **ret, struct peet_err *err);
-void memory_free(struct memory *m);
+int hierarchy_new(const struct machine_config *config, struct hierarchy **ret, struct peet_err *err);
+void hierarchy_free(struct hierarchy *h);
 
-struct memory_front *memory_front(struct memory *m, unsigned cpu);
+struct l1_filter *hierarchy_filter(struct hierarchy *h, unsigned cpu);
 
 /* Does a reference to one line that the first cache has, if nothing but the order of its set changes, and that of the TLB; false: it is something else, and nothing was done. */
-bool memory_refer_smoothly(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind);
+bool hierarchy_reorder_hit(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind);
 
 /* Is called whenever a line in a processor's private caches is about to be changed by what another one does; `reads`: it can still be
  * read as before. It may ask for easy and smooth references of that processor. */
-typedef void memory_watcher(void *context, unsigned cpu, uint64_t line, bool reads);
-void memory_set_watcher(struct memory *m, memory_watcher *watcher, void *context);
+typedef void snoop_hook(void *context, unsigned cpu, uint64_t line, bool reads);
+void hierarchy_set_snoop_hook(struct hierarchy *h, snoop_hook *watcher, void *context);
 
 /* Is called when a processor has lost a line: it was pushed out of its last private cache, or taken away. */
-void memory_set_loser(struct memory *m, void (*loser)(void *context, unsigned cpu, uint64_t line, enum lost how),
-                      void *context);
+void hierarchy_set_removal_hook(struct hierarchy *h,
+                                void (*loser)(void *context, unsigned cpu, uint64_t line, enum line_removal how),
+                                void *context);
 
 /* References before their time: from the beginning of a lead on, the processor's references that nobody else sees. Those that are
  * easy are to be marked; and they, and smooth ones, to be counted. */
-enum near {
-    NEAR_NOT,    /* others would see it, or it could not be taken back: nothing has happened */
-    NEAR_SMOOTH, /* elsewhere in its set of the first cache: it changes but the order there */
-    NEAR_SILENT, /* a write there that changes the state of its line */
-    NEAR_BEHIND, /* in the second cache */
+enum local_hit {
+    LOCAL_NONE,           /* others would see it, or it could not be taken back: nothing has happened */
+    LOCAL_REORDER_HIT,    /* elsewhere in its set of the first cache: it changes but the order there */
+    LOCAL_SILENT_UPGRADE, /* a write there that changes the state of its line */
+    LOCAL_L2_HIT,         /* in the second cache */
 };
-bool memory_may_lead(const struct memory *m);
-void memory_lead_begin(struct memory *m, unsigned cpu);
-enum near memory_lead(struct memory *m, struct memory_front *f, uint64_t addr, uint64_t size, enum peet_kind kind);
-static inline void memory_mark(struct memory_front *f, uint64_t line, unsigned kind)
+bool hierarchy_can_undo(const struct hierarchy *h);
+void undo_log_begin(struct hierarchy *h, unsigned cpu);
+enum local_hit undo_log_access(struct hierarchy *h, struct l1_filter *f, uint64_t addr, uint64_t size,
+                               enum peet_kind kind);
+static inline void signature_add(struct l1_filter *f, uint64_t line, unsigned kind)
 {
     static_assert((PEET_STORE & PEET_UPDATE & 2) && !((PEET_LOAD | PEET_PREFETCH) & 2), "a bit tells who writes");
-    f->marks[line % MEMORY_MARKS + (kind & 2) * (MEMORY_MARKS / 2)] = f->lead;
+    f->marks[line % SIGNATURE_ENTRIES + (kind & 2) * (SIGNATURE_ENTRIES / 2)] = f->lead;
 }
 
 /* Whether a change of that line, which others are about to make, matters to what was done, also if it can still be read. Then that has to be
  * taken back first, up to so many words. */
-bool memory_lead_has(const struct memory *m, unsigned cpu, uint64_t line, bool reads);
-void memory_lead_back(struct memory_front *f, size_t kept);
+bool signature_has(const struct hierarchy *h, unsigned cpu, uint64_t line, bool reads);
+void undo_log_roll_back(struct l1_filter *f, size_t kept);
 
 /* Whether the first cache has the line. */
-bool memory_has(const struct memory *m, unsigned cpu, uint64_t line);
+bool hierarchy_l1_has(const struct hierarchy *h, unsigned cpu, uint64_t line);
 
 /* Whether what was used last stays there the longest: lines that were used since, as many as there are ways or fewer, leave it there. */
-bool memory_keeps_order(const struct memory *m);
+bool hierarchy_l1_is_lru(const struct hierarchy *h);
 
 /* One reference at `now` that is not easy; returns the cycles for which the processor has to wait. */
-uint64_t memory_access(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind, uint64_t now);
+uint64_t hierarchy_access(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind,
+                          uint64_t now);
 
 /* Instructions from addr on. */
-uint64_t memory_fetch(struct memory *m, unsigned cpu, uint64_t addr, uint64_t size, uint64_t now);
+uint64_t hierarchy_fetch(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, uint64_t now);
 
 /* So many more lines of instructions that are where they were. */
-void memory_add_fetches(struct memory *m, unsigned cpu, uint64_t lines);
+void hierarchy_add_fetches(struct hierarchy *h, unsigned cpu, uint64_t lines);
 
 /* Counts are whole when easy references have been added to them. */
-void memory_settle(struct memory *m);
-const struct memory_counts *memory_counts(const struct memory *m, unsigned cpu);
-const struct fabric_use *memory_fabric(const struct memory *m);
+void hierarchy_flush_counts(struct hierarchy *h);
+const struct memory_counts *hierarchy_counts(const struct hierarchy *h, unsigned cpu);
+const struct fabric_use *hierarchy_fabric(const struct hierarchy *h);
 
-/* ---- several programs (memory_programs.c) ---- */
+/* ---- several programs (program_counts.c) ---- */
 
 /* From now on, what each of so many programs sees is known apart. -1: an error. */
-int memory_set_programs(struct memory *m, uint32_t programs, struct peet_err *err);
+int hierarchy_set_programs(struct hierarchy *h, uint32_t programs, struct peet_err *err);
 /* Whose references, and instructions, those of a processor are from now on. */
-void memory_set_program(struct memory *m, unsigned cpu, uint32_t program);
+void hierarchy_set_program(struct hierarchy *h, unsigned cpu, uint32_t program);
 /* When counts are whole: what processors have counted while they executed a program. */
-const struct memory_counts *memory_program_counts(struct memory *m, uint32_t program);
+const struct memory_counts *hierarchy_program_counts(struct hierarchy *h, uint32_t program);
 /* How many lines of the second program went out for one of the first: out of all caches of a processor, and out of the last shared level. */
-uint64_t memory_private_evictions(const struct memory *m, uint32_t by, uint32_t of);
-uint64_t memory_shared_evictions(const struct memory *m, uint32_t by, uint32_t of);
+uint64_t hierarchy_private_evictions(const struct hierarchy *h, uint32_t by, uint32_t of);
+uint64_t hierarchy_shared_evictions(const struct hierarchy *h, uint32_t by, uint32_t of);
 
 /* For tests: the state of a line in a processor's eyes. */
-unsigned memory_state(struct memory *m, unsigned cpu, uint64_t addr);
+unsigned hierarchy_state(struct hierarchy *h, unsigned cpu, uint64_t addr);
 
 #endif

@@ -9,32 +9,32 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "sim/memory/core_local.h"
+#include "sim/memory/core_caches.h"
 
 static_assert(sizeof(struct memory_counts) % sizeof(uint64_t) == 0, "counts are a row of words");
 enum { COUNTS = sizeof(struct memory_counts) / sizeof(uint64_t) };
 
-int memory_set_programs(struct memory *m, uint32_t programs, struct peet_err *err)
+int hierarchy_set_programs(struct hierarchy *h, uint32_t programs, struct peet_err *err)
 {
     size_t pairs = (size_t)programs * programs;
-    struct memory_programs *p = mem_alloc(1, sizeof *p);
+    struct program_counts *p = mem_alloc(1, sizeof *p);
 
     p->count = programs;
     p->owner.value_size = sizeof(uint32_t);
-    p->active = mem_alloc(m->cpus, sizeof *p->active);
-    p->settled = mem_alloc(m->cpus, sizeof *p->settled);
+    p->active = mem_alloc(h->cpus, sizeof *p->active);
+    p->settled = mem_alloc(h->cpus, sizeof *p->settled);
     p->counts = mem_alloc(programs, sizeof *p->counts);
     p->private = calloc(pairs, sizeof *p->private);
     p->shared = calloc(pairs, sizeof *p->shared);
     if (!p->private || !p->shared) {
-        programs_release(p);
+        program_counts_release(p);
         return err_set(err, PEET_ERR_MEMORY, "no memory for the evictions of %lu programs", (unsigned long)programs);
     }
-    m->programs = p;
+    h->programs = p;
     return 0;
 }
 
-void programs_release(struct memory_programs *p)
+void program_counts_release(struct program_counts *p)
 {
     if (!p)
         return;
@@ -48,34 +48,34 @@ void programs_release(struct memory_programs *p)
 }
 
 /* What a processor has counted since its last change of programs is its program's. */
-static void programs_settle(struct memory *m, unsigned cpu)
+static void program_counts_flush(struct hierarchy *h, unsigned cpu)
 {
-    struct memory_programs *p = m->programs;
+    struct program_counts *p = h->programs;
 
-    memory_settle_one(m, cpu);
-    const uint64_t *now = (const uint64_t *)&m->cpu[cpu].counts, *before = (const uint64_t *)&p->settled[cpu];
+    hierarchy_flush_core(h, cpu);
+    const uint64_t *now = (const uint64_t *)&h->cpu[cpu].counts, *before = (const uint64_t *)&p->settled[cpu];
     uint64_t *sum = (uint64_t *)&p->counts[p->active[cpu]];
     for (unsigned i = 0; i < COUNTS; i++)
         sum[i] += now[i] - before[i];
-    p->settled[cpu] = m->cpu[cpu].counts;
+    p->settled[cpu] = h->cpu[cpu].counts;
 }
 
-void memory_set_program(struct memory *m, unsigned cpu, uint32_t program)
+void hierarchy_set_program(struct hierarchy *h, unsigned cpu, uint32_t program)
 {
-    if (m->programs->active[cpu] == program)
+    if (h->programs->active[cpu] == program)
         return;
-    programs_settle(m, cpu);
-    m->programs->active[cpu] = program;
+    program_counts_flush(h, cpu);
+    h->programs->active[cpu] = program;
 }
 
-const struct memory_counts *memory_program_counts(struct memory *m, uint32_t program)
+const struct memory_counts *hierarchy_program_counts(struct hierarchy *h, uint32_t program)
 {
-    for (unsigned i = 0; i < m->cpus; i++)
-        programs_settle(m, i);
-    return &m->programs->counts[program];
+    for (unsigned i = 0; i < h->cpus; i++)
+        program_counts_flush(h, i);
+    return &h->programs->counts[program];
 }
 
-void programs_bring(struct memory_programs *p, unsigned cpu, uint64_t line)
+void program_counts_fill(struct program_counts *p, unsigned cpu, uint64_t line)
 {
     uint32_t *owner = map_put(&p->owner, line, 0);
 
@@ -83,7 +83,7 @@ void programs_bring(struct memory_programs *p, unsigned cpu, uint64_t line)
     *owner = p->active[cpu] + 1;
 }
 
-void programs_evict(struct memory_programs *p, uint64_t line, uint64_t *evictions)
+void program_counts_evict(struct program_counts *p, uint64_t line, uint64_t *evictions)
 {
     const uint32_t *owner = map_find(&p->owner, line, 0);
 
@@ -91,12 +91,12 @@ void programs_evict(struct memory_programs *p, uint64_t line, uint64_t *eviction
         evictions[(size_t)p->active[p->actor] * p->count + *owner - 1]++;
 }
 
-uint64_t memory_private_evictions(const struct memory *m, uint32_t by, uint32_t of)
+uint64_t hierarchy_private_evictions(const struct hierarchy *h, uint32_t by, uint32_t of)
 {
-    return m->programs->private[(size_t)by * m->programs->count + of];
+    return h->programs->private[(size_t)by * h->programs->count + of];
 }
 
-uint64_t memory_shared_evictions(const struct memory *m, uint32_t by, uint32_t of)
+uint64_t hierarchy_shared_evictions(const struct hierarchy *h, uint32_t by, uint32_t of)
 {
-    return m->programs->shared[(size_t)by * m->programs->count + of];
+    return h->programs->shared[(size_t)by * h->programs->count + of];
 }

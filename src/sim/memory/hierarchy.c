@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: MIT */
+#include "sim/memory/hierarchy.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "sim/memory/core_caches.h"
+
+enum { SHARED_CLEAN = 1, SHARED_DIRTY = 2 }; /* of a line in a shared level */
+
+/* ---- lines and states ---- */
+
+static bool is_dirty(const struct hierarchy *h, unsigned state)
+{
+    return h->protocol->flags[state & STATE_MASK] & STATE_DIRTY;
+}
+
+/* Memory does not have what is in it. */
+static bool must_be_written(const struct hierarchy *h, unsigned state)
+{
+    return is_dirty(h, state) && !h->goes_through;
+}
+
+/* The valid state of a line that a processor has: that of the innermost level. 0: it has not. */
+static unsigned state_of(struct hierarchy *h, unsigned cpu, uint64_t line)
+{
+    for (unsigned i = 0; i < h->private_levels; i++) {
+        const uint64_t *e = cache_find(&h->cpu[cpu].level[i], line);
+        if (e)
+            return cache_state(*e);
+    }
+    return PROTOCOL_ABSENT;
+}
+
+/* Another processor is about to change the state of a line here by a transaction, and will look at it before. */
+static void announce(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned op)
+{
+    if (h->watcher)
+        h->watcher(h->watching, cpu, line, op == BUS_READ && h->reads_stay);
+}
+
+/* A processor has a line no more. */
+static void lose(struct hierarchy *h, struct line_info *info, uint64_t line, unsigned cpu, enum line_removal how)
+{
+    line_info_remove(&h->line_table, info, cpu, how);
+    if (h->programs && how == REMOVED_EVICTED)
+        program_counts_evict(h->programs, line, h->programs->private);
+    if (h->loser)
+        h->loser(h->losing, cpu, line, how);
+}
+
+/* It has. */
+static void change_state(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned state)
+{
+    struct core_caches *core = &h->cpu[cpu];
+
+    core->front.changes++; /* behind what the watcher still does */
+    for (unsigned i = 0; i < h->private_levels; i++) {
+        uint64_t *e = cache_find(&core->level[i], line);
+        if (e && state)
+            set_state(e, state);
+        else if (e)
+            cache_drop(&core->level[i], e);
+    }
+    l1_filter_refresh(core, cache_set(&core->level[0], line));
+}
+
+static unsigned home_of(struct hierarchy *h, unsigned cpu, uint64_t line)
+{
+    uint64_t page = line << h->cpu[0].level[0].shift >> h->page_shift;
+
+    if (!h->has_directory)
+        return 0;
+    if (!h->config.first_touch)
+        return (unsigned)(page % h->cpus);
+    uint32_t *home = map_put(&h->homes, page, 0);
+    assert(home);
+    if (!*home)
+        *home = 1 + cpu;
+    return *home - 1;
+}
+
+/* ---- shared levels and memory ---- */
+
+/* A line goes out of a shared level. If that is inclusive, it goes out of everybody's caches. */
+static void leave_shared(struct hierarchy *h, unsigned level, uint64_t entry)
+{
+    uint64_t line = entry >> CACHE_STATE_BITS;
+    struct line_info *info = NULL;
+
+    if (h->programs && level + 1 == h->levels)
+        program_counts_evict(h->programs, line, h->programs->shared);
+    if (h->config.level[level].inclusion == INCLUSION_INCLUSIVE) {
+        for (unsigned i = h->private_levels; i < level; i++) {
+            uint64_t *e = cache_find(&h->shared[i], line);
+            if (e)
+                cache_drop(&h->shared[i], e);
+        }
+        info = line_info_at(&h->line_table, line);
+        for (uint64_t left = info->present; left; left &= left - 1) {
+            unsigned cpu = (unsigned)__builtin_ctzll(left);
+            announce(h, cpu, line, BUS_READ_OWN);
+            h->cpu[cpu].counts.write_backs += must_be_written(h, state_of(h, cpu, line));
+            change_state(h, cpu, line, PROTOCOL_ABSENT);
+            lose(h, info, line, cpu, REMOVED_EVICTED);
+        }
+    }
+    if (level + 1 < h->levels && cache_state(entry) == SHARED_DIRTY) {
+        uint64_t *e = cache_find(&h->shared[level + 1], line);
+        if (e) /* else it goes to memory, where there is always room */
+            set_state(e, SHARED_DIRTY);
+    }
+}
+
+static void put_shared(struct hierarchy *h, unsigned level, uint64_t line, unsigned state)
+{
+    uint64_t gone = cache_put(&h->shared[level], line, state);
+
+    if (gone)
+        leave_shared(h, level, gone);
+}
+
+/* A line comes out of a private cache: the first shared level takes it, or memory. */
+static void take_back(struct hierarchy *h, uint64_t line)
+{
+    if (h->private_levels == h->levels)
+        return; /* memory has room for all of them */
+    struct cache *c = &h->shared[h->private_levels];
+    uint64_t *e = cache_find(c, line);
+    if (e)
+        set_state(cache_touch(c, e), SHARED_DIRTY);
+    else
+        put_shared(h, h->private_levels, line, SHARED_DIRTY);
+}
+
+/* What is behind the private caches gives a line; returns how long that takes. It is in all shared levels then. */
+static uint32_t give(struct hierarchy *h, unsigned cpu, uint64_t line)
+{
+    unsigned found = h->private_levels;
+    uint32_t latency = h->fabric.config.memory;
+
+    for (; found < h->levels; found++) {
+        uint64_t *e = cache_find(&h->shared[found], line);
+        if (!e)
+            continue;
+        cache_touch(&h->shared[found], e);
+        latency = h->config.level[found].latency;
+        h->cpu[cpu].counts.hits[found]++;
+        break;
+    }
+    for (unsigned i = found; i-- > h->private_levels;)
+        put_shared(h, i, line, SHARED_CLEAN);
+    return latency;
+}
+
+/* ---- transactions ---- */
+
+/* What a transaction heard, and how long it took. */
+struct heard {
+    bool shared;
+    uint64_t stall;
+};
+
+/* All others see it and do what their tables say. */
+static void snoop(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned op, struct line_info *info,
+                  struct transaction *t, bool *ret_shared)
+{
+    for (uint64_t left = info->present & ~((uint64_t)1 << cpu); left; left &= left - 1) {
+        unsigned other = (unsigned)__builtin_ctzll(left);
+        announce(h, other, line, op);
+        unsigned state = state_of(h, other, line) & STATE_MASK;
+        const struct snoop_cell *cell = &h->protocol->snoop[state][op];
+        assert(state);
+        t->sharers |= (uint64_t)1 << other;
+        *ret_shared |= (cell->acts & SNOOP_SHARED) != 0;
+        if (cell->acts & SNOOP_SUPPLY)
+            t->supplier = (int)other;
+        if (cell->acts & SNOOP_FLUSH)
+            take_back(h, line);
+        if (cell->next != state)
+            change_state(h, other, line, cell->next);
+        if (cell->next == PROTOCOL_ABSENT) {
+            lose(h, info, line, other, REMOVED_INVALIDATED);
+            h->cpu[other].counts.invalidations++;
+        }
+    }
+}
+
+static struct heard transact(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned op, struct line_info *info,
+                             uint64_t now)
+{
+    struct transaction t = { .op = (uint8_t)op, .cpu = cpu, .line = line, .supplier = FABRIC_MEMORY };
+    struct heard heard = { 0 };
+
+    snoop(h, cpu, line, op, info, &t, &heard.shared);
+    t.home = home_of(h, cpu, line);
+    if (op == BUS_READ || op == BUS_READ_OWN) {
+        t.bytes = h->config.level[0].line;
+        t.latency = t.supplier == FABRIC_MEMORY ? give(h, cpu, line) : h->fabric.config.transfer;
+        h->cpu[cpu].counts.from_caches += t.supplier != FABRIC_MEMORY;
+    } else {
+        t.bytes = op == BUS_UPDATE ? 8 : op == BUS_WRITE_BACK ? h->config.level[0].line : 0;
+        h->cpu[cpu].counts.updates += op == BUS_UPDATE;
+    }
+    struct fabric_time time = fabric_transact(&h->fabric, &t, now);
+    h->cpu[cpu].counts.waited += time.waited;
+    heard.stall = time.done - now;
+    return heard;
+}
+
+/* ---- filling and pushing out ---- */
+
+/* A line goes to memory, and nobody waits. */
+static void write_back(struct hierarchy *h, unsigned cpu, uint64_t line, uint64_t now)
+{
+    struct transaction t = { .op = BUS_WRITE_BACK,
+                             .cpu = cpu,
+                             .line = line,
+                             .supplier = FABRIC_MEMORY,
+                             .bytes = h->config.level[0].line,
+                             .home = home_of(h, cpu, line) };
+
+    h->cpu[cpu].counts.write_backs++;
+    fabric_transact(&h->fabric, &t, now);
+    take_back(h, line);
+}
+
+/* An entry has gone out of a private level. */
+static void push_out(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t entry, uint64_t now)
+{
+    struct core_caches *core = &h->cpu[cpu];
+    uint64_t line = entry >> CACHE_STATE_BITS;
+    unsigned state = cache_state(entry);
+
+    /* If a level behind this one gave it up, too, it may have left already. */
+    if (level + 1 < h->private_levels && !(line_info_at(&h->line_table, line)->present >> cpu & 1))
+        return;
+    for (unsigned i = level; i-- > 0;) { /* the innermost comes last, and its state is the valid one */
+        uint64_t *e = cache_find(&core->level[i], line);
+        if (!e)
+            continue;
+        if (h->config.level[level].inclusion != INCLUSION_INCLUSIVE)
+            return; /* the processor still has it */
+        state = cache_state(*e);
+        cache_drop(&core->level[i], e);
+        l1_filter_refresh(core, cache_set(&core->level[0], line));
+        core->front.changes++;
+    }
+    for (unsigned i = level + 1; i < h->private_levels; i++) {
+        uint64_t *e = cache_find(&core->level[i], line);
+        if (e) {
+            set_state(e, state);
+            return;
+        }
+    }
+    if (is_dirty(h, state) && level + 1 < h->private_levels) {
+        uint64_t gone = cache_put(&core->level[level + 1], line, state);
+        if (gone)
+            push_out(h, cpu, level + 1, gone, now);
+        return;
+    }
+    lose(h, line_info_at(&h->line_table, line), line, cpu, REMOVED_EVICTED);
+    if (must_be_written(h, state))
+        write_back(h, cpu, line, now);
+}
+
+/* A line has just come into both levels. Where the one that made room for it in the first is in the second, if it was there when it came; else
+ * where another one is. */
+static uint64_t *exchange(struct core_caches *core, uint64_t line)
+{
+    const struct cache *first = &core->level[0], *second = &core->level[1];
+    uint64_t set = cache_set(first, line), behind = cache_set(second, line);
+    uint32_t *at = &core->behind[set * first->ways + cache_recent(first, set)], before = *at;
+
+    *at = (uint32_t)(behind * second->ways + cache_recent(second, behind));
+    return second->entry + before;
+}
+
+/* Puts a line into the private levels before `level`. What has to go for it goes when it is in all of them, for that may push a
+ * line out of a shared level, and so this one again. */
+static void fill(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t line, unsigned state, uint64_t now)
+{
+    uint64_t gone[CONFIG_LEVELS];
+
+    for (unsigned i = 0; i < level; i++)
+        gone[i] = cache_put(&h->cpu[cpu].level[i], line, state);
+    uint64_t *guess = h->cpu[cpu].behind && level == 2 ? exchange(&h->cpu[cpu], line) : NULL;
+    /* The innermost state is the valid one, also of a line that several levels give up. What the first level gave up and another one
+     * still has needs no more than that: most often there is nothing else to do. */
+    for (unsigned i = 0; i < level; i++) {
+        bool is_behind = false;
+        for (unsigned k = i + 1; gone[i] && k < h->private_levels; k++) {
+            uint64_t *e = guess && *guess >> CACHE_STATE_BITS == gone[i] >> CACHE_STATE_BITS && cache_state(*guess)
+                              ? guess
+                              : cache_find(&h->cpu[cpu].level[k], gone[i] >> CACHE_STATE_BITS);
+            if (e)
+                set_state(e, cache_state(gone[i]));
+            if (k < level && gone[k] && gone[k] >> CACHE_STATE_BITS == gone[i] >> CACHE_STATE_BITS)
+                gone[k] = gone[i];
+            is_behind |= e != NULL;
+        }
+        gone[i] = i == 0 && is_behind ? 0 : gone[i];
+    }
+    for (unsigned i = level; i-- > 0;)
+        if (gone[i])
+            push_out(h, cpu, i, gone[i], now);
+}
+
+/* A line that another private level has comes into those before it; returns its entry in the first, or NULL if it is gone again. Most
+ * often that is the only one before it, and what has to go is in the next one still. */
+static uint64_t *bring(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t line, unsigned state, uint64_t now)
+{
+    struct core_caches *core = &h->cpu[cpu];
+    struct cache *first = &core->level[0];
+
+    if (level > 1) {
+        fill(h, cpu, level, line, state, now);
+        return cache_find(first, line);
+    }
+    uint64_t gone = cache_put(first, line, state);
+    uint64_t *behind = gone ? cache_find(&core->level[1], gone >> CACHE_STATE_BITS) : NULL;
+    bool is_behind = behind != NULL;
+    if (behind)
+        set_state(behind, cache_state(gone));
+    for (unsigned i = 2; gone && i < h->private_levels; i++) {
+        uint64_t *e = cache_find(&core->level[i], gone >> CACHE_STATE_BITS);
+        if (e)
+            set_state(e, cache_state(gone));
+        is_behind |= e != NULL;
+    }
+    if (gone && !is_behind) {
+        push_out(h, cpu, 0, gone, now);
+        return cache_find(first, line);
+    }
+    return cache_last(first, line);
+}
+
+/* ---- references ---- */
+
+/* The word goes on to memory. */
+static void write_through(struct hierarchy *h, unsigned cpu, uint64_t line, uint64_t now)
+{
+    struct transaction t = { .op = BUS_WRITE_BACK,
+                             .cpu = cpu,
+                             .line = line,
+                             .supplier = FABRIC_MEMORY,
+                             .bytes = 8,
+                             .home = home_of(h, cpu, line) };
+
+    h->cpu[cpu].counts.write_throughs++;
+    fabric_transact(&h->fabric, &t, now);
+}
+
+/* A processor has to ask others. */
+static uint64_t miss(struct hierarchy *h, unsigned cpu, const struct line_access *part, enum peet_kind kind,
+                     uint64_t now)
+{
+    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    uint64_t line = part->line;
+    struct line_bytes bytes = line_access_bytes(h, part);
+    const struct own_cell *cell = &h->protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
+    struct line_info *info = line_info_at(&h->line_table, line);
+    struct memory_counts *n = &h->cpu[cpu].counts;
+
+    for (uint64_t left = info->present; left; left &= left - 1) /* what they wrote before their time is no cause */
+        announce(h, (unsigned)__builtin_ctzll(left), line, cell->op);
+    n->misses++;
+    n->causes[line_info_cause(&h->line_table, info, cpu, bytes)]++;
+    if (kind == PEET_STORE && !h->config.level[0].allocates) { /* the word goes to memory; nobody keeps what it was */
+        int owner = FABRIC_MEMORY;                             /* the only one who has what others wrote before */
+        for (uint64_t left = info->present; left; left &= left - 1) {
+            unsigned other = (unsigned)__builtin_ctzll(left);
+            announce(h, other, line, BUS_READ_OWN);
+            if (must_be_written(h, state_of(h, other, line)))
+                owner = (int)other;
+            change_state(h, other, line, PROTOCOL_ABSENT);
+            lose(h, info, line, other, REMOVED_INVALIDATED);
+            h->cpu[other].counts.invalidations++;
+        }
+        if (owner != FABRIC_MEMORY)
+            write_back(h, (unsigned)owner, line, now);
+        line_info_write(&h->line_table, info, cpu, bytes);
+        write_through(h, cpu, line, now);
+        return 0;
+    }
+    struct heard heard = transact(h, cpu, line, cell->op, info, now);
+    uint64_t stall = heard.stall;
+    if (cell->then && heard.shared) {
+        heard = transact(h, cpu, line, cell->then, info, now + stall);
+        stall += heard.stall;
+    }
+    line_info_fill(info, cpu);
+    if (h->programs)
+        program_counts_fill(h->programs, cpu, line);
+    if (is_write)
+        line_info_write(&h->line_table, info, cpu, bytes);
+    bool watched =
+        line_info_is_tracked(&h->line_table, info, cpu); /* also if it is read: it may be written silently later */
+    fill(h, cpu, h->private_levels, line, (heard.shared ? cell->shared : cell->alone) | (watched ? TRACKED : 0u), now);
+    if (is_write && h->goes_through)
+        write_through(h, cpu, line, now);
+    return stall;
+}
+
+/* A write to a line that the processor has; its innermost entry is given. */
+static uint64_t write_here(struct hierarchy *h, unsigned cpu, const struct line_access *part, uint64_t *entry,
+                           uint64_t now)
+{
+    uint64_t line = part->line;
+    unsigned state = cache_state(*entry), next;
+    const struct own_cell *cell = &h->protocol->own[state & STATE_MASK][OWN_WRITE];
+    uint64_t stall = 0;
+    bool watched = false;
+
+    if (cell->op == BUS_NONE) {
+        next = cell->alone;
+        if (state & TRACKED) {
+            struct line_info *info = line_info_at(&h->line_table, line);
+            line_info_write(&h->line_table, info, cpu, line_access_bytes(h, part));
+            watched = line_info_is_tracked(&h->line_table, info, cpu);
+        }
+    } else {
+        struct line_info *info = line_info_at(&h->line_table, line);
+        struct heard heard = transact(h, cpu, line, cell->op, info, now);
+        next = heard.shared ? cell->shared : cell->alone;
+        stall = heard.stall;
+        h->cpu[cpu].counts.upgrades +=
+            cell->op == BUS_INVALIDATE; /* else it is an update, which transact has counted */
+        line_info_write(&h->line_table, info, cpu, line_access_bytes(h, part));
+        watched = line_info_is_tracked(&h->line_table, info, cpu);
+    }
+    set_state(entry, next | (watched ? TRACKED : 0u)); /* no transaction moves entries of who asks */
+    if (h->goes_through)
+        write_through(h, cpu, line, now);
+    return stall;
+}
+
+/* The entry of the line in one of the first two levels is given, or NULL. */
+static uint64_t access_line(struct hierarchy *h, unsigned cpu, const struct line_access *part, uint64_t *e,
+                            unsigned level, enum peet_kind kind, uint64_t now)
+{
+    struct core_caches *core = &h->cpu[cpu];
+    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    uint64_t stall;
+
+    if (h->programs)
+        h->programs->actor = cpu;
+    while (!e && ++level < h->private_levels)
+        e = cache_find(&core->level[level], part->line);
+    if (!e)
+        return miss(h, cpu, part, kind, now);
+    core->counts.hits[level]++;
+    stall = h->config.level[level].latency;
+    e = cache_touch(&core->level[level], e);
+    if (level > 0)
+        e = bring(h, cpu, level, part->line, cache_state(*e), now);
+    if (!is_write)
+        return stall;
+    return stall + (e ? write_here(h, cpu, part, e, now) : miss(h, cpu, part, kind, now));
+}
+
+/* Whether the TLB has the page of an address, if there is one; that is used then. */
+static inline bool is_translated(const struct hierarchy *h, struct core_caches *core, uint64_t addr)
+{
+    uint64_t page = (addr + core->front.page_offset) >> core->tlb.shift;
+
+    if (!h->config.tlb.entries)
+        return true;
+    core->page[cache_set(&core->tlb, page)] = page; /* or it is about to come */
+    return cache_use(&core->tlb, page);
+}
+
+static uint64_t translate(struct hierarchy *h, unsigned cpu, uint64_t addr)
+{
+    struct core_caches *core = &h->cpu[cpu];
+
+    if (is_translated(h, core, addr))
+        return 0;
+    cache_put(&core->tlb, (addr + core->front.page_offset) >> core->tlb.shift, 1);
+    core->counts.tlb_misses++;
+    core->counts.tlb_stall += h->config.tlb.cost;
+    return h->config.tlb.cost;
+}
+
+/* A reference that is smooth, or would be if there were no TLB, and whose page that has. */
+static inline bool core_reorder_hit(const struct hierarchy *h, struct core_caches *core, uint64_t addr, uint64_t set,
+                                    uint64_t *e, enum peet_kind kind)
+{
+    if (!e || !(core->found[kind] >> cache_state(*e) & 1) || !is_translated(h, core, addr))
+        return false;
+    const struct cache *c = &core->level[0];
+    if (!c->replacement->is_calm || e != c->entry + set * c->ways + cache_recent(c, set))
+        core_touch(core, set, e);
+    core->front.easy[kind]++;
+    core->front.smooth++;
+    return true;
+}
+
+bool hierarchy_reorder_hit(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind)
+{
+    struct core_caches *core = &h->cpu[cpu];
+    uint64_t line = addr >> core->front.shift, set;
+
+    if (h->levels == 0 || (addr & (core->front.line - 1)) + size > core->front.line)
+        return false;
+    set = cache_set(&core->level[0], line);
+    return core_reorder_hit(h, core, addr, set, cache_last(&core->level[0], line), kind);
+}
+
+/* A reference to one line that is not smooth; its entry in the first level is given, or NULL. */
+static __attribute__((noinline)) uint64_t refer_other(struct hierarchy *h, struct core_caches *core,
+                                                      const struct line_access *part, uint64_t *e, enum peet_kind kind,
+                                                      uint64_t now)
+{
+    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    uint64_t line = part->line;
+    unsigned level = !e && core->behind;
+
+    e = level ? cache_find_in(&core->level[1], line & core->level[1].mask, line) : e;
+    if (!h->config.tlb.entries && e) {
+        enum local_hit n =
+            level ? core_fill_from_l2(h, core, line, e, kind, false) : core_write_hit(h, core, e, part, kind, false);
+        if (n != LOCAL_NONE)
+            return kind == PEET_PREFETCH ? 0 : h->config.level[n == LOCAL_L2_HIT].latency;
+    }
+    uint64_t waited = core->counts.waited, tlb_stall = core->counts.tlb_stall;
+    uint64_t stall = h->config.tlb.entries ? translate(h, core->number, part->addr) : 0;
+    core->counts.writes += is_write;
+    core->counts.reads += kind != PEET_STORE;
+    stall += access_line(h, core->number, part, e, level, kind, now + stall);
+    l1_filter_refresh(core, cache_set(&core->level[0], line));
+    if (kind == PEET_PREFETCH) { /* nobody waits for it */
+        stall = 0;
+        core->counts.waited = waited;
+        core->counts.tlb_stall = tlb_stall;
+    }
+    core->counts.stall += stall;
+    return stall;
+}
+
+/* A reference to one line. */
+static inline uint64_t refer(struct hierarchy *h, struct core_caches *core, uint64_t addr, uint64_t size,
+                             enum peet_kind kind, uint64_t now)
+{
+    uint64_t line = addr >> core->front.shift, set = cache_set(&core->level[0], line);
+    uint64_t *e = h->config.tlb.entries ? cache_last(&core->level[0], line) /* which was not looked at yet */
+                                        : cache_find_in(&core->level[0], set, line);
+
+    if (!core_reorder_hit(h, core, addr, set, e, kind))
+        return refer_other(h, core, &(struct line_access){ line, addr, size }, e, kind, now);
+    return kind == PEET_PREFETCH ? 0 : core->front.latency;
+}
+
+/* A machine without caches: every reference goes to memory, and nobody is in the way. */
+static uint64_t refer_directly(struct hierarchy *h, unsigned cpu, enum peet_kind kind)
+{
+    struct memory_counts *n = &h->cpu[cpu].counts;
+    uint64_t stall = kind == PEET_PREFETCH ? 0 : h->config.fabric.memory;
+
+    n->writes += kind == PEET_STORE || kind == PEET_UPDATE;
+    n->reads += kind != PEET_STORE;
+    n->stall += stall;
+    return stall;
+}
+
+uint64_t hierarchy_access(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind,
+                          uint64_t now)
+{
+    uint64_t length = h->config.level[0].line, stall = 0;
+    struct core_caches *core = &h->cpu[cpu];
+
+    if (h->levels == 0)
+        return refer_directly(h, cpu, kind);
+    do { /* line by line */
+        uint64_t here = length - (addr & (length - 1));
+        here = here < size ? here : size;
+        stall += refer(h, core, addr, here, kind, now + stall);
+        addr += here;
+        size -= here;
+    } while (size > 0);
+    return stall;
+}
+
+uint64_t hierarchy_fetch(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, uint64_t now)
+{
+    struct core_caches *core = &h->cpu[cpu];
+    struct cache *c = &core->instructions;
+    uint64_t stall = 0;
+
+    if (!c->entry)
+        return 0;
+    for (uint64_t line = addr >> c->shift; line <= (addr + size - 1) >> c->shift; line++) {
+        core->counts.fetches++;
+        if (line == core->last_fetch && c->replacement->is_calm) {
+            stall += h->config.instructions.latency;
+            continue;
+        }
+        core->last_fetch = line;
+        if (cache_use(c, line)) {
+            stall += h->config.instructions.latency;
+            continue;
+        }
+        cache_put(c, line, 1);
+        core->counts.fetch_misses++;
+        if (h->config.instructions.miss) {
+            stall += h->config.instructions.miss;
+            continue;
+        }
+        struct transaction t = { .op = BUS_READ,
+                                 .cpu = cpu,
+                                 .line = line,
+                                 .supplier = FABRIC_MEMORY,
+                                 .latency = h->fabric.config.memory,
+                                 .bytes = h->config.instructions.line,
+                                 .home = home_of(h, cpu, line << c->shift >> h->cpu[0].level[0].shift) };
+        stall += fabric_transact(&h->fabric, &t, now + stall).done - (now + stall);
+    }
+    core->counts.fetch_stall += stall;
+    return stall;
+}
+
+unsigned hierarchy_state(struct hierarchy *h, unsigned cpu, uint64_t addr)
+{
+    return state_of(h, cpu, addr >> h->cpu[cpu].level[0].shift) & STATE_MASK;
+}

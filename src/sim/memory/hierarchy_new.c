@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/* Making caches and what connects them, and what others want to know of them. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/err.h"
+#include "sim/memory/core_caches.h"
+
+static int init_cache(struct cache *c, const struct level_config *l, uint64_t seed)
+{
+    return cache_init(
+        c, &(struct cache_config){
+               .bytes = l->bytes, .ways = l->ways, .line = l->line, .replacement = l->replacement, .seed = seed });
+}
+
+static int init_processor(struct hierarchy *h, unsigned cpu)
+{
+    const struct machine_config *c = &h->config;
+    struct core_caches *core = &h->cpu[cpu];
+    int r = 0;
+
+    core->number = cpu;
+    core->last_fetch = UINT64_MAX;
+    for (unsigned i = 0; r == 0 && i < h->private_levels; i++)
+        r = init_cache(&core->level[i], &c->level[i], c->seed + cpu * CONFIG_LEVELS + i);
+    if (r == 0 && c->instructions.bytes)
+        r = init_cache(&core->instructions, &c->instructions, c->seed + cpu);
+    if (r == 0 && c->tlb.entries)
+        r = cache_init(&core->tlb, &(struct cache_config){ .bytes = (uint64_t)c->tlb.entries * c->tlb.page,
+                                                           .ways = c->tlb.ways,
+                                                           .line = c->tlb.page,
+                                                           .replacement = c->tlb.replacement,
+                                                           .seed = c->seed + cpu });
+    return r;
+}
+
+/* What needs nobody's help. With a TLB every reference has to be looked at, and with a replacement that wants to know of each, too. */
+static void core_make_filter(struct hierarchy *h, unsigned cpu)
+{
+    static uint64_t nothing;
+    const struct protocol *p = h->protocol;
+    const struct cache *c = &h->cpu[cpu].level[0];
+    struct l1_filter *f = &h->cpu[cpu].front;
+    *f = (struct l1_filter){ .top = &nothing, .page = &nothing, .line = 1 };
+    if (h->levels == 0)
+        return;
+    bool calm = (c->replacement->is_calm || c->ways == 1) && (c->mask || c->sets == 1);
+    bool usable = calm && !h->config.tlb.entries;
+
+    *f = (struct l1_filter){ .mask = c->mask,
+                             .ways = c->ways,
+                             .shift = c->shift,
+                             .line = h->config.level[0].line,
+                             .page = &nothing,
+                             .page_shift = 63, /* programs are in the lower half */
+                             .latency = h->config.level[0].latency };
+    for (unsigned s = 1; s < p->states; s++)
+        h->silent[s] = p->own[s][OWN_WRITE].op == BUS_NONE && !h->goes_through ? p->own[s][OWN_WRITE].alone : 0;
+    uint32_t *found = h->cpu[cpu].found;
+    for (unsigned s = 1; s < p->states; s++) {
+        const struct own_cell *w = &p->own[s][OWN_WRITE];
+        bool reads = p->flags[s] & STATE_READABLE, writes = p->flags[s] & STATE_WRITABLE && w->alone == s;
+        found[PEET_LOAD] |= reads ? 1u << s | 1u << (s | TRACKED) : 0;
+        found[PEET_STORE] |= writes && !h->config.level[0].is_write_through ? 1u << s : 0;
+    }
+    h->reads_stay = true;
+    for (unsigned s = 1; s < p->states; s++)
+        h->reads_stay &= !(p->flags[s] & STATE_READABLE) || p->flags[p->snoop[s][BUS_READ].next] & STATE_READABLE;
+    found[PEET_PREFETCH] = found[PEET_LOAD];
+    found[PEET_UPDATE] = found[PEET_STORE];
+    for (unsigned k = PEET_LOAD; k <= PEET_PREFETCH; k++) {
+        f->fast[k] = usable ? found[k] : 0;
+        f->calm[k] = calm ? found[k] : 0;
+    }
+}
+
+int hierarchy_new(const struct machine_config *config, struct hierarchy **ret, struct peet_err *err)
+{
+    struct hierarchy *h = calloc(1, sizeof *h);
+    int r = 0;
+
+    if (!h)
+        return err_set(err, PEET_ERR_MEMORY, "no memory for a machine");
+    h->config = *config;
+    h->page_shift = config->tlb.page ? (unsigned)__builtin_ctz(config->tlb.page) : 12;
+    h->protocol = config->protocol;
+    h->cpus = config->cpus;
+    while (h->levels < CONFIG_LEVELS && config->level[h->levels].bytes)
+        h->levels++;
+    h->goes_through = true;
+    while (h->private_levels < h->levels && !config->level[h->private_levels].is_shared)
+        h->goes_through &= config->level[h->private_levels++].is_write_through;
+    assert((h->private_levels > 0 || h->levels == 0) && h->cpus > 0 && h->cpus <= CONFIG_MAX_CPUS);
+    line_table_init(&h->line_table, h->cpus, config->level[0].line);
+    h->homes.value_size = sizeof(uint32_t);
+    h->has_directory = config->fabric_kind->has_directory;
+    h->cpu = calloc(h->cpus, sizeof *h->cpu);
+    for (unsigned i = 0; h->cpu && r == 0 && i < h->cpus; i++)
+        if ((r = init_processor(h, i)) == 0) {
+            core_make_filter(h, i);
+            r = core_init_filter(h, &h->cpu[i]);
+        }
+    for (unsigned i = h->private_levels; r == 0 && i < h->levels; i++)
+        r = init_cache(&h->shared[i], &config->level[i], config->seed + i);
+    struct fabric_config fabric = config->fabric;
+    fabric.cpus = h->cpus;
+    fabric.line = h->levels ? config->level[0].line : 64;
+    if (!h->cpu || r < 0 || fabric_init(&h->fabric, config->fabric_kind, &fabric) < 0) {
+        hierarchy_free(h);
+        return err_set(err, PEET_ERR_MEMORY, "no memory for the caches of the machine");
+    }
+    *ret = h;
+    return 0;
+}
+
+void hierarchy_free(struct hierarchy *h)
+{
+    if (!h)
+        return;
+    for (unsigned i = 0; h->cpu && i < h->cpus; i++) {
+        for (unsigned k = 0; k < h->private_levels; k++)
+            cache_release(&h->cpu[i].level[k]);
+        core_release_filter(&h->cpu[i]);
+        cache_release(&h->cpu[i].tlb);
+        cache_release(&h->cpu[i].instructions);
+    }
+    for (unsigned i = 0; i < CONFIG_LEVELS; i++)
+        cache_release(&h->shared[i]);
+    fabric_release(&h->fabric);
+    line_table_release(&h->line_table);
+    map_release(&h->homes);
+    program_counts_release(h->programs);
+    free(h->cpu);
+    free(h);
+}
+
+struct l1_filter *hierarchy_filter(struct hierarchy *h, unsigned cpu)
+{
+    return &h->cpu[cpu].front;
+}
+
+void hierarchy_set_snoop_hook(struct hierarchy *h, snoop_hook *watcher, void *context)
+{
+    h->watcher = watcher;
+    h->watching = context;
+}
+
+void hierarchy_set_removal_hook(struct hierarchy *h,
+                                void (*loser)(void *context, unsigned cpu, uint64_t line, enum line_removal how),
+                                void *context)
+{
+    h->loser = loser;
+    h->losing = context;
+}
+
+void hierarchy_add_fetches(struct hierarchy *h, unsigned cpu, uint64_t lines)
+{
+    h->cpu[cpu].counts.fetches += lines;
+    h->cpu[cpu].counts.fetch_stall += lines * h->config.instructions.latency;
+}
+
+void hierarchy_flush_core(struct hierarchy *h, unsigned cpu)
+{
+    struct memory_counts *n = &h->cpu[cpu].counts;
+    struct l1_filter *f = &h->cpu[cpu].front;
+
+    for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++) {
+        uint64_t first = f->easy[kind] + f->silent[kind], all = first + f->behind[kind];
+        n->reads += kind == PEET_STORE ? 0 : all;
+        n->writes += kind == PEET_STORE || kind == PEET_UPDATE ? all : 0;
+        n->hits[0] += first;
+        n->hits[1] += f->behind[kind];
+        if (kind != PEET_PREFETCH)
+            n->stall += first * f->latency + f->behind[kind] * h->config.level[1].latency;
+        f->easy[kind] = f->silent[kind] = f->behind[kind] = 0;
+    }
+}
+
+void hierarchy_flush_counts(struct hierarchy *h)
+{
+    for (unsigned i = 0; i < h->cpus; i++)
+        hierarchy_flush_core(h, i);
+}
+
+const struct memory_counts *hierarchy_counts(const struct hierarchy *h, unsigned cpu)
+{
+    return &h->cpu[cpu].counts;
+}
+
+const struct fabric_use *hierarchy_fabric(const struct hierarchy *h)
+{
+    return &h->fabric.use;
+}
