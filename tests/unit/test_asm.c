@@ -31,7 +31,7 @@ static void text_is_cut_at_newlines_semicolons_and_behind_labels(void)
     CHECK(is_text(&t.statement[3], "ret"));
     CHECK_EQ(t.statement[4].kind, ASM_DIRECTIVE);
     CHECK(is_text(&t.statement[5], "lock; incl (%rax)"));
-    CHECK(t.statement[5].app && !t.statement[3].app);
+    CHECK(t.statement[5].is_inline_asm && !t.statement[3].is_inline_asm);
     CHECK_EQ(t.insns, 3);
     asm_text_release(&t);
 }
@@ -59,11 +59,11 @@ static void symbols_and_sections_are_as_directives_say(void)
              "\t.data\nd:\t.quad _Zf\n\t.text\n\t.type i, @gnu_indirect_function\n\t.set i, r\n\t.ident \"GCC: 12\"\n");
     const struct asm_symbol *f = &t.symbol[asm_symbol_find(&t, "_Zf", 3)], *i = &t.symbol[asm_symbol_find(&t, "i", 1)];
     CHECK(f->is_function && f->is_weak && f->is_global && f->statement != ASM_NONE);
-    CHECK(i->indirect && i->alias == asm_symbol_find(&t, "r", 1));
+    CHECK(i->is_indirect && i->alias == asm_symbol_find(&t, "r", 1));
     CHECK_EQ(asm_symbol_find(&t, "none", 4), ASM_NONE);
     const struct asm_section *s = &t.section[t.statement[f->statement].section];
-    CHECK(s->code && s->group && s->group_length == 3);
-    CHECK(t.is_gcc && !t.uses_registers && !t.other_syntax);
+    CHECK(s->is_code && s->group && s->group_length == 3);
+    CHECK(t.is_gcc && !t.uses_reserved && !t.is_intel_syntax);
     asm_text_release(&t);
 }
 
@@ -113,9 +113,9 @@ static void blocks_end_at_labels_jumps_and_calls_and_carry_the_stack_pointer(voi
     if (plan(&u, LOOP) && CHECK_EQ(u.blocks, 4))
         for (unsigned i = 0; i < 4; i++) {
             CHECK_EQ(u.block[i].first, first[i]);
-            CHECK_EQ(u.block[i].carried, carried[i]);
+            CHECK_EQ(u.block[i].sp_in_register, carried[i]);
             CHECK_EQ(u.block[i].parent, ASM_NONE);
-            CHECK_EQ(u.block[i].loop != NULL, i == 1);
+            CHECK_EQ(u.block[i].pass != NULL, i == 1);
             CHECK_EQ(u.block[i].node->slots, slots[i]);
         }
     CHECK_EQ(u.functions, 1);
@@ -176,7 +176,7 @@ static void blocks_that_one_way_leads_to_go_on_in_a_record(void)
         for (unsigned i = 0; i < 4; i++) {
             CHECK_EQ(u.block[i].parent, parent[i]);
             CHECK_EQ(u.block[i].node->slots, slots[i]);
-            CHECK_EQ(u.block[i].reach, reach[i]);
+            CHECK_EQ(u.block[i].max_slots, reach[i]);
         }
     release(&u);
 }
@@ -251,7 +251,7 @@ static const char *why_one(const char *body, const char *outside)
              "\t.text\n\t.type f, @function\nf:\n\tnop\n%s\tret\n\t.size f, .-f\n%s\t.ident \"GCC: 12\"\n", body,
              outside);
     if (plan(&u, text))
-        why = u.function[0].one_copy ? u.function[0].one_copy : "";
+        why = u.function[0].why_one_copy ? u.function[0].why_one_copy : "";
     CHECK(!why || !*why || u.function[0].has_stub); /* others' plain copies call it so */
     release(&u);
     return why ? why : "nothing can be planned";
@@ -298,7 +298,7 @@ static int values_of_loop(const char *body)
         "\t.text\n\t.globl f\n\t.type f, @function\nf:\n\tnop\n.L2:\n%s\tret\n\t.size f, .-f\n\t.ident \"GCC: 12\"\n",
         body);
     if (plan(&u, text) && CHECK_EQ(u.blocks, 3))
-        values = u.block[1].loop ? (int)u.block[1].loop->loop->values : 0;
+        values = u.block[1].pass ? (int)u.block[1].pass->loop->values : 0;
     release(&u);
     return values;
 }
@@ -346,7 +346,7 @@ static void a_loop_is_told_with_the_blocks_around_it(void)
     struct asm_unit u = { .options = &o };
 
     if (plan(&u, text) && CHECK_EQ(u.blocks, 5)) {
-        CHECK(u.block[2].loop && !u.block[1].loop && !u.block[3].loop);
+        CHECK(u.block[2].pass && !u.block[1].pass && !u.block[3].pass);
         CHECK_EQ(u.block[1].parent, ASM_NONE);
         CHECK_EQ(u.block[2].parent, 1);
         CHECK_EQ(u.block[3].parent, 2);
@@ -354,7 +354,7 @@ static void a_loop_is_told_with_the_blocks_around_it(void)
         CHECK_EQ(u.block[2].node->slots, 2); /* and the counter's last value */
         CHECK_EQ(u.block[3].node->slots,
                  3); /* what was %rdi has grown with the loop, so it is said again; %rdx is known */
-        CHECK_EQ(u.block[1].reach, 3);
+        CHECK_EQ(u.block[1].max_slots, 3);
     }
     release(&u);
 }
@@ -370,8 +370,8 @@ static void a_block_is_in_one_loop(void)
     struct asm_unit u = { .options = &o };
 
     if (plan(&u, text) && CHECK_EQ(u.blocks, 6)) {
-        CHECK(u.block[1].row && u.block[1].row == u.block[2].row && u.block[1].row->block[0] == 1);
-        CHECK(!u.block[4].row);
+        CHECK(u.block[1].loop && u.block[1].loop == u.block[2].loop && u.block[1].loop->block[0] == 1);
+        CHECK(!u.block[4].loop);
     }
     release(&u);
 }
@@ -386,10 +386,10 @@ static void a_block_without_slots_is_told_by_those_that_go_on_to_it(void)
     struct asm_unit u = { .options = &o };
 
     if (plan(&u, text) && CHECK_EQ(u.blocks, 5)) {
-        CHECK(u.block[3].shared && !u.block[1].shared && !u.block[2].shared);
-        CHECK_EQ(u.block[1].branch, 3);
-        CHECK_EQ(u.block[1].next, ASM_NONE);
-        CHECK(u.block[2].next == 3 && u.block[2].always);
+        CHECK(u.block[3].is_shared && !u.block[1].is_shared && !u.block[2].is_shared);
+        CHECK_EQ(u.block[1].shared_branch, 3);
+        CHECK_EQ(u.block[1].shared_next, ASM_NONE);
+        CHECK(u.block[2].shared_next == 3 && u.block[2].next_is_only);
         CHECK_EQ(u.block[4].parent, ASM_NONE); /* behind a shared block, records begin */
     }
     release(&u);

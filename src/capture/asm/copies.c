@@ -14,10 +14,10 @@
 #include "capture/asm/unit.h"
 
 /* What may stand in a function, and is written again; what is not. */
-static const char AGAIN[] =
+static const char COPIED_DIRECTIVES[] =
     " .loc .p2align .align .balign .text .section .pushsection .popsection .previous .byte .2byte .4byte .8byte .value .short "
     ".long .int .quad .uleb128 .sleb128 .string .ascii .zero .nops ";
-static const char ONCE[] = " .type .file .globl .global .weak .hidden .local .protected .internal ";
+static const char SINGLE_DIRECTIVES[] = " .type .file .globl .global .weak .hidden .local .protected .internal ";
 
 /* The data that compilers put into functions: tables. */
 static bool is_table(const struct asm_section *s)
@@ -27,7 +27,7 @@ static bool is_table(const struct asm_section *s)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (s->name_length >= strlen(names[i]) && !memcmp(s->name, names[i], strlen(names[i])))
             return true;
-    return s->code;
+    return s->is_code;
 }
 
 static bool is_cfi(const struct asm_statement *s)
@@ -35,19 +35,19 @@ static bool is_cfi(const struct asm_statement *s)
     return s->length > 5 && !memcmp(s->text, ".cfi_", 5);
 }
 
-static bool is_inside(const struct asm_unit *u, const struct asm_function *f, const struct asm_symbol *y)
+static bool is_label_within(const struct asm_unit *u, const struct asm_function *f, const struct asm_symbol *y)
 {
     return y->statement != ASM_NONE && y->statement >= u->text.symbol[f->symbol].statement && y->statement < f->end;
 }
 
 /* Whether the symbol is a place in the function, and not one itself; or a table of such. */
-static bool is_place(const struct asm_unit *u, const struct asm_function *f, uint32_t symbol)
+static bool is_own_label(const struct asm_unit *u, const struct asm_function *f, uint32_t symbol)
 {
     const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &u->text.symbol[symbol];
 
     if (y && y->table_of != ASM_NONE)
         return &u->function[y->table_of] == f;
-    return y && is_inside(u, f, y) && (y->function == ASM_NONE || u->function[y->function].is_part);
+    return y && is_label_within(u, f, y) && (y->function == ASM_NONE || u->function[y->function].is_cold);
 }
 
 /* ---- which functions have two ---- */
@@ -75,15 +75,16 @@ static const char *why_not_insn(const struct asm_unit *u, uint32_t function, con
     size_t length;
     while ((name = asm_next_name(&at, end, &length))) {
         uint32_t symbol = asm_symbol_find(&u->text, name, length);
-        if (is_place(u, &u->function[function], symbol)
-            && u->text.section[u->text.statement[u->text.symbol[symbol].statement].section].code && !in->foreign)
+        if (is_own_label(u, &u->function[function], symbol)
+            && u->text.section[u->text.statement[u->text.symbol[symbol].statement].section].is_code
+            && !in->is_uninterpreted)
             return "it takes the address of a label";
     }
     return NULL;
 }
 
 /* Why the statement cannot be written twice, or NULL. */
-static const char *why_not(const struct asm_unit *u, uint32_t function, const struct asm_statement *s)
+static const char *why_not_statement(const struct asm_unit *u, uint32_t function, const struct asm_statement *s)
 {
     switch (s->kind) {
     case ASM_LABEL: return why_not_label(u, function, s);
@@ -91,7 +92,7 @@ static const char *why_not(const struct asm_unit *u, uint32_t function, const st
     case ASM_DIRECTIVE:
         if (is_cfi(s) || asm_is(s, ".loc"))
             return NULL;
-        if (s->app || (!asm_is_one_of(s, AGAIN) && !asm_is_one_of(s, ONCE)))
+        if (s->is_inline_asm || (!asm_is_one_of(s, COPIED_DIRECTIVES) && !asm_is_one_of(s, SINGLE_DIRECTIVES)))
             return "it has directives that may mean something else if they stand twice";
         return is_table(&u->text.section[s->section]) ? NULL : "it has data of its own";
     default: return NULL;
@@ -99,24 +100,24 @@ static const char *why_not(const struct asm_unit *u, uint32_t function, const st
 }
 
 /* A function that is recorded, from its label to its end, can stand twice if this is all of it. */
-static void look_at(struct asm_unit *u, uint32_t function)
+static void find_why_one_copy(struct asm_unit *u, uint32_t function)
 {
     struct asm_function *f = &u->function[function];
     uint32_t start = u->text.symbol[f->symbol].statement, ends = 0;
     bool has_insn = false;
 
-    f->one_copy = NULL;
-    for (uint32_t i = start; i < f->end && !f->one_copy; i++) {
+    f->why_one_copy = NULL;
+    for (uint32_t i = start; i < f->end && !f->why_one_copy; i++) {
         const struct asm_statement *s = &u->text.statement[i];
-        f->one_copy = why_not(u, function, s);
+        f->why_one_copy = why_not_statement(u, function, s);
         has_insn |= s->insn != ASM_NONE;
         if (asm_is(s, ".cfi_endproc") && ends++ == 0)
-            f->copy_behind = i;
+            f->copy_after = i;
     }
     if (!has_insn)
-        f->one_copy = "it is empty";
+        f->why_one_copy = "it is empty";
     if (ends != 1) /* parts of it stand elsewhere, up to its end; or there are no frames */
-        f->copy_behind = f->end - 1;
+        f->copy_after = f->end - 1;
 }
 
 /* Whether data behind the symbol may be a function's own table. */
@@ -127,11 +128,11 @@ static bool may_be_table(const struct asm_unit *u, uint32_t symbol)
     if (!y || y->is_global || y->is_function || y->statement == ASM_NONE)
         return false;
     const struct asm_section *s = &u->text.section[u->text.statement[y->statement].section];
-    return !s->code && !s->exceptions && is_table(s);
+    return !s->is_code && !s->is_exception_table && is_table(s);
 }
 
 /* Somebody else mentions places in functions: one that stands behind the symbol `in`, if it is data. */
-static void see_names(struct asm_unit *u, const struct asm_statement *s, const uint32_t *owner, uint32_t in)
+static void note_label_mentions(struct asm_unit *u, const struct asm_statement *s, const uint32_t *owner, uint32_t in)
 {
     bool is_table_entry = s->kind == ASM_DIRECTIVE && may_be_table(u, in);
     const char *at = s->text + (s->insn == ASM_NONE ? asm_word(s) : asm_operands(s)), *end = s->text + s->length, *name;
@@ -142,20 +143,20 @@ static void see_names(struct asm_unit *u, const struct asm_statement *s, const u
         uint32_t symbol = asm_symbol_find(&u->text, name, length);
         const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &u->text.symbol[symbol];
         uint32_t there = y && y->statement != ASM_NONE ? owner[y->statement] : ASM_NONE;
-        if (there == ASM_NONE || there == here || !is_place(u, &u->function[there], symbol))
+        if (there == ASM_NONE || there == here || !is_own_label(u, &u->function[there], symbol))
             continue;
         uint32_t *of = is_table_entry ? &u->text.symbol[in].table_of : NULL;
         if (of && (*of == ASM_NONE || *of == there)) {
             *of = there;
-            u->function[there].has_table = u->function[there].has_riddle = true;
+            u->function[there].has_label_table = u->function[there].has_uninterpreted = true;
         } else {
-            u->function[there].one_copy = "others refer to a label in it";
+            u->function[there].why_one_copy = "others refer to a label in it";
         }
     }
 }
 
 /* Somebody mentions a table. */
-static void see_tables(struct asm_unit *u, const struct asm_statement *s, const uint32_t *owner)
+static void note_table_mentions(struct asm_unit *u, const struct asm_statement *s, const uint32_t *owner)
 {
     const char *at = s->text + (s->insn == ASM_NONE ? asm_word(s) : asm_operands(s)), *end = s->text + s->length, *name;
     size_t length;
@@ -164,20 +165,20 @@ static void see_tables(struct asm_unit *u, const struct asm_statement *s, const 
         uint32_t symbol = asm_symbol_find(&u->text, name, length);
         uint32_t of = symbol == ASM_NONE ? ASM_NONE : u->text.symbol[symbol].table_of;
         if (of != ASM_NONE && owner[s - u->text.statement] != of)
-            u->function[of].one_copy = "others refer to a table of its labels";
+            u->function[of].why_one_copy = "others refer to a table of its labels";
     }
 }
 
-static bool mentions(const struct asm_unit *u, const struct asm_statement *s)
+static bool has_operands(const struct asm_unit *u, const struct asm_statement *s)
 {
     if (s->insn != ASM_NONE || s->kind == ASM_INSN)
         return true;
-    return s->kind == ASM_DIRECTIVE && !u->text.section[s->section].debug && !is_cfi(s)
+    return s->kind == ASM_DIRECTIVE && !u->text.section[s->section].is_debug && !is_cfi(s)
            && !asm_is_one_of(s, " .loc .section .pushsection .size .type ");
 }
 
 /* Looks at who mentions what: labels first, then the tables that were found so. */
-static void see_all(struct asm_unit *u, const uint32_t *owner)
+static void note_all_mentions(struct asm_unit *u, const uint32_t *owner)
 {
     uint32_t *in = mem_alloc(u->text.sections, sizeof *in); /* what data stands behind, by section */
 
@@ -186,12 +187,12 @@ static void see_all(struct asm_unit *u, const uint32_t *owner)
         const struct asm_statement *s = &u->text.statement[i];
         if (s->kind == ASM_LABEL)
             in[s->section] = s->symbol;
-        if (mentions(u, s))
-            see_names(u, s, owner, in[s->section]);
+        if (has_operands(u, s))
+            note_label_mentions(u, s, owner, in[s->section]);
     }
     for (size_t i = 0; i < u->text.statements; i++)
-        if (mentions(u, &u->text.statement[i]))
-            see_tables(u, &u->text.statement[i], owner);
+        if (has_operands(u, &u->text.statement[i]))
+            note_table_mentions(u, &u->text.statement[i], owner);
     free(in);
 }
 
@@ -202,31 +203,31 @@ void asm_unit_find_copies(struct asm_unit *u)
     memset(owner, 0xff, u->text.statements * sizeof *owner);
     for (uint32_t i = 0; i < u->functions; i++) {
         struct asm_function *f = &u->function[i];
-        if (f->is_part || !asm_is_recorded(u, i))
+        if (f->is_cold || !asm_is_recorded(u, i))
             continue;
-        look_at(u, i);
+        find_why_one_copy(u, i);
         for (uint32_t k = u->text.symbol[f->symbol].statement; k < f->end; k++)
             owner[k] = i;
     }
-    see_all(u, owner);
+    note_all_mentions(u, owner);
     for (size_t i = 0; i < u->text.statements; i++) {
         const struct asm_statement *s = &u->text.statement[i];
         if (s->insn != ASM_NONE && owner[i] == ASM_NONE && asm_is_recorded(u, u->insn[s->insn].function))
-            u->function[u->function[u->insn[s->insn].function].family].one_copy = "parts of it stand elsewhere";
+            u->function[u->function[u->insn[s->insn].function].family].why_one_copy = "parts of it stand elsewhere";
     }
     for (size_t i = 0; i < u->functions; i++) {
         struct asm_function *f = &u->function[i];
-        if (!f->is_part && asm_is_recorded(u, (uint32_t)i) && (f->one_copy || f->has_riddle))
+        if (!f->is_cold && asm_is_recorded(u, (uint32_t)i) && (f->why_one_copy || f->has_uninterpreted))
             f->has_stub = true; /* for other functions' copies of which it has none */
     }
     free(owner);
 }
 
-bool asm_has_copy(const struct asm_unit *u, uint32_t function)
+bool asm_has_original_copy(const struct asm_unit *u, uint32_t function)
 {
     const struct asm_function *f = &u->function[u->function[function].family];
 
-    return asm_is_recorded(u, function) && !f->one_copy;
+    return asm_is_recorded(u, function) && !f->why_one_copy;
 }
 
 /* ---- writing it ---- */
@@ -236,8 +237,8 @@ static bool is_cold_start(const struct asm_copy *c, uint32_t section, uint32_t s
 {
     const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &c->u->text.symbol[symbol];
 
-    return y && c->u->text.section[section].exceptions && y->statement != ASM_NONE && y->function == ASM_NONE
-           && c->u->text.section[c->u->text.statement[y->statement].section].code;
+    return y && c->u->text.section[section].is_exception_table && y->statement != ASM_NONE && y->function == ASM_NONE
+           && c->u->text.section[c->u->text.statement[y->statement].section].is_code;
 }
 
 /* Text with other names for places in the function. */
@@ -248,7 +249,7 @@ static void emit_renamed(const struct asm_copy *c, const struct asm_statement *s
 
     while ((name = asm_next_name(&at, end, &length))) {
         uint32_t symbol = asm_symbol_find(&c->u->text, name, length);
-        bool is_own = is_place(c->u, c->f, symbol);
+        bool is_own = is_own_label(c->u, c->f, symbol);
         if (!is_own && !is_cold_start(c, s->section, symbol))
             continue;
         fprintf(c->out, "%.*s%s", (int)(name - text), text, c->prefix);
@@ -263,12 +264,14 @@ static void emit_renamed(const struct asm_copy *c, const struct asm_statement *s
 
 uint32_t asm_copy_target(const struct asm_copy *c, const struct asm_insn *in)
 {
-    uint32_t own = in->target == ASM_NONE ? ASM_NONE : asm_own_target(c->u, in->target);
+    uint32_t own = in->target == ASM_NONE ? ASM_NONE : asm_local_target(c->u, in->target);
 
-    return own != ASM_NONE && (c->counts ? asm_has_count(c->u, own) : asm_has_copy(c->u, own)) ? own : ASM_NONE;
+    return own != ASM_NONE && (c->is_counting ? asm_has_counting_copy(c->u, own) : asm_has_original_copy(c->u, own))
+               ? own
+               : ASM_NONE;
 }
 
-static void emit_insn(const struct asm_copy *c, const struct asm_statement *s)
+static void emit_copied_insn(const struct asm_copy *c, const struct asm_statement *s)
 {
     const struct asm_insn *in = &c->u->insn[s->insn];
     size_t n = asm_operands(s);
@@ -282,12 +285,12 @@ static void emit_insn(const struct asm_copy *c, const struct asm_statement *s)
     }
 }
 
-static void emit_directive(const struct asm_copy *c, const struct asm_statement *s)
+static void emit_copied_directive(const struct asm_copy *c, const struct asm_statement *s)
 {
     const char *view = asm_is(s, ".loc") ? memmem(s->text, s->length, " view ", 6) : NULL;
     size_t n = asm_word(s);
 
-    if (asm_is_one_of(s, ONCE))
+    if (asm_is_one_of(s, SINGLE_DIRECTIVES))
         return;
     if (asm_is(s, ".cfi_startproc")
         && s->section != c->u->text.statement[c->u->text.symbol[c->f->symbol].statement].section)
@@ -304,41 +307,41 @@ void asm_copy_statement(const struct asm_copy *c, const struct asm_statement *s)
     bool is_number = s->text[0] >= '0' && s->text[0] <= '9';
 
     if (s->insn != ASM_NONE)
-        emit_insn(c, s);
+        emit_copied_insn(c, s);
     else if (s->kind == ASM_LABEL)
         fprintf(c->out, "%s%.*s\n", is_number ? "" : c->prefix, (int)s->length, s->text);
     else
-        emit_directive(c, s);
+        emit_copied_directive(c, s);
 }
 
 /* A table of labels once more, in its section. */
-static void emit_table(const struct asm_copy *c, const struct asm_symbol *y)
+static void emit_label_table(const struct asm_copy *c, const struct asm_symbol *y)
 {
     const struct asm_statement *first = c->u->text.statement, *at = &first[y->statement], *s = at;
 
     while (s > first && !asm_is_one_of(s, " .section .data .text "))
         s--;
-    emit_directive(c, s);
+    emit_copied_directive(c, s);
     fputs("\t.balign 32\n", c->out);
     asm_copy_statement(c, at);
-    for (s = at + 1; s->kind == ASM_DIRECTIVE && s->section == at->section && asm_is_one_of(s, AGAIN)
+    for (s = at + 1; s->kind == ASM_DIRECTIVE && s->section == at->section && asm_is_one_of(s, COPIED_DIRECTIVES)
                      && !asm_is_one_of(s, " .section .align .balign .p2align ");
          s++)
-        emit_directive(c, s);
+        emit_copied_directive(c, s);
 }
 
 void asm_emit_copies(const struct asm_unit *u, uint32_t function, FILE *out)
 {
     const struct asm_function *f = &u->function[function];
-    const struct asm_copy plain = { .u = u, .f = f, .prefix = ASM_PLAIN, .out = out };
+    const struct asm_copy original = { .u = u, .f = f, .prefix = ASM_ORIGINAL, .out = out };
 
     fputs("\t.pushsection .text\n\t.previous\n\t.p2align 4\n", out); /* where it ends is where it began */
     for (uint32_t i = u->text.symbol[f->symbol].statement; i < f->end; i++)
-        asm_copy_statement(&plain, &u->text.statement[i]);
-    for (size_t i = 0; f->has_table && i < u->text.symbols; i++)
+        asm_copy_statement(&original, &u->text.statement[i]);
+    for (size_t i = 0; f->has_label_table && i < u->text.symbols; i++)
         if (u->text.symbol[i].table_of == function)
-            emit_table(&plain, &u->text.symbol[i]);
+            emit_label_table(&original, &u->text.symbol[i]);
     fputs("\t.popsection\n", out);
-    if (asm_has_count(u, function))
+    if (asm_has_counting_copy(u, function))
         asm_emit_counting(u, function, out);
 }

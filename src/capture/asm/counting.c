@@ -10,30 +10,31 @@ enum { RED_ZONE = 128 };
 
 struct counting {
     struct asm_copy copy;
-    bool lands, falls;   /* a landing pad's label has just been written; control comes from the instruction before */
-    uint32_t landing;    /* that label */
-    uint32_t call_group; /* the last instruction of a sequence around an opaque call */
+    bool pending_reload,
+        falls_through;     /* a landing pad's label has just been written; control comes from the instruction before */
+    uint32_t landing;      /* that label */
+    uint32_t tls_sequence; /* the last instruction of a sequence around an opaque call */
 };
 
-bool asm_has_count(const struct asm_unit *u, uint32_t function)
+bool asm_has_counting_copy(const struct asm_unit *u, uint32_t function)
 {
-    return asm_has_copy(u, function) && asm_level(u) == LEVEL_memory
-           && !u->function[u->function[function].family].has_riddle;
+    return asm_has_original_copy(u, function) && asm_level(u) == LEVEL_memory
+           && !u->function[u->function[function].family].has_uninterpreted;
 }
 
 bool asm_begins_record(const struct asm_block *b, uint32_t number)
 {
-    return b->parent == ASM_NONE && (!b->row || b->row->block[0] == number);
+    return b->parent == ASM_NONE && (!b->loop || b->loop->block[0] == number);
 }
 
-static bool looks(const struct asm_unit *u, uint32_t number)
+static bool checks_sign(const struct asm_unit *u, uint32_t number)
 {
     const struct asm_block *b = &u->block[number];
 
-    return asm_begins_record(b, number) && (b->entry || !u->insn[b->first].needs_flags);
+    return asm_begins_record(b, number) && (b->is_entry || !u->insn[b->first].needs_flags);
 }
 
-static unsigned references(const struct asm_unit *u, const struct asm_block *b)
+static unsigned count_references(const struct asm_unit *u, const struct asm_block *b)
 {
     unsigned n = 0;
 
@@ -42,15 +43,15 @@ static unsigned references(const struct asm_unit *u, const struct asm_block *b)
     return n;
 }
 
-static void emit_count(const struct counting *c, uint32_t number)
+static void emit_counter(const struct counting *c, uint32_t number)
 {
     const struct asm_unit *u = c->copy.u;
-    unsigned n = references(u, &u->block[number]);
+    unsigned n = count_references(u, &u->block[number]);
     FILE *out = c->copy.out;
 
     if (asm_begins_record(&u->block[number], number))
         fprintf(out, ".LpeetL%u:\n", number);
-    if (!looks(u, number)) {
+    if (!checks_sign(u, number)) {
         if (n)
             fprintf(out, "\tleaq\t%u(%%r15), %%r15\n", n);
         return;
@@ -62,29 +63,29 @@ static void emit_count(const struct counting *c, uint32_t number)
     fprintf(out, "\tjns\t.LpeetY%u\n", number);
 }
 
-static void settle(struct counting *c)
+static void settle_landing(struct counting *c)
 {
-    if (!c->lands)
+    if (!c->pending_reload)
         return;
     asm_emit_reload(c->copy.u, c->copy.out);
     fprintf(c->copy.out, "\ttestq\t%%r15, %%r15\n\tjns\t.LpeetE%u\n", c->landing);
-    c->lands = false;
+    c->pending_reload = false;
 }
 
 /* Whether control may come to a label with what is in memory, and not in the register. */
-static bool lands(const struct asm_unit *u, const struct asm_statement *s)
+static bool is_reload_label(const struct asm_unit *u, const struct asm_statement *s)
 {
     const struct asm_symbol *y = s->kind == ASM_LABEL ? &u->text.symbol[s->symbol] : NULL;
 
-    return y && y->landing && y->function == ASM_NONE && u->text.section[s->section].code;
+    return y && y->is_landing_pad && y->function == ASM_NONE && u->text.section[s->section].is_code;
 }
 
-static bool is_call(const struct asm_insn *in)
+static bool is_understood_call(const struct asm_insn *in)
 {
-    return !in->foreign && (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect);
+    return !in->is_uninterpreted && (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect);
 }
 
-static void emit_insn(struct counting *c, const struct asm_statement *s)
+static void emit_counting_insn(struct counting *c, const struct asm_statement *s)
 {
     const struct asm_unit *u = c->copy.u;
     const struct asm_insn *in = &u->insn[s->insn];
@@ -92,32 +93,32 @@ static void emit_insn(struct counting *c, const struct asm_statement *s)
     FILE *out = c->copy.out;
     bool for_callee = true;
 
-    settle(c);
+    settle_landing(c);
     if (in->block != ASM_NONE && u->block[in->block].first == s->insn)
-        emit_count(c, in->block);
-    if (in->opaque ? in->opaque_call && c->call_group == ASM_NONE : asm_leaves(u, in, own, &for_callee))
+        emit_counter(c, in->block);
+    if (in->is_opaque ? in->in_tls_sequence && c->tls_sequence == ASM_NONE : asm_needs_spill(u, in, own, &for_callee))
         asm_emit_spill(u, out, for_callee);
-    c->call_group = in->opaque && in->opaque_call && !is_call(in) ? s->insn : ASM_NONE;
+    c->tls_sequence = in->is_opaque && in->in_tls_sequence && !is_understood_call(in) ? s->insn : ASM_NONE;
     asm_copy_statement(&c->copy, s);
-    if (is_call(in)) {
-        if (own == ASM_NONE || !asm_returns(u, own))
+    if (is_understood_call(in)) {
+        if (own == ASM_NONE || !asm_keeps_cursor(u, own))
             asm_emit_return(u, 'U', s->insn, out);
         fprintf(out, "\ttestq\t%%r15, %%r15\n\tjns\t.LpeetD%u\n", s->insn);
     }
-    c->falls = asm_following(u, s->insn) != ASM_NONE;
+    c->falls_through = asm_following(u, s->insn) != ASM_NONE;
 }
 
-static void emit_label(struct counting *c, const struct asm_statement *s)
+static void emit_counting_label(struct counting *c, const struct asm_statement *s)
 {
-    bool is_landing = lands(c->copy.u, s);
+    bool is_landing = is_reload_label(c->copy.u, s);
 
-    if (is_landing || c->copy.u->text.symbol[s->symbol].leads)
-        settle(c);
-    if (is_landing && c->falls)
+    if (is_landing || c->copy.u->text.symbol[s->symbol].is_target)
+        settle_landing(c);
+    if (is_landing && c->falls_through)
         asm_emit_spill(c->copy.u, c->copy.out, false);
     asm_copy_statement(&c->copy, s);
     if (is_landing) {
-        c->lands = true;
+        c->pending_reload = true;
         c->landing = s->symbol;
     }
 }
@@ -129,23 +130,23 @@ static void emit_crossing(const struct asm_unit *u, const char *label, int lengt
     fputs(u->options->model == ASM_LIBRARY ? "\tjmp\t*peet_rt_cross@GOTPCREL(%rip)\n" : "\tjmp\tpeet_rt_cross\n", out);
 }
 
-static void emit_crossing_at(const struct asm_unit *u, const struct asm_statement *s, FILE *out)
+static void emit_crossings_of(const struct asm_unit *u, const struct asm_statement *s, FILE *out)
 {
     const struct asm_insn *in = s->insn == ASM_NONE ? NULL : &u->insn[s->insn];
     char label[32];
 
-    if (in && in->block != ASM_NONE && u->block[in->block].first == s->insn && looks(u, in->block)) {
-        unsigned n = references(u, &u->block[in->block]);
+    if (in && in->block != ASM_NONE && u->block[in->block].first == s->insn && checks_sign(u, in->block)) {
+        unsigned n = count_references(u, &u->block[in->block]);
         fprintf(out, ".LpeetY%u:\n", in->block);
         if (n) /* the block has not begun */
             fprintf(out, "\tleaq\t-%u(%%r15), %%r15\n", n);
         emit_crossing(u, label, snprintf(label, sizeof label, ".LpeetH%u", in->block), out);
     }
-    if (in && is_call(in)) {
+    if (in && is_understood_call(in)) {
         fprintf(out, ".LpeetD%u:\n", s->insn);
         emit_crossing(u, label, snprintf(label, sizeof label, ".LpeetA%u", s->insn), out);
     }
-    if (lands(u, s)) {
+    if (is_reload_label(u, s)) {
         fprintf(out, ".LpeetE%u:\n", s->symbol);
         emit_crossing(u, s->text, (int)s->length - 1, out);
     }
@@ -155,20 +156,20 @@ void asm_emit_counting(const struct asm_unit *u, uint32_t function, FILE *out)
 {
     const struct asm_function *f = &u->function[function];
     uint32_t start = u->text.symbol[f->symbol].statement;
-    struct counting c = { .copy = { .u = u, .f = f, .prefix = ASM_COUNTING, .counts = true, .out = out },
-                          .call_group = ASM_NONE };
+    struct counting c = { .copy = { .u = u, .f = f, .prefix = ASM_COUNTING, .is_counting = true, .out = out },
+                          .tls_sequence = ASM_NONE };
 
     fputs("\t.pushsection .text\n\t.previous\n\t.p2align 4\n", out);
     for (uint32_t i = start; i < f->end; i++) {
         const struct asm_statement *s = &u->text.statement[i];
         if (s->insn != ASM_NONE)
-            emit_insn(&c, s);
+            emit_counting_insn(&c, s);
         else if (s->kind == ASM_LABEL)
-            emit_label(&c, s);
+            emit_counting_label(&c, s);
         else
             asm_copy_statement(&c.copy, s);
     }
     fputs("\t.popsection\n", out);
     for (uint32_t i = start; i < f->end; i++)
-        emit_crossing_at(u, &u->text.statement[i], out);
+        emit_crossings_of(u, &u->text.statement[i], out);
 }

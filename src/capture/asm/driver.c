@@ -11,28 +11,28 @@
 #include "base/mem.h"
 #include "capture/asm/asm.h"
 
-enum { DEEPEST = 8 }; /* response files in response files */
+enum { MAX_RESPONSE_DEPTH = 8 }; /* response files in response files */
 
-struct line {
+struct driver_line {
     char **word;
     size_t words;
     bool has_input, stops_early, is_shared, is_static, is_static_pie, is_part, has_lto, is_other_machine, is_absolute,
         is_library, has_no_plt;
 };
 
-static void add_take(struct line *l, char *text)
+static void driver_add_take(struct driver_line *l, char *text)
 {
     l->word = mem_room(l->word, l->words + 1, sizeof *l->word);
     l->word[l->words++] = text;
     l->word[l->words] = NULL;
 }
 
-static void add(struct line *l, const char *text)
+static void driver_add(struct driver_line *l, const char *text)
 {
-    add_take(l, mem_string(text));
+    driver_add_take(l, mem_string(text));
 }
 
-static bool is_one_of(const char *text, const char *const *list)
+static bool driver_is_one_of(const char *text, const char *const *list)
 {
     for (; *list; list++)
         if (!strcmp(text, *list))
@@ -40,12 +40,12 @@ static bool is_one_of(const char *text, const char *const *list)
     return false;
 }
 
-static bool begins(const char *text, const char *with)
+static bool driver_begins(const char *text, const char *with)
 {
     return !strncmp(text, with, strlen(with));
 }
 
-static bool takes_value(const char *option)
+static bool driver_takes_value(const char *option)
 {
     static const char *const those[] = {
         "-o",
@@ -87,56 +87,57 @@ static bool takes_value(const char *option)
         NULL,
     };
 
-    return is_one_of(option, those);
+    return driver_is_one_of(option, those);
 }
 
-static void note_position(struct line *l, const char *option)
+static void driver_note_code_model(struct driver_line *l, const char *option)
 {
     static const char *const library[] = { "-fPIC", "-fpic", NULL }, *const executable[] = { "-fPIE", "-fpie", NULL };
     static const char *const neither[] = { "-fno-pic", "-fno-PIC", "-fno-pie", "-fno-PIE", NULL };
 
-    if (!is_one_of(option, library) && !is_one_of(option, executable) && !is_one_of(option, neither))
+    if (!driver_is_one_of(option, library) && !driver_is_one_of(option, executable)
+        && !driver_is_one_of(option, neither))
         return;
-    l->is_library = is_one_of(option, library);
-    l->is_absolute = is_one_of(option, neither);
+    l->is_library = driver_is_one_of(option, library);
+    l->is_absolute = driver_is_one_of(option, neither);
 }
 
-static void note_option(struct line *l, const char *option)
+static void driver_note_option(struct driver_line *l, const char *option)
 {
     static const char *const early[] = { "-c", "-S", "-E", "-M", "-MM", "-fsyntax-only", NULL };
     static const char *const other[] = { "-m32", "-mx32", "-m16", NULL };
     static const char *const fixed[] = { "-static", "-static-pie", NULL };
 
-    l->stops_early |= is_one_of(option, early);
+    l->stops_early |= driver_is_one_of(option, early);
     l->is_shared |= !strcmp(option, "-shared");
-    l->is_static |= is_one_of(option, fixed);
+    l->is_static |= driver_is_one_of(option, fixed);
     l->is_static_pie |= !strcmp(option, "-static-pie");
     l->is_part |= !strcmp(option, "-r");
     l->has_no_plt |= !strcmp(option, "-fno-plt");
-    l->is_other_machine |= is_one_of(option, other);
-    if (begins(option, "-flto"))
+    l->is_other_machine |= driver_is_one_of(option, other);
+    if (driver_begins(option, "-flto"))
         l->has_lto = true;
     else if (!strcmp(option, "-fno-lto"))
         l->has_lto = false;
-    note_position(l, option);
+    driver_note_code_model(l, option);
 }
 
-static void note_file(struct line *l, const char *path, unsigned depth);
+static void driver_note_response_file(struct driver_line *l, const char *path, unsigned depth);
 
 /* Notes one word; returns whether the next one is its value. */
-static bool note_word(struct line *l, const char *word, unsigned depth)
+static bool driver_note_word(struct driver_line *l, const char *word, unsigned depth)
 {
-    if (word[0] == '@' && depth < DEEPEST)
-        note_file(l, word + 1, depth + 1);
+    if (word[0] == '@' && depth < MAX_RESPONSE_DEPTH)
+        driver_note_response_file(l, word + 1, depth + 1);
     else if (word[0] != '-' || !word[1])
         l->has_input = true;
     else
-        note_option(l, word);
-    return takes_value(word);
+        driver_note_option(l, word);
+    return driver_takes_value(word);
 }
 
 /* The words of a response file, with its quotes and backslashes. */
-static void note_file(struct line *l, const char *path, unsigned depth)
+static void driver_note_response_file(struct driver_line *l, const char *path, unsigned depth)
 {
     FILE *in = fopen(path, "r");
     char word[4096], quote = 0;
@@ -148,7 +149,7 @@ static void note_file(struct line *l, const char *path, unsigned depth)
         if (c == EOF || (!quote && isspace(c))) {
             word[n] = 0;
             if (is_word)
-                is_value = !is_value && note_word(l, word, depth);
+                is_value = !is_value && driver_note_word(l, word, depth);
             n = 0;
             is_word = false;
         } else if (quote ? c == quote : c == '"' || c == '\'') {
@@ -167,7 +168,7 @@ static void note_file(struct line *l, const char *path, unsigned depth)
 }
 
 /* Clang has an assembler of its own, and does not leave out registers. */
-static int refuse_clang(const char *compiler, struct peet_err *err)
+static int driver_refuse_clang(const char *compiler, struct peet_err *err)
 {
     const char *path = getenv("PATH"), *slash = strrchr(compiler, '/');
     char *real = strchr(compiler, '/') ? realpath(compiler, NULL) : NULL;
@@ -189,13 +190,13 @@ static int refuse_clang(const char *compiler, struct peet_err *err)
 }
 
 /* Between blanks: a wrapper, the compiler, its own arguments. */
-static int add_compiler(struct line *l, const char *compiler, struct peet_err *err)
+static int driver_add_compiler(struct driver_line *l, const char *compiler, struct peet_err *err)
 {
     for (const char *p = compiler; *(p += strspn(p, " "));) {
         size_t n = strcspn(p, " ");
         char *word = mem_format("%.*s", (int)n, p);
-        add(l, word);
-        int r = *word == '-' ? 0 : refuse_clang(word, err);
+        driver_add(l, word);
+        int r = *word == '-' ? 0 : driver_refuse_clang(word, err);
         free(word);
         if (r < 0)
             return r;
@@ -206,70 +207,70 @@ static int add_compiler(struct line *l, const char *compiler, struct peet_err *e
 
 /* The runtime, and what stands in front of OpenMP's library where the program has it. For the linker alone: a file would be
  * read as -x says. */
-static void add_runtime(struct line *l, const char *folder)
+static void driver_add_runtime(struct driver_line *l, const char *folder)
 {
     const char *kind = l->is_static ? "-static" : "";
 
-    add_take(l, mem_format("-Wl,--whole-archive,%s/libpeet-rt%s.a,--no-whole-archive,%s/libpeet-omp%s.a", folder, kind,
-                           folder, kind));
+    driver_add_take(l, mem_format("-Wl,--whole-archive,%s/libpeet-rt%s.a,--no-whole-archive,%s/libpeet-omp%s.a", folder,
+                                  kind, folder, kind));
     if (l->is_static) {
-        add_take(l, mem_format("-Wl,@%s/wrap", folder));
+        driver_add_take(l, mem_format("-Wl,@%s/wrap", folder));
         if (l->is_static_pie) /* see rt/real.c */
-            add(l, "-Wl,-e,peet_rt_start");
+            driver_add(l, "-Wl,-e,peet_rt_start");
         return;
     }
-    add(l, "-Wl,--export-dynamic-symbol=peet_rt_*");
-    add(l, "-lpthread");
-    add(l, "-ldl");
+    driver_add(l, "-Wl,--export-dynamic-symbol=peet_rt_*");
+    driver_add(l, "-lpthread");
+    driver_add(l, "-ldl");
 }
 
 /* For code that says what it executes. */
-static void add_options(struct line *l, const struct asm_driver *d)
+static void driver_add_options(struct driver_line *l, const struct asm_driver *d)
 {
     static const char *const compile[] = { "-ffixed-r14", "-ffixed-r15", "-fident", "-masm=att" };
 
     for (size_t i = 0; i < sizeof compile / sizeof *compile; i++)
-        add(l, compile[i]);
+        driver_add(l, compile[i]);
     if (!l->has_no_plt) /* there linkers need the other kind, for thread-local variables */
-        add(l, "-Wa,-mrelax-relocations=no");
+        driver_add(l, "-Wa,-mrelax-relocations=no");
     if (l->is_library || l->is_absolute)
-        add(l, l->is_library ? "-Wa,--peet-library" : "-Wa,--peet-absolute");
+        driver_add(l, l->is_library ? "-Wa,--peet-library" : "-Wa,--peet-absolute");
     if (d->level)
-        add_take(l, mem_format("-Wa,--peet-level=%s", level_name(d->level)));
+        driver_add_take(l, mem_format("-Wa,--peet-level=%s", level_name(d->level)));
     if (d->all_addresses)
-        add(l, "-Wa,--peet-brute");
+        driver_add(l, "-Wa,--peet-brute");
     if (l->has_lto)
-        add(l, "-fno-lto");
+        driver_add(l, "-fno-lto");
     if (!l->stops_early && !l->is_part)
-        add(l, "-Wl,--no-relax");
+        driver_add(l, "-Wl,--no-relax");
 }
 
 int asm_driver_arguments(const struct asm_driver *d, int arguments, char **argument, char ***ret, struct peet_err *err)
 {
-    struct line l = { 0 };
+    struct driver_line l = { 0 };
     bool is_value = false;
-    int r = add_compiler(&l, d->compiler, err);
+    int r = driver_add_compiler(&l, d->compiler, err);
 
     if (r < 0) {
         asm_arguments_free(l.word);
         return r;
     }
     if (d->level != LEVEL_events)
-        add_take(&l, mem_format("-B%s", d->folder));
+        driver_add_take(&l, mem_format("-B%s", d->folder));
     for (int i = 0; i < arguments; i++) {
-        is_value = !is_value && note_word(&l, argument[i], 0);
-        add(&l, argument[i]);
+        is_value = !is_value && driver_note_word(&l, argument[i], 0);
+        driver_add(&l, argument[i]);
     }
     if (l.is_other_machine)
         d->warn("nothing is recorded: only x86-64 code can be");
     else if (l.has_input) {
         if (l.has_lto && d->level != LEVEL_events)
             d->warn("-flto is left out: code must pass through the assembler");
-        add(&l, "-D__PEET__=1"); /* for peet/mark.h */
+        driver_add(&l, "-D__PEET__=1"); /* for peet/mark.h */
         if (d->level != LEVEL_events)
-            add_options(&l, d);
+            driver_add_options(&l, d);
         if (!l.stops_early && !l.is_part && !l.is_shared)
-            add_runtime(&l, d->folder);
+            driver_add_runtime(&l, d->folder);
     }
     *ret = l.word;
     return 0;

@@ -14,13 +14,14 @@ static const char *const NAMES[X86_GPRS] = { "rax", "rcx", "rdx", "rbx", "rsp", 
 struct emitter {
     const struct asm_unit *u;
     FILE *out;
-    uint32_t entered;    /* the function whose label has just been written, or ASM_NONE */
-    bool lands, falls;   /* a landing pad's label has just been written; control comes from the instruction before */
-    uint32_t call_group; /* the last instruction of a sequence around an opaque call */
-    uint32_t copied;     /* functions whose plain copies are there, or that have none */
+    uint32_t pending_entry; /* the function whose label has just been written, or ASM_NONE */
+    bool pending_reload,
+        falls_through;     /* a landing pad's label has just been written; control comes from the instruction before */
+    uint32_t tls_sequence; /* the last instruction of a sequence around an opaque call */
+    uint32_t copies_done;  /* functions whose plain copies are there, or that have none */
 };
 
-static void emit(struct emitter *e, const struct asm_statement *s)
+static void emit_statement(struct emitter *e, const struct asm_statement *s)
 {
     fprintf(e->out, "%s%.*s\n", s->kind == ASM_LABEL ? "" : "\t", (int)s->length, s->text);
 }
@@ -156,9 +157,9 @@ static void emit_key(struct emitter *e, uint32_t block, const char *kind, int of
         fprintf(e->out, "\tleaq\t.Lpeet%s%u(%%rip), %%r14\n\tmovq\t%%r14, %d(%%r15)\n", kind, block, offset);
 }
 
-static const char *key_of(const struct asm_block *b)
+static const char *key_label(const struct asm_block *b)
 {
-    return b->always ? "TN" : "S";
+    return b->next_is_only ? "TN" : "S";
 }
 
 /* A loop has two copies: one for the first trip, which writes its slots, and one for all others, which is as it was. Behind it,
@@ -167,14 +168,14 @@ static const char *key_of(const struct asm_block *b)
 /* Where in the record a value of the loop goes; INT_MIN: it follows from others. */
 static int loop_offset(const struct asm_unit *u, const struct asm_block *b, unsigned value)
 {
-    const struct x86_pass_value *v = &b->loop->value[value];
+    const struct x86_pass_value *v = &b->pass->value[value];
 
     return v->is_told ? 8 * (v->source - PEET_SRC_SLOT + 1) - bytes_before(u, b) : INT_MIN;
 }
 
 static void emit_loop_registers(struct emitter *e, const struct asm_block *b)
 {
-    const struct x86_affine *a = b->loop->loop;
+    const struct x86_affine *a = b->pass->loop;
 
     for (unsigned i = a->slots; i < a->values; i++) {
         int offset = loop_offset(e->u, b, i);
@@ -183,7 +184,7 @@ static void emit_loop_registers(struct emitter *e, const struct asm_block *b)
     }
 }
 
-static void emit_to(struct emitter *e, const struct asm_statement *s, const char *label, uint32_t number)
+static void emit_retargeted(struct emitter *e, const struct asm_statement *s, const char *label, uint32_t number)
 {
     size_t n = s->length;
 
@@ -193,104 +194,104 @@ static void emit_to(struct emitter *e, const struct asm_statement *s, const char
 }
 
 /* Where a loop is left. */
-static void emit_exit(struct emitter *e, uint32_t number)
+static void emit_loop_exit(struct emitter *e, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[number];
-    int before = bytes_before(e->u, b), end = 8 * (b->loop->counter + 1) - before;
+    int before = bytes_before(e->u, b), end = 8 * (b->pass->counter + 1) - before;
 
-    fprintf(e->out, ".LpeetX%u:\n\tmovq\t%%%s, %d(%%r15)\n", number, NAMES[b->loop->loop->counter], end);
-    if (b->parent != ASM_NONE || b->row->count > 1)
-        emit_key(e, number, key_of(b), -before);
+    fprintf(e->out, ".LpeetX%u:\n\tmovq\t%%%s, %d(%%r15)\n", number, NAMES[b->pass->loop->counter], end);
+    if (b->parent != ASM_NONE || b->loop->count > 1)
+        emit_key(e, number, key_label(b), -before);
     fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", end + 8);
 }
 
 /* Whether the loop's blocks, as they stand, are in the order in which control goes from this one to the next. */
-static bool stands_before(const struct asm_unit *u, uint32_t number, uint32_t next)
+static bool precedes_in_text(const struct asm_unit *u, uint32_t number, uint32_t next)
 {
-    const struct asm_loop *row = u->block[number].row;
+    const struct asm_loop *loop = u->block[number].loop;
 
-    for (unsigned i = 0; i < row->count; i++)
-        if (row->block[i] > number && row->block[i] < next)
+    for (unsigned i = 0; i < loop->count; i++)
+        if (loop->block[i] > number && loop->block[i] < next)
             return false;
     return number < next;
 }
 
-bool asm_loop_jumps(const struct asm_unit *u, uint32_t number, bool is_copy)
+bool asm_loop_has_jump(const struct asm_unit *u, uint32_t number, bool is_copy)
 {
     const struct asm_block *b = &u->block[number];
     uint32_t next = asm_loop_next(b, number);
-    enum asm_leaving leaves = asm_loop_leaves(u, number);
+    enum asm_loop_exit leaves = asm_loop_exit_of(u, number);
     bool is_jump = u->insn[b->first + b->count - 1].x.insn.class == PEET_CL_jump;
 
-    if (b->row->count == 1)
+    if (b->loop->count == 1)
         return !is_copy;
     if (is_copy)
-        return leaves == ASM_GOES_ON || (!is_jump && !stands_before(u, number, next));
-    return next == b->row->block[0] && leaves != ASM_GOES_ON && !is_jump;
+        return leaves == ASM_EXIT_BY_FALL_THROUGH || (!is_jump && !precedes_in_text(u, number, next));
+    return next == b->loop->block[0] && leaves != ASM_EXIT_BY_FALL_THROUGH && !is_jump;
 }
 
-static void emit_jump(struct emitter *e, char kind, uint32_t number, const char *label, uint32_t to)
+static void emit_labelled_jump(struct emitter *e, char kind, uint32_t number, const char *label, uint32_t to)
 {
     fprintf(e->out, ".Lpeet%c%u:\n\tjmp\t%s%u\n", kind, number, label, to);
 }
 
 /* A block's copy, and behind it what leads to the next one or out of the loop. */
-static void emit_copy(struct emitter *e, uint32_t number)
+static void emit_loop_copy(struct emitter *e, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[number];
     uint32_t last = b->first + b->count - 1, next = e->u->block[asm_loop_next(b, number)].first;
-    enum asm_leaving leaves = asm_loop_leaves(e->u, number);
+    enum asm_loop_exit leaves = asm_loop_exit_of(e->u, number);
     bool is_jump = e->u->insn[last].x.insn.class == PEET_CL_jump;
 
     for (uint32_t i = b->first; i <= last; i++) {
         const struct asm_statement *s = &e->u->text.statement[e->u->insn[i].statement];
         fprintf(e->out, ".LpeetC%u:\n", i);
-        if (i < last || (leaves == ASM_STAYS && !is_jump))
-            emit(e, s);
-        else if (leaves == ASM_BRANCHES)
-            emit_to(e, s, ".LpeetX", number);
+        if (i < last || (leaves == ASM_NO_EXIT && !is_jump))
+            emit_statement(e, s);
+        else if (leaves == ASM_EXIT_BY_BRANCH)
+            emit_retargeted(e, s, ".LpeetX", number);
         else
-            emit_to(e, s, ".LpeetC", next);
+            emit_retargeted(e, s, ".LpeetC", next);
     }
-    if (!asm_loop_jumps(e->u, number, true))
+    if (!asm_loop_has_jump(e->u, number, true))
         return;
-    if (leaves == ASM_GOES_ON)
-        emit_jump(e, 'Q', number, ".LpeetX", number);
+    if (leaves == ASM_EXIT_BY_FALL_THROUGH)
+        emit_labelled_jump(e, 'Q', number, ".LpeetX", number);
     else
-        emit_jump(e, 'Q', number, ".LpeetC", next);
+        emit_labelled_jump(e, 'Q', number, ".LpeetC", next);
 }
 
 /* The end of a loop's block in the first trip. A loop of one block has its copy here, others behind the function. */
 static void emit_loop_end(struct emitter *e, const struct asm_statement *s, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[number];
-    uint32_t head = b->row->block[0];
+    uint32_t head = b->loop->block[0];
     bool goes_back = asm_loop_next(b, number) == head;
-    enum asm_leaving leaves = asm_loop_leaves(e->u, number);
+    enum asm_loop_exit leaves = asm_loop_exit_of(e->u, number);
 
-    if (leaves == ASM_BRANCHES)
-        emit_to(e, s, ".LpeetX", number);
+    if (leaves == ASM_EXIT_BY_BRANCH)
+        emit_retargeted(e, s, ".LpeetX", number);
     else if (goes_back && e->u->insn[s->insn].target != ASM_NONE)
-        emit_to(e, s, ".LpeetC", e->u->block[head].first);
+        emit_retargeted(e, s, ".LpeetC", e->u->block[head].first);
     else
-        emit(e, s);
-    if (b->row->count == 1) {
-        emit_jump(e, 'J', number, ".LpeetX", number);
+        emit_statement(e, s);
+    if (b->loop->count == 1) {
+        emit_labelled_jump(e, 'J', number, ".LpeetX", number);
         fputs("\t.p2align 4,,10\n", e->out);
-        emit_copy(e, number);
-    } else if (asm_loop_jumps(e->u, number, false)) {
-        emit_jump(e, 'J', number, ".LpeetC", e->u->block[head].first);
+        emit_loop_copy(e, number);
+    } else if (asm_loop_has_jump(e->u, number, false)) {
+        emit_labelled_jump(e, 'J', number, ".LpeetC", e->u->block[head].first);
     }
-    if (leaves == ASM_GOES_ON)
-        emit_exit(e, number);
+    if (leaves == ASM_EXIT_BY_FALL_THROUGH)
+        emit_loop_exit(e, number);
 }
 
 /* Whether a slot is written where %rsp is not what it was when the block began, and nothing but the trace knows that. */
-static bool loses_stack(const struct asm_unit *u, const struct asm_block *b)
+static bool moves_sp_before_slot(const struct asm_unit *u, const struct asm_block *b)
 {
     bool moved = false;
 
-    for (uint32_t i = b->first; b->carried && i < b->first + b->count; i++) {
+    for (uint32_t i = b->first; b->sp_in_register && i < b->first + b->count; i++) {
         if (moved && u->insn[i].node->own_slots)
             return true;
         moved |= u->insn[i].x.changes >> X86_RSP & 1;
@@ -308,28 +309,28 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
     bool is_first = number == b->first, is_root = b->parent == ASM_NONE;
     int before = bytes_before(e->u, b), after = 8 * (b->node->slots + 1);
 
-    if (is_first && b->row && b->row->block[0] != in->block)
+    if (is_first && b->loop && b->loop->block[0] != in->block)
         is_first = false; /* its loop has begun before */
-    if (is_first && is_root && asm_has_count(e->u, in->function))
+    if (is_first && is_root && asm_has_counting_copy(e->u, in->function))
         fprintf(e->out, ".LpeetH%u:\n", in->block);
-    if (is_first && is_root && b->row && b->row->count > 1)
-        emit_key(e, b->row->block[b->row->count - 1], "S", 0);
+    if (is_first && is_root && b->loop && b->loop->count > 1)
+        emit_key(e, b->loop->block[b->loop->count - 1], "S", 0);
     else if (is_first && is_root)
-        emit_key(e, in->block, key_of(b), 0);
-    if (is_first && is_root && (b->reach > b->node->slots || loses_stack(e->u, b) || b->row))
-        fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->reach);
-    if (is_first && b->loop)
+        emit_key(e, in->block, key_label(b), 0);
+    if (is_first && is_root && (b->max_slots > b->node->slots || moves_sp_before_slot(e->u, b) || b->loop))
+        fprintf(e->out, "\tmovq\t%u(%%r15), %%r14\n", 8 * b->max_slots);
+    if (is_first && b->pass)
         emit_loop_registers(e, b);
     for (unsigned i = 0; i < n->own_slots; i++) {
         unsigned slot = n->slots - n->own_slots + i;
-        int offset = b->loop ? loop_offset(e->u, b, slot) : 8 * ((int)slot + 1) - before;
+        int offset = b->pass ? loop_offset(e->u, b, slot) : 8 * ((int)slot + 1) - before;
         if (offset != INT_MIN)
             emit_fill(e, in, &n->fill[i], offset);
     }
-    if (b->loop || n->slots < b->node->slots || !(is_first || n->own_slots))
+    if (b->pass || n->slots < b->node->slots || !(is_first || n->own_slots))
         return;
     if (!is_root)
-        emit_key(e, in->block, key_of(b), -before);
+        emit_key(e, in->block, key_label(b), -before);
     if (after != before)
         fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", after - before);
 }
@@ -341,87 +342,88 @@ static void emit_transfer(struct emitter *e, const struct asm_statement *s, cons
 {
     const struct asm_block *b = in->block == ASM_NONE ? NULL : &e->u->block[in->block];
 
-    if (b && b->row && s->insn == b->first + b->count - 1) {
+    if (b && b->loop && s->insn == b->first + b->count - 1) {
         emit_loop_end(e, s, in->block);
-    } else if (b && b->next != ASM_NONE && s->insn == b->first + b->count - 1 && in->x.insn.class == PEET_CL_jump) {
-        emit_to(e, s, ".LpeetK", b->next);
-    } else if (b && b->branch != ASM_NONE && s->insn == b->first + b->count - 1) {
-        emit_to(e, s, ".LpeetV", in->block);
+    } else if (b && b->shared_next != ASM_NONE && s->insn == b->first + b->count - 1
+               && in->x.insn.class == PEET_CL_jump) {
+        emit_retargeted(e, s, ".LpeetK", b->shared_next);
+    } else if (b && b->shared_branch != ASM_NONE && s->insn == b->first + b->count - 1) {
+        emit_retargeted(e, s, ".LpeetV", in->block);
     } else if (own != ASM_NONE) {
-        emit_to(e, s, ".LpeetB", own);
+        emit_retargeted(e, s, ".LpeetB", own);
     } else {
-        emit(e, s);
+        emit_statement(e, s);
     }
 }
 
-bool asm_has_jump(const struct asm_unit *u, const struct asm_block *b)
+bool asm_has_shared_jump(const struct asm_unit *u, const struct asm_block *b)
 {
-    return b->next != ASM_NONE && u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_jump;
+    return b->shared_next != ASM_NONE && u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_jump;
 }
 
 /* Control goes on to a shared block, which is told here, and not where it stands. */
-static void emit_next(struct emitter *e, const struct asm_insn *in)
+static void emit_shared_next(struct emitter *e, const struct asm_insn *in)
 {
     const struct asm_block *b = &e->u->block[in->block];
 
-    if (!b->always)
+    if (!b->next_is_only)
         emit_key(e, in->block, "TN", -8 * (b->node->slots + 1));
-    if (asm_has_jump(e->u, b))
-        fprintf(e->out, ".LpeetN%u:\n\tjmp\t.LpeetK%u\n", in->block, b->next);
+    if (asm_has_shared_jump(e->u, b))
+        fprintf(e->out, ".LpeetN%u:\n\tjmp\t.LpeetK%u\n", in->block, b->shared_next);
 }
 
 /* The same where control goes by a branch, which goes here, and on. */
-static void emit_branch(struct emitter *e, uint32_t number)
+static void emit_shared_branch(struct emitter *e, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[number];
 
     fprintf(e->out, ".LpeetV%u:\n", number);
     emit_key(e, number, "TM", -8 * (b->node->slots + 1));
-    emit_jump(e, 'M', number, ".LpeetK", b->branch);
+    emit_labelled_jump(e, 'M', number, ".LpeetK", b->shared_branch);
 }
 
 /* A loop of several blocks: its copy, from its first block to its last as they stand, and where branches leave it. */
-static void emit_row(struct emitter *e, uint32_t number)
+static void emit_loop_tail(struct emitter *e, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[number];
     const struct asm_insn *last = &e->u->insn[b->first + b->count - 1];
-    const struct asm_loop *row = b->row;
-    uint32_t lowest = row->block[0], highest = row->block[0];
+    const struct asm_loop *loop = b->loop;
+    uint32_t lowest = loop->block[0], highest = loop->block[0];
 
-    for (unsigned i = 1; i < row->count; i++) {
-        lowest = row->block[i] < lowest ? row->block[i] : lowest;
-        highest = row->block[i] > highest ? row->block[i] : highest;
+    for (unsigned i = 1; i < loop->count; i++) {
+        lowest = loop->block[i] < lowest ? loop->block[i] : lowest;
+        highest = loop->block[i] > highest ? loop->block[i] : highest;
     }
     if (number == lowest) {
         fputs("\t.p2align 4,,10\n", e->out);
         for (uint32_t i = lowest; i <= highest; i++)
-            if (e->u->block[i].row == row)
-                emit_copy(e, i);
+            if (e->u->block[i].loop == loop)
+                emit_loop_copy(e, i);
     }
-    if (asm_loop_leaves(e->u, number) == ASM_BRANCHES) {
+    if (asm_loop_exit_of(e->u, number) == ASM_EXIT_BY_BRANCH) {
         const struct asm_symbol *to = &e->u->text.symbol[last->target];
-        emit_exit(e, number);
+        emit_loop_exit(e, number);
         fprintf(e->out, ".LpeetZ%u:\n\tjmp\t%.*s\n", number, (int)to->length, to->name);
     }
 }
 
 /* What stands behind a function. */
-static void emit_behind(struct emitter *e, uint32_t function)
+static void emit_function_tail(struct emitter *e, uint32_t function)
 {
     const struct asm_function *f = &e->u->function[function];
 
-    for (uint32_t i = f->first; f->last != ASM_NONE && i <= f->last; i++) {
+    for (uint32_t i = f->tail_first; f->tail_last != ASM_NONE && i <= f->tail_last; i++) {
         const struct asm_block *b = &e->u->block[i];
         if (e->u->insn[b->first].function != function)
             continue;
-        if (b->branch != ASM_NONE)
-            emit_branch(e, i);
-        if (b->row && b->row->count > 1)
-            emit_row(e, i);
+        if (b->shared_branch != ASM_NONE)
+            emit_shared_branch(e, i);
+        if (b->loop && b->loop->count > 1)
+            emit_loop_tail(e, i);
     }
 }
 
-bool asm_leaves(const struct asm_unit *u, const struct asm_insn *in, uint32_t own, bool *ret_for_callee)
+bool asm_needs_spill(const struct asm_unit *u, const struct asm_insn *in, uint32_t own, bool *ret_for_callee)
 {
     const struct asm_symbol *y = in->target == ASM_NONE ? NULL : &u->text.symbol[in->target];
 
@@ -429,114 +431,115 @@ bool asm_leaves(const struct asm_unit *u, const struct asm_insn *in, uint32_t ow
     switch (in->x.insn.class) {
     case PEET_CL_call: return own == ASM_NONE;
     case PEET_CL_call_indirect: return true;
-    case PEET_CL_jump_indirect: return !asm_stays_inside(u, in);
-    case PEET_CL_return: *ret_for_callee = false; return !asm_is_silent(u, in->function);
+    case PEET_CL_jump_indirect: return !asm_jumps_within_function(u, in);
+    case PEET_CL_return: *ret_for_callee = false; return !asm_skips_spill(u, in->function);
     case PEET_CL_branch:
     case PEET_CL_jump:
         if (own != ASM_NONE)
             return false;
-        if (!y || y->statement == ASM_NONE || (y->function != ASM_NONE && !u->function[y->function].is_part))
+        if (!y || y->statement == ASM_NONE || (y->function != ASM_NONE && !u->function[y->function].is_cold))
             return true;
         *ret_for_callee = false;
-        return y->landing;
+        return y->is_landing_pad;
     default: return false;
     }
 }
 
 /* Behind a call, control may come from the copy that counts. */
-static void emit_arrival(struct emitter *e, const struct asm_insn *in, uint32_t number)
+static void emit_crossing_target(struct emitter *e, const struct asm_insn *in, uint32_t number)
 {
-    if (asm_has_count(e->u, in->function))
+    if (asm_has_counting_copy(e->u, in->function))
         fprintf(e->out, ".LpeetA%u:\n", number);
 }
 
 static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t number)
 {
     const struct asm_statement *s = &e->u->text.statement[in->statement];
-    uint32_t own = in->target == ASM_NONE ? ASM_NONE : asm_own_target(e->u, in->target);
+    uint32_t own = in->target == ASM_NONE ? ASM_NONE : asm_local_target(e->u, in->target);
     bool for_callee;
 
     const struct asm_block *b = in->block == ASM_NONE ? NULL : &e->u->block[in->block];
     if (b) /* else there is too little in it for the level */
         emit_words(e, in, number);
-    if (b && b->shared && number == b->first)
+    if (b && b->is_shared && number == b->first)
         fprintf(e->out, ".LpeetK%u:\n", in->block);
-    if (asm_leaves(e->u, in, own, &for_callee))
+    if (asm_needs_spill(e->u, in, own, &for_callee))
         asm_emit_spill(e->u, e->out, for_callee);
     fprintf(e->out, ".LpeetI%u:\n", number);
     emit_transfer(e, s, in, own);
-    if ((in->x.insn.class == PEET_CL_call && (own == ASM_NONE || !asm_returns(e->u, own)))
+    if ((in->x.insn.class == PEET_CL_call && (own == ASM_NONE || !asm_keeps_cursor(e->u, own)))
         || in->x.insn.class == PEET_CL_call_indirect)
         asm_emit_return(e->u, 'R', number, e->out);
     if (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect)
-        emit_arrival(e, in, number);
-    if (b && b->next != ASM_NONE && number == b->first + b->count - 1)
-        emit_next(e, in);
+        emit_crossing_target(e, in, number);
+    if (b && b->shared_next != ASM_NONE && number == b->first + b->count - 1)
+        emit_shared_next(e, in);
 }
 
 /* As it is; the instructions of a sequence that ends with a call stay together. */
 static void emit_opaque(struct emitter *e, const struct asm_insn *in, uint32_t number)
 {
-    bool is_call = !in->foreign && (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect);
+    bool is_call =
+        !in->is_uninterpreted && (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect);
 
-    if (in->opaque_call && e->call_group == ASM_NONE)
+    if (in->in_tls_sequence && e->tls_sequence == ASM_NONE)
         asm_emit_spill(e->u, e->out, true);
-    e->call_group = in->opaque_call && !is_call ? number : ASM_NONE;
-    emit(e, &e->u->text.statement[in->statement]);
+    e->tls_sequence = in->in_tls_sequence && !is_call ? number : ASM_NONE;
+    emit_statement(e, &e->u->text.statement[in->statement]);
     if (is_call) {
         asm_emit_return(e->u, 'R', number, e->out);
-        emit_arrival(e, in, number);
+        emit_crossing_target(e, in, number);
     }
 }
 
 /* What is owed to a label before control can come from elsewhere. */
-static void settle(struct emitter *e)
+static void emit_pending(struct emitter *e)
 {
-    if (e->entered != ASM_NONE)
-        asm_emit_entry(e->u, e->entered, e->out);
-    if (e->lands)
+    if (e->pending_entry != ASM_NONE)
+        asm_emit_entry(e->u, e->pending_entry, e->out);
+    if (e->pending_reload)
         asm_emit_reload(e->u, e->out);
-    e->entered = ASM_NONE;
-    e->lands = false;
+    e->pending_entry = ASM_NONE;
+    e->pending_reload = false;
 }
 
-static void emit_insn(struct emitter *e, const struct asm_statement *s)
+static void emit_unit_insn(struct emitter *e, const struct asm_statement *s)
 {
     const struct asm_insn *in = &e->u->insn[s->insn];
 
-    settle(e);
-    e->falls = false;
+    emit_pending(e);
+    e->falls_through = false;
     if (!asm_is_recorded(e->u, in->function)) {
-        emit(e, s);
+        emit_statement(e, s);
         return;
     }
-    if (in->opaque)
+    if (in->is_opaque)
         emit_opaque(e, in, s->insn);
     else
         emit_recorded(e, in, s->insn);
-    e->falls = asm_following(e->u, s->insn) != ASM_NONE;
+    e->falls_through = asm_following(e->u, s->insn) != ASM_NONE;
 }
 
-static void emit_label(struct emitter *e, const struct asm_statement *s)
+static void emit_unit_label(struct emitter *e, const struct asm_statement *s)
 {
     const struct asm_symbol *y = &e->u->text.symbol[s->symbol];
     uint32_t f = y->function;
 
-    if (!e->u->text.section[s->section].code || (!y->leads && !y->landing && f == ASM_NONE)) {
-        emit(e, s);
+    if (!e->u->text.section[s->section].is_code || (!y->is_target && !y->is_landing_pad && f == ASM_NONE)) {
+        emit_statement(e, s);
         return;
     }
-    settle(e);
-    if (y->landing && f == ASM_NONE && e->falls)
+    emit_pending(e);
+    if (y->is_landing_pad && f == ASM_NONE && e->falls_through)
         asm_emit_spill(e->u, e->out, false);
-    emit(e, s);
-    if (f != ASM_NONE && asm_is_recorded(e->u, f) && !e->u->function[f].is_part)
-        e->entered = f;
-    e->lands = y->landing && f == ASM_NONE;
+    emit_statement(e, s);
+    if (f != ASM_NONE && asm_is_recorded(e->u, f) && !e->u->function[f].is_cold)
+        e->pending_entry = f;
+    e->pending_reload = y->is_landing_pad && f == ASM_NONE;
 }
 
 /* Behind the function that ends here. */
-static void emit_stub_of(struct emitter *e, uint32_t statement)
+static void emit_function_end(struct emitter *e, uint32_t statement)
 {
     const struct asm_statement *s = &e->u->text.statement[statement];
     const char *at = s->text + asm_word(s);
@@ -547,35 +550,36 @@ static void emit_stub_of(struct emitter *e, uint32_t statement)
 
     if (f == ASM_NONE || e->u->function[f].end != statement)
         return;
-    emit_behind(e, f);
+    emit_function_tail(e, f);
     if (e->u->function[f].has_stub)
         asm_emit_stub(e->u, f, e->out);
 }
 
 void asm_unit_emit(struct asm_unit *u, FILE *out)
 {
-    struct emitter e = { .u = u, .out = out, .entered = ASM_NONE, .call_group = ASM_NONE };
+    struct emitter e = { .u = u, .out = out, .pending_entry = ASM_NONE, .tls_sequence = ASM_NONE };
 
     for (size_t i = 0; i < u->text.statements; i++) {
         const struct asm_statement *s = &u->text.statement[i];
-        if (asm_is_recorded(u, s->row_begins)) {
-            settle(&e);
+        if (asm_is_recorded(u, s->uninterpreted_begins)) {
+            emit_pending(&e);
             asm_emit_spill(u, out, true);
         }
         if (s->insn != ASM_NONE)
-            emit_insn(&e, s);
+            emit_unit_insn(&e, s);
         else if (s->kind == ASM_LABEL)
-            emit_label(&e, s);
+            emit_unit_label(&e, s);
         else
-            emit(&e, s);
-        if (asm_is_recorded(u, s->row_ends))
+            emit_statement(&e, s);
+        if (asm_is_recorded(u, s->uninterpreted_ends))
             asm_emit_reload(u, out);
-        while (e.copied < u->functions && (u->function[e.copied].is_part || !asm_has_copy(u, e.copied)))
-            e.copied++;
-        if (e.copied < u->functions && u->function[e.copied].copy_behind == i)
-            asm_emit_copies(u, e.copied++, out);
-        if (s->kind == ASM_DIRECTIVE && asm_is(s, ".size") && u->text.section[s->section].code)
-            emit_stub_of(&e, (uint32_t)i);
+        while (e.copies_done < u->functions
+               && (u->function[e.copies_done].is_cold || !asm_has_original_copy(u, e.copies_done)))
+            e.copies_done++;
+        if (e.copies_done < u->functions && u->function[e.copies_done].copy_after == i)
+            asm_emit_copies(u, e.copies_done++, out);
+        if (s->kind == ASM_DIRECTIVE && asm_is(s, ".size") && u->text.section[s->section].is_code)
+            emit_function_end(&e, (uint32_t)i);
     }
     asm_emit_schema(u, out);
 }

@@ -36,7 +36,7 @@ void asm_emit_return(const struct asm_unit *u, char kind, uint32_t insn, FILE *o
 }
 
 /* If nobody records, the plain copy does it, which keeps all registers that functions keep. */
-static void emit_choice(const struct asm_unit *u, uint32_t function, FILE *out)
+static void emit_recording_test(const struct asm_unit *u, uint32_t function, FILE *out)
 {
     const struct asm_symbol *y = &u->text.symbol[u->function[function].symbol];
 
@@ -48,15 +48,15 @@ static void emit_choice(const struct asm_unit *u, uint32_t function, FILE *out)
               out);
     else
         fputs("\tcmpb\t$0, peet_rt_on(%rip)\n", out);
-    fprintf(out, "\tje\t" ASM_PLAIN "%.*s\n", (int)y->length, y->name);
+    fprintf(out, "\tje\t" ASM_ORIGINAL "%.*s\n", (int)y->length, y->name);
 }
 
 void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
 {
     const struct asm_symbol *y = &u->text.symbol[u->function[function].symbol];
 
-    if (u->function[function].has_table && asm_has_copy(u, function))
-        emit_choice(u, function, out);
+    if (u->function[function].has_label_table && asm_has_original_copy(u, function))
+        emit_recording_test(u, function, out);
     if (u->function[function].has_stub) {
         fprintf(out, "\tcmpq\t%%r14, %%r15\n\tjne\t.LpeetF%u\n", function);
         if (u->options->model == ASM_LIBRARY)
@@ -66,7 +66,7 @@ void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
         else
             fprintf(out, "\tcmpq\t%%r15, %%fs:peet_rt_cursor@tpoff\n\tjne\t.LpeetF%u\n", function);
     }
-    if (u->function[function].has_stub && asm_has_count(u, function))
+    if (u->function[function].has_stub && asm_has_counting_copy(u, function))
         fprintf(out, "\ttestq\t%%r15, %%r15\n\tjs\t" ASM_COUNTING "%.*s\n", (int)y->length, y->name);
     fprintf(out, ".LpeetB%u:\n", function);
 }
@@ -81,8 +81,8 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
     if (u->options->model == ASM_LIBRARY)
         fputs("\tmovq\t%r15, %r14\n", out);
     fprintf(out, ".LpeetF%u:\n", function);
-    if (asm_has_copy(u, function))
-        emit_choice(u, function, out);
+    if (asm_has_original_copy(u, function))
+        emit_recording_test(u, function, out);
     fprintf(out,
             "\tpushq\t%%rbp\n"
             "\t.cfi_def_cfa_offset 16\n"
@@ -98,7 +98,7 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
     for (int i = 0; i < RAW_STACK_ARGUMENTS; i += 8)
         fprintf(out, "\tmovq\t%d(%%rbp), %%r14\n\tmovq\t%%r14, %d(%%rsp)\n", 16 + i, i);
     asm_emit_reload(u, out);
-    if (asm_has_count(u, function))
+    if (asm_has_counting_copy(u, function))
         fprintf(out,
                 "\ttestq\t%%r15, %%r15\n\tjns\t.LpeetO%u\n\tcall\t" ASM_COUNTING "%.*s\n\tjmp\t.Lpeet_%u\n.LpeetO%u:\n",
                 function, (int)y->length, y->name, function, function);
@@ -119,7 +119,7 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
 enum { ENTRY_PARENT = 16 }; /* where in an entry its parent stands */
 
 /* A section of its own for each of the code, in the same group, so that linkers keep or drop both. */
-static void emit_section(const struct asm_unit *u, uint32_t section, FILE *out)
+static void emit_schema_section(const struct asm_unit *u, uint32_t section, FILE *out)
 {
     const struct asm_section *s = &u->text.section[section];
 
@@ -130,18 +130,18 @@ static void emit_section(const struct asm_unit *u, uint32_t section, FILE *out)
         fprintf(out, "\t.section\t" RAW_SECTION ",\"a\",@progbits,unique,%u\n", section + 1);
 }
 
-static unsigned flags_of(const struct asm_unit *u, const struct asm_block *b)
+static unsigned entry_flags(const struct asm_unit *u, const struct asm_block *b)
 {
     enum level level = asm_level(u);
 
-    return (b->carried ? RAW_SP_IN_REGISTER : 0u) | (u->options->all_addresses ? RAW_ALL_ADDRESSES : 0u)
-           | ((b->row ? b->row->private_words : 0u) << RAW_PRIVATE_SHIFT)
+    return (b->sp_in_register ? RAW_SP_IN_REGISTER : 0u) | (u->options->all_addresses ? RAW_ALL_ADDRESSES : 0u)
+           | ((b->loop ? b->loop->private_words : 0u) << RAW_PRIVATE_SHIFT)
            | (level < LEVEL_memory ? RAW_NO_OPERANDS : 0u) | (level < LEVEL_blocks ? RAW_CALLS_ONLY : 0u)
-           | (b->entry ? RAW_FUNCTION_ENTRY : 0u);
+           | (b->is_entry ? RAW_FUNCTION_ENTRY : 0u);
 }
 
 /* An entry, and what stands first in it. */
-struct entry {
+struct schema_entry {
     char label[24];
     unsigned kind, insns, slots, flags;
     uint32_t start;    /* instruction from which offsets count */
@@ -149,7 +149,7 @@ struct entry {
     uint32_t counting; /* the block where it begins in the copy that counts, or ASM_NONE */
 };
 
-static void emit_head(const struct entry *x, FILE *out)
+static void emit_entry_head(const struct schema_entry *x, FILE *out)
 {
     fprintf(out, "\t.balign %d\n%s:\n\t.long %u, .LpeetI%u-.\n\t.value %u, %u\n\t.long %u\n", RAW_ALIGN, x->label,
             x->kind, x->start, x->insns, x->slots, x->flags);
@@ -181,97 +181,100 @@ static void emit_slots(const struct asm_unit *u, const struct asm_block *b, unsi
 }
 
 /* The way from a block to a shared one; the jump there has a label of this kind. */
-static void emit_taken(const struct asm_unit *u, uint32_t number, uint32_t shared, char kind, bool has_jump, FILE *out)
+static void emit_shared_entry(const struct asm_unit *u, uint32_t number, uint32_t shared, char kind, bool has_jump,
+                              FILE *out)
 {
     if (shared == ASM_NONE)
         return;
     const struct asm_block *b = &u->block[shared], *from = &u->block[number];
-    struct entry x = { .kind = RAW_BLOCK,
-                       .insns = b->count,
-                       .flags = flags_of(u, b) | RAW_IN_PREDECESSOR,
-                       .start = b->first,
-                       .parent = number,
-                       .counting = ASM_NONE };
+    struct schema_entry x = { .kind = RAW_BLOCK,
+                              .insns = b->count,
+                              .flags = entry_flags(u, b) | RAW_IN_PREDECESSOR,
+                              .start = b->first,
+                              .parent = number,
+                              .counting = ASM_NONE };
     snprintf(x.label, sizeof x.label, ".LpeetT%c%u", kind, number);
-    emit_head(&x, out);
+    emit_entry_head(&x, out);
     emit_offsets(b, b->first, out);
     if (has_jump)
-        fprintf(out, "\t.uleb128 .Lpeet%c%u-.LpeetI%u\n", kind, number, from->row ? from->row->lowest : from->first);
+        fprintf(out, "\t.uleb128 .Lpeet%c%u-.LpeetI%u\n", kind, number, from->loop ? from->loop->lowest : from->first);
     else
         fputs("\t.uleb128 0\n", out);
 }
 
-static void emit_jumps(const struct asm_unit *u, const struct asm_loop *row, FILE *out)
+static void emit_loop_jumps(const struct asm_unit *u, const struct asm_loop *loop, FILE *out)
 {
     unsigned jumps = 0;
 
-    for (unsigned i = 0; i < row->count; i++)
-        jumps += (unsigned)(asm_loop_jumps(u, row->block[i], false) + asm_loop_jumps(u, row->block[i], true)
-                            + (asm_loop_leaves(u, row->block[i]) == ASM_BRANCHES));
+    for (unsigned i = 0; i < loop->count; i++)
+        jumps += (unsigned)(asm_loop_has_jump(u, loop->block[i], false) + asm_loop_has_jump(u, loop->block[i], true)
+                            + (asm_loop_exit_of(u, loop->block[i]) == ASM_EXIT_BY_BRANCH));
     fprintf(out, "\t.uleb128 %u\n", jumps);
-    for (unsigned i = 0; i < row->count; i++) {
-        if (asm_loop_jumps(u, row->block[i], false))
-            fprintf(out, "\t.uleb128 .LpeetJ%u-.LpeetI%u\n", row->block[i], row->lowest);
-        if (asm_loop_jumps(u, row->block[i], true))
-            fprintf(out, "\t.uleb128 .LpeetQ%u-.LpeetI%u\n", row->block[i], row->lowest);
-        if (asm_loop_leaves(u, row->block[i]) == ASM_BRANCHES)
-            fprintf(out, "\t.uleb128 .LpeetZ%u-.LpeetI%u\n", row->block[i], row->lowest);
+    for (unsigned i = 0; i < loop->count; i++) {
+        if (asm_loop_has_jump(u, loop->block[i], false))
+            fprintf(out, "\t.uleb128 .LpeetJ%u-.LpeetI%u\n", loop->block[i], loop->lowest);
+        if (asm_loop_has_jump(u, loop->block[i], true))
+            fprintf(out, "\t.uleb128 .LpeetQ%u-.LpeetI%u\n", loop->block[i], loop->lowest);
+        if (asm_loop_exit_of(u, loop->block[i]) == ASM_EXIT_BY_BRANCH)
+            fprintf(out, "\t.uleb128 .LpeetZ%u-.LpeetI%u\n", loop->block[i], loop->lowest);
     }
 }
 
 /* A loop's entry is that of its last block; the others tell that it was left there. */
-static void emit_loop(const struct asm_unit *u, uint32_t number, struct entry *x, FILE *out)
+static void emit_loop_entry(const struct asm_unit *u, uint32_t number, struct schema_entry *x, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
-    const struct asm_loop *row = b->row;
+    const struct asm_loop *loop = b->loop;
     unsigned upto = 0, n = 0;
-    bool is_whole = row->block[row->count - 1] == number;
+    bool is_whole = loop->block[loop->count - 1] == number;
 
-    if (!is_whole && asm_loop_leaves(u, number) == ASM_STAYS)
+    if (!is_whole && asm_loop_exit_of(u, number) == ASM_NO_EXIT)
         return;
     do
-        x->insns += u->block[row->block[upto]].count;
-    while (row->block[upto++] != number);
+        x->insns += u->block[loop->block[upto]].count;
+    while (loop->block[upto++] != number);
     x->kind = is_whole ? RAW_LOOP : RAW_LOOP_EXIT;
-    x->start = row->lowest;
-    x->slots = is_whole ? row->node->slots : 0;
-    x->parent = is_whole ? b->parent : row->block[row->count - 1];
-    emit_head(x, out);
+    x->start = loop->lowest;
+    x->slots = is_whole ? loop->node->slots : 0;
+    x->parent = is_whole ? b->parent : loop->block[loop->count - 1];
+    emit_entry_head(x, out);
     for (unsigned i = 0; i < upto; i++)
-        emit_offsets(&u->block[row->block[i]], row->lowest, out);
+        emit_offsets(&u->block[loop->block[i]], loop->lowest, out);
     if (!is_whole)
         return;
-    for (unsigned i = 0; i < upto; n += u->block[row->block[i++]].count)
-        emit_slots(u, &u->block[row->block[i]], n, out);
-    fprintf(out, "\t.uleb128 %u\n", row->count);
+    for (unsigned i = 0; i < upto; n += u->block[loop->block[i++]].count)
+        emit_slots(u, &u->block[loop->block[i]], n, out);
+    fprintf(out, "\t.uleb128 %u\n", loop->count);
     for (unsigned i = 0; i < upto; i++)
-        fprintf(out, "\t.uleb128 %u\n", u->block[row->block[i]].count);
-    emit_jumps(u, row, out);
+        fprintf(out, "\t.uleb128 %u\n", u->block[loop->block[i]].count);
+    emit_loop_jumps(u, loop, out);
     for (unsigned i = 0; i < upto; i++)
-        for (uint32_t k = 0; k < u->block[row->block[i]].count; k++)
-            fprintf(out, "\t.uleb128 .LpeetC%u-.LpeetI%u\n", u->block[row->block[i]].first + k, row->lowest);
+        for (uint32_t k = 0; k < u->block[loop->block[i]].count; k++)
+            fprintf(out, "\t.uleb128 .LpeetC%u-.LpeetI%u\n", u->block[loop->block[i]].first + k, loop->lowest);
 }
 
-static void emit_block(const struct asm_unit *u, uint32_t number, FILE *out)
+static void emit_block_entry(const struct asm_unit *u, uint32_t number, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
-    struct entry x = { .kind = RAW_BLOCK, .slots = b->node->slots, .flags = flags_of(u, b), .start = b->first };
-    uint32_t begins = b->row ? b->row->block[0] : number;
+    struct schema_entry x = {
+        .kind = RAW_BLOCK, .slots = b->node->slots, .flags = entry_flags(u, b), .start = b->first
+    };
+    uint32_t begins = b->loop ? b->loop->block[0] : number;
 
-    x.counting = asm_has_count(u, u->insn[b->first].function) && b->parent == ASM_NONE ? begins : ASM_NONE;
+    x.counting = asm_has_counting_copy(u, u->insn[b->first].function) && b->parent == ASM_NONE ? begins : ASM_NONE;
     snprintf(x.label, sizeof x.label, ".LpeetS%u", number);
-    if (b->row) {
-        emit_loop(u, number, &x, out);
+    if (b->loop) {
+        emit_loop_entry(u, number, &x, out);
     } else {
         x.insns = b->count;
         x.parent = b->parent;
         x.slots -= b->parent == ASM_NONE ? 0 : u->block[b->parent].node->slots;
-        emit_head(&x, out);
+        emit_entry_head(&x, out);
         emit_offsets(b, b->first, out);
         emit_slots(u, b, 0, out);
     }
-    emit_taken(u, number, b->next, 'N', asm_has_jump(u, b), out);
-    emit_taken(u, number, b->branch, 'M', true, out);
+    emit_shared_entry(u, number, b->shared_next, 'N', asm_has_shared_jump(u, b), out);
+    emit_shared_entry(u, number, b->shared_branch, 'M', true, out);
 }
 
 void asm_emit_schema(const struct asm_unit *u, FILE *out)
@@ -281,8 +284,8 @@ void asm_emit_schema(const struct asm_unit *u, FILE *out)
     for (uint32_t i = 0; i < u->blocks; i++) {
         uint32_t of = u->text.statement[u->insn[u->block[i].first].statement].section;
         if (of != section)
-            emit_section(u, of, out);
+            emit_schema_section(u, of, out);
         section = of;
-        emit_block(u, i, out);
+        emit_block_entry(u, i, out);
     }
 }

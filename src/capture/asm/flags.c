@@ -7,32 +7,32 @@
 #include "base/mem.h"
 #include "capture/asm/plan.h"
 
-struct search {
+struct flag_search {
     struct asm_unit *u;
-    uint32_t *place; /* instructions to which indirect jumps may go */
-    size_t places;
-    bool *at_places; /* of a function's family, whether one of them needs flags */
+    uint32_t *target; /* instructions to which indirect jumps may go */
+    size_t targets;
+    bool *at_targets; /* of a function's family, whether one of them needs flags */
 };
 
-static void find_places(struct search *s)
+static void find_indirect_targets(struct flag_search *s)
 {
     for (size_t i = 0; i < s->u->text.symbols; i++) {
         const struct asm_symbol *y = &s->u->text.symbol[i];
-        uint32_t insn = y->taken || y->landing ? plan_insn_behind(s->u, y) : ASM_NONE;
+        uint32_t insn = y->address_taken || y->is_landing_pad ? plan_insn_at(s->u, y) : ASM_NONE;
         if (insn != ASM_NONE && s->u->insn[insn].function != ASM_NONE)
-            s->place[s->places++] = insn;
+            s->target[s->targets++] = insn;
     }
 }
 
-static void look_at_places(struct search *s)
+static void update_indirect_targets(struct flag_search *s)
 {
-    for (size_t i = 0; i < s->places; i++) {
-        const struct asm_insn *in = &s->u->insn[s->place[i]];
-        s->at_places[s->u->function[in->function].family] |= in->needs_flags;
+    for (size_t i = 0; i < s->targets; i++) {
+        const struct asm_insn *in = &s->u->insn[s->target[i]];
+        s->at_targets[s->u->function[in->function].family] |= in->needs_flags;
     }
 }
 
-static bool is_needed_behind(const struct asm_unit *u, uint32_t insn)
+static bool is_needed_after(const struct asm_unit *u, uint32_t insn)
 {
     uint32_t next = asm_following(u, insn);
 
@@ -41,7 +41,7 @@ static bool is_needed_behind(const struct asm_unit *u, uint32_t insn)
 
 static bool is_needed_at(const struct asm_unit *u, uint32_t symbol)
 {
-    uint32_t insn = symbol == ASM_NONE ? ASM_NONE : plan_insn_behind(u, &u->text.symbol[symbol]);
+    uint32_t insn = symbol == ASM_NONE ? ASM_NONE : plan_insn_at(u, &u->text.symbol[symbol]);
 
     if (insn != ASM_NONE)
         return u->insn[insn].needs_flags;
@@ -49,7 +49,7 @@ static bool is_needed_at(const struct asm_unit *u, uint32_t symbol)
 }
 
 /* Whether the instruction, or what comes behind it, looks at flags from before. */
-static bool needs(const struct search *s, uint32_t insn)
+static bool insn_needs_flags(const struct flag_search *s, uint32_t insn)
 {
     const struct asm_insn *in = &s->u->insn[insn];
 
@@ -63,20 +63,21 @@ static bool needs(const struct search *s, uint32_t insn)
     case PEET_CL_return: return false;
     case PEET_CL_jump: return is_needed_at(s->u, in->target);
     case PEET_CL_jump_indirect:
-        return in->function == ASM_NONE || s->u->lands_anywhere || s->at_places[s->u->function[in->function].family];
-    case PEET_CL_branch: return is_needed_at(s->u, in->target) || is_needed_behind(s->u, insn);
-    default: return is_needed_behind(s->u, insn);
+        return in->function == ASM_NONE || s->u->has_stored_labels
+               || s->at_targets[s->u->function[in->function].family];
+    case PEET_CL_branch: return is_needed_at(s->u, in->target) || is_needed_after(s->u, insn);
+    default: return is_needed_after(s->u, insn);
     }
 }
 
-static bool look_at_all(struct search *s)
+static bool propagate_flags(struct flag_search *s)
 {
     bool more = false;
 
-    look_at_places(s);
+    update_indirect_targets(s);
     for (size_t i = s->u->text.insns; i-- > 0;) {
         struct asm_insn *in = &s->u->insn[i];
-        if (in->needs_flags || !needs(s, (uint32_t)i))
+        if (in->needs_flags || !insn_needs_flags(s, (uint32_t)i))
             continue;
         in->needs_flags = more = true;
     }
@@ -85,13 +86,13 @@ static bool look_at_all(struct search *s)
 
 void asm_unit_find_flags(struct asm_unit *u)
 {
-    struct search s = { .u = u,
-                        .place = mem_alloc(u->text.symbols + 1, sizeof *s.place),
-                        .at_places = mem_alloc(u->functions + 1, sizeof *s.at_places) };
+    struct flag_search s = { .u = u,
+                             .target = mem_alloc(u->text.symbols + 1, sizeof *s.target),
+                             .at_targets = mem_alloc(u->functions + 1, sizeof *s.at_targets) };
 
-    find_places(&s);
-    while (look_at_all(&s))
+    find_indirect_targets(&s);
+    while (propagate_flags(&s))
         ;
-    free(s.place);
-    free(s.at_places);
+    free(s.target);
+    free(s.at_targets);
 }

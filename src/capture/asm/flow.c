@@ -12,21 +12,21 @@ static const char DATA[] =
 
 bool asm_is_recorded(const struct asm_unit *u, uint32_t function)
 {
-    return function != ASM_NONE && !u->function[u->function[function].family].why_not;
+    return function != ASM_NONE && !u->function[u->function[function].family].why_unrecorded;
 }
 
-static void leave(struct asm_unit *u, uint32_t function, const char *why)
+static void leave_unrecorded(struct asm_unit *u, uint32_t function, const char *why)
 {
     struct asm_function *head = &u->function[u->function[function].family];
 
-    if (!head->why_not)
-        head->why_not = why;
+    if (!head->why_unrecorded)
+        head->why_unrecorded = why;
 }
 
 /* ---- functions ---- */
 
 /* The function that "name.cold" is the cold part of: it stands in front, as GCC writes it. */
-static uint32_t family_of(struct asm_unit *u, uint32_t symbol)
+static uint32_t cold_family(struct asm_unit *u, uint32_t symbol)
 {
     const struct asm_symbol *y = &u->text.symbol[symbol];
     const char *cold = memmem(y->name, y->length, ".cold", 5);
@@ -35,22 +35,22 @@ static uint32_t family_of(struct asm_unit *u, uint32_t symbol)
     return whole == ASM_NONE ? ASM_NONE : u->text.symbol[whole].function;
 }
 
-static uint32_t add_function(struct asm_unit *u, uint32_t symbol)
+static uint32_t flow_add_function(struct asm_unit *u, uint32_t symbol)
 {
-    uint32_t number = (uint32_t)u->functions, family = family_of(u, symbol);
+    uint32_t number = (uint32_t)u->functions, family = cold_family(u, symbol);
 
     u->function = mem_room(u->function, u->functions, sizeof *u->function);
     u->function[u->functions++] = (struct asm_function){ .symbol = symbol,
                                                          .end = ASM_NONE,
                                                          .family = family == ASM_NONE ? number : family,
-                                                         .is_part = family != ASM_NONE,
-                                                         .one_copy = "nobody has looked at it" };
+                                                         .is_cold = family != ASM_NONE,
+                                                         .why_one_copy = "nobody has looked at it" };
     u->text.symbol[symbol].function = number;
     return number;
 }
 
 /* The instructions from the one that asks for a thread's variable to the call. */
-static bool is_tls_begin(const struct asm_statement *s)
+static bool begins_tls_sequence(const struct asm_statement *s)
 {
     static const char *const marks[] = { "@tlsgd", "@tlsld", "@tlsdesc", "@TLSGD", "@TLSLD", "@TLSDESC" };
 
@@ -102,7 +102,7 @@ static void note_target(struct asm_unit *u, struct asm_insn *in, const struct as
     bool is_sum = memchr(at, '+', (size_t)(end - at)) || memchr(at, '-', (size_t)(end - at));
     const char *name = asm_next_name(&at, end, &length);
     if (!name || is_sum)
-        leave(u, in->function, "a jump or call goes to an address that is not a label");
+        leave_unrecorded(u, in->function, "a jump or call goes to an address that is not a label");
     else
         in->target = asm_symbol_at(&u->text, name, length);
 }
@@ -121,7 +121,7 @@ static bool is_understood(const struct asm_unit *u, const struct asm_statement *
 }
 
 /* A jump out of it, to a label of the compiler: asm goto. */
-static bool jumps_out(const struct asm_unit *u, const struct asm_statement *s)
+static bool jumps_to_label(const struct asm_unit *u, const struct asm_statement *s)
 {
     uint8_t class = s->insn == ASM_NONE ? PEET_CL_plain : u->insn[s->insn].x.insn.class;
 
@@ -129,80 +129,81 @@ static bool jumps_out(const struct asm_unit *u, const struct asm_statement *s)
 }
 
 /* A row of statements from the program that begins in a function. If one of them is a riddle, so are all. */
-static void look_at_row(struct asm_unit *u, uint32_t first, uint32_t function)
+static void check_inline_asm(struct asm_unit *u, uint32_t first, uint32_t function)
 {
     struct asm_statement *s = u->text.statement;
     uint32_t end = first;
     bool understood = true;
 
-    for (; end < u->text.statements && s[end].app; end++) {
+    for (; end < u->text.statements && s[end].is_inline_asm; end++) {
         understood &= is_understood(u, &s[end]);
-        if (jumps_out(u, &s[end]))
-            leave(u, function, "its inline assembly jumps to labels outside");
+        if (jumps_to_label(u, &s[end]))
+            leave_unrecorded(u, function, "its inline assembly jumps to labels outside");
     }
     if (understood)
         return;
-    s[first].row_begins = s[end - 1].row_ends = function;
-    u->function[u->function[function].family].has_riddle = true;
+    s[first].uninterpreted_begins = s[end - 1].uninterpreted_ends = function;
+    u->function[u->function[function].family].has_uninterpreted = true;
     for (uint32_t i = first; i < end; i++)
         if (s[i].insn != ASM_NONE)
-            u->insn[s[i].insn].opaque = u->insn[s[i].insn].foreign = true;
+            u->insn[s[i].insn].is_opaque = u->insn[s[i].insn].is_uninterpreted = true;
 }
 
 /* ---- all functions ---- */
 
-static void note_insn(struct asm_unit *u, struct asm_statement *s, uint32_t function, bool *in_tls)
+static void note_insn(struct asm_unit *u, struct asm_statement *s, uint32_t function, bool *in_tls_sequence)
 {
     struct asm_insn *in = &u->insn[s->insn];
 
     in->statement = (uint32_t)(s - u->text.statement);
     in->function = function;
     in->target = in->block = ASM_NONE;
-    if (function == ASM_NONE || in->foreign)
+    if (function == ASM_NONE || in->is_uninterpreted)
         return;
     if (in->x.special == X86_UNKNOWN)
-        leave(u, function, "it has an instruction that is not known");
+        leave_unrecorded(u, function, "it has an instruction that is not known");
     note_target(u, in, s);
-    *in_tls |= is_tls_begin(s);
-    in->opaque = in->opaque_call = *in_tls;
-    *in_tls &= in->x.insn.class != PEET_CL_call && in->x.insn.class != PEET_CL_call_indirect;
+    *in_tls_sequence |= begins_tls_sequence(s);
+    in->is_opaque = in->in_tls_sequence = *in_tls_sequence;
+    *in_tls_sequence &= in->x.insn.class != PEET_CL_call && in->x.insn.class != PEET_CL_call_indirect;
 }
 
 /* Walks over the statements: each section has at most one function open. */
 void asm_unit_find_functions(struct asm_unit *u)
 {
     uint32_t *open = mem_alloc(u->text.sections, sizeof *open);
-    bool in_tls = false;
+    bool in_tls_sequence = false;
 
     memset(open, 0xff, u->text.sections * sizeof *open);
     for (uint32_t i = 0; i < u->text.statements; i++) {
         struct asm_statement *s = &u->text.statement[i];
         uint32_t *now = &open[s->section];
-        if (!u->text.section[s->section].code)
+        if (!u->text.section[s->section].is_code)
             continue;
         if (s->kind == ASM_LABEL && u->text.symbol[s->symbol].is_function) {
-            *now = add_function(u, s->symbol);
+            *now = flow_add_function(u, s->symbol);
         } else if (s->kind == ASM_DIRECTIVE && asm_is(s, ".size") && *now != ASM_NONE) {
             u->function[*now].end = i;
             *now = ASM_NONE;
         }
-        if (s->app && *now != ASM_NONE && (i == 0 || !s[-1].app))
-            look_at_row(u, i, *now);
+        if (s->is_inline_asm && *now != ASM_NONE && (i == 0 || !s[-1].is_inline_asm))
+            check_inline_asm(u, i, *now);
         if (s->insn != ASM_NONE)
-            note_insn(u, s, *now, &in_tls);
-        else if (*now != ASM_NONE && !in_tls && !s->app && s->kind == ASM_DIRECTIVE && asm_is_one_of(s, DATA))
-            leave(u, *now, "it has data between its instructions");
+            note_insn(u, s, *now, &in_tls_sequence);
+        else if (*now != ASM_NONE && !in_tls_sequence && !s->is_inline_asm && s->kind == ASM_DIRECTIVE
+                 && asm_is_one_of(s, DATA))
+            leave_unrecorded(u, *now, "it has data between its instructions");
     }
     for (size_t i = 0; i < u->functions; i++)
         if (u->function[i].end == ASM_NONE)
-            leave(u, (uint32_t)i, "it has no .size");
+            leave_unrecorded(u, (uint32_t)i, "it has no .size");
     free(open);
 }
 
 /* ---- references ---- */
 
 /* A symbol is mentioned by something that is not a direct call or jump of an instrumented function. */
-static void take(struct asm_unit *u, const char *at, const char *end, bool from_code)
+static void note_mentions(struct asm_unit *u, const char *at, const char *end, bool from_code)
 {
     const char *name;
     size_t length;
@@ -212,17 +213,17 @@ static void take(struct asm_unit *u, const char *at, const char *end, bool from_
         if (symbol == ASM_NONE)
             continue;
         struct asm_symbol *y = &u->text.symbol[symbol];
-        y->taken = y->leads = true;
-        y->landing |= from_code && !y->is_function; /* for __builtin_longjmp; jumps to such labels spill */
-        u->lands_anywhere |=
-            y->landing && y->statement != ASM_NONE && u->text.section[u->text.statement[y->statement].section].code;
+        y->address_taken = y->is_target = true;
+        y->is_landing_pad |= from_code && !y->is_function; /* for __builtin_longjmp; jumps to such labels spill */
+        u->has_stored_labels |= y->is_landing_pad && y->statement != ASM_NONE
+                                && u->text.section[u->text.statement[y->statement].section].is_code;
         if (y->alias != ASM_NONE)
-            u->text.symbol[y->alias].taken = true;
+            u->text.symbol[y->alias].address_taken = true;
     }
 }
 
 /* In a table of call sites the first name of "landing pad - function" counts; those of ranges have names of their own. */
-static void take_landing(struct asm_unit *u, const struct asm_statement *s)
+static void note_landing_pad(struct asm_unit *u, const struct asm_statement *s)
 {
     const char *at = s->text + asm_word(s), *name;
     size_t length;
@@ -231,22 +232,22 @@ static void take_landing(struct asm_unit *u, const struct asm_statement *s)
         return;
     uint32_t symbol = asm_symbol_find(&u->text, name, length);
     if (symbol != ASM_NONE)
-        u->text.symbol[symbol].landing = u->text.symbol[symbol].leads = true;
+        u->text.symbol[symbol].is_landing_pad = u->text.symbol[symbol].is_target = true;
 }
 
-static void refer_insn(struct asm_unit *u, const struct asm_statement *s)
+static void note_insn_mentions(struct asm_unit *u, const struct asm_statement *s)
 {
     const struct asm_insn *in = &u->insn[s->insn];
     const char *operands = s->text + asm_operands(s), *end = s->text + s->length;
 
     if (in->target == ASM_NONE || !asm_is_recorded(u, in->function)) {
-        take(u, operands, end, asm_is_recorded(u, in->function));
+        note_mentions(u, operands, end, asm_is_recorded(u, in->function));
         return;
     }
     struct asm_symbol *y = &u->text.symbol[in->target];
-    y->leads = true;
+    y->is_target = true;
     if (y->alias != ASM_NONE)
-        u->text.symbol[y->alias].taken = true;
+        u->text.symbol[y->alias].address_taken = true;
 }
 
 void asm_unit_find_references(struct asm_unit *u)
@@ -254,39 +255,40 @@ void asm_unit_find_references(struct asm_unit *u)
     for (size_t i = 0; i < u->text.symbols; i++)
         if (u->text.symbol[i].alias != ASM_NONE) {
             struct asm_symbol *to = &u->text.symbol[u->text.symbol[i].alias];
-            to->taken = to->leads = true;
-            if (u->text.symbol[i].indirect && to->function != ASM_NONE)
-                leave(u, to->function, "it chooses among functions before the program begins");
+            to->address_taken = to->is_target = true;
+            if (u->text.symbol[i].is_indirect && to->function != ASM_NONE)
+                leave_unrecorded(u, to->function, "it chooses among functions before the program begins");
         }
     for (size_t i = 0; i < u->text.statements; i++) {
         const struct asm_statement *s = &u->text.statement[i];
         const struct asm_section *in = &u->text.section[s->section];
         if (s->insn != ASM_NONE)
-            refer_insn(u, s);
-        else if (s->kind == ASM_DIRECTIVE && in->exceptions && asm_is(s, ".uleb128"))
-            take_landing(u, s);
-        else if (s->kind == ASM_DIRECTIVE && !in->debug && !in->exceptions && asm_is_one_of(s, DATA))
-            take(u, s->text + asm_word(s), s->text + s->length, false);
+            note_insn_mentions(u, s);
+        else if (s->kind == ASM_DIRECTIVE && in->is_exception_table && asm_is(s, ".uleb128"))
+            note_landing_pad(u, s);
+        else if (s->kind == ASM_DIRECTIVE && !in->is_debug && !in->is_exception_table && asm_is_one_of(s, DATA))
+            note_mentions(u, s->text + asm_word(s), s->text + s->length, false);
     }
     for (size_t i = 0; i < u->functions; i++) {
         struct asm_function *f = &u->function[i];
         const struct asm_symbol *y = &u->text.symbol[f->symbol];
-        f->has_stub = asm_is_recorded(u, (uint32_t)i) && !f->is_part && (y->is_global || y->is_weak || y->taken);
+        f->has_stub =
+            asm_is_recorded(u, (uint32_t)i) && !f->is_cold && (y->is_global || y->is_weak || y->address_taken);
     }
     for (size_t i = 0; i < u->text.insns; i++)
         if (why_opaque(u, &u->insn[i]))
-            u->insn[i].opaque = true;
+            u->insn[i].is_opaque = true;
 }
 
-uint32_t asm_own_target(const struct asm_unit *u, uint32_t symbol)
+uint32_t asm_local_target(const struct asm_unit *u, uint32_t symbol)
 {
     const struct asm_symbol *y = &u->text.symbol[symbol];
 
-    if (y->function == ASM_NONE || u->function[y->function].is_part || !asm_is_recorded(u, y->function))
+    if (y->function == ASM_NONE || u->function[y->function].is_cold || !asm_is_recorded(u, y->function))
         return ASM_NONE;
     if (y->is_weak || (y->is_global && u->options->model == ASM_LIBRARY))
         return ASM_NONE; /* another definition may win */
-    if (u->function[y->function].has_table)
+    if (u->function[y->function].has_label_table)
         return ASM_NONE; /* what it does first depends on whether somebody records */
     return y->function;
 }

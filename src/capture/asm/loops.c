@@ -6,11 +6,11 @@
 #include "capture/asm/plan.h"
 #include "capture/protocol/schema_section.h"
 
-static uint32_t private_words(const struct asm_function *f)
+static uint32_t count_private_words(const struct asm_function *f)
 {
-    if (f->open_stack || f->taken < 0)
+    if (f->stack_escapes || f->escape_offset < 0)
         return 0;
-    return f->taken / 8 < RAW_PRIVATE_MAX ? (uint32_t)(f->taken / 8) : RAW_PRIVATE_MAX;
+    return f->escape_offset / 8 < RAW_PRIVATE_MAX ? (uint32_t)(f->escape_offset / 8) : RAW_PRIVATE_MAX;
 }
 
 /* Whether linkers may change by how much an instruction moves a register. */
@@ -27,50 +27,50 @@ uint32_t asm_loop_next(const struct asm_block *b, uint32_t number)
 {
     unsigned i = 0;
 
-    while (b->row->block[i] != number)
+    while (b->loop->block[i] != number)
         i++;
-    return b->row->block[(i + 1) % b->row->count];
+    return b->loop->block[(i + 1) % b->loop->count];
 }
 
-enum asm_leaving asm_loop_leaves(const struct asm_unit *u, uint32_t number)
+enum asm_loop_exit asm_loop_exit_of(const struct asm_unit *u, uint32_t number)
 {
     const struct asm_block *b = &u->block[number];
 
     if (u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_branch)
-        return ASM_STAYS;
-    return plan_block_behind(u, b, true) == asm_loop_next(b, number) ? ASM_GOES_ON : ASM_BRANCHES;
+        return ASM_NO_EXIT;
+    return plan_successor(u, b, true) == asm_loop_next(b, number) ? ASM_EXIT_BY_FALL_THROUGH : ASM_EXIT_BY_BRANCH;
 }
 
 /* Looks for a way from the end of the row back to its head, through blocks to which nothing else leads. */
-static bool find_row(const struct asm_unit *u, struct asm_loop *row)
+static bool extend_loop(const struct asm_unit *u, struct asm_loop *loop)
 {
-    uint32_t last = row->block[row->count - 1];
+    uint32_t last = loop->block[loop->count - 1];
 
     for (int by_branch = 0; by_branch < 2; by_branch++) {
-        uint32_t to = plan_block_behind(u, &u->block[last], by_branch);
-        if (to == row->block[0])
+        uint32_t to = plan_successor(u, &u->block[last], by_branch);
+        if (to == loop->block[0])
             return true;
-        if (to == ASM_NONE || row->count == ASM_LOOP_BLOCKS || u->block[to].goes_back || u->block[to].row
-            || !plan_goes_on(u, &u->block[to]))
+        if (to == ASM_NONE || loop->count == ASM_LOOP_BLOCKS || u->block[to].is_self_loop || u->block[to].loop
+            || !plan_may_extend(u, &u->block[to]))
             continue;
-        row->block[row->count++] = to;
-        if (find_row(u, row))
+        loop->block[loop->count++] = to;
+        if (extend_loop(u, loop))
             return true;
-        row->count--;
+        loop->count--;
     }
     return false;
 }
 
 /* Plans the row's instructions by themselves, and looks whether they make a loop that can be told: 1, 0 or an error. */
-static int plan_row(struct asm_unit *u, struct asm_loop *row)
+static int plan_loop_alone(struct asm_unit *u, struct asm_loop *loop)
 {
-    const struct asm_function *f = &u->function[u->function[u->insn[u->block[row->block[0]].first].function].family];
+    const struct asm_function *f = &u->function[u->function[u->insn[u->block[loop->block[0]].first].function].family];
     struct x86_node *node = NULL;
 
-    row->lowest = ASM_NONE;
-    for (unsigned i = 0; i < row->count; i++) {
-        const struct asm_block *b = &u->block[row->block[i]];
-        row->lowest = b->first < row->lowest ? b->first : row->lowest;
+    loop->lowest = ASM_NONE;
+    for (unsigned i = 0; i < loop->count; i++) {
+        const struct asm_block *b = &u->block[loop->block[i]];
+        loop->lowest = b->first < loop->lowest ? b->first : loop->lowest;
         for (uint32_t k = b->first; k < b->first + b->count; k++) {
             if (moves_by_symbol(u, &u->insn[k]))
                 return 0;
@@ -79,34 +79,34 @@ static int plan_row(struct asm_unit *u, struct asm_loop *row)
                 return r;
         }
     }
-    row->node = node;
-    row->private_words = private_words(f);
-    return node && x86_affine_find(node, 8 * (uint64_t)row->private_words, &row->affine);
+    loop->node = node;
+    loop->private_words = count_private_words(f);
+    return node && x86_affine_find(node, 8 * (uint64_t)loop->private_words, &loop->affine);
 }
 
-static int find_loop(struct asm_unit *u, uint32_t number)
+static int find_loop_at(struct asm_unit *u, uint32_t number)
 {
     struct asm_block *head = &u->block[number];
     const struct asm_function *f = &u->function[u->insn[head->first].function];
-    struct asm_loop row = { .count = 1, .block = { number } };
+    struct asm_loop loop = { .count = 1, .block = { number } };
 
-    if (head->row || !head->carried || head->indirect)
+    if (head->loop || !head->sp_in_register || head->is_indirect_target)
         return 1;
-    if (head->goes_back ? plan_block_behind(u, head, true) != number
-                        : head->before != 2 || f->end == ASM_NONE || !find_row(u, &row))
+    if (head->is_self_loop ? plan_successor(u, head, true) != number
+                           : head->predecessors != 2 || f->end == ASM_NONE || !extend_loop(u, &loop))
         return 1;
-    int r = plan_row(u, &row);
+    int r = plan_loop_alone(u, &loop);
     if (r <= 0)
         return r < 0 ? r : 1;
     struct asm_loop *kept = arena_alloc(&u->layout.arena, sizeof *kept);
     if (!kept)
         return PEET_ERR_MEMORY;
-    *kept = row;
-    for (unsigned i = 0; i < row.count; i++)
-        u->block[row.block[i]].row = kept;
-    if (row.count > 1) { /* one of the two that lead to its head is its end */
-        head->from = head->from == row.block[row.count - 1] ? head->other : head->from;
-        head->before--;
+    *kept = loop;
+    for (unsigned i = 0; i < loop.count; i++)
+        u->block[loop.block[i]].loop = kept;
+    if (loop.count > 1) { /* one of the two that lead to its head is its end */
+        head->from = head->from == loop.block[loop.count - 1] ? head->other : head->from;
+        head->predecessors--;
     }
     return 1;
 }
@@ -116,41 +116,41 @@ int loops_find(struct asm_unit *u)
     int r = 1;
 
     for (uint32_t i = 0; r > 0 && !u->options->all_addresses && asm_level(u) > LEVEL_calls && i < u->blocks; i++)
-        r = find_loop(u, i);
+        r = find_loop_at(u, i);
     return r;
 }
 
 /* A loop behind `from`, left at each of its ends: 1, 0 when it cannot stand there, or an error. */
-static int leave_row(struct asm_unit *u, const struct asm_loop *row, struct x86_node *from)
+static int plan_loop_exits(struct asm_unit *u, const struct asm_loop *loop, struct x86_node *from)
 {
     struct x86_node *node, *left;
     unsigned depth = 0;
-    int r = x86_path_step(&u->layout, from, row->node, &row->affine, &node);
+    int r = x86_path_step(&u->layout, from, loop->node, &loop->affine, &node);
 
-    for (unsigned i = 0; r > 0 && i < row->count; i++) {
-        struct asm_block *b = &u->block[row->block[i]];
+    for (unsigned i = 0; r > 0 && i < loop->count; i++) {
+        struct asm_block *b = &u->block[loop->block[i]];
         depth += b->count;
         left = node;
-        if (i + 1 < row->count && asm_loop_leaves(u, row->block[i]) != ASM_STAYS)
+        if (i + 1 < loop->count && asm_loop_exit_of(u, loop->block[i]) != ASM_NO_EXIT)
             r = x86_path_leave(&u->layout, node, depth, &left);
         b->node = left;
-        b->loop = left->pass;
+        b->pass = left->pass;
     }
     return r;
 }
 
-int loops_plan(struct asm_unit *u, const struct asm_loop *row, const struct asm_block *parent)
+int loops_plan(struct asm_unit *u, const struct asm_loop *loop, const struct asm_block *parent)
 {
-    struct asm_block *head = &u->block[row->block[0]];
-    const struct x86_node *n = row->node;
-    int r = parent ? leave_row(u, row, parent->node) : 0;
+    struct asm_block *head = &u->block[loop->block[0]];
+    const struct x86_node *n = loop->node;
+    int r = parent ? plan_loop_exits(u, loop, parent->node) : 0;
     bool is_behind = r > 0;
 
     if (r == 0)
-        r = leave_row(u, row, NULL);
+        r = plan_loop_exits(u, loop, NULL);
     assert(r != 0); /* there is room for one loop */
-    for (unsigned i = row->count; r > 0 && i-- > 0;) {
-        struct asm_block *b = &u->block[row->block[i]];
+    for (unsigned i = loop->count; r > 0 && i-- > 0;) {
+        struct asm_block *b = &u->block[loop->block[i]];
         b->planned = PLAN_DONE;
         b->parent = is_behind ? head->from : ASM_NONE;
         b->depth = (uint8_t)(is_behind ? parent->depth + 1 : 0);

@@ -30,7 +30,7 @@ int asm_run(char *const *argv, struct peet_err *err)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-FILE *asm_temporary(char **ret_path, struct peet_err *err)
+FILE *asm_temporary_file(char **ret_path, struct peet_err *err)
 {
     const char *folder = getenv("TMPDIR");
     char *path = mem_format("%s/peet-as-XXXXXX.s", folder && *folder ? folder : "/tmp");
@@ -46,11 +46,11 @@ FILE *asm_temporary(char **ret_path, struct peet_err *err)
     return out;
 }
 
-static void write_copy(const struct asm_unit *u, FILE *out)
+static void write_labelled_copy(const struct asm_unit *u, FILE *out)
 {
     for (size_t i = 0; i < u->text.statements; i++) {
         const struct asm_statement *s = &u->text.statement[i];
-        if (u->text.section[s->section].debug || asm_is(s, ".loc"))
+        if (u->text.section[s->section].is_debug || asm_is(s, ".loc"))
             continue; /* not of interest, and they take time */
         if (s->insn == ASM_NONE)
             fprintf(out, "%.*s\n", (int)s->length, s->text);
@@ -60,7 +60,7 @@ static void write_copy(const struct asm_unit *u, FILE *out)
 }
 
 /* One of our labels: the beginning or end of instruction *ret_insn. */
-static bool parse_label(const char *name, size_t insns, bool *ret_end, uint32_t *ret_insn)
+static bool parse_insn_label(const char *name, size_t insns, bool *ret_end, uint32_t *ret_insn)
 {
     char *end;
 
@@ -72,12 +72,12 @@ static bool parse_label(const char *name, size_t insns, bool *ret_end, uint32_t 
     return *end == 0 && n < insns;
 }
 
-struct place {
+struct insn_bytes {
     uint64_t start, end;
     size_t section;
 };
 
-static void find_places(const struct asm_unit *u, Elf *elf, struct place *place)
+static void find_insn_bytes(const struct asm_unit *u, Elf *elf, struct insn_bytes *bytes)
 {
     Elf_Scn *scn = NULL;
     GElf_Shdr head;
@@ -91,28 +91,28 @@ static void find_places(const struct asm_unit *u, Elf *elf, struct place *place)
             continue;
         for (size_t i = 0; i < head.sh_size / head.sh_entsize && gelf_getsym(data, (int)i, &symbol); i++) {
             const char *name = elf_strptr(elf, head.sh_link, symbol.st_name);
-            if (!name || !parse_label(name, u->text.insns, &is_end, &insn))
+            if (!name || !parse_insn_label(name, u->text.insns, &is_end, &insn))
                 continue;
-            *(is_end ? &place[insn].end : &place[insn].start) = symbol.st_value;
-            place[insn].section = symbol.st_shndx;
+            *(is_end ? &bytes[insn].end : &bytes[insn].start) = symbol.st_value;
+            bytes[insn].section = symbol.st_shndx;
         }
     }
 }
 
 /* An instruction that is not what it seems, a macro for example, becomes an unknown one. */
-static void decode(struct asm_insn *insn, Elf *elf, const struct place *place)
+static void decode_insn(struct asm_insn *insn, Elf *elf, const struct insn_bytes *bytes)
 {
-    Elf_Scn *scn = place->section ? elf_getscn(elf, place->section) : NULL;
+    Elf_Scn *scn = bytes->section ? elf_getscn(elf, bytes->section) : NULL;
     Elf_Data *data = scn ? elf_rawdata(scn, NULL) : NULL;
-    bool inside = data && data->d_buf && place->start < place->end && place->end <= data->d_size;
+    bool is_valid = data && data->d_buf && bytes->start < bytes->end && bytes->end <= data->d_size;
 
-    x86_decode(inside ? (const uint8_t *)data->d_buf + place->start : (const uint8_t *)"",
-               inside ? place->end - place->start : 0, place->start, &insn->x);
-    if (!inside || insn->x.insn.length != place->end - place->start)
+    x86_decode(is_valid ? (const uint8_t *)data->d_buf + bytes->start : (const uint8_t *)"",
+               is_valid ? bytes->end - bytes->start : 0, bytes->start, &insn->x);
+    if (!is_valid || insn->x.insn.length != bytes->end - bytes->start)
         insn->x.special = X86_UNKNOWN;
 }
 
-static int read_object(struct asm_unit *u, const char *path, struct peet_err *err)
+static int read_assembled_copy(struct asm_unit *u, const char *path, struct peet_err *err)
 {
     int r = 0, fd = open(path, O_RDONLY | O_CLOEXEC);
     Elf *elf;
@@ -123,11 +123,11 @@ static int read_object(struct asm_unit *u, const char *path, struct peet_err *er
     if (!(elf = elf_begin(fd, ELF_C_READ_MMAP, NULL))) {
         r = err_set(err, PEET_ERR_FORMAT, "%s: %s", path, elf_errmsg(-1));
     } else {
-        struct place *place = mem_alloc(u->text.insns + 1, sizeof *place);
-        find_places(u, elf, place);
+        struct insn_bytes *bytes = mem_alloc(u->text.insns + 1, sizeof *bytes);
+        find_insn_bytes(u, elf, bytes);
         for (size_t i = 0; i < u->text.insns; i++)
-            decode(&u->insn[i], elf, &place[i]);
-        free(place);
+            decode_insn(&u->insn[i], elf, &bytes[i]);
+        free(bytes);
         elf_end(elf);
     }
     close(fd);
@@ -137,13 +137,13 @@ static int read_object(struct asm_unit *u, const char *path, struct peet_err *er
 int asm_unit_assemble(struct asm_unit *u, struct peet_err *err)
 {
     char *source;
-    FILE *out = asm_temporary(&source, err);
+    FILE *out = asm_temporary_file(&source, err);
 
     if (!out)
         return err->code;
     char *object = mem_string(source);
     object[strlen(object) - 1] = 'o';
-    write_copy(u, out);
+    write_labelled_copy(u, out);
     char *argv[] = {
         mem_string(u->options->assembler), mem_string("--64"), mem_string("-L"), mem_string("-o"), object, source, NULL
     };
@@ -151,7 +151,7 @@ int asm_unit_assemble(struct asm_unit *u, struct peet_err *err)
     if (r > 0)
         r = err_set(err, PEET_ERR_FORMAT, "%s: %s cannot assemble a copy of it with labels", u->text.file, argv[0]);
     if (r == 0)
-        r = read_object(u, object, err);
+        r = read_assembled_copy(u, object, err);
     for (unsigned i = 0; i < 4; i++)
         free(argv[i]);
     unlink(source);

@@ -34,41 +34,41 @@ static uint32_t label_before(const struct asm_unit *u, uint32_t from, bool *ret_
 }
 
 /* Whether a label in front of the instruction, or the beginning of its section, lets control in. */
-static bool leads_in(const struct asm_unit *u, uint32_t insn)
+static bool is_entered(const struct asm_unit *u, uint32_t insn)
 {
     bool start;
 
     for (uint32_t i = u->insn[insn].statement; (i = label_before(u, i, &start)) != ASM_NONE;) {
         const struct asm_symbol *symbol = &u->text.symbol[u->text.statement[i].symbol];
-        if (symbol->leads || symbol->is_function)
+        if (symbol->is_target || symbol->is_function)
             return true;
     }
     return start;
 }
 
-static bool is_landing(const struct asm_unit *u, uint32_t insn)
+static bool is_landing_pad_insn(const struct asm_unit *u, uint32_t insn)
 {
     bool start;
 
     for (uint32_t i = u->insn[insn].statement; (i = label_before(u, i, &start)) != ASM_NONE;)
-        if (u->text.symbol[u->text.statement[i].symbol].landing)
+        if (u->text.symbol[u->text.statement[i].symbol].is_landing_pad)
             return true;
     return false;
 }
 
-static bool is_entry(const struct asm_unit *u, uint32_t insn)
+static bool is_entry_insn(const struct asm_unit *u, uint32_t insn)
 {
     const struct asm_function *f = &u->function[u->insn[insn].function];
     uint32_t label = u->text.symbol[f->symbol].statement;
 
-    if (f->is_part)
+    if (f->is_cold)
         return false;
     while (u->text.statement[++label].insn == ASM_NONE || u->insn[u->text.statement[label].insn].function == ASM_NONE)
         ;
     return u->text.statement[label].insn == insn;
 }
 
-bool plan_same_place(const struct asm_unit *u, uint32_t a, uint32_t b)
+bool plan_same_function(const struct asm_unit *u, uint32_t a, uint32_t b)
 {
     return u->insn[a].function == u->insn[b].function
            && u->text.statement[u->insn[a].statement].section == u->text.statement[u->insn[b].statement].section;
@@ -81,90 +81,93 @@ uint32_t asm_following(const struct asm_unit *u, uint32_t insn)
     if (class == PEET_CL_jump || class == PEET_CL_jump_indirect || class == PEET_CL_return || class == PEET_CL_trap)
         return ASM_NONE;
     for (uint32_t i = insn + 1; i < u->text.insns && u->insn[i].function != ASM_NONE; i++)
-        if (plan_same_place(u, insn, i))
+        if (plan_same_function(u, insn, i))
             return i;
     return ASM_NONE;
 }
 
-static bool comes_from_call(const struct asm_unit *u, uint32_t insn)
+static bool follows_call(const struct asm_unit *u, uint32_t insn)
 {
-    if (insn == 0 || !plan_same_place(u, insn, insn - 1))
+    if (insn == 0 || !plan_same_function(u, insn, insn - 1))
         return false;
     uint8_t class = u->insn[insn - 1].x.insn.class;
-    return class == PEET_CL_call || class == PEET_CL_call_indirect || u->insn[insn - 1].opaque;
+    return class == PEET_CL_call || class == PEET_CL_call_indirect || u->insn[insn - 1].is_opaque;
 }
 
 /* ---- cutting ---- */
 
-static struct asm_block *add_block(struct asm_unit *u, uint32_t first)
+static struct asm_block *plan_add_block(struct asm_unit *u, uint32_t first)
 {
     u->block = mem_room(u->block, u->blocks, sizeof *u->block);
-    u->block[u->blocks] = (struct asm_block){
-        .first = first, .from = ASM_NONE, .other = ASM_NONE, .parent = ASM_NONE, .next = ASM_NONE, .branch = ASM_NONE
-    };
+    u->block[u->blocks] = (struct asm_block){ .first = first,
+                                              .from = ASM_NONE,
+                                              .other = ASM_NONE,
+                                              .parent = ASM_NONE,
+                                              .shared_next = ASM_NONE,
+                                              .shared_branch = ASM_NONE };
     return &u->block[u->blocks++];
 }
 
 /* Whether an instruction is to be recorded at the level that was asked for. */
-static bool is_wanted(const struct asm_unit *u, uint32_t insn)
+static bool is_wanted_insn(const struct asm_unit *u, uint32_t insn)
 {
     uint8_t class = u->insn[insn].x.insn.class;
 
     return asm_level(u) > LEVEL_calls || class == PEET_CL_call || class == PEET_CL_call_indirect
-           || class == PEET_CL_return || is_entry(u, insn);
+           || class == PEET_CL_return || is_entry_insn(u, insn);
 }
 
 /* Goes over the instructions with all slots that a block can need, %rsp's included. */
-static int cut(struct asm_unit *u, struct peet_err *err)
+static int cut_blocks(struct asm_unit *u, struct peet_err *err)
 {
     struct asm_block *b = NULL;
     struct x86_node *node = NULL;
 
     for (uint32_t i = 0; i < u->text.insns; i++) {
         struct asm_insn *in = &u->insn[i];
-        if (!asm_is_recorded(u, in->function) || in->opaque || !is_wanted(u, i)) {
+        if (!asm_is_recorded(u, in->function) || in->is_opaque || !is_wanted_insn(u, i)) {
             b = NULL;
             continue;
         }
         if (b
             && (asm_level(u) <= LEVEL_calls || u->insn[i - 1].x.ends || asm_is_rewritten_by_linkers(u, &u->insn[i - 1])
-                || !plan_same_place(u, i, i - 1) || leads_in(u, i)))
+                || !plan_same_function(u, i, i - 1) || is_entered(u, i)))
             b = NULL;
         int r = b ? x86_layout_step(&u->layout, node, &in->x, 0, &node) : 0;
         if (r == 0) {
-            b = add_block(u, i);
+            b = plan_add_block(u, i);
             r = x86_layout_step(&u->layout, NULL, &in->x, X86_STACK_SLOT, &node);
         }
         if (r < 0)
             return err_set(err, r, "no memory for the blocks of %s", u->text.file);
         in->block = (uint32_t)u->blocks - 1;
         b->count++;
-        b->knows_stack = u->layout.bare || node->track[X86_RSP].known; /* who does not ask has nothing to miss */
+        b->sp_known_at_end = u->layout.bare || node->track[X86_RSP].known; /* who does not ask has nothing to miss */
     }
     return 0;
 }
 
 /* ---- where control comes from ---- */
 
-static void comes(struct asm_unit *u, const struct asm_block *from, uint32_t insn)
+static void add_edge(struct asm_unit *u, const struct asm_block *from, uint32_t insn)
 {
     struct asm_block *to = insn == ASM_NONE || u->insn[insn].block == ASM_NONE ? NULL : &u->block[u->insn[insn].block];
 
     if (!to)
         return;
-    to->arrives |= !from->knows_stack;
+    to->needs_sp |= !from->sp_known_at_end;
     if (to == from) {
-        to->goes_back = true;
+        to->is_self_loop = true;
     } else {
-        to->before++;
+        to->predecessors++;
         to->other = to->from;
         to->from = (uint32_t)(from - u->block);
     }
 }
 
-uint32_t plan_insn_behind(const struct asm_unit *u, const struct asm_symbol *y)
+uint32_t plan_insn_at(const struct asm_unit *u, const struct asm_symbol *y)
 {
-    if (y->statement == ASM_NONE || !u->text.section[u->text.statement[y->statement].section].code)
+    if (y->statement == ASM_NONE || !u->text.section[u->text.statement[y->statement].section].is_code)
         return ASM_NONE;
     uint32_t section = u->text.statement[y->statement].section;
     for (uint32_t i = y->statement; i < u->text.statements; i++)
@@ -174,65 +177,65 @@ uint32_t plan_insn_behind(const struct asm_unit *u, const struct asm_symbol *y)
 }
 
 /* An indirect jump may go to every label of its function whose address something holds. */
-static void follow_indirect(struct asm_unit *u, const struct asm_block *b)
+static void add_indirect_edges(struct asm_unit *u, const struct asm_block *b)
 {
     uint32_t family = u->function[u->insn[b->first].function].family;
 
     for (size_t i = 0; i < u->text.symbols; i++) {
-        uint32_t insn = u->text.symbol[i].taken ? plan_insn_behind(u, &u->text.symbol[i]) : ASM_NONE;
+        uint32_t insn = u->text.symbol[i].address_taken ? plan_insn_at(u, &u->text.symbol[i]) : ASM_NONE;
         if (insn != ASM_NONE && u->insn[insn].function != ASM_NONE
             && u->function[u->insn[insn].function].family == family)
-            comes(u, b, insn);
+            add_edge(u, b, insn);
     }
 }
 
 /* Labels that something holds the address of: control may come in ways that are not seen here. */
-static void mark_taken(struct asm_unit *u)
+static void mark_indirect_targets(struct asm_unit *u)
 {
     for (size_t i = 0; i < u->text.symbols; i++) {
         const struct asm_symbol *y = &u->text.symbol[i];
-        uint32_t insn = y->taken || y->landing || y->is_global ? plan_insn_behind(u, y) : ASM_NONE;
+        uint32_t insn = y->address_taken || y->is_landing_pad || y->is_global ? plan_insn_at(u, y) : ASM_NONE;
         if (insn != ASM_NONE && u->insn[insn].block != ASM_NONE)
-            u->block[u->insn[insn].block].indirect = true;
+            u->block[u->insn[insn].block].is_indirect_target = true;
     }
 }
 
-static void follow(struct asm_unit *u)
+static void find_edges(struct asm_unit *u)
 {
     for (size_t i = 0; i < u->blocks; i++) {
         struct asm_block *b = &u->block[i];
         uint32_t last = b->first + b->count - 1;
         const struct asm_insn *in = &u->insn[last];
         uint8_t class = in->x.insn.class;
-        b->entry = is_entry(u, b->first);
-        b->arrives |= b->entry || is_landing(u, b->first) || comes_from_call(u, b->first);
-        comes(u, b, asm_following(u, last));
+        b->is_entry = is_entry_insn(u, b->first);
+        b->needs_sp |= b->is_entry || is_landing_pad_insn(u, b->first) || follows_call(u, b->first);
+        add_edge(u, b, asm_following(u, last));
         if (class == PEET_CL_jump_indirect)
-            follow_indirect(u, b);
+            add_indirect_edges(u, b);
         else if (in->target != ASM_NONE && class != PEET_CL_call)
-            comes(u, b, plan_insn_behind(u, &u->text.symbol[in->target]));
+            add_edge(u, b, plan_insn_at(u, &u->text.symbol[in->target]));
     }
-    mark_taken(u);
+    mark_indirect_targets(u);
 }
 
-bool plan_goes_on(const struct asm_unit *u, const struct asm_block *b)
+bool plan_may_extend(const struct asm_unit *u, const struct asm_block *b)
 {
-    if (!b->carried || b->indirect || b->before != 1)
+    if (!b->sp_in_register || b->is_indirect_target || b->predecessors != 1)
         return false;
     const struct asm_block *from = &u->block[b->from];
     uint32_t last = from->first + from->count - 1;
-    return from != b && !from->shared && plan_same_place(u, b->first, last)
+    return from != b && !from->is_shared && plan_same_function(u, b->first, last)
            && !asm_is_rewritten_by_linkers(u, &u->insn[last]);
 }
 
-uint32_t plan_block_behind(const struct asm_unit *u, const struct asm_block *b, bool by_branch)
+uint32_t plan_successor(const struct asm_unit *u, const struct asm_block *b, bool by_branch)
 {
     uint32_t last = b->first + b->count - 1, to = by_branch ? ASM_NONE : asm_following(u, last);
     const struct asm_insn *in = &u->insn[last];
 
     if (in->x.insn.class == (by_branch ? PEET_CL_branch : PEET_CL_jump) && in->target != ASM_NONE)
-        to = plan_insn_behind(u, &u->text.symbol[in->target]);
-    if (to == ASM_NONE || u->insn[to].block == ASM_NONE || !plan_same_place(u, last, to)
+        to = plan_insn_at(u, &u->text.symbol[in->target]);
+    if (to == ASM_NONE || u->insn[to].block == ASM_NONE || !plan_same_function(u, last, to)
         || asm_is_rewritten_by_linkers(u, in))
         return ASM_NONE;
     return u->block[u->insn[to].block].first == to ? u->insn[to].block : ASM_NONE;
@@ -241,10 +244,10 @@ uint32_t plan_block_behind(const struct asm_unit *u, const struct asm_block *b, 
 /* ---- slots ---- */
 
 /* Plans a block's instructions behind a node: 1, 0 when there is no room for all of them, or an error. */
-static int plan_insns(struct asm_unit *u, struct asm_block *b, struct x86_node *node)
+static int plan_block_insns(struct asm_unit *u, struct asm_block *b, struct x86_node *node)
 {
     for (uint32_t k = 0; k < b->count; k++) {
-        unsigned variant = node ? 0 : b->carried ? X86_STACK_CARRIED : X86_STACK_SLOT;
+        unsigned variant = node ? 0 : b->sp_in_register ? X86_STACK_CARRIED : X86_STACK_SLOT;
         int r = x86_layout_step(&u->layout, node, &u->insn[b->first + k].x, variant, &node);
         if (r <= 0)
             return r;
@@ -255,9 +258,9 @@ static int plan_insns(struct asm_unit *u, struct asm_block *b, struct x86_node *
 }
 
 /* How far at most a block lets the stack grow, otherwise than functions do at their beginnings; INT64_MAX: nobody knows. */
-static int64_t grows_stack(const struct asm_unit *u, const struct asm_block *b)
+static int64_t stack_growth(const struct asm_unit *u, const struct asm_block *b)
 {
-    bool may = b->entry || u->insn[b->first + b->count - 1].x.insn.class == PEET_CL_return;
+    bool may = b->is_entry || u->insn[b->first + b->count - 1].x.insn.class == PEET_CL_return;
     int64_t sum = 0;
 
     for (uint32_t i = b->first; !may && i < b->first + b->count; i++) {
@@ -274,38 +277,38 @@ static int64_t grows_stack(const struct asm_unit *u, const struct asm_block *b)
 /* What of the functions' stacks nobody else can know. Compilers put what they keep in registers otherwise below the
  * variables that have addresses, so what lies below all addresses that are taken is theirs. Where arguments have been pushed, an
  * address is lower than it looks. */
-static void find_open_stacks(struct asm_unit *u)
+static void find_escaping_stacks(struct asm_unit *u)
 {
     for (uint32_t i = 0; i < u->functions; i++) {
-        u->function[i].taken = INT64_MAX;
-        u->function[i].last = ASM_NONE;
+        u->function[i].escape_offset = INT64_MAX;
+        u->function[i].tail_last = ASM_NONE;
     }
     for (uint32_t i = 0; i < u->text.insns; i++) {
         const struct asm_insn *in = &u->insn[i];
         struct asm_function *f = in->function == ASM_NONE ? NULL : &u->function[u->function[in->function].family];
-        if (f && (in->opaque || !asm_is_recorded(u, in->function)))
-            f->open_stack = true;
-        if (f && in->x.takes_stack && in->x.taken < f->taken)
-            f->taken = in->x.taken;
+        if (f && (in->is_opaque || !asm_is_recorded(u, in->function)))
+            f->stack_escapes = true;
+        if (f && in->x.takes_stack && in->x.taken < f->escape_offset)
+            f->escape_offset = in->x.taken;
         for (unsigned k = 0; f && k < in->x.memories; k++) { /* arrays */
             const struct x86_memory *m = &in->x.memory[k];
             if ((m->base == X86_RSP && m->index != X86_NONE) || m->index == X86_RSP)
-                f->taken = f->taken < 0 ? f->taken : 0;
+                f->escape_offset = f->escape_offset < 0 ? f->escape_offset : 0;
         }
     }
     for (size_t i = 0; i < u->blocks; i++) {
         struct asm_function *f = &u->function[u->function[u->insn[u->block[i].first].function].family];
-        int64_t by = grows_stack(u, &u->block[i]);
-        f->open_stack |= by == INT64_MAX;
-        f->taken -= f->open_stack ? 0 : by;
+        int64_t by = stack_growth(u, &u->block[i]);
+        f->stack_escapes |= by == INT64_MAX;
+        f->escape_offset -= f->stack_escapes ? 0 : by;
     }
 }
 
 /* Plans a block behind its parent: 1, 0 when it cannot stand there, or an error. */
-static int plan_behind(struct asm_unit *u, struct asm_block *b, struct x86_node *from)
+static int plan_in_parent(struct asm_unit *u, struct asm_block *b, struct x86_node *from)
 {
     const struct x86_pass *loop[X86_PASSES];
-    int r = b->goes_back ? 0 : plan_insns(u, b, from); /* what is no loop begins a record in each trip */
+    int r = b->is_self_loop ? 0 : plan_block_insns(u, b, from); /* what is no loop begins a record in each trip */
 
     if (r > 0 && x86_path_loops(from, loop) && !x86_path_is_fit(&u->layout, b->node))
         return 0;
@@ -315,51 +318,51 @@ static int plan_behind(struct asm_unit *u, struct asm_block *b, struct x86_node 
 }
 
 /* The record may become as long as this. */
-static void reach_to(struct asm_unit *u, struct asm_block *b)
+static void raise_max_slots(struct asm_unit *u, struct asm_block *b)
 {
     for (struct asm_block *p = b;; p = &u->block[p->parent]) {
-        if (p->row) /* where it begins, nobody knows yet how it will be left */
-            for (unsigned i = 0; i < p->row->count; i++) {
-                struct asm_block *other = &u->block[p->row->block[i]];
-                other->reach = other->reach < b->node->slots ? b->node->slots : other->reach;
+        if (p->loop) /* where it begins, nobody knows yet how it will be left */
+            for (unsigned i = 0; i < p->loop->count; i++) {
+                struct asm_block *other = &u->block[p->loop->block[i]];
+                other->max_slots = other->max_slots < b->node->slots ? b->node->slots : other->max_slots;
             }
-        p->reach = p->reach < b->node->slots ? b->node->slots : p->reach;
+        p->max_slots = p->max_slots < b->node->slots ? b->node->slots : p->max_slots;
         if (p->parent == ASM_NONE)
             return;
     }
 }
 
-static int plan_block(struct asm_unit *u, uint32_t number)
+static int plan_one_block(struct asm_unit *u, uint32_t number)
 {
     struct asm_block *b = &u->block[number];
     int r = 0;
 
-    if (b->row && b->row->block[0] != number)
-        return plan_block(u, b->row->block[0]);
-    struct asm_block *parent = plan_goes_on(u, b) ? &u->block[b->from] : NULL;
-    if (b->planned != PLAN_NOT)
+    if (b->loop && b->loop->block[0] != number)
+        return plan_one_block(u, b->loop->block[0]);
+    struct asm_block *parent = plan_may_extend(u, b) ? &u->block[b->from] : NULL;
+    if (b->planned != PLAN_NONE)
         return 1;
     b->planned = PLAN_BEGUN;
-    if (parent && (r = plan_block(u, b->from)) < 0)
+    if (parent && (r = plan_one_block(u, b->from)) < 0)
         return r;
     if (parent && (parent->planned != PLAN_DONE || parent->depth >= MAX_DEPTH))
         parent = NULL;
-    if (b->row) {
-        if ((r = loops_plan(u, b->row, parent)) > 0)
-            for (unsigned i = 0; i < b->row->count; i++)
-                reach_to(u, &u->block[b->row->block[i]]);
+    if (b->loop) {
+        if ((r = loops_plan(u, b->loop, parent)) > 0)
+            for (unsigned i = 0; i < b->loop->count; i++)
+                raise_max_slots(u, &u->block[b->loop->block[i]]);
         return r;
     }
-    r = parent ? plan_behind(u, b, parent->node) : 0;
+    r = parent ? plan_in_parent(u, b, parent->node) : 0;
     if (r == 0) {
-        r = plan_insns(u, b, NULL);
+        r = plan_block_insns(u, b, NULL);
         assert(r != 0); /* with one slot less, or as many, there is room */
     }
     b->planned = PLAN_DONE;
     if (b->parent != ASM_NONE)
         b->depth = (uint8_t)(parent->depth + 1);
     if (r > 0)
-        reach_to(u, b);
+        raise_max_slots(u, b);
     return r;
 }
 
@@ -367,17 +370,18 @@ int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
 {
     u->layout.bare = asm_level(u) < LEVEL_memory;
     u->layout.addresses = u->options->all_addresses;
-    if (cut(u, err) < 0)
+    if (cut_blocks(u, err) < 0)
         return err->code;
-    follow(u);
-    find_open_stacks(u);
+    find_edges(u);
+    find_escaping_stacks(u);
     for (size_t i = 0; i < u->blocks; i++)
-        u->block[i].carried = asm_level(u) > LEVEL_calls && !u->block[i].arrives && u->block[i].before > 0;
+        u->block[i].sp_in_register =
+            asm_level(u) > LEVEL_calls && !u->block[i].needs_sp && u->block[i].predecessors > 0;
     int r = loops_find(u);
     r = r < 0 ? r : shared_find(u);
     for (uint32_t i = 0; r >= 0 && i < u->blocks; i++)
-        r = plan_block(u, i);
+        r = plan_one_block(u, i);
     for (uint32_t i = 0; r >= 0 && i < u->blocks; i++)
-        r = shared_take(u, i);
+        r = shared_assign(u, i);
     return r < 0 ? err_set(err, r, "no memory for the blocks of %s", u->text.file) : 0;
 }

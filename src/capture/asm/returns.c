@@ -9,25 +9,25 @@
 /* ---- which indirect jumps stay in their functions ---- */
 
 /* What compilers tell unwinders of the frame: its end is so far from a register. */
-struct frame {
+struct cfi_frame {
     bool is_known;
     long reg, offset;
 };
 
-enum { STACK = 7, RETURN_BYTES = 8, REMEMBERED = 8 };
+enum { DWARF_RSP = 7, RETURN_BYTES = 8, REMEMBERED = 8 };
 
-struct frames {
-    struct frame now, remembered[REMEMBERED];
+struct cfi_state {
+    struct cfi_frame now, remembered[REMEMBERED];
     unsigned depth;
 };
 
-static void change_frame(struct frames *f, const struct asm_statement *s)
+static void update_frame(struct cfi_state *f, const struct asm_statement *s)
 {
     char text[64];
     char *end;
 
     if (asm_is(s, ".cfi_startproc")) {
-        *f = (struct frames){ .now = { true, STACK, RETURN_BYTES } };
+        *f = (struct cfi_state){ .now = { true, DWARF_RSP, RETURN_BYTES } };
     } else if (asm_is(s, ".cfi_remember_state") && f->depth < REMEMBERED) {
         f->remembered[f->depth++] = f->now;
     } else if (asm_is(s, ".cfi_restore_state") && f->depth > 0) {
@@ -56,88 +56,88 @@ static void change_frame(struct frames *f, const struct asm_statement *s)
 
 /* A jump that ends a function finds the stack as its caller left it; one that finds it otherwise is a switch, or goes to a label
  * whose address was stored. */
-static void find_inner_jumps(struct asm_unit *u)
+static void find_framed_insns(struct asm_unit *u)
 {
-    struct frames *of_section = mem_alloc(u->text.sections, sizeof *of_section);
+    struct cfi_state *of_section = mem_alloc(u->text.sections, sizeof *of_section);
 
     memset(of_section, 0, u->text.sections * sizeof *of_section);
     for (size_t i = 0; i < u->text.statements; i++) {
         const struct asm_statement *s = &u->text.statement[i];
-        struct frames *f = &of_section[s->section];
+        struct cfi_state *f = &of_section[s->section];
         if (s->kind == ASM_DIRECTIVE)
-            change_frame(f, s);
+            update_frame(f, s);
         else if (s->insn != ASM_NONE)
-            u->insn[s->insn].is_inner = f->now.is_known && (f->now.reg != STACK || f->now.offset != RETURN_BYTES);
+            u->insn[s->insn].has_frame = f->now.is_known && (f->now.reg != DWARF_RSP || f->now.offset != RETURN_BYTES);
     }
     free(of_section);
 }
 
 /* ---- which functions come back ---- */
 
-static struct asm_function *head_of(const struct asm_unit *u, uint32_t function)
+static struct asm_function *family_head(const struct asm_unit *u, uint32_t function)
 {
     return &u->function[u->function[function].family];
 }
 
 /* What a jump means for the function that it leaves, if it does, and for the one where it goes. Returns whether that is new. */
-static bool see_jump(const struct asm_unit *u, const struct asm_insn *in)
+static bool propagate_jump(const struct asm_unit *u, const struct asm_insn *in)
 {
-    struct asm_function *from = head_of(u, in->function), *to;
+    struct asm_function *from = family_head(u, in->function), *to;
     const struct asm_symbol *y = in->target == ASM_NONE ? NULL : &u->text.symbol[in->target];
-    uint32_t own = y ? asm_own_target(u, in->target) : ASM_NONE;
-    bool returned = from->returns;
+    uint32_t own = y ? asm_local_target(u, in->target) : ASM_NONE;
+    bool returned = from->keeps_cursor;
 
     if (own != ASM_NONE) {
-        to = head_of(u, own);
-        bool was_silent = to->is_silent;
-        from->returns &= to->returns;
-        to->is_silent &= from->is_silent;
-        return to->is_silent != was_silent || from->returns != returned;
+        to = family_head(u, own);
+        bool was_silent = to->skips_spill;
+        from->keeps_cursor &= to->keeps_cursor;
+        to->skips_spill &= from->skips_spill;
+        return to->skips_spill != was_silent || from->keeps_cursor != returned;
     }
-    bool is_label = y && y->statement != ASM_NONE && (y->function == ASM_NONE || u->function[y->function].is_part);
-    from->returns &= is_label;
-    return from->returns != returned;
+    bool is_label = y && y->statement != ASM_NONE && (y->function == ASM_NONE || u->function[y->function].is_cold);
+    from->keeps_cursor &= is_label;
+    return from->keeps_cursor != returned;
 }
 
 void asm_unit_find_returns(struct asm_unit *u)
 {
     bool more = true;
 
-    find_inner_jumps(u);
+    find_framed_insns(u);
     for (size_t i = 0; i < u->functions; i++) {
-        u->function[i].returns = asm_is_recorded(u, (uint32_t)i);
-        u->function[i].is_silent = u->function[i].returns && !u->function[i].has_stub;
+        u->function[i].keeps_cursor = asm_is_recorded(u, (uint32_t)i);
+        u->function[i].skips_spill = u->function[i].keeps_cursor && !u->function[i].has_stub;
     }
     while (more) {
         more = false;
         for (size_t i = 0; i < u->text.insns; i++) {
             const struct asm_insn *in = &u->insn[i];
             uint8_t class = in->x.insn.class;
-            if (in->function == ASM_NONE || in->foreign || !asm_is_recorded(u, in->function))
+            if (in->function == ASM_NONE || in->is_uninterpreted || !asm_is_recorded(u, in->function))
                 continue;
             if (class == PEET_CL_branch || class == PEET_CL_jump
-                || (class == PEET_CL_jump_indirect && !asm_stays_inside(u, in)))
-                more |= see_jump(u, in);
+                || (class == PEET_CL_jump_indirect && !asm_jumps_within_function(u, in)))
+                more |= propagate_jump(u, in);
         }
         for (size_t i = 0; i < u->functions; i++) {
             struct asm_function *f = &u->function[i];
-            more |= f->is_silent && !f->returns;
-            f->is_silent &= f->returns;
+            more |= f->skips_spill && !f->keeps_cursor;
+            f->skips_spill &= f->keeps_cursor;
         }
     }
 }
 
-bool asm_stays_inside(const struct asm_unit *u, const struct asm_insn *in)
+bool asm_jumps_within_function(const struct asm_unit *u, const struct asm_insn *in)
 {
-    return in->is_inner && !u->lands_anywhere;
+    return in->has_frame && !u->has_stored_labels;
 }
 
-bool asm_returns(const struct asm_unit *u, uint32_t function)
+bool asm_keeps_cursor(const struct asm_unit *u, uint32_t function)
 {
-    return head_of(u, function)->returns;
+    return family_head(u, function)->keeps_cursor;
 }
 
-bool asm_is_silent(const struct asm_unit *u, uint32_t function)
+bool asm_skips_spill(const struct asm_unit *u, uint32_t function)
 {
-    return head_of(u, function)->is_silent;
+    return family_head(u, function)->skips_spill;
 }

@@ -80,7 +80,7 @@ const char *asm_next_name(const char **at, const char *end, size_t *ret_length)
 /* ---- symbols and sections ---- */
 
 /* The first key from the name's hash on that is free or holds it. */
-static uint64_t key_of(const struct asm_text *t, const char *name, size_t length, uint32_t *ret)
+static uint64_t symbol_key(const struct asm_text *t, const char *name, size_t length, uint32_t *ret)
 {
     for (uint64_t key = XXH64(name, length, 0);; key++) {
         const uint32_t *found = map_find(&t->names, key, 0);
@@ -94,14 +94,14 @@ uint32_t asm_symbol_find(const struct asm_text *t, const char *name, size_t leng
 {
     uint32_t number;
 
-    key_of(t, name, length, &number);
+    symbol_key(t, name, length, &number);
     return number;
 }
 
 uint32_t asm_symbol_at(struct asm_text *t, const char *name, size_t length)
 {
     uint32_t number, *value;
-    uint64_t key = key_of(t, name, length, &number);
+    uint64_t key = symbol_key(t, name, length, &number);
 
     if (number != ASM_NONE)
         return number;
@@ -117,7 +117,7 @@ uint32_t asm_symbol_at(struct asm_text *t, const char *name, size_t length)
     return *value = (uint32_t)t->symbols++;
 }
 
-static bool begins(const char *name, size_t length, const char *with)
+static bool text_begins(const char *name, size_t length, const char *with)
 {
     return length >= strlen(with) && !memcmp(name, with, strlen(with));
 }
@@ -131,18 +131,19 @@ static uint32_t section_at(struct asm_text *t, const char *name, size_t length, 
             return (uint32_t)i;
     }
     t->section = mem_room(t->section, t->sections, sizeof *t->section);
-    t->section[t->sections] = (struct asm_section){ .name = name,
-                                                    .name_length = (uint32_t)length,
-                                                    .group = group,
-                                                    .group_length = (uint32_t)group_length,
-                                                    .code = begins(name, length, ".text"),
-                                                    .debug = begins(name, length, ".debug"),
-                                                    .exceptions = begins(name, length, ".gcc_except_table") };
+    t->section[t->sections] =
+        (struct asm_section){ .name = name,
+                              .name_length = (uint32_t)length,
+                              .group = group,
+                              .group_length = (uint32_t)group_length,
+                              .is_code = text_begins(name, length, ".text"),
+                              .is_debug = text_begins(name, length, ".debug"),
+                              .is_exception_table = text_begins(name, length, ".gcc_except_table") };
     return (uint32_t)t->sections++;
 }
 
 /* The number-th argument of a directive, from 0; its quotes stay. NULL: it has not so many. */
-static const char *argument(const struct asm_statement *s, unsigned number, size_t *ret_length)
+static const char *directive_argument(const struct asm_statement *s, unsigned number, size_t *ret_length)
 {
     const char *p = s->text + asm_word(s), *end = s->text + s->length;
 
@@ -167,13 +168,14 @@ static const char *argument(const struct asm_statement *s, unsigned number, size
 static void enter_named(struct asm_text *t, const struct asm_statement *s)
 {
     size_t length = 0, flags_length = 0, group_length = 0;
-    const char *name = argument(s, 0, &length), *flags = argument(s, 1, &flags_length), *group = NULL;
+    const char *name = directive_argument(s, 0, &length), *flags = directive_argument(s, 1, &flags_length),
+               *group = NULL;
 
     if (flags && memchr(flags, 'G', flags_length))
-        group = argument(s, memchr(flags, 'M', flags_length) ? 4 : 3, &group_length);
+        group = directive_argument(s, memchr(flags, 'M', flags_length) ? 4 : 3, &group_length);
     t->current = section_at(t, name, length, group, group_length);
     if (flags && memchr(flags, 'x', flags_length))
-        t->section[t->current].code = true;
+        t->section[t->current].is_code = true;
 }
 
 static void enter_section(struct asm_text *t, const struct asm_statement *s)
@@ -197,7 +199,7 @@ static void enter_section(struct asm_text *t, const struct asm_statement *s)
 static struct asm_symbol *argument_symbol(struct asm_text *t, const struct asm_statement *s, unsigned number)
 {
     size_t length = 0, name_length;
-    const char *at = argument(s, number, &length);
+    const char *at = directive_argument(s, number, &length);
     const char *name = at ? asm_next_name(&at, at + length, &name_length) : NULL;
 
     uint32_t symbol = name ? asm_symbol_at(t, name, name_length) : ASM_NONE; /* may move them */
@@ -209,11 +211,11 @@ static void note_type(struct asm_text *t, const struct asm_statement *s)
 {
     struct asm_symbol *y = argument_symbol(t, s, 0);
     size_t length;
-    const char *type = argument(s, 1, &length);
+    const char *type = directive_argument(s, 1, &length);
 
     if (y && type) {
         y->is_function = memmem(type, length, "function", 8) && !memmem(type, length, "indirect", 8);
-        y->indirect = memmem(type, length, "indirect", 8) != NULL;
+        y->is_indirect = memmem(type, length, "indirect", 8) != NULL;
     }
 }
 
@@ -225,7 +227,7 @@ static void note_symbols(struct asm_text *t, const struct asm_statement *s)
     if (asm_is(s, ".type"))
         note_type(t, s);
     if (asm_is_one_of(s, " .globl .global .weak "))
-        for (unsigned i = 0; argument(s, i, &length); i++) {
+        for (unsigned i = 0; directive_argument(s, i, &length); i++) {
             struct asm_symbol *y = argument_symbol(t, s, i);
             if (!y)
                 continue;
@@ -238,9 +240,9 @@ static void note_symbols(struct asm_text *t, const struct asm_statement *s)
         if ((y = argument_symbol(t, s, 0)))
             y->alias = number;
     }
-    if (asm_is(s, ".ident") && (text = argument(s, 0, &length)))
+    if (asm_is(s, ".ident") && (text = directive_argument(s, 0, &length)))
         t->is_gcc |= memmem(text, length, "GCC:", 4) != NULL;
-    t->other_syntax |= asm_is(s, ".intel_syntax");
+    t->is_intel_syntax |= asm_is(s, ".intel_syntax");
 }
 
 /* ---- statements ---- */
@@ -268,7 +270,7 @@ size_t asm_operands(const struct asm_statement *s)
     return s->length - rest.length;
 }
 
-static void classify(struct asm_text *t, struct asm_statement *s)
+static void classify_statement(struct asm_text *t, struct asm_statement *s)
 {
     if (s->length == 0) {
         s->kind = ASM_OTHER;
@@ -282,11 +284,11 @@ static void classify(struct asm_text *t, struct asm_statement *s)
         note_symbols(t, s);
     } else {
         s->kind = ASM_INSN;
-        t->uses_registers |= memmem(s->text, s->length, "%r14", 4) || memmem(s->text, s->length, "%r15", 4);
+        t->uses_reserved |= memmem(s->text, s->length, "%r14", 4) || memmem(s->text, s->length, "%r15", 4);
     }
 }
 
-static void add_statement(struct asm_text *t, const char *text, size_t length, bool app)
+static void add_statement(struct asm_text *t, const char *text, size_t length, bool is_inline_asm)
 {
     while (length && is_blank(*text))
         text++, length--;
@@ -296,26 +298,26 @@ static void add_statement(struct asm_text *t, const char *text, size_t length, b
                                .length = (uint32_t)length,
                                .symbol = ASM_NONE,
                                .insn = ASM_NONE,
-                               .app = app,
-                               .row_begins = ASM_NONE,
-                               .row_ends = ASM_NONE };
+                               .is_inline_asm = is_inline_asm,
+                               .uninterpreted_begins = ASM_NONE,
+                               .uninterpreted_ends = ASM_NONE };
     if (length == 0)
         return;
     struct asm_statement *last = t->statements ? &t->statement[t->statements - 1] : NULL;
-    classify(t, &s);
+    classify_statement(t, &s);
     s.section = t->current;
     if (s.kind == ASM_INSN && last && last->kind == ASM_INSN && is_prefix(last)) {
         last->length = (uint32_t)(text + length - last->text);
         return;
     }
-    if (s.kind == ASM_INSN && t->section[s.section].code)
+    if (s.kind == ASM_INSN && t->section[s.section].is_code)
         s.insn = (uint32_t)t->insns++;
     t->statement = mem_room(t->statement, t->statements, sizeof *t->statement);
     t->statement[t->statements++] = s;
 }
 
 /* A line without its end. */
-static void scan_line(struct asm_text *t, const char *p, const char *end, bool app)
+static void scan_line(struct asm_text *t, const char *p, const char *end, bool is_inline_asm)
 {
     const char *start = p;
 
@@ -325,31 +327,31 @@ static void scan_line(struct asm_text *t, const char *p, const char *end, bool a
         } else if (*p == '"') {
             quoted = !quoted;
         } else if (!quoted && (*p == ';' || *p == '#')) {
-            add_statement(t, start, (size_t)(p - start), app);
+            add_statement(t, start, (size_t)(p - start), is_inline_asm);
             start = p + 1;
             if (*p == '#')
                 return;
         } else if (!quoted && *p == ':' && (p + 1 == end || is_blank(p[1]) || p[1] == ';')) {
-            add_statement(t, start, (size_t)(p + 1 - start), app);
+            add_statement(t, start, (size_t)(p + 1 - start), is_inline_asm);
             start = p + 1;
         }
     }
-    add_statement(t, start, (size_t)(end - start), app);
+    add_statement(t, start, (size_t)(end - start), is_inline_asm);
 }
 
 void asm_text_scan(struct asm_text *ret, const char *file, const char *text, size_t size)
 {
     const char *end = text + size, *line = text, *next;
-    bool app = false;
+    bool is_inline_asm = false;
 
     *ret = (struct asm_text){ .file = file, .names.value_size = sizeof(uint32_t) };
     section_at(ret, ".text", 5, NULL, 0);
     for (; line < end && (next = memchr(line, '\n', (size_t)(end - line))); line = next + 1) {
-        if (begins(line, (size_t)(next - line), "#APP"))
-            app = true;
-        else if (begins(line, (size_t)(next - line), "#NO_APP"))
-            app = false;
-        scan_line(ret, line, next, app);
+        if (text_begins(line, (size_t)(next - line), "#APP"))
+            is_inline_asm = true;
+        else if (text_begins(line, (size_t)(next - line), "#NO_APP"))
+            is_inline_asm = false;
+        scan_line(ret, line, next, is_inline_asm);
     }
 }
 

@@ -18,18 +18,19 @@ enum { ASM_NONE = UINT32_MAX };
 struct asm_statement {
     const char *text; /* in the file's text, without the blanks and comments around it */
     uint32_t length;
-    uint32_t section, symbol;      /* symbol: of a label */
-    uint32_t insn;                 /* number among the instructions of executable sections, or ASM_NONE */
-    uint8_t kind;                  /* enum asm_kind */
-    bool app;                      /* from an asm statement of the program */
-    uint32_t row_begins, row_ends; /* the function in which a row of such that is not understood begins or ends here */
+    uint32_t section, symbol; /* symbol: of a label */
+    uint32_t insn;            /* number among the instructions of executable sections, or ASM_NONE */
+    uint8_t kind;             /* enum asm_kind */
+    bool is_inline_asm;       /* from an asm statement of the program */
+    uint32_t uninterpreted_begins,
+        uninterpreted_ends; /* the function in which a row of such that is not understood begins or ends here */
 };
 
 struct asm_section {
     const char *name;
     uint32_t name_length, group_length;
     const char *group; /* its comdat group, or NULL */
-    bool code, debug, exceptions;
+    bool is_code, is_debug, is_exception_table;
 };
 
 struct asm_symbol {
@@ -40,11 +41,11 @@ struct asm_symbol {
     uint32_t function;       /* the function that begins here, or ASM_NONE */
     uint32_t table_of;       /* the function whose labels stand here, and which alone looks at them, or ASM_NONE */
     bool is_function;        /* .type says so */
-    bool indirect;           /* .type …, @gnu_indirect_function */
+    bool is_indirect;        /* .type …, @gnu_indirect_function */
     bool is_global, is_weak; /* others can reach it by its name; another definition may win */
-    bool taken;              /* it is used other than as the target of a direct call or jump */
-    bool leads;              /* control may come here from elsewhere */
-    bool landing;            /* …with another cursor than the one in the register */
+    bool address_taken;      /* it is used other than as the target of a direct call or jump */
+    bool is_target;          /* control may come here from elsewhere */
+    bool is_landing_pad;     /* …with another cursor than the one in the register */
 };
 
 struct asm_text {
@@ -54,8 +55,8 @@ struct asm_text {
     struct asm_symbol *symbol;
     size_t statements, sections, symbols, insns;
     bool is_gcc;          /* a compiler wrote it */
-    bool uses_registers;  /* …but something uses %r14 or %r15 */
-    bool other_syntax;    /* Intel's */
+    bool uses_reserved;   /* …but something uses %r14 or %r15 */
+    bool is_intel_syntax; /* Intel's */
     struct map names;     /* number of a symbol, by the hash of its name */
     uint32_t current;     /* section, while scanning */
     uint32_t previous[8]; /* those that .popsection and .previous go back to */
