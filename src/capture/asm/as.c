@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The verb as: reads the assembler's command line, puts an instrumented copy in the place of its input, runs it. */
+/* The verb as: reads the assembler's command line, replaces its input by an instrumented copy, and runs the
+ * assembler. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +10,12 @@
 #include "base/mem.h"
 #include "capture/asm/unit.h"
 
-/* What the command line says. */
+/* An assembler's command line. */
 struct as_call {
     struct asm_options options;
-    char **argument; /* for the real assembler, from its name on; ends with NULL */
+    char **argument; /* for the real assembler: its name, then the arguments; ends with NULL */
     size_t arguments;
-    size_t input; /* which one; 0: none */
+    size_t input; /* index of the input file in `argument`; 0: none */
     bool is_other_machine;
 };
 
@@ -37,7 +38,7 @@ static bool as_takes_value(const char *option)
     return false;
 }
 
-/* One of our own options. */
+/* Takes one of peet's options; false: it is none. */
 static bool as_take_own_option(struct as_call *c, const char *option)
 {
     static const char level[] = "--peet-level=";
@@ -70,7 +71,7 @@ static void as_read_arguments(struct as_call *c, int arguments, char **argument)
     }
 }
 
-/* The whole file, with a newline at its end; to be freed. */
+/* Reads a whole file and adds a newline. *ret is to be freed. */
 static int as_read_file(const char *path, char **ret, size_t *ret_size, struct peet_err *err)
 {
     FILE *in = strcmp(path, "-") != 0 ? fopen(path, "r") : stdin;
@@ -139,7 +140,7 @@ static void as_warn_of_gaps(const struct asm_unit *u)
     }
 }
 
-/* Why a file stays as it is, or NULL. */
+/* Why a file is not instrumented; NULL: it is. */
 static const char *as_why_unchanged(const struct asm_text *t)
 {
     if (!t->is_gcc)
@@ -178,7 +179,7 @@ static void as_release_unit(struct asm_unit *u)
     free(u->block);
 }
 
-/* Writes what is to be assembled in place of the text: instrumented, or as it is. */
+/* Writes the text to be assembled: instrumented, or unchanged. */
 static int as_rewrite(const struct as_call *c, const char *file, const char *text, size_t size, FILE *out,
                       struct peet_err *err)
 {
@@ -214,7 +215,7 @@ static int as_assemble(struct as_call *c, char *file, struct peet_err *err)
     free(text);
     if (fclose(out) && r == 0)
         r = err_sys(err, errno, "%s", path);
-    const char *keep = getenv("PEET_AS_KEEP"); /* for who looks at the result */
+    const char *keep = getenv("PEET_AS_KEEP"); /* the user wants to look at the result */
     if (c->input)
         c->argument[c->input] = path;
     else

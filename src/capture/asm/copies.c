@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-/* The plain copy of a function: what the compiler wrote, for programs that nobody records (docs/design/instrumentation.md). It stands inside
- * its function, in front of the label that ends it for debuggers, with frames, lines, jump tables and tables of exceptions of its own.
- *
- * Everything from the function's label to its .size is written once more; labels that stand there get other names. The address of a
- * function stays what it was. What a label means to others than these statements cannot be changed: such a function has one copy.
- * So has one whose code takes the address of a label, for it may be kept until the other copy runs. Constant tables of labels that only their
- * function looks at are written again, too; what it finds there it may keep, so that such a function runs the one copy or the other, whoever calls.
- * Left out: debuggers know the lines of the plain copy and the function, but no inlined ones and no variables that move. */
+/* The original copy of a function: the compiler's code, for programs that are not recorded
+ * (docs/design/instrumentation.md). It is placed inside the function, before the label that ends it for debuggers, with
+ * its own frames, lines, jump tables and exception tables.
+ * All statements from the function's label to its .size are written again, with other names for the labels between
+ * them. The address of the function does not change. A function has no original copy if other code refers to a label in
+ * it, or if its code takes the address of a label, because the other copy may use that address.
+ * Constant tables of labels to which only their function refers are copied, too. The function may store what it reads
+ * there. So the test at its entry selects the copy, whatever the caller is.
+ * Left out: debuggers find lines and functions of the original copy, but no inlined functions and no variables that
+ * move. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "capture/asm/unit.h"
 
-/* What may stand in a function, and is written again; what is not. */
+/* Directives that are written again in a copy, and those that are not. */
 static const char COPIED_DIRECTIVES[] =
     " .loc .p2align .align .balign .text .section .pushsection .popsection .previous .byte .2byte .4byte .8byte .value .short "
     ".long .int .quad .uleb128 .sleb128 .string .ascii .zero .nops ";
 static const char SINGLE_DIRECTIVES[] = " .type .file .globl .global .weak .hidden .local .protected .internal ";
 
-/* The data that compilers put into functions: tables. */
+/* Sections of data that compilers put into functions: tables. */
 static bool is_table(const struct asm_section *s)
 {
     static const char *const names[] = { ".rodata", ".data.rel.ro", ".gcc_except_table" };
@@ -40,7 +42,7 @@ static bool is_label_within(const struct asm_unit *u, const struct asm_function 
     return y->statement != ASM_NONE && y->statement >= u->text.symbol[f->symbol].statement && y->statement < f->end;
 }
 
-/* Whether the symbol is a place in the function, and not one itself; or a table of such. */
+/* Whether the symbol is a label of the function, but no function; or a table of such labels. */
 static bool is_own_label(const struct asm_unit *u, const struct asm_function *f, uint32_t symbol)
 {
     const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &u->text.symbol[symbol];
@@ -50,7 +52,7 @@ static bool is_own_label(const struct asm_unit *u, const struct asm_function *f,
     return y && is_label_within(u, f, y) && (y->function == ASM_NONE || u->function[y->function].is_cold);
 }
 
-/* ---- which functions have two ---- */
+/* ---- which functions have copies ---- */
 
 static const char *why_not_label(const struct asm_unit *u, uint32_t function, const struct asm_statement *s)
 {
@@ -83,7 +85,7 @@ static const char *why_not_insn(const struct asm_unit *u, uint32_t function, con
     return NULL;
 }
 
-/* Why the statement cannot be written twice, or NULL. */
+/* Why the statement cannot be written twice; NULL: it can. */
 static const char *why_not_statement(const struct asm_unit *u, uint32_t function, const struct asm_statement *s)
 {
     switch (s->kind) {
@@ -99,7 +101,7 @@ static const char *why_not_statement(const struct asm_unit *u, uint32_t function
     }
 }
 
-/* A function that is recorded, from its label to its end, can stand twice if this is all of it. */
+/* Decides whether the statements of a recorded function can be written twice. */
 static void find_why_one_copy(struct asm_unit *u, uint32_t function)
 {
     struct asm_function *f = &u->function[function];
@@ -116,11 +118,11 @@ static void find_why_one_copy(struct asm_unit *u, uint32_t function)
     }
     if (!has_insn)
         f->why_one_copy = "it is empty";
-    if (ends != 1) /* parts of it stand elsewhere, up to its end; or there are no frames */
+    if (ends != 1) /* parts of it are in other sections, or there is no unwinding information */
         f->copy_after = f->end - 1;
 }
 
-/* Whether data behind the symbol may be a function's own table. */
+/* Whether the data at the symbol may be a table of a function's labels. */
 static bool may_be_table(const struct asm_unit *u, uint32_t symbol)
 {
     const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &u->text.symbol[symbol];
@@ -131,7 +133,7 @@ static bool may_be_table(const struct asm_unit *u, uint32_t symbol)
     return !s->is_code && !s->is_exception_table && is_table(s);
 }
 
-/* Somebody else mentions places in functions: one that stands behind the symbol `in`, if it is data. */
+/* Notes which functions' labels a statement mentions. Data after the symbol `in` may become such a function's table. */
 static void note_label_mentions(struct asm_unit *u, const struct asm_statement *s, const uint32_t *owner, uint32_t in)
 {
     bool is_table_entry = s->kind == ASM_DIRECTIVE && may_be_table(u, in);
@@ -155,7 +157,7 @@ static void note_label_mentions(struct asm_unit *u, const struct asm_statement *
     }
 }
 
-/* Somebody mentions a table. */
+/* A function whose table other statements mention has one copy. */
 static void note_table_mentions(struct asm_unit *u, const struct asm_statement *s, const uint32_t *owner)
 {
     const char *at = s->text + (s->insn == ASM_NONE ? asm_word(s) : asm_operands(s)), *end = s->text + s->length, *name;
@@ -177,10 +179,10 @@ static bool has_operands(const struct asm_unit *u, const struct asm_statement *s
            && !asm_is_one_of(s, " .loc .section .pushsection .size .type ");
 }
 
-/* Looks at who mentions what: labels first, then the tables that were found so. */
+/* Examines all mentions: labels first, then the tables that this finds. */
 static void note_all_mentions(struct asm_unit *u, const uint32_t *owner)
 {
-    uint32_t *in = mem_alloc(u->text.sections, sizeof *in); /* what data stands behind, by section */
+    uint32_t *in = mem_alloc(u->text.sections, sizeof *in); /* symbol of the last label, by section */
 
     memset(in, 0xff, u->text.sections * sizeof *in);
     for (size_t i = 0; i < u->text.statements; i++) {
@@ -218,7 +220,7 @@ void asm_unit_find_copies(struct asm_unit *u)
     for (size_t i = 0; i < u->functions; i++) {
         struct asm_function *f = &u->function[i];
         if (!f->is_cold && asm_is_recorded(u, (uint32_t)i) && (f->why_one_copy || f->has_uninterpreted))
-            f->has_stub = true; /* for other functions' copies of which it has none */
+            f->has_stub = true; /* for calls from copies of other functions */
     }
     free(owner);
 }
@@ -230,9 +232,9 @@ bool asm_has_original_copy(const struct asm_unit *u, uint32_t function)
     return asm_is_recorded(u, function) && !f->why_one_copy;
 }
 
-/* ---- writing it ---- */
+/* ---- writing copies ---- */
 
-/* In tables of exceptions, a label in front of a cold part stands for its beginning. */
+/* In exception tables, a label before a cold part stands for its beginning. */
 static bool is_cold_start(const struct asm_copy *c, uint32_t section, uint32_t symbol)
 {
     const struct asm_symbol *y = symbol == ASM_NONE ? NULL : &c->u->text.symbol[symbol];
@@ -241,7 +243,7 @@ static bool is_cold_start(const struct asm_copy *c, uint32_t section, uint32_t s
            && c->u->text.section[c->u->text.statement[y->statement].section].is_code;
 }
 
-/* Text with other names for places in the function. */
+/* Writes text with other names for the function's labels. */
 static void emit_renamed(const struct asm_copy *c, const struct asm_statement *s, size_t from)
 {
     const char *text = s->text + from, *end = s->text + s->length, *at = text, *name;
@@ -314,7 +316,7 @@ void asm_copy_statement(const struct asm_copy *c, const struct asm_statement *s)
         emit_copied_directive(c, s);
 }
 
-/* A table of labels once more, in its section. */
+/* Writes a table of labels again, in its section. */
 static void emit_label_table(const struct asm_copy *c, const struct asm_symbol *y)
 {
     const struct asm_statement *first = c->u->text.statement, *at = &first[y->statement], *s = at;
@@ -335,7 +337,7 @@ void asm_emit_copies(const struct asm_unit *u, uint32_t function, FILE *out)
     const struct asm_function *f = &u->function[function];
     const struct asm_copy original = { .u = u, .f = f, .prefix = ASM_ORIGINAL, .out = out };
 
-    fputs("\t.pushsection .text\n\t.previous\n\t.p2align 4\n", out); /* where it ends is where it began */
+    fputs("\t.pushsection .text\n\t.previous\n\t.p2align 4\n", out); /* .popsection returns to the current section */
     for (uint32_t i = u->text.symbol[f->symbol].statement; i < f->end; i++)
         asm_copy_statement(&original, &u->text.statement[i]);
     for (size_t i = 0; f->has_label_table && i < u->text.symbols; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The copy of a function that counts, for threads of which nothing is recorded for a while (docs/design/instrumentation.md). It does with %r15 what
- * instrumented code does, but what is in there is a number below 0: so many references are left. A block adds its own when it begins. Where
- * a record would begin in the other copy, and behind each call, it looks at the sign; if there is none, control goes over.
- *
- * A block can look if flags mean nothing where it begins (flags.c). Others only count, so that it becomes known a little later. */
+/* The counting copy of a function, for threads in skip mode (docs/design/instrumentation.md). %r15 holds minus the
+ * number of references left to skip. Each block adds its number of references when it begins. At root blocks and after
+ * calls, the copy tests the sign and crosses to the instrumented copy.
+ * A root block can test if no flags are live at its beginning (flags.c). Others only count, and the sign is seen a
+ * little later. */
 #include "capture/asm/unit.h"
 
 enum { RED_ZONE = 128 };
@@ -11,9 +11,10 @@ enum { RED_ZONE = 128 };
 struct counting {
     struct asm_copy copy;
     bool pending_reload,
-        falls_through;     /* a landing pad's label has just been written; control comes from the instruction before */
-    uint32_t landing;      /* that label */
-    uint32_t tls_sequence; /* the last instruction of a sequence around an opaque call */
+        /* pending_reload: after a landing pad's label; falls_through: control may continue from the instruction before */
+        falls_through;
+    uint32_t landing;      /* symbol of that landing pad */
+    uint32_t tls_sequence; /* last instruction of the open sequence around a thread-local call, or ASM_NONE */
 };
 
 bool asm_has_counting_copy(const struct asm_unit *u, uint32_t function)
@@ -50,7 +51,7 @@ static void emit_counter(const struct counting *c, uint32_t number)
     FILE *out = c->copy.out;
 
     if (asm_begins_record(&u->block[number], number))
-        fprintf(out, ".LpeetL%u:\n", number);
+        fprintf(out, "%s%u:\n", asm_label_text[LABEL_COUNTING_ROOT], number);
     if (!checks_sign(u, number)) {
         if (n)
             fprintf(out, "\tleaq\t%u(%%r15), %%r15\n", n);
@@ -60,7 +61,7 @@ static void emit_counter(const struct counting *c, uint32_t number)
         fprintf(out, "\taddq\t$%u, %%r15\n", n);
     else
         fputs("\ttestq\t%r15, %r15\n", out);
-    fprintf(out, "\tjns\t.LpeetY%u\n", number);
+    fprintf(out, "\tjns\t%s%u\n", asm_label_text[LABEL_CROSS_ROOT], number);
 }
 
 static void settle_landing(struct counting *c)
@@ -68,11 +69,11 @@ static void settle_landing(struct counting *c)
     if (!c->pending_reload)
         return;
     asm_emit_reload(c->copy.u, c->copy.out);
-    fprintf(c->copy.out, "\ttestq\t%%r15, %%r15\n\tjns\t.LpeetE%u\n", c->landing);
+    fprintf(c->copy.out, "\ttestq\t%%r15, %%r15\n\tjns\t%s%u\n", asm_label_text[LABEL_CROSS_LANDING_PAD], c->landing);
     c->pending_reload = false;
 }
 
-/* Whether control may come to a label with what is in memory, and not in the register. */
+/* Whether control may enter at a label with the counter in memory and not in %r15. */
 static bool is_reload_label(const struct asm_unit *u, const struct asm_statement *s)
 {
     const struct asm_symbol *y = s->kind == ASM_LABEL ? &u->text.symbol[s->symbol] : NULL;
@@ -102,8 +103,8 @@ static void emit_counting_insn(struct counting *c, const struct asm_statement *s
     asm_copy_statement(&c->copy, s);
     if (is_understood_call(in)) {
         if (own == ASM_NONE || !asm_keeps_cursor(u, own))
-            asm_emit_return(u, 'U', s->insn, out);
-        fprintf(out, "\ttestq\t%%r15, %%r15\n\tjns\t.LpeetD%u\n", s->insn);
+            asm_emit_return(u, LABEL_COUNTING_RELOADED, s->insn, out);
+        fprintf(out, "\ttestq\t%%r15, %%r15\n\tjns\t%s%u\n", asm_label_text[LABEL_CROSS_CALL], s->insn);
     }
     c->falls_through = asm_following(u, s->insn) != ASM_NONE;
 }
@@ -123,7 +124,7 @@ static void emit_counting_label(struct counting *c, const struct asm_statement *
     }
 }
 
-/* Where control goes over: the runtime gets a red zone and, behind it, the place in the other copy. */
+/* A crossing: passes the place in the instrumented copy to the runtime, on the stack below a red zone. */
 static void emit_crossing(const struct asm_unit *u, const char *label, int length, FILE *out)
 {
     fprintf(out, "\tleaq\t-%d(%%rsp), %%rsp\n\tleaq\t%.*s(%%rip), %%r14\n\tpushq\t%%r14\n", RED_ZONE, length, label);
@@ -137,17 +138,17 @@ static void emit_crossings_of(const struct asm_unit *u, const struct asm_stateme
 
     if (in && in->block != ASM_NONE && u->block[in->block].first == s->insn && checks_sign(u, in->block)) {
         unsigned n = count_references(u, &u->block[in->block]);
-        fprintf(out, ".LpeetY%u:\n", in->block);
-        if (n) /* the block has not begun */
+        fprintf(out, "%s%u:\n", asm_label_text[LABEL_CROSS_ROOT], in->block);
+        if (n) /* the block has not begun: take its references back */
             fprintf(out, "\tleaq\t-%u(%%r15), %%r15\n", n);
-        emit_crossing(u, label, snprintf(label, sizeof label, ".LpeetH%u", in->block), out);
+        emit_crossing(u, label, snprintf(label, sizeof label, "%s%u", asm_label_text[LABEL_ROOT], in->block), out);
     }
     if (in && is_understood_call(in)) {
-        fprintf(out, ".LpeetD%u:\n", s->insn);
-        emit_crossing(u, label, snprintf(label, sizeof label, ".LpeetA%u", s->insn), out);
+        fprintf(out, "%s%u:\n", asm_label_text[LABEL_CROSS_CALL], s->insn);
+        emit_crossing(u, label, snprintf(label, sizeof label, "%s%u", asm_label_text[LABEL_AFTER_CALL], s->insn), out);
     }
     if (is_reload_label(u, s)) {
-        fprintf(out, ".LpeetE%u:\n", s->symbol);
+        fprintf(out, "%s%u:\n", asm_label_text[LABEL_CROSS_LANDING_PAD], s->symbol);
         emit_crossing(u, s->text, (int)s->length - 1, out);
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The verbs cc, c++ and fortran: a compiler's command line, with what it takes to call `peet as` and to link the runtime.
- * Whether the compiler will link has to be guessed from its options, as itself does. */
+/* The verbs cc, c++ and fortran: a compiler's command line, with the options that call `peet as` and link the runtime.
+ * Whether the compiler will link is derived from its options. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/mem.h"
 #include "capture/asm/asm.h"
 
-enum { MAX_RESPONSE_DEPTH = 8 }; /* response files in response files */
+enum { MAX_RESPONSE_DEPTH = 8 }; /* response files within response files */
 
 struct driver_line {
     char **word;
@@ -124,7 +124,7 @@ static void driver_note_option(struct driver_line *l, const char *option)
 
 static void driver_note_response_file(struct driver_line *l, const char *path, unsigned depth);
 
-/* Notes one word; returns whether the next one is its value. */
+/* Notes one word; returns whether the next word is its value. */
 static bool driver_note_word(struct driver_line *l, const char *word, unsigned depth)
 {
     if (word[0] == '@' && depth < MAX_RESPONSE_DEPTH)
@@ -136,7 +136,7 @@ static bool driver_note_word(struct driver_line *l, const char *word, unsigned d
     return driver_takes_value(word);
 }
 
-/* The words of a response file, with its quotes and backslashes. */
+/* Notes the words of a response file, with its quotes and backslashes. */
 static void driver_note_response_file(struct driver_line *l, const char *path, unsigned depth)
 {
     FILE *in = fopen(path, "r");
@@ -167,7 +167,7 @@ static void driver_note_response_file(struct driver_line *l, const char *path, u
         fclose(in);
 }
 
-/* Clang has an assembler of its own, and does not leave out registers. */
+/* Clang has a built-in assembler and cannot reserve registers. */
 static int driver_refuse_clang(const char *compiler, struct peet_err *err)
 {
     const char *path = getenv("PATH"), *slash = strrchr(compiler, '/');
@@ -189,7 +189,7 @@ static int driver_refuse_clang(const char *compiler, struct peet_err *err)
     return r;
 }
 
-/* Between blanks: a wrapper, the compiler, its own arguments. */
+/* The compiler's name may consist of a wrapper, the compiler and its arguments, separated by blanks. */
 static int driver_add_compiler(struct driver_line *l, const char *compiler, struct peet_err *err)
 {
     for (const char *p = compiler; *(p += strspn(p, " "));) {
@@ -205,8 +205,8 @@ static int driver_add_compiler(struct driver_line *l, const char *compiler, stru
     return l->words ? 0 : err_set(err, PEET_ERR_USAGE, "no compiler is named");
 }
 
-/* The runtime, and what stands in front of OpenMP's library where the program has it. For the linker alone: a file would be
- * read as -x says. */
+/* The runtime, and the wrappers of OpenMP's library if the program links it. They are linker options, because a file
+ * name would be read as -x says. */
 static void driver_add_runtime(struct driver_line *l, const char *folder)
 {
     const char *kind = l->is_static ? "-static" : "";
@@ -215,7 +215,7 @@ static void driver_add_runtime(struct driver_line *l, const char *folder)
                                   kind, folder, kind));
     if (l->is_static) {
         driver_add_take(l, mem_format("-Wl,@%s/wrap", folder));
-        if (l->is_static_pie) /* see rt/real.c */
+        if (l->is_static_pie) /* see runtime/real.c */
             driver_add(l, "-Wl,-e,peet_rt_start");
         return;
     }
@@ -224,14 +224,14 @@ static void driver_add_runtime(struct driver_line *l, const char *folder)
     driver_add(l, "-ldl");
 }
 
-/* For code that says what it executes. */
+/* Options for code that records itself. */
 static void driver_add_options(struct driver_line *l, const struct asm_driver *d)
 {
     static const char *const compile[] = { "-ffixed-r14", "-ffixed-r15", "-fident", "-masm=att" };
 
     for (size_t i = 0; i < sizeof compile / sizeof *compile; i++)
         driver_add(l, compile[i]);
-    if (!l->has_no_plt) /* there linkers need the other kind, for thread-local variables */
+    if (!l->has_no_plt) /* with -fno-plt, linkers need relaxable relocations of thread-local variables */
         driver_add(l, "-Wa,-mrelax-relocations=no");
     if (l->is_library || l->is_absolute)
         driver_add(l, l->is_library ? "-Wa,--peet-library" : "-Wa,--peet-absolute");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The new text. A root begins with its key, a block has its slots written in front of the instructions that need them, and
- * moves the cursor behind its last word. A block that goes on in the record of another puts its key in the place of that
- * one's when its slots are there. Inserted are mov and lea alone, but at entries, where flags mean nothing. */
+/* The new text. A root begins with its key. A block's slots are written before the instructions that need them, and
+ * after its last word the cursor advances. A block that extends a record replaces the key once its slots are written.
+ * Only mov and lea are inserted, except where no flags are live. */
 #include <assert.h>
 #include <limits.h>
 #include <string.h>
@@ -14,11 +14,18 @@ static const char *const NAMES[X86_GPRS] = { "rax", "rcx", "rdx", "rbx", "rsp", 
 struct emitter {
     const struct asm_unit *u;
     FILE *out;
-    uint32_t pending_entry; /* the function whose label has just been written, or ASM_NONE */
+    uint32_t pending_entry; /* function whose entry code is still to be written, or ASM_NONE */
     bool pending_reload,
-        falls_through;     /* a landing pad's label has just been written; control comes from the instruction before */
-    uint32_t tls_sequence; /* the last instruction of a sequence around an opaque call */
-    uint32_t copies_done;  /* functions whose plain copies are there, or that have none */
+        /* pending_reload: after a landing pad's label; falls_through: control may continue from the instruction before */
+        falls_through;
+    uint32_t tls_sequence; /* last instruction of the open sequence around a thread-local call, or ASM_NONE */
+    uint32_t copies_done;  /* functions, from the first, whose copies are written or that have none */
+};
+
+const char *const asm_label_text[] = {
+#define X(name, letter, what) ".Lpeet" letter,
+    ASM_LABELS(X)
+#undef X
 };
 
 static void emit_statement(struct emitter *e, const struct asm_statement *s)
@@ -28,7 +35,7 @@ static void emit_statement(struct emitter *e, const struct asm_statement *s)
 
 /* ---- addresses ---- */
 
-/* The memory operand that the text shows, up to its closing parenthesis; NULL: none, it is implicit. */
+/* The memory operand in the instruction's text, up to its closing parenthesis; NULL: it is implicit. */
 static const char *shown_operand(const struct asm_unit *u, const struct asm_insn *in, size_t *ret_length)
 {
     const struct asm_statement *s = &u->text.statement[in->statement];
@@ -52,7 +59,7 @@ static const char *shown_operand(const struct asm_unit *u, const struct asm_insn
     return NULL;
 }
 
-/* "disp(base,index,scale)" with the base of %fs in %r14: two steps, as an address has only two registers. */
+/* Computes disp(base,index,scale) plus the base of %fs in two steps, because an address has only two registers. */
 static void emit_fs_address(const char *text, size_t length, FILE *out)
 {
     const char *open = memchr(text, '(', length), *end = text + length;
@@ -75,7 +82,7 @@ void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsig
     const struct asm_statement *s = &u->text.statement[in->statement];
     size_t length = 0;
     const char *text = in->x.repeats ? NULL : shown_operand(u, in, &length);
-    /* push, call and pop have another one on the stack */
+    /* push, call and pop have an implicit operand on the stack */
     bool is_pop = s->length > 3 && !memcmp(s->text, "pop", 3);
     bool is_implicit = in->x.memories == 2 && m->base == X86_RSP && m->kind == (is_pop ? PEET_LOAD : PEET_STORE);
 
@@ -92,7 +99,7 @@ void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsig
     }
 }
 
-/* A bit for each element that an instruction refers to goes to %r14. */
+/* Puts a bit for each element to which the instruction refers into %r14. */
 static void emit_mask(const struct x86_memory *m, FILE *out)
 {
     char size = m->elements * m->size > 16 ? 'y' : 'x';
@@ -105,8 +112,9 @@ static void emit_mask(const struct x86_memory *m, FILE *out)
         fprintf(out, "\tvmovmskp%c\t%%%cmm%u, %%r14d\n", m->size == 8 ? 'd' : 's', size, m->mask);
 }
 
-/* The address of an element goes to %r14. The indices are put where the slots of the elements go: those of four bytes into the
- * second half, so that none is written over before its turn. The first one's slot is at `offset`. */
+/* Puts the address of an element into %r14. The indices are stored where the slots of the elements will be. Indices of
+ * four bytes go to the second half of that space, so that none is overwritten before it is used. `offset` is that of
+ * the element's slot. */
 static void emit_element(const struct asm_unit *u, const struct asm_insn *in, const struct x86_fill *f, int offset,
                          FILE *out)
 {
@@ -127,7 +135,7 @@ static void emit_element(const struct asm_unit *u, const struct asm_insn *in, co
 
 /* ---- blocks ---- */
 
-/* Bytes of the record that stand in front of the cursor when the block begins. */
+/* Bytes of the record before the cursor when the block begins. */
 static int bytes_before(const struct asm_unit *u, const struct asm_block *b)
 {
     return b->parent == ASM_NONE ? 0 : 8 * (u->block[b->parent].node->slots + 1);
@@ -143,29 +151,29 @@ static void emit_fill(struct emitter *e, const struct asm_insn *in, const struct
         break;
     case X86_FILL_MASK: emit_mask(&in->x.memory[f->memory], e->out); break;
     case X86_FILL_ELEMENT: emit_element(e->u, in, f, offset, e->out); break;
-    default: assert(false); /* values are not recorded so */
+    default: assert(false); /* the assembler records no values */
     }
     fprintf(e->out, "\tmovq\t%%r14, %d(%%r15)\n", offset);
 }
 
-/* The key of a block, or of the way from there to a shared one: kind is "S", "TN" (next) or "TM" (branch). */
-static void emit_key(struct emitter *e, uint32_t block, const char *kind, int offset)
+/* Writes the address of a schema entry as key of the record. */
+static void emit_key(struct emitter *e, uint32_t block, enum asm_label entry, int offset)
 {
     if (e->u->options->model == ASM_ABSOLUTE)
-        fprintf(e->out, "\tmovq\t$.Lpeet%s%u, %d(%%r15)\n", kind, block, offset);
+        fprintf(e->out, "\tmovq\t$%s%u, %d(%%r15)\n", asm_label_text[entry], block, offset);
     else
-        fprintf(e->out, "\tleaq\t.Lpeet%s%u(%%rip), %%r14\n\tmovq\t%%r14, %d(%%r15)\n", kind, block, offset);
+        fprintf(e->out, "\tleaq\t%s%u(%%rip), %%r14\n\tmovq\t%%r14, %d(%%r15)\n", asm_label_text[entry], block, offset);
 }
 
-static const char *key_label(const struct asm_block *b)
+static enum asm_label key_label(const struct asm_block *b)
 {
-    return b->next_is_only ? "TN" : "S";
+    return b->next_is_only ? LABEL_ENTRY_NEXT : LABEL_ENTRY;
 }
 
-/* A loop has two copies: one for the first trip, which writes its slots, and one for all others, which is as it was. Behind it,
- * the register is written that tells how often. */
+/* A loop has two copies. The first iteration writes the slots; all others run the copy as the compiler wrote it. After
+ * the loop, the counting register is written. */
 
-/* Where in the record a value of the loop goes; INT_MIN: it follows from others. */
+/* Offset of a loop value's word from the cursor; INT_MIN: it follows from other words. */
 static int loop_offset(const struct asm_unit *u, const struct asm_block *b, unsigned value)
 {
     const struct x86_pass_value *v = &b->pass->value[value];
@@ -184,28 +192,29 @@ static void emit_loop_registers(struct emitter *e, const struct asm_block *b)
     }
 }
 
-static void emit_retargeted(struct emitter *e, const struct asm_statement *s, const char *label, uint32_t number)
+static void emit_retargeted(struct emitter *e, const struct asm_statement *s, enum asm_label label, uint32_t number)
 {
     size_t n = s->length;
 
     while (s->text[n - 1] != ' ' && s->text[n - 1] != '\t')
         n--;
-    fprintf(e->out, "\t%.*s%s%u\n", (int)n, s->text, label, number);
+    fprintf(e->out, "\t%.*s%s%u\n", (int)n, s->text, asm_label_text[label], number);
 }
 
-/* Where a loop is left. */
+/* Code at a loop's exit. */
 static void emit_loop_exit(struct emitter *e, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[number];
     int before = bytes_before(e->u, b), end = 8 * (b->pass->counter + 1) - before;
 
-    fprintf(e->out, ".LpeetX%u:\n\tmovq\t%%%s, %d(%%r15)\n", number, NAMES[b->pass->loop->counter], end);
+    fprintf(e->out, "%s%u:\n\tmovq\t%%%s, %d(%%r15)\n", asm_label_text[LABEL_LOOP_EXIT], number,
+            NAMES[b->pass->loop->counter], end);
     if (b->parent != ASM_NONE || b->loop->count > 1)
         emit_key(e, number, key_label(b), -before);
     fprintf(e->out, "\tleaq\t%d(%%r15), %%r15\n", end + 8);
 }
 
-/* Whether the loop's blocks, as they stand, are in the order in which control goes from this one to the next. */
+/* Whether `next` follows this block in the text, with no block of the loop in between. */
 static bool precedes_in_text(const struct asm_unit *u, uint32_t number, uint32_t next)
 {
     const struct asm_loop *loop = u->block[number].loop;
@@ -230,12 +239,13 @@ bool asm_loop_has_jump(const struct asm_unit *u, uint32_t number, bool is_copy)
     return next == b->loop->block[0] && leaves != ASM_EXIT_BY_FALL_THROUGH && !is_jump;
 }
 
-static void emit_labelled_jump(struct emitter *e, char kind, uint32_t number, const char *label, uint32_t to)
+static void emit_labelled_jump(struct emitter *e, enum asm_label at, uint32_t number, enum asm_label to,
+                               uint32_t to_number)
 {
-    fprintf(e->out, ".Lpeet%c%u:\n\tjmp\t%s%u\n", kind, number, label, to);
+    fprintf(e->out, "%s%u:\n\tjmp\t%s%u\n", asm_label_text[at], number, asm_label_text[to], to_number);
 }
 
-/* A block's copy, and behind it what leads to the next one or out of the loop. */
+/* Writes a block's copy, and the jump to the next block or out of the loop. */
 static void emit_loop_copy(struct emitter *e, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[number];
@@ -245,23 +255,24 @@ static void emit_loop_copy(struct emitter *e, uint32_t number)
 
     for (uint32_t i = b->first; i <= last; i++) {
         const struct asm_statement *s = &e->u->text.statement[e->u->insn[i].statement];
-        fprintf(e->out, ".LpeetC%u:\n", i);
+        fprintf(e->out, "%s%u:\n", asm_label_text[LABEL_LOOP_COPY], i);
         if (i < last || (leaves == ASM_NO_EXIT && !is_jump))
             emit_statement(e, s);
         else if (leaves == ASM_EXIT_BY_BRANCH)
-            emit_retargeted(e, s, ".LpeetX", number);
+            emit_retargeted(e, s, LABEL_LOOP_EXIT, number);
         else
-            emit_retargeted(e, s, ".LpeetC", next);
+            emit_retargeted(e, s, LABEL_LOOP_COPY, next);
     }
     if (!asm_loop_has_jump(e->u, number, true))
         return;
     if (leaves == ASM_EXIT_BY_FALL_THROUGH)
-        emit_labelled_jump(e, 'Q', number, ".LpeetX", number);
+        emit_labelled_jump(e, LABEL_LOOP_COPY_JUMP, number, LABEL_LOOP_EXIT, number);
     else
-        emit_labelled_jump(e, 'Q', number, ".LpeetC", next);
+        emit_labelled_jump(e, LABEL_LOOP_COPY_JUMP, number, LABEL_LOOP_COPY, next);
 }
 
-/* The end of a loop's block in the first trip. A loop of one block has its copy here, others behind the function. */
+/* Writes the end of a loop's block in the first iteration. The copy of a loop of one block is placed here, that of
+ * others after the function. */
 static void emit_loop_end(struct emitter *e, const struct asm_statement *s, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[number];
@@ -270,23 +281,24 @@ static void emit_loop_end(struct emitter *e, const struct asm_statement *s, uint
     enum asm_loop_exit leaves = asm_loop_exit_of(e->u, number);
 
     if (leaves == ASM_EXIT_BY_BRANCH)
-        emit_retargeted(e, s, ".LpeetX", number);
+        emit_retargeted(e, s, LABEL_LOOP_EXIT, number);
     else if (goes_back && e->u->insn[s->insn].target != ASM_NONE)
-        emit_retargeted(e, s, ".LpeetC", e->u->block[head].first);
+        emit_retargeted(e, s, LABEL_LOOP_COPY, e->u->block[head].first);
     else
         emit_statement(e, s);
     if (b->loop->count == 1) {
-        emit_labelled_jump(e, 'J', number, ".LpeetX", number);
+        emit_labelled_jump(e, LABEL_LOOP_JUMP, number, LABEL_LOOP_EXIT, number);
         fputs("\t.p2align 4,,10\n", e->out);
         emit_loop_copy(e, number);
     } else if (asm_loop_has_jump(e->u, number, false)) {
-        emit_labelled_jump(e, 'J', number, ".LpeetC", e->u->block[head].first);
+        emit_labelled_jump(e, LABEL_LOOP_JUMP, number, LABEL_LOOP_COPY, e->u->block[head].first);
     }
     if (leaves == ASM_EXIT_BY_FALL_THROUGH)
         emit_loop_exit(e, number);
 }
 
-/* Whether a slot is written where %rsp is not what it was when the block began, and nothing but the trace knows that. */
+/* Whether a slot is written where %rsp differs from its value at the block's beginning, and only the trace has that
+ * value. */
 static bool moves_sp_before_slot(const struct asm_unit *u, const struct asm_block *b)
 {
     bool moved = false;
@@ -299,9 +311,9 @@ static bool moves_sp_before_slot(const struct asm_unit *u, const struct asm_bloc
     return false;
 }
 
-/* What stands in front of an instruction: the key, its slots, and behind the block's last word the cursor moves. A root looks
- * at the last word that its tree may come to, so that a buffer never ends behind its key; also one that would end the buffer
- * where %rsp has changed, for the next buffer is told the one with which its first record began. */
+/* Writes the code before an instruction: the key, its slots, and after the block's last word the advance of the cursor.
+ * A root reads the last word that its tree can reach, so that no buffer ends within a record. A root also does so if
+ * %rsp changes before a slot, because the next buffer is given the %rsp with which its first record began. */
 static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[in->block];
@@ -310,11 +322,11 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
     int before = bytes_before(e->u, b), after = 8 * (b->node->slots + 1);
 
     if (is_first && b->loop && b->loop->block[0] != in->block)
-        is_first = false; /* its loop has begun before */
+        is_first = false; /* an earlier block of its loop has begun the record */
     if (is_first && is_root && asm_has_counting_copy(e->u, in->function))
-        fprintf(e->out, ".LpeetH%u:\n", in->block);
+        fprintf(e->out, "%s%u:\n", asm_label_text[LABEL_ROOT], in->block);
     if (is_first && is_root && b->loop && b->loop->count > 1)
-        emit_key(e, b->loop->block[b->loop->count - 1], "S", 0);
+        emit_key(e, b->loop->block[b->loop->count - 1], LABEL_ENTRY, 0);
     else if (is_first && is_root)
         emit_key(e, in->block, key_label(b), 0);
     if (is_first && is_root && (b->max_slots > b->node->slots || moves_sp_before_slot(e->u, b) || b->loop))
@@ -337,7 +349,8 @@ static void emit_words(struct emitter *e, const struct asm_insn *in, uint32_t nu
 
 /* ---- control ---- */
 
-/* A direct call or jump to a function of this file goes behind the check at its entry, and a loop's branch to its other copy. */
+/* Writes a call, jump or branch. One to a function of this file leads past the test at its entry, and that of a loop to
+ * the loop's copy. */
 static void emit_transfer(struct emitter *e, const struct asm_statement *s, const struct asm_insn *in, uint32_t own)
 {
     const struct asm_block *b = in->block == ASM_NONE ? NULL : &e->u->block[in->block];
@@ -346,11 +359,11 @@ static void emit_transfer(struct emitter *e, const struct asm_statement *s, cons
         emit_loop_end(e, s, in->block);
     } else if (b && b->shared_next != ASM_NONE && s->insn == b->first + b->count - 1
                && in->x.insn.class == PEET_CL_jump) {
-        emit_retargeted(e, s, ".LpeetK", b->shared_next);
+        emit_retargeted(e, s, LABEL_SHARED, b->shared_next);
     } else if (b && b->shared_branch != ASM_NONE && s->insn == b->first + b->count - 1) {
-        emit_retargeted(e, s, ".LpeetV", in->block);
+        emit_retargeted(e, s, LABEL_SHARED_BRANCH, in->block);
     } else if (own != ASM_NONE) {
-        emit_retargeted(e, s, ".LpeetB", own);
+        emit_retargeted(e, s, LABEL_BODY, own);
     } else {
         emit_statement(e, s);
     }
@@ -361,28 +374,29 @@ bool asm_has_shared_jump(const struct asm_unit *u, const struct asm_block *b)
     return b->shared_next != ASM_NONE && u->insn[b->first + b->count - 1].x.insn.class != PEET_CL_jump;
 }
 
-/* Control goes on to a shared block, which is told here, and not where it stands. */
+/* Control continues to a shared block, which this record includes. */
 static void emit_shared_next(struct emitter *e, const struct asm_insn *in)
 {
     const struct asm_block *b = &e->u->block[in->block];
 
     if (!b->next_is_only)
-        emit_key(e, in->block, "TN", -8 * (b->node->slots + 1));
+        emit_key(e, in->block, LABEL_ENTRY_NEXT, -8 * (b->node->slots + 1));
     if (asm_has_shared_jump(e->u, b))
-        fprintf(e->out, ".LpeetN%u:\n\tjmp\t.LpeetK%u\n", in->block, b->shared_next);
+        fprintf(e->out, "%s%u:\n\tjmp\t%s%u\n", asm_label_text[LABEL_NEXT_JUMP], in->block,
+                asm_label_text[LABEL_SHARED], b->shared_next);
 }
 
-/* The same where control goes by a branch, which goes here, and on. */
+/* Control branches to a shared block: the code that writes the key for both. */
 static void emit_shared_branch(struct emitter *e, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[number];
 
-    fprintf(e->out, ".LpeetV%u:\n", number);
-    emit_key(e, number, "TM", -8 * (b->node->slots + 1));
-    emit_labelled_jump(e, 'M', number, ".LpeetK", b->shared_branch);
+    fprintf(e->out, "%s%u:\n", asm_label_text[LABEL_SHARED_BRANCH], number);
+    emit_key(e, number, LABEL_ENTRY_BRANCH, -8 * (b->node->slots + 1));
+    emit_labelled_jump(e, LABEL_BRANCH_JUMP, number, LABEL_SHARED, b->shared_branch);
 }
 
-/* A loop of several blocks: its copy, from its first block to its last as they stand, and where branches leave it. */
+/* A loop of several blocks: its copy, in the order of the text, and the exits of its branches. */
 static void emit_loop_tail(struct emitter *e, uint32_t number)
 {
     const struct asm_block *b = &e->u->block[number];
@@ -403,11 +417,12 @@ static void emit_loop_tail(struct emitter *e, uint32_t number)
     if (asm_loop_exit_of(e->u, number) == ASM_EXIT_BY_BRANCH) {
         const struct asm_symbol *to = &e->u->text.symbol[last->target];
         emit_loop_exit(e, number);
-        fprintf(e->out, ".LpeetZ%u:\n\tjmp\t%.*s\n", number, (int)to->length, to->name);
+        fprintf(e->out, "%s%u:\n\tjmp\t%.*s\n", asm_label_text[LABEL_LOOP_EXIT_JUMP], number, (int)to->length,
+                to->name);
     }
 }
 
-/* What stands behind a function. */
+/* Writes the code after a function. */
 static void emit_function_tail(struct emitter *e, uint32_t function)
 {
     const struct asm_function *f = &e->u->function[function];
@@ -445,11 +460,11 @@ bool asm_needs_spill(const struct asm_unit *u, const struct asm_insn *in, uint32
     }
 }
 
-/* Behind a call, control may come from the copy that counts. */
+/* Labels the place after a call to which the counting copy may cross. */
 static void emit_crossing_target(struct emitter *e, const struct asm_insn *in, uint32_t number)
 {
     if (asm_has_counting_copy(e->u, in->function))
-        fprintf(e->out, ".LpeetA%u:\n", number);
+        fprintf(e->out, "%s%u:\n", asm_label_text[LABEL_AFTER_CALL], number);
 }
 
 static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t number)
@@ -459,24 +474,24 @@ static void emit_recorded(struct emitter *e, const struct asm_insn *in, uint32_t
     bool for_callee;
 
     const struct asm_block *b = in->block == ASM_NONE ? NULL : &e->u->block[in->block];
-    if (b) /* else there is too little in it for the level */
+    if (b) /* NULL: not recorded at this level */
         emit_words(e, in, number);
     if (b && b->is_shared && number == b->first)
-        fprintf(e->out, ".LpeetK%u:\n", in->block);
+        fprintf(e->out, "%s%u:\n", asm_label_text[LABEL_SHARED], in->block);
     if (asm_needs_spill(e->u, in, own, &for_callee))
         asm_emit_spill(e->u, e->out, for_callee);
-    fprintf(e->out, ".LpeetI%u:\n", number);
+    fprintf(e->out, "%s%u:\n", asm_label_text[LABEL_INSN], number);
     emit_transfer(e, s, in, own);
     if ((in->x.insn.class == PEET_CL_call && (own == ASM_NONE || !asm_keeps_cursor(e->u, own)))
         || in->x.insn.class == PEET_CL_call_indirect)
-        asm_emit_return(e->u, 'R', number, e->out);
+        asm_emit_return(e->u, LABEL_RELOADED, number, e->out);
     if (in->x.insn.class == PEET_CL_call || in->x.insn.class == PEET_CL_call_indirect)
         emit_crossing_target(e, in, number);
     if (b && b->shared_next != ASM_NONE && number == b->first + b->count - 1)
         emit_shared_next(e, in);
 }
 
-/* As it is; the instructions of a sequence that ends with a call stay together. */
+/* Writes an instruction unchanged. The instructions of a sequence that ends with a call stay together. */
 static void emit_opaque(struct emitter *e, const struct asm_insn *in, uint32_t number)
 {
     bool is_call =
@@ -487,12 +502,12 @@ static void emit_opaque(struct emitter *e, const struct asm_insn *in, uint32_t n
     e->tls_sequence = in->in_tls_sequence && !is_call ? number : ASM_NONE;
     emit_statement(e, &e->u->text.statement[in->statement]);
     if (is_call) {
-        asm_emit_return(e->u, 'R', number, e->out);
+        asm_emit_return(e->u, LABEL_RELOADED, number, e->out);
         emit_crossing_target(e, in, number);
     }
 }
 
-/* What is owed to a label before control can come from elsewhere. */
+/* Writes the pending code after a label, before control can enter at another one. */
 static void emit_pending(struct emitter *e)
 {
     if (e->pending_entry != ASM_NONE)
@@ -538,7 +553,7 @@ static void emit_unit_label(struct emitter *e, const struct asm_statement *s)
     e->pending_reload = y->is_landing_pad && f == ASM_NONE;
 }
 
-/* Behind the function that ends here. */
+/* Writes the code after the function that ends with this .size. */
 static void emit_function_end(struct emitter *e, uint32_t statement)
 {
     const struct asm_statement *s = &e->u->text.statement[statement];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where instrumented code and others meet (docs/design/instrumentation.md), and the schema. */
+/* Code at the border of instrumented code (docs/design/instrumentation.md), and the schema section. */
 #include "capture/asm/unit.h"
 #include "capture/protocol/schema_section.h"
 
@@ -24,18 +24,18 @@ void asm_emit_reload(const struct asm_unit *u, FILE *out)
         fputs("\tmovq\t" CURSOR ", %r15\n", out);
 }
 
-/* Most calls leave the cursor in its register, or where it was: not to wait for memory then is worth a branch. */
-void asm_emit_return(const struct asm_unit *u, char kind, uint32_t insn, FILE *out)
+/* Most calls leave the cursor in %r15 or unchanged in memory: a comparison and a branch avoid the wait for the load. */
+void asm_emit_return(const struct asm_unit *u, enum asm_label label, uint32_t insn, FILE *out)
 {
     const char *at = u->options->model == ASM_LIBRARY ? "%fs:(%r14)" : CURSOR;
 
     if (u->options->model == ASM_LIBRARY)
         fputs("\tmovq\t" CURSOR_OFFSET ", %r14\n", out);
-    fprintf(out, "\tcmpq\t%s, %%r15\n\tje\t.Lpeet%c%u\n\tmovq\t%s, %%r15\n.Lpeet%c%u:\n", at, kind, insn, at, kind,
-            insn);
+    fprintf(out, "\tcmpq\t%s, %%r15\n\tje\t%s%u\n\tmovq\t%s, %%r15\n%s%u:\n", at, asm_label_text[label], insn, at,
+            asm_label_text[label], insn);
 }
 
-/* If nobody records, the plain copy does it, which keeps all registers that functions keep. */
+/* While peet_rt_on is 0 the original copy runs, which preserves all callee-saved registers. */
 static void emit_recording_test(const struct asm_unit *u, uint32_t function, FILE *out)
 {
     const struct asm_symbol *y = &u->text.symbol[u->function[function].symbol];
@@ -58,29 +58,29 @@ void asm_emit_entry(const struct asm_unit *u, uint32_t function, FILE *out)
     if (u->function[function].has_label_table && asm_has_original_copy(u, function))
         emit_recording_test(u, function, out);
     if (u->function[function].has_stub) {
-        fprintf(out, "\tcmpq\t%%r14, %%r15\n\tjne\t.LpeetF%u\n", function);
+        fprintf(out, "\tcmpq\t%%r14, %%r15\n\tjne\t%s%u\n", asm_label_text[LABEL_STUB], function);
         if (u->options->model == ASM_LIBRARY)
-            fprintf(out,
-                    "\tmovq\tpeet_rt_cursor@gottpoff(%%rip), %%r14\n\tcmpq\t%%r15, %%fs:(%%r14)\n\tjne\t.LpeetG%u\n",
-                    function);
+            fprintf(out, "\tmovq\tpeet_rt_cursor@gottpoff(%%rip), %%r14\n\tcmpq\t%%r15, %%fs:(%%r14)\n\tjne\t%s%u\n",
+                    asm_label_text[LABEL_STUB_LIBRARY], function);
         else
-            fprintf(out, "\tcmpq\t%%r15, %%fs:peet_rt_cursor@tpoff\n\tjne\t.LpeetF%u\n", function);
+            fprintf(out, "\tcmpq\t%%r15, %%fs:peet_rt_cursor@tpoff\n\tjne\t%s%u\n", asm_label_text[LABEL_STUB],
+                    function);
     }
     if (u->function[function].has_stub && asm_has_counting_copy(u, function))
         fprintf(out, "\ttestq\t%%r15, %%r15\n\tjs\t" ASM_COUNTING "%.*s\n", (int)y->length, y->name);
-    fprintf(out, ".LpeetB%u:\n", function);
+    fprintf(out, "%s%u:\n", asm_label_text[LABEL_BODY], function);
 }
 
-/* The caller is foreign: its %r14 and %r15 are kept, and what may be arguments on the stack stands where the function
- * looks for it. The stack pointer has the alignment that it has in a function's entry. */
+/* The caller is uninstrumented: its %r14 and %r15 are saved, and what may be arguments on the stack is copied to where
+ * the function expects it. The stack pointer is aligned as at a function's entry. */
 void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
 {
     const struct asm_symbol *y = &u->text.symbol[u->function[function].symbol];
 
-    fprintf(out, "\t.cfi_startproc\n.LpeetG%u:\n", function);
+    fprintf(out, "\t.cfi_startproc\n%s%u:\n", asm_label_text[LABEL_STUB_LIBRARY], function);
     if (u->options->model == ASM_LIBRARY)
         fputs("\tmovq\t%r15, %r14\n", out);
-    fprintf(out, ".LpeetF%u:\n", function);
+    fprintf(out, "%s%u:\n", asm_label_text[LABEL_STUB], function);
     if (asm_has_original_copy(u, function))
         emit_recording_test(u, function, out);
     fprintf(out,
@@ -99,26 +99,26 @@ void asm_emit_stub(const struct asm_unit *u, uint32_t function, FILE *out)
         fprintf(out, "\tmovq\t%d(%%rbp), %%r14\n\tmovq\t%%r14, %d(%%rsp)\n", 16 + i, i);
     asm_emit_reload(u, out);
     if (asm_has_counting_copy(u, function))
-        fprintf(out,
-                "\ttestq\t%%r15, %%r15\n\tjns\t.LpeetO%u\n\tcall\t" ASM_COUNTING "%.*s\n\tjmp\t.Lpeet_%u\n.LpeetO%u:\n",
-                function, (int)y->length, y->name, function, function);
+        fprintf(out, "\ttestq\t%%r15, %%r15\n\tjns\t%s%u\n\tcall\t" ASM_COUNTING "%.*s\n\tjmp\t%s%u\n%s%u:\n",
+                asm_label_text[LABEL_STUB_CALL], function, (int)y->length, y->name, asm_label_text[LABEL_STUB_RETURN],
+                function, asm_label_text[LABEL_STUB_CALL], function);
     fprintf(out,
-            "\tcall\t.LpeetB%u\n"
-            ".Lpeet_%u:\n"
+            "\tcall\t%s%u\n"
+            "%s%u:\n"
             "\tmovq\t-16(%%rbp), %%r15\n"
             "\tmovq\t-8(%%rbp), %%r14\n"
             "\tleave\n"
             "\t.cfi_def_cfa 7, 8\n"
             "\tret\n"
             "\t.cfi_endproc\n",
-            function, function);
+            asm_label_text[LABEL_BODY], function, asm_label_text[LABEL_STUB_RETURN], function);
 }
 
 /* ---- the schema ---- */
 
-enum { ENTRY_PARENT = 16 }; /* where in an entry its parent stands */
+enum { ENTRY_PARENT = 16 }; /* offset of the parent's field in an entry */
 
-/* A section of its own for each of the code, in the same group, so that linkers keep or drop both. */
+/* One section for each code section, in the same group, so that linkers keep or drop both. */
 static void emit_schema_section(const struct asm_unit *u, uint32_t section, FILE *out)
 {
     const struct asm_section *s = &u->text.section[section];
@@ -140,36 +140,36 @@ static unsigned entry_flags(const struct asm_unit *u, const struct asm_block *b)
            | (b->is_entry ? RAW_FUNCTION_ENTRY : 0u);
 }
 
-/* An entry, and what stands first in it. */
+/* The first fields of a schema entry. */
 struct schema_entry {
     char label[24];
     unsigned kind, insns, slots, flags;
     uint32_t start;    /* instruction from which offsets count */
-    uint32_t parent;   /* or ASM_NONE */
-    uint32_t counting; /* the block where it begins in the copy that counts, or ASM_NONE */
+    uint32_t parent;   /* block of the parent's entry, or ASM_NONE */
+    uint32_t counting; /* block where the record begins in the counting copy, or ASM_NONE */
 };
 
 static void emit_entry_head(const struct schema_entry *x, FILE *out)
 {
-    fprintf(out, "\t.balign %d\n%s:\n\t.long %u, .LpeetI%u-.\n\t.value %u, %u\n\t.long %u\n", RAW_ALIGN, x->label,
-            x->kind, x->start, x->insns, x->slots, x->flags);
+    fprintf(out, "\t.balign %d\n%s:\n\t.long %u, %s%u-.\n\t.value %u, %u\n\t.long %u\n", RAW_ALIGN, x->label, x->kind,
+            asm_label_text[LABEL_INSN], x->start, x->insns, x->slots, x->flags);
     if (x->parent == ASM_NONE)
         fputs("\t.long 0\n", out);
     else
-        fprintf(out, "\t.long .LpeetS%u-.+%d\n", x->parent, ENTRY_PARENT);
+        fprintf(out, "\t.long %s%u-.+%d\n", asm_label_text[LABEL_ENTRY], x->parent, ENTRY_PARENT);
     if (x->counting == ASM_NONE)
         fputs("\t.long 0\n", out);
     else
-        fprintf(out, "\t.long .LpeetL%u-.\n", x->counting);
+        fprintf(out, "\t.long %s%u-.\n", asm_label_text[LABEL_COUNTING_ROOT], x->counting);
 }
 
 static void emit_offsets(const struct asm_block *b, uint32_t start, FILE *out)
 {
     for (uint32_t i = b->first; i < b->first + b->count; i++)
-        fprintf(out, "\t.uleb128 .LpeetI%u-.LpeetI%u\n", i, start);
+        fprintf(out, "\t.uleb128 %s%u-%s%u\n", asm_label_text[LABEL_INSN], i, asm_label_text[LABEL_INSN], start);
 }
 
-/* The slots of a block whose first instruction is the n-th of its entry. */
+/* The slots of a block whose first instruction has index n in its entry. */
 static void emit_slots(const struct asm_unit *u, const struct asm_block *b, unsigned n, FILE *out)
 {
     for (uint32_t i = 0; i < b->count; i++) {
@@ -180,9 +180,9 @@ static void emit_slots(const struct asm_unit *u, const struct asm_block *b, unsi
     }
 }
 
-/* The way from a block to a shared one; the jump there has a label of this kind. */
-static void emit_shared_entry(const struct asm_unit *u, uint32_t number, uint32_t shared, char kind, bool has_jump,
-                              FILE *out)
+/* The entry of a shared block as part of the record of block `number`; `jump` labels the inserted jump to it. */
+static void emit_shared_entry(const struct asm_unit *u, uint32_t number, uint32_t shared, enum asm_label entry,
+                              enum asm_label jump, bool has_jump, FILE *out)
 {
     if (shared == ASM_NONE)
         return;
@@ -193,11 +193,12 @@ static void emit_shared_entry(const struct asm_unit *u, uint32_t number, uint32_
                               .start = b->first,
                               .parent = number,
                               .counting = ASM_NONE };
-    snprintf(x.label, sizeof x.label, ".LpeetT%c%u", kind, number);
+    snprintf(x.label, sizeof x.label, "%s%u", asm_label_text[entry], number);
     emit_entry_head(&x, out);
     emit_offsets(b, b->first, out);
     if (has_jump)
-        fprintf(out, "\t.uleb128 .Lpeet%c%u-.LpeetI%u\n", kind, number, from->loop ? from->loop->lowest : from->first);
+        fprintf(out, "\t.uleb128 %s%u-%s%u\n", asm_label_text[jump], number, asm_label_text[LABEL_INSN],
+                from->loop ? from->loop->lowest : from->first);
     else
         fputs("\t.uleb128 0\n", out);
 }
@@ -212,15 +213,18 @@ static void emit_loop_jumps(const struct asm_unit *u, const struct asm_loop *loo
     fprintf(out, "\t.uleb128 %u\n", jumps);
     for (unsigned i = 0; i < loop->count; i++) {
         if (asm_loop_has_jump(u, loop->block[i], false))
-            fprintf(out, "\t.uleb128 .LpeetJ%u-.LpeetI%u\n", loop->block[i], loop->lowest);
+            fprintf(out, "\t.uleb128 %s%u-%s%u\n", asm_label_text[LABEL_LOOP_JUMP], loop->block[i],
+                    asm_label_text[LABEL_INSN], loop->lowest);
         if (asm_loop_has_jump(u, loop->block[i], true))
-            fprintf(out, "\t.uleb128 .LpeetQ%u-.LpeetI%u\n", loop->block[i], loop->lowest);
+            fprintf(out, "\t.uleb128 %s%u-%s%u\n", asm_label_text[LABEL_LOOP_COPY_JUMP], loop->block[i],
+                    asm_label_text[LABEL_INSN], loop->lowest);
         if (asm_loop_exit_of(u, loop->block[i]) == ASM_EXIT_BY_BRANCH)
-            fprintf(out, "\t.uleb128 .LpeetZ%u-.LpeetI%u\n", loop->block[i], loop->lowest);
+            fprintf(out, "\t.uleb128 %s%u-%s%u\n", asm_label_text[LABEL_LOOP_EXIT_JUMP], loop->block[i],
+                    asm_label_text[LABEL_INSN], loop->lowest);
     }
 }
 
-/* A loop's entry is that of its last block; the others tell that it was left there. */
+/* A loop's entry is that of its last block; the entries of the other blocks are loop exits. */
 static void emit_loop_entry(const struct asm_unit *u, uint32_t number, struct schema_entry *x, FILE *out)
 {
     const struct asm_block *b = &u->block[number];
@@ -250,7 +254,8 @@ static void emit_loop_entry(const struct asm_unit *u, uint32_t number, struct sc
     emit_loop_jumps(u, loop, out);
     for (unsigned i = 0; i < upto; i++)
         for (uint32_t k = 0; k < u->block[loop->block[i]].count; k++)
-            fprintf(out, "\t.uleb128 .LpeetC%u-.LpeetI%u\n", u->block[loop->block[i]].first + k, loop->lowest);
+            fprintf(out, "\t.uleb128 %s%u-%s%u\n", asm_label_text[LABEL_LOOP_COPY], u->block[loop->block[i]].first + k,
+                    asm_label_text[LABEL_INSN], loop->lowest);
 }
 
 static void emit_block_entry(const struct asm_unit *u, uint32_t number, FILE *out)
@@ -262,7 +267,7 @@ static void emit_block_entry(const struct asm_unit *u, uint32_t number, FILE *ou
     uint32_t begins = b->loop ? b->loop->block[0] : number;
 
     x.counting = asm_has_counting_copy(u, u->insn[b->first].function) && b->parent == ASM_NONE ? begins : ASM_NONE;
-    snprintf(x.label, sizeof x.label, ".LpeetS%u", number);
+    snprintf(x.label, sizeof x.label, "%s%u", asm_label_text[LABEL_ENTRY], number);
     if (b->loop) {
         emit_loop_entry(u, number, &x, out);
     } else {
@@ -273,8 +278,8 @@ static void emit_block_entry(const struct asm_unit *u, uint32_t number, FILE *ou
         emit_offsets(b, b->first, out);
         emit_slots(u, b, 0, out);
     }
-    emit_shared_entry(u, number, b->shared_next, 'N', asm_has_shared_jump(u, b), out);
-    emit_shared_entry(u, number, b->shared_branch, 'M', true, out);
+    emit_shared_entry(u, number, b->shared_next, LABEL_ENTRY_NEXT, LABEL_NEXT_JUMP, asm_has_shared_jump(u, b), out);
+    emit_shared_entry(u, number, b->shared_branch, LABEL_ENTRY_BRANCH, LABEL_BRANCH_JUMP, true, out);
 }
 
 void asm_emit_schema(const struct asm_unit *u, FILE *out)

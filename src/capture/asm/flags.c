@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Where something may still look at the flags, so that nothing that changes them can be inserted: backwards along the ways that control goes,
- * until nothing changes any more. Calls and returns leave flags to nobody, and so do jumps to other functions. An indirect jump may go to all labels
- * of its function whose addresses something holds. */
+/* Liveness of flags: where an instruction may still read the flags, so that nothing that changes them can be inserted.
+ * It is propagated backwards along the control flow until nothing changes. Flags are dead at calls, at returns and at
+ * jumps to other functions. An indirect jump may lead to all labels of its function whose addresses are taken. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -9,9 +9,9 @@
 
 struct flag_search {
     struct asm_unit *u;
-    uint32_t *target; /* instructions to which indirect jumps may go */
+    uint32_t *target; /* instructions to which indirect jumps may lead */
     size_t targets;
-    bool *at_targets; /* of a function's family, whether one of them needs flags */
+    bool *at_targets; /* by family of functions: flags are live at one of its targets */
 };
 
 static void find_indirect_targets(struct flag_search *s)
@@ -36,7 +36,7 @@ static bool is_needed_after(const struct asm_unit *u, uint32_t insn)
 {
     uint32_t next = asm_following(u, insn);
 
-    return next == ASM_NONE || u->insn[next].needs_flags; /* if nobody knows what comes there, it may be anything */
+    return next == ASM_NONE || u->insn[next].needs_flags; /* unknown code follows */
 }
 
 static bool is_needed_at(const struct asm_unit *u, uint32_t symbol)
@@ -45,10 +45,11 @@ static bool is_needed_at(const struct asm_unit *u, uint32_t symbol)
 
     if (insn != ASM_NONE)
         return u->insn[insn].needs_flags;
-    return symbol == ASM_NONE || u->text.symbol[symbol].statement != ASM_NONE; /* another file has functions alone */
+    /* a symbol of another file is a function */
+    return symbol == ASM_NONE || u->text.symbol[symbol].statement != ASM_NONE;
 }
 
-/* Whether the instruction, or what comes behind it, looks at flags from before. */
+/* Whether the instruction or a later one reads flags from before. */
 static bool insn_needs_flags(const struct flag_search *s, uint32_t insn)
 {
     const struct asm_insn *in = &s->u->insn[insn];

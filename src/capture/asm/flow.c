@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions, what is known of symbols, and where control comes from. */
+/* Functions, mentions of symbols, and inline assembly. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,7 @@ static void leave_unrecorded(struct asm_unit *u, uint32_t function, const char *
 
 /* ---- functions ---- */
 
-/* The function that "name.cold" is the cold part of: it stands in front, as GCC writes it. */
+/* The function of which "name.cold" is the cold part. GCC writes it first. */
 static uint32_t cold_family(struct asm_unit *u, uint32_t symbol)
 {
     const struct asm_symbol *y = &u->text.symbol[symbol];
@@ -44,12 +44,12 @@ static uint32_t flow_add_function(struct asm_unit *u, uint32_t symbol)
                                                          .end = ASM_NONE,
                                                          .family = family == ASM_NONE ? number : family,
                                                          .is_cold = family != ASM_NONE,
-                                                         .why_one_copy = "nobody has looked at it" };
+                                                         .why_one_copy = "not examined" };
     u->text.symbol[symbol].function = number;
     return number;
 }
 
-/* The instructions from the one that asks for a thread's variable to the call. */
+/* Whether the statement begins the sequence that computes a thread-local variable's address by a call. */
 static bool begins_tls_sequence(const struct asm_statement *s)
 {
     static const char *const marks[] = { "@tlsgd", "@tlsld", "@tlsdesc", "@TLSGD", "@TLSLD", "@TLSDESC" };
@@ -60,7 +60,7 @@ static bool begins_tls_sequence(const struct asm_statement *s)
     return false;
 }
 
-/* Why an instruction is not recorded although its function is; NULL: it is. */
+/* Why an instruction of a recorded function is not recorded; NULL: it is. */
 static const char *why_opaque(const struct asm_unit *u, const struct asm_insn *in)
 {
     const struct x86_insn *x = &in->x;
@@ -72,13 +72,13 @@ static const char *why_opaque(const struct asm_unit *u, const struct asm_insn *i
         bool is_masked = m->form == X86_MASKED || m->form == X86_GATHERED;
         if (m->form == X86_BIT || m->form == X86_BYTE || (is_masked && m->mask_kind == X86_MASK_K)
             || (m->form == X86_GATHERED && (m->narrow || m->segment != X86_FLAT)))
-            return "its operands cannot be told by lea and mov";
+            return "its operands cannot be computed by lea and mov";
         if (m->segment == X86_GS)
             return "it uses %gs";
     }
     uint8_t opcode = x->bytes[x->insn.length - 1] & 0xfe;
     if (x->repeats && (opcode == 0xa6 || opcode == 0xae)) /* cmps, scas */
-        return "how often it repeats is known only afterwards";
+        return "its number of repetitions is known only afterwards";
     return NULL;
 }
 
@@ -109,10 +109,10 @@ static void note_target(struct asm_unit *u, struct asm_insn *in, const struct as
 
 /* ---- asm statements of the program ---- */
 
-/* Whether a statement can be treated like the compiler's own. */
+/* Whether a statement of inline assembly can be instrumented like the compiler's code. */
 static bool is_understood(const struct asm_unit *u, const struct asm_statement *s)
 {
-    if (s->insn == ASM_NONE) /* the compiler's notes for debuggers stand here, too */
+    if (s->insn == ASM_NONE) /* the compiler's directives for debuggers */
         return asm_is(s, ".loc") || (s->length > 4 && !memcmp(s->text, ".cfi", 4))
                || (s->kind == ASM_LABEL && s->length > 2 && !memcmp(s->text, ".L", 2));
     const struct x86_insn *x = &u->insn[s->insn].x;
@@ -120,7 +120,7 @@ static bool is_understood(const struct asm_unit *u, const struct asm_statement *
     return x->special != X86_UNKNOWN && !transfers && !memchr(s->text, '\n', s->length);
 }
 
-/* A jump out of it, to a label of the compiler: asm goto. */
+/* Whether the statement jumps to a label of the compiler: asm goto. */
 static bool jumps_to_label(const struct asm_unit *u, const struct asm_statement *s)
 {
     uint8_t class = s->insn == ASM_NONE ? PEET_CL_plain : u->insn[s->insn].x.insn.class;
@@ -128,7 +128,7 @@ static bool jumps_to_label(const struct asm_unit *u, const struct asm_statement 
     return (class == PEET_CL_branch || class == PEET_CL_jump) && memmem(s->text, s->length, ".L", 2);
 }
 
-/* A row of statements from the program that begins in a function. If one of them is a riddle, so are all. */
+/* Examines a group of inline-assembly statements in a function. If one of them cannot be instrumented, none is. */
 static void check_inline_asm(struct asm_unit *u, uint32_t first, uint32_t function)
 {
     struct asm_statement *s = u->text.statement;
@@ -168,7 +168,7 @@ static void note_insn(struct asm_unit *u, struct asm_statement *s, uint32_t func
     *in_tls_sequence &= in->x.insn.class != PEET_CL_call && in->x.insn.class != PEET_CL_call_indirect;
 }
 
-/* Walks over the statements: each section has at most one function open. */
+/* Walks over the statements. At most one function is open in each section. */
 void asm_unit_find_functions(struct asm_unit *u)
 {
     uint32_t *open = mem_alloc(u->text.sections, sizeof *open);
@@ -202,7 +202,7 @@ void asm_unit_find_functions(struct asm_unit *u)
 
 /* ---- references ---- */
 
-/* A symbol is mentioned by something that is not a direct call or jump of an instrumented function. */
+/* Notes symbols that are mentioned other than as targets of direct calls and jumps of instrumented functions. */
 static void note_mentions(struct asm_unit *u, const char *at, const char *end, bool from_code)
 {
     const char *name;
@@ -214,7 +214,8 @@ static void note_mentions(struct asm_unit *u, const char *at, const char *end, b
             continue;
         struct asm_symbol *y = &u->text.symbol[symbol];
         y->address_taken = y->is_target = true;
-        y->is_landing_pad |= from_code && !y->is_function; /* for __builtin_longjmp; jumps to such labels spill */
+        /* for __builtin_longjmp; jumps to such labels store the cursor */
+        y->is_landing_pad |= from_code && !y->is_function;
         u->has_stored_labels |= y->is_landing_pad && y->statement != ASM_NONE
                                 && u->text.section[u->text.statement[y->statement].section].is_code;
         if (y->alias != ASM_NONE)
@@ -222,7 +223,8 @@ static void note_mentions(struct asm_unit *u, const char *at, const char *end, b
     }
 }
 
-/* In a table of call sites the first name of "landing pad - function" counts; those of ranges have names of their own. */
+/* In a table of call sites, the first name of "landing pad - function" is the landing pad. Labels of ranges (.LEH…) are
+ * skipped. */
 static void note_landing_pad(struct asm_unit *u, const struct asm_statement *s)
 {
     const char *at = s->text + asm_word(s), *name;
@@ -289,6 +291,6 @@ uint32_t asm_local_target(const struct asm_unit *u, uint32_t symbol)
     if (y->is_weak || (y->is_global && u->options->model == ASM_LIBRARY))
         return ASM_NONE; /* another definition may win */
     if (u->function[y->function].has_label_table)
-        return ASM_NONE; /* what it does first depends on whether somebody records */
+        return ASM_NONE; /* what it executes first depends on whether the program is recorded */
     return y->function;
 }

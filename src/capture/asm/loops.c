@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Loops that can be told in a few words: found in the flow of control, planned by themselves, then behind the block that leads to
- * them. */
+/* Loops with computable trip counts: found in the control flow, planned alone, then as part of the record of the block
+ * before them. */
 #include <assert.h>
 
 #include "capture/asm/plan.h"
@@ -13,7 +13,7 @@ static uint32_t count_private_words(const struct asm_function *f)
     return f->escape_offset / 8 < RAW_PRIVATE_MAX ? (uint32_t)(f->escape_offset / 8) : RAW_PRIVATE_MAX;
 }
 
-/* Whether linkers may change by how much an instruction moves a register. */
+/* Whether the distance by which an instruction moves a register is a symbol, which linkers resolve. */
 static bool moves_by_symbol(const struct asm_unit *u, const struct asm_insn *in)
 {
     const struct asm_statement *s = &u->text.statement[in->statement];
@@ -41,7 +41,7 @@ enum asm_loop_exit asm_loop_exit_of(const struct asm_unit *u, uint32_t number)
     return plan_successor(u, b, true) == asm_loop_next(b, number) ? ASM_EXIT_BY_FALL_THROUGH : ASM_EXIT_BY_BRANCH;
 }
 
-/* Looks for a way from the end of the row back to its head, through blocks to which nothing else leads. */
+/* Extends the sequence of blocks until it returns to its head, through blocks with a single predecessor. */
 static bool extend_loop(const struct asm_unit *u, struct asm_loop *loop)
 {
     uint32_t last = loop->block[loop->count - 1];
@@ -61,7 +61,7 @@ static bool extend_loop(const struct asm_unit *u, struct asm_loop *loop)
     return false;
 }
 
-/* Plans the row's instructions by themselves, and looks whether they make a loop that can be told: 1, 0 or an error. */
+/* Plans the loop's instructions alone, and tests whether the loop can be recorded: 1, 0 or an error. */
 static int plan_loop_alone(struct asm_unit *u, struct asm_loop *loop)
 {
     const struct asm_function *f = &u->function[u->function[u->insn[u->block[loop->block[0]].first].function].family];
@@ -104,7 +104,7 @@ static int find_loop_at(struct asm_unit *u, uint32_t number)
     *kept = loop;
     for (unsigned i = 0; i < loop.count; i++)
         u->block[loop.block[i]].loop = kept;
-    if (loop.count > 1) { /* one of the two that lead to its head is its end */
+    if (loop.count > 1) { /* one of the two edges to its head comes from its end */
         head->from = head->from == loop.block[loop.count - 1] ? head->other : head->from;
         head->predecessors--;
     }
@@ -120,7 +120,7 @@ int loops_find(struct asm_unit *u)
     return r;
 }
 
-/* A loop behind `from`, left at each of its ends: 1, 0 when it cannot stand there, or an error. */
+/* Plans the loop after `from`, with an exit at the end of each block: 1; 0: there is no room; or an error. */
 static int plan_loop_exits(struct asm_unit *u, const struct asm_loop *loop, struct x86_node *from)
 {
     struct x86_node *node, *left;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the real assembler makes of each instruction. A copy of the text gets a label in front of every instruction and
- * one behind it; the labels' places in the object say where the bytes are. So there is no table of instructions here. */
+/* The bytes of each instruction, from the real assembler. A copy of the text gets a label before and after each
+ * instruction; the labels' values in the object say where its bytes are. So no table of instructions is needed here. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -51,7 +51,7 @@ static void write_labelled_copy(const struct asm_unit *u, FILE *out)
     for (size_t i = 0; i < u->text.statements; i++) {
         const struct asm_statement *s = &u->text.statement[i];
         if (u->text.section[s->section].is_debug || asm_is(s, ".loc"))
-            continue; /* not of interest, and they take time */
+            continue; /* not needed, and slow to assemble */
         if (s->insn == ASM_NONE)
             fprintf(out, "%.*s\n", (int)s->length, s->text);
         else
@@ -59,7 +59,7 @@ static void write_labelled_copy(const struct asm_unit *u, FILE *out)
     }
 }
 
-/* One of our labels: the beginning or end of instruction *ret_insn. */
+/* Reads one of these labels: the beginning or end of instruction *ret_insn. */
 static bool parse_insn_label(const char *name, size_t insns, bool *ret_end, uint32_t *ret_insn)
 {
     char *end;
@@ -99,7 +99,7 @@ static void find_insn_bytes(const struct asm_unit *u, Elf *elf, struct insn_byte
     }
 }
 
-/* An instruction that is not what it seems, a macro for example, becomes an unknown one. */
+/* A statement that is no single instruction, such as a macro, becomes an unknown one. */
 static void decode_insn(struct asm_insn *insn, Elf *elf, const struct insn_bytes *bytes)
 {
     Elf_Scn *scn = bytes->section ? elf_getscn(elf, bytes->section) : NULL;

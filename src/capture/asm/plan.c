@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks and their slots. A block ends at a label to which control may come, behind what transfers it, in front of and
- * behind what is not recorded, where capture/x86/layout has no more room, and behind an instruction that linkers may
- * rewrite so that more would be known of a register than is known here.
- *
- * Blocks to which one way leads only make trees, so that what a block knows of the registers serves those behind it. */
+/* Blocks and their slots. A block ends before a label at which control may enter, after a transfer of control, before
+ * and after an instruction that is not recorded, and where capture/x86/layout has no more room. It also ends after an
+ * instruction that linkers may rewrite, because then the recorder would know more of a register than is known here.
+ * Blocks with a single predecessor form trees, so that what is known of registers at the end of a block serves its
+ * successors. */
 #include <assert.h>
 #include <string.h>
 
@@ -13,8 +13,8 @@
 
 enum { MAX_DEPTH = 24 };
 
-/* The label in front of statement `from` that is nearest to it, with no instruction of its section between them; ASM_NONE
- * when there is none, and then *ret_start says whether the section begins there. */
+/* The nearest label before statement `from` with no instruction of its section in between, or ASM_NONE. *ret_start: the
+ * section begins there. */
 static uint32_t label_before(const struct asm_unit *u, uint32_t from, bool *ret_start)
 {
     uint32_t section = u->text.statement[from].section;
@@ -33,7 +33,7 @@ static uint32_t label_before(const struct asm_unit *u, uint32_t from, bool *ret_
     return ASM_NONE;
 }
 
-/* Whether a label in front of the instruction, or the beginning of its section, lets control in. */
+/* Whether control may enter at a label before the instruction, or at the beginning of its section. */
 static bool is_entered(const struct asm_unit *u, uint32_t insn)
 {
     bool start;
@@ -94,7 +94,7 @@ static bool follows_call(const struct asm_unit *u, uint32_t insn)
     return class == PEET_CL_call || class == PEET_CL_call_indirect || u->insn[insn - 1].is_opaque;
 }
 
-/* ---- cutting ---- */
+/* ---- cutting into blocks ---- */
 
 static struct asm_block *plan_add_block(struct asm_unit *u, uint32_t first)
 {
@@ -108,7 +108,7 @@ static struct asm_block *plan_add_block(struct asm_unit *u, uint32_t first)
     return &u->block[u->blocks++];
 }
 
-/* Whether an instruction is to be recorded at the level that was asked for. */
+/* Whether an instruction is recorded at the level of the recording. */
 static bool is_wanted_insn(const struct asm_unit *u, uint32_t insn)
 {
     uint8_t class = u->insn[insn].x.insn.class;
@@ -117,7 +117,7 @@ static bool is_wanted_insn(const struct asm_unit *u, uint32_t insn)
            || class == PEET_CL_return || is_entry_insn(u, insn);
 }
 
-/* Goes over the instructions with all slots that a block can need, %rsp's included. */
+/* Cuts the instructions into blocks, assuming that each block has all slots that it can need, %rsp's included. */
 static int cut_blocks(struct asm_unit *u, struct peet_err *err)
 {
     struct asm_block *b = NULL;
@@ -142,14 +142,14 @@ static int cut_blocks(struct asm_unit *u, struct peet_err *err)
             return err_set(err, r, "no memory for the blocks of %s", u->text.file);
         in->block = (uint32_t)u->blocks - 1;
         b->count++;
-        b->sp_known_at_end = u->layout.bare || node->track[X86_RSP].known; /* who does not ask has nothing to miss */
+        b->sp_known_at_end = u->layout.bare || node->track[X86_RSP].known; /* without operands, %rsp is not needed */
     }
     return 0;
 }
 
-/* ---- where control comes from ---- */
+/* ---- edges between blocks ---- */
 
-static void add_edge(struct asm_unit *u, const struct asm_block *from, uint32_t insn)
+static void plan_add_edge(struct asm_unit *u, const struct asm_block *from, uint32_t insn)
 {
     struct asm_block *to = insn == ASM_NONE || u->insn[insn].block == ASM_NONE ? NULL : &u->block[u->insn[insn].block];
 
@@ -176,7 +176,7 @@ uint32_t plan_insn_at(const struct asm_unit *u, const struct asm_symbol *y)
     return ASM_NONE;
 }
 
-/* An indirect jump may go to every label of its function whose address something holds. */
+/* An indirect jump may lead to each label of its function whose address is taken. */
 static void add_indirect_edges(struct asm_unit *u, const struct asm_block *b)
 {
     uint32_t family = u->function[u->insn[b->first].function].family;
@@ -185,11 +185,11 @@ static void add_indirect_edges(struct asm_unit *u, const struct asm_block *b)
         uint32_t insn = u->text.symbol[i].address_taken ? plan_insn_at(u, &u->text.symbol[i]) : ASM_NONE;
         if (insn != ASM_NONE && u->insn[insn].function != ASM_NONE
             && u->function[u->insn[insn].function].family == family)
-            add_edge(u, b, insn);
+            plan_add_edge(u, b, insn);
     }
 }
 
-/* Labels that something holds the address of: control may come in ways that are not seen here. */
+/* Marks blocks whose labels are mentioned: control may enter from places that are not seen here. */
 static void mark_indirect_targets(struct asm_unit *u)
 {
     for (size_t i = 0; i < u->text.symbols; i++) {
@@ -209,11 +209,11 @@ static void find_edges(struct asm_unit *u)
         uint8_t class = in->x.insn.class;
         b->is_entry = is_entry_insn(u, b->first);
         b->needs_sp |= b->is_entry || is_landing_pad_insn(u, b->first) || follows_call(u, b->first);
-        add_edge(u, b, asm_following(u, last));
+        plan_add_edge(u, b, asm_following(u, last));
         if (class == PEET_CL_jump_indirect)
             add_indirect_edges(u, b);
         else if (in->target != ASM_NONE && class != PEET_CL_call)
-            add_edge(u, b, plan_insn_at(u, &u->text.symbol[in->target]));
+            plan_add_edge(u, b, plan_insn_at(u, &u->text.symbol[in->target]));
     }
     mark_indirect_targets(u);
 }
@@ -243,7 +243,7 @@ uint32_t plan_successor(const struct asm_unit *u, const struct asm_block *b, boo
 
 /* ---- slots ---- */
 
-/* Plans a block's instructions behind a node: 1, 0 when there is no room for all of them, or an error. */
+/* Plans a block's instructions after a node: 1; 0: there is no room for all of them; or an error. */
 static int plan_block_insns(struct asm_unit *u, struct asm_block *b, struct x86_node *node)
 {
     for (uint32_t k = 0; k < b->count; k++) {
@@ -257,7 +257,7 @@ static int plan_block_insns(struct asm_unit *u, struct asm_block *b, struct x86_
     return 1;
 }
 
-/* How far at most a block lets the stack grow, otherwise than functions do at their beginnings; INT64_MAX: nobody knows. */
+/* Bytes by which a block may extend the stack, apart from a function's first and last blocks; INT64_MAX: unknown. */
 static int64_t stack_growth(const struct asm_unit *u, const struct asm_block *b)
 {
     bool may = b->is_entry || u->insn[b->first + b->count - 1].x.insn.class == PEET_CL_return;
@@ -274,9 +274,9 @@ static int64_t stack_growth(const struct asm_unit *u, const struct asm_block *b)
     return sum;
 }
 
-/* What of the functions' stacks nobody else can know. Compilers put what they keep in registers otherwise below the
- * variables that have addresses, so what lies below all addresses that are taken is theirs. Where arguments have been pushed, an
- * address is lower than it looks. */
+/* Finds the part of each stack frame to which no pointer leads. Compilers put spilled registers below the variables
+ * whose addresses are taken, so that all below the lowest such address is private. Where arguments have been pushed, an
+ * address is lower than its offset says. */
 static void find_escaping_stacks(struct asm_unit *u)
 {
     for (uint32_t i = 0; i < u->functions; i++) {
@@ -290,7 +290,7 @@ static void find_escaping_stacks(struct asm_unit *u)
             f->stack_escapes = true;
         if (f && in->x.takes_stack && in->x.taken < f->escape_offset)
             f->escape_offset = in->x.taken;
-        for (unsigned k = 0; f && k < in->x.memories; k++) { /* arrays */
+        for (unsigned k = 0; f && k < in->x.memories; k++) { /* an array on the stack */
             const struct x86_memory *m = &in->x.memory[k];
             if ((m->base == X86_RSP && m->index != X86_NONE) || m->index == X86_RSP)
                 f->escape_offset = f->escape_offset < 0 ? f->escape_offset : 0;
@@ -304,11 +304,12 @@ static void find_escaping_stacks(struct asm_unit *u)
     }
 }
 
-/* Plans a block behind its parent: 1, 0 when it cannot stand there, or an error. */
+/* Plans a block as part of its parent's record: 1; 0: there is no room; or an error. */
 static int plan_in_parent(struct asm_unit *u, struct asm_block *b, struct x86_node *from)
 {
     const struct x86_pass *loop[X86_PASSES];
-    int r = b->is_self_loop ? 0 : plan_block_insns(u, b, from); /* what is no loop begins a record in each trip */
+    /* a cycle that is no recorded loop begins a record in each iteration */
+    int r = b->is_self_loop ? 0 : plan_block_insns(u, b, from);
 
     if (r > 0 && x86_path_loops(from, loop) && !x86_path_is_fit(&u->layout, b->node))
         return 0;
@@ -317,11 +318,11 @@ static int plan_in_parent(struct asm_unit *u, struct asm_block *b, struct x86_no
     return r;
 }
 
-/* The record may become as long as this. */
+/* Raises max_slots on the path from the root to b. */
 static void raise_max_slots(struct asm_unit *u, struct asm_block *b)
 {
     for (struct asm_block *p = b;; p = &u->block[p->parent]) {
-        if (p->loop) /* where it begins, nobody knows yet how it will be left */
+        if (p->loop) /* at the loop's beginning its exit is not known yet */
             for (unsigned i = 0; i < p->loop->count; i++) {
                 struct asm_block *other = &u->block[p->loop->block[i]];
                 other->max_slots = other->max_slots < b->node->slots ? b->node->slots : other->max_slots;
@@ -356,7 +357,7 @@ static int plan_one_block(struct asm_unit *u, uint32_t number)
     r = parent ? plan_in_parent(u, b, parent->node) : 0;
     if (r == 0) {
         r = plan_block_insns(u, b, NULL);
-        assert(r != 0); /* with one slot less, or as many, there is room */
+        assert(r != 0); /* a root has at most the slots for which it was cut */
     }
     b->planned = PLAN_DONE;
     if (b->parent != ASM_NONE)

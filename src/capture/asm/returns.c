@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the cursor stays in its register, so that nobody needs to put it down or to look for it (docs/design/instrumentation.md). */
+/* Where the cursor stays in %r15, so that it is neither stored nor loaded (docs/design/instrumentation.md). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 
 /* ---- which indirect jumps stay in their functions ---- */
 
-/* What compilers tell unwinders of the frame: its end is so far from a register. */
+/* A rule for the frame address, from unwinding directives: register plus offset. */
 struct cfi_frame {
     bool is_known;
     long reg, offset;
@@ -54,8 +54,8 @@ static void update_frame(struct cfi_state *f, const struct asm_statement *s)
     }
 }
 
-/* A jump that ends a function finds the stack as its caller left it; one that finds it otherwise is a switch, or goes to a label
- * whose address was stored. */
+/* Marks instructions that run while the frame is set up. A jump that ends a function finds the stack as its caller left
+ * it. Any other indirect jump is a switch, or leads to a label whose address was stored. */
 static void find_framed_insns(struct asm_unit *u)
 {
     struct cfi_state *of_section = mem_alloc(u->text.sections, sizeof *of_section);
@@ -72,14 +72,14 @@ static void find_framed_insns(struct asm_unit *u)
     free(of_section);
 }
 
-/* ---- which functions come back ---- */
+/* ---- which functions keep the cursor ---- */
 
 static struct asm_function *family_head(const struct asm_unit *u, uint32_t function)
 {
     return &u->function[u->function[function].family];
 }
 
-/* What a jump means for the function that it leaves, if it does, and for the one where it goes. Returns whether that is new. */
+/* Propagates keeps_cursor and skips_spill along a jump between functions. Returns whether something changed. */
 static bool propagate_jump(const struct asm_unit *u, const struct asm_insn *in)
 {
     struct asm_function *from = family_head(u, in->function), *to;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks to which several ways lead and that have no slots: whoever goes on to one tells it in its own record, and control goes on
- * behind what the block would write itself. */
+/* Shared blocks: blocks with several predecessors and no slots. A predecessor includes one in its record, and control
+ * then continues after the code that writes the shared block's separate record. */
 #include "capture/asm/plan.h"
 
 static bool is_join(const struct asm_unit *u, uint32_t insn)
@@ -8,7 +8,7 @@ static bool is_join(const struct asm_unit *u, uint32_t insn)
     return insn != ASM_NONE && u->insn[insn].block != ASM_NONE && u->block[u->insn[insn].block].predecessors > 1;
 }
 
-/* Whether somewhere behind the block another record begins in any case: then it is no loss if one begins everywhere. */
+/* Whether another record begins right after the block in any case. Otherwise sharing would split a longer record. */
 static bool ends_record(const struct asm_unit *u, const struct asm_block *b)
 {
     uint32_t last = b->first + b->count - 1;
@@ -21,7 +21,7 @@ static bool ends_record(const struct asm_unit *u, const struct asm_block *b)
            || (in->target != ASM_NONE && is_join(u, plan_insn_at(u, &u->text.symbol[in->target])));
 }
 
-/* Whether a block that begins its own record, or others that end in front of it, would have no slots. */
+/* Whether the block has no slots, as a root and after a predecessor. */
 static int has_no_slots(struct asm_unit *u, const struct asm_block *b)
 {
     struct x86_node *node = NULL;
@@ -56,7 +56,7 @@ int shared_find(struct asm_unit *u)
     return r < 0 ? r : 1;
 }
 
-/* Whether a shared block behind b can be told in its record: 1, 0 or an error. */
+/* Whether the record of b can include a shared successor: 1, 0 or an error. */
 static int can_record(struct asm_unit *u, const struct asm_block *b, uint32_t number)
 {
     const struct x86_pass *loop[X86_PASSES];

@@ -79,7 +79,7 @@ const char *asm_next_name(const char **at, const char *end, size_t *ret_length)
 
 /* ---- symbols and sections ---- */
 
-/* The first key from the name's hash on that is free or holds it. */
+/* Returns the first key from the name's hash on that is free or holds the name. *ret: its symbol, or ASM_NONE. */
 static uint64_t symbol_key(const struct asm_text *t, const char *name, size_t length, uint32_t *ret)
 {
     for (uint64_t key = XXH64(name, length, 0);; key++) {
@@ -142,7 +142,7 @@ static uint32_t section_at(struct asm_text *t, const char *name, size_t length, 
     return (uint32_t)t->sections++;
 }
 
-/* The number-th argument of a directive, from 0; its quotes stay. NULL: it has not so many. */
+/* Argument `number` of a directive, from 0, with its quotes; NULL: there are fewer. */
 static const char *directive_argument(const struct asm_statement *s, unsigned number, size_t *ret_length)
 {
     const char *p = s->text + asm_word(s), *end = s->text + s->length;
@@ -202,7 +202,7 @@ static struct asm_symbol *argument_symbol(struct asm_text *t, const struct asm_s
     const char *at = directive_argument(s, number, &length);
     const char *name = at ? asm_next_name(&at, at + length, &name_length) : NULL;
 
-    uint32_t symbol = name ? asm_symbol_at(t, name, name_length) : ASM_NONE; /* may move them */
+    uint32_t symbol = name ? asm_symbol_at(t, name, name_length) : ASM_NONE; /* may move t->symbol */
 
     return symbol == ASM_NONE ? NULL : &t->symbol[symbol];
 }
@@ -316,7 +316,7 @@ static void add_statement(struct asm_text *t, const char *text, size_t length, b
     t->statement[t->statements++] = s;
 }
 
-/* A line without its end. */
+/* Scans a line without its newline. */
 static void scan_line(struct asm_text *t, const char *p, const char *end, bool is_inline_asm)
 {
     const char *start = p;
