@@ -106,7 +106,7 @@ static struct estimate *run(const struct run *r, struct truth *t)
         if (at < r->config.length) {
             enum estimate_outcome outcome = estimate_refer(e, line, object, at);
             if (outcome == OUTCOME_UNKNOWN && is_cold) {
-                estimate_was_cold(e, line, object, at);
+                estimate_set_cold(e, line, object, at);
                 outcome = OUTCOME_MISS;
             }
             wrong += outcome != OUTCOME_UNKNOWN && (outcome == OUTCOME_MISS) != is_miss;
@@ -254,9 +254,9 @@ static void a_reference_to_two_lines_counts_once_and_each_line_has_its_outcome(v
             for (uint64_t k = line; k < line + 2; k++) {
                 enum estimate_outcome outcome = estimate_refer(e, k, 0, i);
                 if (k > line)
-                    estimate_join(e, 0, k);
+                    estimate_join_line(e, 0, k);
                 if (outcome == OUTCOME_UNKNOWN && draw(&state, 4) == 0) {
-                    estimate_was_cold(e, k, 0, i);
+                    estimate_set_cold(e, k, 0, i);
                     outcome = OUTCOME_MISS;
                 }
                 count[outcome]++;
@@ -539,7 +539,7 @@ static void sample_sets(uint64_t (*next)(uint64_t, uint32_t *), bool is_hashed, 
         uint64_t line = next(i, &object), class = class_of(line, is_hashed);
         misses += !cache_refer(c, line);
         if (estimate_refer(e[class], line, object, i) == OUTCOME_UNKNOWN)
-            estimate_was_cold(e[class], line, object, i); /* at the beginning the cache is empty */
+            estimate_set_cold(e[class], line, object, i); /* at the beginning the cache is empty */
         given[class]++;
     }
     ret[0] = ret[1] = *ret_disagree = 0;
@@ -600,7 +600,7 @@ static void miss_regularly(uint64_t seed, unsigned ret_off[REGULAR])
     CHECK_EQ(set_sample_init(&set, SETS, ONE_IN, seed, 5), 0);
     CHECK_EQ(set_sample_groups(SETS, seed, ESTIMATE_GROUPS, group), 0);
     CHECK_EQ(estimate_new(&(struct estimate_config){ SETS, 1, SET_RUN }, &e, &err), 0);
-    estimate_deal(e, group);
+    estimate_set_groups(e, group);
     estimate_begin(e);
     for (unsigned pass = 0; pass < PASSES; pass++)
         for (uint32_t object = 0; object < REGULAR; object++)
@@ -609,7 +609,7 @@ static void miss_regularly(uint64_t seed, unsigned ret_off[REGULAR])
                 if (!set_sample_has(&set, line % SETS))
                     continue;
                 if (estimate_refer(e, line, object, given) == OUTCOME_UNKNOWN)
-                    estimate_was_cold(e, line, object, given);
+                    estimate_set_cold(e, line, object, given);
                 given++;
             }
     estimate_end(e, run - given);

@@ -24,7 +24,7 @@ static uint64_t state = 1;
 
 static void tell_seen(struct teller *t)
 {
-    estimate_see(t->estimate, t->seen, t->count, FROM);
+    estimate_add_log(t->estimate, t->seen, t->count, FROM);
     t->count = 0;
 }
 
@@ -43,7 +43,7 @@ static void tell_reference(struct teller *t, uint64_t line, uint32_t object, uin
         t->seen[t->count++] = seen;
         t->told += !is_use;
     } else if (!is_use) {
-        estimate_missed(t->estimate, object, 1);
+        estimate_add_misses(t->estimate, object, 1);
         t->untold++;
     }
     t->is_known[set] = true;
@@ -58,7 +58,7 @@ static void make_samples(struct estimate *all, struct teller *t, unsigned sample
     uint64_t references[OBJECTS] = { 0 };
 
     for (unsigned i = 0; i < samples; i++) {
-        t->choice = has_choice ? estimate_choose(t->estimate) : (struct logged_sets){ 0, UINT32_MAX };
+        t->choice = has_choice ? estimate_choose_logged_sets(t->estimate) : (struct logged_sets){ 0, UINT32_MAX };
         estimate_begin(all);
         estimate_begin(t->estimate);
         memset(t->is_known, 0, sizeof t->is_known);
@@ -70,12 +70,12 @@ static void make_samples(struct estimate *all, struct teller *t, unsigned sample
             tell_reference(t, line, object, now);
         }
         tell_seen(t);
-        estimate_count(t->estimate, length);
+        estimate_add_references(t->estimate, length);
         estimate_end(all, 0);
         estimate_end(t->estimate, 0);
     }
     for (uint32_t i = 0; i < OBJECTS; i++)
-        estimate_count_object(t->estimate, i, references[i]);
+        estimate_add_object_references(t->estimate, i, references[i]);
 }
 
 /* Their estimators, as far as they may be off. */
@@ -146,7 +146,7 @@ static void few_misses_are_told_all(void)
         if (!CHECK_EQ(estimate_new(&c, &all, &err), 0) || !CHECK_EQ(estimate_new(&c, &t.estimate, &err), 0))
             return;
         if (is_dealt)
-            estimate_deal(t.estimate, GROUP);
+            estimate_set_groups(t.estimate, GROUP);
         make_samples(all, &t, 6, is_dealt ? 60000 : 3000, true, SETS_MOST, 6000);
         CHECK(t.told > 1000 && t.untold == 0);
         compare_all(&t, all, 0);

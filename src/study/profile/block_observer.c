@@ -69,7 +69,7 @@ static bool observe_unknown(void *context, struct exec_blocks *s, uint32_t cell,
 {
     struct profiler *x = context;
     struct access_counts *c = &x->p.access[cell];
-    bool is_known = sampled_knows(x->p.sampled, s, c->object, line, is_new, number);
+    bool is_known = sampled_classify(x->p.sampled, s, c->object, line, is_new, number);
 
     if (!is_known)
         profiler_add_unknown(x, c, profiler_path_or_library(x, leaf));
@@ -95,7 +95,7 @@ static void observe_log(void *context, struct sample_entry *seen, size_t n)
             profiler_add_unknown(x, c, profiler_path_or_library(x, (uint32_t)seen[i].last));
         seen[i].what = (seen[i].what & (SAMPLE_UNKNOWN | SAMPLE_MAYBE_COLD)) | c->object;
     }
-    sampled_see(x->p.sampled, seen, n);
+    sampled_add_log(x->p.sampled, seen, n);
 }
 
 static void observe_misses(void *context, const uint64_t *misses, uint32_t cells, uint64_t maybe_cold)
@@ -104,7 +104,7 @@ static void observe_misses(void *context, const uint64_t *misses, uint32_t cells
 
     for (uint32_t i = 0; i < cells; i++)
         if (misses[i])
-            sampled_missed(x->p.sampled, x->p.access[i].object, misses[i]);
+            sampled_add_misses(x->p.sampled, x->p.access[i].object, misses[i]);
     sampled_add_cold(x->p.sampled, maybe_cold);
 }
 
@@ -112,7 +112,7 @@ static struct logged_sets observe_choose_sets(void *context)
 {
     const struct profiler *x = context;
 
-    return sampled_choose(x->p.sampled);
+    return sampled_choose_logged_sets(x->p.sampled);
 }
 
 static uint32_t observe_path(void *context, uint32_t node, uint32_t block)

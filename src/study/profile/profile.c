@@ -489,7 +489,7 @@ int profile_run(struct profile *p, const volatile uint32_t *stop, struct progres
     bool by_blocks =
         !p->observe_all && (!p->sampled || x->source->kind->words) && sim_set_block_observer(sim, &watch, err);
     if (by_blocks && p->sampled)
-        sampled_watch(p->sampled);
+        sampled_observe_blocks(p->sampled);
     if (p->sampled)
         sampled_begin(p->sampled, sim);
     if (!by_blocks)

@@ -55,7 +55,7 @@ static void put_estimate(struct table *t, const char *name, struct sampled *s, c
     put_real_count(t, ceil(o->error));
     put_real_count(t, floor(o->from));
     put_real_count(t, ceil(o->to));
-    table_text(t, sampled_says(s, o) ? "yes" : "no");
+    table_text(t, sampled_is_significant(s, o) ? "yes" : "no");
     table_count(t, o->low);
     table_count(t, o->high);
     table_count(t, o->seen);
@@ -234,7 +234,7 @@ static void add_row(struct table *t, struct report *r, struct rows *rows, uint32
     sampled_object(r->p->sampled, object, &o);
     put_estimate(t, name, r->p->sampled, &o);
     rows->shown++;
-    if (!sampled_says(r->p->sampled, &o) && rows->unsaid++ == 0)
+    if (!sampled_is_significant(r->p->sampled, &o) && rows->unsaid++ == 0)
         rows->first = name;
 }
 

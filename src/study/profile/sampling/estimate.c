@@ -14,10 +14,10 @@
 #define TURN UINT32_C(0x85ebca6b) /* from sample to sample, other sets */
 
 enum {
-    FINE_BITS = 4,    /* 16 bins for a doubling of time in direct-mapped caches, */
-    COARSE_BITS = 2,  /*   and 4 in others, which need bins for each way */
-    ONE_IN_MOST = 32, /* of so many sets one is told, at the least, */
-    TOLD_LEAST = 32,  /*   and of so many in all */
+    FINE_BITS = 4,          /* 16 bins for a doubling of time in direct-mapped caches, */
+    COARSE_BITS = 2,        /*   and 4 in others, which need bins for each way */
+    ONE_IN_MOST = 32,       /* of so many sets one is told, at the least, */
+    LOGGED_SETS_LEAST = 32, /*   and of so many in all */
 };
 
 static inline size_t bin_in(size_t bins, unsigned fine, uint64_t time)
@@ -39,7 +39,7 @@ static inline size_t bin_of(const struct estimate *e, uint64_t time)
 
 /* ---- references ---- */
 
-static void make_ages(const struct estimate *e, struct ages *a)
+static void age_bins_init(const struct estimate *e, struct age_bins *a)
 {
     size_t n = e->config.ways * (e->bins + 1);
 
@@ -49,26 +49,27 @@ static void make_ages(const struct estimate *e, struct ages *a)
     a->unknown = mem_alloc(n, sizeof *a->unknown);
 }
 
-static struct tally *find_tally(struct estimate *e, uint32_t object)
+static struct object_tally *object_tally_new(struct estimate *e, uint32_t object)
 {
     while (e->objects <= object) {
         e->tally = mem_room(e->tally, e->objects, sizeof *e->tally);
-        e->tally[e->objects++] = (struct tally){ 0 };
+        e->tally[e->objects++] = (struct object_tally){ 0 };
     }
-    struct tally *t = &e->tally[object];
+    struct object_tally *t = &e->tally[object];
     if (!t->ages.dead)
-        make_ages(e, &t->ages);
+        age_bins_init(e, &t->ages);
     return t;
 }
 
 /* What an interval of that length counts. */
-static inline double weight_of(uint64_t length, uint64_t interval)
+static inline double interval_weight(uint64_t length, uint64_t interval)
 {
     return interval < length ? 1 / (double)(int64_t)(length - interval) : 1;
 }
 
 /* Of that weight, `part` of the interval was without a use of what is looked at. */
-static inline void add_mass(struct mass *m, uint64_t length, uint64_t whole, uint64_t part, double weight)
+static inline void interval_mass_add(struct interval_mass *m, uint64_t length, uint64_t whole, uint64_t part,
+                                     double weight)
 {
     if (MASS_PARTS * whole > (MASS_PARTS - 1) * length)
         return;
@@ -78,19 +79,19 @@ static inline void add_mass(struct mass *m, uint64_t length, uint64_t whole, uin
 
 /* A reference ends intervals: for each j, one in which j other lines of its set were used and its own was not. at: its line's place in the order of
  * use, or the number of known lines. How long they were is known also where it is not known whether they ended in a miss. */
-static void add_intervals(const struct estimate *e, struct tally *t, const struct set *s, const struct way *way,
-                          uint32_t at, uint64_t now)
+static void estimate_add_intervals(const struct estimate *e, struct object_tally *t, const struct sample_set *s,
+                                   const struct sample_way *way, uint32_t at, uint64_t now)
 {
-    const struct ages *a = &t->ages;
+    const struct age_bins *a = &t->ages;
     uint64_t before = 0;
     bool is_live = at < s->known, is_dead = !is_live && s->known == e->config.ways;
     double *to = is_live ? a->live : is_dead ? a->dead : a->open;
 
     for (uint32_t j = 0; j <= at && j < s->known; j++, to += e->bins + 1) {
         uint64_t whole = now - way[j].last;
-        double weight = weight_of(e->length, whole) * e->times;
+        double weight = interval_weight(e->length, whole) * e->times;
         if (is_live || is_dead)
-            add_mass(is_live ? &t->live_mass : &t->dead_mass, e->length, whole, whole - before, weight);
+            interval_mass_add(is_live ? &t->live_mass : &t->dead_mass, e->length, whole, whole - before, weight);
         weight *= e->part;
         to[j ? bin_of(e, before) : 0] += weight;
         to[bin_of(e, whole) + 1] -= weight;
@@ -98,7 +99,7 @@ static void add_intervals(const struct estimate *e, struct tally *t, const struc
     }
 }
 
-static void end_generation(struct tally *t, const struct way *way, uint64_t now)
+static void estimate_end_generation(struct object_tally *t, const struct sample_way *way, uint64_t now)
 {
     if (way->filled == 0)
         return;
@@ -107,9 +108,9 @@ static void end_generation(struct tally *t, const struct way *way, uint64_t now)
     t->dead += now - way->last;
 }
 
-static inline struct set *enter_set(struct estimate *e, uint64_t line)
+static inline struct sample_set *estimate_enter_set(struct estimate *e, uint64_t line)
 {
-    struct set *s = &e->set[line & (e->config.sets - 1)];
+    struct sample_set *s = &e->set[line & (e->config.sets - 1)];
 
     if (s->sample != e->sample) {
         s->sample = e->sample;
@@ -120,18 +121,18 @@ static inline struct set *enter_set(struct estimate *e, uint64_t line)
     return s;
 }
 
-static inline struct tally *tally_of(struct estimate *e, uint32_t object)
+static inline struct object_tally *object_tally_of(struct estimate *e, uint32_t object)
 {
-    return object < e->objects && e->tally[object].ages.dead ? &e->tally[object] : find_tally(e, object);
+    return object < e->objects && e->tally[object].ages.dead ? &e->tally[object] : object_tally_new(e, object);
 }
 
 enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
 {
     uint32_t ways = e->config.ways, at = 0;
-    struct set *s = enter_set(e, line);
-    struct way *way = &e->way[(line & (e->config.sets - 1)) * ways];
-    struct tally *t = tally_of(e, object);
-    struct group *g = &t->group[s->group - 1];
+    struct sample_set *s = estimate_enter_set(e, line);
+    struct sample_way *way = &e->way[(line & (e->config.sets - 1)) * ways];
+    struct object_tally *t = object_tally_of(e, object);
+    struct set_group *g = &t->group[s->group - 1];
     enum estimate_outcome outcome = OUTCOME_HIT;
 
     assert(e->is_open);
@@ -139,8 +140,8 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
     g->references++;
     while (at < s->known && way[at].line != line)
         at++;
-    add_intervals(e, t, s, way, at, now);
-    struct way entry = { line, now, 0, object };
+    estimate_add_intervals(e, t, s, way, at, now);
+    struct sample_way entry = { line, now, 0, object };
     if (at < s->known) {
         entry.filled = way[at].filled;
     } else if (s->known < ways) {
@@ -153,7 +154,7 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
     } else {
         outcome = OUTCOME_MISS;
         at = ways - 1;
-        end_generation(t, &way[at], now);
+        estimate_end_generation(t, &way[at], now);
         entry.filled = now + 1;
         t->misses++;
         g->misses++;
@@ -165,10 +166,10 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
 }
 
 /* A set as it is, from who knows when its lines were used. Returns where the line is, or how many are known. */
-static uint32_t order_set(struct estimate *e, uint64_t line, const struct estimate_clock *c)
+static uint32_t estimate_order_set(struct estimate *e, uint64_t line, const struct estimate_clock *c)
 {
-    const struct set *s = enter_set(e, line);
-    struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    const struct sample_set *s = estimate_enter_set(e, line);
+    struct sample_way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
     uint32_t at = 0;
 
     if (e->config.ways == 1) {
@@ -178,7 +179,7 @@ static uint32_t order_set(struct estimate *e, uint64_t line, const struct estima
         return s->known && !is_here;
     }
     for (uint32_t i = 0; i < s->known; i++) {
-        struct way x = way[i];
+        struct sample_way x = way[i];
         uint32_t k = i;
         if (x.line != line || c->wait) /* a line that comes is used now */
             x.last = c->last(c->context, x.line);
@@ -193,52 +194,52 @@ static uint32_t order_set(struct estimate *e, uint64_t line, const struct estima
 }
 
 /* Sets of one way: what all of them have in common. */
-struct single {
-    struct set *set;
-    struct way *way;
+struct direct_sets {
+    struct sample_set *set;
+    struct sample_way *way;
     uint64_t mask, length;
     size_t bins;
     uint32_t sample, one_in;
     double times, part; /* what an interval stands for, and what that counts */
 };
 
-static inline struct single single_of(const struct estimate *e)
+static inline struct direct_sets direct_sets_of(const struct estimate *e)
 {
-    return (struct single){ e->set,    e->way,    e->config.sets - 1, e->length, e->bins,
-                            e->sample, e->one_in, e->one_in,          e->part };
+    return (struct direct_sets){ e->set,    e->way,    e->config.sets - 1, e->length, e->bins,
+                                 e->sample, e->one_in, e->one_in,          e->part };
 }
 
 /* The weight of an interval is added to where it begins, and taken off behind its end. */
-static inline void add_interval(const struct single *x, double *to, uint64_t interval, double weight)
+static inline void direct_add_interval(const struct direct_sets *x, double *to, uint64_t interval, double weight)
 {
     to[0] += weight;
     to[bin_in(x->bins, FINE_BITS, interval) + 1] -= weight;
 }
 
 /* A line is missed in a set whose line was used last then. */
-static inline void replace(const struct single *x, const struct set *s, struct way *way, struct tally *t,
-                           const struct way *by, uint64_t last)
+static inline void direct_set_replace(const struct direct_sets *x, const struct sample_set *s, struct sample_way *way,
+                                      struct object_tally *t, const struct sample_way *new, uint64_t last)
 {
-    uint64_t whole = by->last - last;
+    uint64_t whole = new->last - last;
 
-    double weight = weight_of(x->length, whole) * x->times;
-    add_mass(&t->dead_mass, x->length, whole, whole, weight);
-    add_interval(x, t->ages.dead, whole, weight * x->part);
+    double weight = interval_weight(x->length, whole) * x->times;
+    interval_mass_add(&t->dead_mass, x->length, whole, whole, weight);
+    direct_add_interval(x, t->ages.dead, whole, weight * x->part);
     if (way->filled) {
         t->generations += x->one_in;
-        t->generation += (by->last + 1 - way->filled) * x->one_in;
+        t->generation += (new->last + 1 - way->filled) * x->one_in;
         t->dead += whole * x->one_in;
     }
     t->misses++;
     t->group[s->group - 1].misses++;
-    *way = *by;
+    *way = *new;
 }
 
 /* A line comes to a set of which nothing is known in this sample. */
-static void see_unknown(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
+static void estimate_log_unknown(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
 {
-    struct set *s = enter_set(e, line);
-    struct tally *t = tally_of(e, object);
+    struct sample_set *s = estimate_enter_set(e, line);
+    struct object_tally *t = object_tally_of(e, object);
 
     assert(s->known == 0);
     e->unknown_at = bin_of(e, now);
@@ -246,40 +247,40 @@ static void see_unknown(struct estimate *e, uint64_t line, uint32_t object, uint
     t->unknown++;
     t->group[s->group - 1].unknown++;
     s->known = 1;
-    e->way[line & (e->config.sets - 1)] = (struct way){ line, now, 0, object };
+    e->way[line & (e->config.sets - 1)] = (struct sample_way){ line, now, 0, object };
 }
 
 /* The same where a set has one line: it is short, and most caches of that kind miss often. */
-static enum estimate_outcome miss_only(struct estimate *e, uint64_t line, uint32_t object,
-                                       const struct estimate_clock *c)
+static enum estimate_outcome direct_miss(struct estimate *e, uint64_t line, uint32_t object,
+                                         const struct estimate_clock *c)
 {
-    struct set *s = enter_set(e, line);
-    struct way *way = &e->way[line & (e->config.sets - 1)];
+    struct sample_set *s = estimate_enter_set(e, line);
+    struct sample_way *way = &e->way[line & (e->config.sets - 1)];
 
     if (s->known == 0) {
-        see_unknown(e, line, object, c->now);
+        estimate_log_unknown(e, line, object, c->now);
         return OUTCOME_UNKNOWN;
     }
-    if (!logged_sets_has(e->choice, line & (e->config.sets - 1))) {
-        estimate_missed(e, object, 1);
+    if (!logged_sets_has(e->logged, line & (e->config.sets - 1))) {
+        estimate_add_misses(e, object, 1);
         return OUTCOME_MISS;
     }
     uint64_t last = way->line == line ? way->last : c->last(c->context, way->line);
-    struct single x = single_of(e);
-    replace(&x, s, way, tally_of(e, object), &(struct way){ line, c->now, c->now + 1, object },
-            last < c->now ? last : c->now);
+    struct direct_sets x = direct_sets_of(e);
+    direct_set_replace(&x, s, way, object_tally_of(e, object), &(struct sample_way){ line, c->now, c->now + 1, object },
+                       last < c->now ? last : c->now);
     return OUTCOME_MISS;
 }
 
 enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, const struct estimate_clock *c)
 {
     if (e->config.ways == 1)
-        return miss_only(e, line, object, c);
-    const struct set *s = enter_set(e, line);
-    bool was_here = order_set(e, line, c) < s->known; /* other levels may lose what this one would have */
+        return direct_miss(e, line, object, c);
+    const struct sample_set *s = estimate_enter_set(e, line);
+    bool was_here = estimate_order_set(e, line, c) < s->known; /* other levels may lose what this one would have */
     enum estimate_outcome outcome = estimate_refer(e, line, object, c->now);
-    struct tally *t = &e->tally[object];
-    struct group *g = &t->group[s->group - 1];
+    struct object_tally *t = &e->tally[object];
+    struct set_group *g = &t->group[s->group - 1];
 
     t->references--;
     g->references--;
@@ -290,9 +291,9 @@ enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t 
 
 void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c)
 {
-    const struct set *s = enter_set(e, line);
-    const struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
-    uint32_t at = order_set(e, line, c);
+    const struct sample_set *s = estimate_enter_set(e, line);
+    const struct sample_way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    uint32_t at = estimate_order_set(e, line, c);
 
     if (at == s->known || way[at].last >= c->now)
         return;
@@ -305,114 +306,114 @@ void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock
     e->tally[object].group[s->group - 1].references--;
 }
 
-static inline void see_miss(struct estimate *e, const struct single *x, const struct sample_entry *seen, uint64_t last,
-                            uint64_t now)
+static inline void estimate_log_miss(struct estimate *e, const struct direct_sets *x, const struct sample_entry *entry,
+                                     uint64_t last, uint64_t now)
 {
-    const struct way by = { seen->line, now, now + 1, (uint32_t)seen->what };
-    struct set *s = &x->set[seen->line & x->mask];
-    struct way *way = &x->way[seen->line & x->mask];
-    struct tally *t = tally_of(e, by.object);
+    const struct sample_way new = { entry->line, now, now + 1, (uint32_t)entry->what };
+    struct sample_set *s = &x->set[entry->line & x->mask];
+    struct sample_way *way = &x->way[entry->line & x->mask];
+    struct object_tally *t = object_tally_of(e, new.object);
 
     if (__builtin_expect(s->sample != x->sample, 0))
-        enter_set(e, seen->line);
-    e->told++;
+        estimate_enter_set(e, entry->line);
+    e->log_misses++;
     if (s->known) {
-        replace(x, s, way, t, &by, last < now ? last : now);
+        direct_set_replace(x, s, way, t, &new, last < now ? last : now);
         return;
     }
     t->misses++; /* what went was no reference's, and belongs to nobody */
     t->group[s->group - 1].misses++;
     s->known = 1;
-    *way = by;
+    *way = new;
 }
 
-static inline void see_use(struct estimate *e, const struct single *x, const struct sample_entry *seen, uint64_t last,
-                           uint64_t now)
+static inline void estimate_log_use(struct estimate *e, const struct direct_sets *x, const struct sample_entry *entry,
+                                    uint64_t last, uint64_t now)
 {
-    const struct set *s = &x->set[seen->line & x->mask];
-    struct way *way = &x->way[seen->line & x->mask];
-    uint64_t length = now - last, wait = seen->what & ~SAMPLE_USE;
+    const struct sample_set *s = &x->set[entry->line & x->mask];
+    struct sample_way *way = &x->way[entry->line & x->mask];
+    uint64_t length = now - last, wait = entry->what & ~SAMPLE_USE;
 
-    if (s->sample != x->sample || !s->known || way->line != seen->line || last >= now)
+    if (s->sample != x->sample || !s->known || way->line != entry->line || last >= now)
         return;
-    double weight = weight_of(x->length, length) * (length < wait ? (double)wait / (double)length : 1) * x->times;
-    struct tally *t = &e->tally[way->object];
-    add_mass(&t->live_mass, x->length, length, length, weight);
-    add_interval(x, t->ages.live, length, weight * x->part);
+    double weight = interval_weight(x->length, length) * (length < wait ? (double)wait / (double)length : 1) * x->times;
+    struct object_tally *t = &e->tally[way->object];
+    interval_mass_add(&t->live_mass, x->length, length, length, weight);
+    direct_add_interval(x, t->ages.live, length, weight * x->part);
     way->last = now;
 }
 
-uint64_t estimate_see(struct estimate *e, const struct sample_entry *seen, size_t n, uint64_t from)
+uint64_t estimate_add_log(struct estimate *e, const struct sample_entry *entry, size_t n, uint64_t from)
 {
-    const struct single x = single_of(e);
+    const struct direct_sets x = direct_sets_of(e);
     uint64_t maybe_cold = 0;
 
     assert(e->is_open && e->config.ways == 1 && e->fine == FINE_BITS);
     for (size_t i = 0; i < n; i++) {
-        uint64_t now = seen[i].number - from, last = seen[i].last > from ? seen[i].last - from : 0;
-        if (seen[i].what & SAMPLE_USE) {
-            see_use(e, &x, &seen[i], last, now);
+        uint64_t now = entry[i].number - from, last = entry[i].last > from ? entry[i].last - from : 0;
+        if (entry[i].what & SAMPLE_USE) {
+            estimate_log_use(e, &x, &entry[i], last, now);
             continue;
         }
-        if (seen[i].what & SAMPLE_MAYBE_COLD) {
+        if (entry[i].what & SAMPLE_MAYBE_COLD) {
             maybe_cold++;
-            tally_of(e, (uint32_t)seen[i].what)->fresh++;
+            object_tally_of(e, (uint32_t)entry[i].what)->fresh++;
         }
-        if (seen[i].what & SAMPLE_UNKNOWN)
-            see_unknown(e, seen[i].line, (uint32_t)seen[i].what, now);
+        if (entry[i].what & SAMPLE_UNKNOWN)
+            estimate_log_unknown(e, entry[i].line, (uint32_t)entry[i].what, now);
         else
-            see_miss(e, &x, &seen[i], last, now);
+            estimate_log_miss(e, &x, &entry[i], last, now);
     }
     return maybe_cold;
 }
 
-void estimate_missed(struct estimate *e, uint32_t object, uint64_t misses)
+void estimate_add_misses(struct estimate *e, uint32_t object, uint64_t misses)
 {
     assert(e->is_open);
-    tally_of(e, object)->misses += misses;
+    object_tally_of(e, object)->misses += misses;
 }
 
 /* So many sets that there are as many misses in them as there are sets in all. */
-struct logged_sets estimate_choose(struct estimate *e)
+struct logged_sets estimate_choose_logged_sets(struct estimate *e)
 {
     assert(!e->is_open);
     e->one_in = 1;
-    while (!e->is_dealt && e->one_in < ONE_IN_MOST && e->config.sets / e->one_in > TOLD_LEAST
-           && e->told_last / e->one_in >= 2 * e->config.sets)
+    while (!e->has_groups && e->one_in < ONE_IN_MOST && e->config.sets / e->one_in > LOGGED_SETS_LEAST
+           && e->log_misses_before / e->one_in >= 2 * e->config.sets)
         e->one_in *= 2;
-    e->choice = (struct logged_sets){ e->sample * TURN, UINT32_MAX / e->one_in };
-    return e->choice;
+    e->logged = (struct logged_sets){ e->sample * TURN, UINT32_MAX / e->one_in };
+    return e->logged;
 }
 
-void estimate_count(struct estimate *e, uint64_t references)
+void estimate_add_references(struct estimate *e, uint64_t references)
 {
     assert(e->is_open);
-    e->apart += references;
+    e->bulk_references += references;
 }
 
-void estimate_spend(struct estimate *e, double cycles)
+void estimate_add_time(struct estimate *e, double cycles)
 {
     assert(e->is_open);
     e->time += cycles;
 }
 
-void estimate_see_fresh(struct estimate *e, uint32_t object)
+void estimate_add_fresh(struct estimate *e, uint32_t object)
 {
-    tally_of(e, object)->fresh++;
+    object_tally_of(e, object)->fresh++;
 }
 
-void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references)
+void estimate_add_object_references(struct estimate *e, uint32_t object, uint64_t references)
 {
-    find_tally(e, object)->references += references;
+    object_tally_new(e, object)->references += references;
     e->has_all = false;
 }
 
-void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
+void estimate_set_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
 {
-    struct set *s = &e->set[line & (e->config.sets - 1)];
-    struct way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
-    struct tally *t = &e->tally[object];
-    struct group *g = &t->group[s->group - 1];
+    struct sample_set *s = &e->set[line & (e->config.sets - 1)];
+    struct sample_way *way = &e->way[(line & (e->config.sets - 1)) * e->config.ways];
+    struct object_tally *t = &e->tally[object];
+    struct set_group *g = &t->group[s->group - 1];
 
     assert(e->is_open && way->line == line && way->last == now && way->filled == 0);
     t->ages.unknown[e->unknown_at]--;
@@ -423,15 +424,15 @@ void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint6
     way->filled = now + 1;
 }
 
-static struct group *group_of(struct estimate *e, uint32_t object, uint64_t line)
+static struct set_group *set_group_of(struct estimate *e, uint32_t object, uint64_t line)
 {
     return &e->tally[object].group[e->set[line & (e->config.sets - 1)].group - 1];
 }
 
-void estimate_join(struct estimate *e, uint32_t object, uint64_t line)
+void estimate_join_line(struct estimate *e, uint32_t object, uint64_t line)
 {
     e->tally[object].references--;
-    group_of(e, object, line)->references--;
+    set_group_of(e, object, line)->references--;
 }
 
 /* ---- life ---- */
@@ -453,7 +454,7 @@ int estimate_new(const struct estimate_config *config, struct estimate **ret, st
     e->config = *config;
     e->times = 1;
     e->one_in = e->in_each = 1;
-    e->choice.limit = UINT32_MAX;
+    e->logged.limit = UINT32_MAX;
     e->fine = config->ways == 1 ? FINE_BITS : COARSE_BITS;
     e->bins = SIZE_MAX;
     e->bins = bin_of(e, config->length) + 2;
@@ -463,19 +464,19 @@ int estimate_new(const struct estimate_config *config, struct estimate **ret, st
         estimate_free(e);
         return err_set(err, PEET_ERR_MEMORY, "no memory for the cache of a sample");
     }
-    make_ages(e, &e->all.ages);
+    age_bins_init(e, &e->all.ages);
     *ret = e;
     return 0;
 }
 
-void estimate_deal(struct estimate *e, const uint8_t *group)
+void estimate_set_groups(struct estimate *e, const uint8_t *group)
 {
     for (uint64_t i = 0; i < e->config.sets; i++)
         e->set[i].group = (uint8_t)(1 + group[i]);
-    e->is_dealt = true;
+    e->has_groups = true;
 }
 
-static void release_ages(struct ages *a)
+static void age_bins_release(struct age_bins *a)
 {
     free(a->dead);
     free(a->live);
@@ -488,8 +489,8 @@ void estimate_free(struct estimate *e)
     if (!e)
         return;
     for (uint32_t i = 0; i < e->objects; i++)
-        release_ages(&e->tally[i].ages);
-    release_ages(&e->all.ages);
+        age_bins_release(&e->tally[i].ages);
+    age_bins_release(&e->all.ages);
     free(e->tally);
     free(e->set);
     free(e->way);

@@ -52,17 +52,17 @@ int estimate_new(const struct estimate_config *config, struct estimate **ret, st
 void estimate_free(struct estimate *e);
 
 /* Before the first sample: the group of each set, below ESTIMATE_GROUPS. Otherwise sets are put into groups in turn, as they come. */
-void estimate_deal(struct estimate *e, const uint8_t *group);
+void estimate_set_groups(struct estimate *e, const uint8_t *group);
 
 void estimate_begin(struct estimate *e);
-void estimate_begin_of(struct estimate *e,
-                       uint64_t length); /* the same for one that is shorter than was said, and counts for less */
+void estimate_begin_length(struct estimate *e,
+                           uint64_t length); /* the same for one that is shorter than was said, and counts for less */
 
 /* A line (address by the size of lines) is referred to, for an object (any small number), `now` references after the beginning. */
 enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
 
 /* The reference just now, which was unknown, was to a line that nobody had used before in all of the run: it is a miss. */
-void estimate_was_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
+void estimate_set_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
 
 /* The same from who gives only what matters: lines that a cache has lost, or has not had since the sample began, and, now and then, that it still
  * uses one. References are counted by themselves. */
@@ -77,24 +77,24 @@ enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t 
 void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c);
 /* The same of sets of one way, from who knows what was missed since something else was there: many at once, which have the number of an object where
  * they had a cell. from: the number of the reference with which the sample begins. Returns how many may have been cold. */
-uint64_t estimate_see(struct estimate *e, const struct sample_entry *seen, size_t n, uint64_t from);
+uint64_t estimate_add_log(struct estimate *e, const struct sample_entry *seen, size_t n, uint64_t from);
 /* Where much is missed, that is much to tell, and more than estimators need. So behind a sample of many misses comes one that is told of some sets only, other ones each time, which
  * stand for all; of the rest it is told what comes to a set first, and how many misses there were. Asked before a sample, it is for
  * that one. */
-struct logged_sets estimate_choose(struct estimate *e);
-void estimate_missed(struct estimate *e, uint32_t object, uint64_t misses); /* in other sets, in this sample */
-void estimate_count(struct estimate *e, uint64_t references);               /* in this sample */
-void estimate_count_object(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */
+struct logged_sets estimate_choose_logged_sets(struct estimate *e);
+void estimate_add_misses(struct estimate *e, uint32_t object, uint64_t misses); /* in other sets, in this sample */
+void estimate_add_references(struct estimate *e, uint64_t references);          /* in this sample */
+void estimate_add_object_references(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */
 
 /* The line that was given last is of the same reference as the one before it: the reference counts once, each of its lines has its
  * own outcome. */
-void estimate_join(struct estimate *e, uint32_t object, uint64_t line);
+void estimate_join_line(struct estimate *e, uint32_t object, uint64_t line);
 
 /* others: references in the sample that were not given, since their sets were not chosen. */
 void estimate_end(struct estimate *e, uint64_t others);
 
-void estimate_spend(struct estimate *e, double cycles);       /* in this sample */
-void estimate_see_fresh(struct estimate *e, uint32_t object); /* a line that no sample had seen before */
+void estimate_add_time(struct estimate *e, double cycles);    /* in this sample */
+void estimate_add_fresh(struct estimate *e, uint32_t object); /* a line that no sample had seen before */
 
 /* How much of the run the samples are: for results. Without it, next to nothing. */
 struct estimate_run {

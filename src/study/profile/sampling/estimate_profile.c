@@ -12,7 +12,7 @@
 
 /* ---- life ---- */
 
-static const struct level_config *last_own(const struct machine_config *m)
+static const struct level_config *last_private(const struct machine_config *m)
 {
     const struct level_config *last = NULL;
 
@@ -23,7 +23,7 @@ static const struct level_config *last_own(const struct machine_config *m)
 
 int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err)
 {
-    const struct level_config *level = last_own(machine);
+    const struct level_config *level = last_private(machine);
     uint64_t sets = level ? level->bytes / level->line / level_ways(level) : 0;
 
     if (!level)
@@ -43,7 +43,7 @@ int sampled_geometry(const struct machine_config *machine, struct sample_config 
 
 /* Sets beside each other are alike. If they were put into groups in turn, as a program comes to them, groups would be more alike than samples of sets are: those that are chosen are
  * drawn at random, and so are those of a group. */
-static int deal_sets(struct sampled *s, uint64_t sets, struct peet_err *err)
+static int sampled_draw_groups(struct sampled *s, uint64_t sets, struct peet_err *err)
 {
     uint8_t *group = mem_alloc(sets, sizeof *group);
     int r = set_sample_groups(sets, s->config.seed, ESTIMATE_GROUPS, group) < 0
@@ -51,7 +51,7 @@ static int deal_sets(struct sampled *s, uint64_t sets, struct peet_err *err)
                 : 0;
 
     for (unsigned i = 0; i < s->cpus && r == 0; i++)
-        estimate_deal(s->front[i].estimate, group);
+        estimate_set_groups(s->core[i].estimate, group);
     free(group);
     return r;
 }
@@ -59,7 +59,7 @@ static int deal_sets(struct sampled *s, uint64_t sets, struct peet_err *err)
 int sampled_new(const struct machine_config *machine, struct source *source, const struct objects *objects,
                 const struct sample_config *config, struct sampled **ret, struct peet_err *err)
 {
-    const struct level_config *level = last_own(machine);
+    const struct level_config *level = last_private(machine);
     uint64_t length = config->most ? config->most : config->length;
     struct estimate_config cache = { level->bytes / level->line / level_ways(level), level_ways(level),
                                      config->every ? length : UINT32_MAX };
@@ -77,11 +77,11 @@ int sampled_new(const struct machine_config *machine, struct source *source, con
         footprint_init(&s->footprint, level->bytes, level_ways(level));
     s->config = *config;
     s->cpus = machine->cpus;
-    s->front = mem_alloc(machine->cpus, sizeof *s->front);
+    s->core = mem_alloc(machine->cpus, sizeof *s->core);
     for (unsigned i = 0; i < s->cpus && r == 0; i++)
-        r = estimate_new(&cache, &s->front[i].estimate, err);
+        r = estimate_new(&cache, &s->core[i].estimate, err);
     if (r == 0 && has_sets)
-        r = deal_sets(s, cache.sets, err);
+        r = sampled_draw_groups(s, cache.sets, err);
     if (r < 0) {
         sampled_free(s);
         return r;
@@ -95,14 +95,14 @@ void sampled_free(struct sampled *s)
     if (!s)
         return;
     for (unsigned i = 0; i < s->cpus; i++) {
-        if (s->front[i].is_open)
-            estimate_end(s->front[i].estimate, 0);
-        estimate_free(s->front[i].estimate);
+        if (s->core[i].is_open)
+            estimate_end(s->core[i].estimate, 0);
+        estimate_free(s->core[i].estimate);
     }
     footprint_release(&s->footprint);
-    map_release(&s->seen);
+    map_release(&s->lines_seen);
     map_release(&s->unknown);
-    free(s->front);
+    free(s->core);
     free(s->gaps);
     free(s->object);
     free(s);
@@ -110,7 +110,7 @@ void sampled_free(struct sampled *s)
 
 /* ---- while it runs ---- */
 
-static uint64_t *gaps_of(struct sampled *s, uint32_t thread)
+static uint64_t *sampled_gaps(struct sampled *s, uint32_t thread)
 {
     while (s->threads <= thread) {
         s->gaps = mem_room(s->gaps, s->threads, sizeof *s->gaps);
@@ -119,30 +119,30 @@ static uint64_t *gaps_of(struct sampled *s, uint32_t thread)
     return &s->gaps[thread];
 }
 
-static double time_now(const struct sampled *s, const struct front *f)
+static double sampled_clock(const struct sampled *s, const struct core_estimator *f)
 {
-    return s->machine ? (double)sim_clock(s->machine, (unsigned)(f - s->front)) : 0;
+    return s->machine ? (double)sim_clock(s->machine, (unsigned)(f - s->core)) : 0;
 }
 
-void sampled_close(struct sampled *s, struct front *f)
+void sampled_close(struct sampled *s, struct core_estimator *f)
 {
     if (!f->is_open)
         return;
-    if (s->is_watched)
-        estimate_count(f->estimate, sampled_counts(s).seen - f->seen);
-    estimate_spend(f->estimate, time_now(s, f) - f->began);
+    if (s->by_blocks)
+        estimate_add_references(f->estimate, sampled_counts(s).seen - f->seen_before);
+    estimate_add_time(f->estimate, sampled_clock(s, f) - f->began);
     estimate_end(f->estimate, 0);
     f->is_open = false;
 }
 
 void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e)
 {
-    if (!s->is_watched) {
-        ++*gaps_of(s, thread);
+    if (!s->by_blocks) {
+        ++*sampled_gaps(s, thread);
         return;
     }
-    sampled_close(s, &s->front[0]);
-    s->front[0].thread = thread;
+    sampled_close(s, &s->core[0]);
+    s->core[0].thread = thread;
     if (e->args) /* else it was passed over, and the source knows */
         sample_add_gap(s->source, thread, e->arg[1]);
 }
@@ -154,28 +154,28 @@ void sampled_event(struct sampled *s, uint32_t process, const struct peet_event 
 }
 
 /* A window of a thread begins on a processor. */
-static void begin_window(const struct sampled *s, const struct front *f)
+static void sampled_begin_window(const struct sampled *s, const struct core_estimator *f)
 {
     uint64_t length = s->config.most ? sample_window_length(s->source, f->thread) : 0;
 
     if (length && s->config.sets && s->config.one_in > 1)
         length = length / s->config.one_in + 1;
     if (length)
-        estimate_begin_of(f->estimate, length);
+        estimate_begin_length(f->estimate, length);
     else
         estimate_begin(f->estimate);
 }
 
-static struct front *enter(struct sampled *s, const struct sampled_reference *r)
+static struct core_estimator *sampled_enter_window(struct sampled *s, const struct sampled_reference *r)
 {
-    struct front *f = &s->front[r->cpu];
-    uint64_t gaps = *gaps_of(s, r->thread);
+    struct core_estimator *f = &s->core[r->cpu];
+    uint64_t gaps = *sampled_gaps(s, r->thread);
 
     if (f->is_open && f->thread == r->thread && f->gaps == gaps)
         return f;
     sampled_close(s, f);
-    *f = (struct front){ f->estimate, true, r->thread, gaps, 0, 0, time_now(s, f) };
-    begin_window(s, f);
+    *f = (struct core_estimator){ f->estimate, true, r->thread, gaps, 0, 0, sampled_clock(s, f) };
+    sampled_begin_window(s, f);
     return f;
 }
 
@@ -186,29 +186,30 @@ bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r)
 
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object)
 {
-    struct front *f = enter(s, r);
+    struct core_estimator *f = sampled_enter_window(s, r);
     uint64_t now = r->is_first ? f->now++ : f->now - 1;
     enum estimate_outcome outcome = estimate_refer(f->estimate, r->line, object, now);
 
     if (!r->is_first)
-        estimate_join(f->estimate, object, r->line);
+        estimate_join_line(f->estimate, object, r->line);
     if (outcome == OUTCOME_HIT)
         return outcome;
-    size_t before = s->seen.count;
-    void *there = map_put(&s->seen, r->line, s->source->thread[r->thread].process);
+    size_t before = s->lines_seen.count;
+    void *there = map_put(&s->lines_seen, r->line, s->source->thread[r->thread].process);
     assert(there); /* as small as the lines that windows refer to */
-    s->maybe_cold += s->seen.count != before && sample_has_gaps(s->source);
-    if (s->seen.count != before)
-        estimate_see_fresh(f->estimate, object);
-    if (outcome == OUTCOME_MISS || s->seen.count == before || sample_was_touched(s->source, r->thread, r->own_line))
+    s->maybe_cold += s->lines_seen.count != before && sample_has_gaps(s->source);
+    if (s->lines_seen.count != before)
+        estimate_add_fresh(f->estimate, object);
+    if (outcome == OUTCOME_MISS || s->lines_seen.count == before
+        || sample_was_touched(s->source, r->thread, r->own_line))
         return outcome;
-    estimate_was_cold(f->estimate, r->line, object, now);
+    estimate_set_cold(f->estimate, r->line, object, now);
     return OUTCOME_MISS;
 }
 
-void sampled_unknown(struct sampled *s, uint32_t object, uint32_t leaf)
+void sampled_unknown(struct sampled *s, uint32_t object, uint32_t path)
 {
-    uint64_t *count = map_put(&s->unknown, leaf, object);
+    uint64_t *count = map_put(&s->unknown, path, object);
 
     assert(count);
     ++*count;
@@ -221,81 +222,81 @@ void sampled_begin(struct sampled *s, const struct sim *machine)
     s->machine = machine;
 }
 
-void sampled_watch(struct sampled *s)
+void sampled_observe_blocks(struct sampled *s)
 {
     assert(s->cpus == 1 && s->source->kind->words);
-    s->is_watched = true;
+    s->by_blocks = true;
 }
 
-static struct front *front_at(struct sampled *s, uint64_t number)
+static struct core_estimator *sampled_window_at(struct sampled *s, uint64_t number)
 {
-    struct front *f = &s->front[0];
+    struct core_estimator *f = &s->core[0];
 
     if (!f->is_open) {
-        *f = (struct front){ .estimate = f->estimate, .is_open = true, .thread = f->thread, .now = number };
-        f->seen = sampled_counts(s).seen;
-        f->began = time_now(s, f);
-        begin_window(s, f);
+        *f = (struct core_estimator){ .estimate = f->estimate, .is_open = true, .thread = f->thread, .now = number };
+        f->seen_before = sampled_counts(s).seen;
+        f->began = sampled_clock(s, f);
+        sampled_begin_window(s, f);
     }
     return f;
 }
 
 /* When a line was used last, in the sample. */
-struct clock {
+struct use_clock {
     struct exec_blocks *by;
     uint64_t from;
 };
 
-static uint64_t last_use(const void *context, uint64_t line)
+static uint64_t sampled_last_use(const void *context, uint64_t line)
 {
-    const struct clock *c = context;
+    const struct use_clock *c = context;
     uint64_t last = blocks_last_use(c->by, line);
 
     return last > c->from ? last - c->from : 0;
 }
 
-bool sampled_knows(struct sampled *s, struct exec_blocks *by, uint32_t object, uint64_t line, bool is_new,
-                   uint64_t number)
+bool sampled_classify(struct sampled *s, struct exec_blocks *by, uint32_t object, uint64_t line, bool is_new,
+                      uint64_t number)
 {
-    struct front *f = front_at(s, number);
-    const struct clock clock = { by, f->now };
-    const struct estimate_clock use = { number - f->now, 0, last_use, &clock };
+    struct core_estimator *f = sampled_window_at(s, number);
+    const struct use_clock at = { by, f->now };
+    const struct estimate_clock use = { number - f->now, 0, sampled_last_use, &at };
     enum estimate_outcome outcome = estimate_miss(f->estimate, line, object, &use);
 
     bool may_be_cold = is_new && sample_has_gaps(s->source);
     if (is_new)
-        estimate_see_fresh(f->estimate, object);
+        estimate_add_fresh(f->estimate, object);
     s->maybe_cold += may_be_cold;
     if (outcome != OUTCOME_UNKNOWN || !is_new || may_be_cold)
         return outcome != OUTCOME_UNKNOWN;
-    estimate_was_cold(f->estimate, line, object, number - f->now); /* it has been seen from the beginning */
+    estimate_set_cold(f->estimate, line, object, number - f->now); /* it has been seen from the beginning */
     return true;
 }
 
 void sampled_use(struct sampled *s, struct exec_blocks *by, uint64_t line, uint64_t number, uint64_t wait)
 {
-    struct front *f = &s->front[0];
-    const struct clock clock = { by, f->now };
+    struct core_estimator *f = &s->core[0];
+    const struct use_clock at = { by, f->now };
 
     if (f->is_open && number > f->now)
-        estimate_use(f->estimate, line, &(struct estimate_clock){ number - f->now, wait, last_use, &clock });
+        estimate_use(f->estimate, line, &(struct estimate_clock){ number - f->now, wait, sampled_last_use, &at });
 }
 
-void sampled_see(struct sampled *s, const struct sample_entry *seen, size_t n)
+void sampled_add_log(struct sampled *s, const struct sample_entry *log, size_t n)
 {
-    while (n > 0 && !s->front[0].is_open && seen->what & SAMPLE_USE) { /* of lines that a lock has brought */
-        seen++;
+    while (n > 0 && !s->core[0].is_open && log->what & SAMPLE_USE) { /* of lines that a lock has brought */
+        log++;
         n--;
     }
     if (n > 0) {
-        const struct front *f = front_at(s, seen->number);
-        s->maybe_cold += estimate_see(f->estimate, seen, n, f->now);
+        const struct core_estimator *f = sampled_window_at(s, log->number);
+        s->maybe_cold += estimate_add_log(f->estimate, log, n, f->now);
     }
 }
 
-void sampled_missed(struct sampled *s, uint32_t object, uint64_t misses)
+void sampled_add_misses(struct sampled *s, uint32_t object, uint64_t misses)
 {
-    estimate_missed(front_at(s, s->front[0].now)->estimate, object, misses);
+    estimate_add_misses(sampled_window_at(s, s->core[0].now)->estimate, object, misses);
 }
 
 void sampled_add_cold(struct sampled *s, uint64_t maybe_cold)
@@ -303,9 +304,9 @@ void sampled_add_cold(struct sampled *s, uint64_t maybe_cold)
     s->maybe_cold += maybe_cold;
 }
 
-struct logged_sets sampled_choose(struct sampled *s)
+struct logged_sets sampled_choose_logged_sets(struct sampled *s)
 {
-    return estimate_choose(s->front[0].estimate);
+    return estimate_choose_logged_sets(s->core[0].estimate);
 }
 
 /* ---- from a source ---- */

@@ -38,18 +38,18 @@ struct sampled_reference { /* of a thread on a processor, at one of its lines */
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object);
 
 /* A reference to an object is unknown that was in a leaf of the profile. */
-void sampled_unknown(struct sampled *s, uint32_t object, uint32_t leaf);
+void sampled_unknown(struct sampled *s, uint32_t object, uint32_t path);
 
 /* The same with a machine that tells less (sim/exec/exec_blocks.h), which has to be said before. */
-void sampled_watch(struct sampled *s);
+void sampled_observe_blocks(struct sampled *s);
 struct exec_blocks;
-bool sampled_knows(struct sampled *s, struct exec_blocks *by, uint32_t object, uint64_t line, bool is_new,
-                   uint64_t number);
+bool sampled_classify(struct sampled *s, struct exec_blocks *by, uint32_t object, uint64_t line, bool is_new,
+                      uint64_t number);
 void sampled_use(struct sampled *s, struct exec_blocks *by, uint64_t line, uint64_t number, uint64_t wait);
-void sampled_see(struct sampled *s, const struct sample_entry *seen, size_t n); /* as in estimate_see */
-void sampled_missed(struct sampled *s, uint32_t object, uint64_t misses);       /* as in estimate_missed, */
-void sampled_add_cold(struct sampled *s, uint64_t maybe_cold);                  /*   so many of them perhaps cold */
-struct logged_sets sampled_choose(struct sampled *s);                           /* as in estimate_choose */
+void sampled_add_log(struct sampled *s, const struct sample_entry *log, size_t n); /* as in estimate_add_log */
+void sampled_add_misses(struct sampled *s, uint32_t object, uint64_t misses);      /* as in estimate_add_misses, */
+void sampled_add_cold(struct sampled *s, uint64_t maybe_cold);                     /*   so many of them perhaps cold */
+struct logged_sets sampled_choose_logged_sets(struct sampled *s); /* as in estimate_choose_logged_sets */
 
 /* Whether a line that the machine has not had was used between windows. */
 bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r);
@@ -72,7 +72,7 @@ struct sampled_object {
 void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *ret); /* or ESTIMATE_ALL */
 
 /* Whether the samples say how much it is: the interval is not wider than the estimate, or, of a single object, than a tenth of all misses. */
-bool sampled_says(struct sampled *s, const struct sampled_object *o);
+bool sampled_is_significant(struct sampled *s, const struct sampled_object *o);
 
 /* How far the cycles of the whole run may be off, and their parts; NAN: there are too few windows. */
 struct sampled_time {

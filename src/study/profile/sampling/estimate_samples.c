@@ -8,10 +8,10 @@
 
 void estimate_begin(struct estimate *e)
 {
-    estimate_begin_of(e, e->config.length);
+    estimate_begin_length(e, e->config.length);
 }
 
-void estimate_begin_of(struct estimate *e, uint64_t length)
+void estimate_begin_length(struct estimate *e, uint64_t length)
 {
     assert(!e->is_open && e->sample < UINT32_MAX && length > 0);
     e->length = length;
@@ -19,22 +19,22 @@ void estimate_begin_of(struct estimate *e, uint64_t length)
     e->is_open = true;
     e->sample++;
     for (uint32_t i = 0; i < e->objects; i++) {
-        struct tally *t = &e->tally[i];
+        struct object_tally *t = &e->tally[i];
         memcpy(t->before, (uint64_t[]){ t->references, t->misses, t->unknown }, sizeof t->before);
     }
 }
 
 /* Two by two become one. */
-static void join_batches(struct tally *t)
+static void sample_batches_join(struct object_tally *t)
 {
     for (uint32_t i = 0; i < ESTIMATE_BATCHES / 2; i++) {
-        const struct batch *a = &t->batch[2 * i], *b = a + 1;
-        t->batch[i] = (struct batch){ a->misses + b->misses, a->unknown + b->unknown };
+        const struct sample_batch *a = &t->batch[2 * i], *b = a + 1;
+        t->batch[i] = (struct sample_batch){ a->misses + b->misses, a->unknown + b->unknown };
     }
     memset(t->batch + ESTIMATE_BATCHES / 2, 0, sizeof t->batch / 2);
 }
 
-static void join_sums(double sum[ESTIMATE_BATCHES])
+static void estimate_join_sums(double sum[ESTIMATE_BATCHES])
 {
     for (uint32_t i = 0; i < ESTIMATE_BATCHES / 2; i++)
         sum[i] = sum[2 * i] + sum[2 * i + 1];
@@ -42,7 +42,7 @@ static void join_sums(double sum[ESTIMATE_BATCHES])
 }
 
 /* The batch that this sample is of. */
-static uint32_t next_batch(struct estimate *e)
+static uint32_t estimate_next_batch(struct estimate *e)
 {
     if (e->batches > 0 && e->in_last < e->in_each) {
         e->in_last++;
@@ -50,10 +50,10 @@ static uint32_t next_batch(struct estimate *e)
     }
     if (e->batches == ESTIMATE_BATCHES) {
         for (uint32_t i = 0; i < e->objects; i++)
-            join_batches(&e->tally[i]);
-        join_batches(&e->all);
-        join_sums(e->batch_references);
-        join_sums(e->batch_time);
+            sample_batches_join(&e->tally[i]);
+        sample_batches_join(&e->all);
+        estimate_join_sums(e->batch_references);
+        estimate_join_sums(e->batch_time);
         e->batches /= 2;
         e->in_each *= 2;
     }
@@ -61,12 +61,12 @@ static uint32_t next_batch(struct estimate *e)
     return e->batches++;
 }
 
-static struct batch since_before(const struct tally *t)
+static struct sample_batch sample_batch_since(const struct object_tally *t)
 {
-    return (struct batch){ t->misses - t->before[1], t->unknown - t->before[2] };
+    return (struct sample_batch){ t->misses - t->before[1], t->unknown - t->before[2] };
 }
 
-static void add_batch(struct batch *to, const struct batch *b)
+static void sample_batch_add(struct sample_batch *to, const struct sample_batch *b)
 {
     to->misses += b->misses;
     to->unknown += b->unknown;
@@ -74,18 +74,18 @@ static void add_batch(struct batch *to, const struct batch *b)
 
 void estimate_end(struct estimate *e, uint64_t others)
 {
-    uint64_t n = e->apart;
-    uint32_t at = next_batch(e);
+    uint64_t n = e->bulk_references;
+    uint32_t at = estimate_next_batch(e);
 
     assert(e->is_open);
-    e->apart = 0;
+    e->bulk_references = 0;
     e->is_open = false;
     e->has_all = false;
     for (uint32_t i = 0; i < e->objects; i++) {
-        const struct batch b = since_before(&e->tally[i]);
+        const struct sample_batch b = sample_batch_since(&e->tally[i]);
         n += e->tally[i].references - e->tally[i].before[0];
-        add_batch(&e->tally[i].batch[at], &b);
-        add_batch(&e->all.batch[at], &b);
+        sample_batch_add(&e->tally[i].batch[at], &b);
+        sample_batch_add(&e->all.batch[at], &b);
     }
     e->batch_references[at] += (double)n;
     e->batch_time[at] += e->time;
@@ -93,8 +93,8 @@ void estimate_end(struct estimate *e, uint64_t others)
     e->largest = (double)n > e->largest ? (double)n : e->largest;
     e->references += n;
     e->others += others;
-    e->told_last = e->told * e->one_in;
-    e->told = 0;
+    e->log_misses_before = e->log_misses * e->one_in;
+    e->log_misses = 0;
     e->one_in = 1;
-    e->choice.limit = UINT32_MAX;
+    e->logged.limit = UINT32_MAX;
 }

@@ -31,7 +31,7 @@ const struct sample_config *sampled_config(const struct sampled *s)
     return &s->config;
 }
 
-static double by(double a, double b)
+static double ratio_or_1(double a, double b)
 {
     return b > 0 ? a / b : 1;
 }
@@ -41,18 +41,19 @@ struct scales {
     double references, misses, instructions;
 };
 
-static struct scales scales_of(const struct sampled *s)
+static struct scales sampled_scales(const struct sampled *s)
 {
     struct sample_counts c = sampled_counts(s);
-    double time = by((double)(c.seen + c.between), (double)c.seen);
+    double time = ratio_or_1((double)(c.seen + c.between), (double)c.seen);
 
-    return (struct scales){ time * by((double)c.seen, (double)(c.seen - c.other_sets)),
-                            time * by((double)c.sets, (double)c.chosen),
-                            c.instructions ? by((double)(c.instructions + c.gap_instructions), (double)c.instructions)
-                                           : time };
+    return (struct scales){ time * ratio_or_1((double)c.seen, (double)(c.seen - c.other_sets)),
+                            time * ratio_or_1((double)c.sets, (double)c.chosen),
+                            c.instructions
+                                ? ratio_or_1((double)(c.instructions + c.gap_instructions), (double)c.instructions)
+                                : time };
 }
 
-static void add_sets(struct sampled_object *to, const struct estimate_sets *x)
+static void sampled_add_sets(struct sampled_object *to, const struct estimate_sets *x)
 {
     to->sets.ratio += x->ratio;
     to->sets.fraction += x->fraction;
@@ -63,7 +64,7 @@ static void add_sets(struct sampled_object *to, const struct estimate_sets *x)
 
 uint64_t sampled_maybe_cold(const struct sampled *s)
 {
-    return (uint64_t)llround((double)s->maybe_cold * scales_of(s).misses);
+    return (uint64_t)llround((double)s->maybe_cold * sampled_scales(s).misses);
 }
 
 bool sampled_has_left_out(const struct sampled *s)
@@ -81,11 +82,11 @@ struct object_sum {
     double fresh;   /* lines that were missed at least once */
 };
 
-static void add_front(struct sampled *s, const struct front *f, uint32_t object, const struct scales *scale,
-                      struct object_sum *sum, struct sampled_object *ret)
+static void sampled_add_core(struct sampled *s, const struct core_estimator *f, uint32_t object,
+                             const struct scales *scale, struct object_sum *sum, struct sampled_object *ret)
 {
     struct sample_counts c = sampled_counts(s);
-    double part = by((double)c.chosen, (double)c.sets), n = (double)estimate_references(f->estimate);
+    double part = ratio_or_1((double)c.chosen, (double)c.sets), n = (double)estimate_references(f->estimate);
     struct estimate_result r;
 
     estimate_result(f->estimate, object, &r);
@@ -107,7 +108,7 @@ static void add_front(struct sampled *s, const struct front *f, uint32_t object,
         /* It was not told of other sets' references, window by window; the source knows them all. */
         sets.fraction *= scale->misses * part / scale->references;
         sets.fraction_error *= scale->misses * part / scale->references;
-        add_sets(ret, &sets);
+        sampled_add_sets(ret, &sets);
     }
 }
 
@@ -118,19 +119,20 @@ struct fresh_lines {
 };
 
 /* Between two windows; a line has WORDS_OF_LINE words, of which each is referred to. */
-static double most_between(const struct sampled *s)
+static double sampled_most_between(const struct sampled *s)
 {
     double most = 0;
 
     for (unsigned i = 0; i < s->cpus; i++)
-        most = fmax(most, estimate_largest(s->front[i].estimate));
-    return most * (scales_of(s).references - 1) / WORDS_OF_LINE;
+        most = fmax(most, estimate_largest(s->core[i].estimate));
+    return most * (sampled_scales(s).references - 1) / WORDS_OF_LINE;
 }
 
-static struct fresh_lines lines_of(const struct sampled *s, uint32_t object)
+static struct fresh_lines sampled_lines(const struct sampled *s, uint32_t object)
 {
     const struct object_info *f = objects_info(s->objects, object);
-    double line = (double)s->config.line_bytes, most = most_between(s), blocks = (double)(f->blocks ? f->blocks : 1);
+    double line = (double)s->config.line_bytes, most = sampled_most_between(s),
+           blocks = (double)(f->blocks ? f->blocks : 1);
     double lines = ((double)f->bytes + BLOCK_HEAD * blocks) / line,
            squares = f->squares > 0 ? f->squares / line / line : lines * lines;
 
@@ -147,10 +149,10 @@ static double fresh_error(const struct fresh_lines *x, double seen)
 }
 
 /* The interval by windows: NAN where there are too few. */
-static void find_interval(const struct sampled *s, const struct object_sum *sum, const struct fresh_lines *fresh,
-                          struct sampled_object *ret)
+static void sampled_find_interval(const struct sampled *s, const struct object_sum *sum,
+                                  const struct fresh_lines *fresh, struct sampled_object *ret)
 {
-    struct scales scale = scales_of(s);
+    struct scales scale = sampled_scales(s);
     double chance = sqrt(sum->squares);
     double sets = hypot(ret->sets.fraction_error,
                         ret->sets.fraction - ret->sets.ratio); /* both are right of sets that are alike */
@@ -159,13 +161,13 @@ static void find_interval(const struct sampled *s, const struct object_sum *sum,
     chance = s->config.every ? hypot(chance, sets) : sets;
     ret->from = ret->misses - chance - (sum->unknown_misses - sum->low) * scale.misses;
     ret->to = ret->misses + chance + (sum->high - sum->unknown_misses) * scale.misses
-              + fresh_error(fresh, by(1, scale.references));
+              + fresh_error(fresh, ratio_or_1(1, scale.references));
 }
 
 /* The interval also holds what is known of lines: each one that was seen was missed at least once; and if all that was ever allocated fits into the
  * cache, none was missed more often. */
-static void bound_interval(const struct sampled *s, const struct object_sum *sum, const struct fresh_lines *fresh,
-                           struct sampled_object *ret)
+static void sampled_bound_interval(const struct sampled *s, const struct object_sum *sum,
+                                   const struct fresh_lines *fresh, struct sampled_object *ret)
 {
     double least = fmax(sum->fresh, sum->known);
 
@@ -183,7 +185,7 @@ static void bound_interval(const struct sampled *s, const struct object_sum *sum
 }
 
 /* Tables and interval agree: mu is moved until the estimate is inside of the interval, as far as mu can be moved. */
-static void move_inside(const struct object_sum *sum, double scale, struct sampled_object *ret)
+static void sampled_clip_mu(const struct object_sum *sum, double scale, struct sampled_object *ret)
 {
     double wanted = isnan(ret->from) ? ret->misses : fmin(ret->to, fmax(ret->from, ret->misses));
 
@@ -192,14 +194,14 @@ static void move_inside(const struct object_sum *sum, double scale, struct sampl
     ret->error = isnan(ret->from) ? (double)NAN : fmax(0, fmax(ret->misses - ret->from, ret->to - ret->misses));
 }
 
-static struct object_sum count_object(struct sampled *s, uint32_t object, struct sampled_object *ret)
+static struct object_sum sampled_count_object(struct sampled *s, uint32_t object, struct sampled_object *ret)
 {
     struct object_sum sum = { 0 };
-    struct scales scale = scales_of(s);
+    struct scales scale = sampled_scales(s);
 
     *ret = (struct sampled_object){ 0 };
     for (unsigned i = 0; i < s->cpus; i++)
-        add_front(s, &s->front[i], object, &scale, &sum, ret);
+        sampled_add_core(s, &s->core[i], object, &scale, &sum, ret);
     ret->references = (uint64_t)llround((double)ret->seen * scale.references);
     double larger = fmax(ret->sets.ratio, ret->sets.fraction), smaller = fmin(ret->sets.ratio, ret->sets.fraction);
     ret->sets.disagree = larger > smaller / 0.9;
@@ -209,42 +211,42 @@ static struct object_sum count_object(struct sampled *s, uint32_t object, struct
 }
 
 /* All of them together: their estimate is the sum of those of the objects. */
-static void count_all(struct sampled *s, struct fresh_lines *fresh, double misses)
+static void sampled_count_all(struct sampled *s, struct fresh_lines *fresh, double misses)
 {
     struct sampled_object *all = &s->object[s->counted];
-    struct object_sum sum = count_object(s, ESTIMATE_ALL, all);
+    struct object_sum sum = sampled_count_object(s, ESTIMATE_ALL, all);
 
     fresh->lines += SPARE_OTHERS;
-    find_interval(s, &sum, fresh, all);
-    bound_interval(s, &sum, fresh, all);
+    sampled_find_interval(s, &sum, fresh, all);
+    sampled_bound_interval(s, &sum, fresh, all);
     all->misses = misses;
     if (!isnan(all->from)) {
         all->from = fmin(all->from, misses);
         all->to = fmax(all->to, misses);
     }
-    move_inside(&sum, scales_of(s).misses, all);
+    sampled_clip_mu(&sum, sampled_scales(s).misses, all);
 }
 
-static void count_objects(struct sampled *s)
+static void sampled_count_objects(struct sampled *s)
 {
-    struct scales scale = scales_of(s);
+    struct scales scale = sampled_scales(s);
     struct fresh_lines all = { 0 };
     double misses = 0;
 
     s->counted = objects_count(s->objects);
     s->object = mem_alloc(s->counted + 1, sizeof *s->object);
     for (uint32_t i = 0; i < s->counted; i++) {
-        struct object_sum sum = count_object(s, i, &s->object[i]);
-        struct fresh_lines fresh = lines_of(s, i);
-        find_interval(s, &sum, &fresh, &s->object[i]);
-        bound_interval(s, &sum, &fresh, &s->object[i]);
-        move_inside(&sum, scale.misses, &s->object[i]);
+        struct object_sum sum = sampled_count_object(s, i, &s->object[i]);
+        struct fresh_lines fresh = sampled_lines(s, i);
+        sampled_find_interval(s, &sum, &fresh, &s->object[i]);
+        sampled_bound_interval(s, &sum, &fresh, &s->object[i]);
+        sampled_clip_mu(&sum, scale.misses, &s->object[i]);
         misses += s->object[i].misses;
         all.lines += fresh.lines;
         all.hidden += fresh.hidden;
         all.squares += fresh.squares;
     }
-    count_all(s, &all, misses);
+    sampled_count_all(s, &all, misses);
 }
 
 void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *ret)
@@ -253,7 +255,7 @@ void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *r
     *ret = s->object[object == ESTIMATE_ALL ? s->counted : object];
 }
 
-bool sampled_says(struct sampled *s, const struct sampled_object *o)
+bool sampled_is_significant(struct sampled *s, const struct sampled_object *o)
 {
     const struct sampled_object *all = &s->object[s->counted];
 
@@ -262,7 +264,7 @@ bool sampled_says(struct sampled *s, const struct sampled_object *o)
 
 /* ---- the profile of the whole run ---- */
 
-static uint64_t times(uint64_t a, double by_what)
+static uint64_t scale_count(uint64_t a, double by_what)
 {
     return (uint64_t)llround((double)a * by_what);
 }
@@ -273,68 +275,70 @@ struct waits {
     double miss, hit;
 };
 
-static void scale_cell(struct access_counts *c, double mu, const struct waits *wait, const struct scales *scale)
+static void access_counts_scale(struct access_counts *c, double mu, const struct waits *wait,
+                                const struct scales *scale)
 {
     double misses = mu * (double)c->unknown, hits = wait->hit > 0 ? (double)c->unknown - misses : 0;
 
-    c->unknown = times(c->unknown, scale->references);
-    c->references = times(c->references, scale->references);
-    c->writes = times(c->writes, scale->references);
-    c->compute = times(c->compute, scale->instructions);
+    c->unknown = scale_count(c->unknown, scale->references);
+    c->references = scale_count(c->references, scale->references);
+    c->writes = scale_count(c->writes, scale->references);
+    c->compute = scale_count(c->compute, scale->instructions);
     for (unsigned i = 0; i < CAUSES; i++) {
-        c->cause[i] = times(c->cause[i], scale->misses);
-        c->stall[i] = times(c->stall[i], scale->misses);
+        c->cause[i] = scale_count(c->cause[i], scale->misses);
+        c->stall[i] = scale_count(c->stall[i], scale->misses);
     }
     c->cause[CAUSE_unknown] += (uint64_t)llround(misses * scale->misses);
     c->stall[CAUSE_unknown] += (uint64_t)llround(misses * wait->miss * scale->misses);
     c->cause[CAUSE_farther] += (uint64_t)llround(hits * scale->misses);
     c->stall[CAUSE_farther] += (uint64_t)llround(hits * wait->hit * scale->misses);
-    c->misses = times(c->misses, scale->misses) + (uint64_t)llround(misses * scale->misses);
+    c->misses = scale_count(c->misses, scale->misses) + (uint64_t)llround(misses * scale->misses);
 }
 
 /* Of unknown references, the same becomes misses as in cells. */
-static void scale_leaves(struct sampled *s, struct profile *p, const double *mu, const struct waits *wait,
-                         const struct scales *scale)
+static void profile_scale_paths(struct sampled *s, struct profile *p, const double *mu, const struct waits *wait,
+                                const struct scales *scale)
 {
     struct {
         double misses, stall;
     } *of = mem_alloc(p->by_paths + 1, sizeof *of);
-    uint64_t leaf, *count;
+    uint64_t path, *count;
     uint32_t object;
 
-    for (size_t at = 0; (count = map_next(&s->unknown, &at, &leaf, &object));) {
+    for (size_t at = 0; (count = map_next(&s->unknown, &at, &path, &object));) {
         double misses = mu[object] * (double)*count;
-        of[leaf].misses += misses;
-        of[leaf].stall += misses * wait->miss + ((double)*count - misses) * wait->hit;
+        of[path].misses += misses;
+        of[path].stall += misses * wait->miss + ((double)*count - misses) * wait->hit;
     }
     for (size_t i = 0; i < p->by_paths; i++) {
         struct path_counts *l = &p->by_path[i];
-        l->compute = times(l->compute, scale->instructions);
+        l->compute = scale_count(l->compute, scale->instructions);
         l->stall = (uint64_t)llround(((double)l->stall + of[i].stall) * scale->misses);
         l->misses = (uint64_t)llround(((double)l->misses + of[i].misses) * scale->misses);
     }
     free(of);
 }
 
-/* What is neither by cell nor by leaf. */
-static void scale_rest(struct profile *p, const struct scales *scale)
+/* What is neither by cell nor by path. */
+static void profile_scale_rest(struct profile *p, const struct scales *scale)
 {
     for (size_t i = 0; i < p->pairs; i++) {
-        p->pair[i].misses = times(p->pair[i].misses, scale->misses);
-        p->pair[i].stall = times(p->pair[i].stall, scale->misses);
+        p->pair[i].misses = scale_count(p->pair[i].misses, scale->misses);
+        p->pair[i].stall = scale_count(p->pair[i].stall, scale->misses);
     }
     for (uint32_t i = 0; i < p->codes; i++)
         for (uint32_t k = 0; k < p->code[i].items; k++) {
             struct block_counts *b = &p->code[i].block[k];
-            *b = (struct block_counts){ times(b->runs, scale->instructions), times(b->fetch, scale->instructions) };
+            *b = (struct block_counts){ scale_count(b->runs, scale->instructions),
+                                        scale_count(b->fetch, scale->instructions) };
         }
-    p->compute = times(p->compute, scale->instructions);
-    p->fetch = times(p->fetch, scale->instructions);
-    p->result.instructions = times(p->result.instructions, scale->instructions);
+    p->compute = scale_count(p->compute, scale->instructions);
+    p->fetch = scale_count(p->fetch, scale->instructions);
+    p->result.instructions = scale_count(p->result.instructions, scale->instructions);
 }
 
 /* What the machine took the windows for: of unknown references it knows how long they waited, and the profile does not. */
-static uint64_t time_seen(const struct sim_result *r)
+static uint64_t time_simulated(const struct sim_result *r)
 {
     uint64_t sum = 0;
 
@@ -345,7 +349,7 @@ static uint64_t time_seen(const struct sim_result *r)
 }
 
 /* How long a known miss waited, on average; of some the cause is unknown, since their lines may have been used between windows. */
-static double stall_of_miss(const struct profile *p)
+static double profile_stall_of_miss(const struct profile *p)
 {
     uint64_t stall = 0;
 
@@ -356,7 +360,7 @@ static double stall_of_miss(const struct profile *p)
 }
 
 /* What an unknown reference waits that does not miss: between nothing and the latency of the processor's last own cache. */
-static double stall_of_hit(const struct machine_config *m)
+static double machine_stall_of_hit(const struct machine_config *m)
 {
     double last = 0;
 
@@ -367,17 +371,17 @@ static double stall_of_hit(const struct machine_config *m)
 
 /* How far cycles may be off: by differences between windows; by misses that are not known, in windows and beside them; and by hits that waited somewhere between the first
  * cache and the last. */
-static void find_time(struct sampled *s, const struct profile *p, const struct waits *wait)
+static void sampled_find_time(struct sampled *s, const struct profile *p, const struct waits *wait)
 {
     const struct sampled_object *all = &s->object[s->counted];
-    struct scales scale = scales_of(s);
+    struct scales scale = sampled_scales(s);
     double squares = 0, mean = 0;
 
     for (unsigned i = 0; i < s->cpus; i++) {
-        double here = (double)estimate_references(s->front[i].estimate), spread;
+        double here = (double)estimate_references(s->core[i].estimate), spread;
         if (here <= 0)
             continue;
-        mean += estimate_time(s->front[i].estimate, all->mu, wait->miss - wait->hit, &spread) * here;
+        mean += estimate_time(s->core[i].estimate, all->mu, wait->miss - wait->hit, &spread) * here;
         squares += spread * spread * here * here;
     }
     double part = mean > 0 ? sqrt(squares) / mean : (double)NAN; /* of the cycles */
@@ -394,45 +398,46 @@ struct sampled_time sampled_time(const struct sampled *s)
 }
 
 /* How much of the run windows have seen is known now. */
-static void end_windows(struct sampled *s, const struct profile *p)
+static void sampled_end_windows(struct sampled *s, const struct profile *p)
 {
     struct sample_counts c = sampled_counts(s);
     double missed = (double)c.missed / (double)(c.seen + c.missed + 1);
 
     for (unsigned i = 0; i < s->cpus; i++) {
-        sampled_close(s, &s->front[i]);
-        estimate_set_run(s->front[i].estimate,
-                         &(struct estimate_run){ by((double)c.seen, (double)(c.seen + c.between)), missed });
+        sampled_close(s, &s->core[i]);
+        estimate_set_run(s->core[i].estimate,
+                         &(struct estimate_run){ ratio_or_1((double)c.seen, (double)(c.seen + c.between)), missed });
     }
-    for (size_t i = 0; s->is_watched && i < p->accesses; i++)
-        estimate_count_object(s->front[0].estimate, p->access[i].object, p->access[i].references);
+    for (size_t i = 0; s->by_blocks && i < p->accesses; i++)
+        estimate_add_object_references(s->core[0].estimate, p->access[i].object, p->access[i].references);
 }
 
 void sampled_scale(struct sampled *s, struct profile *p)
 {
-    struct scales scale = scales_of(s);
-    uint64_t time = time_seen(&p->result);
-    const struct waits wait = { stall_of_miss(p), stall_of_hit(&p->machine) };
+    struct scales scale = sampled_scales(s);
+    uint64_t time = time_simulated(&p->result);
+    const struct waits wait = { profile_stall_of_miss(p), machine_stall_of_hit(&p->machine) };
 
-    end_windows(s, p);
-    count_objects(s);
+    sampled_end_windows(s, p);
+    sampled_count_objects(s);
     p->references = p->misses = p->stall = 0;
     double *mu = mem_alloc(s->counted + 1, sizeof *mu);
     for (uint32_t i = 0; i < s->counted; i++)
         mu[i] = s->object[i].mu;
     for (size_t i = 0; i < p->accesses; i++) {
         struct access_counts *c = &p->access[i];
-        scale_cell(c, mu[c->object], &wait, &scale);
+        access_counts_scale(c, mu[c->object], &wait, &scale);
         p->references += c->references;
         p->misses += c->misses;
         for (unsigned k = 0; k < CAUSES; k++)
             p->stall += c->stall[k];
     }
-    scale_leaves(s, p, mu, &wait, &scale);
+    profile_scale_paths(s, p, mu, &wait, &scale);
     free(mu);
-    scale_rest(p, &scale);
-    p->result.cycles = p->machine.cpus == 1
-                           ? p->compute + p->stall + p->fetch
-                           : times(p->result.cycles, by((double)(p->compute + p->stall + p->fetch), (double)time));
-    find_time(s, p, &wait);
+    profile_scale_rest(p, &scale);
+    p->result.cycles =
+        p->machine.cpus == 1
+            ? p->compute + p->stall + p->fetch
+            : scale_count(p->result.cycles, ratio_or_1((double)(p->compute + p->stall + p->fetch), (double)time));
+    sampled_find_time(s, p, &wait);
 }

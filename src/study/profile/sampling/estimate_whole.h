@@ -6,26 +6,26 @@
 #include "study/profile/sampling/estimate_profile.h"
 #include "study/profile/sampling/footprint.h"
 
-struct front { /* a processor */
+struct core_estimator { /* a processor */
     struct estimate *estimate;
     bool is_open;
     uint32_t thread;
-    uint64_t gaps; /* of the thread, when it came here */
-    uint64_t now;  /* references in the sample */
-    uint64_t seen; /* and in all before it */
-    double began;  /* cycles of the processor when the window began */
+    uint64_t gaps;        /* of the thread, when it came here */
+    uint64_t now;         /* references in the sample */
+    uint64_t seen_before; /* and in all before it */
+    double began;         /* cycles of the processor when the window began */
 };
 
 struct sampled {
     struct source *source;
-    bool is_watched; /* there is one processor, and it tells less */
+    bool by_blocks; /* there is one processor, and it tells less */
     struct sample_config config;
-    struct front *front;
+    struct core_estimator *core;
     unsigned cpus;
     uint64_t *gaps; /* by thread */
     uint32_t threads;
     uint64_t maybe_cold;           /* misses of lines that were not seen before, but perhaps used */
-    struct map seen;               /* lines that were referred to in windows, by process */
+    struct map lines_seen;         /* lines that were referred to in windows, by process */
     struct map unknown;            /* uint64_t: references, by leaf and object */
     const struct sim *machine;     /* whose clock windows are timed with; NULL: of none */
     const struct objects *objects; /* what is known of their sizes */
@@ -38,6 +38,6 @@ struct sampled {
 };
 
 /* A processor's window ends, if one is open. */
-void sampled_close(struct sampled *s, struct front *f);
+void sampled_close(struct sampled *s, struct core_estimator *f);
 
 #endif
