@@ -22,12 +22,12 @@ static bool apart;
 enum { JITTER = 100, MOST_SEEDS = 10000 }; /* cycles: about a miss */
 
 /* What the study needs of a run. The last of several shows its details. */
-static void add(struct machine_study *study, const struct machine_config *config, const struct sim_result *result,
+static void add(struct run_report *study, const struct machine_config *config, const struct sim_result *result,
                 bool in_detail)
 {
-    machine_study_add(study, config, result);
+    run_report_add(study, config, result);
     if (in_detail)
-        machine_study_detail(study, config, result);
+        run_report_add_details(study, config, result);
 }
 
 /* One machine for one trace, or for a program; *source is freed. */
@@ -133,7 +133,7 @@ static int run_inside(char **program, size_t i, struct sim_result *ret)
     return code < 0 ? subject_exit_code(status) : code;
 }
 
-static int run_one(struct machine_study *study, struct peet_trace *trace, char **program, size_t i, bool in_detail)
+static int run_one(struct run_report *study, struct peet_trace *trace, char **program, size_t i, bool in_detail)
 {
     struct machine_config config;
     struct sim_result result = { 0 };
@@ -197,7 +197,7 @@ static int run_all(struct peet_trace *trace, char **program)
 {
     size_t machines = cpus.count ? cpus.count : 1, runs = machines * (seeds ? (size_t)seeds : 1);
     struct machine_config config;
-    struct machine_study study;
+    struct run_report study;
     struct peet_err err;
     int code = check_options();
 
@@ -205,16 +205,16 @@ static int run_all(struct peet_trace *trace, char **program)
         code = load(&config, cpus.count ? cpus.item[i] : NULL, 0);
     if (code != EXIT_OK)
         return code;
-    machine_study_init(&study, seeds);
+    run_report_init(&study, seeds);
     if (trace && peet_trace_lacks_order(trace))
         table_note(study.runs, "%s", peet_trace_lacks_order(trace));
-    study.stretches = stretches ? stretches : study.stretches;
+    study.time_bins = stretches ? stretches : study.time_bins;
     for (size_t i = 0; code == EXIT_OK && i < runs; i++)
         code = run_one(&study, trace, program, i, i + 1 == runs);
     result_title(&study.result, trace ? peet_trace_path(trace) : program[0]);
     if (study.added && show(&study.result, &err) < 0)
         code = fail(&err);
-    machine_study_release(&study);
+    run_report_release(&study);
     return code;
 }
 

@@ -118,7 +118,7 @@ void info_release(struct info *i)
 
 /* ---- what the records know ---- */
 
-struct tally {
+struct thread_tally {
     uint32_t thread;
     uint64_t kind[PEET_KINDS];
     uint64_t position; /* instructions so far */
@@ -127,13 +127,13 @@ struct tally {
 };
 
 struct decoded {
-    struct tally *tally;
+    struct thread_tally *tally;
     size_t tallies, last;
     uint64_t event[PEET_EVENT_KINDS];
     uint64_t position;
 };
 
-static const struct tally *decoded_find(const struct decoded *d, uint32_t thread)
+static const struct thread_tally *decoded_find(const struct decoded *d, uint32_t thread)
 {
     for (size_t n = 0; n < d->tallies; n++)
         if (d->tally[n].thread == thread)
@@ -142,7 +142,7 @@ static const struct tally *decoded_find(const struct decoded *d, uint32_t thread
 }
 
 /* The tally of a thread, made when it is new. Batches of one thread mostly follow each other. */
-static struct tally *decoded_tally(struct decoded *d, uint32_t thread)
+static struct thread_tally *decoded_tally(struct decoded *d, uint32_t thread)
 {
     if (d->last < d->tallies && d->tally[d->last].thread == thread)
         return &d->tally[d->last];
@@ -150,13 +150,13 @@ static struct tally *decoded_tally(struct decoded *d, uint32_t thread)
         if (d->tally[d->last].thread == thread)
             return &d->tally[d->last];
     d->tally = mem_room(d->tally, d->tallies, sizeof *d->tally);
-    d->tally[d->tallies++] = (struct tally){ .thread = thread };
+    d->tally[d->tallies++] = (struct thread_tally){ .thread = thread };
     return &d->tally[d->last];
 }
 
 static void decoded_add(struct decoded *d, const struct peet_batch *b)
 {
-    struct tally *t = decoded_tally(d, b->thread);
+    struct thread_tally *t = decoded_tally(d, b->thread);
 
     if (b->position > t->position) {
         d->position += b->position - t->position;
@@ -178,7 +178,7 @@ static void decoded_add(struct decoded *d, const struct peet_batch *b)
     }
 }
 
-static void problem_add(struct info *i, const char *path, const char *text)
+static void info_add_problem(struct info *i, const char *path, const char *text)
 {
     size_t n = strlen(path);
     bool named = !strncmp(text, path, n) && text[n] == ':';
@@ -188,8 +188,8 @@ static void problem_add(struct info *i, const char *path, const char *text)
     i->problem[i->problems++] = line;
 }
 
-static int decode(struct info *i, struct peet_trace *t, struct progress *progress, struct decoded *d,
-                  struct peet_err *err)
+static int info_decode(struct info *i, struct peet_trace *t, struct progress *progress, struct decoded *d,
+                       struct peet_err *err)
 {
     const char *path = peet_trace_path(t);
     struct peet_cursor *c;
@@ -203,7 +203,7 @@ static int decode(struct info *i, struct peet_trace *t, struct progress *progres
         if (r > 0) {
             decoded_add(d, &batch);
         } else {
-            problem_add(i, path, err->text);
+            info_add_problem(i, path, err->text);
             damaged++;
         }
         progress_at(progress, d->position);
@@ -219,18 +219,18 @@ static int decode(struct info *i, struct peet_trace *t, struct progress *progres
 
 /* ---- rows ---- */
 
-static void add_kinds(struct table *table, const uint64_t *kind)
+static void info_add_kinds(struct table *table, const uint64_t *kind)
 {
     for (int k = PEET_LOAD; k <= PEET_PREFETCH; k++)
         kind ? table_count(table, kind[k]) : table_none(table);
 }
 
-static void add_ratio(struct table *table, uint64_t a, uint64_t b)
+static void info_add_ratio(struct table *table, uint64_t a, uint64_t b)
 {
     b ? table_real(table, (double)a / (double)b) : table_none(table);
 }
 
-static void add_processes(struct info *i, const struct peet_trace *t)
+static void info_add_processes(struct info *i, const struct peet_trace *t)
 {
     const struct peet_process *p, *q;
     const struct peet_thread *thread;
@@ -252,7 +252,7 @@ static void add_processes(struct info *i, const struct peet_trace *t)
 }
 
 /* Which of a guest's programs has which number. */
-static void note_applications(struct info *i, const struct peet_trace *t)
+static void info_note_applications(struct info *i, const struct peet_trace *t)
 {
     const char *applications = peet_trace_meta_get(t, "applications");
 
@@ -261,7 +261,7 @@ static void note_applications(struct info *i, const struct peet_trace *t)
                    peet_trace_path(t), applications);
 }
 
-static void add_end(struct table *table, const struct peet_totals *totals, const struct tally *tally)
+static void info_add_end(struct table *table, const struct peet_totals *totals, const struct thread_tally *tally)
 {
     static const char *const HOW[] = {
         [PEET_END_EXIT] = "exit", [PEET_END_PROCESS_EXIT] = "process exit", [PEET_END_SIGNAL] = "signal",
@@ -278,7 +278,7 @@ static void add_end(struct table *table, const struct peet_totals *totals, const
     table_text(table, text);
 }
 
-static bool is_thread(const struct peet_trace *t, uint32_t id)
+static bool info_is_thread(const struct peet_trace *t, uint32_t id)
 {
     struct peet_totals totals;
 
@@ -286,7 +286,8 @@ static bool is_thread(const struct peet_trace *t, uint32_t id)
 }
 
 /* One row per thread; *sum gets what they add up to. */
-static void add_threads(struct info *i, const struct peet_trace *t, const struct decoded *d, struct peet_totals *sum)
+static void info_add_threads(struct info *i, const struct peet_trace *t, const struct decoded *d,
+                             struct peet_totals *sum)
 {
     const struct peet_thread *th;
     struct table *table = i->threads;
@@ -294,7 +295,7 @@ static void add_threads(struct info *i, const struct peet_trace *t, const struct
     *sum = (struct peet_totals){ .whole = true };
     for (size_t n = 0; (th = peet_trace_thread(t, n)); n++) {
         static const uint64_t NONE[PEET_KINDS];
-        const struct tally *tally = i->counts || i->kinds ? decoded_find(d, th->id) : NULL;
+        const struct thread_tally *tally = i->counts || i->kinds ? decoded_find(d, th->id) : NULL;
         struct peet_totals totals = { 0 };
         peet_trace_totals(t, th->id, &totals);
 
@@ -302,14 +303,14 @@ static void add_threads(struct info *i, const struct peet_trace *t, const struct
         table_count(table, th->id);
         table_text(table, *th->name ? th->name : NULL);
         table_count(table, th->process);
-        th->parent != th->id &&is_thread(t, th->parent) ? table_count(table, th->parent) : table_none(table);
+        th->parent != th->id &&info_is_thread(t, th->parent) ? table_count(table, th->parent) : table_none(table);
         table_count(table, totals.instructions);
         table_count(table, totals.references);
-        add_kinds(table, !i->counts ? NULL : tally ? tally->kind : NONE);
+        info_add_kinds(table, !i->counts ? NULL : tally ? tally->kind : NONE);
         table_count(table, totals.events);
         table_count(table, totals.chunks);
         table_count(table, totals.bytes);
-        add_end(table, &totals, tally);
+        info_add_end(table, &totals, tally);
         sum->instructions += totals.instructions;
         sum->references += totals.references;
         sum->events += totals.events;
@@ -317,7 +318,7 @@ static void add_threads(struct info *i, const struct peet_trace *t, const struct
     }
 }
 
-static void add_modules(struct info *i, const struct peet_trace *t)
+static void info_add_modules(struct info *i, const struct peet_trace *t)
 {
     const struct peet_module *m;
 
@@ -335,7 +336,7 @@ static void add_modules(struct info *i, const struct peet_trace *t)
     }
 }
 
-static void add_meta(struct info *i, const struct peet_trace *t)
+static void info_add_meta(struct info *i, const struct peet_trace *t)
 {
     const char *key, *value;
 
@@ -349,7 +350,7 @@ static void add_meta(struct info *i, const struct peet_trace *t)
 }
 
 /* What of its threads' order the trace knows. */
-static void add_order(struct info *i, const struct peet_trace *t)
+static void info_add_order(struct info *i, const struct peet_trace *t)
 {
     const char *caveat = peet_trace_lacks_order(t);
 
@@ -361,7 +362,7 @@ static void add_order(struct info *i, const struct peet_trace *t)
     table_note(i->summary, "%s: %s", peet_trace_path(t), caveat);
 }
 
-static void add_event_kinds(struct info *i, const struct peet_trace *t, const struct decoded *d)
+static void info_add_event_kinds(struct info *i, const struct peet_trace *t, const struct decoded *d)
 {
     for (uint32_t k = 0; i->kinds && k < PEET_EVENT_KINDS; k++) {
         if (!d->event[k])
@@ -372,7 +373,7 @@ static void add_event_kinds(struct info *i, const struct peet_trace *t, const st
     }
 }
 
-static void add_schema(struct table *table, const struct peet_trace *t)
+static void info_add_schema(struct table *table, const struct peet_trace *t)
 {
     uint64_t blocks = 0, loops = 0, events = 0;
 
@@ -388,7 +389,7 @@ static void add_schema(struct table *table, const struct peet_trace *t)
 }
 
 /* A program that was built in parts may have several. */
-static void add_levels(struct table *table, const struct peet_trace *t)
+static void info_add_levels(struct table *table, const struct peet_trace *t)
 {
     const char *value, *key;
     char *all = NULL;
@@ -404,8 +405,8 @@ static void add_levels(struct table *table, const struct peet_trace *t)
     free(all);
 }
 
-static void add_summary(struct info *i, const struct peet_trace *t, const struct decoded *d,
-                        const struct peet_totals *sum, size_t problems)
+static void info_add_summary(struct info *i, const struct peet_trace *t, const struct decoded *d,
+                             const struct peet_totals *sum, size_t problems)
 {
     const struct peet_process *p = peet_trace_process(t, 0);
     const char *stopped = peet_trace_meta_get(t, "stopped");
@@ -425,17 +426,17 @@ static void add_summary(struct info *i, const struct peet_trace *t, const struct
     table_count(table, PEET_FORMAT_VERSION); /* the only one that the reader takes */
     table_text(table, peet_trace_meta_get(t, "producer"));
     table_text(table, peet_trace_meta_get(t, "machine"));
-    add_levels(table, t);
+    info_add_levels(table, t);
     table_text(table, p ? p->command : NULL);
     table_count(table, processes);
     table_count(table, threads);
     table_count(table, sum->instructions);
     table_count(table, sum->references);
-    add_kinds(table, i->counts ? kind : NULL);
+    info_add_kinds(table, i->counts ? kind : NULL);
     table_count(table, sum->events);
-    add_ratio(table, peet_trace_bytes(t), sum->references);
-    add_ratio(table, peet_trace_bytes(t), sum->instructions);
-    add_schema(table, t);
+    info_add_ratio(table, peet_trace_bytes(t), sum->references);
+    info_add_ratio(table, peet_trace_bytes(t), sum->instructions);
+    info_add_schema(table, t);
     table_count(table, peet_trace_time_chunks(t));
     table_count(table, problems);
     table_text(table, stopped);
@@ -456,18 +457,18 @@ int info_add(struct info *i, struct peet_trace *t, struct progress *progress, st
         instructions += peet_trace_totals(t, th->id, &sum) == 0 ? sum.instructions : 0;
     progress_total(progress, instructions);
     if (i->counts || i->kinds || peet_trace_is_pipe(t))
-        r = decode(i, t, progress, &d, err);
+        r = info_decode(i, t, progress, &d, err);
     if (r == 0) {
         for (size_t n = 0; (text = peet_trace_problem(t, n)); n++)
-            problem_add(i, peet_trace_path(t), text);
-        add_processes(i, t);
-        note_applications(i, t);
-        add_threads(i, t, &d, &sum);
-        add_modules(i, t);
-        add_meta(i, t);
-        add_order(i, t);
-        add_event_kinds(i, t, &d);
-        add_summary(i, t, &d, &sum, i->problems - before);
+            info_add_problem(i, peet_trace_path(t), text);
+        info_add_processes(i, t);
+        info_note_applications(i, t);
+        info_add_threads(i, t, &d, &sum);
+        info_add_modules(i, t);
+        info_add_meta(i, t);
+        info_add_order(i, t);
+        info_add_event_kinds(i, t, &d);
+        info_add_summary(i, t, &d, &sum, i->problems - before);
     }
     free(d.tally);
     return r;

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-enum { OBJECTS_SHOWN = 100, STRETCHES = 64 };
+enum { OBJECTS_SHOWN = 100, TIME_BINS_SHOWN = 64 };
 
 /* "whole", or "part": the run was stopped before its end. */
 #define EXTENT \
@@ -19,7 +19,7 @@ static const struct column RUNS[] = { { "machine", "Machine", CELL_TEXT, true },
                                       { "processors", "Processors", CELL_COUNT, false },
                                       { "threads", "Threads", CELL_COUNT, false },
 #define X(name, title, type) { #name, title, type, false },
-                                      MACHINE_MEASURES(X)
+                                      RUN_MEASURES(X)
 #undef X
                                           EXTENT,
                                       { 0 } };
@@ -29,7 +29,7 @@ static const struct column MEANS[] = { { "machine", "Machine", CELL_TEXT, true }
                                        { "threads", "Threads", CELL_COUNT, false },
                                        { "seeds", "Seeds", CELL_COUNT, true },
 #define X(name, title, type) { #name, title, type, false }, { #name "_error", "±", type, false },
-                                       MACHINE_MEASURES(X)
+                                       RUN_MEASURES(X)
 #undef X
                                            { 0 } };
 
@@ -38,14 +38,14 @@ static const struct column SINGLE[] = { { "machine", "Machine", CELL_TEXT, true 
                                         { "seed", "Seed", CELL_COUNT, false },
                                         { "threads", "Threads", CELL_COUNT, true },
 #define X(name, title, type) { #name, title, type, false },
-                                        MACHINE_MEASURES(X)
+                                        RUN_MEASURES(X)
 #undef X
                                             EXTENT,
                                         { 0 } };
 
 static const enum cell_type MEASURE_TYPE[MEASURES] = {
 #define X(name, title, type) type,
-    MACHINE_MEASURES(X)
+    RUN_MEASURES(X)
 #undef X
 };
 
@@ -120,9 +120,9 @@ static const struct plot USE_PLOTS[] = {
 };
 /* clang-format on */
 
-void machine_study_init(struct machine_study *m, uint64_t seeds)
+void run_report_init(struct run_report *m, uint64_t seeds)
 {
-    *m = (struct machine_study){ .stretches = STRETCHES, .seeds = seeds };
+    *m = (struct run_report){ .time_bins = TIME_BINS_SHOWN, .seeds = seeds };
     m->first_cycles = mem_alloc(seeds ? seeds : 1, sizeof *m->first_cycles);
     m->runs = result_table(&m->result, "runs", seeds ? "Runs: means of several seeds" : "Runs", seeds ? MEANS : RUNS);
     m->runs->plot = RUNS_PLOTS;
@@ -139,13 +139,13 @@ void machine_study_init(struct machine_study *m, uint64_t seeds)
         (unsigned long)seeds);
 }
 
-void machine_study_release(struct machine_study *m)
+void run_report_release(struct run_report *m)
 {
     free(m->first_cycles);
     result_release(&m->result);
 }
 
-static uint64_t misses_of(const struct machine_config *c, const struct sim_result *r, uint64_t *ret_references)
+static uint64_t run_count_misses(const struct machine_config *c, const struct sim_result *r, uint64_t *ret_references)
 {
     uint64_t misses = 0;
 
@@ -160,11 +160,11 @@ static uint64_t misses_of(const struct machine_config *c, const struct sim_resul
     return misses;
 }
 
-static void measure(struct machine_study *m, const struct machine_config *c, const struct sim_result *r,
-                    double ret[MEASURES])
+static void run_measure_all(struct run_report *m, const struct machine_config *c, const struct sim_result *r,
+                            double ret[MEASURES])
 {
     const struct fabric_use *use = &r->fabric;
-    uint64_t references, misses = misses_of(c, r, &references), which = m->seeds ? m->added % m->seeds : 0;
+    uint64_t references, misses = run_count_misses(c, r, &references), which = m->seeds ? m->added % m->seeds : 0;
     double time = (double)r->cycles * (use->parallel ? use->parallel : 1);
 
     if (m->added <= which)
@@ -179,7 +179,7 @@ static void measure(struct machine_study *m, const struct machine_config *c, con
     ret[MEASURE_utilisation] = time > 0 ? (double)use->total / time : 0;
 }
 
-static void show_measure(struct table *t, int i, double value)
+static void run_report_put_measure(struct table *t, int i, double value)
 {
     if (isnan(value))
         table_none(t);
@@ -190,7 +190,7 @@ static void show_measure(struct table *t, int i, double value)
 }
 
 /* Counts are whole; their errors are not made smaller by that. */
-static void show_means(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+static void run_report_add_means(struct run_report *m, const struct machine_config *c, const struct sim_result *r)
 {
     table_text(m->runs, c->name);
     table_count(m->runs, c->cpus);
@@ -199,53 +199,53 @@ static void show_means(struct machine_study *m, const struct machine_config *c, 
     for (int i = 0; i < MEASURES; i++) {
         double error = sample_error(&m->sample[i], 0.95);
         bool is_count = MEASURE_TYPE[i] == CELL_COUNT;
-        show_measure(m->runs, i, is_count ? round(m->sample[i].mean) : m->sample[i].mean);
+        run_report_put_measure(m->runs, i, is_count ? round(m->sample[i].mean) : m->sample[i].mean);
         if (isnan(error))
             table_none(m->runs);
         else
-            show_measure(m->runs, i, is_count ? ceil(error) : error);
+            run_report_put_measure(m->runs, i, is_count ? ceil(error) : error);
         m->sample[i] = (struct sample){ 0 };
     }
 }
 
-static void show_seed(struct machine_study *m, const struct machine_config *c, const struct sim_result *r,
-                      const double *value)
+static void run_report_add_seed(struct run_report *m, const struct machine_config *c, const struct sim_result *r,
+                                const double *value)
 {
     table_text(m->single, c->name);
     table_count(m->single, c->cpus);
     table_count(m->single, c->seed);
     table_count(m->single, r->threads);
     for (int i = 0; i < MEASURES; i++) {
-        show_measure(m->single, i, value[i]);
+        run_report_put_measure(m->single, i, value[i]);
         if (!r->is_interrupted)
             sample_add(&m->sample[i], value[i]);
     }
     table_text(m->single, r->is_interrupted ? "part" : "whole");
 }
 
-static void show_run(struct machine_study *m, const struct machine_config *c, const struct sim_result *r,
-                     const double *value)
+static void run_report_add_run(struct run_report *m, const struct machine_config *c, const struct sim_result *r,
+                               const double *value)
 {
     table_text(m->runs, c->name);
     table_count(m->runs, c->cpus);
     table_count(m->runs, r->threads);
     for (int i = 0; i < MEASURES; i++)
-        show_measure(m->runs, i, value[i]);
+        run_report_put_measure(m->runs, i, value[i]);
     table_text(m->runs, r->is_interrupted ? "part" : "whole");
 }
 
-void machine_study_add(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+void run_report_add(struct run_report *m, const struct machine_config *c, const struct sim_result *r)
 {
     double value[MEASURES];
 
-    measure(m, c, r, value);
+    run_measure_all(m, c, r, value);
     m->added++;
     if (!m->seeds)
-        show_run(m, c, r, value);
+        run_report_add_run(m, c, r, value);
     else
-        show_seed(m, c, r, value);
+        run_report_add_seed(m, c, r, value);
     if (m->seeds && m->added % m->seeds == 0 && !r->is_interrupted)
-        show_means(m, c, r);
+        run_report_add_means(m, c, r);
     if (m->added == 1 && m->seeds && c->jitter)
         table_note(m->runs, "Threads that begin, or have waited, are late by 0 to %lu cycles, by the seed (jitter).",
                    (unsigned long)c->jitter);
@@ -260,7 +260,7 @@ void machine_study_add(struct machine_study *m, const struct machine_config *c, 
                    (unsigned long)r->forced_wakeups);
 }
 
-static void show_times(struct machine_study *m, const struct sim_result *r)
+static void run_report_add_times(struct run_report *m, const struct sim_result *r)
 {
     struct table *t = result_table(&m->result, "times", "Cycles of each processor", TIMES);
 
@@ -276,7 +276,7 @@ static void show_times(struct machine_study *m, const struct sim_result *r)
     table_note(t, "The columns from compute to idle add up to the run's cycles.");
 }
 
-static void show_memory(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+static void run_report_add_memory(struct run_report *m, const struct machine_config *c, const struct sim_result *r)
 {
     struct table *t = result_table(&m->result, "memory", "References and misses of each processor", MEMORY);
 
@@ -306,7 +306,7 @@ static void show_memory(struct machine_study *m, const struct machine_config *c,
         "reference across two is two.");
 }
 
-static void show_objects(struct machine_study *m, const struct sim_result *r)
+static void run_report_add_objects(struct run_report *m, const struct sim_result *r)
 {
     if (r->sync_objects == 0)
         return;
@@ -333,7 +333,7 @@ static void show_objects(struct machine_study *m, const struct sim_result *r)
 }
 
 /* Stretches are put together until there are few enough to be looked at. */
-static void show_use(struct machine_study *m, const struct sim_result *r)
+static void run_report_add_fabric(struct run_report *m, const struct sim_result *r)
 {
     const struct fabric_use *use = &r->fabric;
     unsigned together = 1;
@@ -342,7 +342,7 @@ static void show_use(struct machine_study *m, const struct sim_result *r)
         return;
     struct table *t = result_table(&m->result, "fabric", "The fabric over time", USE);
     t->plot = USE_PLOTS;
-    while (r->cycles / (use->stretch * together) >= m->stretches)
+    while (r->cycles / (use->stretch * together) >= m->time_bins)
         together *= 2;
     for (unsigned i = 0; i < FABRIC_STRETCHES && i * use->stretch < r->cycles; i += together) {
         uint64_t left = r->cycles - i * use->stretch, length = use->stretch * together, busy = 0;
@@ -354,11 +354,11 @@ static void show_use(struct machine_study *m, const struct sim_result *r)
     }
 }
 
-void machine_study_detail(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+void run_report_add_details(struct run_report *m, const struct machine_config *c, const struct sim_result *r)
 {
-    show_times(m, r);
-    machine_study_programs(m, c, r);
-    show_memory(m, c, r);
-    show_objects(m, r);
-    show_use(m, r);
+    run_report_add_times(m, r);
+    run_report_add_programs(m, c, r);
+    run_report_add_memory(m, c, r);
+    run_report_add_objects(m, r);
+    run_report_add_fabric(m, r);
 }

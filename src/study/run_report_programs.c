@@ -42,8 +42,8 @@ static const struct plot EVICTIONS_PLOTS[] = {
 };
 /* clang-format on */
 
-static void show_program(struct table *t, const struct machine_config *c, const struct sim_result *r,
-                         const struct sim_program *p)
+static void run_report_add_program(struct table *t, const struct machine_config *c, const struct sim_result *r,
+                                   const struct sim_program *p)
 {
     const struct memory_counts *n = &p->memory;
     uint64_t references = n->misses;
@@ -67,7 +67,7 @@ static void show_program(struct table *t, const struct machine_config *c, const 
     table_count(t, n->tlb_misses);
 }
 
-static void show_evictions(struct result *out, const struct sim_result *r)
+static void run_report_add_evictions(struct result *out, const struct sim_result *r)
 {
     struct table *t = result_table(out, "evictions", "Whose lines programs evict", EVICTIONS);
 
@@ -86,7 +86,7 @@ static void show_evictions(struct result *out, const struct sim_result *r)
                   "left out.");
 }
 
-void machine_study_programs(struct machine_study *m, const struct machine_config *c, const struct sim_result *r)
+void run_report_add_programs(struct run_report *m, const struct machine_config *c, const struct sim_result *r)
 {
     if (r->programs == 0)
         return;
@@ -94,7 +94,7 @@ void machine_study_programs(struct machine_study *m, const struct machine_config
         result_table(&m->result, "programs", "What each program's time went into, and its misses", PROGRAMS);
     t->plot = PROGRAMS_PLOTS;
     for (uint32_t i = 0; i < r->programs; i++)
-        show_program(t, c, r, &r->program[i]);
+        run_report_add_program(t, c, r, &r->program[i]);
     table_note(t, r->by_frame
                       ? "Caches see physical addresses, by the frames that the trace tells: processes share "
                         "lines where they share frames. Instructions are looked up by process."
@@ -103,5 +103,5 @@ void machine_study_programs(struct machine_study *m, const struct machine_config
     table_note(t,
                "Columns from compute to switching add up to the cycles in which the program's threads had a hardware "
                "context, or had it last and waited.");
-    show_evictions(&m->result, r);
+    run_report_add_evictions(&m->result, r);
 }

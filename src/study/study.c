@@ -78,7 +78,7 @@ void study_release(struct study_answer *a)
 }
 
 /* Barriers at which more threads wait than one round takes. */
-static uint64_t count_ambiguous(const struct precedence *p)
+static uint64_t study_ambiguous_barriers(const struct precedence *p)
 {
     uint64_t n = 0;
 
@@ -89,7 +89,7 @@ static uint64_t count_ambiguous(const struct precedence *p)
 
 void study_notes(struct table *table, const struct precedence *p, const struct schedule *s)
 {
-    uint64_t ambiguous = count_ambiguous(p);
+    uint64_t ambiguous = study_ambiguous_barriers(p);
 
     table_note(table,
                "time is counted in instructions of a thread; events, and what happens inside of them, take none");

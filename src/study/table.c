@@ -79,7 +79,7 @@ void result_release(struct result *r)
     r->title = NULL;
 }
 
-static void add(struct table *t, struct cell cell)
+static void table_add_cell(struct table *t, struct cell cell)
 {
     if (!t->filled)
         t->cell = mem_room(t->cell, t->rows, t->columns * sizeof *t->cell);
@@ -90,32 +90,32 @@ static void add(struct table *t, struct cell cell)
     }
 }
 
-static enum cell_type type(const struct table *t)
+static enum cell_type table_next_type(const struct table *t)
 {
     return t->column[t->filled].type;
 }
 
 void table_text(struct table *t, const char *text)
 {
-    assert(cell_is_text(type(t)));
-    add(t, (struct cell){ .text = text ? mem_string(text) : NULL, .empty = !text });
+    assert(cell_is_text(table_next_type(t)));
+    table_add_cell(t, (struct cell){ .text = text ? mem_string(text) : NULL, .empty = !text });
 }
 
 void table_count(struct table *t, uint64_t count)
 {
-    assert(!cell_is_text(type(t)) && !cell_is_real(type(t)));
-    add(t, (struct cell){ .count = count });
+    assert(!cell_is_text(table_next_type(t)) && !cell_is_real(table_next_type(t)));
+    table_add_cell(t, (struct cell){ .count = count });
 }
 
 void table_real(struct table *t, double real)
 {
-    assert(cell_is_real(type(t)));
-    add(t, (struct cell){ .real = real });
+    assert(cell_is_real(table_next_type(t)));
+    table_add_cell(t, (struct cell){ .real = real });
 }
 
 void table_none(struct table *t)
 {
-    add(t, (struct cell){ .text = NULL, .empty = true });
+    table_add_cell(t, (struct cell){ .text = NULL, .empty = true });
 }
 
 void table_note(struct table *t, const char *format, ...)

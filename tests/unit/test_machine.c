@@ -4,13 +4,13 @@
 #include "tests/unit/check.h"
 
 /* A run of so many cycles on one processor, cut off or not. */
-static void add_run(struct machine_study *study, uint64_t cycles, bool is_part)
+static void add_run(struct run_report *study, uint64_t cycles, bool is_part)
 {
     struct memory_counts memory = { .misses = 1 };
     struct machine_config config = { .name = "test", .cpus = 1 };
     struct sim_result result = { .cycles = cycles, .is_interrupted = is_part, .cpus = 1, .memory = &memory };
 
-    machine_study_add(study, &config, &result);
+    run_report_add(study, &config, &result);
 }
 
 static const struct cell *cell_of(const struct table *t, size_t row, const char *column)
@@ -20,9 +20,9 @@ static const struct cell *cell_of(const struct table *t, size_t row, const char 
 
 static void a_run_that_was_cut_off_has_no_speed_up(void)
 {
-    struct machine_study study;
+    struct run_report study;
 
-    machine_study_init(&study, 0);
+    run_report_init(&study, 0);
     add_run(&study, 1000, false);
     add_run(&study, 500, false);
     add_run(&study, 10, true);
@@ -32,14 +32,14 @@ static void a_run_that_was_cut_off_has_no_speed_up(void)
     CHECK_EQ((const char *)cell_of(study.runs, 1, "extent")->text, "whole");
     CHECK_EQ((const char *)cell_of(study.runs, 2, "extent")->text, "part");
     CHECK_EQ(cell_of(study.runs, 2, "cycles")->count, (uint64_t)10);
-    machine_study_release(&study);
+    run_report_release(&study);
 }
 
 static void a_seed_that_was_cut_off_is_in_no_mean(void)
 {
-    struct machine_study study;
+    struct run_report study;
 
-    machine_study_init(&study, 2);
+    run_report_init(&study, 2);
     add_run(&study, 1000, false);
     add_run(&study, 3000, false);
     add_run(&study, 100, false);
@@ -49,7 +49,7 @@ static void a_seed_that_was_cut_off_is_in_no_mean(void)
     CHECK_EQ((const char *)cell_of(study.single, 3, "extent")->text, "part");
     CHECK_EQ(study.runs->rows, (size_t)1);
     CHECK_EQ(cell_of(study.runs, 0, "cycles")->count, (uint64_t)2000);
-    machine_study_release(&study);
+    run_report_release(&study);
 }
 
 int main(void)

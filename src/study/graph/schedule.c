@@ -27,7 +27,7 @@ struct running_segment {
     uint32_t segment;
 };
 
-struct scheduler {
+struct ideal_machine {
     struct schedule *s;
     const struct precedence *p;
     bool locks;
@@ -58,7 +58,7 @@ static bool run_is_before(const struct running_segment *a, const struct running_
 }
 
 /* Which of two pieces that have ended did so later; if both did at once, the second. */
-static uint32_t later_end(const struct scheduler *m, uint32_t a, uint32_t b)
+static uint32_t later_end(const struct ideal_machine *m, uint32_t a, uint32_t b)
 {
     if (a == SEGMENT_NONE || b == SEGMENT_NONE)
         return a == SEGMENT_NONE ? b : a;
@@ -66,7 +66,7 @@ static uint32_t later_end(const struct scheduler *m, uint32_t a, uint32_t b)
 }
 
 /* The cause is a piece that has ended, or SEGMENT_NONE. */
-static int schedule_begin(struct scheduler *m, uint32_t segment, uint32_t cause)
+static int schedule_begin(struct ideal_machine *m, uint32_t segment, uint32_t cause)
 {
     struct running_segment *bigger = array_room(m->heap, m->runs, &m->room, sizeof *bigger);
     size_t i = m->runs;
@@ -85,7 +85,7 @@ static int schedule_begin(struct scheduler *m, uint32_t segment, uint32_t cause)
     return 0;
 }
 
-static struct running_segment schedule_next_end(struct scheduler *m)
+static struct running_segment schedule_next_end(struct ideal_machine *m)
 {
     struct running_segment first = m->heap[0], x = m->heap[--m->runs];
     size_t i = 0;
@@ -103,7 +103,7 @@ static struct running_segment schedule_next_end(struct scheduler *m)
 
 /* ---- gates ---- */
 
-static void queue_append(struct scheduler *m, struct sync_queue *g, uint32_t segment)
+static void queue_append(struct ideal_machine *m, struct sync_queue *g, uint32_t segment)
 {
     m->next[segment] = SEGMENT_NONE;
     if (g->head == SEGMENT_NONE)
@@ -115,7 +115,7 @@ static void queue_append(struct scheduler *m, struct sync_queue *g, uint32_t seg
 }
 
 /* The first in line, who is then out of it; those that went on by force have gone already. */
-static uint32_t queue_pop(struct scheduler *m, struct sync_queue *g)
+static uint32_t queue_pop(struct ideal_machine *m, struct sync_queue *g)
 {
     uint32_t segment = g->head;
 
@@ -126,14 +126,14 @@ static uint32_t queue_pop(struct scheduler *m, struct sync_queue *g)
     return segment;
 }
 
-static void queue_drop_begun(struct scheduler *m, struct sync_queue *g)
+static void queue_drop_begun(struct ideal_machine *m, struct sync_queue *g)
 {
     while (g->head != SEGMENT_NONE && m->begun[g->head])
         queue_pop(m, g);
 }
 
 /* All that have arrived go on together. The piece behind each arrival stands in line. */
-static int barrier_release(struct scheduler *m, struct sync_queue *g, uint32_t object)
+static int barrier_release(struct ideal_machine *m, struct sync_queue *g, uint32_t object)
 {
     uint64_t arrivals = g->waiting;
     uint32_t last = g->head - 1, segment;
@@ -155,7 +155,7 @@ static int barrier_release(struct scheduler *m, struct sync_queue *g, uint32_t o
     return r;
 }
 
-static int barrier_arrive(struct scheduler *m, uint32_t segment)
+static int barrier_arrive(struct ideal_machine *m, uint32_t segment)
 {
     const struct graph_segment *x = &m->p->segment[segment - 1];
     struct sync_queue *g = &m->queue[x->object];
@@ -172,7 +172,7 @@ static bool lock_is_free(const struct sync_queue *g, bool exclusive)
     return exclusive ? g->units == 0 : !g->exclusive;
 }
 
-static bool wants_exclusive(const struct scheduler *m, uint32_t segment)
+static bool wants_exclusive(const struct ideal_machine *m, uint32_t segment)
 {
     const struct graph_segment *x = &m->p->segment[segment - 1];
 
@@ -185,7 +185,7 @@ static void lock_hold(struct sync_queue *g, bool exclusive)
     g->exclusive = exclusive;
 }
 
-static int lock_take(struct scheduler *m, uint32_t segment, uint32_t object, uint32_t cause)
+static int lock_take(struct ideal_machine *m, uint32_t segment, uint32_t object, uint32_t cause)
 {
     struct sync_queue *g = &m->queue[object];
     bool exclusive = wants_exclusive(m, segment);
@@ -199,7 +199,7 @@ static int lock_take(struct scheduler *m, uint32_t segment, uint32_t object, uin
     return schedule_begin(m, segment, later_end(m, g->giver, cause));
 }
 
-static int lock_give(struct scheduler *m, uint32_t object, uint32_t giver)
+static int lock_give(struct ideal_machine *m, uint32_t object, uint32_t giver)
 {
     struct sync_queue *g = &m->queue[object];
     int r = 0;
@@ -219,7 +219,7 @@ static int lock_give(struct scheduler *m, uint32_t object, uint32_t giver)
     return r;
 }
 
-static int semaphore_take(struct scheduler *m, uint32_t segment, uint32_t object, uint32_t cause)
+static int semaphore_take(struct ideal_machine *m, uint32_t segment, uint32_t object, uint32_t cause)
 {
     struct sync_queue *g = &m->queue[object];
 
@@ -234,7 +234,7 @@ static int semaphore_take(struct scheduler *m, uint32_t segment, uint32_t object
     return schedule_begin(m, segment, later_end(m, g->giver, cause));
 }
 
-static int semaphore_give(struct scheduler *m, uint32_t object, uint32_t giver)
+static int semaphore_give(struct ideal_machine *m, uint32_t object, uint32_t giver)
 {
     struct sync_queue *g = &m->queue[object];
 
@@ -248,7 +248,7 @@ static int semaphore_give(struct scheduler *m, uint32_t object, uint32_t giver)
 }
 
 /* A wait at a condition is over when the condition was signalled as often as its thread has waited there; then the lock. */
-static int condition_pass(struct scheduler *m, uint32_t segment, uint32_t cause)
+static int condition_pass(struct ideal_machine *m, uint32_t segment, uint32_t cause)
 {
     const struct graph_segment *x = &m->p->segment[segment - 1];
 
@@ -256,7 +256,7 @@ static int condition_pass(struct scheduler *m, uint32_t segment, uint32_t cause)
     return x->lock == SEGMENT_NONE ? schedule_begin(m, segment, cause) : lock_take(m, segment, x->lock, cause);
 }
 
-static int condition_signal(struct scheduler *m, uint32_t object, uint32_t giver)
+static int condition_signal(struct ideal_machine *m, uint32_t object, uint32_t giver)
 {
     struct sync_queue *g = &m->queue[object], line = *g;
     uint32_t segment;
@@ -280,7 +280,7 @@ static int condition_signal(struct scheduler *m, uint32_t object, uint32_t giver
 /* ---- pieces ---- */
 
 /* All that the piece needs has ended; the event before it may hold it up. */
-static int segment_ready(struct scheduler *m, uint32_t segment, uint32_t cause)
+static int segment_ready(struct ideal_machine *m, uint32_t segment, uint32_t cause)
 {
     const struct graph_thread *l = &m->p->thread[m->p->segment[segment].thread];
     const struct graph_segment *x =
@@ -314,7 +314,7 @@ static int segment_ready(struct scheduler *m, uint32_t segment, uint32_t cause)
 }
 
 /* What the event at the end of a piece gives to others. */
-static int segment_give(struct scheduler *m, uint32_t segment)
+static int segment_give(struct ideal_machine *m, uint32_t segment)
 {
     const struct graph_segment *x = &m->p->segment[segment];
 
@@ -331,7 +331,7 @@ static int segment_give(struct scheduler *m, uint32_t segment)
     }
 }
 
-static int segment_predecessor_ended(struct scheduler *m, uint32_t segment, uint32_t cause)
+static int segment_predecessor_ended(struct ideal_machine *m, uint32_t segment, uint32_t cause)
 {
     if (m->predecessors[segment] == 0)
         return 0;
@@ -341,7 +341,7 @@ static int segment_predecessor_ended(struct scheduler *m, uint32_t segment, uint
                : 0;
 }
 
-static int segment_finish(struct scheduler *m, uint32_t segment)
+static int segment_finish(struct ideal_machine *m, uint32_t segment)
 {
     const struct precedence *p = m->p;
     int r;
@@ -357,7 +357,7 @@ static int segment_finish(struct scheduler *m, uint32_t segment)
 }
 
 /* Nothing runs, but something has not begun: lets go one that stands in line, or else one whose partner never comes. */
-static int schedule_force(struct scheduler *m)
+static int schedule_force(struct ideal_machine *m)
 {
     uint32_t first = SEGMENT_NONE;
 
@@ -376,7 +376,7 @@ static int schedule_force(struct scheduler *m)
     return schedule_begin(m, first, SEGMENT_NONE);
 }
 
-static void schedule_prepare(struct scheduler *m)
+static void schedule_prepare(struct ideal_machine *m)
 {
     const struct precedence *p = m->p;
 
@@ -397,7 +397,7 @@ static void schedule_prepare(struct scheduler *m)
         m->low[i] = p->thread[i].first;
 }
 
-static int schedule_run(struct scheduler *m)
+static int schedule_run(struct ideal_machine *m)
 {
     const struct precedence *p = m->p;
     int r = 0;
@@ -423,7 +423,7 @@ static int schedule_run(struct scheduler *m)
 int schedule_make(struct schedule *s, const struct precedence *p, enum schedule_kind kind, struct peet_err *err)
 {
     size_t n = (size_t)p->segments + 1;
-    struct scheduler m = { .s = s, .p = p, .locks = kind == SCHEDULE_LOCKS, .err = err };
+    struct ideal_machine m = { .s = s, .p = p, .locks = kind == SCHEDULE_LOCKS, .err = err };
 
     *s = (struct schedule){ .last = SEGMENT_NONE, .kind = (uint8_t)kind };
     s->start = calloc(n, sizeof *s->start);

@@ -15,7 +15,7 @@
 
 enum { PAGE_SHIFT = 12, PARTS = 64, ROWS = 48, APART = 256 /* pages */, SITES_SHOWN = 100 };
 
-struct touched_page {
+struct memory_page {
     uint64_t addr, in_part[PARTS];
     uint32_t process;
 };
@@ -33,12 +33,12 @@ struct traced_block {
 };
 
 struct allocation_study {
-    struct map pages;                    /* struct touched_page, by number and process */
+    struct map pages;                    /* struct memory_page, by number and process */
     struct map sites;                    /* struct allocating_call, by address and process */
     struct map blocks;                   /* struct traced_block, by address and process */
     uint64_t references, total, damaged; /* of the thread: so far, and in all */
     uint32_t thread, process;
-    struct touched_page *last; /* the page that was found last */
+    struct memory_page *last; /* the page that was found last */
 };
 
 static const struct column DISPLAY[] = { { "process", "Process", CELL_COUNT, true },
@@ -66,7 +66,7 @@ static const struct plot PLOTS[] = {
 
 /* ---- references ---- */
 
-static void *checked(void *p)
+static void *allocation_checked(void *p)
 {
     assert(p); /* these tables are small beside the trace */
     return p;
@@ -75,10 +75,10 @@ static void *checked(void *p)
 static void allocation_touch(struct allocation_study *a, uint64_t addr, uint64_t times)
 {
     uint64_t number = addr >> PAGE_SHIFT;
-    struct touched_page *p = a->last;
+    struct memory_page *p = a->last;
 
     if (!p || p->addr >> PAGE_SHIFT != number || p->process != a->process) {
-        p = checked(map_put(&a->pages, number, a->process));
+        p = allocation_checked(map_put(&a->pages, number, a->process));
         p->addr = number << PAGE_SHIFT;
         p->process = a->process;
         a->last = p;
@@ -97,7 +97,7 @@ static void allocation_touch_range(struct allocation_study *a, uint64_t addr, ui
 
 static struct allocating_call *alloc_site_find(struct allocation_study *a, uint64_t addr)
 {
-    struct allocating_call *s = checked(map_put(&a->sites, addr, a->process));
+    struct allocating_call *s = allocation_checked(map_put(&a->sites, addr, a->process));
 
     s->addr = addr;
     s->process = a->process;
@@ -106,7 +106,7 @@ static struct allocating_call *alloc_site_find(struct allocation_study *a, uint6
 
 static void allocation_give(struct allocation_study *a, uint64_t site, uint64_t addr, uint64_t size)
 {
-    struct traced_block *b = addr ? checked(map_put(&a->blocks, addr, a->process)) : NULL;
+    struct traced_block *b = addr ? allocation_checked(map_put(&a->blocks, addr, a->process)) : NULL;
     struct allocating_call *s = alloc_site_find(a, site);
 
     if (!b)
@@ -205,7 +205,7 @@ static int allocation_read_thread(struct allocation_study *a, struct peet_trace 
 
 static int compare_pages(const void *x, const void *y)
 {
-    const struct touched_page *a = *(struct touched_page *const *)x, *b = *(struct touched_page *const *)y;
+    const struct memory_page *a = *(struct memory_page *const *)x, *b = *(struct memory_page *const *)y;
 
     if (a->process != b->process)
         return a->process < b->process ? -1 : 1;
@@ -222,7 +222,7 @@ static char decimal_digits(uint64_t n)
     return c == '0' ? ' ' : c > '9' ? '9' : c;
 }
 
-static void allocation_add_row(struct table *t, struct touched_page *const *page, size_t pages)
+static void allocation_add_row(struct table *t, struct memory_page *const *page, size_t pages)
 {
     uint64_t sum[PARTS] = { 0 }, all = 0;
     char text[PARTS + 1];
@@ -246,7 +246,7 @@ static void allocation_add_row(struct table *t, struct touched_page *const *page
 static void allocation_add_pages(struct result *r, const struct allocation_study *a)
 {
     struct table *t = result_table(r, "display", "Where and when memory is referred to", DISPLAY);
-    struct touched_page **page = mem_alloc(a->pages.count + 1, sizeof *page), *p;
+    struct memory_page **page = mem_alloc(a->pages.count + 1, sizeof *page), *p;
     size_t n = 0, at = 0, most = a->pages.count / ROWS + 1;
     uint64_t key;
     uint32_t tag;
@@ -321,7 +321,7 @@ static void allocation_add_sites(struct result *r, const struct peet_trace *trac
 static int allocation_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
                           struct progress *progress, struct peet_err *err)
 {
-    struct allocation_study a = { .pages = { .value_size = sizeof(struct touched_page) },
+    struct allocation_study a = { .pages = { .value_size = sizeof(struct memory_page) },
                                   .sites = { .value_size = sizeof(struct allocating_call) },
                                   .blocks = { .value_size = sizeof(struct traced_block) } };
     const struct peet_thread *th;

@@ -55,7 +55,7 @@ struct changes {
 /* ---- errors ---- */
 
 /* How many misses of an object, or of all, there may be more or less. */
-static double error_of(const struct profile *p, uint32_t object)
+static double diff_error(const struct profile *p, uint32_t object)
 {
     struct sampled_object o;
 
@@ -65,28 +65,28 @@ static double error_of(const struct profile *p, uint32_t object)
     return o.error >= 0 ? o.error : o.misses; /* of too few windows, nothing is known */
 }
 
-static double squared(double x)
+static double square_of_error(double x)
 {
     return x * x;
 }
 
 /* Of the stall, if each of these misses takes as long as others do. */
-static double stall_error(double error, uint64_t misses, uint64_t stall)
+static double diff_stall_error(double error, uint64_t misses, uint64_t stall)
 {
     return misses ? error / (double)misses * (double)stall : 0;
 }
 
 /* Of the difference of both. */
-static double both_errors(const struct change *c)
+static double change_error(const struct change *c)
 {
     return sqrt(c->variance[0] + c->variance[1]);
 }
 
-enum verdict { SAME, WITHIN, BETTER, WORSE, UNSEEN };
+enum diff_verdict { SAME, WITHIN, BETTER, WORSE, UNSEEN };
 
 static const char *const VERDICTS[] = { "same", "within ±", "better", "worse", "not sampled" };
 
-static enum verdict judge(double before, double after, double error, double allow)
+static enum diff_verdict diff_judge(double before, double after, double error, double allow)
 {
     double difference = after - before;
 
@@ -99,12 +99,12 @@ static enum verdict judge(double before, double after, double error, double allo
 
 /* ---- what has changed ---- */
 
-static bool is_same(const char *a, const char *b)
+static bool names_are_same(const char *a, const char *b)
 {
     return a && b ? !strcmp(a, b) : a == b;
 }
 
-static struct change *change_of(struct changes *all, const char *object, const char *function)
+static struct change *changes_find(struct changes *all, const char *object, const char *function)
 {
     uint64_t key = XXH3_64bits(object, strlen(object)) ^ (function ? 31 * XXH3_64bits(function, strlen(function)) : 0);
 
@@ -117,12 +117,12 @@ static struct change *change_of(struct changes *all, const char *object, const c
             *number = (uint32_t)all->count;
         }
         struct change *c = &all->change[*number - 1];
-        if (is_same(c->object, object) && is_same(c->function, function))
+        if (names_are_same(c->object, object) && names_are_same(c->function, function))
             return c;
     }
 }
 
-static void add(struct changes *all, const struct totals *t, unsigned side, bool by_function)
+static void changes_add(struct changes *all, const struct totals *t, unsigned side, bool by_function)
 {
     const struct total *list = by_function ? t->by_both : t->by_object;
     size_t count = by_function ? t->by_both_count : t->by_object_count;
@@ -130,55 +130,56 @@ static void add(struct changes *all, const struct totals *t, unsigned side, bool
 
     for (size_t i = 0; i < t->by_object_count; i++) {
         const struct total *x = &t->by_object[i];
-        error[x->object] = stall_error(error_of(t->p, x->object), x->misses, total_stall(x));
+        error[x->object] = diff_stall_error(diff_error(t->p, x->object), x->misses, total_stall(x));
     }
     for (size_t i = 0; i < count; i++) {
         const struct total *x = &list[i];
-        struct change *c = change_of(all, objects_info(t->p->objects, x->object)->name,
-                                     by_function ? t->function[x->function].name : NULL);
+        struct change *c = changes_find(all, objects_info(t->p->objects, x->object)->name,
+                                        by_function ? t->function[x->function].name : NULL);
         c->is_seen[side] = true;
         c->stall[side] += total_stall(x);
         c->misses[side] += x->misses;
-        c->variance[side] += squared(error[x->object]);
+        c->variance[side] += square_of_error(error[x->object]);
     }
     free(error);
 }
 
-static uint64_t distance(const uint64_t pair[2])
+static uint64_t count_distance(const uint64_t pair[2])
 {
     return pair[0] > pair[1] ? pair[0] - pair[1] : pair[1] - pair[0];
 }
 
-static int by_names(const struct change *x, const struct change *y)
+static int compare_changes_by_names(const struct change *x, const struct change *y)
 {
     int r = strcmp(x->object, y->object);
 
     return r || !x->function ? r : strcmp(x->function, y->function);
 }
 
-static int by_stall(const void *a, const void *b)
+static int compare_changes_by_stall(const void *a, const void *b)
 {
     const struct change *x = a, *y = b;
-    uint64_t dx = distance(x->stall), dy = distance(y->stall);
+    uint64_t dx = count_distance(x->stall), dy = count_distance(y->stall);
 
-    return dx != dy ? (dx > dy ? -1 : 1) : by_names(x, y);
+    return dx != dy ? (dx > dy ? -1 : 1) : compare_changes_by_names(x, y);
 }
 
-static int by_misses(const void *a, const void *b)
+static int compare_changes_by_misses(const void *a, const void *b)
 {
     const struct change *x = a, *y = b;
-    uint64_t dx = distance(x->misses), dy = distance(y->misses);
+    uint64_t dx = count_distance(x->misses), dy = count_distance(y->misses);
 
-    return dx != dy ? (dx > dy ? -1 : 1) : by_stall(a, b);
+    return dx != dy ? (dx > dy ? -1 : 1) : compare_changes_by_stall(a, b);
 }
 
 static void changes_make(struct changes *all, const struct totals side[2], bool by_function, const char *sort)
 {
     *all = (struct changes){ .numbers.value_size = sizeof(uint32_t) };
-    add(all, &side[0], 0, by_function);
-    add(all, &side[1], 1, by_function);
+    changes_add(all, &side[0], 0, by_function);
+    changes_add(all, &side[1], 1, by_function);
     if (all->count)
-        qsort(all->change, all->count, sizeof *all->change, sort && !strcmp(sort, "misses") ? by_misses : by_stall);
+        qsort(all->change, all->count, sizeof *all->change,
+              sort && !strcmp(sort, "misses") ? compare_changes_by_misses : compare_changes_by_stall);
 }
 
 static void changes_release(struct changes *all)
@@ -189,7 +190,7 @@ static void changes_release(struct changes *all)
 
 /* ---- tables ---- */
 
-static void put_change(struct table *t, double before, double after, double error)
+static void diff_put_change(struct table *t, double before, double after, double error)
 {
     if (before > 0)
         table_real(t, (after - before) / before);
@@ -201,7 +202,7 @@ static void put_change(struct table *t, double before, double after, double erro
         table_none(t);
 }
 
-static bool is_wanted(const struct profile_wants *w, const struct change *c)
+static bool change_is_wanted(const struct profile_wants *w, const struct change *c)
 {
     if (c->stall[0] + c->stall[1] + c->misses[0] + c->misses[1] == 0)
         return false;
@@ -209,52 +210,53 @@ static bool is_wanted(const struct profile_wants *w, const struct change *c)
 }
 
 /* What samples have nothing of may have happened between them. */
-static enum verdict judge_change(const struct change *c, const struct profile *p[2], double allow)
+static enum diff_verdict change_judge(const struct change *c, const struct profile *p[2], double allow)
 {
     for (unsigned i = 0; i < 2; i++)
         if (p[i]->sampled && !c->is_seen[i])
             return UNSEEN;
-    return judge((double)c->stall[0], (double)c->stall[1], both_errors(c), allow);
+    return diff_judge((double)c->stall[0], (double)c->stall[1], change_error(c), allow);
 }
 
-static void add_changes(struct table *t, const struct changes *all, const struct profile_wants *w,
-                        const struct profile *p[2])
+static void diff_add_changes(struct table *t, const struct changes *all, const struct profile_wants *w,
+                             const struct profile *p[2])
 {
     bool by_function = table_column(t, "function") < t->columns;
 
     for (size_t i = 0; i < all->count && (w->top == 0 || t->rows < w->top); i++) {
         const struct change *c = &all->change[i];
-        if (!is_wanted(w, c))
+        if (!change_is_wanted(w, c))
             continue;
         table_text(t, c->object);
         if (by_function)
             table_text(t, c->function);
-        table_text(t, VERDICTS[judge_change(c, p, w->allow)]);
+        table_text(t, VERDICTS[change_judge(c, p, w->allow)]);
         table_count(t, c->stall[0]);
         table_count(t, c->stall[1]);
-        put_change(t, (double)c->stall[0], (double)c->stall[1], both_errors(c));
+        diff_put_change(t, (double)c->stall[0], (double)c->stall[1], change_error(c));
         table_count(t, c->misses[0]);
         table_count(t, c->misses[1]);
     }
 }
 
 /* All of it, as if it were one object. */
-static struct change sum_of(const struct profile *side[2])
+static struct change diff_sum(const struct profile *side[2])
 {
     struct change c = { 0 };
 
     for (unsigned i = 0; i < 2; i++) {
         c.stall[i] = side[i]->stall;
         c.misses[i] = side[i]->misses;
-        c.variance[i] = squared(stall_error(error_of(side[i], ESTIMATE_ALL), side[i]->misses, side[i]->stall));
+        c.variance[i] =
+            square_of_error(diff_stall_error(diff_error(side[i], ESTIMATE_ALL), side[i]->misses, side[i]->stall));
     }
     return c;
 }
 
 /* The first line. To be freed. */
-static char *find_verdict(const struct change *sum, const struct changes *all, enum verdict verdict)
+static char *diff_verdict(const struct change *sum, const struct changes *all, enum diff_verdict verdict)
 {
-    double before = (double)sum->stall[0], after = (double)sum->stall[1], error = both_errors(sum);
+    double before = (double)sum->stall[0], after = (double)sum->stall[1], error = change_error(sum);
     double change = before > 0 ? 100 * (after - before) / before : 100;
 
     if (verdict == SAME && after != before)
@@ -274,27 +276,27 @@ static char *find_verdict(const struct change *sum, const struct changes *all, e
 }
 
 /* verdict: NULL: there is none of it. */
-static void put_row(struct table *t, const char *what, const uint64_t n[2], double error, const char *verdict)
+static void diff_put_row(struct table *t, const char *what, const uint64_t n[2], double error, const char *verdict)
 {
     table_text(t, what);
     table_count(t, n[0]);
     table_count(t, n[1]);
-    put_change(t, (double)n[0], (double)n[1], error);
+    diff_put_change(t, (double)n[0], (double)n[1], error);
     table_text(t, verdict);
 }
 
-static void add_summary(struct result *ret, const struct profile *p[2], const struct change *sum, enum verdict verdict,
-                        double allow, const char *title)
+static void diff_add_summary(struct result *ret, const struct profile *p[2], const struct change *sum,
+                             enum diff_verdict verdict, double allow, const char *title)
 {
     struct table *t = result_table(ret, "summary", title, SUMMARY);
-    double error = hypot(error_of(p[0], ESTIMATE_ALL), error_of(p[1], ESTIMATE_ALL));
-    enum verdict misses = judge((double)sum->misses[0], (double)sum->misses[1], error, allow);
+    double error = hypot(diff_error(p[0], ESTIMATE_ALL), diff_error(p[1], ESTIMATE_ALL));
+    enum diff_verdict misses = diff_judge((double)sum->misses[0], (double)sum->misses[1], error, allow);
 
-    put_row(t, "cycles", (uint64_t[]){ p[0]->result.cycles, p[1]->result.cycles }, 0, NULL);
-    put_row(t, "compute", (uint64_t[]){ p[0]->compute, p[1]->compute }, 0, NULL);
-    put_row(t, "memory stall", sum->stall, both_errors(sum), VERDICTS[verdict]);
-    put_row(t, "references", (uint64_t[]){ p[0]->references, p[1]->references }, 0, NULL);
-    put_row(t, "misses", sum->misses, error, VERDICTS[misses]);
+    diff_put_row(t, "cycles", (uint64_t[]){ p[0]->result.cycles, p[1]->result.cycles }, 0, NULL);
+    diff_put_row(t, "compute", (uint64_t[]){ p[0]->compute, p[1]->compute }, 0, NULL);
+    diff_put_row(t, "memory stall", sum->stall, change_error(sum), VERDICTS[verdict]);
+    diff_put_row(t, "references", (uint64_t[]){ p[0]->references, p[1]->references }, 0, NULL);
+    diff_put_row(t, "misses", sum->misses, error, VERDICTS[misses]);
     if (allow > 0)
         table_note(t, "what changes by no more than %g %% is the same (--allow)", 100 * allow);
     if (p[0]->sampled || p[1]->sampled)
@@ -312,17 +314,17 @@ bool profile_diff(const struct profile *before, const struct profile *after, con
     const struct profile *p[2] = { before, after };
     struct totals side[2];
     struct changes by_data, by_both;
-    struct change sum = sum_of(p);
+    struct change sum = diff_sum(p);
 
     for (unsigned i = 0; i < 2; i++)
         totals_make(&side[i], p[i], w->sort);
     changes_make(&by_data, side, false, w->sort);
     changes_make(&by_both, side, true, w->sort);
-    enum verdict verdict = judge((double)sum.stall[0], (double)sum.stall[1], both_errors(&sum), w->allow);
-    char *title = find_verdict(&sum, &by_both, verdict);
-    add_summary(ret, p, &sum, verdict, w->allow, title);
-    add_changes(result_table(ret, "objects", "What got better or worse, by data", BY_DATA), &by_data, w, p);
-    add_changes(result_table(ret, "changes", "By data and procedure", CHANGES), &by_both, w, p);
+    enum diff_verdict verdict = diff_judge((double)sum.stall[0], (double)sum.stall[1], change_error(&sum), w->allow);
+    char *title = diff_verdict(&sum, &by_both, verdict);
+    diff_add_summary(ret, p, &sum, verdict, w->allow, title);
+    diff_add_changes(result_table(ret, "objects", "What got better or worse, by data", BY_DATA), &by_data, w, p);
+    diff_add_changes(result_table(ret, "changes", "By data and procedure", CHANGES), &by_both, w, p);
     free(title);
     changes_release(&by_data);
     changes_release(&by_both);

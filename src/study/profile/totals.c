@@ -22,7 +22,7 @@ uint64_t total_cost(const struct total *x)
     return total_stall(x) + x->wait;
 }
 
-static uint64_t hash_text(const char *text)
+static uint64_t hash_of_text(const char *text)
 {
     return XXH3_64bits(text, strlen(text));
 }
@@ -38,7 +38,7 @@ static uint32_t *number_at(struct map *m, uint64_t key, uint32_t tag)
 /* Functions of a process are the same if their names and files are. */
 static uint32_t function_number(struct totals *t, uint32_t process, const struct symbols_frame *f)
 {
-    uint64_t key = hash_text(f->function) ^ (f->file ? hash_text(f->file) * 31 : 0);
+    uint64_t key = hash_of_text(f->function) ^ (f->file ? hash_of_text(f->file) * 31 : 0);
     uint32_t *number = number_at(&t->names, key, process);
 
     if (*number == 0) {
@@ -52,7 +52,7 @@ static uint32_t function_number(struct totals *t, uint32_t process, const struct
 
 static uint32_t line_number(struct totals *t, const struct symbols_frame *f, uint32_t function)
 {
-    uint64_t key = (f->file ? hash_text(f->file) : 0) + f->line * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t key = (f->file ? hash_of_text(f->file) : 0) + f->line * UINT64_C(0x9e3779b97f4a7c15);
     uint32_t *number = number_at(&t->line_numbers, key, function);
 
     if (*number == 0) {
@@ -73,7 +73,7 @@ const struct total_place *totals_place(const struct totals *t, uint32_t place, u
     return &t->place[profile_object_process(t->p, object)][place];
 }
 
-static void find_place(struct totals *t, uint32_t process, uint32_t place)
+static void totals_find_place(struct totals *t, uint32_t process, uint32_t place)
 {
     struct total_place *at = &t->place[process][place];
     struct symbols_frame frame[SYMBOLS_FRAMES];
@@ -87,18 +87,18 @@ static void find_place(struct totals *t, uint32_t process, uint32_t place)
 }
 
 /* All instructions of the blocks that a process has executed. */
-static void find_code(struct totals *t, uint32_t process)
+static void totals_find_code(struct totals *t, uint32_t process)
 {
     const struct process_code *c = &t->p->code[process];
 
     for (uint32_t item = 0; item < c->items; item++) {
         const struct peet_block *b = c->block[item].runs ? peet_trace_block(t->p->trace, item) : NULL;
         for (uint32_t i = 0; b && i < b->insns; i++)
-            find_place(t, process, b->first_insn + i);
+            totals_find_place(t, process, b->first_insn + i);
     }
 }
 
-static void find_places(struct totals *t)
+static void totals_find_places(struct totals *t)
 {
     const struct profile *p = t->p;
     uint32_t places = p->insns + p->calls;
@@ -107,17 +107,17 @@ static void find_places(struct totals *t)
     for (uint32_t i = 0; i < p->paths.processes; i++)
         t->place[i] = mem_alloc(places + 1, sizeof **t->place);
     for (uint32_t i = 0; p->paths.processes == 1 && i < places; i++) /* all in the order of their numbers */
-        find_place(t, 0, i);
+        totals_find_place(t, 0, i);
     for (uint32_t i = 0; i < p->codes && i < p->paths.processes; i++) /* there is room for more codes than processes */
-        find_code(t, i);
+        totals_find_code(t, i);
     for (size_t i = 0; i < p->accesses; i++)
-        find_place(t, profile_object_process(p, p->access[i].object), p->access[i].place);
+        totals_find_place(t, profile_object_process(p, p->access[i].object), p->access[i].place);
     for (size_t i = 0; i < p->waits; i++)
-        find_place(t, p->wait[i].process, p->wait[i].place);
+        totals_find_place(t, p->wait[i].process, p->wait[i].place);
 }
 
 /* What instructions cost by themselves, where they belong. */
-static void add_compute(struct totals *t, uint32_t process)
+static void totals_add_compute(struct totals *t, uint32_t process)
 {
     const struct profile *p = t->p;
     const struct process_code *c = &p->code[process];
@@ -133,7 +133,7 @@ static void add_compute(struct totals *t, uint32_t process)
     }
 }
 
-static void add_cell(struct total *to, const struct access_counts *c)
+static void total_add_counts(struct total *to, const struct access_counts *c)
 {
     to->references += c->references;
     to->writes += c->writes;
@@ -144,14 +144,14 @@ static void add_cell(struct total *to, const struct access_counts *c)
     }
 }
 
-static void add_library(struct totals *t)
+static void totals_add_library(struct totals *t)
 {
     for (size_t i = 0; i < t->p->accesses; i++)
         t->function[totals_place(t, t->p->access[i].place, t->p->access[i].object)->function].compute +=
             t->p->access[i].compute;
 }
 
-static void add_waits(struct totals *t)
+static void totals_add_waits(struct totals *t)
 {
     for (size_t i = 0; i < t->p->waits; i++)
         t->function[t->place[t->p->wait[i].process][t->p->wait[i].place].function].wait += t->p->wait[i].cycles;
@@ -160,7 +160,7 @@ static void add_waits(struct totals *t)
 enum by { BY_FUNCTION, BY_OBJECT, BY_BOTH, BY_LINE };
 
 /* Totals on their way to a list. */
-struct gathered {
+struct total_list {
     enum by by;
     struct map numbers;
     struct total *total;
@@ -168,7 +168,7 @@ struct gathered {
 };
 
 /* The total of a place and an object. */
-static struct total *total_of(const struct totals *t, struct gathered *g, uint32_t place, uint32_t object)
+static struct total *gathered_total(const struct totals *t, struct total_list *g, uint32_t place, uint32_t object)
 {
     const struct total_place *at = totals_place(t, place, object);
     struct total x = { .function = at->function, .line = at->line, .object = object };
@@ -184,23 +184,23 @@ static struct total *total_of(const struct totals *t, struct gathered *g, uint32
 }
 
 /* Of what lies nowhere, as the ends of threads, there is no data to wait for. */
-static struct total *gather(const struct totals *t, enum by by, size_t *ret_count)
+static struct total *totals_gather(const struct totals *t, enum by by, size_t *ret_count)
 {
-    struct gathered g = { .by = by, .numbers.value_size = sizeof(uint32_t) };
+    struct total_list g = { .by = by, .numbers.value_size = sizeof(uint32_t) };
     const struct profile *p = t->p;
 
     for (size_t i = 0; i < p->accesses; i++)
-        add_cell(total_of(t, &g, p->access[i].place, p->access[i].object), &p->access[i]);
+        total_add_counts(gathered_total(t, &g, p->access[i].place, p->access[i].object), &p->access[i]);
     for (size_t i = 0; i < p->waits; i++)
         if (p->wait[i].object != UINT32_MAX)
-            total_of(t, &g, p->wait[i].place, p->wait[i].object)->wait += p->wait[i].cycles;
+            gathered_total(t, &g, p->wait[i].place, p->wait[i].object)->wait += p->wait[i].cycles;
     map_release(&g.numbers);
     *ret_count = g.count;
     return g.total;
 }
 
 /* Functions that never refer to memory have their time all the same. */
-static void add_silent(struct totals *t)
+static void totals_add_rest(struct totals *t)
 {
     uint8_t *is_there = mem_alloc(t->functions + 1, 1);
 
@@ -216,46 +216,46 @@ static void add_silent(struct totals *t)
 
 /* ---- order ---- */
 
-static int by_number(uint64_t a, uint64_t b)
+static int compare_falling_counts(uint64_t a, uint64_t b)
 {
     return a > b ? -1 : a < b;
 }
 
-static int by_stall(const void *a, const void *b)
+static int compare_totals_by_stall(const void *a, const void *b)
 {
     const struct total *x = a, *y = b;
-    int r = by_number(total_cost(x), total_cost(y));
+    int r = compare_falling_counts(total_cost(x), total_cost(y));
 
-    r = r ? r : by_number(x->misses, y->misses);
-    r = r ? r : by_number(x->references, y->references);
-    r = r ? r : -by_number(x->object, y->object);
-    r = r ? r : -by_number(x->function, y->function);
-    return r ? r : -by_number(x->line, y->line);
+    r = r ? r : compare_falling_counts(x->misses, y->misses);
+    r = r ? r : compare_falling_counts(x->references, y->references);
+    r = r ? r : -compare_falling_counts(x->object, y->object);
+    r = r ? r : -compare_falling_counts(x->function, y->function);
+    return r ? r : -compare_falling_counts(x->line, y->line);
 }
 
-static int by_misses(const void *a, const void *b)
+static int compare_totals_by_misses(const void *a, const void *b)
 {
-    int r = by_number(((const struct total *)a)->misses, ((const struct total *)b)->misses);
+    int r = compare_falling_counts(((const struct total *)a)->misses, ((const struct total *)b)->misses);
 
-    return r ? r : by_stall(a, b);
+    return r ? r : compare_totals_by_stall(a, b);
 }
 
-static int by_references(const void *a, const void *b)
+static int compare_totals_by_references(const void *a, const void *b)
 {
-    int r = by_number(((const struct total *)a)->references, ((const struct total *)b)->references);
+    int r = compare_falling_counts(((const struct total *)a)->references, ((const struct total *)b)->references);
 
-    return r ? r : by_stall(a, b);
+    return r ? r : compare_totals_by_stall(a, b);
 }
 
-static int by_time(const void *a, const void *b)
+static int compare_totals_by_time(const void *a, const void *b)
 {
     const struct total *x = a, *y = b;
-    int r = by_number(total_stall(x) + x->other, total_stall(y) + y->other);
+    int r = compare_falling_counts(total_stall(x) + x->other, total_stall(y) + y->other);
 
-    return r ? r : by_stall(a, b);
+    return r ? r : compare_totals_by_stall(a, b);
 }
 
-static void put_in_order(struct total *total, size_t count, int (*order)(const void *, const void *))
+static void totals_sort(struct total *total, size_t count, int (*order)(const void *, const void *))
 {
     if (count)
         qsort(total, count, sizeof *total, order);
@@ -263,29 +263,30 @@ static void put_in_order(struct total *total, size_t count, int (*order)(const v
 
 void totals_make(struct totals *t, const struct profile *p, const char *sort)
 {
-    int (*order)(const void *, const void *) = sort && !strcmp(sort, "misses")       ? by_misses
-                                               : sort && !strcmp(sort, "references") ? by_references
-                                                                                     : by_stall;
+    int (*order)(const void *, const void *) = sort && !strcmp(sort, "misses")       ? compare_totals_by_misses
+                                               : sort && !strcmp(sort, "references") ? compare_totals_by_references
+                                                                                     : compare_totals_by_stall;
 
     *t = (struct totals){ .p = p, .names.value_size = sizeof(uint32_t), .line_numbers.value_size = sizeof(uint32_t) };
-    find_places(t);
+    totals_find_places(t);
     for (uint32_t i = 0; i < p->codes && i < p->paths.processes; i++)
-        add_compute(t, i);
-    add_library(t);
-    add_waits(t);
-    t->by_function = gather(t, BY_FUNCTION, &t->by_function_count);
-    t->by_object = gather(t, BY_OBJECT, &t->by_object_count);
-    t->by_both = gather(t, BY_BOTH, &t->by_both_count);
-    t->by_line = gather(t, BY_LINE, &t->by_line_count);
-    add_silent(t);
+        totals_add_compute(t, i);
+    totals_add_library(t);
+    totals_add_waits(t);
+    t->by_function = totals_gather(t, BY_FUNCTION, &t->by_function_count);
+    t->by_object = totals_gather(t, BY_OBJECT, &t->by_object_count);
+    t->by_both = totals_gather(t, BY_BOTH, &t->by_both_count);
+    t->by_line = totals_gather(t, BY_LINE, &t->by_line_count);
+    totals_add_rest(t);
     for (size_t i = 0; i < t->by_function_count; i++) {
         const struct total_function *f = &t->function[t->by_function[i].function];
         t->by_function[i].other = f->compute + f->fetch + f->wait;
     }
-    put_in_order(t->by_function, t->by_function_count, order == by_stall ? by_time : order);
-    put_in_order(t->by_object, t->by_object_count, order);
-    put_in_order(t->by_both, t->by_both_count, order);
-    put_in_order(t->by_line, t->by_line_count, order);
+    totals_sort(t->by_function, t->by_function_count,
+                order == compare_totals_by_stall ? compare_totals_by_time : order);
+    totals_sort(t->by_object, t->by_object_count, order);
+    totals_sort(t->by_both, t->by_both_count, order);
+    totals_sort(t->by_line, t->by_line_count, order);
 }
 
 void totals_release(struct totals *t)

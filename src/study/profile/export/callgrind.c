@@ -11,36 +11,37 @@
 #include "study/profile/totals.h"
 
 /* References come last: of calls they are not known. */
-struct cost {
+struct callgrind_cost {
     uint64_t cycles, stall, wait, misses, references; /* cycles: with stall and wait */
 };
 
 /* From a line to a function, with all that is spent there and below. */
-struct arc {
+struct callgrind_arc {
     uint32_t line, function;
-    struct cost cost;
+    struct callgrind_cost cost;
     uint64_t calls;
 };
 
-struct calls {
+struct callgrind {
     struct totals t;
-    struct cost **place, *line; /* what they cost by themselves; places by index of their process, and number */
-    struct arc *arc;
+    struct callgrind_cost **place,
+        *line; /* what they cost by themselves; places by index of their process, and number */
+    struct callgrind_arc *arc;
     size_t arcs;
     struct map numbers; /* uint32_t: 1 + index of an arc, by line and function */
-    struct map sites;   /* struct site, by address and index of the process */
+    struct map sites;   /* struct call_site, by address and index of the process */
     struct map files;   /* uint32_t: number, by hash */
     bool *is_named;     /* by function: its number says enough */
 };
 
 /* A call: how often it was executed, and whom it called. */
-struct site {
+struct call_site {
     uint64_t runs;
     uint32_t arc; /* 1 + its index; 0: none so far */
     bool is_ambiguous;
 };
 
-static void add_cost(struct cost *to, const struct cost *c)
+static void callgrind_cost_add(struct callgrind_cost *to, const struct callgrind_cost *c)
 {
     to->cycles += c->cycles;
     to->stall += c->stall;
@@ -49,12 +50,12 @@ static void add_cost(struct cost *to, const struct cost *c)
     to->references += c->references;
 }
 
-static bool is_nothing(const struct cost *c)
+static bool callgrind_cost_is_zero(const struct callgrind_cost *c)
 {
     return c->cycles + c->stall + c->misses + c->references == 0;
 }
 
-static void *put(struct map *m, uint64_t key, uint32_t tag)
+static void *checked_put(struct map *m, uint64_t key, uint32_t tag)
 {
     void *value = map_put(m, key, tag);
 
@@ -64,7 +65,7 @@ static void *put(struct map *m, uint64_t key, uint32_t tag)
 
 /* ---- what places cost ---- */
 
-static void add_code(struct calls *c, uint32_t process)
+static void callgrind_add_code(struct callgrind *c, uint32_t process)
 {
     const struct profile *p = c->t.p;
     const struct process_code *code = &p->code[process];
@@ -75,15 +76,15 @@ static void add_code(struct calls *c, uint32_t process)
         for (uint32_t i = 0; b && i < b->insns; i++) {
             const struct peet_insn *insn = &b->insn[i];
             uint64_t fetch = i == 0 ? x->fetch : 0;
-            struct cost cost = { .cycles = x->runs * p->machine.cost[insn->class] + fetch, .stall = fetch };
-            add_cost(&c->place[process][b->first_insn + i], &cost);
+            struct callgrind_cost cost = { .cycles = x->runs * p->machine.cost[insn->class] + fetch, .stall = fetch };
+            callgrind_cost_add(&c->place[process][b->first_insn + i], &cost);
             if (insn->class == PEET_CL_call || insn->class == PEET_CL_call_indirect)
-                ((struct site *)put(&c->sites, insn->addr, process))->runs += x->runs;
+                ((struct call_site *)checked_put(&c->sites, insn->addr, process))->runs += x->runs;
         }
     }
 }
 
-static void add_places(struct calls *c)
+static void callgrind_add_places(struct callgrind *c)
 {
     const struct profile *p = c->t.p;
 
@@ -91,29 +92,29 @@ static void add_places(struct calls *c)
     for (uint32_t i = 0; i < p->paths.processes; i++)
         c->place[i] = mem_alloc(p->insns + p->calls + 1, sizeof **c->place);
     for (uint32_t i = 0; i < p->codes; i++)
-        add_code(c, i);
+        callgrind_add_code(c, i);
     for (size_t i = 0; i < p->accesses; i++) {
         const struct access_counts *x = &p->access[i];
-        struct cost cost = { .cycles = x->compute, .misses = x->misses, .references = x->references };
+        struct callgrind_cost cost = { .cycles = x->compute, .misses = x->misses, .references = x->references };
         for (unsigned k = 0; k < CAUSES; k++)
             cost.stall += x->stall[k];
         cost.cycles += cost.stall;
-        add_cost(&c->place[profile_object_process(p, x->object)][x->place], &cost);
+        callgrind_cost_add(&c->place[profile_object_process(p, x->object)][x->place], &cost);
     }
     for (size_t i = 0; i < p->waits; i++)
-        add_cost(&c->place[p->wait[i].process][p->wait[i].place],
-                 &(struct cost){ .cycles = p->wait[i].cycles, .wait = p->wait[i].cycles });
+        callgrind_cost_add(&c->place[p->wait[i].process][p->wait[i].place],
+                           &(struct callgrind_cost){ .cycles = p->wait[i].cycles, .wait = p->wait[i].cycles });
 }
 
 /* ---- who calls whom ---- */
 
-static uint32_t arc_number(struct calls *c, uint32_t line, uint32_t function)
+static uint32_t callgrind_arc(struct callgrind *c, uint32_t line, uint32_t function)
 {
-    uint32_t *number = put(&c->numbers, line, function);
+    uint32_t *number = checked_put(&c->numbers, line, function);
 
     if (*number == 0) {
         c->arc = mem_room(c->arc, c->arcs, sizeof *c->arc);
-        c->arc[c->arcs++] = (struct arc){ .line = line, .function = function };
+        c->arc[c->arcs++] = (struct callgrind_arc){ .line = line, .function = function };
         *number = (uint32_t)c->arcs;
     }
     return *number - 1;
@@ -122,65 +123,66 @@ static uint32_t arc_number(struct calls *c, uint32_t line, uint32_t function)
 /* Functions that have been met on the way from where something was spent to the outermost function: met[f] is then the number of
  * the way; functions from `room` on have not been met on any. In the cost of a function with all below it, what is spent counts once, however often the function is on the way: readers add
  * up its lines and all that it calls. */
-struct way {
-    uint32_t *met, room, number;
+struct path_walk {
+    uint32_t *walk_of, room, number;
 };
 
 /* Whether it is the first time on this way. */
-static bool way_meets(struct way *w, uint32_t function)
+static bool path_walk_enter(struct path_walk *w, uint32_t function)
 {
-    w->met = mem_reach(w->met, &w->room, function, sizeof *w->met);
-    bool is_first = w->met[function] != w->number;
-    w->met[function] = w->number;
+    w->walk_of = mem_reach(w->walk_of, &w->room, function, sizeof *w->walk_of);
+    bool is_first = w->walk_of[function] != w->number;
+    w->walk_of[function] = w->number;
     return is_first;
 }
 
 /* From a line to the function that was the last one on the way. */
-static void way_step(struct way *w, struct calls *c, uint32_t line, uint32_t to, const struct cost *cost)
+static void path_walk_call(struct path_walk *w, struct callgrind *c, uint32_t line, uint32_t to,
+                           const struct callgrind_cost *cost)
 {
     uint32_t function = c->t.line[line].function;
-    uint32_t number = arc_number(c, line, to);
+    uint32_t number = callgrind_arc(c, line, to);
 
-    if (way_meets(w, function))
-        add_cost(&c->arc[number].cost, cost);
+    if (path_walk_enter(w, function))
+        callgrind_cost_add(&c->arc[number].cost, cost);
 }
 
 /* What an instruction costs is spent in all functions that are inlined there. */
-static void add_inlined(struct calls *c, struct way *w, uint32_t process, const struct symbols_frame *frame,
-                        size_t frames, const struct cost *cost)
+static void callgrind_add_inlined(struct callgrind *c, struct path_walk *w, uint32_t process,
+                                  const struct symbols_frame *frame, size_t frames, const struct callgrind_cost *cost)
 {
     uint32_t function = c->t.line[totals_line(&c->t, process, &frame[0])].function;
 
     w->number++;
-    way_meets(w, function);
+    path_walk_enter(w, function);
     for (size_t k = 1; k < frames; k++) {
         uint32_t line = totals_line(&c->t, process, &frame[k]);
-        way_step(w, c, line, function, cost);
+        path_walk_call(w, c, line, function, cost);
         function = c->t.line[line].function;
     }
 }
 
-static void add_inlined_places(struct calls *c, struct way *w)
+static void callgrind_add_inlined_places(struct callgrind *c, struct path_walk *w)
 {
     const struct profile *p = c->t.p;
 
     for (uint32_t k = 0; k < p->paths.processes; k++)
         for (uint32_t i = 0; i < p->insns + p->calls; i++) {
-            const struct cost *cost = &c->place[k][i];
+            const struct callgrind_cost *cost = &c->place[k][i];
             struct symbols_frame frame[SYMBOLS_FRAMES];
-            if (!is_nothing(cost))
-                add_inlined(c, w, k, frame, profile_symbols(p, k, profile_place_addr(p, i), frame), cost);
+            if (!callgrind_cost_is_zero(cost))
+                callgrind_add_inlined(c, w, k, frame, profile_symbols(p, k, profile_place_addr(p, i), frame), cost);
         }
 }
 
 /* A node of the tree of paths: its function, and the lines from which it is called, of which the first is the innermost of those that
  * are inlined in each other there. */
-struct step {
+struct path_frame {
     uint32_t function; /* 1 + its number; 0: unknown */
     uint32_t lines, line[SYMBOLS_FRAMES];
 };
 
-static uint32_t outermost_function(struct calls *c, const struct path_counts *l)
+static uint32_t callgrind_block_function(struct callgrind *c, const struct path_counts *l)
 {
     const struct profile *p = c->t.p;
     uint32_t process = p->paths.node[l->node].process;
@@ -191,9 +193,9 @@ static uint32_t outermost_function(struct calls *c, const struct path_counts *l)
 }
 
 /* How often the call was executed stands beside the arc that it makes, unless it makes several. */
-static void count_calls(struct calls *c, uint32_t process, uint64_t call, uint32_t number)
+static void callgrind_count_calls(struct callgrind *c, uint32_t process, uint64_t call, uint32_t number)
 {
-    struct site *site = put(&c->sites, call, process);
+    struct call_site *site = checked_put(&c->sites, call, process);
 
     site->is_ambiguous |= site->arc && site->arc != number + 1;
     if (site->arc == 0)
@@ -203,15 +205,15 @@ static void count_calls(struct calls *c, uint32_t process, uint64_t call, uint32
         c->arc[number].calls = 0;
 }
 
-static struct step *make_steps(struct calls *c)
+static struct path_frame *callgrind_make_frames(struct callgrind *c)
 {
     const struct profile *p = c->t.p;
-    struct step *step = mem_alloc(p->paths.nodes + 1, sizeof *step);
+    struct path_frame *step = mem_alloc(p->paths.nodes + 1, sizeof *step);
 
     for (size_t i = 0; i < p->by_paths; i++) {
         const struct path_counts *l = &p->by_path[i];
         if (!step[l->node].function && l->block != PROFILE_NO_BLOCK)
-            step[l->node].function = 1 + outermost_function(c, l);
+            step[l->node].function = 1 + callgrind_block_function(c, l);
     }
     for (uint32_t i = p->paths.nodes; i-- > 1;) {
         const struct path_node *n = &p->paths.node[i];
@@ -221,17 +223,18 @@ static struct step *make_steps(struct calls *c)
         step[i].lines = (uint32_t)profile_symbols(p, n->process, n->call, frame);
         for (uint32_t k = 0; k < step[i].lines; k++)
             step[i].line[k] = totals_line(&c->t, n->process, &frame[k]);
-        count_calls(c, n->process, n->call, arc_number(c, step[i].line[0], step[i].function - 1));
+        callgrind_count_calls(c, n->process, n->call, callgrind_arc(c, step[i].line[0], step[i].function - 1));
     }
     return step;
 }
 
 /* Paths: what is spent on one is spent on those that it is a part of. */
-static void add_path(struct calls *c, struct way *w, const struct step *step, const struct path_counts *l)
+static void callgrind_add_path(struct callgrind *c, struct path_walk *w, const struct path_frame *step,
+                               const struct path_counts *l)
 {
     const struct profile *p = c->t.p;
     uint64_t wait = path_counts_wait(l);
-    struct cost cost = { l->compute + l->stall + wait, l->stall, wait, .misses = l->misses };
+    struct callgrind_cost cost = { l->compute + l->stall + wait, l->stall, wait, .misses = l->misses };
     uint32_t process = p->paths.node[l->node].process, i = l->node;
     struct symbols_frame frame[SYMBOLS_FRAMES];
     size_t n = l->block == PROFILE_NO_BLOCK
@@ -240,13 +243,13 @@ static void add_path(struct calls *c, struct way *w, const struct step *step, co
 
     w->number++;
     for (size_t k = 0; k < n; k++)
-        way_meets(w, c->t.line[totals_line(&c->t, process, &frame[k])].function);
+        path_walk_enter(w, c->t.line[totals_line(&c->t, process, &frame[k])].function);
     for (;; i = p->paths.node[i].parent) {
         uint32_t function = step[i].function;
         if (function)
-            way_meets(w, function - 1);
+            path_walk_enter(w, function - 1);
         for (uint32_t k = 0; k < step[i].lines; k++) {
-            way_step(w, c, step[i].line[k], function - 1, &cost);
+            path_walk_call(w, c, step[i].line[k], function - 1, &cost);
             function = 1 + c->t.line[step[i].line[k]].function;
         }
         if (p->paths.node[i].parent == i)
@@ -254,31 +257,31 @@ static void add_path(struct calls *c, struct way *w, const struct step *step, co
     }
 }
 
-static void add_calls(struct calls *c)
+static void callgrind_add_calls(struct callgrind *c)
 {
     const struct profile *p = c->t.p;
-    struct step *step = make_steps(c);
-    struct way w = { 0 };
+    struct path_frame *step = callgrind_make_frames(c);
+    struct path_walk w = { 0 };
 
-    add_inlined_places(c, &w);
+    callgrind_add_inlined_places(c, &w);
     for (size_t i = 0; i < p->by_paths; i++)
-        add_path(c, &w, step, &p->by_path[i]);
-    free(w.met);
+        callgrind_add_path(c, &w, step, &p->by_path[i]);
+    free(w.walk_of);
     free(step);
 }
 
 /* ---- writing ---- */
 
-static int by_function(const void *a, const void *b)
+static int compare_line_functions(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
 
     return x[0] != y[0] ? (x[0] < y[0] ? -1 : 1) : x[1] < y[1] ? -1 : x[1] > y[1];
 }
 
-static int by_line(const void *a, const void *b)
+static int compare_callgrind_arcs(const void *a, const void *b)
 {
-    const struct arc *x = a, *y = b;
+    const struct callgrind_arc *x = a, *y = b;
 
     return x->line != y->line          ? (x->line < y->line ? -1 : 1)
            : x->function < y->function ? -1
@@ -286,7 +289,7 @@ static int by_line(const void *a, const void *b)
 }
 
 /* A name must not end its line. */
-static void put_text(const char *name, FILE *out)
+static void callgrind_put_name(const char *name, FILE *out)
 {
     fputc(' ', out);
     for (const char *s = name; *s; s++)
@@ -294,31 +297,31 @@ static void put_text(const char *name, FILE *out)
 }
 
 /* Names have numbers, and are said once. */
-static void put_file(struct calls *c, const char *key, const char *file, FILE *out)
+static void callgrind_put_file(struct callgrind *c, const char *key, const char *file, FILE *out)
 {
     const char *name = file ? file : "???";
     size_t before = c->files.count;
-    uint32_t *number = put(&c->files, XXH3_64bits(name, strlen(name)), 0);
+    uint32_t *number = checked_put(&c->files, XXH3_64bits(name, strlen(name)), 0);
     bool is_new = c->files.count != before;
 
     if (is_new)
         *number = (uint32_t)c->files.count;
     fprintf(out, "%s=(%" PRIu32 ")", key, *number);
     if (is_new)
-        put_text(name, out);
+        callgrind_put_name(name, out);
     fputc('\n', out);
 }
 
-static void put_function(struct calls *c, const char *key, uint32_t function, FILE *out)
+static void callgrind_put_function(struct callgrind *c, const char *key, uint32_t function, FILE *out)
 {
     fprintf(out, "%s=(%" PRIu32 ")", key, function + 1);
     if (!c->is_named[function])
-        put_text(c->t.function[function].name, out);
+        callgrind_put_name(c->t.function[function].name, out);
     c->is_named[function] = true;
     fputc('\n', out);
 }
 
-static size_t first_arc(const struct calls *c, uint32_t line)
+static size_t callgrind_first_arc(const struct callgrind *c, uint32_t line)
 {
     size_t low = 0, high = c->arcs;
 
@@ -333,16 +336,16 @@ static size_t first_arc(const struct calls *c, uint32_t line)
 }
 
 /* file: where we are; what is called in the same one needs no name for it. */
-static void put_arcs(struct calls *c, uint32_t line, const char *file, FILE *out)
+static void callgrind_put_arcs(struct callgrind *c, uint32_t line, const char *file, FILE *out)
 {
-    for (size_t i = first_arc(c, line); i < c->arcs && c->arc[i].line == line; i++) {
-        const struct arc *a = &c->arc[i];
-        if (is_nothing(&a->cost) && a->calls == 0)
+    for (size_t i = callgrind_first_arc(c, line); i < c->arcs && c->arc[i].line == line; i++) {
+        const struct callgrind_arc *a = &c->arc[i];
+        if (callgrind_cost_is_zero(&a->cost) && a->calls == 0)
             continue;
         const char *its = c->t.function[a->function].file;
         if (!file || !its || strcmp(file, its) != 0)
-            put_file(c, "cfl", its, out);
-        put_function(c, "cfn", a->function, out);
+            callgrind_put_file(c, "cfl", its, out);
+        callgrind_put_function(c, "cfn", a->function, out);
         fprintf(out, "calls=%" PRIu64 " 0\n%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
                 a->calls ? a->calls : 1, /* readers leave out 0 calls */
                 c->t.line[line].line, a->cost.cycles, a->cost.stall, a->cost.wait, a->cost.misses);
@@ -350,7 +353,7 @@ static void put_arcs(struct calls *c, uint32_t line, const char *file, FILE *out
 }
 
 /* Functions of several processes are told apart by their programs, which are the object files here. */
-static void put_process(const struct totals *t, uint32_t process, FILE *out)
+static void callgrind_put_process(const struct totals *t, uint32_t process, FILE *out)
 {
     char name[PROFILE_PROGRAM];
 
@@ -362,39 +365,39 @@ static void put_process(const struct totals *t, uint32_t process, FILE *out)
     fprintf(out, "ob=%s\n", name);
 }
 
-static void put_lines(struct calls *c, uint64_t (*order)[2], FILE *out)
+static void callgrind_put_lines(struct callgrind *c, uint64_t (*order)[2], FILE *out)
 {
     const struct totals *t = &c->t;
     const char *file = NULL;
 
     for (uint32_t i = 0, last = UINT32_MAX, process = UINT32_MAX; i < t->lines; i++) {
         uint32_t line = (uint32_t)order[i][1], function = t->line[line].function;
-        const struct cost *x = &c->line[line];
+        const struct callgrind_cost *x = &c->line[line];
         const char *own = t->line[line].file ? t->line[line].file : t->function[function].file;
         if (function != last) {
             fputc('\n', out);
             if (t->function[function].process != process)
-                put_process(t, process = t->function[function].process, out);
+                callgrind_put_process(t, process = t->function[function].process, out);
             file = t->function[function].file;
-            put_file(c, "fl", file, out);
-            put_function(c, "fn", function, out);
+            callgrind_put_file(c, "fl", file, out);
+            callgrind_put_function(c, "fn", function, out);
         }
         if (own && file && strcmp(own, file) != 0)
-            put_file(c, "fi", own, out);
+            callgrind_put_file(c, "fi", own, out);
         file = own;
         last = function;
-        if (!is_nothing(x))
+        if (!callgrind_cost_is_zero(x))
             fprintf(out, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n",
                     t->line[line].line, x->cycles, x->stall, x->wait, x->misses, x->references);
-        put_arcs(c, line, file, out);
+        callgrind_put_arcs(c, line, file, out);
     }
 }
 
-static void write_all(struct calls *c, FILE *out)
+static void callgrind_write(struct callgrind *c, FILE *out)
 {
     struct totals *t = &c->t;
     uint64_t(*order)[2] = mem_alloc(t->lines + 1, sizeof *order);
-    struct cost all = { 0 };
+    struct callgrind_cost all = { 0 };
 
     c->line = mem_alloc(t->lines + 1, sizeof *c->line);
     c->is_named = mem_alloc(t->functions + 1, sizeof *c->is_named);
@@ -402,20 +405,20 @@ static void write_all(struct calls *c, FILE *out)
         for (uint32_t i = 0; i < t->p->insns + t->p->calls; i++) {
             if (!t->place[k][i].is_known)
                 continue;
-            add_cost(&c->line[t->place[k][i].line], &c->place[k][i]);
-            add_cost(&all, &c->place[k][i]);
+            callgrind_cost_add(&c->line[t->place[k][i].line], &c->place[k][i]);
+            callgrind_cost_add(&all, &c->place[k][i]);
         }
     for (uint32_t i = 0; i < t->lines; i++) {
         order[i][0] = t->line[i].function;
         order[i][1] = i;
     }
-    qsort(order, t->lines, sizeof *order, by_function);
+    qsort(order, t->lines, sizeof *order, compare_line_functions);
     if (c->arcs)
-        qsort(c->arc, c->arcs, sizeof *c->arc, by_line);
+        qsort(c->arc, c->arcs, sizeof *c->arc, compare_callgrind_arcs);
     fprintf(out, "# callgrind format\nversion: 1\ncreator: peet profile\npositions: line\n");
     fprintf(out, "event: Cycles : compute, memory stall and waits\nevent: Stall : memory stall\n");
     fprintf(out, "event: Wait : waits for other threads\nevents: Cycles Stall Wait Misses References\n");
-    put_lines(c, order, out);
+    callgrind_put_lines(c, order, out);
     fprintf(out, "\ntotals: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", all.cycles, all.stall,
             all.wait, all.misses, all.references);
     free(order);
@@ -425,14 +428,14 @@ static void write_all(struct calls *c, FILE *out)
 
 int profile_callgrind(const struct profile *p, FILE *out)
 {
-    struct calls c = { .numbers.value_size = sizeof(uint32_t),
-                       .sites.value_size = sizeof(struct site),
-                       .files.value_size = sizeof(uint32_t) };
+    struct callgrind c = { .numbers.value_size = sizeof(uint32_t),
+                           .sites.value_size = sizeof(struct call_site),
+                           .files.value_size = sizeof(uint32_t) };
 
     totals_make(&c.t, p, NULL);
-    add_places(&c);
-    add_calls(&c);
-    write_all(&c, out);
+    callgrind_add_places(&c);
+    callgrind_add_calls(&c);
+    callgrind_write(&c, out);
     for (uint32_t i = 0; i < p->paths.processes; i++)
         free(c.place[i]);
     free(c.place);

@@ -8,13 +8,13 @@
 #include "study/profile/export/export.h"
 
 /* One line: a path, and what was spent on it. */
-struct stack {
+struct path_stack {
     char *text;
     uint64_t compute, stall, wait[TIME_COUNT];
 };
 
 /* Frames of an address, the outermost first; what would end a frame or a line, or change a terminal, is replaced. */
-static void put_frames(const struct profile *p, uint32_t process, uint64_t addr, bool is_first, FILE *out)
+static void stack_put_frames(const struct profile *p, uint32_t process, uint64_t addr, bool is_first, FILE *out)
 {
     struct symbols_frame frame[SYMBOLS_FRAMES];
 
@@ -26,13 +26,13 @@ static void put_frames(const struct profile *p, uint32_t process, uint64_t addr,
     }
 }
 
-static bool is_root(const struct profile *p, uint32_t node)
+static bool node_is_root(const struct profile *p, uint32_t node)
 {
     return p->paths.node[node].parent == node;
 }
 
 /* Paths of several processes begin with their programs. */
-static void put_process(const struct profile *p, uint32_t process, FILE *out)
+static void stack_put_process(const struct profile *p, uint32_t process, FILE *out)
 {
     char name[PROFILE_PROGRAM];
 
@@ -43,23 +43,23 @@ static void put_process(const struct profile *p, uint32_t process, FILE *out)
     fputc(';', out);
 }
 
-static void put_path(const struct profile *p, uint32_t node, FILE *out)
+static void stack_put_path(const struct profile *p, uint32_t node, FILE *out)
 {
     const struct path_node *n = &p->paths.node[node];
 
-    if (is_root(p, node)) {
-        put_process(p, n->process, out);
+    if (node_is_root(p, node)) {
+        stack_put_process(p, n->process, out);
         return;
     }
-    put_path(p, n->parent, out);
+    stack_put_path(p, n->parent, out);
     if (n->call)
-        put_frames(p, n->process, n->call, is_root(p, n->parent), out);
+        stack_put_frames(p, n->process, n->call, node_is_root(p, n->parent), out);
     else
         fputs("[unknown]", out);
 }
 
 /* The path to a block, and its own function. To be freed; NULL: no memory. */
-static char *text_of(const struct profile *p, const struct path_counts *l)
+static char *stack_text(const struct profile *p, const struct path_counts *l)
 {
     char *text = NULL;
     size_t size;
@@ -67,12 +67,12 @@ static char *text_of(const struct profile *p, const struct path_counts *l)
 
     if (!out)
         return NULL;
-    put_path(p, l->node, out);
+    stack_put_path(p, l->node, out);
     if (l->block == PROFILE_NO_BLOCK)
         fputs("[library]", out);
     else
-        put_frames(p, p->paths.node[l->node].process, peet_trace_block(p->trace, l->block)->insn[0].addr,
-                   is_root(p, l->node), out);
+        stack_put_frames(p, p->paths.node[l->node].process, peet_trace_block(p->trace, l->block)->insn[0].addr,
+                         node_is_root(p, l->node), out);
     if (fclose(out) != 0) {
         free(text);
         return NULL;
@@ -80,12 +80,12 @@ static char *text_of(const struct profile *p, const struct path_counts *l)
     return text;
 }
 
-static int by_text(const void *a, const void *b)
+static int compare_stacks(const void *a, const void *b)
 {
-    return strcmp(((const struct stack *)a)->text, ((const struct stack *)b)->text);
+    return strcmp(((const struct path_stack *)a)->text, ((const struct path_stack *)b)->text);
 }
 
-static void put_stack(const struct stack *s, FILE *out)
+static void stack_put(const struct path_stack *s, FILE *out)
 {
     if (s->compute)
         fprintf(out, "%s %" PRIu64 "\n", s->text, s->compute);
@@ -96,7 +96,7 @@ static void put_stack(const struct stack *s, FILE *out)
             fprintf(out, "%s;[%s] %" PRIu64 "\n", s->text, time_kind_title((enum time_kind)kind), s->wait[kind]);
 }
 
-static void add_stack(struct stack *to, const struct stack *s)
+static void stack_add(struct path_stack *to, const struct path_stack *s)
 {
     to->compute += s->compute;
     to->stall += s->stall;
@@ -105,20 +105,20 @@ static void add_stack(struct stack *to, const struct stack *s)
 }
 
 /* Blocks of one function on one path become one line. */
-static void put_all(struct stack *stack, size_t count, FILE *out)
+static void stacks_put(struct path_stack *stack, size_t count, FILE *out)
 {
     if (count)
-        qsort(stack, count, sizeof *stack, by_text);
+        qsort(stack, count, sizeof *stack, compare_stacks);
     for (size_t i = 0; i < count; i++)
         if (i + 1 < count && strcmp(stack[i].text, stack[i + 1].text) == 0)
-            add_stack(&stack[i + 1], &stack[i]);
+            stack_add(&stack[i + 1], &stack[i]);
         else
-            put_stack(&stack[i], out);
+            stack_put(&stack[i], out);
 }
 
 int profile_stacks(const struct profile *p, FILE *out)
 {
-    struct stack *stack = mem_alloc(p->by_paths + 1, sizeof *stack);
+    struct path_stack *stack = mem_alloc(p->by_paths + 1, sizeof *stack);
     size_t count = 0;
     bool is_whole = true;
 
@@ -126,13 +126,13 @@ int profile_stacks(const struct profile *p, FILE *out)
         const struct path_counts *l = &p->by_path[i];
         if (l->compute + l->stall + path_counts_wait(l) == 0)
             continue;
-        stack[count] = (struct stack){ text_of(p, l), l->compute, l->stall, { 0 } };
+        stack[count] = (struct path_stack){ stack_text(p, l), l->compute, l->stall, { 0 } };
         memcpy(stack[count].wait, l->wait, sizeof l->wait);
         is_whole = stack[count].text != NULL;
         count += is_whole;
     }
     if (is_whole)
-        put_all(stack, count, out);
+        stacks_put(stack, count, out);
     for (size_t i = 0; i < count; i++)
         free(stack[i].text);
     free(stack);

@@ -48,7 +48,7 @@ double report_part(uint64_t a, uint64_t b)
     return b ? (double)a / (double)b : 0;
 }
 
-const char *report_object(const struct report *r, uint32_t object)
+const char *report_object(const struct profile_report *r, uint32_t object)
 {
     return object == REPORT_UNKNOWN ? "unknown" : objects_info(r->p->objects, object)->name;
 }
@@ -60,7 +60,7 @@ const char *report_base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-const char *report_line(const struct report *r, uint32_t line, char buffer[REPORT_TEXT])
+const char *report_line(const struct profile_report *r, uint32_t line, char buffer[REPORT_TEXT])
 {
     const struct total_line *l = &r->t.line[line];
 
@@ -81,12 +81,12 @@ enum profile_cause report_cause(const uint64_t stall[CAUSES])
     return (enum profile_cause)best;
 }
 
-size_t report_rows(const struct report *r)
+size_t report_rows(const struct profile_report *r)
 {
     return r->wants->top ? r->wants->top : SIZE_MAX;
 }
 
-bool report_is_small(const struct report *r, const struct total *x)
+bool report_is_small(const struct profile_report *r, const struct total *x)
 {
     const char *sort = r->wants->sort ? r->wants->sort : "stall";
 
@@ -101,56 +101,56 @@ bool report_is_small(const struct report *r, const struct total *x)
 
 /* ---- what one looks at ---- */
 
-static bool matches(const struct report *r, enum focus how, const char *name)
+static bool report_matches(const struct profile_report *r, enum focus how, const char *name)
 {
     return how == FOCUS_WHOLE ? !strcmp(name, r->wants->focus) : strstr(name, r->wants->focus) != NULL;
 }
 
-static bool find_matches(struct report *r, enum focus how)
+static bool report_find_matches(struct profile_report *r, enum focus how)
 {
     r->focus = how;
     for (size_t i = 0; i < r->t.by_object_count; i++)
-        r->on_objects |= matches(r, how, report_object(r, r->t.by_object[i].object));
+        r->on_objects |= report_matches(r, how, report_object(r, r->t.by_object[i].object));
     for (size_t i = 0; i < r->t.by_function_count; i++)
-        r->on_functions |= matches(r, how, r->t.function[r->t.by_function[i].function].name);
+        r->on_functions |= report_matches(r, how, r->t.function[r->t.by_function[i].function].name);
     return r->on_objects || r->on_functions;
 }
 
-static void find_focus(struct report *r)
+static void report_find_focus(struct profile_report *r)
 {
     r->on_objects = r->on_functions = !r->wants->focus;
-    if (r->wants->focus && !find_matches(r, FOCUS_WHOLE) && !find_matches(r, FOCUS_PART))
+    if (r->wants->focus && !report_find_matches(r, FOCUS_WHOLE) && !report_find_matches(r, FOCUS_PART))
         r->focus = FOCUS_NOTHING;
 }
 
-bool report_wants(const struct report *r, const char *object, const char *function)
+bool report_wants(const struct profile_report *r, const char *object, const char *function)
 {
     if (r->focus == FOCUS_OFF || r->focus == FOCUS_NOTHING)
         return r->focus == FOCUS_OFF;
-    return (object && matches(r, r->focus, object)) || (function && matches(r, r->focus, function));
+    return (object && report_matches(r, r->focus, object)) || (function && report_matches(r, r->focus, function));
 }
 
 /* ---- the first line ---- */
 
 /* Who met the misses of a line on an object, and how often. */
-struct culprit {
+struct aggressor {
     uint32_t by;     /* an object or a line */
     uint32_t object; /* of a line: what it wrote */
     uint64_t misses;
 };
 
-enum { CULPRITS = 64 };
+enum { AGGRESSORS = 64 };
 
-static bool is_eviction(enum profile_cause cause)
+static bool cause_is_eviction(enum profile_cause cause)
 {
     return cause == CAUSE_capacity || cause == CAUSE_conflict;
 }
 
 /* The one with the most of them, and how many there are in all. */
-static struct culprit find_culprit(const struct report *r, const struct total *x, enum profile_cause cause,
-                                   uint64_t *ret_all)
+static struct aggressor report_find_aggressor(const struct profile_report *r, const struct total *x,
+                                              enum profile_cause cause, uint64_t *ret_all)
 {
-    struct culprit list[CULPRITS] = { { 0 } }, best = { 0 };
+    struct aggressor list[AGGRESSORS] = { { 0 } }, best = { 0 };
     size_t count = 0;
 
     *ret_all = 0;
@@ -158,13 +158,13 @@ static struct culprit find_culprit(const struct report *r, const struct total *x
         const struct interference_pair *q = &r->p->pair[i];
         if (q->object != x->object || q->cause != cause || totals_place(&r->t, q->of, q->object)->line != x->line)
             continue;
-        uint32_t by = is_eviction(cause) ? q->by_object : q->by;
-        if (!is_eviction(cause) && by != REPORT_UNKNOWN)
+        uint32_t by = cause_is_eviction(cause) ? q->by_object : q->by;
+        if (!cause_is_eviction(cause) && by != REPORT_UNKNOWN)
             by = totals_place(&r->t, by, q->by_object)->line;
         size_t k = 0;
         while (k < count && (list[k].by != by || list[k].object != q->by_object))
             k++;
-        if (k == CULPRITS)
+        if (k == AGGRESSORS)
             continue;
         count += k == count;
         list[k].by = by;
@@ -177,38 +177,38 @@ static struct culprit find_culprit(const struct report *r, const struct total *x
 }
 
 /* Who is to blame for the misses of a line on an object for a cause, and for which part of them; NULL: nobody. To be freed. */
-static char *find_detail(const struct report *r, const struct total *x, enum profile_cause cause)
+static char *report_find_detail(const struct profile_report *r, const struct total *x, enum profile_cause cause)
 {
     uint64_t all;
-    struct culprit c = find_culprit(r, x, cause, &all);
+    struct aggressor c = report_find_aggressor(r, x, cause, &all);
     char place[REPORT_TEXT];
     const char *by = c.by == REPORT_UNKNOWN ? "an unknown place" : NULL;
 
     if (all == 0)
         return NULL;
-    if (is_eviction(cause))
+    if (cause_is_eviction(cause))
         by = c.by == x->object ? "itself" : report_object(r, c.by);
     else if (!by)
         by = report_line(r, c.by, place);
-    bool is_other = !is_eviction(cause) && c.object != REPORT_UNKNOWN && c.object != x->object;
+    bool is_other = !cause_is_eviction(cause) && c.object != REPORT_UNKNOWN && c.object != x->object;
     return mem_format("%s%s%s %s (%.0f %%)", is_other ? report_object(r, c.object) : "", is_other ? " " : "",
-                      is_eviction(cause) ? "pushed out by" : "written at", by, 100 * report_part(c.misses, all));
+                      cause_is_eviction(cause) ? "pushed out by" : "written at", by, 100 * report_part(c.misses, all));
 }
 
-static const char *function_of(const struct report *r, const struct total *x)
+static const char *report_function(const struct profile_report *r, const struct total *x)
 {
     return r->t.function[r->t.line[x->line].function].name;
 }
 
 /* The line and object that wait longest, of those that are wanted; NULL: none waits. */
-static const struct total *find_worst(const struct report *r)
+static const struct total *report_worst_line(const struct profile_report *r)
 {
     const struct total *worst = NULL;
 
     for (size_t i = 0; i < r->t.by_line_count; i++) {
         const struct total *x = &r->t.by_line[i];
         if (total_stall(x) > (worst ? total_stall(worst) : 0)
-            && report_wants(r, report_object(r, x->object), function_of(r, x)))
+            && report_wants(r, report_object(r, x->object), report_function(r, x)))
             worst = x;
     }
     return worst;
@@ -216,7 +216,7 @@ static const struct total *find_worst(const struct report *r)
 
 /* The wait for something that lies somewhere in memory that takes longest, of those that are wanted; NULL: there is none. A thread that only
  * waits for the ends of others has nothing to do, and nothing to mend. */
-static const struct report_wait *find_longest_wait(const struct report *r)
+static const struct report_wait *report_longest_wait(const struct profile_report *r)
 {
     for (size_t i = 0; i < r->waits; i++)
         if (r->wait[i].object != REPORT_UNKNOWN && report_wants_wait(r, &r->wait[i]))
@@ -225,20 +225,20 @@ static const struct report_wait *find_longest_wait(const struct report *r)
 }
 
 /* What one line of code waits for memory. To be freed. */
-static char *tell_stall(const struct report *r, const struct total *x)
+static char *report_stall_text(const struct profile_report *r, const struct total *x)
 {
     enum profile_cause cause = report_cause(x->stall);
-    char *detail = find_detail(r, x, cause), place[REPORT_TEXT];
+    char *detail = report_find_detail(r, x, cause), place[REPORT_TEXT];
     char *text = mem_format("%.0f %% of the time waits for %s in %s at %s: %s%s%s",
                             100 * report_part(total_stall(x), report_time(r->p)), report_object(r, x->object),
-                            function_of(r, x), report_line(r, x->line, place), profile_cause_title(cause),
+                            report_function(r, x), report_line(r, x->line, place), profile_cause_title(cause),
                             detail ? ", " : "", detail ? detail : "");
 
     free(detail);
     return text;
 }
 
-static char *tell_wait(const struct report *r, const struct report_wait *w)
+static char *report_wait_text(const struct profile_report *r, const struct report_wait *w)
 {
     char place[REPORT_TEXT];
 
@@ -250,17 +250,17 @@ static char *tell_wait(const struct report *r, const struct report_wait *w)
 
 /* What the whole report says in one line: what a line of code waits for longest, and what most of the time goes into, if it is something else.
  * To be freed. */
-static char *find_verdict(const struct report *r)
+static char *report_find_verdict(const struct profile_report *r)
 {
-    const struct total *x = find_worst(r);
-    const struct report_wait *w = find_longest_wait(r);
+    const struct total *x = report_worst_line(r);
+    const struct report_wait *w = report_longest_wait(r);
     bool is_wait = w && (!x || w->cycles > total_stall(x));
 
     if (r->focus == FOCUS_NOTHING)
         return mem_format("No data object and no function has '%s' in its name", r->wants->focus);
     if (!x && !w && r->focus != FOCUS_OFF)
         return mem_format("Nothing about %s waits", r->wants->focus);
-    char *text = is_wait ? tell_wait(r, w) : x ? tell_stall(r, x) : mem_string("Nothing waits for data");
+    char *text = is_wait ? report_wait_text(r, w) : x ? report_stall_text(r, x) : mem_string("Nothing waits for data");
     char *more = r->focus != FOCUS_OFF ? NULL : report_largest_time(r->p, is_wait ? w->as : x ? TIME_stall : TIME_idle);
     char *all = mem_format("%s%s%s", text, more ? "; " : "", more ? more : "");
     free(text);
@@ -268,21 +268,21 @@ static char *find_verdict(const struct report *r)
     return all;
 }
 
-static void put_bottleneck(struct table *t, const struct report *r, const struct total *x)
+static void report_put_bottleneck(struct table *t, const struct profile_report *r, const struct total *x)
 {
     enum profile_cause cause = report_cause(x->stall);
-    char *detail = find_detail(r, x, cause), place[REPORT_TEXT];
+    char *detail = report_find_detail(r, x, cause), place[REPORT_TEXT];
 
     table_real(t, report_part(total_stall(x), report_time(r->p)));
     table_text(t, report_object(r, x->object));
-    table_text(t, function_of(r, x));
+    table_text(t, report_function(r, x));
     table_text(t, report_line(r, x->line, place));
     table_text(t, profile_cause_title(cause));
     table_text(t, detail);
     free(detail);
 }
 
-static void put_wait(struct table *t, const struct report *r, const struct report_wait *w)
+static void report_put_wait(struct table *t, const struct profile_report *r, const struct report_wait *w)
 {
     char place[REPORT_TEXT];
 
@@ -295,19 +295,19 @@ static void put_wait(struct table *t, const struct report *r, const struct repor
 }
 
 /* The next line and object that wait for memory, of those that are wanted, from *at on; NULL: there are no more. */
-static const struct total *next_stall(const struct report *r, size_t *at)
+static const struct total *report_next_stall(const struct profile_report *r, size_t *at)
 {
     while (*at < r->t.by_line_count) {
         const struct total *x = &r->t.by_line[(*at)++];
         if (total_stall(x) && total_stall(x) >= (r->wants->top ? r->p->stall / 2000 : 0)
-            && report_wants(r, report_object(r, x->object), function_of(r, x)))
+            && report_wants(r, report_object(r, x->object), report_function(r, x)))
             return x;
     }
     return NULL;
 }
 
 /* The same of waits for data. */
-static const struct report_wait *next_wait(const struct report *r, size_t *at)
+static const struct report_wait *report_next_wait(const struct profile_report *r, size_t *at)
 {
     while (*at < r->waits) {
         const struct report_wait *w = &r->wait[(*at)++];
@@ -319,7 +319,7 @@ static const struct report_wait *next_wait(const struct report *r, size_t *at)
 }
 
 /* Why no reference waits beyond a hit in the first cache. */
-static void note_ease(struct table *t, const struct profile *p)
+static void report_note_no_stall(struct table *t, const struct profile *p)
 {
     uint64_t farther = 0;
 
@@ -337,32 +337,32 @@ static void note_ease(struct table *t, const struct profile *p)
         table_note(t, "every reference was found in the first cache");
 }
 
-static void add_bottlenecks(struct report *r)
+static void report_add_bottlenecks(struct profile_report *r)
 {
-    char *verdict = find_verdict(r);
+    char *verdict = report_find_verdict(r);
     struct table *t = result_table(r->result, "bottlenecks", verdict, BOTTLENECKS);
     size_t most = r->wants->top ? r->wants->top : 10, stalls = 0, waits = 0;
-    const struct total *x = next_stall(r, &stalls);
-    const struct report_wait *w = next_wait(r, &waits);
+    const struct total *x = report_next_stall(r, &stalls);
+    const struct report_wait *w = report_next_wait(r, &waits);
 
     free(verdict);
     while ((x || w) && t->rows < most)
         if (!w || (x && total_stall(x) >= w->cycles)) {
-            put_bottleneck(t, r, x);
-            x = next_stall(r, &stalls);
+            report_put_bottleneck(t, r, x);
+            x = report_next_stall(r, &stalls);
         } else {
-            put_wait(t, r, w);
-            w = next_wait(r, &waits);
+            report_put_wait(t, r, w);
+            w = report_next_wait(r, &waits);
         }
     if (r->p->stall == 0)
-        note_ease(t, r->p);
+        report_note_no_stall(t, r->p);
     table_note(t, "share: of the program's time (What time goes into); the cause is the one with the most stall");
 }
 
 /* ---- all of it ---- */
 
 /* Cycles in which threads waited for each other. */
-static uint64_t wait_of(const struct profile *p)
+static uint64_t profile_wait_cycles(const struct profile *p)
 {
     uint64_t sum = 0;
 
@@ -371,7 +371,7 @@ static uint64_t wait_of(const struct profile *p)
     return sum;
 }
 
-static void add_summary(struct report *r)
+static void report_add_summary(struct profile_report *r)
 {
     const struct profile *p = r->p;
     struct table *t = result_table(r->result, "summary", "Summary", SUMMARY);
@@ -389,7 +389,7 @@ static void add_summary(struct report *r)
     table_count(t, p->misses);
     table_real(t, report_part(p->misses, p->references));
     table_text(t, p->result.is_interrupted ? "part" : "whole");
-    p->sampled ? table_none(t) : table_count(t, wait_of(p));
+    p->sampled ? table_none(t) : table_count(t, profile_wait_cycles(p));
     p->sampled ? table_none(t) : table_count(t, p->result.sync_references);
     table_note(
         t,
@@ -399,7 +399,7 @@ static void add_summary(struct report *r)
 }
 
 /* For each cause: how much stall it has, and which data has most of that. */
-static void add_causes(struct report *r)
+static void report_add_causes(struct profile_report *r)
 {
     struct table *t = result_table(r->result, "causes", "Causes", CAUSE_COLUMNS);
 
@@ -429,17 +429,17 @@ static void add_causes(struct report *r)
 
 void profile_report(const struct profile *p, const struct profile_wants *w, struct result *ret)
 {
-    struct report r = { .p = p, .wants = w, .result = ret };
+    struct profile_report r = { .p = p, .wants = w, .result = ret };
 
     totals_make(&r.t, p, w->sort);
-    find_focus(&r);
+    report_find_focus(&r);
     report_find_waits(&r);
-    add_bottlenecks(&r);
-    add_summary(&r);
+    report_add_bottlenecks(&r);
+    report_add_summary(&r);
     if (!w->focus)
         report_add_time(&r);
     if (!w->focus)
-        add_causes(&r);
+        report_add_causes(&r);
     if (!w->focus)
         report_add_programs(&r);
     report_add_waits(&r);

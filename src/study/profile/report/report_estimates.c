@@ -38,7 +38,7 @@ static const struct plot ESTIMATE_PLOTS[] = { { .kind = PLOT_BARS,
                                               { 0 } };
 
 /* NAN: it is not known. */
-static void put_real_count(struct table *t, double x)
+static void estimates_put_count(struct table *t, double x)
 {
     if (x >= 0)
         table_count(t, (uint64_t)(x + 0.5));
@@ -46,15 +46,15 @@ static void put_real_count(struct table *t, double x)
         table_none(t);
 }
 
-static void put_estimate(struct table *t, const char *name, struct sampled *s, const struct sampled_object *o)
+static void estimates_put_object(struct table *t, const char *name, struct sampled *s, const struct sampled_object *o)
 {
     bool has_sets = sampled_counts(s).chosen < sampled_counts(s).sets;
 
     table_text(t, name);
-    put_real_count(t, o->misses);
-    put_real_count(t, ceil(o->error));
-    put_real_count(t, floor(o->from));
-    put_real_count(t, ceil(o->to));
+    estimates_put_count(t, o->misses);
+    estimates_put_count(t, ceil(o->error));
+    estimates_put_count(t, floor(o->from));
+    estimates_put_count(t, ceil(o->to));
     table_text(t, sampled_is_significant(s, o) ? "yes" : "no");
     table_count(t, o->low);
     table_count(t, o->high);
@@ -73,7 +73,7 @@ static void put_estimate(struct table *t, const char *name, struct sampled *s, c
     }
 }
 
-static void note_samples(struct table *t, const struct sampled *s, const struct sampled_object *all)
+static void estimates_note_samples(struct table *t, const struct sampled *s, const struct sampled_object *all)
 {
     struct sample_counts c = sampled_counts(s);
 
@@ -99,7 +99,7 @@ static void note_samples(struct table *t, const struct sampled *s, const struct 
 }
 
 /* Rows of which the sample does not say how much they are, and what helps. */
-static void note_unsaid(struct table *t, size_t rows, const char *first)
+static void estimates_note_wide(struct table *t, size_t rows, const char *first)
 {
     if (rows == 0)
         return;
@@ -112,7 +112,7 @@ static void note_unsaid(struct table *t, size_t rows, const char *first)
 }
 
 /* A program that was late for windows has missed some. */
-static void note_late(struct table *t, const struct sampled *s)
+static void estimates_note_overshoot(struct table *t, const struct sampled *s)
 {
     struct sample_counts c = sampled_counts(s);
     double missed = 100 * (double)c.missed / (double)(c.seen + c.missed);
@@ -129,7 +129,7 @@ static void note_late(struct table *t, const struct sampled *s)
 }
 
 /* What nobody knows of a program that ran by itself between windows. */
-static void note_left_out(struct table *t, const struct profile *p)
+static void estimates_note_gaps(struct table *t, const struct profile *p)
 {
     const struct sampled *s = p->sampled;
 
@@ -142,13 +142,13 @@ static void note_left_out(struct table *t, const struct profile *p)
     table_note(t,
                "between windows, instructions are taken for as many by reference as in windows; a window begins up to "
                "a block, or a run of an innermost loop, late");
-    note_late(t, s);
+    estimates_note_overshoot(t, s);
     if (p->paths.lost)
         table_note(t, "path unknown before the window: %" PRIu64 " times it was not found on the stack", p->paths.lost);
 }
 
 /* Whether more windows could bring the data that matter into another order. */
-static void note_order(struct table *t, const struct report *r, const struct sampled_object *all)
+static void estimates_note_order(struct table *t, const struct profile_report *r, const struct sampled_object *all)
 {
     const struct totals *totals = &r->t;
     double sum = 0;
@@ -177,7 +177,7 @@ static void note_order(struct table *t, const struct report *r, const struct sam
 }
 
 /* Where samples are of little use. */
-static void note_advice(struct table *t, const struct profile *p)
+static void estimates_note_advice(struct table *t, const struct profile *p)
 {
     const double rate = p->references ? (double)p->misses / (double)p->references : 0;
     struct advice advice = advice_for(rate, p->references);
@@ -187,27 +187,27 @@ static void note_advice(struct table *t, const struct profile *p)
                    advice_size_name(advice.size), advice.text);
 }
 
-static void put_total(struct table *t, const char *what, double value, double error)
+static void estimates_put_total(struct table *t, const char *what, double value, double error)
 {
     table_text(t, what);
-    put_real_count(t, value);
-    put_real_count(t, ceil(error));
+    estimates_put_count(t, value);
+    estimates_put_count(t, ceil(error));
     if (error >= 0 && value > 0)
         table_real(t, error / value);
     else
         table_none(t);
 }
 
-static void add_totals(struct report *r, const struct sampled_object *all)
+static void estimates_add_totals(struct profile_report *r, const struct sampled_object *all)
 {
     struct table *t = result_table(r->result, "estimated_totals", "The whole run, and how far off it may be", TOTALS);
     const struct profile *p = r->p;
     const struct sampled_time time = sampled_time(p->sampled);
 
-    put_total(t, "cycles", (double)p->result.cycles, time.error);
-    put_total(t, "compute", (double)(p->compute + p->fetch), time.compute_error);
-    put_total(t, "memory stall", (double)p->stall, time.stall_error);
-    put_total(t, "misses", all->misses, all->error);
+    estimates_put_total(t, "cycles", (double)p->result.cycles, time.error);
+    estimates_put_total(t, "compute", (double)(p->compute + p->fetch), time.compute_error);
+    estimates_put_total(t, "memory stall", (double)p->stall, time.stall_error);
+    estimates_put_total(t, "misses", all->misses, all->error);
     table_note(
         t,
         "references are counted, so that the miss rate is as far off as misses are. What a procedure or a line has of some "
@@ -215,54 +215,54 @@ static void add_totals(struct report *r, const struct sampled_object *all)
 }
 
 /* Data of which a window has seen no reference, but which may have misses between windows. */
-static bool is_hidden(struct report *r, uint32_t object, const struct sampled_object *o)
+static bool object_is_unseen(struct profile_report *r, uint32_t object, const struct sampled_object *o)
 {
     return o->seen == 0 && objects_info(r->p->objects, object)->bytes > 0
            && (o->to > (double)r->p->misses / 2000 || r->wants->top == 0);
 }
 
-struct rows {
-    size_t shown, unsaid;
-    const char *first; /* that is unsaid */
+struct estimate_rows {
+    size_t shown, wide;
+    const char *first; /* that is wide */
 };
 
-static void add_row(struct table *t, struct report *r, struct rows *rows, uint32_t object)
+static void estimates_add_row(struct table *t, struct profile_report *r, struct estimate_rows *rows, uint32_t object)
 {
     const char *name = object == ESTIMATE_ALL ? "all" : report_object(r, object);
     struct sampled_object o;
 
     sampled_object(r->p->sampled, object, &o);
-    put_estimate(t, name, r->p->sampled, &o);
+    estimates_put_object(t, name, r->p->sampled, &o);
     rows->shown++;
-    if (!sampled_is_significant(r->p->sampled, &o) && rows->unsaid++ == 0)
+    if (!sampled_is_significant(r->p->sampled, &o) && rows->wide++ == 0)
         rows->first = name;
 }
 
-void report_add_estimates(struct report *r)
+void report_add_estimates(struct profile_report *r)
 {
     struct sampled *s = r->p->sampled;
     struct sampled_object all, o;
-    struct rows rows = { 0 };
+    struct estimate_rows rows = { 0 };
 
     if (!s)
         return;
     sampled_object(s, ESTIMATE_ALL, &all);
     struct table *t = result_table(r->result, "estimates", "Misses, from samples", ESTIMATES);
     t->plot = ESTIMATE_PLOTS;
-    add_row(t, r, &rows, ESTIMATE_ALL);
+    estimates_add_row(t, r, &rows, ESTIMATE_ALL);
     for (size_t i = 0; i < r->t.by_object_count && rows.shown <= report_rows(r); i++)
         if (!report_is_small(r, &r->t.by_object[i])
             && report_wants(r, report_object(r, r->t.by_object[i].object), NULL))
-            add_row(t, r, &rows, r->t.by_object[i].object);
+            estimates_add_row(t, r, &rows, r->t.by_object[i].object);
     for (uint32_t i = 0; i < objects_count(r->p->objects) && rows.shown <= report_rows(r); i++) {
         sampled_object(s, i, &o);
-        if (is_hidden(r, i, &o) && report_wants(r, report_object(r, i), NULL))
-            add_row(t, r, &rows, i);
+        if (object_is_unseen(r, i, &o) && report_wants(r, report_object(r, i), NULL))
+            estimates_add_row(t, r, &rows, i);
     }
-    note_samples(t, s, &all);
-    note_unsaid(t, rows.unsaid, rows.first);
-    note_order(t, r, &all);
-    note_left_out(t, r->p);
-    note_advice(t, r->p);
-    add_totals(r, &all);
+    estimates_note_samples(t, s, &all);
+    estimates_note_wide(t, rows.wide, rows.first);
+    estimates_note_order(t, r, &all);
+    estimates_note_gaps(t, r->p);
+    estimates_note_advice(t, r->p);
+    estimates_add_totals(r, &all);
 }

@@ -27,7 +27,7 @@ struct whole { /* of an object */
     uint64_t misses, stall;
 };
 
-static int by_name(const void *a, const void *b)
+static int compare_members_by_name(const void *a, const void *b)
 {
     const struct member *x = a, *y = b;
 
@@ -37,7 +37,7 @@ static int by_name(const void *a, const void *b)
     return r ? r : x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-static int by_stall(const void *a, const void *b)
+static int compare_members_by_stall(const void *a, const void *b)
 {
     const struct member *x = a, *y = b;
 
@@ -45,11 +45,11 @@ static int by_stall(const void *a, const void *b)
         return x->stall < y->stall ? 1 : -1;
     if (x->misses != y->misses)
         return x->misses < y->misses ? 1 : -1;
-    return by_name(a, b);
+    return compare_members_by_name(a, b);
 }
 
 /* Adds up what is at offsets of the same member, by its mark; names are looked up once for each. Returns how many there are. */
-static size_t members_by_mark(const struct report *r, struct member *member)
+static size_t members_by_hash(const struct profile_report *r, struct member *member)
 {
     const struct member_costs *from = &r->p->members;
     struct map numbers = { .value_size = sizeof(size_t) }; /* 1 + index in `member`, by mark and object */
@@ -75,9 +75,9 @@ static size_t members_by_mark(const struct report *r, struct member *member)
 }
 
 /* Offsets become members; those with one name become one. Returns how many there are. */
-static size_t find_members(const struct report *r, struct member *member)
+static size_t members_find(const struct profile_report *r, struct member *member)
 {
-    size_t count = members_by_mark(r, member), n = 0;
+    size_t count = members_by_hash(r, member), n = 0;
     char text[REPORT_TEXT];
 
     for (size_t i = 0; i < count; i++) {
@@ -85,7 +85,7 @@ static size_t find_members(const struct report *r, struct member *member)
         member[i].name = mem_string(is_known ? text : "");
     }
     if (count)
-        qsort(member, count, sizeof *member, by_name);
+        qsort(member, count, sizeof *member, compare_members_by_name);
     for (size_t i = 1; i < count; i++) {
         if (member[i].object != member[n].object || strcmp(member[i].name, member[n].name) != 0) {
             member[++n] = member[i];
@@ -98,13 +98,13 @@ static size_t find_members(const struct report *r, struct member *member)
     return count ? n + 1 : 0;
 }
 
-static uint64_t scaled(uint64_t part, uint64_t whole, uint64_t to)
+static uint64_t scale_part(uint64_t part, uint64_t whole, uint64_t to)
 {
     return whole ? (uint64_t)((double)part / (double)whole * (double)to + 0.5) : 0;
 }
 
 /* What each object's members have together becomes what the object has. */
-static void scale(const struct report *r, struct member *member, size_t count)
+static void members_scale(const struct profile_report *r, struct member *member, size_t count)
 {
     uint32_t objects = objects_count(r->p->objects);
     struct whole *seen = mem_alloc(objects + 1, sizeof *seen), *all = mem_alloc(objects + 1, sizeof *all);
@@ -120,14 +120,14 @@ static void scale(const struct report *r, struct member *member, size_t count)
     for (size_t i = 0; i < count; i++) {
         struct member *m = &member[i];
         m->share = report_part(m->stall, seen[m->object].stall);
-        m->misses = scaled(m->misses, seen[m->object].misses, all[m->object].misses);
-        m->stall = scaled(m->stall, seen[m->object].stall, all[m->object].stall);
+        m->misses = scale_part(m->misses, seen[m->object].misses, all[m->object].misses);
+        m->stall = scale_part(m->stall, seen[m->object].stall, all[m->object].stall);
     }
     free(seen);
     free(all);
 }
 
-static void put_member(struct table *t, const struct report *r, const struct member *m)
+static void report_put_member(struct table *t, const struct profile_report *r, const struct member *m)
 {
     const struct object_info *f = objects_info(r->p->objects, m->object);
 
@@ -140,19 +140,19 @@ static void put_member(struct table *t, const struct report *r, const struct mem
     table_text(t, f->type);
 }
 
-void report_add_members(struct report *r)
+void report_add_members(struct profile_report *r)
 {
     struct member *member = mem_alloc(r->p->members.count + 1, sizeof *member);
-    size_t n = find_members(r, member);
+    size_t n = members_find(r, member);
     struct table *t = n ? result_table(r->result, "members", "Members", MEMBERS) : NULL;
 
-    scale(r, member, n);
+    members_scale(r, member, n);
     if (n)
-        qsort(member, n, sizeof *member, by_stall);
+        qsort(member, n, sizeof *member, compare_members_by_stall);
     for (size_t i = 0; i < n; i++) {
         bool is_small = r->wants->top && member[i].stall * 2000 < r->p->stall;
         if (t->rows < report_rows(r) && !is_small && report_wants(r, report_object(r, member[i].object), NULL))
-            put_member(t, r, &member[i]);
+            report_put_member(t, r, &member[i]);
         free(member[i].name);
     }
     free(member);

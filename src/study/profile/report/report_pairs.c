@@ -27,15 +27,15 @@ static const struct plot EVICTION_PLOTS[] = { { .kind = PLOT_MATRIX,
                                               { 0 } };
 
 /* Pairs that are one row, added up. */
-struct met {
+struct pair_row {
     struct interference_pair pair;
     uint64_t conflicts; /* misses */
 };
 
 /* What makes a row of them comes first, so that its pairs stand together. */
-static int by_key(const void *a, const void *b)
+static int compare_pairs(const void *a, const void *b)
 {
-    const struct interference_pair *x = &((const struct met *)a)->pair, *y = &((const struct met *)b)->pair;
+    const struct interference_pair *x = &((const struct pair_row *)a)->pair, *y = &((const struct pair_row *)b)->pair;
     const uint32_t left[] = { x->object, x->by_object, x->of, x->by, x->cause };
     const uint32_t right[] = { y->object, y->by_object, y->of, y->by, y->cause };
 
@@ -45,42 +45,42 @@ static int by_key(const void *a, const void *b)
     return 0;
 }
 
-static int by_stall(const void *a, const void *b)
+static int compare_pairs_by_stall(const void *a, const void *b)
 {
-    const struct interference_pair *x = &((const struct met *)a)->pair, *y = &((const struct met *)b)->pair;
+    const struct interference_pair *x = &((const struct pair_row *)a)->pair, *y = &((const struct pair_row *)b)->pair;
 
     if (x->stall != y->stall)
         return x->stall < y->stall ? 1 : -1;
     if (x->misses != y->misses)
         return x->misses < y->misses ? 1 : -1;
-    return by_key(a, b);
+    return compare_pairs(a, b);
 }
 
 /* Those with the same key become one; returns how many are left, the one with the most stall first. */
-static size_t merge(struct met *met, size_t count)
+static size_t merge_pairs(struct pair_row *row, size_t count)
 {
     size_t n = 0;
 
     if (count == 0)
         return 0;
-    qsort(met, count, sizeof *met, by_key);
+    qsort(row, count, sizeof *row, compare_pairs);
     for (size_t i = 1; i < count; i++) {
-        if (by_key(&met[n], &met[i]) != 0) {
-            met[++n] = met[i];
+        if (compare_pairs(&row[n], &row[i]) != 0) {
+            row[++n] = row[i];
             continue;
         }
-        met[n].pair.misses += met[i].pair.misses;
-        met[n].pair.stall += met[i].pair.stall;
-        met[n].conflicts += met[i].conflicts;
+        row[n].pair.misses += row[i].pair.misses;
+        row[n].pair.stall += row[i].pair.stall;
+        row[n].conflicts += row[i].conflicts;
     }
-    qsort(met, ++n, sizeof *met, by_stall);
+    qsort(row, ++n, sizeof *row, compare_pairs_by_stall);
     return n;
 }
 
-void report_add_evictions(struct report *r)
+void report_add_evictions(struct profile_report *r)
 {
     struct table *t = result_table(r->result, "evictions", "Who pushes out whom", EVICTIONS);
-    struct met *met = mem_alloc(r->p->pairs + 1, sizeof *met);
+    struct pair_row *row = mem_alloc(r->p->pairs + 1, sizeof *row);
     size_t n = 0, shown = 0;
 
     t->plot = EVICTION_PLOTS;
@@ -88,13 +88,13 @@ void report_add_evictions(struct report *r)
         const struct interference_pair *q = &r->p->pair[i];
         if (q->cause != CAUSE_capacity && q->cause != CAUSE_conflict)
             continue;
-        met[n] = (struct met){ *q, q->cause == CAUSE_conflict ? q->misses : 0 };
-        met[n].pair.of = met[n].pair.by = met[n].pair.cause = 0;
+        row[n] = (struct pair_row){ *q, q->cause == CAUSE_conflict ? q->misses : 0 };
+        row[n].pair.of = row[n].pair.by = row[n].pair.cause = 0;
         n++;
     }
-    n = merge(met, n);
+    n = merge_pairs(row, n);
     for (size_t i = 0; i < n && shown < report_rows(r); i++) {
-        const struct interference_pair *q = &met[i].pair;
+        const struct interference_pair *q = &row[i].pair;
         const char *object = report_object(r, q->object), *by = report_object(r, q->by_object);
         if (!report_wants(r, object, NULL) && !report_wants(r, by, NULL))
             continue;
@@ -102,16 +102,16 @@ void report_add_evictions(struct report *r)
         table_text(t, by);
         table_count(t, q->misses);
         table_real(t, report_part(q->stall, r->p->stall));
-        table_real(t, report_part(met[i].conflicts, q->misses));
+        table_real(t, report_part(row[i].conflicts, q->misses));
         shown++;
     }
-    free(met);
+    free(row);
 }
 
-void report_add_sharing(struct report *r)
+void report_add_sharing(struct profile_report *r)
 {
     struct table *t = result_table(r->result, "sharing", "Who takes lines away", SHARING);
-    struct met *met = mem_alloc(r->p->pairs + 1, sizeof *met);
+    struct pair_row *row = mem_alloc(r->p->pairs + 1, sizeof *row);
     char of[REPORT_TEXT], by[REPORT_TEXT];
     size_t n = 0, shown = 0;
 
@@ -119,13 +119,13 @@ void report_add_sharing(struct report *r)
         const struct interference_pair *q = &r->p->pair[i];
         if (q->cause != CAUSE_true_sharing && q->cause != CAUSE_false_sharing)
             continue;
-        met[n].pair = *q;
-        met[n].pair.of = totals_place(&r->t, q->of, q->object)->line;
-        met[n++].pair.by = q->by == REPORT_UNKNOWN ? REPORT_UNKNOWN : totals_place(&r->t, q->by, q->by_object)->line;
+        row[n].pair = *q;
+        row[n].pair.of = totals_place(&r->t, q->of, q->object)->line;
+        row[n++].pair.by = q->by == REPORT_UNKNOWN ? REPORT_UNKNOWN : totals_place(&r->t, q->by, q->by_object)->line;
     }
-    n = merge(met, n);
+    n = merge_pairs(row, n);
     for (size_t i = 0; i < n && shown < report_rows(r); i++) {
-        const struct interference_pair *q = &met[i].pair;
+        const struct interference_pair *q = &row[i].pair;
         const char *object = report_object(r, q->object);
         if (!report_wants(r, object, r->t.function[r->t.line[q->of].function].name))
             continue;
@@ -138,5 +138,5 @@ void report_add_sharing(struct report *r)
         table_real(t, report_part(q->stall, r->p->stall));
         shown++;
     }
-    free(met);
+    free(row);
 }

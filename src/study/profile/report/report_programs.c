@@ -45,7 +45,8 @@ static const struct plot MET_PLOTS[] = { { .kind = PLOT_MATRIX,
                                          { 0 } };
 
 /* Cycles of a program that are no stall for data. */
-static void add_functions(const struct totals *t, uint32_t process, uint64_t *ret_compute, uint64_t *ret_fetch)
+static void program_function_cycles(const struct totals *t, uint32_t process, uint64_t *ret_compute,
+                                    uint64_t *ret_fetch)
 {
     *ret_compute = *ret_fetch = 0;
     for (uint32_t i = 0; i < t->functions; i++)
@@ -56,7 +57,7 @@ static void add_functions(const struct totals *t, uint32_t process, uint64_t *re
 }
 
 /* All that refers to objects of a process. */
-static struct total add_objects(const struct report *r, uint32_t process)
+static struct total program_sum_objects(const struct profile_report *r, uint32_t process)
 {
     struct total sum = { 0 };
 
@@ -73,7 +74,7 @@ static struct total add_objects(const struct report *r, uint32_t process)
 }
 
 /* The cycle in which the last of its threads ended; 0: none has. */
-static uint64_t finished_at(const struct sim_result *r, uint32_t process)
+static uint64_t program_end(const struct sim_result *r, uint32_t process)
 {
     for (uint32_t i = 0; i < r->programs; i++)
         if (r->program[i].process == process)
@@ -81,19 +82,19 @@ static uint64_t finished_at(const struct sim_result *r, uint32_t process)
     return 0;
 }
 
-static void put_program(struct table *t, const struct report *r, uint32_t process)
+static void report_put_program_row(struct table *t, const struct profile_report *r, uint32_t process)
 {
     const struct profile *p = r->p;
-    const struct total sum = add_objects(r, process);
+    const struct total sum = program_sum_objects(r, process);
     uint64_t compute, fetch, stall = total_stall(&sum);
     uint32_t number = p->paths.process[process].number;
     char name[PROFILE_PROGRAM];
 
-    add_functions(&r->t, process, &compute, &fetch);
+    program_function_cycles(&r->t, process, &compute, &fetch);
     table_text(t, profile_process_name(p, process, name));
     table_count(t, number);
     table_text(t, p->result.by_frame ? "physical" : "by process");
-    uint64_t finished = finished_at(&p->result, number);
+    uint64_t finished = program_end(&p->result, number);
     finished ? table_count(t, finished) : table_none(t);
     table_real(t, report_part(compute + stall + fetch, report_time(p)));
     table_count(t, compute);
@@ -107,14 +108,14 @@ static void put_program(struct table *t, const struct report *r, uint32_t proces
         sum.stall[i] ? table_real(t, report_part(sum.stall[i], stall)) : table_none(t);
 }
 
-void report_add_programs(struct report *r)
+void report_add_programs(struct profile_report *r)
 {
     if (r->p->paths.processes < 2)
         return;
     struct table *t = result_table(r->result, "programs", "Time by program", PROGRAMS);
     t->plot = PROGRAM_PLOTS;
     for (uint32_t i = 0; i < r->p->paths.processes; i++)
-        put_program(t, r, i);
+        report_put_program_row(t, r, i);
     table_note(t, "causes: shares of the row's stall");
     table_note(t,
                r->p->result.by_frame
@@ -133,7 +134,7 @@ struct program_pair {
 };
 
 /* Of each cause: what the program whose reference came before did to the line. HOWS: nothing. */
-static enum how how_of(enum profile_cause cause)
+static enum how removal_of_cause(enum profile_cause cause)
 {
     switch (cause) {
     case CAUSE_capacity:
@@ -145,14 +146,14 @@ static enum how how_of(enum profile_cause cause)
 }
 
 /* Of pairs whose first is known: by what was done, the first and the second program. */
-static struct program_pair *sum_pairs(const struct profile *p)
+static struct program_pair *program_sum_pairs(const struct profile *p)
 {
     size_t n = p->paths.processes;
     struct program_pair *sum = mem_alloc(HOWS * n * n, sizeof *sum);
 
     for (size_t i = 0; i < p->pairs; i++) {
         const struct interference_pair *q = &p->pair[i];
-        enum how how = how_of((enum profile_cause)q->cause);
+        enum how how = removal_of_cause((enum profile_cause)q->cause);
         if (how == HOWS || q->by_object == REPORT_UNKNOWN)
             continue;
         size_t by = profile_object_process(p, q->by_object), of = profile_object_process(p, q->object);
@@ -162,7 +163,7 @@ static struct program_pair *sum_pairs(const struct profile *p)
     return sum;
 }
 
-void report_add_program_pairs(struct report *r)
+void report_add_program_pairs(struct profile_report *r)
 {
     static const char *const hows[HOWS] = { "evicted", "wrote to" };
     uint32_t n = r->p->paths.processes;
@@ -170,7 +171,7 @@ void report_add_program_pairs(struct report *r)
 
     if (n < 2)
         return;
-    struct program_pair *sum = sum_pairs(r->p);
+    struct program_pair *sum = program_sum_pairs(r->p);
     struct table *t = result_table(r->result, "program_pairs", "Which program makes which miss", MET);
     t->plot = MET_PLOTS;
     for (size_t i = 0; i < (size_t)HOWS * n * n; i++) {

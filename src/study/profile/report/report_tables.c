@@ -84,12 +84,12 @@ static const struct plot BIN_PLOTS[] = {
     { .kind = PLOT_STEPS, .title = "Miss rate over time", .over = "from", .of = "miss_rate", .least = 2 }, { 0 }
 };
 
-static void put_share(struct table *t, const struct report *r, const struct total *x)
+static void report_put_share(struct table *t, const struct profile_report *r, const struct total *x)
 {
     table_real(t, report_part(total_stall(x), r->p->stall));
 }
 
-static void put_costs(struct table *t, const struct total *x)
+static void report_put_costs(struct table *t, const struct total *x)
 {
     table_count(t, total_stall(x));
     x->wait ? table_count(t, x->wait) : table_none(t); /* it is no lock, nor anything else that threads wait for */
@@ -98,7 +98,7 @@ static void put_costs(struct table *t, const struct total *x)
     table_real(t, report_part(x->misses, x->references));
 }
 
-static void put_causes(struct table *t, const struct total *x)
+static void report_put_causes(struct table *t, const struct total *x)
 {
     uint64_t all = total_stall(x);
 
@@ -110,7 +110,7 @@ static void put_causes(struct table *t, const struct total *x)
 }
 
 /* The program of a process; an empty cell if there is only one. */
-static void put_program(struct table *t, const struct report *r, uint32_t process)
+static void report_put_program(struct table *t, const struct profile_report *r, uint32_t process)
 {
     char name[PROFILE_PROGRAM];
 
@@ -118,7 +118,7 @@ static void put_program(struct table *t, const struct report *r, uint32_t proces
     table_text(t, name[0] ? name : NULL);
 }
 
-void report_add_procedures(struct report *r)
+void report_add_procedures(struct profile_report *r)
 {
     struct table *t = result_table(r->result, "procedures", "Time by procedure", PROCEDURES);
     uint64_t time = report_time(r->p);
@@ -141,12 +141,12 @@ void report_add_procedures(struct report *r)
         table_count(t, x->misses);
         table_real(t, report_part(x->misses, x->references));
         table_text(t, report_base_name(f->file));
-        put_program(t, r, f->process);
+        report_put_program(t, r, f->process);
         shown++;
     }
 }
 
-void report_add_objects(struct report *r)
+void report_add_objects(struct profile_report *r)
 {
     static const char *const kinds[] = { "unknown",      "named", "heap", "variable",
                                          "thread-local", "stack", "file", "mapped" };
@@ -161,20 +161,20 @@ void report_add_objects(struct report *r)
         if (report_is_small(r, x) || !report_wants(r, f->name, NULL))
             continue;
         table_text(t, f->name);
-        put_share(t, r, x);
-        put_costs(t, x);
-        put_causes(t, x);
+        report_put_share(t, r, x);
+        report_put_costs(t, x);
+        report_put_causes(t, x);
         table_text(t, kinds[f->kind]);
         table_text(t, f->type);
         f->bytes ? table_count(t, f->bytes) : table_none(t);
         snprintf(place, sizeof place, "%s:%" PRIu32, f->file ? report_base_name(f->file) : "", f->line);
         table_text(t, f->file ? place : NULL);
-        put_program(t, r, profile_object_process(r->p, x->object));
+        report_put_program(t, r, profile_object_process(r->p, x->object));
         shown++;
     }
 }
 
-void report_add_cross(struct report *r)
+void report_add_cross(struct profile_report *r)
 {
     struct table *t = result_table(r->result, "objects_by_procedure", "Data by procedure", CROSS);
     size_t shown = 0;
@@ -187,16 +187,16 @@ void report_add_cross(struct report *r)
             continue;
         table_text(t, object);
         table_text(t, function);
-        put_share(t, r, x);
-        put_costs(t, x);
-        put_causes(t, x);
-        put_program(t, r, profile_object_process(r->p, x->object));
+        report_put_share(t, r, x);
+        report_put_costs(t, x);
+        report_put_causes(t, x);
+        report_put_program(t, r, profile_object_process(r->p, x->object));
         shown++;
     }
     table_note(t, "causes: shares of the row's stall");
 }
 
-void report_add_lines(struct report *r)
+void report_add_lines(struct profile_report *r)
 {
     struct table *t = result_table(r->result, "lines", "Lines", LINES);
     char place[REPORT_TEXT];
@@ -210,15 +210,15 @@ void report_add_lines(struct report *r)
         table_text(t, report_line(r, x->line, place));
         table_text(t, function);
         table_text(t, object);
-        put_share(t, r, x);
+        report_put_share(t, r, x);
         table_text(t, total_stall(x) ? profile_cause_title(report_cause(x->stall)) : NULL);
-        put_costs(t, x);
-        put_program(t, r, profile_object_process(r->p, x->object));
+        report_put_costs(t, x);
+        report_put_program(t, r, profile_object_process(r->p, x->object));
         shown++;
     }
 }
 
-void report_add_bins(struct report *r)
+void report_add_bins(struct profile_report *r)
 {
     struct table *t = result_table(r->result, "over_time", "Over time", WINDOWS);
 

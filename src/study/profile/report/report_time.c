@@ -39,7 +39,7 @@ static const char *const DEED[TIME_COUNT] = {
 };
 
 /* Cycles of all hardware contexts by enum time_kind. Of samples, only what their references and instructions take is known. */
-static void time_of(const struct profile *p, uint64_t ret[TIME_COUNT])
+static void profile_time(const struct profile *p, uint64_t ret[TIME_COUNT])
 {
     memset(ret, 0, TIME_COUNT * sizeof *ret);
     if (p->sampled) {
@@ -57,7 +57,7 @@ uint64_t report_time(const struct profile *p)
 {
     uint64_t time[TIME_COUNT], sum = 0;
 
-    time_of(p, time);
+    profile_time(p, time);
     for (unsigned kind = 0; kind < TIME_idle; kind++)
         sum += time[kind];
     return sum;
@@ -68,7 +68,7 @@ char *report_largest_time(const struct profile *p, enum time_kind told)
     uint64_t time[TIME_COUNT];
     unsigned best = TIME_compute;
 
-    time_of(p, time);
+    profile_time(p, time);
     time[TIME_stall] += time[TIME_bus];
     time[TIME_bus] = 0;
     for (unsigned kind = 0; kind < TIME_idle; kind++)
@@ -78,14 +78,14 @@ char *report_largest_time(const struct profile *p, enum time_kind told)
     return mem_format("%.0f %% %s", 100 * report_part(time[best], report_time(p)), DEED[best]);
 }
 
-void report_add_time(struct report *r)
+void report_add_time(struct profile_report *r)
 {
     struct table *t = result_table(r->result, "time", "What time goes into", TIME);
     const struct profile *p = r->p;
     uint64_t time[TIME_COUNT], all = report_time(p);
 
     t->plot = TIME_PLOTS;
-    time_of(p, time);
+    profile_time(p, time);
     for (unsigned kind = 0; kind < TIME_COUNT; kind++) {
         if (time[kind] == 0)
             continue;
@@ -107,12 +107,12 @@ void report_add_time(struct report *r)
 
 /* ---- waits ---- */
 
-static bool is_one_row(const struct report_wait *a, const struct report_wait *b)
+static bool waits_are_one_row(const struct report_wait *a, const struct report_wait *b)
 {
     return a->line == b->line && a->object == b->object && a->kind == b->kind && a->as == b->as;
 }
 
-static int by_row(const void *a, const void *b)
+static int compare_waits(const void *a, const void *b)
 {
     const struct report_wait *x = a, *y = b;
     const uint32_t left[] = { x->line, x->object, x->kind, x->as }, right[] = { y->line, y->object, y->kind, y->as };
@@ -123,15 +123,15 @@ static int by_row(const void *a, const void *b)
     return 0;
 }
 
-static int by_cycles(const void *a, const void *b)
+static int compare_waits_by_cycles(const void *a, const void *b)
 {
     const struct report_wait *x = a, *y = b;
 
-    return x->cycles != y->cycles ? (x->cycles > y->cycles ? -1 : 1) : by_row(a, b);
+    return x->cycles != y->cycles ? (x->cycles > y->cycles ? -1 : 1) : compare_waits(a, b);
 }
 
 /* Calls of one line become one row. */
-void report_find_waits(struct report *r)
+void report_find_waits(struct profile_report *r)
 {
     const struct profile *p = r->p;
     size_t n = 0;
@@ -143,14 +143,14 @@ void report_find_waits(struct report *r)
             (struct report_wait){ r->t.place[w->process][w->place].line, w->object, w->kind, w->as, w->cycles };
     }
     if (p->waits)
-        qsort(r->wait, p->waits, sizeof *r->wait, by_row);
+        qsort(r->wait, p->waits, sizeof *r->wait, compare_waits);
     for (size_t i = 0; i < p->waits; i++)
-        if (n > 0 && is_one_row(&r->wait[n - 1], &r->wait[i]))
+        if (n > 0 && waits_are_one_row(&r->wait[n - 1], &r->wait[i]))
             r->wait[n - 1].cycles += r->wait[i].cycles;
         else
             r->wait[n++] = r->wait[i];
     if (n)
-        qsort(r->wait, n, sizeof *r->wait, by_cycles);
+        qsort(r->wait, n, sizeof *r->wait, compare_waits_by_cycles);
     r->waits = n;
 }
 
@@ -168,13 +168,13 @@ const char *report_wait_cause(const struct report_wait *w)
     }
 }
 
-bool report_wants_wait(const struct report *r, const struct report_wait *w)
+bool report_wants_wait(const struct profile_report *r, const struct report_wait *w)
 {
     return report_wants(r, w->object == REPORT_UNKNOWN ? NULL : report_object(r, w->object),
                         r->t.function[r->t.line[w->line].function].name);
 }
 
-void report_add_waits(struct report *r)
+void report_add_waits(struct profile_report *r)
 {
     struct table *t = r->waits ? result_table(r->result, "waits", "What threads wait for", WAITS) : NULL;
     uint64_t all = report_time(r->p);

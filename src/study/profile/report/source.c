@@ -15,12 +15,12 @@ static const struct column SOURCE[] = {
     { "source", "Source", CELL_CODE, false },  { 0 }
 };
 
-struct cost {
+struct line_cost {
     uint64_t stall, misses, references;
 };
 
 /* From where to where a function's lines go that were executed. */
-static bool find_lines(const struct totals *t, uint32_t function, uint32_t *ret_first, uint32_t *ret_last)
+static bool source_find_lines(const struct totals *t, uint32_t function, uint32_t *ret_first, uint32_t *ret_last)
 {
     uint32_t first = UINT32_MAX, last = 0;
 
@@ -34,7 +34,8 @@ static bool find_lines(const struct totals *t, uint32_t function, uint32_t *ret_
     return last > 0 && last - first < LONGEST;
 }
 
-static void add_costs(const struct totals *t, uint32_t function, uint32_t first, uint32_t last, struct cost *cost)
+static void source_add_costs(const struct totals *t, uint32_t function, uint32_t first, uint32_t last,
+                             struct line_cost *cost)
 {
     for (size_t i = 0; i < t->by_line_count; i++) {
         const struct total *x = &t->by_line[i];
@@ -47,8 +48,8 @@ static void add_costs(const struct totals *t, uint32_t function, uint32_t first,
     }
 }
 
-static void put_line(struct table *out, const struct totals *t, uint32_t function, uint32_t line, const struct cost *c,
-                     const char *text)
+static void source_put_line(struct table *out, const struct totals *t, uint32_t function, uint32_t line,
+                            const struct line_cost *c, const char *text)
 {
     table_text(out, t->function[function].file);
     table_text(out, t->function[function].name);
@@ -66,7 +67,7 @@ static void put_line(struct table *out, const struct totals *t, uint32_t functio
 }
 
 /* The line as it looks with tabs of eight. */
-static void expand_tabs(const char *from, char to[LINE])
+static void source_expand_tabs(const char *from, char to[LINE])
 {
     size_t n = 0;
 
@@ -82,25 +83,26 @@ static void expand_tabs(const char *from, char to[LINE])
     to[n] = 0;
 }
 
-static void add_function(struct table *out, const struct totals *t, uint32_t function)
+static void source_add_function(struct table *out, const struct totals *t, uint32_t function)
 {
     uint32_t first, last, line = 1;
     char text[LINE], expanded[LINE];
     const char *path = t->function[function].file;
-    bool is_known = path && find_lines(t, function, &first, &last) && symbols_source_is_current(t->p->symbols, path);
+    bool is_known =
+        path && source_find_lines(t, function, &first, &last) && symbols_source_is_current(t->p->symbols, path);
     FILE *f = is_known ? fopen(path, "r") : NULL;
 
     if (!f)
         return;
-    struct cost *cost = mem_alloc(last - first + 1, sizeof *cost);
-    add_costs(t, function, first, last, cost);
+    struct line_cost *cost = mem_alloc(last - first + 1, sizeof *cost);
+    source_add_costs(t, function, first, last, cost);
     bool at_start = true;
     while (line <= last && fgets(text, sizeof text, f)) {
         bool is_whole = strchr(text, '\n') != NULL;
         text[strcspn(text, "\r\n")] = 0;
-        expand_tabs(text, expanded);
+        source_expand_tabs(text, expanded);
         if (at_start && line >= first)
-            put_line(out, t, function, line, &cost[line - first], expanded);
+            source_put_line(out, t, function, line, &cost[line - first], expanded);
         at_start = is_whole;
         line += is_whole;
     }
@@ -117,7 +119,7 @@ void profile_add_source(const struct totals *t, struct result *ret)
         const struct total *x = &t->by_function[i];
         if (total_stall(x) * 100 < t->p->stall || t->p->stall == 0)
             continue;
-        add_function(out, t, x->function);
+        source_add_function(out, t, x->function);
         shown++;
     }
     if (out->rows == 0)

@@ -58,15 +58,15 @@ const char *advice_size_name(enum advice_size size)
 
 /* ---- the order of data ---- */
 
-struct share {
+struct stall_share {
     uint64_t stall;
     double percent; /* whole */
     const char *name;
 };
 
-static int by_share(const void *a, const void *b)
+static int compare_stall_shares(const void *a, const void *b)
 {
-    const struct share *x = a, *y = b;
+    const struct stall_share *x = a, *y = b;
 
     if (x->percent != y->percent)
         return x->percent > y->percent ? -1 : 1;
@@ -76,7 +76,7 @@ static int by_share(const void *a, const void *b)
 char *advice_order(const struct profile *p)
 {
     uint32_t objects = objects_count(p->objects);
-    struct share *share = mem_alloc(objects + 1, sizeof *share);
+    struct stall_share *share = mem_alloc(objects + 1, sizeof *share);
     uint64_t all = 0, sum = 0;
     char *text = mem_string("");
 
@@ -89,7 +89,7 @@ char *advice_order(const struct profile *p)
         share[i].name = objects_info(p->objects, i)->name;
         share[i].percent = all ? round(100.0 * (double)share[i].stall / (double)all) : 0;
     }
-    qsort(share, objects, sizeof *share, by_share);
+    qsort(share, objects, sizeof *share, compare_stall_shares);
     for (uint32_t i = 0; i < objects && (double)sum < 0.9 * (double)all; sum += share[i++].stall) {
         char *more = mem_format("%s%s\n", text, share[i].name);
         free(text);
