@@ -84,7 +84,7 @@ static void an_instruction_has_the_class_and_flags_of_its_kind(void)
             printf("# in %s\n", CLASSES[i].hex);
         bool is_direct = x.insn.class == PEET_CL_branch || x.insn.class == PEET_CL_jump || x.insn.class == PEET_CL_call;
         CHECK_EQ(x.insn.target, is_direct ? AT : 0);
-        CHECK_EQ(x.ends,
+        CHECK_EQ(x.ends_block,
                  (x.insn.class >= PEET_CL_branch && x.insn.class <= PEET_CL_syscall) || x.insn.class == PEET_CL_trap);
     }
 }
@@ -95,7 +95,8 @@ static void what_nobody_knows_is_a_trap_of_one_byte(void)
     struct x86_insn x;
 
     x86_decode(bytes, sizeof bytes, AT, &x);
-    CHECK(x.special == X86_UNKNOWN && x.insn.length == 1 && x.insn.class == PEET_CL_trap && x.ends && x.memories == 0);
+    CHECK(x.special == X86_UNKNOWN && x.insn.length == 1 && x.insn.class == PEET_CL_trap && x.ends_block
+          && x.memories == 0);
     x86_decode(bytes, 0, AT, &x);
     CHECK(x.special == X86_UNKNOWN);
     x86_decode((uint8_t[]){ 0x48, 0x8b }, 2, AT, &x); /* cut off */
@@ -175,11 +176,11 @@ static void a_repeated_string_has_elements(void)
 {
     struct x86_insn up = decode("f3 48 a5"), scan = decode("f2 ae"), narrow = decode("67 f3 ab"), once = decode("a4");
 
-    CHECK(up.repeats && up.memories == 2 && up.memory[0].form == X86_REPEATED && up.memory[0].size == 8
+    CHECK(up.is_repeated && up.memories == 2 && up.memory[0].form == X86_REPEATED && up.memory[0].size == 8
           && !up.narrow_count);
-    CHECK(scan.repeats && scan.memories == 1 && scan.memory[0].size == 1);
-    CHECK(narrow.repeats && narrow.narrow_count && narrow.memory[0].narrow);
-    CHECK(!once.repeats && once.memory[0].form == X86_PLAIN);
+    CHECK(scan.is_repeated && scan.memories == 1 && scan.memory[0].size == 1);
+    CHECK(narrow.is_repeated && narrow.narrow_count && narrow.memory[0].narrow);
+    CHECK(!once.is_repeated && once.memory[0].form == X86_PLAIN);
     CHECK(scan.changes >> X86_RDI & 1 && scan.changes >> X86_RCX & 1);
 }
 
@@ -204,7 +205,7 @@ static void gathers_and_masked_moves_touch_what_their_masks_say(void)
     put32(v->zmm[2], 0, 0x80000000);
     put32(v->zmm[2], 3, 0xffffffff);
     put32(v->zmm[2], 5, 0x7fffffff);
-    CHECK(full.wants_vectors && full.memory[0].form == X86_GATHERED && full.memory[0].elements == 8);
+    CHECK(full.needs_vectors && full.memory[0].form == X86_GATHERED && full.memory[0].elements == 8);
     CHECK_EQ(x86_mask(&full.memory[0], v), 9);
     CHECK_EQ(x86_element(&full.memory[0], &s, v, 2), 0x10000 + 4 * 200);
     CHECK_EQ(x86_element(&full.memory[0], &s, v, 3), 0x10000 - 12);
@@ -250,10 +251,10 @@ static void known_changes_of_registers_are_told(void)
             printf("# in %s\n", MOVES[i].hex);
         CHECK(x.changes >> MOVES[i].to & 1);
     }
-    CHECK_EQ(decode("5c").moves, 0);               /* pop %rsp: nobody knows */
-    CHECK_EQ(decode("01 c0").changes, 1);          /* add %eax, %eax: the whole of rax */
-    CHECK_EQ(decode("b4 01").changes, 1);          /* mov $1, %ah */
-    CHECK_EQ(decode("f3 48 0f ae d0").ends, true); /* wrfsbase %rax */
+    CHECK_EQ(decode("5c").moves, 0);                     /* pop %rsp: nobody knows */
+    CHECK_EQ(decode("01 c0").changes, 1);                /* add %eax, %eax: the whole of rax */
+    CHECK_EQ(decode("b4 01").changes, 1);                /* mov $1, %ah */
+    CHECK_EQ(decode("f3 48 0f ae d0").ends_block, true); /* wrfsbase %rax */
 }
 
 /* Whatever the bytes, what comes out can be put into a schema. */
@@ -365,15 +366,15 @@ static void a_block_that_is_full_takes_no_more(void)
 /* x86_node_fill asserts that slots and registers lead to the same addresses. */
 static void slots_of_an_execution_lead_to_its_addresses(void)
 {
-    struct x86_layout l = { .values = true };
+    struct x86_layout l = { .record_values = true };
     struct x86_state s = state();
-    struct x86_moment m = { .before = &s, .count = 3, .value = { { 42, 43 } } };
+    struct x86_execution m = { .before = &s, .count = 3, .value = { { 42, 43 } } };
     const struct x86_insn store = decode("48 01 4c d8 f0"), string = decode("f3 48 a5");
     struct x86_node *n = NULL;
     uint64_t slot[PEET_SLOTS];
 
     CHECK_EQ(x86_layout_step(&l, NULL, &store, 0, &n), 1);
-    struct x86_touched t = x86_node_fill(n, &m, slot);
+    struct x86_reference_sum t = x86_node_fill(n, &m, slot);
     CHECK(t.references == 1 && t.lowest == 0x10000 + 8 * 0x40000 - 16);
     CHECK(n->slots == 2 && slot[0] == t.lowest && slot[1] == 42 && n->operand[0].value == PEET_SRC_SLOT + 1);
     CHECK_EQ(x86_layout_step(&l, n, &string, X86_DOWN, &n), 1);

@@ -81,7 +81,7 @@ void asm_emit_address(const struct asm_unit *u, const struct asm_insn *in, unsig
     const struct x86_memory *m = &in->x.memory[memory];
     const struct asm_statement *s = &u->text.statement[in->statement];
     size_t length = 0;
-    const char *text = in->x.repeats ? NULL : shown_operand(u, in, &length);
+    const char *text = in->x.is_repeated ? NULL : shown_operand(u, in, &length);
     /* push, call and pop have an implicit operand on the stack */
     bool is_pop = s->length > 3 && !memcmp(s->text, "pop", 3);
     bool is_implicit = in->x.memories == 2 && m->base == X86_RSP && m->kind == (is_pop ? PEET_LOAD : PEET_STORE);
@@ -178,7 +178,7 @@ static int loop_offset(const struct asm_unit *u, const struct asm_block *b, unsi
 {
     const struct x86_pass_value *v = &b->pass->value[value];
 
-    return v->is_told ? 8 * (v->source - PEET_SRC_SLOT + 1) - bytes_before(u, b) : INT_MIN;
+    return v->has_slot ? 8 * (v->source - PEET_SRC_SLOT + 1) - bytes_before(u, b) : INT_MIN;
 }
 
 static void emit_loop_registers(struct emitter *e, const struct asm_block *b)

@@ -56,7 +56,7 @@ static bool insn_needs_flags(const struct flag_search *s, uint32_t insn)
 
     if (in->x.reads_flags)
         return true;
-    if (in->x.kills_flags)
+    if (in->x.sets_all_flags)
         return false;
     switch (in->x.insn.class) {
     case PEET_CL_call:

@@ -77,7 +77,7 @@ static const char *why_opaque(const struct asm_unit *u, const struct asm_insn *i
             return "it uses %gs";
     }
     uint8_t opcode = x->bytes[x->insn.length - 1] & 0xfe;
-    if (x->repeats && (opcode == 0xa6 || opcode == 0xae)) /* cmps, scas */
+    if (x->is_repeated && (opcode == 0xa6 || opcode == 0xae)) /* cmps, scas */
         return "its number of repetitions is known only afterwards";
     return NULL;
 }

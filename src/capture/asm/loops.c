@@ -74,7 +74,7 @@ static int plan_loop_alone(struct asm_unit *u, struct asm_loop *loop)
         for (uint32_t k = b->first; k < b->first + b->count; k++) {
             if (moves_by_symbol(u, &u->insn[k]))
                 return 0;
-            int r = x86_layout_step(&u->layout, node, &u->insn[k].x, node ? 0 : X86_STACK_CARRIED, &node);
+            int r = x86_layout_step(&u->layout, node, &u->insn[k].x, node ? 0 : X86_SP_IN_REGISTER, &node);
             if (r <= 0)
                 return r;
         }

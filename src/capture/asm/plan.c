@@ -130,19 +130,21 @@ static int cut_blocks(struct asm_unit *u, struct peet_err *err)
             continue;
         }
         if (b
-            && (asm_level(u) <= LEVEL_calls || u->insn[i - 1].x.ends || asm_is_rewritten_by_linkers(u, &u->insn[i - 1])
-                || !plan_same_function(u, i, i - 1) || is_entered(u, i)))
+            && (asm_level(u) <= LEVEL_calls || u->insn[i - 1].x.ends_block
+                || asm_is_rewritten_by_linkers(u, &u->insn[i - 1]) || !plan_same_function(u, i, i - 1)
+                || is_entered(u, i)))
             b = NULL;
         int r = b ? x86_layout_step(&u->layout, node, &in->x, 0, &node) : 0;
         if (r == 0) {
             b = plan_add_block(u, i);
-            r = x86_layout_step(&u->layout, NULL, &in->x, X86_STACK_SLOT, &node);
+            r = x86_layout_step(&u->layout, NULL, &in->x, X86_SP_SLOT, &node);
         }
         if (r < 0)
             return err_set(err, r, "no memory for the blocks of %s", u->text.file);
         in->block = (uint32_t)u->blocks - 1;
         b->count++;
-        b->sp_known_at_end = u->layout.bare || node->track[X86_RSP].known; /* without operands, %rsp is not needed */
+        b->sp_known_at_end =
+            u->layout.no_operands || node->track[X86_RSP].known; /* without operands, %rsp is not needed */
     }
     return 0;
 }
@@ -247,7 +249,7 @@ uint32_t plan_successor(const struct asm_unit *u, const struct asm_block *b, boo
 static int plan_block_insns(struct asm_unit *u, struct asm_block *b, struct x86_node *node)
 {
     for (uint32_t k = 0; k < b->count; k++) {
-        unsigned variant = node ? 0 : b->sp_in_register ? X86_STACK_CARRIED : X86_STACK_SLOT;
+        unsigned variant = node ? 0 : b->sp_in_register ? X86_SP_IN_REGISTER : X86_SP_SLOT;
         int r = x86_layout_step(&u->layout, node, &u->insn[b->first + k].x, variant, &node);
         if (r <= 0)
             return r;
@@ -288,8 +290,8 @@ static void find_escaping_stacks(struct asm_unit *u)
         struct asm_function *f = in->function == ASM_NONE ? NULL : &u->function[u->function[in->function].family];
         if (f && (in->is_opaque || !asm_is_recorded(u, in->function)))
             f->stack_escapes = true;
-        if (f && in->x.takes_stack && in->x.taken < f->escape_offset)
-            f->escape_offset = in->x.taken;
+        if (f && in->x.leaks_sp && in->x.leak_offset < f->escape_offset)
+            f->escape_offset = in->x.leak_offset;
         for (unsigned k = 0; f && k < in->x.memories; k++) { /* an array on the stack */
             const struct x86_memory *m = &in->x.memory[k];
             if ((m->base == X86_RSP && m->index != X86_NONE) || m->index == X86_RSP)
@@ -311,7 +313,7 @@ static int plan_in_parent(struct asm_unit *u, struct asm_block *b, struct x86_no
     /* a cycle that is no recorded loop begins a record in each iteration */
     int r = b->is_self_loop ? 0 : plan_block_insns(u, b, from);
 
-    if (r > 0 && x86_path_loops(from, loop) && !x86_path_is_fit(&u->layout, b->node))
+    if (r > 0 && x86_path_loops(from, loop) && !x86_path_can_extend(&u->layout, b->node))
         return 0;
     if (r > 0)
         b->parent = b->from;
@@ -369,8 +371,8 @@ static int plan_one_block(struct asm_unit *u, uint32_t number)
 
 int asm_unit_plan(struct asm_unit *u, struct peet_err *err)
 {
-    u->layout.bare = asm_level(u) < LEVEL_memory;
-    u->layout.addresses = u->options->all_addresses;
+    u->layout.no_operands = asm_level(u) < LEVEL_memory;
+    u->layout.all_addresses = u->options->all_addresses;
     if (cut_blocks(u, err) < 0)
         return err->code;
     find_edges(u);

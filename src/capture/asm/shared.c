@@ -28,7 +28,7 @@ static int has_no_slots(struct asm_unit *u, const struct asm_block *b)
     int r = 1;
 
     for (uint32_t i = 0; r > 0 && i < b->count; i++)
-        r = x86_layout_step(&u->layout, node, &u->insn[b->first + i].x, node ? 0 : X86_STACK_CARRIED, &node);
+        r = x86_layout_step(&u->layout, node, &u->insn[b->first + i].x, node ? 0 : X86_SP_IN_REGISTER, &node);
     return r < 0 ? r : r > 0 && node && node->slots == 0;
 }
 
@@ -70,7 +70,7 @@ static int can_record(struct asm_unit *u, const struct asm_block *b, uint32_t nu
         r = x86_layout_step(&u->layout, node, &u->insn[other->first + i].x, 0, &node);
     if (r <= 0)
         return r;
-    return node->slots == b->node->slots && (!x86_path_loops(node, loop) || x86_path_is_fit(&u->layout, node));
+    return node->slots == b->node->slots && (!x86_path_loops(node, loop) || x86_path_can_extend(&u->layout, node));
 }
 
 int shared_assign(struct asm_unit *u, uint32_t number)

@@ -19,9 +19,9 @@ enum { LENGTH_MAX = UINT16_MAX, DEPTH_MAX = 64, STUB_INSNS = 6 };
 void code_init(struct live_code *c, enum level level)
 {
     c->level = level;
-    c->brute.addresses = true;
-    c->bare.bare = true;
-    c->layout.strips = c->brute.strips = c->bare.strips = level && level < LEVEL_memory;
+    c->brute.all_addresses = true;
+    c->bare.no_operands = true;
+    c->layout.strips_operands = c->brute.strips_operands = c->bare.strips_operands = level && level < LEVEL_memory;
 }
 
 static struct x86_layout *layout_of(struct live_code *c, unsigned flags)
@@ -211,12 +211,12 @@ static int decode(struct live_code *c, const struct live_module *m, const struct
         x86_decode(bytes, left < X86_MAX_BYTES ? left : X86_MAX_BYTES, at, &insn[i]);
         if (insn[i].special == X86_UNKNOWN)
             return no_sense(m, at, "it has an instruction that is not known", err);
-        if (i > 0 && !insn[i - 1].ends)
+        if (i > 0 && !insn[i - 1].ends_block)
             reach(&insn[i - 1].insn, at);
     }
     uint64_t again = e->kind == RAW_LOOP ? e->start + reader_leb(&loop.copies) : 0;
     for (unsigned i = 0; i < e->insns; i++)
-        if (insn[i].ends || i + 1 == e->insns)
+        if (insn[i].ends_block || i + 1 == e->insns)
             settle_end(m, &insn[i].insn, again, insn[0].insn.addr);
     *ret = insn;
     return 0;
@@ -230,7 +230,7 @@ static int plan(struct x86_layout *l, const struct live_entry *e, const struct x
     unsigned slots = 0;
 
     for (unsigned i = 0; i < e->insns; i++) {
-        unsigned variant = n ? 0 : e->flags & RAW_SP_IN_REGISTER ? X86_STACK_CARRIED : X86_STACK_SLOT;
+        unsigned variant = n ? 0 : e->flags & RAW_SP_IN_REGISTER ? X86_SP_IN_REGISTER : X86_SP_SLOT;
         int r = x86_layout_step(l, n, &insn[i], variant, &n);
         if (r <= 0)
             return r;
@@ -271,9 +271,9 @@ static void describe_way(struct live_item *item, struct x86_node *n)
 
     item->slots = n->slots;
     item->loops = (uint8_t)x86_path_loops(n, loop);
-    item->is_simple = x86_path_trips(n, &item->trips);
+    item->is_simple = x86_path_simple_trips(n, &item->trips);
     for (const struct x86_node *i = n; i; i = i->parent)
-        item->has_strings |= i->own_operands > 0 && i->insn->repeats;
+        item->has_strings |= i->own_operands > 0 && i->insn->is_repeated;
     item->node = n;
 }
 

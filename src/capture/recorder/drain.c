@@ -161,7 +161,7 @@ static const struct live_item *find_known(struct live_reader *r, uint64_t key)
 /* Loops left the registers that count: their trips follow. */
 static void count_trips(void *context, uint64_t key, uint64_t *slots)
 {
-    x86_path_settle(find_known(context, key)->node, slots);
+    x86_path_resolve(find_known(context, key)->node, slots);
 }
 
 static const struct peet_trips *trips_of(void *context, uint64_t key)
@@ -212,7 +212,7 @@ int live_strings(struct producer_state *s)
 
 struct peet_names live_names(struct live_reader *r)
 {
-    bool strips = r->thread->recorder->code.layout.strips; /* then trips have been counted */
+    bool strips = r->thread->recorder->code.layout.strips_operands; /* then trips have been counted */
 
     return (struct peet_names){
         .item = item_of_key, .context = r, .loop = strips ? NULL : count_trips, .trips = strips ? NULL : trips_of

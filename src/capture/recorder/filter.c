@@ -17,7 +17,7 @@ bool filter_is_wanted(const struct producer_state *s)
 {
     const struct producer_config *c = s->config;
 
-    return s->code.layout.strips || c->regions.count || c->only.count || c->skip.count;
+    return s->code.layout.strips_operands || c->regions.count || c->only.count || c->skip.count;
 }
 
 void filter_release(struct live_filter *f)
@@ -48,7 +48,7 @@ static void count_trips(const struct live_item *item, const uint64_t *slots, uin
     uint64_t own[PEET_SLOTS];
 
     memcpy(own, slots, item->slots * sizeof *own);
-    x86_path_settle(item->node, own);
+    x86_path_resolve(item->node, own);
     memcpy(trips, own + item->slots - item->loops, item->loops * sizeof *trips);
 }
 
@@ -109,7 +109,7 @@ static void follow_stack(struct live_filter *f, const struct live_item *item, co
         return;
     if (rsp->source >= PEET_SRC_SLOT)
         f->stack = slots[rsp->source - PEET_SRC_SLOT] + (uint64_t)rsp->add;
-    else if (rsp->source == PEET_SRC_REGISTER + X86_STACK_REGISTER)
+    else if (rsp->source == PEET_SRC_REGISTER + X86_SP_REGISTER)
         f->stack += (uint64_t)rsp->add;
 }
 
@@ -320,7 +320,7 @@ static void take_all(struct live_filter *f, const uint64_t *words, const struct 
 {
     tell_gap(f);
     if (item->is_carried && f->stack != f->told)
-        push(f, raw_event_key(PEET_EV_set_register, 0), (uint64_t[]){ X86_STACK_REGISTER, f->stack }, 2);
+        push(f, raw_event_key(PEET_EV_set_register, 0), (uint64_t[]){ X86_SP_REGISTER, f->stack }, 2);
     push(f, words[0], words + 1, item->slots);
     follow_stack(f, item, words + 1);
     f->told = f->stack;

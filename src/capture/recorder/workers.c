@@ -156,7 +156,7 @@ void workers_take(struct producer_state *s, struct live_thread *t, const struct 
     struct live_job *j = job_of(w, w->taken);
     *j = (struct live_job){ .workers = w, .reader = t->reader, .buffer = *b, .number = w->taken++ };
     j->reader.job = j;
-    j->registers[X86_STACK_REGISTER] = b->raw->sp;
+    j->registers[X86_SP_REGISTER] = b->raw->sp;
     j->registers[X86_FS_REGISTER] = thread_pointer;
     t->pending++;
     atomic_store(b->with_worker, true);

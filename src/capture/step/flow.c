@@ -98,7 +98,7 @@ int flow_commit(struct producer_state *r, struct thread *t, unsigned variant)
         t->entry = t->called;
     }
     t->called = insn->insn.class == PEET_CL_call || insn->insn.class == PEET_CL_call_indirect;
-    struct x86_touched touched = x86_node_fill(t->node, &t->moment, t->slot);
+    struct x86_reference_sum touched = x86_node_fill(t->node, &t->moment, t->slot);
     t->pending = NULL;
     r->executed++;
     r->ret->instructions += r->level >= LEVEL_blocks;
@@ -106,7 +106,7 @@ int flow_commit(struct producer_state *r, struct thread *t, unsigned variant)
     r->ret->undecoded += insn->special == X86_UNKNOWN;
     if (touched.lowest < t->process->stack_low && touched.lowest >= t->process->stack_limit)
         return grow_stack(r, t, touched.lowest);
-    return insn->ends || variant & X86_CUT ? flow_close(r, t) : 0;
+    return insn->ends_block || variant & X86_INTERRUPTED ? flow_close(r, t) : 0;
 }
 
 /* ---- calls and returns ---- */

@@ -125,8 +125,8 @@ static int start(struct producer_state *s, const struct producer_config *config,
     s->started = true;
     s->moved = moved;
     s->level = config->level ? config->level : LEVEL_memory;
-    s->layout.values = s->level == LEVEL_all;
-    s->layout.strips = s->level < LEVEL_memory;
+    s->layout.record_values = s->level == LEVEL_all;
+    s->layout.strips_operands = s->level < LEVEL_memory;
     s->next_process = 1;
     return 0;
 }

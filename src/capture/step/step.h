@@ -72,7 +72,7 @@ struct thread {
     int delivered; /* the one that it got when it was let go last */
 
     const struct x86_insn *pending; /* NULL: none */
-    struct x86_moment moment;       /* of the pending instruction; its `before` is the following */
+    struct x86_execution moment;    /* of the pending instruction; its `before` is the following */
     struct x86_state before;
     struct x86_vectors *vectors; /* allocated when the first instruction wants it */
 
@@ -155,7 +155,7 @@ struct thread *thread_find(const struct producer_state *r, pid_t tid);
 int event_put(struct producer_state *r, struct thread *t, uint32_t kind, uint64_t site, const uint64_t *args);
 #define EVENT(r, t, kind, site, ...) event_put(r, t, PEET_EV_##kind, site, (const uint64_t[]){ __VA_ARGS__ })
 
-/* flow.c: the pending instruction was executed (or, X86_CUT, part of it); control is now at `after`. */
+/* flow.c: the pending instruction was executed (or, X86_INTERRUPTED, part of it); control is now at `after`. */
 int flow_commit(struct producer_state *r, struct thread *t, unsigned variant);
 int flow_arrive(struct producer_state *r, struct thread *t, const struct x86_insn *from, const struct x86_state *after);
 int flow_close(struct producer_state *r, struct thread *t);

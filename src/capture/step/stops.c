@@ -44,7 +44,7 @@ void thread_resume(struct thread *t)
 
 static void read_values(struct producer_state *r, struct thread *t, bool is_before)
 {
-    for (unsigned i = 0; r->layout.values && i < t->pending->memories; i++) {
+    for (unsigned i = 0; r->layout.record_values && i < t->pending->memories; i++) {
         const struct x86_memory *m = &t->pending->memory[i];
         bool is_one = m->form == X86_PLAIN || m->form == X86_BIT || m->form == X86_BYTE;
         if ((m->kind == PEET_STORE) == is_before || m->size > sizeof t->moment.value[i] || !is_one)
@@ -62,7 +62,7 @@ static int prepare(struct producer_state *r, struct thread *t)
     if (result < 0)
         return result;
     t->moment.count = 0;
-    if (t->pending->wants_vectors) {
+    if (t->pending->needs_vectors) {
         if (!t->vectors)
             t->vectors = mem_alloc(1, sizeof *t->vectors);
         t->moment.vectors = t->vectors;
@@ -108,7 +108,7 @@ static uint64_t elements_done(const struct thread *t, uint64_t rcx)
 
 static unsigned variant_of(const struct thread *t)
 {
-    return t->pending->repeats && t->before.flags & X86_FLAG_DIRECTION ? X86_DOWN : 0;
+    return t->pending->is_repeated && t->before.flags & X86_FLAG_DIRECTION ? X86_DOWN : 0;
 }
 
 /* The pending system call was executed. */
@@ -144,7 +144,7 @@ static int commit(struct producer_state *r, struct thread *t, const struct x86_s
         if (ends_handler)
             return done < 0 ? done : flow_exit_signal(r, t, after);
     } else {
-        if (insn->repeats)
+        if (insn->is_repeated)
             t->moment.count = elements_done(t, after->gpr[X86_RCX]);
         if (insn->special == X86_PUSHF)
             hide_trap_flag(t, after);
@@ -157,7 +157,7 @@ static int commit(struct producer_state *r, struct thread *t, const struct x86_s
 static int take_step(struct producer_state *r, struct thread *t, const struct x86_state *after, int64_t call)
 {
     const struct x86_insn *insn = t->pending;
-    bool repeats = insn && insn->repeats && after->rip == insn->insn.addr;
+    bool repeats = insn && insn->is_repeated && after->rip == insn->insn.addr;
 
     if (repeats || (insn && insn->special == X86_SYSCALL && call >= 0 && is_undecided((int64_t)after->gpr[X86_RAX]))) {
         thread_resume(t);
@@ -187,10 +187,10 @@ static int take_handler(struct producer_state *r, struct thread *t, const struct
     uint64_t resume_at = (uint64_t)saved[REG_RIP];
     if (insn && insn->special == X86_SYSCALL && resume_at == insn->insn.addr + insn->insn.length) {
         done = commit_call(r, t, saved[REG_RAX]);
-    } else if (insn && insn->repeats && resume_at == insn->insn.addr) {
+    } else if (insn && insn->is_repeated && resume_at == insn->insn.addr) {
         t->moment.count = elements_done(t, (uint64_t)saved[REG_RCX]);
         if (t->moment.count)
-            done = flow_commit(r, t, variant_of(t) | X86_CUT);
+            done = flow_commit(r, t, variant_of(t) | X86_INTERRUPTED);
     }
     t->pending = NULL;
     if (done == 0)
@@ -205,7 +205,7 @@ static int take_signal(struct thread *t, int signal)
     int64_t call;
     bool is_64;
 
-    if (t->pending && t->pending->repeats && registers_read(t->tid, &now, &call, &is_64) == 0)
+    if (t->pending && t->pending->is_repeated && registers_read(t->tid, &now, &call, &is_64) == 0)
         t->moment.count = elements_done(t, now.gpr[X86_RCX]); /* in case that it does die */
     t->deliver = signal;
     thread_resume(t);
@@ -375,8 +375,8 @@ static int take_death(struct producer_state *r, struct thread *t, int status)
 
     if (WIFEXITED(status) && (call == SYS_exit || call == SYS_exit_group))
         done = commit_call(r, t, 0);
-    else if (t->pending && t->pending->repeats && t->moment.count)
-        done = flow_commit(r, t, variant_of(t) | X86_CUT);
+    else if (t->pending && t->pending->is_repeated && t->moment.count)
+        done = flow_commit(r, t, variant_of(t) | X86_INTERRUPTED);
     if (done < 0)
         return done;
     if (WIFEXITED(status) && call == SYS_exit) /* the status of the first thread is that of the process */

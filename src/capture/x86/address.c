@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where memory operands are, from the registers before the instruction. */
+/* Addresses of memory operands, from the registers before the instruction. */
 #include <string.h>
 
 #include "capture/x86/insn.h"
@@ -9,14 +9,14 @@ static uint64_t segment_base(const struct x86_memory *m, const struct x86_state 
     return m->segment == X86_FS ? s->fs_base : m->segment == X86_GS ? s->gs_base : 0;
 }
 
-static uint64_t place(const struct x86_memory *m, const struct x86_state *s, uint64_t index)
+static uint64_t address_with_index(const struct x86_memory *m, const struct x86_state *s, uint64_t index)
 {
     uint64_t a = (m->base == X86_NONE ? 0 : s->gpr[m->base]) + (index << m->scale) + (uint64_t)m->disp;
 
     return (m->narrow ? (uint32_t)a : a) + segment_base(m, s);
 }
 
-/* The byte offset of the word that holds bit number `bit`, which is signed and as wide as the operand. */
+/* Byte offset of the word that holds bit number `bit`, a signed number as wide as the operand. */
 static int64_t bit_offset(const struct x86_memory *m, uint64_t bit)
 {
     switch (m->size) {
@@ -35,7 +35,7 @@ uint64_t x86_address(const struct x86_memory *m, const struct x86_state *s)
         index &= 0xff;
     if (m->form == X86_BIT)
         moved.disp += bit_offset(m, s->gpr[m->bit]);
-    return place(&moved, s, index);
+    return address_with_index(&moved, s, index);
 }
 
 uint64_t x86_mask(const struct x86_memory *m, const struct x86_vectors *v)
@@ -58,7 +58,7 @@ uint64_t x86_element(const struct x86_memory *m, const struct x86_state *s, cons
 
     memcpy(&narrow, at, sizeof narrow);
     if (m->index_size == 4)
-        return place(m, s, (uint64_t)(int64_t)narrow);
+        return address_with_index(m, s, (uint64_t)(int64_t)narrow);
     memcpy(&wide, at, sizeof wide);
-    return place(m, s, (uint64_t)wide);
+    return address_with_index(m, s, (uint64_t)wide);
 }

@@ -1,42 +1,42 @@
 /* SPDX-License-Identifier: MIT */
-/* All is done with sums: what a register holds, as a sum of multiples of what the registers held when the trip began, and of
- * words of the stack that nothing changes meanwhile. */
+/* Finds affine loops by symbolic execution of one iteration. The value of a register is a linear sum of the registers'
+ * values at the beginning of the iteration and of stack words that no instruction of the loop stores. */
 #include "capture/x86/affine.h"
 
 #include <string.h>
 
 enum { MAX_INSNS = 256, STACK_WORDS = 8, SYMBOLS = X86_GPRS + STACK_WORDS };
 
-struct sum {
+struct linear_sum {
     uint64_t times[SYMBOLS], add;
-    bool known, low; /* all of it; its lower 32 bits */
+    bool known, low; /* known: all 64 bits; low: the lower 32 bits */
 };
 
-struct search {
-    const struct x86_node *row[MAX_INSNS]; /* the block's instructions */
+struct affine_search {
+    const struct x86_node *node[MAX_INSNS]; /* of the loop's instructions, in order */
     unsigned insns;
     uint64_t private_bytes;
-    bool looks_at_memory;      /* the branch at the end does */
-    int64_t word[STACK_WORDS]; /* what the symbols stand for: words at this distance from %rsp */
+    bool branch_reads_memory;  /* the branch at the end depends on a memory operand */
+    int64_t word[STACK_WORDS]; /* offsets from %rsp of the words for which the symbols from X86_GPRS on stand */
     unsigned words;
-    struct sum end[X86_GPRS];           /* behind the last instruction */
-    struct sum at[X86_EXITS][X86_GPRS]; /* where the loop may be left */
-    struct x86_growth growth[SYMBOLS];  /* of what was there when the trip began */
-    struct x86_growth low[X86_GPRS];    /* of the lower 32 bits */
+    struct linear_sum end[X86_GPRS];           /* after the last instruction */
+    struct linear_sum at[X86_EXITS][X86_GPRS]; /* at each exit */
+    struct x86_growth growth[SYMBOLS];         /* of the symbols, per iteration */
+    struct x86_growth low[X86_GPRS];           /* of the lower 32 bits */
     struct x86_affine *ret;
 };
 
 /* ---- sums ---- */
 
-static void begin(struct sum *now)
+static void begin_sums(struct linear_sum *now)
 {
     for (unsigned i = 0; i < X86_GPRS; i++) {
-        now[i] = (struct sum){ .known = true, .low = true };
+        now[i] = (struct linear_sum){ .known = true, .low = true };
         now[i].times[i] = 1;
     }
 }
 
-static void add_to(struct sum *to, const struct sum *more, uint64_t times)
+static void add_to(struct linear_sum *to, const struct linear_sum *more, uint64_t times)
 {
     for (unsigned i = 0; i < SYMBOLS; i++)
         to->times[i] += more->times[i] * times;
@@ -45,9 +45,9 @@ static void add_to(struct sum *to, const struct sum *more, uint64_t times)
     to->low &= more->low;
 }
 
-static struct sum moved(const struct sum *now, const struct x86_move *m)
+static struct linear_sum sum_after_move(const struct linear_sum *now, const struct x86_move *m)
 {
-    struct sum s = { .add = (uint64_t)m->add, .known = true, .low = true };
+    struct linear_sum s = { .add = (uint64_t)m->add, .known = true, .low = true };
     uint64_t times = (uint64_t)1 << m->shift;
 
     if (m->from != X86_NONE)
@@ -58,20 +58,20 @@ static struct sum moved(const struct sum *now, const struct x86_move *m)
     return s;
 }
 
-/* The symbol of a word on the stack that an instruction loads, or SYMBOLS. */
-static unsigned stack_word(struct search *s, const struct x86_insn *in)
+/* The symbol of the stack word that an instruction loads, or SYMBOLS. */
+static unsigned stack_word(struct affine_search *s, const struct x86_insn *in)
 {
     const struct x86_memory *m = &in->memory[0];
 
-    if (in->loaded == X86_NONE || m->disp < 0 || (uint64_t)m->disp + 8 > s->private_bytes || m->base != X86_RSP
+    if (in->load_reg == X86_NONE || m->disp < 0 || (uint64_t)m->disp + 8 > s->private_bytes || m->base != X86_RSP
         || m->index != X86_NONE || m->form != X86_PLAIN || m->segment != X86_FLAT || m->narrow)
         return SYMBOLS;
     for (unsigned i = 0; i < s->insns; i++)
-        for (unsigned k = 0; k < s->row[i]->insn->memories; k++) {
-            const struct x86_memory *other = &s->row[i]->insn->memory[k];
-            bool apart = other->disp >= m->disp + 8 || other->disp + (int64_t)other->size <= m->disp;
+        for (unsigned k = 0; k < s->node[i]->insn->memories; k++) {
+            const struct x86_memory *other = &s->node[i]->insn->memory[k];
+            bool is_disjoint = other->disp >= m->disp + 8 || other->disp + (int64_t)other->size <= m->disp;
             if (other->kind != PEET_LOAD && (other->base == X86_RSP || other->index == X86_RSP)
-                && !(apart && other->index == X86_NONE && other->form == X86_PLAIN))
+                && !(is_disjoint && other->index == X86_NONE && other->form == X86_PLAIN))
                 return SYMBOLS;
         }
     for (unsigned i = 0; i < s->words; i++)
@@ -83,30 +83,30 @@ static unsigned stack_word(struct search *s, const struct x86_insn *in)
     return X86_GPRS + s->words++;
 }
 
-static void step(struct search *s, struct sum *now, const struct x86_insn *in)
+static void sums_step(struct affine_search *s, struct linear_sum *now, const struct x86_insn *in)
 {
-    struct sum made[X86_MAX_MOVES];
+    struct linear_sum made[X86_MAX_MOVES];
     unsigned word = stack_word(s, in);
 
     for (unsigned i = 0; i < in->moves; i++)
-        made[i] = moved(now, &in->move[i]);
+        made[i] = sum_after_move(now, &in->move[i]);
     for (unsigned i = 0; i < X86_GPRS; i++)
         if (in->changes >> i & 1)
-            now[i] = (struct sum){ 0 };
+            now[i] = (struct linear_sum){ 0 };
     for (unsigned i = 0; i < in->moves; i++)
         now[in->move[i].to] = made[i];
     if (word < SYMBOLS) {
-        now[in->loaded] = (struct sum){ .known = true, .low = true };
-        now[in->loaded].times[word] = 1;
+        now[in->load_reg] = (struct linear_sum){ .known = true, .low = true };
+        now[in->load_reg].times[word] = 1;
     }
 }
 
 /* ---- growth ---- */
 
-/* By what a register has grown at the end, if nothing but registers that stay as they are has been added to it. */
-static struct x86_growth grown(const struct search *s, unsigned reg, bool low)
+/* The growth of a register in an iteration, if only invariant registers are added to it. */
+static struct x86_growth register_growth(const struct affine_search *s, unsigned reg, bool low)
 {
-    const struct sum *e = &s->end[reg];
+    const struct linear_sum *e = &s->end[reg];
     struct x86_growth g = { .step = e->add, .reg = X86_NONE, .known = low ? e->low : e->known };
 
     for (uint8_t i = 0; i < SYMBOLS; i++) {
@@ -120,24 +120,25 @@ static struct x86_growth grown(const struct search *s, unsigned reg, bool low)
     return g;
 }
 
-static bool stays(const struct x86_growth *g)
+static bool is_invariant(const struct x86_growth *g)
 {
     return g->known && g->step == 0 && g->times == 0;
 }
 
-static void find_growth(struct search *s)
+static void find_growth(struct affine_search *s)
 {
     for (unsigned i = 0; i < SYMBOLS; i++)
-        s->growth[i] = i < X86_GPRS ? grown(s, i, false) : (struct x86_growth){ .reg = X86_NONE, .known = true };
+        s->growth[i] =
+            i < X86_GPRS ? register_growth(s, i, false) : (struct x86_growth){ .reg = X86_NONE, .known = true };
     for (unsigned i = 0; i < X86_GPRS; i++) {
-        s->low[i] = grown(s, i, true);
-        if (s->growth[i].times && !stays(&s->growth[s->growth[i].reg]))
+        s->low[i] = register_growth(s, i, true);
+        if (s->growth[i].times && !is_invariant(&s->growth[s->growth[i].reg]))
             s->growth[i].known = false;
     }
 }
 
-/* What a sum grows by from trip to trip. */
-static struct x86_growth growth_of(const struct search *s, const struct sum *x, bool low)
+/* The growth of a sum from iteration to iteration. */
+static struct x86_growth growth_of(const struct affine_search *s, const struct linear_sum *x, bool low)
 {
     struct x86_growth g = { .reg = X86_NONE, .known = low ? x->low : x->known };
 
@@ -158,8 +159,8 @@ static struct x86_growth growth_of(const struct search *s, const struct sum *x, 
 
 /* ---- values ---- */
 
-/* The value of a register when the loop begins, times a number; false: there is no room. */
-static bool add_register(struct search *s, uint8_t reg, uint64_t times, uint8_t *ret)
+/* Adds a register's initial value, times a factor, to the values; false: there is no room. */
+static bool add_register(struct affine_search *s, uint8_t reg, uint64_t times, uint8_t *ret)
 {
     struct x86_affine *a = s->ret;
 
@@ -168,14 +169,14 @@ static bool add_register(struct search *s, uint8_t reg, uint64_t times, uint8_t 
             *ret = (uint8_t)i;
             return true;
         }
-    if (a->values + 1 >= PEET_SLOTS) /* the trip count needs one, too */
+    if (a->values + 1 >= PEET_SLOTS) /* the induction register's final value needs a word, too */
         return false;
     a->value[a->values] = (struct x86_affine_value){ .reg = reg, .times = times };
     *ret = (uint8_t)a->values++;
     return true;
 }
 
-static bool set_growth(struct search *s, struct x86_affine_value *v, const struct x86_growth *g)
+static bool set_growth(struct affine_search *s, struct x86_affine_value *v, const struct x86_growth *g)
 {
     uint8_t plus = 0;
 
@@ -186,15 +187,16 @@ static bool set_growth(struct search *s, struct x86_affine_value *v, const struc
     return true;
 }
 
-static struct sum filled(const struct search *s, const struct sum *now, unsigned insn, const struct x86_fill *f)
+static struct linear_sum slot_sum(const struct affine_search *s, const struct linear_sum *now, unsigned insn,
+                                  const struct x86_fill *f)
 {
-    const struct x86_memory *m = &s->row[insn]->insn->memory[f->memory];
-    struct sum x = { .known = true, .low = true };
+    const struct x86_memory *m = &s->node[insn]->insn->memory[f->memory];
+    struct linear_sum x = { .known = true, .low = true };
 
     if (f->kind == X86_FILL_REGISTER)
         return now[f->which];
     if (f->kind != X86_FILL_ADDRESS || m->form != X86_PLAIN || m->narrow || m->segment == X86_GS)
-        return (struct sum){ 0 };
+        return (struct linear_sum){ 0 };
     if (m->base != X86_NONE)
         add_to(&x, &now[m->base], 1);
     if (m->index != X86_NONE)
@@ -202,8 +204,8 @@ static struct sum filled(const struct search *s, const struct sum *now, unsigned
     return x;
 }
 
-/* The register of a sum of one and a constant, or X86_NONE. */
-static uint8_t register_of(const struct sum *x, bool low)
+/* The register of a sum of one register and a constant, or X86_NONE. */
+static uint8_t register_of(const struct linear_sum *x, bool low)
 {
     uint8_t reg = X86_NONE;
     unsigned parts = 0;
@@ -216,37 +218,37 @@ static uint8_t register_of(const struct sum *x, bool low)
     return parts == 1 && (low ? x->low : x->known) ? reg : X86_NONE;
 }
 
-static void set_beginning(struct x86_affine_value *v, const struct sum *x)
+static void set_beginning(struct x86_affine_value *v, const struct linear_sum *x)
 {
     v->reg = register_of(x, false);
     v->times = 1;
     v->add = (int64_t)x->add;
 }
 
-static bool add_slots(struct search *s)
+static bool add_slots(struct affine_search *s)
 {
-    struct sum now[X86_GPRS];
+    struct linear_sum now[X86_GPRS];
     unsigned slot = 0;
 
-    begin(now);
+    begin_sums(now);
     for (unsigned i = 0; i < s->insns; i++) {
-        const struct x86_node *n = s->row[i];
+        const struct x86_node *n = s->node[i];
         for (unsigned k = 0; k < n->own_slots; k++) {
-            struct sum x = filled(s, now, i, &n->fill[k]);
+            struct linear_sum x = slot_sum(s, now, i, &n->fill[k]);
             struct x86_growth g = growth_of(s, &x, false);
             set_beginning(&s->ret->value[slot], &x);
             if (!set_growth(s, &s->ret->value[slot++], &g))
                 return false;
         }
-        step(s, now, n->insn);
+        sums_step(s, now, n->insn);
     }
     return true;
 }
 
-/* ---- what ends it ---- */
+/* ---- exits and trip count ---- */
 
-/* Whether the registers that an instruction reads are known, and one of them counts. */
-static bool looks_at_counter(const struct search *s, const struct sum *now, const struct x86_insn *in)
+/* Whether the registers that an instruction reads are known, and one of them is an induction register. */
+static bool reads_counter(const struct affine_search *s, const struct linear_sum *now, const struct x86_insn *in)
 {
     bool counts = false;
 
@@ -261,9 +263,9 @@ static bool looks_at_counter(const struct search *s, const struct sum *now, cons
     return counts;
 }
 
-static bool adds_exit(struct search *s, unsigned depth, const struct sum *now)
+static bool add_loop_exit(struct affine_search *s, unsigned depth, const struct linear_sum *now)
 {
-    if (depth == s->insns) /* this one is there anyway */
+    if (depth == s->insns) /* the exit after the last instruction is implied */
         return true;
     if (s->ret->exits == X86_EXITS)
         return false;
@@ -275,46 +277,46 @@ static bool adds_exit(struct search *s, unsigned depth, const struct sum *now)
     return true;
 }
 
-/* All branches have to look at something that counts. */
-static bool counts_to_its_end(struct search *s)
+/* Whether each branch depends on an induction register. */
+static bool all_branches_count(struct affine_search *s)
 {
-    struct sum now[X86_GPRS];
+    struct linear_sum now[X86_GPRS];
     bool counts = false, at_memory = false, has_branch = false;
 
-    begin(now);
+    begin_sums(now);
     for (unsigned i = 0; i < s->insns; i++) {
-        const struct x86_insn *in = s->row[i]->insn;
+        const struct x86_insn *in = s->node[i]->insn;
         if (in->insn.class == PEET_CL_branch) {
-            if (!counts || in->changes || in->reads || !adds_exit(s, i + 1, now))
+            if (!counts || in->changes || in->reads || !add_loop_exit(s, i + 1, now))
                 return false;
             has_branch = true;
-            s->looks_at_memory |= at_memory;
+            s->branch_reads_memory |= at_memory;
         }
         if (in->sets_flags) {
-            counts = looks_at_counter(s, now, in);
+            counts = reads_counter(s, now, in);
             at_memory = in->memories > 0;
         }
-        step(s, now, in);
+        sums_step(s, now, in);
     }
     return has_branch;
 }
 
-/* Registers wrap around, and compilers let them: trips is the least number with trips * by = way, in so many bits. An odd
- * number has an inverse there, which every step of Newton's knows twice as many bits of. */
+/* Registers wrap around, and compilers rely on it: the trip count is the least number with trips * by = distance,
+ * modulo 2^bits. An odd number has an inverse modulo 2^bits; each step of Newton's method doubles its valid bits. */
 struct peet_trips x86_affine_trips(uint64_t by, bool narrow)
 {
     unsigned shift = (unsigned)__builtin_ctzll(by), bits = (narrow ? 32 : 64) - shift;
-    uint64_t odd = by >> shift, inverse = odd;
+    uint64_t factor = by >> shift, inverse = factor;
 
     for (int i = 0; i < 5; i++)
-        inverse *= 2 - odd * inverse;
+        inverse *= 2 - factor * inverse;
     return (struct peet_trips){ .inverse = inverse,
                                 .mask = bits == 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1,
                                 .shift = (uint8_t)shift };
 }
 
-/* Whether a register tells how often wherever the loop is left. */
-static bool tells_everywhere(struct search *s, uint8_t reg, bool low)
+/* Whether the register's value determines the trip count at each exit. */
+static bool counts_at_all_exits(struct affine_search *s, uint8_t reg, bool low)
 {
     for (unsigned i = 0; i < s->ret->exits; i++) {
         if (register_of(&s->at[i][reg], low) != reg)
@@ -324,19 +326,20 @@ static bool tells_everywhere(struct search *s, uint8_t reg, bool low)
     return true;
 }
 
-/* The register whose value at the end tells how often. One that may grow by 0 does only if the loop then ends at once. */
-static bool choose_counter(struct search *s)
+/* Chooses the register whose final value determines the trip count. A register that may grow by 0 is chosen only if the
+ * loop then ends after one iteration. */
+static bool choose_counter(struct affine_search *s)
 {
     struct x86_affine *a = s->ret;
 
-    for (unsigned way = 0; way < 3; way++) /* by a constant, by a register, by a constant in 32 bits */
+    for (unsigned kind = 0; kind < 3; kind++) /* growth by a constant, by a register, by a constant in 32 bits */
         for (uint8_t r = 0; r < X86_GPRS; r++) {
-            const struct x86_growth *g = way == 2 ? &s->low[r] : &s->growth[r];
-            bool counts = way == 1 ? g->times != 0 && !s->looks_at_memory : g->step != 0 && g->times == 0;
-            if (!g->known || !counts || !tells_everywhere(s, r, way == 2) || !add_register(s, r, 1, &a->counted))
+            const struct x86_growth *g = kind == 2 ? &s->low[r] : &s->growth[r];
+            bool counts = kind == 1 ? g->times != 0 && !s->branch_reads_memory : g->step != 0 && g->times == 0;
+            if (!g->known || !counts || !counts_at_all_exits(s, r, kind == 2) || !add_register(s, r, 1, &a->counted))
                 continue;
             a->counter = r;
-            a->narrow = way == 2;
+            a->narrow = kind == 2;
             if (g->times == 0)
                 a->trips = x86_affine_trips(g->step, a->narrow);
             return set_growth(s, &a->value[a->counted], g);
@@ -344,32 +347,32 @@ static bool choose_counter(struct search *s)
     return false;
 }
 
-static bool is_simple(const struct x86_insn *in)
+static bool is_simple_insn(const struct x86_insn *in)
 {
     uint8_t class = in->insn.class;
 
-    return !in->repeats && !(in->insn.flags & PEET_FL_ATOMIC) && class != PEET_CL_pause
+    return !in->is_repeated && !(in->insn.flags & PEET_FL_ATOMIC) && class != PEET_CL_pause
            && class != PEET_CL_jump_indirect && !(in->changes >> X86_RSP & 1);
 }
 
 bool x86_affine_find(const struct x86_node *n, uint64_t private_bytes, struct x86_affine *ret)
 {
-    struct search s = { .insns = n->depth, .private_bytes = private_bytes, .ret = ret };
+    struct affine_search s = { .insns = n->depth, .private_bytes = private_bytes, .ret = ret };
 
     if (n->depth > MAX_INSNS || n->slots + 1 >= PEET_SLOTS)
         return false;
     *ret = (struct x86_affine){ .slots = n->slots, .values = n->slots };
     for (; n; n = n->parent) {
-        s.row[n->depth - 1] = n;
-        if (!is_simple(n->insn))
+        s.node[n->depth - 1] = n;
+        if (!is_simple_insn(n->insn))
             return false;
     }
-    if (s.row[0]->variant != X86_STACK_CARRIED)
+    if (s.node[0]->variant != X86_SP_IN_REGISTER)
         return false;
-    begin(s.end);
+    begin_sums(s.end);
     for (unsigned i = 0; i < s.insns; i++)
-        step(&s, s.end, s.row[i]->insn);
+        sums_step(&s, s.end, s.node[i]->insn);
     find_growth(&s);
     memcpy(ret->growth, s.growth, sizeof ret->growth);
-    return counts_to_its_end(&s) && add_slots(&s) && choose_counter(&s);
+    return all_branches_count(&s) && add_slots(&s) && choose_counter(&s);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Which class an instruction is of. `fp` is arithmetic on single floating-point numbers, in SSE registers or in those of
- * the x87; `vector` is everything else that uses a vector register, moves included; a division or a root is `fpdiv` in
- * both. What only loads or stores a single number from or to a vector register is `plain`. */
+/* Classes of instructions. `fp` is arithmetic on single floating-point numbers, in SSE or x87 registers. `vector` is
+ * everything else that uses a vector register, moves included. A division or square root is `fpdiv` in both. What only
+ * loads or stores a single number from or to a vector register is `plain`. */
 #include <Zydis/Zydis.h>
 
 #include "capture/x86/insn.h"
@@ -25,7 +25,7 @@ static bool is_vector(const ZydisDecodedOperand *op)
     }
 }
 
-/* One element of 32 or 64 bits: a scalar, as far as this operand tells. */
+/* Whether the operand is one element of 32 or 64 bits. */
 static bool is_single(const ZydisDecodedOperand *op)
 {
     return op->element_count == 1 && (op->size == 32 || op->size == 64);
@@ -119,7 +119,7 @@ static uint8_t data_class(const ZydisDecodedInstruction *in, const ZydisDecodedO
     return single && floating && in->meta.category != ZYDIS_CATEGORY_BROADCAST ? PEET_CL_fp : PEET_CL_vector;
 }
 
-static uint16_t flags_of(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op)
+static uint16_t insn_flags(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op)
 {
     unsigned flags = 0;
 
@@ -143,7 +143,7 @@ void x86_classify(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *
         ret->class = mnemonic_class(in);
     if (ret->class == PEET_CL_plain)
         ret->class = data_class(in, op);
-    ret->flags = flags_of(in, op);
+    ret->flags = insn_flags(in, op);
     ret->target = 0;
     if (ret->class == PEET_CL_branch || ret->class == PEET_CL_jump || ret->class == PEET_CL_call)
         ZydisCalcAbsoluteAddress(in, op, ret->addr, &ret->target);

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* From bytes to struct x86_insn, by Zydis. What Zydis leaves open is added here: where on the stack a push goes, how many
- * elements a gather has, which mask it uses, the index of xlat, the registers that string instructions move. */
+/* Decodes bytes by Zydis. Adds what Zydis leaves open: the stack address of a push, the number of elements of a gather,
+ * its mask, the index of xlat, the registers that string instructions change. */
 #include <Zydis/Zydis.h>
 #include <string.h>
 
 #include "capture/x86/insn.h"
 
-/* An instruction on its way. */
+/* An instruction under construction. */
 struct decoding {
     ZydisDecodedInstruction in;
     ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
     struct x86_insn *ret;
 };
 
-/* The number of the general register that holds reg, or X86_NONE. */
+/* Number of the general register that contains reg, or X86_NONE. */
 static uint8_t gpr_of(ZydisRegister reg)
 {
     ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
@@ -65,7 +65,7 @@ static uint8_t kind_of(const ZydisDecodedInstruction *in, const ZydisDecodedOper
     return op->actions & ZYDIS_OPERAND_ACTION_MASK_READ ? PEET_UPDATE : PEET_STORE;
 }
 
-static struct x86_memory plain(const struct decoding *d, const ZydisDecodedOperand *op)
+static struct x86_memory plain_memory(const struct decoding *d, const ZydisDecodedOperand *op)
 {
     const ZydisDecodedOperandMem *mem = &op->mem;
     struct x86_memory m = { .disp = mem->disp.value, .size = op->size / 8u, .kind = kind_of(&d->in, op) };
@@ -75,7 +75,8 @@ static struct x86_memory plain(const struct decoding *d, const ZydisDecodedOpera
     for (unsigned scale = mem->scale; scale > 1; scale /= 2)
         m.scale++;
     m.narrow =
-        d->in.address_width == 32 && ZydisRegisterGetClass(mem->base) != ZYDIS_REGCLASS_GPR64; /* the stack never is */
+        /* stack operands are never narrow */
+        d->in.address_width == 32 && ZydisRegisterGetClass(mem->base) != ZYDIS_REGCLASS_GPR64;
     if (mem->base == ZYDIS_REGISTER_RIP || mem->base == ZYDIS_REGISTER_EIP)
         m.disp += (int64_t)(d->ret->insn.addr + d->in.length);
     if (mem->segment == ZYDIS_REGISTER_FS)
@@ -83,11 +84,11 @@ static struct x86_memory plain(const struct decoding *d, const ZydisDecodedOpera
     if (mem->segment == ZYDIS_REGISTER_GS)
         m.segment = X86_GS;
     if (m.kind == PEET_PREFETCH)
-        m.size = 1; /* it is about a line, whatever its size: one that holds this byte */
+        m.size = 1; /* a prefetch names a line: the one that holds this byte */
     return m;
 }
 
-/* The stack pointer moves before it stores, and after it loads; a pop to memory computes the address in between. */
+/* %rsp changes before a store and after a load. A pop to memory computes its address in between. */
 static void adjust_stack(const struct decoding *d, const ZydisDecodedOperand *op, struct x86_memory *m)
 {
     bool is_implicit = op->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && op->mem.base == ZYDIS_REGISTER_RSP;
@@ -98,7 +99,7 @@ static void adjust_stack(const struct decoding *d, const ZydisDecodedOperand *op
         m->disp += (int64_t)m->size;
 }
 
-static void set_mask(const struct decoding *d, const ZydisDecodedOperand *vector, struct x86_memory *m)
+static void set_mask_register(const struct decoding *d, const ZydisDecodedOperand *vector, struct x86_memory *m)
 {
     if (d->in.encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX) {
         m->mask_kind = X86_MASK_K;
@@ -111,7 +112,8 @@ static void set_mask(const struct decoding *d, const ZydisDecodedOperand *vector
 
 static void set_gather(const struct decoding *d, const ZydisDecodedOperand *op, struct x86_memory *m)
 {
-    const ZydisDecodedOperand *data = &d->op[op == &d->op[0] ? 2 : 0]; /* scatters begin with the memory */
+    /* the first operand of a scatter is the memory */
+    const ZydisDecodedOperand *data = &d->op[op == &d->op[0] ? 2 : 0];
     unsigned indices = register_bytes(op->mem.index), values = register_bytes(data->reg.value) / m->size;
 
     switch (d->in.mnemonic) {
@@ -129,7 +131,7 @@ static void set_gather(const struct decoding *d, const ZydisDecodedOperand *op, 
     m->form = X86_GATHERED;
     m->index = (uint8_t)ZydisRegisterGetId(op->mem.index);
     m->elements = (uint8_t)(indices < values ? indices : values);
-    set_mask(d, &d->op[2], m);
+    set_mask_register(d, &d->op[2], m);
 }
 
 static void set_elements(struct x86_memory *m, unsigned element_bytes)
@@ -156,12 +158,12 @@ static void set_masked(const struct decoding *d, const ZydisDecodedOperand *op, 
             return;
         set_elements(m, op->element_size / 8u);
     }
-    set_mask(d, &d->op[1], m);
+    set_mask_register(d, &d->op[1], m);
 }
 
 static void set_form(const struct decoding *d, const ZydisDecodedOperand *op, struct x86_memory *m)
 {
-    if (d->ret->repeats) {
+    if (d->ret->is_repeated) {
         m->form = X86_REPEATED;
     } else if (op->mem.type == ZYDIS_MEMOP_TYPE_VSIB) {
         set_gather(d, op, m);
@@ -178,8 +180,8 @@ static void set_form(const struct decoding *d, const ZydisDecodedOperand *op, st
     }
 }
 
-/* Loads first, and stores last. */
-static int rank(const struct x86_memory *m)
+/* Order of references: loads, updates, stores. */
+static int kind_rank(const struct x86_memory *m)
 {
     return m->kind == PEET_STORE ? 2 : m->kind == PEET_UPDATE ? 1 : 0;
 }
@@ -191,13 +193,13 @@ static void add_memories(struct decoding *d)
     for (unsigned i = 0; i < d->in.operand_count && x->memories < X86_MAX_MEMORIES; i++) {
         if (!is_reference(&d->in, &d->op[i]))
             continue;
-        struct x86_memory m = plain(d, &d->op[i]);
+        struct x86_memory m = plain_memory(d, &d->op[i]);
         adjust_stack(d, &d->op[i], &m);
         set_form(d, &d->op[i], &m);
-        x->wants_vectors |= m.form == X86_MASKED || m.form == X86_GATHERED;
+        x->needs_vectors |= m.form == X86_MASKED || m.form == X86_GATHERED;
         x->memory[x->memories++] = m;
     }
-    if (x->memories == 2 && rank(&x->memory[0]) > rank(&x->memory[1])) {
+    if (x->memories == 2 && kind_rank(&x->memory[0]) > kind_rank(&x->memory[1])) {
         struct x86_memory swap = x->memory[0];
         x->memory[0] = x->memory[1];
         x->memory[1] = swap;
@@ -211,7 +213,7 @@ static void add_move(struct x86_insn *x, uint8_t to, uint8_t from, int64_t add)
     x->move[x->moves++] = (struct x86_move){ .add = add, .to = to, .from = from, .other = X86_NONE };
 }
 
-/* How far push and pop move the stack pointer. */
+/* Bytes by which push and pop change %rsp. */
 static int64_t stack_step(const struct decoding *d)
 {
     for (unsigned i = 0; i < d->in.operand_count; i++) {
@@ -255,12 +257,12 @@ static void add_lea(struct decoding *d)
 {
     if (d->in.address_width != 64)
         return;
-    struct x86_memory m = plain(d, &d->op[1]);
+    struct x86_memory m = plain_memory(d, &d->op[1]);
     add_sum(d, gpr_of(d->op[0].reg.value), m.base, m.index, m.scale);
     d->ret->move[d->ret->moves - 1].add = m.disp;
 }
 
-/* Of two registers, or one that is multiplied. */
+/* Sums of two registers, and shifted registers. */
 static void add_sums(struct decoding *d, uint8_t reg)
 {
     const ZydisDecodedOperand *from = &d->op[1];
@@ -281,7 +283,7 @@ static void add_sums(struct decoding *d, uint8_t reg)
     }
 }
 
-/* Counting in 32 bits. */
+/* Known changes of 32-bit registers. */
 static void add_narrow_move(struct decoding *d, uint8_t reg, bool has_immediate)
 {
     int64_t add = 0;
@@ -338,7 +340,7 @@ static void add_moves(struct decoding *d)
         add_sums(d, reg);
 }
 
-static void add_changes(struct decoding *d)
+static void add_register_changes(struct decoding *d)
 {
     struct x86_insn *x = d->ret;
     unsigned changes = 0, reads = 0;
@@ -369,15 +371,15 @@ static void find_flags(const struct decoding *d, struct x86_insn *x)
     x->sets_flags = set != 0;
     x->reads_flags = f && f->tested & STATUS;
     switch (d->in.meta.category) {
-    case ZYDIS_CATEGORY_SHIFT: /* by 0 changes none */
+    case ZYDIS_CATEGORY_SHIFT: /* no flag changes if the count is 0 */
     case ZYDIS_CATEGORY_ROTATE:
     case ZYDIS_CATEGORY_STRINGOP: break;
-    default: x->kills_flags = set == STATUS; break;
+    default: x->sets_all_flags = set == STATUS; break;
     }
 }
 
-/* Whether something but the stack pointer gets the stack pointer's value, or one that is made of it. */
-static bool takes_stack(const struct decoding *d, int64_t *ret_taken)
+/* Whether a register other than %rsp, or memory, receives %rsp or a value made of it. */
+static bool leaks_stack(const struct decoding *d, int64_t *ret_taken)
 {
     bool moves_stack = d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && gpr_of(d->op[0].reg.value) == X86_RSP;
 
@@ -395,7 +397,7 @@ static bool takes_stack(const struct decoding *d, int64_t *ret_taken)
     return false;
 }
 
-static uint8_t loaded(const struct decoding *d)
+static uint8_t loaded_register(const struct decoding *d)
 {
     bool is_load = d->in.mnemonic == ZYDIS_MNEMONIC_MOV && d->ret->memories == 1 && is_gpr64(&d->op[0]);
 
@@ -403,7 +405,7 @@ static uint8_t loaded(const struct decoding *d)
                                                                                          : X86_NONE;
 }
 
-/* ---- all of it ---- */
+/* ---- the instruction ---- */
 
 static uint8_t special_of(const struct decoding *d)
 {
@@ -419,8 +421,9 @@ static uint8_t special_of(const struct decoding *d)
     }
 }
 
-/* Control goes elsewhere behind it, an event may have to stand behind it, or what segments mean changes. */
-static bool ends_block(const struct decoding *d)
+/* Whether no instruction may follow in a block: control is transferred, an event may follow, or the meaning of segments
+ * changes. */
+static bool decoded_ends_block(const struct decoding *d)
 {
     if (d->ret->insn.class >= PEET_CL_branch && d->ret->insn.class <= PEET_CL_syscall)
         return true;
@@ -429,25 +432,25 @@ static bool ends_block(const struct decoding *d)
                && ZydisRegisterGetClass(d->op[0].reg.value) == ZYDIS_REGCLASS_SEGMENT);
 }
 
-static void fill_in(struct decoding *d)
+static void decode_fields(struct decoding *d)
 {
     struct x86_insn *x = d->ret;
     const ZydisInstructionAttributes any_rep = ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE;
 
     x86_classify(&d->in, d->op, &x->insn);
-    x->repeats = d->in.meta.category == ZYDIS_CATEGORY_STRINGOP && d->in.attributes & any_rep;
-    x->narrow_count = x->repeats && d->in.address_width == 32;
-    if (x->repeats)
+    x->is_repeated = d->in.meta.category == ZYDIS_CATEGORY_STRINGOP && d->in.attributes & any_rep;
+    x->narrow_count = x->is_repeated && d->in.address_width == 32;
+    if (x->is_repeated)
         x->insn.flags |= PEET_FL_STRING;
     x->special = special_of(d);
-    x->ends = ends_block(d);
+    x->ends_block = decoded_ends_block(d);
     add_memories(d);
     add_stack_moves(d);
     add_moves(d);
-    add_changes(d);
+    add_register_changes(d);
     find_flags(d, x);
-    x->takes_stack = takes_stack(d, &x->taken);
-    x->loaded = loaded(d);
+    x->leaks_sp = leaks_stack(d, &x->leak_offset);
+    x->load_reg = loaded_register(d);
 }
 
 void x86_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct x86_insn *ret)
@@ -458,13 +461,13 @@ void x86_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct x86_insn *
 
     *ret = (struct x86_insn){ .insn = { .addr = addr, .length = 1, .class = PEET_CL_trap },
                               .special = X86_UNKNOWN,
-                              .loaded = X86_NONE,
-                              .ends = true };
+                              .load_reg = X86_NONE,
+                              .ends_block = true };
     memcpy(ret->bytes, bytes, n < X86_MAX_BYTES ? n : X86_MAX_BYTES);
     ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, &context, bytes, n, &d.in))
         || ZYAN_FAILED(ZydisDecoderDecodeOperands(&decoder, &context, &d.in, d.op, d.in.operand_count)))
         return;
     ret->insn.length = d.in.length;
-    fill_in(&d);
+    decode_fields(&d);
 }

@@ -9,12 +9,12 @@
 
 enum { MAX_INSNS = 4096, MAX_OPERANDS = 1024, DRAFT_OPERANDS = X86_MAX_MEMORIES * X86_MAX_ELEMENTS, DRAFT_SLOTS = 255 };
 
-/* A node on its way. */
-struct draft {
+/* A node under construction. */
+struct node_draft {
     const struct x86_insn *insn;
     bool values, addresses;
     unsigned depth, first_slot, slots, operands;
-    uint8_t count; /* the source that holds the number of elements; 0: none yet */
+    uint8_t count; /* source that holds the number of elements; 0: none yet */
     struct x86_track track[X86_GPRS];
     struct x86_pair pair[X86_PAIRS];
     struct peet_operand operand[DRAFT_OPERANDS];
@@ -32,16 +32,16 @@ void x86_layout_release(struct x86_layout *l)
 
 /* ---- operands ---- */
 
-/* A new slot; returns its source. When there are too many, the draft comes to nothing, whatever stands in it. */
-static uint8_t add_slot(struct draft *d, enum x86_fill_kind kind, unsigned memory, unsigned which)
+/* Adds a slot and returns its source. If a block has too many slots, the draft is discarded later. */
+static uint8_t add_slot(struct node_draft *d, enum x86_fill_kind kind, unsigned memory, unsigned which)
 {
     assert(d->slots < DRAFT_SLOTS);
     d->fill[d->slots] = (struct x86_fill){ (uint8_t)kind, (uint8_t)memory, (uint8_t)which };
     return (uint8_t)(PEET_SRC_SLOT + d->first_slot + d->slots++);
 }
 
-/* What is known of a register, if need be from now on; X86_NONE is 0. */
-static struct x86_track look(struct draft *d, uint8_t reg)
+/* The value of a register, which gets a slot if it is unknown; X86_NONE is 0. */
+static struct x86_track ensure_known(struct node_draft *d, uint8_t reg)
 {
     if (reg == X86_NONE)
         return (struct x86_track){ .known = true };
@@ -50,29 +50,29 @@ static struct x86_track look(struct draft *d, uint8_t reg)
     return d->track[reg];
 }
 
-static bool is_known(const struct draft *d, uint8_t reg)
+static bool register_is_known(const struct node_draft *d, uint8_t reg)
 {
     return reg == X86_NONE || d->track[reg].known;
 }
 
-/* Whether a register's value comes from anything but constants, once it is known. */
-static bool is_variable(const struct draft *d, uint8_t reg)
+/* Whether a register's value is not a constant, once it is known. */
+static bool is_variable(const struct node_draft *d, uint8_t reg)
 {
     return reg != X86_NONE && (!d->track[reg].known || d->track[reg].source != PEET_SRC_ZERO);
 }
 
-/* An operand has two sources, so that its address may have to be a slot; and one slot is better than two. */
-static bool needs_address(const struct draft *d, const struct x86_memory *m)
+/* Whether the operand needs a slot for its address: it has more than two sources, or one slot replaces two. */
+static bool needs_address(const struct node_draft *d, const struct x86_memory *m)
 {
     int sources = is_variable(d, m->base) + is_variable(d, m->index) + (m->segment == X86_FS);
 
     if (d->addresses || m->form == X86_BIT || m->form == X86_BYTE || m->narrow || m->segment == X86_GS || sources > 2)
         return true;
-    return !is_known(d, m->base) && !is_known(d, m->index) && m->base != m->index;
+    return !register_is_known(d, m->base) && !register_is_known(d, m->index) && m->base != m->index;
 }
 
-/* An address that is a slot, or follows from one that was, because the same registers made it. */
-static void set_address(struct draft *d, unsigned number, struct peet_operand *o)
+/* Sets the base of an operand to a slot with its address. A slot of the same registers is used again. */
+static void set_address(struct node_draft *d, unsigned number, struct peet_operand *o)
 {
     const struct x86_memory *m = &d->insn->memory[number];
     bool is_plain = !d->addresses && m->form == X86_PLAIN && !m->narrow && m->segment == X86_FLAT;
@@ -90,8 +90,8 @@ static void set_address(struct draft *d, unsigned number, struct peet_operand *o
     d->pair[0] = (struct x86_pair){ (int64_t)(0 - (uint64_t)m->disp), m->base, m->index, m->scale, o->base };
 }
 
-/* Base, index, scale and displacement of where m begins. */
-static struct peet_operand make_operand(struct draft *d, unsigned number)
+/* Base, index, scale and displacement of the operand's first byte. */
+static struct peet_operand make_operand(struct node_draft *d, unsigned number)
 {
     const struct x86_memory *m = &d->insn->memory[number];
     struct peet_operand o = { .size = m->size, .insn = (uint16_t)(d->depth - 1), .kind = m->kind };
@@ -100,7 +100,7 @@ static struct peet_operand make_operand(struct draft *d, unsigned number)
         set_address(d, number, &o);
         return o;
     }
-    struct x86_track base = look(d, m->base), index = look(d, m->index);
+    struct x86_track base = ensure_known(d, m->base), index = ensure_known(d, m->index);
     o.disp = (int64_t)((uint64_t)m->disp + (uint64_t)base.add + ((uint64_t)index.add << m->scale));
     o.base = base.source;
     if (index.source != PEET_SRC_ZERO) {
@@ -115,7 +115,7 @@ static struct peet_operand make_operand(struct draft *d, unsigned number)
     return o;
 }
 
-static void add_value(struct draft *d, unsigned number, struct peet_operand *o)
+static void add_value_slots(struct node_draft *d, unsigned number, struct peet_operand *o)
 {
     unsigned words = (o->size + 7) / 8;
 
@@ -127,7 +127,7 @@ static void add_value(struct draft *d, unsigned number, struct peet_operand *o)
     }
 }
 
-static void add_gathered(struct draft *d, unsigned number)
+static void add_gathered(struct node_draft *d, unsigned number)
 {
     const struct x86_memory *m = &d->insn->memory[number];
     uint8_t mask = add_slot(d, X86_FILL_MASK, number, 0);
@@ -141,7 +141,7 @@ static void add_gathered(struct draft *d, unsigned number)
                                                            .predicate_bit = (uint8_t)i };
 }
 
-static void add_masked(struct draft *d, unsigned number)
+static void add_masked(struct node_draft *d, unsigned number)
 {
     const struct x86_memory *m = &d->insn->memory[number];
     struct peet_operand o = make_operand(d, number);
@@ -153,7 +153,7 @@ static void add_masked(struct draft *d, unsigned number)
     }
 }
 
-static void add_operands(struct draft *d, unsigned number, unsigned variant)
+static void add_operands(struct node_draft *d, unsigned number, unsigned variant)
 {
     const struct x86_memory *m = &d->insn->memory[number];
 
@@ -169,20 +169,20 @@ static void add_operands(struct draft *d, unsigned number, unsigned variant)
             o.size_src = d->count;
             o.down = (variant & X86_DOWN) != 0;
         } else {
-            add_value(d, number, &o);
+            add_value_slots(d, number, &o);
         }
         d->operand[d->operands++] = o;
     }
 }
 
-static struct x86_track look_at(const struct draft *d, uint8_t reg)
+static struct x86_track known_value(const struct node_draft *d, uint8_t reg)
 {
     static const struct x86_track ZERO = { .known = true };
 
     return reg == X86_NONE ? ZERO : d->track[reg];
 }
 
-/* By how much the instruction moves a register; false: it is not known. */
+/* The constant by which the instruction changes a register; false: it is unknown. */
 static bool moves_by(const struct x86_insn *insn, uint8_t reg, uint64_t *ret)
 {
     *ret = 0;
@@ -197,7 +197,7 @@ static bool moves_by(const struct x86_insn *insn, uint8_t reg, uint64_t *ret)
     return false;
 }
 
-static void track_pairs(struct draft *d)
+static void track_pairs(struct node_draft *d)
 {
     unsigned kept = 0;
 
@@ -212,36 +212,37 @@ static void track_pairs(struct draft *d)
     memset(d->pair + kept, 0, (X86_PAIRS - kept) * sizeof *d->pair);
 }
 
-/* What is known of the registers behind the instruction. */
-static void track(struct draft *d)
+/* Updates what is known of the registers to the state after the instruction. */
+static void track_registers(struct node_draft *d)
 {
-    struct x86_track moved[X86_MAX_MOVES];
+    struct x86_track sums[X86_MAX_MOVES];
 
     for (unsigned i = 0; i < d->insn->moves; i++) {
         const struct x86_move *m = &d->insn->move[i];
-        moved[i] = look_at(d, m->from);
-        moved[i].add = (int64_t)((uint64_t)moved[i].add + (uint64_t)m->add);
+        sums[i] = known_value(d, m->from);
+        sums[i].add = (int64_t)((uint64_t)sums[i].add + (uint64_t)m->add);
     }
     for (unsigned i = 0; i < X86_GPRS; i++)
         if (d->insn->changes >> i & 1)
             d->track[i].known = false;
     for (unsigned i = 0; i < d->insn->moves; i++)
         if (!d->insn->move[i].narrow && d->insn->move[i].other == X86_NONE)
-            d->track[d->insn->move[i].to] = moved[i];
+            d->track[d->insn->move[i].to] = sums[i];
 }
 
-/* What a block knows of %rsp from its beginning. */
-static void begin(struct draft *d, unsigned variant)
+/* Sets what a block has of %rsp at its beginning. */
+static void set_initial_sp(struct node_draft *d, unsigned variant)
 {
-    if (variant & X86_STACK_CARRIED)
-        d->track[X86_RSP] = (struct x86_track){ 0, PEET_SRC_REGISTER + X86_STACK_REGISTER, true };
-    if (variant & X86_STACK_SLOT)
-        look(d, X86_RSP);
+    if (variant & X86_SP_IN_REGISTER)
+        d->track[X86_RSP] = (struct x86_track){ 0, PEET_SRC_REGISTER + X86_SP_REGISTER, true };
+    if (variant & X86_SP_SLOT)
+        ensure_known(d, X86_RSP);
 }
 
 /* ---- the tree ---- */
 
-static struct x86_node *keep(struct x86_layout *l, const struct draft *d, struct x86_node *from, unsigned variant)
+static struct x86_node *node_new(struct x86_layout *l, const struct node_draft *d, struct x86_node *from,
+                                 unsigned variant)
 {
     struct x86_node *n = arena_alloc(&l->arena, sizeof *n);
     struct peet_operand *operand = arena_alloc(&l->arena, d->operands * sizeof *operand);
@@ -267,30 +268,30 @@ static struct x86_node *keep(struct x86_layout *l, const struct draft *d, struct
     return n;
 }
 
-/* A new node behind `from`: 1, 0 when there is no room, or an error. */
-static int grow(struct x86_layout *l, struct x86_node *from, const struct x86_insn *insn, unsigned variant,
-                struct x86_node **ret)
+/* Makes a node after `from`: 1; 0: there is no room; or an error. */
+static int node_extend(struct x86_layout *l, struct x86_node *from, const struct x86_insn *insn, unsigned variant,
+                       struct x86_node **ret)
 {
-    struct draft d = { .insn = insn, .values = l->values, .addresses = l->addresses, .depth = 1 };
+    struct node_draft d = { .insn = insn, .values = l->record_values, .addresses = l->all_addresses, .depth = 1 };
 
     if (from) {
         d.depth = from->depth + 1u;
         d.first_slot = from->slots;
         memcpy(d.track, from->track, sizeof d.track);
         memcpy(d.pair, from->pair, sizeof d.pair);
-    } else if (!l->bare) {
-        begin(&d, variant);
+    } else if (!l->no_operands) {
+        set_initial_sp(&d, variant);
     }
-    for (unsigned i = 0; !l->bare && i < insn->memories; i++)
+    for (unsigned i = 0; !l->no_operands && i < insn->memories; i++)
         add_operands(&d, i, variant);
     if (d.depth > MAX_INSNS || d.first_slot + d.slots > PEET_SLOTS
         || (from ? from->operands : 0) + d.operands > MAX_OPERANDS) {
-        assert(from); /* one instruction has room in any block */
+        assert(from); /* a block has room for any single instruction */
         return 0;
     }
-    track(&d);
+    track_registers(&d);
     track_pairs(&d);
-    *ret = keep(l, &d, from, variant);
+    *ret = node_new(l, &d, from, variant);
     return *ret ? 1 : PEET_ERR_MEMORY;
 }
 
@@ -304,7 +305,7 @@ int x86_layout_step(struct x86_layout *l, struct x86_node *from, const struct x8
         for (n = from->child; n && (n->insn != insn || n->variant != variant); n = n->sibling)
             ;
         if (!n) {
-            if ((r = grow(l, from, insn, variant, &n)) <= 0)
+            if ((r = node_extend(l, from, insn, variant, &n)) <= 0)
                 return r;
             from->child = n;
         }
@@ -313,7 +314,7 @@ int x86_layout_step(struct x86_layout *l, struct x86_node *from, const struct x8
         struct x86_node **root = map_put(&l->roots, (uintptr_t)insn, variant);
         if (!root)
             return PEET_ERR_MEMORY;
-        if (!*root && (r = grow(l, NULL, insn, variant, root)) < 0)
+        if (!*root && (r = node_extend(l, NULL, insn, variant, root)) < 0)
             return r;
         n = *root;
     }
@@ -323,7 +324,7 @@ int x86_layout_step(struct x86_layout *l, struct x86_node *from, const struct x8
 
 /* ---- executions ---- */
 
-static uint64_t fill_value(const struct x86_node *n, const struct x86_fill *f, const struct x86_moment *m)
+static uint64_t fill_value(const struct x86_node *n, const struct x86_fill *f, const struct x86_execution *m)
 {
     const struct x86_memory *memory = &n->insn->memory[f->memory];
 
@@ -339,7 +340,7 @@ static uint64_t fill_value(const struct x86_node *n, const struct x86_fill *f, c
     }
 }
 
-static uint64_t source_value(uint8_t source, const struct x86_moment *m, const uint64_t *slots)
+static uint64_t source_value(uint8_t source, const struct x86_execution *m, const uint64_t *slots)
 {
     if (source == PEET_SRC_ZERO)
         return 0;
@@ -348,9 +349,9 @@ static uint64_t source_value(uint8_t source, const struct x86_moment *m, const u
     return slots[source - PEET_SRC_SLOT];
 }
 
-/* One operand: whether it is referenced, and whether the address is what the registers say. */
-static bool refer(const struct x86_memory *memory, const struct peet_operand *o, unsigned element,
-                  const struct x86_moment *m, const uint64_t *slots, uint64_t *ret)
+/* Address of an operand, asserted to be what the registers say; false: it is not referenced. */
+static bool operand_address(const struct x86_memory *memory, const struct peet_operand *o, unsigned element,
+                            const struct x86_execution *m, const uint64_t *slots, uint64_t *ret)
 {
     uint64_t addr =
         source_value(o->base, m, slots) + (source_value(o->index, m, slots) << o->scale) + (uint64_t)o->disp;
@@ -366,9 +367,9 @@ static bool refer(const struct x86_memory *memory, const struct peet_operand *o,
     return true;
 }
 
-struct x86_touched x86_node_fill(const struct x86_node *n, const struct x86_moment *m, uint64_t *slots)
+struct x86_reference_sum x86_node_fill(const struct x86_node *n, const struct x86_execution *m, uint64_t *slots)
 {
-    struct x86_touched t = { 0, UINT64_MAX };
+    struct x86_reference_sum t = { 0, UINT64_MAX };
     const struct peet_operand *o = n->operand;
     uint64_t addr;
 
@@ -378,7 +379,7 @@ struct x86_touched x86_node_fill(const struct x86_node *n, const struct x86_mome
         const struct x86_memory *memory = &n->insn->memory[i];
         unsigned elements = memory->form == X86_MASKED || memory->form == X86_GATHERED ? memory->elements : 1;
         for (unsigned j = 0; j < elements; j++, o++)
-            if (refer(memory, o, j, m, slots, &addr)) {
+            if (operand_address(memory, o, j, m, slots, &addr)) {
                 t.references += o->size_src ? (m->count * o->size + PEET_MAX_SIZE - 1) / PEET_MAX_SIZE : 1;
                 t.lowest = addr < t.lowest ? addr : t.lowest;
             }
@@ -400,11 +401,11 @@ uint64_t x86_layout_slots(const struct x86_node *n)
     for (; n && !n->pass; n = n->parent)
         for (unsigned i = 0; i < n->own_operands; i++)
             used |= bit_of(n->operand[i].base) | bit_of(n->operand[i].index);
-    return n ? used : all; /* behind a loop there are none but plain operands */
+    return n ? used : all; /* after a loop there are only plain operands */
 }
 
-/* The slots of the block alone, in their order. */
-static void renumber(struct peet_operand *o, uint64_t used)
+/* Numbers the slots that the block uses from 0. */
+static void renumber_slots(struct peet_operand *o, uint64_t used)
 {
     uint64_t base = bit_of(o->base), index = bit_of(o->index);
 
@@ -414,7 +415,7 @@ static void renumber(struct peet_operand *o, uint64_t used)
         o->index = (uint8_t)(PEET_SRC_SLOT + __builtin_popcountll(used & (index - 1)));
 }
 
-static void describe(struct x86_layout *l, const struct x86_node *n, struct peet_block *b)
+static void describe_block(struct x86_layout *l, const struct x86_node *n, struct peet_block *b)
 {
     unsigned operands = n->operands;
     const struct x86_node *root = n;
@@ -427,23 +428,23 @@ static void describe(struct x86_layout *l, const struct x86_node *n, struct peet
                               .operand = l->operands };
     while (root->parent && !root->pass)
         root = root->parent;
-    if (root->variant & (X86_STACK_SLOT | X86_STACK_CARRIED) && n->track[X86_RSP].known) {
+    if (root->variant & (X86_SP_SLOT | X86_SP_IN_REGISTER) && n->track[X86_RSP].known) {
         const struct x86_track *rsp = &n->track[X86_RSP];
-        l->effect = (struct peet_effect){ .add = rsp->add, .reg = X86_STACK_REGISTER, .src = rsp->source };
-        b->effects =
-            rsp->add != 0 || rsp->source != PEET_SRC_REGISTER + X86_STACK_REGISTER; /* else it stays as it is */
+        l->effect = (struct peet_effect){ .add = rsp->add, .reg = X86_SP_REGISTER, .src = rsp->source };
+        /* otherwise %rsp is unchanged */
+        b->effects = rsp->add != 0 || rsp->source != PEET_SRC_REGISTER + X86_SP_REGISTER;
         b->effect = &l->effect;
     }
     for (; n && !n->pass; n = n->parent) {
         struct peet_insn *in = &l->insns[n->depth - 1];
         *in = n->insn->insn;
-        if (n->variant & X86_CUT)
-            in->class = PEET_CL_trap; /* control goes where a signal takes it, perhaps back here */
+        if (n->variant & X86_INTERRUPTED)
+            in->class = PEET_CL_trap; /* control continues in a signal handler, and perhaps here again */
         operands -= n->own_operands;
         memcpy(&l->operands[operands], n->operand, n->own_operands * sizeof *n->operand);
     }
     for (unsigned i = 0; root->pass && i < b->operands; i++)
-        renumber(&l->operands[i], used);
+        renumber_slots(&l->operands[i], used);
 }
 
 int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, struct peet_err *err)
@@ -458,8 +459,8 @@ int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct peet_writ
         l->operands = calloc(MAX_OPERANDS, sizeof *l->operands);
     if (!l->insns || !l->operands)
         return err_set(err, PEET_ERR_MEMORY, "no memory for a block");
-    describe(l, n, &b);
-    if (l->bare || l->strips)
+    describe_block(l, n, &b);
+    if (l->no_operands || l->strips_operands)
         b.operands = b.slots = b.effects = 0;
     return peet_writer_block(w, &b, &n->item, err);
 }
@@ -470,7 +471,7 @@ int x86_layout_define_one(struct x86_layout *l, const struct x86_insn *insn, str
     struct x86_node *n;
     int r = x86_layout_step(l, NULL, insn, 0, &n);
 
-    assert(l->strips || l->bare);
+    assert(l->strips_operands || l->no_operands);
     if (r < 0)
         return err_set(err, r, "no memory for a block");
     if ((r = x86_layout_define(l, n, w, err)) == 0)

@@ -5,16 +5,16 @@
 
 #include "base/err.h"
 
-/* ---- a loop behind blocks ---- */
+/* ---- appending a loop ---- */
 
-struct step {
+struct path_step {
     struct x86_node *from;
     struct x86_pass *pass;
-    struct x86_track before[X86_GPRS]; /* what is known of the registers when the loop begins */
+    struct x86_track before[X86_GPRS]; /* values of the registers when the loop begins */
     unsigned slots;
 };
 
-/* Whether others grow by a value: then it has to be a slot as it is. */
+/* Whether other values grow by value i, so that it has to be a slot. */
 static bool is_added(const struct x86_affine *a, unsigned i)
 {
     for (unsigned k = 0; k < a->values; k++)
@@ -28,26 +28,26 @@ static unsigned slot_of(const struct x86_pass *p, unsigned value)
     return p->value[value].source - PEET_SRC_SLOT;
 }
 
-/* What a slot would have to grow by for a value to follow from it. */
-static struct x86_pass_growth wish(const struct x86_pass *p, const struct x86_affine_value *v)
+/* The growth that a slot needs for a value to follow from it. */
+static struct x86_pass_growth needed_growth(const struct x86_pass *p, const struct x86_affine_value *v)
 {
     return (struct x86_pass_growth){ .step = v->step,
                                      .plus = (uint8_t)(v->plus ? slot_of(p, v->plus - 1u) + 1 : 0),
                                      .is_set = true };
 }
 
-static bool agree(const struct x86_pass_growth *a, const struct x86_pass_growth *b)
+static bool is_same_growth(const struct x86_pass_growth *a, const struct x86_pass_growth *b)
 {
     return a->step == b->step && a->plus == b->plus;
 }
 
-/* Whether value i follows from what is known before the loop. */
-static bool follows(struct step *s, unsigned i)
+/* Whether value i follows from what is known before the loop; then sets its source. */
+static bool follows_from_before(struct path_step *s, unsigned i)
 {
     struct x86_pass *p = s->pass;
     const struct x86_affine_value *v = &p->loop->value[i];
     const struct x86_track *t = v->reg == X86_NONE ? NULL : &s->before[v->reg];
-    bool is_start = i >= p->loop->slots && !is_added(p->loop, i); /* only looked at when the loop is left */
+    bool is_start = i >= p->loop->slots && !is_added(p->loop, i); /* used only when the loop is left */
 
     if (!t || !t->known || v->times != 1)
         return false;
@@ -56,8 +56,8 @@ static bool follows(struct step *s, unsigned i)
     if ((!is_slot && t->source != PEET_SRC_ZERO) || (is_added(p->loop, i) && (!is_slot || add)))
         return false;
     if (!is_start && is_slot) {
-        struct x86_pass_growth *g = &p->growth[t->source - PEET_SRC_SLOT], wanted = wish(p, v);
-        if (g->is_set && !agree(g, &wanted))
+        struct x86_pass_growth *g = &p->growth[t->source - PEET_SRC_SLOT], wanted = needed_growth(p, v);
+        if (g->is_set && !is_same_growth(g, &wanted))
             return false;
         *g = wanted;
     } else if (!is_start && (v->step || v->plus)) {
@@ -67,22 +67,22 @@ static bool follows(struct step *s, unsigned i)
     return true;
 }
 
-static void tell(struct step *s, unsigned i)
+static void add_loop_slot(struct path_step *s, unsigned i)
 {
     struct x86_pass *p = s->pass;
     const struct x86_affine_value *v = &p->loop->value[i];
 
     p->value[i] = (struct x86_pass_value){ 0, (uint8_t)(PEET_SRC_SLOT + s->slots), true };
     if (!(i == p->loop->counted && p->loop->narrow))
-        p->growth[s->slots] = wish(p, v);
+        p->growth[s->slots] = needed_growth(p, v);
     if (v->reg != X86_NONE && !s->before[v->reg].known && v->times == 1)
         s->before[v->reg] =
             (struct x86_track){ (int64_t)(0 - (uint64_t)v->add), (uint8_t)(PEET_SRC_SLOT + s->slots), true };
     s->slots++;
 }
 
-/* What is known of a register behind the loop. */
-static struct x86_track behind(const struct step *s, unsigned reg)
+/* The value of a register after the loop. */
+static struct x86_track track_after_loop(const struct path_step *s, unsigned reg)
 {
     static const struct x86_track UNKNOWN = { 0 };
     const struct x86_affine *a = s->pass->loop;
@@ -99,34 +99,35 @@ static struct x86_track behind(const struct step *s, unsigned reg)
         return UNKNOWN;
     if (t->source >= PEET_SRC_SLOT)
         has = s->pass->growth[t->source - PEET_SRC_SLOT];
-    return agree(&has, &needs) ? *t : UNKNOWN;
+    return is_same_growth(&has, &needs) ? *t : UNKNOWN;
 }
 
-/* Whether a source is a slot that is written behind where the trip was left: if that was the first one, nobody has written it. */
-static bool is_too_late(const struct step *s, uint8_t source)
+/* Whether the source is a slot that is written after the exit: if the first iteration was left there, the slot has no
+ * value. */
+static bool is_written_after_exit(const struct path_step *s, uint8_t source)
 {
     const struct x86_pass *p = s->pass;
 
     for (const struct x86_node *n = p->block; n->depth > p->exit->depth; n = n->parent)
         for (unsigned i = n->slots - n->own_slots; i < n->slots; i++)
-            if (p->value[i].is_told && p->value[i].source == source)
+            if (p->value[i].has_slot && p->value[i].source == source)
                 return true;
     return false;
 }
 
-/* The same behind a trip that was left. */
-static struct x86_track behind_exit(const struct step *s, const struct x86_affine_register *r)
+/* The value of a register at an exit. */
+static struct x86_track track_after_exit(const struct path_step *s, const struct x86_affine_register *r)
 {
     struct x86_track t = { 0 };
 
     if (r->reg != X86_NONE)
-        t = behind(s, r->reg);
-    t.known &= !is_too_late(s, t.source);
+        t = track_after_loop(s, r->reg);
+    t.known &= !is_written_after_exit(s, t.source);
     t.add = (int64_t)((uint64_t)t.add + (uint64_t)r->add);
     return t;
 }
 
-static struct x86_node *keep(struct x86_layout *l, const struct step *s)
+static struct x86_node *pass_node_new(struct x86_layout *l, const struct path_step *s)
 {
     const struct x86_affine_exit *exit = s->pass->exit;
     struct x86_node *n = arena_alloc(&l->arena, sizeof *n);
@@ -135,11 +136,11 @@ static struct x86_node *keep(struct x86_layout *l, const struct step *s)
         return NULL;
     *n = (struct x86_node){ .insn = s->pass->block->insn,
                             .parent = s->from,
-                            .variant = X86_STACK_CARRIED,
+                            .variant = X86_SP_IN_REGISTER,
                             .slots = (uint8_t)s->slots,
                             .pass = s->pass };
     for (unsigned i = 0; i < X86_GPRS; i++)
-        n->track[i] = exit ? behind_exit(s, &exit->after[i]) : behind(s, i);
+        n->track[i] = exit ? track_after_exit(s, &exit->after[i]) : track_after_loop(s, i);
     return n;
 }
 
@@ -147,29 +148,31 @@ static int add_pass(struct x86_layout *l, struct x86_node *from, const struct x8
 {
     const struct x86_pass *before[X86_PASSES];
     const struct x86_affine *loop = pass->loop;
-    struct step s = { .from = from, .slots = from ? from->slots : 0 };
+    struct path_step s = { .from = from, .slots = from ? from->slots : 0 };
 
-    if (from && (from->pass || !x86_path_is_fit(l, from) || x86_path_loops(from, before) == X86_PASSES))
+    if (from && (from->pass || !x86_path_can_extend(l, from) || x86_path_loops(from, before) == X86_PASSES))
         return 0;
     if (!(s.pass = arena_alloc(&l->arena, sizeof *s.pass)))
         return PEET_ERR_MEMORY;
     *s.pass = *pass;
     if (from)
         memcpy(s.before, from->track, sizeof s.before);
-    else if (!l->bare)
-        s.before[X86_RSP] = (struct x86_track){ 0, PEET_SRC_REGISTER + X86_STACK_REGISTER, true };
+    else if (!l->no_operands)
+        s.before[X86_RSP] = (struct x86_track){ 0, PEET_SRC_REGISTER + X86_SP_REGISTER, true };
     if (s.slots + loop->values + 1 > PEET_SLOTS)
         return 0;
-    for (unsigned i = 0; i < loop->values; i++) /* what others grow by comes first, */
-        if (is_added(loop, i) && !follows(&s, i))
-            tell(&s, i);
-    if (loop->exits && !follows(&s, loop->counted)) /* then what has to be known wherever the loop is left, */
-        tell(&s, loop->counted);
+    for (unsigned i = 0; i < loop->values; i++) /* first those by which others grow */
+        if (is_added(loop, i) && !follows_from_before(&s, i))
+            add_loop_slot(&s, i);
+    if (loop->exits
+        /* then the induction register's initial value, which has to be known at each exit */
+        && !follows_from_before(&s, loop->counted))
+        add_loop_slot(&s, loop->counted);
     for (unsigned i = 0; i < loop->values; i++)
-        if (!is_added(loop, i) && !(loop->exits && i == loop->counted) && !follows(&s, i))
-            tell(&s, i);
+        if (!is_added(loop, i) && !(loop->exits && i == loop->counted) && !follows_from_before(&s, i))
+            add_loop_slot(&s, i);
     s.pass->counter = (uint8_t)s.slots++;
-    *ret = keep(l, &s);
+    *ret = pass_node_new(l, &s);
     return *ret ? 1 : PEET_ERR_MEMORY;
 }
 
@@ -182,17 +185,17 @@ int x86_path_step(struct x86_layout *l, struct x86_node *from, struct x86_node *
 int x86_path_leave(struct x86_layout *l, const struct x86_node *pass, unsigned depth, struct x86_node **ret)
 {
     const struct x86_affine *loop = pass->pass->loop;
-    struct x86_pass p = { .loop = loop, .block = pass->pass->block, .left = pass->pass->block };
+    struct x86_pass p = { .loop = loop, .block = pass->pass->block, .exit_node = pass->pass->block };
 
     for (unsigned i = 0; i < loop->exits; i++)
         if (loop->exit[i].depth == depth)
             p.exit = &loop->exit[i];
-    while (p.left && p.left->depth != depth)
-        p.left = p.left->parent;
-    return p.exit && p.left ? add_pass(l, pass->parent, &p, ret) : 0;
+    while (p.exit_node && p.exit_node->depth != depth)
+        p.exit_node = p.exit_node->parent;
+    return p.exit && p.exit_node ? add_pass(l, pass->parent, &p, ret) : 0;
 }
 
-bool x86_path_is_fit(const struct x86_layout *l, const struct x86_node *n)
+bool x86_path_can_extend(const struct x86_layout *l, const struct x86_node *n)
 {
     const struct x86_track *rsp = &n->track[X86_RSP];
     const struct x86_node *root = n;
@@ -204,11 +207,11 @@ bool x86_path_is_fit(const struct x86_layout *l, const struct x86_node *n)
         if (!root->parent)
             break;
     }
-    return root->variant == X86_STACK_CARRIED
-           && (l->bare || (rsp->known && rsp->add == 0 && rsp->source == PEET_SRC_REGISTER + X86_STACK_REGISTER));
+    return root->variant == X86_SP_IN_REGISTER
+           && (l->no_operands || (rsp->known && rsp->add == 0 && rsp->source == PEET_SRC_REGISTER + X86_SP_REGISTER));
 }
 
-/* ---- ways ---- */
+/* ---- paths ---- */
 
 unsigned x86_path_loops(const struct x86_node *n, const struct x86_pass *ret[X86_PASSES])
 {
@@ -223,36 +226,36 @@ unsigned x86_path_loops(const struct x86_node *n, const struct x86_pass *ret[X86
     return loops;
 }
 
-static uint64_t trips_of(const struct x86_pass *p, const uint64_t *words)
+static uint64_t trip_count(const struct x86_pass *p, const uint64_t *words)
 {
     const struct x86_affine *a = p->loop;
     const struct x86_affine_value *counted = &a->value[a->counted];
     const struct x86_pass_value *start = &p->value[a->counted];
     struct peet_trips t = a->trips;
-    uint64_t way = words[p->counter] - (uint64_t)start->add - (p->exit ? p->exit->delta : 0)
-                   - (start->source == PEET_SRC_ZERO ? 0 : words[start->source - PEET_SRC_SLOT]);
+    uint64_t distance = words[p->counter] - (uint64_t)start->add - (p->exit ? p->exit->delta : 0)
+                        - (start->source == PEET_SRC_ZERO ? 0 : words[start->source - PEET_SRC_SLOT]);
 
     if (counted->plus) {
         uint64_t by = (uint64_t)counted->step + words[slot_of(p, counted->plus - 1u)];
-        if (by == 0) /* then there was one */
+        if (by == 0) /* then there was one iteration */
             return 1;
         t = x86_affine_trips(by, false);
     }
-    return (way >> t.shift) * t.inverse & t.mask;
+    return (distance >> t.shift) * t.inverse & t.mask;
 }
 
-/* The slots behind a loop, as blocks there see them. */
+/* Adds the loop's growth to the slots, as the blocks after it use them. */
 static void grow_slots(const struct x86_pass *p, uint64_t trips, uint64_t *now)
 {
     for (unsigned i = 0; i < p->counter; i++) {
         const struct x86_pass_growth *g = &p->growth[i];
         now[i] +=
-            trips * ((uint64_t)g->step + (g->plus ? now[g->plus - 1] : 0)); /* what others grow by does not grow */
+            trips * ((uint64_t)g->step + (g->plus ? now[g->plus - 1] : 0)); /* slots by which others grow do not grow */
     }
 }
 
-/* Whether anything on the way refers to memory. */
-static bool refers(const struct x86_node *n)
+/* Whether the path refers to memory. */
+static bool path_refers(const struct x86_node *n)
 {
     for (; n; n = n->parent)
         if (n->pass ? n->pass->block->operands > 0 : n->own_operands > 0)
@@ -260,7 +263,7 @@ static bool refers(const struct x86_node *n)
     return false;
 }
 
-void x86_path_settle(const struct x86_node *n, uint64_t *words)
+void x86_path_resolve(const struct x86_node *n, uint64_t *words)
 {
     const struct x86_pass *pass[X86_PASSES];
     unsigned loops = x86_path_loops(n, pass), values = 0, at = 0;
@@ -272,10 +275,10 @@ void x86_path_settle(const struct x86_node *n, uint64_t *words)
         for (unsigned k = a->slots; k < a->values; k++)
             if (a->value[k].times != 1)
                 now[slot_of(pass[i], k)] = words[slot_of(pass[i], k)] *= a->value[k].times;
-        trips[i] = trips_of(pass[i], now);
+        trips[i] = trip_count(pass[i], now);
         grow_slots(pass[i], trips[i], now);
     }
-    if (!refers(n)) /* then nothing follows from values, and zeros take no room */
+    if (!path_refers(n)) /* the values have no use, and zeros take no room in the trace */
         memset(words, 0, n->slots * sizeof *words);
     for (unsigned i = 0; i < n->slots; i++) {
         if (at < loops && pass[at]->counter == i)
@@ -286,7 +289,7 @@ void x86_path_settle(const struct x86_node *n, uint64_t *words)
     memcpy(words + values, trips, loops * sizeof *trips);
 }
 
-bool x86_path_trips(const struct x86_node *n, struct peet_trips *ret)
+bool x86_path_simple_trips(const struct x86_node *n, struct peet_trips *ret)
 {
     const struct x86_pass *pass[X86_PASSES];
 
@@ -301,7 +304,7 @@ bool x86_path_trips(const struct x86_node *n, struct peet_trips *ret)
     ret->end = pass[0]->counter;
     ret->start = start->source == PEET_SRC_ZERO ? PEET_LOOP_ZERO : (uint8_t)(start->source - PEET_SRC_SLOT);
     ret->add = (uint64_t)start->add + (pass[0]->exit ? pass[0]->exit->delta : 0);
-    return !a->value[a->counted].plus && refers(n);
+    return !a->value[a->counted].plus && path_refers(n);
 }
 
 void x86_path_totals(const struct x86_node *n, const uint64_t *trips, uint64_t *ret_insns, uint64_t *ret_operands)
@@ -315,8 +318,8 @@ void x86_path_totals(const struct x86_node *n, const uint64_t *trips, uint64_t *
             loops--;
             *ret_insns += trips[loops] * n->pass->block->depth;
             *ret_operands += trips[loops] * n->pass->block->operands;
-            *ret_insns += n->pass->left ? n->pass->left->depth : 0;
-            *ret_operands += n->pass->left ? n->pass->left->operands : 0;
+            *ret_insns += n->pass->exit_node ? n->pass->exit_node->depth : 0;
+            *ret_operands += n->pass->exit_node ? n->pass->exit_node->operands : 0;
         } else {
             *ret_insns += 1;
             *ret_operands += n->own_operands;
@@ -332,14 +335,14 @@ struct nest {
     struct x86_layout *layout;
     struct peet_writer *writer;
     const struct x86_pass *pass[X86_PASSES];
-    unsigned loops, told; /* told: loops so far */
+    unsigned loops, counted_loops; /* loops defined so far */
     unsigned nodes;
     struct peet_loop_node node[NODES];
     struct peet_assign assign[NODES][PEET_SLOTS];
 };
 
-/* The value that a slot of the way is. */
-static uint8_t value_of(const struct nest *x, unsigned slot)
+/* The value in the trace that corresponds to a slot of the path. */
+static uint8_t slot_value(const struct nest *x, unsigned slot)
 {
     unsigned before = 0;
 
@@ -348,82 +351,83 @@ static uint8_t value_of(const struct nest *x, unsigned slot)
     return (uint8_t)(slot - before);
 }
 
-static struct peet_assign *begin_node(struct nest *x, const struct peet_loop_node *n)
+static struct peet_assign *nest_begin_node(struct nest *x, const struct peet_loop_node *n)
 {
     x->node[x->nodes] = *n;
     x->node[x->nodes].assign = x->assign[x->nodes];
     return x->assign[x->nodes++];
 }
 
-static int add_block(struct nest *x, struct x86_node *n, struct peet_err *err)
+static int nest_add_block(struct nest *x, struct x86_node *n, struct peet_err *err)
 {
-    uint64_t used = x->layout->strips || x->layout->bare ? 0 : x86_layout_slots(n);
+    uint64_t used = x->layout->strips_operands || x->layout->no_operands ? 0 : x86_layout_slots(n);
     uint8_t slots = 0;
     int r = x86_layout_define(x->layout, n, x->writer, err);
 
     if (r < 0)
         return r;
-    struct peet_assign *assign = begin_node(x, &(struct peet_loop_node){ .block = n->item });
+    struct peet_assign *assign = nest_begin_node(x, &(struct peet_loop_node){ .block = n->item });
     for (; used; used &= used - 1, slots++)
-        assign[slots] = (struct peet_assign){ .dst = slots, .src = value_of(x, (unsigned)__builtin_ctzll(used)) };
+        assign[slots] = (struct peet_assign){ .dst = slots, .src = slot_value(x, (unsigned)__builtin_ctzll(used)) };
     x->node[x->nodes - 1].assigns = slots;
     return 0;
 }
 
-/* A trip of the loop up to n. */
-static void add_trip(struct nest *x, const struct x86_pass *p, const struct x86_node *n)
+/* An iteration of the loop up to n. */
+static void nest_add_iteration(struct nest *x, const struct x86_pass *p, const struct x86_node *n)
 {
-    uint8_t slots = x->layout->strips || x->layout->bare ? 0 : n->slots;
-    struct peet_assign *assign = begin_node(x, &(struct peet_loop_node){ .block = n->item, .assigns = slots });
+    uint8_t slots = x->layout->strips_operands || x->layout->no_operands ? 0 : n->slots;
+    struct peet_assign *assign = nest_begin_node(x, &(struct peet_loop_node){ .block = n->item, .assigns = slots });
 
     for (uint8_t i = 0; i < slots; i++) {
         const struct x86_pass_value *v = &p->value[i];
         bool is_constant = v->source == PEET_SRC_ZERO;
         assign[i] = (struct peet_assign){
-            .add = v->add, .dst = i, .src = is_constant ? PEET_LOOP_ZERO : value_of(x, v->source - PEET_SRC_SLOT)
+            .add = v->add, .dst = i, .src = is_constant ? PEET_LOOP_ZERO : slot_value(x, v->source - PEET_SRC_SLOT)
         };
     }
 }
 
-static int add_loop(struct nest *x, const struct x86_node *n, struct peet_err *err)
+static int nest_add_loop(struct nest *x, const struct x86_node *n, struct peet_err *err)
 {
     const struct x86_pass *p = n->pass;
-    bool is_bare = x->layout->strips || x->layout->bare;
+    bool no_operands = x->layout->strips_operands || x->layout->no_operands;
     uint16_t growing = 0;
     int r = x86_layout_define(x->layout, p->block, x->writer, err);
 
     if (r < 0)
         return r;
-    struct peet_loop_node loop = { .end = (uint16_t)(x->nodes + 2), .counted = 1, .trips = x->told++ };
-    struct peet_assign *assign = begin_node(x, &loop);
-    for (unsigned i = 0; !is_bare && i < n->slots; i++) {
+    struct peet_loop_node loop = { .end = (uint16_t)(x->nodes + 2), .counted = 1, .trips = x->counted_loops++ };
+    struct peet_assign *assign = nest_begin_node(x, &loop);
+    for (unsigned i = 0; !no_operands && i < n->slots; i++) {
         const struct x86_pass_growth *g = &p->growth[i];
         if (g->step || g->plus)
-            assign[growing++] = (struct peet_assign){ .add = g->step,
-                                                      .dst = value_of(x, i),
-                                                      .src = value_of(x, i),
-                                                      .plus = g->plus ? (uint8_t)(value_of(x, g->plus - 1u) + 1) : 0 };
+            assign[growing++] =
+                (struct peet_assign){ .add = g->step,
+                                      .dst = slot_value(x, i),
+                                      .src = slot_value(x, i),
+                                      .plus = g->plus ? (uint8_t)(slot_value(x, g->plus - 1u) + 1) : 0 };
     }
     x->node[x->nodes - 1].assigns = growing;
-    add_trip(x, p, p->block);
-    if (!p->left)
+    nest_add_iteration(x, p, p->block);
+    if (!p->exit_node)
         return 0;
-    if ((r = x86_layout_define(x->layout, p->left, x->writer, err)) == 0)
-        add_trip(x, p, p->left);
+    if ((r = x86_layout_define(x->layout, p->exit_node, x->writer, err)) == 0)
+        nest_add_iteration(x, p, p->exit_node);
     return r;
 }
 
-/* What ends at n, behind what comes before it. */
-static int add_up_to(struct nest *x, struct x86_node *n, struct peet_err *err)
+/* The path up to n. */
+static int nest_add_path(struct nest *x, struct x86_node *n, struct peet_err *err)
 {
     struct x86_node *before = n->parent;
 
     while (!n->pass && before && !before->pass)
         before = before->parent;
-    int r = before ? add_up_to(x, before, err) : 0;
+    int r = before ? nest_add_path(x, before, err) : 0;
     if (r < 0)
         return r;
-    return n->pass ? add_loop(x, n, err) : add_block(x, n, err);
+    return n->pass ? nest_add_loop(x, n, err) : nest_add_block(x, n, err);
 }
 
 int x86_path_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, uint32_t *ret_item,
@@ -432,13 +436,13 @@ int x86_path_define(struct x86_layout *l, struct x86_node *n, struct peet_writer
     struct nest x = { .layout = l, .writer = w };
 
     x.loops = x86_path_loops(n, x.pass);
-    if (n->parent || n->pass->left) /* a loop that is alone needs none around it */
-        begin_node(&x, &(struct peet_loop_node){ .trips = 1 });
-    int r = add_up_to(&x, n, err);
+    if (n->parent || n->pass->exit_node) /* a single loop needs no outer loop */
+        nest_begin_node(&x, &(struct peet_loop_node){ .trips = 1 });
+    int r = nest_add_path(&x, n, err);
     if (r < 0)
         return r;
     x.node[0].end = (uint16_t)x.nodes;
-    struct peet_loop loop = { .values = (uint16_t)(l->strips ? 0 : n->slots - x.loops),
+    struct peet_loop loop = { .values = (uint16_t)(l->strips_operands ? 0 : n->slots - x.loops),
                               .counts = (uint16_t)x.loops,
                               .nodes = (uint16_t)x.nodes,
                               .node = x.node };
