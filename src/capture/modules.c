@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "format/schema/schema_builder.h"
 #include "base/mem.h"
 
 #define PAGE ((uint64_t)4096)
@@ -332,7 +333,7 @@ static bool is_covered(const struct covered *c, const struct mapping *m)
 
 /* One mapping of code, whose file is x->elf, and in the trace `path`. NULL: all of the file is where it says itself. */
 static int tell(struct modules *m, const struct module_scan *scan, const struct mapping *code, const char *path,
-                struct reading *x, struct covered *covered, struct peet_writer *w, struct peet_err *err)
+                struct reading *x, struct covered *covered, struct schema_builder *b, struct peet_err *err)
 {
     if (code && !find_bias(x, code, code->name[0] == '['))
         return 0;
@@ -349,7 +350,7 @@ static int tell(struct modules *m, const struct module_scan *scan, const struct 
                                   .symbols = (uint32_t)x->symbols,
                                   .segment = x->segment,
                                   .symbol = x->symbol };
-    int r = peet_writer_module(w, &module, err);
+    int r = schema_builder_module(b, &module, err);
     if (r < 0)
         return r;
     m->written = mem_room(m->written, m->count, sizeof *m->written);
@@ -358,7 +359,7 @@ static int tell(struct modules *m, const struct module_scan *scan, const struct 
 }
 
 static int tell_file(struct modules *m, const struct module_scan *scan, const struct mapping *code,
-                     struct covered *covered, struct peet_writer *w, struct peet_err *err)
+                     struct covered *covered, struct schema_builder *b, struct peet_err *err)
 {
     char path[PATH_ROOM];
     struct reading x = { 0 };
@@ -373,7 +374,7 @@ static int tell_file(struct modules *m, const struct module_scan *scan, const st
     if (fd < 0)
         return 0;
     x.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    int r = tell(m, scan, code, here, &x, covered, w, err);
+    int r = tell(m, scan, code, here, &x, covered, b, err);
     reading_release(&x);
     close(fd);
     return r;
@@ -392,7 +393,7 @@ static bool read_vdso(const struct module_scan *scan, const struct mapping *code
 
 /* The virtual library that the kernel puts into every process has no file. */
 static int tell_vdso(struct modules *m, const struct module_scan *scan, const struct mapping *code,
-                     struct covered *covered, struct peet_writer *w, struct peet_err *err)
+                     struct covered *covered, struct schema_builder *b, struct peet_err *err)
 {
     size_t size = (size_t)(code->end - code->start);
     struct reading x = { 0 };
@@ -403,14 +404,14 @@ static int tell_vdso(struct modules *m, const struct module_scan *scan, const st
     char *image = mem_alloc(1, size);
     if (read_vdso(scan, code, image, size)) {
         x.elf = elf_memory(image, size);
-        r = tell(m, scan, code, code->name, &x, covered, w, err);
+        r = tell(m, scan, code, code->name, &x, covered, b, err);
         reading_release(&x);
     }
     free(image);
     return r;
 }
 
-int modules_write_alone(struct modules *m, uint32_t process, const char *path, struct peet_writer *w,
+int modules_write_alone(struct modules *m, uint32_t process, const char *path, struct schema_builder *b,
                         struct peet_err *err)
 {
     struct module_scan scan = { .process = process };
@@ -422,7 +423,7 @@ int modules_write_alone(struct modules *m, uint32_t process, const char *path, s
     if (fd < 0)
         return err_sys(err, errno, "%s: cannot open", path);
     x.elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
-    int r = elf_kind(x.elf) == ELF_K_ELF ? tell(m, &scan, NULL, path, &x, &covered, w, err)
+    int r = elf_kind(x.elf) == ELF_K_ELF ? tell(m, &scan, NULL, path, &x, &covered, b, err)
                                          : err_set(err, PEET_ERR_FORMAT, "%s: is not an ELF file", path);
     reading_release(&x);
     free(covered.at);
@@ -430,7 +431,7 @@ int modules_write_alone(struct modules *m, uint32_t process, const char *path, s
     return r;
 }
 
-static int tell_ranges(const struct module_scan *scan, const struct covered *covered, struct peet_writer *w,
+static int tell_ranges(const struct module_scan *scan, const struct covered *covered, struct schema_builder *b,
                        struct peet_err *err)
 {
     int r = 0;
@@ -439,12 +440,12 @@ static int tell_ranges(const struct module_scan *scan, const struct covered *cov
         const struct mapping *m = &scan->mappings->at[i];
         struct peet_range range = { scan->process, m->start, m->end - m->start, m->protection, m->name };
         if (!is_covered(covered, m))
-            r = peet_writer_range(w, &range, err);
+            r = schema_builder_range(b, &range, err);
     }
     return r;
 }
 
-int modules_write(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err)
+int modules_write(struct modules *m, const struct module_scan *scan, struct schema_builder *b, struct peet_err *err)
 {
     struct covered covered = { 0 };
     int r = 0;
@@ -455,12 +456,12 @@ int modules_write(struct modules *m, const struct module_scan *scan, struct peet
         if (!(code->protection & 1))
             continue;
         if (code->name[0] == '/')
-            r = tell_file(m, scan, code, &covered, w, err);
+            r = tell_file(m, scan, code, &covered, b, err);
         else if (!strcmp(code->name, "[vdso]"))
-            r = tell_vdso(m, scan, code, &covered, w, err);
+            r = tell_vdso(m, scan, code, &covered, b, err);
     }
     if (r == 0 && scan->ranges)
-        r = tell_ranges(scan, &covered, w, err);
+        r = tell_ranges(scan, &covered, b, err);
     free(covered.at);
     return r;
 }

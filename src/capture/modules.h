@@ -48,6 +48,8 @@ void modules_release(struct modules *m);
 
 /* Tells w the modules among the mappings of process `process` of the trace, which is `pid`, that are new; with `ranges` also
  * the rest, as ranges. Files that cannot be read, or that are not ELF files, have no symbols and count as the rest. */
+struct schema_builder;
+
 struct module_scan {
     pid_t pid; /* 0: it is not here, but in a guest, and these tell of it */
     uint32_t process;
@@ -58,9 +60,9 @@ struct module_scan {
     void *context;
 };
 /* One ELF file that lies where it says itself, without a mapping: the program of a guest whose kernel tells nothing. */
-int modules_write_alone(struct modules *m, uint32_t process, const char *path, struct peet_writer *w,
+int modules_write_alone(struct modules *m, uint32_t process, const char *path, struct schema_builder *b,
                         struct peet_err *err);
-int modules_write(struct modules *m, const struct module_scan *scan, struct peet_writer *w, struct peet_err *err);
+int modules_write(struct modules *m, const struct module_scan *scan, struct schema_builder *b, struct peet_err *err);
 
 /* A function of an ELF file, by a symbol of .symtab or .dynsym; one with several names comes several times. */
 struct module_function {

@@ -20,8 +20,13 @@
 #include "capture/control/stack.h"
 #include "capture/control/traps.h"
 #include "capture/runtime/back.h"
+#include "format/file/trace.h"
+#include "format/read/feed.h"
+#include "format/schema/schema_builder.h"
 
 enum { LOOKS = 400, PATIENCE_NS = 20000000, GRACE_MS = 1500 };
+
+static char program_name[] = "the program"; /* in messages about its records */
 
 #define NO_EXEC "the program starts another one by exec: that cannot be simulated while it runs"
 
@@ -44,6 +49,8 @@ struct control {
     const struct raw_host *host; /* NULL: the program is another process */
     struct producer_state state;
     struct producer_config config;
+    struct schema_builder builder; /* of what runs */
+    struct peet_trace schema;      /* what it has built, as readers see it */
     struct recording recording;
     struct peet_err err;
     struct controlled_thread **thread;
@@ -131,7 +138,7 @@ static int adopt(struct control *s, uint32_t place, struct peet_err *err)
     x->names = live_names(&t->reader);
     s->thread = mem_room(s->thread, s->threads, sizeof *s->thread);
     s->thread[s->threads++] = x;
-    r = peet_feed_new(state->writer, raw->number, s->want, &x->feed, err);
+    r = feed_new(&s->schema, raw->number, s->want, &x->feed, err);
     if (r == 0)
         peet_feed_register(x->feed, X86_FS_REGISTER, raw->thread_pointer);
     atomic_store(&raw->registered, 1);
@@ -378,8 +385,9 @@ static int prepare(unsigned want, struct control **ret, struct peet_err *err)
     pthread_mutex_init(&state->lock, NULL);
     pthread_mutex_init(&state->code_lock, NULL);
     code_init(&state->code, LEVEL_NONE);
-    int r = peet_writer_open("/dev/null", NULL, &state->writer, err); /* for its definitions */
-    state->code.writer = state->writer;
+    int r = schema_builder_init(&s->builder, NULL, NULL, err);
+    state->schema = state->code.schema = &s->builder;
+    trace_view(&s->schema, program_name, s->builder.schema);
     *ret = s;
     return r;
 }
@@ -460,8 +468,7 @@ void control_free(struct control *s)
     stack_rules_free(s->rules);
     processes_release(state);
     code_release(&state->code);
-    if (state->writer)
-        peet_writer_close(state->writer, NULL);
+    schema_builder_release(&s->builder);
     if (state->header)
         munmap(state->header, state->bytes);
     if (state->fd >= 0)
@@ -482,7 +489,7 @@ int control_status(struct control *s)
 
 const struct peet_trace *control_schema(const struct control *s)
 {
-    return peet_writer_schema(s->state.writer);
+    return &s->schema;
 }
 
 bool control_is_over(const struct control *s)

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "format/schema/schema_builder.h"
 #include "base/mem.h"
 #include "capture/recorder/live.h"
 
@@ -331,10 +332,10 @@ static int define_calls(struct live_code *c, struct live_item *item, struct peet
     while (first->parent)
         first = first->parent;
     if (item->begins_here)
-        r = x86_layout_define_one(&c->layout, first->insn, c->writer, &item->entry, err);
+        r = x86_layout_define_one(&c->layout, first->insn, c->schema, &item->entry, err);
     if (r == 0 && (class == PEET_CL_call || class == PEET_CL_call_indirect || class == PEET_CL_return)
         && !(item->entry && first == item->node))
-        r = x86_layout_define_one(&c->layout, item->node->insn, c->writer, &item->item, err);
+        r = x86_layout_define_one(&c->layout, item->node->insn, c->schema, &item->item, err);
     return r;
 }
 
@@ -349,8 +350,8 @@ int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct
     if (c->level == LEVEL_calls)
         r = define_calls(c, ret, err);
     else if (ret->loops)
-        r = x86_path_define(layout, ret->node, c->writer, &ret->item, err);
-    else if ((r = x86_layout_define(layout, ret->node, c->writer, err)) == 0)
+        r = x86_path_define(layout, ret->node, c->schema, &ret->item, err);
+    else if ((r = x86_layout_define(layout, ret->node, c->schema, err)) == 0)
         ret->item = ret->node->item;
     if (r < 0)
         return err_prefix(err, "%s: the block at 0x%" PRIx64 " of the schema", m->path, key - m->schema);
@@ -369,7 +370,7 @@ int code_event(struct live_code *c, uint64_t key, uint32_t *ret_item, struct pee
     if (!known)
         return err_set(err, PEET_ERR_MEMORY, "no memory for events");
     if (!*known) {
-        int r = peet_writer_event(c->writer, kind, key & 0xffffffffffff, known, err);
+        int r = schema_builder_event(c->schema, kind, key & 0xffffffffffff, known, err);
         if (r < 0)
             return r;
     }

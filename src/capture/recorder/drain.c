@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "format/schema/schema_builder.h"
 #include "base/mem.h"
 #include "capture/recorder/live.h"
 
@@ -203,7 +204,7 @@ int live_strings(struct producer_state *s)
         char text[RAW_STRING_BYTES];
         memcpy(text, s->header->string[s->strings], sizeof text);
         text[sizeof text - 1] = '\0';
-        r = peet_writer_string(s->writer, text, &number, s->err);
+        r = schema_builder_string(s->schema, text, &number, s->err);
         if (r == 0 && number != s->strings + 1)
             r = err_set(s->err, PEET_ERR_FORMAT, "the program has two strings '%s'", text);
     }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "format/file/writer.h"
 #include "base/mem.h"
 
 enum { PATIENCE_NS = 50000000 };
@@ -181,7 +182,8 @@ static int run(struct producer_state *s, struct peet_writer *w, struct recording
     struct peet_err own;
     pthread_t waiter;
 
-    s->writer = s->code.writer = w;
+    s->writer = w;
+    s->schema = s->code.schema = writer_builder(w);
     s->ret = ret;
     s->err = err ? err : &own;
     ret->ran = true;

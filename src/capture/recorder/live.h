@@ -73,8 +73,8 @@ struct live_module {
 
 /* All of it, and the modules of processes, under producer_state.code_lock; items can be read without where they say so. */
 struct live_code {
-    struct peet_writer *writer;
-    enum level level; /* nothing is told beyond it */
+    struct schema_builder *schema; /* where items are defined */
+    enum level level;              /* nothing is told beyond it */
     struct live_module **module;
     size_t modules;
     struct x86_layout layout, brute, bare; /* with as few slots as possible; with all addresses; with none */
@@ -184,7 +184,8 @@ struct live_subject { /* a child of ours that has ended */
 
 struct producer_state {
     const struct producer_config *config;
-    struct peet_writer *writer;
+    struct schema_builder *schema; /* definitions: the writer's, or the controller's */
+    struct peet_writer *writer;    /* NULL: nothing is recorded (capture/control) */
     struct recording *ret;
     struct peet_err *err; /* the first error */
     int failed;           /* its code */

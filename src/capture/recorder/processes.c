@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "capture/recorder/live.h"
+#include "format/schema/schema_builder.h"
 
 /* The stack grows by itself, down to its limit or to what lies below it. */
 static void find_stack(struct live_process *p, const struct mappings *m)
@@ -70,7 +71,7 @@ static int tell_level(struct producer_state *s, enum level level, struct peet_er
     if (s->levels >> most & 1)
         return 0;
     s->levels |= 1u << most;
-    return peet_writer_meta(s->writer, "level", level_name(most), err);
+    return schema_builder_meta(s->schema, "level", level_name(most), err);
 }
 
 /* What the trace will hold is known before it does, so that one without its end tells it, too. */
@@ -99,7 +100,7 @@ int processes_scan(struct producer_state *s, struct live_process *p, bool is_new
     if (p->pid == getpid()) /* we are in it */
         dl_iterate_phdr(leave_out_library, &m);
     struct module_scan tell = { .pid = p->pid, .process = p->number, .mappings = &m, .ranges = is_new };
-    int r = modules_write(&p->told, &tell, s->writer, err);
+    int r = modules_write(&p->told, &tell, s->schema, err);
     if (r == 0)
         r = code_scan(&s->code, p->pid, &m, &p->module, &p->modules, err);
     mappings_release(&m);
@@ -134,7 +135,7 @@ int processes_add(struct producer_state *s, const struct raw_thread *t)
     s->process[s->processes++] = p;
     s->ret->processes++;
     struct peet_process defined = { p->number, parent ? parent : p->number, program, command };
-    int r = peet_writer_process(s->writer, &defined, s->err);
+    int r = schema_builder_process(s->schema, &defined, s->err);
     free(program);
     free(command);
     if (r < 0)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "format/file/writer.h"
 #include "base/mem.h"
 #include "capture/step/step.h"
 
@@ -21,7 +22,7 @@ enum { FRAMES_MAX = 1 << 20 };
 static int put_one(struct producer_state *r, struct thread *t, const struct x86_insn *insn)
 {
     uint32_t item;
-    int result = x86_layout_define_one(&r->layout, insn, r->writer, &item, r->err);
+    int result = x86_layout_define_one(&r->layout, insn, writer_builder(r->writer), &item, r->err);
 
     r->ret->instructions++;
     return result < 0 ? result : peet_stream_put(t->stream, item, t->slot, r->err);
@@ -56,7 +57,7 @@ int flow_close(struct producer_state *r, struct thread *t)
             return result;
         t->told_fs = t->block_fs;
     }
-    if ((result = x86_layout_define(&r->layout, last, r->writer, r->err)) < 0)
+    if ((result = x86_layout_define(&r->layout, last, writer_builder(r->writer), r->err)) < 0)
         return result;
     t->node = NULL;
     return peet_stream_put(t->stream, last->item, t->slot, r->err);

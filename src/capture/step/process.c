@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "format/file/writer.h"
 #include "base/mem.h"
 #include "capture/step/step.h"
 
@@ -60,7 +61,7 @@ int process_scan(struct producer_state *r, struct process *p, bool is_new)
     if (is_new)
         find_stack(p, &m);
     struct module_scan scan = { .pid = p->pid, .process = p->id, .mappings = &m, .ranges = is_new };
-    result = modules_write(&p->modules, &scan, r->writer, r->err);
+    result = modules_write(&p->modules, &scan, writer_builder(r->writer), r->err);
     mappings_release(&m);
     return result;
 }

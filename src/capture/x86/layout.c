@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "format/schema/schema_builder.h"
 
 enum { MAX_INSNS = 4096, MAX_OPERANDS = 1024, DRAFT_OPERANDS = X86_MAX_MEMORIES * X86_MAX_ELEMENTS, DRAFT_SLOTS = 255 };
 
@@ -447,7 +448,7 @@ static void describe_block(struct x86_layout *l, const struct x86_node *n, struc
         renumber_slots(&l->operands[i], used);
 }
 
-int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, struct peet_err *err)
+int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct schema_builder *to, struct peet_err *err)
 {
     struct peet_block b;
 
@@ -462,11 +463,11 @@ int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct peet_writ
     describe_block(l, n, &b);
     if (l->no_operands || l->strips_operands)
         b.operands = b.slots = b.effects = 0;
-    return peet_writer_block(w, &b, &n->item, err);
+    return schema_builder_block(to, &b, &n->item, err);
 }
 
-int x86_layout_define_one(struct x86_layout *l, const struct x86_insn *insn, struct peet_writer *w, uint32_t *ret_item,
-                          struct peet_err *err)
+int x86_layout_define_one(struct x86_layout *l, const struct x86_insn *insn, struct schema_builder *to,
+                          uint32_t *ret_item, struct peet_err *err)
 {
     struct x86_node *n;
     int r = x86_layout_step(l, NULL, insn, 0, &n);
@@ -474,7 +475,7 @@ int x86_layout_define_one(struct x86_layout *l, const struct x86_insn *insn, str
     assert(l->strips_operands || l->no_operands);
     if (r < 0)
         return err_set(err, r, "no memory for a block");
-    if ((r = x86_layout_define(l, n, w, err)) == 0)
+    if ((r = x86_layout_define(l, n, to, err)) == 0)
         *ret_item = n->item;
     return r;
 }

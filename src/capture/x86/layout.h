@@ -111,11 +111,13 @@ struct x86_reference_sum x86_node_fill(const struct x86_node *n, const struct x8
 /* The slots up to n that the block that ends at n uses, one bit each. */
 uint64_t x86_layout_slots(const struct x86_node *n);
 
+struct schema_builder;
+
 /* Defines the block that ends at n in the trace, unless it is defined. */
-int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, struct peet_err *err);
+int x86_layout_define(struct x86_layout *l, struct x86_node *n, struct schema_builder *to, struct peet_err *err);
 
 /* Defines the block of a single instruction, in a layout without operands. */
-int x86_layout_define_one(struct x86_layout *l, const struct x86_insn *insn, struct peet_writer *w, uint32_t *ret_item,
-                          struct peet_err *err);
+int x86_layout_define_one(struct x86_layout *l, const struct x86_insn *insn, struct schema_builder *to,
+                          uint32_t *ret_item, struct peet_err *err);
 
 #endif

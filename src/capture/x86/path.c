@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "format/schema/schema_builder.h"
 
 /* ---- appending a loop ---- */
 
@@ -333,7 +334,7 @@ enum { NODES = 2 + 4 * X86_PASSES };
 
 struct nest {
     struct x86_layout *layout;
-    struct peet_writer *writer;
+    struct schema_builder *to;
     const struct x86_pass *pass[X86_PASSES];
     unsigned loops, counted_loops; /* loops defined so far */
     unsigned nodes;
@@ -362,7 +363,7 @@ static int nest_add_block(struct nest *x, struct x86_node *n, struct peet_err *e
 {
     uint64_t used = x->layout->strips_operands || x->layout->no_operands ? 0 : x86_layout_slots(n);
     uint8_t slots = 0;
-    int r = x86_layout_define(x->layout, n, x->writer, err);
+    int r = x86_layout_define(x->layout, n, x->to, err);
 
     if (r < 0)
         return r;
@@ -393,7 +394,7 @@ static int nest_add_loop(struct nest *x, const struct x86_node *n, struct peet_e
     const struct x86_pass *p = n->pass;
     bool no_operands = x->layout->strips_operands || x->layout->no_operands;
     uint16_t growing = 0;
-    int r = x86_layout_define(x->layout, p->block, x->writer, err);
+    int r = x86_layout_define(x->layout, p->block, x->to, err);
 
     if (r < 0)
         return r;
@@ -412,7 +413,7 @@ static int nest_add_loop(struct nest *x, const struct x86_node *n, struct peet_e
     nest_add_iteration(x, p, p->block);
     if (!p->exit_node)
         return 0;
-    if ((r = x86_layout_define(x->layout, p->exit_node, x->writer, err)) == 0)
+    if ((r = x86_layout_define(x->layout, p->exit_node, x->to, err)) == 0)
         nest_add_iteration(x, p, p->exit_node);
     return r;
 }
@@ -430,10 +431,10 @@ static int nest_add_path(struct nest *x, struct x86_node *n, struct peet_err *er
     return n->pass ? nest_add_loop(x, n, err) : nest_add_block(x, n, err);
 }
 
-int x86_path_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, uint32_t *ret_item,
+int x86_path_define(struct x86_layout *l, struct x86_node *n, struct schema_builder *to, uint32_t *ret_item,
                     struct peet_err *err)
 {
-    struct nest x = { .layout = l, .writer = w };
+    struct nest x = { .layout = l, .to = to };
 
     x.loops = x86_path_loops(n, x.pass);
     if (n->parent || n->pass->exit_node) /* a single loop needs no outer loop */
@@ -446,5 +447,5 @@ int x86_path_define(struct x86_layout *l, struct x86_node *n, struct peet_writer
                               .counts = (uint16_t)x.loops,
                               .nodes = (uint16_t)x.nodes,
                               .node = x.node };
-    return peet_writer_loop(w, &loop, ret_item, err);
+    return schema_builder_loop(to, &loop, ret_item, err);
 }

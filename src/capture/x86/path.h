@@ -58,7 +58,7 @@ bool x86_path_simple_trips(const struct x86_node *n, struct peet_trips *ret);
 void x86_path_totals(const struct x86_node *n, const uint64_t *trips, uint64_t *ret_insns, uint64_t *ret_operands);
 
 /* Defines the path and its blocks in the trace. If the layout strips operands, an execution has trip counts only. */
-int x86_path_define(struct x86_layout *l, struct x86_node *n, struct peet_writer *w, uint32_t *ret_item,
+int x86_path_define(struct x86_layout *l, struct x86_node *n, struct schema_builder *to, uint32_t *ret_item,
                     struct peet_err *err);
 
 #endif

@@ -11,7 +11,7 @@ int part_init(struct peet_part *p, struct peet_writer *w, struct peet_err *err)
     *p = (struct peet_part){ .writer = w, .packer = packer_new(w->config.level) };
     if (!p->packer)
         return err_set(err, PEET_ERR_MEMORY, "no memory for a stream");
-    int r = encoder_init(&p->encoder, w->schema, w->config.chunk_words, err);
+    int r = encoder_init(&p->encoder, w->builder.schema, w->config.chunk_words, err);
     if (r < 0)
         part_release(p);
     return r;

@@ -40,24 +40,21 @@ int peet_stream_open(struct peet_writer *w, const struct peet_thread *thread, st
         return err_set(err, PEET_ERR_MEMORY, "thread %" PRIu32 ": no memory", thread->id);
     s->writer = w;
     s->thread = thread->id;
-    if ((r = part_init(&s->own, w, err)) < 0 || (r = writer_begin(w, err)) < 0) {
+    r = part_init(&s->own, w, err);
+    if (r == 0)
+        r = schema_builder_thread(&w->builder, thread, err);
+    if (r < 0) {
         stream_free(s);
         return r;
     }
-    r = schema_add_thread(w->schema, thread, err);
-    if (r == 0) {
-        defs_put_thread(&w->defs, thread);
-        s->next = w->streams;
-        if (s->next)
-            s->next->previous = s;
-        w->streams = s;
-        *ret = s;
-    }
-    bool added = r == 0;
-    r = writer_end(w, r, err);
-    if (!added)
-        stream_free(s);
-    return r;
+    pthread_mutex_lock(&w->lock);
+    s->next = w->streams;
+    if (s->next)
+        s->next->previous = s;
+    w->streams = s;
+    pthread_mutex_unlock(&w->lock);
+    *ret = s;
+    return 0;
 }
 
 /* Writes the chunks of a part behind those of the stream. last: nothing more comes. */
@@ -158,7 +155,7 @@ int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t c
 int peet_stream_put(struct peet_stream *s, uint32_t item, const uint64_t *slots, struct peet_err *err)
 {
     uint64_t words[1 + PEET_SLOTS];
-    const struct item *known = schema_item(s->writer->schema, item);
+    const struct item *known = schema_item(s->writer->builder.schema, item);
     size_t n = known ? known->slots : 0;
 
     words[0] = item;

@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/err.h"
 
@@ -83,9 +82,7 @@ static int index_add(struct peet_writer *w, const struct chunk_ref *r, struct pe
     return 0;
 }
 
-/* Writes one chunk. `locked` says whether the caller holds the lock. */
-static int write_chunk(struct peet_writer *w, struct chunk_header *h, const struct buf *payload, bool locked,
-                       struct peet_err *err)
+static int write_chunk(struct peet_writer *w, struct chunk_header *h, const struct buf *payload, struct peet_err *err)
 {
     static const uint8_t zeros[8];
     uint8_t head[CHUNK_HEADER_BYTES];
@@ -101,34 +98,34 @@ static int write_chunk(struct peet_writer *w, struct chunk_header *h, const stru
                            { payload->data, payload->size },
                            { (void *)(uintptr_t)zeros, chunk_padding(payload->size) } };
     uint64_t bytes = sizeof head + payload->size + chunk_padding(payload->size);
-    if (w->is_pipe && !locked)
+    if (w->is_pipe)
         pthread_mutex_lock(&w->lock);
     struct chunk_ref ref = { atomic_fetch_add(&w->offset, bytes), *h };
     r = write_all(w, iov, 3, ref.offset, err);
-    if (!w->is_pipe && !locked)
+    if (!w->is_pipe)
         pthread_mutex_lock(&w->lock);
     if (r == 0)
         r = index_add(w, &ref, err);
-    if (!locked)
-        pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&w->lock);
     return r;
 }
 
-/* Call with the lock held. */
-static int flush_defs(struct peet_writer *w, struct peet_err *err)
+/* Writes the definitions that are not in the file yet. Call with the builder's lock held. */
+static int writer_put_defs(struct peet_writer *w, struct peet_err *err)
 {
+    struct buf *bytes = &w->builder.bytes;
     struct buf payload = { 0 };
     struct chunk_header h = { .type = CHUNK_DEFS, .sequence = w->defs_sequence };
 
-    if (w->defs.failed)
+    if (bytes->failed)
         return err_set(err, PEET_ERR_MEMORY, "%s: no memory for definitions", w->path);
-    if (w->defs.size == 0)
+    if (bytes->size == 0)
         return 0;
-    int r = packer_put(w->packer, PLANES, w->defs.data, w->defs.size, &payload, err);
+    int r = packer_put(w->packer, PLANES, bytes->data, bytes->size, &payload, err);
     if (r == 0)
-        r = write_chunk(w, &h, &payload, true, err);
+        r = write_chunk(w, &h, &payload, err);
     buf_release(&payload);
-    w->defs.size = 0;
+    bytes->size = 0;
     w->defs_sequence++;
     atomic_store_explicit(&w->defs_pending, false, memory_order_release);
     return r;
@@ -139,141 +136,79 @@ int writer_chunk(struct peet_writer *w, struct chunk_header *h, const struct buf
     int r = 0;
 
     if (atomic_load_explicit(&w->defs_pending, memory_order_acquire)) {
-        pthread_mutex_lock(&w->lock);
-        r = flush_defs(w, err);
-        pthread_mutex_unlock(&w->lock);
+        pthread_mutex_lock(&w->builder.lock);
+        r = writer_put_defs(w, err);
+        pthread_mutex_unlock(&w->builder.lock);
     }
-    return r < 0 ? r : write_chunk(w, h, payload, false, err);
+    return r < 0 ? r : write_chunk(w, h, payload, err);
 }
 
 /* ---- definitions ---- */
 
-int writer_begin(struct peet_writer *w, struct peet_err *err)
+/* Before a definition: what has failed once takes no more. */
+static int writer_check(void *writer, struct peet_err *err)
 {
-    if (atomic_load_explicit(&w->failed, memory_order_relaxed))
-        return writer_failed(w, err);
-    pthread_mutex_lock(&w->lock);
-    return 0;
+    struct peet_writer *w = writer;
+
+    return atomic_load_explicit(&w->failed, memory_order_relaxed) ? writer_failed(w, err) : 0;
 }
 
-/* Ends a definition: r is what the schema said of it. */
-int writer_end(struct peet_writer *w, int r, struct peet_err *err)
+/* After a definition, with the builder's lock. */
+static int writer_added(void *writer, struct peet_err *err)
 {
-    bool is_grave = false;
+    struct peet_writer *w = writer;
 
-    if (r == 0) {
-        atomic_store_explicit(&w->defs_pending, true, memory_order_release);
-        if (w->defs.size >= DEFS_LIMIT || w->defs.failed) {
-            r = flush_defs(w, err);
-            is_grave = r < 0;
-        }
-    }
-    pthread_mutex_unlock(&w->lock);
-    return is_grave ? writer_remember(w, err) : r;
+    atomic_store_explicit(&w->defs_pending, true, memory_order_release);
+    if (w->builder.bytes.size < DEFS_LIMIT && !w->builder.bytes.failed)
+        return 0;
+    return writer_put_defs(w, err) < 0 ? writer_remember(w, err) : 0;
 }
 
-#define DEFINE(type, name) \
-    int peet_writer_##name(struct peet_writer *w, const struct type *def, struct peet_err *err) \
-    { \
-        struct peet_err own; \
-        err = err ? err : &own; \
-        int r = writer_begin(w, err); \
-        if (r < 0) \
-            return r; \
-        r = schema_add_##name(w->schema, def, err); \
-        if (r == 0) \
-            defs_put_##name(&w->defs, def); \
-        return writer_end(w, r, err); \
-    }
+static const struct schema_sink WRITER_SINK = { writer_check, writer_added };
 
-DEFINE(peet_process, process)
-DEFINE(peet_module, module)
-DEFINE(peet_range, range)
+int peet_writer_process(struct peet_writer *w, const struct peet_process *p, struct peet_err *err)
+{
+    return schema_builder_process(&w->builder, p, err);
+}
+
+int peet_writer_module(struct peet_writer *w, const struct peet_module *m, struct peet_err *err)
+{
+    return schema_builder_module(&w->builder, m, err);
+}
+
+int peet_writer_range(struct peet_writer *w, const struct peet_range *r, struct peet_err *err)
+{
+    return schema_builder_range(&w->builder, r, err);
+}
 
 int peet_writer_meta(struct peet_writer *w, const char *key, const char *value, struct peet_err *err)
 {
-    struct peet_err own;
-    int r = writer_begin(w, err = err ? err : &own);
-
-    if (r < 0)
-        return r;
-    r = schema_add_meta(w->schema, key, value, err);
-    if (r == 0)
-        defs_put_meta(&w->defs, key, value);
-    return writer_end(w, r, err);
+    return schema_builder_meta(&w->builder, key, value, err);
 }
 
 int peet_writer_string(struct peet_writer *w, const char *s, uint32_t *ret_number, struct peet_err *err)
 {
-    struct peet_err own;
-    int r = writer_begin(w, err = err ? err : &own);
-
-    if (r < 0)
-        return r;
-    uint32_t *known = map_put(&w->strings, XXH3_64bits(s, strlen(s)), 0);
-    if (known && *known && !strcmp(w->schema->strings.at[*known], s)) {
-        *ret_number = *known;
-        pthread_mutex_unlock(&w->lock);
-        return 0;
-    }
-    uint32_t number = w->next_string;
-    r = schema_add_string(w->schema, number, s, err);
-    if (r == 0) {
-        defs_put_string(&w->defs, number, s);
-        w->next_string++;
-        if (known)
-            *known = number;
-        *ret_number = number;
-    }
-    return writer_end(w, r, err);
+    return schema_builder_string(&w->builder, s, ret_number, err);
 }
 
-#define DEFINE_ITEM(type, name) \
-    int peet_writer_##name(struct peet_writer *w, const struct type *def, uint32_t *ret_item, struct peet_err *err) \
-    { \
-        struct peet_err own; \
-        int r = writer_begin(w, err = err ? err : &own); \
-        if (r < 0) \
-            return r; \
-        struct type copy = *def; \
-        copy.id = w->next_item; \
-        r = schema_add_##name(w->schema, &copy, err); \
-        if (r == 0) { \
-            defs_put_##name(&w->defs, &copy); \
-            w->next_item++; \
-            *ret_item = copy.id; \
-        } \
-        return writer_end(w, r, err); \
-    }
+int peet_writer_block(struct peet_writer *w, const struct peet_block *b, uint32_t *ret_item, struct peet_err *err)
+{
+    return schema_builder_block(&w->builder, b, ret_item, err);
+}
 
-DEFINE_ITEM(peet_block, block)
-DEFINE_ITEM(peet_loop, loop)
+int peet_writer_loop(struct peet_writer *w, const struct peet_loop *l, uint32_t *ret_item, struct peet_err *err)
+{
+    return schema_builder_loop(&w->builder, l, ret_item, err);
+}
 
 int peet_writer_event(struct peet_writer *w, uint32_t kind, uint64_t site, uint32_t *ret_item, struct peet_err *err)
 {
-    struct peet_err own;
-    int r = writer_begin(w, err = err ? err : &own);
+    return schema_builder_event(&w->builder, kind, site, ret_item, err);
+}
 
-    if (r < 0)
-        return r;
-    uint32_t *known = map_put(&w->events, site, kind);
-    const struct item *item = known && *known ? schema_item(w->schema, *known) : NULL;
-    if (item && item->event->kind == kind && item->event->site == site) {
-        *ret_item = *known;
-        pthread_mutex_unlock(&w->lock);
-        return 0;
-    }
-    struct peet_event_item e = { w->next_item, kind, site };
-    r = kind < PEET_EVENT_KINDS ? schema_add_event(w->schema, &e, (unsigned)peet_event_arity(kind), err)
-                                : err_set(err, PEET_ERR_FORMAT, "no event kind %" PRIu32, kind);
-    if (r == 0) {
-        defs_put_event(&w->defs, &e);
-        w->next_item++;
-        if (known)
-            *known = e.id;
-        *ret_item = e.id;
-    }
-    return writer_end(w, r, err);
+struct schema_builder *writer_builder(struct peet_writer *w)
+{
+    return &w->builder;
 }
 
 void peet_writer_totals(struct peet_writer *w, struct peet_totals *ret)
@@ -303,11 +238,8 @@ static void writer_free(struct peet_writer *w)
 {
     if (w->owns_fd && w->fd >= 0)
         close(w->fd);
-    map_release(&w->strings);
-    map_release(&w->events);
-    schema_free(w->schema);
+    schema_builder_release(&w->builder);
     packer_free(w->packer);
-    buf_release(&w->defs);
     free(w->index);
     free(w->path);
     pthread_mutex_destroy(&w->lock);
@@ -327,12 +259,10 @@ static int open_on(int fd, bool owns_fd, const char *path, const struct peet_wri
     w->config = config ? *config : (struct peet_writer_config){ 0 };
     w->config.chunk_words = w->config.chunk_words ? w->config.chunk_words : DEFAULT_CHUNK_WORDS;
     w->config.level = w->config.level ? w->config.level : DEFAULT_LEVEL;
-    w->strings.value_size = w->events.value_size = sizeof(uint32_t);
-    w->next_item = 1;
-    w->next_string = 1;
     if (w->config.chunk_words > CHUNK_MAX_WORDS) {
         r = err_set(err, PEET_ERR_LIMIT, "%zu words a chunk; %zu are possible", w->config.chunk_words, CHUNK_MAX_WORDS);
-    } else if (!(w->path = strdup(path)) || !(w->schema = schema_new()) || !(w->packer = packer_new(w->config.level))) {
+    } else if (!(w->path = strdup(path)) || schema_builder_init(&w->builder, &WRITER_SINK, w, NULL) < 0
+               || !(w->packer = packer_new(w->config.level))) {
         r = err_set(err, PEET_ERR_MEMORY, "%s: no memory", path);
     } else {
         r = start_file(w, err);
@@ -342,7 +272,7 @@ static int open_on(int fd, bool owns_fd, const char *path, const struct peet_wri
         return r;
     }
     w->owns_fd = owns_fd;
-    w->view = (struct peet_trace){ .fd = -1, .path = w->path, .schema = w->schema };
+    trace_view(&w->view, w->path, w->builder.schema);
     *ret = w;
     return 0;
 }
@@ -387,7 +317,7 @@ static int write_index(struct peet_writer *w, struct peet_err *err)
     int r = entries.failed ? err_set(err, PEET_ERR_MEMORY, "%s: no memory for the index", w->path)
                            : packer_put(w->packer, PLANES, entries.data, entries.size, &payload, err);
     if (r == 0)
-        r = write_chunk(w, &h, &payload, true, err);
+        r = write_chunk(w, &h, &payload, err);
     if (r == 0) {
         struct iovec iov = { trailer, sizeof trailer };
         trailer_encode(at, chunks, trailer);
@@ -409,11 +339,11 @@ int peet_writer_close(struct peet_writer *w, struct peet_err *err)
     if (atomic_load(&w->failed)) {
         r = writer_failed(w, err);
     } else {
-        pthread_mutex_lock(&w->lock);
-        r = flush_defs(w, err);
+        pthread_mutex_lock(&w->builder.lock);
+        r = writer_put_defs(w, err);
+        pthread_mutex_unlock(&w->builder.lock);
         if (r == 0)
             r = write_index(w, err);
-        pthread_mutex_unlock(&w->lock);
     }
     if (w->owns_fd && close(w->fd) < 0 && r == 0)
         r = err_sys(err, errno, "%s: cannot write", w->path);

@@ -9,10 +9,9 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
-#include "base/map.h"
 #include "format/file/chunk.h"
 #include "format/file/pack.h"
-#include "format/schema/schema.h"
+#include "format/schema/schema_builder.h"
 #include "format/file/trace.h"
 #include "peet/trace.h"
 
@@ -23,25 +22,21 @@ struct peet_writer {
     struct peet_writer_config config;
     _Atomic uint64_t offset; /* where the next chunk goes */
     _Atomic bool failed;
-    pthread_mutex_t lock; /* for all that follows */
-    struct peet_err first_error;
-    struct schema *schema;
-    struct peet_trace view; /* of the schema alone, for who reads what is not written */
-    struct buf defs;        /* definitions that are not in the file yet */
-    _Atomic bool defs_pending;
-    uint64_t defs_sequence;
+    struct schema_builder builder; /* its lock is taken before `lock`, and covers the next three */
     struct packer *packer;
-    struct map strings, events; /* from hashes to numbers that were given out */
-    uint32_t next_item, next_string;
+    uint64_t defs_sequence;    /* number of the next chunk of definitions */
+    _Atomic bool defs_pending; /* there are definitions that are not in the file yet */
+    struct peet_trace view;    /* the schema, for readers of what has been defined so far */
+    pthread_mutex_t lock;      /* of all that follows */
+    struct peet_err first_error;
     struct chunk_ref *index;
     size_t index_count, index_room;
     struct peet_totals totals;   /* of the index */
     struct peet_stream *streams; /* those that are open */
 };
 
-/* Locks the writer for a definition, or fails as it has failed before; writer_end unlocks. */
-int writer_begin(struct peet_writer *w, struct peet_err *err);
-int writer_end(struct peet_writer *w, int r, struct peet_err *err);
+/* The writer's definitions, as long as it lives. */
+struct schema_builder *writer_builder(struct peet_writer *w);
 
 /* Writes a chunk behind all definitions made so far. Fills in the header's payload and checksum. */
 int writer_chunk(struct peet_writer *w, struct chunk_header *h, const struct buf *payload, struct peet_err *err);

@@ -8,27 +8,28 @@
 #include "base/err.h"
 #include "format/codec/item_state.h"
 #include "format/read/cursor.h"
+#include "format/read/feed.h"
 #include "format/file/writer.h"
 
 struct peet_feed {
     struct peet_cursor cursor;
 };
 
-int peet_feed_new(struct peet_writer *w, uint32_t thread, unsigned want, struct peet_feed **ret, struct peet_err *err)
+int feed_new(struct peet_trace *schema, uint32_t thread, unsigned want, struct peet_feed **ret, struct peet_err *err)
 {
     struct peet_feed *f = calloc(1, sizeof *f);
 
     if (!f)
         return err_set(err, PEET_ERR_MEMORY, "no memory for a stream");
     struct peet_cursor *c = &f->cursor;
-    c->trace = &w->view;
+    c->trace = schema;
     c->only = c->chunk.header.thread = thread;
     c->want = want;
     c->is_fed = true;
     c->row_rest = 1;
     c->pages.value_size = sizeof(uint64_t);
     c->chunk.header.instructions = UINT64_MAX; /* nobody has counted them */
-    int r = decoder_init(&c->decoder, w->view.schema, err);
+    int r = decoder_init(&c->decoder, schema->schema, err);
     if (r == 0)
         r = cursor_reserve(c, 1, err);
     if (r < 0) {
@@ -37,6 +38,11 @@ int peet_feed_new(struct peet_writer *w, uint32_t thread, unsigned want, struct 
     }
     *ret = f;
     return 0;
+}
+
+int peet_feed_new(struct peet_writer *w, uint32_t thread, unsigned want, struct peet_feed **ret, struct peet_err *err)
+{
+    return feed_new(&w->view, thread, want, ret, err);
 }
 
 void peet_feed_free(struct peet_feed *f)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "format/file/writer.h"
 #include "base/mem.h"
 #include "capture/qemu/plugin/plugin.h"
 #include "peet/mark_guest.h"
@@ -160,7 +161,7 @@ static int tell_given(struct process *p, struct peet_writer *w, struct peet_err 
 
     p->is_named = true;
     for (size_t i = 0; i < plugin.settings.symbol_files && r == 0; i++)
-        r = modules_write_alone(&p->modules, p->id, plugin.settings.symbols[i], w, err);
+        r = modules_write_alone(&p->modules, p->id, plugin.settings.symbols[i], writer_builder(w), err);
     return r;
 }
 
@@ -209,7 +210,7 @@ int maps_tell(struct process *p, size_t ranges, struct peet_writer *w, struct pe
         .process = p->id, .mappings = &m, .ranges = !p->has_ranges, .path = file_here, .vdso = maps->vdso
     };
     p->has_ranges = true;
-    r = modules_write(&p->modules, &scan, w, err);
+    r = modules_write(&p->modules, &scan, writer_builder(w), err);
     mappings_release(&m);
     maps_free(maps);
     return r;
