@@ -7,7 +7,7 @@
  * exception says which successor it was and which slots missed, and the misses are stored as differences.
  * A stride changes only when its slot misses twice in a row: a single jump does not spoil it.
  *
- * All this is forgotten at the end of a chunk, so that chunks can be decoded alone. */
+ * All this is forgotten at the end of a chunk, so that chunks can be decoded predict_scalar. */
 #ifndef FORMAT_CODEC_CODEC_H
 #define FORMAT_CODEC_CODEC_H
 
@@ -37,24 +37,24 @@ enum plane {
     PLANES
 };
 
-enum { RANKS = 3, TOKEN_NEW = 3, TOKEN_MASK = 4, SLOT_PAD = 4, NAMES = 256, DIFFERENCES = 1024, STEPS = 128 };
+enum { RANKS = 3, TOKEN_NEW = 3, TOKEN_MASK = 4, SLOT_PAD = 4, NAMES = 256, RESIDUALS = 1024, STEPS = 128 };
 
 #define CHUNK_MAX_WORDS ((size_t)1 << 22) /* items and slots in a chunk */
 
 /* What makes an item more than a block whose operands are sums. */
 enum special {
-    SPECIAL_STATE = 1,   /* loops, registers, varying references: the encoder must look at it, too */
-    SPECIAL_MACHINE = 2, /* a block that computes or changes registers */
-    SPECIAL_OTHER = 4,   /* no block, or one with varying references */
-    SPECIAL_TRIPS = 8,   /* a loop of which `trips` tells all; only in the encoder */
-    SPECIAL_MOVES = 16,  /* a block that does nothing but to change one register, most often the stack pointer */
+    SPECIAL_STATE = 1,        /* loops, registers, varying references: the encoder must look at it, too */
+    SPECIAL_MACHINE = 2,      /* a block that computes or changes registers */
+    SPECIAL_OTHER = 4,        /* no block, or one with varying references */
+    SPECIAL_COUNTED_LOOP = 8, /* a loop of which `trips` tells all; only in the encoder */
+    SPECIAL_ONE_EFFECT = 16,  /* a block that does nothing but to change one register, most often the stack pointer */
 };
 
 /* What is remembered of an item within a chunk. What every execution looks at stands first: it is one cache line. */
-struct context {
-    struct context *next[RANKS]; /* successors, the latest first */
-    uint64_t name;               /* what words said for it last */
-    uint64_t missed;             /* the mask of the last execution */
+struct item_state {
+    struct item_state *next[RANKS]; /* successors, the latest first */
+    uint64_t name;                  /* what words said for it last */
+    uint64_t missed;                /* the mask of the last execution */
     uint64_t executions;
     uint16_t slots, padded; /* padded to a multiple of SLOT_PAD */
     uint16_t operands;      /* of a block */
@@ -74,37 +74,37 @@ struct context {
 
 /* Makes `c` the latest successor of `from`; `rank` is where it stood, TOKEN_NEW if it was none of them. There is no branch in it,
  * for ranks cannot be foreseen. */
-static inline void contexts_promote(struct context *from, struct context *c, unsigned rank)
+static inline void item_state_promote(struct item_state *from, struct item_state *c, unsigned rank)
 {
     from->next[2] = rank >= 2 ? from->next[1] : from->next[2];
     from->next[1] = rank >= 1 ? from->next[0] : from->next[1];
     from->next[0] = c;
 }
 
-struct contexts {
+struct item_states {
     struct arena arena;
-    struct context **of; /* by item number; NULL: has not occurred in this chunk */
+    struct item_state **of; /* by item number; NULL: has not occurred in this chunk */
     size_t room;
-    struct context **used;
+    struct item_state **used;
     size_t used_count, used_room;
-    struct context *by_name[NAMES]; /* that were looked for last, by a hash; NULL: none */
-    struct context *none;           /* stands where there is no item: before the first, and as unknown successor */
+    struct item_state *by_name[NAMES]; /* that were looked for last, by a hash; NULL: none */
+    struct item_state *none;           /* stands where there is no item: before the first, and as unknown successor */
 };
 
 struct encoder {
     const struct schema *schema;
-    struct contexts contexts;
-    struct context *now;
+    struct item_states states;
+    struct item_state *now;
     uint64_t run;
     size_t words, limit;
     uint8_t *room[PLANES], *end[PLANES];
-    uint64_t *difference_end;          /* of those that are not in their planes yet */
+    uint64_t *residual_end;            /* of those that are not in their planes yet */
     uint64_t at_start[PEET_REGISTERS]; /* registers when the chunk began */
     uint64_t src[PEET_SOURCES];
     uint64_t instructions, references, events; /* those that are not counted by executions */
     const struct peet_names *names;            /* what stands in the words in place of item numbers; NULL: nothing */
-    bool by_vectors;                           /* the processor has them */
-    uint64_t difference[DIFFERENCES + PEET_SLOTS + SLOT_PAD]; /* zigzag */
+    bool has_avx2;                             /* the processor has them */
+    uint64_t residual[RESIDUALS + PEET_SLOTS + SLOT_PAD]; /* zigzag */
 };
 
 int encoder_init(struct encoder *e, const struct schema *s, size_t chunk_words, struct peet_err *err);
@@ -129,21 +129,21 @@ void encoder_next_chunk(struct encoder *e);
 
 /* An item to come: what does not hang on its slots. */
 struct decoder_step {
-    struct context *context;
+    struct item_state *context;
     uint64_t missed, before;
 };
 
 struct decoder {
     const struct schema *schema;
-    struct contexts contexts;
-    struct context *now;                                /* the last that was looked at */
+    struct item_states states;
+    struct item_state *now;                             /* the last that was looked at */
     uint64_t run, left;                                 /* items left in the chunk that were not looked at */
     struct decoder_step *step, *step_end, steps[STEPS]; /* and those that were: the next one, and where they end */
     struct byte_reader plane[4];
-    struct difference_in in;                     /* differences that are still in their planes, */
-    size_t in_planes;                            /*   and how many they are */
-    const uint64_t *difference, *difference_end; /* the next one, and where those end that have been put together */
-    uint64_t differences[DIFFERENCES + PEET_SLOTS + SLOT_PAD]; /* signed again */
+    struct residual_reader in;               /* differences that are still in their planes, */
+    size_t in_planes;                        /*   and how many they are */
+    const uint64_t *residual, *residual_end; /* the next one, and where those end that have been put together */
+    uint64_t residual_buffer[RESIDUALS + PEET_SLOTS + SLOT_PAD]; /* signed again */
     uint64_t src[PEET_SOURCES + SLOT_PAD];
     const char *fault; /* what made decoder_next stop early */
 };
@@ -175,11 +175,11 @@ static inline __attribute__((always_inline)) void slots_step(uint64_t *last, con
 }
 
 /* Some slots missed: they take a difference from the plane instead of their stride. */
-static inline __attribute__((always_inline)) void decoder_misses(struct decoder *d, struct context *c, uint64_t missed,
-                                                                 uint64_t before)
+static inline __attribute__((always_inline)) void decoder_misses(struct decoder *d, struct item_state *c,
+                                                                 uint64_t missed, uint64_t before)
 {
     uint64_t *last = c->word, *stride = c->word + c->padded, *src = d->src + PEET_SRC_SLOT;
-    const uint64_t *difference = d->difference;
+    const uint64_t *difference = d->residual;
 
     if (missed == c->all && before == missed) { /* all of them, again */
         for (uint32_t i = 0; i < c->padded; i += SLOT_PAD) {
@@ -187,7 +187,7 @@ static inline __attribute__((always_inline)) void decoder_misses(struct decoder 
             *(slot_pair *)(stride + i + 2) = *(const slot_pair *)(difference + i + 2);
             slots_step(last + i, difference + i, src + i);
         }
-        d->difference += c->slots;
+        d->residual += c->slots;
         return;
     }
     for (uint64_t left = missed; left; left &= left - 1) {
@@ -200,21 +200,21 @@ static inline __attribute__((always_inline)) void decoder_misses(struct decoder 
         src[i] = last[i] += stride[i];
         src[i + 1] = last[i + 1] += stride[i + 1];
     }
-    d->difference = difference;
+    d->residual = difference;
 }
 
 /* The next item, its slots in src; NULL at the end of the chunk or on a fault. */
-static inline __attribute__((always_inline)) struct context *decoder_next(struct decoder *d)
+static inline __attribute__((always_inline)) struct item_state *decoder_next(struct decoder *d)
 {
     if (__builtin_expect(d->step == d->step_end, 0) && !decoder_look(d))
         return NULL;
     const struct decoder_step *s = d->step++;
-    struct context *c = s->context;
+    struct item_state *c = s->context;
     if (__builtin_expect(s->missed == 0, 1)) {
         for (uint32_t i = 0; i < c->padded; i += SLOT_PAD)
             slots_step(c->word + i, c->word + c->padded + i, d->src + PEET_SRC_SLOT + i);
     } else {
-        if (__builtin_expect(d->difference_end - d->difference < c->slots, 0) && !decoder_refill(d, s->missed))
+        if (__builtin_expect(d->residual_end - d->residual < c->slots, 0) && !decoder_refill(d, s->missed))
             return NULL;
         decoder_misses(d, c, s->missed, s->before);
     }

@@ -5,16 +5,16 @@
 int decoder_init(struct decoder *d, const struct schema *s, struct peet_err *err)
 {
     *d = (struct decoder){ .schema = s };
-    return contexts_init(&d->contexts) < 0 ? err_set(err, PEET_ERR_MEMORY, "no memory for a decoder") : 0;
+    return item_states_init(&d->states) < 0 ? err_set(err, PEET_ERR_MEMORY, "no memory for a decoder") : 0;
 }
 
 void decoder_release(struct decoder *d)
 {
-    contexts_release(&d->contexts);
+    item_states_release(&d->states);
     *d = (struct decoder){ 0 };
 }
 
-static struct context *stop(struct decoder *d, const char *fault)
+static struct item_state *stop(struct decoder *d, const char *fault)
 {
     d->fault = fault;
     return NULL;
@@ -38,13 +38,13 @@ static __attribute__((noinline)) bool long_run(struct decoder *d, uint64_t *run)
 }
 
 /* The context of the next number of PLANE_ITEMS, in whatever form it is written. */
-static __attribute__((noinline)) struct context *slow_item(struct decoder *d)
+static __attribute__((noinline)) struct item_state *slow_item(struct decoder *d)
 {
-    return contexts_get(&d->contexts, d->schema, reader_leb(&d->plane[PLANE_ITEMS]));
+    return item_states_get(&d->states, d->schema, reader_leb(&d->plane[PLANE_ITEMS]));
 }
 
 /* The same, when the number has at most four bytes and the item has occurred: how many bytes is no matter of branches. */
-static inline struct context *next_item(struct decoder *d)
+static inline struct item_state *next_item(struct decoder *d)
 {
     struct byte_reader *w = &d->plane[PLANE_ITEMS];
     uint32_t bytes = get_le32(w->p), last = ~bytes & 0x80808080;
@@ -52,9 +52,9 @@ static inline struct context *next_item(struct decoder *d)
 
     bytes &= last ^ (last - 1);
     uint32_t number = (bytes & 0x7f) | (bytes >> 1 & 0x3f80) | (bytes >> 2 & 0x1fc000) | (bytes >> 3 & 0xfe00000);
-    if (!last || (size_t)(w->end - w->p) < n || number >= d->contexts.room)
+    if (!last || (size_t)(w->end - w->p) < n || number >= d->states.room)
         return slow_item(d);
-    struct context *c = d->contexts.of[number];
+    struct item_state *c = d->states.of[number];
     if (!c)
         return slow_item(d);
     w->p += n;
@@ -62,8 +62,8 @@ static inline struct context *next_item(struct decoder *d)
 }
 
 /* What was not foreseen: the item behind `now`, and the run behind that. Few branches, for they could not be foreseen either. */
-static inline struct context *next_exception(struct decoder *d, struct context *now, struct decoder_step *s,
-                                             uint64_t *run)
+static inline struct item_state *next_exception(struct decoder *d, struct item_state *now, struct decoder_step *s,
+                                                uint64_t *run)
 {
     struct byte_reader *tokens = &d->plane[PLANE_TOKENS], *masks = &d->plane[PLANE_MASKS],
                        *runs = &d->plane[PLANE_RUNS];
@@ -71,7 +71,7 @@ static inline struct context *next_exception(struct decoder *d, struct context *
     if (tokens->p == tokens->end || runs->p == runs->end)
         return stop(d, "it has fewer exceptions or runs than its items need");
     unsigned token = *tokens->p++, rank = token & 3;
-    struct context *c = rank == TOKEN_NEW ? next_item(d) : now->next[rank];
+    struct item_state *c = rank == TOKEN_NEW ? next_item(d) : now->next[rank];
     if (!c || token > (TOKEN_MASK | 3))
         return stop(d, "it executes an item that is not defined");
     unsigned bytes = token & TOKEN_MASK ? c->mask_bytes : 0;
@@ -82,7 +82,7 @@ static inline struct context *next_exception(struct decoder *d, struct context *
     s->context = c;
     s->before = c->missed;
     s->missed = c->missed = token & TOKEN_MASK ? mask : c->missed;
-    contexts_promote(now, c, rank);
+    item_state_promote(now, c, rank);
     *run = *runs->p++;
     return *run < 255 || long_run(d, run) ? c : NULL;
 }
@@ -90,7 +90,7 @@ static inline struct context *next_exception(struct decoder *d, struct context *
 bool decoder_look(struct decoder *d)
 {
     struct decoder_step *s = d->steps, *end = s + (d->left < STEPS ? d->left : STEPS);
-    struct context *now = d->now;
+    struct item_state *now = d->now;
     uint64_t run = d->run;
 
     while (s < end && !d->fault) {
@@ -99,7 +99,7 @@ bool decoder_look(struct decoder *d)
             *s++ = (struct decoder_step){ now, now->missed, now->missed };
         }
         if (s < end) {
-            struct context *c = next_exception(d, now, s, &run);
+            struct item_state *c = next_exception(d, now, s, &run);
             now = c ? c : now;
             s += c != NULL;
         }
@@ -114,14 +114,14 @@ bool decoder_look(struct decoder *d)
 
 bool decoder_refill(struct decoder *d, uint64_t missed)
 {
-    size_t have = (size_t)(d->difference_end - d->difference);
-    size_t more = d->in_planes < DIFFERENCES ? d->in_planes : DIFFERENCES;
+    size_t have = (size_t)(d->residual_end - d->residual);
+    size_t more = d->in_planes < RESIDUALS ? d->in_planes : RESIDUALS;
 
-    memmove(d->differences, d->difference, have * sizeof *d->differences);
-    differences_join(&d->in, more, d->differences + have);
+    memmove(d->residual_buffer, d->residual, have * sizeof *d->residual_buffer);
+    residuals_join(&d->in, more, d->residual_buffer + have);
     d->in_planes -= more;
-    d->difference = d->differences;
-    d->difference_end = d->differences + have + more;
+    d->residual = d->residual_buffer;
+    d->residual_end = d->residual_buffer + have + more;
     if (have + more >= (size_t)__builtin_popcountll(missed))
         return true;
     stop(d, "it has fewer differences than misses");
@@ -136,17 +136,17 @@ int decoder_begin(struct decoder *d, uint64_t items, const uint8_t *const plane[
     const uint8_t *const *from = plane + PLANE_CLASSES;
     struct byte_reader *runs = &d->plane[PLANE_RUNS];
 
-    contexts_forget(&d->contexts);
-    d->now = d->contexts.none;
+    item_states_forget(&d->states);
+    d->now = d->states.none;
     d->left = 0;
     d->step = d->step_end = d->steps;
     d->fault = NULL;
     for (int i = 0; i < 4; i++)
         d->plane[i] = (struct byte_reader){ plane[i], plane[i] + size[i], 0 };
-    d->in = (struct difference_in){ from[0], from[1], from[2], from[3], from[4], from[5] };
+    d->in = (struct residual_reader){ from[0], from[1], from[2], from[3], from[4], from[5] };
     d->in_planes = size[PLANE_B0];
-    d->difference = d->difference_end = d->differences;
-    if (items > CHUNK_MAX_WORDS + PEET_SLOTS || !differences_fit(&d->in, size + PLANE_CLASSES, d->in_planes)
+    d->residual = d->residual_end = d->residual_buffer;
+    if (items > CHUNK_MAX_WORDS + PEET_SLOTS || !residuals_fit(&d->in, size + PLANE_CLASSES, d->in_planes)
         || runs->p == runs->end)
         goto damaged;
     d->run = *runs->p++;

@@ -15,8 +15,8 @@ int encoder_init(struct encoder *e, const struct schema *s, size_t chunk_words, 
     size_t words = chunk_words + PEET_SLOTS + 2;
 
     *e = (struct encoder){ .schema = s, .limit = chunk_words };
-    e->by_vectors = cpu_has_avx2();
-    if (contexts_init(&e->contexts) < 0)
+    e->has_avx2 = cpu_has_avx2();
+    if (item_states_init(&e->states) < 0)
         goto no_memory;
     for (int i = 0; i < PLANES; i++)
         if (!(e->room[i] = malloc(words * PER_WORD[i] / 4 + words / 255 + 16)))
@@ -30,7 +30,7 @@ no_memory:
 
 void encoder_release(struct encoder *e)
 {
-    contexts_release(&e->contexts);
+    item_states_release(&e->states);
     for (int i = 0; i < PLANES; i++)
         free(e->room[i]);
     *e = (struct encoder){ 0 };
@@ -38,13 +38,13 @@ void encoder_release(struct encoder *e)
 
 void encoder_next_chunk(struct encoder *e)
 {
-    contexts_forget(&e->contexts);
-    e->now = e->contexts.none;
+    item_states_forget(&e->states);
+    e->now = e->states.none;
     e->run = 0;
     e->words = 0;
     for (int i = 0; i < PLANES; i++)
         e->end[i] = e->room[i];
-    e->difference_end = e->difference;
+    e->residual_end = e->residual;
     e->instructions = e->references = e->events = 0;
     memcpy(e->at_start, e->src + PEET_SRC_REGISTER, sizeof e->at_start);
 }
@@ -58,7 +58,7 @@ static inline void put_run(struct encoder *e, uint64_t run)
 
 /* The item or its misses are not as foreseen. Which of them, and where the item stood, cannot be foreseen either: all is written,
  * and the planes grow by what counts. */
-static inline void put_exception(struct encoder *e, struct context *from, struct context *c, uint64_t before,
+static inline void put_exception(struct encoder *e, struct item_state *from, struct item_state *c, uint64_t before,
                                  uint64_t missed)
 {
     unsigned rank = TOKEN_NEW, other = missed != before;
@@ -71,7 +71,7 @@ static inline void put_exception(struct encoder *e, struct context *from, struct
     put_le64(e->end[PLANE_MASKS], missed);
     e->end[PLANE_MASKS] += other ? c->mask_bytes : 0;
     c->missed = missed;
-    contexts_promote(from, c, rank);
+    item_state_promote(from, c, rank);
 }
 
 /* What so many trips of a linear loop add; false: they are too many for sums that are not checked. */
@@ -85,7 +85,7 @@ static inline bool add_trips(struct encoder *e, const struct item *item, uint64_
 }
 
 /* What counting executions does not cover. The slots are not encoded yet, so that an error leaves the chunk whole. */
-static int special(struct encoder *e, const struct context *c, const uint64_t *slots, struct peet_err *err)
+static int special(struct encoder *e, const struct item_state *c, const uint64_t *slots, struct peet_err *err)
 {
     const struct item *item = c->item;
     uint64_t insns, references;
@@ -120,52 +120,52 @@ static int special(struct encoder *e, const struct context *c, const uint64_t *s
 }
 
 /* The context of what a word says, which is not the likeliest successor. */
-static inline struct context *find(struct encoder *e, uint64_t name, struct peet_err *err)
+static inline struct item_state *find(struct encoder *e, uint64_t name, struct peet_err *err)
 {
-    return contexts_named(&e->contexts, e->schema, e->names, name, err);
+    return item_states_find(&e->states, e->schema, e->names, name, err);
 }
 
 /* Puts the first n differences into their planes. */
-static void put_differences(struct encoder *e, size_t n)
+static void encoder_put_residuals(struct encoder *e, size_t n)
 {
     uint8_t **end = e->end + PLANE_CLASSES;
-    struct difference_out to = { end[0], end[1], end[2], end[3], end[4], end[5] };
+    struct residual_writer to = { end[0], end[1], end[2], end[3], end[4], end[5] };
 
-    differences_split(e->difference, n, &to);
+    residuals_split(e->residual, n, &to);
     memcpy(end, &to, sizeof to);
 }
 
 /* Puts all differences up to `end` into their planes, but for those that make no four; returns the new end. */
 static __attribute__((noinline)) uint64_t *spill(struct encoder *e, const uint64_t *end)
 {
-    size_t n = (size_t)(end - e->difference), whole = n / 4 * 4;
+    size_t n = (size_t)(end - e->residual), whole = n / 4 * 4;
 
-    put_differences(e, whole);
-    memcpy(e->difference, e->difference + whole, (n - whole) * sizeof *end);
-    return e->difference + (n - whole);
+    encoder_put_residuals(e, whole);
+    memcpy(e->residual, e->residual + whole, (n - whole) * sizeof *end);
+    return e->residual + (n - whole);
 }
 
 /* What SPECIAL_STATE asks for, but for what is most frequent. */
-static __attribute__((noinline)) int see_more(struct encoder *e, const struct context *c, const uint64_t *slots,
+static __attribute__((noinline)) int see_more(struct encoder *e, const struct item_state *c, const uint64_t *slots,
                                               struct peet_err *err)
 {
     if (!c->item)
         return err_set(err, PEET_ERR_USAGE, "no such item");
     if (c->item->kind == ITEM_LOOP)
-        context_settle(c, e->names, (uint64_t *)(uintptr_t)slots); /* words with names are not const */
+        item_state_complete_loop(c, e->names, (uint64_t *)(uintptr_t)slots); /* words with names are not const */
     return special(e, c, slots, err);
 }
 
-static inline int see_state(struct encoder *e, const struct context *c, const uint64_t *slots, struct peet_err *err)
+static inline int see_state(struct encoder *e, const struct item_state *c, const uint64_t *slots, struct peet_err *err)
 {
-    if (c->special & SPECIAL_MOVES) {
+    if (c->special & SPECIAL_ONE_EFFECT) {
         const struct peet_effect *f = c->item->block->effect;
         uint64_t from = f->src < PEET_SRC_SLOT ? e->src[f->src] : slots[f->src - PEET_SRC_SLOT];
         e->src[PEET_SRC_REGISTER + f->reg] = from + (uint64_t)f->add;
         return 0;
     }
-    if (c->special & SPECIAL_TRIPS) {
-        uint64_t trips = context_trips(c->trips, slots);
+    if (c->special & SPECIAL_COUNTED_LOOP) {
+        uint64_t trips = loop_iterations(c->trips, slots);
         if (add_trips(e, c->item, trips)) {
             ((uint64_t *)(uintptr_t)slots)[c->slots - 1] = trips;
             return 0;
@@ -175,10 +175,10 @@ static inline int see_state(struct encoder *e, const struct context *c, const ui
 }
 
 /* The context of the item at p, if the words are all there. */
-static inline struct context *look(struct encoder *e, const struct context *now, const uint64_t *p, const uint64_t *end,
-                                   struct peet_err *err)
+static inline struct item_state *look(struct encoder *e, const struct item_state *now, const uint64_t *p,
+                                      const uint64_t *end, struct peet_err *err)
 {
-    struct context *c = now->next[0];
+    struct item_state *c = now->next[0];
 
     if (c->name != *p && !(c = find(e, *p, err)))
         return NULL;
@@ -189,19 +189,19 @@ static inline struct context *look(struct encoder *e, const struct context *now,
 }
 
 static inline __attribute__((always_inline)) int put_words(struct encoder *e, const uint64_t *words, size_t n,
-                                                           size_t *ret_used, taking *take, taking_again *again,
-                                                           struct peet_err *err)
+                                                           size_t *ret_used, slot_predictor *take,
+                                                           repeat_predictor *again, struct peet_err *err)
 {
     const uint64_t *p = words, *end = words + n, *stop = n < e->limit - e->words ? end : words + (e->limit - e->words);
-    uint64_t *out = e->difference_end, run = e->run;
-    struct context *now = e->now, *c;
+    uint64_t *out = e->residual_end, run = e->run;
+    struct item_state *now = e->now, *c;
 
     while (p < stop && (c = look(e, now, p, end, err))) {
         const uint64_t *slots = p + 1;
         if (c->special & SPECIAL_STATE && see_state(e, c, slots, err) < 0)
             break;
         uint64_t before = c->missed, missed;
-        missed = (size_t)(end - p) > c->padded ? take(c, slots, &out) : take_slots(c, slots, &out);
+        missed = (size_t)(end - p) > c->padded ? take(c, slots, &out) : predict_slots(c, slots, &out);
         c->executions++;
         p += c->slots + 1;
         if (c == now->next[0] && missed == before) {
@@ -211,51 +211,51 @@ static inline __attribute__((always_inline)) int put_words(struct encoder *e, co
             run = 0;
             put_exception(e, now, c, before, missed);
         }
-        if (out >= e->difference + DIFFERENCES)
+        if (out >= e->residual + RESIDUALS)
             out = spill(e, out);
         now = c;
         if (c->next[0] == c && missed == before && !(c->special & SPECIAL_STATE)) {
-            size_t times = again(c, p, stop, end, &out, e->difference + DIFFERENCES);
+            size_t times = again(c, p, stop, end, &out, e->residual + RESIDUALS);
             run += times;
             p += times * (c->slots + 1u);
         }
     }
     e->now = now;
     e->run = run;
-    e->difference_end = out;
+    e->residual_end = out;
     *ret_used = (size_t)(p - words);
     e->words += *ret_used;
     return p < stop ? err->code : 0;
 }
 
 #ifdef __x86_64__
-TAKE_VECTORS static int put_by_vectors(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used,
-                                       struct peet_err *err)
+PREDICT_AVX2 static int encoder_put_avx2(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used,
+                                         struct peet_err *err)
 {
-    return put_words(e, words, n, ret_used, take_slots_by_vectors, take_again_by_vectors, err);
+    return put_words(e, words, n, ret_used, predict_slots_avx2, predict_again_avx2, err);
 }
 #endif
 
 int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used, struct peet_err *err)
 {
 #ifdef __x86_64__
-    if (e->by_vectors)
-        return put_by_vectors(e, words, n, ret_used, err);
+    if (e->has_avx2)
+        return encoder_put_avx2(e, words, n, ret_used, err);
 #endif
-    return put_words(e, words, n, ret_used, take_slots, take_again, err);
+    return put_words(e, words, n, ret_used, predict_slots, predict_again, err);
 }
 
 void encoder_finish(struct encoder *e, struct encoded *ret)
 {
     *ret = (struct encoded){ .instructions = e->instructions, .references = e->references };
     put_run(e, e->run);
-    put_differences(e, (size_t)(e->difference_end - e->difference));
+    encoder_put_residuals(e, (size_t)(e->residual_end - e->residual));
     for (int i = 0; i < PLANES; i++) {
         ret->plane[i] = e->room[i];
         ret->size[i] = (size_t)(e->end[i] - e->room[i]);
     }
-    for (size_t i = 0; i < e->contexts.used_count; i++) {
-        const struct context *c = e->contexts.used[i];
+    for (size_t i = 0; i < e->states.used_count; i++) {
+        const struct item_state *c = e->states.used[i];
         ret->items += c->executions;
         ret->instructions += c->executions * c->item->insns;
         ret->references += c->item->dynamic ? 0 : c->executions * c->item->references;

@@ -7,9 +7,9 @@
 
 #include "base/err.h"
 
-int contexts_init(struct contexts *x)
+int item_states_init(struct item_states *x)
 {
-    *x = (struct contexts){ .none = calloc(1, sizeof(struct context)) };
+    *x = (struct item_states){ .none = calloc(1, sizeof(struct item_state)) };
     if (!x->none)
         return -1;
     for (int i = 0; i < RANKS; i++)
@@ -19,16 +19,16 @@ int contexts_init(struct contexts *x)
     return 0;
 }
 
-void contexts_release(struct contexts *x)
+void item_states_release(struct item_states *x)
 {
     arena_release(&x->arena);
     free(x->of);
     free(x->used);
     free(x->none);
-    *x = (struct contexts){ 0 };
+    *x = (struct item_states){ 0 };
 }
 
-void contexts_forget(struct contexts *x)
+void item_states_forget(struct item_states *x)
 {
     for (size_t i = 0; i < x->used_count; i++)
         x->of[x->used[i]->number] = NULL;
@@ -40,20 +40,20 @@ void contexts_forget(struct contexts *x)
     x->none->executions = 0;
 }
 
-static int make_room(struct contexts *x, uint64_t number)
+static int make_room(struct item_states *x, uint64_t number)
 {
     if (number >= x->room) {
         size_t room = (number + 1) * 2;
-        struct context **of = realloc(x->of, room * sizeof(struct context *));
+        struct item_state **of = realloc(x->of, room * sizeof(struct item_state *));
         if (!of)
             return -1;
-        memset(of + x->room, 0, (room - x->room) * sizeof(struct context *));
+        memset(of + x->room, 0, (room - x->room) * sizeof(struct item_state *));
         x->of = of;
         x->room = room;
     }
     if (x->used_count == x->used_room) {
         size_t room = x->used_room * 2 + 64;
-        struct context **used = realloc(x->used, room * sizeof(struct context *));
+        struct item_state **used = realloc(x->used, room * sizeof(struct item_state *));
         if (!used)
             return -1;
         x->used = used;
@@ -71,7 +71,7 @@ static unsigned special(const struct item *item)
     bool moves = !other && item->block->computes == 0 && item->block->effects == 1;
 
     return (state ? SPECIAL_STATE : 0u) | (machine ? SPECIAL_MACHINE : 0u) | (other ? SPECIAL_OTHER : 0u)
-           | (moves ? SPECIAL_MOVES : 0u);
+           | (moves ? SPECIAL_ONE_EFFECT : 0u);
 }
 
 static uint64_t low_bits(unsigned n)
@@ -79,7 +79,7 @@ static uint64_t low_bits(unsigned n)
     return n < 64 ? ((uint64_t)1 << n) - 1 : UINT64_MAX;
 }
 
-static void put_number(struct context *c, uint64_t number)
+static void put_number(struct item_state *c, uint64_t number)
 {
     uint8_t bytes[10] = { 0 };
 
@@ -87,7 +87,7 @@ static void put_number(struct context *c, uint64_t number)
     c->leb = get_le32(bytes);
 }
 
-struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_t number)
+struct item_state *item_states_get(struct item_states *x, const struct schema *s, uint64_t number)
 {
     if (number < x->room && x->of[number])
         return x->of[number];
@@ -95,7 +95,7 @@ struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_
     if (!item || make_room(x, number) < 0)
         return NULL;
     uint32_t padded = (item->slots + SLOT_PAD - 1u) / SLOT_PAD * SLOT_PAD;
-    struct context *c = arena_alloc(&x->arena, sizeof *c + 2 * padded * sizeof(uint64_t));
+    struct item_state *c = arena_alloc(&x->arena, sizeof *c + 2 * padded * sizeof(uint64_t));
     if (!c)
         return NULL;
     for (int i = 0; i < RANKS; i++)
@@ -119,8 +119,8 @@ struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_
     return c;
 }
 
-struct context *contexts_find_name(struct contexts *x, const struct schema *s, const struct peet_names *names,
-                                   uint64_t name, struct peet_err *err)
+struct item_state *item_states_resolve(struct item_states *x, const struct schema *s, const struct peet_names *names,
+                                       uint64_t name, struct peet_err *err)
 {
     uint64_t number = name;
     uint32_t item;
@@ -130,7 +130,7 @@ struct context *contexts_find_name(struct contexts *x, const struct schema *s, c
             return NULL;
         number = item;
     }
-    struct context *c = contexts_get(x, s, number);
+    struct item_state *c = item_states_get(x, s, number);
     if (!c) {
         err_set(err, PEET_ERR_USAGE, "item %" PRIu64 " is not defined", name);
         return NULL;
@@ -139,16 +139,16 @@ struct context *contexts_find_name(struct contexts *x, const struct schema *s, c
     if (c->item->kind == ITEM_LOOP && names && names->trips) {
         c->trips = names->trips(names->context, name);
         bool is_simple = c->trips && c->item->linear && c->trips->end + 1u == c->slots;
-        c->special = (uint8_t)(is_simple ? c->special | SPECIAL_TRIPS : c->special & ~SPECIAL_TRIPS);
+        c->special = (uint8_t)(is_simple ? c->special | SPECIAL_COUNTED_LOOP : c->special & ~SPECIAL_COUNTED_LOOP);
     }
     return c;
 }
 
-void words_settle(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t name,
-                  uint64_t *slots)
+void loop_words_to_slots(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t name,
+                         uint64_t *slots)
 {
     if (t) {
-        uint64_t trips = context_trips(t, slots);
+        uint64_t trips = loop_iterations(t, slots);
         for (unsigned i = t->end; i + 1u < count; i++)
             slots[i] = slots[i + 1];
         slots[count - 1] = trips;
@@ -157,7 +157,7 @@ void words_settle(const struct peet_trips *t, unsigned count, const struct peet_
     }
 }
 
-void context_settle(const struct context *c, const struct peet_names *names, uint64_t *slots)
+void item_state_complete_loop(const struct item_state *c, const struct peet_names *names, uint64_t *slots)
 {
-    words_settle(c->trips, c->slots, names, c->name, slots);
+    loop_words_to_slots(c->trips, c->slots, names, c->name, slots);
 }

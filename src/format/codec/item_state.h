@@ -5,30 +5,30 @@
 
 #include "format/codec/codec.h"
 
-int contexts_init(struct contexts *x); /* -1: no memory */
-void contexts_release(struct contexts *x);
-void contexts_forget(struct contexts *x);
+int item_states_init(struct item_states *x); /* -1: no memory */
+void item_states_release(struct item_states *x);
+void item_states_forget(struct item_states *x);
 
 /* NULL: there is no such item, or no memory. */
-struct context *contexts_get(struct contexts *x, const struct schema *s, uint64_t number);
+struct item_state *item_states_get(struct item_states *x, const struct schema *s, uint64_t number);
 
 /* That of a name; names may be NULL: then it is a number. */
-struct context *contexts_find_name(struct contexts *x, const struct schema *s, const struct peet_names *names,
-                                   uint64_t name, struct peet_err *err);
+struct item_state *item_states_resolve(struct item_states *x, const struct schema *s, const struct peet_names *names,
+                                       uint64_t name, struct peet_err *err);
 
 /* Where the one is that had this name, or another one, last. */
-static inline struct context **contexts_known(struct contexts *x, uint64_t name)
+static inline struct item_state **item_states_cached(struct item_states *x, uint64_t name)
 {
     return &x->by_name[name * 0x9e3779b97f4a7c15u >> 56];
 }
 
-static inline struct context *contexts_named(struct contexts *x, const struct schema *s, const struct peet_names *names,
-                                             uint64_t name, struct peet_err *err)
+static inline struct item_state *item_states_find(struct item_states *x, const struct schema *s,
+                                                  const struct peet_names *names, uint64_t name, struct peet_err *err)
 {
-    struct context **known = contexts_known(x, name);
+    struct item_state **known = item_states_cached(x, name);
 
     if (!*known || (*known)->name != name) {
-        struct context *c = contexts_find_name(x, s, names, name, err);
+        struct item_state *c = item_states_resolve(x, s, names, name, err);
         if (!c)
             return NULL;
         *known = c;
@@ -37,7 +37,7 @@ static inline struct context *contexts_named(struct contexts *x, const struct sc
 }
 
 /* The trips of a loop whose words need nothing else. */
-static inline uint64_t context_trips(const struct peet_trips *t, const uint64_t *slots)
+static inline uint64_t loop_iterations(const struct peet_trips *t, const uint64_t *slots)
 {
     uint64_t way = slots[t->end] - (t->start == PEET_LOOP_ZERO ? 0 : slots[t->start]) - t->add;
 
@@ -45,8 +45,8 @@ static inline uint64_t context_trips(const struct peet_trips *t, const uint64_t 
 }
 
 /* The words of a loop become its slots: t may be NULL, for one that tells its trips in another way. */
-void words_settle(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t name,
-                  uint64_t *slots);
-void context_settle(const struct context *c, const struct peet_names *names, uint64_t *slots);
+void loop_words_to_slots(const struct peet_trips *t, unsigned count, const struct peet_names *names, uint64_t name,
+                         uint64_t *slots);
+void item_state_complete_loop(const struct item_state *c, const struct peet_names *names, uint64_t *slots);
 
 #endif

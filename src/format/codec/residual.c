@@ -32,7 +32,7 @@ static inline unsigned class_of(uint64_t v)
     return (unsigned)(v >> 16 != 0) + (v >> 24 != 0) + (v >> 32 != 0);
 }
 
-static inline void split_one(uint64_t v, unsigned class, struct difference_out *to)
+static inline void split_one(uint64_t v, unsigned class, struct residual_writer *to)
 {
     *to->b0++ = (uint8_t)v;
     *to->b1++ = (uint8_t)(v >> 8);
@@ -44,7 +44,7 @@ static inline void split_one(uint64_t v, unsigned class, struct difference_out *
     to->high += class > 2 ? 4 : 0;
 }
 
-static inline void split_four(const uint64_t *v, unsigned classes, struct difference_out *to)
+static inline void split_four(const uint64_t *v, unsigned classes, struct residual_writer *to)
 {
     uint32_t row[4] = { (uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3] };
 
@@ -68,14 +68,14 @@ static const uint32_t TOGETHER[16] = { 0,    0,      0x01,   0x0100,   0x02,   0
 static const uint8_t SPREAD[16] = { 0, 1, 4, 5, 16, 17, 20, 21, 64, 65, 68, 69, 80, 81, 84, 85 };
 
 /* Splits all fours of n differences. Whatever their classes are, all is written, and the planes grow by what counts. */
-__attribute__((target("avx2,popcnt"))) static size_t split_by_vectors(const uint64_t *zigzag, size_t n,
-                                                                      struct difference_out *to)
+__attribute__((target("avx2,popcnt"))) static size_t residuals_split_avx2(const uint64_t *zigzag, size_t n,
+                                                                          struct residual_writer *to)
 {
     const __m256i halves = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7), zero = _mm256_setzero_si256();
     const __m128i columns = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m128i low_bytes = _mm_setr_epi8(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
     const __m128i byte_of = _mm_setr_epi8(0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3);
-    struct difference_out o = *to;
+    struct residual_writer o = *to;
     size_t done = 0;
 
     for (; n - done >= 4; done += 4) {
@@ -109,16 +109,16 @@ __attribute__((target("avx2,popcnt"))) static size_t split_by_vectors(const uint
 }
 #endif
 
-void differences_split(const uint64_t *zigzag, size_t n, struct difference_out *to)
+void residuals_split(const uint64_t *zigzag, size_t n, struct residual_writer *to)
 {
 #ifdef __x86_64__
     if (cpu_has_avx2()) {
-        size_t done = split_by_vectors(zigzag, n, to);
+        size_t done = residuals_split_avx2(zigzag, n, to);
         zigzag += done;
         n -= done;
     }
 #endif
-    struct difference_out o = *to;
+    struct residual_writer o = *to;
     for (; n >= 4; n -= 4, zigzag += 4) {
         unsigned class0 = class_of(zigzag[0]), class1 = class_of(zigzag[1]), class2 = class_of(zigzag[2]);
         unsigned class3 = class_of(zigzag[3]), classes = class0 | class1 << 2 | class2 << 4 | class3 << 6;
@@ -161,7 +161,7 @@ static void count_classes(const uint8_t *classes, size_t n, size_t count[3])
     }
 }
 
-bool differences_fit(const struct difference_in *from, const size_t size[DIFFERENCE_PLANES], size_t n)
+bool residuals_fit(const struct residual_reader *from, const size_t size[RESIDUAL_PLANES], size_t n)
 {
     size_t count[3];
 
@@ -171,7 +171,7 @@ bool differences_fit(const struct difference_in *from, const size_t size[DIFFERE
     return size[3] == count[0] && size[4] == count[1] && size[5] == 4 * count[2];
 }
 
-static inline uint64_t join_one(unsigned class, struct difference_in *from)
+static inline uint64_t join_one(unsigned class, struct residual_reader *from)
 {
     uint64_t more2 = class > 0, more3 = class > 1, more4 = class > 2;
     uint64_t v = *from->b0++ | (uint64_t)*from->b1++ << 8 | (*from->b2 & (0 - more2)) << 16
@@ -209,7 +209,7 @@ static inline void put_signed(words_4 v, uint64_t *out)
     memcpy(out + 2, &high, sizeof high);
 }
 
-static inline void join_eight(struct difference_in *from, uint64_t *out)
+static inline void join_eight(struct residual_reader *from, uint64_t *out)
 {
     halves_8 low = (halves_8)pairs(from->b0, from->b1), high = (halves_8)pairs(from->b2, from->b3);
 
@@ -221,7 +221,7 @@ static inline void join_eight(struct difference_in *from, uint64_t *out)
     from->b3 += 8;
 }
 
-static inline void join_four(unsigned classes, struct difference_in *from, uint64_t *out)
+static inline void join_four(unsigned classes, struct residual_reader *from, uint64_t *out)
 {
     uint32_t row[4] = { get_le32(from->b0), get_le32(from->b1), 0, 0 };
 
@@ -240,9 +240,9 @@ static inline void join_four(unsigned classes, struct difference_in *from, uint6
     out[3] = (uint64_t)unzigzag(row[3]);
 }
 
-void differences_join(struct difference_in *from, size_t n, uint64_t *out)
+void residuals_join(struct residual_reader *from, size_t n, uint64_t *out)
 {
-    struct difference_in in = *from;
+    struct residual_reader in = *from;
 
     for (; n >= 4; n -= 4, out += 4) {
         if (n >= 8 && in.classes[0] == ALL_4_BYTES && in.classes[1] == ALL_4_BYTES) {

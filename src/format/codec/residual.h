@@ -8,24 +8,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { DIFFERENCE_PLANES = 6 };
+enum { RESIDUAL_PLANES = 6 };
 
 /* Where the next difference goes to, or comes from, in each plane. The names are those of the planes, in their order. */
-struct difference_out {
+struct residual_writer {
     uint8_t *classes, *b0, *b1, *b2, *b3, *high;
 };
-struct difference_in {
+struct residual_reader {
     const uint8_t *classes, *b0, *b1, *b2, *b3, *high;
 };
 
 /* Appends n differences in zigzag form to the planes, each of which may be written up to 16 bytes past its end. Before the
  * last call n must be a multiple of 4: a byte of classes is for four. */
-void differences_split(const uint64_t *zigzag, size_t n, struct difference_out *to);
+void residuals_split(const uint64_t *zigzag, size_t n, struct residual_writer *to);
 
 /* Whether planes of these sizes belong together and hold n differences. */
-bool differences_fit(const struct difference_in *from, const size_t size[DIFFERENCE_PLANES], size_t n);
+bool residuals_fit(const struct residual_reader *from, const size_t size[RESIDUAL_PLANES], size_t n);
 
 /* The next n differences, signed again. Planes may be read up to 4 bytes past their end; n as above. */
-void differences_join(struct difference_in *from, size_t n, uint64_t *out);
+void residuals_join(struct residual_reader *from, size_t n, uint64_t *out);
 
 #endif

@@ -6,13 +6,13 @@
 
 #include "format/codec/codec.h"
 
-typedef uint64_t taking(struct context *c, const uint64_t *slots, uint64_t **out);
-typedef size_t taking_again(struct context *c, const uint64_t *p, const uint64_t *stop, const uint64_t *end,
-                            uint64_t **out, const uint64_t *out_end);
+typedef uint64_t slot_predictor(struct item_state *c, const uint64_t *slots, uint64_t **out);
+typedef size_t repeat_predictor(struct item_state *c, const uint64_t *p, const uint64_t *stop, const uint64_t *end,
+                                uint64_t **out, const uint64_t *out_end);
 
 /* Takes the slots of an execution: those that are not where their strides take them leave their differences at *out. Returns
  * their mask. */
-static inline uint64_t take_slots(struct context *c, const uint64_t *slots, uint64_t **out)
+static inline uint64_t predict_slots(struct item_state *c, const uint64_t *slots, uint64_t **out)
 {
     uint64_t *last = c->word, *stride = c->word + c->padded, before = c->missed, missed = 0, off = 0, *o = *out;
 
@@ -39,7 +39,8 @@ static inline uint64_t take_slots(struct context *c, const uint64_t *slots, uint
 
 /* How often c is executed again from p on with every slot where its stride takes it, which is what loops do; its last execution
  * stands in front of p. Not behind `stop`, where a chunk or the words end. */
-static inline size_t count_again(struct context *c, const uint64_t *p, const uint64_t *stop, const uint64_t *end)
+static inline size_t predict_hits_again(struct item_state *c, const uint64_t *p, const uint64_t *stop,
+                                        const uint64_t *end)
 {
     const uint64_t *stride = c->word + c->padded;
     size_t slots = c->slots, words = slots + 1, n = 0;
@@ -64,16 +65,17 @@ static inline size_t count_again(struct context *c, const uint64_t *p, const uin
 }
 
 /* In a register of its own: two that are put into one vector are there too late. */
-static inline uint64_t alone(uint64_t v)
+static inline uint64_t predict_scalar(uint64_t v)
 {
     __asm__("" : "+r"(v));
     return v;
 }
 
 /* How often c, with n slots, is executed again from p on with the same slots missing, which is what loops over tables do. */
-static inline __attribute__((always_inline)) size_t miss_again(struct context *c, const uint64_t *p,
-                                                               const uint64_t *stop, const uint64_t *end, unsigned n,
-                                                               uint64_t **out, const uint64_t *out_end)
+static inline __attribute__((always_inline)) size_t predict_misses_again(struct item_state *c, const uint64_t *p,
+                                                                         const uint64_t *stop, const uint64_t *end,
+                                                                         unsigned n, uint64_t **out,
+                                                                         const uint64_t *out_end)
 {
     uint64_t last[SLOT_PAD], stride[SLOT_PAD], *o = *out, name = c->name, mask = c->missed;
     const uint64_t *begin = p;
@@ -83,7 +85,7 @@ static inline __attribute__((always_inline)) size_t miss_again(struct context *c
     for (; p < stop && *p == name && end - p > (ptrdiff_t)n && o < out_end; p += n + 1) {
         uint64_t by[SLOT_PAD], missed = 0;
         for (unsigned i = 0; i < n; i++) {
-            by[i] = alone(p[1 + i]) - last[i];
+            by[i] = predict_scalar(p[1 + i]) - last[i];
             missed |= (uint64_t)(by[i] != stride[i]) << i;
         }
         if (missed != mask)
@@ -92,8 +94,8 @@ static inline __attribute__((always_inline)) size_t miss_again(struct context *c
             uint64_t miss = mask >> i & 1;
             *o = zigzag((int64_t)by[i]);
             o += miss;
-            stride[i] = alone(miss ? by[i] : stride[i]);
-            last[i] = alone(p[1 + i]);
+            stride[i] = predict_scalar(miss ? by[i] : stride[i]);
+            last[i] = predict_scalar(p[1 + i]);
         }
     }
     memcpy(c->word, last, n * sizeof *last);
@@ -103,16 +105,16 @@ static inline __attribute__((always_inline)) size_t miss_again(struct context *c
     return (size_t)(p - begin) / (n + 1);
 }
 
-static inline size_t take_again(struct context *c, const uint64_t *p, const uint64_t *stop, const uint64_t *end,
-                                uint64_t **out, const uint64_t *out_end)
+static inline size_t predict_again(struct item_state *c, const uint64_t *p, const uint64_t *stop, const uint64_t *end,
+                                   uint64_t **out, const uint64_t *out_end)
 {
     if (c->missed == 0)
-        return count_again(c, p, stop, end);
+        return predict_hits_again(c, p, stop, end);
     switch (c->slots) {
-    case 1: return miss_again(c, p, stop, end, 1, out, out_end);
-    case 2: return miss_again(c, p, stop, end, 2, out, out_end);
-    case 3: return miss_again(c, p, stop, end, 3, out, out_end);
-    case 4: return miss_again(c, p, stop, end, 4, out, out_end);
+    case 1: return predict_misses_again(c, p, stop, end, 1, out, out_end);
+    case 2: return predict_misses_again(c, p, stop, end, 2, out, out_end);
+    case 3: return predict_misses_again(c, p, stop, end, 3, out, out_end);
+    case 4: return predict_misses_again(c, p, stop, end, 4, out, out_end);
     default: return 0;
     }
 }
@@ -120,15 +122,16 @@ static inline size_t take_again(struct context *c, const uint64_t *p, const uint
 #ifdef __x86_64__
 #include <immintrin.h>
 
-#define TAKE_VECTORS __attribute__((target("avx2,bmi2,popcnt")))
+#define PREDICT_AVX2 __attribute__((target("avx2,bmi2,popcnt")))
 
 /* Which halves of a vector its chosen lanes take when they move together, and all bits of the chosen lanes; by the mask of lanes. */
-extern const uint32_t TAKE_TOGETHER[16][8];
-extern const uint64_t TAKE_LANES[16][4];
+extern const uint32_t PREDICT_COMPACT[16][8];
+extern const uint64_t PREDICT_LANES[16][4];
 
 /* Takes the slots from i on; returns which of them missed. */
-TAKE_VECTORS static inline __attribute__((always_inline)) uint64_t take_four(struct context *c, const uint64_t *slots,
-                                                                             uint32_t i, uint64_t **out)
+PREDICT_AVX2 static inline __attribute__((always_inline)) uint64_t predict_four(struct item_state *c,
+                                                                                const uint64_t *slots, uint32_t i,
+                                                                                uint64_t **out)
 {
     uint64_t *last = c->word + i, *stride = last + c->padded;
     __m256i now = _mm256_loadu_si256((const __m256i *)(slots + i));
@@ -141,8 +144,8 @@ TAKE_VECTORS static inline __attribute__((always_inline)) uint64_t take_four(str
     if (miss) {
         __m256i sign = _mm256_cmpgt_epi64(_mm256_setzero_si256(), by);
         __m256i zig = _mm256_xor_si256(_mm256_add_epi64(by, by), sign);
-        __m256i order = _mm256_load_si256((const __m256i *)TAKE_TOGETHER[miss]);
-        __m256i again = _mm256_load_si256((const __m256i *)TAKE_LANES[miss & c->missed >> i]);
+        __m256i order = _mm256_load_si256((const __m256i *)PREDICT_COMPACT[miss]);
+        __m256i again = _mm256_load_si256((const __m256i *)PREDICT_LANES[miss & c->missed >> i]);
         _mm256_storeu_si256((__m256i *)*out, _mm256_permutevar8x32_epi32(zig, order));
         *out += __builtin_popcount(miss);
         _mm256_storeu_si256((__m256i *)stride, _mm256_blendv_epi8(then, by, again));
@@ -150,21 +153,21 @@ TAKE_VECTORS static inline __attribute__((always_inline)) uint64_t take_four(str
     return (uint64_t)miss << i;
 }
 
-/* take_slots; reads `padded` slots. */
-TAKE_VECTORS static inline uint64_t take_slots_by_vectors(struct context *c, const uint64_t *slots, uint64_t **out)
+/* predict_slots; reads `padded` slots. */
+PREDICT_AVX2 static inline uint64_t predict_slots_avx2(struct item_state *c, const uint64_t *slots, uint64_t **out)
 {
     uint64_t missed = 0;
 
     if (c->padded == SLOT_PAD) /* most often */
-        return take_four(c, slots, 0, out);
+        return predict_four(c, slots, 0, out);
     for (uint32_t i = 0; i < c->padded; i += SLOT_PAD)
-        missed |= take_four(c, slots, i, out);
+        missed |= predict_four(c, slots, i, out);
     return missed;
 }
 
-/* take_again. What vectors read is written by vectors: else it would have to wait for it. */
-TAKE_VECTORS static inline size_t take_again_by_vectors(struct context *c, const uint64_t *p, const uint64_t *stop,
-                                                        const uint64_t *end, uint64_t **out, const uint64_t *out_end)
+/* predict_again. What vectors read is written by vectors: else it would have to wait for it. */
+PREDICT_AVX2 static inline size_t predict_again_avx2(struct item_state *c, const uint64_t *p, const uint64_t *stop,
+                                                     const uint64_t *end, uint64_t **out, const uint64_t *out_end)
 {
     if (c->padded != SLOT_PAD)
         return 0;
@@ -174,8 +177,8 @@ TAKE_VECTORS static inline size_t take_again_by_vectors(struct context *c, const
     size_t n = 0;
     __m256i last = _mm256_loadu_si256((const __m256i *)c->word);
     __m256i stride = _mm256_loadu_si256((const __m256i *)(c->word + SLOT_PAD));
-    __m256i order = _mm256_load_si256((const __m256i *)TAKE_TOGETHER[miss]);
-    __m256i lanes = _mm256_load_si256((const __m256i *)TAKE_LANES[miss]);
+    __m256i order = _mm256_load_si256((const __m256i *)PREDICT_COMPACT[miss]);
+    __m256i lanes = _mm256_load_si256((const __m256i *)PREDICT_LANES[miss]);
 
     for (; p < stop && *p == name && end - p > SLOT_PAD && o < out_end; p += words, n++) {
         __m256i now = _mm256_loadu_si256((const __m256i *)(p + 1)), by = _mm256_sub_epi64(now, last);

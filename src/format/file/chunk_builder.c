@@ -6,18 +6,18 @@
 #include "base/err.h"
 #include "format/file/writer.h"
 
-int part_init(struct peet_part *p, struct peet_writer *w, struct peet_err *err)
+int chunk_builder_init(struct peet_part *p, struct peet_writer *w, struct peet_err *err)
 {
     *p = (struct peet_part){ .writer = w, .packer = packer_new(w->config.level) };
     if (!p->packer)
         return err_set(err, PEET_ERR_MEMORY, "no memory for a stream");
     int r = encoder_init(&p->encoder, w->builder.schema, w->config.chunk_words, err);
     if (r < 0)
-        part_release(p);
+        chunk_builder_release(p);
     return r;
 }
 
-void part_release(struct peet_part *p)
+void chunk_builder_release(struct peet_part *p)
 {
     for (size_t i = 0; i < p->room; i++)
         buf_release(&p->chunk[i].payload);
@@ -27,14 +27,14 @@ void part_release(struct peet_part *p)
     *p = (struct peet_part){ 0 };
 }
 
-void part_begin(struct peet_part *p, const uint64_t *registers)
+void chunk_builder_begin(struct peet_part *p, const uint64_t *registers)
 {
     memcpy(p->encoder.src + PEET_SRC_REGISTER, registers, PEET_REGISTERS * sizeof *registers);
     encoder_next_chunk(&p->encoder);
     p->chunks = 0;
 }
 
-const uint64_t *part_registers(const struct peet_part *p)
+const uint64_t *chunk_builder_registers(const struct peet_part *p)
 {
     return p->encoder.src + PEET_SRC_REGISTER;
 }
@@ -61,11 +61,11 @@ static int lay_out(struct peet_part *p, const struct encoded *x, struct buf *out
     return r;
 }
 
-static struct part_chunk *next_chunk(struct peet_part *p)
+static struct built_chunk *next_chunk(struct peet_part *p)
 {
     if (p->chunks == p->room) {
         size_t room = p->room * 2 + 1;
-        struct part_chunk *chunk = realloc(p->chunk, room * sizeof *chunk);
+        struct built_chunk *chunk = realloc(p->chunk, room * sizeof *chunk);
         if (!chunk)
             return NULL;
         memset(chunk + p->room, 0, (room - p->room) * sizeof *chunk);
@@ -75,13 +75,13 @@ static struct part_chunk *next_chunk(struct peet_part *p)
     return &p->chunk[p->chunks];
 }
 
-int part_pack(struct peet_part *p, bool also_empty, struct peet_err *err)
+int chunk_builder_pack(struct peet_part *p, bool also_empty, struct peet_err *err)
 {
     struct encoded x;
 
     if (p->encoder.words == 0 && !also_empty)
         return 0;
-    struct part_chunk *c = next_chunk(p);
+    struct built_chunk *c = next_chunk(p);
     if (!c)
         return err_set(err, PEET_ERR_MEMORY, "no memory for a chunk");
     encoder_finish(&p->encoder, &x);
@@ -106,7 +106,7 @@ int peet_part_new(struct peet_writer *w, struct peet_part **ret, struct peet_err
     err = err ? err : &own;
     if (!p)
         return err_set(err, PEET_ERR_MEMORY, "no memory for a part of a stream");
-    int r = part_init(p, w, err);
+    int r = chunk_builder_init(p, w, err);
     if (r < 0) {
         free(p);
         return r;
@@ -118,14 +118,14 @@ int peet_part_new(struct peet_writer *w, struct peet_part **ret, struct peet_err
 void peet_part_free(struct peet_part *p)
 {
     if (p)
-        part_release(p);
+        chunk_builder_release(p);
     free(p);
 }
 
 void peet_part_begin(struct peet_part *p, struct peet_stream *s, const uint64_t *registers)
 {
     p->stream = s;
-    part_begin(p, registers);
+    chunk_builder_begin(p, registers);
 }
 
 int peet_part_put_named(struct peet_part *p, uint64_t *words, size_t count, const struct peet_names *names,
@@ -141,7 +141,7 @@ int peet_part_put_named(struct peet_part *p, uint64_t *words, size_t count, cons
         size_t used;
         if (atomic_load_explicit(&p->writer->failed, memory_order_relaxed))
             return writer_failed(p->writer, err);
-        if (encoder_is_full(&p->encoder) && (r = part_pack(p, false, err)) < 0)
+        if (encoder_is_full(&p->encoder) && (r = chunk_builder_pack(p, false, err)) < 0)
             return writer_remember(p->writer, err);
         if ((r = encoder_put(&p->encoder, words, count, &used, err)) < 0)
             return stream_prefix(p->stream, err);
@@ -156,7 +156,7 @@ int peet_part_finish(struct peet_part *p, struct peet_err *err)
     struct peet_err own;
 
     err = err ? err : &own;
-    return part_pack(p, false, err) < 0 ? writer_remember(p->writer, err) : 0;
+    return chunk_builder_pack(p, false, err) < 0 ? writer_remember(p->writer, err) : 0;
 }
 
 int peet_part_commit(struct peet_part *p, struct peet_err *err)

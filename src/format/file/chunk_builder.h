@@ -10,7 +10,7 @@
 #include "format/file/pack.h"
 #include "peet/trace.h"
 
-struct part_chunk {
+struct built_chunk {
     struct chunk_header header; /* but for the place in the stream */
     struct buf payload;
 };
@@ -20,19 +20,19 @@ struct peet_part {
     struct peet_stream *stream; /* that it will be committed to */
     struct encoder encoder;     /* the chunk that is open */
     struct packer *packer;
-    struct part_chunk *chunk; /* those that are packed, in their order */
-    size_t chunks, room;      /* room: chunks whose memory is kept */
+    struct built_chunk *chunk; /* those that are packed, in their order */
+    size_t chunks, room;       /* room: chunks whose memory is kept */
 };
 
-int part_init(struct peet_part *p, struct peet_writer *w, struct peet_err *err);
-void part_release(struct peet_part *p);
+int chunk_builder_init(struct peet_part *p, struct peet_writer *w, struct peet_err *err);
+void chunk_builder_release(struct peet_part *p);
 
 /* Empties the part: its items begin with these registers. */
-void part_begin(struct peet_part *p, const uint64_t *registers);
+void chunk_builder_begin(struct peet_part *p, const uint64_t *registers);
 /* At its end, so far. */
-const uint64_t *part_registers(const struct peet_part *p);
+const uint64_t *chunk_builder_registers(const struct peet_part *p);
 
 /* Packs the open chunk. One without items counts only if `also_empty`. */
-int part_pack(struct peet_part *p, bool also_empty, struct peet_err *err);
+int chunk_builder_pack(struct peet_part *p, bool also_empty, struct peet_err *err);
 
 #endif

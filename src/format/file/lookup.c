@@ -220,7 +220,7 @@ int peet_trace_times(struct peet_trace *t, uint32_t thread, struct peet_time **r
             continue;
         struct byte_reader w = { payload.data, payload.data + payload.size, 0 };
         out.size = 0;
-        r = unpacker_take(u, &w, CHUNK_MAX_PAYLOAD, &out, &from, &n, err);
+        r = unpacker_append(u, &w, CHUNK_MAX_PAYLOAD, &out, &from, &n, err);
         if (r == 0)
             r = take_times(out.data + from, n, &list, &count, err);
     }

@@ -114,7 +114,7 @@ void unpacker_free(struct unpacker *u)
     free(u);
 }
 
-int unpacker_part(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, struct part *ret,
+int unpacker_next(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, struct unpacked *ret,
                   struct peet_err *err)
 {
     uint64_t method = reader_leb(w), n = reader_leb(w), packed = reader_leb(w);
@@ -124,7 +124,7 @@ int unpacker_part(struct unpacker *u, struct byte_reader *w, uint64_t most, stru
         return err_set(err, PEET_ERR_DAMAGED,
                        "a part of %" PRIu64 " bytes, %" PRIu64 " packed, by method %" PRIu64 " makes no sense", n,
                        packed, method);
-    *ret = (struct part){ method == PACK_RAW ? from : NULL, out->size, n };
+    *ret = (struct unpacked){ method == PACK_RAW ? from : NULL, out->size, n };
     if (method == PACK_RAW)
         return 0;
     uint8_t *to = buf_room(out, n + PACK_SLACK);
@@ -137,11 +137,11 @@ int unpacker_part(struct unpacker *u, struct byte_reader *w, uint64_t most, stru
     return 0;
 }
 
-int unpacker_take(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, size_t *ret_at,
-                  size_t *ret_n, struct peet_err *err)
+int unpacker_append(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, size_t *ret_at,
+                    size_t *ret_n, struct peet_err *err)
 {
-    struct part part;
-    int r = unpacker_part(u, w, most, out, &part, err);
+    struct unpacked part;
+    int r = unpacker_next(u, w, most, out, &part, err);
 
     if (r < 0)
         return r;

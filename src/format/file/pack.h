@@ -32,15 +32,15 @@ void unpacker_free(struct unpacker *u);
 
 /* Takes what packer_put appended from w. Bytes that were left as they are stay where they are: `raw`; others are appended
  * to out, from `at` on, and raw is NULL. A part that claims to be larger than `most` is refused. */
-struct part {
+struct unpacked {
     const uint8_t *raw;
     size_t at, n;
 };
-int unpacker_part(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, struct part *ret,
+int unpacker_next(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, struct unpacked *ret,
                   struct peet_err *err);
 
 /* The same, but whatever it is is appended to out: *ret_n bytes from *ret_at on. */
-int unpacker_take(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, size_t *ret_at,
-                  size_t *ret_n, struct peet_err *err);
+int unpacker_append(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, size_t *ret_at,
+                    size_t *ret_n, struct peet_err *err);
 
 #endif

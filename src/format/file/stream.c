@@ -22,7 +22,7 @@ struct peet_stream {
 
 static void stream_free(struct peet_stream *s)
 {
-    part_release(&s->own);
+    chunk_builder_release(&s->own);
     buf_release(&s->payload);
     buf_release(&s->times);
     free(s);
@@ -40,7 +40,7 @@ int peet_stream_open(struct peet_writer *w, const struct peet_thread *thread, st
         return err_set(err, PEET_ERR_MEMORY, "thread %" PRIu32 ": no memory", thread->id);
     s->writer = w;
     s->thread = thread->id;
-    r = part_init(&s->own, w, err);
+    r = chunk_builder_init(&s->own, w, err);
     if (r == 0)
         r = schema_builder_thread(&w->builder, thread, err);
     if (r < 0) {
@@ -77,7 +77,7 @@ static int write_chunks(struct peet_stream *s, struct peet_part *p, bool last, s
 
 static int flush_items(struct peet_stream *s, bool last, struct peet_err *err)
 {
-    int r = part_pack(&s->own, last, err);
+    int r = chunk_builder_pack(&s->own, last, err);
 
     return r < 0 ? r : write_chunks(s, &s->own, last, err);
 }
@@ -90,7 +90,7 @@ int stream_append(struct peet_stream *s, struct peet_part *p, struct peet_err *e
         return writer_failed(s->writer, err);
     if ((r = flush_items(s, false, err)) < 0 || (r = write_chunks(s, p, false, err)) < 0)
         return writer_remember(s->writer, err);
-    part_begin(&s->own, part_registers(p));
+    chunk_builder_begin(&s->own, chunk_builder_registers(p));
     return 0;
 }
 

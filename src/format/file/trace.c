@@ -124,7 +124,7 @@ int trace_add_defs(struct peet_trace *t, const struct buf *payload, struct peet_
     struct byte_reader w = { payload->data, payload->data + payload->size, 0 };
     struct buf out = { 0 };
     size_t at, n;
-    int r = unpacker_take(t->unpacker, &w, CHUNK_MAX_PAYLOAD, &out, &at, &n, err);
+    int r = unpacker_append(t->unpacker, &w, CHUNK_MAX_PAYLOAD, &out, &at, &n, err);
 
     if (r == 0)
         r = defs_read(t->schema, out.data + at, n, err);

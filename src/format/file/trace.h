@@ -48,7 +48,7 @@ int trace_pipe_next(struct peet_trace *t, struct chunk_ref *ret, struct buf *int
 struct thread_index *trace_thread(const struct peet_trace *t, uint32_t id); /* NULL when there is none */
 void trace_problem(struct peet_trace *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A trace that is no file: its schema alone, which lives as long as it is used, and a name for messages. Nothing is to be freed. */
+/* A trace that is no file: its schema predict_scalar, which lives as long as it is used, and a name for messages. Nothing is to be freed. */
 void trace_view(struct peet_trace *ret, char *name, struct schema *s);
 
 /* ---- for the parts of the opening ---- */

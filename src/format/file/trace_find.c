@@ -172,7 +172,7 @@ int trace_read_index(struct peet_trace *t, struct chunk_ref **ret_defs, size_t *
         return err_set(err, PEET_ERR_DAMAGED, "its index is damaged");
     if ((r = trace_load(t, &index, &payload, err)) == 0) {
         struct byte_reader w = { payload.data, payload.data + payload.size, 0 };
-        r = unpacker_take(t->unpacker, &w, CHUNK_MAX_PAYLOAD, &entries, &at, &n, err);
+        r = unpacker_append(t->unpacker, &w, CHUNK_MAX_PAYLOAD, &entries, &at, &n, err);
         if (r == 0 && n != chunks * INDEX_ENTRY_BYTES)
             r = err_set(err, PEET_ERR_DAMAGED, "its index is damaged");
         if (r == 0)

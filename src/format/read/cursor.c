@@ -73,7 +73,7 @@ static int unpack(struct peet_cursor *c, struct peet_err *err)
 {
     struct byte_reader w = { c->payload.data, c->payload.data + c->payload.size, 0 };
     const uint8_t *plane[PLANES];
-    struct part part[PLANES];
+    struct unpacked part[PLANES];
     size_t size[PLANES];
     uint64_t items = reader_leb(&w), used = reader_leb(&w);
 
@@ -81,7 +81,7 @@ static int unpack(struct peet_cursor *c, struct peet_err *err)
         c->decoder.src[PEET_SRC_REGISTER + i] = used >> i & 1 ? reader_leb(&w) : 0;
     c->planes.size = 0;
     for (int i = 0; i < PLANES; i++) {
-        int r = unpacker_part(c->unpacker, &w, PACK_MAX_PLANE, &c->planes, &part[i], err);
+        int r = unpacker_next(c->unpacker, &w, PACK_MAX_PLANE, &c->planes, &part[i], err);
         if (r < 0)
             return r;
     }
@@ -142,7 +142,7 @@ static int close_chunk(struct peet_cursor *c, struct peet_err *err)
     c->position = end;
     if (d->fault)
         return cursor_damaged(c, d->fault, err);
-    if (at != end || d->in_planes || d->difference != d->difference_end)
+    if (at != end || d->in_planes || d->residual != d->residual_end)
         return cursor_damaged(c, "it holds more or less than its header says", err);
     return 0;
 }
@@ -223,7 +223,7 @@ int peet_cursor_item(struct peet_cursor *c, uint32_t *ret_item, const uint64_t *
         if (!c->open && (r = open_chunk(c, err)) <= 0)
             return r;
         memcpy(c->registers, d->src + PEET_SRC_REGISTER, sizeof c->registers);
-        const struct context *x = decoder_next(d);
+        const struct item_state *x = decoder_next(d);
         if (!x) {
             if ((r = close_chunk(c, err)) < 0)
                 return r;

@@ -95,16 +95,16 @@ static inline bool cursor_may_repeat(const struct peet_cursor *c)
 }
 
 /* Whether a block is where a row may begin: behind one that does not stand before it. */
-static inline bool cursor_may_row(const struct peet_cursor *c, const struct context *x, uint64_t last)
+static inline bool cursor_may_row(const struct peet_cursor *c, const struct item_state *x, uint64_t last)
 {
     return x->head.addr <= last && (size_t)(c->word_end - c->word) <= c->row_left;
 }
 
 /* If the block that was fed last and others come again and again in the same order, and from one time to the next each slot grows by as
  * much, all of them become one record, which is put at r. Returns how many instructions that are; 0: it is not worth it. */
-uint64_t cursor_feed_row(struct peet_cursor *c, const struct context *x, struct peet_record *r);
+uint64_t cursor_feed_row(struct peet_cursor *c, const struct item_state *x, struct peet_record *r);
 
 /* The next item of those that are fed, its slots in the decoder's sources; NULL: none, or an error. */
-struct context *cursor_feed_next(struct peet_cursor *c);
+struct item_state *cursor_feed_next(struct peet_cursor *c);
 
 #endif

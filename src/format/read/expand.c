@@ -47,13 +47,13 @@ int cursor_damaged(const struct peet_cursor *c, const char *what, struct peet_er
 }
 
 /* The next item of words: most often a block that is known, and more words follow. */
-static inline __attribute__((always_inline)) struct context *next_fed(struct peet_cursor *c)
+static inline __attribute__((always_inline)) struct item_state *next_fed(struct peet_cursor *c)
 {
     const uint64_t *word = c->word;
 
     if (word == c->word_end)
         return NULL;
-    struct context *x = *contexts_known(&c->decoder.contexts, *word);
+    struct item_state *x = *item_states_cached(&c->decoder.states, *word);
     if (!x || x->name != *word || x->special & SPECIAL_OTHER || (size_t)(c->word_end - word) <= x->padded)
         return cursor_feed_next(c);
     feed_slots(c->decoder.src + PEET_SRC_SLOT, word + 1, x->padded);
@@ -61,7 +61,7 @@ static inline __attribute__((always_inline)) struct context *next_fed(struct pee
     return x;
 }
 
-static inline __attribute__((always_inline)) struct context *next_item(struct peet_cursor *c, bool is_fed)
+static inline __attribute__((always_inline)) struct item_state *next_item(struct peet_cursor *c, bool is_fed)
 {
     return is_fed ? next_fed(c) : decoder_next(&c->decoder);
 }
@@ -376,7 +376,7 @@ static int step(struct peet_cursor *c, struct peet_err *err)
     if (c->in_loop) {
         put_loop_block(c, &item);
     } else {
-        const struct context *x = next_item(c, c->is_fed);
+        const struct item_state *x = next_item(c, c->is_fed);
         if (!x)
             return 0;
         item = x->item;
@@ -397,7 +397,7 @@ static inline __attribute__((always_inline)) int run(struct peet_cursor *c, bool
 {
     struct peet_record *r = c->record + c->count, *full = c->record + BATCH;
     uint64_t *src = c->decoder.src, instructions = 0, last = 0; /* where the last block stands */
-    const struct context *x = NULL;
+    const struct item_state *x = NULL;
     unsigned special = 0;
 
     while (r < full && (x = next_item(c, is_fed))) {

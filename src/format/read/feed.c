@@ -70,11 +70,11 @@ void peet_feed_register(struct peet_feed *f, unsigned reg, uint64_t value)
     f->cursor.decoder.src[PEET_SRC_REGISTER + reg] = value;
 }
 
-struct context *cursor_feed_next(struct peet_cursor *c)
+struct item_state *cursor_feed_next(struct peet_cursor *c)
 {
     if (c->word == c->word_end)
         return NULL;
-    struct context *x = contexts_named(&c->decoder.contexts, c->trace->schema, c->names, *c->word, &c->feed_error);
+    struct item_state *x = item_states_find(&c->decoder.states, c->trace->schema, c->names, *c->word, &c->feed_error);
     if (!x)
         return NULL;
     if ((size_t)(c->word_end - c->word) <= x->slots) {
@@ -84,7 +84,7 @@ struct context *cursor_feed_next(struct peet_cursor *c)
     }
     uint64_t *slots = c->word + 1;
     if (x->item->kind == ITEM_LOOP)
-        context_settle(x, c->names, slots);
+        item_state_complete_loop(x, c->names, slots);
     uint64_t *src = c->decoder.src + PEET_SRC_SLOT;
     if ((size_t)(c->word_end - slots) >= x->padded) /* a few words too many are no matter, and faster than a call */
         feed_slots(src, slots, x->padded);
@@ -98,13 +98,13 @@ struct context *cursor_feed_next(struct peet_cursor *c)
 
 /* Blocks that come again and again, in the same order. */
 struct row {
-    const struct context *block[ROW_BLOCKS];
+    const struct item_state *block[ROW_BLOCKS];
     unsigned blocks;
     size_t words, records; /* of all of them, once */
     uint64_t instructions;
 };
 
-static void row_add(struct row *row, const struct context *x)
+static void row_add(struct row *row, const struct item_state *x)
 {
     row->block[row->blocks++] = x;
     row->words += x->slots + 1u;
@@ -113,14 +113,14 @@ static void row_add(struct row *row, const struct context *x)
 }
 
 /* The block that was fed last, and those behind it up to where it comes again. False: it does not, or not often. */
-static bool find_row(struct peet_cursor *c, const struct context *x, struct row *row)
+static bool find_row(struct peet_cursor *c, const struct item_state *x, struct row *row)
 {
     const uint64_t *at = c->word;
 
     *row = (struct row){ .blocks = 0 };
     row_add(row, x);
     for (; at < c->word_end && *at != x->name; at += row->block[row->blocks - 1]->slots + 1u) {
-        const struct context *next = *contexts_known(&c->decoder.contexts, *at);
+        const struct item_state *next = *item_states_cached(&c->decoder.states, *at);
         if (row->blocks == ROW_BLOCKS || !next || next->name != *at || next->special)
             return false;
         row_add(row, next);
@@ -162,7 +162,7 @@ static void put_row(struct peet_cursor *c, const struct row *row, const uint64_t
     uint64_t *step = c->trip_step + c->trip_records, *src = c->decoder.src;
 
     for (unsigned k = 0; k < row->blocks; k++) {
-        const struct context *x = row->block[k];
+        const struct item_state *x = row->block[k];
         const uint64_t *slot = word + 1;
         memcpy(src + PEET_SRC_SLOT, slot, x->slots * sizeof *slot);
         *r++ = x->head;
@@ -176,7 +176,7 @@ static void put_row(struct peet_cursor *c, const struct row *row, const uint64_t
     }
 }
 
-uint64_t cursor_feed_row(struct peet_cursor *c, const struct context *x, struct peet_record *r)
+uint64_t cursor_feed_row(struct peet_cursor *c, const struct item_state *x, struct peet_record *r)
 {
     const uint64_t *first = c->word - (x->slots + 1u);
     struct row row;

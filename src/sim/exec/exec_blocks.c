@@ -264,7 +264,7 @@ static void foresee(struct exec_blocks *s, struct tb_item *it, const uint64_t *s
     const struct plan_node *n;
 
     memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
-    words_settle(it->iterations, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
+    loop_words_to_slots(it->iterations, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
     if (!it->plan
         || (loop_totals(s->trace->schema, l, s->src + PEET_SRC_SLOT + l->values, &insns, &references)
             && references < (uint64_t)s->observer.often * JIT_LOOP_REFERENCES))
@@ -325,7 +325,7 @@ static int run_other(struct exec_blocks *s, const struct tb_item *it, const uint
 
     memcpy(s->src + PEET_SRC_SLOT, slots, it->slots * sizeof *slots);
     if (it->kind == TB_LOOP) {
-        words_settle(it->iterations, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
+        loop_words_to_slots(it->iterations, it->slots, names, it->name, s->src + PEET_SRC_SLOT);
         run_loop(s, it);
         return 0;
     }

@@ -10,7 +10,7 @@ static bool call_loop(struct exec_blocks *s, const struct tb_item *it, const uin
     uint64_t *to = s->src + PEET_SRC_SLOT, insns, references;
 
     memcpy(to, slots, it->slots * sizeof *slots);
-    words_settle(it->iterations, it->slots, s->words->names, it->name, to);
+    loop_words_to_slots(it->iterations, it->slots, s->words->names, it->name, to);
     if (s->until == UINT64_MAX)
         return true;
     const struct item *item = it->item;

@@ -23,8 +23,8 @@ static void make(uint64_t *v, size_t n, unsigned bits, unsigned odd)
 }
 
 struct planes {
-    uint8_t byte[DIFFERENCE_PLANES][4 * MOST + SLACK];
-    size_t size[DIFFERENCE_PLANES];
+    uint8_t byte[RESIDUAL_PLANES][4 * MOST + SLACK];
+    size_t size[RESIDUAL_PLANES];
 };
 
 /* The document, word for word. */
@@ -45,30 +45,30 @@ static void split_slowly(const uint64_t *v, size_t n, struct planes *p)
 
 static void split_in_pieces(const uint64_t *v, size_t n, struct planes *p)
 {
-    struct difference_out to = { p->byte[0], p->byte[1], p->byte[2], p->byte[3], p->byte[4], p->byte[5] };
+    struct residual_writer to = { p->byte[0], p->byte[1], p->byte[2], p->byte[3], p->byte[4], p->byte[5] };
 
     while (n > 0) {
         size_t some = draw() % 200 * 4;
         some = some < n ? some : n;
-        differences_split(v, some, &to);
+        residuals_split(v, some, &to);
         v += some;
         n -= some;
     }
     const uint8_t *end[] = { to.classes, to.b0, to.b1, to.b2, to.b3, to.high };
-    for (int i = 0; i < DIFFERENCE_PLANES; i++)
+    for (int i = 0; i < RESIDUAL_PLANES; i++)
         p->size[i] = (size_t)(end[i] - p->byte[i]);
 }
 
 static bool come_back(const uint64_t *v, size_t n, const struct planes *p)
 {
-    struct difference_in from = { p->byte[0], p->byte[1], p->byte[2], p->byte[3], p->byte[4], p->byte[5] };
+    struct residual_reader from = { p->byte[0], p->byte[1], p->byte[2], p->byte[3], p->byte[4], p->byte[5] };
     static uint64_t out[MOST];
     bool same = true;
 
     for (size_t at = 0; at < n;) {
         size_t some = draw() % 200 * 4;
         some = some < n - at ? some : n - at;
-        differences_join(&from, some, out + at);
+        residuals_join(&from, some, out + at);
         at += some;
     }
     for (size_t i = 0; i < n; i++)
@@ -88,7 +88,7 @@ static void differences_go_to_planes_and_come_back(void)
         split_slowly(v, n, &slow);
         split_in_pieces(v, n, &fast);
         bool same = true;
-        for (int i = 0; i < DIFFERENCE_PLANES; i++)
+        for (int i = 0; i < RESIDUAL_PLANES; i++)
             same &= fast.size[i] == slow.size[i] && !memcmp(fast.byte[i], slow.byte[i], slow.size[i]);
         if (!CHECK(same) || !CHECK(come_back(v, n, &slow)))
             printf("# round %u, %zu differences\n", round, n);
@@ -104,14 +104,14 @@ static void planes_that_do_not_belong_together_are_refused(void)
         size_t n = 1 + draw() % (MOST - 1);
         make(v, n, 31, 4);
         split_slowly(v, n, &p);
-        struct difference_in from = { p.byte[0], p.byte[1], p.byte[2], p.byte[3], p.byte[4], p.byte[5] };
-        CHECK(differences_fit(&from, p.size, n));
-        for (int i = 0; i < DIFFERENCE_PLANES; i++) {
+        struct residual_reader from = { p.byte[0], p.byte[1], p.byte[2], p.byte[3], p.byte[4], p.byte[5] };
+        CHECK(residuals_fit(&from, p.size, n));
+        for (int i = 0; i < RESIDUAL_PLANES; i++) {
             p.size[i]++;
-            CHECK(!differences_fit(&from, p.size, n));
+            CHECK(!residuals_fit(&from, p.size, n));
             p.size[i]--;
         }
-        CHECK(!differences_fit(&from, p.size, n + 1));
+        CHECK(!residuals_fit(&from, p.size, n + 1));
     }
 }
 
