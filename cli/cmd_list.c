@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "sim/coherence/protocol.h"
 #include "sim/config/settings.h"
 #include "view/view.h"
 
@@ -20,6 +21,13 @@ static const struct column MACHINES[] = {
 static const struct column MODULES[] = {
     { "name",    "name",       CELL_TEXT, false },
     { "summary", "what it is", CELL_TEXT, false },
+    { 0 },
+};
+
+static const struct column STATES[] = {
+    { "protocol", "protocol",   CELL_TEXT, false },
+    { "state",    "state",      CELL_TEXT, false },
+    { "meaning",  "what it is", CELL_TEXT, false },
     { 0 },
 };
 
@@ -62,6 +70,18 @@ static void list_modules(struct result *r, const struct registry *registry)
     }
 }
 
+static void list_states(struct result *r)
+{
+    struct table *t = result_table(r, "states", "States of the protocols", STATES);
+
+    for (size_t i = 0; protocols[i]; i++)
+        for (unsigned s = 0; s < protocols[i]->states; s++) {
+            table_text(t, protocols[i]->name);
+            table_text(t, protocols[i]->state[s].name);
+            table_text(t, protocols[i]->state[s].meaning);
+        }
+}
+
 static void list_settings(struct result *r)
 {
     struct table *t = result_table(r, "settings", "Settings", SETTINGS);
@@ -101,6 +121,13 @@ static int find(const char *name, bool wanted[LISTS])
     return usage_error(&cmd_list, "there is no list of '%s'", name);
 }
 
+static void list_registry(struct result *r, const struct registry *registry)
+{
+    list_modules(r, registry);
+    if (!strcmp(registry->name, "protocols"))
+        list_states(r);
+}
+
 static int run(int operands, char **operand)
 {
     struct result result = { 0 };
@@ -115,7 +142,7 @@ static int run(int operands, char **operand)
         r = list_machines(&result, &err);
     for (size_t i = 0; i < REGISTRIES; i++)
         if (!operands || wanted[FIRST_REGISTRY + i])
-            list_modules(&result, &registries[i]);
+            list_registry(&result, &registries[i]);
     if (!operands || wanted[SETTING_LIST])
         list_settings(&result);
     if (r == 0)

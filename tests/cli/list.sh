@@ -41,7 +41,7 @@ registered() { # HEADER MACRO
         ${CC:-gcc} -x c -std=c17 -D_GNU_SOURCE -E -P -Iinclude -Isrc -I. - | grep -oE 'here_is +[a-z]+' | sed 's/.* //'
 }
 while read -r list header macro; do
-    "$peet" list "$list" --format csv | sed '1d; s/,.*//' >"$dir/listed"
+    "$peet" list "$list" --format csv | sed "1d; /^\$/,\$d; s/^$list,//; s/,.*//" >"$dir/listed"
     verdict "$list are those of $macro" "$(
         [ -s "$dir/listed" ] || echo "there are none"
         diff <(registered "$header" "$macro") "$dir/listed"
@@ -75,13 +75,13 @@ if needs "$name" python3; then
     holds "$name" python3 - "$dir/json" <<'END'
 import json, sys
 t = json.load(open(sys.argv[1], encoding="utf-8"))
-assert list(t) == ["machines", "protocols", "locks", "barriers", "schedulers", "fabrics", "replacements", "settings"], list(t)
+assert list(t) == ["machines", "protocols", "states", "locks", "barriers", "schedulers", "fabrics", "replacements", "settings"], list(t)
 cpus = {m["machine"]: m["cpus"] for m in t["machines"]["rows"]}
 assert cpus["sato1999"] == 4 and cpus["ideal"] == 16, cpus
 s = {r["setting"]: r for r in t["settings"]["rows"]}
 assert s["cpus"]["values"] == "1 to 64" and s["cpus"]["default"] == "1", s["cpus"]
 assert s["coherence.protocol"]["values"].split(", ") == [p["name"] for p in t["protocols"]["rows"]]
-assert all(r["summary"] for table in t.values() for r in table["rows"])
+assert all(r.get("summary") or r["meaning"] for table in t.values() for r in table["rows"])
 END
 fi
 exit $status

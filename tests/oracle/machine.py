@@ -69,7 +69,7 @@ def own_cell(text):
 
 
 def read_protocols(path):
-    """By name: for each state its rights, what reads and writes do, and what it does when it sees a transaction."""
+    """By name: for each state its rights, what reads and writes do, and what it does when it snoops a transaction."""
     protocols, name, heads = {}, None, []
     for line in open(path, encoding="utf-8"):
         if line.startswith("## "):
@@ -80,13 +80,13 @@ def read_protocols(path):
         elif cells and cells[0].startswith("**") and name in protocols:
             row = dict(zip(heads, cells))
             rights = cells[1] if cells[1] != "–" else ""
-            sees = {}
+            snoops = {}
             for head in heads:
-                if head.startswith("sees ") and row[head] != "–":
+                if head.startswith("snoops ") and row[head] != "–":
                     words = [word.strip().strip("*") for word in row[head].split(",")]
-                    sees[head[5:]] = (words[0], set(words[1:]))
+                    snoops[head[7:]] = (words[0], set(words[1:]))
             protocols[name][cells[0].strip("*")] = {
-                "rights": rights, "read": own_cell(row["reads"]), "write": own_cell(row["writes"]), "sees": sees}
+                "rights": rights, "read": own_cell(row["reads"]), "write": own_cell(row["writes"]), "snoops": snoops}
     return protocols
 
 
@@ -264,7 +264,7 @@ class Memory:
         for other in range(self.cpus):
             if other == cpu or key not in self.state[other]:
                 continue
-            then, acts = self.protocol[self.state[other][key]]["sees"][what]
+            then, acts = self.protocol[self.state[other][key]]["snoops"][what]
             is_shared = is_shared or "shared" in acts
             supplier = other if "supplies" in acts else supplier
             if "flushes" in acts:

@@ -11,7 +11,7 @@ second="python3 tests/oracle/machine.py"
 dir=$(mktemp -d "${TMP:-/tmp}/machine.XXXXXX") || exit 2
 trap 'rm -rf "$dir"' EXIT
 machines=${PEET_MACHINES:-4} # for each protocol and each number of processors
-protocols=$("$peet" list protocols --format csv | sed -n "2,\$s/,.*//p")
+protocols=$("$peet" list protocols --format csv | sed -n "s/^protocols,\\([a-z]*\\),.*/\\1/p")
 random="random machines count what the second simulator counts"
 processes="two processes of two threads each share nothing, and each has its own misses"
 recorded="recorded programs do so, too"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* One line of memory in a few caches, coherent as sim/coherence/protocol.h says it: states, and who has the newest version of which
- * word. There is no time, no capacity and no data, so that all that can happen can be explored, and a simulator compared.
+/* One line of memory in a few caches that step through a protocol (sim/coherence/step.h): the states of the caches, and which of
+ * them has the newest version of which word. There is no time, no capacity and no data, so that all steps can be explored.
  *
- * A processor reads all words of the line at once and writes one. A write takes place behind the transaction that brings the line,
- * and before the one that tells others of the word. If several caches give the line, the one with the highest number counts. */
+ * A core reads all words of the line at once and writes one. If several caches supply the line, the one with the highest number
+ * counts. */
 #ifndef TESTS_COHERENCE_H
 #define TESTS_COHERENCE_H
 
@@ -11,28 +11,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/coherence/protocol.h"
+#include "sim/coherence/step.h"
 
 enum { COHERENT_CACHES = 8, COHERENT_WORDS = 2, COHERENT_ALL = (1 << COHERENT_WORDS) - 1, COHERENT_MEMORY = -1 };
 
 struct coherent {
     unsigned caches;
     uint8_t state[COHERENT_CACHES];
-    uint8_t newest[COHERENT_CACHES]; /* a bit for each word of which it has the newest version */
-    uint8_t memory;                  /* the same, of memory */
+    uint8_t newest[COHERENT_CACHES]; /* per cache, a bit for each word of which it has the newest version */
+    uint8_t memory;                  /* a bit for each word of which memory has the newest version */
 };
 
 /* What a step did. */
 struct coherent_did {
-    uint8_t op, then;      /* enum bus_op: its transactions */
-    bool shared;           /* what the last one heard */
-    int supplier;          /* cache that gave the line, or COHERENT_MEMORY */
-    bool torn;             /* several gave it, and not the same */
-    uint8_t got;           /* a bit for each word of which the processor has the newest version in its hands */
-    uint32_t lost;         /* a bit for each cache whose line was taken away */
-    uint32_t updated;      /*   and for each that took the word */
-    uint8_t flushes;       /* lines that others put into memory on the way */
-    uint8_t seen[BUS_OPS]; /* a bit for each state in which others saw such a transaction */
+    uint8_t op, then;         /* enum bus_op: its transactions */
+    bool shared;              /* a cache answered the last transaction that it keeps a copy */
+    int supplier;             /* cache that supplied the line, or COHERENT_MEMORY */
+    bool torn;                /* several caches supplied it, in different versions */
+    uint8_t got;              /* a bit for each word of which the core sees the newest version */
+    uint32_t invalidated;     /* a bit for each cache that lost the line */
+    uint32_t updated;         /* a bit for each cache that took the word */
+    uint8_t flushes;          /* lines that other caches put into memory */
+    uint8_t snooped[BUS_OPS]; /* by transaction: a bit for each state in which a cache snooped it */
+};
+
+/* A step while it is taken. */
+struct coherent_walk {
+    struct coherent *s;
+    struct coherent_did *did;
+    unsigned cpu, op;
+    uint8_t word, line; /* word: the bit of the written word; line: the newest words of the line that is supplied */
 };
 
 /* At first the line is in memory only. */
@@ -41,78 +49,114 @@ static inline struct coherent coherent_begin(unsigned caches)
     return (struct coherent){ .caches = caches, .memory = COHERENT_ALL };
 }
 
-static inline void coherent_write(struct coherent *s, unsigned cpu, unsigned word)
+static inline uint64_t coherent_holders(void *caches, unsigned cpu, unsigned op)
 {
-    uint8_t bit = (uint8_t)(1u << word), others = (uint8_t)~bit;
+    const struct coherent_walk *w = caches;
+    uint64_t holders = 0;
 
-    for (unsigned i = 0; i < s->caches; i++)
-        s->newest[i] &= others;
-    s->memory &= others;
-    s->newest[cpu] |= bit;
+    (void)op;
+    for (unsigned i = 0; i < w->s->caches; i++)
+        holders |= (uint64_t)(i != cpu && w->s->state[i] != PROTOCOL_ABSENT) << i;
+    return holders;
 }
 
-/* All others see a transaction; then whoever it brings something has it. */
-static inline void coherent_transact(const struct protocol *p, struct coherent *s, unsigned cpu, unsigned op,
-                                     unsigned word, bool writes_memory, struct coherent_did *did)
+static inline unsigned coherent_snooped(void *caches, unsigned other, unsigned op)
 {
-    uint8_t line = s->memory, bit = (uint8_t)(1u << word), others = (uint8_t)~bit, sent = s->newest[cpu] & bit;
-    bool fetches = op == BUS_READ || op == BUS_READ_OWN;
+    struct coherent_walk *w = caches;
 
-    did->shared = false;
-    for (unsigned i = 0; i < s->caches; i++) {
-        const struct snoop_cell *cell = &p->snoop[s->state[i]][op];
-        if (i == cpu || s->state[i] == PROTOCOL_ABSENT)
-            continue;
-        did->seen[op] |= (uint8_t)(1u << s->state[i]);
-        did->shared |= (cell->acts & SNOOP_SHARED) != 0;
-        if (fetches && cell->acts & SNOOP_SUPPLY) {
-            did->torn |= did->supplier != COHERENT_MEMORY && line != s->newest[i];
-            did->supplier = (int)i;
-            line = s->newest[i];
-        }
-        if (cell->acts & SNOOP_FLUSH) {
-            did->flushes++;
-            s->memory = s->newest[i];
-        }
-        if (op == BUS_UPDATE && cell->acts & SNOOP_UPDATE) {
-            did->updated |= 1u << i;
-            s->newest[i] = (s->newest[i] & others) | sent;
-        }
-        s->state[i] = cell->next;
-        if (cell->next == PROTOCOL_ABSENT) {
-            did->lost |= 1u << i;
-            s->newest[i] = 0;
-        }
-    }
-    if (fetches)
-        s->newest[cpu] = line;
-    else if (op == BUS_WRITE_BACK)
+    w->op = op;
+    w->did->snooped[op] |= (uint8_t)(1u << w->s->state[other]);
+    return w->s->state[other];
+}
+
+static inline bool coherent_is_fetch(unsigned op)
+{
+    return op == BUS_READ || op == BUS_READ_OWN;
+}
+
+static inline void coherent_supply(void *caches, unsigned other)
+{
+    struct coherent_walk *w = caches;
+
+    if (!coherent_is_fetch(w->op))
+        return;
+    w->did->torn |= w->did->supplier != COHERENT_MEMORY && w->line != w->s->newest[other];
+    w->did->supplier = (int)other;
+    w->line = w->s->newest[other];
+}
+
+static inline void coherent_flush(void *caches, unsigned other)
+{
+    struct coherent_walk *w = caches;
+
+    w->did->flushes++;
+    w->s->memory = w->s->newest[other];
+}
+
+static inline void coherent_update(void *caches, unsigned other)
+{
+    struct coherent_walk *w = caches;
+
+    if (w->op != BUS_UPDATE)
+        return;
+    w->did->updated |= 1u << other;
+    w->s->newest[other] = (uint8_t)((w->s->newest[other] & ~w->word) | (w->s->newest[w->cpu] & w->word));
+}
+
+static inline void coherent_enter(void *caches, unsigned other, unsigned state)
+{
+    struct coherent_walk *w = caches;
+
+    w->s->state[other] = (uint8_t)state;
+    if (state != PROTOCOL_ABSENT)
+        return;
+    w->did->invalidated |= 1u << other;
+    w->s->newest[other] = 0;
+}
+
+static inline void coherent_issue(void *caches, unsigned cpu, const struct coherence_bus *bus)
+{
+    struct coherent_walk *w = caches;
+    struct coherent *s = w->s;
+
+    if (w->did->op == BUS_NONE)
+        w->did->op = bus->op;
+    else
+        w->did->then = bus->op;
+    w->did->shared = bus->shared;
+    if (coherent_is_fetch(bus->op))
+        s->newest[cpu] = w->line;
+    else if (bus->op == BUS_WRITE_BACK)
         s->memory = s->newest[cpu];
-    else if (op == BUS_UPDATE && writes_memory)
-        s->memory = (s->memory & others) | sent;
+    else if (bus->writes_memory)
+        s->memory = (uint8_t)((s->memory & ~w->word) | (s->newest[cpu] & w->word));
+    w->line = s->memory;
 }
 
-/* A processor reads, writes that word, or its cache pushes the line out, which it then has. */
+static inline void coherent_write(void *caches, unsigned cpu)
+{
+    struct coherent_walk *w = caches;
+
+    for (unsigned i = 0; i < w->s->caches; i++)
+        w->s->newest[i] &= (uint8_t)~w->word;
+    w->s->memory &= (uint8_t)~w->word;
+    w->line &= (uint8_t)~w->word;
+    w->s->newest[cpu] |= w->word;
+}
+
+/* A core reads, writes that word, or its cache evicts the line, which it then has. */
 static inline struct coherent_did coherent_step(const struct protocol *p, struct coherent *s, unsigned cpu,
                                                 enum own_event event, unsigned word)
 {
-    const struct own_cell *cell = &p->own[s->state[cpu]][event];
-    struct coherent_did did = { .op = cell->op, .supplier = COHERENT_MEMORY };
-    bool to_memory = cell->acts & OWN_WRITES_MEMORY, is_write = event == OWN_WRITE;
+    static const struct coherence_ops OPS = { coherent_holders, coherent_snooped, coherent_supply, coherent_flush,
+                                              coherent_update,  coherent_enter,   coherent_issue,  coherent_write };
+    struct coherent_did did = { .supplier = COHERENT_MEMORY };
+    struct coherent_walk w = { s, &did, cpu, BUS_NONE, (uint8_t)(1u << word), s->memory };
+    unsigned next = coherence_step(p, &OPS, &w, cpu, s->state[cpu], event);
 
-    if (is_write && cell->op == BUS_UPDATE)
-        coherent_write(s, cpu, word);
-    if (cell->op != BUS_NONE)
-        coherent_transact(p, s, cpu, cell->op, word, to_memory, &did);
-    if (is_write && cell->op != BUS_UPDATE)
-        coherent_write(s, cpu, word);
-    if (is_write && did.shared && cell->then != BUS_NONE) {
-        did.then = cell->then;
-        coherent_transact(p, s, cpu, cell->then, word, to_memory, &did);
-    }
     did.got = s->newest[cpu];
-    s->state[cpu] = did.shared ? cell->shared : cell->alone;
-    if (s->state[cpu] == PROTOCOL_ABSENT)
+    s->state[cpu] = (uint8_t)next;
+    if (next == PROTOCOL_ABSENT)
         s->newest[cpu] = 0;
     return did;
 }

@@ -19,7 +19,7 @@ static const struct action {
     { "reads", OWN_READ, 0 },
     { "writes word 0", OWN_WRITE, 0 },
     { "writes word 1", OWN_WRITE, 1 },
-    { "pushes it out", OWN_EVICT, 0 },
+    { "evicts it", OWN_EVICT, 0 },
 };
 enum { KINDS = sizeof ACTIONS / sizeof *ACTIONS };
 
@@ -56,7 +56,7 @@ static inline void note_use(struct used *u, unsigned state, enum own_event event
         u->state[after->state[i]] = true;
     u->own[state][event][did->shared] = true;
     for (unsigned op = 0; op < BUS_OPS; op++)
-        u->snoop[op] |= did->seen[op];
+        u->snoop[op] |= did->snooped[op];
 }
 
 /* What is wrong with what a step did, or where it led; NULL: nothing. */
@@ -66,11 +66,11 @@ static inline const char *complaint_about(const struct protocol *p, unsigned sta
     unsigned silent = event == OWN_READ ? STATE_READABLE : event == OWN_WRITE ? STATE_WRITABLE : 0;
 
     if (did->torn)
-        return "two caches give different lines";
+        return "two caches supply different lines";
     if (event == OWN_READ && did->got != COHERENT_ALL)
         return "a read returns an old version";
     if (event == OWN_EVICT && after->state[cpu] != PROTOCOL_ABSENT)
-        return "a line that was pushed out is still there";
+        return "an evicted line is still there";
     if (p->flags[state] & silent && did->op != BUS_NONE)
         return "there is a transaction where none is needed";
     return coherent_complaint(p, after);
@@ -133,7 +133,7 @@ static inline void print_way(const struct exploration *e, const struct protocol 
     print_way(e, p, n->from);
     printf("#   %u %s:", n->cpu, ACTIONS[n->action].name);
     for (unsigned i = 0; i < n->s.caches; i++)
-        printf(" %s", p->state[n->s.state[i]]);
+        printf(" %s", p->state[n->s.state[i]].name);
     printf("\n");
 }
 

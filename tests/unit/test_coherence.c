@@ -41,7 +41,7 @@ static void all_of_every_table_is_used(void)
                 ok &= e->used.snoop[op] >> s & 1 || !(p->snoop[s][op].next | p->snoop[s][op].acts)
                       || op == BUS_WRITE_BACK;
             if (!CHECK(ok))
-                printf("# %s: not all that is said of state %s can happen\n", p->name, p->state[s]);
+                printf("# %s: not all that is said of state %s can happen\n", p->name, p->state[s].name);
         }
         free(e);
     }
@@ -82,7 +82,8 @@ static bool nothing_is_said_of_others(const struct protocol *p)
 
     ok &= !memcmp(evict, &NOTHING.own[0][0], sizeof *evict);
     for (unsigned s = p->states; s < PROTOCOL_STATES; s++) {
-        ok &= !p->state[s] && !p->flags[s] && !memcmp(p->own[s], NOTHING.own[s], sizeof p->own[s]);
+        ok &= !p->state[s].name && !p->state[s].meaning && !p->flags[s]
+              && !memcmp(p->own[s], NOTHING.own[s], sizeof p->own[s]);
         ok &= !memcmp(p->snoop[s], NOTHING.snoop[s], sizeof p->snoop[s]);
     }
     return ok;
@@ -133,9 +134,10 @@ static void tables_say_only_what_has_a_meaning(void)
         if (!CHECK(p->states > 1 && p->states <= PROTOCOL_STATES) || !CHECK(nothing_is_said_of_others(p)))
             printf("# %s\n", p->name);
         for (unsigned s = 0; s < p->states; s++) {
-            bool ok = p->state[s] && *p->state[s] && strlen(p->state[s]) <= 2;
+            bool ok = p->state[s].name && *p->state[s].name && strlen(p->state[s].name) <= 2;
+            ok &= p->state[s].meaning && strlen(p->state[s].meaning) > 10;
             for (unsigned k = 0; ok && k < s; k++)
-                ok = strcmp(p->state[k], p->state[s]) != 0;
+                ok = strcmp(p->state[k].name, p->state[s].name) != 0;
             ok &= s == PROTOCOL_ABSENT || p->flags[s] & STATE_READABLE;
             for (unsigned k = 0; k < OWN_EVENTS; k++)
                 ok &= own_cell_makes_sense(p, s, k);
@@ -175,7 +177,7 @@ struct paper {
 static unsigned state_named(const struct protocol *p, const char *name)
 {
     for (unsigned s = 0; s < p->states; s++)
-        if (!strcmp(p->state[s], name))
+        if (!strcmp(p->state[s].name, name))
             return s;
     CHECK_EQ(name, NULL);
     return PROTOCOL_ABSENT;
@@ -194,7 +196,8 @@ static void conforms(const struct paper *paper)
     for (const struct paper_own *t = paper->own; t->state; t++) {
         unsigned s = state_named(p, t->state);
         const struct own_cell *c = &p->own[s][t->event];
-        bool same = c->op == t->op && !strcmp(p->state[c->alone], t->alone) && !strcmp(p->state[c->shared], t->shared);
+        bool same = c->op == t->op && !strcmp(p->state[c->alone].name, t->alone)
+                    && !strcmp(p->state[c->shared].name, t->shared);
         if (!CHECK(same && !c->then && !c->acts))
             printf("# %s: %s, event %u\n", p->name, t->state, t->event);
         memset(e->used.own[s][t->event], 0, sizeof e->used.own[s][t->event]);
@@ -202,8 +205,8 @@ static void conforms(const struct paper *paper)
     for (const struct paper_snoop *t = paper->snoop; t->state; t++) {
         unsigned s = state_named(p, t->state);
         const struct snoop_cell *c = &p->snoop[s][t->op];
-        if (!CHECK(!strcmp(p->state[c->next], t->next) && c->acts == t->acts))
-            printf("# %s: %s sees transaction %u\n", p->name, t->state, t->op);
+        if (!CHECK(!strcmp(p->state[c->next].name, t->next) && c->acts == t->acts))
+            printf("# %s: %s snoops transaction %u\n", p->name, t->state, t->op);
         e->used.snoop[t->op] &= (uint8_t) ~(1u << s);
     }
     for (unsigned s = 0; s < PROTOCOL_STATES; s++)
@@ -308,16 +311,16 @@ static void print_own_cell(FILE *out, const struct protocol *p, const struct own
 
     if (c->op || (*memory && !c->then))
         fprintf(out, "%s%s → ", OP_NAMES[c->op], c->then ? "" : memory);
-    fprintf(out, "%s", p->state[c->alone]);
+    fprintf(out, "%s", p->state[c->alone].name);
     if (c->then)
-        fprintf(out, "; if shared, %s%s → %s", OP_NAMES[c->then], memory, p->state[c->shared]);
+        fprintf(out, "; if shared, %s%s → %s", OP_NAMES[c->then], memory, p->state[c->shared].name);
     else if (c->shared != c->alone)
-        fprintf(out, "; %s if shared", p->state[c->shared]);
+        fprintf(out, "; %s if shared", p->state[c->shared].name);
 }
 
 static void print_snoop_cell(FILE *out, const struct protocol *p, const struct snoop_cell *c)
 {
-    fprintf(out, "%s%s%s%s%s", p->state[c->next], c->acts & SNOOP_SHARED ? ", *shared*" : "",
+    fprintf(out, "%s%s%s%s%s", p->state[c->next].name, c->acts & SNOOP_SHARED ? ", *shared*" : "",
             c->acts & SNOOP_SUPPLY ? ", *supplies*" : "", c->acts & SNOOP_FLUSH ? ", *flushes*" : "",
             c->acts & SNOOP_UPDATE ? ", *takes*" : "");
 }
@@ -327,7 +330,7 @@ static void print_row(FILE *out, const struct protocol *p, const struct used *u,
 {
     uint8_t flags = p->flags[s];
 
-    fprintf(out, "| **%s** | %s%s%s |", p->state[s], flags & STATE_READABLE ? "r" : "–",
+    fprintf(out, "| **%s** | %s%s%s |", p->state[s].name, flags & STATE_READABLE ? "r" : "–",
             flags & STATE_WRITABLE ? "w" : "", flags & STATE_DIRTY ? "d" : "");
     for (unsigned k = 0; k < OWN_EVENTS; k++) {
         bool is_used = u->own[s][k][0] || u->own[s][k][1];
@@ -356,10 +359,10 @@ static char *table_of(const struct protocol *p, const struct used *u)
 
     if (!out)
         abort();
-    fprintf(out, "| state | | reads | writes | pushes out |");
+    fprintf(out, "| state | | reads | writes | evicts |");
     for (unsigned op = 0; op < BUS_OPS; op++)
         if (u->snoop[op])
-            fprintf(out, " sees %s |", OP_NAMES[op]);
+            fprintf(out, " snoops %s |", OP_NAMES[op]);
     fprintf(out, "\n|---|---|---|---|---|");
     for (unsigned op = 0; op < BUS_OPS; op++)
         if (u->snoop[op])
@@ -383,7 +386,21 @@ static char *read_document(void)
     return text;
 }
 
-/* Behind "## NAME" there is the summary and, before the next heading, the table. */
+/* Whether the section says what each state means, on a line of its own. */
+static bool document_has_states(const struct protocol *p, const char *section, const char *end)
+{
+    char line[160];
+    bool has = true;
+
+    for (unsigned s = 0; s < p->states; s++) {
+        snprintf(line, sizeof line, "\n- **%s** %s\n", p->state[s].name, p->state[s].meaning);
+        const char *found = strstr(section, line);
+        has &= found && (!end || found < end);
+    }
+    return has;
+}
+
+/* The section "## NAME" has the summary, the states and, before the next heading, the table. */
 static void the_document_has_the_tables(void)
 {
     const char *document = read_document();
@@ -402,6 +419,7 @@ static void the_document_has_the_tables(void)
         if (!CHECK(found && (!end || found < end)))
             printf("# %s: docs/protocols.md should have\n%s", p->name, table);
         CHECK(summary && (!end || summary < end));
+        CHECK(section && document_has_states(p, section, end));
         free(table);
         free(e);
     }

@@ -336,6 +336,50 @@ static void an_update_waits_for_its_line_even_if_writes_bring_none(void)
     hierarchy_free(m);
 }
 
+/* own_cell.acts: Firefly's memory takes the words of updates, Dragon's does not. */
+static void memory_takes_updates_where_the_table_says_so(void)
+{
+    static const struct protocol *const P[] = { &protocol_firefly, &protocol_dragon };
+
+    for (unsigned i = 0; i < 2; i++) {
+        struct machine_config c = machine(2, P[i], 4, 1);
+        struct hierarchy *m = start(&c);
+        load(m, 0, X);
+        load(m, 1, X);
+        store(m, 0, X);
+        CHECK_EQ(hierarchy_fabric(m)->by_op[BUS_UPDATE], 1);
+        CHECK_EQ(hierarchy_fabric(m)->memory_updates, i == 0);
+        hierarchy_free(m);
+    }
+}
+
+/* own[state][OWN_EVICT]: MSI in which modified lines are dropped loses no cycle to write-backs. own[state][OWN_READ]: a read of a
+ * shared line that invalidates the other copies. */
+static void evictions_and_reads_do_what_the_table_says(void)
+{
+    struct protocol drops = protocol_msi, grabs = protocol_msi;
+
+    drops.own[2][OWN_EVICT].op = BUS_NONE;
+    for (unsigned i = 0; i < 2; i++) {
+        struct machine_config c = machine(1, i ? &drops : &protocol_msi, 4, 1);
+        struct hierarchy *m = start(&c);
+        store(m, 0, X);
+        load(m, 0, X + 4 * LINE);
+        CHECK_EQ(counts(m, 0).write_backs, i == 0);
+        hierarchy_free(m);
+    }
+    grabs.own[1][OWN_READ] = (struct own_cell){ .op = BUS_INVALIDATE, .alone = 1, .shared = 1 };
+    for (unsigned i = 0; i < 2; i++) {
+        struct machine_config c = machine(2, i ? &grabs : &protocol_msi, 4, 1);
+        struct hierarchy *m = start(&c);
+        load(m, 0, X);
+        load(m, 1, X);
+        load(m, 1, X);
+        CHECK_EQ(counts(m, 0).invalidations, i == 1);
+        hierarchy_free(m);
+    }
+}
+
 static void nobody_waits_for_a_prefetch(void)
 {
     struct machine_config c = machine(2, &protocol_mesi, 4, 1);
@@ -400,6 +444,8 @@ int main(void)
     RUN(a_level_that_writes_back_keeps_writes_from_one_behind_it);
     RUN(a_write_around_the_cache_loses_nothing_that_others_wrote);
     RUN(an_update_waits_for_its_line_even_if_writes_bring_none);
+    RUN(memory_takes_updates_where_the_table_says_so);
+    RUN(evictions_and_reads_do_what_the_table_says);
     RUN(nobody_waits_for_a_prefetch);
     RUN(without_caches_every_reference_goes_to_memory);
     RUN(instructions_are_fetched_from_the_node_of_their_page);

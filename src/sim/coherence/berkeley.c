@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Berkeley's ownership protocol: write-back and write-invalidate; a line has one owner, a cache or else memory, and its owner
- * gives it. Katz, Eggers, Wood, Perkins and Sheldon (ISCA 1985) described it, for SPUR.
- *
- *   I   Invalid: not here
- *   UO  UnOwned: others may have it, and one of them may own it; if none does, it is as in memory
- *   OE  Owned-Exclusively: the only copy, and memory is old
- *   ON  Owned-NonExclusively: others may have it; memory is old, and this cache answers for it
+ * supplies it. Katz, Eggers, Wood, Perkins and Sheldon (ISCA 1985) described it, for SPUR.
  *
  * Transactions have other names there: Read-Shared is BUS_READ, Read-for-Ownership BUS_READ_OWN, Write-for-Invalidation
- * BUS_INVALIDATE, and Write-without-Invalidation, by which an owner pushes its line out, BUS_WRITE_BACK.
+ * BUS_INVALIDATE, and Write-without-Invalidation, by which an owner evicts its line, BUS_WRITE_BACK.
  *
- * The bus cannot tell who reads whether others have the line, so that nobody says so and every line that is read is UnOwned. An
- * owner gives lines and does not update memory.
+ * A reader does not learn from the bus whether other caches hold the line: no cache answers, and every line that is read is
+ * UnOwned. An owner supplies lines and does not update memory.
  * Leaves out: reads for ownership of lines that are soon to be written (a hint of the program); input and output; transient
  * states. */
 #include "sim/coherence/protocol.h"
@@ -21,9 +16,12 @@ enum { I, UO, OE, ON, STATES };
 /* clang-format off */
 const struct protocol protocol_berkeley = {
     .name = "berkeley",
-    .summary = "who wrote last owns a line and gives it, memory stays old; Katz and others, 1985",
+    .summary = "the last writer owns a line and supplies it, memory stays old; Katz and others, 1985",
     .states = STATES,
-    .state = { [I] = "I", [UO] = "UO", [OE] = "OE", [ON] = "ON" },
+    .state = { [I]  = { "I",  "Invalid: not in this cache" },
+               [UO] = { "UO", "UnOwned: other caches may hold it, and one may own it; if none does, it is as in memory" },
+               [OE] = { "OE", "Owned-Exclusively: the only copy; memory is old" },
+               [ON] = { "ON", "Owned-NonExclusively: other caches may hold it; memory is old, and this cache writes it back" } },
     .flags = { [UO] = STATE_READABLE,
                [OE] = STATE_READABLE | STATE_WRITABLE | STATE_DIRTY,
                [ON] = STATE_READABLE | STATE_DIRTY },

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Dragon: write-back and write-update; nobody ever loses a line because another one writes. McCreight described it (The Dragon
- * Computer System, Xerox PARC 1984), and Archibald and Baer (ACM TOCS 4, 1986) compare it with others.
+/* Dragon: write-back and write-update; no write invalidates another cache's copy. McCreight described it (The Dragon Computer
+ * System, Xerox PARC 1984), and Archibald and Baer (ACM TOCS 4, 1986) compare it with others.
  *
- *   I   not here
- *   E   exclusive: as in memory, and nobody else has it
- *   Sc  shared clean: others may have it; memory may be old, and then one of them is Sm
- *   Sm  shared modified: others may have it; memory is old, and this cache, which wrote last, answers for it
- *   M   modified: the only copy, and memory is old
- *
- * Assumes that who reads or updates hears whether others keep the line.
- * Choices: as there, memory does not take updates. Only Sm and M give lines; others come from memory. Who has no copy and writes
- * reads first, and sends the word if others have the line. A write finds out that it is alone again when nobody answers its update.
+ * Assumes that a cache that reads or updates learns whether other caches keep the line.
+ * Choices: as there, memory does not take updates. Only Sm and M supply lines; others come from memory. A write that misses reads
+ * first, and sends the word if others hold the line. A writer finds out that its copy is the only one when no cache answers its
+ * update.
  * Leaves out: transient states. */
 #include "sim/coherence/protocol.h"
 
@@ -19,9 +14,13 @@ enum { I, E, SC, SM, M, STATES };
 /* clang-format off */
 const struct protocol protocol_dragon = {
     .name = "dragon",
-    .summary = "others are updated, memory is not; McCreight, 1984",
+    .summary = "other copies are updated, memory is not; McCreight, 1984",
     .states = STATES,
-    .state = { [I] = "I", [E] = "E", [SC] = "Sc", [SM] = "Sm", [M] = "M" },
+    .state = { [I]  = { "I",  "not in this cache" },
+               [E]  = { "E",  "exclusive: as in memory; no other cache holds it" },
+               [SC] = { "Sc", "shared clean: other caches may hold it; memory may be old, and then one of them is Sm" },
+               [SM] = { "Sm", "shared modified: other caches may hold it; this cache wrote last, and writes it back" },
+               [M]  = { "M",  "modified: the only copy; memory is old" } },
     .flags = { [E]  = STATE_READABLE | STATE_WRITABLE,
                [SC] = STATE_READABLE,
                [SM] = STATE_READABLE | STATE_DIRTY,

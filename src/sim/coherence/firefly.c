@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Firefly: write-update; lines that others have are written through to memory, others are written back. DEC's Firefly had it
+/* Firefly: write-update; lines that others hold are written through to memory, others are written back. DEC's Firefly had it
  * (Thacker, Stewart and Satterthwaite, IEEE Transactions on Computers 37, 1988), and Archibald and Baer (ACM TOCS 4, 1986) compare
  * it with others.
  *
- *   I  not here
- *   V  valid exclusive: as in memory, and nobody else has it
- *   S  shared: as in memory; others may have it, too
- *   D  dirty: the only copy, and memory is old
- *
- * Assumes that who reads or updates hears whether others keep the line.
- * Choices: as there, all who have a line give it, for all give the same; one of them counts as the one that did. D's line goes to
- * memory, too, when another one reads it, and so do all updates: what is shared is always as in memory. Who has no copy and writes
- * reads first, as in Archibald and Baer, for lines here have several words; the machine had lines of one word, and wrote those
- * without a read. A write finds out that it is alone again when nobody answers its update, and the line is then V.
+ * Assumes that a cache that reads or updates learns whether other caches keep the line.
+ * Choices: as there, all holders supply a line, for all supply the same; one of them counts as the supplier. D's line goes to
+ * memory, too, when another cache reads it, and so do all updates: what is shared is always as in memory. A write that misses reads
+ * first, as in Archibald and Baer, for lines here have several words; the machine had lines of one word, and wrote those without a
+ * read. A writer finds out that its copy is the only one when no cache answers its update; the line is then V.
  * Leaves out: transient states. */
 #include "sim/coherence/protocol.h"
 
@@ -21,9 +16,12 @@ enum { I, V, S, D, STATES };
 /* clang-format off */
 const struct protocol protocol_firefly = {
     .name = "firefly",
-    .summary = "others and memory are updated; Thacker, Stewart and Satterthwaite, 1988",
+    .summary = "other copies and memory are updated; Thacker, Stewart and Satterthwaite, 1988",
     .states = STATES,
-    .state = { [I] = "I", [V] = "V", [S] = "S", [D] = "D" },
+    .state = { [I] = { "I", "not in this cache" },
+               [V] = { "V", "valid exclusive: as in memory; no other cache holds it" },
+               [S] = { "S", "shared: as in memory; other caches may hold it" },
+               [D] = { "D", "dirty: the only copy; memory is old" } },
     .flags = { [V] = STATE_READABLE | STATE_WRITABLE,
                [S] = STATE_READABLE,
                [D] = STATE_READABLE | STATE_WRITABLE | STATE_DIRTY },

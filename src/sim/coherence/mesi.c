@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* MESI: write-back and write-invalidate; a line that nobody else has is written without a transaction. Papamarcos and Patel
- * (ISCA 1984) described it, at Illinois.
+/* MESI: write-back and write-invalidate; a line of which there is no other copy is written without a transaction. Papamarcos and
+ * Patel (ISCA 1984) described it, at Illinois.
  *
- *   I  not here
- *   S  shared: as in memory; others may have it, too
- *   E  exclusive: as in memory, and nobody else has it
- *   M  modified: the only copy, and memory is old
- *
- * Assumes that who reads hears whether others keep the line.
+ * Assumes that a cache that reads learns whether other caches keep the line.
  * Choices: clean lines (E, S) come from memory, as in the processors that made the protocol common; in Illinois' own any cache that
- * has the line gives it, and a bus must then choose among them. M gives the line and memory takes it on the way, so that S always
- * agrees with memory; a line that is fetched to be written is not put into memory. Who writes in S only invalidates. A line stays S
- * when the last other copy goes.
+ * has the line supplies it, and a bus must then choose among them. M supplies the line, and memory takes it on the way, so that S
+ * always agrees with memory. A line that is fetched for a write is not put into memory. A write in S only invalidates. A line stays
+ * S when the last other copy is evicted.
  * Leaves out: transient states. */
 #include "sim/coherence/protocol.h"
 
@@ -20,9 +15,12 @@ enum { I, S, E, M, STATES };
 /* clang-format off */
 const struct protocol protocol_mesi = {
     .name = "mesi",
-    .summary = "MSI, and lines that nobody else has are written silently; Papamarcos and Patel, 1984",
+    .summary = "MSI, and lines without another copy are written silently; Papamarcos and Patel, 1984",
     .states = STATES,
-    .state = { [I] = "I", [S] = "S", [E] = "E", [M] = "M" },
+    .state = { [I] = { "I", "not in this cache" },
+               [S] = { "S", "shared: as in memory; other caches may hold it" },
+               [E] = { "E", "exclusive: as in memory; no other cache holds it" },
+               [M] = { "M", "modified: the only copy; memory is old" } },
     .flags = { [S] = STATE_READABLE,
                [E] = STATE_READABLE | STATE_WRITABLE,
                [M] = STATE_READABLE | STATE_WRITABLE | STATE_DIRTY },

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* MOESI: write-back and write-invalidate with owners, who give lines to others and leave memory old. Sweazey and Smith (ISCA 1986)
- * described it as a class of protocols for the Futurebus.
+/* MOESI: write-back and write-invalidate with owners, which supply lines to others and leave memory old. Sweazey and Smith (ISCA
+ * 1986) described it as a class of protocols for the Futurebus.
  *
- *   I  not here
- *   S  shared: others may have it; memory may be old, and then one of them is O
- *   E  exclusive: as in memory, and nobody else has it
- *   O  owned: others may have it; memory is old, and this cache answers for it
- *   M  modified: the only copy, and memory is old
- *
- * Assumes that who reads hears whether others keep the line.
- * Choices: of the class, the one that invalidates where a line is written that others may have; the class also lets it update them.
- * Only owners (M, O) give lines; clean ones come from memory, as in the class: E does not intervene. When an owner pushes its
- * line out, memory is right again, and the others stay S.
+ * Assumes that a cache that reads learns whether other caches keep the line.
+ * Choices: of the class, the member that invalidates where a line is written that others may hold; the class also allows updates.
+ * Only owners (M, O) supply lines; clean ones come from memory, as in the class: E does not intervene. When an owner evicts its
+ * line, memory is right again, and the other copies stay S.
  * Leaves out: transient states. */
 #include "sim/coherence/protocol.h"
 
@@ -20,9 +14,13 @@ enum { I, S, E, O, M, STATES };
 /* clang-format off */
 const struct protocol protocol_moesi = {
     .name = "moesi",
-    .summary = "MESI, and an owner gives lines that memory has not; Sweazey and Smith, 1986",
+    .summary = "MESI, and an owner supplies lines that memory does not have; Sweazey and Smith, 1986",
     .states = STATES,
-    .state = { [I] = "I", [S] = "S", [E] = "E", [O] = "O", [M] = "M" },
+    .state = { [I] = { "I", "not in this cache" },
+               [S] = { "S", "shared: other caches may hold it; memory may be old, and then one of them is O" },
+               [E] = { "E", "exclusive: as in memory; no other cache holds it" },
+               [O] = { "O", "owned: other caches may hold it; memory is old, and this cache writes it back" },
+               [M] = { "M", "modified: the only copy; memory is old" } },
     .flags = { [S] = STATE_READABLE,
                [E] = STATE_READABLE | STATE_WRITABLE,
                [O] = STATE_READABLE | STATE_DIRTY,

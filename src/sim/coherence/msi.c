@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* MSI: write-back and write-invalidate with as few states as that takes. Silicon Graphics' 4D-MP had it (Baskett, Jermoluk and
+/* MSI: write-back and write-invalidate with as few states as possible. Silicon Graphics' 4D-MP had it (Baskett, Jermoluk and
  * Solomon, COMPCON 1988), and Culler and Singh (Parallel Computer Architecture, 1999) begin with it.
  *
- *   I  not here
- *   S  shared: as in memory; others may have it, too
- *   M  modified: the only copy, and memory is old
- *
- * Choices: who writes a shared line only invalidates the others (an upgrade) and does not fetch what it has. M gives the line and
- * memory takes it on the way, so that S always agrees with memory; a line that is fetched to be written is not put into memory, for
- * it is old at once. Clean lines come from memory. Nobody asks whether others have the line, so nobody says so.
+ * Choices: a write to a shared line invalidates the other copies (an upgrade) and does not fetch the line. M supplies the line, and
+ * memory takes it on the way, so that S always agrees with memory. A line that is fetched for a write is not put into memory, for
+ * it is old at once. Clean lines come from memory. No cache answers whether it keeps a copy.
  * Leaves out: transient states. */
 #include "sim/coherence/protocol.h"
 
@@ -17,9 +13,11 @@ enum { I, S, M, STATES };
 /* clang-format off */
 const struct protocol protocol_msi = {
     .name = "msi",
-    .summary = "three states, others are invalidated; Baskett and others, 1988",
+    .summary = "three states, other copies are invalidated; Baskett and others, 1988",
     .states = STATES,
-    .state = { [I] = "I", [S] = "S", [M] = "M" },
+    .state = { [I] = { "I", "not in this cache" },
+               [S] = { "S", "shared: as in memory; other caches may hold it" },
+               [M] = { "M", "modified: the only copy; memory is old" } },
     .flags = { [S] = STATE_READABLE,
                [M] = STATE_READABLE | STATE_WRITABLE | STATE_DIRTY },
     .own = {

@@ -53,6 +53,7 @@ struct fabric_time fabric_transact(struct fabric *f, const struct transaction *t
     assert(time.done >= now && time.waited <= time.done - now);
     f->use.transactions++;
     f->use.by_op[t->op]++;
+    f->use.memory_updates += t->writes_memory;
     f->use.moved += t->bytes;
     f->use.waited += time.waited;
     return time;

@@ -35,9 +35,10 @@ struct transaction {
     int supplier;  /* processor whose cache gives the line, or FABRIC_MEMORY */
     uint32_t
         latency; /* processor cycles until the supplier answers; the cost of a shared cache that has it, for instance */
-    uint32_t bytes;   /* of data that are moved: a line, a word, or none */
-    unsigned home;    /* node whose memory the line is in */
-    uint64_t sharers; /* in a directory's eyes: others that have to be told, a bit each; BUS_READ tells none */
+    uint32_t bytes;     /* of data that are moved: a line, a word, or none */
+    unsigned home;      /* node whose memory the line is in */
+    bool writes_memory; /* of an update: memory takes the word, too */
+    uint64_t sharers;   /* in a directory's eyes: others that have to be told, a bit each; BUS_READ tells none */
 };
 
 /* When it is over for who asked, and how much of that was waiting for others. A write-back is over when it may be forgotten there. */
@@ -53,7 +54,8 @@ struct fabric_use {
     uint64_t total, transactions, moved; /* moved: bytes */
     uint64_t waited;
     uint64_t by_op[BUS_OPS];
-    uint32_t parallel; /* so much can be busy at a time: a bus 1, a crossbar its connections, a mesh its links */
+    uint64_t memory_updates; /* updates whose word memory has taken */
+    uint32_t parallel;       /* so much can be busy at a time: a bus 1, a crossbar its connections, a mesh its links */
 };
 
 /* Adds [from, to) to what was busy. All zero is a row in which nothing was. */

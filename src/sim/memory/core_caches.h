@@ -59,7 +59,8 @@ struct hierarchy {
     struct fabric fabric;
     struct line_table line_table;
     struct map homes;    /* uint32_t: 1 + node, by page */
-    bool reads_stay;     /* who can read a line still can when another one reads it, too */
+    bool reads_stay;     /* a core that can read a line still can after another core's read */
+    uint32_t ignored;    /* a bit for each bus_op on which no snooping cache acts */
     snoop_hook *watcher; /* or NULL */
     void *watching;
     struct program_counts *programs;                                                  /* NULL: there is only one */
@@ -190,7 +191,8 @@ static inline __attribute__((always_inline)) enum local_hit core_fill_from_l2(co
     if (!first->is_full[set])
         return LOCAL_NONE;
     unsigned state = cache_state(*e), way = cache_oldest(first, set);
-    if ((kind == PEET_STORE || kind == PEET_UPDATE) && !(state = h->silent[state]))
+    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    if (is_write ? !(state = h->silent[state]) : !(core->found[PEET_LOAD] >> state & 1))
         return LOCAL_NONE;
     uint64_t at = set * first->ways + way, *slot = first->entry + at, old = *slot;
     uint64_t *home = second->entry + core->behind[at];

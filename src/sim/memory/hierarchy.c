@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "sim/coherence/step.h"
 #include "sim/memory/core_caches.h"
 
 enum { SHARED_CLEAN = 1, SHARED_DIRTY = 2 }; /* of a line in a shared level */
@@ -15,10 +16,10 @@ static bool is_dirty(const struct hierarchy *h, unsigned state)
     return h->protocol->flags[state & STATE_MASK] & STATE_DIRTY;
 }
 
-/* Memory does not have what is in it. */
-static bool must_be_written(const struct hierarchy *h, unsigned state)
+/* Whether a line in that state goes to memory when it is evicted. */
+static bool is_written_back(const struct hierarchy *h, unsigned state)
 {
-    return is_dirty(h, state) && !h->goes_through;
+    return coherence_op(h->protocol, state & STATE_MASK, OWN_EVICT) == BUS_WRITE_BACK && !h->goes_through;
 }
 
 /* The valid state of a line that a processor has: that of the innermost level. 0: it has not. */
@@ -100,7 +101,7 @@ static void leave_shared(struct hierarchy *h, unsigned level, uint64_t entry)
         for (uint64_t left = info->present; left; left &= left - 1) {
             unsigned cpu = (unsigned)__builtin_ctzll(left);
             announce(h, cpu, line, BUS_READ_OWN);
-            h->cpu[cpu].counts.write_backs += must_be_written(h, state_of(h, cpu, line));
+            h->cpu[cpu].counts.write_backs += is_written_back(h, state_of(h, cpu, line));
             change_state(h, cpu, line, PROTOCOL_ABSENT);
             lose(h, info, line, cpu, REMOVED_EVICTED);
         }
@@ -121,7 +122,7 @@ static void put_shared(struct hierarchy *h, unsigned level, uint64_t line, unsig
 }
 
 /* A line comes out of a private cache: the first shared level takes it, or memory. */
-static void take_back(struct hierarchy *h, uint64_t line)
+static void accept_writeback(struct hierarchy *h, uint64_t line)
 {
     if (h->private_levels == h->levels)
         return; /* memory has room for all of them */
@@ -134,7 +135,7 @@ static void take_back(struct hierarchy *h, uint64_t line)
 }
 
 /* What is behind the private caches gives a line; returns how long that takes. It is in all shared levels then. */
-static uint32_t give(struct hierarchy *h, unsigned cpu, uint64_t line)
+static uint32_t supply(struct hierarchy *h, unsigned cpu, uint64_t line)
 {
     unsigned found = h->private_levels;
     uint32_t latency = h->fabric.config.memory;
@@ -153,64 +154,109 @@ static uint32_t give(struct hierarchy *h, unsigned cpu, uint64_t line)
     return latency;
 }
 
-/* ---- transactions ---- */
+/* ---- steps of the protocol ---- */
 
-/* What a transaction heard, and how long it took. */
-struct heard {
-    bool shared;
-    uint64_t stall;
+/* A step of one core's cache on a line: what the interpreter of the protocol (sim/coherence/step.h) works on. */
+struct protocol_step {
+    struct hierarchy *h;
+    struct line_info *info;
+    uint64_t line;
+    uint64_t now, stall;     /* cycle in which the step begins; cycles that the core has waited for it since */
+    struct line_bytes bytes; /* that a write writes */
+    uint64_t updated;        /* a bit for each cache that has taken the word of the current update */
+    struct transaction bus;  /* the current transaction */
 };
 
-/* All others see it and do what their tables say. */
-static void snoop(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned op, struct line_info *info,
-                  struct transaction *t, bool *ret_shared)
+static uint64_t step_holders(void *caches, unsigned cpu, unsigned op)
 {
-    for (uint64_t left = info->present & ~((uint64_t)1 << cpu); left; left &= left - 1) {
-        unsigned other = (unsigned)__builtin_ctzll(left);
-        announce(h, other, line, op);
-        unsigned state = state_of(h, other, line) & STATE_MASK;
-        const struct snoop_cell *cell = &h->protocol->snoop[state][op];
-        assert(state);
-        t->sharers |= (uint64_t)1 << other;
-        *ret_shared |= (cell->acts & SNOOP_SHARED) != 0;
-        if (cell->acts & SNOOP_SUPPLY)
-            t->supplier = (int)other;
-        if (cell->acts & SNOOP_FLUSH)
-            take_back(h, line);
-        if (cell->next != state)
-            change_state(h, other, line, cell->next);
-        if (cell->next == PROTOCOL_ABSENT) {
-            lose(h, info, line, other, REMOVED_INVALIDATED);
-            h->cpu[other].counts.invalidations++;
-        }
-    }
+    const struct protocol_step *s = caches;
+
+    return s->h->ignored >> op & 1 ? 0 : s->info->present & ~((uint64_t)1 << cpu);
 }
 
-static struct heard transact(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned op, struct line_info *info,
-                             uint64_t now)
+static unsigned step_snooped(void *caches, unsigned other, unsigned op)
 {
-    struct transaction t = { .op = (uint8_t)op, .cpu = cpu, .line = line, .supplier = FABRIC_MEMORY };
-    struct heard heard = { 0 };
+    struct protocol_step *s = caches;
 
-    snoop(h, cpu, line, op, info, &t, &heard.shared);
-    t.home = home_of(h, cpu, line);
-    if (op == BUS_READ || op == BUS_READ_OWN) {
-        t.bytes = h->config.level[0].line;
-        t.latency = t.supplier == FABRIC_MEMORY ? give(h, cpu, line) : h->fabric.config.transfer;
-        h->cpu[cpu].counts.from_caches += t.supplier != FABRIC_MEMORY;
-    } else {
-        t.bytes = op == BUS_UPDATE ? 8 : op == BUS_WRITE_BACK ? h->config.level[0].line : 0;
-        h->cpu[cpu].counts.updates += op == BUS_UPDATE;
-    }
-    struct fabric_time time = fabric_transact(&h->fabric, &t, now);
-    h->cpu[cpu].counts.waited += time.waited;
-    heard.stall = time.done - now;
-    return heard;
+    announce(s->h, other, s->line, op);
+    s->bus.sharers |= (uint64_t)1 << other;
+    return state_of(s->h, other, s->line) & STATE_MASK;
 }
 
-/* ---- filling and pushing out ---- */
+static void step_supply(void *caches, unsigned other)
+{
+    struct protocol_step *s = caches;
 
-/* A line goes to memory, and nobody waits. */
+    s->bus.supplier = (int)other;
+}
+
+static void step_flush(void *caches, unsigned other)
+{
+    struct protocol_step *s = caches;
+
+    (void)other;
+    accept_writeback(s->h, s->line);
+}
+
+static void step_update(void *caches, unsigned other)
+{
+    struct protocol_step *s = caches;
+
+    s->updated |= (uint64_t)1 << other;
+}
+
+static void step_enter(void *caches, unsigned other, unsigned state)
+{
+    struct protocol_step *s = caches;
+
+    change_state(s->h, other, s->line, state);
+    if (state != PROTOCOL_ABSENT)
+        return;
+    lose(s->h, s->info, s->line, other, REMOVED_INVALIDATED);
+    s->h->cpu[other].counts.invalidations++;
+}
+
+static void step_issue(void *caches, unsigned cpu, const struct coherence_bus *bus)
+{
+    struct protocol_step *s = caches;
+    struct hierarchy *h = s->h;
+    struct memory_counts *n = &h->cpu[cpu].counts;
+    struct transaction *t = &s->bus;
+    uint64_t now = s->now + s->stall;
+
+    t->op = bus->op;
+    t->cpu = cpu;
+    t->line = s->line;
+    t->home = home_of(h, cpu, s->line);
+    t->writes_memory = bus->writes_memory;
+    if (bus->op == BUS_READ || bus->op == BUS_READ_OWN) {
+        t->bytes = h->config.level[0].line;
+        t->latency = t->supplier == FABRIC_MEMORY ? supply(h, cpu, s->line) : h->fabric.config.transfer;
+        n->from_caches += t->supplier != FABRIC_MEMORY;
+    } else if (bus->op == BUS_UPDATE) {
+        assert(s->updated == (s->info->present & ~((uint64_t)1 << cpu))); /* a copy that stays is up to date */
+        t->bytes = 8;
+        n->updates++;
+    }
+    struct fabric_time time = fabric_transact(&h->fabric, t, now);
+    n->waited += time.waited;
+    s->stall = time.done - s->now;
+    s->bus = (struct transaction){ .supplier = FABRIC_MEMORY };
+}
+
+static void step_write(void *caches, unsigned cpu)
+{
+    struct protocol_step *s = caches;
+
+    line_info_write(&s->h->line_table, s->info, cpu, s->bytes);
+}
+
+static const struct coherence_ops STEP = { step_holders, step_snooped, step_supply, step_flush,
+                                           step_update,  step_enter,   step_issue,  step_write };
+
+/* ---- evictions ---- */
+
+/* A line goes to memory, and no core waits for it. */
 static void write_back(struct hierarchy *h, unsigned cpu, uint64_t line, uint64_t now)
 {
     struct transaction t = { .op = BUS_WRITE_BACK,
@@ -222,7 +268,31 @@ static void write_back(struct hierarchy *h, unsigned cpu, uint64_t line, uint64_
 
     h->cpu[cpu].counts.write_backs++;
     fabric_transact(&h->fabric, &t, now);
-    take_back(h, line);
+    accept_writeback(h, line);
+}
+
+static void evict_issue(void *caches, unsigned cpu, const struct coherence_bus *bus)
+{
+    const struct protocol_step *s = caches;
+
+    assert(bus->op == BUS_WRITE_BACK);
+    write_back(s->h, cpu, s->line, s->now);
+}
+
+static const struct coherence_ops EVICT = { step_holders, step_snooped, step_supply, step_flush,
+                                            step_update,  step_enter,   evict_issue, step_write };
+
+/* A line leaves a core's private caches. */
+static void evict_line(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned state, uint64_t now)
+{
+    struct line_info *info = line_info_at(&h->line_table, line);
+
+    lose(h, info, line, cpu, REMOVED_EVICTED);
+    if (!is_written_back(h, state))
+        return;
+    struct protocol_step s = { .h = h, .info = info, .line = line, .now = now, .bus.supplier = FABRIC_MEMORY };
+    unsigned next = coherence_step(h->protocol, &EVICT, &s, cpu, state & STATE_MASK, OWN_EVICT);
+    assert(next == PROTOCOL_ABSENT);
 }
 
 /* An entry has gone out of a private level. */
@@ -259,9 +329,7 @@ static void push_out(struct hierarchy *h, unsigned cpu, unsigned level, uint64_t
             push_out(h, cpu, level + 1, gone, now);
         return;
     }
-    lose(h, line_info_at(&h->line_table, line), line, cpu, REMOVED_EVICTED);
-    if (must_be_written(h, state))
-        write_back(h, cpu, line, now);
+    evict_line(h, cpu, line, state, now);
 }
 
 /* A line has just come into both levels. Where the one that made room for it in the first is in the second, if it was there when it came; else
@@ -351,88 +419,86 @@ static void write_through(struct hierarchy *h, unsigned cpu, uint64_t line, uint
     fabric_transact(&h->fabric, &t, now);
 }
 
-/* A processor has to ask others. */
+/* A store that misses a first level that does not allocate: the word goes to memory, and every copy is invalidated. The one dirty copy
+ * is written back first. */
+static void store_around(struct hierarchy *h, unsigned cpu, uint64_t line, struct line_info *info,
+                         struct line_bytes bytes, uint64_t now)
+{
+    int owner = FABRIC_MEMORY;
+
+    for (uint64_t left = info->present; left; left &= left - 1) {
+        unsigned other = (unsigned)__builtin_ctzll(left);
+        announce(h, other, line, BUS_READ_OWN);
+        if (is_written_back(h, state_of(h, other, line)))
+            owner = (int)other;
+        change_state(h, other, line, PROTOCOL_ABSENT);
+        lose(h, info, line, other, REMOVED_INVALIDATED);
+        h->cpu[other].counts.invalidations++;
+    }
+    if (owner != FABRIC_MEMORY)
+        write_back(h, (unsigned)owner, line, now);
+    line_info_write(&h->line_table, info, cpu, bytes);
+    write_through(h, cpu, line, now);
+}
+
+/* A reference to a line that no private level of the core has. */
 static uint64_t miss(struct hierarchy *h, unsigned cpu, const struct line_access *part, enum peet_kind kind,
                      uint64_t now)
 {
     bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    enum own_event event = is_write ? OWN_WRITE : OWN_READ;
     uint64_t line = part->line;
-    struct line_bytes bytes = line_access_bytes(h, part);
-    const struct own_cell *cell = &h->protocol->own[PROTOCOL_ABSENT][is_write ? OWN_WRITE : OWN_READ];
     struct line_info *info = line_info_at(&h->line_table, line);
     struct memory_counts *n = &h->cpu[cpu].counts;
+    struct protocol_step s = { .h = h,
+                               .info = info,
+                               .line = line,
+                               .now = now,
+                               .bytes = line_access_bytes(h, part),
+                               .bus.supplier = FABRIC_MEMORY };
 
-    for (uint64_t left = info->present; left; left &= left - 1) /* what they wrote before their time is no cause */
-        announce(h, (unsigned)__builtin_ctzll(left), line, cell->op);
+    for (uint64_t left = info->present; left; left &= left - 1) /* writes of lookahead are rolled back first */
+        announce(h, (unsigned)__builtin_ctzll(left), line, coherence_op(h->protocol, PROTOCOL_ABSENT, event));
     n->misses++;
-    n->causes[line_info_cause(&h->line_table, info, cpu, bytes)]++;
-    if (kind == PEET_STORE && !h->config.level[0].allocates) { /* the word goes to memory; nobody keeps what it was */
-        int owner = FABRIC_MEMORY;                             /* the only one who has what others wrote before */
-        for (uint64_t left = info->present; left; left &= left - 1) {
-            unsigned other = (unsigned)__builtin_ctzll(left);
-            announce(h, other, line, BUS_READ_OWN);
-            if (must_be_written(h, state_of(h, other, line)))
-                owner = (int)other;
-            change_state(h, other, line, PROTOCOL_ABSENT);
-            lose(h, info, line, other, REMOVED_INVALIDATED);
-            h->cpu[other].counts.invalidations++;
-        }
-        if (owner != FABRIC_MEMORY)
-            write_back(h, (unsigned)owner, line, now);
-        line_info_write(&h->line_table, info, cpu, bytes);
-        write_through(h, cpu, line, now);
+    n->causes[line_info_cause(&h->line_table, info, cpu, s.bytes)]++;
+    if (kind == PEET_STORE && !h->config.level[0].allocates) {
+        store_around(h, cpu, line, info, s.bytes, now);
         return 0;
     }
-    struct heard heard = transact(h, cpu, line, cell->op, info, now);
-    uint64_t stall = heard.stall;
-    if (cell->then && heard.shared) {
-        heard = transact(h, cpu, line, cell->then, info, now + stall);
-        stall += heard.stall;
-    }
+    unsigned state = coherence_step(h->protocol, &STEP, &s, cpu, PROTOCOL_ABSENT, event);
     line_info_fill(info, cpu);
     if (h->programs)
         program_counts_fill(h->programs, cpu, line);
-    if (is_write)
-        line_info_write(&h->line_table, info, cpu, bytes);
-    bool watched =
-        line_info_is_tracked(&h->line_table, info, cpu); /* also if it is read: it may be written silently later */
-    fill(h, cpu, h->private_levels, line, (heard.shared ? cell->shared : cell->alone) | (watched ? TRACKED : 0u), now);
+    /* also for a read: the line may be written silently later */
+    bool tracked = line_info_is_tracked(&h->line_table, info, cpu);
+    fill(h, cpu, h->private_levels, line, state | (tracked ? TRACKED : 0u), now);
     if (is_write && h->goes_through)
         write_through(h, cpu, line, now);
-    return stall;
+    return s.stall;
 }
 
-/* A write to a line that the processor has; its innermost entry is given. */
-static uint64_t write_here(struct hierarchy *h, unsigned cpu, const struct line_access *part, uint64_t *entry,
-                           uint64_t now)
+/* An event of a core that has the line, in a state that the event may change; its innermost entry is given. */
+static uint64_t step_here(struct hierarchy *h, unsigned cpu, const struct line_access *part, uint64_t *entry,
+                          enum own_event event, uint64_t now)
 {
     uint64_t line = part->line;
-    unsigned state = cache_state(*entry), next;
-    const struct own_cell *cell = &h->protocol->own[state & STATE_MASK][OWN_WRITE];
-    uint64_t stall = 0;
-    bool watched = false;
+    unsigned state = cache_state(*entry), op = coherence_op(h->protocol, state & STATE_MASK, event), next;
+    struct protocol_step s = { .h = h, .line = line, .now = now, .bus.supplier = FABRIC_MEMORY };
+    bool is_write = event == OWN_WRITE, tracked = state & TRACKED;
 
-    if (cell->op == BUS_NONE) {
-        next = cell->alone;
-        if (state & TRACKED) {
-            struct line_info *info = line_info_at(&h->line_table, line);
-            line_info_write(&h->line_table, info, cpu, line_access_bytes(h, part));
-            watched = line_info_is_tracked(&h->line_table, info, cpu);
-        }
+    if (op != BUS_NONE || (is_write && tracked)) {
+        s.info = line_info_at(&h->line_table, line);
+        s.bytes = line_access_bytes(h, part);
+        next = coherence_step(h->protocol, &STEP, &s, cpu, state & STATE_MASK, event);
+        h->cpu[cpu].counts.upgrades += op == BUS_INVALIDATE;
+        tracked = line_info_is_tracked(&h->line_table, s.info, cpu);
     } else {
-        struct line_info *info = line_info_at(&h->line_table, line);
-        struct heard heard = transact(h, cpu, line, cell->op, info, now);
-        next = heard.shared ? cell->shared : cell->alone;
-        stall = heard.stall;
-        h->cpu[cpu].counts.upgrades +=
-            cell->op == BUS_INVALIDATE; /* else it is an update, which transact has counted */
-        line_info_write(&h->line_table, info, cpu, line_access_bytes(h, part));
-        watched = line_info_is_tracked(&h->line_table, info, cpu);
+        next = coherence_silent(h->protocol, state & STATE_MASK, event);
     }
-    set_state(entry, next | (watched ? TRACKED : 0u)); /* no transaction moves entries of who asks */
-    if (h->goes_through)
+    set_state(entry, next | (tracked ? TRACKED : 0u)); /* no transaction moves entries of the core that issues it */
+    if (is_write && h->goes_through)
         write_through(h, cpu, line, now);
-    return stall;
+    return s.stall;
 }
 
 /* The entry of the line in one of the first two levels is given, or NULL. */
@@ -454,9 +520,10 @@ static uint64_t access_line(struct hierarchy *h, unsigned cpu, const struct line
     e = cache_touch(&core->level[level], e);
     if (level > 0)
         e = bring(h, cpu, level, part->line, cache_state(*e), now);
-    if (!is_write)
+    if (!is_write && e && core->found[PEET_LOAD] >> cache_state(*e) & 1)
         return stall;
-    return stall + (e ? write_here(h, cpu, part, e, now) : miss(h, cpu, part, kind, now));
+    return stall
+           + (e ? step_here(h, cpu, part, e, is_write ? OWN_WRITE : OWN_READ, now) : miss(h, cpu, part, kind, now));
 }
 
 /* Whether the TLB has the page of an address, if there is one; that is used then. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "sim/coherence/step.h"
 #include "sim/memory/core_caches.h"
 
 static int init_cache(struct cache *c, const struct level_config *l, uint64_t seed)
@@ -54,18 +55,16 @@ static void core_make_filter(struct hierarchy *h, unsigned cpu)
                              .page = &nothing,
                              .page_shift = 63, /* programs are in the lower half */
                              .latency = h->config.level[0].latency };
-    for (unsigned s = 1; s < p->states; s++)
-        h->silent[s] = p->own[s][OWN_WRITE].op == BUS_NONE && !h->goes_through ? p->own[s][OWN_WRITE].alone : 0;
     uint32_t *found = h->cpu[cpu].found;
     for (unsigned s = 1; s < p->states; s++) {
-        const struct own_cell *w = &p->own[s][OWN_WRITE];
-        bool reads = p->flags[s] & STATE_READABLE, writes = p->flags[s] & STATE_WRITABLE && w->alone == s;
+        bool reads = coherence_is_hit(p, s, OWN_READ), writes = coherence_is_hit(p, s, OWN_WRITE);
+        h->silent[s] = h->goes_through ? 0 : (uint8_t)coherence_silent(p, s, OWN_WRITE);
         found[PEET_LOAD] |= reads ? 1u << s | 1u << (s | TRACKED) : 0;
         found[PEET_STORE] |= writes && !h->config.level[0].is_write_through ? 1u << s : 0;
     }
-    h->reads_stay = true;
-    for (unsigned s = 1; s < p->states; s++)
-        h->reads_stay &= !(p->flags[s] & STATE_READABLE) || p->flags[p->snoop[s][BUS_READ].next] & STATE_READABLE;
+    h->reads_stay = coherence_keeps_readable(p, BUS_READ);
+    for (unsigned op = BUS_READ; op < BUS_OPS; op++)
+        h->ignored |= (uint32_t)coherence_is_ignored(p, op) << op;
     found[PEET_PREFETCH] = found[PEET_LOAD];
     found[PEET_UPDATE] = found[PEET_STORE];
     for (unsigned k = PEET_LOAD; k <= PEET_PREFETCH; k++) {
