@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The verbs of peet. A new verb is one file, cli/cmd_VERB.c, that defines `const struct command cmd_VERB` as its last
- * thing, one line in COMMANDS, and one manual page, docs/man/peet-VERB.1.scd. Only code in this folder prints or exits. */
+/* The verbs of peet. A new verb is one file, cli/cmd_VERB.c, that defines `const struct command cmd_VERB` as its last thing, one line in
+ * COMMANDS, and one manual page, docs/man/peet-VERB.1.scd. Only code in this folder prints or exits. See docs/design/command.md. */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "base/opt.h"
@@ -19,54 +20,79 @@
 /* Exit codes, the same for every verb. */
 enum {
     EXIT_OK = 0,
-    EXIT_FOUND = 1, /* it worked, and the answer is no: check found violations, a comparison found a difference */
+    EXIT_FOUND = 1, /* done, and the answer is no: violations or differences were found */
     EXIT_USAGE = 2,
     EXIT_FAILED = 3,  /* a file cannot be read or written, a program cannot be run */
-    EXIT_DAMAGED = 4, /* a trace lacks parts; what is whole was used */
+    EXIT_DAMAGED = 4, /* done, but a trace lacks parts; what is whole was used */
 };
 
-/* To every verb main gives what it says here: standard input, output and error are open; SIGPIPE ends the program
- * quietly; at the end standard output is flushed, and what could not be written is an error. */
+struct command_state; /* completed by each verb: the values of its options */
+
+/* The value of an option in a verb's table: a member of its state. */
+#define OPTION(member) ((void *)offsetof(struct command_state, member))
+
+/* What every verb can rely on: standard input, output and error are open; SIGPIPE ends the program without a message; at the end standard
+ * output is flushed, and a write error is reported; lists of options are released. */
 struct command {
     const char *name;
-    const char *summary;         /* one line, no full stop */
-    const char *operands;        /* "TRACE", "[OPTION…] -- PROGRAM [ARGUMENT…]" */
-    const struct opt *options;   /* ends with a NULL name; --help and --format are added where they apply */
-    const char *const *examples; /* pairs: command line, what it does; ends with NULL */
-    const char **format;         /* not NULL: the verb has --format, and this is where the choice goes */
-    bool passes_on;              /* all arguments are operands, but for a --help that stands alone */
-    int (*run)(int operands, char **operand); /* operand[0 …]; returns an exit code */
+    const char *summary;                  /* one line, no full stop */
+    const char *operands;                 /* "TRACE", "[OPTION…] -- PROGRAM [ARGUMENT…]" */
+    const struct opt *options;            /* values are OPTION; ends with a NULL name; --help is added; NULL: none */
+    size_t state_size;                    /* bytes of struct command_state; 0: none */
+    const struct command_state *defaults; /* NULL: zeros */
+    const char *const *examples;          /* pairs: command line, what it does; ends with NULL */
+    bool passes_on;                       /* all arguments are operands, unless --help is the only one */
+    /* For options of studies. init makes what they point into; more writes them to ret, unless it is NULL, and returns their number; they are
+     * listed before the last one of `options`; release frees what init made. NULL: there are none. */
+    void (*init)(struct command_state *s);
+    size_t (*more)(struct command_state *s, struct opt *ret);
+    void (*release)(struct command_state *s);
+    int (*run)(struct command_state *s, int operands, char **operand); /* operand[0 …]; returns an exit code */
 };
 
 #define X(name) extern const struct command cmd_##name;
 COMMANDS(X)
 #undef X
 
-const struct command *command_find(const char *name); /* NULL when there is none */
+const struct command *command_find(const char *name); /* NULL: there is none */
 const struct command *command_at(size_t i);           /* NULL at the end */
-const char *command_nearest(const char *word);        /* the name of the verb that may have been meant, or NULL */
+const char *command_nearest(const char *word);        /* name of the most similar verb; NULL: none is similar */
 
-/* The verb's options with --format, if it has it, and --help, which sets *help; to be freed. */
-struct opt *command_options(const struct command *c, bool *help);
+/* The option --format, whose value is the member `format` of the state, "text" by default. */
+extern const char *const command_formats[];
+#define FORMAT_OPTION \
+    { \
+        .name = "format", .type = OPT_CHOICE, .value = OPTION(format), .help = "how to print (text)", \
+        .choices = command_formats \
+    }
 
-/* Where `as`, the runtime and the machine are: beside the command in a build, or installed. To be freed; NULL: nowhere. */
+struct command_state *command_state_new(const struct command *c);
+void command_state_free(const struct command *c, struct command_state *s);
+
+/* All options of a verb, bound to its state, with --help, which sets *help; to be freed. */
+struct opt *command_options(const struct command *c, struct command_state *s, bool *help);
+
+/* Copies options whose values are offsets in a struct to ret, with values in the struct at base. Returns their number; ret NULL: counts only. */
+size_t command_bind(struct opt *ret, const struct opt *options, void *base);
+
+/* The folder of as, the runtime and the machine: beside the command in a build, or installed. To be freed; NULL: there is none. */
 char *library_folder(struct peet_err *err);
 
-/* The whole command line; an exit code. */
+/* Runs a whole command line; returns an exit code. */
 int command_main(int argc, char **argv);
 
-/* What `peet help` and `peet help VERB` say. */
+/* The texts of `peet help` and `peet help VERB`. */
 void help_all(FILE *out);
 void help_command(const struct command *c, FILE *out);
 
-/* "peet: text" or "peet: warning: text" on standard error, in colour on a terminal, controls made visible. */
+/* "peet: text" or "peet: warning: text" on standard error, in colour on a terminal, control characters made visible. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* complain(err->text) and the exit code that fits its kind. */
+/* Prints err->text as complain does; returns the exit code for its kind. */
 int fail(const struct peet_err *err);
 
-/* "peet VERB: text" and where help is; returns EXIT_USAGE. A NULL c: of peet itself. */
+/* Prints "peet VERB: text" and where help is; returns EXIT_USAGE. A NULL c: peet itself. */
 int usage_error(const struct command *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

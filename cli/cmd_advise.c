@@ -8,15 +8,25 @@
 #include "base/progress.h"
 #include "cli/subject.h"
 #include "study/profile/sampling/advice.h"
+#include "study/profile/profiler.h"
 #include "study/profile/sampling/estimate_profile.h"
 #include "view/view.h"
 
-static const char *machine = "modern", *format, *cpus;
-static struct opt_list settings;
+struct command_state {
+    const char *machine, *format;
+    const char *cpus; /* NULL: as the machine says */
+    struct opt_list settings;
+};
 
-enum { LOOK_PART = 100, LOOK_LENGTH = 500000, LOOK_SAMPLES = 10, MOST_PART = 10, LEAST_LENGTH = 100000 };
+enum {
+    TRIAL_ONE_IN = 100,    /* part of a long trace that is observed before advice is given */
+    TRIAL_LENGTH = 500000, /* references of a window of that part, at most */
+    TRIAL_WINDOWS = 10,    /* windows of that part, at least */
+    ADVISED_ONE_IN = 10,   /* references that the advised command samples */
+    LEAST_LENGTH = 100000, /* references of a window, for samples to be advised */
+};
 
-/* ---- what comes out ---- */
+/* ---- output ---- */
 
 static const struct column ADVICE[] = { { "trace", "trace", CELL_TEXT, false },
                                         { "machine", "machine", CELL_TEXT, false },
@@ -33,7 +43,7 @@ static const struct column TABLE[] = { { "miss_rate", "Miss rate", CELL_TEXT, fa
                                        { "many", "Many", CELL_TEXT, false },
                                        { 0 } };
 
-static void add_table(struct result *r, const struct advice *here)
+static void advise_add_table(struct result *r, const struct advice *here)
 {
     struct table *t = result_table(r, "table", "By miss rate and length", TABLE);
     char text[128];
@@ -54,8 +64,8 @@ static void add_table(struct result *r, const struct advice *here)
         100 * ADVICE_MEDIUM_RATE, 100 * ADVICE_HIGH_RATE, ADVICE_MODERATE_SIZE / 1000000, ADVICE_MANY_SIZE / 1000000);
 }
 
-/* A word as a shell takes it. */
-static void put_word(FILE *out, const char *word)
+/* Writes a word, quoted for a shell. */
+static void advise_put_word(FILE *out, const char *word)
 {
     const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=+@%-";
 
@@ -69,8 +79,8 @@ static void put_word(FILE *out, const char *word)
     fputc('\'', out);
 }
 
-/* The command that does so, on the same machine; to be freed. */
-static char *make_command(const char *path, uint64_t length)
+/* The command line of the advised profile; to be freed. length: references of a window; too few: no samples. */
+static char *advise_command(const struct command_state *s, const char *path, uint64_t length)
 {
     char *text = NULL;
     size_t bytes;
@@ -79,23 +89,24 @@ static char *make_command(const char *path, uint64_t length)
     if (!out)
         return NULL;
     fputs("peet profile -m", out);
-    put_word(out, machine);
-    for (size_t i = 0; i < settings.count; i++) {
+    advise_put_word(out, s->machine);
+    for (size_t i = 0; i < s->settings.count; i++) {
         fputs(" --set", out);
-        put_word(out, settings.item[i]);
+        advise_put_word(out, s->settings.item[i]);
     }
-    if (cpus) {
+    if (s->cpus) {
         fputs(" --cpus", out);
-        put_word(out, cpus);
+        advise_put_word(out, s->cpus);
     }
     if (length >= LEAST_LENGTH)
-        fprintf(out, " --sample 1/%d --length %" PRIu64 "k", MOST_PART, length / 1000);
-    put_word(out, path);
+        fprintf(out, " --sample 1/%d --length %" PRIu64 "k", ADVISED_ONE_IN, length / 1000);
+    advise_put_word(out, path);
     fclose(out);
     return text;
 }
 
-static int show(const char *path, uint64_t references, uint64_t looked_at, double rate)
+static int advise_show(const struct command_state *s, const char *path, uint64_t references, uint64_t looked_at,
+                       double rate)
 {
     struct advice a = advice_for(rate, references);
     struct result r = { 0 };
@@ -105,75 +116,76 @@ static int show(const char *path, uint64_t references, uint64_t looked_at, doubl
     struct table *t = result_table(&r, "advice", "Advice", ADVICE);
     t->records = true;
     table_text(t, path);
-    table_text(t, machine);
+    table_text(t, s->machine);
     table_count(t, references);
     table_count(t, looked_at);
     table_real(t, rate);
     table_text(t, a.text);
-    uint64_t most = references / LOOK_SAMPLES / MOST_PART, length = a.length < most ? a.length : most;
-    char *command = make_command(path, length);
+    uint64_t most = references / TRIAL_WINDOWS / ADVISED_ONE_IN, length = a.length < most ? a.length : most;
+    char *command = advise_command(s, path, length);
     table_text(t, command ? command : "");
     free(command);
-    add_table(&r, &a);
-    int code = view_show(format, &r, stdout, &err) < 0 ? fail(&err) : EXIT_OK;
+    advise_add_table(&r, &a);
+    int code = view_show(s->format, &r, stdout, &err) < 0 ? fail(&err) : EXIT_OK;
     result_release(&r);
     return code;
 }
 
-/* ---- what goes in ---- */
+/* ---- the trial ---- */
 
-/* A hundredth of a long trace, all of a short one. */
-static int look(struct peet_trace *t, const struct machine_config *config, uint64_t references, uint64_t *ret_looked_at,
-                double *ret_rate, struct peet_err *err)
+/* Profiles a hundredth of a long trace, or all of a short one; *ret_looked_at: references that it observed. */
+static int advise_try(struct peet_trace *t, const struct machine_config *config, uint64_t references,
+                      uint64_t *ret_looked_at, double *ret_rate, struct peet_err *err)
 {
-    uint64_t length = references / LOOK_PART / LOOK_SAMPLES;
-    struct sample_config sampling = { .length = length < LOOK_LENGTH ? length : LOOK_LENGTH };
+    uint64_t length = references / TRIAL_ONE_IN / TRIAL_WINDOWS;
+    struct sample_config sampling = { .length = length < TRIAL_LENGTH ? length : TRIAL_LENGTH };
     bool is_part = references >= ADVICE_MODERATE_SIZE;
     struct source *source = NULL;
-    struct profile *p = NULL;
+    struct profiler *x = NULL;
     struct progress progress;
 
-    sampling.every = sampling.length * LOOK_PART;
+    sampling.every = sampling.length * TRIAL_ONE_IN;
     int r = is_part ? sampled_geometry(config, &sampling, err) : 0;
     if (r == 0)
-        r = profile_open_trace(t, config, is_part ? &sampling : NULL, &source, &p, err);
+        r = profiler_open_trace(t, config, is_part ? &sampling : NULL, &source, &x, err);
     if (r == 0) {
         progress_init(&progress, stderr, peet_trace_path(t), 0, "references");
-        r = profile_run(p, &subject_want_end, &progress, err);
+        r = profiler_run(x, &subject_want_end, &progress, err);
         progress_release(&progress);
     }
     if (r == 0) {
+        const struct profile *p = profiler_profile(x);
         *ret_rate = p->references ? (double)p->misses / (double)p->references : 0;
         *ret_looked_at = is_part ? sampled_counts(p->sampled).windows * sampling.length : p->references;
     }
-    profile_free(p);
+    profiler_free(x);
     source_free(source);
     return r;
 }
 
-static int advise(struct peet_trace *t, const char *path)
+static int advise_for_trace(const struct command_state *s, struct peet_trace *t, const char *path)
 {
     struct machine_config config;
     struct peet_err err;
     double rate = 0;
-    int code = subject_machine(&config, machine, &settings, cpus);
+    int code = subject_machine(&config, s->machine, &s->settings, s->cpus);
 
     if (code != EXIT_OK)
         return code;
     if (peet_trace_is_pipe(t))
         return usage_error(&cmd_advise, "a trace is read thread by thread, which a pipe cannot do: give a file");
-    config.lock = &lock_ideal; /* only the program's own references count */
+    config.lock = &lock_ideal; /* only the program's references count, not those of locks */
     config.barrier = &barrier_ideal;
     uint64_t references = subject_references(t), looked_at = 0;
     subject_expect_end();
-    if (look(t, &config, references, &looked_at, &rate, &err) < 0)
+    if (advise_try(t, &config, references, &looked_at, &rate, &err) < 0)
         return fail(&err);
     if (subject_want_end)
         return subject_stopped_code(subject_want_end);
-    return show(path, references, looked_at, rate);
+    return advise_show(s, path, references, looked_at, rate);
 }
 
-static int run(int operands, char **operand)
+static int advise_main(struct command_state *s, int operands, char **operand)
 {
     struct peet_trace *t;
     struct peet_err err;
@@ -182,19 +194,19 @@ static int run(int operands, char **operand)
         return usage_error(&cmd_advise, operands ? "only one trace can be looked at at a time" : "no trace given");
     if (peet_trace_open(operand[0], &t, &err) < 0)
         return fail(&err);
-    int code = advise(t, operand[0]);
+    int code = advise_for_trace(s, t, operand[0]);
     for (size_t i = 0; peet_trace_problem(t, i); i++) {
         warn("%s", peet_trace_problem(t, i));
         code = code == EXIT_OK ? EXIT_DAMAGED : code;
     }
     peet_trace_free(t);
-    opt_list_release(&settings);
     return code;
 }
 
 static const struct opt options[] = {
     SUBJECT_MACHINE_OPTIONS(machine, settings),
-    { .name = "cpus", .type = OPT_STRING, .arg = "N", .value = &cpus, .help = "the number of processors" },
+    { .name = "cpus", .type = OPT_STRING, .arg = "N", .value = OPTION(cpus), .help = "the number of processors" },
+    FORMAT_OPTION,
     { 0 },
 };
 
@@ -211,7 +223,8 @@ const struct command cmd_advise = {
     .summary = "say whether a profile from samples would do",
     .operands = "TRACE",
     .options = options,
+    .state_size = sizeof(struct command_state),
+    .defaults = &(const struct command_state){ .machine = "modern", .format = "text" },
     .examples = examples,
-    .format = &format,
-    .run = run,
+    .run = advise_main,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The verbs that stand in for a compiler and for its assembler: cc, c++, fortran, as. All arguments are theirs, but for
- * those that begin with --peet. */
+/* The verbs that replace a compiler and its assembler: cc, c++, fortran, as. All arguments are passed to these, except those that begin
+ * with --peet. */
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
@@ -13,19 +13,19 @@
 #include "capture/asm/asm.h"
 #include "cli/cli.h"
 
-static void say_warning(const char *text)
+static void cc_warn(const char *text)
 {
     warn("%s", text);
 }
 
-static bool is_set(const char *variable)
+static bool cc_variable_is_set(const char *variable)
 {
     const char *value = getenv(variable);
 
     return value && *value && strcmp(value, "0") != 0;
 }
 
-static const char *chosen(const char *variable, const char *otherwise)
+static const char *cc_variable(const char *variable, const char *otherwise)
 {
     const char *value = getenv(variable);
 
@@ -55,20 +55,20 @@ char *library_folder(struct peet_err *err)
     return NULL;
 }
 
-/* The level of this name; 0: there is none, and the user has been told. */
-static enum level find_level(const char *name, const char *where)
+/* The level of this name, from an option or variable; LEVEL_NONE after it has complained: there is none. */
+static enum level cc_find_level(const char *name, const char *source)
 {
     enum level level = level_find(name);
 
     if (level == LEVEL_all)
-        complain("%s: values cannot be recorded by compiled code; peet record --step --level all does that", where);
+        complain("%s: values cannot be recorded by compiled code; peet record --step --level all does that", source);
     else if (!level)
-        complain("%s: there is no level '%s': events, calls, blocks or memory", where, name);
+        complain("%s: there is no level '%s': events, calls, blocks or memory", source, name);
     return level == LEVEL_all ? LEVEL_NONE : level;
 }
 
-/* Takes --peet-brute and --peet-level=… out of the arguments; -1: they make no sense. */
-static int take_own(int operands, char **operand, struct asm_driver *d)
+/* Removes --peet-brute and --peet-level=… from the arguments, and returns the number of the others; -1: an error was reported. */
+static int cc_take_options(int operands, char **operand, struct asm_driver *d)
 {
     static const char level[] = "--peet-level=";
     int n = 0;
@@ -78,19 +78,21 @@ static int take_own(int operands, char **operand, struct asm_driver *d)
             d->all_addresses = true;
         else if (strncmp(operand[i], level, sizeof level - 1) != 0)
             operand[n++] = operand[i];
-        else if (!(d->level = find_level(operand[i] + sizeof level - 1, "--peet-level")))
+        else if (!(d->level = cc_find_level(operand[i] + sizeof level - 1, "--peet-level")))
             return -1;
     return n;
 }
 
-static int compile(const char *compiler, int operands, char **operand)
+static int cc_compile(const char *compiler, int operands, char **operand)
 {
     struct peet_err err;
-    struct asm_driver d = { .compiler = compiler, .all_addresses = is_set("PEET_AS_BRUTE"), .warn = say_warning };
+    struct asm_driver d = { .compiler = compiler,
+                            .all_addresses = cc_variable_is_set("PEET_AS_BRUTE"),
+                            .warn = cc_warn };
     char **list;
 
-    d.level = find_level(chosen("PEET_LEVEL", "memory"), "PEET_LEVEL");
-    operands = d.level ? take_own(operands, operand, &d) : -1;
+    d.level = cc_find_level(cc_variable("PEET_LEVEL", "memory"), "PEET_LEVEL");
+    operands = d.level ? cc_take_options(operands, operand, &d) : -1;
     if (operands < 0)
         return EXIT_USAGE;
     char *folder = library_folder(&err);
@@ -108,28 +110,32 @@ static int compile(const char *compiler, int operands, char **operand)
     return fail(&err);
 }
 
-static int run_cc(int operands, char **operand)
+static int cc_main(struct command_state *s, int operands, char **operand)
 {
-    return compile(chosen("PEET_CC", "gcc"), operands, operand);
+    (void)s;
+    return cc_compile(cc_variable("PEET_CC", "gcc"), operands, operand);
 }
 
-static int run_cxx(int operands, char **operand)
+static int cxx_main(struct command_state *s, int operands, char **operand)
 {
-    return compile(chosen("PEET_CXX", "g++"), operands, operand);
+    (void)s;
+    return cc_compile(cc_variable("PEET_CXX", "g++"), operands, operand);
 }
 
-static int run_fortran(int operands, char **operand)
+static int fortran_main(struct command_state *s, int operands, char **operand)
 {
-    return compile(chosen("PEET_FC", "gfortran"), operands, operand);
+    (void)s;
+    return cc_compile(cc_variable("PEET_FC", "gfortran"), operands, operand);
 }
 
-static int run_as(int operands, char **operand)
+static int as_main(struct command_state *s, int operands, char **operand)
 {
     struct peet_err err;
-    struct asm_options o = { .assembler = chosen("PEET_AS", "as"),
-                             .all_addresses = is_set("PEET_AS_BRUTE"),
-                             .level = find_level(chosen("PEET_LEVEL", "memory"), "PEET_LEVEL"),
-                             .warn = say_warning };
+    struct asm_options o = { .assembler = cc_variable("PEET_AS", "as"),
+                             .all_addresses = cc_variable_is_set("PEET_AS_BRUTE"),
+                             .level = cc_find_level(cc_variable("PEET_LEVEL", "memory"), "PEET_LEVEL"),
+                             .warn = cc_warn };
+    (void)s;
     if (!o.level)
         return EXIT_USAGE;
     int r = asm_run_as(operands, operand, &o, &err);
@@ -137,22 +143,23 @@ static int run_as(int operands, char **operand)
     return r < 0 ? fail(&err) : r;
 }
 
-/* For help alone: main hands all arguments over. */
-static bool nowhere;
-
-static const char *nothing;
+/* For help only: these verbs take all arguments as operands. */
+struct command_state {
+    bool flag;
+    const char *level;
+};
 static const char *const levels[] = { "events", "calls", "blocks", "memory", NULL };
 
 static const struct opt options[] = {
     { .name = "peet-level",
       .type = OPT_CHOICE,
       .arg = "LEVEL",
-      .value = &nothing,
+      .value = OPTION(level),
       .choices = levels,
       .help = "how much the program says: the less, the faster it is (memory)" },
     { .name = "peet-brute",
       .type = OPT_FLAG,
-      .value = &nowhere,
+      .value = OPTION(flag),
       .help = "record every address, to check the reconstruction" },
     { 0 },
 };
@@ -161,17 +168,17 @@ static const struct opt as_options[] = {
     { .name = "peet-level",
       .type = OPT_CHOICE,
       .arg = "LEVEL",
-      .value = &nothing,
+      .value = OPTION(level),
       .choices = levels,
       .help = "how much the code says (memory)" },
     { .name = "peet-brute",
       .type = OPT_FLAG,
-      .value = &nowhere,
+      .value = OPTION(flag),
       .help = "record every address, to check the reconstruction" },
-    { .name = "peet-library", .type = OPT_FLAG, .value = &nowhere, .help = "the code is for a shared library" },
+    { .name = "peet-library", .type = OPT_FLAG, .value = OPTION(flag), .help = "the code is for a shared library" },
     { .name = "peet-absolute",
       .type = OPT_FLAG,
-      .value = &nowhere,
+      .value = OPTION(flag),
       .help = "the code is for an executable at a fixed address" },
     { 0 },
 };
@@ -196,9 +203,10 @@ const struct command cmd_cc = {
     .summary = "compile C so that the program can be recorded",
     .operands = "[GCC'S ARGUMENTS…]",
     .options = options,
+    .state_size = sizeof(struct command_state),
     .examples = cc_examples,
     .passes_on = true,
-    .run = run_cc,
+    .run = cc_main,
 };
 
 const struct command cmd_cxx = {
@@ -206,9 +214,10 @@ const struct command cmd_cxx = {
     .summary = "compile C++ so that the program can be recorded",
     .operands = "[G++'S ARGUMENTS…]",
     .options = options,
+    .state_size = sizeof(struct command_state),
     .examples = cxx_examples,
     .passes_on = true,
-    .run = run_cxx,
+    .run = cxx_main,
 };
 
 const struct command cmd_fortran = {
@@ -216,9 +225,10 @@ const struct command cmd_fortran = {
     .summary = "compile Fortran so that the program can be recorded",
     .operands = "[GFORTRAN'S ARGUMENTS…]",
     .options = options,
+    .state_size = sizeof(struct command_state),
     .examples = fortran_examples,
     .passes_on = true,
-    .run = run_fortran,
+    .run = fortran_main,
 };
 
 const struct command cmd_as = {
@@ -226,7 +236,8 @@ const struct command cmd_as = {
     .summary = "assemble what GCC wrote so that the program can be recorded",
     .operands = "[ARGUMENTS OF AS…]",
     .options = as_options,
+    .state_size = sizeof(struct command_state),
     .examples = as_examples,
     .passes_on = true,
-    .run = run_as,
+    .run = as_main,
 };

@@ -4,14 +4,15 @@
 
 #include "base/progress.h"
 #include "cli/cli.h"
+#include "cli/subject.h"
 #include "format/check/check.h"
 #include "view/view.h"
 
-enum { PROBLEMS_SHOWN = 20 };
-
-static uint64_t most = 20;
-static bool list;
-static const char *format;
+struct command_state {
+    uint64_t most; /* findings of a rule that are listed */
+    bool list;     /* list the rules */
+    const char *format;
+};
 
 /* clang-format off */
 static const struct column FINDINGS[] = {
@@ -39,14 +40,14 @@ static const struct column ALL_RULES[] = {
 };
 /* clang-format on */
 
-struct output {
+struct check_output {
     struct result result;
     struct table *findings, *rules;
 };
 
-static void found(const struct check_finding *f, void *context)
+static void check_add_finding(const struct check_finding *f, void *context)
 {
-    struct table *t = ((struct output *)context)->findings;
+    struct table *t = ((struct check_output *)context)->findings;
 
     table_text(t, f->severity == CHECK_VIOLATION ? "violation" : "warning");
     table_text(t, check_rule_name(f->rule));
@@ -64,12 +65,12 @@ static void found(const struct check_finding *f, void *context)
     table_text(t, f->text);
 }
 
-static void note(const char *text, void *context)
+static void check_add_note(const char *text, void *context)
 {
-    table_note(((struct output *)context)->rules, "%s", text);
+    table_note(((struct check_output *)context)->rules, "%s", text);
 }
 
-static int list_rules(void)
+static int check_list_rules(const struct command_state *s)
 {
     struct result result = { 0 };
     struct table *t = result_table(&result, "rules", "Rules", ALL_RULES);
@@ -79,15 +80,15 @@ static int list_rules(void)
         table_text(t, check_rule_name((enum check_rule)i));
         table_text(t, check_rule_summary((enum check_rule)i));
     }
-    int code = view_show(format, &result, stdout, &err) < 0 ? fail(&err) : EXIT_OK;
+    int code = view_show(s->format, &result, stdout, &err) < 0 ? fail(&err) : EXIT_OK;
     result_release(&result);
     return code;
 }
 
 /* Fills in the table of rules; returns whether there are violations. */
-static bool sum_up(struct output *o, const struct check_totals *totals)
+static bool check_sum_up(struct check_output *o, const struct check_totals *totals, uint64_t most)
 {
-    uint64_t violations = 0, untold = 0;
+    uint64_t violations = 0, unlisted = 0;
 
     for (int i = 0; i < CHECK_RULE_COUNT; i++) {
         const uint64_t *n = totals->found[i];
@@ -97,32 +98,16 @@ static bool sum_up(struct output *o, const struct check_totals *totals)
         table_text(o->rules, check_rule_summary((enum check_rule)i));
         violations += n[CHECK_VIOLATION];
         for (int j = 0; j < CHECK_SEVERITIES; j++)
-            untold += n[j] > most ? n[j] - most : 0;
+            unlisted += n[j] > most ? n[j] - most : 0;
     }
-    if (untold)
-        table_note(o->findings, "%" PRIu64 " more are not listed; --most N lists more of each rule", untold);
+    if (unlisted)
+        table_note(o->findings, "%" PRIu64 " more are not listed; --most N lists more of each rule", unlisted);
     return violations > 0;
 }
 
-/* Tells what is missing; returns whether something is. */
-static bool tell_problems(const struct peet_trace *t, uint64_t damaged)
+static int check_file(const struct command_state *s, struct peet_trace *t)
 {
-    const char *problem;
-    size_t n = 0;
-
-    for (; (problem = peet_trace_problem(t, n)); n++)
-        if (n < PROBLEMS_SHOWN)
-            warn("%s: %s", peet_trace_path(t), problem);
-    if (n > PROBLEMS_SHOWN)
-        warn("and %zu more", n - PROBLEMS_SHOWN);
-    if (damaged)
-        warn("%s: %" PRIu64 " damaged parts were passed over", peet_trace_path(t), damaged);
-    return n || damaged;
-}
-
-static int check(struct peet_trace *t)
-{
-    struct output o = { 0 };
+    struct check_output o = { 0 };
     struct check_totals totals;
     struct progress progress;
     struct peet_err err;
@@ -131,16 +116,18 @@ static int check(struct peet_trace *t)
     o.findings = result_table(&o.result, "findings", "Findings", FINDINGS);
     o.rules = result_table(&o.result, "rules", "Rules", RULES);
     progress_init(&progress, stderr, peet_trace_path(t), 0, "instructions");
-    struct check_config config = { .most = most, .found = found, .note = note, .context = &o, .progress = &progress };
+    struct check_config config = {
+        .most = s->most, .found = check_add_finding, .note = check_add_note, .context = &o, .progress = &progress
+    };
     int r = check_trace(t, &config, &totals, &err);
     progress_release(&progress);
     if (r < 0) {
         code = fail(&err);
     } else {
-        bool violated = sum_up(&o, &totals);
-        if (view_show(format, &o.result, stdout, &err) < 0)
+        bool violated = check_sum_up(&o, &totals, s->most);
+        if (view_show(s->format, &o.result, stdout, &err) < 0)
             code = fail(&err);
-        bool damaged = tell_problems(t, totals.damaged);
+        bool damaged = subject_warn_problems(t, totals.damaged) != EXIT_OK;
         if (code == EXIT_OK)
             code = violated ? EXIT_FOUND : damaged ? EXIT_DAMAGED : EXIT_OK;
     }
@@ -148,20 +135,20 @@ static int check(struct peet_trace *t)
     return code;
 }
 
-static int run(int operands, char **operand)
+static int check_main(struct command_state *s, int operands, char **operand)
 {
     struct peet_trace *t;
     struct peet_err err;
 
-    if (list && operands == 0)
-        return list_rules();
-    if (operands != 1 || list)
+    if (s->list && operands == 0)
+        return check_list_rules(s);
+    if (operands != 1 || s->list)
         return usage_error(&cmd_check, !operands ? "no trace given"
-                                       : list    ? "--list needs no trace"
+                                       : s->list ? "--list needs no trace"
                                                  : "only one trace can be checked at a time");
     if (peet_trace_open(operand[0], &t, &err) < 0)
         return fail(&err);
-    int code = check(t);
+    int code = check_file(s, t);
     peet_trace_free(t);
     return code;
 }
@@ -170,9 +157,10 @@ static const struct opt options[] = {
     { .name = "most",
       .type = OPT_NUMBER,
       .arg = "N",
-      .value = &most,
+      .value = OPTION(most),
       .help = "list at most N findings of each rule (20)" },
-    { .name = "list", .type = OPT_FLAG, .value = &list, .help = "list the rules" },
+    { .name = "list", .type = OPT_FLAG, .value = OPTION(list), .help = "list the rules" },
+    FORMAT_OPTION,
     { 0 },
 };
 
@@ -191,7 +179,8 @@ const struct command cmd_check = {
     .summary = "check that a trace is well-formed",
     .operands = "TRACE",
     .options = options,
+    .state_size = sizeof(struct command_state),
+    .defaults = &(const struct command_state){ .most = 20, .format = "text" },
     .examples = examples,
-    .format = &format,
-    .run = run,
+    .run = check_main,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* peet help: everything it says comes from the tables of verbs and options. */
+/* peet help, made from the tables of verbs and options. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,12 +7,14 @@
 #include "base/version.h"
 #include "cli/cli.h"
 
-enum { LABEL_COLUMNS = 30 }; /* an option's label that is longer has its help on the next line */
+enum { LABEL_COLUMNS = 30 }; /* longer labels of options have their help on the next line */
 
-static bool list;
-static const char *complete;
+struct command_state {
+    bool list;            /* print the names of the verbs */
+    const char *complete; /* verb whose options are printed; NULL: none */
+};
 
-static size_t columns(const char *s)
+static size_t text_columns(const char *s)
 {
     return utf8_show(s, SIZE_MAX, NULL);
 }
@@ -41,14 +43,14 @@ static void help_options(const struct opt *options, FILE *out)
 
     for (const struct opt *o = options; o->name; o++) {
         opt_label(o, label, sizeof label);
-        size_t n = columns(label);
+        size_t n = text_columns(label);
         if (n > widest && n <= LABEL_COLUMNS)
             widest = n;
     }
     fputs("\noptions:\n", out);
     for (const struct opt *o = options; o->name; o++) {
         opt_label(o, label, sizeof label);
-        size_t n = columns(label);
+        size_t n = text_columns(label);
         fprintf(out, "  %s%s%*s%s\n", label, n > widest ? "\n  " : "", (int)(widest - (n > widest ? 0 : n) + 2), "",
                 o->help);
     }
@@ -57,7 +59,8 @@ static void help_options(const struct opt *options, FILE *out)
 void help_command(const struct command *c, FILE *out)
 {
     bool ignored;
-    struct opt *options = command_options(c, &ignored);
+    struct command_state *s = command_state_new(c);
+    struct opt *options = command_options(c, s, &ignored);
     const char *operands = c->operands ? c->operands : "";
 
     fprintf(out, "peet %s: %s\n\n", c->name, c->summary);
@@ -65,6 +68,7 @@ void help_command(const struct command *c, FILE *out)
             *operands ? " " : "", operands);
     help_options(options, out);
     free(options);
+    command_state_free(c, s);
     if (c->examples && c->examples[0])
         fputs("\nexamples:\n", out);
     for (size_t i = 0; c->examples && c->examples[i]; i += 2)
@@ -79,10 +83,11 @@ void help_command(const struct command *c, FILE *out)
 }
 
 /* One option per line for completion scripts: "--flag", "--option=ARG" or "--option CHOICE CHOICE…". */
-static void list_options(const struct command *c)
+static void help_list_options(const struct command *c)
 {
     bool ignored;
-    struct opt *options = command_options(c, &ignored);
+    struct command_state *s = command_state_new(c);
+    struct opt *options = command_options(c, s, &ignored);
 
     for (const struct opt *o = options; o->name; o++) {
         printf("--%s", o->name);
@@ -94,9 +99,10 @@ static void list_options(const struct command *c)
         putchar('\n');
     }
     free(options);
+    command_state_free(c, s);
 }
 
-static int unknown(const char *verb)
+static int help_unknown(const char *verb)
 {
     const char *near = command_nearest(verb);
 
@@ -105,20 +111,20 @@ static int unknown(const char *verb)
     return usage_error(&cmd_help, "there is no verb '%s'", verb);
 }
 
-static int run(int operands, char **operand)
+static int help_main(struct command_state *s, int operands, char **operand)
 {
-    const char *verb = complete ? complete : operands ? operand[0] : NULL;
+    const char *verb = s->complete ? s->complete : operands ? operand[0] : NULL;
     const struct command *c = verb ? command_find(verb) : NULL;
 
-    if (operands > 1 || (operands && (list || complete)))
+    if (operands > 1 || (operands && (s->list || s->complete)))
         return usage_error(&cmd_help, "too much is given: '%s'", operand[operands - 1]);
     if (verb && !c)
-        return unknown(verb);
-    if (list)
+        return help_unknown(verb);
+    if (s->list)
         for (size_t i = 0; command_at(i); i++)
             puts(command_at(i)->name);
-    else if (complete)
-        list_options(c);
+    else if (s->complete)
+        help_list_options(c);
     else if (c)
         help_command(c, stdout);
     else
@@ -126,12 +132,12 @@ static int run(int operands, char **operand)
     return EXIT_OK;
 }
 
-static const struct opt options_of_help[] = {
-    { .name = "list", .type = OPT_FLAG, .value = &list, .help = "print the names of the verbs, one per line" },
+static const struct opt options[] = {
+    { .name = "list", .type = OPT_FLAG, .value = OPTION(list), .help = "print the names of the verbs, one per line" },
     { .name = "complete",
       .type = OPT_STRING,
       .arg = "VERB",
-      .value = &complete,
+      .value = OPTION(complete),
       .help = "print the options of a verb, one per line, for completion scripts" },
     { 0 },
 };
@@ -146,7 +152,8 @@ const struct command cmd_help = {
     .name = "help",
     .summary = "explain a verb, or list all verbs",
     .operands = "[VERB]",
-    .options = options_of_help,
+    .options = options,
+    .state_size = sizeof(struct command_state),
     .examples = examples,
-    .run = run,
+    .run = help_main,
 };

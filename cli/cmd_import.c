@@ -2,34 +2,34 @@
 #include "capture/import/import.h"
 #include "cli/cli.h"
 
-static const char *output;
-
-/* One flag per importer. */
-static struct {
+struct command_state {
+    const char *output;
+    struct {
 #define X(name, summary) bool name;
-    IMPORTERS(X)
+        IMPORTERS(X)
 #undef X
-} chosen;
+    } is_given; /* by importer */
+};
 
-static int run(int operands, char **operand)
+static int import_main(struct command_state *s, int operands, char **operand)
 {
     const struct importer *importer = NULL;
-    int choices = 0;
+    int formats = 0;
     struct peet_err err;
 
 #define X(name, summary) \
-    if (chosen.name || !importer) \
+    if (s->is_given.name || !importer) \
         importer = &importer_##name; \
-    choices += chosen.name;
+    formats += s->is_given.name;
     IMPORTERS(X)
 #undef X
-    if (choices > 1)
+    if (formats > 1)
         return usage_error(&cmd_import, "more than one format given");
     if (operands > 1)
         return usage_error(&cmd_import, "one file can be imported at a time; '%s' is the second", operand[1]);
-    if (!output)
+    if (!s->output)
         return usage_error(&cmd_import, "no output given: -o OUT.peet, or -o - for standard output");
-    if (import_trace(importer, operands ? operand[0] : "-", output, &err) < 0)
+    if (import_trace(importer, operands ? operand[0] : "-", s->output, &err) < 0)
         return fail(&err);
     return EXIT_OK;
 }
@@ -39,9 +39,10 @@ static const struct opt options[] = {
       .letter = 'o',
       .type = OPT_STRING,
       .arg = "FILE",
-      .value = &output,
+      .value = OPTION(output),
       .help = "where the trace goes; - is standard output" },
-#define X(name_, summary) { .name = #name_, .type = OPT_FLAG, .value = &chosen.name_, .help = "read " summary },
+#define X(name_, summary) \
+    { .name = #name_, .type = OPT_FLAG, .value = OPTION(is_given.name_), .help = "read " summary },
     IMPORTERS(X)
 #undef X
         { 0 },
@@ -62,6 +63,7 @@ const struct command cmd_import = {
     .summary = "make a trace from something else",
     .operands = "[FILE|-]",
     .options = options,
+    .state_size = sizeof(struct command_state),
     .examples = examples,
-    .run = run,
+    .run = import_main,
 };

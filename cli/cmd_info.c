@@ -10,10 +10,12 @@
 
 enum { PROBLEMS_SHOWN = 20 };
 
-static bool counts, events;
-static const char *format;
+struct command_state {
+    bool counts, events;
+    const char *format;
+};
 
-static int add(struct info *info, const char *path)
+static int info_add_file(struct info *info, const char *path)
 {
     struct peet_trace *trace;
     struct progress progress;
@@ -28,7 +30,7 @@ static int add(struct info *info, const char *path)
     return r < 0 ? fail(&err) : EXIT_OK;
 }
 
-static int run(int operands, char **operand)
+static int info_main(struct command_state *s, int operands, char **operand)
 {
     struct info info;
     struct peet_err err;
@@ -41,12 +43,12 @@ static int run(int operands, char **operand)
     if (pipes > 1)
         return usage_error(&cmd_info, "standard input can be read only once");
 
-    info_init(&info, &(struct info_config){ .counts = counts, .events = events });
+    info_init(&info, &(struct info_config){ .counts = s->counts, .events = s->events });
     for (int i = 0; i < operands; i++) {
-        int r = add(&info, operand[i]);
+        int r = info_add_file(&info, operand[i]);
         code = r && code != EXIT_FAILED ? r : code;
     }
-    if (info.summary->rows && view_show(format, &info.result, stdout, &err) < 0)
+    if (info.summary->rows && view_show(s->format, &info.result, stdout, &err) < 0)
         code = fail(&err);
     for (size_t i = 0; i < info.problems && i < PROBLEMS_SHOWN; i++)
         warn("%s", info.problem[i]);
@@ -61,9 +63,13 @@ static int run(int operands, char **operand)
 static const struct opt options[] = {
     { .name = "counts",
       .type = OPT_FLAG,
-      .value = &counts,
+      .value = OPTION(counts),
       .help = "decode everything: split references into loads, stores, updates and prefetches" },
-    { .name = "events", .type = OPT_FLAG, .value = &events, .help = "decode everything: count the events by kind" },
+    { .name = "events",
+      .type = OPT_FLAG,
+      .value = OPTION(events),
+      .help = "decode everything: count the events by kind" },
+    FORMAT_OPTION,
     { 0 },
 };
 
@@ -82,7 +88,8 @@ const struct command cmd_info = {
     .summary = "tell what a trace holds",
     .operands = "TRACE…",
     .options = options,
+    .state_size = sizeof(struct command_state),
+    .defaults = &(const struct command_state){ .format = "text" },
     .examples = examples,
-    .format = &format,
-    .run = run,
+    .run = info_main,
 };

@@ -6,7 +6,9 @@
 #include "sim/config/settings.h"
 #include "view/view.h"
 
-static const char *format;
+struct command_state {
+    const char *format;
+};
 
 /* clang-format off */
 static const struct column MACHINES[] = {
@@ -97,25 +99,25 @@ static void list_settings(struct result *r)
     }
 }
 
-/* ---- which of them ---- */
+/* ---- the lists ---- */
 
 enum { MACHINE_LIST, FIRST_REGISTRY, SETTING_LIST = FIRST_REGISTRY + REGISTRIES, LISTS };
 
-static const char *list_name(size_t i, const void *context)
+static const char *list_name_of(size_t i, const void *context)
 {
     (void)context;
     return i == MACHINE_LIST ? "machines" : i == SETTING_LIST ? "settings" : registries[i - FIRST_REGISTRY].name;
 }
 
-static int find(const char *name, bool wanted[LISTS])
+static int list_find(const char *name, bool wanted[LISTS])
 {
     for (size_t i = 0; i < LISTS; i++) {
-        if (!strcmp(list_name(i, NULL), name)) {
+        if (!strcmp(list_name_of(i, NULL), name)) {
             wanted[i] = true;
             return EXIT_OK;
         }
     }
-    const char *near = opt_nearest(name, LISTS, list_name, NULL);
+    const char *near = opt_nearest(name, LISTS, list_name_of, NULL);
     if (near)
         return usage_error(&cmd_list, "there is no list of '%s'; did you mean '%s'?", name, near);
     return usage_error(&cmd_list, "there is no list of '%s'", name);
@@ -128,7 +130,7 @@ static void list_registry(struct result *r, const struct registry *registry)
         list_states(r);
 }
 
-static int run(int operands, char **operand)
+static int list_main(struct command_state *s, int operands, char **operand)
 {
     struct result result = { 0 };
     struct peet_err err;
@@ -136,7 +138,7 @@ static int run(int operands, char **operand)
     int r = 0;
 
     for (int i = 0; i < operands; i++)
-        if (find(operand[i], wanted) != EXIT_OK)
+        if (list_find(operand[i], wanted) != EXIT_OK)
             return EXIT_USAGE;
     if (!operands || wanted[MACHINE_LIST])
         r = list_machines(&result, &err);
@@ -146,10 +148,15 @@ static int run(int operands, char **operand)
     if (!operands || wanted[SETTING_LIST])
         list_settings(&result);
     if (r == 0)
-        r = view_show(format, &result, stdout, &err);
+        r = view_show(s->format, &result, stdout, &err);
     result_release(&result);
     return r < 0 ? fail(&err) : EXIT_OK;
 }
+
+static const struct opt options[] = {
+    FORMAT_OPTION,
+    { 0 },
+};
 
 static const char *const examples[] = {
     "peet list machines",
@@ -165,7 +172,9 @@ const struct command cmd_list = {
     .name = "list",
     .summary = "list machines, their settings, and what they can be made of",
     .operands = "[machines|protocols|locks|barriers|schedulers|fabrics|replacements|settings]…",
+    .options = options,
+    .state_size = sizeof(struct command_state),
+    .defaults = &(const struct command_state){ .format = "text" },
     .examples = examples,
-    .format = &format,
-    .run = run,
+    .run = list_main,
 };

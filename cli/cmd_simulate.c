@@ -1,257 +1,281 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/cli.h"
-
+/* peet simulate: one run for each number of processors and each seed, observed by the run study `report`. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/progress.h"
 #include "capture/producer.h"
-#include "cli/inside.h"
+#include "cli/cli.h"
+#include "cli/in_process_verb.h"
 #include "cli/subject.h"
 #include "map/source/source_doall.h"
 #include "study/run_report.h"
-#include "study/symbols/sync_names.h"
 #include "view/view.h"
 
-static const char *machine = "modern", *format, *remap, *output, *doall = "split";
-static struct opt_list settings, cpus;
-static uint64_t ahead, stretches, seeds, doall_open, doall_records = 4 << 20;
-static bool apart;
+enum { JITTER = 100 /* cycles: about a miss */, MAX_SEEDS = 10000 };
 
-enum { JITTER = 100, MOST_SEEDS = 10000 }; /* cycles: about a miss */
+struct command_state {
+    const char *machine, *format;
+    const char *output; /* NULL or "-": standard output */
+    const char *remap;  /* file of rules; NULL: none */
+    const char *doall;  /* "split" or "keep" */
+    struct opt_list settings;
+    struct opt_list cpus;          /* a run for each; empty: as the machine says */
+    uint64_t seeds;                /* runs with the seeds 1 to this; 0: one run, with the machine's seed */
+    uint64_t ahead;                /* bytes of event words of a thread before it is stopped; 0: the default */
+    uint64_t doall_open;           /* iterations that are open at a time; 0: one for each hardware thread */
+    uint64_t doall_records;        /* records of an iteration that are kept at most */
+    bool apart;                    /* the simulation does not run in the program's process */
+    struct run_study_state *study; /* of run_study_report */
+};
 
-/* What the study needs of a run. The last of several shows its details. */
-static void add(struct run_report *study, const struct machine_config *config, const struct sim_result *result,
-                bool in_detail)
+/* ---- machines ---- */
+
+static bool simulate_is_set(const struct command_state *s, const char *path)
 {
-    run_report_add(study, config, result);
-    if (in_detail)
-        run_report_add_details(study, config, result);
-}
-
-/* One machine for one trace, or for a program; *source is freed. */
-static int simulate(struct source *source, const struct machine_config *config, const char *name,
-                    struct sim_result *ret)
-{
-    struct progress progress;
-    struct remap *moved = NULL;
-    struct sync_names *names = NULL;
-    struct sim *sim = NULL;
-    struct peet_err err;
-    const volatile uint32_t *stop = inside_here() ? inside_here()->host->want_end : &subject_want_end;
-    int r = sim_new(config, source, &sim, &err);
-
-    if (r == 0)
-        r = sync_names_new(source, &names, &err);
-    if (r == 0 && remap)
-        r = remap_read(remap, source->trace, &moved, &err);
-    if (r == 0) {
-        const struct sim_listener listener = sync_names_listener(names);
-        sim_set_remap(sim, moved);
-        sim_set_listener(sim, &listener);
-        sim_set_stop(sim, stop);
-        progress_init(&progress, stderr, name, 0, "references");
-        r = sim_run(sim, &progress, &err);
-        progress_release(&progress);
-    }
-    int code = r == 0 ? EXIT_OK : fail(&err);
-    if (r == 0) {
-        sim_result(sim, ret);
-        code = ret->is_interrupted ? subject_stopped_code(*stop) : code;
-    }
-    for (size_t i = 0; moved && r == 0 && remap_unused(moved, i); i++)
-        warn("%s: '%s' did not occur", remap, remap_unused(moved, i));
-    remap_free(moved);
-    sync_names_free(names);
-    sim_free(sim);
-    return code;
-}
-
-static bool is_set(const char *path)
-{
-    for (size_t i = 0; i < settings.count; i++)
-        if (!strncmp(settings.item[i], path, strlen(path)) && settings.item[i][strlen(path)] == '=')
+    for (size_t i = 0; i < s->settings.count; i++)
+        if (!strncmp(s->settings.item[i], path, strlen(path)) && s->settings.item[i][strlen(path)] == '=')
             return true;
     return false;
 }
 
-/* The machine with so many processors; with seeds, the one of that seed, which is not the same as that of another one. */
-static int load(struct machine_config *config, const char *count, uint64_t seed)
+/* Loads the machine; cpus: number of processors, NULL: as the machine says; seed 0: the machine's. A seed has no effect without jitter. */
+static int simulate_load(const struct command_state *s, struct machine_config *config, const char *cpus, uint64_t seed)
 {
-    int code = subject_machine(config, machine, &settings, count);
+    int code = subject_machine(config, s->machine, &s->settings, cpus);
 
     if (code == EXIT_OK && seed) {
         config->seed = seed;
-        config->jitter = config->jitter || is_set("jitter") ? config->jitter : JITTER;
+        config->jitter = config->jitter || simulate_is_set(s, "jitter") ? config->jitter : JITTER;
     }
     return code;
 }
 
-static int check_options(void)
+/* Loads the machine of run number i: all seeds of a number of processors, then the next number. */
+static int simulate_load_run(const struct command_state *s, struct machine_config *config, size_t i)
 {
-    if (seeds > MOST_SEEDS)
-        return usage_error(&cmd_simulate, "--seeds: 1 to %d were expected", MOST_SEEDS);
-    if (doall_open > DOALL_MAX_WINDOW)
-        return usage_error(&cmd_simulate, "--doall-open: 1 to %d were expected", DOALL_MAX_WINDOW);
-    if (ahead && (ahead < PRODUCER_AHEAD_LEAST || ahead > PRODUCER_AHEAD_MOST || ahead % PRODUCER_AHEAD_LEAST))
-        return usage_error(&cmd_simulate, "--ahead: 4k to 1m were expected, in steps of 4k");
-    if (seeds && is_set("seed"))
-        return usage_error(&cmd_simulate, "--seeds takes the seeds from 1 on; leave out --seeds or --set seed");
-    return EXIT_OK;
+    size_t each = s->seeds ? (size_t)s->seeds : 1;
+
+    return simulate_load(s, config, s->cpus.count ? s->cpus.item[i / each] : NULL, s->seeds ? i % each + 1 : 0);
 }
 
-/* Run number i: seed by seed, and then the next number of processors. */
-static int load_run(struct machine_config *config, size_t i)
-{
-    size_t each = seeds ? (size_t)seeds : 1;
+/* ---- one run ---- */
 
-    return load(config, cpus.count ? cpus.item[i / each] : NULL, seeds ? i % each + 1 : 0);
-}
-
-/* The source with iterations of loops as contexts of their own, if that is wanted; it goes with what comes back, and is gone after a failure. */
-static int take_loops(struct source *source, const struct machine_config *config, struct source **ret,
-                      struct peet_err *err)
+/* Replaces the source by one in which iterations of parallel loops are threads, if that is wanted. It frees the source after a failure. */
+static int simulate_split_loops(const struct command_state *s, struct source *source,
+                                const struct machine_config *config, struct source **ret, struct peet_err *err)
 {
-    struct doall_config loops = { .window = doall_open ? (uint32_t)doall_open : config->cpus * config->contexts,
-                                  .limit = doall_records };
+    struct doall_config loops = { .window = s->doall_open ? (uint32_t)s->doall_open : config->cpus * config->contexts,
+                                  .limit = s->doall_records };
 
     *ret = source;
-    if (strcmp(doall, "keep") == 0 || (!source->is_live && !trace_has_doall(source->trace)))
+    if (strcmp(s->doall, "keep") == 0 || (!source->is_live && !trace_has_doall(source->trace)))
         return 0;
     return source_take_doall(source, &loops, ret, err);
 }
 
-/* With the machine in the program's process, where its configuration is loaded once more. */
-static int run_inside(char **program, size_t i, struct sim_result *ret)
+/* Simulates run->source on run->machine, observed by the study. */
+static int simulate_source(const struct command_state *s, struct observed_run *run, const char *name)
+{
+    const struct run_observer observer = { &run_study_report, s->study };
+    const volatile uint32_t *stop = in_process_verb() ? in_process_verb()->host->want_end : &subject_want_end;
+    struct progress progress;
+    struct remap *remap = NULL;
+    struct peet_err err;
+
+    if (s->remap && remap_read(s->remap, run->source->trace, &remap, &err) < 0)
+        return fail(&err);
+    progress_init(&progress, stderr, name, 0, "references");
+    int r = run_studies_play(&observer, 1, run, &(struct run_play){ stop, remap, &progress }, &err);
+    progress_release(&progress);
+    for (size_t i = 0; remap && r == 0 && remap_unused(remap, i); i++)
+        warn("%s: '%s' did not occur", s->remap, remap_unused(remap, i));
+    remap_free(remap);
+    if (r < 0)
+        return fail(&err);
+    return run->result.is_interrupted ? subject_stopped_code(*stop) : EXIT_OK;
+}
+
+/* Ends a run that has a result: the study gets it. */
+static void simulate_end(const struct command_state *s, struct observed_run *run)
+{
+    const struct run_observer observer = { &run_study_report, s->study };
+
+    if (run->result.hw_thread)
+        run_studies_end(&observer, 1, run);
+}
+
+/* In the program's process, which loads the machine itself. The study gets the result, without a simulation. */
+static int simulate_in_process(const struct command_state *s, char **program, size_t i, struct observed_run *run)
 {
     struct peet_err err;
     int code, status;
 
-    if (inside_simulate(program, (uint32_t)ahead, i, ret, &code, &status, &err) < 0)
+    if (in_process_verb_simulate(program, (uint32_t)s->ahead, i, &run->result, &code, &status, &err) < 0)
         return fail(&err);
+    simulate_end(s, run);
     return code < 0 ? subject_exit_code(status) : code;
 }
 
-static int run_one(struct run_report *study, struct peet_trace *trace, char **program, size_t i, bool in_detail)
+/* In this process: a trace, or a program that is controlled from here. */
+static int simulate_here(const struct command_state *s, struct peet_trace *trace, char **program,
+                         struct observed_run *run)
 {
-    struct machine_config config;
-    struct sim_result result = { 0 };
-    struct source *source, *whole;
+    const struct machine_config *config = run->machine;
+    struct source *source;
     struct peet_err err;
-    int code = load_run(&config, i);
+    int r = trace ? source_open_trace(trace, !s->remap, &source, &err)
+                  : source_open_program(program, (uint32_t)s->ahead, !s->remap, &source, &err);
 
-    if (code != EXIT_OK)
-        return code;
-    if (!trace && !apart && inside_is_here_to_run()) {
-        code = run_inside(program, i, &result);
-    } else {
-        if ((trace ? source_open_trace(trace, !remap, &source, &err)
-                   : source_open_program(program, (uint32_t)ahead, !remap, &source, &err))
-                < 0
-            || (config.cpus * config.contexts > 1 && source_keep_conditions(source, &err) < 0)
-            || take_loops(source, &config, &whole, &err) < 0)
-            return fail(&err);
-        code = simulate(whole, &config, trace ? peet_trace_path(trace) : program[0], &result);
-        if (code == EXIT_OK && !trace) {
-            code = subject_exit_code(source_status(source));
-            result.is_interrupted = subject_was_stopped(source_status(source));
-        }
-        source_free(whole);
+    if (r < 0 || (config->cpus * config->contexts > 1 && source_keep_conditions(source, &err) < 0)
+        || simulate_split_loops(s, source, config, &run->source, &err) < 0)
+        return fail(&err);
+    int code = simulate_source(s, run, trace ? peet_trace_path(trace) : program[0]);
+    if (code == EXIT_OK && !trace) {
+        code = subject_exit_code(source_status(source));
+        run->result.is_interrupted = subject_was_stopped(source_status(source));
     }
-    if (result.hw_thread)
-        add(study, &config, &result, in_detail);
-    sim_result_release(&result);
+    simulate_end(s, run);
+    source_free(run->source);
     return code;
 }
 
-/* What is asked for in the program's process: one run, whose result goes outside. */
-static int run_here(const struct inside *inside, char **program)
+/* Run number i of a trace, or of a program; its rows are added to the report. */
+static int simulate_run(const struct command_state *s, struct peet_trace *trace, char **program, size_t i, bool is_last)
 {
     struct machine_config config;
-    struct sim_result result = { 0 };
-    struct source *source, *whole;
-    struct peet_err err;
-    int code = load_run(&config, inside->run);
+    struct observed_run run = { .machine = &config, .is_last = is_last };
+    int code = simulate_load_run(s, &config, i);
 
+    if (code != EXIT_OK)
+        return code;
+    code = !trace && !s->apart && in_process_verb_is_possible() ? simulate_in_process(s, program, i, &run)
+                                                                : simulate_here(s, trace, program, &run);
+    return code;
+}
+
+/* In the program's process: the one run that is asked for, whose result is the answer. */
+static int simulate_answer(const struct command_state *s, const struct in_process_verb *here, char **program)
+{
+    struct machine_config config;
+    struct observed_run run = { .machine = &config };
+    struct source *source;
+    struct peet_err err;
+    int code = simulate_load_run(s, &config, here->run);
+
+    run_report_study(s->study, 0);
     if (code == EXIT_OK
-        && (source_open_host(inside->host, !remap, &source, &err) < 0 || take_loops(source, &config, &whole, &err) < 0))
+        && (source_open_host(here->host, !s->remap, &source, &err) < 0
+            || simulate_split_loops(s, source, &config, &run.source, &err) < 0))
         code = fail(&err);
-    if (code == EXIT_OK) {
-        code = simulate(whole, &config, program[0], &result);
-        source_free(whole);
-    }
-    if (inside_answer(result.hw_thread ? -1 : code, &result, &err) < 0)
+    if (code == EXIT_OK)
+        code = simulate_source(s, &run, program[0]);
+    if (in_process_verb_answer_result(run.result.hw_thread ? -1 : code, &run.result, &err) < 0)
         code = fail(&err);
-    sim_result_release(&result);
+    simulate_end(s, &run);
+    source_free(run.source);
     return code;
 }
 
-static int show(const struct result *r, struct peet_err *err)
+/* ---- all runs ---- */
+
+static int simulate_check_options(const struct command_state *s)
 {
-    return output && strcmp(output, "-") != 0 ? view_save(format, r, output, err) : view_show(format, r, stdout, err);
+    if (s->seeds > MAX_SEEDS)
+        return usage_error(&cmd_simulate, "--seeds: 1 to %d were expected", MAX_SEEDS);
+    if (s->doall_open > DOALL_MAX_WINDOW)
+        return usage_error(&cmd_simulate, "--doall-open: 1 to %d were expected", DOALL_MAX_WINDOW);
+    if (s->ahead
+        && (s->ahead < PRODUCER_AHEAD_LEAST || s->ahead > PRODUCER_AHEAD_MOST || s->ahead % PRODUCER_AHEAD_LEAST))
+        return usage_error(&cmd_simulate, "--ahead: 4k to 1m were expected, in steps of 4k");
+    if (s->seeds && simulate_is_set(s, "seed"))
+        return usage_error(&cmd_simulate, "--seeds takes the seeds from 1 on; leave out --seeds or --set seed");
+    return EXIT_OK;
 }
 
-/* A trace, or a program and its arguments. */
-static int run_all(struct peet_trace *trace, char **program)
+static int simulate_show(const struct command_state *s, const struct result *r, struct peet_err *err)
 {
-    size_t machines = cpus.count ? cpus.count : 1, runs = machines * (seeds ? (size_t)seeds : 1);
-    struct machine_config config;
-    struct run_report study;
-    struct peet_err err;
-    int code = check_options();
+    return s->output && strcmp(s->output, "-") != 0 ? view_save(s->format, r, s->output, err)
+                                                    : view_show(s->format, r, stdout, err);
+}
 
-    for (size_t i = 0; code == EXIT_OK && i < machines; i++) /* mistakes are told before work begins */
-        code = load(&config, cpus.count ? cpus.item[i] : NULL, 0);
+/* All runs of a trace, or of a program and its arguments. Mistakes in options are reported before the first one. */
+static int simulate_all(const struct command_state *s, struct peet_trace *trace, char **program)
+{
+    size_t machines = s->cpus.count ? s->cpus.count : 1, runs = machines * (s->seeds ? (size_t)s->seeds : 1);
+    struct machine_config config;
+    struct result result = { 0 };
+    struct peet_err err;
+    int code = simulate_check_options(s);
+
+    for (size_t i = 0; code == EXIT_OK && i < machines; i++)
+        code = simulate_load(s, &config, s->cpus.count ? s->cpus.item[i] : NULL, 0);
     if (code != EXIT_OK)
         return code;
-    run_report_init(&study, seeds);
+    struct run_report *report = run_report_study(s->study, s->seeds);
     if (trace && peet_trace_lacks_order(trace))
-        table_note(study.runs, "%s", peet_trace_lacks_order(trace));
-    study.time_bins = stretches ? stretches : study.time_bins;
+        table_note(report->runs, "%s", peet_trace_lacks_order(trace));
     for (size_t i = 0; code == EXIT_OK && i < runs; i++)
-        code = run_one(&study, trace, program, i, i + 1 == runs);
-    result_title(&study.result, trace ? peet_trace_path(trace) : program[0]);
-    if (study.added && show(&study.result, &err) < 0)
-        code = fail(&err);
-    run_report_release(&study);
+        code = simulate_run(s, trace, program, i, i + 1 == runs);
+    if (report->added) {
+        run_study_report.report(s->study, &result);
+        result_title(&result, trace ? peet_trace_path(trace) : program[0]);
+        if (simulate_show(s, &result, &err) < 0)
+            code = fail(&err);
+        result_release(&result);
+    }
     return code;
 }
 
-static int run(int operands, char **operand)
+static int simulate_trace(const struct command_state *s, const char *path)
 {
     struct peet_trace *trace;
     struct peet_err err;
+    int code;
 
-    if (operands == 0)
-        return usage_error(&cmd_simulate, "no trace and no program given");
-    if (operands > 1 && subject_is_trace(operand[0]))
-        return usage_error(&cmd_simulate, "one trace was expected");
-    if (output && !inside_here() && subject_check_output(output) != EXIT_OK)
-        return EXIT_FAILED;
-    if (subject_is_program(operands, operand[0])) {
-        operand[operands] = NULL; /* argv has room: it held the verb, at least */
-        int status = inside_here() ? run_here(inside_here(), operand) : run_all(NULL, operand);
-        opt_list_release(&settings);
-        opt_list_release(&cpus);
-        return status;
-    }
-    if (peet_trace_open(operand[0], &trace, &err) < 0)
+    if (peet_trace_open(path, &trace, &err) < 0)
         return fail(&err);
     subject_expect_end();
-    int code = EXIT_OK;
     if (peet_trace_is_pipe(trace))
         code = usage_error(&cmd_simulate, "a trace is read thread by thread, which a pipe cannot do: give a file");
     else
-        code = run_all(trace, NULL);
+        code = simulate_all(s, trace, NULL);
     for (size_t i = 0; peet_trace_problem(trace, i); i++) {
         warn("%s", peet_trace_problem(trace, i));
         code = code == EXIT_OK ? EXIT_DAMAGED : code;
     }
     peet_trace_free(trace);
-    opt_list_release(&settings);
-    opt_list_release(&cpus);
     return code;
+}
+
+static int simulate_main(struct command_state *s, int operands, char **operand)
+{
+    if (operands == 0)
+        return usage_error(&cmd_simulate, "no trace and no program given");
+    if (operands > 1 && subject_is_trace(operand[0]))
+        return usage_error(&cmd_simulate, "one trace was expected");
+    if (s->output && !in_process_verb() && subject_check_output(s->output) != EXIT_OK)
+        return EXIT_FAILED;
+    if (!subject_is_program(operands, operand[0]))
+        return simulate_trace(s, operand[0]);
+    operand[operands] = NULL; /* argv has room: it held the verb, at least */
+    return in_process_verb() ? simulate_answer(s, in_process_verb(), operand) : simulate_all(s, NULL, operand);
+}
+
+static void simulate_init(struct command_state *s)
+{
+    s->study = run_study_state_new(&run_study_report, NULL);
+}
+
+static size_t simulate_more_options(struct command_state *s, struct opt *ret)
+{
+    return command_bind(ret, run_study_report.options, s->study);
+}
+
+static void simulate_release(struct command_state *s)
+{
+    run_study_state_free(&run_study_report, s->study);
 }
 
 static const char *const DOALL[] = { "split", "keep", NULL };
@@ -261,53 +285,49 @@ static const struct opt options[] = {
     { .name = "cpus",
       .type = OPT_LIST,
       .arg = "N",
-      .value = &cpus,
+      .value = OPTION(cpus),
       .help = "numbers of processors: a run for each, and the speed-up" },
     { .name = "seeds",
       .type = OPT_NUMBER,
       .arg = "N",
-      .value = &seeds,
+      .value = OPTION(seeds),
       .help = "run with the seeds 1 to N: means, and how far they can be trusted" },
     { .name = "doall",
       .type = OPT_CHOICE,
-      .value = &doall,
+      .value = OPTION(doall),
       .choices = DOALL,
       .help = "parallel loops that one thread recorded: iterations side by side (split), or as recorded" },
     { .name = "doall-open",
       .type = OPT_NUMBER,
       .arg = "N",
-      .value = &doall_open,
-      .help = "iterations of a loop that are open at a time (as many as hardware contexts)" },
+      .value = OPTION(doall_open),
+      .help = "iterations of a loop that are open at a time (as many as hardware threads)" },
     { .name = "doall-records",
       .type = OPT_NUMBER,
       .arg = "N",
-      .value = &doall_records,
+      .value = OPTION(doall_records),
       .help = "records of an iteration that are kept at most while others run (4m)" },
-    { .name = "stretches",
-      .type = OPT_NUMBER,
-      .arg = "N",
-      .value = &stretches,
-      .help = "cut the fabric's time into at most N stretches (64; 512 is as fine as it gets)" },
     { .name = "ahead",
       .type = OPT_NUMBER,
       .arg = "BYTES",
-      .value = &ahead,
-      .help = "stop a thread of a program at the latest when it has said so much (128k; 4k to 1m)" },
+      .value = OPTION(ahead),
+      .help = "stop a thread of a program when it has written BYTES of event words (128k; 4k to 1m)" },
     { .name = "apart",
       .type = OPT_FLAG,
-      .value = &apart,
+      .value = OPTION(apart),
       .help = "keep the machine out of the program's process: the same result, and slower" },
     { .name = "remap",
       .type = OPT_STRING,
       .arg = "FILE",
-      .value = &remap,
-      .help = "rules that put data elsewhere, for the machine alone" },
+      .value = OPTION(remap),
+      .help = "rules that move data to other addresses, for the machine only" },
     { .name = "output",
       .letter = 'o',
       .type = OPT_STRING,
       .arg = "FILE",
-      .value = &output,
+      .value = OPTION(output),
       .help = "write the result to FILE" },
+    FORMAT_OPTION,
     { 0 },
 };
 
@@ -338,7 +358,13 @@ const struct command cmd_simulate = {
     .summary = "play a trace, or run a program, on a simulated machine",
     .operands = "[OPTION…] TRACE | -- PROGRAM [ARGUMENT…]",
     .options = options,
+    .state_size = sizeof(struct command_state),
+    .defaults =
+        &(const struct command_state){
+            .machine = "modern", .format = "text", .doall = "split", .doall_records = 4 << 20 },
     .examples = examples,
-    .format = &format,
-    .run = run,
+    .init = simulate_init,
+    .more = simulate_more_options,
+    .release = simulate_release,
+    .run = simulate_main,
 };

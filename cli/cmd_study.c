@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* peet study: runs a study of the registry. Options are those of all studies; each holds for its own study only. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,209 +8,245 @@
 #include <unistd.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "base/progress.h"
 #include "cli/cli.h"
-#include "study/compare/intrinsic.h"
+#include "cli/subject.h"
 #include "study/study.h"
 #include "view/view.h"
 
-enum { PROBLEMS_SHOWN = 20, SEEDS = 4, MOST_SEEDS = 1000, JITTER = 100 };
+#define X(name) +1
+enum { STUDY_COUNT = STUDIES(X) };
+#undef X
 
-enum { TEXT_ROWS = 32 };
-static struct study_config config = { .grain = 1 };
-static const char *format, *output, *machine;
-static struct opt_list settings;
-static uint64_t seeds;
+struct command_state {
+    const char *format;
+    const char *output;                     /* NULL or "-": standard output */
+    struct study_state *study[STUDY_COUNT]; /* in the order of STUDIES */
+};
 
-static const char *study_name(size_t i, const void *context)
+/* ---- the registry ---- */
+
+static const char *study_name_at(size_t i, const void *context)
 {
     (void)context;
     return study_at(i)->name;
 }
 
-static int unknown_study(const char *word)
+/* "graph, parallelism or sharing"; to be freed. */
+static char *study_names(void)
+{
+    char *text = mem_string(study_at(0)->name);
+
+    for (size_t i = 1; study_at(i); i++) {
+        char *longer = mem_format("%s%s%s", text, study_at(i + 1) ? ", " : " or ", study_at(i)->name);
+        free(text);
+        text = longer;
+    }
+    return text;
+}
+
+/* Complains that no study, or an unknown one, was given (word is NULL, or its name). */
+static int study_unknown(const char *word)
+{
+    const char *near = word ? opt_nearest(word, STUDY_COUNT, study_name_at, NULL) : NULL;
+    char *names = study_names();
+    int code = near   ? usage_error(&cmd_study, "unknown study '%s'; did you mean '%s'?", word, near)
+               : word ? usage_error(&cmd_study, "unknown study '%s'; %s was expected", word, names)
+                      : usage_error(&cmd_study, "no study given; %s was expected", names);
+
+    free(names);
+    return code;
+}
+
+/* ---- options ---- */
+
+static void study_init(struct command_state *s)
+{
+    for (size_t i = 0; i < STUDY_COUNT; i++)
+        s->study[i] = study_state_new(study_at(i));
+}
+
+static size_t study_more_options(struct command_state *s, struct opt *ret)
 {
     size_t n = 0;
 
-    while (study_at(n))
-        n++;
-    const char *near = opt_nearest(word, n, study_name, NULL);
-    return near ? usage_error(&cmd_study, "unknown study '%s'; did you mean '%s'?", word, near)
-                : usage_error(&cmd_study,
-                              "unknown study '%s'; graph, parallelism, sharing, allocation or intrinsic was expected",
-                              word);
+    for (size_t i = 0; i < STUDY_COUNT; i++)
+        n += command_bind(ret ? ret + n : NULL, study_at(i)->options, s->study[i]);
+    return n;
 }
 
-/* What an option is for, it does; elsewhere it would be ignored in silence. */
-static int check_options(const struct study *s, bool is_program)
+static void study_free_states(struct command_state *s)
 {
-    if (config.collapse && s != &study_graph)
-        return usage_error(&cmd_study, "--collapse is for the study 'graph'");
-    if (config.locks && s != &study_parallelism)
-        return usage_error(&cmd_study, "--locks is for the study 'parallelism'");
-    if (config.rows && s != &study_parallelism)
-        return usage_error(&cmd_study, "--rows is for the study 'parallelism'");
-    if (config.rows > STUDY_MAX_ROWS)
-        return usage_error(&cmd_study, "--rows: at most %d were expected", STUDY_MAX_ROWS);
-    if (config.rows == 0 && strcmp(format, "text") == 0)
-        config.rows = TEXT_ROWS;
-    if (config.grain != 1 && s != &study_sharing)
-        return usage_error(&cmd_study, "--grain is for the study 'sharing'");
-    if ((machine || settings.count || seeds) && !is_program)
-        return usage_error(&cmd_study, "--machine, --set and --seeds are for the study 'intrinsic' of a program");
-    if (is_program && seeds == 1)
-        return usage_error(&cmd_study, "--seeds: one run cannot be compared; at least 2 were expected");
-    if (seeds > MOST_SEEDS)
-        return usage_error(&cmd_study, "--seeds: at most %d were expected", MOST_SEEDS);
+    for (size_t i = 0; i < STUDY_COUNT; i++)
+        study_state_free(s->study[i]);
+}
+
+static size_t study_option_bytes(enum opt_type type)
+{
+    switch (type) {
+    case OPT_FLAG: return sizeof(bool);
+    case OPT_NUMBER: return sizeof(uint64_t);
+    case OPT_LIST:
+    case OPT_EACH: return sizeof(struct opt_list);
+    default: return sizeof(const char *);
+    }
+}
+
+/* Complains about options of other studies: they would have no effect. */
+static int study_check_others(const struct command_state *s, const struct study *wanted)
+{
+    for (size_t i = 0; i < STUDY_COUNT; i++) {
+        const struct study *other = study_at(i);
+        struct study_state *unset = study_state_new(other);
+        const struct opt *o = other == wanted ? NULL : other->options;
+        while (o && o->name
+               && memcmp((char *)s->study[i] + (uintptr_t)o->value, (char *)unset + (uintptr_t)o->value,
+                         study_option_bytes(o->type))
+                      == 0)
+            o++;
+        study_state_free(unset);
+        if (o && o->name)
+            return usage_error(&cmd_study, "--%s is for the study '%s'", o->name, other->name);
+    }
     return EXIT_OK;
 }
 
-static int show(const struct study *s, const struct study_answer *a, FILE *out, struct peet_err *err)
+/* ---- output ---- */
+
+static int study_show(const struct command_state *s, const struct study *study, const struct study_answer *a, FILE *out,
+                      struct peet_err *err)
 {
-    if (!s->text || strcmp(format, "text") != 0)
-        return view_show(format, &a->result, out, err);
-    s->text(&a->result, out);
-    errno = EIO; /* for an error that happened earlier, of which only the flag is left */
+    if (!study->text || strcmp(s->format, "text") != 0)
+        return view_show(s->format, &a->result, out, err);
+    study->text(&a->result, out);
+    errno = EIO; /* for an earlier error, of which only the flag is left */
     return fflush(out) || ferror(out) ? err_sys(err, errno, "cannot write the result") : 0;
 }
 
-static int show_in_file(const struct study *s, const struct study_answer *a)
+static int study_show_in_file(const struct command_state *s, const struct study *study, const struct study_answer *a)
 {
     struct peet_err err;
-    FILE *out = fopen(output, "w");
+    FILE *out = fopen(s->output, "w");
 
     if (!out) {
-        err_sys(&err, errno, "%s", output);
+        err_sys(&err, errno, "%s", s->output);
         return fail(&err);
     }
-    int r = show(s, a, out, &err);
+    int r = study_show(s, study, a, out, &err);
     if (fclose(out) && r == 0)
-        r = err_sys(&err, errno, "%s: cannot write the result", output);
+        r = err_sys(&err, errno, "%s: cannot write the result", s->output);
     return r < 0 ? fail(&err) : EXIT_OK;
 }
 
-/* Tells what is missing and returns the exit code. */
-static int tell_problems(const struct peet_trace *t, uint64_t damaged)
-{
-    const char *problem;
-    size_t n = 0;
-
-    for (; (problem = peet_trace_problem(t, n)); n++)
-        if (n < PROBLEMS_SHOWN)
-            warn("%s: %s", peet_trace_path(t), problem);
-    if (n > PROBLEMS_SHOWN)
-        warn("and %zu more", n - PROBLEMS_SHOWN);
-    if (damaged)
-        warn("%s: %" PRIu64 " damaged parts were left out", peet_trace_path(t), damaged);
-    return n || damaged ? EXIT_DAMAGED : EXIT_OK;
-}
-
-/* Shows the answer, and returns what it means. */
-static int show_answer(const struct study *s, const struct study_answer *answer)
+/* Shows the answer. Returns the exit code: EXIT_FOUND if runs differ. */
+static int study_show_answer(const struct command_state *s, const struct study *study, const struct study_answer *a)
 {
     struct peet_err err;
 
-    if (output && strcmp(output, "-") != 0) {
-        int code = show_in_file(s, answer);
+    if (s->output && strcmp(s->output, "-") != 0) {
+        int code = study_show_in_file(s, study, a);
         if (code != EXIT_OK)
             return code;
-    } else if (show(s, answer, stdout, &err) < 0) {
+    } else if (study_show(s, study, a, stdout, &err) < 0) {
         return fail(&err);
     }
-    return answer->differs ? EXIT_FOUND : EXIT_OK;
+    return a->differs ? EXIT_FOUND : EXIT_OK;
 }
 
-static int study(const struct study *s, struct peet_trace **trace, size_t traces)
+/* ---- subjects ---- */
+
+static int study_open_traces(const struct command_state *s, const struct study *study, struct study_state *state,
+                             struct peet_trace **trace, size_t traces)
 {
     struct study_answer answer;
     struct progress progress;
     struct peet_err err;
-    int missing = EXIT_OK;
+    int damage = EXIT_OK;
 
     progress_init(&progress, stderr, peet_trace_path(trace[0]), 0, "instructions");
-    int r = traces > 1 ? study_compare(s, trace, traces, &config, &answer, &progress, &err)
-                       : study_run(s, trace[0], &config, &answer, &progress, &err);
+    int r = traces > 1 ? study_compare(study, state, trace, traces, &answer, &progress, &err)
+                       : study_run(study, state, trace[0], &answer, &progress, &err);
     progress_release(&progress);
     if (r < 0)
         return fail(&err);
-    int code = show_answer(s, &answer);
+    int code = study_show_answer(s, study, &answer);
     for (size_t i = 0; i < traces; i++) {
-        int of_this = tell_problems(trace[i], i ? 0 : answer.damaged);
-        missing = of_this != EXIT_OK ? of_this : missing;
+        int of_this = subject_warn_problems(trace[i], i ? 0 : answer.damaged);
+        damage = of_this != EXIT_OK ? of_this : damage;
     }
     study_release(&answer);
-    return code == EXIT_OK ? missing : code;
+    return code == EXIT_OK ? damage : code;
 }
 
-static int study_traces(const struct study *s, int operands, char **operand)
+static int study_traces(const struct command_state *s, const struct study *study, struct study_state *state,
+                        int operands, char **operand)
 {
-    struct peet_trace **trace = calloc((size_t)operands, sizeof *trace);
+    struct peet_trace **trace = mem_alloc((size_t)operands, sizeof(struct peet_trace *));
     struct peet_err err;
-    int n = 0, code = trace ? EXIT_OK : EXIT_FAILED;
+    int n = 0, code = EXIT_OK;
 
-    for (; code == EXIT_OK && n < operands; n++)
-        if (peet_trace_open(operand[n], &trace[n], &err) < 0) {
+    while (code == EXIT_OK && n < operands)
+        if (peet_trace_open(operand[n], &trace[n], &err) < 0)
             code = fail(&err);
-            break;
-        }
+        else
+            n++;
     if (code == EXIT_OK)
-        code = study(s, trace, (size_t)operands);
+        code = study_open_traces(s, study, state, trace, (size_t)operands);
     for (int i = 0; i < n; i++)
         peet_trace_free(trace[i]);
     free(trace);
     return code;
 }
 
-/* A program on a machine, with one seed after the other. */
-static int study_program(char **argv)
+static int study_run_program(const struct command_state *s, const struct study *study, struct study_state *state,
+                             char **argv)
 {
-    struct machine_config of;
     struct study_answer answer;
     struct peet_err err;
 
-    if (config_load(&of, machine ? machine : "modern", settings.item, settings.count, &err) < 0)
+    if (study_program(study, state, argv, &answer, &err) < 0)
         return fail(&err);
-    of.jitter = of.jitter ? of.jitter : JITTER;
-    if (intrinsic_program(argv, &of, seeds ? seeds : SEEDS, &answer, &err) < 0)
-        return fail(&err);
-    int code = show_answer(&study_intrinsic, &answer);
+    int code = study_show_answer(s, study, &answer);
     study_release(&answer);
     return code;
 }
 
-/* A file that can be executed, or a name that is looked for where programs are. */
-static bool is_program(const char *name)
+/* Whether a name is that of a program: an executable file, or one that is looked up in PATH. */
+static bool study_is_program(const char *name)
 {
     struct stat st;
-    const char *end = strrchr(name, '.');
 
     if (stat(name, &st) == 0)
         return S_ISREG(st.st_mode) && access(name, X_OK) == 0;
-    return strcmp(name, "-") != 0 && !strchr(name, '/') && !(end && !strcmp(end, ".peet"));
+    return strcmp(name, "-") != 0 && !strchr(name, '/') && !subject_is_trace(name);
 }
 
-static int run(int operands, char **operand)
+static int study_main(struct command_state *s, int operands, char **operand)
 {
-    if (operands == 0)
-        return usage_error(&cmd_study,
-                           "no study given; graph, parallelism, sharing, allocation or intrinsic was expected");
-    const struct study *s = study_find(operand[0]);
-    if (!s)
-        return unknown_study(operand[0]);
+    const struct study *study = operands ? study_find(operand[0]) : NULL;
+    struct peet_err err;
+    size_t i = 0;
+
+    if (!study)
+        return study_unknown(operands ? operand[0] : NULL);
     if (operands < 2)
         return usage_error(&cmd_study, "no trace given");
-    if (operands > 2 && !s->compare)
+    if (operands > 2 && !study->compare)
         return usage_error(&cmd_study, "only one trace can be studied at a time");
-    bool runs = s == &study_intrinsic && is_program(operand[1]);
-    int code = check_options(s, runs);
-    if (code == EXIT_OK && runs) {
-        operand[operands] = NULL; /* argv has room: it held the verb, at least */
-        code = study_program(operand + 1);
-    } else if (code == EXIT_OK) {
-        code = study_traces(s, operands - 1, operand + 1);
-    }
-    opt_list_release(&settings);
-    return code;
+    while (study_at(i) != study)
+        i++;
+    struct study_use use = { .is_text = !strcmp(s->format, "text"),
+                             .is_program = study->program && study_is_program(operand[1]) };
+    int code = study_check_others(s, study);
+    if (code != EXIT_OK)
+        return code;
+    if (study_check(study, s->study[i], &use, &err) < 0)
+        return usage_error(&cmd_study, "%s", err.text);
+    if (!use.is_program)
+        return study_traces(s, study, s->study[i], operands - 1, operand + 1);
+    operand[operands] = NULL; /* argv has room: it held the verb, at least */
+    return study_run_program(s, study, s->study[i], operand + 1);
 }
 
 static const struct opt options[] = {
@@ -217,42 +254,9 @@ static const struct opt options[] = {
       .letter = 'o',
       .type = OPT_STRING,
       .arg = "FILE",
-      .value = &output,
+      .value = OPTION(output),
       .help = "write the result to FILE" },
-    { .name = "collapse",
-      .type = OPT_FLAG,
-      .value = &config.collapse,
-      .help = "graph: merge nodes until it can be looked at" },
-    { .name = "locks",
-      .type = OPT_FLAG,
-      .value = &config.locks,
-      .help = "parallelism: profile and critical path of a run in which locks exclude each other" },
-    { .name = "rows",
-      .type = OPT_NUMBER,
-      .arg = "N",
-      .value = &config.rows,
-      .help = "parallelism: at most N rows of a table and steps of time (text 32, otherwise 512)" },
-    { .name = "grain",
-      .type = OPT_NUMBER,
-      .arg = "BYTES",
-      .value = &config.grain,
-      .help = "sharing: how finely memory is looked at, a power of two (1)" },
-    { .name = "seeds",
-      .type = OPT_NUMBER,
-      .arg = "N",
-      .value = &seeds,
-      .help = "intrinsic: run a program with the seeds 1 to N (4)" },
-    { .name = "machine",
-      .letter = 'm',
-      .type = OPT_STRING,
-      .arg = "MACHINE",
-      .value = &machine,
-      .help = "intrinsic: the machine that a program runs on (modern)" },
-    { .name = "set",
-      .type = OPT_LIST,
-      .arg = "PATH=VALUE",
-      .value = &settings,
-      .help = "intrinsic: change one of the machine's settings" },
+    FORMAT_OPTION,
     { 0 },
 };
 
@@ -272,10 +276,14 @@ static const char *const examples[] = {
 
 const struct command cmd_study = {
     .name = "study",
-    .summary = "ask what does not hang on a machine: precedence, parallelism, sharing",
+    .summary = "ask what does not depend on a machine: precedence, parallelism, sharing",
     .operands = "STUDY TRACE… | intrinsic -- PROGRAM [ARGUMENT…]",
     .options = options,
+    .state_size = sizeof(struct command_state),
+    .defaults = &(const struct command_state){ .format = "text" },
     .examples = examples,
-    .format = &format,
-    .run = run,
+    .init = study_init,
+    .more = study_more_options,
+    .release = study_free_states,
+    .run = study_main,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command peet: finds the verb, reads its options, runs it, and sees to it that its output has arrived. */
+/* The command peet: finds the verb, reads its options, runs it, and checks that its output was written. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -10,8 +10,8 @@
 #include "cli/cli.h"
 #include "peet/trace.h"
 
-/* A file that is opened later must not become standard output because that was closed. What stands in for it can not
- * be used for its purpose, so that the attempt is an error. */
+/* Opens closed standard files, so that no file that is opened later becomes standard output. The replacement cannot be read or written, so
+ * that using it is an error. */
 static void hold_standard_files(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -19,13 +19,13 @@ static void hold_standard_files(void)
             exit(EXIT_FAILED);
 }
 
-static int version(void)
+static int print_version(void)
 {
     printf("peet %s (trace format %d)\n", PEET_VERSION, PEET_FORMAT_VERSION);
     return EXIT_OK;
 }
 
-/* Options in front of a verb; there is nothing behind --help and --version that matters. */
+/* Options before a verb. Arguments after --help and --version are ignored. */
 static int own_option(char **argv)
 {
     bool help = false, want_version = false;
@@ -42,25 +42,21 @@ static int own_option(char **argv)
     if (help)
         help_all(stdout);
     else if (want_version)
-        return version();
+        return print_version();
     else
         return usage_error(NULL, "no verb given");
     return EXIT_OK;
 }
 
-static int run(const struct command *c, int argc, char **argv)
+static int command_run(const struct command *c, struct command_state *s, int argc, char **argv)
 {
     bool help = false;
     int operands;
     struct peet_err err;
-    struct opt *options = command_options(c, &help);
 
-    if (c->passes_on && !(argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))) {
-        free(options);
-        return c->run(argc - 1, argv + 1);
-    }
-    if (c->format)
-        *c->format = "text";
+    if (c->passes_on && !(argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))))
+        return c->run(s, argc - 1, argv + 1);
+    struct opt *options = command_options(c, s, &help);
     int r = opt_parse(options, argc, argv, &operands, &err);
     free(options);
     if (r < 0)
@@ -69,7 +65,7 @@ static int run(const struct command *c, int argc, char **argv)
         help_command(c, stdout);
         return EXIT_OK;
     }
-    return c->run(operands, argv + 1);
+    return c->run(s, operands, argv + 1);
 }
 
 int command_main(int argc, char **argv)
@@ -81,8 +77,12 @@ int command_main(int argc, char **argv)
     if (argv[1][0] == '-')
         return own_option(argv);
     const struct command *c = command_find(argv[1]);
-    if (c)
-        return run(c, argc - 1, argv + 1);
+    if (c) {
+        struct command_state *s = command_state_new(c);
+        int code = command_run(c, s, argc - 1, argv + 1);
+        command_state_free(c, s);
+        return code;
+    }
     const char *near = command_nearest(argv[1]);
     if (near)
         return usage_error(NULL, "unknown verb '%s'; did you mean '%s'?", argv[1], near);
@@ -92,9 +92,9 @@ int command_main(int argc, char **argv)
 int main(int argc, char **argv)
 {
     hold_standard_files();
-    signal(SIGPIPE, SIG_DFL); /* even if the parent ignores it: a filter whose reader has gone ends without a word */
+    signal(SIGPIPE, SIG_DFL); /* even if the parent ignores it: without a reader, peet ends without a message */
     int code = command_main(argc, argv);
-    errno = EIO; /* for an error that happened earlier, of which only the flag is left */
+    errno = EIO; /* for an earlier error, of which only the flag is left */
     if ((fflush(stdout) || ferror(stdout)) && code != EXIT_FAILED) {
         complain("cannot write to standard output: %s", strerror(errno));
         code = EXIT_FAILED;

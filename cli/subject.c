@@ -2,6 +2,7 @@
 #include "cli/subject.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -63,7 +64,7 @@ int subject_stopped_code(uint32_t number)
     return 128 + (int)(number ? number : SIGINT);
 }
 
-static void on_signal(int number)
+static void subject_on_signal(int number)
 {
     if (subject_want_end) /* the second time at the latest */
         _exit(128 + number);
@@ -72,7 +73,7 @@ static void on_signal(int number)
 
 void subject_expect_end(void)
 {
-    struct sigaction a = { .sa_handler = on_signal }, old;
+    struct sigaction a = { .sa_handler = subject_on_signal }, old;
 
     if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler != SIG_IGN)
         sigaction(SIGINT, &a, NULL);
@@ -94,6 +95,23 @@ int subject_machine(struct machine_config *ret, const char *machine, const struc
     free(set);
     free(count);
     return r < 0 ? fail(&err) : EXIT_OK;
+}
+
+enum { PROBLEMS_SHOWN = 20 };
+
+int subject_warn_problems(const struct peet_trace *t, uint64_t damaged)
+{
+    const char *problem;
+    size_t n = 0;
+
+    for (; (problem = peet_trace_problem(t, n)); n++)
+        if (n < PROBLEMS_SHOWN)
+            warn("%s: %s", peet_trace_path(t), problem);
+    if (n > PROBLEMS_SHOWN)
+        warn("and %zu more", n - PROBLEMS_SHOWN);
+    if (damaged)
+        warn("%s: %" PRIu64 " damaged parts were left out", peet_trace_path(t), damaged);
+    return n || damaged ? EXIT_DAMAGED : EXIT_OK;
 }
 
 uint64_t subject_references(const struct peet_trace *t)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What verbs have in common that run programs or play traces. */
+/* Programs and traces as operands of verbs: what they are, how they end, on which machine they run. */
 #ifndef CLI_SUBJECT_H
 #define CLI_SUBJECT_H
 
@@ -7,49 +7,51 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/opt.h"
+#include "cli/cli.h"
 #include "sim/config/config.h"
 
-/* Whether operands are a program and its arguments: a file that can be executed, or a name that is looked for where programs are. Else the first is
- * a trace. */
+/* Whether operands are a program and its arguments: an executable file, or a name that is looked up in PATH. Otherwise the first is a trace. */
 bool subject_is_program(int operands, const char *name);
 
-bool subject_is_trace(const char *name); /* it is called so */
+bool subject_is_trace(const char *name); /* its name ends in ".peet" */
 
-/* Whether a file can be written, before much is done for it; if not, that is told. Nothing is changed. */
+/* Checks that a file can be written, before long work begins, without changing it. Complains and returns EXIT_FAILED if not. */
 int subject_check_output(const char *path);
 
-/* The status of a process as a shell tells it. */
+/* The status of a process as an exit code of a shell: 128 + signal, or the code. */
 int subject_exit_code(int status);
 
-/* Whether a process was ended by a signal with which a user or a shell stops programs (SIGINT, SIGTERM, SIGKILL). */
+/* Whether a process was ended by SIGINT, SIGTERM or SIGKILL. */
 bool subject_was_stopped(int status);
 
-/* From now on SIGINT and SIGTERM do not end peet but make the number that of the signal (0: none came); the second one ends peet. */
+/* After subject_expect_end, the first SIGINT or SIGTERM only sets subject_want_end to its number (0: none yet); the second one ends peet. */
 extern volatile uint32_t subject_want_end;
 void subject_expect_end(void);
 
-/* What peet ends with when the signal of this number stopped its work. */
+/* The exit code of peet after a signal of this number stopped its work. */
 int subject_stopped_code(uint32_t number);
 
-/* The machine with these settings, and so many processors if that is not NULL; an exit code. */
+/* Loads the machine with these settings; cpus: number of processors, NULL: as the machine says. Returns an exit code. */
 int subject_machine(struct machine_config *ret, const char *machine, const struct opt_list *settings, const char *cpus);
 
-/* The options for it. */
+/* Its options: members `machine` and `settings` of the state. */
 #define SUBJECT_MACHINE_OPTIONS(machine, settings) \
     { .name = "machine", \
       .letter = 'm', \
       .type = OPT_STRING, \
       .arg = "MACHINE", \
-      .value = &(machine), \
+      .value = OPTION(machine), \
       .help = "a preset (peet list machines), or a file (modern)" }, \
     { \
-        .name = "set", .type = OPT_LIST, .arg = "PATH=VALUE", .value = &(settings), \
+        .name = "set", .type = OPT_LIST, .arg = "PATH=VALUE", .value = OPTION(settings), \
         .help = "change one of the machine's settings (peet list settings)" \
     }
 
-/* References of all threads of a trace. */
+/* Warns of what is wrong with a trace, and of parts that could not be read. Returns EXIT_DAMAGED if there is any of it, otherwise EXIT_OK. */
 struct peet_trace;
+int subject_warn_problems(const struct peet_trace *t, uint64_t damaged);
+
+/* References of all threads of a trace. */
 uint64_t subject_references(const struct peet_trace *t);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include "map/source/set_sample.h"
 #include "study/profile/sampling/estimate_profile.h"
+#include "study/profile/profiler.h"
 
 enum { ONE_IN = 10, SEED = 1, GROWN = 8000000, GROWTH = 250, OBJECTS = 4096 };
 
@@ -139,7 +140,7 @@ static struct border border = { 0 };
 
 static struct profile *profile_whole(struct peet_trace *t, const struct machine_config *machine)
 {
-    struct profile *p;
+    struct profiler *p;
     struct peet_err err;
 
     if (source_open_trace(t, false, &border.inner, &err) < 0)
@@ -149,15 +150,15 @@ static struct profile *profile_whole(struct peet_trace *t, const struct machine_
                          false,   false };
     border.random = set_sample_hash(SEED + 1);
     place_window(&border);
-    if (profile_new(machine, &border.source, &p, &err) < 0)
+    if (profiler_new(machine, &border.source, &p, &err) < 0)
         fail("whole", err.text);
-    p->observe_all = true;
-    border.profile = p;
-    if (profile_run(p, NULL, NULL, &err) < 0)
+    profiler_set_debug(p, &(struct profiler_debug){ .observe_all = true });
+    border.profile = profiler_profile(p);
+    if (profiler_run(p, NULL, NULL, &err) < 0)
         fail("whole", err.text);
     if (border.is_on)
         count_misses(&border, 1);
-    return p;
+    return profiler_take(p);
 }
 
 /* ---- and the sample ---- */
@@ -195,6 +196,7 @@ int main(int argc, char **argv)
     struct peet_trace *t = NULL;
     struct source *source;
     struct profile *whole, *sample;
+    struct profiler *profiler;
     struct peet_err err;
 
     if (argc != 5)
@@ -208,9 +210,10 @@ int main(int argc, char **argv)
         fail(argv[1], err.text);
     border.config = config;
     whole = profile_whole(t, &machine);
-    if (profile_open_trace(t, &machine, &config, &source, &sample, &err) < 0
-        || profile_run(sample, NULL, NULL, &err) < 0)
+    if (profiler_open_trace(t, &machine, &config, &source, &profiler, &err) < 0
+        || profiler_run(profiler, NULL, NULL, &err) < 0)
         fail("sample", err.text);
+    sample = profiler_take(profiler);
     compare(whole, sample);
     profile_free(whole);
     profile_free(sample);

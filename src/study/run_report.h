@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What a simulation yields, as tables. */
+/* Tables of simulated runs. */
 #ifndef STUDY_RUN_REPORT_H
 #define STUDY_RUN_REPORT_H
 
 #include "base/sample.h"
 #include "sim/engine/sim.h"
+#include "study/run_study.h"
 #include "study/table.h"
 
-/* X(name, title, how a mean is shown): what runs are compared by. */
+/* X(name, title, type of a cell): what runs are compared by. */
 /* clang-format off */
 #define RUN_MEASURES(X) \
     X(cycles, "Cycles", CELL_COUNT) X(speed_up, "Speed-up", CELL_REAL) X(instructions, "Instructions", CELL_COUNT) \
@@ -20,27 +21,32 @@ enum run_measure {
 #undef X
 };
 
-/* Adds the tables of one run. Of several runs each call makes a row: cycles and speed-up. With seeds so many calls in a row make
- * one, of means with their errors, and a row each in a table of their own. */
+/* The tables of several runs. Without seeds, a run is a row. With seeds, as many consecutive runs as there are seeds are one row of means
+ * and errors, and a row each in table "seeds". */
 struct run_report {
     struct result result;
-    struct table *runs, *single; /* single: of each seed, or NULL */
-    double *first_cycles;        /* of the first run, or of those of each seed: what others are compared with */
-    uint64_t time_bins;          /* into which the fabric's time is cut, at most */
-    uint64_t seeds, added;       /* added: runs, in all */
-    struct sample sample[MEASURES];
+    struct table *runs;
+    struct table *single; /* "seeds"; NULL: without seeds */
+    double *first_cycles; /* of the first run, or of the first run with each seed: speed-up is against these */
+    uint64_t time_bins;   /* of the fabric's table, at most */
+    uint64_t seeds;       /* 0: without */
+    uint64_t added;       /* runs so far */
+    struct sample sample[MEASURES]; /* of the runs of the current row */
 };
 
-void run_report_init(struct run_report *m, uint64_t seeds); /* 0: each run is a row */
+void run_report_init(struct run_report *m, uint64_t seeds);
 void run_report_release(struct run_report *m);
 
-/* A row for the run. With seeds runs come seed by seed, and then another machine's. */
+/* Adds a run to the tables "runs" and "seeds". With seeds, runs come seed by seed, and then those of the next machine. */
 void run_report_add(struct run_report *m, const struct machine_config *c, const struct sim_result *r);
 
-/* All else about it: processors, misses, locks and barriers, the fabric over time. */
+/* Adds the tables of one run: processors, misses, locks and barriers, the fabric over time, programs. */
 void run_report_add_details(struct run_report *m, const struct machine_config *c, const struct sim_result *r);
 
-/* Of that, a row for each program, if there are several, and whose lines they evict (machine_programs.c). */
+/* Of these, the tables of programs, where there are several (run_report_programs.c). */
 void run_report_add_programs(struct run_report *m, const struct machine_config *c, const struct sim_result *r);
+
+/* Of the run study `report`: makes its tables, before its first run. */
+struct run_report *run_report_study(struct run_study_state *s, uint64_t seeds);
 
 #endif

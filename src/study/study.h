@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What can be asked of a run without a machine in mind. A new study is one file that defines `const struct study study_NAME` as
- * its last thing, and one line in STUDIES; `peet study` finds it there.
+/* Studies: questions about a run that do not depend on a machine. See docs/design/studies.md.
  *
- * Life: study_run once per trace, then look at the answer, study_release. A study says nothing and changes nothing but its answer. */
+ * A new study is one file that defines `const struct study study_NAME` as its last thing, and one line in STUDIES. It owns its options and
+ * its state; `peet study` finds it there, and merges its options. A study prints nothing, and changes nothing but its state and its answer.
+ *
+ * Life: study_state_new, options, study_run (or study_compare, study_program), look at the answer, study_release, study_state_free. */
 #ifndef STUDY_STUDY_H
 #define STUDY_STUDY_H
 
@@ -11,60 +13,71 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/opt.h"
 #include "base/progress.h"
 #include "peet/trace.h"
 #include "study/table.h"
 
 #define STUDIES(X) X(graph) X(parallelism) X(sharing) X(allocation) X(intrinsic)
 
-struct study_config {
-    uint64_t grain; /* sharing: bytes of a granule, a power of two up to STUDY_MAX_GRAIN */
-    bool collapse;  /* graph: merge pieces until it can be looked at */
-    bool locks;     /* parallelism: times are those of a run in which locks exclude each other */
-    uint64_t rows;  /* parallelism: of a table at most; 0: as STUDY_MAX_ROWS */
-};
-
 enum { STUDY_MAX_GRAIN = 4096, STUDY_MAX_ROWS = 512 };
+
+struct study_state; /* completed by each study: its options, and what it needs besides */
+
+/* The value of an option in a study's table: a member of its state. */
+#define STUDY_OPTION(member) ((void *)offsetof(struct study_state, member))
+
+/* What the answer is for. */
+struct study_use {
+    bool is_text;    /* people read it as text: tables are short unless an option says otherwise */
+    bool is_program; /* a program is run, instead of a trace that is read */
+};
 
 struct study_answer {
     struct result result;
     uint64_t damaged; /* parts of the trace that could not be read */
-    bool differs;     /* what was compared is not the same */
+    bool differs;     /* the runs that were compared are not the same */
 };
 
 struct study {
     const char *name;
-    const char *summary; /* one line, no full stop */
-    int (*run)(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
-               struct progress *progress, struct peet_err *err);
+    const char *summary;                /* one line, no full stop */
+    const struct opt *options;          /* values are STUDY_OPTION; ends with a NULL name; NULL: none */
+    size_t state_size;                  /* bytes of struct study_state; 0: none */
+    const struct study_state *defaults; /* NULL: zeros */
+    /* Whether the options fit together and fit the use; sets those that depend on the use. Called before the others; NULL: they always do. */
+    int (*check)(struct study_state *s, const struct study_use *use, struct peet_err *err);
+    int (*run)(struct study_state *s, struct peet_trace *t, struct study_answer *answer, struct progress *progress,
+               struct peet_err *err);
     /* Several traces of one program; NULL: it takes one only. */
-    int (*compare)(struct peet_trace *const *t, size_t traces, const struct study_config *config,
-                   struct study_answer *answer, struct progress *progress, struct peet_err *err);
-    void (*text)(const struct result *r, FILE *out); /* its own form of text; NULL: tables, as ever */
+    int (*compare)(struct study_state *s, struct peet_trace *const *t, size_t traces, struct study_answer *answer,
+                   struct progress *progress, struct peet_err *err);
+    /* Runs a program; NULL: it takes traces only. */
+    int (*program)(struct study_state *s, char *const *argv, struct study_answer *answer, struct peet_err *err);
+    void (*text)(const struct result *r, FILE *out); /* a text form other than tables; NULL: tables */
 };
 
 #define X(name) extern const struct study study_##name;
 STUDIES(X)
 #undef X
 
-const struct study *study_find(const char *name); /* NULL when there is none */
+const struct study *study_find(const char *name); /* NULL: there is none */
 const struct study *study_at(size_t i);           /* NULL at the end */
 
-/* progress may be NULL. When it fails, the answer is empty. */
-int study_run(const struct study *s, struct peet_trace *t, const struct study_config *config, struct study_answer *ret,
+struct study_state *study_state_new(const struct study *s);
+void study_state_free(struct study_state *state);
+void *study_option(const struct study *s, struct study_state *state, const char *name); /* where its value is */
+
+/* An error is one of usage: its text names the option. */
+int study_check(const struct study *s, struct study_state *state, const struct study_use *use, struct peet_err *err);
+
+/* progress may be NULL. After a failure the answer is empty. */
+int study_run(const struct study *s, struct study_state *state, struct peet_trace *t, struct study_answer *ret,
               struct progress *progress, struct peet_err *err);
-
-/* The same for several traces; only if the study compares. */
-int study_compare(const struct study *s, struct peet_trace *const *t, size_t traces, const struct study_config *config,
+int study_compare(const struct study *s, struct study_state *state, struct peet_trace *const *t, size_t traces,
                   struct study_answer *ret, struct progress *progress, struct peet_err *err);
+int study_program(const struct study *s, struct study_state *state, char *const *argv, struct study_answer *ret,
+                  struct peet_err *err);
 void study_release(struct study_answer *a);
-
-/* ---- for studies ---- */
-
-struct precedence;
-struct schedule;
-
-/* What a reader of times must know: what is certain, what was left out, what is missing in the trace. */
-void study_notes(struct table *table, const struct precedence *p, const struct schedule *s);
 
 #endif

@@ -9,6 +9,7 @@
 #include "map/source/source_sample.h"
 #include "sim/engine/sim.h"
 #include "study/profile/sampling/estimate_profile.h"
+#include "study/profile/profiler.h"
 #include "study/profile/export/export.h"
 #include "study/profile/profile.h"
 #include "study/study.h"
@@ -81,12 +82,20 @@ static void study(struct peet_trace *t, bool other)
 
     fuzz_check(check_trace(t, &check, &totals, &err), &err);
     for (size_t i = 0; study_at(i); i++) {
-        struct study_config config = { .grain = other ? 64 : 1, .collapse = other, .locks = other };
+        const struct study *s = study_at(i);
+        struct study_state *state = study_state_new(s);
         struct study_answer a;
-        if (fuzz_check(study_run(study_at(i), t, &config, &a, NULL, &err), &err) == 0) {
+        for (const struct opt *o = s->options; o && o->name && other; o++) {
+            if (o->type == OPT_FLAG)
+                *(bool *)study_option(s, state, o->name) = true;
+            if (strcmp(o->name, "grain") == 0)
+                *(uint64_t *)study_option(s, state, o->name) = 64;
+        }
+        if (fuzz_check(study_run(s, state, t, &a, NULL, &err), &err) == 0) {
             show(&a.result);
             study_release(&a);
         }
+        study_state_free(state);
     }
 }
 
@@ -109,15 +118,15 @@ static void simulate(struct peet_trace *t, const struct machine_config *c)
 static struct profile *profile(struct peet_trace *t, const struct machine_config *c, struct sample_config *sampling,
                                struct source **ret)
 {
-    struct profile *p = NULL;
+    struct profiler *p = NULL;
     struct peet_err err = { 0 };
 
     if (sampling && fuzz_check(sampled_geometry(c, sampling, &err), &err) < 0)
         return NULL;
-    if (fuzz_check(profile_open_trace(t, c, sampling, ret, &p, &err), &err) == 0
-        && fuzz_check(profile_run(p, NULL, NULL, &err), &err) == 0)
-        return p;
-    profile_free(p);
+    if (fuzz_check(profiler_open_trace(t, c, sampling, ret, &p, &err), &err) == 0
+        && fuzz_check(profiler_run(p, NULL, NULL, &err), &err) == 0)
+        return profiler_take(p);
+    profiler_free(p);
     return NULL;
 }
 

@@ -82,19 +82,36 @@ static inline bool program_end(unsigned threads)
 
 static struct study_answer answer;
 
-static inline bool ask(const char *name, const struct study_config *config)
+/* Runs a study on the program, with an option (a flag or a number) set; option NULL: with granules of 8 bytes. */
+static inline bool ask_with(const char *name, const char *option, uint64_t value)
 {
+    const struct study *s = study_find(name);
+    struct study_state *asked = study_state_new(s);
     struct peet_trace *t;
     struct peet_err err;
 
-    if (!fine(peet_trace_open(path_of("a"), &t, &err), &err))
-        return false;
-    bool ok = fine(study_run(study_find(name), t, config, &answer, NULL, &err), &err);
-    peet_trace_free(t);
+    for (const struct opt *o = s->options; o && o->name; o++) {
+        bool is_usual = !option && strcmp(o->name, "grain") == 0;
+        if (!is_usual && !(option && strcmp(o->name, option) == 0))
+            continue;
+        if (o->type == OPT_FLAG)
+            *(bool *)study_option(s, asked, o->name) = value;
+        else
+            *(uint64_t *)study_option(s, asked, o->name) = is_usual ? 8 : value;
+    }
+    bool ok = fine(peet_trace_open(path_of("a"), &t, &err), &err);
+    if (ok) {
+        ok = fine(study_run(s, asked, t, &answer, NULL, &err), &err);
+        peet_trace_free(t);
+    }
+    study_state_free(asked);
     return ok;
 }
 
-static const struct study_config USUAL __attribute__((unused)) = { .grain = 8 };
+static inline bool ask(const char *name)
+{
+    return ask_with(name, NULL, 0);
+}
 
 static inline const struct table *table_of(const char *name)
 {

@@ -13,6 +13,7 @@
 #include "sim/exec/exec_blocks.h"
 #include "block_program.h"
 #include "study/profile/sampling/estimate_profile.h"
+#include "study/profile/profiler.h"
 #include "study/profile/profile.h"
 
 enum {
@@ -150,8 +151,8 @@ static void print_rest(FILE *out, const struct profile *p)
                 fprintf(out, "block %u of %u: %" PRIu64 " %" PRIu64 "\n", i, k, b->runs, b->fetch);
         }
     for (unsigned i = 0; i < TIME_BINS; i++)
-        fprintf(out, "window %u of %" PRIu64 ": %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", i, p->bin_length,
-                p->bin[i].references, p->bin[i].misses, p->bin[i].stall);
+        fprintf(out, "window %u of %" PRIu64 ": %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", i, p->over_time.length,
+                p->over_time.bin[i].references, p->over_time.bin[i].misses, p->over_time.bin[i].stall);
     fprintf(out, "totals: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", p->references, p->misses,
             p->compute, p->stall, p->fetch);
     fprintf(out, "result: %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %u\n", r->cycles, r->instructions,
@@ -215,18 +216,16 @@ struct way {
 static struct profile *profile_of(struct peet_trace *t, const struct machine_config *c, const struct way *way,
                                   struct source **ret)
 {
-    struct profile *p = NULL;
+    struct profiler *p = NULL;
     struct peet_err err;
 
-    if (!CHECK_EQ(source_open_trace(t, false, ret, &err), 0) || !CHECK_EQ(profile_new(c, *ret, &p, &err), 0))
+    if (!CHECK_EQ(source_open_trace(t, false, ret, &err), 0) || !CHECK_EQ(profiler_new(c, *ret, &p, &err), 0))
         return NULL;
-    p->observe_all = way->is_slow;
-    p->jit_threshold = way->often;
-    p->member_stride = way->stride;
-    objects_set_depth(p->objects, 2);
-    if (!CHECK_EQ(profile_run(p, NULL, NULL, &err), 0))
+    profiler_set_debug(p, &(struct profiler_debug){ way->is_slow, way->often, way->stride });
+    profiler_set_calls(p, 2);
+    if (!CHECK_EQ(profiler_run(p, NULL, NULL, &err), 0))
         printf("# %s\n", err.text);
-    return p;
+    return profiler_take(p);
 }
 
 /* The same program on the same machine, counted and told. */
@@ -307,7 +306,7 @@ static struct profile *sample_of(struct peet_trace *t, const struct machine_conf
                                  struct source_kind *kind, struct source **ret)
 {
     struct sample_config sampling = { .length = length, .every = 3 * length, .seed = 1 };
-    struct profile *p = NULL;
+    struct profiler *p = NULL;
     struct source *inner;
     struct peet_err err;
 
@@ -316,11 +315,11 @@ static struct profile *sample_of(struct peet_trace *t, const struct machine_conf
     *kind = *inner->kind;
     kind->skip = never_skip;
     inner->kind = kind;
-    if (!CHECK_EQ(profile_open_source(inner, c, &sampling, ret, &p, &err), 0))
+    if (!CHECK_EQ(profiler_open_source(inner, c, &sampling, ret, &p, &err), 0))
         return NULL;
-    p->jit_threshold = often;
-    CHECK_EQ(profile_run(p, NULL, NULL, &err), 0);
-    return p;
+    profiler_set_debug(p, &(struct profiler_debug){ .jit_threshold = often });
+    CHECK_EQ(profiler_run(p, NULL, NULL, &err), 0);
+    return profiler_take(p);
 }
 
 /* With machine code and without; adds to what was estimated and unknown. */
@@ -507,7 +506,7 @@ static void generated_code_is_written_at_one_address_and_executed_at_another(voi
     uint64_t random = 1;
     struct machine_config c = make_recent(1, 2, &random);
     struct source *source = NULL;
-    struct profile *p = NULL;
+    struct profiler *p = NULL;
     struct peet_err err;
 
     if (!t || !CHECK_EQ(source_open_trace(t, false, &source, &err), 0))
@@ -516,9 +515,9 @@ static void generated_code_is_written_at_one_address_and_executed_at_another(voi
     looked_behind = source->kind;
     kind.words = look_words;
     source->kind = &kind;
-    if (CHECK_EQ(profile_new(&c, source, &p, &err), 0)) {
-        p->jit_threshold = 1;
-        CHECK_EQ(profile_run(p, NULL, NULL, &err), 0);
+    if (CHECK_EQ(profiler_new(&c, source, &p, &err), 0)) {
+        profiler_set_debug(p, &(struct profiler_debug){ .jit_threshold = 1 });
+        CHECK_EQ(profiler_run(p, NULL, NULL, &err), 0);
     }
     for (size_t i = 0; i < seen.count; i++)
         if (!CHECK((seen.at[i].protection & 3) != 3))
@@ -526,7 +525,7 @@ static void generated_code_is_written_at_one_address_and_executed_at_another(voi
     CHECK_EQ(mappings_named(&seen, CODE_MEMORY_NAME, 5), 1);
     CHECK_EQ(mappings_named(&seen, CODE_MEMORY_NAME, 6), 1);
     mappings_release(&seen);
-    profile_free(p);
+    profiler_free(p);
     source_free(source);
     peet_trace_free(t);
 }

@@ -4,6 +4,7 @@
 
 #include "map/source/source_sample.h"
 #include "study/profile/sampling/estimate_profile.h"
+#include "study/profile/profiler.h"
 #include "study/profile/profile.h"
 #include "tests/unit/text.h"
 
@@ -75,6 +76,7 @@ static bool run(struct peet_trace *t, bool is_told, uint64_t length, struct run 
     struct sample_config sampling = { .length = length, .every = 3 * length, .seed = 1 };
     struct machine_config c;
     struct source *inner;
+    struct profiler *x;
     struct peet_err err;
 
     *ret = (struct run){ 0 };
@@ -85,11 +87,12 @@ static bool run(struct peet_trace *t, bool is_told, uint64_t length, struct run 
     if (length)
         ret->kind.skip = never_skip;
     inner->kind = &ret->kind;
-    if (!fine(profile_open_source(inner, &c, length ? &sampling : NULL, &ret->source, &ret->profile, &err), &err))
+    if (!fine(profiler_open_source(inner, &c, length ? &sampling : NULL, &ret->source, &x, &err), &err))
         return false;
-    ret->profile->observe_all = is_told;
-    ret->profile->jit_threshold = 1;
-    return fine(profile_run(ret->profile, NULL, NULL, &err), &err);
+    profiler_set_debug(x, &(struct profiler_debug){ .observe_all = is_told, .jit_threshold = 1 });
+    bool ok = fine(profiler_run(x, NULL, NULL, &err), &err);
+    ret->profile = profiler_take(x);
+    return ok;
 }
 
 static void drop(struct run *r)

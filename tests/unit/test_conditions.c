@@ -129,7 +129,7 @@ static void a_pipeline_whose_waits_were_not_needed_has_the_span_of_its_diagonal(
     uint64_t diagonal = (STAGES + ITEMS - 1) * W, all = STAGES * ITEMS * W;
 
     make_pipeline(true);
-    if (!ask("parallelism", &USUAL))
+    if (!ask("parallelism"))
         return;
     CHECK(is_about(number("summary", 0, "span"), diagonal));
     CHECK(is_about(number("summary", 0, "span_least"), ITEMS * W)); /* no wait says that there is more */
@@ -144,7 +144,7 @@ static void a_pipeline_whose_waits_were_needed_has_the_span_of_its_diagonal(void
     uint64_t diagonal = (STAGES + ITEMS - 1) * W;
 
     make_pipeline(false);
-    if (!ask("parallelism", &USUAL))
+    if (!ask("parallelism"))
         return;
     CHECK(is_about(number("summary", 0, "span"), diagonal));
     CHECK(is_about(number("summary", 0, "span_least"), diagonal));
@@ -162,7 +162,7 @@ static void order_that_is_not_recorded_is_called_unknown_and_bounded_by_all_work
     look(3, 0);
     give(3, 0);
     work(3, W);
-    if (!program_end(3) || !ask("parallelism", &USUAL))
+    if (!program_end(3) || !ask("parallelism"))
         return;
     CHECK(has_note("summary", "order unknown"));
     CHECK_EQ(number("summary", 0, "span_most"), number("summary", 0, "work"));
@@ -198,14 +198,14 @@ static void a_barrier_made_of_a_condition_orders_all_that_come_to_it(void)
             does(t + 2, "b2 0x%x", 0x700000 + 0x1000 * round + 8 * ((t + 1) % THREADS));
     }
     join_all(THREADS + 1);
-    if (!program_end(THREADS + 1) || !ask("parallelism", &USUAL))
+    if (!program_end(THREADS + 1) || !ask("parallelism"))
         return;
     CHECK(is_about(number("summary", 0, "span"), 2 * THREADS * W));
     CHECK(is_about(number("summary", 0, "span_least"), 2 * THREADS * W));
     CHECK(is_about(replay(), 2 * THREADS * W));
     study_release(&answer);
     uint64_t others = 0;
-    if (!ask("sharing", &USUAL))
+    if (!ask("sharing"))
         return;
     for (size_t i = 0; i < table_of("data")->rows; i++)
         if (strcmp(cell_of("data", i, "data")->text, "table") != 0) /* that is the barrier's own */
@@ -404,7 +404,7 @@ static void the_range_of_spans_holds_the_true_one_whatever_threads_wait_for(void
 
     for (unsigned trial = 0; trial < 150; trial++) {
         make_program(&p, false);
-        if (!record_program(&p) || !ask("parallelism", &USUAL))
+        if (!record_program(&p) || !ask("parallelism"))
             return;
         uint64_t least = number("summary", 0, "span_least"), most = number("summary", 0, "span_most");
         CHECK(least <= true_span(&p, false));
@@ -421,7 +421,7 @@ static void a_replay_never_beats_the_span_of_a_program_that_counts(void)
 
     for (unsigned trial = 0; trial < 150; trial++) {
         make_program(&p, true);
-        if (!record_program(&p) || !ask("parallelism", &USUAL))
+        if (!record_program(&p) || !ask("parallelism"))
             return;
         uint64_t span = true_span(&p, true);
         CHECK(number("summary", 0, "span") >= span);

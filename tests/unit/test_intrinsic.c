@@ -88,9 +88,11 @@ static bool compare(struct peet_trace *a, struct peet_trace *b, struct study_ans
 {
     struct peet_trace *both[] = { a, b };
     struct peet_err err;
-    struct study_config config = { .grain = 8 };
+    struct study_state *asked = study_state_new(&study_intrinsic);
+    bool ok = a && b && fine(study_compare(&study_intrinsic, asked, both, 2, ret, NULL, &err), &err);
 
-    return a && b && fine(study_compare(&study_intrinsic, both, 2, &config, ret, NULL, &err), &err);
+    study_state_free(asked);
+    return ok;
 }
 
 /* ---- where streams part ---- */

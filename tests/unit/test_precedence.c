@@ -245,17 +245,16 @@ static bool make_rounds(unsigned threads, unsigned rounds)
 static void merging_nodes_keeps_the_work_and_makes_no_cycle(void)
 {
     static const unsigned ROUNDS[] = { 3, 30, 500 };
-    static const struct study_config COLLAPSED = { .grain = 8, .collapse = true };
 
     for (unsigned i = 0; i < 3; i++) {
-        if (!make_rounds(4, ROUNDS[i]) || !ask("graph", &USUAL))
+        if (!make_rounds(4, ROUNDS[i]) || !ask("graph"))
             return;
         size_t nodes = table_of("nodes")->rows;
         uint64_t all = sum("nodes", "instructions");
         CHECK_EQ(nodes, 4 * (3 * ROUNDS[i] + 1) + 6 + ROUNDS[i]);
         CHECK(i > 1 || is_acyclic());
         study_release(&answer);
-        if (!ask("graph", &COLLAPSED))
+        if (!ask_with("graph", "collapse", true))
             return;
         CHECK(table_of("nodes")->rows < nodes && table_of("nodes")->rows <= 400);
         CHECK_EQ(sum("nodes", "instructions"), all);
@@ -270,7 +269,7 @@ static void the_drawing_has_every_node_and_arc(void)
     char *text = NULL;
     size_t size, nodes = 0, arcs = 0;
 
-    if (!make_rounds(3, 2) || !ask("graph", &USUAL))
+    if (!make_rounds(3, 2) || !ask("graph"))
         return;
     FILE *drawing = open_memstream(&text, &size);
     study_graph.text(&answer.result, drawing);

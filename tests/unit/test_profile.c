@@ -7,6 +7,7 @@
 #include "check.h"
 #include "random.h"
 #include "study/profile/profile.h"
+#include "study/profile/profiler.h"
 #include "study/profile/shadow_tags.h"
 
 enum { BLOCKS = 5, INSNS = 4, OBJECTS = 6, SIZE = 2000, RECORDS = 400, BATCHES = 60, MOST = 256, MACHINES = 40 };
@@ -215,7 +216,7 @@ static void every_reference_belongs_where_a_naive_profile_puts_it(void)
         uint64_t random = 99 * i + 7;
         struct machine_config config;
         struct naive *n = calloc(1, sizeof *n);
-        struct profile *p = NULL;
+        struct profiler *x = NULL;
         config_defaults(&config);
         config.cpus = 1;
         memset(config.level + 1, 0, sizeof config.level - sizeof config.level[0]);
@@ -229,9 +230,9 @@ static void every_reference_belongs_where_a_naive_profile_puts_it(void)
         play_naively(&m, &config, n);
         m.batch = 0;
         m.random = i;
-        if (CHECK_EQ(profile_new(&config, &m.source, &p, &err), 0) && CHECK_EQ(profile_run(p, NULL, NULL, &err), 0))
-            compare(p, &m, n);
-        profile_free(p);
+        if (CHECK_EQ(profiler_new(&config, &m.source, &x, &err), 0) && CHECK_EQ(profiler_run(x, NULL, NULL, &err), 0))
+            compare(profiler_profile(x), &m, n);
+        profiler_free(x);
         free(n);
     }
     peet_writer_close(w, NULL);

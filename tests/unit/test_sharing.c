@@ -35,7 +35,7 @@ static void what_one_writes_and_others_read_later_goes_to_each_of_them(void)
         for (unsigned i = 2; i <= THREADS; i++)
             for (unsigned k = 0; k < 2 * WORDS; k++)
                 does(i, "b2 0x%x", 0x700000 + 8 * (k % WORDS));
-        if (!program_end(THREADS) || !ask("sharing", &(struct study_config){ .grain = grain }))
+        if (!program_end(THREADS) || !ask_with("sharing", "grain", grain))
             return;
         uint64_t bytes = (8 * WORDS + grain - 1) / grain * grain;
         CHECK_EQ(number("summary", 0, "bytes"), bytes);
@@ -67,7 +67,7 @@ static void what_has_no_order_is_told_as_unordered(void)
     does(3, "b4 0x500018");
     does(2, "range_write 0x500020 16");
     does(3, "range_copy 0x500040 0x500020 16");
-    if (!program_end(3) || !ask("sharing", &USUAL))
+    if (!program_end(3) || !ask("sharing"))
         return;
     CHECK_EQ(number("summary", 0, "read_only"), 8);
     CHECK_EQ(number("summary", 0, "private"), 8 + 16);
@@ -93,7 +93,7 @@ static void what_is_joined_or_met_by_all_is_in_order_and_nothing_else(void)
     join_all(4);
     does(1, "b2 0x500000");
     does(1, "b2 0x500008");
-    if (!program_end(4) || !ask("sharing", &USUAL))
+    if (!program_end(4) || !ask("sharing"))
         return;
     CHECK_EQ(table_of("pairs")->rows, 3);
     CHECK_EQ(number("pairs", 0, "reader"), 1);
@@ -122,7 +122,7 @@ static void barriers_order_workers_whose_maker_only_waits_for_their_end(void)
         for (unsigned k = 0; k < WORDS; k++)
             does(i, "b2 0x%x", 0x700000 + 8 * k);
     join_all(THREADS);
-    if (!program_end(THREADS) || !ask("sharing", &USUAL))
+    if (!program_end(THREADS) || !ask("sharing"))
         return;
     CHECK_EQ(number("summary", 0, "ordered"), 24000);
     CHECK_EQ(number("summary", 0, "unordered"), 0);
@@ -148,7 +148,7 @@ static void a_thread_beside_a_barrier_has_no_order_with_either_side_of_it(void)
     does(3, "b2 0x500008");
     join_all(3);
     does(1, "b2 0x500008");
-    if (!program_end(3) || !ask("sharing", &USUAL))
+    if (!program_end(3) || !ask("sharing"))
         return;
     CHECK_EQ(table_of("pairs")->rows, 4);
     CHECK_EQ(number("pairs", 0, "unordered"),
@@ -275,7 +275,7 @@ static void sharing_is_what_granules_one_by_one_tell(void)
             for (unsigned g = 0; g < AREA; g++)
                 oracle_granule(&o, g);
         }
-        if (!program_end(o.threads) || !ask("sharing", &(struct study_config){ .grain = o.grain }))
+        if (!program_end(o.threads) || !ask_with("sharing", "grain", o.grain))
             return;
         oracle_compare(&o);
         check_sums();

@@ -33,7 +33,7 @@ static void fork_and_join_has_the_span_of_one_thread(void)
         work(i, W);
     join_all(THREADS);
     work(1, BEHIND);
-    if (!program_end(THREADS) || !ask("parallelism", &USUAL))
+    if (!program_end(THREADS) || !ask("parallelism"))
         return;
     CHECK_EQ(number("summary", 0, "span_most"), W + BEFORE + BEHIND);
     CHECK_EQ(number("profile", 0, "running"), 1);
@@ -72,7 +72,7 @@ static void check_pipeline(bool semaphores)
         }
     }
     join_all(STAGES + 1);
-    if (program_end(STAGES + 1) && ask("parallelism", &USUAL)) {
+    if (program_end(STAGES + 1) && ask("parallelism")) {
         CHECK_EQ(number("summary", 0, "span_most"), (STAGES + ITEMS - 1) * W);
         check_parallelism(STAGES * ITEMS * W, (STAGES + ITEMS - 1) * W);
     }
@@ -101,7 +101,7 @@ static void a_reduction_tree_has_the_span_of_its_height(void)
             work(i + 1, W);
         }
     }
-    if (program_end(LEAVES) && ask("parallelism", &USUAL))
+    if (program_end(LEAVES) && ask("parallelism"))
         check_parallelism((2 * LEAVES - 1) * W, (LEVELS + 1) * W);
 }
 
@@ -129,7 +129,7 @@ static void barriers_cost_what_the_slowest_takes_longer(void)
                 lost += slowest[r] - w[i][r];
             }
         }
-        if (!program_end(threads) || !ask("parallelism", &USUAL))
+        if (!program_end(threads) || !ask("parallelism"))
             return;
         CHECK_EQ(number("summary", 0, "rounds"), rounds);
         CHECK_EQ(number("barriers", 0, "lost"), lost);
@@ -154,7 +154,7 @@ static void a_barrier_serves_one_team_after_another(void)
         for (unsigned i = 2 + 2 * team; i < 4 + 2 * team; i++)
             does(1, "thread_join %u", i);
     }
-    if (!program_end(5) || !ask("parallelism", &USUAL))
+    if (!program_end(5) || !ask("parallelism"))
         return;
     CHECK_EQ(number("summary", 0, "rounds"), 2);
     CHECK(has_note("summary", "more threads wait than meet"));
@@ -177,7 +177,7 @@ static void critical_sections_bound_the_span_from_both_sides(void)
         work(i, BEHIND);
     }
     join_all(THREADS + 1);
-    if (!program_end(THREADS + 1) || !ask("parallelism", &USUAL))
+    if (!program_end(THREADS + 1) || !ask("parallelism"))
         return;
     CHECK_EQ(number("locks", 0, "instructions"), THREADS * INSIDE);
     CHECK_EQ(number("locks", 0, "taken"), THREADS);
@@ -185,7 +185,7 @@ static void critical_sections_bound_the_span_from_both_sides(void)
     CHECK_EQ(number("summary", 0, "span_least"), BEFORE + THREADS * INSIDE + BEHIND);
     CHECK_EQ(number("summary", 0, "span_most"), BEFORE + THREADS * INSIDE + BEHIND);
     check_parallelism(THREADS * (BEFORE + INSIDE + BEHIND), BEFORE + INSIDE + BEHIND);
-    if (!ask("parallelism", &(struct study_config){ .grain = 8, .locks = true }))
+    if (!ask_with("parallelism", "locks", true))
         return;
     CHECK_EQ(sum("critical", "instructions"), BEFORE + THREADS * INSIDE + BEHIND);
     CHECK_EQ(sum("profile", "time"), BEFORE + THREADS * INSIDE + BEHIND);
@@ -201,7 +201,7 @@ static void readers_of_a_lock_do_not_exclude_each_other(void)
         work(i, 10);
         does(i, "rwlock_unlock 0x500020");
     }
-    if (!program_end(4) || !ask("parallelism", &USUAL))
+    if (!program_end(4) || !ask("parallelism"))
         return;
     CHECK_EQ(number("summary", 0, "span_most"), 20);
     CHECK_EQ(number("locks", 0, "shared"), 2);
@@ -219,7 +219,7 @@ static void a_binary_semaphore_forces_nothing_but_excludes(void)
         work(i, 25);
         does(i, "sem_post 0x500040");
     }
-    if (!program_end(3) || !ask("parallelism", &USUAL))
+    if (!program_end(3) || !ask("parallelism"))
         return;
     CHECK_EQ(number("summary", 0, "span_most"), 50);
     check_parallelism(50, 25);
@@ -238,7 +238,7 @@ static void the_last_of_several_posts_is_forced_only_for_who_takes_all(void)
     work(1, 5);
     does(1, "sem_wait 0x500040");
     work(1, 1);
-    if (program_end(3) && ask("parallelism", &USUAL))
+    if (program_end(3) && ask("parallelism"))
         check_parallelism(126, 91);
 }
 
@@ -252,7 +252,7 @@ static void what_a_thread_has_given_it_may_have_taken_itself(void)
     does(1, "sem_post 0x500040");
     does(1, "sem_wait 0x500040");
     work(1, 20);
-    if (program_end(2) && ask("parallelism", &USUAL))
+    if (program_end(2) && ask("parallelism"))
         check_parallelism(70, 50);
 }
 
@@ -266,7 +266,7 @@ static void a_value_that_two_threads_post_forces_nothing(void)
     does(3, "post 0x500040 1");
     does(1, "wait 0x500040 1");
     work(1, 20);
-    if (!program_end(3) || !ask("parallelism", &USUAL))
+    if (!program_end(3) || !ask("parallelism"))
         return;
     CHECK(has_note("summary", "1 waits have no arc"));
     check_parallelism(90, 40);
@@ -282,7 +282,7 @@ static void a_wait_for_less_than_was_posted_is_over_with_the_first_that_is_enoug
     }
     does(1, "wait 0x500040 15");
     work(1, 100);
-    if (program_end(2) && ask("parallelism", &USUAL))
+    if (program_end(2) && ask("parallelism"))
         check_parallelism(140, 120);
 }
 
@@ -304,7 +304,7 @@ static void who_waits_at_a_condition_gives_up_the_lock(void)
     does(3, "cond_signal 0x500060");
     work(3, 7);
     does(3, "mutex_unlock 0x500020");
-    if (!program_end(3) || !ask("parallelism", &USUAL))
+    if (!program_end(3) || !ask("parallelism"))
         return;
     CHECK_EQ(number("summary", 0, "span_most"), 10 + 107 + 10);
     check_parallelism(132, 5 + 107 + 10);
@@ -332,7 +332,7 @@ static void iterations_of_a_parallel_loop_run_beside_each_other(void)
         work(1, 2);
         does(1, "doall_join %d", ITERATIONS);
         work(1, 50);
-        if (!program_end(1) || !ask("parallelism", &USUAL))
+        if (!program_end(1) || !ask("parallelism"))
             return;
         uint64_t loop = doacross ? 2 + A + ITERATIONS * B : 2 + A + B;
         check_parallelism(150 + ITERATIONS * (2 + A + B) + 2, 150 + loop);
@@ -350,7 +350,7 @@ static void who_waits_for_nobody_is_told_and_goes_on(void)
     work(2, 5);
     does(1, "mutex_lock 0x500020");
     work(1, 1);
-    if (!program_end(2) || !ask("parallelism", &USUAL))
+    if (!program_end(2) || !ask("parallelism"))
         return;
     CHECK(has_note("summary", "would never have ended"));
     check_parallelism(36, 31);
@@ -367,7 +367,7 @@ static void a_wait_that_is_left_out_takes_no_time(void)
     work(2, 10);
     does(2, "barrier_wait 0x500010 3");
     work(2, 50);
-    if (!program_end(2) || !ask("parallelism", &USUAL))
+    if (!program_end(2) || !ask("parallelism"))
         return;
     CHECK(has_note("summary", "2 waits would never have ended"));
     check_parallelism(165, 105);
@@ -386,7 +386,7 @@ static void who_is_let_go_early_waits_for_others_as_ever(void)
     work(2, 500);
     does(2, "barrier_wait 0x500020 2");
     work(2, 3);
-    if (!program_end(2) || !ask("parallelism", &USUAL))
+    if (!program_end(2) || !ask("parallelism"))
         return;
     CHECK_EQ(sum("barriers", "lost"), 480);
     check_parallelism(530, 507);
@@ -414,7 +414,7 @@ static void the_path_is_the_span_where_waits_are_left_out(void)
             most = own > most ? own : most;
         }
         join_all(threads);
-        if (!program_end(threads) || !ask("parallelism", &USUAL))
+        if (!program_end(threads) || !ask("parallelism"))
             return;
         CHECK(number("summary", 0, "span") >= most && number("summary", 0, "span") <= all);
         check_parallelism(all, number("summary", 0, "span"));
@@ -425,10 +425,10 @@ static void a_run_of_nothing_has_an_answer(void)
 {
     for (size_t i = 0; study_at(i); i++) {
         program_begin(0);
-        if (program_end(0) && ask(study_at(i)->name, &USUAL))
+        if (program_end(0) && ask(study_at(i)->name))
             study_release(&answer);
         program_begin(1);
-        if (program_end(1) && ask(study_at(i)->name, &USUAL))
+        if (program_end(1) && ask(study_at(i)->name))
             study_release(&answer);
     }
 }
@@ -454,9 +454,11 @@ static void a_granule_that_is_no_power_of_two_is_refused(void)
     if (!program_end(1) || !fine(peet_trace_open(path_of("a"), &t, &err), &err))
         return;
     for (unsigned i = 0; i < 3; i++) {
-        struct study_config config = { .grain = BAD[i] };
-        CHECK_EQ(study_run(&study_sharing, t, &config, &answer, NULL, &err), PEET_ERR_USAGE);
+        struct study_state *asked = study_state_new(&study_sharing);
+        *(uint64_t *)study_option(&study_sharing, asked, "grain") = BAD[i];
+        CHECK_EQ(study_run(&study_sharing, asked, t, &answer, NULL, &err), PEET_ERR_USAGE);
         CHECK(strstr(err.text, "a power of two"));
+        study_state_free(asked);
     }
     peet_trace_free(t);
 }

@@ -379,12 +379,34 @@ static int play_trace(void *context, size_t run, const struct wanted_block *want
     return r < 0 ? r : 0;
 }
 
-static int intrinsic_compare_traces(struct peet_trace *const *t, size_t traces, const struct study_config *config,
+/* ---- the study ---- */
+
+enum { INTRINSIC_SEEDS = 4, INTRINSIC_MAX_SEEDS = 1000, INTRINSIC_JITTER = 100 /* cycles: about a miss */ };
+
+/* Options, all of them for a program that is run. */
+struct study_state {
+    uint64_t seeds;           /* 0: INTRINSIC_SEEDS */
+    const char *machine;      /* NULL: "modern" */
+    struct opt_list settings; /* of the machine */
+};
+
+static int intrinsic_check(struct study_state *s, const struct study_use *use, struct peet_err *err)
+{
+    if ((s->machine || s->settings.count || s->seeds) && !use->is_program)
+        return err_set(err, PEET_ERR_USAGE, "--machine, --set and --seeds are for the study 'intrinsic' of a program");
+    if (s->seeds == 1)
+        return err_set(err, PEET_ERR_USAGE, "--seeds: one run cannot be compared; at least 2 were expected");
+    if (s->seeds > INTRINSIC_MAX_SEEDS)
+        return err_set(err, PEET_ERR_USAGE, "--seeds: at most %d were expected", INTRINSIC_MAX_SEEDS);
+    return 0;
+}
+
+static int intrinsic_compare_traces(struct study_state *s, struct peet_trace *const *t, size_t traces,
                                     struct study_answer *answer, struct progress *progress, struct peet_err *err)
 {
     struct intrinsic_runs runs = { traces, (void *)(uintptr_t)t, trace_name, play_trace, t[0] };
 
-    (void)config;
+    (void)s;
     (void)progress;
     for (size_t i = 0; i < traces; i++)
         if (peet_trace_is_pipe(t[i]))
@@ -393,15 +415,50 @@ static int intrinsic_compare_traces(struct peet_trace *const *t, size_t traces, 
     return intrinsic_compare(&runs, &answer->result, &answer->differs, err);
 }
 
-static int intrinsic_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+static int intrinsic_run(struct study_state *s, struct peet_trace *t, struct study_answer *answer,
                          struct progress *progress, struct peet_err *err)
 {
-    return intrinsic_compare_traces(&t, 1, config, answer, progress, err);
+    return intrinsic_compare_traces(s, &t, 1, answer, progress, err);
 }
+
+static int intrinsic_run_program(struct study_state *s, char *const *argv, struct study_answer *answer,
+                                 struct peet_err *err)
+{
+    struct machine_config machine;
+    const char *name = s->machine ? s->machine : "modern";
+    int r = config_load(&machine, name, s->settings.item, s->settings.count, err);
+
+    machine.jitter = r == 0 && machine.jitter ? machine.jitter : INTRINSIC_JITTER;
+    return r < 0 ? r : intrinsic_program(argv, &machine, s->seeds ? s->seeds : INTRINSIC_SEEDS, answer, err);
+}
+
+static const struct opt options[] = {
+    { .name = "seeds",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = STUDY_OPTION(seeds),
+      .help = "intrinsic: run a program with the seeds 1 to N (4)" },
+    { .name = "machine",
+      .letter = 'm',
+      .type = OPT_STRING,
+      .arg = "MACHINE",
+      .value = STUDY_OPTION(machine),
+      .help = "intrinsic: the machine that a program runs on (modern)" },
+    { .name = "set",
+      .type = OPT_LIST,
+      .arg = "PATH=VALUE",
+      .value = STUDY_OPTION(settings),
+      .help = "intrinsic: change one of the machine's settings" },
+    { 0 },
+};
 
 const struct study study_intrinsic = {
     .name = "intrinsic",
     .summary = "whether what threads do depends on how they were interleaved",
+    .options = options,
+    .state_size = sizeof(struct study_state),
+    .check = intrinsic_check,
     .run = intrinsic_run,
     .compare = intrinsic_compare_traces,
+    .program = intrinsic_run_program,
 };

@@ -70,17 +70,11 @@ static int play_program(void *context, size_t run, const struct wanted_block *wa
     return r;
 }
 
-int intrinsic_program(char *const *argv, const struct machine_config *machine, uint64_t seeds, struct study_answer *ret,
-                      struct peet_err *err)
+int intrinsic_program(char *const *argv, const struct machine_config *machine, uint64_t seeds,
+                      struct study_answer *answer, struct peet_err *err)
 {
-    struct study_answer answer = { 0 };
     struct seeded_program p = { .argv = argv, .machine = *machine };
     struct intrinsic_runs runs = { (size_t)seeds, &p, seed_name, play_program, NULL };
-    int r = intrinsic_compare(&runs, &answer.result, &answer.differs, err);
 
-    if (r < 0)
-        study_release(&answer);
-    else
-        *ret = answer;
-    return r;
+    return intrinsic_compare(&runs, &answer->result, &answer->differs, err);
 }

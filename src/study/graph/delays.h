@@ -18,4 +18,7 @@ int delays_barriers(struct result *r, const struct precedence *p, const struct s
 int delays_locks(struct result *r, const struct precedence *p, const struct schedule *s, size_t rows,
                  uint64_t *ret_bound, struct peet_err *err);
 
+/* Adds notes on what is certain, what was left out, and what the trace lacks (schedule_notes.c). */
+void schedule_notes(struct table *table, const struct precedence *p, const struct schedule *s);
+
 #endif

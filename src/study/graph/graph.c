@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "study/graph/schedule.h"
+#include "study/graph/delays.h"
 #include "study/study.h"
 
 enum { NODES_MOST = 400, NODES_OF_WINDOWS = 200 };
@@ -342,7 +342,7 @@ static void graph_add_tables(struct result *r, const struct drawing *d)
         table_text(arcs, EDGE_NAMES[d->edge[i].kind]);
         table_count(arcs, d->edge[i].count);
     }
-    study_notes(nodes, d->p, d->s);
+    schedule_notes(nodes, d->p, d->s);
     table_note(nodes, "start and finish are times on a machine with a processor for each thread, locks left out");
     if (d->nodes < (size_t)d->p->segments + d->s->rounds)
         table_note(nodes, "%" PRIu32 " pieces and %" PRIu32 " rounds of barriers have become %zu nodes", d->p->segments,
@@ -367,7 +367,11 @@ static int graph_draw(struct drawing *d, bool collapse)
     return r < 0 ? r : make_edges(d);
 }
 
-static int graph_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+struct study_state {
+    bool collapse; /* segments are merged until there are at most NODES_MOST nodes */
+};
+
+static int graph_run(struct study_state *state, struct peet_trace *t, struct study_answer *answer,
                      struct progress *progress, struct peet_err *err)
 {
     struct precedence p;
@@ -378,7 +382,7 @@ static int graph_run(struct peet_trace *t, const struct study_config *config, st
     if (r == 0)
         r = schedule_make(&s, &p, SCHEDULE_KNOWN, err);
     if (r == 0)
-        r = graph_draw(&d, config->collapse);
+        r = graph_draw(&d, state->collapse);
     if (r == 0) {
         answer->damaged = p.unknown.damaged;
         graph_add_tables(&answer->result, &d);
@@ -491,9 +495,19 @@ static void graph_text(const struct result *r, FILE *out)
     fputs("}\n", out);
 }
 
+static const struct opt options[] = {
+    { .name = "collapse",
+      .type = OPT_FLAG,
+      .value = STUDY_OPTION(collapse),
+      .help = "graph: merge nodes until it can be looked at" },
+    { 0 },
+};
+
 const struct study study_graph = {
     .name = "graph",
     .summary = "the precedence graph, for Graphviz or as tables",
+    .options = options,
+    .state_size = sizeof(struct study_state),
     .run = graph_run,
     .text = graph_text,
 };

@@ -11,7 +11,7 @@
 #include "study/graph/delays.h"
 #include "study/study.h"
 
-enum { EXACT = 16, MOST_PROCESSORS = 1 << 20 };
+enum { EXACT = 16, MOST_PROCESSORS = 1 << 20, TEXT_ROWS = 32 };
 
 /* clang-format off */
 static const struct column SUMMARY[] = {
@@ -252,7 +252,7 @@ static void parallelism_add_summary(struct table *table, const struct precedence
     parallelism_add_ratio(table, p->instructions, least);
     parallelism_add_ratio(table, p->instructions, most);
     table_count(table, sum_barrier_waits(p, shown));
-    study_notes(table, p, shown);
+    schedule_notes(table, p, shown);
     table_note(
         table,
         "span with locks: at least, for critical sections of a lock cannot overlap; at most, for one possible order "
@@ -311,7 +311,21 @@ static int parallelism_fill(struct result *r, const struct precedence *p, bool l
     return code;
 }
 
-static int parallelism_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+struct study_state {
+    bool locks;    /* tables are those of a run in which locks exclude each other */
+    uint64_t rows; /* of a table at most; 0: TEXT_ROWS in text, otherwise STUDY_MAX_ROWS */
+};
+
+static int parallelism_check(struct study_state *s, const struct study_use *use, struct peet_err *err)
+{
+    if (s->rows > STUDY_MAX_ROWS)
+        return err_set(err, PEET_ERR_USAGE, "--rows: at most %d were expected", STUDY_MAX_ROWS);
+    if (s->rows == 0 && use->is_text)
+        s->rows = TEXT_ROWS;
+    return 0;
+}
+
+static int parallelism_run(struct study_state *s, struct peet_trace *t, struct study_answer *answer,
                            struct progress *progress, struct peet_err *err)
 {
     struct precedence p;
@@ -319,14 +333,30 @@ static int parallelism_run(struct peet_trace *t, const struct study_config *conf
 
     if (code == 0) {
         answer->damaged = p.unknown.damaged;
-        code = parallelism_fill(&answer->result, &p, config->locks, config->rows ? config->rows : STUDY_MAX_ROWS, err);
+        code = parallelism_fill(&answer->result, &p, s->locks, s->rows ? s->rows : STUDY_MAX_ROWS, err);
     }
     precedence_release(&p);
     return code;
 }
 
+static const struct opt options[] = {
+    { .name = "locks",
+      .type = OPT_FLAG,
+      .value = STUDY_OPTION(locks),
+      .help = "parallelism: profile and critical path of a run in which locks exclude each other" },
+    { .name = "rows",
+      .type = OPT_NUMBER,
+      .arg = "N",
+      .value = STUDY_OPTION(rows),
+      .help = "parallelism: at most N rows of a table and steps of time (text 32, otherwise 512)" },
+    { 0 },
+};
+
 const struct study study_parallelism = {
     .name = "parallelism",
     .summary = "work, span, how many threads could run, and what they wait for",
+    .options = options,
+    .state_size = sizeof(struct study_state),
+    .check = parallelism_check,
     .run = parallelism_run,
 };

@@ -318,7 +318,7 @@ static void allocation_add_sites(struct result *r, const struct peet_trace *trac
     t->plot = PLOTS;
 }
 
-static int allocation_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+static int allocation_run(struct study_state *s, struct peet_trace *t, struct study_answer *answer,
                           struct progress *progress, struct peet_err *err)
 {
     struct allocation_study a = { .pages = { .value_size = sizeof(struct memory_page) },
@@ -328,7 +328,7 @@ static int allocation_run(struct peet_trace *t, const struct study_config *confi
     uint64_t done = 0;
     int r = 0;
 
-    (void)config;
+    (void)s;
     if (peet_trace_is_pipe(t))
         return err_set(err, PEET_ERR_USAGE, "%s: allocation reads a trace thread by thread; save it in a file first",
                        peet_trace_path(t));

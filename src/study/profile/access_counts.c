@@ -1,45 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /* Places that refer to data, and what data belong to. */
 #include "base/mem.h"
-#include "study/profile/profiler.h"
-
-uint64_t path_counts_wait(const struct path_counts *l)
-{
-    uint64_t sum = 0;
-
-    for (unsigned kind = 0; kind < TIME_COUNT; kind++)
-        sum += l->wait[kind];
-    return sum;
-}
-
-uint64_t profile_place_addr(const struct profile *p, uint32_t place)
-{
-    return place < p->insns ? peet_trace_insn(p->trace, place)->addr : p->call[place - p->insns] - 1;
-}
+#include "study/profile/profiler_in.h"
 
 /* As long as it is not known how many instructions there are, calls have numbers from CALLS on. */
 static uint64_t place_addr(const struct profile *p, uint32_t place)
 {
-    return place < FIRST_CALL ? peet_trace_insn(p->trace, place)->addr : p->call[place - FIRST_CALL] - 1;
+    return place < FIRST_CALL ? peet_trace_insn(p->trace, place)->addr : p->places.call[place - FIRST_CALL] - 1;
 }
 
 static uint64_t profiler_place_addr(struct profiler *x, uint32_t place)
 {
-    struct place_addr *last = &x->addr_lookup[place % ADDR_LOOKUP];
+    struct place_addr *last = &x->lookup.addr[place % ADDR_LOOKUP];
 
     if (last->next != place + 1)
-        *last = (struct place_addr){ place + 1, place_addr(&x->p, place) };
+        *last = (struct place_addr){ place + 1, place_addr(x->p, place) };
     return last->addr;
 }
 
 static uint32_t profile_final_place(const struct profile *p, uint32_t place)
 {
-    return place < FIRST_CALL || place == NO_PLACE ? place : place - FIRST_CALL + p->insns;
+    return place < FIRST_CALL || place == NO_PLACE ? place : place - FIRST_CALL + p->places.insns;
 }
 
 void profiler_number_calls(struct profile *p)
 {
-    p->insns = peet_trace_insns(p->trace);
+    p->places.insns = peet_trace_insns(p->trace);
     for (size_t i = 0; i < p->accesses; i++)
         p->access[i].place = profile_final_place(p, p->access[i].place);
     for (size_t i = 0; i < p->waits; i++)
@@ -52,12 +38,12 @@ void profiler_number_calls(struct profile *p)
 
 uint32_t profiler_call_place(struct profiler *x, uint64_t addr)
 {
-    uint32_t *number = checked(map_put(&x->calls, addr, 0));
+    uint32_t *number = checked(map_put(&x->number.calls, addr, 0));
 
     if (*number == 0) {
-        x->p.call = mem_room(x->p.call, x->p.calls, sizeof *x->p.call);
-        x->p.call[x->p.calls++] = addr;
-        *number = x->p.calls;
+        x->p->places.call = mem_room(x->p->places.call, x->p->places.calls, sizeof *x->p->places.call);
+        x->p->places.call[x->p->places.calls++] = addr;
+        *number = x->p->places.calls;
     }
     return FIRST_CALL + *number - 1;
 }
@@ -65,22 +51,22 @@ uint32_t profiler_call_place(struct profiler *x, uint64_t addr)
 static struct object_cache *object_cache_at(struct profiler *x, uint32_t place)
 {
     bool is_call = place >= FIRST_CALL;
-    struct object_cache **site = &x->object_cache[is_call];
+    struct object_cache **site = &x->lookup.cache[is_call];
 
     place -= is_call ? FIRST_CALL : 0;
-    *site = mem_reach(*site, &x->object_caches[is_call], place, 2 * sizeof **site);
+    *site = mem_reach(*site, &x->lookup.caches[is_call], place, 2 * sizeof **site);
     return &(*site)[2 * (size_t)place];
 }
 
 static uint32_t access_number(struct profiler *x, uint32_t place, uint32_t object)
 {
-    size_t before = x->access_numbers.count;
-    uint32_t *number = checked(map_put(&x->access_numbers, place, object));
+    size_t before = x->number.access.count;
+    uint32_t *number = checked(map_put(&x->number.access, place, object));
 
-    if (x->access_numbers.count != before) {
-        x->p.access = mem_room(x->p.access, x->p.accesses, sizeof *x->p.access);
-        x->p.access[x->p.accesses] = (struct access_counts){ .place = place, .object = object };
-        *number = (uint32_t)x->p.accesses++;
+    if (x->number.access.count != before) {
+        x->p->access = mem_room(x->p->access, x->p->accesses, sizeof *x->p->access);
+        x->p->access[x->p->accesses] = (struct access_counts){ .place = place, .object = object };
+        *number = (uint32_t)x->p->accesses++;
     }
     return *number;
 }
@@ -88,8 +74,8 @@ static uint32_t access_number(struct profiler *x, uint32_t place, uint32_t objec
 static void object_cache_flush(struct profiler *x, struct object_cache *s)
 {
     if (s->references) {
-        x->p.access[s->access - 1].references += s->references;
-        x->p.access[s->access - 1].writes += s->writes;
+        x->p->access[s->access - 1].references += s->references;
+        x->p->access[s->access - 1].writes += s->writes;
     }
     s->references = s->writes = 0;
 }
@@ -97,36 +83,36 @@ static void object_cache_flush(struct profiler *x, struct object_cache *s)
 void profiler_flush_counts(struct profiler *x)
 {
     for (unsigned i = 0; i < 2; i++)
-        for (size_t k = 0; k < 2 * (size_t)x->object_caches[i]; k++)
-            object_cache_flush(x, &x->object_cache[i][k]);
+        for (size_t k = 0; k < 2 * (size_t)x->lookup.caches[i]; k++)
+            object_cache_flush(x, &x->lookup.cache[i][k]);
 }
 
 /* Before anything of a thread is looked up. */
 static void profiler_find_thread_data(struct profiler *x, uint32_t context)
 {
-    while (x->known_threads <= context) {
-        x->pointer_known = mem_room(x->pointer_known, x->known_threads, sizeof *x->pointer_known);
-        x->pointer_known[x->known_threads++] = false;
+    while (x->lookup.threads <= context) {
+        x->lookup.pointer_known = mem_room(x->lookup.pointer_known, x->lookup.threads, sizeof *x->lookup.pointer_known);
+        x->lookup.pointer_known[x->lookup.threads++] = false;
     }
-    if (x->pointer_known[context])
+    if (x->lookup.pointer_known[context])
         return;
-    x->pointer_known[context] = true;
+    x->lookup.pointer_known[context] = true;
     uint64_t pointer = source_pointer(x->source, context);
     if (pointer)
-        objects_thread(x->p.objects, x->source->thread[context].process, pointer);
+        objects_thread(x->p->objects, x->source->thread[context].process, pointer);
 }
 
 static void profiler_look_up(struct profiler *x, const struct source_thread *c, uint64_t addr, uint64_t insn,
                              struct object_range *ret)
 {
-    struct objects *objects = x->p.objects;
+    struct objects *objects = x->p->objects;
 
     ret->object = objects_find(objects, c->process, c->id, addr, insn, &ret->start, &ret->end);
     ret->since = objects_changes(objects)->count;
     ret->origin = addr - objects_offset(objects, c->process, addr);
     ret->stride = objects_stride(objects, ret->object);
-    if (x->p.member_stride && objects_info(objects, ret->object)->kind == OBJECT_NAMED)
-        ret->stride = x->p.member_stride;
+    if (x->debug.member_stride && objects_info(objects, ret->object)->kind == OBJECT_NAMED)
+        ret->stride = x->debug.member_stride;
     ret->process = c->process;
 }
 
@@ -141,7 +127,7 @@ struct object_cache *profiler_find_object(struct profiler *x, uint32_t context, 
 {
     struct object_cache *two = object_cache_at(x, place), *s = two + two->is_second;
     const struct source_thread *c = &x->source->thread[context];
-    const struct change_log *changes = x->changes;
+    const struct change_log *changes = x->lookup.changes;
 
     if (object_cache_holds(s, c->process, addr, changes))
         return s;
@@ -150,16 +136,16 @@ struct object_cache *profiler_find_object(struct profiler *x, uint32_t context, 
     if (object_cache_holds(s, c->process, addr, changes))
         return s;
     profiler_find_thread_data(x, context);
-    struct object_range *last = &x->object_lookup[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - OBJECT_LOOKUP_BITS)],
-                        other, *found = last;
+    struct object_range *last = &x->lookup.range[(addr >> 6) * 0x9e3779b97f4a7c15u >> (64 - OBJECT_LOOKUP_BITS)], other,
+                        *found = last;
     if (!object_range_holds(last, c->process, addr, changes)) {
         profiler_look_up(x, c, addr, profiler_place_addr(x, place), &other);
         found = &other;
-        enum object_kind kind = objects_info(x->p.objects, other.object)->kind;
+        enum object_kind kind = objects_info(x->p->objects, other.object)->kind;
         if (kind == OBJECT_HEAP || kind == OBJECT_VARIABLE) /* of others it hangs on who asks */
             *last = other;
     }
-    if (s->access == 0 || x->p.access[s->access - 1].object != found->object) {
+    if (s->access == 0 || x->p->access[s->access - 1].object != found->object) {
         object_cache_flush(x, s);
         s->access = 1 + access_number(x, place, found->object);
     }

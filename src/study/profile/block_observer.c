@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* A profile from a machine that counts by itself (sim/exec/exec_blocks.h). */
-#include "study/profile/profiler.h"
+#include "study/profile/profiler_in.h"
 
 static void observe_object(void *context, uint32_t thread, uint32_t insn, uint64_t site, uint64_t addr,
                            struct object_bounds *ret)
@@ -15,7 +15,7 @@ static void observe_object(void *context, uint32_t thread, uint32_t insn, uint64
 static void observe_references(void *context, uint32_t cell, uint64_t references, uint64_t writes, uint64_t compute)
 {
     struct profiler *x = context;
-    struct access_counts *c = &x->p.access[cell];
+    struct access_counts *c = &x->p->access[cell];
 
     c->references += references;
     c->writes += writes;
@@ -25,7 +25,7 @@ static void observe_references(void *context, uint32_t cell, uint64_t references
 static void observe_miss(void *context, const struct miss_report *m)
 {
     struct profiler *x = context;
-    struct profile *p = &x->p;
+    struct profile *p = x->p;
     struct access_counts *c = &p->access[m->cell];
     const struct access_counts *by = m->by == UINT32_MAX ? NULL : &p->access[m->by];
     const struct sim_reference r = { .level = m->level, .cause = m->cause, .is_upgrade = m->is_upgrade };
@@ -42,7 +42,7 @@ static void observe_miss(void *context, const struct miss_report *m)
 static uint64_t observe_time_bin(void *context, uint64_t number, uint64_t misses, uint64_t stall)
 {
     struct profiler *x = context;
-    struct profile *p = &x->p;
+    struct profile *p = x->p;
 
     if (x->bin) {
         x->bin->misses += misses;
@@ -50,7 +50,7 @@ static uint64_t observe_time_bin(void *context, uint64_t number, uint64_t misses
     }
     p->references = number;
     x->bin = profile_bin_now(p);
-    return (uint64_t)(x->bin - p->bin + 1) * p->bin_length;
+    return (uint64_t)(x->bin - p->over_time.bin + 1) * p->over_time.length;
 }
 
 static void observe_event(void *context, uint32_t thread, const struct peet_event *e)
@@ -68,8 +68,8 @@ static bool observe_unknown(void *context, struct exec_blocks *s, uint32_t cell,
                             bool is_new, uint64_t number)
 {
     struct profiler *x = context;
-    struct access_counts *c = &x->p.access[cell];
-    bool is_known = sampled_classify(x->p.sampled, s, c->object, line, is_new, number);
+    struct access_counts *c = &x->p->access[cell];
+    bool is_known = sampled_classify(x->p->sampled, s, c->object, line, is_new, number);
 
     if (!is_known)
         profiler_add_unknown(x, c, profiler_path_or_library(x, leaf));
@@ -80,7 +80,7 @@ static void observe_use(void *context, struct exec_blocks *s, uint64_t line, uin
 {
     struct profiler *x = context;
 
-    sampled_use(x->p.sampled, s, line, number, wait);
+    sampled_use(x->p->sampled, s, line, number, wait);
 }
 
 static void observe_log(void *context, struct sample_entry *seen, size_t n)
@@ -90,12 +90,12 @@ static void observe_log(void *context, struct sample_entry *seen, size_t n)
     for (size_t i = 0; i < n; i++) {
         if (seen[i].what & SAMPLE_USE)
             continue;
-        struct access_counts *c = &x->p.access[(uint32_t)seen[i].what];
+        struct access_counts *c = &x->p->access[(uint32_t)seen[i].what];
         if (seen[i].what & SAMPLE_UNKNOWN)
             profiler_add_unknown(x, c, profiler_path_or_library(x, (uint32_t)seen[i].last));
         seen[i].what = (seen[i].what & (SAMPLE_UNKNOWN | SAMPLE_MAYBE_COLD)) | c->object;
     }
-    sampled_add_log(x->p.sampled, seen, n);
+    sampled_add_log(x->p->sampled, seen, n);
 }
 
 static void observe_misses(void *context, const uint64_t *misses, uint32_t cells, uint64_t maybe_cold)
@@ -104,15 +104,15 @@ static void observe_misses(void *context, const uint64_t *misses, uint32_t cells
 
     for (uint32_t i = 0; i < cells; i++)
         if (misses[i])
-            sampled_add_misses(x->p.sampled, x->p.access[i].object, misses[i]);
-    sampled_add_cold(x->p.sampled, maybe_cold);
+            sampled_add_misses(x->p->sampled, x->p->access[i].object, misses[i]);
+    sampled_add_cold(x->p->sampled, maybe_cold);
 }
 
 static struct logged_sets observe_choose_sets(void *context)
 {
     const struct profiler *x = context;
 
-    return sampled_choose_logged_sets(x->p.sampled);
+    return sampled_choose_logged_sets(x->p->sampled);
 }
 
 static uint32_t observe_path(void *context, uint32_t node, uint32_t block)
@@ -124,36 +124,36 @@ static void observe_runs(void *context, uint32_t leaf, uint64_t runs, uint64_t c
 {
     struct profiler *x = context;
 
-    x->p.compute += cycles;
+    x->p->compute += cycles;
     if (leaf != UINT32_MAX)
-        profile_block_counts(&x->p, x->p.paths.node[x->p.by_path[leaf].node].process, x->p.by_path[leaf].block)->runs +=
-            runs;
+        profile_block_counts(x->p, x->p->paths.node[x->p->by_path[leaf].node].process, x->p->by_path[leaf].block)
+            ->runs += runs;
     leaf = profiler_path_or_library(x, leaf);
-    x->p.by_path[leaf].compute += cycles;
-    x->p.by_path[leaf].misses += misses;
-    x->p.by_path[leaf].stall += stall;
+    x->p->by_path[leaf].compute += cycles;
+    x->p->by_path[leaf].misses += misses;
+    x->p->by_path[leaf].stall += stall;
 }
 
 void profile_fill_bins(struct profile *p)
 {
     profile_bin_now(p);
     for (unsigned i = 0; i < TIME_BINS; i++) {
-        uint64_t before = i * p->bin_length, left = p->references > before ? p->references - before : 0;
-        p->bin[i].references = left < p->bin_length ? left : p->bin_length;
+        uint64_t before = i * p->over_time.length, left = p->references > before ? p->references - before : 0;
+        p->over_time.bin[i].references = left < p->over_time.length ? left : p->over_time.length;
     }
 }
 
 struct block_observer profiler_block_observer(struct profiler *x)
 {
-    bool is_sampled = x->p.sampled != NULL;
+    bool is_sampled = x->p->sampled != NULL;
 
     return (struct block_observer){ x,
-                                    objects_changes(x->p.objects),
+                                    objects_changes(x->p->objects),
                                     observe_object,
                                     observe_references,
                                     observe_miss,
                                     observe_time_bin,
-                                    &x->p.paths,
+                                    &x->p->paths,
                                     x->source,
                                     observe_event,
                                     observe_path,
@@ -163,5 +163,5 @@ struct block_observer profiler_block_observer(struct profiler *x)
                                     is_sampled ? observe_log : NULL,
                                     is_sampled ? observe_misses : NULL,
                                     is_sampled ? observe_choose_sets : NULL,
-                                    x->p.jit_threshold };
+                                    x->debug.jit_threshold };
 }

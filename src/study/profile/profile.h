@@ -6,7 +6,7 @@
  * fully associative LRU cache of equal size would still hold it (conflict), or would not (capacity); another core wrote the bytes that are
  * referred to (true sharing), or other bytes of the line (false sharing).
  *
- * Life: profile_new, profile_run once, then profile_report and others; profile_free. */
+ * A profile is made by a profiler (profiler.h), and does not change afterwards. */
 #ifndef STUDY_PROFILE_PROFILE_H
 #define STUDY_PROFILE_PROFILE_H
 
@@ -87,6 +87,7 @@ struct process_code {
     uint32_t items;
 };
 
+/* The trace, and for a sampled profile the source, must outlive it. */
 struct profile {
     struct machine_config machine;
     const struct peet_trace *trace;
@@ -104,28 +105,20 @@ struct profile {
     size_t waits;
     struct process_code *code; /* by index of the process in `paths` */
     uint32_t codes;
-    uint64_t *call; /* return addresses of calls; the place of call i is insns + i */
-    uint32_t insns, calls;
-    struct time_bin bin[TIME_BINS];
-    uint64_t bin_length;         /* references */
+    struct {
+        uint64_t *call; /* return addresses of calls; the place of call i is insns + i */
+        uint32_t insns, calls;
+    } places;
+    struct {
+        struct time_bin bin[TIME_BINS];
+        uint64_t length; /* of a bin, in references */
+    } over_time;
     struct member_costs members; /* of objects whose types have members */
     uint64_t references, misses;
     uint64_t compute, stall, fetch; /* cycles; stall: waited for data; fetch: waited for instructions */
-    bool observe_all;               /* for tests: report every reference, also where totals would do */
-    uint32_t jit_threshold;         /* for tests: executions after which a block becomes machine code; 0: the default */
-    uint64_t member_stride;  /* for tests: bytes after which members of named objects repeat; 0: by their types */
-    struct sampled *sampled; /* NULL: not sampled; otherwise all numbers are estimates of the whole run */
+    struct sampled *sampled;        /* NULL: not sampled; otherwise all numbers are estimates of the whole run */
 };
 
-/* The source must not give repeats, and must outlive the profile. */
-int profile_new(const struct machine_config *machine, struct source *source, struct profile **ret,
-                struct peet_err *err);
-
-/* Before profile_run, if the source is one of source_take_sample with that config. */
-struct sample_config;
-int profile_set_sample(struct profile *p, const struct sample_config *config, struct peet_err *err);
-
-int profile_run(struct profile *p, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err);
 void profile_free(struct profile *p);
 
 uint64_t path_counts_wait(const struct path_counts *l); /* cycles of all kinds */

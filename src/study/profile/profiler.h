@@ -1,143 +1,57 @@
 /* SPDX-License-Identifier: MIT */
-/* A profile while it is made. access_counts.c finds places and data objects, profile.c observes references, block_observer.c observes
- * the block engine, which reports totals. */
+/* Makes a profile: observes a simulation, and attributes its references to places and data objects. See docs/design/profile.md.
+ *
+ * Life: profiler_new (or profiler_open_trace, profiler_open_source), settings, then profiler_run, or profiler_attach, a run, profiler_finish.
+ * Then profiler_take gives the profile away and frees the profiler; profiler_free frees both. */
 #ifndef STUDY_PROFILE_PROFILER_H
 #define STUDY_PROFILE_PROFILER_H
 
-#include <assert.h>
-
-#include "sim/exec/exec_blocks.h"
-#include "study/profile/sampling/estimate_profile.h"
+#include "map/source/source_sample.h"
 #include "study/profile/profile.h"
-#include "study/profile/shadow_tags.h"
 
-/* While the profiler runs, the place of call i is FIRST_CALL + i, because the number of instructions is not final. */
-#define FIRST_CALL ((uint32_t)1 << 31)
-enum {
-    NO_PLACE = UINT32_MAX,
-    FIRST_BIN = 1 << 10, /* references of a time bin at first */
-    PATH_LOOKUP = 1 << 14,
-    PAIR_LOOKUP = 4096,
-    OBJECT_LOOKUP_BITS = 10,
-    ADDR_LOOKUP = 1024
+struct profiler;
+
+/* Switches for tests. */
+struct profiler_debug {
+    bool observe_all;       /* observe every reference, also where totals of the block engine would do */
+    uint32_t jit_threshold; /* executions after which a block becomes machine code; 0: the default */
+    uint64_t member_stride; /* bytes after which members of named objects repeat; 0: as their types say */
 };
 
-/* The data object to which a place referred last: valid for addresses in [start, end) of the process, until the map changes there. */
-struct object_cache {
-    uint64_t start, end;
-    uint64_t since; /* version of the address-to-object map for which it was found (change_log) */
-    uint32_t process;
-    uint64_t origin, stride; /* address where the object begins; bytes after which its members repeat, 0: it has none */
-    uint32_t access;         /* 1 + index of its access counts; 0: unused */
-    bool is_second;          /* of the first of two: the second one was used last */
-    uint32_t references, writes; /* not yet in the access counts */
-};
+/* The source must not give repeats, and must outlive the profiler; for a sampled profile, the profile, too. */
+int profiler_new(const struct machine_config *machine, struct source *source, struct profiler **ret,
+                 struct peet_err *err);
 
-/* A heap block or variable that was looked up, for all places. */
-struct object_range {
-    uint64_t start, end, since, origin, stride; /* as in struct object_cache */
-    uint32_t process, object;
-};
+/* Opens a trace as a source (*ret_source), from samples if sampling is not NULL, and a profiler for it. After an error, free what is not NULL. */
+int profiler_open_trace(struct peet_trace *t, const struct machine_config *machine,
+                        const struct sample_config *sampling, struct source **ret_source, struct profiler **ret,
+                        struct peet_err *err);
 
-/* The place and object of the reference that removed a line from a core's private caches. */
-struct remover {
-    uint32_t place, object;
-};
+/* The source of a trace that a profiler observes. */
+int profiler_open_trace_source(struct peet_trace *t, const struct machine_config *machine, bool is_sampled,
+                               struct source **ret, struct peet_err *err);
 
-/* The call path on which a block was executed last. */
-struct block_path {
-    uint32_t node;
-    uint32_t path; /* 1 + index of the path counts; 0: unused */
-    bool stays;    /* the block does not end with a call or return */
-};
+/* A profiler for `inner`, which *ret_source owns from then on, and which is freed if it fails. inner gives repeats if it is to be sampled, and otherwise none. */
+int profiler_open_source(struct source *inner, const struct machine_config *machine,
+                         const struct sample_config *sampling, struct source **ret_source, struct profiler **ret,
+                         struct peet_err *err);
 
-struct profiler {
-    struct profile p; /* first: a profile that is made is cast to its profiler */
-    struct source *source;
-    struct object_cache
-        *object_cache[2]; /* of instructions, of calls: two by place, of which the first holds is_second */
-    uint32_t object_caches[2];
-    struct map access_numbers;        /* uint32_t: index of access counts, by place and object */
-    struct map removers;              /* struct remover, by line and core */
-    struct map pairs;                 /* uint32_t: index of an interference pair, by hash */
-    struct map calls;                 /* uint32_t: 1 + index of a call, by address */
-    struct map path_numbers;          /* uint32_t: index of path counts, by block and node */
-    struct map waits;                 /* uint32_t: index of a wait, by place and how many of that place came before */
-    struct time_bin *bin;             /* of the current reference */
-    struct shadow_tags *shadow;       /* by core */
-    const struct change_log *changes; /* of the address-to-object map */
-    bool *pointer_known;              /* by thread: its thread pointer was asked for */
-    uint32_t known_threads;
-    uint32_t *path_of;             /* by thread: 1 + index of the path counts of its current block */
-    struct block_path *block_path; /* by block */
-    uint32_t block_paths;
-    uint32_t path_lookup[PATH_LOOKUP]; /* 1 + index of path counts, by hash of node and block */
-    uint32_t pair_lookup[PAIR_LOOKUP]; /* 1 + index of an interference pair, by hash */
-    struct object_range object_lookup[1 << OBJECT_LOOKUP_BITS];
-    struct place_addr {
-        uint32_t next; /* 1 + place; 0: unused */
-        uint64_t addr;
-    } addr_lookup[ADDR_LOOKUP];
-    uint32_t threads;
-    uint32_t shift; /* log2 of the bytes of a line */
-    struct removed_line {
-        unsigned cpu;
-        uint64_t line;
-    } * removed; /* by the current reference */
-    unsigned removed_count, removed_room;
-};
+/* Before the run, if the source is one of source_take_sample with that config. */
+int profiler_set_sample(struct profiler *x, const struct sample_config *config, struct peet_err *err);
 
-static inline void *checked(void *p)
-{
-    assert(p); /* these tables are small compared with what is simulated */
-    return p;
-}
+/* Before the run: heap objects are told apart by `calls` more calls (objects_set_depth). */
+void profiler_set_calls(struct profiler *x, unsigned calls);
+void profiler_set_debug(struct profiler *x, const struct profiler_debug *debug);
 
-/* ---- places and data objects (access_counts.c) ---- */
+/* Simulates the source to its end, or until *stop. */
+int profiler_run(struct profiler *x, const volatile uint32_t *stop, struct progress *progress, struct peet_err *err);
 
-/* After the run: gives calls their final places, after all instructions. */
-void profiler_number_calls(struct profile *p);
-/* Adds the references that are counted in object caches to the access counts. */
-void profiler_flush_counts(struct profiler *x);
-/* The place of a call of library code. */
-uint32_t profiler_call_place(struct profiler *x, uint64_t addr);
-/* The object cache of an address to which a thread refers at a place. */
-struct object_cache *profiler_find_object(struct profiler *x, uint32_t context, uint64_t addr, uint32_t place);
-static inline bool object_cache_holds(struct object_cache *s, uint32_t process, uint64_t addr,
-                                      const struct change_log *c)
-{
-    return addr - s->start < s->end - s->start && s->process == process && s->access
-           && change_log_revalidate(c, &s->since, s->start, s->end);
-}
-static inline struct object_cache *profiler_object_of(struct profiler *x, uint32_t context, uint64_t addr,
-                                                      uint32_t place)
-{
-    if (place < x->object_caches[0]) {
-        struct object_cache *two = &x->object_cache[0][2 * (size_t)place], *s = two + two->is_second;
-        if (object_cache_holds(s, x->source->thread[context].process, addr, x->changes))
-            return s;
-    }
-    return profiler_find_object(x, context, addr, place);
-}
+/* The two halves of profiler_run, for a simulation that others observe, too: before and after sim_run. */
+void profiler_attach(struct profiler *x, struct sim *sim);
+void profiler_finish(struct profiler *x, struct sim *sim);
 
-/* ---- references and events (profile.c) ---- */
-
-enum profile_cause profile_cause_of(const struct profiler *x, const struct sim_reference *r, bool was_in_shadow);
-/* The time bin of the next reference. */
-struct time_bin *profile_bin_now(struct profile *p);
-/* Counts `count` references that waited for one cause, `misses` of them misses; by: what removed their lines, NULL: unknown. */
-void profiler_add_miss(struct profiler *x, struct access_counts *c, const struct remover *by, enum profile_cause cause,
-                       uint64_t misses, uint64_t count, uint64_t stall);
-/* Counts a reference, on a path, whose outcome a sample does not determine. */
-void profiler_add_unknown(struct profiler *x, struct access_counts *c, uint32_t path);
-void profiler_event(void *context, uint32_t thread, const struct peet_event *e);
-uint32_t profiler_path(struct profiler *x, uint32_t node, uint32_t block); /* 1 + index of its path counts */
-struct block_counts *profile_block_counts(struct profile *p, uint32_t process, uint32_t block);
-
-/* ---- totals of the block engine (block_observer.c) ---- */
-
-struct block_observer profiler_block_observer(struct profiler *x);
-/* After the run: sets the references of all time bins, most of which were not reported one by one. */
-void profile_fill_bins(struct profile *p);
+struct profile *profiler_profile(struct profiler *x); /* what is made; the profiler's */
+struct profile *profiler_take(struct profiler *x);
+void profiler_free(struct profiler *x);
 
 #endif

@@ -101,7 +101,7 @@ static void totals_find_code(struct totals *t, uint32_t process)
 static void totals_find_places(struct totals *t)
 {
     const struct profile *p = t->p;
-    uint32_t places = p->insns + p->calls;
+    uint32_t places = p->places.insns + p->places.calls;
 
     t->place = mem_alloc(p->paths.processes, sizeof *t->place);
     for (uint32_t i = 0; i < p->paths.processes; i++)

@@ -397,7 +397,21 @@ static unsigned log2_of(uint64_t power)
     return (unsigned)__builtin_ctzll(power);
 }
 
-static int sharing_run(struct peet_trace *t, const struct study_config *config, struct study_answer *answer,
+struct study_state {
+    uint64_t grain; /* bytes of a granule: a power of two up to STUDY_MAX_GRAIN */
+};
+
+static int sharing_check(struct study_state *s, const struct study_use *use, struct peet_err *err)
+{
+    (void)use;
+    if (s->grain == 0 || s->grain > STUDY_MAX_GRAIN || (s->grain & (s->grain - 1)))
+        return err_set(err, PEET_ERR_USAGE,
+                       "a granule cannot have %" PRIu64 " bytes; a power of two up to %d was expected", s->grain,
+                       STUDY_MAX_GRAIN);
+    return 0;
+}
+
+static int sharing_run(struct study_state *s, struct peet_trace *t, struct study_answer *answer,
                        struct progress *progress, struct peet_err *err)
 {
     struct sharing x = { .progress = progress, .err = err };
@@ -412,7 +426,7 @@ static int sharing_run(struct peet_trace *t, const struct study_config *config, 
     if (r == 0)
         r = data_names_init(&x.names, &x.p, err);
     if (r == 0)
-        r = shadow_init(&x.shadow, log2_of(config->grain), &x.names, x.p.threads, err);
+        r = shadow_init(&x.shadow, log2_of(s->grain), &x.names, x.p.threads, err);
     if (r == 0 && !(x.reader = calloc(x.p.threads + 1, sizeof *x.reader)))
         r = sharing_no_memory(err);
     if (r == 0)
@@ -432,8 +446,21 @@ static int sharing_run(struct peet_trace *t, const struct study_config *config, 
     return r;
 }
 
+static const struct opt options[] = {
+    { .name = "grain",
+      .type = OPT_NUMBER,
+      .arg = "BYTES",
+      .value = STUDY_OPTION(grain),
+      .help = "sharing: how finely memory is looked at, a power of two (1)" },
+    { 0 },
+};
+
 const struct study study_sharing = {
     .name = "sharing",
     .summary = "which memory threads share, and how much goes from whom to whom",
+    .options = options,
+    .state_size = sizeof(struct study_state),
+    .defaults = &(const struct study_state){ .grain = 1 },
+    .check = sharing_check,
     .run = sharing_run,
 };

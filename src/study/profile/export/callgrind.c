@@ -90,7 +90,7 @@ static void callgrind_add_places(struct callgrind *c)
 
     c->place = mem_alloc(p->paths.processes, sizeof *c->place);
     for (uint32_t i = 0; i < p->paths.processes; i++)
-        c->place[i] = mem_alloc(p->insns + p->calls + 1, sizeof **c->place);
+        c->place[i] = mem_alloc(p->places.insns + p->places.calls + 1, sizeof **c->place);
     for (uint32_t i = 0; i < p->codes; i++)
         callgrind_add_code(c, i);
     for (size_t i = 0; i < p->accesses; i++) {
@@ -167,7 +167,7 @@ static void callgrind_add_inlined_places(struct callgrind *c, struct path_walk *
     const struct profile *p = c->t.p;
 
     for (uint32_t k = 0; k < p->paths.processes; k++)
-        for (uint32_t i = 0; i < p->insns + p->calls; i++) {
+        for (uint32_t i = 0; i < p->places.insns + p->places.calls; i++) {
             const struct callgrind_cost *cost = &c->place[k][i];
             struct symbols_frame frame[SYMBOLS_FRAMES];
             if (!callgrind_cost_is_zero(cost))
@@ -402,7 +402,7 @@ static void callgrind_write(struct callgrind *c, FILE *out)
     c->line = mem_alloc(t->lines + 1, sizeof *c->line);
     c->is_named = mem_alloc(t->functions + 1, sizeof *c->is_named);
     for (uint32_t k = 0; k < t->p->paths.processes; k++)
-        for (uint32_t i = 0; i < t->p->insns + t->p->calls; i++) {
+        for (uint32_t i = 0; i < t->p->places.insns + t->p->places.calls; i++) {
             if (!t->place[k][i].is_known)
                 continue;
             callgrind_cost_add(&c->line[t->place[k][i].line], &c->place[k][i]);

@@ -223,9 +223,9 @@ void report_add_bins(struct profile_report *r)
     struct table *t = result_table(r->result, "over_time", "Over time", WINDOWS);
 
     t->plot = BIN_PLOTS;
-    for (unsigned i = 0; i < TIME_BINS && r->p->bin[i].references; i++) {
-        const struct time_bin *w = &r->p->bin[i];
-        table_count(t, i * r->p->bin_length);
+    for (unsigned i = 0; i < TIME_BINS && r->p->over_time.bin[i].references; i++) {
+        const struct time_bin *w = &r->p->over_time.bin[i];
+        table_count(t, i * r->p->over_time.length);
         table_real(t, report_part(w->misses, w->references));
         table_count(t, w->misses);
         table_count(t, w->stall);

@@ -308,32 +308,3 @@ struct logged_sets sampled_choose_logged_sets(struct sampled *s)
 {
     return estimate_choose_logged_sets(s->core[0].estimate);
 }
-
-/* ---- from a source ---- */
-
-int profile_open_source(struct source *inner, const struct machine_config *machine,
-                        const struct sample_config *sampling, struct source **ret_source, struct profile **ret,
-                        struct peet_err *err)
-{
-    int r = 0;
-
-    *ret_source = NULL;
-    if (!sampling)
-        *ret_source = inner;
-    else if ((r = source_take_sample(inner, sampling, ret_source, err)) < 0)
-        return r; /* and the inner one is gone, too */
-    r = profile_new(machine, *ret_source, ret, err);
-    return r == 0 && sampling ? profile_set_sample(*ret, sampling, err) : r;
-}
-
-int profile_open_trace(struct peet_trace *t, const struct machine_config *machine, const struct sample_config *sampling,
-                       struct source **ret_source, struct profile **ret, struct peet_err *err)
-{
-    struct source *inner;
-    int r = source_open_trace(t, sampling != NULL, &inner, err);
-
-    *ret_source = NULL;
-    if (r == 0 && !sampling && machine->cpus * machine->contexts > 1 && (r = source_keep_conditions(inner, err)) < 0)
-        source_free(inner);
-    return r < 0 ? r : profile_open_source(inner, machine, sampling, ret_source, ret, err);
-}

@@ -80,15 +80,6 @@ struct sampled_time {
 };
 struct sampled_time sampled_time(const struct sampled *s);
 
-/* The profile of a trace, from samples if sampling is not NULL; to be run. Source and profile, as far as they are there, are to be freed also after an error. */
-int profile_open_trace(struct peet_trace *t, const struct machine_config *machine, const struct sample_config *sampling,
-                       struct source **ret_source, struct profile **ret, struct peet_err *err);
-
-/* The same of a source, which is the profile's from now on, also if it fails. It gives repeats if it is to be sampled, and otherwise none. */
-int profile_open_source(struct source *inner, const struct machine_config *machine,
-                        const struct sample_config *sampling, struct source **ret_source, struct profile **ret,
-                        struct peet_err *err);
-
 /* Where references were left out, nobody knows which lines they used: so many misses of the whole run were of lines that no window had seen before, and may be cold. */
 uint64_t sampled_maybe_cold(const struct sampled *s);
 bool sampled_has_left_out(const struct sampled *s);

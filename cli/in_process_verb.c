@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* peet in the process of a program that is simulated: the library that the program's runtime loads (docs/design/controlled-execution.md) begins here. The
- * job is the command line of the peet that waits outside, and the number of the run that is asked for; the verb is run once more, and finds that
- * it is inside. */
-#include "cli/inside.h"
+/* Both sides of a verb in the program's process. The job that the library gets is the number of the run and the command line of the user's
+ * command. */
+#include "cli/in_process_verb.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,16 +14,15 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 
-static struct inside inside;
-static bool is_inside;
+static struct in_process_verb here; /* host is NULL: this is the user's command */
 
-const struct inside *inside_here(void)
+const struct in_process_verb *in_process_verb(void)
 {
-    return is_inside ? &inside : NULL;
+    return here.host ? &here : NULL;
 }
 
-/* A small file as a string, with one zero more at its end. */
-static char *read_all(const char *path, size_t *ret_bytes)
+/* The bytes of a small file and a zero; to be freed. NULL: it cannot be read. */
+static char *in_process_verb_read(const char *path, size_t *ret_bytes)
 {
     FILE *f = fopen(path, "r");
     char *text = NULL;
@@ -45,9 +43,9 @@ static char *read_all(const char *path, size_t *ret_bytes)
     return text;
 }
 
-/* ---- outside ---- */
+/* ---- in the user's command ---- */
 
-static char *find_library(void)
+static char *in_process_verb_library(void)
 {
     struct peet_err err;
     char *folder = library_folder(&err);
@@ -60,17 +58,17 @@ static char *find_library(void)
     return NULL;
 }
 
-bool inside_is_here_to_run(void)
+bool in_process_verb_is_possible(void)
 {
-    char *library = in_process_is_possible() ? find_library() : NULL;
+    char *library = in_process_is_possible() ? in_process_verb_library() : NULL;
     bool yes = library != NULL;
 
     free(library);
     return yes;
 }
 
-/* What the machine has left begins with a code. */
-static int read_code(FILE *answer, int status, const char *name, int *ret_code, struct peet_err *err)
+/* Reads the code with which an answer begins; without one the process ended before it left an answer. */
+static int in_process_verb_read_code(FILE *answer, int status, const char *name, int *ret_code, struct peet_err *err)
 {
     int32_t code;
 
@@ -84,11 +82,11 @@ static int read_code(FILE *answer, int status, const char *name, int *ret_code, 
     return err_set(err, PEET_ERR_IO, "%s: it ended, and the simulation with it, without a result", name);
 }
 
-int inside_ask(char *const *program, uint32_t ahead, size_t run, FILE **ret_answer, int *ret_code, int *ret_status,
-               struct peet_err *err)
+int in_process_verb_ask(char *const *program, uint32_t ahead, size_t run, FILE **ret_answer, int *ret_code,
+                        int *ret_status, struct peet_err *err)
 {
     size_t bytes;
-    char *line = read_all("/proc/self/cmdline", &bytes), *library = find_library();
+    char *line = in_process_verb_read("/proc/self/cmdline", &bytes), *library = in_process_verb_library();
 
     if (!line || !library) {
         free(line);
@@ -100,7 +98,7 @@ int inside_ask(char *const *program, uint32_t ahead, size_t run, FILE **ret_answ
     memcpy(job + n, line, bytes);
     int r = in_process_run(&(struct in_process_job){ program, ahead, library, job, n + bytes }, ret_status, ret_answer,
                            err);
-    if (r == 0 && (r = read_code(*ret_answer, *ret_status, program[0], ret_code, err)) < 0)
+    if (r == 0 && (r = in_process_verb_read_code(*ret_answer, *ret_status, program[0], ret_code, err)) < 0)
         fclose(*ret_answer);
     free(line);
     free(library);
@@ -108,11 +106,11 @@ int inside_ask(char *const *program, uint32_t ahead, size_t run, FILE **ret_answ
     return r;
 }
 
-int inside_simulate(char *const *program, uint32_t ahead, size_t run, struct sim_result *ret, int *ret_code,
-                    int *ret_status, struct peet_err *err)
+int in_process_verb_simulate(char *const *program, uint32_t ahead, size_t run, struct sim_result *ret, int *ret_code,
+                             int *ret_status, struct peet_err *err)
 {
     FILE *answer;
-    int r = inside_ask(program, ahead, run, &answer, ret_code, ret_status, err);
+    int r = in_process_verb_ask(program, ahead, run, &answer, ret_code, ret_status, err);
 
     if (r < 0)
         return r;
@@ -122,12 +120,12 @@ int inside_simulate(char *const *program, uint32_t ahead, size_t run, struct sim
     return r;
 }
 
-/* ---- inside ---- */
+/* ---- in the program's process ---- */
 
-/* Leaves a code and what stands behind it for the command that waits outside; `failed`: it could not be put together. */
-static int inside_leave(int code, const char *bytes, size_t count, int failed, struct peet_err *err)
+/* Leaves a code and bytes. failed: the bytes could not be made. */
+static int in_process_verb_leave(int code, const char *bytes, size_t count, int failed, struct peet_err *err)
 {
-    struct in_process_answer *to = inside.answer;
+    struct in_process_answer *to = here.answer;
     int32_t word = code;
 
     if (failed || count > IN_PROCESS_ANSWER_BYTES - sizeof *to - sizeof word)
@@ -139,7 +137,7 @@ static int inside_leave(int code, const char *bytes, size_t count, int failed, s
     return 0;
 }
 
-int inside_answer(int code, const struct sim_result *r, struct peet_err *err)
+int in_process_verb_answer_result(int code, const struct sim_result *r, struct peet_err *err)
 {
     char *bytes = NULL;
     size_t count = 0;
@@ -148,38 +146,37 @@ int inside_answer(int code, const struct sim_result *r, struct peet_err *err)
 
     if (f && fclose(f) != 0)
         failed = PEET_ERR_IO;
-    int done = inside_leave(code, bytes, count, failed, err);
+    int done = in_process_verb_leave(code, bytes, count, failed, err);
     free(bytes);
     return done;
 }
 
-int inside_answer_bytes(int code, const char *bytes, size_t count, struct peet_err *err)
+int in_process_verb_answer_bytes(int code, const char *bytes, size_t count, struct peet_err *err)
 {
-    return inside_leave(code, bytes, count, 0, err);
+    return in_process_verb_leave(code, bytes, count, 0, err);
 }
 
-/* Our errors are not the program's end: it goes on to it only after a simulation that came to its own. */
-static int run_job(const struct raw_host *host)
+/* After a simulation without error the program continues to its own end; otherwise the process ends with the verb's code. */
+static int in_process_verb_run(const struct raw_host *host)
 {
     size_t bytes;
-    char *job = read_all(host->header->job, &bytes), *end = job ? job + bytes : NULL;
+    char *job = in_process_verb_read(host->header->job, &bytes), *end = job ? job + bytes : NULL;
     char *argv[1024];
     int argc = 0;
 
     if (!job)
         return EXIT_FAILED;
-    inside = (struct inside){ .host = host, .answer = in_process_answer_map(job) };
-    if (!inside.answer) {
+    here = (struct in_process_verb){ .host = host, .answer = in_process_answer_map(job) };
+    if (!here.answer) {
         fprintf(stderr, "peet: the result could not be handed over: %s\n", strerror(errno));
         free(job);
         return EXIT_FAILED;
     }
     char *p = job + strlen(job) + 1;
-    inside.run = strtoul(p, NULL, 10);
+    here.run = strtoul(p, NULL, 10);
     for (p += strlen(p) + 1; p < end && argc < 1023; p += strlen(p) + 1)
         argv[argc++] = p;
     argv[argc] = NULL;
-    is_inside = true;
     int code = command_main(argc, argv);
     fflush(stderr);
     return code == EXIT_OK ? RAW_CONTINUE : code;
@@ -189,5 +186,5 @@ __attribute__((visibility("default"))) raw_machine peet_machine;
 
 int peet_machine(const struct raw_host *host)
 {
-    return run_job(host);
+    return in_process_verb_run(host);
 }

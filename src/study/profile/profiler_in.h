@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* A profile while it is made. access_counts.c finds places and data objects, profiler.c observes references, block_observer.c observes
+ * the block engine, which reports totals. */
+#ifndef STUDY_PROFILE_PROFILER_IN_H
+#define STUDY_PROFILE_PROFILER_IN_H
+
+#include <assert.h>
+
+#include "sim/exec/exec_blocks.h"
+#include "study/profile/sampling/estimate_profile.h"
+#include "study/profile/profiler.h"
+#include "study/profile/shadow_tags.h"
+
+/* While the profiler runs, the place of call i is FIRST_CALL + i, because the number of instructions is not final. */
+#define FIRST_CALL ((uint32_t)1 << 31)
+enum {
+    NO_PLACE = UINT32_MAX,
+    FIRST_BIN = 1 << 10, /* references of a time bin at first */
+    PATH_LOOKUP = 1 << 14,
+    PAIR_LOOKUP = 4096,
+    OBJECT_LOOKUP_BITS = 10,
+    ADDR_LOOKUP = 1024
+};
+
+/* The data object to which a place referred last: valid for addresses in [start, end) of the process, until the map changes there. */
+struct object_cache {
+    uint64_t start, end;
+    uint64_t since; /* version of the address-to-object map for which it was found (change_log) */
+    uint32_t process;
+    uint64_t origin, stride; /* address where the object begins; bytes after which its members repeat, 0: it has none */
+    uint32_t access;         /* 1 + index of its access counts; 0: unused */
+    bool is_second;          /* of the first of two: the second one was used last */
+    uint32_t references, writes; /* not yet in the access counts */
+};
+
+/* A heap block or variable that was looked up, for all places. */
+struct object_range {
+    uint64_t start, end, since, origin, stride; /* as in struct object_cache */
+    uint32_t process, object;
+};
+
+/* The place and object of the reference that removed a line from a core's private caches. */
+struct remover {
+    uint32_t place, object;
+};
+
+/* The call path on which a block was executed last. */
+struct block_path {
+    uint32_t node;
+    uint32_t path; /* 1 + index of the path counts; 0: unused */
+    bool stays;    /* the block does not end with a call or return */
+};
+
+/* Finds the data object of an address: by place, then by address, then by lookup in `objects`. */
+struct object_lookup {
+    struct object_cache *cache[2]; /* of instructions, of calls: two by place, of which the first holds is_second */
+    uint32_t caches[2];
+    struct object_range range[1 << OBJECT_LOOKUP_BITS]; /* heap blocks and variables, by hash of the address */
+    struct place_addr {
+        uint32_t next; /* 1 + place; 0: unused */
+        uint64_t addr;
+    } addr[ADDR_LOOKUP];              /* code addresses, by place */
+    const struct change_log *changes; /* of the address-to-object map */
+    bool *pointer_known;              /* by thread: its thread pointer was asked for */
+    uint32_t threads;
+};
+
+/* A line that left the private caches of a core. */
+struct removed_line {
+    unsigned cpu;
+    uint64_t line;
+};
+
+/* Why lines are not in private caches. */
+struct removals {
+    struct map by_line;         /* struct remover, by line and core */
+    struct shadow_tags *shadow; /* by core */
+    struct removed_line *line;  /* removed by the current reference */
+    unsigned count, room;
+};
+
+struct profiler {
+    struct profile *p; /* what is made; NULL: taken */
+    struct source *source;
+    struct profiler_debug debug;
+    struct object_lookup lookup;
+    struct removals removal;
+    struct {
+        struct map access; /* uint32_t: index of access counts, by place and object */
+        struct map pairs;  /* uint32_t: index of an interference pair, by hash */
+        struct map calls;  /* uint32_t: 1 + index of a call, by address */
+        struct map paths;  /* uint32_t: index of path counts, by block and node */
+        struct map waits;  /* uint32_t: index of a wait, by place and number of earlier waits of that place */
+    } number;
+    struct time_bin *bin; /* of the current reference */
+    uint32_t *path_of;    /* by thread: 1 + index of the path counts of its current block */
+    uint32_t threads;
+    struct block_path *block_path; /* by block */
+    uint32_t block_paths;
+    uint32_t path_lookup[PATH_LOOKUP]; /* 1 + index of path counts, by hash of node and block */
+    uint32_t pair_lookup[PAIR_LOOKUP]; /* 1 + index of an interference pair, by hash */
+    uint32_t line_shift;               /* log2 of the bytes of a line */
+    bool by_blocks;                    /* the block engine reports totals */
+    struct sim_observer observer;
+    struct block_observer block_observer;
+};
+
+static inline void *checked(void *p)
+{
+    assert(p); /* these tables are small compared with what is simulated */
+    return p;
+}
+
+/* ---- places and data objects (access_counts.c) ---- */
+
+/* After the run: gives calls their final places, after all instructions. */
+void profiler_number_calls(struct profile *p);
+/* Adds the references that are counted in object caches to the access counts. */
+void profiler_flush_counts(struct profiler *x);
+/* The place of a call of library code. */
+uint32_t profiler_call_place(struct profiler *x, uint64_t addr);
+/* The object cache of an address to which a thread refers at a place. */
+struct object_cache *profiler_find_object(struct profiler *x, uint32_t context, uint64_t addr, uint32_t place);
+static inline bool object_cache_holds(struct object_cache *s, uint32_t process, uint64_t addr,
+                                      const struct change_log *c)
+{
+    return addr - s->start < s->end - s->start && s->process == process && s->access
+           && change_log_revalidate(c, &s->since, s->start, s->end);
+}
+static inline struct object_cache *profiler_object_of(struct profiler *x, uint32_t context, uint64_t addr,
+                                                      uint32_t place)
+{
+    if (place < x->lookup.caches[0]) {
+        struct object_cache *two = &x->lookup.cache[0][2 * (size_t)place], *s = two + two->is_second;
+        if (object_cache_holds(s, x->source->thread[context].process, addr, x->lookup.changes))
+            return s;
+    }
+    return profiler_find_object(x, context, addr, place);
+}
+
+/* ---- references and events (profiler.c) ---- */
+
+enum profile_cause profile_cause_of(const struct profiler *x, const struct sim_reference *r, bool was_in_shadow);
+/* The time bin of the next reference. */
+struct time_bin *profile_bin_now(struct profile *p);
+/* Counts `count` references that waited for one cause, `misses` of them misses; by: what removed their lines, NULL: unknown. */
+void profiler_add_miss(struct profiler *x, struct access_counts *c, const struct remover *by, enum profile_cause cause,
+                       uint64_t misses, uint64_t count, uint64_t stall);
+/* Counts a reference, on a path, whose outcome a sample does not determine. */
+void profiler_add_unknown(struct profiler *x, struct access_counts *c, uint32_t path);
+void profiler_event(void *context, uint32_t thread, const struct peet_event *e);
+uint32_t profiler_path(struct profiler *x, uint32_t node, uint32_t block); /* 1 + index of its path counts */
+struct block_counts *profile_block_counts(struct profile *p, uint32_t process, uint32_t block);
+
+/* ---- totals of the block engine (block_observer.c) ---- */
+
+struct block_observer profiler_block_observer(struct profiler *x);
+/* After the run: sets the references of all time bins, most of which were not reported one by one. */
+void profile_fill_bins(struct profile *p);
+
+#endif
