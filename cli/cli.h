@@ -15,7 +15,8 @@
     X(cc) \
     X(cxx) \
     X(fortran) \
-    X(as) X(record) X(info) X(study) X(dump) X(check) X(simulate) X(profile) X(advise) X(import) X(list) X(help)
+    X(as) \
+    X(record) X(info) X(study) X(dump) X(check) X(simulate) X(profile) X(advise) X(litmus) X(import) X(list) X(help)
 
 /* Exit codes, the same for every verb. */
 enum {
