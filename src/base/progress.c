@@ -37,7 +37,8 @@ static void show(const struct progress *p, uint64_t done, double seconds)
         fprintf(p->out, ": %3.0f %%", 100.0 * (double)(done < p->total ? done : p->total) / (double)p->total);
     else
         fprintf(p->out, ": %.1f M %s", (double)done / 1e6, p->unit);
-    fprintf(p->out, ", %.1f M/s", (double)done / 1e6 / seconds);
+    if ((double)done / seconds >= 1e5) /* not of files and the like */
+        fprintf(p->out, ", %.1f M/s", (double)done / 1e6 / seconds);
     fflush(p->out);
 }
 
