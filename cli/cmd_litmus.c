@@ -15,10 +15,15 @@ enum { LITMUS_ORDERS = MEMORY_ORDERS(X), LITMUS_COLUMNS = 4 + 2 * LITMUS_ORDERS 
 
 enum { LITMUS_MAX_JOBS = 256 };
 
-static struct opt_list models;
-static uint64_t jobs, most_states = 10 << 20;
-static bool list, all_outcomes, all_witnesses;
-static const char *format;
+struct command_state {
+    struct opt_list models;
+    uint64_t jobs;        /* 0: as many as there are processors */
+    uint64_t most_states; /* of an exploration; 0: no limit */
+    bool list;            /* the models and the built-in tests */
+    bool all_outcomes;    /* of several tests, too */
+    bool all_witnesses;
+    const char *format;
+};
 
 /* clang-format off */
 static const struct column SUMMARY[] = {
@@ -71,7 +76,7 @@ struct litmus_report {
     struct table *tests, *outcomes, *witness, *errors;
 };
 
-static int litmus_list(void)
+static int litmus_list(const char *format)
 {
     struct result result = { 0 };
     struct table *t = result_table(&result, "models", "Models", MODELS);
@@ -242,7 +247,7 @@ static uint64_t litmus_sum_up(struct litmus_report *r)
     return all_violated;
 }
 
-static int litmus_report(const struct litmus_batch *b)
+static int litmus_report(const struct command_state *s, const struct litmus_batch *b)
 {
     struct litmus_report r = { .batch = b };
     struct peet_err err;
@@ -253,9 +258,9 @@ static int litmus_report(const struct litmus_batch *b)
     for (size_t i = 0; i < b->entries; i++)
         failed += b->entry[i].err.code != 0;
     r.tests = result_table(&r.result, "tests", "Tests", r.test_column);
-    if (is_one || all_outcomes)
+    if (is_one || s->all_outcomes)
         r.outcomes = result_table(&r.result, "outcomes", "Outcomes", r.outcome_column);
-    if (is_one || all_witnesses)
+    if (is_one || s->all_witnesses)
         r.witness = result_table(&r.result, "witness", "Witness", WITNESS);
     if (failed)
         r.errors = result_table(&r.result, "errors", "Errors", ERRORS);
@@ -274,7 +279,7 @@ static int litmus_report(const struct litmus_batch *b)
             litmus_show_witness(&r, e);
     }
     uint64_t violated = litmus_sum_up(&r);
-    int code = view_show(format, &r.result, stdout, &err) < 0 ? fail(&err) : violated ? EXIT_FOUND : EXIT_OK;
+    int code = view_show(s->format, &r.result, stdout, &err) < 0 ? fail(&err) : violated ? EXIT_FOUND : EXIT_OK;
     if (failed) {
         if (is_one)
             complain("%s", b->entry[0].err.text);
@@ -291,7 +296,7 @@ static int litmus_report(const struct litmus_batch *b)
 
 /* The orders that were asked for, each once, in the order of the registry; otherwise all, where release and acquire occur, else those
  * that differ without them. */
-static size_t litmus_choose(const struct litmus_batch *b, const struct order_model **ret)
+static size_t litmus_choose(const struct opt_list *models, const struct litmus_batch *b, const struct order_model **ret)
 {
     bool has_flags = false;
     size_t n = 0;
@@ -299,42 +304,44 @@ static size_t litmus_choose(const struct litmus_batch *b, const struct order_mod
     for (size_t i = 0; i < b->entries; i++)
         has_flags |= b->entry[i].test && b->entry[i].test->has_flags;
     for (size_t i = 0; memory_orders[i]; i++) {
-        bool wanted = !models.count && (has_flags || !memory_orders[i]->has_release);
-        for (size_t k = 0; k < models.count; k++)
-            wanted |= strcmp(models.item[k], memory_orders[i]->name) == 0;
+        bool wanted = !models->count && (has_flags || !memory_orders[i]->has_release);
+        for (size_t k = 0; k < models->count; k++)
+            wanted |= strcmp(models->item[k], memory_orders[i]->name) == 0;
         if (wanted)
             ret[n++] = memory_orders[i];
     }
     return n;
 }
 
-static int litmus_run(int operands, char **operand)
+static int litmus_run(struct command_state *s, int operands, char **operand)
 {
     const struct order_model *order[LITMUS_ORDERS];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    struct litmus_batch b = { .order = order, .most_states = most_states };
+    struct litmus_batch b = { .order = order, .most_states = s->most_states };
     struct progress progress;
     struct peet_err err;
     int code = EXIT_OK;
 
-    if (list && operands)
+    if (s->list && operands)
         return usage_error(&cmd_litmus, "--list needs no file");
-    if (list)
-        return litmus_list();
-    if (jobs > LITMUS_MAX_JOBS)
+    if (s->list)
+        return litmus_list(s->format);
+    if (s->jobs > LITMUS_MAX_JOBS)
         return usage_error(&cmd_litmus, "--jobs is at most %d", LITMUS_MAX_JOBS);
     if (!operands)
         batch_add_builtins(&b);
     for (int i = 0; code == EXIT_OK && i < operands; i++)
         code = batch_add(&b, operand[i], &err) < 0 ? fail(&err) : EXIT_OK;
     if (code == EXIT_OK) {
-        b.orders = litmus_choose(&b, order);
-        b.jobs = jobs ? (unsigned)jobs : processors > 0 && processors < LITMUS_MAX_JOBS ? (unsigned)processors : 1;
+        b.orders = litmus_choose(&s->models, &b, order);
+        b.jobs = s->jobs                                          ? (unsigned)s->jobs
+                 : processors > 0 && processors < LITMUS_MAX_JOBS ? (unsigned)processors
+                                                                  : 1;
         b.progress = &progress;
         progress_init(&progress, stderr, "exploring litmus tests", b.entries, "tests");
         batch_run(&b);
         progress_release(&progress);
-        code = litmus_report(&b);
+        code = litmus_report(s, &b);
     }
     batch_release(&b);
     return code;
@@ -349,26 +356,30 @@ static const struct opt litmus_options[] = {
       .letter = 'm',
       .type = OPT_LIST,
       .arg = "M[,M...]",
-      .value = &models,
+      .value = OPTION(models),
       .help = "memory models (sc,tso,pso,rmo; with release or acquire all)",
       .choices = litmus_models },
-    { .name = "outcomes", .type = OPT_FLAG, .value = &all_outcomes, .help = "list outcomes of several tests, too" },
+    { .name = "outcomes",
+      .type = OPT_FLAG,
+      .value = OPTION(all_outcomes),
+      .help = "list outcomes of several tests, too" },
     { .name = "witness",
       .type = OPT_FLAG,
-      .value = &all_witnesses,
+      .value = OPTION(all_witnesses),
       .help = "show an execution for each of several tests, too" },
-    { .name = "list", .type = OPT_FLAG, .value = &list, .help = "list the models and the built-in tests" },
+    { .name = "list", .type = OPT_FLAG, .value = OPTION(list), .help = "list the models and the built-in tests" },
     { .name = "jobs",
       .letter = 'j',
       .type = OPT_NUMBER,
       .arg = "N",
-      .value = &jobs,
+      .value = OPTION(jobs),
       .help = "explore N tests at a time (processors)" },
     { .name = "states",
       .type = OPT_NUMBER,
       .arg = "N",
-      .value = &most_states,
+      .value = OPTION(most_states),
       .help = "give up a test after N states (10m; 0: never)" },
+    FORMAT_OPTION,
     { 0 },
 };
 
@@ -387,7 +398,8 @@ const struct command cmd_litmus = {
     .summary = "explore what memory models allow a small parallel program",
     .operands = "[FILE.litmus...]",
     .options = litmus_options,
+    .state_size = sizeof(struct command_state),
+    .defaults = &(const struct command_state){ .most_states = 10 << 20, .format = "text" },
     .examples = litmus_examples,
-    .format = &format,
     .run = litmus_run,
 };
