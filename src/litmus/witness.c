@@ -50,26 +50,25 @@ static void witness_begin(struct witness *w, uint32_t thread, const struct litmu
 static void witness_step(struct witness *w, const struct litmus_step *s)
 {
     const struct litmus_instruction *i = &w->t->thread[s->thread].instruction[s->instruction];
-    const char *location = w->t->location[i->location].name, *late = "";
+    const char *location = w->t->location[i->location].name;
+    bool is_late = w->begun[s->thread] > s->instruction;
 
     while (w->begun[s->thread] < s->instruction)
         witness_begin(w, s->thread, &w->t->thread[s->thread].instruction[w->begun[s->thread]++]);
-    if (w->begun[s->thread] == s->instruction)
+    if (!is_late)
         w->begun[s->thread]++;
-    else
-        late = "late ";
     if (s->access == ORDER_ATOMIC)
         witness_add(w, s->thread, "%s: reads %s=%d and writes %s=%d at once", i->text, location, s->read, location,
                     s->wrote);
     else if (s->access == ORDER_LOAD)
-        witness_add(w, s->thread, "%s: %sreads %s=%d%s%s", i->text, late, location, s->read,
-                    s->forwarded ? " from its own store buffer" : " from memory",
+        witness_add(w, s->thread, "%s: %s %s=%d%s%s", i->text, is_late ? "the load performs, reads" : "reads", location,
+                    s->read, s->forwarded ? " from its own store buffer" : " from memory",
                     i->kind == LITMUS_ATOMIC ? "; its store waits" : "");
     else if (i->kind == LITMUS_ATOMIC)
         witness_add(w, s->thread, "%s: its store performs, memory has %s=%d", i->text, location, s->wrote);
     else
         witness_add(w, s->thread, "%s: %s, memory has %s=%d", i->text,
-                    *late ? "the store leaves the store buffer" : "stores", location, s->wrote);
+                    is_late ? "the store leaves the store buffer" : "stores", location, s->wrote);
 }
 
 struct witness_line *litmus_witness(const struct litmus_test *t, const struct litmus_step *step, uint32_t steps,
