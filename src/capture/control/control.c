@@ -19,7 +19,7 @@
 #include "capture/recorder/live.h"
 #include "capture/control/stack.h"
 #include "capture/control/traps.h"
-#include "capture/runtime/back.h"
+#include "capture/runtime/crossing.h"
 #include "format/file/trace.h"
 #include "format/read/feed.h"
 #include "format/schema/schema_builder.h"
@@ -318,7 +318,7 @@ static bool find_call(const struct live_process *p, uint64_t back, uint64_t *ret
         size_t left;
         if (!module_bytes(m, back, &left))
             continue;
-        over = raw_recorded(back, &unused);
+        over = raw_crossing_target(back, &unused);
         return code_call(m, over ? over : back, ret_site, ret_back);
     }
     return false;

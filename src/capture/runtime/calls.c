@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Traps: where libraries of the program make system calls that can wait stands an instruction that the processor does not know
- * (capture/control/traps.c). What the call would have done is done by waits.c if the host runs the thread, and otherwise by the kernel. */
+/* Traps: in libraries of the program, system calls that can wait have been replaced by an invalid instruction
+ * (capture/control/traps.c). waits.c makes the call if the host runs the thread; otherwise the kernel makes it. */
 #include <ucontext.h>
 
 #include "capture/runtime/real.h"
 #include "capture/runtime/rt.h"
+#include "capture/runtime/host.h"
 
 enum { SYSCALL_BYTES = 2 };
 
-static const uint64_t *traps; /* addresses, rising */
+static const uint64_t *traps; /* addresses, in rising order */
 static size_t trap_count;
 
 void peet_rt_set_traps(const uint64_t *site, size_t count)
@@ -47,8 +48,9 @@ bool peet_rt_is_trap(void *context)
     if (!trap_is_known((uint64_t)r[REG_RIP]))
         return false;
     r[REG_RIP] += SYSCALL_BYTES;
-    if (peet_rt_inside && peet_rt_self.is_lent && peet_rt_self.place && peet_rt_self.handlers == 0)
-        peet_rt_detour(context, trap_perform);
+    if (peet_rt_in_process && peet_rt_self.hosted.is_borrowed && peet_rt_self.place
+        && peet_rt_self.handlers.active == 0)
+        peet_rt_divert(context, trap_perform);
     else
         r[REG_RAX] = peet_rt_call(r[REG_RAX], r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], r[REG_R9]);
     return true;

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread whose turn it is: docs/design/controlled-execution.md. Threads stay what they are, with their stacks and their variables; they
- * only wait for each other here. Who waits looks for a while before it sleeps, for the other side is often fast. */
+/* Stops of controlled threads (docs/design/controlled-execution.md). Threads keep their stacks and variables; they only
+ * wait for each other here. A waiting thread spins for a while before it sleeps, because the answer often comes
+ * fast. */
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 
 #include "capture/runtime/rt.h"
+#include "capture/runtime/host.h"
+#include "capture/runtime/skip.h"
 
-enum { LOOKS = 400 };
+enum { SPINS = 400 };
 
-static void wait_for(_Atomic uint32_t *word, uint32_t value)
+static void control_wait(_Atomic uint32_t *word, uint32_t value)
 {
     const struct timespec limit = { 1, 0 };
 
-    for (int i = 0; i < LOOKS; i++) {
+    for (int i = 0; i < SPINS; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) != value)
             return;
         __builtin_ia32_pause();
@@ -22,21 +25,21 @@ static void wait_for(_Atomic uint32_t *word, uint32_t value)
         long r = peet_rt_call(SYS_futex, (long)word, FUTEX_WAIT, value, (long)&limit, 0, 0);
         if (r == -110 /* ETIMEDOUT */
             && peet_rt_call(SYS_kill, peet_rt_header->recorder, 0, 0, 0, 0, 0) == -3 /* ESRCH */)
-            peet_rt_call(SYS_exit_group, 1, 0, 0, 0, 0, 0); /* nobody will ever say go */
+            peet_rt_call(SYS_exit_group, 1, 0, 0, 0, 0, 0); /* the recorder is gone */
     }
 }
 
 uint64_t peet_rt_stop_as(struct raw_thread *place, enum raw_stop how)
 {
-    if (peet_rt_inside) {
-        peet_rt_lend(place, how);
+    if (peet_rt_in_process) {
+        peet_rt_yield_to_host(place, how);
         return place->reply;
     }
     atomic_store_explicit(&place->stopped, how, memory_order_release);
     peet_rt_call(SYS_futex, (long)&place->stopped, FUTEX_WAKE, 2, 0, 0, 0);
     if (how == RAW_FINISHED)
         return 0;
-    wait_for(&place->go, 0);
+    control_wait(&place->go, 0);
     atomic_store_explicit(&place->go, 0, memory_order_relaxed);
     return place->reply;
 }
@@ -45,16 +48,16 @@ uint64_t peet_rt_stop(void)
 {
     struct raw_thread *place = peet_rt_self.place;
 
-    peet_rt_wake();
-    if (peet_rt_self.whole.start)
-        peet_rt_turn(peet_rt_cursor, 0);
-    peet_rt_turn(peet_rt_cursor, 0); /* which stops */
-    if (peet_rt_self.wish)
-        peet_rt_go_on();
+    peet_rt_skip_end();
+    if (peet_rt_self.skip.spilled.start)
+        peet_rt_next_buffer(peet_rt_cursor, 0);
+    peet_rt_next_buffer(peet_rt_cursor, 0); /* which stops the thread */
+    if (peet_rt_self.skip.pending)
+        peet_rt_skip_resume();
     return place->reply;
 }
 
-RT_PUBLIC void peet_rt_settle(void)
+RT_PUBLIC void peet_rt_synchronize(void)
 {
     if (peet_rt_is_controlled())
         peet_rt_stop();
@@ -71,5 +74,5 @@ RT_PUBLIC bool peet_rt_ask(unsigned kind, uint64_t site, unsigned n, const uint6
 
 void peet_rt_await_child(struct raw_thread *place)
 {
-    wait_for(&place->stopped, RAW_RUNS);
+    control_wait(&place->stopped, RAW_RUNS);
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The buffers of threads, and the way they go to the recorder.
- *
- * Instrumented code does not ask whether there is room: it writes into the guard behind the buffer and faults. The handler
- * (signal.c) hands the buffer over and lets the instruction write into the next one. Nothing here may fault itself.
- *
- * Without a recorder, or when it has stopped, instrumented code writes over the same buffer again and again. A thread that never had a
- * recorder writes to a small piece of memory that is mapped many times, one behind the other: the processor's caches keep what the program
- * had there, and there are few faults. */
+/* The buffers of threads, and how they reach the recorder.
+ * Instrumented code does not test for room: it writes into the guard after the buffer and faults. The handler
+ * (signal.c) hands the buffer over and lets the instruction write into the next one. Code in this file may not fault.
+ * Without a recorder, or after it has stopped, instrumented code writes over one buffer again and again. A thread that
+ * never had a recorder writes to a small piece of memory that is mapped many times in sequence: it stays in the
+ * processor's caches, and there are few faults. */
 #include <asm/prctl.h>
 #include <linux/futex.h>
 #include <stdlib.h>
@@ -16,15 +14,17 @@
 
 #include "capture/runtime/real.h"
 #include "capture/runtime/rt.h"
+#include "capture/runtime/host.h"
+#include "capture/runtime/skip.h"
 
 enum { READ_WRITE = PROT_READ | PROT_WRITE, SECOND = 1 };
 enum { SLOT_BYTES = RAW_BUFFER_BYTES + RAW_GUARD }; /* a buffer and its guard */
-enum { UNHEARD_BYTES = RAW_BUFFERS * RAW_BUFFER_BYTES, PIECE_BYTES = 1 << 17 };
+enum { DISCARDED_BYTES = RAW_BUFFERS * RAW_BUFFER_BYTES, PIECE_BYTES = 1 << 17 };
 enum {
     SIGNAL_OFFSET = RAW_BUFFERS * SLOT_BYTES,
-    APART_OFFSET = SIGNAL_OFFSET + RT_SIGNAL_WORDS * 8 + RAW_GUARD,
-    APART_BYTES = 4096,
-    STACK_OFFSET = APART_OFFSET + APART_BYTES + RAW_GUARD,
+    SPILL_OFFSET = SIGNAL_OFFSET + RT_SIGNAL_WORDS * 8 + RAW_GUARD,
+    SPILL_BYTES = 4096,
+    STACK_OFFSET = SPILL_OFFSET + SPILL_BYTES + RAW_GUARD,
     MEMORY_BYTES = STACK_OFFSET + RT_ALTSTACK_BYTES
 };
 
@@ -33,18 +33,18 @@ RT_PUBLIC bool peet_rt_on; /* docs/design/instrumentation.md */
 RT_TLS struct rt_self peet_rt_self;
 struct raw_header *peet_rt_header;
 
-static char file[256];   /* path of the memory that is shared with the recorder; "": no recorder */
-static char *shared;     /* all of that memory, mapped once; NULL: it is mapped piece by piece, through the path */
-static uint32_t process; /* number of this process */
-static char *discard;    /* a buffer whose content nobody wants, and its guard */
-static char *reserved;   /* where each place's memory goes, so that it is not in the way of the program's; or NULL */
+static char shared_path[256]; /* path of the shared memory; "": no recorder */
+static char *shared;          /* all of the shared memory, mapped once; NULL: it is mapped in parts, through the path */
+static uint32_t process;      /* number of the process's first thread; 0: not recorded */
+static char *discard;         /* a buffer whose content is discarded, and its guard */
+static char *reserved;        /* address space for the memory of each entry, away from the program's; or NULL */
 
 #define RESERVED_BYTES ((size_t)RAW_THREADS * MEMORY_BYTES)
 #define SHARED_BYTES (RAW_DATA_OFFSET + (size_t)RAW_THREADS * RAW_BUFFERS * RAW_BUFFER_BYTES)
 
 /* ---- memory ---- */
 
-static char *map(void *at, size_t bytes, long protection, int flags, long fd, uint64_t offset)
+static char *core_map(void *at, size_t bytes, long protection, int flags, long fd, uint64_t offset)
 {
     long r = peet_rt_call(SYS_mmap, (long)at, (long)bytes, protection, flags, fd, (long)offset);
 
@@ -53,28 +53,28 @@ static char *map(void *at, size_t bytes, long protection, int flags, long fd, ui
 
 static char *map_private(void *at, size_t bytes)
 {
-    return map(at, bytes, READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
+    return core_map(at, bytes, READ_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
 }
 
-static char *reserve(void *at, size_t bytes)
+static char *core_reserve(void *at, size_t bytes)
 {
-    return map(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
+    return core_map(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (at ? MAP_FIXED : 0), -1, 0);
 }
 
-/* Gives back what a thread had; its place in the reserve stays. */
-static void unmap(char *memory)
+/* Unmaps a thread's memory; reserved address space stays reserved. */
+static void core_unmap(char *memory)
 {
     if (reserved && memory >= reserved && memory < reserved + RESERVED_BYTES)
-        reserve(memory, MEMORY_BYTES);
+        core_reserve(memory, MEMORY_BYTES);
     else
         peet_rt_call(SYS_munmap, (long)memory, MEMORY_BYTES, 0, 0, 0, 0);
 }
 
-static long open_file(void)
+static long open_shared_file(void)
 {
-    return file[0]
-               ? peet_rt_call(SYS_openat, -100 /* AT_FDCWD */, (long)file, 02000002 /* O_RDWR | O_CLOEXEC */, 0, 0, 0)
-               : -1;
+    return shared_path[0] ? peet_rt_call(SYS_openat, -100 /* AT_FDCWD */, (long)shared_path,
+                                         02000002 /* O_RDWR | O_CLOEXEC */, 0, 0, 0)
+                          : -1;
 }
 
 static void close_file(long fd)
@@ -83,24 +83,24 @@ static void close_file(long fd)
         peet_rt_call(SYS_close, fd, 0, 0, 0, 0, 0);
 }
 
-/* Bytes of each buffer that are used; a guard follows them. */
-static size_t window(void)
+/* Bytes of each buffer that are used; a guard follows. */
+static size_t buffer_bytes(void)
 {
     return peet_rt_header->buffer_limit ? peet_rt_header->buffer_limit : RAW_BUFFER_BYTES;
 }
 
-static struct rt_window buffer_at(char *memory, unsigned i)
+static struct rt_span buffer_at(char *memory, unsigned i)
 {
     uint64_t *start = (uint64_t *)(void *)(memory + (size_t)i * SLOT_BYTES);
 
-    return (struct rt_window){ start, start + window() / 8 };
+    return (struct rt_span){ start, start + buffer_bytes() / 8 };
 }
 
-struct rt_window peet_rt_apart(void)
+struct rt_span peet_rt_spill_page(void)
 {
-    uint64_t *start = (uint64_t *)(void *)(peet_rt_self.memory + APART_OFFSET);
+    uint64_t *start = (uint64_t *)(void *)(peet_rt_self.memory + SPILL_OFFSET);
 
-    return (struct rt_window){ start, start + APART_BYTES / 8 };
+    return (struct rt_span){ start, start + SPILL_BYTES / 8 };
 }
 
 char *peet_rt_stack_top(void)
@@ -108,15 +108,15 @@ char *peet_rt_stack_top(void)
     return peet_rt_self.memory + STACK_OFFSET + RT_ALTSTACK_BYTES;
 }
 
-/* A window for words that nobody wants. */
-static struct rt_window map_unheard(char *memory)
+/* A span for words that are discarded. */
+static struct rt_span map_discarded(char *memory)
 {
-    struct rt_window w = { (uint64_t *)(void *)memory, (uint64_t *)(void *)memory };
+    struct rt_span w = { (uint64_t *)(void *)memory, (uint64_t *)(void *)memory };
     long fd = peet_rt_call(SYS_memfd_create, (long)"peet", 1 /* MFD_CLOEXEC */, 0, 0, 0, 0);
 
     if (fd >= 0 && peet_rt_call(SYS_ftruncate, fd, PIECE_BYTES, 0, 0, 0, 0) == 0)
-        while ((char *)w.end < memory + UNHEARD_BYTES
-               && map(w.end, PIECE_BYTES, READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0))
+        while ((char *)w.end < memory + DISCARDED_BYTES
+               && core_map(w.end, PIECE_BYTES, READ_WRITE, MAP_SHARED | MAP_FIXED, fd, 0))
             w.end += PIECE_BYTES / 8;
     close_file(fd);
     if (w.end == w.start && map_private(memory, RAW_BUFFER_BYTES))
@@ -124,8 +124,8 @@ static struct rt_window map_unheard(char *memory)
     return w;
 }
 
-/* Maps `bytes` of the shared memory, from `offset` on, once more at `to`. A duplicate of the mapping that is there needs no descriptor and no
- * path: a program that has given up its rights, its root or all its descriptors still gets it. */
+/* Maps `bytes` of the shared memory from `offset` on at `to`, a second time. A duplicate of the first mapping needs no
+ * descriptor and no path, so that it works for a program without rights, root folder or free descriptors. */
 static bool map_shared(char *to, size_t bytes, uint64_t offset)
 {
     if (shared) {
@@ -134,33 +134,34 @@ static bool map_shared(char *to, size_t bytes, uint64_t offset)
         if (r == (long)to)
             return true;
     }
-    long fd = open_file();
-    bool is_mapped = fd >= 0 && map(to, bytes, READ_WRITE, MAP_SHARED | MAP_FIXED, fd, offset);
+    long fd = open_shared_file();
+    bool is_mapped = fd >= 0 && core_map(to, bytes, READ_WRITE, MAP_SHARED | MAP_FIXED, fd, offset);
     close_file(fd);
     return is_mapped;
 }
 
-/* Maps the buffers of a thread's place into its memory. */
+/* Maps the buffers of an entry into its memory. */
 static bool map_place(const struct raw_thread *place, char *memory)
 {
     uint64_t first = (uint64_t)(place - peet_rt_header->thread) * RAW_BUFFERS;
-    unsigned used = peet_rt_inside ? 1 : RAW_BUFFERS;
+    unsigned used = peet_rt_in_process ? 1 : RAW_BUFFERS;
 
     for (unsigned i = 0; i < used; i++)
-        if (!map_shared(memory + (size_t)i * SLOT_BYTES, window(), RAW_DATA_OFFSET + (first + i) * RAW_BUFFER_BYTES))
+        if (!map_shared(memory + (size_t)i * SLOT_BYTES, buffer_bytes(),
+                        RAW_DATA_OFFSET + (first + i) * RAW_BUFFER_BYTES))
             return false;
     return true;
 }
 
-/* Wakes the recorder, if it sleeps: a buffer is full, or a thread has begun or ended. */
-static void core_ring(void)
+/* Wakes the recorder if it sleeps: a buffer is full, or a thread has begun or ended. */
+static void core_notify(void)
 {
     atomic_fetch_add(&peet_rt_header->doorbell, 1);
     if (atomic_exchange(&peet_rt_header->recorder_waits, 0))
         peet_rt_call(SYS_futex, (long)&peet_rt_header->doorbell, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
-/* The recorder learns that a thread has begun which cannot hand over anything. */
+/* Reports a thread whose buffers could not be mapped. */
 static void give_up_place(struct rt_self *s)
 {
     atomic_fetch_add(&peet_rt_header->unmapped, 1);
@@ -168,25 +169,25 @@ static void give_up_place(struct rt_self *s)
     s->place->tid = (int32_t)peet_rt_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     s->place->end_kind = 1 + PEET_END_STOPPED;
     atomic_store(&s->place->life, RAW_ENDED);
-    core_ring();
+    core_notify();
     if (peet_rt_header->controlled)
         peet_rt_stop_as(s->place, RAW_FINISHED);
     s->place = NULL;
 }
 
-/* Maps the buffers of a place, or one of the thread's own when it has none. False: not even that was possible. */
+/* Maps the buffers of an entry, or a discarded one if there is none. False: not even that was possible. */
 static bool map_buffers(struct rt_self *s)
 {
     char *memory = s->place && reserved ? reserved + (size_t)(s->place - peet_rt_header->thread) * MEMORY_BYTES
-                                        : reserve(NULL, MEMORY_BYTES);
+                                        : core_reserve(NULL, MEMORY_BYTES);
 
     if (s->place && (!memory || !map_place(s->place, memory)))
         give_up_place(s);
     if (!memory)
         return false;
-    s->now = s->place ? buffer_at(memory, 0) : map_unheard(memory);
-    if (s->now.end == s->now.start || !map_private(memory + SIGNAL_OFFSET, RT_SIGNAL_WORDS * 8)
-        || (s->place && !map_private(memory + APART_OFFSET, APART_BYTES))
+    s->buffer = s->place ? buffer_at(memory, 0) : map_discarded(memory);
+    if (s->buffer.end == s->buffer.start || !map_private(memory + SIGNAL_OFFSET, RT_SIGNAL_WORDS * 8)
+        || (s->place && !map_private(memory + SPILL_OFFSET, SPILL_BYTES))
         || !map_private(memory + STACK_OFFSET, RT_ALTSTACK_BYTES))
         return false;
     s->memory = memory;
@@ -195,18 +196,18 @@ static bool map_buffers(struct rt_self *s)
 
 /* ---- waiting ---- */
 
-static bool stopped(void)
+static bool recording_stopped(void)
 {
     return atomic_load_explicit(&peet_rt_header->stop, memory_order_relaxed) != 0;
 }
 
-/* Waits while *word is `value`; false: there is nobody to wait for any more. */
+/* Waits while *word is `value`; false: the recorder has stopped. */
 static bool wait_while(_Atomic uint32_t *word, uint32_t value)
 {
     struct timespec limit = { SECOND, 0 };
 
     while (atomic_load_explicit(word, memory_order_acquire) == value) {
-        if (stopped())
+        if (recording_stopped())
             return false;
         long r = peet_rt_call(SYS_futex, (long)word, FUTEX_WAIT, value, (long)&limit, 0, 0);
         if (r == -110 /* ETIMEDOUT */
@@ -218,94 +219,95 @@ static bool wait_while(_Atomic uint32_t *word, uint32_t value)
 
 /* ---- buffers ---- */
 
-/* The record that was interrupted has its key where the first of the doubtful words has changed; if none has, it is behind them.
- * What stands in front of it is not of this process. Returns where the words end then. */
-static uint64_t *without_doubt(uint64_t *upto)
+/* In the child of a fork by a handler, the interrupted record begins at the first of the preceding words that has
+ * changed, or after all of them. Removes the words before it, which belong to the parent. Returns the new end of the
+ * words. */
+static uint64_t *end_forked_record(uint64_t *upto)
 {
     struct rt_self *s = &peet_rt_self;
-    uint64_t *to = s->doubtful, *from = to;
+    uint64_t *to = s->forked.words, *from = to;
 
     if (!to)
         return upto;
-    while (from < to + s->doubtful_words && *from == s->copied[from - to])
+    while (from < to + s->forked.preceding && *from == s->forked.copy[from - to])
         from++;
     while (from < upto)
         *to++ = *from++;
     for (uint64_t *p = to; p < upto; p++)
         *p = 0;
-    s->doubtful = NULL;
+    s->forked.words = NULL;
     return to;
 }
 
-/* The last record of a buffer stands apart: it is put where it belongs. */
-static void put_back(uint64_t *upto)
+/* Copies the record on the spill page to the buffer where it belongs. */
+static void unspill_record(uint64_t *upto)
 {
     struct rt_self *s = &peet_rt_self;
-    uint64_t *to = s->whole.start;
+    uint64_t *to = s->skip.spilled.start;
 
-    for (const uint64_t *from = s->now.start; from < upto; from++)
+    for (const uint64_t *from = s->buffer.start; from < upto; from++)
         *to++ = *from;
-    s->now = s->whole;
-    s->whole.start = NULL;
+    s->buffer = s->skip.spilled;
+    s->skip.spilled.start = NULL;
     peet_rt_cursor = to;
 }
 
-void peet_rt_turn(uint64_t *upto, uint64_t stack)
+void peet_rt_next_buffer(uint64_t *upto, uint64_t stack)
 {
     struct rt_self *s = &peet_rt_self;
 
-    if (s->whole.start && s->handlers == 0) {
-        put_back(upto);
+    if (s->skip.spilled.start && s->handlers.active == 0) {
+        unspill_record(upto);
         return;
     }
-    if (s->handlers > 0) { /* the signal buffer is full */
-        s->lost = true;
-        s->now = (struct rt_window){ (uint64_t *)(void *)discard, (uint64_t *)(void *)discard + RT_BUFFER_WORDS };
-    } else if (s->place && !stopped()) {
-        struct raw_buffer *b = &s->place->buffer[s->turn], *next;
-        b->bytes = (uint32_t)((char *)without_doubt(upto) - (char *)s->now.start);
+    if (s->handlers.active > 0) { /* the signal buffer is full */
+        s->handlers.overflow = true;
+        s->buffer = (struct rt_span){ (uint64_t *)(void *)discard, (uint64_t *)(void *)discard + RT_BUFFER_WORDS };
+    } else if (s->place && !recording_stopped()) {
+        struct raw_buffer *b = &s->place->buffer[s->buffer_index], *next;
+        b->bytes = (uint32_t)((char *)end_forked_record(upto) - (char *)s->buffer.start);
         atomic_store_explicit(&b->state, RAW_FULL, memory_order_release);
-        if (peet_rt_inside) { /* it comes back when everything has been read */
-            peet_rt_lend(s->place, RAW_STOPPED);
-            s->wish = s->place->skip;
+        if (peet_rt_in_process) { /* the thread runs again once the buffer has been read */
+            peet_rt_yield_to_host(s->place, RAW_STOPPED);
+            s->skip.pending = s->place->skip;
             s->place->skip = 0;
             b->sp = stack;
-            peet_rt_cursor = s->now.start;
+            peet_rt_cursor = s->buffer.start;
             return;
         }
-        core_ring();
+        core_notify();
         if (peet_rt_header->controlled)
             peet_rt_stop_as(s->place, RAW_STOPPED);
-        s->wish = peet_rt_header->controlled ? s->place->skip : peet_rt_header->skip;
+        s->skip.pending = peet_rt_header->controlled ? s->place->skip : peet_rt_header->skip;
         s->place->skip = 0;
-        s->turn = (s->turn + 1) % RAW_BUFFERS;
-        next = &s->place->buffer[s->turn];
+        s->buffer_index = (s->buffer_index + 1) % RAW_BUFFERS;
+        next = &s->place->buffer[s->buffer_index];
         if (wait_while(&next->state, RAW_FULL)) {
             next->sp = stack;
             atomic_store_explicit(&next->state, RAW_FILLING, memory_order_release);
         }
-        s->now = buffer_at(s->memory, s->turn);
+        s->buffer = buffer_at(s->memory, s->buffer_index);
     }
-    peet_rt_cursor = s->now.start;
+    peet_rt_cursor = s->buffer.start;
 }
 
 void peet_rt_drain(void)
 {
     struct rt_self *s = &peet_rt_self;
 
-    if (!s->place || s->handlers > 0)
+    if (!s->place || s->handlers.active > 0)
         return;
-    peet_rt_wake();
-    if (s->signal_end != s->signal.start)
+    peet_rt_skip_end();
+    if (s->handlers.end != s->handlers.buffer.start)
         peet_rt_signals_append();
-    peet_rt_turn(peet_rt_cursor, 0);
-    for (unsigned i = 0; !peet_rt_inside && i < RAW_BUFFERS; i++)
+    peet_rt_next_buffer(peet_rt_cursor, 0);
+    for (unsigned i = 0; !peet_rt_in_process && i < RAW_BUFFERS; i++)
         wait_while(&s->place->buffer[i].state, RAW_FULL);
 }
 
-RT_PUBLIC void peet_rt_tell(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
+RT_PUBLIC void peet_rt_report(unsigned kind, uint64_t site, unsigned n, const uint64_t *arg)
 {
-    if (peet_rt_listens())
+    if (peet_rt_is_recording())
         peet_rt_event(kind, site, n, arg);
 }
 
@@ -315,7 +317,7 @@ struct raw_thread *peet_rt_take_place(uint32_t parent, uint32_t ordinal, uint32_
 {
     struct raw_header *h = peet_rt_header;
 
-    if (!h || stopped())
+    if (!h || recording_stopped())
         return NULL;
     for (uint32_t i = 0; i < RAW_THREADS; i++) {
         struct raw_thread *t = &h->thread[i];
@@ -348,14 +350,14 @@ void peet_rt_begin(struct raw_thread *place)
 {
     struct rt_self *s = &peet_rt_self;
 
-    *s = (struct rt_self){ .place = place, .depth = s->depth, .is_private = s->is_private };
-    s->value = UINT64_MAX; /* PTHREAD_CANCELED, unless it says something else */
+    *s = (struct rt_self){ .place = place, .depth = s->depth, .hosted.is_private = s->hosted.is_private };
+    s->return_value = UINT64_MAX; /* PTHREAD_CANCELED, unless the function returns */
     if (!map_buffers(s)) {
         peet_rt_finish();
         return;
     }
-    s->signal.start = s->signal_end = (uint64_t *)(void *)(s->memory + SIGNAL_OFFSET);
-    s->signal.end = s->signal.start + RT_SIGNAL_WORDS;
+    s->handlers.buffer.start = s->handlers.end = (uint64_t *)(void *)(s->memory + SIGNAL_OFFSET);
+    s->handlers.buffer.end = s->handlers.buffer.start + RT_SIGNAL_WORDS;
     stack_t stack = { .ss_sp = s->memory + STACK_OFFSET, .ss_size = RT_ALTSTACK_BYTES };
     peet_rt_call(SYS_sigaltstack, (long)&stack, 0, 0, 0, 0, 0);
     if (s->place) {
@@ -366,17 +368,17 @@ void peet_rt_begin(struct raw_thread *place)
         place->buffer[0].sp = 0;
         atomic_store(&place->buffer[0].state, RAW_FILLING);
         atomic_store(&place->life, RAW_LIVE);
-        core_ring();
+        core_notify();
         if (place->process == place->number)
             wait_while(&place->registered, 0);
         if (peet_rt_header->controlled)
             peet_rt_stop_as(place, RAW_STOPPED);
-        s->wish = place->skip;
+        s->skip.pending = place->skip;
         place->skip = 0;
     }
-    peet_rt_cursor = s->now.start;
-    if (s->wish)
-        peet_rt_go_on();
+    peet_rt_cursor = s->buffer.start;
+    if (s->skip.pending)
+        peet_rt_skip_resume();
 }
 
 void peet_rt_finish(void)
@@ -386,30 +388,31 @@ void peet_rt_finish(void)
     stack_t none = { .ss_flags = SS_DISABLE };
 
     if (place) {
-        peet_rt_wake();
-        if (s->whole.start)
-            put_back(peet_rt_cursor);
-        if (s->signal_end != s->signal.start)
+        peet_rt_skip_end();
+        if (s->skip.spilled.start)
+            unspill_record(peet_rt_cursor);
+        if (s->handlers.end != s->handlers.buffer.start)
             peet_rt_signals_append();
-        if (!stopped()) {
-            place->buffer[s->turn].bytes = (uint32_t)((char *)without_doubt(peet_rt_cursor) - (char *)s->now.start);
-            atomic_store_explicit(&place->buffer[s->turn].state, RAW_FULL, memory_order_release);
+        if (!recording_stopped()) {
+            place->buffer[s->buffer_index].bytes =
+                (uint32_t)((char *)end_forked_record(peet_rt_cursor) - (char *)s->buffer.start);
+            atomic_store_explicit(&place->buffer[s->buffer_index].state, RAW_FULL, memory_order_release);
         }
     }
     s->place = NULL;
-    s->wish = 0;
-    s->over = true;
-    s->signal_end = s->signal.start = s->signal.end = NULL;
-    s->now = (struct rt_window){ (uint64_t *)(void *)discard, (uint64_t *)(void *)discard + RT_BUFFER_WORDS };
-    peet_rt_cursor = s->now.start;
+    s->skip.pending = 0;
+    s->has_ended = true;
+    s->handlers.end = s->handlers.buffer.start = s->handlers.buffer.end = NULL;
+    s->buffer = (struct rt_span){ (uint64_t *)(void *)discard, (uint64_t *)(void *)discard + RT_BUFFER_WORDS };
+    peet_rt_cursor = s->buffer.start;
     if (s->memory) {
         peet_rt_call(SYS_sigaltstack, (long)&none, 0, 0, 0, 0, 0);
-        unmap(s->memory);
+        core_unmap(s->memory);
         s->memory = NULL;
     }
-    if (place) { /* the next thread that takes it has its memory where ours was */
+    if (place) { /* the next thread of this entry maps its memory at the same address */
         atomic_store(&place->life, RAW_ENDED);
-        core_ring();
+        core_notify();
         if (peet_rt_header->controlled)
             peet_rt_stop_as(place, RAW_FINISHED);
     }
@@ -422,7 +425,7 @@ uint32_t peet_rt_process(void)
     return process;
 }
 
-void peet_rt_tell_end(int how, uint32_t code)
+void peet_rt_set_end(int how, uint32_t code)
 {
     struct raw_header *h = peet_rt_header;
 
@@ -438,28 +441,28 @@ void peet_rt_tell_end(int how, uint32_t code)
 
 void peet_rt_new_process(struct raw_thread *place)
 {
-    char *old = peet_rt_self.handlers ? NULL : peet_rt_self.memory; /* a handler may have its stack there */
+    char *old = peet_rt_self.handlers.active ? NULL : peet_rt_self.memory; /* a handler may have its stack there */
 
     process = place ? place->number : 0;
     if (!place)
         peet_rt_header = NULL;
     peet_rt_forget_host();
     peet_rt_threads_begin();
-    peet_rt_begin(place); /* with an alternate stack of its own, so that the old memory can go */
+    peet_rt_begin(place); /* it gets another alternate stack, so that the old memory can be unmapped */
     if (old)
-        unmap(old);
+        core_unmap(old);
 }
 
-/* The last thing that exit calls, for it was the first to be registered. */
-static void at_exit(int status, void *unused)
+/* Registered first, and therefore called last by exit. */
+static void core_at_exit(int status, void *unused)
 {
     (void)unused;
     peet_rt_self.depth = 0;
-    peet_rt_tell_end(PEET_END_PROCESS_EXIT, (uint32_t)status);
+    peet_rt_set_end(PEET_END_PROCESS_EXIT, (uint32_t)status);
     peet_rt_drain();
 }
 
-/* A program that was to be recorded cannot be: it began after its process gave up the right to reach the recorder. */
+/* A program that was started without the right to reach the recorder is not recorded. */
 static void say_unreachable(long code)
 {
     static const char text[] = "peet: this program is not recorded: it was started without access to its recorder\n";
@@ -479,42 +482,40 @@ static void open_header(char **environment)
         if (name[i])
             continue;
         const char *value = *environment + i;
-        peet_rt_on = true; /* also if nobody is there */
-        for (i = 0; i + 1 < sizeof file && value[i]; i++)
-            file[i] = value[i];
-        file[i] = 0;
+        peet_rt_on = true; /* also if the value is empty */
+        for (i = 0; i + 1 < sizeof shared_path && value[i]; i++)
+            shared_path[i] = value[i];
+        shared_path[i] = 0;
     }
-    long fd = open_file();
+    long fd = open_shared_file();
     if (fd < 0) {
-        if (file[0])
+        if (shared_path[0])
             say_unreachable(fd);
         return;
     }
-    shared = map(NULL, SHARED_BYTES, READ_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    struct raw_header *h =
-        (void *)(shared ? shared
-                        : map(NULL, RAW_DATA_OFFSET, READ_WRITE, MAP_SHARED, fd, 0)); /* little room: ulimit -v */
+    shared = core_map(NULL, SHARED_BYTES, READ_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    struct raw_header *h = (void *)(shared ? shared
+                                           /* little address space: ulimit -v */
+                                           : core_map(NULL, RAW_DATA_OFFSET, READ_WRITE, MAP_SHARED, fd, 0));
     close_file(fd);
     bool is_for_us = h && h->magic == RAW_MAGIC && h->version == RAW_VERSION;
-    if (is_for_us && h->controlled
-        && atomic_load(&h->threads) > 0) { /* a child of the program that is simulated runs natively */
+    if (is_for_us && h->controlled && atomic_load(&h->threads) > 0) { /* a child of a simulated program runs natively */
         is_for_us = false;
         peet_rt_on = false;
     }
     if (is_for_us)
         peet_rt_header = h;
     if (peet_rt_header)
-        reserved = reserve(NULL, RESERVED_BYTES);
+        reserved = core_reserve(NULL, RESERVED_BYTES);
 }
 
-static void begin(int argc, char **argv, char **environment)
+static void core_begin(int argc, char **argv, char **environment)
 {
     (void)argc;
     (void)argv;
-    discard = reserve(NULL, SLOT_BYTES);
+    discard = core_reserve(NULL, SLOT_BYTES);
     if (discard && map_private(discard, RAW_BUFFER_BYTES))
-        peet_rt_cursor =
-            (uint64_t *)(void *)discard; /* the dynamic linker may call an allocator that is instrumented */
+        peet_rt_cursor = (uint64_t *)(void *)discard; /* the dynamic linker may call an instrumented allocator */
     peet_rt_find_all();
     open_header(environment);
     peet_rt_signals_begin();
@@ -523,11 +524,11 @@ static void begin(int argc, char **argv, char **environment)
     if (peet_rt_header && peet_rt_header->controlled)
         peet_rt_heap_begin();
     if (peet_rt_header && peet_rt_header->in_process)
-        peet_rt_host_begin(file);
+        peet_rt_host_begin(shared_path);
     struct raw_thread *place = peet_rt_take_place(0, 0, 0);
     process = place ? place->number : 0;
     peet_rt_begin(place);
-    on_exit(at_exit, NULL);
+    on_exit(core_at_exit, NULL);
 }
 
-__attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **, char **) = begin;
+__attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **, char **) = core_begin;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What programs say about themselves (include/peet/mark.h), and the strings in it. */
+/* Events that programs write about themselves (include/peet/mark.h), and the strings in them. */
 #define __PEET__ 1
 #include "peet/mark.h"
 
@@ -9,42 +9,42 @@
 
 enum { CACHE = 256, PATIENCE = 1000000 };
 
-/* The numbers of strings by where they are: in most programs they are constants. */
+/* Numbers of strings by address: in most programs the strings are constants. */
 static struct {
     _Atomic uint64_t address;
     _Atomic uint32_t number;
 } cache[CACHE];
 
-static bool is_same(const char *kept, const char *text)
+static bool string_is_same(const char *stored, const char *text)
 {
     unsigned i = 0;
 
-    while (i < RAW_STRING_BYTES - 1 && text[i] && kept[i] == text[i])
+    while (i < RAW_STRING_BYTES - 1 && text[i] && stored[i] == text[i])
         i++;
-    return i == RAW_STRING_BYTES - 1 || kept[i] == text[i];
+    return i == RAW_STRING_BYTES - 1 || stored[i] == text[i];
 }
 
-static uint32_t search(struct raw_header *h, const char *text)
+static uint32_t find_string(struct raw_header *h, const char *text)
 {
     uint32_t there = atomic_load_explicit(&h->strings, memory_order_acquire);
 
     for (uint32_t i = 0; i < there && i < RAW_STRINGS; i++)
-        if (is_same(h->string[i], text))
+        if (string_is_same(h->string[i], text))
             return i + 1;
     return 0;
 }
 
-static uint32_t add(struct raw_header *h, const char *text)
+static uint32_t mark_add_string(struct raw_header *h, const char *text)
 {
     uint32_t number = 0;
 
     for (int i = 0; atomic_exchange_explicit(&h->string_lock, 1, memory_order_acquire); i++) {
         if (i == PATIENCE)
-            return 0; /* who had it was killed */
+            return 0; /* the holder of the lock was killed */
         peet_rt_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
     }
     uint32_t there = atomic_load(&h->strings);
-    number = search(h, text);
+    number = find_string(h, text);
     if (!number && there < RAW_STRINGS) {
         for (unsigned i = 0; i < RAW_STRING_BYTES - 1 && text[i]; i++)
             h->string[there][i] = text[i];
@@ -65,12 +65,12 @@ uint32_t peet_rt_string(const char *text)
     unsigned at = (unsigned)(address * 0x9e3779b97f4a7c15u >> 56) % CACHE;
     if (atomic_load(&cache[at].address) == address) {
         number = atomic_load(&cache[at].number);
-        if (number && is_same(peet_rt_header->string[number - 1], text))
+        if (number && string_is_same(peet_rt_header->string[number - 1], text))
             return number;
     }
-    number = search(peet_rt_header, text);
+    number = find_string(peet_rt_header, text);
     if (!number)
-        number = add(peet_rt_header, text);
+        number = mark_add_string(peet_rt_header, text);
     atomic_store(&cache[at].address, 0);
     atomic_store(&cache[at].number, number);
     atomic_store(&cache[at].address, address);
@@ -83,7 +83,7 @@ RT_PUBLIC void peet_rt_mark(unsigned kind, uint64_t a, uint64_t b, uint64_t c)
     uint64_t site = RT_SITE;
     const char *name = (const char *)(uintptr_t)a;
 
-    if (!peet_rt_listens())
+    if (!peet_rt_is_recording())
         return;
     switch (kind) {
     case PEET_RT_REGION_BEGIN: RT_EVENT(region_begin, site, peet_rt_string(name)); break;

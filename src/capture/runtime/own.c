@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What compilers call for copies and zeros of large structures. In the runtime these calls must not reach the functions that stand
- * in front of the program's (string.c), which tell an event and need a thread that is set up. The Makefile gives the
- * calls of all the runtime's other files these names. */
+/* Functions that compilers call for copies and zeros of large structures. In the runtime these calls must not reach the
+ * wrappers in string.c, which write events and need a thread that is set up. The Makefile gives calls of the runtime's
+ * other files these names. */
 #include <stddef.h>
 
 void *peet_rt_memcpy(void *restrict to, const void *restrict from, size_t n);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Finding the functions that the runtime stands in front of.
- *
- * The dynamic linker calls malloc of the program before anything of it runs, and dlsym may call calloc: what is asked for
- * while the real allocator is being looked for comes from a small arena (heap.c). */
+/* Finds the functions that the runtime wraps.
+ * The dynamic linker calls the program's malloc before any other code of it runs, and dlsym may call calloc.
+ * Allocations made while the real allocator is looked for come from a small arena (heap.c). */
 #include <dlfcn.h>
 #include <stdbool.h>
 
@@ -26,8 +25,8 @@ bool peet_rt_find_all(void)
     return true;
 }
 
-/* The entry of position-independent static programs. The C library's own calls through its global offset table, which nobody
- * has filled yet: it counts on linkers to make a direct call of that, and ours may not change any code. */
+/* The entry point of position-independent static programs. The C library's entry point calls through the global offset
+ * table, which is not filled yet. It relies on linkers to make that a direct call, and --no-relax forbids it. */
 __asm__(".pushsection .text\n"
         ".globl peet_rt_start\n"
         ".type peet_rt_start, @function\n"
@@ -54,23 +53,23 @@ __asm__(".pushsection .text\n"
 
 struct peet_rt_real peet_rt_real_functions;
 
-/* By hand: strcmp is not found yet. */
-static bool is_same(const char *a, const char *b)
+/* Written out, because strcmp is not found yet. */
+static bool name_is_same(const char *a, const char *b)
 {
     while (*a && *a == *b)
         a++, b++;
     return *a == *b;
 }
 
-/* Of a function with several versions, dlsym may give an old one. What is not there must not be asked for: to tell of that the
- * dynamic linker allocates, perhaps from the program's own allocator. */
-static void *find(const char *name)
+/* Of a function with several versions, dlsym may return an old one. A missing function must not be looked for: to
+ * report that, the dynamic linker allocates, perhaps from the program's allocator. */
+static void *real_find(const char *name)
 {
     static const char *const old[] = { "pthread_cond_wait", "pthread_cond_timedwait", "pthread_cond_signal",
                                        "pthread_cond_broadcast" };
 
     for (unsigned i = 0; i < sizeof old / sizeof *old; i++)
-        if (is_same(name, old[i]))
+        if (name_is_same(name, old[i]))
             return dlvsym(RTLD_NEXT, name, "GLIBC_2.3.2");
     return dlsym(RTLD_NEXT, name);
 }
@@ -82,7 +81,7 @@ bool peet_rt_find_all(void)
     if (at_work)
         return false;
     at_work = true;
-#define X(name) *(void **)&peet_rt_real_functions.real_##name = find(#name);
+#define X(name) *(void **)&peet_rt_real_functions.real_##name = real_find(#name);
     RT_REALS(X)
 #undef X
     at_work = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The functions that the runtime stands in front of. In a dynamic program they are found by dlsym, behind those of the same
- * names that the runtime has. A static program is linked with --wrap for each of them: what is `malloc` there is here
- * __wrap_malloc, and the real one is __real_malloc; what the C library itself moves and compares makes events there, too. */
+/* The functions that the runtime wraps. In a dynamic program, dlsym finds the real ones after the runtime's functions
+ * of the same names. A static program is linked with --wrap: malloc is here __wrap_malloc, and the real one is
+ * __real_malloc. What the C library moves and compares makes events there, too. */
 #ifndef CAPTURE_RUNTIME_REAL_H
 #define CAPTURE_RUNTIME_REAL_H
 
@@ -21,7 +21,8 @@
 #include <threads.h>
 #include <unistd.h>
 
-/* What _FORTIFY_SOURCE makes of calls; no header tells of them without it. `room` is what the destination has. */
+/* Functions to which _FORTIFY_SOURCE redirects calls; headers declare them only then. room: bytes of the
+ * destination. */
 void *__memcpy_chk(void *to, const void *from, size_t n, size_t room);
 void *__memmove_chk(void *to, const void *from, size_t n, size_t room);
 void *__mempcpy_chk(void *to, const void *from, size_t n, size_t room);
@@ -66,10 +67,10 @@ struct peet_rt_real {
 
 extern struct peet_rt_real peet_rt_real_functions;
 
-/* Finds them all. Safe to call at any time, also while it is at work: then false. */
+/* Finds all of them. Safe to call at any time; false if it is called while it runs. */
 bool peet_rt_find_all(void);
 
-/* The real function; on_the_way is what to do while they are being looked for. */
+/* The real function. RT_FOUND: false while the functions are being looked for. */
 #define RT_REAL(name) (peet_rt_real_functions.real_##name)
 #define RT_FOUND(name) (__builtin_expect(RT_REAL(name) != NULL, 1) || peet_rt_find_all())
 

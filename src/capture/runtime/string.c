@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions that move, search and compare bytes, as events over ranges. Compilers put many of them inline; what they put
- * there is instrumented. The sizes are those that the results tell: of a comparison, up to the first difference. */
+/* Functions that move, search and compare bytes, as events over ranges. Compilers expand many of them inline; that code
+ * is instrumented. Sizes follow from the results: of a comparison, up to the first difference. */
 #include "capture/runtime/real.h"
 #include "capture/runtime/rt.h"
+#include "capture/runtime/skip.h"
 
-static void copied(uint64_t site, const void *to, const void *from, size_t n)
+static void note_copy(uint64_t site, const void *to, const void *from, size_t n)
 {
     if (n)
-        RT_EVENT_IF(peet_rt_listens() && !peet_rt_leaves_out(n, to, from), range_copy, site, RT_ADDR(to), RT_ADDR(from),
-                    n);
+        RT_EVENT_IF(peet_rt_is_recording() && !peet_rt_skips_bytes(n, to, from), range_copy, site, RT_ADDR(to),
+                    RT_ADDR(from), n);
 }
 
-static void was_read(uint64_t site, const void *p, size_t n)
+static void note_read(uint64_t site, const void *p, size_t n)
 {
     if (n)
-        RT_EVENT_IF(peet_rt_listens() && !peet_rt_leaves_out(n, p, NULL), range_read, site, RT_ADDR(p), n);
+        RT_EVENT_IF(peet_rt_is_recording() && !peet_rt_skips_bytes(n, p, NULL), range_read, site, RT_ADDR(p), n);
 }
 
-static void was_written(uint64_t site, const void *p, size_t n)
+static void note_write(uint64_t site, const void *p, size_t n)
 {
     if (n)
-        RT_EVENT_IF(peet_rt_listens() && !peet_rt_leaves_out(n, p, NULL), range_write, site, RT_ADDR(p), n);
+        RT_EVENT_IF(peet_rt_is_recording() && !peet_rt_skips_bytes(n, p, NULL), range_write, site, RT_ADDR(p), n);
 }
 
-static void compared(uint64_t site, const void *a, const void *b, size_t n)
+static void note_compare(uint64_t site, const void *a, const void *b, size_t n)
 {
     if (n)
-        RT_EVENT_IF(peet_rt_listens() && !peet_rt_leaves_out(n, a, b), range_compare, site, RT_ADDR(a), RT_ADDR(b), n);
+        RT_EVENT_IF(peet_rt_is_recording() && !peet_rt_skips_bytes(n, a, b), range_compare, site, RT_ADDR(a),
+                    RT_ADDR(b), n);
 }
 
-/* ---- bytes; these may be called before the real ones are known ---- */
+/* ---- bytes: may be called before the real functions are found ---- */
 
 RT_WRAPPER void *memcpy(void *restrict to, const void *restrict from, size_t n)
 {
-    copied(RT_SITE, to, from, n);
+    note_copy(RT_SITE, to, from, n);
     if (__builtin_expect(RT_REAL(memcpy) != NULL, 1))
         return RT_REAL(memcpy)(to, from, n);
     for (size_t i = 0; i < n; i++)
@@ -43,7 +45,7 @@ RT_WRAPPER void *memcpy(void *restrict to, const void *restrict from, size_t n)
 
 RT_WRAPPER void *memset(void *to, int byte, size_t n)
 {
-    was_written(RT_SITE, to, n);
+    note_write(RT_SITE, to, n);
     if (__builtin_expect(RT_REAL(memset) != NULL, 1))
         return RT_REAL(memset)(to, byte, n);
     for (size_t i = 0; i < n; i++)
@@ -53,17 +55,17 @@ RT_WRAPPER void *memset(void *to, int byte, size_t n)
 
 RT_WRAPPER void *memmove(void *to, const void *from, size_t n)
 {
-    copied(RT_SITE, to, from, n);
+    note_copy(RT_SITE, to, from, n);
     return RT_FOUND(memmove) ? RT_REAL(memmove)(to, from, n) : NULL;
 }
 
 RT_WRAPPER void *mempcpy(void *restrict to, const void *restrict from, size_t n)
 {
-    copied(RT_SITE, to, from, n);
+    note_copy(RT_SITE, to, from, n);
     return RT_FOUND(mempcpy) ? RT_REAL(mempcpy)(to, from, n) : NULL;
 }
 
-static size_t common(const unsigned char *a, const unsigned char *b, size_t n, bool to_zero)
+static size_t common_length(const unsigned char *a, const unsigned char *b, size_t n, bool to_zero)
 {
     size_t i = 0;
 
@@ -74,8 +76,8 @@ static size_t common(const unsigned char *a, const unsigned char *b, size_t n, b
 
 RT_WRAPPER int memcmp(const void *a, const void *b, size_t n)
 {
-    if (peet_rt_listens())
-        compared(RT_SITE, a, b, common(a, b, n, false));
+    if (peet_rt_is_recording())
+        note_compare(RT_SITE, a, b, common_length(a, b, n, false));
     return RT_FOUND(memcmp) ? RT_REAL(memcmp)(a, b, n) : 0;
 }
 
@@ -83,7 +85,7 @@ RT_WRAPPER void *memchr(const void *p, int byte, size_t n)
 {
     void *r = RT_FOUND(memchr) ? RT_REAL(memchr)(p, byte, n) : NULL;
 
-    was_read(RT_SITE, p, r ? (size_t)((char *)r - (const char *)p) + 1 : n);
+    note_read(RT_SITE, p, r ? (size_t)((char *)r - (const char *)p) + 1 : n);
     return r;
 }
 
@@ -98,7 +100,7 @@ RT_WRAPPER size_t strlen(const char *s)
     else
         while (((const volatile char *)s)[n])
             n++;
-    was_read(RT_SITE, s, n + 1);
+    note_read(RT_SITE, s, n + 1);
     return n;
 }
 
@@ -106,7 +108,7 @@ RT_WRAPPER size_t strnlen(const char *s, size_t limit)
 {
     size_t n = RT_FOUND(strnlen) ? RT_REAL(strnlen)(s, limit) : 0;
 
-    was_read(RT_SITE, s, n < limit ? n + 1 : limit);
+    note_read(RT_SITE, s, n < limit ? n + 1 : limit);
     return n;
 }
 
@@ -114,8 +116,8 @@ RT_WRAPPER char *strcpy(char *restrict to, const char *restrict from)
 {
     if (!RT_FOUND(strcpy))
         return NULL;
-    if (peet_rt_listens())
-        copied(RT_SITE, to, from, RT_REAL(strlen)(from) + 1);
+    if (peet_rt_is_recording())
+        note_copy(RT_SITE, to, from, RT_REAL(strlen)(from) + 1);
     return RT_REAL(strcpy)(to, from);
 }
 
@@ -123,26 +125,26 @@ RT_WRAPPER char *stpcpy(char *restrict to, const char *restrict from)
 {
     char *end = RT_FOUND(stpcpy) ? RT_REAL(stpcpy)(to, from) : NULL;
 
-    copied(RT_SITE, to, from, (size_t)(end - to) + 1);
+    note_copy(RT_SITE, to, from, (size_t)(end - to) + 1);
     return end;
 }
 
-/* What is left of the n bytes is filled with zeros. */
-static void copied_padded(uint64_t site, char *to, const char *from, size_t n)
+/* The rest of the n bytes is filled with zeros. */
+static void note_padded_copy(uint64_t site, char *to, const char *from, size_t n)
 {
-    if (!peet_rt_listens())
+    if (!peet_rt_is_recording())
         return;
     size_t length = RT_REAL(strnlen)(from, n);
     size_t read = length < n ? length + 1 : n;
-    copied(site, to, from, read);
-    was_written(site, to + read, n - read);
+    note_copy(site, to, from, read);
+    note_write(site, to + read, n - read);
 }
 
 RT_WRAPPER char *strncpy(char *restrict to, const char *restrict from, size_t n)
 {
     if (!RT_FOUND(strncpy))
         return NULL;
-    copied_padded(RT_SITE, to, from, n);
+    note_padded_copy(RT_SITE, to, from, n);
     return RT_REAL(strncpy)(to, from, n);
 }
 
@@ -150,27 +152,27 @@ RT_WRAPPER char *stpncpy(char *restrict to, const char *restrict from, size_t n)
 {
     if (!RT_FOUND(stpncpy))
         return NULL;
-    copied_padded(RT_SITE, to, from, n);
+    note_padded_copy(RT_SITE, to, from, n);
     return RT_REAL(stpncpy)(to, from, n);
 }
 
-/* Of at most n bytes, and a zero. */
-static void appended(uint64_t site, char *to, const char *from, size_t n)
+/* At most n bytes, and a zero. */
+static void note_append(uint64_t site, char *to, const char *from, size_t n)
 {
-    if (!peet_rt_listens())
+    if (!peet_rt_is_recording())
         return;
     size_t length = RT_REAL(strlen)(to), more = RT_REAL(strnlen)(from, n);
-    was_read(site, to, length + 1);
-    copied(site, to + length, from, more < n ? more + 1 : n);
+    note_read(site, to, length + 1);
+    note_copy(site, to + length, from, more < n ? more + 1 : n);
     if (more == n)
-        was_written(site, to + length + more, 1);
+        note_write(site, to + length + more, 1);
 }
 
 RT_WRAPPER char *strcat(char *restrict to, const char *restrict from)
 {
     if (!RT_FOUND(strcat))
         return NULL;
-    appended(RT_SITE, to, from, SIZE_MAX);
+    note_append(RT_SITE, to, from, SIZE_MAX);
     return RT_REAL(strcat)(to, from);
 }
 
@@ -178,21 +180,21 @@ RT_WRAPPER char *strncat(char *restrict to, const char *restrict from, size_t n)
 {
     if (!RT_FOUND(strncat))
         return NULL;
-    appended(RT_SITE, to, from, n);
+    note_append(RT_SITE, to, from, n);
     return RT_REAL(strncat)(to, from, n);
 }
 
 RT_WRAPPER int strcmp(const char *a, const char *b)
 {
-    if (peet_rt_listens())
-        compared(RT_SITE, a, b, common((const unsigned char *)a, (const unsigned char *)b, SIZE_MAX, true));
+    if (peet_rt_is_recording())
+        note_compare(RT_SITE, a, b, common_length((const unsigned char *)a, (const unsigned char *)b, SIZE_MAX, true));
     return RT_FOUND(strcmp) ? RT_REAL(strcmp)(a, b) : 0;
 }
 
 RT_WRAPPER int strncmp(const char *a, const char *b, size_t n)
 {
-    if (peet_rt_listens())
-        compared(RT_SITE, a, b, common((const unsigned char *)a, (const unsigned char *)b, n, true));
+    if (peet_rt_is_recording())
+        note_compare(RT_SITE, a, b, common_length((const unsigned char *)a, (const unsigned char *)b, n, true));
     return RT_FOUND(strncmp) ? RT_REAL(strncmp)(a, b, n) : 0;
 }
 
@@ -200,8 +202,8 @@ RT_WRAPPER char *strchr(const char *s, int c)
 {
     char *r = RT_FOUND(strchr) ? RT_REAL(strchr)(s, c) : NULL;
 
-    if (peet_rt_listens())
-        was_read(RT_SITE, s, (r ? (size_t)(r - s) : RT_REAL(strlen)(s)) + 1);
+    if (peet_rt_is_recording())
+        note_read(RT_SITE, s, (r ? (size_t)(r - s) : RT_REAL(strlen)(s)) + 1);
     return r;
 }
 
@@ -209,19 +211,19 @@ RT_WRAPPER char *strrchr(const char *s, int c)
 {
     if (!RT_FOUND(strrchr))
         return NULL;
-    if (peet_rt_listens())
-        was_read(RT_SITE, s, RT_REAL(strlen)(s) + 1);
+    if (peet_rt_is_recording())
+        note_read(RT_SITE, s, RT_REAL(strlen)(s) + 1);
     return RT_REAL(strrchr)(s, c);
 }
 
-/* That it allocates has been told. */
-static void duplicated(uint64_t site, const char *copy, const char *s)
+/* Its allocation has been an event. */
+static void note_duplicate(uint64_t site, const char *copy, const char *s)
 {
-    if (!copy || !peet_rt_listens())
+    if (!copy || !peet_rt_is_recording())
         return;
     size_t n = RT_REAL(strlen)(copy);
-    copied(site, copy, s, n);
-    was_written(site, copy + n, 1);
+    note_copy(site, copy, s, n);
+    note_write(site, copy + n, 1);
 }
 
 RT_WRAPPER char *strdup(const char *s)
@@ -231,7 +233,7 @@ RT_WRAPPER char *strdup(const char *s)
     if (!RT_FOUND(strdup))
         return NULL;
     RT_QUIET(r, RT_REAL(strdup)(s));
-    duplicated(RT_SITE, r, s);
+    note_duplicate(RT_SITE, r, s);
     return r;
 }
 
@@ -242,33 +244,33 @@ RT_WRAPPER char *strndup(const char *s, size_t n)
     if (!RT_FOUND(strndup))
         return NULL;
     RT_QUIET(r, RT_REAL(strndup)(s, n));
-    duplicated(RT_SITE, r, s);
+    note_duplicate(RT_SITE, r, s);
     return r;
 }
 
-/* ---- the same with a check by _FORTIFY_SOURCE; where it fails, the event is the last thing that the program says ---- */
+/* ---- with a check by _FORTIFY_SOURCE; where it fails, the event is the program's last one ---- */
 
 RT_WRAPPER void *__memcpy_chk(void *to, const void *from, size_t n, size_t room)
 {
-    copied(RT_SITE, to, from, n);
+    note_copy(RT_SITE, to, from, n);
     return RT_FOUND(__memcpy_chk) ? RT_REAL(__memcpy_chk)(to, from, n, room) : NULL;
 }
 
 RT_WRAPPER void *__memmove_chk(void *to, const void *from, size_t n, size_t room)
 {
-    copied(RT_SITE, to, from, n);
+    note_copy(RT_SITE, to, from, n);
     return RT_FOUND(__memmove_chk) ? RT_REAL(__memmove_chk)(to, from, n, room) : NULL;
 }
 
 RT_WRAPPER void *__mempcpy_chk(void *to, const void *from, size_t n, size_t room)
 {
-    copied(RT_SITE, to, from, n);
+    note_copy(RT_SITE, to, from, n);
     return RT_FOUND(__mempcpy_chk) ? RT_REAL(__mempcpy_chk)(to, from, n, room) : NULL;
 }
 
 RT_WRAPPER void *__memset_chk(void *to, int byte, size_t n, size_t room)
 {
-    was_written(RT_SITE, to, n);
+    note_write(RT_SITE, to, n);
     return RT_FOUND(__memset_chk) ? RT_REAL(__memset_chk)(to, byte, n, room) : NULL;
 }
 
@@ -276,8 +278,8 @@ RT_WRAPPER char *__strcpy_chk(char *to, const char *from, size_t room)
 {
     if (!RT_FOUND(__strcpy_chk))
         return NULL;
-    if (peet_rt_listens())
-        copied(RT_SITE, to, from, RT_REAL(strlen)(from) + 1);
+    if (peet_rt_is_recording())
+        note_copy(RT_SITE, to, from, RT_REAL(strlen)(from) + 1);
     return RT_REAL(__strcpy_chk)(to, from, room);
 }
 
@@ -285,8 +287,8 @@ RT_WRAPPER char *__stpcpy_chk(char *to, const char *from, size_t room)
 {
     if (!RT_FOUND(__stpcpy_chk))
         return NULL;
-    if (peet_rt_listens())
-        copied(RT_SITE, to, from, RT_REAL(strlen)(from) + 1);
+    if (peet_rt_is_recording())
+        note_copy(RT_SITE, to, from, RT_REAL(strlen)(from) + 1);
     return RT_REAL(__stpcpy_chk)(to, from, room);
 }
 
@@ -294,7 +296,7 @@ RT_WRAPPER char *__strncpy_chk(char *to, const char *from, size_t n, size_t room
 {
     if (!RT_FOUND(__strncpy_chk))
         return NULL;
-    copied_padded(RT_SITE, to, from, n);
+    note_padded_copy(RT_SITE, to, from, n);
     return RT_REAL(__strncpy_chk)(to, from, n, room);
 }
 
@@ -302,7 +304,7 @@ RT_WRAPPER char *__stpncpy_chk(char *to, const char *from, size_t n, size_t room
 {
     if (!RT_FOUND(__stpncpy_chk))
         return NULL;
-    copied_padded(RT_SITE, to, from, n);
+    note_padded_copy(RT_SITE, to, from, n);
     return RT_REAL(__stpncpy_chk)(to, from, n, room);
 }
 
@@ -310,7 +312,7 @@ RT_WRAPPER char *__strcat_chk(char *to, const char *from, size_t room)
 {
     if (!RT_FOUND(__strcat_chk))
         return NULL;
-    appended(RT_SITE, to, from, SIZE_MAX);
+    note_append(RT_SITE, to, from, SIZE_MAX);
     return RT_REAL(__strcat_chk)(to, from, room);
 }
 
@@ -318,6 +320,6 @@ RT_WRAPPER char *__strncat_chk(char *to, const char *from, size_t n, size_t room
 {
     if (!RT_FOUND(__strncat_chk))
         return NULL;
-    appended(RT_SITE, to, from, n);
+    note_append(RT_SITE, to, from, n);
     return RT_REAL(__strncat_chk)(to, from, n, room);
 }

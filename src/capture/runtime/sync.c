@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* Locks, conditions, barriers, semaphores. What takes or waits is told when it is done, what gives is told before: so in
- * every stream a lock is held between its events.
- *
- * In a steered program what takes or waits is told first, and goes on when the machine says so. Then the real lock is free: who had
- * it has given it back before the machine heard of it. Limits of time mean nothing there but to conditions. */
+/* Locks, conditions, barriers, semaphores. A call that acquires or waits is an event after it is done, one that
+ * releases is an event before: so in every stream a lock is held between its events.
+ * In a controlled program a call that acquires or waits is an event first, and continues when the machine allows it.
+ * Then the real lock is free, because its holder released it before the machine received that event. Time limits have
+ * no effect there, except for conditions. */
 #include <errno.h>
 #include <sys/syscall.h>
 
 #include "capture/runtime/real.h"
 #include "capture/runtime/rt.h"
+#include "capture/runtime/host.h"
 
-/* ---- the order of turns at mutexes ---- */
+/* ---- turns at mutexes ---- */
 
-/* What a program decides on under the mutex of a condition orders its threads, also where no thread had to wait. So
- * from the first use of any condition on, each turn at a mutex has a number. It is counted while the mutex is held;
+/* What a program decides under the mutex of a condition orders its threads, also where no thread had to wait. So from
+ * the first use of a condition on, each acquisition of a mutex has a number. It is incremented while the mutex is held;
  * mutexes that share a counter leave numbers out. */
 enum { TURN_BITS = 10 };
 static _Atomic uint64_t turns[1 << TURN_BITS];
@@ -25,7 +26,7 @@ static void note_condition(void)
         atomic_store_explicit(&has_conditions, true, memory_order_relaxed);
 }
 
-static void tell_turn(uint64_t site, uint64_t lock)
+static void note_turn(uint64_t site, uint64_t lock)
 {
     if (atomic_load_explicit(&has_conditions, memory_order_relaxed)) {
         uint64_t number =
@@ -36,10 +37,10 @@ static void tell_turn(uint64_t site, uint64_t lock)
 
 /* clang-format off */
 
-#define IN_TURN(object) tell_turn(RT_SITE, RT_ADDR(object))
+#define IN_TURN(object) note_turn(RT_SITE, RT_ADDR(object))
 #define IN_NO_TURN(object) (void)0
 
-/* int name(type *object): the event comes behind it when it succeeded. */
+/* int name(type *object): an event after success. */
 #define TAKES(name, type, event, quiet, turn) \
     RT_WRAPPER int name(type *object) \
     { \
@@ -58,7 +59,7 @@ static void tell_turn(uint64_t site, uint64_t lock)
         return r; \
     }
 
-/* The event comes first. */
+/* An event before the call. */
 #define GIVES(name, type, event, before) \
     RT_WRAPPER int name(type *object) \
     { \
@@ -69,7 +70,7 @@ static void tell_turn(uint64_t site, uint64_t lock)
         return r; \
     }
 
-/* The event tells the result; `busy` is what it is when somebody else has the object. */
+/* An event with the result. busy: the result if another thread has the object. */
 #define TRIES(name, type, event, busy, turn) \
     RT_WRAPPER int name(type *object) \
     { \
@@ -145,12 +146,12 @@ RT_WRAPPER void mtx_destroy(mtx_t *lock)
     peet_rt_self.depth--;
 }
 
-/* ---- with a limit: like those that try ---- */
+/* ---- with a time limit: events like those of try functions ---- */
 
 /* clang-format off */
 
-/* In a steered program they wait as if there were no limit, and have what they want. */
-#define STEERED_LOCK(name, event, object, quiet, ...) \
+/* In a controlled program these wait without a limit, and succeed. */
+#define CONTROLLED_LOCK(name, event, object, quiet, ...) \
         if (peet_rt_is_controlled()) { \
             RT_EVENT(UNLIMITED_##event, RT_SITE, RT_ADDR(object)); \
             peet_rt_stop(); \
@@ -166,7 +167,7 @@ RT_WRAPPER void mtx_destroy(mtx_t *lock)
     RT_WRAPPER int name(type *restrict object, const struct timespec *restrict until) \
     { \
         int r; \
-        STEERED_LOCK(name, event, object, quiet, until) \
+        CONTROLLED_LOCK(name, event, object, quiet, until) \
         quiet(r, RT_REAL(name)(object, until)); \
         RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
         if (r == 0 || r == EOWNERDEAD) \
@@ -178,7 +179,7 @@ RT_WRAPPER void mtx_destroy(mtx_t *lock)
     RT_WRAPPER int name(type *restrict object, clockid_t clock, const struct timespec *restrict until) \
     { \
         int r; \
-        STEERED_LOCK(name, event, object, quiet, clock, until) \
+        CONTROLLED_LOCK(name, event, object, quiet, clock, until) \
         quiet(r, RT_REAL(name)(object, clock, until)); \
         RT_EVENT(event, RT_SITE, RT_ADDR(object), r == EOWNERDEAD ? 0 : (uint64_t)(unsigned)r); \
         if (r == 0 || r == EOWNERDEAD) \
@@ -199,8 +200,9 @@ LIMITED_BY_CLOCK(sem_clockwait, sem_t, sem_trywait, RT_QUIET_WAIT, IN_NO_TURN)
 
 /* ---- conditions ---- */
 
-/* The lock is given back, others run until the machine says that it was signalled and has the lock again. */
-#define STEERED_WAIT(kind, lock_, unlock, relock, result, ...) \
+/* Releases the lock. Other threads run until the machine reports that the condition was signalled and the thread has
+ * the lock again. */
+#define CONTROLLED_WAIT(kind, lock_, unlock, relock, result, ...) \
     do { \
         if (peet_rt_is_controlled()) { \
             int ignored_; \
@@ -220,11 +222,11 @@ RT_WRAPPER int pthread_cond_wait(pthread_cond_t *restrict cond, pthread_mutex_t 
     int r;
 
     note_condition();
-    STEERED_WAIT(cond_wait, lock, pthread_mutex_unlock, pthread_mutex_lock, 0, RT_ADDR(cond), RT_ADDR(lock));
+    CONTROLLED_WAIT(cond_wait, lock, pthread_mutex_unlock, pthread_mutex_lock, 0, RT_ADDR(cond), RT_ADDR(lock));
     RT_QUIET_WAIT(r, RT_REAL(pthread_cond_wait)(cond, lock));
     if (r == 0) {
         RT_EVENT(cond_wait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock));
-        tell_turn(RT_SITE, RT_ADDR(lock));
+        note_turn(RT_SITE, RT_ADDR(lock));
     }
     return r;
 }
@@ -235,11 +237,11 @@ RT_WRAPPER int pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mut
     int r;
 
     note_condition();
-    STEERED_WAIT(cond_timedwait, lock, pthread_mutex_unlock, pthread_mutex_lock, ETIMEDOUT, RT_ADDR(cond),
-                 RT_ADDR(lock), 0);
+    CONTROLLED_WAIT(cond_timedwait, lock, pthread_mutex_unlock, pthread_mutex_lock, ETIMEDOUT, RT_ADDR(cond),
+                    RT_ADDR(lock), 0);
     RT_QUIET_WAIT(r, RT_REAL(pthread_cond_timedwait)(cond, lock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
-    tell_turn(RT_SITE, RT_ADDR(lock));
+    note_turn(RT_SITE, RT_ADDR(lock));
     return r;
 }
 
@@ -249,11 +251,11 @@ RT_WRAPPER int pthread_cond_clockwait(pthread_cond_t *restrict cond, pthread_mut
     int r;
 
     note_condition();
-    STEERED_WAIT(cond_timedwait, lock, pthread_mutex_unlock, pthread_mutex_lock, ETIMEDOUT, RT_ADDR(cond),
-                 RT_ADDR(lock), 0);
+    CONTROLLED_WAIT(cond_timedwait, lock, pthread_mutex_unlock, pthread_mutex_lock, ETIMEDOUT, RT_ADDR(cond),
+                    RT_ADDR(lock), 0);
     RT_QUIET_WAIT(r, RT_REAL(pthread_cond_clockwait)(cond, lock, clock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
-    tell_turn(RT_SITE, RT_ADDR(lock));
+    note_turn(RT_SITE, RT_ADDR(lock));
     return r;
 }
 
@@ -262,11 +264,11 @@ RT_WRAPPER int cnd_wait(cnd_t *cond, mtx_t *lock)
     int r;
 
     note_condition();
-    STEERED_WAIT(cond_wait, lock, mtx_unlock, mtx_lock, 0, RT_ADDR(cond), RT_ADDR(lock));
+    CONTROLLED_WAIT(cond_wait, lock, mtx_unlock, mtx_lock, 0, RT_ADDR(cond), RT_ADDR(lock));
     RT_QUIET_WAIT(r, RT_REAL(cnd_wait)(cond, lock));
     if (r == thrd_success) {
         RT_EVENT(cond_wait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock));
-        tell_turn(RT_SITE, RT_ADDR(lock));
+        note_turn(RT_SITE, RT_ADDR(lock));
     }
     return r;
 }
@@ -276,14 +278,14 @@ RT_WRAPPER int cnd_timedwait(cnd_t *restrict cond, mtx_t *restrict lock, const s
     int r;
 
     note_condition();
-    STEERED_WAIT(cond_timedwait, lock, mtx_unlock, mtx_lock, thrd_timedout, RT_ADDR(cond), RT_ADDR(lock), 0);
+    CONTROLLED_WAIT(cond_timedwait, lock, mtx_unlock, mtx_lock, thrd_timedout, RT_ADDR(cond), RT_ADDR(lock), 0);
     RT_QUIET_WAIT(r, RT_REAL(cnd_timedwait)(cond, lock, until));
     RT_EVENT(cond_timedwait, RT_SITE, RT_ADDR(cond), RT_ADDR(lock), (uint64_t)(unsigned)r);
-    tell_turn(RT_SITE, RT_ADDR(lock));
+    note_turn(RT_SITE, RT_ADDR(lock));
     return r;
 }
 
-/* ---- barriers: how many meet there is known from their beginning ---- */
+/* ---- barriers: the number of threads is known from barrier_init ---- */
 
 enum { BARRIERS = 1024 };
 
@@ -329,7 +331,7 @@ RT_WRAPPER int pthread_barrier_init(pthread_barrier_t *restrict barrier, const p
 RT_WRAPPER int pthread_barrier_wait(pthread_barrier_t *barrier)
 {
     struct barrier *b = find_barrier(RT_ADDR(barrier), false);
-    uint32_t count = b ? atomic_load(&b->count) : 0; /* now: behind it the barrier may be gone */
+    uint32_t count = b ? atomic_load(&b->count) : 0; /* read before the wait: after it the barrier may be gone */
     int r;
 
     if (peet_rt_is_controlled() && count) {
@@ -345,7 +347,7 @@ RT_WRAPPER int pthread_barrier_wait(pthread_barrier_t *barrier)
 
 GIVES(pthread_barrier_destroy, pthread_barrier_t, barrier_destroy, (void)0)
 
-/* ---- semaphores: what they begin with is told of those that no other process can give or take, so not of named ones ---- */
+/* ---- semaphores: initial values are events, unless other processes can use the semaphore ---- */
 
 RT_WRAPPER int sem_init(sem_t *sem, int shared, unsigned value)
 {
@@ -370,7 +372,8 @@ static void run_once(void)
     once.function();
 }
 
-/* In a steered program, those that somebody is in: who comes meanwhile must not wait in the C library. */
+/* Calls of pthread_once that are active in a controlled program. Another thread must not wait for them in the C
+ * library. */
 enum { ONCES = 64, ONCE_CYCLES = 100 };
 static void *onces[ONCES];
 
@@ -378,7 +381,7 @@ static void **enter_once(void *control)
 {
     for (;;) {
         void **free = NULL, **found = NULL;
-        peet_rt_settle();
+        peet_rt_synchronize();
         for (unsigned i = 0; i < ONCES; i++) {
             if (onces[i] == control)
                 found = &onces[i];
@@ -389,7 +392,7 @@ static void **enter_once(void *control)
             *free = control;
             return free;
         }
-        peet_rt_give_way(ONCE_CYCLES);
+        peet_rt_yield(ONCE_CYCLES);
     }
 }
 

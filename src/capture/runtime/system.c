@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls that are events, and the ways in which a process multiplies, changes or ends.
- *
- * exec tells the recorder of its end before it tries; when it fails, that is taken back. vfork is fork: a child that runs
- * in the memory of its parent would write into its stream. exit needs no wrapper, see core.c. */
+/* System calls that are events, and calls by which a process forks, changes its program or ends. exec reports the
+ * process's end before it is tried, and takes that back if it fails. vfork is fork: a child in its parent's memory
+ * would write into the parent's stream. exit needs no wrapper (core.c). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,17 +11,18 @@
 
 #include "capture/runtime/real.h"
 #include "capture/runtime/rt.h"
+#include "capture/runtime/host.h"
 
 extern char **environ;
 
 /* ---- memory, files ---- */
 
-static uint64_t protection_of(int p)
+static uint64_t mmap_protection(int p)
 {
     return (p & PROT_EXEC ? 1u : 0u) | (p & PROT_WRITE ? 2u : 0u) | (p & PROT_READ ? 4u : 0u);
 }
 
-static void *map(void *at, size_t size, int protection, int flags, int fd, off_t offset, uint64_t site)
+static void *system_map(void *at, size_t size, int protection, int flags, int fd, off_t offset, uint64_t site)
 {
     void *p;
 
@@ -32,23 +32,23 @@ static void *map(void *at, size_t size, int protection, int flags, int fd, off_t
     }
     RT_QUIET(p, RT_REAL(mmap)(at, size, protection, flags, fd, offset));
     if (p != MAP_FAILED)
-        RT_EVENT(map, site, RT_ADDR(p), size, protection_of(protection));
+        RT_EVENT(map, site, RT_ADDR(p), size, mmap_protection(protection));
     return p;
 }
 
-#ifndef RT_STATIC /* where libraries are not loaded */
+#ifndef RT_STATIC /* static programs load no libraries */
 
-/* Where libraries are. */
-struct places {
+/* Address ranges of the loaded libraries. */
+struct library_ranges {
     unsigned count;
     struct {
         uintptr_t start, end;
     } at[256];
 };
 
-static int add_place(struct dl_phdr_info *info, size_t size, void *user)
+static int add_library_range(struct dl_phdr_info *info, size_t size, void *user)
 {
-    struct places *p = user;
+    struct library_ranges *p = user;
     uintptr_t start = UINTPTR_MAX, end = 0, page = (uintptr_t)sysconf(_SC_PAGESIZE);
 
     (void)size;
@@ -67,20 +67,21 @@ static int add_place(struct dl_phdr_info *info, size_t size, void *user)
     return p->count == sizeof p->at / sizeof *p->at;
 }
 
-/* What the code of a library has said is read while it is there, and nothing else comes to where it was: who reads on knows code by its address. */
+/* Words of the library's code are read while it is mapped. Its addresses are not used again, because recorder and
+ * simulator identify code by its address. */
 RT_WRAPPER int dlclose(void *library)
 {
     int (*real)(void *);
-    struct places places = { .count = 0 };
+    struct library_ranges ranges = { .count = 0 };
 
     *(void **)&real = dlsym(RTLD_NEXT, "dlclose");
     if (!peet_rt_on)
         return real(library);
-    dl_iterate_phdr(add_place, &places);
+    dl_iterate_phdr(add_library_range, &ranges);
     peet_rt_drain();
     int r = real(library);
-    for (unsigned i = 0; i < places.count; i++) /* it fails where a library still is */
-        peet_rt_call(SYS_mmap, (long)places.at[i].start, (long)(places.at[i].end - places.at[i].start), PROT_NONE,
+    for (unsigned i = 0; i < ranges.count; i++) /* fails where a library is still mapped */
+        peet_rt_call(SYS_mmap, (long)ranges.at[i].start, (long)(ranges.at[i].end - ranges.at[i].start), PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
     return r;
 }
@@ -89,13 +90,13 @@ RT_WRAPPER int dlclose(void *library)
 
 RT_WRAPPER void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
-    return map(at, size, protection, flags, fd, offset, RT_SITE);
+    return system_map(at, size, protection, flags, fd, offset, RT_SITE);
 }
 
-/* What mmap is called where _FILE_OFFSET_BITS is 64. */
+/* mmap with _FILE_OFFSET_BITS 64. */
 RT_WRAPPER void *mmap64(void *at, size_t size, int protection, int flags, int fd, off64_t offset)
 {
-    return map(at, size, protection, flags, fd, offset, RT_SITE);
+    return system_map(at, size, protection, flags, fd, offset, RT_SITE);
 }
 
 RT_WRAPPER void *mremap(void *at, size_t size, size_t now, int flags, ...)
@@ -167,11 +168,11 @@ RT_WRAPPER ssize_t write(int fd, const void *from, size_t n)
 
 /* ---- fork ---- */
 
-/* The child of the fork that the calling thread is in. */
+/* The child of the fork in which the calling thread is. */
 static RT_TLS struct {
     struct raw_thread *place;
     uint32_t number;
-    bool is_told; /* by make_child */
+    bool is_told; /* fork_child writes the fork event */
 } child;
 
 static void before_fork(void)
@@ -183,7 +184,7 @@ static void before_fork(void)
         child.place->parent = peet_rt_self.number;
 }
 
-/* Children of a program that is simulated while it runs are processes of their own, which no machine runs: the user is told once. */
+/* Says once that children of a simulated program are separate processes, which run natively. */
 static void say_native(void)
 {
     static _Atomic bool is_said;
@@ -206,14 +207,14 @@ static void in_child(void)
     peet_rt_new_process(child.place);
 }
 
-/* The C library has forks that do not pass through ours (daemon, forkpty); and in the child the program's own handlers come
- * behind these, which were registered first: they have buffers of their own then. */
+/* Some functions of the C library fork without calling the wrappers (daemon, forkpty). In the child, handlers that the
+ * program registers run after these, which were registered first, and write into the child's buffers. */
 void peet_rt_processes_begin(void)
 {
     pthread_atfork(before_fork, in_parent, in_child);
 }
 
-static pid_t make_child(uint64_t site)
+static pid_t fork_child(uint64_t site)
 {
     pid_t pid;
 
@@ -233,15 +234,15 @@ static pid_t make_child(uint64_t site)
 
 RT_WRAPPER pid_t fork(void)
 {
-    return make_child(RT_SITE);
+    return fork_child(RT_SITE);
 }
 
 RT_WRAPPER pid_t vfork(void)
 {
-    return make_child(RT_SITE);
+    return fork_child(RT_SITE);
 }
 
-/* These make children without what pthread_atfork registers. */
+/* These create children without the handlers of pthread_atfork. */
 
 RT_WRAPPER int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                            const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
@@ -279,14 +280,14 @@ static void before_exec(const char *path)
     if (!place || !path)
         return;
     place->program = peet_rt_string(path);
-    peet_rt_tell_end(PEET_END_EXEC, 0);
+    peet_rt_set_end(PEET_END_EXEC, 0);
     peet_rt_drain();
 }
 
 static void after_failed_exec(void)
 {
     if (peet_rt_self.place)
-        peet_rt_tell_end(-1, 0);
+        peet_rt_set_end(-1, 0);
 }
 
 RT_WRAPPER int execve(const char *path, char *const argv[], char *const envp[])
@@ -325,7 +326,7 @@ RT_WRAPPER int execvp(const char *path, char *const argv[])
 
 enum { ARGUMENTS = 1024 };
 
-/* The arguments up to NULL, and where they end; too many of them are an error, as they are to the kernel. */
+/* Collects at most ARGUMENTS arguments, up to NULL; further ones are dropped. */
 #define COLLECT(argv, first, ap) \
     char *argv[ARGUMENTS + 1]; \
     size_t count_ = 0; \
@@ -366,38 +367,38 @@ RT_WRAPPER int execle(const char *path, const char *first, ...)
 
 /* ---- the end ---- */
 
-static void at_end(uint32_t status)
+static void system_at_end(uint32_t status)
 {
     peet_rt_self.depth = 0;
-    peet_rt_tell_end(PEET_END_PROCESS_EXIT, status);
+    peet_rt_set_end(PEET_END_PROCESS_EXIT, status);
     peet_rt_drain();
 }
 
 RT_WRAPPER void _exit(int status)
 {
-    at_end((uint32_t)status);
+    system_at_end((uint32_t)status);
     peet_rt_call(SYS_exit_group, status, 0, 0, 0, 0, 0);
     __builtin_unreachable();
 }
 
 RT_WRAPPER void _Exit(int status)
 {
-    at_end((uint32_t)status);
+    system_at_end((uint32_t)status);
     peet_rt_call(SYS_exit_group, status, 0, 0, 0, 0, 0);
     __builtin_unreachable();
 }
 
 RT_WRAPPER void quick_exit(int status)
 {
-    at_end((uint32_t)status); /* its handlers are recorded up to the last block */
+    system_at_end((uint32_t)status); /* the recorder reads the words of its handlers from the unfinished buffer */
     RT_REAL(quick_exit)(status);
     __builtin_unreachable();
 }
 
 RT_WRAPPER void abort(void)
 {
-    if (peet_rt_inside)
-        peet_rt_tell_end(PEET_END_SIGNAL, SIGABRT);
+    if (peet_rt_in_process)
+        peet_rt_set_end(PEET_END_SIGNAL, SIGABRT);
     peet_rt_drain();
     RT_REAL(abort)();
     __builtin_unreachable();

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads: each gets a place in the table from its creator, so that both can name it, and begins in a function of ours.
- * It ends for the recorder in the last round of key destructors, which run however it ends. */
+/* Threads: each gets an entry of the table from its creator, so that both have its number, and begins in a function of
+ * the runtime. For the recorder it ends in the last round of destructors of thread-specific keys, which run however a
+ * thread ends. */
 #include <errno.h>
 #include <sys/syscall.h>
 
 #include "capture/runtime/real.h"
 #include "capture/runtime/rt.h"
+#include "capture/runtime/host.h"
 
 enum { KNOWN = 4096, ROUNDS = 4 /* PTHREAD_DESTRUCTOR_ITERATIONS */ };
 
-/* Handles of threads and their numbers: a ring of the newest. */
-static struct known {
+/* Numbers of threads by their handles: the newest KNOWN of them. */
+static struct known_thread {
     uint64_t handle;
     uint32_t number;
 } known[KNOWN];
@@ -20,50 +22,50 @@ static bool key_made;
 
 /* ---- numbers ---- */
 
-static void acquire(void)
+static void lock_numbers(void)
 {
     while (atomic_exchange_explicit(&lock, 1, memory_order_acquire))
         peet_rt_call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 }
 
-static void release(void)
+static void unlock_numbers(void)
 {
     atomic_store_explicit(&lock, 0, memory_order_release);
 }
 
-static uint32_t start_of(uint64_t handle)
+static uint32_t hash_start(uint64_t handle)
 {
     return (uint32_t)(handle >> 12) * 2654435761u % KNOWN;
 }
 
-static void remember(uint64_t handle, uint32_t number)
+static void remember_number(uint64_t handle, uint32_t number)
 {
-    acquire();
-    uint32_t first = start_of(handle), at = first;
+    lock_numbers();
+    uint32_t first = hash_start(handle), at = first;
     while (known[at].handle != 0 && known[at].handle != handle && (at + 1) % KNOWN != first)
         at = (at + 1) % KNOWN;
-    known[at] = (struct known){ handle, number };
-    release();
+    known[at] = (struct known_thread){ handle, number };
+    unlock_numbers();
 }
 
-/* 0: it is none that we know. */
-static uint32_t number_of(uint64_t handle)
+/* 0: the thread is unknown */
+static uint32_t thread_number(uint64_t handle)
 {
-    uint32_t number = 0, first = start_of(handle), at = first;
+    uint32_t number = 0, first = hash_start(handle), at = first;
 
-    acquire();
+    lock_numbers();
     do {
         if (known[at].handle == handle)
             number = known[at].number;
         at = (at + 1) % KNOWN;
     } while (!number && known[at].handle && at != first);
-    release();
+    unlock_numbers();
     return number;
 }
 
 /* ---- beginning and end ---- */
 
-struct start {
+struct thread_start {
     _Atomic bool taken;
     void *(*function)(void *);
     int (*c11)(void *);
@@ -71,12 +73,12 @@ struct start {
     struct raw_thread *place;
 };
 
-/* Each is free again as soon as its thread runs: there is always one soon. They do not come from malloc, which would give the
- * thread an arena of its own where it frees it. */
+/* A start is free again as soon as its thread runs. They are not allocated by malloc, which would give a thread an
+ * arena where it frees them. */
 enum { STARTS = 256 };
-static struct start starts[STARTS];
+static struct thread_start starts[STARTS];
 
-static struct start *take_start(void)
+static struct thread_start *take_start(void)
 {
     for (unsigned i = 0;; i = (i + 1) % STARTS) {
         if (!atomic_exchange(&starts[i].taken, true))
@@ -86,21 +88,21 @@ static struct start *take_start(void)
     }
 }
 
-static void free_start(struct start *s)
+static void free_start(struct thread_start *s)
 {
     atomic_store(&s->taken, false);
 }
 
-static void at_end(void *unused)
+static void thread_at_end(void *unused)
 {
     (void)unused;
-    if (++peet_rt_self.rounds < ROUNDS) { /* others may have destructors that are instrumented */
+    if (++peet_rt_self.destructor_rounds < ROUNDS) { /* other destructors may be instrumented */
         pthread_setspecific(key, &key);
         return;
     }
     peet_rt_self.depth = 0;
-    peet_rt_self.handlers = 0;
-    RT_EVENT(thread_exit, 0, peet_rt_self.value);
+    peet_rt_self.handlers.active = 0;
+    RT_EVENT(thread_exit, 0, peet_rt_self.return_value);
     if (peet_rt_self.place)
         peet_rt_self.place->end_kind = 1 + PEET_END_EXIT;
     peet_rt_finish();
@@ -108,24 +110,24 @@ static void at_end(void *unused)
 
 void peet_rt_threads_begin(void)
 {
-    atomic_store(&lock, 0); /* in the child of a fork nobody is left who could give it back */
+    atomic_store(&lock, 0); /* in the child of a fork, the holder may be gone */
     if (key_made)
         return;
     key_made = true;
-    pthread_key_create(&key, at_end);
+    pthread_key_create(&key, thread_at_end);
 }
 
-/* ---- where stacks are ---- */
+/* ---- stacks ---- */
 
-/* The kernel's list of mappings, "7f00-7f80 rw-p …", read through a small window: nothing here may allocate, for it would be in
- * the way of what the program allocates. */
-struct maps {
+/* A reader of /proc/self/maps, "7f00-7f80 rw-p …", with a small buffer. It may not allocate, which would change what
+ * the program allocates. */
+struct maps_reader {
     long fd;
     long have, at;
     char text[1024];
 };
 
-static int next_char(struct maps *m)
+static int maps_char(struct maps_reader *m)
 {
     if (m->at == m->have) {
         m->have = peet_rt_call(SYS_read, m->fd, (long)m->text, sizeof m->text, 0, 0, 0);
@@ -138,12 +140,12 @@ static int next_char(struct maps *m)
     return m->text[m->at++];
 }
 
-/* A hexadecimal number, and the character behind it. */
-static int next_number(struct maps *m, uint64_t *ret)
+/* A hexadecimal number; returns the character after it. */
+static int maps_number(struct maps_reader *m, uint64_t *ret)
 {
     int c;
 
-    for (*ret = 0; (c = next_char(m)) >= 0;) {
+    for (*ret = 0; (c = maps_char(m)) >= 0;) {
         if (c >= '0' && c <= '9')
             *ret = *ret << 4 | (uint64_t)(c - '0');
         else if (c >= 'a' && c <= 'f')
@@ -154,16 +156,16 @@ static int next_number(struct maps *m, uint64_t *ret)
     return c;
 }
 
-/* Where the C library says that the stack of the calling thread is. It allocates, so it is asked only where the kernel cannot be: behind chroot, or
- * without a free descriptor. */
+/* The bounds of the calling thread's stack, from the C library. It allocates, so it is asked only where /proc cannot be
+ * read: after chroot, or without a free descriptor. */
 static void thread_ask_stack(struct raw_thread *place)
 {
     pthread_attr_t attr;
     void *low;
     size_t bytes;
-    bool was_private = peet_rt_self.is_private;
+    bool was_private = peet_rt_self.hosted.is_private;
 
-    peet_rt_self.is_private = true;
+    peet_rt_self.hosted.is_private = true;
     if (pthread_getattr_np(pthread_self(), &attr) == 0) {
         if (pthread_attr_getstack(&attr, &low, &bytes) == 0) {
             place->stack_low = RT_ADDR(low);
@@ -171,25 +173,25 @@ static void thread_ask_stack(struct raw_thread *place)
         }
         pthread_attr_destroy(&attr);
     }
-    peet_rt_self.is_private = was_private;
+    peet_rt_self.hosted.is_private = was_private;
 }
 
-/* Before the recorder learns of the thread: the mapping that its stack is. */
-static void find_stack(struct raw_thread *place)
+/* Finds the mapping that contains the calling thread's stack, before the recorder registers the thread. */
+static void thread_find_stack(struct raw_thread *place)
 {
-    struct maps m = { .fd = peet_rt_call(SYS_openat, -100 /* AT_FDCWD */, (long)"/proc/self/maps",
-                                         02000000 /* O_CLOEXEC */, 0, 0, 0) };
+    struct maps_reader m = { .fd = peet_rt_call(SYS_openat, -100 /* AT_FDCWD */, (long)"/proc/self/maps",
+                                                02000000 /* O_CLOEXEC */, 0, 0, 0) };
     uint64_t here = RT_ADDR(&m), low, high;
 
-    while (place && m.fd >= 0 && next_number(&m, &low) == '-') {
-        int c = next_number(&m, &high);
+    while (place && m.fd >= 0 && maps_number(&m, &low) == '-') {
+        int c = maps_number(&m, &high);
         if (here >= low && here < high) {
             place->stack_low = low;
             place->stack_high = high;
             break;
         }
         while (c >= 0 && c != '\n')
-            c = next_char(&m);
+            c = maps_char(&m);
     }
     if (m.fd >= 0)
         peet_rt_call(SYS_close, m.fd, 0, 0, 0, 0, 0);
@@ -197,13 +199,13 @@ static void find_stack(struct raw_thread *place)
         thread_ask_stack(place);
 }
 
-static void begin(struct raw_thread *place)
+static void thread_begin_recording(struct raw_thread *place)
 {
     peet_rt_self.depth++;
-    find_stack(place);
+    thread_find_stack(place);
     if (place)
-        remember(RT_ADDR(pthread_self()), place->number);
-    pthread_setspecific(key, &key); /* it may allocate, which nobody is to hear */
+        remember_number(RT_ADDR(pthread_self()), place->number);
+    pthread_setspecific(key, &key); /* it may allocate, which is no event */
     peet_rt_begin(place);
     peet_rt_self.depth = 0;
     if (peet_rt_self.place) {
@@ -213,30 +215,30 @@ static void begin(struct raw_thread *place)
     }
 }
 
-static void *trampoline(void *argument)
+static void *thread_main(void *argument)
 {
-    struct start *start = argument;
+    struct thread_start *start = argument;
     void *(*function)(void *) = start->function, *own = start->argument;
     int (*c11)(void *) = start->c11;
     struct raw_thread *place = start->place;
 
     free_start(start);
-    begin(place);
+    thread_begin_recording(place);
     void *value = function ? function(own) : (void *)(intptr_t)c11(own);
-    peet_rt_self.value = RT_ADDR(value);
-    peet_rt_go_home();
+    peet_rt_self.return_value = RT_ADDR(value);
+    peet_rt_to_carrier();
     return value;
 }
 
-static int c11_trampoline(void *argument)
+static int thread_main_c11(void *argument)
 {
-    return (int)(intptr_t)trampoline(argument);
+    return (int)(intptr_t)thread_main(argument);
 }
 
-/* A start for the child. */
-static struct start *prepare(void *(*function)(void *), int (*c11)(void *), void *argument)
+/* Makes a start for a child. */
+static struct thread_start *thread_prepare(void *(*function)(void *), int (*c11)(void *), void *argument)
 {
-    struct start *p = take_start();
+    struct thread_start *p = take_start();
 
     p->function = function;
     p->c11 = c11;
@@ -246,9 +248,9 @@ static struct start *prepare(void *(*function)(void *), int (*c11)(void *), void
     return p;
 }
 
-/* Libraries make threads while the program waits for something else of theirs: that is an event in any case. */
-static void created(bool ok, uint64_t handle, struct start *start, struct raw_thread *place, uint32_t number,
-                    uint64_t site)
+/* An event also within wrapped functions, because libraries create threads while the program waits in them. */
+static void thread_created(bool ok, uint64_t handle, struct thread_start *start, struct raw_thread *place,
+                           uint32_t number, uint64_t site)
 {
     if (!ok) {
         if (place)
@@ -256,7 +258,7 @@ static void created(bool ok, uint64_t handle, struct start *start, struct raw_th
         free_start(start);
     } else if (place) {
         peet_rt_self.children++;
-        remember(handle, number);
+        remember_number(handle, number);
         if (peet_rt_header->controlled)
             peet_rt_await_child(place);
         RT_EVENT_ALWAYS(thread_create, site, number);
@@ -274,15 +276,15 @@ RT_WRAPPER int pthread_create(pthread_t *ret, const pthread_attr_t *attr, void *
 {
     if (!RT_FOUND(pthread_create))
         return EAGAIN;
-    struct start *start = prepare(function, NULL, argument);
+    struct thread_start *start = thread_prepare(function, NULL, argument);
     struct raw_thread *place = start->place; /* `start` belongs to the child from now on */
     uint32_t number = place ? place->number : 0;
     bool detached = is_detached(attr);
     int r;
-    peet_rt_self.is_private = true;
-    RT_QUIET(r, RT_REAL(pthread_create)(ret, attr, trampoline, start));
-    peet_rt_self.is_private = false;
-    created(r == 0, r == 0 ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
+    peet_rt_self.hosted.is_private = true;
+    RT_QUIET(r, RT_REAL(pthread_create)(ret, attr, thread_main, start));
+    peet_rt_self.hosted.is_private = false;
+    thread_created(r == 0, r == 0 ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
     if (r == 0 && number && detached)
         RT_EVENT_ALWAYS(thread_detach, RT_SITE, number);
     return r;
@@ -292,21 +294,21 @@ RT_WRAPPER int thrd_create(thrd_t *ret, thrd_start_t function, void *argument)
 {
     if (!RT_FOUND(thrd_create))
         return thrd_error;
-    struct start *start = prepare(NULL, function, argument);
+    struct thread_start *start = thread_prepare(NULL, function, argument);
     struct raw_thread *place = start->place;
     uint32_t number = place ? place->number : 0;
     int r;
-    peet_rt_self.is_private = true;
-    RT_QUIET(r, RT_REAL(thrd_create)(ret, c11_trampoline, start));
-    peet_rt_self.is_private = false;
-    created(r == thrd_success, r == thrd_success ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
+    peet_rt_self.hosted.is_private = true;
+    RT_QUIET(r, RT_REAL(thrd_create)(ret, thread_main_c11, start));
+    peet_rt_self.hosted.is_private = false;
+    thread_created(r == thrd_success, r == thrd_success ? RT_ADDR(*ret) : 0, start, place, number, RT_SITE);
     return r;
 }
 
-/* ---- the rest of their lives ---- */
+/* ---- join, detach, cancel, exit ---- */
 
-/* Before a join: in a steered program it is told first, and returns when the thread has ended. */
-static bool join_first(uint32_t number, uint64_t site)
+/* Before a join in a controlled program: the event comes first, and the call returns once the thread has ended. */
+static bool thread_join_controlled(uint32_t number, uint64_t site)
 {
     if (!number || !peet_rt_is_controlled())
         return false;
@@ -316,65 +318,65 @@ static bool join_first(uint32_t number, uint64_t site)
     return true;
 }
 
-static int joined(int r, uint32_t number, bool told, uint64_t site)
+static int thread_joined(int r, uint32_t number, bool told, uint64_t site)
 {
-    if (r == 0 && number && !told) /* 0: thrd_success, too */
+    if (r == 0 && number && !told) /* 0 is thrd_success, too */
         RT_EVENT(thread_join, site, number);
     return r;
 }
 
 RT_WRAPPER int pthread_join(pthread_t thread, void **ret)
 {
-    uint32_t number = number_of(RT_ADDR(thread));
-    bool told = join_first(number, RT_SITE);
+    uint32_t number = thread_number(RT_ADDR(thread));
+    bool told = thread_join_controlled(number, RT_SITE);
     int r;
 
     RT_QUIET_WAIT(r, RT_REAL(pthread_join)(thread, ret));
-    return joined(r, number, told, RT_SITE);
+    return thread_joined(r, number, told, RT_SITE);
 }
 
 RT_WRAPPER int pthread_tryjoin_np(pthread_t thread, void **ret)
 {
-    uint32_t number = number_of(RT_ADDR(thread));
+    uint32_t number = thread_number(RT_ADDR(thread));
     int r;
 
     RT_QUIET(r, RT_REAL(pthread_tryjoin_np)(thread, ret));
-    return joined(r, number, false, RT_SITE);
+    return thread_joined(r, number, false, RT_SITE);
 }
 
 RT_WRAPPER int pthread_timedjoin_np(pthread_t thread, void **ret, const struct timespec *until)
 {
-    uint32_t number = number_of(RT_ADDR(thread));
-    bool told = join_first(number, RT_SITE);
+    uint32_t number = thread_number(RT_ADDR(thread));
+    bool told = thread_join_controlled(number, RT_SITE);
     int r;
 
     RT_QUIET_WAIT(r, RT_REAL(pthread_timedjoin_np)(thread, ret, until));
-    return joined(r, number, told, RT_SITE);
+    return thread_joined(r, number, told, RT_SITE);
 }
 
 RT_WRAPPER int pthread_clockjoin_np(pthread_t thread, void **ret, clockid_t clock, const struct timespec *until)
 {
-    uint32_t number = number_of(RT_ADDR(thread));
-    bool told = join_first(number, RT_SITE);
+    uint32_t number = thread_number(RT_ADDR(thread));
+    bool told = thread_join_controlled(number, RT_SITE);
     int r;
 
     RT_QUIET_WAIT(r, RT_REAL(pthread_clockjoin_np)(thread, ret, clock, until));
-    return joined(r, number, told, RT_SITE);
+    return thread_joined(r, number, told, RT_SITE);
 }
 
 RT_WRAPPER int thrd_join(thrd_t thread, int *ret)
 {
-    uint32_t number = number_of(RT_ADDR(thread));
-    bool told = join_first(number, RT_SITE);
+    uint32_t number = thread_number(RT_ADDR(thread));
+    bool told = thread_join_controlled(number, RT_SITE);
     int r;
 
     RT_QUIET_WAIT(r, RT_REAL(thrd_join)(thread, ret));
-    return joined(r, number, told, RT_SITE);
+    return thread_joined(r, number, told, RT_SITE);
 }
 
 RT_WRAPPER int pthread_detach(pthread_t thread)
 {
-    uint32_t number = number_of(RT_ADDR(thread));
+    uint32_t number = thread_number(RT_ADDR(thread));
     int r;
 
     RT_QUIET(r, RT_REAL(pthread_detach)(thread));
@@ -385,7 +387,7 @@ RT_WRAPPER int pthread_detach(pthread_t thread)
 
 RT_WRAPPER int thrd_detach(thrd_t thread)
 {
-    uint32_t number = number_of(RT_ADDR(thread));
+    uint32_t number = thread_number(RT_ADDR(thread));
     int r;
 
     RT_QUIET(r, RT_REAL(thrd_detach)(thread));
@@ -394,23 +396,24 @@ RT_WRAPPER int thrd_detach(thrd_t thread)
     return r;
 }
 
-/* The first thread has no function of ours to begin in; when it ends alone, it is told like others. */
-static void leave(void)
+/* The first thread does not begin in a function of the runtime. If it ends alone, its end is recorded like that of
+ * others. */
+static void thread_leave(void)
 {
     if (peet_rt_is_controlled() && !pthread_getspecific(key))
         pthread_setspecific(key, &key);
-    peet_rt_go_home();
+    peet_rt_to_carrier();
 }
 
-/* In a steered program a thread is cancelled where it waits for others, and finds out by itself. */
+/* In a controlled program a thread is cancelled where it waits, and ends itself there. */
 RT_WRAPPER int pthread_cancel(pthread_t thread)
 {
-    uint32_t number = number_of(RT_ADDR(thread));
-    struct rt_self *to = number && peet_rt_is_controlled() ? peet_rt_find_lent(number) : NULL;
+    uint32_t number = thread_number(RT_ADDR(thread));
+    struct rt_self *to = number && peet_rt_is_controlled() ? peet_rt_find_borrowed(number) : NULL;
 
     if (!to)
         return RT_REAL(pthread_cancel)(thread);
-    to->is_cancelled = true;
+    to->hosted.is_cancelled = true;
     RT_EVENT(thread_cancel, RT_SITE, number);
     peet_rt_stop();
     return 0;
@@ -418,16 +421,16 @@ RT_WRAPPER int pthread_cancel(pthread_t thread)
 
 RT_WRAPPER void pthread_testcancel(void)
 {
-    if (peet_rt_self.is_lent)
+    if (peet_rt_self.hosted.is_borrowed)
         peet_rt_cancel_here();
     RT_REAL(pthread_testcancel)();
 }
 
-/* A signal handler may call it: without a host, nothing of ours is locked. */
+/* A signal handler may call it: without a host, no lock of the runtime is taken. */
 RT_WRAPPER int pthread_kill(pthread_t thread, int signal)
 {
-    uint32_t number = peet_rt_inside && signal > 0 && signal < 64 ? number_of(RT_ADDR(thread)) : 0;
-    struct rt_self *to = number ? peet_rt_find_lent(number) : NULL;
+    uint32_t number = peet_rt_in_process && signal > 0 && signal < 64 ? thread_number(RT_ADDR(thread)) : 0;
+    struct rt_self *to = number ? peet_rt_find_borrowed(number) : NULL;
 
     if (!to)
         return RT_REAL(pthread_kill)(thread, signal);
@@ -437,16 +440,16 @@ RT_WRAPPER int pthread_kill(pthread_t thread, int signal)
 
 RT_WRAPPER void pthread_exit(void *value)
 {
-    peet_rt_self.value = RT_ADDR(value);
-    leave();
+    peet_rt_self.return_value = RT_ADDR(value);
+    thread_leave();
     RT_REAL(pthread_exit)(value);
     __builtin_unreachable();
 }
 
 RT_WRAPPER void thrd_exit(int value)
 {
-    peet_rt_self.value = (uint64_t)value;
-    leave();
+    peet_rt_self.return_value = (uint64_t)value;
+    thread_leave();
     RT_REAL(thrd_exit)(value);
     __builtin_unreachable();
 }

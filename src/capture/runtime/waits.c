@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls in which a thread would wait, and with it all threads that the host runs. In the place of each, a form of the call that does not
- * wait is tried; while it would wait, the thread gives way to others, in simulated time, and tries again. What has no such form is done by the
- * thread of the kernel that belongs to the program's thread and has nothing else to do.
- *
- * A nanosecond is a cycle: that is how long sleeps and limits of time are. While no other thread can run, the host really sleeps for
- * a millisecond before it looks again: then the thread waits for something outside of the program. */
+/* System calls in which a thread would wait, and with it all threads that the host runs. Instead, a form of the call
+ * that does not wait is tried. While it would wait, the thread yields for some simulated time, and tries again. A call
+ * without such a form is made by the carrier of the thread.
+ * A nanosecond is a cycle: sleeps and time limits last that long. While no other thread can run, the host sleeps for a
+ * millisecond of real time between two tries: then the thread waits for something outside of the program. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -23,6 +22,7 @@
 
 #include "capture/runtime/real.h"
 #include "capture/runtime/rt.h"
+#include "capture/runtime/host.h"
 #include "capture/protocol/waits.h"
 
 /* Not in every version of the headers. */
@@ -33,10 +33,10 @@
 #define SYS_futex_waitv 449
 #endif
 
-enum { LEAST = 1000, MOST = 1000000, A_MOMENT_MS = 1, SIGNAL_MASK_BYTES = 8, MOST_SEMAPHORES = 500 };
+enum { SHORTEST_LOOK = 1000, LONGEST_LOOK = 1000000, A_MOMENT_MS = 1, SIGNAL_MASK_BYTES = 8, MOST_SEMAPHORES = 500 };
 #define FOR_EVER UINT64_MAX
 
-bool peet_rt_give_way(uint64_t cycles)
+bool peet_rt_yield(uint64_t cycles)
 {
     peet_rt_event(PEET_EV_yield, 0, 1, &cycles);
     if (!peet_rt_stop())
@@ -45,40 +45,40 @@ bool peet_rt_give_way(uint64_t cycles)
     return false;
 }
 
-/* ---- patience: how long a call waits, a little longer from look to look ---- */
+/* ---- patience: the time until a waiting call is tried again, which doubles from try to try ---- */
 
-/* Which of the program's signal handlers end a call that waits. */
-enum interruption {
-    BY_FIRM, /* those without SA_RESTART; the call goes on behind others */
-    BY_ANY,  /* all */
+/* Signal handlers of the program that end a waiting call. */
+enum wait_interruption {
+    BY_NO_RESTART, /* those without SA_RESTART; after others the call continues */
+    BY_ANY,        /* all */
     BY_NONE
 };
 
 struct patience {
-    uint64_t next, left; /* cycles until the next look, and until the limit; FOR_EVER: no limit */
-    enum interruption by;
-    uint64_t handled,
-        firm; /* handlers that the thread had run when the call began, and those of them without SA_RESTART */
+    uint64_t next, left; /* next: cycles until the next try; left: cycles until the limit, FOR_EVER: none */
+    enum wait_interruption by;
+    uint64_t handled, firm; /* handlers that the thread had run when the call began; firm: those without SA_RESTART */
 };
 
-static struct patience patience_new(uint64_t limit, enum interruption by)
+static struct patience patience_new(uint64_t limit, enum wait_interruption by)
 {
-    return (struct patience){ LEAST, limit, by, peet_rt_self.handled, peet_rt_self.handled_firm };
+    return (struct patience){ SHORTEST_LOOK, limit, by, peet_rt_self.hosted.handlers_run,
+                              peet_rt_self.hosted.handlers_firm };
 }
 
-/* Lets others run until the next look: 0, or why the call ends: -ETIMEDOUT or -EINTR. */
+/* Lets other threads run until the next try. Returns 0, or why the call ends: -ETIMEDOUT or -EINTR. */
 static int patience_wait(struct patience *p)
 {
     if (p->left == 0)
         return -ETIMEDOUT;
     uint64_t cycles = p->next < p->left ? p->next : p->left;
-    peet_rt_give_way(cycles);
+    peet_rt_yield(cycles);
     peet_rt_cancel_here();
-    p->next = p->next < MOST ? p->next * 2 : MOST;
+    p->next = p->next < LONGEST_LOOK ? p->next * 2 : LONGEST_LOOK;
     if (p->left != FOR_EVER)
         p->left -= cycles;
-    bool is_interrupted = (p->by == BY_ANY && p->handled != peet_rt_self.handled)
-                          || (p->by == BY_FIRM && p->firm != peet_rt_self.handled_firm);
+    bool is_interrupted = (p->by == BY_ANY && p->handled != peet_rt_self.hosted.handlers_run)
+                          || (p->by == BY_NO_RESTART && p->firm != peet_rt_self.hosted.handlers_firm);
     return is_interrupted ? -EINTR : 0;
 }
 
@@ -87,7 +87,7 @@ static uint64_t cycles_of(const struct timespec *t)
     return t ? (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec : FOR_EVER;
 }
 
-/* From now until that moment of a clock. */
+/* Cycles from now to that time of a clock. */
 static uint64_t cycles_until(const struct timespec *t, long clock)
 {
     struct timespec now;
@@ -111,7 +111,7 @@ static long call_make(const struct rt_call *c)
     return peet_rt_call(c->number, c->a[0], c->a[1], c->a[2], c->a[3], c->a[4], c->a[5]);
 }
 
-/* Has the thread's own thread of the kernel make the call, and lets others run meanwhile. */
+/* Has the carrier make the call. Other threads run until it is done. */
 static long wait_elsewhere(const struct rt_call *c, long unused)
 {
     struct patience p = patience_new(FOR_EVER, BY_NONE);
@@ -120,13 +120,13 @@ static long wait_elsewhere(const struct rt_call *c, long unused)
     (void)unused;
     peet_rt_request(c);
     while (!peet_rt_is_done(&result)) {
-        peet_rt_give_way(p.next);
-        p.next = p.next < MOST ? p.next * 2 : MOST;
+        peet_rt_yield(p.next);
+        p.next = p.next < LONGEST_LOOK ? p.next * 2 : LONGEST_LOOK;
     }
     return result;
 }
 
-/* A call that says `busy` instead of waiting is made again until it says something else. late: what it returns when its limit is over. */
+/* Repeats a call while it returns `busy`. late: what to return when its limit has passed. */
 static long call_again(const struct rt_call *c, long busy, long late, struct patience p)
 {
     long r;
@@ -147,7 +147,7 @@ static bool file_waits(const struct rt_call *c)
     return flags >= 0 && !(flags & O_NONBLOCK);
 }
 
-/* How long the program lets calls of a socket wait. */
+/* The time limit that the program set for calls on a socket. */
 static uint64_t file_limit(long file, short events)
 {
     struct timeval limit = { 0, 0 };
@@ -160,11 +160,11 @@ static uint64_t file_limit(long file, short events)
     return cycles ? cycles : FOR_EVER;
 }
 
-/* Until there is something to be done with a file: 0, or why the call ends. */
+/* Waits until a file is ready: 0, or why the call ends. */
 static long file_await(long file, short events, uint64_t limit)
 {
     struct pollfd f = { .fd = (int)file, .events = events };
-    struct patience p = patience_new(limit, BY_FIRM);
+    struct patience p = patience_new(limit, BY_NO_RESTART);
     int end;
 
     while (peet_rt_call(SYS_poll, (long)&f, 1, 0, 0, 0, 0) == 0)
@@ -190,7 +190,7 @@ static long wait_file(const struct rt_call *c, long events)
     return call_make(c);
 }
 
-/* A pipe or a socket that has room may have too little for all. */
+/* A pipe or socket with some room may have too little for all bytes. */
 static long wait_written(const struct rt_call *c, long size_at)
 {
     struct stat s;
@@ -219,7 +219,8 @@ static long wait_connect(const struct rt_call *c, long unused)
     return file_waits(c) ? wait_elsewhere(c, unused) : call_make(c);
 }
 
-/* A thread that opens one end of a named pipe waits until the other is open. path_at: which argument the path is. */
+/* A thread that opens one end of a named pipe waits until the other one is open. path_at: index of the path among the
+ * arguments. */
 static long wait_open(const struct rt_call *c, long path_at)
 {
     struct stat s;
@@ -237,7 +238,7 @@ static long wait_flock(const struct rt_call *c, long unused)
 
     (void)unused;
     now.a[1] |= LOCK_NB;
-    return c->a[1] & LOCK_NB ? call_make(c) : call_again(&now, -EAGAIN, 0, patience_new(FOR_EVER, BY_FIRM));
+    return c->a[1] & LOCK_NB ? call_make(c) : call_again(&now, -EAGAIN, 0, patience_new(FOR_EVER, BY_NO_RESTART));
 }
 
 static long wait_record_lock(const struct rt_call *c, long unused)
@@ -248,7 +249,7 @@ static long wait_record_lock(const struct rt_call *c, long unused)
     if (c->a[1] != F_SETLKW && c->a[1] != F_OFD_SETLKW)
         return call_make(c);
     now.a[1] = c->a[1] == F_SETLKW ? F_SETLK : F_OFD_SETLK;
-    return call_again(&now, -EAGAIN, 0, patience_new(FOR_EVER, BY_FIRM));
+    return call_again(&now, -EAGAIN, 0, patience_new(FOR_EVER, BY_NO_RESTART));
 }
 
 static long wait_queue(const struct rt_call *c, long events)
@@ -265,7 +266,7 @@ static long wait_queue(const struct rt_call *c, long events)
 
 /* ---- many files ---- */
 
-/* A call that returns 0 when its time is over, which is now. */
+/* Repeats a call that returns 0 when its time limit has passed, with `limit` in place of that limit. */
 static long wait_many(const struct rt_call *c, int limit_at, long limit, uint64_t cycles)
 {
     struct rt_call now = *c;
@@ -296,13 +297,13 @@ static long wait_epoll2(const struct rt_call *c, long unused)
 
 static long wait_ppoll(const struct rt_call *c, long unused)
 {
-    struct timespec none = no_time; /* which the kernel writes to */
+    struct timespec none = no_time; /* the kernel writes to it */
 
     (void)unused;
     return wait_many(c, 2, (long)&none, cycles_of(POINTER(const struct timespec, c->a[2])));
 }
 
-/* select writes its answer over what it was asked. */
+/* select overwrites its arguments with the result. */
 static long select_again(const struct rt_call *c, uint64_t cycles, long mask)
 {
     struct patience p = patience_new(cycles, BY_ANY);
@@ -341,7 +342,8 @@ static long wait_pselect(const struct rt_call *c, long unused)
 
 /* ---- time ---- */
 
-/* span_at: which argument says how long. A handler ends a sleep, which then says how much is left. */
+/* span_at: index of the duration among the arguments. A handler ends a sleep, which then returns the time that is
+ * left. */
 static long wait_sleep(const struct rt_call *c, long span_at)
 {
     const struct timespec *span = POINTER(const struct timespec, c->a[span_at]);
@@ -349,7 +351,7 @@ static long wait_sleep(const struct rt_call *c, long span_at)
     uint64_t cycles = is_until ? cycles_until(span, c->a[0]) : cycles_of(span);
     struct patience p = patience_new(cycles, BY_ANY);
 
-    p.next = cycles; /* in one step: the machine knows when it ends */
+    p.next = cycles; /* in one step: the machine has the time of its end */
     int end = patience_wait(&p);
     struct timespec *rest = is_until ? NULL : POINTER(struct timespec, c->a[span_at + 1]);
     if (end == -EINTR && rest)
@@ -361,7 +363,7 @@ static long wait_yield(const struct rt_call *c, long unused)
 {
     (void)c;
     (void)unused;
-    peet_rt_give_way(LEAST);
+    peet_rt_yield(SHORTEST_LOOK);
     return 0;
 }
 
@@ -369,7 +371,7 @@ static long wait_yield(const struct rt_call *c, long unused)
 
 static long wait_child(const struct rt_call *c, long options_at)
 {
-    struct patience p = patience_new(FOR_EVER, BY_FIRM);
+    struct patience p = patience_new(FOR_EVER, BY_NO_RESTART);
     struct rt_call now = *c;
     siginfo_t *info = c->number == SYS_waitid ? POINTER(siginfo_t, c->a[2]) : NULL;
     long r;
@@ -388,20 +390,21 @@ static long wait_child(const struct rt_call *c, long options_at)
 
 /* ---- signals ---- */
 
-/* pause and sigsuspend: until a handler has run. has_mask: the first argument points to the signals that are blocked meanwhile. */
+/* pause and sigsuspend: wait until a handler has run. has_mask: the first argument points to the signals to block until
+ * then. */
 static long wait_signal(const struct rt_call *c, long has_mask)
 {
     struct patience p = patience_new(FOR_EVER, BY_ANY);
     uint64_t old = has_mask ? peet_rt_set_mask(*POINTER(const uint64_t, c->a[0])) : 0;
 
-    while (p.handled == peet_rt_self.handled && patience_wait(&p) == 0)
+    while (p.handled == peet_rt_self.hosted.handlers_run && patience_wait(&p) == 0)
         ;
     if (has_mask)
         peet_rt_set_mask(old);
     return -EINTR;
 }
 
-/* sigwait and its kin: signals that are blocked are taken out of what is pending. */
+/* sigwait and related calls: take a blocked signal out of the pending ones. */
 static long wait_signal_of(const struct rt_call *c, long unused)
 {
     struct rt_call now = *c;
@@ -437,7 +440,7 @@ static long wait_message(const struct rt_call *c, long flags_at)
     return call_again(&now, c->number == SYS_msgrcv ? -ENOMSG : -EAGAIN, 0, patience_new(FOR_EVER, BY_ANY));
 }
 
-/* limit_at: which argument says how long it may wait; 0: for good. */
+/* limit_at: index of the time limit among the arguments; 0: no limit. */
 static long wait_semaphore(const struct rt_call *c, long limit_at)
 {
     const struct sembuf *asked = POINTER(const struct sembuf, c->a[1]);
@@ -458,7 +461,7 @@ static long wait_semaphore(const struct rt_call *c, long limit_at)
 
 /* ---- futexes ---- */
 
-/* Between the look at the word and the wait no other thread runs: all that was said before has happened. */
+/* No other thread runs between the test of the word and the wait: the stop lets all earlier events happen. */
 static long futex_wait(const struct rt_call *c)
 {
     const volatile uint32_t *word = POINTER(const volatile uint32_t, c->a[0]);
@@ -473,9 +476,9 @@ static long futex_wait(const struct rt_call *c)
         peet_rt_stop();
         return 0;
     }
-    if ((c->a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET) /* until, not for */
+    if ((c->a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET) /* an absolute time */
         cycles = cycles_until(limit, c->a[1] & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC);
-    struct patience p = patience_new(cycles, BY_FIRM);
+    struct patience p = patience_new(cycles, BY_NO_RESTART);
     int end = 0;
     while (end == 0 && *word == (uint32_t)c->a[2])
         end = patience_wait(&p);
@@ -491,19 +494,19 @@ static long wait_futex(const struct rt_call *c, long unused)
     case FUTEX_WAKE_BITSET: {
         const uint64_t arg[] = { (uint64_t)c->a[0], (uint64_t)c->a[2] };
         peet_rt_event(PEET_EV_futex_wake, 0, 2, arg);
-        return call_make(c); /* for threads that the host does not run */
+        return call_make(c); /* for kernel threads that the host does not run */
     }
     case FUTEX_LOCK_PI:
     case FUTEX_LOCK_PI2:
-    case FUTEX_UNLOCK_PI: return wait_elsewhere(c, unused); /* the owner is the thread's own thread of the kernel */
+    case FUTEX_UNLOCK_PI: return wait_elsewhere(c, unused); /* the owner is the carrier */
     default: return call_make(c);
     }
 }
 
-/* ---- all of them ---- */
+/* ---- the table of calls ---- */
 
 enum { NUMBERS = 512 };
-static const struct wait {
+static const struct wait_method {
     long (*how)(const struct rt_call *c, long argument);
     long argument;
 } waits[NUMBERS] = {
@@ -514,7 +517,7 @@ static const struct wait {
 
 long peet_rt_wait(const struct rt_call *c)
 {
-    const struct wait *w = c->number >= 0 && c->number < NUMBERS ? &waits[c->number] : NULL;
+    const struct wait_method *w = c->number >= 0 && c->number < NUMBERS ? &waits[c->number] : NULL;
 
     return w && w->how ? w->how(c, w->argument) : call_make(c);
 }

@@ -29,7 +29,7 @@ int peet_machine(const struct raw_host *host)
     fclose(f);
     int r = control_attach(host, 0, &s, &err);
     while (r >= 0) {
-        host->set_off(0, off);
+        host->set_skip(0, off);
         if ((r = control_next(s, 0, 0, &batch, &err)) <= 0)
             break;
         for (size_t i = 0; i < batch.count; i++)

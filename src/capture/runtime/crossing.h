@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* From the copy of a function that counts to the one that is recorded (docs/design/instrumentation.md): behind each call of the one stands what leads to the other. */
-#ifndef CAPTURE_RUNTIME_BACK_H
-#define CAPTURE_RUNTIME_BACK_H
+/* From the counting copy to the instrumented one: reads what the assembler inserts after each call of a counting copy
+ * (capture/asm/counting.c). */
+#ifndef CAPTURE_RUNTIME_CROSSING_H
+#define CAPTURE_RUNTIME_CROSSING_H
 
 #include <stdint.h>
 
-/* Functions of the C library would be events here. */
+/* Byte by byte, because functions of the C library would be events. */
 static inline int32_t raw_distance(const uint8_t *p)
 {
     return (int32_t)((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
 }
 
-/* Behind a call, the cursor may have to be taken from memory; how many bytes that is. */
+/* Bytes of the code after a call that reloads the cursor from memory; 0: none. */
 static inline unsigned raw_reload_bytes(const uint8_t *p)
 {
     unsigned n = 0, one;
@@ -25,8 +26,9 @@ static inline unsigned raw_reload_bytes(const uint8_t *p)
     return n + one + 2 + one; /* je, movq %fs:…, %r15 */
 }
 
-/* An address behind a call in the copy that counts: where control goes over to the other copy, and where that one's call returns to. 0: it is none. */
-static inline uint64_t raw_recorded(uint64_t back, uint64_t *ret_back)
+/* For a return address in a counting copy: the place in the instrumented copy to which control crosses. *ret_back: the
+ * return address there. 0: not in a counting copy. */
+static inline uint64_t raw_crossing_target(uint64_t back, uint64_t *ret_back)
 {
     const uint8_t *p = (const uint8_t *)(uintptr_t)back;
     static const uint8_t crossing[] = { 0x48, 0x8d, 0x64, 0x24, 0x80, /* leaq -128(%rsp), %rsp */
