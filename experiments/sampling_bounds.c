@@ -185,7 +185,7 @@ static void compare(const struct profile *whole, struct profile *sample)
         sampled_object(sample->sampled, i, &o);
         while (k < objects_count(whole->objects) && strcmp(objects_info(whole->objects, k)->name, name) != 0)
             k++;
-        if (o.seen > 0 && k < objects_count(whole->objects))
+        if (o.observed > 0 && k < objects_count(whole->objects))
             print_row(name, border.misses[k], &o);
     }
 }

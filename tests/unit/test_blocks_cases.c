@@ -156,7 +156,7 @@ static void what_library_code_refers_to_moves_windows(void)
             counts[is_told] = sample_counts(r.source, SAMPLE_ALL);
             drop(&r);
         }
-        CHECK_EQ(counts[0].seen, counts[1].seen);
+        CHECK_EQ(counts[0].observed, counts[1].observed);
         CHECK_EQ(counts[0].between, counts[1].between);
         CHECK_EQ(counts[0].windows, counts[1].windows);
         peet_trace_free(t);
@@ -173,7 +173,7 @@ static void samples_of_what_was_cut_off_end(void)
         if (!run(t, is_told, 7, &r))
             return;
         struct sample_counts counts = sample_counts(r.source, SAMPLE_ALL);
-        CHECK_EQ(counts.seen + counts.between, 1000);
+        CHECK_EQ(counts.observed + counts.between, 1000);
         drop(&r);
     }
     peet_trace_free(t);

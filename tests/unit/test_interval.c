@@ -146,7 +146,7 @@ static void few_windows_say_nothing_and_all_of_them_say_all(void)
     CHECK(isnan(interval_error(&w)));
     w.windows = 6;
     CHECK(interval_error(&w) > 0.1);
-    w.seen = 1;
+    w.observed = 1;
     CHECK(interval_error(&w) == 0);
     w.missed = 0.5; /* what was to be seen is taken for as bad as the worst */
     CHECK(interval_error(&w) >= 0.5 * 0.4);

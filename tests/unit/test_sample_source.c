@@ -271,7 +271,7 @@ static void random_windows_begin_in_each_period_and_follow_the_seed(void)
                 differs[seed - 1] |= from[0][i] != from[1][i];
         }
         CHECK_EQ(sample_counts(s, SAMPLE_ALL).windows, n);
-        CHECK_EQ(sample_counts(s, SAMPLE_ALL).seen, seen);
+        CHECK_EQ(sample_counts(s, SAMPLE_ALL).observed, seen);
         CHECK_EQ(sample_counts(s, SAMPLE_ALL).between, 100000 - seen);
         source_free(s);
     }
@@ -549,10 +549,10 @@ static void a_source_that_comes_late_for_windows_is_seen_as_much_as_others(void)
         while (source_next(s, 0, 0, &b, &err) == 1)
             ;
         struct sample_counts c = sample_counts(s, 0);
-        CHECK_EQ(c.seen + c.between, 20000000 / LENGTH[i] * LENGTH[i]);
-        if (!CHECK(c.seen > 1800000 && c.seen <= 2010000))
-            printf("# %" PRIu64 " of runs of %" PRIu64 " references\n", c.seen, LENGTH[i]);
-        CHECK(c.late <= LENGTH[i] && c.seen + c.missed >= 1998000 && c.seen + c.missed <= 2002000);
+        CHECK_EQ(c.observed + c.between, 20000000 / LENGTH[i] * LENGTH[i]);
+        if (!CHECK(c.observed > 1800000 && c.observed <= 2010000))
+            printf("# %" PRIu64 " of runs of %" PRIu64 " references\n", c.observed, LENGTH[i]);
+        CHECK(c.late <= LENGTH[i] && c.observed + c.missed >= 1998000 && c.observed + c.missed <= 2002000);
         source_free(s);
         peet_trace_free(t);
         free(v.record);
@@ -610,7 +610,7 @@ static void sets_that_are_chosen_are_seen_whole_and_no_others(void)
         for (uint64_t i = 0; i < sets; i++)
             chosen += sample_has_set(s, i);
         CHECK_EQ(chosen, sets / config.one_in);
-        CHECK_EQ(sample_counts(s, SAMPLE_ALL).chosen, chosen);
+        CHECK_EQ(sample_counts(s, SAMPLE_ALL).sampled_sets, chosen);
         for (uint32_t i = 0; i < THREADS; i++) {
             uint64_t blocks[2] = { 0, 0 };
             uint64_t expected = hash_bytes(whole, i, s, sets, &blocks[0]);
@@ -636,8 +636,8 @@ static void references_to_other_sets_are_counted(void)
         references += is.item[i].kind == PEET_LOAD;
     struct sample_counts c = sample_counts(s, SAMPLE_ALL);
     CHECK_EQ(references, 64 * LINE / 8 * 5 / 4);
-    CHECK_EQ(c.seen, 64 * LINE / 8 * 5);
-    CHECK_EQ(c.other_sets, c.seen - references);
+    CHECK_EQ(c.observed, 64 * LINE / 8 * 5);
+    CHECK_EQ(c.other_sets, c.observed - references);
     CHECK_EQ(c.between, 0);
     source_free(s);
     peet_trace_free(t);

@@ -271,7 +271,7 @@ static size_t find_end(struct sampler *s, struct lane *l)
             uint64_t n = e ? sample_range_references(s, e) : 1;
             if (e && is_left_out(s, e))
                 break;
-            l->counts.seen += n;
+            l->counts.observed += n;
             l->now += n;
         }
     }
@@ -389,7 +389,7 @@ static void free_sampler(struct source *source)
 
 static void take_words(struct sampler *s, struct lane *l, struct source_words *w)
 {
-    l->counts.seen += w->used;
+    l->counts.observed += w->used;
     l->counts.between += w->passed;
     l->left_out += w->passed;
     l->now += w->used + w->passed;
@@ -522,13 +522,13 @@ int source_take_sample(struct source *inner, const struct sample_config *config,
 /* What has been left out had as many instructions by reference as what was seen. */
 static uint64_t guess_instructions(const struct sample_counts *c, uint64_t references)
 {
-    return c->seen ? (uint64_t)((double)c->instructions / (double)c->seen * (double)references) : 0;
+    return c->observed ? (uint64_t)((double)c->instructions / (double)c->observed * (double)references) : 0;
 }
 
 static void add_counts(struct sample_counts *a, const struct sample_counts *b)
 {
     a->windows += b->windows;
-    a->seen += b->seen;
+    a->observed += b->observed;
     a->instructions += b->instructions;
     a->between += b->between;
     a->gap_instructions += b->gap_instructions;
@@ -543,13 +543,13 @@ struct sample_counts sample_counts(const struct source *source, uint32_t context
     struct sample_counts sum = { .sets = s->config.sets };
     uint64_t rest = 0; /* of threads that were never seen */
 
-    sum.chosen = set_sample_is_partial(&s->set_sample) ? s->set_sample.count : s->config.sets;
+    sum.sampled_sets = set_sample_is_partial(&s->set_sample) ? s->set_sample.count : s->config.sets;
     for (uint32_t i = 0; i < s->source.threads; i++)
         if ((context == SAMPLE_ALL || context == i) && s->lane[i]) {
             const struct lane *l = s->lane[i];
             add_counts(&sum, &l->counts);
             sum.gap_instructions += guess_instructions(&l->counts, l->left_out);
-            rest += l->counts.seen ? 0 : l->left_out;
+            rest += l->counts.observed ? 0 : l->left_out;
         }
     sum.gap_instructions += guess_instructions(&sum, rest);
     return sum;

@@ -21,11 +21,11 @@ struct sample_config {
 
 struct sample_counts {
     uint64_t windows;
-    uint64_t seen, instructions; /* references, and instructions of blocks, in windows */
+    uint64_t observed, instructions; /* references, and instructions of blocks, in windows */
     uint64_t between,
         gap_instructions;  /* and between them; instructions are guessed where the source has left something out */
     uint64_t other_sets;   /* references in windows to sets that were not chosen */
-    uint64_t sets, chosen; /* as configured, and how many of them were chosen */
+    uint64_t sets, sampled_sets; /* as configured, and how many of them were chosen */
     uint64_t late;         /* references that the source has left out behind the beginning of a window, at most; */
     uint64_t missed;       /*   and all that it has left out of windows; of random ones, about so many */
 };

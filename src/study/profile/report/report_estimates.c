@@ -48,7 +48,7 @@ static void estimates_put_count(struct table *t, double x)
 
 static void estimates_put_object(struct table *t, const char *name, struct sampled *s, const struct sampled_object *o)
 {
-    bool has_sets = sampled_counts(s).chosen < sampled_counts(s).sets;
+    bool has_sets = sampled_counts(s).sampled_sets < sampled_counts(s).sets;
 
     table_text(t, name);
     estimates_put_count(t, o->misses);
@@ -58,7 +58,7 @@ static void estimates_put_object(struct table *t, const char *name, struct sampl
     table_text(t, sampled_is_significant(s, o) ? "yes" : "no");
     table_count(t, o->low);
     table_count(t, o->high);
-    table_count(t, o->seen);
+    table_count(t, o->observed);
     table_count(t, o->unknown);
     if (o->unknown)
         table_real(t, o->mu);
@@ -80,7 +80,7 @@ static void estimates_note_samples(struct table *t, const struct sampled *s, con
     table_note(t,
                "sampled: %" PRIu64 " of %" PRIu64 " references in %" PRIu64
                " windows%s; all tables are scaled to the whole run, but over_time, which has what was seen",
-               c.seen - c.other_sets, c.seen + c.between, c.windows,
+               c.observed - c.other_sets, c.observed + c.between, c.windows,
                sampled_config(s)->is_random ? " at random places" : "");
     table_note(t, "±, from, to: the interval that holds the misses of the whole run in 19 of 20 cases (see SAMPLING in "
                   "peet-profile(1))");
@@ -91,8 +91,8 @@ static void estimates_note_samples(struct table *t, const struct sampled *s, con
             t,
             "too few windows to say anything of the whole run: take shorter ones (--length), more of them (--sample), "
             "or all of the run (no --sample)");
-    if (c.chosen < c.sets)
-        table_note(t, "%" PRIu64 " of %" PRIu64 " sets were chosen; misses are by fraction%s", c.chosen, c.sets,
+    if (c.sampled_sets < c.sets)
+        table_note(t, "%" PRIu64 " of %" PRIu64 " sets were chosen; misses are by fraction%s", c.sampled_sets, c.sets,
                    all->sets.disagree
                        ? "; the two estimates by sets disagree by more than a tenth: sets are not alike, look at both"
                        : "");
@@ -115,7 +115,7 @@ static void estimates_note_wide(struct table *t, size_t rows, const char *first)
 static void estimates_note_overshoot(struct table *t, const struct sampled *s)
 {
     struct sample_counts c = sampled_counts(s);
-    double missed = 100 * (double)c.missed / (double)(c.seen + c.missed);
+    double missed = 100 * (double)c.missed / (double)(c.observed + c.missed);
 
     if (missed < 5)
         return;
@@ -217,7 +217,7 @@ static void estimates_add_totals(struct profile_report *r, const struct sampled_
 /* Data of which a window has seen no reference, but which may have misses between windows. */
 static bool object_is_unseen(struct profile_report *r, uint32_t object, const struct sampled_object *o)
 {
-    return o->seen == 0 && objects_info(r->p->objects, object)->bytes > 0
+    return o->observed == 0 && objects_info(r->p->objects, object)->bytes > 0
            && (o->to > (double)r->p->misses / 2000 || r->wants->top == 0);
 }
 

@@ -98,7 +98,7 @@ void estimate_add_fresh(struct estimate *e, uint32_t object); /* a line that no 
 
 /* How much of the run the samples are: for results. Without it, next to nothing. */
 struct estimate_run {
-    double seen;   /* part of the references of the run that are in samples */
+    double observed;   /* part of the references of the run that are in samples */
     double missed; /* part of the references that should have been in samples and are not */
 };
 void estimate_set_run(struct estimate *e, const struct estimate_run *run);

@@ -100,7 +100,7 @@ void sampled_free(struct sampled *s)
         estimate_free(s->core[i].estimate);
     }
     footprint_release(&s->footprint);
-    map_release(&s->lines_seen);
+    map_release(&s->observed_lines);
     map_release(&s->unknown);
     free(s->core);
     free(s->gaps);
@@ -129,7 +129,7 @@ void sampled_close(struct sampled *s, struct core_estimator *f)
     if (!f->is_open)
         return;
     if (s->by_blocks)
-        estimate_add_references(f->estimate, sampled_counts(s).seen - f->seen_before);
+        estimate_add_references(f->estimate, sampled_counts(s).observed - f->observed_before);
     estimate_add_time(f->estimate, sampled_clock(s, f) - f->began);
     estimate_end(f->estimate, 0);
     f->is_open = false;
@@ -194,13 +194,13 @@ enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_refe
         estimate_join_line(f->estimate, object, r->line);
     if (outcome == OUTCOME_HIT)
         return outcome;
-    size_t before = s->lines_seen.count;
-    void *there = map_put(&s->lines_seen, r->line, s->source->thread[r->thread].process);
+    size_t before = s->observed_lines.count;
+    void *there = map_put(&s->observed_lines, r->line, s->source->thread[r->thread].process);
     assert(there); /* as small as the lines that windows refer to */
-    s->maybe_cold += s->lines_seen.count != before && sample_has_gaps(s->source);
-    if (s->lines_seen.count != before)
+    s->maybe_cold += s->observed_lines.count != before && sample_has_gaps(s->source);
+    if (s->observed_lines.count != before)
         estimate_add_fresh(f->estimate, object);
-    if (outcome == OUTCOME_MISS || s->lines_seen.count == before
+    if (outcome == OUTCOME_MISS || s->observed_lines.count == before
         || sample_was_touched(s->source, r->thread, r->own_line))
         return outcome;
     estimate_set_cold(f->estimate, r->line, object, now);
@@ -234,7 +234,7 @@ static struct core_estimator *sampled_window_at(struct sampled *s, uint64_t numb
 
     if (!f->is_open) {
         *f = (struct core_estimator){ .estimate = f->estimate, .is_open = true, .thread = f->thread, .now = number };
-        f->seen_before = sampled_counts(s).seen;
+        f->observed_before = sampled_counts(s).observed;
         f->began = sampled_clock(s, f);
         sampled_begin_window(s, f);
     }

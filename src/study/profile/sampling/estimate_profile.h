@@ -58,7 +58,7 @@ bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r)
 void sampled_scale(struct sampled *s, struct profile *p);
 
 struct sampled_object {
-    uint64_t seen,
+    uint64_t observed,
         unknown; /* references in windows and chosen sets; and those of them of which it is unknown whether they missed */
     uint64_t low, high; /* misses in windows and chosen sets: if none or all of the unknown references missed */
     double mu;          /* part of the unknown that is taken for misses */

@@ -205,7 +205,7 @@ void estimate_set_run(struct estimate *e, const struct estimate_run *run)
 static double estimate_spread(const struct estimate *e, const double *held, double most)
 {
     return interval_error(&(struct interval_windows){ e->batches, e->sample, e->batch_references, held, e->largest,
-                                                      e->run.seen, e->run.missed, most });
+                                                      e->run.observed, e->run.missed, most });
 }
 
 /* Of the misses of an object. If no sample has seen one, in what is not seen its references are taken to miss as those of all objects do; if

@@ -44,10 +44,10 @@ struct scales {
 static struct scales sampled_scales(const struct sampled *s)
 {
     struct sample_counts c = sampled_counts(s);
-    double time = ratio_or_1((double)(c.seen + c.between), (double)c.seen);
+    double time = ratio_or_1((double)(c.observed + c.between), (double)c.observed);
 
-    return (struct scales){ time * ratio_or_1((double)c.seen, (double)(c.seen - c.other_sets)),
-                            time * ratio_or_1((double)c.sets, (double)c.chosen),
+    return (struct scales){ time * ratio_or_1((double)c.observed, (double)(c.observed - c.other_sets)),
+                            time * ratio_or_1((double)c.sets, (double)c.sampled_sets),
                             c.instructions
                                 ? ratio_or_1((double)(c.instructions + c.gap_instructions), (double)c.instructions)
                                 : time };
@@ -86,13 +86,13 @@ static void sampled_add_core(struct sampled *s, const struct core_estimator *f, 
                              const struct scales *scale, struct object_sum *sum, struct sampled_object *ret)
 {
     struct sample_counts c = sampled_counts(s);
-    double part = ratio_or_1((double)c.chosen, (double)c.sets), n = (double)estimate_references(f->estimate);
+    double part = ratio_or_1((double)c.sampled_sets, (double)c.sets), n = (double)estimate_references(f->estimate);
     struct estimate_result r;
 
     estimate_result(f->estimate, object, &r);
     if (n <= 0) /* the processor has had no window: it adds nothing, and its spread is not a number */
         return;
-    ret->seen += r.references;
+    ret->observed += r.references;
     ret->unknown += r.unknown;
     sum->known += (double)r.misses;
     sum->unknown += (double)r.unknown;
@@ -102,7 +102,7 @@ static void sampled_add_core(struct sampled *s, const struct core_estimator *f, 
     sum->fresh += (double)r.fresh;
     double spread = r.spread[ESTIMATE_age] * n * scale->misses;
     sum->squares += spread * spread;
-    if (c.chosen < c.sets && (object == ESTIMATE_ALL || object < estimate_objects(f->estimate))) {
+    if (c.sampled_sets < c.sets && (object == ESTIMATE_ALL || object < estimate_objects(f->estimate))) {
         struct estimate_sets sets;
         estimate_sets(f->estimate, object, ESTIMATE_age, part, n * scale->references, &sets);
         /* It was not told of other sets' references, window by window; the source knows them all. */
@@ -202,7 +202,7 @@ static struct object_sum sampled_count_object(struct sampled *s, uint32_t object
     *ret = (struct sampled_object){ 0 };
     for (unsigned i = 0; i < s->cpus; i++)
         sampled_add_core(s, &s->core[i], object, &scale, &sum, ret);
-    ret->references = (uint64_t)llround((double)ret->seen * scale.references);
+    ret->references = (uint64_t)llround((double)ret->observed * scale.references);
     double larger = fmax(ret->sets.ratio, ret->sets.fraction), smaller = fmin(ret->sets.ratio, ret->sets.fraction);
     ret->sets.disagree = larger > smaller / 0.9;
     ret->low = (uint64_t)llround(sum.known);
@@ -401,12 +401,12 @@ struct sampled_time sampled_time(const struct sampled *s)
 static void sampled_end_windows(struct sampled *s, const struct profile *p)
 {
     struct sample_counts c = sampled_counts(s);
-    double missed = (double)c.missed / (double)(c.seen + c.missed + 1);
+    double missed = (double)c.missed / (double)(c.observed + c.missed + 1);
 
     for (unsigned i = 0; i < s->cpus; i++) {
         sampled_close(s, &s->core[i]);
         estimate_set_run(s->core[i].estimate,
-                         &(struct estimate_run){ ratio_or_1((double)c.seen, (double)(c.seen + c.between)), missed });
+                         &(struct estimate_run){ ratio_or_1((double)c.observed, (double)(c.observed + c.between)), missed });
     }
     for (size_t i = 0; s->by_blocks && i < p->accesses; i++)
         estimate_add_object_references(s->core[0].estimate, p->access[i].object, p->access[i].references);

@@ -12,7 +12,7 @@ struct core_estimator { /* a processor */
     uint32_t thread;
     uint64_t gaps;        /* of the thread, when it came here */
     uint64_t now;         /* references in the sample */
-    uint64_t seen_before; /* and in all before it */
+    uint64_t observed_before; /* and in all before it */
     double began;         /* cycles of the processor when the window began */
 };
 
@@ -25,7 +25,7 @@ struct sampled {
     uint64_t *gaps; /* by thread */
     uint32_t threads;
     uint64_t maybe_cold;           /* misses of lines that were not seen before, but perhaps used */
-    struct map lines_seen;         /* lines that were referred to in windows, by process */
+    struct map observed_lines;         /* lines that were referred to in windows, by process */
     struct map unknown;            /* uint64_t: references, by leaf and object */
     const struct sim *machine;     /* whose clock windows are timed with; NULL: of none */
     const struct objects *objects; /* what is known of their sizes */

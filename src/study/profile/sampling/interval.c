@@ -54,7 +54,7 @@ static double interval_chance(const struct interval_windows *w, const struct int
     double freedom = fmin(fmin(few, s->effective - 1), w->count < SMALL ? n - 1 : 2 * (n - 1) / 3);
     double t = sample_student(CONFIDENCE, freedom < 1 ? 1 : (uint64_t)freedom);
 
-    return t * sqrt(fmax(0, 1 - w->seen) * squares * n / (n - 1));
+    return t * sqrt(fmax(0, 1 - w->observed) * squares * n / (n - 1));
 }
 
 double interval_error(const struct interval_windows *w)
@@ -62,7 +62,7 @@ double interval_error(const struct interval_windows *w)
     if (w->windows < FEWEST || w->count < 2)
         return (double)NAN;
     struct interval_sums s = interval_sum(w);
-    double unseen = fmax(0, 1 - w->seen);
+    double unseen = fmax(0, 1 - w->observed);
     double part = unseen * w->largest / s.references; /* of the run: the distance between two windows */
 
     if (s.held <= 0)

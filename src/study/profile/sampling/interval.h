@@ -25,7 +25,7 @@ struct interval_windows {
     const double *references; /* of each, more than 0 */
     const double *held;       /* by each: misses, or cycles */
     double largest;           /* references of the largest single window */
-    double seen;              /* part of the references of the run that are in windows, 0 to 1 */
+    double observed;              /* part of the references of the run that are in windows, 0 to 1 */
     double missed;            /* part of the references that windows should have seen and did not, 0 to below 1 */
     double most;              /* what one reference of the run holds at most, where no window holds anything */
 };
