@@ -39,7 +39,7 @@ static void results_are_told_behind_functions_only(void)
 }
 
 #define X(name) &guest_##name,
-static const struct guest *const guests[] = { GUESTS(X) };
+static const struct guest_isa *const guests[] = { GUESTS(X) };
 #undef X
 
 static void every_architecture_has_registers_for_arguments_and_results(void)

@@ -10,7 +10,7 @@ struct expected {
     uint64_t target; /* from address 0x10000 on */
 };
 
-static void decodes(const struct guest *g, const struct expected *e, size_t n)
+static void decodes(const struct guest_isa *g, const struct expected *e, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint8_t bytes[8];
@@ -43,14 +43,14 @@ static void instructions_of_aarch64_are_known(void)
         { "brk #1",             0xd4200020, 4, PEET_CL_trap,          GUEST_FAULTS,  0 },
         { "dmb ish",            0xd5033bbf, 4, PEET_CL_fence,         GUEST_NONE,    0 },
         { "nop",                0xd503201f, 4, PEET_CL_nop,           GUEST_NONE,    0 },
-        { "dc zva, x0",         0xd50b7420, 4, PEET_CL_plain,         GUEST_ODD,     0 },
+        { "dc zva, x0",         0xd50b7420, 4, PEET_CL_plain,         GUEST_IRREGULAR,     0 },
         { "ldr x0, [x1, #8]",   0xf9400420, 4, PEET_CL_plain,         GUEST_ONE,     0 },
         { "strb w0, [x1], #1",  0x38001420, 4, PEET_CL_plain,         GUEST_ONE,     0 },
         { "ldp x0, x1, [sp]",   0xa94007e0, 4, PEET_CL_plain,         GUEST_WIDE,    0 },
         { "ldr x0, .+8",        0x58000040, 4, PEET_CL_plain,         GUEST_ONE,     0 },
         { "prfm pldl1keep, [x0]", 0xf9800000, 4, PEET_CL_plain,       GUEST_NONE,    0 },
         { "ldxr x0, [x1]",      0xc85f7c20, 4, PEET_CL_plain,         GUEST_ONE,     0 },
-        { "stxr w2, x0, [x1]",  0xc8027c20, 4, PEET_CL_plain,         GUEST_ODD,     0 },
+        { "stxr w2, x0, [x1]",  0xc8027c20, 4, PEET_CL_plain,         GUEST_IRREGULAR,     0 },
         { "ldadd x0, x1, [x2]", 0xf8200041, 4, PEET_CL_plain,         GUEST_SEVERAL, 0 },
         { "cas x0, x1, [x2]",   0xc8a07c41, 4, PEET_CL_plain,         GUEST_SEVERAL, 0 },
         { "stlr x0, [x1]",      0xc89ffc20, 4, PEET_CL_plain,         GUEST_ONE,     0 },
@@ -85,7 +85,7 @@ static void instructions_of_riscv64_are_known(void)
         { "fsd fa0, 0(a0)",     0x00a53027, 4, PEET_CL_plain,         GUEST_ONE,     0 },
         { "amoadd.d a0, a1, (a2)", 0x00b6352f, 4, PEET_CL_plain,      GUEST_SEVERAL, 0 },
         { "lr.d a0, (a1)",      0x1005b52f, 4, PEET_CL_plain,         GUEST_ONE,     0 },
-        { "sc.d a0, a1, (a2)",  0x18b6352f, 4, PEET_CL_plain,         GUEST_ODD,     0 },
+        { "sc.d a0, a1, (a2)",  0x18b6352f, 4, PEET_CL_plain,         GUEST_IRREGULAR,     0 },
         { "ecall",              0x00000073, 4, PEET_CL_syscall,       GUEST_NONE,    0 },
         { "ebreak",             0x00100073, 4, PEET_CL_trap,          GUEST_FAULTS,  0 },
         { "rdtime a0",          0xc0102573, 4, PEET_CL_plain,         GUEST_FAULTS,  0 },
@@ -93,7 +93,7 @@ static void instructions_of_riscv64_are_known(void)
         { "divu a0, a1, a2",    0x02c5d533, 4, PEET_CL_div,           GUEST_NONE,    0 },
         { "fdiv.d fa0, fa1, fa2", 0x1ac5f553, 4, PEET_CL_fpdiv,       GUEST_NONE,    0 },
         { "fence rw, rw",       0x0330000f, 4, PEET_CL_fence,         GUEST_NONE,    0 },
-        { "vle64.v v1, (a0)",   0x02057087, 4, PEET_CL_plain,         GUEST_ODD,     0 },
+        { "vle64.v v1, (a0)",   0x02057087, 4, PEET_CL_plain,         GUEST_IRREGULAR,     0 },
     };
 
     DECODES(&guest_riscv64, list);
@@ -112,7 +112,7 @@ static void instructions_of_x86_64_are_known(void)
         { "syscall",            0x050f, 2, PEET_CL_syscall,           GUEST_NONE,    0 },
         { "vmovdqu (%rdi), %ymm0", 0x076ffec5, 4, PEET_CL_vector,     GUEST_WIDE,    0 },
         { "movdqu (%rdi), %xmm0", 0x076f0ff3, 4, PEET_CL_vector,      GUEST_ONE,     0 },
-        { "fxsave (%rdi)",      0x07ae0f, 3, PEET_CL_plain,           GUEST_ODD,     0 },
+        { "fxsave (%rdi)",      0x07ae0f, 3, PEET_CL_plain,           GUEST_IRREGULAR,     0 },
         { "lea (%rdi), %rax",   0x078d48, 3, PEET_CL_plain,           GUEST_NONE,    0 },
         { "jmp .+5",            0x03eb, 2, PEET_CL_jump,              GUEST_NONE,    0x10005 },
     };
@@ -160,14 +160,14 @@ static void it_is_known_how_the_kernel_of_x86_64_was_entered(void)
     struct guest_probe p = { entry_register, entry_memory, &e };
     struct guest_entry ret;
 
-    CHECK(guest_x86_64.entered(&p, &ret) && ret.is_call && ret.pc == 0x401002);
+    CHECK(guest_x86_64.read_entry(&p, &ret) && ret.is_call && ret.pc == 0x401002);
     e = (struct entry){ .rsp = 0xfffffe0000002fd0, .word = { 0x401234, 0x33, 0x246, 0x7ffff0001230, 0x2b } };
-    CHECK(guest_x86_64.entered(&p, &ret) && !ret.is_call && !ret.is_fault && ret.pc == 0x401234);
+    CHECK(guest_x86_64.read_entry(&p, &ret) && !ret.is_call && !ret.is_fault && ret.pc == 0x401234);
     e = (struct entry){ .rsp = e.rsp,
                         .word = { 6, 0x401240, 0x33, 0x246, 0x7ffff0001230, 0x2b } }; /* of a page fault */
-    CHECK(guest_x86_64.entered(&p, &ret) && !ret.is_call && ret.is_fault && ret.pc == 0x401240);
+    CHECK(guest_x86_64.read_entry(&p, &ret) && !ret.is_call && ret.is_fault && ret.pc == 0x401240);
     e.word[2] = 0x10; /* the kernel's own */
-    CHECK(!guest_x86_64.entered(&p, &ret));
+    CHECK(!guest_x86_64.read_entry(&p, &ret));
 }
 
 /* Other kernels have other selectors, and their stacks may lie in the lower half. */
@@ -177,9 +177,9 @@ static void so_it_is_of_kernels_that_are_not_linux(void)
     struct guest_probe p = { entry_register, entry_memory, &e };
     struct guest_entry ret;
 
-    CHECK(guest_x86_64.entered(&p, &ret) && !ret.is_call && !ret.is_fault && ret.pc == 0x101234);
+    CHECK(guest_x86_64.read_entry(&p, &ret) && !ret.is_call && !ret.is_fault && ret.pc == 0x101234);
     e.word[4] = 0x10; /* not a selector of user mode: the stack is a program's own */
-    CHECK(guest_x86_64.entered(&p, &ret) && ret.is_call && ret.pc == 5);
+    CHECK(guest_x86_64.read_entry(&p, &ret) && ret.is_call && ret.pc == 5);
 }
 
 int main(void)

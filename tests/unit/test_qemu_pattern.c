@@ -40,8 +40,8 @@ static void every_machine_has_a_marker_of_one_instruction(void)
     CHECK(pattern_step(&s, &p, &(struct pattern_insn){ 0x1000, 0x7000, 0, x86, sizeof x86 }));
     CHECK(pattern_has(&p, x86, sizeof x86));
     CHECK(!pattern_has(&p, x86 + 4, 1)); /* push %rax is one of its bytes, and nothing else */
-    CHECK(parsed("default", "aarch64").choice[0].length == 4);
-    CHECK(parsed("default", "riscv64").choice[0].length == 4);
+    CHECK(parsed("default", "aarch64").alternative[0].length == 4);
+    CHECK(parsed("default", "riscv64").alternative[0].length == 4);
 }
 
 static void the_papers_pattern_takes_its_number_from_any_register(void)
@@ -84,10 +84,10 @@ static void mistakes_in_a_pattern_are_told(void)
     struct peet_err err;
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        struct pattern p = { .choices = 77 };
+        struct pattern p = { .alternatives = 77 };
         err.text[0] = '\0';
         CHECK_EQ(pattern_parse(wrong[i], "x86_64", &p, &err), PEET_ERR_USAGE);
-        CHECK_EQ(p.choices, 77);
+        CHECK_EQ(p.alternatives, 77);
         CHECK(strstr(err.text, "hex:BYTES") != NULL);
     }
 }
@@ -143,7 +143,7 @@ struct history {
 
 static bool slow_step(struct history *h, const struct pattern *p, uint64_t pc, uint8_t byte)
 {
-    size_t n = p->choice[0].length;
+    size_t n = p->alternative[0].length;
 
     memmove(h->pc + 1, h->pc, sizeof h->pc - sizeof *h->pc);
     memmove(h->byte + 1, h->byte, sizeof h->byte - 1);
@@ -153,7 +153,7 @@ static bool slow_step(struct history *h, const struct pattern *p, uint64_t pc, u
     if (h->count < n)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (h->byte[n - 1 - i] != p->choice[0].byte[i] || h->pc[i] != pc - i)
+        if (h->byte[n - 1 - i] != p->alternative[0].byte[i] || h->pc[i] != pc - i)
             return false;
     return true;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions of a guest's programs and libraries whose calls are events of the trace: those of POSIX and C11 threads, and the allocator.
- * They are found by their symbols. What an event tells comes from the registers of arguments and results (struct guest), so that
+ * They are found by their symbols. What an event tells comes from the registers of arguments and results (struct guest_isa), so that
  * a row is for all architectures. Nothing here needs QEMU. */
 #ifndef CAPTURE_QEMU_CALLS_H
 #define CAPTURE_QEMU_CALLS_H

@@ -15,7 +15,7 @@ void extractor_release(struct extractor *x)
     x->cores = 0;
 }
 
-static struct pattern_search *search_of(struct extractor *x, unsigned core)
+static struct pattern_search *extractor_search(struct extractor *x, unsigned core)
 {
     if (core >= x->cores) {
         struct pattern_search *more = mem_alloc(core + 1, sizeof *more);
@@ -33,7 +33,7 @@ struct target *extract(struct extractor *x, const struct extract_insn *insn)
     struct target *target = targets_find(&x->targets, 0, insn->sp, &insn->translation);
     struct pattern_insn step = { insn->pc, insn->sp, 0, insn->bytes, insn->length };
 
-    if (!pattern_step(search_of(x, insn->core), &x->pattern, &step))
+    if (!pattern_step(extractor_search(x, insn->core), &x->pattern, &step))
         return target;
     struct target model = { .window = window_of(&x->window, insn->sp), .frame = TARGET_NO_FRAME, .tid = insn->tid };
     uint64_t frame;

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-const struct guest *guest_find(const char *name)
+const struct guest_isa *guest_find(const char *name)
 {
 #define X(n) &guest_##n,
-    static const struct guest *const all[] = { GUESTS(X) };
+    static const struct guest_isa *const all[] = { GUESTS(X) };
 #undef X
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

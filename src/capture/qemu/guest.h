@@ -15,13 +15,13 @@
 
 /* What QEMU tells of an instruction's accesses, and what an exception leaves of it. */
 enum guest_access {
-    GUEST_NONE,     /* no access, and no exception either */
-    GUEST_FAULTS,   /* no access, but it may fail */
-    GUEST_ONE,      /* one access */
-    GUEST_SEVERAL,  /* as many as it has operands */
-    GUEST_WIDE,     /* one operand in several accesses, the first of which tells its address */
-    GUEST_REPEATED, /* a string instruction: element by element, may be left and entered again */
-    GUEST_ODD,      /* any number */
+    GUEST_NONE,      /* no access, and no exception either */
+    GUEST_FAULTS,    /* no access, but it may fail */
+    GUEST_ONE,       /* one access */
+    GUEST_SEVERAL,   /* as many as it has operands */
+    GUEST_WIDE,      /* one operand in several accesses, the first of which tells its address */
+    GUEST_REPEATED,  /* a string instruction: element by element, may be left and entered again */
+    GUEST_IRREGULAR, /* any number */
 };
 
 enum { GUEST_OPERANDS = 2, GUEST_ARGUMENTS = 5, GUEST_BYTES = 16 };
@@ -69,7 +69,7 @@ struct guest_entry {
     bool is_vague; /* an instruction may have failed, if it is one that can without an access to memory */
 };
 
-struct guest {
+struct guest_isa {
     const char *name;                 /* as QEMU and uname call it */
     const char *sp, *pc, *root;       /* names of registers */
     const char *pointer;              /* of the thread */
@@ -84,16 +84,16 @@ struct guest {
     void (*decode)(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_insn *ret);
     bool (*leaves_kernel)(const uint8_t *bytes, size_t n);
     /* At the kernel's first instruction: why it was entered; false: nobody knows. */
-    bool (*entered)(const struct guest_probe *p, struct guest_entry *ret);
+    bool (*read_entry)(const struct guest_probe *p, struct guest_entry *ret);
     /* At a program's first instruction behind the kernel: the number of the signal whose handler begins there, or 0. */
-    unsigned (*handles)(const struct guest_probe *p);
-    enum guest_call (*call)(uint64_t number);
+    unsigned (*entered_handler)(const struct guest_probe *p);
+    enum guest_call (*call_kind)(uint64_t number);
 };
 
-#define X(name) extern const struct guest guest_##name;
+#define X(name) extern const struct guest_isa guest_##name;
 GUESTS(X)
 #undef X
 
-const struct guest *guest_find(const char *name); /* NULL: no such */
+const struct guest_isa *guest_find(const char *name); /* NULL: no such */
 
 #endif

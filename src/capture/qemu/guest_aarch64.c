@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* aarch64 guests. Of instructions only what is needed is decoded: where control goes, which ones access memory and how often.
- * Sizes are QEMU's, but for pairs, which are one reference. Everything that is not known to be regular is GUEST_ODD.
+ * Sizes are QEMU's, but for pairs, which are one reference. Everything that is not known to be regular is GUEST_IRREGULAR.
  * Leaves out: prefetches, of which QEMU tells nothing. */
 #include "base/bytes.h"
 #include "capture/qemu/guest.h"
 
-static bool is_user(uint64_t cpsr)
+static bool a64_is_user(uint64_t cpsr)
 {
     return (cpsr & 0x1c) == 0; /* level 0, 64 bits */
 }
 
-static uint64_t field(uint32_t w, unsigned from, unsigned bits)
+static uint64_t a64_field(uint32_t w, unsigned from, unsigned bits)
 {
     return w >> from & ((UINT32_C(1) << bits) - 1);
 }
 
 /* A signed number of words. */
-static uint64_t words(uint32_t w, unsigned from, unsigned bits)
+static uint64_t a64_word_offset(uint32_t w, unsigned from, unsigned bits)
 {
-    return (uint64_t)((int64_t)(field(w, from, bits) << (64 - bits)) >> (64 - bits)) * 4;
+    return (uint64_t)((int64_t)(a64_field(w, from, bits) << (64 - bits)) >> (64 - bits)) * 4;
 }
 
 /* ---- control ---- */
@@ -27,13 +27,13 @@ static bool decode_direct(uint32_t w, struct peet_insn *i)
 {
     if ((w & 0x7c000000) == 0x14000000) {
         i->class = w >> 31 ? PEET_CL_call : PEET_CL_jump;
-        i->target = i->addr + words(w, 0, 26);
+        i->target = i->addr + a64_word_offset(w, 0, 26);
     } else if ((w & 0xff000000) == 0x54000000 || (w & 0x7e000000) == 0x34000000) {
         i->class = PEET_CL_branch;
-        i->target = i->addr + words(w, 5, 19);
+        i->target = i->addr + a64_word_offset(w, 5, 19);
     } else if ((w & 0x7e000000) == 0x36000000) {
         i->class = PEET_CL_branch;
-        i->target = i->addr + words(w, 5, 14);
+        i->target = i->addr + a64_word_offset(w, 5, 14);
     } else {
         return false;
     }
@@ -44,7 +44,7 @@ static bool decode_indirect(uint32_t w, struct peet_insn *i)
 {
     if ((w & 0xfe000000) != 0xd6000000)
         return false;
-    switch (field(w, 21, 4)) {
+    switch (a64_field(w, 21, 4)) {
     case 1:
     case 9: i->class = PEET_CL_call_indirect; break;
     case 2: i->class = PEET_CL_return; break;
@@ -54,7 +54,7 @@ static bool decode_indirect(uint32_t w, struct peet_insn *i)
 }
 
 /* Exceptions, barriers, hints, system registers, cache maintenance. */
-static bool decode_system(uint32_t w, struct guest_insn *g)
+static bool a64_decode_system(uint32_t w, struct guest_insn *g)
 {
     if ((w & 0xff000000) == 0xd4000000) {
         g->is_call = (w & 0xffe0001f) == 0xd4000001;
@@ -70,7 +70,7 @@ static bool decode_system(uint32_t w, struct guest_insn *g)
         g->insn.class = PEET_CL_fence;
         g->insn.flags = PEET_FL_FENCE_FULL;
     } else if ((w & 0xffffffe0) == 0xd50b7420) { /* dc zva */
-        g->access = GUEST_ODD;
+        g->access = GUEST_IRREGULAR;
         g->stores = true;
     } else {
         g->access = GUEST_FAULTS;
@@ -80,7 +80,7 @@ static bool decode_system(uint32_t w, struct guest_insn *g)
 
 /* ---- memory ---- */
 
-static void access_is(struct guest_insn *g, enum guest_access access, uint8_t kind, uint32_t size)
+static void a64_set_access(struct guest_insn *g, enum guest_access access, uint8_t kind, uint32_t size)
 {
     g->access = (uint8_t)access;
     g->operands = 1;
@@ -89,9 +89,9 @@ static void access_is(struct guest_insn *g, enum guest_access access, uint8_t ki
     g->stores = kind == PEET_STORE;
 }
 
-static void odd_is(struct guest_insn *g)
+static void a64_set_irregular(struct guest_insn *g)
 {
-    g->access = GUEST_ODD;
+    g->access = GUEST_IRREGULAR;
     g->loads = g->stores = true;
 }
 
@@ -102,44 +102,45 @@ static uint8_t load_or_store(bool loads)
 
 static void decode_exclusive(uint32_t w, struct guest_insn *g)
 {
-    bool ordered = field(w, 23, 1), loads = field(w, 22, 1), swaps = field(w, 21, 1);
+    bool ordered = a64_field(w, 23, 1), loads = a64_field(w, 22, 1), swaps = a64_field(w, 21, 1);
 
     g->insn.flags = PEET_FL_ATOMIC;
     if (ordered && swaps)
-        access_is(g, GUEST_SEVERAL, PEET_UPDATE, 0); /* cas */
+        a64_set_access(g, GUEST_SEVERAL, PEET_UPDATE, 0); /* cas */
     else if (ordered || (loads && !swaps))
-        access_is(g, GUEST_ONE, load_or_store(loads), 0);
+        a64_set_access(g, GUEST_ONE, load_or_store(loads), 0);
     else
-        odd_is(g);
+        a64_set_irregular(g);
     if (ordered && !swaps)
         g->insn.flags = loads ? PEET_FL_ACQUIRE : PEET_FL_RELEASE;
 }
 
 static void decode_pair(uint32_t w, struct guest_insn *g)
 {
-    uint32_t size = field(w, 26, 1) ? 4u << field(w, 30, 2) : field(w, 31, 1) ? 8u : 4u;
+    uint32_t size = a64_field(w, 26, 1) ? 4u << a64_field(w, 30, 2) : a64_field(w, 31, 1) ? 8u : 4u;
 
-    access_is(g, GUEST_WIDE, load_or_store(field(w, 22, 1)), 2 * size);
+    a64_set_access(g, GUEST_WIDE, load_or_store(a64_field(w, 22, 1)), 2 * size);
 }
 
 /* One register. */
 static void decode_single(uint32_t w, struct guest_insn *g)
 {
-    bool is_vector = field(w, 26, 1), is_scaled = field(w, 24, 1), bit_21 = field(w, 21, 1);
-    uint64_t operation = field(w, 22, 2), form = field(w, 10, 2);
+    bool is_vector = a64_field(w, 26, 1), is_scaled = a64_field(w, 24, 1), bit_21 = a64_field(w, 21, 1);
+    uint64_t operation = a64_field(w, 22, 2), form = a64_field(w, 10, 2);
 
     if (!is_scaled && bit_21 && form == 0 && !is_vector) {
         g->insn.flags = PEET_FL_ATOMIC;
-        if (field(w, 12, 4) == 12 || field(w, 12, 4) == 9 || field(w, 12, 4) == 10 || field(w, 12, 4) == 11)
-            odd_is(g); /* ldapr, ld64b and kin */
+        if (a64_field(w, 12, 4) == 12 || a64_field(w, 12, 4) == 9 || a64_field(w, 12, 4) == 10
+            || a64_field(w, 12, 4) == 11)
+            a64_set_irregular(g); /* ldapr, ld64b and kin */
         else
-            access_is(g, GUEST_SEVERAL, PEET_UPDATE, 0);
+            a64_set_access(g, GUEST_SEVERAL, PEET_UPDATE, 0);
     } else if (!is_scaled && bit_21 && form != 2) {
-        odd_is(g);
-    } else if (!is_vector && operation == 2 && field(w, 30, 2) == 3) {
+        a64_set_irregular(g);
+    } else if (!is_vector && operation == 2 && a64_field(w, 30, 2) == 3) {
         g->access = GUEST_NONE; /* prfm */
     } else {
-        access_is(g, GUEST_ONE, load_or_store(is_vector ? operation & 1 : operation != 0), 0);
+        a64_set_access(g, GUEST_ONE, load_or_store(is_vector ? operation & 1 : operation != 0), 0);
     }
 }
 
@@ -147,19 +148,19 @@ static void decode_memory(uint32_t w, struct guest_insn *g)
 {
     if ((w & 0x3f000000) == 0x08000000)
         decode_exclusive(w, g);
-    else if ((w & 0x3b000000) == 0x18000000 && field(w, 30, 2) == 3 && !field(w, 26, 1))
+    else if ((w & 0x3b000000) == 0x18000000 && a64_field(w, 30, 2) == 3 && !a64_field(w, 26, 1))
         g->access = GUEST_NONE; /* prfm */
     else if ((w & 0x3b000000) == 0x18000000)
-        access_is(g, GUEST_ONE, PEET_LOAD, 0);
+        a64_set_access(g, GUEST_ONE, PEET_LOAD, 0);
     else if ((w & 0x3a000000) == 0x28000000)
         decode_pair(w, g);
     else if ((w & 0x3a000000) == 0x38000000)
         decode_single(w, g);
     else
-        odd_is(g);
+        a64_set_irregular(g);
 }
 
-static uint8_t class_of(uint32_t w)
+static uint8_t a64_class_of(uint32_t w)
 {
     if ((w & 0x7fe0f800) == 0x1ac00800)
         return PEET_CL_div;
@@ -172,18 +173,18 @@ static uint8_t class_of(uint32_t w)
     return (w & 0x0e000000) == 0x0e000000 || (w & 0x1e000000) == 0x04000000 ? PEET_CL_vector : PEET_CL_plain;
 }
 
-static void decode(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_insn *ret)
+static void a64_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_insn *ret)
 {
     uint32_t w = n >= 4 ? get_le32(bytes) : 0;
 
     *ret = (struct guest_insn){ .insn = { .addr = addr, .length = (uint16_t)n } };
-    if (decode_direct(w, &ret->insn) || decode_indirect(w, &ret->insn) || decode_system(w, ret))
+    if (decode_direct(w, &ret->insn) || decode_indirect(w, &ret->insn) || a64_decode_system(w, ret))
         return;
-    ret->insn.class = class_of(w);
+    ret->insn.class = a64_class_of(w);
     if ((w & 0x0a000000) == 0x08000000)
         decode_memory(w, ret);
     else if ((w & 0x9e000000) == 0x84000000)
-        odd_is(ret); /* SVE */
+        a64_set_irregular(ret); /* SVE */
     else if ((w & 0x1e000000) == 0x04000000)
         ret->access = GUEST_FAULTS; /* SVE: the kernel gives a thread its registers when it uses them */
     else if (w >> 16 == 0) {
@@ -192,7 +193,7 @@ static void decode(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_i
     }
 }
 
-static bool leaves_kernel(const uint8_t *bytes, size_t n)
+static bool a64_leaves_kernel(const uint8_t *bytes, size_t n)
 {
     uint32_t w = n == 4 ? get_le32(bytes) : 0;
 
@@ -200,7 +201,7 @@ static bool leaves_kernel(const uint8_t *bytes, size_t n)
 }
 
 /* The kernel's vectors tell what happened; of what happens to instructions, the syndrome says what it was. */
-static bool entered(const struct guest_probe *p, struct guest_entry *ret)
+static bool a64_read_entry(const struct guest_probe *p, struct guest_entry *ret)
 {
     bool is_synchronous = (p->reg(p->context, "pc") & 0x780) == 0x400;
     uint64_t class = p->reg(p->context, "ESR_EL1") >> 26 & 0x3f;
@@ -211,7 +212,7 @@ static bool entered(const struct guest_probe *p, struct guest_entry *ret)
     return true;
 }
 
-static unsigned handles(const struct guest_probe *p)
+static unsigned a64_entered_handler(const struct guest_probe *p)
 {
     static const uint8_t back[] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0x00, 0x00, 0xd4 };
     uint8_t found[sizeof back];
@@ -222,7 +223,7 @@ static unsigned handles(const struct guest_probe *p)
     return memcmp(found, back, sizeof back) == 0 ? (unsigned)number : 0;
 }
 
-static enum guest_call call(uint64_t number)
+static enum guest_call a64_call_kind(uint64_t number)
 {
     switch (number) {
     case 93: return GUEST_CALL_EXIT;
@@ -239,7 +240,7 @@ static enum guest_call call(uint64_t number)
     }
 }
 
-const struct guest guest_aarch64 = {
+const struct guest_isa guest_aarch64 = {
     .name = "aarch64",
     .sp = "sp",
     .pc = "pc",
@@ -252,10 +253,10 @@ const struct guest guest_aarch64 = {
     .arg = { "x0", "x1", "x2", "x3", "x4" },
     .link = "x30",
     .root_mask = 0x0000fffffffffffe,
-    .is_user = is_user,
-    .decode = decode,
-    .leaves_kernel = leaves_kernel,
-    .entered = entered,
-    .handles = handles,
-    .call = call,
+    .is_user = a64_is_user,
+    .decode = a64_decode,
+    .leaves_kernel = a64_leaves_kernel,
+    .read_entry = a64_read_entry,
+    .entered_handler = a64_entered_handler,
+    .call_kind = a64_call_kind,
 };

@@ -9,7 +9,7 @@
 
 enum { ALWAYS_IN_FLAGS = 2, FLAGS_BITS = 22, FRAME_BYTES = 40, WIDEST_ACCESS = 16, WIDEST_VECTOR = 64 };
 
-static bool is_user(uint64_t cs)
+static bool x86_guest_is_user(uint64_t cs)
 {
     return (cs & 3) == 3;
 }
@@ -26,7 +26,7 @@ static uint8_t access_of_one(const struct x86_insn *in)
     if (m->form == X86_REPEATED)
         return GUEST_REPEATED;
     if (!is_simple(m) || m->size > WIDEST_VECTOR)
-        return GUEST_ODD;
+        return GUEST_IRREGULAR;
     if (m->size > WIDEST_ACCESS || m->size == 10) /* and what the x87 has in ten bytes */
         return GUEST_WIDE;
     bool may_fail_later = m->kind == PEET_UPDATE || in->insn.class == PEET_CL_div || in->insn.class == PEET_CL_trap;
@@ -41,7 +41,7 @@ static uint8_t access_of_two(const struct x86_insn *in)
         return GUEST_REPEATED;
     bool in_order = m[0].kind == PEET_LOAD && m[1].kind == PEET_STORE;
     bool simple = is_simple(&m[0]) && is_simple(&m[1]) && m[0].size <= 8 && m[1].size <= 8;
-    return in_order && simple ? GUEST_SEVERAL : GUEST_ODD;
+    return in_order && simple ? GUEST_SEVERAL : GUEST_IRREGULAR;
 }
 
 static uint8_t access_of_none(const struct x86_insn *in)
@@ -51,7 +51,7 @@ static uint8_t access_of_none(const struct x86_insn *in)
     return may_fail ? GUEST_FAULTS : GUEST_NONE;
 }
 
-static void decode(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_insn *ret)
+static void x86_guest_decode(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_insn *ret)
 {
     struct x86_insn in;
 
@@ -73,7 +73,7 @@ static void decode(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_i
         ret->access = ret->operands == 1 ? access_of_one(&in) : access_of_two(&in);
 }
 
-static bool leaves_kernel(const uint8_t *bytes, size_t n)
+static bool x86_guest_leaves_kernel(const uint8_t *bytes, size_t n)
 {
     if (n > 1 && (bytes[0] & 0xf8) == 0x48) {
         bytes++;
@@ -92,7 +92,7 @@ static bool is_user_frame(const uint64_t word[5])
 
 /* A system call leaves the stack pointer as it was. Else the processor has pushed a frame, and below it an error code or not:
  * interrupts have none, page faults and most others that fail have one. */
-static bool entered(const struct guest_probe *p, struct guest_entry *ret)
+static bool x86_guest_read_entry(const struct guest_probe *p, struct guest_entry *ret)
 {
     uint64_t word[6], sp = p->reg(p->context, "rsp");
 
@@ -113,7 +113,7 @@ static bool entered(const struct guest_probe *p, struct guest_entry *ret)
 }
 
 /* A handler returns to code that makes the system call rt_sigreturn, and has the signal's number as its argument. */
-static unsigned handles(const struct guest_probe *p)
+static unsigned x86_guest_entered_handler(const struct guest_probe *p)
 {
     static const uint8_t back[] = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 };
     uint8_t found[sizeof back];
@@ -126,7 +126,7 @@ static unsigned handles(const struct guest_probe *p)
     return (unsigned)number;
 }
 
-static enum guest_call call(uint64_t number)
+static enum guest_call x86_guest_call_kind(uint64_t number)
 {
     switch (number) {
     case 60: return GUEST_CALL_EXIT;
@@ -145,7 +145,7 @@ static enum guest_call call(uint64_t number)
     }
 }
 
-const struct guest guest_x86_64 = {
+const struct guest_isa guest_x86_64 = {
     .name = "x86_64",
     .sp = "rsp",
     .pc = "rip",
@@ -157,10 +157,10 @@ const struct guest guest_x86_64 = {
     .result = "rax",
     .arg = { "rdi", "rsi", "rdx", "rcx", "r8" },
     .root_mask = 0x000ffffffffff000,
-    .is_user = is_user,
-    .decode = decode,
-    .leaves_kernel = leaves_kernel,
-    .entered = entered,
-    .handles = handles,
-    .call = call,
+    .is_user = x86_guest_is_user,
+    .decode = x86_guest_decode,
+    .leaves_kernel = x86_guest_leaves_kernel,
+    .read_entry = x86_guest_read_entry,
+    .entered_handler = x86_guest_entered_handler,
+    .call_kind = x86_guest_call_kind,
 };

@@ -26,7 +26,7 @@ static const struct known_pattern known[] = {
 };
 /* clang-format on */
 
-static int hex_digit(char c)
+static int pattern_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -40,19 +40,19 @@ static int parse_bytes(const char **text, uint8_t *into)
     int n = 0;
 
     for (const char *p = *text;; p += 2, n++) {
-        int high = hex_digit(p[0]);
+        int high = pattern_hex_digit(p[0]);
         if (high < 0) {
             *text = p;
             return n;
         }
-        int low = hex_digit(p[1]);
+        int low = pattern_hex_digit(p[1]);
         if (low < 0 || n == PATTERN_BYTES)
             return -1;
         into[n] = (uint8_t)(high << 4 | low);
     }
 }
 
-static int parse_choice(const char **text, struct pattern_choice *c)
+static int parse_alternative(const char **text, struct pattern_alternative *c)
 {
     int n = parse_bytes(text, c->byte);
 
@@ -70,12 +70,12 @@ static int parse_choice(const char **text, struct pattern_choice *c)
     return 0;
 }
 
-static int parse_choices(const char *text, struct pattern *ret)
+static int parse_alternatives(const char *text, struct pattern *ret)
 {
-    for (ret->choices = 0; ret->choices < PATTERN_CHOICES; text++) {
-        if (parse_choice(&text, &ret->choice[ret->choices]) < 0)
+    for (ret->alternatives = 0; ret->alternatives < PATTERN_ALTERNATIVES; text++) {
+        if (parse_alternative(&text, &ret->alternative[ret->alternatives]) < 0)
             return -1;
-        ret->choices++;
+        ret->alternatives++;
         if (*text != ',')
             return *text == '\0' ? 0 : -1;
     }
@@ -90,16 +90,16 @@ int pattern_parse(const char *text, const char *machine, struct pattern *ret, st
     for (size_t i = 0; !bytes && i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].machine, machine) == 0 && strcmp(known[i].name, text) == 0)
             bytes = known[i].text;
-    if (!bytes || parse_choices(bytes, &p) < 0)
+    if (!bytes || parse_alternatives(bytes, &p) < 0)
         return err_set(err, PEET_ERR_USAGE,
                        "pattern '%s': expected default, ji, or hex:BYTES[/MASK] with at most %d bytes as pairs of "
                        "hexadecimal digits, a mask of the same length, and at most %d of them with commas between",
-                       text, PATTERN_BYTES, PATTERN_CHOICES);
+                       text, PATTERN_BYTES, PATTERN_ALTERNATIVES);
     *ret = p;
     return 0;
 }
 
-size_t pattern_fits(const struct pattern_choice *c, size_t at, const uint8_t *bytes, size_t length)
+size_t pattern_fits(const struct pattern_alternative *c, size_t at, const uint8_t *bytes, size_t length)
 {
     if (length == 0 || length > c->length - at)
         return 0;
@@ -112,10 +112,10 @@ size_t pattern_fits(const struct pattern_choice *c, size_t at, const uint8_t *by
 bool pattern_has(const struct pattern *p, const uint8_t *bytes, size_t length)
 {
     if (p->is_marker)
-        return length == p->choice[0].length && pattern_fits(&p->choice[0], 0, bytes, length);
-    for (unsigned i = 0; i < p->choices; i++)
-        for (size_t at = 0; at < p->choice[i].length; at++)
-            if (pattern_fits(&p->choice[i], at, bytes, length))
+        return length == p->alternative[0].length && pattern_fits(&p->alternative[0], 0, bytes, length);
+    for (unsigned i = 0; i < p->alternatives; i++)
+        for (size_t at = 0; at < p->alternative[i].length; at++)
+            if (pattern_fits(&p->alternative[i], at, bytes, length))
                 return true;
     return false;
 }
@@ -140,7 +140,7 @@ static bool step_partials(struct pattern_search *s, const struct pattern *p, con
         struct pattern_partial *q = &s->partial[i];
         if (q->at == 0 || q->sp != insn->sp || q->space != insn->space)
             continue;
-        const struct pattern_choice *c = &p->choice[q->choice];
+        const struct pattern_alternative *c = &p->alternative[q->alternative];
         size_t n = q->pc == insn->pc ? pattern_fits(c, q->at, insn->bytes, insn->length) : 0;
         size_t at = n ? q->at + n : 0;
         is_whole = is_whole || at == c->length;
@@ -154,9 +154,9 @@ bool pattern_step(struct pattern_search *s, const struct pattern *p, const struc
 {
     bool is_whole = step_partials(s, p, insn);
 
-    for (unsigned i = 0; i < p->choices; i++) {
-        size_t n = pattern_fits(&p->choice[i], 0, insn->bytes, insn->length);
-        if (n && n == p->choice[i].length)
+    for (unsigned i = 0; i < p->alternatives; i++) {
+        size_t n = pattern_fits(&p->alternative[i], 0, insn->bytes, insn->length);
+        if (n && n == p->alternative[i].length)
             is_whole = true;
         else if (n)
             begin_partial(

@@ -15,16 +15,16 @@
 
 #include "peet/err.h"
 
-enum { PATTERN_BYTES = 64, PATTERN_CHOICES = 4, PATTERN_SEARCHES = 16 };
+enum { PATTERN_BYTES = 64, PATTERN_ALTERNATIVES = 4, PATTERN_SEARCHES = 16 };
 
-struct pattern_choice {
+struct pattern_alternative {
     uint8_t byte[PATTERN_BYTES], mask[PATTERN_BYTES];
     size_t length;
 };
 
 struct pattern {
-    struct pattern_choice choice[PATTERN_CHOICES];
-    unsigned choices;
+    struct pattern_alternative alternative[PATTERN_ALTERNATIVES];
+    unsigned alternatives;
     bool is_marker; /* peet's own: what it tells is in registers (peet/mark.h) */
 };
 
@@ -33,7 +33,7 @@ struct pattern {
 int pattern_parse(const char *text, const char *machine, struct pattern *ret, struct peet_err *err);
 
 /* How much of the choice stands at `at`, for an instruction: its length, or 0 if it does not fit there. */
-size_t pattern_fits(const struct pattern_choice *c, size_t at, const uint8_t *bytes, size_t length);
+size_t pattern_fits(const struct pattern_alternative *c, size_t at, const uint8_t *bytes, size_t length);
 
 /* Whether the instruction can be a part of the pattern at all. All others can be kept from pattern_step, as they cannot
  * stand between two that follow each other without a gap. */
@@ -43,7 +43,7 @@ bool pattern_has(const struct pattern *p, const uint8_t *bytes, size_t length);
 struct pattern_search {
     struct pattern_partial {
         uint64_t pc, sp, space; /* of the instruction that has to come */
-        uint8_t choice;
+        uint8_t alternative;
         uint8_t at; /* bytes that have matched; 0: not in use */
     } partial[PATTERN_SEARCHES];
     unsigned next; /* to be given up when all are in use */

@@ -22,24 +22,24 @@ struct window window_of(const struct window_config *c, uint64_t sp)
     return (struct window){ start, start + 1 - c->stack };
 }
 
-static uint64_t low(struct window w)
+static uint64_t window_low(struct window w)
 {
     return w.start < w.end ? w.start : w.end;
 }
 
-static uint64_t high(struct window w)
+static uint64_t window_high(struct window w)
 {
     return w.start < w.end ? w.end : w.start;
 }
 
 bool window_has(struct window w, uint64_t addr)
 {
-    return addr >= low(w) && addr <= high(w);
+    return addr >= window_low(w) && addr <= window_high(w);
 }
 
-static bool overlap(struct window a, struct window b)
+static bool windows_overlap(struct window a, struct window b)
 {
-    return low(a) <= high(b) && low(b) <= high(a);
+    return window_low(a) <= window_high(b) && window_low(b) <= window_high(a);
 }
 
 /* ---- the list ---- */
@@ -75,13 +75,13 @@ void targets_release(struct targets *t)
 }
 
 /* Where the first window begins that does not lie before addr. */
-static size_t place_of(const struct target_space *s, uint64_t addr)
+static size_t space_position(const struct target_space *s, uint64_t addr)
 {
     size_t first = 0, end = s->count;
 
     while (first < end) {
         size_t middle = first + (end - first) / 2;
-        if (high(s->at[middle]->window) < addr)
+        if (window_high(s->at[middle]->window) < addr)
             first = middle + 1;
         else
             end = middle;
@@ -105,14 +105,15 @@ void targets_retire(struct targets *t, struct target *over)
         map_remove(&t->frames, over->frame, 0);
 }
 
-static struct target *in_the_way(const struct targets *t, const struct target_space *s, const struct target *model)
+static struct target *overlapping_target(const struct targets *t, const struct target_space *s,
+                                         const struct target *model)
 {
     if (model->space == 0) {
         struct target **holder = map_find(&t->frames, model->frame, 0);
         return holder ? *holder : NULL;
     }
-    size_t i = place_of(s, low(model->window));
-    return i < s->count && overlap(s->at[i]->window, model->window) ? s->at[i] : NULL;
+    size_t i = space_position(s, window_low(model->window));
+    return i < s->count && windows_overlap(s->at[i]->window, model->window) ? s->at[i] : NULL;
 }
 
 static struct target_space *make_space(struct targets *t, uint64_t root)
@@ -131,9 +132,9 @@ static struct target_space *make_space(struct targets *t, uint64_t root)
     return s;
 }
 
-static void insert(struct target_space *s, struct target *made)
+static void space_insert(struct target_space *s, struct target *made)
 {
-    size_t i = place_of(s, low(made->window));
+    size_t i = space_position(s, window_low(made->window));
 
     if (made->space == 0) /* the newest is asked first */
         i = s->count;
@@ -150,7 +151,7 @@ struct target *targets_add(struct targets *t, const struct target *model,
 
     if (!s)
         return NULL;
-    for (struct target *over; (over = in_the_way(t, s, model)) != NULL;) {
+    for (struct target *over; (over = overlapping_target(t, s, model)) != NULL;) {
         if (retired)
             retired(over, context);
         targets_retire(t, over);
@@ -161,7 +162,7 @@ struct target *targets_add(struct targets *t, const struct target *model,
     made->live = true;
     t->all = mem_room(t->all, t->count, sizeof *t->all);
     t->all[t->count++] = made;
-    insert(s, made);
+    space_insert(s, made);
     if (made->space == 0 && made->frame != TARGET_NO_FRAME) {
         t->frames.value_size = sizeof made;
         struct target **place = map_put(&t->frames, made->frame, 0);
@@ -189,7 +190,7 @@ struct target *targets_find(const struct targets *t, uint64_t space, uint64_t sp
     if (!s)
         return NULL;
     if (space != 0) {
-        size_t i = place_of(s, sp);
+        size_t i = space_position(s, sp);
         if (i == s->count || !window_has(s->at[i]->window, sp))
             return NULL;
         return is_in_its_frame(s->at[i], tr) ? s->at[i] : NULL;

@@ -25,7 +25,7 @@ enum { HEAD_BYTES = 256, DEEPEST_SCRIPT = 4, MOST_APPS = 256 /* as in guest/init
 static const char MARK[] = "libpeet-mark.so";
 static const char MARK_IN_GUEST[] = "/peet/libpeet-mark.so";
 
-struct guest {
+struct guest_image {
     const struct system_config *config;
     struct library_search search;
     struct cpio cpio;
@@ -36,7 +36,7 @@ static const char *const MERGED[] = { "bin", "sbin", "lib", "lib64" };
 enum { MERGED_COUNT = sizeof MERGED / sizeof *MERGED };
 
 /* Where a file really lies in the guest; to be freed. */
-static char *place(const char *path)
+static char *guest_location(const char *path)
 {
     for (int i = 0; i < MERGED_COUNT; i++) {
         size_t n = strlen(MERGED[i]);
@@ -46,16 +46,16 @@ static char *place(const char *path)
     return mem_string(path);
 }
 
-static int add_file(struct guest *g, const char *name, const char *source, struct peet_err *err)
+static int add_file(struct guest_image *g, const char *name, const char *source, struct peet_err *err)
 {
-    char *at = place(name);
+    char *at = guest_location(name);
     int r = cpio_tree(&g->cpio, at, source, err);
 
     free(at);
     return r;
 }
 
-static int add_libraries(struct guest *g, const char *program, bool *ret_dynamic, struct peet_err *err)
+static int add_libraries(struct guest_image *g, const char *program, bool *ret_dynamic, struct peet_err *err)
 {
     struct libraries l = { 0 };
     int r = libraries_find(program, &g->search, &l, err);
@@ -91,7 +91,7 @@ static char *interpreter_of(const char *path)
 }
 
 /* A program with its libraries; a script with its interpreter. */
-static int add_program(struct guest *g, const char *name, const char *path, int depth, bool *ret_dynamic,
+static int add_program(struct guest_image *g, const char *name, const char *path, int depth, bool *ret_dynamic,
                        struct peet_err *err)
 {
     char *interpreter = interpreter_of(path);
@@ -108,9 +108,9 @@ static int add_program(struct guest *g, const char *name, const char *path, int 
 }
 
 /* At its real place, where it may look for what lies beside it; where it was called by the name of a link, that is there, too. */
-static int add_app(struct guest *g, const char *path, bool *ret_dynamic, struct peet_err *err)
+static int add_app(struct guest_image *g, const char *path, bool *ret_dynamic, struct peet_err *err)
 {
-    char *real = realpath(path, NULL), *at = place(path), *real_at = place(real ? real : path);
+    char *real = realpath(path, NULL), *at = guest_location(path), *real_at = guest_location(real ? real : path);
     int r = 0;
 
     if (!real)
@@ -139,7 +139,7 @@ static void add_string(char **text, size_t *bytes, const char *s)
     *bytes += n;
 }
 
-static int add_app_file(struct guest *g, const struct app *a, size_t number, bool preload, struct peet_err *err)
+static int add_app_file(struct guest_image *g, const struct app *a, size_t number, bool preload, struct peet_err *err)
 {
     static const char *const usual[] = { "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME=/", "TERM=dumb" };
     char *text = NULL, here[PATH_MAX], name[40], *word;
@@ -168,7 +168,7 @@ static int add_app_file(struct guest *g, const struct app *a, size_t number, boo
 }
 
 /* A file of peet's own for the guest's architecture; to be freed. NULL: it was not built. */
-static char *own_file(const struct guest *g, const char *name)
+static char *own_file(const struct guest_image *g, const char *name)
 {
     static const char *const places[] = { "", "/../.." }; /* installed; in a build */
 
@@ -183,7 +183,7 @@ static char *own_file(const struct guest *g, const char *name)
     return NULL;
 }
 
-static int add_own(struct guest *g, const char *file, const char *name, struct peet_err *err)
+static int add_own(struct guest_image *g, const char *file, const char *name, struct peet_err *err)
 {
     char *path = own_file(g, file);
     const char *arch = guest_arch(g->config);
@@ -199,7 +199,7 @@ static int add_own(struct guest *g, const char *file, const char *name, struct p
     return r;
 }
 
-static bool stands_in(const uint8_t *file, size_t bytes, const struct pattern_choice *c)
+static bool stands_in(const uint8_t *file, size_t bytes, const struct pattern_alternative *c)
 {
     for (size_t i = 0; i + c->length <= bytes; i++) {
         size_t n = 0;
@@ -212,7 +212,7 @@ static bool stands_in(const uint8_t *file, size_t bytes, const struct pattern_ch
 }
 
 /* Whether the pattern that marks threads stands somewhere in a program; in doubt, it does. */
-static bool has_marks(const struct guest *g, const char *path)
+static bool has_marks(const struct guest_image *g, const char *path)
 {
     struct pattern p;
     struct stat st;
@@ -227,8 +227,8 @@ static bool has_marks(const struct guest *g, const char *path)
         close(fd);
     if (file == MAP_FAILED || pattern_parse(text, guest_arch(g->config), &p, NULL) < 0)
         return true;
-    for (unsigned i = 0; i < p.choices && !found; i++)
-        found = stands_in(file, (size_t)st.st_size, &p.choice[i]);
+    for (unsigned i = 0; i < p.alternatives && !found; i++)
+        found = stands_in(file, (size_t)st.st_size, &p.alternative[i]);
     munmap(file, (size_t)st.st_size);
     return found;
 }
@@ -238,7 +238,7 @@ static bool is_default(const char *pattern)
     return !pattern || !strcmp(pattern, "default");
 }
 
-static int add_apps(struct guest *g, const struct apps *apps, struct recording *recording, struct peet_err *err)
+static int add_apps(struct guest_image *g, const struct apps *apps, struct recording *recording, struct peet_err *err)
 {
     bool any = false, dynamic;
     int r = 0;
@@ -264,7 +264,7 @@ static int add_apps(struct guest *g, const struct apps *apps, struct recording *
 }
 
 /* HOST or HOST:GUEST */
-static int add_users_file(struct guest *g, const char *item, struct peet_err *err)
+static int add_users_file(struct guest_image *g, const char *item, struct peet_err *err)
 {
     const char *colon = strchr(item, ':');
     char *from = colon ? strndup(item, (size_t)(colon - item)) : mem_string(item);
@@ -294,7 +294,7 @@ static int add_users_file(struct guest *g, const char *item, struct peet_err *er
     return r;
 }
 
-static int add_all(struct guest *g, const struct apps *apps, struct recording *recording, struct peet_err *err)
+static int add_all(struct guest_image *g, const struct apps *apps, struct recording *recording, struct peet_err *err)
 {
     char target[20], here[PATH_MAX];
     int r = 0;
@@ -315,7 +315,7 @@ static int add_all(struct guest *g, const struct apps *apps, struct recording *r
     return r;
 }
 
-static struct library_search search_of(const struct system_config *config)
+static struct library_search guest_library_search(const struct system_config *config)
 {
     static const struct {
         const char *name, *triplet;
@@ -346,7 +346,7 @@ bool guest_asks(const struct system_config *config)
 int guest_build(const struct system_config *config, const struct apps *apps, const struct guest_files *files,
                 struct recording *recording, uint64_t *ret_bytes, struct peet_err *err)
 {
-    struct guest g = { .config = config, .search = search_of(config) };
+    struct guest_image g = { .config = config, .search = guest_library_search(config) };
     int r = cpio_open(&g.cpio, files->initrd, err);
 
     if (r == 0 && files->answer)

@@ -19,7 +19,7 @@ static struct {
     bool looks;
 } ask;
 
-static void say(char answer)
+static void ask_reply(char answer)
 {
     (void)!write(ask.answer, &answer, 1); /* who hears nothing asks again */
 }
@@ -34,19 +34,19 @@ static void on_question(void)
     pthread_mutex_unlock(&plugin.lock);
     if (is_first)
         plugin_look();
-    say(is_ready ? '+' : '-');
+    ask_reply(is_ready ? '+' : '-');
 }
 
 void ask_answer(void)
 {
     pthread_mutex_lock(&plugin.lock);
     for (; ask.waiting > 0; ask.waiting--)
-        say('+');
+        ask_reply('+');
     pthread_mutex_unlock(&plugin.lock);
 }
 
 /* The console's lines, of any length: only whether one is the question is of interest. */
-static void hear(const char *p, size_t n)
+static void ask_scan_console(const char *p, size_t n)
 {
     static const char question[] = "peet: ask";
     static char line[sizeof question];
@@ -64,7 +64,7 @@ static void hear(const char *p, size_t n)
     }
 }
 
-static void *listen_to_console(void *unused)
+static void *watch_console(void *unused)
 {
     char text[4096];
     ssize_t n;
@@ -72,21 +72,21 @@ static void *listen_to_console(void *unused)
     (void)unused;
     for (;;) {
         while ((n = read(ask.console, text, sizeof text)) > 0)
-            hear(text, (size_t)n);
+            ask_scan_console(text, (size_t)n);
         if (read(ask.changes, text, sizeof text) < 0 && errno != EINTR)
             return NULL;
     }
 }
 
 /* Signals are for QEMU's own threads. */
-static int start(void)
+static int ask_start_thread(void)
 {
     pthread_t thread;
     sigset_t all, old;
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    int r = pthread_create(&thread, NULL, listen_to_console, NULL);
+    int r = pthread_create(&thread, NULL, watch_console, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (r == 0)
         pthread_detach(thread);
@@ -105,6 +105,6 @@ int ask_open(struct peet_err *err)
     ask.answer = open(s->answer, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (ask.answer < 0)
         return err_sys(err, errno, "%s: cannot be opened", s->answer);
-    int r = start();
+    int r = ask_start_thread();
     return r ? err_sys(err, r, "no thread to listen to the guest; see ulimit -u") : 0;
 }

@@ -40,7 +40,7 @@ static uint64_t sign_of(uint64_t addr, const uint8_t *code)
     return (word ^ in_page << 52) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-static void add_entry(void *context, const struct module_function *f)
+static void calls_add_entry(void *context, const struct module_function *f)
 {
     const struct call_rule *rule = call_rule_find(f->name);
 
@@ -53,7 +53,7 @@ static void add_entry(void *context, const struct module_function *f)
 
 void calls_add_file(const char *path)
 {
-    module_functions(path, add_entry, mem_string(path));
+    module_functions(path, calls_add_entry, mem_string(path));
 }
 
 bool calls_may_begin(const struct qemu_plugin_tb *tb)
@@ -63,7 +63,7 @@ bool calls_may_begin(const struct qemu_plugin_tb *tb)
     return code && map_find(&calls.signs, sign_of(qemu_plugin_tb_vaddr(tb), code), 0);
 }
 
-static void put_entry(struct process *p, uint64_t addr, const struct call_rule *rule)
+static void put_entry(struct guest_process *p, uint64_t addr, const struct call_rule *rule)
 {
     p->entries.value_size = sizeof(const struct call_rule *);
     const struct call_rule **place = map_put(&p->entries, addr, 0);
@@ -71,7 +71,7 @@ static void put_entry(struct process *p, uint64_t addr, const struct call_rule *
         *place = rule;
 }
 
-void calls_map(struct process *p, const char *file, const struct mapping *code)
+void calls_map(struct guest_process *p, const char *file, const struct mapping *code)
 {
     for (size_t i = 0; i < calls.count; i++) {
         const struct entry *e = &calls.entry[i];
@@ -81,7 +81,7 @@ void calls_map(struct process *p, const char *file, const struct mapping *code)
     }
 }
 
-void calls_map_alone(struct process *p)
+void calls_map_alone(struct guest_process *p)
 {
     for (size_t k = 0; k < plugin.settings.symbol_files; k++)
         for (size_t i = 0; i < calls.count; i++)
@@ -135,7 +135,7 @@ static bool has_succeeded(const struct call_rule *rule, uint64_t result)
 }
 
 /* What later calls have to know of this one. */
-static void note_success(struct thread *t, const struct call *c, uint32_t result)
+static void note_success(struct guest_thread *t, const struct call *c, uint32_t result)
 {
     switch (c->rule->event) {
     case PEET_EV_barrier_init: object_set(t->process, c->arg[0], (uint32_t)c->arg[2]); break;
@@ -152,57 +152,57 @@ static void note_success(struct thread *t, const struct call *c, uint32_t result
     }
 }
 
-static void tell_return(struct vcpu *v, const struct call *c)
+static void put_return(struct vcpu *v, const struct call *c)
 {
-    uint64_t words[CALL_WORDS], result = vcpu_register(v, plugin.guest->result);
+    uint64_t words[CALL_WORDS], result = vcpu_register(v, plugin.isa->result);
     bool succeeded = has_succeeded(c->rule, result);
 
     if (succeeded)
         note_success(v->thread, c, (uint32_t)result);
     if (succeeded && read_words(v, c, result, words))
-        vcpu_put(v, event_at(c->rule->event, c->back), words, (size_t)peet_event_arity(c->rule->event));
+        vcpu_put(v, event_item_at(c->rule->event, c->back), words, (size_t)peet_event_arity(c->rule->event));
     if (c->rule->event == PEET_EV_thread_create)
         child_forget(v->thread);
 }
 
 void calls_return(struct vcpu *v, const struct block *b)
 {
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
 
-    while (t->calls > 0 && t->call[t->calls - 1].level > t->interruptions)
+    while (t->calls > 0 && t->call[t->calls - 1].level > t->signal_frames)
         t->calls--; /* of a handler that is over */
     struct call *c = t->calls ? &t->call[t->calls - 1] : NULL;
-    if (!c || c->level != t->interruptions || b->pc != c->back)
+    if (!c || c->level != t->signal_frames || b->pc != c->back)
         return;
-    if (vcpu_register(v, plugin.guest->sp) != c->sp + (plugin.guest->link ? 0 : sizeof(uint64_t)))
+    if (vcpu_register(v, plugin.isa->sp) != c->sp + (plugin.isa->link ? 0 : sizeof(uint64_t)))
         return;
     t->calls--;
-    if (!c->is_told)
-        tell_return(v, c);
+    if (!c->is_recorded)
+        put_return(v, c);
 }
 
 /* Whether the thread is inside of such a function. Calls whose frames are gone, for the stack pointer is above them, are forgotten. */
-static bool is_inside(struct thread *t, uint64_t sp)
+static bool is_in_call(struct guest_thread *t, uint64_t sp)
 {
     while (t->calls > 0) {
         const struct call *c = &t->call[t->calls - 1];
-        if (c->level < t->interruptions)
+        if (c->level < t->signal_frames)
             return false;
-        if (c->level == t->interruptions && sp <= c->sp)
+        if (c->level == t->signal_frames && sp <= c->sp)
             return true;
         t->calls--;
     }
     return false;
 }
 
-const struct call_rule *calls_inside(const struct thread *t)
+const struct call_rule *calls_current(const struct guest_thread *t)
 {
     const struct call *c = t->calls ? &t->call[t->calls - 1] : NULL;
 
-    return c && c->level == t->interruptions ? c->rule : NULL;
+    return c && c->level == t->signal_frames ? c->rule : NULL;
 }
 
-static const struct call_rule *rule_at(struct process *p, uint64_t pc)
+static const struct call_rule *call_rule_at(struct guest_process *p, uint64_t pc)
 {
     pthread_mutex_lock(&plugin.lock);
     const struct call_rule **rule = map_find(&p->entries, pc, 0), *found = rule ? *rule : NULL;
@@ -212,7 +212,7 @@ static const struct call_rule *rule_at(struct process *p, uint64_t pc)
 
 static void read_call(struct vcpu *v, struct call *c)
 {
-    const struct guest *g = plugin.guest;
+    const struct guest_isa *g = plugin.isa;
 
     for (unsigned i = 0; i < CALL_ARGUMENTS; i++)
         c->arg[i] = vcpu_register(v, g->arg[i]);
@@ -227,7 +227,7 @@ static void read_call(struct vcpu *v, struct call *c)
 }
 
 /* Whether a function does nothing to tell of: free of NULL, and pthread_spin_init, which is the same code as pthread_spin_unlock. */
-static bool is_idle(struct thread *t, const struct call *c)
+static bool is_without_event(struct guest_thread *t, const struct call *c)
 {
     if (c->rule->event == PEET_EV_free)
         return c->arg[0] == 0;
@@ -243,25 +243,25 @@ static bool is_idle(struct thread *t, const struct call *c)
 void on_call(unsigned cpu, void *unused)
 {
     struct vcpu *v = vcpu_of(cpu);
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
     uint64_t words[CALL_WORDS];
 
     (void)unused;
     if (v->state != STATE_TARGET || !t || !v->open || v->open->is_kernel)
         return;
-    struct call c = { .rule = rule_at(t->process, v->open->pc), .level = t->interruptions };
+    struct call c = { .rule = call_rule_at(t->process, v->open->pc), .level = t->signal_frames };
     if (!c.rule)
         return;
-    c.sp = vcpu_register(v, plugin.guest->sp);
-    if (is_inside(t, c.sp) || t->calls == CALLS_MAX)
+    c.sp = vcpu_register(v, plugin.isa->sp);
+    if (is_in_call(t, c.sp) || t->calls == CALLS_MAX)
         return;
     read_call(v, &c);
     bool is_before = c.rule->moment == CALL_BEFORE || c.rule->moment == CALL_NO_RETURN;
-    if (is_before && !is_idle(t, &c) && read_words(v, &c, 0, words))
-        vcpu_put_in_front(v, event_at(c.rule->event, c.back), words, (size_t)peet_event_arity(c.rule->event));
+    if (is_before && !is_without_event(t, &c) && read_words(v, &c, 0, words))
+        vcpu_put_before(v, event_item_at(c.rule->event, c.back), words, (size_t)peet_event_arity(c.rule->event));
     if (c.rule->moment == CALL_NO_RETURN)
         return;
-    c.is_told = is_before;
+    c.is_recorded = is_before;
     t->call[t->calls++] = c;
-    v->places_room = 0; /* blocks take the slow way */
+    v->page_offsets_room = 0; /* blocks take the slow way */
 }

@@ -20,18 +20,18 @@ enum { NEAR_BYTES = 64 << 10 };
 
 /* ---- processes ---- */
 
-static struct process *process_of(uint64_t root, uint64_t number)
+static struct guest_process *process_of(uint64_t root, uint64_t number)
 {
-    struct process *p = plugin.processes;
+    struct guest_process *p = plugin.processes;
 
     while (p && (p->root != root || p->number != number || p->has_ended))
         p = p->next;
     return p;
 }
 
-static struct process *process_new(uint64_t root, uint64_t number)
+static struct guest_process *process_new(uint64_t root, uint64_t number)
 {
-    struct process *p = mem_alloc(1, sizeof *p);
+    struct guest_process *p = mem_alloc(1, sizeof *p);
 
     p->root = root;
     p->number = number;
@@ -40,7 +40,7 @@ static struct process *process_new(uint64_t root, uint64_t number)
     return p;
 }
 
-static bool is_in_exec(const struct process *p)
+static bool is_in_exec(const struct guest_process *p)
 {
     for (size_t i = plugin.threads; i-- > 0;)
         if (plugin.thread[i]->process == p && plugin.thread[i]->is_in_exec)
@@ -49,9 +49,9 @@ static bool is_in_exec(const struct process *p)
 }
 
 /* Behind an exec it is another program, with the same number and, by chance, with the same root. */
-struct process *process_heard(uint64_t root, uint64_t number)
+struct guest_process *process_of_maps(uint64_t root, uint64_t number)
 {
-    struct process *p = process_of(root, number);
+    struct guest_process *p = process_of(root, number);
 
     if (p && is_in_exec(p)) {
         p->has_ended = true;
@@ -61,52 +61,52 @@ struct process *process_heard(uint64_t root, uint64_t number)
 }
 
 /* Room for the place of this page; under the lock. Old tables stay, for others may look at them. */
-static uint64_t *places_for(struct process *p, uint32_t page)
+static uint64_t *page_offsets_for(struct guest_process *p, uint32_t page)
 {
-    uint64_t *old = atomic_load(&p->places);
-    uint32_t room = atomic_load(&p->places_room);
+    uint64_t *old = atomic_load(&p->page_offsets);
+    uint32_t room = atomic_load(&p->page_offsets_room);
 
     if (page < room)
         return old;
     uint32_t more = (page + 64) * 2;
-    uint64_t *places = mem_alloc(more, sizeof *places);
-    memset(places, 0xff, more * sizeof *places);
+    uint64_t *page_offsets = mem_alloc(more, sizeof *page_offsets);
+    memset(page_offsets, 0xff, more * sizeof *page_offsets);
     if (room)
-        memcpy(places, old, room * sizeof *places);
-    atomic_store(&p->places, places);
-    atomic_store(&p->places_room, more);
-    return places;
+        memcpy(page_offsets, old, room * sizeof *page_offsets);
+    atomic_store(&p->page_offsets, page_offsets);
+    atomic_store(&p->page_offsets_room, more);
+    return page_offsets;
 }
 
-static void take_places(struct vcpu *v)
+static void refresh_page_offsets(struct vcpu *v)
 {
-    v->places_room = atomic_load(&v->thread->process->places_room);
-    v->places = atomic_load(&v->thread->process->places);
+    v->page_offsets_room = atomic_load(&v->thread->process->page_offsets_room);
+    v->page_offsets = atomic_load(&v->thread->process->page_offsets);
 }
 
-static void set_place(struct vcpu *v, uint32_t page, uint64_t moved_by)
+static void set_page_offset(struct vcpu *v, uint32_t page, uint64_t moved_by)
 {
     pthread_mutex_lock(&plugin.lock);
-    __atomic_store_n(&places_for(v->thread->process, page)[page], moved_by, __ATOMIC_RELAXED);
+    __atomic_store_n(&page_offsets_for(v->thread->process, page)[page], moved_by, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&plugin.lock);
-    take_places(v);
+    refresh_page_offsets(v);
 }
 
-struct block *place_of_block(struct vcpu *v, struct block *b)
+struct block *block_at_pc(struct vcpu *v, struct block *b)
 {
-    if (b->page >= v->places_room)
-        take_places(v);
-    if (b->page >= v->places_room || v->places[b->page] == UNKNOWN_PLACE)
-        set_place(v, b->page, vcpu_register(v, plugin.guest->pc) - b->pc);
-    uint64_t moved_by = v->places[b->page];
-    return moved_by ? block_at(b, b->pc + moved_by) : b;
+    if (b->page >= v->page_offsets_room)
+        refresh_page_offsets(v);
+    if (b->page >= v->page_offsets_room || v->page_offsets[b->page] == UNKNOWN_OFFSET)
+        set_page_offset(v, b->page, vcpu_register(v, plugin.isa->pc) - b->pc);
+    uint64_t moved_by = v->page_offsets[b->page];
+    return moved_by ? block_alias(b, b->pc + moved_by) : b;
 }
 
 /* ---- who ---- */
 
-static struct thread *still_there(struct vcpu *v, struct target *target)
+static struct guest_thread *target_still_valid(struct vcpu *v, struct target *target)
 {
-    struct thread *t = target->user;
+    struct guest_thread *t = target->user;
     uint64_t cookie = 0;
 
     if (t->process->has_ended)
@@ -118,59 +118,59 @@ static struct thread *still_there(struct vcpu *v, struct target *target)
     return NULL;
 }
 
-static bool translate(void *context, uint64_t addr, uint64_t *ret)
+static bool translate_vaddr(void *context, uint64_t addr, uint64_t *ret)
 {
     (void)context;
     return qemu_plugin_translate_vaddr(addr, ret);
 }
 
 /* Whether who is here is not the thread, but what it has cloned in the same space, on the same stack or with the same thread pointer. */
-static bool is_child(struct vcpu *v, struct thread *t, uint64_t pc)
+static bool is_vfork_child(struct vcpu *v, struct guest_thread *t, uint64_t pc)
 {
     if (!t->is_cloning || !t->has_resume)
         return false;
     if (pc == t->resume)
-        t->is_lent = vcpu_register(v, plugin.guest->result) == 0;
-    return t->is_lent;
+        t->is_context_borrowed = vcpu_register(v, plugin.isa->result) == 0;
+    return t->is_context_borrowed;
 }
 
 /* Under the lock. */
-static struct thread *find_thread(struct vcpu *v, uint64_t pc)
+static struct guest_thread *target_thread(struct vcpu *v, uint64_t pc)
 {
-    const struct guest *g = plugin.guest;
+    const struct guest_isa *g = plugin.isa;
     uint64_t root = vcpu_register(v, g->root) & g->root_mask, sp = vcpu_register(v, g->sp);
-    struct translation tr = { qemu_plugin_translate_vaddr ? translate : NULL, NULL };
+    struct translation tr = { qemu_plugin_translate_vaddr ? translate_vaddr : NULL, NULL };
     struct target *target = targets_find(&plugin.targets, root, sp, &tr), *near;
 
     if (!target) {
         target = targets_find_pointer(&plugin.targets, root, vcpu_register(v, g->pointer));
         near = target ? NULL : targets_near(&plugin.targets, root, sp, NEAR_BYTES);
-        if (near && !((const struct thread *)near->user)->is_window_told)
+        if (near && !((const struct guest_thread *)near->user)->is_window_given)
             atomic_fetch_add(&plugin.near_misses, 1);
     }
-    if (target && is_child(v, target->user, pc))
+    if (target && is_vfork_child(v, target->user, pc))
         return NULL;
-    return target ? still_there(v, target) : NULL;
+    return target ? target_still_valid(v, target) : NULL;
 }
 
 /* ---- coming and going ---- */
 
 /* The thread goes on elsewhere than where it left. */
-static void tell_move(struct vcpu *v, uint64_t pc)
+static void put_move(struct vcpu *v, uint64_t pc)
 {
-    struct thread *t = v->thread;
-    bool is_known = !t->is_returning && !plugin.settings.other_os;
-    unsigned signal = !is_known ? 0 : plugin.guest->handles(vcpu_probe(v));
+    struct guest_thread *t = v->thread;
+    bool is_register_known = !t->is_returning && !plugin.settings.other_os;
+    unsigned signal = !is_register_known ? 0 : plugin.isa->entered_handler(vcpu_probe(v));
 
     if (signal) {
-        if (t->interruptions == INTERRUPTIONS)
-            memmove(t->interruption, t->interruption + 1, --t->interruptions * sizeof *t->interruption);
-        t->interruption[t->interruptions++] = (struct interruption){ signal, t->resume };
+        if (t->signal_frames == SIGNAL_FRAMES_MAX)
+            memmove(t->signal_frame, t->signal_frame + 1, --t->signal_frames * sizeof *t->signal_frame);
+        t->signal_frame[t->signal_frames++] = (struct signal_frame){ signal, t->resume };
         EVENT(v, signal_enter, signal);
         return;
     }
-    if (t->is_returning && t->interruptions) {
-        struct interruption i = t->interruption[--t->interruptions];
+    if (t->is_returning && t->signal_frames) {
+        struct signal_frame i = t->signal_frame[--t->signal_frames];
         EVENT(v, signal_exit, i.signal);
         if (i.resume == pc)
             return;
@@ -179,20 +179,20 @@ static void tell_move(struct vcpu *v, uint64_t pc)
 }
 
 /* A string instruction was left in the middle. If the thread comes back to it, it goes on; else it ends there. */
-static void go_on(struct vcpu *v, uint64_t pc)
+static void resume_string_insn(struct vcpu *v, uint64_t pc)
 {
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
     struct block *b = t->open;
     struct journal *free_one = v->journal;
-    const struct site *last = &b->site[b->insns - 1];
+    const struct block_insn *last = &b->insn[b->insns - 1];
 
     v->journal = t->journal;
     t->journal = free_one;
-    t->is_paused = false;
+    t->is_in_string_insn = false;
     v->open = b;
     v->first = t->first;
     v->logs = true;
-    v->goes_on = true;
+    v->is_reentered = true;
     v->start = v->at;
     if (pc == last->guest.insn.addr + b->moved_by)
         return;
@@ -201,10 +201,10 @@ static void go_on(struct vcpu *v, uint64_t pc)
     vcpu_close(v, did_some ? b->insns : b->insns - 1);
 }
 
-struct thread *thread_here(struct vcpu *v, uint64_t pc)
+struct guest_thread *thread_here(struct vcpu *v, uint64_t pc)
 {
     pthread_mutex_lock(&plugin.lock);
-    struct thread *t = find_thread(v, pc);
+    struct guest_thread *t = target_thread(v, pc);
     if (t && t->owner >= 0 && t->owner != (int)v->index) {
         atomic_fetch_add(&plugin.collisions, 1);
         t = NULL;
@@ -223,8 +223,8 @@ struct thread *thread_here(struct vcpu *v, uint64_t pc)
 
 bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc)
 {
-    uint64_t pc = *ret_pc = vcpu_register(v, plugin.guest->pc);
-    struct thread *t = thread_here(v, pc);
+    uint64_t pc = *ret_pc = vcpu_register(v, plugin.isa->pc);
+    struct guest_thread *t = thread_here(v, pc);
 
     if (!t)
         return false;
@@ -236,16 +236,17 @@ bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc)
     v->thread = t;
     v->entering = NULL;
     buffer_attach(v);
-    take_places(v);
-    if (b->page < v->places_room && v->places[b->page] != UNKNOWN_PLACE && v->places[b->page] != pc - b->pc)
-        set_place(v, b->page, pc - b->pc); /* it was mapped elsewhere since */
+    refresh_page_offsets(v);
+    if (b->page < v->page_offsets_room && v->page_offsets[b->page] != UNKNOWN_OFFSET
+        && v->page_offsets[b->page] != pc - b->pc)
+        set_page_offset(v, b->page, pc - b->pc); /* it was mapped elsewhere since */
     v->open = NULL;
-    if (t->is_paused)
-        go_on(v, pc);
+    if (t->is_in_string_insn)
+        resume_string_insn(v, pc);
     if (t->has_resume && pc != t->resume)
-        tell_move(v, pc);
-    else if (t->is_returning && t->interruptions)
-        EVENT(v, signal_exit, t->interruption[--t->interruptions].signal);
+        put_move(v, pc);
+    else if (t->is_returning && t->signal_frames)
+        EVENT(v, signal_exit, t->signal_frame[--t->signal_frames].signal);
     else if (t->memory_call != GUEST_CALL_OTHER)
         memory_returned(v);
     t->memory_call = GUEST_CALL_OTHER;
@@ -254,20 +255,20 @@ bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc)
 
 void vcpu_leave(struct vcpu *v)
 {
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
 
     if (!plugin.settings.counts)
         buffer_detach(v);
     v->thread = NULL;
     v->open = NULL;
-    v->places = NULL;
-    v->places_room = 0;
+    v->page_offsets = NULL;
+    v->page_offsets_room = 0;
     __atomic_store_n(&t->owner, -1, __ATOMIC_RELEASE);
 }
 
 /* ---- beginning and end ---- */
 
-static void end_of_thread(struct thread *t, uint64_t how)
+static void end_of_thread(struct guest_thread *t, uint64_t how)
 {
     if (t->has_ended)
         return;
@@ -277,9 +278,9 @@ static void end_of_thread(struct thread *t, uint64_t how)
         buffer_finish(t);
 }
 
-static void retired(struct target *over, void *context)
+static void target_retired(struct target *over, void *context)
 {
-    struct thread *t = over->user;
+    struct guest_thread *t = over->user;
 
     (void)context;
     if (t->owner < 0)
@@ -287,7 +288,7 @@ static void retired(struct target *over, void *context)
 }
 
 /* From here on the thread is not recorded. */
-static void leave_list(struct vcpu *v, struct thread *t)
+static void leave_targets(struct vcpu *v, struct guest_thread *t)
 {
     vcpu_leave(v);
     v->state = STATE_UNKNOWN;
@@ -299,13 +300,13 @@ static void leave_list(struct vcpu *v, struct thread *t)
 
 void thread_suspend(struct vcpu *v)
 {
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
 
     if (!t->native) { /* whether it comes again could not be told */
         thread_end(v, PEET_END_STOPPED);
         return;
     }
-    leave_list(v, t);
+    leave_targets(v, t);
     t->calls = 0;
     t->has_resume = false;
     if (!plugin.settings.counts)
@@ -315,23 +316,23 @@ void thread_suspend(struct vcpu *v)
 
 void thread_end(struct vcpu *v, uint64_t how)
 {
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
 
-    leave_list(v, t);
+    leave_targets(v, t);
     end_of_thread(t, how);
 }
 
 /* What the pattern tells of the thread. */
 struct announcement {
     struct target target;
-    bool is_window_told;
+    bool is_window_given;
     uint64_t card_at;
     struct peet_mark_card card;
 };
 
 static void read_announcement(struct vcpu *v, struct announcement *a)
 {
-    const struct guest *g = plugin.guest;
+    const struct guest_isa *g = plugin.isa;
     uint64_t sp = vcpu_register(v, g->sp);
 
     *a = (struct announcement){ .target.frame = TARGET_NO_FRAME };
@@ -344,8 +345,8 @@ static void read_announcement(struct vcpu *v, struct announcement *a)
     }
     a->target.tid = vcpu_register(v, g->arg[1]);
     uint64_t bottom = vcpu_register(v, g->arg[2]), bytes = vcpu_register(v, g->arg[3]);
-    a->is_window_told = bytes && !plugin.settings.given_stack;
-    if (a->is_window_told)
+    a->is_window_given = bytes && !plugin.settings.given_stack;
+    if (a->is_window_given)
         a->target.window = (struct window){ bottom, bottom + 1 - bytes };
     a->card_at = vcpu_register(v, g->arg[4]);
     if (a->card_at && !vcpu_memory(v, a->card_at, &a->card, sizeof a->card))
@@ -355,7 +356,7 @@ static void read_announcement(struct vcpu *v, struct announcement *a)
 /* The first process of application N is number N, others come behind all of them. */
 static uint32_t process_number(uint64_t application)
 {
-    const struct process *p = plugin.processes;
+    const struct guest_process *p = plugin.processes;
 
     while (p && p->id != application)
         p = p->next;
@@ -364,9 +365,9 @@ static uint32_t process_number(uint64_t application)
 }
 
 /* The process of a mark, which is its first or not. */
-static struct process *process_announced(struct vcpu *v, const struct announcement *a)
+static struct guest_process *process_announced(struct vcpu *v, const struct announcement *a)
 {
-    struct process *p = process_of(a->target.space, a->card.process);
+    struct guest_process *p = process_of(a->target.space, a->card.process);
 
     if (!p)
         p = process_new(a->target.space, a->card.process);
@@ -387,12 +388,12 @@ static struct process *process_announced(struct vcpu *v, const struct announceme
 
 /* The thread of a mark that had been recorded up to another mark, or that an interrupt found with a card which was just being
  * written; or NULL. Suspended ones that had the same thread pointer are over. */
-static struct thread *thread_suspended(const struct process *p, const struct announcement *a)
+static struct guest_thread *thread_suspended(const struct guest_process *p, const struct announcement *a)
 {
-    struct thread *found = NULL;
+    struct guest_thread *found = NULL;
 
     for (size_t i = 0; a->card.thread && i < plugin.threads; i++) {
-        struct thread *t = plugin.thread[i];
+        struct guest_thread *t = plugin.thread[i];
         if (t->process != p || t->has_ended || !t->target || t->target->live)
             continue;
         if (t->native == a->card.thread)
@@ -403,20 +404,20 @@ static struct thread *thread_suspended(const struct process *p, const struct ann
     return found;
 }
 
-static void take_announcement(struct thread *t, const struct vcpu *v, const struct announcement *a)
+static void take_announcement(struct guest_thread *t, const struct vcpu *v, const struct announcement *a)
 {
     t->native = a->card.thread;
     t->cookie = a->card.cookie;
     t->cookie_at = a->card_at;
-    t->is_window_told = a->is_window_told;
+    t->is_window_given = a->is_window_given;
     t->owner = (int)v->index;
     t->is_suspended = false;
 }
 
-static struct thread *thread_new(struct process *p, const struct announcement *a)
+static struct guest_thread *announced_thread(struct guest_process *p, const struct announcement *a)
 {
     uint64_t handle = a->card.handle ? a->card.handle : a->target.pointer;
-    struct thread *t = child_expected(p, handle);
+    struct guest_thread *t = child_expected(p, handle);
 
     if (t)
         return t;
@@ -427,23 +428,23 @@ static struct thread *thread_new(struct process *p, const struct announcement *a
 }
 
 /* Where the block is that the marker stands in. QEMU's program counter may still be that of the block's beginning. */
-static struct block *marked_block(struct vcpu *v, const struct site *at)
+static struct block *marked_block(struct vcpu *v, const struct block_insn *at)
 {
     struct block *b = at->block;
-    uint64_t pc = vcpu_register(v, plugin.guest->pc), moved_by = pc - b->pc;
+    uint64_t pc = vcpu_register(v, plugin.isa->pc), moved_by = pc - b->pc;
 
     if (moved_by % 4096)
         moved_by = pc - at->guest.insn.addr;
     if (moved_by % 4096)
         moved_by = 0;
-    set_place(v, b->page, moved_by);
-    return moved_by ? block_at(b, b->pc + moved_by) : b;
+    set_page_offset(v, b->page, moved_by);
+    return moved_by ? block_alias(b, b->pc + moved_by) : b;
 }
 
 /* A mark of a thread that is recorded already: it goes on, with what its card says now. */
 bool thread_is_marked(struct vcpu *v)
 {
-    struct thread *t = v->state == STATE_TARGET ? v->thread : NULL;
+    struct guest_thread *t = v->state == STATE_TARGET ? v->thread : NULL;
     struct announcement a;
 
     if (!t || !plugin.settings.pattern.is_marker)
@@ -458,22 +459,22 @@ bool thread_is_marked(struct vcpu *v)
     return is_same;
 }
 
-struct thread *thread_announced(struct vcpu *v, bool *ret_again)
+struct guest_thread *thread_announced(struct vcpu *v, bool *ret_again)
 {
     struct announcement a;
 
     read_announcement(v, &a);
     pthread_mutex_lock(&plugin.lock);
-    struct process *p = process_announced(v, &a);
-    struct thread *t = thread_suspended(p, &a);
+    struct guest_process *p = process_announced(v, &a);
+    struct guest_thread *t = thread_suspended(p, &a);
     *ret_again = t != NULL;
     if (!t) {
-        t = thread_new(p, &a);
+        t = announced_thread(p, &a);
         plugin.marked++;
     }
     take_announcement(t, v, &a);
     a.target.user = t;
-    t->target = targets_add(&plugin.targets, &a.target, retired, NULL);
+    t->target = targets_add(&plugin.targets, &a.target, target_retired, NULL);
     pthread_mutex_unlock(&plugin.lock);
     v->thread = t;
     v->state = STATE_TARGET;
@@ -481,19 +482,19 @@ struct thread *thread_announced(struct vcpu *v, bool *ret_again)
 }
 
 /* What was not recorded, or where its stack lies: in front of all else. */
-static void tell_beginning(struct vcpu *v, bool again)
+static void put_beginning(struct vcpu *v, bool again)
 {
-    const struct thread *t = v->thread;
+    const struct guest_thread *t = v->thread;
     struct window w = t->target->window;
     uint64_t low = w.start < w.end ? w.start : w.end, high = w.start < w.end ? w.end : w.start;
 
     if (again)
         EVENT(v, gap, 0, 0);
-    else if (t->is_window_told)
+    else if (t->is_window_given)
         EVENT(v, map, low, high - low + 1, 6);
 }
 
-void thread_begin(struct vcpu *v, struct site *at)
+void thread_begin(struct vcpu *v, struct block_insn *at)
 {
     bool again;
 
@@ -507,8 +508,8 @@ void thread_begin(struct vcpu *v, struct site *at)
     thread_announced(v, &again);
     v->open = NULL;
     buffer_attach(v);
-    tell_beginning(v, again);
-    take_places(v);
+    put_beginning(v, again);
+    refresh_page_offsets(v);
     vcpu_open(v, marked_block(v, at), at->index + 1u);
     plugin_arm();
 }
@@ -524,7 +525,7 @@ void threads_finish(void)
         vcpu_leave(v);
     }
     for (size_t i = 0; i < plugin.threads; i++) {
-        struct thread *t = plugin.thread[i];
+        struct guest_thread *t = plugin.thread[i];
         end_of_thread(t, t->is_suspended         ? PEET_END_STOPPED
                          : t->process->has_ended ? PEET_END_PROCESS_EXIT
                          : t->is_in_exec         ? PEET_END_EXEC

@@ -4,21 +4,21 @@
  * end. References are what the instructions say: a masked one counts whole, a string instruction's operand once. */
 #include "capture/qemu/plugin/plugin.h"
 
-static uint64_t weight(const struct block *b, uint32_t first, uint32_t end)
+static uint64_t block_weight(const struct block *b, uint32_t first, uint32_t end)
 {
     uint64_t references = 0;
 
     for (uint32_t i = first; i < end; i++)
-        references += b->site[i].guest.operands;
+        references += b->insn[i].guest.operands;
     return (uint64_t)(end - first) | references << 32;
 }
 
-static void take_away(struct vcpu *v, uint64_t sum)
+static void count_exclude(struct vcpu *v, uint64_t sum)
 {
     v->count_base += sum;
 }
 
-static void give(struct vcpu *v, struct thread *t)
+static void count_add(struct vcpu *v, struct guest_thread *t)
 {
     uint64_t sum = v->count - v->count_base;
 
@@ -26,9 +26,9 @@ static void give(struct vcpu *v, struct thread *t)
     t->references += sum >> 32;
 }
 
-static uint64_t repeating(const struct block *b)
+static uint64_t repeated_pc(const struct block *b)
 {
-    return b->repeats ? b->site[b->insns - 1].guest.insn.addr : 0;
+    return b->repeats ? b->insn[b->insns - 1].guest.insn.addr : 0;
 }
 
 /* Comes before QEMU adds the block. */
@@ -36,7 +36,7 @@ static void on_counted_block(unsigned cpu, void *block)
 {
     struct vcpu *v = vcpu_of(cpu);
     struct block *b = block;
-    struct thread *t = thread_here(v, vcpu_register(v, plugin.guest->pc));
+    struct guest_thread *t = thread_here(v, vcpu_register(v, plugin.isa->pc));
 
     v->thread = t;
     if (!t)
@@ -44,7 +44,7 @@ static void on_counted_block(unsigned cpu, void *block)
     v->count_base = v->count;
     v->counted = NULL;
     if (t->repeats_at && t->repeats_at == b->pc)
-        take_away(v, weight(b, 0, 1));
+        count_exclude(v, block_weight(b, 0, 1));
     t->repeats_at = 0;
 }
 
@@ -54,55 +54,55 @@ static void on_counted_repeat(unsigned cpu, void *block)
     struct vcpu *v = vcpu_of(cpu);
     const struct block *b = block;
 
-    if (v->counted && repeating(v->counted) == b->pc)
-        take_away(v, weight(b, 0, 1));
+    if (v->counted && repeated_pc(v->counted) == b->pc)
+        count_exclude(v, block_weight(b, 0, 1));
 }
 
-static uint32_t index_of(const struct block *b, uint64_t pc)
+static uint32_t block_index_at(const struct block *b, uint64_t pc)
 {
     uint32_t i = 0;
 
-    while (i < b->insns && (b->site[i].guest.insn.addr - pc) % 4096 != 0) /* wherever the page is mapped */
+    while (i < b->insns && (b->insn[i].guest.insn.addr - pc) % 4096 != 0) /* wherever the page is mapped */
         i++;
     return i;
 }
 
 static void end_count(struct vcpu *v, const struct block *b, const struct guest_entry *e)
 {
-    uint32_t at = index_of(b, e->pc), last = b->insns - 1;
+    uint32_t at = block_index_at(b, e->pc), last = b->insns - 1;
 
     if (e->is_call || at == b->insns)
         return;
-    bool fails = e->is_fault || (e->is_vague && b->site[at].guest.access == GUEST_FAULTS);
+    bool fails = e->is_fault || (e->is_vague && b->insn[at].guest.access == GUEST_FAULTS);
     if (at == last && b->repeats)
-        v->thread->repeats_at = b->site[last].guest.insn.addr;
+        v->thread->repeats_at = b->insn[last].guest.insn.addr;
     else if (fails)
-        take_away(v, weight(b, at, b->insns));
+        count_exclude(v, block_weight(b, at, b->insns));
 }
 
 void on_counted_kernel(unsigned cpu, void *unused)
 {
     struct vcpu *v = vcpu_of(cpu);
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
     struct guest_entry e;
 
     (void)unused;
     v->state = STATE_UNKNOWN;
     if (!t)
         return;
-    t->has_resume = plugin.guest->entered(vcpu_probe(v), &e);
+    t->has_resume = plugin.isa->read_entry(vcpu_probe(v), &e);
     if (!t->has_resume)
         e = (struct guest_entry){ 0 };
     t->resume = e.pc;
     if (v->counted)
         end_count(v, v->counted, &e);
-    give(v, t);
+    count_add(v, t);
     v->counted = NULL;
     enum guest_call call = e.is_call && !plugin.settings.other_os
-                               ? plugin.guest->call(vcpu_register(v, plugin.guest->number))
+                               ? plugin.isa->call_kind(vcpu_register(v, plugin.isa->number))
                                : GUEST_CALL_OTHER;
     t->is_cloning = call == GUEST_CALL_CLONE;
-    t->is_lent = false;
+    t->is_context_borrowed = false;
     if (call == GUEST_CALL_EXIT_ALL)
         t->process->has_ended = true;
     if (call == GUEST_CALL_EXIT || call == GUEST_CALL_EXIT_ALL)
@@ -112,7 +112,7 @@ void on_counted_kernel(unsigned cpu, void *unused)
 }
 
 /* The block was added when it began: what stands behind the marker is the thread's. */
-static void begin_count(struct vcpu *v, const struct site *at)
+static void begin_count(struct vcpu *v, const struct block_insn *at)
 {
     const struct block *b = at->block;
     bool again;
@@ -120,12 +120,12 @@ static void begin_count(struct vcpu *v, const struct site *at)
     if (thread_is_marked(v))
         return;
     if (v->state == STATE_TARGET && v->thread) {
-        take_away(v, weight(b, at->index, b->insns));
-        give(v, v->thread);
+        count_exclude(v, block_weight(b, at->index, b->insns));
+        count_add(v, v->thread);
         vcpu_leave(v);
     }
     thread_announced(v, &again);
-    v->count_base = v->count - weight(b, at->index + 1u, b->insns);
+    v->count_base = v->count - block_weight(b, at->index + 1u, b->insns);
     plugin_arm();
 }
 
@@ -133,20 +133,20 @@ void on_counted_pattern(unsigned cpu, void *candidate)
 {
     struct vcpu *v = vcpu_of(cpu);
     const struct candidate *c = candidate;
-    const struct guest *g = plugin.guest;
-    const struct block *b = c->site->block;
+    const struct guest_isa *g = plugin.isa;
+    const struct block *b = c->insn->block;
     uint64_t operation = vcpu_register(v, g->arg[0]);
 
     if (!plugin.settings.pattern.is_marker) {
-        struct pattern_insn step = { c->site->guest.insn.addr, vcpu_register(v, g->sp),
+        struct pattern_insn step = { c->insn->guest.insn.addr, vcpu_register(v, g->sp),
                                      vcpu_register(v, g->root) & g->root_mask, c->bytes, c->length };
         if (pattern_step(&v->rest->search, &plugin.settings.pattern, &step))
-            begin_count(v, c->site);
+            begin_count(v, c->insn);
     } else if (operation == 1) {
-        begin_count(v, c->site);
+        begin_count(v, c->insn);
     } else if (operation == 2 && v->state == STATE_TARGET && v->thread) {
-        take_away(v, weight(b, c->site->index, b->insns));
-        give(v, v->thread);
+        count_exclude(v, block_weight(b, c->insn->index, b->insns));
+        count_add(v, v->thread);
         thread_suspend(v);
     }
 }
@@ -162,8 +162,8 @@ void translate_counted(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark)
             qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_counted_repeat, QEMU_NO_REGISTERS, QEMU_EQ,
                                                       plugin.word_state, STATE_TARGET, b);
     }
-    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_ADD, plugin.word_count, weight(b, 0, b->insns));
+    qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_ADD, plugin.word_count, block_weight(b, 0, b->insns));
     qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_STORE, plugin.word_counted, (uint64_t)(uintptr_t)b);
     for (uint32_t i = 0; may_mark && i < b->insns; i++)
-        watch_pattern(qemu_plugin_tb_get_insn(tb, i), &b->site[i]);
+        watch_pattern(qemu_plugin_tb_get_insn(tb, i), &b->insn[i]);
 }

@@ -7,9 +7,9 @@
 
 /* ---- under the lock ---- */
 
-struct thread *thread_reserve(struct process *p)
+struct guest_thread *thread_reserve(struct guest_process *p)
 {
-    struct thread *t = mem_alloc(1, sizeof *t);
+    struct guest_thread *t = mem_alloc(1, sizeof *t);
 
     t->id = (uint32_t)plugin.threads;
     t->process = p;
@@ -19,7 +19,7 @@ struct thread *thread_reserve(struct process *p)
     return t;
 }
 
-static void set_parent(struct thread *child, struct thread *parent)
+static void set_parent(struct guest_thread *child, struct guest_thread *parent)
 {
     int unknown = PARENT_UNKNOWN;
 
@@ -29,10 +29,10 @@ static void set_parent(struct thread *child, struct thread *parent)
         parent->children++;
 }
 
-struct thread *child_expected(struct process *p, uint64_t handle)
+struct guest_thread *child_expected(struct guest_process *p, uint64_t handle)
 {
     for (size_t i = plugin.threads; handle && i-- > 0;) {
-        struct thread *t = plugin.thread[i];
+        struct guest_thread *t = plugin.thread[i];
         if (t->process == p && !t->target && !t->has_ended && t->handle == handle)
             return t;
     }
@@ -40,13 +40,13 @@ struct thread *child_expected(struct process *p, uint64_t handle)
 }
 
 /* If one thread of the process alone is creating another, that is the parent. */
-void child_announced(struct thread *child)
+void child_announced(struct guest_thread *child)
 {
-    struct thread *parent = NULL;
+    struct guest_thread *parent = NULL;
     unsigned creating = 0;
 
     for (size_t i = 0; i < plugin.threads; i++) {
-        struct thread *t = plugin.thread[i];
+        struct guest_thread *t = plugin.thread[i];
         if (t->process != child->process || t == child || !t->is_creating)
             continue;
         parent = t;
@@ -60,7 +60,7 @@ void child_announced(struct thread *child)
 
 /* ---- what calls ask ---- */
 
-void child_expect(struct thread *parent)
+void child_expect(struct guest_thread *parent)
 {
     pthread_mutex_lock(&plugin.lock);
     parent->is_creating = true;
@@ -68,7 +68,7 @@ void child_expect(struct thread *parent)
     pthread_mutex_unlock(&plugin.lock);
 }
 
-void child_forget(struct thread *parent)
+void child_forget(struct guest_thread *parent)
 {
     pthread_mutex_lock(&plugin.lock);
     parent->is_creating = false;
@@ -76,10 +76,10 @@ void child_forget(struct thread *parent)
     pthread_mutex_unlock(&plugin.lock);
 }
 
-static struct thread *newest(struct process *p, uint64_t handle)
+static struct guest_thread *newest_thread(struct guest_process *p, uint64_t handle)
 {
     for (size_t i = plugin.threads; handle && i-- > 0;) {
-        struct thread *t = plugin.thread[i];
+        struct guest_thread *t = plugin.thread[i];
         if (t->process == p && t->handle == handle && !t->is_joined)
             return t;
     }
@@ -87,13 +87,13 @@ static struct thread *newest(struct process *p, uint64_t handle)
 }
 
 /* The child whose handle lies at `at`; reserved, if it has not marked itself. */
-static struct thread *created(struct thread *parent, uint64_t handle)
+static struct guest_thread *created_child(struct guest_thread *parent, uint64_t handle)
 {
-    struct thread *child = parent->made;
+    struct guest_thread *child = parent->made;
 
     if (child && child->handle == handle)
         return child;
-    child = newest(parent->process, handle);
+    child = newest_thread(parent->process, handle);
     bool is_new = child && !child->has_ended && atomic_load(&child->parentage) == PARENT_UNKNOWN;
     if (child && !is_new && !child->has_ended && !child->is_suspended && child->target)
         return NULL; /* its stream has begun without a parent, or the handle is not what was taken for it */
@@ -112,23 +112,23 @@ bool child_created(struct vcpu *v, uint64_t at, uint64_t *ret_number)
     if (!vcpu_memory(v, at, &handle, sizeof handle) || handle == 0)
         return false;
     pthread_mutex_lock(&plugin.lock);
-    struct thread *child = created(v->thread, handle);
+    struct guest_thread *child = created_child(v->thread, handle);
     pthread_mutex_unlock(&plugin.lock);
     *ret_number = child ? child->id : 0;
     return child != NULL;
 }
 
-struct thread *child_of_handle(struct process *p, uint64_t handle)
+struct guest_thread *child_of_handle(struct guest_process *p, uint64_t handle)
 {
     pthread_mutex_lock(&plugin.lock);
-    struct thread *t = newest(p, handle);
+    struct guest_thread *t = newest_thread(p, handle);
     pthread_mutex_unlock(&plugin.lock);
     return t && atomic_load(&t->parentage) == PARENT_KNOWN ? t : NULL;
 }
 
 /* ---- barriers and spin locks ---- */
 
-void object_set(struct process *p, uint64_t addr, uint64_t value)
+void object_set(struct guest_process *p, uint64_t addr, uint64_t value)
 {
     pthread_mutex_lock(&plugin.lock);
     p->objects.value_size = sizeof(uint64_t);
@@ -138,7 +138,7 @@ void object_set(struct process *p, uint64_t addr, uint64_t value)
     pthread_mutex_unlock(&plugin.lock);
 }
 
-uint64_t object_get(struct process *p, uint64_t addr)
+uint64_t object_get(struct guest_process *p, uint64_t addr)
 {
     pthread_mutex_lock(&plugin.lock);
     const uint64_t *place = map_find(&p->objects, addr, 0);

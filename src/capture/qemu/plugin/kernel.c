@@ -8,13 +8,13 @@
 
 enum { STACK_SHIFT = 14 };
 
-static struct map stacks; /* struct thread *, by the number of its kernel stack; under the lock */
+static struct map stacks; /* struct guest_thread *, by the number of its kernel stack; under the lock */
 
-void kernel_forget(const struct thread *t)
+void kernel_forget(const struct guest_thread *t)
 {
     uint64_t key;
     uint32_t tag;
-    struct thread **holder;
+    struct guest_thread **holder;
 
     for (size_t at = 0; (holder = map_next(&stacks, &at, &key, &tag)) != NULL;)
         if (*holder == t) {
@@ -29,21 +29,21 @@ static bool is_entry_stack(uint64_t sp)
     return sp >> 39 == UINT64_C(0xfffffe0000000000) >> 39;
 }
 
-static struct thread *whose_stack(struct vcpu *v, uint64_t sp)
+static struct guest_thread *whose_stack(struct vcpu *v, uint64_t sp)
 {
-    struct thread *entering = v->entering;
+    struct guest_thread *entering = v->entering;
 
     if (entering && (!(sp >> 63) || is_entry_stack(sp)))
         return entering;
     if (sp >> STACK_SHIFT == v->kernel_stack && !entering)
         return v->kernel_thread;
     pthread_mutex_lock(&plugin.lock);
-    stacks.value_size = sizeof(struct thread *);
-    struct thread **holder =
+    stacks.value_size = sizeof(struct guest_thread *);
+    struct guest_thread **holder =
         entering ? map_put(&stacks, sp >> STACK_SHIFT, 0) : map_find(&stacks, sp >> STACK_SHIFT, 0);
     if (holder && entering)
         *holder = entering;
-    struct thread *t = holder ? *holder : NULL;
+    struct guest_thread *t = holder ? *holder : NULL;
     pthread_mutex_unlock(&plugin.lock);
     v->entering = NULL;
     v->kernel_stack = sp >> STACK_SHIFT;
@@ -52,7 +52,7 @@ static struct thread *whose_stack(struct vcpu *v, uint64_t sp)
 }
 
 /* The processor works for another thread now, or for none. */
-static bool change_thread(struct vcpu *v, struct thread *t)
+static bool change_thread(struct vcpu *v, struct guest_thread *t)
 {
     if (v->thread) {
         if (v->open)
@@ -82,13 +82,13 @@ void on_kernel_block(unsigned cpu, void *block)
             v->entering = NULL;
         v->open = NULL;
     }
-    struct thread *t = whose_stack(v, vcpu_register(v, plugin.guest->sp));
+    struct guest_thread *t = whose_stack(v, vcpu_register(v, plugin.isa->sp));
     if (t != v->thread && !change_thread(v, t))
         return;
     if (!v->thread)
         return;
     if (v->open && v->at - v->start - 1 != v->open->slots) {
-        if (vcpu_goes_on(v, b))
+        if (vcpu_reenters(v, b))
             return;
         vcpu_close_before(v, b);
     }

@@ -23,10 +23,10 @@ struct maps {
 };
 
 /* For the maps of processes. Not the plugin's lock: who has that may wait for who writes. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
-    struct file {
+    struct guest_file {
         char *name, *here;
     } * at;
     size_t count;
@@ -46,7 +46,7 @@ int maps_open(struct peet_err *err)
             continue;
         *tab = '\0';
         files.at = mem_room(files.at, files.count, sizeof *files.at);
-        files.at[files.count++] = (struct file){ mem_string(line), mem_string(tab + 1) };
+        files.at[files.count++] = (struct guest_file){ mem_string(line), mem_string(tab + 1) };
         calls_add_file(tab + 1);
     }
     free(line);
@@ -84,12 +84,12 @@ static void maps_free(struct maps *m)
     free(m);
 }
 
-static struct maps *exchange(struct process *p, struct maps *maps)
+static struct maps *maps_exchange(struct guest_process *p, struct maps *maps)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&maps_lock);
     struct maps *old = p->maps;
     p->maps = maps;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&maps_lock);
     return old;
 }
 
@@ -123,7 +123,7 @@ static char *copy_vdso(struct vcpu *v, const char *text)
 }
 
 /* Where functions lie whose calls are events. */
-static void map_calls(struct process *p, const char *text)
+static void map_calls(struct guest_process *p, const char *text)
 {
     struct mappings m;
     const char *here;
@@ -135,9 +135,9 @@ static void map_calls(struct process *p, const char *text)
     mappings_release(&m);
 }
 
-void maps_heard(struct vcpu *v)
+void maps_announced(struct vcpu *v)
 {
-    const struct guest *g = plugin.guest;
+    const struct guest_isa *g = plugin.isa;
     uint64_t number = vcpu_register(v, g->arg[1]), bytes = vcpu_register(v, g->arg[3]);
     uint64_t root = vcpu_register(v, g->root) & g->root_mask;
     char *text = bytes < PEET_MARK_MAPS_ROOM ? copy_memory(v, vcpu_register(v, g->arg[4]), (size_t)bytes) : NULL;
@@ -147,15 +147,15 @@ void maps_heard(struct vcpu *v)
     struct maps *maps = mem_alloc(1, sizeof *maps);
     *maps = (struct maps){ text, copy_vdso(v, text) };
     pthread_mutex_lock(&plugin.lock);
-    struct process *p = process_heard(root, number);
+    struct guest_process *p = process_of_maps(root, number);
     map_calls(p, text);
     pthread_mutex_unlock(&plugin.lock);
-    maps_free(exchange(p, maps));
+    maps_free(maps_exchange(p, maps));
 }
 
 /* ---- to the trace ---- */
 
-static int tell_given(struct process *p, struct peet_writer *w, struct peet_err *err)
+static int write_given_modules(struct guest_process *p, struct peet_writer *w, struct peet_err *err)
 {
     int r = 0;
 
@@ -165,41 +165,41 @@ static int tell_given(struct process *p, struct peet_writer *w, struct peet_err 
     return r;
 }
 
-void maps_add(struct process *p, uint64_t addr, uint64_t size, const char *name)
+void maps_add(struct guest_process *p, uint64_t addr, uint64_t size, const char *name)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&maps_lock);
     p->range = mem_room(p->range, p->ranges, sizeof *p->range);
     p->range[p->ranges++] = (struct peet_range){ p->id, addr, size, 6, name };
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&maps_lock);
 }
 
-size_t maps_ranges(struct process *p)
+size_t maps_ranges(struct guest_process *p)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&maps_lock);
     size_t n = p->ranges;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&maps_lock);
     return n;
 }
 
-static int tell_ranges(struct process *p, size_t ranges, struct peet_writer *w, struct peet_err *err)
+static int write_ranges(struct guest_process *p, size_t ranges, struct peet_writer *w, struct peet_err *err)
 {
     int r = 0;
 
-    pthread_mutex_lock(&lock);
-    for (; p->ranges_told < ranges && r == 0; p->ranges_told++)
-        r = peet_writer_range(w, &p->range[p->ranges_told], err);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&maps_lock);
+    for (; p->ranges_written < ranges && r == 0; p->ranges_written++)
+        r = peet_writer_range(w, &p->range[p->ranges_written], err);
+    pthread_mutex_unlock(&maps_lock);
     return r;
 }
 
-int maps_tell(struct process *p, size_t ranges, struct peet_writer *w, struct peet_err *err)
+int maps_write(struct guest_process *p, size_t ranges, struct peet_writer *w, struct peet_err *err)
 {
     struct mappings m;
-    struct maps *maps = exchange(p, NULL);
-    int r = tell_ranges(p, ranges, w, err);
+    struct maps *maps = maps_exchange(p, NULL);
+    int r = write_ranges(p, ranges, w, err);
 
     if (r == 0 && !maps && !p->is_named)
-        r = tell_given(p, w, err);
+        r = write_given_modules(p, w, err);
     if (r < 0 || !maps) {
         maps_free(maps);
         return r;

@@ -6,45 +6,45 @@
 
 enum { PAGE = 4096, ERRNO_MAX = 4095 };
 
-static uint64_t whole_pages(uint64_t size)
+static uint64_t guest_whole_pages(uint64_t size)
 {
     return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
 /* From Linux' bits to the trace's: 1 execute, 2 write, 4 read. */
-static uint64_t protection_of(uint64_t bits)
+static uint64_t guest_protection(uint64_t bits)
 {
     return (bits & 1 ? 4u : 0u) | (bits & 2 ? 2u : 0u) | (bits & 4 ? 1u : 0u);
 }
 
 void memory_called(struct vcpu *v, enum guest_call call)
 {
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
 
     t->memory_call = call >= GUEST_CALL_MMAP ? call : GUEST_CALL_OTHER;
     for (unsigned i = 0; t->memory_call && i < 3; i++)
-        t->memory_arg[i] = vcpu_register(v, plugin.guest->arg[i]);
+        t->memory_arg[i] = vcpu_register(v, plugin.isa->arg[i]);
 }
 
-static bool allocates(const struct call_rule *rule)
+static bool rule_allocates(const struct call_rule *rule)
 {
     return rule->event >= PEET_EV_malloc && rule->event <= PEET_EV_free;
 }
 
 static void put_map(struct vcpu *v, uint64_t addr, uint64_t size, uint64_t protection)
 {
-    const struct call_rule *rule = calls_inside(v->thread);
+    const struct call_rule *rule = calls_current(v->thread);
 
     if (rule && size)
-        maps_add(v->thread->process, addr, size, allocates(rule) ? "[heap]" : "");
+        maps_add(v->thread->process, addr, size, rule_allocates(rule) ? "[heap]" : "");
     else if (size)
-        vcpu_put(v, event_at(PEET_EV_map, v->thread->resume), (const uint64_t[]){ addr, size, protection }, 3);
+        vcpu_put(v, event_item_at(PEET_EV_map, v->thread->resume), (const uint64_t[]){ addr, size, protection }, 3);
 }
 
 static void put_unmap(struct vcpu *v, uint64_t addr, uint64_t size)
 {
-    if (size && !calls_inside(v->thread))
-        vcpu_put(v, event_at(PEET_EV_unmap, v->thread->resume), (const uint64_t[]){ addr, size }, 2);
+    if (size && !calls_current(v->thread))
+        vcpu_put(v, event_item_at(PEET_EV_unmap, v->thread->resume), (const uint64_t[]){ addr, size }, 2);
 }
 
 static void put_resized(struct vcpu *v, uint64_t old_end, uint64_t end)
@@ -57,25 +57,25 @@ static void put_resized(struct vcpu *v, uint64_t old_end, uint64_t end)
 
 void memory_returned(struct vcpu *v)
 {
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
     const uint64_t *arg = t->memory_arg;
     enum guest_call call = t->memory_call;
-    uint64_t result = vcpu_register(v, plugin.guest->result), old;
+    uint64_t result = vcpu_register(v, plugin.isa->result), old;
 
     t->memory_call = GUEST_CALL_OTHER;
     if (result > -(uint64_t)ERRNO_MAX - 1)
         return;
     switch (call) {
-    case GUEST_CALL_MMAP: put_map(v, result, whole_pages(arg[1]), protection_of(arg[2])); break;
-    case GUEST_CALL_MUNMAP: put_unmap(v, arg[0], whole_pages(arg[1])); break;
+    case GUEST_CALL_MMAP: put_map(v, result, guest_whole_pages(arg[1]), guest_protection(arg[2])); break;
+    case GUEST_CALL_MUNMAP: put_unmap(v, arg[0], guest_whole_pages(arg[1])); break;
     case GUEST_CALL_MREMAP:
-        put_unmap(v, arg[0], whole_pages(arg[1]));
-        put_map(v, result, whole_pages(arg[2]), 6);
+        put_unmap(v, arg[0], guest_whole_pages(arg[1]));
+        put_map(v, result, guest_whole_pages(arg[2]), 6);
         break;
     case GUEST_CALL_BRK:
         old = atomic_exchange(&t->process->end_of_data, result);
         if (old)
-            put_resized(v, whole_pages(old), whole_pages(result));
+            put_resized(v, guest_whole_pages(old), guest_whole_pages(result));
         break;
     default: break;
     }

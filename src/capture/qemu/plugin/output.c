@@ -18,7 +18,7 @@ static struct {
     struct peet_writer *writer;
     struct peet_part *part;
     struct peet_err err; /* the first error; nothing is written behind it */
-    struct shape event[PEET_EVENT_KINDS];
+    struct trace_item event[PEET_EVENT_KINDS];
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work, space;
@@ -27,31 +27,31 @@ static struct {
     bool is_over;
 } output = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .space = PTHREAD_COND_INITIALIZER };
 
-const struct shape *event_shape(uint32_t kind)
+const struct trace_item *event_item(uint32_t kind)
 {
     return &output.event[kind];
 }
 
-const struct shape *event_at(uint32_t kind, uint64_t site)
+const struct trace_item *event_item_at(uint32_t kind, uint64_t call_site)
 {
-    static struct map shapes = { .value_size = sizeof(struct shape *) };
+    static struct map other_items = { .value_size = sizeof(struct trace_item *) };
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
     pthread_mutex_lock(&lock);
-    struct shape **place = map_put(&shapes, site, kind), *s = place ? *place : NULL;
+    struct trace_item **place = map_put(&other_items, call_site, kind), *s = place ? *place : NULL;
     if (place && !s) {
         s = *place = mem_alloc(1, sizeof *s);
         s->kind = kind;
-        s->site = site;
+        s->call_site = call_site;
         s->slots = (uint16_t)peet_event_arity(kind);
     }
     pthread_mutex_unlock(&lock);
-    return s ? s : event_shape(kind);
+    return s ? s : event_item(kind);
 }
 
 /* ---- buffers ---- */
 
-static struct buffer *buffer_new(struct thread *t, size_t room)
+static struct buffer *buffer_new(struct guest_thread *t, size_t room)
 {
     struct buffer *b = NULL;
 
@@ -149,28 +149,28 @@ static void copy_page(struct buffer *to, const struct buffer *from, uint64_t add
 void buffer_next(struct vcpu *v)
 {
     struct buffer *old = v->thread->buffer, *b = buffer_new(v->thread, BUFFER_WORDS);
-    size_t carried = v->open && !v->logs ? (size_t)(v->at - v->start) : 0;
+    size_t moved = v->open && !v->logs ? (size_t)(v->at - v->start) : 0;
 
-    for (size_t i = 1; i < carried; i++)
+    for (size_t i = 1; i < moved; i++)
         copy_page(b, old, v->start[i]);
     for (unsigned i = 0; v->open && v->logs && i < v->journal->count; i++)
         copy_page(b, old, v->journal->access[i].addr);
-    memcpy(b->words, v->at - carried, carried * sizeof *b->words);
-    old->count = (size_t)(v->at - old->words) - carried;
+    memcpy(b->words, v->at - moved, moved * sizeof *b->words);
+    old->count = (size_t)(v->at - old->words) - moved;
     use_buffer(v, b);
-    v->at += carried;
+    v->at += moved;
     v->start = b->words;
     hand_over(old);
 }
 
-void buffer_pass(struct thread *t)
+void buffer_pass(struct guest_thread *t)
 {
     if (t->buffer)
         hand_over(t->buffer);
     t->buffer = NULL;
 }
 
-void buffer_finish(struct thread *t)
+void buffer_finish(struct guest_thread *t)
 {
     if (!t->buffer)
         t->buffer = buffer_new(t, BUFFER_FIRST);
@@ -193,7 +193,7 @@ static void note_frame(struct vcpu *v, uint64_t page, uint64_t frame)
     if (target && target->window.start >> 12 == page && target->frame == TARGET_NO_FRAME)
         target->frame = frame << 12 | (target->window.start & 4095);
     if (has_moved)
-        vcpu_put_in_front(v, event_shape(PEET_EV_page), (const uint64_t[]){ page, frame }, 2);
+        vcpu_put_before(v, event_item(PEET_EV_page), (const uint64_t[]){ page, frame }, 2);
 }
 
 void buffer_page(struct vcpu *v, uint32_t info, uint64_t addr)
@@ -213,45 +213,45 @@ void buffer_page(struct vcpu *v, uint32_t info, uint64_t addr)
 
 /* ---- writing ---- */
 
-static int item_of(void *context, uint64_t name, uint32_t *ret_item, struct peet_err *err)
+static int resolve_item(void *context, uint64_t name, uint32_t *ret_item, struct peet_err *err)
 {
-    struct shape *s = (struct shape *)(uintptr_t)name;
+    struct trace_item *s = (struct trace_item *)(uintptr_t)name;
     int r = s->item    ? 0
-            : s->block ? shape_define(s, context, err)
-                       : peet_writer_event(context, s->kind, s->site, &s->item, err);
+            : s->block ? item_define(s, context, err)
+                       : peet_writer_event(context, s->kind, s->call_site, &s->item, err);
 
     *ret_item = s->item;
     return r;
 }
 
-static int put_event(struct peet_stream *stream, uint32_t kind, const uint64_t *args, struct peet_err *err)
+static int stream_put_event(struct peet_stream *stream, uint32_t kind, const uint64_t *args, struct peet_err *err)
 {
     uint32_t item;
-    int r = item_of(output.writer, (uint64_t)(uintptr_t)event_shape(kind), &item, err);
+    int r = resolve_item(output.writer, (uint64_t)(uintptr_t)event_item(kind), &item, err);
 
     return r < 0 ? r : peet_stream_put(stream, item, args, err);
 }
 
-static int tell_thread(struct thread *t, struct peet_err *err)
+static int open_stream(struct guest_thread *t, struct peet_err *err)
 {
-    struct process *p = t->process;
+    struct guest_process *p = t->process;
     char name[64];
     int r = 0;
 
-    if (!p->is_told) {
-        struct peet_process told = { p->id, p->id, p->program, p->command };
-        r = peet_writer_process(output.writer, &told, err);
-        p->is_told = true;
+    if (!p->is_recorded) {
+        struct peet_process definition = { p->id, p->id, p->program, p->command };
+        r = peet_writer_process(output.writer, &definition, err);
+        p->is_recorded = true;
     }
     int unknown = PARENT_UNKNOWN;
     atomic_compare_exchange_strong(&t->parentage, &unknown, PARENT_NONE);
     bool has_parent = atomic_load(&t->parentage) == PARENT_KNOWN;
     snprintf(name, sizeof name, "tid %" PRIu64, t->target ? t->target->tid : 0);
-    struct peet_thread told = { t->id, p->id, has_parent ? t->parent : t->id, has_parent ? t->ordinal : 0,
-                                t->target ? name : "not marked" };
-    if (r < 0 || (r = peet_stream_open(output.writer, &told, &t->stream, err)) < 0 || !has_parent)
+    struct peet_thread definition = { t->id, p->id, has_parent ? t->parent : t->id, has_parent ? t->ordinal : 0,
+                                      t->target ? name : "not marked" };
+    if (r < 0 || (r = peet_stream_open(output.writer, &definition, &t->stream, err)) < 0 || !has_parent)
         return r;
-    return put_event(t->stream, PEET_EV_thread_start, (const uint64_t[]){ t->parent }, err);
+    return stream_put_event(t->stream, PEET_EV_thread_start, (const uint64_t[]){ t->parent }, err);
 }
 
 static int put_pages(const struct buffer *b, const struct peet_names *names, struct peet_err *err)
@@ -262,7 +262,7 @@ static int put_pages(const struct buffer *b, const struct peet_names *names, str
     int r = 0;
 
     for (size_t at = 0; r == 0 && (frames = map_next(&b->pages, &at, &page, &tag)) != NULL;) {
-        uint64_t words[3] = { (uint64_t)(uintptr_t)event_shape(PEET_EV_page), page, frames->first - 1 };
+        uint64_t words[3] = { (uint64_t)(uintptr_t)event_item(PEET_EV_page), page, frames->first - 1 };
         r = peet_part_put_named(output.part, words, 3, names, err);
     }
     return r;
@@ -271,11 +271,11 @@ static int put_pages(const struct buffer *b, const struct peet_names *names, str
 static int write_buffer(struct buffer *b, struct peet_err *err)
 {
     static const uint64_t registers[PEET_REGISTERS];
-    struct peet_names names = { .item = item_of, .context = output.writer };
-    struct thread *t = b->thread;
-    int r = t->stream ? 0 : tell_thread(t, err);
+    struct peet_names names = { .item = resolve_item, .context = output.writer };
+    struct guest_thread *t = b->thread;
+    int r = t->stream ? 0 : open_stream(t, err);
 
-    if (r < 0 || (r = maps_tell(t->process, b->ranges, output.writer, err)) < 0)
+    if (r < 0 || (r = maps_write(t->process, b->ranges, output.writer, err)) < 0)
         return r;
     peet_part_begin(output.part, t->stream, registers);
     if (b->count
@@ -285,14 +285,14 @@ static int write_buffer(struct buffer *b, struct peet_err *err)
     if ((r = peet_part_commit(output.part, err)) < 0 || !b->is_last)
         return r;
     uint64_t end[2] = { t->end_how, t->end_code };
-    if ((r = put_event(t->stream, PEET_EV_thread_end, end, err)) < 0)
+    if ((r = stream_put_event(t->stream, PEET_EV_thread_end, end, err)) < 0)
         return r;
     r = peet_stream_close(t->stream, err);
     t->stream = NULL;
     return r;
 }
 
-static void *write_all(void *unused)
+static void *output_write_all(void *unused)
 {
     (void)unused;
     pthread_mutex_lock(&output.lock);
@@ -332,7 +332,7 @@ int output_open(struct peet_err *err)
     if ((r = peet_writer_open(plugin.settings.out, NULL, &output.writer, err)) < 0)
         return r;
     if ((r = peet_writer_meta(output.writer, "producer", "peet " PEET_VERSION " (QEMU)", err)) < 0
-        || (r = peet_writer_meta(output.writer, "machine", plugin.guest->name, err)) < 0
+        || (r = peet_writer_meta(output.writer, "machine", plugin.isa->name, err)) < 0
         || (r = peet_writer_meta(output.writer, "level", "memory", err)) < 0
         || (r = peet_writer_meta(output.writer, "memory", "partly", err)) < 0
         || (plugin.settings.applications
@@ -343,7 +343,7 @@ int output_open(struct peet_err *err)
         output.event[kind].kind = kind;
         output.event[kind].slots = (uint16_t)peet_event_arity(kind);
     }
-    if (pthread_create(&output.thread, NULL, write_all, NULL) != 0)
+    if (pthread_create(&output.thread, NULL, output_write_all, NULL) != 0)
         return err_set(err, PEET_ERR_MEMORY, "no thread to write the trace; see ulimit -u");
     return 0;
 }

@@ -85,19 +85,19 @@ static bool is_user_code(void)
     static _Thread_local struct early level;
     uint64_t value;
 
-    return read_early(&level, plugin.guest->level, &value) && plugin.guest->is_user(value);
+    return read_early(&level, plugin.isa->level, &value) && plugin.isa->is_user(value);
 }
 
 /* A block that has a pattern is never foreign: behind it a target goes on. */
-static bool is_foreign(struct block *b, const struct qemu_plugin_tb *tb)
+static bool plan_uninstrumented(struct block *b, const struct qemu_plugin_tb *tb)
 {
     static _Thread_local struct early root;
     uint64_t value;
 
-    return read_early(&root, plugin.guest->root, &value) && foreign_plan(b, tb, value & plugin.guest->root_mask);
+    return read_early(&root, plugin.isa->root, &value) && uninstrumented_plan(b, tb, value & plugin.isa->root_mask);
 }
 
-static void watch_accesses(struct qemu_plugin_insn *insn, struct site *s)
+static void watch_accesses(struct qemu_plugin_insn *insn, struct block_insn *s)
 {
     const struct guest_insn *g = &s->guest;
     int accesses = (g->loads ? QEMU_LOADS : 0) | (g->stores ? QEMU_STORES : 0);
@@ -121,7 +121,7 @@ static void watch_kernel(struct qemu_plugin_tb *tb)
     qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, on_kernel_block, QEMU_READS_REGISTERS, QEMU_ALWAYS, plugin.word_state,
                                               0, b);
     for (uint32_t i = 0; i < b->insns; i++)
-        watch_accesses(qemu_plugin_tb_get_insn(tb, i), &b->site[i]);
+        watch_accesses(qemu_plugin_tb_get_insn(tb, i), &b->insn[i]);
 }
 
 static void translate_kernel(struct qemu_plugin_tb *tb)
@@ -138,16 +138,16 @@ static void translate_kernel(struct qemu_plugin_tb *tb)
                                                   QEMU_READS_REGISTERS, QEMU_EQ, plugin.word_state, STATE_TARGET, NULL);
     size = size < sizeof bytes ? size : sizeof bytes;
     qemu_plugin_insn_data(last, bytes, size);
-    if (plugin.guest->leaves_kernel(bytes, size))
+    if (plugin.isa->leaves_kernel(bytes, size))
         qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(last, QEMU_STORE, plugin.word_state, STATE_UNKNOWN);
 }
 
 /* Patterns are looked for in all user code, before and after the first is found. */
-void watch_pattern(struct qemu_plugin_insn *insn, struct site *s)
+void watch_pattern(struct qemu_plugin_insn *insn, struct block_insn *s)
 {
     struct candidate *c = mem_alloc(1, sizeof *c);
 
-    c->site = s;
+    c->insn = s;
     c->length = qemu_plugin_insn_size(insn);
     c->length = c->length < sizeof c->bytes ? c->length : sizeof c->bytes;
     qemu_plugin_insn_data(insn, c->bytes, c->length);
@@ -168,7 +168,7 @@ static bool has_pattern(const struct qemu_plugin_tb *tb)
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         size_t size = qemu_plugin_insn_size(insn);
         if (size > sizeof bytes
-            || (plugin.settings.pattern.is_marker && size != plugin.settings.pattern.choice[0].length))
+            || (plugin.settings.pattern.is_marker && size != plugin.settings.pattern.alternative[0].length))
             continue;
         qemu_plugin_insn_data(insn, bytes, size);
         if (pattern_has(&plugin.settings.pattern, bytes, size))
@@ -180,19 +180,19 @@ static bool has_pattern(const struct qemu_plugin_tb *tb)
 static void translate_user(struct qemu_plugin_tb *tb, bool is_armed, bool may_mark)
 {
     struct block *b = block_new(tb, false);
-    bool foreign = is_armed && !may_mark && is_foreign(b, tb);
+    bool is_uninstrumented = is_armed && !may_mark && plan_uninstrumented(b, tb);
 
     if (is_armed)
-        qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, foreign ? on_foreign_block : on_block, QEMU_READS_REGISTERS,
-                                                  QEMU_NE, plugin.word_state, STATE_OTHER, b);
+        qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, is_uninstrumented ? on_uninstrumented_block : on_block,
+                                                  QEMU_READS_REGISTERS, QEMU_NE, plugin.word_state, STATE_OTHER, b);
     if (is_armed && calls_may_begin(tb))
         qemu_plugin_register_vcpu_insn_exec_cb(qemu_plugin_tb_get_insn(tb, 0), on_call, QEMU_READS_REGISTERS, NULL);
     for (uint32_t i = 0; i < b->insns; i++) {
         struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
         if (may_mark)
-            watch_pattern(insn, &b->site[i]);
-        if (!foreign || !b->site[i].follows)
-            watch_accesses(insn, &b->site[i]);
+            watch_pattern(insn, &b->insn[i]);
+        if (!is_uninstrumented || !b->insn[i].is_computable)
+            watch_accesses(insn, &b->insn[i]);
     }
 }
 
@@ -274,13 +274,13 @@ void plugin_arm(void)
 {
     if (!atomic_exchange(&plugin.is_armed, true)) {
         report_write(false);
-        plugin_translate_anew();
+        plugin_retranslate();
     } else if (!atomic_load(&plugin.is_ready) && !plugin.settings.answer) {
         nanosleep(&(struct timespec){ .tv_nsec = STOP_NANOSECONDS }, NULL);
     }
 }
 
-void plugin_translate_anew(void)
+void plugin_retranslate(void)
 {
     qemu_plugin_reset(plugin.id, ask_again);
 }
@@ -292,7 +292,7 @@ static int wrong_value(const char *key, const char *value, const char *expected,
     return err_set(err, PEET_ERR_USAGE, "%s=%s: expected %s", key, value, expected);
 }
 
-static int parse_number(const char *key, const char *value, uint64_t *ret, struct peet_err *err)
+static int parse_positive(const char *key, const char *value, uint64_t *ret, struct peet_err *err)
 {
     char *end;
     uint64_t n = strtoull(value, &end, 0);
@@ -303,7 +303,7 @@ static int parse_number(const char *key, const char *value, uint64_t *ret, struc
     return 0;
 }
 
-static int parse_choice(const char *key, const char *value, const char *no, const char *yes, bool *ret,
+static int parse_either(const char *key, const char *value, const char *no, const char *yes, bool *ret,
                         struct peet_err *err)
 {
     char expected[64];
@@ -322,7 +322,7 @@ static int parse_pattern(const char *value, struct peet_err *err)
 
     for (char *p = text + (strncmp(text, "hex:", 4) == 0 ? 4 : 0); *p; p++)
         *p = *p == ':' ? ',' : *p;
-    int r = pattern_parse(text, plugin.guest->name, &plugin.settings.pattern, err);
+    int r = pattern_parse(text, plugin.isa->name, &plugin.settings.pattern, err);
     free(text);
     return r;
 }
@@ -342,28 +342,28 @@ static int parse_option(const char *key, const char *value, struct peet_err *err
         s->symbols[s->symbol_files++] = mem_string(value);
         calls_add_file(value);
     } else if (strcmp(key, "os") == 0)
-        return parse_choice(key, value, "linux", "other", &s->other_os, err);
+        return parse_either(key, value, "linux", "other", &s->other_os, err);
     else if (strcmp(key, "console") == 0)
         s->console = mem_string(value);
     else if (strcmp(key, "answer") == 0)
         s->answer = mem_string(value);
     else if (strcmp(key, "mode") == 0)
-        return parse_choice(key, value, "trace", "count", &s->counts, err);
+        return parse_either(key, value, "trace", "count", &s->counts, err);
     else if (strcmp(key, "physical") == 0)
-        return parse_choice(key, value, "off", "on", &s->physical, err);
+        return parse_either(key, value, "off", "on", &s->physical, err);
     else if (strcmp(key, "kernel") == 0)
-        return parse_choice(key, value, "off", "on", &s->kernel, err);
+        return parse_either(key, value, "off", "on", &s->kernel, err);
     else if (strcmp(key, "grows") == 0)
-        return parse_choice(key, value, "down", "up", &s->window.up, err);
+        return parse_either(key, value, "down", "up", &s->window.up, err);
     else if (strcmp(key, "pattern") == 0)
         return parse_pattern(value, err);
     else if (strcmp(key, "apps") == 0)
-        return parse_number(key, value, &s->applications, err);
+        return parse_positive(key, value, &s->applications, err);
     else if (strcmp(key, "page") == 0)
-        return parse_number(key, value, &s->window.page, err);
+        return parse_positive(key, value, &s->window.page, err);
     else if (strcmp(key, "k") == 0 || strcmp(key, "stack") == 0) {
         s->given_stack = true;
-        return parse_number(key, value, *key == 'k' ? &s->window.pages : &s->window.stack, err);
+        return parse_positive(key, value, *key == 'k' ? &s->window.pages : &s->window.stack, err);
     } else
         return err_set(
             err, PEET_ERR_USAGE,
@@ -379,7 +379,7 @@ static int parse_options(int argc, char **argv, struct peet_err *err)
 
     plugin.settings.window = (struct window_config){ .page = 4096, .stack = 8 << 20, .pages = 1 };
     plugin.settings.physical = true;
-    plugin.settings.all_foreign = getenv("PEET_TEST_FOREIGN") != NULL;
+    plugin.settings.all_uninstrumented = getenv("PEET_TEST_FOREIGN") != NULL;
     plugin.settings.stack_only = getenv("PEET_TEST_STACK_ONLY") != NULL;
     for (int i = 0; i < argc && r == 0; i++) {
         char *option = mem_string(argv[i]), *equals = strchr(option, '=');
@@ -397,8 +397,8 @@ static int parse_options(int argc, char **argv, struct peet_err *err)
 
 static int check_qemu(const struct qemu_info *info, struct peet_err *err)
 {
-    plugin.guest = guest_find(info->target_name);
-    if (!plugin.guest)
+    plugin.isa = guest_find(info->target_name);
+    if (!plugin.isa)
         return err_set(err, PEET_ERR_USAGE, "guests of %s are not known; those of x86_64, aarch64 and riscv64 are",
                        info->target_name);
     if (!info->system_emulation)

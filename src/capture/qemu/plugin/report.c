@@ -53,7 +53,7 @@ static void write_lines(FILE *f, bool is_over)
     fprintf(f, "processes=%" PRIu32 "\nthreads=%zu\n", plugin.process_count, plugin.marked);
     fprintf(f, "instructions=%" PRIu64 "\nreferences=%" PRIu64 "\n", t.instructions, t.references);
     fprintf(f, "lost=%" PRIu64 "\nblocks=%" PRIu64 "\nodd=%" PRIu64 "\nstale=%" PRIu64 "\n", plugin.lost, plugin.blocks,
-            plugin.odd_blocks, plugin.stale);
+            plugin.irregular_blocks, plugin.stale);
     write_warnings(f);
 }
 
@@ -97,9 +97,9 @@ int counts_write(struct peet_err *err)
 
     if (!f)
         return counts_failed(err);
-    fprintf(f, "{ \"machine\": \"%s\", \"threads\": [", plugin.guest->name);
+    fprintf(f, "{ \"machine\": \"%s\", \"threads\": [", plugin.isa->name);
     for (size_t i = 0; i < plugin.threads; i++) {
-        const struct thread *t = plugin.thread[i];
+        const struct guest_thread *t = plugin.thread[i];
         if (!t->target)
             continue;
         fprintf(f, "%s\n  { \"id\": %" PRIu32 ", \"tid\": %" PRIu64 ", \"process\": %" PRIu32 ", \"program\": ",

@@ -10,13 +10,13 @@
 #include "capture/qemu/plugin/plugin.h"
 #include "capture/x86/insn.h"
 
-enum { STRAYS_MAX = 1024 };
+enum { LATE_BLOCKS_MAX = 1024 };
 
 static const char *const NAMES[X86_GPRS] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
                                              "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15" };
 
 static struct map target_pages; /* by the address of a page in QEMU, under the lock */
-static _Atomic unsigned strays;
+static _Atomic unsigned late_blocks;
 
 /* ---- what follows ---- */
 
@@ -26,26 +26,26 @@ struct knowledge {
     unsigned known;
 };
 
-static bool is_known(const struct knowledge *k, uint8_t reg)
+static bool is_register_known(const struct knowledge *k, uint8_t reg)
 {
     return reg == X86_NONE || (k->known >> reg & 1);
 }
 
-static uint64_t value_of(const struct knowledge *k, uint8_t reg)
+static uint64_t register_value(const struct knowledge *k, uint8_t reg)
 {
     return reg == X86_NONE ? 0 : k->state.gpr[reg];
 }
 
-static void pass(struct knowledge *k, const struct x86_insn *in)
+static void knowledge_execute(struct knowledge *k, const struct x86_insn *in)
 {
     const struct knowledge before = *k;
 
     k->known &= ~(unsigned)in->changes;
     for (unsigned i = 0; i < in->moves; i++) {
         const struct x86_move *m = &in->move[i];
-        if (!is_known(&before, m->from) || !is_known(&before, m->other))
+        if (!is_register_known(&before, m->from) || !is_register_known(&before, m->other))
             continue;
-        uint64_t other = value_of(&before, m->other) << m->shift, from = value_of(&before, m->from);
+        uint64_t other = register_value(&before, m->other) << m->shift, from = register_value(&before, m->from);
         uint64_t value = (m->minus ? from - other : from + other) + (uint64_t)m->add;
         k->state.gpr[m->to] = m->narrow ? (uint32_t)value : value;
         k->known |= 1u << m->to;
@@ -54,7 +54,7 @@ static void pass(struct knowledge *k, const struct x86_insn *in)
 
 /* Whether all accesses of the instruction are as its operands say, and where these are is known. Updates are asked for: QEMU may
  * leave the block to do one of them alone, which shows in what it has told so far. */
-static bool follows(const struct knowledge *k, const struct guest_insn *g, const struct x86_insn *in)
+static bool is_computable(const struct knowledge *k, const struct guest_insn *g, const struct x86_insn *in)
 {
     bool is_plain =
         g->access == GUEST_ONE || g->access == GUEST_WIDE || (g->access == GUEST_SEVERAL && g->operands == 2);
@@ -62,12 +62,12 @@ static bool follows(const struct knowledge *k, const struct guest_insn *g, const
     for (unsigned i = 0; is_plain && i < in->memories; i++) {
         const struct x86_memory *m = &in->memory[i];
         is_plain = (m->kind == PEET_LOAD || m->kind == PEET_STORE) && m->form == X86_PLAIN && m->segment == X86_FLAT
-                   && is_known(k, m->base) && is_known(k, m->index);
+                   && is_register_known(k, m->base) && is_register_known(k, m->index);
     }
     return is_plain && in->memories == g->operands && g->operands > 0;
 }
 
-static void plan(struct block *b, const struct qemu_plugin_tb *tb)
+static void plan_computable(struct block *b, const struct qemu_plugin_tb *tb)
 {
     struct knowledge k = { .known = (1u << X86_GPRS) - 1 };
 
@@ -77,8 +77,8 @@ static void plan(struct block *b, const struct qemu_plugin_tb *tb)
         struct x86_insn in;
         size_t n = qemu_plugin_insn_data(insn, bytes, sizeof bytes);
         x86_decode(bytes, n, qemu_plugin_insn_vaddr(insn), &in);
-        b->site[i].follows = follows(&k, &b->site[i].guest, &in);
-        pass(&k, &in);
+        b->insn[i].is_computable = is_computable(&k, &b->insn[i].guest, &in);
+        knowledge_execute(&k, &in);
     }
     b->is_planned = true;
 }
@@ -88,34 +88,35 @@ static void plan(struct block *b, const struct qemu_plugin_tb *tb)
 /* Under the lock. */
 static bool is_of_target(uint64_t root)
 {
-    const struct process *p = plugin.processes;
+    const struct guest_process *p = plugin.processes;
 
     while (p && (p->root != root || p->has_ended))
         p = p->next;
     return p != NULL;
 }
 
-bool foreign_plan(struct block *b, const struct qemu_plugin_tb *tb, uint64_t root)
+bool uninstrumented_plan(struct block *b, const struct qemu_plugin_tb *tb, uint64_t root)
 {
-    bool is_foreign = plugin.settings.all_foreign;
+    bool is_uninstrumented = plugin.settings.all_uninstrumented;
 
-    if (plugin.guest != &guest_x86_64 || b->host_page == 0)
+    if (plugin.isa != &guest_x86_64 || b->host_page == 0)
         return false;
     pthread_mutex_lock(&plugin.lock);
     target_pages.value_size = 1;
     if (is_of_target(root))
         map_put(&target_pages, b->host_page, 0);
     else if (!map_find(&target_pages, b->host_page, 0))
-        is_foreign = true;
+        is_uninstrumented = true;
     pthread_mutex_unlock(&plugin.lock);
-    if (is_foreign && !b->is_planned)
-        plan(b, tb);
-    return is_foreign;
+    if (is_uninstrumented && !b->is_planned)
+        plan_computable(b, tb);
+    return is_uninstrumented;
 }
 
 /* ---- a target executes it ---- */
 
-static void log_operands(struct vcpu *v, const struct knowledge *k, const struct x86_insn *in, const struct site *s)
+static void log_operands(struct vcpu *v, const struct knowledge *k, const struct x86_insn *in,
+                         const struct block_insn *s)
 {
     struct journal *j = v->journal;
 
@@ -132,7 +133,7 @@ static void log_operands(struct vcpu *v, const struct knowledge *k, const struct
     }
 }
 
-static void compute(struct vcpu *v)
+static void compute_accesses(struct vcpu *v)
 {
     const struct block *b = v->open;
     struct knowledge k = { .known = (1u << X86_GPRS) - 1 };
@@ -140,7 +141,7 @@ static void compute(struct vcpu *v)
     for (unsigned i = 0; i < X86_GPRS; i++)
         k.state.gpr[i] = vcpu_register(v, NAMES[i]);
     for (uint32_t i = 0; i < b->insns; i++) {
-        const struct site *s = &b->site[i];
+        const struct block_insn *s = &b->insn[i];
         uint64_t pc = s->guest.insn.addr + b->moved_by;
         uint8_t bytes[GUEST_BYTES] = { 0 };
         struct x86_insn in;
@@ -149,14 +150,14 @@ static void compute(struct vcpu *v)
             return;
         }
         x86_decode(bytes, s->guest.insn.length, pc, &in);
-        if (s->follows)
+        if (s->is_computable)
             log_operands(v, &k, &in, s);
-        pass(&k, &in);
+        knowledge_execute(&k, &in);
     }
 }
 
 /* What could be stored to can be loaded from. */
-void foreign_frames(struct vcpu *v)
+void uninstrumented_note_frames(struct vcpu *v)
 {
     const struct journal *j = v->journal;
     uint32_t info = plugin.settings.physical ? v->rest->info : 0;
@@ -168,18 +169,19 @@ void foreign_frames(struct vcpu *v)
     }
 }
 
-void foreign_open(struct vcpu *v)
+void uninstrumented_open(struct vcpu *v)
 {
     struct block *b = v->open;
 
     vcpu_use_journal(v);
     v->journal->is_computed = true;
-    compute(v);
-    if (!atomic_exchange_explicit(&b->is_stray, true, memory_order_relaxed)) {
+    compute_accesses(v);
+    if (!atomic_exchange_explicit(&b->is_found_late, true, memory_order_relaxed)) {
         pthread_mutex_lock(&plugin.lock);
         map_put(&target_pages, b->host_page, 0);
         pthread_mutex_unlock(&plugin.lock);
     }
-    if (atomic_fetch_add(&strays, 1) % STRAYS_MAX == STRAYS_MAX - 1 && !plugin.settings.all_foreign)
-        plugin_translate_anew();
+    if (atomic_fetch_add(&late_blocks, 1) % LATE_BLOCKS_MAX == LATE_BLOCKS_MAX - 1
+        && !plugin.settings.all_uninstrumented)
+        plugin_retranslate();
 }

@@ -103,7 +103,7 @@ const struct guest_probe *vcpu_probe(struct vcpu *v)
 
 /* ---- words ---- */
 
-void vcpu_put(struct vcpu *v, const struct shape *name, const uint64_t *slots, size_t n)
+void vcpu_put(struct vcpu *v, const struct trace_item *name, const uint64_t *slots, size_t n)
 {
     if (v->limit - v->at < (ptrdiff_t)n + 1)
         buffer_next(v);
@@ -112,7 +112,7 @@ void vcpu_put(struct vcpu *v, const struct shape *name, const uint64_t *slots, s
     v->at += n;
 }
 
-void vcpu_put_in_front(struct vcpu *v, const struct shape *name, const uint64_t *slots, size_t n)
+void vcpu_put_before(struct vcpu *v, const struct trace_item *name, const uint64_t *slots, size_t n)
 {
     if (v->limit - v->at < BLOCK_ROOM)
         buffer_next(v);
@@ -127,7 +127,7 @@ void vcpu_put_in_front(struct vcpu *v, const struct shape *name, const uint64_t 
 
 void vcpu_event(struct vcpu *v, uint32_t kind, const uint64_t *args)
 {
-    vcpu_put(v, event_shape(kind), args, (size_t)peet_event_arity(kind));
+    vcpu_put(v, event_item(kind), args, (size_t)peet_event_arity(kind));
 }
 
 void vcpu_use_journal(struct vcpu *v)
@@ -149,24 +149,24 @@ void vcpu_open(struct vcpu *v, struct block *b, uint32_t first)
     v->open = b;
     v->first = first;
     v->start = v->at;
-    struct shape *normal = block_normal(b);
-    if (!normal || first > 0) {
+    struct trace_item *regular_item = block_regular_item(b);
+    if (!regular_item || first > 0) {
         vcpu_use_journal(v);
     } else {
         v->logs = false;
-        *v->at++ = (uint64_t)(uintptr_t)normal;
+        *v->at++ = (uint64_t)(uintptr_t)regular_item;
     }
 }
 
 static void put_journal(struct vcpu *v, uint32_t end)
 {
     uint64_t *words = v->rest->words;
-    size_t n = block_say(v->open, v->first, end, v->journal, words);
+    size_t n = block_describe(v->open, v->first, end, v->journal, words);
 
     if (v->journal->is_full)
         atomic_fetch_add(&plugin.lost, 1);
     for (size_t i = 0; i < n;) {
-        const struct shape *s = (const struct shape *)(uintptr_t)words[i];
+        const struct trace_item *s = (const struct trace_item *)(uintptr_t)words[i];
         vcpu_put(v, s, words + i + 1, s->slots);
         i += 1u + s->slots;
     }
@@ -183,7 +183,7 @@ void vcpu_close(struct vcpu *v, uint32_t end)
     } else if (end == 0) {
         v->at = v->start;
     } else if (end < b->insns) {
-        struct shape *cut = block_cut(b, end);
+        struct trace_item *cut = block_item_before(b, end);
         *v->start = (uint64_t)(uintptr_t)cut;
         v->at = v->start + 1 + cut->slots;
     } else if (v->at - v->start - 1 != b->slots) { /* nobody knows what that was */
@@ -191,13 +191,13 @@ void vcpu_close(struct vcpu *v, uint32_t end)
         atomic_fetch_add(&plugin.lost, b->insns);
     }
     v->open = NULL;
-    v->goes_on = false;
+    v->is_reentered = false;
 }
 
 /* ---- where a block was left ---- */
 
 /* Whether accesses of the instruction have been told. */
-static bool has_accessed(const struct vcpu *v, const struct site *s)
+static bool has_accessed(const struct vcpu *v, const struct block_insn *s)
 {
     if (!v->logs)
         return v->at - v->start - 1 > s->before;
@@ -208,25 +208,25 @@ static bool has_accessed(const struct vcpu *v, const struct site *s)
 }
 
 /* Which instruction of the open block stands at pc; as many as it has: none. */
-static uint32_t index_of(const struct vcpu *v, uint64_t pc)
+static uint32_t open_index_at(const struct vcpu *v, uint64_t pc)
 {
     const struct block *b = v->open;
     uint32_t i = v->first;
 
-    while (i < b->insns && b->site[i].guest.insn.addr + b->moved_by != pc)
+    while (i < b->insns && b->insn[i].guest.insn.addr + b->moved_by != pc)
         i++;
     return i;
 }
 
 /* How many instructions of the open block were executed, if it was left for the kernel. */
-static uint32_t executed(const struct vcpu *v, const struct guest_entry *e)
+static uint32_t insns_executed(const struct vcpu *v, const struct guest_entry *e)
 {
     const struct block *b = v->open;
-    uint32_t at = index_of(v, e->pc);
+    uint32_t at = open_index_at(v, e->pc);
 
-    if (e->is_call || v->goes_on || at == b->insns)
+    if (e->is_call || v->is_reentered || at == b->insns)
         return b->insns;
-    bool fails = e->is_fault || (e->is_vague && b->site[at].guest.access == GUEST_FAULTS);
+    bool fails = e->is_fault || (e->is_vague && b->insn[at].guest.access == GUEST_FAULTS);
     return fails ? at : b->insns;
 }
 
@@ -235,27 +235,27 @@ static uint32_t executed(const struct vcpu *v, const struct guest_entry *e)
 void vcpu_close_before(struct vcpu *v, const struct block *next)
 {
     const struct block *b = v->open;
-    uint32_t at = v->goes_on ? b->insns : index_of(v, next->pc), end = b->insns;
+    uint32_t at = v->is_reentered ? b->insns : open_index_at(v, next->pc), end = b->insns;
 
-    if (at < b->insns && b->site[at].guest.operands > 0 && b->site[at].guest.access != GUEST_REPEATED
-        && !has_accessed(v, &b->site[at]))
+    if (at < b->insns && b->insn[at].guest.operands > 0 && b->insn[at].guest.access != GUEST_REPEATED
+        && !has_accessed(v, &b->insn[at]))
         end = at;
     vcpu_close(v, end);
 }
 
 /* ---- call-backs ---- */
 
-bool vcpu_goes_on(struct vcpu *v, const struct block *next)
+bool vcpu_reenters(struct vcpu *v, const struct block *next)
 {
     const struct block *b = v->open;
 
-    if (!b->repeats || next->pc != b->site[b->insns - 1].guest.insn.addr + b->moved_by)
+    if (!b->repeats || next->pc != b->insn[b->insns - 1].guest.insn.addr + b->moved_by)
         return false;
-    v->goes_on = true;
+    v->is_reentered = true;
     return true;
 }
 
-__attribute__((noinline)) static void begin_slowly(struct vcpu *v, struct block *b)
+__attribute__((noinline)) static void begin_block_slow(struct vcpu *v, struct block *b)
 {
     uint64_t pc;
 
@@ -263,20 +263,20 @@ __attribute__((noinline)) static void begin_slowly(struct vcpu *v, struct block 
         return;
     if (v->open && v->open->is_kernel)
         vcpu_close(v, v->open->insns);
-    if (b->page >= v->places_room || v->places[b->page] != 0)
-        b = place_of_block(v, b);
+    if (b->page >= v->page_offsets_room || v->page_offsets[b->page] != 0)
+        b = block_at_pc(v, b);
     if (v->open && v->at - v->start - 1 != v->open->slots) {
-        if (vcpu_goes_on(v, b))
+        if (vcpu_reenters(v, b))
             return;
         if (v->logs && v->journal->is_computed)
-            foreign_frames(v);
+            uninstrumented_note_frames(v);
         vcpu_close_before(v, b);
     }
     if (v->thread->calls)
         calls_return(v, b);
     vcpu_open(v, b, 0);
     if (v->thread->calls) /* the next block comes here, too */
-        v->places_room = 0;
+        v->page_offsets_room = 0;
 }
 
 /* What vcpu_open does, for a regular block behind another one that went as it should. */
@@ -284,38 +284,39 @@ void on_block(unsigned cpu, void *block)
 {
     struct vcpu *v = vcpu_of(cpu);
     struct block *b = block;
-    struct shape *normal = __atomic_load_n(&b->normal, __ATOMIC_ACQUIRE);
+    struct trace_item *regular_item = __atomic_load_n(&b->regular_item, __ATOMIC_ACQUIRE);
     uint64_t *at = v->at;
 
-    if (__builtin_expect(v->state != STATE_TARGET || !v->open || at - v->start - 1 != v->open->slots || !normal
-                             || b->page >= v->places_room || v->places[b->page] != 0 || v->limit - at < BLOCK_ROOM,
+    if (__builtin_expect(v->state != STATE_TARGET || !v->open || at - v->start - 1 != v->open->slots || !regular_item
+                             || b->page >= v->page_offsets_room || v->page_offsets[b->page] != 0
+                             || v->limit - at < BLOCK_ROOM,
                          0)) {
-        begin_slowly(v, b);
+        begin_block_slow(v, b);
         return;
     }
     v->open = b;
     v->first = 0;
     v->logs = false;
     v->start = at;
-    *at = (uint64_t)(uintptr_t)normal;
+    *at = (uint64_t)(uintptr_t)regular_item;
     v->at = at + 1;
 }
 
-void on_foreign_block(unsigned cpu, void *block)
+void on_uninstrumented_block(unsigned cpu, void *block)
 {
     struct vcpu *v = vcpu_of(cpu);
 
-    begin_slowly(v, block);
-    if (v->state == STATE_TARGET && v->open && !v->goes_on)
-        foreign_open(v);
+    begin_block_slow(v, block);
+    if (v->state == STATE_TARGET && v->open && !v->is_reentered)
+        uninstrumented_open(v);
 }
 
 /* A thread inside a string instruction: what it did so far is kept until it comes back. */
-static void pause_thread(struct vcpu *v)
+static void save_string_insn(struct vcpu *v)
 {
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
 
-    t->is_paused = true;
+    t->is_in_string_insn = true;
     t->open = v->open;
     t->first = v->first;
     if (!t->journal)
@@ -323,19 +324,19 @@ static void pause_thread(struct vcpu *v)
     struct journal *free_one = t->journal;
     t->journal = v->journal;
     v->journal = free_one;
-    const struct guest_insn *last = &t->open->site[t->open->insns - 1].guest;
+    const struct guest_insn *last = &t->open->insn[t->open->insns - 1].guest;
     if (last->operands == 2 && last->operand[1].kind == PEET_LOAD)
         t->journal->repeated[0].count &= ~UINT64_C(1); /* the first of two loads, which will be done again */
     v->at = v->start;
     v->open = NULL;
-    v->goes_on = false;
+    v->is_reentered = false;
 }
 
 /* In the kernel, on behalf of the system call. */
 static void note_call(struct vcpu *v)
 {
-    struct thread *t = v->thread;
-    enum guest_call call = plugin.guest->call(vcpu_register(v, plugin.guest->number));
+    struct guest_thread *t = v->thread;
+    enum guest_call call = plugin.isa->call_kind(vcpu_register(v, plugin.isa->number));
 
     memory_called(v, call);
     t->is_cloning = call == GUEST_CALL_CLONE;
@@ -350,20 +351,20 @@ static void note_call(struct vcpu *v)
 void vcpu_interrupt(struct vcpu *v)
 {
     struct block *b = v->open;
-    struct thread *t = v->thread;
+    struct guest_thread *t = v->thread;
     struct guest_entry e;
 
-    t->is_cloning = t->is_returning = t->is_in_exec = t->is_lent = false;
-    t->has_resume = plugin.guest->entered(vcpu_probe(v), &e);
+    t->is_cloning = t->is_returning = t->is_in_exec = t->is_context_borrowed = false;
+    t->has_resume = plugin.isa->read_entry(vcpu_probe(v), &e);
     if (!t->has_resume) {
         atomic_fetch_add(&plugin.unknown_entries, 1);
         e = (struct guest_entry){ 0 };
     }
     t->resume = e.pc;
-    if (b->repeats && !e.is_call && e.pc == b->site[b->insns - 1].guest.insn.addr + b->moved_by)
-        pause_thread(v);
+    if (b->repeats && !e.is_call && e.pc == b->insn[b->insns - 1].guest.insn.addr + b->moved_by)
+        save_string_insn(v);
     else
-        vcpu_close(v, executed(v, &e));
+        vcpu_close(v, insns_executed(v, &e));
     if (e.is_call && !plugin.settings.other_os)
         note_call(v);
 }
@@ -382,7 +383,7 @@ void on_kernel(unsigned cpu, void *unused)
 
 /* ---- accesses ---- */
 
-static void log_access(struct vcpu *v, uint32_t info, uint64_t addr, const struct site *s)
+static void log_access(struct vcpu *v, uint32_t info, uint64_t addr, const struct block_insn *s)
 {
     struct journal *j = v->journal;
 
@@ -401,21 +402,22 @@ static void log_access(struct vcpu *v, uint32_t info, uint64_t addr, const struc
                                      .is_store = qemu_plugin_mem_is_store(info) };
 }
 
-static void look_at_page(struct vcpu *v, uint32_t info, uint64_t addr, const struct site *s)
+static void note_page(struct vcpu *v, uint32_t info, uint64_t addr, const struct block_insn *s)
 {
     uint64_t page = addr >> 12;
 
     if (v->tag[page % PAGE_TAGS] != (page ^ v->epoch))
         buffer_page(v, info, addr);
-    if ((addr & 4095) > s->last_inside && (addr & 4095) + (UINT64_C(1) << qemu_plugin_mem_size_shift(info)) > 4096)
+    if ((addr & 4095) > s->last_in_page && (addr & 4095) + (UINT64_C(1) << qemu_plugin_mem_size_shift(info)) > 4096)
         buffer_page(v, info, (addr | 4095) + 1);
 }
 
 /* A page that the buffer does not know, or a block that is not regular. */
-__attribute__((noinline)) static void access_slowly(struct vcpu *v, uint32_t info, uint64_t addr, const struct site *s)
+__attribute__((noinline)) static void access_slow(struct vcpu *v, uint32_t info, uint64_t addr,
+                                                  const struct block_insn *s)
 {
     if (plugin.settings.physical)
-        look_at_page(v, info, addr, s);
+        note_page(v, info, addr, s);
     if (v->logs)
         log_access(v, info, addr, s);
     else
@@ -423,24 +425,24 @@ __attribute__((noinline)) static void access_slowly(struct vcpu *v, uint32_t inf
 }
 
 /* These two are most of what recording costs, and all of what it costs programs that are no targets: they keep no registers. */
-void on_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
+void on_access(unsigned cpu, uint32_t info, uint64_t addr, void *insn)
 {
     struct vcpu *v = vcpu_of(cpu);
-    const struct site *s = site;
+    const struct block_insn *s = insn;
     uint64_t *at = v->at, page = addr >> 12;
 
     if (!at)
         return;
-    if (__builtin_expect(v->tag[page % PAGE_TAGS] != (page ^ v->epoch) || (addr & 4095) > s->last_inside || v->logs,
+    if (__builtin_expect(v->tag[page % PAGE_TAGS] != (page ^ v->epoch) || (addr & 4095) > s->last_in_page || v->logs,
                          0)) {
-        access_slowly(v, info, addr, s);
+        access_slow(v, info, addr, s);
         return;
     }
     *at = addr;
     v->at = at + 1;
 }
 
-void on_virtual_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
+void on_virtual_access(unsigned cpu, uint32_t info, uint64_t addr, void *insn)
 {
     struct vcpu *v = vcpu_of(cpu);
     uint64_t *at = v->at;
@@ -448,29 +450,29 @@ void on_virtual_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
     if (!at)
         return;
     if (__builtin_expect(v->logs, 0)) {
-        access_slowly(v, info, addr, site);
+        access_slow(v, info, addr, insn);
         return;
     }
     *at = addr;
     v->at = at + 1;
 }
 
-void on_first_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
+void on_first_access(unsigned cpu, uint32_t info, uint64_t addr, void *insn)
 {
     struct vcpu *v = vcpu_of(cpu);
-    const struct site *s = site;
+    const struct block_insn *s = insn;
 
     if (!v->at)
         return;
     if (plugin.settings.physical)
-        look_at_page(v, info, addr, s);
+        note_page(v, info, addr, s);
     if (v->logs)
         log_access(v, info, addr, s);
     else if (v->at - v->start - 1 == s->before)
         *v->at++ = addr;
 }
 
-void on_repeated_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
+void on_repeated_access(unsigned cpu, uint32_t info, uint64_t addr, void *insn)
 {
     struct vcpu *v = vcpu_of(cpu);
     bool is_store = qemu_plugin_mem_is_store(info);
@@ -478,7 +480,7 @@ void on_repeated_access(unsigned cpu, uint32_t info, uint64_t addr, void *site)
     if (!v->at)
         return;
     if (plugin.settings.physical)
-        look_at_page(v, info, addr, site);
+        note_page(v, info, addr, insn);
     struct journal *j = v->journal;
     if (j->repeated[is_store].count == 0)
         j->repeated[is_store].first = addr;
@@ -494,25 +496,25 @@ void on_pattern(unsigned cpu, void *candidate)
 {
     struct vcpu *v = vcpu_of(cpu);
     const struct candidate *c = candidate;
-    const struct guest *g = plugin.guest;
+    const struct guest_isa *g = plugin.isa;
     struct pattern_insn step = { .bytes = c->bytes, .length = c->length };
 
     if (!plugin.settings.pattern.is_marker) {
-        step.pc = c->site->guest.insn.addr;
+        step.pc = c->insn->guest.insn.addr;
         step.sp = vcpu_register(v, g->sp);
         step.space = vcpu_register(v, g->root) & g->root_mask;
         if (!pattern_step(&v->rest->search, &plugin.settings.pattern, &step))
             return;
-        thread_begin(v, c->site);
+        thread_begin(v, c->insn);
         return;
     }
     uint64_t operation = vcpu_register(v, g->arg[0]);
     if (operation == PEET_MARK_BEGIN) {
-        thread_begin(v, c->site);
+        thread_begin(v, c->insn);
     } else if (operation == PEET_MARK_END && v->state == STATE_TARGET && v->open) {
-        vcpu_close(v, c->site->index);
+        vcpu_close(v, c->insn->index);
         thread_suspend(v);
     } else if (operation == PEET_MARK_MAPS) {
-        maps_heard(v);
+        maps_announced(v);
     }
 }
