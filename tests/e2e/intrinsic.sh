@@ -75,7 +75,7 @@ usage() { # PATTERN ARGUMENT…
 verdict "what makes no sense is told" "$(
     usage 'at least 2' intrinsic --seeds 1 -- "$TMP/tickets"
     usage "study 'intrinsic' of a program" intrinsic --seeds 3 "$TMP/own1.peet"
-    usage "study 'intrinsic' of a program" sharing --seeds 3 "$TMP/own1.peet"
+    usage "--seeds is for the study 'intrinsic'" sharing --seeds 3 "$TMP/own1.peet"
     usage 'no machine' intrinsic -m moderm -- "$TMP/tickets"
     usage 'peet cc' intrinsic -- /bin/true
     # shellcheck disable=SC2002

@@ -41,7 +41,7 @@ void file_header_encode(uint8_t out[FILE_HEADER_BYTES])
 int file_header_decode(const uint8_t *in, size_t n, const char *path, struct peet_err *err)
 {
     if (n < FILE_HEADER_BYTES)
-        return err_set(err, PEET_ERR_FORMAT, "%s: %zu bytes are too few for a trace; its header predict_scalar has %d",
+        return err_set(err, PEET_ERR_FORMAT, "%s: %zu bytes are too few for a trace; its header alone has %d",
                        path, n, FILE_HEADER_BYTES);
     if (memcmp(in, FILE_MAGIC, 8))
         return err_set(err, PEET_ERR_FORMAT, "%s: not a peet trace (its first 8 bytes are others)", path);
