@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 
 /* ---- the nearest word ---- */
 
@@ -114,34 +115,34 @@ static int choice(const char *name, const char *text, const char *const *choices
     return err_set(err, PEET_ERR_USAGE, "option '%s' does not know '%s'; it knows %s", name, text, all);
 }
 
-static int append(const char *text, struct opt_list *l, struct peet_err *err)
+/* Appends a copy of the first `bytes` bytes of text; returns the copy. */
+static const char *append(const char *text, size_t bytes, struct opt_list *l)
 {
-    const char **item = realloc(l->item, (l->count + 1) * sizeof *item);
+    char *copy = mem_alloc(bytes + 1, 1);
 
-    if (!item)
-        return err_set(err, PEET_ERR_MEMORY, "no memory");
-    l->item = item;
-    item[l->count++] = text;
-    return 0;
+    memcpy(copy, text, bytes);
+    l->item = mem_room(l->item, l->count, sizeof *l->item);
+    l->item[l->count++] = copy;
+    return copy;
 }
 
-/* Cuts text at its commas. */
-static int list(const char *name, char *text, const struct opt *o, struct peet_err *err)
+/* Appends the parts of text between its commas. */
+static int list(const char *name, const char *text, const struct opt *o, struct peet_err *err)
 {
-    struct opt_list *l = o->value;
+    const char *known;
 
-    for (char *next; text; text = next) {
-        next = strchr(text, ',');
-        if (next)
-            *next++ = 0;
-        if (!*text)
+    for (;; text++) {
+        size_t bytes = strcspn(text, ",");
+        if (!bytes)
             return err_set(err, PEET_ERR_USAGE, "option '%s': an item of the list is empty", name);
-        const char *chosen = text;
-        int r = o->choices ? choice(name, text, o->choices, &chosen, err) : 0;
-        if (r < 0 || (r = append(chosen, l, err)) < 0)
+        const char *item = append(text, bytes, o->value);
+        int r = o->choices ? choice(name, item, o->choices, &known, err) : 0;
+        if (r < 0)
             return r;
+        text += bytes;
+        if (!*text)
+            return 0;
     }
-    return 0;
 }
 
 static int store(const struct opt *o, const char *name, char *text, struct peet_err *err)
@@ -152,13 +153,15 @@ static int store(const struct opt *o, const char *name, char *text, struct peet_
     case OPT_NUMBER: return number(name, text, o->value, err);
     case OPT_CHOICE: return choice(name, text, o->choices, o->value, err);
     case OPT_LIST: return list(name, text, o, err);
-    case OPT_EACH: return append(text, o->value, err);
+    case OPT_EACH: append(text, strlen(text), o->value); return 0;
     }
     return 0;
 }
 
 void opt_list_release(struct opt_list *l)
 {
+    for (size_t i = 0; i < l->count; i++)
+        free(l->item[i]);
     free(l->item);
     *l = (struct opt_list){ 0 };
 }
@@ -193,13 +196,11 @@ static int unknown_option(const struct opt *table, const char *name, struct peet
     return err_set(err, PEET_ERR_USAGE, "unknown option '%s'", name);
 }
 
-static int long_option(const struct opt *table, char *name, struct args *a, struct peet_err *err)
+/* name: of the option, with its dashes. text: what follows the sign in its word; NULL without a sign. */
+static int long_option(const struct opt *table, const char *name, char *text, struct args *a, struct peet_err *err)
 {
-    char *text = strchr(name, '=');
     const struct opt *o = table;
 
-    if (text)
-        *text++ = 0;
     while (o->name && strcmp(o->name, name + 2) != 0)
         o++;
     if (!o->name)
@@ -209,6 +210,17 @@ static int long_option(const struct opt *table, char *name, struct args *a, stru
     if (o->type != OPT_FLAG && !(text = value(o, name, text, a, err)))
         return PEET_ERR_USAGE;
     return store(o, name, text, err);
+}
+
+/* word: --name or --name=value */
+static int long_word(const struct opt *table, char *word, struct args *a, struct peet_err *err)
+{
+    size_t bytes = strcspn(word, "=");
+    char *name = mem_format("%.*s", (int)bytes, word);
+    int r = long_option(table, name, word[bytes] ? word + bytes + 1 : NULL, a, err);
+
+    free(name);
+    return r;
 }
 
 static int short_options(const struct opt *table, char *word, struct args *a, struct peet_err *err)
@@ -253,7 +265,7 @@ int opt_parse(const struct opt *table, int argc, char **argv, int *ret_operands,
         else if (!strcmp(word, "--"))
             only_operands = true;
         else if (word[1] == '-')
-            r = long_option(table, word, &a, err);
+            r = long_word(table, word, &a, err);
         else
             r = short_options(table, word, &a, err);
         if (r < 0)

@@ -17,8 +17,9 @@ enum opt_type {
     OPT_EACH,   /* value: struct opt_list; may be given several times, and commas are part of what is given */
 };
 
+/* The values of an option that may be given several times. */
 struct opt_list {
-    const char **item; /* they lie in argv */
+    char **item; /* copies, owned by the list */
     size_t count;
 };
 
@@ -37,7 +38,7 @@ struct opt {
 
 /* Reads argv[1 …]. On success *ret_operands of them, in order, stand in argv[1 …]. An unknown option or choice is an
  * error of the kind PEET_ERR_USAGE that names the nearest known one; options in front of it may have been stored.
- * Words like --name=value and a,b,c are cut apart where they are, in argv. */
+ * The words themselves stay as they are: /proc/self/cmdline, which is read from them, can be parsed once more. */
 int opt_parse(const struct opt *table, int argc, char **argv, int *ret_operands, struct peet_err *err);
 
 /* The one of the n names (taken from `name_of(i, context)`) that is nearest to word, or NULL when none is near. */

@@ -30,6 +30,17 @@ falseshare -n 5000 -p 4
 LIST
 )"
 
+verdict "a list of numbers of processors is the same list in the program's process, in any order" "$(
+    for cpus in --cpus=4,1,2 '--cpus 4,1,2' '--set jitter=7 --cpus 2,1'; do
+        # shellcheck disable=SC2086
+        numbers $cpus -- "$workloads/falseshare" -n 500 -p 4 >"$TMP/here"
+        # shellcheck disable=SC2086
+        numbers $cpus --apart -- "$workloads/falseshare" -n 500 -p 4 >"$TMP/there"
+        [ -s "$TMP/here" ] || echo "$cpus: nothing"
+        cmp "$TMP/here" "$TMP/there" 2>&1
+    done
+)"
+
 if [ ! -f "$inside" ]; then
     skip "all that needs the machine in the program" "needs libpeet-machine.so"
     exit $status

@@ -63,9 +63,9 @@ static void what_is_given_each_time_keeps_its_commas(void)
 {
     CHECK_EQ(parse("--app a,b x --app=c --app ,"), 1);
     CHECK_EQ(apps.count, 3);
-    CHECK_EQ(apps.item[0], "a,b");
-    CHECK_EQ(apps.item[1], "c");
-    CHECK_EQ(apps.item[2], ",");
+    CHECK_EQ((const char *)apps.item[0], "a,b");
+    CHECK_EQ((const char *)apps.item[1], "c");
+    CHECK_EQ((const char *)apps.item[2], ",");
 }
 
 static void options_stand_anywhere_and_operands_keep_their_order(void)
@@ -143,10 +143,30 @@ static void lists_grow_by_commas_and_by_repetition(void)
     CHECK_EQ(threads.count, 4);
     for (size_t i = 0; i < threads.count; i++) {
         char number[2] = { (char)('1' + i), 0 };
-        CHECK_EQ(threads.item[i], (const char *)number);
+        CHECK_EQ((const char *)threads.item[i], (const char *)number);
     }
     refuses("-t 1,,2", "option '-t': an item of the list is empty");
     refuses("--thread=", "option '--thread': an item of the list is empty");
+}
+
+/* The words are what /proc/self/cmdline is read from, which the machine in the program's process parses again. */
+static void words_of_the_command_line_stay_as_they_are(void)
+{
+    char words[][24] = { "peet", "-t", "1,2,3", "--thread=4,5", "--from=7", "x", "--app", "a,b" };
+    char *argv[] = { words[0], words[1], words[2], words[3], words[4], words[5], words[6], words[7], NULL };
+    int operands;
+
+    opt_list_release(&threads);
+    opt_list_release(&apps);
+    CHECK_EQ(opt_parse(table, 8, argv, &operands, &err), 0);
+    CHECK_EQ(operands, 1);
+    CHECK_EQ(threads.count, 5);
+    CHECK_EQ(from, 7);
+    CHECK_EQ((const char *)words[2], "1,2,3");
+    CHECK_EQ((const char *)words[3], "--thread=4,5");
+    CHECK_EQ((const char *)words[4], "--from=7");
+    for (size_t i = 0; i < apps.count; i++)
+        CHECK(apps.item[i] != words[7]);
 }
 
 static void the_nearest_name_is_suggested(void)
@@ -229,11 +249,13 @@ int main(void)
     RUN(numbers_are_decimal_or_hexadecimal_and_may_have_a_unit);
     RUN(what_is_no_number_is_refused);
     RUN(lists_grow_by_commas_and_by_repetition);
+    RUN(words_of_the_command_line_stay_as_they_are);
     RUN(the_nearest_name_is_suggested);
     RUN(missing_and_superfluous_values_are_refused);
     RUN(nearest_takes_one_slip_but_not_another_word);
     RUN(labels_are_what_help_shows);
     RUN(only_strict_utf8_is_decoded);
     opt_list_release(&threads);
+    opt_list_release(&apps);
     return check_done();
 }

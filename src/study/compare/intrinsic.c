@@ -426,7 +426,7 @@ static int intrinsic_run_program(struct study_state *s, char *const *argv, struc
 {
     struct machine_config machine;
     const char *name = s->machine ? s->machine : "modern";
-    int r = config_load(&machine, name, s->settings.item, s->settings.count, err);
+    int r = config_load(&machine, name, (const char *const *)s->settings.item, s->settings.count, err);
 
     machine.jitter = r == 0 && machine.jitter ? machine.jitter : INTRINSIC_JITTER;
     return r < 0 ? r : intrinsic_program(argv, &machine, s->seeds ? s->seeds : INTRINSIC_SEEDS, answer, err);
