@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The run study `report`: tables of cycles, misses, locks and the fabric, a row for each run. */
 #include "study/run_report.h"
-#include "study/symbols/sync_names.h"
+#include "study/sync_names.h"
 
 struct run_study_state {
     uint64_t time_bins; /* 0: as run_report_init sets them */

@@ -13,7 +13,7 @@ classes_in_document() { sed -n '/^\*\*Classes\*\*/,/\*\*Flags\*\*/p' docs/trace-
     tr ',.' '\n\n' | awk 'NF { print $1, $2 }'; }
 verdict "trace-format.md lists the classes of schema.h" "$(diff <(classes_in_code) <(classes_in_document))"
 
-links() { grep -o '](\([^)#]*\)' README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md 2>/dev/null | sed 's/\(.*\):](\(.*\)/\1 \2/' |
+links() { grep -o '](\([^)#]*\)' README.md ARCHITECTURE.md CONTRIBUTING.md docs/*.md docs/design/*.md 2>/dev/null | sed 's/\(.*\):](\(.*\)/\1 \2/' |
     while read -r from to; do
         case $to in *://*) continue ;; esac
         [ -e "$(dirname "$from")/$to" ] || echo "$from: there is no $to"

@@ -18,7 +18,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "study/symbols/data_names.h"
+#include "study/sharing/data_names.h"
 
 enum { SHADOW_GRANULES = 512, SHADOW_WORDS = SHADOW_GRANULES / 64, SHADOW_CACHE = 256 };
 

@@ -2,8 +2,8 @@
 /* What the bytes of a program are called: by the program itself, by its symbols for data, by the place that allocated them, by what
  * was mapped there. Where several names hold, the first of these counts. Memory that was given out again keeps the name with the
  * greatest address below, and of two with the same the one that came last. */
-#ifndef STUDY_SYMBOLS_DATA_NAMES_H
-#define STUDY_SYMBOLS_DATA_NAMES_H
+#ifndef STUDY_SHARING_DATA_NAMES_H
+#define STUDY_SHARING_DATA_NAMES_H
 
 #include "study/graph/precedence.h"
 

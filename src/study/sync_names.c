@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* See sync_names.h. Blocks of the heap are known by the call that allocated them alone: nothing follows the calls above it here, so that what a
  * wrapper of malloc allocates has the wrapper's name. */
-#include "study/symbols/sync_names.h"
+#include "study/sync_names.h"
 
 #include <inttypes.h>
 #include <stdio.h>

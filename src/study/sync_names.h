@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Names of locks, barriers and what else threads wait for: the data object in which each lies, and where that is declared or allocated. */
-#ifndef STUDY_SYMBOLS_SYNC_NAMES_H
-#define STUDY_SYMBOLS_SYNC_NAMES_H
+#ifndef STUDY_SYNC_NAMES_H
+#define STUDY_SYNC_NAMES_H
 
 #include "sim/engine/sim.h"
 

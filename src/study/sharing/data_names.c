@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "study/symbols/data_names.h"
+#include "study/sharing/data_names.h"
 
 #include <inttypes.h>
 #include <stdio.h>
