@@ -7,9 +7,10 @@
 
 #include "base/mem.h"
 
-enum { SHALLOW = 64, DEEPEST = 1 << 14 }; /* calls below are as if their callers made them */
+/* Calls for which a stack has room at first, and at most; deeper calls count for the innermost call that is kept. */
+enum { SHALLOW = 64, DEEPEST = 1 << 14 };
 
-static uint32_t new_node(struct paths *p, const struct path_node *node)
+static uint32_t path_new_node(struct paths *p, const struct path_node *node)
 {
     p->node = mem_room(p->node, p->nodes, sizeof *p->node);
     p->node[p->nodes] = *node;
@@ -22,7 +23,7 @@ uint32_t paths_process(struct paths *p, uint32_t number)
 
     assert(index); /* processes are few */
     if (*index == 0) {
-        uint32_t root = new_node(p, &(struct path_node){ .parent = p->nodes, .process = p->processes });
+        uint32_t root = path_new_node(p, &(struct path_node){ .parent = p->nodes, .process = p->processes });
         p->process = mem_room(p->process, p->processes, sizeof *p->process);
         p->process[p->processes++] = (struct path_process){ .number = number, .root = root };
         *index = p->processes;
@@ -49,15 +50,15 @@ void paths_release(struct paths *p)
     free(p->thread);
     free(p->node);
     free(p->process);
-    free(p->spot);
+    free(p->cache);
     map_release(&p->indices);
     map_release(&p->children);
     map_release(&p->entries);
     *p = (struct paths){ 0 };
 }
 
-/* Room for so many calls, nobody's, and one that is too deep. */
-static void make_room(struct path_thread *t, size_t calls)
+/* Makes room for `calls` calls, the sentinel, and one call that is too deep. */
+static void path_make_room(struct path_thread *t, size_t calls)
 {
     struct path_call *more = mem_alloc(calls + 2, sizeof *more);
     size_t top = (size_t)(t->top - t->call), last = (size_t)(t->last - t->call);
@@ -76,7 +77,7 @@ struct path_thread *paths_thread(struct paths *p, uint32_t thread)
     while (p->threads <= thread) {
         struct path_thread *t = mem_alloc(1, sizeof *t);
         p->thread = mem_room(p->thread, p->threads, sizeof(struct path_thread *));
-        make_room(t, SHALLOW);
+        path_make_room(t, SHALLOW);
         t->process = p->source ? paths_process(p, p->source->thread[p->threads].process) : 0;
         t->top->node = p->process[t->process].root;
         p->thread[p->threads++] = t;
@@ -86,16 +87,16 @@ struct path_thread *paths_thread(struct paths *p, uint32_t thread)
 
 /* ---- calls ---- */
 
-/* The node to which a call led on the way to this one; 0: none. */
-static uint32_t before(const struct paths *p, uint32_t node, uint64_t site)
+/* The node itself or its nearest ancestor that was reached by a call from `site`; 0: none. */
+static uint32_t path_ancestor(const struct paths *p, uint32_t node, uint64_t site)
 {
     while (p->node[node].parent != node && p->node[node].call != site)
         node = p->node[node].parent;
     return p->node[node].parent != node ? node : 0;
 }
 
-/* One that led here before, and has not returned, leads there again: what recursion does is added up, else there would be as many paths as
- * it has branches. */
+/* A recursive call leads to the node of the call that has not returned: counts of a recursion are summed up. Else there would be as many
+ * paths as the recursion has branches. */
 uint32_t paths_child(struct paths *p, uint32_t parent, uint64_t site)
 {
     if (p->node[parent].last_call == site)
@@ -104,9 +105,10 @@ uint32_t paths_child(struct paths *p, uint32_t parent, uint64_t site)
 
     assert(node);
     if (*node == 0)
-        *node = before(p, parent, site);
+        *node = path_ancestor(p, parent, site);
     if (*node == 0)
-        *node = new_node(p, &(struct path_node){ .parent = parent, .process = p->node[parent].process, .call = site });
+        *node =
+            path_new_node(p, &(struct path_node){ .parent = parent, .process = p->node[parent].process, .call = site });
     p->node[parent].last_call = site;
     return p->node[parent].last = *node;
 }
@@ -116,7 +118,7 @@ void paths_call(struct path_thread *t, const struct path_call *call)
     size_t room = (size_t)(t->end - t->call - 1);
 
     if (t->top + 1 == t->end && room < DEEPEST)
-        make_room(t, 2 * room);
+        path_make_room(t, 2 * room);
     t->turn = PATH_CALLS;
     t->last = t->top + 1;
     *t->last = *call;
@@ -126,7 +128,7 @@ void paths_call(struct path_thread *t, const struct path_call *call)
         t->top = t->last;
 }
 
-static void pop(struct path_thread *t)
+static void path_pop(struct path_thread *t)
 {
     if (t->lost > 0)
         t->lost--;
@@ -138,11 +140,11 @@ void paths_return(struct path_thread *t)
 {
     t->turn = PATH_RETURNS;
     t->last = t->lost ? t->call : t->top;
-    pop(t);
+    path_pop(t);
 }
 
-/* Back to the call that returns there; false: there is none. */
-static bool unwind(struct path_thread *t, uint64_t back)
+/* Pops all calls down to the innermost one that returns to `back`; false: there is none, and nothing changes. */
+static bool path_unwind(struct path_thread *t, uint64_t back)
 {
     for (struct path_call *call = t->top; call > t->call; call--)
         if (call->back == back) {
@@ -155,7 +157,7 @@ static bool unwind(struct path_thread *t, uint64_t back)
 
 /* ---- functions ---- */
 
-/* The name of a function, whose part that is executed seldom may be elsewhere, under another one; 0: nothing is known. */
+/* Length of a function's name without the suffix ".cold" of its split-off part; 0: no symbol. */
 static size_t name_length(const struct peet_symbol *s)
 {
     const char *cold = s ? strstr(s->name, ".cold") : NULL;
@@ -175,19 +177,19 @@ static bool is_same(const struct peet_symbol *a, const struct peet_symbol *b)
     return n > 0 && n == name_length(b) && memcmp(a->name, b->name, n) == 0;
 }
 
-static const struct peet_symbol *function_at(const struct paths *p, uint32_t process, uint64_t addr)
+static const struct peet_symbol *path_function_at(const struct paths *p, uint32_t process, uint64_t addr)
 {
     return p->trace ? peet_trace_symbol(p->trace, p->process[process].number, addr) : NULL;
 }
 
-/* A function begins with the first of its blocks, which is executed before all others. */
+/* Notes the lowest block address of each function, among items that are new since the last call. */
 static void learn_entries(struct paths *p, uint32_t process)
 {
     uint32_t *known = &p->process[process].items;
 
     for (uint32_t items = peet_trace_items(p->trace); *known < items; ++*known) {
         const struct peet_block *b = peet_trace_block(p->trace, *known);
-        const struct peet_symbol *s = b && b->insns ? function_at(p, process, b->insn[0].addr) : NULL;
+        const struct peet_symbol *s = b && b->insns ? path_function_at(p, process, b->insn[0].addr) : NULL;
         uint64_t *entry = s ? map_put(&p->entries, s->addr, process) : NULL;
         if (entry && (*entry == 0 || b->insn[0].addr < *entry))
             *entry = b->insn[0].addr;
@@ -196,7 +198,7 @@ static void learn_entries(struct paths *p, uint32_t process)
 
 bool paths_is_entry(struct paths *p, uint32_t process, uint64_t addr)
 {
-    const struct peet_symbol *s = function_at(p, process, addr);
+    const struct peet_symbol *s = path_function_at(p, process, addr);
 
     if (!s || is_cold(s))
         return !s;
@@ -205,13 +207,13 @@ bool paths_is_entry(struct paths *p, uint32_t process, uint64_t addr)
     return !entry || addr <= *entry;
 }
 
-/* Into the middle of a function: to the innermost call that it has made, if there is one. */
-static void go_back_into(const struct paths *p, struct path_thread *t, uint64_t addr)
+/* Control enters the middle of a function (longjmp, exception): pops the innermost call that this function made, and all calls inside it. */
+static void path_return_into(const struct paths *p, struct path_thread *t, uint64_t addr)
 {
-    const struct peet_symbol *there = function_at(p, t->process, addr);
+    const struct peet_symbol *there = path_function_at(p, t->process, addr);
 
     for (struct path_call *call = t->top; call > t->call; call--)
-        if (is_same(there, function_at(p, t->process, call->site))) {
+        if (is_same(there, path_function_at(p, t->process, call->site))) {
             t->top = call - 1;
             t->lost = 0;
             return;
@@ -220,23 +222,23 @@ static void go_back_into(const struct paths *p, struct path_thread *t, uint64_t 
 
 /* ---- blocks ---- */
 
-/* A thread does not go on as it was to. */
-static void go_elsewhere(const struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
+/* Control does not continue where the last block's exit leads in traced code: corrects the call stack. */
+static void path_correct(const struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
 {
     if (t->turn == PATH_CALLS && addr == t->last->back)
-        pop(t); /* what it called was not recorded */
+        path_pop(t); /* the called function was not recorded */
     else if (t->turn == PATH_CALLS && !is_entry)
-        go_back_into(p, t, addr);
+        path_return_into(p, t, addr);
     else if (t->turn == PATH_JUMPS && !t->lost && addr == t->top->back)
-        pop(t); /* its last call was a jump to what was not recorded */
-    else if (t->turn == PATH_RETURNS && t->last > t->call && addr != t->last->back && !unwind(t, addr))
-        t->top++; /* who called it is not recorded, and calls back again */
+        path_pop(t); /* a tail call led to a function that was not recorded */
+    else if (t->turn == PATH_RETURNS && t->last > t->call && addr != t->last->back && !path_unwind(t, addr))
+        t->top++; /* its caller was not recorded, and calls back again */
 }
 
 uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry)
 {
     if (t->turn != PATH_NEXT)
-        go_elsewhere(p, t, addr, is_entry);
+        path_correct(p, t, addr, is_entry);
     p->lost += t->is_unknown;
     t->is_unknown = false;
     return t->top->node;
@@ -264,24 +266,24 @@ enum path_exit paths_exit_of(enum peet_class last)
     }
 }
 
-/* Blocks that come later may change what it is: it holds for so many. */
-static bool begins_function(struct paths *p, struct path_cache *spot, uint32_t process, uint64_t addr)
+/* Whether a function begins at the block. Later items of the schema may have lower addresses, so that the answer is valid for a number of items. */
+static bool path_begins_function(struct paths *p, struct path_cache *cache, uint32_t process, uint64_t addr)
 {
-    if (spot->items != peet_trace_items(p->trace) || spot->process != process) {
-        spot->is_entry = paths_is_entry(p, process, addr);
-        spot->process = process;
-        spot->items = peet_trace_items(p->trace);
+    if (cache->items != peet_trace_items(p->trace) || cache->process != process) {
+        cache->is_entry = paths_is_entry(p, process, addr);
+        cache->process = process;
+        cache->items = peet_trace_items(p->trace);
     }
-    return spot->is_entry;
+    return cache->is_entry;
 }
 
-static uint32_t callee(struct paths *p, struct path_cache *spot, uint32_t node, uint64_t site)
+static uint32_t path_callee_of(struct paths *p, struct path_cache *cache, uint32_t node, uint64_t site)
 {
-    if (spot->child == 0 || spot->node != node) {
-        spot->child = paths_child(p, node, site);
-        spot->node = node;
+    if (cache->child == 0 || cache->node != node) {
+        cache->child = paths_child(p, node, site);
+        cache->node = node;
     }
-    return spot->child;
+    return cache->child;
 }
 
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block)
@@ -290,14 +292,15 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
     const struct peet_insn *last = &b->insn[b->insns - 1];
     struct path_thread *t = paths_thread(p, thread);
 
-    p->spot = mem_reach(p->spot, &p->spots, block->id, sizeof *p->spot);
-    struct path_cache *spot = &p->spot[block->id];
+    p->cache = mem_reach(p->cache, &p->caches, block->id, sizeof *p->cache);
+    struct path_cache *cache = &p->cache[block->id];
     bool is_call = t->turn == PATH_CALLS && block->addr != t->last->back;
-    uint32_t node = paths_arrive(p, t, block->addr, !is_call || begins_function(p, spot, t->process, block->addr));
+    uint32_t node =
+        paths_arrive(p, t, block->addr, !is_call || path_begins_function(p, cache, t->process, block->addr));
     enum path_exit turn = paths_exit_of((enum peet_class)last->class);
     struct path_call by = { last->addr, last->addr + last->length, 0 };
     if (turn == PATH_CALLS) {
-        by.node = callee(p, spot, node, last->addr);
+        by.node = path_callee_of(p, cache, node, last->addr);
         paths_call(t, &by);
     } else {
         paths_leave(p, t, turn, &by);
@@ -305,14 +308,14 @@ uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record 
     return node;
 }
 
-/* ---- what nobody has seen ---- */
+/* ---- gaps ---- */
 
-static uint32_t unknown_node(struct paths *p, uint32_t process)
+static uint32_t path_unknown_node(struct paths *p, uint32_t process)
 {
     struct path_process *x = &p->process[process];
 
     if (!x->unknown)
-        x->unknown = new_node(p, &(struct path_node){ .parent = x->root, .process = process });
+        x->unknown = path_new_node(p, &(struct path_node){ .parent = x->root, .process = process });
     return x->unknown;
 }
 
@@ -322,7 +325,7 @@ void paths_find_again(struct paths *p, uint32_t thread, struct source *source)
     struct source_calls calls;
     unsigned n = source->kind->calls ? source->kind->calls(source, thread, &calls) : 0;
     bool is_whole = source->kind->calls && calls.is_whole;
-    uint32_t node = is_whole ? p->process[t->process].root : unknown_node(p, t->process);
+    uint32_t node = is_whole ? p->process[t->process].root : path_unknown_node(p, t->process);
 
     t->top = t->call;
     *t->top = (struct path_call){ .node = node };

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Call paths: how each thread got to where it is, as a tree of calls that all threads of a process share.
- *
- * Streams say which blocks end in a call or a return, and which block came next. Calls into code that was not recorded return at once; call-backs out
- * of it are called from the call that led there. Where a call leads into the middle of a function that has called, longjmp or an exception has gone back there: to the
- * innermost call that this function has made. Where a stream has left out
- * what a thread called, its source may find its calls on its stack. Else its path begins again, at a node of which nobody knows how it was reached. */
+/* Call paths: the chain of calls that has led each thread to its current block, as a calling context tree.
+ * docs/design/mapper.md describes how calls and returns are found in a stream, and what happens at gaps. */
 #ifndef MAP_CALL_PATH_H
 #define MAP_CALL_PATH_H
 
@@ -12,64 +8,70 @@
 #include "map/source/source.h"
 #include "peet/trace.h"
 
+/* A node of the calling context tree: a chain of call sites from a root of the tree. */
 struct path_node {
-    uint32_t parent;    /* of a root, where threads of a process begin: itself */
-    uint32_t process;   /* index of its process; 0 of a node that is used for all */
-    uint64_t call;      /* address of the call that led here; 0: it is not known (or the node is a root) */
-    uint64_t last_call; /* from here; 0: none, */
-    uint32_t last;      /*   and where it led */
+    uint32_t parent;    /* node number; of a root: the node's own number */
+    uint32_t process;   /* index of the process; 0 of a node that all processes share */
+    uint64_t call;      /* address of the call instruction that led here; 0: unknown, or the node is a root */
+    uint64_t last_call; /* lookup cache: address of the last call from here; 0: none */
+    uint32_t last;      /* node that last_call led to; valid if last_call is not 0 */
 };
 
+/* A frame of a call stack. */
 struct path_call {
-    uint64_t site, back; /* the call; where it returns to */
-    uint32_t node;       /* where it led */
+    uint64_t site, back; /* address of the call instruction; return address */
+    uint32_t node;       /* node of the called function */
 };
 
-/* How a block is left. LOST: the thread has been elsewhere since. */
+/* How control leaves a block. UNKNOWN: records are missing after it. */
 enum path_exit { PATH_NEXT, PATH_JUMPS, PATH_CALLS, PATH_RETURNS, PATH_UNKNOWN };
 
-/* Where a thread is. It stays where it is in memory. */
+/* The call stack of a thread: elements [call, top] of an array with room for elements [call, end]. Its address is constant. */
 struct path_thread {
-    struct path_call *top;        /* the innermost call that has not returned, */
-    struct path_call *last;       /* the one that the last block has made, or has returned from; */
-    struct path_call *call, *end; /*   and all: the first is nobody's, and has the node where the path begins */
-    uint32_t process;             /* index of its process */
-    uint32_t lost;                /* calls inside the innermost one that were too deep: as if that made them */
-    uint8_t turn;                 /* enum path_exit: of its last block */
-    bool is_unknown;              /* nobody knows where it is, and it has done nothing since */
+    struct path_call *top;  /* innermost call that has not returned */
+    struct path_call *last; /* call that the last block made or returned from */
+    struct path_call *call; /* element 0, a sentinel that holds the root node of the path */
+    struct path_call *end;  /* last element of the array; takes a call that is too deep to be kept */
+    uint32_t process;       /* index of its process */
+    uint32_t lost;          /* open calls deeper than the array; they count for the innermost call that is kept */
+    uint8_t turn;           /* enum path_exit of the last block */
+    bool is_unknown; /* records were missing, the source could not supply the stack, and no block has run since */
 };
 
-/* What is known of a block from when it was executed last. */
+/* Lookup cache of a block: results of its last execution. */
 struct path_cache {
-    uint32_t items;   /* that were looked at when it was known whether a function begins there; 0: it is not known */
-    uint32_t process; /* index of the process for which that holds */
-    uint32_t node, child; /* the node, and where its call led from there; child 0: it has not called */
-    bool is_entry;
+    uint32_t items;   /* items of the schema when is_entry was determined; 0: not yet */
+    uint32_t process; /* index of the process for which is_entry is valid */
+    uint32_t node;    /* node for which child is valid */
+    uint32_t child;   /* node that the block's call leads to from `node`; 0: not yet determined */
+    bool is_entry;    /* a function begins at the block */
 };
 
-/* A process that has threads. */
+/* A process of the call paths: its roots, and how far its functions are known. */
 struct path_process {
     uint32_t number;  /* in the trace */
-    uint32_t items;   /* those below were looked at for the entries of its functions */
-    uint32_t root;    /* node where its threads begin */
-    uint32_t unknown; /* node of threads of which it is not known how they came where they are; 0: there is none */
+    uint32_t items;   /* items of the schema that have been searched for entries of functions */
+    uint32_t root;    /* node at which its threads begin */
+    uint32_t unknown; /* node of threads whose call stack is unknown; 0: not made yet */
 };
 
+/* The calling context tree of a run, and the call stacks of its threads. */
 struct paths {
-    const struct peet_trace *trace; /* NULL: of functions nothing is known */
-    const struct source *source;    /* whose contexts threads are; NULL: all are of one process, whose number is 0 */
-    struct path_process *process;   /* by index: in the order in which they came */
+    const struct peet_trace *trace; /* schema and symbols; NULL: functions are unknown */
+    const struct source *source;    /* the source of the threads; NULL: one process with number 0 */
+    struct path_process *process;   /* by index: in order of appearance */
     uint32_t processes;
     struct map indices; /* uint32_t: 1 + index of a process, by its number */
-    struct map entries; /* uint64_t: the first block of a function, by where that begins, and process */
+    struct map
+        entries; /* uint64_t: address of a function's first block, by the function's symbol address and process */
     struct path_node *node;
     uint32_t nodes;
-    struct map children; /* uint32_t: node, by call and parent */
-    uint64_t lost;       /* how often a thread went on of which it was not known where it was */
+    struct map children; /* uint32_t: node, by call address and parent node */
+    uint64_t lost;       /* executions of a first block after a gap, by threads whose call stack was unknown */
     struct path_thread **thread;
     uint32_t threads;
-    struct path_cache *spot; /* by block */
-    uint32_t spots;
+    struct path_cache *cache; /* by block */
+    uint32_t caches;
 };
 
 void paths_init(struct paths *p, const struct peet_trace *t, const struct source *source);
@@ -77,22 +79,22 @@ void paths_release(struct paths *p);
 struct path_thread *paths_thread(struct paths *p, uint32_t thread);
 uint32_t paths_process(struct paths *p, uint32_t number); /* its index, which is new if the process is */
 
-/* A thread executes a block: the node of the path on which it does. */
+/* Notes that a thread executes a block. Returns the node of the call path on which it does. */
 uint32_t paths_block(struct paths *p, uint32_t thread, const struct peet_record *block);
 
-/* The same for who knows where the block begins, whether a function begins there, and how it is left: by the call that stands there and returns there, say. Of a
- * block that goes on where one begins that does so, too, nobody has to tell. */
+/* paths_block in two halves, for callers that have the block's address and exit at hand. A block that falls through to a block
+ * without a function entry needs neither. */
 bool paths_is_entry(struct paths *p, uint32_t process, uint64_t addr);                       /* process: its index */
 uint32_t paths_arrive(struct paths *p, struct path_thread *t, uint64_t addr, bool is_entry); /* the node */
 void paths_leave(struct paths *p, struct path_thread *t, enum path_exit turn, const struct path_call *by);
 enum path_exit paths_exit_of(enum peet_class last); /* by a block's last instruction */
 
-/* Where a call leads from a node. It is made, or the innermost one returns. */
+/* The node to which a call leads from a node. paths_call pushes a call on the thread's stack, paths_return pops the innermost one. */
 uint32_t paths_child(struct paths *p, uint32_t parent, uint64_t site);
 void paths_call(struct path_thread *t, const struct path_call *call);
 void paths_return(struct path_thread *t);
 
-/* A thread has called and returned, and nobody has seen it; perhaps the source knows where it is now. */
+/* After a gap, in which calls and returns were not recorded: takes the thread's call stack from the source, if it can supply it. */
 void paths_find_again(struct paths *p, uint32_t thread, struct source *source);
 
 /* The calls that have led to where a thread is, the innermost first, 0 at the end. */

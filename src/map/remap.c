@@ -11,51 +11,55 @@
 #include "base/mem.h"
 #include "format/text/scan.h"
 
-/* Where things go that are given no place: far from what programs have, each by itself. */
+/* Addresses of moved objects without `at`: above all that programs use. Objects do not share pages. */
 #define OWN_START 0x600000000000u
 #define OWN_ALIGN 0x10000u
 
 enum verb { VERB_MOVE, VERB_SPREAD, VERB_SPLIT };
 
+/* A line of the file of rules. */
 struct rule {
     enum verb verb;
-    char *object;   /* as it was written */
-    char *function; /* of heap:FUNCTION, or NULL */
-    uint64_t which; /* of its blocks; UINT64_MAX: all */
-    uint64_t seen;  /* of its blocks so far */
-    uint64_t every, to, from, size;
-    uint64_t at; /* 0: wherever there is room */
-    bool used;
+    char *object;    /* as it was written */
+    char *function;  /* of heap:FUNCTION; NULL: the object is no heap block */
+    uint64_t which;  /* index of the heap block to move; UINT64_MAX: all blocks */
+    uint64_t blocks; /* heap blocks of the function so far */
+    uint64_t every;  /* bytes of an element; VERB_SPREAD, VERB_SPLIT */
+    uint64_t to;     /* bytes from an element to the next one after the move; VERB_SPREAD */
+    uint64_t from;   /* bytes from an element's begin to the member; VERB_SPLIT */
+    uint64_t size;   /* bytes of the member; VERB_SPLIT */
+    uint64_t at;     /* new address; 0: the next free one above OWN_START */
+    bool used;       /* an object of the rule has appeared */
 };
 
-/* Bytes that go elsewhere. */
-struct span {
+/* Bytes [start, end) of a process that the machine sees at other addresses. */
+struct remap_span {
     uint32_t process;
     uint64_t start, end;
     const struct rule *rule;
-    uint64_t place;
+    uint64_t dest; /* new address of `start` */
 };
 
 struct remap {
     const struct peet_trace *trace;
     struct rule *rule;
     size_t rules;
-    struct span *span; /* by process, and then by rising addresses; none of one process overlap */
+    struct remap_span *span; /* by process, and then by rising addresses; none of one process overlap */
     size_t spans;
-    struct map taken; /* bool, by rule and process: an object of the rule is at the place that the rule gives */
-    uint64_t next;    /* the next place that nothing has */
+    struct map taken; /* bool, by rule and process: an object of the rule is at the address `at` of the rule */
+    uint64_t next;    /* next free address above OWN_START */
 };
 
 /* ---- spans ---- */
 
-/* The first that ends behind an address of a process. */
+/* Index of the first span that ends after an address of a process; r->spans: there is none. */
 static size_t find_span(const struct remap *r, uint32_t process, uint64_t addr)
 {
     size_t low = 0, high = r->spans;
 
     while (low < high) {
         size_t middle = (low + high) / 2;
-        const struct span *s = &r->span[middle];
+        const struct remap_span *s = &r->span[middle];
         if (s->process != process ? s->process < process : s->end <= addr)
             low = middle + 1;
         else
@@ -75,35 +79,35 @@ static void remove_spans(struct remap *r, uint32_t process, uint64_t start, uint
     r->spans -= last - first;
 }
 
-static uint64_t elements(const struct rule *u, uint64_t size)
+static uint64_t rule_elements(const struct rule *u, uint64_t size)
 {
     return (size + u->every - 1) / u->every;
 }
 
-/* Bytes that an object of so many takes at its new place. */
-static uint64_t room_of(const struct rule *u, uint64_t size)
+/* Bytes that an object of `size` bytes takes at its new address. */
+static uint64_t rule_room(const struct rule *u, uint64_t size)
 {
-    return u->verb == VERB_MOVE ? size : elements(u, size) * (u->verb == VERB_SPREAD ? u->to : u->size);
+    return u->verb == VERB_MOVE ? size : rule_elements(u, size) * (u->verb == VERB_SPREAD ? u->to : u->size);
 }
 
 static void add_span(struct remap *r, struct rule *u, uint32_t process, uint64_t start, uint64_t size)
 {
-    uint64_t place = u->at;
+    uint64_t dest = u->at;
 
     if (size == 0 || start + size < start) /* no object is like that, but events can say so */
         return;
     bool *is_taken = map_put(&r->taken, (uint64_t)(u - r->rule), process);
-    assert(is_taken);          /* a rule and a process, which are few */
-    if (!place || *is_taken) { /* the second object of a rule in a process cannot go to the same place */
-        place = r->next;
-        r->next += (room_of(u, size) + OWN_ALIGN - 1) / OWN_ALIGN * OWN_ALIGN + OWN_ALIGN;
+    assert(is_taken);         /* a rule and a process, which are few */
+    if (!dest || *is_taken) { /* the second object of a rule in a process cannot have the same address */
+        dest = r->next;
+        r->next += (rule_room(u, size) + OWN_ALIGN - 1) / OWN_ALIGN * OWN_ALIGN + OWN_ALIGN;
     }
     u->used = *is_taken = true;
     remove_spans(r, process, start, start + size);
     r->span = mem_room(r->span, r->spans, sizeof *r->span);
     size_t at = find_span(r, process, start);
     memmove(r->span + at + 1, r->span + at, (r->spans - at) * sizeof *r->span);
-    r->span[at] = (struct span){ process, start, start + size, u, place };
+    r->span[at] = (struct remap_span){ process, start, start + size, u, dest };
     r->spans++;
 }
 
@@ -113,15 +117,15 @@ uint64_t remap_addr(const struct remap *r, uint32_t process, uint64_t addr)
 
     if (at == r->spans || r->span[at].process != process || addr < r->span[at].start)
         return addr;
-    const struct span *s = &r->span[at];
+    const struct remap_span *s = &r->span[at];
     const struct rule *u = s->rule;
     uint64_t offset = addr - s->start;
     if (u->verb == VERB_MOVE)
-        return s->place + offset;
+        return s->dest + offset;
     uint64_t number = offset / u->every, within = offset % u->every;
     if (u->verb == VERB_SPREAD)
-        return s->place + number * u->to + within;
-    return within >= u->from && within < u->from + u->size ? s->place + number * u->size + within - u->from : addr;
+        return s->dest + number * u->to + within;
+    return within >= u->from && within < u->from + u->size ? s->dest + number * u->size + within - u->from : addr;
 }
 
 /* ---- objects ---- */
@@ -151,14 +155,14 @@ static void see_block(struct remap *r, uint32_t process, uint64_t site, uint64_t
 {
     const struct peet_symbol *f = peet_trace_symbol(r->trace, process, site);
 
-    remove_spans(r, process, addr, addr + size); /* whatever was there */
+    remove_spans(r, process, addr, addr + size); /* of objects that were freed */
     for (size_t i = 0; f && i < r->rules; i++) {
         struct rule *u = &r->rule[i];
         if (!u->function || strcmp(u->function, f->name) != 0)
             continue;
-        if (u->which == UINT64_MAX || u->which == u->seen)
+        if (u->which == UINT64_MAX || u->which == u->blocks)
             add_span(r, u, process, addr, size);
-        u->seen++;
+        u->blocks++;
     }
 }
 
@@ -192,7 +196,7 @@ static int read_object(struct text_scan *s, struct rule *u)
 
     if (text_scan_at_end(s))
         return text_scan_expected(s, "an object");
-    size_t length = strcspn(s->at, " \t"); /* blanks in front are behind us */
+    size_t length = strcspn(s->at, " \t"); /* s->at is at the first character of the word */
     u->object = mem_format("%.*s", (int)length, s->at);
     s->at += length;
     u->which = UINT64_MAX;
@@ -212,7 +216,7 @@ static int read_object(struct text_scan *s, struct rule *u)
         size = *end == '+' ? strtoull(end + 1, &end, 0) : 0;
         if (*end || size == 0)
             return text_scan_wrong(s, "'%s': bytes in memory are ADDRESS+BYTES", u->object);
-        u->from = start; /* until the rule is whole */
+        u->from = start; /* until the rule has been read */
         u->size = size;
     }
     return 0;
@@ -249,7 +253,7 @@ static int read_rule(struct text_scan *s, struct remap *r, struct rule *u)
             && ((code = read_number(s, "from", 0, &u->from)) < 0 || (code = read_number(s, "for", 1, &u->size)) < 0))
             return code;
         if (spreads && u->to < u->every)
-            return text_scan_wrong(s, "elements of %lu bytes do not fit into %lu", (unsigned long)u->every,
+            return text_scan_wrong(s, "rule_elements of %lu bytes do not fit into %lu", (unsigned long)u->every,
                                    (unsigned long)u->to);
         if (!spreads && (u->from >= u->every || u->size > u->every - u->from))
             return text_scan_wrong(s, "the member ends behind its element of %lu bytes", (unsigned long)u->every);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Address spaces: from the addresses that processes use to those that the machine sees.
  *
- * Two processes may use the same address for different bytes, and different addresses for the same bytes. A trace that was recorded in
- * a full system says in which frames of physical memory pages are (`page` events): of such a trace the machine sees physical addresses,
- * so that processes share what they share there. Of other traces each process has bytes of its own: the machine sees the process's address with the
- * number of its address space above it. Number 0 changes nothing, so that one process alone is simulated at its own addresses.
+ * A trace that was recorded in a full system has the physical frames of pages (`page` events): the machine sees physical addresses, and
+ * processes share the pages that they shared there. In other traces processes share nothing: the machine sees the process's address with the
+ * number of the address space in the bits above it. Space 0 changes nothing.
  *
  * Assumes: programs use addresses below 2^48, kernels those from 2^63 on, which are the same in all address spaces. A page
- * of which no frame is known is private to its process. */
+ * without a known frame is private to its process. */
 #ifndef MAP_SPACES_H
 #define MAP_SPACES_H
 
@@ -36,27 +35,27 @@ struct spaces {
         uint64_t page; /* 1 + number of the page; 0: the entry is empty */
         uint64_t frame;
         uint32_t space;
-    } recent[SPACES_RECENT]; /* of `frames`, those that were used last, by the last bits of their pages */
+    } recent[SPACES_RECENT]; /* lookup cache of `frames`, direct-mapped by page number */
 };
 
-/* Of the processes of a trace, whose frames are used if it has any and has several processes. */
+/* For the processes of a trace. Frames are used if the trace has any, and several processes. */
 void spaces_init(struct spaces *s, const struct peet_trace *t);
 void spaces_release(struct spaces *s);
 
 /* The number of a process's address space, which is new if the process is. */
 int spaces_of(struct spaces *s, uint32_t process, uint32_t *ret, struct peet_err *err);
 
-/* An event of a thread in an address space: if it is a `page`, the page is in another frame from now on. */
+/* Notes an event of a thread in an address space: a `page` event gives a page a new frame. */
 void spaces_event(struct spaces *s, uint32_t space, const struct peet_event *e);
 
-/* An address that no other process has: with the number of its address space. */
+/* The address with the number of its address space: different for each process. */
 static inline uint64_t spaces_tag(const struct spaces *s, uint32_t space, uint64_t addr)
 {
     return addr >> 63 ? addr : addr ^ (uint64_t)(space + s->by_frame) << SPACE_BITS;
 }
 
-/* The reverse: the address as its process uses it; *ret_space: its address space. Of what no address space has, as of a kernel's address, that is 0, and the address
- * stays as it is. */
+/* The reverse: the address as its process uses it; *ret_space: its address space. An address that belongs to no address space, as a kernel's,
+ * stays as it is, and *ret_space is 0. */
 static inline uint64_t spaces_untag(const struct spaces *s, uint64_t tagged, uint32_t *ret_space)
 {
     uint64_t number = tagged >> SPACE_BITS, space = number - s->by_frame;
@@ -65,7 +64,7 @@ static inline uint64_t spaces_untag(const struct spaces *s, uint64_t tagged, uin
     return space < s->count ? tagged ^ number << SPACE_BITS : tagged;
 }
 
-/* Where a byte is for the machine. What follows it in the same page follows it there, too. */
+/* The address at which the machine sees a byte. Bytes of one page stay contiguous. */
 uint64_t spaces_frame_addr(struct spaces *s, uint32_t space, uint64_t addr);
 static inline uint64_t spaces_addr(struct spaces *s, uint32_t space, uint64_t addr)
 {
@@ -78,8 +77,7 @@ static inline bool spaces_translate(const struct spaces *s)
     return s->by_frame || s->count > 1;
 }
 
-/* A name for a process that no other one of the trace has: of its program, without the folder, and its number if several processes execute programs
- * of that name. */
+/* A unique name for a process: the name of its program without the folder, and the process's number if several processes have that program name. */
 void process_label(const struct peet_trace *t, uint32_t process, char *ret, size_t room);
 
 /* Whether threads of a trace belong to different processes. */

@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Affinity: a hardware thread takes who ran there last, since its caches may still hold that one's lines, else who waits longest. A hw_thread
- * is never idle while somebody is ready.
+/* Affinity: a hardware thread runs the ready thread that ran on it last, since its caches may still hold that thread's lines. If there
+ * is none, it runs the thread that has waited longest. A hardware thread is never idle while a thread is ready.
  *
- * Taken strictly, two that share a hw_thread could keep a third one waiting for ever. So patience ends: who has waited for PATIENCE times
- * the time that everybody would wait if all took turns goes first, wherever it ran. Without a quantum there is no such time, and
- * contexts run until they wait. */
+ * Two threads that share a hardware thread could starve a third one. So a thread that has waited for PATIENCE times the round-robin
+ * waiting time runs next, wherever it ran before. Without a quantum there is no such time, and threads run until they wait. */
 #include "map/sched/sched.h"
 
 enum { PATIENCE = 4 };
 
-static bool is_impatient(const struct scheduler *s, const struct sched_thread *c, uint64_t now)
+static bool affinity_is_due(const struct scheduler *s, const struct sched_thread *c, uint64_t now)
 {
     uint64_t turns = 1 + s->count / (s->config.hw_threads ? s->config.hw_threads : 1);
 
     return s->config.quantum > 0 && now > c->ready_at && (now - c->ready_at) / s->config.quantum >= PATIENCE * turns;
 }
 
-static struct sched_thread *at_home(const struct scheduler *s, unsigned hw_thread)
+static struct sched_thread *affinity_thread_of(const struct scheduler *s, unsigned hw_thread)
 {
     struct sched_thread *c = s->first;
 
@@ -25,21 +24,23 @@ static struct sched_thread *at_home(const struct scheduler *s, unsigned hw_threa
     return c;
 }
 
-static struct sched_thread *pick(struct scheduler *s, unsigned hw_thread, uint64_t now)
+static struct sched_thread *affinity_pick(struct scheduler *s, unsigned hw_thread, uint64_t now)
 {
-    struct sched_thread *c = is_impatient(s, s->first, now) ? NULL : at_home(s, hw_thread);
+    struct sched_thread *c = affinity_is_due(s, s->first, now) ? NULL : affinity_thread_of(s, hw_thread);
 
     return sched_remove(s, c ? c : s->first);
 }
 
-/* It would be picked again if nobody else is at home here, so it may as well stay. */
-static bool is_over(struct scheduler *s, const struct sched_thread *c, unsigned hw_thread, uint64_t ran, uint64_t now)
+/* If no other ready thread ran here last, the running thread would be picked again, so its quantum does not end. */
+static bool affinity_is_over(struct scheduler *s, const struct sched_thread *c, unsigned hw_thread, uint64_t ran,
+                             uint64_t now)
 {
     (void)c;
     return s->config.quantum > 0 && ran >= s->config.quantum
-           && (at_home(s, hw_thread) || is_impatient(s, s->first, now));
+           && (affinity_thread_of(s, hw_thread) || affinity_is_due(s, s->first, now));
 }
 
-const struct sched_kind sched_affinity = {
-    .name = "affinity", .summary = "who ran here last, else who waits longest", .pick = pick, .is_over = is_over
-};
+const struct sched_kind sched_affinity = { .name = "affinity",
+                                           .summary = "the thread that ran here last, else the one that waits longest",
+                                           .pick = affinity_pick,
+                                           .is_over = affinity_is_over };

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Gangs (Ousterhout 1982): the members of a group run at the same time, for a quantum; then it is the turn of the group of the one
- * who waits longest, so that nobody is forgotten.
+/* Gangs (Ousterhout 1982): the threads of a group run at the same time, for a quantum. The next group is that of the thread that has
+ * waited longest, so that no group starves.
  *
- * Places that the group does not need take others, in the order in which they wait, and give way as soon as a member of the group is
- * ready: nothing is idle, and the group loses nothing by it. A group with more members than there are hw_threads runs in parts. A
- * member that runs in its turn is not interrupted before it has run for a quantum, even if the turn began later. Without a quantum, a turn lasts
- * as long as members of the group are ready.
+ * Hardware threads that the group does not need run other threads, in the order in which these wait. Such a thread stops as soon as a
+ * thread of the group is ready, so that the group loses nothing. A group with more threads than hardware threads runs in parts. A thread of
+ * the group is not interrupted before it has run for a quantum, even if the group's turn began later. Without a quantum, a turn
+ * lasts until no thread of the group is ready.
  *
- * `state` is 1 + the group whose turn it is, and `since` when that began. */
+ * `state` is 1 + the group that has its turn, `since` the cycle at which the turn began. */
 #include "map/sched/sched.h"
 
-static struct sched_thread *member(const struct scheduler *s)
+static struct sched_thread *gang_ready_member(const struct scheduler *s)
 {
     struct sched_thread *c = s->first;
 
@@ -19,10 +19,10 @@ static struct sched_thread *member(const struct scheduler *s)
     return c;
 }
 
-/* Places are not asked in the exact order of time, so now may be before the turn began. */
-static void take_turns(struct scheduler *s, uint64_t now)
+/* Hardware threads ask not exactly in the order of time, so now may be before the turn began. */
+static void gang_take_turns(struct scheduler *s, uint64_t now)
 {
-    bool is_due = s->config.quantum > 0 ? now > s->since && now - s->since >= s->config.quantum : !member(s);
+    bool is_due = s->config.quantum > 0 ? now > s->since && now - s->since >= s->config.quantum : !gang_ready_member(s);
 
     if (s->state == 0 || is_due) {
         s->state = s->first->group + (uint64_t)1;
@@ -30,25 +30,26 @@ static void take_turns(struct scheduler *s, uint64_t now)
     }
 }
 
-static struct sched_thread *pick(struct scheduler *s, unsigned hw_thread, uint64_t now)
+static struct sched_thread *gang_pick(struct scheduler *s, unsigned hw_thread, uint64_t now)
 {
     (void)hw_thread;
-    take_turns(s, now);
-    struct sched_thread *c = member(s);
+    gang_take_turns(s, now);
+    struct sched_thread *c = gang_ready_member(s);
     return sched_remove(s, c ? c : s->first);
 }
 
-static bool is_over(struct scheduler *s, const struct sched_thread *c, unsigned hw_thread, uint64_t ran, uint64_t now)
+static bool gang_is_over(struct scheduler *s, const struct sched_thread *c, unsigned hw_thread, uint64_t ran,
+                         uint64_t now)
 {
     (void)hw_thread;
     if (s->config.quantum == 0)
         return false;
-    take_turns(s, now);
-    if (!member(s))
+    gang_take_turns(s, now);
+    if (!gang_ready_member(s))
         return false;
     return c->group + (uint64_t)1 != s->state || ran >= s->config.quantum;
 }
 
 const struct sched_kind sched_gang = {
-    .name = "gang", .summary = "the members of a group at the same time", .pick = pick, .is_over = is_over
+    .name = "gang", .summary = "the members of a group at the same time", .pick = gang_pick, .is_over = gang_is_over
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Schedulers: which software context runs on which hardware context, and for how long.
+/* Schedulers: which thread of the program runs on which hardware thread, and for how long.
  *
- * A scheduler holds the contexts that can run and do not. It is asked when a hardware context has nothing to do, and when a
- * context has run for its quantum. It knows no clock of its own, and no random numbers but those of its seed. */
+ * A scheduler is the queue of ready threads. The simulator asks it when a hardware thread is idle, and when a thread has run for
+ * its quantum. It has no clock, and draws random numbers from its seed only: equal calls give equal answers. */
 #ifndef MAP_SCHED_SCHED_H
 #define MAP_SCHED_SCHED_H
 
@@ -10,47 +10,49 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A software context in a scheduler's eyes; who makes it sets the first five, and `last` whenever it has run. */
+/* A thread of the program, as an element of a scheduler's queue. The simulator sets the first five fields, and `last` after each run. */
 struct sched_thread {
     uint32_t number;
-    uint32_t group;    /* contexts that want to run at the same time: a process */
-    uint32_t members;  /* how many of its group are alive */
-    uint64_t priority; /* the greater, the more urgent */
-    int last;          /* hardware context on which it ran last; -1: none yet */
-    uint64_t ready_at; /* set by sched_ready */
-    struct sched_thread *next;
+    uint32_t group;            /* number of its process; threads of a group want to run at the same time */
+    uint32_t members;          /* threads of its group that have not ended */
+    uint64_t priority;         /* a greater number is more urgent */
+    int last;                  /* hardware thread on which it ran last; -1: it has not run */
+    uint64_t ready_at;         /* cycle; set by sched_ready */
+    struct sched_thread *next; /* the next one in the queue; NULL: the last one */
 };
 
 struct sched_config {
-    uint32_t hw_threads; /* hardware contexts */
-    uint64_t quantum;    /* cycles; 0: contexts run until they wait */
+    uint32_t hw_threads;
+    uint64_t quantum; /* cycles; 0: threads run until they wait */
     uint64_t seed;
 };
 
+/* A queue of ready threads, with a policy. */
 struct scheduler {
     const struct sched_kind *kind;
     struct sched_config config;
-    struct sched_thread *first, *last; /* in the order in which they became ready */
+    struct sched_thread *first, *last; /* the queue, in the order in which threads became ready; NULL: it is empty */
     size_t count;
-    uint64_t state; /* the kind's own, 0 at first: random numbers, the group whose turn it is */
-    uint64_t since; /* when that turn began */
+    uint64_t state; /* private to the policy, at first 0: numbers drawn, or 1 + the group that has its turn */
+    uint64_t since; /* private to the policy: cycle at which that turn began */
 };
 
+/* A scheduling policy. */
 struct sched_kind {
     const char *name, *summary;
-    /* Takes the one that is to run on `hw_thread` out of the queue; NULL: none of those that are there. */
+    /* Removes the thread that `hw_thread` is to run from the queue, which is not empty. NULL: it is to stay idle. */
     struct sched_thread *(*pick)(struct scheduler *s, unsigned hw_thread, uint64_t now);
-    /* Whether the one that runs on `hw_thread`, for `ran` cycles by now, has to make room for those that are ready. NULL: after the quantum, if any is. */
+    /* Whether the thread on `hw_thread`, which has run for `ran` cycles by now, has to make room for ready threads. NULL: after the quantum, if there is one. */
     bool (*is_over)(struct scheduler *s, const struct sched_thread *c, unsigned hw_thread, uint64_t ran, uint64_t now);
 };
 
 void sched_init(struct scheduler *s, const struct sched_kind *kind, const struct sched_config *config);
 void sched_ready(struct scheduler *s, struct sched_thread *c, uint64_t now); /* it can run, from now on */
 struct sched_thread *sched_pick(struct scheduler *s, unsigned hw_thread, uint64_t now);
-/* May be asked as often as one likes. */
+/* Whether the running thread has to make room for a ready one. Any number of calls has the same effect as one. */
 bool sched_is_over(struct scheduler *s, const struct sched_thread *c, unsigned hw_thread, uint64_t ran, uint64_t now);
 
-/* For kinds: takes one that is there out of the queue, and returns it. */
+/* For policies: removes a thread from the queue, and returns it. */
 struct sched_thread *sched_remove(struct scheduler *s, struct sched_thread *c);
 
 /* A new scheduler is a file src/map/sched/NAME.c that defines sched_NAME, and a line here. */
