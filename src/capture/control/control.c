@@ -30,40 +30,44 @@ static char program_name[] = "the program"; /* in messages about its records */
 
 #define NO_EXEC "the program starts another one by exec: that cannot be simulated while it runs"
 
+/* A thread of the controlled program. */
 struct controlled_thread {
-    uint32_t place, number, process;
-    uint64_t pointer;
+    uint32_t place; /* its entry in the shared memory's table of threads */
+    uint32_t number, process;
+    uint64_t pointer; /* its thread pointer at its beginning */
     struct raw_thread *raw;
     struct live_thread *thread;
-    struct peet_feed *feed;
+    struct peet_feed *feed; /* expands its event words to records */
     struct peet_names names;
-    bool has_words; /* they are being read: the buffer is not empty yet */
-    uint64_t *word; /* those that nobody has asked for as words, */
-    size_t words;
-    bool is_known; /*   and whether somebody has, before */
-    bool is_over;  /* it runs no more */
-    bool is_gone;  /* and others may have its place */
+    bool has_words;       /* the caller reads its buffer, which is not returned yet */
+    uint64_t *word;       /* event words of the buffer */
+    size_t words;         /* their number; 0: control_next_words has returned them */
+    bool is_pointer_read; /* control_next_words has returned the thread pointer */
+    bool is_over;         /* it will not run again */
+    bool is_gone;         /* its entry of the table is free for other threads */
 };
 
+/* A controlled program. */
 struct control {
     const struct raw_host *host; /* NULL: the program is another process */
     struct producer_state state;
     struct producer_config config;
-    struct schema_builder builder; /* of what runs */
-    struct peet_trace schema;      /* what it has built, as readers see it */
+    struct schema_builder builder; /* definitions of the code that runs */
+    struct peet_trace schema;      /* the builder's schema, as readers use it */
     struct recording recording;
     struct peet_err err;
     struct controlled_thread **thread;
     uint32_t threads;
     unsigned want;
-    struct stack_rules *rules;       /* NULL: nobody has asked for calls */
-    struct controlled_thread *ender; /* in which the program ends: nobody runs any more; or NULL */
-    bool is_over;                    /* and all that it said before was read */
-    bool has_ended;                  /* the program's process */
-    int status;
-    bool has_signals;            /* of the user, which go to the program: control_start */
-    struct live_signals signals; /* what peet did with them before */
-    int64_t asked_at;            /* the millisecond at which it was seen that the user wants the end; 0: not so far */
+    struct stack_rules *rules; /* NULL: control_calls was not called yet */
+    struct controlled_thread
+        *ender;                  /* the thread in which the program ends; no thread runs then. NULL: not at its end */
+    bool is_over;                /* the caller has read all records of `ender` */
+    bool has_ended;              /* the program's process has ended */
+    int status;                  /* as waitpid has it; if has_ended */
+    bool has_signals;            /* the user's signals go to the program (control_start) */
+    struct live_signals signals; /* how peet handled them before */
+    int64_t asked_at;            /* milliseconds: when the controller noticed that the user wants the end; 0: not yet */
 };
 
 /* ---- the program ---- */
@@ -88,8 +92,8 @@ static void control_insist(struct control *s)
         kill(s->state.pid, SIGKILL);
 }
 
-/* Until the word is not `value` any more, or the program is gone. */
-static void wait_for(struct control *s, _Atomic uint32_t *word, uint32_t value)
+/* Waits until the word differs from `value`, or the program has ended. */
+static void control_wait_while(struct control *s, _Atomic uint32_t *word, uint32_t value)
 {
     const struct timespec limit = { 0, PATIENCE_NS };
 
@@ -104,8 +108,8 @@ static void wait_for(struct control *s, _Atomic uint32_t *word, uint32_t value)
         syscall(SYS_futex, word, FUTEX_WAIT, value, &limit, NULL, 0);
 }
 
-/* A thread that has ended may still be giving its stack back; what others map then depends on it. */
-static void await_end(struct control *s, const struct raw_thread *raw)
+/* Waits until the kernel thread is gone. Until then it may unmap its stack, on which the addresses of later mappings depend. */
+static void control_await_exit(struct control *s, const struct raw_thread *raw)
 {
     while (raw->tid != raw->pid && !has_died(s) && syscall(SYS_tgkill, raw->pid, raw->tid, 0) == 0)
         nanosleep(&(struct timespec){ 0, 20000 }, NULL);
@@ -113,7 +117,7 @@ static void await_end(struct control *s, const struct raw_thread *raw)
 
 /* ---- threads ---- */
 
-static int adopt(struct control *s, uint32_t place, struct peet_err *err)
+static int control_adopt_thread(struct control *s, uint32_t place, struct peet_err *err)
 {
     struct producer_state *state = &s->state;
     struct raw_thread *raw = &state->header->thread[place];
@@ -146,8 +150,8 @@ static int adopt(struct control *s, uint32_t place, struct peet_err *err)
     return r;
 }
 
-/* Threads that have begun, in the order of their numbers. */
-static int adopt_all(struct control *s, struct peet_err *err)
+/* Adds threads that have begun, in the order of their numbers. */
+static int control_adopt_threads(struct control *s, struct peet_err *err)
 {
     struct raw_header *h = s->state.header;
     int r = 0;
@@ -164,7 +168,7 @@ static int adopt_all(struct control *s, struct peet_err *err)
             uint32_t life = atomic_load(&h->thread[i].life);
             bool is_new = (life == RAW_LIVE || life == RAW_ENDED) && !s->state.thread[i].number;
             if (is_new && h->thread[i].number == (s->threads ? s->thread[s->threads - 1]->number : 0) + 1) {
-                r = adopt(s, i, err);
+                r = control_adopt_thread(s, i, err);
                 found = true;
             }
         }
@@ -173,7 +177,7 @@ static int adopt_all(struct control *s, struct peet_err *err)
 }
 
 /* Lets a thread run to its next stop. */
-static int resume(struct control *s, struct controlled_thread *x, uint64_t reply, struct peet_err *err)
+static int control_resume(struct control *s, struct controlled_thread *x, uint64_t reply, struct peet_err *err)
 {
     x->raw->reply = reply;
     if (s->host) {
@@ -184,23 +188,23 @@ static int resume(struct control *s, struct controlled_thread *x, uint64_t reply
         atomic_store_explicit(&x->raw->stopped, RAW_RUNS, memory_order_relaxed);
         atomic_store_explicit(&x->raw->go, 1, memory_order_release);
         syscall(SYS_futex, &x->raw->go, FUTEX_WAKE, 1, NULL, NULL, 0);
-        wait_for(s, &x->raw->stopped, RAW_RUNS);
+        control_wait_while(s, &x->raw->stopped, RAW_RUNS);
     }
     if (atomic_load(&x->raw->stopped) == RAW_FINISHED) {
         x->is_over = true;
-        await_end(s, x->raw);
+        control_await_exit(s, x->raw);
     }
-    bool is_dead = atomic_load(&x->raw->stopped) == RAW_RUNS && s->has_ended; /* it did not come so far */
+    bool is_dead = atomic_load(&x->raw->stopped) == RAW_RUNS && s->has_ended; /* it ended before its next stop */
     if (is_dead || x->raw->end_kind > 1 + PEET_END_EXIT)
         s->ender = x;
     if (is_dead)
         return 0;
     int r = live_strings(&s->state);
-    return r < 0 ? err_set(err, r, "%s", s->err.text) : adopt_all(s, err);
+    return r < 0 ? err_set(err, r, "%s", s->err.text) : control_adopt_threads(s, err);
 }
 
-/* What the thread has handed over. */
-static void take_words(struct control *s, struct controlled_thread *x)
+/* Takes the buffer that the thread has handed over. */
+static void control_take_words(struct control *s, struct controlled_thread *x)
 {
     struct live_thread *t = x->thread;
     struct raw_buffer *b = &x->raw->buffer[t->turn];
@@ -213,8 +217,8 @@ static void take_words(struct control *s, struct controlled_thread *x)
     x->has_words = true;
 }
 
-/* That was the last of the program: it ends now. */
-static int let_end(struct control *s, struct controlled_thread *x, struct peet_err *err)
+/* Lets the program end: all its records were read. */
+static int control_let_end(struct control *s, struct controlled_thread *x, struct peet_err *err)
 {
     if (x->raw->end_kind == 1 + PEET_END_EXEC)
         return err_set(err, PEET_ERR_USAGE, NO_EXEC);
@@ -226,7 +230,7 @@ static int let_end(struct control *s, struct controlled_thread *x, struct peet_e
     return 0;
 }
 
-static void give_back(struct control *s, struct controlled_thread *x)
+static void control_return_buffer(struct control *s, struct controlled_thread *x)
 {
     struct live_thread *t = x->thread;
     struct raw_buffer *b = &x->raw->buffer[t->turn];
@@ -240,8 +244,8 @@ static void give_back(struct control *s, struct controlled_thread *x)
     }
 }
 
-/* A thread has ended, and all that it said was read. */
-static void leave_place(struct control *s, struct controlled_thread *x)
+/* Frees the table entry of a thread that has ended and whose records were read. */
+static void control_free_slot(struct control *s, struct controlled_thread *x)
 {
     if (x->is_gone || atomic_load(&x->raw->life) != RAW_ENDED || atomic_load(&x->raw->stopped) != RAW_FINISHED)
         return;
@@ -252,21 +256,21 @@ static void leave_place(struct control *s, struct controlled_thread *x)
     atomic_store(&x->raw->life, RAW_FREE);
 }
 
-/* All that it said has been read: 1 if it has said more, 0 at its end, or an error. */
-static int go_on(struct control *s, struct controlled_thread *x, uint64_t reply, struct peet_err *err)
+/* Resumes a thread whose records were read. Returns 1 if it has run, 0 at its end, or an error. */
+static int control_advance(struct control *s, struct controlled_thread *x, uint64_t reply, struct peet_err *err)
 {
     if (x->has_words)
-        give_back(s, x);
+        control_return_buffer(s, x);
     if (x == s->ender)
-        return let_end(s, x, err);
+        return control_let_end(s, x, err);
     if (x->is_over || s->ender) {
-        leave_place(s, x);
+        control_free_slot(s, x);
         return 0;
     }
-    int r = resume(s, x, reply, err);
+    int r = control_resume(s, x, reply, err);
     if (r < 0)
         return r;
-    take_words(s, x);
+    control_take_words(s, x);
     return 1;
 }
 
@@ -276,7 +280,7 @@ int control_next(struct control *s, uint32_t thread, uint64_t reply, struct peet
 
     for (;;) {
         int r = x->has_words ? peet_feed_next(x->feed, ret, err) : 0;
-        if (r != 0 || (r = go_on(s, x, reply, err)) <= 0)
+        if (r != 0 || (r = control_advance(s, x, reply, err)) <= 0)
             return r;
     }
 }
@@ -288,14 +292,14 @@ int control_next_words(struct control *s, uint32_t thread, uint64_t reply, uint6
     int r;
 
     while (x->words == 0)
-        if ((r = go_on(s, x, reply, err)) <= 0)
+        if ((r = control_advance(s, x, reply, err)) <= 0)
             return r;
     *ret_word = x->word;
     *ret_end = x->word + x->words;
     *ret_names = &x->names;
-    *ret_pointer = x->is_known ? 0 : x->pointer;
+    *ret_pointer = x->is_pointer_read ? 0 : x->pointer;
     x->words = 0;
-    x->is_known = true;
+    x->is_pointer_read = true;
     return 1;
 }
 
@@ -304,12 +308,12 @@ void control_skip(struct control *s, uint32_t thread, uint64_t references, uint3
     struct controlled_thread *x = s->thread[thread];
 
     s->state.header->skip_line = line_bytes;
-    if (!x->is_over) /* and others may have its place */
+    if (!x->is_over) /* then another thread may have its entry of the table */
         x->raw->skip = references;
 }
 
-/* The call in the code that is recorded that returns there, and the block that comes then; false: that is other code. */
-static bool find_call(const struct live_process *p, uint64_t back, uint64_t *ret_site, uint64_t *ret_back)
+/* Finds the call in instrumented code that returns to `back`, and the block after it. False: `back` is in other code. */
+static bool control_find_call(const struct live_process *p, uint64_t back, uint64_t *ret_site, uint64_t *ret_back)
 {
     uint64_t unused, over = 0;
 
@@ -338,17 +342,17 @@ unsigned control_calls(struct control *s, uint32_t thread, uint64_t *ret_site, u
         return 0;
     if (!s->rules)
         s->rules = stack_rules_new();
-    n += place.is_caller && find_call(p, place.pc, &ret_site[0], &ret_back[0]);
+    n += place.is_caller && control_find_call(p, place.pc, &ret_site[0], &ret_back[0]);
     while (n < most && stack_up(s->rules, &place))
-        n += find_call(p, place.pc, &ret_site[n], &ret_back[n]);
+        n += control_find_call(p, place.pc, &ret_site[n], &ret_back[n]);
     *ret_whole = place.is_first;
     return n;
 }
 
 /* ---- beginning and end ---- */
 
-/* A program whose C library is its own calls what the runtime stands in front of from inside that library, too, where no thread may
- * stop. It has just been started: what is in memory is the program and, of any other, the dynamic linker. */
+/* Whether the program is linked statically. Its C library then calls intercepted functions itself, at places where no thread may stop.
+ * The process has just been started: its memory holds the program and, unless it is static, the dynamic linker. */
 static bool is_static(pid_t pid)
 {
     struct mappings m;
@@ -371,8 +375,8 @@ int live_refuse_static(pid_t pid, const char *name, struct peet_err *err)
                    "%s: a static program cannot be simulated while it runs; record it, and simulate the trace", name);
 }
 
-/* What the records go through is what a recording's go through, but nothing is written. */
-static int prepare(unsigned want, struct control **ret, struct peet_err *err)
+/* Makes the recorder's state for a program whose records are read instead of written. */
+static int control_new(unsigned want, struct control **ret, struct peet_err *err)
 {
     struct control *s = mem_alloc(1, sizeof *s);
     struct producer_state *state = &s->state;
@@ -392,18 +396,18 @@ static int prepare(unsigned want, struct control **ret, struct peet_err *err)
     return r;
 }
 
-/* Its first thread is known, and has stopped; or an error, and s is freed. */
-static int begin(struct control *s, int r, struct control **ret, struct peet_err *err)
+/* Waits until the first thread has stopped. On errors, frees s. */
+static int control_begin(struct control *s, int r, struct control **ret, struct peet_err *err)
 {
     if (r == 0)
-        r = adopt_all(s, err);
+        r = control_adopt_threads(s, err);
     if (r < 0) {
         if (s->err.code)
             *err = s->err;
         control_free(s);
         return r;
     }
-    wait_for(s, &s->state.header->thread[0].stopped, RAW_RUNS);
+    control_wait_while(s, &s->state.header->thread[0].stopped, RAW_RUNS);
     *ret = s;
     return 0;
 }
@@ -411,7 +415,7 @@ static int begin(struct control *s, int r, struct control **ret, struct peet_err
 int control_start(char *const *argv, uint32_t ahead, unsigned want, struct control **ret, struct peet_err *err)
 {
     struct control *s;
-    int r = prepare(want, &s, err);
+    int r = control_new(want, &s, err);
     struct producer_state *state = &s->state;
 
     s->config = (struct producer_config){ .argv = argv, .ahead = ahead, .controlled = true };
@@ -423,18 +427,18 @@ int control_start(char *const *argv, uint32_t ahead, unsigned want, struct contr
         live_take_signals(state->pid, &s->signals); /* the program decides what becomes of Ctrl-C */
         s->has_signals = true;
         live_let_go(state);
-        wait_for(s, &state->header->thread[0].life, RAW_FREE);
-        wait_for(s, &state->header->thread[0].life, RAW_TAKEN);
+        control_wait_while(s, &state->header->thread[0].life, RAW_FREE);
+        control_wait_while(s, &state->header->thread[0].life, RAW_TAKEN);
         if (has_died(s))
             r = err_set(err, PEET_ERR_USAGE, "%s: it was not built with peet cc, or ended at once", argv[0]);
     }
-    return begin(s, r, ret, err);
+    return control_begin(s, r, ret, err);
 }
 
 int control_attach(const struct raw_host *host, unsigned want, struct control **ret, struct peet_err *err)
 {
     struct control *s;
-    int r = prepare(want, &s, err);
+    int r = control_new(want, &s, err);
 
     s->host = host;
     if (r == 0)
@@ -442,10 +446,10 @@ int control_attach(const struct raw_host *host, unsigned want, struct control **
     if (r == 0)
         r = traps_set(host, err);
     if (r == 0) {
-        wait_for(s, &s->state.header->thread[0].life, RAW_FREE);
-        wait_for(s, &s->state.header->thread[0].life, RAW_TAKEN);
+        control_wait_while(s, &s->state.header->thread[0].life, RAW_FREE);
+        control_wait_while(s, &s->state.header->thread[0].life, RAW_TAKEN);
     }
-    return begin(s, r, ret, err);
+    return control_begin(s, r, ret, err);
 }
 
 void control_free(struct control *s)
@@ -455,7 +459,7 @@ void control_free(struct control *s)
     if (s->has_signals)
         live_give_signals_back(&s->signals);
     if (state->pid > 0 && !s->has_ended) {
-        if (!s->is_over) /* else it is on its way, and may have something to write */
+        if (!s->is_over) /* otherwise it ends by itself, and may still write output */
             kill(state->pid, SIGKILL);
         while (waitpid(state->pid, NULL, 0) < 0 && errno == EINTR)
             ;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A program built with peet cc that runs as somebody else says: one thread at a time, as far as its next stop (docs/design/instrumentation.md, STEERED
- * PROGRAMS). Nothing is written: its records go to who steers it.
+/* Controlled execution of an instrumented program: the caller chooses a thread, which runs alone to its next stop
+ * (docs/design/controlled-execution.md). No trace is written; the caller receives the records.
  *
- * Threads are numbered from 0, in the order in which they were created, which is the same in every run that is steered in the same way:
- * there is one heap for all threads, and addresses are not left to chance. */
+ * Threads have indexes from 0 in the order of their creation. Two runs with the same choices have the same order and the same
+ * addresses: all threads use one heap, and address space layout randomization is off. */
 #ifndef CAPTURE_CONTROL_CONTROL_H
 #define CAPTURE_CONTROL_CONTROL_H
 
@@ -15,37 +15,42 @@
 struct raw_host;
 struct control;
 
-/* Makes the program ready, a process of its own: its first thread has stopped at its beginning. want: 0 or PEET_WANT_REPEATS. */
+/* Starts the program in another process. Its first thread has stopped at its beginning. ahead: producer_config.ahead; want: 0 or
+ * PEET_WANT_REPEATS. */
 int control_start(char *const *argv, uint32_t ahead, unsigned want, struct control **ret, struct peet_err *err);
-/* The same for the program in whose process this is (docs/design/controlled-execution.md). */
+/* Takes control of the program in this process; for the in-process simulator. */
 int control_attach(const struct raw_host *host, unsigned want, struct control **ret, struct peet_err *err);
-void control_free(struct control *s); /* ends the program if it still runs, and is another process */
+void control_free(struct control *s); /* kills the program if it still runs and is another process */
 
 const struct peet_trace *control_schema(const struct control *s);
-uint32_t control_threads(const struct control *s);                        /* so far */
-uint32_t control_thread_number(const struct control *s, uint32_t thread); /* what events call it */
+uint32_t control_threads(const struct control *s);                        /* number of threads created until now */
+uint32_t control_thread_number(const struct control *s, uint32_t thread); /* its number in events */
 uint32_t control_thread_process(const struct control *s, uint32_t thread);
-uint64_t control_thread_pointer(const struct control *s, uint32_t thread); /* its thread pointer, when it began */
+uint64_t control_thread_pointer(const struct control *s, uint32_t thread); /* its thread pointer at its beginning */
 
-/* The next batch of a thread, which runs if all that it said has been read; `reply` answers the event before. 1, 0 at its end, or an error. */
+/* Reads the next batch of a thread. The thread runs when the caller has read all its records; `reply` then answers its last event.
+ * Returns 1, 0 at the thread's end, or an error. */
 int control_next(struct control *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err);
 
-/* The same as words, for who asks for nothing else. Those before must have been used. *ret_pointer: the thread pointer, of a thread's first words; else 0. */
+/* Reads the next event words of a thread; for callers that do not call control_next. The words of the call before are no longer
+ * valid. *ret_pointer: the thread pointer, with a thread's first words; otherwise 0. */
 int control_next_words(struct control *s, uint32_t thread, uint64_t reply, uint64_t **ret_word, uint64_t **ret_end,
                        const struct peet_names **ret_names, uint64_t *ret_pointer, struct peet_err *err);
 
-/* The thread may leave out about so many references when it goes on (docs/design/instrumentation.md); of what library code moves, each line counts as one. */
+/* Lets the thread skip about `references` references when it resumes (skip mode). Of memory that library code moves, each line of
+ * line_bytes counts as one reference. */
 void control_skip(struct control *s, uint32_t thread, uint64_t references, uint32_t line_bytes);
 
-/* The calls that have led to where a thread stands that has stopped behind a gap, the innermost first: where they stand in the code that is recorded, and the
- * block to which they return. *ret_whole: they lead to its beginning. Returns how many they are; 0: it does not stand so, or in another process. */
+/* Unwinds the stack of a thread that has stopped after a gap. Of each call, innermost first: its address in instrumented code, and the
+ * address of the block to which it returns. *ret_whole: the calls reach the thread's beginning. Returns the number of calls; 0: the
+ * thread has not stopped after a gap, or is in another process. */
 unsigned control_calls(struct control *s, uint32_t thread, uint64_t *ret_site, uint64_t *ret_back, unsigned most,
                        bool *ret_whole);
 
-/* Whether the program has come to its end, and all that was said by the thread in which it has was read: no thread goes on any more. */
+/* Whether the program has ended, and the caller has read all records of the thread in which it ended. Then no thread runs. */
 bool control_is_over(const struct control *s);
 
-/* How the program has ended, as waitpid tells it; it must have. */
+/* Waits for the program's process; returns its status as waitpid has it. The program must be at its end. */
 int control_status(struct control *s);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory of the machine where it shares a process with the program: far away from the program's, so that where the program's memory lies
- * does not depend on the machine. It stands in front of the C library's allocator, and of mmap, in the machine's namespace.
+/* The allocator of the in-process simulator. Its memory is in a region far from the program's, so that the program's addresses do not
+ * depend on the simulator. It replaces malloc and mmap of the C library in the simulator's link-map namespace.
  *
- * Small pieces come from pages of their own size, in steps of an eighth of a power of two, and go to a list of that size when they are freed; large ones are mapped.
- * One thread is all that there is here. */
+ * Small blocks have size classes in steps of an eighth of a power of two, and a free list for each class. Large blocks are mapped.
+ * Assumes that one thread calls it, the host thread. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdbool.h>
@@ -21,20 +21,21 @@ enum { CLASSES = 256, HEADER = 16, PAGE = 4096, HUGE = 2 << 20, LARGE = 512 << 1
 
 #define REGION ((uintptr_t)1 << 44)
 
-static uintptr_t region_end = REGION; /* what is mapped ends here */
-static uintptr_t piece, piece_end;    /* what small ones are cut from */
-static void *freed[CLASSES];
+static uintptr_t region_end = REGION; /* address of the next mapping */
+static uintptr_t piece, piece_end;    /* the unused rest of the mapping from which small blocks are taken */
+static void *freed[CLASSES];          /* free lists: each free block begins with the address of the next one */
 
-struct header {
-    uint32_t class;  /* CLASSES: it is mapped */
-    uint32_t before; /* bytes between the beginning of the mapping, or of the piece, and the memory */
-    size_t size;     /* that can be used */
+/* The 16 bytes before an allocated block. */
+struct heap_header {
+    uint32_t class;  /* size class; CLASSES: the block is a mapping */
+    uint32_t before; /* bytes from the beginning of the mapping to the block; HEADER for small blocks */
+    size_t size;     /* usable bytes */
 };
-_Static_assert(sizeof(struct header) == HEADER, "memory stays aligned");
+_Static_assert(sizeof(struct heap_header) == HEADER, "memory stays aligned");
 
 /* ---- mappings ---- */
 
-static void *map(size_t size, int protection, int flags, int fd, off_t offset)
+static void *heap_map(size_t size, int protection, int flags, int fd, off_t offset)
 {
     size_t whole = (size + PAGE - 1) & -(size_t)PAGE;
 
@@ -54,7 +55,7 @@ static void *map(size_t size, int protection, int flags, int fd, off_t offset)
 SHOWN void *mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset)
 {
     if (!at && !(flags & MAP_FIXED))
-        return map(size, protection, flags, fd, offset);
+        return heap_map(size, protection, flags, fd, offset);
     return (void *)syscall(SYS_mmap, at, size, protection, flags, fd, offset);
 }
 
@@ -63,16 +64,16 @@ SHOWN void *mmap64(void *at, size_t size, int protection, int flags, int fd, off
     return mmap(at, size, protection, flags, fd, offset);
 }
 
-static void *map_memory(size_t size)
+static void *heap_map_pages(size_t size)
 {
-    return map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return heap_map(size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 }
 
-/* Small memory lies together, in the largest pages that there are: tables that are as large as the program's data are used at random. */
-static void *map_piece(void)
+/* Maps memory for small blocks with huge pages: the simulator accesses tables as large as the program's data in random order. */
+static void *heap_map_piece(void)
 {
     region_end = (region_end + HUGE - 1) & -(uintptr_t)HUGE;
-    void *p = map_memory(PIECE);
+    void *p = heap_map_pages(PIECE);
     if (p != MAP_FAILED)
         madvise(p, PIECE, MADV_HUGEPAGE);
     return p;
@@ -80,8 +81,8 @@ static void *map_piece(void)
 
 /* ---- sizes ---- */
 
-/* The class of a size, and what that holds: 16, 32, … 128, 144, … 256, 288, … */
-static unsigned class_of(size_t size, size_t *ret_holds)
+/* Returns the class of a size; *ret_holds: the class's size, one of 16, 32, … 128, 144, … 256, 288, … bytes. */
+static unsigned size_class(size_t size, size_t *ret_holds)
 {
     size_t n = size < 16 ? 16 : size;
     unsigned power = 63 - (unsigned)__builtin_clzll(n); /* 2^power <= n */
@@ -95,35 +96,36 @@ static unsigned class_of(size_t size, size_t *ret_holds)
     return 8 + (power - 7) * 8 + (unsigned)((*ret_holds - ((size_t)1 << power)) / step);
 }
 
-static struct header *header_of(void *p)
+static struct heap_header *header_of(void *p)
 {
-    return (struct header *)((uintptr_t)p - HEADER); /* not as a part of what malloc gives, which it is not */
+    return (struct heap_header *)((uintptr_t)p
+                                  - HEADER); /* by integers: compilers know that it is not part of the block */
 }
 
 /* ---- the allocator ---- */
 
-static void *take_large(size_t align, size_t size)
+static void *heap_take_large(size_t align, size_t size)
 {
     size_t before = align > HEADER ? align : HEADER;
-    char *at = size < SIZE_MAX / 2 ? map_memory(before + size) : MAP_FAILED;
+    char *at = size < SIZE_MAX / 2 ? heap_map_pages(before + size) : MAP_FAILED;
 
     if (at == (char *)MAP_FAILED || before > UINT32_MAX) {
         errno = ENOMEM;
         return NULL;
     }
     void *p = at + before;
-    *header_of(p) = (struct header){ CLASSES, (uint32_t)before, size };
+    *header_of(p) = (struct heap_header){ CLASSES, (uint32_t)before, size };
     return p;
 }
 
-/* What is new is zero. */
-static void *take(size_t size, bool *ret_is_new)
+/* *ret_is_new: the block is a part of a new mapping, and zero. */
+static void *heap_take(size_t size, bool *ret_is_new)
 {
     *ret_is_new = true;
     if (size >= LARGE)
-        return take_large(HEADER, size);
+        return heap_take_large(HEADER, size);
     size_t holds;
-    unsigned class = class_of(size, &holds);
+    unsigned class = size_class(size, &holds);
     void *p = freed[class];
     if (p) {
         memcpy(&freed[class], p, sizeof(void *));
@@ -131,7 +133,7 @@ static void *take(size_t size, bool *ret_is_new)
         return p;
     }
     if (piece_end - piece < holds + HEADER) {
-        void *more = map_piece();
+        void *more = heap_map_piece();
         if (more == MAP_FAILED) {
             errno = ENOMEM;
             return NULL;
@@ -141,7 +143,7 @@ static void *take(size_t size, bool *ret_is_new)
     }
     p = (void *)(piece + HEADER);
     piece += holds + HEADER;
-    *header_of(p) = (struct header){ class, HEADER, holds };
+    *header_of(p) = (struct heap_header){ class, HEADER, holds };
     return p;
 }
 
@@ -149,14 +151,14 @@ SHOWN void *malloc(size_t size)
 {
     bool is_new;
 
-    return take(size, &is_new);
+    return heap_take(size, &is_new);
 }
 
 SHOWN void free(void *p)
 {
     if (!p)
         return;
-    struct header *h = header_of(p);
+    struct heap_header *h = header_of(p);
     if (h->class == CLASSES) {
         munmap((char *)p - h->before, h->before + h->size);
         return;
@@ -174,16 +176,16 @@ SHOWN void *calloc(size_t count, size_t size)
         errno = ENOMEM;
         return NULL;
     }
-    void *p = take(bytes, &is_new);
+    void *p = heap_take(bytes, &is_new);
     return p && !is_new ? memset(p, 0, bytes) : p;
 }
 
-/* One that is mapped becomes larger: its pages move, not what is in them, and there is room for more, for it will come. NULL: it cannot be done. */
-static void *grow_large(void *old, size_t size)
+/* Enlarges a mapped block to 1.25 times `size` by moving its pages to another address. NULL: it failed. */
+static void *heap_grow_large(void *old, size_t size)
 {
-    const struct header *h = header_of(old);
+    const struct heap_header *h = header_of(old);
     size_t before = h->before, more = size + size / 4;
-    void *to = size < SIZE_MAX / 4 ? map_memory(before + more) : MAP_FAILED; /* where nothing else is */
+    void *to = size < SIZE_MAX / 4 ? heap_map_pages(before + more) : MAP_FAILED; /* where nothing else is */
 
     if (to == MAP_FAILED)
         return NULL;
@@ -202,7 +204,8 @@ SHOWN void *realloc(void *old, size_t size)
 {
     if (old && header_of(old)->size >= size && header_of(old)->size <= 2 * size + 64)
         return old;
-    void *p = old && header_of(old)->class == CLASSES && size > header_of(old)->size ? grow_large(old, size) : NULL;
+    void *p =
+        old && header_of(old)->class == CLASSES && size > header_of(old)->size ? heap_grow_large(old, size) : NULL;
     if (p)
         return p;
     p = malloc(size);
@@ -215,7 +218,7 @@ SHOWN void *realloc(void *old, size_t size)
 
 SHOWN void *memalign(size_t align, size_t size)
 {
-    return align <= HEADER ? malloc(size) : take_large(align > PAGE ? align : PAGE, size);
+    return align <= HEADER ? malloc(size) : heap_take_large(align > PAGE ? align : PAGE, size);
 }
 
 SHOWN void *aligned_alloc(size_t align, size_t size)

@@ -30,8 +30,8 @@ static char *path_of(int fd)
     return mem_format("/proc/%d/fd/%d", (int)getpid(), fd);
 }
 
-/* The two files, -1 as they begin. */
-static int make_files(const struct in_process_job *job, int *ret_job, int *ret_answer, struct peet_err *err)
+/* Makes the job file and the answer file. A descriptor is -1 if its file was not made. */
+static int in_process_make_files(const struct in_process_job *job, int *ret_job, int *ret_answer, struct peet_err *err)
 {
     *ret_job = memfd_create("peet-job", MFD_CLOEXEC);
     *ret_answer = memfd_create("peet-answer", MFD_CLOEXEC);
@@ -44,11 +44,11 @@ static int make_files(const struct in_process_job *job, int *ret_job, int *ret_a
     return ok ? 0 : err_sys(err, errno, "no memory to tell the program what to simulate");
 }
 
-/* How long a program whose end the user wants may take until its machine notices, which it does whenever a thread stops. A thread that is stuck in
- * code that was not recorded never does. A program that handles the signal may come to its own end first, for OWN_MS. */
+/* Time limits after the user has asked for the end. For OWN_MS a program that handles the signal may end by itself. The simulator notices the
+ * request when a thread stops; a thread in a loop of uninstrumented code never stops. After GRACE_MS the process is killed. */
 enum { OWN_MS = 700, GRACE_MS = 1500, LOOK_MS = 100, LONG_LOOK_MS = 1000 };
 
-/* Waits for the end of the process that is watched by `fd`. True: the user wants its end, and it does not come to it. */
+/* Waits for the end of the process with pidfd `fd`. True: the user has asked for its end, and it did not end within GRACE_MS. */
 static bool in_process_is_stuck(const struct producer_state *s, int fd)
 {
     struct pollfd process = { .fd = fd, .events = POLLIN };
@@ -65,7 +65,7 @@ static bool in_process_is_stuck(const struct producer_state *s, int fd)
 }
 
 /* Waits for the end of a program that has been started. An error: it did not end when the user wanted it to, and was killed. */
-static int await_end(struct producer_state *s, int *ret_status, struct peet_err *err)
+static int in_process_await(struct producer_state *s, int *ret_status, struct peet_err *err)
 {
     bool is_stuck;
     int fd = (int)syscall(SYS_pidfd_open, s->pid, 0);
@@ -88,11 +88,11 @@ static int await_end(struct producer_state *s, int *ret_status, struct peet_err 
                     : 0;
 }
 
-static int run(const struct in_process_job *job, const char *path, int *ret_status, struct peet_err *err)
+static int in_process_run_job(const struct in_process_job *job, const char *path, int *ret_status, struct peet_err *err)
 {
-    struct producer_in_process inside = { job->library, path };
+    struct producer_in_process in_process = { job->library, path };
     struct producer_config config = {
-        .argv = job->argv, .controlled = true, .ahead = job->ahead, .in_process = &inside
+        .argv = job->argv, .controlled = true, .ahead = job->ahead, .in_process = &in_process
     };
     struct producer_state *s = mem_alloc(1, sizeof *s);
     const char *name = job->argv[0];
@@ -103,7 +103,7 @@ static int run(const struct in_process_job *job, const char *path, int *ret_stat
     if (r == 0)
         r = live_refuse_static(s->pid, name, err);
     if (r == 0)
-        r = await_end(s, ret_status, err);
+        r = in_process_await(s, ret_status, err);
     if (r == 0 && atomic_load(&s->header->threads) == 0)
         r = err_set(err, PEET_ERR_USAGE, "%s: it was not built with peet cc, or ended at once", name);
     if (s->pid > 0) {
@@ -149,11 +149,11 @@ static FILE *in_process_open_answer(int fd)
 int in_process_run(const struct in_process_job *job, int *ret_status, FILE **ret_answer, struct peet_err *err)
 {
     int fd, answer;
-    int r = make_files(job, &fd, &answer, err);
+    int r = in_process_make_files(job, &fd, &answer, err);
 
     if (r == 0) {
         char *path = path_of(fd);
-        r = run(job, path, ret_status, err);
+        r = in_process_run_job(job, path, ret_status, err);
         free(path);
     }
     if (fd >= 0)

@@ -16,32 +16,35 @@
 enum { REG_BP = 6, REG_SP = 7, REG_RA = 16, WORD = 8 };
 enum rule_kind { RULE_NONE, RULE_FRAME, RULE_FIRST };
 
-/* How a frame's caller is found. */
-struct rule {
-    uint8_t kind; /* enum rule_kind */
-    bool of_bp;   /* the frame is found by %rbp, else by %rsp: */
-    bool keeps_bp;
-    int32_t frame, bp; /* bytes from there to the frame's end; and from that to where %rbp was saved */
+/* How the caller of a frame is found at one address of code: a row of the call frame information. */
+struct frame_rule {
+    uint8_t kind;  /* enum rule_kind */
+    bool of_bp;    /* the frame is found by %rbp, else by %rsp */
+    bool keeps_bp; /* %rbp has the caller's value */
+    int32_t frame; /* bytes from that register's value to the canonical frame address (CFA) */
+    int32_t bp;    /* bytes from the CFA to where %rbp was saved; unless keeps_bp */
 };
 
-struct file {
-    uint64_t start, end, bias; /* of its code */
-    int fd;
+/* An ELF file that has code mapped in this process. */
+struct unwind_file {
+    uint64_t start, end; /* addresses of its code */
+    uint64_t bias;       /* difference between addresses in memory and in the file */
+    int fd;              /* -1: not open */
     Elf *elf;
     Dwarf_CFI *cfi;
 };
 
 struct stack_rules {
-    struct file *file;
+    struct unwind_file *file;
     size_t files;
-    struct map rules; /* struct rule, by address */
+    struct map rules; /* struct frame_rule, by address */
 };
 
 struct stack_rules *stack_rules_new(void)
 {
     struct stack_rules *s = mem_alloc(1, sizeof *s);
 
-    s->rules.value_size = sizeof(struct rule);
+    s->rules.value_size = sizeof(struct frame_rule);
     elf_version(EV_CURRENT);
     return s;
 }
@@ -62,7 +65,7 @@ void stack_rules_free(struct stack_rules *s)
 
 /* ---- files ---- */
 
-static void open_file(struct file *f, const struct mapping *m)
+static void unwind_file_open(struct unwind_file *f, const struct mapping *m)
 {
     GElf_Phdr h;
     size_t count;
@@ -80,8 +83,8 @@ static void open_file(struct file *f, const struct mapping *m)
         }
 }
 
-/* The file whose code is there. One that could not be read is none, too. */
-static const struct file *find_file(struct stack_rules *s, uint64_t pc)
+/* The file whose code is at pc. NULL: none, or it has no readable call frame information. */
+static const struct unwind_file *unwind_file_find(struct stack_rules *s, uint64_t pc)
 {
     struct mappings m;
     struct peet_err err;
@@ -91,15 +94,15 @@ static const struct file *find_file(struct stack_rules *s, uint64_t pc)
             return s->file[i].cfi ? &s->file[i] : NULL;
     if (mappings_read(getpid(), &m, &err) < 0)
         return NULL;
-    struct file *f = NULL;
+    struct unwind_file *f = NULL;
     for (size_t i = 0; i < m.count; i++) {
         if (pc < m.at[i].start || pc >= m.at[i].end)
             continue;
         s->file = mem_room(s->file, s->files, sizeof *s->file);
         f = &s->file[s->files++];
-        *f = (struct file){ .start = m.at[i].start, .end = m.at[i].end, .fd = -1 };
+        *f = (struct unwind_file){ .start = m.at[i].start, .end = m.at[i].end, .fd = -1 };
         if (m.at[i].name[0] == '/')
-            open_file(f, &m.at[i]);
+            unwind_file_open(f, &m.at[i]);
     }
     mappings_release(&m);
     return f && f->cfi ? f : NULL;
@@ -107,7 +110,7 @@ static const struct file *find_file(struct stack_rules *s, uint64_t pc)
 
 /* ---- rules ---- */
 
-static bool find_bp(Dwarf_Frame *frame, struct rule *ret)
+static bool find_bp(Dwarf_Frame *frame, struct frame_rule *ret)
 {
     Dwarf_Op memory[3], *op;
     size_t ops;
@@ -123,7 +126,7 @@ static bool find_bp(Dwarf_Frame *frame, struct rule *ret)
     return true;
 }
 
-/* Whether this is where a thread begins. */
+/* Whether the frame is a thread's first: its return address is undefined. */
 static bool is_outermost(Dwarf_Frame *frame)
 {
     Dwarf_Op memory[3], *op;
@@ -132,10 +135,10 @@ static bool is_outermost(Dwarf_Frame *frame)
     return dwarf_frame_register(frame, REG_RA, memory, &op, &ops) == 0 && ops == 0 && op != NULL;
 }
 
-static struct rule make_rule(struct stack_rules *s, uint64_t pc)
+static struct frame_rule make_rule(struct stack_rules *s, uint64_t pc)
 {
-    const struct file *f = find_file(s, pc);
-    struct rule r = { 0 };
+    const struct unwind_file *f = unwind_file_find(s, pc);
+    struct frame_rule r = { 0 };
     Dwarf_Frame *frame = NULL;
     Dwarf_Op *op;
     size_t ops;
@@ -154,34 +157,34 @@ static struct rule make_rule(struct stack_rules *s, uint64_t pc)
     return r;
 }
 
-static struct rule rule_at(struct stack_rules *s, uint64_t pc)
+static struct frame_rule frame_rule_at(struct stack_rules *s, uint64_t pc)
 {
-    const struct rule *known = map_find(&s->rules, pc, 0);
+    const struct frame_rule *known = map_find(&s->rules, pc, 0);
 
     if (known)
         return *known;
-    struct rule r = make_rule(s, pc);
-    struct rule *keep = map_put(&s->rules, pc, 0);
+    struct frame_rule r = make_rule(s, pc);
+    struct frame_rule *keep = map_put(&s->rules, pc, 0);
     assert(keep);
     *keep = r;
     return r;
 }
 
-static uint64_t word_at(uint64_t address)
+static uint64_t stack_read_word(uint64_t address)
 {
     return *(const uint64_t *)(uintptr_t)address;
 }
 
 bool stack_up(struct stack_rules *s, struct stack_frame *p)
 {
-    struct rule r = rule_at(s, p->is_caller ? p->pc - 1 : p->pc);
+    struct frame_rule r = frame_rule_at(s, p->is_caller ? p->pc - 1 : p->pc);
     uint64_t frame = (r.of_bp ? p->bp : p->sp) + (uint64_t)(int64_t)r.frame;
 
     p->is_first = r.kind == RULE_FIRST;
     if (r.kind != RULE_FRAME || frame <= p->sp || frame % WORD)
         return false;
-    p->bp = r.keeps_bp ? p->bp : word_at(frame + (uint64_t)(int64_t)r.bp);
-    p->pc = word_at(frame - WORD);
+    p->bp = r.keeps_bp ? p->bp : stack_read_word(frame + (uint64_t)(int64_t)r.bp);
+    p->pc = stack_read_word(frame - WORD);
     p->sp = frame;
     p->is_caller = true;
     return p->pc != 0;

@@ -21,15 +21,16 @@ enum { LOOK_BACK = 40, CALL_BYTES = 2, NEAR = 64 };
 #define SYS_epoll_pwait2 441
 #endif
 
-/* Those in which a thread can wait. */
+/* Numbers of the system calls in which a thread can block. */
 static const uint16_t WAITS[] = {
 #define X(name, how, argument) SYS_##name,
     RT_WAITS(X)
 #undef X
 };
 
+/* Addresses of syscall instructions to be replaced. */
 struct traps {
-    uint64_t *site;
+    uint64_t *call;
     size_t count;
 };
 
@@ -41,15 +42,15 @@ static bool can_wait(uint32_t number)
     return false;
 }
 
-static bool is_call(const uint8_t *p)
+static bool is_syscall(const uint8_t *p)
 {
     return p[0] == 0x0f && p[1] == 0x05;
 }
 
-static void add(struct traps *t, const uint8_t *p)
+static void traps_add(struct traps *t, const uint8_t *p)
 {
-    t->site = mem_room(t->site, t->count, sizeof *t->site);
-    t->site[t->count++] = (uint64_t)(uintptr_t)p;
+    t->call = mem_room(t->call, t->count, sizeof *t->call);
+    t->call[t->count++] = (uint64_t)(uintptr_t)p;
 }
 
 static bool writes_eax(const ZydisDecodedInstruction *x, const ZydisDecodedOperand *operand)
@@ -61,7 +62,7 @@ static bool writes_eax(const ZydisDecodedInstruction *x, const ZydisDecodedOpera
     return false;
 }
 
-/* Whether a row of instructions leads from one place to the other, of which but the first may write %eax. */
+/* Whether straight-line code leads from `from` to `to`, in which no instruction after the first writes %eax. */
 static bool leads_to(const ZydisDecoder *d, const uint8_t *from, const uint8_t *to)
 {
     ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
@@ -76,7 +77,7 @@ static bool leads_to(const ZydisDecoder *d, const uint8_t *from, const uint8_t *
     return false;
 }
 
-/* mov $number, %eax, or for 0 xor %eax, %eax, in front of it, with one of those numbers. */
+/* Whether an instruction before the call loads such a number: mov $number, %eax, or xor %eax, %eax for 0. */
 static bool has_number(const ZydisDecoder *d, const uint8_t *low, const uint8_t *call)
 {
     for (const uint8_t *p = call - 2; p >= low && p >= call - LOOK_BACK; p--) {
@@ -98,12 +99,12 @@ static void scan_c_library(struct traps *t, const ZydisDecoder *d, const struct 
     for (const uint8_t *second = low + 1; second < end && (second = memchr(second, 0x05, (size_t)(end - second)));
          second++) {
         const uint8_t *p = second - 1;
-        if (is_call(p) && (has_number(d, low, p) || (p > generic && p < generic + NEAR)))
-            add(t, p);
+        if (is_syscall(p) && (has_number(d, low, p) || (p > generic && p < generic + NEAR)))
+            traps_add(t, p);
     }
 }
 
-/* One instruction after the other. */
+/* Adds all syscall instructions of a mapping, by decoding it from its beginning. */
 static void scan_all(struct traps *t, const ZydisDecoder *d, const struct mapping *m)
 {
     const uint8_t *p = (const uint8_t *)(uintptr_t)m->start, *end = (const uint8_t *)(uintptr_t)m->end;
@@ -112,13 +113,13 @@ static void scan_all(struct traps *t, const ZydisDecoder *d, const struct mappin
     while (p < end) {
         bool known = ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(d, NULL, p, (size_t)(end - p), &x));
         if (known && x.mnemonic == ZYDIS_MNEMONIC_SYSCALL)
-            add(t, p);
+            traps_add(t, p);
         p += known ? x.length : 1;
     }
 }
 
-/* Through the kernel, which can write where the process may not: the program's code never becomes writable, and its
- * other threads can run it meanwhile. */
+/* Writes through the kernel, which ignores page protection: the code stays executable and read-only, so that other threads can execute
+ * it during the write. */
 static int traps_write(int memory, const void *at, const uint8_t *bytes, size_t size)
 {
     return pwrite(memory, bytes, size, (off_t)(uintptr_t)at) == (ssize_t)size ? 0 : -1;
@@ -140,14 +141,14 @@ bool traps_are_possible(void)
     return yes;
 }
 
-static int patch(const struct traps *t, const struct mapping *m, struct peet_err *err)
+static int traps_patch(const struct traps *t, const struct mapping *m, struct peet_err *err)
 {
     static const uint8_t unknown[CALL_BYTES] = { 0x0f, 0x0b }; /* ud2 */
     int memory = traps_open_memory(), r = memory < 0 ? -1 : 0;
 
     for (size_t i = 0; r == 0 && i < t->count; i++)
-        if (t->site[i] >= m->start && t->site[i] < m->end)
-            r = traps_write(memory, (void *)(uintptr_t)t->site[i], unknown, sizeof unknown);
+        if (t->call[i] >= m->start && t->call[i] < m->end)
+            r = traps_write(memory, (void *)(uintptr_t)t->call[i], unknown, sizeof unknown);
     if (r < 0)
         err_sys(err, errno, "%s: its system calls cannot be replaced", m->name);
     if (memory >= 0)
@@ -155,7 +156,7 @@ static int patch(const struct traps *t, const struct mapping *m, struct peet_err
     return r < 0 ? PEET_ERR_IO : 0;
 }
 
-static int by_address(const void *a, const void *b)
+static int compare_addresses(const void *a, const void *b)
 {
     const uint64_t *x = a, *y = b;
 
@@ -182,12 +183,12 @@ int traps_set(const struct raw_host *host, struct peet_err *err)
             scan_all(&t, &d, x);
         else
             scan_c_library(&t, &d, x, host->syscall);
-        r = patch(&t, x, err);
+        r = traps_patch(&t, x, err);
     }
     mappings_release(&m);
     if (t.count)
-        qsort(t.site, t.count, sizeof *t.site, by_address);
+        qsort(t.call, t.count, sizeof *t.call, compare_addresses);
     if (r == 0)
-        host->set_traps(t.site, t.count);
+        host->set_traps(t.call, t.count);
     return r;
 }

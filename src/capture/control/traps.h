@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the libraries of the program in whose process this is make system calls that can wait: they are made traps, and the runtime
- * is told (capture/runtime/calls.c). In the C library those whose number is known from the instructions before them; in libgomp all. */
+/* Replaces blocking system calls in the libraries of this process by traps (ud2), which the runtime handles (capture/runtime/calls.c).
+ * In the C library: syscall instructions whose number is set by the instructions before them. In libgomp: all. */
 #ifndef CAPTURE_CONTROL_TRAPS_H
 #define CAPTURE_CONTROL_TRAPS_H
 
@@ -13,6 +13,7 @@ struct raw_host;
 /* Whether the kernel lets a process change its own code, which needs a file /proc/self/mem that can be written. */
 bool traps_are_possible(void);
 
+/* Replaces the calls and passes their addresses to host->set_traps. */
 int traps_set(const struct raw_host *host, struct peet_err *err);
 
 #endif

@@ -60,7 +60,7 @@ static bool is_assignment(const char *word)
 }
 
 /* Takes the words. */
-static int add_take(struct apps *apps, struct words *words, struct peet_err *err)
+static int apps_add_take(struct apps *apps, struct words *words, struct peet_err *err)
 {
     struct app a = { 0 };
     size_t first = 0;
@@ -90,12 +90,12 @@ int apps_find(const struct system_config *config, char *const *argv, struct apps
 
     for (size_t i = 0; i < config->apps.count && r == 0; i++)
         if ((r = words_split("--app", config->apps.item[i], &words, err)) == 0)
-            r = add_take(&apps, &words, err);
+            r = apps_add_take(&apps, &words, err);
     words = (struct words){ 0 };
     for (size_t i = 0; argv && argv[i]; i++)
         words_add(&words, "%s", argv[i]);
     if (r == 0 && words.count)
-        r = add_take(&apps, &words, err);
+        r = apps_add_take(&apps, &words, err);
     else
         words_release(&words);
     if (r < 0)

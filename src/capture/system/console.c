@@ -62,7 +62,7 @@ static bool hear_app(struct console *c, char *line, size_t n)
     return true;
 }
 
-static void hear(struct console *c, char *line, size_t n)
+static void console_scan(struct console *c, char *line, size_t n)
 {
     static const char init[] = "peet: ";
 
@@ -92,7 +92,7 @@ void console_take(struct console *c, const char *bytes, size_t n)
     c->bytes += n;
     char *from = c->line;
     while ((end = memchr(from, '\n', (size_t)(c->line + c->bytes - from)))) {
-        hear(c, from, (size_t)(end - from));
+        console_scan(c, from, (size_t)(end - from));
         from = end + 1;
     }
     c->bytes -= (size_t)(from - c->line);

@@ -65,7 +65,7 @@ static int put(struct cpio *c, const void *p, size_t n, struct peet_err *err)
     return 0;
 }
 
-static int pad(struct cpio *c, struct peet_err *err)
+static int cpio_pad(struct cpio *c, struct peet_err *err)
 {
     return put(c, "\0\0", (size_t)(-c->bytes & 3), err);
 }
@@ -83,11 +83,11 @@ static int put_header(struct cpio *c, const struct cpio_entry *e, struct peet_er
              0u, e->links, 0u, (uint32_t)e->bytes, 0u, 0u, e->major, e->minor, (uint32_t)name, 0u);
     if ((r = put(c, text, sizeof text - 1, err)) < 0 || (r = put(c, e->name, name, err)) < 0)
         return r;
-    return pad(c, err);
+    return cpio_pad(c, err);
 }
 
 /* 1: the name is new, and its folders are there now; 0: it is there already, from the same source. */
-static int claim(struct cpio *c, const char *name, const char *source, struct peet_err *err)
+static int cpio_claim(struct cpio *c, const char *name, const char *source, struct peet_err *err)
 {
     struct name *n = mem_alloc(1, sizeof *n);
 
@@ -116,7 +116,7 @@ static int claim(struct cpio *c, const char *name, const char *source, struct pe
     return r < 0 ? r : 1;
 }
 
-static const char *relative(const char *name)
+static const char *cpio_relative(const char *name)
 {
     while (*name == '/')
         name++;
@@ -125,50 +125,50 @@ static const char *relative(const char *name)
 
 int cpio_folder(struct cpio *c, const char *name, struct peet_err *err)
 {
-    name = relative(name);
-    int r = *name ? claim(c, name, "", err) : 0;
+    name = cpio_relative(name);
+    int r = *name ? cpio_claim(c, name, "", err) : 0;
 
     return r <= 0 ? r : put_header(c, &(struct cpio_entry){ .name = name, .mode = S_IFDIR | 0755, .links = 2 }, err);
 }
 
 int cpio_text(struct cpio *c, const char *name, const char *text, size_t bytes, struct peet_err *err)
 {
-    name = relative(name);
-    int r = claim(c, name, "peet", err);
+    name = cpio_relative(name);
+    int r = cpio_claim(c, name, "peet", err);
 
     if (r <= 0)
         return r;
     if ((r = put_header(c, &(struct cpio_entry){ name, S_IFREG | 0644, 1, 0, 0, bytes }, err)) < 0
         || (r = put(c, text, bytes, err)) < 0)
         return r;
-    return pad(c, err);
+    return cpio_pad(c, err);
 }
 
 int cpio_link(struct cpio *c, const char *name, const char *target, struct peet_err *err)
 {
     char *source = mem_format("a link to %s", target);
 
-    name = relative(name);
-    int r = claim(c, name, source, err);
+    name = cpio_relative(name);
+    int r = cpio_claim(c, name, source, err);
     free(source);
     if (r <= 0)
         return r;
     if ((r = put_header(c, &(struct cpio_entry){ name, S_IFLNK | 0777, 1, 0, 0, strlen(target) }, err)) < 0
         || (r = put(c, target, strlen(target), err)) < 0)
         return r;
-    return pad(c, err);
+    return cpio_pad(c, err);
 }
 
 int cpio_device(struct cpio *c, const char *name, uint32_t major, uint32_t minor, struct peet_err *err)
 {
-    name = relative(name);
-    int r = claim(c, name, "", err);
+    name = cpio_relative(name);
+    int r = cpio_claim(c, name, "", err);
 
     return r <= 0 ? r : put_header(c, &(struct cpio_entry){ name, S_IFCHR | 0600, 1, major, minor, 0 }, err);
 }
 
 /* As many bytes as the header says; a file that changes meanwhile is an error. */
-static int copy(struct cpio *c, FILE *in, const char *source, uint64_t bytes, struct peet_err *err)
+static int cpio_copy_bytes(struct cpio *c, FILE *in, const char *source, uint64_t bytes, struct peet_err *err)
 {
     char buffer[COPY_BYTES];
     int r;
@@ -183,7 +183,7 @@ static int copy(struct cpio *c, FILE *in, const char *source, uint64_t bytes, st
             return r;
         bytes -= n;
     }
-    return pad(c, err);
+    return cpio_pad(c, err);
 }
 
 int cpio_file(struct cpio *c, const char *name, const char *source, struct peet_err *err)
@@ -191,8 +191,8 @@ int cpio_file(struct cpio *c, const char *name, const char *source, struct peet_
     struct stat st;
     int r;
 
-    name = relative(name);
-    if ((r = claim(c, name, source, err)) <= 0)
+    name = cpio_relative(name);
+    if ((r = cpio_claim(c, name, source, err)) <= 0)
         return r;
     FILE *in = fopen(source, "re");
     if (!in || fstat(fileno(in), &st) < 0)
@@ -203,7 +203,7 @@ int cpio_file(struct cpio *c, const char *name, const char *source, struct peet_
         r = put_header(
             c, &(struct cpio_entry){ name, S_IFREG | 0644 | (st.st_mode & 0111), 1, 0, 0, (uint64_t)st.st_size }, err);
     if (r >= 0)
-        r = copy(c, in, source, (uint64_t)st.st_size, err);
+        r = cpio_copy_bytes(c, in, source, (uint64_t)st.st_size, err);
     if (in)
         fclose(in);
     return r;
@@ -211,7 +211,7 @@ int cpio_file(struct cpio *c, const char *name, const char *source, struct peet_
 
 /* ---- whole folders ---- */
 
-static int add_entry(struct cpio *c, const char *name, const char *source, const char *base, struct peet_err *err)
+static int cpio_add_entry(struct cpio *c, const char *name, const char *source, const char *base, struct peet_err *err)
 {
     char *inner = mem_format("%s/%s", name, base), *from = mem_format("%s/%s", source, base), target[PATH_MAX];
     struct stat st;
@@ -231,7 +231,7 @@ static int add_entry(struct cpio *c, const char *name, const char *source, const
     return r;
 }
 
-static int visible(const struct dirent *d)
+static int cpio_visible(const struct dirent *d)
 {
     return strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0;
 }
@@ -248,12 +248,12 @@ int cpio_tree(struct cpio *c, const char *name, const char *source, struct peet_
         return cpio_file(c, name, source, err);
     if ((r = cpio_folder(c, name, err)) < 0)
         return r;
-    int n = scandir(source, &list, visible, alphasort);
+    int n = scandir(source, &list, cpio_visible, alphasort);
     if (n < 0)
         return err_sys(err, errno, "%s: cannot read", source);
     for (int i = 0; i < n; i++) {
         if (r >= 0)
-            r = add_entry(c, name, source, list[i]->d_name, err);
+            r = cpio_add_entry(c, name, source, list[i]->d_name, err);
         free(list[i]);
     }
     free(list);

@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-static void replace(char **value, const char *by)
+static void get_replace(char **value, const char *by)
 {
     free(*value);
     *value = mem_string(by);
@@ -33,15 +33,15 @@ static void read_answer(FILE *f, struct emulator *e, char **ret_error)
             continue;
         *value++ = 0;
         if (!strcmp(line, "qemu"))
-            replace(&e->qemu, value);
+            get_replace(&e->qemu, value);
         else if (!strcmp(line, "library"))
-            replace(&e->library, value);
+            get_replace(&e->library, value);
         else if (!strcmp(line, "kernel"))
-            replace(&e->kernel, value);
+            get_replace(&e->kernel, value);
         else if (!strcmp(line, "data"))
             words_add(&e->data, "%s", value);
         else if (!strcmp(line, "error"))
-            replace(ret_error, value);
+            get_replace(ret_error, value);
     }
     free(line);
 }
@@ -94,7 +94,7 @@ int emulator_find(const struct system_config *config, bool install, struct emula
     int r = run_script(&command, &e, err);
     words_release(&command);
     if (config->kernel)
-        replace(&e.kernel, config->kernel);
+        get_replace(&e.kernel, config->kernel);
     if (r < 0)
         emulator_release(&e);
     else

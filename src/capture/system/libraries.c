@@ -77,7 +77,7 @@ static char *copy_of(const char *s)
     return s ? mem_string(s) : NULL;
 }
 
-static void read_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, struct object *o)
+static void library_read_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, struct object *o)
 {
     Elf_Data *data = elf_getdata(section, NULL);
     GElf_Dyn d;
@@ -106,7 +106,7 @@ static void read_interpreter(Elf *elf, struct object *o)
             o->interpreter = mem_string(file + p.p_offset);
 }
 
-static void read_object(Elf *elf, struct object *o)
+static void library_read(Elf *elf, struct object *o)
 {
     Elf_Scn *section = NULL;
     GElf_Shdr h;
@@ -114,11 +114,11 @@ static void read_object(Elf *elf, struct object *o)
     read_interpreter(elf, o);
     while ((section = elf_nextscn(elf, section)))
         if (gelf_getshdr(section, &h) && h.sh_type == SHT_DYNAMIC)
-            read_dynamic(elf, section, &h, o);
+            library_read_dynamic(elf, section, &h, o);
 }
 
 /* The machine of a file that is open; 0: it is no ELF file for 64 bits. */
-static int machine_of(Elf *elf)
+static int elf_machine(Elf *elf)
 {
     GElf_Ehdr e;
 
@@ -136,7 +136,7 @@ static int open_object(const char *path, int machine, struct object *ret, struct
         return err_sys(err, errno, "%s: cannot read", path);
     elf_version(EV_CURRENT);
     Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
-    int is = machine_of(elf);
+    int is = elf_machine(elf);
     if (!is)
         r = err_set(err, PEET_ERR_USAGE, "%s: is no program for 64 bits (ELF)", path);
     else if (is != machine)
@@ -144,7 +144,7 @@ static int open_object(const char *path, int machine, struct object *ret, struct
                     machine_name(is), machine_name(machine));
     else if (ret) {
         *ret = (struct object){ .path = mem_string(path) };
-        read_object(elf, ret);
+        library_read(elf, ret);
     }
     elf_end(elf);
     close(fd);
@@ -217,7 +217,7 @@ static void usual_folders(const struct library_search *s, struct strings *ret)
 }
 
 /* $ORIGIN, $LIB and $PLATFORM, with and without braces. */
-static char *expand(const char *folder, size_t length, const char *of, const struct library_search *s)
+static char *libraries_expand(const char *folder, size_t length, const char *of, const struct library_search *s)
 {
     char real[PATH_MAX], *out = mem_string("");
 
@@ -273,7 +273,7 @@ static char *try_list(const char *list, const char *name, const char *of, const 
 
     while (list && !found) {
         size_t length = strcspn(list, ":;");
-        char *folder = expand(list, length, of, s);
+        char *folder = libraries_expand(list, length, of, s);
         found = try_folder(folder, name, s->machine);
         free(folder);
         list = list[length] ? list + length + 1 : NULL;
@@ -323,7 +323,7 @@ static bool is_there(const struct libraries *l, const char *name)
     return false;
 }
 
-static void add_take(struct libraries *l, const char *name, char *path)
+static void libraries_add_take(struct libraries *l, const char *name, char *path)
 {
     l->item = mem_room(l->item, l->count, sizeof *l->item);
     l->item[l->count++] = (struct library){ mem_string(name), path };
@@ -355,7 +355,7 @@ static int find_needed(struct finder *f, size_t for_object, struct peet_err *err
                            f->search->native
                                ? "name its folder in LD_LIBRARY_PATH"
                                : "install it for that machine, or name a folder that has it with --sysroot");
-        add_take(f->ret, name, path);
+        libraries_add_take(f->ret, name, path);
         int r = add_object(f, path, for_object, err);
         if (r < 0)
             return r;
@@ -378,7 +378,7 @@ static int find_interpreter(struct finder *f, struct peet_err *err)
         return err_set(err, PEET_ERR_IO,
                        "%s: its loader %s is not here: install the C library for %s, or link it with -static",
                        f->object[0].path, wanted, machine_name(f->search->machine));
-    add_take(f->ret, wanted, path);
+    libraries_add_take(f->ret, wanted, path);
     f->ret->dynamic = f->ret->count == 1;
     return 0;
 }
@@ -415,7 +415,7 @@ void libraries_also(const char *name, const struct library_search *search, struc
     usual_folders(search, &folders);
     char *path = try_usual(&folders, name, search->machine);
     if (path)
-        add_take(ret, name, path);
+        libraries_add_take(ret, name, path);
     strings_release(&folders);
 }
 

@@ -42,7 +42,7 @@ const char *guest_arch(const struct system_config *config)
     return own.machine;
 }
 
-static const struct machine *machine_of(const struct system_config *c)
+static const struct machine *qemu_machine(const struct system_config *c)
 {
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++)
         if (!strcmp(machines[i].arch, guest_arch(c)))
@@ -63,7 +63,7 @@ static char *comma_safe(const char *s)
     return out;
 }
 
-static void add_value(char **list, const char *key, const char *value)
+static void qemu_add_value(char **list, const char *key, const char *value)
 {
     char *safe = comma_safe(value), *longer = mem_format("%s,%s=%s", *list, key, safe);
 
@@ -78,39 +78,39 @@ static void add_number(char **list, const char *key, uint64_t value)
 
     snprintf(text, sizeof text, "%llu", (unsigned long long)value);
     if (value)
-        add_value(list, key, text);
+        qemu_add_value(list, key, text);
 }
 
 static void add_plugin(const struct system_config *c, const struct guest_files *files, struct words *ret)
 {
     char *list = comma_safe(files->plugin);
 
-    add_value(&list, "out", files->trace);
-    add_value(&list, "report", files->report);
+    qemu_add_value(&list, "out", files->trace);
+    qemu_add_value(&list, "report", files->report);
     if (files->list)
-        add_value(&list, "files", files->list);
+        qemu_add_value(&list, "files", files->list);
     for (size_t i = 0; i < c->symbols.count; i++)
-        add_value(&list, "symbols", c->symbols.item[i]);
+        qemu_add_value(&list, "symbols", c->symbols.item[i]);
     if (c->is_other)
-        add_value(&list, "os", "other");
+        qemu_add_value(&list, "os", "other");
     if (files->answer) {
-        add_value(&list, "console", files->console);
-        add_value(&list, "answer", files->answer);
+        qemu_add_value(&list, "console", files->console);
+        qemu_add_value(&list, "answer", files->answer);
     }
     add_number(&list, "apps", files->apps);
     if (c->count)
-        add_value(&list, "mode", "count");
+        qemu_add_value(&list, "mode", "count");
     if (c->pattern)
-        add_value(&list, "pattern", c->pattern);
+        qemu_add_value(&list, "pattern", c->pattern);
     add_number(&list, "k", c->k);
     add_number(&list, "page", c->page);
     add_number(&list, "stack", c->stack);
     if (c->grows)
-        add_value(&list, "grows", c->grows);
+        qemu_add_value(&list, "grows", c->grows);
     if (c->include_kernel)
-        add_value(&list, "kernel", "on");
+        qemu_add_value(&list, "kernel", "on");
     if (c->no_physical)
-        add_value(&list, "physical", "off");
+        qemu_add_value(&list, "physical", "off");
     words_add(ret, "-plugin");
     words_add(ret, "%s", list);
     free(list);
@@ -200,7 +200,7 @@ int qemu_check(const struct system_config *c, struct peet_err *err)
                        "way each time: leave out --cpus, or --deterministic");
     if (c->cpus > MOST_CPUS)
         return err_set(err, PEET_ERR_USAGE, "--cpus: a guest can have %d processors at most", (int)MOST_CPUS);
-    if (!machine_of(c))
+    if (!qemu_machine(c))
         return err_set(err, PEET_ERR_USAGE, "there are no guests of %s: say --arch x86_64, aarch64 or riscv64",
                        guest_arch(c));
     if (c->image && !c->kernel && strcmp(guest_arch(c), "x86_64") != 0)
@@ -211,7 +211,7 @@ int qemu_check(const struct system_config *c, struct peet_err *err)
 int qemu_command(const struct system_config *c, bool aslr, const struct emulator *e, const struct guest_files *files,
                  struct words *ret, struct peet_err *err)
 {
-    const struct machine *m = machine_of(c);
+    const struct machine *m = qemu_machine(c);
     int r = qemu_check(c, err);
 
     if (r < 0)
@@ -230,9 +230,9 @@ int qemu_command(const struct system_config *c, bool aslr, const struct emulator
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
         words_add(ret, "%s", plain[i]);
     char *list = mem_string("file,id=console");
-    add_value(&list, "path", files->console); /* a file never keeps the guest waiting */
+    qemu_add_value(&list, "path", files->console); /* a file never keeps the guest waiting */
     if (files->answer)
-        add_value(&list, "input-path", files->answer);
+        qemu_add_value(&list, "input-path", files->answer);
     words_add(ret, "-chardev");
     words_add(ret, "%s", list);
     free(list);
@@ -242,7 +242,7 @@ int qemu_command(const struct system_config *c, bool aslr, const struct emulator
         add_kernel(c, aslr, e, files, m, ret);
     if (c->image) {
         list = mem_string("if=virtio,snapshot=on"); /* the user's system stays as it is */
-        add_value(&list, "file", c->image);
+        qemu_add_value(&list, "file", c->image);
         words_add(ret, "-drive");
         words_add(ret, "%s", list);
         free(list);

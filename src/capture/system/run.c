@@ -30,7 +30,7 @@ static void catch (int number)
     times_caught++;
 }
 
-static void take_signals(struct sigaction *old)
+static void run_take_signals(struct sigaction *old)
 {
     struct sigaction a = { .sa_handler = catch };
 
@@ -39,7 +39,7 @@ static void take_signals(struct sigaction *old)
         sigaction(SIGNALS[i], &a, &old[i]);
 }
 
-static void give_signals_back(const struct sigaction *old)
+static void run_restore_signals(const struct sigaction *old)
 {
     for (int i = 0; i < SIGNAL_COUNT; i++)
         sigaction(SIGNALS[i], &old[i], NULL);
@@ -93,7 +93,7 @@ static int start(const struct guest_job *job, pid_t *ret, struct peet_err *err)
 }
 
 /* Takes what has been written to the console since last time. */
-static void listen_to(int *fd, const char *path, struct console *console)
+static void run_watch_console(int *fd, const char *path, struct console *console)
 {
     char buffer[1 << 14];
     ssize_t n;
@@ -143,7 +143,7 @@ static void show_progress(const struct guest_job *job, const char *what, struct 
     progress_at(job->progress, report->instructions);
 }
 
-static void watch(struct watch *w, struct guest_run *ret)
+static void run_watch(struct watch *w, struct guest_run *ret)
 {
     const struct guest_job *job = w->job;
     const char *what = job->progress ? job->progress->what : NULL;
@@ -154,7 +154,7 @@ static void watch(struct watch *w, struct guest_run *ret)
         struct pollfd p = { .fd = w->pidfd, .events = POLLIN };
         poll(&p, 1, LOOK_MS);
         ended = waitpid(w->pid, &ret->status, WNOHANG);
-        listen_to(&w->console_fd, job->files->console, job->console);
+        run_watch_console(&w->console_fd, job->files->console, job->console);
         look_after(w, ret);
         show_progress(job, what, &report);
         if (ended < 0 && errno == EINTR)
@@ -170,13 +170,13 @@ int guest_run(const struct guest_job *job, struct guest_run *ret, struct peet_er
 
     *ret = (struct guest_run){ 0 };
     unlink(job->files->console); /* an old one would be read */
-    take_signals(old);
+    run_take_signals(old);
     int r = start(job, &w.pid, err);
     if (r == 0) {
         w.pidfd = (int)syscall(SYS_pidfd_open, w.pid, 0); /* without it, poll is a nap */
-        watch(&w, ret);
+        run_watch(&w, ret);
     }
-    give_signals_back(old);
+    run_restore_signals(old);
     if (w.pidfd >= 0)
         close(w.pidfd);
     if (w.console_fd >= 0)

@@ -28,7 +28,7 @@ struct producer_state {
     struct words command;
 };
 
-static int make_folder(struct producer_state *s, const char *out, struct peet_err *err)
+static int system_make_folder(struct producer_state *s, const char *out, struct peet_err *err)
 {
     const char *tmp = getenv("TMPDIR");
     char path[PATH_MAX];
@@ -103,7 +103,7 @@ static int check_own(const struct system_config *c, bool apps, struct peet_err *
     return 0;
 }
 
-static int check(const struct producer_config *config, const struct system_config *c, struct peet_err *err)
+static int system_check(const struct producer_config *config, const struct system_config *c, struct peet_err *err)
 {
     bool apps = c->apps.count || (config->argv && config->argv[0]);
     int r;
@@ -150,9 +150,9 @@ static int prepare(struct producer_state *s, const struct producer_config *confi
     struct guest_files files = { .trace = out };
     int r;
 
-    if ((r = find_kind(s, config->system, err)) < 0 || (r = check(config, c, err)) < 0 || (r = qemu_check(c, err)) < 0
-        || (r = make_folder(s, out, err)) < 0 || (r = apps_find(c, config->argv, &s->apps, err)) < 0
-        || (r = find_plugin(s, err)) < 0)
+    if ((r = find_kind(s, config->system, err)) < 0 || (r = system_check(config, c, err)) < 0
+        || (r = qemu_check(c, err)) < 0 || (r = system_make_folder(s, out, err)) < 0
+        || (r = apps_find(c, config->argv, &s->apps, err)) < 0 || (r = find_plugin(s, err)) < 0)
         return r;
     if (s->plugin && guest_asks(c) && (r = make_answer(s, err)) < 0)
         return r;
@@ -241,8 +241,8 @@ static void say_recorded(const struct report *report, char *ret, size_t room)
 }
 
 /* Why the guest did not come to its own end. */
-static int explain(const struct producer_state *s, const struct guest_run *run, const struct report *report,
-                   const struct console *console, struct recording *ret, struct peet_err *err)
+static int system_explain_end(const struct producer_state *s, const struct guest_run *run, const struct report *report,
+                              const struct console *console, struct recording *ret, struct peet_err *err)
 {
     char text[300];
 
@@ -275,13 +275,13 @@ static int explain(const struct producer_state *s, const struct guest_run *run, 
 }
 
 /* After the guest has ended: its state is in console and run. */
-static int conclude(const struct producer_state *s, const struct guest_run *run, const struct console *console,
-                    struct recording *ret, struct peet_err *err)
+static int system_conclude(const struct producer_state *s, const struct guest_run *run, const struct console *console,
+                           struct recording *ret, struct peet_err *err)
 {
     struct report report = { 0 };
 
     report_read(s->report, &report);
-    int r = explain(s, run, &report, console, ret, err);
+    int r = system_explain_end(s, run, &report, console, ret, err);
     ret->ran = console->up || (s->config->is_own && (r == 0 || run->timed_out)) || run->interrupted;
     if (ret->ran) {
         if (!run->interrupted)
@@ -293,8 +293,8 @@ static int conclude(const struct producer_state *s, const struct guest_run *run,
     return r;
 }
 
-static int record(struct producer_state *s, const struct producer_config *config, const char *out,
-                  struct recording *ret, struct peet_err *err)
+static int system_record(struct producer_state *s, const struct producer_config *config, const char *out,
+                         struct recording *ret, struct peet_err *err)
 {
     struct console console;
     struct guest_run run;
@@ -316,7 +316,7 @@ static int record(struct producer_state *s, const struct producer_config *config
                              .progress = config->progress };
     r = guest_run(&job, &run, err);
     if (r == 0)
-        r = conclude(s, &run, &console, ret, err);
+        r = system_conclude(s, &run, &console, ret, err);
     console_release(&console);
     return r;
 }
@@ -351,6 +351,6 @@ static void release(struct producer_state *s)
 const struct producer producer_system = {
     .name = "system",
     .state_size = sizeof(struct producer_state),
-    .record = record,
+    .record = system_record,
     .release = release,
 };

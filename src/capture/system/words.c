@@ -8,7 +8,7 @@
 #include "capture/system/system.h"
 
 /* The NULL at the end has its room, too. */
-static void add_take(struct words *w, char *word)
+static void words_add_take(struct words *w, char *word)
 {
     if (w->count == 0)
         w->item = mem_room(w->item, w->count, sizeof *w->item);
@@ -22,7 +22,7 @@ void words_add(struct words *w, const char *format, ...)
     va_list ap;
 
     va_start(ap, format);
-    add_take(w, mem_vformat(format, ap));
+    words_add_take(w, mem_vformat(format, ap));
     va_end(ap);
 }
 
@@ -56,7 +56,7 @@ int words_split(const char *option, const char *line, struct words *ret, struct 
             words_release(&found);
             return err_set(err, PEET_ERR_USAGE, "%s \"%s\": a quote is never closed", option, line);
         }
-        add_take(&found, word);
+        words_add_take(&found, word);
     }
     *ret = found;
     return 0;

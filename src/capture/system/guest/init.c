@@ -34,17 +34,17 @@
 
 enum { LINE_BYTES = 1000, MOST_APPS = 256, MOST_WORDS = 4096, QUIET_MS = 100 };
 
-struct app {
+struct init_app {
     pid_t pid;
     int output; /* our end of its pipe; -1: closed */
     size_t bytes;
     char line[LINE_BYTES]; /* what it wrote and we did not say yet */
 };
 
-static struct app apps[MOST_APPS];
+static struct init_app apps[MOST_APPS];
 static int count;
 
-static void write_all(const char *p, size_t n)
+static void init_write_all(const char *p, size_t n)
 {
     while (n > 0) {
         ssize_t done = write(STDOUT_FILENO, p, n);
@@ -57,12 +57,12 @@ static void write_all(const char *p, size_t n)
     }
 }
 
-static void say(const char *what, int n, int value)
+static void init_say(const char *what, int n, int value)
 {
     char line[100];
     int length = snprintf(line, sizeof line, n ? "peet: %s %d %d\n" : "peet: %s\n", what, n, value);
 
-    write_all(line, (size_t)length);
+    init_write_all(line, (size_t)length);
 }
 
 /* One write per line, so that the kernel's messages come between lines and not into them. */
@@ -73,10 +73,10 @@ static void say_output(int n, char mark, const char *p, size_t bytes)
 
     memcpy(line + head, p, bytes);
     line[(size_t)head + bytes] = '\n';
-    write_all(line, (size_t)head + bytes + 1);
+    init_write_all(line, (size_t)head + bytes + 1);
 }
 
-static void flush(struct app *a)
+static void init_flush(struct init_app *a)
 {
     if (a->bytes)
         say_output((int)(a - apps) + 1, '>', a->line, a->bytes);
@@ -84,7 +84,7 @@ static void flush(struct app *a)
 }
 
 /* Says the whole lines among what is there, and keeps the rest. */
-static void say_lines(struct app *a)
+static void say_lines(struct init_app *a)
 {
     char *from = a->line, *end;
 
@@ -95,11 +95,11 @@ static void say_lines(struct app *a)
     a->bytes -= (size_t)(from - a->line);
     memmove(a->line, from, a->bytes);
     if (a->bytes == LINE_BYTES)
-        flush(a);
+        init_flush(a);
 }
 
 /* Takes what the application has written; false: there was nothing. */
-static bool take(struct app *a)
+static bool init_take(struct init_app *a)
 {
     if (a->output < 0)
         return false;
@@ -118,7 +118,7 @@ static bool take(struct app *a)
 
 /* ---- starting ---- */
 
-static void make_folder(const char *path, const char *type)
+static void init_make_folder(const char *path, const char *type)
 {
     mkdir(path, 0755);
     mount(type, path, type, 0, NULL);
@@ -193,7 +193,7 @@ static _Noreturn void become(char *text, size_t bytes, int output, const int *go
     _exit(127);
 }
 
-static void start(const char *path, const int *go)
+static void init_start(const char *path, const int *go)
 {
     size_t bytes;
     int fd[2];
@@ -201,7 +201,7 @@ static void start(const char *path, const int *go)
 
     if (!text || pipe2(fd, O_CLOEXEC) < 0)
         return;
-    struct app *a = &apps[count++];
+    struct init_app *a = &apps[count++];
     a->output = fd[0];
     fcntl(fd[0], F_SETFL, O_NONBLOCK);
     a->pid = fork();
@@ -209,7 +209,7 @@ static void start(const char *path, const int *go)
         become(text, bytes, fd[1], go);
     close(fd[1]);
     free(text);
-    say("start", count, (int)a->pid);
+    init_say("start", count, (int)a->pid);
 }
 
 /* They all begin when the last of them is ready. */
@@ -224,7 +224,7 @@ static void start_all(void)
         snprintf(path, sizeof path, "/peet/app/%d", i);
         if (access(path, R_OK) < 0)
             break;
-        start(path, go);
+        init_start(path, go);
     }
     close(go[0]);
     close(go[1]);
@@ -232,13 +232,13 @@ static void start_all(void)
 
 /* ---- running ---- */
 
-static void wake(int number)
+static void init_wake(int number)
 {
     (void)number; /* poll returns */
 }
 
 /* Hears of children that have ended; orphans come to us, too. Returns how many of them were applications. */
-static int reap(void)
+static int init_reap(void)
 {
     int status, ended = 0;
     pid_t pid;
@@ -247,13 +247,13 @@ static int reap(void)
         for (int i = 0; i < count; i++) {
             if (apps[i].pid != pid)
                 continue;
-            while (take(&apps[i])) /* a pipe may be held open by others: what is there must do */
+            while (init_take(&apps[i])) /* a pipe may be held open by others: what is there must do */
                 ;
-            flush(&apps[i]);
+            init_flush(&apps[i]);
             if (WIFSIGNALED(status))
-                say("signal", i + 1, WTERMSIG(status));
+                init_say("signal", i + 1, WTERMSIG(status));
             else
-                say("exit", i + 1, WEXITSTATUS(status));
+                init_say("exit", i + 1, WEXITSTATUS(status));
             apps[i].pid = 0;
             ended++;
         }
@@ -261,7 +261,7 @@ static int reap(void)
     return ended;
 }
 
-static void serve(void)
+static void init_serve(void)
 {
     struct pollfd fds[MOST_APPS];
     struct timespec quiet = { .tv_nsec = QUIET_MS * 1000000 };
@@ -275,11 +275,11 @@ static void serve(void)
             fds[i] = (struct pollfd){ .fd = apps[i].output, .events = POLLIN };
         int n = ppoll(fds, (nfds_t)count, partial ? &quiet : NULL, &none);
         for (int i = 0; i < count && n == 0; i++)
-            flush(&apps[i]);
+            init_flush(&apps[i]);
         for (int i = 0; i < count && n > 0; i++)
             if (fds[i].revents)
-                take(&apps[i]);
-        left -= reap();
+                init_take(&apps[i]);
+        left -= init_reap();
         partial = false;
         for (int i = 0; i < count; i++)
             partial |= apps[i].bytes > 0;
@@ -288,12 +288,12 @@ static void serve(void)
 
 int main(void)
 {
-    struct sigaction a = { .sa_handler = wake };
+    struct sigaction a = { .sa_handler = init_wake };
     sigset_t child;
 
-    make_folder("/dev", "devtmpfs");
-    make_folder("/proc", "proc");
-    make_folder("/sys", "sysfs");
+    init_make_folder("/dev", "devtmpfs");
+    init_make_folder("/proc", "proc");
+    init_make_folder("/sys", "sysfs");
     mkdir("/dev/shm", 0755);
     mount("tmpfs", "/dev/shm", "tmpfs", 0, NULL);
     mkdir("/tmp", 0755);
@@ -305,10 +305,10 @@ int main(void)
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
     sigprocmask(SIG_BLOCK, &child, NULL);
-    say("up", 0, 0);
+    init_say("up", 0, 0);
     start_all();
-    serve();
-    say("done", 0, 0);
+    init_serve();
+    init_say("done", 0, 0);
     tcdrain(STDOUT_FILENO);
     sync();
     reboot(RB_POWER_OFF);
