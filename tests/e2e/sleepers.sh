@@ -19,6 +19,18 @@ for call in $("$TMP/plain" list); do
         head -n 1 "$TMP/out" | cmp "$TMP/expected" - 2>&1)"
 done
 
+"$CC" -O1 -w -o "$TMP/plain" tests/e2e/subjects/together.c -lpthread || exit 1
+"$peet" cc -O1 -w -o "$TMP/together" tests/e2e/subjects/together.c -lpthread || exit 1
+for call in $("$TMP/plain" list) mixed; do
+    verdict "four threads that wait at the same time in $call are woken one by one" "$(
+        timeout 20 "$TMP/plain" "$call" >"$TMP/expected"
+        for cpus in 1 4; do
+            timeout -k 1 60 "$peet" simulate -m sato1999 --cpus $cpus --format csv -- "$TMP/together" "$call" >"$TMP/out" 2>"$TMP/err" ||
+                { echo "$cpus processors: status $?"; cat "$TMP/err"; }
+            sed '/^table/,$d' "$TMP/out" | sed '/^$/d' | diff "$TMP/expected" - 2>&1
+        done)"
+done
+
 "$peet" cc -O1 -w -o "$TMP/asks" tests/e2e/subjects/asks.c || exit 1
 for call in read recv accept; do
     verdict "$call of a descriptor that does not block returns at once" "$(

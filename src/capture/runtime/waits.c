@@ -36,10 +36,16 @@
 enum { SHORTEST_LOOK = 1000, LONGEST_LOOK = 1000000, A_MOMENT_MS = 1, SIGNAL_MASK_BYTES = 8, MOST_SEMAPHORES = 500 };
 #define FOR_EVER UINT64_MAX
 
-bool peet_rt_yield(uint64_t cycles)
+/* Lets other threads run for this number of cycles. False: there was none. */
+static bool yield_cycles(uint64_t cycles)
 {
     peet_rt_event(PEET_EV_yield, 0, 1, &cycles);
-    if (!peet_rt_stop())
+    return !peet_rt_stop();
+}
+
+bool peet_rt_yield(uint64_t cycles)
+{
+    if (yield_cycles(cycles))
         return true;
     peet_rt_call(SYS_poll, 0, 0, A_MOMENT_MS, 0, 0, 0);
     return false;
@@ -66,6 +72,12 @@ static struct patience patience_new(uint64_t limit, enum wait_interruption by)
                               peet_rt_self.hosted.handlers_firm };
 }
 
+static bool patience_is_interrupted(const struct patience *p)
+{
+    return (p->by == BY_ANY && p->handled != peet_rt_self.hosted.handlers_run)
+           || (p->by == BY_NO_RESTART && p->firm != peet_rt_self.hosted.handlers_firm);
+}
+
 /* Lets other threads run until the next try. Returns 0, or why the call ends: -ETIMEDOUT or -EINTR. */
 static int patience_wait(struct patience *p)
 {
@@ -77,9 +89,7 @@ static int patience_wait(struct patience *p)
     p->next = p->next < LONGEST_LOOK ? p->next * 2 : LONGEST_LOOK;
     if (p->left != FOR_EVER)
         p->left -= cycles;
-    bool is_interrupted = (p->by == BY_ANY && p->handled != peet_rt_self.hosted.handlers_run)
-                          || (p->by == BY_NO_RESTART && p->firm != peet_rt_self.hosted.handlers_firm);
-    return is_interrupted ? -EINTR : 0;
+    return patience_is_interrupted(p) ? -EINTR : 0;
 }
 
 static uint64_t cycles_of(const struct timespec *t)
@@ -342,6 +352,34 @@ static long wait_pselect(const struct rt_call *c, long unused)
 
 /* ---- time ---- */
 
+/* Sleeps in steps of 1/32 of the time that is left, and at least LONGEST_LOOK, because signals and cancellation take effect
+ * between two steps. Only the first step takes real time: the machine has the time of the end. */
+static int sleep_in_steps(struct patience *p)
+{
+    bool is_first = true;
+
+    while (p->left > 0) {
+        uint64_t part = p->left / 32, cycles = part > LONGEST_LOOK      ? part
+                                               : p->left < LONGEST_LOOK ? p->left
+                                                                        : LONGEST_LOOK;
+        if (is_first)
+            peet_rt_yield(cycles);
+        else
+            yield_cycles(cycles);
+        is_first = false;
+        p->left -= cycles;
+        peet_rt_cancel_here();
+        if (patience_is_interrupted(p))
+            return -EINTR;
+    }
+    return 0;
+}
+
+static struct timespec timespec_of(uint64_t cycles)
+{
+    return (struct timespec){ (time_t)(cycles / 1000000000u), (long)(cycles % 1000000000u) };
+}
+
 /* span_at: index of the duration among the arguments. A handler ends a sleep, which then returns the time that is
  * left. */
 static long wait_sleep(const struct rt_call *c, long span_at)
@@ -351,12 +389,11 @@ static long wait_sleep(const struct rt_call *c, long span_at)
     uint64_t cycles = is_until ? cycles_until(span, c->a[0]) : cycles_of(span);
     struct patience p = patience_new(cycles, BY_ANY);
 
-    p.next = cycles; /* in one step: the machine has the time of its end */
-    int end = patience_wait(&p);
+    int end = sleep_in_steps(&p);
     struct timespec *rest = is_until ? NULL : POINTER(struct timespec, c->a[span_at + 1]);
     if (end == -EINTR && rest)
-        *rest = no_time;
-    return end == -EINTR ? end : 0;
+        *rest = timespec_of(p.left);
+    return end;
 }
 
 static long wait_yield(const struct rt_call *c, long unused)
