@@ -20,7 +20,7 @@ compile() { # NAME OPTION…
         -fno-stack-protector -fcf-protection=none -Wl,-Ttext-segment=0x100000 -Wl,--build-id=none -Wl,-e,start \
         -I"$tree/include" "$@" -o "$name" "$tree/tests/e2e/subjects/guest_bare.c"
 }
-compile bare && compile fails -DFAIL && compile hangs -DHANG || exit 2
+compile bare && compile fails -DFAIL && compile hangs -DHANG && compile spins -DSPIN || exit 2
 record() { # NAME OPTION…
     local name=$1
     shift
@@ -84,6 +84,13 @@ verdict "a time-out says what was recorded" "$(
     differs $code 3 status
     grep -q 'time is up: .*4 seconds.*kept: 3 threads, [0-9]* instructions' hangs.err || cat hangs.err
     differs "$(recorded hangs)" "$(told hangs)" "instructions and references"
+)"
+# On one processor buffers wait for the thread that writes them.
+taskset -c 0 "$peet" record --system --offline --arch x86_64 -o spins.peet --kernel ./spins --timeout 2 >spins.out 2>spins.err
+verdict "a time-out of threads that still work counts all that is in the trace" "$(
+    said=$(sed -n 's/.*kept: 3 threads, \([0-9]*\) instructions.*/\1/p' spins.err)
+    differs "$said" "$("$peet" info --format csv spins.peet | awk -F, '$1 == "threads" { n += $7 } END { print n + 0 }')" instructions
+    "$peet" check spins.peet | grep '^Findings: [1-9]'
 )"
 env --default-signal=INT "$peet" record --system --offline --kernel ./hangs -o stop.peet >stop.out 2>stop.err &
 pid=$!

@@ -10,7 +10,7 @@
  *     thread N rounds R instructions I references F
  * with what R rounds take beyond one round, and `end S`, where S is the number of times that threads took turns; then it powers
  * off by ACPI. With FAIL defined it ends QEMU with status 7 instead, through isa-debug-exit at port 0xf4; with HANG defined it
- * never ends. */
+ * never ends, and with SPIN defined its threads work without an end. */
 #include <stdint.h>
 
 #define PEET_MARK_STACK_BYTES 8192
@@ -199,6 +199,10 @@ static void thread_main(uint64_t number)
 {
     PEET_THREAD_BEGIN(number);
     work(&sum[number], rounds_of((unsigned)number));
+#ifdef SPIN
+    for (;;)
+        work(&sum[number], rounds_of((unsigned)number));
+#endif
     PEET_THREAD_END();
     __asm__ volatile("int $0x80");
 }

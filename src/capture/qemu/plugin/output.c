@@ -24,6 +24,7 @@ static struct {
     pthread_cond_t work, space;
     struct buffer *first, **last, *spare;
     unsigned waiting, spares;
+    struct peet_totals totals; /* of the whole trace; set when the writer is closed */
     bool is_over;
 } output = { .lock = PTHREAD_MUTEX_INITIALIZER, .work = PTHREAD_COND_INITIALIZER, .space = PTHREAD_COND_INITIALIZER };
 
@@ -348,6 +349,14 @@ int output_open(struct peet_err *err)
     return 0;
 }
 
+/* Puts what streams of threads without an end still hold into the file, so that totals are those of the whole trace. */
+static void output_flush(void)
+{
+    for (size_t i = 0; i < plugin.threads && output.err.code == 0; i++)
+        if (plugin.thread[i]->stream)
+            peet_stream_flush(plugin.thread[i]->stream, &output.err);
+}
+
 void output_close(void)
 {
     struct peet_err err = { 0 };
@@ -359,17 +368,18 @@ void output_close(void)
     pthread_mutex_unlock(&output.lock);
     pthread_join(output.thread, NULL);
     peet_part_free(output.part);
+    output_flush();
+    peet_writer_totals(output.writer, &output.totals);
     if (peet_writer_close(output.writer, &err) < 0 && output.err.code == 0)
         output.err = err;
     output.writer = NULL;
 }
 
-bool output_totals(struct peet_totals *ret)
+void output_totals(struct peet_totals *ret)
 {
-    *ret = (struct peet_totals){ 0 };
+    *ret = output.totals;
     if (output.writer)
         peet_writer_totals(output.writer, ret);
-    return output.writer != NULL;
 }
 
 const char *output_error(void)

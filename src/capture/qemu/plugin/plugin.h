@@ -390,7 +390,7 @@ struct buffer {
 
 int output_open(struct peet_err *err);
 void output_close(void);
-bool output_totals(struct peet_totals *ret); /* false: the trace is closed */
+void output_totals(struct peet_totals *ret); /* of what is in the file so far; of all of it after output_close */
 const char *output_error(void);              /* NULL: none */
 void buffer_attach(struct vcpu *v);          /* the thread's buffer becomes the processor's */
 void buffer_detach(struct vcpu *v);

@@ -10,8 +10,6 @@
 #include "base/mem.h"
 #include "capture/qemu/plugin/plugin.h"
 
-static struct peet_totals last_totals; /* of the trace, before it was closed */
-
 static void sum_counts(struct peet_totals *t)
 {
     for (size_t i = 0; i < plugin.threads; i++) {
@@ -44,9 +42,7 @@ static void write_lines(FILE *f, bool is_over)
 {
     struct peet_totals t;
 
-    if (output_totals(&t))
-        last_totals = t;
-    t = last_totals;
+    output_totals(&t);
     if (plugin.settings.counts)
         sum_counts(&t);
     fprintf(f, "armed=%d\nover=%d\n", plugin.is_armed ? 1 : 0, is_over);
