@@ -87,8 +87,8 @@ struct block *block_new(const struct qemu_plugin_tb *tb, bool is_kernel)
     const void *host = qemu_plugin_insn_haddr(qemu_plugin_tb_get_insn(tb, 0));
     b->page = page_number(host, b->pc);
     b->host_page = (uint64_t)(uintptr_t)host >> 12;
-    plugin.seen.value_size = sizeof b;
-    struct block **known = map_put(&plugin.seen, block_hash_mix(hash, b->page), b->insns);
+    plugin.blocks.value_size = sizeof b;
+    struct block **known = map_put(&plugin.blocks, block_hash_mix(hash, b->page), b->insns);
     if (known && *known && (*known)->pc == b->pc) {
         block_free(b);
         b = *known;
@@ -96,7 +96,7 @@ struct block *block_new(const struct qemu_plugin_tb *tb, bool is_kernel)
         *known = b;
     }
     pthread_mutex_unlock(&plugin.lock);
-    atomic_fetch_add_explicit(&plugin.blocks, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&plugin.count.blocks, 1, memory_order_relaxed);
     return b;
 }
 
@@ -210,7 +210,7 @@ static struct insn_accesses accesses_of(const struct journal *j, uint32_t index,
 static void draft_operand(struct item_draft *d, uint32_t index, uint8_t kind, uint32_t size, uint64_t addr)
 {
     if (d->slots == PEET_SLOTS) {
-        atomic_fetch_add(&plugin.lost, 1);
+        atomic_fetch_add(&plugin.count.lost, 1);
         return;
     }
     d->operand[d->operands++] =
@@ -319,7 +319,7 @@ static void block_decide_regular(struct block *b, const struct item_draft *d, co
     }
     if (i < b->insns || before != d->slots) {
         b->is_irregular = origin->is_irregular = true;
-        atomic_fetch_add(&plugin.irregular_blocks, 1);
+        atomic_fetch_add(&plugin.count.irregular_blocks, 1);
         return;
     }
     struct trace_item *regular_item = block_find_item(b, d);

@@ -146,7 +146,7 @@ static void note_success(struct guest_thread *t, const struct call *c, uint32_t 
         break;
     case PEET_EV_thread_join:
         if (c->child)
-            c->child->is_joined = true;
+            c->child->family.is_joined = true;
         break;
     default: break;
     }

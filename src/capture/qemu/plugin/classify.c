@@ -43,7 +43,7 @@ static struct guest_process *process_new(uint64_t root, uint64_t number)
 static bool is_in_exec(const struct guest_process *p)
 {
     for (size_t i = plugin.threads; i-- > 0;)
-        if (plugin.thread[i]->process == p && plugin.thread[i]->is_in_exec)
+        if (plugin.thread[i]->process == p && plugin.thread[i]->kernel.is_in_exec)
             return true;
     return false;
 }
@@ -113,7 +113,7 @@ static struct guest_thread *target_still_valid(struct vcpu *v, struct target *ta
         return NULL;
     if (t->cookie_at == 0 || (vcpu_memory(v, t->cookie_at, &cookie, sizeof cookie) && cookie == t->cookie))
         return t;
-    atomic_fetch_add(&plugin.stale, 1);
+    atomic_fetch_add(&plugin.count.stale, 1);
     targets_retire(&plugin.targets, target);
     return NULL;
 }
@@ -127,11 +127,11 @@ static bool translate_vaddr(void *context, uint64_t addr, uint64_t *ret)
 /* Whether who is here is not the thread, but what it has cloned in the same space, on the same stack or with the same thread pointer. */
 static bool is_vfork_child(struct vcpu *v, struct guest_thread *t, uint64_t pc)
 {
-    if (!t->is_cloning || !t->has_resume)
+    if (!t->kernel.is_cloning || !t->kernel.has_resume)
         return false;
-    if (pc == t->resume)
-        t->is_context_borrowed = vcpu_register(v, plugin.isa->result) == 0;
-    return t->is_context_borrowed;
+    if (pc == t->kernel.resume)
+        t->kernel.is_context_borrowed = vcpu_register(v, plugin.isa->result) == 0;
+    return t->kernel.is_context_borrowed;
 }
 
 /* Under the lock. */
@@ -146,7 +146,7 @@ static struct guest_thread *target_thread(struct vcpu *v, uint64_t pc)
         target = targets_find_pointer(&plugin.targets, root, vcpu_register(v, g->pointer));
         near = target ? NULL : targets_near(&plugin.targets, root, sp, NEAR_BYTES);
         if (near && !((const struct guest_thread *)near->user)->is_window_given)
-            atomic_fetch_add(&plugin.near_misses, 1);
+            atomic_fetch_add(&plugin.count.near_misses, 1);
     }
     if (target && is_vfork_child(v, target->user, pc))
         return NULL;
@@ -159,17 +159,17 @@ static struct guest_thread *target_thread(struct vcpu *v, uint64_t pc)
 static void put_move(struct vcpu *v, uint64_t pc)
 {
     struct guest_thread *t = v->thread;
-    bool is_register_known = !t->is_returning && !plugin.settings.other_os;
+    bool is_register_known = !t->kernel.is_returning && !plugin.settings.other_os;
     unsigned signal = !is_register_known ? 0 : plugin.isa->entered_handler(vcpu_probe(v));
 
     if (signal) {
         if (t->signal_frames == SIGNAL_FRAMES_MAX)
             memmove(t->signal_frame, t->signal_frame + 1, --t->signal_frames * sizeof *t->signal_frame);
-        t->signal_frame[t->signal_frames++] = (struct signal_frame){ signal, t->resume };
+        t->signal_frame[t->signal_frames++] = (struct signal_frame){ signal, t->kernel.resume };
         EVENT(v, signal_enter, signal);
         return;
     }
-    if (t->is_returning && t->signal_frames) {
+    if (t->kernel.is_returning && t->signal_frames) {
         struct signal_frame i = t->signal_frame[--t->signal_frames];
         EVENT(v, signal_exit, i.signal);
         if (i.resume == pc)
@@ -182,15 +182,15 @@ static void put_move(struct vcpu *v, uint64_t pc)
 static void resume_string_insn(struct vcpu *v, uint64_t pc)
 {
     struct guest_thread *t = v->thread;
-    struct block *b = t->open;
+    struct block *b = t->string_insn.block;
     struct journal *free_one = v->journal;
     const struct block_insn *last = &b->insn[b->insns - 1];
 
-    v->journal = t->journal;
-    t->journal = free_one;
-    t->is_in_string_insn = false;
+    v->journal = t->string_insn.journal;
+    t->string_insn.journal = free_one;
+    t->string_insn.is_suspended = false;
     v->open = b;
-    v->first = t->first;
+    v->first = t->string_insn.first;
     v->logs = true;
     v->is_reentered = true;
     v->start = v->at;
@@ -206,7 +206,7 @@ struct guest_thread *thread_here(struct vcpu *v, uint64_t pc)
     pthread_mutex_lock(&plugin.lock);
     struct guest_thread *t = target_thread(v, pc);
     if (t && t->owner >= 0 && t->owner != (int)v->index) {
-        atomic_fetch_add(&plugin.collisions, 1);
+        atomic_fetch_add(&plugin.count.collisions, 1);
         t = NULL;
     }
     if (t)
@@ -241,15 +241,15 @@ bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc)
         && v->page_offsets[b->page] != pc - b->pc)
         set_page_offset(v, b->page, pc - b->pc); /* it was mapped elsewhere since */
     v->open = NULL;
-    if (t->is_in_string_insn)
+    if (t->string_insn.is_suspended)
         resume_string_insn(v, pc);
-    if (t->has_resume && pc != t->resume)
+    if (t->kernel.has_resume && pc != t->kernel.resume)
         put_move(v, pc);
-    else if (t->is_returning && t->signal_frames)
+    else if (t->kernel.is_returning && t->signal_frames)
         EVENT(v, signal_exit, t->signal_frame[--t->signal_frames].signal);
-    else if (t->memory_call != GUEST_CALL_OTHER)
+    else if (t->kernel.memory_call != GUEST_CALL_OTHER)
         memory_returned(v);
-    t->memory_call = GUEST_CALL_OTHER;
+    t->kernel.memory_call = GUEST_CALL_OTHER;
     return true;
 }
 
@@ -270,10 +270,10 @@ void vcpu_leave(struct vcpu *v)
 
 static void end_of_thread(struct guest_thread *t, uint64_t how)
 {
-    if (t->has_ended)
+    if (t->end.has_ended)
         return;
-    t->has_ended = true;
-    t->end_how = how;
+    t->end.has_ended = true;
+    t->end.how = how;
     if (!plugin.settings.counts)
         buffer_finish(t);
 }
@@ -284,7 +284,7 @@ static void target_retired(struct target *over, void *context)
 
     (void)context;
     if (t->owner < 0)
-        end_of_thread(t, t->is_in_exec ? PEET_END_EXEC : PEET_END_STOPPED);
+        end_of_thread(t, t->kernel.is_in_exec ? PEET_END_EXEC : PEET_END_STOPPED);
 }
 
 /* From here on the thread is not recorded. */
@@ -308,7 +308,7 @@ void thread_suspend(struct vcpu *v)
     }
     leave_targets(v, t);
     t->calls = 0;
-    t->has_resume = false;
+    t->kernel.has_resume = false;
     if (!plugin.settings.counts)
         buffer_pass(t);
     __atomic_store_n(&t->is_suspended, true, __ATOMIC_RELEASE);
@@ -394,7 +394,7 @@ static struct guest_thread *thread_suspended(const struct guest_process *p, cons
 
     for (size_t i = 0; a->card.thread && i < plugin.threads; i++) {
         struct guest_thread *t = plugin.thread[i];
-        if (t->process != p || t->has_ended || !t->target || t->target->live)
+        if (t->process != p || t->end.has_ended || !t->target || t->target->live)
             continue;
         if (t->native == a->card.thread)
             found = t;
@@ -528,7 +528,7 @@ void threads_finish(void)
         struct guest_thread *t = plugin.thread[i];
         end_of_thread(t, t->is_suspended         ? PEET_END_STOPPED
                          : t->process->has_ended ? PEET_END_PROCESS_EXIT
-                         : t->is_in_exec         ? PEET_END_EXEC
+                         : t->kernel.is_in_exec  ? PEET_END_EXEC
                                                  : PEET_END_STOPPED);
     }
 }

@@ -22,8 +22,8 @@ static void count_add(struct vcpu *v, struct guest_thread *t)
 {
     uint64_t sum = v->count - v->count_base;
 
-    t->instructions += sum & UINT32_MAX;
-    t->references += sum >> 32;
+    t->count.instructions += sum & UINT32_MAX;
+    t->count.references += sum >> 32;
 }
 
 static uint64_t repeated_pc(const struct block *b)
@@ -43,9 +43,9 @@ static void on_counted_block(unsigned cpu, void *block)
         return;
     v->count_base = v->count;
     v->counted = NULL;
-    if (t->repeats_at && t->repeats_at == b->pc)
+    if (t->count.repeats_at && t->count.repeats_at == b->pc)
         count_exclude(v, block_weight(b, 0, 1));
-    t->repeats_at = 0;
+    t->count.repeats_at = 0;
 }
 
 /* A string instruction that is entered again has been counted. */
@@ -75,7 +75,7 @@ static void end_count(struct vcpu *v, const struct block *b, const struct guest_
         return;
     bool fails = e->is_fault || (e->is_vague && b->insn[at].guest.access == GUEST_FAULTS);
     if (at == last && b->repeats)
-        v->thread->repeats_at = b->insn[last].guest.insn.addr;
+        v->thread->count.repeats_at = b->insn[last].guest.insn.addr;
     else if (fails)
         count_exclude(v, block_weight(b, at, b->insns));
 }
@@ -90,10 +90,10 @@ void on_counted_kernel(unsigned cpu, void *unused)
     v->state = STATE_UNKNOWN;
     if (!t)
         return;
-    t->has_resume = plugin.isa->read_entry(vcpu_probe(v), &e);
-    if (!t->has_resume)
+    t->kernel.has_resume = plugin.isa->read_entry(vcpu_probe(v), &e);
+    if (!t->kernel.has_resume)
         e = (struct guest_entry){ 0 };
-    t->resume = e.pc;
+    t->kernel.resume = e.pc;
     if (v->counted)
         end_count(v, v->counted, &e);
     count_add(v, t);
@@ -101,8 +101,8 @@ void on_counted_kernel(unsigned cpu, void *unused)
     enum guest_call call = e.is_call && !plugin.settings.other_os
                                ? plugin.isa->call_kind(vcpu_register(v, plugin.isa->number))
                                : GUEST_CALL_OTHER;
-    t->is_cloning = call == GUEST_CALL_CLONE;
-    t->is_context_borrowed = false;
+    t->kernel.is_cloning = call == GUEST_CALL_CLONE;
+    t->kernel.is_context_borrowed = false;
     if (call == GUEST_CALL_EXIT_ALL)
         t->process->has_ended = true;
     if (call == GUEST_CALL_EXIT || call == GUEST_CALL_EXIT_ALL)

@@ -23,17 +23,17 @@ static void set_parent(struct guest_thread *child, struct guest_thread *parent)
 {
     int unknown = PARENT_UNKNOWN;
 
-    child->parent = parent->id;
-    child->ordinal = parent->children;
-    if (atomic_compare_exchange_strong(&child->parentage, &unknown, PARENT_KNOWN))
-        parent->children++;
+    child->family.parent = parent->id;
+    child->family.ordinal = parent->family.children;
+    if (atomic_compare_exchange_strong(&child->family.parentage, &unknown, PARENT_KNOWN))
+        parent->family.children++;
 }
 
 struct guest_thread *child_expected(struct guest_process *p, uint64_t handle)
 {
     for (size_t i = plugin.threads; handle && i-- > 0;) {
         struct guest_thread *t = plugin.thread[i];
-        if (t->process == p && !t->target && !t->has_ended && t->handle == handle)
+        if (t->process == p && !t->target && !t->end.has_ended && t->handle == handle)
             return t;
     }
     return NULL;
@@ -47,14 +47,14 @@ void child_announced(struct guest_thread *child)
 
     for (size_t i = 0; i < plugin.threads; i++) {
         struct guest_thread *t = plugin.thread[i];
-        if (t->process != child->process || t == child || !t->is_creating)
+        if (t->process != child->process || t == child || !t->family.is_creating)
             continue;
         parent = t;
         creating++;
     }
-    if (creating != 1 || parent->made)
+    if (creating != 1 || parent->family.made)
         return;
-    parent->made = child;
+    parent->family.made = child;
     set_parent(child, parent);
 }
 
@@ -63,16 +63,16 @@ void child_announced(struct guest_thread *child)
 void child_expect(struct guest_thread *parent)
 {
     pthread_mutex_lock(&plugin.lock);
-    parent->is_creating = true;
-    parent->made = NULL;
+    parent->family.is_creating = true;
+    parent->family.made = NULL;
     pthread_mutex_unlock(&plugin.lock);
 }
 
 void child_forget(struct guest_thread *parent)
 {
     pthread_mutex_lock(&plugin.lock);
-    parent->is_creating = false;
-    parent->made = NULL;
+    parent->family.is_creating = false;
+    parent->family.made = NULL;
     pthread_mutex_unlock(&plugin.lock);
 }
 
@@ -80,7 +80,7 @@ static struct guest_thread *newest_thread(struct guest_process *p, uint64_t hand
 {
     for (size_t i = plugin.threads; handle && i-- > 0;) {
         struct guest_thread *t = plugin.thread[i];
-        if (t->process == p && t->handle == handle && !t->is_joined)
+        if (t->process == p && t->handle == handle && !t->family.is_joined)
             return t;
     }
     return NULL;
@@ -89,20 +89,20 @@ static struct guest_thread *newest_thread(struct guest_process *p, uint64_t hand
 /* The child whose handle lies at `at`; reserved, if it has not marked itself. */
 static struct guest_thread *created_child(struct guest_thread *parent, uint64_t handle)
 {
-    struct guest_thread *child = parent->made;
+    struct guest_thread *child = parent->family.made;
 
     if (child && child->handle == handle)
         return child;
     child = newest_thread(parent->process, handle);
-    bool is_new = child && !child->has_ended && atomic_load(&child->parentage) == PARENT_UNKNOWN;
-    if (child && !is_new && !child->has_ended && !child->is_suspended && child->target)
+    bool is_new = child && !child->end.has_ended && atomic_load(&child->family.parentage) == PARENT_UNKNOWN;
+    if (child && !is_new && !child->end.has_ended && !child->is_suspended && child->target)
         return NULL; /* its stream has begun without a parent, or the handle is not what was taken for it */
     if (!is_new) {
         child = thread_reserve(parent->process);
         child->handle = handle;
     }
     set_parent(child, parent);
-    return atomic_load(&child->parentage) == PARENT_KNOWN ? child : NULL;
+    return atomic_load(&child->family.parentage) == PARENT_KNOWN ? child : NULL;
 }
 
 bool child_created(struct vcpu *v, uint64_t at, uint64_t *ret_number)
@@ -123,7 +123,7 @@ struct guest_thread *child_of_handle(struct guest_process *p, uint64_t handle)
     pthread_mutex_lock(&plugin.lock);
     struct guest_thread *t = newest_thread(p, handle);
     pthread_mutex_unlock(&plugin.lock);
-    return t && atomic_load(&t->parentage) == PARENT_KNOWN ? t : NULL;
+    return t && atomic_load(&t->family.parentage) == PARENT_KNOWN ? t : NULL;
 }
 
 /* ---- barriers and spin locks ---- */

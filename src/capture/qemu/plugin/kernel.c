@@ -59,7 +59,7 @@ static bool change_thread(struct vcpu *v, struct guest_thread *t)
             vcpu_close(v, v->open->insns);
         vcpu_leave(v);
     }
-    if (!t || t->has_ended || t->owner >= 0)
+    if (!t || t->end.has_ended || t->owner >= 0)
         return false;
     t->owner = (int)v->index;
     v->thread = t;

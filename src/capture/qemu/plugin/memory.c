@@ -21,9 +21,9 @@ void memory_called(struct vcpu *v, enum guest_call call)
 {
     struct guest_thread *t = v->thread;
 
-    t->memory_call = call >= GUEST_CALL_MMAP ? call : GUEST_CALL_OTHER;
-    for (unsigned i = 0; t->memory_call && i < 3; i++)
-        t->memory_arg[i] = vcpu_register(v, plugin.isa->arg[i]);
+    t->kernel.memory_call = call >= GUEST_CALL_MMAP ? call : GUEST_CALL_OTHER;
+    for (unsigned i = 0; t->kernel.memory_call && i < 3; i++)
+        t->kernel.memory_arg[i] = vcpu_register(v, plugin.isa->arg[i]);
 }
 
 static bool rule_allocates(const struct call_rule *rule)
@@ -38,13 +38,14 @@ static void put_map(struct vcpu *v, uint64_t addr, uint64_t size, uint64_t prote
     if (rule && size)
         maps_add(v->thread->process, addr, size, rule_allocates(rule) ? "[heap]" : "");
     else if (size)
-        vcpu_put(v, event_item_at(PEET_EV_map, v->thread->resume), (const uint64_t[]){ addr, size, protection }, 3);
+        vcpu_put(v, event_item_at(PEET_EV_map, v->thread->kernel.resume), (const uint64_t[]){ addr, size, protection },
+                 3);
 }
 
 static void put_unmap(struct vcpu *v, uint64_t addr, uint64_t size)
 {
     if (size && !calls_current(v->thread))
-        vcpu_put(v, event_item_at(PEET_EV_unmap, v->thread->resume), (const uint64_t[]){ addr, size }, 2);
+        vcpu_put(v, event_item_at(PEET_EV_unmap, v->thread->kernel.resume), (const uint64_t[]){ addr, size }, 2);
 }
 
 static void put_resized(struct vcpu *v, uint64_t old_end, uint64_t end)
@@ -58,11 +59,11 @@ static void put_resized(struct vcpu *v, uint64_t old_end, uint64_t end)
 void memory_returned(struct vcpu *v)
 {
     struct guest_thread *t = v->thread;
-    const uint64_t *arg = t->memory_arg;
-    enum guest_call call = t->memory_call;
+    const uint64_t *arg = t->kernel.memory_arg;
+    enum guest_call call = t->kernel.memory_call;
     uint64_t result = vcpu_register(v, plugin.isa->result), old;
 
-    t->memory_call = GUEST_CALL_OTHER;
+    t->kernel.memory_call = GUEST_CALL_OTHER;
     if (result > -(uint64_t)ERRNO_MAX - 1)
         return;
     switch (call) {

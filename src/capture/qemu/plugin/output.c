@@ -245,14 +245,14 @@ static int open_stream(struct guest_thread *t, struct peet_err *err)
         p->is_recorded = true;
     }
     int unknown = PARENT_UNKNOWN;
-    atomic_compare_exchange_strong(&t->parentage, &unknown, PARENT_NONE);
-    bool has_parent = atomic_load(&t->parentage) == PARENT_KNOWN;
+    atomic_compare_exchange_strong(&t->family.parentage, &unknown, PARENT_NONE);
+    bool has_parent = atomic_load(&t->family.parentage) == PARENT_KNOWN;
     snprintf(name, sizeof name, "tid %" PRIu64, t->target ? t->target->tid : 0);
-    struct peet_thread definition = { t->id, p->id, has_parent ? t->parent : t->id, has_parent ? t->ordinal : 0,
-                                      t->target ? name : "not marked" };
+    struct peet_thread definition = { t->id, p->id, has_parent ? t->family.parent : t->id,
+                                      has_parent ? t->family.ordinal : 0, t->target ? name : "not marked" };
     if (r < 0 || (r = peet_stream_open(output.writer, &definition, &t->stream, err)) < 0 || !has_parent)
         return r;
-    return stream_put_event(t->stream, PEET_EV_thread_start, (const uint64_t[]){ t->parent }, err);
+    return stream_put_event(t->stream, PEET_EV_thread_start, (const uint64_t[]){ t->family.parent }, err);
 }
 
 static int put_pages(const struct buffer *b, const struct peet_names *names, struct peet_err *err)
@@ -285,7 +285,7 @@ static int write_buffer(struct buffer *b, struct peet_err *err)
         return r;
     if ((r = peet_part_commit(output.part, err)) < 0 || !b->is_last)
         return r;
-    uint64_t end[2] = { t->end_how, t->end_code };
+    uint64_t end[2] = { t->end.how, t->end.code };
     if ((r = stream_put_event(t->stream, PEET_EV_thread_end, end, err)) < 0)
         return r;
     r = peet_stream_close(t->stream, err);

@@ -13,8 +13,8 @@
 static void sum_counts(struct peet_totals *t)
 {
     for (size_t i = 0; i < plugin.threads; i++) {
-        t->instructions += plugin.thread[i]->instructions;
-        t->references += plugin.thread[i]->references;
+        t->instructions += plugin.thread[i]->count.instructions;
+        t->references += plugin.thread[i]->count.references;
     }
 }
 
@@ -24,18 +24,18 @@ static void write_warnings(FILE *f)
 
     if (error)
         fprintf(f, "error=%s\n", error);
-    if (plugin.near_misses)
+    if (plugin.count.near_misses)
         fprintf(f,
                 "warning=%" PRIu64
                 " times a stack pointer lay just beyond the window of a target's stack; what was executed "
                 "there is missing: give a larger k, or stack\n",
-                plugin.near_misses);
-    if (plugin.collisions)
+                plugin.count.near_misses);
+    if (plugin.count.collisions)
         fprintf(f, "warning=%" PRIu64 " times a thread seemed to run on two processors; one of them was left out\n",
-                plugin.collisions);
-    if (plugin.unknown_entries)
+                plugin.count.collisions);
+    if (plugin.count.unknown_entries)
         fprintf(f, "warning=%" PRIu64 " times nobody could tell where the kernel interrupted a thread\n",
-                plugin.unknown_entries);
+                plugin.count.unknown_entries);
 }
 
 static void write_lines(FILE *f, bool is_over)
@@ -48,8 +48,8 @@ static void write_lines(FILE *f, bool is_over)
     fprintf(f, "armed=%d\nover=%d\n", plugin.is_armed ? 1 : 0, is_over);
     fprintf(f, "processes=%" PRIu32 "\nthreads=%zu\n", plugin.process_count, plugin.marked);
     fprintf(f, "instructions=%" PRIu64 "\nreferences=%" PRIu64 "\n", t.instructions, t.references);
-    fprintf(f, "lost=%" PRIu64 "\nblocks=%" PRIu64 "\nodd=%" PRIu64 "\nstale=%" PRIu64 "\n", plugin.lost, plugin.blocks,
-            plugin.irregular_blocks, plugin.stale);
+    fprintf(f, "lost=%" PRIu64 "\nblocks=%" PRIu64 "\nodd=%" PRIu64 "\nstale=%" PRIu64 "\n", plugin.count.lost,
+            plugin.count.blocks, plugin.count.irregular_blocks, plugin.count.stale);
     write_warnings(f);
 }
 
@@ -101,7 +101,8 @@ int counts_write(struct peet_err *err)
         fprintf(f, "%s\n  { \"id\": %" PRIu32 ", \"tid\": %" PRIu64 ", \"process\": %" PRIu32 ", \"program\": ",
                 i ? "," : "", t->id, t->target->tid, t->process->id);
         write_text(f, t->process->program);
-        fprintf(f, ", \"instructions\": %" PRIu64 ", \"references\": %" PRIu64 " }", t->instructions, t->references);
+        fprintf(f, ", \"instructions\": %" PRIu64 ", \"references\": %" PRIu64 " }", t->count.instructions,
+                t->count.references);
     }
     fprintf(f, "\n] }\n");
     return fclose(f) == 0 ? 0 : counts_failed(err);

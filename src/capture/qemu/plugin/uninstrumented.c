@@ -146,7 +146,7 @@ static void compute_accesses(struct vcpu *v)
         uint8_t bytes[GUEST_BYTES] = { 0 };
         struct x86_insn in;
         if (!vcpu_memory(v, pc, bytes, s->guest.insn.length)) {
-            atomic_fetch_add(&plugin.lost, b->insns - i);
+            atomic_fetch_add(&plugin.count.lost, b->insns - i);
             return;
         }
         x86_decode(bytes, s->guest.insn.length, pc, &in);

@@ -164,7 +164,7 @@ static void put_journal(struct vcpu *v, uint32_t end)
     size_t n = block_describe(v->open, v->first, end, v->journal, words);
 
     if (v->journal->is_full)
-        atomic_fetch_add(&plugin.lost, 1);
+        atomic_fetch_add(&plugin.count.lost, 1);
     for (size_t i = 0; i < n;) {
         const struct trace_item *s = (const struct trace_item *)(uintptr_t)words[i];
         vcpu_put(v, s, words + i + 1, s->slots);
@@ -188,7 +188,7 @@ void vcpu_close(struct vcpu *v, uint32_t end)
         v->at = v->start + 1 + cut->slots;
     } else if (v->at - v->start - 1 != b->slots) { /* nobody knows what that was */
         v->at = v->start;
-        atomic_fetch_add(&plugin.lost, b->insns);
+        atomic_fetch_add(&plugin.count.lost, b->insns);
     }
     v->open = NULL;
     v->is_reentered = false;
@@ -316,17 +316,18 @@ static void save_string_insn(struct vcpu *v)
 {
     struct guest_thread *t = v->thread;
 
-    t->is_in_string_insn = true;
-    t->open = v->open;
-    t->first = v->first;
-    if (!t->journal)
-        t->journal = mem_alloc(1, sizeof *t->journal);
-    struct journal *free_one = t->journal;
-    t->journal = v->journal;
+    t->string_insn.is_suspended = true;
+    t->string_insn.block = v->open;
+    t->string_insn.first = v->first;
+    if (!t->string_insn.journal)
+        t->string_insn.journal = mem_alloc(1, sizeof *t->string_insn.journal);
+    struct journal *free_one = t->string_insn.journal;
+    t->string_insn.journal = v->journal;
     v->journal = free_one;
-    const struct guest_insn *last = &t->open->insn[t->open->insns - 1].guest;
+    const struct guest_insn *last = &t->string_insn.block->insn[t->string_insn.block->insns - 1].guest;
     if (last->operands == 2 && last->operand[1].kind == PEET_LOAD)
-        t->journal->repeated[0].count &= ~UINT64_C(1); /* the first of two loads, which will be done again */
+        t->string_insn.journal->repeated[0].count &=
+            ~UINT64_C(1); /* the first of two loads, which will be done again */
     v->at = v->start;
     v->open = NULL;
     v->is_reentered = false;
@@ -339,9 +340,9 @@ static void note_call(struct vcpu *v)
     enum guest_call call = plugin.isa->call_kind(vcpu_register(v, plugin.isa->number));
 
     memory_called(v, call);
-    t->is_cloning = call == GUEST_CALL_CLONE;
-    t->is_returning = call == GUEST_CALL_SIGRETURN;
-    t->is_in_exec = call == GUEST_CALL_EXEC;
+    t->kernel.is_cloning = call == GUEST_CALL_CLONE;
+    t->kernel.is_returning = call == GUEST_CALL_SIGRETURN;
+    t->kernel.is_in_exec = call == GUEST_CALL_EXEC;
     if (call == GUEST_CALL_EXIT_ALL)
         t->process->has_ended = true;
     if (call == GUEST_CALL_EXIT || call == GUEST_CALL_EXIT_ALL)
@@ -354,13 +355,13 @@ void vcpu_interrupt(struct vcpu *v)
     struct guest_thread *t = v->thread;
     struct guest_entry e;
 
-    t->is_cloning = t->is_returning = t->is_in_exec = t->is_context_borrowed = false;
-    t->has_resume = plugin.isa->read_entry(vcpu_probe(v), &e);
-    if (!t->has_resume) {
-        atomic_fetch_add(&plugin.unknown_entries, 1);
+    t->kernel.is_cloning = t->kernel.is_returning = t->kernel.is_in_exec = t->kernel.is_context_borrowed = false;
+    t->kernel.has_resume = plugin.isa->read_entry(vcpu_probe(v), &e);
+    if (!t->kernel.has_resume) {
+        atomic_fetch_add(&plugin.count.unknown_entries, 1);
         e = (struct guest_entry){ 0 };
     }
-    t->resume = e.pc;
+    t->kernel.resume = e.pc;
     if (b->repeats && !e.is_call && e.pc == b->insn[b->insns - 1].guest.insn.addr + b->moved_by)
         save_string_insn(v);
     else
