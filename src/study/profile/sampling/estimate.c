@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The cache of a sample. A set's lines stand in the order of their last use. What was in it before the sample is forgotten at its first reference in it. */
+/* The cache of a sample (docs/design/sampling.md). The lines of a set are in the order of their last use. A set is emptied at its first reference in a sample. */
 #include "study/profile/sampling/estimate.h"
 
 #include <assert.h>
@@ -11,13 +11,13 @@
 #include "base/mem.h"
 #include "study/profile/sampling/estimate_in.h"
 
-#define TURN UINT32_C(0x85ebca6b) /* from sample to sample, other sets */
+#define TURN UINT32_C(0x85ebca6b) /* added to the hash of sets from sample to sample, so that other sets are logged */
 
 enum {
-    FINE_BITS = 4,          /* 16 bins for a doubling of time in direct-mapped caches, */
-    COARSE_BITS = 2,        /*   and 4 in others, which need bins for each way */
-    ONE_IN_MOST = 32,       /* of so many sets one is told, at the least, */
-    LOGGED_SETS_LEAST = 32, /*   and of so many in all */
+    FINE_BITS = 4,          /* log2 of the bins for a doubling of time, in direct-mapped caches */
+    COARSE_BITS = 2,        /* log2 of those in other caches, which have bins for each way */
+    ONE_IN_MOST = 32,       /* sets of which one is logged, at most */
+    LOGGED_SETS_LEAST = 32, /* logged sets, at least */
 };
 
 static inline size_t bin_in(size_t bins, unsigned fine, uint64_t time)
@@ -61,13 +61,13 @@ static struct object_tally *object_tally_new(struct estimate *e, uint32_t object
     return t;
 }
 
-/* What an interval of that length counts. */
+/* The weight of an interval in a sample of `length` references: longer intervals fit less often into it. */
 static inline double interval_weight(uint64_t length, uint64_t interval)
 {
     return interval < length ? 1 / (double)(int64_t)(length - interval) : 1;
 }
 
-/* Of that weight, `part` of the interval was without a use of what is looked at. */
+/* whole: references of the interval; part: those at its end after the line before it in the order of use was used last. */
 static inline void interval_mass_add(struct interval_mass *m, uint64_t length, uint64_t whole, uint64_t part,
                                      double weight)
 {
@@ -77,8 +77,8 @@ static inline void interval_mass_add(struct interval_mass *m, uint64_t length, u
     m->squares += weight * (double)(int64_t)part * weight * (double)(int64_t)part;
 }
 
-/* A reference ends intervals: for each j, one in which j other lines of its set were used and its own was not. at: its line's place in the order of
- * use, or the number of known lines. How long they were is known also where it is not known whether they ended in a miss. */
+/* Adds the intervals that a reference ends: for each j, the one in which j other lines of its set were used and its own line was not.
+ * at: position of its line in the order of use; the number of known lines if it is none of them. */
 static void estimate_add_intervals(const struct estimate *e, struct object_tally *t, const struct sample_set *s,
                                    const struct sample_way *way, uint32_t at, uint64_t now)
 {
@@ -133,7 +133,7 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
     struct sample_way *way = &e->way[(line & (e->config.sets - 1)) * ways];
     struct object_tally *t = object_tally_of(e, object);
     struct set_group *g = &t->group[s->group - 1];
-    enum estimate_outcome outcome = OUTCOME_HIT;
+    enum estimate_outcome result = OUTCOME_HIT;
 
     assert(e->is_open);
     t->references++;
@@ -145,14 +145,14 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
     if (at < s->known) {
         entry.filled = way[at].filled;
     } else if (s->known < ways) {
-        outcome = OUTCOME_UNKNOWN;
+        result = OUTCOME_UNKNOWN;
         e->unknown_at = s->known * (e->bins + 1) + bin_of(e, now);
         t->ages.unknown[e->unknown_at]++;
         t->unknown++;
         g->unknown++;
         s->known++;
     } else {
-        outcome = OUTCOME_MISS;
+        result = OUTCOME_MISS;
         at = ways - 1;
         estimate_end_generation(t, &way[at], now);
         entry.filled = now + 1;
@@ -162,10 +162,10 @@ enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t
     for (; at > 0; at--)
         way[at] = way[at - 1];
     way[0] = entry;
-    return outcome;
+    return result;
 }
 
-/* A set as it is, from who knows when its lines were used. Returns where the line is, or how many are known. */
+/* Brings a set into the order of last uses, as the clock reports them. Returns the position of the line; the number of known lines if it is none of them. */
 static uint32_t estimate_order_set(struct estimate *e, uint64_t line, const struct estimate_clock *c)
 {
     const struct sample_set *s = estimate_enter_set(e, line);
@@ -181,7 +181,7 @@ static uint32_t estimate_order_set(struct estimate *e, uint64_t line, const stru
     for (uint32_t i = 0; i < s->known; i++) {
         struct sample_way x = way[i];
         uint32_t k = i;
-        if (x.line != line || c->wait) /* a line that comes is used now */
+        if (x.line != line || c->wait) /* the line of a miss is used now */
             x.last = c->last(c->context, x.line);
         x.last = x.last < c->now ? x.last : c->now;
         for (; k > 0 && way[k - 1].last < x.last; k--)
@@ -193,30 +193,30 @@ static uint32_t estimate_order_set(struct estimate *e, uint64_t line, const stru
     return at;
 }
 
-/* Sets of one way: what all of them have in common. */
+/* The members of an estimate that a loop over log entries needs, for sets of one way. */
 struct direct_sets {
     struct sample_set *set;
     struct sample_way *way;
     uint64_t mask, length;
     size_t bins;
     uint32_t sample, one_in;
-    double times, part; /* what an interval stands for, and what that counts */
+    double times, part; /* as in struct estimate */
 };
 
 static inline struct direct_sets direct_sets_of(const struct estimate *e)
 {
-    return (struct direct_sets){ e->set,    e->way,    e->config.sets - 1, e->length, e->bins,
-                                 e->sample, e->one_in, e->one_in,          e->part };
+    return (struct direct_sets){ e->set,    e->way,        e->config.sets - 1, e->length, e->bins,
+                                 e->sample, e->log.one_in, e->log.one_in,      e->part };
 }
 
-/* The weight of an interval is added to where it begins, and taken off behind its end. */
+/* Adds a weight to the bins from 0 to that of the interval. */
 static inline void direct_add_interval(const struct direct_sets *x, double *to, uint64_t interval, double weight)
 {
     to[0] += weight;
     to[bin_in(x->bins, FINE_BITS, interval) + 1] -= weight;
 }
 
-/* A line is missed in a set whose line was used last then. */
+/* A miss replaces the line of a set, which was used last at time `last`. */
 static inline void direct_set_replace(const struct direct_sets *x, const struct sample_set *s, struct sample_way *way,
                                       struct object_tally *t, const struct sample_way *new, uint64_t last)
 {
@@ -235,7 +235,7 @@ static inline void direct_set_replace(const struct direct_sets *x, const struct 
     *way = *new;
 }
 
-/* A line comes to a set of which nothing is known in this sample. */
+/* The first reference to a set in this sample: its result is unknown. */
 static void estimate_log_unknown(struct estimate *e, uint64_t line, uint32_t object, uint64_t now)
 {
     struct sample_set *s = estimate_enter_set(e, line);
@@ -250,7 +250,7 @@ static void estimate_log_unknown(struct estimate *e, uint64_t line, uint32_t obj
     e->way[line & (e->config.sets - 1)] = (struct sample_way){ line, now, 0, object };
 }
 
-/* The same where a set has one line: it is short, and most caches of that kind miss often. */
+/* estimate_miss for sets of one way: short, because most direct-mapped caches miss often. */
 static enum estimate_outcome direct_miss(struct estimate *e, uint64_t line, uint32_t object,
                                          const struct estimate_clock *c)
 {
@@ -261,7 +261,7 @@ static enum estimate_outcome direct_miss(struct estimate *e, uint64_t line, uint
         estimate_log_unknown(e, line, object, c->now);
         return OUTCOME_UNKNOWN;
     }
-    if (!logged_sets_has(e->logged, line & (e->config.sets - 1))) {
+    if (!logged_sets_has(e->log.sets, line & (e->config.sets - 1))) {
         estimate_add_misses(e, object, 1);
         return OUTCOME_MISS;
     }
@@ -277,8 +277,9 @@ enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t 
     if (e->config.ways == 1)
         return direct_miss(e, line, object, c);
     const struct sample_set *s = estimate_enter_set(e, line);
-    bool was_here = estimate_order_set(e, line, c) < s->known; /* other levels may lose what this one would have */
-    enum estimate_outcome outcome = estimate_refer(e, line, object, c->now);
+    bool was_here =
+        estimate_order_set(e, line, c) < s->known; /* an inclusive level may have removed what this cache would hold */
+    enum estimate_outcome result = estimate_refer(e, line, object, c->now);
     struct object_tally *t = &e->tally[object];
     struct set_group *g = &t->group[s->group - 1];
 
@@ -286,7 +287,7 @@ enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t 
     g->references--;
     t->misses += was_here;
     g->misses += was_here;
-    return was_here ? OUTCOME_MISS : outcome;
+    return was_here ? OUTCOME_MISS : result;
 }
 
 void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c)
@@ -316,12 +317,12 @@ static inline void estimate_log_miss(struct estimate *e, const struct direct_set
 
     if (__builtin_expect(s->sample != x->sample, 0))
         estimate_enter_set(e, entry->line);
-    e->log_misses++;
+    e->log.misses++;
     if (s->known) {
         direct_set_replace(x, s, way, t, &new, last < now ? last : now);
         return;
     }
-    t->misses++; /* what went was no reference's, and belongs to nobody */
+    t->misses++; /* the line that it replaced was used by no reference of the sample: no interval ends */
     t->group[s->group - 1].misses++;
     s->known = 1;
     *way = new;
@@ -373,16 +374,16 @@ void estimate_add_misses(struct estimate *e, uint32_t object, uint64_t misses)
     object_tally_of(e, object)->misses += misses;
 }
 
-/* So many sets that there are as many misses in them as there are sets in all. */
+/* The fewest sets that would have had as many misses in the sample before as there are sets in all, within the limits. */
 struct logged_sets estimate_choose_logged_sets(struct estimate *e)
 {
     assert(!e->is_open);
-    e->one_in = 1;
-    while (!e->has_groups && e->one_in < ONE_IN_MOST && e->config.sets / e->one_in > LOGGED_SETS_LEAST
-           && e->log_misses_before / e->one_in >= 2 * e->config.sets)
-        e->one_in *= 2;
-    e->logged = (struct logged_sets){ e->sample * TURN, UINT32_MAX / e->one_in };
-    return e->logged;
+    e->log.one_in = 1;
+    while (!e->has_groups && e->log.one_in < ONE_IN_MOST && e->config.sets / e->log.one_in > LOGGED_SETS_LEAST
+           && e->log.misses_before / e->log.one_in >= 2 * e->config.sets)
+        e->log.one_in *= 2;
+    e->log.sets = (struct logged_sets){ e->sample * TURN, UINT32_MAX / e->log.one_in };
+    return e->log.sets;
 }
 
 void estimate_add_references(struct estimate *e, uint64_t references)
@@ -453,8 +454,8 @@ int estimate_new(const struct estimate_config *config, struct estimate **ret, st
         return err_set(err, PEET_ERR_MEMORY, "no memory for the cache of a sample");
     e->config = *config;
     e->times = 1;
-    e->one_in = e->in_each = 1;
-    e->logged.limit = UINT32_MAX;
+    e->log.one_in = e->batches.in_each = 1;
+    e->log.sets.limit = UINT32_MAX;
     e->fine = config->ways == 1 ? FINE_BITS : COARSE_BITS;
     e->bins = SIZE_MAX;
     e->bins = bin_of(e, config->length) + 2;

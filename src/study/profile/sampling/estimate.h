@@ -1,21 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a cache would have missed, from samples of a run (Martonosi, Gupta and Anderson, 1993).
+/* Estimates of a cache's misses, from samples of a run (Martonosi, Gupta and Anderson, 1993). See docs/design/sampling.md.
  *
- * At the beginning of a sample nobody knows what the cache holds. A reference to a line that the sample has not seen, in a set of which fewer
- * lines are known than it has ways, is unknown: it may be a hit or a miss. All others are known. With k known misses and u unknown references of n, the
- * miss rate is (k + mu u) / n, where mu, the part of the unknown that miss, is between 0 and 1: these are bounds that always hold. For
- * mu itself there are three estimators, each for every data object:
- *
- *   half        mu = 0.5
- *   generation  MemSpy's: dead time by generation time. A generation goes from a known miss in a frame of the cache to the next one, and
- *               is dead from its last use on. Short samples see short generations only, so it is wrong where few misses are known; how many
- *               generations there were per frame and sample says how much it is worth.
- *   age         an unknown reference at time t after the beginning ends an interval in which its frame was not used, of which only
- *               the last t is seen. So it is a miss as often as known intervals that are at least that long end in misses. Long intervals fit
- *               less often into a sample of tau references than short ones do, so one of length x counts 1 / (tau - x).
- *
- * In a set of several ways, an unknown reference before which j lines of the set were seen is compared with intervals in which j other lines
- * of the set were used. Caches replace the line that was used least recently.
+ * A reference is unknown if its line was not referred to in the sample and the sample knows fewer lines of its set than the set has ways.
+ * With k known misses and u unknown references of n, the miss rate is (k + mu u) / n, 0 <= mu <= 1. Three estimators find mu, for each data
+ * object: half of the unknown references miss (`half`); dead time by generation time of cache frames, as MemSpy does (`generation`); known
+ * intervals of equal age (`age`).
  *
  * Life: estimate_new; for each sample begin, references, end; then results; estimate_free. */
 #ifndef STUDY_PROFILE_SAMPLING_ESTIMATE_H
@@ -43,7 +32,7 @@ enum { ESTIMATE_ALL = UINT32_MAX, ESTIMATE_GROUPS = 16 };
 struct estimate_config {
     uint64_t sets; /* a power of two */
     uint32_t ways;
-    uint64_t length; /* of a sample, in references */
+    uint64_t length; /* references of a sample, at most */
 };
 
 struct estimate;
@@ -51,102 +40,108 @@ struct estimate;
 int estimate_new(const struct estimate_config *config, struct estimate **ret, struct peet_err *err);
 void estimate_free(struct estimate *e);
 
-/* Before the first sample: the group of each set, below ESTIMATE_GROUPS. Otherwise sets are put into groups in turn, as they come. */
+/* Before the first sample: the group of each set, below ESTIMATE_GROUPS. Otherwise a set is put into the next group when it is referred to first. */
 void estimate_set_groups(struct estimate *e, const uint8_t *group);
 
 void estimate_begin(struct estimate *e);
-void estimate_begin_length(struct estimate *e,
-                           uint64_t length); /* the same for one that is shorter than was said, and counts for less */
+/* Begins a sample of `length` references, at most config.length; it counts by its length. */
+void estimate_begin_length(struct estimate *e, uint64_t length);
 
-/* A line (address by the size of lines) is referred to, for an object (any small number), `now` references after the beginning. */
+/* A reference to a line (address / bytes of a line), for an object (a small number). now: references since the sample began. */
 enum estimate_outcome estimate_refer(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
 
-/* The reference just now, which was unknown, was to a line that nobody had used before in all of the run: it is a miss. */
+/* The last reference, which was unknown, is a miss: its line was never referred to before in the run. */
 void estimate_set_cold(struct estimate *e, uint64_t line, uint32_t object, uint64_t now);
 
-/* The same from who gives only what matters: lines that a cache has lost, or has not had since the sample began, and, now and then, that it still
- * uses one. References are counted by themselves. */
+/* ---- instead of every reference: what a simulated cache reports. References are then counted by estimate_add_references. ---- */
+
+/* Times of uses, for a cache that does not report each of them. */
 struct estimate_clock {
-    uint64_t now;
+    uint64_t now; /* references since the sample began */
     uint64_t
-        wait; /* of uses: those that come sooner than that after the last one are told only sometimes, the more often the later they come */
-    uint64_t (*last)(const void *context, uint64_t line); /* when a line of the sample was used last */
+        wait; /* references; a use sooner than that after the last one is reported with probability interval / wait; 0: all are reported */
+    uint64_t (*last)(const void *context, uint64_t line); /* time of the last use of a line of the sample */
     const void *context;
 };
+/* The cache missed a line that it removed, or did not yet have in this sample. */
 enum estimate_outcome estimate_miss(struct estimate *e, uint64_t line, uint32_t object, const struct estimate_clock *c);
+/* A line that the cache has was used. */
 void estimate_use(struct estimate *e, uint64_t line, const struct estimate_clock *c);
-/* The same of sets of one way, from who knows what was missed since something else was there: many at once, which have the number of an object where
- * they had a cell. from: the number of the reference with which the sample begins. Returns how many may have been cold. */
-uint64_t estimate_add_log(struct estimate *e, const struct sample_entry *seen, size_t n, uint64_t from);
-/* Where much is missed, that is much to tell, and more than estimators need. So behind a sample of many misses comes one that is told of some sets only, other ones each time, which
- * stand for all; of the rest it is told what comes to a set first, and how many misses there were. Asked before a sample, it is for
- * that one. */
+/* Entries of the sample log of a direct-mapped cache, in the order of time; an entry's `what` holds the object of a miss. from: number of the
+ * reference with which the sample begins. Returns the number of misses that may be cold. */
+uint64_t estimate_add_log(struct estimate *e, const struct sample_entry *log, size_t n, uint64_t from);
+/* Before a sample: the sets that the cache is to log in it. All, or after a sample of many misses some, which stand for all; they change from
+ * sample to sample. Of the other sets, first misses are logged, and the number of all misses is reported. */
 struct logged_sets estimate_choose_logged_sets(struct estimate *e);
-void estimate_add_misses(struct estimate *e, uint32_t object, uint64_t misses); /* in other sets, in this sample */
-void estimate_add_references(struct estimate *e, uint64_t references);          /* in this sample */
+void estimate_add_misses(struct estimate *e, uint32_t object,
+                         uint64_t misses);                             /* of sets that are not logged, in this sample */
+void estimate_add_references(struct estimate *e, uint64_t references); /* in this sample */
 void estimate_add_object_references(struct estimate *e, uint32_t object, uint64_t references); /* of all samples */
 
-/* The line that was given last is of the same reference as the one before it: the reference counts once, each of its lines has its
- * own outcome. */
+/* ---- in both ways ---- */
+
+/* The last line belongs to the same reference as the line before it: the reference counts once, each line has its own outcome. */
 void estimate_join_line(struct estimate *e, uint32_t object, uint64_t line);
 
-/* others: references in the sample that were not given, since their sets were not chosen. */
+/* others: references of the sample to sets that are not sampled. */
 void estimate_end(struct estimate *e, uint64_t others);
 
 void estimate_add_time(struct estimate *e, double cycles);    /* in this sample */
-void estimate_add_fresh(struct estimate *e, uint32_t object); /* a line that no sample had seen before */
+void estimate_add_fresh(struct estimate *e, uint32_t object); /* a line to which no sample had referred before */
 
-/* How much of the run the samples are: for results. Without it, next to nothing. */
+/* The part of the run that the samples are, for results; zeros unless estimate_set_run was called. */
 struct estimate_run {
-    double observed;   /* part of the references of the run that are in samples */
-    double missed; /* part of the references that should have been in samples and are not */
+    double observed; /* part of the references of the run that are in samples */
+    double missed;   /* part of the references that should have been in samples and are not */
 };
 void estimate_set_run(struct estimate *e, const struct estimate_run *run);
 
+/* What the samples say of an object, or of all objects. */
 struct estimate_result {
     uint64_t samples;
     uint64_t references, misses, unknown; /* n, k, u; misses: known ones */
-    uint64_t generations;                 /* that were seen whole */
-    double quality; /* of `generation`: generations per frame and sample; below 1 it is not to be trusted */
-    double touched; /* part of the frames that a sample refers to */
+    uint64_t generations;                 /* that began and ended in one sample */
+    double quality; /* of `generation`: generations by frame and sample; below 1 the estimator is not to be trusted */
+    double touched; /* part of the frames to which a sample refers */
     double mu[ESTIMATORS_COUNT];
-    double rate[ESTIMATORS_COUNT], low, high; /* misses by references, and the bounds with mu = 0 and mu = 1 */
-    double share[ESTIMATORS_COUNT];           /* misses by all references of the samples, of whatever object */
-    double spread
-        [ESTIMATORS_COUNT]; /* of share: half of the interval of 95 % by differences between samples (interval.h), as if mu were true; NAN: there are too few */
-    double mu_low,
-        mu_high; /* between which the samples show mu to be; `age` may be outside, where it goes beyond what they show */
-    uint64_t
-        fresh; /* lines that were seen in a sample for the first time: the run has missed each of them at least once */
+    double rate[ESTIMATORS_COUNT], low, high; /* misses by references; low and high: bounds, with mu = 0 and mu = 1 */
+    double share[ESTIMATORS_COUNT];           /* misses of the object by references of the samples to all objects */
+    /* Half of the interval of 95 % of share, by differences between samples (interval.h), as if mu were exact; NAN: too few samples. */
+    double spread[ESTIMATORS_COUNT];
+    double mu_low, mu_high; /* bounds of mu by intervals within samples; `age` may be outside, where it extrapolates */
+    uint64_t fresh; /* lines to which no earlier sample had referred: the run has missed each of them at least once */
 };
 
-/* Of an object, or of all. */
+/* object: ESTIMATE_ALL for all together. */
 void estimate_result(struct estimate *e, uint32_t object, struct estimate_result *ret);
 
 uint64_t estimate_references(struct estimate *e);  /* of all objects */
 double estimate_largest(const struct estimate *e); /* references of the largest sample */
 
-/* Cycles by reference, if an unknown reference that hits takes `less` than it took in the sample, in which mu of them miss; and half of their interval of 95 %. */
+/* Cycles by reference, if an unknown reference that hits takes `less` cycles fewer than in the sample, where mu of them miss.
+ * *ret_spread: half of the interval of 95 % of the cycles. */
 double estimate_time(struct estimate *e, double mu, double less, double *ret_spread);
 
-/* mu of `age` as if all references were to one object: what it is worth to tell objects apart. */
+/* mu of `age` as if all references were to one object: to measure what separate objects gain. */
 double estimate_pooled_age(struct estimate *e);
 
 uint32_t estimate_objects(const struct estimate *e); /* their numbers are below */
 
 /* ---- samples of sets ---- */
 
-/* Misses of the whole run, from those in chosen sets. Both are right if sets are alike; where they are not, they err in different ways. */
+/* Two estimates of the misses of a run, from misses in sampled sets. Both are right if all sets are alike. */
 struct estimate_sets {
-    double ratio,
-        ratio_error; /* misses by references in chosen sets, times all references; wrong where few lines have many references */
-    double fraction,
-        fraction_error; /* misses in chosen sets by the part of the sets that was chosen; wrong where few sets have many misses */
-    bool disagree; /* by more than a tenth */
+    double
+        ratio; /* misses by references in sampled sets, times all references; wrong where few lines have many references */
+    double ratio_error; /* half of its interval of 95 % */
+    double
+        fraction; /* misses in sampled sets by the part of the sets that is sampled; wrong where few sets have many misses */
+    double fraction_error; /* half of its interval of 95 % */
+    bool disagree;         /* by more than a tenth */
 };
 
-/* From the groups of sets into which e deals them: `fraction` of all sets were chosen, run: references of the whole run. Errors are halves of
- * intervals of 95 %, from the differences between groups, but never less than what so few sets can say. */
+/* fraction: sampled sets by all sets; run: references of the whole run. Errors come from differences between the groups of sets; they are
+ * at least what so small a number of sets can hide. */
 void estimate_sets(struct estimate *e, uint32_t object, enum estimator by_which, double fraction, double run,
                    struct estimate_sets *ret);
 

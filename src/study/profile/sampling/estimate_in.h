@@ -1,90 +1,112 @@
 /* SPDX-License-Identifier: MIT */
-/* What is kept of samples: estimate.c sees references, and estimate_results.c says what they stand for.
+/* An estimate while samples are added: estimate.c takes references, estimate_samples.c batches of samples, estimate_results.c computes results.
  *
- * Times and intervals are counted in bins whose widths grow with them. Intervals are kept as differences from bin to bin, so that one costs two additions however
- * long it is; a sum over them then has the weight of all that cover a bin. What is kept belongs to the object of the reference that ends an interval. */
+ * Times and intervals are counted in bins whose widths grow with time. Counts of intervals are kept as differences from bin to bin, so that
+ * an interval costs two additions; a running sum gives the weight of all intervals that contain a bin. */
 #ifndef STUDY_PROFILE_SAMPLING_ESTIMATE_IN_H
 #define STUDY_PROFILE_SAMPLING_ESTIMATE_IN_H
 
 #include "study/profile/sampling/estimate.h"
 
+/* A line of a set, in the cache of a sample. */
 struct sample_way {
-    uint64_t line, last;
-    uint64_t filled; /* 1 + when, by a known miss; 0: by something else */
+    uint64_t line;
+    uint64_t last;   /* time of its last use: references since the sample began */
+    uint64_t filled; /* 1 + time of the known miss that filled it; 0: filled by an unknown reference */
     uint32_t object; /* that was referred to last */
 };
 
+/* A set of the cache of a sample; its ways are in the order of last use. */
 struct sample_set {
-    uint32_t sample; /* 1 + the one that it is of */
-    uint16_t known;
-    uint8_t group; /* 1 + its number */
+    uint32_t sample; /* 1 + number of the sample to which its contents belong */
+    uint16_t known;  /* lines */
+    uint8_t group;   /* 1 + number of its group; 0: none yet */
 };
 
-/* By way and bin. */
+/* Weights of intervals between uses, by way and bin; arrays of differences. */
 struct age_bins {
-    double *dead, *live, *open; /* differences; open: nobody knows how they ended */
-    uint64_t *unknown;
+    double *dead;      /* intervals that ended in a miss */
+    double *live;      /* intervals that ended in a hit */
+    double *open;      /* intervals whose end is unknown */
+    uint64_t *unknown; /* unknown references, by time since the sample began */
 };
 
+/* Counts of a group of sets. */
 struct set_group {
     uint64_t references, misses, unknown;
 };
 
-/* Of unknown references, how many intervals that were seen whole stand for; and the sum of the squares of what each of them stands for. An interval of length x that
- * began before a window would have ended in an unknown reference in x of the tau - x places in which it is seen whole. Those that are too long for that to be
- * known well (MASS_PARTS) stand for none. */
+/* Unknown references for which intervals within samples stand. An interval of length x that began before a sample of tau references ends in
+ * an unknown reference at x of the tau - x positions at which it lies within the sample. Intervals longer than (MASS_PARTS - 1) / MASS_PARTS of a sample stand for none. */
 struct interval_mass {
-    double sum, squares;
+    double sum;     /* unknown references */
+    double squares; /* sum of the squares of what each interval stands for */
 };
-enum { MASS_PARTS = 4 }; /* an interval is at most 3/4 of its window */
+enum { MASS_PARTS = 4 };
 
-/* Windows that follow each other, added up. */
+/* Counts of an object in consecutive samples. */
 struct sample_batch {
-    uint64_t misses, unknown; /* known ones; references of which nothing is known */
+    uint64_t misses;  /* known ones */
+    uint64_t unknown; /* references of unknown outcome */
 };
 enum { ESTIMATE_BATCHES = 64 };
 
-struct object_tally { /* of an object */
+/* Counts of an object in all samples. */
+struct object_tally {
     uint64_t references, misses, unknown;
-    uint64_t before[3];                     /* the same, before this sample */
-    uint64_t generations, dead, generation; /* times of these */
-    uint64_t fresh;                         /* lines that no sample had seen before */
+    uint64_t before[3];        /* references, misses, unknown before the current sample */
+    uint64_t generations;      /* that began and ended in a sample */
+    uint64_t dead, generation; /* references: sums of dead times and of lengths of these generations */
+    uint64_t fresh;            /* lines to which no earlier sample had referred */
     struct sample_batch batch[ESTIMATE_BATCHES];
-    struct interval_mass dead_mass, live_mass; /* of intervals that ended in a miss, and in a hit */
-    double of_open; /* of the sum over all objects: the part of open intervals that ends in a miss */
+    struct interval_mass dead_mass, live_mass; /* of intervals that ended in a miss, in a hit */
+    double of_open; /* in the sum over all objects: part of the open intervals that ends in a miss */
     struct age_bins ages;
     struct set_group group[ESTIMATE_GROUPS];
 };
 
+/* All samples in their order, in at most ESTIMATE_BATCHES batches of consecutive ones. */
+struct sample_batches {
+    uint32_t count;                                                /* batches in use */
+    uint32_t in_each;                                              /* samples of a batch but the last one */
+    uint32_t in_last;                                              /* samples of the last batch */
+    double references[ESTIMATE_BATCHES], cycles[ESTIMATE_BATCHES]; /* by batch, of all objects */
+    double largest;                                                /* references of the largest sample */
+};
+
+/* What a direct-mapped cache logs in a sample. */
+struct set_log {
+    struct logged_sets sets;
+    uint32_t one_in;        /* sets for which a logged set stands */
+    uint64_t misses;        /* logged in this sample */
+    uint64_t misses_before; /* of all sets in the sample before, estimated */
+};
+
+/* The cache of a sample, and the counts of all samples. */
 struct estimate {
     struct estimate_config config;
-    unsigned fine;
+    unsigned fine; /* log2 of the bins for a doubling of time */
     size_t bins;
     struct sample_set *set;
-    struct sample_way *way;
-    uint32_t sample; /* 1 + its number */
-    bool is_open;
-    uint64_t length;            /* of the sample, */
-    double part;                /*   by what was said: as much as it counts */
-    double times;               /* what an interval stands for */
-    bool has_groups;            /* sets were put into groups, in which misses are counted */
-    struct logged_sets logged;  /* sets that are told of, */
-    uint32_t one_in;            /*   of so many one, */
-    uint64_t log_misses;        /*   so many misses in this sample, */
-    uint64_t log_misses_before; /*   and in the last one in all sets */
-    uint64_t bulk_references;   /* references of this sample that are counted by themselves */
-    unsigned last_group;
-    size_t unknown_at; /* where the last unknown line is counted */
-    struct object_tally *tally;
+    struct sample_way *way; /* config.ways for each set */
+    uint32_t sample;        /* samples begun; also 1 + number of the current one */
+    bool is_open;           /* a sample has begun and not ended */
+    uint64_t length;        /* references of the current sample, as planned */
+    double part;            /* length / config.length: weight of the current sample */
+    double times;           /* intervals for which an interval that is reported stands */
+    bool has_groups;        /* sets were given groups: samples of sets */
+    struct set_log log;
+    uint64_t bulk_references;   /* of this sample: counted by estimate_add_references */
+    unsigned last_group;        /* number of sets that were put into groups as they were referred to */
+    size_t unknown_at;          /* index in ages.unknown of the last unknown line */
+    struct object_tally *tally; /* by object */
     uint32_t objects;
-    uint64_t references, others; /* of all samples that have ended */
-    uint32_t batches;            /* in use; the last one is of `in_last` samples, the others of `in_each` */
-    uint32_t in_each, in_last;
-    double batch_references[ESTIMATE_BATCHES], batch_time[ESTIMATE_BATCHES]; /* of all objects; cycles */
-    double largest;                                                          /* references of the largest sample */
-    double time;                                                             /* cycles of the sample that is open */
+    uint64_t references; /* of all samples that have ended */
+    uint64_t others;     /* references of these samples to sets that are not sampled */
+    struct sample_batches batches;
+    double time; /* cycles of the current sample */
     struct estimate_run run;
-    struct object_tally all; /* sums over the objects, when they were asked for */
+    struct object_tally all; /* sums over all objects; valid if has_all */
     bool has_all;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is seen in windows. */
+/* A sampled profile while windows are simulated. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,8 +41,7 @@ int sampled_geometry(const struct machine_config *machine, struct sample_config 
     return 0;
 }
 
-/* Sets beside each other are alike. If they were put into groups in turn, as a program comes to them, groups would be more alike than samples of sets are: those that are chosen are
- * drawn at random, and so are those of a group. */
+/* Draws the groups of sets at random, as sampled sets are drawn. Neighbouring sets are alike: groups of sets in their order would differ less than random samples of sets do. */
 static int sampled_draw_groups(struct sampled *s, uint64_t sets, struct peet_err *err)
 {
     uint8_t *group = mem_alloc(sets, sizeof *group);
@@ -67,7 +66,7 @@ int sampled_new(const struct machine_config *machine, struct source *source, con
     bool has_sets = config->sets && config->one_in > 1;
     int r = 0;
 
-    if (has_sets) /* time is counted in what is seen */
+    if (has_sets) /* time is counted in references to sampled sets */
         cache.length = cache.length / config->one_in + 1;
     s->unknown.value_size = sizeof(uint64_t);
     s->source = source;
@@ -143,7 +142,7 @@ void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e)
     }
     sampled_close(s, &s->core[0]);
     s->core[0].thread = thread;
-    if (e->args) /* else it was passed over, and the source knows */
+    if (e->args) /* without arguments, the source passed references over, and has counted them */
         sample_add_gap(s->source, thread, e->arg[1]);
 }
 
@@ -188,21 +187,21 @@ enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_refe
 {
     struct core_estimator *f = sampled_enter_window(s, r);
     uint64_t now = r->is_first ? f->now++ : f->now - 1;
-    enum estimate_outcome outcome = estimate_refer(f->estimate, r->line, object, now);
+    enum estimate_outcome result = estimate_refer(f->estimate, r->line, object, now);
 
     if (!r->is_first)
         estimate_join_line(f->estimate, object, r->line);
-    if (outcome == OUTCOME_HIT)
-        return outcome;
+    if (result == OUTCOME_HIT)
+        return result;
     size_t before = s->observed_lines.count;
     void *there = map_put(&s->observed_lines, r->line, s->source->thread[r->thread].process);
     assert(there); /* as small as the lines that windows refer to */
     s->maybe_cold += s->observed_lines.count != before && sample_has_gaps(s->source);
     if (s->observed_lines.count != before)
         estimate_add_fresh(f->estimate, object);
-    if (outcome == OUTCOME_MISS || s->observed_lines.count == before
+    if (result == OUTCOME_MISS || s->observed_lines.count == before
         || sample_was_touched(s->source, r->thread, r->own_line))
-        return outcome;
+        return result;
     estimate_set_cold(f->estimate, r->line, object, now);
     return OUTCOME_MISS;
 }
@@ -215,7 +214,7 @@ void sampled_unknown(struct sampled *s, uint32_t object, uint32_t path)
     ++*count;
 }
 
-/* ---- from a machine that tells less ---- */
+/* ---- from the block engine ---- */
 
 void sampled_begin(struct sampled *s, const struct sim *machine)
 {
@@ -241,7 +240,7 @@ static struct core_estimator *sampled_window_at(struct sampled *s, uint64_t numb
     return f;
 }
 
-/* When a line was used last, in the sample. */
+/* Finds the time of the last use of a line in the sample. */
 struct use_clock {
     struct exec_blocks *by;
     uint64_t from;
@@ -261,15 +260,15 @@ bool sampled_classify(struct sampled *s, struct exec_blocks *by, uint32_t object
     struct core_estimator *f = sampled_window_at(s, number);
     const struct use_clock at = { by, f->now };
     const struct estimate_clock use = { number - f->now, 0, sampled_last_use, &at };
-    enum estimate_outcome outcome = estimate_miss(f->estimate, line, object, &use);
+    enum estimate_outcome result = estimate_miss(f->estimate, line, object, &use);
 
     bool may_be_cold = is_new && sample_has_gaps(s->source);
     if (is_new)
         estimate_add_fresh(f->estimate, object);
     s->maybe_cold += may_be_cold;
-    if (outcome != OUTCOME_UNKNOWN || !is_new || may_be_cold)
-        return outcome != OUTCOME_UNKNOWN;
-    estimate_set_cold(f->estimate, line, object, number - f->now); /* it has been seen from the beginning */
+    if (result != OUTCOME_UNKNOWN || !is_new || may_be_cold)
+        return result != OUTCOME_UNKNOWN;
+    estimate_set_cold(f->estimate, line, object, number - f->now); /* no reference of the run was left out */
     return true;
 }
 
@@ -284,7 +283,7 @@ void sampled_use(struct sampled *s, struct exec_blocks *by, uint64_t line, uint6
 
 void sampled_add_log(struct sampled *s, const struct sample_entry *log, size_t n)
 {
-    while (n > 0 && !s->core[0].is_open && log->what & SAMPLE_USE) { /* of lines that a lock has brought */
+    while (n > 0 && !s->core[0].is_open && log->what & SAMPLE_USE) { /* of lines that a lock has filled */
         log++;
         n--;
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A profile from samples: what a sampled run does not know, and what the whole run was like.
+/* A profile from samples: estimates of the whole run from windows of it. See docs/design/sampling.md.
  *
- * The machine's own caches go on from window to window as if nothing had been between them. So each processor has the cache of a sample
- * (estimate.h) beside them, of the size of its last own cache; it forgets everything where a thread comes out of a gap, or another thread comes.
- * References whose outcome it does not know are counted by themselves. In the end they become misses as often as the age estimator says, which
- * cost what known misses cost, for a cause that is unknown; then all is scaled to the whole run.
+ * The simulated caches keep their contents from window to window, as if no reference were between them. Each core therefore also has the
+ * cache of a sample (estimate.h), of the size of its last private cache; it is empty after a gap or a switch of threads. References of
+ * unknown outcome are counted apart. At the end they become misses of unknown cause, as often as the age estimator says, with the stall of
+ * known misses; then all counts are scaled to the whole run.
  *
- * Leaves out: with several threads, what one does to another's caches between its windows. */
+ * Leaves out: what threads do to the caches of other cores between their windows. */
 #ifndef STUDY_PROFILE_SAMPLING_ESTIMATE_PROFILE_H
 #define STUDY_PROFILE_SAMPLING_ESTIMATE_PROFILE_H
 
@@ -16,71 +16,80 @@
 
 struct sampled;
 
-/* source: made by source_take_sample with that config. */
+/* source: made by source_take_sample with that config. All pointers must outlive it. */
 int sampled_new(const struct machine_config *machine, struct source *source, const struct objects *objects,
                 const struct sample_config *config, struct sampled **ret, struct peet_err *err);
 void sampled_free(struct sampled *s);
 
-/* What must be given to source_take_sample for a machine: lines and sets of a processor's last own cache. */
+/* Sets line_bytes and sets of a config for source_take_sample: those of a core's last private cache. */
 int sampled_geometry(const struct machine_config *machine, struct sample_config *ret, struct peet_err *err);
 
-/* Before it runs: the machine that runs it, whose clock windows are timed with. */
+/* Before the run: the simulation whose clocks give the times of windows. */
 void sampled_begin(struct sampled *s, const struct sim *machine);
 
 void sampled_event(struct sampled *s, uint32_t process, const struct peet_event *e);
 void sampled_gap(struct sampled *s, uint32_t thread, const struct peet_event *e);
-struct sampled_reference { /* of a thread on a processor, at one of its lines */
+
+/* One line of a reference of a thread on a core. */
+struct sampled_reference {
     uint32_t thread;
     unsigned cpu;
     uint64_t line, own_line; /* as in struct sim_reference */
-    bool is_first;           /* the reference's first line */
+    bool is_first;           /* the first line of its reference */
 };
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object);
 
-/* A reference to an object is unknown that was in a leaf of the profile. */
+/* Counts an unknown reference to an object, by the path counts to which it belongs. */
 void sampled_unknown(struct sampled *s, uint32_t object, uint32_t path);
 
-/* The same with a machine that tells less (sim/exec/exec_blocks.h), which has to be said before. */
-void sampled_observe_blocks(struct sampled *s);
+/* ---- from the block engine, which reports misses and some uses, not references (sim/exec/exec_blocks.h) ---- */
+
+void sampled_observe_blocks(struct sampled *s); /* before the run */
 struct exec_blocks;
+/* A miss of the reference with that number. is_new: the line was never in the cache. Returns whether the outcome is known. */
 bool sampled_classify(struct sampled *s, struct exec_blocks *by, uint32_t object, uint64_t line, bool is_new,
                       uint64_t number);
-void sampled_use(struct sampled *s, struct exec_blocks *by, uint64_t line, uint64_t number, uint64_t wait);
-void sampled_add_log(struct sampled *s, const struct sample_entry *log, size_t n); /* as in estimate_add_log */
-void sampled_add_misses(struct sampled *s, uint32_t object, uint64_t misses);      /* as in estimate_add_misses, */
-void sampled_add_cold(struct sampled *s, uint64_t maybe_cold);                     /*   so many of them perhaps cold */
-struct logged_sets sampled_choose_logged_sets(struct sampled *s); /* as in estimate_choose_logged_sets */
+void sampled_use(struct sampled *s, struct exec_blocks *by, uint64_t line, uint64_t number,
+                 uint64_t wait);                                                   /* estimate_clock.wait */
+void sampled_add_log(struct sampled *s, const struct sample_entry *log, size_t n); /* as estimate_add_log */
+void sampled_add_misses(struct sampled *s, uint32_t object, uint64_t misses);      /* as estimate_add_misses */
+void sampled_add_cold(struct sampled *s, uint64_t maybe_cold);                     /* misses that may be cold */
+struct logged_sets sampled_choose_logged_sets(struct sampled *s);                  /* as estimate_choose_logged_sets */
 
-/* Whether a line that the machine has not had was used between windows. */
+/* Whether a line that the simulated caches never had was referred to between windows. */
 bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r);
 
-/* At the end: a profile of what was seen becomes one of the whole run. */
+/* After the run: scales a profile of the windows to the whole run. */
 void sampled_scale(struct sampled *s, struct profile *p);
 
+/* Estimates for one object, or for all together. */
 struct sampled_object {
-    uint64_t observed,
-        unknown; /* references in windows and chosen sets; and those of them of which it is unknown whether they missed */
-    uint64_t low, high; /* misses in windows and chosen sets: if none or all of the unknown references missed */
-    double mu;          /* part of the unknown that is taken for misses */
-    /* Of the whole run: */
+    /* in windows and sampled sets: */
+    uint64_t observed; /* references */
+    uint64_t unknown;  /* references of unknown outcome */
+    uint64_t low;      /* misses if no unknown reference missed */
+    uint64_t high;     /* misses if all of them missed */
+    double mu;         /* part of the unknown references that is taken for misses */
+    /* of the whole run: */
     uint64_t references;
-    double misses,
-        error; /* error: as far as the interval of 95 % reaches on its longer side; NAN: there are too few windows */
-    double from, to;           /* that interval; NAN as well */
-    struct estimate_sets sets; /* with chosen sets */
+    double misses;
+    double error;              /* misses: the longer side of the interval of 95 %; NAN: too few windows */
+    double from, to;           /* misses: that interval; NAN: too few windows */
+    struct estimate_sets sets; /* zeros if all sets are sampled */
 };
-void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *ret); /* or ESTIMATE_ALL */
+void sampled_object(struct sampled *s, uint32_t object, struct sampled_object *ret); /* object: or ESTIMATE_ALL */
 
-/* Whether the samples say how much it is: the interval is not wider than the estimate, or, of a single object, than a tenth of all misses. */
+/* Whether the samples determine an estimate: its error is at most the estimate or, for a single object, a tenth of all misses. */
 bool sampled_is_significant(struct sampled *s, const struct sampled_object *o);
 
-/* How far the cycles of the whole run may be off, and their parts; NAN: there are too few windows. */
+/* Errors of the cycles of the whole run, and of their parts; NAN: too few windows. */
 struct sampled_time {
     double error, compute_error, stall_error;
 };
 struct sampled_time sampled_time(const struct sampled *s);
 
-/* Where references were left out, nobody knows which lines they used: so many misses of the whole run were of lines that no window had seen before, and may be cold. */
+/* Misses of the whole run on lines to which no window had referred, and which may be cold: lines used between windows are unknown where the
+ * source left references out (sampled_has_left_out). */
 uint64_t sampled_maybe_cold(const struct sampled *s);
 bool sampled_has_left_out(const struct sampled *s);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The estimators. Intervals that end in an unknown reference are dead as often as unknown references are misses, which is found by turns. Sums over all objects are
- * made when somebody asks. */
+/* The estimators (docs/design/sampling.md). Open intervals end in a miss as often as unknown references are misses: a fixed point, found by iteration. Sums over
+ * all objects are made on demand. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -10,11 +10,12 @@
 #include "study/profile/sampling/interval.h"
 
 enum {
-    FEW = 8,    /* generations of an object: fewer say nothing */
-    ROUNDS = 8, /* until it is known how open intervals end */
-    UNSEEN = 3, /* chosen sets: if as many as they stand for are different, 1 of 20 choices has none of these */
-    SURE = 3,   /* deviations */
-    PRIOR = 4,  /* short intervals: what is known of all objects counts as much as that for one of them */
+    FEW = 8,    /* generations of an object; with fewer, those of all objects are taken */
+    ROUNDS = 8, /* iterations of the fixed point */
+    UNSEEN =
+        3, /* rule of three: with n sampled sets, a part 3 / n of all sets can be different and not sampled, in 1 of 20 cases */
+    SURE = 3,  /* standard deviations */
+    PRIOR = 4, /* short intervals as which the estimate of all objects counts for one object */
 };
 
 /* ---- sums over all objects ---- */
@@ -51,7 +52,7 @@ static void object_tally_sum(const struct estimate *e, struct object_tally *to, 
 
 /* ---- estimators ---- */
 
-/* What covers a bin: its weight, and how much of it is dead. Of what is open, so much is. */
+/* Weights of the intervals that contain a bin, by how they end. */
 struct cover {
     double dead, live, open;
 };
@@ -78,8 +79,8 @@ static double cover_all(const struct cover *c)
     return not_below_0(c->dead) + not_below_0(c->live) + not_below_0(c->open);
 }
 
-/* Of an object's unknown references behind j others in their sets, how many are expected to miss. `last` is what was found for the last
- * bin, of j - 1 at first, for times of which nothing is known. */
+/* The expected misses of an object's unknown references that are preceded by j known lines of their set. *last: probability of the last bin, first
+ * that of j - 1; it stands for bins that no interval contains. */
 static double age_misses(const struct estimate *e, const struct object_tally *t, const struct object_tally *all,
                          uint32_t j, double of_open, double *last)
 {
@@ -89,7 +90,7 @@ static double age_misses(const struct estimate *e, const struct object_tally *t,
     for (size_t i = 0, at = j * (e->bins + 1); i < e->bins; i++, at++) {
         cover_add(&own, &t->ages, at);
         cover_add(&others, &all->ages, at);
-        if (cover_all(&others) > least) /* what is less is rounding */
+        if (cover_all(&others) > least) /* less is a rounding error */
             *last = cover_dead(&others, all->of_open) / cover_all(&others);
         double p = *last, known = cover_all(&own);
         if (known > least)
@@ -99,7 +100,7 @@ static double age_misses(const struct estimate *e, const struct object_tally *t,
     return sum;
 }
 
-/* The part of the unknown references that miss. Of those behind others it is what of_open should be. */
+/* One iteration: returns the part of the unknown references that miss; *of_open becomes that part of those preceded by known lines. */
 static double age_round(const struct estimate *e, const struct object_tally *t, const struct object_tally *all,
                         double *of_open)
 {
@@ -129,7 +130,7 @@ static double age_mu(const struct estimate *e, const struct object_tally *t, con
     return mu;
 }
 
-/* Batches are summed at the end of each sample; all else here. */
+/* The sums over all objects. Batches are summed at the end of each sample, all other counts here. */
 static const struct object_tally *estimate_all(struct estimate *e)
 {
     struct object_tally *a = &e->all;
@@ -168,7 +169,7 @@ static double generation_mu(const struct object_tally *t, const struct object_ta
     return all->generations > 0 ? (double)all->dead / (double)all->generation : 0.5;
 }
 
-/* All objects together miss what each of them misses. */
+/* mu of all objects together: the mean of theirs, by unknown references. */
 static double sum_of_ages(struct estimate *e, const struct object_tally *all)
 {
     double sum = 0;
@@ -201,22 +202,22 @@ void estimate_set_run(struct estimate *e, const struct estimate_run *run)
     e->run = *run;
 }
 
-/* Half of the interval of what a reference holds, from what batches hold. */
+/* Half of the interval of 95 % of a mean by reference. held: sums by batch; most: what one reference can hold at most. */
 static double estimate_spread(const struct estimate *e, const double *held, double most)
 {
-    return interval_error(&(struct interval_windows){ e->batches, e->sample, e->batch_references, held, e->largest,
-                                                      e->run.observed, e->run.missed, most });
+    return interval_error(&(struct interval_windows){ e->batches.count, e->sample, e->batches.references, held,
+                                                      e->batches.largest, e->run.observed, e->run.missed, most });
 }
 
-/* Of the misses of an object. If no sample has seen one, in what is not seen its references are taken to miss as those of all objects do; if
- * no sample has seen a reference, there may be as many misses as of all. */
+/* Half of the interval of an object's misses by reference. An object without misses in samples can miss, between them, as often as all objects do; an
+ * object without references in samples can have as many misses as all objects together. */
 static double estimate_spread_of_misses(const struct estimate *e, const struct object_tally *t,
                                         const struct object_tally *all, double mu)
 {
     double held[ESTIMATE_BATCHES], n = (double)e->references;
     double rate = ratio_or_0((double)all->misses + 0.5 * (double)all->unknown, n);
 
-    for (uint32_t i = 0; i < e->batches; i++)
+    for (uint32_t i = 0; i < e->batches.count; i++)
         held[i] = (double)t->batch[i].misses + mu * (double)t->batch[i].unknown;
     return estimate_spread(e, held, rate * (t->references ? ratio_or_0((double)t->references, n) : 1));
 }
@@ -225,22 +226,22 @@ double estimate_time(struct estimate *e, double mu, double less, double *ret_spr
 {
     double held[ESTIMATE_BATCHES], sum = 0;
 
-    for (uint32_t i = 0; i < e->batches; i++) {
-        held[i] = not_below_0(e->batch_time[i] - (1 - mu) * (double)e->all.batch[i].unknown * less);
+    for (uint32_t i = 0; i < e->batches.count; i++) {
+        held[i] = not_below_0(e->batches.cycles[i] - (1 - mu) * (double)e->all.batch[i].unknown * less);
         sum += held[i];
     }
     *ret_spread = estimate_spread(e, held, 0);
     return ratio_or_0(sum, (double)e->references);
 }
 
-/* Unknown references for which intervals stand that are known to have ended so: at least. Both what was seen whole and what was cut off are there by chance. */
+/* A lower bound of the unknown references for which intervals stand: the sum less SURE deviations of intervals and of references. */
 static double interval_mass_least(const struct interval_mass *m)
 {
     return not_below_0(m->sum - SURE * sqrt(m->squares + m->sum));
 }
 
-/* Of the unknown references, some are as intervals that were seen whole, which ended in misses or hits. Of the rest, which end longer intervals than windows show,
- * nothing is known: all or none of them may miss. */
+/* Finds the bounds of mu. Intervals within samples stand for some of the unknown references, with a known end. The rest ends longer intervals than
+ * samples can contain: all or none of them may miss. */
 static void estimate_find_range(const struct object_tally *t, struct estimate_result *ret)
 {
     double dead = interval_mass_least(&t->dead_mass), live = interval_mass_least(&t->live_mass);
@@ -286,7 +287,7 @@ uint64_t estimate_references(struct estimate *e)
 
 double estimate_largest(const struct estimate *e)
 {
-    return e->largest;
+    return e->batches.largest;
 }
 
 uint32_t estimate_objects(const struct estimate *e)
@@ -301,7 +302,7 @@ void estimate_sets(struct estimate *e, uint32_t object, enum estimator by_which,
 {
     const struct object_tally *all = estimate_all(e), *t = object == ESTIMATE_ALL ? all : &e->tally[object];
     double mu = estimate_mu(e, t, all, by_which), misses = (double)t->misses + mu * (double)t->unknown;
-    double n = (double)e->references, window = n + (double)e->others; /* references of the samples to whatever set */
+    double n = (double)e->references, window = n + (double)e->others; /* references of the samples to all sets */
     double ratio = ratio_or_0(misses, n), squares = 0, ratio_squares = 0;
     double width = sample_student(0.95, ESTIMATE_GROUPS - 1) * sqrt((double)ESTIMATE_GROUPS / (ESTIMATE_GROUPS - 1));
 
@@ -315,8 +316,8 @@ void estimate_sets(struct estimate *e, uint32_t object, enum estimator by_which,
     *ret = (struct estimate_sets){ .ratio = ratio * run, .fraction = ratio_or_0(misses / fraction * run, window) };
     ret->ratio_error = ratio_or_0(width * sqrt(ratio_squares) * run, n);
     ret->fraction_error = ratio_or_0(width * sqrt(squares) / fraction * run, window);
-    /* Regular programs do the same to all chosen sets, and yet to some of the others they do not: data ends somewhere, and has a line less from there on. Where a part p of the
-     * sets is different, none of n chosen ones shows it with (1 - p)^n, which is 5 % for p = 3/n. What is different is taken to miss not at all, or twice as often. */
+    /* A regular program can do the same to all sampled sets and not to some others: data ends in some set. If a part p of the sets is different,
+     * none of n sampled sets is with probability (1 - p)^n, 5 % for p = 3/n. Different sets are taken to miss never, or twice as often. */
     double unseen = fmin(1, UNSEEN / fmax(1, fraction * (double)e->config.sets));
     ret->ratio_error = fmax(ret->ratio_error, unseen * ret->ratio);
     ret->fraction_error = fmax(ret->fraction_error, unseen * ret->fraction);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Samples, one after the other: what they have is kept in batches, of which there are never more than ESTIMATE_BATCHES. Where more would be needed, two that follow
- * each other become one. */
+/* Begin and end of samples. Counts of consecutive samples are added up in batches, of which there are at most ESTIMATE_BATCHES: when all are
+ * full, each two neighbouring batches become one. */
 #include <assert.h>
 #include <string.h>
 
@@ -24,7 +24,7 @@ void estimate_begin_length(struct estimate *e, uint64_t length)
     }
 }
 
-/* Two by two become one. */
+/* Adds up each two neighbouring batches of an object. */
 static void sample_batches_join(struct object_tally *t)
 {
     for (uint32_t i = 0; i < ESTIMATE_BATCHES / 2; i++) {
@@ -41,24 +41,24 @@ static void estimate_join_sums(double sum[ESTIMATE_BATCHES])
     memset(sum + ESTIMATE_BATCHES / 2, 0, sizeof *sum * ESTIMATE_BATCHES / 2);
 }
 
-/* The batch that this sample is of. */
+/* The index of the batch to which the current sample belongs. */
 static uint32_t estimate_next_batch(struct estimate *e)
 {
-    if (e->batches > 0 && e->in_last < e->in_each) {
-        e->in_last++;
-        return e->batches - 1;
+    if (e->batches.count > 0 && e->batches.in_last < e->batches.in_each) {
+        e->batches.in_last++;
+        return e->batches.count - 1;
     }
-    if (e->batches == ESTIMATE_BATCHES) {
+    if (e->batches.count == ESTIMATE_BATCHES) {
         for (uint32_t i = 0; i < e->objects; i++)
             sample_batches_join(&e->tally[i]);
         sample_batches_join(&e->all);
-        estimate_join_sums(e->batch_references);
-        estimate_join_sums(e->batch_time);
-        e->batches /= 2;
-        e->in_each *= 2;
+        estimate_join_sums(e->batches.references);
+        estimate_join_sums(e->batches.cycles);
+        e->batches.count /= 2;
+        e->batches.in_each *= 2;
     }
-    e->in_last = 1;
-    return e->batches++;
+    e->batches.in_last = 1;
+    return e->batches.count++;
 }
 
 static struct sample_batch sample_batch_since(const struct object_tally *t)
@@ -87,14 +87,14 @@ void estimate_end(struct estimate *e, uint64_t others)
         sample_batch_add(&e->tally[i].batch[at], &b);
         sample_batch_add(&e->all.batch[at], &b);
     }
-    e->batch_references[at] += (double)n;
-    e->batch_time[at] += e->time;
+    e->batches.references[at] += (double)n;
+    e->batches.cycles[at] += e->time;
     e->time = 0;
-    e->largest = (double)n > e->largest ? (double)n : e->largest;
+    e->batches.largest = (double)n > e->batches.largest ? (double)n : e->batches.largest;
     e->references += n;
     e->others += others;
-    e->log_misses_before = e->log_misses * e->one_in;
-    e->log_misses = 0;
-    e->one_in = 1;
-    e->logged.limit = UINT32_MAX;
+    e->log.misses_before = e->log.misses * e->log.one_in;
+    e->log.misses = 0;
+    e->log.one_in = 1;
+    e->log.sets.limit = UINT32_MAX;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The whole run, from what was seen in windows. */
+/* Estimates of the whole run from its windows (docs/design/sampling.md). */
 #include "study/profile/sampling/estimate_whole.h"
 
 #include <assert.h>
@@ -9,15 +9,15 @@
 #include "base/mem.h"
 
 enum {
-    SPARE_LINES = 64,    /* of an object, beside its blocks; */
-    SPARE_OTHERS = 1024, /*   and of data that no window has seen: variables, stacks, and what libraries allocate */
+    SPARE_LINES = 64,    /* lines of an object outside its blocks, at most */
+    SPARE_OTHERS = 1024, /* lines of data to which no window refers, at most: variables, stacks, data of libraries */
     BLOCK_HEAD = 24,     /* bytes that an allocator adds to a block, at most */
-    WORDS_OF_LINE = 4,   /* of lines that are filled in a row: one reference at least to each */
+    WORDS_OF_LINE = 4,   /* references to each line of data that is written for the first time, at least */
 };
 
-/* Of lines that a run uses, as many are used by another run at the least, in which blocks may follow each other in the same memory. */
+/* Part of the lines of a run that any other run of the program uses, at least: an allocator may reuse more memory there. */
 static const double LEAST_AGAIN = 0.99;
-static const double MODEST = 0.1; /* of all misses: an error of an object that is not larger is of use */
+static const double MODEST = 0.1; /* part of all misses: an error of an object up to that is acceptable */
 
 /* ---- results ---- */
 
@@ -36,7 +36,7 @@ static double ratio_or_1(double a, double b)
     return b > 0 ? a / b : 1;
 }
 
-/* By how much the run is more than what was seen of it. */
+/* Counts of the whole run by counts of the windows and sampled sets. */
 struct scales {
     double references, misses, instructions;
 };
@@ -74,12 +74,14 @@ bool sampled_has_left_out(const struct sampled *s)
 
 /* ---- objects ---- */
 
-/* What processors have seen of an object, added up. */
+/* Estimates for an object, added up over the cores. */
 struct object_sum {
-    double known, unknown, unknown_misses; /* in windows and chosen sets; unknown_misses: as the age estimator says */
-    double low, high;                      /* unknown references that miss: between which the windows show that to be */
-    double squares; /* of half of the interval of the misses of the run, by differences between windows */
-    double fresh;   /* lines that were missed at least once */
+    double known, unknown,
+        unknown_misses; /* misses, references; misses by the age estimator; in windows and sampled sets */
+    double low, high;   /* bounds of unknown_misses by intervals within windows */
+    double
+        squares;  /* sum over cores: squares of half the interval of the run's misses, by differences between windows */
+    double fresh; /* lines that were missed at least once */
 };
 
 static void sampled_add_core(struct sampled *s, const struct core_estimator *f, uint32_t object,
@@ -90,7 +92,7 @@ static void sampled_add_core(struct sampled *s, const struct core_estimator *f, 
     struct estimate_result r;
 
     estimate_result(f->estimate, object, &r);
-    if (n <= 0) /* the processor has had no window: it adds nothing, and its spread is not a number */
+    if (n <= 0) /* the core had no window: its spread is not a number */
         return;
     ret->observed += r.references;
     ret->unknown += r.unknown;
@@ -105,20 +107,21 @@ static void sampled_add_core(struct sampled *s, const struct core_estimator *f, 
     if (c.sampled_sets < c.sets && (object == ESTIMATE_ALL || object < estimate_objects(f->estimate))) {
         struct estimate_sets sets;
         estimate_sets(f->estimate, object, ESTIMATE_age, part, n * scale->references, &sets);
-        /* It was not told of other sets' references, window by window; the source knows them all. */
+        /* The estimate has no counts of references to other sets; the source has. */
         sets.fraction *= scale->misses * part / scale->references;
         sets.fraction_error *= scale->misses * part / scale->references;
         sampled_add_sets(ret, &sets);
     }
 }
 
-/* Lines that may have come into the cache for the first time where no window was: those of a block in a row, so that windows see all of them, or none. */
+/* Lines of an object whose first reference may lie between windows. A program writes the lines of a block one after another, so that windows contain all or none of them. */
 struct fresh_lines {
-    double lines;           /* of all blocks */
-    double hidden, squares; /* as many as fit between two windows, of each block; and the sum of their squares */
+    double lines;   /* of all blocks */
+    double hidden;  /* sum over blocks: lines, at most those that can be used first between two windows */
+    double squares; /* sum of the squares of these */
 };
 
-/* Between two windows; a line has WORDS_OF_LINE words, of which each is referred to. */
+/* The lines that can be used for the first time between two windows, at most. */
 static double sampled_most_between(const struct sampled *s)
 {
     double most = 0;
@@ -142,20 +145,20 @@ static struct fresh_lines sampled_lines(const struct sampled *s, uint32_t object
                                  fmin(squares, fmin(most * lines, blocks * most * most)) };
 }
 
-/* How many misses of fresh lines an estimate may lack, with 95 %: of a part `seen` of the run. */
-static double fresh_error(const struct fresh_lines *x, double seen)
+/* The misses of fresh lines that an estimate from a part `observed` of the run may lack, with 95 %. */
+static double fresh_error(const struct fresh_lines *x, double observed)
 {
-    return seen > 0 && seen < 1 ? fmin(x->hidden, 2 * sqrt(x->squares * (1 - seen) / seen)) : 0;
+    return observed > 0 && observed < 1 ? fmin(x->hidden, 2 * sqrt(x->squares * (1 - observed) / observed)) : 0;
 }
 
-/* The interval by windows: NAN where there are too few. */
+/* Finds the interval of 95 % by differences between windows; NAN where there are too few. */
 static void sampled_find_interval(const struct sampled *s, const struct object_sum *sum,
                                   const struct fresh_lines *fresh, struct sampled_object *ret)
 {
     struct scales scale = sampled_scales(s);
     double chance = sqrt(sum->squares);
-    double sets = hypot(ret->sets.fraction_error,
-                        ret->sets.fraction - ret->sets.ratio); /* both are right of sets that are alike */
+    double sets =
+        hypot(ret->sets.fraction_error, ret->sets.fraction - ret->sets.ratio); /* they are equal if sets are alike */
 
     ret->misses = (sum->known + sum->unknown_misses) * scale.misses;
     chance = s->config.every ? hypot(chance, sets) : sets;
@@ -164,8 +167,8 @@ static void sampled_find_interval(const struct sampled *s, const struct object_s
               + fresh_error(fresh, ratio_or_1(1, scale.references));
 }
 
-/* The interval also holds what is known of lines: each one that was seen was missed at least once; and if all that was ever allocated fits into the
- * cache, none was missed more often. */
+/* Narrows the interval by what is certain: each line with a reference in a window was missed at least once; and if all memory that was ever allocated fits
+ * into the cache, each line was missed at most once. */
 static void sampled_bound_interval(const struct sampled *s, const struct object_sum *sum,
                                    const struct fresh_lines *fresh, struct sampled_object *ret)
 {
@@ -184,7 +187,7 @@ static void sampled_bound_interval(const struct sampled *s, const struct object_
     }
 }
 
-/* Tables and interval agree: mu is moved until the estimate is inside of the interval, as far as mu can be moved. */
+/* Moves mu, within 0 to 1, until the estimate lies in the interval, so that tables and interval agree. */
 static void sampled_clip_mu(const struct object_sum *sum, double scale, struct sampled_object *ret)
 {
     double wanted = isnan(ret->from) ? ret->misses : fmin(ret->to, fmax(ret->from, ret->misses));
@@ -210,7 +213,7 @@ static struct object_sum sampled_count_object(struct sampled *s, uint32_t object
     return sum;
 }
 
-/* All of them together: their estimate is the sum of those of the objects. */
+/* Estimates all objects together; their misses are the sum over the objects. */
 static void sampled_count_all(struct sampled *s, struct fresh_lines *fresh, double misses)
 {
     struct sampled_object *all = &s->object[s->counted];
@@ -269,8 +272,7 @@ static uint64_t scale_count(uint64_t a, double by_what)
     return (uint64_t)llround((double)a * by_what);
 }
 
-/* How long unknown references wait, beyond a hit in the first cache: those that are taken for misses, and the others, which may be in any of the processor's own
- * caches. */
+/* Cycles that an unknown reference waits, beyond a first-level hit, if it is taken for a miss, and if not: it may hit in any private cache. */
 struct waits {
     double miss, hit;
 };
@@ -295,7 +297,7 @@ static void access_counts_scale(struct access_counts *c, double mu, const struct
     c->misses = scale_count(c->misses, scale->misses) + (uint64_t)llround(misses * scale->misses);
 }
 
-/* Of unknown references, the same becomes misses as in cells. */
+/* Scales path counts; of their unknown references, the same part becomes misses as in access counts. */
 static void profile_scale_paths(struct sampled *s, struct profile *p, const double *mu, const struct waits *wait,
                                 const struct scales *scale)
 {
@@ -319,7 +321,7 @@ static void profile_scale_paths(struct sampled *s, struct profile *p, const doub
     free(of);
 }
 
-/* What is neither by cell nor by path. */
+/* Scales counts that are neither access counts nor path counts. */
 static void profile_scale_rest(struct profile *p, const struct scales *scale)
 {
     for (size_t i = 0; i < p->pairs; i++) {
@@ -337,7 +339,7 @@ static void profile_scale_rest(struct profile *p, const struct scales *scale)
     p->result.instructions = scale_count(p->result.instructions, scale->instructions);
 }
 
-/* What the machine took the windows for: of unknown references it knows how long they waited, and the profile does not. */
+/* Cycles of the windows, as simulated: these contain the stall of unknown references, which the profile lacks. */
 static uint64_t time_simulated(const struct sim_result *r)
 {
     uint64_t sum = 0;
@@ -348,7 +350,7 @@ static uint64_t time_simulated(const struct sim_result *r)
     return sum;
 }
 
-/* How long a known miss waited, on average; of some the cause is unknown, since their lines may have been used between windows. */
+/* The mean stall of a known miss, in cycles; misses without a cause count, too: their lines may have been used between windows. */
 static double profile_stall_of_miss(const struct profile *p)
 {
     uint64_t stall = 0;
@@ -359,7 +361,7 @@ static double profile_stall_of_miss(const struct profile *p)
     return p->misses ? (double)stall / (double)p->misses : (double)p->machine.fabric.memory;
 }
 
-/* What an unknown reference waits that does not miss: between nothing and the latency of the processor's last own cache. */
+/* The stall of an unknown reference that hits, in cycles: half of the latency of the core's last private cache. */
 static double machine_stall_of_hit(const struct machine_config *m)
 {
     double last = 0;
@@ -369,8 +371,7 @@ static double machine_stall_of_hit(const struct machine_config *m)
     return last / 2;
 }
 
-/* How far cycles may be off: by differences between windows; by misses that are not known, in windows and beside them; and by hits that waited somewhere between the first
- * cache and the last. */
+/* Finds the errors of cycles: differences between windows, the error of misses, and hits of unknown references in any private cache. */
 static void sampled_find_time(struct sampled *s, const struct profile *p, const struct waits *wait)
 {
     const struct sampled_object *all = &s->object[s->counted];
@@ -397,7 +398,7 @@ struct sampled_time sampled_time(const struct sampled *s)
     return s->time;
 }
 
-/* How much of the run windows have seen is known now. */
+/* Ends the windows, and passes the part of the run that they are to the estimators. */
 static void sampled_end_windows(struct sampled *s, const struct profile *p)
 {
     struct sample_counts c = sampled_counts(s);
@@ -405,8 +406,9 @@ static void sampled_end_windows(struct sampled *s, const struct profile *p)
 
     for (unsigned i = 0; i < s->cpus; i++) {
         sampled_close(s, &s->core[i]);
-        estimate_set_run(s->core[i].estimate,
-                         &(struct estimate_run){ ratio_or_1((double)c.observed, (double)(c.observed + c.between)), missed });
+        estimate_set_run(
+            s->core[i].estimate,
+            &(struct estimate_run){ ratio_or_1((double)c.observed, (double)(c.observed + c.between)), missed });
     }
     for (size_t i = 0; s->by_blocks && i < p->accesses; i++)
         estimate_add_object_references(s->core[0].estimate, p->access[i].object, p->access[i].references);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Counts pages of allocated memory by colour (docs/design/sampling.md). */
 #include "study/profile/sampling/footprint.h"
 
 #include <stdlib.h>
@@ -27,7 +28,7 @@ static void footprint_add(struct footprint *f, uint32_t process, uint64_t addr, 
 
     for (; page <= last && !f->is_larger; page++) {
         size_t before = f->pages.count;
-        if (!map_put(&f->pages, page, process)) { /* there is no memory to tell */
+        if (!map_put(&f->pages, page, process)) { /* no memory to count */
             f->is_larger = true;
         } else if (f->pages.count != before) {
             uint32_t *n = &f->of_colour[page % f->colours];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether all that a program has ever allocated fits into a cache: then no line is ever evicted, and the program misses each of them once at most.
+/* Whether all memory that a program ever allocates fits into a cache: then no line is evicted, and each line is missed at most once.
  *
- * Memory is counted in pages, by the sets of the cache that a page's lines go to (its colour). It fits if no colour has more pages than the cache has ways, less
- * FOOTPRINT_SPARE, which are left for stacks, variables, and what the C library keeps for itself.
+ * Memory is counted in pages by colour: the sets of the cache to which a page's lines map. It fits if no colour has more pages than the cache has
+ * ways less FOOTPRINT_SPARE, which are left for stacks, variables and data of the C library.
  *
- * Assumes that caches are indexed by virtual addresses, as simulated ones are without a TLB. */
+ * Assumes caches that are indexed by virtual addresses, as simulated caches without a TLB are. */
 #ifndef STUDY_PROFILE_SAMPLING_FOOTPRINT_H
 #define STUDY_PROFILE_SAMPLING_FOOTPRINT_H
 
@@ -17,14 +17,14 @@
 enum { FOOTPRINT_SPARE = 2, FOOTPRINT_PAGE = 4096 };
 
 struct footprint {
-    struct map pages;    /* that were ever allocated, by number and process */
-    uint32_t *of_colour; /* how many of them have a colour */
+    struct map pages;    /* no values: pages that were ever allocated, by number and process */
+    uint32_t *of_colour; /* number of these pages, by colour */
     uint64_t colours;
     uint32_t ways;
-    bool is_larger; /* it does not fit, and is not counted any further */
+    bool is_larger; /* it does not fit; counting has stopped */
 };
 
-/* bytes and ways: of the cache; one of fewer ways than FOOTPRINT_SPARE and one more never has room. */
+/* bytes, ways: of the cache. With up to FOOTPRINT_SPARE ways, nothing fits. */
 void footprint_init(struct footprint *f, uint64_t bytes, uint32_t ways);
 void footprint_release(struct footprint *f);
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The interval of a mean by windows (docs/design/sampling.md, "Intervals"). */
 #include "study/profile/sampling/interval.h"
 
 #include <math.h>
@@ -7,19 +8,21 @@
 #include "base/sample.h"
 
 enum {
-    FEWEST = 6, /* windows that say anything of the rest: of fewer, all may be in one of two phases */
-    SMALL = 8,  /* windows: fewer do not show whether neighbours are more alike than others */
+    FEWEST = 6, /* windows for an interval, at least: fewer may all lie in one of two phases */
+    SMALL = 8,  /* windows; with fewer, differences of neighbours are not significant */
 };
 
-static const double CONFIDENCE = 0.95, HIDDEN = 2, RULE_OF_THREE = 3;
+static const double CONFIDENCE = 0.95;
+static const double HIDDEN = 2; /* length of a hidden phase, in distances between windows */
+static const double RULE_OF_THREE = 3;
 
 struct interval_sums {
-    double references, held, rate;
-    double squares,
-        fourths;      /* sums of powers of the differences between what a window holds and its share of the total */
-    double steps;     /* half of the sum of the squares of what these differences change by from window to window */
-    double effective; /* windows of equal size that say as much as these */
-    double worst;     /* what one reference holds in the window that holds most */
+    double references, held;
+    double rate;             /* held by references */
+    double squares, fourths; /* sums of powers of the deviations: what a window holds less its share of the total */
+    double steps;            /* half the sum of the squared changes of the deviation from window to window */
+    double effective;        /* windows of equal size with the same weight */
+    double worst;            /* what one reference holds in the window that holds most by reference */
 };
 
 static struct interval_sums interval_sum(const struct interval_windows *w)
@@ -46,7 +49,7 @@ static struct interval_sums interval_sum(const struct interval_windows *w)
     return s;
 }
 
-/* By chance, of what the windows hold. */
+/* The error by chance of what the windows hold. */
 static double interval_chance(const struct interval_windows *w, const struct interval_sums *s)
 {
     double n = (double)w->count, squares = w->count < SMALL ? fmax(s->squares, s->steps) : s->steps;
@@ -63,7 +66,7 @@ double interval_error(const struct interval_windows *w)
         return (double)NAN;
     struct interval_sums s = interval_sum(w);
     double unseen = fmax(0, 1 - w->observed);
-    double part = unseen * w->largest / s.references; /* of the run: the distance between two windows */
+    double part = unseen * w->largest / s.references; /* of the run: distance between two windows */
 
     if (s.held <= 0)
         return fmin(1, RULE_OF_THREE * part + w->missed) * w->most + RULE_OF_THREE * unseen / s.references;
