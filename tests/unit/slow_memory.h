@@ -41,6 +41,18 @@ struct slow_view {
     uint8_t state;
     bool was_here, was_invalidated;
     uint64_t lost_at;
+    uint32_t removed_by;  /* tag of the access that removed the line last; 0: none has */
+    uint64_t shadow_used; /* time of its last use in the shadow directory; 0: it is not there */
+};
+
+/* What a reference to one line did. */
+struct slow_outcome {
+    uint64_t latency, contention; /* cycles; those of them in which the fabric was busy */
+    unsigned level;               /* that had the line; CONFIG_LEVELS: another core's cache, or memory */
+    unsigned cause;               /* enum miss_cause; MISS_KINDS: a private level had the line */
+    uint32_t removed_by;          /* of a miss: tag of the access that removed the line; 0: none */
+    bool is_conflict;             /* of a miss: a fully associative LRU directory of equal size has the line */
+    bool is_upgrade, is_update, from_cache;
 };
 
 struct slow_memory {
@@ -55,8 +67,10 @@ struct slow_memory {
     unsigned *home;         /* by page: 1 + node */
     struct fabric fabric;
     struct memory_counts counts[SLOW_CPUS];
-    uint64_t now;  /* counts references to lines */
-    uint64_t uses; /* counts what caches are asked for */
+    uint64_t now;                       /* counts references to lines */
+    uint64_t uses;                      /* counts what caches are asked for */
+    uint32_t tag;                       /* of the access that is simulated */
+    uint64_t shadow_lines, shadow_uses; /* lines of each core's shadow directory; uses of all directories */
 };
 
 /* ---- one cache ---- */
@@ -212,6 +226,7 @@ static inline struct slow_memory *slow_new(const struct machine_config *config, 
     }
     m->first_line = first / m->line;
     m->lines = bytes / m->line;
+    m->shadow_lines = config->level[m->private_levels - 1].bytes / m->line;
     m->view = calloc(m->lines * m->cpus, sizeof *m->view);
     m->written = calloc(bytes * m->cpus, sizeof *m->written);
     m->home = calloc(bytes / slow_page(config) + 2, sizeof *m->home);
@@ -261,6 +276,8 @@ static inline void slow_lose(struct slow_memory *m, unsigned cpu, uint64_t line,
     v->state = PROTOCOL_ABSENT;
     v->was_invalidated = is_invalidated;
     v->lost_at = m->now;
+    v->removed_by = m->tag;
+    v->shadow_used = is_invalidated ? 0 : v->shadow_used;
     m->counts[cpu].invalidations += is_invalidated;
 }
 
@@ -490,7 +507,11 @@ static inline uint64_t slow_miss(struct slow_memory *m, unsigned cpu, uint64_t a
     stall = slow_transact(m, cpu, line, cell->op, when, &is_shared);
     if (is_write && is_shared && cell->then)
         stall += slow_transact(m, cpu, line, cell->then, when + stall, &is_shared);
-    *slow_view(m, cpu, line) = (struct slow_view){ .state = is_shared ? cell->shared : cell->alone, .was_here = true };
+    struct slow_view *v = slow_view(m, cpu, line);
+    v->state = is_shared ? cell->shared : cell->alone;
+    v->was_here = true;
+    v->was_invalidated = false;
+    v->lost_at = 0;
     slow_fill(m, cpu, m->private_levels, line, when);
     if (is_write && m->goes_through)
         slow_write_through(m, cpu, line, when);
@@ -562,6 +583,50 @@ static inline uint64_t slow_refer(struct slow_memory *m, unsigned cpu, uint64_t 
     }
     n->stall += stall;
     return stall;
+}
+
+/* Uses a line in the core's shadow directory, and returns whether it was there. The line that was used least recently makes room. */
+static inline bool slow_shadow_use(struct slow_memory *m, unsigned cpu, uint64_t line)
+{
+    struct slow_view *v = slow_view(m, cpu, line), *oldest = NULL;
+    bool was_there = v->shadow_used != 0;
+    uint64_t count = 0;
+
+    v->shadow_used = ++m->shadow_uses;
+    for (uint64_t i = 0; i < m->lines; i++) {
+        struct slow_view *other = &m->view[i * m->cpus + cpu];
+        count += other->shadow_used != 0;
+        if (other->shadow_used && (!oldest || other->shadow_used < oldest->shadow_used))
+            oldest = other;
+    }
+    if (count > m->shadow_lines)
+        oldest->shadow_used = 0;
+    return was_there;
+}
+
+/* A reference to bytes of one line, and what it did, by what the core has counted before and after it. */
+static inline struct slow_outcome slow_outcome(struct slow_memory *m, unsigned cpu, uint64_t addr, uint64_t size,
+                                               enum peet_kind kind, uint64_t when, uint32_t tag)
+{
+    const struct memory_counts before = m->counts[cpu], *after = &m->counts[cpu];
+    struct slow_outcome o = { .cause = MISS_KINDS, .removed_by = slow_view(m, cpu, addr / m->line)->removed_by };
+
+    m->tag = tag;
+    o.latency = slow_refer(m, cpu, addr, size, kind, when);
+    o.contention = after->waited - before.waited;
+    for (unsigned i = 0; i < CONFIG_LEVELS; i++)
+        o.level = after->hits[i] != before.hits[i] ? i : o.level;
+    if (after->misses != before.misses && !m->config.level[o.level].is_shared)
+        o.level = CONFIG_LEVELS;
+    for (unsigned i = 0; i < MISS_KINDS; i++)
+        o.cause = after->causes[i] != before.causes[i] ? i : o.cause;
+    o.is_upgrade = after->upgrades != before.upgrades;
+    o.is_update = after->updates != before.updates;
+    o.from_cache = after->from_caches != before.from_caches;
+    bool was_there = slow_shadow_use(m, cpu, addr / m->line);
+    o.is_conflict = o.cause == MISS_replaced && was_there;
+    o.removed_by = o.cause == MISS_KINDS ? 0 : o.removed_by;
+    return o;
 }
 
 static inline uint64_t slow_access(struct slow_memory *m, unsigned cpu, uint64_t addr, uint64_t size,
