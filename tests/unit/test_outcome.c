@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What references do, for the observer of a run and in its profile, against slow_memory.h: level, cause of a miss, capacity or conflict,
- * who removed the line, upgrades, updates, and cycles. Threads of random programs run on random machines, with locks and library calls.
+ * the access that removed the line, upgrades, updates, and cycles. Threads of random programs run on random machines, with locks and library calls.
  *
  * The observer's references, in their order, are given to the slow memory, which says what each of them did. The interference pairs of the
  * profile are added up from that as well. Where the block executor can run the program, its profile has the same pairs. */
