@@ -8,30 +8,30 @@
 #include "base/map.h"
 #include "map/source/conditions.h"
 
-/* What happens before an event of a context, or instead of it; several of one event stand in this order. */
-enum point_kind { POINT_TAIL, POINT_WAIT, POINT_HEAD };
+/* What is inserted before an event of a thread, or replaces it. Several points of one event are applied in this order. */
+enum keep_point_kind { POINT_TAIL, POINT_WAIT, POINT_HEAD };
 
-struct point {
-    uint64_t event;     /* of the context, from 1 */
-    uint64_t arc;       /* number of the arc, from 1; with POINT_WAIT 0 */
-    uint64_t condition; /* address; with POINT_HEAD */
-    uint32_t context;
+struct keep_point {
+    uint64_t event;     /* number of the event in its thread, from 1 */
+    uint64_t arc;       /* number of the arc, from 1; POINT_WAIT: 0 */
+    uint64_t condition; /* address of the condition; POINT_HEAD only */
+    uint32_t thread;
     uint8_t kind; /* enum point_kind */
 };
 
-/* A context's points, and where it has come to. */
-struct keep_context {
-    const struct point *next, *end;
-    uint64_t events;
-    struct peet_record *record; /* of its last batch that had points; */
-    struct peet_event *event;   /*   both arrays have room for as many elements as they have */
+/* The points of a thread, and its position among them. */
+struct keep_thread {
+    const struct keep_point *next, *end; /* the points that were not applied yet: [next, end) */
+    uint64_t events;                     /* events so far */
+    struct peet_record *record;          /* records of its last batch with points; NULL: none so far */
+    struct peet_event *event;            /* events of that batch */
 };
 
 struct keep {
-    struct point *point; /* by context and event */
+    struct keep_point *point; /* by thread and event */
     size_t points;
-    struct keep_context *context;
-    uint32_t contexts;
+    struct keep_thread *thread;
+    uint32_t threads;
 };
 
 static int keep_no_memory(struct peet_err *err)
@@ -39,12 +39,12 @@ static int keep_no_memory(struct peet_err *err)
     return err_set(err, PEET_ERR_MEMORY, "no memory for the order of critical sections");
 }
 
-static int point_rising(const void *a, const void *b)
+static int keep_compare_points(const void *a, const void *b)
 {
-    const struct point *x = a, *y = b;
+    const struct keep_point *x = a, *y = b;
 
-    if (x->context != y->context)
-        return x->context < y->context ? -1 : 1;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
     if (x->event != y->event)
         return x->event < y->event ? -1 : 1;
     if (x->kind != y->kind)
@@ -52,63 +52,65 @@ static int point_rising(const void *a, const void *b)
     return x->arc < y->arc ? -1 : x->arc > y->arc;
 }
 
-static void keep_add(struct keep *k, const struct map *contexts, uint32_t thread, const struct point *point)
+static void keep_add(struct keep *k, const struct map *threads, uint32_t thread, const struct keep_point *point)
 {
-    const uint32_t *context = map_find(contexts, thread, 0);
+    const uint32_t *index = map_find(threads, thread, 0);
 
     k->point[k->points] = *point;
-    k->point[k->points].context = *context;
+    k->point[k->points].thread = *index;
     k->points++;
 }
 
-/* Points of all arcs both of whose threads are there, and of all waits. */
-static void keep_fill(struct keep *k, const struct condition_order *o, const struct map *contexts)
+/* Makes the points of all arcs between threads of the source, and of all waits. */
+static void keep_fill(struct keep *k, const struct condition_order *o, const struct map *threads)
 {
     for (size_t i = 0; i < o->arcs; i++) {
         const struct condition_arc *x = &o->arc[i];
-        if (x->level > CONDITION_COUNTED || !map_find(contexts, x->from_thread, 0)
-            || !map_find(contexts, x->to_thread, 0))
+        if (x->level > CONDITION_COUNTED || !map_find(threads, x->from_thread, 0)
+            || !map_find(threads, x->to_thread, 0))
             continue;
-        keep_add(k, contexts, x->from_thread,
-                 &(struct point){ .event = x->from_event, .arc = i + 1, .kind = POINT_TAIL });
-        keep_add(k, contexts, x->to_thread,
-                 &(struct point){ .event = x->to_event, .arc = i + 1, .condition = x->condition, .kind = POINT_HEAD });
+        keep_add(k, threads, x->from_thread,
+                 &(struct keep_point){ .event = x->from_event, .arc = i + 1, .kind = POINT_TAIL });
+        keep_add(
+            k, threads, x->to_thread,
+            &(struct keep_point){ .event = x->to_event, .arc = i + 1, .condition = x->condition, .kind = POINT_HEAD });
     }
     for (size_t i = 0; i < o->waits; i++)
-        if (map_find(contexts, o->wait[i].thread, 0))
-            keep_add(k, contexts, o->wait[i].thread, &(struct point){ .event = o->wait[i].event, .kind = POINT_WAIT });
+        if (map_find(threads, o->wait[i].thread, 0))
+            keep_add(k, threads, o->wait[i].thread,
+                     &(struct keep_point){ .event = o->wait[i].event, .kind = POINT_WAIT });
     if (k->points)
-        qsort(k->point, k->points, sizeof *k->point, point_rising);
+        qsort(k->point, k->points, sizeof *k->point, keep_compare_points);
     for (size_t i = 0, to; i < k->points; i = to) {
-        for (to = i; to < k->points && k->point[to].context == k->point[i].context;)
+        for (to = i; to < k->points && k->point[to].thread == k->point[i].thread;)
             to++;
-        k->context[k->point[i].context].next = k->point + i;
-        k->context[k->point[i].context].end = k->point + to;
+        k->thread[k->point[i].thread].next = k->point + i;
+        k->thread[k->point[i].thread].end = k->point + to;
     }
 }
 
-static int keep_make(struct keep *k, const struct condition_order *o, const struct source_thread *context,
+static int keep_make(struct keep *k, const struct condition_order *o, const struct source_thread *thread,
                      struct peet_err *err)
 {
-    struct map contexts = { .value_size = sizeof(uint32_t) };
+    struct map threads = { .value_size = sizeof(uint32_t) };
     bool fits = true;
 
     k->point = calloc(2 * o->arcs + o->waits + 1, sizeof *k->point);
-    k->context = calloc((size_t)k->contexts + 1, sizeof *k->context);
-    for (uint32_t i = 0; fits && i < k->contexts; i++) {
-        uint32_t *number = map_put(&contexts, context[i].id, 0);
+    k->thread = calloc((size_t)k->threads + 1, sizeof *k->thread);
+    for (uint32_t i = 0; fits && i < k->threads; i++) {
+        uint32_t *number = map_put(&threads, thread[i].id, 0);
         fits = number != NULL;
         if (fits)
             *number = i;
     }
-    fits = fits && k->point && k->context;
+    fits = fits && k->point && k->thread;
     if (fits)
-        keep_fill(k, o, &contexts);
-    map_release(&contexts);
+        keep_fill(k, o, &threads);
+    map_release(&threads);
     return fits ? 0 : keep_no_memory(err);
 }
 
-int keep_new(struct peet_trace *t, const struct source_thread *context, uint32_t contexts, struct keep **ret_keep,
+int keep_new(struct peet_trace *t, const struct source_thread *thread, uint32_t threads, struct keep **ret_keep,
              struct peet_err *err)
 {
     struct condition_order o;
@@ -120,8 +122,8 @@ int keep_new(struct peet_trace *t, const struct source_thread *context, uint32_t
         r = k ? 0 : keep_no_memory(err);
     }
     if (k) {
-        k->contexts = contexts;
-        r = keep_make(k, &o, context, err);
+        k->threads = threads;
+        r = keep_make(k, &o, thread, err);
     }
     condition_order_release(&o);
     if (r < 0)
@@ -135,16 +137,16 @@ void keep_free(struct keep *k)
 {
     if (!k)
         return;
-    for (uint32_t i = 0; k->context && i < k->contexts; i++) {
-        free(k->context[i].record);
-        free(k->context[i].event);
+    for (uint32_t i = 0; k->thread && i < k->threads; i++) {
+        free(k->thread[i].record);
+        free(k->thread[i].event);
     }
-    free(k->context);
+    free(k->thread);
     free(k->point);
     free(k);
 }
 
-/* A batch while it is copied. */
+/* A copy of a batch, with points. */
 struct keep_copy {
     struct peet_record *record;
     struct peet_event *event;
@@ -166,14 +168,14 @@ static void copy_made(struct keep_copy *to, const struct peet_event *like, uint3
 }
 
 /* An event and the points that belong to it. */
-static void copy_with_points(struct keep_copy *to, struct keep_context *c, const struct peet_event *e)
+static void copy_with_points(struct keep_copy *to, struct keep_thread *c, const struct peet_event *e)
 {
     bool is_wait = false;
 
     for (; c->next < c->end && c->next->event <= c->events; c->next++) {
-        const struct point *x = c->next;
+        const struct keep_point *x = c->next;
         if (x->event < c->events)
-            continue; /* its event was in a part that could not be read */
+            continue; /* its event is in a damaged chunk */
         if (x->kind == POINT_TAIL) {
             copy_made(to, e, PEET_EV_arc_tail, 1, x->arc, 0);
         } else if (x->kind == POINT_HEAD) {
@@ -190,12 +192,12 @@ static void copy_with_points(struct keep_copy *to, struct keep_context *c, const
         copy_event(to, e);
 }
 
-int keep_arcs(struct keep *k, uint32_t context, struct peet_batch *batch, struct peet_err *err)
+int keep_arcs(struct keep *k, uint32_t thread, struct peet_batch *batch, struct peet_err *err)
 {
-    struct keep_context *c = &k->context[context];
+    struct keep_thread *c = &k->thread[thread];
     size_t points = 0;
 
-    for (const struct point *x = c->next; x < c->end && x->event <= c->events + batch->event_count; x++)
+    for (const struct keep_point *x = c->next; x < c->end && x->event <= c->events + batch->event_count; x++)
         points++;
     if (points == 0) {
         c->events += batch->event_count;

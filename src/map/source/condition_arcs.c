@@ -1,58 +1,52 @@
 /* SPDX-License-Identifier: MIT */
-/* Arcs between critical sections, condition by condition: in the order in which turns at the mutex were taken.
- *
- * A turn enables if it signals the condition; or if it writes what turns that signal write, belongs to a section that
- * begins where others began that signalled it and none that waited at it, and its thread does not signal other
- * conditions there. A section consumes if it waited at the condition and was woken; or if it did not wait, read what
- * an enabling turn of another thread had written, does not enable itself, and begins where sections wait at this
- * condition, or might: its thread waits for nothing else there, and no thread has ever waited at this condition. The
- * k-th section that consumes came behind recorded(k) enabling turns. It needed the first k + d of them, with the
- * greatest d for which k + d <= recorded(k) holds for all k. One that waited needed more than there were when its wait
- * began. */
+/* Computes arcs between critical sections: for each condition, a sweep over the turns at its mutex in recorded order.
+ * docs/design/mapper.md has the rules by which a turn enables a condition, a section consumes it, and how many enabling turns the k-th
+ * consuming section needed. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "map/source/conditions_in.h"
 
-enum { GRANULE = 3, MOST_GRANULES = 1 << 12 /* of a turn that are looked at */ };
+enum { GRANULE = 3 /* log2 of bytes */, MOST_GRANULES = 1 << 12 /* of a turn that are looked at */ };
 
-/* A section that consumes; at its last turn. */
+/* A consuming section, at its last turn. */
 struct consumer {
     uint32_t turn;
     uint32_t thread;
-    uint64_t order;    /* among those that count together, from 1 */
-    uint64_t before;   /* enabling turns when its wait began; with is_woken */
-    uint64_t recorded; /* enabling turns before it */
-    bool is_woken;
+    uint64_t order;    /* among consuming sections, of all threads (signals) or of this thread (broadcasts), from 1 */
+    uint64_t before;   /* enabling turns when its wait began; if is_woken */
+    uint64_t recorded; /* enabling turns before it in the recorded run */
+    bool is_woken;     /* it waited, and the wait ended by a signal */
 };
 
-/* What turns have written to 8 bytes. */
+/* Bytes of a granule that turns have written. */
 struct written_bytes {
-    uint32_t thread; /* of the last one */
-    bool is_several; /* there were other threads, too */
-    uint8_t bytes;   /* a bit for each */
+    uint32_t thread; /* last thread that wrote the granule */
+    bool is_several; /* several threads wrote it */
+    uint8_t bytes;   /* a bit per byte */
 };
 
+/* A set of written bytes. */
 struct written {
     struct map granules; /* struct written_bytes, by address / 8 */
-    bool is_all;         /* a turn wrote too much to be looked at */
+    bool is_all;         /* a turn wrote more than MOST_GRANULES: the set counts as all of memory */
 };
 
-/* One condition, while its mutex's turns are gone through. */
+/* A sweep over the turns at one condition's mutex. Counts are of the turns so far. */
 struct sweep {
     struct condition_order *o;
     const struct sections *s;
     uint32_t condition;
-    uint32_t *enabling; /* turns */
+    uint32_t *enabling; /* indices of enabling turns */
     size_t enablings;
-    uint64_t *own;      /* by thread: enabling turns of its own so far */
-    uint64_t *consumed; /* by thread: sections that consume so far */
-    uint64_t *when;     /* by thread: enabling turns when its wait began */
-    uint32_t *waiting;  /* by thread: the turn behind which it waits, or CONDITION_NONE */
+    uint64_t *own;      /* by thread: enabling turns of the thread */
+    uint64_t *consumed; /* by thread: consuming sections */
+    uint64_t *when;     /* by thread: enabling turns at the begin of its wait */
+    uint32_t *waiting;  /* by thread: turn that its wait has ended; CONDITION_NONE: it does not wait */
     struct consumer *consumer;
     size_t consumers;
-    struct written enabled;   /* by enabling turns so far */
-    struct written signalled; /* by all turns that signal the condition */
+    struct written enabled;   /* bytes written by enabling turns */
+    struct written signalled; /* bytes written by all turns that signal the condition, also later ones */
 };
 
 /* ---- bytes ---- */
@@ -73,7 +67,7 @@ static bool ranges_meet(const struct sections *s, const struct byte_ranges *a, c
     return false;
 }
 
-/* The bytes of a range in 8 bytes that begin at granule << GRANULE. */
+/* The bytes of a range in a granule, as bits. */
 static uint8_t range_bits(const struct byte_range *x, uint64_t granule)
 {
     uint64_t from = granule << GRANULE;
@@ -105,7 +99,7 @@ static int written_note(struct written *x, const struct sections *s, const struc
     return 0;
 }
 
-/* Whether one of the ranges has been written by another thread than that one (CONDITION_NONE: by any). */
+/* Whether one of the ranges was written by a thread other than `thread` (CONDITION_NONE: by any thread). */
 static bool written_meets(const struct written *x, const struct sections *s, const struct byte_ranges *ranges,
                           uint32_t thread)
 {
@@ -140,38 +134,38 @@ static bool turn_signals(const struct sections *s, const struct turn *turn, uint
     return false;
 }
 
-/* What sections that begin where the turn's does, and that its own thread makes there, do with the condition; and with
- * any condition of the mutex. */
-struct turn_facts {
-    struct site_facts all, own, any;
+/* What sections of the turn's call site do: all threads' with the condition, its own thread's with the condition, and its own
+ * thread's with any condition of the mutex. */
+struct turn_info {
+    struct site_info all, own, any;
 };
 
-static struct turn_facts turn_facts_of(const struct sweep *w, const struct turn *turn)
+static struct turn_info turn_info_of(const struct sweep *w, const struct turn *turn)
 {
     const struct sections *s = w->s;
-    const struct site_facts *all = map_find(&s->facts, turn->site, w->condition),
-                            *own = map_find(&s->facts_of_thread, site_key(turn->site, w->condition), turn->thread),
-                            *any = map_find(&s->facts_of_mutex, site_key(turn->site, turn->mutex), turn->thread);
-    static const struct site_facts NONE;
+    const struct site_info *all = map_find(&s->info, turn->site, w->condition),
+                           *own = map_find(&s->info_of_thread, site_key(turn->site, w->condition), turn->thread),
+                           *any = map_find(&s->info_of_mutex, site_key(turn->site, turn->mutex), turn->thread);
+    static const struct site_info NONE;
 
-    return (struct turn_facts){ all ? *all : NONE, own ? *own : NONE, any ? *any : NONE };
+    return (struct turn_info){ all ? *all : NONE, own ? *own : NONE, any ? *any : NONE };
 }
 
 static bool turn_enables(const struct sweep *w, const struct turn *turn)
 {
     if (turn_signals(w->s, turn, w->condition))
         return true;
-    struct turn_facts f = turn_facts_of(w, turn);
+    struct turn_info f = turn_info_of(w, turn);
     return turn->waits == CONDITION_NONE && f.all.signals && !f.all.waits && (f.own.signals || !f.any.signals)
            && written_meets(&w->signalled, w->s, &turn->wrote, CONDITION_NONE);
 }
 
-/* Of a section that did not wait, is one turn, and does not enable. */
+/* Whether a section that did not wait, has one turn, and does not enable, consumes. */
 static bool turn_may_consume(const struct sweep *w, const struct turn *turn)
 {
-    if (turn->goes_on || turn->waits != CONDITION_NONE || !turn->number)
+    if (turn->continues || turn->waits != CONDITION_NONE || !turn->number)
         return false;
-    struct turn_facts f = turn_facts_of(w, turn);
+    struct turn_info f = turn_info_of(w, turn);
     bool fits = f.own.waits || (!f.any.waits && (f.all.waits || !w->s->condition[w->condition].has_waits));
     return fits && w->enablings > w->own[turn->thread] && written_meets(&w->enabled, w->s, &turn->read, turn->thread);
 }
@@ -200,25 +194,25 @@ static int sweep_arc(struct sweep *w, uint32_t from, uint32_t to, enum condition
 
 /* Arcs to the turn from the last enabling turns of each thread among those from `done` to `needed` - 1. */
 static int sweep_arcs(struct sweep *w, uint32_t to, uint64_t done, uint64_t needed, enum condition_level level,
-                      uint64_t *seen)
+                      uint64_t *reported)
 {
     int r = 0;
 
     for (uint64_t i = needed; r == 0 && i-- > done;) {
         uint32_t thread = w->s->turn[w->enabling[i]].thread;
-        if (seen[thread] == (uint64_t)to + 1)
+        if (reported[thread] == (uint64_t)to + 1)
             continue;
-        seen[thread] = (uint64_t)to + 1;
+        reported[thread] = (uint64_t)to + 1;
         r = sweep_arc(w, w->enabling[i], to, level, false);
     }
     return r;
 }
 
-/* The arcs of one level to those that count together: all (thread CONDITION_NONE), or those of one thread. */
+/* The arcs of one level to consuming sections of all threads (thread == CONDITION_NONE), or of one thread. */
 static int sweep_arcs_to(struct sweep *w, uint32_t thread, int64_t distance, enum condition_level level, uint64_t *done,
-                         uint64_t *seen)
+                         uint64_t *reported)
 {
-    uint64_t all = 0, others = 0; /* the first of all enabling turns, and how many of them are of other threads */
+    uint64_t all = 0, others = 0; /* number of enabling turns looked at; of these, of other threads */
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < w->consumers; i++) {
@@ -239,15 +233,15 @@ static int sweep_arcs_to(struct sweep *w, uint32_t thread, int64_t distance, enu
         uint64_t needed = thread == CONDITION_NONE ? (uint64_t)need : all;
         if (needed <= done[c->thread])
             continue;
-        /* A wait that was needed ends with one turn; what comes before that is told by counting. */
+        /* One turn ends a wait; the order to earlier turns follows from counting. */
         r = level == CONDITION_CERTAIN ? sweep_arc(w, w->enabling[needed - 1], c->turn, level, false)
-                                       : sweep_arcs(w, c->turn, done[c->thread], needed, level, seen);
+                                       : sweep_arcs(w, c->turn, done[c->thread], needed, level, reported);
         done[c->thread] = needed;
     }
     return r;
 }
 
-static int sweep_all_arcs_to(struct sweep *w, uint32_t thread, uint64_t *done, uint64_t *seen)
+static int sweep_all_arcs_to(struct sweep *w, uint32_t thread, uint64_t *done, uint64_t *reported)
 {
     size_t bytes = w->s->threads * sizeof *done;
     int64_t distance = INT64_MAX;
@@ -261,15 +255,15 @@ static int sweep_all_arcs_to(struct sweep *w, uint32_t thread, uint64_t *done, u
     }
     for (unsigned level = CONDITION_CERTAIN; r == 0 && level <= CONDITION_RECORDED; level++) {
         memset(done, 0, bytes);
-        memset(seen, 0, bytes);
-        r = sweep_arcs_to(w, thread, distance, (enum condition_level)level, done, seen);
+        memset(reported, 0, bytes);
+        r = sweep_arcs_to(w, thread, distance, (enum condition_level)level, done, reported);
     }
     return r;
 }
 
 /* ---- one condition ---- */
 
-/* A signal is given because of what threads wrote before they began to wait. */
+/* Arcs to a signal from waits of threads that had written data which the signalling turn read. */
 static int sweep_meet(struct sweep *w, uint32_t at)
 {
     const struct turn *turn = &w->s->turn[at];
@@ -341,7 +335,7 @@ static int sweep_turn(struct sweep *w, uint32_t at)
     return r;
 }
 
-static int sweep_run(struct sweep *w, const uint32_t *turn, size_t turns, uint64_t *done, uint64_t *seen)
+static int sweep_run(struct sweep *w, const uint32_t *turn, size_t turns, uint64_t *done, uint64_t *reported)
 {
     int r = 0;
 
@@ -357,23 +351,23 @@ static int sweep_run(struct sweep *w, const uint32_t *turn, size_t turns, uint64
     for (size_t i = 0; r == 0 && i < turns; i++)
         r = sweep_turn(w, turn[i]);
     if (!w->s->condition[w->condition].is_broadcast)
-        return r < 0 ? r : sweep_all_arcs_to(w, CONDITION_NONE, done, seen);
+        return r < 0 ? r : sweep_all_arcs_to(w, CONDITION_NONE, done, reported);
     for (uint32_t i = 0; r == 0 && i < w->s->threads; i++)
-        r = w->consumed[i] ? sweep_all_arcs_to(w, i, done, seen) : 0;
+        r = w->consumed[i] ? sweep_all_arcs_to(w, i, done, reported) : 0;
     return r;
 }
 
 /* ---- all of them ---- */
 
-/* Turns at mutexes that have conditions, mutex by mutex and there in order. */
-struct place_of_turn {
+/* A key to sort turns at mutexes with conditions by mutex, then by number. */
+struct turn_position {
     uint64_t number;
     uint32_t mutex, turn;
 };
 
 static int turn_rising(const void *a, const void *b)
 {
-    const struct place_of_turn *x = a, *y = b;
+    const struct turn_position *x = a, *y = b;
 
     if (x->mutex != y->mutex)
         return x->mutex < y->mutex ? -1 : 1;
@@ -382,38 +376,39 @@ static int turn_rising(const void *a, const void *b)
     return x->turn < y->turn ? -1 : x->turn > y->turn;
 }
 
-/* Turns in that order, and where those of each mutex begin; to be freed. */
+/* Turns in that order, and the index of each mutex's first one. The caller frees both arrays, also after a failure. */
 static int sort_turns(const struct sections *s, uint32_t **ret_turn, size_t **ret_first)
 {
-    struct place_of_turn *place = calloc(s->turns + 1, sizeof *place);
+    struct turn_position *position = calloc(s->turns + 1, sizeof *position);
     uint32_t *turn = calloc(s->turns + 1, sizeof *turn);
     size_t *first = calloc(s->mutexes + 1, sizeof *first), n = 0;
 
-    if (place && turn && first) {
+    if (position && turn && first) {
         for (size_t i = 0; i < s->turns; i++)
             if (s->mutexe[s->turn[i].mutex].has_conditions)
-                place[n++] = (struct place_of_turn){ s->turn[i].number, s->turn[i].mutex, (uint32_t)i };
+                position[n++] = (struct turn_position){ s->turn[i].number, s->turn[i].mutex, (uint32_t)i };
         if (n)
-            qsort(place, n, sizeof *place, turn_rising);
+            qsort(position, n, sizeof *position, turn_rising);
         for (size_t i = 0; i < n; i++) {
-            turn[i] = place[i].turn;
-            first[place[i].mutex + 1] = i + 1;
+            turn[i] = position[i].turn;
+            first[position[i].mutex + 1] = i + 1;
         }
         for (size_t i = 1; i <= s->mutexes; i++)
             first[i] = first[i] > first[i - 1] ? first[i] : first[i - 1];
     }
-    bool fits = place && turn && first;
-    free(place);
+    bool fits = position && turn && first;
+    free(position);
     *ret_turn = turn;
     *ret_first = first;
     return fits ? 0 : sections_no_memory(s->err);
 }
 
-static int find_arcs(struct condition_order *o, const struct sections *s, const uint32_t *turn, const size_t *first)
+static int condition_find_arcs(struct condition_order *o, const struct sections *s, const uint32_t *turn,
+                               const size_t *first)
 {
     size_t threads = (size_t)s->threads + 1;
     struct sweep w = { .o = o, .s = s };
-    uint64_t *done = calloc(threads, sizeof *done), *seen = calloc(threads, sizeof *seen);
+    uint64_t *done = calloc(threads, sizeof *done), *reported = calloc(threads, sizeof *reported);
     int r = 0;
 
     w.own = calloc(threads, sizeof *w.own);
@@ -421,7 +416,7 @@ static int find_arcs(struct condition_order *o, const struct sections *s, const 
     w.when = calloc(threads, sizeof *w.when);
     w.waiting = calloc(threads, sizeof *w.waiting);
     w.enabled.granules.value_size = w.signalled.granules.value_size = sizeof(struct written_bytes);
-    if (!done || !seen || !w.own || !w.consumed || !w.when || !w.waiting)
+    if (!done || !reported || !w.own || !w.consumed || !w.when || !w.waiting)
         r = sections_no_memory(s->err);
     for (size_t i = 0; r == 0 && i < s->conditions; i++) {
         uint32_t mutex = s->condition[i].mutex;
@@ -433,10 +428,10 @@ static int find_arcs(struct condition_order *o, const struct sections *s, const 
         free(w.consumer);
         w.enabling = NULL;
         w.consumer = NULL;
-        r = sweep_run(&w, turn + first[mutex], first[mutex + 1] - first[mutex], done, seen);
+        r = sweep_run(&w, turn + first[mutex], first[mutex + 1] - first[mutex], done, reported);
     }
     free(done);
-    free(seen);
+    free(reported);
     free(w.own);
     free(w.consumed);
     free(w.when);
@@ -464,7 +459,7 @@ static int arc_rising(const void *a, const void *b)
 }
 
 /* Arcs in order, each pair of ends once, at its most certain. */
-static void merge_arcs(struct condition_order *o)
+static void condition_merge_arcs(struct condition_order *o)
 {
     size_t n = 0;
 
@@ -479,7 +474,7 @@ static void merge_arcs(struct condition_order *o)
     o->arcs = n;
 }
 
-static int find_waits(struct condition_order *o, const struct sections *s)
+static int condition_find_waits(struct condition_order *o, const struct sections *s)
 {
     for (size_t i = 0; i < s->turns; i++) {
         const struct turn *turn = &s->turn[i];
@@ -501,9 +496,9 @@ int condition_arcs_find(struct condition_order *o, const struct sections *s)
     int r = sort_turns(s, &turn, &first);
 
     if (r == 0)
-        r = find_arcs(o, s, turn, first);
+        r = condition_find_arcs(o, s, turn, first);
     if (r == 0)
-        r = find_waits(o, s);
+        r = condition_find_waits(o, s);
     free(turn);
     free(first);
     if (r < 0)
@@ -514,6 +509,6 @@ int condition_arcs_find(struct condition_order *o, const struct sections *s)
     }
     for (size_t i = 0; i < o->waits; i++)
         o->wait[i].thread = peet_trace_thread(s->trace, o->wait[i].thread)->id;
-    merge_arcs(o);
+    condition_merge_arcs(o);
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Reads critical sections from a trace. The first pass takes events alone: turns at mutexes, signals, and which mutex
- * a condition has. The second pass notes bytes, of turns at mutexes that have conditions. */
+/* Reads critical sections from a trace. The first pass reads events: turns at mutexes, signals, and the mutexes of conditions. The
+ * second pass reads the bytes of turns at mutexes that have conditions. */
 #include "map/source/conditions.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "map/source/conditions_in.h"
 
 enum {
-    MOST_RANGES = 1 << 16, /* of a turn; the ranges of one that has more become one range */
-    MOST_OPEN = 64         /* mutexes that a thread holds at a time; more are left out */
+    MOST_RANGES = 1 << 16, /* byte ranges of a turn; if it has more, they are merged into one */
+    MOST_OPEN = 64         /* mutexes that a thread holds at a time; further ones are left out */
 };
 
 void *sections_room(void *array, size_t count, size_t size)
@@ -21,7 +21,7 @@ void *sections_room(void *array, size_t count, size_t size)
     return realloc(array, (count ? 2 * count : 1) * size);
 }
 
-/* Makes room for one more element of an array that is called NAME, whose number is NAMEs. */
+/* Appends an element to array NAME with count NAMEs. */
 #define ADD(owner, name, err) \
     __extension__({ \
         void *bigger_ = sections_room((owner)->name, (owner)->name##s, sizeof *(owner)->name); \
@@ -31,19 +31,20 @@ void *sections_room(void *array, size_t count, size_t size)
         &(owner)->name[(owner)->name##s++]; \
     })
 
-/* A thread while it is read. */
+/* A pass over the stream of a thread. */
 struct section_reader {
     struct sections *s;
-    uint32_t thread, process; /* thread: index */
-    uint64_t events;
-    uint32_t open[MOST_OPEN]; /* turns that go on, the newest last */
-    uint32_t depth[MOST_OPEN];
-    uint32_t opens, last; /* last: the turn that ended last, or CONDITION_NONE */
-    /* the second pass: */
+    uint32_t thread, process;  /* index of the thread; number of its process */
+    uint64_t events;           /* read so far */
+    uint32_t open[MOST_OPEN];  /* open turns, the newest last */
+    uint32_t depth[MOST_OPEN]; /* of each: acquisitions of its mutex that were not released */
+    uint32_t opens;            /* open turns */
+    uint32_t last;             /* turn that ended last; CONDITION_NONE: none */
+    /* second pass: */
     size_t next;                     /* turn that begins next */
-    struct byte_range *read, *wrote; /* of all turns that go on; */
+    struct byte_range *read, *wrote; /* bytes of all open turns */
     size_t reads, wrotes;
-    size_t first_read[MOST_OPEN], first_wrote[MOST_OPEN]; /*   where those of each one begin */
+    size_t first_read[MOST_OPEN], first_wrote[MOST_OPEN]; /* of each open turn: its first element in read, wrote */
 };
 
 /* ---- the first pass ---- */
@@ -76,13 +77,12 @@ static int sections_condition(struct sections *s, uint64_t addr, uint32_t proces
     return 0;
 }
 
-/* A section of the thread that began there has waited at the condition, or has signalled it. The condition's mutex is
- * known. */
+/* Notes that a section of a thread and call site has waited at a condition with a known mutex, or has signalled it. */
 static int sections_note(struct sections *s, uint64_t site, uint32_t condition, uint32_t thread, bool waits)
 {
-    struct site_facts *all = map_put(&s->facts, site, condition),
-                      *own = map_put(&s->facts_of_thread, site_key(site, condition), thread),
-                      *any = map_put(&s->facts_of_mutex, site_key(site, s->condition[condition].mutex), thread);
+    struct site_info *all = map_put(&s->info, site, condition),
+                     *own = map_put(&s->info_of_thread, site_key(site, condition), thread),
+                     *any = map_put(&s->info_of_mutex, site_key(site, s->condition[condition].mutex), thread);
 
     if (!all || !own || !any)
         return -1;
@@ -179,7 +179,7 @@ static int section_wait(struct section_reader *r, const struct peet_event *e)
                                             .mutex = mutex,
                                             .woken = is_woken ? condition : CONDITION_NONE,
                                             .waits = CONDITION_NONE,
-                                            .goes_on = true });
+                                            .continues = true });
 }
 
 static int section_signal(struct section_reader *r, const struct peet_event *e)
@@ -194,11 +194,11 @@ static int section_signal(struct section_reader *r, const struct peet_event *e)
     *ADD(s, signal, s->err) = (struct signal){ .event = r->events,
                                                .thread = r->thread,
                                                .condition = condition,
-                                               .near = r->opens ? r->open[r->opens - 1] : r->last };
+                                               .turn = r->opens ? r->open[r->opens - 1] : r->last };
     return 0;
 }
 
-/* The event behind the one with which the mutex was taken. */
+/* Event lock_turn, which follows the event that acquired the mutex. */
 static int section_number(struct section_reader *r, const struct peet_event *e)
 {
     uint32_t mutex = 0, at = 0;
@@ -263,14 +263,14 @@ static uint32_t sections_turn_before(const struct sections *s, uint32_t thread, 
     return CONDITION_NONE;
 }
 
-/* A signal belongs to the turn at the condition's mutex in which it is given, or behind which. A condition at which no
- * thread waited has the mutex that is held at its first signal, or had been given up last. */
+/* A signal belongs to the last turn of its thread at the condition's mutex that began before it. A condition without waits has the mutex
+ * that the thread of its first signal holds, or released last. */
 static int sections_connect(struct sections *s)
 {
     for (size_t i = 0; i < s->signals; i++) {
         struct condition *c = &s->condition[s->signal[i].condition];
-        if (c->mutex == CONDITION_NONE && s->signal[i].near != CONDITION_NONE)
-            c->mutex = s->turn[s->signal[i].near].mutex;
+        if (c->mutex == CONDITION_NONE && s->signal[i].turn != CONDITION_NONE)
+            c->mutex = s->turn[s->signal[i].turn].mutex;
     }
     for (size_t i = 0; i < s->conditions; i++)
         if (s->condition[i].mutex != CONDITION_NONE)
@@ -368,7 +368,7 @@ static int range_rising(const void *a, const void *b)
     return x->from != y->from ? (x->from < y->from ? -1 : 1) : x->to < y->to ? -1 : x->to > y->to;
 }
 
-/* Ranges, put in order and without overlap, behind all others. */
+/* Sorts ranges, merges those that overlap, and appends them to s->range. */
 static int sections_keep(struct sections *s, struct byte_range *from, size_t count, struct byte_ranges *ret)
 {
     *ret = (struct byte_ranges){ s->ranges, 0 };
@@ -386,8 +386,7 @@ static int sections_keep(struct sections *s, struct byte_range *from, size_t cou
     return 0;
 }
 
-/* A turn ends: keeps what was done in it. What the turns around it did, too, is put in another order, which means
- * nothing. */
+/* A turn ends: keeps its bytes. This sorts bytes of the turns around it, which have no order. */
 static int section_keep_turn(struct section_reader *r, uint32_t at)
 {
     struct sections *s = r->s;
@@ -406,7 +405,7 @@ static int section_keep_turn(struct section_reader *r, uint32_t at)
     return code;
 }
 
-/* Turns at mutexes with conditions begin and end at these events. */
+/* The next event: ends and begins turns at mutexes with conditions. */
 static int section_step(struct section_reader *r)
 {
     struct sections *s = r->s;
@@ -431,10 +430,11 @@ static int section_repeat(struct section_reader *r, const struct peet_repeat *x)
 {
     int code = 0;
 
-    for (uint64_t trip = 0; r->opens && code == 0 && trip < x->times; trip++)
+    for (uint64_t iteration = 0; r->opens && code == 0 && iteration < x->times; iteration++)
         for (size_t i = 0; code == 0 && i < x->count; i++)
             if (peet_is_reference(&x->records[i]))
-                code = section_touch(r, x->records[i].kind, x->records[i].addr + trip * x->step[i], x->records[i].size);
+                code = section_touch(r, x->records[i].kind, x->records[i].addr + iteration * x->step[i],
+                                     x->records[i].size);
     return code;
 }
 
@@ -464,7 +464,7 @@ static int section_read_bytes(struct section_reader *r, struct peet_cursor *c)
     return 0;
 }
 
-/* ---- both ---- */
+/* ---- both passes ---- */
 
 static int sections_read_thread(struct sections *s, uint32_t index, const struct peet_thread *th, bool bytes)
 {
@@ -514,12 +514,12 @@ static void sections_release(struct sections *s)
     free(s->range);
     map_release(&s->condition_by_addr);
     map_release(&s->mutex_by_addr);
-    map_release(&s->facts);
-    map_release(&s->facts_of_thread);
-    map_release(&s->facts_of_mutex);
+    map_release(&s->info);
+    map_release(&s->info_of_thread);
+    map_release(&s->info_of_mutex);
 }
 
-static bool has_event(struct peet_trace *t, const uint8_t *kinds, size_t count)
+static bool trace_has_event(struct peet_trace *t, const uint8_t *kinds, size_t count)
 {
     for (uint32_t i = 1; i < peet_trace_items(t); i++) {
         const struct peet_event_item *e = peet_trace_event(t, i);
@@ -539,13 +539,13 @@ int condition_order_read(struct condition_order *o, struct peet_trace *t, struct
     int r = 0;
 
     *o = (struct condition_order){ 0 };
-    if (!peet_trace_is_pipe(t) && !has_event(t, CONDITIONS, sizeof CONDITIONS))
+    if (!peet_trace_is_pipe(t) && !trace_has_event(t, CONDITIONS, sizeof CONDITIONS))
         return 0;
-    o->is_unknown = peet_trace_is_pipe(t) || !has_event(t, TURN, sizeof TURN);
+    o->is_unknown = peet_trace_is_pipe(t) || !trace_has_event(t, TURN, sizeof TURN);
     if (o->is_unknown)
         return 0;
     s.condition_by_addr.value_size = s.mutex_by_addr.value_size = sizeof(uint32_t);
-    s.facts.value_size = s.facts_of_thread.value_size = s.facts_of_mutex.value_size = sizeof(struct site_facts);
+    s.info.value_size = s.info_of_thread.value_size = s.info_of_mutex.value_size = sizeof(struct site_info);
     r = sections_read(&s);
     if (r == 0)
         r = condition_arcs_find(o, &s);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* References to chosen sets, copied; of those to several lines, and of what library code moves, the pieces that are in them. */
+/* Set sampling: copies references to observed sets. A reference to several lines, or a range that library code moves, is cut to the pieces in observed
+ * sets. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,6 @@ uint64_t sample_lines(const struct sampler *s, const struct sample_range *r)
     return r->size ? ((r->addr + r->size - 1) >> s->line_bits) - (r->addr >> s->line_bits) + 1 : 0;
 }
 
-/* Of the event at hand, as it stands in the lane. */
 uint64_t sample_range_references(const struct sampler *s, const struct peet_event *e)
 {
     struct sample_range r[2];
@@ -39,37 +39,38 @@ uint64_t sample_range_references(const struct sampler *s, const struct peet_even
     return n;
 }
 
-static int put_record(struct lane *l, size_t n, const struct peet_record *r, struct peet_err *err)
+static int put_record(struct sampled_thread *l, size_t n, const struct peet_record *r, struct peet_err *err)
 {
-    if (n >= l->copy_room) {
-        size_t room = l->copy_room ? 2 * l->copy_room : SAMPLE_ROOM;
-        struct peet_record *more = realloc(l->copy, room * sizeof *more);
+    if (n >= l->buffer.copy_room) {
+        size_t room = l->buffer.copy_room ? 2 * l->buffer.copy_room : SAMPLE_ROOM;
+        struct peet_record *more = realloc(l->buffer.copy, room * sizeof *more);
         if (!more)
             return sample_no_memory(err);
-        l->copy = more;
-        l->copy_room = room;
+        l->buffer.copy = more;
+        l->buffer.copy_room = room;
     }
-    l->copy[n] = *r;
+    l->buffer.copy[n] = *r;
     return 0;
 }
 
-static int put_event(struct lane *l, size_t *n, const struct peet_event *e, struct peet_err *err)
+static int put_event(struct sampled_thread *l, size_t *n, const struct peet_event *e, struct peet_err *err)
 {
-    struct peet_record r = { .addr = e->arg[0], .id = (uint32_t)l->events, .kind = PEET_EVENT };
+    struct peet_record r = { .addr = e->arg[0], .id = (uint32_t)l->buffer.events, .kind = PEET_EVENT };
 
-    if (l->events >= l->event_room) {
-        size_t room = l->event_room ? 2 * l->event_room : 64;
-        struct peet_event *more = realloc(l->event, room * sizeof *more);
+    if (l->buffer.events >= l->buffer.event_room) {
+        size_t room = l->buffer.event_room ? 2 * l->buffer.event_room : 64;
+        struct peet_event *more = realloc(l->buffer.event, room * sizeof *more);
         if (!more)
             return sample_no_memory(err);
-        l->event = more;
-        l->event_room = room;
+        l->buffer.event = more;
+        l->buffer.event_room = room;
     }
-    l->event[l->events++] = *e;
+    l->buffer.event[l->buffer.events++] = *e;
     return put_record(l, (*n)++, &r, err);
 }
 
-static int put_ranges(struct sampler *s, struct lane *l, size_t *n, const struct peet_event *e, struct peet_err *err)
+static int put_ranges(struct sampler *s, struct sampled_thread *l, size_t *n, const struct peet_event *e,
+                      struct peet_err *err)
 {
     struct sample_range range[2];
     unsigned ranges = sample_ranges(e, range);
@@ -91,7 +92,7 @@ static int put_ranges(struct sampler *s, struct lane *l, size_t *n, const struct
     return 0;
 }
 
-static int put_reference(struct sampler *s, struct lane *l, size_t *n, const struct peet_record *r,
+static int put_reference(struct sampler *s, struct sampled_thread *l, size_t *n, const struct peet_record *r,
                          struct peet_err *err)
 {
     uint64_t at = r->addr, end = at + (r->size ? r->size : 1), size;
@@ -109,12 +110,11 @@ static int put_reference(struct sampler *s, struct lane *l, size_t *n, const str
     return e;
 }
 
-/* What of these records is seen, copied. */
-int sample_copy(struct sampler *s, struct lane *l, size_t count, struct peet_batch *ret, struct peet_err *err)
+int sample_copy(struct sampler *s, struct sampled_thread *l, size_t count, struct peet_batch *ret, struct peet_err *err)
 {
     size_t n = 0;
 
-    l->events = 0;
+    l->buffer.events = 0;
     for (size_t i = l->at; i < l->at + count; i++) {
         const struct peet_record *r = &l->part.records[i];
         struct sample_range range[2];
@@ -131,9 +131,9 @@ int sample_copy(struct sampler *s, struct lane *l, size_t count, struct peet_bat
             return e;
     }
     *ret = l->part;
-    ret->records = l->copy;
-    ret->events = l->event;
-    ret->event_count = l->events;
+    ret->records = l->buffer.copy;
+    ret->events = l->buffer.event;
+    ret->event_count = l->buffer.events;
     ret->count = n;
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of samples: sample.c sees to windows, sample_trips.c to what is repeated, sample_copy.c to sets. */
+/* Private parts of samplers: source_sample.c has the windows, sample_loops.c strided loops, sample_copy.c sampled sets. */
 #ifndef MAP_SOURCE_SAMPLER_H
 #define MAP_SOURCE_SAMPLER_H
 
@@ -10,47 +10,60 @@
 
 enum {
     SAMPLE_ROOM = 4096, /* records that are expanded or copied at a time */
-    LEAST_SKIP = 512,   /* references: to leave out fewer costs more than to look at them */
+    LEAST_SKIP = 512,   /* references: leaving out fewer is slower than looking at them */
 };
 
-struct lane {                         /* a thread */
-    struct peet_batch raw;            /* as the source behind gave it, */
-    size_t in_raw;                    /*   and the next record of it */
-    const struct peet_repeat *repeat; /* of raw, that is being expanded; or NULL */
-    uint64_t trip;                    /* the next one of it */
-    struct peet_batch part;           /* that is looked at: of raw, or expanded trips */
-    size_t at;                        /* the next record of it */
-    struct peet_record *expanded, *copy;
-    size_t expanded_room, copy_room;
-    struct peet_event *event; /* of the copy */
-    size_t event_room, events;
-    bool is_on, has_gap;
-    bool has_ended;                        /* and this has not been told */
-    uint64_t now;                          /* references so far */
-    uint64_t period, begin, every, length; /* of the window that is open, or comes next: its period, */
-    uint64_t from, end;                    /*   and where it is */
-    uint64_t gap_instructions, gap_references;
-    struct peet_record gap;
-    struct peet_event gap_event;
-    uint64_t random;
-    bool has_words;    /* who asks for words sees to windows, and tells of gaps */
-    uint64_t left_out; /* references that the source behind did not show, */
-    uint64_t late;     /*   how far it may come behind what it was told to leave out, */
-    uint64_t allowed;  /*   and the period for which it was told that last */
+/* A thread of the inner source, as it is sampled. Its references are counted from its begin. */
+struct sampled_thread {
+    struct peet_batch raw;            /* last batch of the inner source */
+    size_t in_raw;                    /* index in raw.records of the next record to look at */
+    const struct peet_repeat *repeat; /* strided loop of raw that is being expanded; NULL: none */
+    uint64_t iteration;               /* next iteration of it */
+    struct peet_batch part;           /* records being looked at: of raw, or of expanded iterations */
+    size_t at;                        /* index in part.records of the next record */
+    struct {
+        struct peet_record *expanded, *copy; /* records of expanded iterations; of the sampled sets */
+        struct peet_event *event;            /* events of the copy */
+        size_t expanded_room, copy_room;     /* capacities, in records */
+        size_t event_room, events;           /* capacity of `event`, and how many it has */
+    } buffer;
+    bool is_on;     /* a window is open */
+    bool has_ended; /* the inner source has ended, and only the last gap was returned since */
+    bool has_words; /* the consumer takes event words: it applies windows, and creates gaps */
+    uint64_t now;   /* references so far */
+    struct {
+        uint64_t period;       /* number of the period */
+        uint64_t begin, every; /* its first reference, and its length in references */
+        uint64_t from, end;    /* the window's first reference, and the first one after it */
+        uint64_t length;       /* references of the window */
+        uint64_t random;       /* state of the random numbers */
+    } window;                  /* that is open, or else comes next */
+    struct {
+        bool is_pending;                   /* something was left out since the last window or gap */
+        uint64_t instructions, references; /* left out since then */
+        struct peet_record record;         /* the record of the last gap, valid until the next call */
+        struct peet_event event;
+    } gap;
+    struct {
+        uint64_t left_out;  /* references that the inner source has left out */
+        uint64_t overshoot; /* references by which it may leave out more than it was asked to, by experience */
+        uint64_t period;    /* number of the period for which it was asked last */
+    } skip;
     struct sample_counts counts;
 };
 
+/* A source that shows samples of an inner source. */
 struct sampler {
     struct source source;
     struct source *inner;
     struct sample_config config;
     unsigned line_bits;
-    struct lane **lane; /* by context; NULL: it has not been asked for */
-    void (*passed)(void *user, uint32_t context, const struct peet_record *block); /* or NULL */
+    struct sampled_thread **thread; /* by index; NULL: the thread has not been asked for */
+    void (*passed)(void *user, uint32_t thread, const struct peet_record *block); /* gap observer; or NULL */
     void *user;
     struct set_sample set_sample;
-    struct touched touched;
-    bool has_left_out; /* the source behind, something */
+    struct touched_lines touched; /* lines that were referred to between windows */
+    bool has_left_out;            /* the inner source has left references out */
 };
 
 static inline int sample_no_memory(struct peet_err *err)
@@ -58,25 +71,25 @@ static inline int sample_no_memory(struct peet_err *err)
     return err_set(err, PEET_ERR_MEMORY, "no memory for samples");
 }
 
-/* What library code refers to, as an event says. */
+/* Bytes that a library call reads or writes, from an event. */
 struct sample_range {
     uint64_t addr, size;
     bool is_write;
 };
-/* How many there are; 0: it is another event. */
+/* The ranges of an event, and their number; 0: the event has none. */
 unsigned sample_ranges(const struct peet_event *e, struct sample_range ret[2]);
-/* In how many lines it is. */
-uint64_t sample_lines(const struct sampler *s, const struct sample_range *r);
-/* One for each line. */
+uint64_t sample_lines(const struct sampler *s, const struct sample_range *r); /* lines that a range overlaps */
+/* References that an event counts for: one for each line of its ranges. */
 uint64_t sample_range_references(const struct sampler *s, const struct peet_event *e);
 
-/* Bytes that were referred to between windows. */
+/* Notes that bytes were referred to between windows. */
 int sample_touch(struct sampler *s, uint32_t process, uint64_t addr, uint64_t size, struct peet_err *err);
 
-/* What is left of the repeat that is being expanded: 1, or 0 if that is nothing. */
-int sample_refill_from_repeat(struct sampler *s, uint32_t context, struct lane *l, struct peet_err *err);
+/* The next iterations of the strided loop that is being expanded, into l->part: 1, or 0 if there are no more. */
+int sample_refill_from_repeat(struct sampler *s, uint32_t thread, struct sampled_thread *l, struct peet_err *err);
 
-/* What of the next records is seen, if sets are chosen, copied. */
-int sample_copy(struct sampler *s, struct lane *l, size_t count, struct peet_batch *ret, struct peet_err *err);
+/* The next `count` records without references to sets that are not sampled, as a copy. */
+int sample_copy(struct sampler *s, struct sampled_thread *l, size_t count, struct peet_batch *ret,
+                struct peet_err *err);
 
 #endif

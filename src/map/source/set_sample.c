@@ -14,29 +14,29 @@ struct ranked {
     uint64_t hash, set;
 };
 
-static int by_hash(const void *a, const void *b)
+static int set_sample_compare(const void *a, const void *b)
 {
     const struct ranked *x = a, *y = b;
 
     return (x->hash > y->hash) - (x->hash < y->hash);
 }
 
-/* All sets, those first that are chosen first; NULL: no memory. */
-static struct ranked *rank(uint64_t sets, uint64_t seed)
+/* All sets in the order in which a sample takes them; NULL: no memory. */
+static struct ranked *set_sample_rank(uint64_t sets, uint64_t seed)
 {
     struct ranked *ranked = calloc(sets, sizeof *ranked);
 
     for (uint64_t i = 0; ranked && i < sets; i++)
         ranked[i] = (struct ranked){ set_sample_hash(i + set_sample_hash(seed + 1)), i };
     if (ranked)
-        qsort(ranked, sets, sizeof *ranked, by_hash);
+        qsort(ranked, sets, sizeof *ranked, set_sample_compare);
     return ranked;
 }
 
 int set_sample_init(struct set_sample *c, uint64_t sets, uint32_t one_in, uint64_t seed, unsigned line_bits)
 {
     uint64_t wanted = sets / one_in;
-    struct ranked *ranked = rank(sets, seed);
+    struct ranked *ranked = set_sample_rank(sets, seed);
 
     *c = (struct set_sample){ calloc(sets / 64 + 1, sizeof *c->bits), sets, wanted ? wanted : 1, line_bits };
     if (!ranked || !c->bits) {
@@ -52,7 +52,7 @@ int set_sample_init(struct set_sample *c, uint64_t sets, uint32_t one_in, uint64
 
 int set_sample_groups(uint64_t sets, uint64_t seed, unsigned groups, uint8_t *ret)
 {
-    struct ranked *ranked = rank(sets, seed);
+    struct ranked *ranked = set_sample_rank(sets, seed);
 
     for (uint64_t i = 0; ranked && i < sets; i++)
         ret[ranked[i].set] = (uint8_t)(i % groups);

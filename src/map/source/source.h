@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the records of software contexts come from: a recorded trace, or a program that runs while it is simulated.
+/* Sources: the records of a program's threads, from a recorded trace or from a program that runs while it is simulated.
  *
- * A context is a thread of the program. Its records come in batches, in program order, as fast as they are asked for; what
- * it does at an event that others have a say in (a lock, a barrier) is not the source's business: the consumer asks for no more
- * records of a context until it may go on. A block's references stand behind it in the same batch, as many as its operands say; only who is
- * observed may leave some out (map/source/source_sample.h). */
+ * The records of a thread come in batches, in program order. The source knows nothing of waiting: at an event such as a lock or a
+ * barrier, the consumer asks for no more records of the thread until the simulated thread may continue. A block's references follow it in the
+ * same batch, one for each operand; only samples leave some out (map/source/source_sample.h). See docs/design/mapper.md. */
 #ifndef MAP_SOURCE_SOURCE_H
 #define MAP_SOURCE_SOURCE_H
 
@@ -15,84 +14,90 @@
 
 struct source;
 
+/* When a thread begins. */
 enum source_birth {
-    BIRTH_CREATED,   /* by another one */
-    BIRTH_FIRST,     /* nobody creates it */
-    BIRTH_ITERATION, /* for a loop whose iterations it takes (map/source/source_doall.h), and again for the next loop */
+    BIRTH_CREATED,   /* at a thread_create event of another thread */
+    BIRTH_FIRST,     /* at the start of the run */
+    BIRTH_ITERATION, /* at each parallel loop whose iterations it takes (map/source/source_doall.h) */
 };
 
+/* A thread of a source. */
 struct source_thread {
-    uint32_t id; /* its number in the trace, which events name */
-    uint32_t process;
-    uint8_t birth; /* enum source_birth */
+    uint32_t id;      /* its number in the trace, which events name */
+    uint32_t process; /* number of its process in the trace */
+    uint8_t birth;    /* enum source_birth */
 };
 
-/* A reply to an event in which a thread waited: its wait was ended, for it is to end. */
+/* A reply to an event in which a thread waited: the wait was cancelled, since the thread is to end. */
 enum { SOURCE_CANCELLED = 2 };
 
-/* Words of a producer (peet/trace.h, peet_names): those that are not used yet. registers: not NULL for a context's first ones. */
+/* Event words of a thread that have not been used yet (docs/design/event-words.md). */
 struct source_words {
-    uint64_t *word, *end;
-    const struct peet_names *names;
-    const uint64_t *registers;
-    /* Of samples. The next `left` references are to be used if is_on holds, and else passed over; then, or before, turn is called, which
-     * takes what they were (used, passed), and says what comes next. NULL: all are used. */
+    uint64_t *word, *end;           /* the words [word, end) */
+    const struct peet_names *names; /* resolves their keys to items; NULL: keys are item numbers */
+    const uint64_t *registers;      /* trace registers before the first word; NULL: as left by the words before */
+    /* Samples. The consumer uses the next `left` references if is_on is set, and skips them otherwise. Then, or earlier, it calls turn, which
+     * takes the counts `used` and `passed`, and sets is_on and `left` for the next references. NULL: all references are used. */
     void (*turn)(struct source_words *w);
-    struct source *source;
-    uint64_t left, used, passed;
-    uint32_t context;
-    bool is_on;
+    struct source *source; /* the sampler */
+    uint64_t left;         /* references up to the border of the window */
+    uint64_t used, passed; /* references used and skipped since the last call of turn */
+    uint32_t thread;       /* index in the source */
+    bool is_on;            /* a window is open */
 };
 
+/* A call stack as a source finds it in a program's memory; innermost call first. */
 enum { SOURCE_CALLS = 256 };
 struct source_calls {
-    uint64_t site[SOURCE_CALLS], back[SOURCE_CALLS]; /* the call; the block to which it returns */
-    bool is_whole;
+    uint64_t site[SOURCE_CALLS], back[SOURCE_CALLS]; /* address of the call instruction; return address */
+    bool is_whole;                                   /* the stack has no further calls */
 };
 
+/* A kind of source. Threads are given by index. */
 struct source_kind {
-    /* The next batch of a context, valid until the next call for it: 1, 0 at its end, or an error. `reply` answers its last event, if
-     * that asked something. What others have created meanwhile is among the contexts then. */
-    int (*next)(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err);
+    /* The next batch of a thread, valid until the next call for the same thread: 1, 0 at its end, or an error. `reply` is the result of the
+     * thread's last event, if that has one. Threads created so far are in source.thread when the function returns. */
+    int (*next)(struct source *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err);
     void (*free)(struct source *s);
-    /* The same as words, for who asks for nothing else from the beginning; or NULL. All that came before must have been used. */
-    int (*words)(struct source *s, uint32_t context, uint64_t reply, struct source_words *ret, struct peet_err *err);
-    /* Before `next`: nobody wants to see about so many references of a context, so that it may leave them out, and say how many they were in a gap
-     * event; what library code moves counts as one reference for each line. That holds until it has to wait for others; with 0, it sees to it that nothing
-     * is left out. NULL: it cannot. */
-    void (*skip)(struct source *s, uint32_t context, uint64_t references, uint32_t line_bytes);
-    /* Behind such a gap: the calls that have led to where a context is, the innermost first, and whether they are all of them. Returns how many; 0 and not all: it
-     * does not know. NULL: it never does. */
-    unsigned (*calls)(struct source *s, uint32_t context, struct source_calls *ret);
-    /* Where a context's own data ends (x86: %fs), as it was told when the context began; 0: nobody has. NULL: nobody ever does. */
-    uint64_t (*pointer)(struct source *s, uint32_t context);
+    /* The next records of a thread as event words, for consumers that never call `next`. All words returned before must have been used. NULL: the source
+     * has no words. */
+    int (*words)(struct source *s, uint32_t thread, uint64_t reply, struct source_words *ret, struct peet_err *err);
+    /* Before `next`: allows the source to leave out about this number of references of a thread, and to return a gap event with their number
+     * instead. Bytes that library code moves count as one reference per line. Valid until the thread waits for another one; 0: nothing may be
+     * left out. NULL: the source leaves nothing out. */
+    void (*skip)(struct source *s, uint32_t thread, uint64_t references, uint32_t line_bytes);
+    /* After such a gap: the thread's call stack. Returns the number of calls; 0 and not is_whole: unknown. NULL: always unknown. */
+    unsigned (*calls)(struct source *s, uint32_t thread, struct source_calls *ret);
+    /* The thread pointer (x86: %fs base) with which a thread began; 0: unknown. NULL: always unknown. */
+    uint64_t (*pointer)(struct source *s, uint32_t thread);
 };
 
+/* A source of records; the first member of each kind's struct. */
 struct source {
     const struct source_kind *kind;
     const struct peet_trace *trace; /* its schema */
     const struct source_thread *thread;
-    uint32_t threads;     /* so far; more can be created while the source is read */
+    uint32_t threads;     /* so far; the number grows while the source is read */
     uint32_t max_threads; /* bound of `threads` */
-    bool is_live;         /* what it does depends on what it is told */
-    bool has_ended;       /* as a program does, and takes all contexts along, wherever they are */
+    bool is_live;         /* replies change what the program does */
+    bool has_ended;       /* the program has ended, and with it all threads, wherever they are */
 };
 
-static inline int source_next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret,
+static inline int source_next(struct source *s, uint32_t thread, uint64_t reply, struct peet_batch *ret,
                               struct peet_err *err)
 {
-    return s->kind->next(s, context, reply, ret, err);
+    return s->kind->next(s, thread, reply, ret, err);
 }
 
-static inline int source_words(struct source *s, uint32_t context, uint64_t reply, struct source_words *ret,
+static inline int source_words(struct source *s, uint32_t thread, uint64_t reply, struct source_words *ret,
                                struct peet_err *err)
 {
-    return s->kind->words(s, context, reply, ret, err);
+    return s->kind->words(s, thread, reply, ret, err);
 }
 
-static inline uint64_t source_pointer(struct source *s, uint32_t context)
+static inline uint64_t source_pointer(struct source *s, uint32_t thread)
 {
-    return s->kind->pointer ? s->kind->pointer(s, context) : 0;
+    return s->kind->pointer ? s->kind->pointer(s, thread) : 0;
 }
 
 static inline void source_free(struct source *s)
@@ -101,23 +106,23 @@ static inline void source_free(struct source *s)
         s->kind->free(s);
 }
 
-/* A recorded trace, which must outlive the source. repeats: what is repeated may come as one record; not of several processes, whose addresses are
- * translated one by one (map/spaces.h). */
+/* A source of a recorded trace, which must outlive it. repeats: strided loops may come as one record, but not in traces of several processes, since
+ * their addresses are translated one by one (map/spaces.h). */
 int source_open_trace(struct peet_trace *t, bool repeats, struct source **ret, struct peet_err *err);
 
-/* Of a recorded trace, before it is asked for anything: a thread goes on behind what it decided on under the mutex of
- * a condition only when that is there (map/source/conditions.h), by events arc_tail and arc_head. For machines on which
- * threads run at the same time. Other sources stay as they are. */
+/* For a recorded trace, before the first call of next: inserts events arc_tail and arc_head, so that a thread passes a decision that it made under the
+ * mutex of a condition only when the data it decided on have been written (map/source/conditions.h). For machines on which threads run at the
+ * same time. Does nothing to other sources. */
 int source_keep_conditions(struct source *s, struct peet_err *err);
 
-/* A program built with peet cc, which runs as far as it is asked for. ahead: struct producer_config. */
+/* A source of a program built with peet cc. The program runs as far as its records are asked for. ahead: struct producer_config. */
 int source_open_program(char *const *argv, uint32_t ahead, bool repeats, struct source **ret, struct peet_err *err);
 
-/* The same for the program in whose process this is. */
+/* A source of the program that runs in this process. */
 struct raw_host;
 int source_open_host(const struct raw_host *host, bool repeats, struct source **ret, struct peet_err *err);
 
-/* How it ended, as waitpid tells it; of a process of its own. */
+/* The exit status of the program, as waitpid returns it; only if the program is a separate process. */
 int source_status(struct source *s);
 
 #endif

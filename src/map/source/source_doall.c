@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* Iterations of parallel loops as contexts of their own.
+/* Iterations of DOALL loops as threads.
  *
- * A thread that runs the iterations of a DOALL one after the other (peet/mark.h) says where each begins and ends. This source stands
- * before another one and deals them out: the thread that forked creates contexts, each takes the next iteration whenever it has done
- * one, and the thread waits for all of them before it goes on behind the join. So the machine's scheduler decides about their order,
- * and each iteration's own order is as it was recorded (Grunwald, Nutt, Sloane, Wagner and Zorn, 1991).
+ * A program that runs the iterations of a DOALL one after the other marks begin and end of each (peet/mark.h). This source distributes them:
+ * at the loop, the forking thread creates iteration threads. Each takes the next iteration whenever it has done one, and the forking thread
+ * joins them all. So the machine's scheduler decides on the order of iterations (Grunwald, Nutt, Sloane, Wagner and Zorn, 1991).
  *
- * Iterations are begun in the order of the stream, so that the oldest one never waits for one that has not begun. What stands between
- * two of them, and behind the last one, is control of a loop that would not be there, and is left out. What stands between the fork and
- * the first one is the thread's own. Loops inside of an iteration belong to it and stay as they are. So does a fork whose
- * next event is not the start of an iteration: there a team of threads has shared the loop already (OpenMP).
+ * Iterations begin in the order of the stream. Records between iterations and after the last one control a loop that would not exist, and are left
+ * out. Records between the fork and the first iteration belong to the forking thread. Loops inside an iteration stay as they are.
+ * So does a fork whose next event is not the start of an iteration: a team of threads has shared that loop already (OpenMP).
  *
- * A stream is read as far as somebody wants to begin an iteration; what comes before that is kept, up to a limit for each context.
- * Of a program that runs, only the loops of its only thread are dealt out, for nobody else can have a say in what is read ahead. */
+ * Records that are read before their iteration thread asks for them are kept, up to a limit per thread. Of a running program,
+ * only the loops of its only thread are distributed: another thread could change what is read ahead. */
 #include "map/source/source_doall.h"
 
 #include <assert.h>
@@ -22,128 +20,136 @@
 
 #include "base/err.h"
 
-enum { FIRST_NUMBER = 1000000 }; /* of the contexts, as threads; greater ones where the trace has such threads */
+enum { FIRST_NUMBER = 1000000 }; /* least number of an iteration thread; greater than all thread numbers of the trace */
 
-/* What was copied from a batch; its arrays lie behind it. */
-struct piece {
-    struct piece *next;
+/* A copy of some records of a batch, in one allocation with its arrays. */
+struct kept_batch {
+    struct kept_batch *next; /* in the queue of its slot; NULL: the last one */
     struct peet_batch batch;
-    uint64_t records; /* with those of what is repeated */
+    uint64_t records; /* with the records of strided loops */
 };
 
-struct slot { /* a context that takes iterations */
-    uint32_t lane;
-    struct piece *first, *last;
-    struct piece *shown; /* that the consumer looks at */
-    uint64_t kept;       /* records in the line */
+/* An iteration thread, and the queue of records that it will execute. */
+struct slot {
+    uint32_t loop_thread; /* index of the forking thread in the inner source */
+    struct kept_batch *first, *last;
+    struct kept_batch *shown; /* returned to the consumer; freed with the next call */
+    uint64_t kept;            /* records in the queue */
 };
 
-enum lane_state { LANE_PLAIN, LANE_FORKS, LANE_WAITS, LANE_GOES_ON };
+/* What the forking thread returns next: its records; thread_create events; thread_join events; records after the joins. */
+enum loop_thread_state { LOOP_NONE, LOOP_FORKS, LOOP_WAITS, LOOP_JOINED };
 
-struct lane { /* a thread of the source behind */
-    struct peet_batch raw;
-    size_t at;           /* the next record of it */
-    uint8_t state;       /* enum lane_state */
-    bool has_forked;     /* and nothing has happened since */
-    bool is_inside;      /* what is read belongs to the iteration of `head` */
-    bool is_loop_over;   /* the join has come, or the end */
-    uint64_t iterations; /* that the fork announced */
-    uint64_t iteration;  /* that is read */
-    unsigned depth;      /* of starts, in an iteration */
-    uint32_t head;       /* slot */
-    uint32_t first, slots;
-    struct peet_record *made; /* creates and joins */
+/* A thread of the inner source, which may fork loops. */
+struct loop_thread {
+    struct peet_batch raw;    /* last batch of the inner source */
+    size_t at;                /* index in raw.records of the next record */
+    uint8_t state;            /* enum loop_thread_state */
+    bool has_forked;          /* the last event was a fork */
+    bool in_iteration;        /* the next records belong to the iteration of slot `head` */
+    bool is_loop_over;        /* the loop's join, or the end of the thread, has been read */
+    uint64_t iterations;      /* of the loop, according to its fork; 0: unknown */
+    uint64_t iteration;       /* number of the iteration being read */
+    unsigned depth;           /* nested iterations being read */
+    uint32_t head;            /* slot of the iteration being read */
+    uint32_t first;           /* index of its first iteration thread; the others follow */
+    uint32_t slots;           /* iteration threads of the current loop */
+    struct peet_record *made; /* records of thread_create or thread_join events; NULL: no loop so far */
     struct peet_event *made_event;
 };
 
+/* What a thread of this source is: an iteration thread, or a thread of the inner source. */
 struct role {
     bool is_slot;
-    uint32_t number; /* of the slot, or of the context behind */
+    uint32_t number; /* index of the slot, or of the thread in the inner source */
 };
 
+/* A source that distributes the iterations of an inner source's loops. */
 struct doall {
     struct source source;
     struct source *inner;
     struct doall_config config;
-    struct source_thread *context;
-    struct role *role;
-    struct lane *lane; /* by the context behind */
+    struct source_thread *thread;    /* by index */
+    struct role *role;               /* by index of a thread */
+    struct loop_thread *loop_thread; /* by index in the inner source */
     struct slot *slot;
-    uint32_t slots, seen; /* seen: contexts behind */
-    uint32_t next_number;
-    uint64_t peak;
+    uint32_t slots;       /* made so far */
+    uint32_t known;       /* threads of the inner source that have an index here */
+    uint32_t next_number; /* number of the next iteration thread */
+    uint64_t peak;        /* the most records that a slot has kept */
 };
 
-static int no_memory(struct peet_err *err)
+static int doall_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for the iterations of parallel loops");
 }
 
-/* ---- contexts ---- */
+/* ---- threads ---- */
 
-static uint32_t add_context(struct doall *d, struct source_thread context, struct role role)
+static uint32_t doall_add_thread(struct doall *d, struct source_thread thread, struct role role)
 {
     uint32_t i = d->source.threads++;
 
     assert(i < d->source.max_threads);
-    d->context[i] = context;
+    d->thread[i] = thread;
     d->role[i] = role;
     return i;
 }
 
-static void see_contexts(struct doall *d)
+static void doall_add_threads(struct doall *d)
 {
-    for (; d->seen < d->inner->threads; d->seen++) {
-        const struct source_thread *c = &d->inner->thread[d->seen];
-        add_context(d, *c, (struct role){ false, d->seen });
+    for (; d->known < d->inner->threads; d->known++) {
+        const struct source_thread *c = &d->inner->thread[d->known];
+        doall_add_thread(d, *c, (struct role){ false, d->known });
         d->next_number =
             c->id >= d->next_number && c->id < UINT32_MAX - d->source.max_threads ? c->id + 1 : d->next_number;
     }
 }
 
-/* The contexts of a thread's loops are made at its first, and serve all others. */
-static int make_slots(struct doall *d, struct lane *l, struct peet_err *err)
+/* Makes the iteration threads of a forking thread, at its first loop; they serve all its loops. */
+static int doall_make_slots(struct doall *d, struct loop_thread *l, struct peet_err *err)
 {
-    uint32_t parent = (uint32_t)(l - d->lane), n = d->config.window;
+    uint32_t parent = (uint32_t)(l - d->loop_thread), n = d->config.window;
 
     if (l->made)
         return 0;
     l->made = calloc(n, sizeof *l->made);
     l->made_event = calloc(n, sizeof *l->made_event);
     if (!l->made || !l->made_event)
-        return no_memory(err);
+        return doall_no_memory(err);
     l->first = d->source.threads;
     for (uint32_t i = 0; i < n; i++) {
-        d->slot[d->slots] = (struct slot){ .lane = parent };
-        add_context(d,
-                    (struct source_thread){
-                        .id = d->next_number++, .process = d->inner->thread[parent].process, .birth = BIRTH_ITERATION },
-                    (struct role){ true, d->slots++ });
+        d->slot[d->slots] = (struct slot){ .loop_thread = parent };
+        doall_add_thread(d,
+                         (struct source_thread){ .id = d->next_number++,
+                                                 .process = d->inner->thread[parent].process,
+                                                 .birth = BIRTH_ITERATION },
+                         (struct role){ true, d->slots++ });
     }
     return 0;
 }
 
-/* ---- reading the stream behind ---- */
+/* ---- reading the inner source ---- */
 
-static int refill(struct doall *d, struct lane *l, uint64_t reply, struct peet_err *err)
+static int doall_refill(struct doall *d, struct loop_thread *l, uint64_t reply, struct peet_err *err)
 {
-    int r = source_next(d->inner, (uint32_t)(l - d->lane), reply, &l->raw, err);
+    int r = source_next(d->inner, (uint32_t)(l - d->loop_thread), reply, &l->raw, err);
 
     l->at = 0;
     if (r <= 0)
         l->raw.count = 0;
-    see_contexts(d);
+    doall_add_threads(d);
     return r;
 }
 
-static const struct peet_event *event_at(const struct lane *l, size_t i)
+static const struct peet_event *doall_event_at(const struct loop_thread *l, size_t i)
 {
     const struct peet_record *r = &l->raw.records[i];
 
     return r->kind == PEET_EVENT ? &l->raw.events[r->id] : NULL;
 }
 
-static size_t count_kind(const struct lane *l, size_t from, size_t to, unsigned kind)
+static size_t doall_count_kind(const struct loop_thread *l, size_t from, size_t to, unsigned kind)
 {
     size_t n = 0;
 
@@ -152,8 +158,8 @@ static size_t count_kind(const struct lane *l, size_t from, size_t to, unsigned 
     return n;
 }
 
-/* The records of one trip of each of what is repeated there. */
-static size_t count_trips(const struct lane *l, size_t from, size_t to)
+/* Records of one iteration of each strided loop in [from, to). */
+static size_t count_repeated(const struct loop_thread *l, size_t from, size_t to)
 {
     size_t n = 0;
 
@@ -163,31 +169,32 @@ static size_t count_trips(const struct lane *l, size_t from, size_t to)
     return n;
 }
 
-/* What is repeated goes where there is room for it. */
-static void copy_repeat(const struct peet_repeat *from, struct peet_repeat *to, struct peet_record *trip,
-                        uint64_t *step)
+/* Copies a strided loop; `iteration_records` and `step` have room for its arrays. */
+static void doall_copy_repeat(const struct peet_repeat *from, struct peet_repeat *to,
+                              struct peet_record *iteration_records, uint64_t *step)
 {
-    memcpy(trip, from->records, from->count * sizeof *trip);
+    memcpy(iteration_records, from->records, from->count * sizeof *iteration_records);
     memcpy(step, from->step, from->count * sizeof *step);
-    *to = (struct peet_repeat){ from->times, from->count, trip, step };
+    *to = (struct peet_repeat){ from->times, from->count, iteration_records, step };
 }
 
-/* Some records of the batch at hand, as a piece; NULL: no memory. */
-static struct piece *copy(const struct lane *l, size_t from, size_t to)
+/* A copy of the records [from, to) of the current batch; NULL: no memory. */
+static struct kept_batch *doall_copy(const struct loop_thread *l, size_t from, size_t to)
 {
-    size_t n = to - from, events = count_kind(l, from, to, PEET_EVENT), more = count_trips(l, from, to);
-    size_t repeats = count_kind(l, from, to, PEET_REPEAT);
-    struct piece *p = malloc(sizeof *p + (n + more) * sizeof(struct peet_record) + events * sizeof(struct peet_event)
-                             + more * sizeof(uint64_t) + repeats * sizeof(struct peet_repeat));
+    size_t n = to - from, events = doall_count_kind(l, from, to, PEET_EVENT), more = count_repeated(l, from, to);
+    size_t repeats = doall_count_kind(l, from, to, PEET_REPEAT);
+    struct kept_batch *p =
+        malloc(sizeof *p + (n + more) * sizeof(struct peet_record) + events * sizeof(struct peet_event)
+               + more * sizeof(uint64_t) + repeats * sizeof(struct peet_repeat));
 
     if (!p)
         return NULL;
     struct peet_event *event = (struct peet_event *)(p + 1);
     struct peet_repeat *repeat = (struct peet_repeat *)(event + events);
     uint64_t *step = (uint64_t *)(repeat + repeats);
-    struct peet_record *record = (struct peet_record *)(step + more), *trip = record + n;
-    *p = (struct piece){ .records = n + more,
-                         .batch = { .count = n, .records = record, .events = event, .event_count = events } };
+    struct peet_record *record = (struct peet_record *)(step + more), *iteration_records = record + n;
+    *p = (struct kept_batch){ .records = n + more,
+                              .batch = { .count = n, .records = record, .events = event, .event_count = events } };
     p->batch.repeats = repeat;
     p->batch.thread = l->raw.thread;
     p->batch.position = l->raw.position;
@@ -198,21 +205,21 @@ static struct piece *copy(const struct lane *l, size_t from, size_t to)
             record[i].id = (uint32_t)e++;
         } else if (record[i].kind == PEET_REPEAT) {
             const struct peet_repeat *x = &l->raw.repeats[record[i].id];
-            copy_repeat(x, &repeat[r], trip, step);
-            trip += x->count;
+            doall_copy_repeat(x, &repeat[r], iteration_records, step);
+            iteration_records += x->count;
             step += x->count;
             record[i].id = (uint32_t)r++;
         }
     return p;
 }
 
-static int keep(struct doall *d, struct lane *l, size_t to, struct peet_err *err)
+static int doall_keep(struct doall *d, struct loop_thread *l, size_t to, struct peet_err *err)
 {
     struct slot *s = &d->slot[l->head];
-    struct piece *p = copy(l, l->at, to);
+    struct kept_batch *p = doall_copy(l, l->at, to);
 
     if (!p)
-        return no_memory(err);
+        return doall_no_memory(err);
     if (s->first)
         s->last->next = p;
     else
@@ -226,57 +233,57 @@ static int keep(struct doall *d, struct lane *l, size_t to, struct peet_err *err
     return err_set(err, PEET_ERR_LIMIT,
                    "thread %" PRIu32 ": iteration %" PRIu64 " of a parallel loop has more than %" PRIu64
                    " records to be kept while others run; raise --doall-records, or take --doall keep",
-                   d->inner->thread[l - d->lane].id, l->iteration, d->config.limit);
+                   d->inner->thread[l - d->loop_thread].id, l->iteration, d->config.limit);
 }
 
-static int left_by_a_jump(const struct doall *d, const struct lane *l, struct peet_err *err)
+static int left_by_a_jump(const struct doall *d, const struct loop_thread *l, struct peet_err *err)
 {
     return err_set(err, PEET_ERR_FORMAT,
                    "thread %" PRIu32 ": iteration %" PRIu64
                    " of a parallel loop has no end (doall_finish was expected before "
                    "the thread's); was it left by break, goto or return? Take --doall keep",
-                   d->inner->thread[l - d->lane].id, l->iteration);
+                   d->inner->thread[l - d->loop_thread].id, l->iteration);
 }
 
-/* Some more of the iteration that is read, up to its end: into the line of who has it. */
-static int read_iteration(struct doall *d, struct lane *l, struct peet_err *err)
+/* Reads more records of the current iteration into the queue of its slot. */
+static int doall_read_iteration(struct doall *d, struct loop_thread *l, struct peet_err *err)
 {
     if (l->at == l->raw.count) {
-        int r = refill(d, l, 0, err);
+        int r = doall_refill(d, l, 0, err);
         if (r <= 0) {
-            l->is_inside = false;
+            l->in_iteration = false;
             l->is_loop_over = true;
             return r;
         }
     }
     size_t i = l->at;
-    for (; l->is_inside && i < l->raw.count; i++) {
-        const struct peet_event *e = event_at(l, i);
+    for (; l->in_iteration && i < l->raw.count; i++) {
+        const struct peet_event *e = doall_event_at(l, i);
         if (!e)
             continue;
         if (e->kind == PEET_EV_thread_end)
             return left_by_a_jump(d, l, err);
         l->depth += e->kind == PEET_EV_doall_start;
         if (e->kind == PEET_EV_doall_finish && --l->depth == 0)
-            l->is_inside = false;
+            l->in_iteration = false;
     }
-    return keep(d, l, i, err);
+    return doall_keep(d, l, i, err);
 }
 
-/* Leaves out what is between iterations; then the next one begins, or the loop is over. */
-static int find_iteration(struct doall *d, struct lane *l, uint32_t slot, struct peet_err *err)
+/* Leaves out records up to the next iteration, which slot `slot` gets, or to the end of the loop. */
+static int doall_find_iteration(struct doall *d, struct loop_thread *l, uint32_t slot, struct peet_err *err)
 {
     while (!l->is_loop_over) {
         if (l->at == l->raw.count) {
-            int r = refill(d, l, 0, err);
+            int r = doall_refill(d, l, 0, err);
             l->is_loop_over = r <= 0;
             if (r <= 0)
                 return r;
         }
         for (; l->at < l->raw.count; l->at++) {
-            const struct peet_event *e = event_at(l, l->at);
+            const struct peet_event *e = doall_event_at(l, l->at);
             if (e && e->kind == PEET_EV_doall_start) {
-                l->is_inside = true;
+                l->in_iteration = true;
                 l->depth = 0;
                 l->head = slot;
                 l->iteration = e->arg[0];
@@ -291,23 +298,23 @@ static int find_iteration(struct doall *d, struct lane *l, uint32_t slot, struct
     return 0;
 }
 
-/* ---- contexts that take iterations ---- */
+/* ---- iteration threads ---- */
 
-static int slot_next(struct doall *d, uint32_t number, struct peet_batch *ret, struct peet_err *err)
+static int doall_slot_next(struct doall *d, uint32_t number, struct peet_batch *ret, struct peet_err *err)
 {
     struct slot *s = &d->slot[number];
-    struct lane *l = &d->lane[s->lane];
+    struct loop_thread *l = &d->loop_thread[s->loop_thread];
     int r = 0;
 
     free(s->shown);
     s->shown = NULL;
     while (r >= 0 && !s->first) {
-        if (l->is_inside) /* its own, or somebody's before whom it cannot read */
-            r = read_iteration(d, l, err);
+        if (l->in_iteration) /* of this slot, or of an earlier one that has to be read before */
+            r = doall_read_iteration(d, l, err);
         else if (l->is_loop_over)
             return 0;
         else
-            r = find_iteration(d, l, number, err);
+            r = doall_find_iteration(d, l, number, err);
     }
     if (r < 0)
         return r;
@@ -318,10 +325,10 @@ static int slot_next(struct doall *d, uint32_t number, struct peet_batch *ret, s
     return 1;
 }
 
-/* ---- threads ---- */
+/* ---- forking threads ---- */
 
 /* Most batches have nothing to do with loops, and then their events say so at once. */
-static bool has_loops(const struct peet_batch *b)
+static bool batch_has_loops(const struct peet_batch *b)
 {
     for (size_t i = 0; i < b->event_count; i++)
         if (b->events[i].kind == PEET_EV_doall_fork || b->events[i].kind == PEET_EV_doall_start)
@@ -329,20 +336,20 @@ static bool has_loops(const struct peet_batch *b)
     return false;
 }
 
-/* Where the batch at hand comes to the first iteration of a loop that is to be dealt out; its end, if it does not. */
-static size_t find_loop(const struct doall *d, struct lane *l)
+/* Index of the first iteration of a loop to distribute in the current batch; raw.count: there is none. */
+static size_t doall_find_loop(const struct doall *d, struct loop_thread *l)
 {
-    if (!has_loops(&l->raw)) {
+    if (!batch_has_loops(&l->raw)) {
         l->has_forked &= l->raw.event_count == 0;
         return l->raw.count;
     }
     for (size_t i = l->at; i < l->raw.count; i++) {
-        const struct peet_event *e = event_at(l, i);
+        const struct peet_event *e = doall_event_at(l, i);
         if (!e)
             continue;
         if (l->has_forked && e->kind == PEET_EV_doall_start && (!d->inner->is_live || d->inner->threads == 1)) {
             l->has_forked = false;
-            l->state = LANE_FORKS;
+            l->state = LOOP_FORKS;
             return i;
         }
         l->has_forked = e->kind == PEET_EV_doall_fork;
@@ -351,11 +358,11 @@ static size_t find_loop(const struct doall *d, struct lane *l)
     return l->raw.count;
 }
 
-/* An event about each of the contexts of the loop. */
-static int make_events(struct doall *d, struct lane *l, uint32_t kind, struct peet_batch *ret)
+/* An event of a kind for each iteration thread of the loop. */
+static int doall_make_events(struct doall *d, struct loop_thread *l, uint32_t kind, struct peet_batch *ret)
 {
     for (uint32_t i = 0; i < l->slots; i++) {
-        uint32_t thread = d->context[l->first + i].id;
+        uint32_t thread = d->thread[l->first + i].id;
         l->made_event[i] = (struct peet_event){ .kind = kind, .args = 1, .arg = { thread } };
         l->made[i] = (struct peet_record){ .addr = thread, .id = i, .kind = PEET_EVENT };
     }
@@ -368,40 +375,41 @@ static int make_events(struct doall *d, struct lane *l, uint32_t kind, struct pe
     return 1;
 }
 
-static int fork_loop(struct doall *d, struct lane *l, struct peet_batch *ret, struct peet_err *err)
+static int doall_fork_loop(struct doall *d, struct loop_thread *l, struct peet_batch *ret, struct peet_err *err)
 {
-    int r = make_slots(d, l, err);
+    int r = doall_make_slots(d, l, err);
 
     if (r < 0)
         return r;
     l->slots = l->iterations && l->iterations < d->config.window ? (uint32_t)l->iterations : d->config.window;
     l->is_loop_over = false;
-    l->state = LANE_WAITS;
-    return make_events(d, l, PEET_EV_thread_create, ret);
+    l->state = LOOP_WAITS;
+    return doall_make_events(d, l, PEET_EV_thread_create, ret);
 }
 
-static int lane_next(struct doall *d, struct lane *l, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+static int doall_thread_next(struct doall *d, struct loop_thread *l, uint64_t reply, struct peet_batch *ret,
+                             struct peet_err *err)
 {
-    if (l->state == LANE_FORKS)
-        return fork_loop(d, l, ret, err);
-    if (l->state == LANE_WAITS) {
-        l->state = LANE_GOES_ON;
-        return make_events(d, l, PEET_EV_thread_join, ret);
+    if (l->state == LOOP_FORKS)
+        return doall_fork_loop(d, l, ret, err);
+    if (l->state == LOOP_WAITS) {
+        l->state = LOOP_JOINED;
+        return doall_make_events(d, l, PEET_EV_thread_join, ret);
     }
-    if (l->state == LANE_GOES_ON && !l->is_loop_over)
+    if (l->state == LOOP_JOINED && !l->is_loop_over)
         return err_set(err, PEET_ERR_USAGE,
                        "thread %" PRIu32 ": asked for what follows a parallel loop before its iterations were read",
-                       d->inner->thread[l - d->lane].id);
-    l->state = LANE_PLAIN;
+                       d->inner->thread[l - d->loop_thread].id);
+    l->state = LOOP_NONE;
     if (l->at == l->raw.count) {
-        int r = refill(d, l, reply, err);
+        int r = doall_refill(d, l, reply, err);
         d->source.has_ended = d->inner->has_ended;
         if (r <= 0)
             return r;
     }
-    size_t from = l->at, to = find_loop(d, l);
+    size_t from = l->at, to = doall_find_loop(d, l);
     if (to == from)
-        return fork_loop(d, l, ret, err);
+        return doall_fork_loop(d, l, ret, err);
     l->at = to;
     *ret = l->raw;
     ret->records += from;
@@ -409,40 +417,41 @@ static int lane_next(struct doall *d, struct lane *l, uint64_t reply, struct pee
     return 1;
 }
 
-static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+static int doall_next(struct source *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
 {
     struct doall *d = (struct doall *)(void *)s;
-    const struct role *role = &d->role[context];
+    const struct role *role = &d->role[thread];
 
-    return role->is_slot ? slot_next(d, role->number, ret, err) : lane_next(d, &d->lane[role->number], reply, ret, err);
+    return role->is_slot ? doall_slot_next(d, role->number, ret, err)
+                         : doall_thread_next(d, &d->loop_thread[role->number], reply, ret, err);
 }
 
-static void free_doall(struct source *s)
+static void doall_free(struct source *s)
 {
     struct doall *d = (struct doall *)(void *)s;
 
     for (uint32_t i = 0; i < d->slots; i++) {
         free(d->slot[i].shown);
-        for (struct piece *p = d->slot[i].first, *after; p; p = after) {
+        for (struct kept_batch *p = d->slot[i].first, *after; p; p = after) {
             after = p->next;
             free(p);
         }
     }
-    for (uint32_t i = 0; d->lane && i < d->seen; i++) {
-        free(d->lane[i].made);
-        free(d->lane[i].made_event);
+    for (uint32_t i = 0; d->loop_thread && i < d->known; i++) {
+        free(d->loop_thread[i].made);
+        free(d->loop_thread[i].made_event);
     }
     free(d->slot);
-    free(d->lane);
+    free(d->loop_thread);
     free(d->role);
-    free(d->context);
+    free(d->thread);
     source_free(d->inner);
     free(d);
 }
 
-static const struct source_kind DOALL = { .next = next, .free = free_doall };
+static const struct source_kind DOALL = { .next = doall_next, .free = doall_free };
 
-/* ---- from outside ---- */
+/* ---- public functions ---- */
 
 bool trace_has_doall(const struct peet_trace *t)
 {
@@ -464,21 +473,21 @@ int source_take_doall(struct source *inner, const struct doall_config *config, s
     assert(config->window > 0 && config->window <= DOALL_MAX_WINDOW);
     if (!d) {
         source_free(inner);
-        return no_memory(err);
+        return doall_no_memory(err);
     }
     d->inner = inner;
     d->config = *config;
     d->next_number = FIRST_NUMBER;
-    d->context = calloc(most + 1, sizeof *d->context);
+    d->thread = calloc(most + 1, sizeof *d->thread);
     d->role = calloc(most + 1, sizeof *d->role);
-    d->lane = calloc(inner->max_threads + 1, sizeof *d->lane);
+    d->loop_thread = calloc(inner->max_threads + 1, sizeof *d->loop_thread);
     d->slot = calloc(slots + 1, sizeof *d->slot);
-    d->source = (struct source){ &DOALL, inner->trace, d->context, 0, most, inner->is_live, false };
-    if (!d->context || !d->role || !d->lane || !d->slot) {
-        free_doall(&d->source);
-        return no_memory(err);
+    d->source = (struct source){ &DOALL, inner->trace, d->thread, 0, most, inner->is_live, false };
+    if (!d->thread || !d->role || !d->loop_thread || !d->slot) {
+        doall_free(&d->source);
+        return doall_no_memory(err);
     }
-    see_contexts(d);
+    doall_add_threads(d);
     *ret = &d->source;
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The threads of a program that runs, as contexts. */
+/* A source of a program that runs under control of the simulator (capture/control). */
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -9,70 +9,72 @@
 #include "capture/x86/layout.h"
 #include "map/source/source.h"
 
-enum { MOST = 1 << 16 };
-_Static_assert((int)SOURCE_CANCELLED == (int)RAW_CANCELLED, "what the machine says is what the program understands");
+enum { MOST_THREADS = 1 << 16 };
+_Static_assert((int)SOURCE_CANCELLED == (int)RAW_CANCELLED, "simulator and program agree on the reply");
 
 #define TOO_MANY "the program has made more than %d threads, which is all that can be simulated"
 
+/* A running program as a source. */
 struct program {
     struct source source;
     struct control *control;
-    uint64_t registers[PEET_REGISTERS]; /* of a context that begins */
-    struct source_thread context[MOST];
+    uint64_t registers[PEET_REGISTERS]; /* trace registers of the thread that began last */
+    struct source_thread thread[MOST_THREADS];
 };
 
-static void see_program(struct program *p)
+static void program_update(struct program *p)
 {
     p->source.has_ended = control_is_over(p->control);
-    while (p->source.threads < control_threads(p->control) && p->source.threads < MOST) {
+    while (p->source.threads < control_threads(p->control) && p->source.threads < MOST_THREADS) {
         uint32_t i = p->source.threads++;
-        p->context[i] = (struct source_thread){ control_thread_number(p->control, i),
-                                                control_thread_process(p->control, i), i == 0 };
+        p->thread[i] = (struct source_thread){ control_thread_number(p->control, i),
+                                               control_thread_process(p->control, i), i == 0 };
     }
 }
 
-static int next(struct source *s, uint32_t context, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
+static int program_next(struct source *s, uint32_t thread, uint64_t reply, struct peet_batch *ret, struct peet_err *err)
 {
     struct program *p = (struct program *)(void *)s;
-    int r = control_next(p->control, context, reply, ret, err);
+    int r = control_next(p->control, thread, reply, ret, err);
 
-    see_program(p);
-    if (r >= 0 && control_threads(p->control) > MOST)
-        return err_set(err, PEET_ERR_USAGE, TOO_MANY, MOST);
+    program_update(p);
+    if (r >= 0 && control_threads(p->control) > MOST_THREADS)
+        return err_set(err, PEET_ERR_USAGE, TOO_MANY, MOST_THREADS);
     return r;
 }
 
-static int words(struct source *s, uint32_t context, uint64_t reply, struct source_words *ret, struct peet_err *err)
+static int program_words(struct source *s, uint32_t thread, uint64_t reply, struct source_words *ret,
+                         struct peet_err *err)
 {
     struct program *p = (struct program *)(void *)s;
-    uint64_t pointer = 0;
-    int r = control_next_words(p->control, context, reply, &ret->word, &ret->end, &ret->names, &pointer, err);
+    uint64_t program_pointer = 0;
+    int r = control_next_words(p->control, thread, reply, &ret->word, &ret->end, &ret->names, &program_pointer, err);
 
-    see_program(p);
-    if (r >= 0 && control_threads(p->control) > MOST)
-        return err_set(err, PEET_ERR_USAGE, TOO_MANY, MOST);
-    p->registers[X86_FS_REGISTER] = pointer;
-    ret->registers = pointer ? p->registers : NULL;
+    program_update(p);
+    if (r >= 0 && control_threads(p->control) > MOST_THREADS)
+        return err_set(err, PEET_ERR_USAGE, TOO_MANY, MOST_THREADS);
+    p->registers[X86_FS_REGISTER] = program_pointer;
+    ret->registers = program_pointer ? p->registers : NULL;
     return r;
 }
 
-static void skip(struct source *s, uint32_t context, uint64_t references, uint32_t line_bytes)
+static void program_skip(struct source *s, uint32_t thread, uint64_t references, uint32_t line_bytes)
 {
-    control_skip(((struct program *)(void *)s)->control, context, references, line_bytes);
+    control_skip(((struct program *)(void *)s)->control, thread, references, line_bytes);
 }
 
-static unsigned calls(struct source *s, uint32_t context, struct source_calls *ret)
+static unsigned program_calls(struct source *s, uint32_t thread, struct source_calls *ret)
 {
-    return control_calls(((struct program *)(void *)s)->control, context, ret->site, ret->back, SOURCE_CALLS,
+    return control_calls(((struct program *)(void *)s)->control, thread, ret->site, ret->back, SOURCE_CALLS,
                          &ret->is_whole);
 }
 
-static uint64_t pointer(struct source *s, uint32_t context)
+static uint64_t program_pointer(struct source *s, uint32_t thread)
 {
-    return control_thread_pointer(((struct program *)(void *)s)->control, context);
+    return control_thread_pointer(((struct program *)(void *)s)->control, thread);
 }
 
-static void free_program(struct source *s)
+static void program_free(struct source *s)
 {
     struct program *p = (struct program *)(void *)s;
 
@@ -80,16 +82,17 @@ static void free_program(struct source *s)
     free(p);
 }
 
-static const struct source_kind PROGRAM = { next, free_program, words, skip, calls, pointer };
+static const struct source_kind PROGRAM = { program_next, program_free,  program_words,
+                                            program_skip, program_calls, program_pointer };
 
-static int open_program(struct program *p, int r, struct source **ret)
+static int program_open(struct program *p, int r, struct source **ret)
 {
     if (r < 0) {
         free(p);
         return r;
     }
-    p->source = (struct source){ &PROGRAM, control_schema(p->control), p->context, 0, MOST, true, false };
-    see_program(p);
+    p->source = (struct source){ &PROGRAM, control_schema(p->control), p->thread, 0, MOST_THREADS, true, false };
+    program_update(p);
     *ret = &p->source;
     return 0;
 }
@@ -98,14 +101,14 @@ int source_open_program(char *const *argv, uint32_t ahead, bool repeats, struct 
 {
     struct program *p = mem_alloc(1, sizeof *p);
 
-    return open_program(p, control_start(argv, ahead, repeats ? PEET_WANT_REPEATS : 0, &p->control, err), ret);
+    return program_open(p, control_start(argv, ahead, repeats ? PEET_WANT_REPEATS : 0, &p->control, err), ret);
 }
 
 int source_open_host(const struct raw_host *host, bool repeats, struct source **ret, struct peet_err *err)
 {
     struct program *p = mem_alloc(1, sizeof *p);
 
-    return open_program(p, control_attach(host, repeats ? PEET_WANT_REPEATS : 0, &p->control, err), ret);
+    return program_open(p, control_attach(host, repeats ? PEET_WANT_REPEATS : 0, &p->control, err), ret);
 }
 
 int source_status(struct source *s)

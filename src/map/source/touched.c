@@ -9,12 +9,12 @@ struct touched_page {
     uint64_t bits[PAGE_LINES / 64];
 };
 
-void touched_init(struct touched *t)
+void touched_init(struct touched_lines *t)
 {
-    *t = (struct touched){ .pages.value_size = sizeof(struct touched_page *) };
+    *t = (struct touched_lines){ .pages.value_size = sizeof(struct touched_page *) };
 }
 
-void touched_release(struct touched *t)
+void touched_release(struct touched_lines *t)
 {
     struct touched_page **page;
     uint64_t key;
@@ -25,7 +25,7 @@ void touched_release(struct touched *t)
     map_release(&t->pages);
 }
 
-static struct touched_page *find_page(struct touched *t, uint32_t process, uint64_t number)
+static struct touched_page *find_page(struct touched_lines *t, uint32_t process, uint64_t number)
 {
     size_t at = number % TOUCHED_AT_HAND;
 
@@ -42,7 +42,7 @@ static struct touched_page *find_page(struct touched *t, uint32_t process, uint6
     return *page;
 }
 
-int touched_add_range(struct touched *t, uint32_t process, uint64_t first, uint64_t last)
+int touched_add_range(struct touched_lines *t, uint32_t process, uint64_t first, uint64_t last)
 {
     for (uint64_t line = first; line <= last; line++) {
         struct touched_page *p = find_page(t, process, line / PAGE_LINES);
@@ -51,13 +51,13 @@ int touched_add_range(struct touched *t, uint32_t process, uint64_t first, uint6
         p->bits[line % PAGE_LINES / 64] |= (uint64_t)1 << line % 64;
     }
     if (first == last) {
-        t->near[first % TOUCHED_NEAR].line = first + 1;
-        t->near[first % TOUCHED_NEAR].process = process;
+        t->recent[first % TOUCHED_RECENT].line = first + 1;
+        t->recent[first % TOUCHED_RECENT].process = process;
     }
     return 0;
 }
 
-bool touched_has(const struct touched *t, uint32_t process, uint64_t line)
+bool touched_has(const struct touched_lines *t, uint32_t process, uint64_t line)
 {
     struct touched_page *const *page = map_find(&t->pages, line / PAGE_LINES, process);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines that were referred to, by process: a bit for each. */
+/* A set of lines that processes have referred to, as a bit for each line. */
 #ifndef MAP_SOURCE_TOUCHED_H
 #define MAP_SOURCE_TOUCHED_H
 
@@ -8,33 +8,33 @@
 
 #include "base/map.h"
 
-enum { TOUCHED_AT_HAND = 64, TOUCHED_NEAR = 512 };
+enum { TOUCHED_AT_HAND = 64, TOUCHED_RECENT = 512 };
 
-struct touched {
+struct touched_lines {
     struct map pages; /* struct touched_page *, by number and process */
     struct {
-        uint64_t number; /* 1 + its number; 0: none */
+        uint64_t number; /* 1 + number of the page; 0: the entry is empty */
         uint32_t process;
         struct touched_page *page;
-    } at_hand[TOUCHED_AT_HAND];
+    } at_hand[TOUCHED_AT_HAND]; /* lookup cache of `pages`, direct-mapped by number */
     struct {
-        uint64_t line; /* 1 + its number; 0: none */
+        uint64_t line; /* 1 + number of the line; 0: the entry is empty */
         uint32_t process;
-    } near[TOUCHED_NEAR]; /* by their last bits: the lines that were last added by themselves */
+    } recent[TOUCHED_RECENT]; /* single lines added last, direct-mapped by number */
 };
 
-void touched_init(struct touched *t);
-void touched_release(struct touched *t);
+void touched_init(struct touched_lines *t);
+void touched_release(struct touched_lines *t);
 
-int touched_add_range(struct touched *t, uint32_t process, uint64_t first, uint64_t last);
-static inline int touched_add(struct touched *t, uint32_t process, uint64_t first,
-                              uint64_t last) /* lines; -1: no memory */
+/* Adds the lines [first, last]; 0, or -1: no memory. */
+int touched_add_range(struct touched_lines *t, uint32_t process, uint64_t first, uint64_t last);
+static inline int touched_add(struct touched_lines *t, uint32_t process, uint64_t first, uint64_t last)
 {
-    if (first == last && t->near[first % TOUCHED_NEAR].line == first + 1
-        && t->near[first % TOUCHED_NEAR].process == process)
+    if (first == last && t->recent[first % TOUCHED_RECENT].line == first + 1
+        && t->recent[first % TOUCHED_RECENT].process == process)
         return 0;
     return touched_add_range(t, process, first, last);
 }
-bool touched_has(const struct touched *t, uint32_t process, uint64_t line);
+bool touched_has(const struct touched_lines *t, uint32_t process, uint64_t line);
 
 #endif
