@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Which references of a repeat come to another line, and in which trip: those of all others are where they were.
+/* Which references of a strided loop change their line, and in which iteration. docs/design/engine.md, "Fast-forward".
  *
- * A set of a cache to which a trip refers as the one before it did is left as it was, if all was there. So of a trip only those references matter
- * whose sets are touched by one that moves, where it was or where it comes to. */
+ * An iteration leaves a set as it was if it refers to the lines of the set as the iteration before did, and all were present. So only those
+ * references matter whose sets hold the old or the new line of a reference that changes its line. */
 #ifndef SIM_ENGINE_LINE_CROSSINGS_H
 #define SIM_ENGINE_LINE_CROSSINGS_H
 
@@ -11,39 +11,44 @@
 #include "base/arena.h"
 #include "peet/record.h"
 
+/* A reference of the loop, and when it changes its line. */
 struct line_crossing {
-    uint64_t line;   /* in the trip before */
-    uint64_t when;   /* the next trip in which that is another one */
-    uint64_t by;     /* by how much the line's number grows then, */
-    uint32_t period; /*   every so many trips; 0: that varies */
-    uint32_t record; /* where the reference is */
+    uint64_t line;     /* its line's number in the iteration before the next */
+    uint64_t when;     /* number of the iteration in which it has another line; UINT64_MAX: never */
+    uint64_t increase; /* of the line's number at a crossing, modulo 2^64 */
+    uint32_t period;   /* iterations between crossings; 0: that varies */
+    uint32_t record;   /* index of the reference in the iteration */
 };
 
+/* The references of a loop, after an iteration. */
 struct line_crossings {
-    uint64_t trip;               /* the next one; 0: nothing is known */
-    uint64_t soonest;            /* the first from it on in which something moves */
-    struct line_crossing *move;  /* by reference */
-    uint32_t *moved;             /* those that did in the last trip that was taken, */
-    uint32_t moves;              /*   so many */
-    uint32_t count, room, shift; /* shift: from an address to its line's number */
-    uint64_t mask;               /* what numbers of lines in one set have in common, at most 6 bits of them */
+    uint64_t iteration;             /* number of the next one; 0: the rest is not valid */
+    uint64_t soonest;               /* number of the first one, from it on, with a crossing */
+    struct line_crossing *crossing; /* by reference */
+    uint32_t *crossed; /* indices into `crossing`: references that changed their lines in the last iteration */
+    uint32_t crossed_count;
+    uint32_t count, room; /* of `crossing` */
+    uint32_t shift;       /* from an address to the number of its line */
+    uint64_t mask;        /* bits of a line's number that choose its set, at most 6 */
 };
 
-/* Begins behind a trip, unless that is known; sets: their number, a power of two. */
-void line_crossings_find(struct line_crossings *m, const struct peet_repeat *n, uint64_t trip, uint32_t shift,
+/* Makes *m valid before that iteration, unless it is; sets: number of sets, a power of two. */
+void line_crossings_find(struct line_crossings *m, const struct peet_repeat *n, uint64_t iteration, uint32_t shift,
                          uint64_t sets, struct arena *arena);
 
-/* The next trip. Returns for which of 64 kinds of sets it matters; moves_back: it was not taken. */
+/* Advances to the next iteration. Returns which of up to 64 classes of sets it changes, a bit each. */
 uint64_t line_crossings_next(struct line_crossings *m, const struct peet_repeat *n);
+
+/* Undoes the last advance: the iteration was not executed. */
 void line_crossings_undo(struct line_crossings *m, const struct peet_repeat *n);
 
-/* Whether the reference is of such a set. */
-static inline bool line_crossings_touch(const struct line_crossings *m, uint64_t kinds, uint32_t i)
+/* Whether the line of reference i is in one of the classes of sets. */
+static inline bool line_crossings_touch(const struct line_crossings *m, uint64_t classes, uint32_t i)
 {
-    return kinds >> (m->move[i].line & m->mask) & 1;
+    return classes >> (m->crossing[i].line & m->mask) & 1;
 }
 
-/* For how many more trips a reference stays in the line in which it was in this one, of which `from` is the byte. */
+/* Number of next iterations in which a reference stays in its line. from: its first byte's offset in the line. */
 static inline uint64_t iterations_in_line(uint64_t from, uint64_t size, uint64_t step, uint64_t line)
 {
     uint64_t by = (int64_t)step > 0 ? step : 0 - step, room = (int64_t)step > 0 ? line - from - size : from;
@@ -52,7 +57,7 @@ static inline uint64_t iterations_in_line(uint64_t from, uint64_t size, uint64_t
         return 0;
     if (step == 0)
         return UINT64_MAX;
-    if ((by & (by - 1)) == 0) /* most often, and a division takes long */
+    if ((by & (by - 1)) == 0) /* the common case, and a shift is faster than a division */
         return room >> __builtin_ctzll(by);
     return by > room ? 0 : (uint32_t)room / (uint32_t)by;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a reference to a line went, from what the processor has counted before it and behind it. */
-#include "sim/engine/state.h"
+#include "sim/engine/simulation.h"
 
 static void compare(const struct sim *s, const struct memory_counts *before, const struct memory_counts *after,
                     struct sim_reference *ret)
@@ -24,7 +24,7 @@ static void compare(const struct sim *s, const struct memory_counts *before, con
 void sim_observe(struct sim *s, const struct hw_thread *hw, const struct peet_record *r, const struct observed_line *at)
 {
     bool crosses_only = r->id == SIM_NO_INSN;
-    struct sim_reference seen = { .context = hw->context->sched.number,
+    struct sim_reference seen = { .context = hw->thread->sched.number,
                                   .cpu = hw->cpu,
                                   .insn = r->id,
                                   .site = crosses_only ? s->site : 0,
@@ -35,7 +35,7 @@ void sim_observe(struct sim *s, const struct hw_thread *hw, const struct peet_re
                                   .own_line = at->own_line,
                                   .is_first = at->is_first,
                                   .kind = r->kind,
-                                  .level = at->is_behind,
+                                  .level = at->is_l2_hit,
                                   .cause = MISS_KINDS,
                                   .stall = hw->clock - at->now };
 
@@ -50,7 +50,7 @@ void sim_observe_sync(struct sim *s, const struct sim_thread *t, const struct pe
                       const struct observed_line *at, uint64_t stall)
 {
     struct sim_reference seen = { .context = t->sched.number,
-                                  .cpu = t->party.cpu,
+                                  .cpu = t->waiter.cpu,
                                   .insn = SIM_NO_INSN,
                                   .site = t->site,
                                   .addr = r->addr,
@@ -61,11 +61,11 @@ void sim_observe_sync(struct sim *s, const struct sim_thread *t, const struct pe
                                   .own_line = at->own_line,
                                   .is_first = true,
                                   .kind = r->kind,
-                                  .level = at->is_behind,
+                                  .level = at->is_l2_hit,
                                   .cause = MISS_KINDS,
-                                  .issue = t->place ? s->config.cost[PEET_CL_plain] : 0,
+                                  .issue = t->hw ? s->config.cost[PEET_CL_plain] : 0,
                                   .stall = stall };
 
-    compare(s, at->before, hierarchy_counts(s->memory, t->party.cpu), &seen);
+    compare(s, at->before, hierarchy_counts(s->memory, t->waiter.cpu), &seen);
     s->observer->reference(s->observer->context, &seen);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Time, by program: what a hardware context does belongs to the program whose thread it executes, or has executed last. */
 #include "base/mem.h"
-#include "sim/engine/state.h"
+#include "sim/engine/simulation.h"
 
 int sim_add_program(struct sim *s, uint32_t process, uint32_t *ret_space, struct peet_err *err)
 {
@@ -23,16 +23,16 @@ static void sim_flush_hw_thread(struct sim *s, struct hw_thread *hw)
     if (hw->program != NO_PROGRAM) {
         struct time_account *sum = &s->program[hw->program].account;
         for (unsigned i = 0; i < TIME_COUNT; i++)
-            sum->time[i] += i == TIME_idle ? 0 : hw->seen.time[i] - hw->settled.time[i];
-        sum->instructions += hw->seen.instructions - hw->settled.instructions;
-        sum->switches += hw->seen.switches - hw->settled.switches;
+            sum->time[i] += i == TIME_idle ? 0 : hw->account.time[i] - hw->flushed.time[i];
+        sum->instructions += hw->account.instructions - hw->flushed.instructions;
+        sum->switches += hw->account.switches - hw->flushed.switches;
     }
-    hw->settled = hw->seen;
+    hw->flushed = hw->account;
 }
 
 void sim_change_program(struct sim *s, struct hw_thread *hw)
 {
-    uint32_t program = hw->context->space;
+    uint32_t program = hw->thread->space;
 
     hierarchy_set_program(s->memory, hw->cpu, program);
     if (hw->program == program)
@@ -43,7 +43,7 @@ void sim_change_program(struct sim *s, struct hw_thread *hw)
 
 void sim_end_program(struct sim *s, const struct hw_thread *hw)
 {
-    struct sim_program *program = &s->program[hw->context->space];
+    struct sim_program *program = &s->program[hw->thread->space];
 
     program->finished = hw->clock > program->finished ? hw->clock : program->finished;
 }
@@ -58,8 +58,8 @@ void sim_list_programs(struct sim *s, struct sim_result *ret)
     ret->programs = n;
     ret->program = mem_alloc(n, sizeof *ret->program);
     ret->evictions = mem_alloc((size_t)n * n, sizeof *ret->evictions);
-    for (uint32_t i = 0; i < s->places; i++)
-        sim_flush_hw_thread(s, &s->place[i]);
+    for (uint32_t i = 0; i < s->hw_threads; i++)
+        sim_flush_hw_thread(s, &s->hw_thread[i]);
     for (uint32_t i = 0; i < n; i++) {
         s->program[i].memory = *hierarchy_program_counts(s->memory, i);
         process_label(s->source->trace, s->program[i].process, s->program[i].name, sizeof s->program[i].name);

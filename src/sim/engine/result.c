@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "sim/engine/state.h"
+#include "sim/engine/simulation.h"
 
 const char *sync_object_kind_name(const struct sync_summary *o)
 {
@@ -35,26 +35,26 @@ int sim_report_deadlock(struct sim *s, struct peet_err *err)
     char text[400] = "";
     size_t n = 0;
 
-    for (uint32_t i = 0; i < s->contexts && n < sizeof text - 100; i++) {
-        const struct sim_thread *t = &s->context[i];
+    for (uint32_t i = 0; i < s->threads && n < sizeof text - 100; i++) {
+        const struct sim_thread *t = &s->thread[i];
         if (t->status != STATUS_WAITING)
             continue;
         n += (size_t)snprintf(text + n, sizeof text - n, "%sthread %" PRIu32 " waits for ", n ? "; " : "",
                               s->source->thread[i].id);
-        if (t->joins)
+        if (t->wait.joined)
             n += (size_t)snprintf(text + n, sizeof text - n, "the end of thread %" PRIu32,
-                                  s->source->thread[t->joins - 1].id);
+                                  s->source->thread[t->wait.joined - 1].id);
         else
-            n += (size_t)snprintf(text + n, sizeof text - n, "%s 0x%" PRIx64, sync_object_kind_name(&t->object->seen),
-                                  t->object->seen.addr);
-        if (!t->joins && t->object->holder)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s 0x%" PRIx64,
+                                  sync_object_kind_name(&t->wait.object->summary), t->wait.object->summary.addr);
+        if (!t->wait.joined && t->wait.object->holder)
             n += (size_t)snprintf(text + n, sizeof text - n, ", which thread %" PRIu32 " holds",
-                                  s->source->thread[t->object->holder->sched.number].id);
+                                  s->source->thread[t->wait.object->holder->sched.number].id);
     }
     return err_set(err, PEET_ERR_FORMAT, "deadlock: nobody can go on: %s", text);
 }
 
-static int by_waiting(const void *a, const void *b)
+static int summary_compare(const void *a, const void *b)
 {
     const struct sync_summary *x = a, *y = b;
 
@@ -66,7 +66,7 @@ static int by_waiting(const void *a, const void *b)
 }
 
 /* The variable in which an object lies. */
-static void name_object(const struct sim *s, struct sync_summary *o)
+static void summary_name(const struct sim *s, struct sync_summary *o)
 {
     if (o->addr == 0 || o->name[0])
         return;
@@ -80,27 +80,27 @@ static void name_object(const struct sim *s, struct sync_summary *o)
         snprintf(o->name, sizeof o->name, "%.*s+0x%" PRIx64, SIM_NAME - 24, y->name, o->addr - y->addr);
 }
 
-static void list_objects(struct sim *s, struct sim_result *ret)
+static void result_list_objects(struct sim *s, struct sim_result *ret)
 {
     struct sync_object **o;
     size_t at = 0;
     uint64_t key;
     uint32_t tag;
 
-    ret->sync_object = mem_alloc(s->objects.count + 1, sizeof *ret->sync_object);
-    while ((o = map_next(&s->objects, &at, &key, &tag)))
-        if ((*o)->seen.kind != SYNC_OBJECT_ARC) /* what waits there waits for a condition */
-            ret->sync_object[ret->sync_objects++] = (*o)->seen;
-    qsort(ret->sync_object, ret->sync_objects, sizeof *ret->sync_object, by_waiting);
+    ret->sync_object = mem_alloc(s->sync.object.count + 1, sizeof *ret->sync_object);
+    while ((o = map_next(&s->sync.object, &at, &key, &tag)))
+        if ((*o)->summary.kind != SYNC_OBJECT_ARC) /* what waits there waits for a condition */
+            ret->sync_object[ret->sync_objects++] = (*o)->summary;
+    qsort(ret->sync_object, ret->sync_objects, sizeof *ret->sync_object, summary_compare);
     for (uint32_t i = 0; i < ret->sync_objects; i++)
-        name_object(s, &ret->sync_object[i]);
+        summary_name(s, &ret->sync_object[i]);
 }
 
 /* The machine with one processor has counted for itself. */
 static void result_add_blocks(struct sim *s, struct sim_result *ret)
 {
     struct exec_clock *t = blocks_clock(s->block_exec);
-    struct time_account *p = &s->place[0].seen;
+    struct time_account *p = &s->hw_thread[0].account;
 
     blocks_flush(s->block_exec);
     ret->fabric = *blocks_fabric(s->block_exec);
@@ -114,14 +114,14 @@ static void result_add_blocks(struct sim *s, struct sim_result *ret)
 
 void sim_result(struct sim *s, struct sim_result *ret)
 {
-    *ret = (struct sim_result){ .references = s->references,
-                                .sync_references = s->sync_references,
-                                .threads = s->contexts,
-                                .hw_threads = s->places,
+    *ret = (struct sim_result){ .references = s->counts.references,
+                                .sync_references = s->counts.sync_references,
+                                .threads = s->threads,
+                                .hw_threads = s->hw_threads,
                                 .cpus = s->config.cpus,
-                                .forced_wakeups = s->broken,
+                                .forced_wakeups = s->counts.forced_wakeups,
                                 .is_interrupted = s->is_stopped,
-                                .hw_thread = mem_alloc(s->places, sizeof *ret->hw_thread),
+                                .hw_thread = mem_alloc(s->hw_threads, sizeof *ret->hw_thread),
                                 .memory = mem_alloc(s->config.cpus, sizeof *ret->memory) };
     hierarchy_flush_counts(s->memory);
     ret->fabric = *hierarchy_fabric(s->memory);
@@ -130,12 +130,12 @@ void sim_result(struct sim *s, struct sim_result *ret)
     if (s->block_exec)
         result_add_blocks(s, ret);
     sim_list_programs(s, ret);
-    for (uint32_t i = 0; i < s->places; i++)
-        ret->cycles = s->place[i].clock > ret->cycles ? s->place[i].clock : ret->cycles;
-    for (uint32_t i = 0; i < s->places; i++) {
-        ret->hw_thread[i] = s->place[i].seen;
-        ret->hw_thread[i].time[TIME_idle] += ret->cycles - s->place[i].clock;
+    for (uint32_t i = 0; i < s->hw_threads; i++)
+        ret->cycles = s->hw_thread[i].clock > ret->cycles ? s->hw_thread[i].clock : ret->cycles;
+    for (uint32_t i = 0; i < s->hw_threads; i++) {
+        ret->hw_thread[i] = s->hw_thread[i].account;
+        ret->hw_thread[i].time[TIME_idle] += ret->cycles - s->hw_thread[i].clock;
         ret->instructions += ret->hw_thread[i].instructions;
     }
-    list_objects(s, ret);
+    result_list_objects(s, ret);
 }

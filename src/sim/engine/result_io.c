@@ -18,7 +18,7 @@ void sim_result_release(struct sim_result *r)
     *r = (struct sim_result){ 0 };
 }
 
-static bool put(FILE *out, const void *from, size_t size, size_t count)
+static bool result_put(FILE *out, const void *from, size_t size, size_t count)
 {
     return count == 0 || fwrite(from, size, count, out) == count;
 }
@@ -32,17 +32,17 @@ int sim_result_write(const struct sim_result *r, FILE *out, struct peet_err *err
     plain.sync_object = NULL;
     plain.program = NULL;
     plain.evictions = NULL;
-    if (!put(out, &plain, sizeof plain, 1) || !put(out, r->hw_thread, sizeof *r->hw_thread, r->hw_threads)
-        || !put(out, r->memory, sizeof *r->memory, r->cpus)
-        || !put(out, r->sync_object, sizeof *r->sync_object, r->sync_objects)
-        || !put(out, r->program, sizeof *r->program, r->programs)
-        || !put(out, r->evictions, sizeof *r->evictions, (size_t)r->programs * r->programs))
+    if (!result_put(out, &plain, sizeof plain, 1) || !result_put(out, r->hw_thread, sizeof *r->hw_thread, r->hw_threads)
+        || !result_put(out, r->memory, sizeof *r->memory, r->cpus)
+        || !result_put(out, r->sync_object, sizeof *r->sync_object, r->sync_objects)
+        || !result_put(out, r->program, sizeof *r->program, r->programs)
+        || !result_put(out, r->evictions, sizeof *r->evictions, (size_t)r->programs * r->programs))
         return err_set(err, PEET_ERR_IO, "the result of the simulation cannot be written");
     return 0;
 }
 
 /* A row, or NULL. */
-static void *get(FILE *in, size_t size, size_t count)
+static void *result_get(FILE *in, size_t size, size_t count)
 {
     void *row = count <= MOST ? mem_alloc(count + 1, size) : NULL;
 
@@ -58,11 +58,11 @@ int sim_result_read(struct sim_result *ret, FILE *in, struct peet_err *err)
 
     if (fread(&r, sizeof r, 1, in) != 1)
         return err_set(err, PEET_ERR_IO, "the simulation has left no result");
-    r.hw_thread = get(in, sizeof *r.hw_thread, r.hw_threads);
-    r.memory = get(in, sizeof *r.memory, r.cpus);
-    r.sync_object = get(in, sizeof *r.sync_object, r.sync_objects);
-    r.program = get(in, sizeof *r.program, r.programs);
-    r.evictions = get(in, sizeof *r.evictions, (size_t)r.programs * r.programs);
+    r.hw_thread = result_get(in, sizeof *r.hw_thread, r.hw_threads);
+    r.memory = result_get(in, sizeof *r.memory, r.cpus);
+    r.sync_object = result_get(in, sizeof *r.sync_object, r.sync_objects);
+    r.program = result_get(in, sizeof *r.program, r.programs);
+    r.evictions = result_get(in, sizeof *r.evictions, (size_t)r.programs * r.programs);
     if (!r.hw_thread || !r.memory || !r.sync_object || !r.program || !r.evictions) {
         sim_result_release(&r);
         return err_set(err, PEET_ERR_IO, "the simulation has left a part of its result only");

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What locks and barriers ask of the machine (sim/sync/sync.h): references to their words, and that contexts go on. */
-#include "sim/engine/state.h"
+#include "sim/engine/simulation.h"
 
 /* A lock's or a barrier's own references may be made for one who is not there any more. */
-static void host_touches(struct sim *s, unsigned cpu)
+static void host_before_access(struct sim *s, unsigned cpu)
 {
     if (s->config.contexts == 1)
-        sim_roll_back(s, &s->place[cpu], s->now, s->actor);
+        sim_roll_back(s, &s->hw_thread[cpu], s->step.now, s->step.number);
     hierarchy_filter(s->memory, cpu)->changes++;
 }
 
@@ -17,15 +17,15 @@ static uint64_t sync_access_blocks(struct sim *s, const struct sim_thread *t, co
     blocks_clock(s->block_exec)->clock = now;
     uint64_t cycles =
         blocks_sync_access(s->block_exec, t->sched.number, r, data, t->site, s->config.cost[PEET_CL_plain]);
-    *ret = (struct sync_time){ .elsewhere = cycles };
+    *ret = (struct sync_time){ .counted = cycles };
     return cycles;
 }
 
 /* The same in the machine with several. */
-static uint64_t refer_shared(struct sim *s, const struct sim_thread *t, const struct peet_record *r, uint64_t data,
-                             uint64_t now, struct sync_time *ret)
+static uint64_t sync_access_caches(struct sim *s, const struct sim_thread *t, const struct peet_record *r,
+                                   uint64_t data, uint64_t now, struct sync_time *ret)
 {
-    unsigned cpu = t->party.cpu;
+    unsigned cpu = t->waiter.cpu;
     struct l1_filter *front = hierarchy_filter(s->memory, cpu);
     const struct memory_counts *counts = hierarchy_counts(s->memory, cpu), before = *counts;
     uint64_t behind = front->behind[r->kind];
@@ -41,8 +41,8 @@ static uint64_t refer_shared(struct sim *s, const struct sim_thread *t, const st
                                                   .now = now,
                                                   .before = &before,
                                                   .is_first = true,
-                                                  .is_behind = front->behind[r->kind] != behind },
-                         t->place ? cycles : 0);
+                                                  .is_l2_hit = front->behind[r->kind] != behind },
+                         t->hw ? cycles : 0);
     return cycles;
 }
 
@@ -51,26 +51,26 @@ static uint64_t host_access(void *context, const struct sync_waiter *party, uint
                             enum peet_kind kind, uint64_t now)
 {
     struct sim *s = context;
-    struct sim_thread *t = &s->context[party->number];
+    struct sim_thread *t = &s->thread[party->number];
     uint32_t cost = s->config.cost[PEET_CL_plain];
     struct peet_record r = { .addr = addr, .id = SIM_NO_INSN, .size = SYNC_WORD, .kind = kind };
     struct sync_time took;
 
-    s->references++;
-    s->sync_references++;
-    host_touches(s, party->cpu);
+    s->counts.references++;
+    s->counts.sync_references++;
+    host_before_access(s, party->cpu);
     uint32_t space;
     uint64_t data = spaces_untag(&s->spaces, object, &space);
-    if (s->translates && sync_is_word(addr))
+    if (s->mode.translates && sync_is_word(addr))
         hierarchy_filter(s->memory, party->cpu)->page_offset = 0;
-    else if (s->translates)
+    else if (s->mode.translates)
         r.addr = sim_translate(s, party->cpu, space, spaces_untag(&s->spaces, addr, &space));
-    uint64_t cycles = (s->block_exec ? sync_access_blocks : refer_shared)(s, t, &r, data, now + cost, &took);
-    if (t->place) {
-        t->place->own.compute += cost + took.compute;
-        t->place->own.stall += took.stall;
-        t->place->own.bus += took.bus;
-        t->place->own.elsewhere += took.elsewhere;
+    uint64_t cycles = (s->block_exec ? sync_access_blocks : sync_access_caches)(s, t, &r, data, now + cost, &took);
+    if (t->hw) {
+        t->hw->sync_time.compute += cost + took.compute;
+        t->hw->sync_time.stall += took.stall;
+        t->hw->sync_time.bus += took.bus;
+        t->hw->sync_time.counted += took.counted;
     }
     return now + cost + cycles;
 }
@@ -79,7 +79,7 @@ static void host_wake(void *context, struct sync_waiter *p, uint64_t when)
 {
     struct sim *s = context;
 
-    sim_wake(s, &s->context[p->number], when);
+    sim_wake(s, &s->thread[p->number], when);
 }
 
 static uint64_t host_random(void *context)

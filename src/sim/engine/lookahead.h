@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Blocks that a core simulates ahead of the global clock, since its private caches answer all their references. docs/design/engine.md, "Lookahead". */
+#ifndef SIM_ENGINE_LOOKAHEAD_H
+#define SIM_ENGINE_LOOKAHEAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "peet/record.h"
+
+struct sim;
+struct hw_thread;
+
+/* The state of a hardware thread and its thread before a lookahead; the undo log has the state of the caches. */
+struct lookahead_start {
+    size_t at, loop_record;                                /* position in the batch, and in the loop there */
+    uint64_t loop_iteration, misses_next, filled, changes; /* of struct loop_position */
+    uint64_t clock, compute, stall;                        /* cycles */
+    uint64_t instructions;
+    uint64_t mru_hits[PEET_PREFETCH + 1], silent_upgrades[PEET_PREFETCH + 1], l2_hits[PEET_PREFETCH + 1];
+};
+
+struct lookahead {
+    bool is_on;          /* blocks were simulated ahead and can be rolled back */
+    uint32_t most;       /* blocks of a lookahead; 0: not yet chosen. Doubles after success, halves after a roll back */
+    uint32_t failed;     /* calls to skip after an attempt that found nothing; 0: the last attempt succeeded */
+    uint32_t rest;       /* calls still to skip */
+    uint64_t references; /* made ahead */
+    struct lookahead_start start;
+};
+
+/* Simulates the hardware thread's next blocks ahead of the global clock, as far as its private caches answer their references. */
+void sim_look_ahead(struct sim *s, struct hw_thread *hw);
+
+/* Rolls back the blocks that come after the step of hardware thread `number` at cycle `time`. */
+void lookahead_roll_back(struct sim *s, struct hw_thread *hw, uint64_t time, unsigned number);
+
+#endif

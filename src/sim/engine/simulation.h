@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* A simulation: all of its state, and what its parts ask of each other. docs/design/engine.md. */
+#ifndef SIM_ENGINE_SIMULATION_H
+#define SIM_ENGINE_SIMULATION_H
+
+#include "base/arena.h"
+#include "sim/engine/block.h"
+#include "sim/engine/thread.h"
+#include "sim/exec/exec_blocks.h"
+
+/* The hardware threads whose threads can take a step, by local time. */
+struct step_order {
+    struct hw_thread **hw; /* least local time first; at the same cycle, the smaller number */
+    uint32_t count;
+    bool is_stale; /* hardware threads have begun or ceased to run, or have another clock */
+};
+
+/* Threads that become ready at known cycles: a heap, earliest first. */
+struct wakeup_queue {
+    struct sim_thread **thread;
+    size_t count;
+    uint64_t entered; /* entries so far */
+};
+
+/* The step that is being taken. */
+struct current_step {
+    uint64_t now;    /* cycle in which it began */
+    unsigned number; /* of its hardware thread */
+    uint64_t count;  /* steps so far */
+};
+
+/* Synchronization objects. */
+struct sync_objects {
+    struct map object;        /* struct sync_object *, by name (object_name) and kind */
+    struct map name;          /* 1 + name, by address and address space; of machines that use physical addresses */
+    struct sync_object *post; /* list (posts.next) of those at which iterations have posted; NULL: none */
+};
+
+/* Sums of the run so far. */
+struct sim_counts {
+    uint64_t references;
+    uint64_t sync_references; /* of these: made by locks and barriers to their own words */
+    uint64_t forced_wakeups;  /* waits of recorded threads that sim_force_wakeup ended */
+    uint64_t start_jitters;   /* random delays drawn */
+    uint32_t alive;           /* threads that began and have not ended */
+};
+
+/* What the machine and the observers allow. */
+struct sim_mode {
+    bool translates;   /* by `remap` or `spaces`: the machine's addresses are not the program's */
+    bool looks_ahead;  /* cores may simulate blocks ahead of the global clock */
+    bool keeps_recent; /* looks_ahead, and the first-level cache is LRU: a set keeps what was used last */
+};
+
+/* Callbacks and flags of the caller of sim_run. */
+struct sim_hooks {
+    const struct sim_listener *listener;                         /* NULL: none */
+    void (*waiter)(void *waiter_self, const struct sim_wait *w); /* NULL: none */
+    void *waiter_self;
+    const volatile uint32_t *stop; /* not 0: the run is to end; NULL: it cannot be stopped */
+};
+
+/* Blocks of code, by item. */
+struct block_table {
+    struct block_info *info;
+    uint32_t count;
+};
+
+struct sim {
+    struct machine_config config;
+    struct source *source;
+    struct spaces spaces;
+    struct remap *remap;         /* NULL: none */
+    struct sim_program *program; /* by address space; their memory counts are added by sim_list_programs */
+    struct hierarchy *memory;
+    struct exec_blocks *block_exec;      /* NULL: threads are executed record by record */
+    const struct sim_observer *observer; /* NULL: none */
+    struct sim_hooks hooks;
+    struct sim_mode mode;
+    struct sync_host host;
+    struct sync_objects sync;
+    uint64_t random; /* state of the generator for locks */
+    uint64_t site;   /* of the call whose library code moves bytes */
+    struct scheduler scheduler;
+    struct hw_thread *hw_thread;
+    uint32_t hw_threads;
+    struct step_order order;
+    uint64_t *issue_at; /* by core: cycle from which it can issue its next instruction */
+    struct sim_thread *thread;
+    uint32_t threads;
+    struct map thread_by_id; /* uint32_t: 1 + number */
+    struct wakeup_queue wakeups;
+    struct current_step step;
+    struct block_table blocks;
+    struct sim_counts counts;
+    struct arena arena;
+    bool is_stopped;
+};
+
+/* Number of the line of an address, for the observer; lines have 64 bytes where there are no caches. */
+static inline uint64_t sim_line(const struct sim *s, uint64_t addr)
+{
+    return addr >> (s->config.level[0].bytes ? (unsigned)__builtin_ctz(s->config.level[0].line) : 6);
+}
+
+/* Whether a hardware thread may take another step at once: it still has the least local time, and no thread waits for it. */
+static inline bool sim_may_continue(const struct sim *s, const struct hw_thread *hw, uint64_t limit)
+{
+    return hw->clock < limit && !s->order.is_stale && s->scheduler.count == 0;
+}
+
+/* Whether a hardware thread that has passed the limit may look ahead. */
+static inline bool sim_may_look_ahead(const struct sim *s, const struct hw_thread *hw, uint64_t limit)
+{
+    return s->mode.looks_ahead && hw->clock >= limit && !s->order.is_stale && s->scheduler.count == 0;
+}
+
+/* ---- sim.c ---- */
+
+/* Executes the instructions of a block. */
+void sim_issue_other(struct sim *s, struct hw_thread *hw, const struct peet_record *block);
+static inline void sim_issue(struct sim *s, struct hw_thread *hw, const struct peet_record *block)
+{
+    if (block->id >= s->blocks.count || !s->blocks.info[block->id].has_fixed_cost) {
+        sim_issue_other(s, hw, block);
+        return;
+    }
+    hw->clock += s->blocks.info[block->id].cost;
+    hw->account.time[TIME_compute] += s->blocks.info[block->id].cost;
+    hw->account.instructions += block->size;
+}
+
+/* Executes a reference; whether it was an MRU hit, or a hit that only reordered its set. */
+bool sim_refer(struct sim *s, struct hw_thread *hw, const struct peet_record *r);
+
+/* The machine's address of a byte of an address space. The core's next references to the byte's page are translated alike. */
+uint64_t sim_translate(struct sim *s, unsigned cpu, uint32_t space, uint64_t addr);
+
+/* Executes the references of library code that moves bytes. */
+void sim_range(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t size, enum peet_kind kind);
+
+/* ---- programs.c ---- */
+
+/* With several programs, each has sums of time. The hardware thread is about to run a thread of a program: what it did so far goes to the
+ * sums of the program before. */
+void sim_change_program(struct sim *s, struct hw_thread *hw);
+static inline void sim_enter_program(struct sim *s, struct hw_thread *hw)
+{
+    if (s->spaces.count > 1)
+        sim_change_program(s, hw);
+}
+
+/* A thread of a process begins to exist: *ret_space, the number of its address space and program. */
+int sim_add_program(struct sim *s, uint32_t process, uint32_t *ret_space, struct peet_err *err);
+
+/* The hardware thread's thread has ended: the last of its program, perhaps. */
+void sim_end_program(struct sim *s, const struct hw_thread *hw);
+void sim_list_programs(struct sim *s, struct sim_result *ret);
+
+/* ---- observe.c ---- */
+
+/* A reference at one line, for the observer. */
+struct observed_line {
+    uint64_t line, own_line;            /* numbers of the line: the machine's, and by the program's address */
+    uint64_t now;                       /* cycle in which the reference reached the line */
+    const struct memory_counts *before; /* of the core, before the reference; NULL: it was an MRU hit */
+    bool is_first;                      /* the reference's first line */
+    bool is_l2_hit;                     /* and `before` does not show it */
+};
+void sim_observe(struct sim *s, const struct hw_thread *hw, const struct peet_record *r,
+                 const struct observed_line *at);
+
+/* A reference of a lock or barrier (sim_reference.data). stall: cycles that the thread's hardware thread, if it has one, waits for it. */
+void sim_observe_sync(struct sim *s, const struct sim_thread *t, const struct peet_record *r, uint64_t data,
+                      const struct observed_line *at, uint64_t stall);
+
+#endif
