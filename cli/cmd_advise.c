@@ -105,8 +105,9 @@ static char *advise_command(const struct command_state *s, const char *path, uin
     return text;
 }
 
+/* caveat: what the trace lacks; NULL: nothing */
 static int advise_show(const struct command_state *s, const char *path, uint64_t references, uint64_t looked_at,
-                       double rate)
+                       double rate, const char *caveat)
 {
     struct advice a = advice_for(rate, references);
     struct result r = { 0 };
@@ -120,12 +121,14 @@ static int advise_show(const struct command_state *s, const char *path, uint64_t
     table_count(t, references);
     table_count(t, looked_at);
     table_real(t, rate);
-    table_text(t, a.text);
+    table_text(t, references ? a.text : "none: no reference was recorded");
     uint64_t most = references / TRIAL_WINDOWS / ADVISED_ONE_IN, length = a.length < most ? a.length : most;
-    char *command = advise_command(s, path, length);
-    table_text(t, command ? command : "");
+    char *command = references ? advise_command(s, path, length) : NULL;
+    table_text(t, command);
     free(command);
-    advise_add_table(&r, &a);
+    if (caveat)
+        table_note(t, "%s", caveat);
+    advise_add_table(&r, references ? &a : NULL);
     int code = view_show(s->format, &r, stdout, &err) < 0 ? fail(&err) : EXIT_OK;
     result_release(&r);
     return code;
@@ -182,7 +185,7 @@ static int advise_for_trace(const struct command_state *s, struct peet_trace *t,
         return fail(&err);
     if (subject_want_end)
         return subject_stopped_code(subject_want_end);
-    return advise_show(s, path, references, looked_at, rate);
+    return advise_show(s, path, references, looked_at, rate, peet_trace_lacks_order(t));
 }
 
 static int advise_main(struct command_state *s, int operands, char **operand)

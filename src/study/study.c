@@ -90,6 +90,8 @@ int study_run(const struct study *s, struct study_state *state, struct peet_trac
     const char *caveat = peet_trace_lacks_order(t);
     if (r >= 0 && caveat && answer.result.first)
         table_note(answer.result.first, "%s", caveat);
+    if (r >= 0 && answer.result.first && !peet_trace_is_pipe(t) && instructions == 0)
+        table_note(answer.result.first, "nothing was recorded: the trace has no instructions");
     return study_answer_return(r, &answer, ret);
 }
 

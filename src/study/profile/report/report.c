@@ -248,6 +248,12 @@ static char *report_wait_text(const struct profile_report *r, const struct repor
                       report_wait_cause(w));
 }
 
+/* No instruction was executed by the machine, so that there is nothing to report. */
+static bool report_is_empty(const struct profile *p)
+{
+    return p->result.instructions == 0 && p->references == 0;
+}
+
 /* What the whole report says in one line: what a line of code waits for longest, and what most of the time goes into, if it is something else.
  * To be freed. */
 static char *report_find_verdict(const struct profile_report *r)
@@ -256,6 +262,8 @@ static char *report_find_verdict(const struct profile_report *r)
     const struct report_wait *w = report_longest_wait(r);
     bool is_wait = w && (!x || w->cycles > total_stall(x));
 
+    if (report_is_empty(r->p))
+        return mem_string("Nothing was recorded");
     if (r->focus == FOCUS_NOTHING)
         return mem_format("No data object and no function has '%s' in its name", r->wants->focus);
     if (!x && !w && r->focus != FOCUS_OFF)
@@ -333,6 +341,8 @@ static void report_note_no_stall(struct table *t, const struct profile *p)
                    p->misses, 100 * report_part(p->misses, p->references));
     else if (farther > 0)
         table_note(t, "farther caches take no more time than the first one on this machine");
+    else if (p->references == 0)
+        table_note(t, "no reference was recorded");
     else
         table_note(t, "every reference was found in the first cache");
 }
@@ -354,8 +364,10 @@ static void report_add_bottlenecks(struct profile_report *r)
             report_put_wait(t, r, w);
             w = report_next_wait(r, &waits);
         }
-    if (r->p->stall == 0)
+    if (r->p->stall == 0 && !report_is_empty(r->p))
         report_note_no_stall(t, r->p);
+    if (peet_trace_lacks_order(r->p->trace))
+        table_note(t, "%s", peet_trace_lacks_order(r->p->trace));
     table_note(t, "share: of the program's time (What time goes into); the cause is the one with the most stall");
 }
 
