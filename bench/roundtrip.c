@@ -6,7 +6,7 @@
  * which half of the blocks compute addresses; and random ones, where nothing can be foreseen. Items are made beforehand,
  * so that writing is encoding, compressing and handing to the file, and reading is all that gives expanded records.
  * Times are CPU times of one thread. After that, RECORDS random records are written and compared with the oracle, record
- * by record, and so is a third of them, each in a process of its own, to see the memory that it takes. The last line has
+ * by record, and so is a third of them, each in a separate process, to see the memory that it takes. The last line has
  * all figures. */
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: false_matches TRACE PATTERN…
- * How often patterns are found in what was executed, though nobody has put them there (Ji et al. 2013 say that longer ones are found
+ * How often patterns are found in what was executed, though no program placed them (Ji et al. 2013 say that longer ones are found
  * less often; J16). The trace is one of x86-64, and knows the modules whose files have the bytes of the instructions;
  * patterns are as in peet record --pattern. Each thread is a processor. Writes a line for each pattern: its matches and the
  * instructions that were looked at; and at the end how many had no bytes, and are in none of them. */
@@ -145,7 +145,7 @@ static void look_at_thread(const struct peet_thread *t, uint64_t *ret_insns, uin
     if (r < 0)
         fail(peet_trace_path(trace), err.text);
     peet_cursor_free(cursor);
-    free(code); /* what stands in it is needed by nobody, and ends with us */
+    free(code); /* its content is not needed and ends with this process */
     free(search);
 }
 

@@ -5,7 +5,7 @@
  * PROGRAM chooses the process (by the last part of its path) where there are several. Threads stand in the order of the numbers that their
  * marks gave them ("tid 3"), or else in that of the trace.
  *
- * -m FILE: B begins with the program and not with a mark; the addresses of marks stand in FILE, and B is cut there: behind the first of them
+ * -m FILE: B begins with the program and not with a mark; the addresses of marks stand in FILE, and B is cut there: after the first of them
  * that its thread executes, and before the second, if there is one. -w FILE: ranges of code that waits for others, "FIRST END" in each
  * line. All are hexadecimal.
  *
@@ -16,7 +16,7 @@
  *                                                   work_calls  both
  * With -m there is a line for each function that one of the cut streams has more instructions of: thread, "why", its name, how many in A alone,
  * how many in B alone, places not regarded.
- * Beyond LIMIT edits it stops: "bound" says that there are at least so many, and that the similarity is at most this.
+ * Beyond LIMIT edits it stops: "bound" says that there are at least that many, and that the similarity is at most this.
  * --check compares what is fast here with what is obvious, on random words. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +63,7 @@ struct word {
     size_t count;
 };
 
-/* The rows that e edits can reach are known for each diagonal; one edit more comes from there or from a diagonal beside it, and goes on
+/* The rows that e edits can reach are known for each diagonal; one edit more comes from there or from a diagonal beside it, and continues
  * for free while both words are the same (Ukkonen 1985; Myers 1986 without replacements). Returns the number of edits, or -1: more than
  * limit. */
 static int64_t distance(struct word a, struct word b, bool replaces, int64_t limit)
@@ -239,7 +239,7 @@ static void stream_read(struct stream *s, struct peet_trace *t, uint32_t thread)
     peet_cursor_free(cursor);
 }
 
-/* What of a stream a view has, in memory of its own. */
+/* What of a stream a view has, in separate memory. */
 static struct word chosen(const struct stream *s, size_t first, size_t end, bool calls, const struct ranges *without)
 {
     uint64_t *at = grow(NULL, (end - first + 1) * sizeof *at);
@@ -331,7 +331,7 @@ static void compare_streams(unsigned thread, const struct stream *a, const struc
         }
 }
 
-/* ---- who is who ---- */
+/* ---- which threads correspond ---- */
 
 static bool is_program(const char *path, const char *program)
 {

@@ -38,7 +38,7 @@ int wl_verdict(bool ok, const char *format, ...) __attribute__((format(printf, 2
 /* Exits with status 2 and "NAME: …": an option that does not fit the others. */
 void wl_usage_error(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* SplitMix64: each value is a pure function of the seed and the number of calls, so threads can have streams of their own. */
+/* SplitMix64: each value is a pure function of the seed and the number of calls, so each thread can have a separate stream. */
 struct wl_random {
     uint64_t state;
 };

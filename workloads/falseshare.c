@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each thread increments a counter of its own; the counters share cache lines or do not, by option.
+/* Each thread increments a separate counter; the counters share cache lines or do not, by option.
  *
  * Models the simplest case of false sharing (Torrellas, Lam and Hennessy, ICPP 1990; Eggers and Jeremiassen, ICPP
  * 1991): no word is ever used by two threads, yet with counters 8 bytes apart every line is. With counters a line or

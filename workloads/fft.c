@@ -25,7 +25,7 @@ struct point {
     double re, im;
 };
 
-/* One thread's, in a line of its own. */
+/* One thread's, in a separate line. */
 struct error {
     _Alignas(64) double round_trip;
 };

@@ -137,7 +137,7 @@ static struct box_range share(const struct space *s, int64_t level, int id)
     return r;
 }
 
-/* Building: every thread lists the particles of its own leaves, looking through all of them. */
+/* Building: every thread lists the particles in its leaves, looking through all of them. */
 
 static void place_particles(struct space *s, int id)
 {

@@ -27,7 +27,7 @@
 enum kind { INPUT, FLIP_FLOP, AND, OR, NAND, NOR, XOR, NOT, KINDS };
 enum { MAX_PINS = 4, CHECKED_CYCLES = 8, NEARBY = 64, FAR = 8 };
 
-/* A gate's output: begins with first, goes on with fold[that][next pin], ends with last[that]. */
+/* A gate's output: begins with first, continues with fold[that][next pin], ends with last[that]. */
 static const struct {
     uint8_t first, fold[2][2], last[2];
 } logic[KINDS] = {
@@ -187,7 +187,7 @@ static bool apply(struct circuit *c, int id, int64_t time)
     w->changes += w->changed.length;
     w->changed.length = 0;
     if (id == 0)
-        c->sent[(time + 1) & 1] = 0; /* everybody has read it before the last barrier and adds to it after the next */
+        c->sent[(time + 1) & 1] = 0; /* all threads have read it before the last barrier and add to it after the next */
     pthread_mutex_lock(&c->lock);
     c->sent[time & 1] += sent;
     pthread_mutex_unlock(&c->lock);

@@ -4,7 +4,7 @@
  * The heuristic loop of Brayton, Hachtel, McMullen and Sangiovanni-Vincentelli ("Logic Minimization Algorithms for VLSI
  * Synthesis", 1984): the off-set is found by complementing; EXPAND makes cubes as large as the off-set allows and drops
  * those that they swallow, IRREDUNDANT drops cubes that the others cover, REDUCE shrinks cubes to what only they cover,
- * and the loop goes on while the cover gets smaller. Containment is decided by the tautology test, which like the
+ * and the loop continues while the cover gets smaller. Containment is decided by the tautology test, which like the
  * complement splits by Shannon's expansion about the variable that most cubes depend on both ways.
  *
  * A cube has two bits for each variable: 01 it must be 0, 10 it must be 1, 11 it does not matter. The input is a random

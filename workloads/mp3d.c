@@ -5,11 +5,11 @@
  * hypersonic rarefied flow", AIAA 88-2735; collision rule: Baganoff and McDonald, Phys. Fluids A 2, 1990): molecules
  * fly freely for one time step, then pairs within a space cell collide with a probability that grows with the cell's
  * population, after which the components of their relative velocity are permuted and change sign at random. The
- * tunnel's walls and a block on its floor reflect like mirrors; who leaves at either end is replaced by a molecule of
+ * tunnel's walls and a block on its floor reflect like mirrors; a molecule that leaves at either end is replaced by one of
  * the undisturbed stream.
  *
  * Molecules lie in memory in an order that has nothing to do with where they fly: locality is poor, and meant to be.
- * Each thread moves the molecules of its own share and records them in the cells where they arrive, which all share:
+ * Each thread moves the molecules of its share and records them in the cells where they arrive, which all share:
  * head of the cell's list, population, momentum. After a barrier each collides the molecules in its own share of cells.
  *
  * Positions and velocities are integers, sums are exact, and recording is by atomic additions and exchanges; a cell's

@@ -2,7 +2,7 @@
 /* The ocean model of ocean.h with each thread's block of each grid in contiguous memory.
  *
  * A block has a frame of one point, into which the thread copies its neighbours' outermost points before it reads them,
- * the coast's points being zeros that nobody writes. Before a sweep over one colour only the other is copied: the
+ * the coast's points being zeros that no thread writes. Before a sweep over one colour only the other is copied: the
  * neighbours are changing the first at that time. */
 #include "ocean.h"
 

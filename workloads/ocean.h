@@ -77,7 +77,7 @@ struct sailor {
 /* What a layout provides. */
 static void layout_new(struct ocean *o); /* fills o->window, memory zeroed */
 static void layout_free(struct ocean *o);
-/* Makes the frame around a thread's block hold its neighbours' points of those colours, which nobody may be writing. */
+/* Makes the frame around a thread's block hold its neighbours' points of those colours, which no thread may be writing. */
 static void layout_frame(struct ocean *o, int id, int level, enum field field, int colours);
 
 static inline const struct part *part_of(const struct ocean *o, int id, int level)

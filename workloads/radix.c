@@ -16,7 +16,7 @@
 
 enum { SEED = 2, HASH_SEED = 3 };
 
-/* What one thread finds when it checks; a line of its own. */
+/* What one thread finds when it checks; a separate line. */
 struct finding {
     _Alignas(64) uint64_t hash_before, hash_after;
     int64_t disorders;

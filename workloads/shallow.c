@@ -209,7 +209,7 @@ static void begin(const struct plane *s, int64_t j)
         memcpy(row_of(s, U_OLD + k, j), row_of(s, U_NOW + k, j), (size_t)s->columns * sizeof(double));
 }
 
-/* One parallel loop over rows; nobody leaves before all are done. */
+/* One parallel loop over rows; no thread leaves before all are done. */
 static void doall(struct plane *s, int id, void (*body)(const struct plane *s, int64_t j))
 {
     int64_t first, end;

@@ -5,8 +5,8 @@
  * of High Speed Computing 1(1), 1989): a row's level is one more than the greatest level of the rows that it needs, so
  * the rows of one level are independent of each other; a barrier separates levels. The matrix has the pattern of an
  * incomplete factor without fill of the 27-point operator on a cube: a row needs up to 13 neighbours. Levels are skew
- * planes through the cube, small at its corners and large in its middle. Each repetition has three phases with miss
- * rates of their own: making right-hand sides by multiplying (in order, streaming), solving (short rows from all over
+ * planes through the cube, small at its corners and large in its middle. Each repetition has three phases with
+ * different miss rates: making right-hand sides by multiplying (in order, streaming), solving (short rows from all over
  * the matrix, in levels whose size grows and shrinks), checking. With the defaults one thread misses in about 6 % of
  * its data references in a direct-mapped cache of 128 KB with 32-byte lines.
  * Assumes: rows are compressed, strictly lower part and diagonal apart; the matrix is not reordered by levels; one
@@ -23,7 +23,7 @@
 
 enum { SEED = 6, NEIGHBOURS = 13 };
 
-/* One thread's, in a line of its own. */
+/* One thread's, in a separate line. */
 struct error {
     _Alignas(64) double greatest;
 };

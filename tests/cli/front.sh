@@ -82,7 +82,7 @@ ends "control characters in messages are made visible" 3 '*\\x1b\[31m*' info $'\
 
 # ---- output that cannot be written ----
 
-# A pipe that nobody reads, and a parent that ignores SIGPIPE.
+# A pipe without a reader, and a parent that ignores SIGPIPE.
 mkfifo "$dir/pipe"
 exec 5<>"$dir/pipe" 6>"$dir/pipe" 5<&-
 (trap '' PIPE; exec "$peet" help >&6 2>"$dir/err")

@@ -89,7 +89,7 @@ browse() { # FILE OUT LOG: what the page has become, and what was asked for on t
         --host-resolver-rules="MAP * ~NOTFOUND, EXCLUDE 127.0.0.1" --user-data-dir="$TMP/profile" --virtual-time-budget=3000 \
         --enable-logging=stderr --log-net-log="$3" --dump-dom "file://$1" >"$2" 2>"$2.err"
 }
-# LOG: what the page asks for. Browsers want to know things of their own, too: these are begun by what is "not an origin".
+# LOG: what the page asks for. Browsers ask for other things, too: these are begun by what is "not an origin".
 asked_for() {
     grep '"initiator":"' "$1" | grep -v '"initiator":"not an origin"' | grep -o '"url":"[a-z]*://[^"]*"' | grep -v '"file:' | sort -u
 }

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Where several threads of one process ran and the trace has no event by which one waits for another, whoever reads times is told so,
+# Where several threads of one process ran and the trace has no event by which one waits for another, each verb that prints times says so,
 # in text and in JSON; elsewhere not.
 set -u
 . tests/lib.sh
 peet=$PEET_BUILD/peet
 cd "${TMP:?}" || exit 2
 
-# Two threads, in one process or in two, with these events in front of the work of the first.
+# Two threads, in one process or in two, with these events before the work of the first.
 make_trace() { # NAME PROCESS-OF-THE-SECOND [EVENT…]
     local name=$1 process=$2 event
     shift 2

@@ -48,7 +48,7 @@ end
 END
 cat "$dir/head.txt" "$dir/creates.txt" "$dir/rest.txt" | "$peet" import -o "$dir/all.peet" || exit 2
 
-# TRACE THREADS INSTRUCTIONS: so many threads are simulated, and all of their instructions.
+# TRACE THREADS INSTRUCTIONS: THREADS threads are simulated, and all of their instructions.
 simulates() {
     "$peet" simulate --cpus 4 --format csv "$1" >"$dir/out" 2>"$dir/err" || [ $? = 4 ] || { cat "$dir/err"; return; }
     got=$(awk -F, '/^runs,/ { print $4, $7 }' "$dir/out")

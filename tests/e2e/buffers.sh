@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A recording of many buffers, which several workers encode at the same time, is the one that the program made: each buffer begins
-# where the one before ended, stack pointer included, and nothing hangs on who was first.
+# where the one before ended, stack pointer included, and nothing depends on which buffer was first.
 set -u
 . tests/soak/lib.sh
 
@@ -30,7 +30,7 @@ for level in -O0 -O1 -O2; do
     )"
 done
 
-# Items are numbered in the order in which the program comes to them.
+# Items are numbered in the order in which the program reaches them.
 verdict "two recordings have the same items with the same numbers" "$(
     for t in one two; do
         record norm $t 300
@@ -45,7 +45,7 @@ verdict "--max ends two recordings at the same place" "$(
     "$same" "$work/one.peet" "$work/two.peet" >"$work/said" 2>&1 || head -n 12 "$work/said"
 )"
 
-# One processor has one worker, and whoever is slow is waited for.
+# One processor has one worker, and slow threads are waited for.
 verdict "on one processor the recording is the same" "$(
     timeout 120 taskset -c 0 "$peet" record -o "$work/one.peet" -- "$work/norm/stack" 3000 >"$work/out" 2>&1 || cat "$work/out"
     "$same" "$work/one.peet" "$work/norm.peet" >"$work/said" 2>&1 || head -n 12 "$work/said"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A summarised loop has a second copy of its instructions, for all trips but the first. These tell which instruction of the
+/* A summarised loop has a second copy of its instructions, for all trips but the first. These give which instruction of the
  * trace one of the program is a copy of, and which jumps were inserted. */
 #ifndef TESTS_E2E_COPIES_H
 #define TESTS_E2E_COPIES_H

@@ -3,13 +3,13 @@
  * Compares the references in the trace of a program with those that lackey, which shares no code with us, saw in another run of the
  * same program; the program must not be position-independent, so that its code has the same addresses in both.
  *
- * What lackey sees is told apart by the instruction that does it:
+ * What lackey sees is separated by the instruction that does it:
  *   recorded     instructions that the trace's schema knows: these are compared, instruction by instruction
  *   inserted     all others in functions of which the schema knows instructions: what peet cc put there
  *   runtime      the rest of the executable: the runtime of the recording, and the start of programs
  *   libraries    everything elsewhere
  * Three things lackey counts otherwise: each element of a repeated string instruction is a reference, or two; a locked instruction
- * is a load and an update; bt and kin put the register that they test into memory. Differences in these are told apart.
+ * is a load and an update; bt and kin put the register that they test into memory. Differences in these are listed apart.
  * Where the program faults, as it does at the end of each of its buffers, lackey may lose a few references before the fault.
  * Prints a table and the instructions that differ most; status 1 when the sums of recorded code differ by more than 0.5 %. */
 #include <inttypes.h>

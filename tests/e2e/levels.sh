@@ -23,7 +23,7 @@ record() { # TRACE [OPTION…] -- PROGRAM…: complaints about the recording, an
 field() { # TRACE FIELD: of peet info
     "$peet" info --format json "$TMP/$1.peet" | sed -n "s/.*\"$2\": *\"\{0,1\}\([^\",]*\).*/\1/p" | head -n 1
 }
-# The events of a trace, thread by thread: who, and what; the addresses of objects differ between builds.
+# The events of a trace, thread by thread: thread and kind; the addresses of objects differ between builds.
 events() { # TRACE: thread, kind and arguments; the addresses of objects and code differ between builds
     "$peet" dump --events "$TMP/$1.peet" | awk '/^[0-9]/ { print $1, $3 }' | sort -s -k1,1n
 }
@@ -57,7 +57,7 @@ for threads in 1 4; do
     verdict "memory has what there is, with $threads threads" "$(differ kept-memory built-memory instructions references events)"
 done
 
-# Instruction by instruction, of the same program; at one thread, so that nothing depends on who came first.
+# Instruction by instruction, of the same program; at one thread, so that nothing depends on the order of threads.
 record full -- "$TMP/memory" 1 >"$TMP/complaints"
 record blocks --level blocks -- "$TMP/memory" 1 >>"$TMP/complaints"
 record calls --level calls -- "$TMP/memory" 1 >>"$TMP/complaints"
@@ -173,7 +173,7 @@ verdict "functions and regions together are both" "$(
     record tree --only tree -- "$TMP/memory" 1
     [ "$(field two instructions)" -gt 0 ] && [ "$(field two instructions)" -lt "$(field tree instructions)" ] || echo "$(field two instructions)")"
 
-# Control comes to a cold part, and back from it, in the middle of a function: there the stack pointer is where the block before left it.
+# Control enters a cold part, and back from it, in the middle of a function: there the stack pointer is where the block before left it.
 cat >"$TMP/cold.c" <<'END'
 __attribute__((cold, noinline)) void rare(long *p) { *p += 3; }
 __attribute__((noinline)) long often(long n, volatile long *row)

@@ -116,7 +116,7 @@ if "$peet" cc -O2 -fopenmp -o "$TMP/teams" $subjects/teams.c 2>"$TMP/err"; then
             head -n 1 "$TMP/out$run" | cmp - "$TMP/expected" 2>&1
         done
         cmp "$TMP/out1" "$TMP/out2" 2>&1
-        # nobody takes all chunks of a loop that is dealt out while it runs
+        # no thread takes all chunks of a loop that is dealt out while it runs
         sed -n 2p "$TMP/out1" | awk '{ for (i = 1; i <= 4; i++) if ($i < 64 || $i > 256) print "shares: " $0 }'
     )"
     verdict "OpenMP's threads that wait for the next region end with the program" "$(

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What a thread of a race-free program did does not depend on what else the machine does: recordings with 4 threads, one when
-# nobody disturbs, others beside busy loops, at low priority and on one processor, have the same instructions, references and
+# run undisturbed, others beside busy loops, at low priority and on one processor, have the same instructions, references and
 # events in every thread.
 set -u
 . tests/soak/lib.sh

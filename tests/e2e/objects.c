@@ -14,7 +14,7 @@
 enum { STACK = 4096, THREADS = 256, MEMBERS = 64 };
 
 struct stack {
-    uint64_t call[STACK], back[STACK]; /* calls, and where control goes on behind them */
+    uint64_t call[STACK], back[STACK]; /* calls, and where control continues after them */
     unsigned depth;
 };
 

@@ -13,7 +13,7 @@ list() { # NAME PROGRAM [ARGUMENT…]
 again() { # NAME
     "$PEET_BUILD/tests/e2e/objects" "$TMP/$1.peet" >"$TMP/$1.list" 2>"$TMP/log" || cat "$TMP/log"
 }
-# The object must be there: its kind, name, type ("-": unknown), member that most references are to, and at least so many references.
+# The object must be there: its kind, name, type ("-": unknown), member that most references are to, and the least number of references.
 has() { # LIST KIND NAME TYPE MEMBER COUNT
     awk -F'\t' -v kind="$2" -v name="$3" -v type="$4" -v member="$5" -v count="$6" '
         $2 == kind && $3 == name && $4 == type && $7 == member && $1 >= count { found = 1 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What `peet cc` makes and nobody records runs as the compiler wrote it: every function has a plain copy. Programs are static, to be short: they are
+# A program of `peet cc` that is not recorded runs as the compiler wrote it: every function has a plain copy. Programs are static, to be short: they are
 # stepped through.
 set -u
 . tests/lib.sh
@@ -14,7 +14,7 @@ build() { # OPTIONS: plain, with the same registers, and peet
     "$peet" cc -static -g $1 -o "$TMP/peet" $subject 2>&1
 }
 
-# Instructions that so many more rounds take.
+# Instructions that ROUNDS more rounds take.
 rounds() { # PROGRAM
     local few many
     few=$("$helpers/count_steps" "$1" 10 2>&1 >"$TMP/few" | tail -n 1)
@@ -29,7 +29,7 @@ if "$helpers/count_steps" /bin/true >"$TMP/out" 2>&1; then
             [ "$got" = "$expected" ] || echo "$got; expected: $expected"
         )"
     done
-    # A call of a function in another file asks who calls: six instructions, and at most nine in a library.
+    # A call of a function in another file tests the caller's kind: six instructions, and at most nine in a library.
     for kind in "6 -O2" "9 -O2 -fPIC"; do
         most=${kind%% *} options=${kind#* }
         verdict "a call of another file's function takes up to $most instructions more, with $options" "$(

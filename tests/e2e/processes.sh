@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Processes have address spaces: equal addresses of two of them are two places in memory, and code has the names of its own process.
+# Processes have address spaces: equal addresses of two of them are two places in memory, and code has the names of the process.
 set -u
 . tests/lib.sh
 peet=$PEET_BUILD/peet
@@ -87,7 +87,7 @@ programs >"$TMP/two.txt" && "$peet" import -o "$TMP/two.peet" "$TMP/two.txt" || 
 verdict "functions and data of two programs at equal addresses have the names of their own" "$(
     for of in two many; do
         differs "$(column "$TMP/$of.json" procedures function | sort)" $'main_of_first\nmain_of_second\nwork_of_first\nwork_of_second' "functions"
-        # Behind each function its program.
+        # After each function its program.
         for name in first second; do
             grep -q "\"function\": \"work_of_$name\".*\"program\": \"$name\"" "$TMP/$of.json" || echo "$of: work_of_$name is not of $name"
             grep -q "\"object\": \"data_of_$name.*\"function\": \"work_of_$name\"" "$TMP/$of.json" || echo "$of: data of $name"

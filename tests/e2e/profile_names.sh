@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Data of threads and mapped files have their names in a profile, and names of a program that was built anew are not believed.
+# Data of threads and mapped files have their names in a profile, and names of a program that was built again are not believed.
 set -u
 . tests/lib.sh
 peet=$PEET_BUILD/peet
@@ -108,7 +108,7 @@ verdict "libraries that a program loads and lets go again have names" "$(
         column "$csv" lines place | grep -q '^plugins\.c:' || echo "no lines of the library"
     done
 )"
-verdict "a program that was built anew is told, and the profile goes on without its lines" "$(
+verdict "a program that was built again is told, and the profile goes on without its lines" "$(
     "$peet" cc -g -O1 -o "$TMP/own" tests/e2e/subjects/own.c -lpthread
     "$peet" record -o "$TMP/own.peet" -- "$TMP/own" >/dev/null 2>&1
     "$peet" profile "$TMP/own.peet" >"$TMP/out" 2>"$TMP/err"

@@ -35,7 +35,7 @@ profile_all() { # CPUS PROGRAM… -- OPTION…
     "$peet" profile --cpus "$cpus" --top 1 "$@" "$TMP/a.peet" >"$TMP/recorded.txt" 2>"$TMP/err" || cat "$TMP/err"
     "$peet" profile --cpus "$cpus" --top 0 --format csv "${@:1:2}" -- "${program[@]}" >"$TMP/whole.csv" 2>"$TMP/err" || cat "$TMP/err"
 }
-# Where the live one differs from the others. mp3d's work depends on who is first, so that several threads of it do not do the same twice.
+# Where the live one differs from the others. mp3d's work depends on the order of threads, so that several threads of it do not do the same twice.
 differs() { # EXACT
     read -r _ all windows < <(sampled live)
     whole=$(awk -F, '$1 == "cells" || $1 == "objects" { next } $1 == "summary" { print $10 - $15; exit }' "$TMP/whole.csv")

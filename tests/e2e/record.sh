@@ -109,7 +109,7 @@ verdict "--max counts what is not left out" "$(
 "$peet" record --max 0 -o "$TMP/none.peet" -- "$workloads/fft" >"$TMP/out" 2>&1
 verdict "--max 0 is wrong usage" "$([ $? = 2 ] && [ ! -e "$TMP/none.peet" ] || cat "$TMP/out")"
 
-# The recorder is killed: the program goes on.
+# The recorder is killed: the program continues.
 ("$peet" record -o "$TMP/killed.peet" -- sh -c 'for i in 1 2 3 4 5 6 7 8; do "$0" many; done; echo $? >"$1"' "$TMP/lives" "$TMP/status" & echo $! >"$TMP/pid"; wait) \
     >/dev/null 2>&1 &
 sleep 0.5

@@ -2,7 +2,7 @@
 /* usage: replay_values TRACE
  * Whether a trace with values makes sense: each load of a thread that is alone brings what was stored there last. What the
  * kernel writes is unknown, so that a system call or a signal makes us forget all; what a string operation writes is not
- * recorded, and an update tells only what was there before. Prints how many loaded bytes were compared and how many differ. */
+ * recorded, and an update has only what was there before. Prints how many loaded bytes were compared and how many differ. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: rounds TRACE
  * How far the threads of subjects/ends.c are in a trace. Per thread: its number, process, instructions, references, rounds (stores to
- * the page of counters), which counter that was, and the arguments of its thread_end; "-" where there is none. A damaged part is told
+ * the page of counters), which counter that was, and the arguments of its thread_end; "-" where there is none. A damaged part is reported
  * on standard error, and left out. */
 #include <inttypes.h>
 #include <stdio.h>

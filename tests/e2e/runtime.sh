@@ -98,7 +98,7 @@ for kind in "cc" "c++" "cc -static"; do
         # two regions of four threads and one of three; 100 chunks, 10 ordered ones, 2 sections, and those of the guided loop
         has doall_fork 3 doall_join 3 once 4 wait 9 post 10 mutex_init 2
         [ "$(grep -cE 'mutex_lock 0x' "$TMP/events")" -ge 20 ] || echo 'too few locks'
-        # at the beginnings and ends of the regions; behind for, barrier, ordered for, sections
+        # at the beginnings and ends of the regions; after for, barrier, ordered for, sections
         has barrier_wait $((4 * (2 + 4) + 3 * 2 + 4 * 2))
         [ "$(grep -c 'doall_fork 4' "$TMP/events")" = 2 ] || echo 'not four threads'
         grep -q 'doall_start 990' "$TMP/events" || echo 'no chunk from 990 on')"
@@ -116,7 +116,7 @@ if needs "$property" gfortran; then
         grep -q 'doall_start 991' "$TMP/events" || echo 'no chunk from 991 on')"
 fi
 
-# ---- programs with functions of their own ----
+# ---- programs with the runtime's functions redefined ----
 
 cat >"$TMP/own.c" <<'EOF'
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* usage: same [OPTION…] A B
  * Whether two traces say the same, thread by thread: the same instructions in the same order, each with the same references
  * (kind, address, size), and the same events between them. How instructions are grouped into blocks and loops does not count.
- * Threads are matched by who made them as how-many-th, not by their numbers.
+ * Threads are matched by creator and by order of creation, not by their numbers.
  *
  *   --moved      A and B are recordings of two builds of one program, whose code and constants stand elsewhere. An instruction of
  *                A belongs to the instruction of B that it met first, and to no other; both have the same class and flags, and are in
@@ -19,7 +19,7 @@
  *   --no-events  events are not compared
  *   --functions  (with --within) lists the functions of the executable that A executed and B does not know
  *
- * Status 0: the same, 1: not, 2: cannot tell. The memory that it takes depends on the schemas, not on the lengths of streams.
+ * Status 0: the same, 1: not, 2: unknown. The memory that it takes depends on the schemas, not on the lengths of streams.
  * Takes for granted that all processes of a trace that have code at one address have the same code there. */
 #include <getopt.h>
 #include <inttypes.h>
@@ -585,7 +585,7 @@ static inline bool is_of(const struct peet_record *r, uint32_t insn)
     return r->id == insn && peet_is_reference(r);
 }
 
-/* Both stand in blocks: goes on to the end of one of them, through instructions that have met before, up to what same_thread has
+/* Both stand in blocks: continues to the end of one of them, through instructions that have met before, up to what same_thread has
  * to look at. */
 static void run_insns(void)
 {
@@ -622,7 +622,7 @@ static void run_insns(void)
     a.references += references, b.references += references;
 }
 
-/* Remembers that the blocks in front of both are the same, if they are. */
+/* Remembers that the blocks before both are the same, if they are. */
 static void learn_pair(void)
 {
     const struct peet_record *r = side_peek(&a), *o = side_peek(&b);
@@ -737,8 +737,8 @@ static bool is_inserted(const struct side *s, uint64_t addr)
     return false;
 }
 
-/* What was executed of functions that b knows, and is not in b: inserted instructions, the branches behind them, and padding
- * between blocks, which the assembler makes of .p2align and nobody records. */
+/* What was executed of functions that b knows, and is not in b: inserted instructions, the branches after them, and padding
+ * between blocks, which the assembler makes of .p2align and which are not recorded. */
 static bool all_known(void)
 {
     struct map known = { .value_size = 1 };

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Many schedules of one machine: what varies with a seed, and the means and intervals that are told of it.
+# Many schedules of one machine: what varies with a seed, and the means and intervals that are reported.
 set -u
 . tests/lib.sh
 peet=$PEET_BUILD/peet

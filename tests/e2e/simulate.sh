@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The machine steers the program, and says the same of a program as of its trace.
+# The machine controls the program, and its results are those of the program's trace.
 set -u
 . tests/lib.sh
 peet=$PEET_BUILD/peet

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Programs that are simulated while they run, with threads that wait in system calls: the others go on, and each call returns what it does
+# Programs that are simulated while they run, with threads that wait in system calls: the others continue, and each call returns what it does
 # without a simulation.
 set -u
 . tests/lib.sh

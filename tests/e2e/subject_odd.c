@@ -239,7 +239,7 @@ static int timers(void)
     interrupted = nanosleep(&nap, NULL) < 0 && errno == EINTR;
     if (pipe(pipes) < 0)
         return 1;
-    pid_t child = fork(); /* a read that is begun again behind the handler */
+    pid_t child = fork(); /* a read that is begun again after the handler */
     if (child == 0) {
         usleep(300000);
         (void)!write(pipes[1], "x", 1);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# peet record --system without Linux: a kernel of our own (tests/e2e/subjects/guest_bare.c), whose threads mark themselves through
+# peet record --system without Linux: a kernel of our own (tests/e2e/subjects/guest_bare.c), with threads that mark themselves through
 # peet/mark_bare.h, is recorded exactly, and needs no wrapper around QEMU. A boot takes less than a second. Needs QEMU and
 # gcc for x86-64, but no other kernel.
 set -u

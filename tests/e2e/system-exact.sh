@@ -40,7 +40,7 @@ threads() { # NAME PROGRAM
         $1 == "threads" && name[$5] == program { print $3, $7 }'
 }
 instructions() { threads "$@" | sed 's/.* //'; }
-# Coroutines are entered by a return, which nobody but their program can know.
+# Coroutines are entered by a return, which only their program can know.
 check() { # NAME
     "$peet" check "$1.peet" >"$1.check" 2>&1
     grep -E '^ +(violation|warning) ' "$1.check" | grep -v '^ *violation *return *'"$(threads "$1" case_coroutine | sed 's/ .*//') "
@@ -48,7 +48,7 @@ check() { # NAME
 
 "$peet" record --step -o steps.peet -- ./guest_torture >steps.out 2>&1 || { cat steps.out; exit 2; }
 
-# Everything together, on four processors: who is marked, who is not, and who ends badly.
+# Everything together, on four processors: marked threads, unmarked ones, and threads that end badly.
 apps=()
 for i in 1 2 3; do
     cp guest_torture torture$i

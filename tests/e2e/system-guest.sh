@@ -258,7 +258,7 @@ else
     )"
 fi
 
-# The guest is busy with code that QEMU has translated long ago, and then somebody wants to be recorded.
+# The guest is busy with code that QEMU has translated long ago, and then a program wants to be recorded.
 cat >late.c <<'C'
 #include <peet/mark.h>
 #include <stdio.h>

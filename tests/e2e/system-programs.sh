@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Two static programs in one guest: they lie at the same addresses, share nothing, and have functions of their own. Needs a QEMU, a kernel and libpeet-mark.a, and
+# Two static programs in one guest: they lie at the same addresses, share nothing, and have different functions. Needs a QEMU, a kernel and libpeet-mark.a, and
 # skips without.
 set -u
 . tests/lib.sh

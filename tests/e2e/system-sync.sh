@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What a recording of a guest knows beyond instructions: how its threads wait for each other, who created whom, what they allocate,
+# What a recording of a guest knows beyond instructions: how its threads wait for each other, which thread created which, what they allocate,
 # whose stacks there are, and which --app a process is. One boot, for all programs together. Needs QEMU and a kernel.
 set -u
 . tests/lib.sh

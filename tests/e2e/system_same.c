@@ -2,7 +2,7 @@
 /* usage: system_same GUEST STEPS [THREAD]
  * Whether a recording of a guest is what single-stepping of the same program recorded, from the guest's first instruction on:
  * the same instructions, each with the same references. Addresses of references are compared below 4 GiB, where a
- * static program's data are; stacks lie elsewhere in every system. Prefetches are left out, as QEMU does not tell them, and so
+ * static program's data are; stacks lie elsewhere in every system. Prefetches are left out, as QEMU does not report them, and so
  * is what a kernel executed. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Every workload, as it comes, with 1, 2, 4, 7 and 16 threads: it exits with 0 and says that its result is right. One that
-# cannot use so many threads says so with status 2; then the nearest number that it takes counts.
+# cannot use that many threads says so with status 2; then the nearest number that it takes counts.
 set -u
 status=0
 

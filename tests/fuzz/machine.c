@@ -24,7 +24,7 @@ static const char program[] = "peet text 1\n"
                               "end\n";
 enum { MOST_BYTES = 1 << 22 }; /* of a cache: more only takes time */
 
-/* libconfig 1.5 does not free a string behind which there is a syntax error. */
+/* libconfig 1.5 does not free a string that a syntax error follows. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

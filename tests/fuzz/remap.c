@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct remap *r = NULL;
     struct peet_err err = { 0 };
     char path[FUZZ_PATH];
-    const uint8_t *zero = size ? memchr(data, 0, size) : NULL; /* events stand behind the first zero */
+    const uint8_t *zero = size ? memchr(data, 0, size) : NULL; /* events are after the first zero */
     size_t rules = zero ? (size_t)(zero - data) : size;
     int fd = fuzz_file(data, rules, path);
 

@@ -39,7 +39,7 @@ static void remove_folder(void)
     rmdir(folder());
 }
 
-/* The language is told by the name. */
+/* The name gives the language. */
 static void ask_as(const char *path)
 {
     static struct peet_trace *t;

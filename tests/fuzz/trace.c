@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Any bytes as a trace: opened, read in every way that there is, and sought in. When built for a fuzzer, checksums always
- * match, so that what is behind them is reached. */
+ * match, so that what follows them is reached. */
 #include <sys/mman.h>
 #include <stdio.h>
 #include <stdlib.h>

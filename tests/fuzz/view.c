@@ -50,7 +50,7 @@ static void fill(struct table *t, const uint8_t *data, size_t size)
     }
 }
 
-/* What a field of CSV says first; a sign is fine in front of a number. */
+/* What a field of CSV says first; a sign is fine before a number. */
 static void look_at_field(const char *field)
 {
     if (*field && strchr("=@", *field))

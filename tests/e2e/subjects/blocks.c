@@ -16,7 +16,7 @@ static long sum, began, read_sum, poll_result, select_result;
 
 static void begin(void)
 {
-    for (int i = 0; i < 10; i++) { /* others come meanwhile */
+    for (int i = 0; i < 10; i++) { /* other threads arrive during this time */
         pthread_mutex_lock(&lock);
         began += i == 0;
         pthread_mutex_unlock(&lock);

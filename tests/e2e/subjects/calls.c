@@ -2,7 +2,7 @@
 /* Every way in which functions are called that an instrumenting assembler has to get right: call-backs from the C library,
  * also through a tail call, arguments on the stack, variable arguments, jump tables, computed goto, setjmp and longjmp,
  * alloca, variables of threads, nested functions, signals, inline assembly; with an argument __builtin_longjmp, of which no trace can
- * know. Prints the same whoever compiled it. */
+ * know. Prints the same with every compiler. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

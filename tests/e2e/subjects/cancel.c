@@ -65,7 +65,7 @@ int main(void)
         pthread_join(thread[i], &value);
         cancelled += value == PTHREAD_CANCELED;
     }
-    pthread_mutex_lock(&lock); /* whoever had it has given it back */
+    pthread_mutex_lock(&lock); /* its holder has released it */
     printf("%d %d %d\n", cancelled, cleaned, handled);
     return 0;
 }

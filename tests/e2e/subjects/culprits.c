@@ -15,7 +15,7 @@ static double walk_columns(int first)
 {
     double sum = 0;
 
-    matrix[first][first] = 1; /* so that nobody knows that it is all zeros */
+    matrix[first][first] = 1; /* so that the compiler cannot know that it is all zeros */
     for (int i = 0; i < COLUMNS; i++)
         for (int k = 0; k < ROWS; k++)
             sum += matrix[k][i]; /* blame: matrix */

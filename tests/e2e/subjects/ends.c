@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: ends THREADS ROUNDS [FILE [CRASH]]
  *        ends fork CHILDREN ROUNDS FILE
- * Threads, or processes, that do ROUNDS of the same work, each on data of its own, and say in FILE how far they are: thread i counts
+ * Threads, or processes, that do ROUNDS of the same work, each on separate data, and say in FILE how far they are: thread i counts
  * its rounds in word 8 * i of it; word 504 is the number of the process, word 505 is 1 when all have ended. FILE is at PLACE in
- * the program's memory, so that the counting can be found in a trace: once a round, behind STEPS + 1 updates and loads.
+ * the program's memory, so that the counting can be found in a trace: once a round, after STEPS + 1 updates and loads.
  * With CRASH, that thread refers to address 16 after half of its rounds, and the others wait for it. Ends with 0. */
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One function makes lists for two others; only their callers tell the data apart. A list grows in a third place, and stays whose it was. */
+/* One function makes lists for two others; only their callers distinguish the data. A list grows in a third place, and stays whose it was. */
 #include <stdio.h>
 #include <stdlib.h>
 

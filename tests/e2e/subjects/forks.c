@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Parent and child execute code of their own on a table that each has for itself since the fork. */
+/* Parent and child execute different code on a table that each has for itself since the fork. */
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Gives up what a recorder may need, then makes two threads that each work on an array of their own, and says what they computed.
+/* Gives up what a recorder may need, then makes two threads that each work on a separate array, and says what they computed.
  * usage: gives_up nothing | user | root | descriptors | child | exec */
 #include <fcntl.h>
 #include <grp.h>

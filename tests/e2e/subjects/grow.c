@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Two lists that grow all the time, by the same function for both, so that only its caller tells whose a block is; and walks through them, called from two
+/* Two lists that grow all the time, by the same function for both, so that only its caller says to which list a block belongs; and walks through them, called from two
  * places. */
 #include <stdio.h>
 #include <stdlib.h>

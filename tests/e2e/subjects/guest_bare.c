@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A guest without an operating system: a kernel of its own for x86-64 that QEMU starts with -kernel (PVH), and three threads
+/* A guest without an operating system: a small kernel for x86-64 that QEMU starts with -kernel (PVH), and three threads
  * in user mode that the timer interrupts and that mark themselves through peet/mark_bare.h. Built with gcc alone:
  *
  *     gcc -O1 -ffreestanding -fno-pic -no-pie -nostdlib -static -mno-red-zone -mgeneral-regs-only \
@@ -253,7 +253,7 @@ static void thread_prepare(unsigned n)
     uint64_t *at = (uint64_t *)(thread[n].kernel_stack + sizeof thread[n].kernel_stack);
 
     *--at = USER_DATA;
-    *--at = (uint64_t)(thread[n].stack + STACK - 64 - 8); /* as behind a call */
+    *--at = (uint64_t)(thread[n].stack + STACK - 64 - 8); /* as after a call */
     *--at = INTERRUPTS_ON;
     *--at = USER_CODE;
     *--at = (uint64_t)thread_main;

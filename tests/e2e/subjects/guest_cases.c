@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: guest_cases CASE
- * Threads and processes whose instructions somebody else could be blamed for. Marked work is `little`, which is the same number of
- * instructions each time; work that is nobody's is `much`. */
+ * Threads and processes whose instructions could be attributed to another thread. Marked work is `little`, which is the same number of
+ * instructions each time; unmarked work is `much`. */
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ static void vforks(void)
     PEET_THREAD_END();
 }
 
-/* As the C library does it: on a stack of its own, with the parent's thread pointer. */
+/* As the C library does it: on a separate stack, with the parent's thread pointer. */
 static void spawns(char *self)
 {
     char *const argv[] = { self, (char[]){ "other" }, NULL }, *const environment[] = { NULL };
@@ -110,7 +110,7 @@ static void spawns(char *self)
         exit(4);
 }
 
-/* Those who die without an end are followed by others, in the same frames, with the same addresses. */
+/* Threads that die without an end are followed by others, in the same frames, with the same addresses. */
 static void dies(void)
 {
     for (int i = 0; i < 2 * CHILDREN; i++) {

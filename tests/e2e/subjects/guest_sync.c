@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads of a guest that wait for each other in every way that POSIX and C11 have. Prints how often it did what, a line
- * `EVENT TIMES` each, so that the events of a recording can be compared with it. What depends on who comes first is counted where it
+ * `EVENT TIMES` each, so that the events of a recording can be compared with it. What depends on the order of threads is counted where it
  * happens. */
 #include <errno.h>
 #include <pthread.h>

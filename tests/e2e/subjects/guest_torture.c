@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whatever makes it hard to tell from outside which instructions a thread executed: page faults inside blocks, reads and then writes of
+/* Whatever makes it hard to see from outside which instructions a thread executed: page faults inside blocks, reads and then writes of
  * fresh pages, string instructions over many of them, in both directions, system calls by the thousand, signals, a SIGSEGV
  * handler that repairs, loops long enough for timer ticks. Between the marks nothing of the C library is used, as that
  * depends on the processor. x86-64 only: the oracle is single-stepping there. */
@@ -88,7 +88,7 @@ static char *map(uintptr_t at, long pages, int protection)
     return mmap((void *)at, (size_t)pages * PAGE, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* The frame of a page, as the kernel tells it. */
+/* The frame of a page, as the kernel reports it. */
 static uint64_t frame_of(const void *page)
 {
     uint64_t entry = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread that marks itself again while it is recorded, and again behind an end; and a forked child that marks itself. */
+/* A thread that marks itself again while it is recorded, and again after an end; and a forked child that marks itself. */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>

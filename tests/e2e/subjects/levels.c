@@ -9,7 +9,7 @@
 enum { SIZE = 2000, ROUNDS = 5, STACK = 1 << 18 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static long total;
-/* Memory of each thread, at places that do not depend on who comes first. */
+/* Memory of each thread, at places that do not depend on the order of threads. */
 static long rows[16][SIZE];
 static _Alignas(4096) char stack[16][STACK];
 

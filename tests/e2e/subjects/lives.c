@@ -333,7 +333,7 @@ static void fork_now(int number)
     work(5);
 }
 
-/* The child goes on where the handler interrupted its parent. */
+/* The child continues where the handler interrupted its parent. */
 static int handler_forks(char **argv)
 {
     struct itimerval soon = { { 0, 0 }, { 0, 3000 } };

@@ -197,7 +197,7 @@ APART static double in_a_row(const double *p, long n, long m)
     return s + p[i];
 }
 
-/* A loop with something before and behind it, in a loop. */
+/* A loop with something before and after it, in a loop. */
 APART static double rows(double (*x)[N], const double (*y)[N], double *f, long k, long n)
 {
     double s = 0;

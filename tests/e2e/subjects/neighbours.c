@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that share lines, but no bytes: neighbours THREADS ROUNDS. Each thread adds to its own element of an array, ROUNDS times; the
- * elements are of the type TYPE, and they lie one behind the other. */
+ * elements are of the type TYPE, and they lie one after the other. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A machine in a program's process (docs/design/controlled-execution.md) that looks at a part of what the first thread does: before it lets it go on, it
+/* A machine in a program's process (docs/design/controlled-execution.md) that looks at a part of what the first thread does: before it lets it continue, it
  * says how many references are to be left out. The job is that number; the answer says how many references were seen, how many left out, and in
  * how many gaps. */
 #include <inttypes.h>

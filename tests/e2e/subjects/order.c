@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Who gets a lock first? The main thread holds it until all others wait for it, which they come to in another order than that of
- * their numbers; each prints its number when it has it. With an argument, that often, by so many threads: order.c ROUNDS THREADS. */
+/* Which thread gets a lock first? The main thread holds it until all others wait for it, which they reach in another order than that of
+ * their numbers; each prints its number when it has it. With an argument, ROUNDS times by THREADS threads: order.c ROUNDS THREADS. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  *
  * join      thread i does i + 1 units                                            work T (T + 1) / 2, span T tree
  * each thread does a unit, then half of them, a quarter …, by barriers  work 2 T - 1, span 1 + log2 T pipeline  each
- * thread does ITEMS units, the k-th behind the k-th of the thread before it, which says so by a condition work T
+ * thread does ITEMS units, the k-th after the k-th of the thread before it, which says so by a condition work T
  * ITEMS, span T + ITEMS - 1 rounds    ITEMS rounds of 1 to T units, with a barrier made of a condition      work ITEMS
  * T (T + 1) / 2, span ITEMS T queue     one thread makes ITEMS items, another one uses them, PLACES between them; a
  * unit for each work 2 ITEMS, span ITEMS + 1 gate      all but the first thread wait until that has done a unit, and

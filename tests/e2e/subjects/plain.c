@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls, a switch, recursion and loops, as often as the argument says. Compiled with -DFAR, a part stands in a file of its own. */
+/* Calls, a switch, recursion and loops, as often as the argument says. Compiled with -DFAR, a part stands in a separate file. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: plugins LIBRARY LIBRARY
- * With -DTABLE=name a library that has data; else the program that loads both in turn, and lets them go again: each time anew, and mostly to where the other one was. */
+ * With -DTABLE=name a library that has data; else the program that loads both in turn, and lets them go again: each time again, and mostly to where the other one was. */
 #ifdef TABLE
 
 enum { LENGTH = 20000 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that serve for ever: who waits for a condition or a semaphore, who works, who sleeps and who wants a lock when the first one leaves, which has
- * that lock. Nobody waits for them. */
+/* Threads that serve for ever: one waits for a condition or a semaphore, one works, one sleeps and one wants a lock when the first one leaves, which has
+ * that lock. No thread waits for them. */
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A thread waits in a system call until main, which has worked meanwhile, ends its wait. Prints what the call returned.
+/* A thread waits in a system call until main has done some work and ends its wait. Prints what the call returned.
  * usage: sleepers CALL | list */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Moves the stack pointer all the time: pushes arguments between loads, calls, recurs, returns, and has arrays of any length. Fills
- * many buffers while it does, so that these end in the middle of all that. Prints a number that is the same whoever compiled it. */
+ * many buffers while it does, so that these end in the middle of all that. Prints a number that is the same with every compiler. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ APART static uint64_t many(uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint6
     return a + b + c + d + e + f + g * 3 + h * 5 + i * 7 + (j ^ table[j & 4095]);
 }
 
-/* Each argument is pushed from a place of its own, so that slots are written between pushes. */
+/* Each argument is pushed from a separate place, so that slots are written between pushes. */
 APART static uint64_t push(uint64_t *const p[8], unsigned n)
 {
     uint64_t sum = 0;

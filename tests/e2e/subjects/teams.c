@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* OpenMP: loops dealt out by the compiler and while they run, locks, sections, single, ordered, tasks, regions in regions. The second
- * line says who did how much, which is the machine's choice. */
+ * line says how much each thread did, which is the machine's choice. */
 #include <omp.h>
 #include <stdio.h>
 

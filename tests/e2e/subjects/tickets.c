@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Threads that fill a table: each its own part (own), whoever draws a number under a lock (lock), or without one (race). What a thread does
+/* Threads that fill a table: each its own part (own), the thread that draws a number under a lock (lock), or without one (race). What a thread does
  * depends on the interleaving in the last two. */
 #include <pthread.h>
 #include <stdio.h>

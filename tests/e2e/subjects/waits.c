@@ -127,7 +127,7 @@ int main(void)
         thrd_join(other[i], &value);
         wrong += value;
     }
-    pthread_mutex_lock(&lock); /* nobody will signal it */
+    pthread_mutex_lock(&lock); /* no thread will signal it */
     struct timespec soon;
     clock_gettime(CLOCK_REALTIME, &soon);
     soon.tv_nsec += 10000000;
