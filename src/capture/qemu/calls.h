@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Functions of a guest's programs and libraries whose calls are events of the trace: those of POSIX and C11 threads, and the allocator.
- * They are found by their symbols. What an event tells comes from the registers of arguments and results (struct guest_isa), so that
- * a row is for all architectures. Nothing here needs QEMU. */
+/* Functions of guest programs and libraries whose calls are events of the trace: POSIX and C11 threads, and the allocator. They are found by
+ * their symbols. The arguments of an event come from the registers for arguments and results (struct guest_isa), so that one table is for
+ * all architectures. Independent of QEMU. */
 #ifndef CAPTURE_QEMU_CALLS_H
 #define CAPTURE_QEMU_CALLS_H
 
@@ -9,24 +9,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CALL_ARGUMENTS = 3, CALL_WORDS = 4 /* of an event, and the 0 behind them */ };
+enum { CALL_ARGUMENTS = 3, CALL_WORDS = 4 /* arguments of an event, and a terminating 0 */ };
 
-/* When the event comes. */
+/* When the event is recorded. */
 enum call_moment {
     CALL_BEFORE,    /* at the function's entry */
-    CALL_NO_RETURN, /* so, of a function that does not come back */
-    CALL_SUCCESS,   /* behind the function, if it returned 0, EOWNERDEAD, or that it was a barrier's last thread */
-    CALL_RESULT,    /* behind the function, whatever it returned */
-    CALL_POINTER,   /* behind the function, if it returned a pointer that is not NULL */
+    CALL_NO_RETURN, /* at the entry of a function that does not return */
+    CALL_SUCCESS, /* after the return, if the result is 0, EOWNERDEAD, or PTHREAD_BARRIER_SERIAL_THREAD of a barrier */
+    CALL_RESULT,  /* after the return */
+    CALL_POINTER, /* after the return, if the result is not NULL */
 };
+
+/* A function, and its event. */
 
 struct call_rule {
     const char *function; /* its symbol */
     uint16_t event;       /* enum peet_event_kind */
     uint8_t moment;       /* enum call_moment */
-    /* The event's arguments, a letter each: '0' to '2' is that argument of the function, 'n' the third of 32 bits, 'r' its result (of 32 bits), 'p' its
-     * result as a pointer, '*' the word that argument 0 points to, 'b' the count of the barrier that is argument 0, 'c' the
-     * number of the thread whose handle lies where argument 0 points to, 't' that of the thread with handle argument 0. */
+    /* The event's arguments, a letter for each. '0' to '2': that argument of the function. 'n': the third argument, 32 bits. 'r': the result, 32
+     * bits. 'p': the result as a pointer. '*': the word at address argument 0. 'b': the number of threads of barrier argument 0. 'c': the number
+     * of the thread whose handle is at address argument 0. 't': the number of the thread with handle argument 0. */
     char words[CALL_WORDS];
 };
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What the plugin has to know of each architecture that it watches: registers by the names that QEMU's gdb stub has for them,
- * instructions by what they do to memory and to control. Nothing here needs QEMU. A new one is one file and one line in
- * GUESTS. */
+/* Architectures of guests: their registers, by the names of QEMU's gdb stub; the accesses and the control flow of their instructions.
+ * Independent of QEMU. A new architecture is one file and one line in GUESTS. */
 #ifndef CAPTURE_QEMU_GUEST_H
 #define CAPTURE_QEMU_GUEST_H
 
@@ -13,34 +12,36 @@
 
 #define GUESTS(X) X(x86_64) X(aarch64) X(riscv64)
 
-/* What QEMU tells of an instruction's accesses, and what an exception leaves of it. */
+/* The accesses of an instruction, as QEMU reports them. */
 enum guest_access {
-    GUEST_NONE,      /* no access, and no exception either */
-    GUEST_FAULTS,    /* no access, but it may fail */
+    GUEST_NONE,      /* no access; it cannot fail */
+    GUEST_FAULTS,    /* no access; it can fail */
     GUEST_ONE,       /* one access */
-    GUEST_SEVERAL,   /* as many as it has operands */
-    GUEST_WIDE,      /* one operand in several accesses, the first of which tells its address */
-    GUEST_REPEATED,  /* a string instruction: element by element, may be left and entered again */
-    GUEST_IRREGULAR, /* any number */
+    GUEST_SEVERAL,   /* one access for each operand */
+    GUEST_WIDE,      /* one operand in several accesses, of which the first has the operand's address */
+    GUEST_REPEATED,  /* a string instruction: one access for each element; interrupts can come between elements */
+    GUEST_IRREGULAR, /* any number of accesses */
 };
 
 enum { GUEST_OPERANDS = 2, GUEST_ARGUMENTS = 5, GUEST_BYTES = 16 };
 
+/* A memory operand of an instruction. */
 struct guest_operand {
-    uint32_t size; /* of GUEST_REPEATED: of an element; 0: as QEMU tells it */
+    uint32_t size; /* bytes; of GUEST_REPEATED: of an element. 0: the size that QEMU reports */
     uint8_t kind;  /* PEET_LOAD … PEET_UPDATE */
 };
 
+/* A decoded instruction. */
 struct guest_insn {
     struct peet_insn insn;
     uint8_t access; /* enum guest_access */
     uint8_t operands;
-    bool is_call;       /* of the kernel */
-    bool loads, stores; /* which accesses count: of an update the load alone */
+    bool is_call;       /* system call */
+    bool loads, stores; /* which of its accesses are recorded; of an update only the load */
     struct guest_operand operand[GUEST_OPERANDS];
 };
 
-/* Why a program is in the kernel, by the number of the system call that it made. */
+/* System calls that the plugin distinguishes. */
 enum guest_call {
     GUEST_CALL_OTHER,
     GUEST_CALL_EXIT,
@@ -54,38 +55,40 @@ enum guest_call {
     GUEST_CALL_BRK,
 };
 
-/* A program at its first instruction in the kernel: what is read of it, by functions of who has it. */
+/* Access to a processor's registers and memory, by functions of the caller. */
 struct guest_probe {
     uint64_t (*reg)(void *context, const char *name);
     bool (*memory)(void *context, uint64_t addr, void *into, size_t n);
     void *context;
 };
 
-/* How the kernel was entered. */
+/* The cause of an entry of the kernel. */
 struct guest_entry {
-    uint64_t pc;   /* where the program goes on, or the instruction that has to be tried again */
-    bool is_call;  /* by a system call, which is done with */
-    bool is_fault; /* an instruction failed; else it was interrupted, between two blocks of QEMU's */
-    bool is_vague; /* an instruction may have failed, if it is one that can without an access to memory */
+    uint64_t pc;   /* address at which user code resumes; of a fault, the instruction that failed */
+    bool is_call;  /* a system call, which has been executed */
+    bool is_fault; /* an instruction failed; otherwise an interrupt between two blocks of QEMU */
+    bool
+        is_vague; /* a fault if the instruction can fail without a memory access (GUEST_FAULTS); otherwise an interrupt */
 };
 
 struct guest_isa {
-    const char *name;                 /* as QEMU and uname call it */
-    const char *sp, *pc, *root;       /* names of registers */
-    const char *pointer;              /* of the thread */
-    const char *level;                /* the register that holds the privilege */
-    const char *number, *tid;         /* of a system call; where the paper's pattern leaves the thread's */
+    const char *name; /* in QEMU and uname */
+    /* Names of registers. */
+    const char *sp, *pc, *root;       /* root: of the address space */
+    const char *pointer;              /* thread pointer */
+    const char *level;                /* privilege level */
+    const char *number;               /* number of a system call */
+    const char *tid;                  /* the thread's number after the paper's pattern */
     const char *result;               /* of a system call, and of a function */
-    const char *arg[GUEST_ARGUMENTS]; /* of a function; the first three are a system call's, too */
-    const char
-        *link; /* holds the address that a function returns to; NULL: it lies where the stack pointer points to */
-    uint64_t root_mask;
+    const char *arg[GUEST_ARGUMENTS]; /* of a function; the first three also of a system call */
+    const char *link;                 /* return address; NULL: it is on the stack */
+    uint64_t root_mask;               /* bits of `root` that identify the address space */
     bool (*is_user)(uint64_t level);
     void (*decode)(const uint8_t *bytes, size_t n, uint64_t addr, struct guest_insn *ret);
     bool (*leaves_kernel)(const uint8_t *bytes, size_t n);
-    /* At the kernel's first instruction: why it was entered; false: nobody knows. */
+    /* At the kernel's first instruction: the cause of the entry. False: not known. */
     bool (*read_entry)(const struct guest_probe *p, struct guest_entry *ret);
-    /* At a program's first instruction behind the kernel: the number of the signal whose handler begins there, or 0. */
+    /* At the first instruction of user code after the kernel: number of the signal whose handler begins there; 0: no handler. */
     unsigned (*entered_handler)(const struct guest_probe *p);
     enum guest_call (*call_kind)(uint64_t number);
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* aarch64 guests. Of instructions only what is needed is decoded: where control goes, which ones access memory and how often.
- * Sizes are QEMU's, but for pairs, which are one reference. Everything that is not known to be regular is GUEST_IRREGULAR.
- * Leaves out: prefetches, of which QEMU tells nothing. */
+/* aarch64 guests. Decodes control flow, and which instructions access memory with which number of accesses. Sizes are those that QEMU
+ * reports, except of pairs, which are one reference. Instructions that are not known to be regular are GUEST_IRREGULAR.
+ * Leaves out: prefetches, which QEMU does not report. */
 #include "base/bytes.h"
 #include "capture/qemu/guest.h"
 
@@ -15,7 +15,7 @@ static uint64_t a64_field(uint32_t w, unsigned from, unsigned bits)
     return w >> from & ((UINT32_C(1) << bits) - 1);
 }
 
-/* A signed number of words. */
+/* A signed number of instructions, in bytes. */
 static uint64_t a64_word_offset(uint32_t w, unsigned from, unsigned bits)
 {
     return (uint64_t)((int64_t)(a64_field(w, from, bits) << (64 - bits)) >> (64 - bits)) * 4;
@@ -200,7 +200,7 @@ static bool a64_leaves_kernel(const uint8_t *bytes, size_t n)
     return w == 0xd69f03e0 || (w & 0xfffffbff) == 0xd69f0bff; /* eret, eretaa, eretab */
 }
 
-/* The kernel's vectors tell what happened; of what happens to instructions, the syndrome says what it was. */
+/* The kernel's exception vector has the kind of the exception; for synchronous ones, the syndrome register has the cause. */
 static bool a64_read_entry(const struct guest_probe *p, struct guest_entry *ret)
 {
     bool is_synchronous = (p->reg(p->context, "pc") & 0x780) == 0x400;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* riscv64 guests, with compressed instructions. Sizes of references are QEMU's. Vector accesses, store-conditionals and what is
- * not known are GUEST_IRREGULAR. */
+/* riscv64 guests, with compressed instructions. Sizes of references are those that QEMU reports. Vector accesses, store-conditionals and
+ * unknown instructions are GUEST_IRREGULAR. */
 #include "base/bytes.h"
 #include "capture/qemu/guest.h"
 
@@ -222,7 +222,7 @@ static bool rv_leaves_kernel(const uint8_t *bytes, size_t n)
 
 static bool rv_read_entry(const struct guest_probe *p, struct guest_entry *ret)
 {
-    bool is_machine = p->reg(p->context, "priv") == 3; /* firmware, on its own business or on the kernel's */
+    bool is_machine = p->reg(p->context, "priv") == 3; /* firmware */
     uint64_t cause = p->reg(p->context, is_machine ? "mcause" : "scause");
 
     *ret = (struct guest_entry){ .pc = p->reg(p->context, is_machine ? "mepc" : "sepc") };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* x86-64 guests. What an instruction references is what capture/x86 says, so that recordings of a guest and of single steps
- * agree; QEMU is asked for addresses only.
- * Leaves out: prefetches, of which QEMU tells nothing. */
+/* x86-64 guests. Operands come from capture/x86, so that recordings of a guest and recordings by single-stepping agree; QEMU reports only
+ * addresses.
+ * Leaves out: prefetches, which QEMU does not report. */
 #include <string.h>
 
 #include "capture/qemu/guest.h"
@@ -83,21 +83,21 @@ static bool x86_guest_leaves_kernel(const uint8_t *bytes, size_t n)
     return iret || (n == 2 && bytes[0] == 0x0f && (bytes[1] == 0x07 || bytes[1] == 0x35)); /* sysret, sysexit */
 }
 
-/* Whether these words are what the processor pushes when it leaves user mode: rip, cs, rflags, rsp, ss. */
+/* Whether these words are a frame that the processor pushes when it leaves user mode: rip, cs, rflags, rsp, ss. */
 static bool is_user_frame(const uint64_t word[5])
 {
     return (word[1] & 3) == 3 && word[1] >> 16 == 0 && (word[4] & 3) == 3 && word[4] >> 16 == 0
            && (word[2] & ALWAYS_IN_FLAGS) && word[2] >> FLAGS_BITS == 0;
 }
 
-/* A system call leaves the stack pointer as it was. Else the processor has pushed a frame, and below it an error code or not:
- * interrupts have none, page faults and most others that fail have one. */
+/* A system call leaves the stack pointer unchanged. Otherwise the processor has pushed a frame, and then, for page faults and most other
+ * faults, an error code; for interrupts none. */
 static bool x86_guest_read_entry(const struct guest_probe *p, struct guest_entry *ret)
 {
     uint64_t word[6], sp = p->reg(p->context, "rsp");
 
     *ret = (struct guest_entry){ 0 };
-    if (p->memory(p->context, sp, word, FRAME_BYTES) && is_user_frame(word)) { /* there may be nothing behind it */
+    if (p->memory(p->context, sp, word, FRAME_BYTES) && is_user_frame(word)) { /* memory above it may not be mapped */
         ret->is_vague = true;
         ret->pc = word[0];
         return true;
@@ -112,7 +112,7 @@ static bool x86_guest_read_entry(const struct guest_probe *p, struct guest_entry
     return ret->is_call;
 }
 
-/* A handler returns to code that makes the system call rt_sigreturn, and has the signal's number as its argument. */
+/* A signal handler returns to code that calls rt_sigreturn, and has the signal's number as its first argument. */
 static unsigned x86_guest_entered_handler(const struct guest_probe *p)
 {
     static const uint8_t back[] = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Patterns: their text, and the search. The search is a set of partial matches, so that a pattern which begins like its own
- * middle is found wherever it stands. */
+/* The search keeps a set of partial matches, so that it also finds a pattern which begins like its middle. */
 #include "capture/qemu/pattern.h"
 
 #include <string.h>
@@ -34,7 +33,7 @@ static int pattern_hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Bytes up to something that is no digit; how many, or -1. */
+/* Parses bytes up to the first character that is no digit. Returns their number, or -1. */
 static int parse_bytes(const char **text, uint8_t *into)
 {
     int n = 0;
@@ -131,7 +130,7 @@ static void begin_partial(struct pattern_search *s, struct pattern_partial parti
     s->next = (s->next + 1) % PATTERN_SEARCHES;
 }
 
-/* Takes those of the thread one instruction further; those that the instruction does not continue are over. */
+/* Continues the partial matches of the instruction's thread, and ends those that it does not continue. True: one is complete. */
 static bool step_partials(struct pattern_search *s, const struct pattern *p, const struct pattern_insn *insn)
 {
     bool is_whole = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Windows, and the targets in them. Those of a space are kept in the order of their addresses, so that looking for one among
- * thousands takes a few steps; where spaces are not known, windows overlap and all of them are looked at. */
+/* Windows and targets. Targets of a known space are sorted by address, and found by binary search. In unknown space windows overlap, and all
+ * of them are compared. */
 #include "capture/qemu/threads.h"
 
 #include <stdlib.h>
@@ -45,7 +45,7 @@ static bool windows_overlap(struct window a, struct window b)
 /* ---- the list ---- */
 
 struct target_space {
-    struct target **at; /* the live ones, by rising addresses */
+    struct target **at; /* live targets, by rising addresses of their windows */
     size_t count;
 };
 
@@ -74,7 +74,7 @@ void targets_release(struct targets *t)
     *t = (struct targets){ 0 };
 }
 
-/* Where the first window begins that does not lie before addr. */
+/* Index of the first window that does not end before addr. */
 static size_t space_position(const struct target_space *s, uint64_t addr)
 {
     size_t first = 0, end = s->count;
@@ -136,7 +136,7 @@ static void space_insert(struct target_space *s, struct target *made)
 {
     size_t i = space_position(s, window_low(made->window));
 
-    if (made->space == 0) /* the newest is asked first */
+    if (made->space == 0) /* the newest is compared first */
         i = s->count;
     s->at = mem_room(s->at, s->count, sizeof *s->at);
     memmove(&s->at[i + 1], &s->at[i], (s->count - i) * sizeof *s->at);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Marks main and every other thread of a program that knows nothing of it, for `peet record --system`:
+/* Marks main and every other thread of an unchanged program, for `peet record --system`:
  * libpeet-mark.so by LD_PRELOAD for dynamic programs; for static ones libpeet-mark.a, linked with
  * -Wl,--wrap=main,--wrap=pthread_create,--wrap=thrd_create -Wl,--whole-archive libpeet-mark.a.
  *
- * It stands in front of __libc_start_main, pthread_create and thrd_create, and marks forked children by a handler. Main is number
- * 0, others are numbered as they are created; a child begins anew with 0, as a process of its own. Threads end with their
- * exit, which needs no marker. Stacks are a frame deeper than without it. What lies where is told with the first mark of a process, and
- * again at its exit if it has loaded libraries since.
- * Leaves out: threads that a program makes by clone itself. */
+ * It interposes __libc_start_main, pthread_create and thrd_create, and marks forked children by a handler. Main has number 0; other threads
+ * have numbers in the order of creation. A forked child is a process, and its numbers begin with 0. The end of a thread needs no marker.
+ * Stacks are one frame deeper than without the library. The memory map is passed with the first mark of a process, and again at its exit
+ * if it has loaded libraries since then.
+ * Leaves out: threads that a program creates by clone. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -47,11 +47,12 @@ static void mark_main(int argc, char **argv)
     peet_mark_begin(0, command_line);
 }
 
+/* The start of a created thread. */
 struct task {
-    void *(*function)(void *); /* one of these */
-    thrd_start_t c11_function;
+    void *(*function)(void *); /* of pthread_create; NULL: c11_function is set */
+    thrd_start_t c11_function; /* of thrd_create; NULL: function is set */
     void *argument;
-    uint64_t number;
+    uint64_t number; /* of the thread in its process */
 };
 
 static void *run_task(void *of)
@@ -132,13 +133,13 @@ int __libc_start_main(main_function *program, int argc, char **argv, void (*init
                       void (*rtld_fini)(void), void *stack_end);
 
 static main_function *real_main;
-static unsigned long long loaded_before; /* libraries, when main began */
+static unsigned long long loaded_before; /* number of libraries loaded until main began */
 
 static int note_loaded(struct dl_phdr_info *info, size_t bytes, void *ret)
 {
     (void)bytes;
     *(unsigned long long *)ret = info->dlpi_adds;
-    return 1; /* one is enough, for all say the same */
+    return 1; /* ends the iteration: all entries have the same number */
 }
 
 __attribute__((destructor)) static void tell_what_was_loaded(void)

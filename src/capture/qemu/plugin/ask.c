@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs of the guest that ask to be looked at (peet/mark_guest.h). They write a line to the console, which is a file here,
- * and wait for a '+' from there. A '-' before that makes the guest's kernel execute how it reads from its console for the
- * first time: so QEMU translates something, and calls us on a processor of its own, however busy the guest is with what was
- * translated long ago. Of this the processors know nothing: it is a thread of its own that listens. */
+/* Programs of the guest that ask before they mark themselves (peet/mark_guest.h). A program writes a line to the console, a file on the host, and
+ * waits for '+' from the console. A '-' before makes the guest's kernel read from its console for the first time. So QEMU translates code
+ * and calls the plugin on a processor's thread, even if the guest executes only old translations. A separate thread reads the console. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,13 +14,13 @@
 
 static struct {
     int console, changes, answer;
-    unsigned waiting; /* programs that have asked; under the plugin's lock */
-    bool looks;
+    unsigned waiting; /* number of programs that wait for an answer; under plugin.lock */
+    bool looks;       /* plugin_look was called */
 } ask;
 
 static void ask_reply(char answer)
 {
-    (void)!write(ask.answer, &answer, 1); /* who hears nothing asks again */
+    (void)!write(ask.answer, &answer, 1); /* a program without an answer asks again */
 }
 
 static void on_question(void)
@@ -45,7 +44,7 @@ void ask_answer(void)
     pthread_mutex_unlock(&plugin.lock);
 }
 
-/* The console's lines, of any length: only whether one is the question is of interest. */
+/* Looks for the question in the console's lines, which may be of any length. */
 static void ask_scan_console(const char *p, size_t n)
 {
     static const char question[] = "peet: ask";
@@ -78,7 +77,7 @@ static void *watch_console(void *unused)
     }
 }
 
-/* Signals are for QEMU's own threads. */
+/* Starts the thread with all signals blocked: QEMU's threads handle them. */
 static int ask_start_thread(void)
 {
     pthread_t thread;
@@ -93,7 +92,7 @@ static int ask_start_thread(void)
     return r;
 }
 
-/* QEMU makes the console's file anew, if it is there, and writes to the same one. */
+/* If the console's file exists, QEMU truncates it and writes to the same file. */
 int ask_open(struct peet_err *err)
 {
     const struct settings *s = &plugin.settings;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Translated blocks and their shapes. A block begins unknown: its accesses are written down one by one. After an execution to
- * its end it is regular, if each of its instructions did what its kind promises, and from then on addresses alone are
- * enough. Odd blocks (gathers, store-conditionals, more references than an item can hold) stay as they were. */
+/* Translation blocks and their items. At first all accesses of a block go to the journal. After an execution to its end the block is regular if
+ * each instruction made the accesses of its kind; from then on its event words are addresses. Other blocks are irregular and keep using the
+ * journal: gathers, store-conditionals, blocks with more references than an item can hold. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +17,14 @@ static uint64_t block_hash_mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 29;
 }
 
-/* Of a page of code and the address at which it was translated. */
+/* The number of a page of code at the address at which it was translated; 0: no memory for a number. */
 static uint32_t page_number(const void *host, uint64_t pc)
 {
     plugin.pages.value_size = sizeof(uint32_t);
     uint32_t *number = map_put(&plugin.pages, block_hash_mix((uint64_t)(uintptr_t)host >> 12, pc >> 12), 0);
 
     if (!number)
-        return 0; /* shared by what had no room */
+        return 0; /* shared by all pages without a number */
     if (*number == 0)
         *number = (uint32_t)plugin.pages.count;
     return *number;
@@ -122,9 +122,9 @@ struct block *block_alias(struct block *b, uint64_t pc)
     return at;
 }
 
-/* ---- shapes ---- */
+/* ---- items ---- */
 
-/* A shape that is being made, with the values of its slots. */
+/* An item under construction, with the values of its slots. */
 struct item_draft {
     uint16_t first, end, operands, slots;
     struct item_operand operand[PEET_SLOTS];
@@ -227,7 +227,7 @@ static uint64_t lowest_address(struct insn_accesses t)
     return low;
 }
 
-/* As QEMU told them; a load and a store of the same bytes is an update. */
+/* Adds each access as an operand; a load and a store of the same bytes are an update. */
 static void draft_each(struct item_draft *d, uint32_t index, struct insn_accesses t)
 {
     for (unsigned i = 0; i < t.count; i++) {
@@ -288,7 +288,7 @@ static size_t draft_put(struct block *b, const struct item_draft *d, uint64_t *w
     return 1u + d->slots;
 }
 
-/* Slots that an instruction adds when the block is regular; -1: it did something else than its kind promises. */
+/* Number of slots of the instruction in a regular block; -1: it made other accesses than its kind. */
 static int regular_slots(const struct block_insn *s, struct insn_accesses t)
 {
     switch (s->guest.access) {
@@ -301,7 +301,7 @@ static int regular_slots(const struct block_insn *s, struct insn_accesses t)
     }
 }
 
-/* The draft is of a whole execution: from now on the block is regular, or odd. */
+/* Makes the block regular or irregular. The draft is of a whole execution. */
 static void block_decide_regular(struct block *b, const struct item_draft *d, const struct journal *j)
 {
     struct block *origin = b->origin ? b->origin : b;

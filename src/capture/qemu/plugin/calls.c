@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of functions whose names tell what they do (capture/qemu/calls.h): events of locks, threads and the allocator.
+/* Events of locks, threads and the allocator: calls of functions in CALL_RULES (capture/qemu/calls.h).
  *
- * Where such functions begin is known from the symbols of the files that the guest has. A block that begins at the same offset of
- * a page with the same bytes is watched when it is translated; when a target executes it, its address has to be one of those
- * that the process's mappings give. Until the function has returned, all blocks of the thread take the slow way, which looks for
- * the address and the stack pointer of the return. What the function calls is a part of it, and makes no events; a handler of a
- * signal that comes meanwhile may. The instructions inside of the function are recorded like all others.
- * Calls that libraries make for themselves are events, too. Leaves out: functions that were inlined, programs without symbols, libraries that were loaded after the first mark. A
- * function that is left by longjmp hides the events of those that are called deeper in the stack. */
+ * Entries of functions come from the symbols of the guest's files. A block is instrumented if it begins at an entry's offset in a page with the
+ * same bytes. When a target executes it, its address must be an entry in the process's memory map. Until the function returns, all blocks of the
+ * thread take the slow path, which compares address and stack pointer with those of the return. Nested calls make no events, except in
+ * signal handlers. Instructions in the function are recorded like all others. Calls that libraries make internally are events, too.
+ * Leaves out: inlined functions, programs without symbols, libraries loaded after the first mark. A function left by longjmp hides the events of
+ * functions called deeper in the stack. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,20 +16,20 @@
 
 enum { SIGN_BYTES = 8, PAGE = 4096, OWNER_DIED = 130, SERIAL_THREAD = -1 };
 
-/* A function of a file. */
+/* The entry of a function in a file. */
 struct entry {
-    const char *file; /* as it is called here */
-    uint64_t addr, offset;
+    const char *file;      /* path on the host */
+    uint64_t addr, offset; /* virtual address, and offset in the file */
     const struct call_rule *rule;
 };
 
 static struct {
     struct entry *entry;
     size_t count;
-    struct map signs; /* of places where a function may begin; no values. Constant once the guest runs */
+    struct map signs; /* set of signatures of entries (sign_of); constant while the guest runs */
 } calls;
 
-/* ---- where functions begin ---- */
+/* ---- entries of functions ---- */
 
 static uint64_t sign_of(uint64_t addr, const uint8_t *code)
 {
@@ -91,7 +90,7 @@ void calls_map_alone(struct guest_process *p)
 
 /* ---- events ---- */
 
-/* The event's arguments; false: one of them is not known, so that there is no event. */
+/* Reads the event's arguments. False: one of them is not known; then there is no event. */
 static bool read_words(struct vcpu *v, const struct call *c, uint64_t result, uint64_t ret[CALL_WORDS])
 {
     for (unsigned i = 0; c->rule->words[i]; i++) {
@@ -134,7 +133,7 @@ static bool has_succeeded(const struct call_rule *rule, uint64_t result)
     }
 }
 
-/* What later calls have to know of this one. */
+/* Notes values that events of later calls need. */
 static void note_success(struct guest_thread *t, const struct call *c, uint32_t result)
 {
     switch (c->rule->event) {
@@ -170,7 +169,7 @@ void calls_return(struct vcpu *v, const struct block *b)
     struct guest_thread *t = v->thread;
 
     while (t->calls > 0 && t->call[t->calls - 1].level > t->signal_frames)
-        t->calls--; /* of a handler that is over */
+        t->calls--; /* of a signal handler that was left */
     struct call *c = t->calls ? &t->call[t->calls - 1] : NULL;
     if (!c || c->level != t->signal_frames || b->pc != c->back)
         return;
@@ -181,7 +180,7 @@ void calls_return(struct vcpu *v, const struct block *b)
         put_return(v, c);
 }
 
-/* Whether the thread is inside of such a function. Calls whose frames are gone, for the stack pointer is above them, are forgotten. */
+/* Whether the thread is in such a function. Removes calls whose frames were left: the stack pointer is above them. */
 static bool is_in_call(struct guest_thread *t, uint64_t sp)
 {
     while (t->calls > 0) {
@@ -226,7 +225,7 @@ static void read_call(struct vcpu *v, struct call *c)
         child_expect(v->thread);
 }
 
-/* Whether a function does nothing to tell of: free of NULL, and pthread_spin_init, which is the same code as pthread_spin_unlock. */
+/* Whether a call makes no event: free of NULL, and pthread_spin_init, which has the same code as pthread_spin_unlock. */
 static bool is_without_event(struct guest_thread *t, const struct call *c)
 {
     if (c->rule->event == PEET_EV_free)
@@ -239,7 +238,7 @@ static bool is_without_event(struct guest_thread *t, const struct call *c)
     return false;
 }
 
-/* A block that may be a function's first begins, in front of its first instruction. */
+/* Called before the first instruction of a block that may begin a function. */
 void on_call(unsigned cpu, void *unused)
 {
     struct vcpu *v = vcpu_of(cpu);
@@ -263,5 +262,5 @@ void on_call(unsigned cpu, void *unused)
         return;
     c.is_recorded = is_before;
     t->call[t->calls++] = c;
-    v->page_offsets_room = 0; /* blocks take the slow way */
+    v->page_offsets_room = 0; /* all blocks take the slow path */
 }

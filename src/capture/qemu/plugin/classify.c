@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose user code a processor executes now, and how threads begin and end.
+/* Classification: which target's user code a processor executes; how threads begin and end.
  *
- * A thread is known by its stack: the root of the address space and the window (capture/qemu/threads.h). A stale entry, whose
- * thread is gone and whose root and addresses somebody else has now, is known by the cookie in the thread's card, which is
- * compared each time that the thread comes out of the kernel. On a foreign stack (a signal's, a coroutine's) the thread
- * pointer tells who it is. With patterns other than the marker there is no card: then a thread that ends
- * is retired by its exit, or by the next pattern in its place.
- * A child of vfork has all of this from its parent, which sleeps meanwhile: it is known by what the system call returned.
- * Leaves out: a handler of a signal that the parent gets in the moment in which it wakes up is taken for the child's. */
+ * A thread is identified by its address space and the window of its stack (capture/qemu/threads.h). A stale target (the thread has ended, and another
+ * one has its root and addresses) is found by the cookie in the thread's card, compared each time that the thread leaves the kernel. On another
+ * stack (of a signal, of a coroutine) the thread pointer identifies the thread. Patterns other than the marker have no card; then a thread is
+ * retired by its exit, or by the next mark with an overlapping window.
+ * A child of vfork shares all of this with its suspended parent: it is recognized by the result of the system call.
+ * Leaves out: a signal handler that the parent enters when it resumes after vfork is taken for one of the child. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +47,7 @@ static bool is_in_exec(const struct guest_process *p)
     return false;
 }
 
-/* Behind an exec it is another program, with the same number and, by chance, with the same root. */
+/* After exec it is another program, with the same number and possibly the same root. */
 struct guest_process *process_of_maps(uint64_t root, uint64_t number)
 {
     struct guest_process *p = process_of(root, number);
@@ -60,7 +59,7 @@ struct guest_process *process_of_maps(uint64_t root, uint64_t number)
     return p ? p : process_new(root, number);
 }
 
-/* Room for the place of this page; under the lock. Old tables stay, for others may look at them. */
+/* The table of page offsets, with room for this page; under plugin.lock. Old tables are not freed: other processors may read them. */
 static uint64_t *page_offsets_for(struct guest_process *p, uint32_t page)
 {
     uint64_t *old = atomic_load(&p->page_offsets);
@@ -102,7 +101,7 @@ struct block *block_at_pc(struct vcpu *v, struct block *b)
     return moved_by ? block_alias(b, b->pc + moved_by) : b;
 }
 
-/* ---- who ---- */
+/* ---- identification ---- */
 
 static struct guest_thread *target_still_valid(struct vcpu *v, struct target *target)
 {
@@ -124,7 +123,7 @@ static bool translate_vaddr(void *context, uint64_t addr, uint64_t *ret)
     return qemu_plugin_translate_vaddr(addr, ret);
 }
 
-/* Whether who is here is not the thread, but what it has cloned in the same space, on the same stack or with the same thread pointer. */
+/* Whether the running thread is not t, but its child of vfork, in the same space with the same stack or thread pointer. */
 static bool is_vfork_child(struct vcpu *v, struct guest_thread *t, uint64_t pc)
 {
     if (!t->kernel.is_cloning || !t->kernel.has_resume)
@@ -134,7 +133,7 @@ static bool is_vfork_child(struct vcpu *v, struct guest_thread *t, uint64_t pc)
     return t->kernel.is_context_borrowed;
 }
 
-/* Under the lock. */
+/* Under plugin.lock. */
 static struct guest_thread *target_thread(struct vcpu *v, uint64_t pc)
 {
     const struct guest_isa *g = plugin.isa;
@@ -153,9 +152,9 @@ static struct guest_thread *target_thread(struct vcpu *v, uint64_t pc)
     return target ? target_still_valid(v, target) : NULL;
 }
 
-/* ---- coming and going ---- */
+/* ---- arrival and departure ---- */
 
-/* The thread goes on elsewhere than where it left. */
+/* Records why the thread resumes at another address: a signal handler, its end, or a jump. */
 static void put_move(struct vcpu *v, uint64_t pc)
 {
     struct guest_thread *t = v->thread;
@@ -178,7 +177,7 @@ static void put_move(struct vcpu *v, uint64_t pc)
     EVENT(v, jump, pc);
 }
 
-/* A string instruction was left in the middle. If the thread comes back to it, it goes on; else it ends there. */
+/* Reopens a string instruction that was interrupted. If the thread does not resume it, records the part that was executed. */
 static void resume_string_insn(struct vcpu *v, uint64_t pc)
 {
     struct guest_thread *t = v->thread;
@@ -213,7 +212,7 @@ struct guest_thread *thread_here(struct vcpu *v, uint64_t pc)
         t->owner = (int)v->index;
     pthread_mutex_unlock(&plugin.lock);
     v->state = t ? STATE_TARGET : STATE_OTHER;
-    if (v->thread && v->thread != t) { /* it has come through the kernel with another one */
+    if (v->thread && v->thread != t) { /* the kernel has switched threads */
         if (v->open)
             vcpu_close(v, v->open->insns);
         vcpu_leave(v);
@@ -228,7 +227,7 @@ bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc)
 
     if (!t)
         return false;
-    if (v->thread) { /* still here, out of the kernel, which was recorded, too */
+    if (v->thread) { /* kernel=on: the thread stayed bound in the kernel */
         if (v->open)
             vcpu_close(v, v->open->insns);
         buffer_detach(v);
@@ -239,7 +238,7 @@ bool vcpu_arrive(struct vcpu *v, struct block *b, uint64_t *ret_pc)
     refresh_page_offsets(v);
     if (b->page < v->page_offsets_room && v->page_offsets[b->page] != UNKNOWN_OFFSET
         && v->page_offsets[b->page] != pc - b->pc)
-        set_page_offset(v, b->page, pc - b->pc); /* it was mapped elsewhere since */
+        set_page_offset(v, b->page, pc - b->pc); /* the page was mapped at another address since */
     v->open = NULL;
     if (t->string_insn.is_suspended)
         resume_string_insn(v, pc);
@@ -287,7 +286,7 @@ static void target_retired(struct target *over, void *context)
         end_of_thread(t, t->kernel.is_in_exec ? PEET_END_EXEC : PEET_END_STOPPED);
 }
 
-/* From here on the thread is not recorded. */
+/* Stops recording the thread. */
 static void leave_targets(struct vcpu *v, struct guest_thread *t)
 {
     vcpu_leave(v);
@@ -302,7 +301,7 @@ void thread_suspend(struct vcpu *v)
 {
     struct guest_thread *t = v->thread;
 
-    if (!t->native) { /* whether it comes again could not be told */
+    if (!t->native) { /* another mark of it could not be recognized */
         thread_end(v, PEET_END_STOPPED);
         return;
     }
@@ -322,11 +321,11 @@ void thread_end(struct vcpu *v, uint64_t how)
     end_of_thread(t, how);
 }
 
-/* What the pattern tells of the thread. */
+/* The contents of a mark. */
 struct announcement {
     struct target target;
-    bool is_window_given;
-    uint64_t card_at;
+    bool is_window_given; /* the mark has given the stack */
+    uint64_t card_at;     /* address of the card; 0: none */
     struct peet_mark_card card;
 };
 
@@ -353,7 +352,7 @@ static void read_announcement(struct vcpu *v, struct announcement *a)
         a->card_at = 0;
 }
 
-/* The first process of application N is number N, others come behind all of them. */
+/* The first process of application N gets number N; others get numbers above those of all applications. */
 static uint32_t process_number(uint64_t application)
 {
     const struct guest_process *p = plugin.processes;
@@ -364,7 +363,7 @@ static uint32_t process_number(uint64_t application)
                                                                                 : ++plugin.last_process;
 }
 
-/* The process of a mark, which is its first or not. */
+/* The process of a mark; made at its first mark. */
 static struct guest_process *process_announced(struct vcpu *v, const struct announcement *a)
 {
     struct guest_process *p = process_of(a->target.space, a->card.process);
@@ -386,8 +385,8 @@ static struct guest_process *process_announced(struct vcpu *v, const struct anno
     return p;
 }
 
-/* The thread of a mark that had been recorded up to another mark, or that an interrupt found with a card which was just being
- * written; or NULL. Suspended ones that had the same thread pointer are over. */
+/* The known thread of a mark: suspended by an end mark, or retired because an interrupt came while it wrote its card. NULL: a new thread.
+ * Ends suspended threads with the same thread pointer. */
 static struct guest_thread *thread_suspended(const struct guest_process *p, const struct announcement *a)
 {
     struct guest_thread *found = NULL;
@@ -427,7 +426,7 @@ static struct guest_thread *announced_thread(struct guest_process *p, const stru
     return t;
 }
 
-/* Where the block is that the marker stands in. QEMU's program counter may still be that of the block's beginning. */
+/* The block, or alias, that has the marker. QEMU's program counter may be that of the block's beginning. */
 static struct block *marked_block(struct vcpu *v, const struct block_insn *at)
 {
     struct block *b = at->block;
@@ -441,7 +440,7 @@ static struct block *marked_block(struct vcpu *v, const struct block_insn *at)
     return moved_by ? block_alias(b, b->pc + moved_by) : b;
 }
 
-/* A mark of a thread that is recorded already: it goes on, with what its card says now. */
+/* A mark of a thread that is recorded already: takes the new cookie. */
 bool thread_is_marked(struct vcpu *v)
 {
     struct guest_thread *t = v->state == STATE_TARGET ? v->thread : NULL;
@@ -481,7 +480,7 @@ struct guest_thread *thread_announced(struct vcpu *v, bool *ret_again)
     return t;
 }
 
-/* What was not recorded, or where its stack lies: in front of all else. */
+/* Records, as the first event, a gap since the last mark or the thread's stack. */
 static void put_beginning(struct vcpu *v, bool again)
 {
     const struct guest_thread *t = v->thread;
@@ -521,7 +520,7 @@ void threads_finish(void)
         if (!v->thread)
             continue;
         if (v->open)
-            v->at = v->start; /* nobody knows how far it came */
+            v->at = v->start; /* it is not known how many of its instructions were executed */
         vcpu_leave(v);
     }
     for (size_t i = 0; i < plugin.threads; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* mode=count: instructions and references per thread, nothing else. QEMU adds up by itself, block by block, and only stays in the
- * kernel are looked at: what was added since the thread came is its own, but for the rest of a block that was left before its
- * end. References are what the instructions say: a masked one counts whole, a string instruction's operand once. */
+/* mode=count: numbers of instructions and references per thread. QEMU adds inline, block by block; the plugin is called only when a processor
+ * enters or leaves the kernel. The sum since the thread arrived is the thread's, except for the rest of a block that was left before its end.
+ * References are counted by decoding: a masked one counts as a whole, an operand of a string instruction once. */
 #include "capture/qemu/plugin/plugin.h"
 
 static uint64_t block_weight(const struct block *b, uint32_t first, uint32_t end)
@@ -31,7 +31,7 @@ static uint64_t repeated_pc(const struct block *b)
     return b->repeats ? b->insn[b->insns - 1].guest.insn.addr : 0;
 }
 
-/* Comes before QEMU adds the block. */
+/* Called before QEMU adds the block's numbers. */
 static void on_counted_block(unsigned cpu, void *block)
 {
     struct vcpu *v = vcpu_of(cpu);
@@ -48,7 +48,7 @@ static void on_counted_block(unsigned cpu, void *block)
     t->count.repeats_at = 0;
 }
 
-/* A string instruction that is entered again has been counted. */
+/* A string instruction that is entered again was counted already. */
 static void on_counted_repeat(unsigned cpu, void *block)
 {
     struct vcpu *v = vcpu_of(cpu);
@@ -111,7 +111,7 @@ void on_counted_kernel(unsigned cpu, void *unused)
         vcpu_leave(v);
 }
 
-/* The block was added when it began: what stands behind the marker is the thread's. */
+/* The block was added when it began; its instructions after the marker are the thread's. */
 static void begin_count(struct vcpu *v, const struct block_insn *at)
 {
     const struct block *b = at->block;

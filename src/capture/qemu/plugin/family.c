@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Who created whom. A thread that creates another one learns its handle when the function returns; the child tells its own
- * handle with its mark, before that or behind it. So a child may be expected before it is marked, and then has its number already;
- * one that never marks itself has an empty stream in the end. What is known of a process's barriers and spin locks is here, too. */
+/* Parents of threads. A creating thread gets the child's handle when the function returns; the child passes its handle with its mark, before or
+ * after that. So a child may have its number before its mark; a child that never marks itself gets an empty stream. Values of a process's
+ * barriers and spin locks are here, too. */
 #include "base/mem.h"
 #include "capture/qemu/plugin/plugin.h"
 
-/* ---- under the lock ---- */
+/* ---- under plugin.lock ---- */
 
 struct guest_thread *thread_reserve(struct guest_process *p)
 {
@@ -58,7 +58,7 @@ void child_announced(struct guest_thread *child)
     set_parent(child, parent);
 }
 
-/* ---- what calls ask ---- */
+/* ---- for calls.c ---- */
 
 void child_expect(struct guest_thread *parent)
 {
@@ -86,7 +86,7 @@ static struct guest_thread *newest_thread(struct guest_process *p, uint64_t hand
     return NULL;
 }
 
-/* The child whose handle lies at `at`; reserved, if it has not marked itself. */
+/* The child with this handle; reserved if it has not marked itself. NULL: its stream has begun without a parent. */
 static struct guest_thread *created_child(struct guest_thread *parent, uint64_t handle)
 {
     struct guest_thread *child = parent->family.made;
@@ -96,7 +96,7 @@ static struct guest_thread *created_child(struct guest_thread *parent, uint64_t 
     child = newest_thread(parent->process, handle);
     bool is_new = child && !child->end.has_ended && atomic_load(&child->family.parentage) == PARENT_UNKNOWN;
     if (child && !is_new && !child->end.has_ended && !child->is_suspended && child->target)
-        return NULL; /* its stream has begun without a parent, or the handle is not what was taken for it */
+        return NULL; /* its stream has begun without a parent, or the value is not a handle */
     if (!is_new) {
         child = thread_reserve(parent->process);
         child->handle = handle;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* kernel=on: what the kernel executes for a target thread stands in the thread's stream, too, labelled, between its own blocks.
- * For a thread works what runs on its kernel stack, and what runs between user code and that stack; handlers of interrupts on
- * stacks of their own do not. Each block of the kernel asks for the stack pointer, which is slow.
- * Assumes that kernel stacks have 16 KiB and lie at multiples of that, as those of Linux do. A block that fails in its last
- * instruction counts whole. */
+/* kernel=on: kernel code that runs for a target is recorded in the target's stream, labelled (PEET_FL_KERNEL). Kernel code runs for a
+ * target if it uses the target's kernel stack, or runs between user code and that stack; interrupt handlers on separate stacks do not. Each kernel
+ * block reads the stack pointer, which is slow.
+ * Assumes that kernel stacks have 16 KiB and are aligned to that, as in Linux. A block whose last instruction fails counts as a whole. */
 #include "capture/qemu/plugin/plugin.h"
 
 enum { STACK_SHIFT = 14 };
@@ -23,13 +22,13 @@ void kernel_forget(const struct guest_thread *t)
         }
 }
 
-/* Stacks of the processor's own, for entries alone (x86). */
+/* Whether it is one of the processor's stacks for kernel entries (x86). */
 static bool is_entry_stack(uint64_t sp)
 {
     return sp >> 39 == UINT64_C(0xfffffe0000000000) >> 39;
 }
 
-static struct guest_thread *whose_stack(struct vcpu *v, uint64_t sp)
+static struct guest_thread *thread_of_stack(struct vcpu *v, uint64_t sp)
 {
     struct guest_thread *entering = v->entering;
 
@@ -51,7 +50,7 @@ static struct guest_thread *whose_stack(struct vcpu *v, uint64_t sp)
     return t;
 }
 
-/* The processor works for another thread now, or for none. */
+/* Binds another target to the processor. False: none. */
 static bool change_thread(struct vcpu *v, struct guest_thread *t)
 {
     if (v->thread) {
@@ -78,11 +77,11 @@ void on_kernel_block(unsigned cpu, void *block)
         v->entering = v->thread;
         if (v->thread && v->open)
             vcpu_interrupt(v);
-        if (!v->thread) /* it has ended */
+        if (!v->thread) /* vcpu_interrupt has ended it */
             v->entering = NULL;
         v->open = NULL;
     }
-    struct guest_thread *t = whose_stack(v, vcpu_register(v, plugin.isa->sp));
+    struct guest_thread *t = thread_of_stack(v, vcpu_register(v, plugin.isa->sp));
     if (t != v->thread && !change_thread(v, t))
         return;
     if (!v->thread)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs and libraries of the guest's processes, and where they lie, so that functions and variables have names. A process
- * tells it by a marker of its own (peet/mark_guest.h): the text of its /proc/self/maps, which is read here at once, and told to the
- * trace by who writes. The files are looked for here, where peet has taken them from; in a system of the user's, files that the
- * user gives (symbols=) stand for those of the same name. A process that tells nothing, as those of other kernels, has all of
- * the given files, each where it says itself.
- * All other memory that it has then becomes ranges; what is mapped later is told by system calls (memory.c). */
+/* Memory maps of the guest's processes: programs and libraries, for names of functions and variables. A process passes the text of its
+ * /proc/self/maps by a marker (peet/mark_guest.h). It is copied at once, and the writer thread writes it to the trace. Files are read on the host: the
+ * files that peet has put into the guest, or files of symbols= with the same base name. A process without a memory map (other kernels) gets all
+ * files of symbols=, at the addresses in the files.
+ * Other memory in the map becomes ranges; later mappings are known from system calls (memory.c). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +17,14 @@
 
 enum { PAGE = 4096, VDSO_MAX = 1 << 16 };
 
+/* A memory map that a process has passed. */
 struct maps {
-    char *text, *vdso; /* vdso: a copy, or NULL */
+    char *text; /* of /proc/self/maps */
+    char *vdso; /* copy of the vDSO; NULL: none */
 };
 
-/* For the maps of processes. Not the plugin's lock: who has that may wait for who writes. */
+/* Protects guest_process.maps, range and ranges. Separate from plugin.lock: a holder of plugin.lock may wait for the writer thread, and that
+ * thread takes this lock. */
 static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct {
@@ -93,7 +95,7 @@ static struct maps *maps_exchange(struct guest_process *p, struct maps *maps)
     return old;
 }
 
-/* Page by page; NULL: it is not there. */
+/* Copies memory page by page. NULL: it cannot be read. */
 static char *copy_memory(struct vcpu *v, uint64_t addr, size_t bytes)
 {
     char *copy = mem_alloc(bytes + 1, 1);
@@ -122,7 +124,7 @@ static char *copy_vdso(struct vcpu *v, const char *text)
     return copy;
 }
 
-/* Where functions lie whose calls are events. */
+/* Adds the functions whose calls are events; under plugin.lock. */
 static void map_calls(struct guest_process *p, const char *text)
 {
     struct mappings m;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* System calls of targets that change what memory there is become events. What they ask is known where the kernel is entered, and
- * what came of it where the thread goes on behind the call. What an allocator maps is a range named "[heap]", and what else such a
- * function maps (pthread_create a stack) a range without a name: their events tell what they are for. */
+/* Events of system calls by which targets map and unmap memory. Arguments are read when the thread enters the kernel, results when it resumes. Memory that an
+ * allocator maps is a range named "[heap]". Memory mapped by other functions of CALL_RULES (pthread_create maps a stack) is a range without
+ * a name: the function's event has its purpose. */
 #include "capture/qemu/plugin/plugin.h"
 
 enum { PAGE = 4096, ERRNO_MAX = 4095 };
@@ -11,7 +11,7 @@ static uint64_t guest_whole_pages(uint64_t size)
     return (size + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
-/* From Linux' bits to the trace's: 1 execute, 2 write, 4 read. */
+/* Converts protection bits of Linux to those of the trace: 1 execute, 2 write, 4 read. */
 static uint64_t guest_protection(uint64_t bits)
 {
     return (bits & 1 ? 4u : 0u) | (bits & 2 ? 2u : 0u) | (bits & 4 ? 1u : 0u);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* From processors to the trace. A thread fills its buffer on whatever processor it runs; full buffers go to one writing thread, in
- * order, and each becomes a chunk. The frames of pages stand at the beginning of their chunk; where a page gets another one,
- * that stands in front of the block that finds it there. */
+/* Buffers and the writer thread. A thread fills its buffer on any processor. Full buffers go to one writer thread, in order, and each becomes a
+ * chunk. A chunk begins with the frames of its pages; a change of a page's frame is recorded before the block that accesses it. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +11,13 @@
 #include "base/version.h"
 #include "capture/qemu/plugin/plugin.h"
 
-enum { WAITING_MAX = 48, FREE_MAX = 48, SLACK = 256 }; /* free ones are kept, for new ones cost a fault a page */
+/* Numbers of buffers that wait for the writer and that are kept for reuse (new ones cost page faults); words of reserve in a buffer. */
+enum { WAITING_MAX = 48, FREE_MAX = 48, SLACK = 256 };
 
 static struct {
     struct peet_writer *writer;
     struct peet_part *part;
-    struct peet_err err; /* the first error; nothing is written behind it */
+    struct peet_err err; /* the first error; nothing is written after it */
     struct trace_item event[PEET_EVENT_KINDS];
     pthread_t thread;
     pthread_mutex_t lock;
@@ -146,7 +146,7 @@ static void copy_page(struct buffer *to, const struct buffer *from, uint64_t add
         *place = (struct frames){ known->now, known->now };
 }
 
-/* What belongs to the open block, and the pages of that, go to the new buffer. */
+/* Moves the open block's words and the frames of its pages to the new buffer. */
 void buffer_next(struct vcpu *v)
 {
     struct buffer *old = v->thread->buffer, *b = buffer_new(v->thread, BUFFER_WORDS);
@@ -209,7 +209,7 @@ void buffer_page(struct vcpu *v, uint32_t info, uint64_t addr)
     v->tag[page % PAGE_TAGS] = page ^ v->epoch;
     const struct buffer *b = v->thread->buffer;
     if ((size_t)(v->at - b->words) + 3 * b->pages.count > BUFFER_LIMIT)
-        v->limit = v->at; /* it ends with this block */
+        v->limit = v->at; /* the buffer ends with this block */
 }
 
 /* ---- writing ---- */

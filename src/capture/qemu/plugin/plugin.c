@@ -7,30 +7,29 @@
  *     out=FILE          the trace, or the counts; needed
  *     mode=trace        …a trace of all blocks and references (the default)
  *     mode=count        …counts per thread alone, as JSON
- *     pattern=default   …by what a thread makes itself known: the marker of peet/mark.h
+ *     pattern=default   …the pattern by which a thread marks itself: the marker of peet/mark.h
  *     pattern=ji        …the paper's three instructions
  *     pattern=hex:…     …BYTES[/MASK][:BYTES[/MASK]…] in hexadecimal digits, each an alternative
  *     k=N               pages from the stack pointer at the pattern to the stack's bottom (1)
  *     page=BYTES        of a page (4096)
- *     stack=BYTES       of a stack (8388608); k and stack count if the pattern says nothing of it, or if they are given
+ *     stack=BYTES       of a stack (8388608); k and stack are used if they are given, or if the pattern does not give the stack
  *     grows=down|up     where to stacks grow (down)
  *     physical=on|off   physical addresses (on)
- *     kernel=on|off     what the kernel executes on the stacks of target threads, too, labelled (off); slow
+ *     kernel=on|off     records kernel code that runs on the stacks of target threads, labelled (off); slow
  *     files=FILE        lines of a path in the guest, a tabulator and the same file here, for the names of functions
  *     symbols=FILE      an ELF file for the names of a guest whose files are not listed; may be given several times
- *     apps=N            applications of the guest; the card of a mark tells which one it is, and so the process's number
- *     os=linux|other    whose numbers of system calls and frames of signals threads have (linux)
- *     console=FILE      what the guest says, and
- *     answer=FIFO       …what it hears there: programs ask before they mark themselves (ask.c), and no code is looked at
- *                       until one does. Without these two, patterns are looked for from the beginning, which makes a guest up to
- *                       1.3 times as slow: as soon as QEMU calls a plugin for what it translates, it stores the value of each access
- *     report=FILE       what came of it, as lines of key=value: when the first thread makes itself known, now and then, at
- *                       the end (over=1). Keys: armed, over, processes, threads, instructions, references, lost (of what
- *                       could not be recorded), blocks, odd, stale, and any number of warning and error
+ *     apps=N            number of applications; the card of a mark has the application's number, which gives the process's number
+ *     os=linux|other    system for numbers of system calls and frames of signals (linux)
+ *     console=FILE      the guest's output, and
+ *     answer=FIFO       …its input: programs ask before they mark themselves (ask.c), and no code is instrumented until one does.
+ *                       Without these two, the plugin looks for patterns from the beginning. That makes a guest up to 1.3 times
+ *                       as slow: once QEMU calls a plugin at translation, it stores the value of each access
+ *     report=FILE       results, as lines of key=value: when the first thread marks itself, from time to time, and at the end
+ *                       (over=1). Keys: armed, over, processes, threads, instructions, references, lost (instructions or
+ *                       references that could not be recorded), blocks, odd, stale, and any number of warning and error
  *
- * Nothing is instrumented but patterns until the first of them is found, or announced; then everything is translated anew.
- * Assumes that each processor has its thread (or that there is one), and a Linux guest where it looks for signals and ends of
- * threads. */
+ * Only patterns are instrumented until the first one is found, or a program asks; then all code is translated again.
+ * Assumes that QEMU has a thread for each processor, or one for all; and a Linux guest for signals and ends of threads. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,13 +45,13 @@ EXPORTED extern int qemu_plugin_version;
 EXPORTED int qemu_plugin_version = QEMU_INTERFACE;
 EXPORTED int qemu_plugin_install(uint64_t id, const struct qemu_info *info, int argc, char **argv);
 
-enum { STOP_NANOSECONDS = 50000000 }; /* a processor is told within microseconds, on a busy machine later */
+enum { STOP_NANOSECONDS = 50000000 }; /* QEMU stops a processor within microseconds; on a busy machine later */
 
 struct plugin plugin = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- translation ---- */
 
-/* A register of the processor that translates: it has the value from the block's beginning. */
+/* A register of the processor that translates a block; its value is that at the block's beginning. */
 struct early {
     const char *name;
     struct qemu_plugin_register *handle;
@@ -88,7 +87,7 @@ static bool is_user_code(void)
     return read_early(&level, plugin.isa->level, &value) && plugin.isa->is_user(value);
 }
 
-/* A block that has a pattern is never foreign: behind it a target goes on. */
+/* Whether the block is uninstrumented. Callers exclude blocks with patterns: a target executes the instructions after one. */
 static bool plan_uninstrumented(struct block *b, const struct qemu_plugin_tb *tb)
 {
     static _Thread_local struct early root;
@@ -142,7 +141,7 @@ static void translate_kernel(struct qemu_plugin_tb *tb)
         qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(last, QEMU_STORE, plugin.word_state, STATE_UNKNOWN);
 }
 
-/* Patterns are looked for in all user code, before and after the first is found. */
+/* Patterns are looked for in all user code, before and after the first one is found. */
 void watch_pattern(struct qemu_plugin_insn *insn, struct block_insn *s)
 {
     struct candidate *c = mem_alloc(1, sizeof *c);
@@ -246,7 +245,7 @@ static void ask_qemu(uint64_t id, bool looks)
     qemu_plugin_register_atexit_cb(id, on_exit_of_qemu, NULL);
 }
 
-/* All processors stand still, and are told before they go on: who is answered now finds everything as it should be. */
+/* Called by QEMU while all processors are stopped. Programs that wait are answered now; all code is translated again before they run. */
 static void ask_again(uint64_t id)
 {
     ask_qemu(id, true);
@@ -261,15 +260,15 @@ static void on_idle(uint64_t id, unsigned cpu)
     plugin_arm();
 }
 
-/* Only a processor can have everything translated anew: the first that translates something, or has nothing to do. */
+/* Only a processor's thread can discard translations: the first that translates code or is idle. */
 void plugin_look(void)
 {
     qemu_plugin_register_vcpu_idle_cb(plugin.id, on_idle);
     qemu_plugin_register_vcpu_tb_trans_cb(plugin.id, on_translation);
 }
 
-/* QEMU stops the processors one after the other. One that is marked meanwhile, on a processor that goes on, would execute what was
- * translated before: it waits here, until this processor has been told to stop, too. (Who asks is answered when it is done.) */
+/* QEMU stops the processors one after the other. A thread that marks itself during that, on a processor that still runs, would execute old
+ * translations; so it waits here until its processor is stopped, too. Programs that ask need not wait: they are answered afterwards. */
 void plugin_arm(void)
 {
     if (!atomic_exchange(&plugin.is_armed, true)) {
@@ -315,7 +314,7 @@ static int parse_either(const char *key, const char *value, const char *no, cons
     return 0;
 }
 
-/* QEMU separates options by commas, and a pattern's choices here by colons. */
+/* QEMU separates options by commas; so a pattern's alternatives are separated by colons. */
 static int parse_pattern(const char *value, struct peet_err *err)
 {
     char *text = mem_string(value);

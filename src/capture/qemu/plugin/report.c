@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What came of it: lines of key=value for who started QEMU, written anew each time, as a whole; and the counts of mode=count. */
+/* The report file, lines of key=value for the command that started QEMU, replaced atomically each time; and the file of mode=count. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static void write_warnings(FILE *f)
         fprintf(f, "warning=%" PRIu64 " times a thread seemed to run on two processors; one of them was left out\n",
                 plugin.count.collisions);
     if (plugin.count.unknown_entries)
-        fprintf(f, "warning=%" PRIu64 " times nobody could tell where the kernel interrupted a thread\n",
+        fprintf(f, "warning=%" PRIu64 " times it was not known where the kernel interrupted a thread\n",
                 plugin.count.unknown_entries);
 }
 

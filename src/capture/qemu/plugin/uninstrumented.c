@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Code of programs that are no targets. QEMU would call for each of its accesses, in vain: so those are not asked for whose
- * addresses follow from the registers at the beginning of their block. But QEMU has one translation for all who have a page in
- * common (a library, a file that is executed twice, parent and child), so that a target may come upon such a block. It
- * is called for the block, and computes then what it was not asked for, from the registers: slow and exact. The page is a
- * target's from then on, and when that has happened often enough, everything is translated anew.
- * Knows x86-64; of other guests all accesses are asked for. The frames of computed accesses are asked for behind the block, while
- * QEMU still knows them; behind a block that the kernel interrupts, the next access to the page tells its frame.
- * Assumes that nobody changes the block that is being executed. */
+/* Uninstrumented blocks: code of programs that are no targets. QEMU would report each of their accesses in vain. So the plugin does not request accesses
+ * whose addresses follow from the registers at the beginning of the block. But processes that share a page (a library, a program started twice,
+ * parent and child) share QEMU's translation, so that a target may execute such a block. Then the call-back of the block computes its accesses from
+ * the registers: slow and exact. From then on the page counts as a target's; after LATE_BLOCKS_MAX such events all code is translated again.
+ * For x86-64; of other guests all accesses are requested. Frames of computed accesses are read after the block, while QEMU still has them; after a
+ * block that the kernel interrupts, the next access to the page gives its frame.
+ * Assumes that the block's code is not changed while it is executed. */
 #include "capture/qemu/plugin/plugin.h"
 #include "capture/x86/insn.h"
 
@@ -15,15 +14,15 @@ enum { LATE_BLOCKS_MAX = 1024 };
 static const char *const NAMES[X86_GPRS] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
                                              "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15" };
 
-static struct map target_pages; /* by the address of a page in QEMU, under the lock */
-static _Atomic unsigned late_blocks;
+static struct map target_pages;      /* set of pages with code of targets, by block.host_page; under plugin.lock */
+static _Atomic unsigned late_blocks; /* number of executions of uninstrumented blocks by targets */
 
-/* ---- what follows ---- */
+/* ---- computable addresses ---- */
 
-/* Values of registers behind some instructions of a block, those that have a bit in `known`. */
+/* Known values of registers within a block. */
 struct knowledge {
     struct x86_state state;
-    unsigned known;
+    unsigned known; /* bit n: the value of register n is known */
 };
 
 static bool is_register_known(const struct knowledge *k, uint8_t reg)
@@ -52,8 +51,8 @@ static void knowledge_execute(struct knowledge *k, const struct x86_insn *in)
     }
 }
 
-/* Whether all accesses of the instruction are as its operands say, and where these are is known. Updates are asked for: QEMU may
- * leave the block to do one of them alone, which shows in what it has told so far. */
+/* Whether the instruction accesses exactly its operands, at known addresses. Updates are excluded: QEMU may leave the block to execute one alone,
+ * which is visible only in the accesses that it has reported. */
 static bool is_computable(const struct knowledge *k, const struct guest_insn *g, const struct x86_insn *in)
 {
     bool is_plain =
@@ -83,9 +82,9 @@ static void plan_computable(struct block *b, const struct qemu_plugin_tb *tb)
     b->is_planned = true;
 }
 
-/* ---- whose ---- */
+/* ---- pages of targets ---- */
 
-/* Under the lock. */
+/* Under plugin.lock. */
 static bool is_of_target(uint64_t root)
 {
     const struct guest_process *p = plugin.processes;
@@ -156,7 +155,7 @@ static void compute_accesses(struct vcpu *v)
     }
 }
 
-/* What could be stored to can be loaded from. */
+/* Uses the description of a load for stores, too: a page that can be written can be read. */
 void uninstrumented_note_frames(struct vcpu *v)
 {
     const struct journal *j = v->journal;

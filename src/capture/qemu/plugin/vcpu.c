@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What happens while a processor executes. Everything here runs on that processor's thread. */
+/* Call-backs while a processor executes. All functions run on that processor's thread. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct vcpu *vcpu_of(unsigned cpu)
     return (struct vcpu *)(void *)(plugin.vcpus + cpu * sizeof(struct vcpu));
 }
 
-/* Names are compared by address first: nearly all of them are the guest's. */
+/* Compares names by address first: nearly all of them are strings of the guest_isa. */
 static struct qemu_plugin_register *find_register(struct vcpu_rest *r, const char *name)
 {
     for (unsigned i = 0; i < r->regs; i++)
@@ -58,7 +58,7 @@ bool vcpu_memory(struct vcpu *v, uint64_t addr, void *into, size_t n)
     return true;
 }
 
-/* Byte by byte, so that it may stand at the end of what is mapped. */
+/* Reads byte by byte: the string may be at the end of a mapping. */
 char *vcpu_string(struct vcpu *v, uint64_t addr)
 {
     char text[512];
@@ -186,7 +186,7 @@ void vcpu_close(struct vcpu *v, uint32_t end)
         struct trace_item *cut = block_item_before(b, end);
         *v->start = (uint64_t)(uintptr_t)cut;
         v->at = v->start + 1 + cut->slots;
-    } else if (v->at - v->start - 1 != b->slots) { /* nobody knows what that was */
+    } else if (v->at - v->start - 1 != b->slots) { /* other accesses than those of the regular block: not recorded */
         v->at = v->start;
         atomic_fetch_add(&plugin.count.lost, b->insns);
     }
@@ -196,7 +196,7 @@ void vcpu_close(struct vcpu *v, uint32_t end)
 
 /* ---- where a block was left ---- */
 
-/* Whether accesses of the instruction have been told. */
+/* Whether QEMU has reported accesses of the instruction. */
 static bool has_accessed(const struct vcpu *v, const struct block_insn *s)
 {
     if (!v->logs)
@@ -207,7 +207,7 @@ static bool has_accessed(const struct vcpu *v, const struct block_insn *s)
     return false;
 }
 
-/* Which instruction of the open block stands at pc; as many as it has: none. */
+/* Index of the open block's instruction at pc; b->insns: none. */
 static uint32_t open_index_at(const struct vcpu *v, uint64_t pc)
 {
     const struct block *b = v->open;
@@ -218,7 +218,7 @@ static uint32_t open_index_at(const struct vcpu *v, uint64_t pc)
     return i;
 }
 
-/* How many instructions of the open block were executed, if it was left for the kernel. */
+/* Number of instructions of the open block that were executed before the kernel was entered. */
 static uint32_t insns_executed(const struct vcpu *v, const struct guest_entry *e)
 {
     const struct block *b = v->open;
@@ -230,8 +230,8 @@ static uint32_t insns_executed(const struct vcpu *v, const struct guest_entry *e
     return fails ? at : b->insns;
 }
 
-/* The open block was not executed as a regular one, or is not regular. Without the kernel, QEMU leaves a block to execute one
- * of its instructions alone: the first that has not accessed what it should. */
+/* Closes an open block that is not regular, or was not executed as a regular one. QEMU may have left it, without entering the kernel, to execute
+ * one of its instructions alone: the one at which `next` begins, if it has made no access. */
 void vcpu_close_before(struct vcpu *v, const struct block *next)
 {
     const struct block *b = v->open;
@@ -275,11 +275,11 @@ __attribute__((noinline)) static void begin_block_slow(struct vcpu *v, struct bl
     if (v->thread->calls)
         calls_return(v, b);
     vcpu_open(v, b, 0);
-    if (v->thread->calls) /* the next block comes here, too */
+    if (v->thread->calls) /* the next block takes the slow path, too */
         v->page_offsets_room = 0;
 }
 
-/* What vcpu_open does, for a regular block behind another one that went as it should. */
+/* The fast path: opens a regular block after another one that was executed as a regular block. */
 void on_block(unsigned cpu, void *block)
 {
     struct vcpu *v = vcpu_of(cpu);
@@ -311,7 +311,7 @@ void on_uninstrumented_block(unsigned cpu, void *block)
         uninstrumented_open(v);
 }
 
-/* A thread inside a string instruction: what it did so far is kept until it comes back. */
+/* Keeps the open string instruction and its accesses in the thread until the thread resumes. */
 static void save_string_insn(struct vcpu *v)
 {
     struct guest_thread *t = v->thread;
@@ -333,7 +333,7 @@ static void save_string_insn(struct vcpu *v)
     v->is_reentered = false;
 }
 
-/* In the kernel, on behalf of the system call. */
+/* Notes the system call by which the thread has entered the kernel. */
 static void note_call(struct vcpu *v)
 {
     struct guest_thread *t = v->thread;
@@ -395,7 +395,8 @@ static void log_access(struct vcpu *v, uint32_t info, uint64_t addr, const struc
         return;
     }
     unsigned at = j->count++;
-    for (; at > 0 && j->access[at - 1].index > s->index; at--) /* computed before their time */
+    for (; at > 0 && j->access[at - 1].index > s->index;
+         at--) /* accesses of later instructions were computed already */
         j->access[at] = j->access[at - 1];
     j->access[at] = (struct access){ .addr = addr,
                                      .index = s->index,
@@ -413,7 +414,7 @@ static void note_page(struct vcpu *v, uint32_t info, uint64_t addr, const struct
         buffer_page(v, info, (addr | 4095) + 1);
 }
 
-/* A page that the buffer does not know, or a block that is not regular. */
+/* The slow path: the page has no frame in the buffer, or the block is not regular. */
 __attribute__((noinline)) static void access_slow(struct vcpu *v, uint32_t info, uint64_t addr,
                                                   const struct block_insn *s)
 {
@@ -425,7 +426,8 @@ __attribute__((noinline)) static void access_slow(struct vcpu *v, uint32_t info,
         *v->at++ = addr;
 }
 
-/* These two are most of what recording costs, and all of what it costs programs that are no targets: they keep no registers. */
+/* on_access and on_virtual_access are most of the cost of recording, and the whole cost for programs that are no targets. So they read no
+ * registers. */
 void on_access(unsigned cpu, uint32_t info, uint64_t addr, void *insn)
 {
     struct vcpu *v = vcpu_of(cpu);
