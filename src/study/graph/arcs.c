@@ -1,14 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Arcs between threads, as far as events force them.
- *
- * Semaphores: at the k-th wait of a thread at least k units have been taken, so that at least n = k - initial value posts have
- * happened. If post i of thread q had not, neither had those behind it in q, and all other threads together could not have given n:
- * then it came before. So i = n - (posts of all others) is the last post of q that is forced, where of the waiting thread's own
- * posts only those before the wait count. One that gives and one that takes get the arcs that one expects.
- *
- * Post and wait: the post of exactly that value, if one thread alone has it; the last one before the wait in the same thread, for
- * loops that ran one iteration after another; or, if nobody posted that value, the first greater one of the only thread that
- * has any. */
+/* Arcs between threads, as far as events force them (docs/design/studies.md, "Arcs"). */
 #include <stdlib.h>
 
 #include "base/err.h"
@@ -48,7 +39,7 @@ static int connect_thread(struct precedence *p, uint32_t segment, struct peet_er
     return precedence_arc(p, arc, err);
 }
 
-/* A child process begins with the thread that nobody in it created. */
+/* A child process begins with the thread whose creator is in another process. */
 static int connect_process(struct precedence *p, uint32_t segment, struct peet_err *err)
 {
     const struct peet_thread *th, *parent;
@@ -82,16 +73,16 @@ static int connect_threads(struct precedence *p, struct peet_err *err)
 
 /* ---- semaphores ---- */
 
-/* The pieces that end with an event of one object, in the order of threads and in each of them in program order. */
+/* The segments that end with an event of one object, by thread, then in program order. */
 struct object_events {
     const uint32_t *segment;
     size_t count;
 };
 
-/* Those of one thread. */
+/* The segments of one thread that end with an event of one object. */
 struct thread_events {
-    const uint32_t *from, *to;
-    uint64_t posts;
+    const uint32_t *from, *to; /* first; after the last */
+    uint64_t posts;            /* of these */
 };
 
 static bool is_sem_post(const struct precedence *p, uint32_t segment)
@@ -99,7 +90,7 @@ static bool is_sem_post(const struct precedence *p, uint32_t segment)
     return p->segment[segment].end == PEET_EV_sem_post;
 }
 
-/* Arcs from the posts of one thread to the waits of another; `others`: what all else can give, the initial value included. */
+/* Adds arcs from the posts of one thread to the waits of another. others: the initial value and the posts of all other threads. */
 static int connect_semaphore_pair(struct precedence *p, const struct thread_events *waiter,
                                   const struct thread_events *poster, uint64_t others, struct peet_err *err)
 {
@@ -115,7 +106,7 @@ static int connect_semaphore_pair(struct precedence *p, const struct thread_even
         waits++;
         uint64_t forced = waits > others + given ? waits - others - given : 0;
         if (forced > poster->posts)
-            return 0; /* taken more often than given: something is missing */
+            return 0; /* more waits than posts: the trace lacks posts */
         if (forced <= reached)
             continue; /* an earlier wait of the same thread has that arc */
         for (; reached < forced; at++)
@@ -150,7 +141,7 @@ static int connect_semaphore(struct precedence *p, const struct graph_object *o,
         posts += run[i].posts;
         waits += (uint64_t)(run[i].to - run[i].from) - run[i].posts;
     }
-    /* What is not in the trace could have given units, too. */
+    /* Posts that are not in the trace could have given units, too. */
     bool known = o->inits && !p->unknown.damaged && !p->unknown.gaps;
     if (!known)
         p->unknown.unmatched_waits += waits;
@@ -164,9 +155,10 @@ static int connect_semaphore(struct precedence *p, const struct graph_object *o,
 
 /* ---- post and wait, once ---- */
 
+/* A post of a value. */
 struct post {
     uint64_t value;
-    uint32_t segment;
+    uint32_t segment; /* that ends with it */
 };
 
 static int compare_posts(const void *a, const void *b)
@@ -178,7 +170,7 @@ static int compare_posts(const void *a, const void *b)
     return x->segment < y->segment ? -1 : x->segment > y->segment;
 }
 
-/* The first of n posts whose value is not less. */
+/* The first of n sorted posts with at least that value; n: none. */
 static size_t find_value(const struct post *post, size_t n, uint64_t value)
 {
     size_t low = 0, high = n;
@@ -193,7 +185,7 @@ static size_t find_value(const struct post *post, size_t n, uint64_t value)
     return low;
 }
 
-/* The piece whose post was before the wait in any case, or SEGMENT_NONE. */
+/* The segment with the post that certainly precedes a wait; SEGMENT_NONE: none. */
 static uint32_t find_post(const struct precedence *p, const struct post *post, size_t n, uint32_t wait)
 {
     const struct graph_segment *w = &p->segment[wait];
@@ -204,7 +196,7 @@ static uint32_t find_post(const struct precedence *p, const struct post *post, s
 
     while (to < n && post[to].value == w->value)
         to++;
-    to = to > from ? to : n; /* nobody posted that value: a greater one will do */
+    to = to > from ? to : n; /* no post of that value: a greater one ends the wait */
     for (size_t i = from; i < to; i++) {
         uint32_t segment = post[i].segment, thread = p->segment[segment].thread;
         own = thread == w->thread && segment < wait ? segment : own;
@@ -228,7 +220,7 @@ static int connect_posts(struct precedence *p, const struct object_events *u, st
     for (size_t i = 0; r == 0 && i < u->count; i++) {
         uint32_t wait = u->segment[i];
         if (p->segment[wait].end != PEET_EV_wait || find_value(post, n, p->segment[wait].value) == n)
-            continue; /* nobody posted as much: it was so from the beginning */
+            continue; /* no post of at least that value: the word had it from the begin of the run */
         uint32_t from = find_post(p, post, n, wait);
         bool backwards = from != SEGMENT_NONE && p->segment[from].thread == p->segment[wait].thread && from > wait;
         if (from == SEGMENT_NONE || backwards)
@@ -240,7 +232,7 @@ static int connect_posts(struct precedence *p, const struct object_events *u, st
     return r;
 }
 
-/* Who finds that the function has run waits for who ran it; but the others at OpenMP's single, which is told as the same, do not. */
+/* A thread that finds that the function has run follows the thread that ran it: assumed only, because OpenMP's single is the same event, and there threads do not wait. */
 static int connect_once(struct precedence *p, const struct object_events *u, struct peet_err *err)
 {
     uint32_t ran = SEGMENT_NONE;
@@ -274,7 +266,7 @@ static int connect_object(struct precedence *p, const struct graph_object *o, co
     }
 }
 
-/* Sorts the pieces by the object of their end and connects those of each. */
+/* Sorts segments by the object of the event that ends them, and connects the segments of each object. */
 static int connect_objects(struct precedence *p, struct peet_err *err)
 {
     size_t *first = calloc(p->objects + 2, sizeof *first);
@@ -299,7 +291,7 @@ static int connect_objects(struct precedence *p, struct peet_err *err)
     return r;
 }
 
-/* Sorts the arcs by where they come from, and keeps their order otherwise. */
+/* Sorts the arcs by `from`; stable. */
 static int index_arcs(struct precedence *p, struct peet_err *err)
 {
     uint64_t *first = calloc((size_t)p->segments + 2, sizeof *first);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A lock bounds the span as one machine bounds a workshop: its critical sections follow each other, before the first of them
- * comes what has to, and so does what comes behind the last. */
+/* Tables of delays. The bound by a lock: its critical sections follow each other; before the first one comes the shortest path to any of them, and after the
+ * last one the shortest path from the end of any of them. */
 #include "study/graph/delays.h"
 
 #include <inttypes.h>
@@ -65,13 +65,13 @@ static double ratio_of(uint64_t a, uint64_t b)
 
 /* ---- the critical path ---- */
 
-/* Pieces of one thread that follow each other on the path. */
+/* Consecutive segments of the critical path in one thread. */
 struct path_interval {
-    uint32_t first, last; /* pieces */
+    uint32_t first, last; /* segments */
     uint64_t instructions, segments;
 };
 
-/* The path from its begin, to be freed; a run without pieces has none. */
+/* Finds the segments of the critical path in their order; *ret is to be freed. A run without segments has none. */
 static int find_path(const struct schedule *s, uint32_t **ret, size_t *ret_count, struct peet_err *err)
 {
     size_t n = 0;
@@ -103,7 +103,7 @@ static size_t find_intervals(const struct precedence *p, const uint32_t *path, s
     return n;
 }
 
-/* The event through which the path came to a piece. */
+/* The kind of the event through which the path enters a segment. */
 static const char *entered_by(const struct precedence *p, const struct schedule *s, uint32_t segment)
 {
     if (s->cause[segment] == SEGMENT_NONE)
@@ -113,7 +113,7 @@ static const char *entered_by(const struct precedence *p, const struct schedule 
     return peet_event_name(p->segment[segment].detached ? PEET_EV_doall_fork : p->segment[segment - 1].end);
 }
 
-/* Adds the shares of a piece to the counts of functions. */
+/* Adds the instructions of a segment to the counts of functions. */
 static void delays_add_shares(const struct precedence *p, uint32_t segment, uint64_t *count)
 {
     size_t n;
@@ -139,7 +139,7 @@ static int compare_falling(const void *a, const void *b)
     return *x > *y ? -1 : *x < *y;
 }
 
-/* Of n stretches, those that are at least so long are shown, and of the shortest of them no more than fit. */
+/* Finds the length in instructions from which intervals are shown: at most `most` of n are longer. */
 static int find_limit(const struct path_interval *x, size_t n, size_t most, uint64_t *ret, struct peet_err *err)
 {
     uint64_t *length = calloc(n + 1, sizeof *length);
@@ -175,10 +175,10 @@ static void delays_add_path(struct table *table, const struct precedence *p, con
         table_text(table, entered_by(p, s, x->first));
     }
     if (rows < intervals)
-        table_note(table, "the %zu longest of %zu stretches, in their order" MORE_ROWS, rows, intervals);
+        table_note(table, "the %zu longest of %zu intervals, in their order" MORE_ROWS, rows, intervals);
     table_note(
         table,
-        "a stretch is what one thread does before the path goes to another; position is in instructions of the thread");
+        "an interval is the part of the path in one thread before it enters another; position is in instructions of the thread");
 }
 
 /* ---- functions on it ---- */
@@ -256,8 +256,11 @@ int delays_path(struct result *r, const struct precedence *p, const struct sched
 
 /* ---- barriers ---- */
 
+/* Waits at barriers by one call. */
 struct barrier_site {
-    uint64_t site, rounds, waits, waited, longest;
+    uint64_t site;            /* code address */
+    uint64_t rounds, waits;   /* rounds whose last thread waits here; arrivals */
+    uint64_t waited, longest; /* instructions that waiting threads could have executed: sum, and of one wait */
     uint32_t process;
 };
 
@@ -338,11 +341,13 @@ int delays_barriers(struct result *r, const struct precedence *p, const struct s
 
 /* ---- locks ---- */
 
+/* Critical sections of one lock. */
 struct lock_use {
-    uint64_t taken, shared, held, longest; /* held and longest: exclusively */
-    uint64_t head, tail;                   /* the least that comes before a section, and behind one */
-    uint32_t object, begin, thread;        /* of the section that is open */
-    bool open, exclusive;
+    uint64_t taken, shared;         /* sections, and those of them that are shared */
+    uint64_t held, longest;         /* instructions in exclusive sections: sum, and of one section */
+    uint64_t head, tail;            /* instructions of the shortest path to a section, and from the end of one */
+    uint32_t object, begin, thread; /* begin, thread: of the open section */
+    bool open, exclusive;           /* a section has begun and not ended; it is exclusive */
 };
 
 static uint64_t lock_bound(const struct lock_use *x)
@@ -386,7 +391,7 @@ static void close_section(struct lock_use *x, const struct precedence *p, const 
     x->longest = length > x->longest ? length : x->longest;
 }
 
-/* Threads come one after another, so that a lock has one open section at a time. */
+/* Segments are sorted by thread, so that a lock has one open section at a time. */
 static void delays_add_sections(struct lock_use *use, const struct precedence *p, const struct schedule *s,
                                 const uint64_t *tail)
 {
@@ -434,7 +439,7 @@ static void delays_add_locks(struct table *table, const struct precedence *p, co
         table_note(
             table,
             "held: instructions in critical sections that exclude each other; sections for reading only do not. They cannot "
-            "overlap, so that the span is at least their sum with what comes before and behind");
+            "overlap, so that the span is at least their sum with what comes before and after");
 }
 
 int delays_locks(struct result *r, const struct precedence *p, const struct schedule *s, size_t rows,

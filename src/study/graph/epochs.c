@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-/* Epochs of a run. One pass over the pieces, in the order of their ends, finds cuts and what follows them; one pass
- * back finds what precedes them.
- *
- * A round of a barrier is a cut if it follows the cut before it; so is a signal that is given because of what waiting
- * threads had written, as in a barrier that is made of a condition. Other threads may be beside it, as one that only
- * joins the others is; their pieces then lie in several epochs. A point through which all paths go is found by
- * counting ways from what has ended to what has not: a piece to which all of them lead is alone. A piece that begins
- * by itself, and one that ends without being waited for, has one way of its own, so that nothing can be said to lie
- * behind the one or before the other. */
+/* Epochs of a run (docs/design/studies.md, "Epochs"). One pass over the segments, in the order of their ends, finds cuts and the cuts that
+ * segments follow; one pass back finds the cuts that segments precede. A cut is a round of a barrier, a signal that depends on what waiting
+ * threads wrote, or a point through which all paths lead; the last kind is found by counting paths from ended to open segments. */
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "study/graph/schedule.h"
 
+/* The state of the passes. */
 struct cutter {
     struct epochs *e;
     const struct schedule *s;
     const struct precedence *p;
-    uint32_t *ways_in;      /* by piece: how many ways lead to it */
-    uint32_t *follows;      /* by piece: the last cut that its predecessors found so far follow */
-    uint32_t *round_cut;    /* by meeting: the same; on the way back, the first cut that what follows it precedes */
-    uint32_t *cut_of_round; /* by meeting: the cut that it is, or 0 */
-    uint32_t *begin_cut;    /* by piece: the cut before it, which it follows and all that it needs precedes, or 0 */
-    bool *is_signal;        /* by piece: a signal is given in it because of what waiting threads had written */
+    uint32_t *arcs_in; /* by segment: arcs to it, program order included */
+    uint32_t *follows; /* by segment: last cut that its predecessors follow, of those passed so far */
     uint32_t *
-        whole_cut; /* by position in the order: all pieces before it precede this cut, which all others follow; 0: there is none */
-    uint64_t open;       /* ways from what has ended to what has not */
-    uint32_t cut, floor; /* the newest cut; the newest that all that is to come follows */
-    bool is_new;         /* no piece follows the newest cut yet */
-    uint32_t alone;      /* the thread that has the run for itself, or SEGMENT_NONE */
+        round_cut; /* by round: last cut that its arrivals follow; in the pass back, first cut that its successors precede */
+    uint32_t *cut_of_round; /* by round: its number as a cut; 0: none */
+    uint32_t *begin_cut;    /* by segment: number of the cut that is its begin; 0: none */
+    bool *is_signal;        /* by segment: it gives a signal that depends on what waiting threads wrote */
+    uint32_t *
+        whole_cut; /* by position in the order: number of the cut between all earlier and all later segments; 0: none */
+    uint64_t
+        open; /* arcs from segments that have ended to segments that have not; at least one out of each last segment */
+    uint32_t cut;   /* number of the newest cut */
+    uint32_t floor; /* number of the newest cut that all later segments follow */
+    bool is_new;    /* no segment follows the newest cut yet */
+    uint32_t alone; /* thread that runs alone at the current position; SEGMENT_NONE: none */
 };
 
 static uint32_t cutter_lower(uint32_t a, uint32_t b)
@@ -41,7 +39,7 @@ static uint32_t cutter_higher(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-/* The meeting behind which a piece begins, or SEGMENT_NONE. */
+/* The round after which a segment begins; SEGMENT_NONE: none. */
 static uint32_t cutter_round_before(const struct cutter *c, uint32_t segment)
 {
     return segment > 0 && segment_has_next(c->p, segment - 1) ? c->s->round_of[segment - 1] : SEGMENT_NONE;
@@ -54,22 +52,22 @@ static void cutter_cut(struct cutter *c)
     c->alone = SEGMENT_NONE;
 }
 
-static void cutter_count_ways(struct cutter *c)
+static void cutter_count_arcs(struct cutter *c)
 {
     const struct precedence *p = c->p;
 
     for (uint32_t i = 0; i < p->segments; i++)
         if (segment_has_next(p, i))
-            c->ways_in[i + 1]++;
+            c->arcs_in[i + 1]++;
     for (size_t i = 0; i < p->arcs; i++) {
-        c->ways_in[p->arc[i].to] += arc_is_known(&p->arc[i]);
+        c->arcs_in[p->arc[i].to] += arc_is_known(&p->arc[i]);
         c->is_signal[p->arc[i].to] |= p->arc[i].kind == PEET_EV_cond_broadcast && arc_is_known(&p->arc[i]);
     }
     for (uint32_t i = 0; i < p->segments; i++)
-        c->open += c->ways_in[i] == 0;
+        c->open += c->arcs_in[i] == 0;
 }
 
-static uint64_t cutter_ways_out(const struct precedence *p, uint32_t segment)
+static uint64_t cutter_arcs_out(const struct precedence *p, uint32_t segment)
 {
     uint64_t n = segment_has_next(p, segment);
 
@@ -78,7 +76,7 @@ static uint64_t cutter_ways_out(const struct precedence *p, uint32_t segment)
     return n ? n : 1;
 }
 
-/* All that the piece precedes follows what it follows. */
+/* Successors of the segment follow the cuts that it follows. */
 static void cutter_pass_on(struct cutter *c, uint32_t segment, uint32_t cut)
 {
     const struct precedence *p = c->p;
@@ -96,8 +94,8 @@ static void cutter_pass_on(struct cutter *c, uint32_t segment, uint32_t cut)
 static void cutter_pass(struct cutter *c, uint32_t position)
 {
     uint32_t segment = c->s->order[position], thread = c->p->segment[segment].thread;
-    uint32_t ways = c->ways_in[segment] ? c->ways_in[segment] : 1, before = cutter_round_before(c, segment);
-    bool is_alone = c->open == ways;
+    uint32_t arcs = c->arcs_in[segment] ? c->arcs_in[segment] : 1, before = cutter_round_before(c, segment);
+    bool is_alone = c->open == arcs;
 
     if (is_alone ? c->alone != thread : c->alone != SEGMENT_NONE) {
         cutter_cut(c);
@@ -113,7 +111,7 @@ static void cutter_pass(struct cutter *c, uint32_t position)
     c->e->from[segment] = from;
     c->is_new = c->is_new && from < c->cut;
     c->alone = is_alone ? thread : SEGMENT_NONE;
-    c->open += cutter_ways_out(c->p, segment) - ways;
+    c->open += cutter_arcs_out(c->p, segment) - arcs;
     cutter_pass_on(c, segment, from);
     uint32_t m = c->s->round_of[segment];
     if (m != SEGMENT_NONE && c->s->round[m].last == segment && c->round_cut[m] == c->cut && !c->is_new) {
@@ -122,13 +120,13 @@ static void cutter_pass(struct cutter *c, uint32_t position)
     }
 }
 
-/* The first cut that all that a piece needs precedes. */
+/* The first cut that the predecessors of a segment precede. */
 static uint32_t cutter_limit(const struct cutter *c, uint32_t segment)
 {
     return c->begin_cut[segment] ? c->begin_cut[segment] : c->e->until[segment];
 }
 
-/* From the last piece to the first. */
+/* The pass from the last segment to the first. */
 static void cutter_go_back(struct cutter *c)
 {
     const struct precedence *p = c->p;
@@ -153,7 +151,7 @@ static void cutter_go_back(struct cutter *c)
     }
 }
 
-/* A thread is one thing after another, also where its pieces need not be: those of iterations that it recorded. */
+/* Within a thread, neither number decreases: also not among iterations of a parallel loop, which could have run in another order. */
 static void cutter_straighten(struct cutter *c)
 {
     const struct epochs *e = c->e;
@@ -173,27 +171,27 @@ int epochs_make(struct epochs *e, const struct schedule *s, const struct precede
     struct cutter c = { .e = e, .s = s, .p = p, .is_new = true, .alone = SEGMENT_NONE };
 
     *e = (struct epochs){ calloc(n, sizeof *e->from), calloc(n, sizeof *e->until), 1 };
-    c.ways_in = calloc(n, sizeof *c.ways_in);
+    c.arcs_in = calloc(n, sizeof *c.arcs_in);
     c.follows = calloc(n, sizeof *c.follows);
     c.round_cut = calloc(rounds, sizeof *c.round_cut);
     c.cut_of_round = calloc(rounds, sizeof *c.cut_of_round);
     c.whole_cut = calloc(n, sizeof *c.whole_cut);
     c.begin_cut = calloc(n, sizeof *c.begin_cut);
     c.is_signal = calloc(n, sizeof *c.is_signal);
-    bool fits = e->from && e->until && c.ways_in && c.follows && c.round_cut && c.cut_of_round && c.whole_cut
+    bool fits = e->from && e->until && c.arcs_in && c.follows && c.round_cut && c.cut_of_round && c.whole_cut
                 && c.begin_cut && c.is_signal;
-    if (fits && s->forced) { /* some order is not what it should be, and nothing is certain */
+    if (fits && s->forced) { /* waits were left out, so that no order is certain */
         for (uint32_t i = 0; i < p->segments; i++)
             e->until[i] = 1;
     } else if (fits) {
-        cutter_count_ways(&c);
+        cutter_count_arcs(&c);
         for (uint32_t i = 0; i < p->segments; i++)
             cutter_pass(&c, i);
         cutter_go_back(&c);
         cutter_straighten(&c);
         e->count = c.cut + 1;
     }
-    free(c.ways_in);
+    free(c.arcs_in);
     free(c.follows);
     free(c.round_cut);
     free(c.cut_of_round);

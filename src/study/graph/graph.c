@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* The precedence graph as tables of nodes and arcs, and as a drawing for Graphviz: threads are columns, rounds of barriers are nodes
- * of their own, so that n threads that meet have 2 n arcs and not n^2.
+/* The precedence graph as tables of nodes and arcs, and as a drawing for Graphviz. Threads are columns. Rounds of barriers are nodes, so
+ * that a round of n threads has 2 n arcs and not n^2.
  *
- * Collapsed, pieces that only follow each other are one node. If that is still too much to look at, the run is cut into windows
- * (pieces in the order of their ends on an ideal machine, as many in each), what a thread does in a window is one node, and arcs inside
- * of a window are left out: what is left has no cycles, for arcs go to later windows only. */
+ * With --collapse, segments without arcs between them are one node. If more than NODES_MOST nodes are left, the run is cut into windows: equal
+ * numbers of segments in the order of their ends on an ideal machine. A node is then what a thread does in a window; arcs within a window are
+ * left out. There are no cycles, because arcs lead to later windows only. */
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
@@ -56,29 +56,32 @@ static const uint8_t LEVEL_EDGES[] = {
     [ARC_CERTAIN] = EDGE_CERTAIN, [ARC_COUNTED] = EDGE_COUNTED, [ARC_ASSUMED] = EDGE_ASSUMED
 };
 
+/* An arc of the drawing, between nodes. */
 struct edge {
     uint32_t from, to;
-    uint8_t event, kind;
-    uint64_t count;
+    uint8_t event, kind; /* enum peet_event_kind; index in EDGE_NAMES */
+    uint64_t count;      /* arcs of the graph for which it stands */
 };
 
+/* A node of the drawing: segments of one thread, or a round of a barrier. */
 struct node {
-    uint32_t first, last; /* pieces; SEGMENT_NONE: a meeting */
+    uint32_t first, last; /* segments; SEGMENT_NONE: a round */
     uint64_t instructions, references, segments, start, finish;
-    uint32_t longest; /* piece */
+    uint32_t longest; /* segment with most instructions */
     bool critical, used;
 };
 
+/* A drawing while it is made. */
 struct drawing {
     const struct precedence *p;
     const struct schedule *s;
-    uint32_t *of_segment, *of_round; /* numbers of nodes; SEGMENT_NONE: the meeting is not shown */
-    uint32_t *window;                /* by piece; NULL: no windows */
+    uint32_t *of_segment, *of_round; /* node, by segment and by round; SEGMENT_NONE: the round is not shown */
+    uint32_t *window;                /* number of the window, by segment; NULL: no windows */
     struct node *node;
     size_t nodes;
     struct edge *edge;
     size_t edges, edge_room;
-    uint64_t hidden; /* arcs inside of windows */
+    uint64_t hidden; /* arcs within windows */
     struct peet_err *err;
 };
 
@@ -87,7 +90,7 @@ static int graph_no_memory(struct peet_err *err)
     return err_set(err, PEET_ERR_MEMORY, "no memory for a drawing of the precedence graph");
 }
 
-/* ---- which piece goes to which node ---- */
+/* ---- nodes of segments ---- */
 
 static bool segment_follows(const struct precedence *p, uint32_t segment)
 {
@@ -96,7 +99,7 @@ static bool segment_follows(const struct precedence *p, uint32_t segment)
     return segment > l->first && !p->segment[segment].detached;
 }
 
-/* Numbers the pieces; with `merge`, one that only follows another has its number. */
+/* Assigns segments to nodes; with `merge`, a segment whose only neighbours are those of program order joins the node before it. */
 static int number_segments(struct drawing *d, bool merge)
 {
     const struct precedence *p = d->p;
@@ -119,8 +122,8 @@ static int number_segments(struct drawing *d, bool merge)
     return 0;
 }
 
-/* Which window each piece is in. A window ends where one of the meetings is complete, if that comes soon enough: then nobody is on
- * both sides of it. Returns how many there are. */
+/* Assigns segments to windows, and returns the number of windows. A window ends with a round of a barrier if one comes soon enough: then no thread
+ * is on both sides of the border. */
 static size_t cut_windows(struct drawing *d)
 {
     const struct schedule *s = d->s;
@@ -216,7 +219,7 @@ static int graph_add_edge(struct drawing *d, uint32_t from, uint32_t to, uint8_t
     return 0;
 }
 
-/* Between two pieces, unless they are in one node or one window. */
+/* Adds an arc between two segments, unless they are in one node or one window. */
 static int graph_add_arc(struct drawing *d, uint32_t from, uint32_t to, uint8_t event, uint8_t kind)
 {
     uint32_t a = d->of_segment[from], b = d->of_segment[to];
@@ -230,7 +233,7 @@ static int graph_add_arc(struct drawing *d, uint32_t from, uint32_t to, uint8_t 
     return graph_add_edge(d, a, b, event, kind);
 }
 
-/* From an arrival to its meeting, and from there to the piece behind. */
+/* Adds arcs from an arrival to its round, and from there to the segment after it. */
 static int graph_add_round(struct drawing *d, uint32_t segment)
 {
     uint32_t round = d->s->round_of[segment];
@@ -349,7 +352,7 @@ static void graph_add_tables(struct result *r, const struct drawing *d)
                    d->s->rounds, d->nodes);
     table_note(
         arcs,
-        "program: the thread goes on; certain: events force it; counted: a wait at a condition that was not needed, as late as counting says; assumed: one possibility of several");
+        "program: the thread continues; certain: events force it; counted: a wait at a condition that was not needed, as late as counting says; assumed: one possibility of several");
     if (d->hidden)
         table_note(arcs, "%" PRIu64 " arcs inside of windows are not shown", d->hidden);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* How parallel a run is, whatever the machine: work, span, and how many threads could run at each time.
+/* Parallelism of a run on any machine: work, span, and the number of threads that could run at each time.
  *
- * Work is the number of instructions, span the longest path through the precedence graph, and work / span the parallelism that no
- * machine can exceed (Brent, JACM 1974: on n processors a greedy machine needs at most work / n + span; here each instruction
- * takes one unit of time). Locks make an interval of the span: see schedule.h. */
+ * Work is the number of instructions; span is the longest path through the precedence graph. No machine exceeds the parallelism work / span
+ * (Brent, JACM 1974: on n processors a greedy machine needs at most work / n + span). An instruction takes one unit of time. Locks make an
+ * interval of the span (schedule.h). */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -60,14 +60,15 @@ static int parallelism_no_memory(struct peet_err *err)
     return err_set(err, PEET_ERR_MEMORY, "no memory for a profile of parallelism");
 }
 
-/* ---- how many run at each time ---- */
+/* ---- segments that run at each time ---- */
 
+/* How long how many segments run. */
 struct parallelism_profile {
-    uint64_t *time; /* by number of pieces that run */
-    size_t most;
-    uint64_t width, steps; /* of the time line */
-    uint64_t peak[STUDY_MAX_ROWS];
-    double area[STUDY_MAX_ROWS];
+    uint64_t *time;                /* time units, by number of segments that run */
+    size_t most;                   /* segments that run at once */
+    uint64_t width, steps;         /* of the time line: time units of a step; number of steps */
+    uint64_t peak[STUDY_MAX_ROWS]; /* by step: segments that run at once */
+    double area[STUDY_MAX_ROWS];   /* by step: time units, times the segments that run */
 };
 
 static int compare_rising(const void *a, const void *b)
@@ -77,20 +78,20 @@ static int compare_rising(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-static void parallelism_add_interval(struct parallelism_profile *f, uint64_t from, uint64_t to, uint64_t running)
+static void parallelism_add_interval(struct parallelism_profile *f, uint64_t from, uint64_t to, uint64_t active)
 {
-    f->time[running] += to - from;
-    f->most = running > f->most ? running : f->most;
+    f->time[active] += to - from;
+    f->most = active > f->most ? active : f->most;
     for (uint64_t step = from / f->width; step * f->width < to; step++) {
         uint64_t a = step * f->width, b = a + f->width;
         a = a > from ? a : from;
         b = b < to ? b : to;
-        f->area[step] += (double)(b - a) * (double)running;
-        f->peak[step] = running > f->peak[step] ? running : f->peak[step];
+        f->area[step] += (double)(b - a) * (double)active;
+        f->peak[step] = active > f->peak[step] ? active : f->peak[step];
     }
 }
 
-/* Goes through begins and ends in the order of time. */
+/* Merges begins and ends in the order of time. */
 static int parallelism_make_profile(struct parallelism_profile *f, const struct precedence *p, const struct schedule *s,
                                     size_t steps, struct peet_err *err)
 {
@@ -212,13 +213,13 @@ struct schedules {
     struct schedule of[SCHEDULE_LOCKS + 1];
 };
 
-/* What a reader of spans must know of conditions. */
+/* Notes how conditions affect spans. */
 static void note_conditions(struct table *table, const struct precedence *p)
 {
     if (p->unknown.has_unknown_order)
         table_note(
             table,
-            "order unknown: the trace does not tell in which order the mutexes of conditions were taken; so the span with locks "
+            "order unknown: the trace does not say in which order the mutexes of conditions were taken; so the span with locks "
             "is at most all work, and the span leaves out what threads waited for at conditions");
     if (p->unknown.unneeded_waits)
         table_note(
@@ -256,7 +257,7 @@ static void parallelism_add_summary(struct table *table, const struct precedence
     table_note(
         table,
         "span with locks: at least, for critical sections of a lock cannot overlap; at most, for one possible order "
-        "(first come, first served; semaphores, conditions and once have to be given first) takes so long");
+        "(first come, first served; semaphores, conditions and once have to be given first) takes that time");
     note_conditions(table, p);
     table_note(table, shown == locked
                           ? "profile, time line, critical path and barriers are those of the order with locks"

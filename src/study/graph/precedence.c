@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading a trace's threads: their instructions by function, and the pieces into which events cut them (precedence_cut.c). */
+/* Reads the threads of a trace: instructions by function, and the segments into which events cut them (precedence_cut.c). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static int graph_function_find(struct graph_reader *r, uint32_t process, uint64_
     return 0;
 }
 
-/* The cache of the process, with room for all blocks that there are by now: a pipe may bring more. */
+/* Finds the block functions of a process, with room for all blocks defined so far: a pipe can define more later. */
 static int block_functions_find(struct graph_reader *r, uint32_t process, struct block_functions **ret)
 {
     uint32_t items = peet_trace_items(r->p->trace);
@@ -92,7 +92,7 @@ static int thread_reader_add_instructions(struct graph_reader *r, struct thread_
     return 0;
 }
 
-/* A loop is as much as its blocks times their trips: which blocks it has does not hang on values. */
+/* Counts a loop: its blocks times their iterations. The blocks do not depend on values. */
 static int thread_reader_add_loop(struct graph_reader *r, struct thread_reader *t, struct block_functions *c,
                                   const struct peet_loop_run *run)
 {
@@ -177,7 +177,7 @@ static int compare_thread_readers(const void *a, const void *b)
     return x->thread.id < y->thread.id ? -1 : x->thread.id > y->thread.id;
 }
 
-/* Gives the pieces, shares and arcs of all threads their numbers in the whole. */
+/* Moves segments, shares and arcs of a thread into the graph, and renumbers them. */
 static void precedence_place(struct precedence *p, struct thread_reader *t)
 {
     uint32_t first = p->segments;
@@ -239,7 +239,7 @@ static int precedence_place_all(struct graph_reader *r)
 
 /* ---- conditions ---- */
 
-/* The piece that ends with the n-th event of a thread, or SEGMENT_NONE. */
+/* The segment that ends with the n-th event of a thread; SEGMENT_NONE: none. */
 static uint32_t segment_of_event(const struct precedence *p, uint32_t thread, uint64_t event)
 {
     const struct graph_thread *l = precedence_thread(p, thread);
@@ -255,7 +255,7 @@ static uint32_t segment_of_event(const struct precedence *p, uint32_t thread, ui
     return l && low < l->first + l->segments - 1 && p->segment[low].events == event ? low : SEGMENT_NONE;
 }
 
-/* What was decided under the mutexes of conditions. A wait whose end is known needs no signal any more. */
+/* Adds the arcs that follow from waits at conditions. A wait whose end is known then needs no signal in a schedule. */
 static int precedence_order_conditions(struct precedence *p, struct peet_err *err)
 {
     struct condition_order o;

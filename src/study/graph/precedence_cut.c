@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Streams are cut into pieces at the events that matter to other threads, and what these events are about is numbered.
- * A lock that its thread holds already is not taken again, so that recursive locks need no care later. */
+/* Cuts threads into segments at the events that order threads, and numbers the objects of these events. A lock that its thread already
+ * holds is not taken again, so that no later step has to handle recursive locks. */
 #include "study/graph/precedence_in.h"
 
-/* What an event does to the piece that it ends; those that are not here end none. */
+/* What an event that ends a segment does. Events that are not in the table end none. */
 enum role { ROLE_NONE, ROLE_PLAIN, ROLE_TAKE, ROLE_TRY, ROLE_GIVE, ROLE_MEET, ROLE_VALUE, ROLE_CONDITION, ROLE_LOOP };
 
 /* clang-format off */
@@ -44,14 +44,14 @@ static const struct {
 };
 /* clang-format on */
 
-enum { NAMED_BYTES = 4096 }; /* smaller allocations have no name of their own: there may be billions */
+enum { NAMED_BYTES = 4096 }; /* bytes of an allocation with a name, at least: there may be billions of smaller ones */
 
-/* ---- what events are about ---- */
+/* ---- objects of events ---- */
 
 static int graph_object_find(struct precedence *p, enum graph_object_class class, uint32_t process, uint64_t addr,
                              uint32_t *ret, struct peet_err *err)
 {
-    /* Addresses have 48 or 57 bits: the class goes on top. */
+    /* Addresses have 48 or 57 bits; the class is above them. */
     uint64_t key = addr ^ (uint64_t) class << 60;
     uint32_t *number;
 
@@ -93,7 +93,7 @@ static int name_bytes(struct graph_reader *r, const struct thread_reader *t, con
     return 0;
 }
 
-/* ---- pieces ---- */
+/* ---- segments ---- */
 
 int precedence_cut(struct graph_reader *r, struct thread_reader *t, const struct peet_event *e, uint32_t object,
                    uint64_t value)
@@ -207,8 +207,8 @@ static int use_value(struct graph_reader *r, struct thread_reader *t, const stru
     return precedence_cut(r, t, e, object, e->arg[1]);
 }
 
-/* The piece between two iterations, or behind the last one, that has just ended: it needs the fork and nothing else, and who
- * waits for the loop waits for the iteration before it. */
+/* Detaches the last segment, which is between two iterations or after the last one: it depends on the fork alone. The join then depends
+ * on the iteration before it. */
 static int detach_control(struct graph_reader *r, struct thread_reader *t, const struct open_loop *loop)
 {
     uint32_t control = (uint32_t)t->segments - 1;
@@ -226,8 +226,8 @@ static int parallel_loop(struct graph_reader *r, struct thread_reader *t, const 
 
     if (code < 0)
         return code;
-    bool behind = t->segments > 1 && t->segment[segment - 1].end == PEET_EV_doall_finish;
-    if (behind && t->opens && t->open[t->opens - 1].is_loop
+    bool after_iteration = t->segments > 1 && t->segment[segment - 1].end == PEET_EV_doall_finish;
+    if (after_iteration && t->opens && t->open[t->opens - 1].is_loop
         && (e->kind == PEET_EV_doall_start || e->kind == PEET_EV_doall_join))
         code = detach_control(r, t, &t->open[t->opens - 1]);
     if (code < 0)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A simulation of events: of all pieces that run, the one that ends first ends next, and lets others begin. A piece is ready when
- * all that it needs has ended; what it then may have to wait for is a gate: a barrier, and, if locks count, a lock, a semaphore, a
- * condition. Waiting pieces stand in the gate's line in the order in which they came.
+/* Simulation of an ideal machine (schedule.h). Of the segments that run, the one that ends first ends next. A segment is ready when its
+ * predecessors have ended; it may then have to wait in the queue of a barrier and, if locks count, of a lock, semaphore or condition.
  *
- * It may come to a standstill: a thread was cut off on its way to a barrier, a lock was never given back, or locks were taken in
- * another order than here. Then the first piece that waits goes on as if it had not waited, and `broken` counts it. That may be long before
- * the time of the standstill: from then on, what comes later may happen earlier, and a piece begins when the last one ends of all that it
- * has waited for. */
+ * It can deadlock: a thread was cut off before a barrier, a lock was never released, or locks were taken in another order. Then the first
+ * waiting segment begins by force, and `forced` counts it. Its time may be earlier than that of the deadlock: a forced segment begins when its
+ * last predecessor has ended. */
 #include "study/graph/schedule.h"
 
 #include <assert.h>
@@ -14,33 +12,37 @@
 
 #include "base/err.h"
 
+/* An object of synchronization, and the segments that wait for it in the order of arrival. */
 struct sync_queue {
-    uint32_t head, tail; /* of the line, linked by `next`; SEGMENT_NONE: nobody waits */
-    uint64_t waiting;
-    uint64_t units; /* semaphore: that can be taken; condition: signals so far; lock: how many hold it */
-    bool exclusive; /* lock: held by one for itself */
-    uint32_t giver; /* what was given here, by the piece that ended last */
+    uint32_t head, tail; /* segments, linked by ideal_machine.next; SEGMENT_NONE: none waits */
+    uint64_t waiting;    /* segments */
+    uint64_t units;      /* semaphore: units that can be taken; condition: signals so far; lock: holders */
+    bool exclusive;      /* lock: held exclusively */
+    uint32_t giver;      /* last segment to end that released, posted or signalled; SEGMENT_NONE: none */
 };
 
+/* A segment that has begun and not ended. */
 struct running_segment {
-    uint64_t time, number; /* number: of two at the same time, who began first */
+    uint64_t time;   /* of its end */
+    uint64_t number; /* position in the order of begins; decides between equal times */
     uint32_t segment;
 };
 
+/* The simulation. Arrays are by segment, unless said otherwise. */
 struct ideal_machine {
     struct schedule *s;
     const struct precedence *p;
-    bool locks;
-    uint32_t *predecessors;     /* pieces that have to end before */
-    uint32_t *last_predecessor; /* of those that have ended, the last one, or SEGMENT_NONE */
-    uint32_t *next;             /* in line */
+    bool locks;                 /* locks, semaphores and conditions count */
+    uint32_t *predecessors;     /* number of predecessors that have not ended */
+    uint32_t *last_predecessor; /* predecessor that ended last; SEGMENT_NONE: none has */
+    uint32_t *next;             /* next segment in its queue; SEGMENT_NONE: last */
     bool *begun;
     struct sync_queue *queue; /* by object */
     struct running_segment *heap;
-    size_t runs, room;
-    uint64_t begins;
-    uint32_t done;
-    uint32_t *low; /* by lane: no piece before it has not begun */
+    size_t runs, room; /* of heap */
+    uint64_t begins;   /* segments that have begun */
+    uint32_t done;     /* segments that have ended */
+    uint32_t *low;     /* by thread: all its segments before this one have begun */
     size_t round_room;
     struct peet_err *err;
 };
@@ -57,7 +59,7 @@ static bool run_is_before(const struct running_segment *a, const struct running_
     return a->time != b->time ? a->time < b->time : a->number < b->number;
 }
 
-/* Which of two pieces that have ended did so later; if both did at once, the second. */
+/* Of two segments that have ended, the one that ended later; b at equal times. */
 static uint32_t later_end(const struct ideal_machine *m, uint32_t a, uint32_t b)
 {
     if (a == SEGMENT_NONE || b == SEGMENT_NONE)
@@ -65,7 +67,7 @@ static uint32_t later_end(const struct ideal_machine *m, uint32_t a, uint32_t b)
     return m->s->finish[b] >= m->s->finish[a] ? b : a;
 }
 
-/* The cause is a piece that has ended, or SEGMENT_NONE. */
+/* Begins a segment. cause: segment that has ended, for which it waited; SEGMENT_NONE: none. */
 static int schedule_begin(struct ideal_machine *m, uint32_t segment, uint32_t cause)
 {
     struct running_segment *bigger = array_room(m->heap, m->runs, &m->room, sizeof *bigger);
@@ -101,7 +103,7 @@ static struct running_segment schedule_next_end(struct ideal_machine *m)
     return first;
 }
 
-/* ---- gates ---- */
+/* ---- queues ---- */
 
 static void queue_append(struct ideal_machine *m, struct sync_queue *g, uint32_t segment)
 {
@@ -114,7 +116,7 @@ static void queue_append(struct ideal_machine *m, struct sync_queue *g, uint32_t
     g->waiting++;
 }
 
-/* The first in line, who is then out of it; those that went on by force have gone already. */
+/* Removes and returns the first segment of a queue; SEGMENT_NONE: empty. The caller has dropped segments that began by force. */
 static uint32_t queue_pop(struct ideal_machine *m, struct sync_queue *g)
 {
     uint32_t segment = g->head;
@@ -132,7 +134,7 @@ static void queue_drop_begun(struct ideal_machine *m, struct sync_queue *g)
         queue_pop(m, g);
 }
 
-/* All that have arrived go on together. The piece behind each arrival stands in line. */
+/* Completes a round: all segments that wait begin. In the queue is the segment after each arrival. */
 static int barrier_release(struct ideal_machine *m, struct sync_queue *g, uint32_t object)
 {
     uint64_t arrivals = g->waiting;
@@ -166,7 +168,7 @@ static int barrier_arrive(struct ideal_machine *m, uint32_t segment)
     return g->waiting >= arrivals ? barrier_release(m, g, x->object) : 0;
 }
 
-/* Whether the first in the line of a lock would get it. */
+/* Whether a lock can be taken. */
 static bool lock_is_free(const struct sync_queue *g, bool exclusive)
 {
     return exclusive ? g->units == 0 : !g->exclusive;
@@ -176,7 +178,7 @@ static bool wants_exclusive(const struct ideal_machine *m, uint32_t segment)
 {
     const struct graph_segment *x = &m->p->segment[segment - 1];
 
-    return x->lock != SEGMENT_NONE || x->value == 1; /* behind a wait at a condition it is a mutex */
+    return x->lock != SEGMENT_NONE || x->value == 1; /* after a wait at a condition it is a mutex */
 }
 
 static void lock_hold(struct sync_queue *g, bool exclusive)
@@ -225,7 +227,7 @@ static int semaphore_take(struct ideal_machine *m, uint32_t segment, uint32_t ob
 
     queue_drop_begun(m, g);
     if (!m->p->object[object].inits)
-        return schedule_begin(m, segment, cause); /* nobody knows how many there were */
+        return schedule_begin(m, segment, cause); /* its initial value is unknown */
     if (g->head != SEGMENT_NONE || g->units == 0) {
         queue_append(m, g, segment);
         return 0;
@@ -247,7 +249,7 @@ static int semaphore_give(struct ideal_machine *m, uint32_t object, uint32_t giv
     return schedule_begin(m, queue_pop(m, g), g->giver);
 }
 
-/* A wait at a condition is over when the condition was signalled as often as its thread has waited there; then the lock. */
+/* A wait at a condition ends when the number of signals reaches the number of the wait in its thread; then the mutex is taken. */
 static int condition_pass(struct ideal_machine *m, uint32_t segment, uint32_t cause)
 {
     const struct graph_segment *x = &m->p->segment[segment - 1];
@@ -258,7 +260,7 @@ static int condition_pass(struct ideal_machine *m, uint32_t segment, uint32_t ca
 
 static int condition_signal(struct ideal_machine *m, uint32_t object, uint32_t giver)
 {
-    struct sync_queue *g = &m->queue[object], line = *g;
+    struct sync_queue *g = &m->queue[object], waiting = *g;
     uint32_t segment;
     int r = 0;
 
@@ -266,7 +268,7 @@ static int condition_signal(struct ideal_machine *m, uint32_t object, uint32_t g
     g->giver = later_end(m, g->giver, giver);
     g->head = g->tail = SEGMENT_NONE;
     g->waiting = 0;
-    while (r == 0 && (segment = queue_pop(m, &line)) != SEGMENT_NONE) {
+    while (r == 0 && (segment = queue_pop(m, &waiting)) != SEGMENT_NONE) {
         if (m->begun[segment])
             continue;
         if (m->p->segment[segment - 1].value <= g->units)
@@ -277,9 +279,9 @@ static int condition_signal(struct ideal_machine *m, uint32_t object, uint32_t g
     return r;
 }
 
-/* ---- pieces ---- */
+/* ---- segments ---- */
 
-/* All that the piece needs has ended; the event before it may hold it up. */
+/* The predecessors of a segment have ended; the event before it may make it wait. */
 static int segment_ready(struct ideal_machine *m, uint32_t segment, uint32_t cause)
 {
     const struct graph_thread *l = &m->p->thread[m->p->segment[segment].thread];
@@ -313,7 +315,7 @@ static int segment_ready(struct ideal_machine *m, uint32_t segment, uint32_t cau
     }
 }
 
-/* What the event at the end of a piece gives to others. */
+/* The event at the end of a segment releases, posts or signals. */
 static int segment_give(struct ideal_machine *m, uint32_t segment)
 {
     const struct graph_segment *x = &m->p->segment[segment];
@@ -356,7 +358,7 @@ static int segment_finish(struct ideal_machine *m, uint32_t segment)
     return r;
 }
 
-/* Nothing runs, but something has not begun: lets go one that stands in line, or else one whose partner never comes. */
+/* Deadlock: begins the first segment that waits in a queue or, if there is none, the first that has predecessors. */
 static int schedule_force(struct ideal_machine *m)
 {
     uint32_t first = SEGMENT_NONE;
@@ -467,7 +469,7 @@ int schedule_tails(const struct schedule *s, const struct precedence *p, uint64_
 {
     uint64_t *tail = calloc((size_t)p->segments + 1, sizeof *tail);
     uint64_t *after_round =
-        calloc((size_t)s->rounds + 1, sizeof *after_round); /* meetings: the longest way from there */
+        calloc((size_t)s->rounds + 1, sizeof *after_round); /* by round: longest path from its end */
 
     if (!tail || !after_round) {
         free(tail);

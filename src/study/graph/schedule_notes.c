@@ -27,12 +27,14 @@ void schedule_notes(struct table *table, const struct precedence *p, const struc
         "critical sections came first, once");
     if (ambiguous)
         table_note(table,
-                   "at %" PRIu64 " barriers more threads wait than meet: who meets whom is taken from a machine with a "
+                   "at %" PRIu64
+                   " barriers more threads wait than one round takes: rounds are those of a machine with a "
                    "processor for each thread",
                    ambiguous);
     if (p->unknown.unmatched_waits)
         table_note(table,
-                   "%" PRIu64 " waits have no arc: whom they waited for is not in the trace, or could be several",
+                   "%" PRIu64
+                   " waits have no arc: the thread that ended them is not in the trace, or could be one of several",
                    p->unknown.unmatched_waits);
     if (p->unknown.spin_waits)
         table_note(table, "%" PRIu64 " waits on a word of memory (spin_wait) have no arc", p->unknown.spin_waits);
@@ -40,11 +42,11 @@ void schedule_notes(struct table *table, const struct precedence *p, const struc
         table_note(table, "%" PRIu64 " instructions in %" PRIu64 " gaps were not recorded and are not counted",
                    p->unknown.missing_instructions, p->unknown.gaps);
     if (p->unknown.damaged)
-        table_note(table, "%" PRIu64 " damaged parts are missing; threads go on behind them at once",
+        table_note(table, "%" PRIu64 " damaged parts are missing; threads continue after them at once",
                    p->unknown.damaged);
     if (s->forced)
         table_note(table,
                    "%" PRIu64
-                   " waits would never have ended and were left out; 'peet check' tells whether the trace is sound",
+                   " waits would never have ended and were left out; 'peet check' shows whether the trace is sound",
                    s->forced);
 }
