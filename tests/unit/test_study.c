@@ -157,7 +157,7 @@ static void a_barrier_serves_one_team_after_another(void)
     if (!program_end(5) || !ask("parallelism"))
         return;
     CHECK_EQ(number("summary", 0, "rounds"), 2);
-    CHECK(has_note("summary", "more threads wait than meet"));
+    CHECK(has_note("summary", "more threads wait than one round takes"));
     check_parallelism(400, 30 + 80 + 50 + 60);
 }
 
