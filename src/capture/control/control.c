@@ -50,7 +50,7 @@ struct controlled_thread {
 /* A controlled program. */
 struct control {
     const struct raw_host *host; /* NULL: the program is another process */
-    struct producer_state state;
+    struct recorder state;
     struct producer_config config;
     struct schema_builder builder; /* definitions of the code that runs */
     struct peet_trace schema;      /* the builder's schema, as readers use it */
@@ -119,7 +119,7 @@ static void control_await_exit(struct control *s, const struct raw_thread *raw)
 
 static int control_adopt_thread(struct control *s, uint32_t place, struct peet_err *err)
 {
-    struct producer_state *state = &s->state;
+    struct recorder *state = &s->state;
     struct raw_thread *raw = &state->header->thread[place];
     struct live_thread *t = &state->thread[place];
     bool is_first = raw->process == raw->number;
@@ -379,14 +379,14 @@ int live_refuse_static(pid_t pid, const char *name, struct peet_err *err)
 static int control_new(unsigned want, struct control **ret, struct peet_err *err)
 {
     struct control *s = mem_alloc(1, sizeof *s);
-    struct producer_state *state = &s->state;
+    struct recorder *state = &s->state;
 
     s->want = want;
     state->config = &s->config;
     state->ret = &s->recording;
     state->err = &s->err;
     state->fd = -1;
-    pthread_mutex_init(&state->lock, NULL);
+    pthread_mutex_init(&state->children.lock, NULL);
     pthread_mutex_init(&state->code_lock, NULL);
     code_init(&state->code, LEVEL_NONE);
     int r = schema_builder_init(&s->builder, NULL, NULL, err);
@@ -416,7 +416,7 @@ int control_start(char *const *argv, uint32_t ahead, unsigned want, struct contr
 {
     struct control *s;
     int r = control_new(want, &s, err);
-    struct producer_state *state = &s->state;
+    struct recorder *state = &s->state;
 
     s->config = (struct producer_config){ .argv = argv, .ahead = ahead, .controlled = true };
     if (r == 0)
@@ -454,7 +454,7 @@ int control_attach(const struct raw_host *host, unsigned want, struct control **
 
 void control_free(struct control *s)
 {
-    struct producer_state *state = &s->state;
+    struct recorder *state = &s->state;
 
     if (s->has_signals)
         live_give_signals_back(&s->signals);
@@ -477,7 +477,7 @@ void control_free(struct control *s)
         munmap(state->header, state->bytes);
     if (state->fd >= 0)
         close(state->fd);
-    pthread_mutex_destroy(&state->lock);
+    pthread_mutex_destroy(&state->children.lock);
     pthread_mutex_destroy(&state->code_lock);
     recording_release(&s->recording);
     free(s);

@@ -49,7 +49,7 @@ static int in_process_make_files(const struct in_process_job *job, int *ret_job,
 enum { OWN_MS = 700, GRACE_MS = 1500, LOOK_MS = 100, LONG_LOOK_MS = 1000 };
 
 /* Waits for the end of the process with pidfd `fd`. True: the user has asked for its end, and it did not end within GRACE_MS. */
-static bool in_process_is_stuck(const struct producer_state *s, int fd)
+static bool in_process_is_stuck(const struct recorder *s, int fd)
 {
     struct pollfd process = { .fd = fd, .events = POLLIN };
 
@@ -65,7 +65,7 @@ static bool in_process_is_stuck(const struct producer_state *s, int fd)
 }
 
 /* Waits for the end of a program that has been started. An error: it did not end when the user wanted it to, and was killed. */
-static int in_process_await(struct producer_state *s, int *ret_status, struct peet_err *err)
+static int in_process_await(struct recorder *s, int *ret_status, struct peet_err *err)
 {
     bool is_stuck;
     int fd = (int)syscall(SYS_pidfd_open, s->pid, 0);
@@ -94,7 +94,7 @@ static int in_process_run_job(const struct in_process_job *job, const char *path
     struct producer_config config = {
         .argv = job->argv, .controlled = true, .ahead = job->ahead, .in_process = &in_process
     };
-    struct producer_state *s = mem_alloc(1, sizeof *s);
+    struct recorder *s = mem_alloc(1, sizeof *s);
     const char *name = job->argv[0];
 
     s->config = &config;

@@ -20,14 +20,17 @@ enum { LENGTH_MAX = UINT16_MAX, DEPTH_MAX = 64, STUB_INSNS = 6 };
 void code_init(struct live_code *c, enum level level)
 {
     c->level = level;
-    c->brute.all_addresses = true;
-    c->bare.no_operands = true;
-    c->layout.strips_operands = c->brute.strips_operands = c->bare.strips_operands = level && level < LEVEL_memory;
+    c->all_addresses_layout.all_addresses = true;
+    c->no_operands_layout.no_operands = true;
+    c->layout.strips_operands = c->all_addresses_layout.strips_operands = c->no_operands_layout.strips_operands =
+        level && level < LEVEL_memory;
 }
 
 static struct x86_layout *layout_of(struct live_code *c, unsigned flags)
 {
-    return flags & RAW_NO_OPERANDS ? &c->bare : flags & RAW_ALL_ADDRESSES ? &c->brute : &c->layout;
+    return flags & RAW_NO_OPERANDS     ? &c->no_operands_layout
+           : flags & RAW_ALL_ADDRESSES ? &c->all_addresses_layout
+                                       : &c->layout;
 }
 
 void code_release(struct live_code *c)
@@ -36,15 +39,15 @@ void code_release(struct live_code *c)
         module_free(c->module[i]);
     free(c->module);
     x86_layout_release(&c->layout);
-    x86_layout_release(&c->brute);
-    x86_layout_release(&c->bare);
+    x86_layout_release(&c->all_addresses_layout);
+    x86_layout_release(&c->no_operands_layout);
     arena_release(&c->arena);
     map_release(&c->events);
 }
 
 /* ---- modules ---- */
 
-static bool has(struct live_module **module, size_t count, const struct live_module *m)
+static bool code_has_module(struct live_module **module, size_t count, const struct live_module *m)
 {
     for (size_t i = 0; i < count; i++)
         if (module[i] == m)
@@ -53,7 +56,7 @@ static bool has(struct live_module **module, size_t count, const struct live_mod
 }
 
 /* The same file at the same place is one module, whoever has it. */
-static struct live_module *share(struct live_code *c, struct live_module *m)
+static struct live_module *code_share(struct live_code *c, struct live_module *m)
 {
     for (size_t i = 0; i < c->modules; i++) {
         struct live_module *old = c->module[i];
@@ -78,8 +81,8 @@ int code_scan(struct live_code *c, pid_t pid, const struct mappings *m, struct l
         r = module_open(pid, &m->at[i], &found, err);
         if (r < 0 || !found)
             continue;
-        found = share(c, found);
-        if (has(*modules, *count, found))
+        found = code_share(c, found);
+        if (code_has_module(*modules, *count, found))
             continue;
         *modules = mem_room(*modules, *count, sizeof **modules);
         (*modules)[(*count)++] = found;
@@ -90,13 +93,13 @@ int code_scan(struct live_code *c, pid_t pid, const struct mappings *m, struct l
 /* ---- addresses ---- */
 
 /* The first block that does not end before an address. */
-static size_t row_behind(const struct live_module *m, uint64_t address)
+static size_t range_from(const struct live_module *m, uint64_t address)
 {
-    size_t low = 0, high = m->row_count;
+    size_t low = 0, high = m->ranges;
 
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (m->rows[middle].last < address)
+        if (m->range[middle].last < address)
             low = middle + 1;
         else
             high = middle;
@@ -107,11 +110,11 @@ static size_t row_behind(const struct live_module *m, uint64_t address)
 /* The block that begins at or behind an address, if nothing but inserted code stands between; or 0. */
 static uint64_t next_start(const struct live_module *m, uint64_t address)
 {
-    size_t row = row_behind(m, address);
+    size_t row = range_from(m, address);
 
-    if (row == m->row_count || m->rows[row].start < address)
+    if (row == m->ranges || m->range[row].start < address)
         return 0;
-    uint64_t start = m->rows[row].start;
+    uint64_t start = m->range[row].start;
     size_t first = module_functions_up_to(m, start);
     return first > 0 && m->functions[first - 1].start > address ? 0 : start;
 }
@@ -121,11 +124,11 @@ enum { CALL_BYTES = 40 };
 
 bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site, uint64_t *ret_next)
 {
-    size_t next = row_behind(m, address);
+    size_t next = range_from(m, address);
 
-    if (next == 0 || next == m->row_count || m->rows[next - 1].last + CALL_BYTES < address)
+    if (next == 0 || next == m->ranges || m->range[next - 1].last + CALL_BYTES < address)
         return false;
-    uint64_t last = m->rows[next - 1].last;
+    uint64_t last = m->range[next - 1].last;
     struct x86_insn insn;
     size_t left;
     const uint8_t *bytes = module_bytes(m, last, &left);
@@ -135,7 +138,7 @@ bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site
     if (insn.insn.class != PEET_CL_call && insn.insn.class != PEET_CL_call_indirect)
         return false;
     *ret_site = last;
-    *ret_next = m->rows[next].start;
+    *ret_next = m->range[next].start;
     return true;
 }
 
@@ -156,13 +159,13 @@ static uint64_t through_stub(const struct live_module *m, uint64_t address)
     return 0;
 }
 
-static bool goes_on(uint8_t class)
+static bool falls_through(uint8_t class)
 {
     return class != PEET_CL_jump && class != PEET_CL_jump_indirect && class != PEET_CL_return && class != PEET_CL_trap;
 }
 
 /* The length up to where the next instruction begins. */
-static void reach(struct peet_insn *in, uint64_t next)
+static void code_extend(struct peet_insn *in, uint64_t next)
 {
     if (next > in->addr && next - in->addr <= LENGTH_MAX)
         in->length = (uint16_t)(next - in->addr);
@@ -178,7 +181,7 @@ static int no_sense(const struct live_module *m, uint64_t address, const char *w
 }
 
 /* Where control goes from an instruction, past what was inserted; `again` is where a loop's copy begins, or 0. */
-static void settle_end(const struct live_module *m, struct peet_insn *in, uint64_t again, uint64_t head)
+static void code_set_end(const struct live_module *m, struct peet_insn *in, uint64_t again, uint64_t head)
 {
     uint64_t target = 0;
 
@@ -188,13 +191,13 @@ static void settle_end(const struct live_module *m, struct peet_insn *in, uint64
         target = through_stub(m, in->target);
     if (target)
         in->target = target;
-    if (goes_on(in->class))
-        reach(in, next_start(m, in->addr + in->length));
+    if (falls_through(in->class))
+        code_extend(in, next_start(m, in->addr + in->length));
 }
 
 /* The instructions of an entry; *w is then where its slots are described. */
-static int decode(struct live_code *c, const struct live_module *m, const struct live_entry *e, struct byte_reader *w,
-                  struct x86_insn **ret, struct peet_err *err)
+static int code_decode(struct live_code *c, const struct live_module *m, const struct live_entry *e,
+                       struct byte_reader *w, struct x86_insn **ret, struct peet_err *err)
 {
     struct x86_insn *insn = arena_alloc(&c->arena, e->insns * sizeof *insn);
     struct live_loop loop;
@@ -213,19 +216,19 @@ static int decode(struct live_code *c, const struct live_module *m, const struct
         if (insn[i].special == X86_UNKNOWN)
             return no_sense(m, at, "it has an instruction that is not known", err);
         if (i > 0 && !insn[i - 1].ends_block)
-            reach(&insn[i - 1].insn, at);
+            code_extend(&insn[i - 1].insn, at);
     }
     uint64_t again = e->kind == RAW_LOOP ? e->start + reader_leb(&loop.copies) : 0;
     for (unsigned i = 0; i < e->insns; i++)
         if (insn[i].ends_block || i + 1 == e->insns)
-            settle_end(m, &insn[i].insn, again, insn[0].insn.addr);
+            code_set_end(m, &insn[i].insn, again, insn[0].insn.addr);
     *ret = insn;
     return 0;
 }
 
 /* Plans the instructions of an entry behind *node: 1 and *node, 0 when it is not what the entry says, or an error. */
-static int plan(struct x86_layout *l, const struct live_entry *e, const struct x86_insn *insn, struct byte_reader w,
-                struct x86_node **node)
+static int code_plan_insns(struct x86_layout *l, const struct live_entry *e, const struct x86_insn *insn,
+                           struct byte_reader w, struct x86_node **node)
 {
     struct x86_node *n = *node;
     unsigned slots = 0;
@@ -249,8 +252,8 @@ static int plan(struct x86_layout *l, const struct live_entry *e, const struct x
 }
 
 /* Plans a loop's instructions, by themselves, and the loop behind *node. */
-static int plan_loop(struct live_code *c, const struct live_entry *e, const struct x86_insn *insn, struct byte_reader w,
-                     struct x86_node **node)
+static int code_plan_loop(struct live_code *c, const struct live_entry *e, const struct x86_insn *insn,
+                          struct byte_reader w, struct x86_node **node)
 {
     struct x86_layout *l = layout_of(c, e->flags);
     struct x86_affine *loop = arena_alloc(&c->arena, sizeof *loop);
@@ -258,7 +261,7 @@ static int plan_loop(struct live_code *c, const struct live_entry *e, const stru
 
     if (!loop)
         return PEET_ERR_MEMORY;
-    int r = plan(l, e, insn, w, &block);
+    int r = code_plan_insns(l, e, insn, w, &block);
     if (r <= 0)
         return r;
     if (!x86_affine_find(block, 8 * (uint64_t)(e->flags >> RAW_PRIVATE_SHIFT & RAW_PRIVATE_MAX), loop))
@@ -266,7 +269,7 @@ static int plan_loop(struct live_code *c, const struct live_entry *e, const stru
     return x86_path_step(l, *node, block, loop, node);
 }
 
-static void describe_way(struct live_item *item, struct x86_node *n)
+static void code_describe_path(struct live_item *item, struct x86_node *n)
 {
     const struct x86_pass *loop[X86_PASSES];
 
@@ -292,28 +295,29 @@ static int plan_entry(struct live_code *c, struct live_module *m, uint64_t key, 
     struct live_item *item = &m->items[(key - m->schema) / RAW_ALIGN];
     if (item->node)
         return 0;
-    item->begins_here = e.flags & RAW_FUNCTION_ENTRY;
-    item->is_carried = e.flags & RAW_SP_IN_REGISTER && !(e.flags & RAW_NO_OPERANDS);
+    item->is_function_entry = e.flags & RAW_FUNCTION_ENTRY;
+    item->sp_in_register = e.flags & RAW_SP_IN_REGISTER && !(e.flags & RAW_NO_OPERANDS);
     if (e.parent) {
         if ((r = plan_entry(c, m, e.parent, depth + 1, err)) < 0)
             return r;
         const struct live_item *parent = &m->items[(e.parent - m->schema) / RAW_ALIGN];
         n = parent->node;
-        item->begins_here = parent->begins_here;
-        item->is_carried = parent->is_carried;
+        item->is_function_entry = parent->is_function_entry;
+        item->sp_in_register = parent->sp_in_register;
     }
     struct byte_reader w = { e.rest, e.end, 0 };
-    if (e.kind != RAW_LOOP_EXIT && (r = decode(c, m, &e, &w, &insn, err)) < 0)
+    if (e.kind != RAW_LOOP_EXIT && (r = code_decode(c, m, &e, &w, &insn, err)) < 0)
         return r;
     if (e.kind == RAW_LOOP_EXIT)
         r = n && n->pass ? x86_path_leave(layout_of(c, e.flags), n, e.insns, &n) : 0;
     else
-        r = e.kind == RAW_LOOP ? plan_loop(c, &e, insn, w, &n) : plan(layout_of(c, e.flags), &e, insn, w, &n);
+        r = e.kind == RAW_LOOP ? code_plan_loop(c, &e, insn, w, &n)
+                               : code_plan_insns(layout_of(c, e.flags), &e, insn, w, &n);
     if (r < 0)
         return err_set(err, r, "no memory for blocks");
     if (r == 0)
         return no_sense(m, e.start, "its slots are not as they should be", err);
-    describe_way(item, n);
+    code_describe_path(item, n);
     return 0;
 }
 
@@ -331,7 +335,7 @@ static int define_calls(struct live_code *c, struct live_item *item, struct peet
 
     while (first->parent)
         first = first->parent;
-    if (item->begins_here)
+    if (item->is_function_entry)
         r = x86_layout_define_one(&c->layout, first->insn, c->schema, &item->entry, err);
     if (r == 0 && (class == PEET_CL_call || class == PEET_CL_call_indirect || class == PEET_CL_return)
         && !(item->entry && first == item->node))

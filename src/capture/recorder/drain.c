@@ -19,12 +19,12 @@
 
 enum { WORDS = RAW_BUFFER_BYTES / 8 };
 
-uint64_t *live_buffer(struct producer_state *s, uint32_t place, unsigned i)
+uint64_t *live_buffer(struct recorder *s, uint32_t place, unsigned i)
 {
     return (uint64_t *)(void *)(s->data + ((size_t)place * RAW_BUFFERS + i) * RAW_BUFFER_BYTES);
 }
 
-void live_stop(struct producer_state *s, int code)
+void live_stop(struct recorder *s, int code)
 {
     if (!s->failed)
         s->failed = code;
@@ -37,140 +37,7 @@ void live_stop(struct producer_state *s, int code)
     }
 }
 
-/* ---- from words to items ---- */
-
-/* What is known of a key, if it is where the last one was; or NULL. Needs no lock. */
-static struct live_item *peek(const struct live_reader *r, uint64_t key)
-{
-    const struct live_module *m = r->last;
-
-    return m && key >= m->schema && key < m->schema_end && (key - m->schema) % RAW_ALIGN == 0
-               ? &m->items[(key - m->schema) / RAW_ALIGN]
-               : NULL;
-}
-
-/* Call with the code's lock held. */
-static struct live_module *find_module(struct live_reader *r, uint64_t key)
-{
-    const struct live_process *p = r->thread->process;
-
-    for (size_t i = 0; i < p->modules; i++)
-        if (key >= p->module[i]->schema && key < p->module[i]->schema_end)
-            return r->last = p->module[i];
-    return NULL;
-}
-
-/* live_find, with the code's lock held. */
-static int find(struct live_reader *r, uint64_t key, struct live_item **ret, struct peet_err *err)
-{
-    struct producer_state *s = r->thread->recorder;
-    struct live_module *m = find_module(r, key);
-
-    if (!m) { /* a library may have been loaded since */
-        int code = processes_scan(s, r->thread->process, false, err);
-        if (code < 0)
-            return code;
-        m = find_module(r, key);
-    }
-    if (!m || (key - m->schema) % RAW_ALIGN)
-        return err_set(err, PEET_ERR_FORMAT, "0x%016" PRIx64 " is the key of no block", key);
-    *ret = &m->items[(key - m->schema) / RAW_ALIGN];
-    return (*ret)->node ? 0 : code_plan(&s->code, m, key, err);
-}
-
-int live_find(struct live_reader *r, uint64_t key, struct live_item **ret, struct peet_err *err)
-{
-    struct producer_state *s = r->thread->recorder;
-
-    if ((*ret = peek(r, key)) && (*ret)->node)
-        return 0;
-    pthread_mutex_lock(&s->code_lock);
-    int code = find(r, key, ret, err);
-    pthread_mutex_unlock(&s->code_lock);
-    return code;
-}
-
-/* The item of a key that the trace may not know yet; with the code's lock held. */
-static int define(struct live_reader *r, uint64_t key, uint64_t part, uint32_t *ret_item, struct peet_err *err)
-{
-    struct live_code *c = &r->thread->recorder->code;
-    struct live_item *item;
-
-    if (key & RAW_EVENT)
-        return code_event(c, key, ret_item, err);
-    int code = find(r, key, &item, err);
-    if (code == 0 && !item->is_defined)
-        code = code_define(c, r->last, key, item, err);
-    if (code == 0)
-        *ret_item = part == LIVE_ENTRY ? item->entry : item->item;
-    return code;
-}
-
-/* Whether the trace knows the item of a key; with the code's lock held. */
-static bool is_known(struct live_reader *r, uint64_t key)
-{
-    const struct live_code *c = &r->thread->recorder->code;
-
-    if (key & RAW_EVENT)
-        return map_find(&c->events, key, 0);
-    const struct live_item *item = find_module(r, key) ? peek(r, key) : NULL;
-    return item && item->is_defined;
-}
-
-static int item_of_key(void *context, uint64_t key, uint32_t *ret_item, struct peet_err *err)
-{
-    struct live_reader *r = context;
-    struct producer_state *s = r->thread->recorder;
-    uint64_t part = s->code.level == LEVEL_calls && !(key & RAW_EVENT) ? key & (LIVE_ENTRY | LIVE_LAST) : 0;
-    const struct live_item *item = key & RAW_EVENT ? NULL : peek(r, key -= part);
-
-    if (item && item->is_defined) {
-        *ret_item = part == LIVE_ENTRY ? item->entry : item->item;
-        return 0;
-    }
-    pthread_mutex_lock(&s->code_lock);
-    if (r->job && !is_known(r, key)) { /* items are numbered in the order of the buffers, however fast each is */
-        pthread_mutex_unlock(&s->code_lock);
-        workers_await_turn(r->job);
-        pthread_mutex_lock(&s->code_lock);
-    }
-    int code = define(r, key, part, ret_item, err);
-    pthread_mutex_unlock(&s->code_lock);
-    return code;
-}
-
-/* The module of a loop that is not in that of the last key; it has been found before. */
-static const struct live_module *change_module(struct live_reader *r, uint64_t key)
-{
-    struct producer_state *s = r->thread->recorder;
-
-    pthread_mutex_lock(&s->code_lock);
-    const struct live_module *m = find_module(r, key);
-    pthread_mutex_unlock(&s->code_lock);
-    return m;
-}
-
-static const struct live_item *find_known(struct live_reader *r, uint64_t key)
-{
-    const struct live_module *m = r->last;
-
-    if (!m || key < m->schema || key >= m->schema_end)
-        m = change_module(r, key);
-    return &m->items[(key - m->schema) / RAW_ALIGN];
-}
-
-/* Loops left the registers that count: their trips follow. */
-static void count_trips(void *context, uint64_t key, uint64_t *slots)
-{
-    x86_path_resolve(find_known(context, key)->node, slots);
-}
-
-static const struct peet_trips *trips_of(void *context, uint64_t key)
-{
-    const struct live_item *item = find_known(context, key);
-
-    return item->is_simple ? &item->trips : NULL;
-}
+/* ---- words ---- */
 
 /* How many words of a buffer in which a program was interrupted are whole: up to the first key 0, and not the last block,
  * which may lack slots. */
@@ -195,7 +62,7 @@ static size_t whole_words(struct live_thread *t, const uint64_t *words)
     return i;
 }
 
-int live_strings(struct producer_state *s)
+int live_strings(struct recorder *s)
 {
     uint32_t there = atomic_load_explicit(&s->header->strings, memory_order_acquire), number;
     int r = 0;
@@ -211,15 +78,6 @@ int live_strings(struct producer_state *s)
     return r;
 }
 
-struct peet_names live_names(struct live_reader *r)
-{
-    bool strips = r->thread->recorder->code.layout.strips_operands; /* then trips have been counted */
-
-    return (struct peet_names){
-        .item = item_of_key, .context = r, .loop = strips ? NULL : count_trips, .trips = strips ? NULL : trips_of
-    };
-}
-
 int live_put(struct live_thread *t, uint64_t *words, size_t n, struct peet_err *err)
 {
     const struct peet_names names = live_names(&t->reader);
@@ -229,9 +87,9 @@ int live_put(struct live_thread *t, uint64_t *words, size_t n, struct peet_err *
 
 /* ---- enough ---- */
 
-static bool is_alone(const struct live_thread *t)
+static bool drain_is_alone(const struct live_thread *t)
 {
-    const struct producer_state *s = t->recorder;
+    const struct recorder *s = t->recorder;
 
     for (uint32_t i = 0; i < RAW_THREADS && i < atomic_load(&s->header->entries_used); i++)
         if (&s->thread[i] != t && atomic_load(&s->header->thread[i].life) != RAW_FREE)
@@ -239,18 +97,18 @@ static bool is_alone(const struct live_thread *t)
     return true;
 }
 
-static bool has_max(const struct producer_state *s)
+static bool has_max(const struct recorder *s)
 {
-    return s->config->max && s->kept >= s->config->max;
+    return s->config->max && s->limit.instructions >= s->config->max;
 }
 
 bool live_is_enough(const struct live_thread *t)
 {
-    return has_max(t->recorder) && !t->recorder->is_last && is_alone(t);
+    return has_max(t->recorder) && !t->recorder->limit.is_last && drain_is_alone(t);
 }
 
 /* Counts the instructions of words, and leaves those out that are not wanted. What makes no sense is for who reads them. */
-static int count_words(struct live_thread *t, const uint64_t *words, size_t *n, struct peet_err *err)
+static int drain_count_words(struct live_thread *t, const uint64_t *words, size_t *n, struct peet_err *err)
 {
     size_t i = 0;
 
@@ -264,29 +122,29 @@ static int count_words(struct live_thread *t, const uint64_t *words, size_t *n, 
         if (slots < 0 || *n - i <= (size_t)slots)
             return 0;
         if (!is_event)
-            t->recorder->kept += filter_instructions(item, words + i + 1);
+            t->recorder->limit.instructions += filter_instructions(item, words + i + 1);
         i += (size_t)slots + 1;
     }
-    t->recorder->is_cut |= i < *n;
+    t->recorder->limit.is_cut |= i < *n;
     *n = i;
     return 0;
 }
 
-static void put(struct producer_state *s, struct live_thread *t, uint64_t *words, size_t n)
+static void drain_put(struct recorder *s, struct live_thread *t, uint64_t *words, size_t n)
 {
     if (s->failed || s->ret->stopped)
         return;
     bool filters = filter_is_wanted(s);
     int r = live_strings(s);
     if (r == 0 && s->config->max && !filters)
-        r = count_words(t, words, &n, s->err);
+        r = drain_count_words(t, words, &n, s->err);
     if (r == 0)
         r = filters ? filter_put(t, words, n, s->err) : live_put(t, words, n, s->err);
     t->began |= n > 0;
     live_did_put(s, r);
 }
 
-void live_did_put(struct producer_state *s, int code)
+void live_did_put(struct recorder *s, int code)
 {
     struct peet_totals totals;
 
@@ -299,7 +157,7 @@ void live_did_put(struct producer_state *s, int code)
         progress_at(s->config->progress, totals.instructions);
 }
 
-static void put_event(struct producer_state *s, struct live_thread *t, unsigned kind, const uint64_t *arg)
+static void drain_put_event(struct recorder *s, struct live_thread *t, unsigned kind, const uint64_t *arg)
 {
     uint32_t item;
 
@@ -317,21 +175,21 @@ static void put_event(struct producer_state *s, struct live_thread *t, unsigned 
 /* ---- the life of a thread ---- */
 
 /* How a process ended of which we heard; false: not yet. */
-static bool find_status(struct producer_state *s, pid_t pid, int *ret)
+static bool find_status(struct recorder *s, pid_t pid, int *ret)
 {
     bool found = false;
 
-    pthread_mutex_lock(&s->lock);
-    for (size_t i = 0; i < s->ended_count; i++)
-        if (s->ended[i].pid == pid) {
-            *ret = s->ended[i].status;
+    pthread_mutex_lock(&s->children.lock);
+    for (size_t i = 0; i < s->children.count; i++)
+        if (s->children.ended[i].pid == pid) {
+            *ret = s->children.ended[i].status;
             found = true;
         }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&s->children.lock);
     return found;
 }
 
-static void close_thread(struct producer_state *s, uint32_t place)
+static void close_thread(struct recorder *s, uint32_t place)
 {
     struct live_thread *t = &s->thread[place];
     const struct raw_thread *raw = &s->header->thread[place];
@@ -350,12 +208,12 @@ static void close_thread(struct producer_state *s, uint32_t place)
         end[1] = 0;
     }
     if (!t->began && raw->parent != raw->number)
-        put_event(s, t, PEET_EV_thread_start, (uint64_t[]){ raw->parent });
+        drain_put_event(s, t, PEET_EV_thread_start, (uint64_t[]){ raw->parent });
     if (!s->failed && filter_is_wanted(s) && filter_end(t, s->err) < 0)
         live_stop(s, s->err->code);
     if (end[0] == PEET_END_EXEC)
-        put_event(s, t, PEET_EV_exec, (uint64_t[]){ raw->program });
-    put_event(s, t, PEET_EV_thread_end, end);
+        drain_put_event(s, t, PEET_EV_exec, (uint64_t[]){ raw->program });
+    drain_put_event(s, t, PEET_EV_thread_end, end);
     struct peet_err own; /* what fails now has failed before, or is told when the writer is closed */
     int r = peet_stream_close(t->stream, s->failed ? &own : s->err);
     if (r < 0)
@@ -365,7 +223,7 @@ static void close_thread(struct producer_state *s, uint32_t place)
 }
 
 /* The place is free again, and its buffers are zero. */
-static void free_place(struct producer_state *s, uint32_t place)
+static void free_place(struct recorder *s, uint32_t place)
 {
     struct raw_thread *raw = &s->header->thread[place];
     size_t bytes = (size_t)RAW_BUFFERS * RAW_BUFFER_BYTES;
@@ -380,7 +238,7 @@ static void free_place(struct producer_state *s, uint32_t place)
 }
 
 /* Threads of the process that has become another one by exec are no more. */
-static void end_former(struct producer_state *s, const struct raw_thread *now)
+static void end_former(struct recorder *s, const struct raw_thread *now)
 {
     for (uint32_t i = 0; i < RAW_THREADS; i++) {
         struct live_thread *t = &s->thread[i];
@@ -392,7 +250,7 @@ static void end_former(struct producer_state *s, const struct raw_thread *now)
     }
 }
 
-static void adopt(struct producer_state *s, uint32_t place)
+static void drain_adopt(struct recorder *s, uint32_t place)
 {
     struct raw_thread *raw = &s->header->thread[place];
     struct live_thread *t = &s->thread[place];
@@ -415,9 +273,9 @@ static void adopt(struct producer_state *s, uint32_t place)
         t->reader.thread = t;
         s->ret->threads++;
         uint64_t low = is_first ? p->stack_low : raw->stack_low, high = is_first ? p->stack_high : raw->stack_high;
-        put_event(s, t, PEET_EV_set_register, (uint64_t[]){ X86_FS_REGISTER, raw->thread_pointer });
+        drain_put_event(s, t, PEET_EV_set_register, (uint64_t[]){ X86_FS_REGISTER, raw->thread_pointer });
         if (high > low && is_first)
-            put_event(s, t, PEET_EV_map, (uint64_t[]){ low, high - low, 6 });
+            drain_put_event(s, t, PEET_EV_map, (uint64_t[]){ low, high - low, 6 });
     }
     atomic_store(&raw->registered, 1);
     syscall(SYS_futex, &raw->registered, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
@@ -433,9 +291,9 @@ void live_empty(struct raw_buffer *b, uint64_t *words, size_t bytes)
 }
 
 /* The last chance to see what was loaded meanwhile. */
-static void see_end(struct producer_state *s, struct live_process *p)
+static void see_end(struct recorder *s, struct live_process *p)
 {
-    p->ending = true;
+    p->is_ending = true;
     if (s->failed)
         return;
     pthread_mutex_lock(&s->code_lock);
@@ -446,7 +304,7 @@ static void see_end(struct producer_state *s, struct live_process *p)
 }
 
 /* Whether there is a next buffer to be taken. */
-static bool is_full(const struct producer_state *s, uint32_t place)
+static bool is_full(const struct recorder *s, uint32_t place)
 {
     const struct live_thread *t = &s->thread[place];
     const struct raw_buffer *b = &s->header->thread[place].buffer[t->turn];
@@ -456,7 +314,7 @@ static bool is_full(const struct producer_state *s, uint32_t place)
 
 /* Takes the next buffer, which is full; false: it has to wait. Those with little in them go on in the chunk before, and what is
  * filtered or counted hangs on what was before it. */
-static bool take(struct producer_state *s, uint32_t place)
+static bool drain_take(struct recorder *s, uint32_t place)
 {
     struct live_thread *t = &s->thread[place];
     const struct raw_thread *raw = &s->header->thread[place];
@@ -466,19 +324,19 @@ static bool take(struct producer_state *s, uint32_t place)
     bool over = s->failed || s->ret->stopped;
 
     b.bytes = b.raw->bytes < RAW_BUFFER_BYTES ? b.raw->bytes : RAW_BUFFER_BYTES;
-    bool apart = !over && b.bytes >= LIVE_LARGE && !filter_is_wanted(s) && !s->config->max;
-    if (apart ? workers_are_busy(s) : !over && t->pending > 0)
+    bool by_worker = !over && b.bytes >= LIVE_LARGE && !filter_is_wanted(s) && !s->config->max;
+    if (by_worker ? workers_are_busy(s) : !over && t->pending > 0)
         return false;
-    if (raw->end_kind > 1 + PEET_END_EXIT && !t->process->ending)
+    if (raw->end_kind > 1 + PEET_END_EXIT && !t->process->is_ending)
         see_end(s, t->process);
-    if (apart && !s->failed) {
+    if (by_worker && !s->failed) {
         int r = live_strings(s);
         if (r < 0)
             live_stop(s, r);
         t->began = true;
         workers_take(s, t, &b, raw->thread_pointer);
     } else {
-        put(s, t, b.words, b.bytes / 8);
+        drain_put(s, t, b.words, b.bytes / 8);
         live_empty(b.raw, b.words, b.bytes);
     }
     t->turn = (t->turn + 1) % RAW_BUFFERS;
@@ -486,7 +344,7 @@ static bool take(struct producer_state *s, uint32_t place)
 }
 
 /* What stands in a buffer to which its thread still writes. Words are read in the order in which they are written. */
-static void put_filling(struct producer_state *s, uint32_t place)
+static void put_filling(struct recorder *s, uint32_t place)
 {
     struct live_thread *t = &s->thread[place];
     const volatile uint64_t *from = live_buffer(s, place, t->turn);
@@ -494,12 +352,12 @@ static void put_filling(struct producer_state *s, uint32_t place)
 
     for (size_t i = 0; i < s->header->buffer_limit / 8; i++)
         words[i] = from[i];
-    put(s, t, words, whole_words(t, words));
+    drain_put(s, t, words, whole_words(t, words));
     free(words);
 }
 
 /* All that a thread has said so far. Its buffers stay as they are, so that it cannot say more meanwhile than there is room for. */
-static void gather(struct producer_state *s, uint32_t place)
+static void drain_gather(struct recorder *s, uint32_t place)
 {
     struct raw_thread *raw = &s->header->thread[place];
     struct live_thread *t = &s->thread[place];
@@ -508,12 +366,12 @@ static void gather(struct producer_state *s, uint32_t place)
     if (life != RAW_LIVE && life != RAW_ENDED)
         return;
     if (!t->number && !atomic_load(&raw->registered))
-        adopt(s, place);
+        drain_adopt(s, place);
     if (!t->number)
         return;
     for (unsigned i = 0; i < RAW_BUFFERS && is_full(s, place); i++) {
         size_t bytes = raw->buffer[t->turn].bytes;
-        put(s, t, live_buffer(s, place, t->turn), (bytes < RAW_BUFFER_BYTES ? bytes : RAW_BUFFER_BYTES) / 8);
+        drain_put(s, t, live_buffer(s, place, t->turn), (bytes < RAW_BUFFER_BYTES ? bytes : RAW_BUFFER_BYTES) / 8);
         t->turn = (t->turn + 1) % RAW_BUFFERS;
     }
     if (life == RAW_ENDED) {
@@ -525,21 +383,21 @@ static void gather(struct producer_state *s, uint32_t place)
 }
 
 /* There is as much as was asked for. Who was created later comes first, so that also its creator has said so. */
-static void stop_at_max(struct producer_state *s, const struct live_thread *last)
+static void stop_at_max(struct recorder *s, const struct live_thread *last)
 {
-    bool is_over = s->is_cut || is_alone(last);
+    bool is_over = s->limit.is_cut || drain_is_alone(last);
 
-    s->is_last = true;
+    s->limit.is_last = true;
     for (uint32_t i = atomic_load(&s->header->entries_used); !is_over && i-- > 0;)
         if (i < RAW_THREADS)
-            gather(s, i);
+            drain_gather(s, i);
     if (s->failed)
         return;
     s->ret->stopped = true;
     live_stop(s, 0);
 }
 
-bool drain_all(struct producer_state *s)
+bool drain_all(struct recorder *s)
 {
     uint32_t places = atomic_load(&s->header->entries_used);
     bool did = workers_commit(s);
@@ -551,12 +409,12 @@ bool drain_all(struct producer_state *s)
         if (life != RAW_LIVE && life != RAW_ENDED)
             continue;
         if (!t->number && !atomic_load(&raw->registered)) {
-            adopt(s, i);
+            drain_adopt(s, i);
             did = true;
         }
         if (t->number && is_full(s, i)) {
-            did |= take(s, i);
-            if (has_max(s) && !s->is_last && !s->failed)
+            did |= drain_take(s, i);
+            if (has_max(s) && !s->limit.is_last && !s->failed)
                 stop_at_max(s, t);
         } else if (life == RAW_ENDED && t->pending == 0) {
             if (t->number)
@@ -584,14 +442,14 @@ static bool is_zombie(pid_t pid)
     return name_end && name_end[1] == ' ' && (name_end[2] == 'Z' || name_end[2] == 'X');
 }
 
-static bool is_alive(struct producer_state *s, pid_t pid)
+static bool is_alive(struct recorder *s, pid_t pid)
 {
     int status;
 
     return !find_status(s, pid, &status) && (kill(pid, 0) == 0 || errno == EPERM) && !is_zombie(pid);
 }
 
-bool drain_anybody(struct producer_state *s)
+bool drain_is_any_alive(struct recorder *s)
 {
     for (uint32_t i = 0; i < RAW_THREADS && i < atomic_load(&s->header->entries_used); i++) {
         const struct raw_thread *raw = &s->header->thread[i];
@@ -604,21 +462,21 @@ bool drain_anybody(struct producer_state *s)
     return false;
 }
 
-void drain_rest(struct producer_state *s, bool all)
+void drain_rest(struct recorder *s, bool all)
 {
     while (drain_all(s) || workers_settle(s))
         ;
-    s->is_last = true;
+    s->limit.is_last = true;
     for (uint32_t i = 0; i < RAW_THREADS; i++) {
         struct live_thread *t = &s->thread[i];
         if (!t->number && atomic_load(&s->header->thread[i].life) == RAW_TAKEN)
-            adopt(s, i); /* a thread that was not fast enough */
+            drain_adopt(s, i); /* a thread that was not fast enough */
         if (!t->number || (!all && is_alive(s, t->process->pid)))
             continue;
         struct raw_buffer *b = &s->header->thread[i].buffer[t->turn];
         uint64_t *words = live_buffer(s, i, t->turn);
         if (atomic_load(&b->state) == RAW_FILLING && !s->failed)
-            put(s, t, words, whole_words(t, words));
+            drain_put(s, t, words, whole_words(t, words));
         close_thread(s, i);
         free_place(s, i);
     }

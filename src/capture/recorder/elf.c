@@ -27,7 +27,7 @@ void module_free(struct live_module *m)
         munmap(m->image, m->size);
     free(m->path);
     free(m->items);
-    free(m->rows);
+    free(m->range);
     free(m->functions);
     free(m);
 }
@@ -74,7 +74,7 @@ bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *
 
 static int compare_rows(const void *a, const void *b)
 {
-    const struct live_row *x = a, *y = b;
+    const struct live_block_range *x = a, *y = b;
 
     return x->start < y->start ? -1 : x->start > y->start;
 }
@@ -156,20 +156,20 @@ bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_e
 }
 
 /* The next n instructions of an entry stand in a row. */
-static void add_row(struct live_module *m, const struct live_entry *e, struct byte_reader *w, unsigned n)
+static void add_range(struct live_module *m, const struct live_entry *e, struct byte_reader *w, unsigned n)
 {
-    struct live_row row = { 0 };
+    struct live_block_range row = { 0 };
 
     for (unsigned i = 0; i < n; i++) {
         row.last = e->start + reader_leb(w);
         row.start = i ? row.start : row.last;
     }
-    m->rows = mem_room(m->rows, m->row_count, sizeof *m->rows);
-    m->rows[m->row_count++] = row;
+    m->range = mem_room(m->range, m->ranges, sizeof *m->range);
+    m->range[m->ranges++] = row;
 }
 
 /* Where all blocks are: entries stand behind each other, each at its alignment. */
-static void find_rows(struct live_module *m)
+static void find_ranges(struct live_module *m)
 {
     struct live_entry e;
     struct live_loop loop;
@@ -180,13 +180,13 @@ static void find_rows(struct live_module *m)
                             : e.flags & RAW_NO_OPERANDS ? LEVEL_blocks
                                                         : LEVEL_memory);
         if (e.kind == RAW_BLOCK)
-            add_row(m, &e, &w, e.insns);
+            add_range(m, &e, &w, e.insns);
         if (e.kind == RAW_LOOP && module_loop(&e, &loop))
             for (unsigned i = 0; i < loop.blocks; i++)
-                add_row(m, &e, &w, loop.insns[i]);
+                add_range(m, &e, &w, loop.insns[i]);
     }
-    if (m->row_count)
-        qsort(m->rows, m->row_count, sizeof *m->rows, compare_rows);
+    if (m->ranges)
+        qsort(m->range, m->ranges, sizeof *m->range, compare_rows);
 }
 
 /* ---- the file ---- */
@@ -216,7 +216,7 @@ static bool is_of_system(const char *library)
     return false;
 }
 
-static void read_dynamic(struct live_module *m, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
+static void module_read_dynamic(struct live_module *m, Elf *elf, Elf_Scn *section, const GElf_Shdr *header)
 {
     Elf_Data *data = elf_getdata(section, NULL);
     GElf_Dyn d;
@@ -273,13 +273,13 @@ static void read_sections(struct live_module *m, Elf *elf)
         if (h.sh_type == SHT_SYMTAB || h.sh_type == SHT_DYNSYM)
             add_functions(m, elf, s, &h);
         if (h.sh_type == SHT_DYNAMIC)
-            read_dynamic(m, elf, s, &h);
+            module_read_dynamic(m, elf, s, &h);
     }
     if (m->function_count)
         qsort(m->functions, m->function_count, sizeof *m->functions, compare_functions);
 }
 
-static bool find_bias(struct live_module *m, Elf *elf, const struct mapping *code)
+static bool module_find_bias(struct live_module *m, Elf *elf, const struct mapping *code)
 {
     GElf_Phdr p;
     size_t n;
@@ -311,14 +311,14 @@ static bool map_file(struct live_module *m, int fd)
     return true;
 }
 
-static bool read_module(struct live_module *m, const struct mapping *code)
+static bool module_read(struct live_module *m, const struct mapping *code)
 {
     Elf *elf = elf_memory((char *)m->image, m->size);
-    bool ok = elf && find_bias(m, elf, code) && find_schema(m, elf);
+    bool ok = elf && module_find_bias(m, elf, code) && find_schema(m, elf);
 
     if (ok) {
         read_sections(m, elf);
-        find_rows(m);
+        find_ranges(m);
     }
     elf_end(elf);
     return ok;
@@ -336,7 +336,7 @@ int module_open(pid_t pid, const struct mapping *code, struct live_module **ret,
         return 0;
     struct live_module *m = mem_alloc(1, sizeof *m);
     elf_version(EV_CURRENT);
-    bool ok = map_file(m, fd) && read_module(m, code);
+    bool ok = map_file(m, fd) && module_read(m, code);
     close(fd);
     if (ok) {
         m->path = mem_string(code->name);

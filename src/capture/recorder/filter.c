@@ -13,7 +13,7 @@
 #include "base/mem.h"
 #include "capture/recorder/live.h"
 
-bool filter_is_wanted(const struct producer_state *s)
+bool filter_is_wanted(const struct recorder *s)
 {
     const struct producer_config *c = s->config;
 
@@ -25,7 +25,7 @@ void filter_release(struct live_filter *f)
     free(f->word);
 }
 
-static int flush(struct live_thread *t, struct peet_err *err)
+static int filter_flush(struct live_thread *t, struct peet_err *err)
 {
     struct live_filter *f = &t->filter;
     int r = f->words ? live_put(t, f->word, f->words, err) : 0;
@@ -34,7 +34,7 @@ static int flush(struct live_thread *t, struct peet_err *err)
     return r;
 }
 
-static void push(struct live_filter *f, uint64_t key, const uint64_t *slots, size_t n)
+static void filter_push(struct live_filter *f, uint64_t key, const uint64_t *slots, size_t n)
 {
     f->word[f->words++] = key;
     if (n)
@@ -43,7 +43,7 @@ static void push(struct live_filter *f, uint64_t key, const uint64_t *slots, siz
 }
 
 /* The trips of loops that have left these words. */
-static void count_trips(const struct live_item *item, const uint64_t *slots, uint64_t trips[X86_PASSES])
+static void filter_count_iterations(const struct live_item *item, const uint64_t *slots, uint64_t trips[X86_PASSES])
 {
     uint64_t own[PEET_SLOTS];
 
@@ -54,14 +54,14 @@ static void count_trips(const struct live_item *item, const uint64_t *slots, uin
 
 /* ---- what is left out ---- */
 
-static void tell_gap(struct live_filter *f)
+static void filter_put_gap(struct live_filter *f)
 {
     if (f->instructions)
-        push(f, raw_event_key(PEET_EV_gap, 0), (uint64_t[]){ f->instructions, f->references }, 2);
+        filter_push(f, raw_event_key(PEET_EV_gap, 0), (uint64_t[]){ f->instructions, f->references }, 2);
     f->instructions = f->references = 0;
 }
 
-static uint64_t references_of(const struct live_item *item, const uint64_t *slots)
+static uint64_t filter_references(const struct live_item *item, const uint64_t *slots)
 {
     uint64_t n = 0;
 
@@ -74,12 +74,13 @@ static uint64_t references_of(const struct live_item *item, const uint64_t *slot
     return n;
 }
 
-static void count(const struct live_item *item, const uint64_t *slots, uint64_t *ret_insns, uint64_t *ret_references)
+static void filter_count(const struct live_item *item, const uint64_t *slots, uint64_t *ret_insns,
+                         uint64_t *ret_references)
 {
     uint64_t trips[X86_PASSES];
 
     if (item->loops)
-        count_trips(item, slots, trips);
+        filter_count_iterations(item, slots, trips);
     x86_path_totals(item->node, trips, ret_insns, ret_references);
 }
 
@@ -87,17 +88,17 @@ uint64_t filter_instructions(const struct live_item *item, const uint64_t *slots
 {
     uint64_t insns, references;
 
-    count(item, slots, &insns, &references);
+    filter_count(item, slots, &insns, &references);
     return insns;
 }
 
-static void leave_out(struct live_filter *f, const struct live_item *item, const uint64_t *slots)
+static void filter_leave_out(struct live_filter *f, const struct live_item *item, const uint64_t *slots)
 {
     uint64_t insns, references;
 
-    count(item, slots, &insns, &references);
+    filter_count(item, slots, &insns, &references);
     f->instructions += insns;
-    f->references += item->has_strings ? references_of(item, slots) : references;
+    f->references += item->has_strings ? filter_references(item, slots) : references;
 }
 
 /* What a block does to %rsp, as far as the trace knows it; a way with loops does nothing. */
@@ -117,7 +118,7 @@ static void follow_stack(struct live_filter *f, const struct live_item *item, co
 
 enum { REGION_KNOWN = 1, REGION_WANTED = 2, REGION_BEGAN = 4 };
 
-static bool is_named(const struct producer_state *s, const char *region)
+static bool is_named(const struct recorder *s, const char *region)
 {
     for (size_t i = 0; i < s->config->regions.count; i++)
         if (!strncmp(s->config->regions.item[i], region, RAW_STRING_BYTES - 1))
@@ -126,7 +127,7 @@ static bool is_named(const struct producer_state *s, const char *region)
 }
 
 /* Whether the region of a name was asked for. */
-static bool is_wanted(struct producer_state *s, uint64_t name, unsigned also)
+static bool region_is_wanted(struct recorder *s, uint64_t name, unsigned also)
 {
     if (name == 0 || name > RAW_STRINGS)
         return false;
@@ -137,20 +138,20 @@ static bool is_wanted(struct producer_state *s, uint64_t name, unsigned also)
     return *known & REGION_WANTED;
 }
 
-static void take_event(struct live_thread *t, const uint64_t *words, size_t slots)
+static void filter_take_event(struct live_thread *t, const uint64_t *words, size_t slots)
 {
     struct live_filter *f = &t->filter;
     unsigned kind = (unsigned)(words[0] >> 48 & 0x7fff);
 
-    tell_gap(f);
-    push(f, words[0], words + 1, slots);
+    filter_put_gap(f);
+    filter_push(f, words[0], words + 1, slots);
     if (kind == PEET_EV_region_begin)
-        f->inside += is_wanted(t->recorder, words[1], REGION_BEGAN);
-    else if (kind == PEET_EV_region_end && f->inside)
-        f->inside -= is_wanted(t->recorder, words[1], 0);
+        f->open_regions += region_is_wanted(t->recorder, words[1], REGION_BEGAN);
+    else if (kind == PEET_EV_region_end && f->open_regions)
+        f->open_regions -= region_is_wanted(t->recorder, words[1], 0);
 }
 
-static void warn_of_regions(struct producer_state *s)
+static void warn_of_regions(struct recorder *s)
 {
     char *there = NULL;
     for (uint32_t i = 0; i < RAW_STRINGS; i++) {
@@ -175,7 +176,7 @@ static void warn_of_regions(struct producer_state *s)
 /* ---- functions ---- */
 
 /* A pattern fits a function, or what the compiler made of it: f.cold, f.part.0, f._omp_fn.0. */
-static bool fits(const char *pattern, const char *name)
+static bool filter_fits(const char *pattern, const char *name)
 {
     char whole[256];
     const char *dot = name[0] ? strchr(name + 1, '.') : NULL;
@@ -190,29 +191,30 @@ static bool fits(const char *pattern, const char *name)
 }
 
 /* Whether one of the names that stand for the address fits one of the patterns. */
-static bool is_in(const struct opt_list *patterns, const struct live_module *m, uint64_t address)
+static bool filter_matches(const struct opt_list *patterns, const struct live_module *m, uint64_t address)
 {
     size_t low = module_functions_up_to(m, address);
     uint64_t start = low ? m->functions[low - 1].start : 0;
     for (; low > 0 && m->functions[low - 1].start == start; low--) {
         const struct live_function *f = &m->functions[low - 1];
         for (size_t i = 0; i < patterns->count; i++)
-            if ((f->size == 0 || address < f->start + f->size) && fits(patterns->item[i], f->name))
+            if ((f->size == 0 || address < f->start + f->size) && filter_fits(patterns->item[i], f->name))
                 return true;
     }
     return false;
 }
 
-static bool is_chosen(const struct producer_state *s, const struct live_module *m, struct live_item *item)
+static bool filter_selects(const struct recorder *s, const struct live_module *m, struct live_item *item)
 {
     const struct producer_config *c = s->config;
     uint64_t address = item->node->insn->insn.addr; /* all its instructions are in one function */
 
-    if (!item->choice)
-        item->choice = (c->only.count == 0 || is_in(&c->only, m, address)) && !is_in(&c->skip, m, address)
-                           ? LIVE_CHOSEN
-                           : LIVE_SKIPPED;
-    return item->choice == LIVE_CHOSEN;
+    if (!item->selection)
+        item->selection =
+            (c->only.count == 0 || filter_matches(&c->only, m, address)) && !filter_matches(&c->skip, m, address)
+                ? LIVE_SELECTED
+                : LIVE_SKIPPED;
+    return item->selection == LIVE_SELECTED;
 }
 
 /* All functions of all modules, for opt_nearest. */
@@ -239,13 +241,13 @@ static bool is_anywhere(const struct live_code *c, const char *pattern)
 {
     for (size_t i = 0; i < c->modules; i++)
         for (size_t k = 0; k < c->module[i]->function_count; k++)
-            if (fits(pattern, c->module[i]->functions[k].name))
+            if (filter_fits(pattern, c->module[i]->functions[k].name))
                 return true;
     return false;
 }
 
 /* What to say of a pattern that fits nothing; to be freed. */
-static char *describe(const struct live_code *c, const char *option, const char *pattern)
+static char *filter_describe(const struct live_code *c, const char *option, const char *pattern)
 {
     const char *nearest = opt_nearest(pattern, count_functions(c), function_name, c);
 
@@ -253,19 +255,19 @@ static char *describe(const struct live_code *c, const char *option, const char 
                       nearest ? nearest : "", nearest ? "'?" : "");
 }
 
-static void warn_of_functions(struct producer_state *s, const char *option, const struct opt_list *patterns)
+static void warn_of_functions(struct recorder *s, const char *option, const struct opt_list *patterns)
 {
     for (size_t i = 0; i < patterns->count; i++) {
         if (is_anywhere(&s->code, patterns->item[i]))
             continue;
-        char *text = describe(&s->code, option, patterns->item[i]);
+        char *text = filter_describe(&s->code, option, patterns->item[i]);
         recording_warn(s->ret, "%s", text);
         free(text);
     }
 }
 
 /* A program that is alone, without libraries of ours, has no functions but its own. */
-int filter_foresee(struct producer_state *s, struct peet_err *err)
+int filter_foresee(struct recorder *s, struct peet_err *err)
 {
     const struct opt_list *only = &s->config->only;
     struct live_module **module = NULL;
@@ -282,13 +284,13 @@ int filter_foresee(struct producer_state *s, struct peet_err *err)
     free(module);
     if (r < 0 || !knows)
         return r;
-    char *text = describe(&s->code, "--only", only->item[0]);
+    char *text = filter_describe(&s->code, "--only", only->item[0]);
     r = err_set(err, PEET_ERR_USAGE, "%s", text);
     free(text);
     return r;
 }
 
-void filter_warn(struct producer_state *s)
+void filter_warn(struct recorder *s)
 {
     warn_of_regions(s);
     warn_of_functions(s, "--only", &s->config->only);
@@ -296,9 +298,9 @@ void filter_warn(struct producer_state *s)
 }
 
 /* ---- words ---- */
-static int take_calls(struct live_thread *t, uint64_t key, struct live_item *item, struct peet_err *err)
+static int filter_take_calls(struct live_thread *t, uint64_t key, struct live_item *item, struct peet_err *err)
 {
-    struct producer_state *s = t->recorder;
+    struct recorder *s = t->recorder;
     int r = 0;
 
     pthread_mutex_lock(&s->code_lock);
@@ -306,51 +308,51 @@ static int take_calls(struct live_thread *t, uint64_t key, struct live_item *ite
         r = code_define(&s->code, t->reader.last, key, item, err);
     pthread_mutex_unlock(&s->code_lock);
     if (r == 0 && (item->entry || item->item))
-        tell_gap(&t->filter);
+        filter_put_gap(&t->filter);
     if (r == 0)
-        s->kept += (uint64_t)(item->entry != 0) + (item->item != 0);
+        s->limit.instructions += (uint64_t)(item->entry != 0) + (item->item != 0);
     if (r == 0 && item->entry)
-        push(&t->filter, key | LIVE_ENTRY, NULL, 0);
+        filter_push(&t->filter, key | LIVE_ENTRY, NULL, 0);
     if (r == 0 && item->item)
-        push(&t->filter, key | LIVE_LAST, NULL, 0);
+        filter_push(&t->filter, key | LIVE_LAST, NULL, 0);
     return r;
 }
 
-static void take_all(struct live_filter *f, const uint64_t *words, const struct live_item *item)
+static void filter_take_whole(struct live_filter *f, const uint64_t *words, const struct live_item *item)
 {
-    tell_gap(f);
-    if (item->is_carried && f->stack != f->told)
-        push(f, raw_event_key(PEET_EV_set_register, 0), (uint64_t[]){ X86_SP_REGISTER, f->stack }, 2);
-    push(f, words[0], words + 1, item->slots);
+    filter_put_gap(f);
+    if (item->sp_in_register && f->stack != f->recorded_stack)
+        filter_push(f, raw_event_key(PEET_EV_set_register, 0), (uint64_t[]){ X86_SP_REGISTER, f->stack }, 2);
+    filter_push(f, words[0], words + 1, item->slots);
     follow_stack(f, item, words + 1);
-    f->told = f->stack;
+    f->recorded_stack = f->stack;
 }
 
-static int take_block(struct live_thread *t, const uint64_t *words, struct live_item *item, struct peet_err *err)
+static int filter_take_block(struct live_thread *t, const uint64_t *words, struct live_item *item, struct peet_err *err)
 {
-    struct producer_state *s = t->recorder;
+    struct recorder *s = t->recorder;
     struct live_filter *f = &t->filter;
     enum level level = s->code.level;
 
     if (level == LEVEL_events)
         return 0;
-    if ((s->config->regions.count && !f->inside) || !is_chosen(s, t->reader.last, item)) {
-        leave_out(f, item, words + 1);
+    if ((s->config->regions.count && !f->open_regions) || !filter_selects(s, t->reader.last, item)) {
+        filter_leave_out(f, item, words + 1);
         follow_stack(f, item, words + 1);
         return 0;
     }
     if (level == LEVEL_calls)
-        return item->loops ? 0 : take_calls(t, words[0], item, err);
+        return item->loops ? 0 : filter_take_calls(t, words[0], item, err);
     if (s->config->max)
-        s->kept += filter_instructions(item, words + 1);
+        s->limit.instructions += filter_instructions(item, words + 1);
     if (level == LEVEL_blocks) {
         uint64_t trips[X86_PASSES];
         if (item->loops)
-            count_trips(item, words + 1, trips);
-        tell_gap(f);
-        push(f, words[0], trips, item->loops);
+            filter_count_iterations(item, words + 1, trips);
+        filter_put_gap(f);
+        filter_push(f, words[0], trips, item->loops);
     } else {
-        take_all(f, words, item);
+        filter_take_whole(f, words, item);
     }
     return 0;
 }
@@ -365,7 +367,7 @@ int filter_put(struct live_thread *t, const uint64_t *words, size_t n, struct pe
     for (size_t i = 0, next; r == 0 && i < n; i = next) {
         struct live_item *item = NULL;
         bool is_event = words[i] & RAW_EVENT;
-        if ((t->recorder->is_cut = live_is_enough(t)))
+        if ((t->recorder->limit.is_cut = live_is_enough(t)))
             break;
         int slots = is_event ? peet_event_arity((uint32_t)(words[i] >> 48 & 0x7fff)) : 0;
         if (!is_event && (r = live_find(&t->reader, words[i], &item, err)) < 0)
@@ -373,20 +375,20 @@ int filter_put(struct live_thread *t, const uint64_t *words, size_t n, struct pe
         next = i + 1 + (size_t)(is_event ? slots : item->slots);
         if (slots < 0 || next > n)
             return err_set(err, PEET_ERR_FORMAT, "the words of 0x%016" PRIx64 " make no sense", words[i]);
-        if (f->words + 2 * RAW_MAX_WORDS > LIVE_FILTER_WORDS && (r = flush(t, err)) < 0)
+        if (f->words + 2 * RAW_MAX_WORDS > LIVE_FILTER_WORDS && (r = filter_flush(t, err)) < 0)
             return r;
         if (is_event)
-            take_event(t, words + i, (size_t)slots);
+            filter_take_event(t, words + i, (size_t)slots);
         else
-            r = take_block(t, words + i, item, err);
+            r = filter_take_block(t, words + i, item, err);
     }
-    return r < 0 ? r : flush(t, err);
+    return r < 0 ? r : filter_flush(t, err);
 }
 
 int filter_end(struct live_thread *t, struct peet_err *err)
 {
     if (!t->filter.word)
         return 0;
-    tell_gap(&t->filter);
-    return flush(t, err);
+    filter_put_gap(&t->filter);
+    return filter_flush(t, err);
 }

@@ -19,11 +19,17 @@
 
 enum { PATIENCE_NS = 50000000 };
 
-static int start(struct producer_state *s, const struct producer_config *config, struct peet_err *err)
+struct producer_state {
+    struct recorder recorder;
+};
+
+static int producer_live_start(struct producer_state *state, const struct producer_config *config, struct peet_err *err)
 {
+    struct recorder *s = &state->recorder;
+
     s->config = config;
     s->fd = -1;
-    pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->children.lock, NULL);
     pthread_mutex_init(&s->code_lock, NULL);
     if (config->level == LEVEL_all)
         return err_set(err, PEET_ERR_USAGE, "values need --step: a program does not tell them by itself");
@@ -34,7 +40,7 @@ static int start(struct producer_state *s, const struct producer_config *config,
 
 /* ---- waiting for children ---- */
 
-void live_ring(struct producer_state *s)
+void live_notify(struct recorder *s)
 {
     atomic_fetch_add(&s->header->doorbell, 1);
     if (atomic_exchange(&s->header->recorder_waits, 0))
@@ -44,7 +50,7 @@ void live_ring(struct producer_state *s)
 /* A thread of its own: hears of the ends of all children, and of theirs that come to us when they are orphans. */
 static void *wait_for_children(void *argument)
 {
-    struct producer_state *s = argument;
+    struct recorder *s = argument;
     int status;
 
     for (;;) {
@@ -53,47 +59,47 @@ static void *wait_for_children(void *argument)
             continue;
         if (pid < 0)
             break;
-        pthread_mutex_lock(&s->lock);
-        s->ended = mem_room(s->ended, s->ended_count, sizeof *s->ended);
-        s->ended[s->ended_count++] = (struct live_subject){ pid, status };
+        pthread_mutex_lock(&s->children.lock);
+        s->children.ended = mem_room(s->children.ended, s->children.count, sizeof *s->children.ended);
+        s->children.ended[s->children.count++] = (struct live_child){ pid, status };
         if (pid == s->pid) {
-            s->main_ended = true;
+            s->children.main_has_ended = true;
             s->ret->status = status;
         }
-        pthread_mutex_unlock(&s->lock);
-        live_ring(s);
+        pthread_mutex_unlock(&s->children.lock);
+        live_notify(s);
     }
     return NULL;
 }
 
-static bool main_ended(struct producer_state *s)
+static bool main_has_ended(struct recorder *s)
 {
-    pthread_mutex_lock(&s->lock);
-    bool yes = s->main_ended;
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_lock(&s->children.lock);
+    bool yes = s->children.main_has_ended;
+    pthread_mutex_unlock(&s->children.lock);
     return yes;
 }
 
-void live_listen(struct producer_state *s, uint32_t heard)
+void live_wait(struct recorder *s, uint32_t count)
 {
     struct timespec limit = { 0, PATIENCE_NS };
 
     atomic_store(&s->header->recorder_waits, 1);
-    if (atomic_load(&s->header->doorbell) == heard)
-        syscall(SYS_futex, &s->header->doorbell, FUTEX_WAIT, heard, &limit, NULL, 0);
+    if (atomic_load(&s->header->doorbell) == count)
+        syscall(SYS_futex, &s->header->doorbell, FUTEX_WAIT, count, &limit, NULL, 0);
     atomic_store(&s->header->recorder_waits, 0);
 }
 
-static void loop(struct producer_state *s)
+static void live_loop(struct recorder *s)
 {
     for (;;) {
-        bool over = main_ended(s);
-        uint32_t heard = atomic_load(&s->header->doorbell);
+        bool over = main_has_ended(s);
+        uint32_t count = atomic_load(&s->header->doorbell);
         if (drain_all(s))
             continue;
-        if (over && !drain_anybody(s))
+        if (over && !drain_is_any_alive(s))
             break;
-        live_listen(s, heard);
+        live_wait(s, count);
     }
     drain_rest(s, false);
     drain_rest(s, true);
@@ -146,19 +152,19 @@ void live_give_signals_back(const struct live_signals *old)
 
 /* ---- what the user should know ---- */
 
-static void warn_of_levels(struct producer_state *s)
+static void warn_of_levels(struct recorder *s)
 {
     enum level asked = s->config->level, least = LEVEL_events;
 
-    while (least < LEVEL_memory && !(s->built >> least & 1))
+    while (least < LEVEL_memory && !(s->levels.built >> least & 1))
         least++;
     if (least < asked)
         recording_warn(s->ret, "%s built with --peet-level=%s: %s no more than that",
-                       s->built >> (least + 1) ? "parts of the program were" : "the program was", level_name(least),
-                       s->built >> (least + 1) ? "of them there is" : "there is");
+                       s->levels.built >> (least + 1) ? "parts of the program were" : "the program was",
+                       level_name(least), s->levels.built >> (least + 1) ? "of them there is" : "there is");
 }
 
-static void warn_of_all(struct producer_state *s)
+static void warn_of_all(struct recorder *s)
 {
     uint32_t unrecorded = atomic_load(&s->header->unrecorded), unmapped = atomic_load(&s->header->unmapped);
 
@@ -171,13 +177,15 @@ static void warn_of_all(struct producer_state *s)
     s->ret->unrecorded = (uint64_t)unrecorded + unmapped;
     warn_of_levels(s);
     filter_warn(s);
-    live_warn_of_foreign_code(s);
+    live_warn_of_uninstrumented_code(s);
 }
 
 /* ---- the producer ---- */
 
-static int run(struct producer_state *s, struct peet_writer *w, struct recording *ret, struct peet_err *err)
+static int producer_live_run(struct producer_state *state, struct peet_writer *w, struct recording *ret,
+                             struct peet_err *err)
 {
+    struct recorder *s = &state->recorder;
     struct live_signals old;
     struct peet_err own;
     pthread_t waiter;
@@ -187,7 +195,7 @@ static int run(struct producer_state *s, struct peet_writer *w, struct recording
     s->ret = ret;
     s->err = err ? err : &own;
     ret->ran = true;
-    ret->aslr_kept = s->moved;
+    ret->aslr_kept = s->aslr_kept;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     live_take_signals(s->pid, &old);
     live_let_go(s);
@@ -196,7 +204,7 @@ static int run(struct producer_state *s, struct peet_writer *w, struct recording
         live_give_signals_back(&old);
         return err_sys(s->err, r, "cannot wait for the program");
     }
-    loop(s);
+    live_loop(s);
     pthread_cancel(waiter); /* it may wait for a child that nobody records */
     pthread_join(waiter, NULL);
     live_give_signals_back(&old);
@@ -214,8 +222,10 @@ static int run(struct producer_state *s, struct peet_writer *w, struct recording
     return s->failed;
 }
 
-static void release(struct producer_state *s)
+static void producer_live_release(struct producer_state *state)
 {
+    struct recorder *s = &state->recorder;
+
     if (s->pid > 0) {
         kill(s->pid, SIGKILL);
         while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
@@ -228,15 +238,15 @@ static void release(struct producer_state *s)
         munmap(s->header, s->bytes);
     if (s->fd >= 0)
         close(s->fd);
-    free(s->ended);
-    pthread_mutex_destroy(&s->lock);
+    free(s->children.ended);
+    pthread_mutex_destroy(&s->children.lock);
     pthread_mutex_destroy(&s->code_lock);
 }
 
 const struct producer producer_live = {
     .name = "live",
     .state_size = sizeof(struct producer_state),
-    .start = start,
-    .run = run,
-    .release = release,
+    .start = producer_live_start,
+    .run = producer_live_run,
+    .release = producer_live_release,
 };

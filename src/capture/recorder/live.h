@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Records instrumented programs while they run: takes the words that they leave in shared memory (docs/design/instrumentation.md) and
- * makes streams of them.
+/* The recorder of instrumented programs: reads event words from shared memory and writes streams (docs/design/recording.md).
  *
- * One loop sees to everything, in this order: buffers that are encoded, threads that have begun, full buffers, threads that have
- * ended. What takes time, encoding, it leaves to workers (workers.c), which touch nothing but the buffer that they were given, and
- * what keys stand for. A thread that only waits for children to end rings the bell like everybody else, and so do they. Whatever goes wrong here, the program runs on: it is
- * told to stop recording (`stop`), and waited for. */
+ * One thread, the loop, does in this order: commit encoded buffers, add new threads, take full buffers, close ended threads. Workers
+ * (workers.c) encode; a worker touches only its buffer and the code tables. Workers, the thread that waits for child processes, and the
+ * program wake the loop by a doorbell. After an error the program continues: it stops recording (raw_header.stop), and the recorder waits
+ * for its end. */
 #ifndef CAPTURE_RECORDER_LIVE_H
 #define CAPTURE_RECORDER_LIVE_H
 
@@ -25,236 +24,262 @@
 #include "capture/x86/path.h"
 #include "capture/x86/layout.h"
 
-/* ---- code.c: what keys stand for ---- */
+struct recorder;
 
-/* A block as the program knows it, with those that lead to it; by the address of its schema entry. */
+/* ---- code.c: schema entries and their items ---- */
+
+/* A schema entry, with the entries on the path from the root of its tree to it. */
 struct live_item {
-    uint32_t item;           /* of the trace; at level `calls`, the last instruction alone, or 0 */
-    uint32_t entry;          /* at level `calls`: the first instruction alone, if a function begins with it; or 0 */
-    uint16_t slots;          /* as the program writes them */
-    _Atomic bool is_defined; /* the trace knows it: all above is right and stays so */
-    bool begins_here;        /* a function does, with the root of its tree */
-    bool is_carried;         /* it looks for %rsp in the trace's register */
-    bool has_strings;        /* how many references it has depends on its slots */
-    uint8_t choice;          /* whether its function was asked for: 0 is not known yet, LIVE_CHOSEN, LIVE_SKIPPED */
-    uint8_t loops;           /* on the way; 0: it is a block */
-    bool is_simple;          /* `trips` is all there is to do with its words */
+    uint32_t item;  /* of the trace; at level `calls`: of the last instruction alone, or 0 */
+    uint32_t entry; /* at level `calls`: item of the first instruction alone, if a function begins with it; or 0 */
+    uint16_t slots; /* number of words after the key */
+    _Atomic bool is_defined; /* the trace has the item; then all fields above are final */
+    bool is_function_entry;  /* a function begins with the root of its tree */
+    bool sp_in_register;     /* it reads %rsp from a register of the trace */
+    bool has_strings;        /* its number of references depends on its slots */
+    uint8_t
+        selection;  /* whether --only and --skip select its function: LIVE_SELECTED, LIVE_SKIPPED; 0: not known yet */
+    uint8_t loops;  /* number of loops on the path; 0: a block */
+    bool is_simple; /* `trips` describes its iteration counts */
     struct peet_trips trips;
-    struct x86_node *_Atomic node; /* NULL: not planned yet, and nothing else is right */
+    struct x86_node *_Atomic node; /* the plan; NULL: not planned yet, and all other fields are invalid */
 };
 
-enum { LIVE_CHOSEN = 1, LIVE_SKIPPED };
+enum { LIVE_SELECTED = 1, LIVE_SKIPPED };
 
-struct live_row { /* where a block begins and where its last instruction stands, at run time */
+/* Addresses of a block's first and last instruction in memory. */
+struct live_block_range {
     uint64_t start, last;
 };
 
+/* A function symbol. */
 struct live_function {
-    uint64_t start, size;
-    const char *name; /* in the file */
+    uint64_t start, size; /* address in memory; bytes, 0: not known */
+    const char *name;     /* in the file's image */
 };
 
-/* A file with instrumented code, at one place in memory; of all processes that have it there. */
+/* A file with instrumented code, mapped at one address; shared by all processes that have it there. */
 struct live_module {
     char *path;
-    uint64_t device, inode, bias;
-    uint8_t *image; /* the whole file */
-    size_t size;
-    uint64_t schema, schema_end; /* run-time addresses */
-    const uint8_t *entries;
-    struct live_item *items; /* one for each RAW_ALIGN bytes of the section */
-    struct live_row *rows;   /* rising */
-    size_t row_count;
-    unsigned levels;                 /* that its blocks have, as bits */
-    struct live_function *functions; /* rising */
+    uint64_t device, inode;
+    uint64_t bias;                  /* difference between addresses in memory and in the file */
+    uint8_t *image;                 /* the whole file */
+    size_t size;                    /* bytes */
+    uint64_t schema, schema_end;    /* addresses of .peet.schema in memory */
+    const uint8_t *entries;         /* the section in the image */
+    struct live_item *items;        /* one for each RAW_ALIGN bytes of the section */
+    struct live_block_range *range; /* by rising address */
+    size_t ranges;
+    unsigned levels;                 /* bit n: it has blocks of level n */
+    struct live_function *functions; /* by rising address */
     size_t function_count;
-    bool needs_others; /* libraries that are not of the system */
+    bool needs_others; /* it loads libraries that are not of the system */
 };
 
-/* All of it, and the modules of processes, under producer_state.code_lock; items can be read without where they say so. */
+/* The code tables. Protected by recorder.code_lock, as are the modules of processes; fields of items may be read without it where
+ * struct live_item says so. */
 struct live_code {
     struct schema_builder *schema; /* where items are defined */
-    enum level level;              /* nothing is told beyond it */
+    enum level level;              /* the greatest level to be recorded; LEVEL_NONE: as built */
     struct live_module **module;
     size_t modules;
-    struct x86_layout layout, brute, bare; /* with as few slots as possible; with all addresses; with none */
+    struct x86_layout layout;               /* plans with the fewest slots */
+    struct x86_layout all_addresses_layout; /* RAW_ALL_ADDRESSES */
+    struct x86_layout no_operands_layout;   /* RAW_NO_OPERANDS */
     struct arena arena;
-    struct map events; /* uint32_t: items, by their keys */
+    struct map events; /* uint32_t item by key */
 };
 
-/* level: what was asked for, or LEVEL_NONE. */
+/* level: of --level; LEVEL_NONE: as built. */
 void code_init(struct live_code *c, enum level level);
 
-/* Adds what is new among the mappings of a process to the modules that it can use. */
+/* Adds the instrumented files among a process's mappings to its modules. */
 int code_scan(struct live_code *c, pid_t pid, const struct mappings *m, struct live_module ***modules, size_t *count,
               struct peet_err *err);
 void code_release(struct live_code *c);
 
-/* Plans the block of an entry, so that its slots are known. */
+/* Plans the block of an entry: live_item.node, slots, loops. */
 int code_plan(struct live_code *c, struct live_module *m, uint64_t key, struct peet_err *err);
 
-/* Defines it. */
+/* Plans the block of an entry and defines it in the trace. */
 int code_define(struct live_code *c, struct live_module *m, uint64_t key, struct live_item *ret, struct peet_err *err);
-/* The call behind which an address stands, with nothing but inserted code between, and the block that follows; false: there is none. */
+/* Finds the call before an address, with only inserted code between, and the block after it. False: none. */
 bool code_call(const struct live_module *m, uint64_t address, uint64_t *ret_site, uint64_t *ret_next);
 int code_event(struct live_code *c, uint64_t key, uint32_t *ret_item, struct peet_err *err);
 
-/* ---- elf.c: what stands in a file ---- */
+/* ---- elf.c: files with instrumented code ---- */
 
-int module_open(pid_t pid, const struct mapping *code, struct live_module **ret,
-                struct peet_err *err); /* NULL: not ours */
+/* *ret: NULL: it has no instrumented code. */
+int module_open(pid_t pid, const struct mapping *code, struct live_module **ret, struct peet_err *err);
 void module_free(struct live_module *m);
-/* How many of its functions begin at or in front of an address. */
+/* Number of functions that begin at or before an address. */
 size_t module_functions_up_to(const struct live_module *m, uint64_t address);
 const uint8_t *module_bytes(const struct live_module *m, uint64_t address, size_t *ret_left);
 
-/* An entry of the schema, as it stands there. */
+/* A decoded entry of .peet.schema. */
 struct live_entry {
-    uint64_t start, parent; /* parent: the key of another entry, or 0 */
+    uint64_t start, parent; /* parent: key of its parent's entry; 0: a root */
     unsigned kind, insns, slots, flags;
-    const uint8_t *rest, *end; /* offsets of instructions, then slots */
+    const uint8_t *rest, *end; /* the entry's rest: offsets of instructions, then slots */
 };
 bool module_entry(const struct live_module *m, uint64_t key, struct live_entry *ret);
-/* The first entry at *key or behind it; *key is then behind that. */
+/* Finds the first entry at or after *key, and advances *key past it. False: none. */
 bool module_next_entry(const struct live_module *m, uint64_t *key, struct live_entry *ret);
 
-/* What an entry has behind its slots, if it is a loop. */
+/* The part of a loop's entry after its slots. */
 enum { LIVE_LOOP_BLOCKS = 8 };
 struct live_loop {
-    unsigned blocks, insns[LIVE_LOOP_BLOCKS]; /* of each block */
+    unsigned blocks, insns[LIVE_LOOP_BLOCKS]; /* number of blocks; number of instructions of each */
     uint64_t jump_count;
-    struct byte_reader jumps, copies,
-        rest; /* offsets of inserted jumps; of the instructions' copies; and what follows */
+    struct byte_reader jumps;  /* offsets of inserted jumps */
+    struct byte_reader copies; /* offsets of the instructions' copies */
+    struct byte_reader rest;   /* bytes after them */
 };
-bool module_loop(const struct live_entry *e, struct live_loop *ret); /* false: it makes no sense */
+bool module_loop(const struct live_entry *e, struct live_loop *ret); /* false: the entry is malformed */
 
 /* ---- processes.c ---- */
 
+/* A recorded process. */
 struct live_process {
-    uint32_t number;
+    uint32_t number; /* in the trace */
     pid_t pid;
-    struct live_module **module;
+    struct live_module **module; /* instrumented files in its memory */
     size_t modules;
-    struct modules told;
-    bool ending;
-    uint64_t stack_low, stack_high; /* of the first thread, at most */
+    struct modules modules_written;
+    bool is_ending;                 /* a thread has begun its end */
+    uint64_t stack_low, stack_high; /* greatest extent of the first thread's stack */
 };
 
-int processes_add(struct producer_state *s, const struct raw_thread *first);
-struct live_process *processes_find(struct producer_state *s, uint32_t number); /* NULL: there is none */
-/* Looks for what is new in its memory. With the code's lock held. */
-int processes_scan(struct producer_state *s, struct live_process *p, bool is_new, struct peet_err *err);
-void processes_release(struct producer_state *s);
+int processes_add(struct recorder *s, const struct raw_thread *first);
+struct live_process *processes_find(struct recorder *s, uint32_t number); /* NULL: there is none */
+/* Looks for new files in its memory. Under recorder.code_lock. */
+int processes_scan(struct recorder *s, struct live_process *p, bool is_new, struct peet_err *err);
+void processes_release(struct recorder *s);
 
-/* ---- drain.c: from buffers to streams ---- */
+/* ---- threads ---- */
 
-/* Who looks up keys: a thread, and each buffer of it that is encoded apart. */
+/* A reader of event words: a thread's, or that of a buffer which a worker encodes. */
 struct live_reader {
     struct live_thread *thread;
-    struct live_module *last; /* where the last key was found */
-    struct live_job *job;     /* NULL: the thread's own */
+    struct live_module *last; /* module of the last key; NULL: none yet */
+    struct live_job *job;     /* the worker's job; NULL: the thread's reader */
 };
 
-/* Words on their way to a stream: what is left of those that the program wrote. */
+/* State of the filter for one thread: event words that passed it, and what was left out. */
 struct live_filter {
-    uint64_t *word; /* LIVE_FILTER_WORDS of them */
+    uint64_t *word; /* LIVE_FILTER_WORDS of them; NULL: not in use yet */
     size_t words;
-    unsigned inside;                   /* regions that were asked for, and have begun */
-    uint64_t instructions, references; /* that were left out since something was kept */
-    uint64_t stack, told;              /* the trace's register for %rsp: as it is, and as the stream has it */
+    unsigned open_regions;             /* number of selected regions that have begun and not ended */
+    uint64_t instructions, references; /* numbers that were left out since the last recorded word */
+    uint64_t stack, recorded_stack;    /* the trace's register for %rsp: its value, and the value in the stream */
 };
 
+/* A thread of the program, in the entry of the shared table with the same index. */
 struct live_thread {
-    uint32_t number; /* 0: nobody is in this place */
-    unsigned turn;
-    bool began; /* has said something */
-    struct producer_state *recorder;
+    uint32_t number; /* in the trace; 0: the entry is free */
+    unsigned turn;   /* index of its next buffer to be read */
+    bool began;      /* words of it were read */
+    struct recorder *recorder;
     struct live_process *process;
     struct peet_stream *stream;
-    unsigned pending;                      /* buffers that workers have, or had, and that are not in the stream yet */
-    _Atomic bool with_worker[RAW_BUFFERS]; /* it is FULL, or was until now, and somebody reads it */
+    unsigned pending;                      /* number of buffers given to workers and not committed yet */
+    _Atomic bool with_worker[RAW_BUFFERS]; /* a worker reads the buffer, which is RAW_FULL or was until now */
     struct live_reader reader;
     struct live_filter filter;
 };
 
-struct live_subject { /* a child of ours that has ended */
+/* A child process that has ended. */
+struct live_child {
     pid_t pid;
-    int status;
+    int status; /* as waitpid has it */
 };
 
-struct producer_state {
+/* A recording of an instrumented program. The controller (capture/control) uses it, too, without a writer. */
+struct recorder {
     const struct producer_config *config;
     struct schema_builder *schema; /* definitions: the writer's, or the controller's */
     struct peet_writer *writer;    /* NULL: nothing is recorded (capture/control) */
     struct recording *ret;
     struct peet_err *err; /* the first error */
-    int failed;           /* its code */
-    pid_t pid;
-    int fd;
+    int failed;           /* its code; 0: none */
+    pid_t pid;            /* of the program; 0: not started, or waited for */
+    int fd;               /* of the shared memory */
     struct raw_header *header;
-    char *data;
-    size_t bytes;
+    char *data;   /* buffers in the shared memory */
+    size_t bytes; /* of the shared memory */
     struct live_code code;
     pthread_mutex_t code_lock;
-    struct live_workers *workers; /* NULL: there was nothing to do for them */
+    struct live_workers *workers; /* NULL: not started yet */
     struct live_process **process;
     size_t processes;
     struct live_thread thread[RAW_THREADS];
-    bool moved;
-    uint64_t kept;               /* with `max`: instructions that were put into streams */
-    bool is_cut;                 /* words of a thread were left out, for there was enough */
-    bool is_last;                /* nothing comes behind what is put now: all of it is wanted */
-    uint32_t strings;            /* that the trace knows */
-    unsigned levels;             /* that the trace holds, as bits; it has been told */
-    unsigned built;              /* those of the program's modules */
-    uint8_t region[RAW_STRINGS]; /* what is known of regions, by the numbers of their names */
-    pthread_mutex_t lock;        /* for what follows */
-    struct live_subject *ended;
-    size_t ended_count;
-    bool main_ended;
+    bool aslr_kept; /* ASLR could not be switched off */
+    struct {
+        uint64_t instructions; /* number recorded; counted if config.max is set */
+        bool is_cut;           /* words of a thread were left out because of config.max */
+        bool is_last;          /* the last buffers of all threads are being read: config.max no longer applies */
+    } limit;
+    uint32_t strings; /* number of strings in the trace */
+    struct {
+        unsigned recorded; /* bit n: the trace has level n, and its meta entry */
+        unsigned built;    /* bit n: a module was built for level n */
+    } levels;
+    uint8_t region[RAW_STRINGS]; /* REGION_ flags of region names (filter.c), by string number - 1 */
+    struct {
+        pthread_mutex_t lock; /* for the rest */
+        struct live_child *ended;
+        size_t count;
+        bool main_has_ended;
+    } children;
 };
 
-/* What a key that is no event stands for, planned; its module is then r->last. */
+/* ---- keys.c: the key resolver ---- */
+
+/* Finds the planned item of a key that is no event. Its module is r->last. */
 int live_find(struct live_reader *r, uint64_t key, struct live_item **ret, struct peet_err *err);
 
-/* Puts words of the program into a thread's stream. */
+struct peet_names live_names(struct live_reader *r); /* resolves keys of the reader's words */
+
+/* ---- drain.c: from buffers to streams ---- */
+
+/* Writes words of the program to a thread's stream. */
 int live_put(struct live_thread *t, uint64_t *words, size_t n, struct peet_err *err);
 
-struct peet_names live_names(struct live_reader *r); /* for words of the program */
+/* Writes new strings of the program to the trace. */
+int live_strings(struct recorder *s);
 
-/* Tells the trace what strings the program has. */
-int live_strings(struct producer_state *s);
-
-/* Whether nothing more of a thread is wanted. Of one that is alone that is so where `max` is reached. Where there are others, what each has
- * said until then belongs together: it may have created them, or they have met. */
+/* Whether no more words of the thread are recorded: config.max is reached and no other thread exists. With several threads, all that they
+ * wrote until then is recorded, because their events depend on each other. */
 bool live_is_enough(const struct live_thread *t);
 
-/* Behind all that was put into the file, or could not be: how far we are. */
-void live_did_put(struct producer_state *s, int code);
+/* After each write to the file: handles its error, or shows progress. */
+void live_did_put(struct recorder *s, int code);
 
-/* The words of a buffer have been read: the program may have it again. */
+/* Returns a buffer to the program: its words were read. */
 void live_empty(struct raw_buffer *b, uint64_t *words, size_t bytes);
 
-uint64_t *live_buffer(struct producer_state *s, uint32_t place, unsigned i);
+/* Buffer i of an entry of the table. */
+uint64_t *live_buffer(struct recorder *s, uint32_t place, unsigned i);
 
-/* Looks at every place of the table once; true: something was there to be done. */
-bool drain_all(struct producer_state *s);
-/* What is left of threads whose processes are gone, or all: when we go first. */
-void drain_rest(struct producer_state *s, bool all);
+/* Examines each entry of the table once. True: there was something to do. */
+bool drain_all(struct recorder *s);
+/* Closes threads of processes that have ended; `all`: of all processes, when the recorder ends first. */
+void drain_rest(struct recorder *s, bool all);
 /* Whether a recorded process still runs. */
-bool drain_anybody(struct producer_state *s);
+bool drain_is_any_alive(struct recorder *s);
 
-/* Nothing more is recorded; the program is not to wait for us. */
-void live_stop(struct producer_state *s, int code);
+/* Stops recording; the program no longer waits for the recorder. */
+void live_stop(struct recorder *s, int code);
 
-/* ---- workers.c: buffers that are encoded at the same time ----
+/* ---- workers.c: parallel encoding ----
  *
- * Buffers of any threads, and several of one, each by a worker. What is done with them has the order in which they were taken:
- * they are committed to their streams in it, and items that are new to the trace are numbered in it, so that of a program
- * with one thread two recordings are the same. All but workers_await_turn is for the one loop. */
+ * Workers encode buffers of any threads, several of one thread at the same time. Chunks are committed to streams, and new items are
+ * numbered, in the order in which the buffers were taken. So two recordings of a program with one thread are equal. Only the loop calls
+ * these functions, except workers_await_turn. */
 
-enum { LIVE_LARGE = RAW_BUFFER_BYTES / 4 }; /* what is smaller is not worth a chunk */
+enum { LIVE_LARGE = RAW_BUFFER_BYTES / 4 }; /* bytes; smaller buffers are encoded by the loop */
 
+/* A full buffer of a thread. */
 struct live_buffer {
     struct raw_buffer *raw;
     _Atomic bool *with_worker;
@@ -263,64 +288,71 @@ struct live_buffer {
 };
 
 /* Whether workers_take would have to wait. */
-bool workers_are_busy(const struct producer_state *s);
-/* Gives them a buffer, the next one of its thread; whoever has read it empties it. */
-void workers_take(struct producer_state *s, struct live_thread *t, const struct live_buffer *b,
-                  uint64_t thread_pointer);
-/* Commits what is encoded, as far as that is possible; true: there was something. */
-bool workers_commit(struct producer_state *s);
-/* Waits until everything is committed; true: there was something. */
-bool workers_settle(struct producer_state *s);
-/* Waits until all buffers that were taken before have been read to their ends. */
+bool workers_are_busy(const struct recorder *s);
+/* Gives a worker the next buffer of a thread. The worker returns it to the program when it has read it. */
+void workers_take(struct recorder *s, struct live_thread *t, const struct live_buffer *b, uint64_t thread_pointer);
+/* Commits encoded buffers in order, up to the first that is not encoded yet. True: there was one. */
+bool workers_commit(struct recorder *s);
+/* Waits until all buffers are committed. True: there was one. */
+bool workers_settle(struct recorder *s);
+/* Called by a worker: waits until all buffers that were taken before its job's have been read to their ends. */
 void workers_await_turn(const struct live_job *j);
-void workers_release(struct producer_state *s);
+void workers_release(struct recorder *s);
 
 /* ---- live.c ---- */
 
-/* Wakes the loop; by anybody. */
-void live_ring(struct producer_state *s);
-/* Sleeps until somebody rings who has not been heard, or a little while. */
-void live_listen(struct producer_state *s, uint32_t heard);
+/* Rings the doorbell: wakes the loop. Called by any thread. */
+void live_notify(struct recorder *s);
+/* Sleeps until the doorbell's count differs from `count`, at most PATIENCE_NS. */
+void live_wait(struct recorder *s, uint32_t count);
 
-/* Signals from the keyboard are for the program from now on, and others go to it. */
 enum { LIVE_SIGNALS = 4 };
+/* Handlers of SIGINT, SIGQUIT, SIGTERM and SIGHUP before live_take_signals. */
 struct live_signals {
     struct sigaction action[LIVE_SIGNALS];
 };
-void live_warn_of_foreign_code(
-    struct producer_state *s); /* foreign.c: at the end, when the program has been waited for */
+/* From now on the program gets these signals: from the keyboard by the kernel, others are forwarded. */
 void live_take_signals(pid_t pid, struct live_signals *old);
-uint32_t live_asked(void); /* the signal that has asked for the end last since then; 0: none */
+uint32_t live_asked(void); /* the last such signal since then; 0: none */
 void live_give_signals_back(const struct live_signals *old);
 
-/* ---- steer.c ---- */
+/* ---- uninstrumented.c ---- */
 
-/* A program whose C library is its own cannot be steered; it has just been started. */
+/* Warns, after the program's end, if most of its work was done by uninstrumented code. */
+void live_warn_of_uninstrumented_code(struct recorder *s);
+
+/* ---- capture/control/control.c ---- */
+
+/* An error if the program, which was just started, is linked statically: such a program cannot be controlled. */
 int live_refuse_static(pid_t pid, const char *name, struct peet_err *err);
 
-/* ---- filter.c: less than the program says ---- */
+/* ---- filter.c: --level, --region, --only, --skip ---- */
 
 enum { LIVE_FILTER_WORDS = 1 << 14 };
-enum { LIVE_ENTRY = 1, LIVE_LAST = 2 }; /* added to a key: one instruction of its block, at level `calls` */
+enum {
+    LIVE_ENTRY = 1,
+    LIVE_LAST = 2
+}; /* added to a key at level `calls`: the first, the last instruction of its block */
 
-bool filter_is_wanted(const struct producer_state *s);
+bool filter_is_wanted(const struct recorder *s);
 int filter_put(struct live_thread *t, const uint64_t *words, size_t n, struct peet_err *err);
-int filter_end(struct live_thread *t, struct peet_err *err); /* nothing more comes: tells the last gap */
-/* How many instructions a record of the program stands for. */
+int filter_end(struct live_thread *t, struct peet_err *err); /* at the thread's end: records the last gap */
+/* Number of instructions of an item with these slots. */
 uint64_t filter_instructions(const struct live_item *item, const uint64_t *slots);
-void filter_warn(struct producer_state *s); /* of what was asked for and did not occur */
-/* Whether functions that were asked for can be there, before the program runs. */
-int filter_foresee(struct producer_state *s, struct peet_err *err);
+void filter_warn(struct recorder *s); /* of regions and functions that were selected and did not occur */
+/* An error, before the program runs, if it cannot have a function of --only. */
+int filter_foresee(struct recorder *s, struct peet_err *err);
 void filter_release(struct live_filter *f);
 
 /* ---- start.c ---- */
 
 #define LIVE_NAME "peet-record"
-#define LIVE_MEMORY "/memfd:" LIVE_NAME /* what the kernel calls it in the program's mappings */
+#define LIVE_MEMORY "/memfd:" LIVE_NAME /* its name in the program's memory map */
 
-int live_start(struct producer_state *s, struct peet_err *err);
-/* Memory that somebody else shares with the program. */
-int live_share(struct producer_state *s, const char *file, struct peet_err *err);
-void live_let_go(struct producer_state *s);
+/* Starts the program, stopped before its first instruction. */
+int live_start(struct recorder *s, struct peet_err *err);
+/* Maps memory that another process shares with the program. */
+int live_share(struct recorder *s, const char *file, struct peet_err *err);
+void live_let_go(struct recorder *s); /* lets the program run */
 
 #endif

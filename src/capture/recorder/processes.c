@@ -12,7 +12,7 @@
 #include "format/schema/schema_builder.h"
 
 /* The stack grows by itself, down to its limit or to what lies below it. */
-static void find_stack(struct live_process *p, const struct mappings *m)
+static void process_find_stack(struct live_process *p, const struct mappings *m)
 {
     for (size_t i = 0; i < m->count; i++) {
         struct rlimit limit;
@@ -63,19 +63,19 @@ static int leave_out_library(struct dl_phdr_info *library, size_t size, void *co
     return 0;
 }
 
-static int tell_level(struct producer_state *s, enum level level, struct peet_err *err)
+static int record_level(struct recorder *s, enum level level, struct peet_err *err)
 {
     enum level most = s->config->level && s->config->level < level ? s->config->level : level;
 
-    s->built |= 1u << level;
-    if (s->levels >> most & 1)
+    s->levels.built |= 1u << level;
+    if (s->levels.recorded >> most & 1)
         return 0;
-    s->levels |= 1u << most;
+    s->levels.recorded |= 1u << most;
     return schema_builder_meta(s->schema, "level", level_name(most), err);
 }
 
 /* What the trace will hold is known before it does, so that one without its end tells it, too. */
-static int tell_levels(struct producer_state *s, const struct live_process *p, struct peet_err *err)
+static int record_levels(struct recorder *s, const struct live_process *p, struct peet_err *err)
 {
     unsigned levels = p->modules ? 0 : 1u << LEVEL_events;
     int r = 0;
@@ -84,30 +84,30 @@ static int tell_levels(struct producer_state *s, const struct live_process *p, s
         levels |= p->module[i]->levels;
     for (int i = LEVEL_events; r == 0 && i < LEVEL_END; i++)
         if (levels >> i & 1)
-            r = tell_level(s, (enum level)i, err);
+            r = record_level(s, (enum level)i, err);
     return r;
 }
 
-int processes_scan(struct producer_state *s, struct live_process *p, bool is_new, struct peet_err *err)
+int processes_scan(struct recorder *s, struct live_process *p, bool is_new, struct peet_err *err)
 {
     struct mappings m;
 
     if (mappings_read(p->pid, &m, err) < 0)
         return 0; /* it is gone */
     if (is_new)
-        find_stack(p, &m);
+        process_find_stack(p, &m);
     leave_out_buffers(&m);
     if (p->pid == getpid()) /* we are in it */
         dl_iterate_phdr(leave_out_library, &m);
     struct module_scan tell = { .pid = p->pid, .process = p->number, .mappings = &m, .ranges = is_new };
-    int r = modules_write(&p->told, &tell, s->schema, err);
+    int r = modules_write(&p->modules_written, &tell, s->schema, err);
     if (r == 0)
         r = code_scan(&s->code, p->pid, &m, &p->module, &p->modules, err);
     mappings_release(&m);
-    return r < 0 ? r : tell_levels(s, p, err);
+    return r < 0 ? r : record_levels(s, p, err);
 }
 
-struct live_process *processes_find(struct producer_state *s, uint32_t number)
+struct live_process *processes_find(struct recorder *s, uint32_t number)
 {
     for (size_t i = s->processes; i-- > 0;)
         if (s->process[i]->number == number)
@@ -115,7 +115,7 @@ struct live_process *processes_find(struct producer_state *s, uint32_t number)
     return NULL;
 }
 
-static uint32_t process_of_thread(struct producer_state *s, uint32_t number)
+static uint32_t process_of_thread(struct recorder *s, uint32_t number)
 {
     for (uint32_t i = 0; i < RAW_THREADS; i++)
         if (s->thread[i].number == number)
@@ -123,7 +123,7 @@ static uint32_t process_of_thread(struct producer_state *s, uint32_t number)
     return 0;
 }
 
-int processes_add(struct producer_state *s, const struct raw_thread *t)
+int processes_add(struct recorder *s, const struct raw_thread *t)
 {
     struct live_process *p = mem_alloc(1, sizeof *p);
     char *program = process_program(t->pid), *command = process_command(t->pid);
@@ -146,10 +146,10 @@ int processes_add(struct producer_state *s, const struct raw_thread *t)
     return r;
 }
 
-void processes_release(struct producer_state *s)
+void processes_release(struct recorder *s)
 {
     for (size_t i = 0; i < s->processes; i++) {
-        modules_release(&s->process[i]->told);
+        modules_release(&s->process[i]->modules_written);
         free(s->process[i]->module);
         free(s->process[i]);
     }

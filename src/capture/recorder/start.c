@@ -21,7 +21,7 @@ enum { SAYS_ASLR = -1 };
 
 #define RAW_ALL_BYTES (RAW_DATA_OFFSET + (size_t)RAW_THREADS * RAW_BUFFERS * RAW_BUFFER_BYTES)
 
-static int map_memory(struct producer_state *s, struct peet_err *err)
+static int start_map_memory(struct recorder *s, struct peet_err *err)
 {
     void *p = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, s->fd, 0);
 
@@ -46,7 +46,7 @@ static uint32_t window_for(const struct producer_config *c)
                                         : (uint32_t)bytes;
 }
 
-static int share_memory(struct producer_state *s, struct peet_err *err)
+static int share_memory(struct recorder *s, struct peet_err *err)
 {
     const struct producer_config *c = s->config;
 
@@ -54,7 +54,7 @@ static int share_memory(struct producer_state *s, struct peet_err *err)
     s->fd = memfd_create(LIVE_NAME, MFD_CLOEXEC);
     if (s->fd < 0 || ftruncate(s->fd, (off_t)s->bytes) < 0)
         return err_sys(err, errno, "no memory to share with the program");
-    if (map_memory(s, err) < 0)
+    if (start_map_memory(s, err) < 0)
         return err->code;
     s->header->magic = RAW_MAGIC;
     s->header->version = RAW_VERSION;
@@ -69,16 +69,16 @@ static int share_memory(struct producer_state *s, struct peet_err *err)
     return 0;
 }
 
-int live_share(struct producer_state *s, const char *file, struct peet_err *err)
+int live_share(struct recorder *s, const char *file, struct peet_err *err)
 {
     s->bytes = RAW_ALL_BYTES;
     s->fd = open(file, O_RDWR | O_CLOEXEC);
     if (s->fd < 0)
         return err_sys(err, errno, "%s: no memory to share with the program", file);
-    return map_memory(s, err);
+    return start_map_memory(s, err);
 }
 
-static _Noreturn void become(const struct producer_config *config, const char *file, int say)
+static _Noreturn void start_become(const struct producer_config *config, const char *file, int say)
 {
     int word = SAYS_ASLR;
 
@@ -100,7 +100,7 @@ static _Noreturn void become(const struct producer_config *config, const char *f
 }
 
 /* Until the child has become the program: 0, or -1 when it has ended instead. */
-static int await_exec(pid_t pid)
+static int start_await_exec(pid_t pid)
 {
     int status;
 
@@ -118,7 +118,7 @@ static int await_exec(pid_t pid)
     }
 }
 
-static int start_child(struct producer_state *s, struct peet_err *err)
+static int start_child(struct recorder *s, struct peet_err *err)
 {
     int fd[2], word, failure = 0;
     char file[64], path[64];
@@ -132,15 +132,15 @@ static int start_child(struct producer_state *s, struct peet_err *err)
         return err_sys(err, errno, "%s: cannot be started", name);
     pid_t pid = fork();
     if (pid == 0)
-        become(s->config, file, fd[1]);
+        start_become(s->config, file, fd[1]);
     close(fd[1]);
     if (pid < 0) {
         close(fd[0]);
         return err_sys(err, errno, "%s: cannot be started", name);
     }
-    int r = await_exec(pid);
+    int r = start_await_exec(pid);
     while (read(fd[0], &word, sizeof word) == sizeof word) {
-        s->moved |= word == SAYS_ASLR;
+        s->aslr_kept |= word == SAYS_ASLR;
         failure = word == SAYS_ASLR ? failure : word;
     }
     close(fd[0]);
@@ -153,14 +153,14 @@ static int start_child(struct producer_state *s, struct peet_err *err)
     return err_set(err, PEET_ERR_IO, "%s: was killed before it could begin", name);
 }
 
-int live_start(struct producer_state *s, struct peet_err *err)
+int live_start(struct recorder *s, struct peet_err *err)
 {
     int r = share_memory(s, err);
 
     return r < 0 ? r : start_child(s, err);
 }
 
-void live_let_go(struct producer_state *s)
+void live_let_go(struct recorder *s)
 {
     ptrace(PTRACE_DETACH, s->pid, 0, 0);
 }

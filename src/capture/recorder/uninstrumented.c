@@ -14,22 +14,22 @@ static const char *const COMMON[] = { "libc.so",    "ld-linux",       "libm.so",
                                       "libdl.so",   "librt.so",       "libgcc_s.so",    "libstdc++",
                                       "libgomp.so", "libgfortran.so", "libquadmath.so", "libmvec.so" };
 
-static const char *foreign_base(const char *path)
+static const char *uninstrumented_base(const char *path)
 {
     const char *slash = strrchr(path, '/');
 
     return slash ? slash + 1 : path;
 }
 
-static bool foreign_is_common(const char *path)
+static bool uninstrumented_is_common(const char *path)
 {
     for (size_t i = 0; i < sizeof COMMON / sizeof *COMMON; i++)
-        if (strncmp(foreign_base(path), COMMON[i], strlen(COMMON[i])) == 0)
+        if (strncmp(uninstrumented_base(path), COMMON[i], strlen(COMMON[i])) == 0)
             return true;
     return path[0] != '/';
 }
 
-static bool foreign_is_recorded(const struct producer_state *s, const char *path)
+static bool uninstrumented_is_recorded(const struct recorder *s, const char *path)
 {
     for (size_t i = 0; i < s->code.modules; i++)
         if (s->code.module[i]->schema_end > s->code.module[i]->schema && strcmp(s->code.module[i]->path, path) == 0)
@@ -38,7 +38,7 @@ static bool foreign_is_recorded(const struct producer_state *s, const char *path
 }
 
 /* The names of libraries that were in memory and have no schema, with commas between them; "": there are none. */
-static void foreign_names(const struct producer_state *s, char names[NAMES_ROOM])
+static void uninstrumented_names(const struct recorder *s, char names[NAMES_ROOM])
 {
     const struct peet_trace *t = peet_writer_schema(s->writer);
     const struct peet_module *m;
@@ -46,8 +46,8 @@ static void foreign_names(const struct producer_state *s, char names[NAMES_ROOM]
 
     names[0] = '\0';
     for (size_t i = 0; (m = peet_trace_module(t, i)); i++) {
-        const char *base = foreign_base(m->path);
-        if (foreign_is_common(m->path) || foreign_is_recorded(s, m->path) || strstr(names, base))
+        const char *base = uninstrumented_base(m->path);
+        if (uninstrumented_is_common(m->path) || uninstrumented_is_recorded(s, m->path) || strstr(names, base))
             continue;
         if (used + strlen(base) + 8 > NAMES_ROOM) {
             snprintf(names + used, NAMES_ROOM - used, ", …");
@@ -57,7 +57,7 @@ static void foreign_names(const struct producer_state *s, char names[NAMES_ROOM]
     }
 }
 
-void live_warn_of_foreign_code(struct producer_state *s)
+void live_warn_of_uninstrumented_code(struct recorder *s)
 {
     const struct producer_config *c = s->config;
     char names[NAMES_ROOM];
@@ -68,7 +68,7 @@ void live_warn_of_foreign_code(struct producer_state *s)
     uint64_t ms = (uint64_t)used.ru_utime.tv_sec * 1000 + (uint64_t)used.ru_utime.tv_usec / 1000;
     if (ms < LEAST_MS || s->ret->instructions / ms >= INSTRUCTIONS_PER_MS)
         return;
-    foreign_names(s, names);
+    uninstrumented_names(s, names);
     recording_warn(
         s->ret,
         "most of %.1f s of computing was in code that was not recorded%s%s: build it with peet cc, too, or use --step",

@@ -26,7 +26,7 @@ struct live_job {
 };
 
 struct live_workers {
-    struct producer_state *recorder;
+    struct recorder *recorder;
     pthread_t thread[WORKERS];
     unsigned threads, most; /* most: jobs at a time */
     pthread_mutex_t lock;   /* for what follows */
@@ -83,7 +83,7 @@ static void work_on(struct live_workers *w, struct live_job *j)
     j->code = r < 0 ? r : peet_part_finish(j->part, &j->err);
 }
 
-static void *work(void *argument)
+static void *workers_run(void *argument)
 {
     struct live_workers *w = argument;
 
@@ -100,7 +100,7 @@ static void *work(void *argument)
         pthread_mutex_lock(&w->lock);
         j->is_done = true;
         pthread_mutex_unlock(&w->lock);
-        live_ring(w->recorder);
+        live_notify(w->recorder);
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
@@ -117,7 +117,7 @@ static unsigned count_processors(void)
     return n < 1 ? 1 : n > WORKERS ? WORKERS : (unsigned)n;
 }
 
-static int start(struct producer_state *s, struct peet_err *err)
+static int workers_start(struct recorder *s, struct peet_err *err)
 {
     struct live_workers *w = mem_alloc(1, sizeof *w);
     unsigned wanted = count_processors();
@@ -129,21 +129,21 @@ static int start(struct producer_state *s, struct peet_err *err)
     pthread_cond_init(&w->work, NULL);
     pthread_cond_init(&w->turn, NULL);
     s->workers = w;
-    while (w->threads < wanted && (r = pthread_create(&w->thread[w->threads], NULL, work, w)) == 0)
+    while (w->threads < wanted && (r = pthread_create(&w->thread[w->threads], NULL, workers_run, w)) == 0)
         w->threads++;
     return w->threads ? 0 : err_sys(err, r, "no thread to encode with");
 }
 
-bool workers_are_busy(const struct producer_state *s)
+bool workers_are_busy(const struct recorder *s)
 {
     const struct live_workers *w = s->workers;
 
     return w && w->taken - w->committed == w->most;
 }
 
-void workers_take(struct producer_state *s, struct live_thread *t, const struct live_buffer *b, uint64_t thread_pointer)
+void workers_take(struct recorder *s, struct live_thread *t, const struct live_buffer *b, uint64_t thread_pointer)
 {
-    int r = s->workers ? 0 : start(s, s->err);
+    int r = s->workers ? 0 : workers_start(s, s->err);
 
     if (r < 0 || s->failed) {
         live_empty(b->raw, b->words, b->bytes);
@@ -164,7 +164,7 @@ void workers_take(struct producer_state *s, struct live_thread *t, const struct 
     pthread_mutex_unlock(&w->lock);
 }
 
-static void commit(struct producer_state *s, struct live_job *j)
+static void workers_commit_job(struct recorder *s, struct live_job *j)
 {
     if (s->failed || s->ret->stopped)
         return;
@@ -173,7 +173,7 @@ static void commit(struct producer_state *s, struct live_job *j)
     live_did_put(s, j->code < 0 ? j->code : peet_part_commit(j->part, s->err));
 }
 
-bool workers_commit(struct producer_state *s)
+bool workers_commit(struct recorder *s)
 {
     struct live_workers *w = s->workers;
     bool did = false;
@@ -184,7 +184,7 @@ bool workers_commit(struct producer_state *s)
     while (w->committed < w->begun && job_of(w, w->committed)->is_done) {
         struct live_job *j = job_of(w, w->committed);
         pthread_mutex_unlock(&w->lock);
-        commit(s, j);
+        workers_commit_job(s, j);
         j->reader.thread->pending--;
         j->reader.thread->reader.last = j->reader.last;
         did = true;
@@ -197,21 +197,21 @@ bool workers_commit(struct producer_state *s)
     return did;
 }
 
-bool workers_settle(struct producer_state *s)
+bool workers_settle(struct recorder *s)
 {
     struct live_workers *w = s->workers;
     bool did = false;
 
     while (w && w->committed < w->taken) {
-        uint32_t heard = atomic_load(&s->header->doorbell);
+        uint32_t count = atomic_load(&s->header->doorbell);
         did = true;
         if (!workers_commit(s))
-            live_listen(s, heard);
+            live_wait(s, count);
     }
     return did;
 }
 
-void workers_release(struct producer_state *s)
+void workers_release(struct recorder *s)
 {
     struct live_workers *w = s->workers;
 
