@@ -155,10 +155,35 @@ static void run_handler(int number, siginfo_t *info, void *context)
     s->depth = depth;
 }
 
+/* A signal to the process group reaches both the program and peet, which forwards it. */
+enum { SAME_SIGNAL_MS = 300, SENDERS = 2 };
+
+/* Whether the signal is the second copy of one that has come before: of two copies within SAME_SIGNAL_MS, one is from the
+ * recorder and the other is not. */
+static bool is_second_copy(int number, const siginfo_t *info)
+{
+    /* millisecond of a copy without its counterpart, by sender (1: the recorder); 0: none */
+    static _Atomic int64_t came_at[SIGNALS][SENDERS];
+    struct timespec t = { 0 };
+
+    if (!peet_rt_header || info->si_code != SI_USER)
+        return false;
+    bool is_forwarded = info->si_pid == peet_rt_header->recorder;
+    peet_rt_call(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&t, 0, 0, 0, 0);
+    int64_t now = (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    int64_t other = atomic_exchange(&came_at[number][!is_forwarded], 0);
+    if (other && now - other <= SAME_SIGNAL_MS)
+        return true;
+    atomic_store(&came_at[number][is_forwarded], now);
+    return false;
+}
+
 static void on_signal(int number, siginfo_t *info, void *context)
 {
     uint64_t handler = RT_ADDR(program_action[number].sa_handler);
 
+    if (is_second_copy(number, info))
+        return;
     if (peet_rt_defer_signal(number))
         return;
     if (handler == RT_ADDR(SIG_DFL) || handler == RT_ADDR(SIG_IGN))
