@@ -14,21 +14,21 @@ void decoder_release(struct decoder *d)
     *d = (struct decoder){ 0 };
 }
 
-static struct item_state *stop(struct decoder *d, const char *fault)
+static struct item_state *decoder_stop(struct decoder *d, const char *fault)
 {
     d->fault = fault;
     return NULL;
 }
 
-/* The run that begins with a byte of 255. */
-static __attribute__((noinline)) bool long_run(struct decoder *d, uint64_t *run)
+/* The rest of a run that began with a byte of 255. */
+static __attribute__((noinline)) bool decoder_long_run(struct decoder *d, uint64_t *run)
 {
     struct byte_reader *w = &d->plane[PLANE_RUNS];
     uint8_t byte;
 
     do {
         if (w->p == w->end) {
-            stop(d, "it has fewer runs than exceptions");
+            decoder_stop(d, "it has fewer runs than exceptions");
             return false;
         }
         byte = *w->p++;
@@ -37,14 +37,15 @@ static __attribute__((noinline)) bool long_run(struct decoder *d, uint64_t *run)
     return true;
 }
 
-/* The context of the next number of PLANE_ITEMS, in whatever form it is written. */
-static __attribute__((noinline)) struct item_state *slow_item(struct decoder *d)
+/* The state of the next item of PLANE_ITEMS; its number may have any form. */
+static __attribute__((noinline)) struct item_state *decoder_slow_item(struct decoder *d)
 {
     return item_states_get(&d->states, d->schema, reader_leb(&d->plane[PLANE_ITEMS]));
 }
 
-/* The same, when the number has at most four bytes and the item has occurred: how many bytes is no matter of branches. */
-static inline struct item_state *next_item(struct decoder *d)
+/* The state of the next item of PLANE_ITEMS. Without branches on the number's length, if it has at most four bytes and the item has
+ * occurred. */
+static inline struct item_state *decoder_next_item(struct decoder *d)
 {
     struct byte_reader *w = &d->plane[PLANE_ITEMS];
     uint32_t bytes = get_le32(w->p), last = ~bytes & 0x80808080;
@@ -53,38 +54,38 @@ static inline struct item_state *next_item(struct decoder *d)
     bytes &= last ^ (last - 1);
     uint32_t number = (bytes & 0x7f) | (bytes >> 1 & 0x3f80) | (bytes >> 2 & 0x1fc000) | (bytes >> 3 & 0xfe00000);
     if (!last || (size_t)(w->end - w->p) < n || number >= d->states.room)
-        return slow_item(d);
+        return decoder_slow_item(d);
     struct item_state *c = d->states.of[number];
     if (!c)
-        return slow_item(d);
+        return decoder_slow_item(d);
     w->p += n;
     return c;
 }
 
-/* What was not foreseen: the item behind `now`, and the run behind that. Few branches, for they could not be foreseen either. */
-static inline struct item_state *next_exception(struct decoder *d, struct item_state *now, struct decoder_step *s,
-                                                uint64_t *run)
+/* An exception: decodes the item after `now`, and the run after it. Few branches, since exceptions cannot be predicted. */
+static inline struct item_state *decoder_next_exception(struct decoder *d, struct item_state *now,
+                                                        struct decoder_step *s, uint64_t *run)
 {
     struct byte_reader *tokens = &d->plane[PLANE_TOKENS], *masks = &d->plane[PLANE_MASKS],
                        *runs = &d->plane[PLANE_RUNS];
 
     if (tokens->p == tokens->end || runs->p == runs->end)
-        return stop(d, "it has fewer exceptions or runs than its items need");
+        return decoder_stop(d, "it has fewer exceptions or runs than its items need");
     unsigned token = *tokens->p++, rank = token & 3;
-    struct item_state *c = rank == TOKEN_NEW ? next_item(d) : now->next[rank];
+    struct item_state *c = rank == TOKEN_NEW ? decoder_next_item(d) : now->next[rank];
     if (!c || token > (TOKEN_MASK | 3))
-        return stop(d, "it executes an item that is not defined");
+        return decoder_stop(d, "it executes an item that is not defined");
     unsigned bytes = token & TOKEN_MASK ? c->mask_bytes : 0;
     uint64_t mask = get_le64(masks->p) & (bytes < 8 ? ((uint64_t)1 << 8 * bytes) - 1 : UINT64_MAX);
     if ((size_t)(masks->end - masks->p) < bytes || mask & ~c->all)
-        return stop(d, "a mask has bits for slots that are not there");
+        return decoder_stop(d, "a mask has bits for slots that are not there");
     masks->p += bytes;
-    s->context = c;
+    s->state = c;
     s->before = c->missed;
     s->missed = c->missed = token & TOKEN_MASK ? mask : c->missed;
     item_state_promote(now, c, rank);
     *run = *runs->p++;
-    return *run < 255 || long_run(d, run) ? c : NULL;
+    return *run < 255 || decoder_long_run(d, run) ? c : NULL;
 }
 
 bool decoder_look(struct decoder *d)
@@ -99,7 +100,7 @@ bool decoder_look(struct decoder *d)
             *s++ = (struct decoder_step){ now, now->missed, now->missed };
         }
         if (s < end) {
-            struct item_state *c = next_exception(d, now, s, &run);
+            struct item_state *c = decoder_next_exception(d, now, s, &run);
             now = c ? c : now;
             s += c != NULL;
         }
@@ -124,7 +125,7 @@ bool decoder_refill(struct decoder *d, uint64_t missed)
     d->residual_end = d->residual_buffer + have + more;
     if (have + more >= (size_t)__builtin_popcountll(missed))
         return true;
-    stop(d, "it has fewer differences than misses");
+    decoder_stop(d, "it has fewer differences than misses");
     d->step = d->step_end;
     d->left = 0;
     return false;
@@ -150,7 +151,7 @@ int decoder_begin(struct decoder *d, uint64_t items, const uint8_t *const plane[
         || runs->p == runs->end)
         goto damaged;
     d->run = *runs->p++;
-    if (d->run == 255 && !long_run(d, &d->run))
+    if (d->run == 255 && !decoder_long_run(d, &d->run))
         goto damaged;
     d->left = items;
     return 0;

@@ -7,7 +7,7 @@
 #include "format/codec/item_state.h"
 #include "format/codec/slot_predict.h"
 
-/* The most that one word can add to each plane, in quarters of a byte, apart from whole 255s of a long run. */
+/* The most that one word can add to each plane, in quarters of a byte, without bytes of 255 of a long run. */
 static const size_t PER_WORD[PLANES] = { 4, 4, 16, 32, 1, 4, 4, 4, 4, 16 };
 
 int encoder_init(struct encoder *e, const struct schema *s, size_t chunk_words, struct peet_err *err)
@@ -49,17 +49,17 @@ void encoder_next_chunk(struct encoder *e)
     memcpy(e->at_start, e->src + PEET_SRC_REGISTER, sizeof e->at_start);
 }
 
-static inline void put_run(struct encoder *e, uint64_t run)
+static inline void encoder_put_run(struct encoder *e, uint64_t run)
 {
     for (; run >= 255; run -= 255)
         *e->end[PLANE_RUNS]++ = 255;
     *e->end[PLANE_RUNS]++ = (uint8_t)run;
 }
 
-/* The item or its misses are not as foreseen. Which of them, and where the item stood, cannot be foreseen either: all is written,
- * and the planes grow by what counts. */
-static inline void put_exception(struct encoder *e, struct item_state *from, struct item_state *c, uint64_t before,
-                                 uint64_t missed)
+/* The item or its misses were not predicted. There are no branches on the kind of exception, which cannot be predicted either: all
+ * fields are written, and each plane grows by those that count. */
+static inline void encoder_put_exception(struct encoder *e, struct item_state *from, struct item_state *c,
+                                         uint64_t before, uint64_t missed)
 {
     unsigned rank = TOKEN_NEW, other = missed != before;
 
@@ -74,24 +74,25 @@ static inline void put_exception(struct encoder *e, struct item_state *from, str
     item_state_promote(from, c, rank);
 }
 
-/* What so many trips of a linear loop add; false: they are too many for sums that are not checked. */
-static inline bool add_trips(struct encoder *e, const struct item *item, uint64_t trips)
+/* Adds the totals of a linear loop's iterations; false: they are too many for sums without overflow checks. */
+static inline bool encoder_add_iterations(struct encoder *e, const struct item *item, uint64_t iterations)
 {
-    if (trips >> LINEAR_TRIP_BITS)
+    if (iterations >> LINEAR_TRIP_BITS)
         return false;
-    e->instructions += trips * item->trip_insns;
-    e->references += trips * item->trip_references;
+    e->instructions += iterations * item->trip_insns;
+    e->references += iterations * item->trip_references;
     return true;
 }
 
-/* What counting executions does not cover. The slots are not encoded yet, so that an error leaves the chunk whole. */
-static int special(struct encoder *e, const struct item_state *c, const uint64_t *slots, struct peet_err *err)
+/* Executes a special item: totals beyond its executions, registers. Its slots are not encoded yet, so that an error leaves the chunk
+ * complete. */
+static int encoder_special(struct encoder *e, const struct item_state *c, const uint64_t *slots, struct peet_err *err)
 {
     const struct item *item = c->item;
     uint64_t insns, references;
 
     if (item->kind == ITEM_LOOP) {
-        if (item->linear && add_trips(e, item, slots[item->count]))
+        if (item->linear && encoder_add_iterations(e, item, slots[item->count]))
             return 0;
         if (!loop_totals(e->schema, item->loop, slots + item->loop->values, &insns, &references)
             || (e->instructions + insns) >> 62 || (e->references + references) >> 62)
@@ -119,13 +120,13 @@ static int special(struct encoder *e, const struct item_state *c, const uint64_t
     return 0;
 }
 
-/* The context of what a word says, which is not the likeliest successor. */
-static inline struct item_state *find(struct encoder *e, uint64_t name, struct peet_err *err)
+/* The state of the item with a key that is not the likeliest successor's. */
+static inline struct item_state *encoder_find_slowly(struct encoder *e, uint64_t name, struct peet_err *err)
 {
     return item_states_find(&e->states, e->schema, e->names, name, err);
 }
 
-/* Puts the first n differences into their planes. */
+/* Appends the first n residuals to their planes. */
 static void encoder_put_residuals(struct encoder *e, size_t n)
 {
     uint8_t **end = e->end + PLANE_CLASSES;
@@ -135,8 +136,8 @@ static void encoder_put_residuals(struct encoder *e, size_t n)
     memcpy(end, &to, sizeof to);
 }
 
-/* Puts all differences up to `end` into their planes, but for those that make no four; returns the new end. */
-static __attribute__((noinline)) uint64_t *spill(struct encoder *e, const uint64_t *end)
+/* Appends the residuals up to `end` to their planes, in groups of four; returns the end of the rest. */
+static __attribute__((noinline)) uint64_t *encoder_spill(struct encoder *e, const uint64_t *end)
 {
     size_t n = (size_t)(end - e->residual), whole = n / 4 * 4;
 
@@ -145,18 +146,19 @@ static __attribute__((noinline)) uint64_t *spill(struct encoder *e, const uint64
     return e->residual + (n - whole);
 }
 
-/* What SPECIAL_STATE asks for, but for what is most frequent. */
-static __attribute__((noinline)) int see_more(struct encoder *e, const struct item_state *c, const uint64_t *slots,
-                                              struct peet_err *err)
+/* Executes an item with SPECIAL_STATE that is none of the frequent ones. */
+static __attribute__((noinline)) int encoder_update_rare(struct encoder *e, const struct item_state *c,
+                                                         const uint64_t *slots, struct peet_err *err)
 {
     if (!c->item)
         return err_set(err, PEET_ERR_USAGE, "no such item");
     if (c->item->kind == ITEM_LOOP)
-        item_state_complete_loop(c, e->names, (uint64_t *)(uintptr_t)slots); /* words with names are not const */
-    return special(e, c, slots, err);
+        item_state_complete_loop(c, e->names, (uint64_t *)(uintptr_t)slots); /* words with names are writable */
+    return encoder_special(e, c, slots, err);
 }
 
-static inline int see_state(struct encoder *e, const struct item_state *c, const uint64_t *slots, struct peet_err *err)
+static inline int encoder_update_state(struct encoder *e, const struct item_state *c, const uint64_t *slots,
+                                       struct peet_err *err)
 {
     if (c->special & SPECIAL_ONE_EFFECT) {
         const struct peet_effect *f = c->item->block->effect;
@@ -165,22 +167,22 @@ static inline int see_state(struct encoder *e, const struct item_state *c, const
         return 0;
     }
     if (c->special & SPECIAL_COUNTED_LOOP) {
-        uint64_t trips = loop_iterations(c->trips, slots);
-        if (add_trips(e, c->item, trips)) {
-            ((uint64_t *)(uintptr_t)slots)[c->slots - 1] = trips;
+        uint64_t iterations = loop_iterations(c->trips, slots);
+        if (encoder_add_iterations(e, c->item, iterations)) {
+            ((uint64_t *)(uintptr_t)slots)[c->slots - 1] = iterations;
             return 0;
         }
     }
-    return see_more(e, c, slots, err);
+    return encoder_update_rare(e, c, slots, err);
 }
 
-/* The context of the item at p, if the words are all there. */
-static inline struct item_state *look(struct encoder *e, const struct item_state *now, const uint64_t *p,
-                                      const uint64_t *end, struct peet_err *err)
+/* The state of the item at p; NULL: it is unknown, or words are missing. */
+static inline struct item_state *encoder_find(struct encoder *e, const struct item_state *now, const uint64_t *p,
+                                              const uint64_t *end, struct peet_err *err)
 {
     struct item_state *c = now->next[0];
 
-    if (c->name != *p && !(c = find(e, *p, err)))
+    if (c->name != *p && !(c = encoder_find_slowly(e, *p, err)))
         return NULL;
     if ((size_t)(end - p) > c->slots)
         return c;
@@ -188,31 +190,31 @@ static inline struct item_state *look(struct encoder *e, const struct item_state
     return NULL;
 }
 
-static inline __attribute__((always_inline)) int put_words(struct encoder *e, const uint64_t *words, size_t n,
-                                                           size_t *ret_used, slot_predictor *take,
-                                                           repeat_predictor *again, struct peet_err *err)
+static inline __attribute__((always_inline)) int encoder_put_words(struct encoder *e, const uint64_t *words, size_t n,
+                                                                   size_t *ret_used, slot_predictor *slot_predict,
+                                                                   repeat_predictor *again, struct peet_err *err)
 {
     const uint64_t *p = words, *end = words + n, *stop = n < e->limit - e->words ? end : words + (e->limit - e->words);
     uint64_t *out = e->residual_end, run = e->run;
     struct item_state *now = e->now, *c;
 
-    while (p < stop && (c = look(e, now, p, end, err))) {
+    while (p < stop && (c = encoder_find(e, now, p, end, err))) {
         const uint64_t *slots = p + 1;
-        if (c->special & SPECIAL_STATE && see_state(e, c, slots, err) < 0)
+        if (c->special & SPECIAL_STATE && encoder_update_state(e, c, slots, err) < 0)
             break;
         uint64_t before = c->missed, missed;
-        missed = (size_t)(end - p) > c->padded ? take(c, slots, &out) : predict_slots(c, slots, &out);
+        missed = (size_t)(end - p) > c->padded ? slot_predict(c, slots, &out) : predict_slots(c, slots, &out);
         c->executions++;
         p += c->slots + 1;
         if (c == now->next[0] && missed == before) {
             run++;
         } else {
-            put_run(e, run);
+            encoder_put_run(e, run);
             run = 0;
-            put_exception(e, now, c, before, missed);
+            encoder_put_exception(e, now, c, before, missed);
         }
         if (out >= e->residual + RESIDUALS)
-            out = spill(e, out);
+            out = encoder_spill(e, out);
         now = c;
         if (c->next[0] == c && missed == before && !(c->special & SPECIAL_STATE)) {
             size_t times = again(c, p, stop, end, &out, e->residual + RESIDUALS);
@@ -232,7 +234,7 @@ static inline __attribute__((always_inline)) int put_words(struct encoder *e, co
 PREDICT_AVX2 static int encoder_put_avx2(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_used,
                                          struct peet_err *err)
 {
-    return put_words(e, words, n, ret_used, predict_slots_avx2, predict_again_avx2, err);
+    return encoder_put_words(e, words, n, ret_used, predict_slots_avx2, predict_again_avx2, err);
 }
 #endif
 
@@ -242,13 +244,13 @@ int encoder_put(struct encoder *e, const uint64_t *words, size_t n, size_t *ret_
     if (e->has_avx2)
         return encoder_put_avx2(e, words, n, ret_used, err);
 #endif
-    return put_words(e, words, n, ret_used, predict_slots, predict_again, err);
+    return encoder_put_words(e, words, n, ret_used, predict_slots, predict_again, err);
 }
 
 void encoder_finish(struct encoder *e, struct encoded *ret)
 {
     *ret = (struct encoded){ .instructions = e->instructions, .references = e->references };
-    put_run(e, e->run);
+    encoder_put_run(e, e->run);
     encoder_put_residuals(e, (size_t)(e->residual_end - e->residual));
     for (int i = 0; i < PLANES; i++) {
         ret->plane[i] = e->room[i];
@@ -261,6 +263,6 @@ void encoder_finish(struct encoder *e, struct encoded *ret)
         ret->references += c->item->dynamic ? 0 : c->executions * c->item->references;
         ret->events += c->item->kind == ITEM_EVENT && !(c->special & SPECIAL_STATE)
                            ? c->executions
-                           : 0; /* set_register is for the decoder */
+                           : 0; /* set_register is no event for users */
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The contexts of a chunk, for encoder and decoder alike: they must find the same ones in the same order. */
+/* The predictor states of a chunk. Encoder and decoder share them: both must find the same states in the same order. */
 #include "format/codec/item_state.h"
 
 #include <inttypes.h>
@@ -40,7 +40,7 @@ void item_states_forget(struct item_states *x)
     x->none->executions = 0;
 }
 
-static int make_room(struct item_states *x, uint64_t number)
+static int item_states_make_room(struct item_states *x, uint64_t number)
 {
     if (number >= x->room) {
         size_t room = (number + 1) * 2;
@@ -62,7 +62,7 @@ static int make_room(struct item_states *x, uint64_t number)
     return 0;
 }
 
-static unsigned special(const struct item *item)
+static unsigned item_special(const struct item *item)
 {
     bool state = item->kind == ITEM_LOOP || item->dynamic || item->effects
                  || (item->kind == ITEM_EVENT && item->event->kind == PEET_EV_set_register);
@@ -79,7 +79,7 @@ static uint64_t low_bits(unsigned n)
     return n < 64 ? ((uint64_t)1 << n) - 1 : UINT64_MAX;
 }
 
-static void put_number(struct item_state *c, uint64_t number)
+static void item_state_set_number(struct item_state *c, uint64_t number)
 {
     uint8_t bytes[10] = { 0 };
 
@@ -92,7 +92,7 @@ struct item_state *item_states_get(struct item_states *x, const struct schema *s
     if (number < x->room && x->of[number])
         return x->of[number];
     const struct item *item = schema_item(s, number);
-    if (!item || make_room(x, number) < 0)
+    if (!item || item_states_make_room(x, number) < 0)
         return NULL;
     uint32_t padded = (item->slots + SLOT_PAD - 1u) / SLOT_PAD * SLOT_PAD;
     struct item_state *c = arena_alloc(&x->arena, sizeof *c + 2 * padded * sizeof(uint64_t));
@@ -105,10 +105,10 @@ struct item_state *item_states_get(struct item_states *x, const struct schema *s
     c->name = number;
     c->slots = item->slots;
     c->padded = (uint16_t)padded;
-    c->special = (uint8_t)special(item);
+    c->special = (uint8_t)item_special(item);
     c->mask_bytes = (uint8_t)((item->slots + 7) / 8);
     c->all = low_bits(item->slots);
-    put_number(c, number);
+    item_state_set_number(c, number);
     if (item->kind == ITEM_BLOCK) {
         c->operands = item->block->operands;
         c->indexed = item->indexed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Four at a time, for these share a byte of classes: most often all four have 2 bytes, or all have 4, and then their bytes
- * change places as a matrix does. Else each goes by itself, without a branch, for there is nothing to foresee. */
+/* Residuals are split and joined in groups of four, which share a byte of classes. Most often all four have 2 bytes, or all have 4: then
+ * their bytes are transposed as a matrix. Other groups are handled one residual at a time, without branches on the class. */
 #include "format/codec/residual.h"
 
 #ifdef __x86_64__
@@ -13,7 +13,7 @@
 enum { ALL_2_BYTES = 0x00, ALL_4_BYTES = 0xaa };
 
 /* Rows become columns: byte k of row i goes to byte i of row k. */
-static inline void transpose(uint32_t row[4])
+static inline void residuals_transpose(uint32_t row[4])
 {
     static const uint32_t EVEN = 0x00ff00ff, LOW = 0xffff;
     uint32_t a = (row[0] & EVEN) | (row[1] & EVEN) << 8, b = (row[0] >> 8 & EVEN) | (row[1] & ~EVEN);
@@ -27,12 +27,12 @@ static inline void transpose(uint32_t row[4])
 
 /* ---- to planes ---- */
 
-static inline unsigned class_of(uint64_t v)
+static inline unsigned residual_class(uint64_t v)
 {
     return (unsigned)(v >> 16 != 0) + (v >> 24 != 0) + (v >> 32 != 0);
 }
 
-static inline void split_one(uint64_t v, unsigned class, struct residual_writer *to)
+static inline void residuals_split_one(uint64_t v, unsigned class, struct residual_writer *to)
 {
     *to->b0++ = (uint8_t)v;
     *to->b1++ = (uint8_t)(v >> 8);
@@ -44,11 +44,11 @@ static inline void split_one(uint64_t v, unsigned class, struct residual_writer 
     to->high += class > 2 ? 4 : 0;
 }
 
-static inline void split_four(const uint64_t *v, unsigned classes, struct residual_writer *to)
+static inline void residuals_split_four(const uint64_t *v, unsigned classes, struct residual_writer *to)
 {
     uint32_t row[4] = { (uint32_t)v[0], (uint32_t)v[1], (uint32_t)v[2], (uint32_t)v[3] };
 
-    transpose(row);
+    residuals_transpose(row);
     put_le32(to->b0, row[0]);
     put_le32(to->b1, row[1]);
     to->b0 += 4;
@@ -62,12 +62,12 @@ static inline void split_four(const uint64_t *v, unsigned classes, struct residu
 }
 
 #ifdef __x86_64__
-/* By the mask of some of four: which they are, one byte each, and the bits 0, 2, 4, 6 for them. */
+/* By a mask of four residuals: TOGETHER has the numbers of those selected, one byte each; SPREAD a bit at 2 * i for each number i. */
 static const uint32_t TOGETHER[16] = { 0,    0,      0x01,   0x0100,   0x02,   0x0200,   0x0201,   0x020100,
                                        0x03, 0x0300, 0x0301, 0x030100, 0x0302, 0x030200, 0x030201, 0x03020100 };
 static const uint8_t SPREAD[16] = { 0, 1, 4, 5, 16, 17, 20, 21, 64, 65, 68, 69, 80, 81, 84, 85 };
 
-/* Splits all fours of n differences. Whatever their classes are, all is written, and the planes grow by what counts. */
+/* Splits all groups of four of n residuals. All bytes are written, and each plane grows by those that count. */
 __attribute__((target("avx2,popcnt"))) static size_t residuals_split_avx2(const uint64_t *zigzag, size_t n,
                                                                           struct residual_writer *to)
 {
@@ -120,31 +120,32 @@ void residuals_split(const uint64_t *zigzag, size_t n, struct residual_writer *t
 #endif
     struct residual_writer o = *to;
     for (; n >= 4; n -= 4, zigzag += 4) {
-        unsigned class0 = class_of(zigzag[0]), class1 = class_of(zigzag[1]), class2 = class_of(zigzag[2]);
-        unsigned class3 = class_of(zigzag[3]), classes = class0 | class1 << 2 | class2 << 4 | class3 << 6;
+        unsigned class0 = residual_class(zigzag[0]), class1 = residual_class(zigzag[1]),
+                 class2 = residual_class(zigzag[2]);
+        unsigned class3 = residual_class(zigzag[3]), classes = class0 | class1 << 2 | class2 << 4 | class3 << 6;
         *o.classes++ = (uint8_t)classes;
         if (classes == ALL_2_BYTES || classes == ALL_4_BYTES) {
-            split_four(zigzag, classes, &o);
+            residuals_split_four(zigzag, classes, &o);
             continue;
         }
-        split_one(zigzag[0], class0, &o);
-        split_one(zigzag[1], class1, &o);
-        split_one(zigzag[2], class2, &o);
-        split_one(zigzag[3], class3, &o);
+        residuals_split_one(zigzag[0], class0, &o);
+        residuals_split_one(zigzag[1], class1, &o);
+        residuals_split_one(zigzag[2], class2, &o);
+        residuals_split_one(zigzag[3], class3, &o);
     }
     if (n > 0)
         *o.classes++ = 0;
     for (size_t i = 0; i < n; i++) {
-        o.classes[-1] |= (uint8_t)(class_of(zigzag[i]) << 2 * i);
-        split_one(zigzag[i], class_of(zigzag[i]), &o);
+        o.classes[-1] |= (uint8_t)(residual_class(zigzag[i]) << 2 * i);
+        residuals_split_one(zigzag[i], residual_class(zigzag[i]), &o);
     }
     *to = o;
 }
 
 /* ---- and back ---- */
 
-/* How many of the n differences have more than 2, 3 and 4 bytes. */
-static void count_classes(const uint8_t *classes, size_t n, size_t count[3])
+/* Counts the residuals with more than 2, 3 and 4 bytes among n. */
+static void residuals_count_classes(const uint8_t *classes, size_t n, size_t count[3])
 {
     static const uint64_t LOW = 0x5555555555555555;
 
@@ -167,11 +168,11 @@ bool residuals_fit(const struct residual_reader *from, const size_t size[RESIDUA
 
     if (size[0] != (n + 3) / 4 || size[1] != n || size[2] != n)
         return false;
-    count_classes(from->classes, n, count);
+    residuals_count_classes(from->classes, n, count);
     return size[3] == count[0] && size[4] == count[1] && size[5] == 4 * count[2];
 }
 
-static inline uint64_t join_one(unsigned class, struct residual_reader *from)
+static inline uint64_t residuals_join_one(unsigned class, struct residual_reader *from)
 {
     uint64_t more2 = class > 0, more3 = class > 1, more4 = class > 2;
     uint64_t v = *from->b0++ | (uint64_t)*from->b1++ << 8 | (*from->b2 & (0 - more2)) << 16
@@ -183,13 +184,13 @@ static inline uint64_t join_one(unsigned class, struct residual_reader *from)
     return (uint64_t)unzigzag(v);
 }
 
-/* Eight at a time, by vectors. */
+/* Vectors for eight residuals at a time. */
 typedef uint8_t bytes_8 __attribute__((vector_size(8)));
 typedef uint8_t bytes_16 __attribute__((vector_size(16)));
 typedef uint16_t halves_8 __attribute__((vector_size(16)));
 typedef int32_t words_4 __attribute__((vector_size(16)));
 
-static inline bytes_16 pairs(const uint8_t *low, const uint8_t *high)
+static inline bytes_16 residual_pairs(const uint8_t *low, const uint8_t *high)
 {
     bytes_8 a, b;
 
@@ -198,7 +199,7 @@ static inline bytes_16 pairs(const uint8_t *low, const uint8_t *high)
     return __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15);
 }
 
-static inline void put_signed(words_4 v, uint64_t *out)
+static inline void residuals_put_signed(words_4 v, uint64_t *out)
 {
     words_4 zero = { 0 }, sign;
 
@@ -209,19 +210,19 @@ static inline void put_signed(words_4 v, uint64_t *out)
     memcpy(out + 2, &high, sizeof high);
 }
 
-static inline void join_eight(struct residual_reader *from, uint64_t *out)
+static inline void residuals_join_eight(struct residual_reader *from, uint64_t *out)
 {
-    halves_8 low = (halves_8)pairs(from->b0, from->b1), high = (halves_8)pairs(from->b2, from->b3);
+    halves_8 low = (halves_8)residual_pairs(from->b0, from->b1), high = (halves_8)residual_pairs(from->b2, from->b3);
 
-    put_signed((words_4)__builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11), out);
-    put_signed((words_4)__builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15), out + 4);
+    residuals_put_signed((words_4)__builtin_shufflevector(low, high, 0, 8, 1, 9, 2, 10, 3, 11), out);
+    residuals_put_signed((words_4)__builtin_shufflevector(low, high, 4, 12, 5, 13, 6, 14, 7, 15), out + 4);
     from->b0 += 8;
     from->b1 += 8;
     from->b2 += 8;
     from->b3 += 8;
 }
 
-static inline void join_four(unsigned classes, struct residual_reader *from, uint64_t *out)
+static inline void residuals_join_four(unsigned classes, struct residual_reader *from, uint64_t *out)
 {
     uint32_t row[4] = { get_le32(from->b0), get_le32(from->b1), 0, 0 };
 
@@ -233,7 +234,7 @@ static inline void join_four(unsigned classes, struct residual_reader *from, uin
         from->b2 += 4;
         from->b3 += 4;
     }
-    transpose(row);
+    residuals_transpose(row);
     out[0] = (uint64_t)unzigzag(row[0]);
     out[1] = (uint64_t)unzigzag(row[1]);
     out[2] = (uint64_t)unzigzag(row[2]);
@@ -246,7 +247,7 @@ void residuals_join(struct residual_reader *from, size_t n, uint64_t *out)
 
     for (; n >= 4; n -= 4, out += 4) {
         if (n >= 8 && in.classes[0] == ALL_4_BYTES && in.classes[1] == ALL_4_BYTES) {
-            join_eight(&in, out);
+            residuals_join_eight(&in, out);
             in.classes += 2;
             n -= 4;
             out += 4;
@@ -254,16 +255,16 @@ void residuals_join(struct residual_reader *from, size_t n, uint64_t *out)
         }
         unsigned classes = *in.classes++;
         if (classes == ALL_2_BYTES || classes == ALL_4_BYTES) {
-            join_four(classes, &in, out);
+            residuals_join_four(classes, &in, out);
             continue;
         }
-        out[0] = join_one(classes & 3, &in);
-        out[1] = join_one(classes >> 2 & 3, &in);
-        out[2] = join_one(classes >> 4 & 3, &in);
-        out[3] = join_one(classes >> 6 & 3, &in);
+        out[0] = residuals_join_one(classes & 3, &in);
+        out[1] = residuals_join_one(classes >> 2 & 3, &in);
+        out[2] = residuals_join_one(classes >> 4 & 3, &in);
+        out[3] = residuals_join_one(classes >> 6 & 3, &in);
     }
     unsigned classes = n > 0 ? *in.classes++ : 0;
     for (size_t i = 0; i < n; i++)
-        out[i] = join_one(classes >> 2 * i & 3, &in);
+        out[i] = residuals_join_one(classes >> 2 * i & 3, &in);
     *from = in;
 }

@@ -2,15 +2,16 @@
 #include "format/codec/slot_predict.h"
 
 #ifdef __x86_64__
-#define LANE(mask, i) ((mask) >> (i)&1 ? UINT64_MAX : 0)
-#define LANES(mask) \
+#define MASK_WORD(mask, i) ((mask) >> (i)&1 ? UINT64_MAX : 0)
+#define MASK_WORDS(mask) \
     { \
-        LANE(mask, 0), LANE(mask, 1), LANE(mask, 2), LANE(mask, 3) \
+        MASK_WORD(mask, 0), MASK_WORD(mask, 1), MASK_WORD(mask, 2), MASK_WORD(mask, 3) \
     }
 
-_Alignas(32) const uint64_t PREDICT_LANES[16][4] = { LANES(0),  LANES(1),  LANES(2),  LANES(3), LANES(4),  LANES(5),
-                                                     LANES(6),  LANES(7),  LANES(8),  LANES(9), LANES(10), LANES(11),
-                                                     LANES(12), LANES(13), LANES(14), LANES(15) };
+_Alignas(32) const uint64_t PREDICT_MASKS[16][4] = { MASK_WORDS(0),  MASK_WORDS(1),  MASK_WORDS(2),  MASK_WORDS(3),
+                                                     MASK_WORDS(4),  MASK_WORDS(5),  MASK_WORDS(6),  MASK_WORDS(7),
+                                                     MASK_WORDS(8),  MASK_WORDS(9),  MASK_WORDS(10), MASK_WORDS(11),
+                                                     MASK_WORDS(12), MASK_WORDS(13), MASK_WORDS(14), MASK_WORDS(15) };
 
 _Alignas(32) const uint32_t PREDICT_COMPACT[16][8] = { { 0 },
                                                        { 0, 1 },

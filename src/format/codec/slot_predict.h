@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The encoder's innermost step: an execution's slots against what was foreseen of them. Twice: plainly, and by vectors of four for
- * processors that have them; tests compare the two. */
+/* The encoder's innermost step: compares the slots of an execution with their predicted values. There is a scalar version, and one by
+ * vectors of four slots for processors with AVX2; tests compare the two. */
 #ifndef FORMAT_CODEC_SLOT_PREDICT_H
 #define FORMAT_CODEC_SLOT_PREDICT_H
 
@@ -10,13 +10,13 @@ typedef uint64_t slot_predictor(struct item_state *c, const uint64_t *slots, uin
 typedef size_t repeat_predictor(struct item_state *c, const uint64_t *p, const uint64_t *stop, const uint64_t *end,
                                 uint64_t **out, const uint64_t *out_end);
 
-/* Takes the slots of an execution: those that are not where their strides take them leave their differences at *out. Returns
- * their mask. */
+/* Compares the slots of an execution with last value + stride. Appends the residuals of those that miss to *out, updates last values and
+ * strides, and returns the mask of misses. */
 static inline uint64_t predict_slots(struct item_state *c, const uint64_t *slots, uint64_t **out)
 {
     uint64_t *last = c->word, *stride = c->word + c->padded, before = c->missed, missed = 0, off = 0, *o = *out;
 
-    if (before == 0) { /* most often all are as foreseen */
+    if (before == 0) { /* the common case: no slot misses */
         for (uint32_t i = 0; i < c->slots; i++)
             off |= (slots[i] - last[i]) ^ stride[i];
         if (off == 0) {
@@ -37,8 +37,8 @@ static inline uint64_t predict_slots(struct item_state *c, const uint64_t *slots
     return missed;
 }
 
-/* How often c is executed again from p on with every slot where its stride takes it, which is what loops do; its last execution
- * stands in front of p. Not behind `stop`, where a chunk or the words end. */
+/* Counts the executions of c from p on without a miss, as in a loop over arrays. The words of its last execution end at p. An
+ * execution begins before `stop` (end of the chunk) and ends before `end` (end of the words). */
 static inline size_t predict_hits_again(struct item_state *c, const uint64_t *p, const uint64_t *stop,
                                         const uint64_t *end)
 {
@@ -64,14 +64,14 @@ static inline size_t predict_hits_again(struct item_state *c, const uint64_t *p,
     return n;
 }
 
-/* In a register of its own: two that are put into one vector are there too late. */
+/* Keeps a value in a scalar register: gathering two of them into a vector takes longer than it saves. */
 static inline uint64_t predict_scalar(uint64_t v)
 {
     __asm__("" : "+r"(v));
     return v;
 }
 
-/* How often c, with n slots, is executed again from p on with the same slots missing, which is what loops over tables do. */
+/* Counts the executions of c, with n slots, from p on in which the same slots miss again, as in a loop over indices. */
 static inline __attribute__((always_inline)) size_t predict_misses_again(struct item_state *c, const uint64_t *p,
                                                                          const uint64_t *stop, const uint64_t *end,
                                                                          unsigned n, uint64_t **out,
@@ -124,11 +124,12 @@ static inline size_t predict_again(struct item_state *c, const uint64_t *p, cons
 
 #define PREDICT_AVX2 __attribute__((target("avx2,bmi2,popcnt")))
 
-/* Which halves of a vector its chosen lanes take when they move together, and all bits of the chosen lanes; by the mask of lanes. */
+/* By a mask of the four words of a vector: the permutation of 32-bit halves that moves the selected words together; all bits of the
+ * selected words set. */
 extern const uint32_t PREDICT_COMPACT[16][8];
-extern const uint64_t PREDICT_LANES[16][4];
+extern const uint64_t PREDICT_MASKS[16][4];
 
-/* Takes the slots from i on; returns which of them missed. */
+/* predict_slots for slots i to i + 3; returns the mask of misses. */
 PREDICT_AVX2 static inline __attribute__((always_inline)) uint64_t predict_four(struct item_state *c,
                                                                                 const uint64_t *slots, uint32_t i,
                                                                                 uint64_t **out)
@@ -145,7 +146,7 @@ PREDICT_AVX2 static inline __attribute__((always_inline)) uint64_t predict_four(
         __m256i sign = _mm256_cmpgt_epi64(_mm256_setzero_si256(), by);
         __m256i zig = _mm256_xor_si256(_mm256_add_epi64(by, by), sign);
         __m256i order = _mm256_load_si256((const __m256i *)PREDICT_COMPACT[miss]);
-        __m256i again = _mm256_load_si256((const __m256i *)PREDICT_LANES[miss & c->missed >> i]);
+        __m256i again = _mm256_load_si256((const __m256i *)PREDICT_MASKS[miss & c->missed >> i]);
         _mm256_storeu_si256((__m256i *)*out, _mm256_permutevar8x32_epi32(zig, order));
         *out += __builtin_popcount(miss);
         _mm256_storeu_si256((__m256i *)stride, _mm256_blendv_epi8(then, by, again));
@@ -153,19 +154,19 @@ PREDICT_AVX2 static inline __attribute__((always_inline)) uint64_t predict_four(
     return (uint64_t)miss << i;
 }
 
-/* predict_slots; reads `padded` slots. */
+/* predict_slots by vectors; reads `padded` slots. */
 PREDICT_AVX2 static inline uint64_t predict_slots_avx2(struct item_state *c, const uint64_t *slots, uint64_t **out)
 {
     uint64_t missed = 0;
 
-    if (c->padded == SLOT_PAD) /* most often */
+    if (c->padded == SLOT_PAD) /* the common case */
         return predict_four(c, slots, 0, out);
     for (uint32_t i = 0; i < c->padded; i += SLOT_PAD)
         missed |= predict_four(c, slots, i, out);
     return missed;
 }
 
-/* predict_again. What vectors read is written by vectors: else it would have to wait for it. */
+/* predict_again by vectors. Words that vectors read are written by vectors: a wider load would wait for narrower stores. */
 PREDICT_AVX2 static inline size_t predict_again_avx2(struct item_state *c, const uint64_t *p, const uint64_t *stop,
                                                      const uint64_t *end, uint64_t **out, const uint64_t *out_end)
 {
@@ -178,7 +179,7 @@ PREDICT_AVX2 static inline size_t predict_again_avx2(struct item_state *c, const
     __m256i last = _mm256_loadu_si256((const __m256i *)c->word);
     __m256i stride = _mm256_loadu_si256((const __m256i *)(c->word + SLOT_PAD));
     __m256i order = _mm256_load_si256((const __m256i *)PREDICT_COMPACT[miss]);
-    __m256i lanes = _mm256_load_si256((const __m256i *)PREDICT_LANES[miss]);
+    __m256i selected = _mm256_load_si256((const __m256i *)PREDICT_MASKS[miss]);
 
     for (; p < stop && *p == name && end - p > SLOT_PAD && o < out_end; p += words, n++) {
         __m256i now = _mm256_loadu_si256((const __m256i *)(p + 1)), by = _mm256_sub_epi64(now, last);
@@ -189,7 +190,7 @@ PREDICT_AVX2 static inline size_t predict_again_avx2(struct item_state *c, const
         __m256i zig = _mm256_xor_si256(_mm256_add_epi64(by, by), sign);
         _mm256_storeu_si256((__m256i *)o, _mm256_permutevar8x32_epi32(zig, order));
         o += misses;
-        stride = _mm256_blendv_epi8(stride, by, lanes);
+        stride = _mm256_blendv_epi8(stride, by, selected);
         last = now;
     }
     _mm256_storeu_si256((__m256i *)c->word, last);
