@@ -9,7 +9,7 @@
 #include "base/err.h"
 #include "peet/trace.h"
 
-/* As with PNG: a byte that is not ASCII, both line ends, and the end-of-file of DOS, so that a mangled copy is told. */
+/* As in PNG: a byte that is not ASCII, both line ends, and the end-of-file of DOS, so that conversions of line ends are detected. */
 static const uint8_t FILE_MAGIC[8] = { 0x89, 'P', 'E', 'E', 'T', '\r', '\n', 0x1a };
 const uint8_t CHUNK_MAGIC[8] = { 0x8a, 'p', 'e', 'e', 't', 'c', 'h', 'k' };
 static const uint8_t TRAILER_MAGIC[8] = { 0x8b, 'p', 'e', 'e', 't', 'e', 'n', 'd' };
@@ -41,8 +41,8 @@ void file_header_encode(uint8_t out[FILE_HEADER_BYTES])
 int file_header_decode(const uint8_t *in, size_t n, const char *path, struct peet_err *err)
 {
     if (n < FILE_HEADER_BYTES)
-        return err_set(err, PEET_ERR_FORMAT, "%s: %zu bytes are too few for a trace; its header alone has %d",
-                       path, n, FILE_HEADER_BYTES);
+        return err_set(err, PEET_ERR_FORMAT, "%s: %zu bytes are too few for a trace; its header alone has %d", path, n,
+                       FILE_HEADER_BYTES);
     if (memcmp(in, FILE_MAGIC, 8))
         return err_set(err, PEET_ERR_FORMAT, "%s: not a peet trace (its first 8 bytes are others)", path);
     if (!checksum_matches(get_le64(in + 24), in, 24))

@@ -50,7 +50,7 @@ bool index_entry_decode(const uint8_t in[INDEX_ENTRY_BYTES], struct chunk_ref *r
 void trailer_encode(uint64_t index_offset, uint64_t chunks, uint8_t out[TRAILER_BYTES]);
 bool trailer_decode(const uint8_t in[TRAILER_BYTES], uint64_t *ret_index_offset, uint64_t *ret_chunks);
 
-/* Chunks begin at multiples of 8: the zero bytes behind a payload. */
+/* Chunks begin at multiples of 8 bytes: number of zero bytes after a payload. */
 static inline unsigned chunk_padding(uint64_t payload)
 {
     return (unsigned)(-payload & 7);

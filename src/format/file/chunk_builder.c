@@ -42,7 +42,7 @@ const uint64_t *chunk_builder_registers(const struct peet_part *p)
 /* ---- packing ---- */
 
 /* Registers at the start, then the planes (docs/trace-format.md, section 5). */
-static int lay_out(struct peet_part *p, const struct encoded *x, struct buf *out, struct peet_err *err)
+static int chunk_builder_lay_out(struct peet_part *p, const struct encoded *x, struct buf *out, struct peet_err *err)
 {
     const uint64_t *at_start = p->encoder.at_start;
     uint64_t used = 0;
@@ -61,7 +61,7 @@ static int lay_out(struct peet_part *p, const struct encoded *x, struct buf *out
     return r;
 }
 
-static struct built_chunk *next_chunk(struct peet_part *p)
+static struct built_chunk *chunk_builder_next(struct peet_part *p)
 {
     if (p->chunks == p->room) {
         size_t room = p->room * 2 + 1;
@@ -81,11 +81,11 @@ int chunk_builder_pack(struct peet_part *p, bool also_empty, struct peet_err *er
 
     if (p->encoder.words == 0 && !also_empty)
         return 0;
-    struct built_chunk *c = next_chunk(p);
+    struct built_chunk *c = chunk_builder_next(p);
     if (!c)
         return err_set(err, PEET_ERR_MEMORY, "no memory for a chunk");
     encoder_finish(&p->encoder, &x);
-    int r = lay_out(p, &x, &c->payload, err);
+    int r = chunk_builder_lay_out(p, &x, &c->payload, err);
     if (r == 0) {
         c->header = (struct chunk_header){
             .type = CHUNK_STREAM, .instructions = x.instructions, .references = x.references, .events = x.events
@@ -96,7 +96,7 @@ int chunk_builder_pack(struct peet_part *p, bool also_empty, struct peet_err *er
     return r;
 }
 
-/* ---- parts of their own ---- */
+/* ---- parts (public) ---- */
 
 int peet_part_new(struct peet_writer *w, struct peet_part **ret, struct peet_err *err)
 {
@@ -136,7 +136,7 @@ int peet_part_put_named(struct peet_part *p, uint64_t *words, size_t count, cons
 
     err = err ? err : &own;
     p->encoder.names = names;
-    /* A chunk that is full waits for the next word: who puts the last one need not wait for the packer. */
+    /* A full chunk is packed at the next call, so that the thread that puts the last words need not wait for the packer. */
     while (count > 0) {
         size_t used;
         if (atomic_load_explicit(&p->writer->failed, memory_order_relaxed))

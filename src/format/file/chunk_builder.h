@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Items on their way to chunks. A part is all that encodes: a stream has one for what is put into it directly, and others make
- * chunks for it apart. */
+/* Chunk builders: encode and pack items into chunks. A stream has one for items that are put into it directly. A public part (struct peet_part)
+ * is another one, whose chunks are appended to a stream later, so that several threads can encode for one stream. */
 #ifndef FORMAT_FILE_CHUNK_BUILDER_H
 #define FORMAT_FILE_CHUNK_BUILDER_H
 
@@ -10,26 +10,28 @@
 #include "format/file/pack.h"
 #include "peet/trace.h"
 
+/* A packed chunk. */
 struct built_chunk {
-    struct chunk_header header; /* but for the place in the stream */
+    struct chunk_header header; /* without thread, sequence and first instruction */
     struct buf payload;
 };
 
+/* A chunk builder. */
 struct peet_part {
     struct peet_writer *writer;
-    struct peet_stream *stream; /* that it will be committed to */
-    struct encoder encoder;     /* the chunk that is open */
+    struct peet_stream *stream; /* the stream that it will be committed to; NULL: it belongs to a stream */
+    struct encoder encoder;     /* of the open chunk */
     struct packer *packer;
-    struct built_chunk *chunk; /* those that are packed, in their order */
-    size_t chunks, room;       /* room: chunks whose memory is kept */
+    struct built_chunk *chunk; /* packed chunks, in their order */
+    size_t chunks, room;       /* number of packed chunks; number of elements, whose memory is reused */
 };
 
 int chunk_builder_init(struct peet_part *p, struct peet_writer *w, struct peet_err *err);
 void chunk_builder_release(struct peet_part *p);
 
-/* Empties the part: its items begin with these registers. */
+/* Empties the builder. registers: trace registers before its first item. */
 void chunk_builder_begin(struct peet_part *p, const uint64_t *registers);
-/* At its end, so far. */
+/* Trace registers after its last item. */
 const uint64_t *chunk_builder_registers(const struct peet_part *p);
 
 /* Packs the open chunk. One without items counts only if `also_empty`. */

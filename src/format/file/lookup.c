@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What an open trace says about itself. */
+/* Lookups in an open trace: problems, definitions, symbols, times. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -31,14 +31,14 @@ uint64_t peet_trace_time_chunks(const struct peet_trace *t)
     return t->times;
 }
 
-static const void *at(const struct vector *v, size_t i)
+static const void *trace_element(const struct vector *v, size_t i)
 {
     return i < v->count ? v->at[i] : NULL;
 }
 
 const char *peet_trace_meta(const struct peet_trace *t, size_t i, const char **ret_value)
 {
-    const struct meta *m = at(&t->schema->metas, i);
+    const struct meta *m = trace_element(&t->schema->metas, i);
 
     if (m && ret_value)
         *ret_value = m->value;
@@ -57,22 +57,22 @@ const char *peet_trace_meta_get(const struct peet_trace *t, const char *key)
 
 const struct peet_process *peet_trace_process(const struct peet_trace *t, size_t i)
 {
-    return at(&t->schema->processes, i);
+    return trace_element(&t->schema->processes, i);
 }
 
 const struct peet_module *peet_trace_module(const struct peet_trace *t, size_t i)
 {
-    return at(&t->schema->modules, i);
+    return trace_element(&t->schema->modules, i);
 }
 
 const struct peet_range *peet_trace_range(const struct peet_trace *t, size_t i)
 {
-    return at(&t->schema->ranges, i);
+    return trace_element(&t->schema->ranges, i);
 }
 
 const struct peet_thread *peet_trace_thread(const struct peet_trace *t, size_t i)
 {
-    return at(&t->schema->threads, i);
+    return trace_element(&t->schema->threads, i);
 }
 
 int peet_trace_totals(const struct peet_trace *t, uint32_t thread, struct peet_totals *ret)
@@ -149,7 +149,7 @@ const struct peet_insn *peet_trace_insn(const struct peet_trace *t, uint32_t num
 
 const char *peet_trace_string(const struct peet_trace *t, uint64_t number)
 {
-    return at(&t->schema->strings, number);
+    return trace_element(&t->schema->strings, number);
 }
 
 static const struct peet_symbol *find_symbol(const struct peet_module *m, uint64_t addr)
@@ -184,7 +184,8 @@ const struct peet_symbol *peet_trace_symbol(const struct peet_trace *t, uint32_t
 
 /* ---- the timing stream ---- */
 
-static int take_times(const uint8_t *bytes, size_t n, struct peet_time **list, size_t *count, struct peet_err *err)
+static int trace_read_times(const uint8_t *bytes, size_t n, struct peet_time **list, size_t *count,
+                            struct peet_err *err)
 {
     struct byte_reader w = { bytes, bytes + n, 0 };
     uint64_t more = reader_leb(&w), position = 0, ns = 0;
@@ -222,7 +223,7 @@ int peet_trace_times(struct peet_trace *t, uint32_t thread, struct peet_time **r
         out.size = 0;
         r = unpacker_append(u, &w, CHUNK_MAX_PAYLOAD, &out, &from, &n, err);
         if (r == 0)
-            r = take_times(out.data + from, n, &list, &count, err);
+            r = trace_read_times(out.data + from, n, &list, &count, err);
     }
     unpacker_free(u);
     buf_release(&payload);

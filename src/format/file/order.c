@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a trace says what its threads wait for. A recording from outside (of a guest, step by step, imported) may lack the events
- * of that, and then its threads look as if they needed nothing of each other. */
+/* Whether a trace has the events by which its threads wait for each other. A recording of a guest, by single steps, or imported, may lack
+ * them; its threads then appear to be independent. */
 #include "base/map.h"
 #include "peet/trace.h"
 

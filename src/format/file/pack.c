@@ -8,21 +8,22 @@
 
 #include "base/err.h"
 
-/* What shrinks by less than a fifth is left as it is: reading it would take longer than it is worth. On recordings of programs
- * this adds less than a thousandth to the file, for what they repeat shrinks by more. */
+/* Bytes that shrink by less than 1 / WORTH are stored unpacked, which makes reading faster. Recordings of programs grow by less than
+ * a thousandth by that. TOO_SMALL: bytes that are not worth packing. SKIPS: planes stored unpacked after one that did not shrink. */
 enum { TOO_SMALL = 48, SKIPS = 7, WORTH = 5 };
 
-/* What repeats itself shrinks by much, and soon. In what does not, the search for matches finds few and takes most of the time:
- * there the quick way hardly looks for them, and has a third of the cost for a tenth more bytes. */
+/* Planes that shrink to more than 1 / REPEATS have few matches, and the search for them takes most of the time. For these a level with
+ * little search is used: a third of the time, a tenth more bytes. */
 enum { QUICK_LEVEL = -200, REPEATS = 6 };
 
 struct packer {
-    ZSTD_CCtx *zstd, *quick;   /* quick: NULL if the level asked for is not the lowest */
-    uint8_t skip[PLANES + 1];  /* how often data of this kind will be left as it is without trying */
-    bool is_quick[PLANES + 1]; /* data of this kind did not repeat itself */
+    ZSTD_CCtx *zstd;           /* of the level that was asked for */
+    ZSTD_CCtx *quick;          /* of level QUICK_LEVEL; NULL if the level asked for is not the lowest */
+    uint8_t skip[PLANES + 1];  /* by plane: next ones to be stored unpacked without trying */
+    bool is_quick[PLANES + 1]; /* by plane: the last one had few matches */
 };
 
-static ZSTD_CCtx *new_context(int level)
+static ZSTD_CCtx *packer_new_zstd(int level)
 {
     ZSTD_CCtx *c = ZSTD_createCCtx();
 
@@ -30,7 +31,7 @@ static ZSTD_CCtx *new_context(int level)
         ZSTD_freeCCtx(c);
         return NULL;
     }
-    if (c && level < 0) /* not by itself at such levels; without it there is only less gained */
+    if (c && level < 0) /* zstd does not compress literals at such levels unless asked to */
         ZSTD_CCtx_setParameter(c, ZSTD_c_literalCompressionMode, 1);
     return c;
 }
@@ -39,7 +40,7 @@ struct packer *packer_new(int level)
 {
     struct packer *p = calloc(1, sizeof *p);
 
-    if (p && (!(p->zstd = new_context(level)) || (level == 1 && !(p->quick = new_context(QUICK_LEVEL))))) {
+    if (p && (!(p->zstd = packer_new_zstd(level)) || (level == 1 && !(p->quick = packer_new_zstd(QUICK_LEVEL))))) {
         packer_free(p);
         return NULL;
     }
@@ -55,7 +56,7 @@ void packer_free(struct packer *p)
     free(p);
 }
 
-static void put_head(struct buf *out, enum pack_method method, size_t n, size_t packed)
+static void packer_put_head(struct buf *out, enum pack_method method, size_t n, size_t packed)
 {
     buf_leb(out, method);
     buf_leb(out, n);
@@ -64,7 +65,7 @@ static void put_head(struct buf *out, enum pack_method method, size_t n, size_t 
 
 int packer_put(struct packer *p, unsigned hint, const uint8_t *bytes, size_t n, struct buf *out, struct peet_err *err)
 {
-    static const size_t HEAD = 16; /* room for method and sizes in front of the packed bytes */
+    static const size_t HEAD = 16; /* room for method and sizes before the packed bytes */
     size_t packed = n;
 
     if (hint < PLANES && p->skip[hint] > 0) {
@@ -80,14 +81,14 @@ int packer_put(struct packer *p, unsigned hint, const uint8_t *bytes, size_t n, 
         p->is_quick[hint] = hint < PLANES && p->quick && packed > n / REPEATS;
         if (packed < n - n / WORTH) {
             uint8_t *from = room + HEAD;
-            put_head(out, PACK_ZSTD, n, packed);
+            packer_put_head(out, PACK_ZSTD, n, packed);
             memmove(out->data + out->size, from, packed);
             out->size += packed;
             return 0;
         }
         p->skip[hint] = hint < PLANES ? SKIPS : 0;
     }
-    put_head(out, PACK_RAW, n, n);
+    packer_put_head(out, PACK_RAW, n, n);
     buf_bytes(out, bytes, n);
     return out->failed ? err_set(err, PEET_ERR_MEMORY, "no memory for %zu bytes of a chunk", n) : 0;
 }
@@ -140,19 +141,19 @@ int unpacker_next(struct unpacker *u, struct byte_reader *w, uint64_t most, stru
 int unpacker_append(struct unpacker *u, struct byte_reader *w, uint64_t most, struct buf *out, size_t *ret_at,
                     size_t *ret_n, struct peet_err *err)
 {
-    struct unpacked part;
-    int r = unpacker_next(u, w, most, out, &part, err);
+    struct unpacked plane;
+    int r = unpacker_next(u, w, most, out, &plane, err);
 
     if (r < 0)
         return r;
-    if (part.raw) {
-        uint8_t *to = buf_room(out, part.n + PACK_SLACK);
+    if (plane.raw) {
+        uint8_t *to = buf_room(out, plane.n + PACK_SLACK);
         if (!to)
-            return err_set(err, PEET_ERR_MEMORY, "no memory to unpack %zu bytes", part.n);
-        memcpy(to, part.raw, part.n);
-        out->size += part.n;
+            return err_set(err, PEET_ERR_MEMORY, "no memory to unpack %zu bytes", plane.n);
+        memcpy(to, plane.raw, plane.n);
+        out->size += plane.n;
     }
-    *ret_at = part.at;
-    *ret_n = part.n;
+    *ret_at = plane.at;
+    *ret_n = plane.n;
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stream of one thread: items are encoded as they come, and written when they make a chunk. */
+/* The stream of a thread: encodes items, and writes each full chunk. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -13,8 +13,8 @@ struct peet_stream {
     struct peet_writer *writer;
     struct peet_stream *previous, *next; /* under the writer's lock */
     uint32_t thread;
-    struct peet_part own;      /* what is put into the stream itself */
-    struct buf payload, times; /* payload: of times */
+    struct peet_part own;      /* items put into the stream directly */
+    struct buf payload, times; /* payload of a chunk of times; encoded times that are not in a chunk yet */
     uint64_t sequence, position;
     uint64_t time_sequence, last_position, last_ns;
     size_t times_count;
@@ -57,7 +57,7 @@ int peet_stream_open(struct peet_writer *w, const struct peet_thread *thread, st
     return 0;
 }
 
-/* Writes the chunks of a part behind those of the stream. last: nothing more comes. */
+/* Writes the chunks of a part after those of the stream. last: the stream ends with them. */
 static int write_chunks(struct peet_stream *s, struct peet_part *p, bool last, struct peet_err *err)
 {
     int r = 0;
@@ -119,8 +119,8 @@ static int flush_times(struct peet_stream *s, struct peet_err *err)
     return r;
 }
 
-static int put_words(struct peet_stream *s, const uint64_t *words, size_t count, const struct peet_names *names,
-                     struct peet_err *err)
+static int stream_put_words(struct peet_stream *s, const uint64_t *words, size_t count, const struct peet_names *names,
+                            struct peet_err *err)
 {
     struct peet_err own;
     int r;
@@ -144,12 +144,12 @@ static int put_words(struct peet_stream *s, const uint64_t *words, size_t count,
 int peet_stream_put_named(struct peet_stream *s, uint64_t *words, size_t count, const struct peet_names *names,
                           struct peet_err *err)
 {
-    return put_words(s, words, count, names, err);
+    return stream_put_words(s, words, count, names, err);
 }
 
 int peet_stream_put_words(struct peet_stream *s, const uint64_t *words, size_t count, struct peet_err *err)
 {
-    return put_words(s, words, count, NULL, err);
+    return stream_put_words(s, words, count, NULL, err);
 }
 
 int peet_stream_put(struct peet_stream *s, uint32_t item, const uint64_t *slots, struct peet_err *err)

@@ -113,7 +113,7 @@ int trace_count(struct peet_trace *t, const struct chunk_ref *r, struct peet_err
     x->totals.events += r->header.events;
     x->totals.chunks++;
     x->totals.bytes += CHUNK_HEADER_BYTES + r->header.payload + chunk_padding(r->header.payload);
-    x->totals.whole = (r->header.flags & CHUNK_LAST) != 0; /* they come in the order of their sequence */
+    x->totals.whole = (r->header.flags & CHUNK_LAST) != 0; /* chunks are counted in the order of their sequence */
     return 0;
 }
 
@@ -152,8 +152,8 @@ static int compare_offsets(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Drops chunks that claim the place of another one; the first in the file stays. */
-static void drop_twins(struct peet_trace *t)
+/* Drops chunks with the thread and sequence of another one; the first in the file stays. */
+static void trace_drop_duplicates(struct peet_trace *t)
 {
     size_t kept = 0;
 
@@ -178,7 +178,7 @@ static int sort_chunks(struct peet_trace *t, struct peet_err *err)
         qsort(t->chunk, t->chunks, sizeof *t->chunk, compare_refs);
     if (t->times)
         qsort(t->time, t->times, sizeof *t->time, compare_refs);
-    drop_twins(t);
+    trace_drop_duplicates(t);
     t->by_offset = malloc((t->chunks + 1) * sizeof *t->by_offset);
     if (!t->by_offset)
         return err_set(err, PEET_ERR_MEMORY, "%s: no memory for the index", t->path);
@@ -196,7 +196,7 @@ static int sort_chunks(struct peet_trace *t, struct peet_err *err)
     return r;
 }
 
-/* Every thread that has a stream is in the thread table, and the other way round. */
+/* Adds threads with a stream to the schema, and threads of the schema to the thread table. */
 static int match_threads(struct peet_trace *t, struct peet_err *err)
 {
     int r = 0;
@@ -211,7 +211,7 @@ static int match_threads(struct peet_trace *t, struct peet_err *err)
     return r;
 }
 
-static void tell_missing(struct peet_trace *t)
+static void trace_report_missing(struct peet_trace *t)
 {
     for (size_t i = 0; i < t->threads; i++) {
         const struct thread_index *x = &t->thread[i];
@@ -261,7 +261,7 @@ static int open_file(struct peet_trace *t, struct peet_err *err)
     free(defs);
     if (r < 0 || (r = sort_chunks(t, err)) < 0 || (r = match_threads(t, err)) < 0)
         return r;
-    tell_missing(t);
+    trace_report_missing(t);
     return 0;
 }
 
@@ -343,7 +343,7 @@ void peet_trace_free(struct peet_trace *t)
 
 /* ---- pipes ---- */
 
-/* At the end of the pipe; `n` bytes of something stand before it. */
+/* The end of the pipe, after `n` bytes that are no chunk header. */
 static int pipe_end(struct peet_trace *t, const uint8_t *bytes, size_t n, struct peet_err *err)
 {
     uint64_t offset, chunks;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the chunks of a file are: from the index at its end, or, when the end is missing or damaged, by going from chunk
- * to chunk and looking for the next one where one is damaged. */
+/* Finds the chunks of a file: by the index at its end. If the index is missing or damaged, by a scan from chunk to chunk, which
+ * searches for the next header after a damaged chunk. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -43,14 +43,14 @@ int trace_add_ref(struct chunk_ref **list, size_t *count, size_t *room, const st
     return 0;
 }
 
-/* Puts a chunk where it belongs. Definitions go to the caller, who reads them in the order of the file. */
+/* Sorts chunks by their type. The caller reads those of definitions in the order of the file. */
 struct sorting {
     struct peet_trace *trace;
     struct chunk_ref *defs;
     size_t count, room;
 };
 
-static int sort_in(struct sorting *x, const struct chunk_ref *r, struct peet_err *err)
+static int sort_chunk(struct sorting *x, const struct chunk_ref *r, struct peet_err *err)
 {
     struct peet_trace *t = x->trace;
 
@@ -62,7 +62,7 @@ static int sort_in(struct sorting *x, const struct chunk_ref *r, struct peet_err
     }
 }
 
-/* The first place at or behind `from`, a multiple of 8, where a chunk's header stands; t->bytes when there is none. */
+/* Offset of the first chunk header at or after `from`, a multiple of 8; t->bytes: there is none. */
 static int find_chunk(const struct peet_trace *t, uint64_t from, uint64_t *ret, struct peet_err *err)
 {
     static const size_t WINDOW = 1 << 16;
@@ -85,9 +85,9 @@ static int find_chunk(const struct peet_trace *t, uint64_t from, uint64_t *ret, 
     return r;
 }
 
-/* What stands at `at`, where no chunk does; sets *ret_next to where to go on. */
-static int pass_over(struct peet_trace *t, uint64_t at, const uint8_t head[CHUNK_HEADER_BYTES], size_t n,
-                     uint64_t *ret_next, struct peet_err *err)
+/* Skips the trailer, or damaged bytes, at offset `at`; *ret_next: offset at which the scan continues. */
+static int trace_skip_damage(struct peet_trace *t, uint64_t at, const uint8_t head[CHUNK_HEADER_BYTES], size_t n,
+                             uint64_t *ret_next, struct peet_err *err)
 {
     uint64_t offset, chunks;
 
@@ -116,7 +116,7 @@ int trace_scan(struct peet_trace *t, struct chunk_ref **ret_defs, size_t *ret_co
         if ((r = trace_read_at(t, at, head, n, err)) < 0)
             break;
         if (n < sizeof head || !chunk_header_decode(head, &ref.header)) {
-            r = pass_over(t, at, head, n, &at, err);
+            r = trace_skip_damage(t, at, head, n, &at, err);
             continue;
         }
         uint64_t end = at + CHUNK_HEADER_BYTES + ref.header.payload;
@@ -125,7 +125,7 @@ int trace_scan(struct peet_trace *t, struct chunk_ref **ret_defs, size_t *ret_co
                           ref.header.type == CHUNK_INDEX ? " (the index)" : "");
             break;
         }
-        r = sort_in(&x, &ref, err);
+        r = sort_chunk(&x, &ref, err);
         at = end + chunk_padding(ref.header.payload);
     }
     if (r < 0) {
@@ -137,7 +137,7 @@ int trace_scan(struct peet_trace *t, struct chunk_ref **ret_defs, size_t *ret_co
     return 0;
 }
 
-static int take_entries(struct sorting *x, const uint8_t *p, size_t n, struct peet_err *err)
+static int trace_read_entries(struct sorting *x, const uint8_t *p, size_t n, struct peet_err *err)
 {
     int r = 0;
 
@@ -146,7 +146,7 @@ static int take_entries(struct sorting *x, const uint8_t *p, size_t n, struct pe
         if (!index_entry_decode(p + i, &ref) || ref.offset < FILE_HEADER_BYTES || ref.offset > x->trace->bytes
             || ref.header.payload > x->trace->bytes - ref.offset)
             return err_set(err, PEET_ERR_DAMAGED, "its index names a chunk that cannot be");
-        r = sort_in(x, &ref, err);
+        r = sort_chunk(x, &ref, err);
     }
     return r;
 }
@@ -176,7 +176,7 @@ int trace_read_index(struct peet_trace *t, struct chunk_ref **ret_defs, size_t *
         if (r == 0 && n != chunks * INDEX_ENTRY_BYTES)
             r = err_set(err, PEET_ERR_DAMAGED, "its index is damaged");
         if (r == 0)
-            r = take_entries(&x, entries.data + at, n, err);
+            r = trace_read_entries(&x, entries.data + at, n, err);
     }
     buf_release(&payload);
     buf_release(&entries);

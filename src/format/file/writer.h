@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The inside of a writer, shared by what defines and what streams. */
+/* A writer of a trace: its private struct, for the modules that write definitions and streams. */
 #ifndef FORMAT_FILE_WRITER_H
 #define FORMAT_FILE_WRITER_H
 
@@ -15,43 +15,44 @@
 #include "format/file/trace.h"
 #include "peet/trace.h"
 
+/* Writes a trace. Locks: builder.lock before `lock`. */
 struct peet_writer {
     int fd;
     bool is_pipe, owns_fd;
     char *path;
     struct peet_writer_config config;
-    _Atomic uint64_t offset; /* where the next chunk goes */
-    _Atomic bool failed;
-    struct schema_builder builder; /* its lock is taken before `lock`, and covers the next three */
+    _Atomic uint64_t offset;       /* file offset of the next chunk, in bytes */
+    _Atomic bool failed;           /* first_error is set */
+    struct schema_builder builder; /* its lock protects the next three fields, too */
     struct packer *packer;
-    uint64_t defs_sequence;    /* number of the next chunk of definitions */
+    uint64_t defs_sequence;    /* sequence of the next chunk of definitions */
     _Atomic bool defs_pending; /* there are definitions that are not in the file yet */
-    struct peet_trace view;    /* the schema, for readers of what has been defined so far */
-    pthread_mutex_t lock;      /* of all that follows */
+    struct peet_trace view;    /* the schema as a trace, for readers of the definitions so far */
+    pthread_mutex_t lock;      /* protects all following fields */
     struct peet_err first_error;
-    struct chunk_ref *index;
+    struct chunk_ref *index; /* chunks written so far */
     size_t index_count, index_room;
     struct peet_totals totals;   /* of the index */
-    struct peet_stream *streams; /* those that are open */
+    struct peet_stream *streams; /* list of open streams */
 };
 
-/* The writer's definitions, as long as it lives. */
+/* The writer's definitions; valid as long as the writer. */
 struct schema_builder *writer_builder(struct peet_writer *w);
 
-/* Writes a chunk behind all definitions made so far. Fills in the header's payload and checksum. */
+/* Writes a chunk after all definitions made so far. Sets payload and checksum of the header. */
 int writer_chunk(struct peet_writer *w, struct chunk_header *h, const struct buf *payload, struct peet_err *err);
 
-/* The first error of a writer stays: after it nothing more is written. Both return its code. */
+/* A writer keeps its first error, and writes nothing after it. Both return its code. */
 int writer_failed(struct peet_writer *w, struct peet_err *err);
 int writer_remember(struct peet_writer *w, const struct peet_err *e);
 
-/* Writes what is put into the stream so far, then what is in a part of it, whose registers the stream then has. */
+/* Writes the items that were put into the stream so far, then those of a part. The stream continues with the part's registers. */
 int stream_append(struct peet_stream *s, struct peet_part *p, struct peet_err *err);
 
-/* Says whose stream an error is about; returns its code. */
+/* Prefixes an error with the stream's thread; returns its code. */
 int stream_prefix(const struct peet_stream *s, struct peet_err *err);
 
-/* Writes what is left of a stream and frees it. `whole`: its thread is at its end. */
+/* Writes the rest of a stream and frees it. whole: the thread has ended. */
 int stream_end(struct peet_stream *s, bool whole, struct peet_err *err);
 
 #endif

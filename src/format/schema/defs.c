@@ -24,8 +24,8 @@ enum { HAS_SIZE_SRC = 1, HAS_DOWN = 2, HAS_PREDICATE = 4, HAS_VALUE = 8 };
 
 /* ---- writing ---- */
 
-/* Takes over what is in body and forgets it. */
-static void put(struct buf *out, enum def_kind kind, struct buf *body)
+/* Appends a definition record with the bytes of body, and frees body. */
+static void defs_begin(struct buf *out, enum def_kind kind, struct buf *body)
 {
     buf_leb(out, kind);
     buf_leb(out, body->size);
@@ -34,7 +34,7 @@ static void put(struct buf *out, enum def_kind kind, struct buf *body)
     buf_release(body);
 }
 
-static void put_insns(struct buf *b, const struct peet_block *block)
+static void defs_put_insns(struct buf *b, const struct peet_block *block)
 {
     uint64_t expected = 0;
 
@@ -52,7 +52,7 @@ static void put_insns(struct buf *b, const struct peet_block *block)
     }
 }
 
-static void put_operand(struct buf *b, const struct peet_operand *o)
+static void defs_put_operand(struct buf *b, const struct peet_operand *o)
 {
     unsigned has = (o->size_src ? HAS_SIZE_SRC : 0) | (o->down ? HAS_DOWN : 0) | (o->predicate ? HAS_PREDICATE : 0)
                    | (o->value ? HAS_VALUE : 0);
@@ -81,10 +81,10 @@ void defs_put_block(struct buf *out, const struct peet_block *block)
 
     buf_leb(&b, block->id);
     buf_leb(&b, block->slots);
-    put_insns(&b, block);
+    defs_put_insns(&b, block);
     buf_leb(&b, block->operands);
     for (unsigned i = 0; i < block->operands; i++)
-        put_operand(&b, &block->operand[i]);
+        defs_put_operand(&b, &block->operand[i]);
     buf_leb(&b, block->computes);
     for (unsigned i = 0; i < block->computes; i++) {
         const struct peet_compute *c = &block->compute[i];
@@ -101,7 +101,7 @@ void defs_put_block(struct buf *out, const struct peet_block *block)
         buf_leb(&b, block->effect[i].src);
         buf_sleb(&b, block->effect[i].add);
     }
-    put(out, DEF_BLOCK, &b);
+    defs_begin(out, DEF_BLOCK, &b);
 }
 
 void defs_put_loop(struct buf *out, const struct peet_loop *l)
@@ -128,7 +128,7 @@ void defs_put_loop(struct buf *out, const struct peet_loop *l)
             buf_sleb(&b, n->assign[j].add);
         }
     }
-    put(out, DEF_LOOP, &b);
+    defs_begin(out, DEF_LOOP, &b);
 }
 
 void defs_put_event(struct buf *out, const struct peet_event_item *e)
@@ -139,7 +139,7 @@ void defs_put_event(struct buf *out, const struct peet_event_item *e)
     buf_string(&b, peet_event_name(e->kind));
     buf_leb(&b, (uint64_t)peet_event_arity(e->kind));
     buf_leb(&b, e->site);
-    put(out, DEF_EVENT, &b);
+    defs_begin(out, DEF_EVENT, &b);
 }
 
 void defs_put_process(struct buf *out, const struct peet_process *p)
@@ -150,7 +150,7 @@ void defs_put_process(struct buf *out, const struct peet_process *p)
     buf_leb(&b, p->parent);
     buf_string(&b, p->program);
     buf_string(&b, p->command);
-    put(out, DEF_PROCESS, &b);
+    defs_begin(out, DEF_PROCESS, &b);
 }
 
 void defs_put_module(struct buf *out, const struct peet_module *m)
@@ -177,7 +177,7 @@ void defs_put_module(struct buf *out, const struct peet_module *m)
         buf_string(&b, m->symbol[i].name);
         last = m->symbol[i].addr;
     }
-    put(out, DEF_MODULE, &b);
+    defs_begin(out, DEF_MODULE, &b);
 }
 
 void defs_put_range(struct buf *out, const struct peet_range *r)
@@ -189,7 +189,7 @@ void defs_put_range(struct buf *out, const struct peet_range *r)
     buf_leb(&b, r->size);
     buf_leb(&b, r->protection);
     buf_string(&b, r->name);
-    put(out, DEF_RANGE, &b);
+    defs_begin(out, DEF_RANGE, &b);
 }
 
 void defs_put_thread(struct buf *out, const struct peet_thread *t)
@@ -201,7 +201,7 @@ void defs_put_thread(struct buf *out, const struct peet_thread *t)
     buf_leb(&b, t->parent);
     buf_leb(&b, t->ordinal);
     buf_string(&b, t->name);
-    put(out, DEF_THREAD, &b);
+    defs_begin(out, DEF_THREAD, &b);
 }
 
 void defs_put_meta(struct buf *out, const char *key, const char *value)
@@ -210,27 +210,27 @@ void defs_put_meta(struct buf *out, const char *key, const char *value)
 
     buf_string(&b, key);
     buf_string(&b, value);
-    put(out, DEF_META, &b);
+    defs_begin(out, DEF_META, &b);
 }
 
-void defs_put_string(struct buf *out, uint32_t number, const char *text)
+void defs_put_string(struct buf *out, uint32_t scratch_number, const char *text)
 {
     struct buf b = { 0 };
 
-    buf_leb(&b, number);
+    buf_leb(&b, scratch_number);
     buf_string(&b, text);
-    put(out, DEF_STRING, &b);
+    defs_begin(out, DEF_STRING, &b);
 }
 
 /* ---- reading ---- */
 
-/* What the records being read need until the schema has copied it. */
+/* A record being read, and memory for it until the schema has copied it. */
 struct scratch {
     struct byte_reader w;
     struct arena arena;
 };
 
-static uint64_t number(struct scratch *x, uint64_t most)
+static uint64_t scratch_number(struct scratch *x, uint64_t most)
 {
     uint64_t v = reader_leb(&x->w);
 
@@ -241,22 +241,22 @@ static uint64_t number(struct scratch *x, uint64_t most)
     return v;
 }
 
-static uint8_t byte(struct scratch *x)
+static uint8_t scratch_byte(struct scratch *x)
 {
-    return (uint8_t)number(x, UINT8_MAX);
+    return (uint8_t)scratch_number(x, UINT8_MAX);
 }
 
-static uint16_t half(struct scratch *x)
+static uint16_t scratch_half(struct scratch *x)
 {
-    return (uint16_t)number(x, UINT16_MAX);
+    return (uint16_t)scratch_number(x, UINT16_MAX);
 }
 
-static uint32_t word(struct scratch *x)
+static uint32_t scratch_word(struct scratch *x)
 {
-    return (uint32_t)number(x, UINT32_MAX);
+    return (uint32_t)scratch_number(x, UINT32_MAX);
 }
 
-static const char *string(struct scratch *x)
+static const char *scratch_string(struct scratch *x)
 {
     uint64_t n = reader_leb(&x->w);
     const uint8_t *p = reader_bytes(&x->w, n);
@@ -266,8 +266,8 @@ static const char *string(struct scratch *x)
     return s ? s : "";
 }
 
-/* An array of n elements, each of which takes at least a byte of what is left; NULL sets bad. */
-static void *array(struct scratch *x, uint64_t n, size_t element)
+/* An array of n elements, each of at least one byte of the record; NULL: the record is too short, and x->w.bad is set. */
+static void *scratch_array(struct scratch *x, uint64_t n, size_t element)
 {
     void *p = n <= (uint64_t)(x->w.end - x->w.p) ? arena_alloc(&x->arena, n * element) : NULL;
 
@@ -277,16 +277,16 @@ static void *array(struct scratch *x, uint64_t n, size_t element)
 
 static struct peet_insn *read_insns(struct scratch *x, uint16_t n)
 {
-    struct peet_insn *insn = array(x, n, sizeof *insn);
+    struct peet_insn *insn = scratch_array(x, n, sizeof *insn);
     uint64_t expected = 0;
 
     for (unsigned i = 0; i < n && !x->w.bad; i++) {
         struct peet_insn *in = &insn[i];
         in->addr = expected + (uint64_t)reader_sleb(&x->w);
-        in->length = half(x);
-        in->class = byte(x);
-        in->flags = half(x);
-        if (number(x, 1))
+        in->length = scratch_half(x);
+        in->class = scratch_byte(x);
+        in->flags = scratch_half(x);
+        if (scratch_number(x, 1))
             in->target = in->addr + (uint64_t)reader_sleb(&x->w);
         expected = in->addr + in->length;
     }
@@ -295,27 +295,27 @@ static struct peet_insn *read_insns(struct scratch *x, uint16_t n)
 
 static struct peet_operand *read_operands(struct scratch *x, uint16_t n)
 {
-    struct peet_operand *operand = array(x, n, sizeof *operand);
+    struct peet_operand *operand = scratch_array(x, n, sizeof *operand);
 
     for (unsigned i = 0; i < n && !x->w.bad; i++) {
         struct peet_operand *o = &operand[i];
-        o->insn = half(x);
-        o->kind = byte(x);
-        o->size = word(x);
-        o->base = byte(x);
-        o->index = byte(x);
-        o->scale = byte(x);
+        o->insn = scratch_half(x);
+        o->kind = scratch_byte(x);
+        o->size = scratch_word(x);
+        o->base = scratch_byte(x);
+        o->index = scratch_byte(x);
+        o->scale = scratch_byte(x);
         o->disp = reader_sleb(&x->w);
-        unsigned has = byte(x);
+        unsigned has = scratch_byte(x);
         if (has & HAS_SIZE_SRC)
-            o->size_src = byte(x);
+            o->size_src = scratch_byte(x);
         o->down = has & HAS_DOWN ? 1 : 0;
         if (has & HAS_PREDICATE) {
-            o->predicate = byte(x);
-            o->predicate_bit = byte(x);
+            o->predicate = scratch_byte(x);
+            o->predicate_bit = scratch_byte(x);
         }
         if (has & HAS_VALUE)
-            o->value = byte(x);
+            o->value = scratch_byte(x);
         x->w.bad |= has > 15;
     }
     return operand;
@@ -323,23 +323,24 @@ static struct peet_operand *read_operands(struct scratch *x, uint16_t n)
 
 static int read_block(struct schema *s, struct scratch *x, struct peet_err *err)
 {
-    struct peet_block b = { .id = word(x) };
+    struct peet_block b = { .id = scratch_word(x) };
 
-    b.slots = half(x);
-    b.insns = half(x);
+    b.slots = scratch_half(x);
+    b.insns = scratch_half(x);
     b.insn = read_insns(x, b.insns);
-    b.operands = half(x);
+    b.operands = scratch_half(x);
     b.operand = read_operands(x, b.operands);
-    b.computes = half(x);
-    struct peet_compute *compute = array(x, b.computes, sizeof *compute);
+    b.computes = scratch_half(x);
+    struct peet_compute *compute = scratch_array(x, b.computes, sizeof *compute);
     for (unsigned i = 0; i < b.computes && !x->w.bad; i++) {
-        uint8_t op = byte(x), a = byte(x), c = byte(x), shift = byte(x), width = byte(x);
+        uint8_t op = scratch_byte(x), a = scratch_byte(x), c = scratch_byte(x), shift = scratch_byte(x),
+                width = scratch_byte(x);
         compute[i] = (struct peet_compute){ reader_sleb(&x->w), op, a, c, shift, width };
     }
-    b.effects = half(x);
-    struct peet_effect *effect = array(x, b.effects, sizeof *effect);
+    b.effects = scratch_half(x);
+    struct peet_effect *effect = scratch_array(x, b.effects, sizeof *effect);
     for (unsigned i = 0; i < b.effects && !x->w.bad; i++) {
-        uint8_t reg = byte(x), src = byte(x);
+        uint8_t reg = scratch_byte(x), src = scratch_byte(x);
         effect[i] = (struct peet_effect){ reader_sleb(&x->w), reg, src };
     }
     b.compute = compute;
@@ -349,26 +350,26 @@ static int read_block(struct schema *s, struct scratch *x, struct peet_err *err)
 
 static int read_loop(struct schema *s, struct scratch *x, struct peet_err *err)
 {
-    struct peet_loop l = { .id = word(x) };
+    struct peet_loop l = { .id = scratch_word(x) };
 
-    l.values = half(x);
-    l.counts = half(x);
-    l.nodes = half(x);
-    struct peet_loop_node *node = array(x, l.nodes, sizeof *node);
+    l.values = scratch_half(x);
+    l.counts = scratch_half(x);
+    l.nodes = scratch_half(x);
+    struct peet_loop_node *node = scratch_array(x, l.nodes, sizeof *node);
     for (unsigned i = 0; i < l.nodes && !x->w.bad; i++) {
         struct peet_loop_node *n = &node[i];
-        n->block = word(x);
+        n->block = scratch_word(x);
         if (!n->block) {
-            n->end = half(x);
-            n->counted = byte(x);
+            n->end = scratch_half(x);
+            n->counted = scratch_byte(x);
             n->trips = reader_leb(&x->w);
-            n->enters = half(x);
+            n->enters = scratch_half(x);
         }
-        n->assigns = half(x);
-        struct peet_assign *assign = array(x, n->assigns, sizeof *assign);
+        n->assigns = scratch_half(x);
+        struct peet_assign *assign = scratch_array(x, n->assigns, sizeof *assign);
         for (unsigned j = 0; j < n->assigns && !x->w.bad; j++) {
-            uint8_t dst = byte(x);
-            uint16_t src = half(x);
+            uint8_t dst = scratch_byte(x);
+            uint16_t src = scratch_half(x);
             assign[j] = (struct peet_assign){ reader_sleb(&x->w), dst, (uint8_t)src, (uint8_t)(src >> 8) };
         }
         n->assign = assign;
@@ -377,13 +378,13 @@ static int read_loop(struct schema *s, struct scratch *x, struct peet_err *err)
     return x->w.bad ? 0 : schema_add_loop(s, &l, err);
 }
 
-/* Kinds go by name, so that a reader can tell an event of a later version from a damaged one: it is kept as an item, so
- * that streams which use it can be read, and told as an error. */
+/* Kinds are stored by name, so that a reader can distinguish an event of a later version from a damaged one. Such an event is kept as an
+ * item, so that streams which use it can be read, and is reported as an error. */
 static int read_event(struct schema *s, struct scratch *x, struct peet_err *err)
 {
-    struct peet_event_item e = { .id = word(x) };
-    const char *name = string(x);
-    uint64_t arity = number(x, PEET_SLOTS);
+    struct peet_event_item e = { .id = scratch_word(x) };
+    const char *name = scratch_string(x);
+    uint64_t arity = scratch_number(x, PEET_SLOTS);
     int kind = peet_event_find(name);
 
     e.site = reader_leb(&x->w);
@@ -401,27 +402,27 @@ static int read_event(struct schema *s, struct scratch *x, struct peet_err *err)
 
 static int read_module(struct schema *s, struct scratch *x, struct peet_err *err)
 {
-    struct peet_module m = { .process = word(x) };
+    struct peet_module m = { .process = scratch_word(x) };
     uint64_t last = 0;
 
-    m.path = string(x);
-    m.build_id = string(x);
+    m.path = scratch_string(x);
+    m.build_id = scratch_string(x);
     m.bias = reader_leb(&x->w);
-    m.segments = word(x);
-    struct peet_segment *segment = array(x, m.segments, sizeof *segment);
+    m.segments = scratch_word(x);
+    struct peet_segment *segment = scratch_array(x, m.segments, sizeof *segment);
     for (uint32_t i = 0; i < m.segments && !x->w.bad; i++) {
         segment[i].start = reader_leb(&x->w);
         segment[i].size = reader_leb(&x->w);
         segment[i].offset = reader_leb(&x->w);
-        segment[i].protection = word(x);
+        segment[i].protection = scratch_word(x);
     }
-    m.symbols = word(x);
-    struct peet_symbol *symbol = array(x, m.symbols, sizeof *symbol);
+    m.symbols = scratch_word(x);
+    struct peet_symbol *symbol = scratch_array(x, m.symbols, sizeof *symbol);
     for (uint32_t i = 0; i < m.symbols && !x->w.bad; i++) {
         last = symbol[i].addr = last + reader_leb(&x->w);
         symbol[i].size = reader_leb(&x->w);
-        symbol[i].code = byte(x);
-        symbol[i].name = string(x);
+        symbol[i].code = scratch_byte(x);
+        symbol[i].name = scratch_string(x);
     }
     m.segment = segment;
     m.symbol = symbol;
@@ -430,49 +431,49 @@ static int read_module(struct schema *s, struct scratch *x, struct peet_err *err
 
 static int read_meta(struct schema *s, struct scratch *x, struct peet_err *err)
 {
-    const char *key = string(x);
-    const char *value = string(x);
+    const char *key = scratch_string(x);
+    const char *value = scratch_string(x);
 
     return x->w.bad ? 0 : schema_add_meta(s, key, value, err);
 }
 
 static int read_string(struct schema *s, struct scratch *x, struct peet_err *err)
 {
-    uint32_t n = word(x);
-    const char *text = string(x);
+    uint32_t n = scratch_word(x);
+    const char *text = scratch_string(x);
 
     return x->w.bad ? 0 : schema_add_string(s, n, text, err);
 }
 
 static int read_process(struct schema *s, struct scratch *x, struct peet_err *err)
 {
-    struct peet_process p = { .id = word(x) };
+    struct peet_process p = { .id = scratch_word(x) };
 
-    p.parent = word(x);
-    p.program = string(x);
-    p.command = string(x);
+    p.parent = scratch_word(x);
+    p.program = scratch_string(x);
+    p.command = scratch_string(x);
     return x->w.bad ? 0 : schema_add_process(s, &p, err);
 }
 
 static int read_range(struct schema *s, struct scratch *x, struct peet_err *err)
 {
-    struct peet_range r = { .process = word(x) };
+    struct peet_range r = { .process = scratch_word(x) };
 
     r.start = reader_leb(&x->w);
     r.size = reader_leb(&x->w);
-    r.protection = word(x);
-    r.name = string(x);
+    r.protection = scratch_word(x);
+    r.name = scratch_string(x);
     return x->w.bad ? 0 : schema_add_range(s, &r, err);
 }
 
 static int read_thread(struct schema *s, struct scratch *x, struct peet_err *err)
 {
-    struct peet_thread t = { .id = word(x) };
+    struct peet_thread t = { .id = scratch_word(x) };
 
-    t.process = word(x);
-    t.parent = word(x);
-    t.ordinal = word(x);
-    t.name = string(x);
+    t.process = scratch_word(x);
+    t.parent = scratch_word(x);
+    t.ordinal = scratch_word(x);
+    t.name = scratch_string(x);
     return x->w.bad ? 0 : schema_add_thread(s, &t, err);
 }
 

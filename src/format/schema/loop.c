@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-/* One execution of a summarised loop, block by block. */
+/* Walks: executions of a summarised loop, block by block. */
 #include <string.h>
 
 #include "format/schema/loop.h"
 #include "format/file/trace.h"
 
-static uint64_t trips_of(const struct peet_loop_walk *w, const struct peet_loop_node *n)
+static uint64_t loop_iterations_of(const struct peet_loop_walk *w, const struct peet_loop_node *n)
 {
     return n->counted ? w->counts[n->trips] : n->trips;
 }
 
-static uint64_t assigned(const struct peet_loop_walk *w, const struct peet_assign *a)
+static uint64_t loop_value_of(const struct peet_loop_walk *w, const struct peet_assign *a)
 {
     return (a->src == PEET_LOOP_ZERO ? 0 : w->value[a->src]) + (a->plus ? w->value[a->plus - 1] : 0) + (uint64_t)a->add;
 }
 
-static void assign(struct peet_loop_walk *w, const struct peet_assign *a, unsigned n)
+static void loop_assign(struct peet_loop_walk *w, const struct peet_assign *a, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
-        w->value[a[i].dst] = assigned(w, &a[i]);
+        w->value[a[i].dst] = loop_value_of(w, &a[i]);
 }
 
 void peet_loop_walk_init(struct peet_loop_walk *w, const struct peet_trace *t, const struct peet_loop_run *run)
@@ -36,10 +36,10 @@ void loop_settle(struct peet_loop_walk *w)
     const struct peet_loop_node *nodes = w->loop->node;
 
     for (;;) {
-        /* at the end of a body: step, and go round or leave */
+        /* end of a body: assign, and begin the next iteration or leave the loop */
         while (w->depth > 0 && w->node == nodes[w->open[w->depth - 1]].end) {
             const struct peet_loop_node *n = &nodes[w->open[w->depth - 1]];
-            assign(w, n->assign + n->enters, (unsigned)n->assigns - n->enters);
+            loop_assign(w, n->assign + n->enters, (unsigned)n->assigns - n->enters);
             if (--w->left[w->depth - 1] > 0)
                 w->node = (uint16_t)(w->open[w->depth - 1] + 1);
             else
@@ -48,8 +48,8 @@ void loop_settle(struct peet_loop_walk *w)
         if (w->node == w->loop->nodes || nodes[w->node].block)
             return;
         const struct peet_loop_node *n = &nodes[w->node];
-        uint64_t trips = trips_of(w, n);
-        assign(w, n->assign, n->enters);
+        uint64_t trips = loop_iterations_of(w, n);
+        loop_assign(w, n->assign, n->enters);
         if (trips == 0) {
             w->node = n->end;
             continue;
@@ -60,10 +60,10 @@ void loop_settle(struct peet_loop_walk *w)
     }
 }
 
-static void set_slots(const struct peet_loop_walk *w, const struct peet_loop_node *n, uint64_t *slot)
+static void loop_set_slots(const struct peet_loop_walk *w, const struct peet_loop_node *n, uint64_t *slot)
 {
     for (unsigned i = 0; i < n->assigns; i++)
-        slot[i] = assigned(w, &n->assign[i]);
+        slot[i] = loop_value_of(w, &n->assign[i]);
 }
 
 const struct peet_block *peet_loop_walk_next(struct peet_loop_walk *w, const uint64_t **ret_slots)
@@ -72,16 +72,16 @@ const struct peet_block *peet_loop_walk_next(struct peet_loop_walk *w, const uin
     if (w->node == w->loop->nodes)
         return NULL;
     const struct peet_loop_node *n = &w->loop->node[w->node];
-    set_slots(w, n, w->slot);
+    loop_set_slots(w, n, w->slot);
     w->node++;
     *ret_slots = w->slot;
     return schema_item(w->trace->schema, n->block)->block;
 }
 
-/* ---- many trips at once ---- */
+/* ---- many iterations at once ---- */
 
-/* Whether each value steps by itself, and by as much in each trip; step has this, then. */
-static bool find_steps(const struct peet_loop_walk *w, const struct peet_loop_node *outer, uint64_t *step)
+/* Whether each value grows by a constant per iteration, independent of the others; *step has these constants, then. */
+static bool loop_find_steps(const struct peet_loop_walk *w, const struct peet_loop_node *outer, uint64_t *step)
 {
     memset(step, 0, w->loop->values * sizeof *step);
     for (unsigned i = outer->enters; i < outer->assigns; i++) {
@@ -97,7 +97,7 @@ static bool find_steps(const struct peet_loop_walk *w, const struct peet_loop_no
 }
 
 /* Whether all nodes are blocks without computes. */
-static bool is_flat(const struct peet_loop_walk *w, const struct peet_loop_node *outer, size_t *ret_records)
+static bool loop_is_flat(const struct peet_loop_walk *w, const struct peet_loop_node *outer, size_t *ret_records)
 {
     size_t records = 0;
 
@@ -113,14 +113,14 @@ static bool is_flat(const struct peet_loop_walk *w, const struct peet_loop_node 
     return records <= FLAT_RECORDS;
 }
 
-/* The records of one block in the first trip, and what they grow by per trip. */
-static void add_block(const struct peet_loop_walk *w, const struct peet_loop_node *n, const uint64_t *step,
-                      uint64_t *src, struct flat_loop *f)
+/* Adds the records of a block in the first iteration, and their steps. */
+static void loop_add_block(const struct peet_loop_walk *w, const struct peet_loop_node *n, const uint64_t *step,
+                           uint64_t *src, struct flat_loop *f)
 {
     const struct item *item = schema_item(w->trace->schema, n->block);
     uint64_t slot_step[PEET_SLOTS];
 
-    set_slots(w, n, src + PEET_SRC_SLOT);
+    loop_set_slots(w, n, src + PEET_SRC_SLOT);
     for (unsigned i = 0; i < n->assigns; i++)
         slot_step[i] = (n->assign[i].src == PEET_LOOP_ZERO ? 0 : step[n->assign[i].src])
                        + (n->assign[i].plus ? step[n->assign[i].plus - 1] : 0);
@@ -146,15 +146,15 @@ bool loop_flatten(struct peet_loop_walk *w, uint64_t *src, struct flat_loop *f)
     if (w->depth == 0 || w->node != w->open[w->depth - 1] + 1)
         return false;
     const struct peet_loop_node *outer = &w->loop->node[w->open[w->depth - 1]];
-    if (!is_flat(w, outer, &records) || !find_steps(w, outer, step))
+    if (!loop_is_flat(w, outer, &records) || !loop_find_steps(w, outer, step))
         return false;
     f->records = 0;
     f->step = f->own_step;
     f->instructions = 0;
     f->trips = w->left[w->depth - 1];
     for (unsigned i = w->node; i < outer->end; i++)
-        add_block(w, &w->loop->node[i], step, src, f);
-    /* leave the walk where it will be when the trips are done */
+        loop_add_block(w, &w->loop->node[i], step, src, f);
+    /* the walk continues after the last iteration */
     for (unsigned i = 0; i < w->loop->values; i++)
         w->value[i] += step[i] * f->trips;
     w->node = outer->end;

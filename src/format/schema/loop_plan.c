@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Summarised loops, made ready once and then expanded as fast as plain blocks are.
+/* Plans: summarised loops prepared once, and then expanded as fast as blocks.
  *
- * The values of a loop stay where its item's slots were decoded, among the sources; so an operand of one of its blocks, which is a sum
- * of the block's slots, becomes a sum of the loop's values, and nobody needs the block's slots. Left out, and for the slow
- * walk (loop.c): blocks that compute, blocks whose slots are sums of two values. */
+ * The values of a loop are the slots of its item, which are among the sources. An operand of a block in the loop is a sum of the block's slots. In
+ * a plan it becomes a sum of the loop's values, so that the block's slots need not be computed. Walks (loop.c) expand what plans cannot:
+ * blocks that compute, and blocks with slots that are sums of two values. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "format/schema/loop.h"
 #include "format/schema/schema.h"
 
-/* ---- making one ---- */
+/* ---- making a plan ---- */
 
-/* A source of a block's operand in terms of the loop's; what is constant in it goes to *add. */
-static uint16_t source_of(const struct peet_loop_node *n, uint16_t source, uint64_t *add)
+/* The loop's value that a source of a block's operand stands for; *add: the constant that is added to it. */
+static uint16_t loop_plan_source(const struct peet_loop_node *n, uint16_t source, uint64_t *add)
 {
     if (source < PEET_SRC_SLOT)
         return source;
@@ -22,18 +22,18 @@ static uint16_t source_of(const struct peet_loop_node *n, uint16_t source, uint6
     return a->src == PEET_LOOP_ZERO ? PEET_SRC_ZERO : (uint16_t)(PEET_SRC_SLOT + a->src);
 }
 
-static struct plan_op translate(const struct peet_loop_node *n, const struct plan_op *op)
+static struct plan_op loop_plan_operand(const struct peet_loop_node *n, const struct plan_op *op)
 {
     struct plan_op to = *op;
     uint64_t base = 0, index = 0;
 
-    to.base = source_of(n, op->base, &base);
-    to.index = source_of(n, op->index, &index);
+    to.base = loop_plan_source(n, op->base, &base);
+    to.index = loop_plan_source(n, op->index, &index);
     to.record.addr += base + (index << op->scale);
     return to;
 }
 
-static bool is_plain(const struct item *item, const struct peet_loop_node *n)
+static bool loop_plan_fits(const struct item *item, const struct peet_loop_node *n)
 {
     if (item->block->computes || item->dynamic)
         return false;
@@ -43,16 +43,16 @@ static bool is_plain(const struct item *item, const struct peet_loop_node *n)
     return true;
 }
 
-static bool plan_block(struct arena *arena, const struct item *item, const struct peet_loop_node *n,
-                       struct plan_node *to)
+static bool loop_plan_block(struct arena *arena, const struct item *item, const struct peet_loop_node *n,
+                            struct plan_node *to)
 {
     unsigned operands = item->block->operands;
     struct plan_op *op = arena_alloc(arena, (operands + PLAN_PAD) * sizeof *op);
 
-    if (!op || !is_plain(item, n))
+    if (!op || !loop_plan_fits(item, n))
         return false;
     for (unsigned i = 0; i < operands; i++)
-        op[i] = translate(n, &item->plan[i]);
+        op[i] = loop_plan_operand(n, &item->plan[i]);
     to->op = op;
     to->operands = operands;
     to->indexed = item->indexed;
@@ -61,7 +61,7 @@ static bool plan_block(struct arena *arena, const struct item *item, const struc
     return true;
 }
 
-/* What each value grows by in a trip; those that are not the loop's own steps, by nothing. */
+/* What each value grows by per iteration; 0 for values that the loop does not assign. */
 static void find_value_steps(const struct peet_loop_node *n, const uint64_t *value, unsigned values, uint64_t *step)
 {
     memset(step, 0, values * sizeof *step);
@@ -78,8 +78,8 @@ static void find_record_steps(const struct plan_node *n, const uint64_t *value_s
     }
 }
 
-/* Whether each value steps by itself and by as much in each trip; *ret_varies: by how much hangs on other values. */
-static bool steps_evenly(const struct peet_loop_node *n, bool *ret_varies)
+/* Whether each value grows by a constant per iteration; *ret_varies: such a constant depends on other values. */
+static bool loop_steps_evenly(const struct peet_loop_node *n, bool *ret_varies)
 {
     bool steps[PEET_LOOP_ZERO + 1] = { false };
 
@@ -97,8 +97,8 @@ static bool steps_evenly(const struct peet_loop_node *n, bool *ret_varies)
     return true;
 }
 
-/* If the body of a loop is a row of blocks, which have their plans: the records of one trip. False: no memory. */
-static bool plan_flat(struct arena *arena, struct loop_plan *p, unsigned number)
+/* If the body of a loop has only blocks, which are planned: plans the records of an iteration. False: no memory. */
+static bool loop_plan_flat(struct arena *arena, struct loop_plan *p, unsigned number)
 {
     struct plan_node *to = &p->node[number];
     const struct peet_loop_node *n = to->node;
@@ -112,7 +112,7 @@ static bool plan_flat(struct arena *arena, struct loop_plan *p, unsigned number)
             records += 1 + p->node[i].operands;
         else
             return true;
-    if (records == 0 || records > FLAT_RECORDS || !steps_evenly(n, &varies))
+    if (records == 0 || records > FLAT_RECORDS || !loop_steps_evenly(n, &varies))
         return true;
     struct plan_op *op = arena_alloc(arena, records * sizeof *op);
     uint64_t *step = arena_alloc(arena, records * sizeof *step);
@@ -137,23 +137,23 @@ static bool plan_flat(struct arena *arena, struct loop_plan *p, unsigned number)
     return true;
 }
 
-static bool make_plan(struct arena *arena, const struct schema *s, struct loop_plan *p)
+static bool loop_plan_make(struct arena *arena, const struct schema *s, struct loop_plan *p)
 {
     const struct peet_loop *l = p->loop;
 
     for (unsigned i = 0; i < l->nodes; i++) {
         const struct peet_loop_node *n = &l->node[i];
         p->node[i] = (struct plan_node){ .kind = n->block ? PLAN_BLOCK : PLAN_LOOP, .node = n };
-        if (n->block && !plan_block(arena, schema_item(s, n->block), n, &p->node[i]))
+        if (n->block && !loop_plan_block(arena, schema_item(s, n->block), n, &p->node[i]))
             return false;
     }
     for (unsigned i = 0; i < l->nodes; i++)
-        if (!l->node[i].block && !plan_flat(arena, p, i))
+        if (!l->node[i].block && !loop_plan_flat(arena, p, i))
             return false;
     return true;
 }
 
-static const struct loop_plan *add_plan(struct loop_plans *x, const struct schema *s, const struct peet_loop *l)
+static const struct loop_plan *loop_plan_add(struct loop_plans *x, const struct schema *s, const struct peet_loop *l)
 {
     if (l->id >= x->room) {
         size_t room = ((size_t)l->id + 1) * 2;
@@ -168,7 +168,7 @@ static const struct loop_plan *add_plan(struct loop_plans *x, const struct schem
     if (!p)
         return NULL;
     p->loop = l;
-    if (!make_plan(&x->arena, s, p))
+    if (!loop_plan_make(&x->arena, s, p))
         p->loop = NULL;
     x->of[l->id] = p;
     return p;
@@ -179,7 +179,7 @@ const struct loop_plan *loop_plan(struct loop_plans *x, const struct schema *s, 
     const struct loop_plan *p = l->id < x->room ? x->of[l->id] : NULL;
 
     if (!p)
-        p = add_plan(x, s, l);
+        p = loop_plan_add(x, s, l);
     return p && p->loop ? p : NULL;
 }
 
@@ -190,9 +190,9 @@ void loop_plans_release(struct loop_plans *x)
     *x = (struct loop_plans){ 0 };
 }
 
-/* ---- executing it ---- */
+/* ---- executing a plan ---- */
 
-static void assign(uint64_t *value, const struct peet_assign *a, unsigned n)
+static void loop_plan_assign(uint64_t *value, const struct peet_assign *a, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         value[a[i].dst] = (a[i].src == PEET_LOOP_ZERO ? 0 : value[a[i].src]) + (a[i].plus ? value[a[i].plus - 1] : 0)
@@ -205,8 +205,8 @@ void loop_run_init(struct loop_run *r, const struct loop_plan *p, uint64_t *src)
 
     r->plan = p;
     r->node = r->depth = 0;
-    if (p->node[0].kind == PLAN_LOOP && !first->counted && first->trips == 1) { /* it only holds the others */
-        assign(src + PEET_SRC_SLOT, first->assign, first->enters);
+    if (p->node[0].kind == PLAN_LOOP && !first->counted && first->trips == 1) { /* it only encloses the others */
+        loop_plan_assign(src + PEET_SRC_SLOT, first->assign, first->enters);
         r->node = 1;
     }
 }
@@ -217,9 +217,9 @@ const struct plan_node *loop_run_next(struct loop_run *r, uint64_t *src)
     uint64_t *value = src + PEET_SRC_SLOT;
 
     for (;;) {
-        while (r->depth > 0 && r->node == nodes[r->open[r->depth - 1]].node->end) { /* a body ends: again, or on */
+        while (r->depth > 0 && r->node == nodes[r->open[r->depth - 1]].node->end) { /* end of a body */
             const struct peet_loop_node *n = nodes[r->open[r->depth - 1]].node;
-            assign(value, n->assign + n->enters, (unsigned)n->assigns - n->enters);
+            loop_plan_assign(value, n->assign + n->enters, (unsigned)n->assigns - n->enters);
             if (--r->left[r->depth - 1] > 0)
                 r->node = r->open[r->depth - 1] + 1u;
             else
@@ -233,7 +233,7 @@ const struct plan_node *loop_run_next(struct loop_run *r, uint64_t *src)
             return n;
         }
         uint64_t trips = n->node->counted ? value[r->plan->loop->values + n->node->trips] : n->node->trips;
-        assign(value, n->node->assign, n->node->enters);
+        loop_plan_assign(value, n->node->assign, n->node->enters);
         if (n->kind == PLAN_FLAT || trips == 0) {
             r->node = n->node->end;
             r->trips = trips;
@@ -264,7 +264,7 @@ void loop_run_flatten(const struct loop_run *r, const struct plan_node *n, uint6
         find_record_steps(n, value_step, f->own_step);
         f->step = f->own_step;
     }
-    for (unsigned i = node->enters; i < node->assigns; i++) /* what the values are behind the trips */
+    for (unsigned i = node->enters; i < node->assigns; i++) /* values after the last iteration */
         value[node->assign[i].dst] +=
             ((uint64_t)node->assign[i].add + (node->assign[i].plus ? value[node->assign[i].plus - 1] : 0)) * r->trips;
 }

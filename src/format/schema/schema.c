@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The store of definitions, and what makes one acceptable. The checks serve two masters: they tell a producer of its
+/* The schema: definitions and their checks. The checks serve two purposes: they report to a producer its
  * mistakes, and they let the decoder run without looking at sources, sizes and counts again. */
 #include "format/schema/schema.h"
 
@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 
-static int no_memory(struct peet_err *err)
+static int schema_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory for the schema");
 }
@@ -46,15 +46,15 @@ static int vector_room(struct vector *v, size_t count)
     return 0;
 }
 
-static int push(struct vector *v, void *p, struct peet_err *err)
+static int vector_push(struct vector *v, void *p, struct peet_err *err)
 {
     if (!p || vector_room(v, v->count + 1) < 0)
-        return no_memory(err);
+        return schema_no_memory(err);
     v->at[v->count++] = p;
     return 0;
 }
 
-static void *copy(struct schema *s, const void *from, size_t bytes)
+static void *schema_copy(struct schema *s, const void *from, size_t bytes)
 {
     void *to = arena_alloc(&s->arena, bytes);
 
@@ -66,8 +66,8 @@ static const char *copy_string(struct schema *s, const char *text)
     return arena_string(&s->arena, text, strlen(text));
 }
 
-/* The place of item `number`, which must be new. */
-static int place(struct schema *s, uint32_t number, struct item **ret, struct peet_err *err)
+/* Makes room for item `number`, which must be new. */
+static int schema_reserve(struct schema *s, uint32_t number, struct item **ret, struct peet_err *err)
 {
     if (number == 0 || number >= SCHEMA_MAX_ITEMS)
         return err_set(err, PEET_ERR_LIMIT, "item %" PRIu32 ": numbers go from 1 to %" PRIu32, number,
@@ -78,15 +78,15 @@ static int place(struct schema *s, uint32_t number, struct item **ret, struct pe
     if (!segment) {
         segment = calloc(ITEM_SEGMENT, sizeof *segment);
         if (!segment)
-            return no_memory(err);
+            return schema_no_memory(err);
         atomic_store_explicit(&s->segment[number / ITEM_SEGMENT], segment, memory_order_release);
     }
     *ret = &segment[number % ITEM_SEGMENT];
     return 0;
 }
 
-/* Others may now see the item. */
-static void publish(struct schema *s, uint32_t number)
+/* Makes the item visible to other threads. */
+static void schema_publish(struct schema *s, uint32_t number)
 {
     uint32_t items = atomic_load_explicit(&s->items, memory_order_relaxed);
 
@@ -172,7 +172,7 @@ static int check_machine(const struct peet_block *b, struct peet_err *err)
     return 0;
 }
 
-static struct plan_op *make_plan(struct schema *s, const struct peet_block *b)
+static struct plan_op *schema_plan_operands(struct schema *s, const struct peet_block *b)
 {
     unsigned padded = (b->operands + PLAN_PAD - 1u) / PLAN_PAD * PLAN_PAD;
     struct plan_op *plan = arena_alloc(&s->arena, padded * sizeof *plan);
@@ -195,37 +195,37 @@ int schema_add_block(struct schema *s, const struct peet_block *b, struct peet_e
     struct item *item;
     int r;
 
-    if ((r = place(s, b->id, &item, err)) < 0 || (r = check_insns(b, err)) < 0 || (r = check_operands(b, err)) < 0
-        || (r = check_machine(b, err)) < 0)
+    if ((r = schema_reserve(s, b->id, &item, err)) < 0 || (r = check_insns(b, err)) < 0
+        || (r = check_operands(b, err)) < 0 || (r = check_machine(b, err)) < 0)
         return r;
     if (s->insns > UINT32_MAX - b->insns)
         return err_set(err, PEET_ERR_LIMIT, "block %" PRIu32 ": more than 2^32 instructions in the schema", b->id);
-    struct peet_block *n = copy(s, b, sizeof *b);
+    struct peet_block *n = schema_copy(s, b, sizeof *b);
     if (!n)
-        return no_memory(err);
+        return schema_no_memory(err);
     n->first_insn = s->insns;
-    n->insn = copy(s, b->insn, b->insns * sizeof *b->insn);
-    n->operand = copy(s, b->operand, b->operands * sizeof *b->operand);
-    n->compute = copy(s, b->compute, b->computes * sizeof *b->compute);
-    n->effect = copy(s, b->effect, b->effects * sizeof *b->effect);
+    n->insn = schema_copy(s, b->insn, b->insns * sizeof *b->insn);
+    n->operand = schema_copy(s, b->operand, b->operands * sizeof *b->operand);
+    n->compute = schema_copy(s, b->compute, b->computes * sizeof *b->compute);
+    n->effect = schema_copy(s, b->effect, b->effects * sizeof *b->effect);
     struct item made = { .kind = ITEM_BLOCK,
                          .slots = b->slots,
                          .insns = b->insns,
                          .references = b->operands,
                          .effects = b->effects > 0,
                          .block = n,
-                         .plan = make_plan(s, n) };
+                         .plan = schema_plan_operands(s, n) };
     for (unsigned i = 0; i < b->operands; i++) {
         made.dynamic |= b->operand[i].size_src || b->operand[i].predicate;
         made.indexed |= b->operand[i].index != 0;
     }
     if (!n->insn || !n->operand || !n->compute || !n->effect || !made.plan)
-        return no_memory(err);
-    if ((r = push(&s->blocks, n, err)) < 0)
+        return schema_no_memory(err);
+    if ((r = vector_push(&s->blocks, n, err)) < 0)
         return r;
     s->insns += b->insns;
     *item = made;
-    publish(s, b->id);
+    schema_publish(s, b->id);
     return 0;
 }
 
@@ -267,7 +267,7 @@ static const char *loop_node_fault(const struct peet_loop *l, const struct peet_
     return NULL;
 }
 
-/* Checks nodes [first, end), the inside of one loop, and all below. */
+/* Checks nodes [first, end), the body of a loop, and all loops in it. */
 static const char *body_fault(const struct schema *s, const struct peet_loop *l, unsigned first, unsigned end,
                               int depth, unsigned *ret_node)
 {
@@ -290,7 +290,7 @@ static const char *body_fault(const struct schema *s, const struct peet_loop *l,
     return depth && !own_block ? "no block stands in its loop directly" : NULL;
 }
 
-/* The sum of nodes [first, end) for one trip. */
+/* The totals of nodes [first, end) for one iteration. */
 static bool body_totals(const struct schema *s, const struct peet_loop *l, const uint64_t *counts, unsigned first,
                         unsigned end, uint64_t total[2])
 {
@@ -327,7 +327,7 @@ bool loop_totals(const struct schema *s, const struct peet_loop *l, const uint64
     return true;
 }
 
-/* Whether one trip count is all that the totals hang on. */
+/* Sets item->linear if the totals depend on one trip count only. */
 static void find_linear(const struct schema *s, struct item *item)
 {
     const struct peet_loop *l = item->loop;
@@ -356,7 +356,7 @@ int schema_add_loop(struct schema *s, const struct peet_loop *l, struct peet_err
 {
     struct item *item;
     unsigned at = 0;
-    int r = place(s, l->id, &item, err);
+    int r = schema_reserve(s, l->id, &item, err);
 
     if (r < 0)
         return r;
@@ -368,73 +368,73 @@ int schema_add_loop(struct schema *s, const struct peet_loop *l, struct peet_err
                                                                        : body_fault(s, l, 0, l->nodes, 0, &at);
     if (fault)
         return err_set(err, PEET_ERR_FORMAT, "loop %" PRIu32 ": node %u: %s", l->id, at, fault);
-    struct peet_loop *n = copy(s, l, sizeof *l);
-    struct peet_loop_node *nodes = copy(s, l->node, l->nodes * sizeof *l->node);
+    struct peet_loop *n = schema_copy(s, l, sizeof *l);
+    struct peet_loop_node *nodes = schema_copy(s, l->node, l->nodes * sizeof *l->node);
     if (!n || !nodes)
-        return no_memory(err);
+        return schema_no_memory(err);
     for (unsigned i = 0; i < l->nodes; i++)
-        if (!(nodes[i].assign = copy(s, l->node[i].assign, l->node[i].assigns * sizeof *l->node[i].assign)))
-            return no_memory(err);
+        if (!(nodes[i].assign = schema_copy(s, l->node[i].assign, l->node[i].assigns * sizeof *l->node[i].assign)))
+            return schema_no_memory(err);
     n->node = nodes;
     *item = (struct item){ .kind = ITEM_LOOP, .slots = (uint16_t)(l->values + l->counts), .loop = n };
     find_linear(s, item);
-    publish(s, l->id);
+    schema_publish(s, l->id);
     return 0;
 }
 
-/* ---- the rest ---- */
+/* ---- other definitions ---- */
 
 int schema_add_event(struct schema *s, const struct peet_event_item *e, unsigned arguments, struct peet_err *err)
 {
     struct item *item;
-    int r = place(s, e->id, &item, err);
+    int r = schema_reserve(s, e->id, &item, err);
 
     if (r < 0)
         return r;
     if (e->kind > PEET_EVENT_KINDS)
         return err_set(err, PEET_ERR_FORMAT, "item %" PRIu32 ": no event kind %" PRIu32, e->id, e->kind);
-    const struct peet_event_item *n = copy(s, e, sizeof *e);
+    const struct peet_event_item *n = schema_copy(s, e, sizeof *e);
     if (!n)
-        return no_memory(err);
+        return schema_no_memory(err);
     *item = (struct item){ .kind = ITEM_EVENT, .slots = (uint16_t)arguments, .event = n };
-    publish(s, e->id);
+    schema_publish(s, e->id);
     return 0;
 }
 
 int schema_add_process(struct schema *s, const struct peet_process *p, struct peet_err *err)
 {
-    struct peet_process *n = copy(s, p, sizeof *p);
+    struct peet_process *n = schema_copy(s, p, sizeof *p);
 
     if (!n || !(n->program = copy_string(s, p->program)) || !(n->command = copy_string(s, p->command)))
-        return no_memory(err);
-    return push(&s->processes, n, err);
+        return schema_no_memory(err);
+    return vector_push(&s->processes, n, err);
 }
 
 int schema_add_module(struct schema *s, const struct peet_module *m, struct peet_err *err)
 {
-    struct peet_module *n = copy(s, m, sizeof *m);
-    struct peet_symbol *symbols = copy(s, m->symbol, m->symbols * sizeof *m->symbol);
+    struct peet_module *n = schema_copy(s, m, sizeof *m);
+    struct peet_symbol *symbols = schema_copy(s, m->symbol, m->symbols * sizeof *m->symbol);
 
     if (!n || !symbols || !(n->path = copy_string(s, m->path)) || !(n->build_id = copy_string(s, m->build_id))
-        || !(n->segment = copy(s, m->segment, m->segments * sizeof *m->segment)))
-        return no_memory(err);
+        || !(n->segment = schema_copy(s, m->segment, m->segments * sizeof *m->segment)))
+        return schema_no_memory(err);
     for (uint32_t i = 0; i < m->symbols; i++) {
         if (i && symbols[i].addr < symbols[i - 1].addr)
             return err_set(err, PEET_ERR_FORMAT, "module %s: its symbols are not in the order of addresses", m->path);
         if (!(symbols[i].name = copy_string(s, m->symbol[i].name)))
-            return no_memory(err);
+            return schema_no_memory(err);
     }
     n->symbol = symbols;
-    return push(&s->modules, n, err);
+    return vector_push(&s->modules, n, err);
 }
 
 int schema_add_range(struct schema *s, const struct peet_range *r, struct peet_err *err)
 {
-    struct peet_range *n = copy(s, r, sizeof *r);
+    struct peet_range *n = schema_copy(s, r, sizeof *r);
 
     if (!n || !(n->name = copy_string(s, r->name)))
-        return no_memory(err);
-    return push(&s->ranges, n, err);
+        return schema_no_memory(err);
+    return vector_push(&s->ranges, n, err);
 }
 
 int schema_add_thread(struct schema *s, const struct peet_thread *t, struct peet_err *err)
@@ -443,10 +443,10 @@ int schema_add_thread(struct schema *s, const struct peet_thread *t, struct peet
         return err_set(err, PEET_ERR_LIMIT, "thread %" PRIu32 ": that number stands for all threads", t->id);
     if (schema_thread(s, t->id))
         return err_set(err, PEET_ERR_FORMAT, "thread %" PRIu32 " is defined twice", t->id);
-    struct peet_thread *n = copy(s, t, sizeof *t);
+    struct peet_thread *n = schema_copy(s, t, sizeof *t);
     if (!n || !(n->name = copy_string(s, t->name)))
-        return no_memory(err);
-    return push(&s->threads, n, err);
+        return schema_no_memory(err);
+    return vector_push(&s->threads, n, err);
 }
 
 const struct peet_thread *schema_thread(const struct schema *s, uint32_t id)
@@ -464,8 +464,8 @@ int schema_add_meta(struct schema *s, const char *key, const char *value, struct
     struct meta m = { copy_string(s, key), copy_string(s, value) };
 
     if (!m.key || !m.value)
-        return no_memory(err);
-    return push(&s->metas, copy(s, &m, sizeof m), err);
+        return schema_no_memory(err);
+    return vector_push(&s->metas, schema_copy(s, &m, sizeof m), err);
 }
 
 int schema_add_string(struct schema *s, uint32_t number, const char *text, struct peet_err *err)
@@ -475,7 +475,7 @@ int schema_add_string(struct schema *s, uint32_t number, const char *text, struc
                        SCHEMA_MAX_ITEMS - 1);
     char *n = arena_string(&s->arena, text, strlen(text));
     if (!n || vector_room(&s->strings, number + 1) < 0)
-        return no_memory(err);
+        return schema_no_memory(err);
     if (s->strings.at[number])
         return err_set(err, PEET_ERR_FORMAT, "string %" PRIu32 " is defined twice", number);
     s->strings.at[number] = n;

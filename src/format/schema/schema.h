@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The schema in memory: everything that has been defined so far, for the writer and for the reader alike.
+/* The schema of a trace: all definitions so far, of a writer or of a reader.
  *
- * Definitions are checked, copied and never move or change again. One thread at a time may add; others may look up
- * items meanwhile (the writer's streams do). */
+ * Definitions are checked and copied; they never move or change again. One thread at a time may add definitions; other threads may look up
+ * items at the same time (the writer's streams do). */
 #ifndef FORMAT_SCHEMA_SCHEMA_H
 #define FORMAT_SCHEMA_SCHEMA_H
 
@@ -24,42 +24,43 @@ enum { BLOCK_MAX_INSNS = 4096, BLOCK_MAX_OPERANDS = 1024, LOOP_MAX_NODES = 256, 
 
 enum item_kind { ITEM_NONE, ITEM_BLOCK, ITEM_LOOP, ITEM_EVENT };
 
-/* An operand made ready for expansion: a record that holds the displacement, to which src[base] + (src[index] << scale) is
- * added. */
+/* An operand prepared for expansion. Its reference is `record`, which holds the displacement, plus src[base] + (src[index] << scale). */
 struct plan_op {
     _Alignas(16) struct peet_record record;
     uint16_t base, index;
     uint8_t scale;
 };
 
-/* So many bits have instructions and references of a trip of a linear loop, and its trips where nobody looks for overflow: with
- * the 2^21 loops that a chunk can hold they stay below 2^62. */
+/* Limits of linear loops, in bits: instructions and references of an iteration, and iterations. With the 2^21 loops of a
+ * full chunk, totals stay below 2^62, so that sums need no overflow checks. */
 enum { LINEAR_BITS = 13, LINEAR_TRIP_BITS = 28 };
 
+/* An item of the schema: a block, a loop or an event, as codec and expander use it. */
 struct item {
-    uint8_t kind;
-    bool dynamic; /* block: how many references it makes depends on its slots */
-    bool effects; /* block: it changes registers */
-    bool indexed; /* block: some operand has an index */
-    uint16_t slots;
-    uint32_t insns,
-        references; /* of a block, references only where not dynamic; of a loop, what does not hang on `count` */
+    uint8_t kind;        /* enum item_kind */
+    bool dynamic;        /* block: its number of references depends on slots */
+    bool effects;        /* block: it changes registers */
+    bool indexed;        /* block: an operand has an index */
+    uint16_t slots;      /* number of slots */
+    uint32_t insns;      /* block: instructions; loop: those that do not depend on `count` */
+    uint32_t references; /* block: references, 0 if dynamic; loop: those that do not depend on `count` */
     union {
         const struct peet_block *block;
         const struct peet_loop *loop;
         const struct peet_event_item *event;
     };
-    const struct plan_op *plan; /* block: one per operand, and zeroes up to a multiple of PLAN_PAD */
-    bool linear;                /* loop: slot `count` is its only trip count, and each trip has as many */
-    uint16_t count;
-    uint32_t trip_insns, trip_references;
+    const struct plan_op *plan; /* block: an element per operand, and zeros up to a multiple of PLAN_PAD */
+    bool linear;                /* loop: slot `count` is its only trip count, and all iterations have equal totals */
+    uint16_t count;             /* linear loop: its slot with the trip count */
+    uint32_t trip_insns, trip_references; /* linear loop: totals of an iteration */
 };
 
+/* All definitions of a trace. */
 struct schema {
     struct arena arena;
-    struct item *_Atomic segment[SCHEMA_MAX_ITEMS / ITEM_SEGMENT];
-    _Atomic uint32_t items; /* one more than the greatest number */
-    uint32_t insns;
+    struct item *_Atomic segment[SCHEMA_MAX_ITEMS / ITEM_SEGMENT]; /* items by number; NULL: no item in this range */
+    _Atomic uint32_t items;                                        /* 1 + the greatest number */
+    uint32_t insns;                                                /* of all blocks */
     struct vector {
         void **at;
         size_t count, room;
@@ -69,7 +70,7 @@ struct schema {
 struct schema *schema_new(void); /* NULL: no memory */
 void schema_free(struct schema *s);
 
-/* NULL when there is no such item. */
+/* The item with a number; NULL: there is none. */
 static inline const struct item *schema_item(const struct schema *s, uint64_t number)
 {
     if (number >= atomic_load_explicit(&s->items, memory_order_acquire))
@@ -80,10 +81,10 @@ static inline const struct item *schema_item(const struct schema *s, uint64_t nu
     return &segment[number % ITEM_SEGMENT];
 }
 
-/* These check and copy. The number of an item is the id inside. */
+/* Check and copy a definition. The number of an item is its field `id`. */
 int schema_add_block(struct schema *s, const struct peet_block *b, struct peet_err *err);
 int schema_add_loop(struct schema *s, const struct peet_loop *l, struct peet_err *err);
-/* The kind PEET_EVENT_KINDS stands for one that is not known; readers pass over it. */
+/* e->kind == PEET_EVENT_KINDS: an event of a later version of the format, which readers skip. */
 int schema_add_event(struct schema *s, const struct peet_event_item *e, unsigned arguments, struct peet_err *err);
 int schema_add_process(struct schema *s, const struct peet_process *p, struct peet_err *err);
 int schema_add_module(struct schema *s, const struct peet_module *m, struct peet_err *err);
@@ -114,11 +115,11 @@ void defs_put_thread(struct buf *out, const struct peet_thread *t);
 void defs_put_meta(struct buf *out, const char *key, const char *value);
 void defs_put_string(struct buf *out, uint32_t number, const char *text);
 
-/* Adds all the records in bytes to the schema. Records of unknown kinds are passed over; so are those that make no sense,
- * and the first of them is told. */
+/* Adds all definition records in bytes to the schema. Records of unknown kinds are skipped. Invalid records are skipped, too, and the
+ * first of them is reported as an error. */
 int defs_read(struct schema *s, const uint8_t *bytes, size_t n, struct peet_err *err);
 
-/* ---- executing a block: src has PEET_SOURCES words, its slots are in place ---- */
+/* ---- execution of a block: src has PEET_SOURCES words, with the block's slots in place ---- */
 
 static inline struct peet_record block_record(const struct peet_block *b)
 {
@@ -127,7 +128,7 @@ static inline struct peet_record block_record(const struct peet_block *b)
 
 typedef uint64_t record_vector __attribute__((vector_size(16), aligned(8), may_alias));
 
-/* The record of one operand. */
+/* Computes the reference of an operand. */
 static inline __attribute__((always_inline)) void plan_put(const struct plan_op *op, const uint64_t *src, bool indexed,
                                                            struct peet_record *out)
 {
@@ -155,8 +156,8 @@ static inline void block_effects(const struct peet_block *b, uint64_t *src)
         src[PEET_SRC_REGISTER + b->effect[i].reg] = src[b->effect[i].src] + (uint64_t)b->effect[i].add;
 }
 
-/* Bytes that an operand moves: 0 for none; OPERAND_MAX_BYTES or more is not allowed. A predicate's bit is a factor, for it
- * cannot be foreseen. */
+/* Bytes that an operand refers to; 0: none; OPERAND_MAX_BYTES or more: invalid. A predicate's bit is a factor, not a branch, since it
+ * cannot be predicted. */
 static inline uint64_t operand_bytes(const struct peet_operand *o, const uint64_t *src)
 {
     uint64_t bytes = o->size, happens = o->predicate ? src[o->predicate] >> o->predicate_bit & 1 : 1;
@@ -166,7 +167,7 @@ static inline uint64_t operand_bytes(const struct peet_operand *o, const uint64_
     return bytes & (0 - happens);
 }
 
-/* The references that a dynamic block makes; -1 when an operand is too large. Computes must have been done. */
+/* Number of references of a dynamic block; -1: an operand is too large. Temporaries are in src. */
 int64_t block_references(const struct peet_block *b, const uint64_t *src);
 
 #endif

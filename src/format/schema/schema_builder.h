@@ -13,7 +13,7 @@
 #include "base/map.h"
 #include "format/schema/schema.h"
 
-/* The file behind a builder. */
+/* The file into which a builder puts its definitions. */
 struct schema_sink {
     int (*check)(void *context, struct peet_err *err); /* before a definition, without the lock; an error refuses it */
     int (*added)(void *context, struct peet_err *err); /* after it, with the lock: schema_builder.bytes has grown */
