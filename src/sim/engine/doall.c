@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Iterations of parallel loops (map/source/source_doall.h), and what they wait for.
+/* Iterations of parallel loops (map/source/source_doall.h), and the values that they post and wait for.
  *
- * DOACROSS: an iteration waits for a value that another one posts. A wait is over when that very value was posted in this execution of
- * the loop: that a greater one was, by an iteration that ran ahead, says nothing. Values before the first iteration's number are there from the
- * beginning. An iteration that has none before it any more need not wait, for then all has been done that was done when the
- * loop was recorded; so whatever values stand for, there is no deadlock. */
+ * DOACROSS: an iteration waits for a value that another one posts. The wait is over when that very value was posted in this execution of
+ * the loop; a greater one proves nothing. Values below the first iteration's number count as posted. The oldest unfinished iteration
+ * never waits: all iterations before it are over, as when the loop was recorded. So there is no deadlock, whatever the values mean. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 
 /* ---- values that were posted ---- */
 
-/* Values stand in spans that do not touch, in rising order; the newest are mostly the greatest. */
+/* Searches from the end: most values that are posted are greater than all before. */
 static void posts_add(struct sync_object *o, int64_t value)
 {
     size_t i = o->posts.spans;
@@ -53,7 +52,7 @@ static bool posts_have(const struct sync_object *o, int64_t value)
 
 /* ---- iterations ---- */
 
-/* The iteration that was begun first, of those that have not finished. */
+/* The thread whose iteration began first, of those that are in one; NULL: no thread is. */
 static struct sim_thread *doall_oldest(const struct sim_thread *forker)
 {
     struct sim_thread *oldest = NULL;
@@ -96,7 +95,7 @@ void sim_loop_finish(struct sim *s, struct sim_thread *t, uint64_t now)
         sim_leave_queue(s, next, now);
 }
 
-/* The next execution of the loop posts anew. */
+/* Values of this execution of the loop do not count in the next one. */
 void sim_loop_join(struct sim *s, struct sim_thread *forker)
 {
     forker->doall.begun = 0;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* What a program repeats, and iterations in which nothing can happen.
+/* Strided loops, and iterations that are counted without being simulated.
  *
- * If all references of a iteration were easy (sim/memory/hierarchy.h), and those of the next iterations are to
- * the same lines, these are easy, too: each set then has its lines in the order in which a iteration touches them last, and another iteration
- * leaves them so; the same holds for a TLB. No other processor has changed anything here since the iteration began. So whole iterations are only
- * counted.
+ * If all references of an iteration were MRU hits, and the next iterations refer to the same lines, they hit, too: each set and the TLB
+ * have their lines in the order in which an iteration touches them last, and another iteration leaves them so. Remote changes since the
+ * iteration began exclude this. So whole iterations are only counted.
  *
- * Nobody sees such iterations, so they can also be counted before their time, while others are still behind. Should one of these then
- * change what is in the caches here, those that come after it are taken back, and done one by one. */
+ * Other cores cannot observe such iterations, so they may be counted ahead of the global clock. If another core then changes the caches
+ * here, the iterations after that step are rolled back and simulated one by one. docs/design/engine.md, "Fast-forward". */
 #include <assert.h>
 #include <string.h>
 
@@ -15,7 +14,7 @@
 
 enum { SMALL_ITERATION = 7 }; /* records */
 
-/* A record but for its address. */
+/* All of a record except its address. */
 static uint64_t record_without_addr(const struct peet_record *r)
 {
     uint64_t word;
@@ -35,7 +34,7 @@ static bool hit_iteration_is_of(const struct hit_iteration *t, const struct peet
     return true;
 }
 
-/* What one iteration is if it is easy. */
+/* An iteration whose references are all MRU hits. */
 static void hit_iteration_find(struct sim *s, const struct peet_repeat *n, struct hit_iteration *t)
 {
     *t = (struct hit_iteration){ .records = n->count <= HIT_ITERATION_RECORDS ? n->count : 0 };
@@ -59,7 +58,6 @@ static void hit_iteration_find(struct sim *s, const struct peet_repeat *n, struc
     t->cycles = t->compute + t->fetch;
 }
 
-/* So many iterations that are easy; also less than none. */
 void loop_account(struct sim *s, struct hw_thread *hw, uint64_t iterations)
 {
     const struct hit_iteration *t = &hw->thread->loop.hit;
@@ -75,20 +73,20 @@ void loop_account(struct sim *s, struct hw_thread *hw, uint64_t iterations)
         hw->filter->easy[i] += iterations * t->kinds[i];
 }
 
-/* How many cycles there are for iterations that are only counted. */
+/* Cycles for which iterations may be counted; UINT64_MAX: no limit, since they can be rolled back. */
 static uint64_t loop_cycles_to_skip(const struct sim *s, const struct hw_thread *hw, uint64_t limit)
 {
     uint64_t room = limit > hw->clock ? limit - hw->clock : 0;
 
-    if (s->scheduler.count > 0 && s->config.quantum) { /* somebody waits for the place */
+    if (s->scheduler.count > 0 && s->config.quantum) { /* up to the end of the quantum */
         uint64_t left = hw->began + s->config.quantum > hw->clock ? hw->began + s->config.quantum - hw->clock : 0;
         return left < room ? left : room;
     }
-    /* With slack the order is not the one of time, and what comes behind something cannot be told. */
+    /* With bounded lag, steps are not in order of time, so that "the iterations after a step" is not defined and none could be rolled back. */
     return s->scheduler.count > 0 || s->config.slack > 0 || limit == 0 || s->mode.looks_ahead ? room : UINT64_MAX;
 }
 
-/* Whether all lines of the iteration that is just over are there. */
+/* Whether all lines of the iteration that has just ended are present. */
 static bool loop_has_lines(const struct sim *s, const struct hw_thread *hw)
 {
     const struct sim_thread *t = hw->thread;
@@ -113,7 +111,7 @@ bool loop_lines_present(const struct sim *s, const struct hw_thread *hw)
     return t->loop.misses_next == 0;
 }
 
-/* For how many more iterations all references stay in their lines, at most. */
+/* Number of next iterations in which all references stay in their lines, at most `most`. */
 static uint64_t loop_iterations_on_lines(const struct peet_repeat *n, uint64_t iteration, uint32_t line, uint64_t most)
 {
     for (size_t i = 0; most > 0 && i < n->count; i++) {
@@ -139,7 +137,7 @@ uint64_t loop_iterations_to_crossing(struct sim *s, const struct hw_thread *hw)
     return t->loop.crossings.soonest - t->loop.iteration < most ? t->loop.crossings.soonest - t->loop.iteration : most;
 }
 
-/* Trips behind the one that is just over, which was easy. */
+/* Counts the iterations that follow the one that has just ended, if that was steady. */
 static void loop_skip(struct sim *s, struct hw_thread *hw, uint64_t limit)
 {
     struct sim_thread *t = hw->thread;
@@ -148,7 +146,8 @@ static void loop_skip(struct sim *s, struct hw_thread *hw, uint64_t limit)
     if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1 || !thread_is_steady(s, hw))
         return;
     most = loop_iterations_to_crossing(s, hw);
-    if (room < UINT64_MAX && cycles) { /* the last one ends before: steps of no cycles may be behind the end */
+    if (room < UINT64_MAX
+        && cycles) { /* the last one ends before the limit: steps without cycles may follow at its end */
         uint64_t fit = (room - 1) / cycles;
         most = fit < most ? fit : most;
     }
@@ -159,7 +158,7 @@ static void loop_skip(struct sim *s, struct hw_thread *hw, uint64_t limit)
     loop_account(s, hw, most);
 }
 
-/* The references behind a block, from record i on; returns where they end. Those that are not easy are counted. */
+/* References of the iteration from record i on; returns the record at which they end. */
 static size_t loop_refer(struct sim *s, struct hw_thread *hw, struct sim_thread *t, size_t i)
 {
     const struct peet_repeat *n = thread_loop(t);
@@ -183,8 +182,7 @@ static size_t loop_refer(struct sim *s, struct hw_thread *hw, struct sim_thread 
     return i;
 }
 
-/* The same behind a iteration that would have been easy once more: those that are where they were are only counted, unless others
- * change something meanwhile. */
+/* References of an iteration after a steady one: those that stay in their lines are only counted, until a remote change. */
 static void loop_refer_crossings(struct sim *s, struct hw_thread *hw)
 {
     struct sim_thread *t = hw->thread;
@@ -208,7 +206,7 @@ static void loop_refer_crossings(struct sim *s, struct hw_thread *hw)
     s->counts.references += t->loop.crossings.count - others;
 }
 
-/* The iteration is one block, so that nobody comes between its references, and behind one that would have been easy once more. */
+/* Whether only crossings matter: the iteration is one block, so that no other core takes a step within it, and the last one was steady. */
 static bool loop_only_crosses(struct sim *s, const struct hw_thread *hw)
 {
     const struct sim_thread *t = hw->thread;
@@ -219,7 +217,7 @@ static bool loop_only_crosses(struct sim *s, const struct hw_thread *hw)
     return true;
 }
 
-/* The next block of the iteration, and its references. If that was all of it, and nothing new: iterations behind it. */
+/* The next block of the iteration and its references. At the end of a steady iteration, those that follow are counted. */
 static void loop_step(struct sim *s, struct hw_thread *hw, uint64_t limit)
 {
     struct sim_thread *t = hw->thread;
@@ -244,7 +242,7 @@ static void loop_step(struct sim *s, struct hw_thread *hw, uint64_t limit)
     thread_end_iteration(t);
 }
 
-/* Whether some reference is to another line in each iteration. */
+/* Whether a reference has another line in each iteration. */
 static bool loop_is_streaming(const struct peet_repeat *n, uint64_t line)
 {
     for (size_t i = 0; i < n->count; i++)
@@ -277,8 +275,8 @@ void sim_run_loop(struct sim *s, struct hw_thread *hw, uint64_t limit)
 
     loop_begin(s, t);
     loop_step(s, hw, limit);
-    bool looks_ahead =
-        s->mode.looks_ahead && hw->lookahead.rest == 0; /* which is as fast for iterations, also before the limit */
+    bool looks_ahead = s->mode.looks_ahead
+                       && hw->lookahead.rest == 0; /* as fast for iterations as counting them, also before the limit */
     while (t->at == at && !looks_ahead && sim_may_continue(s, hw, limit)) {
         hw->forward.iterations = 0;
         s->step.now = hw->clock;
@@ -302,13 +300,13 @@ void sim_roll_back(struct sim *s, struct hw_thread *hw, uint64_t time, unsigned 
     if (kept >= iterations)
         return;
     t->loop.crossings.iteration = 0;
-    if (t->at != hw->forward.at) { /* it had come to the end of what is repeated */
+    if (t->at != hw->forward.at) { /* it had counted the loop to its end */
         t->at = hw->forward.at;
         t->loop.iteration = thread_loop(t)->times;
     }
     t->loop.iteration += kept - iterations;
     loop_account(s, hw, kept - iterations);
-    s->order.is_stale = true;
+    s->order.needs_sort = true;
     while (hw->clock < time || (hw->clock == time && hw->number < number))
         loop_step(s, hw, 0);
 }

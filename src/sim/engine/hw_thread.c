@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Which context is where: those that wait, those that will be ready, and who gets a place when one is free. */
+/* Dispatch: threads that wait, threads that become ready, and which of them gets a free hardware thread. */
 #include <assert.h>
 
 #include "sim/engine/simulation.h"
 
-/* ---- contexts that will be ready ---- */
+/* ---- threads that become ready at a known cycle ---- */
 
 static bool wakeup_precedes(const struct sim_thread *a, const struct sim_thread *b)
 {
@@ -39,7 +39,7 @@ static struct sim_thread *wakeups_pop(struct sim *s)
 
 /* ---- time ---- */
 
-/* Of cycles, as many as references of locks and barriers have taken are added to a time; the others are returned. */
+/* Moves up to `cycles` from pending to a time; returns the cycles that are left. */
 static uint64_t sync_time_take(uint64_t *own, uint64_t *time, uint64_t cycles)
 {
     uint64_t n = *own < cycles ? *own : cycles;
@@ -51,9 +51,9 @@ static uint64_t sync_time_take(uint64_t *own, uint64_t *time, uint64_t cycles)
 
 uint64_t hw_thread_take_sync_time(struct hw_thread *hw, uint64_t cycles)
 {
-    uint64_t left = cycles, elsewhere = 0;
+    uint64_t left = cycles, counted = 0;
 
-    left = sync_time_take(&hw->sync_time.counted, &elsewhere, left);
+    left = sync_time_take(&hw->sync_time.counted, &counted, left);
     left = sync_time_take(&hw->sync_time.compute, &hw->account.time[TIME_compute], left);
     left = sync_time_take(&hw->sync_time.stall, &hw->account.time[TIME_stall], left);
     left = sync_time_take(&hw->sync_time.bus, &hw->account.time[TIME_bus], left);
@@ -61,7 +61,7 @@ uint64_t hw_thread_take_sync_time(struct hw_thread *hw, uint64_t cycles)
     return left;
 }
 
-/* What a context waits for: at an arc, that is the condition on which it decides. */
+/* The object for which a thread waits in reports: at an arc, the condition that the arc stands for. */
 static struct sync_object *thread_waits_for(const struct sim_thread *t, struct sync_object *o)
 {
     return o->summary.kind == SYNC_OBJECT_ARC ? t->wait.condition : o;
@@ -97,9 +97,9 @@ void sim_spend(struct sim *s, struct hw_thread *hw, uint64_t until, enum time_ki
                                                                   : UINT32_MAX });
 }
 
-/* ---- who is where ---- */
+/* ---- binding ---- */
 
-/* Nobody has been at a place up to that time. */
+/* The hardware thread had no thread up to cycle `now`. */
 static void hw_thread_end_empty(struct sim *s, struct hw_thread *hw, uint64_t now)
 {
     struct sim_thread *t = hw->empty.thread;
@@ -112,13 +112,13 @@ static void hw_thread_end_empty(struct sim *s, struct hw_thread *hw, uint64_t no
     hw->empty.thread = NULL;
 }
 
-/* A context that comes to a place has waited without one, if it waited. */
+/* A thread that is bound may have waited without a hardware thread: counts that time. */
 static void thread_end_absence(struct sim *s, struct sim_thread *t, uint64_t now)
 {
     if (!t->wait.has_left)
         return;
     t->wait.has_left = false;
-    if (s->hw_thread[t->sched.last].empty.thread == t) /* and may have left it empty */
+    if (s->hw_thread[t->sched.last].empty.thread == t) /* its hardware thread was empty during the wait */
         hw_thread_end_empty(s, &s->hw_thread[t->sched.last], now);
     if (t->wakeup.at > t->wait.counted_until)
         thread_count_wait(t, thread_waits_for(t, t->wait.object), t->wakeup.at - t->wait.counted_until);
@@ -149,10 +149,10 @@ static void hw_thread_bind(struct sim *s, struct hw_thread *hw, struct sim_threa
     t->status = STATUS_RUNNING;
     t->hw = hw;
     hw->thread = t;
-    t->loop.misses_next++; /* what a trip had found here may be gone */
+    t->loop.misses_next++; /* lines of the iteration may have been evicted */
     hw->began = hw->clock;
     hw->runs = true;
-    s->order.is_stale = true;
+    s->order.needs_sort = true;
 }
 
 void sim_dispatch(struct sim *s, struct hw_thread *hw, uint64_t now)
@@ -163,7 +163,7 @@ void sim_dispatch(struct sim *s, struct hw_thread *hw, uint64_t now)
         hw_thread_bind(s, hw, &s->thread[c->number], now);
 }
 
-/* A place for a context that has become ready: an idle one, or one whose context only waits. */
+/* A hardware thread for a thread that is ready: one without a thread, preferably where it ran last, else one whose thread waits. */
 static struct hw_thread *hw_thread_find(struct sim *s, const struct sim_thread *t)
 {
     struct hw_thread *best = NULL;
@@ -185,13 +185,13 @@ static void thread_become_ready(struct sim *s, struct sim_thread *t)
 
     t->status = STATUS_READY;
     sched_ready(&s->scheduler, &t->sched, now);
-    if (hw && hw->thread) { /* who waits there makes room */
+    if (hw && hw->thread) { /* its thread waits there, and makes room */
         sim_spend(s, hw, now, (enum time_kind)hw->thread->wait.as, hw->thread, hw->thread->wait.object);
         hw_thread_unbind(hw);
     }
     if (hw)
         sim_dispatch(s, hw, now);
-    for (uint32_t i = 0; s->scheduler.count > 0 && i < s->hw_threads; i++) /* from now on their quanta matter */
+    for (uint32_t i = 0; s->scheduler.count > 0 && i < s->hw_threads; i++) /* from now on, quanta end on all of them */
         sim_roll_back(s, &s->hw_thread[i], now, 0);
 }
 
@@ -216,7 +216,7 @@ void sim_end_times(struct sim *s)
 void sim_ready_next(struct sim *s)
 {
     thread_become_ready(s, wakeups_pop(s));
-    s->order.is_stale = true;
+    s->order.needs_sort = true;
 }
 
 void sim_yield(struct sim *s, struct hw_thread *hw)
@@ -224,7 +224,7 @@ void sim_yield(struct sim *s, struct hw_thread *hw)
     struct sim_thread *t = hw->thread;
 
     hw_thread_unbind(hw);
-    s->order.is_stale = true;
+    s->order.needs_sort = true;
     t->status = STATUS_READY;
     sched_ready(&s->scheduler, &t->sched, hw->clock);
     sim_dispatch(s, hw, hw->clock);
@@ -238,7 +238,7 @@ void sim_wait(struct sim *s, struct sim_thread *t, struct sync_object *o, enum t
     t->wait.object = o;
     t->wait.as = (uint8_t)as;
     hw->runs = false;
-    s->order.is_stale = true;
+    s->order.needs_sort = true;
     if (!s->config.waits_busily || s->scheduler.count > 0) {
         hw_thread_unbind(hw);
         sim_dispatch(s, hw, hw->clock);
@@ -252,7 +252,7 @@ void sim_wait(struct sim *s, struct sim_thread *t, struct sync_object *o, enum t
 void sim_wake(struct sim *s, struct sim_thread *t, uint64_t when)
 {
     assert(t->status == STATUS_WAITING || t->status == STATUS_UNBORN);
-    s->order.is_stale = true;
+    s->order.needs_sort = true;
     when += sim_start_jitter(s);
     if (t->hw) {
         sim_spend(s, t->hw, when, (enum time_kind)t->wait.as, t, t->wait.object);

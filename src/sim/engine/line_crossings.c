@@ -13,7 +13,7 @@ static void crossings_reserve(struct line_crossings *m, size_t count, struct are
     m->room = (uint32_t)count;
 }
 
-/* Where a reference is in that iteration, and when it crossed. */
+/* Finds the line of a reference in an iteration, and when it changes. */
 static void crossing_locate(struct line_crossings *m, const struct peet_repeat *n, struct line_crossing *at,
                             uint64_t iteration)
 {
@@ -25,7 +25,7 @@ static void crossing_locate(struct line_crossings *m, const struct peet_repeat *
     at->when = stays < UINT64_MAX - iteration ? iteration + 1 + stays : UINT64_MAX;
 }
 
-/* If steps divide lines, and no reference is in two of them, it crossed to the next line every so many trips. */
+/* The period of the crossings: constant if the step is a power of two, at most a line, and the reference never spans lines. */
 static void crossing_find_period(const struct line_crossings *m, const struct peet_repeat *n, struct line_crossing *at)
 {
     const struct peet_record *r = &n->records[at->record];
@@ -59,7 +59,7 @@ void line_crossings_find(struct line_crossings *m, const struct peet_repeat *n, 
     }
 }
 
-/* It varies when a reference crossed; whether it is in several lines then. */
+/* A crossing without a constant period. Whether the reference spans lines in that iteration. */
 static bool crossing_advance(struct line_crossings *m, const struct peet_repeat *n, struct line_crossing *at,
                              uint64_t iteration)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocks before their time.
+/* Blocks ahead of the global clock.
  *
- * A place whose references are all answered by its own caches (sim/memory/core_caches.h) does nothing that others can see.
- * So it need not wait for those that are behind it: it goes on until something else comes. What others do meanwhile matters only if
- * they change a line to which it referred, or one that made room for another: it is then taken back to where it was, and comes again as far as
- * it is before them. Everything else may as well happen in this order: lines that are not its own do not change the order of those that are. */
+ * While private caches answer all references of a core (sim/memory/core_caches.h), other cores cannot observe it. So it need not wait for
+ * cores with a smaller clock: it continues until a reference needs more than that. Steps of other cores matter only if they change a line
+ * to which it referred, or that was evicted: then it is rolled back, and repeats what precedes that step. docs/design/engine.md,
+ * "Lookahead". */
 #include <assert.h>
 #include <string.h>
 
@@ -12,26 +12,28 @@
 
 enum { LOOKAHEAD_FIRST = 64, LOOKAHEAD_LEAST = 4, LOOKAHEAD_MOST = 4096, LOOKAHEAD_REST = 32 };
 
-/* Easy references are counted by kind in one word, which stays in a register. */
-static const uint64_t KINDS_ARE_MANY = 0x8000800080008000; /* LEAD_KIND_MOST more would be too many */
+/* MRU hits are counted by kind in one word (kind_count_one), which stays in a register. */
+static const uint64_t KINDS_ARE_MANY = 0x8000800080008000; /* a count has no room for KIND_COUNT_MAX more */
 
 static inline uint64_t kind_count(uint64_t kinds, unsigned kind)
 {
     return kinds >> KIND_COUNT_BITS * (kind - PEET_LOAD) & UINT16_MAX;
 }
 
-/* Blocks that were near, and their references. */
+/* Blocks whose references were core-local. */
 struct lookahead_run {
-    uint64_t kinds;              /* of those that were easy */
-    uint64_t references, others; /* all of them; those that were not easy */
-    uint64_t hits, stall;        /* how long these took: as a hit in the first cache, and beyond that */
-    uint64_t cost, instructions;
+    uint64_t kinds;        /* MRU hits, as a word of counts */
+    uint64_t references;   /* all */
+    uint64_t others;       /* references that were no MRU hits */
+    uint64_t hits, stall;  /* cycles of the others: as first-level hits, and beyond */
+    uint64_t cost;         /* cycles of instructions */
+    uint64_t instructions; /* executed */
 };
 
 static void lookahead_account(struct sim *s, struct hw_thread *hw, const struct lookahead_run *d)
 {
-    uint64_t easy = d->references - d->others - kind_count(d->kinds, PEET_PREFETCH);
-    uint64_t compute = d->cost + d->hits + hw->filter->latency * easy;
+    uint64_t mru_hits = d->references - d->others - kind_count(d->kinds, PEET_PREFETCH);
+    uint64_t compute = d->cost + d->hits + hw->filter->latency * mru_hits;
 
     hw->clock += compute + d->stall;
     hw->account.time[TIME_compute] += compute;
@@ -42,7 +44,7 @@ static void lookahead_account(struct sim *s, struct hw_thread *hw, const struct 
         hw->filter->easy[kind] += kind_count(d->kinds, kind);
 }
 
-/* A reference, if it is near. */
+/* A reference, if it is core-local; LOCAL_NONE: it is not, and was not made. */
 static inline __attribute__((always_inline)) enum local_hit lookahead_access(struct sim *s, struct hw_thread *hw,
                                                                              const struct peet_record *r, uint64_t addr)
 {
@@ -62,8 +64,8 @@ static inline uint64_t local_hit_stall(const struct sim *s, const struct peet_re
     return sim_beyond(&s->config, r->kind, local_hit_cycles(s, r, hit));
 }
 
-/* A block of these records and its references in that iteration (without steps there is one only), if all of these are near; else nothing
- * has happened. Returns where the next one is. */
+/* The block at record `from` and its references, if all are core-local; step: of a strided loop, else NULL. Returns the record after them,
+ * or `from`: nothing was done. */
 static inline __attribute__((always_inline)) size_t lookahead_any_block(struct sim *s, struct hw_thread *hw,
                                                                         const struct peet_record *record,
                                                                         const uint64_t *step, size_t from, size_t end,
@@ -93,7 +95,8 @@ static inline __attribute__((always_inline)) size_t lookahead_any_block(struct s
                 thread_note_slow_hit(s, hw->thread, hw, r, addr);
         }
     }
-    assert(i - from <= KIND_COUNT_MAX); /* a block has fewer operands, and what is longer than a line is not near */
+    assert(i - from
+           <= KIND_COUNT_MAX); /* a block has fewer operands, and a reference longer than a line is not core-local */
     d->kinds += kinds;
     d->references += i - from - 1;
     d->others += others;
@@ -104,7 +107,7 @@ static inline __attribute__((always_inline)) size_t lookahead_any_block(struct s
     return i;
 }
 
-/* The same for one that makes all its references each time, as all of a row do, most often. */
+/* The block at record `from`, which has fixed references. Returns as lookahead_any_block. */
 static inline __attribute__((always_inline)) size_t lookahead_fixed_block(struct sim *s, struct hw_thread *hw,
                                                                           const struct peet_record *block,
                                                                           const struct block_info *f, size_t from,
@@ -137,7 +140,7 @@ static inline __attribute__((always_inline)) size_t lookahead_fixed_block(struct
     return from + 1 + f->references;
 }
 
-/* The next block of a row. */
+/* The block at record `at`. Returns as lookahead_any_block. */
 static inline size_t lookahead_block(struct sim *s, struct hw_thread *hw, const struct peet_record *record, size_t at,
                                      size_t end, struct lookahead_run *d)
 {
@@ -148,7 +151,7 @@ static inline size_t lookahead_block(struct sim *s, struct hw_thread *hw, const 
     return lookahead_fixed_block(s, hw, block, &s->blocks.info[block->id], at, d);
 }
 
-/* The next blocks; false: others would see what is next, or it is no block. */
+/* The next blocks of the batch; false: the next one is not core-local, or is no block. */
 static bool lookahead_blocks(struct sim *s, struct hw_thread *hw, uint32_t *left)
 {
     struct sim_thread *t = hw->thread;
@@ -166,8 +169,8 @@ static bool lookahead_blocks(struct sim *s, struct hw_thread *hw, uint32_t *left
     return at != first && (*left == 0 || at == end || d.kinds & KINDS_ARE_MANY || r[at].kind != PEET_BLOCK);
 }
 
-/* The iteration before the lead may have been such that those behind it are easy where they stay on its lines. */
-static void lookahead_mark_iteration(struct sim *s, struct hw_thread *hw)
+/* Iterations of the lookahead may be counted because the one before it was steady: its lines belong to the signature. */
+static void lookahead_sign_iteration(struct sim *s, struct hw_thread *hw)
 {
     const struct sim_thread *t = hw->thread;
 
@@ -180,10 +183,10 @@ static void lookahead_mark_iteration(struct sim *s, struct hw_thread *hw)
                           n->records[i].kind);
 }
 
-/* What was not easy in iterations. */
+/* Core-local references of iterations that were no MRU hits. */
 struct slow_hits {
-    uint64_t kinds; /* references, */
-    int64_t longer; /*   and how many cycles more they took than easy ones */
+    uint64_t kinds; /* as a word of counts */
+    int64_t longer; /* cycles beyond those of as many MRU hits */
 };
 
 static inline void slow_hits_add(const struct sim *s, const struct peet_record *r, enum local_hit hit,
@@ -193,7 +196,7 @@ static inline void slow_hits_add(const struct sim *s, const struct peet_record *
     u->longer += (int64_t)(local_hit_cycles(s, r, hit) - local_hit_cycles(s, r, LOCAL_SILENT_UPGRADE));
 }
 
-/* A reference of a iteration, if it is near. */
+/* A reference of an iteration; false: it is not core-local, and was not made. */
 static inline __attribute__((always_inline)) bool lookahead_loop_access(struct sim *s, struct hw_thread *hw,
                                                                         const struct peet_record *r, uint64_t addr,
                                                                         struct slow_hits *u)
@@ -207,7 +210,7 @@ static inline __attribute__((always_inline)) bool lookahead_loop_access(struct s
     return hit != LOCAL_NONE;
 }
 
-/* The next iteration, all of it, which is one block. False: others would see it. */
+/* The next iteration, which is one block; false: a reference is not core-local. */
 static bool lookahead_iteration(struct sim *s, struct hw_thread *hw, struct slow_hits *u)
 {
     const struct sim_thread *t = hw->thread;
@@ -220,7 +223,7 @@ static bool lookahead_iteration(struct sim *s, struct hw_thread *hw, struct slow
     return true;
 }
 
-/* The next iteration, behind a settled one: only what matters. */
+/* The next iteration, after a steady one: only references in sets with crossings. False: one is not core-local. */
 static bool lookahead_crossings(struct sim *s, struct hw_thread *hw, struct slow_hits *u)
 {
     struct sim_thread *t = hw->thread;
@@ -243,7 +246,7 @@ static bool lookahead_crossings(struct sim *s, struct hw_thread *hw, struct slow
     return true;
 }
 
-/* The next iteration; false: nothing has happened. */
+/* The next iteration; false: it is not core-local, and was undone. */
 static bool lookahead_try_iteration(struct sim *s, struct hw_thread *hw, bool crosses_only, struct slow_hits *u)
 {
     size_t undo_mark = hw->filter->kept;
@@ -252,13 +255,13 @@ static bool lookahead_try_iteration(struct sim *s, struct hw_thread *hw, bool cr
     if (crosses_only ? lookahead_crossings(s, hw, u) : lookahead_iteration(s, hw, u))
         return true;
     undo_log_roll_back(hw->filter, undo_mark);
-    hw->thread->loop.misses_next = !crosses_only; /* or nobody knows any more */
+    hw->thread->loop.misses_next = !crosses_only; /* else the iteration before is no longer known to be steady */
     hw->thread->loop.filled = 0;
     *u = before;
     return false;
 }
 
-/* How many iterations in which nothing moves end before a time. */
+/* Number of iterations without crossings that end before cycle `until`. */
 static uint64_t lookahead_steady_iterations(struct sim *s, const struct hw_thread *hw, uint64_t clock, uint64_t until)
 {
     uint64_t most = loop_iterations_to_crossing(s, hw), cycles = hw->thread->loop.hit.cycles;
@@ -269,7 +272,7 @@ static uint64_t lookahead_steady_iterations(struct sim *s, const struct hw_threa
     return fit < most ? fit : most;
 }
 
-/* Whether a iteration of which nothing is known would end before a time; u: what was not easy since iteration `first`. */
+/* Whether an iteration would end before cycle `until` even if all its references took longest; u: slow hits since iteration `first`. */
 static bool lookahead_ends_before(const struct sim *s, const struct hw_thread *hw, uint64_t first,
                                   const struct slow_hits *u, uint64_t until)
 {
@@ -280,7 +283,7 @@ static bool lookahead_ends_before(const struct sim *s, const struct hw_thread *h
            || hw->clock + (uint64_t)u->longer + (hw->thread->loop.iteration - first) * t->cycles + slowest < until;
 }
 
-/* Trips of one block whose lines change each time: nothing is known of the next one in any case. */
+/* Iterations of one block that is streaming: none of them is steady. */
 static bool lookahead_streaming_loop(struct sim *s, struct hw_thread *hw, uint64_t until, uint32_t *left,
                                      struct slow_hits *u)
 {
@@ -311,7 +314,7 @@ static bool lookahead_streaming_loop(struct sim *s, struct hw_thread *hw, uint64
     return true;
 }
 
-/* Trips that are settled, or of one block. */
+/* Iterations that are steady, or one block. */
 static bool lookahead_steady_loop(struct sim *s, struct hw_thread *hw, uint64_t until, uint32_t *left,
                                   struct slow_hits *u)
 {
@@ -336,7 +339,7 @@ static bool lookahead_steady_loop(struct sim *s, struct hw_thread *hw, uint64_t 
     return is_local;
 }
 
-/* Trips that end before a time, as long as they are settled or of one block. False: others would see the next one. */
+/* Iterations that end before cycle `until`, while they are steady or one block. False: the next one is not core-local. */
 static bool lookahead_iterations(struct sim *s, struct hw_thread *hw, uint64_t until, uint32_t *left)
 {
     struct sim_thread *t = hw->thread;
@@ -348,14 +351,14 @@ static bool lookahead_iterations(struct sim *s, struct hw_thread *hw, uint64_t u
     loop_account(s, hw, t->loop.iteration - first);
     hw->clock += (uint64_t)u.longer;
     hw->account.time[u.longer < 0 ? TIME_compute : TIME_stall] +=
-        (uint64_t)u.longer; /* the second cache may be the faster one */
+        (uint64_t)u.longer; /* negative if the second level is the faster one */
     for (unsigned kind = PEET_LOAD; kind <= PEET_PREFETCH; kind++)
         hw->filter->easy[kind] -= kind_count(u.kinds, kind);
     thread_end_iteration(t);
     return is_local;
 }
 
-/* The next block of what is repeated, or iterations, up to that time. False: others would see it. */
+/* The next block of a loop, or iterations up to cycle `until`. False: it is not core-local. */
 static bool lookahead_loop(struct sim *s, struct hw_thread *hw, uint64_t until, uint32_t *left)
 {
     struct sim_thread *t = hw->thread;
@@ -374,7 +377,7 @@ static bool lookahead_loop(struct sim *s, struct hw_thread *hw, uint64_t until, 
     struct lookahead_run d = { 0 };
     size_t next = lookahead_any_block(s, hw, n->records, n->step, t->loop.record, n->count, t->loop.iteration, &d);
     if (next == t->loop.record) {
-        t->loop.misses_next += next == 0; /* the iteration before it was not settled */
+        t->loop.misses_next += next == 0; /* the iteration before is not steady */
         return false;
     }
     --*left;
@@ -388,7 +391,7 @@ static bool lookahead_loop(struct sim *s, struct hw_thread *hw, uint64_t until, 
     return true;
 }
 
-/* The next blocks, wherever they are; where there is a time, not more than one, or iterations up to it. */
+/* The next blocks: up to *left; with a cycle `until`, one block, or iterations up to it. False: the next one is not core-local. */
 static bool lookahead_next(struct sim *s, struct hw_thread *hw, uint64_t until, uint32_t *left)
 {
     const struct sim_thread *t = hw->thread;
@@ -433,9 +436,9 @@ void sim_look_ahead(struct sim *s, struct hw_thread *hw)
         return;
     }
     lookahead_begin(s, hw);
-    lookahead_mark_iteration(s, hw);
+    lookahead_sign_iteration(s, hw);
     hw->thread->loop.misses_next +=
-        hw->thread->loop.record > 0; /* lines of what it has done of this iteration are not marked */
+        hw->thread->loop.record > 0; /* lines of the iteration so far are not in the signature */
     while (left > 0 && lookahead_next(s, hw, UINT64_MAX, &left))
         ;
     l->is_on = left < l->most || hw->thread->at != l->start.at || hw->thread->loop.iteration != l->start.loop_iteration;
@@ -460,7 +463,7 @@ void lookahead_roll_back(struct sim *s, struct hw_thread *hw, uint64_t time, uns
     t->loop.filled = l->start.filled;
     t->loop.changes = l->start.changes;
     if (thread_is_in_loop(t))
-        loop_refresh(s, t); /* it may have come to another one */
+        loop_refresh(s, t); /* the lookahead may have reached another loop */
     hw->clock = l->start.clock;
     hw->account.time[TIME_compute] = l->start.compute;
     hw->account.time[TIME_stall] = l->start.stall;
@@ -472,11 +475,15 @@ void lookahead_roll_back(struct sim *s, struct hw_thread *hw, uint64_t time, uns
     while (hw->clock < time || (hw->clock == time && hw->number < number)) {
         size_t at = t->at;
         uint32_t left = UINT32_MAX;
-        hw->filter->kept = 0; /* it is not taken back any more */
+        hw->filter->kept = 0; /* this is final: the log starts again */
         bool goes_on = lookahead_next(s, hw, time, &left);
-        assert(goes_on || at == t->batch.count); /* nothing has changed since it was done before */
+        assert(
+            goes_on
+            || at
+                   == t->batch
+                          .count); /* the caches are as they were in the lookahead, so the block is core-local again */
         if (!goes_on)
             break;
     }
-    s->order.is_stale = true;
+    s->order.needs_sort = true;
 }

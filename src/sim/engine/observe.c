@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a reference to a line went, from what the processor has counted before it and behind it. */
+/* The outcome of a reference at a line, from the counts of the core before and after it. */
 #include "sim/engine/simulation.h"
 
 static void compare(const struct sim *s, const struct memory_counts *before, const struct memory_counts *after,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Time, by program: what a hardware context does belongs to the program whose thread it executes, or has executed last. */
+/* Time by program. The time of a hardware thread belongs to the program of the thread that it runs, or ran last. */
 #include "base/mem.h"
 #include "sim/engine/simulation.h"
 

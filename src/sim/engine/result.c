@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What came of a simulation, or why it cannot go on. */
+/* The result of a simulation, and the message of a deadlock. */
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -29,7 +29,7 @@ const char *time_kind_title(enum time_kind kind)
     return titles[kind];
 }
 
-/* Says who waits for what, as far as there is room. */
+/* Names waiting threads and their objects, as far as they fit into the message. */
 int sim_report_deadlock(struct sim *s, struct peet_err *err)
 {
     char text[400] = "";
@@ -51,7 +51,7 @@ int sim_report_deadlock(struct sim *s, struct peet_err *err)
             n += (size_t)snprintf(text + n, sizeof text - n, ", which thread %" PRIu32 " holds",
                                   s->source->thread[t->wait.object->holder->sched.number].id);
     }
-    return err_set(err, PEET_ERR_FORMAT, "deadlock: nobody can go on: %s", text);
+    return err_set(err, PEET_ERR_FORMAT, "deadlock: no thread can continue: %s", text);
 }
 
 static int summary_compare(const void *a, const void *b)
@@ -89,14 +89,14 @@ static void result_list_objects(struct sim *s, struct sim_result *ret)
 
     ret->sync_object = mem_alloc(s->sync.object.count + 1, sizeof *ret->sync_object);
     while ((o = map_next(&s->sync.object, &at, &key, &tag)))
-        if ((*o)->summary.kind != SYNC_OBJECT_ARC) /* what waits there waits for a condition */
+        if ((*o)->summary.kind != SYNC_OBJECT_ARC) /* waits at arcs are counted at their conditions */
             ret->sync_object[ret->sync_objects++] = (*o)->summary;
     qsort(ret->sync_object, ret->sync_objects, sizeof *ret->sync_object, summary_compare);
     for (uint32_t i = 0; i < ret->sync_objects; i++)
         summary_name(s, &ret->sync_object[i]);
 }
 
-/* The machine with one processor has counted for itself. */
+/* The block executor keeps time and counts of its own core. */
 static void result_add_blocks(struct sim *s, struct sim_result *ret)
 {
     struct exec_clock *t = blocks_clock(s->block_exec);

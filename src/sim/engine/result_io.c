@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* A result on its way between two processes of the same build: its bytes as they are, row after row. */
+/* Transfer of a result between two processes of the same build: the bytes of the struct, then those of each array. */
 #include <stdlib.h>
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "sim/engine/sim.h"
 
-enum { MOST = 1 << 20 }; /* of anything */
+enum { MOST = 1 << 20 }; /* elements of an array */
 
 void sim_result_release(struct sim_result *r)
 {
@@ -41,7 +41,7 @@ int sim_result_write(const struct sim_result *r, FILE *out, struct peet_err *err
     return 0;
 }
 
-/* A row, or NULL. */
+/* An array, or NULL. */
 static void *result_get(FILE *in, size_t size, size_t count)
 {
     void *row = count <= MOST ? mem_alloc(count + 1, size) : NULL;

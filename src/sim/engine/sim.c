@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How time goes on: the place that is farthest behind takes its next turn. */
+/* The event loop: the hardware thread with the least local time takes the next step. */
 #include "sim/engine/sim.h"
 
 #include <assert.h>
@@ -11,12 +11,12 @@
 #include "map/source/source_sample.h"
 #include "sim/engine/simulation.h"
 
-enum { PROGRESS_STEPS = 1 << 12 };                     /* of up to a batch each, */
-enum { WORDS_STEPS = 1 << 4, WORDS_CYCLES = 1 << 26 }; /*   or of words, which may stand for any number of references */
+/* Steps between two looks at progress and `stop`: of a batch of records, or of up to WORDS_CYCLES of event words. */
+enum { PROGRESS_STEPS = 1 << 12, WORDS_STEPS = 1 << 4, WORDS_CYCLES = 1 << 26 };
 
 /* ---- making one ---- */
 
-/* Before a processor's caches are changed by what another one does. */
+/* Pre-snoop hook: another core is about to change the caches of this one. */
 static void sim_before_snoop(void *context, unsigned cpu, uint64_t line, bool reads)
 {
     struct sim *s = context;
@@ -28,7 +28,7 @@ static void sim_before_snoop(void *context, unsigned cpu, uint64_t line, bool re
         sim_roll_back(s, hw, s->step.now, s->step.number);
 }
 
-/* Those that the source has and we have not. */
+/* Threads that the source has created since the last call. */
 static int sim_add_threads(struct sim *s, struct peet_err *err)
 {
     for (; s->threads < s->source->threads; s->threads++) {
@@ -179,9 +179,9 @@ void sim_free(struct sim *s)
     free(s);
 }
 
-/* ---- one turn ---- */
+/* ---- one step ---- */
 
-/* Where the block's instructions stand, and how many lines that are. */
+/* The code ranges of a block, and the number of their lines. */
 static void block_find_ranges(struct sim *s, const struct peet_block *b, struct block_info *f)
 {
     uint64_t line = s->config.instructions.line;
@@ -199,7 +199,7 @@ static void block_find_ranges(struct sim *s, const struct peet_block *b, struct 
         f->fetches += (f->range[i].addr + f->range[i].bytes - 1) / line - f->range[i].addr / line + 1;
 }
 
-/* Its references, if it makes them all each time. */
+/* The references of a block, and whether each execution makes all of them. */
 static void block_find_references(const struct peet_block *b, struct block_info *f)
 {
     f->has_fixed_references = f->has_fixed_cost && b->operands <= KIND_COUNT_MAX;
@@ -213,7 +213,7 @@ static void block_find_references(const struct peet_block *b, struct block_info 
 const struct block_info *sim_block(struct sim *s, const struct peet_record *block)
 {
     s->blocks.info = mem_reach(s->blocks.info, &s->blocks.count, block->id,
-                               sizeof *s->blocks.info); /* a program that runs has new ones at any time */
+                               sizeof *s->blocks.info); /* a live program can have new blocks at any time */
     struct block_info *f = &s->blocks.info[block->id];
     if (f->is_known)
         return f;
@@ -228,7 +228,7 @@ const struct block_info *sim_block(struct sim *s, const struct peet_record *bloc
     return f;
 }
 
-/* Instructions are issued one after the other, whoever of a processor's contexts they are of. */
+/* The hardware threads of a core issue in turn: one waits until the core is free. */
 static void hw_thread_issue(struct sim *s, struct hw_thread *hw, uint64_t cycles)
 {
     uint64_t *free_at = &s->issue_at[hw->cpu];
@@ -265,14 +265,14 @@ uint64_t sim_translate(struct sim *s, unsigned cpu, uint32_t space, uint64_t add
     return at;
 }
 
-/* Where a part of a reference is for the machine: its first byte is at `addr`, and no line is in two frames. */
+/* The machine's address of byte `done` of a reference whose first byte is at `addr`. A page may be anywhere; a line is within one page. */
 static uint64_t sim_part_addr(struct sim *s, const struct hw_thread *hw, const struct peet_record *r, uint64_t addr,
                               uint64_t done)
 {
     return done && s->spaces.by_frame ? sim_translate(s, hw->cpu, hw->thread->space, r->addr + done) : addr + done;
 }
 
-/* How many bytes of a reference lie in its line from an address on. */
+/* Number of bytes of a reference in the line of an address; left: bytes from that address on. */
 static uint64_t sim_bytes_in_line(const struct sim *s, uint64_t addr, uint64_t left)
 {
     uint64_t length = s->config.level[0].bytes ? s->config.level[0].line : UINT64_C(1) << 63;
@@ -281,7 +281,7 @@ static uint64_t sim_bytes_in_line(const struct sim *s, uint64_t addr, uint64_t l
     return here < left ? here : left;
 }
 
-/* A reference that is not easy, for the observer: line by line, if there are caches. */
+/* A reference that is no MRU hit, for the observer: line by line, if there are caches. */
 static __attribute__((noinline)) void sim_observed_access(struct sim *s, struct hw_thread *hw,
                                                           const struct peet_record *r, uint64_t addr)
 {
@@ -340,7 +340,7 @@ bool sim_refer(struct sim *s, struct hw_thread *hw, const struct peet_record *r)
     }
     if (s->observer) {
         sim_refer_observed(s, hw, r, addr);
-        return false; /* nobody asks */
+        return false; /* no caller uses the answer: with an observer, loops come as single records */
     }
     if (l1_filter_hit_tlb(hw->filter, addr, r->size, r->kind)) {
         hw_thread_hit(hw, r->kind);
@@ -363,7 +363,7 @@ void sim_range(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t size
     for (uint64_t done = 0, here; done < size && !s->is_stopped; done += here) {
         here = line - ((addr + done) & (line - 1));
         here = here < size - done ? here : size - done;
-        if (s->remap && here > 8) /* elements may go to different places */
+        if (s->remap && here > 8) /* remap rules move elements separately */
             here = 8 - ((addr + done) & 7);
         hw_thread_issue(s, hw, (here + 15) / 16 * s->config.cost[PEET_CL_plain]);
         sim_refer(s, hw,
@@ -389,7 +389,7 @@ void sim_issue_other(struct sim *s, struct hw_thread *hw, const struct peet_reco
         s->observer->block(s->observer->context, hw->thread->sched.number, block, f->cost, hw->clock - issued);
 }
 
-/* References, up to the end or to another record, or the first of them; returns what comes behind. */
+/* References up to another record or the end; with turn = "reference", one. Returns the next record. */
 static const struct peet_record *sim_refer_all(struct sim *s, struct hw_thread *hw, const struct peet_record *r,
                                                const struct peet_record *end)
 {
@@ -421,8 +421,7 @@ static const struct peet_record *sim_refer_all(struct sim *s, struct hw_thread *
     return r;
 }
 
-/* The block at the beginning of the records, and its references; or the references that are left of one. And so on, as long as
- * nobody else has a say in it. */
+/* Blocks and their references, from the next record on, until another hardware thread has the least local time. */
 static void sim_execute(struct sim *s, struct hw_thread *hw, struct sim_thread *t, uint64_t limit)
 {
     const struct peet_record *r = t->batch.records + t->at, *end = t->batch.records + t->batch.count;
@@ -433,7 +432,7 @@ static void sim_execute(struct sim *s, struct hw_thread *hw, struct sim_thread *
         r = sim_refer_all(s, hw, r, end);
         if (r >= end || r->kind > PEET_PREFETCH || !sim_may_continue(s, hw, limit))
             break;
-        s->step.now = hw->clock; /* the first step began when the turn did, also if a lock was taken before it */
+        s->step.now = hw->clock; /* the first step began with the call, possibly before a lock was taken */
     }
     t->at = (size_t)(r - t->batch.records);
     if (r < end && sim_may_look_ahead(s, hw, limit))
@@ -452,7 +451,7 @@ static void sim_check_quantum(struct sim *s, struct hw_thread *hw)
         sim_yield(s, hw);
 }
 
-/* An event at which a context has come. */
+/* The thread of a hardware thread has reached an event. */
 static void sim_reach_event(struct sim *s, struct hw_thread *hw, const struct peet_event *e)
 {
     spaces_event(&s->spaces, hw->thread->space, e);
@@ -468,7 +467,7 @@ static void sim_reach_event(struct sim *s, struct hw_thread *hw, const struct pe
     sim_event(s, hw, e);
 }
 
-/* How long nobody else has a say, if threads take turns. Where a turn has come to its end in an event, the next step is its last. */
+/* Cycle at which the quantum of the thread ends, if others are ready, or `limit`. A quantum that ended within an event ends with the next step. */
 static uint64_t sim_end_of_quantum(struct sim *s, const struct hw_thread *hw, uint64_t limit)
 {
     uint64_t quantum = s->config.quantum ? s->config.quantum : limit - hw->clock;
@@ -479,7 +478,7 @@ static uint64_t sim_end_of_quantum(struct sim *s, const struct hw_thread *hw, ui
     return s->scheduler.count > 0 && over < limit ? over : limit;
 }
 
-/* What the source has said when the place's context wanted to go on, which is handed on: 1, 0 at the context's end, or an error. */
+/* Takes the answer of the source to a request for more records, and returns it: 1, 0 at the thread's end, or an error. */
 static int sim_take_answer(struct sim *s, struct hw_thread *hw, int said, struct peet_err *err)
 {
     hw->thread->is_idle = false;
@@ -492,7 +491,7 @@ static int sim_take_answer(struct sim *s, struct hw_thread *hw, int said, struct
     return said;
 }
 
-/* The same for a machine that takes words: up to an event, or to the end of its turn. */
+/* A step of the block executor: up to an event, or to the end of the quantum. */
 static int sim_run_blocks(struct sim *s, struct hw_thread *hw, uint64_t limit, struct peet_err *err)
 {
     struct sim_thread *thread = hw->thread;
@@ -520,18 +519,18 @@ static int sim_run_blocks(struct sim *s, struct hw_thread *hw, uint64_t limit, s
     return r < 0 ? r : 0;
 }
 
-/* One turn of a place. */
+/* One step of a hardware thread. */
 static int sim_take_step(struct sim *s, struct hw_thread *hw, uint64_t limit, struct peet_err *err)
 {
     struct sim_thread *t = hw->thread;
 
     sim_enter_program(s, hw);
-    hw->forward.iterations = 0; /* nobody is behind it any more */
+    hw->forward.iterations = 0; /* it has the least local time: this is final */
     hw->lookahead.is_on = false;
     s->step.now = hw->clock;
     s->step.number = hw->number;
     if (t->pending && !sim_pending(s, hw)) {
-        if (hw->thread == t && hw->runs) /* who tries again and again may keep the one away whom it waits for */
+        if (hw->thread == t && hw->runs) /* a thread that spins may occupy the hardware thread that the holder needs */
             sim_check_quantum(s, hw);
         return 0;
     }
@@ -558,14 +557,14 @@ static int sim_take_step(struct sim *s, struct hw_thread *hw, uint64_t limit, st
     return 0;
 }
 
-/* ---- all turns ---- */
+/* ---- the loop ---- */
 
 static bool hw_thread_precedes(const struct hw_thread *a, const struct hw_thread *b)
 {
     return a->clock != b->clock ? a->clock < b->clock : a->number < b->number;
 }
 
-/* The first of the places that run has gone on: puts it where it belongs now. */
+/* The first hardware thread of the order has another clock: moves it to its position. */
 static void order_move_first(struct sim *s)
 {
     struct hw_thread *hw = s->order.hw[0];
@@ -576,7 +575,7 @@ static void order_move_first(struct sim *s)
     s->order.hw[i - 1] = hw;
 }
 
-/* Others have begun to run, or do not any more, or are at another time. */
+/* Sorts the hardware threads that can take a step. */
 static void order_rebuild(struct sim *s)
 {
     s->order.count = 0;
@@ -587,10 +586,10 @@ static void order_rebuild(struct sim *s)
                 s->order.hw[at] = s->order.hw[at - 1];
             s->order.hw[at] = &s->hw_thread[i];
         }
-    s->order.is_stale = false;
+    s->order.needs_sort = false;
 }
 
-/* The place that is farthest behind goes on until another one is, or until something has happened to another one. */
+/* Steps of the hardware thread with the least local time, until another one has it, or a step has changed another one. */
 static int sim_take_steps(struct sim *s, struct hw_thread *hw, struct progress *progress, struct peet_err *err)
 {
     uint64_t limit = s->order.count > 1 ? s->order.hw[1]->clock + s->config.slack : UINT64_MAX;
@@ -605,12 +604,11 @@ static int sim_take_steps(struct sim *s, struct hw_thread *hw, struct progress *
                 progress_at(progress, s->counts.references);
             s->is_stopped = s->hooks.stop && *s->hooks.stop;
         }
-    } while (r == 0 && hw->runs && hw->clock < limit && !s->order.is_stale && !s->is_stopped);
+    } while (r == 0 && hw->runs && hw->clock < limit && !s->order.needs_sort && !s->is_stopped);
     return r;
 }
 
-/* The program has ended in the step that was taken last. What others have done before their time they do not come to any more; who has
- * given them words learns what became of these. */
+/* The program ended in the last step: rolls back what others did ahead of that step. The source learns which event words were used. */
 static int sim_end_all(struct sim *s, struct peet_err *err)
 {
     int r = 0;
@@ -627,7 +625,7 @@ static int sim_run_all(struct sim *s, struct progress *progress, struct peet_err
     int r = 0;
 
     while (r == 0 && !s->is_stopped && !s->source->has_ended) {
-        if (s->order.is_stale)
+        if (s->order.needs_sort)
             order_rebuild(s);
         struct hw_thread *hw = s->order.count ? s->order.hw[0] : NULL;
         if (s->wakeups.count && (!hw || s->wakeups.thread[0]->wakeup.at <= hw->clock)) {
@@ -639,7 +637,7 @@ static int sim_run_all(struct sim *s, struct progress *progress, struct peet_err
         if (!hw)
             return s->counts.alive > 0 ? sim_report_deadlock(s, err) : 0;
         r = sim_take_steps(s, hw, progress, err);
-        if (!s->order.is_stale)
+        if (!s->order.needs_sort)
             order_move_first(s);
     }
     return r == 0 && s->source->has_ended ? sim_end_all(s, err) : r;
@@ -647,8 +645,8 @@ static int sim_run_all(struct sim *s, struct progress *progress, struct peet_err
 
 uint64_t sim_clock(const struct sim *s, unsigned cpu)
 {
-    uint64_t clock =
-        s->block_exec ? blocks_clock(s->block_exec)->clock : 0; /* it is ahead of its place while it executes words */
+    uint64_t clock = s->block_exec ? blocks_clock(s->block_exec)->clock
+                                   : 0; /* ahead of its hardware thread's while it executes event words */
 
     for (uint32_t i = 0; i < s->hw_threads; i++)
         if (s->hw_thread[i].cpu == cpu && s->hw_thread[i].clock > clock)

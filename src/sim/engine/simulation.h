@@ -12,7 +12,7 @@
 struct step_order {
     struct hw_thread **hw; /* least local time first; at the same cycle, the smaller number */
     uint32_t count;
-    bool is_stale; /* hardware threads have begun or ceased to run, or have another clock */
+    bool needs_sort; /* hardware threads have begun or ceased to run, or have another clock */
 };
 
 /* Threads that become ready at known cycles: a heap, earliest first. */
@@ -106,13 +106,13 @@ static inline uint64_t sim_line(const struct sim *s, uint64_t addr)
 /* Whether a hardware thread may take another step at once: it still has the least local time, and no thread waits for it. */
 static inline bool sim_may_continue(const struct sim *s, const struct hw_thread *hw, uint64_t limit)
 {
-    return hw->clock < limit && !s->order.is_stale && s->scheduler.count == 0;
+    return hw->clock < limit && !s->order.needs_sort && s->scheduler.count == 0;
 }
 
 /* Whether a hardware thread that has passed the limit may look ahead. */
 static inline bool sim_may_look_ahead(const struct sim *s, const struct hw_thread *hw, uint64_t limit)
 {
-    return s->mode.looks_ahead && hw->clock >= limit && !s->order.is_stale && s->scheduler.count == 0;
+    return s->mode.looks_ahead && hw->clock >= limit && !s->order.needs_sort && s->scheduler.count == 0;
 }
 
 /* ---- sim.c ---- */

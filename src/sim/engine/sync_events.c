@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What events mean to the machine. Locks and barriers are the machine's kind (sim/sync); what else contexts wait for
- * (semaphores, conditions, locks for many readers, posts, ends of threads) is served in the order in which they came,
- * and each operation is one update of the object's word. */
+/* Execution of events. Locks and barriers are those of the machine (sim/sync). Other objects (semaphores, conditions, reader-writer
+ * locks, posts, ends of threads) serve threads in order of arrival, and each operation is one update of the object's word. */
 #include <assert.h>
 
 #include "sim/engine/simulation.h"
@@ -14,8 +13,8 @@ static struct sync_barrier object_barrier(const struct sim *s, uint64_t addr)
         struct sync_barrier){ .kind = s->config.barrier, .host = &s->host, .config = &s->config.sync, .addr = addr };
 }
 
-/* What names an object that a process uses. In frames, it is where the object was for the machine when the process used it first, so that processes
- * that share it mean the same one; it stays that if the page moves. */
+/* The name of an object that a process uses. On machines with physical addresses it is the physical address of the first use, so that processes
+ * that share the object find the same one; the name stays if the page moves. */
 static uint64_t object_name(struct sim *s, uint32_t space, uint64_t tagged, uint64_t addr)
 {
     if (!s->spaces.by_frame)
@@ -53,7 +52,7 @@ static struct sync_object *object_at(struct sim *s, const struct hw_thread *hw, 
     return *o;
 }
 
-/* A place's context goes on behind what it did with an object. */
+/* The hardware thread's thread continues at cycle `until`, after an operation on an object. */
 static void object_spend(struct sim *s, struct hw_thread *hw, uint64_t until, enum time_kind as, struct sync_object *o)
 {
     sim_spend(s, hw, until, as, hw->thread, o);
@@ -98,7 +97,7 @@ static void object_remove(struct sync_object *o, const struct sim_thread *t)
     }
 }
 
-/* Waits in line. */
+/* The thread waits in the queue of the object. */
 static void object_enqueue(struct sim *s, struct sim_thread *t, struct sync_object *o, enum time_kind as)
 {
     object_append(o, t);
@@ -115,7 +114,7 @@ static void object_wake(struct sim *s, struct sync_object *o, struct sim_thread 
 
 /* ---- locks ---- */
 
-/* Tries to take the lock; false: not yet. */
+/* Tries to take the lock; false: the thread has to try again or waits. */
 static bool object_try_lock(struct sim *s, struct hw_thread *hw, bool is_new)
 {
     struct sim_thread *t = hw->thread;
@@ -227,7 +226,7 @@ static void sync_barrier_arrive(struct sim *s, struct hw_thread *hw, uint64_t ad
     object_spend(s, hw, done, TIME_barrier, o);
     if (outcome == SYNC_DONE) {
         o->summary.uses++;
-        t->reply = 1; /* one of them is told that it was the last */
+        t->reply = 1; /* PTHREAD_BARRIER_SERIAL_THREAD: the last to arrive */
         return;
     }
     t->pending = PENDING_BARRIER;
@@ -263,7 +262,7 @@ static void sync_condition_signal(struct sim *s, struct hw_thread *hw, uint64_t 
     object_touch(s, hw, o, PEET_UPDATE, TIME_other);
     o->summary.uses++;
     if (!o->first && !s->source->is_live)
-        o->value = 1; /* for who comes late, which it did not do when it was recorded */
+        o->value = 1; /* a recorded thread that arrives late here was in time when it was recorded */
     while ((t = object_take_first(o))) {
         object_wake(s, o, t, hw->clock);
         if (!all)
@@ -295,7 +294,7 @@ static void sync_semaphore_give(struct sim *s, struct hw_thread *hw, uint64_t ad
         o->value++;
 }
 
-/* Whether what a context wants has been posted. */
+/* Whether the value for which a thread waits was posted. */
 static bool value_is_posted(const struct sim_thread *t, const struct sync_object *o)
 {
     return t->doall.forker ? sim_loop_may_continue(t, o, t->wait.value) : (int64_t)t->wait.value <= (int64_t)o->value;
@@ -338,7 +337,7 @@ void sim_leave_queue(struct sim *s, struct sim_thread *t, uint64_t now)
     object_wake(s, t->wait.object, t, now);
 }
 
-/* ---- programs that run: what their libraries wait for ---- */
+/* ---- live programs: waits of their libraries ---- */
 
 static void futex_wait(struct sim *s, struct hw_thread *hw, uint64_t addr)
 {
@@ -357,7 +356,7 @@ static void futex_wake(struct sim *s, struct hw_thread *hw, uint64_t addr, uint6
         object_wake(s, o, t, hw->clock);
 }
 
-/* ---- recordings: what threads decided on (map/source/conditions.h) ---- */
+/* ---- recordings: arcs between an update and a decision that depends on it (map/source/conditions.h) ---- */
 
 static void arc_reach(struct sim *s, struct hw_thread *hw, uint64_t arc)
 {
@@ -371,11 +370,10 @@ static void arc_reach(struct sim *s, struct hw_thread *hw, uint64_t arc)
     }
 }
 
-/* What the context decides on under the lock that it takes next is not there before the arc's tail. That is a wait at
- * a condition. */
+/* A thread decides on data under the lock that it takes next; the data are there after the arc's tail. So it waits as at a condition. */
 static void arc_wait(struct sim *s, struct hw_thread *hw, uint64_t arc, uint64_t condition)
 {
-    if (arc == 0) { /* begins to wait at the condition; heads of arcs follow */
+    if (arc == 0) { /* the thread begins to wait at the condition; heads of arcs follow */
         object_touch(s, hw, object_at(s, hw, condition, SYNC_OBJECT_CONDITION), PEET_UPDATE, TIME_other);
         return;
     }
@@ -385,7 +383,7 @@ static void arc_wait(struct sim *s, struct hw_thread *hw, uint64_t arc, uint64_t
         object_enqueue(s, hw->thread, o, TIME_other);
 }
 
-/* Whether anybody else does something, or will. */
+/* Whether no other thread runs, or will run, but idle ones. */
 static bool thread_is_alone(const struct sim *s, const struct sim_thread *t)
 {
     for (uint32_t i = 0; i < s->threads; i++) {
@@ -431,7 +429,7 @@ static void thread_create(struct sim *s, struct hw_thread *hw, uint64_t thread)
     sim_wake(s, t, hw->clock);
 }
 
-/* Ends a wait in which a thread may be cancelled. Who waits for a condition gets its lock back first. */
+/* Ends the wait of a thread at a cancellation point. A thread that waits for a condition takes its lock again first. */
 static void thread_cancel(struct sim *s, struct hw_thread *hw, uint64_t thread)
 {
     struct sim_thread *t = thread_find(s, thread);
@@ -463,8 +461,8 @@ static void thread_join(struct sim *s, struct hw_thread *hw, uint64_t thread)
     sim_wait(s, t, o, TIME_other);
 }
 
-/* A recorded thread that was cut off has not told what it waited for then, and so not that it had given up a lock for
- * that. Whatever it held, nobody waited for it; and nobody is to do so now who comes later than when it was recorded. */
+/* The recording of a thread may end within a wait for which it had released a lock, and not contain the release. No recorded thread waited for
+ * its locks afterwards; so none may do so here, where threads arrive at other times. */
 static void thread_release_all(struct sim *s, struct hw_thread *hw)
 {
     struct sync_object **o;
@@ -500,13 +498,13 @@ void sim_end_thread(struct sim *s, struct hw_thread *hw)
     ended->hw = NULL;
     hw->thread = NULL;
     hw->runs = false;
-    s->order.is_stale = true;
+    s->order.needs_sort = true;
     sim_dispatch(s, hw, hw->clock);
 }
 
 /* ---- all ---- */
 
-/* Numbers of their own, so that what else is random stays as it is. */
+/* Not from the generator for locks, whose sequence does not depend on the setting `jitter`. */
 uint64_t sim_start_jitter(struct sim *s)
 {
     if (s->config.jitter == 0)
@@ -548,8 +546,8 @@ static bool thread_waits_at(const struct sim_thread *t, const struct sync_object
     return t->status == STATUS_WAITING && !t->wait.joined && t->wait.object == barrier;
 }
 
-/* Those for whom a barrier waits are not in the trace, or were cut off on their way: it opens for those that have
- * come. Nobody is still on his way out of it, for nobody can go on, so that it can be as new. */
+/* The threads for which a barrier waits are not in the trace, or their recordings end early: it opens for those that have arrived. It can be
+ * initialized, since no thread can continue, and so none is still leaving it. */
 static void barrier_open(struct sim *s, struct sync_object *o)
 {
     uint64_t last = 0;
@@ -568,7 +566,7 @@ static void barrier_open(struct sim *s, struct sync_object *o)
     o->barrier = object_barrier(s, o->addr);
 }
 
-/* The first barrier at which somebody waits; of a recorded program only, for others have made a mistake. */
+/* Opens the first barrier at which a thread waits. Not for a live program: its deadlock is a mistake of the program. */
 static bool barrier_force(struct sim *s)
 {
     for (uint32_t i = 0; i < s->threads && !s->source->is_live; i++) {
@@ -597,14 +595,14 @@ bool sim_force_wakeup(struct sim *s)
             continue;
         any = true;
         s->counts.forced_wakeups += !s->source->is_live;
-        t->reply = 1; /* its time is over */
+        t->reply = 1; /* timeout */
         object_remove(t->wait.object, t);
         sim_wake(s, t, thread_time(t));
     }
     return any || barrier_force(s);
 }
 
-/* An attempt that does not wait: of a recorded program it is known what came of it. */
+/* Whether an attempt that does not wait fails. For a recorded program, the event has the result. */
 static bool try_is_refused(struct sim *s, struct hw_thread *hw, const struct peet_event *e, struct sync_object *o,
                            bool is_taken)
 {

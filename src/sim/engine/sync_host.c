@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What locks and barriers ask of the machine (sim/sync/sync.h): references to their words, and that contexts go on. */
+/* The machine as the modules of locks and barriers see it (struct sync_host): references to their words, and wake-ups. */
 #include "sim/engine/simulation.h"
 
-/* A lock's or a barrier's own references may be made for one who is not there any more. */
+/* A reference by a lock or barrier changes the caches of a core, possibly for a thread that does not run there any more. */
 static void host_before_access(struct sim *s, unsigned cpu)
 {
     if (s->config.contexts == 1)
@@ -10,7 +10,7 @@ static void host_before_access(struct sim *s, unsigned cpu)
     hierarchy_filter(s->memory, cpu)->changes++;
 }
 
-/* What a reference took in the machine with one processor, which knows by itself what for. */
+/* The block executor makes the reference, and counts its cycles as compute and stall. */
 static uint64_t sync_access_blocks(struct sim *s, const struct sim_thread *t, const struct peet_record *r,
                                    uint64_t data, uint64_t now, struct sync_time *ret)
 {
@@ -21,7 +21,7 @@ static uint64_t sync_access_blocks(struct sim *s, const struct sim_thread *t, co
     return cycles;
 }
 
-/* The same in the machine with several. */
+/* The caches of the core make the reference. */
 static uint64_t sync_access_caches(struct sim *s, const struct sim_thread *t, const struct peet_record *r,
                                    uint64_t data, uint64_t now, struct sync_time *ret)
 {
@@ -46,7 +46,7 @@ static uint64_t sync_access_caches(struct sim *s, const struct sim_thread *t, co
     return cycles;
 }
 
-/* A reference of a lock or barrier. Who has no place at that time has nothing that would wait for it. */
+/* A reference of a lock or barrier. A thread without a hardware thread loses no time by it. */
 static uint64_t host_access(void *context, const struct sync_waiter *party, uint64_t object, uint64_t addr,
                             enum peet_kind kind, uint64_t now)
 {
