@@ -66,7 +66,7 @@ static int simulate_load_run(const struct command_state *s, struct machine_confi
 static int simulate_split_loops(const struct command_state *s, struct source *source,
                                 const struct machine_config *config, struct source **ret, struct peet_err *err)
 {
-    struct doall_config loops = { .window = s->doall_open ? (uint32_t)s->doall_open : config->cpus * config->contexts,
+    struct doall_config loops = { .window = s->doall_open ? (uint32_t)s->doall_open : config->cpus * config->core_threads,
                                   .limit = s->doall_records };
 
     *ret = source;
@@ -128,7 +128,7 @@ static int simulate_here(const struct command_state *s, struct peet_trace *trace
     int r = trace ? source_open_trace(trace, !s->remap, &source, &err)
                   : source_open_program(program, (uint32_t)s->ahead, !s->remap, &source, &err);
 
-    if (r < 0 || (config->cpus * config->contexts > 1 && source_keep_conditions(source, &err) < 0)
+    if (r < 0 || (config->cpus * config->core_threads > 1 && source_keep_conditions(source, &err) < 0)
         || simulate_split_loops(s, source, config, &run->source, &err) < 0)
         return fail(&err);
     int code = simulate_source(s, run, trace ? peet_trace_path(trace) : program[0]);

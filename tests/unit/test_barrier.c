@@ -5,7 +5,7 @@
 static void use_barrier(struct world *w, const struct barrier_kind *kind)
 {
     w->barrier = (struct sync_barrier){
-        .kind = kind, .host = &w->host, .config = &w->config, .addr = OBJECT, .parties = w->actors
+        .kind = kind, .host = &w->host, .config = &w->config, .addr = OBJECT, .expected = w->actors
     };
 }
 
@@ -35,7 +35,7 @@ static void come_to_it(struct world *w, struct actor *a)
     CHECK(done >= a->when);
     if (!w->has_any_numbers && (b->kind == &barrier_tree || b->kind == &barrier_dissemination))
         CHECK_EQ(a->party.place, a->party.number); /* it finds its lines in its cache */
-    CHECK_EQ(outcome, before + 1 == b->parties ? SYNC_DONE : SYNC_PARKED);
+    CHECK_EQ(outcome, before + 1 == b->expected ? SYNC_DONE : SYNC_PARKED);
     CHECK_EQ(b->arrived, outcome == SYNC_DONE ? 0 : before + 1);
     if (outcome == SYNC_DONE)
         pass(w, a, done);

@@ -46,7 +46,7 @@ static struct machine_config random_machine(uint64_t *r)
     uint64_t lines = UINT64_C(4) << draw(r, 5);
 
     config_defaults(&c);
-    c.cpus = c.contexts = 1;
+    c.cpus = c.core_threads = 1;
     c.by_reference = false;
     c.jitter = 0;
     c.tlb.entries = 0;

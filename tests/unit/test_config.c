@@ -429,7 +429,7 @@ static void a_machine_starts_from_a_file_beside_it(void)
     if (loads(&c, "base = \"first.cfg\"; name = \"mine\"; contexts = 2;")) {
         CHECK_EQ((const char *)c.name, "mine");
         CHECK_EQ(c.cpus, 3);
-        CHECK_EQ(c.contexts, 2);
+        CHECK_EQ(c.core_threads, 2);
         CHECK_EQ(c.level[0].bytes, 1 << 20);
     }
     free(write_file("bad.cfg", "\n\ncpus = 99;"));

@@ -119,7 +119,7 @@ static struct machine_config random_machine(uint64_t *r, bool has_blocks)
 
     config_defaults(&c);
     c.cpus = has_blocks ? 1 : 1 + (unsigned)draw(r, THREADS);
-    c.contexts = 1;
+    c.core_threads = 1;
     c.jitter = 0;
     c.quantum = draw(r, 2) ? 300 : 0;
     c.by_reference = !has_blocks && draw(r, 3) == 0;

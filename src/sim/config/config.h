@@ -47,7 +47,7 @@ struct machine_config {
     char name[64];
     char summary[160];
     uint32_t cpus;
-    uint32_t contexts;                        /* hardware contexts of each processor */
+    uint32_t core_threads;                    /* hardware threads of each core */
     uint32_t cost[PEET_CLASS_COUNT];          /* cycles of an instruction of each class */
     struct level_config level[CONFIG_LEVELS]; /* data, from the processor outwards: private ones first */
     struct level_config instructions;         /* the cache for instructions; bytes 0: fetching costs nothing */

@@ -82,7 +82,7 @@ static const struct setting SETTINGS[] = {
     TEXT("name", name, "", "what the machine is called; if nothing is said, as its file"),
     TEXT("summary", summary, "", "one line about it"),
     NUMBER("cpus", cpus, 1, CONFIG_MAX_CPUS, "1", "processors"),
-    NUMBER("contexts", contexts, 1, CONFIG_MAX_CONTEXTS, "1", "hardware contexts of each processor"),
+    NUMBER("contexts", core_threads, 1, CONFIG_MAX_CONTEXTS, "1", "hardware contexts of each processor"),
 
 #define X(class) NUMBER("core.cost." #class, cost[PEET_CL_##class], 0, MOST_CYCLES, "1", \
                         "cycles of an instruction of this class, without its references"),

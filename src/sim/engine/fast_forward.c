@@ -143,7 +143,8 @@ static void loop_skip(struct sim *s, struct hw_thread *hw, uint64_t limit)
     struct sim_thread *t = hw->thread;
     uint64_t cycles = t->loop.hit.cycles, room = loop_cycles_to_skip(s, hw, limit), most;
 
-    if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.contexts > 1 || !thread_is_steady(s, hw))
+    if (room == 0 || room < cycles || !s->config.level[0].bytes || s->config.core_threads > 1
+        || !thread_is_steady(s, hw))
         return;
     most = loop_iterations_to_crossing(s, hw);
     if (room < UINT64_MAX
@@ -296,16 +297,16 @@ void sim_roll_back(struct sim *s, struct hw_thread *hw, uint64_t time, unsigned 
     hw->forward.iterations = 0;
     if (iterations == 0 || t->loop.hit.cycles == 0)
         return;
-    uint64_t kept = before / t->loop.hit.cycles;
-    if (kept >= iterations)
+    uint64_t remaining = before / t->loop.hit.cycles;
+    if (remaining >= iterations)
         return;
     t->loop.crossings.iteration = 0;
     if (t->at != hw->forward.at) { /* it had counted the loop to its end */
         t->at = hw->forward.at;
         t->loop.iteration = thread_loop(t)->times;
     }
-    t->loop.iteration += kept - iterations;
-    loop_account(s, hw, kept - iterations);
+    t->loop.iteration += remaining - iterations;
+    loop_account(s, hw, remaining - iterations);
     s->order.needs_sort = true;
     while (hw->clock < time || (hw->clock == time && hw->number < number))
         loop_step(s, hw, 0);

@@ -86,15 +86,15 @@ void sim_spend(struct sim *s, struct hw_thread *hw, uint64_t until, enum time_ki
     o->summary.spent += cycles;
     thread_count_wait(t, o, cycles);
     if (cycles && s->hooks.waiter)
-        s->hooks.waiter(s->hooks.waiter_self,
-                        &(struct sim_wait){ .thread = t->sched.number,
-                                            .kind = o->summary.kind,
-                                            .as = (uint8_t)as,
-                                            .addr = o->summary.addr,
-                                            .site = t->site,
-                                            .cycles = cycles,
-                                            .leaf = s->block_exec ? blocks_path_counts(s->block_exec, t->sched.number)
-                                                                  : UINT32_MAX });
+        s->hooks.waiter(s->hooks.waiter_self, &(struct sim_wait){ .thread = t->sched.number,
+                                                                  .kind = o->summary.kind,
+                                                                  .as = (uint8_t)as,
+                                                                  .addr = o->summary.addr,
+                                                                  .site = t->site,
+                                                                  .cycles = cycles,
+                                                                  .path_counts = s->block_exec ? blocks_path_counts(
+                                                                                     s->block_exec, t->sched.number)
+                                                                                               : UINT32_MAX });
 }
 
 /* ---- binding ---- */
@@ -163,7 +163,7 @@ void sim_dispatch(struct sim *s, struct hw_thread *hw, uint64_t now)
         hw_thread_bind(s, hw, &s->thread[c->number], now);
 }
 
-/* A hardware thread for a thread that is ready: one without a thread, preferably where it ran last, else one whose thread waits. */
+/* A hardware thread for a thread that is ready: one without a thread, preferably where it ran last, else one with a thread that waits. */
 static struct hw_thread *hw_thread_find(struct sim *s, const struct sim_thread *t)
 {
     struct hw_thread *best = NULL;

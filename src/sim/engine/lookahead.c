@@ -71,7 +71,7 @@ static inline __attribute__((always_inline)) size_t lookahead_any_block(struct s
                                                                         const uint64_t *step, size_t from, size_t end,
                                                                         uint64_t iteration, struct lookahead_run *d)
 {
-    size_t undo_mark = hw->filter->kept, i = from + 1;
+    size_t undo_length = hw->filter->kept, i = from + 1;
     uint64_t kinds = 0, cycles = 0, stall = 0, others = 0;
     const struct peet_record *block = &record[from];
 
@@ -82,7 +82,7 @@ static inline __attribute__((always_inline)) size_t lookahead_any_block(struct s
         uint64_t addr = r->addr + (step ? step[i] * iteration : 0);
         enum local_hit n = lookahead_access(s, hw, r, addr);
         if (n == LOCAL_NONE) {
-            undo_log_roll_back(hw->filter, undo_mark);
+            undo_log_roll_back(hw->filter, undo_length);
             return from;
         }
         if (n == LOCAL_REORDER_HIT) {
@@ -114,7 +114,7 @@ static inline __attribute__((always_inline)) size_t lookahead_fixed_block(struct
                                                                           struct lookahead_run *d)
 {
     const struct peet_record *r = block + 1, *end = r + f->references;
-    size_t undo_mark = hw->filter->kept;
+    size_t undo_length = hw->filter->kept;
     uint64_t kinds = f->kinds, others = 0, cycles = 0, stall = 0;
 
     for (; r < end; r++) {
@@ -122,7 +122,7 @@ static inline __attribute__((always_inline)) size_t lookahead_fixed_block(struct
         if (n == LOCAL_REORDER_HIT)
             continue;
         if (n == LOCAL_NONE) {
-            undo_log_roll_back(hw->filter, undo_mark);
+            undo_log_roll_back(hw->filter, undo_length);
             return from;
         }
         kinds -= kind_count_one(r->kind);
@@ -249,12 +249,12 @@ static bool lookahead_crossings(struct sim *s, struct hw_thread *hw, struct slow
 /* The next iteration; false: it is not core-local, and was undone. */
 static bool lookahead_try_iteration(struct sim *s, struct hw_thread *hw, bool crosses_only, struct slow_hits *u)
 {
-    size_t undo_mark = hw->filter->kept;
+    size_t undo_length = hw->filter->kept;
     const struct slow_hits before = *u;
 
     if (crosses_only ? lookahead_crossings(s, hw, u) : lookahead_iteration(s, hw, u))
         return true;
-    undo_log_roll_back(hw->filter, undo_mark);
+    undo_log_roll_back(hw->filter, undo_length);
     hw->thread->loop.misses_next = !crosses_only; /* else the iteration before is no longer known to be steady */
     hw->thread->loop.filled = 0;
     *u = before;
@@ -296,13 +296,13 @@ static bool lookahead_streaming_loop(struct sim *s, struct hw_thread *hw, uint64
     for (; *left > 0 && t->loop.iteration < n->times && !(u->kinds & KINDS_ARE_MANY)
            && lookahead_ends_before(s, hw, first, u, until);
          --*left) {
-        size_t undo_mark = hw->filter->kept;
+        size_t undo_length = hw->filter->kept;
         const struct slow_hits before = *u;
         for (size_t i = 1; i < n->count; i++) {
             const struct peet_record *r = &n->records[i];
             enum local_hit hit = lookahead_access(s, hw, r, r->addr + n->step[i] * t->loop.iteration);
             if (hit == LOCAL_NONE) {
-                undo_log_roll_back(hw->filter, undo_mark);
+                undo_log_roll_back(hw->filter, undo_length);
                 *u = before;
                 return false;
             }

@@ -96,7 +96,7 @@ static void result_list_objects(struct sim *s, struct sim_result *ret)
         summary_name(s, &ret->sync_object[i]);
 }
 
-/* The block executor keeps time and counts of its own core. */
+/* The block executor keeps time and counts of its core itself. */
 static void result_add_blocks(struct sim *s, struct sim_result *ret)
 {
     struct exec_clock *t = blocks_clock(s->block_exec);

@@ -25,14 +25,15 @@ static bool result_put(FILE *out, const void *from, size_t size, size_t count)
 
 int sim_result_write(const struct sim_result *r, FILE *out, struct peet_err *err)
 {
-    struct sim_result plain = *r;
+    struct sim_result numbers = *r;
 
-    plain.hw_thread = NULL;
-    plain.memory = NULL;
-    plain.sync_object = NULL;
-    plain.program = NULL;
-    plain.evictions = NULL;
-    if (!result_put(out, &plain, sizeof plain, 1) || !result_put(out, r->hw_thread, sizeof *r->hw_thread, r->hw_threads)
+    numbers.hw_thread = NULL;
+    numbers.memory = NULL;
+    numbers.sync_object = NULL;
+    numbers.program = NULL;
+    numbers.evictions = NULL;
+    if (!result_put(out, &numbers, sizeof numbers, 1)
+        || !result_put(out, r->hw_thread, sizeof *r->hw_thread, r->hw_threads)
         || !result_put(out, r->memory, sizeof *r->memory, r->cpus)
         || !result_put(out, r->sync_object, sizeof *r->sync_object, r->sync_objects)
         || !result_put(out, r->program, sizeof *r->program, r->programs)

@@ -17,11 +17,11 @@ enum { PROGRESS_STEPS = 1 << 12, WORDS_STEPS = 1 << 4, WORDS_CYCLES = 1 << 26 };
 /* ---- making one ---- */
 
 /* Pre-snoop hook: another core is about to change the caches of this one. */
-static void sim_before_snoop(void *context, unsigned cpu, uint64_t line, bool reads)
+static void sim_before_snoop(void *self, unsigned cpu, uint64_t line, bool reads)
 {
-    struct sim *s = context;
+    struct sim *s = self;
 
-    if (s->config.contexts > 1)
+    if (s->config.core_threads > 1)
         return;
     struct hw_thread *hw = &s->hw_thread[cpu];
     if (hw->forward.iterations || (hw->lookahead.is_on && signature_has(s->memory, cpu, line, reads)))
@@ -59,7 +59,7 @@ static int sim_make_threads(struct sim *s, struct peet_err *err)
 
 static int sim_make_hw_threads(struct sim *s, struct peet_err *err)
 {
-    s->hw_threads = s->config.cpus * s->config.contexts;
+    s->hw_threads = s->config.cpus * s->config.core_threads;
     s->hw_thread = calloc(s->hw_threads, sizeof *s->hw_thread);
     s->order.hw = calloc(s->hw_threads, sizeof *s->order.hw);
     s->issue_at = calloc(s->config.cpus, sizeof *s->issue_at);
@@ -67,7 +67,7 @@ static int sim_make_hw_threads(struct sim *s, struct peet_err *err)
         return err_set(err, PEET_ERR_MEMORY, "no memory for %" PRIu32 " processors", s->hw_threads);
     for (uint32_t i = 0; i < s->hw_threads; i++) {
         s->hw_thread[i].number = i;
-        s->hw_thread[i].cpu = i / s->config.contexts;
+        s->hw_thread[i].cpu = i / s->config.core_threads;
         s->hw_thread[i].program = NO_PROGRAM;
         s->hw_thread[i].filter = hierarchy_filter(s->memory, s->hw_thread[i].cpu);
         s->hw_thread[i].counts = hierarchy_counts(s->memory, s->hw_thread[i].cpu);
@@ -116,16 +116,16 @@ void sim_set_remap(struct sim *s, struct remap *r)
 void sim_set_lookahead(struct sim *s, bool enabled)
 {
     s->mode.translates = s->remap || spaces_translate(&s->spaces);
-    s->mode.looks_ahead = enabled && s->config.contexts == 1 && s->config.slack == 0 && !s->config.by_reference
+    s->mode.looks_ahead = enabled && s->config.core_threads == 1 && s->config.slack == 0 && !s->config.by_reference
                           && !s->mode.translates && !s->config.instructions.bytes && hierarchy_can_undo(s->memory);
     s->mode.keeps_recent = s->mode.looks_ahead && hierarchy_l1_is_lru(s->memory);
 }
 
-static void sim_line_removed(void *context, unsigned cpu, uint64_t line, enum line_removal how)
+static void sim_line_removed(void *self, unsigned cpu, uint64_t line, enum line_removal how)
 {
-    const struct sim *s = context;
+    const struct sim *s = self;
 
-    s->observer->lost(s->observer->context, cpu, line, how);
+    s->observer->removed(s->observer->self, cpu, line, how);
 }
 
 void sim_set_observer(struct sim *s, const struct sim_observer *o)
@@ -141,10 +141,10 @@ bool sim_set_block_observer(struct sim *s, const struct block_observer *w, struc
            && blocks_new(&s->config, s->source->trace, w, &s->block_exec, err) == 0;
 }
 
-void sim_set_waiter(struct sim *s, void (*waiter)(void *context, const struct sim_wait *w), void *context)
+void sim_set_waiter(struct sim *s, void (*waiter)(void *self, const struct sim_wait *w), void *self)
 {
     s->hooks.waiter = waiter;
-    s->hooks.waiter_self = context;
+    s->hooks.waiter_self = self;
 }
 
 void sim_set_listener(struct sim *s, const struct sim_listener *l)
@@ -223,7 +223,7 @@ const struct block_info *sim_block(struct sim *s, const struct peet_record *bloc
     if (s->config.instructions.bytes)
         block_find_ranges(s, b, f);
     f->is_known = true;
-    f->has_fixed_cost = f->ranges == 0 && s->config.contexts == 1 && !s->observer;
+    f->has_fixed_cost = f->ranges == 0 && s->config.core_threads == 1 && !s->observer;
     block_find_references(b, f);
     return f;
 }
@@ -233,7 +233,7 @@ static void hw_thread_issue(struct sim *s, struct hw_thread *hw, uint64_t cycles
 {
     uint64_t *free_at = &s->issue_at[hw->cpu];
 
-    if (s->config.contexts > 1) {
+    if (s->config.core_threads > 1) {
         hw_thread_spend(hw, *free_at, TIME_issue);
         *free_at = hw->clock + cycles;
     }
@@ -315,7 +315,7 @@ static inline void sim_refer_observed(struct sim *s, struct hw_thread *hw, const
     }
     hw_thread_hit(hw, r->kind);
     if (r->id != SIM_NO_INSN)
-        o->hit(o->context, hw->thread->sched.number, hw->cpu, r, addr);
+        o->hit(o->self, hw->thread->sched.number, hw->cpu, r, addr);
     else
         sim_observe(s, hw, r,
                     &(struct observed_line){
@@ -386,7 +386,7 @@ void sim_issue_other(struct sim *s, struct hw_thread *hw, const struct peet_reco
         hw_thread_spend(hw, hw->clock + cycles, TIME_fetch);
     }
     if (s->observer)
-        s->observer->block(s->observer->context, hw->thread->sched.number, block, f->cost, hw->clock - issued);
+        s->observer->block(s->observer->self, hw->thread->sched.number, block, f->cost, hw->clock - issued);
 }
 
 /* References up to another record or the end; with turn = "reference", one. Returns the next record. */
@@ -458,9 +458,9 @@ static void sim_reach_event(struct sim *s, struct hw_thread *hw, const struct pe
     if (s->remap)
         remap_event(s->remap, hw->thread->sched.group, e);
     if (s->hooks.listener)
-        s->hooks.listener->event(s->hooks.listener->context, hw->thread->sched.number, e);
+        s->hooks.listener->event(s->hooks.listener->self, hw->thread->sched.number, e);
     if (s->observer)
-        s->observer->event(s->observer->context, hw->thread->sched.number, e);
+        s->observer->event(s->observer->self, hw->thread->sched.number, e);
     if (s->block_exec)
         blocks_event(s->block_exec, hw->thread->sched.number, e);
     s->site = hw->thread->site = e->site;

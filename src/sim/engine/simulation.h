@@ -8,7 +8,7 @@
 #include "sim/engine/thread.h"
 #include "sim/exec/exec_blocks.h"
 
-/* The hardware threads whose threads can take a step, by local time. */
+/* The hardware threads that can take a step, by local time. */
 struct step_order {
     struct hw_thread **hw; /* least local time first; at the same cycle, the smaller number */
     uint32_t count;

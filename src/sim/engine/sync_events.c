@@ -47,7 +47,7 @@ static struct sync_object *object_at(struct sim *s, const struct hw_thread *hw, 
         else if (kind == SYNC_OBJECT_BARRIER)
             (*o)->barrier = object_barrier(s, tagged);
         if (s->hooks.listener && addr && kind != SYNC_OBJECT_ARC)
-            s->hooks.listener->object(s->hooks.listener->context, hw->thread->sched.number, &(*o)->summary);
+            s->hooks.listener->object(s->hooks.listener->self, hw->thread->sched.number, &(*o)->summary);
     }
     return *o;
 }
@@ -211,7 +211,7 @@ static void rwlock_release(struct sim *s, struct hw_thread *hw, struct sync_obje
 
 /* ---- barriers ---- */
 
-static void sync_barrier_arrive(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t parties)
+static void sync_barrier_arrive(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t expected)
 {
     struct sync_object *o = object_at(s, hw, addr, SYNC_OBJECT_BARRIER);
     struct sim_thread *t = hw->thread;
@@ -221,7 +221,7 @@ static void sync_barrier_arrive(struct sim *s, struct hw_thread *hw, uint64_t ad
     t->wait.cycles = 0;
     t->wait.object = o;
     if (o->barrier.arrived == 0)
-        o->barrier.parties = (uint32_t)parties;
+        o->barrier.expected = (uint32_t)expected;
     uint64_t done = o->barrier.kind->arrive(&o->barrier, &t->waiter, hw->clock, &outcome);
     object_spend(s, hw, done, TIME_barrier, o);
     if (outcome == SYNC_DONE) {

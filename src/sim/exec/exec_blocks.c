@@ -23,7 +23,7 @@ bool blocks_can_run(const struct machine_config *c)
             || (l->replacement != &replacement_lru && level_ways(l) > 1) || (sets & (sets - 1)))
             return false;
     }
-    return levels > 0 && c->cpus == 1 && c->contexts == 1 && !c->tlb.entries && !c->instructions.bytes
+    return levels > 0 && c->cpus == 1 && c->core_threads == 1 && !c->tlb.entries && !c->instructions.bytes
            && !c->by_reference && !c->jitter;
 }
 

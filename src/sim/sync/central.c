@@ -12,7 +12,7 @@ static uint64_t arrive(struct sync_barrier *b, struct sync_waiter *p, uint64_t n
 {
     now = refer(b->host, b->addr, p, word_at(b->addr), PEET_UPDATE, now);
     b->opens = b->arrived ? later(b->opens, now) : now;
-    if (++b->arrived < b->parties) {
+    if (++b->arrived < b->expected) {
         p->ready = refer(b->host, b->addr, p, flag_of(b), PEET_LOAD, now);
         line_up(&b->first, &b->last, p);
         *ret = SYNC_PARKED;

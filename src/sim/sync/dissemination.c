@@ -15,9 +15,9 @@ enum { TELLS, LOOKS, WAITS, IS_THROUGH };
 
 #define NEVER UINT64_MAX
 
-static uint32_t rounds_of(uint32_t parties)
+static uint32_t rounds_of(uint32_t expected)
 {
-    return parties < 2 ? 0 : 32 - (uint32_t)__builtin_clz(parties - 1);
+    return expected < 2 ? 0 : 32 - (uint32_t)__builtin_clz(expected - 1);
 }
 
 static uint64_t flag_of(const struct sync_barrier *b, uint64_t place, uint32_t k)
@@ -37,7 +37,7 @@ static struct sync_waiter *party_at(const struct sync_barrier *b, uint64_t place
 static void tell(struct sync_barrier *b, struct sync_waiter *p)
 {
     uint32_t k = p->level;
-    uint64_t to = (p->place + ((uint64_t)1 << k)) % b->parties;
+    uint64_t to = (p->place + ((uint64_t)1 << k)) % b->expected;
     struct sync_waiter *told = party_at(b, to);
 
     p->ready = p->flag[k] = refer(b->host, b->addr, p, flag_of(b, to, k), PEET_STORE, p->ready);
@@ -51,12 +51,12 @@ static void tell(struct sync_barrier *b, struct sync_waiter *p)
 static void look(struct sync_barrier *b, struct sync_waiter *p)
 {
     uint32_t k = p->level;
-    const struct sync_waiter *from = party_at(b, (p->place + b->parties - ((uint64_t)1 << k)) % b->parties);
+    const struct sync_waiter *from = party_at(b, (p->place + b->expected - ((uint64_t)1 << k)) % b->expected);
     uint64_t told_at = from ? from->flag[k] : NEVER, now = p->ready;
 
     p->ready = refer(b->host, b->addr, p, flag_of(b, p->place, k), PEET_LOAD, now);
     if (told_at <= now)
-        p->phase = ++p->level == rounds_of(b->parties) ? IS_THROUGH : TELLS;
+        p->phase = ++p->level == rounds_of(b->expected) ? IS_THROUGH : TELLS;
     else if (told_at != NEVER)
         p->ready = later(p->ready, told_at);
     else
@@ -93,7 +93,7 @@ static void let_pass(struct sync_barrier *b, const struct sync_waiter *last)
 static uint64_t arrive(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
     struct sync_waiter *next;
-    uint32_t rounds = rounds_of(b->parties);
+    uint32_t rounds = rounds_of(b->expected);
 
     p->round = b->round;
     p->place = place_for(b, p->number);
@@ -107,7 +107,7 @@ static uint64_t arrive(struct sync_barrier *b, struct sync_waiter *p, uint64_t n
 
     while ((next = find_next(b)))
         next->phase == TELLS ? tell(b, next) : look(b, next);
-    *ret = b->arrived < b->parties ? SYNC_PARKED : SYNC_DONE;
+    *ret = b->arrived < b->expected ? SYNC_PARKED : SYNC_DONE;
     if (*ret == SYNC_DONE)
         let_pass(b, p);
     return p->ready;

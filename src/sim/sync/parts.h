@@ -47,7 +47,7 @@ static inline void wake(const struct sync_host *h, struct sync_waiter *p, uint64
 /* Everybody in a line, which is empty then. */
 void wake_all(const struct sync_host *h, struct sync_waiter **first, struct sync_waiter **last, uint64_t when);
 
-/* A place between 0 and parties - 1 that nobody has in this round. Contexts with consecutive numbers have the same in all rounds. */
+/* A place between 0 and expected - 1 that nobody has in this round. Contexts with consecutive numbers have the same in all rounds. */
 uint64_t place_for(const struct sync_barrier *b, uint32_t number);
 
 /* arrive() of barriers that need no memory. */

@@ -76,10 +76,10 @@ static bool is_free(const struct sync_barrier *b, uint64_t place)
 
 uint64_t place_for(const struct sync_barrier *b, uint32_t number)
 {
-    uint64_t place = number % b->parties;
+    uint64_t place = number % b->expected;
 
     while (!is_free(b, place))
-        place = (place + 1) % b->parties;
+        place = (place + 1) % b->expected;
     return place;
 }
 
@@ -87,7 +87,7 @@ uint64_t arrive_without_memory(struct sync_barrier *b, struct sync_waiter *p, ui
 {
     p->ready = now;
     b->opens = b->arrived ? later(b->opens, now) : now;
-    if (++b->arrived < b->parties) {
+    if (++b->arrived < b->expected) {
         line_up(&b->first, &b->last, p);
         *ret = SYNC_PARKED;
         return now;

@@ -30,7 +30,7 @@ struct sync_host {
 };
 
 enum { SYNC_WORD = 4 };    /* bytes of a reference to a lock or barrier */
-enum { SYNC_ROUNDS = 32 }; /* of a barrier in which 2^32 parties meet */
+enum { SYNC_ROUNDS = 32 }; /* of a barrier in which 2^32 expected meet */
 
 /* Somebody who takes a lock or comes to a barrier. The host makes it, and keeps it until the party has the lock or has passed the
  * barrier; who holds a lock may wait elsewhere as the same party. The module uses what stands behind `priority`. */
@@ -92,7 +92,7 @@ struct sync_barrier {
     const struct sync_host *host;
     const struct sync_config *config;
     uint64_t addr;
-    uint32_t parties; /* that have to come */
+    uint32_t expected; /* that have to come */
     uint32_t arrived;
     uint64_t round, opens; /* for the module */
     struct sync_waiter *first, *last;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A combining tree (Yew, Tzeng and Lawrie 1987): groups of `fan_in` parties have a counter and a flag each, the last of a group goes up
+/* A combining tree (Yew, Tzeng and Lawrie 1987): groups of `fan_in` expected have a counter and a flag each, the last of a group goes up
  * to a group of groups, and so on. The last one at the root turns the root's flag over and those on its way down; who waited at a node
  * does the same below it when it goes on. Each counter and each flag has a line of its own.
  *
@@ -71,7 +71,7 @@ static uint64_t open_below(struct sync_barrier *b, const struct sync_waiter *p, 
 
 static uint64_t arrive(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
-    uint64_t children = b->parties; /* of this level */
+    uint64_t children = b->expected; /* of this level */
 
     p->round = b->round;
     p->place = place_for(b, p->number);

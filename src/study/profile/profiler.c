@@ -219,7 +219,7 @@ static void profiler_add_reference(struct profiler *x, const struct sim_referenc
     leaf->stall += stall;
     leaf->misses += r->cause != MISS_KINDS;
     uint32_t object = c->object;
-    const struct object_cache *s = profiler_object_of(x, r->context, r->data, c->place); /* which may move cells */
+    const struct object_cache *s = profiler_object_of(x, r->thread, r->data, c->place); /* which may move cells */
     if (s->stride && p->access[s->access - 1].object == object)
         member_costs_add(&p->members, object, (r->data - s->origin) % s->stride, r->cause != MISS_KINDS, stall);
 }
@@ -273,11 +273,11 @@ static void profiler_reference(void *context, const struct sim_reference *r)
         return;
     }
     uint32_t place = r->insn == SIM_NO_INSN ? profiler_call_place(x, r->site) : r->insn;
-    uint32_t cell = profiler_object_of(x, r->context, r->data, place)->access - 1; /* which may move them */
+    uint32_t cell = profiler_object_of(x, r->thread, r->data, place)->access - 1; /* which may move them */
     struct access_counts *c = &x->p->access[cell];
     uint64_t stall = sim_beyond(&p->machine, r->kind, r->stall);
     x->bin = r->is_first ? profile_bin_now(p) : x->bin;
-    uint32_t number = profiler_path_of(x, r->context);
+    uint32_t number = profiler_path_of(x, r->thread);
     struct path_counts *leaf = &p->by_path[number];
 
     const struct remover *by =
@@ -291,7 +291,7 @@ static void profiler_reference(void *context, const struct sim_reference *r)
     c->compute += r->issue + r->stall - stall;
     p->compute += r->issue + r->stall - stall;
     leaf->compute += r->issue + r->stall - stall;
-    const struct sampled_reference part = { r->context, r->cpu, r->line, r->own_line, r->is_first };
+    const struct sampled_reference part = { r->thread, r->cpu, r->line, r->own_line, r->is_first };
     if (p->sampled && sampled_refer(p->sampled, &part, c->object) == OUTCOME_UNKNOWN) {
         profiler_add_unknown(x, c, number); /* whatever the machine, which knows nothing of gaps, takes it for */
         return;
@@ -423,7 +423,7 @@ static void profiler_wait(void *context, const struct sim_wait *w)
     uint32_t cell = w->addr ? profiler_object_of(x, w->thread, w->addr, place)->access : 0;
     uint32_t number = profiler_wait_number(x, place, cell ? p->access[cell - 1].object : NO_PLACE, w);
     p->wait[number].cycles += w->cycles;
-    uint32_t leaf = w->leaf == UINT32_MAX ? profiler_path_of(x, w->thread) : w->leaf;
+    uint32_t leaf = w->path_counts == UINT32_MAX ? profiler_path_of(x, w->thread) : w->path_counts;
     p->by_path[leaf].wait[w->as] += w->cycles;
 }
 

@@ -180,7 +180,7 @@ static struct core_estimator *sampled_enter_window(struct sampled *s, const stru
 
 bool sampled_was_touched(const struct sampled *s, const struct sim_reference *r)
 {
-    return sample_was_touched(s->source, r->context, r->own_line);
+    return sample_was_touched(s->source, r->thread, r->own_line);
 }
 
 enum estimate_outcome sampled_refer(struct sampled *s, const struct sampled_reference *r, uint32_t object)
