@@ -57,7 +57,7 @@ int main(int argc, char **argv)
         return 2;
     }
     struct producer_config config = { .argv = argv + 4 };
-    struct producer_state *s = mem_alloc(1, producer_live.state_size);
+    struct recorder *s = mem_alloc(1, producer_live.state_size);
     int r = producer_live.start(s, &config, &err);
     if (r == 0) {
         s->header->buffer_limit = (uint32_t)strtoul(argv[1], NULL, 0);
