@@ -57,11 +57,12 @@ int main(int argc, char **argv)
         return 2;
     }
     struct producer_config config = { .argv = argv + 4 };
-    struct recorder *s = mem_alloc(1, producer_live.state_size);
+    struct producer_state *s = mem_alloc(1, producer_live.state_size);
+    struct recorder *recorder = (struct recorder *)s; /* its only member */
     int r = producer_live.start(s, &config, &err);
     if (r == 0) {
-        s->header->buffer_limit = (uint32_t)strtoul(argv[1], NULL, 0);
-        s->header->skip = strtoull(argv[2], NULL, 0);
+        recorder->header->buffer_limit = (uint32_t)strtoul(argv[1], NULL, 0);
+        recorder->header->skip = strtoull(argv[2], NULL, 0);
         r = peet_writer_open(argv[3], NULL, &w, &err);
     }
     if (r == 0)
