@@ -46,7 +46,9 @@ static uint64_t refer(struct hierarchy *m, unsigned cpu, uint64_t addr, enum pee
 
     if (l1_filter_hit(f, addr, WORD, kind))
         return kind == PEET_PREFETCH ? 0 : f->latency;
-    return hierarchy_access(m, cpu, addr, WORD, kind, 0);
+    return hierarchy_access(
+               m, &(struct memory_access){ .addr = addr, .size = WORD, .kind = (uint8_t)kind, .core = (uint8_t)cpu })
+        .latency;
 }
 
 static uint64_t load(struct hierarchy *m, unsigned cpu, uint64_t addr)
@@ -211,7 +213,10 @@ static void elements_of_any_size_in_lines_of_any_length_are_shared_byte_by_byte(
                 c.level[0].line = line;
                 struct hierarchy *m = start(&c);
                 for (unsigned k = 0; k < CPUS * ROUNDS; k++)
-                    hierarchy_access(m, k % CPUS, first + is_apart * (k % CPUS) * size, size, PEET_STORE, 0);
+                    hierarchy_access(m, &(struct memory_access){ .addr = first + is_apart * (k % CPUS) * size,
+                                                                 .size = size,
+                                                                 .kind = PEET_STORE,
+                                                                 .core = (uint8_t)(k % CPUS) });
                 struct memory_counts n = finish(m);
                 CHECK_EQ(n.causes[MISS_cold], 1);
                 CHECK_EQ(n.causes[is_apart ? MISS_false_sharing : MISS_true_sharing], ROUNDS - 1);

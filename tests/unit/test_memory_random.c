@@ -195,7 +195,17 @@ static uint64_t real_reference(struct hierarchy *m, const struct reference *r, u
                          || hierarchy_reorder_hit(m, r->cpu, r->addr, r->size, r->kind)
                    : l1_filter_hit(f, r->addr, r->size, r->kind))
         return r->kind == PEET_PREFETCH ? 0 : f->latency;
-    return hierarchy_access(m, r->cpu, r->addr, r->size, r->kind, now);
+    uint64_t stall = 0, line = (uint64_t)1 << f->shift, end = r->addr + r->size;
+    for (uint64_t addr = r->addr, next; addr < end; addr = next) {
+        next = (addr / line + 1) * line < end ? (addr / line + 1) * line : end;
+        stall += hierarchy_access(m, &(struct memory_access){ .addr = addr,
+                                                              .now = now + stall,
+                                                              .size = (uint32_t)(next - addr),
+                                                              .kind = (uint8_t)r->kind,
+                                                              .core = (uint8_t)r->cpu })
+                     .latency;
+    }
+    return stall;
 }
 
 static uint64_t slow_reference(struct slow_memory *m, const struct reference *r, uint64_t now)

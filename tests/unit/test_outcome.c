@@ -166,7 +166,7 @@ struct watch {
     const struct machine_config *config;
     struct peet_trace *trace;
     struct slow_memory *slow;
-    uint64_t place[PER_RUN]; /* code address, by tag */
+    uint64_t place[PER_RUN]; /* code addresses of references, by tag */
     uint32_t tags;
     struct pair pair[PER_RUN];
     size_t pairs;
@@ -196,44 +196,53 @@ static enum profile_cause cause_of(const struct slow_outcome *o)
     return o->is_conflict ? CAUSE_conflict : causes[o->cause];
 }
 
-/* Bytes [addr, addr + size) in the line with that number. */
+/* What the slow memory says of bytes [addr, addr + size) in the line with that number. tag: index in w->place. */
 static struct slow_outcome watch_line(struct watch *w, unsigned cpu, uint64_t line, uint64_t addr, uint64_t size,
-                                      unsigned kind, uint64_t now, uint64_t place)
+                                      unsigned kind, uint64_t now, uint32_t tag)
 {
     uint64_t from = line * w->slow->line, to = from + w->slow->line;
 
-    w->tags += w->tags + 1 < PER_RUN;
-    w->place[w->tags] = place;
     from = addr > from ? addr : from;
     to = addr + size < to ? addr + size : to;
-    struct slow_outcome o = slow_outcome(w->slow, cpu, from, to - from, (enum peet_kind)kind, now, w->tags);
+    struct slow_outcome o = slow_outcome(w->slow, cpu, from, to - from, (enum peet_kind)kind, now, tag);
     if (o.cause == MISS_KINDS)
         return o;
     w->conflicts += o.is_conflict;
     w->removals += o.removed_by != 0;
     if (o.cause != MISS_cold)
         add_pair(w->pair, &w->pairs,
-                 (struct pair){ place, o.removed_by ? w->place[o.removed_by] : 0, cause_of(&o), 1,
-                                sim_beyond(w->config, kind, o.latency) });
+                 (struct pair){ w->place[tag], o.removed_by ? w->place[o.removed_by] : 0, cause_of(&o), 1,
+                                access_stall(w->config, kind, o.latency) });
     return o;
+}
+
+/* Each reference has its own tag. */
+static uint32_t watch_tag(void *context, const struct sim_reference *r)
+{
+    struct watch *w = context;
+
+    w->tags += w->tags + 1 < PER_RUN;
+    w->place[w->tags] = r->insn == SIM_NO_INSN ? r->site - 1 : peet_trace_insn(w->trace, r->insn)->addr;
+    return w->tags;
 }
 
 static void watch_reference(void *context, const struct sim_reference *r)
 {
     struct watch *w = context;
-    uint64_t place = r->insn == SIM_NO_INSN ? r->site - 1 : peet_trace_insn(w->trace, r->insn)->addr;
     uint64_t size = r->is_sync               ? SYNC_WORD
                     : r->insn == SIM_NO_INSN ? w->slow->line
-                                             : REFERENCES[(place - CODE) / 16].size;
-    struct slow_outcome o = watch_line(w, r->cpu, r->line, r->addr, size, r->kind, r->now, place);
+                                             : REFERENCES[(w->place[r->tag] - CODE) / 16].size;
+    struct slow_outcome o = watch_line(w, r->cpu, r->line, r->addr, size, r->kind, r->now, r->tag);
+    const struct access_outcome *got = &r->outcome;
 
     if (!w->ok)
         return;
-    w->ok = CHECK_EQ(r->cause, o.cause) && CHECK_EQ(r->level, o.level) && CHECK_EQ(r->is_upgrade, o.is_upgrade)
-            && CHECK_EQ(r->is_update, o.is_update) && CHECK_EQ(r->from_cache, o.from_cache)
-            && CHECK_EQ(r->waited, o.contention) && (r->is_sync || CHECK_EQ(r->stall, o.latency));
+    w->ok = CHECK_EQ(got->cause, o.cause) && CHECK_EQ(got->level, o.level) && CHECK_EQ(got->is_upgrade, o.is_upgrade)
+            && CHECK_EQ(got->is_update, o.is_update) && CHECK_EQ(got->from_cache, o.from_cache)
+            && CHECK_EQ(got->is_conflict, o.is_conflict) && CHECK_EQ(got->removed_by, o.removed_by)
+            && CHECK_EQ(got->contention, o.contention) && (r->is_sync || CHECK_EQ(got->latency, o.latency));
     if (!w->ok)
-        printf("# … by access %u: core %u, kind %u, addr %#" PRIx64 ", line %#" PRIx64 "\n", w->tags, r->cpu, r->kind,
+        printf("# … by reference %u: core %u, kind %u, addr %#" PRIx64 ", line %#" PRIx64 "\n", r->tag, r->cpu, r->kind,
                r->addr, r->line);
 }
 
@@ -242,8 +251,7 @@ static void watch_hit(void *context, uint32_t thread, unsigned cpu, const struct
     struct watch *w = context;
 
     (void)thread;
-    struct slow_outcome o =
-        watch_line(w, cpu, at / w->slow->line, r->addr, r->size, r->kind, 0, peet_trace_insn(w->trace, r->id)->addr);
+    struct slow_outcome o = watch_line(w, cpu, at / w->slow->line, r->addr, r->size, r->kind, 0, 0);
     w->ok = w->ok && CHECK_EQ(o.level, 0) && CHECK_EQ(o.cause, MISS_KINDS) && CHECK(!o.is_upgrade && !o.is_update);
 }
 
@@ -258,14 +266,9 @@ static void watch_event(void *context, uint32_t thread, const struct peet_event 
     (void)context, (void)thread, (void)e;
 }
 
-static void watch_lost(void *context, unsigned cpu, uint64_t line, enum line_removal how)
-{
-    (void)context, (void)cpu, (void)line, (void)how;
-}
-
 static bool watch_run(struct watch *w)
 {
-    const struct sim_observer o = { w, watch_block, watch_reference, watch_hit, watch_event, watch_lost };
+    const struct sim_observer o = { w, watch_block, watch_tag, watch_reference, watch_hit, watch_event };
     struct source *source = NULL;
     struct sim *sim = NULL;
     struct peet_err err;

@@ -8,7 +8,7 @@
 #include "random.h"
 #include "study/profile/profile.h"
 #include "study/profile/profiler.h"
-#include "study/profile/shadow_tags.h"
+#include "sim/memory/shadow_tags.h"
 
 enum { BLOCKS = 5, INSNS = 4, OBJECTS = 6, SIZE = 2000, RECORDS = 400, BATCHES = 60, MOST = 256, MACHINES = 40 };
 #define HOME UINT64_C(0x100000)

@@ -61,7 +61,7 @@ static inline uint64_t local_hit_cycles(const struct sim *s, const struct peet_r
 
 static inline uint64_t local_hit_stall(const struct sim *s, const struct peet_record *r, enum local_hit hit)
 {
-    return sim_beyond(&s->config, r->kind, local_hit_cycles(s, r, hit));
+    return access_stall(&s->config, r->kind, local_hit_cycles(s, r, hit));
 }
 
 /* The block at record `from` and its references, if all are core-local; step: of a strided loop, else NULL. Returns the record after them,

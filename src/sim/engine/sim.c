@@ -121,18 +121,12 @@ void sim_set_lookahead(struct sim *s, bool enabled)
     s->mode.keeps_recent = s->mode.looks_ahead && hierarchy_l1_is_lru(s->memory);
 }
 
-static void sim_line_removed(void *self, unsigned cpu, uint64_t line, enum line_removal how)
-{
-    const struct sim *s = self;
-
-    s->observer->removed(s->observer->self, cpu, line, how);
-}
-
 void sim_set_observer(struct sim *s, const struct sim_observer *o)
 {
     s->observer = o;
-    hierarchy_set_removal_hook(s->memory, o ? sim_line_removed : NULL, s);
-    sim_set_lookahead(s, !o);
+    if (o->tag)
+        hierarchy_keep_removals(s->memory);
+    sim_set_lookahead(s, false);
 }
 
 bool sim_set_block_observer(struct sim *s, const struct block_observer *w, struct peet_err *err)
@@ -241,19 +235,25 @@ static void hw_thread_issue(struct sim *s, struct hw_thread *hw, uint64_t cycles
     hw->account.time[TIME_compute] += cycles;
 }
 
-/* A reference to bytes of one line, or of any if there are no caches: beyond a hit in the first cache it is stall, some of it for the fabric. */
-static void sim_refer_line(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t size, unsigned kind)
+/* An access to bytes of one line, or any bytes if there are no caches. Cycles beyond a hit in the first level are stall time, but for those
+ * in which the fabric was busy. */
+static struct access_outcome sim_access_line(struct sim *s, struct hw_thread *hw, uint64_t addr, uint64_t size,
+                                             unsigned kind, uint32_t tag)
 {
-    uint64_t waited = hw->counts->waited;
-    uint64_t cycles = hierarchy_access(s->memory, hw->cpu, addr, size, (enum peet_kind)kind, hw->clock);
-    uint64_t beyond = sim_beyond(&s->config, kind, cycles);
+    const struct memory_access a = { .addr = addr,
+                                     .now = hw->clock,
+                                     .size = (uint32_t)size,
+                                     .tag = tag,
+                                     .kind = (uint8_t)kind,
+                                     .core = (uint8_t)hw->cpu };
+    struct access_outcome o = hierarchy_access(s->memory, &a);
+    uint64_t stall = access_stall(&s->config, kind, o.latency), bus = o.contention < stall ? o.contention : stall;
 
-    waited = hw->counts->waited - waited;
-    waited = waited < beyond ? waited : beyond;
-    hw->clock += cycles;
-    hw->account.time[TIME_compute] += cycles - beyond;
-    hw->account.time[TIME_bus] += waited;
-    hw->account.time[TIME_stall] += beyond - waited;
+    hw->clock += o.latency;
+    hw->account.time[TIME_compute] += o.latency - stall;
+    hw->account.time[TIME_bus] += bus;
+    hw->account.time[TIME_stall] += stall - bus;
+    return o;
 }
 
 uint64_t sim_translate(struct sim *s, unsigned cpu, uint32_t space, uint64_t addr)
@@ -281,45 +281,74 @@ static uint64_t sim_bytes_in_line(const struct sim *s, uint64_t addr, uint64_t l
     return here < left ? here : left;
 }
 
-/* A reference that is no MRU hit, for the observer: line by line, if there are caches. */
+/* A reference of the observed thread, before its first line. */
+static struct sim_reference sim_observed_reference(const struct sim *s, const struct hw_thread *hw,
+                                                   const struct peet_record *r)
+{
+    bool is_library = r->id == SIM_NO_INSN;
+    struct sim_reference ref = { .thread = hw->thread->sched.number,
+                                 .cpu = hw->cpu,
+                                 .insn = r->id,
+                                 .site = is_library ? s->site : 0,
+                                 .addr = r->addr,
+                                 .data = r->addr,
+                                 .now = hw->clock,
+                                 .own_line = sim_line(s, r->addr),
+                                 .is_first = true,
+                                 .kind = r->kind,
+                                 .outcome.cause = MISS_KINDS };
+
+    ref.issue = is_library ? (uint64_t)((r->size + 15u) / 16) * s->config.cost[PEET_CL_plain] : 0;
+    ref.tag = s->observer->tag ? s->observer->tag(s->observer->self, &ref) : 0;
+    return ref;
+}
+
+/* Reports a reference line by line, if there are caches. */
 static __attribute__((noinline)) void sim_observed_access(struct sim *s, struct hw_thread *hw,
                                                           const struct peet_record *r, uint64_t addr)
 {
-    struct observed_line at = { .is_first = true };
+    struct sim_reference ref = sim_observed_reference(s, hw, r);
 
-    for (uint64_t done = 0; at.is_first || done < r->size; at.is_first = false) {
-        const struct memory_counts before = *hw->counts;
-        uint64_t behind = hw->filter->behind[r->kind], here = sim_bytes_in_line(s, addr + done, r->size - done);
-        uint64_t part = sim_part_addr(s, hw, r, addr, done);
-        at.line = sim_line(s, part);
-        at.own_line = sim_line(s, r->addr + done);
-        at.now = hw->clock;
-        at.before = &before;
-        sim_refer_line(s, hw, part, here, r->kind);
-        at.is_l2_hit = hw->filter->behind[r->kind] != behind;
-        sim_observe(s, hw, r, &at);
+    for (uint64_t done = 0; ref.is_first || done < r->size; ref.is_first = false, ref.issue = 0) {
+        uint64_t here = sim_bytes_in_line(s, addr + done, r->size - done), part = sim_part_addr(s, hw, r, addr, done);
+        ref.line = sim_line(s, part);
+        ref.own_line = sim_line(s, r->addr + done);
+        ref.now = hw->clock;
+        ref.outcome = sim_access_line(s, hw, part, here, r->kind, ref.tag);
+        s->observer->reference(s->observer->self, &ref);
         done += here;
     }
+}
+
+/* Reports a hit of library code. */
+static __attribute__((noinline)) void sim_observed_library_hit(struct sim *s, struct hw_thread *hw,
+                                                               const struct peet_record *r, uint64_t addr)
+{
+    struct sim_reference ref = sim_observed_reference(s, hw, r);
+
+    ref.line = sim_line(s, addr);
+    hw_thread_hit(hw, r->kind);
+    ref.outcome.latency = hw->clock - ref.now;
+    s->observer->reference(s->observer->self, &ref);
 }
 
 /* Any reference. */
 static inline void sim_refer_observed(struct sim *s, struct hw_thread *hw, const struct peet_record *r, uint64_t addr)
 {
     const struct sim_observer *o = s->observer;
-    uint64_t now = hw->clock;
 
     if (!l1_filter_hit_tlb(hw->filter, addr, r->size, r->kind)
         && !hierarchy_reorder_hit(s->memory, hw->cpu, addr, r->size, (enum peet_kind)r->kind)) {
         sim_observed_access(s, hw, r, addr);
         return;
     }
+    l1_filter_use_shadow(hw->filter, addr);
+    if (r->id == SIM_NO_INSN) {
+        sim_observed_library_hit(s, hw, r, addr);
+        return;
+    }
     hw_thread_hit(hw, r->kind);
-    if (r->id != SIM_NO_INSN)
-        o->hit(o->self, hw->thread->sched.number, hw->cpu, r, addr);
-    else
-        sim_observe(s, hw, r,
-                    &(struct observed_line){
-                        .line = sim_line(s, addr), .own_line = sim_line(s, r->addr), .now = now, .is_first = true });
+    o->hit(o->self, hw->thread->sched.number, hw->cpu, r, addr);
 }
 
 bool sim_refer(struct sim *s, struct hw_thread *hw, const struct peet_record *r)
@@ -340,7 +369,7 @@ bool sim_refer(struct sim *s, struct hw_thread *hw, const struct peet_record *r)
     }
     if (s->observer) {
         sim_refer_observed(s, hw, r, addr);
-        return false; /* no caller uses the answer: with an observer, loops come as single records */
+        return false; /* only the fast-forward asks, which observed runs do not have */
     }
     if (l1_filter_hit_tlb(hw->filter, addr, r->size, r->kind)) {
         hw_thread_hit(hw, r->kind);
@@ -349,7 +378,7 @@ bool sim_refer(struct sim *s, struct hw_thread *hw, const struct peet_record *r)
     uint64_t smooth = hw->filter->smooth, done = 0;
     do {
         uint64_t here = sim_bytes_in_line(s, addr + done, r->size - done);
-        sim_refer_line(s, hw, sim_part_addr(s, hw, r, addr, done), here, r->kind);
+        sim_access_line(s, hw, sim_part_addr(s, hw, r, addr, done), here, r->kind, 0);
         done += here;
     } while (done < r->size);
     return hw->filter->smooth != smooth && hw->filter->calm[PEET_LOAD]

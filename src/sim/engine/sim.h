@@ -115,7 +115,7 @@ void sim_set_lookahead(struct sim *s, bool enabled);
 
 /* ---- observers ---- */
 
-/* The outcome of one reference at one line. A reference that spans lines is reported line by line, in order of address. */
+/* A reference at one line, and its outcome. A reference that spans lines is reported line by line, in order of address. */
 struct sim_reference {
     uint32_t thread; /* number in the source */
     unsigned cpu;
@@ -130,25 +130,11 @@ struct sim_reference {
     bool is_first;     /* the reference's first line */
     bool is_sync;      /* a lock, barrier or another synchronization object refers to its own word */
     uint8_t kind;      /* enum peet_kind */
-    uint8_t level;   /* cache that had the line, 0: the innermost; SIM_BEYOND: no private and no shared level had it */
-    uint8_t cause;   /* enum miss_cause if no private level had the line; else MISS_KINDS */
-    bool from_cache; /* another core's cache supplied the line */
-    bool is_upgrade; /* the line was present, and copies of other cores were invalidated */
-    bool is_update;  /* the line was present, and the written word was sent to other cores */
-    uint64_t issue;  /* cycles of library code for the reference's bytes; with its first line */
-    uint64_t stall;  /* cycles that the core waited */
-    uint64_t waited; /* cycles of `stall` in which the fabric was busy */
+    uint32_t tag;      /* result of sim_observer.tag; 0: there is no such function */
+    uint64_t issue;    /* cycles of library code for the reference's bytes; with its first line */
+    struct access_outcome outcome; /* latency: 0 if is_sync, and no hardware thread waits for it */
 };
-enum { SIM_BEYOND = CONFIG_LEVELS };
 #define SIM_NO_INSN UINT32_MAX
-
-/* Of the cycles of a reference at a line: those beyond a first-level hit, which are stall; the others are compute. */
-static inline uint64_t sim_beyond(const struct machine_config *c, unsigned kind, uint64_t cycles)
-{
-    uint64_t hit = c->level[0].bytes && kind != PEET_PREFETCH ? c->level[0].latency : 0;
-
-    return cycles > hit ? cycles - hit : 0;
-}
 
 /* Receives every block, reference and event in the machine's order. The simulation has the same result, and is slower. A thread's event or
  * block precedes the references that it makes. `self` is passed to each function. */
@@ -156,12 +142,14 @@ struct sim_observer {
     void *self;
     /* A block begins: cycles of its instructions, and cycles in which they waited for the instruction cache. */
     void (*block)(void *self, uint32_t thread, const struct peet_record *block, uint64_t cycles, uint64_t fetch);
+    /* Called before a reference that is not reported to `hit`; r->outcome is not known. The result is kept with each line that the
+     * reference removes from a core's caches, as access_outcome.removed_by of the core's next miss; 0: the line keeps the previous tag.
+     * NULL: outcomes have neither removed_by nor is_conflict. */
+    uint32_t (*tag)(void *self, const struct sim_reference *r);
     void (*reference)(void *self, const struct sim_reference *r);
     /* A reference of an instruction to one line that hit in the first level; at: the machine's address. Not reported to `reference`. */
     void (*hit)(void *self, uint32_t thread, unsigned cpu, const struct peet_record *r, uint64_t at);
     void (*event)(void *self, uint32_t thread, const struct peet_event *e); /* before it is executed */
-    /* A core's private caches lose a line, during the reference that is reported next. */
-    void (*removed)(void *self, unsigned cpu, uint64_t line, enum line_removal how);
 };
 
 /* o is borrowed. The source must not give strided loops. */

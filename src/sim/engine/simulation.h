@@ -157,21 +157,4 @@ int sim_add_program(struct sim *s, uint32_t process, uint32_t *ret_space, struct
 void sim_end_program(struct sim *s, const struct hw_thread *hw);
 void sim_list_programs(struct sim *s, struct sim_result *ret);
 
-/* ---- observe.c ---- */
-
-/* A reference at one line, for the observer. */
-struct observed_line {
-    uint64_t line, own_line;            /* numbers of the line: the machine's, and by the program's address */
-    uint64_t now;                       /* cycle in which the reference reached the line */
-    const struct memory_counts *before; /* of the core, before the reference; NULL: it was an MRU hit */
-    bool is_first;                      /* the reference's first line */
-    bool is_l2_hit;                     /* and `before` does not show it */
-};
-void sim_observe(struct sim *s, const struct hw_thread *hw, const struct peet_record *r,
-                 const struct observed_line *at);
-
-/* A reference of a lock or barrier (sim_reference.data). stall: cycles that the thread's hardware thread, if it has one, waits for it. */
-void sim_observe_sync(struct sim *s, const struct sim_thread *t, const struct peet_record *r, uint64_t data,
-                      const struct observed_line *at, uint64_t stall);
-
 #endif

@@ -21,28 +21,38 @@ static uint64_t sync_access_blocks(struct sim *s, const struct sim_thread *t, co
     return cycles;
 }
 
-/* The caches of the core make the reference. */
+/* An access to the hierarchy, which the observer is notified of. */
 static uint64_t sync_access_caches(struct sim *s, const struct sim_thread *t, const struct peet_record *r,
                                    uint64_t data, uint64_t now, struct sync_time *ret)
 {
-    unsigned cpu = t->waiter.cpu;
-    struct l1_filter *filter = hierarchy_filter(s->memory, cpu);
-    const struct memory_counts *counts = hierarchy_counts(s->memory, cpu), before = *counts;
-    uint64_t behind = filter->behind[r->kind];
-    uint64_t cycles = hierarchy_access(s->memory, cpu, r->addr, r->size, (enum peet_kind)r->kind, now);
-    uint64_t stall = sim_beyond(&s->config, r->kind, cycles), waited = counts->waited - before.waited;
+    const struct sim_observer *o = s->observer;
+    struct sim_reference ref = { .thread = t->sched.number,
+                                 .cpu = t->waiter.cpu,
+                                 .insn = SIM_NO_INSN,
+                                 .site = t->site,
+                                 .addr = r->addr,
+                                 .data = data,
+                                 .now = now,
+                                 .line = sim_line(s, r->addr),
+                                 .own_line = sim_line(s, data),
+                                 .is_first = true,
+                                 .is_sync = true,
+                                 .kind = r->kind,
+                                 .issue = t->hw ? s->config.cost[PEET_CL_plain] : 0 };
 
-    waited = waited < stall ? waited : stall;
-    *ret = (struct sync_time){ .compute = cycles - stall, .stall = stall - waited, .bus = waited };
-    if (s->observer)
-        sim_observe_sync(s, t, r, data,
-                         &(struct observed_line){ .line = sim_line(s, r->addr),
-                                                  .own_line = sim_line(s, data),
-                                                  .now = now,
-                                                  .before = &before,
-                                                  .is_first = true,
-                                                  .is_l2_hit = filter->behind[r->kind] != behind },
-                         t->hw ? cycles : 0);
+    ref.tag = o && o->tag ? o->tag(o->self, &ref) : 0;
+    ref.outcome = hierarchy_access(s->memory, &(struct memory_access){ .addr = r->addr,
+                                                                       .now = now,
+                                                                       .size = r->size,
+                                                                       .tag = ref.tag,
+                                                                       .kind = r->kind,
+                                                                       .core = (uint8_t)t->waiter.cpu });
+    uint64_t cycles = ref.outcome.latency, stall = access_stall(&s->config, r->kind, cycles);
+    uint64_t bus = ref.outcome.contention < stall ? ref.outcome.contention : stall;
+    *ret = (struct sync_time){ .compute = cycles - stall, .stall = stall - bus, .bus = bus };
+    ref.outcome.latency = t->hw ? cycles : 0;
+    if (o)
+        o->reference(o->self, &ref);
     return cycles;
 }
 

@@ -44,8 +44,8 @@ static void tell_line(struct exec_blocks *s, const struct exec_outcome *o, uint6
 
     if (!is_miss && !o->is_upgrade && stall == 0)
         return;
-    miss_buffer_add(s, (uint64_t)m->cell << 32 | m->by,
-                    miss_bucket_class(o->level, o->cause, m->was_recent, o->is_upgrade), m->offset, 1, stall);
+    miss_buffer_add(s, (uint64_t)m->cell << 32 | (m->outcome.removed_by - 1),
+                    miss_bucket_class(o->level, o->cause, m->outcome.is_conflict, o->is_upgrade), m->offset, 1, stall);
     time_bin_add(s, reference, is_miss, stall);
     t->misses += is_miss;
     t->logged_lines += stall;
@@ -62,8 +62,8 @@ static struct touched touch(struct exec_blocks *s, uint64_t addr, uint64_t size,
     for (uint64_t k = 0; k <= more; k++) {
         uint64_t line = (first + k) & (UINT64_MAX >> s->shift); /* behind the last one comes the first */
         struct exec_line *l = exec_line_at(&s->lines, line);
-        m->was_recent = is_replaced(s, l, line) && epoch_shadow_has(s, l); /* of others nobody asks */
-        m->by = line_remover(l);
+        m->outcome.is_conflict = is_replaced(s, l, line) && epoch_shadow_has(s, l);
+        m->outcome.removed_by = line_remover(l) + 1;
         if (__builtin_expect(s->observer.use != NULL, 0) && line_was_used(l) && !is_replaced(s, l, line))
             sample_log_add_use(s, l, line, 1);
         uint64_t waited = s->counts.waited;
@@ -144,7 +144,7 @@ static inline uint32_t miss_fixed_cost(struct exec_blocks *s, struct tblock *x, 
 {
     uint64_t line = addr >> s->shift, key = (uint64_t)operand->data.cell << 32 | line_remover(l);
     unsigned cause = line_was_used(l) ? MISS_replaced : MISS_cold;
-    bool was_recent = epoch_shadow_has(s, l);
+    bool is_conflict = epoch_shadow_has(s, l);
     const struct l1_entry *at = &s->first[line & s->level[0].mask];
     bool is_seen = s->log && at->info;
 
@@ -157,7 +157,7 @@ static inline uint32_t miss_fixed_cost(struct exec_blocks *s, struct tblock *x, 
     epoch_shadow_use_unlogged(s, l, line);
     if (unknown)
         return e;
-    miss_buffer_add(s, key, miss_bucket_class(SIM_BEYOND, cause, was_recent, false),
+    miss_buffer_add(s, key, miss_bucket_class(LEVEL_BEYOND, cause, is_conflict, false),
                     member_offset(&operand->data, addr), 1, s->fixed_stall);
     time_bin_add(s, blocks_references(s), 1, s->fixed_stall);
     x->path->part[operand->part].fixed_misses++;
@@ -199,7 +199,7 @@ static inline uint32_t miss_variable_cost(struct exec_blocks *s, struct tblock *
 {
     uint64_t line = addr >> s->shift, key = (uint64_t)operand->data.cell << 32 | line_remover(l);
     uint64_t waited = s->counts.waited, hit = s->level[0].latency;
-    bool was_recent = epoch_shadow_has(s, l);
+    bool is_conflict = epoch_shadow_has(s, l);
 
     s->cell = operand->data.cell + 1;
     struct exec_outcome o = blocks_touch(s, l, line, (enum peet_kind)operand->kind, s->time.clock + operand->issued);
@@ -213,7 +213,7 @@ static inline uint32_t miss_variable_cost(struct exec_blocks *s, struct tblock *
     uncount_hit(s, operand);
     if (!unknown) {
         struct tb_path_counts *part = &x->path->part[operand->part];
-        miss_buffer_add(s, key, miss_bucket_class(SIM_BEYOND, o.cause, was_recent, false),
+        miss_buffer_add(s, key, miss_bucket_class(LEVEL_BEYOND, o.cause, is_conflict, false),
                         member_offset(&operand->data, addr), 1, stall);
         time_bin_add(s, blocks_references(s), 1, stall);
         part->misses++;
@@ -496,7 +496,7 @@ static uint64_t libcall_miss_fixed_cost(struct exec_blocks *s, const struct peet
     struct libcall_misses *m = &s->libcall;
     uint64_t line = r->addr >> s->shift, key = (uint64_t)m->data.cell << 32 | line_remover(l);
     uint64_t how =
-        miss_bucket_class(SIM_BEYOND, line_was_used(l) ? MISS_replaced : MISS_cold, epoch_shadow_has(s, l), false);
+        miss_bucket_class(LEVEL_BEYOND, line_was_used(l) ? MISS_replaced : MISS_cold, epoch_shadow_has(s, l), false);
     bool is_write = r->kind == PEET_STORE || r->kind == PEET_UPDATE;
 
     put_fixed_cost(s, l, line, is_write);

@@ -482,7 +482,7 @@ static void miss(struct exec_blocks *s, struct exec_line *l, uint64_t line, bool
     s->counts.misses++;
     ret->cause = line_was_used(l) ? MISS_replaced : MISS_cold;
     s->counts.causes[ret->cause]++;
-    ret->level = SIM_BEYOND;
+    ret->level = LEVEL_BEYOND;
     ret->stall = lone_bus_transact(s, line, cell->op, now);
     l->remover &= ~REMOVER_UNKNOWN;
     if (s->levels == 1)

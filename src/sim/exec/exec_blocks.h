@@ -27,16 +27,13 @@ struct object_bounds {
     uint32_t cell;
 };
 
-/* Lines of references that were not found at once in the first cache, and that were alike. */
+/* Accesses to lines that the first level did not answer, and that were alike. */
 struct miss_report {
-    uint32_t cell, by;    /* by: the cell to which its line was lost, or UINT32_MAX */
-    uint32_t path_counts; /* in which it is, while it is on its way */
-    uint8_t level;        /* as in struct sim_reference */
-    uint8_t cause;
-    bool was_recent; /* of a line that was replaced: a cache that may keep any lines would have it */
-    bool is_upgrade;
-    uint64_t offset;       /* in an element; UINT64_MAX: of data without members */
-    uint64_t count, stall; /* how many, and how long they waited beyond a hit */
+    uint32_t cell;                 /* index of their access counts; tags (access.h) are 1 + such an index */
+    uint32_t path_counts;          /* index of their path counts; not set in reports to the observer */
+    struct access_outcome outcome; /* of each of them; latency and contention are not set */
+    uint64_t offset;               /* bytes from the start of an element; UINT64_MAX: the data have no members */
+    uint64_t count, stall;         /* accesses; cycles that all of them waited beyond a hit in the first level */
 };
 
 /* Who looks on. Cells and leaves are numbers of its own: what an instruction does to an object; a block on a call path. */

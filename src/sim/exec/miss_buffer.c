@@ -14,7 +14,7 @@ void miss_buffer_flush_variable(struct exec_blocks *s, const struct tb_operand *
     unsigned cause = remover ? MISS_replaced : MISS_cold;
 
     if (f->count)
-        miss_buffer_add(s, key, miss_bucket_class(SIM_BEYOND, cause, !(f->what & 1), false),
+        miss_buffer_add(s, key, miss_bucket_class(LEVEL_BEYOND, cause, !(f->what & 1), false),
                         (f->what >> MISS_OFFSET_SHIFT) - 1, f->count, f->stall);
     s->counts.misses += f->count;
     s->counts.causes[cause] += f->count;
@@ -102,11 +102,11 @@ static void take_path(struct exec_blocks *s, struct tblock *x)
 static void flush_bucket(struct exec_blocks *s, struct miss_bucket *m)
 {
     const struct miss_report miss = { .cell = (uint32_t)(m->key >> 32),
-                                      .by = (uint32_t)m->key,
-                                      .level = (uint8_t)m->how,
-                                      .cause = (uint8_t)(m->how >> 8),
-                                      .was_recent = m->how >> 16 & 1,
-                                      .is_upgrade = m->how >> 24 & 1,
+                                      .outcome = { .removed_by = (uint32_t)m->key + 1,
+                                                   .level = (uint8_t)m->how,
+                                                   .cause = (uint8_t)(m->how >> 8),
+                                                   .is_conflict = m->how >> 16 & 1,
+                                                   .is_upgrade = m->how >> 24 & 1 },
                                       .offset = m->offset,
                                       .count = m->count,
                                       .stall = m->stall };
@@ -139,7 +139,7 @@ void miss_buffer_flush_fixed(struct exec_blocks *s, const struct tb_operand *ope
 
     if (s->fixed_miss_cost) {
         s->fixed_misses[operand->is_write][remover != 0] += m->count;
-        how = miss_bucket_class(SIM_BEYOND, remover ? MISS_replaced : MISS_cold, !(m->what & 1), false);
+        how = miss_bucket_class(LEVEL_BEYOND, remover ? MISS_replaced : MISS_cold, !(m->what & 1), false);
     } else {
         s->second += m->count;
     }

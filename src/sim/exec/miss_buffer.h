@@ -26,9 +26,9 @@ void miss_buffer_flush_libcall(struct exec_blocks *s);
 /* The window of time ends before that reference. */
 void time_bin_end(struct exec_blocks *s, uint64_t reference);
 
-static inline uint64_t miss_bucket_class(unsigned level, unsigned cause, bool was_recent, bool is_upgrade)
+static inline uint64_t miss_bucket_class(unsigned level, unsigned cause, bool is_conflict, bool is_upgrade)
 {
-    return level | cause << 8 | (unsigned)was_recent << 16 | (unsigned)is_upgrade << 24;
+    return level | cause << 8 | (unsigned)is_conflict << 16 | (unsigned)is_upgrade << 24;
 }
 
 /* Those of the window that this reference is in; perhaps it is the first one there. */

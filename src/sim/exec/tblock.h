@@ -70,7 +70,7 @@ struct base_group {
 /* Misses that were alike (struct miss_report), in words that are quickly compared. */
 struct miss_bucket {
     uint64_t key, offset; /* who: the cell, and to which it lost its line */
-    uint64_t how;         /* level, cause, was_recent, is_upgrade: a byte each */
+    uint64_t how;         /* level, cause, is_conflict, is_upgrade: a byte each */
     uint64_t count, stall;
 };
 

@@ -63,9 +63,9 @@ struct hierarchy {
     uint32_t ignored;    /* a bit for each bus_op on which no snooping cache acts */
     snoop_hook *watcher; /* or NULL */
     void *watching;
-    struct program_counts *programs;                                                  /* NULL: there is only one */
-    void (*loser)(void *context, unsigned cpu, uint64_t line, enum line_removal how); /* or NULL */
-    void *losing;
+    struct program_counts *programs; /* NULL: there is only one */
+    uint32_t tag;                    /* of the access that is simulated */
+    struct shadow_tags *shadow;      /* by core; NULL: hierarchy_keep_removals was not called */
 };
 
 /* What several programs do to each other. */
@@ -84,7 +84,7 @@ void program_counts_fill(struct program_counts *p, unsigned cpu, uint64_t line);
 void program_counts_evict(struct program_counts *p, uint64_t line, uint64_t *evictions);
 void program_counts_release(struct program_counts *p); /* and frees */
 
-/* What a reference wants of a line. */
+/* The bytes of one line that an access touches. */
 struct line_access {
     uint64_t line, addr, size;
 };

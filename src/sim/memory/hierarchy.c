@@ -40,14 +40,14 @@ static void announce(struct hierarchy *h, unsigned cpu, uint64_t line, unsigned 
         h->watcher(h->watching, cpu, line, op == BUS_READ && h->reads_stay);
 }
 
-/* A processor has a line no more. */
-static void lose(struct hierarchy *h, struct line_info *info, uint64_t line, unsigned cpu, enum line_removal how)
+/* The access that is simulated has removed a line from all private caches of a core. */
+static void remove_line(struct hierarchy *h, struct line_info *info, uint64_t line, unsigned cpu, enum line_removal how)
 {
-    line_info_remove(&h->line_table, info, cpu, how);
+    line_info_remove(&h->line_table, info, cpu, how, h->tag);
     if (h->programs && how == REMOVED_EVICTED)
         program_counts_evict(h->programs, line, h->programs->private);
-    if (h->loser)
-        h->loser(h->losing, cpu, line, how);
+    if (h->shadow && how == REMOVED_INVALIDATED)
+        shadow_tags_drop(&h->shadow[cpu], line);
 }
 
 /* It has. */
@@ -103,7 +103,7 @@ static void leave_shared(struct hierarchy *h, unsigned level, uint64_t entry)
             announce(h, cpu, line, BUS_READ_OWN);
             h->cpu[cpu].counts.write_backs += is_written_back(h, state_of(h, cpu, line));
             change_state(h, cpu, line, PROTOCOL_ABSENT);
-            lose(h, info, line, cpu, REMOVED_EVICTED);
+            remove_line(h, info, line, cpu, REMOVED_EVICTED);
         }
     }
     if (level + 1 < h->levels && cache_state(entry) == SHARED_DIRTY) {
@@ -134,8 +134,8 @@ static void accept_writeback(struct hierarchy *h, uint64_t line)
         put_shared(h, h->private_levels, line, SHARED_DIRTY);
 }
 
-/* What is behind the private caches gives a line; returns how long that takes. It is in all shared levels then. */
-static uint32_t supply(struct hierarchy *h, unsigned cpu, uint64_t line)
+/* A shared level, or memory, supplies a line; returns the cycles that it takes. The line is in all shared levels then. */
+static uint32_t supply(struct hierarchy *h, unsigned cpu, uint64_t line, struct access_outcome *outcome)
 {
     unsigned found = h->private_levels;
     uint32_t latency = h->fabric.config.memory;
@@ -147,6 +147,7 @@ static uint32_t supply(struct hierarchy *h, unsigned cpu, uint64_t line)
         cache_touch(&h->shared[found], e);
         latency = h->config.level[found].latency;
         h->cpu[cpu].counts.hits[found]++;
+        outcome->level = (uint8_t)found;
         break;
     }
     for (unsigned i = found; i-- > h->private_levels;)
@@ -161,10 +162,11 @@ struct protocol_step {
     struct hierarchy *h;
     struct line_info *info;
     uint64_t line;
-    uint64_t now, stall;     /* cycle in which the step begins; cycles that the core has waited for it since */
-    struct line_bytes bytes; /* that a write writes */
-    uint64_t updated;        /* a bit for each cache that has taken the word of the current update */
-    struct transaction bus;  /* the current transaction */
+    uint64_t now, stall;            /* cycle in which the step begins; cycles that the core has waited for it since */
+    struct line_bytes bytes;        /* that a write writes */
+    uint64_t updated;               /* a bit for each cache that has taken the word of the current update */
+    struct transaction bus;         /* the current transaction */
+    struct access_outcome *outcome; /* of the core's access; NULL: an eviction */
 };
 
 static uint64_t step_holders(void *caches, unsigned cpu, unsigned op)
@@ -212,7 +214,7 @@ static void step_enter(void *caches, unsigned other, unsigned state)
     change_state(s->h, other, s->line, state);
     if (state != PROTOCOL_ABSENT)
         return;
-    lose(s->h, s->info, s->line, other, REMOVED_INVALIDATED);
+    remove_line(s->h, s->info, s->line, other, REMOVED_INVALIDATED);
     s->h->cpu[other].counts.invalidations++;
 }
 
@@ -231,15 +233,18 @@ static void step_issue(void *caches, unsigned cpu, const struct coherence_bus *b
     t->writes_memory = bus->writes_memory;
     if (bus->op == BUS_READ || bus->op == BUS_READ_OWN) {
         t->bytes = h->config.level[0].line;
-        t->latency = t->supplier == FABRIC_MEMORY ? supply(h, cpu, s->line) : h->fabric.config.transfer;
+        t->latency = t->supplier == FABRIC_MEMORY ? supply(h, cpu, s->line, s->outcome) : h->fabric.config.transfer;
         n->from_caches += t->supplier != FABRIC_MEMORY;
+        s->outcome->from_cache |= t->supplier != FABRIC_MEMORY;
     } else if (bus->op == BUS_UPDATE) {
         assert(s->updated == (s->info->present & ~((uint64_t)1 << cpu))); /* a copy that stays is up to date */
         t->bytes = 8;
         n->updates++;
+        s->outcome->is_update = true;
     }
     struct fabric_time time = fabric_transact(&h->fabric, t, now);
     n->waited += time.waited;
+    s->outcome->contention += time.waited;
     s->stall = time.done - s->now;
     s->bus = (struct transaction){ .supplier = FABRIC_MEMORY };
 }
@@ -287,7 +292,7 @@ static void evict_line(struct hierarchy *h, unsigned cpu, uint64_t line, unsigne
 {
     struct line_info *info = line_info_at(&h->line_table, line);
 
-    lose(h, info, line, cpu, REMOVED_EVICTED);
+    remove_line(h, info, line, cpu, REMOVED_EVICTED);
     if (!is_written_back(h, state))
         return;
     struct protocol_step s = { .h = h, .info = info, .line = line, .now = now, .bus.supplier = FABRIC_MEMORY };
@@ -432,7 +437,7 @@ static void store_around(struct hierarchy *h, unsigned cpu, uint64_t line, struc
         if (is_written_back(h, state_of(h, other, line)))
             owner = (int)other;
         change_state(h, other, line, PROTOCOL_ABSENT);
-        lose(h, info, line, other, REMOVED_INVALIDATED);
+        remove_line(h, info, line, other, REMOVED_INVALIDATED);
         h->cpu[other].counts.invalidations++;
     }
     if (owner != FABRIC_MEMORY)
@@ -441,27 +446,44 @@ static void store_around(struct hierarchy *h, unsigned cpu, uint64_t line, struc
     write_through(h, cpu, line, now);
 }
 
-/* A reference to a line that no private level of the core has. */
-static uint64_t miss(struct hierarchy *h, unsigned cpu, const struct line_access *part, enum peet_kind kind,
-                     uint64_t now)
+/* An access that the L1 filter does not answer, while it is simulated. */
+struct ongoing_access {
+    struct hierarchy *h;
+    unsigned cpu;
+    enum peet_kind kind;
+    bool is_write;
+    struct line_access part;
+    struct access_outcome outcome; /* what is known of it so far */
+};
+
+static struct protocol_step access_step(struct ongoing_access *a, uint64_t now)
 {
-    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
-    enum own_event event = is_write ? OWN_WRITE : OWN_READ;
-    uint64_t line = part->line;
+    return (struct protocol_step){
+        .h = a->h, .line = a->part.line, .now = now, .bus.supplier = FABRIC_MEMORY, .outcome = &a->outcome
+    };
+}
+
+/* An access to a line that no private level of the core has; returns the cycles that the core waits. */
+static uint64_t access_miss(struct ongoing_access *a, uint64_t now)
+{
+    struct hierarchy *h = a->h;
+    unsigned cpu = a->cpu;
+    enum own_event event = a->is_write ? OWN_WRITE : OWN_READ;
+    uint64_t line = a->part.line;
     struct line_info *info = line_info_at(&h->line_table, line);
     struct memory_counts *n = &h->cpu[cpu].counts;
-    struct protocol_step s = { .h = h,
-                               .info = info,
-                               .line = line,
-                               .now = now,
-                               .bytes = line_access_bytes(h, part),
-                               .bus.supplier = FABRIC_MEMORY };
+    struct protocol_step s = access_step(a, now);
 
+    s.info = info;
+    s.bytes = line_access_bytes(h, &a->part);
     for (uint64_t left = info->present; left; left &= left - 1) /* writes of lookahead are rolled back first */
         announce(h, (unsigned)__builtin_ctzll(left), line, coherence_op(h->protocol, PROTOCOL_ABSENT, event));
+    a->outcome.level = LEVEL_BEYOND;
+    a->outcome.cause = (uint8_t)line_info_cause(&h->line_table, info, cpu, s.bytes);
+    a->outcome.removed_by = line_info_removed_by(&h->line_table, info, cpu);
     n->misses++;
-    n->causes[line_info_cause(&h->line_table, info, cpu, s.bytes)]++;
-    if (kind == PEET_STORE && !h->config.level[0].allocates) {
+    n->causes[a->outcome.cause]++;
+    if (a->kind == PEET_STORE && !h->config.level[0].allocates) {
         store_around(h, cpu, line, info, s.bytes, now);
         return 0;
     }
@@ -472,58 +494,59 @@ static uint64_t miss(struct hierarchy *h, unsigned cpu, const struct line_access
     /* also for a read: the line may be written silently later */
     bool tracked = line_info_is_tracked(&h->line_table, info, cpu);
     fill(h, cpu, h->private_levels, line, state | (tracked ? TRACKED : 0u), now);
-    if (is_write && h->goes_through)
+    if (a->is_write && h->goes_through)
         write_through(h, cpu, line, now);
     return s.stall;
 }
 
-/* An event of a core that has the line, in a state that the event may change; its innermost entry is given. */
-static uint64_t step_here(struct hierarchy *h, unsigned cpu, const struct line_access *part, uint64_t *entry,
-                          enum own_event event, uint64_t now)
+/* An access to a line that the core has, in a state that the access may change; its innermost entry is given. Returns the cycles that
+ * the core waits. */
+static uint64_t access_present(struct ongoing_access *a, uint64_t *entry, uint64_t now)
 {
-    uint64_t line = part->line;
+    struct hierarchy *h = a->h;
+    enum own_event event = a->is_write ? OWN_WRITE : OWN_READ;
     unsigned state = cache_state(*entry), op = coherence_op(h->protocol, state & STATE_MASK, event), next;
-    struct protocol_step s = { .h = h, .line = line, .now = now, .bus.supplier = FABRIC_MEMORY };
-    bool is_write = event == OWN_WRITE, tracked = state & TRACKED;
+    struct protocol_step s = access_step(a, now);
+    bool tracked = state & TRACKED;
 
-    if (op != BUS_NONE || (is_write && tracked)) {
-        s.info = line_info_at(&h->line_table, line);
-        s.bytes = line_access_bytes(h, part);
-        next = coherence_step(h->protocol, &STEP, &s, cpu, state & STATE_MASK, event);
-        h->cpu[cpu].counts.upgrades += op == BUS_INVALIDATE;
-        tracked = line_info_is_tracked(&h->line_table, s.info, cpu);
+    if (op != BUS_NONE || (a->is_write && tracked)) {
+        s.info = line_info_at(&h->line_table, a->part.line);
+        s.bytes = line_access_bytes(h, &a->part);
+        next = coherence_step(h->protocol, &STEP, &s, a->cpu, state & STATE_MASK, event);
+        h->cpu[a->cpu].counts.upgrades += op == BUS_INVALIDATE;
+        a->outcome.is_upgrade = op == BUS_INVALIDATE;
+        tracked = line_info_is_tracked(&h->line_table, s.info, a->cpu);
     } else {
         next = coherence_silent(h->protocol, state & STATE_MASK, event);
     }
     set_state(entry, next | (tracked ? TRACKED : 0u)); /* no transaction moves entries of the core that issues it */
-    if (is_write && h->goes_through)
-        write_through(h, cpu, line, now);
+    if (a->is_write && h->goes_through)
+        write_through(h, a->cpu, a->part.line, now);
     return s.stall;
 }
 
-/* The entry of the line in one of the first two levels is given, or NULL. */
-static uint64_t access_line(struct hierarchy *h, unsigned cpu, const struct line_access *part, uint64_t *e,
-                            unsigned level, enum peet_kind kind, uint64_t now)
+/* The line is in the level with that number, at entry e; or e is NULL, and the line is in none of the levels up to that one. */
+static uint64_t access_line(struct ongoing_access *a, uint64_t *e, unsigned level, uint64_t now)
 {
-    struct core_caches *core = &h->cpu[cpu];
-    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
+    struct hierarchy *h = a->h;
+    struct core_caches *core = &h->cpu[a->cpu];
     uint64_t stall;
 
     if (h->programs)
-        h->programs->actor = cpu;
+        h->programs->actor = a->cpu;
     while (!e && ++level < h->private_levels)
-        e = cache_find(&core->level[level], part->line);
+        e = cache_find(&core->level[level], a->part.line);
     if (!e)
-        return miss(h, cpu, part, kind, now);
+        return access_miss(a, now);
     core->counts.hits[level]++;
+    a->outcome.level = (uint8_t)level;
     stall = h->config.level[level].latency;
     e = cache_touch(&core->level[level], e);
     if (level > 0)
-        e = bring(h, cpu, level, part->line, cache_state(*e), now);
-    if (!is_write && e && core->found[PEET_LOAD] >> cache_state(*e) & 1)
+        e = bring(h, a->cpu, level, a->part.line, cache_state(*e), now);
+    if (!a->is_write && e && core->found[PEET_LOAD] >> cache_state(*e) & 1)
         return stall;
-    return stall
-           + (e ? step_here(h, cpu, part, e, is_write ? OWN_WRITE : OWN_READ, now) : miss(h, cpu, part, kind, now));
+    return stall + (e ? access_present(a, e, now) : access_miss(a, now));
 }
 
 /* Whether the TLB has the page of an address, if there is one; that is used then. */
@@ -574,78 +597,75 @@ bool hierarchy_reorder_hit(struct hierarchy *h, unsigned cpu, uint64_t addr, uin
     return core_reorder_hit(h, core, addr, set, cache_last(&core->level[0], line), kind);
 }
 
-/* A reference to one line that is not smooth; its entry in the first level is given, or NULL. */
-static __attribute__((noinline)) uint64_t refer_other(struct hierarchy *h, struct core_caches *core,
-                                                      const struct line_access *part, uint64_t *e, enum peet_kind kind,
-                                                      uint64_t now)
+/* An access to one line that changes more than the LRU order of a set. Entry e of the first level has the line; NULL: no entry there has. */
+static __attribute__((noinline)) void access_slow(struct ongoing_access *a, uint64_t *e, uint64_t now)
 {
-    bool is_write = kind == PEET_STORE || kind == PEET_UPDATE;
-    uint64_t line = part->line;
+    struct hierarchy *h = a->h;
+    struct core_caches *core = &h->cpu[a->cpu];
+    uint64_t line = a->part.line;
     unsigned level = !e && core->behind;
 
     e = level ? cache_find_in(&core->level[1], line & core->level[1].mask, line) : e;
     if (!h->config.tlb.entries && e) {
-        enum local_hit n =
-            level ? core_fill_from_l2(h, core, line, e, kind, false) : core_write_hit(h, core, e, part, kind, false);
-        if (n != LOCAL_NONE)
-            return kind == PEET_PREFETCH ? 0 : h->config.level[n == LOCAL_L2_HIT].latency;
+        enum local_hit n = level ? core_fill_from_l2(h, core, line, e, a->kind, false)
+                                 : core_write_hit(h, core, e, &a->part, a->kind, false);
+        if (n != LOCAL_NONE) {
+            a->outcome.level = n == LOCAL_L2_HIT;
+            a->outcome.latency = a->kind == PEET_PREFETCH ? 0 : h->config.level[n == LOCAL_L2_HIT].latency;
+            return;
+        }
     }
     uint64_t waited = core->counts.waited, tlb_stall = core->counts.tlb_stall;
-    uint64_t stall = h->config.tlb.entries ? translate(h, core->number, part->addr) : 0;
-    core->counts.writes += is_write;
-    core->counts.reads += kind != PEET_STORE;
-    stall += access_line(h, core->number, part, e, level, kind, now + stall);
+    uint64_t stall = h->config.tlb.entries ? translate(h, a->cpu, a->part.addr) : 0;
+    core->counts.writes += a->is_write;
+    core->counts.reads += a->kind != PEET_STORE;
+    stall += access_line(a, e, level, now + stall);
     l1_filter_refresh(core, cache_set(&core->level[0], line));
-    if (kind == PEET_PREFETCH) { /* nobody waits for it */
-        stall = 0;
+    if (a->kind == PEET_PREFETCH) { /* the core does not wait */
+        stall = a->outcome.contention = 0;
         core->counts.waited = waited;
         core->counts.tlb_stall = tlb_stall;
     }
     core->counts.stall += stall;
-    return stall;
+    a->outcome.latency = stall;
 }
 
-/* A reference to one line. */
-static inline uint64_t refer(struct hierarchy *h, struct core_caches *core, uint64_t addr, uint64_t size,
-                             enum peet_kind kind, uint64_t now)
+/* On a machine without caches, each access goes to memory, without contention. */
+static struct access_outcome access_memory(struct hierarchy *h, const struct memory_access *a)
 {
-    uint64_t line = addr >> core->front.shift, set = cache_set(&core->level[0], line);
-    uint64_t *e = h->config.tlb.entries ? cache_last(&core->level[0], line) /* which was not looked at yet */
-                                        : cache_find_in(&core->level[0], set, line);
+    struct memory_counts *n = &h->cpu[a->core].counts;
+    uint64_t latency = a->kind == PEET_PREFETCH ? 0 : h->config.fabric.memory;
 
-    if (!core_reorder_hit(h, core, addr, set, e, kind))
-        return refer_other(h, core, &(struct line_access){ line, addr, size }, e, kind, now);
-    return kind == PEET_PREFETCH ? 0 : core->front.latency;
+    n->writes += a->kind == PEET_STORE || a->kind == PEET_UPDATE;
+    n->reads += a->kind != PEET_STORE;
+    n->stall += latency;
+    return (struct access_outcome){ .latency = latency, .cause = MISS_KINDS };
 }
 
-/* A machine without caches: every reference goes to memory, and nobody is in the way. */
-static uint64_t refer_directly(struct hierarchy *h, unsigned cpu, enum peet_kind kind)
+struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_access *a)
 {
-    struct memory_counts *n = &h->cpu[cpu].counts;
-    uint64_t stall = kind == PEET_PREFETCH ? 0 : h->config.fabric.memory;
-
-    n->writes += kind == PEET_STORE || kind == PEET_UPDATE;
-    n->reads += kind != PEET_STORE;
-    n->stall += stall;
-    return stall;
-}
-
-uint64_t hierarchy_access(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind,
-                          uint64_t now)
-{
-    uint64_t length = h->config.level[0].line, stall = 0;
-    struct core_caches *core = &h->cpu[cpu];
+    struct core_caches *core = &h->cpu[a->core];
+    struct ongoing_access o = { .h = h,
+                                .cpu = a->core,
+                                .kind = (enum peet_kind)a->kind,
+                                .is_write = a->kind == PEET_STORE || a->kind == PEET_UPDATE,
+                                .part = { a->addr >> core->front.shift, a->addr, a->size },
+                                .outcome.cause = MISS_KINDS };
 
     if (h->levels == 0)
-        return refer_directly(h, cpu, kind);
-    do { /* line by line */
-        uint64_t here = length - (addr & (length - 1));
-        here = here < size ? here : size;
-        stall += refer(h, core, addr, here, kind, now + stall);
-        addr += here;
-        size -= here;
-    } while (size > 0);
-    return stall;
+        return access_memory(h, a);
+    assert(a->size <= h->config.level[0].line);
+    uint64_t line = o.part.line, set = cache_set(&core->level[0], line);
+    uint64_t *e = h->config.tlb.entries ? cache_last(&core->level[0], line) /* the fast paths have not found it */
+                                        : cache_find_in(&core->level[0], set, line);
+    h->tag = a->tag;
+    if (core_reorder_hit(h, core, a->addr, set, e, o.kind))
+        o.outcome.latency = o.kind == PEET_PREFETCH ? 0 : core->front.latency;
+    else
+        access_slow(&o, e, a->now);
+    if (core->front.shadow)
+        o.outcome.is_conflict = shadow_tags_use(core->front.shadow, line) && o.outcome.cause == MISS_replaced;
+    return o.outcome;
 }
 
 uint64_t hierarchy_fetch(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, uint64_t now)

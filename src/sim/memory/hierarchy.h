@@ -31,6 +31,7 @@
 #include "base/map.h"
 #include "sim/config/config.h"
 #include "sim/memory/line_info.h"
+#include "sim/memory/shadow_tags.h"
 
 /* What a processor has seen. References are counted per line that they touch. */
 struct memory_counts {
@@ -71,7 +72,15 @@ struct l1_filter {
     uint64_t changes;      /* so often something but its references has changed what is in the private caches */
     uint16_t lead, *marks; /* number of the lead; by lines' numbers: of the last one that read, or wrote, such a line */
     size_t kept;           /* words that can be taken back */
+    struct shadow_tags *shadow; /* the core's shadow directory; NULL: none (hierarchy_keep_removals) */
 };
+
+/* After a hit that the filter, or hierarchy_reorder_hit, has found: the line is used in the shadow directory, if there is one. */
+static inline void l1_filter_use_shadow(struct l1_filter *f, uint64_t addr)
+{
+    if (f->shadow)
+        shadow_tags_use(f->shadow, addr >> f->shift);
+}
 
 static inline bool l1_filter_matches(const struct l1_filter *f, uint32_t states, uint64_t addr, uint64_t size)
 {
@@ -118,10 +127,8 @@ bool hierarchy_reorder_hit(struct hierarchy *h, unsigned cpu, uint64_t addr, uin
 typedef void snoop_hook(void *context, unsigned cpu, uint64_t line, bool reads);
 void hierarchy_set_snoop_hook(struct hierarchy *h, snoop_hook *watcher, void *context);
 
-/* Is called when a processor has lost a line: it was pushed out of its last private cache, or taken away. */
-void hierarchy_set_removal_hook(struct hierarchy *h,
-                                void (*loser)(void *context, unsigned cpu, uint64_t line, enum line_removal how),
-                                void *context);
+/* From now on, which is before the first access: outcomes of misses have the tag of the access that removed the line, and tell conflicts. */
+void hierarchy_keep_removals(struct hierarchy *h);
 
 /* References before their time: from the beginning of a lead on, the processor's references that nobody else sees. Those that are
  * easy are to be marked; and they, and smooth ones, to be counted. */
@@ -152,9 +159,8 @@ bool hierarchy_l1_has(const struct hierarchy *h, unsigned cpu, uint64_t line);
 /* Whether what was used last stays there the longest: lines that were used since, as many as there are ways or fewer, leave it there. */
 bool hierarchy_l1_is_lru(const struct hierarchy *h);
 
-/* One reference at `now` that is not easy; returns the cycles for which the processor has to wait. */
-uint64_t hierarchy_access(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, enum peet_kind kind,
-                          uint64_t now);
+/* An access to one line, or any bytes if there are no caches. l1_filter_hit and hierarchy_reorder_hit are its fast paths, for hits. */
+struct access_outcome hierarchy_access(struct hierarchy *h, const struct memory_access *a);
 
 /* Instructions from addr on. */
 uint64_t hierarchy_fetch(struct hierarchy *h, unsigned cpu, uint64_t addr, uint64_t size, uint64_t now);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/err.h"
+#include "base/mem.h"
 #include "sim/coherence/step.h"
 #include "sim/memory/core_caches.h"
 
@@ -125,6 +126,9 @@ void hierarchy_free(struct hierarchy *h)
     }
     for (unsigned i = 0; i < CONFIG_LEVELS; i++)
         cache_release(&h->shared[i]);
+    for (unsigned i = 0; h->shadow && i < h->cpus; i++)
+        shadow_tags_release(&h->shadow[i]);
+    free(h->shadow);
     fabric_release(&h->fabric);
     line_table_release(&h->line_table);
     map_release(&h->homes);
@@ -144,12 +148,18 @@ void hierarchy_set_snoop_hook(struct hierarchy *h, snoop_hook *watcher, void *co
     h->watching = context;
 }
 
-void hierarchy_set_removal_hook(struct hierarchy *h,
-                                void (*loser)(void *context, unsigned cpu, uint64_t line, enum line_removal how),
-                                void *context)
+void hierarchy_keep_removals(struct hierarchy *h)
 {
-    h->loser = loser;
-    h->losing = context;
+    const struct level_config *last = h->private_levels ? &h->config.level[h->private_levels - 1] : NULL;
+
+    if (h->shadow || !last)
+        return;
+    h->line_table.keeps_tags = true;
+    h->shadow = mem_alloc(h->cpus, sizeof *h->shadow);
+    for (unsigned i = 0; i < h->cpus; i++) {
+        shadow_tags_init(&h->shadow[i], (uint32_t)(last->bytes / last->line));
+        h->cpu[i].front.shadow = &h->shadow[i];
+    }
 }
 
 void hierarchy_add_fetches(struct hierarchy *h, unsigned cpu, uint64_t lines)

@@ -23,7 +23,7 @@ static struct line_info *new_group(struct line_table *h)
     enum { LINES = 1 << LINE_GROUP_BITS };
     struct line_info *group = arena_alloc(&h->arena, LINES * sizeof *group);
 
-    assert(group); /* like all tables that grow with the program, it is not worth to go on without */
+    assert(group); /* without memory for tables that grow with the program, a run cannot continue */
     return group;
 }
 
@@ -59,17 +59,24 @@ void line_info_fill(struct line_info *info, unsigned cpu)
     info->invalidated &= ~((uint64_t)1 << cpu);
 }
 
-void line_info_remove(struct line_table *table, struct line_info *info, unsigned cpu, enum line_removal how)
+void line_info_remove(struct line_table *table, struct line_info *info, unsigned cpu, enum line_removal how,
+                      uint32_t tag)
 {
+    size_t masks = (size_t)table->cpus * table->words * sizeof *info->removed;
+
     info->present &= ~((uint64_t)1 << cpu);
     info->invalidated &= ~((uint64_t)1 << cpu);
+    if (how == REMOVED_EVICTED && !table->keeps_tags)
+        return;
+    if (!info->removed)
+        info->removed = arena_alloc(&table->arena, masks + table->keeps_tags * table->cpus * sizeof tag);
+    assert(info->removed);
+    if (table->keeps_tags && tag)
+        line_info_tags(table, info)[cpu] = tag;
     if (how == REMOVED_EVICTED)
         return;
-    if (!info->written)
-        info->written = arena_alloc(&table->arena, (size_t)table->cpus * table->words * sizeof *info->written);
-    assert(info->written);
     info->invalidated |= (uint64_t)1 << cpu;
-    memset(line_info_written(table, info, cpu), 0, table->words * sizeof *info->written);
+    memset(line_info_written(table, info, cpu), 0, table->words * sizeof *info->removed);
 }
 
 void line_info_write(const struct line_table *table, const struct line_info *info, unsigned cpu, struct line_bytes b)

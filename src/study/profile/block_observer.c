@@ -27,14 +27,12 @@ static void observe_miss(void *context, const struct miss_report *m)
     struct profiler *x = context;
     struct profile *p = x->p;
     struct access_counts *c = &p->access[m->cell];
-    const struct access_counts *by = m->by == UINT32_MAX ? NULL : &p->access[m->by];
-    const struct sim_reference r = { .level = m->level, .cause = m->cause, .is_upgrade = m->is_upgrade };
-    const struct remover loss = by ? (struct remover){ by->place, by->object } : (struct remover){ 0 };
-    uint64_t misses = m->cause != MISS_KINDS ? m->count : 0;
+    const struct sim_reference r = { .outcome = m->outcome };
+    uint64_t misses = m->outcome.cause != MISS_KINDS ? m->count : 0;
 
     p->misses += misses;
     p->stall += m->stall;
-    profiler_add_miss(x, c, by ? &loss : NULL, profile_cause_of(x, &r, m->was_recent), misses, m->count, m->stall);
+    profiler_add_miss(x, c, m->outcome.removed_by, profile_cause_of(x, &r), misses, m->count, m->stall);
     if (m->offset != UINT64_MAX)
         member_costs_add(&p->members, c->object, m->offset, misses, m->stall);
 }

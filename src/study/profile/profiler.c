@@ -11,16 +11,6 @@
 
 /* ---- making one ---- */
 
-/* How many lines a processor's own caches can have. */
-static uint32_t private_lines(const struct machine_config *c)
-{
-    uint64_t lines = 1;
-
-    for (unsigned i = 0; i < CONFIG_LEVELS && c->level[i].bytes && !c->level[i].is_shared; i++)
-        lines = c->level[i].bytes / c->level[i].line;
-    return (uint32_t)lines;
-}
-
 int profiler_new(const struct machine_config *machine, struct source *source, struct profiler **ret,
                  struct peet_err *err)
 {
@@ -33,11 +23,7 @@ int profiler_new(const struct machine_config *machine, struct source *source, st
     x->source = source;
     x->number.access.value_size = x->number.pairs.value_size = x->number.calls.value_size = sizeof(uint32_t);
     x->number.paths.value_size = x->number.waits.value_size = sizeof(uint32_t);
-    x->removal.by_line.value_size = sizeof(struct remover);
     x->line_shift = machine->level[0].bytes ? (uint32_t)__builtin_ctz(machine->level[0].line) : 6;
-    x->removal.shadow = mem_alloc(machine->cpus, sizeof *x->removal.shadow);
-    for (unsigned i = 0; i < machine->cpus; i++)
-        shadow_tags_init(&x->removal.shadow[i], private_lines(machine));
     member_costs_init(&p->members);
     p->over_time.length = FIRST_BIN;
     paths_init(&p->paths, p->trace, source);
@@ -70,11 +56,6 @@ struct profile *profiler_take(struct profiler *x)
 {
     struct profile *p = x->p;
 
-    for (unsigned i = 0; i < p->machine.cpus; i++)
-        shadow_tags_release(&x->removal.shadow[i]);
-    free(x->removal.shadow);
-    free(x->removal.line);
-    map_release(&x->removal.by_line);
     free(x->lookup.cache[0]);
     free(x->lookup.cache[1]);
     free(x->lookup.pointer_known);
@@ -137,41 +118,21 @@ static void profiler_add_pair(struct profiler *x, const struct interference_pair
     x->p->pair[*last - 1].stall += pair->stall;
 }
 
-static void profiler_removal(void *context, unsigned cpu, uint64_t line, enum line_removal how)
-{
-    struct profiler *x = context;
-
-    if (how == REMOVED_INVALIDATED)
-        shadow_tags_drop(&x->removal.shadow[cpu], line);
-    if (x->removal.count == x->removal.room) {
-        x->removal.room = x->removal.room * 2 + 64;
-        x->removal.line = checked(realloc(x->removal.line, x->removal.room * sizeof *x->removal.line));
-    }
-    x->removal.line[x->removal.count++] = (struct removed_line){ cpu, line };
-}
-
-/* What was lost meanwhile was lost to this one. */
-static void profiler_set_remover(struct profiler *x, uint32_t place, uint32_t object)
-{
-    for (unsigned i = 0; i < x->removal.count; i++)
-        *(struct remover *)checked(map_put(&x->removal.by_line, x->removal.line[i].line, x->removal.line[i].cpu)) =
-            (struct remover){ place, object };
-    x->removal.count = 0;
-}
-
 /* ---- what is seen ---- */
 
-enum profile_cause profile_cause_of(const struct profiler *x, const struct sim_reference *r, bool was_in_shadow)
+enum profile_cause profile_cause_of(const struct profiler *x, const struct sim_reference *r)
 {
-    switch (r->cause) {
-    case MISS_cold: /* but not if it was used where nobody looked */
+    const struct access_outcome *o = &r->outcome;
+
+    switch (o->cause) {
+    case MISS_cold: /* but for a line that was used between the windows of a sample */
         return x->p->sampled && sampled_was_touched(x->p->sampled, r) ? CAUSE_unknown : CAUSE_cold;
-    case MISS_replaced: return was_in_shadow ? CAUSE_conflict : CAUSE_capacity;
+    case MISS_replaced: return o->is_conflict ? CAUSE_conflict : CAUSE_capacity;
     case MISS_true_sharing: return CAUSE_true_sharing;
     case MISS_false_sharing: return CAUSE_false_sharing;
     default:
-        return r->is_upgrade                       ? CAUSE_upgrade
-               : r->is_update                      ? CAUSE_update
+        return o->is_upgrade                       ? CAUSE_upgrade
+               : o->is_update                      ? CAUSE_update
                : x->p->machine.level[0].bytes == 0 ? CAUSE_uncached
                                                    : CAUSE_farther;
     }
@@ -191,9 +152,11 @@ struct time_bin *profile_bin_now(struct profile *p)
     return &p->over_time.bin[p->references / p->over_time.length];
 }
 
-void profiler_add_miss(struct profiler *x, struct access_counts *c, const struct remover *by, enum profile_cause cause,
+void profiler_add_miss(struct profiler *x, struct access_counts *c, uint32_t removed_by, enum profile_cause cause,
                        uint64_t misses, uint64_t count, uint64_t stall)
 {
+    const struct access_counts *by = removed_by ? &x->p->access[removed_by - 1] : NULL;
+
     c->misses += misses;
     c->cause[cause] += count;
     c->stall[cause] += stall;
@@ -203,25 +166,25 @@ void profiler_add_miss(struct profiler *x, struct access_counts *c, const struct
                                                       by ? by->object : NO_PLACE, (uint8_t)cause, misses, stall });
 }
 
-/* One that was not found at once. */
+/* A reference to a line that waits, or that another core's cache has to know of. */
 static void profiler_add_reference(struct profiler *x, const struct sim_reference *r, struct access_counts *c,
-                                   struct path_counts *leaf, const struct remover *by, bool was_in_shadow,
-                                   uint64_t stall)
+                                   struct path_counts *leaf, uint64_t stall)
 {
     struct profile *p = x->p;
     struct time_bin *w = x->bin;
+    bool is_miss = r->outcome.cause != MISS_KINDS;
 
-    p->misses += r->cause != MISS_KINDS;
+    p->misses += is_miss;
     p->stall += stall;
-    w->misses += r->cause != MISS_KINDS;
+    w->misses += is_miss;
     w->stall += stall;
-    profiler_add_miss(x, c, by, profile_cause_of(x, r, was_in_shadow), r->cause != MISS_KINDS, 1, stall);
+    profiler_add_miss(x, c, r->outcome.removed_by, profile_cause_of(x, r), is_miss, 1, stall);
     leaf->stall += stall;
-    leaf->misses += r->cause != MISS_KINDS;
+    leaf->misses += is_miss;
     uint32_t object = c->object;
     const struct object_cache *s = profiler_object_of(x, r->thread, r->data, c->place); /* which may move cells */
     if (s->stride && p->access[s->access - 1].object == object)
-        member_costs_add(&p->members, object, (r->data - s->origin) % s->stride, r->cause != MISS_KINDS, stall);
+        member_costs_add(&p->members, object, (r->data - s->origin) % s->stride, is_miss, stall);
 }
 
 static uint32_t path_number(struct profiler *x, uint32_t node, uint32_t block)
@@ -262,42 +225,45 @@ void profiler_add_unknown(struct profiler *x, struct access_counts *c, uint32_t 
     sampled_unknown(x->p->sampled, c->object, leaf);
 }
 
+/* The tag of a reference is 1 + the index of its access counts, which say what removed a line. */
+static uint32_t profiler_tag(void *context, const struct sim_reference *r)
+{
+    struct profiler *x = context;
+
+    if (r->is_sync && x->p->sampled) /* samples are of what the program does by itself */
+        return 0;
+    uint32_t place = r->insn == SIM_NO_INSN ? profiler_call_place(x, r->site) : r->insn;
+    return profiler_object_of(x, r->thread, r->data, place)->access;
+}
+
 /* A line of a reference, whose first one counts the reference. */
 static void profiler_reference(void *context, const struct sim_reference *r)
 {
     struct profiler *x = context;
     struct profile *p = x->p;
-    bool was_in_shadow = shadow_tags_use(&x->removal.shadow[r->cpu], r->line);
-    if (r->is_sync && p->sampled) { /* samples are of what the program does by itself */
-        x->removal.count = 0;
+    const struct access_outcome *o = &r->outcome;
+
+    if (r->tag == 0)
         return;
-    }
-    uint32_t place = r->insn == SIM_NO_INSN ? profiler_call_place(x, r->site) : r->insn;
-    uint32_t cell = profiler_object_of(x, r->thread, r->data, place)->access - 1; /* which may move them */
-    struct access_counts *c = &x->p->access[cell];
-    uint64_t stall = sim_beyond(&p->machine, r->kind, r->stall);
+    struct access_counts *c = &p->access[r->tag - 1];
+    uint64_t stall = access_stall(&p->machine, r->kind, o->latency), compute = r->issue + o->latency - stall;
     x->bin = r->is_first ? profile_bin_now(p) : x->bin;
     uint32_t number = profiler_path_of(x, r->thread);
     struct path_counts *leaf = &p->by_path[number];
 
-    const struct remover *by =
-        stall > 0 || r->cause != MISS_KINDS ? map_find(&x->removal.by_line, r->line, r->cpu) : NULL;
-    struct remover removed_by = by ? *by : (struct remover){ 0 }; /* before it may push out its own line */
-
-    profiler_set_remover(x, place, c->object);
     c->references += r->is_first;
     c->writes += r->is_first && (r->kind == PEET_STORE || r->kind == PEET_UPDATE);
     p->references += r->is_first;
-    c->compute += r->issue + r->stall - stall;
-    p->compute += r->issue + r->stall - stall;
-    leaf->compute += r->issue + r->stall - stall;
+    c->compute += compute;
+    p->compute += compute;
+    leaf->compute += compute;
     const struct sampled_reference part = { r->thread, r->cpu, r->line, r->own_line, r->is_first };
     if (p->sampled && sampled_refer(p->sampled, &part, c->object) == OUTCOME_UNKNOWN) {
-        profiler_add_unknown(x, c, number); /* whatever the machine, which knows nothing of gaps, takes it for */
+        profiler_add_unknown(x, c, number); /* the machine's caches do not see what is between the windows */
         return;
     }
-    if (r->cause != MISS_KINDS || r->is_upgrade || r->is_update || stall > 0)
-        profiler_add_reference(x, r, c, leaf, by ? &removed_by : NULL, was_in_shadow, stall);
+    if (o->cause != MISS_KINDS || o->is_upgrade || o->is_update || stall > 0)
+        profiler_add_reference(x, r, c, leaf, stall);
 }
 
 static void profiler_hit(void *context, uint32_t thread, unsigned cpu, const struct peet_record *r, uint64_t at)
@@ -307,9 +273,6 @@ static void profiler_hit(void *context, uint32_t thread, unsigned cpu, const str
     struct object_cache *s = profiler_object_of(x, thread, r->addr, r->id);
     uint64_t cycles = r->kind == PEET_PREFETCH ? 0 : p->machine.level[0].latency;
 
-    shadow_tags_use(&x->removal.shadow[cpu], at >> x->line_shift);
-    if (x->removal.count)
-        profiler_set_remover(x, r->id, p->access[s->access - 1].object);
     s->writes += r->kind == PEET_STORE || r->kind == PEET_UPDATE;
     if (++s->references == UINT32_MAX)
         profiler_flush_counts(x);
@@ -436,7 +399,7 @@ void profiler_attach(struct profiler *x, struct sim *sim)
     struct peet_err err; /* where the block engine cannot run, references are observed one by one */
 
     x->observer =
-        (struct sim_observer){ x, profiler_block, profiler_reference, profiler_hit, profiler_event, profiler_removal };
+        (struct sim_observer){ x, profiler_block, profiler_tag, profiler_reference, profiler_hit, profiler_event };
     x->block_observer = profiler_block_observer(x);
     x->by_blocks = !x->debug.observe_all && has_words && sim_set_block_observer(sim, &x->block_observer, &err);
     if (x->by_blocks && sampled)

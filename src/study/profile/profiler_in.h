@@ -9,7 +9,6 @@
 #include "sim/exec/exec_blocks.h"
 #include "study/profile/sampling/estimate_profile.h"
 #include "study/profile/profiler.h"
-#include "study/profile/shadow_tags.h"
 
 /* While the profiler runs, the place of call i is FIRST_CALL + i, because the number of instructions is not final. */
 #define FIRST_CALL ((uint32_t)1 << 31)
@@ -39,11 +38,6 @@ struct object_range {
     uint32_t process, object;
 };
 
-/* The place and object of the reference that removed a line from a core's private caches. */
-struct remover {
-    uint32_t place, object;
-};
-
 /* The call path on which a block was executed last. */
 struct block_path {
     uint32_t node;
@@ -65,26 +59,11 @@ struct object_lookup {
     uint32_t threads;
 };
 
-/* A line that left the private caches of a core. */
-struct removed_line {
-    unsigned cpu;
-    uint64_t line;
-};
-
-/* Why lines are not in private caches. */
-struct removals {
-    struct map by_line;         /* struct remover, by line and core */
-    struct shadow_tags *shadow; /* by core */
-    struct removed_line *line;  /* removed by the current reference */
-    unsigned count, room;
-};
-
 struct profiler {
     struct profile *p; /* what is made; NULL: taken */
     struct source *source;
     struct profiler_debug debug;
     struct object_lookup lookup;
-    struct removals removal;
     struct {
         struct map access; /* uint32_t: index of access counts, by place and object */
         struct map pairs;  /* uint32_t: index of an interference pair, by hash */
@@ -140,11 +119,12 @@ static inline struct object_cache *profiler_object_of(struct profiler *x, uint32
 
 /* ---- references and events (profiler.c) ---- */
 
-enum profile_cause profile_cause_of(const struct profiler *x, const struct sim_reference *r, bool was_in_shadow);
+enum profile_cause profile_cause_of(const struct profiler *x, const struct sim_reference *r);
 /* The time bin of the next reference. */
 struct time_bin *profile_bin_now(struct profile *p);
-/* Counts `count` references that waited for one cause, `misses` of them misses; by: what removed their lines, NULL: unknown. */
-void profiler_add_miss(struct profiler *x, struct access_counts *c, const struct remover *by, enum profile_cause cause,
+/* Counts `count` references that waited for one cause, `misses` of them misses. removed_by: 1 + index of the access counts of the references
+ * that removed their lines; 0: unknown. */
+void profiler_add_miss(struct profiler *x, struct access_counts *c, uint32_t removed_by, enum profile_cause cause,
                        uint64_t misses, uint64_t count, uint64_t stall);
 /* Counts a reference, on a path, whose outcome a sample does not determine. */
 void profiler_add_unknown(struct profiler *x, struct access_counts *c, uint32_t path);

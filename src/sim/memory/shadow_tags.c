@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "study/profile/shadow_tags.h"
+#include "sim/memory/shadow_tags.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The lines that a cache of that size would have if it could keep any: what tells conflicts from capacity. The one that was used last
  * is always there; of the others, those that were used before too many others are not. */
-#ifndef STUDY_PROFILE_SHADOW_TAGS_H
-#define STUDY_PROFILE_SHADOW_TAGS_H
+#ifndef SIM_MEMORY_SHADOW_TAGS_H
+#define SIM_MEMORY_SHADOW_TAGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
