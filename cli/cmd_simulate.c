@@ -66,7 +66,8 @@ static int simulate_load_run(const struct command_state *s, struct machine_confi
 static int simulate_split_loops(const struct command_state *s, struct source *source,
                                 const struct machine_config *config, struct source **ret, struct peet_err *err)
 {
-    struct doall_config loops = { .window = s->doall_open ? (uint32_t)s->doall_open : config->cpus * config->core_threads,
+    struct doall_config loops = { .window =
+                                      s->doall_open ? (uint32_t)s->doall_open : config->cpus * config->core_threads,
                                   .limit = s->doall_records };
 
     *ret = source;

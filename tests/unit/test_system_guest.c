@@ -78,7 +78,7 @@ static void words_are_cut_as_a_shell_does(void)
 
 static void an_application_is_a_program_with_an_environment(void)
 {
-    const char *item[] = { "A=1 B='x y' sh -c 'exit 1'", "/bin/sh" };
+    char *item[] = { (char[]){ "A=1 B='x y' sh -c 'exit 1'" }, (char[]){ "/bin/sh" } };
     struct system_config c = { .apps = { item, 2 } };
     char *argv[] = { (char[]){ "sh" }, (char[]){ "A=2" }, NULL };
     struct apps apps;
@@ -97,9 +97,10 @@ static void an_application_is_a_program_with_an_environment(void)
     item[0] = "no-such-program-at-all";
     CHECK_EQ(apps_find(&c, NULL, &apps, &err), PEET_ERR_IO);
     CHECK(strstr(err.text, "no-such-program-at-all") && strstr(err.text, "./NAME"));
-    item[0] = "A=1";
+    item[0] = (char[]){ "A=1" };
     CHECK_EQ(apps_find(&c, NULL, &apps, &err), PEET_ERR_USAGE);
-    char *name = apps_name(&(struct system_config){ .apps = { (const char *[]){ "X=/a/b ./dir/fft -p 4" }, 1 } }, NULL);
+    char *name =
+        apps_name(&(struct system_config){ .apps = { (char *[]){ (char[]){ "X=/a/b ./dir/fft -p 4" } }, 1 } }, NULL);
     CHECK_EQ((const char *)name, "fft");
     free(name);
 }

@@ -23,7 +23,8 @@ int profiler_open_trace_source(struct peet_trace *t, const struct machine_config
 {
     int r = source_open_trace(t, is_sampled, ret, err);
 
-    if (r == 0 && !is_sampled && machine->cpus * machine->core_threads > 1 && (r = source_keep_conditions(*ret, err)) < 0)
+    if (r == 0 && !is_sampled && machine->cpus * machine->core_threads > 1
+        && (r = source_keep_conditions(*ret, err)) < 0)
         source_free(*ret);
     return r;
 }
