@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Leads the records of a trace past all families of rules. */
+/* Passes the records of a trace to all families of rules. */
 #include "format/check/check.h"
 
 #include <inttypes.h>
@@ -36,11 +36,11 @@ const char *check_rule_summary(enum check_rule rule)
 
 /* ---- what families use ---- */
 
-static void tell(struct check *c, struct check_finding *f, const struct check_thread *th, const char *format,
-                 va_list ap) __attribute__((format(printf, 4, 0)));
+static void check_report(struct check *c, struct check_finding *f, const struct check_thread *th, const char *format,
+                         va_list ap) __attribute__((format(printf, 4, 0)));
 
-static void tell(struct check *c, struct check_finding *f, const struct check_thread *th, const char *format,
-                 va_list ap)
+static void check_report(struct check *c, struct check_finding *f, const struct check_thread *th, const char *format,
+                         va_list ap)
 {
     char text[300];
 
@@ -52,27 +52,27 @@ static void tell(struct check *c, struct check_finding *f, const struct check_th
     c->config->found(f, c->config->context);
 }
 
-void check_found(struct check *c, enum check_rule rule, enum check_severity severity, struct check_where where,
+void check_found(struct check *c, enum check_rule rule, enum check_severity severity, struct check_position at,
                  const char *format, ...)
 {
-    struct check_finding f = { .rule = rule, .severity = severity, .position = where.position };
+    struct check_finding f = { .rule = rule, .severity = severity, .position = at.position };
     va_list ap;
 
     va_start(ap, format);
-    tell(c, &f, where.thread, format, ap);
+    check_report(c, &f, at.thread, format, ap);
     va_end(ap);
 }
 
-void check_found_at(struct check *c, enum check_rule rule, enum check_severity severity, struct check_where where,
+void check_found_at(struct check *c, enum check_rule rule, enum check_severity severity, struct check_position at,
                     uint64_t addr, const char *format, ...)
 {
     struct check_finding f = {
-        .rule = rule, .severity = severity, .position = where.position, .has_addr = true, .addr = addr
+        .rule = rule, .severity = severity, .position = at.position, .has_addr = true, .addr = addr
     };
     va_list ap;
 
     va_start(ap, format);
-    tell(c, &f, where.thread, format, ap);
+    check_report(c, &f, at.thread, format, ap);
     va_end(ap);
 }
 
@@ -170,7 +170,7 @@ static int get_thread(struct check *c, uint32_t id, struct check_thread **ret)
     return 0;
 }
 
-/* The stream is over: families learn of it, and what they know of the thread is freed. */
+/* The end of a stream: calls the families, and frees the thread. */
 static int end_thread(struct check *c, struct check_thread *th)
 {
     struct peet_totals totals;
@@ -189,7 +189,7 @@ static int end_thread(struct check *c, struct check_thread *th)
 /* ---- records ---- */
 
 /* Records of the thread could not be read. */
-static void lose(struct check *c, struct check_thread *th)
+static void check_lose(struct check *c, struct check_thread *th)
 {
     th->sure = false;
     for (int i = 0; i < CHECK_FAMILY_COUNT; i++)
@@ -197,7 +197,7 @@ static void lose(struct check *c, struct check_thread *th)
             FAMILIES[i]->lost(c, th->local[i]);
 }
 
-static int take_event(struct check *c, struct check_thread *th, const struct peet_event *e, uint64_t position)
+static int check_event(struct check *c, struct check_thread *th, const struct peet_event *e, uint64_t position)
 {
     int r = 0;
 
@@ -212,7 +212,7 @@ static int take_event(struct check *c, struct check_thread *th, const struct pee
     return r;
 }
 
-static int take_batch(struct check *c, struct check_thread *th, const struct peet_batch *b)
+static int check_batch(struct check *c, struct check_thread *th, const struct peet_batch *b)
 {
     uint64_t position = b->position, references = 0;
     int r = 0;
@@ -225,7 +225,7 @@ static int take_batch(struct check *c, struct check_thread *th, const struct pee
         if (x->kind == PEET_BLOCK)
             position += x->size;
         else if (x->kind == PEET_EVENT)
-            r = take_event(c, th, &b->events[x->id], position);
+            r = check_event(c, th, &b->events[x->id], position);
         else
             references++;
     }
@@ -237,8 +237,8 @@ static int take_batch(struct check *c, struct check_thread *th, const struct pee
     return r;
 }
 
-/* All that the cursor yields: of one thread, or of all those of a pipe. */
-static int take_all(struct check *c, struct peet_cursor *cursor, struct check_thread *th)
+/* Checks all records of a cursor: of one thread, or of all threads of a pipe. */
+static int check_cursor(struct check *c, struct peet_cursor *cursor, struct check_thread *th)
 {
     struct peet_batch b;
     int r;
@@ -250,14 +250,14 @@ static int take_all(struct check *c, struct peet_cursor *cursor, struct check_th
             uint32_t tag;
             struct check_thread **each;
             for (size_t at = 0; (each = map_next(&c->threads, &at, &key, &tag));)
-                lose(c, *each); /* of a pipe, nobody knows whose records these were */
+                check_lose(c, *each); /* of a pipe, the thread of a damaged chunk is unknown */
             continue;
         }
         if (r < 0)
             return r;
         if ((!th || th->id != b.thread) && (r = get_thread(c, b.thread, &th)) < 0)
             return r;
-        if ((r = take_batch(c, th, &b)) < 0)
+        if ((r = check_batch(c, th, &b)) < 0)
             return r;
     }
     return 0;
@@ -265,7 +265,7 @@ static int take_all(struct check *c, struct peet_cursor *cursor, struct check_th
 
 /* ---- passes ---- */
 
-/* The events of one thread, past the families that collect something first. */
+/* Passes the events of a thread to the families that scan. */
 static int scan_thread(struct check *c, const struct check_thread *th)
 {
     struct peet_cursor *cursor;
@@ -306,7 +306,7 @@ static int check_file(struct check *c)
     for (size_t i = 0; r == 0 && (t = peet_trace_thread(c->trace, i)); i++) {
         if ((r = get_thread(c, t->id, &th)) < 0 || (r = peet_cursor_open(c->trace, t->id, 0, &cursor, c->err)) < 0)
             break;
-        r = take_all(c, cursor, th);
+        r = check_cursor(c, cursor, th);
         peet_cursor_free(cursor);
         if (r == 0)
             r = end_thread(c, th);
@@ -323,7 +323,7 @@ static int check_pipe(struct check *c)
 
     if (r < 0)
         return r;
-    r = take_all(c, cursor, NULL);
+    r = check_cursor(c, cursor, NULL);
     peet_cursor_free(cursor);
     /* Now all threads are known, also those without records. */
     for (size_t i = 0; r == 0 && (t = peet_trace_thread(c->trace, i)); i++)
@@ -343,7 +343,7 @@ static bool lacks_parents(const struct check *c)
     return false;
 }
 
-static int finish(struct check *c)
+static int check_finish(struct check *c)
 {
     int r = 0;
 
@@ -378,7 +378,7 @@ int check_trace(struct peet_trace *t, const struct check_config *config, struct 
     if (r == 0)
         r = peet_trace_is_pipe(t) ? check_pipe(&c) : check_file(&c);
     if (r == 0)
-        r = finish(&c);
+        r = check_finish(&c);
     for (size_t at = 0; (th = map_next(&c.threads, &at, &key, &tag));)
         thread_free(*th);
     map_release(&c.threads);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a trace is well-formed: whether some execution of some program can have been like that.
+/* Checks of a trace: whether it is well-formed, so that an execution of some program can have produced it.
  *
- * The order of events of different threads is unknown. What concerns several threads is therefore judged by counts over
- * the whole trace, and only if the trace is whole. A stream is read once (those of a file twice, if there are memory
- * ranges to collect), and what is kept of it does not grow with its length. */
+ * The order between events of different threads is unknown. Rules about several threads therefore compare counts over the whole trace,
+ * and are checked only if the trace is complete. A stream is read once; streams of a file are read twice if memory ranges have to be
+ * collected. Memory use does not depend on the length of streams. */
 #ifndef FORMAT_CHECK_CHECK_H
 #define FORMAT_CHECK_CHECK_H
 
@@ -13,18 +13,18 @@
 #include "base/progress.h"
 #include "peet/trace.h"
 
-/* X(name, what it asks). A new rule is one line here, and code in the family (family.h) that sees to it. */
+/* X(name, requirement). A new rule is a line here, and code in the family that checks it (family.h). */
 /* clang-format off */
 #define CHECK_RULES(X) \
     X(block,     "inside a block control goes from each instruction to the next, by branches and jumps at most") \
     X(flow,      "a block begins where the one before it lets control go") \
     X(return,    "a return goes back to where its call was") \
     X(lock,      "only a thread that holds a lock gives it back") \
-    X(condition, "who waits for a condition holds its lock") \
+    X(condition, "a thread that waits for a condition holds its lock") \
     X(held,      "a thread that ends holds no lock") \
     X(region,    "regions end in the reverse order of their beginnings") \
     X(doall,     "parallel loops and their iterations begin and end in pairs") \
-    X(barrier,   "all who meet at a barrier agree on their number, and all of them come") \
+    X(barrier,   "the threads of a barrier agree on their number, and all of them arrive") \
     X(semaphore, "a semaphore is not taken more often than it was given") \
     X(thread,    "a thread is created, starts, and is joined or detached, each once") \
     X(end,       "thread_end is the last record of a whole stream, and of no other") \
@@ -42,27 +42,28 @@ const char *check_rule_name(enum check_rule rule);
 const char *check_rule_summary(enum check_rule rule);
 
 enum check_severity {
-    CHECK_WARNING,   /* strange, or wrong unless what is missing explains it */
-    CHECK_VIOLATION, /* no execution is like that */
+    CHECK_WARNING,   /* unusual, or wrong unless missing records explain it */
+    CHECK_VIOLATION, /* no execution can produce it */
     CHECK_SEVERITIES
 };
 
 #define CHECK_NO_THREAD UINT32_MAX
 
+/* A violated rule. */
 struct check_finding {
     enum check_rule rule;
     enum check_severity severity;
-    uint32_t thread;   /* CHECK_NO_THREAD: it concerns several */
+    uint32_t thread;   /* number; CHECK_NO_THREAD: it concerns several threads */
     uint64_t position; /* instructions of the thread before it */
     bool has_addr;
     uint64_t addr;
-    const char *text; /* borrowed until the call-back returns */
+    const char *text; /* valid until the callback returns */
 };
 
 struct check_config {
-    uint64_t most; /* findings of each rule and severity that are told one by one */
+    uint64_t most; /* findings of each rule and severity that are reported; all are counted */
     void (*found)(const struct check_finding *f, void *context);
-    void (*note)(const char *text, void *context); /* what was not checked, and why */
+    void (*note)(const char *text, void *context); /* gets what was not checked, and why; NULL: no callback */
     void *context;
     struct progress *progress; /* may be NULL */
 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* How rules are checked. Rules that look at the same records are a family: one file, check_NAME.c, that defines `const
- * struct check_family check_family_NAME` as its last thing, and one line in CHECK_FAMILIES.
+/* Families of rules. Rules about the same records are a family: a file NAME.c that defines `const struct check_family
+ * check_family_NAME`, and a line in CHECK_FAMILIES.
  *
- * Life of a family: `scan` sees the events of all threads of a file, before all else; then `batch` and `event` see each
- * thread's stream in order, `lost` learns that a part of it could not be read, `end` that it is over. Streams of a pipe
- * come mixed, those of a file one after another. `finish` comes last. All are optional and return 0 or an error. */
+ * Calls of a family, all optional, in this order: `scan` gets the events of all threads of a file. `batch` and `event` get each
+ * thread's stream in order, `lost` is called where chunks could not be read, `end` at the end of the stream. Streams of a pipe
+ * are interleaved, those of a file come one after another. `finish` is called last. They return 0 or an error. */
 #ifndef FORMAT_CHECK_FAMILY_H
 #define FORMAT_CHECK_FAMILY_H
 
@@ -23,27 +23,29 @@ enum {
 #undef X
 };
 
-struct check_state; /* a family's own for the trace, and for each thread; begin as zeros */
-struct check_local;
+struct check_state; /* a family's private state of the trace; zeros at first */
+struct check_local; /* a family's private state of a thread; zeros at first */
 
+/* A thread being checked. */
 struct check_thread {
     uint32_t id, process;
-    const struct peet_thread *info; /* NULL: its definition is lost */
+    const struct peet_thread *info; /* its definition; NULL: missing */
     bool sure;                      /* nothing is missing in its stream so far */
-    bool whole;                     /* for `end`: its last chunk was there */
+    bool whole;                     /* for `end`: its last chunk was read */
     uint64_t position;              /* for `end`: its recorded instructions */
     struct check_local *local[CHECK_FAMILY_COUNT];
 };
 
+/* A check of a trace. */
 struct check {
     struct peet_trace *trace;
     const struct check_config *config;
     struct check_totals totals;
     struct peet_err *err;
-    bool has_gaps;      /* somewhere in the trace; what happened there is unknown */
+    bool has_gaps;      /* a stream had a gap event: events in it are unknown */
     bool whole;         /* for `finish`: nothing is missing */
-    bool knows_memory;  /* of what the program had mapped and allocated, nothing is missing (meta key `memory`) */
-    struct map threads; /* of which something has been read and more may come: struct check_thread * */
+    bool knows_memory;  /* the trace has all mappings and allocations (no meta key `memory`) */
+    struct map threads; /* struct check_thread *, by number: threads with records so far, and not at their end */
     struct check_state *state[CHECK_FAMILY_COUNT];
 };
 
@@ -67,17 +69,17 @@ struct check_family {
 CHECK_FAMILIES(X)
 #undef X
 
-/* A finding. where: which thread (NULL: several), at which of its instructions. */
-struct check_where {
-    const struct check_thread *thread;
-    uint64_t position;
+/* The place of a finding. */
+struct check_position {
+    const struct check_thread *thread; /* NULL: it concerns several threads */
+    uint64_t position;                 /* instructions of the thread before it */
 };
-void check_found(struct check *c, enum check_rule rule, enum check_severity severity, struct check_where where,
+void check_found(struct check *c, enum check_rule rule, enum check_severity severity, struct check_position at,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
-void check_found_at(struct check *c, enum check_rule rule, enum check_severity severity, struct check_where where,
+void check_found_at(struct check *c, enum check_rule rule, enum check_severity severity, struct check_position at,
                     uint64_t addr, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
-/* A violation, unless something that is missing in the thread's stream may explain it. */
+/* A violation; or a warning if missing records of the thread may explain it. */
 static inline enum check_severity check_severity(const struct check_thread *th)
 {
     return th->sure ? CHECK_VIOLATION : CHECK_WARNING;
@@ -89,7 +91,7 @@ int check_no_memory(struct check *c);
 /* The process that forked this one, or 0. */
 uint32_t check_parent(const struct check *c, uint32_t process);
 
-/* Makes room for one more element of an array that has `count`; returns it, or NULL: no memory. */
+/* Makes room for one more element of an array with `count` elements; returns the array, or NULL: no memory. */
 void *check_room(void *array, size_t count, size_t *room, size_t size);
 
 #endif

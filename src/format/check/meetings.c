@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Where threads meet: barriers and semaphores. Over a whole trace, each barrier has been waited at by full rounds, and
- * a semaphore has been taken at most as often as it was given. An object's memory may serve another one later; a
+/* Barriers and semaphores. Over a whole trace, the waits at each barrier make full rounds, and
+ * a semaphore is taken at most as often as it was given. Memory of an object may be reused for another one: a
  * barrier then has as many counts as it was initialised with. */
 #include <inttypes.h>
 
 #include "format/check/family.h"
 
-enum { COUNTS = 4 }; /* different counts of one barrier that are kept apart */
+enum { COUNTS = 4 }; /* different counts of one barrier that are distinguished */
 
 struct barrier {
     unsigned counts;
     struct round {
         uint64_t count, inits, waits;
-        uint32_t thread; /* that waited first, and where */
+        uint32_t thread; /* thread and position of the first wait */
         uint64_t position;
     } round[COUNTS];
 };
@@ -23,7 +23,7 @@ struct semaphore {
 
 struct check_state {
     struct map barriers, semaphores; /* by address and process */
-    struct map cut_off;              /* by process: how many of its threads did not end by themselves */
+    struct map cut_off;              /* by process: threads that were cut off */
 };
 
 static struct round *find_round(struct barrier *b, uint64_t count)
@@ -84,8 +84,8 @@ static int thread_ends(struct check *c, struct check_state *s, const struct chec
     return 0;
 }
 
-static int event(struct check *c, struct check_state *s, const struct check_thread *th, struct check_local *l,
-                 const struct peet_event *e, uint64_t position)
+static int meetings_event(struct check *c, struct check_state *s, const struct check_thread *th, struct check_local *l,
+                          const struct peet_event *e, uint64_t position)
 {
     (void)l;
     switch (e->kind) {
@@ -108,25 +108,25 @@ static void check_barrier(struct check *c, uint64_t addr, const struct barrier *
         first = b->round[i].inits ? &b->round[i] : first;
     for (unsigned i = 0; i < b->counts; i++) {
         const struct round *r = &b->round[i];
-        struct check_where where = { &(struct check_thread){ .id = r->thread }, r->position };
+        struct check_position at = { &(struct check_thread){ .id = r->thread }, r->position };
         if (r->waits == 0)
             continue;
         if (r->count == 0)
-            check_found_at(c, CHECK_barrier, CHECK_VIOLATION, where, addr,
+            check_found_at(c, CHECK_barrier, CHECK_VIOLATION, at, addr,
                            "waits at the barrier at 0x%" PRIx64 " for 0 threads", addr);
         else if (r != first && !r->inits)
-            check_found_at(c, CHECK_barrier, CHECK_VIOLATION, where, addr,
+            check_found_at(c, CHECK_barrier, CHECK_VIOLATION, at, addr,
                            "waits at the barrier at 0x%" PRIx64 " for %" PRIu64 " threads; %" PRIu64 " was expected",
                            addr, r->count, first->count);
         else if (r->waits % r->count && c->whole)
-            check_found_at(c, CHECK_barrier, severity, (struct check_where){ 0 }, addr,
+            check_found_at(c, CHECK_barrier, severity, (struct check_position){ 0 }, addr,
                            "the barrier at 0x%" PRIx64 " is for %" PRIu64 " threads, but was waited at %" PRIu64
                            " times",
                            addr, r->count, r->waits);
     }
 }
 
-static int finish(struct check *c, struct check_state *s)
+static int meetings_finish(struct check *c, struct check_state *s)
 {
     const struct barrier *b;
     const struct semaphore *m;
@@ -141,13 +141,13 @@ static int finish(struct check *c, struct check_state *s)
     for (size_t at = 0; c->whole && (m = map_next(&s->semaphores, &at, &addr, &process));)
         if (m->inits && m->taken > m->given)
             check_found_at(
-                c, CHECK_semaphore, c->has_gaps ? CHECK_WARNING : CHECK_VIOLATION, (struct check_where){ 0 }, addr,
+                c, CHECK_semaphore, c->has_gaps ? CHECK_WARNING : CHECK_VIOLATION, (struct check_position){ 0 }, addr,
                 "the semaphore at 0x%" PRIx64 " was taken %" PRIu64 " times, but given only %" PRIu64 " times", addr,
                 m->taken, m->given);
     return 0;
 }
 
-static void release(struct check_state *s)
+static void meetings_release(struct check_state *s)
 {
     map_release(&s->barriers);
     map_release(&s->semaphores);
@@ -157,7 +157,7 @@ static void release(struct check_state *s)
 const struct check_family check_family_meetings = {
     .name = "meetings",
     .state_size = sizeof(struct check_state),
-    .event = event,
-    .finish = finish,
-    .release = release,
+    .event = meetings_event,
+    .finish = meetings_finish,
+    .release = meetings_release,
 };

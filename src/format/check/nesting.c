@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What begins and ends within a thread: regions, parallel loops, iterations of parallel loops. The three may lie across
- * each other. The iterations of a loop may be done by other threads than the one that forked, so their number is not
- * compared with what the fork said. */
+/* Nesting within a thread: regions, parallel loops, iterations of parallel loops. The three kinds need not nest in
+ * each other. Other threads than the forking one may execute the iterations of a loop, so their number is not
+ * compared with that of the fork. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,8 @@
 enum nest { REGIONS, LOOPS, ITERATIONS, NESTS };
 
 struct opened {
-    uint64_t what, position; /* a string, a number of iterations, an iteration */
+    uint64_t what,
+        position; /* number of a string, number of iterations, or number of an iteration; position of the begin */
 };
 
 struct check_local {
@@ -19,10 +20,10 @@ struct check_local {
         struct opened *at;
         size_t count, room;
     } stack[NESTS];
-    bool exited; /* the thread ended by itself */
+    bool exited; /* the thread returned or called its exit function */
 };
 
-static int begin(struct check *c, struct stack *s, uint64_t what, uint64_t position)
+static int nesting_begin(struct check *c, struct stack *s, uint64_t what, uint64_t position)
 {
     struct opened *at = check_room(s->at, s->count, &s->room, sizeof *at);
 
@@ -34,7 +35,7 @@ static int begin(struct check *c, struct stack *s, uint64_t what, uint64_t posit
 }
 
 /* Strings may be defined twice, so their texts count. */
-static bool is_same(const struct check *c, enum nest nest, uint64_t a, uint64_t b)
+static bool nest_is_same(const struct check *c, enum nest nest, uint64_t a, uint64_t b)
 {
     if (nest == LOOPS || a == b)
         return true;
@@ -44,7 +45,7 @@ static bool is_same(const struct check *c, enum nest nest, uint64_t a, uint64_t 
 }
 
 /* A name for messages, in a buffer of at least 100 bytes. */
-static const char *name(const struct check *c, enum nest nest, uint64_t what, char *buffer)
+static const char *nest_name(const struct check *c, enum nest nest, uint64_t what, char *buffer)
 {
     const char *s = nest == REGIONS ? peet_trace_string(c->trace, what) : NULL;
 
@@ -57,41 +58,41 @@ static const char *name(const struct check *c, enum nest nest, uint64_t what, ch
     return buffer;
 }
 
-static void finish(struct check *c, struct check_where where, struct stack *s, enum nest nest, uint64_t what)
+static void nesting_finish(struct check *c, struct check_position at, struct stack *s, enum nest nest, uint64_t what)
 {
     enum check_rule rule = nest == REGIONS ? CHECK_region : CHECK_doall;
     char ends[100], open[100];
     size_t i = s->count;
 
-    if (s->count && is_same(c, nest, s->at[s->count - 1].what, what)) {
+    if (s->count && nest_is_same(c, nest, s->at[s->count - 1].what, what)) {
         s->count--;
         return;
     }
-    name(c, nest, what, ends);
+    nest_name(c, nest, what, ends);
     if (s->count == 0)
-        check_found(c, rule, check_severity(where.thread), where, "%s ends without having begun", ends);
+        check_found(c, rule, check_severity(at.thread), at, "%s ends without having begun", ends);
     else
-        check_found(c, rule, check_severity(where.thread), where, "%s ends, but the one that began last is %s", ends,
-                    name(c, nest, s->at[s->count - 1].what, open));
-    while (i > 0 && !is_same(c, nest, s->at[i - 1].what, what))
+        check_found(c, rule, check_severity(at.thread), at, "%s ends, but the one that began last is %s", ends,
+                    nest_name(c, nest, s->at[s->count - 1].what, open));
+    while (i > 0 && !nest_is_same(c, nest, s->at[i - 1].what, what))
         i--;
     if (i > 0)
-        s->count = i - 1; /* go on outside of the one that it ends */
+        s->count = i - 1; /* continue outside the one that ends */
 }
 
-static int event(struct check *c, struct check_state *s, const struct check_thread *th, struct check_local *l,
-                 const struct peet_event *e, uint64_t position)
+static int nesting_event(struct check *c, struct check_state *s, const struct check_thread *th, struct check_local *l,
+                         const struct peet_event *e, uint64_t position)
 {
-    struct check_where where = { th, position };
+    struct check_position at = { th, position };
 
     (void)s;
     switch (e->kind) {
-    case PEET_EV_region_begin: return begin(c, &l->stack[REGIONS], e->arg[0], position);
-    case PEET_EV_doall_fork: return begin(c, &l->stack[LOOPS], e->arg[0], position);
-    case PEET_EV_doall_start: return begin(c, &l->stack[ITERATIONS], e->arg[0], position);
-    case PEET_EV_region_end: finish(c, where, &l->stack[REGIONS], REGIONS, e->arg[0]); break;
-    case PEET_EV_doall_join: finish(c, where, &l->stack[LOOPS], LOOPS, e->arg[0]); break;
-    case PEET_EV_doall_finish: finish(c, where, &l->stack[ITERATIONS], ITERATIONS, e->arg[0]); break;
+    case PEET_EV_region_begin: return nesting_begin(c, &l->stack[REGIONS], e->arg[0], position);
+    case PEET_EV_doall_fork: return nesting_begin(c, &l->stack[LOOPS], e->arg[0], position);
+    case PEET_EV_doall_start: return nesting_begin(c, &l->stack[ITERATIONS], e->arg[0], position);
+    case PEET_EV_region_end: nesting_finish(c, at, &l->stack[REGIONS], REGIONS, e->arg[0]); break;
+    case PEET_EV_doall_join: nesting_finish(c, at, &l->stack[LOOPS], LOOPS, e->arg[0]); break;
+    case PEET_EV_doall_finish: nesting_finish(c, at, &l->stack[ITERATIONS], ITERATIONS, e->arg[0]); break;
     case PEET_EV_exec:
         for (int i = 0; i < NESTS; i++)
             l->stack[i].count = 0;
@@ -102,8 +103,8 @@ static int event(struct check *c, struct check_state *s, const struct check_thre
     return 0;
 }
 
-/* What is open at the end of a thread that went to its end by itself has no end. */
-static int end(struct check *c, struct check_state *s, const struct check_thread *th, struct check_local *l)
+/* Reports what is open at the end of a thread that was not cut off. */
+static int nesting_end(struct check *c, struct check_state *s, const struct check_thread *th, struct check_local *l)
 {
     enum check_severity severity = l->exited ? check_severity(th) : CHECK_WARNING;
     char open[100];
@@ -112,13 +113,14 @@ static int end(struct check *c, struct check_state *s, const struct check_thread
     for (int i = 0; i < NESTS && th->whole; i++)
         for (size_t j = 0; j < l->stack[i].count; j++) {
             const struct opened *o = &l->stack[i].at[j];
-            check_found(c, i == REGIONS ? CHECK_region : CHECK_doall, severity, (struct check_where){ th, o->position },
-                        "%s begins here and does not end before the thread does", name(c, (enum nest)i, o->what, open));
+            check_found(
+                c, i == REGIONS ? CHECK_region : CHECK_doall, severity, (struct check_position){ th, o->position },
+                "%s begins here and does not end before the thread does", nest_name(c, (enum nest)i, o->what, open));
         }
     return 0;
 }
 
-static void release_local(struct check_local *l)
+static void nesting_release_local(struct check_local *l)
 {
     for (int i = 0; i < NESTS; i++)
         free(l->stack[i].at);
@@ -127,7 +129,7 @@ static void release_local(struct check_local *l)
 const struct check_family check_family_nesting = {
     .name = "nesting",
     .local_size = sizeof(struct check_local),
-    .event = event,
-    .end = end,
-    .release_local = release_local,
+    .event = nesting_event,
+    .end = nesting_end,
+    .release_local = nesting_release_local,
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A block's lines: instructions with their operands, computes, effects. What can be said wrongly about sources and
- * sizes beyond grammar is left to the schema, which checks every block that anybody makes. */
+/* Reads the lines of a block: instructions with operands, computes, effects. Only the grammar is checked here; sources and
+ * sizes are checked by the schema, as for all blocks. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static int need_source(struct text_scan *s, struct text_block_def *b, uint8_t *r
     return r < 0 ? r : r ? 0 : text_scan_expected(s, "a source (r0, s0, t0 or 0)");
 }
 
-/* "*8" behind a source: 1 and the power of two; 0 when there is none; or an error. */
+/* Reads "*8" after a source: 1 and the power of two; 0: there is none; or an error. */
 static int scan_scale(struct text_scan *s, uint8_t *ret)
 {
     uint64_t factor;
@@ -66,7 +66,7 @@ static int scan_scale(struct text_scan *s, uint8_t *ret)
     return 1;
 }
 
-/* One term of a sum, behind its sign. */
+/* Reads a term of a sum, after its sign. */
 static int scan_term(struct text_scan *s, struct text_block_def *b, bool negative, struct sum *sum)
 {
     uint8_t src, scale = 0;
@@ -132,8 +132,8 @@ int text_block_begin(struct text_scan *s, struct text_block_def *b)
     return text_scan_end(s);
 }
 
-/* Where among the n names the next word is, which is then behind us; -1 when it is none of them. */
-static int scan_choice(struct text_scan *s, const char *const *names, size_t n)
+/* Skips the next word, if it is one of n names, and returns its index; -1: it is none of them. */
+static int scan_word_of(struct text_scan *s, const char *const *names, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (text_scan_take(s, names[i]))
@@ -172,7 +172,7 @@ static int scan_operand(struct text_scan *s, struct text_block_def *b)
     struct peet_operand o = { .insn = (uint16_t)(b->insns - 1) };
     struct sum sum;
     uint64_t size;
-    int r, kind = scan_choice(s, KINDS, sizeof KINDS / sizeof *KINDS);
+    int r, kind = scan_word_of(s, KINDS, sizeof KINDS / sizeof *KINDS);
 
     if (kind < 0)
         return text_scan_expected(s, "load, store, update or prefetch");
@@ -201,7 +201,7 @@ static int scan_flags(struct text_scan *s, struct peet_insn *in)
     uint64_t flags;
     int flag;
 
-    while ((flag = scan_choice(s, TEXT_FLAG_NAMES, TEXT_FLAG_COUNT)) >= 0)
+    while ((flag = scan_word_of(s, TEXT_FLAG_NAMES, TEXT_FLAG_COUNT)) >= 0)
         in->flags = (uint16_t)(in->flags | 1u << flag);
     if (text_scan_take(s, "flags")) {
         int r = text_scan_number(s, UINT16_MAX, "flags", &flags);
@@ -224,7 +224,7 @@ static int insn_line(struct text_scan *s, struct text_block_def *b)
         || (r = text_scan_number(s, UINT16_MAX, "an instruction's length", &length)) < 0)
         return r;
     in.length = (uint16_t)length;
-    if ((class = scan_choice(s, TEXT_CLASS_NAMES, PEET_CLASS_COUNT)) < 0)
+    if ((class = scan_word_of(s, TEXT_CLASS_NAMES, PEET_CLASS_COUNT)) < 0)
         return text_scan_expected(s, "an instruction's class (plain, branch, call ...)");
     in.class = (uint8_t) class;
     if ((r = scan_flags(s, &in)) < 0)
@@ -238,7 +238,7 @@ static int insn_line(struct text_scan *s, struct text_block_def *b)
     return text_scan_at_end(s) ? 0 : text_scan_expected(s, "a flag, '->', ',' or the end of the line");
 }
 
-/* "t0 = and s0 0xff", behind its name. */
+/* Reads the rest of "t0 = and s0 0xff", after its name. */
 static int compute_line(struct text_scan *s, struct text_block_def *b, uint64_t number)
 {
     struct peet_compute c = { .width = 8 };
@@ -253,7 +253,7 @@ static int compute_line(struct text_scan *s, struct text_block_def *b, uint64_t 
                                b->computes);
     if ((r = text_scan_need(s, "=")) < 0)
         return r;
-    if ((op = scan_choice(s, TEXT_OP_NAMES, PEET_OP_COUNT)) < 0)
+    if ((op = scan_word_of(s, TEXT_OP_NAMES, PEET_OP_COUNT)) < 0)
         return text_scan_expected(s, "an operation (add, sub, and, shl ...)");
     if ((r = need_source(s, b, &c.a)) < 0 || (r = scan_sum(s, b, &sum)) < 0)
         return r;
@@ -272,7 +272,7 @@ static int compute_line(struct text_scan *s, struct text_block_def *b, uint64_t 
     return text_scan_end(s);
 }
 
-/* "r0 = r0-32", behind its name. */
+/* Reads the rest of "r0 = r0-32", after its name. */
 static int effect_line(struct text_scan *s, struct text_block_def *b, uint64_t reg)
 {
     struct sum sum;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The slots of a part, in order: per operand its address, its element count if it has one, the words of its value;
+/* The slots of a piece, in order: per operand its address, its element count if it has one, the words of its value;
  * then, if there are predicates, one slot with a bit for each predicated operand, from bit 0 on. */
 #include "format/text/expand.h"
 
@@ -26,7 +26,7 @@ static unsigned slots_of(const struct peet_block *b, unsigned first, unsigned en
     return slots + mask;
 }
 
-/* The first operand that does not belong to the first `insns` instructions, not looking in front of `from`. */
+/* Index of the first operand, from `from` on, that does not belong to the first `insns` instructions. */
 static unsigned operands_before(const struct peet_block *b, unsigned from, unsigned insns)
 {
     while (from < b->operands && b->operand[from].insn < insns)
@@ -34,8 +34,8 @@ static unsigned operands_before(const struct peet_block *b, unsigned from, unsig
     return from;
 }
 
-/* How many instructions from number `first` on fit into a part; 0: not even one. */
-static unsigned part_length(const struct peet_block *b, unsigned first, unsigned first_operand)
+/* Number of instructions from `first` on that fit into a piece; 0: not even one does. */
+static unsigned piece_length(const struct peet_block *b, unsigned first, unsigned first_operand)
 {
     unsigned n = 0, end = first_operand;
 
@@ -48,8 +48,8 @@ static unsigned part_length(const struct peet_block *b, unsigned first, unsigned
     return n;
 }
 
-static int make_part(const struct peet_block *b, unsigned first, unsigned insns, unsigned first_operand,
-                     struct arena *arena, struct text_part *ret, struct peet_err *err)
+static int expansion_add_piece(const struct peet_block *b, unsigned first, unsigned insns, unsigned first_operand,
+                               struct arena *arena, struct text_piece *ret, struct peet_err *err)
 {
     unsigned end = operands_before(b, first_operand, first + insns), slot = PEET_SRC_SLOT;
     uint8_t bit = 0;
@@ -92,8 +92,8 @@ int text_expand(const struct peet_block *b, struct arena *arena, struct text_exp
     struct text_expansion e = { 0 };
     unsigned first_operand = 0, n;
 
-    for (unsigned first = 0; first < b->insns; first += n, e.parts++) {
-        n = part_length(b, first, first_operand);
+    for (unsigned first = 0; first < b->insns; first += n, e.pieces++) {
+        n = piece_length(b, first, first_operand);
         if (n == 0)
             return err_set(err, PEET_ERR_LIMIT,
                            "the instruction at 0x%" PRIx64
@@ -101,28 +101,28 @@ int text_expand(const struct peet_block *b, struct arena *arena, struct text_exp
                            b->insn[first].addr, PEET_SLOTS);
         first_operand = operands_before(b, first_operand, first + n);
     }
-    e.part = arena_alloc(arena, e.parts * sizeof *e.part);
-    if (!e.part)
+    e.piece = arena_alloc(arena, e.pieces * sizeof *e.piece);
+    if (!e.piece)
         return err_set(err, PEET_ERR_MEMORY, "no memory to write a block as text");
     first_operand = 0;
-    for (unsigned i = 0, first = 0; i < e.parts; i++, first += n) {
-        n = part_length(b, first, first_operand);
-        int r = make_part(b, first, n, first_operand, arena, &e.part[i], err);
+    for (unsigned i = 0, first = 0; i < e.pieces; i++, first += n) {
+        n = piece_length(b, first, first_operand);
+        int r = expansion_add_piece(b, first, n, first_operand, arena, &e.piece[i], err);
         if (r < 0)
             return r;
-        first_operand += e.part[i].block.operands;
+        first_operand += e.piece[i].block.operands;
     }
     *ret = e;
     return 0;
 }
 
-void text_expand_slots(const struct peet_block *b, const struct text_part *part, const uint64_t *src,
+void text_expand_slots(const struct peet_block *b, const struct text_piece *piece, const uint64_t *src,
                        uint64_t *ret_slots)
 {
-    for (unsigned i = 0; i < part->block.slots; i++)
+    for (unsigned i = 0; i < piece->block.slots; i++)
         ret_slots[i] = 0;
-    for (unsigned i = 0; i < part->block.operands; i++) {
-        const struct peet_operand *o = &b->operand[part->first_operand + i], *n = &part->block.operand[i];
+    for (unsigned i = 0; i < piece->block.operands; i++) {
+        const struct peet_operand *o = &b->operand[piece->first_operand + i], *n = &piece->block.operand[i];
         if (n->value)
             for (unsigned j = 0; j < value_words(o); j++)
                 ret_slots[n->value - PEET_SRC_SLOT + j] = src[o->value + j];

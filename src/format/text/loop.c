@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "format/text/def.h"
 
-/* Instructions of one trip through nodes [first, end); UINT64_MAX when there are too many. */
+/* Instructions of one iteration through nodes [first, end); UINT64_MAX when there are too many. */
 static uint64_t body_insns(const struct text_item *l, unsigned first, unsigned end, const uint64_t *counts)
 {
     uint64_t sum = 0;
@@ -56,7 +56,7 @@ static int scan_value(struct text_scan *s, uint64_t *ret, bool *ret_there)
     return 0;
 }
 
-/* What may stand behind the first value: "+v2+8", "+8", "-8", or nothing. */
+/* Reads what may follow the first value: "+v2+8", "+8", "-8", or nothing. */
 static int scan_addends(struct text_scan *s, struct peet_assign *a)
 {
     uint64_t add = 0, plus;
@@ -141,7 +141,7 @@ static int done_line(struct text_scan *s, struct text_loop_def *l)
     return text_scan_end(s);
 }
 
-/* What a block node is: behind its name, b<name>. */
+/* Reads the rest of a block node, after its name b<name>. */
 static int block_node(struct text_scan *s, const struct map *names, uint64_t name, struct peet_loop_node *n,
                       struct text_size *size)
 {

@@ -71,7 +71,7 @@ static void put_source(FILE *out, unsigned src)
         putc('0', out);
 }
 
-/* base + index * 2^scale + add; a lone index has its factor always, which tells it from a base. */
+/* base + index * 2^scale + add; a single index always has its factor, which distinguishes it from a base. */
 static void put_sum(FILE *out, unsigned base, unsigned index, unsigned scale, int64_t add)
 {
     if (!base && !index) {
@@ -176,7 +176,7 @@ const char *const TEXT_OP_NAMES[PEET_OP_COUNT] = {
 #undef X
 };
 
-static void put_insn(FILE *out, const struct peet_insn *in)
+static void text_put_insn(FILE *out, const struct peet_insn *in)
 {
     enum { NAMED = TEXT_FLAG_COUNT };
 
@@ -190,7 +190,7 @@ static void put_insn(FILE *out, const struct peet_insn *in)
         fprintf(out, " -> 0x%" PRIx64, in->target);
 }
 
-static void put_operand(FILE *out, const struct peet_operand *o)
+static void text_put_operand(FILE *out, const struct peet_operand *o)
 {
     static const char *const KINDS[] = {
         [PEET_LOAD] = "load", [PEET_STORE] = "store", [PEET_UPDATE] = "update", [PEET_PREFETCH] = "prefetch"
@@ -239,9 +239,9 @@ void text_put_block(FILE *out, const struct peet_block *b, uint32_t name, const 
     for (unsigned i = 0; i < b->computes; i++)
         put_compute(out, &b->compute[i], i);
     for (unsigned i = 0; i < b->insns; i++) {
-        put_insn(out, &b->insn[i]);
+        text_put_insn(out, &b->insn[i]);
         for (; o < b->operands && b->operand[o].insn == i; o++)
-            put_operand(out, &b->operand[o]);
+            text_put_operand(out, &b->operand[o]);
         putc('\n', out);
     }
     for (unsigned i = 0; i < b->effects; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The words and lines of the text form, as they are written. The other side of scan.h and block.c. */
+/* Writes the words and lines of the text form; scan.h and block.c read them. */
 #ifndef FORMAT_TEXT_PUT_H
 #define FORMAT_TEXT_PUT_H
 
@@ -28,23 +28,23 @@ extern const char *const TEXT_CLASS_NAMES[PEET_CLASS_COUNT];
 extern const char *const TEXT_FLAG_NAMES[TEXT_FLAG_COUNT]; /* bit i of an instruction's flags */
 extern const char *const TEXT_OP_NAMES[PEET_OP_COUNT];
 
-/* One line each, or one and those that belong to it. */
+/* Write a definition: a line, and the lines that belong to it. */
 void text_put_meta(FILE *out, const char *key, const char *value);
 void text_put_process(FILE *out, const struct peet_process *p);
 void text_put_module(FILE *out, const struct peet_module *m);
 void text_put_range(FILE *out, const struct peet_range *r);
 void text_put_thread(FILE *out, const struct peet_thread *t);
 
-/* A block called b<name>; the comment may be NULL. */
+/* Writes a block with name b<name>; comment may be NULL. */
 void text_put_block(FILE *out, const struct peet_block *b, uint32_t name, const char *comment);
 
-/* A loop called l<name>; names[i] is the name of item i. */
+/* Writes a loop with name l<name>; names[i] is the name of item i. */
 void text_put_loop(FILE *out, const struct peet_loop *l, uint32_t name, const uint32_t *names);
 
 /* Whether the event's first argument is the number of a string. */
 bool text_event_has_string(uint32_t kind);
 
-/* An event's arguments from number `first` on, each behind a blank: addresses in hexadecimal, counts in decimal. */
+/* Writes an event's arguments from number `first` on, each after a blank: addresses in hexadecimal, counts in decimal. */
 void text_put_arguments(FILE *out, uint32_t kind, const uint64_t *arg, int first);
 
 #endif

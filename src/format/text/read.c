@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Text as a trace. A definition ends where a line comes that is none of its own.
+/* Reads text as a trace. A definition ends at the first line that is not part of it.
  *
- * A position that is greater than the number of instructions that came before it says that something was left out (text
- * of --calls, --from, a damaged trace): a `gap` event takes its place, so that nobody takes the trace for a whole one.
- * `page` events hold in text until they are said otherwise, but in a trace to the end of their chunk: they are said
- * again before a block that needs them. That is left to the text itself where addresses depend on registers. */
+ * If a position is greater than the number of instructions before it, the text lacks instructions (text of --calls, --from, a damaged trace).
+ * A `gap` event replaces them, so that the trace does not appear to be complete. In text, a `page` event is valid up to the next one of
+ * its page, in a trace to the end of its chunk. So page events are repeated before a block that refers to their pages; but
+ * not if its addresses depend on registers. */
 #include "format/text/text.h"
 
 #include <inttypes.h>
@@ -17,9 +17,9 @@
 
 enum { PAGE_BITS = 12 }; /* of a `page` event: 4 KiB */
 
-/* ---- the ends of definitions ---- */
+/* ---- ends of definitions ---- */
 
-/* Gives the name b<number> or l<number> its meaning. */
+/* Defines the name b<number> or l<number>. */
 static int name_item(struct text_reader *r, char letter, uint64_t number, const struct text_item *item)
 {
     struct text_item *place = map_put(&r->names, number, (uint32_t)letter);
@@ -30,7 +30,7 @@ static int name_item(struct text_reader *r, char letter, uint64_t number, const 
     return 0;
 }
 
-/* Whether a block's addresses can be known without knowing registers. */
+/* Whether a block's addresses do not depend on registers. */
 static bool is_open(const struct peet_block *b)
 {
     for (unsigned i = 0; i < b->operands; i++) {
@@ -103,20 +103,21 @@ static int end_definition(struct text_reader *r)
 
 /* ---- lines of execution ---- */
 
-static int put(struct text_reader *r, struct text_thread *th, uint32_t item, const uint64_t *slots)
+static int read_put_item(struct text_reader *r, struct text_thread *th, uint32_t item, const uint64_t *slots)
 {
     return text_at_line(r, r->scan.line, peet_stream_put(th->stream, item, slots, r->scan.err));
 }
 
-static int put_event(struct text_reader *r, struct text_thread *th, uint32_t kind, uint64_t site, const uint64_t *arg)
+static int read_put_event(struct text_reader *r, struct text_thread *th, uint32_t kind, uint64_t site,
+                          const uint64_t *arg)
 {
     uint32_t item;
     int e = text_at_line(r, r->scan.line, peet_writer_event(r->writer, kind, site, &item, r->scan.err));
 
-    return e < 0 ? e : put(r, th, item, arg);
+    return e < 0 ? e : read_put_item(r, th, item, arg);
 }
 
-/* Says a page's frame again if it was said, but not in the chunk that is being written. */
+/* Repeats the page event of a page that has a frame, unless the current chunk has it. */
 static int say_page(struct text_reader *r, struct text_thread *th, uint64_t page)
 {
     struct text_frame *f = map_find(&th->frame, page, 0);
@@ -124,7 +125,7 @@ static int say_page(struct text_reader *r, struct text_thread *th, uint64_t page
     if (!f || f->chunk == peet_stream_chunk(th->stream))
         return 0;
     f->chunk = peet_stream_chunk(th->stream);
-    return put_event(r, th, PEET_EV_page, 0, (uint64_t[]){ page, f->number });
+    return read_put_event(r, th, PEET_EV_page, 0, (uint64_t[]){ page, f->number });
 }
 
 static int say_pages(struct text_reader *r, struct text_thread *th, const struct text_item *b, const uint64_t *slots)
@@ -145,8 +146,8 @@ static int say_pages(struct text_reader *r, struct text_thread *th, const struct
     return e;
 }
 
-/* A line's position: a gap if something is missing before it. "-" means that there is nothing to say about it. */
-static int take_position(struct text_reader *r, struct text_thread *th, uint64_t position)
+/* Handles the position of a line: puts a gap if instructions are missing before it. A "-" in the text: no position. */
+static int read_position(struct text_reader *r, struct text_thread *th, uint64_t position)
 {
     if (position < th->reached)
         return text_scan_wrong(&r->scan, "position %" PRIu64 " found, %" PRIu64 " or more expected", position,
@@ -156,7 +157,7 @@ static int take_position(struct text_reader *r, struct text_thread *th, uint64_t
     uint64_t missing = position - th->reached;
     th->left_out += missing;
     th->reached = position;
-    return put_event(r, th, PEET_EV_gap, 0, (uint64_t[]){ missing, 0 });
+    return read_put_event(r, th, PEET_EV_gap, 0, (uint64_t[]){ missing, 0 });
 }
 
 static int item_line(struct text_reader *r, struct text_thread *th, char letter, uint64_t number)
@@ -184,7 +185,7 @@ static int item_line(struct text_reader *r, struct text_thread *th, char letter,
         return e;
     th->reached += insns;
     th->ended = false;
-    return put(r, th, item->item, slots);
+    return read_put_item(r, th, item->item, slots);
 }
 
 static int time_line(struct text_reader *r, struct text_thread *th, uint64_t position)
@@ -201,7 +202,7 @@ static int time_line(struct text_reader *r, struct text_thread *th, uint64_t pos
     return text_at_line(r, r->scan.line, peet_stream_time(th->stream, &t, r->scan.err));
 }
 
-/* Behind an event's name. */
+/* Reads an event, after its name. */
 static int event_line(struct text_reader *r, struct text_thread *th, uint32_t kind)
 {
     uint64_t arg[PEET_EVENT_ARGS] = { 0 }, site = 0;
@@ -231,7 +232,7 @@ static int event_line(struct text_reader *r, struct text_thread *th, uint32_t ki
     }
     th->ended = kind == PEET_EV_thread_end;
     arena_reset(&r->arena);
-    return put_event(r, th, kind, site, arg);
+    return read_put_event(r, th, kind, site, arg);
 }
 
 static int execution_line(struct text_reader *r)
@@ -255,7 +256,7 @@ static int execution_line(struct text_reader *r)
         return e;
     if (text_scan_take(&r->scan, "time"))
         return time_line(r, th, said ? position : th->reached);
-    if (said && (e = take_position(r, th, position)) < 0)
+    if (said && (e = read_position(r, th, position)) < 0)
         return e;
     if (text_scan_name(&r->scan, 'b', &number))
         return item_line(r, th, 'b', number);
@@ -299,13 +300,13 @@ static int loop_line(struct text_reader *r)
     return e < 0 ? e : new_name(r, 'l', r->loop.name);
 }
 
-static int end_line(struct text_reader *r)
+static int read_end_line(struct text_reader *r)
 {
     r->ended = true;
     return text_scan_end(&r->scan);
 }
 
-/* A line of the definition that is being read: 1; 0 when it is something else; or an error. */
+/* Reads a line of the current definition: 1; 0: the line is not part of it; or an error. */
 static int inner_line(struct text_reader *r)
 {
     switch (r->now) {
@@ -322,10 +323,9 @@ static int outer_line(struct text_reader *r)
         const char *word;
         int (*read)(struct text_reader *r);
     } LINES[] = {
-        { "block", block_line },        { "loop", loop_line },
-        { "meta", text_meta_line },     { "process", text_process_line },
-        { "module", text_module_line }, { "range", text_range_line },
-        { "thread", text_thread_line }, { "end", end_line },
+        { "block", block_line },          { "loop", loop_line },          { "meta", text_meta_line },
+        { "process", text_process_line }, { "module", text_module_line }, { "range", text_range_line },
+        { "thread", text_thread_line },   { "end", read_end_line },
     };
 
     if (r->ended)

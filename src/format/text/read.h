@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The state of reading text, shared by those who read its lines. */
+/* The reader of the text form: its private struct, for the modules that read lines. */
 #ifndef FORMAT_TEXT_READ_H
 #define FORMAT_TEXT_READ_H
 
@@ -13,32 +13,39 @@
 #include "format/text/scan.h"
 #include "peet/trace.h"
 
+/* A thread of the text. */
 struct text_thread {
     struct peet_stream *stream;
-    uint64_t line;            /* where it was defined */
-    uint64_t reached;         /* the position that the text has come to */
-    uint64_t left_out;        /* how much of that is not in the trace */
+    uint64_t line;            /* number of the line that defines it */
+    uint64_t reached;         /* position after its last line, in instructions */
+    uint64_t left_out;        /* instructions before that which the text lacks */
     bool ended;               /* its last line was thread_end */
-    struct map frame;         /* of pages: struct text_frame */
-    struct text_thread *next; /* in the order of their definitions */
+    struct map frame;         /* struct text_frame, by page */
+    struct text_thread *next; /* in the order of definitions; NULL: the last one */
 };
 
+/* The physical frame of a page. */
 struct text_frame {
-    uint64_t number, chunk; /* the chunk in which it was said last */
+    uint64_t number, chunk; /* of the frame; of the last chunk that has its page event */
 };
 
+/* The definition that is being read. */
 enum text_definition { TEXT_NOTHING, TEXT_MODULE, TEXT_BLOCK, TEXT_LOOP };
 
+/* Reads text and writes a trace. */
 struct text_reader {
     struct text_scan scan;
     struct peet_writer *writer;
-    struct arena kept, arena; /* arena: for the definition that is being read */
+    struct arena kept;  /* memory until the end of the text */
+    struct arena arena; /* memory of the definition that is being read */
     enum text_definition now;
-    struct map names, threads, processes; /* struct text_item, struct text_thread *, the line of the definition */
-    struct text_thread *first, **last;    /* last: where the next one goes */
-    struct text_thread *thread;           /* of the last line of execution, and its number */
-    uint32_t thread_id;
-    bool ended; /* "end" was there */
+    struct map names;                  /* struct text_item, by number and letter */
+    struct map threads;                /* struct text_thread *, by number */
+    struct map processes;              /* number of the defining line, by number */
+    struct text_thread *first, **last; /* list of threads; link for the next one */
+    struct text_thread *thread;        /* thread of the last line of execution */
+    uint32_t thread_id;                /* its number */
+    bool ended;                        /* the line "end" was read */
 
     struct peet_module module;
     uint64_t module_line;
@@ -51,17 +58,17 @@ struct text_reader {
 
 int text_no_memory(struct text_reader *r);
 
-/* Puts the place in front of what the writer had to say, and returns the code. */
+/* Prefixes an error of the writer with file and line; returns the code. */
 int text_at_line(struct text_reader *r, uint64_t line, int code);
 
-/* The rest of a line that begins with that word. */
+/* Read the rest of a line that begins with the word in the function's name. */
 int text_meta_line(struct text_reader *r);
 int text_process_line(struct text_reader *r);
 int text_module_line(struct text_reader *r);
 int text_range_line(struct text_reader *r);
 int text_thread_line(struct text_reader *r);
 
-/* A line inside a module: 1; 0 when it is something else; or an error. */
+/* Reads a line of a module: 1; 0: the line is no line of a module; or an error. */
 int text_module_inner_line(struct text_reader *r);
 int text_module_end(struct text_reader *r);
 

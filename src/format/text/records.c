@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* The records of a trace as rows, for programs that want to read them with what they have at hand: CSV, or one JSON object
- * a line. Numbers are numbers; nothing here can be read back as a trace.
+/* Writes the records of a trace as rows for other programs: CSV, or one JSON object per line. They cannot be read back as a trace.
  *
- * Columns: thread; position, the instructions of the thread before; kind of record, or name of the event; pc, the
- * instruction (of an event: the call); addr, the first byte; size, bytes, or instructions of a block; and the arguments of an
- * event, which has neither of these two, in CSV in a row with blanks between them, in JSON by name. A string, which only the first of them
- * can be, stands there in full. */
+ * Columns: thread; position (instructions of the thread before); kind of record, or name of the event; pc (address of the instruction, of an
+ * event: of the call); addr (of the first byte); size (bytes; of a block: instructions). An event has arguments instead of the last
+ * two: in CSV one field with blanks between them, in JSON by name. A string argument, which is always the first, is written in full. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -68,7 +66,7 @@ static void put_csv_arguments(const struct rows *x, const struct peet_event *e)
     free(all);
 }
 
-static void put_row(const struct rows *x, const struct peet_batch *b, const struct peet_record *r, uint64_t position)
+static void rows_put(const struct rows *x, const struct peet_batch *b, const struct peet_record *r, uint64_t position)
 {
     const struct peet_event *e = r->kind == PEET_EVENT ? &b->events[r->id] : NULL;
     const char *kind = e ? peet_event_name(e->kind) : KINDS[r->kind];
@@ -101,7 +99,7 @@ static bool is_call(const struct rows *x, const struct peet_record *r)
     return class == PEET_CL_call || class == PEET_CL_call_indirect || class == PEET_CL_return;
 }
 
-/* Everything of a batch that is wanted; false when the thread has no more of it. */
+/* Writes the wanted records of a batch; false: the thread has no more of them. */
 static bool put_batch(const struct rows *x, const struct peet_batch *b)
 {
     uint64_t position = b->position, at = position;
@@ -118,7 +116,7 @@ static bool put_batch(const struct rows *x, const struct peet_batch *b)
             position += r->kind == PEET_BLOCK ? r->size : 0;
         }
         if (wanted)
-            put_row(x, b, r, at);
+            rows_put(x, b, r, at);
     }
     return true;
 }

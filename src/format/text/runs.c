@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lines that say what runs: meta data, processes, modules with their segments and symbols, ranges, threads. */
+/* Reads definitions of the environment: meta data, processes, modules with their segments and symbols, ranges, threads. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -151,8 +151,8 @@ int text_module_line(struct text_reader *r)
     return 0;
 }
 
-/* Room for one more element behind the `count` that there are. */
-static int grow(struct text_reader *r, void **array, size_t count, size_t *room, size_t size)
+/* Makes room for one more element of an array with `count` elements. */
+static int text_grow(struct text_reader *r, void **array, size_t count, size_t *room, size_t size)
 {
     if (count < *room)
         return 0;
@@ -176,7 +176,7 @@ static int segment_line(struct text_reader *r)
         || (e = text_scan_field(&r->scan, "offset", UINT64_MAX, &s.offset)) < 0
         || (e = scan_protection(r, &s.protection)) < 0 || (e = text_scan_end(&r->scan)) < 0)
         return e;
-    if ((e = grow(r, &array, r->module.segments, &r->segment_room, sizeof s)) == 0) {
+    if ((e = text_grow(r, &array, r->module.segments, &r->segment_room, sizeof s)) == 0) {
         r->segment = array;
         r->segment[r->module.segments++] = s;
     }
@@ -198,7 +198,7 @@ static int symbol_line(struct text_reader *r)
     if ((e = text_scan_quoted(&r->scan, "a name in quotes", &r->arena, &s.name)) < 0
         || (e = text_scan_end(&r->scan)) < 0)
         return e;
-    if ((e = grow(r, &array, r->module.symbols, &r->symbol_room, sizeof s)) == 0) {
+    if ((e = text_grow(r, &array, r->module.symbols, &r->symbol_room, sizeof s)) == 0) {
         r->symbol = array;
         r->symbol[r->module.symbols++] = s;
     }

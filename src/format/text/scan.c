@@ -57,8 +57,8 @@ int text_scan_expected(struct text_scan *s, const char *expected)
     return text_scan_wrong(s, "'%s' found, %s expected", found, expected);
 }
 
-/* One line into s->text: 1, 0 at the end of the file, or an error. */
-static int read_line(struct text_scan *s)
+/* Reads a line into s->text: 1, 0 at the end of the file, or an error. */
+static int scan_read_line(struct text_scan *s)
 {
     size_t n = 0;
     int c;
@@ -85,7 +85,7 @@ int text_scan_line(struct text_scan *s)
     int r;
 
     do
-        r = read_line(s);
+        r = scan_read_line(s);
     while (r > 0 && text_scan_at_end(s));
     return r;
 }
@@ -133,7 +133,7 @@ bool text_scan_is_digit(struct text_scan *s)
     return *s->at >= '0' && *s->at <= '9';
 }
 
-/* The number at *p, which moves behind it; false when there is none or it does not fit. */
+/* Reads the number at *p, and moves *p to its end; false: there is none, or it does not fit. */
 static bool parse_number(const char **p, uint64_t *ret)
 {
     const char *c = *p;
@@ -235,8 +235,8 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-/* The character that stands behind a backslash; *p moves behind it. -1 when it is none. */
-static int escaped(const char **p)
+/* The character that an escape sequence stands for; moves *p from the character after the backslash to its end. -1: invalid. */
+static int scan_escaped(const char **p)
 {
     const char *c = *p;
     int value = -1;
@@ -267,7 +267,7 @@ int text_scan_quoted(struct text_scan *s, const char *what, struct arena *arena,
         int c = *p ? (unsigned char)*p++ : 0;
         if (!c)
             return text_scan_wrong(s, "the end of the line found, '\"' at the end of a string expected");
-        if (c == '\\' && (c = escaped(&p)) < 0)
+        if (c == '\\' && (c = scan_escaped(&p)) < 0)
             return text_scan_wrong(s, "'\\%c' found in a string, one of \\\" \\\\ \\n \\t \\xHH (not \\x00) expected",
                                    isprint((unsigned char)*p) ? *p : '?');
         text[n++] = (char)c;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* A trace as text. Two forms of one language (docs/text-format.md): the compact one says blocks, loops and registers as
- * they were written, the expanded one evaluates them, so that each number in a line of execution is an address.
+/* Writes a trace as text (docs/text-format.md). The compact form has blocks, loops and registers as in the trace. The expanded form
+ * evaluates them, so that each number in a line of execution is an address.
  *
- * Names are given in the order of first use, so that text that is read back and written again is the same text.
- * Left out: times of traces that come through a pipe. The expanded form also leaves out a `page` event that says what
- * its thread has said before: traces repeat them for each chunk, and text has no chunks. */
+ * Names are numbered in the order of first use, so that text that is read and written again is the same text.
+ * Left out: times of traces from a pipe; in the expanded form also `page` events that repeat a frame of their
+ * thread. Traces repeat them for each chunk, and text has no chunks. */
 #include "format/text/text.h"
 
 #include <errno.h>
@@ -20,36 +20,37 @@
 #include "format/text/put.h"
 #include "format/text/used.h"
 
-/* A thread whose lines are being written. */
+/* A thread of the text. A reader of the text knows registers by set_register lines and by effects of blocks. */
 struct thread_out {
     uint32_t id, process;
-    bool nameless;                /* its definition has not come, and was made up */
-    bool in_step;                 /* compact: who reads the text has the thread's registers as they are */
-    bool lost;                    /* compact: and nobody knows what he has, for a chunk was damaged */
-    uint64_t reg[PEET_REGISTERS]; /* what he has, while not in step and not lost */
-    struct map frames;            /* expanded: of pages, as said last */
-    struct peet_time *time;
+    bool nameless;                /* its definition was missing, and one was made up */
+    bool in_step;                 /* compact: a reader of the text so far has the thread's registers */
+    bool lost;                    /* compact: registers of a reader are unknown, since a chunk was damaged */
+    uint64_t reg[PEET_REGISTERS]; /* registers of a reader; if neither in_step nor lost */
+    struct map frames;            /* expanded: frames of pages, as written last */
+    struct peet_time *time;       /* its times, and the index of the next one to write */
     size_t times, next_time;
 };
 
+/* Writes a trace as text. */
 struct dump {
     struct peet_trace *trace;
     const struct text_options *o;
     FILE *out;
     struct peet_err *err;
-    uint64_t limit; /* the first instruction of a thread that is not wanted */
-    uint64_t damaged;
-    const struct text_used *used;                      /* symbols that are wanted; NULL: all */
-    size_t metas, processes, modules, ranges, threads; /* that have been written */
+    uint64_t limit;                                    /* position at which each thread's text ends */
+    uint64_t damaged;                                  /* chunks */
+    const struct text_used *used;                      /* symbols to write; NULL: all */
+    size_t metas, processes, modules, ranges, threads; /* definitions written so far */
     struct arena arena;
-    uint32_t items;                   /* room in the next two, by item number */
-    uint32_t *name;                   /* compact; 0: not written yet */
-    struct text_expansion *expansion; /* expanded; no parts: not needed yet */
-    uint32_t blocks, loops;           /* names given */
-    struct map thread_out;            /* by thread: struct thread_out * */
+    uint32_t items;                   /* elements of name and expansion */
+    uint32_t *name;                   /* compact: by item, number of its name; 0: not written yet */
+    struct text_expansion *expansion; /* expanded: by item; 0 pieces: not used yet */
+    uint32_t blocks, loops;           /* names so far */
+    struct map thread_out;            /* struct thread_out *, by thread */
 };
 
-static int no_memory(struct peet_err *err)
+static int dump_no_memory(struct peet_err *err)
 {
     return err_set(err, PEET_ERR_MEMORY, "no memory to write a trace as text");
 }
@@ -65,19 +66,19 @@ static bool is_wanted_thread(const struct dump *d, uint32_t id)
     return wanted;
 }
 
-static int put_module(struct dump *d, const struct peet_module *module)
+static int dump_put_module(struct dump *d, const struct peet_module *module)
 {
-    struct peet_module part = *module;
+    struct peet_module piece = *module;
     struct peet_symbol *symbol = NULL;
-    int r = d->used ? text_used_module(d->used, module, &part, &symbol, d->err) : 0;
+    int r = d->used ? text_used_module(d->used, module, &piece, &symbol, d->err) : 0;
 
     if (r == 0)
-        text_put_module(d->out, &part);
+        text_put_module(d->out, &piece);
     free(symbol);
     return r;
 }
 
-/* Writes what the trace has learnt since the last call. */
+/* Writes definitions that are new since the last call. */
 static int put_definitions(struct dump *d)
 {
     int r = 0;
@@ -93,7 +94,7 @@ static int put_definitions(struct dump *d)
     for (; (process = peet_trace_process(d->trace, d->processes)); d->processes++)
         text_put_process(d->out, process);
     for (; r == 0 && (module = peet_trace_module(d->trace, d->modules)); d->modules++)
-        r = put_module(d, module);
+        r = dump_put_module(d, module);
     for (; (range = peet_trace_range(d->trace, d->ranges)); d->ranges++)
         text_put_range(d->out, range);
     for (; (thread = peet_trace_thread(d->trace, d->threads)); d->threads++) {
@@ -105,7 +106,7 @@ static int put_definitions(struct dump *d)
 }
 
 /* "name+0x10" in buffer, or NULL when no symbol covers addr. */
-static const char *place(const struct dump *d, uint32_t process, uint64_t addr, char *buffer, size_t size)
+static const char *dump_symbol(const struct dump *d, uint32_t process, uint64_t addr, char *buffer, size_t size)
 {
     const struct peet_symbol *s = d->o->symbols ? peet_trace_symbol(d->trace, process, addr) : NULL;
 
@@ -118,29 +119,29 @@ static const char *place(const struct dump *d, uint32_t process, uint64_t addr, 
     return buffer;
 }
 
-/* The end of a line, perhaps with a comment: where that is, and where a call goes. */
-static void end_line(const struct dump *d, uint32_t process, uint64_t addr, uint64_t target)
+/* Writes the end of a line, perhaps with a comment: the symbols of the address and of a call's target. */
+static void dump_end_line(const struct dump *d, uint32_t process, uint64_t addr, uint64_t target)
 {
     char buffer[200];
-    const char *where = place(d, process, addr, buffer, sizeof buffer);
+    const char *symbol = dump_symbol(d, process, addr, buffer, sizeof buffer);
 
-    if (where)
-        fprintf(d->out, "  # %s", where);
-    if (target && (where = place(d, process, target, buffer, sizeof buffer)))
-        fprintf(d->out, " -> %s", where);
+    if (symbol)
+        fprintf(d->out, "  # %s", symbol);
+    if (target && (symbol = dump_symbol(d, process, target, buffer, sizeof buffer)))
+        fprintf(d->out, " -> %s", symbol);
     putc('\n', d->out);
 }
 
-/* Where a block that ends in a direct call goes to, or 0. */
-static uint64_t callee(const struct peet_block *b)
+/* Target address of a block that ends in a direct call; 0: of another block. */
+static uint64_t dump_callee(const struct peet_block *b)
 {
     const struct peet_insn *last = &b->insn[b->insns - 1];
 
     return last->class == PEET_CL_call ? last->target : 0;
 }
 
-/* Room for all items that the trace has by now. */
-static int make_room(struct dump *d)
+/* Makes room for all items that the trace has so far. */
+static int dump_make_room(struct dump *d)
 {
     uint32_t items = peet_trace_items(d->trace), room = d->items * 2 > items ? d->items * 2 : items;
 
@@ -153,7 +154,7 @@ static int make_room(struct dump *d)
     if (expansion)
         d->expansion = expansion;
     if (!name || !expansion)
-        return no_memory(d->err);
+        return dump_no_memory(d->err);
     memset(name + d->items, 0, (room - d->items) * sizeof *name);
     memset(expansion + d->items, 0, (room - d->items) * sizeof *expansion);
     d->items = room;
@@ -161,19 +162,19 @@ static int make_room(struct dump *d)
 }
 
 /* Writes the block and returns its name. */
-static uint32_t put_block(struct dump *d, uint32_t process, const struct peet_block *b)
+static uint32_t dump_put_block(struct dump *d, uint32_t process, const struct peet_block *b)
 {
     char buffer[200];
 
-    text_put_block(d->out, b, ++d->blocks, place(d, process, b->insn[0].addr, buffer, sizeof buffer));
+    text_put_block(d->out, b, ++d->blocks, dump_symbol(d, process, b->insn[0].addr, buffer, sizeof buffer));
     return d->blocks;
 }
 
-/* Compact: make sure that it has been written, and d->name says how it is called. */
+/* Compact: writes the definition of a block, unless it was written, and sets d->name. */
 static void define_block(struct dump *d, uint32_t process, const struct peet_block *b)
 {
     if (!d->name[b->id])
-        d->name[b->id] = put_block(d, process, b);
+        d->name[b->id] = dump_put_block(d, process, b);
 }
 
 static void define_loop(struct dump *d, uint32_t process, const struct peet_loop *l)
@@ -197,7 +198,7 @@ static void begin_line(const struct dump *d, const struct thread_out *th, uint64
     putc(' ', d->out);
 }
 
-/* Times up to the position, which is that of the next line. */
+/* Writes times up to the position of the next line. */
 static void put_times(struct dump *d, struct thread_out *th, uint64_t position)
 {
     for (; th->next_time < th->times && th->time[th->next_time].position <= position; th->next_time++) {
@@ -209,27 +210,27 @@ static void put_times(struct dump *d, struct thread_out *th, uint64_t position)
     }
 }
 
-/* Whether a page event says something new; remembers what it says. */
+/* Whether a page event gives the page a new frame; notes the frame. */
 static int is_new_frame(struct dump *d, struct thread_out *th, const uint64_t *arg, bool *ret)
 {
     size_t before = th->frames.count;
     uint64_t *frame = map_put(&th->frames, arg[0], 0);
 
     if (!frame)
-        return no_memory(d->err);
+        return dump_no_memory(d->err);
     *ret = th->frames.count != before || *frame != arg[1];
     *frame = arg[1];
     return 0;
 }
 
-static int put_event(struct dump *d, struct thread_out *th, const struct peet_event_item *e, const uint64_t *arg,
-                     uint64_t position)
+static int dump_put_event(struct dump *d, struct thread_out *th, const struct peet_event_item *e, const uint64_t *arg,
+                          uint64_t position)
 {
     bool wanted = position >= d->o->from && position < d->limit;
     int first = 0, r;
 
     if (e->kind == PEET_EV_set_register && (!d->o->compact || !th->in_step))
-        return 0; /* evaluated, or part of the difference that will be written before the next block */
+        return 0; /* expanded: evaluated; compact: registers are written before the next block */
     if (wanted && e->kind == PEET_EV_page && !d->o->compact && (r = is_new_frame(d, th, arg, &wanted)) < 0)
         return r;
     if (!wanted)
@@ -250,7 +251,7 @@ static int put_event(struct dump *d, struct thread_out *th, const struct peet_ev
         fputs(" @", d->out);
         text_put_hex(d->out, e->site);
     }
-    end_line(d, th->process, e->site, 0);
+    dump_end_line(d, th->process, e->site, 0);
     return 0;
 }
 
@@ -271,7 +272,7 @@ static bool is_wanted_loop(const struct dump *d, const struct peet_loop *l)
     return false;
 }
 
-/* One execution of a block, expanded. src holds its registers and slots. */
+/* Writes an execution of a block, expanded. src: its registers and slots. */
 static int put_expanded(struct dump *d, struct thread_out *th, const struct peet_block *b, uint64_t *src,
                         uint64_t position)
 {
@@ -280,25 +281,25 @@ static int put_expanded(struct dump *d, struct thread_out *th, const struct peet
 
     if (!is_wanted_block(d, b) || position + b->insns <= d->o->from || position >= d->limit)
         return 0;
-    int r = e->parts ? 0 : text_expand(b, &d->arena, e, d->err);
+    int r = e->pieces ? 0 : text_expand(b, &d->arena, e, d->err);
     if (r < 0)
         return r;
     block_compute(b, src);
-    for (struct text_part *part = e->part; part < e->part + e->parts; position += part->block.insns, part++) {
-        if (!is_wanted_block(d, &part->block))
+    for (struct text_piece *piece = e->piece; piece < e->piece + e->pieces; position += piece->block.insns, piece++) {
+        if (!is_wanted_block(d, &piece->block))
             continue;
-        if (!part->name)
-            part->name = put_block(d, th->process, &part->block);
-        text_expand_slots(b, part, src, slots);
+        if (!piece->name)
+            piece->name = dump_put_block(d, th->process, &piece->block);
+        text_expand_slots(b, piece, src, slots);
         put_times(d, th, position);
         begin_line(d, th, position);
         putc('b', d->out);
-        text_put_decimal(d->out, part->name);
-        for (unsigned i = 0; i < part->block.slots; i++) {
+        text_put_decimal(d->out, piece->name);
+        for (unsigned i = 0; i < piece->block.slots; i++) {
             putc(' ', d->out);
             text_put_hex(d->out, slots[i]);
         }
-        end_line(d, th->process, part->block.insn[0].addr, callee(&part->block));
+        dump_end_line(d, th->process, piece->block.insn[0].addr, dump_callee(&piece->block));
     }
     return 0;
 }
@@ -322,7 +323,7 @@ static int put_expanded_loop(struct dump *d, struct thread_out *th, const struct
     return r;
 }
 
-/* Says the registers that differ from what the reader of the text has. */
+/* Writes set_register lines for registers that differ from those of a reader of the text. */
 static void get_in_step(struct dump *d, struct thread_out *th, const uint64_t *reg, uint64_t position)
 {
     for (unsigned i = 0; i < PEET_REGISTERS && !th->in_step; i++)
@@ -336,7 +337,7 @@ static void get_in_step(struct dump *d, struct thread_out *th, const uint64_t *r
     th->lost = false;
 }
 
-/* A block or a loop as it was written: its name, values in hexadecimal, counts in decimal. */
+/* Writes an execution of a block or loop, compact: its name, values in hexadecimal, counts in decimal. */
 static void put_compact(struct dump *d, struct thread_out *th, uint32_t item, const uint64_t *slots,
                         const uint64_t *reg, uint64_t position)
 {
@@ -365,7 +366,7 @@ static void put_compact(struct dump *d, struct thread_out *th, uint32_t item, co
         putc(' ', d->out);
         b || i < l->values ? text_put_hex(d->out, slots[i]) : text_put_decimal(d->out, slots[i]);
     }
-    end_line(d, th->process, b ? b->insn[0].addr : 0, b ? callee(b) : 0);
+    dump_end_line(d, th->process, b ? b->insn[0].addr : 0, b ? dump_callee(b) : 0);
 }
 
 static int put_item(struct dump *d, struct thread_out *th, uint32_t item, const uint64_t *slots, const uint64_t *reg,
@@ -376,8 +377,8 @@ static int put_item(struct dump *d, struct thread_out *th, uint32_t item, const 
     uint64_t src[PEET_SOURCES] = { 0 };
 
     if (!b && !l)
-        return put_event(d, th, peet_trace_event(d->trace, item), slots, position);
-    int r = make_room(d);
+        return dump_put_event(d, th, peet_trace_event(d->trace, item), slots, position);
+    int r = dump_make_room(d);
     if (r < 0)
         return r;
     if (d->o->compact) {
@@ -408,13 +409,13 @@ static int thread_out(struct dump *d, uint32_t id, struct thread_out **ret)
     struct thread_out **place_of = map_put(&d->thread_out, id, 0);
 
     if (!place_of)
-        return no_memory(d->err);
+        return dump_no_memory(d->err);
     if (!*place_of) {
         const struct peet_thread *t = find_thread(d, id);
         struct thread_out *th = calloc(1, sizeof *th);
         if (!th) {
             map_remove(&d->thread_out, id, 0);
-            return no_memory(d->err);
+            return dump_no_memory(d->err);
         }
         th->id = id;
         th->process = t ? t->process : 0;
@@ -435,7 +436,7 @@ static void thread_out_free(struct thread_out *th)
     free(th);
 }
 
-/* Something is missing, and of a pipe nobody knows whose it was. */
+/* A chunk was damaged: registers are unknown; of a pipe, those of all threads. */
 static void note_damage(struct dump *d)
 {
     struct thread_out **th;
@@ -450,7 +451,7 @@ static void note_damage(struct dump *d)
     }
 }
 
-/* All that the cursor yields: of one thread, or of all threads of a pipe. */
+/* Writes all items of a cursor: of one thread, or of all threads of a pipe. */
 static int put_items(struct dump *d, struct peet_cursor *c, bool pipe)
 {
     struct thread_out *th = NULL;
