@@ -51,7 +51,7 @@ static void run_barrier(struct world *w, uint64_t rounds)
 
     while ((a = next_of(w))) {
         if (a->state == TRIES) {
-            uint64_t done = b->kind->go_on ? b->kind->go_on(b, &a->party, a->when) : a->when;
+            uint64_t done = b->kind->resume ? b->kind->resume(b, &a->party, a->when) : a->when;
             CHECK(done >= a->when);
             pass(w, a, done);
         } else if (a->passed == rounds) {
@@ -150,7 +150,7 @@ static struct world *meet(const struct barrier_kind *kind, uint32_t n, const uin
     while ((a = next_of(w))) {
         uint64_t *at = &goes[a - w->actor];
         if (a->state == TRIES) {
-            *at = kind->go_on ? kind->go_on(&w->barrier, &a->party, a->when) : a->when;
+            *at = kind->resume ? kind->resume(&w->barrier, &a->party, a->when) : a->when;
             go_on_at(w, a, IS_GONE, 0);
             continue;
         }

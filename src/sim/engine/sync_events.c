@@ -528,8 +528,8 @@ bool sim_pending(struct sim *s, struct hw_thread *hw)
     case PENDING_LOCK: return object_try_lock(s, hw, false);
     case PENDING_RELOCK: object_lock(s, hw, t->wait.relock); return hw->thread == t && hw->runs && !t->pending;
     case PENDING_BARRIER:
-        if (o->barrier.kind->go_on)
-            object_spend(s, hw, o->barrier.kind->go_on(&o->barrier, &t->waiter, hw->clock), TIME_barrier, o);
+        if (o->barrier.kind->resume)
+            object_spend(s, hw, o->barrier.kind->resume(&o->barrier, &t->waiter, hw->clock), TIME_barrier, o);
         o->summary.waits++;
         return true;
     default: return true;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* A lock and a barrier that memory does not see, as if the machine knew by itself who waits.
+/* A lock and a barrier without references to memory, as if the machine had hardware for them.
  *
- * The lock goes from who gives it back to the one whom `grant` says, among those who wait at that time: nobody who comes later can be
- * faster. Taking it costs `cost` cycles, and so does giving it back. The barrier opens `cost` cycles after the last arrival. */
+ * A release passes the lock to one of the threads that wait at that time, chosen by the setting `grant`; a thread that arrives later cannot
+ * overtake it. Acquisition and release cost `cost` cycles each. The barrier opens `cost` cycles after the last arrival. */
 #include <stddef.h>
 
 #include "sim/sync/parts.h"
 
 enum { WAITS, IS_GRANTED };
 
-static uint64_t attempt(struct sync_lock *l, struct sync_waiter *p, bool is_new, uint64_t now, enum sync_outcome *ret)
+static uint64_t ideal_attempt(struct sync_lock *l, struct sync_waiter *p, bool is_new, uint64_t now,
+                              enum sync_outcome *ret)
 {
     if (is_new ? !l->taken : p->phase == IS_GRANTED) {
         l->taken = true;
@@ -19,13 +20,13 @@ static uint64_t attempt(struct sync_lock *l, struct sync_waiter *p, bool is_new,
     if (is_new) {
         p->phase = WAITS;
         p->ready = now;
-        line_up(&l->first, &l->last, p);
+        waiters_append(&l->first, &l->last, p);
     }
     *ret = SYNC_PARKED;
     return now;
 }
 
-static struct sync_waiter *any_of(const struct sync_lock *l)
+static struct sync_waiter *ideal_random(const struct sync_lock *l)
 {
     struct sync_waiter *p = l->first;
     uint64_t n = 0;
@@ -33,20 +34,20 @@ static struct sync_waiter *any_of(const struct sync_lock *l)
     for (; p; p = p->next)
         n++;
     p = l->first;
-    for (uint64_t skip = n > 1 ? l->host->random(l->host->context) % n : 0; skip > 0; skip--)
+    for (uint64_t skip = n > 1 ? l->host->random(l->host->self) % n : 0; skip > 0; skip--)
         p = p->next;
     return p;
 }
 
-/* The line has them as they came, so of two that are equally urgent the first is found first. */
-static struct sync_waiter *choose(const struct sync_lock *l)
+/* The waiter that gets the lock. The queue is in order of arrival: of two with equal priority, the first. */
+static struct sync_waiter *ideal_grant(const struct sync_lock *l)
 {
     struct sync_waiter *best = l->first;
 
     switch ((enum lock_grant)l->config->grant) {
     case GRANT_FIFO: return l->first;
     case GRANT_LIFO: return l->last;
-    case GRANT_RANDOM: return any_of(l);
+    case GRANT_RANDOM: return ideal_random(l);
     case GRANT_PRIORITY:
         for (struct sync_waiter *p = l->first; p; p = p->next)
             best = p->priority > best->priority ? p : best;
@@ -54,7 +55,7 @@ static struct sync_waiter *choose(const struct sync_lock *l)
     return best;
 }
 
-static void take_out(struct sync_lock *l, struct sync_waiter *p)
+static void ideal_remove(struct sync_lock *l, struct sync_waiter *p)
 {
     struct sync_waiter *before = NULL;
 
@@ -68,25 +69,26 @@ static void take_out(struct sync_lock *l, struct sync_waiter *p)
         l->last = before;
 }
 
-static uint64_t release(struct sync_lock *l, struct sync_waiter *holder, uint64_t now)
+static uint64_t ideal_release(struct sync_lock *l, struct sync_waiter *holder, uint64_t now)
 {
-    struct sync_waiter *p = choose(l);
+    struct sync_waiter *p = ideal_grant(l);
 
     (void)holder;
     l->free_at = now + l->config->cost;
     l->taken = p != NULL;
     if (p) {
-        take_out(l, p);
+        ideal_remove(l, p);
         p->phase = IS_GRANTED;
-        wake(l->host, p, l->free_at);
+        waiter_wake(l->host, p, l->free_at);
     }
     return l->free_at;
 }
 
-const struct lock_kind lock_ideal = {
-    .name = "ideal", .summary = "without memory; a policy says who is next", .attempt = attempt, .release = release
-};
+const struct lock_kind lock_ideal = { .name = "ideal",
+                                      .summary = "without memory; a policy says which thread is next",
+                                      .attempt = ideal_attempt,
+                                      .release = ideal_release };
 
 const struct barrier_kind barrier_ideal = { .name = "ideal",
-                                            .summary = "without memory; all go on at the same time",
-                                            .arrive = arrive_without_memory };
+                                            .summary = "without memory; all continue at the same time",
+                                            .arrive = barrier_arrive_wired };

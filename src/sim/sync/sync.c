@@ -29,8 +29,8 @@ const struct barrier_kind *barrier_kind_find(const char *name)
     return NULL;
 }
 
-/* One to one. */
-static uint64_t stir(uint64_t v)
+/* A bijection that mixes all bits. */
+static uint64_t sync_mix(uint64_t v)
 {
     for (int i = 0; i < 3; i++) {
         v ^= v >> 31;
@@ -39,12 +39,11 @@ static uint64_t stir(uint64_t v)
     return v ^ v >> 32;
 }
 
-/* Bit 59 is set and none above it: too high for a program, not canonical on any processor that is recorded, and low enough for caches
- * to keep a few bits with the number of a line. Below it stand 51 bits that depend on everything, so that 10^5 words share a line
- * with each other once in half a million runs. */
-uint64_t sync_word(uint64_t object, uint32_t party, unsigned use)
+/* Bit 59 is set and none above it: beyond the addresses of all processors that can be recorded, and low enough for caches to store a few
+ * bits beside a line's number. The 51 bits below depend on all arguments: among 10^5 words, two share a line in one of half a million runs. */
+uint64_t sync_word(uint64_t object, uint32_t thread, unsigned use)
 {
-    uint64_t v = stir(stir(object) + ((uint64_t)party << 32 | use));
+    uint64_t v = sync_mix(sync_mix(object) + ((uint64_t)thread << 32 | use));
 
     return (uint64_t)1 << 59 | v >> 13 << 8;
 }
@@ -54,48 +53,48 @@ bool sync_is_word(uint64_t addr)
     return addr >> 59 == 1;
 }
 
-void wake_all(const struct sync_host *h, struct sync_waiter **first, struct sync_waiter **last, uint64_t when)
+void waiters_wake(const struct sync_host *h, struct sync_waiter **first, struct sync_waiter **last, uint64_t when)
 {
     struct sync_waiter *p = *first;
 
     *first = *last = NULL;
     while (p) {
         struct sync_waiter *next = p->next;
-        wake(h, p, when);
+        waiter_wake(h, p, when);
         p = next;
     }
 }
 
-static bool is_free(const struct sync_barrier *b, uint64_t place)
+static bool barrier_slot_is_free(const struct sync_barrier *b, uint64_t slot)
 {
     for (const struct sync_waiter *p = b->first; p; p = p->next)
-        if (p->round == b->round && p->place == place)
+        if (p->round == b->round && p->slot == slot)
             return false;
     return true;
 }
 
-uint64_t place_for(const struct sync_barrier *b, uint32_t number)
+uint64_t barrier_free_slot(const struct sync_barrier *b, uint32_t number)
 {
-    uint64_t place = number % b->expected;
+    uint64_t slot = number % b->expected;
 
-    while (!is_free(b, place))
-        place = (place + 1) % b->expected;
-    return place;
+    while (!barrier_slot_is_free(b, slot))
+        slot = (slot + 1) % b->expected;
+    return slot;
 }
 
-uint64_t arrive_without_memory(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
+uint64_t barrier_arrive_wired(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret)
 {
     p->ready = now;
     b->opens = b->arrived ? later(b->opens, now) : now;
     if (++b->arrived < b->expected) {
-        line_up(&b->first, &b->last, p);
+        waiters_append(&b->first, &b->last, p);
         *ret = SYNC_PARKED;
         return now;
     }
     uint64_t opens = b->opens + b->config->cost;
     b->arrived = 0;
     b->round++;
-    wake_all(b->host, &b->first, &b->last, opens);
+    waiters_wake(b->host, &b->first, &b->last, opens);
     *ret = SYNC_DONE;
     return opens;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Locks and barriers as the simulated machine has them: who goes on when, and what that does to memory.
+/* Locks and barriers of the simulated machine: in which order threads pass them, and which references that takes.
  *
- * A program says only "lock" and "barrier". Whether that is a test-and-set, a queue or a wire is the machine's choice, and the
- * references that it makes go through the caches like the program's own. Waiting is not simulated turn by turn where nothing
- * happens: who spins on a word in its own cache is parked until somebody writes that word, and then reads it again.
+ * A program says only "lock" and "barrier"; the machine chooses the algorithm. Its references go through the caches like those of the program.
+ * A thread that spins on a word in its own cache is parked until another thread writes that word, and then reads it again.
  *
- * Nothing here knows contexts or schedulers: a party is whoever waits, on the processor on which it waits. */
+ * Each call is one atomic step on memory, in the order of the calls, whose times may be slightly out of order. In both orders, no thread has a
+ * lock before its last release is over, and none passes a barrier before all have arrived. docs/design/machines.md, "Locks and barriers". */
 #ifndef SIM_SYNC_SYNC_H
 #define SIM_SYNC_SYNC_H
 
@@ -16,102 +16,104 @@
 
 struct sync_waiter;
 
-/* How the modules reach the machine; whoever uses them provides these. */
+/* The machine as the modules see it; the engine provides the functions. `self` is passed to each of them. */
 struct sync_host {
-    void *context;
-    /* A reference by party p, from its processor, at cycle `now`: PEET_LOAD, PEET_STORE or PEET_UPDATE of SYNC_WORD bytes, by one
-     * instruction. `object` is the address of the program's lock or barrier to which the word at `addr` belongs; they are the same, or the
-     * word is one that the program does not have (sync_word). Returns the cycle in which it is done. */
-    uint64_t (*access)(void *context, const struct sync_waiter *p, uint64_t object, uint64_t addr, enum peet_kind kind,
+    void *self;
+    /* A reference by waiter p, from its core, at cycle `now`: PEET_LOAD, PEET_STORE or PEET_UPDATE of SYNC_WORD bytes, by one
+     * instruction. object: address of the program's lock or barrier to which the word at `addr` belongs; the word is in it, or is an extra
+     * one (sync_word). Returns the cycle in which the reference is done. */
+    uint64_t (*access)(void *self, const struct sync_waiter *p, uint64_t object, uint64_t addr, enum peet_kind kind,
                        uint64_t now);
-    /* Lets a party that is parked go on at that time: a lock's is given back to `attempt`, a barrier's to `go_on`. */
-    void (*wake)(void *context, struct sync_waiter *p, uint64_t when);
-    uint64_t (*random)(void *context); /* the same numbers in every run */
+    /* Resumes a parked waiter at cycle `when`: the engine then calls `attempt` of a lock, or `resume` of a barrier. */
+    void (*wake)(void *self, struct sync_waiter *p, uint64_t when);
+    uint64_t (*random)(void *self); /* the same sequence in every run */
 };
 
 enum { SYNC_WORD = 4 };    /* bytes of a reference to a lock or barrier */
-enum { SYNC_ROUNDS = 32 }; /* of a barrier in which 2^32 expected meet */
+enum { SYNC_ROUNDS = 32 }; /* of a dissemination barrier of 2^32 threads */
 
-/* Somebody who takes a lock or comes to a barrier. The host makes it, and keeps it until the party has the lock or has passed the
- * barrier; who holds a lock may wait elsewhere as the same party. The module uses what stands behind `priority`. */
+/* A thread at a lock or barrier. The engine makes it, and keeps it until the thread has the lock or has passed the barrier; a thread that holds
+ * a lock can wait for another object with the same waiter. The module uses the fields from `phase` on. */
 struct sync_waiter {
-    unsigned cpu;               /* where it waits */
-    uint32_t number;            /* of the context: names its words in memory */
+    unsigned cpu;               /* core on which it waits */
+    uint32_t number;            /* of the thread; identifies its extra words */
     uint64_t priority;          /* the greater, the more urgent */
-    uint8_t phase;              /* what it does next */
-    uint32_t level;             /* of a tree; round of a dissemination */
-    uint64_t place;             /* failures so far, ticket, place in a barrier */
-    uint64_t round;             /* the opening of a barrier for which it waits */
-    uint64_t ready;             /* when its last reference was over */
-    uint64_t flag[SYNC_ROUNDS]; /* when it had told its partner of each round */
-    struct sync_waiter *next;
+    uint8_t phase;              /* the module's own enum: its next step */
+    uint32_t level;             /* of a tree, or round of a dissemination barrier */
+    uint64_t slot;              /* failed attempts, ticket, or position among the threads of a barrier */
+    uint64_t round;             /* number of the opening of a barrier for which it waits */
+    uint64_t ready;             /* cycle in which its last reference was done */
+    uint64_t flag[SYNC_ROUNDS]; /* dissemination: cycle in which it had set its partner's flag, by round */
+    struct sync_waiter *next;   /* in the module's queue */
 };
 
-/* What became of an attempt. */
+/* The outcome of an attempt. */
 enum sync_outcome {
-    SYNC_DONE,  /* it has the lock, or is through the barrier */
-    SYNC_AGAIN, /* it tries again at the time that was returned */
-    SYNC_PARKED /* it waits until it is woken */
+    SYNC_DONE,  /* the thread has the lock, or has passed the barrier */
+    SYNC_AGAIN, /* it tries again at the cycle that was returned */
+    SYNC_PARKED /* it waits until the host wakes it */
 };
 
+/* The waiter to which an ideal lock goes; the setting `grant`. */
 enum lock_grant { GRANT_FIFO, GRANT_LIFO, GRANT_PRIORITY, GRANT_RANDOM };
 
 struct sync_config {
-    uint32_t spin;    /* cycles between two attempts of one that spins over the bus */
-    uint32_t backoff; /* cycles more after a failure, twice as many after each further one, up to 64 times; 0: none */
-    uint8_t grant;    /* enum lock_grant: whom an ideal lock goes to */
-    uint32_t cost;    /* cycles from the last arrival to a wired or ideal barrier's opening; of an ideal lock's steps */
-    uint32_t fan_in;  /* of a combining tree; at least 2 */
+    uint32_t spin;    /* cycles between two attempts of a thread that spins over the bus */
+    uint32_t backoff; /* additional cycles after a failure; doubles with each further one, up to 64 times; 0: none */
+    uint8_t grant;    /* enum lock_grant */
+    uint32_t
+        cost; /* cycles from the last arrival to the opening of a wired or ideal barrier; of a step of an ideal lock */
+    uint32_t fan_in; /* children of a node of a combining tree; at least 2 */
 };
 
-/* Words that a program does not have: a line of 256 bytes for each object, context and use, where no program has anything. */
-uint64_t sync_word(uint64_t object, uint32_t party, unsigned use);
+/* The address of an extra word: a line of 256 bytes for each object, thread and use, where no program has data. */
+uint64_t sync_word(uint64_t object, uint32_t thread, unsigned use);
 bool sync_is_word(uint64_t addr);
 
+/* A lock. Fields from `free_at` on are the module's. */
 struct sync_lock {
     const struct lock_kind *kind;
     const struct sync_host *host;
     const struct sync_config *config;
     uint64_t addr; /* of the program's lock */
     bool taken;
-    uint64_t free_at;                 /* for the module: when the last release was over; nobody has it before */
-    uint64_t next, serving;           /* for the module: tickets, contexts */
-    struct sync_waiter *first, *last; /* for the module: who waits */
+    uint64_t free_at;                 /* cycle in which the last release was done */
+    uint64_t next;                    /* ticket to draw */
+    uint64_t serving;                 /* ticket that has the lock; mcs: number of the thread that has it */
+    struct sync_waiter *first, *last; /* queue */
 };
 
 struct lock_kind {
     const char *name, *summary;
-    /* A party that has just come (is_new), whose time has come again, or who was woken tries to take it. Returns when the attempt is over. */
+    /* A thread tries to take the lock: for the first time (is_new), after SYNC_AGAIN, or woken. Returns the cycle in which the attempt is done. */
     uint64_t (*attempt)(struct sync_lock *l, struct sync_waiter *p, bool is_new, uint64_t now, enum sync_outcome *ret);
-    /* The holder gives it back. Wakes who was parked and has to look. Returns when the holder goes on. */
+    /* The holder releases the lock. Wakes parked threads that have to try again. Returns the cycle in which the holder continues. */
     uint64_t (*release)(struct sync_lock *l, struct sync_waiter *holder, uint64_t now);
 };
 
+/* A barrier. `round`, `opens` and the queue are the module's. */
 struct sync_barrier {
     const struct barrier_kind *kind;
     const struct sync_host *host;
     const struct sync_config *config;
-    uint64_t addr;
-    uint32_t expected; /* that have to come */
-    uint32_t arrived;
-    uint64_t round, opens; /* for the module */
+    uint64_t addr;     /* of the program's barrier */
+    uint32_t expected; /* threads that have to arrive */
+    uint32_t arrived;  /* threads */
+    uint64_t round;    /* openings so far */
+    uint64_t opens;    /* cycle of the last arrival so far */
     struct sync_waiter *first, *last;
 };
 
 struct barrier_kind {
     const char *name, *summary;
-    /* A party arrives: DONE for the last one, or PARKED. Returns when its part is over. The last one wakes the others, or some of them,
-     * and these wake the rest when they go on; the next round may begin before all have. */
+    /* A thread arrives: SYNC_DONE for the last one, else SYNC_PARKED. Returns the cycle in which its step is done. The last one wakes the others, or
+     * some of them, which wake the rest when they resume. The next round may begin before all have resumed. */
     uint64_t (*arrive)(struct sync_barrier *b, struct sync_waiter *p, uint64_t now, enum sync_outcome *ret);
-    /* A party was woken: it looks, and goes on at the time that is returned. NULL: at once. */
-    uint64_t (*go_on)(struct sync_barrier *b, struct sync_waiter *p, uint64_t now);
+    /* A woken thread reads its flag; returns the cycle in which it continues. NULL: it continues at once. */
+    uint64_t (*resume)(struct sync_barrier *b, struct sync_waiter *p, uint64_t now);
 };
 
-/* What all of them take for granted: memory is as the order of the calls makes it, whatever the times, so that each call is one
- * step; times say only how long it takes, and calls may come a little out of the order of time. Nobody has a lock before the release
- * before was over, and nobody passes a barrier before all arrived, in both orders. */
-
-/* A new one is a file src/sim/sync/NAME.c and a line here. */
+/* A new lock or barrier is a file src/sim/sync/NAME.c and a line here. */
 /* clang-format off */
 #define LOCK_KINDS(X) X(ideal) X(tas) X(ttas) X(ticket) X(mcs)
 #define BARRIER_KINDS(X) X(ideal) X(wired) X(central) X(tree) X(dissemination)
