@@ -36,6 +36,22 @@ for case in "tenth --sample 1/10 --length 20k" "random --sample 1/10 --length 20
                 if (said < 0.999 * is || said > 1.001 * is) print "the summary has " said " misses, the estimates have " is }'
     )"
 done
+headline() { # OPTION…
+    "$peet" profile -m memspy-16k --sample 1/10 "$@" "$dir/a.peet" 2>&1 | head -n 1
+}
+verdict 'the headline says it when the sample cannot say how many misses there are' "$(
+    for length in 20k 400k; do
+        profile short --sample 1/10 --length $length
+        said=yes
+        headline --length $length | grep -q '; the sample cannot say how many misses there are$' && said=no
+        echo "$(cell short estimates says) $said"
+    done | diff - <(echo 'yes yes'; echo 'no no')
+)"
+verdict 'a miss whose cause is unknown is blamed on no line' "$(
+    "$peet" profile -m memspy-16k --sample 1/10 --length 1000 --top 0 "$dir/a.peet" 2>&1 | sed -n '/: unknown/p; /^  .*  unknown  /p' >"$dir/out"
+    [ -s "$dir/out" ] || echo 'there is none'
+    grep 'written at' "$dir/out"
+)"
 verdict 'references between windows are scaled' "$(
     awk -v a="$(cell full summary references)" -v b="$(cell tenth summary references)" 'BEGIN { if (a < 0.999 * b || a > 1.001 * b) print a, b }'
 )"

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "study/profile/report/report_in.h"
+#include "study/profile/sampling/estimate_profile.h"
 
 static const struct column BOTTLENECKS[] = { { "share", "Share", CELL_SHARE, false },
                                              { "object", "Data", CELL_TEXT, false },
@@ -184,7 +185,7 @@ static char *report_find_detail(const struct profile_report *r, const struct tot
     char place[REPORT_TEXT];
     const char *by = c.by == REPORT_UNKNOWN ? "an unknown place" : NULL;
 
-    if (all == 0)
+    if (all == 0 || cause == CAUSE_unknown)
         return NULL;
     if (cause_is_eviction(cause))
         by = c.by == x->object ? "itself" : report_object(r, c.by);
@@ -254,6 +255,17 @@ static bool report_is_empty(const struct profile *p)
     return p->result.instructions == 0 && p->references == 0;
 }
 
+/* The profile is of a sample whose interval of all misses is wider than the estimate. */
+static bool report_is_unsure(const struct profile *p)
+{
+    struct sampled_object all;
+
+    if (!p->sampled)
+        return false;
+    sampled_object(p->sampled, ESTIMATE_ALL, &all);
+    return !sampled_is_significant(p->sampled, &all);
+}
+
 /* What the whole report says in one line: what a line of code waits for longest, and what most of the time goes into, if it is something else.
  * To be freed. */
 static char *report_find_verdict(const struct profile_report *r)
@@ -270,7 +282,8 @@ static char *report_find_verdict(const struct profile_report *r)
         return mem_format("Nothing about %s waits", r->wants->focus);
     char *text = is_wait ? report_wait_text(r, w) : x ? report_stall_text(r, x) : mem_string("Nothing waits for data");
     char *more = r->focus != FOCUS_OFF ? NULL : report_largest_time(r->p, is_wait ? w->as : x ? TIME_stall : TIME_idle);
-    char *all = mem_format("%s%s%s", text, more ? "; " : "", more ? more : "");
+    char *all = mem_format("%s%s%s%s", text, more ? "; " : "", more ? more : "",
+                           report_is_unsure(r->p) ? "; the sample cannot say how many misses there are" : "");
     free(text);
     free(more);
     return all;
