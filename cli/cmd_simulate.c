@@ -217,6 +217,8 @@ static int simulate_all(const struct command_state *s, struct peet_trace *trace,
     struct run_report *report = run_report_study(s->study, s->seeds);
     if (trace && peet_trace_lacks_order(trace))
         table_note(report->runs, "%s", peet_trace_lacks_order(trace));
+    if (trace && peet_trace_lacks_content(trace))
+        table_note(report->runs, "%s", peet_trace_lacks_content(trace));
     for (size_t i = 0; code == EXIT_OK && i < runs; i++)
         code = simulate_run(s, trace, program, i, i + 1 == runs);
     if (report->added) {

@@ -70,6 +70,9 @@ const struct peet_symbol *peet_trace_symbol(const struct peet_trace *t, uint32_t
  * Of a trace from a pipe, this is known behind its end. */
 const char *peet_trace_lacks_order(const struct peet_trace *t);
 
+/* NULL, or for a trace without instructions and events a sentence that says so. */
+const char *peet_trace_lacks_content(const struct peet_trace *t);
+
 enum {
     PEET_WANT_LOOPS = 1, /* loops come whole, as PEET_LOOP records, instead of expanded */
     PEET_WANT_PHYSICAL = 2,

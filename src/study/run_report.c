@@ -171,7 +171,7 @@ static void run_measure_all(struct run_report *m, const struct machine_config *c
         m->first_cycles[which] = (double)r->cycles;
     ret[MEASURE_cycles] = (double)r->cycles;
     /* What was cut off did less than the other runs. */
-    bool has_speed_up = !r->is_interrupted && r->cycles && r->instructions;
+    bool has_speed_up = !r->is_interrupted && r->cycles;
     ret[MEASURE_speed_up] = has_speed_up ? m->first_cycles[which] / (double)r->cycles : NAN;
     ret[MEASURE_instructions] = (double)r->instructions;
     ret[MEASURE_references] = (double)r->references;
@@ -250,8 +250,6 @@ void run_report_add(struct run_report *m, const struct machine_config *c, const 
     if (m->added == 1 && m->seeds && c->jitter)
         table_note(m->runs, "Threads that begin, or have waited, are late by 0 to %lu cycles, by the seed (jitter).",
                    (unsigned long)c->jitter);
-    if (m->added == 1 && !r->is_interrupted && r->instructions == 0)
-        table_note(m->runs, "Nothing was recorded: there is no instruction to simulate.");
     if (r->is_interrupted)
         table_note(m->seeds ? m->single : m->runs,
                    "Stopped before its end, with %u processors: all numbers of that run are of what had happened, "

@@ -87,11 +87,10 @@ int study_run(const struct study *s, struct study_state *state, struct peet_trac
         instructions += peet_trace_totals(t, th->id, &totals) == 0 ? totals.instructions : 0;
     progress_total(progress, instructions);
     r = s->run(state, t, &answer, progress, err);
-    const char *caveat = peet_trace_lacks_order(t);
-    if (r >= 0 && caveat && answer.result.first)
-        table_note(answer.result.first, "%s", caveat);
-    if (r >= 0 && answer.result.first && !peet_trace_is_pipe(t) && instructions == 0)
-        table_note(answer.result.first, "nothing was recorded: the trace has no instructions");
+    const char *caveat[] = { peet_trace_lacks_order(t), peet_trace_is_pipe(t) ? NULL : peet_trace_lacks_content(t) };
+    for (size_t i = 0; i < 2; i++)
+        if (r >= 0 && caveat[i] && answer.result.first)
+            table_note(answer.result.first, "%s", caveat[i]);
     return study_answer_return(r, &answer, ret);
 }
 

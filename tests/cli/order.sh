@@ -61,7 +61,7 @@ verdict "of a trace in which nothing was recorded there is no verdict, no advice
         head -n 1 said | grep -q '^Nothing was recorded' || head -n 2 said
         grep 'every reference' said
         "$peet" simulate -m $machine none.peet >said 2>&1
-        grep -q 'Nothing was recorded' said || echo "simulate -m $machine says nothing"
+        grep -q 'nothing was recorded' said || echo "simulate -m $machine says nothing"
         grep 'Speed-up' said
     done
     "$peet" advise none.peet | grep -q 'advice *none: no reference was recorded' || echo "peet advise has some"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a trace has the events by which its threads wait for each other. A recording of a guest, by single steps, or imported, may lack
+/* Whether a trace has content, and the events by which its threads wait for each other. A recording of a guest, by single steps, or imported, may lack
  * them; its threads then appear to be independent. */
 #include "base/map.h"
 #include "peet/trace.h"
@@ -57,4 +57,19 @@ const char *peet_trace_lacks_order(const struct peet_trace *t)
             return NULL;
     return "this trace has no synchronisation events: threads are taken as independent, so times and speed-ups are at "
            "best bounds";
+}
+
+const char *peet_trace_lacks_content(const struct peet_trace *t)
+{
+    const struct peet_event_item *e;
+    const struct peet_thread *th;
+    struct peet_totals totals;
+
+    for (size_t i = 0; (th = peet_trace_thread(t, i)); i++)
+        if (peet_trace_totals(t, th->id, &totals) == 0 && totals.instructions)
+            return NULL;
+    for (uint32_t i = 1; i < peet_trace_items(t); i++)
+        if ((e = peet_trace_event(t, i)) && e->kind != PEET_EV_thread_start && e->kind != PEET_EV_thread_end)
+            return NULL;
+    return "nothing was recorded: the trace has no instructions, and no events but the begins and ends of threads";
 }

@@ -249,10 +249,10 @@ static char *report_wait_text(const struct profile_report *r, const struct repor
                       report_wait_cause(w));
 }
 
-/* No instruction was executed by the machine, so that there is nothing to report. */
+/* The trace is empty, or the program had nothing that can be recorded, so that there is nothing to report. */
 static bool report_is_empty(const struct profile *p)
 {
-    return p->result.instructions == 0 && p->references == 0;
+    return p->result.instructions == 0 && p->references == 0 && peet_trace_lacks_content(p->trace);
 }
 
 /* The profile is of a sample whose interval of all misses is wider than the estimate. */
