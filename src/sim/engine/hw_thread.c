@@ -2,7 +2,7 @@
 /* Dispatch: threads that wait, threads that become ready, and which of them gets a free hardware thread. */
 #include <assert.h>
 
-#include "sim/engine/simulation.h"
+#include "sim/engine/executor.h"
 
 /* ---- threads that become ready at a known cycle ---- */
 
@@ -86,15 +86,14 @@ void sim_spend(struct sim *s, struct hw_thread *hw, uint64_t until, enum time_ki
     o->summary.spent += cycles;
     thread_count_wait(t, o, cycles);
     if (cycles && s->hooks.waiter)
-        s->hooks.waiter(s->hooks.waiter_self, &(struct sim_wait){ .thread = t->sched.number,
-                                                                  .kind = o->summary.kind,
-                                                                  .as = (uint8_t)as,
-                                                                  .addr = o->summary.addr,
-                                                                  .site = t->site,
-                                                                  .cycles = cycles,
-                                                                  .path_counts = s->block_exec ? blocks_path_counts(
-                                                                                     s->block_exec, t->sched.number)
-                                                                                               : UINT32_MAX });
+        s->hooks.waiter(s->hooks.waiter_self,
+                        &(struct sim_wait){ .thread = t->sched.number,
+                                            .kind = o->summary.kind,
+                                            .as = (uint8_t)as,
+                                            .addr = o->summary.addr,
+                                            .site = t->site,
+                                            .cycles = cycles,
+                                            .path_counts = s->executor->path_counts(s, t->sched.number) });
 }
 
 /* ---- binding ---- */

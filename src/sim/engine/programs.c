@@ -34,7 +34,8 @@ void sim_change_program(struct sim *s, struct hw_thread *hw)
 {
     uint32_t program = hw->thread->space;
 
-    hierarchy_set_program(s->memory, hw->cpu, program);
+    if (s->memory)
+        hierarchy_set_program(s->memory, hw->cpu, program);
     if (hw->program == program)
         return;
     sim_flush_hw_thread(s, hw);
@@ -61,10 +62,11 @@ void sim_list_programs(struct sim *s, struct sim_result *ret)
     for (uint32_t i = 0; i < s->hw_threads; i++)
         sim_flush_hw_thread(s, &s->hw_thread[i]);
     for (uint32_t i = 0; i < n; i++) {
-        s->program[i].memory = *hierarchy_program_counts(s->memory, i);
         process_label(s->source->trace, s->program[i].process, s->program[i].name, sizeof s->program[i].name);
+        if (s->memory)
+            s->program[i].memory = *hierarchy_program_counts(s->memory, i);
         ret->program[i] = s->program[i];
-        for (uint32_t k = 0; k < n; k++)
+        for (uint32_t k = 0; s->memory && k < n; k++)
             ret->evictions[(size_t)i * n + k] = (struct sim_evictions){ hierarchy_private_evictions(s->memory, i, k),
                                                                         hierarchy_shared_evictions(s->memory, i, k) };
     }

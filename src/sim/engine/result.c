@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "sim/engine/simulation.h"
+#include "sim/engine/executor.h"
 
 const char *sync_object_kind_name(const struct sync_summary *o)
 {
@@ -96,22 +96,6 @@ static void result_list_objects(struct sim *s, struct sim_result *ret)
         summary_name(s, &ret->sync_object[i]);
 }
 
-/* The block executor keeps time and counts of its core itself. */
-static void result_add_blocks(struct sim *s, struct sim_result *ret)
-{
-    struct exec_clock *t = blocks_clock(s->block_exec);
-    struct time_account *p = &s->hw_thread[0].account;
-
-    blocks_flush(s->block_exec);
-    ret->fabric = *blocks_fabric(s->block_exec);
-    blocks_counts(s->block_exec, &ret->memory[0]);
-    p->time[TIME_compute] += t->compute;
-    p->time[TIME_stall] += t->stall;
-    p->time[TIME_bus] += t->bus;
-    p->instructions += t->instructions;
-    t->compute = t->stall = t->bus = t->instructions = 0;
-}
-
 void sim_result(struct sim *s, struct sim_result *ret)
 {
     *ret = (struct sim_result){ .references = s->counts.references,
@@ -123,12 +107,7 @@ void sim_result(struct sim *s, struct sim_result *ret)
                                 .is_interrupted = s->is_stopped,
                                 .hw_thread = mem_alloc(s->hw_threads, sizeof *ret->hw_thread),
                                 .memory = mem_alloc(s->config.cpus, sizeof *ret->memory) };
-    hierarchy_flush_counts(s->memory);
-    ret->fabric = *hierarchy_fabric(s->memory);
-    for (unsigned i = 0; i < s->config.cpus; i++)
-        ret->memory[i] = *hierarchy_counts(s->memory, i);
-    if (s->block_exec)
-        result_add_blocks(s, ret);
+    s->executor->flush(s, ret);
     sim_list_programs(s, ret);
     for (uint32_t i = 0; i < s->hw_threads; i++)
         ret->cycles = s->hw_thread[i].clock > ret->cycles ? s->hw_thread[i].clock : ret->cycles;

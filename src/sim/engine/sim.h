@@ -134,7 +134,6 @@ struct sim_reference {
     uint64_t issue;    /* cycles of library code for the reference's bytes; with its first line */
     struct access_outcome outcome; /* latency: 0 if is_sync, and no hardware thread waits for it */
 };
-#define SIM_NO_INSN UINT32_MAX
 
 /* Receives every block, reference and event in the machine's order. The simulation has the same result, and is slower. A thread's event or
  * block precedes the references that it makes. `self` is passed to each function. */

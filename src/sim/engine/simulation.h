@@ -6,7 +6,6 @@
 #include "base/arena.h"
 #include "sim/engine/block.h"
 #include "sim/engine/thread.h"
-#include "sim/exec/exec_blocks.h"
 
 /* The hardware threads that can take a step, by local time. */
 struct step_order {
@@ -66,14 +65,17 @@ struct block_table {
     uint32_t count;
 };
 
+struct executor;
+
 struct sim {
     struct machine_config config;
     struct source *source;
     struct spaces spaces;
     struct remap *remap;         /* NULL: none */
     struct sim_program *program; /* by address space; their memory counts are added by sim_list_programs */
-    struct hierarchy *memory;
-    struct exec_blocks *block_exec;      /* NULL: threads are executed record by record */
+    const struct executor *executor;
+    struct hierarchy *memory;            /* of executor_records; NULL before sim_run */
+    struct exec_blocks *block_exec;      /* of executor_blocks; NULL: another executor runs */
     const struct sim_observer *observer; /* NULL: none */
     struct sim_hooks hooks;
     struct sim_mode mode;

@@ -15,7 +15,7 @@
 #include "format/schema/schema.h"
 #include "map/source/source.h"
 #include "map/call_path.h"
-#include "sim/engine/sim.h"
+#include "sim/memory/hierarchy.h"
 #include "sim/exec/sample_log.h"
 
 struct exec_blocks;

@@ -5,7 +5,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "sim/engine/sim.h"
+#include "sim/memory/hierarchy.h"
 
 #define NO_LINE UINT64_MAX /* no line */
 

@@ -29,6 +29,9 @@ struct memory_access {
     uint8_t core;
 };
 
+/* Instead of the number of an instruction: library code that moves bytes, or a lock or barrier. */
+#define SIM_NO_INSN UINT32_MAX
+
 /* Level of a line that was in no cache of its core and in no shared one: memory supplied it, or another core. */
 enum { LEVEL_BEYOND = CONFIG_LEVELS };
 
