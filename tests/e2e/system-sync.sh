@@ -50,7 +50,7 @@ for app in 1 2; do
     name=$(sed -n "${app}p" <<<$'dynamic\nstatic')
     verdict "$property: a $name program's are those that it says" "$(
         differs "$(said $app | wc -l)" 20 "kinds of events that the program tells"
-        seen $app | grep -v 'alloc\|^free\|barrier_destroy\|^map\|thread_exit' >is
+        seen $app | grep -v 'alloc\|^free\|barrier_destroy\|map\|thread_exit' >is
         said $app | diff - is
     )"
 done
@@ -84,10 +84,11 @@ verdict "only of the latter a simulation says that its speed-ups are at best bou
 verdict "what was allocated, and stacks, have names" "$(
     "$peet" profile --format csv one.peet >profile.csv 2>profile.err || cat profile.err
     grep -q '[,"]large[,"]' profile.csv || echo "no 'large' in the profile"
+    grep -q '[,"]mapped[,"]' profile.csv || echo "no 'mapped' in the profile"
     grep -q '[,"]block[,"]' profile.csv || echo "no 'block' in the profile"
     grep -q '[,"]stack of main[,"]' profile.csv || echo "no stack of main in the profile"
     "$peet" study sharing --format csv one.peet >sharing.csv
-    grep '[,"]\(large\|block\)[^,"]* #' profile.csv
+    grep '[,"]\(large\|block\|mapped\)[^,"]* #' profile.csv
     awk -F, '$1 == "objects" && $2 == "unknown" && $5 > 0.05 * 131072 { print $5 " references to unknown data" }' profile.csv
     grep -q 'stack of thread 0' sharing.csv || echo "no stack of a thread in the study of sharing"
 )"

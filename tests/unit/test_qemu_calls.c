@@ -20,7 +20,8 @@ static void each_row_tells_as_many_arguments_as_its_event_has(void)
 {
     for (size_t i = 0; i < CALL_RULE_COUNT; i++) {
         const struct call_rule *r = &CALL_RULES[i];
-        if (!CHECK_EQ(strlen(r->words), (size_t)peet_event_arity(r->event)))
+        size_t words = r->moment == CALL_SITE ? 0 : (size_t)peet_event_arity(r->event);
+        if (!CHECK_EQ(strlen(r->words), words))
             printf("# that was %s\n", r->function);
         for (const char *p = r->words; *p; p++)
             CHECK(strchr("012nrp*bct", *p) != NULL);

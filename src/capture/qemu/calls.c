@@ -25,6 +25,10 @@
     { \
 #function, PEET_EV_##event, CALL_POINTER, words \
     }
+#define SITE(function, event) \
+    { \
+#function, PEET_EV_##event, CALL_SITE, "" \
+    }
 
 /* By name, in the order of strcmp. */
 /* clang-format off */
@@ -46,12 +50,16 @@ const struct call_rule CALL_RULES[] = {
     BEFORE(free,                         free,             "0"),
     POINTER(malloc,                      malloc,           "p0"),
     POINTER(memalign,                    memalign,         "p01"),
+    SITE(mmap,                           map),
+    SITE(mmap64,                         map),
+    SITE(mremap,                         map),
     BEFORE(mtx_destroy,                  mutex_destroy,    "0"),
     SUCCESS(mtx_init,                    mutex_init,       "0"),
     SUCCESS(mtx_lock,                    mutex_lock,       "0"),
     RESULT(mtx_timedlock,                mutex_trylock,    "0r"),
     RESULT(mtx_trylock,                  mutex_trylock,    "0r"),
     BEFORE(mtx_unlock,                   mutex_unlock,     "0"),
+    SITE(munmap,                         unmap),
     SUCCESS(posix_memalign,              memalign,         "*12"),
     BEFORE(pthread_barrier_destroy,      barrier_destroy,  "0"),
     SUCCESS(pthread_barrier_init,        barrier_init,     "0n"),

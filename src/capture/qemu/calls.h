@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions of guest programs and libraries whose calls are events of the trace: POSIX and C11 threads, and the allocator. They are found by
- * their symbols. The arguments of an event come from the registers for arguments and results (struct guest_isa), so that one table is for
+ * their symbols. The allocator includes functions that map memory. The arguments of an event come from the registers for arguments and results (struct guest_isa), so that one table is for
  * all architectures. Independent of QEMU. */
 #ifndef CAPTURE_QEMU_CALLS_H
 #define CAPTURE_QEMU_CALLS_H
@@ -18,6 +18,7 @@ enum call_moment {
     CALL_SUCCESS, /* after the return, if the result is 0, EOWNERDEAD, or PTHREAD_BARRIER_SERIAL_THREAD of a barrier */
     CALL_RESULT,  /* after the return */
     CALL_POINTER, /* after the return, if the result is not NULL */
+    CALL_SITE,    /* never: the system call in the function is an event, which gets the site of the function's call */
 };
 
 /* A function, and its event. */

@@ -194,11 +194,11 @@ static bool is_in_call(struct guest_thread *t, uint64_t sp)
     return false;
 }
 
-const struct call_rule *calls_current(const struct guest_thread *t)
+const struct call *calls_current(const struct guest_thread *t)
 {
     const struct call *c = t->calls ? &t->call[t->calls - 1] : NULL;
 
-    return c && c->level == t->signal_frames ? c->rule : NULL;
+    return c && c->level == t->signal_frames ? c : NULL;
 }
 
 static const struct call_rule *call_rule_at(struct guest_process *p, uint64_t pc)
@@ -260,7 +260,7 @@ void on_call(unsigned cpu, void *unused)
         vcpu_put_before(v, event_item_at(c.rule->event, c.back), words, (size_t)peet_event_arity(c.rule->event));
     if (c.rule->moment == CALL_NO_RETURN)
         return;
-    c.is_recorded = is_before;
+    c.is_recorded = is_before || c.rule->moment == CALL_SITE;
     t->call[t->calls++] = c;
     v->page_offsets_room = 0; /* all blocks take the slow path */
 }

@@ -31,21 +31,30 @@ static bool rule_allocates(const struct call_rule *rule)
     return rule->event >= PEET_EV_malloc && rule->event <= PEET_EV_free;
 }
 
+/* Where the program called the function that maps or unmaps memory (CALL_SITE). Without such a function, it is the instruction after the system
+ * call. */
+static uint64_t memory_call_site(const struct guest_thread *t, const struct call *c)
+{
+    return c ? c->back : t->kernel.resume;
+}
+
 static void put_map(struct vcpu *v, uint64_t addr, uint64_t size, uint64_t protection)
 {
-    const struct call_rule *rule = calls_current(v->thread);
+    const struct call *c = calls_current(v->thread);
 
-    if (rule && size)
-        maps_add(v->thread->process, addr, size, rule_allocates(rule) ? "[heap]" : "");
+    if (c && c->rule->moment != CALL_SITE && size)
+        maps_add(v->thread->process, addr, size, rule_allocates(c->rule) ? "[heap]" : "");
     else if (size)
-        vcpu_put(v, event_item_at(PEET_EV_map, v->thread->kernel.resume), (const uint64_t[]){ addr, size, protection },
-                 3);
+        vcpu_put(v, event_item_at(PEET_EV_map, memory_call_site(v->thread, c)),
+                 (const uint64_t[]){ addr, size, protection }, 3);
 }
 
 static void put_unmap(struct vcpu *v, uint64_t addr, uint64_t size)
 {
-    if (size && !calls_current(v->thread))
-        vcpu_put(v, event_item_at(PEET_EV_unmap, v->thread->kernel.resume), (const uint64_t[]){ addr, size }, 2);
+    const struct call *c = calls_current(v->thread);
+
+    if (size && (!c || c->rule->moment == CALL_SITE))
+        vcpu_put(v, event_item_at(PEET_EV_unmap, memory_call_site(v->thread, c)), (const uint64_t[]){ addr, size }, 2);
 }
 
 static void put_resized(struct vcpu *v, uint64_t old_end, uint64_t end)

@@ -336,9 +336,8 @@ bool calls_may_begin(
 void calls_map(struct guest_process *p, const char *file, const struct mapping *code);
 /* Adds the functions of the files of symbols=, at the addresses in the files; under plugin.lock. */
 void calls_map_alone(struct guest_process *p);
-const struct call_rule *calls_current(
-    const struct guest_thread *t);                        /* the function that the thread is in; NULL: none */
-void calls_return(struct vcpu *v, const struct block *b); /* the block begins; it may be a return point */
+const struct call *calls_current(const struct guest_thread *t); /* the function that the thread is in; NULL: none */
+void calls_return(struct vcpu *v, const struct block *b);       /* the block begins; it may be a return point */
 void on_call(unsigned cpu, void *unused);
 
 /* family.c; the first three under plugin.lock */
