@@ -339,18 +339,18 @@ static void run_report_add_fabric(struct run_report *m, const struct sim_result 
     const struct fabric_use *use = &r->fabric;
     unsigned together = 1;
 
-    if (!use->total || !use->stretch)
+    if (!use->total || !use->bin)
         return;
     struct table *t = result_table(&m->result, "fabric", "The fabric over time", USE);
     t->plot = USE_PLOTS;
-    while (r->cycles / (use->stretch * together) >= m->time_bins)
+    while (r->cycles / (use->bin * together) >= m->time_bins)
         together *= 2;
-    for (unsigned i = 0; i < FABRIC_STRETCHES && i * use->stretch < r->cycles; i += together) {
-        uint64_t left = r->cycles - i * use->stretch, length = use->stretch * together, busy = 0;
-        for (unsigned k = i; k < i + together && k < FABRIC_STRETCHES; k++)
+    for (unsigned i = 0; i < FABRIC_BINS && i * use->bin < r->cycles; i += together) {
+        uint64_t left = r->cycles - i * use->bin, length = use->bin * together, busy = 0;
+        for (unsigned k = i; k < i + together && k < FABRIC_BINS; k++)
             busy += use->busy[k];
         length = left < length ? left : length;
-        table_count(t, i * use->stretch);
+        table_count(t, i * use->bin);
         table_real(t, (double)busy / ((double)length * (use->parallel ? use->parallel : 1)));
     }
 }

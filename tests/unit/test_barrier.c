@@ -34,7 +34,7 @@ static void come_to_it(struct world *w, struct actor *a)
     uint64_t done = b->kind->arrive(b, &a->party, a->when, &outcome);
     CHECK(done >= a->when);
     if (!w->has_any_numbers && (b->kind == &barrier_tree || b->kind == &barrier_dissemination))
-        CHECK_EQ(a->party.cpu, a->party.number); /* it finds its lines in its cache */
+        CHECK_EQ(a->party.slot, a->party.number); /* it finds its lines in its cache */
     CHECK_EQ(outcome, before + 1 == b->expected ? SYNC_DONE : SYNC_PARKED);
     CHECK_EQ(b->arrived, outcome == SYNC_DONE ? 0 : before + 1);
     if (outcome == SYNC_DONE)

@@ -110,7 +110,7 @@ static void one_transaction_takes_the_sum_of_its_parts(void)
         takes(&f, other(BUS_UPDATE, 0, 8), 4000, T[i].update, 0);
         takes(&f, other(BUS_WRITE_BACK, 0, 64), 5000, T[i].write_back, 0);
         CHECK_EQ(f.use.transactions, 5);
-        CHECK_EQ(f.use.moved, 3 * 64 + 8);
+        CHECK_EQ(f.use.bytes, 3 * 64 + 8);
         CHECK_EQ(f.use.waited, 0);
         CHECK_EQ(f.use.by_op[BUS_READ], 2);
         CHECK_EQ(f.use.by_op[BUS_READ_OWN], 0);
@@ -354,7 +354,7 @@ static bool transact_both(struct pair *p, const struct transaction *t, uint64_t 
 
     p->expected.transactions++;
     p->expected.by_op[t->op]++;
-    p->expected.moved += t->bytes;
+    p->expected.bytes += t->bytes;
     p->expected.waited += slow.waited;
     *ret_done = fast.done;
     return CHECK_EQ(fast.done, slow.done) && CHECK_EQ(fast.waited, slow.waited);
@@ -364,12 +364,12 @@ static void check_use(struct pair *p)
 {
     struct fabric_use *u = &p->fast.use, *e = &p->expected;
 
-    e->stretch = u->stretch;
+    e->bin = u->bin;
     e->parallel = u->parallel;
     for (uint64_t i = 0; i < CYCLES; i++) {
         e->total += p->slow.count[i];
-        if (p->slow.count[i] && CHECK(i / u->stretch < FABRIC_STRETCHES))
-            e->busy[i / u->stretch] += p->slow.count[i];
+        if (p->slow.count[i] && CHECK(i / u->bin < FABRIC_BINS))
+            e->busy[i / u->bin] += p->slow.count[i];
         if (p->slow.count[i] > u->parallel)
             CHECK_EQ(p->slow.count[i], u->parallel);
     }
@@ -448,8 +448,8 @@ static void transactions_in_any_order_are_counted_exactly(void)
                 CHECK(r.done >= now && r.waited <= r.done - now);
                 waited += r.waited;
             }
-            for (size_t i = 0; i < FABRIC_STRETCHES; i++) {
-                CHECK(f.use.busy[i] <= f.use.stretch * f.use.parallel);
+            for (size_t i = 0; i < FABRIC_BINS; i++) {
+                CHECK(f.use.busy[i] <= f.use.bin * f.use.parallel);
                 sum += f.use.busy[i];
             }
             CHECK_EQ(sum, f.use.total);
@@ -545,9 +545,9 @@ static void busy_time_is_exact_however_long_the_stretches_are(void)
             fabric_use_add(&u, from[i], to[i]);
         }
         CHECK_EQ(u.total, total);
-        CHECK(u.stretch == 1 || (last - 1) / (u.stretch / 2) >= FABRIC_STRETCHES); /* no longer than needed */
-        for (uint64_t s = 0; s < FABRIC_STRETCHES; s++) {
-            uint64_t begin = s * u.stretch, end = begin + u.stretch, busy = 0;
+        CHECK(u.bin == 1 || (last - 1) / (u.bin / 2) >= FABRIC_BINS); /* no longer than needed */
+        for (uint64_t s = 0; s < FABRIC_BINS; s++) {
+            uint64_t begin = s * u.bin, end = begin + u.bin, busy = 0;
             for (size_t i = 0; i < N; i++) {
                 uint64_t a = from[i] > begin ? from[i] : begin, b = to[i] < end ? to[i] : end;
                 busy += b > a ? b - a : 0;
@@ -566,8 +566,8 @@ static void the_last_cycle_of_all_time_can_be_busy(void)
     fabric_use_add(&u, UINT64_MAX - 3, UINT64_MAX);
     CHECK_EQ(u.total, 4);
     CHECK_EQ(u.busy[0], 1);
-    CHECK_EQ(u.busy[FABRIC_STRETCHES - 1], 3);
-    CHECK_EQ(u.stretch, (uint64_t)1 << 55);
+    CHECK_EQ(u.busy[FABRIC_BINS - 1], 3);
+    CHECK_EQ(u.bin, (uint64_t)1 << 55);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A machine is what the table of settings says, then what its file says (first the machine that the file starts from), then what the
- * command line says. What does not go together is found when all have spoken, and blamed on the last who set it. */
+/* A machine has the initial values of the table of settings, then those of its file (first of the file's base), then those of the command line.
+ * Conflicts are checked after all of them, and reported at the place that set the conflicting setting. */
 #include "sim/config/config.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ void config_defaults(struct machine_config *ret)
 
     *ret = (struct machine_config){ 0 };
     for (size_t i = 0; (s = setting_at(i)); i++) {
-        struct setting_value v = { .type = VALUE_PLAIN, .text = s->initial };
+        struct setting_value v = { .type = VALUE_UNTYPED, .text = s->initial };
         int r = setting_put(s, ret, &v, NULL);
         assert(r == 0);
     }
@@ -33,9 +33,9 @@ const char *config_preset(size_t i, const char **ret_summary)
     return presets[i].name;
 }
 
-static const char *preset_name(size_t i, const void *context)
+static const char *preset_name(size_t i, const void *unused)
 {
-    (void)context;
+    (void)unused;
     return presets[i].name;
 }
 
@@ -51,9 +51,9 @@ static int take_preset(struct loader *l, const char *name, unsigned depth, struc
         free(path);
         return r;
     }
-    const char *near = opt_nearest(name, n, preset_name, NULL);
-    if (near)
-        return err_set(err, PEET_ERR_USAGE, "there is no machine '%s'; did you mean '%s'?", name, near);
+    const char *nearest = opt_nearest(name, n, preset_name, NULL);
+    if (nearest)
+        return err_set(err, PEET_ERR_USAGE, "there is no machine '%s'; did you mean '%s'?", name, nearest);
     return err_set(err, PEET_ERR_USAGE,
                    "there is no machine '%s'; see 'peet list machines', or give a file, as ./%s or %s.cfg", name, name,
                    name);
@@ -104,9 +104,9 @@ int loader_put(struct loader *l, const char *path, const struct setting_value *v
 
     if (r < 0)
         return err_prefix(err, "%s", origin);
-    char **where = &l->origin[setting_index(s)];
-    free(*where);
-    *where = mem_string(origin);
+    char **set_at = &l->origin[setting_index(s)];
+    free(*set_at);
+    *set_at = mem_string(origin);
     return 0;
 }
 
@@ -116,7 +116,7 @@ static int take_set(struct loader *l, const char *set, struct peet_err *err)
 
     if (!equals)
         return err_set(err, PEET_ERR_USAGE, "--set %s: expected PATH=VALUE, such as cpus=4", set);
-    struct setting_value v = { .type = VALUE_PLAIN, .text = equals + 1 };
+    struct setting_value v = { .type = VALUE_UNTYPED, .text = equals + 1 };
     char *path = mem_format("%.*s", (int)(equals - set), set), *origin = mem_format("--set %s", set);
     int r = loader_put(l, path, &v, origin, err);
     free(origin);
@@ -124,23 +124,23 @@ static int take_set(struct loader *l, const char *set, struct peet_err *err)
     return r;
 }
 
-/* Where a setting was said; NULL: nowhere. */
+/* The place that set a setting; NULL: it has its initial value. */
 static const char *origin_of(const struct loader *l, const char *path)
 {
     return path ? l->origin[setting_index(setting_find(path))] : NULL;
 }
 
-static int check(const struct loader *l, const char *name, struct peet_err *err)
+static int loader_check(const struct loader *l, const char *name, struct peet_err *err)
 {
-    struct blame blame;
+    struct conflict conflict;
 
-    if (config_blame(&l->config, &blame, err) == 0)
+    if (config_find_conflict(&l->config, &conflict, err) == 0)
         return 0;
-    const char *where = origin_of(l, blame.path);
-    where = where ? where : origin_of(l, blame.other);
-    bool is_set = where && !strncmp(where, "--set ", strlen("--set "));
+    const char *origin = origin_of(l, conflict.path);
+    origin = origin ? origin : origin_of(l, conflict.other);
+    bool is_set = origin && !strncmp(origin, "--set ", strlen("--set "));
     int code = is_set ? PEET_ERR_USAGE : PEET_ERR_FORMAT;
-    err_prefix(err, "%s", where ? where : name);
+    err_prefix(err, "%s", origin ? origin : name);
     if (err)
         err->code = code;
     return code;
@@ -159,7 +159,7 @@ int config_load(struct machine_config *ret, const char *name, const char *const 
     for (size_t i = 0; r == 0 && i < sets; i++)
         r = take_set(&l, set[i], err);
     if (r == 0)
-        r = check(&l, name, err);
+        r = loader_check(&l, name, err);
     if (r == 0) {
         l.config.fabric.cpus = l.config.cpus;
         l.config.fabric.line = l.config.level[0].line;

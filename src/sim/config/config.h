@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A machine as it is described: what a machine file says (docs/machine-config.md). */
+/* The description of a machine: the settings of a machine file (docs/machine-config.md). */
 #ifndef SIM_CONFIG_CONFIG_H
 #define SIM_CONFIG_CONFIG_H
 
@@ -18,39 +18,42 @@ enum { CONFIG_LEVELS = 3, CONFIG_MAX_CPUS = 64, CONFIG_MAX_CONTEXTS = 16 };
 
 enum inclusion { INCLUSION_NONE, INCLUSION_INCLUSIVE };
 
+/* A cache. */
 struct level_config {
     uint64_t bytes; /* 0: there is no such level */
     uint32_t ways, line;
-    uint32_t latency;      /* cycles that an access costs when it is found here, beyond those of the instruction */
-    bool is_shared;        /* by all processors; else each has its own */
-    bool is_write_through; /* every write goes on to the next level */
-    bool allocates;        /* a write that misses brings the line */
-    uint8_t inclusion;     /* enum inclusion: what is in the levels before it is here, too */
-    uint32_t miss; /* of instructions: cycles of what is not here, which is near then; 0: it comes from memory */
+    uint32_t latency;      /* cycles of a hit, beyond those of the instruction */
+    bool is_shared;        /* by all cores; else each has one */
+    bool is_write_through; /* every write is passed on to the next level */
+    bool allocates;        /* a write that misses fills the line */
+    uint8_t inclusion;     /* enum inclusion: INCLUSIVE: it has all lines of the levels before it */
+    uint32_t miss;         /* of instructions: cycles of a miss, which a next level always answers; 0: memory does */
     const struct replacement *replacement;
 };
 
-/* Lines of a set; 0 stands for one set of all of them. */
+/* Lines of a set; `ways` 0: of the only set. */
 static inline uint32_t level_ways(const struct level_config *l)
 {
     return l->ways ? l->ways : (uint32_t)(l->bytes / l->line);
 }
 
+/* A TLB of each core. */
 struct tlb_config {
-    uint32_t entries, ways; /* entries 0: there is none */
+    uint32_t entries, ways; /* entries 0: no TLB */
     uint32_t page;          /* bytes */
     uint32_t cost;          /* cycles of a miss */
     const struct replacement *replacement;
 };
 
+/* All settings of a machine. */
 struct machine_config {
     char name[64];
     char summary[160];
     uint32_t cpus;
     uint32_t core_threads;                    /* hardware threads of each core */
     uint32_t cost[PEET_CLASS_COUNT];          /* cycles of an instruction of each class */
-    struct level_config level[CONFIG_LEVELS]; /* data, from the processor outwards: private ones first */
-    struct level_config instructions;         /* the cache for instructions; bytes 0: fetching costs nothing */
+    struct level_config level[CONFIG_LEVELS]; /* for data, innermost first; private ones before shared ones */
+    struct level_config instructions;         /* the instruction cache of each core; bytes 0: fetching takes no time */
     struct tlb_config tlb;
     const struct protocol *protocol;
     const struct fabric_kind *fabric_kind;
@@ -60,27 +63,29 @@ struct machine_config {
     struct sync_config sync;
     const struct sched_kind *scheduler;
     uint64_t quantum;     /* cycles */
-    uint32_t switch_cost; /* cycles of a change of contexts in a hardware context */
-    bool waits_busily;    /* who waits for a lock or a barrier keeps its processor; else others run there */
-    bool by_reference;    /* processors take turns at every reference; else at every block */
-    uint64_t slack;       /* cycles by which one may be ahead of the next when its turn ends */
-    bool first_touch;     /* a page's home is the node of the processor that touches it first; else pages go round */
-    uint32_t jitter;      /* cycles by which a thread that begins, or has waited, may be late, by the seed */
+    uint32_t switch_cost; /* cycles for a hardware thread to change its thread */
+    bool
+        waits_busily; /* a thread that waits for a lock or barrier keeps its hardware thread; else other threads run there */
+    bool by_reference; /* a step is one reference; else one block */
+    uint64_t slack;    /* bounded lag: cycles by which a core may be ahead of the next one when its step ends */
+    bool
+        first_touch; /* a page's home is the node of the core that touches it first; else pages are distributed in turn */
+    uint32_t jitter; /* greatest random delay, in cycles, of a thread that begins or has waited */
     uint64_t seed;
 };
 
-/* The machine of that name: a file if it has a '/' or a '.', else a preset. Then the settings, each "path=value". What comes back has
- * passed config_check, and its fabric knows processors and line. Mistakes of a file are PEET_ERR_FORMAT, of `set` PEET_ERR_USAGE. */
+/* The machine of that name: a file if it has a '/' or a '.', else a preset. Then the settings, each "path=value". *ret has passed config_check,
+ * and its fabric has `cpus` and `line`. Mistakes of a file are PEET_ERR_FORMAT, of `set` PEET_ERR_USAGE. */
 int config_load(struct machine_config *ret, const char *name, const char *const *set, size_t sets,
                 struct peet_err *err);
 
-/* What is the same in every machine that says nothing else; the name is empty. */
+/* All settings at their initial values; the name is empty. */
 void config_defaults(struct machine_config *ret);
 
-/* Whether it makes sense as a whole; else an error that says what does not. */
+/* Checks ranges and conflicts. */
 int config_check(const struct machine_config *c, struct peet_err *err);
 
-/* The presets, one after the other, and what they are; NULL at the end. Both live for ever. */
+/* Name and summary of the i-th preset, which are never freed; NULL: the end. */
 const char *config_preset(size_t i, const char **ret_summary);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* What the table of settings cannot say: settings that do not go together. */
+/* Conflicts between settings: what the ranges in the table of settings do not exclude. */
 #include <inttypes.h>
 
 #include "base/err.h"
 #include "sim/config/settings.h"
 
-/* What a cache of lines or pages is made of, and the settings that say it. */
+/* Sets and ways of a cache of lines or pages, and the paths of their settings. */
 struct geometry {
     uint64_t lines; /* in all its sets */
     uint32_t ways;
@@ -13,16 +13,16 @@ struct geometry {
     const char *lines_path, *ways_path, *replacement_path;
 };
 
-static int check_geometry(const struct geometry *g, struct blame *ret, struct peet_err *err)
+static int check_geometry(const struct geometry *g, struct conflict *ret, struct peet_err *err)
 {
     uint64_t ways = g->ways ? g->ways : g->lines;
     uint64_t most = g->replacement == &replacement_rrip ? 32 : g->replacement == &replacement_plru ? 64 : UINT64_MAX;
 
-    *ret = (struct blame){ g->ways_path, g->lines_path };
+    *ret = (struct conflict){ g->ways_path, g->lines_path };
     if (g->lines % ways)
         return err_set(err, PEET_ERR_USAGE, "%s: %" PRIu64 " ways do not divide %" PRIu64 " lines into sets", ret->path,
                        ways, g->lines);
-    *ret = (struct blame){ g->replacement_path, g->ways_path };
+    *ret = (struct conflict){ g->replacement_path, g->ways_path };
     if (ways > most)
         return err_set(err, PEET_ERR_USAGE,
                        "%s: %s can have %" PRIu64 " ways at most, and here are %" PRIu64 "; take lru or fewer ways",
@@ -41,10 +41,10 @@ static const struct cache_paths LEVEL_PATHS[CONFIG_LEVELS] = { CACHE_PATHS("cach
                                                                CACHE_PATHS("cache.l3") };
 static const struct cache_paths I1_PATHS = CACHE_PATHS("cache.i1");
 
-static int check_cache(const struct level_config *l, const struct cache_paths *p, struct blame *ret,
+static int check_cache(const struct level_config *l, const struct cache_paths *p, struct conflict *ret,
                        struct peet_err *err)
 {
-    *ret = (struct blame){ p->bytes, p->line };
+    *ret = (struct conflict){ p->bytes, p->line };
     if (l->bytes % l->line)
         return err_set(err, PEET_ERR_USAGE, "%s: %" PRIu64 " bytes are no whole number of lines of %" PRIu32 " bytes",
                        p->bytes, l->bytes, l->line);
@@ -58,20 +58,20 @@ static int check_cache(const struct level_config *l, const struct cache_paths *p
 }
 
 /* A level and the one before it. */
-static int check_pair(const struct machine_config *c, unsigned i, struct blame *ret, struct peet_err *err)
+static int check_pair(const struct machine_config *c, unsigned i, struct conflict *ret, struct peet_err *err)
 {
     const struct level_config *l = &c->level[i], *before = l - 1;
     const struct cache_paths *p = &LEVEL_PATHS[i], *p_before = p - 1;
 
-    *ret = (struct blame){ p->bytes, p_before->bytes };
+    *ret = (struct conflict){ p->bytes, p_before->bytes };
     if (!before->bytes)
         return err_set(err, PEET_ERR_USAGE, "%s: there is no level before it; give %s a size, too", p->bytes,
                        p_before->bytes);
-    *ret = (struct blame){ p->line, p_before->line };
+    *ret = (struct conflict){ p->line, p_before->line };
     if (l->line != before->line)
         return err_set(err, PEET_ERR_USAGE, "%s: %" PRIu32 " is not %s, %" PRIu32 "; all levels have the same line",
                        p->line, l->line, p_before->line, before->line);
-    *ret = (struct blame){ p_before->shared, p->shared };
+    *ret = (struct conflict){ p_before->shared, p->shared };
     if (before->is_shared && !l->is_shared)
         return err_set(err, PEET_ERR_USAGE, "%s: a shared level cannot stand before a private one; set %s, too",
                        p_before->shared, p->shared);
@@ -79,21 +79,21 @@ static int check_pair(const struct machine_config *c, unsigned i, struct blame *
 }
 
 /* What the model does not know. */
-static int check_model(const struct machine_config *c, struct blame *ret, struct peet_err *err)
+static int check_model(const struct machine_config *c, struct conflict *ret, struct peet_err *err)
 {
-    *ret = (struct blame){ "cache.l1.shared", "cache.l1.bytes" };
+    *ret = (struct conflict){ "cache.l1.shared", "cache.l1.bytes" };
     if (c->level[0].bytes && c->level[0].is_shared)
         return err_set(err, PEET_ERR_USAGE, "cache.l1.shared: the first level is each processor's own");
     return 0;
 }
 
-int config_blame(const struct machine_config *c, struct blame *ret, struct peet_err *err)
+int config_find_conflict(const struct machine_config *c, struct conflict *ret, struct peet_err *err)
 {
     const struct setting *s;
     int r = 0;
 
     for (size_t i = 0; r == 0 && (s = setting_at(i)); i++) {
-        *ret = (struct blame){ s->path, NULL };
+        *ret = (struct conflict){ s->path, NULL };
         r = setting_check(s, c, err);
     }
     for (unsigned i = 0; r == 0 && i < CONFIG_LEVELS; i++) {
@@ -119,7 +119,7 @@ int config_blame(const struct machine_config *c, struct blame *ret, struct peet_
 
 int config_check(const struct machine_config *c, struct peet_err *err)
 {
-    struct blame blame;
+    struct conflict conflict;
 
-    return config_blame(c, &blame, err);
+    return config_find_conflict(c, &conflict, err);
 }

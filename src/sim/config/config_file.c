@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Machine files: libconfig's language, and nothing in them that the table of settings does not know. */
+/* Machine files: in the language of libconfig, with the settings of the table and no others. */
 #include <libconfig.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct reader {
 };
 
 /* "x.cfg:12"; to be freed. libconfig names what was included, and versions differ in whether the folder is part of that. */
-static char *place(const struct reader *r, const char *included, int line)
+static char *reader_position(const struct reader *r, const char *included, int line)
 {
     size_t n = strlen(r->folder);
 
@@ -23,14 +23,14 @@ static char *place(const struct reader *r, const char *included, int line)
         return mem_format("%s:%d", r->path, line);
     bool has_folder = !strncmp(included, r->folder, n) && included[n] == '/';
     char *path = config_join(r->folder, has_folder ? included + n + 1 : included);
-    char *where = mem_format("%s:%d", path, line);
+    char *position = mem_format("%s:%d", path, line);
     free(path);
-    return where;
+    return position;
 }
 
-static char *place_of(const struct reader *r, const config_setting_t *e)
+static char *setting_position(const struct reader *r, const config_setting_t *e)
 {
-    return place(r, config_setting_source_file(e), (int)config_setting_source_line(e));
+    return reader_position(r, config_setting_source_file(e), (int)config_setting_source_line(e));
 }
 
 static struct setting_value value_of(const config_setting_t *e)
@@ -47,18 +47,18 @@ static struct setting_value value_of(const config_setting_t *e)
     }
 }
 
-static int walk(const struct reader *r, const config_setting_t *group, const char *prefix, struct peet_err *err);
+static int reader_walk(const struct reader *r, const config_setting_t *group, const char *prefix, struct peet_err *err);
 
-static int take(const struct reader *r, const config_setting_t *e, const char *path, struct peet_err *err)
+static int reader_take(const struct reader *r, const config_setting_t *e, const char *path, struct peet_err *err)
 {
     struct setting_value v = value_of(e);
-    char *origin = place_of(r, e);
+    char *origin = setting_position(r, e);
     int result;
 
     if (!setting_is_group(path)) {
         result = loader_put(r->loader, path, &v, origin, err);
     } else if (config_setting_is_group(e)) {
-        result = walk(r, e, path, err);
+        result = reader_walk(r, e, path, err);
     } else {
         result =
             err_set(err, PEET_ERR_USAGE, "%s: %s: expected a group, %s = { … };", origin, path, config_setting_name(e));
@@ -67,7 +67,7 @@ static int take(const struct reader *r, const config_setting_t *e, const char *p
     return result;
 }
 
-static int walk(const struct reader *r, const config_setting_t *group, const char *prefix, struct peet_err *err)
+static int reader_walk(const struct reader *r, const config_setting_t *group, const char *prefix, struct peet_err *err)
 {
     int result = 0;
 
@@ -77,13 +77,13 @@ static int walk(const struct reader *r, const config_setting_t *group, const cha
         if (!prefix && !strcmp(name, "base"))
             continue;
         char *path = mem_format("%s%s%s", prefix ? prefix : "", prefix ? "." : "", name);
-        result = take(r, e, path, err);
+        result = reader_take(r, e, path, err);
         free(path);
     }
     return result;
 }
 
-/* The machine from which this one starts comes first, wherever it is named. Its name and what it says of itself are its own. */
+/* The base of a machine is read first, wherever it is named. The machine does not inherit its name and summary. */
 static int take_base(const struct reader *r, const config_setting_t *root, struct peet_err *err)
 {
     const config_setting_t *e = config_setting_get_member(root, "base");
@@ -92,8 +92,9 @@ static int take_base(const struct reader *r, const config_setting_t *root, struc
 
     if (!e)
         return 0;
-    bool is_near = base && base[0] != '/' && (strchr(base, '/') || strchr(base, '.'));
-    char *name = is_near ? config_join(r->folder, base) : mem_string(base ? base : ""), *origin = place_of(r, e);
+    bool is_relative = base && base[0] != '/' && (strchr(base, '/') || strchr(base, '.'));
+    char *name = is_relative ? config_join(r->folder, base) : mem_string(base ? base : ""),
+         *origin = setting_position(r, e);
     if (!base)
         result = err_set(err, PEET_ERR_USAGE, "base: expected the name of a preset or of a file, in quotes");
     else if (r->depth >= CONFIG_MAX_BASES)
@@ -101,7 +102,7 @@ static int take_base(const struct reader *r, const config_setting_t *root, struc
                          CONFIG_MAX_BASES);
     else
         result = loader_take(r->loader, name, r->depth + 1, err);
-    if (result == PEET_ERR_USAGE || result == PEET_ERR_IO) { /* what was found inside says itself where */
+    if (result == PEET_ERR_USAGE || result == PEET_ERR_IO) { /* an error within the base has its position already */
         err_prefix(err, "%s", origin);
         result = PEET_ERR_USAGE;
     }
@@ -111,15 +112,15 @@ static int take_base(const struct reader *r, const config_setting_t *root, struc
     return result;
 }
 
-static int complain(const struct reader *r, const config_t *c, struct peet_err *err)
+static int reader_report(const struct reader *r, const config_t *c, struct peet_err *err)
 {
     const char *text = config_error_text(c);
-    char *where = place(r, config_error_file(c), config_error_line(c));
+    char *position = reader_position(r, config_error_file(c), config_error_line(c));
     bool is_syntax = text && !strcmp(text, "syntax error");
 
-    err_set(err, PEET_ERR_FORMAT, "%s: %s%s", where, text ? text : "it cannot be read",
+    err_set(err, PEET_ERR_FORMAT, "%s: %s%s", position, text ? text : "it cannot be read",
             is_syntax ? " here or just before; a setting is name = value; and a group is name = { … };" : "");
-    free(where);
+    free(position);
     return PEET_ERR_FORMAT;
 }
 
@@ -135,11 +136,11 @@ int loader_read(struct loader *l, const char *path, const char *folder, const ch
     config_init(&c);
     config_set_include_dir(&c, folder);
     if (!config_read_string(&c, text)) {
-        result = complain(&r, &c, err);
+        result = reader_report(&r, &c, err);
     } else {
         result = take_base(&r, config_root_setting(&c), err);
         if (result == 0)
-            result = walk(&r, config_root_setting(&c), NULL, err);
+            result = reader_walk(&r, config_root_setting(&c), NULL, err);
     }
     config_destroy(&c);
     if (result == PEET_ERR_USAGE) { /* a mistake of the file, not of the command line */

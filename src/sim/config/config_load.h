@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the parts of config_load tell each other. */
+/* Internals of config_load. */
 #ifndef SIM_CONFIG_CONFIG_LOAD_H
 #define SIM_CONFIG_CONFIG_LOAD_H
 
@@ -9,29 +9,30 @@
 
 enum {
     CONFIG_MAX_FILE = 1 << 20, /* bytes of a machine file */
-    CONFIG_MAX_INCLUDES = 10,  /* libconfig's own limit, one in another */
-    CONFIG_MAX_BASES = 8,      /* machines that start from one another */
+    CONFIG_MAX_INCLUDES = 10,  /* nested; the limit of libconfig */
+    CONFIG_MAX_BASES = 8,      /* nested */
 };
 
-/* The presets, machines/NAME.cfg, as the Makefile has put them into the program; name NULL at the end. */
+/* The presets machines/NAME.cfg, which the Makefile puts into the program; name NULL: the end. */
 struct preset {
     const char *name, *summary, *text;
 };
 extern const struct preset presets[];
 
+/* A machine that is being loaded. */
 struct loader {
     struct machine_config config;
-    char **origin; /* where each setting was said: "x.cfg:12"; NULL: nowhere */
+    char **origin; /* by setting: the place that set it, "x.cfg:12"; NULL: it has its initial value */
 };
 
-/* Puts the settings of a machine, a preset or a file, on top of what is there. */
+/* Sets the settings of a preset or file; others keep their values. */
 int loader_take(struct loader *l, const char *name, unsigned depth, struct peet_err *err);
 
-/* The same, of a file's text. Folder: where its @include and its base are looked for. */
+/* Sets the settings of a file's text. folder: of its @include and its base. */
 int loader_read(struct loader *l, const char *path, const char *folder, const char *text, unsigned depth,
                 struct peet_err *err);
 
-/* Sets a setting, or complains; `origin` is where it was said. */
+/* Sets a setting; origin: the place that sets it. */
 int loader_put(struct loader *l, const char *path, const struct setting_value *v, const char *origin,
                struct peet_err *err);
 
@@ -41,7 +42,7 @@ char *config_join(const char *folder, const char *name);
 /* A file's text; to be freed. */
 int config_slurp(const char *path, char **ret, struct peet_err *err);
 
-/* Looks for what libconfig would not survive or not tell, in the text and in all that it includes. */
+/* Reports mistakes that libconfig does not report, or that end the program, in the text and its @include files. */
 int config_scan(const char *path, const char *folder, const char *text, unsigned depth, struct peet_err *err);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A look at a machine file before libconfig reads it, for what version 1.5 does not tell: it keeps the low 32 bits of a
- * plain number that is greater, it ends the program when it includes a folder, and of a string without an end it tells the
- * last line of the file. Comments, strings, names, numbers and @include are all that this knows of the language; whatever
- * else is wrong libconfig tells. */
+/* A scan of a machine file before libconfig reads it. libconfig 1.5 truncates numbers to 32 bits, ends the program on @include of a folder, and
+ * reports a string without an end at the last line of the file. The scan distinguishes comments, strings, names, numbers and @include;
+ * libconfig reports other mistakes. */
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -54,7 +53,7 @@ static bool is_name(char c)
     return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '*';
 }
 
-/* Goes on to `end`, or to the end of the text. */
+/* Advances beyond `end`, or to the end of the text. */
 static void skip_to(struct scan *s, const char *end)
 {
     const char *to = strstr(s->at, end);
@@ -132,7 +131,7 @@ static int include_file(const struct scan *s, const char *name, struct peet_err 
     return r;
 }
 
-static int include(struct scan *s, struct peet_err *err)
+static int scan_include(struct scan *s, struct peet_err *err)
 {
     const char *from = s->at + strlen("@include");
 
@@ -161,7 +160,7 @@ static int step(struct scan *s, struct peet_err *err)
     } else if (*s->at == '"') {
         return skip_string(s, err);
     } else if (was_first && !strncmp(s->at, "@include", strlen("@include"))) {
-        return include(s, err);
+        return scan_include(s, err);
     } else if (isdigit((unsigned char)*s->at)) {
         return number(s, err);
     } else if (isalpha((unsigned char)*s->at) || *s->at == '*') {

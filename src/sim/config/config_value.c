@@ -66,7 +66,7 @@ static void store(const struct setting *s, struct machine_config *c, uint64_t v)
     }
 }
 
-static uint64_t fetch(const struct setting *s, const struct machine_config *c)
+static uint64_t setting_load(const struct setting *s, const struct machine_config *c)
 {
     const void *from = (const char *)c + s->offset;
 
@@ -125,16 +125,16 @@ static int put_name(const struct setting *s, struct machine_config *c, const cha
         }
         return 0;
     }
-    const char *near = opt_nearest(text, n, name_at, s);
-    if (near)
-        return err_set(err, PEET_ERR_USAGE, "%s: there is no '%s'; did you mean '%s'?", s->path, text, near);
+    const char *nearest = opt_nearest(text, n, name_at, s);
+    if (nearest)
+        return err_set(err, PEET_ERR_USAGE, "%s: there is no '%s'; did you mean '%s'?", s->path, text, nearest);
     join_names(s, all, sizeof all);
     return err_set(err, PEET_ERR_USAGE, "%s: there is no '%s'; there are %s", s->path, text, all);
 }
 
 /* ---- setting ---- */
 
-static int judge(const struct setting *s, uint64_t v, struct peet_err *err)
+static int setting_check_range(const struct setting *s, uint64_t v, struct peet_err *err)
 {
     char shown[32], limit[32];
 
@@ -167,14 +167,14 @@ static int put_number(const struct setting *s, struct machine_config *c, const s
                       struct peet_err *err)
 {
     uint64_t n = (uint64_t)v->number;
-    bool is_text = v->type == VALUE_TEXT || v->type == VALUE_PLAIN;
+    bool is_text = v->type == VALUE_TEXT || v->type == VALUE_UNTYPED;
 
     if (is_text ? !setting_number(v->text, &n) : v->type != VALUE_NUMBER)
         return wrong_type(s, s->type == SETTING_BYTES ? "a size such as 65536 or \"64K\"" : "a number", v, err);
     if (!is_text && v->number < 0)
         return err_set(err, PEET_ERR_USAGE, "%s: %" PRId64 " is too little; it is at least %" PRIu64, s->path,
                        v->number, s->least);
-    int r = judge(s, n, err);
+    int r = setting_check_range(s, n, err);
     if (r == 0)
         store(s, c, n);
     return r;
@@ -183,9 +183,9 @@ static int put_number(const struct setting *s, struct machine_config *c, const s
 static int put_switch(const struct setting *s, struct machine_config *c, const struct setting_value *v,
                       struct peet_err *err)
 {
-    bool is_true = v->type == VALUE_PLAIN && !strcmp(v->text, "true");
+    bool is_true = v->type == VALUE_UNTYPED && !strcmp(v->text, "true");
 
-    if (v->type != VALUE_SWITCH && !is_true && (v->type != VALUE_PLAIN || strcmp(v->text, "false") != 0))
+    if (v->type != VALUE_SWITCH && !is_true && (v->type != VALUE_UNTYPED || strcmp(v->text, "false") != 0))
         return wrong_type(s, "true or false", v, err);
     store(s, c, v->type == VALUE_SWITCH ? v->number != 0 : is_true);
     return 0;
@@ -211,7 +211,7 @@ int setting_put(const struct setting *s, struct machine_config *c, const struct 
     case SETTING_WORD:
     case SETTING_KIND: break;
     }
-    if (v->type != VALUE_TEXT && v->type != VALUE_PLAIN)
+    if (v->type != VALUE_TEXT && v->type != VALUE_UNTYPED)
         return wrong_type(s, s->type == SETTING_TEXT ? "a string" : "a name in quotes", v, err);
     return s->type == SETTING_TEXT ? put_text(s, c, v, err) : put_name(s, c, v->text, err);
 }
@@ -231,11 +231,11 @@ int setting_check(const struct setting *s, const struct machine_config *c, struc
 {
     switch (s->type) {
     case SETTING_NUMBER:
-    case SETTING_BYTES: return judge(s, fetch(s, c), err);
+    case SETTING_BYTES: return setting_check_range(s, setting_load(s, c), err);
     case SETTING_WORD:
-        if (fetch(s, c) < count_words(s))
+        if (setting_load(s, c) < count_words(s))
             return 0;
-        return err_set(err, PEET_ERR_USAGE, "%s: there is no number %" PRIu64, s->path, fetch(s, c));
+        return err_set(err, PEET_ERR_USAGE, "%s: there is no number %" PRIu64, s->path, setting_load(s, c));
     case SETTING_KIND:
         if (fetch_kind(s, c))
             return 0;
@@ -263,10 +263,10 @@ void setting_show(const struct setting *s, const struct machine_config *c, char 
 
     switch (s->type) {
     case SETTING_NUMBER:
-    case SETTING_BYTES: show_number(s, fetch(s, c), buffer, size); return;
-    case SETTING_SWITCH: name = fetch(s, c) ? "true" : "false"; break;
+    case SETTING_BYTES: show_number(s, setting_load(s, c), buffer, size); return;
+    case SETTING_SWITCH: name = setting_load(s, c) ? "true" : "false"; break;
     case SETTING_TEXT: name = (const char *)c + s->offset; break;
-    case SETTING_WORD: name = fetch(s, c) < count_words(s) ? s->words[fetch(s, c)] : ""; break;
+    case SETTING_WORD: name = setting_load(s, c) < count_words(s) ? s->words[setting_load(s, c)] : ""; break;
     case SETTING_KIND: name = kind_name(s, fetch_kind(s, c)); break;
     }
     snprintf(buffer, size, "%s", name);

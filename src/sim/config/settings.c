@@ -70,7 +70,7 @@ enum { MOST_CYCLES = 1000000, MOST_LINE = 4096, MOST_WAYS = 1 << 16, GIB = 1 << 
     NUMBER(p ".latency", member.latency, 0, MOST_CYCLES, latency_, "cycles of what is found here, beyond the instruction's"), \
     KIND(p ".replacement", member.replacement, REPLACEMENTS_OF, "lru", "which line goes when another one comes")
 
-/* And what only those have into which somebody writes. */
+/* What a cache for data has besides. */
 #define LEVEL(p, member, bytes_, ways_, latency_, shared_) \
     CACHE(p, member, bytes_, ways_, latency_), \
     SWITCH(p ".shared", member.is_shared, shared_, "one for all processors; else each has its own"), \
@@ -117,7 +117,7 @@ static const struct setting SETTINGS[] = {
     KIND("lock.kind", lock, LOCKS_OF, "ttas", "how locks are taken"),
     NUMBER("lock.spin", sync.spin, 1, MOST_CYCLES, "10", "cycles between two attempts of one that spins over the bus"),
     NUMBER("lock.backoff", sync.backoff, 0, MOST_CYCLES, "0", "cycles that are added after each failure; 0: none"),
-    WORD("lock.grant", sync.grant, GRANTS, "fifo", "whom an ideal lock goes to"),
+    WORD("lock.grant", sync.grant, GRANTS, "fifo", "the waiter that gets an ideal lock"),
 
     KIND("barrier.kind", barrier, BARRIERS_OF, "central", "how barriers work"),
     NUMBER("barrier.cost", sync.cost, 0, MOST_CYCLES, "10",
@@ -127,10 +127,10 @@ static const struct setting SETTINGS[] = {
     KIND("scheduler.kind", scheduler, SCHEDULERS_OF, "robin", "which thread runs where"),
     NUMBER("scheduler.quantum", quantum, 0, UINT64_MAX, "100000", "cycles of a turn; 0: threads run until they wait"),
     NUMBER("scheduler.switch_cost", switch_cost, 0, MOST_CYCLES, "0", "cycles of a change of threads"),
-    WORD("scheduler.wait", waits_busily, WAITS, "yield", "busy: who waits for a lock or a barrier keeps its processor"),
+    WORD("scheduler.wait", waits_busily, WAITS, "yield", "busy: a thread that waits for a lock or a barrier keeps its processor"),
 
     WORD("turn", by_reference, TURNS, "block", "how often processors take turns"),
-    NUMBER("slack", slack, 0, 1000000, "0", "cycles by which a processor may be ahead of the next one when its turn ends"),
+    NUMBER("slack", slack, 0, 1000000, "0", "bounded lag: cycles by which a processor may be ahead of the next one when its turn ends"),
     SWITCH("memory.first_touch", first_touch, "false",
            "a page's home is the node that touches it first; else pages go round"),
     NUMBER("jitter", jitter, 0, MOST_CYCLES, "0",
@@ -250,8 +250,8 @@ int setting_unknown(const char *path, struct peet_err *err)
         return err_set(err, PEET_ERR_USAGE, "%s: a group; say which of it: %s", until, all);
     if (!strcmp(until, "base"))
         return err_set(err, PEET_ERR_USAGE, "base: for files of machines alone; say by --machine which one it is");
-    const char *near = opt_nearest(until + (group ? group + 1 : 0), members.count, member_name, &members);
-    if (near)
-        return err_set(err, PEET_ERR_USAGE, "%s: no such setting; did you mean '%s'?", until, near);
+    const char *nearest = opt_nearest(until + (group ? group + 1 : 0), members.count, member_name, &members);
+    if (nearest)
+        return err_set(err, PEET_ERR_USAGE, "%s: no such setting; did you mean '%s'?", until, nearest);
     return err_set(err, PEET_ERR_USAGE, "%s: no such setting; here are %s", until, all);
 }

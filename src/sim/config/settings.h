@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The settings of a machine as one table: where each goes, what it may be, what it is when nobody says it. Machine files,
- * --set, the checks of ranges, `peet list settings` and docs/machine-config.md all follow it. */
+/* The settings of a machine as one table: member of struct machine_config, range and initial value of each. Machine files, --set, range checks,
+ * `peet list settings` and docs/machine-config.md follow it. */
 #ifndef SIM_CONFIG_SETTINGS_H
 #define SIM_CONFIG_SETTINGS_H
 
@@ -8,7 +8,7 @@
 
 #include "sim/config/config.h"
 
-/* Modules of one sort, for whoever wants to know no more of them than their names. */
+/* The modules of one kind, by name. */
 struct registry {
     const char *name; /* "protocols" */
     const char *title;
@@ -47,37 +47,40 @@ bool setting_is_group(const char *path); /* whether there are settings in it */
 /* Sets err to the complaint about a path that is no setting, with the nearest name that would be one. */
 int setting_unknown(const char *path, struct peet_err *err);
 
-/* What somebody wants a setting to be. */
+/* The type of a value that a file or the command line gives. */
 enum value_type {
     VALUE_NUMBER,
     VALUE_TEXT,
     VALUE_SWITCH,
-    VALUE_PLAIN, /* of a command line: text that may mean a number or a switch, too */
-    VALUE_OTHER, /* nothing that a setting could be: `text` says what, "a list" */
+    VALUE_UNTYPED, /* of a command line: text that may also be a number or a switch */
+    VALUE_OTHER,   /* of no setting's type: `text` names it, "a list" */
 };
 struct setting_value {
     enum value_type type;
-    int64_t number; /* also of a switch */
+    int64_t number; /* also of a switch: 0 or 1 */
     const char *text;
 };
 
-/* Sets it, if it can be that; the complaint begins with the path. */
+/* Sets the member of c, if type and range allow the value. The error begins with the path. */
 int setting_put(const struct setting *s, struct machine_config *c, const struct setting_value *v, struct peet_err *err);
 
-/* Whether what is there is in its range. */
+/* Whether the member's value is in range. */
 int setting_check(const struct setting *s, const struct machine_config *c, struct peet_err *err);
 
-/* What it is, as --set would say it; what it can be. */
+/* The member's value, as for --set; the values that it can have. */
 void setting_show(const struct setting *s, const struct machine_config *c, char *buffer, size_t size);
 void setting_range(const struct setting *s, char *buffer, size_t size);
 
 /* The number of a text like 4096, 0x1000, 4K; false: it is none, or too great. */
 bool setting_number(const char *text, uint64_t *ret);
 
-/* Like config_check; ret gets the settings to blame, the one that the complaint names first. */
-struct blame {
-    const char *path, *other; /* other: NULL, or the one that it does not go together with */
+/* Two settings that exclude each other, or one with a wrong value. */
+struct conflict {
+    const char *path;  /* the setting that the error names first */
+    const char *other; /* the setting that it conflicts with; NULL: none */
 };
-int config_blame(const struct machine_config *c, struct blame *ret, struct peet_err *err);
+
+/* Checks as config_check does; *ret gets the settings of the first error. */
+int config_find_conflict(const struct machine_config *c, struct conflict *ret, struct peet_err *err);
 
 #endif

@@ -181,7 +181,7 @@ void lone_bus_end(struct exec_blocks *s)
     use->transactions += 1 + back;
     use->by_op[b->op]++;
     use->by_op[BUS_WRITE_BACK] += back;
-    use->moved += (1 + back) * s->length;
+    use->bytes += (1 + back) * s->length;
     use->waited += back * b->address;
     b->has_last = b->has_back = false;
 }
@@ -221,7 +221,7 @@ uint64_t lone_bus_transact_any(struct exec_blocks *s, uint64_t line, unsigned op
     if (s->is_ideal) {
         s->fabric.use.transactions++;
         s->fabric.use.by_op[op]++;
-        s->fabric.use.moved += t.bytes;
+        s->fabric.use.bytes += t.bytes;
         return t.latency;
     }
     tell_fabric(s);
@@ -451,7 +451,7 @@ void blocks_flush_fixed_misses(struct exec_blocks *s)
     s->counts.write_backs += backs;
     use->by_op[BUS_WRITE_BACK] += backs;
     use->transactions += misses + backs;
-    use->moved += (misses + backs) * s->length;
+    use->bytes += (misses + backs) * s->length;
     memset(s->fixed_misses, 0, sizeof s->fixed_misses);
     s->fixed_write_backs = s->second = 0;
 }

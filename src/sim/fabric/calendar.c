@@ -4,8 +4,8 @@
 
 #include "sim/fabric/kind.h"
 
-/* The first stretch that ends behind `from`. Most who ask come last, so it is looked for from the end. */
-static uint32_t first_behind(const struct calendar *c, uint64_t from)
+/* The first interval that ends after `from`. Searches from the end: most bookings are the latest. */
+static uint32_t calendar_first_after(const struct calendar *c, uint64_t from)
 {
     uint32_t i = c->count;
 
@@ -20,12 +20,13 @@ uint64_t calendar_find(const struct calendar *c, uint64_t from, uint64_t length)
         return from;
     if (from < c->begin)
         from = c->begin;
-    for (uint32_t i = first_behind(c, from); i < c->count && c->busy[i].from < from + length; i++)
+    for (uint32_t i = calendar_first_after(c, from); i < c->count && c->busy[i].from < from + length; i++)
         from = c->busy[i].to;
     return from;
 }
 
-static void forget_half(struct calendar *c)
+/* Drops the older half of the intervals: the time before counts as taken. */
+static void calendar_drop_half(struct calendar *c)
 {
     enum { HALF = CALENDAR_SIZE / 2 };
 
@@ -41,8 +42,8 @@ void calendar_take(struct calendar *c, uint64_t from, uint64_t length)
     if (length == 0)
         return;
     if (c->count == CALENDAR_SIZE)
-        forget_half(c);
-    uint32_t i = first_behind(c, from);
+        calendar_drop_half(c);
+    uint32_t i = calendar_first_after(c, from);
     bool joins_last = i > 0 && c->busy[i - 1].to == from, joins_next = i < c->count && c->busy[i].from == to;
     assert(i == c->count || c->busy[i].from >= to);
     if (joins_last && joins_next) {
@@ -54,6 +55,6 @@ void calendar_take(struct calendar *c, uint64_t from, uint64_t length)
         c->busy[i].from = from;
     } else {
         memmove(c->busy + i + 1, c->busy + i, (c->count++ - i) * sizeof c->busy[0]);
-        c->busy[i] = (struct calendar_stretch){ from, to };
+        c->busy[i] = (struct calendar_interval){ from, to };
     }
 }

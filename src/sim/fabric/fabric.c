@@ -32,7 +32,7 @@ int fabric_init(struct fabric *f, const struct fabric_kind *kind, const struct f
         if (!state)
             return -1;
     }
-    *f = (struct fabric){ .kind = kind, .config = *config, .state = state, .use = { .stretch = 1, .parallel = 1 } };
+    *f = (struct fabric){ .kind = kind, .config = *config, .state = state, .use = { .bin = 1, .parallel = 1 } };
     f->line_cycles = fabric_cycles_of(config, config->line);
     if (kind->init)
         kind->init(f);
@@ -54,34 +54,34 @@ struct fabric_time fabric_transact(struct fabric *f, const struct transaction *t
     f->use.transactions++;
     f->use.by_op[t->op]++;
     f->use.memory_updates += t->writes_memory;
-    f->use.moved += t->bytes;
+    f->use.bytes += t->bytes;
     f->use.waited += time.waited;
     return time;
 }
 
-/* Two stretches become one, so that the first half of the row holds all of it. */
-static void lengthen(struct fabric_use *u)
+/* Doubles the length of the bins: the first half of them then holds all cycles. */
+static void fabric_use_lengthen(struct fabric_use *u)
 {
-    enum { HALF = FABRIC_STRETCHES / 2 };
+    enum { HALF = FABRIC_BINS / 2 };
 
     for (size_t i = 0; i < HALF; i++)
         u->busy[i] = u->busy[2 * i] + u->busy[2 * i + 1];
     memset(u->busy + HALF, 0, HALF * sizeof u->busy[0]);
-    u->stretch *= 2;
+    u->bin *= 2;
 }
 
 void fabric_use_any(struct fabric_use *u, uint64_t from, uint64_t to)
 {
     if (from >= to)
         return;
-    if (u->stretch == 0)
-        u->stretch = 1;
-    while ((to - 1) >> __builtin_ctzll(u->stretch) >= FABRIC_STRETCHES)
-        lengthen(u);
-    unsigned shift = (unsigned)__builtin_ctzll(u->stretch); /* a power of two, and divisions take long */
+    if (u->bin == 0)
+        u->bin = 1;
+    while ((to - 1) >> __builtin_ctzll(u->bin) >= FABRIC_BINS)
+        fabric_use_lengthen(u);
+    unsigned shift = (unsigned)__builtin_ctzll(u->bin); /* a shift is faster than a division */
     u->total += to - from;
     while (from < to) {
-        uint64_t left = u->stretch - (from & (u->stretch - 1)), here = left < to - from ? left : to - from;
+        uint64_t left = u->bin - (from & (u->bin - 1)), here = left < to - from ? left : to - from;
         u->busy[from >> shift] += here;
         from += here;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kinds of fabrics share: how long messages are, and calendars.
+/* What the kinds of fabrics share: lengths of messages, and calendars.
  *
- * A calendar knows when a bus, a port or a link is taken. An answer takes its place when its transaction is issued, often long
- * before it comes, and others go between: so it is not enough to know the last time at which something is busy. A calendar knows
- * its last CALENDAR_SIZE / 2 stretches at least; what was free before them is taken for busy, and who comes so late waits. */
+ * A calendar has the intervals in which a bus, a port or a link is busy. An answer is booked when its transaction is issued, long before it
+ * comes, and other messages go between: so the end of the last interval is not sufficient. A calendar has at least the last
+ * CALENDAR_SIZE / 2 intervals; all time before them counts as busy. */
 #ifndef SIM_FABRIC_KIND_H
 #define SIM_FABRIC_KIND_H
 
@@ -11,31 +11,32 @@
 
 enum { CALENDAR_SIZE = 256 };
 
-struct calendar_stretch {
+/* Cycles [from, to). */
+struct calendar_interval {
     uint64_t from, to;
 };
 
-/* All zero: nothing is taken. */
+/* The busy times of a resource. All zero: it is free. */
 struct calendar {
-    uint64_t begin; /* nothing is known of the time before */
+    uint64_t begin; /* cycle; the time before counts as busy */
     uint32_t count;
-    struct calendar_stretch busy[CALENDAR_SIZE]; /* in order; between two of them there is time */
+    struct calendar_interval busy[CALENDAR_SIZE]; /* in order, with free time between any two */
 };
 
-/* The first time, not before `from`, from which on nothing is taken for so many cycles. */
+/* The first cycle, not before `from`, at which the resource is free for `length` cycles. */
 uint64_t calendar_find(const struct calendar *c, uint64_t from, uint64_t length);
 
-/* Takes what calendar_find found. */
+/* Books an interval that calendar_find returned. */
 void calendar_take(struct calendar *c, uint64_t from, uint64_t length);
 
-/* Both; most who ask come last, or right behind a request, before its data. Returns what was found. */
+/* Finds an interval and books it; returns its first cycle. Most are the latest, or between a request and its data. */
 static inline uint64_t calendar_book(struct calendar *c, uint64_t from, uint64_t length)
 {
     if (c->count > 1 && c->count < CALENDAR_SIZE && length > 0) {
-        struct calendar_stretch *last = &c->busy[c->count - 1];
+        struct calendar_interval *last = &c->busy[c->count - 1];
         if (last->to < from) {
             c->count++;
-            last[1] = (struct calendar_stretch){ from, from + length };
+            last[1] = (struct calendar_interval){ from, from + length };
             return from;
         }
         if (last->to == from) {
@@ -52,19 +53,19 @@ static inline uint64_t calendar_book(struct calendar *c, uint64_t from, uint64_t
     return at;
 }
 
-/* Processor cycles in which so many bytes are moved. */
+/* Core cycles of a transfer of that many bytes. */
 static inline uint64_t fabric_data_cycles(const struct fabric *f, uint32_t bytes)
 {
     return bytes == f->config.line ? f->line_cycles : fabric_cycles_of(&f->config, bytes);
 }
 
-/* Processor cycles of a request on a bus. */
+/* Core cycles of a request on a bus. */
 static inline uint64_t fabric_address_cycles(const struct fabric_config *c)
 {
     return (uint64_t)c->address * c->clock;
 }
 
-/* Who asks is answered by somebody else, with data, later; all others send what they have to say. */
+/* Whether the supplier answers with data later; other transactions carry their data with the request. */
 static inline bool fabric_is_answered(const struct transaction *t)
 {
     return t->op == BUS_READ || t->op == BUS_READ_OWN;
